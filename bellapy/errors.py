@@ -1,0 +1,46 @@
+"""Errors that a user can act on, and the exit status each one ends the program with."""
+
+from __future__ import annotations
+
+
+class BellapyError(Exception):
+    """Anything that stops the program with a message: what is wrong, where, what to do."""
+
+    exit_code = 1
+
+
+class ParameterError(BellapyError):
+    """An option outside its range, or options that contradict each other."""
+
+    exit_code = 2
+
+
+class InputError(BellapyError):
+    """Input that cannot be read: a missing file, a damaged record, a wrong format.
+
+    Parameters
+    ----------
+    path : the file as the user named it ("-" is standard input).
+    problem : what is wrong and what to do about it, one sentence or two.
+    record : 1-based number of the record at fault, if known.
+    line : 1-based number of the line at fault, if known.
+    """
+
+    def __init__(self, path, problem: str, record: int | None = None, line: int | None = None):
+        self.path, self.problem, self.record, self.line = str(path), problem, record, line
+        where = "standard input" if self.path == "-" else self.path
+        if record is not None:
+            where += f": record {record}"
+            if line is not None:
+                where += f" (line {line})"
+        elif line is not None:
+            where += f": line {line}"
+        super().__init__(f"{where}: {problem}")
+
+
+class OutputError(BellapyError):
+    """Output that cannot be written."""
+
+
+class DeviceError(BellapyError):
+    """A computing device that was asked for and cannot be used."""

@@ -1,0 +1,111 @@
+"""What the reads say about themselves: sequencing depth and error rate from the k-mer spectrum, and what follows from them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from bellapy.records import ReadSet
+
+FIRST_COUNT = 4  # smaller counts hold errors that repeat by chance or by context
+LAST_COUNT = 500
+MIN_DISTINCT = 100  # k-mers counted at least FIRST_COUNT times; with fewer the spectrum says nothing
+SAMPLE_KMERS = 1 << 21
+ERROR_RATES = np.concatenate((np.arange(0, 0.03, 0.001), np.arange(0.03, 0.32, 0.005)))
+REPEAT_SHARES = (0.0, 0.02, 0.05, 0.1, 0.2)
+DEFAULT_ERROR_RATE = 0.15  # BELLA's
+DEFAULT_UPPER = 8  # BELLA's
+UPPER_TAIL = 1e-3
+ACCURATE = 0.05  # reads with fewer errors per base share long k-mers
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """depth, error_rate : of the reads; None where the data say nothing.  source : in words, for the log."""
+
+    depth: float | None
+    error_rate: float | None
+    source: str
+
+
+def sampling_rate(n_bases: int) -> int:
+    """Count one k-mer in so many to learn the spectrum."""
+    return 1 << max(0, (n_bases // SAMPLE_KMERS).bit_length() - 1)
+
+
+def fit_spectrum(spectrum: np.ndarray, k: int, n_bases: float, error_rate: float | None, depth: float | None) -> Estimate:
+    """Depth d and error rate e for which reads of n_bases bases give the spectrum.
+
+    Each of the n_bases / d positions of the genome shows Poisson(d (1 - e)^k) correct copies of its k-mer; a share of them
+    lies in repeats of two or four copies.  Counts from FIRST_COUNT on are compared by their square roots, whose spread is
+    the same for all.
+
+    Parameters
+    ----------
+    spectrum : (n,) distinct k-mers by count, of all k-mers (scaled up if sampled).
+    error_rate, depth : fixed if given.
+    """
+    from scipy.special import gammaln
+
+    last = min(len(spectrum) - 2, LAST_COUNT)
+    seen = spectrum[FIRST_COUNT : last + 1].astype(float)
+    if seen.sum() < MIN_DISTINCT:
+        return Estimate(depth, error_rate, "too few repeated k-mers")
+    counts = np.arange(FIRST_COUNT, last + 1)
+    depths = np.geomspace(2, LAST_COUNT / 1.5, 150) if depth is None else np.array([depth])
+    errors = ERROR_RATES if error_rate is None else np.array([error_rate])
+    log_factorial = gammaln(counts + 1)
+
+    def poisson(mean):
+        return np.exp(counts * np.log(mean)[:, None] - mean[:, None] - log_factorial)
+
+    best = (math.inf, 0.0, 0.0)
+    for d in depths:
+        mean = d * (1 - errors) ** k
+        single, repeats = poisson(mean), 0.7 * poisson(2 * mean) + 0.3 * poisson(4 * mean)
+        for share in REPEAT_SHARES:
+            expected = n_bases / d / (1 + share) * ((1 - share) * single + share * repeats)
+            distance = ((np.sqrt(expected) - np.sqrt(seen)) ** 2).sum(axis=1)
+            i = int(distance.argmin())
+            if distance[i] < best[0]:
+                best = (float(distance[i]), float(d), float(errors[i]))
+    return Estimate(best[1], best[2], "k-mer spectrum")
+
+
+def choose_k(n_bases: int, error_rate: float | None) -> int:
+    """k-mer length: long enough that chance matches are few, no longer, since every base may be wrong.
+
+    4^k is at least 16 times the number of bases.  Accurate reads afford 21, which passes over most repeats.
+    """
+    if error_rate is not None and error_rate < ACCURATE:
+        return 21
+    return min(19, max(13, math.ceil(math.log(max(n_bases, 1), 4)) + 2))
+
+
+def choose_upper(depth: float | None, error_rate: float | None, k: int, lower: int) -> int:
+    """Largest count of a k-mer that occurs once in the genome, all but for a chance of UPPER_TAIL.
+
+    BELLA takes counts as Binomial(depth, (1 - e)^k).  The depth itself varies from place to place, so that they are
+    rather Poisson with the same mean.
+    """
+    from scipy.stats import poisson
+
+    if depth is None or error_rate is None:
+        return max(lower, DEFAULT_UPPER)
+    return max(lower + 2, int(poisson.isf(UPPER_TAIL, depth * (1 - error_rate) ** k)))
+
+
+def expected_score_rate(error_rate: float, match: int, mismatch: int, gap: int) -> float:
+    """Expected score per base of the true overlap of two reads (BELLA): matches where both are right."""
+    both_right = (1 - error_rate) ** 2
+    return match * both_right + (mismatch + gap) / 2 * (1 - both_right)
+
+
+def describe(reads: ReadSet, estimate: Estimate) -> str:
+    """One line for the log."""
+    depth = "unknown" if estimate.depth is None else f"about {estimate.depth:.0f}x"
+    error = "unknown" if estimate.error_rate is None else f"about {100 * estimate.error_rate:.1f} %"
+    size = "" if estimate.depth is None else f", genome about {reads.n_bases / estimate.depth / 1e6:.2f} Mb"
+    return f"depth {depth}, error rate {error}{size} (from: {estimate.source})"

@@ -1,0 +1,538 @@
+"""Judge reported overlaps against the places on the reference that the reads come from.
+
+`read_truth` reads those places; `evaluate_overlaps` compares the pairs of an overlap file with them.  Every unordered
+pair of distinct reads falls into one class, by the number of reference bases that its reads share:
+
+    true    min_overlap or more          has to be reported
+    grey    grey up to min_overlap - 1   may be reported or not; counts neither way
+    false   fewer than grey              must not be reported
+
+A pair on several lines counts once, by the line of longest query span (the first of equals).  The figures, in order:
+
+    lines; pairs (distinct, reported); true_pairs (reported or not); tp, fp, grey (reported, by class);
+    fp_touching, fp_disjoint (fp that share some bases, none); precision_disjoint (without fp_touching);
+    recall, precision, f1; strand_accuracy (of tp);
+    end_err_* (bases between reported and true end, on the query), inner_end_err_* (on both reads, true ends within
+    READ_END_MARGIN of an end of the read left out), both_end_err_* (on both reads);
+    covered_* (share of the true overlap, on the query, that the line spans);
+    self_lines, lines_outside_truth (not judged), lines_bad_coordinates (judged all the same);
+    min_overlap, grey_floor, min_span, reads_in_truth;
+    recall_by_true_overlap, if asked for: "low-high" shared bases -> [true pairs, recall].
+
+Ends and coverage are those of tp of the right strand.  True ends are the shared reference interval, carried over to
+the read in proportion.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import operator
+import re
+import sys
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, fields
+from functools import cached_property
+from itertools import islice, repeat, takewhile
+from os import PathLike
+from typing import IO, TextIO
+
+import numpy as np
+import pysam
+
+from bellapy.errors import InputError, OutputError, ParameterError
+
+UNKNOWN = -1  # id of a read outside the truth; read length where the truth gives none
+MIN_MAPPING_QUALITY = 10  # below it an alignment is too often in the wrong copy of a repeat to be called true
+READ_END_MARGIN = 100  # bases; an overlap end this near to a read's end is hit by running out of read, so not "inner"
+MAX_POSITION = 1 << 40  # on a reference; leaves room in 64 bits to lay millions of references end to end
+CHUNK_LINES = 1 << 10  # parsed together: enough to hide the cost of a numpy call, few enough to stay in cache
+
+_TRUTH_SUFFIXES = {".tsv": "table", ".maf": "maf", ".sam": "sam", ".bam": "sam"}
+_MAF_SEQUENCE = re.compile(r"s\s+(\S+).*?\s(\d+)\s+(\d+)\s+([+-])\s+(\d+)\s+\S+\s*$")  # names may hold blanks
+_CLIPS = (pysam.CSOFT_CLIP, pysam.CHARD_CLIP)
+_NOT_PRIMARY = pysam.FUNMAP | pysam.FSECONDARY | pysam.FSUPPLEMENTARY
+
+_NUMBERS = ("query_length", "query_start", "query_end", "target_length", "target_start", "target_end")
+_LINE = np.dtype([(name, "i8") for name in ("query", "target", *_NUMBERS)] + [("same_strand", "?"), ("self", "?")])
+_N_COLUMNS = 12
+_COLUMNS = {  # from 0: query, target, strand, then as _NUMBERS
+    "paf": (0, 5, 4, 1, 2, 3, 6, 7, 8),
+    "bella": (0, 1, 5, 8, 6, 7, 11, 9, 10),
+}
+_SAME_STRAND = {"paf": "+", "bella": "n"}
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Where each read lies on the reference.  Arrays have one entry a read, are int64 and read-only.
+
+    names : unique.
+    ref_ids : which reference sequence, from 0.
+    starts, ends : on the forward strand of the reference.
+    strands : +1 or -1.
+    read_lengths, read_starts, read_ends : the part of the read that lies there; a length of UNKNOWN stands for the
+        whole read, however long.
+    """
+
+    names: tuple[str, ...]
+    ref_ids: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+    strands: np.ndarray
+    read_lengths: np.ndarray
+    read_starts: np.ndarray
+    read_ends: np.ndarray
+
+    def __post_init__(self):
+        for field in fields(self)[1:]:
+            getattr(self, field.name).flags.writeable = False
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @cached_property
+    def ids(self) -> dict[str, int]:
+        """Read name to index."""
+        return {name: i for i, name in enumerate(self.names)}
+
+
+def read_truth(path: str | PathLike) -> Truth:
+    """Read where the reads come from.
+
+    Parameters
+    ----------
+    path : a table, a simulator's MAF, or alignments to the reference as SAM or BAM; plain or gzip.  The suffix (.tsv,
+        .maf, .sam, .bam, perhaps with .gz or .bgz) tells the format, else the content does.
+
+    Returns
+    -------
+    Truth, reads in the order of the file.
+
+    Raises
+    ------
+    InputError : missing or damaged file, unknown format, no read at all, a read named twice, impossible coordinates.
+
+    Notes
+    -----
+    Table: read, ref, start, end, strand and, if known, read_len, read_start, read_end between tabs; "#" starts a
+    comment; strand "+", "1" or "n" is forward, anything else reverse.
+    MAF: the first sequence of a block is the reference, the others are reads.
+    SAM, BAM: primary alignments of mapping quality MIN_MAPPING_QUALITY or more; reads without one stay outside the
+    truth.  Of several with one name the last counts.
+    """
+    path = str(path)
+    if path == "-":
+        raise InputError(path, "the truth cannot come from here; write it to a file and name that.")
+    with _open(path) as stream:
+        truth_format = _format_by_suffix(path) or _format_by_content(stream.peek(4096))
+        if truth_format not in _TRUTH_READERS:
+            raise InputError(path, "unknown format; expected a tab-separated truth table, MAF, SAM or BAM.")
+        with _as_text(stream) as lines:
+            rows = list(_TRUTH_READERS[truth_format](path, lines))
+    if not rows:
+        raise InputError(path, "no read in it has a known place; check that this is the right file.")
+    return _build_truth(path, rows)
+
+
+def _build_truth(path: str, rows: list[tuple]) -> Truth:
+    """Truth from rows of line, name, ref, start, end, strand (True: forward), read length, read start, read end."""
+    rank: dict[str, int] = {}
+    ids: dict[str, int] = {}
+    table = np.empty((7, len(rows)), np.int64)
+    for i, (line, name, ref, start, end, forward, length, read_start, read_end) in enumerate(rows):
+        if ids.setdefault(name, i) != i:
+            raise InputError(path, f"read {name} is there a second time; a read has one place only.", line=line)
+        fits_read = length < 0 or 0 <= read_start <= read_end <= length < MAX_POSITION
+        if not (0 <= start <= end < MAX_POSITION and fits_read):
+            raise InputError(path, "start and end are not in order, or outside the sequence.", line=line)
+        place = (rank.setdefault(ref, len(rank)), start, end, 1 if forward else -1)
+        table[:, i] = *place, *((length, read_start, read_end) if length >= 0 else (UNKNOWN,) * 3)
+    return Truth(tuple(ids), *table)
+
+
+@contextmanager
+def _open(path: str) -> Iterator[io.BufferedReader | gzip.GzipFile]:
+    """Open a file, decompressed if it is gzip; whatever fails while it is in use becomes InputError."""
+    try:
+        with open(path, "rb") as raw:
+            packed = raw.peek(2)[:2] == b"\x1f\x8b"  # peek, not seek: the path may be a pipe
+            with gzip.GzipFile(fileobj=raw) if packed else nullcontext(raw) as stream:
+                yield stream
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(path, f"cannot be read ({getattr(error, 'strerror', None) or error}).") from error
+
+
+@contextmanager
+def _as_text(stream: IO[bytes] | gzip.GzipFile) -> Iterator[TextIO]:
+    """Read a byte stream as text; surrogates let any byte in a read name through."""
+    text = io.TextIOWrapper(stream, encoding="utf-8", errors="surrogateescape")
+    try:
+        yield text
+    finally:
+        text.detach()  # closing is up to the owner of the stream, and standard input stays open
+
+
+def _format_by_suffix(path: str) -> str | None:
+    stem = re.sub(r"\.b?gz$", "", path.lower())
+    return next((name for suffix, name in _TRUTH_SUFFIXES.items() if stem.endswith(suffix)), None)
+
+
+def _format_by_content(head: bytes) -> str | None:
+    """Format of a truth file from its first bytes, decompressed."""
+    if re.match(rb"BAM\x01|@(HD|SQ|RG|PG|CO)\t", head):
+        return "sam"
+    first = next((line for line in head.splitlines() if line.strip() and not line.startswith(b"#")), b"")
+    if head.startswith(b"##maf") or re.match(rb"a( +\w+=\S+)* *$|s +\S", first):
+        return "maf"
+    return "table" if re.match(rb"[^\t]+\t[^\t]+\t\d+\t\d+\t[^\t]", first) else None
+
+
+def _read_table(path: str, lines: TextIO) -> Iterator[tuple]:
+    for number, line in enumerate(lines, 1):
+        if line.startswith("#") or not line.strip():
+            continue
+        columns = line.rstrip("\n").split("\t")
+        on_read = columns[5:8] if len(columns) >= 8 else (UNKNOWN,) * 3
+        try:
+            name, ref, start, end, strand = columns[:5]
+            row = (number, name, ref, int(start), int(end), strand in ("+", "1", "n"), *map(int, on_read))
+        except ValueError as error:
+            problem = f"not read, ref, start, end, strand [read_len, read_start, read_end] between tabs ({error})."
+            raise InputError(path, problem, line=number) from error
+        yield row
+
+
+def _read_maf(path: str, lines: TextIO) -> Iterator[tuple]:
+    place = None
+    for number, line in enumerate(lines, 1):
+        if line.startswith("a"):
+            place = None
+        if not line.startswith("s"):
+            continue
+        if (sequence := _MAF_SEQUENCE.match(line)) is None:
+            raise InputError(path, "not s, name, start, size, strand, length and text; is it cut off?", line=number)
+        name, strand = sequence.group(1, 4)
+        start, size, length = map(int, sequence.group(2, 3, 5))
+        if place is None:
+            place = (name, start, start + size)
+        else:
+            yield (number, name, *place, strand == "+", length, start, start + size)
+
+
+def _read_alignments(path: str, _lines: TextIO) -> Iterator[tuple]:
+    verbosity = pysam.set_verbosity(0)  # what fails reaches the user once, as InputError
+    try:
+        with pysam.AlignmentFile(path, check_sq=False) as alignments:
+            rows = {
+                alignment.query_name: _place_alignment(alignment)
+                for alignment in alignments.fetch(until_eof=True)
+                if not alignment.flag & _NOT_PRIMARY
+                and alignment.mapping_quality >= MIN_MAPPING_QUALITY
+                and alignment.cigartuples
+            }
+    except (OSError, ValueError) as error:
+        raise InputError(path, f"not readable as SAM or BAM with a header ({error}).") from error
+    finally:
+        pysam.set_verbosity(verbosity)
+    yield from rows.values()
+
+
+def _place_alignment(alignment: pysam.AlignedSegment) -> tuple:
+    """Row of the truth; positions on the read are those of the read as sequenced."""
+    n_match, n_ins, n_del, n_skip, n_soft, n_hard, _, n_equal, n_differ = alignment.get_cigar_stats()[0][:9]
+    n_both = n_match + n_equal + n_differ
+    length = n_both + n_ins + n_soft + n_hard
+    clips = takewhile(lambda operation: operation[0] in _CLIPS, alignment.cigartuples or ())
+    start = sum(n for _, n in clips)
+    if alignment.is_reverse:
+        start = length - start - n_both - n_ins
+    place = (alignment.reference_start, alignment.reference_start + n_both + n_del + n_skip, alignment.is_forward)
+    return (None, alignment.query_name, alignment.reference_name, *place, length, start, start + n_both + n_ins)
+
+
+_TRUTH_READERS = {"table": _read_table, "maf": _read_maf, "sam": _read_alignments}
+
+
+def evaluate_overlaps(
+    truth: Truth,
+    path: str | PathLike,
+    *,
+    overlap_format: str = "paf",
+    min_overlap: int = 2000,
+    grey: int = 500,
+    min_span: int = 0,
+    end_to_end: int | None = None,
+    bins: Sequence[int] = (),
+    false_pairs: str | PathLike | None = None,
+) -> dict:
+    """Count right and wrong pairs of an overlap file, and measure how well the right ones are placed.
+
+    Parameters
+    ----------
+    truth : where the reads lie.
+    path : the overlaps, plain or gzip; "-" is standard input (plain).
+    overlap_format : "paf", or "bella" for the 12 columns of the C++ program.
+    min_overlap : least shared bases of a true pair, >= 1.
+    grey : least shared bases of a pair that is not false, 0 to min_overlap.
+    min_span : leave out lines shorter than this on both reads.
+    end_to_end : leave out lines with more than this many bases unaligned on both reads at the same end: true overlaps
+        run until one of the reads stops, repeats need not.
+    bins : borders, in shared bases, between which recall is given too; the last bin is open.
+    false_pairs : file to write the false pairs to: both names, query length, start, end, strand, target length, start,
+        end.
+
+    Returns
+    -------
+    dict, ready for JSON: the figures listed at the top of this module; a rate or error of nothing is None.
+
+    Raises
+    ------
+    InputError : missing or damaged file, a line of fewer than 12 columns, a coordinate that is not a whole number.
+    ParameterError : an option out of range.
+    OutputError : `false_pairs` cannot be written.
+    """
+    _check_options(overlap_format, min_overlap, grey, min_span, end_to_end)
+    lines, tally = _read_overlaps(str(path), overlap_format, truth, min_span, end_to_end)
+    reported = _one_line_per_pair(lines, len(truth))
+    shared = _shared_bases(truth, reported)
+    result: dict = {"lines": tally.pop("lines")}
+    result |= _count_classes(shared, _count_pairs_sharing(truth, min_overlap), min_overlap, grey)
+    result |= _measure_placement(truth, reported[shared >= min_overlap])
+    result |= tally
+    result |= {"min_overlap": min_overlap, "grey_floor": grey, "min_span": min_span, "reads_in_truth": len(truth)}
+    if bins:
+        result["recall_by_true_overlap"] = _recall_by_bin(truth, shared, bins)
+    if false_pairs is not None:
+        _write_lines(str(false_pairs), truth, reported[shared < grey])
+    return result
+
+
+def _check_options(overlap_format: str, min_overlap: int, grey: int, min_span: int, end_to_end: int | None) -> None:
+    if overlap_format not in _COLUMNS:
+        raise ParameterError(f"overlap_format is {overlap_format!r}; choose one of {', '.join(_COLUMNS)}.")
+    if min_overlap < 1:
+        raise ParameterError(f"min_overlap is {min_overlap}; it has to be 1 or more.")
+    if not 0 <= grey <= min_overlap:
+        raise ParameterError(f"grey is {grey}; it has to lie between 0 and min_overlap ({min_overlap}).")
+    if min(min_span, end_to_end or 0) < 0:
+        raise ParameterError("min_span and end_to_end are numbers of bases; neither can be negative.")
+
+
+def _read_overlaps(
+    path: str, overlap_format: str, truth: Truth, min_span: int, end_to_end: int | None
+) -> tuple[np.ndarray, Counter]:
+    """Lines to judge, (n,) of _LINE in the order of the file, and how many lines there were of each kind."""
+    kept = [np.empty(0, _LINE)]
+    tally = Counter(lines=0, self_lines=0, lines_outside_truth=0, lines_bad_coordinates=0)
+    source = nullcontext(sys.stdin.buffer) if path == "-" else _open(path)
+    with source as stream, _as_text(stream) as texts:
+        while chunk := list(islice(texts, CHUNK_LINES)):
+            try:
+                lines = _parse_lines(chunk, overlap_format, truth.ids)
+            except (ValueError, OverflowError) as error:
+                raise _first_fault(path, chunk, tally["lines"] + 1, overlap_format) from error
+            tally["lines"] += len(chunk)
+            kept.append(_screen(lines, min_span, end_to_end, tally))
+    return np.concatenate(kept), tally
+
+
+def _parse_lines(texts: list[str], overlap_format: str, ids: dict[str, int]) -> np.ndarray:
+    """Lines as (n,) of _LINE; ValueError or OverflowError if there is a bad one among them."""
+    # zip stops at the shortest line, so the number of columns tells whether every line is long enough
+    columns = list(zip(*(text.split("\t", _N_COLUMNS) for text in texts), strict=False))
+    if len(columns) < _N_COLUMNS:
+        raise ValueError("short line")
+    query, target, strand, *numbers = (columns[i] for i in _COLUMNS[overlap_format])
+    values: list[Iterator] = [map(ids.get, names, repeat(UNKNOWN)) for names in (query, target)]
+    values += [map(int, column) for column in numbers]
+    values += [map(_SAME_STRAND[overlap_format].__eq__, strand), map(operator.eq, query, target)]
+    lines = np.empty(len(texts), _LINE)
+    for field, column in zip(_LINE.names or (), values, strict=True):
+        lines[field] = np.fromiter(column, _LINE[field], len(texts))
+    if overlap_format == "bella":  # the C++ program counts on the reverse complement of a reversed target
+        start, end, length = (lines[f"target_{name}"].copy() for name in ("start", "end", "length"))
+        lines["target_start"] = np.where(lines["same_strand"], start, length - end)
+        lines["target_end"] = np.where(lines["same_strand"], end, length - start)
+    return lines
+
+
+def _first_fault(path: str, texts: list[str], first_number: int, overlap_format: str) -> InputError:
+    """Name the line that stopped _parse_lines."""
+    for number, text in enumerate(texts, first_number):
+        columns = text.split("\t", _N_COLUMNS)
+        if len(columns) < _N_COLUMNS:
+            problem = f"{len(columns)} columns where {_N_COLUMNS} are needed; is the format right, the file complete?"
+            return InputError(path, problem, line=number)
+        for i in sorted(_COLUMNS[overlap_format][3:]):
+            try:
+                np.int64(int(columns[i]))
+            except (ValueError, OverflowError):
+                problem = f"column {i + 1} is {columns[i].strip()!r}, not a whole number; is the format right?"
+                return InputError(path, problem, line=number)
+    raise AssertionError("lines that cannot be parsed have no fault")
+
+
+def _screen(lines: np.ndarray, min_span: int, end_to_end: int | None, tally: Counter) -> np.ndarray:
+    """Lines to judge; adds those met to the tally."""
+    tally["self_lines"] += int(lines["self"].sum())
+    lines = lines[~lines["self"]]
+    if min_span:
+        lines = lines[np.maximum(_span(lines, "query"), _span(lines, "target")) >= min_span]
+    inside = (lines["query"] != UNKNOWN) & (lines["target"] != UNKNOWN)
+    tally["lines_outside_truth"] += int((~inside).sum())
+    lines = lines[inside]
+    tally["lines_bad_coordinates"] += int((~(_fits_read(lines, "query") & _fits_read(lines, "target"))).sum())
+    return lines if end_to_end is None else lines[_overhang(lines) <= end_to_end]
+
+
+def _span(lines: np.ndarray, side: str) -> np.ndarray:
+    return lines[f"{side}_end"] - lines[f"{side}_start"]
+
+
+def _fits_read(lines: np.ndarray, side: str) -> np.ndarray:
+    start, end = lines[f"{side}_start"], lines[f"{side}_end"]
+    return (start >= 0) & (start <= end) & (end <= lines[f"{side}_length"])
+
+
+def _overhang(lines: np.ndarray) -> np.ndarray:
+    """Bases left unaligned on both reads, at the worse end of the overlap."""
+    target_left, target_right = lines["target_start"], lines["target_length"] - lines["target_end"]
+    before = np.where(lines["same_strand"], target_left, target_right)
+    after = np.where(lines["same_strand"], target_right, target_left)
+    query_right = lines["query_length"] - lines["query_end"]
+    return np.maximum(np.minimum(lines["query_start"], before), np.minimum(query_right, after))
+
+
+def _one_line_per_pair(lines: np.ndarray, n_reads: int) -> np.ndarray:
+    """The line of longest query span of each pair, pairs in the order in which they first appear."""
+    low, high = np.minimum(lines["query"], lines["target"]), np.maximum(lines["query"], lines["target"])
+    keys, first_line, pair = np.unique(low * n_reads + high, return_index=True, return_inverse=True)
+    by_pair = np.lexsort((-_span(lines, "query"), pair))  # stable: of equal spans the earlier line comes first
+    longest = by_pair[np.searchsorted(pair[by_pair], np.arange(len(keys)))]
+    return lines[longest[np.argsort(first_line)]]
+
+
+def _shared_interval(truth: Truth, lines: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Start and end of what the intervals of both reads have in common; end <= start where that is nothing."""
+    query, target = lines["query"], lines["target"]
+    start = np.maximum(truth.starts[query], truth.starts[target])
+    return start, np.minimum(truth.ends[query], truth.ends[target])
+
+
+def _shared_bases(truth: Truth, lines: np.ndarray) -> np.ndarray:
+    """Reference bases that the two reads of each line share, 0 if none."""
+    start, end = _shared_interval(truth, lines)
+    same_ref = truth.ref_ids[lines["query"]] == truth.ref_ids[lines["target"]]
+    return np.where(same_ref, np.maximum(end - start, 0), 0)
+
+
+def _count_pairs_sharing(truth: Truth, n_bases: int) -> int:
+    """Number of unordered pairs of reads that share at least `n_bases` >= 1, in O(n log n).
+
+    Notes
+    -----
+    Two intervals share n bases if they still meet when the last n are taken off both.  Of two that do not meet one
+    ends before the other starts: counting, at each start, the shortened intervals ended by then finds them all, once.
+    """
+    long_enough = truth.ends - truth.starts >= n_bases
+    offsets = truth.ref_ids * (truth.ends.max() + 1)  # end to end on one axis, intervals of two references never meet
+    starts = (offsets + truth.starts)[long_enough]
+    shortened_ends = np.sort((offsets + truth.ends)[long_enough] - n_bases)
+    n_apart = int(np.searchsorted(shortened_ends, starts, side="left").sum())
+    return len(starts) * (len(starts) - 1) // 2 - n_apart
+
+
+def _count_classes(shared: np.ndarray, n_true: int, min_overlap: int, grey: int) -> dict:
+    """Reported pairs by class and the rates made of them."""
+    tp, fp = int((shared >= min_overlap).sum()), int((shared < grey).sum())
+    disjoint = int((shared == 0).sum()) if grey else 0
+    precision = tp / (tp + fp) if tp + fp else 0.0
+    recall = tp / n_true if n_true else 0.0
+    f1 = 2 * precision * recall / (precision + recall) if tp else 0.0
+    n_grey = len(shared) - tp - fp
+    counts: dict = {"pairs": len(shared), "true_pairs": n_true, "tp": tp, "fp": fp, "grey": n_grey}
+    counts |= {"fp_touching": fp - disjoint, "fp_disjoint": disjoint}
+    counts["precision_disjoint"] = round(tp / (tp + disjoint), 5) if tp + disjoint else None
+    return counts | {"recall": round(recall, 5), "precision": round(precision, 5), "f1": round(f1, 5)}
+
+
+def _measure_placement(truth: Truth, hits: np.ndarray) -> dict:
+    """Strand, ends and coverage of the lines that stand for true pairs."""
+    same_strand = truth.strands[hits["query"]] == truth.strands[hits["target"]]
+    right = hits[hits["same_strand"] == same_strand]
+    query_ends, target_ends = _true_ends(truth, right, "query"), _true_ends(truth, right, "target")
+    query_errors, query_inner = _end_errors(right, "query", query_ends)
+    target_errors, target_inner = _end_errors(right, "target", target_ends)
+    inner = np.concatenate((query_errors[query_inner], target_errors[target_inner]))
+    both = np.concatenate((query_errors, target_errors))
+    covered = _covered_share(right, query_ends)
+    placement: dict = {"strand_accuracy": round(len(right) / len(hits), 5) if len(hits) else None}
+    placement |= {"end_err_median": _percentile(query_errors, 50), "end_err_p95": _percentile(query_errors, 95)}
+    placement |= {"end_err_mean": _mean(query_errors, 1)}
+    placement |= {"inner_end_err_median": _percentile(inner, 50), "inner_end_err_p95": _percentile(inner, 95)}
+    placement |= {"both_end_err_median": _percentile(both, 50), "both_end_err_p95": _percentile(both, 95)}
+    placement |= {"covered_median": _percentile(covered, 50), "covered_p5": _percentile(covered, 5)}
+    return placement | {"covered_mean": _mean(covered, 4)}
+
+
+def _true_ends(truth: Truth, lines: np.ndarray, side: str) -> np.ndarray:
+    """Start and end on one read, (n, 2) float64, of the reference interval that both reads share."""
+    read = lines[side]
+    start, end, forward = truth.starts[read], truth.ends[read], truth.strands[read] > 0
+    shared_start, shared_end = _shared_interval(truth, lines)
+    whole = truth.read_lengths[read] == UNKNOWN
+    read_start = np.where(whole, 0, truth.read_starts[read])
+    read_end = np.where(whole, lines[f"{side}_length"], truth.read_ends[read])
+    scale = (read_end - read_start) / np.maximum(end - start, 1)
+    before = np.where(forward, shared_start - start, end - shared_end)
+    until = np.where(forward, shared_end - start, end - shared_start)
+    return np.column_stack((read_start + before * scale, read_start + until * scale))
+
+
+def _end_errors(lines: np.ndarray, side: str, true_ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """How far off both ends are on one read, and which of them lie well inside it; each (n, 2)."""
+    errors = np.abs(np.column_stack((lines[f"{side}_start"], lines[f"{side}_end"])) - true_ends)
+    margin_right = lines[f"{side}_length"][:, None] - READ_END_MARGIN
+    return errors, (true_ends > READ_END_MARGIN) & (true_ends < margin_right)
+
+
+def _covered_share(lines: np.ndarray, query_ends: np.ndarray) -> np.ndarray:
+    """Share of the true overlap on the query, (n, 2) start and end, that each line spans."""
+    start, end = query_ends.T
+    common = np.minimum(lines["query_end"], end) - np.maximum(lines["query_start"], start)
+    return np.maximum(common, 0.0) / np.maximum(end - start, 1.0)
+
+
+def _percentile(values: np.ndarray, percent: float) -> float | None:
+    return round(float(np.percentile(values, percent)), 1) if values.size else None
+
+
+def _mean(values: np.ndarray, digits: int) -> float | None:
+    return round(float(np.mean(values)), digits) if values.size else None
+
+
+def _recall_by_bin(truth: Truth, shared: np.ndarray, borders: Sequence[int]) -> dict[str, list]:
+    """Name of each bin of shared bases to its true pairs and the share of them that is reported."""
+    recall = {}
+    for low, high in zip(borders, (*borders[1:], MAX_POSITION), strict=True):
+        least, beyond = max(low, 1), max(high, 1)  # pairs that share nothing are in no bin
+        n_true = max(_count_pairs_sharing(truth, least) - _count_pairs_sharing(truth, beyond), 0)
+        n_found = int(((shared >= least) & (shared < beyond)).sum())
+        name = f"{low}-{high if high < MAX_POSITION else ''}"
+        recall[name] = [n_true, round(n_found / n_true, 4) if n_true else None]
+    return recall
+
+
+def _write_lines(path: str, truth: Truth, lines: np.ndarray) -> None:
+    """Write both names, then the other first columns of PAF."""
+    try:
+        with open(path, "w", encoding="utf-8", errors="surrogateescape") as stream:
+            for query, target, *numbers, same_strand, _ in lines.tolist():
+                numbers.insert(3, "+" if same_strand else "-")
+                print(truth.names[query], truth.names[target], *numbers, sep="\t", file=stream)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written ({error.strerror}).") from error

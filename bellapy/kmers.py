@@ -1,0 +1,315 @@
+"""Stage 1: reads -> the k-mers that are neither errors nor repeats, with all their places.
+
+Every k-mer occurrence is one 64-bit word, so that sorting moves no payload beside the key:
+
+    [ hash of the k-mer, without the bits that name its partition | place | reverse ]
+
+`place` is the k-mer's start in `ReadSet.codes`, `reverse` is 1 where the canonical form is the reverse complement.  The
+hash is a bijection (multiplication by an odd number modulo 4^k), so partition and remaining bits are the k-mer.  Words are
+scattered into partitions that fit the cache; inside one, a bit filter drops nearly all singletons and a counting sort
+brings equal k-mers together in order of place.  Partitions are worked on in a few passes over the reads, which bounds
+memory.  Every step writes to places that its thread owns, in an order that the number of threads does not change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.jit import njit
+from bellapy.parallel import even_ranges, map_threads
+
+U = np.uint64
+U0, U1, U2, U3, U6, U63 = (U(x) for x in (0, 1, 2, 3, 6, 63))  # uint64 with a bare int is int64 or float64 in Numba
+
+PARTITION_WORDS = 1 << 17  # 1 MB
+PASS_WORDS = 1 << 25  # 256 MB
+PASS_PARTITIONS = 1024  # streams written at once
+BUCKET_SORT_LIMIT = 64  # beyond, insertion sort would be slow
+NO_MASK = np.zeros(0, np.uint8)
+
+
+class Layout(NamedTuple):
+    """How a k-mer occurrence is laid out in a word, and how k-mers are spread over partitions."""
+
+    k: int
+    multiplier: np.uint64  # of the hash
+    partition_bits: int
+    dropped_bits: int  # low bits of the hash that do not fit the word; k-mers are then compared in the reads
+    hash_bits: int  # bits of the hash in the word
+    place_bits: int
+
+
+def make_layout(k: int, n_places: int) -> Layout:
+    """Partitions of about PARTITION_WORDS words for `n_places` k-mer occurrences."""
+    place_bits = max(1, int(n_places).bit_length())
+    partition_bits = min(2 * k, 16, max(2, (n_places // PARTITION_WORDS).bit_length()))
+    hash_bits = min(2 * k - partition_bits, 63 - place_bits)
+    multiplier = U(0x9E3779B97F4A7C15 & ((1 << 2 * k) - 1) | 1)
+    return Layout(k, multiplier, partition_bits, 2 * k - partition_bits - hash_bits, hash_bits, place_bits)
+
+
+@njit
+def scatter(codes, mask, begin, end, layout, first, last, at, out, buffer):
+    """Send every k-mer that starts in [begin, end) of `codes` and falls in partitions [first, last) to its partition.
+
+    Parameters
+    ----------
+    codes : (n,) uint8.
+    mask : (n,) uint8, 1 where a k-mer may start, or empty: everywhere.
+    at : (last - first,) int64, next free slot of each partition in `out`; advanced.
+    out : uint64 words; when empty, occurrences are only counted, in `at`.
+    buffer : (2, any + 1) uint64 scratch.  The choice of what to keep is made without a branch, through this buffer: one
+        mispredicted branch costs more than ten k-mers.
+    """
+    k = layout.k
+    kmer_mask, top = (U1 << U(2 * k)) - U1, U(2 * (k - 1))
+    to_partition = U(2 * k - layout.partition_bits)
+    rest, dropped = (U1 << to_partition) - U1, U(layout.dropped_bits)
+    to_hash, low, width = U(layout.place_bits + 1), U(first), U(last - first)
+    full = buffer.shape[1] - 1
+    stop_at = min(end + k - 1, codes.size)
+    forward, backward, run, i, n = U0, U0, 0, begin, 0
+    while i < stop_at:
+        stop = min(stop_at, i + full - n)
+        while i < stop:
+            c = U(codes[i])
+            i += 1
+            run = 0 if c > U3 else run + 1
+            forward = ((forward << U2) | (c & U3)) & kmer_mask
+            backward = (backward >> U2) | ((U3 - (c & U3)) << top)
+            h = (min(forward, backward) * layout.multiplier) & kmer_mask
+            part = (h >> to_partition) - low  # unsigned: one comparison tests both ends
+            start = max(i - k, 0)
+            buffer[0, n] = (((h & rest) >> dropped) << to_hash) | (U(start) << U1) | U(backward < forward)
+            buffer[1, n] = part
+            keep = (run >= k) & (forward != backward) & (part < width)  # a palindrome has no strand
+            if mask.size:
+                keep &= mask[start] != 0
+            n += np.int64(keep)
+        for j in range(n):
+            p = buffer[1, j]
+            if out.size:
+                out[at[p]] = buffer[0, j]
+            at[p] += 1
+        n = 0
+
+
+@njit
+def _insertion_sort(words, start, end):
+    for i in range(start + 1, end):
+        word, j = words[i], i
+        while j > start and words[j - 1] > word:
+            words[j] = words[j - 1]
+            j -= 1
+        words[j] = word
+
+
+@njit
+def _drop_singletons(words, start, end, shift, once, twice):
+    """Move the words whose hash prefix occurs more than once to the front of [start, end); return where they end."""
+    once[:] = U0
+    twice[:] = U0
+    for i in range(start, end):
+        g = words[i] >> shift
+        bit = U1 << (g & U63)
+        twice[g >> U6] |= once[g >> U6] & bit
+        once[g >> U6] |= bit
+    n = start
+    for i in range(start, end):
+        g = words[i] >> shift
+        words[n] = words[i]
+        n += np.int64((twice[g >> U6] >> (g & U63)) & U1)
+    return n
+
+
+@njit
+def _bucket_sort(words, start, end, shift, counts, out):
+    """Sort words[start:end] into out[: end - start]: counting sort on the bits above `shift`, then inside each bucket."""
+    counts[:] = 0
+    for i in range(start, end):
+        counts[(words[i] >> shift) + U1] += 1
+    for b in range(counts.size - 1):
+        counts[b + 1] += counts[b]
+    for i in range(start, end):
+        b = words[i] >> shift
+        out[counts[b]] = words[i]
+        counts[b] += 1
+    at = 0
+    for b in range(counts.size - 1):  # counts[b] is now the end of bucket b
+        if counts[b] - at > BUCKET_SORT_LIMIT:
+            out[at : counts[b]].sort()
+        else:
+            _insertion_sort(out, at, counts[b])
+        at = counts[b]
+
+
+@njit
+def _canonical(codes, start, k):
+    """The canonical k-mer at `start`, as scatter() computes it."""
+    forward, backward = U0, U0
+    for i in range(k):
+        c = U(codes[start + i])
+        forward = (forward << U2) | c
+        backward |= (U3 - c) << U(2 * i)
+    return min(forward, backward)
+
+
+@njit
+def _split_run(words, start, end, codes, layout):
+    """Bring equal k-mers together in a run of words with equal hash bits where the word could not hold the whole hash.
+
+    Return the end of the first group; the run is almost always one group.
+    """
+    place = (U1 << U(layout.place_bits)) - U1
+    first = _canonical(codes, np.int64((words[start] >> U1) & place), layout.k)
+    same = start + 1
+    for i in range(start + 1, end):
+        word = words[i]
+        if _canonical(codes, np.int64((word >> U1) & place), layout.k) == first:
+            for j in range(i, same, -1):  # stable, so that places stay in order
+                words[j] = words[j - 1]
+            words[same] = word
+            same += 1
+    return same
+
+
+@njit
+def _collect_runs(words, n, codes, layout, lower, upper, spectrum, places, n_places, runs, n_runs):
+    """Append the places and lengths of the runs of equal k-mers that are `lower` to `upper` long."""
+    to_hash = U(layout.place_bits + 1)
+    low = (U1 << to_hash) - U1
+    i = 0
+    while i < n:
+        j = i + 1
+        while j < n and words[j] >> to_hash == words[i] >> to_hash:
+            j += 1
+        if layout.dropped_bits and j - i > 1:
+            j = _split_run(words, i, j, codes, layout)
+        spectrum[min(j - i, spectrum.size - 1)] += 1
+        if lower <= j - i <= upper:
+            for x in range(i, j):
+                places[n_places] = words[x] & low
+                n_places += 1
+            runs[n_runs] = j - i
+            n_runs += 1
+        i = j
+    return n_places, n_runs
+
+
+@njit
+def group_partitions(words, bounds, codes, layout, lower, upper, spectrum, places, runs):
+    """Group equal k-mers in each partition words[bounds[p]:bounds[p + 1]]; keep those with lower <= count <= upper.
+
+    `spectrum[c]` counts distinct k-mers with c occurrences (its last entry: that many or more); its entry for 1 is short,
+    since singletons are mostly dropped before they are seen.  Return the numbers of places and of k-mers kept.
+    """
+    largest = 0
+    for p in range(bounds.size - 1):
+        largest = max(largest, bounds[p + 1] - bounds[p])
+    bits = 0
+    while (1 << bits) < largest:
+        bits += 1
+    filter_bits = max(6, min(layout.hash_bits, bits + 3))
+    bucket_bits = max(1, min(layout.hash_bits, bits - 3))
+    to_filter = U(layout.place_bits + 1 + max(0, layout.hash_bits - filter_bits))
+    to_bucket = U(layout.place_bits + 1 + max(0, layout.hash_bits - bucket_bits))
+    once, twice = np.empty(1 << (filter_bits - 6), np.uint64), np.empty(1 << (filter_bits - 6), np.uint64)
+    counts, sorted_words = np.empty((1 << bucket_bits) + 1, np.int64), np.empty(largest, np.uint64)
+    n_places = n_runs = 0
+    for p in range(bounds.size - 1):
+        end = _drop_singletons(words, bounds[p], bounds[p + 1], to_filter, once, twice)
+        _bucket_sort(words, bounds[p], end, to_bucket, counts, sorted_words)
+        n_places, n_runs = _collect_runs(
+            sorted_words, end - bounds[p], codes, layout, lower, upper, spectrum, places, n_places, runs, n_runs
+        )
+    return n_places, n_runs
+
+
+@dataclass(frozen=True)
+class KmerCounts:
+    """Places of the kept k-mers, by k-mer.
+
+    places : (n,) uint64, start in `codes` << 1 | reverse; k-mer by k-mer, in order of place.
+    runs : (n_kmers,) int32, number of places of each k-mer.
+    spectrum : (n,) int64, number of distinct k-mers by number of occurrences; entries 0 and 1 are not meaningful.
+    """
+
+    places: np.ndarray
+    runs: np.ndarray
+    spectrum: np.ndarray
+
+
+SPECTRUM_SIZE = 10_001
+
+
+def count_kmers(
+    codes: np.ndarray,
+    k: int,
+    lower: int,
+    upper: int,
+    *,
+    keep_one_in: int = 1,
+    mask: np.ndarray = NO_MASK,
+    threads: int = 1,
+    pass_words: int = PASS_WORDS,
+) -> KmerCounts:
+    """Count canonical k-mers and keep those that occur `lower` to `upper` times, with their places.
+
+    Parameters
+    ----------
+    codes : (n,) uint8 as in `ReadSet.codes`; a k-mer with a code above 3 is none.
+    k : 1 to 31.
+    keep_one_in : count only this share of all possible k-mers, the same ones in every read, chosen by hash.
+    mask : (n,) uint8, 1 where a k-mer may start; empty: everywhere.
+    pass_words : memory for k-mer occurrences at a time, in words of 8 bytes; does not change the result.
+    """
+    layout = make_layout(k, codes.size)
+    used = max(1, (1 << layout.partition_bits) // keep_one_in)
+    ranges = even_ranges(codes.size, threads)
+
+    def count_range(bounds):
+        at = np.zeros(used, np.int64)
+        scatter(codes, mask, *bounds, layout, 0, used, at, np.zeros(0, np.uint64), np.empty((2, 4097), np.uint64))
+        return at
+
+    histogram = np.array(map_threads(count_range, ranges, threads)).reshape(len(ranges), used)
+    spectrum = np.zeros(SPECTRUM_SIZE, np.int64)
+    places, runs = [np.zeros(0, np.uint64)], [np.zeros(0, np.int32)]
+    for first, last in _passes(histogram.sum(axis=0), pass_words):
+        bounds = np.concatenate(([0], np.cumsum(histogram[:, first:last].sum(axis=0))))
+        words = np.empty(int(bounds[-1]), np.uint64)
+        begins = bounds[:-1] + np.concatenate((np.zeros_like(histogram[:1]), np.cumsum(histogram, axis=0)))[:-1, first:last]
+
+        def scatter_range(task, first=first, last=last, words=words):
+            piece, at = task
+            scatter(codes, mask, *piece, layout, first, last, at, words, np.empty((2, 4097), np.uint64))
+
+        if words.size:
+            map_threads(scatter_range, zip(ranges, begins, strict=True), threads)
+
+        def group_range(piece, words=words, bounds=bounds):
+            mine = bounds[piece[0] : piece[1] + 1]
+            size = int(mine[-1] - mine[0])
+            found, lengths = np.empty(size, np.uint64), np.empty(size // 2 + 1, np.int32)
+            tally = np.zeros(SPECTRUM_SIZE, np.int64)
+            n, m = group_partitions(words, mine, codes, layout, lower, upper, tally, found, lengths)
+            return found[:n].copy(), lengths[:m].copy(), tally
+
+        for found, lengths, tally in map_threads(group_range, even_ranges(last - first, 4 * threads), threads):
+            places.append(found)
+            runs.append(lengths)
+            spectrum += tally
+    return KmerCounts(np.concatenate(places), np.concatenate(runs), spectrum)
+
+
+def _passes(sizes: np.ndarray, pass_words: int):
+    """Consecutive ranges of partitions that hold at most `pass_words` words each (or one partition)."""
+    first = 0
+    while first < len(sizes):
+        fit = int(np.searchsorted(np.cumsum(sizes[first:]), pass_words, side="right"))
+        last = first + max(1, min(fit, PASS_PARTITIONS))
+        yield first, min(last, len(sizes))
+        first = last

@@ -1,0 +1,27 @@
+"""Threads for compiled kernels, which release the GIL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import numpy as np
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def map_threads(function: Callable[[Item], Result], items: Iterable[Item], threads: int) -> list[Result]:
+    """Results of `function` on every item, in the order of the items, by at most `threads` threads."""
+    items = list(items)
+    if threads <= 1 or len(items) <= 1:
+        return [function(item) for item in items]
+    with ThreadPoolExecutor(min(threads, len(items))) as pool:
+        return list(pool.map(function, items))
+
+
+def even_ranges(n: int, parts: int) -> list[tuple[int, int]]:
+    """Cut range(n) into at most `parts` consecutive non-empty pieces of nearly equal length."""
+    edges = np.linspace(0, n, min(parts, n) + 1).astype(np.int64).tolist()
+    return [(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True) if b > a]

@@ -1,0 +1,170 @@
+"""Every default, range and preset, in one place.
+
+One frozen group per stage; the command line takes its defaults and ranges from here.  None means: chosen from the data (see
+estimate.py).  Numbers without a source were chosen by measurement; benchmarks/RESULTS.md has the figures.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple
+
+from bellapy.errors import ParameterError
+
+SAMPLINGS = ("none", "fraction", "minimizer", "syncmer")
+EXTENSIONS = ("best", "longest")
+DEVICES = ("auto", "cpu")
+
+
+class Range(NamedTuple):
+    """Smallest and largest value an option may have."""
+
+    low: float
+    high: float
+
+
+RANGES: dict[str, Range] = {
+    "k": Range(3, 31),
+    "lower": Range(2, 10_000),
+    "upper": Range(2, 10_000),
+    "error_rate": Range(0.0, 0.4),
+    "depth": Range(1.0, 100_000.0),
+    "sampling_window": Range(2, 1000),
+    "min_support": Range(1, 100),
+    "min_overlap": Range(1, 2**31 - 1),
+    "density": Range(0.0, 1.0),
+    "match": Range(1, 100),
+    "mismatch": Range(-100, -1),
+    "gap": Range(-100, -1),
+    "xdrop": Range(0, 16_000),
+    "delta": Range(0.0, 1.0),
+    "min_identity": Range(0.0, 1.0),
+    "max_overhang": Range(0, 2**31 - 1),
+    "max_copies": Range(1.0, 1e6),
+    "threads": Range(1, 4096),
+}
+
+
+@dataclass(frozen=True)
+class KmerParams:
+    """Which k-mers link reads (estimate.py, kmers.py, sampling.py)."""
+
+    k: int | None = None
+    lower: int = 2  # a singleton links nothing
+    upper: int | None = None  # counts above come from repeats; BELLA's model or 2 to 8
+    error_rate: float | None = None  # per base
+    depth: float | None = None
+    sampling: str = "none"
+    sampling_window: int = 8  # about one k-mer in so many is kept (minimizers: two in so many)
+    homopolymer: bool = False  # count k-mers of homopolymer-compressed reads
+
+
+class SeedParams(NamedTuple):
+    """How shared k-mers become seeds (seeds.py); a NamedTuple because compiled code accepts it."""
+
+    min_support: int = 2  # shared k-mers that agree on a diagonal
+    min_overlap: int = 500  # bases of implied overlap
+    band: int = 100  # diagonals; a band holds the k-mers of one overlap
+    band_slope: float = 0.03  # further diagonals per base of overlap
+    ranks: int = 2  # seeds kept per candidate
+
+
+class Scoring(NamedTuple):
+    """Linear-gap scores of the extension; a NamedTuple because compiled code accepts it."""
+
+    match: int = 1
+    mismatch: int = -1
+    gap: int = -1  # per base
+    xdrop: int = 15  # give up when the score falls so far below the best
+
+
+@dataclass(frozen=True)
+class ExtensionParams:
+    """How seeds are extended (xdrop/)."""
+
+    match: int = 1
+    mismatch: int = -1
+    gap: int = -1
+    xdrop: int | None = None
+    extension: str = "best"
+
+
+@dataclass(frozen=True)
+class FilterParams:
+    """Which alignments are overlaps (filter.py)."""
+
+    delta: float = 0.1  # tolerance of the score threshold; BELLA
+    min_overlap: int = 500  # aligned bases on both reads
+    min_identity: float = 0.0  # estimated
+    max_overhang: int | None = None  # unaligned bases allowed where both reads go on
+    max_copies: float = 2.5  # an overlap wholly inside sequence with more copies is taken for a repeat
+
+
+@dataclass(frozen=True)
+class RunParams:
+    """How the work is done; the results do not depend on it."""
+
+    threads: int = 1
+    device: str = "auto"
+
+
+@dataclass(frozen=True)
+class Params:
+    """All parameters of a run."""
+
+    kmers: KmerParams = field(default_factory=KmerParams)
+    density: float = 0.1  # share of the typical k-mer density that a candidate needs (seeds.py)
+    seeds: SeedParams = field(default_factory=SeedParams)
+    extension: ExtensionParams = field(default_factory=ExtensionParams)
+    filter: FilterParams = field(default_factory=FilterParams)
+    run: RunParams = field(default_factory=RunParams)
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "clr": {},
+    "ont": {"xdrop": 25},
+    "hifi": {"k": 21, "sampling": "fraction", "xdrop": 15},
+}
+"""Differences from the defaults, by name.  Explicit options override them."""
+
+
+def make_params(preset: str | None = None, **options: Any) -> Params:
+    """Parameters from a preset and options by name; an option that is None is left at its default.
+
+    `min_overlap` rules both the candidates' implied length and the reported alignments' length.
+    """
+    if preset is not None and preset not in PRESETS:
+        raise ParameterError(f"--preset {preset}: there is none of that name; choose from {', '.join(PRESETS)}")
+    given = {**PRESETS.get(preset or "", {}), **{name: value for name, value in options.items() if value is not None}}
+    params = Params()
+    known = set()
+    for group in ("kmers", "extension", "filter", "run"):
+        record = getattr(params, group)
+        names = {f.name for f in fields(record)} & given.keys()
+        known |= names
+        params = replace(params, **{group: replace(record, **{name: given[name] for name in names})})
+    seed_names = set(SeedParams._fields) & given.keys()
+    params = replace(params, seeds=params.seeds._replace(**{name: given[name] for name in seed_names}))
+    if "density" in given:
+        params = replace(params, density=given["density"])
+    unknown = given.keys() - known - seed_names - {"density"}
+    if unknown:
+        raise TypeError(f"unknown parameters: {', '.join(sorted(unknown))}")
+    validate(given)
+    return params
+
+
+def validate(values: dict[str, Any]) -> None:
+    """Raise ParameterError, naming the option, for a value out of range or values that contradict each other."""
+    for name, value in values.items():
+        option = "--" + name.replace("_", "-")
+        if name in RANGES and not RANGES[name].low <= value <= RANGES[name].high:
+            low, high = RANGES[name]
+            raise ParameterError(f"{option} {value}: must be from {low:g} to {high:g}")
+        choices = {"sampling": SAMPLINGS, "extension": EXTENSIONS, "device": DEVICES}.get(name)
+        if choices and value not in choices:
+            raise ParameterError(f"{option} {value}: choose from {', '.join(choices)}")
+    if "lower" in values and "upper" in values and values["upper"] < values["lower"]:
+        raise ParameterError(f"--upper {values['upper']}: must not be below --lower {values['lower']}")
+    if values.get("sampling") == "syncmer" and values.get("k") and values["k"] - values.get("sampling_window", 8) + 1 < 2:
+        raise ParameterError("--sampling syncmer: --sampling-window must be smaller than k, at least by 1")

@@ -1,0 +1,221 @@
+"""The whole flow, one call per stage: reads -> k-mers -> matrix -> candidates -> seeds -> alignments -> overlaps."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from bellapy import estimate as estimates
+from bellapy.candidates import multiply, symbolic_product
+from bellapy.estimate import Estimate
+from bellapy.filter import (
+    Thresholds,
+    filter_overlaps,
+    learn_thresholds,
+    lowest_depth,
+    measure_geometry,
+    score_floor,
+)
+from bellapy.kmer_matrix import build_kmer_matrix, profile_depth
+from bellapy.kmers import NO_MASK, KmerCounts, count_kmers
+from bellapy.log import Report, logger, progress
+from bellapy.params import KmerParams, Params, Scoring
+from bellapy.records import DepthProfile, Extensions, KmerMatrix, Overlaps, ReadSet, Seeds
+from bellapy.sampling import compress_homopolymers, sampling_mask
+from bellapy.seeds import choose_seeds, dense_enough, join_seeds
+from bellapy.xdrop import extend_seeds
+
+PROFILE_REACH = 8  # counts up to so many times the upper bound mark repeats
+PILOT_SEEDS = 2000
+PILOT_XDROP = 25
+PILOT_SUPPORT = 5
+NOISY_RATE, NOISY_XDROP, USUAL_XDROP = 0.55, 25, 10
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What counting found: the matrix, the depth profile, and what the spectrum says of the reads."""
+
+    matrix: KmerMatrix
+    profile: DepthProfile
+    estimate: Estimate
+
+
+def overlap_reads(reads: ReadSet, params: Params, report: Report) -> Overlaps:
+    """All overlaps of the reads with each other."""
+    counted = count_stage(reads, params, report)
+    seeds = candidates_stage(reads, counted.matrix, params, report)
+    seeds, extensions = align_stage(reads, seeds, counted, params, report)
+    return filter_stage(reads, seeds, extensions, counted, params, report)
+
+
+def count_stage(reads: ReadSet, params: Params, report: Report) -> Counted:
+    """Estimate depth and error rate, choose k and bounds, count k-mers, build the matrix."""
+    kmers, threads = params.kmers, params.run.threads
+    with report.stage("estimate") as numbers:
+        found = _estimate(reads, kmers, threads)
+        k = kmers.k or estimates.choose_k(reads.n_bases, found.error_rate)
+        upper = kmers.upper or estimates.choose_upper(found.depth, found.error_rate, k, kmers.lower)
+        numbers.update(reads=len(reads), bases=reads.n_bases)
+    logger.info("%s; k %d, counts %d to %d", estimates.describe(reads, found), k, kmers.lower, upper)
+    report.data["estimates"] = {**asdict(found), "k": k, "lower": kmers.lower, "upper": upper}
+    with report.stage("count") as numbers:
+        counts = _count(reads, kmers, k, upper, threads)
+        matrix = build_kmer_matrix(
+            counts, reads, k, upper, seed_length=1 if kmers.homopolymer else k, threads=threads
+        )
+        profile = profile_depth(matrix, reads)
+        numbers["k-mers"], numbers["places"] = matrix.n_kmers, len(matrix.read_id)
+    report.data["spectrum"] = counts.spectrum[: 4 * upper + 1].tolist()
+    if not matrix.n_kmers:
+        _explain_no_kmers(reads, k, kmers.lower, upper)
+    return Counted(matrix, profile, found)
+
+
+def _estimate(reads: ReadSet, kmers: KmerParams, threads: int) -> Estimate:
+    error_rate = kmers.error_rate
+    k = kmers.k or estimates.choose_k(reads.n_bases, None)
+    one_in = estimates.sampling_rate(reads.n_bases)
+    spectrum = count_kmers(reads.codes, k, 2, 2, keep_one_in=one_in, threads=threads).spectrum * one_in
+    found = estimates.fit_spectrum(spectrum, k, reads.n_bases, error_rate, kmers.depth)
+    if found.error_rate is None and reads.error_rate is not None:
+        return Estimate(found.depth, reads.error_rate, "base qualities")
+    return found
+
+
+def _count(reads: ReadSet, kmers: KmerParams, k: int, upper: int, threads: int) -> KmerCounts:
+    codes, places = (compress_homopolymers(reads.codes)) if kmers.homopolymer else (reads.codes, None)
+    mask = NO_MASK
+    if kmers.sampling in ("minimizer", "syncmer"):
+        mask = sampling_mask(codes, k, kmers.sampling, kmers.sampling_window, threads)
+    one_in = kmers.sampling_window if kmers.sampling == "fraction" else 1
+    counts = count_kmers(
+        codes, k, kmers.lower, PROFILE_REACH * upper, keep_one_in=one_in, mask=mask, threads=threads
+    )
+    if places is None:
+        return counts
+    start = places[(counts.places >> np.uint64(1)).astype(np.int64)].astype(np.uint64)
+    return KmerCounts((start << np.uint64(1)) | (counts.places & np.uint64(1)), counts.runs, counts.spectrum)
+
+
+def _explain_no_kmers(reads: ReadSet, k: int, lower: int, upper: int) -> None:
+    longest = int(reads.lengths.max(initial=0))
+    if longest < k:
+        logger.warning("no read is as long as k (%d; the longest has %d bases): no overlaps; try a smaller -k", k, longest)
+    else:
+        logger.warning(
+            "no %d-mer occurs %d to %d times: no overlaps. The reads may be too few, too shallow or too noisy: try a "
+            "smaller -k (such as %d), a larger --upper or more reads.",
+            k, lower, upper, max(3, k - 4),
+        )  # fmt: skip
+
+
+def candidates_stage(reads: ReadSet, matrix: KmerMatrix, params: Params, report: Report) -> Seeds:
+    """A·Aᵀ by blocks of queries, seeds of every candidate, without those that chance explains."""
+    threads = params.run.threads
+    with report.stage("candidates") as numbers:
+        work = symbolic_product(matrix, threads)
+        n_products = int(work.sum())
+        parts, n_candidates, n_weak, done = [], 0, 0, 0
+        with progress("candidates", n_products) as advance:
+            for products in multiply(matrix, work, threads=threads):
+                seeds, n, weak = choose_seeds(products, matrix, reads, params.seeds, threads)
+                parts.append(seeds)
+                n_candidates, n_weak, done = n_candidates + n, n_weak + weak, done + len(products.keys)
+                advance(done)
+        seeds = join_seeds(parts, matrix.seed_length)
+        dense = dense_enough(seeds, params.density)
+        numbers.update(products=n_products, candidates=n_candidates, seeds=int(dense.sum()))
+    report.data["dropped"].update({"candidates with too little support": n_weak, "sparse seeds": int((~dense).sum())})
+    return seeds.take(dense)
+
+
+def align_stage(
+    reads: ReadSet, seeds: Seeds, counted: Counted, params: Params, report: Report
+) -> tuple[Seeds, Extensions]:
+    """Extend the best seed of every candidate, and the second where the first gave no overlap."""
+    with report.stage("align") as numbers:
+        scoring = choose_scoring(reads, seeds, params)
+        longest = params.extension.extension == "longest"
+        first = np.flatnonzero(seeds.rank == 0)
+        with progress("align", len(seeds)) as advance:
+            chosen, extensions = _extend(reads, seeds, first, scoring, longest, params, advance)
+            thresholds = _thresholds(reads, chosen, extensions, counted, params)
+            again = _second_seeds(seeds, first, poor_rows(reads, chosen, extensions, thresholds))
+            more_seeds, more = _extend(reads, seeds, again, scoring, longest, params, advance)
+        numbers.update(extensions=len(first) + len(again), xdrop=scoring.xdrop)
+    report.data["estimates"]["xdrop"] = scoring.xdrop
+    return join_seeds([chosen, more_seeds], seeds.length), Extensions(
+        *(np.concatenate(pair) for pair in zip(_columns(extensions), _columns(more), strict=True))
+    )
+
+
+def _columns(extensions: Extensions):
+    return (
+        extensions.score,
+        extensions.query_start,
+        extensions.query_end,
+        extensions.target_start,
+        extensions.target_end,
+    )
+
+
+def _extend(reads, seeds, rows, scoring, longest, params, advance):
+    chosen = seeds.take(rows)
+    return chosen, extend_seeds(
+        reads, chosen, scoring, longest=longest, threads=params.run.threads, progress=advance
+    )
+
+
+def choose_scoring(reads: ReadSet, seeds: Seeds, params: Params) -> Scoring:
+    """Scores as given; where X is not, by what a sample of well-supported seeds scores per base with a large X."""
+    given = params.extension
+    scoring = Scoring(given.match, given.mismatch, given.gap, PILOT_XDROP if given.xdrop is None else given.xdrop)
+    if given.xdrop is not None:
+        return scoring
+    sure = np.flatnonzero((seeds.rank == 0) & (seeds.n_support >= PILOT_SUPPORT))
+    sample = seeds.take(sure[:: max(1, len(sure) // PILOT_SEEDS)])
+    extensions = extend_seeds(reads, sample, scoring, threads=params.run.threads)
+    rate = extensions.score / np.maximum(measure_geometry(reads, sample, extensions).implied, 1)
+    noisy = len(sample) == 0 or np.median(rate) < NOISY_RATE * given.match
+    return scoring._replace(xdrop=NOISY_XDROP if noisy else USUAL_XDROP)
+
+
+def _thresholds(reads, seeds, extensions, counted: Counted, params: Params) -> Thresholds:
+    given = params.kmers.error_rate is not None
+    floor = score_floor(params.extension, params.filter, counted.estimate.error_rate, given)
+    depth = lowest_depth(seeds, extensions, counted.profile)
+    return learn_thresholds(seeds, extensions, measure_geometry(reads, seeds, extensions), depth, floor)
+
+
+def poor_rows(reads: ReadSet, seeds: Seeds, extensions: Extensions, thresholds: Thresholds) -> np.ndarray:
+    """Mask of the alignments that do not reach the score threshold: another seed may do better."""
+    return extensions.score < thresholds.score_rate * measure_geometry(reads, seeds, extensions).implied
+
+
+def _second_seeds(seeds: Seeds, first: np.ndarray, poor: np.ndarray) -> np.ndarray:
+    """Rows of the second seeds of the candidates whose first seed did poorly; they follow the first ones."""
+    rows = first[poor] + 1
+    rows = rows[rows < len(seeds)]
+    return rows[seeds.rank[rows] > 0]
+
+
+def filter_stage(
+    reads: ReadSet, seeds: Seeds, extensions: Extensions, counted: Counted, params: Params, report: Report
+) -> Overlaps:
+    """Keep the alignments that are overlaps."""
+    with report.stage("filter") as numbers:
+        thresholds = _thresholds(reads, seeds, extensions, counted, params)
+        overlaps, dropped = filter_overlaps(
+            reads, seeds, extensions, counted.profile, thresholds, params.extension, params.filter
+        )
+        numbers["overlaps"] = len(overlaps)
+    report.data["dropped"].update(dropped)
+    report.data["thresholds"] = asdict(thresholds)
+    logger.info("kept alignments with %.3f per base; %s", thresholds.score_rate, _describe_dropped(dropped))
+    return overlaps
+
+
+def _describe_dropped(dropped: dict[str, int]) -> str:
+    return "dropped: " + (", ".join(f"{n:,} {reason}" for reason, n in dropped.items() if n) or "none")

@@ -1,0 +1,299 @@
+"""Stage 1: FASTA and FASTQ, plain or compressed by gzip or bgzip, into one `ReadSet`.
+
+pyfastx parses fast but trusts its input: it ends in silence at a damaged record, skips text before the first one and
+takes a cut file for a short one.  So every line is checked before pyfastx sees it: `_open` decompresses, `_batches`
+cuts the text into lists of lines that hold whole records, `_check_fasta` or `_check_fastq` checks each line where its
+number is known, `_parse` hands the checked lines to pyfastx, and `_Collector` packs what comes back.  Each input is
+read once and in order, so pipes work like files, and memory beyond the packed codes stays small.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import re
+import string
+import sys
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+import numpy as np
+import pyfastx
+
+from bellapy.errors import BellapyError, InputError, OutputError, ParameterError
+from bellapy.records import ReadSet
+from bellapy.sequence import ENCODE, PAD
+
+_READ_SIZE = 1 << 18
+_BATCH_SIZE = 1 << 19  # larger ones are slower: the C library returns their memory to the system every time
+_DRAIN_SIZE = 1 << 30
+_QUALITY_SAMPLE = 1 << 15
+_PROGRESS_STEP = 4096
+_GAP = "N" * PAD
+_CODES = ENCODE.tobytes()
+_HEADER = re.compile(rb"[>@][!-~]+(?:[ \t][^\r\0]*)?")
+_BGZF_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
+_FETCH_AGAIN = "The file may be cut short or damaged: check where it comes from and fetch it again."
+_Fault = Callable[[str, int, int], InputError]
+
+
+def load_reads(paths: Sequence[str | os.PathLike], progress: Callable[[int, int], None] | None = None) -> ReadSet:
+    """Read FASTA and FASTQ files, in the given order, into one set of packed reads.
+
+    Parameters
+    ----------
+    paths : files, each FASTA or FASTQ, plain or compressed by gzip or bgzip, told by content; "-" is standard input.
+    progress : called with reads and bases so far, at most every few thousand reads.
+
+    Returns
+    -------
+    All reads, those of length 0 too, named by their header's first word.  `error_rate` is None unless all input is
+    FASTQ and its quality values tell something: more than one value occurs, and one above Q1.
+
+    Raises
+    ------
+    InputError : a file that is missing, damaged, empty or neither FASTA nor FASTQ, or a name that occurs twice.
+    ParameterError : no file at all, or standard input twice.
+    OutputError : no room for a temporary file of some megabytes.
+
+    Notes
+    -----
+    FASTA may be wrapped, FASTQ not.  Sequences are letters; all but ACGT, in either case, become UNKNOWN.  Quality is
+    Phred+33; `error_rate` comes from evenly spaced bases, and from all of them in inputs below 32,768 bases.
+    """
+    names = [os.fspath(path) for path in paths]
+    if not names or names.count("-") > 1:
+        raise ParameterError("name at least one file of reads, and standard input (-) only once")
+    collector = _Collector(progress)
+    for path in names:
+        _load_file(path, collector)
+    return collector.finish()
+
+
+def _load_file(path: str, collector: _Collector) -> None:
+    """Add all reads of one file to `collector`."""
+    try:
+        with _open(path) as stream:
+            is_fastq = _is_fastq(path, stream)
+            collector.begin_file(path, is_fastq)
+            for first_line, lines in _batches(stream, is_fastq):
+                collector.add(first_line, lines)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(path, f"the compressed data are damaged ({error}). {_FETCH_AGAIN}") from None
+    except OSError as error:
+        raise InputError(path, f"{error.strerror or error}. Check name, folder and permissions.") from error
+
+
+@contextmanager
+def _open(path: str) -> Iterator[io.BufferedReader]:
+    """The decompressed bytes of a file, or of standard input, which is left open."""
+    with ExitStack() as stack:
+        if path == "-":
+            source = io.BufferedReader(sys.stdin.buffer, _READ_SIZE)
+            stack.callback(source.detach)
+        else:
+            source = stack.enter_context(open(path, "rb", buffering=_READ_SIZE))
+        if source.peek(1)[:1] != b"\x1f":
+            yield source
+            return
+        watched = _Watched(source)
+        stream = io.BufferedReader(gzip.GzipFile(fileobj=watched, mode="rb"), _READ_SIZE)
+        try:
+            yield stream
+        except InputError:
+            # Read on, within reason: if the compressed data are damaged, zlib knows it only at their end.
+            any(not stream.read(_BATCH_SIZE) for _ in range(_DRAIN_SIZE // _BATCH_SIZE))
+            raise
+        if watched.is_cut_bgzip():
+            raise InputError(path, f"the end-of-file block of bgzip is missing. {_FETCH_AGAIN}")
+
+
+class _Watched:
+    """Passes on a gzip file's bytes and looks out for bgzip's last block: nothing else tells a cut between blocks."""
+
+    def __init__(self, source: io.BufferedReader):
+        self._source, self._head, self._tail = source, b"", b""
+
+    def read(self, size: int) -> bytes:
+        data = self._source.read(size)
+        self._head += data[: 16 - len(self._head)]
+        self._tail = (self._tail + data)[-len(_BGZF_END) :]
+        return data
+
+    def is_cut_bgzip(self) -> bool:
+        return self._head[12:] == b"BC\2\0" and self._tail != _BGZF_END
+
+
+def _is_fastq(path: str, stream: io.BufferedReader) -> bool:
+    """Tell FASTQ (True) from FASTA (False) by the first byte, without consuming it."""
+    head = stream.peek(16)[:16]
+    if head[:1] in (b">", b"@"):
+        return head[:1] == b"@"
+    if not head.strip() and not any(line.strip() for line in stream):
+        raise InputError(path, "the file is empty: it holds no reads. Check the step that made it.")
+    if head.startswith((b"BAM\1", b"CRAM")):
+        raise InputError(path, "BAM or CRAM, not FASTA or FASTQ. Convert it with `samtools fastq`.")
+    kind = "text before the first record" if head.isascii() and b"\0" not in head else "binary data"
+    raise InputError(path, f"{kind}: starts with {_show(head)}, not with '>' (FASTA) or '@' (FASTQ).", line=1)
+
+
+def _batches(stream: io.BufferedReader, is_fastq: bool) -> Iterator[tuple[int, list[bytes]]]:
+    """Lines without their ends, cut between records, each list with the 1-based number of its first line."""
+    first_line = 1
+    lines: list[bytes] = []
+    while chunk := stream.readlines(_BATCH_SIZE):
+        n_old = len(lines)
+        lines += [line.rstrip(b"\r\n") for line in chunk]
+        if n := _count_whole(lines, n_old, is_fastq):
+            yield first_line, lines[:n]
+            first_line, lines = first_line + n, lines[n:]
+    while lines and not lines[-1]:
+        lines.pop()
+    if lines:
+        # The last line of a FASTQ file may be the empty quality of an empty read; other missing lines fail the checks.
+        yield first_line, lines + [b""] * (-len(lines) % 4 if is_fastq else 0)
+
+
+def _count_whole(lines: list[bytes], n_old: int, is_fastq: bool) -> int:
+    """Count the lines up to the last record border; in FASTA the first `n_old` are known to hold no border."""
+    if not is_fastq:
+        return next((i for i in range(len(lines) - 1, max(n_old, 1) - 1, -1) if lines[i].startswith(b">")), 0)
+    n = len(lines) - len(lines) % 4
+    while n and not any(lines[n - 4 : n]):  # blank lines, an error unless nothing follows
+        n -= 4
+    return n
+
+
+def _check_fasta(lines: list[bytes], fault: _Fault) -> list[int]:
+    """Check every line; return the index of each header.  `fault` makes the error for an index of record and line."""
+    headers: list[int] = []
+    for i, line in enumerate(lines):
+        if line and not line.isalpha():
+            if not line.startswith(b">"):
+                raise fault(_letter_problem(line), len(headers) - 1, i)
+            _check_header(line, fault, len(headers), i)
+            headers.append(i)
+    return headers
+
+
+def _check_fastq(lines: list[bytes], fault: _Fault) -> range:
+    """Check every line, quality values apart; return the index of each header."""
+    headers = range(0, len(lines), 4)
+    for record, i in enumerate(headers):
+        header, sequence, plus, quality = lines[i : i + 4]
+        if not header.startswith(b"@"):
+            raise fault(f"expected '@' and a name, found {_show(header)}. {_FETCH_AGAIN}", record, i)
+        _check_header(header, fault, record, i)
+        if not plus.startswith(b"+") or plus[1:].split()[:1] not in ([], header[1:].split()[:1]):
+            problem = f"expected '+', alone or with the read's name, after one line of bases, found {_show(plus)}"
+            raise fault(f"{problem}. {_FETCH_AGAIN}", record, i + 2)
+        if len(sequence) != len(quality):
+            raise fault(f"{len(sequence)} bases but {len(quality)} quality values. {_FETCH_AGAIN}", record, i + 3)
+        if sequence and not sequence.isalpha():
+            raise fault(_letter_problem(sequence), record, i + 1)
+    return headers
+
+
+def _check_header(header: bytes, fault: _Fault, record: int, line: int) -> None:
+    if not _HEADER.fullmatch(header):
+        named = header[1:2].strip()
+        problem = "the name is not printable ASCII, or a line end not LF or CRLF" if named else "the name is empty"
+        raise fault(f"{problem}: {_show(header)}. Rename the read.", record, line)
+
+
+def _letter_problem(line: bytes) -> str:
+    rest = line.lstrip(string.ascii_letters.encode())
+    return f"{_show(rest[:1])} at column {len(line) - len(rest) + 1} is not a letter. Remove it, or mask it with N."
+
+
+def _show(text: bytes) -> str:
+    """Bytes as they may stand in a message."""
+    return repr(text[:40])[1:] if text else "nothing"
+
+
+def _parse(lines: list[bytes], is_fastq: bool) -> list[tuple[str, str]]:
+    """Names and sequences of checked lines, through pyfastx.
+
+    pyfastx reads named files only, and holds the interpreter lock while it does, so that a pipe would block for ever.
+    """
+    try:
+        with tempfile.NamedTemporaryFile(prefix="bellapy-") as spool:
+            spool.write(b"\n".join(lines) + b"\n")
+            spool.flush()
+            parser = pyfastx.Fastx(spool.name, "fastq" if is_fastq else "fasta")
+            return [(name, sequence) for name, sequence, *_ in parser]
+    except OSError as error:
+        raise OutputError(f"temporary file: {error}. Set TMPDIR to a folder with some megabytes free.") from error
+
+
+class _Collector:
+    """The growing read set.  A bytearray grows in place: the system moves its pages, not their contents."""
+
+    def __init__(self, progress: Callable[[int, int], None] | None):
+        self._progress, self._n_reported = progress, 0
+        self._files: list[tuple[str, int, bool]] = []
+        self._names: dict[str, int] = {}
+        self._lengths: list[int] = []
+        self._codes = bytearray(_GAP.encode().translate(_CODES))
+        self._histogram = np.zeros(256, np.int64)
+
+    def begin_file(self, path: str, is_fastq: bool) -> None:
+        self._files.append((path, len(self._names), is_fastq))
+
+    def add(self, first_line: int, lines: list[bytes]) -> None:
+        """Check, parse and pack the reads that stand in some lines of the present file."""
+        path, first, is_fastq = self._files[-1]
+        first_record = len(self._names) - first + 1
+
+        def fault(problem: str, record: int, line: int) -> InputError:
+            return InputError(path, problem, first_record + record, first_line + line)
+
+        headers = _check_fastq(lines, fault) if is_fastq else _check_fasta(lines, fault)
+        if is_fastq:
+            self._count_qualities(lines[3::4], fault)
+        records = _parse(lines, is_fastq)
+        if len(records) != len(headers):
+            raise BellapyError(f"{path}: pyfastx gave {len(records)} of {len(headers)} reads. Please report this.")
+        for record, (name, _) in enumerate(records):
+            if problem := self._add_name(name):
+                raise fault(problem, record, headers[record])
+        sequences = [sequence for _, sequence in records]
+        self._lengths += map(len, sequences)
+        self._codes += _GAP.join([*sequences, ""]).encode().translate(_CODES)
+        if self._progress and len(self._names) - self._n_reported >= _PROGRESS_STEP:
+            self._n_reported = len(self._names)
+            self._progress(self._n_reported, len(self._codes) - PAD * (1 + self._n_reported))
+
+    def _add_name(self, name: str) -> str | None:
+        """Take in the next read's name; returns what is wrong with it."""
+        n_known = len(self._names)
+        if (known := self._names.setdefault(name, n_known)) == n_known:
+            return None
+        path, first, _ = next(file for file in reversed(self._files) if file[1] <= known)
+        other = f"record {known - first + 1}" + (f" of {path}" if first != self._files[-1][1] else "")
+        return f"has the same name {name!r} as {other}. Names must be unique: rename one of them."
+
+    def _count_qualities(self, qualities: list[bytes], fault: _Fault) -> None:
+        """Check the range of all quality values, and count a sample of them, weighed by its spacing."""
+        values = np.frombuffer(b"".join(qualities), np.uint8)
+        if values.size and not 33 <= values.min() <= values.max() <= 126:
+            record = next(i for i, line in enumerate(qualities) if re.search(rb"[^!-~]", line))
+            raise fault(f"a quality value is not one of '!' to '~'. {_FETCH_AGAIN}", record, 4 * record + 3)
+        step = 1 + values.size // _QUALITY_SAMPLE
+        self._histogram += step * np.bincount(values[::step], minlength=256)
+
+    def _error_rate(self) -> float | None:
+        used = np.flatnonzero(self._histogram)
+        if not all(is_fastq for *_, is_fastq in self._files) or len(used) < 2 or used[-1] <= ord('"'):
+            return None
+        return float(np.average(10.0 ** ((33 - used) / 10), weights=self._histogram[used]))
+
+    def finish(self) -> ReadSet:
+        """All reads; the collector must not be used any more."""
+        lengths = np.array(self._lengths, np.int32)
+        ends = np.cumsum(lengths.astype(np.int64) + PAD)
+        names, codes = tuple(self._names), np.frombuffer(self._codes, np.uint8)
+        return ReadSet(names, codes, ends - lengths, lengths, self._error_rate())

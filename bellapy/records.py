@@ -1,0 +1,225 @@
+"""The arrays that flow between stages, one frozen record each.
+
+Positions are 0-based and intervals half-open, on the forward strand of each read.  `strand` is +1 when query and target
+run the same way and -1 when they do not.  Arrays are made read-only: a stage builds new ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import numpy as np
+
+from bellapy.sequence import PAD, UNKNOWN
+
+
+def _freeze(record, dtypes: dict[str, type]) -> None:
+    """Check dtype and C order of each named array, in constant time, and make it read-only."""
+    for name, dtype in dtypes.items():
+        array = getattr(record, name)
+        if not isinstance(array, np.ndarray) or array.dtype != dtype or not array.flags.c_contiguous:
+            got = getattr(array, "dtype", type(array).__name__)
+            raise TypeError(f"{type(record).__name__}.{name}: expected contiguous {np.dtype(dtype)}, got {got}")
+        array.flags.writeable = False
+
+
+@dataclass(frozen=True)
+class ReadSet:
+    """Reads as base codes, end to end with PAD unknown bases before, between and after them.
+
+    names : n_reads strings, unique.
+    codes : (PAD + sum(length + PAD),) uint8, 0-3 for ACGT, UNKNOWN for anything else.
+    starts : (n_reads,) int64, where each read begins in `codes`.
+    lengths : (n_reads,) int32.
+    error_rate : mean error probability per base by the quality values; None where there are none to use.
+    """
+
+    names: tuple[str, ...]
+    codes: np.ndarray
+    starts: np.ndarray
+    lengths: np.ndarray
+    error_rate: float | None = None
+
+    def __post_init__(self):
+        _freeze(self, {"codes": np.uint8, "starts": np.int64, "lengths": np.int32})
+        if not len(self.names) == len(self.starts) == len(self.lengths):
+            raise ValueError("ReadSet: names, starts and lengths differ in number")
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def n_bases(self) -> int:
+        """Bases of all reads, padding not counted."""
+        return int(self.lengths.sum(dtype=np.int64))
+
+    @cached_property
+    def both_ways(self) -> np.ndarray:
+        """`codes`, then `codes` reversed: kernels read every flank in increasing order.
+
+        The base at index g of `codes` stands again at index 2 * len(codes) - 1 - g.
+        """
+        n = len(self.codes)
+        both = np.empty(2 * n, np.uint8)
+        both[:n] = self.codes
+        both[n:] = self.codes[::-1]
+        both.flags.writeable = False
+        return both
+
+
+@dataclass(frozen=True)
+class KmerMatrix:
+    """The sparse matrix A, reads x reliable k-mers, with the place of every k-mer in every read.
+
+    Counting finds k-mers one by one, so A is held by columns (equally: the rows of its transpose); `to_csr` gives the
+    other order.  A k-mer that occurs several times in one read keeps all its positions.
+
+    n_reads, k : shape of the matrix, length of the k-mers.
+    indptr : (n_kmers + 1,) int64 into the arrays below.
+    read_id : (nnz,) int32, ascending inside a column.
+    position : (nnz,) int32, start of the k-mer in the read.
+    strand : (nnz,) int8, +1 where the read shows the canonical form, -1 where its reverse complement.
+    upper : columns with more entries are repeats: they mark repeats, but link no reads.
+    seed_length : exactly matching bases at each position (k; 1 where homopolymers were compressed).
+    """
+
+    n_reads: int
+    k: int
+    indptr: np.ndarray
+    read_id: np.ndarray
+    position: np.ndarray
+    strand: np.ndarray
+    upper: int
+    seed_length: int
+
+    def __post_init__(self):
+        _freeze(self, {"indptr": np.int64, "read_id": np.int32, "position": np.int32, "strand": np.int8})
+
+    @property
+    def n_kmers(self) -> int:
+        return len(self.indptr) - 1
+
+    def to_csr(self):
+        """A as scipy `csr_array` of ones, with `position` and `strand` in the same order."""
+        from scipy.sparse import csc_array
+
+        entry = csc_array(
+            (np.arange(1, len(self.read_id) + 1, dtype=np.int64), self.read_id, self.indptr),
+            shape=(self.n_reads, self.n_kmers),
+        ).tocsr()
+        order = entry.data - 1
+        entry.data = np.ones(len(order), np.int32)
+        return entry, self.position[order], self.strand[order]
+
+
+@dataclass(frozen=True)
+class DepthProfile:
+    """How often the k-mers of each stretch of each read occur in all reads: repeats stand out.
+
+    Bins of `width` bases; the bins of read r are offsets[r] to offsets[r + 1].
+
+    offsets : (n_reads + 1,) int64.
+    n_kmers : (n_bins,) uint32, occurrences of k-mers that occur at least twice.
+    copies : (n_bins,) uint32, sum of their counts.
+    """
+
+    width: int
+    offsets: np.ndarray
+    n_kmers: np.ndarray
+    copies: np.ndarray
+
+    def __post_init__(self):
+        _freeze(self, {"offsets": np.int64, "n_kmers": np.uint32, "copies": np.uint32})
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """One or more seeds for every candidate (query, target, strand), in that order, best seed first.
+
+    query_id, target_id : (n,) int32, query_id < target_id.
+    strand : (n,) int8.
+    query_pos, target_pos : (n,) int32, start of the seed on the forward strand of each read.
+    rank : (n,) int8, 0 for the best-supported diagonal of a candidate, 1 for the next.
+    n_support : (n,) int32, shared k-mers near the seed's diagonal, at least k apart.
+    n_shared : (n,) int32, all shared k-mers of the candidate.
+    implied_length : (n,) int32, bases of the overlap if it ran along the seed's diagonal to the ends of the reads.
+    length : bases of a seed.
+    """
+
+    query_id: np.ndarray
+    target_id: np.ndarray
+    strand: np.ndarray
+    query_pos: np.ndarray
+    target_pos: np.ndarray
+    rank: np.ndarray
+    n_support: np.ndarray
+    n_shared: np.ndarray
+    implied_length: np.ndarray
+    length: int
+
+    def __post_init__(self):
+        small = dict.fromkeys(("strand", "rank"), np.int8)
+        _freeze(self, {f.name: small.get(f.name, np.int32) for f in fields(self) if f.name != "length"})
+
+    def __len__(self) -> int:
+        return len(self.query_id)
+
+    def take(self, rows: np.ndarray) -> Seeds:
+        """The seeds of the given rows (indices or mask)."""
+        columns = {f.name: getattr(self, f.name)[rows] for f in fields(self) if f.name != "length"}
+        return Seeds(**columns, length=self.length)
+
+
+@dataclass(frozen=True)
+class Extensions:
+    """The alignment that grew from each seed; row i belongs to seed i.
+
+    score : (n,) int32.
+    query_start, query_end, target_start, target_end : (n,) int32, forward strand of each read.
+    """
+
+    score: np.ndarray
+    query_start: np.ndarray
+    query_end: np.ndarray
+    target_start: np.ndarray
+    target_end: np.ndarray
+
+    def __post_init__(self):
+        _freeze(self, {f.name: np.int32 for f in fields(self)})
+
+    def __len__(self) -> int:
+        return len(self.score)
+
+    def take(self, rows: np.ndarray) -> Extensions:
+        """The extensions of the given rows (indices or mask)."""
+        return Extensions(*(getattr(self, f.name)[rows] for f in fields(self)))
+
+
+@dataclass(frozen=True)
+class Overlaps:
+    """What is reported, by query, target and strand; all (n,) int32 but `strand`, int8.
+
+    query_id, target_id, strand, query_start, query_end, target_start, target_end : as in Seeds and Extensions.
+    score : of the alignment; 0 where none was made.
+    n_support : shared k-mers that agree on the seed's diagonal.
+    n_matches, n_columns : matching bases and length of the alignment; estimates where there is no path.
+    """
+
+    query_id: np.ndarray
+    target_id: np.ndarray
+    strand: np.ndarray
+    query_start: np.ndarray
+    query_end: np.ndarray
+    target_start: np.ndarray
+    target_end: np.ndarray
+    score: np.ndarray
+    n_support: np.ndarray
+    n_matches: np.ndarray
+    n_columns: np.ndarray
+
+    def __post_init__(self):
+        _freeze(self, {f.name: np.int8 if f.name == "strand" else np.int32 for f in fields(self)})
+
+    def __len__(self) -> int:
+        return len(self.query_id)

@@ -1,0 +1,216 @@
+"""Stage 4: products of A·Aᵀ -> seeds: which shared k-mers of a pair of reads support each other.
+
+Every shared k-mer lies on a diagonal of the pair: target position minus query position, or their sum where the strands are
+opposite.  K-mers of one overlap lie within a band of diagonals whose width grows with the overlap, since insertions and
+deletions add up.  The support of a band is the number of its k-mers at least k apart on both reads.  The best-supported band
+gives the first seed of a candidate (its k-mer on the middle diagonal), the best one clear of it the second.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bellapy.candidates import Products
+from bellapy.jit import njit
+from bellapy.params import SeedParams
+from bellapy.parallel import even_ranges, map_threads
+from bellapy.records import KmerMatrix, ReadSet, Seeds
+
+U = np.uint64
+U1, U31, U32, U33 = U(1), U(31), U(32), U(33)
+DIAGONAL_BIAS = 1 << 31  # keeps diagonals positive
+LOW31, LOW33 = U((1 << 31) - 1), U((1 << 33) - 1)
+MAX_MEMBERS = 256  # shared k-mers of one candidate that are looked at, evenly spread over all of them
+N_COLUMNS = 9
+
+
+@njit
+def implied_overlap(query_pos, target_pos, strand, query_length, target_length, seed_length):
+    """Bases of the overlap that runs along a seed's diagonal to the ends of the reads."""
+    if strand < 0:
+        target_pos = target_length - seed_length - target_pos
+    right = min(query_length - query_pos, target_length - target_pos) - seed_length
+    return min(query_pos, target_pos) + seed_length + right
+
+
+@njit
+def _insert(word, words, n):
+    while n > 0 and words[n - 1] > word:
+        words[n] = words[n - 1]
+        n -= 1
+    words[n] = word
+
+
+@njit
+def _unpack(word, strand):
+    """Diagonal, query position, target position of a member [diagonal + bias | query position]."""
+    diagonal = np.int64(word >> U31) - DIAGONAL_BIAS
+    query_pos = np.int64(word & LOW31)
+    return diagonal, query_pos, (diagonal - query_pos if strand < 0 else diagonal + query_pos)
+
+
+@njit
+def _support(members, first, last, strand, k, scratch):
+    """Members [first, last) that lie at least k apart on both reads, taken greedily in order of query position."""
+    for x in range(first, last):
+        diagonal, query_pos, _ = _unpack(members[x], strand)
+        _insert((U(query_pos) << U33) | U(diagonal + DIAGONAL_BIAS), scratch, x - first)
+    n = 0
+    last_query = last_target = np.int64(-(1 << 40))
+    for x in range(last - first):
+        query_pos = np.int64(scratch[x] >> U33)
+        diagonal = np.int64(scratch[x] & LOW33) - DIAGONAL_BIAS
+        target_pos = diagonal - query_pos if strand < 0 else diagonal + query_pos
+        if query_pos - last_query >= k and abs(target_pos - last_target) >= k:
+            n += 1
+            last_query, last_target = query_pos, target_pos
+    return n
+
+
+@njit
+def _best_band(members, n, used, strand, lengths, k, seed_length, base, slope, scratch):
+    """Best-supported band of diagonals among the unused members, which are sorted: support, first, last + 1."""
+    best = best_first = best_last = last = seen = 0
+    for first in range(n):
+        if used[first]:
+            continue
+        diagonal, query_pos, target_pos = _unpack(members[first], strand)
+        implied = implied_overlap(query_pos, target_pos, strand, lengths[0], lengths[1], seed_length)
+        width = base + np.int64(slope * implied)
+        last = max(last, first)
+        while last < n and not used[last] and _unpack(members[last], strand)[0] - diagonal <= width:
+            last += 1
+        if last <= seen or last - first <= best:  # part of the band before, or too few to win
+            continue
+        seen = last
+        support = _support(members, first, last, strand, k, scratch)
+        if support > best:
+            best, best_first, best_last = support, first, last
+    return best, best_first, best_last
+
+
+@njit
+def _choose(members, n, pair, strand, lengths, k, seed_length, params, n_shared, used, scratch, out, n_out):
+    """Append up to params.ranks seeds of one candidate to out."""
+    used[:n] = False
+    for rank in range(params.ranks):
+        support, first, last = _best_band(
+            members, n, used, strand, lengths, k, seed_length, params.band, params.band_slope, scratch
+        )
+        if support < params.min_support:
+            break
+        _, query_pos, target_pos = _unpack(members[(first + last) // 2], strand)
+        implied = implied_overlap(query_pos, target_pos, strand, lengths[0], lengths[1], seed_length)
+        if implied >= params.min_overlap:
+            row = out[n_out]
+            n_out += 1
+            row[0], row[1], row[2], row[3], row[4] = pair[0], pair[1], strand, query_pos, target_pos
+            row[5], row[6], row[7], row[8] = rank, support, n_shared, implied
+        width = params.band + np.int64(params.band_slope * implied)
+        low = _unpack(members[first], strand)[0] - width
+        high = _unpack(members[last - 1], strand)[0] + width
+        for x in range(n):
+            if low <= _unpack(members[x], strand)[0] <= high:
+                used[x] = True
+    return n_out
+
+
+@njit
+def choose_in_blocks(keys, payload, bounds, first_query, layout, begin, end, read_lengths, k, seed_length, params, out):
+    """Seeds of the candidates in blocks [begin, end).
+
+    Return the number of rows of `out`, of candidates seen and of those with too few shared k-mers.
+    """
+    pair_shift = U(layout.number_bits)
+    number_mask = (U1 << pair_shift) - U1
+    target_mask = (U1 << U(layout.target_bits)) - U1
+    members, scratch = np.empty(MAX_MEMBERS, np.uint64), np.empty(MAX_MEMBERS, np.uint64)
+    used = np.zeros(MAX_MEMBERS, np.bool_)
+    n_out = n_candidates = n_weak = 0
+    for b in range(begin, end):
+        i = bounds[b]
+        while i < bounds[b + 1]:
+            candidate, j = keys[i] >> pair_shift, i + 1
+            while j < bounds[b + 1] and keys[j] >> pair_shift == candidate:
+                j += 1
+            n_candidates += 1
+            if j - i < params.min_support:
+                n_weak += 1
+                i = j
+                continue
+            strand = 1 - 2 * np.int64(candidate & U1)
+            target = np.int64((candidate >> U1) & target_mask)
+            query = first_query[b] + np.int64(candidate >> U(layout.target_bits + 1))
+            n = 0
+            for x in range(i, j, (j - i + MAX_MEMBERS - 1) // MAX_MEMBERS):
+                places = payload[bounds[b] + np.int64(keys[x] & number_mask)]
+                query_pos, target_pos = np.int64(places >> U32), np.int64(places & U((1 << 32) - 1))
+                diagonal = target_pos + query_pos if strand < 0 else target_pos - query_pos
+                _insert((U(diagonal + DIAGONAL_BIAS) << U31) | U(query_pos), members, n)
+                n += 1
+            lengths = (np.int64(read_lengths[query]), np.int64(read_lengths[target]))
+            before = n_out
+            n_out = _choose(
+                members, n, (query, target), strand, lengths, k, seed_length, params, j - i, used, scratch, out, n_out
+            )
+            n_weak += n_out == before
+            i = j
+    return n_out, n_candidates, n_weak
+
+
+def choose_seeds(products: Products, matrix: KmerMatrix, reads: ReadSet, params: SeedParams, threads: int = 1):
+    """Seeds of all candidates in `products`, and how many candidates there were and were dropped.
+
+    Returns
+    -------
+    Seeds; number of candidates (query, target, strand); number of those dropped for fewer than `params.min_support`
+    k-mers that agree, or an implied overlap shorter than `params.min_overlap`.
+    """
+
+    def choose(piece):
+        size = int(products.bounds[piece[1]] - products.bounds[piece[0]])
+        out = np.empty((params.ranks * (size // params.min_support) + 1, N_COLUMNS), np.int32)
+        n, n_candidates, n_weak = choose_in_blocks(
+            products.keys, products.payload, products.bounds, products.first_query, products.layout, *piece,
+            reads.lengths, matrix.k, matrix.seed_length, params, out,
+        )  # fmt: skip
+        return out[:n].copy(), n_candidates, n_weak
+
+    parts = map_threads(choose, even_ranges(len(products.first_query), 4 * threads), threads)
+    rows = np.concatenate([part[0] for part in parts]) if parts else np.empty((0, N_COLUMNS), np.int32)
+    return seeds_from_rows(rows, matrix.seed_length), sum(part[1] for part in parts), sum(part[2] for part in parts)
+
+
+def seeds_from_rows(rows: np.ndarray, seed_length: int) -> Seeds:
+    """Seeds from the (n, N_COLUMNS) int32 table that the kernel writes."""
+    query_id, target_id, strand, query_pos, target_pos, rank, support, shared, implied = (
+        np.ascontiguousarray(column) for column in rows.T
+    )
+    return Seeds(
+        query_id, target_id, strand.astype(np.int8), query_pos, target_pos, rank.astype(np.int8), support, shared, implied,
+        seed_length,
+    )  # fmt: skip
+
+
+def join_seeds(parts: list[Seeds], seed_length: int) -> Seeds:
+    """Seeds of consecutive groups of queries as one record."""
+    names = ("query_id", "target_id", "strand", "query_pos", "target_pos", "rank", "n_support", "n_shared", "implied_length")
+    if not parts:
+        return seeds_from_rows(np.empty((0, N_COLUMNS), np.int32), seed_length)
+    return Seeds(*(np.concatenate([getattr(part, name) for part in parts]) for name in names), length=seed_length)
+
+
+MIN_SURE_SUPPORT = 5
+
+
+def dense_enough(seeds: Seeds, density: float) -> np.ndarray:
+    """Mask of the seeds whose support fits the length of their overlap.
+
+    Sound overlaps share a typical number of k-mers per base: the median over seeds with a support of at least
+    MIN_SURE_SUPPORT.  A seed with less than the share `density` of that is chance.
+    """
+    sure = seeds.n_support >= MIN_SURE_SUPPORT
+    if not density or not sure.any():
+        return np.ones(len(seeds), bool)
+    typical = np.median(seeds.n_support[sure] / seeds.implied_length[sure])
+    return seeds.n_support >= density * np.minimum(typical * seeds.implied_length, MAX_MEMBERS / 2)

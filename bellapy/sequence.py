@@ -1,0 +1,26 @@
+"""Base codes: one byte a base, as every kernel reads them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+UNKNOWN = 4
+"""Code of every letter other than A, C, G, T (either case), and of the padding between reads."""
+
+PAD = 320
+"""Unknown bases before the first read, between reads and after the last one.
+
+Kernels may look past a read's end by less than this without meeting another read."""
+
+ENCODE = np.full(256, UNKNOWN, np.uint8)
+"""Letter (byte value) to code: A 0, C 1, G 2, T 3, lower case alike, anything else UNKNOWN.
+
+The complement of a known code c is c ^ 3."""
+for _code, _letter in enumerate("ACGT"):
+    ENCODE[ord(_letter)] = ENCODE[ord(_letter.lower())] = _code
+
+
+def encode(sequence: str | bytes) -> np.ndarray:
+    """Codes, (length,) uint8, of a sequence given as text."""
+    raw = sequence.encode("latin-1", "replace") if isinstance(sequence, str) else sequence
+    return ENCODE[np.frombuffer(raw, np.uint8)]

@@ -1,0 +1,50 @@
+"""Stage 5: seeds -> alignments, by X-drop extension of both flanks of every seed.
+
+`BACKENDS` names what can do it; all give the same integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from bellapy.params import Scoring
+from bellapy.records import Extensions, ReadSet, Seeds
+from bellapy.xdrop.flanks import Flanks, join_flanks, make_flanks
+
+Backend = Callable[[np.ndarray, Flanks, Scoring, bool, int], np.ndarray]
+
+
+def _cpu() -> Backend:
+    from bellapy.xdrop.batch_cpu import extend_flanks
+
+    return extend_flanks
+
+
+BACKENDS: dict[str, Callable[[], Backend]] = {"cpu": _cpu}
+
+BATCH_SEEDS = 1 << 20
+
+
+def extend_seeds(
+    reads: ReadSet, seeds: Seeds, scoring: Scoring, *, longest: bool = False, threads: int = 1, device: str = "cpu",
+    progress: Callable[[int], None] | None = None,
+) -> Extensions:  # fmt: skip
+    """Extend every seed in both directions; row i of the result belongs to seed i.
+
+    Parameters
+    ----------
+    longest : report where the extension ended, as SeqAn does, instead of its best end.
+    progress : called with the number of seeds done.
+    """
+    extend = BACKENDS[device]()
+    parts = []
+    for at in range(0, max(1, len(seeds)), BATCH_SEEDS):
+        batch = seeds.take(slice(at, at + BATCH_SEEDS))
+        flanks = make_flanks(reads, batch)
+        parts.append(join_flanks(batch, extend(reads.both_ways, flanks, scoring, longest, threads), scoring.match))
+        if progress:
+            progress(at + len(batch))
+    names = ("score", "query_start", "query_end", "target_start", "target_end")
+    return Extensions(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
