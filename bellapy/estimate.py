@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bellapy.params import RANGES
 from bellapy.records import ReadSet
 
 FIRST_COUNT = 4  # smaller counts hold errors that repeat by chance or by context
@@ -18,15 +19,21 @@ REPEAT_SHARES = (0.0, 0.02, 0.05, 0.1, 0.2)
 DEFAULT_ERROR_RATE = 0.15  # BELLA's
 DEFAULT_UPPER = 8  # BELLA's
 UPPER_TAIL = 1e-3
+SHARED_SPACING = 50  # bases
+MAX_SAMPLING = 16
 ACCURATE = 0.05  # reads with fewer errors per base share long k-mers
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """depth, error_rate : of the reads; None where the data say nothing.  source : in words, for the log."""
+    """depth, error_rate : of the reads; None where the data say nothing.
+
+    given : whether the user gave the error rate.  source : in words, for the log.
+    """
 
     depth: float | None
     error_rate: float | None
+    given: bool
     source: str
 
 
@@ -52,7 +59,7 @@ def fit_spectrum(spectrum: np.ndarray, k: int, n_bases: float, error_rate: float
     last = min(len(spectrum) - 2, LAST_COUNT)
     seen = spectrum[FIRST_COUNT : last + 1].astype(float)
     if seen.sum() < MIN_DISTINCT:
-        return Estimate(depth, error_rate, "too few repeated k-mers")
+        return Estimate(depth, error_rate, error_rate is not None, "options; too few repeated k-mers")
     counts = np.arange(FIRST_COUNT, last + 1)
     depths = np.geomspace(2, LAST_COUNT / 1.5, 150) if depth is None else np.array([depth])
     errors = ERROR_RATES if error_rate is None else np.array([error_rate])
@@ -71,7 +78,7 @@ def fit_spectrum(spectrum: np.ndarray, k: int, n_bases: float, error_rate: float
             i = int(distance.argmin())
             if distance[i] < best[0]:
                 best = (float(distance[i]), float(d), float(errors[i]))
-    return Estimate(best[1], best[2], "k-mer spectrum")
+    return Estimate(best[1], best[2], error_rate is not None, "k-mer spectrum")
 
 
 def choose_k(n_bases: int, error_rate: float | None) -> int:
@@ -84,17 +91,30 @@ def choose_k(n_bases: int, error_rate: float | None) -> int:
     return min(19, max(13, math.ceil(math.log(max(n_bases, 1), 4)) + 2))
 
 
+def choose_sampling(error_rate: float | None, k: int) -> int:
+    """Keep one k-mer in so many, a power of two: sound overlaps still share one in SHARED_SPACING bases.
+
+    Two reads share a k-mer where neither has an error in it.
+    """
+    if error_rate is None:
+        return 1
+    affordable = SHARED_SPACING * (1 - error_rate) ** (2 * k)
+    return min(MAX_SAMPLING, 1 << max(0, int(affordable).bit_length() - 1))
+
+
 def choose_upper(depth: float | None, error_rate: float | None, k: int, lower: int) -> int:
     """Largest count of a k-mer that occurs once in the genome, all but for a chance of UPPER_TAIL.
 
     BELLA takes counts as Binomial(depth, (1 - e)^k).  The depth itself varies from place to place, so that they are
     rather Poisson with the same mean.
     """
-    from scipy.stats import poisson
+    from scipy.special import pdtrc
 
     if depth is None or error_rate is None:
         return max(lower, DEFAULT_UPPER)
-    return max(lower + 2, int(poisson.isf(UPPER_TAIL, depth * (1 - error_rate) ** k)))
+    counts = np.arange(lower + 2, max(RANGES["upper"].high, lower + 2) + 1)
+    rare = pdtrc(counts, depth * (1 - error_rate) ** k) < UPPER_TAIL
+    return int(counts[rare.argmax()] if rare.any() else counts[-1])
 
 
 def expected_score_rate(error_rate: float, match: int, mismatch: int, gap: int) -> float:

@@ -1,15 +1,11 @@
-"""Stage 6: alignments -> overlaps: an adaptive score threshold, and a test for repeats.
+"""Stage 7: alignments -> overlaps, by an adaptive score threshold.
 
-Score.  A sound overlap scores about as much per base of its implied length as all others of the same reads do; chance and
+A sound overlap scores about as much per base of its implied length as all others of the same reads do; chance and
 repeat-induced alignments score less, since part of their implied length does not match.  The threshold follows what the
 alignments themselves show: the median score per base of sure ones (many shared k-mers, ends at the ends of the reads, no
 repeat), less SPREAD times the distance from there to their 1st percentile.  It is never below BELLA's bound
 (1 - delta) * phi, phi the score per base expected from the error rate, as far as that is below MAX_FLOOR: real reads hold
 stretches far worse than their average.
-
-Repeats.  Two reads that share a repeat but no locus align as well as true neighbours where the repeat reaches their ends.
-What tells them apart is how often the k-mers of the aligned part occur in all reads: an overlap that nowhere crosses
-sequence of ordinary depth is taken for a repeat when that depth is more than max_copies times the usual one.
 """
 
 from __future__ import annotations
@@ -19,18 +15,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from bellapy.estimate import DEFAULT_ERROR_RATE, expected_score_rate
-from bellapy.jit import njit
+from bellapy.candidate_filter import MIN_SURE, SURE_SUPPORT
 from bellapy.params import ExtensionParams, FilterParams
-from bellapy.records import DepthProfile, Extensions, Overlaps, ReadSet, Seeds
-from bellapy.seeds import MIN_SURE_SUPPORT
+from bellapy.records import Extensions, Overlaps, ReadSet, Seeds
+from bellapy.seeds import first_of_candidate
 
 SPREAD = 1.5
 MAX_FLOOR = 0.25  # per match score
 SURE_OVERHANG = 50  # bases
 SURE_SPAN = 1000  # bases
 SURE_COPIES = 1.3
-MIN_SURE = 50  # alignments; with fewer, only the floor and no repeat test
-WINDOW_BINS = 4  # of the depth profile: the stretch that has to be of ordinary depth
 
 
 @dataclass(frozen=True)
@@ -64,48 +58,14 @@ def measure_geometry(reads: ReadSet, seeds: Seeds, extensions: Extensions) -> Ge
     return Geometry(left, right, np.minimum(query_span, target_span), left + right + (query_span + target_span) / 2)
 
 
-@njit
-def _lowest_depth(query_id, target_id, starts_ends, offsets, width, n_kmers, copies, window, out):
-    for i in range(query_id.size):
-        lowest = np.inf
-        for side in range(2):
-            read = query_id[i] if side == 0 else target_id[i]
-            first = offsets[read] + starts_ends[i, 2 * side] // width
-            last = offsets[read] + (starts_ends[i, 2 * side + 1] + width - 1) // width
-            n = total = 0
-            for b in range(first, last):
-                n += np.int64(n_kmers[b])
-                total += np.int64(copies[b])
-                if b - first >= window:
-                    n -= np.int64(n_kmers[b - window])
-                    total -= np.int64(copies[b - window])
-                if n > 0 and (b - first >= window - 1 or b == last - 1):
-                    lowest = min(lowest, total / n)
-        out[i] = lowest if lowest < np.inf else 0.0
-
-
-def lowest_depth(seeds: Seeds, extensions: Extensions, profile: DepthProfile) -> np.ndarray:
-    """Mean count of the k-mers in the least repeated stretch of every alignment, (n,) float64; 0 where there are none."""
-    places = np.stack(
-        (extensions.query_start, extensions.query_end, extensions.target_start, extensions.target_end), axis=1
-    )
-    out = np.empty(len(seeds))
-    _lowest_depth(
-        seeds.query_id, seeds.target_id, places, profile.offsets, profile.width, profile.n_kmers, profile.copies,
-        WINDOW_BINS, out,
-    )  # fmt: skip
-    return out
-
-
 @dataclass(frozen=True)
 class Thresholds:
-    """score_rate : smallest score per base of implied length.  depth : usual mean count of k-mers (0: unknown).
+    """score_rate : smallest score per base of implied length that an overlap may have.
 
-    median_rate, n_sure : what they were learnt from; median_rate is None where there was too little.
+    median_rate, n_sure : what it was learnt from; median_rate is None where there was too little.
     """
 
     score_rate: float
-    depth: float
     median_rate: float | None
     n_sure: int
 
@@ -117,18 +77,18 @@ def score_floor(scoring: ExtensionParams, params: FilterParams, error_rate: floa
     return max(0.0, bound if given else min(bound, MAX_FLOOR * scoring.match))
 
 
-def learn_thresholds(seeds: Seeds, extensions: Extensions, geometry: Geometry, depth: np.ndarray, floor: float) -> Thresholds:
-    """Thresholds from the alignments that are surely overlaps."""
+def learn_thresholds(
+    seeds: Seeds, extensions: Extensions, copies: np.ndarray, geometry: Geometry, floor: float
+) -> Thresholds:
+    """The score threshold that the alignments which are surely overlaps suggest."""
     rate = extensions.score / np.maximum(geometry.implied, 1)
-    sure = (seeds.rank == 0) & (seeds.n_support >= MIN_SURE_SUPPORT) & (geometry.span >= SURE_SPAN) & (rate >= floor)
-    usual = float(np.median(depth[sure])) if sure.sum() >= MIN_SURE else 0.0
-    sure &= geometry.overhang <= SURE_OVERHANG
-    sure &= depth <= (SURE_COPIES * usual if usual else np.inf)
+    sure = (seeds.rank == 0) & (seeds.n_support >= SURE_SUPPORT) & (copies <= SURE_COPIES)
+    sure &= (geometry.span >= SURE_SPAN) & (geometry.overhang <= SURE_OVERHANG) & (rate >= floor)
     n_sure = int(sure.sum())
     if n_sure < MIN_SURE:
-        return Thresholds(floor, usual, None, n_sure)
+        return Thresholds(floor, None, n_sure)
     low, median = np.percentile(rate[sure], (1, 50))
-    return Thresholds(max(floor, float(median - SPREAD * (median - low))), usual, float(median), n_sure)
+    return Thresholds(max(floor, float(median - SPREAD * (median - low))), float(median), n_sure)
 
 
 def estimate_matches(scoring: ExtensionParams, extensions: Extensions) -> tuple[np.ndarray, np.ndarray]:
@@ -158,20 +118,18 @@ def best_of_candidate(seeds: Seeds, extensions: Extensions) -> np.ndarray:
 
 
 def filter_overlaps(
-    reads: ReadSet, seeds: Seeds, extensions: Extensions, profile: DepthProfile, thresholds: Thresholds,
-    scoring: ExtensionParams, params: FilterParams,
+    reads: ReadSet, seeds: Seeds, extensions: Extensions, thresholds: Thresholds, scoring: ExtensionParams,
+    params: FilterParams,
 ) -> tuple[Overlaps, dict[str, int]]:  # fmt: skip
     """The overlaps among the alignments, by query, target and strand, and how many were dropped for what reason."""
     rows = best_of_candidate(seeds, extensions)
     dropped = {"second seeds": len(seeds) - len(rows)}
     seeds, extensions = seeds.take(rows), extensions.take(rows)
     geometry = measure_geometry(reads, seeds, extensions)
-    depth = lowest_depth(seeds, extensions, profile)
     matches, columns = estimate_matches(scoring, extensions)
     tests = {
         "too short": geometry.span >= params.min_overlap,
         "score too low": extensions.score >= thresholds.score_rate * geometry.implied,
-        "repeat": depth <= (params.max_copies * thresholds.depth if thresholds.depth else np.inf),
         "overhang": geometry.overhang <= (np.inf if params.max_overhang is None else params.max_overhang),
         "identity": matches >= params.min_identity * columns,
     }
@@ -188,7 +146,7 @@ def filter_overlaps(
 
 def implied_overlaps(reads: ReadSet, seeds: Seeds) -> Overlaps:
     """What seeds alone imply, without an alignment: along each best seed's diagonal to the ends of the reads."""
-    seeds = seeds.take(seeds.rank == 0)
+    seeds = seeds.take(first_of_candidate(seeds))
     query_after = reads.lengths[seeds.query_id] - seeds.query_pos
     target_after = reads.lengths[seeds.target_id] - seeds.target_pos
     same = seeds.strand > 0

@@ -6,12 +6,12 @@ estimate.py).  Numbers without a source were chosen by measurement; benchmarks/R
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 from bellapy.errors import ParameterError
 
-SAMPLINGS = ("none", "fraction", "minimizer", "syncmer")
+SAMPLINGS = ("auto", "none", "fraction", "minimizer", "syncmer")
 EXTENSIONS = ("best", "longest")
 DEVICES = ("auto", "cpu")
 
@@ -54,8 +54,8 @@ class KmerParams:
     upper: int | None = None  # counts above come from repeats; BELLA's model or 2 to 8
     error_rate: float | None = None  # per base
     depth: float | None = None
-    sampling: str = "none"
-    sampling_window: int = 8  # about one k-mer in so many is kept (minimizers: two in so many)
+    sampling: str = "auto"  # by hash, as much as the error rate allows: not at all for noisy reads
+    sampling_window: int | None = None  # one k-mer in so many is kept (minimizers and syncmers: about two)
     homopolymer: bool = False  # count k-mers of homopolymer-compressed reads
 
 
@@ -67,6 +67,8 @@ class SeedParams(NamedTuple):
     band: int = 100  # diagonals; a band holds the k-mers of one overlap
     band_slope: float = 0.03  # further diagonals per base of overlap
     ranks: int = 2  # seeds kept per candidate
+    density: float = 0.1  # share of the typical number of shared k-mers per base that a candidate needs
+    max_copies: float = 3.0  # candidates wholly inside sequence with more copies are taken for repeats
 
 
 class Scoring(NamedTuple):
@@ -97,7 +99,6 @@ class FilterParams:
     min_overlap: int = 500  # aligned bases on both reads
     min_identity: float = 0.0  # estimated
     max_overhang: int | None = None  # unaligned bases allowed where both reads go on
-    max_copies: float = 2.5  # an overlap wholly inside sequence with more copies is taken for a repeat
 
 
 @dataclass(frozen=True)
@@ -113,17 +114,20 @@ class Params:
     """All parameters of a run."""
 
     kmers: KmerParams = field(default_factory=KmerParams)
-    density: float = 0.1  # share of the typical k-mer density that a candidate needs (seeds.py)
     seeds: SeedParams = field(default_factory=SeedParams)
     extension: ExtensionParams = field(default_factory=ExtensionParams)
     filter: FilterParams = field(default_factory=FilterParams)
     run: RunParams = field(default_factory=RunParams)
 
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return {**asdict(self), "seeds": self.seeds._asdict()}
+
 
 PRESETS: dict[str, dict[str, Any]] = {
     "clr": {},
     "ont": {"xdrop": 25},
-    "hifi": {"k": 21, "sampling": "fraction", "xdrop": 15},
+    "hifi": {"k": 21, "xdrop": 25},
 }
 """Differences from the defaults, by name.  Explicit options override them."""
 
@@ -145,9 +149,7 @@ def make_params(preset: str | None = None, **options: Any) -> Params:
         params = replace(params, **{group: replace(record, **{name: given[name] for name in names})})
     seed_names = set(SeedParams._fields) & given.keys()
     params = replace(params, seeds=params.seeds._replace(**{name: given[name] for name in seed_names}))
-    if "density" in given:
-        params = replace(params, density=given["density"])
-    unknown = given.keys() - known - seed_names - {"density"}
+    unknown = given.keys() - known - seed_names
     if unknown:
         raise TypeError(f"unknown parameters: {', '.join(sorted(unknown))}")
     validate(given)
@@ -166,5 +168,7 @@ def validate(values: dict[str, Any]) -> None:
             raise ParameterError(f"{option} {value}: choose from {', '.join(choices)}")
     if "lower" in values and "upper" in values and values["upper"] < values["lower"]:
         raise ParameterError(f"--upper {values['upper']}: must not be below --lower {values['lower']}")
-    if values.get("sampling") == "syncmer" and values.get("k") and values["k"] - values.get("sampling_window", 8) + 1 < 2:
-        raise ParameterError("--sampling syncmer: --sampling-window must be smaller than k, at least by 1")
+    if values.get("sampling_window") and values.get("sampling", "auto") in ("auto", "none"):
+        raise ParameterError("--sampling-window: choose a --sampling first (fraction, minimizer or syncmer)")
+    if values.get("sampling") == "syncmer" and values.get("k", 31) <= values.get("sampling_window", 0):
+        raise ParameterError("--sampling syncmer: --sampling-window must be smaller than -k")

@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
 from bellapy import estimate as estimates
 from bellapy.candidates import multiply, symbolic_product
+from bellapy.candidate_filter import copies, dense_enough, learn_typical, lowest_depth
 from bellapy.estimate import Estimate
-from bellapy.filter import (
-    Thresholds,
-    filter_overlaps,
-    learn_thresholds,
-    lowest_depth,
-    measure_geometry,
-    score_floor,
-)
+from bellapy.filter import Thresholds, filter_overlaps, implied_overlaps, learn_thresholds, measure_geometry, score_floor
 from bellapy.kmer_matrix import build_kmer_matrix, profile_depth
 from bellapy.kmers import NO_MASK, KmerCounts, count_kmers
 from bellapy.log import Report, logger, progress
 from bellapy.params import KmerParams, Params, Scoring
 from bellapy.records import DepthProfile, Extensions, KmerMatrix, Overlaps, ReadSet, Seeds
 from bellapy.sampling import compress_homopolymers, sampling_mask
-from bellapy.seeds import choose_seeds, dense_enough, join_seeds
+from bellapy.seeds import choose_seeds, first_of_candidate, join_seeds
 from bellapy.xdrop import extend_seeds
 
 PROFILE_REACH = 8  # counts up to so many times the upper bound mark repeats
+DEFAULT_SAMPLING_WINDOW = 8
 PILOT_SEEDS = 2000
 PILOT_XDROP = 25
 PILOT_SUPPORT = 5
-NOISY_RATE, NOISY_XDROP, USUAL_XDROP = 0.55, 25, 10
+USUAL_RATES, USUAL_XDROP = (0.55, 0.8), 10  # score per base
 
 
 @dataclass(frozen=True)
@@ -41,13 +36,33 @@ class Counted:
     profile: DepthProfile
     estimate: Estimate
 
+    def meta(self) -> dict:
+        """What later stages need besides the arrays, as JSON holds it."""
+        return {"estimate": asdict(self.estimate)}
+
+    @classmethod
+    def from_meta(cls, matrix: KmerMatrix, profile: DepthProfile, meta: dict) -> Counted:
+        """The inverse of `meta`."""
+        return cls(matrix, profile, estimate_of(meta))
+
+
+def estimate_of(meta: dict) -> Estimate:
+    """The estimate that a stage file's `meta` holds."""
+    return Estimate(**meta["estimate"])
+
 
 def overlap_reads(reads: ReadSet, params: Params, report: Report) -> Overlaps:
     """All overlaps of the reads with each other."""
     counted = count_stage(reads, params, report)
-    seeds = candidates_stage(reads, counted.matrix, params, report)
-    seeds, extensions = align_stage(reads, seeds, counted, params, report)
-    return filter_stage(reads, seeds, extensions, counted, params, report)
+    seeds = candidates_stage(reads, counted, params, report)
+    seeds, extensions = align_stage(reads, seeds, counted.estimate, params, report)
+    return filter_stage(reads, seeds, extensions, counted.estimate, params, report)
+
+
+def candidate_overlaps(reads: ReadSet, params: Params, report: Report) -> Overlaps:
+    """What the seeds of all candidates imply, without any alignment."""
+    counted = count_stage(reads, params, report)
+    return implied_overlaps(reads, candidates_stage(reads, counted, params, report))
 
 
 def count_stage(reads: ReadSet, params: Params, report: Report) -> Counted:
@@ -58,10 +73,18 @@ def count_stage(reads: ReadSet, params: Params, report: Report) -> Counted:
         k = kmers.k or estimates.choose_k(reads.n_bases, found.error_rate)
         upper = kmers.upper or estimates.choose_upper(found.depth, found.error_rate, k, kmers.lower)
         numbers.update(reads=len(reads), bases=reads.n_bases)
-    logger.info("%s; k %d, counts %d to %d", estimates.describe(reads, found), k, kmers.lower, upper)
-    report.data["estimates"] = {**asdict(found), "k": k, "lower": kmers.lower, "upper": upper}
+        sampling = kmers.sampling
+        window = kmers.sampling_window or DEFAULT_SAMPLING_WINDOW
+        if sampling == "auto":
+            sampling, window = "fraction", estimates.choose_sampling(found.error_rate, k)
+    logger.info(
+        "%s; k %d, counts %d to %d%s", estimates.describe(reads, found), k, kmers.lower, upper,
+        f", {sampling} 1 in {window}" if window > 1 and sampling != "none" else "",
+    )  # fmt: skip
+    chosen = {"k": k, "lower": kmers.lower, "upper": upper, "sampling": sampling, "sampling_window": window}
+    report.data["estimates"] = {**asdict(found), **chosen}
     with report.stage("count") as numbers:
-        counts = _count(reads, kmers, k, upper, threads)
+        counts = _count(reads, kmers, k, upper, sampling, window, threads)
         matrix = build_kmer_matrix(
             counts, reads, k, upper, seed_length=1 if kmers.homopolymer else k, threads=threads
         )
@@ -80,19 +103,19 @@ def _estimate(reads: ReadSet, kmers: KmerParams, threads: int) -> Estimate:
     spectrum = count_kmers(reads.codes, k, 2, 2, keep_one_in=one_in, threads=threads).spectrum * one_in
     found = estimates.fit_spectrum(spectrum, k, reads.n_bases, error_rate, kmers.depth)
     if found.error_rate is None and reads.error_rate is not None:
-        return Estimate(found.depth, reads.error_rate, "base qualities")
+        return Estimate(found.depth, reads.error_rate, False, "base qualities")
     return found
 
 
-def _count(reads: ReadSet, kmers: KmerParams, k: int, upper: int, threads: int) -> KmerCounts:
-    codes, places = (compress_homopolymers(reads.codes)) if kmers.homopolymer else (reads.codes, None)
+def _count(
+    reads: ReadSet, kmers: KmerParams, k: int, upper: int, sampling: str, window: int, threads: int
+) -> KmerCounts:
+    codes, places = compress_homopolymers(reads.codes) if kmers.homopolymer else (reads.codes, None)
     mask = NO_MASK
-    if kmers.sampling in ("minimizer", "syncmer"):
-        mask = sampling_mask(codes, k, kmers.sampling, kmers.sampling_window, threads)
-    one_in = kmers.sampling_window if kmers.sampling == "fraction" else 1
-    counts = count_kmers(
-        codes, k, kmers.lower, PROFILE_REACH * upper, keep_one_in=one_in, mask=mask, threads=threads
-    )
+    if sampling in ("minimizer", "syncmer"):
+        mask = sampling_mask(codes, k, sampling, window, threads)
+    one_in = window if sampling == "fraction" else 1
+    counts = count_kmers(codes, k, kmers.lower, PROFILE_REACH * upper, keep_one_in=one_in, mask=mask, threads=threads)
     if places is None:
         return counts
     start = places[(counts.places >> np.uint64(1)).astype(np.int64)].astype(np.uint64)
@@ -111,40 +134,55 @@ def _explain_no_kmers(reads: ReadSet, k: int, lower: int, upper: int) -> None:
         )  # fmt: skip
 
 
-def candidates_stage(reads: ReadSet, matrix: KmerMatrix, params: Params, report: Report) -> Seeds:
-    """A·Aᵀ by blocks of queries, seeds of every candidate, without those that chance explains."""
-    threads = params.run.threads
+def candidates_stage(reads: ReadSet, counted: Counted, params: Params, report: Report) -> Seeds:
+    """A·Aᵀ by blocks of queries, seeds of every candidate, without chance matches and repeats."""
     with report.stage("candidates") as numbers:
-        work = symbolic_product(matrix, threads)
-        n_products = int(work.sum())
-        parts, n_candidates, n_weak, done = [], 0, 0, 0
-        with progress("candidates", n_products) as advance:
-            for products in multiply(matrix, work, threads=threads):
-                seeds, n, weak = choose_seeds(products, matrix, reads, params.seeds, threads)
-                parts.append(seeds)
-                n_candidates, n_weak, done = n_candidates + n, n_weak + weak, done + len(products.keys)
-                advance(done)
-        seeds = join_seeds(parts, matrix.seed_length)
-        dense = dense_enough(seeds, params.density)
-        numbers.update(products=n_products, candidates=n_candidates, seeds=int(dense.sum()))
-    report.data["dropped"].update({"candidates with too little support": n_weak, "sparse seeds": int((~dense).sum())})
-    return seeds.take(dense)
+        seeds = _multiply_and_seed(reads, counted.matrix, params, report, numbers)
+        depth = lowest_depth(seeds, counted.profile)
+        typical = learn_typical(seeds, depth)
+        seeds = replace(seeds, copies=copies(depth, typical).astype(np.float32))
+        dense = dense_enough(seeds, typical, params.seeds.density)
+        unique = seeds.copies <= params.seeds.max_copies
+        kept = seeds.take(dense & unique)
+        numbers["seeds"] = len(kept)
+    report.data["dropped"].update({"sparse seeds": int((~dense).sum()), "repeat seeds": int((dense & ~unique).sum())})
+    report.data["typical"] = asdict(typical)
+    return kept
+
+
+def _multiply_and_seed(reads: ReadSet, matrix: KmerMatrix, params: Params, report: Report, numbers: dict) -> Seeds:
+    threads = params.run.threads
+    work = symbolic_product(matrix, threads)
+    n_products = int(work.sum())
+    parts, n_candidates, n_weak, done = [], 0, 0, 0
+    with progress("candidates", n_products) as advance:
+        for products in multiply(matrix, work, threads=threads):
+            seeds, n, weak = choose_seeds(products, matrix, reads, params.seeds, threads)
+            parts.append(seeds)
+            n_candidates, n_weak, done = n_candidates + n, n_weak + weak, done + len(products.keys)
+            advance(done)
+    numbers.update(products=n_products, candidates=n_candidates)
+    report.data["dropped"]["candidates with too little support"] = n_weak
+    return join_seeds(parts, matrix.seed_length)
 
 
 def align_stage(
-    reads: ReadSet, seeds: Seeds, counted: Counted, params: Params, report: Report
+    reads: ReadSet, seeds: Seeds, estimate: Estimate, params: Params, report: Report
 ) -> tuple[Seeds, Extensions]:
-    """Extend the best seed of every candidate, and the second where the first gave no overlap."""
+    """Extend the best seed of every candidate, and the others where the first gave no overlap."""
     with report.stage("align") as numbers:
         scoring = choose_scoring(reads, seeds, params)
         longest = params.extension.extension == "longest"
-        first = np.flatnonzero(seeds.rank == 0)
+        is_first = first_of_candidate(seeds)
         with progress("align", len(seeds)) as advance:
-            chosen, extensions = _extend(reads, seeds, first, scoring, longest, params, advance)
-            thresholds = _thresholds(reads, chosen, extensions, counted, params)
-            again = _second_seeds(seeds, first, poor_rows(reads, chosen, extensions, thresholds))
+            chosen, extensions = _extend(reads, seeds, is_first, scoring, longest, params, advance)
+            thresholds = choose_thresholds(reads, chosen, extensions, estimate, params)
+            poor = np.zeros(len(seeds), bool)
+            poor[is_first] = poor_rows(reads, chosen, extensions, thresholds)
+            candidate = np.cumsum(is_first) - 1
+            again = ~is_first & poor[is_first][candidate]
             more_seeds, more = _extend(reads, seeds, again, scoring, longest, params, advance)
-        numbers.update(extensions=len(first) + len(again), xdrop=scoring.xdrop)
+        numbers.update(extensions=len(chosen) + len(more_seeds), xdrop=scoring.xdrop)
     report.data["estimates"]["xdrop"] = scoring.xdrop
     return join_seeds([chosen, more_seeds], seeds.length), Extensions(
         *(np.concatenate(pair) for pair in zip(_columns(extensions), _columns(more), strict=True))
@@ -178,15 +216,17 @@ def choose_scoring(reads: ReadSet, seeds: Seeds, params: Params) -> Scoring:
     sample = seeds.take(sure[:: max(1, len(sure) // PILOT_SEEDS)])
     extensions = extend_seeds(reads, sample, scoring, threads=params.run.threads)
     rate = extensions.score / np.maximum(measure_geometry(reads, sample, extensions).implied, 1)
-    noisy = len(sample) == 0 or np.median(rate) < NOISY_RATE * given.match
-    return scoring._replace(xdrop=NOISY_XDROP if noisy else USUAL_XDROP)
+    low, high = USUAL_RATES
+    usual = len(sample) and low <= np.median(rate) / given.match <= high
+    return scoring._replace(xdrop=USUAL_XDROP if usual else PILOT_XDROP)
 
 
-def _thresholds(reads, seeds, extensions, counted: Counted, params: Params) -> Thresholds:
-    given = params.kmers.error_rate is not None
-    floor = score_floor(params.extension, params.filter, counted.estimate.error_rate, given)
-    depth = lowest_depth(seeds, extensions, counted.profile)
-    return learn_thresholds(seeds, extensions, measure_geometry(reads, seeds, extensions), depth, floor)
+def choose_thresholds(
+    reads: ReadSet, seeds: Seeds, extensions: Extensions, estimate: Estimate, params: Params
+) -> Thresholds:
+    """The score threshold for these alignments."""
+    floor = score_floor(params.extension, params.filter, estimate.error_rate, estimate.given)
+    return learn_thresholds(seeds, extensions, seeds.copies, measure_geometry(reads, seeds, extensions), floor)
 
 
 def poor_rows(reads: ReadSet, seeds: Seeds, extensions: Extensions, thresholds: Thresholds) -> np.ndarray:
@@ -194,21 +234,14 @@ def poor_rows(reads: ReadSet, seeds: Seeds, extensions: Extensions, thresholds: 
     return extensions.score < thresholds.score_rate * measure_geometry(reads, seeds, extensions).implied
 
 
-def _second_seeds(seeds: Seeds, first: np.ndarray, poor: np.ndarray) -> np.ndarray:
-    """Rows of the second seeds of the candidates whose first seed did poorly; they follow the first ones."""
-    rows = first[poor] + 1
-    rows = rows[rows < len(seeds)]
-    return rows[seeds.rank[rows] > 0]
-
-
 def filter_stage(
-    reads: ReadSet, seeds: Seeds, extensions: Extensions, counted: Counted, params: Params, report: Report
+    reads: ReadSet, seeds: Seeds, extensions: Extensions, estimate: Estimate, params: Params, report: Report
 ) -> Overlaps:
     """Keep the alignments that are overlaps."""
     with report.stage("filter") as numbers:
-        thresholds = _thresholds(reads, seeds, extensions, counted, params)
+        thresholds = choose_thresholds(reads, seeds, extensions, estimate, params)
         overlaps, dropped = filter_overlaps(
-            reads, seeds, extensions, counted.profile, thresholds, params.extension, params.filter
+            reads, seeds, extensions, thresholds, params.extension, params.filter
         )
         numbers["overlaps"] = len(overlaps)
     report.data["dropped"].update(dropped)

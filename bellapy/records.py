@@ -144,6 +144,8 @@ class Seeds:
     n_support : (n,) int32, shared k-mers near the seed's diagonal, at least k apart.
     n_shared : (n,) int32, all shared k-mers of the candidate.
     implied_length : (n,) int32, bases of the overlap if it ran along the seed's diagonal to the ends of the reads.
+    query_first, query_last, target_first, target_last : (n,) int32, start of the outermost of the k-mers behind n_support.
+    copies : (n,) float32, how often the least repeated of them occur, in units of what is usual; 1 where unknown.
     length : bases of a seed.
     """
 
@@ -156,11 +158,16 @@ class Seeds:
     n_support: np.ndarray
     n_shared: np.ndarray
     implied_length: np.ndarray
+    query_first: np.ndarray
+    query_last: np.ndarray
+    target_first: np.ndarray
+    target_last: np.ndarray
+    copies: np.ndarray
     length: int
 
     def __post_init__(self):
-        small = dict.fromkeys(("strand", "rank"), np.int8)
-        _freeze(self, {f.name: small.get(f.name, np.int32) for f in fields(self) if f.name != "length"})
+        special = {"strand": np.int8, "rank": np.int8, "copies": np.float32}
+        _freeze(self, {f.name: special.get(f.name, np.int32) for f in fields(self) if f.name != "length"})
 
     def __len__(self) -> int:
         return len(self.query_id)

@@ -8,6 +8,8 @@ gives the first seed of a candidate (its k-mer on the middle diagonal), the best
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 
 from bellapy.candidates import Products
@@ -21,7 +23,7 @@ U1, U31, U32, U33 = U(1), U(31), U(32), U(33)
 DIAGONAL_BIAS = 1 << 31  # keeps diagonals positive
 LOW31, LOW33 = U((1 << 31) - 1), U((1 << 33) - 1)
 MAX_MEMBERS = 256  # shared k-mers of one candidate that are looked at, evenly spread over all of them
-N_COLUMNS = 9
+N_COLUMNS = 13
 
 
 @njit
@@ -90,6 +92,18 @@ def _best_band(members, n, used, strand, lengths, k, seed_length, base, slope, s
 
 
 @njit
+def _extent(members, first, last, strand):
+    """First and last query position, first and last target position of members [first, last)."""
+    _, query_first, target_first = _unpack(members[first], strand)
+    query_last, target_last = query_first, target_first
+    for x in range(first + 1, last):
+        _, query_pos, target_pos = _unpack(members[x], strand)
+        query_first, query_last = min(query_first, query_pos), max(query_last, query_pos)
+        target_first, target_last = min(target_first, target_pos), max(target_last, target_pos)
+    return query_first, query_last, target_first, target_last
+
+
+@njit
 def _choose(members, n, pair, strand, lengths, k, seed_length, params, n_shared, used, scratch, out, n_out):
     """Append up to params.ranks seeds of one candidate to out."""
     used[:n] = False
@@ -99,6 +113,7 @@ def _choose(members, n, pair, strand, lengths, k, seed_length, params, n_shared,
         )
         if support < params.min_support:
             break
+        span = _extent(members, first, last, strand)
         _, query_pos, target_pos = _unpack(members[(first + last) // 2], strand)
         implied = implied_overlap(query_pos, target_pos, strand, lengths[0], lengths[1], seed_length)
         if implied >= params.min_overlap:
@@ -106,6 +121,7 @@ def _choose(members, n, pair, strand, lengths, k, seed_length, params, n_shared,
             n_out += 1
             row[0], row[1], row[2], row[3], row[4] = pair[0], pair[1], strand, query_pos, target_pos
             row[5], row[6], row[7], row[8] = rank, support, n_shared, implied
+            row[9], row[10], row[11], row[12] = span
         width = params.band + np.int64(params.band_slope * implied)
         low = _unpack(members[first], strand)[0] - width
         high = _unpack(members[last - 1], strand)[0] + width
@@ -183,34 +199,24 @@ def choose_seeds(products: Products, matrix: KmerMatrix, reads: ReadSet, params:
 
 def seeds_from_rows(rows: np.ndarray, seed_length: int) -> Seeds:
     """Seeds from the (n, N_COLUMNS) int32 table that the kernel writes."""
-    query_id, target_id, strand, query_pos, target_pos, rank, support, shared, implied = (
-        np.ascontiguousarray(column) for column in rows.T
-    )
+    query_id, target_id, strand, query_pos, target_pos, rank, *others = (np.ascontiguousarray(c) for c in rows.T)
     return Seeds(
-        query_id, target_id, strand.astype(np.int8), query_pos, target_pos, rank.astype(np.int8), support, shared, implied,
-        seed_length,
+        query_id, target_id, strand.astype(np.int8), query_pos, target_pos, rank.astype(np.int8), *others,
+        np.ones(len(rows), np.float32), seed_length,
     )  # fmt: skip
 
 
 def join_seeds(parts: list[Seeds], seed_length: int) -> Seeds:
     """Seeds of consecutive groups of queries as one record."""
-    names = ("query_id", "target_id", "strand", "query_pos", "target_pos", "rank", "n_support", "n_shared", "implied_length")
     if not parts:
         return seeds_from_rows(np.empty((0, N_COLUMNS), np.int32), seed_length)
+    names = [f.name for f in fields(Seeds) if f.name != "length"]
     return Seeds(*(np.concatenate([getattr(part, name) for part in parts]) for name in names), length=seed_length)
 
 
-MIN_SURE_SUPPORT = 5
-
-
-def dense_enough(seeds: Seeds, density: float) -> np.ndarray:
-    """Mask of the seeds whose support fits the length of their overlap.
-
-    Sound overlaps share a typical number of k-mers per base: the median over seeds with a support of at least
-    MIN_SURE_SUPPORT.  A seed with less than the share `density` of that is chance.
-    """
-    sure = seeds.n_support >= MIN_SURE_SUPPORT
-    if not density or not sure.any():
-        return np.ones(len(seeds), bool)
-    typical = np.median(seeds.n_support[sure] / seeds.implied_length[sure])
-    return seeds.n_support >= density * np.minimum(typical * seeds.implied_length, MAX_MEMBERS / 2)
+def first_of_candidate(seeds: Seeds) -> np.ndarray:
+    """Mask of the first row of every candidate (query, target, strand)."""
+    first = np.ones(len(seeds), bool)
+    first[1:] = seeds.query_id[1:] != seeds.query_id[:-1]
+    first[1:] |= (seeds.target_id[1:] != seeds.target_id[:-1]) | (seeds.strand[1:] != seeds.strand[:-1])
+    return first

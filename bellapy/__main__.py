@@ -1,0 +1,5 @@
+"""python -m bellapy"""
+
+from bellapy.cli import main
+
+main()

@@ -1,0 +1,77 @@
+"""Stage 5: seeds -> the candidates worth extending: no chance matches, no repeats.
+
+Chance.  Sound overlaps share a typical number of k-mers per base; a candidate with a small share of that is chance.
+
+Repeats.  Two reads that share a repeat but no locus share k-mers within the repeat only, and these occur more often than the
+others.  A candidate whose shared k-mers nowhere cross sequence of ordinary depth is taken for a repeat when the depth is more
+than `max_copies` times the usual one: of so many copies of a sequence, only one is the place where the reads overlap.
+
+Both tests compare with what well-supported candidates of the same reads show.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bellapy.jit import njit
+from bellapy.records import DepthProfile, Seeds
+from bellapy.seeds import MAX_MEMBERS
+
+SURE_SUPPORT = 5  # shared k-mers; the typical values come from candidates with so many
+MIN_SURE = 50  # candidates; with fewer, nothing is typical and nothing is dropped
+WINDOW_BINS = 4  # bins of the depth profile that have to be of ordinary depth together
+
+
+@dataclass(frozen=True)
+class Typical:
+    """What sound candidates show.  density : shared k-mers per base.  depth : mean count of their k-mers.  0: unknown."""
+
+    density: float
+    depth: float
+
+
+@njit
+def _lowest_depth(read_id, first, last, offsets, width, n_kmers, copies, window, out):
+    for i in range(read_id.size):
+        begin = offsets[read_id[i]] + first[i] // width
+        end = offsets[read_id[i]] + last[i] // width + 1
+        n = total = 0
+        for b in range(begin, end):
+            n += np.int64(n_kmers[b])
+            total += np.int64(copies[b])
+            if b - begin >= window:
+                n -= np.int64(n_kmers[b - window])
+                total -= np.int64(copies[b - window])
+            if n > 0 and (b - begin >= window - 1 or b == end - 1):
+                out[i] = min(out[i], total / n)
+
+
+def lowest_depth(seeds: Seeds, profile: DepthProfile) -> np.ndarray:
+    """Mean count of the k-mers in the least repeated stretch between a seed's outermost k-mers, on either read, (n,) float64."""
+    out = np.full(len(seeds), np.inf)
+    shape = (profile.offsets, profile.width, profile.n_kmers, profile.copies, WINDOW_BINS, out)
+    _lowest_depth(seeds.query_id, seeds.query_first, seeds.query_last, *shape)
+    _lowest_depth(seeds.target_id, seeds.target_first, seeds.target_last, *shape)
+    return out
+
+
+def learn_typical(seeds: Seeds, depth: np.ndarray) -> Typical:
+    """Medians over the best seeds of well-supported candidates."""
+    sure = (seeds.n_support >= SURE_SUPPORT) & (seeds.rank == 0)
+    if sure.sum() < MIN_SURE:
+        return Typical(0.0, 0.0)
+    density = np.median(seeds.n_support[sure] / seeds.implied_length[sure])
+    return Typical(float(density), float(np.median(depth[sure])))
+
+
+def dense_enough(seeds: Seeds, typical: Typical, share: float) -> np.ndarray:
+    """Mask of the seeds whose support is at least `share` of what is typical for the length of their overlap."""
+    expected = np.minimum(typical.density * seeds.implied_length, MAX_MEMBERS / 2)
+    return seeds.n_support >= share * expected
+
+
+def copies(depth: np.ndarray, typical: Typical) -> np.ndarray:
+    """Depth in units of the usual one; 1 where that is unknown."""
+    return depth / typical.depth if typical.depth else np.ones(len(depth))

@@ -1,0 +1,320 @@
+"""The command line: options -> parameters -> stages -> exit code.  The only module that ends the process."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from bellapy import __version__
+from bellapy.errors import BellapyError, ParameterError
+
+app = typer.Typer(
+    name="bellapy",
+    help="Find which long reads overlap, where, and how well.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Reads = Annotated[list[str], typer.Argument(help="FASTA or FASTQ, plain or gzip; - is standard input.", show_default=False)]
+Output = Annotated[str, typer.Option("-o", "--output", help="File to write; .gz or .bgz compresses; - is standard output.")]
+StageOutput = Annotated[str, typer.Option("-o", "--output", help="File for the next stage.", show_default=False)]
+Preset = Annotated[str | None, typer.Option(help="Settings for a kind of reads: clr, ont or hifi.")]
+K = Annotated[int | None, typer.Option("-k", help="k-mer length, 3 to 31 [default: from the data].")]
+Lower = Annotated[int | None, typer.Option(help="Smallest count of a k-mer that links reads [default: 2].")]
+Upper = Annotated[int | None, typer.Option(help="Largest count [default: from depth and error rate].")]
+ErrorRate = Annotated[float | None, typer.Option("-e", "--error-rate", help="Errors per base [default: from the data].")]
+Depth = Annotated[float | None, typer.Option(help="Sequencing depth [default: from the data].")]
+Sampling = Annotated[
+    str | None, typer.Option(help="Which k-mers count: auto, none (all), fraction, minimizer, syncmer [default: auto].")
+]
+SamplingWindow = Annotated[int | None, typer.Option(help="Keep about one k-mer in so many [default: 8].")]
+Homopolymer = Annotated[bool | None, typer.Option("--homopolymer", help="Count k-mers of homopolymer-compressed reads.")]
+MinSupport = Annotated[int | None, typer.Option(help="Shared k-mers that have to agree [default: 2].")]
+Density = Annotated[float | None, typer.Option(help="Share of the typical k-mer density a candidate needs [default: 0.1].")]
+MaxCopies = Annotated[float | None, typer.Option(help="Copies of a sequence from which on it is a repeat [default: 3].")]
+MinOverlap = Annotated[int | None, typer.Option(help="Shortest overlap, in bases [default: 500].")]
+Match = Annotated[int | None, typer.Option(help="Score of a match [default: 1].")]
+Mismatch = Annotated[int | None, typer.Option(help="Score of a mismatch [default: -1].")]
+Gap = Annotated[int | None, typer.Option(help="Score of a gap, per base [default: -1].")]
+XDrop = Annotated[int | None, typer.Option("-x", "--xdrop", help="Stop an extension this far below its best score [default: from the data].")]
+Extension = Annotated[str | None, typer.Option(help="End of an extension: best, or longest as SeqAn reports it [default: best].")]
+Delta = Annotated[float | None, typer.Option(help="Tolerance of the score threshold [default: 0.1].")]
+MinIdentity = Annotated[float | None, typer.Option(help="Least estimated identity, 0 to 1 [default: 0].")]
+MaxOverhang = Annotated[int | None, typer.Option(help="Unaligned bases allowed where both reads go on [default: any].")]
+Format = Annotated[str, typer.Option("--format", help="paf, or bella for BELLA's 12 columns.")]
+Threads = Annotated[int | None, typer.Option("-t", "--threads", help="[default: all cores]")]
+Device = Annotated[str | None, typer.Option(help="Where extensions run: auto or cpu [default: auto].")]
+ReportFile = Annotated[str | None, typer.Option("--report", help="Write what was done as JSON.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Only warnings and errors.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
+
+
+def _usable_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _Run:
+    """What every command does around its stages: check, log, read, report."""
+
+    def __init__(self, options: dict[str, Any], outputs: list[str | None]):
+        self.debug, self.report_file = options.pop("debug"), options.pop("report_file")
+        from bellapy.log import Report, set_up_logging, watch_compilation
+        from bellapy.output import check_writable
+        from bellapy.params import make_params
+
+        set_up_logging(options.pop("quiet"), self.debug)
+        options["threads"] = options.get("threads") or _usable_cores()
+        self.params = make_params(options.pop("preset", None), **options)
+        for path in [*outputs, self.report_file]:
+            if path is not None:
+                check_writable(path)
+        self.report = Report(shlex.join(["bellapy", *sys.argv[1:]]), __version__)
+        self.report.data["parameters"] = self.params.to_dict()
+        watch_compilation(self.report)
+
+    def load(self, paths: list[str]):
+        from bellapy.reads import load_reads
+
+        with self.report.stage("read") as numbers:
+            reads = load_reads(paths)
+            numbers.update(reads=len(reads), bases=reads.n_bases)
+        return reads
+
+    def write(self, reads, overlaps, path: str, overlap_format: str) -> None:
+        from bellapy.output import open_output
+        from bellapy.paf import format_overlaps
+
+        with self.report.stage("write") as numbers, open_output(path) as stream:
+            for lines in format_overlaps(reads, overlaps, overlap_format):
+                stream.write(lines)
+            numbers["overlaps"] = len(overlaps)
+
+    def finish(self) -> None:
+        self.report.finish()
+        if self.report_file:
+            from bellapy.output import open_output
+
+            with open_output(self.report_file) as stream:
+                stream.write(self.report.to_json())
+
+
+def _check_format(overlap_format: str) -> None:
+    if overlap_format not in ("paf", "bella"):
+        raise ParameterError(f"--format {overlap_format}: choose from paf, bella")
+
+
+@app.command()
+def overlap(
+    reads: Reads, output: Output = "-", preset: Preset = None, k: K = None, lower: Lower = None, upper: Upper = None,
+    error_rate: ErrorRate = None, depth: Depth = None, sampling: Sampling = None, sampling_window: SamplingWindow = None,
+    homopolymer: Homopolymer = None, min_support: MinSupport = None, density: Density = None, max_copies: MaxCopies = None,
+    match: Match = None, mismatch: Mismatch = None, gap: Gap = None, xdrop: XDrop = None, extension: Extension = None,
+    delta: Delta = None, min_overlap: MinOverlap = None, min_identity: MinIdentity = None, max_overhang: MaxOverhang = None,
+    skip_alignment: Annotated[bool, typer.Option("--skip-alignment", help="Report candidates without aligning them.")] = False,
+    overlap_format: Format = "paf", threads: Threads = None, device: Device = None, report_file: ReportFile = None,
+    quiet: Quiet = False, debug: Debug = False,
+) -> None:  # fmt: skip
+    """Overlaps of all reads with each other: the whole job, as PAF."""
+    options = _options(locals(), "reads", "output", "skip_alignment", "overlap_format")
+    _check_format(overlap_format)
+    run = _Run(options, [output])
+    read_set = run.load(reads)
+    from bellapy.pipeline import candidate_overlaps, overlap_reads
+
+    job = candidate_overlaps if skip_alignment else overlap_reads
+    run.write(read_set, job(read_set, run.params, run.report), output, overlap_format)
+    run.finish()
+
+
+@app.command()
+def count(
+    reads: Reads, output: StageOutput, preset: Preset = None, k: K = None, lower: Lower = None, upper: Upper = None,
+    error_rate: ErrorRate = None, depth: Depth = None, sampling: Sampling = None, sampling_window: SamplingWindow = None,
+    homopolymer: Homopolymer = None, threads: Threads = None, report_file: ReportFile = None, quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:  # fmt: skip
+    """Stage 1: count k-mers and keep the reliable ones with their places."""
+    run = _Run(_options(locals(), "reads", "output"), [output])
+    read_set = run.load(reads)
+    from bellapy.pipeline import count_stage
+    from bellapy.stage_files import save_stage
+
+    counted = count_stage(read_set, run.params, run.report)
+    save_stage(output, "k-mers", read_set, counted.meta(), matrix=counted.matrix, profile=counted.profile)
+    run.finish()
+
+
+@app.command()
+def candidates(
+    reads: Reads, kmers: Annotated[str, typer.Option("--kmers", help="File of `bellapy count`.", show_default=False)],
+    output: StageOutput, min_support: MinSupport = None, density: Density = None, max_copies: MaxCopies = None,
+    min_overlap: MinOverlap = None, threads: Threads = None, report_file: ReportFile = None, quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:  # fmt: skip
+    """Stage 2: the sparse product and seeds of all candidate pairs."""
+    run = _Run(_options(locals(), "reads", "kmers", "output"), [output])
+    read_set = run.load(reads)
+    from bellapy.pipeline import Counted, candidates_stage
+    from bellapy.stage_files import load_stage, save_stage
+
+    meta, matrix, profile = load_stage(kmers, "k-mers", read_set)
+    seeds = candidates_stage(read_set, Counted.from_meta(matrix, profile, meta), run.params, run.report)
+    save_stage(output, "seeds", read_set, meta, seeds=seeds)
+    run.finish()
+
+
+@app.command()
+def align(
+    reads: Reads, seeds: Annotated[str, typer.Option("--seeds", help="File of `bellapy candidates`.", show_default=False)],
+    output: StageOutput, preset: Preset = None, match: Match = None, mismatch: Mismatch = None, gap: Gap = None,
+    xdrop: XDrop = None, extension: Extension = None, delta: Delta = None, threads: Threads = None, device: Device = None,
+    report_file: ReportFile = None, quiet: Quiet = False, debug: Debug = False,
+) -> None:  # fmt: skip
+    """Stage 3: X-drop extension of the seeds."""
+    run = _Run(_options(locals(), "reads", "seeds", "output"), [output])
+    read_set = run.load(reads)
+    from bellapy.pipeline import align_stage, estimate_of
+    from bellapy.stage_files import load_stage, save_stage
+
+    meta, seed_set = load_stage(seeds, "seeds", read_set)
+    seed_set, extensions = align_stage(read_set, seed_set, estimate_of(meta), run.params, run.report)
+    scoring = {name: getattr(run.params.extension, name) for name in ("match", "mismatch", "gap")}
+    save_stage(output, "alignments", read_set, {**meta, **scoring}, seeds=seed_set, extensions=extensions)
+    run.finish()
+
+
+@app.command("filter")
+def filter_command(
+    reads: Reads,
+    alignments: Annotated[str, typer.Option("--alignments", help="File of `bellapy align`.", show_default=False)],
+    output: Output = "-", delta: Delta = None, min_overlap: MinOverlap = None, min_identity: MinIdentity = None,
+    max_overhang: MaxOverhang = None, overlap_format: Format = "paf", report_file: ReportFile = None, quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:  # fmt: skip
+    """Stage 4: keep the alignments that are overlaps; writes PAF."""
+    options = _options(locals(), "reads", "alignments", "output", "overlap_format")
+    _check_format(overlap_format)
+    run = _Run(options, [output])
+    read_set = run.load(reads)
+    from bellapy.params import make_params
+    from bellapy.pipeline import estimate_of, filter_stage
+    from bellapy.stage_files import load_stage
+
+    meta, seeds, extensions = load_stage(alignments, "alignments", read_set)
+    scoring = {name: meta[name] for name in ("match", "mismatch", "gap")}
+    params = make_params(**{name: value for name, value in options.items() if value is not None}, **scoring)
+    overlaps = filter_stage(read_set, seeds, extensions, estimate_of(meta), params, run.report)
+    run.write(read_set, overlaps, output, overlap_format)
+    run.finish()
+
+
+@app.command()
+def extend(
+    pairs: Annotated[str, typer.Argument(help="Query, its seed's start, target, its seed's start, n or c (tab-separated).")],
+    k: Annotated[int, typer.Option("-k", help="Bases of a seed.", show_default=False)],
+    xdrop: Annotated[int, typer.Option("-x", "--xdrop", help="Stop this far below the best score.", show_default=False)],
+    output: Output = "-", match: Match = None, mismatch: Mismatch = None, gap: Gap = None, extension: Extension = None,
+    threads: Threads = None, device: Device = None, report_file: ReportFile = None, quiet: Quiet = False, debug: Debug = False,
+) -> None:  # fmt: skip
+    """Extend given seeds: index, score, query start and end, target start and end of each pair."""
+    options = _options(locals(), "pairs", "output", "k")
+    run = _Run(options, [output])
+    from bellapy.extend import extend_pairs
+    from bellapy.output import open_output
+
+    with open_output(output) as stream:
+        for lines in extend_pairs(pairs, k, run.params, run.report):
+            stream.write(lines)
+    run.finish()
+
+
+@app.command()
+def evaluate(
+    overlaps: Annotated[str, typer.Argument(help="PAF or BELLA file; - is standard input.")],
+    truth: Annotated[str, typer.Option("--truth", help="SAM, BAM, MAF or TSV of where the reads lie.", show_default=False)],
+    overlap_format: Format = "paf",
+    min_overlap: Annotated[int, typer.Option(help="Reference bases that a true pair shares.")] = 2000,
+    grey: Annotated[int, typer.Option(help="Pairs that share so many, but fewer, count neither way.")] = 500,
+    min_span: Annotated[int, typer.Option(help="Leave out lines shorter than this on both reads.")] = 0,
+    end_to_end: Annotated[int | None, typer.Option(help="Leave out lines with longer overhangs.")] = None,
+    bins: Annotated[str, typer.Option(help="Recall by true overlap too: comma-separated bounds.")] = "",
+    false_pairs: Annotated[str | None, typer.Option("--false-list", help="Write the false pairs to this file.")] = None,
+    debug: Debug = False,
+) -> None:  # fmt: skip
+    """Recall, precision and end errors against where the reads truly lie, as JSON."""
+    import json
+
+    from bellapy.evaluate import evaluate_overlaps, read_truth
+
+    try:
+        bounds = [int(bound) for bound in bins.split(",") if bound]
+    except ValueError as error:
+        raise ParameterError(f"--bins {bins}: comma-separated whole numbers are needed") from error
+    result = evaluate_overlaps(
+        read_truth(truth), overlaps, overlap_format=overlap_format, min_overlap=min_overlap, grey=grey, min_span=min_span,
+        end_to_end=end_to_end, bins=bounds, false_pairs=false_pairs,
+    )  # fmt: skip
+    typer.echo(json.dumps(result, indent=1))
+
+
+@app.command()
+def info() -> None:
+    """Versions, processor, devices and where compiled code is cached."""
+    from bellapy.info import describe_system
+
+    typer.echo(describe_system())
+
+
+def _version(show: bool) -> None:
+    if show:
+        typer.echo(f"bellapy {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
+) -> None:
+    pass
+
+
+def _options(values: dict[str, Any], *others: str) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name not in others}
+
+
+def main() -> None:
+    """Run the command line and end the process: 0, 1 (input, output, device), 2 (usage), 130 (interrupted)."""
+    sys.exit(_guarded(app))
+
+
+def _guarded(command: Callable[..., Any]) -> int:
+    debug = "--debug" in sys.argv
+    try:
+        command(standalone_mode=True)
+        return 0
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 1
+    except BrokenPipeError:  # the reader of our output has left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        print("bellapy: interrupted", file=sys.stderr)
+        return 130
+    except BellapyError as error:
+        if debug:
+            raise
+        print(f"bellapy: error: {error}", file=sys.stderr)
+        return error.exit_code
+    except MemoryError:
+        if debug:
+            raise
+        print("bellapy: error: out of memory; use fewer reads, or --sampling fraction", file=sys.stderr)
+        return 1

@@ -1,0 +1,109 @@
+"""`bellapy extend`: LOGAN's job alone.  Sequence pairs with one seed each, in; alignments by X-drop extension, out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from bellapy.errors import InputError
+from bellapy.log import Report
+from bellapy.params import Params, Scoring, validate
+from bellapy.records import Extensions, ReadSet, Seeds
+from bellapy.sequence import PAD, UNKNOWN, encode
+from bellapy.xdrop import extend_seeds
+
+BATCH_PAIRS = 1 << 14
+STRANDS = {"n": 1, "c": -1}
+N_COLUMNS = 5
+
+
+def extend_pairs(path: str, k: int, params: Params, report: Report) -> Iterator[bytes]:
+    """Lines of index, score, query start, query end, target start, target end; in input order.
+
+    Coordinates are on the forward strand of each sequence as given, also on lines with strand c, where the target's reverse
+    complement is aligned.
+    """
+    validate({"k": k}) if k > 31 or k < 1 else None
+    given = params.extension
+    scoring = Scoring(given.match, given.mismatch, given.gap, given.xdrop)
+    longest, threads = given.extension == "longest", params.run.threads
+    n_pairs = 0
+    with _open(path) as lines, report.stage("extend") as numbers:
+        while batch := list(islice(lines, BATCH_PAIRS)):
+            rows = [_parse(path, n_pairs + i + 1, line, k) for i, line in enumerate(batch)]
+            reads, seeds = _pack(rows, k)
+            yield _format(n_pairs, extend_seeds(reads, seeds, scoring, longest=longest, threads=threads))
+            n_pairs += len(rows)
+        numbers["pairs"] = n_pairs
+    if not n_pairs:
+        raise InputError(path, "is empty; five tab-separated columns a line are needed")
+
+
+@contextmanager
+def _open(path: str) -> Iterator[IO[bytes]]:
+    import gzip
+
+    if path == "-":
+        yield sys.stdin.buffer
+        return
+    if not Path(path).is_file():
+        raise InputError(path, "is a folder" if Path(path).is_dir() else "there is no such file")
+    try:
+        with gzip.open(path, "rb") if path.endswith((".gz", ".bgz")) else open(path, "rb") as stream:
+            yield stream
+    except (EOFError, OSError) as error:
+        raise InputError(path, f"cannot be read ({error}); if it is compressed, it may be truncated") from error
+
+
+def _parse(path: str, number: int, line: bytes, k: int) -> tuple[bytes, int, bytes, int, int]:
+    """Query, seed position, target, seed position, strand."""
+    columns = line.rstrip(b"\r\n").split(b"\t")
+    if len(columns) != N_COLUMNS:
+        raise InputError(path, f"{len(columns)} columns instead of {N_COLUMNS}, separated by tabs", line=number)
+    query, query_pos, target, target_pos, strand = columns
+    try:
+        places = int(query_pos), int(target_pos)
+    except ValueError:
+        raise InputError(path, "columns 2 and 4 must be whole numbers, where the seed starts", line=number) from None
+    if strand.decode("latin-1") not in STRANDS:
+        raise InputError(path, "column 5 must be n (same strand) or c (opposite strands)", line=number)
+    for what, sequence, place in (("query", query, places[0]), ("target", target, places[1])):
+        if not 0 <= place <= len(sequence) - k:
+            raise InputError(path, f"the seed of {k} bases at {place} is not inside the {what} of {len(sequence)}", line=number)
+        if not sequence.isalpha():
+            raise InputError(path, f"the {what} holds characters that are not letters", line=number)
+    return query, places[0], target, places[1], STRANDS[strand.decode()]
+
+
+def _pack(rows: list[tuple], k: int) -> tuple[ReadSet, Seeds]:
+    """The sequences of all pairs as reads: pair i has query 2 i and target 2 i + 1."""
+    sequences = [sequence for row in rows for sequence in (row[0], row[2])]
+    lengths = np.array([len(sequence) for sequence in sequences], np.int32)
+    starts = PAD + np.concatenate(([0], np.cumsum(lengths[:-1] + np.int64(PAD))))
+    codes = np.full(int(starts[-1]) + int(lengths[-1]) + PAD, UNKNOWN, np.uint8)
+    for start, sequence in zip(starts.tolist(), sequences, strict=True):
+        codes[start : start + len(sequence)] = encode(sequence)
+    reads = ReadSet(tuple(map(str, range(len(sequences)))), codes, starts, lengths)
+    index = np.arange(len(rows), dtype=np.int32)
+    query_pos, target_pos = (np.array([row[i] for row in rows], np.int32) for i in (1, 3))
+    strand = np.array([row[4] for row in rows], np.int8)
+    ones = np.ones(len(rows), np.int32)
+    return reads, Seeds(
+        2 * index, 2 * index + 1, strand, query_pos, target_pos, np.zeros(len(rows), np.int8), ones, ones.copy(),
+        ones.copy(), query_pos.copy(), query_pos.copy(), target_pos.copy(), target_pos.copy(),
+        np.ones(len(rows), np.float32), k,
+    )  # fmt: skip
+
+
+def _format(first: int, extensions: Extensions) -> bytes:
+    columns = (
+        extensions.score, extensions.query_start, extensions.query_end, extensions.target_start, extensions.target_end,
+    )  # fmt: skip
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return "".join(f"{first + i}\t" + "\t".join(map(str, row)) + "\n" for i, row in enumerate(rows)).encode()

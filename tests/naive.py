@@ -1,0 +1,210 @@
+"""Slow, obvious versions of the core stages: the oracles of the tests.
+
+Plain Python on strings, written from the definitions.  Nothing here imports bellapy.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+KNOWN = frozenset("ACGT")
+COMPLEMENT = {"A": "T", "C": "G", "G": "C", "T": "A"}
+DEAD = float("-inf")
+
+
+def reverse_complement(sequence: str) -> str:
+    """The other strand; letters outside ACGT become N."""
+    return "".join(COMPLEMENT.get(letter, "N") for letter in reversed(sequence.upper()))
+
+
+def canonical_kmers(sequence: str, k: int) -> list[tuple[int, str, int]]:
+    """(position, canonical form, strand) of every k-mer; strand is +1 where the sequence shows the canonical form.
+
+    A k-mer with a letter outside ACGT is none, and a palindrome, which has no strand, is left out.
+    """
+    sequence = sequence.upper()
+    found = []
+    for position in range(len(sequence) - k + 1):
+        kmer = sequence[position : position + k]
+        other = reverse_complement(kmer)
+        if KNOWN.issuperset(kmer) and kmer != other:
+            found.append((position, min(kmer, other), 1 if kmer < other else -1))
+    return found
+
+
+def kmer_places(reads: list[str], k: int) -> dict[str, list[tuple[int, int, int]]]:
+    """(read, position, strand) of all occurrences of every canonical k-mer, in ascending order."""
+    places = defaultdict(list)
+    for read_id, sequence in enumerate(reads):
+        for position, kmer, strand in canonical_kmers(sequence, k):
+            places[kmer].append((read_id, position, strand))
+    return dict(places)
+
+
+def matrix_entries(reads: list[str], k: int, lower: int, upper: int) -> dict[str, list[tuple[int, int, int]]]:
+    """The columns of A: the places of every k-mer that occurs `lower` to `upper` times."""
+    return {kmer: places for kmer, places in kmer_places(reads, k).items() if lower <= len(places) <= upper}
+
+
+def products(entries: dict[str, list[tuple[int, int, int]]]) -> dict[tuple[int, int, int], list[tuple[int, int]]]:
+    """A·Aᵀ with query < target: (query position, target position) of all shared k-mers of (query, target, strand)."""
+    found = defaultdict(list)
+    for places in entries.values():
+        for query, query_pos, query_strand in places:
+            for target, target_pos, target_strand in places:
+                if query < target:
+                    found[query, target, query_strand * target_strand].append((query_pos, target_pos))
+    return {candidate: sorted(shared) for candidate, shared in found.items()}
+
+
+def implied_length(query_pos, target_pos, strand, query_length, target_length, seed_length) -> int:
+    """Overlap of two reads that are laid over each other by one seed and run on to the first end on either side."""
+    if strand < 0:
+        target_pos = target_length - (target_pos + seed_length)
+    left = min(query_pos, target_pos)
+    right = min(query_length - (query_pos + seed_length), target_length - (target_pos + seed_length))
+    return left + seed_length + right
+
+
+def spaced_support(shared: list[tuple[int, int]], k: int) -> int:
+    """Shared k-mers that lie at least k from the one before on both reads, taken greedily in order of query position."""
+    taken = []
+    for query_pos, target_pos in sorted(shared):
+        if not taken or (query_pos - taken[-1][0] >= k and abs(target_pos - taken[-1][1]) >= k):
+            taken.append((query_pos, target_pos))
+    return len(taken)
+
+
+def _border_lives(k: int, gap: int, floor: int, xdrop: int) -> bool:
+    return -gap <= xdrop if k == 1 else k * gap > floor
+
+
+def xdrop_best(query: str, target: str, match: int, mismatch: int, gap: int, xdrop: int) -> tuple[int, int, int]:
+    """Best end of an X-drop extension from the start of both sequences: score, query bases, target bases.
+
+    The whole dynamic-programming table, without any window.  A cell's score comes from its three neighbours.  It is
+    dead below the best score of all earlier anti-diagonals less `xdrop`; a cell of row 0 or column 0, a pure gap, dies
+    already when it equals that, but on anti-diagonal 1.  A letter outside ACGT matches nothing.  The best end has the
+    highest score, then the earliest anti-diagonal, then the smallest query column.
+    """
+    columns, rows = len(query), len(target)
+    if not columns or not rows:
+        return 0, 0, 0
+    table = [[DEAD] * (rows + 1) for _ in range(columns + 1)]
+    table[0][0] = 0
+    best = (0, 0, 0)
+    for k in range(1, columns + rows + 1):
+        floor = best[0] - xdrop
+        cells = range(max(0, k - rows), min(k, columns) + 1)
+        for c in cells:
+            r = k - c
+            if c == 0 or r == 0:
+                if _border_lives(k, gap, floor, xdrop):
+                    table[c][r] = k * gap
+                continue
+            equal = query[c - 1] == target[r - 1] and query[c - 1] in KNOWN
+            score = max(
+                table[c - 1][r - 1] + (match if equal else mismatch), table[c - 1][r] + gap, table[c][r - 1] + gap
+            )
+            if score >= floor:
+                table[c][r] = score
+        for c in cells:
+            if table[c][k - c] > best[0]:
+                best = (table[c][k - c], c, k - c)
+    return best
+
+
+def xdrop_best_sparse(query: str, target: str, match: int, mismatch: int, gap: int, xdrop: int) -> tuple[int, int, int]:
+    """The same as `xdrop_best` for long sequences: only live cells are held, one dictionary for an anti-diagonal."""
+    columns, rows = len(query), len(target)
+    if not columns or not rows:
+        return 0, 0, 0
+    older, old = {}, {0: 0}  # column to score
+    best, k = (0, 0, 0), 0
+    while older or old:
+        k += 1
+        floor = best[0] - xdrop
+        new = {}
+        for c in sorted({c + step for c in old for step in (0, 1)} | {c + 1 for c in older}):
+            r = k - c
+            if c > columns or r > rows:
+                continue
+            if c == 0 or r == 0:
+                if _border_lives(k, gap, floor, xdrop):
+                    new[c] = k * gap
+                continue
+            equal = query[c - 1] == target[r - 1] and query[c - 1] in KNOWN
+            score = max(
+                older.get(c - 1, DEAD) + (match if equal else mismatch),
+                max(old.get(c - 1, DEAD), old.get(c, DEAD)) + gap,
+            )
+            if score >= floor:
+                new[c] = score
+        for c, score in new.items():
+            if score > best[0]:
+                best = (score, c, k - c)
+        older, old = old, new
+    return best
+
+
+def xdrop_longest(query: str, target: str, match: int, mismatch: int, gap: int, xdrop: int) -> tuple[int, int, int]:
+    """Where SeqAn 2.4's gapped X-drop extension ends: score, query bases, target bases.
+
+    Written after its rule, with its windows: columns run over the query, rows over the target, d1, d2, d3 are the last
+    three anti-diagonals, each a list whose slot 0 is column `offset`.  Letters outside ACGT are all N, and N equals N.
+    """
+    query = "".join(letter if letter in KNOWN else "N" for letter in query)
+    target = "".join(letter if letter in KNOWN else "N" for letter in target)
+    columns, rows = len(query) + 1, len(target) + 1
+    if columns == 1 or rows == 1:
+        return 0, 0, 0
+    d1, d2 = [], [0]
+    d3 = [DEAD, DEAD] if -gap > xdrop else [gap, gap]
+    offset1 = offset2 = offset3 = 0
+    min_column, max_column, k, best = 1, 2, 1, 0
+    while min_column < max_column:
+        k += 1
+        d1, d2 = d2, d3
+        offset1, offset2, offset3 = offset2, offset3, min_column - 1
+        d3 = [DEAD] * (max_column + 1 - offset3)
+        if k * gap > best - xdrop:
+            if offset3 == 0:
+                d3[0] = k * gap
+            if k == max_column:
+                d3[max_column - offset3] = k * gap
+        highest = DEAD
+        for column in range(min_column, max_column):
+            row = k - column
+            score = max(d2[column - offset2 - 1], d2[column - offset2]) + gap
+            score = max(score, d1[column - offset1 - 1] + (match if query[column - 1] == target[row - 1] else mismatch))
+            if score >= best - xdrop:
+                d3[column - offset3] = score
+                highest = max(highest, score)
+        best = max(best, highest)
+        while (
+            min_column - offset3 < len(d3)
+            and d3[min_column - offset3] == DEAD
+            and min_column - offset2 - 1 < len(d2)
+            and d2[min_column - offset2 - 1] == DEAD
+        ):
+            min_column += 1
+        while (
+            max_column - offset3 > 0 and d3[max_column - offset3 - 1] == DEAD and d2[max_column - offset2 - 1] == DEAD
+        ):
+            max_column -= 1
+        max_column += 1
+        min_column = max(min_column, k + 2 - rows)
+        max_column = min(max_column, columns)
+    column, diagonal = len(d3) + offset3 - 2, k
+    score = d3[column - offset3]
+    if score == DEAD and d2[-2] != DEAD:
+        column, diagonal = len(d2) + offset2 - 2, k - 1
+        score = d2[-2]
+    elif score == DEAD and len(d2) > 2 and d2[-3] != DEAD:
+        column, diagonal = len(d2) + offset2 - 3, k - 1
+        score = d2[-3]
+    if score == DEAD:
+        for slot, value in enumerate(d1):
+            if value > score:
+                column, diagonal, score = slot + offset1, k - 2, value
+    return (0, 0, 0) if score == DEAD else (score, column, diagonal - column)
