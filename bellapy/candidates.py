@@ -4,9 +4,11 @@ The semiring's multiply makes (query, target, relative strand, query position, t
 column; its add collects all that one query, target and strand share.  A symbolic pass counts the products of every query
 first.  Queries are cut into blocks whose products fit the cache; a product is a key that sorts by query, target and strand
 
-    [ query within its block | target | opposite strand | number of the product within its block ]
+    [ query within its block | target | opposite strand | diagonal | number of the product within its block ]
 
-and a payload, its two positions, which stays where it was written and is found by the number.
+and a payload, its two positions, which stays where it was written and is found by the number.  Of the diagonal (target
+position less query position, or their sum on opposite strands) as many high bits are taken as there is room for: products of
+a pair then come nearly sorted by diagonal.
 """
 
 from __future__ import annotations
@@ -26,19 +28,25 @@ U1, U32 = U(1), U(32)
 
 BLOCK_PRODUCTS = 1 << 16  # 1 MB
 BLOCK_QUERIES = 1 << 10
-GROUP_PRODUCTS = 1 << 24  # 256 MB
+GROUP_PRODUCTS = 1 << 23  # 128 MB
 
 
 class KeyLayout(NamedTuple):
-    """Where the parts of a product's key begin, in bits."""
+    """Bits of the parts of a product's key, and how a diagonal becomes its part: (diagonal + bias) >> shift."""
 
     number_bits: int
+    diagonal_bits: int
     target_bits: int
+    diagonal_bias: int
+    diagonal_shift: int
 
-    @property
-    def pair_shift(self) -> int:
-        """Everything above: one value for each query, target and strand."""
-        return self.number_bits
+
+def make_key_layout(block_products: int, n_reads: int, longest_read: int) -> KeyLayout:
+    """Room for blocks of up to `block_products` products and BLOCK_QUERIES queries, the rest for the diagonal."""
+    number_bits, target_bits = max(1, block_products.bit_length()), max(1, n_reads.bit_length())
+    wanted = (2 * longest_read).bit_length()
+    diagonal_bits = max(0, min(wanted, 63 - number_bits - target_bits - BLOCK_QUERIES.bit_length()))
+    return KeyLayout(number_bits, diagonal_bits, target_bits, longest_read, wanted - diagonal_bits)
 
 
 @dataclass(frozen=True)
@@ -80,9 +88,9 @@ def expand_products(indptr, read_id, position, strand, upper, begin, end, querie
     at : (n_blocks,) int64, next free slot of each block; advanced.
     origin : (n_blocks,) int64, first slot of each block.
     """
-    target_shift = U(layout.number_bits + 1)
-    query_shift = U(layout.number_bits + 1 + layout.target_bits)
-    strand_shift = U(layout.number_bits)
+    diagonal_shift = U(layout.number_bits)
+    strand_shift = U(layout.number_bits + layout.diagonal_bits)
+    target_shift, query_shift = strand_shift + U1, strand_shift + U(1 + layout.target_bits)
     for column in range(begin, end):
         first, last = indptr[column], indptr[column + 1]
         if last - first > upper:
@@ -97,8 +105,15 @@ def expand_products(indptr, read_id, position, strand, upper, begin, end, querie
             query_pos = U(position[i]) << U32
             for j in range(i + 1, last):
                 if read_id[j] != query:  # a k-mer twice in one read makes no product with itself
-                    opposite = U(strand[i] != strand[j])
-                    keys[slot] = high | (U(read_id[j]) << target_shift) | (opposite << strand_shift) | U(slot - origin[b])
+                    opposite = strand[i] != strand[j]
+                    diagonal = np.int64(position[j]) + (position[i] if opposite else layout.diagonal_bias - position[i])
+                    keys[slot] = (
+                        high
+                        | (U(read_id[j]) << target_shift)
+                        | (U(opposite) << strand_shift)
+                        | ((U(diagonal) >> U(layout.diagonal_shift)) << diagonal_shift)
+                        | U(slot - origin[b])
+                    )
                     payload[slot] = query_pos | U(position[j])
                     slot += 1
             at[b] = slot
@@ -140,6 +155,8 @@ def multiply(
 ) -> Iterator[Products]:
     """Products of A·Aᵀ with query < target, for groups of consecutive blocks of queries.
 
+    The arrays of one group are overwritten by the next.
+
     Parameters
     ----------
     work : as `symbolic_product` gives it.
@@ -151,20 +168,28 @@ def multiply(
     first_query = np.append(first_query[:n_blocks], len(work))
     before = np.concatenate(([0], np.cumsum(work)))
     sizes = np.diff(before[first_query])
-    layout = KeyLayout(max(1, int(sizes.max(initial=1)).bit_length()), max(1, matrix.n_reads.bit_length()))
+    layout = make_key_layout(int(sizes.max(initial=1)), matrix.n_reads, int(matrix.position.max(initial=0)) + 1)
+    groups = list(_groups(sizes, group_products))
+    room = np.empty((2, max((int(sizes[b:e].sum()) for b, e in groups), default=0)), np.uint64)
+    for b, e in groups:
+        yield _expand_group(matrix, layout, block, first_query, sizes, b, e, room, threads)
+
+
+def _groups(sizes: np.ndarray, group_products: int) -> Iterator[tuple[int, int]]:
+    """Consecutive ranges of blocks that hold at most `group_products` products each (or one block); none are empty."""
     b = 0
-    while b < n_blocks:
+    while b < len(sizes):
         e = b + max(1, int(np.searchsorted(np.cumsum(sizes[b:]), group_products, side="right")))
         if sizes[b:e].any():
-            yield _expand_group(matrix, layout, block, first_query, sizes, b, min(e, n_blocks), threads)
+            yield b, min(e, len(sizes))
         b = e
 
 
-def _expand_group(matrix, layout, block, first_query, sizes, b, e, threads) -> Products:
+def _expand_group(matrix, layout, block, first_query, sizes, b, e, room, threads) -> Products:
     """The products of blocks [b, e)."""
     queries = (int(first_query[b]), int(first_query[e]))
     bounds = np.concatenate(([0], np.cumsum(sizes[b:e])))
-    keys, payload = np.empty((2, int(bounds[-1])), np.uint64)
+    keys, payload = room[:, : int(bounds[-1])]
     ranges = even_ranges(matrix.n_kmers, threads)
     columns = (matrix.indptr, matrix.read_id)
 

@@ -44,8 +44,8 @@ MinOverlap = Annotated[int | None, typer.Option(help="Shortest overlap, in bases
 Match = Annotated[int | None, typer.Option(help="Score of a match [default: 1].")]
 Mismatch = Annotated[int | None, typer.Option(help="Score of a mismatch [default: -1].")]
 Gap = Annotated[int | None, typer.Option(help="Score of a gap, per base [default: -1].")]
-XDrop = Annotated[int | None, typer.Option("-x", "--xdrop", help="Stop an extension this far below its best score [default: from the data].")]
-Extension = Annotated[str | None, typer.Option(help="End of an extension: best, or longest as SeqAn reports it [default: best].")]
+XDrop = Annotated[int | None, typer.Option("-x", "--xdrop", help="Stop so far below the best [default: from the data].")]
+Extension = Annotated[str | None, typer.Option(help="End of an extension: best, or longest as in SeqAn [default: best].")]
 Delta = Annotated[float | None, typer.Option(help="Tolerance of the score threshold [default: 0.1].")]
 MinIdentity = Annotated[float | None, typer.Option(help="Least estimated identity, 0 to 1 [default: 0].")]
 MaxOverhang = Annotated[int | None, typer.Option(help="Unaligned bases allowed where both reads go on [default: any].")]
@@ -64,18 +64,21 @@ def _usable_cores() -> int:
 class _Run:
     """What every command does around its stages: check, log, read, report."""
 
-    def __init__(self, options: dict[str, Any], outputs: list[str | None]):
+    def __init__(self, options: dict[str, Any], inputs: list[str], output: str):
         self.debug, self.report_file = options.pop("debug"), options.pop("report_file")
         from bellapy.log import Report, set_up_logging, watch_compilation
         from bellapy.output import check_writable
         from bellapy.params import make_params
 
         set_up_logging(options.pop("quiet"), self.debug)
-        options["threads"] = options.get("threads") or _usable_cores()
+        if options.get("threads") is None:
+            options["threads"] = _usable_cores()
         self.params = make_params(options.pop("preset", None), **options)
-        for path in [*outputs, self.report_file]:
+        if self.report_file == output:
+            raise ParameterError(f"--report {output}: the output goes there; name another file")
+        for path in (output, self.report_file):
             if path is not None:
-                check_writable(path)
+                check_writable(path, inputs)
         self.report = Report(shlex.join(["bellapy", *sys.argv[1:]]), __version__)
         self.report.data["parameters"] = self.params.to_dict()
         watch_compilation(self.report)
@@ -118,14 +121,14 @@ def overlap(
     homopolymer: Homopolymer = None, min_support: MinSupport = None, density: Density = None, max_copies: MaxCopies = None,
     match: Match = None, mismatch: Mismatch = None, gap: Gap = None, xdrop: XDrop = None, extension: Extension = None,
     delta: Delta = None, min_overlap: MinOverlap = None, min_identity: MinIdentity = None, max_overhang: MaxOverhang = None,
-    skip_alignment: Annotated[bool, typer.Option("--skip-alignment", help="Report candidates without aligning them.")] = False,
+    skip_alignment: Annotated[bool, typer.Option("--skip-alignment", help="Report candidates, align nothing.")] = False,
     overlap_format: Format = "paf", threads: Threads = None, device: Device = None, report_file: ReportFile = None,
     quiet: Quiet = False, debug: Debug = False,
 ) -> None:  # fmt: skip
     """Overlaps of all reads with each other: the whole job, as PAF."""
     options = _options(locals(), "reads", "output", "skip_alignment", "overlap_format")
     _check_format(overlap_format)
-    run = _Run(options, [output])
+    run = _Run(options, reads, output)
     read_set = run.load(reads)
     from bellapy.pipeline import candidate_overlaps, overlap_reads
 
@@ -142,7 +145,7 @@ def count(
     debug: Debug = False,
 ) -> None:  # fmt: skip
     """Stage 1: count k-mers and keep the reliable ones with their places."""
-    run = _Run(_options(locals(), "reads", "output"), [output])
+    run = _Run(_options(locals(), "reads", "output"), reads, output)
     read_set = run.load(reads)
     from bellapy.pipeline import count_stage
     from bellapy.stage_files import save_stage
@@ -160,7 +163,7 @@ def candidates(
     debug: Debug = False,
 ) -> None:  # fmt: skip
     """Stage 2: the sparse product and seeds of all candidate pairs."""
-    run = _Run(_options(locals(), "reads", "kmers", "output"), [output])
+    run = _Run(_options(locals(), "reads", "kmers", "output"), [*reads, kmers], output)
     read_set = run.load(reads)
     from bellapy.pipeline import Counted, candidates_stage
     from bellapy.stage_files import load_stage, save_stage
@@ -179,7 +182,7 @@ def align(
     report_file: ReportFile = None, quiet: Quiet = False, debug: Debug = False,
 ) -> None:  # fmt: skip
     """Stage 3: X-drop extension of the seeds."""
-    run = _Run(_options(locals(), "reads", "seeds", "output"), [output])
+    run = _Run(_options(locals(), "reads", "seeds", "output"), [*reads, seeds], output)
     read_set = run.load(reads)
     from bellapy.pipeline import align_stage, estimate_of
     from bellapy.stage_files import load_stage, save_stage
@@ -202,7 +205,7 @@ def filter_command(
     """Stage 4: keep the alignments that are overlaps; writes PAF."""
     options = _options(locals(), "reads", "alignments", "output", "overlap_format")
     _check_format(overlap_format)
-    run = _Run(options, [output])
+    run = _Run(options, [*reads, alignments], output)
     read_set = run.load(reads)
     from bellapy.params import make_params
     from bellapy.pipeline import estimate_of, filter_stage
@@ -220,13 +223,14 @@ def filter_command(
 def extend(
     pairs: Annotated[str, typer.Argument(help="Query, its seed's start, target, its seed's start, n or c (tab-separated).")],
     k: Annotated[int, typer.Option("-k", help="Bases of a seed.", show_default=False)],
-    xdrop: Annotated[int, typer.Option("-x", "--xdrop", help="Stop this far below the best score.", show_default=False)],
+    xdrop: Annotated[int, typer.Option("-x", "--xdrop", help="Stop so far below the best score.", show_default=False)],
     output: Output = "-", match: Match = None, mismatch: Mismatch = None, gap: Gap = None, extension: Extension = None,
-    threads: Threads = None, device: Device = None, report_file: ReportFile = None, quiet: Quiet = False, debug: Debug = False,
+    threads: Threads = None, device: Device = None, report_file: ReportFile = None, quiet: Quiet = False,
+    debug: Debug = False,
 ) -> None:  # fmt: skip
     """Extend given seeds: index, score, query start and end, target start and end of each pair."""
     options = _options(locals(), "pairs", "output", "k")
-    run = _Run(options, [output])
+    run = _Run(options, [pairs], output)
     from bellapy.extend import extend_pairs
     from bellapy.output import open_output
 
@@ -253,6 +257,7 @@ def evaluate(
     import json
 
     from bellapy.evaluate import evaluate_overlaps, read_truth
+    from bellapy.output import open_output
 
     try:
         bounds = [int(bound) for bound in bins.split(",") if bound]
@@ -262,7 +267,8 @@ def evaluate(
         read_truth(truth), overlaps, overlap_format=overlap_format, min_overlap=min_overlap, grey=grey, min_span=min_span,
         end_to_end=end_to_end, bins=bounds, false_pairs=false_pairs,
     )  # fmt: skip
-    typer.echo(json.dumps(result, indent=1))
+    with open_output("-") as stream:
+        stream.write((json.dumps(result, indent=1) + "\n").encode())
 
 
 @app.command()

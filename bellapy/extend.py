@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
 import sys
+import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import islice
-from pathlib import Path
 from typing import IO
 
 import numpy as np
 
-from bellapy.errors import InputError
+from bellapy.errors import InputError, ParameterError
 from bellapy.log import Report
-from bellapy.params import Params, Scoring, validate
+from bellapy.params import Params, Scoring
 from bellapy.records import Extensions, ReadSet, Seeds
 from bellapy.sequence import PAD, UNKNOWN, encode
 from bellapy.xdrop import extend_seeds
@@ -21,6 +22,7 @@ from bellapy.xdrop import extend_seeds
 BATCH_PAIRS = 1 << 14
 STRANDS = {"n": 1, "c": -1}
 N_COLUMNS = 5
+MAX_SEED = 31
 
 
 def extend_pairs(path: str, k: int, params: Params, report: Report) -> Iterator[bytes]:
@@ -29,7 +31,8 @@ def extend_pairs(path: str, k: int, params: Params, report: Report) -> Iterator[
     Coordinates are on the forward strand of each sequence as given, also on lines with strand c, where the target's reverse
     complement is aligned.
     """
-    validate({"k": k}) if k > 31 or k < 1 else None
+    if not 1 <= k <= MAX_SEED:
+        raise ParameterError(f"-k {k}: must be from 1 to {MAX_SEED}")
     given = params.extension
     scoring = Scoring(given.match, given.mismatch, given.gap, given.xdrop)
     longest, threads = given.extension == "longest", params.run.threads
@@ -47,18 +50,15 @@ def extend_pairs(path: str, k: int, params: Params, report: Report) -> Iterator[
 
 @contextmanager
 def _open(path: str) -> Iterator[IO[bytes]]:
-    import gzip
-
-    if path == "-":
-        yield sys.stdin.buffer
-        return
-    if not Path(path).is_file():
-        raise InputError(path, "is a folder" if Path(path).is_dir() else "there is no such file")
+    """Lines of a file, decompressed if it is gzip by content."""
     try:
-        with gzip.open(path, "rb") if path.endswith((".gz", ".bgz")) else open(path, "rb") as stream:
-            yield stream
-    except (EOFError, OSError) as error:
-        raise InputError(path, f"cannot be read ({error}); if it is compressed, it may be truncated") from error
+        with nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as raw:
+            packed = raw.peek(2)[:2] == b"\x1f\x8b"
+            with gzip.GzipFile(fileobj=raw) if packed else nullcontext(raw) as stream:
+                yield stream
+    except (EOFError, OSError, zlib.error) as error:
+        problem = getattr(error, "strerror", None) or f"{error}; it may be cut short"
+        raise InputError(path, f"cannot be read ({problem})") from error
 
 
 def _parse(path: str, number: int, line: bytes, k: int) -> tuple[bytes, int, bytes, int, int]:
@@ -75,7 +75,8 @@ def _parse(path: str, number: int, line: bytes, k: int) -> tuple[bytes, int, byt
         raise InputError(path, "column 5 must be n (same strand) or c (opposite strands)", line=number)
     for what, sequence, place in (("query", query, places[0]), ("target", target, places[1])):
         if not 0 <= place <= len(sequence) - k:
-            raise InputError(path, f"the seed of {k} bases at {place} is not inside the {what} of {len(sequence)}", line=number)
+            problem = f"the seed of {k} bases at {place} is not inside the {what} of {len(sequence)}"
+            raise InputError(path, problem, line=number)
         if not sequence.isalpha():
             raise InputError(path, f"the {what} holds characters that are not letters", line=number)
     return query, places[0], target, places[1], STRANDS[strand.decode()]

@@ -14,18 +14,20 @@ memory.  Every step writes to places that its thread owns, in an order that the 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.jit import njit
+from bellapy.jit import njit, njit_vector
 from bellapy.parallel import even_ranges, map_threads
 
 U = np.uint64
 U0, U1, U2, U3, U6, U63 = (U(x) for x in (0, 1, 2, 3, 6, 63))  # uint64 with a bare int is int64 or float64 in Numba
 
 PARTITION_WORDS = 1 << 17  # 1 MB
-PASS_WORDS = 1 << 25  # 256 MB
+PASS_WORDS = 1 << 26  # 512 MB
+SCRATCH = 1 << 12
 PASS_PARTITIONS = 1024  # streams written at once
 BUCKET_SORT_LIMIT = 64  # beyond, insertion sort would be slow
 NO_MASK = np.zeros(0, np.uint8)
@@ -51,50 +53,68 @@ def make_layout(k: int, n_places: int) -> Layout:
     return Layout(k, multiplier, partition_bits, 2 * k - partition_bits - hash_bits, hash_bits, place_bits)
 
 
-@njit
-def scatter(codes, mask, begin, end, layout, first, last, at, out, buffer):
-    """Send every k-mer that starts in [begin, end) of `codes` and falls in partitions [first, last) to its partition.
+@njit_vector
+def count_partitions(codes, mask, begin, end, layout, sizes):
+    """Add the k-mers that start in [begin, end) of `codes` to sizes[partition]; partitions past its end are left out.
 
     Parameters
     ----------
     codes : (n,) uint8.
     mask : (n,) uint8, 1 where a k-mer may start, or empty: everywhere.
-    at : (last - first,) int64, next free slot of each partition in `out`; advanced.
-    out : uint64 words; when empty, occurrences are only counted, in `at`.
-    buffer : (2, any + 1) uint64 scratch.  The choice of what to keep is made without a branch, through this buffer: one
+    """
+    k, last = U(layout.k), U(sizes.size)
+    kmer_mask, top = (U1 << U(2 * layout.k)) - U1, U(2 * (layout.k - 1))
+    to_partition = U(2 * layout.k - layout.partition_bits)
+    forward, backward, run = U0, U0, U0
+    for i in range(U(begin), U(min(end + layout.k - 1, codes.size))):
+        c = U(codes[i])
+        run = U0 if c > U3 else run + U1
+        forward = ((forward << U2) | (c & U3)) & kmer_mask
+        backward = (backward >> U2) | ((U3 - (c & U3)) << top)
+        part = ((min(forward, backward) * layout.multiplier) & kmer_mask) >> to_partition
+        if (run >= k) & (forward != backward) & (part < last):  # a palindrome has no strand
+            if mask.size == 0 or mask[i + U1 - k]:
+                sizes[part] += 1
+
+
+@njit_vector
+def scatter(codes, mask, begin, end, layout, first, at, out, words, parts):
+    """Send every k-mer that count_partitions counts to its partition, if that is one of first .. first + len(at) - 1.
+
+    Parameters
+    ----------
+    at : int64, next free slot of each partition in `out`; advanced.
+    out : uint64 words.
+    words, parts : (any + 1,) uint64 scratch.  The choice of what to keep is made without a branch, through these: one
         mispredicted branch costs more than ten k-mers.
     """
-    k = layout.k
-    kmer_mask, top = (U1 << U(2 * k)) - U1, U(2 * (k - 1))
-    to_partition = U(2 * k - layout.partition_bits)
-    rest, dropped = (U1 << to_partition) - U1, U(layout.dropped_bits)
-    to_hash, low, width = U(layout.place_bits + 1), U(first), U(last - first)
-    full = buffer.shape[1] - 1
-    stop_at = min(end + k - 1, codes.size)
-    forward, backward, run, i, n = U0, U0, 0, begin, 0
+    k, low, width, full = U(layout.k), U(first), U(at.size), U(words.size - 1)
+    kmer_mask, top = (U1 << U(2 * layout.k)) - U1, U(2 * (layout.k - 1))
+    to_partition = U(2 * layout.k - layout.partition_bits)
+    rest, dropped, to_hash = (U1 << to_partition) - U1, U(layout.dropped_bits), U(layout.place_bits + 1)
+    stop_at = U(min(end + layout.k - 1, codes.size))
+    forward, backward, run, i, n = U0, U0, U0, U(begin), U0
     while i < stop_at:
         stop = min(stop_at, i + full - n)
         while i < stop:
             c = U(codes[i])
-            i += 1
-            run = 0 if c > U3 else run + 1
+            i += U1
+            run = U0 if c > U3 else run + U1
             forward = ((forward << U2) | (c & U3)) & kmer_mask
             backward = (backward >> U2) | ((U3 - (c & U3)) << top)
             h = (min(forward, backward) * layout.multiplier) & kmer_mask
             part = (h >> to_partition) - low  # unsigned: one comparison tests both ends
-            start = max(i - k, 0)
-            buffer[0, n] = (((h & rest) >> dropped) << to_hash) | (U(start) << U1) | U(backward < forward)
-            buffer[1, n] = part
-            keep = (run >= k) & (forward != backward) & (part < width)  # a palindrome has no strand
-            if mask.size:
-                keep &= mask[start] != 0
-            n += np.int64(keep)
+            words[n] = (((h & rest) >> dropped) << to_hash) | ((i - k) << U1) | U(backward < forward)
+            parts[n] = part
+            keep = (run >= k) & (forward != backward) & (part < width)
+            if mask.size and keep:
+                keep = mask[i - k] != 0
+            n += U(keep)
         for j in range(n):
-            p = buffer[1, j]
-            if out.size:
-                out[at[p]] = buffer[0, j]
+            p = parts[j]
+            out[at[p]] = words[j]
             at[p] += 1
-        n = 0
+        n = U0
 
 
 @njit
@@ -200,11 +220,12 @@ def _collect_runs(words, n, codes, layout, lower, upper, spectrum, places, n_pla
 
 
 @njit
-def group_partitions(words, bounds, codes, layout, lower, upper, spectrum, places, runs):
+def group_partitions(words, bounds, codes, layout, lower, upper, spectrum, runs):
     """Group equal k-mers in each partition words[bounds[p]:bounds[p + 1]]; keep those with lower <= count <= upper.
 
     `spectrum[c]` counts distinct k-mers with c occurrences (its last entry: that many or more); its entry for 1 is short,
-    since singletons are mostly dropped before they are seen.  Return the numbers of places and of k-mers kept.
+    since singletons are mostly dropped before they are seen.  The places kept replace the words from bounds[0] on.  Return
+    how many places and k-mers there are.
     """
     largest = 0
     for p in range(bounds.size - 1):
@@ -218,6 +239,7 @@ def group_partitions(words, bounds, codes, layout, lower, upper, spectrum, place
     to_bucket = U(layout.place_bits + 1 + max(0, layout.hash_bits - bucket_bits))
     once, twice = np.empty(1 << (filter_bits - 6), np.uint64), np.empty(1 << (filter_bits - 6), np.uint64)
     counts, sorted_words = np.empty((1 << bucket_bits) + 1, np.int64), np.empty(largest, np.uint64)
+    places = words[bounds[0] :]  # never overtakes the words still to be read
     n_places = n_runs = 0
     for p in range(bounds.size - 1):
         end = _drop_singletons(words, bounds[p], bounds[p + 1], to_filter, once, twice)
@@ -271,38 +293,45 @@ def count_kmers(
     ranges = even_ranges(codes.size, threads)
 
     def count_range(bounds):
-        at = np.zeros(used, np.int64)
-        scatter(codes, mask, *bounds, layout, 0, used, at, np.zeros(0, np.uint64), np.empty((2, 4097), np.uint64))
-        return at
+        sizes = np.zeros(used, np.int64)
+        count_partitions(codes, mask, *bounds, layout, sizes)
+        return sizes
 
     histogram = np.array(map_threads(count_range, ranges, threads)).reshape(len(ranges), used)
-    spectrum = np.zeros(SPECTRUM_SIZE, np.int64)
-    places, runs = [np.zeros(0, np.uint64)], [np.zeros(0, np.int32)]
-    for first, last in _passes(histogram.sum(axis=0), pass_words):
-        bounds = np.concatenate(([0], np.cumsum(histogram[:, first:last].sum(axis=0))))
-        words = np.empty(int(bounds[-1]), np.uint64)
-        begins = bounds[:-1] + np.concatenate((np.zeros_like(histogram[:1]), np.cumsum(histogram, axis=0)))[:-1, first:last]
+    passes = list(_passes(histogram.sum(axis=0), pass_words))
+    words = np.empty(max((int(histogram[:, first:last].sum()) for first, last in passes), default=0), np.uint64)
+    parts = [
+        part
+        for first, last in passes
+        for part in _count_pass(codes, mask, layout, lower, upper, ranges, histogram, first, last, words, threads)
+    ]
+    del words  # before the parts are copied
+    empty = (np.zeros(0, np.uint64), np.zeros(0, np.int32), np.zeros(SPECTRUM_SIZE, np.int64))
+    places, runs, spectra = zip(empty, *parts, strict=True)
+    return KmerCounts(np.concatenate(places), np.concatenate(runs), np.sum(spectra, axis=0))
 
-        def scatter_range(task, first=first, last=last, words=words):
-            piece, at = task
-            scatter(codes, mask, *piece, layout, first, last, at, words, np.empty((2, 4097), np.uint64))
 
-        if words.size:
-            map_threads(scatter_range, zip(ranges, begins, strict=True), threads)
+def _count_pass(codes, mask, layout, lower, upper, ranges, histogram, first, last, words, threads):
+    """Places, run lengths and spectra of the k-mers in partitions [first, last); `words` is overwritten."""
+    sizes = histogram[:, first:last]
+    bounds = np.concatenate(([0], np.cumsum(sizes.sum(axis=0))))
+    begins = bounds[:-1] + np.cumsum(sizes, axis=0) - sizes  # after those of the same partition by the threads before
 
-        def group_range(piece, words=words, bounds=bounds):
-            mine = bounds[piece[0] : piece[1] + 1]
-            size = int(mine[-1] - mine[0])
-            found, lengths = np.empty(size, np.uint64), np.empty(size // 2 + 1, np.int32)
-            tally = np.zeros(SPECTRUM_SIZE, np.int64)
-            n, m = group_partitions(words, mine, codes, layout, lower, upper, tally, found, lengths)
-            return found[:n].copy(), lengths[:m].copy(), tally
+    def scatter_range(task):
+        piece, at = task
+        scatter(codes, mask, *piece, layout, first, at, words, *np.empty((2, SCRATCH + 1), np.uint64))
 
-        for found, lengths, tally in map_threads(group_range, even_ranges(last - first, 4 * threads), threads):
-            places.append(found)
-            runs.append(lengths)
-            spectrum += tally
-    return KmerCounts(np.concatenate(places), np.concatenate(runs), spectrum)
+    map_threads(scatter_range, zip(ranges, begins, strict=True), threads)
+    group = partial(_group_range, words, bounds, codes, layout, lower, upper)
+    return map_threads(group, even_ranges(last - first, 4 * threads), threads)
+
+
+def _group_range(words, bounds, codes, layout, lower, upper, piece) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Places, run lengths and spectrum of the partitions piece[0] to piece[1] - 1."""
+    mine = bounds[piece[0] : piece[1] + 1]
+    runs, spectrum = np.empty(int(mine[-1] - mine[0]) // 2 + 1, np.int32), np.zeros(SPECTRUM_SIZE, np.int64)
+    n, m = group_partitions(words, mine, codes, layout, lower, upper, spectrum, runs)
+    return words[mine[0] : mine[0] + n].copy(), runs[:m].copy(), spectrum
 
 
 def _passes(sizes: np.ndarray, pass_words: int):

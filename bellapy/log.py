@@ -46,6 +46,7 @@ class Report:
             "version": version,
             "command": command,
             "parameters": {},
+            "estimates": {},
             "stages": [],
             "dropped": {},
         }

@@ -1,7 +1,7 @@
 """Stage 7: overlaps -> text: PAF, or BELLA's own 12 columns.
 
-PAF columns 10 and 11 (matching bases, alignment length) are estimates as long as no base-level path is made; `dv:f` is the
-error share they imply.  Tags: `tp:A:S` (as all-vs-all mappers write), `cm:i` shared k-mers on the seed's diagonal, `AS:i` score.
+PAF columns 10 and 11 (matching bases, alignment length) are estimates as long as no base-level path is made.  Tags: `tp:A:S`
+(as all-vs-all mappers write), `cm:i` shared k-mers on the seed's diagonal, `AS:i` score, `dv:f` share of errors.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ def format_overlaps(reads: ReadSet, overlaps: Overlaps, overlap_format: str = "p
         query, target = overlaps.query_id[rows], overlaps.target_id[rows]
         table = {
             name: getattr(overlaps, name)[rows]
-            for name in ("query_start", "query_end", "target_start", "target_end", "score", "n_support", "n_matches", "n_columns")
-        }
+            for name in (
+                "query_start", "query_end", "target_start", "target_end", "score", "n_support", "n_matches", "n_columns"
+            )
+        }  # fmt: skip
         table["query_length"], table["target_length"] = reads.lengths[query], reads.lengths[target]
         yield write(names[query].tolist(), names[target].tolist(), overlaps.strand[rows] > 0, table)
 

@@ -124,6 +124,9 @@ class Params:
         return {**asdict(self), "seeds": self.seeds._asdict()}
 
 
+OPTIONS = {"k": "-k"}
+"""Options whose names are not those of their fields."""
+
 PRESETS: dict[str, dict[str, Any]] = {
     "clr": {},
     "ont": {"xdrop": 25},
@@ -159,7 +162,7 @@ def make_params(preset: str | None = None, **options: Any) -> Params:
 def validate(values: dict[str, Any]) -> None:
     """Raise ParameterError, naming the option, for a value out of range or values that contradict each other."""
     for name, value in values.items():
-        option = "--" + name.replace("_", "-")
+        option = OPTIONS.get(name, "--" + name.replace("_", "-"))
         if name in RANGES and not RANGES[name].low <= value <= RANGES[name].high:
             low, high = RANGES[name]
             raise ParameterError(f"{option} {value}: must be from {low:g} to {high:g}")
@@ -170,5 +173,3 @@ def validate(values: dict[str, Any]) -> None:
         raise ParameterError(f"--upper {values['upper']}: must not be below --lower {values['lower']}")
     if values.get("sampling_window") and values.get("sampling", "auto") in ("auto", "none"):
         raise ParameterError("--sampling-window: choose a --sampling first (fraction, minimizer or syncmer)")
-    if values.get("sampling") == "syncmer" and values.get("k", 31) <= values.get("sampling_window", 0):
-        raise ParameterError("--sampling syncmer: --sampling-window must be smaller than -k")

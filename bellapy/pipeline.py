@@ -55,8 +55,10 @@ def overlap_reads(reads: ReadSet, params: Params, report: Report) -> Overlaps:
     """All overlaps of the reads with each other."""
     counted = count_stage(reads, params, report)
     seeds = candidates_stage(reads, counted, params, report)
-    seeds, extensions = align_stage(reads, seeds, counted.estimate, params, report)
-    return filter_stage(reads, seeds, extensions, counted.estimate, params, report)
+    estimate = counted.estimate
+    del counted  # the matrix is large and not needed any more
+    seeds, extensions = align_stage(reads, seeds, estimate, params, report)
+    return filter_stage(reads, seeds, extensions, estimate, params, report)
 
 
 def candidate_overlaps(reads: ReadSet, params: Params, report: Report) -> Overlaps:

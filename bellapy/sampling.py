@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bellapy.errors import ParameterError
 from bellapy.jit import njit
 from bellapy.parallel import even_ranges, map_threads
 
@@ -75,6 +76,8 @@ def sampling_mask(codes: np.ndarray, k: int, sampling: str, window: int, threads
     sampling : "minimizer" (the smallest of `window` consecutive k-mers) or "syncmer" (closed, of s-mers with
         s = k - window + 1: about two k-mers in `window` are kept).
     """
+    if sampling == "syncmer" and window >= k:
+        raise ParameterError(f"--sampling-window {window}: must be smaller than k ({k}) for syncmers")
     word = k if sampling == "minimizer" else k - window + 1
     hashes, smallest = np.full((2, len(codes)), NONE, np.uint64)
     mask = np.zeros(len(codes), np.uint8)

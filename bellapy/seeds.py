@@ -36,11 +36,14 @@ def implied_overlap(query_pos, target_pos, strand, query_length, target_length, 
 
 
 @njit
-def _insert(word, words, n):
-    while n > 0 and words[n - 1] > word:
-        words[n] = words[n - 1]
-        n -= 1
-    words[n] = word
+def _sort(words, n):
+    """Insertion sort of words[:n]: lists are short, and members come nearly sorted."""
+    for i in range(1, n):
+        word, j = words[i], i
+        while j > 0 and words[j - 1] > word:
+            words[j] = words[j - 1]
+            j -= 1
+        words[j] = word
 
 
 @njit
@@ -52,25 +55,26 @@ def _unpack(word, strand):
 
 
 @njit
-def _support(members, first, last, strand, k, scratch):
-    """Members [first, last) that lie at least k apart on both reads, taken greedily in order of query position."""
-    for x in range(first, last):
-        diagonal, query_pos, _ = _unpack(members[x], strand)
-        _insert((U(query_pos) << U33) | U(diagonal + DIAGONAL_BIAS), scratch, x - first)
-    n = 0
+def _support(by_query, n, low, high, strand, k):
+    """Members on diagonals low to high that lie at least k apart on both reads, taken greedily by query position.
+
+    by_query : (n,) uint64, [query position | diagonal + bias], sorted.
+    """
+    support = 0
     last_query = last_target = np.int64(-(1 << 40))
-    for x in range(last - first):
-        query_pos = np.int64(scratch[x] >> U33)
-        diagonal = np.int64(scratch[x] & LOW33) - DIAGONAL_BIAS
-        target_pos = diagonal - query_pos if strand < 0 else diagonal + query_pos
-        if query_pos - last_query >= k and abs(target_pos - last_target) >= k:
-            n += 1
-            last_query, last_target = query_pos, target_pos
-    return n
+    for x in range(n):
+        diagonal = np.int64(by_query[x] & LOW33) - DIAGONAL_BIAS
+        if low <= diagonal <= high:
+            query_pos = np.int64(by_query[x] >> U33)
+            target_pos = diagonal - query_pos if strand < 0 else diagonal + query_pos
+            if query_pos - last_query >= k and abs(target_pos - last_target) >= k:
+                support += 1
+                last_query, last_target = query_pos, target_pos
+    return support
 
 
 @njit
-def _best_band(members, n, used, strand, lengths, k, seed_length, base, slope, scratch):
+def _best_band(members, by_query, n, used, strand, lengths, k, seed_length, base, slope):
     """Best-supported band of diagonals among the unused members, which are sorted: support, first, last + 1."""
     best = best_first = best_last = last = seen = 0
     for first in range(n):
@@ -85,7 +89,7 @@ def _best_band(members, n, used, strand, lengths, k, seed_length, base, slope, s
         if last <= seen or last - first <= best:  # part of the band before, or too few to win
             continue
         seen = last
-        support = _support(members, first, last, strand, k, scratch)
+        support = _support(by_query, n, diagonal, _unpack(members[last - 1], strand)[0], strand, k)
         if support > best:
             best, best_first, best_last = support, first, last
     return best, best_first, best_last
@@ -104,12 +108,17 @@ def _extent(members, first, last, strand):
 
 
 @njit
-def _choose(members, n, pair, strand, lengths, k, seed_length, params, n_shared, used, scratch, out, n_out):
-    """Append up to params.ranks seeds of one candidate to out."""
+def _choose(members, by_query, n, pair, strand, lengths, k, seed_length, params, n_shared, used, out, n_out):
+    """Append up to params.ranks seeds of one candidate to out; sorts its members."""
+    _sort(members, n)
+    _sort(by_query, n)
     used[:n] = False
+    unused = n
     for rank in range(params.ranks):
+        if unused < params.min_support:
+            break
         support, first, last = _best_band(
-            members, n, used, strand, lengths, k, seed_length, params.band, params.band_slope, scratch
+            members, by_query, n, used, strand, lengths, k, seed_length, params.band, params.band_slope
         )
         if support < params.min_support:
             break
@@ -126,8 +135,9 @@ def _choose(members, n, pair, strand, lengths, k, seed_length, params, n_shared,
         low = _unpack(members[first], strand)[0] - width
         high = _unpack(members[last - 1], strand)[0] + width
         for x in range(n):
-            if low <= _unpack(members[x], strand)[0] <= high:
+            if not used[x] and low <= _unpack(members[x], strand)[0] <= high:
                 used[x] = True
+                unused -= 1
     return n_out
 
 
@@ -137,10 +147,10 @@ def choose_in_blocks(keys, payload, bounds, first_query, layout, begin, end, rea
 
     Return the number of rows of `out`, of candidates seen and of those with too few shared k-mers.
     """
-    pair_shift = U(layout.number_bits)
-    number_mask = (U1 << pair_shift) - U1
+    pair_shift = U(layout.number_bits + layout.diagonal_bits)
+    number_mask = (U1 << U(layout.number_bits)) - U1
     target_mask = (U1 << U(layout.target_bits)) - U1
-    members, scratch = np.empty(MAX_MEMBERS, np.uint64), np.empty(MAX_MEMBERS, np.uint64)
+    members, by_query = np.empty(MAX_MEMBERS, np.uint64), np.empty(MAX_MEMBERS, np.uint64)
     used = np.zeros(MAX_MEMBERS, np.bool_)
     n_out = n_candidates = n_weak = 0
     for b in range(begin, end):
@@ -162,12 +172,13 @@ def choose_in_blocks(keys, payload, bounds, first_query, layout, begin, end, rea
                 places = payload[bounds[b] + np.int64(keys[x] & number_mask)]
                 query_pos, target_pos = np.int64(places >> U32), np.int64(places & U((1 << 32) - 1))
                 diagonal = target_pos + query_pos if strand < 0 else target_pos - query_pos
-                _insert((U(diagonal + DIAGONAL_BIAS) << U31) | U(query_pos), members, n)
+                members[n] = (U(diagonal + DIAGONAL_BIAS) << U31) | U(query_pos)
+                by_query[n] = (U(query_pos) << U33) | U(diagonal + DIAGONAL_BIAS)
                 n += 1
             lengths = (np.int64(read_lengths[query]), np.int64(read_lengths[target]))
             before = n_out
             n_out = _choose(
-                members, n, (query, target), strand, lengths, k, seed_length, params, j - i, used, scratch, out, n_out
+                members, by_query, n, (query, target), strand, lengths, k, seed_length, params, j - i, used, out, n_out
             )
             n_weak += n_out == before
             i = j

@@ -22,15 +22,17 @@ KINDS = {
     "seeds": ("seeds",),
     "alignments": ("seeds", "extensions"),
 }
+DAMAGE = (ValueError, TypeError, KeyError, OSError, EOFError, zipfile.BadZipFile, zlib.error)  # what it shows up as
 
 
 def fingerprint(reads: ReadSet) -> dict[str, int]:
-    """What tells one set of reads from another: number, bases, checksums of names and lengths."""
+    """What tells one set of reads from another: number, bases, checksums."""
     return {
         "reads": len(reads),
         "bases": reads.n_bases,
         "names": zlib.crc32("\n".join(reads.names).encode()),
-        "lengths": zlib.crc32(reads.lengths.tobytes()),
+        "lengths": zlib.crc32(reads.lengths),
+        "codes": zlib.crc32(reads.codes),
     }
 
 
@@ -40,7 +42,7 @@ def save_stage(path: str, kind: str, reads: ReadSet, meta: dict[str, Any], **rec
         f"{name}.{f.name}": np.asarray(getattr(record, f.name)) for name, record in records.items() for f in fields(record)
     }
     header = {"format": FORMAT, "kind": kind, "reads": fingerprint(reads), "meta": meta}
-    with open_output(path) as stream:
+    with open_output(path, compressible=False) as stream:
         np.savez(stream, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays)
 
 
@@ -49,16 +51,23 @@ def load_stage(path: str, kind: str, reads: ReadSet) -> tuple[dict[str, Any], ..
     if not Path(path).is_file():
         raise InputError(path, "there is no such file; run the stage before this one first")
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as stored:
             header = json.loads(stored["header"].tobytes())
             arrays = {name: stored[name] for name in stored.files if name != "header"}
-    except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise InputError(path, f"is not a stage file of bellapy, or damaged ({error}); make it again") from error
+    except DAMAGE as error:
+        raise _damaged(path, error) from error
     if header.get("format") != FORMAT or header.get("kind") != kind:
         raise InputError(path, f"holds {header.get('kind')} (format {header.get('format')}); {kind} are needed here")
     if header["reads"] != fingerprint(reads):
         raise InputError(path, "was made from other reads; give the same read files, in the same order")
-    return header["meta"], *(_restore(name, arrays) for name in KINDS[kind])
+    try:
+        return header["meta"], *(_restore(name, arrays) for name in KINDS[kind])
+    except DAMAGE as error:
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: str, error: Exception) -> InputError:
+    return InputError(path, f"is not a stage file of bellapy, or damaged ({error}); make it again")
 
 
 def _restore(name: str, arrays: dict[str, np.ndarray]):

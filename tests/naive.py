@@ -67,7 +67,7 @@ def implied_length(query_pos, target_pos, strand, query_length, target_length, s
 
 
 def spaced_support(shared: list[tuple[int, int]], k: int) -> int:
-    """Shared k-mers that lie at least k from the one before on both reads, taken greedily in order of query position."""
+    """Shared k-mers that lie at least k from the one taken before on both reads, in order of query position."""
     taken = []
     for query_pos, target_pos in sorted(shared):
         if not taken or (query_pos - taken[-1][0] >= k and abs(target_pos - taken[-1][1]) >= k):

@@ -50,7 +50,7 @@ def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, longest: 
 
 def _heights(scoring: Scoring) -> list[int]:
     narrow = narrow_height(scoring)
-    return sorted({narrow, min(3 * narrow, MAX_HEIGHT)})
+    return sorted({narrow, min(2 * narrow, MAX_HEIGHT), MAX_HEIGHT})
 
 
 def _in_lanes(codes, flanks, todo, height, scoring, results, threads) -> np.ndarray:

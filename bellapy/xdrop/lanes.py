@@ -33,7 +33,8 @@ NEG = I8(-112)
 MARGIN = 3  # rows between a window's end and its live cells before it is moved
 MAX_HEIGHT = 124  # rows are numbered in bytes
 EVERY_BYTE = U(0x0101010101010101)
-MAX_REACH = MAX_HEIGHT - 12
+SLACK = 24  # rows beyond what X-drop admits at a time: they cost little and save lanes from being moved or given up
+MAX_REACH = MAX_HEIGHT - SLACK
 """A lane looks at most so many bases (X over the gap penalty) plus a window and a chunk past the end of a read."""
 assert PAD >= MAX_REACH + MAX_HEIGHT + CHUNK
 
@@ -52,7 +53,7 @@ def fits(scoring: Scoring) -> bool:
 
 def narrow_height(scoring: Scoring) -> int:
     """Rows that true overlaps stay within: X-drop admits about X / gap diagonals of one parity."""
-    return (scoring.xdrop // -scoring.gap + 12 + 3) // 4 * 4
+    return (scoring.xdrop // -scoring.gap + SLACK + 3) // 4 * 4
 
 
 @njit_vector
