@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import sys
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -96,7 +97,7 @@ class _Run:
         from bellapy.paf import format_overlaps
 
         with self.report.stage("write") as numbers, open_output(path) as stream:
-            for lines in format_overlaps(reads, overlaps, overlap_format):
+            for lines in format_overlaps(reads, overlaps, overlap_format, self.params.run.threads):
                 stream.write(lines)
             numbers["overlaps"] = len(overlaps)
 
@@ -297,7 +298,8 @@ def _options(values: dict[str, Any], *others: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run the command line and end the process: 0, 1 (input, output, device), 2 (usage), 130 (interrupted)."""
+    """Run the command line and end the process: 0, 1 (input, output, device), 2 (usage), 130, 143 (told to stop)."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that temporary files are removed
     sys.exit(_guarded(app))
 
 

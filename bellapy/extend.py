@@ -17,6 +17,7 @@ from bellapy.log import Report
 from bellapy.params import Params, Scoring
 from bellapy.records import Extensions, ReadSet, Seeds
 from bellapy.sequence import PAD, UNKNOWN, encode
+from bellapy.table_text import NUMBER, NameTable, format_rows
 from bellapy.xdrop import extend_seeds
 
 BATCH_PAIRS = 1 << 14
@@ -104,7 +105,7 @@ def _pack(rows: list[tuple], k: int) -> tuple[ReadSet, Seeds]:
 
 def _format(first: int, extensions: Extensions) -> bytes:
     columns = (
-        extensions.score, extensions.query_start, extensions.query_end, extensions.target_start, extensions.target_end,
+        np.arange(first, first + len(extensions)), extensions.score, extensions.query_start, extensions.query_end,
+        extensions.target_start, extensions.target_end,
     )  # fmt: skip
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    return "".join(f"{first + i}\t" + "\t".join(map(str, row)) + "\n" for i, row in enumerate(rows)).encode()
+    return format_rows([(NUMBER, "", column) for column in columns], NameTable.of([]))

@@ -1,7 +1,7 @@
-"""Stage 7: overlaps -> text: PAF, or BELLA's own 12 columns.
+"""Stage 8: overlaps -> text: PAF, or BELLA's own 12 columns.
 
-PAF columns 10 and 11 (matching bases, alignment length) are estimates as long as no base-level path is made.  Tags: `tp:A:S`
-(as all-vs-all mappers write), `cm:i` shared k-mers on the seed's diagonal, `AS:i` score, `dv:f` share of errors.
+PAF columns 10 and 11 (matching bases, alignment length) are estimates as long as no base-level path is made; `dv:f` is the
+error share they imply.  Tags: `tp:A:S` (as all-vs-all mappers write), `cm:i` shared k-mers on the seed's diagonal, `AS:i` score.
 """
 
 from __future__ import annotations
@@ -10,69 +10,70 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from bellapy.parallel import map_threads
 from bellapy.records import Overlaps, ReadSet
+from bellapy.table_text import LETTER, NAME, NUMBER, SHARE, NameTable, format_rows
 
-CHUNK = 1 << 14
+CHUNK = 1 << 14  # lines
 UNKNOWN_QUALITY = 255
 FORMATS = ("paf", "bella")
 
 
-def format_overlaps(reads: ReadSet, overlaps: Overlaps, overlap_format: str = "paf") -> Iterator[bytes]:
+def format_overlaps(reads: ReadSet, overlaps: Overlaps, overlap_format: str = "paf", threads: int = 1) -> Iterator[bytes]:
     """Lines of the overlaps, in their order, many at a time."""
-    write = {"paf": _paf_lines, "bella": _bella_lines}[overlap_format]
-    names = np.array(reads.names, object)
-    for at in range(0, len(overlaps), CHUNK):
-        rows = slice(at, at + CHUNK)
-        query, target = overlaps.query_id[rows], overlaps.target_id[rows]
-        table = {
-            name: getattr(overlaps, name)[rows]
-            for name in (
-                "query_start", "query_end", "target_start", "target_end", "score", "n_support", "n_matches", "n_columns"
-            )
-        }  # fmt: skip
-        table["query_length"], table["target_length"] = reads.lengths[query], reads.lengths[target]
-        yield write(names[query].tolist(), names[target].tolist(), overlaps.strand[rows] > 0, table)
+    columns = {"paf": _paf_columns, "bella": _bella_columns}[overlap_format]
+    names = NameTable.of(reads.names)
+
+    def lines(at: int) -> bytes:
+        return format_rows(columns(reads, overlaps, slice(at, at + CHUNK)), names)
+
+    for first in range(0, len(overlaps), CHUNK * threads):
+        yield from map_threads(lines, range(first, min(first + CHUNK * threads, len(overlaps)), CHUNK), threads)
 
 
-def _rows(table: dict[str, np.ndarray], names: tuple[str, ...]) -> Iterator[tuple]:
-    return zip(*(table[name].tolist() for name in names), strict=True)
-
-
-def _paf_lines(queries: list, targets: list, same: np.ndarray, table: dict[str, np.ndarray]) -> bytes:
-    divergence = 1 - table["n_matches"] / np.maximum(table["n_columns"], 1)
-    numbers = _rows(
-        table,
-        ("query_length", "query_start", "query_end", "target_length", "target_start", "target_end", "n_matches", "n_columns",
-         "n_support", "score"),
-    )  # fmt: skip
-    lines = [
-        f"{q}\t{ql}\t{qs}\t{qe}\t{strand}\t{t}\t{tl}\t{ts}\t{te}\t{matches}\t{columns}\t{UNKNOWN_QUALITY}"
-        f"\ttp:A:S\tcm:i:{support}\tAS:i:{score}\tdv:f:{dv:.4f}\n"
-        for q, t, strand, dv, (ql, qs, qe, tl, ts, te, matches, columns, support, score) in zip(
-            queries, targets, np.where(same, "+", "-").tolist(), divergence.tolist(), numbers, strict=True
-        )
+def _paf_columns(reads: ReadSet, overlaps: Overlaps, rows: slice) -> list:
+    query, target = overlaps.query_id[rows], overlaps.target_id[rows]
+    matches, length = overlaps.n_matches[rows], overlaps.n_columns[rows]
+    divergence = np.rint(10_000 * (1 - matches / np.maximum(length, 1)))
+    return [
+        (NAME, "", query),
+        (NUMBER, "", reads.lengths[query]),
+        (NUMBER, "", overlaps.query_start[rows]),
+        (NUMBER, "", overlaps.query_end[rows]),
+        (LETTER, "", np.where(overlaps.strand[rows] > 0, ord("+"), ord("-"))),
+        (NAME, "", target),
+        (NUMBER, "", reads.lengths[target]),
+        (NUMBER, "", overlaps.target_start[rows]),
+        (NUMBER, "", overlaps.target_end[rows]),
+        (NUMBER, "", matches),
+        (NUMBER, "", length),
+        (NUMBER, "", np.full(len(query), UNKNOWN_QUALITY)),
+        (LETTER, "tp:A:", np.full(len(query), ord("S"))),
+        (NUMBER, "cm:i:", overlaps.n_support[rows]),
+        (NUMBER, "AS:i:", overlaps.score[rows]),
+        (SHARE, "dv:f:", divergence),
     ]
-    return "".join(lines).encode()
 
 
-def _bella_lines(queries: list, targets: list, same: np.ndarray, table: dict[str, np.ndarray]) -> bytes:
+def _bella_columns(reads: ReadSet, overlaps: Overlaps, rows: slice) -> list:
     """query, target, shared k-mers, score, overlap estimate, n or c, then start, end and length on query and target.
 
     As in BELLA, the target's coordinates are those of its reverse complement on lines with c.
     """
-    length, start, end = table["target_length"], table["target_start"], table["target_end"]
-    table = {**table, "target_start": np.where(same, start, length - end), "target_end": np.where(same, end, length - start)}
-    numbers = _rows(
-        table,
-        ("n_support", "score", "n_columns", "query_start", "query_end", "query_length", "target_start", "target_end",
-         "target_length"),
-    )  # fmt: skip
-    lines = [
-        f"{q}\t{t}\t{support}\t{score}\t{columns}\t{strand}\t{qs}\t{qe}\t{ql}\t{ts}\t{te}\t{tl}\n"
-        for q, t, strand, (support, score, columns, qs, qe, ql, ts, te, tl) in zip(
-            queries, targets, np.where(same, "n", "c").tolist(), numbers, strict=True
-        )
+    query, target = overlaps.query_id[rows], overlaps.target_id[rows]
+    same, length = overlaps.strand[rows] > 0, reads.lengths[target]
+    start, end = overlaps.target_start[rows], overlaps.target_end[rows]
+    return [
+        (NAME, "", query),
+        (NAME, "", target),
+        (NUMBER, "", overlaps.n_support[rows]),
+        (NUMBER, "", overlaps.score[rows]),
+        (NUMBER, "", overlaps.n_columns[rows]),
+        (LETTER, "", np.where(same, ord("n"), ord("c"))),
+        (NUMBER, "", overlaps.query_start[rows]),
+        (NUMBER, "", overlaps.query_end[rows]),
+        (NUMBER, "", reads.lengths[query]),
+        (NUMBER, "", np.where(same, start, length - end)),
+        (NUMBER, "", np.where(same, end, length - start)),
+        (NUMBER, "", length),
     ]
-    return "".join(lines).encode()
-
-

@@ -103,9 +103,7 @@ def xdrop_best(query: str, target: str, match: int, mismatch: int, gap: int, xdr
                     table[c][r] = k * gap
                 continue
             equal = query[c - 1] == target[r - 1] and query[c - 1] in KNOWN
-            score = max(
-                table[c - 1][r - 1] + (match if equal else mismatch), table[c - 1][r] + gap, table[c][r - 1] + gap
-            )
+            score = max(table[c - 1][r - 1] + (match if equal else mismatch), table[c - 1][r] + gap, table[c][r - 1] + gap)
             if score >= floor:
                 table[c][r] = score
         for c in cells:
@@ -188,9 +186,7 @@ def xdrop_longest(query: str, target: str, match: int, mismatch: int, gap: int, 
             and d2[min_column - offset2 - 1] == DEAD
         ):
             min_column += 1
-        while (
-            max_column - offset3 > 0 and d3[max_column - offset3 - 1] == DEAD and d2[max_column - offset2 - 1] == DEAD
-        ):
+        while max_column - offset3 > 0 and d3[max_column - offset3 - 1] == DEAD and d2[max_column - offset2 - 1] == DEAD:
             max_column -= 1
         max_column += 1
         min_column = max(min_column, k + 2 - rows)

@@ -18,7 +18,7 @@ SCORES = SimpleNamespace(match=1, mismatch=-1, gap=-1)
 
 
 def make_pairs(rng: np.random.Generator, n: int, k: int = 9) -> list[tuple[str, int, str, int, str]]:
-    """Pairs of noisy copies around a common seed, on both strands; some seeds at an end, some sequences with N, some short."""
+    """Noisy copies around a common seed, on both strands; some seeds at an end, some sequences with N."""
     pairs = []
     for i in range(n):
         left, seed, right = (random_bases(rng, int(size)) for size in (rng.integers(0, 90), k, rng.integers(0, 90)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -66,8 +67,7 @@ def test_round_trip_of_nothing(tmp_path, kind):
 
 def test_same_arrays_same_file(tmp_path):
     paths = [save(tmp_path / name, "k-mers") for name in "ab"]
-    contents = [open(path, "rb").read() for path in paths]
-    assert contents[0] == contents[1]
+    assert Path(paths[0]).read_bytes() == Path(paths[1]).read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_later_format(tmp_path):
 
 
 def test_every_flipped_byte_is_noticed_or_harmless(tmp_path):
-    content = open(save(tmp_path / "x", "seeds"), "rb").read()
+    content = Path(save(tmp_path / "x", "seeds")).read_bytes()
     for at in range(0, len(content), 41):
         (tmp_path / "bad").write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
         try:

@@ -184,6 +184,8 @@ def test_wavefront_is_the_full_table(pair, scoring, seed):
 @example(("N" * 30, "N" * 30), Scoring(1, -1, -1, 7), 0)
 @example(("N", "N"), Scoring(1, -1, -2, 1), 1)
 @example(("A" * 100, "A"), Scoring(1, -1, -1, 300), 2)
+@example(("ACGTACGT", "ACGTACGT" + "N" * 30), Scoring(1, -1, -1, 7), 3)  # N does not meet what follows the query
+@example(("ACGTACGT" + "N" * 30, "ACGTACGT"), Scoring(2, -3, -1, 9), 4)
 def test_wavefront_is_seqans_rule(pair, scoring, seed):
     codes, flanks = lay_out_flanks([pair], np.random.default_rng(seed))
     assert_array_equal(one_by_one(codes, flanks, scoring, longest=True), by_table([pair], scoring, longest=True))
@@ -202,6 +204,25 @@ def test_backend_is_the_full_table_on_many_flanks(backend, rng, scoring):
     pairs = simulate_flanks(rng, 2 * LANES + 2, 70)
     codes, flanks = lay_out_flanks(pairs, rng)
     assert_array_equal(backend(codes, flanks, scoring, False, 1), by_table(pairs, scoring))
+
+
+@pytest.mark.parametrize(
+    "scoring",
+    [Scoring(1, -6, -1, x) for x in (1, 7, 32, 40, 110)] + [Scoring(2, -9, -3, 60), Scoring(1, -9, -2, 34)],
+    ids=str,
+)
+def test_gaps_at_the_border_die_on_equality(backend, rng, scoring):
+    """A diagonal that begins with a gap just too long, or not, before or after a few matches."""
+    whole, reach = random_bases(rng, 60), scoring.xdrop // -scoring.gap
+    pairs = []
+    for begin in range(4):
+        for size in range(max(0, reach - begin * (1 + scoring.match) - 2), reach + 3):
+            pairs += [(whole, whole[:begin] + "N" * size + whole), (whole[:begin] + "N" * size + whole, whole)]
+    pairs = pairs * -(-LANES // len(pairs))
+    codes, flanks = lay_out_flanks(pairs, rng)
+    expected = [naive.xdrop_best_sparse(*pair, *scoring) for pair in pairs]
+    assert_array_equal(one_by_one(codes, flanks, scoring), expected)
+    assert_array_equal(backend(codes, flanks, scoring, False, 1), expected)
 
 
 @settings(max_examples=100)
@@ -255,9 +276,7 @@ def test_any_number_of_flanks(backend, rng, n):
 
 
 @settings(max_examples=60)
-@given(
-    pairs=st.lists(flank_pairs(), min_size=1, max_size=20), scoring=scorings(60).filter(fits), seed=st.integers(0, 99)
-)
+@given(pairs=st.lists(flank_pairs(), min_size=1, max_size=20), scoring=scorings(60).filter(fits), seed=st.integers(0, 99))
 def test_lanes_are_the_full_table(pairs, scoring, seed):
     codes, flanks = lay_out_flanks(pairs, np.random.default_rng(seed))
     todo = np.flatnonzero(np.minimum(flanks.query_length, flanks.target_length) > 0)
@@ -413,9 +432,7 @@ def test_target_of_the_other_strand_mirrors_its_coordinates(seeded, device, long
     turned = [naive.reverse_complement(s) if i % 2 else s for i, s in enumerate(sequences)]
     reads = make_reads(turned)
     lengths = reads.lengths[seeds.target_id]
-    mirror = make_seeds(
-        seeds.query_id, seeds.target_id, -seeds.strand, seeds.query_pos, lengths - k - seeds.target_pos, k
-    )
+    mirror = make_seeds(seeds.query_id, seeds.target_id, -seeds.strand, seeds.query_pos, lengths - k - seeds.target_pos, k)
     got = extend_seeds(reads, mirror, scoring, longest=longest, device=device)
     assert_array_equal(got.score, expected.score)
     assert_array_equal(got.query_start, expected.query_start)

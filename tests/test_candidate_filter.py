@@ -1,0 +1,113 @@
+"""Which candidates are taken for chance or repeats."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from strategies import make_seeds
+from test_filter import change
+
+from bellapy.candidate_filter import (
+    MIN_SURE,
+    SURE_SUPPORT,
+    WINDOW_BINS,
+    Typical,
+    copies,
+    dense_enough,
+    learn_typical,
+    lowest_depth,
+)
+from bellapy.records import DepthProfile
+from bellapy.seeds import MAX_MEMBERS
+
+WIDTH = 10
+
+
+def random_profile(rng: np.random.Generator, lengths: list[int]) -> DepthProfile:
+    offsets = np.concatenate(([0], np.cumsum([length // WIDTH + 1 for length in lengths])))
+    n_kmers = rng.choice([0, 0, 1, 3, 9], offsets[-1]).astype(np.uint32)
+    return DepthProfile(WIDTH, offsets, n_kmers, n_kmers * rng.integers(2, 40, offsets[-1]).astype(np.uint32))
+
+
+def least_mean(profile: DepthProfile, read: int, first: int, last: int) -> float:
+    """The lowest mean count of the k-mers in WINDOW_BINS neighbouring bins, or in all if there are fewer."""
+    bins = list(range(profile.offsets[read] + first // WIDTH, profile.offsets[read] + last // WIDTH + 1))
+    windows = [bins[i : i + WINDOW_BINS] for i in range(max(1, len(bins) - WINDOW_BINS + 1))]
+    totals = [(int(profile.n_kmers[w].sum()), int(profile.copies[w].sum())) for w in windows]
+    return min((total / n for n, total in totals if n), default=np.inf)
+
+
+def test_lowest_depth(rng):
+    lengths = [60, 200, 500, 9]
+    profile = random_profile(rng, lengths)
+    rows = []
+    for _ in range(300):
+        query, target = sorted(rng.choice(4, 2, replace=False).tolist())
+        ends = [np.sort(rng.integers(0, lengths[read], 2)).tolist() for read in (query, target)]
+        rows.append((query, target, *ends[0], *ends[1]))
+    query, target, query_first, query_last, target_first, target_last = zip(*rows, strict=True)
+    seeds = change(
+        make_seeds(query, target, [1] * 300, [0] * 300, [0] * 300, 5),
+        query_first=query_first, query_last=query_last, target_first=target_first, target_last=target_last,
+    )  # fmt: skip
+    expected = [min(least_mean(profile, q, qf, ql), least_mean(profile, t, tf, tl)) for q, t, qf, ql, tf, tl in rows]
+    np.testing.assert_allclose(lowest_depth(seeds, profile), expected)
+
+
+def test_a_unique_stretch_saves_a_candidate():
+    n_kmers, depths = np.full(40, 5, np.uint32), np.full(40, 30, np.uint32)
+    depths[10 : 10 + WINDOW_BINS] = 6
+    profile = DepthProfile(WIDTH, np.array([0, 20, 40]), n_kmers, n_kmers * depths)
+    seeds = make_seeds([0], [1], [1], [0], [0], 5)
+    seeds = change(seeds, query_first=[0], query_last=[199], target_first=[0], target_last=[199])
+    assert lowest_depth(seeds, profile)[0] == 6
+    assert lowest_depth(change(seeds, query_last=[119]), profile)[0] > 6
+    assert lowest_depth(change(seeds, query_first=[100], query_last=[109], target_first=[20]), profile)[0] == 6
+
+
+def sure_seeds(n: int):
+    seeds = make_seeds([0] * n, [1] * n, [1] * n, [0] * n, [0] * n, 5)
+    return change(seeds, n_support=np.arange(n) % 30 + SURE_SUPPORT, implied_length=np.arange(n) * 7 % 900 + 500)
+
+
+def test_typical_is_the_median_of_the_sure():
+    seeds, depth = sure_seeds(200), np.arange(200) % 17 + 1.0
+    found = learn_typical(seeds, depth)
+    assert found.density == pytest.approx(np.median(seeds.n_support / seeds.implied_length))
+    assert found.depth == np.median(depth)
+    bad = np.arange(200) % 2 == 0
+    for column, value in (("rank", 1), ("n_support", SURE_SUPPORT - 1)):
+        spoilt = change(seeds, **{column: np.where(bad, value, getattr(seeds, column))})
+        expected = Typical(np.median((seeds.n_support / seeds.implied_length)[~bad]), np.median(depth[~bad]))
+        assert learn_typical(spoilt, np.where(bad, 1000, depth)) == expected
+
+
+def test_too_few_are_not_typical():
+    assert learn_typical(sure_seeds(MIN_SURE - 1), np.ones(MIN_SURE - 1)) == Typical(0.0, 0.0)
+    assert learn_typical(sure_seeds(MIN_SURE), np.ones(MIN_SURE)).depth == 1
+    seeds = sure_seeds(20)
+    assert dense_enough(seeds, Typical(0.0, 0.0), 1.0).all()
+    assert (copies(np.full(20, np.inf), Typical(0.0, 0.0)) == 1).all()
+
+
+@pytest.mark.parametrize("share", [0, 0.1, 0.5, 1])
+def test_dense_enough(share):
+    seeds, typical = sure_seeds(300), Typical(0.02, 8.0)
+    expected = [
+        int(support) >= share * min(typical.density * int(length), MAX_MEMBERS / 2)
+        for support, length in zip(seeds.n_support, seeds.implied_length, strict=True)
+    ]
+    assert dense_enough(seeds, typical, share).tolist() == expected
+    assert len(set(expected)) == (1 if share == 0 else 2) or share == 0.1
+
+
+def test_candidates_with_all_the_members_looked_at_are_dense_enough():
+    seeds = change(sure_seeds(1), n_support=[MAX_MEMBERS // 2], implied_length=[10**6])
+    assert dense_enough(seeds, Typical(0.05, 8.0), 1.0).all()
+
+
+def test_copies():
+    assert copies(np.array([4.0, 8.0, 20.0]), Typical(0.1, 8.0)).tolist() == [0.5, 1, 2.5]
+    assert len(copies(np.zeros(0), replace(Typical(0.1, 8.0), density=0.2))) == 0

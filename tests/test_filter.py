@@ -1,0 +1,233 @@
+"""Geometry, thresholds and estimates of the filter, one alignment at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from strategies import make_reads, make_seeds
+
+from bellapy.estimate import DEFAULT_ERROR_RATE
+from bellapy.filter import (
+    MAX_FLOOR,
+    SPREAD,
+    Geometry,
+    Thresholds,
+    best_of_candidate,
+    estimate_matches,
+    filter_overlaps,
+    implied_overlaps,
+    learn_thresholds,
+    measure_geometry,
+    score_floor,
+)
+from bellapy.params import ExtensionParams, FilterParams
+from bellapy.records import Extensions, Seeds
+
+LENGTHS = [50, 80, 120, 33]
+
+
+@pytest.fixture
+def reads():
+    return make_reads(["A" * length for length in LENGTHS])
+
+
+def make_extensions(score, query_start, query_end, target_start, target_end) -> Extensions:
+    return Extensions(*(np.array(x, np.int32) for x in (score, query_start, query_end, target_start, target_end)))
+
+
+def change(seeds: Seeds, **columns) -> Seeds:
+    """Seeds with some columns replaced."""
+    names = [name for name in Seeds.__dataclass_fields__ if name != "length"]
+    kept = {name: getattr(seeds, name) for name in names}
+    return Seeds(**{**kept, **{n: np.array(v, kept[n].dtype) for n, v in columns.items()}}, length=seeds.length)
+
+
+def random_alignments(rng: np.random.Generator, n: int) -> tuple[Seeds, Extensions]:
+    """Alignments anywhere on random pairs of reads, several of one candidate among them, in order of candidates."""
+    rows = []
+    while len(rows) < n:
+        query, target = sorted(rng.choice(len(LENGTHS), 2, replace=False).tolist())
+        ends = [np.sort(rng.integers(0, LENGTHS[read] + 1, 2)) for read in (query, target)]
+        for _ in range(int(rng.integers(1, 3))):
+            rows.append(
+                (query, target, int(rng.choice([-1, 1])), int(rng.integers(0, 50)), *ends[0].tolist(), *ends[1].tolist())
+            )
+    rows.sort(key=lambda row: row[:3])
+    query, target, strand, score, *ends = (np.array(column) for column in zip(*rows, strict=True))
+    rank = [sum(rows[j][:3] == row[:3] for j in range(i)) for i, row in enumerate(rows)]
+    seeds = make_seeds(query, target, strand, ends[0], ends[2], 1)
+    support = rng.integers(1, 20, len(rows))
+    return change(seeds, rank=rank, n_support=support), make_extensions(score, *ends)
+
+
+def turned(start: int, end: int, length: int, strand: int) -> tuple[int, int]:
+    return (start, end) if strand > 0 else (length - end, length - start)
+
+
+def test_geometry(reads, rng):
+    seeds, extensions = random_alignments(rng, 300)
+    geometry = measure_geometry(reads, seeds, extensions)
+    for i in range(len(seeds)):
+        ql, tl = LENGTHS[seeds.query_id[i]], LENGTHS[seeds.target_id[i]]
+        qs, qe = extensions.query_start[i], extensions.query_end[i]
+        ts, te = turned(extensions.target_start[i], extensions.target_end[i], tl, seeds.strand[i])
+        left, right = min(qs, ts), min(ql - qe, tl - te)
+        assert (geometry.left[i], geometry.right[i], geometry.overhang[i]) == (left, right, max(left, right))
+        assert geometry.span[i] == min(qe - qs, te - ts)
+        assert geometry.implied[i] == left + right + (qe - qs + te - ts) / 2
+
+
+@pytest.mark.parametrize("error", [0, 0.01, 0.15, 0.4, None])
+@pytest.mark.parametrize("given", [True, False])
+@pytest.mark.parametrize("delta", [0, 0.1, 1])
+@pytest.mark.parametrize("scores", [(1, -1, -1), (2, -3, -1), (5, -1, -8)])
+def test_score_floor(error, given, delta, scores):
+    match, mismatch, gap = scores
+    right = (1 - (DEFAULT_ERROR_RATE if error is None else error)) ** 2
+    expected = (1 - delta) * (right * match + (1 - right) * (mismatch + gap) / 2)
+    expected = max(0, expected if given else min(expected, MAX_FLOOR * match))
+    floor = score_floor(ExtensionParams(*scores), FilterParams(delta), error, given)
+    assert floor == pytest.approx(expected)
+
+
+def test_thresholds_follow_sure_alignments(rng):
+    n = 4000
+    seeds = change(make_seeds([0] * n, [1] * n, [1] * n, [0] * n, [0] * n, 1), n_support=[5] * n)
+    rate = rng.normal(0.6, 0.02, n)
+    implied = rng.uniform(1000, 3000, n)
+    geometry = Geometry(np.zeros(n), np.full(n, 50), np.full(n, 1000), implied)
+    score = (rate * implied).astype(int)
+    extensions = make_extensions(score, *np.zeros((4, n)))
+    found = learn_thresholds(seeds, extensions, np.ones(n), geometry, 0.25)
+    assert found.n_sure == n
+    assert found.median_rate == pytest.approx(0.6, abs=0.003)
+    assert found.score_rate == pytest.approx(0.6 - SPREAD * 2.326 * 0.02, abs=0.006)
+    assert learn_thresholds(seeds, extensions, np.ones(n), geometry, 0.58).score_rate == 0.58, "never below the floor"
+
+
+@pytest.mark.parametrize("spoilt", ["rank", "n_support", "copies", "span", "left", "right", "score"])
+def test_what_is_not_sure_teaches_nothing(spoilt):
+    n = 100
+    seeds = change(make_seeds([0] * n, [1] * n, [1] * n, [0] * n, [0] * n, 1), n_support=[5] * n)
+    geometry = {"left": np.full(n, 50), "right": np.full(n, 50), "span": np.full(n, 1000), "implied": np.full(n, 1100.0)}
+    copies, score = np.full(n, 1.3), np.full(n, 660)
+    bad = np.arange(n) < 60
+    if spoilt in ("rank", "n_support"):
+        seeds = change(seeds, **{spoilt: np.where(bad, {"rank": 1, "n_support": 4}[spoilt], getattr(seeds, spoilt))})
+    elif spoilt == "copies":
+        copies[bad] = 1.31
+    elif spoilt == "score":
+        score[bad] = 0.24 * 1100
+    else:
+        geometry[spoilt] = np.where(bad, {"span": 999, "left": 51, "right": 51}[spoilt], geometry[spoilt])
+    extensions = make_extensions(score, *np.zeros((4, n)))
+    assert learn_thresholds(seeds, extensions, copies, Geometry(**geometry), 0.25) == Thresholds(0.25, None, 40)
+
+
+@pytest.mark.parametrize("scores", [(1, -1, -1), (2, -3, -2), (1, -2, -4)])
+@pytest.mark.parametrize("blocks", [0, 1, 7, 100])
+@pytest.mark.parametrize("matches", [0, 50, 3000])
+def test_matches_of_known_composition(scores, blocks, matches):
+    """One block of errors: a mismatch, a base missing on the query, a base missing on the target."""
+    match, mismatch, gap = scores
+    score = match * matches + blocks * (mismatch + 2 * gap)
+    span = matches + 2 * blocks
+    extensions = make_extensions([score], [5], [5 + span], [9], [9 + span])
+    got, columns = estimate_matches(ExtensionParams(*scores), extensions)
+    assert (got[0], columns[0]) == (matches, matches + 3 * blocks)
+    assert got.dtype == columns.dtype == np.int32
+
+
+def test_matches_stay_in_bounds(rng):
+    n = 500
+    ends = [rng.integers(0, 100, n), rng.integers(100, 300, n), rng.integers(0, 100, n), rng.integers(100, 300, n)]
+    extensions = make_extensions(rng.integers(0, 300, n), *ends)
+    matches, columns = estimate_matches(ExtensionParams(), extensions)
+    query, target = ends[1] - ends[0], ends[3] - ends[2]
+    assert (0 <= matches).all() and (matches <= np.minimum(query, target)).all() and (matches <= columns).all()
+    assert (columns >= np.minimum(query, target)).all()
+
+
+def test_matches_of_identical_reads():
+    matches, columns = estimate_matches(ExtensionParams(3, -2, -1), make_extensions([3 * 700], [0], [700], [0], [700]))
+    assert matches[0] == columns[0] == 700
+
+
+def test_best_of_candidate(rng):
+    seeds, extensions = random_alignments(rng, 300)
+    best = {}
+    for i in range(len(seeds)):
+        key = (seeds.query_id[i], seeds.target_id[i], seeds.strand[i])
+        value = (-extensions.score[i], seeds.rank[i])
+        if key not in best or value < best[key][0]:
+            best[key] = (value, i)
+    assert best_of_candidate(seeds, extensions).tolist() == [best[key][1] for key in sorted(best)]
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        FilterParams(min_overlap=1),
+        FilterParams(min_overlap=12),
+        FilterParams(min_overlap=5, max_overhang=10),
+        FilterParams(min_overlap=5, max_overhang=0),
+        FilterParams(min_overlap=5, min_identity=0.7),
+    ],
+)
+@pytest.mark.parametrize("rate", [0, 0.3])
+def test_filter(reads, rng, params, rate):
+    seeds, extensions = random_alignments(rng, 400)
+    scoring = ExtensionParams()
+    geometry, (matches, columns) = measure_geometry(reads, seeds, extensions), estimate_matches(scoring, extensions)
+    expected, reasons = [], {"second seeds": 0, "too short": 0, "score too low": 0, "overhang": 0, "identity": 0}
+    best = best_of_candidate(seeds, extensions).tolist()
+    for i in best:
+        if geometry.span[i] < params.min_overlap:
+            reasons["too short"] += 1
+        elif extensions.score[i] < rate * geometry.implied[i]:
+            reasons["score too low"] += 1
+        elif params.max_overhang is not None and geometry.overhang[i] > params.max_overhang:
+            reasons["overhang"] += 1
+        elif matches[i] < params.min_identity * columns[i]:
+            reasons["identity"] += 1
+        else:
+            expected.append(i)
+    reasons["second seeds"] = len(seeds) - len(best)
+    overlaps, dropped = filter_overlaps(reads, seeds, extensions, Thresholds(rate, None, 0), scoring, params)
+    assert dropped == reasons
+    for name in ("query_id", "target_id", "strand", "n_support"):
+        assert getattr(overlaps, name).tolist() == getattr(seeds, name)[expected].tolist()
+    for name in ("query_start", "query_end", "target_start", "target_end", "score"):
+        assert getattr(overlaps, name).tolist() == getattr(extensions, name)[expected].tolist()
+    assert overlaps.n_matches.tolist() == matches[expected].tolist()
+    assert overlaps.n_columns.tolist() == columns[expected].tolist()
+
+
+def test_filter_of_nothing(reads):
+    seeds = make_seeds([], [], [], [], [], 5)
+    overlaps, dropped = filter_overlaps(
+        reads, seeds, make_extensions(*[[]] * 5), Thresholds(0.5, None, 0), ExtensionParams(), FilterParams()
+    )
+    assert len(overlaps) == 0 and set(dropped.values()) == {0}
+    assert len(implied_overlaps(reads, seeds)) == 0
+
+
+def test_implied_overlaps(reads, rng):
+    k, rows = 7, []
+    for _ in range(300):
+        query, target = sorted(rng.choice(len(LENGTHS), 2, replace=False).tolist())
+        place = [int(rng.integers(0, LENGTHS[read] - k + 1)) for read in (query, target)]
+        rows.append((query, target, int(rng.choice([-1, 1])), *place))
+    rows = sorted({row[:3]: row for row in rows}.values())
+    seeds = change(make_seeds(*zip(*rows, strict=True), k), n_support=rng.integers(1, 9, len(rows)))
+    overlaps = implied_overlaps(reads, seeds)
+    for i, (query, target, strand, query_pos, target_pos) in enumerate(rows):
+        ql, tl = LENGTHS[query], LENGTHS[target]
+        at, end = turned(target_pos, target_pos + k, tl, strand)
+        left, right = min(query_pos, at), min(ql - query_pos - k, tl - end)
+        assert (overlaps.query_start[i], overlaps.query_end[i]) == (query_pos - left, query_pos + k + right)
+        ends = overlaps.target_start[i], overlaps.target_end[i]
+        assert ends == turned(at - left, end + right, tl, strand)
+        assert overlaps.n_columns[i] == left + k + right
+        assert overlaps.n_matches[i] == min(k * seeds.n_support[i], left + k + right)
+        assert overlaps.score[i] == 0
