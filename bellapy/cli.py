@@ -40,7 +40,7 @@ SamplingWindow = Annotated[int | None, typer.Option(help="Keep about one k-mer i
 Homopolymer = Annotated[bool | None, typer.Option("--homopolymer", help="Count k-mers of homopolymer-compressed reads.")]
 MinSupport = Annotated[int | None, typer.Option(help="Shared k-mers that have to agree [default: 2].")]
 Density = Annotated[float | None, typer.Option(help="Share of the typical k-mer density a candidate needs [default: 0.1].")]
-MaxCopies = Annotated[float | None, typer.Option(help="Copies of a sequence from which on it is a repeat [default: 3].")]
+MaxCopies = Annotated[float | None, typer.Option(help="Copies of a sequence from which on it is a repeat [default: 3.5].")]
 MinOverlap = Annotated[int | None, typer.Option(help="Shortest overlap, in bases [default: 500].")]
 Match = Annotated[int | None, typer.Option(help="Score of a match [default: 1].")]
 Mismatch = Annotated[int | None, typer.Option(help="Score of a mismatch [default: -1].")]

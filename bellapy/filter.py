@@ -6,6 +6,9 @@ alignments themselves show: the median score per base of sure ones (many shared 
 repeat), less SPREAD times the distance from there to their 1st percentile.  It is never below BELLA's bound
 (1 - delta) * phi, phi the score per base expected from the error rate, as far as that is below MAX_FLOOR: real reads hold
 stretches far worse than their average.
+
+Where the shared k-mers are those of a repeat (Seeds.copies), a false overlap is as likely as a true one, and most false ones
+end in sequence that does not match: there the threshold rises, up to the share REPEAT_RISE of the way to the median.
 """
 
 from __future__ import annotations
@@ -25,6 +28,8 @@ MAX_FLOOR = 0.25  # per match score
 SURE_OVERHANG = 50  # bases
 SURE_SPAN = 1000  # bases
 SURE_COPIES = 1.3
+REPEAT_COPIES = (1.2, 2.0)  # from where on and up to where the threshold rises
+REPEAT_RISE = 0.5
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,13 @@ class Thresholds:
     score_rate: float
     median_rate: float | None
     n_sure: int
+
+    def of(self, copies: np.ndarray) -> np.ndarray:
+        """The threshold of alignments whose k-mers occur in so many copies, (n,) float64."""
+        if self.median_rate is None:
+            return np.full(len(copies), self.score_rate)
+        rise = np.interp(copies, REPEAT_COPIES, (0, REPEAT_RISE))
+        return self.score_rate + rise * max(0.0, self.median_rate - self.score_rate)
 
 
 def score_floor(scoring: ExtensionParams, params: FilterParams, error_rate: float | None, given: bool) -> float:
@@ -129,7 +141,7 @@ def filter_overlaps(
     matches, columns = estimate_matches(scoring, extensions)
     tests = {
         "too short": geometry.span >= params.min_overlap,
-        "score too low": extensions.score >= thresholds.score_rate * geometry.implied,
+        "score too low": extensions.score >= thresholds.of(seeds.copies) * geometry.implied,
         "overhang": geometry.overhang <= (np.inf if params.max_overhang is None else params.max_overhang),
         "identity": matches >= params.min_identity * columns,
     }

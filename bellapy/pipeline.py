@@ -233,7 +233,7 @@ def choose_thresholds(
 
 def poor_rows(reads: ReadSet, seeds: Seeds, extensions: Extensions, thresholds: Thresholds) -> np.ndarray:
     """Mask of the alignments that do not reach the score threshold: another seed may do better."""
-    return extensions.score < thresholds.score_rate * measure_geometry(reads, seeds, extensions).implied
+    return extensions.score < thresholds.of(seeds.copies) * measure_geometry(reads, seeds, extensions).implied
 
 
 def filter_stage(
