@@ -2,9 +2,9 @@
 
 Chance.  Sound overlaps share a typical number of k-mers per base; a candidate with a small share of that is chance.
 
-Repeats.  Two reads that share a repeat but no locus share k-mers within the repeat only, and these occur more often than the
-others.  A candidate whose shared k-mers nowhere cross sequence of ordinary depth is taken for a repeat when the depth is more
-than `max_copies` times the usual one: of so many copies of a sequence, only one is the place where the reads overlap.
+Repeats.  Two reads that share a repeat but no locus share k-mers within the repeat only, and these occur more often than
+others.  A candidate whose shared k-mers nowhere cross sequence of ordinary depth is taken for a repeat when the depth is
+more than `max_copies` times the usual one: of so many copies of a sequence, only one is where the reads overlap.
 
 Both tests compare with what well-supported candidates of the same reads show.
 """
@@ -49,7 +49,10 @@ def _lowest_depth(read_id, first, last, offsets, width, n_kmers, copies, window,
 
 
 def lowest_depth(seeds: Seeds, profile: DepthProfile) -> np.ndarray:
-    """Mean count of the k-mers in the least repeated stretch between a seed's outermost k-mers, on either read, (n,) float64."""
+    """Mean count of the k-mers in the least repeated stretch between a seed's outermost k-mers, (n,) float64.
+
+    The stretch may be on either read.
+    """
     out = np.full(len(seeds), np.inf)
     shape = (profile.offsets, profile.width, profile.n_kmers, profile.copies, WINDOW_BINS, out)
     _lowest_depth(seeds.query_id, seeds.query_first, seeds.query_last, *shape)

@@ -82,7 +82,9 @@ def count_products(indptr, read_id, upper, begin, end, work):
 
 
 @njit
-def expand_products(indptr, read_id, position, strand, upper, begin, end, queries, block, first_query, layout, at, origin, keys, payload):
+def expand_products(
+    indptr, read_id, position, strand, upper, begin, end, queries, block, first_query, layout, at, origin, keys, payload
+):
     """Write the products of the queries in [queries[0], queries[1]) over the columns [begin, end) to their blocks.
 
     at : (n_blocks,) int64, next free slot of each block; advanced.

@@ -215,6 +215,7 @@ def filter_command(
     meta, seeds, extensions = load_stage(alignments, "alignments", read_set)
     scoring = {name: meta[name] for name in ("match", "mismatch", "gap")}
     params = make_params(**{name: value for name, value in options.items() if value is not None}, **scoring)
+    run.report.data["parameters"] = params.to_dict()
     overlaps = filter_stage(read_set, seeds, extensions, estimate_of(meta), params, run.report)
     run.write(read_set, overlaps, output, overlap_format)
     run.finish()

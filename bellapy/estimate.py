@@ -1,9 +1,10 @@
-"""What the reads say about themselves: sequencing depth and error rate from the k-mer spectrum, and what follows from them."""
+"""What the reads say about themselves: depth and error rate from the k-mer spectrum, and what follows from them."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -16,6 +17,7 @@ MIN_DISTINCT = 100  # k-mers counted at least FIRST_COUNT times; with fewer the 
 SAMPLE_KMERS = 1 << 21
 ERROR_RATES = np.concatenate((np.arange(0, 0.03, 0.001), np.arange(0.03, 0.32, 0.005)))
 REPEAT_SHARES = (0.0, 0.02, 0.05, 0.1, 0.2)
+REPEAT_MIXES = ((1.0, 0.0), (0.7, 0.3))  # of the repeats: shares with two and with four copies
 DEFAULT_ERROR_RATE = 0.15  # BELLA's
 DEFAULT_UPPER = 8  # BELLA's
 UPPER_TAIL = 1e-3
@@ -71,8 +73,9 @@ def fit_spectrum(spectrum: np.ndarray, k: int, n_bases: float, error_rate: float
     best = (math.inf, 0.0, 0.0)
     for d in depths:
         mean = d * (1 - errors) ** k
-        single, repeats = poisson(mean), 0.7 * poisson(2 * mean) + 0.3 * poisson(4 * mean)
-        for share in REPEAT_SHARES:
+        single, twice, four_times = poisson(mean), poisson(2 * mean), poisson(4 * mean)
+        for share, (of_two, of_four) in product(REPEAT_SHARES, REPEAT_MIXES):
+            repeats = of_two * twice + of_four * four_times
             expected = n_bases / d / (1 + share) * ((1 - share) * single + share * repeats)
             distance = ((np.sqrt(expected) - np.sqrt(seen)) ** 2).sum(axis=1)
             i = int(distance.argmin())

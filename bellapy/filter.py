@@ -3,7 +3,8 @@
 A sound overlap scores about as much per base of its implied length as all others of the same reads do; chance and
 repeat-induced alignments score less, since part of their implied length does not match.  The threshold follows what the
 alignments themselves show: the median score per base of sure ones (many shared k-mers, ends at the ends of the reads, no
-repeat), less SPREAD times the distance from there to their 1st percentile.  It is never below BELLA's bound
+repeat), less SPREAD times the distance from there to their 1st percentile, or less the share delta of it where that is more.
+It is never below BELLA's bound
 (1 - delta) * phi, phi the score per base expected from the error rate, as far as that is below MAX_FLOOR: real reads hold
 stretches far worse than their average.
 
@@ -17,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bellapy.estimate import DEFAULT_ERROR_RATE, expected_score_rate
 from bellapy.candidate_filter import MIN_SURE, SURE_SUPPORT
+from bellapy.estimate import DEFAULT_ERROR_RATE, expected_score_rate
 from bellapy.params import ExtensionParams, FilterParams
 from bellapy.records import Extensions, Overlaps, ReadSet, Seeds
 from bellapy.seeds import first_of_candidate
@@ -27,7 +28,7 @@ SPREAD = 1.5
 MAX_FLOOR = 0.25  # per match score
 SURE_OVERHANG = 50  # bases
 SURE_SPAN = 1000  # bases
-SURE_COPIES = 1.3
+SURE_COPIES = np.float32(1.3)
 REPEAT_COPIES = (1.2, 2.0)  # from where on and up to where the threshold rises
 REPEAT_RISE = 0.5
 
@@ -89,18 +90,17 @@ def score_floor(scoring: ExtensionParams, params: FilterParams, error_rate: floa
     return max(0.0, bound if given else min(bound, MAX_FLOOR * scoring.match))
 
 
-def learn_thresholds(
-    seeds: Seeds, extensions: Extensions, copies: np.ndarray, geometry: Geometry, floor: float
-) -> Thresholds:
+def learn_thresholds(seeds: Seeds, extensions: Extensions, geometry: Geometry, floor: float, delta: float) -> Thresholds:
     """The score threshold that the alignments which are surely overlaps suggest."""
     rate = extensions.score / np.maximum(geometry.implied, 1)
-    sure = (seeds.rank == 0) & (seeds.n_support >= SURE_SUPPORT) & (copies <= SURE_COPIES)
+    sure = (seeds.rank == 0) & (seeds.n_support >= SURE_SUPPORT) & (seeds.copies <= SURE_COPIES)
     sure &= (geometry.span >= SURE_SPAN) & (geometry.overhang <= SURE_OVERHANG) & (rate >= floor)
     n_sure = int(sure.sum())
     if n_sure < MIN_SURE:
         return Thresholds(floor, None, n_sure)
     low, median = np.percentile(rate[sure], (1, 50))
-    return Thresholds(max(floor, float(median - SPREAD * (median - low))), float(median), n_sure)
+    learnt = median - max(SPREAD * (median - low), delta * median)
+    return Thresholds(max(floor, float(learnt)), float(median), n_sure)
 
 
 def estimate_matches(scoring: ExtensionParams, extensions: Extensions) -> tuple[np.ndarray, np.ndarray]:
@@ -112,9 +112,7 @@ def estimate_matches(scoring: ExtensionParams, extensions: Extensions) -> tuple[
     spans = (extensions.query_end - extensions.query_start).astype(float) + extensions.target_end - extensions.target_start
     cost = -(scoring.mismatch + 2 * scoring.gap) / 3
     matches = (spans + 4 / 3 * extensions.score / cost) / (2 + 4 / 3 * scoring.match / cost)
-    shorter = np.minimum(
-        extensions.query_end - extensions.query_start, extensions.target_end - extensions.target_start
-    )
+    shorter = np.minimum(extensions.query_end - extensions.query_start, extensions.target_end - extensions.target_start)
     matches = np.clip(np.rint(matches), 0, shorter).astype(np.int32)
     errors = np.maximum(0, np.rint((scoring.match * matches - extensions.score) / cost)).astype(np.int32)
     return matches, np.maximum(matches + errors, shorter)
@@ -133,9 +131,9 @@ def filter_overlaps(
     reads: ReadSet, seeds: Seeds, extensions: Extensions, thresholds: Thresholds, scoring: ExtensionParams,
     params: FilterParams,
 ) -> tuple[Overlaps, dict[str, int]]:  # fmt: skip
-    """The overlaps among the alignments, by query, target and strand, and how many were dropped for what reason."""
+    """The overlaps among the alignments, by query, target and strand; how many candidates were dropped for what reason."""
     rows = best_of_candidate(seeds, extensions)
-    dropped = {"second seeds": len(seeds) - len(rows)}
+    dropped = {}
     seeds, extensions = seeds.take(rows), extensions.take(rows)
     geometry = measure_geometry(reads, seeds, extensions)
     matches, columns = estimate_matches(scoring, extensions)

@@ -15,7 +15,10 @@ PROFILE_WIDTH = 256  # bases
 
 @njit
 def locate(places, begin, end, starts, table, read_id, position, strand):
-    """Turn places in the concatenated reads into (read, position, strand); table[p >> TABLE_SHIFT] is a read at or before."""
+    """Turn places in the concatenated reads into (read, position, strand).
+
+    table[p >> TABLE_SHIFT] is a read that begins at place p or before.
+    """
     for i in range(begin, end):
         place = np.int64(places[i] >> np.uint64(1))
         r = table[place >> TABLE_SHIFT]

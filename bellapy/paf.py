@@ -1,7 +1,8 @@
 """Stage 8: overlaps -> text: PAF, or BELLA's own 12 columns.
 
 PAF columns 10 and 11 (matching bases, alignment length) are estimates as long as no base-level path is made; `dv:f` is the
-error share they imply.  Tags: `tp:A:S` (as all-vs-all mappers write), `cm:i` shared k-mers on the seed's diagonal, `AS:i` score.
+error share they imply.  Other tags: `tp:A:S` (as all-vs-all mappers write), `cm:i` shared k-mers on the seed's diagonal,
+`AS:i` score.
 """
 
 from __future__ import annotations

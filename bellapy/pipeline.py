@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from bellapy import estimate as estimates
-from bellapy.candidates import multiply, symbolic_product
 from bellapy.candidate_filter import copies, dense_enough, learn_typical, lowest_depth
+from bellapy.candidates import multiply, symbolic_product
 from bellapy.estimate import Estimate
 from bellapy.filter import Thresholds, filter_overlaps, implied_overlaps, learn_thresholds, measure_geometry, score_floor
 from bellapy.kmer_matrix import build_kmer_matrix, profile_depth
@@ -17,7 +17,7 @@ from bellapy.log import Report, logger, progress
 from bellapy.params import KmerParams, Params, Scoring
 from bellapy.records import DepthProfile, Extensions, KmerMatrix, Overlaps, ReadSet, Seeds
 from bellapy.sampling import compress_homopolymers, sampling_mask
-from bellapy.seeds import choose_seeds, first_of_candidate, join_seeds
+from bellapy.seeds import choose_seeds, first_of_candidate, has_any, join_seeds
 from bellapy.xdrop import extend_seeds
 
 PROFILE_REACH = 8  # counts up to so many times the upper bound mark repeats
@@ -87,9 +87,7 @@ def count_stage(reads: ReadSet, params: Params, report: Report) -> Counted:
     report.data["estimates"] = {**asdict(found), **chosen}
     with report.stage("count") as numbers:
         counts = _count(reads, kmers, k, upper, sampling, window, threads)
-        matrix = build_kmer_matrix(
-            counts, reads, k, upper, seed_length=1 if kmers.homopolymer else k, threads=threads
-        )
+        matrix = build_kmer_matrix(counts, reads, k, upper, seed_length=1 if kmers.homopolymer else k, threads=threads)
         profile = profile_depth(matrix, reads)
         numbers["k-mers"], numbers["places"] = matrix.n_kmers, len(matrix.read_id)
     report.data["spectrum"] = counts.spectrum[: 4 * upper + 1].tolist()
@@ -109,9 +107,7 @@ def _estimate(reads: ReadSet, kmers: KmerParams, threads: int) -> Estimate:
     return found
 
 
-def _count(
-    reads: ReadSet, kmers: KmerParams, k: int, upper: int, sampling: str, window: int, threads: int
-) -> KmerCounts:
+def _count(reads: ReadSet, kmers: KmerParams, k: int, upper: int, sampling: str, window: int, threads: int) -> KmerCounts:
     codes, places = compress_homopolymers(reads.codes) if kmers.homopolymer else (reads.codes, None)
     mask = NO_MASK
     if sampling in ("minimizer", "syncmer"):
@@ -144,12 +140,19 @@ def candidates_stage(reads: ReadSet, counted: Counted, params: Params, report: R
         typical = learn_typical(seeds, depth)
         seeds = replace(seeds, copies=copies(depth, typical).astype(np.float32))
         dense = dense_enough(seeds, typical, params.seeds.density)
-        unique = seeds.copies <= params.seeds.max_copies
-        kept = seeds.take(dense & unique)
-        numbers["seeds"] = len(kept)
-    report.data["dropped"].update({"sparse seeds": int((~dense).sum()), "repeat seeds": int((dense & ~unique).sum())})
+        kept = dense & (seeds.copies <= params.seeds.max_copies)
+        still_there, linked = has_any(seeds, dense), has_any(seeds, kept)
+        numbers["seeds"] = int(kept.sum())
+    report.data["dropped"]["too few k-mers for its length"] = int((~still_there).sum())
+    report.data["dropped"]["repeat"] = int((still_there & ~linked).sum())
     report.data["typical"] = asdict(typical)
-    return kept
+    if counted.matrix.n_kmers and not kept.any():
+        logger.warning(
+            "no candidate is left: no overlaps. Of %s candidates, dropped: %s. Try a smaller -k, --min-overlap or "
+            "--min-support, a larger --upper or --max-copies, or more reads.",
+            f"{numbers['candidates']:,}", _describe_dropped(report.data["dropped"]),
+        )  # fmt: skip
+    return seeds.take(kept)
 
 
 def _multiply_and_seed(reads: ReadSet, matrix: KmerMatrix, params: Params, report: Report, numbers: dict) -> Seeds:
@@ -164,7 +167,7 @@ def _multiply_and_seed(reads: ReadSet, matrix: KmerMatrix, params: Params, repor
             n_candidates, n_weak, done = n_candidates + n, n_weak + weak, done + len(products.keys)
             advance(done)
     numbers.update(products=n_products, candidates=n_candidates)
-    report.data["dropped"]["candidates with too little support"] = n_weak
+    report.data["dropped"]["too little support"] = n_weak
     return join_seeds(parts, matrix.seed_length)
 
 
@@ -184,7 +187,8 @@ def align_stage(
             candidate = np.cumsum(is_first) - 1
             again = ~is_first & poor[is_first][candidate]
             more_seeds, more = _extend(reads, seeds, again, scoring, longest, params, advance)
-        numbers.update(extensions=len(chosen) + len(more_seeds), xdrop=scoring.xdrop)
+        numbers.update({"extensions": len(chosen) + len(more_seeds), "of second seeds": len(more_seeds)})
+    logger.info("X %d", scoring.xdrop)
     report.data["estimates"]["xdrop"] = scoring.xdrop
     return join_seeds([chosen, more_seeds], seeds.length), Extensions(
         *(np.concatenate(pair) for pair in zip(_columns(extensions), _columns(more), strict=True))
@@ -203,9 +207,7 @@ def _columns(extensions: Extensions):
 
 def _extend(reads, seeds, rows, scoring, longest, params, advance):
     chosen = seeds.take(rows)
-    return chosen, extend_seeds(
-        reads, chosen, scoring, longest=longest, threads=params.run.threads, progress=advance
-    )
+    return chosen, extend_seeds(reads, chosen, scoring, longest=longest, threads=params.run.threads, progress=advance)
 
 
 def choose_scoring(reads: ReadSet, seeds: Seeds, params: Params) -> Scoring:
@@ -228,7 +230,7 @@ def choose_thresholds(
 ) -> Thresholds:
     """The score threshold for these alignments."""
     floor = score_floor(params.extension, params.filter, estimate.error_rate, estimate.given)
-    return learn_thresholds(seeds, extensions, seeds.copies, measure_geometry(reads, seeds, extensions), floor)
+    return learn_thresholds(seeds, extensions, measure_geometry(reads, seeds, extensions), floor, params.filter.delta)
 
 
 def poor_rows(reads: ReadSet, seeds: Seeds, extensions: Extensions, thresholds: Thresholds) -> np.ndarray:
@@ -242,15 +244,13 @@ def filter_stage(
     """Keep the alignments that are overlaps."""
     with report.stage("filter") as numbers:
         thresholds = choose_thresholds(reads, seeds, extensions, estimate, params)
-        overlaps, dropped = filter_overlaps(
-            reads, seeds, extensions, thresholds, params.extension, params.filter
-        )
+        overlaps, dropped = filter_overlaps(reads, seeds, extensions, thresholds, params.extension, params.filter)
         numbers["overlaps"] = len(overlaps)
     report.data["dropped"].update(dropped)
     report.data["thresholds"] = asdict(thresholds)
-    logger.info("kept alignments with %.3f per base; %s", thresholds.score_rate, _describe_dropped(dropped))
+    logger.info("kept what scores %.3f per base; dropped: %s", thresholds.score_rate, _describe_dropped(dropped))
     return overlaps
 
 
 def _describe_dropped(dropped: dict[str, int]) -> str:
-    return "dropped: " + (", ".join(f"{n:,} {reason}" for reason, n in dropped.items() if n) or "none")
+    return ", ".join(f"{n:,} ({reason})" for reason, n in dropped.items() if n) or "none"

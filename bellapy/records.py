@@ -11,8 +11,6 @@ from functools import cached_property
 
 import numpy as np
 
-from bellapy.sequence import PAD, UNKNOWN
-
 
 def _freeze(record, dtypes: dict[str, type]) -> None:
     """Check dtype and C order of each named array, in constant time, and make it read-only."""

@@ -14,8 +14,8 @@ import numpy as np
 
 from bellapy.candidates import Products
 from bellapy.jit import njit
-from bellapy.params import SeedParams
 from bellapy.parallel import even_ranges, map_threads
+from bellapy.params import SeedParams
 from bellapy.records import KmerMatrix, ReadSet, Seeds
 
 U = np.uint64
@@ -231,3 +231,9 @@ def first_of_candidate(seeds: Seeds) -> np.ndarray:
     first[1:] = seeds.query_id[1:] != seeds.query_id[:-1]
     first[1:] |= (seeds.target_id[1:] != seeds.target_id[:-1]) | (seeds.strand[1:] != seeds.strand[:-1])
     return first
+
+
+def has_any(seeds: Seeds, mask: np.ndarray) -> np.ndarray:
+    """Whether any of its seeds is in the mask, for every candidate in order."""
+    candidate = np.cumsum(first_of_candidate(seeds)) - 1
+    return np.bincount(candidate, mask, minlength=int(candidate[-1]) + 1 if len(candidate) else 0) > 0

@@ -175,7 +175,11 @@ def options_of(command: str) -> dict[str, Option]:
     """The options of a command by field, without positional arguments, as `cli.py` declares them."""
     found = {}
     for name, hint in get_type_hints(COMMANDS[command], include_extras=True).items():
-        if name == "return" or not isinstance(info := hint.__metadata__[0], OptionInfo):
+        if name == "return":
+            continue
+        if not hasattr(hint, "__metadata__"):  # Python 3.10 makes X | None of a default of None
+            hint = get_args(hint)[0]
+        if not isinstance(info := hint.__metadata__[0], OptionInfo):
             continue
         value = hint.__origin__
         flags = [flag for flag in (info.default, *(info.param_decls or ())) if str(flag).startswith("-")]

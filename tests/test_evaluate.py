@@ -390,9 +390,7 @@ def check_truth(folder, name, text):
     rows = [[refs[r], *row] for r, *row in zip(truth.ref_ids, *(c.tolist() for c in columns), strict=True)]
     expected = [row.split("\t")[1:] for row in TABLE.splitlines()]
     assert truth.names == ("fwd", "rev", "mate") and len(truth) == 3
-    assert rows == [
-        [ref, int(s), int(e), 1 if way == "+" else -1, *map(int, part)] for ref, s, e, way, *part in expected
-    ]
+    assert rows == [[ref, int(s), int(e), 1 if way == "+" else -1, *map(int, part)] for ref, s, e, way, *part in expected]
     line = ("fwd", 114, 12, 90), False, ("rev", 180, 70, 150)
     got = evaluate_overlaps(truth, write_lines(folder / "overlaps", [line]), min_overlap=50, grey=10)
     # they share 100..202: on fwd (0.8 read bases a reference base) 10..91.6, on rev (150/152) 20..120.66

@@ -16,7 +16,9 @@ WIDE_BATCH = 128
 
 
 @njit
-def _extend_each(codes, query_at, query_length, target_at, target_length, complement, todo, scoring, longest, cells, results):
+def _extend_each(
+    codes, query_at, query_length, target_at, target_length, complement, todo, scoring, longest, cells, results
+):
     for i in todo:
         extend_flank(
             codes, query_at[i], query_length[i], target_at[i], target_length[i], complement[i], scoring, longest, cells,

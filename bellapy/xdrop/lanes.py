@@ -1,19 +1,19 @@
 """X-drop extension of many flanks side by side, one per vector lane: the *best* result of wavefront.py, in narrow windows.
 
-Cells of a lane live in two stacks of `height` rows, `even` and `odd` anti-diagonals.  A row is one diagonal of the alignment
-matrix, and row w of all LANES lanes is one run of bytes, so plain loops over lanes become vector code.  With even[w] at column
-c + w of an anti-diagonal, the next two are
+Cells of a lane live in two stacks of `height` rows, `even` and `odd` anti-diagonals.  A row is one diagonal of the
+alignment matrix, and row w of all LANES lanes is one run of bytes, so plain loops over lanes become vector code.  With
+even[w] at column c + w of an anti-diagonal, the next two are
 
     odd[w]  = max(even[w], even[w + 1], odd[w] + match or mismatch less a gap) + gap        at column c + w + 1
     even[w] = max(odd[w - 1], odd[w], even[w] + match or mismatch less a gap) + gap         at column c + w + 1
 
 in place: nothing moves inside a chunk of CHUNK anti-diagonals.  Between chunks scores are taken relative to the best one
-again, a lane whose live cells near an end of its window is moved by whole rows, a finished lane takes the next flank, and one
-whose live cells may have left the window is given up and reported, for a kernel with more rows.
+again, a lane whose live cells near an end of its window is moved by whole rows, a finished lane takes the next flank, and
+one whose live cells may have left the window is given up and reported, for a kernel with more rows.
 
 Scores are bytes.  At the start of a chunk the best score of a lane is `top`, chosen so that a chunk of matches stays within
-127.  A live cell is at least top - xdrop; a dead one is NEG, put back at every step, so that it neither wraps around nor comes
-to life.  `fits` states the bounds.
+127.  A live cell is at least top - xdrop; a dead one is NEG, put back at every step, so that it neither wraps around nor
+comes to life.  `fits` states the bounds.
 """
 
 from __future__ import annotations
@@ -286,4 +286,3 @@ def extend_lanes(codes, query_start, target_start, complement, todo, height, sco
             _move(even, 0, height, l, height)
             _move(odd, 1, height, l, height)
     return over[:n_over]
-

@@ -1,10 +1,10 @@
 """X-drop extension of one flank at a time, by anti-diagonals of any width: both results, any small integer scores.
 
-The rule (Zhang et al. 2000, with the borders and the order of tests of SeqAn 2.4's gapped extension): cells (column c, row r)
-lie on anti-diagonals c + r; columns run over the query's flank, rows over the target's.  A cell is the best of its three
-neighbours plus a score.  It is dead if it falls below `best - xdrop`, where `best` comes from earlier anti-diagonals.  Cells
-of column 0 and row 0 are pure gaps and die already when they reach `best - xdrop`.  Only the window from the first to the
-last live cell is kept.  The extension ends when no cell lives.
+The rule (Zhang et al. 2000, with the borders and the order of tests of SeqAn 2.4's gapped extension): cells (column c,
+row r) lie on anti-diagonals c + r; columns run over the query's flank, rows over the target's.  A cell is the best of its
+three neighbours plus a score.  It is dead if it falls below `best - xdrop`, where `best` comes from earlier anti-diagonals.
+Cells of column 0 and row 0 are pure gaps and die already when they reach `best - xdrop`.  Only the window from the first to
+the last live cell is kept.  The extension ends when no cell lives.
 
 Two results are taken from it:
 
