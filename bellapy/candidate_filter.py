@@ -61,12 +61,24 @@ def lowest_depth(seeds: Seeds, profile: DepthProfile) -> np.ndarray:
 
 
 def learn_typical(seeds: Seeds, depth: np.ndarray) -> Typical:
-    """Medians over the best seeds of well-supported candidates."""
+    """Medians over the best seeds of well-supported candidates, weighted by their support.
+
+    Between long reads chance alone gives a support of SURE_SUPPORT, and there may be many more such candidates than sound
+    ones; but sound ones hold most of the k-mers that agree.
+    """
     sure = (seeds.n_support >= SURE_SUPPORT) & (seeds.rank == 0)
     if sure.sum() < MIN_SURE:
         return Typical(0.0, 0.0)
-    density = np.median(seeds.n_support[sure] / seeds.implied_length[sure])
-    return Typical(float(density), float(np.median(depth[sure])))
+    support = seeds.n_support[sure]
+    density = weighted_median(support / seeds.implied_length[sure], support)
+    return Typical(density, weighted_median(depth[sure], support))
+
+
+def weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
+    """Smallest value with at least half of all weight at it or below."""
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weights[order], dtype=np.float64)
+    return float(values[order[np.searchsorted(reached, reached[-1] / 2)]])
 
 
 def dense_enough(seeds: Seeds, typical: Typical, share: float) -> np.ndarray:

@@ -39,7 +39,7 @@ Sampling = Annotated[
 SamplingWindow = Annotated[int | None, typer.Option(help="Keep about one k-mer in so many [default: 8].")]
 Homopolymer = Annotated[bool | None, typer.Option("--homopolymer", help="Count k-mers of homopolymer-compressed reads.")]
 MinSupport = Annotated[int | None, typer.Option(help="Shared k-mers that have to agree [default: 2].")]
-Density = Annotated[float | None, typer.Option(help="Share of the typical k-mer density a candidate needs [default: 0.1].")]
+Density = Annotated[float | None, typer.Option(help="Share of the typical k-mer density a candidate needs [default: 0.05].")]
 MaxCopies = Annotated[float | None, typer.Option(help="Copies of a sequence from which on it is a repeat [default: 3.5].")]
 MinOverlap = Annotated[int | None, typer.Option(help="Shortest overlap, in bases [default: 500].")]
 Match = Annotated[int | None, typer.Option(help="Score of a match [default: 1].")]
@@ -52,7 +52,6 @@ MinIdentity = Annotated[float | None, typer.Option(help="Least estimated identit
 MaxOverhang = Annotated[int | None, typer.Option(help="Unaligned bases allowed where both reads go on [default: any].")]
 Format = Annotated[str, typer.Option("--format", help="paf, or bella for BELLA's 12 columns.")]
 Threads = Annotated[int | None, typer.Option("-t", "--threads", help="[default: all cores]")]
-Device = Annotated[str | None, typer.Option(help="Where extensions run: auto or cpu [default: auto].")]
 ReportFile = Annotated[str | None, typer.Option("--report", help="Write what was done as JSON.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Only warnings and errors.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
@@ -85,10 +84,12 @@ class _Run:
         watch_compilation(self.report)
 
     def load(self, paths: list[str]):
+        from bellapy.log import progress
         from bellapy.reads import load_reads
 
         with self.report.stage("read") as numbers:
-            reads = load_reads(paths)
+            with progress("read", None) as advance:
+                reads = load_reads(paths, lambda n_reads, n_bases: advance(n_reads))
             numbers.update(reads=len(reads), bases=reads.n_bases)
         return reads
 
@@ -123,7 +124,7 @@ def overlap(
     match: Match = None, mismatch: Mismatch = None, gap: Gap = None, xdrop: XDrop = None, extension: Extension = None,
     delta: Delta = None, min_overlap: MinOverlap = None, min_identity: MinIdentity = None, max_overhang: MaxOverhang = None,
     skip_alignment: Annotated[bool, typer.Option("--skip-alignment", help="Report candidates, align nothing.")] = False,
-    overlap_format: Format = "paf", threads: Threads = None, device: Device = None, report_file: ReportFile = None,
+    overlap_format: Format = "paf", threads: Threads = None, report_file: ReportFile = None,
     quiet: Quiet = False, debug: Debug = False,
 ) -> None:  # fmt: skip
     """Overlaps of all reads with each other: the whole job, as PAF."""
@@ -179,7 +180,7 @@ def candidates(
 def align(
     reads: Reads, seeds: Annotated[str, typer.Option("--seeds", help="File of `bellapy candidates`.", show_default=False)],
     output: StageOutput, preset: Preset = None, match: Match = None, mismatch: Mismatch = None, gap: Gap = None,
-    xdrop: XDrop = None, extension: Extension = None, delta: Delta = None, threads: Threads = None, device: Device = None,
+    xdrop: XDrop = None, extension: Extension = None, delta: Delta = None, threads: Threads = None,
     report_file: ReportFile = None, quiet: Quiet = False, debug: Debug = False,
 ) -> None:  # fmt: skip
     """Stage 3: X-drop extension of the seeds."""
@@ -227,7 +228,7 @@ def extend(
     k: Annotated[int, typer.Option("-k", help="Bases of a seed.", show_default=False)],
     xdrop: Annotated[int, typer.Option("-x", "--xdrop", help="Stop so far below the best score.", show_default=False)],
     output: Output = "-", match: Match = None, mismatch: Mismatch = None, gap: Gap = None, extension: Extension = None,
-    threads: Threads = None, device: Device = None, report_file: ReportFile = None, quiet: Quiet = False,
+    threads: Threads = None, report_file: ReportFile = None, quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:  # fmt: skip
     """Extend given seeds: index, score, query start and end, target start and end of each pair."""
@@ -258,8 +259,9 @@ def evaluate(
     """Recall, precision and end errors against where the reads truly lie, as JSON."""
     import json
 
-    from bellapy.evaluate import evaluate_overlaps, read_truth
+    from bellapy.evaluate import evaluate_overlaps
     from bellapy.output import open_output
+    from bellapy.truth import read_truth
 
     try:
         bounds = [int(bound) for bound in bins.split(",") if bound]
@@ -299,7 +301,7 @@ def _options(values: dict[str, Any], *others: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run the command line and end the process: 0, 1 (input, output, device), 2 (usage), 130, 143 (told to stop)."""
+    """Run the command line and end the process: 0, 1 (input, output), 2 (usage), 130, 143 (told to stop)."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that temporary files are removed
     sys.exit(_guarded(app))
 

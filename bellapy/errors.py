@@ -40,7 +40,3 @@ class InputError(BellapyError):
 
 class OutputError(BellapyError):
     """Output that cannot be written."""
-
-
-class DeviceError(BellapyError):
-    """A computing device that was asked for and cannot be used."""

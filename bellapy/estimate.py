@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from bellapy.params import RANGES
+from bellapy.params import RANGES, SeedParams
 from bellapy.records import ReadSet
 
 FIRST_COUNT = 4  # smaller counts hold errors that repeat by chance or by context
@@ -21,6 +21,8 @@ REPEAT_MIXES = ((1.0, 0.0), (0.7, 0.3))  # of the repeats: shares with two and w
 DEFAULT_ERROR_RATE = 0.15  # BELLA's
 DEFAULT_UPPER = 8  # BELLA's
 UPPER_TAIL = 1e-3
+CHANCE_ROOM = 8
+USUAL_LENGTH, USUAL_XDROP, XDROP_PER_DOUBLING, MAX_XDROP = 15_000, 10, 5, 25
 SHARED_SPACING = 50  # bases
 MAX_SAMPLING = 16
 ACCURATE = 0.05  # reads with fewer errors per base share long k-mers
@@ -84,14 +86,31 @@ def fit_spectrum(spectrum: np.ndarray, k: int, n_bases: float, error_rate: float
     return Estimate(best[1], best[2], error_rate is not None, "k-mer spectrum")
 
 
-def choose_k(n_bases: int, error_rate: float | None) -> int:
+def choose_k(lengths: np.ndarray, error_rate: float | None) -> int:
     """k-mer length: long enough that chance matches are few, no longer, since every base may be wrong.
 
-    4^k is at least 16 times the number of bases.  Accurate reads afford 21, which passes over most repeats.
+    4^k is at least 16 times the number of bases, and CHANCE_ROOM times the places where two long reads could agree by
+    chance within one band of diagonals.  Accurate reads afford 21, which passes over most repeats.
     """
     if error_rate is not None and error_rate < ACCURATE:
         return 21
-    return min(19, max(13, math.ceil(math.log(max(n_bases, 1), 4)) + 2))
+    long_read = n50(lengths)
+    band = SeedParams().band + SeedParams().band_slope * long_read
+    needed = max(16 * float(lengths.sum(dtype=np.int64)), CHANCE_ROOM * long_read * band, 1.0)
+    return min(19, max(13, math.ceil(math.log(needed, 4))))
+
+
+def n50(lengths: np.ndarray) -> int:
+    """Reads of this length and longer hold half of all bases."""
+    longest_first = np.sort(lengths)[::-1]
+    reached = np.cumsum(longest_first, dtype=np.int64)
+    return int(longest_first[np.searchsorted(reached, reached[-1] / 2)]) if len(lengths) else 0
+
+
+def usual_xdrop(lengths: np.ndarray) -> int:
+    """X for reads with evenly spread errors: the longer the overlaps, the likelier is a stretch of many errors."""
+    doublings = math.log2(max(1.0, n50(lengths) / USUAL_LENGTH))
+    return min(MAX_XDROP, USUAL_XDROP + round(XDROP_PER_DOUBLING * doublings))
 
 
 def choose_sampling(error_rate: float | None, k: int) -> int:

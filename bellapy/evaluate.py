@@ -1,6 +1,6 @@
 """Judge reported overlaps against the places on the reference that the reads come from.
 
-`read_truth` reads those places; `evaluate_overlaps` compares the pairs of an overlap file with them.  Every unordered
+`bellapy.truth` reads those places; `evaluate_overlaps` compares the pairs of an overlap file with them.  Every unordered
 pair of distinct reads falls into one class, by the number of reference bases that its reads share:
 
     true    min_overlap or more          has to be reported
@@ -25,36 +25,21 @@ the read in proportion.
 
 from __future__ import annotations
 
-import gzip
-import io
 import operator
-import re
-import sys
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, fields
-from functools import cached_property
-from itertools import islice, repeat, takewhile
+from itertools import islice, repeat
 from os import PathLike
-from typing import IO, TextIO
 
 import numpy as np
-import pysam
 
-from bellapy.errors import InputError, OutputError, ParameterError
+from bellapy.errors import InputError, ParameterError
+from bellapy.output import open_output
+from bellapy.text_input import as_text, open_input
+from bellapy.truth import MAX_POSITION, UNKNOWN, Truth
 
-UNKNOWN = -1  # id of a read outside the truth; read length where the truth gives none
-MIN_MAPPING_QUALITY = 10  # below it an alignment is too often in the wrong copy of a repeat to be called true
 READ_END_MARGIN = 100  # bases; an overlap end this near to a read's end is hit by running out of read, so not "inner"
-MAX_POSITION = 1 << 40  # on a reference; leaves room in 64 bits to lay millions of references end to end
 CHUNK_LINES = 1 << 10  # parsed together: enough to hide the cost of a numpy call, few enough to stay in cache
-
-_TRUTH_SUFFIXES = {".tsv": "table", ".maf": "maf", ".sam": "sam", ".bam": "sam"}
-_MAF_SEQUENCE = re.compile(r"s\s+(\S+).*?\s(\d+)\s+(\d+)\s+([+-])\s+(\d+)\s+\S+\s*$")  # names may hold blanks
-_CLIPS = (pysam.CSOFT_CLIP, pysam.CHARD_CLIP)
-_NOT_PRIMARY = pysam.FUNMAP | pysam.FSECONDARY | pysam.FSUPPLEMENTARY
 
 _NUMBERS = ("query_length", "query_start", "query_end", "target_length", "target_start", "target_end")
 _LINE = np.dtype([(name, "i8") for name in ("query", "target", *_NUMBERS)] + [("same_strand", "?"), ("self", "?")])
@@ -64,197 +49,6 @@ _COLUMNS = {  # from 0: query, target, strand, then as _NUMBERS
     "bella": (0, 1, 5, 8, 6, 7, 11, 9, 10),
 }
 _SAME_STRAND = {"paf": "+", "bella": "n"}
-
-
-@dataclass(frozen=True)
-class Truth:
-    """Where each read lies on the reference.  Arrays have one entry a read, are int64 and read-only.
-
-    names : unique.
-    ref_ids : which reference sequence, from 0.
-    starts, ends : on the forward strand of the reference.
-    strands : +1 or -1.
-    read_lengths, read_starts, read_ends : the part of the read that lies there; a length of UNKNOWN stands for the
-        whole read, however long.
-    """
-
-    names: tuple[str, ...]
-    ref_ids: np.ndarray
-    starts: np.ndarray
-    ends: np.ndarray
-    strands: np.ndarray
-    read_lengths: np.ndarray
-    read_starts: np.ndarray
-    read_ends: np.ndarray
-
-    def __post_init__(self):
-        for field in fields(self)[1:]:
-            getattr(self, field.name).flags.writeable = False
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    @cached_property
-    def ids(self) -> dict[str, int]:
-        """Read name to index."""
-        return {name: i for i, name in enumerate(self.names)}
-
-
-def read_truth(path: str | PathLike) -> Truth:
-    """Read where the reads come from.
-
-    Parameters
-    ----------
-    path : a table, a simulator's MAF, or alignments to the reference as SAM or BAM; plain or gzip.  The suffix (.tsv,
-        .maf, .sam, .bam, perhaps with .gz or .bgz) tells the format, else the content does.
-
-    Returns
-    -------
-    Truth, reads in the order of the file.
-
-    Raises
-    ------
-    InputError : missing or damaged file, unknown format, no read at all, a read named twice, impossible coordinates.
-
-    Notes
-    -----
-    Table: read, ref, start, end, strand and, if known, read_len, read_start, read_end between tabs; "#" starts a
-    comment; strand "+", "1" or "n" is forward, anything else reverse.
-    MAF: the first sequence of a block is the reference, the others are reads.
-    SAM, BAM: primary alignments of mapping quality MIN_MAPPING_QUALITY or more; reads without one stay outside the
-    truth.  Of several with one name the last counts.
-    """
-    path = str(path)
-    if path == "-":
-        raise InputError(path, "the truth cannot come from here; write it to a file and name that.")
-    with _open(path) as stream:
-        truth_format = _format_by_suffix(path) or _format_by_content(stream.peek(4096))
-        if truth_format not in _TRUTH_READERS:
-            raise InputError(path, "unknown format; expected a tab-separated truth table, MAF, SAM or BAM.")
-        with _as_text(stream) as lines:
-            rows = list(_TRUTH_READERS[truth_format](path, lines))
-    if not rows:
-        raise InputError(path, "no read in it has a known place; check that this is the right file.")
-    return _build_truth(path, rows)
-
-
-def _build_truth(path: str, rows: list[tuple]) -> Truth:
-    """Truth from rows of line, name, ref, start, end, strand (True: forward), read length, read start, read end."""
-    rank: dict[str, int] = {}
-    ids: dict[str, int] = {}
-    table = np.empty((7, len(rows)), np.int64)
-    for i, (line, name, ref, start, end, forward, length, read_start, read_end) in enumerate(rows):
-        if ids.setdefault(name, i) != i:
-            raise InputError(path, f"read {name} is there a second time; a read has one place only.", line=line)
-        fits_read = length < 0 or 0 <= read_start <= read_end <= length < MAX_POSITION
-        if not (0 <= start <= end < MAX_POSITION and fits_read):
-            raise InputError(path, "start and end are not in order, or outside the sequence.", line=line)
-        place = (rank.setdefault(ref, len(rank)), start, end, 1 if forward else -1)
-        table[:, i] = *place, *((length, read_start, read_end) if length >= 0 else (UNKNOWN,) * 3)
-    return Truth(tuple(ids), *table)
-
-
-@contextmanager
-def _open(path: str) -> Iterator[io.BufferedReader | gzip.GzipFile]:
-    """Open a file, decompressed if it is gzip; whatever fails while it is in use becomes InputError."""
-    try:
-        with open(path, "rb") as raw:
-            packed = raw.peek(2)[:2] == b"\x1f\x8b"  # peek, not seek: the path may be a pipe
-            with gzip.GzipFile(fileobj=raw) if packed else nullcontext(raw) as stream:
-                yield stream
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(path, f"cannot be read ({getattr(error, 'strerror', None) or error}).") from error
-
-
-@contextmanager
-def _as_text(stream: IO[bytes] | gzip.GzipFile) -> Iterator[TextIO]:
-    """Read a byte stream as text; surrogates let any byte in a read name through."""
-    text = io.TextIOWrapper(stream, encoding="utf-8", errors="surrogateescape")
-    try:
-        yield text
-    finally:
-        text.detach()  # closing is up to the owner of the stream, and standard input stays open
-
-
-def _format_by_suffix(path: str) -> str | None:
-    stem = re.sub(r"\.b?gz$", "", path.lower())
-    return next((name for suffix, name in _TRUTH_SUFFIXES.items() if stem.endswith(suffix)), None)
-
-
-def _format_by_content(head: bytes) -> str | None:
-    """Format of a truth file from its first bytes, decompressed."""
-    if re.match(rb"BAM\x01|@(HD|SQ|RG|PG|CO)\t", head):
-        return "sam"
-    first = next((line for line in head.splitlines() if line.strip() and not line.startswith(b"#")), b"")
-    if head.startswith(b"##maf") or re.match(rb"a( +\w+=\S+)* *$|s +\S", first):
-        return "maf"
-    return "table" if re.match(rb"[^\t]+\t[^\t]+\t\d+\t\d+\t[^\t]", first) else None
-
-
-def _read_table(path: str, lines: TextIO) -> Iterator[tuple]:
-    for number, line in enumerate(lines, 1):
-        if line.startswith("#") or not line.strip():
-            continue
-        columns = line.rstrip("\n").split("\t")
-        on_read = columns[5:8] if len(columns) >= 8 else (UNKNOWN,) * 3
-        try:
-            name, ref, start, end, strand = columns[:5]
-            row = (number, name, ref, int(start), int(end), strand in ("+", "1", "n"), *map(int, on_read))
-        except ValueError as error:
-            problem = f"not read, ref, start, end, strand [read_len, read_start, read_end] between tabs ({error})."
-            raise InputError(path, problem, line=number) from error
-        yield row
-
-
-def _read_maf(path: str, lines: TextIO) -> Iterator[tuple]:
-    place = None
-    for number, line in enumerate(lines, 1):
-        if line.startswith("a"):
-            place = None
-        if not line.startswith("s"):
-            continue
-        if (sequence := _MAF_SEQUENCE.match(line)) is None:
-            raise InputError(path, "not s, name, start, size, strand, length and text; is it cut off?", line=number)
-        name, strand = sequence.group(1, 4)
-        start, size, length = map(int, sequence.group(2, 3, 5))
-        if place is None:
-            place = (name, start, start + size)
-        else:
-            yield (number, name, *place, strand == "+", length, start, start + size)
-
-
-def _read_alignments(path: str, _lines: TextIO) -> Iterator[tuple]:
-    verbosity = pysam.set_verbosity(0)  # what fails reaches the user once, as InputError
-    try:
-        with pysam.AlignmentFile(path, check_sq=False) as alignments:
-            rows = {
-                alignment.query_name: _place_alignment(alignment)
-                for alignment in alignments.fetch(until_eof=True)
-                if not alignment.flag & _NOT_PRIMARY
-                and alignment.mapping_quality >= MIN_MAPPING_QUALITY
-                and alignment.cigartuples
-            }
-    except (OSError, ValueError) as error:
-        raise InputError(path, f"not readable as SAM or BAM with a header ({error}).") from error
-    finally:
-        pysam.set_verbosity(verbosity)
-    yield from rows.values()
-
-
-def _place_alignment(alignment: pysam.AlignedSegment) -> tuple:
-    """Row of the truth; positions on the read are those of the read as sequenced."""
-    n_match, n_ins, n_del, n_skip, n_soft, n_hard, _, n_equal, n_differ = alignment.get_cigar_stats()[0][:9]
-    n_both = n_match + n_equal + n_differ
-    length = n_both + n_ins + n_soft + n_hard
-    clips = takewhile(lambda operation: operation[0] in _CLIPS, alignment.cigartuples or ())
-    start = sum(n for _, n in clips)
-    if alignment.is_reverse:
-        start = length - start - n_both - n_ins
-    place = (alignment.reference_start, alignment.reference_start + n_both + n_del + n_skip, alignment.is_forward)
-    return (None, alignment.query_name, alignment.reference_name, *place, length, start, start + n_both + n_ins)
-
-
-_TRUTH_READERS = {"table": _read_table, "maf": _read_maf, "sam": _read_alignments}
 
 
 def evaluate_overlaps(
@@ -274,7 +68,7 @@ def evaluate_overlaps(
     Parameters
     ----------
     truth : where the reads lie.
-    path : the overlaps, plain or gzip; "-" is standard input (plain).
+    path : the overlaps, plain or gzip; "-" is standard input.
     overlap_format : "paf", or "bella" for the 12 columns of the C++ program.
     min_overlap : least shared bases of a true pair, >= 1.
     grey : least shared bases of a pair that is not false, 0 to min_overlap.
@@ -313,13 +107,14 @@ def evaluate_overlaps(
 
 def _check_options(overlap_format: str, min_overlap: int, grey: int, min_span: int, end_to_end: int | None) -> None:
     if overlap_format not in _COLUMNS:
-        raise ParameterError(f"overlap_format is {overlap_format!r}; choose one of {', '.join(_COLUMNS)}.")
+        raise ParameterError(f"--format {overlap_format}: choose from {', '.join(_COLUMNS)}")
     if min_overlap < 1:
-        raise ParameterError(f"min_overlap is {min_overlap}; it has to be 1 or more.")
+        raise ParameterError(f"--min-overlap {min_overlap}: must be 1 or more")
     if not 0 <= grey <= min_overlap:
-        raise ParameterError(f"grey is {grey}; it has to lie between 0 and min_overlap ({min_overlap}).")
-    if min(min_span, end_to_end or 0) < 0:
-        raise ParameterError("min_span and end_to_end are numbers of bases; neither can be negative.")
+        raise ParameterError(f"--grey {grey}: must be from 0 to --min-overlap ({min_overlap})")
+    for option, n_bases in (("--min-span", min_span), ("--end-to-end", end_to_end or 0)):
+        if n_bases < 0:
+            raise ParameterError(f"{option} {n_bases}: must be 0 or more")
 
 
 def _read_overlaps(
@@ -328,8 +123,7 @@ def _read_overlaps(
     """Lines to judge, (n,) of _LINE in the order of the file, and how many lines there were of each kind."""
     kept = [np.empty(0, _LINE)]
     tally = Counter(lines=0, self_lines=0, lines_outside_truth=0, lines_bad_coordinates=0)
-    source = nullcontext(sys.stdin.buffer) if path == "-" else _open(path)
-    with source as stream, _as_text(stream) as texts:
+    with open_input(path) as stream, as_text(stream) as texts:
         while chunk := list(islice(texts, CHUNK_LINES)):
             try:
                 lines = _parse_lines(chunk, overlap_format, truth.ids)
@@ -529,10 +323,8 @@ def _recall_by_bin(truth: Truth, shared: np.ndarray, borders: Sequence[int]) -> 
 
 def _write_lines(path: str, truth: Truth, lines: np.ndarray) -> None:
     """Write both names, then the other first columns of PAF."""
-    try:
-        with open(path, "w", encoding="utf-8", errors="surrogateescape") as stream:
-            for query, target, *numbers, same_strand, _ in lines.tolist():
-                numbers.insert(3, "+" if same_strand else "-")
-                print(truth.names[query], truth.names[target], *numbers, sep="\t", file=stream)
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written ({error.strerror}).") from error
+    with open_output(path) as stream:
+        for query, target, *numbers, same_strand, _ in lines.tolist():
+            numbers.insert(3, "+" if same_strand else "-")
+            row = "\t".join(map(str, (truth.names[query], truth.names[target], *numbers)))
+            stream.write(f"{row}\n".encode(errors="surrogateescape"))

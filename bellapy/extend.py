@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
-import sys
-import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from itertools import islice
-from typing import IO
 
 import numpy as np
 
@@ -18,6 +13,7 @@ from bellapy.params import Params, Scoring
 from bellapy.records import Extensions, ReadSet, Seeds
 from bellapy.sequence import PAD, UNKNOWN, encode
 from bellapy.table_text import NUMBER, NameTable, format_rows
+from bellapy.text_input import open_input
 from bellapy.xdrop import extend_seeds
 
 BATCH_PAIRS = 1 << 14
@@ -38,7 +34,7 @@ def extend_pairs(path: str, k: int, params: Params, report: Report) -> Iterator[
     scoring = Scoring(given.match, given.mismatch, given.gap, given.xdrop)
     longest, threads = given.extension == "longest", params.run.threads
     n_pairs = 0
-    with _open(path) as lines, report.stage("extend") as numbers:
+    with open_input(path) as lines, report.stage("extend") as numbers:
         while batch := list(islice(lines, BATCH_PAIRS)):
             rows = [_parse(path, n_pairs + i + 1, line, k) for i, line in enumerate(batch)]
             reads, seeds = _pack(rows, k)
@@ -47,19 +43,6 @@ def extend_pairs(path: str, k: int, params: Params, report: Report) -> Iterator[
         numbers["pairs"] = n_pairs
     if not n_pairs:
         raise InputError(path, "is empty; five tab-separated columns a line are needed")
-
-
-@contextmanager
-def _open(path: str) -> Iterator[IO[bytes]]:
-    """Lines of a file, decompressed if it is gzip by content."""
-    try:
-        with nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as raw:
-            packed = raw.peek(2)[:2] == b"\x1f\x8b"
-            with gzip.GzipFile(fileobj=raw) if packed else nullcontext(raw) as stream:
-                yield stream
-    except (EOFError, OSError, zlib.error) as error:
-        problem = getattr(error, "strerror", None) or f"{error}; it may be cut short"
-        raise InputError(path, f"cannot be read ({problem})") from error
 
 
 def _parse(path: str, number: int, line: bytes, k: int) -> tuple[bytes, int, bytes, int, int]:

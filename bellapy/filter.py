@@ -30,7 +30,7 @@ SURE_OVERHANG = 50  # bases
 SURE_SPAN = 1000  # bases
 SURE_COPIES = np.float32(1.3)
 REPEAT_COPIES = (1.2, 2.0)  # from where on and up to where the threshold rises
-REPEAT_RISE = 0.5
+REPEAT_RISE = 0.6
 
 
 @dataclass(frozen=True)

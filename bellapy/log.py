@@ -112,8 +112,11 @@ def watch_compilation(report: Report) -> None:
 
 
 @contextmanager
-def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar where standard error is a terminal, nothing elsewhere; call the function with what is done."""
+def progress(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A progress bar where standard error is a terminal, nothing elsewhere; call the function with what is done.
+
+    A `total` of None: it is not known.
+    """
     if not sys.stderr.isatty() or not logger.isEnabledFor(logging.INFO):
         yield lambda done: None
         return

@@ -13,7 +13,6 @@ from bellapy.errors import ParameterError
 
 SAMPLINGS = ("auto", "none", "fraction", "minimizer", "syncmer")
 EXTENSIONS = ("best", "longest")
-DEVICES = ("auto", "cpu")
 
 
 class Range(NamedTuple):
@@ -67,7 +66,7 @@ class SeedParams(NamedTuple):
     band: int = 100  # diagonals; a band holds the k-mers of one overlap
     band_slope: float = 0.03  # further diagonals per base of overlap
     ranks: int = 2  # seeds kept per candidate
-    density: float = 0.1  # share of the typical number of shared k-mers per base that a candidate needs
+    density: float = 0.05  # share of the typical number of shared k-mers per base that a candidate needs
     max_copies: float = 3.5  # candidates wholly inside sequence with more copies are taken for repeats
 
 
@@ -106,7 +105,6 @@ class RunParams:
     """How the work is done; the results do not depend on it."""
 
     threads: int = 1
-    device: str = "auto"
 
 
 @dataclass(frozen=True)
@@ -166,7 +164,7 @@ def validate(values: dict[str, Any]) -> None:
         if name in RANGES and not RANGES[name].low <= value <= RANGES[name].high:
             low, high = RANGES[name]
             raise ParameterError(f"{option} {value}: must be from {low:g} to {high:g}")
-        choices = {"sampling": SAMPLINGS, "extension": EXTENSIONS, "device": DEVICES}.get(name)
+        choices = {"sampling": SAMPLINGS, "extension": EXTENSIONS}.get(name)
         if choices and value not in choices:
             raise ParameterError(f"{option} {value}: choose from {', '.join(choices)}")
     if "lower" in values and "upper" in values and values["upper"] < values["lower"]:

@@ -23,9 +23,8 @@ from bellapy.xdrop import extend_seeds
 PROFILE_REACH = 8  # counts up to so many times the upper bound mark repeats
 DEFAULT_SAMPLING_WINDOW = 8
 PILOT_SEEDS = 2000
-PILOT_XDROP = 25
 PILOT_SUPPORT = 5
-USUAL_RATES, USUAL_XDROP = (0.55, 0.8), 10  # score per base
+USUAL_RATES = (0.55, 0.8)  # score per base
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ def count_stage(reads: ReadSet, params: Params, report: Report) -> Counted:
     kmers, threads = params.kmers, params.run.threads
     with report.stage("estimate") as numbers:
         found = _estimate(reads, kmers, threads)
-        k = kmers.k or estimates.choose_k(reads.n_bases, found.error_rate)
+        k = kmers.k or estimates.choose_k(reads.lengths, found.error_rate)
         upper = kmers.upper or estimates.choose_upper(found.depth, found.error_rate, k, kmers.lower)
         numbers.update(reads=len(reads), bases=reads.n_bases)
         sampling = kmers.sampling
@@ -98,7 +97,7 @@ def count_stage(reads: ReadSet, params: Params, report: Report) -> Counted:
 
 def _estimate(reads: ReadSet, kmers: KmerParams, threads: int) -> Estimate:
     error_rate = kmers.error_rate
-    k = kmers.k or estimates.choose_k(reads.n_bases, None)
+    k = kmers.k or estimates.choose_k(reads.lengths, None)
     one_in = estimates.sampling_rate(reads.n_bases)
     spectrum = count_kmers(reads.codes, k, 2, 2, keep_one_in=one_in, threads=threads).spectrum * one_in
     found = estimates.fit_spectrum(spectrum, k, reads.n_bases, error_rate, kmers.depth)
@@ -213,7 +212,7 @@ def _extend(reads, seeds, rows, scoring, longest, params, advance):
 def choose_scoring(reads: ReadSet, seeds: Seeds, params: Params) -> Scoring:
     """Scores as given; where X is not, by what a sample of well-supported seeds scores per base with a large X."""
     given = params.extension
-    scoring = Scoring(given.match, given.mismatch, given.gap, PILOT_XDROP if given.xdrop is None else given.xdrop)
+    scoring = Scoring(given.match, given.mismatch, given.gap, estimates.MAX_XDROP if given.xdrop is None else given.xdrop)
     if given.xdrop is not None:
         return scoring
     sure = np.flatnonzero((seeds.rank == 0) & (seeds.n_support >= PILOT_SUPPORT))
@@ -222,7 +221,7 @@ def choose_scoring(reads: ReadSet, seeds: Seeds, params: Params) -> Scoring:
     rate = extensions.score / np.maximum(measure_geometry(reads, sample, extensions).implied, 1)
     low, high = USUAL_RATES
     usual = len(sample) and low <= np.median(rate) / given.match <= high
-    return scoring._replace(xdrop=USUAL_XDROP if usual else PILOT_XDROP)
+    return scoring._replace(xdrop=estimates.usual_xdrop(reads.lengths) if usual else estimates.MAX_XDROP)
 
 
 def choose_thresholds(

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from strategies import make_seeds
 from test_filter import change
 
@@ -18,6 +20,7 @@ from bellapy.candidate_filter import (
     dense_enough,
     learn_typical,
     lowest_depth,
+    weighted_median,
 )
 from bellapy.records import DepthProfile
 from bellapy.seeds import MAX_MEMBERS
@@ -72,16 +75,39 @@ def sure_seeds(n: int):
     return change(seeds, n_support=np.arange(n) % 30 + SURE_SUPPORT, implied_length=np.arange(n) * 7 % 900 + 500)
 
 
+def lower_median(values, weights) -> float:
+    """The middle of a list that holds every value as often as its weight says."""
+    every = sorted(value for value, weight in zip(values, weights, strict=True) for _ in range(int(weight)))
+    return every[(len(every) - 1) // 2]
+
+
+@given(st.lists(st.tuples(st.integers(-5, 5), st.integers(1, 6)), min_size=1, max_size=30))
+def test_weighted_median(pairs):
+    values, weights = (np.array(column) for column in zip(*pairs, strict=True))
+    assert weighted_median(values, weights) == lower_median(values, weights)
+
+
 def test_typical_is_the_median_of_the_sure():
     seeds, depth = sure_seeds(200), np.arange(200) % 17 + 1.0
+    density = seeds.n_support / seeds.implied_length
     found = learn_typical(seeds, depth)
-    assert found.density == pytest.approx(np.median(seeds.n_support / seeds.implied_length))
-    assert found.depth == np.median(depth)
+    assert found == Typical(lower_median(density, seeds.n_support), lower_median(depth, seeds.n_support))
     bad = np.arange(200) % 2 == 0
     for column, value in (("rank", 1), ("n_support", SURE_SUPPORT - 1)):
         spoilt = change(seeds, **{column: np.where(bad, value, getattr(seeds, column))})
-        expected = Typical(np.median((seeds.n_support / seeds.implied_length)[~bad]), np.median(depth[~bad]))
+        weights = seeds.n_support[~bad]
+        expected = Typical(lower_median(density[~bad], weights), lower_median(depth[~bad], weights))
         assert learn_typical(spoilt, np.where(bad, 1000, depth)) == expected
+
+
+def test_chance_does_not_hide_what_is_typical():
+    """A few sound candidates of long reads among many that agree by chance."""
+    n, sound = 2000, 200
+    seeds = make_seeds([0] * n, [1] * n, [1] * n, [0] * n, [0] * n, 5)
+    seeds = change(seeds, n_support=np.where(np.arange(n) < sound, 150, SURE_SUPPORT + 1), implied_length=np.full(n, 50_000))
+    typical = learn_typical(seeds, np.where(np.arange(n) < sound, 4.0, 2.0))
+    assert typical == Typical(150 / 50_000, 4.0)
+    assert dense_enough(seeds, typical, 0.05).tolist() == [True] * sound + [False] * (n - sound)
 
 
 def test_too_few_are_not_typical():

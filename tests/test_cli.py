@@ -174,7 +174,7 @@ def test_option_that_is_no_whole_number(here, name):
     assert flag in fails(here, 2, "overlap", "reads.fa", "-o", "x.paf", flag, "12.5")
 
 
-@pytest.mark.parametrize("flag", ["--preset", "--sampling", "--extension", "--device", "--format"])
+@pytest.mark.parametrize("flag", ["--preset", "--sampling", "--extension", "--format"])
 @pytest.mark.parametrize("value", ["nope", "", "AUTO"])
 def test_unknown_choice(here, flag, value):
     line = last_line(fails(here, 2, "overlap", "reads.fa", "-o", "x.paf", flag, value))

@@ -21,7 +21,9 @@ from bellapy.estimate import (
     describe,
     expected_score_rate,
     fit_spectrum,
+    n50,
     sampling_rate,
+    usual_xdrop,
 )
 from bellapy.params import RANGES
 
@@ -85,17 +87,33 @@ def test_sampling_rate(bases):
     assert rate > 1 or bases < 2 * SAMPLE_KMERS
 
 
-@pytest.mark.parametrize("bases", [0, 1, 10**4, 5 * 10**5, 10**7, 10**9, 10**11])
+@pytest.mark.parametrize("n_reads", [0, 1, 100, 100_000])
+@pytest.mark.parametrize("length", [0, 1, 1000, 8000, 100_000, 1_000_000])
 @pytest.mark.parametrize("error", [None, 0.05, 0.15, 0.049, 0.0])
-def test_choose_k(bases, error):
-    k = choose_k(bases, error)
+def test_choose_k(n_reads, length, error):
+    k = choose_k(np.full(n_reads, length, np.int32), error)
+    bases = n_reads * length
+    chance = 8 * length * (100 + 0.03 * length) if n_reads else 0
+    needed = max(16 * bases, chance)
     assert RANGES["k"].low <= k <= RANGES["k"].high
     if error is not None and error < 0.05:
         assert k == 21
     else:
         assert 13 <= k <= 19
-        assert k == 19 or 4**k >= 16 * bases
-        assert k == 13 or 4 ** (k - 1) < 16 * bases
+        assert k == 19 or 4**k >= needed
+        assert k == 13 or 4 ** (k - 1) < needed
+
+
+def test_n50():
+    assert n50(np.array([], np.int32)) == 0
+    assert n50(np.array([5], np.int32)) == 5
+    assert n50(np.array([1, 2, 3, 4, 10], np.int32)) == 10
+    assert n50(np.array([4, 4, 4, 4], np.int32)) == 4
+
+
+def test_usual_xdrop_grows_with_the_reads():
+    values = [usual_xdrop(np.full(10, length, np.int32)) for length in (0, 500, 8000, 15_000, 30_000, 60_000, 10**6)]
+    assert values == [10, 10, 10, 10, 15, 20, 25]
 
 
 @pytest.mark.parametrize("error", [0, 0.01, 0.05, 0.1, 0.15, 0.3])

@@ -24,7 +24,7 @@ def _cpu() -> Backend:
 
 BACKENDS: dict[str, Callable[[], Backend]] = {"cpu": _cpu}
 
-BATCH_SEEDS = 1 << 20
+BATCH_SEEDS = 1 << 18
 
 
 def extend_seeds(

@@ -1,0 +1,39 @@
+"""Text that comes from a file or standard input, plain or gzip."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import IO, TextIO
+
+from bellapy.errors import InputError
+
+
+@contextmanager
+def open_input(path: str) -> Iterator[io.BufferedReader | gzip.GzipFile]:
+    """The bytes of a file ("-": standard input, which is left open), decompressed if they are gzip by content.
+
+    Whatever fails to be read while it is in use becomes InputError.
+    """
+    try:
+        with nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as raw:
+            packed = raw.peek(2)[:2] == b"\x1f\x8b"  # peek, not seek: it may be a pipe
+            with gzip.GzipFile(fileobj=raw) if packed else nullcontext(raw) as stream:
+                yield stream
+    except (EOFError, OSError, zlib.error) as error:
+        problem = getattr(error, "strerror", None) or f"{error}; it may be cut short"
+        raise InputError(path, f"cannot be read ({problem})") from error
+
+
+@contextmanager
+def as_text(stream: IO[bytes] | gzip.GzipFile) -> Iterator[TextIO]:
+    """Read a byte stream as text; surrogates let any byte in a read name through."""
+    text = io.TextIOWrapper(stream, encoding="utf-8", errors="surrogateescape")
+    try:
+        yield text
+    finally:
+        text.detach()  # closing is up to the owner of the stream, and standard input stays open
