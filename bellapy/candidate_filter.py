@@ -1,4 +1,4 @@
-"""Stage 5: seeds -> the candidates worth extending: no chance matches, no repeats.
+"""Stage 6: seeds -> the candidates worth extending: no chance matches, no repeats.
 
 Chance.  Sound overlaps share a typical number of k-mers per base; a candidate with a small share of that is chance.
 

@@ -1,4 +1,4 @@
-"""Stage 3: A -> the non-zeros of A·Aᵀ with the places of the shared k-mers, by blocks of queries.
+"""Stage 4: A -> the non-zeros of A·Aᵀ with the places of the shared k-mers, by blocks of queries.
 
 The semiring's multiply makes (query, target, relative strand, query position, target position) of two entries of one
 column; its add collects all that one query, target and strand share.  A symbolic pass counts the products of every query

@@ -146,7 +146,7 @@ def count(
     homopolymer: Homopolymer = None, threads: Threads = None, report_file: ReportFile = None, quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:  # fmt: skip
-    """Stage 1: count k-mers and keep the reliable ones with their places."""
+    """Step 1 of 4: count k-mers and keep the reliable ones with their places."""
     run = _Run(_options(locals(), "reads", "output"), reads, output)
     read_set = run.load(reads)
     from bellapy.pipeline import count_stage
@@ -164,7 +164,7 @@ def candidates(
     min_overlap: MinOverlap = None, threads: Threads = None, report_file: ReportFile = None, quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:  # fmt: skip
-    """Stage 2: the sparse product and seeds of all candidate pairs."""
+    """Step 2 of 4: the sparse product and seeds of all candidate pairs."""
     run = _Run(_options(locals(), "reads", "kmers", "output"), [*reads, kmers], output)
     read_set = run.load(reads)
     from bellapy.pipeline import Counted, candidates_stage
@@ -183,7 +183,7 @@ def align(
     xdrop: XDrop = None, extension: Extension = None, delta: Delta = None, threads: Threads = None,
     report_file: ReportFile = None, quiet: Quiet = False, debug: Debug = False,
 ) -> None:  # fmt: skip
-    """Stage 3: X-drop extension of the seeds."""
+    """Step 3 of 4: X-drop extension of the seeds."""
     run = _Run(_options(locals(), "reads", "seeds", "output"), [*reads, seeds], output)
     read_set = run.load(reads)
     from bellapy.pipeline import align_stage, estimate_of
@@ -204,7 +204,7 @@ def filter_command(
     max_overhang: MaxOverhang = None, overlap_format: Format = "paf", report_file: ReportFile = None, quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:  # fmt: skip
-    """Stage 4: keep the alignments that are overlaps; writes PAF."""
+    """Step 4 of 4: keep the alignments that are overlaps; writes PAF."""
     options = _options(locals(), "reads", "alignments", "output", "overlap_format")
     _check_format(overlap_format)
     run = _Run(options, [*reads, alignments], output)

@@ -1,4 +1,4 @@
-"""Stage 7: alignments -> overlaps, by an adaptive score threshold.
+"""Stage 8: alignments -> overlaps, by an adaptive score threshold.
 
 A sound overlap scores about as much per base of its implied length as all others of the same reads do; chance and
 repeat-induced alignments score less, since part of their implied length does not match.  The threshold follows what the

@@ -1,4 +1,4 @@
-"""Stage 2: places of reliable k-mers -> the sparse matrix A, reads x k-mers, and the depth profile of the reads."""
+"""Stage 3: places of reliable k-mers -> the sparse matrix A, reads x k-mers, and the depth profile of the reads."""
 
 from __future__ import annotations
 

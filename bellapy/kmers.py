@@ -1,4 +1,4 @@
-"""Stage 1: reads -> the k-mers that are neither errors nor repeats, with all their places.
+"""Stage 2: reads -> the k-mers that are neither errors nor repeats, with all their places.
 
 Every k-mer occurrence is one 64-bit word, so that sorting moves no payload beside the key:
 
@@ -256,7 +256,7 @@ class KmerCounts:
 
     places : (n,) uint64, start in `codes` << 1 | reverse; k-mer by k-mer, in order of place.
     runs : (n_kmers,) int32, number of places of each k-mer.
-    spectrum : (n,) int64, number of distinct k-mers by number of occurrences; entries 0 and 1 are not meaningful.
+    spectrum : (n,) int64, number of distinct k-mers by number of occurrences; 0 for 0 and 1: singletons are not seen.
     """
 
     places: np.ndarray
@@ -308,7 +308,9 @@ def count_kmers(
     del words  # before the parts are copied
     empty = (np.zeros(0, np.uint64), np.zeros(0, np.int32), np.zeros(SPECTRUM_SIZE, np.int64))
     places, runs, spectra = zip(empty, *parts, strict=True)
-    return KmerCounts(np.concatenate(places), np.concatenate(runs), np.sum(spectra, axis=0))
+    spectrum = np.sum(spectra, axis=0)
+    spectrum[:2] = 0  # what singletons slip through depends on how partitions are shared out
+    return KmerCounts(np.concatenate(places), np.concatenate(runs), spectrum)
 
 
 def _count_pass(codes, mask, layout, lower, upper, ranges, histogram, first, last, words, threads):

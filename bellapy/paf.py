@@ -1,4 +1,4 @@
-"""Stage 8: overlaps -> text: PAF, or BELLA's own 12 columns.
+"""Stage 9: overlaps -> text: PAF, or BELLA's own 12 columns.
 
 PAF columns 10 and 11 (matching bases, alignment length) are estimates as long as no base-level path is made; `dv:f` is the
 error share they imply.  Other tags: `tp:A:S` (as all-vs-all mappers write), `cm:i` shared k-mers on the seed's diagonal,

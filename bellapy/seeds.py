@@ -1,4 +1,4 @@
-"""Stage 4: products of A·Aᵀ -> seeds: which shared k-mers of a pair of reads support each other.
+"""Stage 5: products of A·Aᵀ -> seeds: which shared k-mers of a pair of reads support each other.
 
 Every shared k-mer lies on a diagonal of the pair: target position minus query position, or their sum where the strands are
 opposite.  K-mers of one overlap lie within a band of diagonals whose width grows with the overlap, since insertions and

@@ -1,4 +1,4 @@
-"""Stage 5: seeds -> alignments, by X-drop extension of both flanks of every seed.
+"""Stage 7: seeds -> alignments, by X-drop extension of both flanks of every seed.
 
 `BACKENDS` names what can do it; all give the same integers.
 """
