@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from bellapy import estimate as estimates
-from bellapy.candidate_filter import copies, dense_enough, learn_typical, lowest_depth
+from bellapy.candidate_filter import SURE_SUPPORT, copies, dense_enough, learn_typical, lowest_depth
 from bellapy.candidates import multiply, symbolic_product
 from bellapy.estimate import Estimate
 from bellapy.filter import Thresholds, filter_overlaps, implied_overlaps, learn_thresholds, measure_geometry, score_floor
@@ -23,7 +23,6 @@ from bellapy.xdrop import extend_seeds
 PROFILE_REACH = 8  # counts up to so many times the upper bound mark repeats
 DEFAULT_SAMPLING_WINDOW = 8
 PILOT_SEEDS = 2000
-PILOT_SUPPORT = 5
 USUAL_RATES = (0.55, 0.8)  # score per base
 
 
@@ -215,7 +214,7 @@ def choose_scoring(reads: ReadSet, seeds: Seeds, params: Params) -> Scoring:
     scoring = Scoring(given.match, given.mismatch, given.gap, estimates.MAX_XDROP if given.xdrop is None else given.xdrop)
     if given.xdrop is not None:
         return scoring
-    sure = np.flatnonzero((seeds.rank == 0) & (seeds.n_support >= PILOT_SUPPORT))
+    sure = np.flatnonzero((seeds.rank == 0) & (seeds.n_support >= SURE_SUPPORT))
     sample = seeds.take(sure[:: max(1, len(sure) // PILOT_SEEDS)])
     extensions = extend_seeds(reads, sample, scoring, threads=params.run.threads)
     rate = extensions.score / np.maximum(measure_geometry(reads, sample, extensions).implied, 1)

@@ -22,7 +22,7 @@ KINDS = {
     "seeds": ("seeds",),
     "alignments": ("seeds", "extensions"),
 }
-DAMAGE = (ValueError, TypeError, KeyError, OSError, EOFError, zipfile.BadZipFile, zlib.error)  # what it shows up as
+DAMAGE = (ValueError, TypeError, KeyError, RuntimeError, OSError, EOFError, zipfile.BadZipFile, zlib.error)  # shows up as
 
 
 def fingerprint(reads: ReadSet) -> dict[str, int]:
@@ -42,14 +42,20 @@ def save_stage(path: str, kind: str, reads: ReadSet, meta: dict[str, Any], **rec
         f"{name}.{f.name}": np.asarray(getattr(record, f.name)) for name, record in records.items() for f in fields(record)
     }
     header = {"format": FORMAT, "kind": kind, "reads": fingerprint(reads), "meta": meta}
-    with open_output(path, compressible=False) as stream:
-        np.savez(stream, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays)
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    # as np.savez does it, which leaves the archive open when the disk is full
+    with open_output(path, compressible=False) as stream, zipfile.ZipFile(stream, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
 
 
 def load_stage(path: str, kind: str, reads: ReadSet) -> tuple[dict[str, Any], ...]:
     """`meta`, then the records of `kind` in order."""
     if not Path(path).is_file():
         raise InputError(path, "there is no such file; run the stage before this one first")
+    if not zipfile.is_zipfile(path):
+        raise _damaged(path, "no archive")
     try:
         with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as stored:
             header = json.loads(stored["header"].tobytes())
@@ -66,7 +72,7 @@ def load_stage(path: str, kind: str, reads: ReadSet) -> tuple[dict[str, Any], ..
         raise _damaged(path, error) from error
 
 
-def _damaged(path: str, error: Exception) -> InputError:
+def _damaged(path: str, error: Exception | str) -> InputError:
     return InputError(path, f"is not a stage file of bellapy, or damaged ({error}); make it again")
 
 
