@@ -41,7 +41,7 @@ Homopolymer = Annotated[bool | None, typer.Option("--homopolymer", help="Count k
 MinSupport = Annotated[int | None, typer.Option(help="Shared k-mers that have to agree [default: 2].")]
 Density = Annotated[float | None, typer.Option(help="Share of the typical k-mer density a candidate needs [default: 0.05].")]
 MaxCopies = Annotated[float | None, typer.Option(help="Copies of a sequence from which on it is a repeat [default: 3.5].")]
-MinOverlap = Annotated[int | None, typer.Option(help="Shortest overlap, in bases [default: 500].")]
+MinOverlap = Annotated[int | None, typer.Option(help="Shortest overlap, in bases [default: 1000].")]
 Match = Annotated[int | None, typer.Option(help="Score of a match [default: 1].")]
 Mismatch = Annotated[int | None, typer.Option(help="Score of a mismatch [default: -1].")]
 Gap = Annotated[int | None, typer.Option(help="Score of a gap, per base [default: -1].")]

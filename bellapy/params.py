@@ -62,7 +62,7 @@ class SeedParams(NamedTuple):
     """How shared k-mers become seeds (seeds.py); a NamedTuple because compiled code accepts it."""
 
     min_support: int = 2  # shared k-mers that agree on a diagonal
-    min_overlap: int = 500  # bases of implied overlap
+    min_overlap: int = 1000  # bases of implied overlap; shorter ones are mostly false
     band: int = 100  # diagonals; a band holds the k-mers of one overlap
     band_slope: float = 0.03  # further diagonals per base of overlap
     ranks: int = 2  # seeds kept per candidate
@@ -95,7 +95,7 @@ class FilterParams:
     """Which alignments are overlaps (filter.py)."""
 
     delta: float = 0.1  # tolerance of the score threshold; BELLA
-    min_overlap: int = 500  # aligned bases on both reads
+    min_overlap: int = 1000  # aligned bases on both reads
     min_identity: float = 0.0  # estimated
     max_overhang: int | None = None  # unaligned bases allowed where both reads go on
 

@@ -67,7 +67,7 @@ def overlap(tmp_path):
     ],
 )
 def test_planted_overlaps_are_found(overlap, samples, name, least_recall, least_precision):
-    recall, precision = accuracy(samples[name], overlap(samples[name])[0])
+    recall, precision = accuracy(samples[name], overlap(samples[name], "--min-overlap", 500)[0])
     assert recall >= least_recall, recall
     assert precision >= least_precision, precision
 
