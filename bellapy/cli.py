@@ -112,8 +112,10 @@ class _Run:
 
 
 def _check_format(overlap_format: str) -> None:
-    if overlap_format not in ("paf", "bella"):
-        raise ParameterError(f"--format {overlap_format}: choose from paf, bella")
+    from bellapy.paf import FORMATS
+
+    if overlap_format not in FORMATS:
+        raise ParameterError(f"--format {overlap_format}: choose from {', '.join(FORMATS)}")
 
 
 @app.command()

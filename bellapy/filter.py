@@ -121,10 +121,7 @@ def estimate_matches(scoring: ExtensionParams, extensions: Extensions) -> tuple[
 def best_of_candidate(seeds: Seeds, extensions: Extensions) -> np.ndarray:
     """Rows of the highest-scoring alignment of every candidate (query, target, strand), in that order."""
     order = np.lexsort((seeds.rank, -extensions.score, seeds.strand, seeds.target_id, seeds.query_id))
-    key = np.stack((seeds.query_id[order], seeds.target_id[order], seeds.strand[order].astype(np.int32)))
-    first = np.ones(len(order), bool)
-    first[1:] = (key[:, 1:] != key[:, :-1]).any(axis=0)
-    return order[first]
+    return order[first_of_candidate(seeds.take(order))]
 
 
 def filter_overlaps(

@@ -18,7 +18,7 @@ from bellapy.params import KmerParams, Params, Scoring
 from bellapy.records import DepthProfile, Extensions, KmerMatrix, Overlaps, ReadSet, Seeds
 from bellapy.sampling import compress_homopolymers, sampling_mask
 from bellapy.seeds import choose_seeds, first_of_candidate, has_any, join_seeds
-from bellapy.xdrop import extend_seeds
+from bellapy.xdrop import extend_seeds, join_extensions
 
 PROFILE_REACH = 8  # counts up to so many times the upper bound mark repeats
 DEFAULT_SAMPLING_WINDOW = 8
@@ -188,19 +188,7 @@ def align_stage(
         numbers.update({"extensions": len(chosen) + len(more_seeds), "of second seeds": len(more_seeds)})
     logger.info("X %d", scoring.xdrop)
     report.data["estimates"]["xdrop"] = scoring.xdrop
-    return join_seeds([chosen, more_seeds], seeds.length), Extensions(
-        *(np.concatenate(pair) for pair in zip(_columns(extensions), _columns(more), strict=True))
-    )
-
-
-def _columns(extensions: Extensions):
-    return (
-        extensions.score,
-        extensions.query_start,
-        extensions.query_end,
-        extensions.target_start,
-        extensions.target_end,
-    )
+    return join_seeds([chosen, more_seeds], seeds.length), join_extensions([extensions, more])
 
 
 def _extend(reads, seeds, rows, scoring, longest, params, advance):

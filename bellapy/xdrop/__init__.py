@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 
 import numpy as np
 
@@ -46,5 +47,9 @@ def extend_seeds(
         parts.append(join_flanks(batch, extend(reads.both_ways, flanks, scoring, longest, threads), scoring.match))
         if progress:
             progress(at + len(batch))
-    names = ("score", "query_start", "query_end", "target_start", "target_end")
-    return Extensions(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+    return join_extensions(parts)
+
+
+def join_extensions(parts: list[Extensions]) -> Extensions:
+    """Extensions of consecutive seeds as one record."""
+    return Extensions(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Extensions)))
