@@ -23,7 +23,13 @@ def _cpu() -> Backend:
     return extend_flanks
 
 
-BACKENDS: dict[str, Callable[[], Backend]] = {"cpu": _cpu}
+def _cuda() -> Backend:
+    from bellapy.xdrop.batch_cuda import extend_flanks
+
+    return extend_flanks
+
+
+BACKENDS: dict[str, Callable[[], Backend]] = {"cpu": _cpu, "cuda": _cuda}
 
 BATCH_SEEDS = 1 << 18
 

@@ -1,0 +1,124 @@
+"""What the GPU kernels need beyond plain Numba: two 16-bit numbers in a word, and talk among the lanes of a warp.
+
+Every function has two bodies: PTX for the device, plain Python for Numba's simulator, whose blocks are one small warp of
+WARP lanes.  Words are uint32; the packed halves are unsigned and never carry into one another.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import config, cuda
+
+SIMULATED = bool(config.ENABLE_CUDASIM)
+WARP = 8 if SIMULATED else 32
+U32, U64, I32 = np.uint32, np.uint64, np.int32
+
+if SIMULATED:
+    EVERY = (1 << WARP) - 1
+
+    def _halves(word) -> tuple[int, int]:
+        return int(word) & 0xFFFF, int(word) >> 16
+
+    def _larger(a: int, b: int, c: int, d: int) -> np.uint32:
+        return U32(max(a, c) | max(b, d) << 16)
+
+    @cuda.jit(device=True)
+    def max2(a, b):
+        return _larger(*_halves(a), *_halves(b))
+
+    @cuda.jit(device=True)
+    def max2_any(a, b):
+        return max2(a, b)
+
+    @cuda.jit(device=True)
+    def add_max2(a, b, c):
+        (a0, a1), (b0, b1) = _halves(a), _halves(b)
+        return _larger(a0 + b0, a1 + b1, *_halves(c))
+
+    @cuda.jit(device=True)
+    def permute(a, b, selector):
+        data, word = int(a) | int(b) << 32, 0
+        for i in range(4):
+            nibble = int(selector) >> 4 * i & 15
+            byte = data >> 8 * (nibble & 7) & 255
+            word |= (255 * (byte >> 7) if nibble & 8 else byte) << 8 * i
+        return U32(word)
+
+    @cuda.jit(device=True)
+    def reverse_bits(word):
+        return U32(int(f"{int(word):032b}"[::-1], 2))
+
+    @cuda.jit(device=True)
+    def ballot(flag):
+        box = cuda.shared.array(WARP, np.uint32)
+        box[cuda.threadIdx.x] = bool(flag)
+        cuda.syncthreads()
+        word = U32(sum(int(box[i]) << i for i in range(WARP)))
+        cuda.syncthreads()
+        return word
+
+    @cuda.jit(device=True)
+    def shuffle(value, lane):
+        box = cuda.shared.array(WARP, np.int64)
+        box[cuda.threadIdx.x] = int(value)
+        cuda.syncthreads()
+        word = type(value)(box[int(lane)])
+        cuda.syncthreads()
+        return word
+
+    @cuda.jit(device=True)
+    def sync_warp():
+        cuda.syncthreads()
+
+else:
+    from llvmlite import ir
+    from numba.cuda import types
+    from numba.cuda.extending import intrinsic
+
+    EVERY = -1
+
+    def _emit(text: str, n: int):
+        """An intrinsic's code: one piece of PTX with n words in and one word out."""
+
+        def emit(context, builder, signature, arguments):
+            word = ir.IntType(32)
+            code = ir.InlineAsm(ir.FunctionType(word, [word] * n), text, ",".join(["=r"] + ["r"] * n), side_effect=False)
+            return builder.call(code, arguments)
+
+        return types.uint32(*[types.uint32] * n), emit
+
+    @intrinsic
+    def max2(typing_context, a, b):
+        """The larger of each pair of halves; one instruction from compute capability 9.0 on."""
+        return _emit("max.u16x2 $0, $1, $2;", 2)
+
+    @intrinsic
+    def max2_any(typing_context, a, b):
+        """max2 for every compute capability."""
+        return _emit("{ .reg .b32 none; mov.b32 none, 0; vmax2.u32.u32.u32 $0, $1, $2, none; }", 2)
+
+    @intrinsic
+    def add_max2(typing_context, a, b, c):
+        """The larger of each half of a + b and c; one instruction from compute capability 9.0 on."""
+        return _emit("{ .reg .b32 sum; add.u16x2 sum, $1, $2; max.u16x2 $0, sum, $3; }", 3)
+
+    @intrinsic
+    def permute(typing_context, a, b, selector):
+        """Bytes of b:a chosen by four nibbles; a nibble with its top bit set spreads the sign of the byte."""
+        return _emit("prmt.b32 $0, $1, $2, $3;", 3)
+
+    @intrinsic
+    def reverse_bits(typing_context, word):
+        return _emit("brev.b32 $0, $1;", 1)
+
+    @cuda.jit(device=True, inline="always")
+    def ballot(flag):
+        return U32(cuda.ballot_sync(I32(EVERY), flag))
+
+    @cuda.jit(device=True, inline="always")
+    def shuffle(value, lane):
+        return cuda.shfl_sync(I32(EVERY), value, I32(lane))
+
+    @cuda.jit(device=True, inline="always")
+    def sync_warp():
+        cuda.syncwarp()

@@ -1,0 +1,380 @@
+"""X-drop extension on a GPU in registers: the *best* result of wavefront.py, one group of lanes per flank.
+
+Cells live in two stacks of rows, `even` and `odd` anti-diagonals; a row is one diagonal of the alignment matrix, so a cell
+never moves (lanes.py has the same picture).  With even row d at column i + d of anti-diagonal 2 i, the next two are
+
+    odd[d]  = max(even[d], even[d + 1], odd[d] + match or mismatch)        at column i + d + 1
+    even[d] = max(odd[d - 1], odd[d], even[d] + match or mismatch)         at column i + d + 1
+
+where scores are counted with a drift of one gap for each anti-diagonal, so that gaps cost nothing.  A mismatch counts at
+least as much as two gaps: where that raises it, the two gaps give the same.
+
+A lane holds 2 R rows in R registers for each stack: row j of its 2 R in the low half of register j, row R + j in the high
+half.  So the neighbours of a register are the next register, and one word comes from the next lane.  The lanes of a group
+are a ring: a window that follows the alignment takes a lane from one end to the other, and no cell moves.  The bases do:
+before every chunk of CHUNK anti-diagonals a lane reads the bases its rows will meet, as bit planes (cuda_reads.py), and
+turns them into words of one bit for each row and pair of anti-diagonals.
+
+Halves are 0 (dead) or SCALE times a score above a base that is chosen anew for each chunk, below 2^15.  The four low bits
+are free: when the highest cell is sought they hold the register's number, so that of equal scores the first row wins.
+A cell is alive if adding `floor` (2^15 less the score it has to reach) sets its top bit.
+
+A group whose live cells reached the end of its window gives its flank up, for a kernel with more rows.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import cuda
+
+from bellapy.params import Scoring
+from bellapy.xdrop.cuda_ops import (
+    I32,
+    SIMULATED,
+    U32,
+    U64,
+    WARP,
+    add_max2,
+    ballot,
+    max2,
+    max2_any,
+    permute,
+    reverse_bits,
+    shuffle,
+)
+
+CHUNK = 32
+PAIRS = CHUNK // 2
+SCALE = 16
+TOP = 0x8000
+BOTH = 0x10001  # times a number: the number in both halves
+SIGNS = U32(0xBB99)  # selector of `permute`: each half's top bit in all its bits
+NEXT, NEXT_AT_END = U32(0x5432), U32(0xDD32)  # own high half, next lane's low half (0 at the end of the window)
+BEFORE, BEFORE_AT_END = U32(0x1076), U32(0x10FF)  # previous lane's high half (0 at the end), own low half
+HALF, EVERY_BIT = U32(0xFFFF), U32(0xFFFFFFFF)
+ONE = U32(1)
+
+
+class Packed(NamedTuple):
+    """A Scoring as the kernel wants it; halves of words, times SCALE."""
+
+    step: np.uint32  # what a match scores above a mismatch; one half
+    mismatch: np.uint32  # a mismatch, drift included
+    drift: np.uint32  # by how much the least live score rises each anti-diagonal
+    rise: np.uint32  # and by how much more where the best score rises by one match
+    best: np.uint32  # `floor` plus the best score, and tags
+    floor: np.uint32  # at the start of a chunk
+    origin: np.uint32  # the first cell at the start of the first chunk; one half
+    border: np.uint32  # value of `floor` at which border cells reach it; 0: never
+
+
+def _units(scoring: Scoring) -> tuple[int, int, int]:
+    """Drift of an anti-diagonal, score of a match and of a mismatch with the drift of two."""
+    drift = -scoring.gap
+    return drift, scoring.match + 2 * drift, max(scoring.mismatch, 2 * scoring.gap) + 2 * drift
+
+
+def pack_scoring(scoring: Scoring) -> Packed:
+    """The kernel's numbers.  `fits` says whether they stay within 16 bits."""
+    drift, match, mismatch = _units(scoring)
+    lowest = match + 1  # below it after a match is dead still; a live cell of the chunk before is above 0
+    origin = SCALE * (lowest + scoring.xdrop - drift)
+    floor = TOP - SCALE * lowest
+    return Packed(
+        U32(SCALE * (match - mismatch)), U32(SCALE * mismatch * BOTH), U32(SCALE * drift * BOTH),
+        U32(SCALE * scoring.match * BOTH), U32((TOP + SCALE * scoring.xdrop + SCALE - 1) * BOTH), U32(floor * BOTH),
+        U32(origin), U32(0 if drift >= scoring.xdrop else (TOP - origin) * BOTH),
+    )  # fmt: skip
+
+
+def fits(scoring: Scoring) -> bool:
+    """Whether a chunk of matches keeps all scores below 2^15."""
+    drift, match, _ = _units(scoring)
+    return SCALE * (match + scoring.xdrop + (CHUNK + 2) * drift + (PAIRS + 2) * scoring.match) < TOP
+
+
+def make_kernel(group: int, registers: int, unit: bool, packed: bool):
+    """The kernel for groups of `group` lanes (at least 4) with 2 * `registers` rows each.
+
+    Parameters
+    ----------
+    unit : a match scores 1, so the best score rises by one unit at a time.
+    packed : the device has instructions for packed maxima (compute capability 9.0 and more).
+    """
+    R, ROWS, SPAN = registers, 2 * registers, 2 * registers * group
+    WORDS = (ROWS + PAIRS + 31) // 32
+    BANKS = (R + SCALE - 1) // SCALE  # of registers that the four low bits can number
+    GROUP, LAST = group, group - 1
+    WINDOW = WORDS + 1
+    MEMBERS = (1 << group) - 1
+
+    @cuda.jit(device=True, inline="always")
+    def larger(a, b):
+        return max2(a, b) if packed else max2_any(a, b)
+
+    @cuda.jit(device=True, inline="always")
+    def larger_sum(a, b, c):
+        return add_max2(a, b, c) if packed else max2_any(U32(a + b), c)
+
+    @cuda.jit(device=True, inline="always")
+    def advance(new, j, one, two, bits, mask, step, rule, floor, tops):
+        """Register j of the next anti-diagonal from two neighbours; its highest cells go into `tops`."""
+        paired = U32(U32(bits & mask) * step + new[j])
+        value = larger_sum(paired, rule.mismatch, larger(one, two))
+        above = U32(value + floor)
+        tops[j // SCALE] = larger_sum(above, U32((SCALE - 1 - j % SCALE) * BOTH), tops[j // SCALE])
+        new[j] = value & permute(above, U32(0), SIGNS)
+
+    @cuda.jit(device=True, inline="always")
+    def trim(cells, row, least, most):
+        """Kill the cells of rows below `least` and above `most`."""
+        for j in range(R):
+            low, high = I32(row + j), I32(row + R + j)
+            keep = U32(HALF if least <= low and low <= most else 0)
+            cells[j] &= U32(keep | (U32(0xFFFF0000) if least <= high and high <= most else U32(0)))
+
+    @cuda.jit(device=True, inline="always")
+    def load_plane(planes, plane, begin, reverse, window):
+        """One plane of WORDS * 32 bases from base `begin` on, which may lie outside; turned around if asked for."""
+        most, shift = I32(planes.shape[0] - 1), U64(begin & 31)
+        for i in range(WORDS):
+            block = I32((begin >> 5) + (WORDS - 1 - i if reverse else i))
+            low, high = planes[max(I32(0), min(block, most)), plane], planes[max(I32(0), min(I32(block + 1), most)), plane]
+            word = U32((U64(high) << U64(32) | U64(low)) >> shift)
+            window[i] = reverse_bits(word) if reverse else word
+        window[WORDS] = U32(0)
+
+    @cuda.jit(device=True, inline="always")
+    def load_window(planes, n_bases, at, length, flip, low, high, unknown):
+        """The planes of bases from `at` on; those past `length` bases are unknown."""
+        reverse = at >= n_bases
+        begin = 2 * n_bases - at - 32 * WORDS if reverse else at
+        load_plane(planes, 0, begin, reverse, low)
+        load_plane(planes, 1, begin, reverse, high)
+        load_plane(planes, 2, begin, reverse, unknown)
+        for i in range(WORDS):
+            left = I32(length - 32 * i)
+            known = EVERY_BIT if left >= 32 else U32(0) if left <= 0 else U32((ONE << U32(left)) - ONE)
+            low[i] ^= flip
+            high[i] ^= flip
+            unknown[i] |= U32(known ^ EVERY_BIT)
+
+    @cuda.jit(device=True, inline="always")
+    def sixteen(window, at):
+        """Bits at .. at + 15; more may stand above them."""
+        return U32((U64(window[at // 32 + 1]) << U64(32) | U64(window[at // 32])) >> U64(at % 32))
+
+    @cuda.jit(device=True, inline="always")
+    def two_rows(window, low, high):
+        return permute(sixteen(window, low), sixteen(window, high), U32(0x5410))
+
+    @cuda.jit(device=True, inline="always")
+    def compare(q_low, q_high, q_unknown, t_low, t_high, t_unknown, at, bits):
+        """For every row, where its query bases are its target bases; the target's of the first row begin at bit `at`.
+
+        Three loops, since longer ones are not unrolled, and what is not unrolled is not in registers.
+        """
+        for j in range(R):
+            bits[j] = two_rows(q_unknown, j, R + j) | two_rows(t_unknown, at - j, at - R - j)
+        for j in range(R):
+            bits[j] |= two_rows(q_low, j, R + j) ^ two_rows(t_low, at - j, at - R - j)
+        for j in range(R):
+            bits[j] = U32(U32(bits[j] | (two_rows(q_high, j, R + j) ^ two_rows(t_high, at - j, at - R - j))) ^ EVERY_BIT)
+
+    @cuda.jit(device=True, inline="always")
+    def settle(tops, rule, members, lane, floor, t, found, time, winners):
+        """Let the floor follow; where the best score rose, remember the anti-diagonal, the lanes and their registers."""
+        improved = False
+        for b in range(BANKS):
+            improved = improved or tops[b] != rule.best
+        votes = ballot(improved)
+        if unit:
+            mine = U32(votes & members)
+            rise = rule.rise if mine else U32(0)
+        else:
+            rise, mine = U32(0), U32(0)
+            if votes:
+                own = U32(0)
+                for b in range(BANKS):
+                    own = max(own, max(U32(tops[b] & HALF), U32(tops[b] >> U32(16))))
+                own >>= U32(4)  # without the tag
+                most = own
+                for i in range(5):
+                    if 1 << i < GROUP:
+                        most = max(most, U32(shuffle(I32(most), lane ^ (1 << i))))
+                mine = U32(ballot(improved and own == most) & members)
+                rise = U32(U32(most - U32(U32(rule.best & HALF) >> U32(4))) * U32(SCALE * BOTH))
+        if mine:
+            time, winners = t, mine
+        if improved:
+            for b in range(BANKS):
+                found[b] = tops[b]
+        return U32(floor - rule.drift - rise), time, winners
+
+    @cuda.jit(device=True, inline="always")
+    def row_of(found):
+        """The first of a lane's rows whose cell has the highest score."""
+        row, most = 0, U32(0)
+        for half in range(2):
+            for b in range(BANKS):
+                top = U32(U32(found[b] >> U32(16 * half)) & HALF)
+                if (top >> U32(4)) > most:
+                    most = U32(top >> U32(4))
+                    row = half * R + b * SCALE + SCALE - 1 - I32(top & U32(SCALE - 1))
+        return row
+
+    @cuda.jit(device=True, inline="always")
+    def in_order(votes, leader, first):
+        """Votes of a group's lanes as bits, from the first lane of its window on."""
+        bits = U32(U32(votes >> U32(leader)) & U32(MEMBERS))
+        return U32((U64(bits) << U64(GROUP) | U64(bits)) >> U64(first)) & U32(MEMBERS)
+
+    def extend_stacks(
+        planes, n_bases, query_start, query_length, target_start, target_length, complement, queue, over, counts, level,
+        rule, results,
+    ):  # fmt: skip
+        """Extend the flanks of a queue.
+
+        Parameters
+        ----------
+        planes, n_bases : cuda_reads.py.
+        query_start, ... , complement : as in Flanks.
+        queue : (n,) int32, flanks to take, in this order; counts[level, 0] of them, counts[level, 1] are taken.
+        over : (n,) int32; flanks that outgrow the window are appended, counts[level + 1, 0] counts them.
+        rule : Packed.
+        results : (n_flanks, 3) int32: score, query bases, target bases of finished flanks.
+        """
+        even, odd = cuda.local.array(R, np.uint32), cuda.local.array(R, np.uint32)
+        even_bits, odd_bits = cuda.local.array(R, np.uint32), cuda.local.array(R, np.uint32)
+        tops, found = cuda.local.array(BANKS, np.uint32), cuda.local.array(BANKS, np.uint32)
+        query_0, query_1, query_2 = (
+            cuda.local.array(WINDOW, np.uint32), cuda.local.array(WINDOW, np.uint32), cuda.local.array(WINDOW, np.uint32)
+        )  # fmt: skip
+        target_0, target_1, target_2 = (
+            cuda.local.array(WINDOW, np.uint32), cuda.local.array(WINDOW, np.uint32), cuda.local.array(WINDOW, np.uint32)
+        )  # fmt: skip
+        lane = I32(cuda.threadIdx.x & (WARP - 1))
+        place = I32(lane & LAST)
+        leader = I32(lane - place)
+        members = U32(U32(MEMBERS) << U32(leader))
+        after, before = I32(leader + (place + 1 & LAST)), I32(leader + (place - 1 & LAST))
+        n_queue = counts[level, 0]
+        flank = first = row = pairs = n_query = n_target = score = best_column = best_row = I32(0)
+        query_at = target_at = query_start[0]
+        flip, border = U32(0), U32(0)
+        active, waiting = False, True
+        for b in range(BANKS):
+            found[b] = U32(0)
+        for j in range(R):
+            even[j] = odd[j] = U32(0)
+        while True:
+            if ballot(waiting and not active):
+                ticket = I32(0)
+                if place == 0 and waiting and not active:
+                    ticket = I32(cuda.atomic.add(counts, (level, 1), 1))
+                ticket = shuffle(ticket, leader)
+                if waiting and not active:
+                    waiting = active = ticket < n_queue
+                    if active:
+                        flank = queue[ticket]
+                        query_at, target_at = query_start[flank], target_start[flank]
+                        n_query, n_target = I32(query_length[flank]), I32(target_length[flank])
+                        flip = EVERY_BIT if complement[flank] else U32(0)
+                        border = rule.border
+                        row = I32((place - GROUP // 2) * ROWS)
+                        first = pairs = score = best_column = best_row = I32(0)
+                        for j in range(R):
+                            even[j] = odd[j] = U32(0)
+                        if row == 0:
+                            even[0] = rule.origin
+            if not ballot(active):
+                break
+
+            begin = I32(pairs + row)  # of the query's bases for the first row
+            load_window(planes, n_bases, query_at + begin, I32(n_query - begin), U32(0), query_0, query_1, query_2)
+            begin = I32(pairs - row - ROWS)  # of the target's for the last row
+            load_window(planes, n_bases, target_at + begin, I32(n_target - begin), flip, target_0, target_1, target_2)
+            compare(query_0, query_1, query_2, target_0, target_1, target_2, ROWS - 1, odd_bits)
+            compare(query_0, query_1, query_2, target_0, target_1, target_2, ROWS, even_bits)
+
+            at_first, at_last = place == first, place == (first + LAST & LAST)
+            to_next, to_before = (NEXT_AT_END if at_last else NEXT), (BEFORE_AT_END if at_first else BEFORE)
+            low_end, high_end = even[0], U32(0)
+            floor, time, winners, t = rule.floor, I32(-1), U32(0), I32(0)
+            for _ in range(PAIRS // 4):
+                mask, step = U32(BOTH), rule.step
+                for _ in range(4):
+                    p = I32(pairs + (t >> 1))
+                    for b in range(BANKS):
+                        tops[b] = rule.best
+                    edge = permute(even[0], U32(shuffle(I32(even[0]), after)), to_next)
+                    for j in range(R):
+                        beside = even[j + 1] if j + 1 < R else edge
+                        advance(odd, j, even[j], beside, odd_bits[j], mask, step, rule, floor, tops)
+                    if floor == border:
+                        trim(odd, row, I32(-p), I32(p - 1))
+                    high_end |= odd[R - 1]
+                    floor, time, winners = settle(tops, rule, members, lane, floor, t, found, time, winners)
+
+                    for b in range(BANKS):
+                        tops[b] = rule.best
+                    edge = permute(odd[R - 1], U32(shuffle(I32(odd[R - 1]), before)), to_before)
+                    for j in range(R):
+                        beside = odd[j - 1] if j > 0 else edge
+                        advance(even, j, odd[j], beside, even_bits[j], mask, step, rule, floor, tops)
+                    if floor == border:
+                        trim(even, row, I32(-p), p)
+                    low_end |= even[0]
+                    floor, time, winners = settle(tops, rule, members, lane, floor, I32(t + 1), found, time, winners)
+                    t = I32(t + 2)
+                    mask, step = U32(mask << ONE), U32(step >> ONE)
+                for j in range(R):
+                    odd_bits[j] >>= U32(4)
+                    even_bits[j] >>= U32(4)
+
+            lead = in_order(winners, leader, first)
+            winner = I32(leader + (first + I32(cuda.ffs(I32(lead))) - 1 & LAST))
+            diagonal = shuffle(I32(row + row_of(found)), winner)
+            if time >= 0:
+                best_column, best_row = I32(pairs + (time >> 1) + diagonal + 1), I32(pairs + time - (time >> 1) - diagonal)
+            shift = U32(rule.floor - floor)
+            score = I32(score + (I32(U32(shift - U32(CHUNK) * rule.drift) & HALF) >> 4))
+            border = U32(border + shift) if border else U32(0)
+            border = U32(0) if U32(border & HALF) > U32(rule.floor & HALF) else border
+            pairs = I32(pairs + PAIRS)
+            alive = U32(0)
+            for j in range(R):
+                even[j] = U32(larger(even[j], shift) - shift)
+                odd[j] = U32(larger(odd[j], shift) - shift)
+            least, most = I32(pairs - 1 - n_target), I32(n_query - pairs)
+            if row < least or row + ROWS - 1 > most:  # rows that have left the matrix
+                trim(even, row, least, most)
+                trim(odd, row, least, most)
+            for j in range(R):
+                alive |= even[j] | odd[j]
+
+            left_window = (at_first and low_end & HALF) or (at_last and high_end >> U32(16))
+            outgrown = U32(ballot(left_window) & members) != 0
+            living = in_order(ballot(alive != 0), leader, first)
+            if active and (outgrown or not living):
+                active = False
+                if place == 0 and outgrown:
+                    over[cuda.atomic.add(counts, (level + 1, 0), 1)] = flank
+                elif place == 0:
+                    results[flank, 0], results[flank, 1], results[flank, 2] = score, best_column, best_row
+                for j in range(R):
+                    even[j] = odd[j] = U32(0)
+            elif active:
+                free_below = I32(cuda.ffs(I32(living))) - 1
+                free_above = I32(cuda.clz(I32(living))) - (32 - GROUP)
+                by = (free_below - free_above) // 2 if free_below > free_above else -((free_above - free_below) // 2)
+                seat = place - first & LAST
+                if seat < by:
+                    row = I32(row + SPAN)
+                if seat - GROUP >= by:
+                    row = I32(row - SPAN)
+                first = I32(first + by & LAST)
+
+    return cuda.jit(cache=not SIMULATED)(extend_stacks)
