@@ -25,6 +25,7 @@ CLASSES = ((4, 2), (8, 4)) if SIMULATED else ((4, 8), (8, 8), (16, 8), (32, 8), 
 """Lanes of a group and registers of a lane for every size of window, smallest first; two rows for each register."""
 SLACK = 24  # rows beyond what X-drop admits at a time
 WARPS = 1 if SIMULATED else 4  # of a block
+RESIDENT_WARPS = 2 if SIMULATED else 64  # of a processor
 WIDE_BLOCKS = 2 if SIMULATED else 4096
 BATCH = 1 << 20  # flanks
 
@@ -111,14 +112,13 @@ def _extend_batch(device: _Device, flanks: Flanks, scoring: Scoring, longest: bo
     counts = cuda.to_device(start, stream=stream)
     queue = cuda.to_device(np.arange(n, dtype=np.int32), stream=stream)
     results = cuda.device_array((n, 3), np.int32, stream=stream)
-    rule = pack_scoring(scoring)
+    rule = pack_scoring(scoring) if classes else None
     n_bases = len(device.host_codes) // 2
     for level, (group, registers) in enumerate(classes):
         kernel = _stack_kernel(group, registers, scoring.match == 1, device.packed)
         over = cuda.device_array(n, np.int32, stream=stream)
         arguments = (device.planes, n_bases, *columns, queue, over, counts, level, rule, results)
-        groups = WARPS * WARP // group
-        kernel[min(_blocks(device, kernel, arguments), -(-n // groups)), WARPS * WARP, stream](*arguments)
+        kernel[_blocks(device, -(-n * group // WARP)), WARPS * WARP, stream](*arguments)
         queue = over
     longest_query = int(flanks.query_length.max())
     blocks = min(n, WIDE_BLOCKS)
@@ -132,6 +132,6 @@ def _extend_batch(device: _Device, flanks: Flanks, scoring: Scoring, longest: bo
     return got
 
 
-def _blocks(device: _Device, kernel, arguments) -> int:
-    """Blocks that are resident at a time."""
-    return 8 * device.processors
+def _blocks(device: _Device, warps: int) -> int:
+    """Blocks for so many warps of work, but no more than a device can hold; the last ones to start find nothing to do."""
+    return min(device.processors * RESIDENT_WARPS, warps + WARPS - 1) // WARPS
