@@ -51,6 +51,7 @@ Delta = Annotated[float | None, typer.Option(help="Tolerance of the score thresh
 MinIdentity = Annotated[float | None, typer.Option(help="Least estimated identity, 0 to 1 [default: 0].")]
 MaxOverhang = Annotated[int | None, typer.Option(help="Unaligned bases allowed where both reads go on [default: any].")]
 Format = Annotated[str, typer.Option("--format", help="paf, or bella for BELLA's 12 columns.")]
+Device = Annotated[str | None, typer.Option(help="Where to extend: cpu, cuda, or auto (GPUs if any) [default: auto].")]
 Threads = Annotated[int | None, typer.Option("-t", "--threads", help="[default: all cores]")]
 ReportFile = Annotated[str | None, typer.Option("--report", help="Write what was done as JSON.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Only warnings and errors.")]
@@ -126,7 +127,7 @@ def overlap(
     match: Match = None, mismatch: Mismatch = None, gap: Gap = None, xdrop: XDrop = None, extension: Extension = None,
     delta: Delta = None, min_overlap: MinOverlap = None, min_identity: MinIdentity = None, max_overhang: MaxOverhang = None,
     skip_alignment: Annotated[bool, typer.Option("--skip-alignment", help="Report candidates, align nothing.")] = False,
-    overlap_format: Format = "paf", threads: Threads = None, report_file: ReportFile = None,
+    overlap_format: Format = "paf", device: Device = None, threads: Threads = None, report_file: ReportFile = None,
     quiet: Quiet = False, debug: Debug = False,
 ) -> None:  # fmt: skip
     """Overlaps of all reads with each other: the whole job, as PAF."""
@@ -182,7 +183,7 @@ def candidates(
 def align(
     reads: Reads, seeds: Annotated[str, typer.Option("--seeds", help="File of `bellapy candidates`.", show_default=False)],
     output: StageOutput, preset: Preset = None, match: Match = None, mismatch: Mismatch = None, gap: Gap = None,
-    xdrop: XDrop = None, extension: Extension = None, delta: Delta = None, threads: Threads = None,
+    xdrop: XDrop = None, extension: Extension = None, delta: Delta = None, device: Device = None, threads: Threads = None,
     report_file: ReportFile = None, quiet: Quiet = False, debug: Debug = False,
 ) -> None:  # fmt: skip
     """Step 3 of 4: X-drop extension of the seeds."""
@@ -230,7 +231,7 @@ def extend(
     k: Annotated[int, typer.Option("-k", help="Bases of a seed.", show_default=False)],
     xdrop: Annotated[int, typer.Option("-x", "--xdrop", help="Stop so far below the best score.", show_default=False)],
     output: Output = "-", match: Match = None, mismatch: Mismatch = None, gap: Gap = None, extension: Extension = None,
-    threads: Threads = None, report_file: ReportFile = None, quiet: Quiet = False,
+    device: Device = None, threads: Threads = None, report_file: ReportFile = None, quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:  # fmt: skip
     """Extend given seeds: index, score, query start and end, target start and end of each pair."""

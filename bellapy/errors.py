@@ -38,5 +38,9 @@ class InputError(BellapyError):
         super().__init__(f"{where}: {problem}")
 
 
+class DeviceError(BellapyError):
+    """A GPU that was asked for cannot be used."""
+
+
 class OutputError(BellapyError):
     """Output that cannot be written."""

@@ -14,7 +14,8 @@ from bellapy.records import Extensions, ReadSet, Seeds
 from bellapy.sequence import PAD, UNKNOWN, encode
 from bellapy.table_text import NUMBER, NameTable, format_rows
 from bellapy.text_input import open_input
-from bellapy.xdrop import extend_seeds
+from bellapy.xdrop import device_usage, extend_seeds
+from bellapy.xdrop.devices import choose_device
 
 BATCH_PAIRS = 1 << 14
 STRANDS = {"n": 1, "c": -1}
@@ -33,14 +34,16 @@ def extend_pairs(path: str, k: int, params: Params, report: Report) -> Iterator[
     given = params.extension
     scoring = Scoring(given.match, given.mismatch, given.gap, given.xdrop)
     longest, threads = given.extension == "longest", params.run.threads
-    n_pairs = 0
+    device, n_pairs = choose_device(params.run.device), 0
     with open_input(path) as lines, report.stage("extend") as numbers:
         while batch := list(islice(lines, BATCH_PAIRS)):
             rows = [_parse(path, n_pairs + i + 1, line, k) for i, line in enumerate(batch)]
             reads, seeds = _pack(rows, k)
-            yield _format(n_pairs, extend_seeds(reads, seeds, scoring, longest=longest, threads=threads))
+            extensions = extend_seeds(reads, seeds, scoring, longest=longest, threads=threads, device=device)
+            yield _format(n_pairs, extensions)
             n_pairs += len(rows)
         numbers["pairs"] = n_pairs
+    report.data["devices"] = device_usage(device)
     if not n_pairs:
         raise InputError(path, "is empty; five tab-separated columns a line are needed")
 

@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from bellapy import __version__
+from bellapy.errors import DeviceError
 
 PACKAGES = ("numba", "llvmlite", "numpy", "scipy", "pysam", "pyfastx", "typer", "numba-cuda")
 
@@ -22,10 +23,20 @@ def describe_system() -> str:
         "python": f"{platform.python_version()} ({sys.executable})",
         **{name: _version_of(name) for name in PACKAGES},
         "processor": f"{os.environ.get('NUMBA_CPU_NAME') or llvm.get_host_cpu_name()}, {os.cpu_count()} cores",
-        "devices": "cpu",
+        "devices": _devices(),
         "compiled code": _cache_folder(),
     }
     return "\n".join(f"{name:14} {value}" for name, value in rows.items())
+
+
+def _devices() -> str:
+    from bellapy.xdrop.devices import find_gpus
+
+    try:
+        gpus = find_gpus()
+    except DeviceError as error:
+        return f"cpu ({error})"
+    return ", ".join(["cpu", *(f"{gpu.name} ({gpu.free / 1e9:.1f} of {gpu.total / 1e9:.1f} GB free)" for gpu in gpus)])
 
 
 def _version_of(package: str) -> str:

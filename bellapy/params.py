@@ -13,6 +13,7 @@ from bellapy.errors import ParameterError
 
 SAMPLINGS = ("auto", "none", "fraction", "minimizer", "syncmer")
 EXTENSIONS = ("best", "longest")
+DEVICES = ("auto", "cpu", "cuda")
 
 
 class Range(NamedTuple):
@@ -105,6 +106,7 @@ class RunParams:
     """How the work is done; the results do not depend on it."""
 
     threads: int = 1
+    device: str = "auto"  # of the extension; auto: GPUs if there are any
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,7 @@ def validate(values: dict[str, Any]) -> None:
         if name in RANGES and not RANGES[name].low <= value <= RANGES[name].high:
             low, high = RANGES[name]
             raise ParameterError(f"{option} {value}: must be from {low:g} to {high:g}")
-        choices = {"sampling": SAMPLINGS, "extension": EXTENSIONS}.get(name)
+        choices = {"sampling": SAMPLINGS, "extension": EXTENSIONS, "device": DEVICES}.get(name)
         if choices and value not in choices:
             raise ParameterError(f"{option} {value}: choose from {', '.join(choices)}")
     if "lower" in values and "upper" in values and values["upper"] < values["lower"]:

@@ -18,7 +18,8 @@ from bellapy.params import KmerParams, Params, Scoring
 from bellapy.records import DepthProfile, Extensions, KmerMatrix, Overlaps, ReadSet, Seeds
 from bellapy.sampling import compress_homopolymers, sampling_mask
 from bellapy.seeds import choose_seeds, first_of_candidate, has_any, join_seeds
-from bellapy.xdrop import extend_seeds, join_extensions
+from bellapy.xdrop import device_usage, extend_seeds, join_extensions
+from bellapy.xdrop.devices import choose_device
 
 PROFILE_REACH = 8  # counts up to so many times the upper bound mark repeats
 DEFAULT_SAMPLING_WINDOW = 8
@@ -174,29 +175,33 @@ def align_stage(
 ) -> tuple[Seeds, Extensions]:
     """Extend the best seed of every candidate, and the others where the first gave no overlap."""
     with report.stage("align") as numbers:
-        scoring = choose_scoring(reads, seeds, params)
+        device = choose_device(params.run.device)
+        scoring = choose_scoring(reads, seeds, params, device)
         longest = params.extension.extension == "longest"
         is_first = first_of_candidate(seeds)
         with progress("align", len(seeds)) as advance:
-            chosen, extensions = _extend(reads, seeds, is_first, scoring, longest, params, advance)
+            chosen, extensions = _extend(reads, seeds, is_first, scoring, longest, params, device, advance)
             thresholds = choose_thresholds(reads, chosen, extensions, estimate, params)
             poor = np.zeros(len(seeds), bool)
             poor[is_first] = poor_rows(reads, chosen, extensions, thresholds)
             candidate = np.cumsum(is_first) - 1
             again = ~is_first & poor[is_first][candidate]
-            more_seeds, more = _extend(reads, seeds, again, scoring, longest, params, advance)
+            more_seeds, more = _extend(reads, seeds, again, scoring, longest, params, device, advance)
         numbers.update({"extensions": len(chosen) + len(more_seeds), "of second seeds": len(more_seeds)})
     logger.info("X %d", scoring.xdrop)
     report.data["estimates"]["xdrop"] = scoring.xdrop
+    report.data["devices"] = device_usage(device)
     return join_seeds([chosen, more_seeds], seeds.length), join_extensions([extensions, more])
 
 
-def _extend(reads, seeds, rows, scoring, longest, params, advance):
-    chosen = seeds.take(rows)
-    return chosen, extend_seeds(reads, chosen, scoring, longest=longest, threads=params.run.threads, progress=advance)
+def _extend(reads, seeds, rows, scoring, longest, params, device, advance):
+    chosen, threads = seeds.take(rows), params.run.threads
+    return chosen, extend_seeds(
+        reads, chosen, scoring, longest=longest, threads=threads, device=device, progress=advance
+    )  # fmt: skip
 
 
-def choose_scoring(reads: ReadSet, seeds: Seeds, params: Params) -> Scoring:
+def choose_scoring(reads: ReadSet, seeds: Seeds, params: Params, device: str) -> Scoring:
     """Scores as given; where X is not, by what a sample of well-supported seeds scores per base with a large X."""
     given = params.extension
     scoring = Scoring(given.match, given.mismatch, given.gap, estimates.MAX_XDROP if given.xdrop is None else given.xdrop)
@@ -204,7 +209,7 @@ def choose_scoring(reads: ReadSet, seeds: Seeds, params: Params) -> Scoring:
         return scoring
     sure = np.flatnonzero((seeds.rank == 0) & (seeds.n_support >= SURE_SUPPORT))
     sample = seeds.take(sure[:: max(1, len(sure) // PILOT_SEEDS)])
-    extensions = extend_seeds(reads, sample, scoring, threads=params.run.threads)
+    extensions = extend_seeds(reads, sample, scoring, threads=params.run.threads, device=device)
     rate = extensions.score / np.maximum(measure_geometry(reads, sample, extensions).implied, 1)
     low, high = USUAL_RATES
     usual = len(sample) and low <= np.median(rate) / given.match <= high

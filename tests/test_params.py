@@ -14,7 +14,7 @@ from bellapy.params import PRESETS, RANGES, Params, make_params, validate
 
 NO_PARAMETER = {"output", "skip_alignment", "overlap_format", "report_file", "quiet", "debug", "preset"}
 NOT_OFFERED = {"band", "band_slope", "ranks"}  # of the seeds: nobody needs to change them
-CHOICES = {"sampling": params.SAMPLINGS, "extension": params.EXTENSIONS}
+CHOICES = {"sampling": params.SAMPLINGS, "extension": params.EXTENSIONS, "device": params.DEVICES}
 
 
 def default_values() -> dict:

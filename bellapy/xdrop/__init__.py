@@ -24,6 +24,9 @@ def _cpu() -> Backend:
 
 
 def _cuda() -> Backend:
+    from bellapy.xdrop.devices import find_gpus
+
+    find_gpus()
     from bellapy.xdrop.batch_cuda import extend_flanks
 
     return extend_flanks
@@ -32,6 +35,15 @@ def _cuda() -> Backend:
 BACKENDS: dict[str, Callable[[], Backend]] = {"cpu": _cpu, "cuda": _cuda}
 
 BATCH_SEEDS = 1 << 18
+
+
+def device_usage(device: str) -> list[dict]:
+    """For the report: extensions, cells, seconds in kernels of every GPU, since the program started."""
+    if device == "cpu":
+        return []
+    from bellapy.xdrop.batch_cuda import usage
+
+    return usage()
 
 
 def extend_seeds(

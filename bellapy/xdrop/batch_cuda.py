@@ -1,67 +1,112 @@
 """Extension of flanks on NVIDIA GPUs: narrow windows first, what outgrows them in wider ones, the rest at any width.
 
-The reads go to a device once.  A batch of flanks is index records; one kernel for each size of window runs over it, and each
-leaves to the next what outgrew its window, without a word to the host in between.
+The reads go to a device once.  A batch of flanks is index records; one kernel for each size of window runs over it and
+leaves to the next what outgrew its window.  Several GPUs take batches, longest flanks first, as they become free.
 """
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import lru_cache
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cache
+from threading import Lock
 
 import numpy as np
 from numba import cuda
 
 from bellapy.log import logger
 from bellapy.params import Scoring
+from bellapy.xdrop.batch_cpu import extend_flanks as extend_on_cpu
 from bellapy.xdrop.cuda_ops import SIMULATED, WARP
 from bellapy.xdrop.cuda_reads import pack_planes
 from bellapy.xdrop.cuda_stack import fits, make_kernel, pack_scoring
 from bellapy.xdrop.cuda_wide import GUARDS, extend_wide
+from bellapy.xdrop.devices import Gpu, find_gpus
 from bellapy.xdrop.flanks import Flanks
 
-CLASSES = ((4, 2), (8, 4)) if SIMULATED else ((4, 8), (8, 8), (16, 8), (32, 8), (32, 16))
+CLASSES = ((4, 2), (8, 4)) if SIMULATED else ((4, 4), (4, 8), (8, 8), (16, 8), (32, 8), (32, 16))
 """Lanes of a group and registers of a lane for every size of window, smallest first; two rows for each register."""
-SLACK = 24  # rows beyond what X-drop admits at a time
+SLACK = 20  # rows beyond what X-drop admits at a time: fewer, and some true overlaps outgrow their window
 WARPS = 1 if SIMULATED else 4  # of a block
 RESIDENT_WARPS = 2 if SIMULATED else 64  # of a processor
 WIDE_BLOCKS = 2 if SIMULATED else 4096
 BATCH = 1 << 20  # flanks
+LEAST_BATCH = 1 << 10  # what does not fit with so few flanks goes to the CPU
+PIECES = 4  # batches for each of several GPUs: they finish together
+OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 
 
-@lru_cache(maxsize=None)
+@cache
 def _stack_kernel(group: int, registers: int, unit: bool, packed: bool):
     return make_kernel(group, registers, unit, packed)
 
 
 @dataclass
-class _Device:
-    """A GPU and the reads it holds."""
+class Usage:
+    """What a device has done: flanks extended, cells computed (of lanes with live cells), seconds in kernels."""
 
-    index: int
+    name: str
+    extensions: int = 0
+    cells: int = 0
+    kernel_s: float = 0.0
+
+    def to_dict(self) -> dict:
+        gcups = self.cells / self.kernel_s / 1e9 if self.kernel_s else 0.0
+        return {
+            "name": self.name, "extensions": self.extensions, "cells": self.cells, "kernel_s": round(self.kernel_s, 4),
+            "gcups": round(gcups, 1),
+        }  # fmt: skip
+
+
+@dataclass
+class _Device:
+    """A GPU, the reads it holds, and what it has done."""
+
+    gpu: Gpu
     stream: object
-    packed: bool
+    packed: bool  # has instructions for packed maxima
     processors: int
-    host_codes: np.ndarray | None = None
+    usage: Usage
+    held: object = lambda: None  # weak reference to the reads that are there
     codes: object = None
     planes: object = None
 
     def hold(self, both_ways: np.ndarray) -> None:
-        """Upload reads, unless they are there already; `both_ways` is frozen, so its identity stands for its content."""
-        if self.host_codes is not both_ways:
-            self.host_codes = self.codes = self.planes = None
+        """Upload reads unless they are there already; `both_ways` is read-only, so its identity stands for its content."""
+        if self.held() is not both_ways:
+            self.codes = self.planes = None
             self.codes = cuda.to_device(both_ways[: len(both_ways) // 2], stream=self.stream)
             self.planes = pack_planes(self.codes, self.stream)
-            self.host_codes = both_ways
+            self.held = weakref.ref(both_ways)
 
 
-@lru_cache(maxsize=None)
-def _device(index: int) -> _Device:
-    gpu = cuda.get_current_device()
-    if SIMULATED:
-        return _Device(index, cuda.stream(), True, 1)
-    return _Device(index, cuda.stream(), gpu.compute_capability >= (9, 0), gpu.MULTIPROCESSOR_COUNT)
+@dataclass
+class _Pool:
+    """All usable GPUs."""
+
+    devices: list[_Device]
+    on_cpu: Usage = field(default_factory=lambda: Usage("CPU, for want of GPU memory"))
+
+
+@cache
+def _pool() -> _Pool:
+    devices = []
+    for gpu in find_gpus():
+        with cuda.gpus[gpu.index]:
+            packed, processors = True, 1
+            if not SIMULATED:
+                card = cuda.get_current_device()
+                packed, processors = card.compute_capability >= (9, 0), card.MULTIPROCESSOR_COUNT
+            devices.append(_Device(gpu, cuda.stream(), packed, processors, Usage(gpu.name)))
+    return _Pool(devices)
+
+
+def usage() -> list[dict]:
+    """What every device has done since the program started."""
+    pool = _pool()
+    return [used.to_dict() for used in (*(d.usage for d in pool.devices), pool.on_cpu) if used.extensions]
 
 
 def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, longest: bool, threads: int) -> np.ndarray:
@@ -71,20 +116,66 @@ def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, longest: 
     ----------
     codes : uint8, `ReadSet.both_ways`.
     longest : the SeqAn-compatible end instead of the best one (wavefront.py).
-    threads : not used; the work is on the GPU.
+    threads : of the CPU, for what fits no GPU.
     """
     results = np.zeros((len(flanks), 3), np.int64)
     shorter = np.minimum(flanks.query_length, flanks.target_length)
     todo = np.flatnonzero(shorter > 0)
     todo = todo[np.argsort(-shorter[todo], kind="stable")]
-    if not len(todo):
-        return results
-    device = _device(0)
-    device.hold(codes)
-    for at in range(0, len(todo), BATCH):
-        rows = todo[at : at + BATCH]
-        results[rows] = _extend_batch(device, _take(flanks, rows), scoring, longest)
+    pool = _pool()
+    pieces, lock = iter(_pieces(todo, shorter[todo], len(pool.devices))), Lock()
+
+    def next_piece() -> np.ndarray | None:
+        with lock:
+            return next(pieces, None)
+
+    def work(device: _Device) -> None:
+        with cuda.gpus[device.gpu.index]:
+            while (rows := next_piece()) is not None:
+                results[rows] = _extend(pool, device, codes, flanks, rows, scoring, longest, threads)
+
+    if len(pool.devices) == 1:
+        work(pool.devices[0])
+    else:
+        with ThreadPoolExecutor(len(pool.devices)) as threads_of_devices:
+            list(threads_of_devices.map(work, pool.devices))
     return results
+
+
+def _pieces(todo: np.ndarray, lengths: np.ndarray, n_devices: int) -> Iterator[np.ndarray]:
+    """Consecutive flanks of about equal work: all flanks have windows of like width, so cells grow with length."""
+    n = -(-len(todo) // BATCH)
+    if n_devices > 1:
+        n = max(n, PIECES * n_devices)
+    total = np.cumsum(lengths)
+    cuts = np.searchsorted(total, np.linspace(0, total[-1] if len(total) else 0, n + 1)[1:-1])
+    return (piece for part in np.split(todo, cuts) for piece in _at_most(part, BATCH) if len(piece))
+
+
+def _at_most(rows: np.ndarray, size: int) -> list[np.ndarray]:
+    return [rows[at : at + size] for at in range(0, len(rows), size)]
+
+
+def _extend(pool, device, codes, flanks, rows, scoring, longest, threads) -> np.ndarray:
+    """A batch on a device; in halves if its memory does not suffice, on the CPU if that is no help."""
+    batch = _take(flanks, rows)
+    try:
+        device.hold(codes)
+        return _extend_batch(device, batch, scoring, longest)
+    except Exception as error:
+        if not _is_out_of_memory(error):
+            raise
+    if len(rows) > LEAST_BATCH:
+        halves = np.array_split(rows, 2)
+        return np.concatenate([_extend(pool, device, codes, flanks, half, scoring, longest, threads) for half in halves])
+    if not pool.on_cpu.extensions:
+        logger.warning("%s: not enough memory is free; what does not fit is extended on the CPU", device.gpu.name)
+    pool.on_cpu.extensions += len(rows)
+    return extend_on_cpu(codes, batch, scoring, longest, threads)
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    return isinstance(error, MemoryError) or getattr(error, "code", None) == OUT_OF_MEMORY
 
 
 def _take(flanks: Flanks, rows: np.ndarray) -> Flanks:
@@ -101,6 +192,7 @@ def _classes(scoring: Scoring, longest: bool) -> list[tuple[int, int]]:
 
 
 def _extend_batch(device: _Device, flanks: Flanks, scoring: Scoring, longest: bool) -> np.ndarray:
+    """Extend flanks whose reads are on the device; (n, 3) int32."""
     n, stream = len(flanks), device.stream
     classes = _classes(scoring, longest)
     columns = [
@@ -110,28 +202,51 @@ def _extend_batch(device: _Device, flanks: Flanks, scoring: Scoring, longest: bo
     start = np.zeros((len(classes) + 1, 2), np.int32)
     start[0, 0] = n
     counts = cuda.to_device(start, stream=stream)
+    work = cuda.to_device(np.zeros(len(classes) + 1, np.int64), stream=stream)
     queue = cuda.to_device(np.arange(n, dtype=np.int32), stream=stream)
     results = cuda.device_array((n, 3), np.int32, stream=stream)
-    rule = pack_scoring(scoring) if classes else None
-    n_bases = len(device.host_codes) // 2
+    begin, end = cuda.event(), cuda.event()
+    begin.record(stream)
+    left = n
     for level, (group, registers) in enumerate(classes):
         kernel = _stack_kernel(group, registers, scoring.match == 1, device.packed)
-        over = cuda.device_array(n, np.int32, stream=stream)
-        arguments = (device.planes, n_bases, *columns, queue, over, counts, level, rule, results)
-        kernel[_blocks(device, -(-n * group // WARP)), WARPS * WARP, stream](*arguments)
-        queue = over
-    longest_query = int(flanks.query_length.max())
-    blocks = min(n, WIDE_BLOCKS)
-    scratch = cuda.device_array((blocks, 3, longest_query + GUARDS), np.int32, stream=stream)
-    extend_wide[blocks, WARP, stream](
-        device.codes, *columns, queue, counts, len(classes), scoring, longest, scratch, results
-    )  # fmt: skip
-    got, left = results.copy_to_host(stream=stream), counts.copy_to_host(stream=stream)
-    stream.synchronize()
-    logger.debug("flanks by size of window: %s", left[:, 0].tolist())
+        over = cuda.device_array(left, np.int32, stream=stream)
+        kernel[_blocks(device, -(-left * group // WARP)), WARPS * WARP, stream](
+            device.planes, device.codes.shape[0], *columns, queue, over, counts, level, pack_scoring(scoring), results, work
+        )  # fmt: skip
+        queue, left = over, int(_fetch(counts, stream)[level + 1, 0])
+        if not left:
+            break
+    if left:
+        blocks, scratch = _wide_scratch(left, int(flanks.query_length.max()), stream)
+        extend_wide[blocks, WARP, stream](
+            device.codes, *columns, queue, counts, len(classes), scoring, longest, scratch, results, work
+        )  # fmt: skip
+    end.record(stream)
+    got = _fetch(results, stream)
+    device.usage.extensions += n
+    device.usage.cells += int(_fetch(work, stream).sum())
+    device.usage.kernel_s += begin.elapsed_time(end) / 1e3
     return got
+
+
+def _fetch(array, stream) -> np.ndarray:
+    host = array.copy_to_host(stream=stream)
+    stream.synchronize()
+    return host
 
 
 def _blocks(device: _Device, warps: int) -> int:
     """Blocks for so many warps of work, but no more than a device can hold; the last ones to start find nothing to do."""
-    return min(device.processors * RESIDENT_WARPS, warps + WARPS - 1) // WARPS
+    return (min(device.processors * RESIDENT_WARPS, warps) + WARPS - 1) // WARPS
+
+
+def _wide_scratch(n: int, longest_query: int, stream) -> tuple[int, object]:
+    """Blocks of the kernel for any width, and their cells in device memory."""
+    columns = longest_query + GUARDS
+    blocks = min(n, WIDE_BLOCKS)
+    if not SIMULATED:
+        blocks = min(blocks, cuda.current_context().get_memory_info().free // 2 // (12 * columns))
+    if not blocks:
+        raise MemoryError("device memory")
+    return blocks, cuda.device_array((blocks, 3, columns), np.int32, stream=stream)

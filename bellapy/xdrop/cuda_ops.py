@@ -73,9 +73,11 @@ if SIMULATED:
 else:
     from llvmlite import ir
     from numba.cuda import types
+    from numba.cuda.core import config as cuda_config
     from numba.cuda.extending import intrinsic
 
     EVERY = -1
+    cuda_config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # a small job has few blocks
 
     def _emit(text: str, n: int):
         """An intrinsic's code: one piece of PTX with n words in and one word out."""

@@ -233,7 +233,7 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
 
     def extend_stacks(
         planes, n_bases, query_start, query_length, target_start, target_length, complement, queue, over, counts, level,
-        rule, results,
+        rule, results, work,
     ):  # fmt: skip
         """Extend the flanks of a queue.
 
@@ -245,6 +245,7 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
         over : (n,) int32; flanks that outgrow the window are appended, counts[level + 1, 0] counts them.
         rule : Packed.
         results : (n_flanks, 3) int32: score, query bases, target bases of finished flanks.
+        work : int64; work[level] grows by the cells that were computed in lanes with live cells.
         """
         even, odd = cuda.local.array(R, np.uint32), cuda.local.array(R, np.uint32)
         even_bits, odd_bits = cuda.local.array(R, np.uint32), cuda.local.array(R, np.uint32)
@@ -264,6 +265,7 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
         flank = first = row = pairs = n_query = n_target = score = best_column = best_row = I32(0)
         query_at = target_at = query_start[0]
         flip, border = U32(0), U32(0)
+        busy = I32(0)  # chunks with live cells in this lane
         active, waiting = False, True
         for b in range(BANKS):
             found[b] = U32(0)
@@ -355,6 +357,7 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
             for j in range(R):
                 alive |= even[j] | odd[j]
 
+            busy = I32(busy + (1 if active and alive else 0))
             left_window = (at_first and low_end & HALF) or (at_last and high_end >> U32(16))
             outgrown = U32(ballot(left_window) & members) != 0
             living = in_order(ballot(alive != 0), leader, first)
@@ -376,5 +379,6 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
                 if seat - GROUP >= by:
                     row = I32(row - SPAN)
                 first = I32(first + by & LAST)
+        cuda.atomic.add(work, level, np.int64(busy) * (CHUNK * ROWS))
 
     return cuda.jit(cache=not SIMULATED)(extend_stacks)

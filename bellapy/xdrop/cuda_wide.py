@@ -67,8 +67,8 @@ def _upper_end(new, old, last, begin_new, lane):
 
 @cuda.jit(cache=not SIMULATED)
 def extend_wide(
-    codes, query_start, query_length, target_start, target_length, complement, queue, counts, level, scoring, longest, scratch,
-    results,
+    codes, query_start, query_length, target_start, target_length, complement, queue, counts, level, scoring, longest,
+    scratch, results, work,
 ):  # fmt: skip
     """Extend the flanks of a queue.
 
@@ -81,9 +81,11 @@ def extend_wide(
     longest : which result is wanted.
     scratch : (blocks, 3, columns) int32, overwritten; as many columns as the longest query has, and GUARDS.
     results : (n_flanks, 3) int32: score, query bases, target bases.
+    work : int64; work[level] grows by the cells of the live windows.
     """
     lane = I32(cuda.threadIdx.x)
     match, mismatch, gap, xdrop = I32(scoring.match), I32(scoring.mismatch), I32(scoring.gap), I32(scoring.xdrop)
+    n_cells = np.int64(0)
     while True:
         ticket = I32(0)
         if lane == 0:
@@ -113,6 +115,7 @@ def extend_wide(
             last = first
         while first < last:
             k = I32(k + 1)
+            n_cells += last - first
             older, old, new = old, new, older
             begin_older, begin_old, begin_new = begin_old, begin_new, I32(first - 1)
             end_older, end_old, end_new = end_old, end_new, I32(last + 1)
@@ -163,3 +166,5 @@ def extend_wide(
                 score = end_column = end_row = I32(0)
         if lane == 0:
             results[flank, 0], results[flank, 1], results[flank, 2] = score, end_column, end_row
+    if lane == 0:
+        cuda.atomic.add(work, level, n_cells)

@@ -1,0 +1,173 @@
+"""The GPU kernels: on a GPU if there is one, else in Numba's simulator, if asked for by NUMBA_ENABLE_CUDASIM=1.
+
+The simulator is slow and needs NUMBA_DISABLE_JIT=1 too, so these cases are small; `.ci/run` runs them there.  On a GPU the
+tests of test_xdrop.py run as well.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import logging
+import sys
+from pathlib import Path
+
+import naive
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from strategies import lay_out_flanks, make_reads, make_seeds, mutate, random_bases, simulate_flanks
+
+from bellapy.errors import DeviceError
+from bellapy.log import logger
+from bellapy.params import Scoring
+from bellapy.xdrop.devices import find_gpus
+from bellapy.xdrop.flanks import make_flanks
+
+try:
+    find_gpus()
+except DeviceError as error:
+    pytest.skip(f"the GPU kernels do not run here: {error}", allow_module_level=True)
+
+from bellapy.xdrop import batch_cuda
+from bellapy.xdrop.batch_cuda import CLASSES, _classes, _pieces, extend_flanks
+from bellapy.xdrop.cuda_ops import SIMULATED
+from bellapy.xdrop.cuda_stack import SCALE, fits, pack_scoring
+
+ORACLE = Path(__file__).parent / "data" / "oracle_seqan_xdrop.tsv.gz"
+MANY, LONG = (4, 40) if SIMULATED else (600, 300)  # flanks of a case, their bases
+SCORINGS = [
+    Scoring(1, -1, -1, 7), Scoring(1, -1, -1, 0), Scoring(1, -1, -2, 2), Scoring(1, -6, -1, 12), Scoring(2, -3, -4, 20),
+    Scoring(5, -4, -6, 50),
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def quick_threads():
+    """The simulator waits for its threads in a loop: let others in more often."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4 if SIMULATED else before)
+    yield
+    sys.setswitchinterval(before)
+
+
+def by_table(pairs, scoring, longest=False):
+    oracle = naive.xdrop_longest if longest else naive.xdrop_best
+    return np.array([oracle(query, target, *scoring) for query, target in pairs], np.int64).reshape(len(pairs), 3)
+
+
+@pytest.mark.parametrize("scoring", SCORINGS, ids=str)
+@pytest.mark.parametrize("longest", [False, True])
+def test_both_results_are_the_full_table(rng, scoring, longest):
+    pairs = simulate_flanks(rng, MANY, LONG)
+    codes, flanks = lay_out_flanks(pairs, rng)
+    assert_array_equal(extend_flanks(codes, flanks, scoring, longest, 1), by_table(pairs, scoring, longest))
+
+
+@pytest.mark.parametrize("size", CLASSES, ids=str)
+def test_every_size_of_window(rng, monkeypatch, size):
+    """Windows that move, unknown bases, and flanks that outgrow even a wide window and go to the kernel for any width."""
+    monkeypatch.setattr(batch_cuda, "CLASSES", (size,))
+    monkeypatch.setattr(batch_cuda, "SLACK", -1000)
+    scoring, whole = Scoring(1, -1, -1, 9), random_bases(rng, 90 if SIMULATED else 400)
+    other = random_bases(rng, len(whole))
+    pairs = [(whole, mutate(rng, whole, 0.1)), (whole, "N" + whole), (whole, other), ("A" * 70, "A" * 50), (whole, "")]
+    pairs = pairs if SIMULATED else pairs + simulate_flanks(rng, MANY, LONG)
+    codes, flanks = lay_out_flanks(pairs, rng)
+    assert_array_equal(extend_flanks(codes, flanks, scoring, False, 1), by_table(pairs, scoring))
+
+
+def test_windows_follow_a_diagonal_that_drifts(rng):
+    """Every third base is missing on one side, so the window moves all the time, up or down."""
+    whole = random_bases(rng, 120 if SIMULATED else 3000)
+    thinned = "".join(whole[i : i + 11] for i in range(0, len(whole), 12))
+    pairs = [(whole, thinned), (thinned, whole)]
+    codes, flanks = lay_out_flanks(pairs, rng)
+    scoring = Scoring(1, -2, -1, 6)
+    expected = [naive.xdrop_best_sparse(*pair, *scoring) for pair in pairs]
+    assert expected[0][0] > len(whole) / 2
+    assert_array_equal(extend_flanks(codes, flanks, scoring, False, 1), expected)
+
+
+def test_gaps_at_the_border_die_on_equality(rng):
+    scoring, whole, pairs = Scoring(1, -6, -1, 8), random_bases(rng, 30), []
+    for begin in (0, 1):
+        for size in range(7 - begin, 10):
+            pairs.append((whole, whole[:begin] + "N" * size + whole))
+    pairs = pairs[1:4] if SIMULATED else pairs + [pair[::-1] for pair in pairs]
+    codes, flanks = lay_out_flanks(pairs, rng)
+    assert_array_equal(extend_flanks(codes, flanks, scoring, False, 1), by_table(pairs, scoring))
+
+
+@pytest.mark.parametrize("x", [7, 100])
+def test_longest_is_seqan(x):
+    with gzip.open(ORACLE, "rt") as file:
+        rows = [row for row in csv.DictReader(file, delimiter="\t") if int(row["X"]) == x]
+    rows.sort(key=lambda row: int(row["cells"]))
+    rows = [row for row in (rows[:60:30] if SIMULATED else rows) if row["k"] == rows[0]["k"]]
+    reads = make_reads([row[name] for row in rows for name in ("seqV", "seqH")])
+    places = ([int(row[name]) for row in rows] for name in ("posV", "posH"))
+    even = np.arange(0, 2 * len(rows), 2)
+    flanks = make_flanks(reads, make_seeds(even, even + 1, np.ones(len(rows)), *places, int(rows[0]["k"])))
+    got = extend_flanks(reads.both_ways, flanks, Scoring(1, -1, -1, x), True, 1)
+    expected = [[int(row[name]) for row in rows] for name in ("score_left", "score_right")]
+    assert_array_equal(got[:, 0].reshape(2, -1), expected)
+
+
+def test_nothing_to_extend(rng):
+    for pairs in ([], [("", "ACGT"), ("A", "")]):
+        codes, flanks = lay_out_flanks(pairs, rng) if pairs else lay_out_flanks([("A", "A")], rng)
+        flanks = flanks if pairs else batch_cuda._take(flanks, np.zeros(0, np.int64))
+        assert_array_equal(extend_flanks(codes, flanks, Scoring(), False, 1), np.zeros((len(pairs), 3)))
+
+
+def test_full_memory_makes_batches_smaller_then_the_cpu_helps(rng, monkeypatch, caplog):
+    class Full(Exception):
+        code = batch_cuda.OUT_OF_MEMORY
+
+    def extend(device, flanks, scoring, longest):
+        sizes.append(len(flanks))
+        raise Full
+
+    sizes, scoring = [], Scoring(1, -1, -1, 7)
+    codes, flanks = lay_out_flanks(simulate_flanks(rng, 40, 30), rng)
+    monkeypatch.setattr(batch_cuda, "_extend_batch", extend)
+    monkeypatch.setattr(batch_cuda, "LEAST_BATCH", 12)
+    monkeypatch.setattr(batch_cuda._pool(), "on_cpu", batch_cuda.Usage("CPU"))
+    monkeypatch.setattr(logger, "propagate", True)
+    caplog.set_level(logging.INFO)
+    got = extend_flanks(codes, flanks, scoring, False, 1)
+    assert_array_equal(got, batch_cuda.extend_on_cpu(codes, flanks, scoring, False, 1))
+    assert sizes[0] > 24 and min(sizes) <= 12
+    assert batch_cuda.usage()[-1]["extensions"] == sizes[0]
+    assert caplog.text.count("what does not fit is extended on the CPU") == 1
+
+
+def test_other_errors_are_not_taken_for_full_memory(rng, monkeypatch):
+    monkeypatch.setattr(batch_cuda, "_extend_batch", lambda *_: 1 / 0)
+    codes, flanks = lay_out_flanks([("ACGT", "ACGT")], rng)
+    with pytest.raises(ZeroDivisionError):
+        extend_flanks(codes, flanks, Scoring(), False, 1)
+
+
+@pytest.mark.parametrize("n_devices", [1, 2, 4])
+@pytest.mark.parametrize("n", [0, 1, 5, 1000])
+def test_pieces_have_equal_work_and_keep_the_order(rng, monkeypatch, n, n_devices):
+    monkeypatch.setattr(batch_cuda, "BATCH", 300)
+    todo, lengths = np.arange(n), np.sort(rng.integers(1, 5000, n))[::-1]
+    pieces = list(_pieces(todo, lengths, n_devices))
+    assert_array_equal(np.concatenate([todo[:0], *pieces]), todo)
+    assert all(0 < len(piece) <= 300 for piece in pieces)
+    if n == 1000 and n_devices == 4:
+        assert max(lengths[piece].sum() for piece in pieces) < 1.1 * lengths.sum() / len(pieces)
+
+
+def test_sizes_of_windows_and_bounds_of_scores():
+    assert _classes(Scoring(1, -1, -1, 5), True) == []
+    assert _classes(Scoring(1, -1, -1, 16_000), False) == []
+    assert _classes(Scoring(1, -1, -4, 8), False)[0] == CLASSES[1 if SIMULATED else 0]
+    for scoring in (Scoring(1, -1, -1, 1900), Scoring(5, -6, -6, 1500), Scoring(9, -1, -30, 0)):
+        wide = max((s for x in range(2100) if fits(s := scoring._replace(xdrop=x))), key=lambda s: s.xdrop)
+        rule = pack_scoring(wide)
+        assert int(rule.origin) + SCALE * 17 * wide.match < 1 << 15
+        assert all(int(word) >> 16 == int(word) & 0xFFFF for word in (rule.mismatch, rule.drift, rule.best, rule.floor))
