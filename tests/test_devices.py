@@ -68,8 +68,7 @@ def test_auto_falls_back_and_says_so_where_there_is_a_driver(machine, said, monk
     machine(**PROBLEMS[message])
     monkeypatch.setattr(devices, "DRIVER_FILE", tmp_path if driver else tmp_path / "none")
     assert choose_device("auto") == "cpu"
-    assert (f"extension on the CPU: {message}" in said.text) == (driver and not message.startswith(("supports", "too")))
-    assert ("extension on the CPU" in said.text) == driver
+    assert ("extension on the CPU: " in said.text and message in said.text) == driver
 
 
 def test_cpu_asks_for_no_gpu(machine, monkeypatch):
