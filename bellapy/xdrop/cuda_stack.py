@@ -95,6 +95,144 @@ def fits(scoring: Scoring) -> bool:
     return SCALE * (match + scoring.xdrop + (CHUNK + 2) * drift + (PAIRS + 2) * scoring.match) < TOP
 
 
+_inline = cuda.jit(device=True, inline="always")
+
+
+@_inline
+def _larger(a, b, packed):
+    return max2(a, b) if packed else max2_any(a, b)
+
+
+@_inline
+def _larger_sum(a, b, c, packed):
+    return add_max2(a, b, c) if packed else max2_any(U32(a + b), c)
+
+
+@_inline
+def _advance(new, j, one, two, bits, mask, step, rule, floor, tops, packed):
+    """Register j of the next anti-diagonal from two neighbours; its highest cells go into `tops`."""
+    paired = U32(U32(bits & mask) * step + new[j])
+    value = _larger_sum(paired, rule.mismatch, _larger(one, two, packed), packed)
+    above = U32(value + floor)
+    tops[j // SCALE] = _larger_sum(above, U32((SCALE - 1 - j % SCALE) * BOTH), tops[j // SCALE], packed)
+    new[j] = value & permute(above, U32(0), SIGNS)
+
+
+@_inline
+def _trim(cells, registers, row, least, most):
+    """Kill the cells of rows below `least` and above `most`."""
+    for j in range(registers):
+        low, high = I32(row + j), I32(row + registers + j)
+        keep = U32(HALF if least <= low and low <= most else 0)
+        cells[j] &= U32(keep | (U32(0xFFFF0000) if least <= high and high <= most else U32(0)))
+
+
+@_inline
+def _load_plane(planes, plane, begin, reverse, words, window):
+    """One plane of words * 32 bases from base `begin` on, which may lie outside; turned around if asked for."""
+    most, shift = I32(planes.shape[0] - 1), U64(begin & 31)
+    for i in range(words):
+        block = I32((begin >> 5) + (words - 1 - i if reverse else i))
+        low, high = planes[max(I32(0), min(block, most)), plane], planes[max(I32(0), min(I32(block + 1), most)), plane]
+        word = U32((U64(high) << U64(32) | U64(low)) >> shift)
+        window[i] = reverse_bits(word) if reverse else word
+    window[words] = U32(0)
+
+
+@_inline
+def _load_window(planes, n_bases, at, length, flip, words, low, high, unknown):
+    """The planes of bases from `at` on; those past `length` bases are unknown."""
+    reverse = at >= n_bases
+    begin = 2 * n_bases - at - 32 * words if reverse else at
+    _load_plane(planes, 0, begin, reverse, words, low)
+    _load_plane(planes, 1, begin, reverse, words, high)
+    _load_plane(planes, 2, begin, reverse, words, unknown)
+    for i in range(words):
+        left = I32(length - 32 * i)
+        known = EVERY_BIT if left >= 32 else U32(0) if left <= 0 else U32((ONE << U32(left)) - ONE)
+        low[i] ^= flip
+        high[i] ^= flip
+        unknown[i] |= U32(known ^ EVERY_BIT)
+
+
+@_inline
+def _sixteen(window, at):
+    """Bits at .. at + 15; more may stand above them."""
+    return U32((U64(window[at // 32 + 1]) << U64(32) | U64(window[at // 32])) >> U64(at % 32))
+
+
+@_inline
+def _two_rows(window, low, high):
+    return permute(_sixteen(window, low), _sixteen(window, high), U32(0x5410))
+
+
+@_inline
+def _compare(q_low, q_high, q_unknown, t_low, t_high, t_unknown, at, registers, bits):
+    """For every row, where its query bases are its target bases; the target's of the first row begin at bit `at`.
+
+    Three loops, since longer ones are not unrolled, and what is not unrolled is not in registers.
+    """
+    for j in range(registers):
+        bits[j] = _two_rows(q_unknown, j, registers + j) | _two_rows(t_unknown, at - j, at - registers - j)
+    for j in range(registers):
+        bits[j] |= _two_rows(q_low, j, registers + j) ^ _two_rows(t_low, at - j, at - registers - j)
+    for j in range(registers):
+        bits[j] = U32(
+            U32(bits[j] | (_two_rows(q_high, j, registers + j) ^ _two_rows(t_high, at - j, at - registers - j))) ^ EVERY_BIT
+        )
+
+
+@_inline
+def _settle(tops, banks, rule, group, unit, members, lane, floor, t, found, time, winners):
+    """Let the floor follow; where the best score rose, remember the anti-diagonal, the lanes and their registers."""
+    improved = False
+    for b in range(banks):
+        improved = improved or tops[b] != rule.best
+    votes = ballot(improved)
+    if unit:
+        mine = U32(votes & members)
+        rise = rule.rise if mine else U32(0)
+    else:
+        rise, mine = U32(0), U32(0)
+        if votes:
+            own = U32(0)
+            for b in range(banks):
+                own = max(own, max(U32(tops[b] & HALF), U32(tops[b] >> U32(16))))
+            own >>= U32(4)  # without the tag
+            most = own
+            for i in range(5):
+                if 1 << i < group:
+                    most = max(most, U32(shuffle(I32(most), lane ^ (1 << i))))
+            mine = U32(ballot(improved and own == most) & members)
+            rise = U32(U32(most - U32(U32(rule.best & HALF) >> U32(4))) * U32(SCALE * BOTH))
+    if mine:
+        time, winners = t, mine
+    if improved:
+        for b in range(banks):
+            found[b] = tops[b]
+    return U32(floor - rule.drift - rise), time, winners
+
+
+@_inline
+def _row_of(found, banks, registers):
+    """The first of a lane's rows whose cell has the highest score."""
+    row, most = 0, U32(0)
+    for half in range(2):
+        for b in range(banks):
+            top = U32(U32(found[b] >> U32(16 * half)) & HALF)
+            if (top >> U32(4)) > most:
+                most = U32(top >> U32(4))
+                row = half * registers + b * SCALE + SCALE - 1 - I32(top & U32(SCALE - 1))
+    return row
+
+
+@_inline
+def _in_order(votes, leader, first, group):
+    """Votes of a group's lanes as bits, from the first lane of its window on."""
+    bits = U32(U32(votes >> U32(leader)) & U32((1 << group) - 1))
+    return U32((U64(bits) << U64(group) | U64(bits)) >> U64(first)) & U32((1 << group) - 1)
+
+
 def make_kernel(group: int, registers: int, unit: bool, packed: bool):
     """The kernel for groups of `group` lanes (at least 4) with 2 * `registers` rows each.
 
@@ -106,130 +244,8 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
     R, ROWS, SPAN = registers, 2 * registers, 2 * registers * group
     WORDS = (ROWS + PAIRS + 31) // 32
     BANKS = (R + SCALE - 1) // SCALE  # of registers that the four low bits can number
-    GROUP, LAST = group, group - 1
+    LAST = group - 1
     WINDOW = WORDS + 1
-    MEMBERS = (1 << group) - 1
-
-    @cuda.jit(device=True, inline="always")
-    def larger(a, b):
-        return max2(a, b) if packed else max2_any(a, b)
-
-    @cuda.jit(device=True, inline="always")
-    def larger_sum(a, b, c):
-        return add_max2(a, b, c) if packed else max2_any(U32(a + b), c)
-
-    @cuda.jit(device=True, inline="always")
-    def advance(new, j, one, two, bits, mask, step, rule, floor, tops):
-        """Register j of the next anti-diagonal from two neighbours; its highest cells go into `tops`."""
-        paired = U32(U32(bits & mask) * step + new[j])
-        value = larger_sum(paired, rule.mismatch, larger(one, two))
-        above = U32(value + floor)
-        tops[j // SCALE] = larger_sum(above, U32((SCALE - 1 - j % SCALE) * BOTH), tops[j // SCALE])
-        new[j] = value & permute(above, U32(0), SIGNS)
-
-    @cuda.jit(device=True, inline="always")
-    def trim(cells, row, least, most):
-        """Kill the cells of rows below `least` and above `most`."""
-        for j in range(R):
-            low, high = I32(row + j), I32(row + R + j)
-            keep = U32(HALF if least <= low and low <= most else 0)
-            cells[j] &= U32(keep | (U32(0xFFFF0000) if least <= high and high <= most else U32(0)))
-
-    @cuda.jit(device=True, inline="always")
-    def load_plane(planes, plane, begin, reverse, window):
-        """One plane of WORDS * 32 bases from base `begin` on, which may lie outside; turned around if asked for."""
-        most, shift = I32(planes.shape[0] - 1), U64(begin & 31)
-        for i in range(WORDS):
-            block = I32((begin >> 5) + (WORDS - 1 - i if reverse else i))
-            low, high = planes[max(I32(0), min(block, most)), plane], planes[max(I32(0), min(I32(block + 1), most)), plane]
-            word = U32((U64(high) << U64(32) | U64(low)) >> shift)
-            window[i] = reverse_bits(word) if reverse else word
-        window[WORDS] = U32(0)
-
-    @cuda.jit(device=True, inline="always")
-    def load_window(planes, n_bases, at, length, flip, low, high, unknown):
-        """The planes of bases from `at` on; those past `length` bases are unknown."""
-        reverse = at >= n_bases
-        begin = 2 * n_bases - at - 32 * WORDS if reverse else at
-        load_plane(planes, 0, begin, reverse, low)
-        load_plane(planes, 1, begin, reverse, high)
-        load_plane(planes, 2, begin, reverse, unknown)
-        for i in range(WORDS):
-            left = I32(length - 32 * i)
-            known = EVERY_BIT if left >= 32 else U32(0) if left <= 0 else U32((ONE << U32(left)) - ONE)
-            low[i] ^= flip
-            high[i] ^= flip
-            unknown[i] |= U32(known ^ EVERY_BIT)
-
-    @cuda.jit(device=True, inline="always")
-    def sixteen(window, at):
-        """Bits at .. at + 15; more may stand above them."""
-        return U32((U64(window[at // 32 + 1]) << U64(32) | U64(window[at // 32])) >> U64(at % 32))
-
-    @cuda.jit(device=True, inline="always")
-    def two_rows(window, low, high):
-        return permute(sixteen(window, low), sixteen(window, high), U32(0x5410))
-
-    @cuda.jit(device=True, inline="always")
-    def compare(q_low, q_high, q_unknown, t_low, t_high, t_unknown, at, bits):
-        """For every row, where its query bases are its target bases; the target's of the first row begin at bit `at`.
-
-        Three loops, since longer ones are not unrolled, and what is not unrolled is not in registers.
-        """
-        for j in range(R):
-            bits[j] = two_rows(q_unknown, j, R + j) | two_rows(t_unknown, at - j, at - R - j)
-        for j in range(R):
-            bits[j] |= two_rows(q_low, j, R + j) ^ two_rows(t_low, at - j, at - R - j)
-        for j in range(R):
-            bits[j] = U32(U32(bits[j] | (two_rows(q_high, j, R + j) ^ two_rows(t_high, at - j, at - R - j))) ^ EVERY_BIT)
-
-    @cuda.jit(device=True, inline="always")
-    def settle(tops, rule, members, lane, floor, t, found, time, winners):
-        """Let the floor follow; where the best score rose, remember the anti-diagonal, the lanes and their registers."""
-        improved = False
-        for b in range(BANKS):
-            improved = improved or tops[b] != rule.best
-        votes = ballot(improved)
-        if unit:
-            mine = U32(votes & members)
-            rise = rule.rise if mine else U32(0)
-        else:
-            rise, mine = U32(0), U32(0)
-            if votes:
-                own = U32(0)
-                for b in range(BANKS):
-                    own = max(own, max(U32(tops[b] & HALF), U32(tops[b] >> U32(16))))
-                own >>= U32(4)  # without the tag
-                most = own
-                for i in range(5):
-                    if 1 << i < GROUP:
-                        most = max(most, U32(shuffle(I32(most), lane ^ (1 << i))))
-                mine = U32(ballot(improved and own == most) & members)
-                rise = U32(U32(most - U32(U32(rule.best & HALF) >> U32(4))) * U32(SCALE * BOTH))
-        if mine:
-            time, winners = t, mine
-        if improved:
-            for b in range(BANKS):
-                found[b] = tops[b]
-        return U32(floor - rule.drift - rise), time, winners
-
-    @cuda.jit(device=True, inline="always")
-    def row_of(found):
-        """The first of a lane's rows whose cell has the highest score."""
-        row, most = 0, U32(0)
-        for half in range(2):
-            for b in range(BANKS):
-                top = U32(U32(found[b] >> U32(16 * half)) & HALF)
-                if (top >> U32(4)) > most:
-                    most = U32(top >> U32(4))
-                    row = half * R + b * SCALE + SCALE - 1 - I32(top & U32(SCALE - 1))
-        return row
-
-    @cuda.jit(device=True, inline="always")
-    def in_order(votes, leader, first):
-        """Votes of a group's lanes as bits, from the first lane of its window on."""
-        bits = U32(U32(votes >> U32(leader)) & U32(MEMBERS))
-        return U32((U64(bits) << U64(GROUP) | U64(bits)) >> U64(first)) & U32(MEMBERS)
 
     def extend_stacks(
         planes, n_bases, query_start, query_length, target_start, target_length, complement, queue, over, counts, level,
@@ -259,7 +275,7 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
         lane = I32(cuda.threadIdx.x & (WARP - 1))
         place = I32(lane & LAST)
         leader = I32(lane - place)
-        members = U32(U32(MEMBERS) << U32(leader))
+        members = U32(U32((1 << group) - 1) << U32(leader))
         after, before = I32(leader + (place + 1 & LAST)), I32(leader + (place - 1 & LAST))
         n_queue = counts[level, 0]
         flank = first = row = pairs = n_query = n_target = score = best_column = best_row = I32(0)
@@ -285,7 +301,7 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
                         n_query, n_target = I32(query_length[flank]), I32(target_length[flank])
                         flip = EVERY_BIT if complement[flank] else U32(0)
                         border = rule.border
-                        row = I32((place - GROUP // 2) * ROWS)
+                        row = I32((place - group // 2) * ROWS)
                         first = pairs = score = best_column = best_row = I32(0)
                         for j in range(R):
                             even[j] = odd[j] = U32(0)
@@ -295,11 +311,13 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
                 break
 
             begin = I32(pairs + row)  # of the query's bases for the first row
-            load_window(planes, n_bases, query_at + begin, I32(n_query - begin), U32(0), query_0, query_1, query_2)
+            _load_window(planes, n_bases, query_at + begin, I32(n_query - begin), U32(0), WORDS, query_0, query_1, query_2)
             begin = I32(pairs - row - ROWS)  # of the target's for the last row
-            load_window(planes, n_bases, target_at + begin, I32(n_target - begin), flip, target_0, target_1, target_2)
-            compare(query_0, query_1, query_2, target_0, target_1, target_2, ROWS - 1, odd_bits)
-            compare(query_0, query_1, query_2, target_0, target_1, target_2, ROWS, even_bits)
+            _load_window(
+                planes, n_bases, target_at + begin, I32(n_target - begin), flip, WORDS, target_0, target_1, target_2
+            )
+            _compare(query_0, query_1, query_2, target_0, target_1, target_2, ROWS - 1, R, odd_bits)
+            _compare(query_0, query_1, query_2, target_0, target_1, target_2, ROWS, R, even_bits)
 
             at_first, at_last = place == first, place == (first + LAST & LAST)
             to_next, to_before = (NEXT_AT_END if at_last else NEXT), (BEFORE_AT_END if at_first else BEFORE)
@@ -314,31 +332,35 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
                     edge = permute(even[0], U32(shuffle(I32(even[0]), after)), to_next)
                     for j in range(R):
                         beside = even[j + 1] if j + 1 < R else edge
-                        advance(odd, j, even[j], beside, odd_bits[j], mask, step, rule, floor, tops)
+                        _advance(odd, j, even[j], beside, odd_bits[j], mask, step, rule, floor, tops, packed)
                     if floor == border:
-                        trim(odd, row, I32(-p), I32(p - 1))
+                        _trim(odd, R, row, I32(-p), I32(p - 1))
                     high_end |= odd[R - 1]
-                    floor, time, winners = settle(tops, rule, members, lane, floor, t, found, time, winners)
+                    floor, time, winners = _settle(
+                        tops, BANKS, rule, group, unit, members, lane, floor, t, found, time, winners
+                    )
 
                     for b in range(BANKS):
                         tops[b] = rule.best
                     edge = permute(odd[R - 1], U32(shuffle(I32(odd[R - 1]), before)), to_before)
                     for j in range(R):
                         beside = odd[j - 1] if j > 0 else edge
-                        advance(even, j, odd[j], beside, even_bits[j], mask, step, rule, floor, tops)
+                        _advance(even, j, odd[j], beside, even_bits[j], mask, step, rule, floor, tops, packed)
                     if floor == border:
-                        trim(even, row, I32(-p), p)
+                        _trim(even, R, row, I32(-p), p)
                     low_end |= even[0]
-                    floor, time, winners = settle(tops, rule, members, lane, floor, I32(t + 1), found, time, winners)
+                    floor, time, winners = _settle(
+                        tops, BANKS, rule, group, unit, members, lane, floor, I32(t + 1), found, time, winners
+                    )
                     t = I32(t + 2)
                     mask, step = U32(mask << ONE), U32(step >> ONE)
                 for j in range(R):
                     odd_bits[j] >>= U32(4)
                     even_bits[j] >>= U32(4)
 
-            lead = in_order(winners, leader, first)
+            lead = _in_order(winners, leader, first, group)
             winner = I32(leader + (first + I32(cuda.ffs(I32(lead))) - 1 & LAST))
-            diagonal = shuffle(I32(row + row_of(found)), winner)
+            diagonal = shuffle(I32(row + _row_of(found, BANKS, R)), winner)
             if time >= 0:
                 best_column, best_row = I32(pairs + (time >> 1) + diagonal + 1), I32(pairs + time - (time >> 1) - diagonal)
             shift = U32(rule.floor - floor)
@@ -348,19 +370,19 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
             pairs = I32(pairs + PAIRS)
             alive = U32(0)
             for j in range(R):
-                even[j] = U32(larger(even[j], shift) - shift)
-                odd[j] = U32(larger(odd[j], shift) - shift)
+                even[j] = U32(_larger(even[j], shift, packed) - shift)
+                odd[j] = U32(_larger(odd[j], shift, packed) - shift)
             least, most = I32(pairs - 1 - n_target), I32(n_query - pairs)
             if row < least or row + ROWS - 1 > most:  # rows that have left the matrix
-                trim(even, row, least, most)
-                trim(odd, row, least, most)
+                _trim(even, R, row, least, most)
+                _trim(odd, R, row, least, most)
             for j in range(R):
                 alive |= even[j] | odd[j]
 
             busy = I32(busy + (1 if active and alive else 0))
             left_window = (at_first and low_end & HALF) or (at_last and high_end >> U32(16))
             outgrown = U32(ballot(left_window) & members) != 0
-            living = in_order(ballot(alive != 0), leader, first)
+            living = _in_order(ballot(alive != 0), leader, first, group)
             if active and (outgrown or not living):
                 active = False
                 if place == 0 and outgrown:
@@ -371,12 +393,12 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
                     even[j] = odd[j] = U32(0)
             elif active:
                 free_below = I32(cuda.ffs(I32(living))) - 1
-                free_above = I32(cuda.clz(I32(living))) - (32 - GROUP)
+                free_above = I32(cuda.clz(I32(living))) - (32 - group)
                 by = (free_below - free_above) // 2 if free_below > free_above else -((free_above - free_below) // 2)
                 seat = place - first & LAST
                 if seat < by:
                     row = I32(row + SPAN)
-                if seat - GROUP >= by:
+                if seat - group >= by:
                     row = I32(row - SPAN)
                 first = I32(first + by & LAST)
         cuda.atomic.add(work, level, np.int64(busy) * (CHUNK * ROWS))

@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""Extension on GPUs: LOGAN's job on pairs of its kind, beside LOGAN itself if given, and the same integers as the CPU.
+
+    python benchmarks/gpu.py [--pairs 100000] [--spurious 0] [--xdrop 10,20,50,100,500,1000] [--repeats 5]
+                             [--extension best] [--logan PROGRAM] [--logan-runs 3] [-o RESULT.json]
+
+Pairs of 2.5 to 7.5 kb with 15 % pairwise error and one exact 17-mer seed; `--spurious` is the share of pairs with only the
+seed in common.  "kernels" is the time by events from the first kernel to the end of the last, "host to host" from reads and
+seeds in memory to results in memory, the upload included; both are medians, after a run that is not counted.  LOGAN's are the
+sums of what it prints for its kernels, and its total, which leaves reading the file out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+from common import describe_machine, finish, table
+
+from bellapy.params import Scoring
+from bellapy.records import ReadSet
+from bellapy.sequence import PAD, UNKNOWN
+from bellapy.xdrop.batch_cpu import extend_flanks as extend_on_cpu
+from bellapy.xdrop.batch_cuda import _pool, extend_flanks, usage
+from bellapy.xdrop.flanks import Flanks
+
+K, SHORTEST, LONGEST, ERROR = 17, 2500, 7500, 0.15
+LETTERS = np.frombuffer(b"ACGT", np.uint8)
+SAMPLE = 2000  # pairs whose cells inside the live window are counted
+
+
+def noisy(rng: np.random.Generator, codes: np.ndarray) -> np.ndarray:
+    """A copy with half the pairwise error, a third each of substitutions, insertions, deletions."""
+    kind = rng.random(len(codes)) * 6 / ERROR
+    copy = np.where(kind < 1, (codes + rng.integers(1, 4, len(codes))) % 4, codes)
+    copy = np.repeat(copy, np.where(kind < 1, 1, np.where(kind < 2, 0, np.where(kind < 3, 2, 1))))
+    inserted = (
+        np.cumsum(np.where(kind < 1, 1, np.where(kind < 2, 0, np.where(kind < 3, 2, 1))))[(kind >= 2) & (kind < 3)] - 1
+    )
+    copy[inserted] = rng.integers(0, 4, len(inserted))
+    return copy.astype(np.uint8)
+
+
+def make_pairs(task: tuple[int, int, float]) -> list[tuple[np.ndarray, int, np.ndarray, int]]:
+    """Pairs of a random generator: query, start of the seed, target, start of the seed."""
+    seed, n, spurious = task
+    rng, pairs = np.random.default_rng(seed), []
+    for _ in range(n):
+        whole = rng.integers(0, 4, int(rng.integers(SHORTEST, LONGEST + 1))).astype(np.uint8)
+        at = int(rng.integers(0, len(whole) - K + 1))
+        sides = []
+        alike = rng.random() >= spurious
+        for side in range(2):
+            left, right = whole[:at], whole[at + K :]
+            if side and not alike:
+                left, right = (rng.integers(0, 4, len(part)).astype(np.uint8) for part in (left, right))
+            left, right = noisy(rng, left), noisy(rng, right)
+            sides += [np.concatenate((left, whole[at : at + K], right)), len(left)]
+        pairs.append(tuple(sides))
+    return pairs
+
+
+def lay_out(pairs) -> tuple[ReadSet, Flanks]:
+    """The pairs as reads (query 2 i, target 2 i + 1) and the flanks of all seeds, left ones first."""
+    sequences = [sequence for pair in pairs for sequence in (pair[0], pair[2])]
+    lengths = np.array([len(sequence) for sequence in sequences], np.int32)
+    starts = PAD + np.concatenate(([0], np.cumsum(lengths[:-1] + np.int64(PAD))))
+    codes = np.full(int(starts[-1]) + int(lengths[-1]) + PAD, UNKNOWN, np.uint8)
+    for start, sequence in zip(starts.tolist(), sequences, strict=True):
+        codes[start : start + len(sequence)] = sequence
+    reads = ReadSet(tuple(map(str, range(len(sequences)))), codes, starts, lengths)
+    seeds = np.array([place for pair in pairs for place in (pair[1], pair[3])], np.int64)
+    at, after, end = starts + seeds, lengths - seeds - K, 2 * len(codes)
+    begins, sizes = np.concatenate((end - at, at + K)), np.concatenate((seeds, after))
+    columns = (begins[::2], sizes[::2], begins[1::2], sizes[1::2])
+    return reads, Flanks(*(np.ascontiguousarray(column) for column in columns), np.zeros(2 * len(pairs), np.uint8))
+
+
+def write_for_logan(pairs, path: Path) -> None:
+    with path.open("wb") as file:
+        for query, query_pos, target, target_pos in pairs:
+            file.write(b"%b\t%d\t%b\t%d\tn\n" % (LETTERS[query].tobytes(), query_pos, LETTERS[target].tobytes(), target_pos))
+
+
+def run_logan(program: str, path: Path, xdrop: int, runs: int) -> tuple[float, float]:
+    """Seconds of kernels, and in all; medians."""
+    kernels, totals = [], []
+    for _ in range(runs):
+        out = subprocess.run([program, path, str(K), str(xdrop), "1"], capture_output=True, text=True, check=True).stdout
+        lines = [line.rsplit(maxsplit=1) for line in out.splitlines() if line.strip()]
+        kernels.append(sum(float(number) for name, number in lines if name.startswith("GPU only")))
+        totals.append(sum(float(number) for name, number in lines if name.startswith("Total")))
+    return median(kernels), median(totals)
+
+
+def measure(codes: np.ndarray, flanks: Flanks, scoring: Scoring, longest: bool, repeats: int):
+    """Results, median seconds of kernels (all devices) and host to host."""
+    kernels, totals = [], []
+    for _ in range(repeats + 1):
+        for device in _pool().devices:
+            device.held = lambda: None  # upload the reads each time
+        before, start = sum(device["kernel_s"] for device in usage()), time.perf_counter()
+        results = extend_flanks(codes, flanks, scoring, longest, 1)
+        totals.append(time.perf_counter() - start)
+        kernels.append(sum(device["kernel_s"] for device in usage()) - before)
+    return results, median(kernels[1:]), median(totals[1:])
+
+
+def count_cells(codes: np.ndarray, flanks: Flanks, scoring: Scoring) -> float:
+    """Cells inside the live window per flank, counted on a sample by the kernel for any width."""
+    rows = np.linspace(0, len(flanks) - 1, 2 * SAMPLE).astype(np.int64)
+    columns = (flanks.query_at, flanks.query_length, flanks.target_at, flanks.target_length, flanks.complement)
+    before = sum(device["cells"] for device in usage())
+    extend_flanks(codes, Flanks(*(column[rows] for column in columns)), scoring, True, 1)
+    return (sum(device["cells"] for device in usage()) - before) / len(rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=int, default=100_000)
+    parser.add_argument("--spurious", type=float, default=0.0)
+    parser.add_argument("--xdrop", default="10,20,50,100,500,1000")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--extension", default="best", choices=["best", "longest"])
+    parser.add_argument("--logan", help="LOGAN's demonstration program")
+    parser.add_argument("--logan-runs", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=16, help="of the CPU, for the comparison")
+    parser.add_argument("-o", "--output", help="write the results as JSON")
+    options = parser.parse_args()
+    longest = options.extension == "longest"
+    size = -(-options.pairs // 64)
+    tasks = [
+        (seed, min(size, options.pairs - at), options.spurious) for seed, at in enumerate(range(0, options.pairs, size))
+    ]
+    with ProcessPoolExecutor() as pool:
+        pairs = [pair for part in pool.map(make_pairs, tasks) for pair in part]
+    reads, flanks = lay_out(pairs)
+    codes, rows, results = reads.both_ways, [], []
+    with tempfile.TemporaryDirectory() as folder:
+        if options.logan:
+            write_for_logan(pairs, Path(folder) / "pairs.tsv")
+        for xdrop in map(int, options.xdrop.split(",")):
+            scoring = Scoring(1, -1, -1, xdrop)
+            got, kernels, total = measure(codes, flanks, scoring, longest, options.repeats)
+            start = time.perf_counter()
+            same = bool((got == extend_on_cpu(codes, flanks, scoring, longest, options.threads)).all())
+            cpu = time.perf_counter() - start
+            gcups = count_cells(codes, flanks, scoring) * len(flanks) / kernels / 1e9
+            peer = run_logan(options.logan, Path(folder) / "pairs.tsv", xdrop, options.logan_runs) if options.logan else None
+            ratios = [f"{peer[0] / kernels:.1f}", f"{peer[1] / total:.1f}"] if peer else [None, None]
+            peers = [f"{peer[0] * 1e3:.0f}", f"{peer[1] * 1e3:.0f}"] if peer else [None, None]
+            row = [
+                xdrop,
+                f"{kernels * 1e3:.1f}",
+                peers[0],
+                ratios[0],
+                f"{total * 1e3:.0f}",
+                peers[1],
+                ratios[1],
+                f"{gcups:.0f}",
+            ]
+            rows.append([*row, f"{cpu * 1e3:.0f}", "yes" if same else "NO"])
+            results.append({"xdrop": xdrop, "kernels": kernels, "total": total, "gcups": gcups, "logan": peer, "same": same})
+            print(*rows[-1], flush=True)
+    header = [
+        "X", "kernels ms", "LOGAN's", "ratio", "host to host ms", "LOGAN's", "ratio", "GCUPS",
+        f"CPU, {options.threads} threads, ms", "same as CPU",
+    ]  # fmt: skip
+    machine = describe_machine([])
+    machine["devices"] = [device["name"] for device in usage()]
+    results = {"benchmark": "gpu", **vars(options), "machine": machine, "results": results}
+    finish([table(header, rows)], results, options.output)
+
+
+if __name__ == "__main__":
+    main()
