@@ -22,7 +22,7 @@ from bellapy.errors import DeviceError
 from bellapy.log import logger
 from bellapy.params import Scoring
 from bellapy.xdrop.devices import find_gpus
-from bellapy.xdrop.flanks import make_flanks
+from bellapy.xdrop.flanks import Flanks, make_flanks
 
 try:
     find_gpus()
@@ -30,7 +30,7 @@ except DeviceError as error:
     pytest.skip(f"the GPU kernels do not run here: {error}", allow_module_level=True)
 
 from bellapy.xdrop import batch_cuda
-from bellapy.xdrop.batch_cuda import CLASSES, _classes, _pieces, extend_flanks
+from bellapy.xdrop.batch_cuda import CLASSES, _classes, _longest_first, _pieces, extend_flanks
 from bellapy.xdrop.cuda_ops import SIMULATED
 from bellapy.xdrop.cuda_stack import SCALE, fits, pack_scoring
 
@@ -67,8 +67,7 @@ def test_both_results_are_the_full_table(rng, scoring, longest):
 @pytest.mark.parametrize("size", CLASSES, ids=str)
 def test_every_size_of_window(rng, monkeypatch, size):
     """Windows that move, unknown bases, and flanks that outgrow even a wide window and go to the kernel for any width."""
-    monkeypatch.setattr(batch_cuda, "CLASSES", (size,))
-    monkeypatch.setattr(batch_cuda, "SLACK", -1000)
+    monkeypatch.setattr(batch_cuda, "CLASSES", ((*size[:2], 1000),))
     scoring, whole = Scoring(1, -1, -1, 9), random_bases(rng, 90 if SIMULATED else 400)
     other = random_bases(rng, len(whole))
     pairs = [(whole, mutate(rng, whole, 0.1)), (whole, "N" + whole), (whole, other), ("A" * 70, "A" * 50), (whole, "")]
@@ -117,7 +116,8 @@ def test_longest_is_seqan(x):
 def test_nothing_to_extend(rng):
     for pairs in ([], [("", "ACGT"), ("A", "")]):
         codes, flanks = lay_out_flanks(pairs, rng) if pairs else lay_out_flanks([("A", "A")], rng)
-        flanks = flanks if pairs else batch_cuda._take(flanks, np.zeros(0, np.int64))
+        columns = (flanks.query_at, flanks.query_length, flanks.target_at, flanks.target_length, flanks.complement)
+        flanks = flanks if pairs else Flanks(*(column[:0] for column in columns))
         assert_array_equal(extend_flanks(codes, flanks, Scoring(), False, 1), np.zeros((len(pairs), 3)))
 
 
@@ -125,13 +125,13 @@ def test_full_memory_makes_batches_smaller_then_the_cpu_helps(rng, monkeypatch, 
     class Full(Exception):
         code = batch_cuda.OUT_OF_MEMORY
 
-    def extend(device, flanks, scoring, longest):
-        sizes.append(len(flanks))
+    def extend(device, columns, flanks, rows, *_):
+        sizes.append(len(rows))
         raise Full
 
     sizes, scoring = [], Scoring(1, -1, -1, 7)
     codes, flanks = lay_out_flanks(simulate_flanks(rng, 40, 30), rng)
-    monkeypatch.setattr(batch_cuda, "_extend_batch", extend)
+    monkeypatch.setattr(batch_cuda, "_extend_rows", extend)
     monkeypatch.setattr(batch_cuda, "LEAST_BATCH", 12)
     monkeypatch.setattr(batch_cuda._pool(), "on_cpu", batch_cuda.Usage("CPU"))
     monkeypatch.setattr(logger, "propagate", True)
@@ -144,7 +144,7 @@ def test_full_memory_makes_batches_smaller_then_the_cpu_helps(rng, monkeypatch, 
 
 
 def test_other_errors_are_not_taken_for_full_memory(rng, monkeypatch):
-    monkeypatch.setattr(batch_cuda, "_extend_batch", lambda *_: 1 / 0)
+    monkeypatch.setattr(batch_cuda, "_extend_rows", lambda *_: 1 / 0)
     codes, flanks = lay_out_flanks([("ACGT", "ACGT")], rng)
     with pytest.raises(ZeroDivisionError):
         extend_flanks(codes, flanks, Scoring(), False, 1)
@@ -162,10 +162,25 @@ def test_pieces_have_equal_work_and_keep_the_order(rng, monkeypatch, n, n_device
         assert max(lengths[piece].sum() for piece in pieces) < 1.1 * lengths.sum() / len(pieces)
 
 
-def test_sizes_of_windows_and_bounds_of_scores():
+def test_sizes_of_windows():
     assert _classes(Scoring(1, -1, -1, 5), True) == []
     assert _classes(Scoring(1, -1, -1, 16_000), False) == []
-    assert _classes(Scoring(1, -1, -4, 8), False)[0] == CLASSES[1 if SIMULATED else 0]
+    for x in (0, 3, 12, 40):
+        sizes = [2 * group * registers for group, registers in _classes(Scoring(1, -1, -1, x), False)]
+        assert sizes[0] >= x + 12
+        assert all(wide >= 2 * narrow for narrow, wide in zip(sizes, sizes[1:], strict=False))
+
+
+def test_longest_flanks_come_first(rng):
+    lengths = rng.integers(0, 3_000_000, 500)
+    lengths[::7] = 0
+    order = _longest_first(lengths)
+    assert_array_equal(np.sort(order), np.flatnonzero(lengths))
+    sizes = np.minimum(lengths[order] >> 4, 0xFFFF)
+    assert (np.diff(sizes) <= 0).all()
+
+
+def test_bounds_of_scores():
     for scoring in (Scoring(1, -1, -1, 1900), Scoring(5, -6, -6, 1500), Scoring(9, -1, -30, 0)):
         wide = max((s for x in range(2100) if fits(s := scoring._replace(xdrop=x))), key=lambda s: s.xdrop)
         rule = pack_scoring(wide)

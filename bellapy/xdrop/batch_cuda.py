@@ -20,21 +20,23 @@ from bellapy.log import logger
 from bellapy.params import Scoring
 from bellapy.xdrop.batch_cpu import extend_flanks as extend_on_cpu
 from bellapy.xdrop.cuda_ops import SIMULATED, WARP
-from bellapy.xdrop.cuda_reads import pack_planes
+from bellapy.xdrop.cuda_reads import pack_planes, zeros_on_device
 from bellapy.xdrop.cuda_stack import fits, make_kernel, pack_scoring
 from bellapy.xdrop.cuda_wide import GUARDS, extend_wide
 from bellapy.xdrop.devices import Gpu, find_gpus
 from bellapy.xdrop.flanks import Flanks
 
-CLASSES = ((4, 2), (8, 4)) if SIMULATED else ((4, 4), (4, 8), (8, 8), (16, 8), (32, 8), (32, 16))
-"""Lanes of a group and registers of a lane for every size of window, smallest first; two rows for each register."""
-SLACK = 20  # rows beyond what X-drop admits at a time: fewer, and some true overlaps outgrow their window
+CLASSES = ((4, 2, 3), (8, 4, 40))
+if not SIMULATED:
+    CLASSES = ((4, 4, 14), (4, 6, 25), (8, 4, 50), (8, 8, 110), (16, 8, 240), (32, 8, 500), (32, 16, 1010))
+"""Sizes of windows: lanes of a group, registers of a lane (of two rows each), and up to which X over the gap penalty nearly
+all true overlaps stay inside; by measurement (benchmarks/gpu.py)."""
 WARPS = 1 if SIMULATED else 4  # of a block
 RESIDENT_WARPS = 2 if SIMULATED else 64  # of a processor
 WIDE_BLOCKS = 2 if SIMULATED else 4096
 BATCH = 1 << 20  # flanks
-LEAST_BATCH = 1 << 10  # what does not fit with so few flanks goes to the CPU
-PIECES = 4  # batches for each of several GPUs: they finish together
+LEAST_BATCH = 1 << 10  # flanks; if so few do not fit, they go to the CPU
+PIECES = 2  # batches for each of several GPUs: more balance better, but small ones leave a GPU half empty
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 
 
@@ -120,8 +122,7 @@ def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, longest: 
     """
     results = np.zeros((len(flanks), 3), np.int64)
     shorter = np.minimum(flanks.query_length, flanks.target_length)
-    todo = np.flatnonzero(shorter > 0)
-    todo = todo[np.argsort(-shorter[todo], kind="stable")]
+    todo = _longest_first(shorter)
     pool = _pool()
     pieces, lock = iter(_pieces(todo, shorter[todo], len(pool.devices))), Lock()
 
@@ -131,8 +132,11 @@ def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, longest: 
 
     def work(device: _Device) -> None:
         with cuda.gpus[device.gpu.index]:
+            job = _Job(pool, device, codes, flanks, scoring, longest, threads)
             while (rows := next_piece()) is not None:
-                results[rows] = _extend(pool, device, codes, flanks, rows, scoring, longest, threads)
+                job.extend(rows)
+            with lock:
+                job.fetch(results)
 
     if len(pool.devices) == 1:
         work(pool.devices[0])
@@ -142,11 +146,16 @@ def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, longest: 
     return results
 
 
+def _longest_first(lengths: np.ndarray) -> np.ndarray:
+    """The flanks that are not empty, int32; by length in steps of 16 bases, which sorts fast."""
+    todo = np.flatnonzero(lengths > 0).astype(np.int32)
+    keys = np.uint16(0xFFFF) - np.minimum(lengths[todo] >> 4, 0xFFFF).astype(np.uint16)
+    return todo[np.argsort(keys, kind="stable")]
+
+
 def _pieces(todo: np.ndarray, lengths: np.ndarray, n_devices: int) -> Iterator[np.ndarray]:
     """Consecutive flanks of about equal work: all flanks have windows of like width, so cells grow with length."""
-    n = -(-len(todo) // BATCH)
-    if n_devices > 1:
-        n = max(n, PIECES * n_devices)
+    n = PIECES * n_devices if n_devices > 1 else 1
     total = np.cumsum(lengths)
     cuts = np.searchsorted(total, np.linspace(0, total[-1] if len(total) else 0, n + 1)[1:-1])
     return (piece for part in np.split(todo, cuts) for piece in _at_most(part, BATCH) if len(piece))
@@ -156,58 +165,83 @@ def _at_most(rows: np.ndarray, size: int) -> list[np.ndarray]:
     return [rows[at : at + size] for at in range(0, len(rows), size)]
 
 
-def _extend(pool, device, codes, flanks, rows, scoring, longest, threads) -> np.ndarray:
-    """A batch on a device; in halves if its memory does not suffice, on the CPU if that is no help."""
-    batch = _take(flanks, rows)
-    try:
-        device.hold(codes)
-        return _extend_batch(device, batch, scoring, longest)
-    except Exception as error:
-        if not _is_out_of_memory(error):
-            raise
-    if len(rows) > LEAST_BATCH:
-        halves = np.array_split(rows, 2)
-        return np.concatenate([_extend(pool, device, codes, flanks, half, scoring, longest, threads) for half in halves])
-    if not pool.on_cpu.extensions:
-        logger.warning("%s: not enough memory is free; what does not fit is extended on the CPU", device.gpu.name)
-    pool.on_cpu.extensions += len(rows)
-    return extend_on_cpu(codes, batch, scoring, longest, threads)
-
-
 def _is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or getattr(error, "code", None) == OUT_OF_MEMORY
 
 
-def _take(flanks: Flanks, rows: np.ndarray) -> Flanks:
-    columns = (flanks.query_at, flanks.query_length, flanks.target_at, flanks.target_length, flanks.complement)
-    return Flanks(*(column[rows] for column in columns))
-
-
 def _classes(scoring: Scoring, longest: bool) -> list[tuple[int, int]]:
-    """Sizes of windows to try, the first one wide enough for true overlaps."""
-    if longest or not fits(scoring):
-        return []
-    rows = scoring.xdrop // -scoring.gap + SLACK
-    return [(group, registers) for group, registers in CLASSES if 2 * group * registers >= rows]
+    """Sizes of windows to try: wide enough for true overlaps, then at least twice as wide each."""
+    chosen = []
+    if not longest and fits(scoring):
+        for group, registers, reach in CLASSES:
+            enough = scoring.xdrop // -scoring.gap <= reach
+            if enough and (not chosen or group * registers >= 2 * chosen[-1][0] * chosen[-1][1]):
+                chosen.append((group, registers))
+    return chosen
 
 
-def _extend_batch(device: _Device, flanks: Flanks, scoring: Scoring, longest: bool) -> np.ndarray:
-    """Extend flanks whose reads are on the device; (n, 3) int32."""
-    n, stream = len(flanks), device.stream
+class _Job:
+    """Extension of pieces of one set of flanks on one device; results stay there until they are fetched."""
+
+    def __init__(self, pool, device, codes, flanks, scoring, longest, threads):
+        self.pool, self.device, self.codes, self.flanks = pool, device, codes, flanks
+        self.scoring, self.longest, self.threads = scoring, longest, threads
+        self.columns = None  # the flanks on the device
+        self.elsewhere = []  # rows and results of the CPU
+
+    def extend(self, rows: np.ndarray) -> None:
+        """Extend some flanks; in halves if memory does not suffice, on the CPU if that is no help."""
+        try:
+            self._start()
+            _extend_rows(self.device, self.columns, self.flanks, rows, self.scoring, self.longest, self.results)
+            return
+        except Exception as error:
+            if not _is_out_of_memory(error):
+                raise
+        if len(rows) > LEAST_BATCH:
+            for half in np.array_split(rows, 2):
+                self.extend(half)
+        else:
+            self._extend_on_cpu(rows)
+
+    def fetch(self, results: np.ndarray) -> None:
+        """Add what was found to `results`, whose rows are 0 until the one device that has them adds them."""
+        if self.columns is not None:
+            results += _fetch(self.results, self.device.stream)
+        for rows, found in self.elsewhere:
+            results[rows] = found
+
+    def _start(self) -> None:
+        if self.columns is None:
+            stream, flanks = self.device.stream, self.flanks
+            self.device.hold(self.codes)
+            host = (flanks.query_at, flanks.query_length, flanks.target_at, flanks.target_length, flanks.complement)
+            columns = [cuda.to_device(column, stream=stream) for column in host]
+            self.results = zeros_on_device(len(flanks), stream)
+            self.columns = columns
+
+    def _extend_on_cpu(self, rows: np.ndarray) -> None:
+        if not self.pool.on_cpu.extensions:
+            name = self.device.gpu.name
+            logger.warning("%s: not enough memory is free; what does not fit is extended on the CPU", name)
+        self.pool.on_cpu.extensions += len(rows)
+        flanks = self.flanks
+        columns = (flanks.query_at, flanks.query_length, flanks.target_at, flanks.target_length, flanks.complement)
+        some = Flanks(*(column[rows] for column in columns))
+        self.elsewhere.append((rows, extend_on_cpu(self.codes, some, self.scoring, self.longest, self.threads)))
+
+
+def _extend_rows(device, columns, flanks, rows, scoring, longest, results) -> None:
+    """Extend some flanks, in the order of `rows`, whose reads and columns are on the device."""
+    stream, left = device.stream, len(rows)
     classes = _classes(scoring, longest)
-    columns = [
-        cuda.to_device(column, stream=stream)
-        for column in (flanks.query_at, flanks.query_length, flanks.target_at, flanks.target_length, flanks.complement)
-    ]
     start = np.zeros((len(classes) + 1, 2), np.int32)
-    start[0, 0] = n
+    start[0, 0] = left
     counts = cuda.to_device(start, stream=stream)
     work = cuda.to_device(np.zeros(len(classes) + 1, np.int64), stream=stream)
-    queue = cuda.to_device(np.arange(n, dtype=np.int32), stream=stream)
-    results = cuda.device_array((n, 3), np.int32, stream=stream)
+    queue = cuda.to_device(rows, stream=stream)
     begin, end = cuda.event(), cuda.event()
     begin.record(stream)
-    left = n
     for level, (group, registers) in enumerate(classes):
         kernel = _stack_kernel(group, registers, scoring.match == 1, device.packed)
         over = cuda.device_array(left, np.int32, stream=stream)
@@ -218,16 +252,14 @@ def _extend_batch(device: _Device, flanks: Flanks, scoring: Scoring, longest: bo
         if not left:
             break
     if left:
-        blocks, scratch = _wide_scratch(left, int(flanks.query_length.max()), stream)
+        blocks, scratch = _wide_scratch(left, int(flanks.query_length[rows].max()), stream)
         extend_wide[blocks, WARP, stream](
             device.codes, *columns, queue, counts, len(classes), scoring, longest, scratch, results, work
         )  # fmt: skip
     end.record(stream)
-    got = _fetch(results, stream)
-    device.usage.extensions += n
     device.usage.cells += int(_fetch(work, stream).sum())
+    device.usage.extensions += len(rows)
     device.usage.kernel_s += begin.elapsed_time(end) / 1e3
-    return got
 
 
 def _fetch(array, stream) -> np.ndarray:

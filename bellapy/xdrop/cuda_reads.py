@@ -36,3 +36,17 @@ def pack_planes(codes, stream):
     planes = cuda.device_array((blocks, 3), np.uint32, stream=stream)
     _pack[-(-blocks // THREADS), THREADS, stream](codes, planes)
     return planes
+
+
+@cuda.jit(cache=not SIMULATED)
+def _clear(rows):
+    row = cuda.grid(1)
+    if row < rows.shape[0]:
+        rows[row, 0] = rows[row, 1] = rows[row, 2] = 0
+
+
+def zeros_on_device(n: int, stream):
+    """(n, 3) int32 zeros on a device: results of flanks that are not extended there."""
+    rows = cuda.device_array((n, 3), np.int32, stream=stream)
+    _clear[-(-n // THREADS), THREADS, stream](rows)
+    return rows
