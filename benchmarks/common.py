@@ -17,6 +17,8 @@ from shlex import quote
 from measure import Usage, measure
 from peers import Job, Tool, program_of_bellapy, version_of
 
+import bellapy
+
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLE = ROOT / "data" / "lambda_reads.fastq.gz"
 TIMEOUT = 3 * 3600
@@ -60,7 +62,9 @@ def describe_machine(programs: list[str]) -> dict:
     """Hardware, versions, commit and date, for the result file."""
     git = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
     commit = subprocess.run(git, capture_output=True, text=True).stdout.strip() or "unknown"
-    packages = {name: version(name) for name in ("bellapy", "numba", "llvmlite", "numpy", "scipy", "pysam", "pyfastx")}
+    packages = {"bellapy": bellapy.__version__} | {
+        name: version(name) for name in ("numba", "llvmlite", "numpy", "scipy", "pysam", "pyfastx")
+    }
     return {
         "date": datetime.date.today().isoformat(),
         "processor": processor(),

@@ -17,6 +17,7 @@ import subprocess
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
+from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 
@@ -47,21 +48,25 @@ def noisy(rng: np.random.Generator, codes: np.ndarray) -> np.ndarray:
     return copy.astype(np.uint8)
 
 
+def random_read(rng: np.random.Generator) -> np.ndarray:
+    return rng.integers(0, 4, int(rng.integers(SHORTEST, LONGEST + 1))).astype(np.uint8)
+
+
 def make_pairs(task: tuple[int, int, float]) -> list[tuple[np.ndarray, int, np.ndarray, int]]:
     """Pairs of a random generator: query, start of the seed, target, start of the seed."""
-    seed, n, spurious = task
-    rng, pairs = np.random.default_rng(seed), []
+    number, n, spurious = task
+    rng, pairs = np.random.default_rng(number), []
     for _ in range(n):
-        whole = rng.integers(0, 4, int(rng.integers(SHORTEST, LONGEST + 1))).astype(np.uint8)
+        whole, sides = random_read(rng), []
         at = int(rng.integers(0, len(whole) - K + 1))
-        sides = []
-        alike = rng.random() >= spurious
+        seed = whole[at : at + K]
+        unrelated = rng.random() < spurious
         for side in range(2):
-            left, right = whole[:at], whole[at + K :]
-            if side and not alike:
-                left, right = (rng.integers(0, 4, len(part)).astype(np.uint8) for part in (left, right))
-            left, right = noisy(rng, left), noisy(rng, right)
-            sides += [np.concatenate((left, whole[at : at + K], right)), len(left)]
+            if side and unrelated:
+                whole = random_read(rng)
+                at = int(rng.integers(0, len(whole) - K + 1))
+            left, right = noisy(rng, whole[:at]), noisy(rng, whole[at + K :])
+            sides += [np.concatenate((left, seed, right)), len(left)]
         pairs.append(tuple(sides))
     return pairs
 
@@ -191,7 +196,8 @@ def main() -> None:
         f"CPU, {options.threads} threads, ms", "same as CPU",
     ]  # fmt: skip
     machine = describe_machine([])
-    machine["devices"] = [device["name"] for device in usage()]
+    machine["packages"]["numba-cuda"] = version("numba-cuda")
+    machine["processor"] += " with " + ", ".join(device["name"] for device in usage())
     results = {"benchmark": "gpu", **vars(options), "machine": machine, "results": results}
     finish([table(header, rows)], results, options.output)
 

@@ -159,7 +159,7 @@ def test_pieces_have_equal_work_and_keep_the_order(rng, monkeypatch, n, n_device
     assert_array_equal(np.concatenate([todo[:0], *pieces]), todo)
     assert all(0 < len(piece) <= 300 for piece in pieces)
     if n == 1000 and n_devices == 4:
-        assert max(lengths[piece].sum() for piece in pieces) < 1.1 * lengths.sum() / len(pieces)
+        assert max(lengths[piece].sum() for piece in pieces) < 1.1 * lengths.sum() / (batch_cuda.PIECES * n_devices)
 
 
 def test_sizes_of_windows():

@@ -120,7 +120,7 @@ def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, longest: 
     longest : the SeqAn-compatible end instead of the best one (wavefront.py).
     threads : of the CPU, for what fits no GPU.
     """
-    results = np.zeros((len(flanks), 3), np.int64)
+    results = np.zeros((len(flanks), 3), np.int32)  # each row stays 0 until the one device that has it adds its own
     shorter = np.minimum(flanks.query_length, flanks.target_length)
     todo = _longest_first(shorter)
     pool = _pool()
@@ -135,15 +135,16 @@ def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, longest: 
             job = _Job(pool, device, codes, flanks, scoring, longest, threads)
             while (rows := next_piece()) is not None:
                 job.extend(rows)
+            found = job.fetch()
             with lock:
-                job.fetch(results)
+                np.add(results, found, out=results)
 
     if len(pool.devices) == 1:
         work(pool.devices[0])
     else:
         with ThreadPoolExecutor(len(pool.devices)) as threads_of_devices:
             list(threads_of_devices.map(work, pool.devices))
-    return results
+    return results.astype(np.int64)
 
 
 def _longest_first(lengths: np.ndarray) -> np.ndarray:
@@ -204,12 +205,16 @@ class _Job:
         else:
             self._extend_on_cpu(rows)
 
-    def fetch(self, results: np.ndarray) -> None:
-        """Add what was found to `results`, whose rows are 0 until the one device that has them adds them."""
+    def fetch(self) -> np.ndarray | int:
+        """Results of the flanks that were extended here, (n, 3) int32; 0 for all others."""
+        if self.columns is None and not self.elsewhere:
+            return 0
+        found = np.zeros((len(self.flanks), 3), np.int32)
         if self.columns is not None:
-            results += _fetch(self.results, self.device.stream)
-        for rows, found in self.elsewhere:
-            results[rows] = found
+            found = _fetch(self.results, self.device.stream)
+        for rows, of_rows in self.elsewhere:
+            found[rows] = of_rows
+        return found
 
     def _start(self) -> None:
         if self.columns is None:
