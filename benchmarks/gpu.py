@@ -132,6 +132,18 @@ def count_cells(codes: np.ndarray, flanks: Flanks, scoring: Scoring) -> float:
     return (sum(device["cells"] for device in usage()) - before) / len(rows)
 
 
+def row_of(result: dict) -> list:
+    """A line of the table; times in milliseconds."""
+    kernels, total, there, cpu = (f"{result[name] * 1e3:.1f}" for name in ("kernels", "total", "there", "cpu"))
+    logan = [None] * 4
+    if result["logan"]:
+        of_kernels, of_all = result["logan"]
+        logan = [f"{of_kernels * 1e3:.0f}", f"{of_kernels / result['kernels']:.1f}"]
+        logan += [f"{of_all * 1e3:.0f}", f"{of_all / result['total']:.1f}"]
+    same = "yes" if result["same"] else "NO"
+    return [result["xdrop"], kernels, *logan[:2], total, *logan[2:], there, f"{result['gcups']:.0f}", cpu, same]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=100_000)
@@ -166,30 +178,9 @@ def main() -> None:
             cpu = time.perf_counter() - start
             gcups = count_cells(codes, flanks, scoring) * len(flanks) / kernels / 1e9
             peer = run_logan(options.logan, Path(folder) / "pairs.tsv", xdrop, options.logan_runs) if options.logan else None
-            ratios = [f"{peer[0] / kernels:.1f}", f"{peer[1] / total:.1f}"] if peer else [None, None]
-            peers = [f"{peer[0] * 1e3:.0f}", f"{peer[1] * 1e3:.0f}"] if peer else [None, None]
-            row = [
-                xdrop,
-                f"{kernels * 1e3:.1f}",
-                peers[0],
-                ratios[0],
-                f"{total * 1e3:.0f}",
-                peers[1],
-                ratios[1],
-                f"{gcups:.0f}",
-            ]
-            rows.append([*row, f"{cpu * 1e3:.0f}", "yes" if same else "NO"])
-            results.append(
-                {
-                    "xdrop": xdrop,
-                    "kernels": kernels,
-                    "total": total,
-                    "there": there,
-                    "gcups": gcups,
-                    "logan": peer,
-                    "same": same,
-                }
-            )
+            result = {"xdrop": xdrop, "kernels": kernels, "total": total, "there": there, "gcups": gcups, "cpu": cpu}
+            results.append({**result, "logan": peer, "same": same})
+            rows.append(row_of(results[-1]))
             print(*rows[-1], flush=True)
     header = [
         "X", "kernels ms", "LOGAN's", "ratio", "host to host ms", "LOGAN's", "ratio", "reads there", "GCUPS",

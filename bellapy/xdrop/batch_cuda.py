@@ -19,7 +19,7 @@ from numba import cuda
 from bellapy.log import logger
 from bellapy.params import Scoring
 from bellapy.xdrop.batch_cpu import extend_flanks as extend_on_cpu
-from bellapy.xdrop.cuda_ops import SIMULATED, WARP
+from bellapy.xdrop.cuda_ops import SIMULATED, WARP, kernel_of
 from bellapy.xdrop.cuda_reads import pack_planes, zeros_on_device
 from bellapy.xdrop.cuda_stack import fits, make_kernel, pack_scoring
 from bellapy.xdrop.cuda_wide import GUARDS, extend_wide
@@ -38,11 +38,6 @@ BATCH = 1 << 20  # flanks
 LEAST_BATCH = 1 << 10  # flanks; if so few do not fit, they go to the CPU
 PIECES = 2  # batches for each of several GPUs: more balance better, but small ones leave a GPU half empty
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
-
-
-@cache
-def _stack_kernel(group: int, registers: int, unit: bool, packed: bool):
-    return make_kernel(group, registers, unit, packed)
 
 
 @dataclass
@@ -80,7 +75,7 @@ class _Device:
         if self.held() is not both_ways:
             self.codes = self.planes = None
             self.codes = cuda.to_device(both_ways[: len(both_ways) // 2], stream=self.stream)
-            self.planes = pack_planes(self.codes, self.stream)
+            self.planes = pack_planes(self.codes, self.gpu.index, self.stream)
             self.held = weakref.ref(both_ways)
 
 
@@ -222,7 +217,7 @@ class _Job:
             self.device.hold(self.codes)
             host = (flanks.query_at, flanks.query_length, flanks.target_at, flanks.target_length, flanks.complement)
             columns = [cuda.to_device(column, stream=stream) for column in host]
-            self.results = zeros_on_device(len(flanks), stream)
+            self.results = zeros_on_device(len(flanks), self.device.gpu.index, stream)
             self.columns = columns
 
     def _extend_on_cpu(self, rows: np.ndarray) -> None:
@@ -248,7 +243,7 @@ def _extend_rows(device, columns, flanks, rows, scoring, longest, results) -> No
     begin, end = cuda.event(), cuda.event()
     begin.record(stream)
     for level, (group, registers) in enumerate(classes):
-        kernel = _stack_kernel(group, registers, scoring.match == 1, device.packed)
+        kernel = kernel_of(make_kernel(group, registers, scoring.match == 1, device.packed), device.gpu.index)
         over = cuda.device_array(left, np.int32, stream=stream)
         kernel[_blocks(device, -(-left * group // WARP)), WARPS * WARP, stream](
             device.planes, device.codes.shape[0], *columns, queue, over, counts, level, pack_scoring(scoring), results, work
@@ -258,7 +253,7 @@ def _extend_rows(device, columns, flanks, rows, scoring, longest, results) -> No
             break
     if left:
         blocks, scratch = _wide_scratch(left, int(flanks.query_length[rows].max()), stream)
-        extend_wide[blocks, WARP, stream](
+        kernel_of(extend_wide, device.gpu.index)[blocks, WARP, stream](
             device.codes, *columns, queue, counts, len(classes), scoring, longest, scratch, results, work
         )  # fmt: skip
     end.record(stream)

@@ -6,12 +6,22 @@ WARP lanes.  Words are uint32; the packed halves are unsigned and never carry in
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 import numpy as np
 from numba import config, cuda
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
 WARP = 8 if SIMULATED else 32
 U32, U64, I32 = np.uint32, np.uint64, np.int32
+
+
+@cache
+def kernel_of(function: Callable, device: int):
+    """A function as the kernel of a device: numba-cuda unloads twice, at exit, a kernel that two devices have shared."""
+    return cuda.jit(cache=not SIMULATED)(function)
+
 
 if SIMULATED:
     EVERY = (1 << WARP) - 1

@@ -10,13 +10,12 @@ from __future__ import annotations
 import numpy as np
 from numba import cuda
 
-from bellapy.xdrop.cuda_ops import SIMULATED, U32
+from bellapy.xdrop.cuda_ops import SIMULATED, U32, kernel_of
 
 BASES = 32
 THREADS = 32 if SIMULATED else 256
 
 
-@cuda.jit(cache=not SIMULATED)
 def _pack(codes, planes):
     block = cuda.grid(1)
     if block < planes.shape[0]:
@@ -30,23 +29,22 @@ def _pack(codes, planes):
         planes[block, 0], planes[block, 1], planes[block, 2] = low, high, unknown
 
 
-def pack_planes(codes, stream):
+def pack_planes(codes, device: int, stream):
     """Bit planes of the uint8 codes on a device; (blocks, 3) uint32 there."""
     blocks = -(-codes.shape[0] // BASES)
     planes = cuda.device_array((blocks, 3), np.uint32, stream=stream)
-    _pack[-(-blocks // THREADS), THREADS, stream](codes, planes)
+    kernel_of(_pack, device)[-(-blocks // THREADS), THREADS, stream](codes, planes)
     return planes
 
 
-@cuda.jit(cache=not SIMULATED)
 def _clear(rows):
     row = cuda.grid(1)
     if row < rows.shape[0]:
         rows[row, 0] = rows[row, 1] = rows[row, 2] = 0
 
 
-def zeros_on_device(n: int, stream):
+def zeros_on_device(n: int, device: int, stream):
     """(n, 3) int32 zeros on a device: results of flanks that are not extended there."""
     rows = cuda.device_array((n, 3), np.int32, stream=stream)
-    _clear[-(-n // THREADS), THREADS, stream](rows)
+    kernel_of(_clear, device)[-(-n // THREADS), THREADS, stream](rows)
     return rows

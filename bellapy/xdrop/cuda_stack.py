@@ -24,6 +24,7 @@ A group whose live cells reached the end of its window gives its flank up, for a
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +33,6 @@ from numba import cuda
 from bellapy.params import Scoring
 from bellapy.xdrop.cuda_ops import (
     I32,
-    SIMULATED,
     U32,
     U64,
     WARP,
@@ -233,8 +233,9 @@ def _in_order(votes, leader, first, group):
     return U32((U64(bits) << U64(group) | U64(bits)) >> U64(first)) & U32((1 << group) - 1)
 
 
+@cache
 def make_kernel(group: int, registers: int, unit: bool, packed: bool):
-    """The kernel for groups of `group` lanes (at least 4) with 2 * `registers` rows each.
+    """The function of a kernel for groups of `group` lanes (at least 4) with 2 * `registers` rows each.
 
     Parameters
     ----------
@@ -403,4 +404,4 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
                 first = I32(first + by & LAST)
         cuda.atomic.add(work, level, np.int64(busy) * (CHUNK * ROWS))
 
-    return cuda.jit(cache=not SIMULATED)(extend_stacks)
+    return extend_stacks

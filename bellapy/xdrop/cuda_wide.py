@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import cuda
 
-from bellapy.xdrop.cuda_ops import I32, SIMULATED, WARP, ballot, shuffle, sync_warp
+from bellapy.xdrop.cuda_ops import I32, WARP, ballot, shuffle, sync_warp
 
 DEAD = I32(-(1 << 30))
 UNKNOWN = 4
@@ -65,7 +65,6 @@ def _upper_end(new, old, last, begin_new, lane):
     return last
 
 
-@cuda.jit(cache=not SIMULATED)
 def extend_wide(
     codes, query_start, query_length, target_start, target_length, complement, queue, counts, level, scoring, longest,
     scratch, results, work,
