@@ -6,6 +6,7 @@ leaves to the next what outgrew its window.  Several GPUs take batches, longest 
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -37,23 +38,28 @@ WIDE_BLOCKS = 2 if SIMULATED else 4096
 BATCH = 1 << 20  # flanks
 LEAST_BATCH = 1 << 10  # flanks; if so few do not fit, they go to the CPU
 PIECES = 2  # batches for each of several GPUs: more balance better, but small ones leave a GPU half empty
+LONG = 2.0  # seconds: a kernel was compiled, not loaded
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 
 
 @dataclass
 class Usage:
-    """What a device has done: flanks extended, cells computed (of lanes with live cells), seconds in kernels."""
+    """What a device has done: flanks extended, cells computed (of lanes with live cells), seconds in kernels.
+
+    compile_s : seconds it waited for kernels to be compiled or loaded from the disk.
+    """
 
     name: str
     extensions: int = 0
     cells: int = 0
     kernel_s: float = 0.0
+    compile_s: float = 0.0
 
     def to_dict(self) -> dict:
         gcups = self.cells / self.kernel_s / 1e9 if self.kernel_s else 0.0
         return {
             "name": self.name, "extensions": self.extensions, "cells": self.cells, "kernel_s": round(self.kernel_s, 4),
-            "gcups": round(gcups, 1),
+            "gcups": round(gcups, 1), "compile_s": round(self.compile_s, 3),
         }  # fmt: skip
 
 
@@ -69,6 +75,7 @@ class _Device:
     held: object = lambda: None  # weak reference to the reads that are there
     codes: object = None
     planes: object = None
+    told_of_compiling: bool = False
 
     def hold(self, both_ways: np.ndarray) -> None:
         """Upload reads unless they are there already; `both_ways` is read-only, so its identity stands for its content."""
@@ -240,26 +247,40 @@ def _extend_rows(device, columns, flanks, rows, scoring, longest, results) -> No
     counts = cuda.to_device(start, stream=stream)
     work = cuda.to_device(np.zeros(len(classes) + 1, np.int64), stream=stream)
     queue = cuda.to_device(rows, stream=stream)
-    begin, end = cuda.event(), cuda.event()
+    begin, end, compiled = cuda.event(), cuda.event(), device.usage.compile_s
     begin.record(stream)
     for level, (group, registers) in enumerate(classes):
-        kernel = kernel_of(make_kernel(group, registers, scoring.match == 1, device.packed), device.gpu.index)
+        function = make_kernel(group, registers, scoring.match == 1, device.packed)
         over = cuda.device_array(left, np.int32, stream=stream)
-        kernel[_blocks(device, -(-left * group // WARP)), WARPS * WARP, stream](
-            device.planes, device.codes.shape[0], *columns, queue, over, counts, level, pack_scoring(scoring), results, work
+        _launch(
+            device, function, _blocks(device, -(-left * group // WARP)), WARPS * WARP,
+            device.planes, device.codes.shape[0], *columns, queue, over, counts, level, pack_scoring(scoring), results, work,
         )  # fmt: skip
         queue, left = over, int(_fetch(counts, stream)[level + 1, 0])
         if not left:
             break
     if left:
         blocks, scratch = _wide_scratch(left, int(flanks.query_length[rows].max()), stream)
-        kernel_of(extend_wide, device.gpu.index)[blocks, WARP, stream](
-            device.codes, *columns, queue, counts, len(classes), scoring, longest, scratch, results, work
+        _launch(
+            device, extend_wide, blocks, WARP,
+            device.codes, *columns, queue, counts, len(classes), scoring, longest, scratch, results, work,
         )  # fmt: skip
     end.record(stream)
     device.usage.cells += int(_fetch(work, stream).sum())
     device.usage.extensions += len(rows)
-    device.usage.kernel_s += begin.elapsed_time(end) / 1e3
+    device.usage.kernel_s += begin.elapsed_time(end) / 1e3 - (device.usage.compile_s - compiled)
+
+
+def _launch(device: _Device, function, blocks: int, threads: int, *arguments) -> None:
+    """Start a kernel; the first time it is compiled, or loaded from the disk, while the device has nothing to do."""
+    kernel = kernel_of(function, device.gpu.index)
+    is_new, start = not getattr(kernel, "overloads", True), time.perf_counter()
+    kernel[blocks, threads, device.stream](*arguments)
+    if is_new:
+        device.usage.compile_s += time.perf_counter() - start
+        if not device.told_of_compiling and device.usage.compile_s > LONG:
+            device.told_of_compiling = True
+            logger.info("compiling for %s; this happens once", device.gpu.name)
 
 
 def _fetch(array, stream) -> np.ndarray:
