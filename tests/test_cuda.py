@@ -76,6 +76,14 @@ def test_every_size_of_window(rng, monkeypatch, size):
     assert_array_equal(extend_flanks(codes, flanks, scoring, False, 1), by_table(pairs, scoring))
 
 
+@pytest.mark.parametrize("scoring", [Scoring(1, -1, -1, 7), Scoring(2, -3, -4, 20)], ids=str)
+def test_devices_without_packed_instructions(rng, monkeypatch, scoring):
+    monkeypatch.setattr(batch_cuda._pool().devices[0], "packed", False)
+    pairs = simulate_flanks(rng, MANY, LONG)
+    codes, flanks = lay_out_flanks(pairs, rng)
+    assert_array_equal(extend_flanks(codes, flanks, scoring, False, 1), by_table(pairs, scoring))
+
+
 def test_windows_follow_a_diagonal_that_drifts(rng):
     """Every third base is missing on one side, so the window moves all the time, up or down."""
     whole = random_bases(rng, 120 if SIMULATED else 3000)
