@@ -1,10 +1,10 @@
 """Numba defaults, in one place: every compiled function is cached on disk, releases the GIL and never raises.
 
 `njit` is for ordinary kernels.  The others leave out reference counts, which are atomic operations and would cost more than
-the short functions of an inner loop: they must not make arrays.  `njit_entry` can be called from Python, `njit_inner` from
-compiled code only, which halves its code.  `njit_vector` is an inner function whose loops LLVM must turn into vector code:
-it promises that array arguments do not overlap, without which LLVM guards every loop by run-time overlap checks and often
-gives up.
+the short functions of an inner loop: they must not make arrays.  The inner ones are for calls from compiled code only (from
+Python they would crash), which halves their code.  The vector ones are for loops that LLVM must turn into vector code: they
+promise that array arguments do not overlap, without which LLVM guards every loop by run-time overlap checks and often gives
+up.
 """
 
 from __future__ import annotations
@@ -24,5 +24,6 @@ CPUTargetOptions.noalias = TargetOptions.Mapping("noalias")
 
 njit = functools.partial(numba.njit, **_OPTIONS)
 njit_entry = functools.partial(numba.njit, **_NO_COUNTS)
+njit_vector_entry = functools.partial(numba.njit, **_NO_COUNTS, noalias=True)
 njit_inner = functools.partial(numba.njit, **_INNER)
 njit_vector = functools.partial(numba.njit, **_INNER, noalias=True)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.jit import njit, njit_vector
+from bellapy.jit import njit, njit_vector_entry
 from bellapy.parallel import even_ranges, map_threads
 
 U = np.uint64
@@ -53,7 +53,7 @@ def make_layout(k: int, n_places: int) -> Layout:
     return Layout(k, multiplier, partition_bits, 2 * k - partition_bits - hash_bits, hash_bits, place_bits)
 
 
-@njit_vector
+@njit_vector_entry
 def count_partitions(codes, mask, begin, end, layout, sizes):
     """Add the k-mers that start in [begin, end) of `codes` to sizes[partition]; partitions past its end are left out.
 
@@ -77,7 +77,7 @@ def count_partitions(codes, mask, begin, end, layout, sizes):
                 sizes[part] += 1
 
 
-@njit_vector
+@njit_vector_entry
 def scatter(codes, mask, begin, end, layout, first, at, out, words, parts):
     """Send every k-mer that count_partitions counts to its partition, if that is one of first .. first + len(at) - 1.
 
