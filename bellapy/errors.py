@@ -40,3 +40,7 @@ class InputError(BellapyError):
 
 class OutputError(BellapyError):
     """Output that cannot be written."""
+
+
+class MemoryLimitError(BellapyError):
+    """A job that does not fit the memory it may use."""

@@ -14,7 +14,8 @@ end in sequence that does not match: there the threshold rises, up to the share 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -22,9 +23,10 @@ from bellapy.candidate_filter import MIN_SURE, SURE_SUPPORT
 from bellapy.estimate import DEFAULT_ERROR_RATE, expected_score_rate
 from bellapy.params import ExtensionParams, FilterParams
 from bellapy.records import Extensions, Overlaps, ReadSet, Seeds
-from bellapy.seeds import first_of_candidate
+from bellapy.seeds import first_of_candidate, starts_of_candidates
 
 SPREAD = 1.5
+PIECE_ROWS = 1 << 16  # candidates looked at at a time
 MAX_FLOOR = 0.25  # per match score
 SURE_OVERHANG = 50  # bases
 SURE_SPAN = 1000  # bases
@@ -121,7 +123,7 @@ def estimate_matches(scoring: ExtensionParams, extensions: Extensions) -> tuple[
 def best_of_candidate(seeds: Seeds, extensions: Extensions) -> np.ndarray:
     """Rows of the highest-scoring alignment of every candidate (query, target, strand), in that order."""
     order = np.lexsort((seeds.rank, -extensions.score, seeds.strand, seeds.target_id, seeds.query_id))
-    return order[first_of_candidate(seeds.take(order))]
+    return order[starts_of_candidates(seeds.query_id[order], seeds.target_id[order], seeds.strand[order])]
 
 
 def filter_overlaps(
@@ -130,8 +132,18 @@ def filter_overlaps(
 ) -> tuple[Overlaps, dict[str, int]]:  # fmt: skip
     """The overlaps among the alignments, by query, target and strand; how many candidates were dropped for what reason."""
     rows = best_of_candidate(seeds, extensions)
+    parts, dropped = [], Counter()
+    for at in range(0, max(1, len(rows)), PIECE_ROWS):
+        piece = rows[at : at + PIECE_ROWS]
+        overlaps, its_dropped = _filter_piece(reads, seeds.take(piece), extensions.take(piece), thresholds, scoring, params)
+        parts.append(overlaps)
+        dropped.update(its_dropped)
+    return Overlaps(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Overlaps))), dict(dropped)
+
+
+def _filter_piece(reads, seeds, extensions, thresholds, scoring, params) -> tuple[Overlaps, dict[str, int]]:
+    """The same for some alignments, one of each candidate."""
     dropped = {}
-    seeds, extensions = seeds.take(rows), extensions.take(rows)
     geometry = measure_geometry(reads, seeds, extensions)
     matches, columns = estimate_matches(scoring, extensions)
     tests = {
