@@ -94,30 +94,28 @@ def _end_of_partners(entries, i, upper):
 
 
 @njit
-def count_products(entries, starts, table, upper, begin, end, queries, work):
-    """Add the number of products of each query in [queries[0], queries[1]) that entries [begin, end) lead to work, int64.
-
-    work[0] is that of queries[0].
-    """
-    low, width = U(starts[queries[0]]) << U2, U(starts[queries[1]] - starts[queries[0]]) << U2
-    found = np.empty(SCRATCH + 1, np.int64)
-    for at in range(begin, end, SCRATCH):
-        for x in range(_find_entries(entries, at, min(end, at + SCRATCH), low, width, found)):
-            i = found[x]
-            last = _end_of_partners(entries, i, upper)
-            if i + 1 < last:
-                query = read_at(place_of(entries[i]), starts, table)
-                i += 1
-                while i < last and place_of(entries[i]) < starts[query + 1]:
-                    i += 1
-                work[query - queries[0]] += last - i
+def count_products(entries, starts, table, upper, begin, end, work):
+    """Add the number of products of each query over the columns that begin in [begin, end) to work, (n_reads,) int64."""
+    first = begin
+    while first < end and not is_first(entries[first]):
+        first += 1
+    while first < end:
+        last = first + 1
+        while last < entries.size and not is_first(entries[last]):
+            last += 1
+        if 1 < last - first <= upper:
+            next_read, query = last, np.int64(-1)
+            for i in range(last - 1, first - 1, -1):  # entries after the last one of the same read
+                read = read_at(place_of(entries[i]), starts, table)
+                if read != query:
+                    next_read, query = i + 1, read
+                work[query] += last - next_read
+        first = last
 
 
 @njit
-def expand_products(
-    entries, starts, table, upper, begin, end, queries, block, first_query, layout, at, origin, keys, payload
-):
-    """Write the products of the queries in [queries[0], queries[1]) that entries [begin, end) lead to their blocks.
+def expand_products(entries, starts, table, upper, queries, block, first_query, layout, at, origin, keys, payload):
+    """Write the products of the queries in [queries[0], queries[1]) to their blocks.
 
     at : (n_blocks,) int64, next free slot of each block; advanced.
     origin : (n_blocks,) int64, first slot of each block.
@@ -127,8 +125,8 @@ def expand_products(
     strand_shift = U(layout.number_bits + layout.diagonal_bits)
     target_shift, query_shift = strand_shift + U1, strand_shift + U(1 + layout.target_bits)
     found = np.empty(SCRATCH + 1, np.int64)
-    for piece in range(begin, end, SCRATCH):
-        for x in range(_find_entries(entries, piece, min(end, piece + SCRATCH), low, width, found)):
+    for piece in range(0, entries.size, SCRATCH):
+        for x in range(_find_entries(entries, piece, min(entries.size, piece + SCRATCH), low, width, found)):
             i = found[x]
             last = _end_of_partners(entries, i, upper)
             if i + 1 == last:
@@ -169,7 +167,7 @@ def symbolic_product(matrix: KmerMatrix, threads: int = 1) -> np.ndarray:
 
     def count(piece):
         work = np.zeros(matrix.n_reads, np.int64)
-        count_products(*_entries(matrix), *piece, (0, matrix.n_reads), work)
+        count_products(*_entries(matrix), *piece, work)
         return work
 
     parts = map_threads(count, even_ranges(len(matrix.entries), threads), threads)
@@ -230,29 +228,18 @@ def multiply(
 
 
 def _expand_group(matrix, layout, block, first_query, sizes, b, e, threads) -> Products:
-    """The products of blocks [b, e)."""
-    queries = (int(first_query[b]), int(first_query[e]))
+    """The products of blocks [b, e).  Every thread takes some of the blocks, and looks at all entries for them."""
     bounds = np.concatenate(([0], np.cumsum(sizes[b:e])))
     keys, payload = np.empty((2, int(bounds[-1])), np.uint64)
-    ranges = even_ranges(len(matrix.entries), threads)
 
-    def count(piece):
-        work = np.zeros(queries[1] - queries[0], np.int64)
-        count_products(*_entries(matrix), *piece, queries, work)
-        return np.bincount(block[queries[0] : queries[1]] - b, work, e - b).astype(np.int64)
+    def expand(piece):
+        first, last = piece
+        queries = (int(first_query[b + first]), int(first_query[b + last]))
+        at = bounds[:-1].copy()
+        expand_products(*_entries(matrix), queries, block - b, first_query[b:e], layout, at, bounds[:-1], keys, payload)
+        for i in range(first, last):
+            keys[bounds[i] : bounds[i + 1]].sort()
 
-    if len(ranges) > 1:
-        shares = np.array(map_threads(count, ranges, threads))
-        starts = bounds[:-1] + np.concatenate((np.zeros_like(shares[:1]), np.cumsum(shares, axis=0)))[:-1]
-    else:
-        starts = bounds[:-1][None, :].copy()
-
-    def expand(task):
-        piece, at = task
-        expand_products(
-            *_entries(matrix), *piece, queries, block - b, first_query[b:e], layout, at, bounds[:-1], keys, payload
-        )
-
-    map_threads(expand, zip(ranges, starts, strict=True), threads)
-    map_threads(lambda i: keys[bounds[i] : bounds[i + 1]].sort(), range(e - b), threads)
+    edges = np.searchsorted(bounds, np.linspace(0, bounds[-1], threads + 1)).tolist()
+    map_threads(expand, [(i, j) for i, j in zip(edges[:-1], edges[1:], strict=True) if i < j], threads)
     return Products(keys, payload, bounds, first_query[b:e], layout)

@@ -6,6 +6,7 @@ import numpy as np
 
 from bellapy.jit import njit
 from bellapy.kmers import KmerCounts
+from bellapy.parallel import even_ranges, map_threads
 from bellapy.records import TABLE_SHIFT, DepthProfile, KmerMatrix, ReadSet
 
 PROFILE_WIDTH = 256  # bases
@@ -41,9 +42,12 @@ def build_kmer_matrix(
 
 
 @njit
-def add_to_profile(entries, starts, table, offsets, width, n_kmers, copies):
-    first = 0
-    while first < entries.size:
+def add_to_profile(entries, begin, end, starts, table, offsets, width, n_kmers, copies):
+    """Count the columns that begin in [begin, end)."""
+    first = begin
+    while first < end and not is_first(entries[first]):
+        first += 1
+    while first < end:
         last = first + 1
         while last < entries.size and not is_first(entries[last]):
             last += 1
@@ -56,10 +60,16 @@ def add_to_profile(entries, starts, table, offsets, width, n_kmers, copies):
         first = last
 
 
-def profile_depth(matrix: KmerMatrix, reads: ReadSet) -> DepthProfile:
+def profile_depth(matrix: KmerMatrix, reads: ReadSet, threads: int = 1) -> DepthProfile:
     """Count the k-mers of A, and add up in how many places they occur, along every read."""
     offsets = np.zeros(len(reads) + 1, np.int64)
     np.cumsum(reads.lengths // PROFILE_WIDTH + 1, out=offsets[1:])
-    n_kmers, copies = np.zeros((2, int(offsets[-1])), np.uint32)
-    add_to_profile(matrix.entries, matrix.starts, matrix.read_table, offsets, PROFILE_WIDTH, n_kmers, copies)
+
+    def count(piece):
+        numbers = np.zeros((2, int(offsets[-1])), np.uint32)
+        add_to_profile(matrix.entries, *piece, matrix.starts, matrix.read_table, offsets, PROFILE_WIDTH, *numbers)
+        return numbers
+
+    parts = map_threads(count, even_ranges(len(matrix.entries), threads), threads)
+    n_kmers, copies = np.sum(parts, axis=0, dtype=np.uint32) if parts else np.zeros((2, int(offsets[-1])), np.uint32)
     return DepthProfile(PROFILE_WIDTH, offsets, n_kmers, copies)

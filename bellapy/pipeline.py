@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from threading import Thread
 
 import numpy as np
 
 from bellapy import estimate as estimates
+from bellapy import xdrop
 from bellapy.candidate_filter import SURE_SUPPORT, copies, dense_enough, learn_typical, lowest_depth
 from bellapy.candidates import multiply, symbolic_product
 from bellapy.estimate import Estimate
@@ -15,6 +17,7 @@ from bellapy.kmer_matrix import build_kmer_matrix, profile_depth
 from bellapy.kmers import NO_MASK, KmerCounts, count_kmers
 from bellapy.log import Report, logger, progress
 from bellapy.memory import Budget
+from bellapy.parallel import map_threads
 from bellapy.params import KmerParams, Params, Scoring
 from bellapy.records import DepthProfile, Extensions, KmerMatrix, Overlaps, ReadSet, Seeds
 from bellapy.sampling import compress_homopolymers, restore_places, sampling_mask
@@ -55,6 +58,8 @@ def estimate_of(meta: dict) -> Estimate:
 def overlap_reads(reads: ReadSet, params: Params, report: Report) -> Overlaps:
     """All overlaps of the reads with each other."""
     Budget(params.run.max_memory).require("keeping the reads in both directions", reads.codes.nbytes)
+    if params.run.threads > 1:  # while the others count
+        Thread(target=xdrop.load, args=(first_scoring(params),), daemon=True).start()
     counted = count_stage(reads, params, report)
     estimate, candidates = counted.estimate, [candidates_stage(reads, counted, params, report)]
     del counted  # the matrix is large and not needed any more; nor are the candidates kept here
@@ -89,7 +94,7 @@ def count_stage(reads: ReadSet, params: Params, report: Report) -> Counted:
     with report.stage("count") as numbers:
         counts = _count(reads, params, k, upper, sampling, window)
         matrix = build_kmer_matrix(counts, reads, k, upper, seed_length=1 if kmers.homopolymer else k)
-        profile = profile_depth(matrix, reads)
+        profile = profile_depth(matrix, reads, threads)
         numbers["k-mers"], numbers["places"] = matrix.n_kmers, len(matrix.entries)
     report.data["spectrum"] = counts.spectrum[: 4 * upper + 1].tolist()
     if not matrix.n_kmers:
@@ -143,7 +148,7 @@ def candidates_stage(reads: ReadSet, counted: Counted, params: Params, report: R
         parts = _multiply_and_seed(reads, counted.matrix, params, report, numbers)
         n_seeds = sum(len(seeds) for seeds in parts)
         Budget(params.run.max_memory).require("choosing seeds", JOINED_BYTES * n_seeds)
-        depths = [lowest_depth(seeds, counted.profile) for seeds in parts]
+        depths = map_threads(lambda seeds: lowest_depth(seeds, counted.profile), parts, params.run.threads)
         typical = learn_typical(parts, depths)
         dropped["too few k-mers for its length"] = dropped["repeat"] = 0
         for i, (seeds, depth) in enumerate(zip(parts, depths, strict=True)):  # what is dropped leaves before all are joined
@@ -211,10 +216,15 @@ def _extend(reads: ReadSet, seeds: Seeds, scoring: Scoring, params: Params, adva
     return extend_seeds(reads, seeds, scoring, longest=longest, threads=params.run.threads, budget=budget, progress=advance)
 
 
+def first_scoring(params: Params) -> Scoring:
+    """Scores as given, with the largest X where none is."""
+    given = params.extension
+    return Scoring(given.match, given.mismatch, given.gap, estimates.MAX_XDROP if given.xdrop is None else given.xdrop)
+
+
 def choose_scoring(reads: ReadSet, seeds: Seeds, params: Params) -> Scoring:
     """Scores as given; where X is not, by what a sample of well-supported seeds scores per base with a large X."""
-    given = params.extension
-    scoring = Scoring(given.match, given.mismatch, given.gap, estimates.MAX_XDROP if given.xdrop is None else given.xdrop)
+    given, scoring = params.extension, first_scoring(params)
     if given.xdrop is not None:
         return scoring
     sure = np.flatnonzero((seeds.rank == 0) & (seeds.n_support >= SURE_SUPPORT))
@@ -245,7 +255,9 @@ def filter_stage(
     """Keep the alignments that are overlaps."""
     with report.stage("filter") as numbers:
         thresholds = choose_thresholds(reads, seeds, extensions, estimate, params)
-        overlaps, dropped = filter_overlaps(reads, seeds, extensions, thresholds, params.extension, params.filter)
+        overlaps, dropped = filter_overlaps(
+            reads, seeds, extensions, thresholds, params.extension, params.filter, params.run.threads
+        )
         numbers["overlaps"] = len(overlaps)
     report.data["dropped"].update(dropped)
     report.data["thresholds"] = asdict(thresholds)

@@ -30,6 +30,14 @@ BATCH_SEEDS = 1 << 18
 SEED_BYTES = 400  # of a batch, for each seed: flanks, results, and what is between
 
 
+def load(scoring: Scoring, device: str = "cpu") -> None:
+    """Load, the first time compile, what extensions with these scores need: a thread can do it while others work."""
+    codes = np.zeros(16, np.uint8)
+    codes.flags.writeable = False
+    flank = Flanks(*np.array([[0], [8], [8], [8]]), np.zeros(1, np.uint8))
+    BACKENDS[device]()(codes, flank, scoring, False, 1)
+
+
 def extend_seeds(
     reads: ReadSet, seeds: Seeds, scoring: Scoring, *, longest: bool = False, threads: int = 1, device: str = "cpu",
     budget: Budget = UNLIMITED, progress: Callable[[int], None] | None = None,
