@@ -139,9 +139,11 @@ def filter_overlaps(
         return _filter_piece(reads, seeds.take(piece), extensions.take(piece), thresholds, scoring, params)
 
     parts = map_threads(filter_piece, range(0, max(1, len(rows)), PIECE_ROWS), threads)
-    dropped = sum((Counter(its_dropped) for _, its_dropped in parts), Counter())
+    dropped = Counter()
+    for _, its_dropped in parts:
+        dropped.update(its_dropped)
     overlaps = (np.concatenate([getattr(part, f.name) for part, _ in parts]) for f in fields(Overlaps))
-    return Overlaps(*overlaps), dropped
+    return Overlaps(*overlaps), dict(dropped)
 
 
 def _filter_piece(reads, seeds, extensions, thresholds, scoring, params) -> tuple[Overlaps, dict[str, int]]:

@@ -320,11 +320,9 @@ def count_kmers(
     histogram = np.array(map_threads(count_range, ranges, threads)).reshape(len(ranges), used)
     sizes = histogram.sum(axis=0)
     scratch = SCRATCH_WORDS * threads * int(sizes.max(initial=0))
-    # One buffer holds the entries kept so far, and behind them the words of a pass.  It has room for the worst case, and
-    # takes memory only where something is written.
-    dtype, n_entries, n_kmers, n_written = entry_type(codes.size), 0, 0, 0
-    n_all = int(sizes.sum())
-    buffer = np.empty(_words_of(n_all, dtype) + max(min(n_all, pass_words), int(sizes.max(initial=0))), np.uint64)
+    # One buffer holds the entries kept so far, and behind them the words of a pass.  It grows in place: the system moves
+    # pages, not their contents.
+    buffer, dtype, n_entries, n_kmers = np.empty(0, np.uint64), entry_type(codes.size), 0, 0
     spectrum = np.zeros(SPECTRUM_SIZE, np.int64)
     first = 0
     while first < used:
@@ -332,12 +330,11 @@ def count_kmers(
         to_come = int(n_kept * (sizes[first:].sum() / max(1, sizes[:first].sum())))  # partitions are alike
         room = budget.items(
             "counting k-mers", WORD_BYTES, least=int(sizes[first]) + scratch + to_come, most=pass_words + scratch,
-            reused=(n_written - n_kept) * WORD_BYTES,
+            reused=buffer.nbytes - n_kept * WORD_BYTES,
         )  # fmt: skip
         last = _end_of_pass(sizes, first, room - scratch)
-        n_words = n_kept + int(sizes[first:last].sum())
-        n_written = max(n_written, n_words)
-        words, entries = buffer[n_kept:n_words], buffer.view(dtype)
+        buffer.resize(n_kept + int(sizes[first:last].sum()), refcheck=False)
+        words, entries = buffer[n_kept:], buffer.view(dtype)
         for begin, n, its_kmers, its_spectrum in _count_pass(
             codes, mask, layout, lower, upper, ranges, histogram, first, last, words, threads
         ):
