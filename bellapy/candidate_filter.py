@@ -60,18 +60,23 @@ def lowest_depth(seeds: Seeds, profile: DepthProfile) -> np.ndarray:
     return out
 
 
-def learn_typical(seeds: Seeds, depth: np.ndarray) -> Typical:
+def learn_typical(parts: list[Seeds], depths: list[np.ndarray]) -> Typical:
     """Medians over the best seeds of well-supported candidates, weighted by their support.
 
     Between long reads chance alone gives a support of SURE_SUPPORT, and there may be many more such candidates than sound
     ones; but sound ones hold most of the k-mers that agree.
+
+    Parameters
+    ----------
+    parts, depths : all seeds in any number of parts, and the `lowest_depth` of each part.
     """
-    sure = (seeds.n_support >= SURE_SUPPORT) & (seeds.rank == 0)
-    if sure.sum() < MIN_SURE:
+    sure = [(seeds.n_support >= SURE_SUPPORT) & (seeds.rank == 0) for seeds in parts]
+    if sum(int(rows.sum()) for rows in sure) < MIN_SURE:
         return Typical(0.0, 0.0)
-    support = seeds.n_support[sure]
-    density = weighted_median(support / seeds.implied_length[sure], support)
-    return Typical(density, weighted_median(depth[sure], support))
+    support = np.concatenate([seeds.n_support[rows] for seeds, rows in zip(parts, sure, strict=True)])
+    length = np.concatenate([seeds.implied_length[rows] for seeds, rows in zip(parts, sure, strict=True)])
+    depth = np.concatenate([depth[rows] for depth, rows in zip(depths, sure, strict=True)])
+    return Typical(weighted_median(support / length, support), weighted_median(depth, support))
 
 
 def weighted_median(values: np.ndarray, weights: np.ndarray) -> float:

@@ -20,15 +20,19 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.jit import njit
+from bellapy.kmer_matrix import is_first, place_of, read_at
+from bellapy.memory import UNLIMITED, Budget
 from bellapy.parallel import even_ranges, map_threads
 from bellapy.records import KmerMatrix
 
 U = np.uint64
-U1, U32 = U(1), U(32)
+U1, U2, U32 = U(1), U(2), U(32)
 
 BLOCK_PRODUCTS = 1 << 16  # 1 MB
 BLOCK_QUERIES = 1 << 10
 GROUP_PRODUCTS = 1 << 23  # 128 MB
+PRODUCT_BYTES = 16
+SCRATCH = 1 << 12
 
 
 class KeyLayout(NamedTuple):
@@ -68,57 +72,94 @@ class Products:
 
 
 @njit
-def count_products(indptr, read_id, upper, begin, end, work):
-    """Add the number of products of each query over the columns [begin, end) to work, (n_reads,) int64."""
-    for column in range(begin, end):
-        first, last = indptr[column], indptr[column + 1]
-        if last - first > upper:
-            continue
-        next_read = last
-        for i in range(last - 1, first - 1, -1):  # entries after the last one of the same read
-            if i + 1 < last and read_id[i + 1] != read_id[i]:
-                next_read = i + 1
-            work[read_id[i]] += last - next_read
+def _find_entries(entries, begin, end, low, width, found):
+    """Write the indices of the entries with low <= entry < low + width in [begin, end) to `found`; return their number."""
+    n = 0
+    for i in range(begin, end):  # without a branch: there are few, and no telling where
+        found[n] = i
+        n += U(entries[i]) - low < width
+    return n
 
 
 @njit
-def expand_products(
-    indptr, read_id, position, strand, upper, begin, end, queries, block, first_query, layout, at, origin, keys, payload
-):
-    """Write the products of the queries in [queries[0], queries[1]) over the columns [begin, end) to their blocks.
+def _end_of_partners(entries, i, upper):
+    """End of the column of entry i, or i + 1 if that has more than `upper` entries."""
+    first = i
+    while i - first < upper and not is_first(entries[first]):
+        first -= 1
+    last = i + 1
+    while last < entries.size and last - first <= upper and not is_first(entries[last]):
+        last += 1
+    return last if last - first <= upper else i + 1
+
+
+@njit
+def count_products(entries, starts, table, upper, begin, end, work):
+    """Add the number of products of each query over the columns that begin in [begin, end) to work, (n_reads,) int64."""
+    first = begin
+    while first < end and not is_first(entries[first]):
+        first += 1
+    while first < end:
+        last = first + 1
+        while last < entries.size and not is_first(entries[last]):
+            last += 1
+        if 1 < last - first <= upper:
+            next_read, query = last, np.int64(-1)
+            for i in range(last - 1, first - 1, -1):  # entries after the last one of the same read
+                read = read_at(place_of(entries[i]), starts, table)
+                if read != query:
+                    next_read, query = i + 1, read
+                work[query] += last - next_read
+        first = last
+
+
+@njit
+def expand_products(entries, starts, table, upper, queries, block, first_query, layout, at, origin, keys, payload):
+    """Write the products of the queries in [queries[0], queries[1]) to their blocks.
 
     at : (n_blocks,) int64, next free slot of each block; advanced.
     origin : (n_blocks,) int64, first slot of each block.
     """
+    low, width = U(starts[queries[0]]) << U2, U(starts[queries[1]] - starts[queries[0]]) << U2
     diagonal_shift = U(layout.number_bits)
     strand_shift = U(layout.number_bits + layout.diagonal_bits)
     target_shift, query_shift = strand_shift + U1, strand_shift + U(1 + layout.target_bits)
-    for column in range(begin, end):
-        first, last = indptr[column], indptr[column + 1]
-        if last - first > upper:
-            continue
-        for i in range(first, last - 1):
-            query = read_id[i]
-            if query < queries[0] or query >= queries[1]:
+    found = np.empty(SCRATCH + 1, np.int64)
+    for piece in range(0, entries.size, SCRATCH):
+        for x in range(_find_entries(entries, piece, min(entries.size, piece + SCRATCH), low, width, found)):
+            i = found[x]
+            last = _end_of_partners(entries, i, upper)
+            if i + 1 == last:
                 continue
+            place = place_of(entries[i])
+            query = read_at(place, starts, table)
+            query_pos = place - starts[query]
             b = block[query]
             slot = at[b]
             high = U(query - first_query[b]) << query_shift
-            query_pos = U(position[i]) << U32
             for j in range(i + 1, last):
-                if read_id[j] != query:  # a k-mer twice in one read makes no product with itself
-                    opposite = strand[i] != strand[j]
-                    diagonal = np.int64(position[j]) + (position[i] if opposite else layout.diagonal_bias - position[i])
-                    keys[slot] = (
-                        high
-                        | (U(read_id[j]) << target_shift)
-                        | (U(opposite) << strand_shift)
-                        | ((U(diagonal) >> U(layout.diagonal_shift)) << diagonal_shift)
-                        | U(slot - origin[b])
-                    )
-                    payload[slot] = query_pos | U(position[j])
-                    slot += 1
+                place = place_of(entries[j])
+                if place < starts[query + 1]:  # a k-mer twice in one read makes no product with itself
+                    continue
+                target = read_at(place, starts, table)
+                target_pos = place - starts[target]
+                opposite = U(entries[i] ^ entries[j]) & U1
+                diagonal = target_pos + (query_pos if opposite else layout.diagonal_bias - query_pos)
+                keys[slot] = (
+                    high
+                    | (U(target) << target_shift)
+                    | (opposite << strand_shift)
+                    | ((U(diagonal) >> U(layout.diagonal_shift)) << diagonal_shift)
+                    | U(slot - origin[b])
+                )
+                payload[slot] = (U(query_pos) << U32) | U(target_pos)
+                slot += 1
             at[b] = slot
+
+
+def _entries(matrix: KmerMatrix) -> tuple:
+    """What the kernels above take first."""
+    return matrix.entries, matrix.starts, matrix.read_table, matrix.upper
 
 
 def symbolic_product(matrix: KmerMatrix, threads: int = 1) -> np.ndarray:
@@ -126,10 +167,10 @@ def symbolic_product(matrix: KmerMatrix, threads: int = 1) -> np.ndarray:
 
     def count(piece):
         work = np.zeros(matrix.n_reads, np.int64)
-        count_products(matrix.indptr, matrix.read_id, matrix.upper, *piece, work)
+        count_products(*_entries(matrix), *piece, work)
         return work
 
-    parts = map_threads(count, even_ranges(matrix.n_kmers, threads), threads)
+    parts = map_threads(count, even_ranges(len(matrix.entries), threads), threads)
     return np.sum(parts, axis=0, dtype=np.int64) if parts else np.zeros(matrix.n_reads, np.int64)
 
 
@@ -154,65 +195,51 @@ def multiply(
     threads: int = 1,
     block_products: int = BLOCK_PRODUCTS,
     group_products: int = GROUP_PRODUCTS,
+    budget: Budget = UNLIMITED,
+    result_bytes: int = 0,
 ) -> Iterator[Products]:
     """Products of A·Aᵀ with query < target, for groups of consecutive blocks of queries.
-
-    The arrays of one group are overwritten by the next.
 
     Parameters
     ----------
     work : as `symbolic_product` gives it.
     block_products : products of a block, more only where a single query has more.
     group_products : products held in memory at a time, more only where a single block has more.
+    budget : may make groups smaller.
+    result_bytes : what the caller may make of each product of a group before it lets go of the group.
+
+    Raises
+    ------
+    MemoryLimitError : `budget` has no room for the largest block.
     """
     block, first_query = np.empty(len(work), np.int64), np.empty(len(work) + 1, np.int64)
     n_blocks = cut_blocks(work, block_products, BLOCK_QUERIES, block, first_query)
     first_query = np.append(first_query[:n_blocks], len(work))
-    before = np.concatenate(([0], np.cumsum(work)))
-    sizes = np.diff(before[first_query])
-    layout = make_key_layout(int(sizes.max(initial=1)), matrix.n_reads, int(matrix.position.max(initial=0)) + 1)
-    groups = list(_groups(sizes, group_products))
-    room = np.empty((2, max((int(sizes[b:e].sum()) for b, e in groups), default=0)), np.uint64)
-    for b, e in groups:
-        yield _expand_group(matrix, layout, block, first_query, sizes, b, e, room, threads)
-
-
-def _groups(sizes: np.ndarray, group_products: int) -> Iterator[tuple[int, int]]:
-    """Consecutive ranges of blocks that hold at most `group_products` products each (or one block); none are empty."""
-    b = 0
-    while b < len(sizes):
-        e = b + max(1, int(np.searchsorted(np.cumsum(sizes[b:]), group_products, side="right")))
-        if sizes[b:e].any():
-            yield b, min(e, len(sizes))
+    before = np.concatenate(([0], np.cumsum(work)))[first_query]
+    sizes = np.diff(before)
+    layout = make_key_layout(int(sizes.max(initial=1)), matrix.n_reads, int(np.diff(matrix.starts).max(initial=0)))
+    b, size = 0, PRODUCT_BYTES + result_bytes
+    while b < n_blocks:
+        n = budget.items("the product A·Aᵀ", size, least=int(sizes[b]), most=group_products)
+        e = max(b + 1, int(np.searchsorted(before, before[b] + n, side="right")) - 1)
+        if before[e] > before[b]:
+            yield _expand_group(matrix, layout, block, first_query, sizes, b, e, threads)
         b = e
 
 
-def _expand_group(matrix, layout, block, first_query, sizes, b, e, room, threads) -> Products:
-    """The products of blocks [b, e)."""
-    queries = (int(first_query[b]), int(first_query[e]))
+def _expand_group(matrix, layout, block, first_query, sizes, b, e, threads) -> Products:
+    """The products of blocks [b, e).  Every thread takes some of the blocks, and looks at all entries for them."""
     bounds = np.concatenate(([0], np.cumsum(sizes[b:e])))
-    keys, payload = room[:, : int(bounds[-1])]
-    ranges = even_ranges(matrix.n_kmers, threads)
-    columns = (matrix.indptr, matrix.read_id)
+    keys, payload = np.empty((2, int(bounds[-1])), np.uint64)
 
-    def count(piece):
-        work = np.zeros(matrix.n_reads, np.int64)
-        count_products(*columns, matrix.upper, *piece, work)
-        return np.bincount(block[queries[0] : queries[1]] - b, work[queries[0] : queries[1]], e - b).astype(np.int64)
+    def expand(piece):
+        first, last = piece
+        queries = (int(first_query[b + first]), int(first_query[b + last]))
+        at = bounds[:-1].copy()
+        expand_products(*_entries(matrix), queries, block - b, first_query[b:e], layout, at, bounds[:-1], keys, payload)
+        for i in range(first, last):
+            keys[bounds[i] : bounds[i + 1]].sort()
 
-    if len(ranges) > 1:
-        shares = np.array(map_threads(count, ranges, threads))
-        starts = bounds[:-1] + np.concatenate((np.zeros_like(shares[:1]), np.cumsum(shares, axis=0)))[:-1]
-    else:
-        starts = bounds[:-1][None, :].copy()
-
-    def expand(task):
-        piece, at = task
-        expand_products(
-            *columns, matrix.position, matrix.strand, matrix.upper, *piece, queries, block - b, first_query[b:e], layout,
-            at, bounds[:-1], keys, payload,
-        )  # fmt: skip
-
-    map_threads(expand, zip(ranges, starts, strict=True), threads)
-    map_threads(lambda i: keys[bounds[i] : bounds[i + 1]].sort(), range(e - b), threads)
+    edges = np.searchsorted(bounds, np.linspace(0, bounds[-1], threads + 1)).tolist()
+    map_threads(expand, [(i, j) for i, j in zip(edges[:-1], edges[1:], strict=True) if i < j], threads)
     return Products(keys, payload, bounds, first_query[b:e], layout)

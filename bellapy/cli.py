@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shlex
 import signal
@@ -53,6 +54,9 @@ MaxOverhang = Annotated[int | None, typer.Option(help="Unaligned bases allowed w
 Format = Annotated[str, typer.Option("--format", help="paf, or bella for BELLA's 12 columns.")]
 Device = Annotated[str | None, typer.Option(help="Where to extend: cpu, cuda, or auto (GPUs if any) [default: auto].")]
 Threads = Annotated[int | None, typer.Option("-t", "--threads", help="[default: all cores]")]
+MaxMemory = Annotated[
+    str | None, typer.Option("--max-memory", metavar="SIZE", help="Most memory to use, such as 600M or 2G [default: any].")
+]
 ReportFile = Annotated[str | None, typer.Option("--report", help="Write what was done as JSON.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Only warnings and errors.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
@@ -68,6 +72,7 @@ class _Run:
     def __init__(self, options: dict[str, Any], inputs: list[str], output: str):
         self.debug, self.report_file = options.pop("debug"), options.pop("report_file")
         from bellapy.log import Report, set_up_logging, watch_compilation
+        from bellapy.memory import Budget
         from bellapy.output import check_writable
         from bellapy.params import make_params
 
@@ -75,6 +80,7 @@ class _Run:
         if options.get("threads") is None:
             options["threads"] = _usable_cores()
         self.params = make_params(options.pop("preset", None), **options)
+        self.budget = Budget(self.params.run.max_memory)
         if self.report_file == output:
             raise ParameterError(f"--report {output}: the output goes there; name another file")
         for path in (output, self.report_file):
@@ -88,18 +94,24 @@ class _Run:
         from bellapy.log import progress
         from bellapy.reads import load_reads
 
+        def check(n_reads: int, n_bases: int) -> None:
+            advance(n_reads)
+            self.budget.require("holding the reads", n_bases)  # in the end they are copied once
+
         with self.report.stage("read") as numbers:
             with progress("read", None) as advance:
-                reads = load_reads(paths, lambda n_reads, n_bases: advance(n_reads))
+                reads = load_reads(paths, check)
             numbers.update(reads=len(reads), bases=reads.n_bases)
         return reads
 
     def write(self, reads, overlaps, path: str, overlap_format: str) -> None:
         from bellapy.output import open_output
-        from bellapy.paf import format_overlaps
+        from bellapy.paf import CHUNK, LINE_BYTES, format_overlaps
 
+        threads = self.params.run.threads
+        threads = max(1, self.budget.items("writing", CHUNK * LINE_BYTES, least=0, most=threads))
         with self.report.stage("write") as numbers, open_output(path) as stream:
-            for lines in format_overlaps(reads, overlaps, overlap_format, self.params.run.threads):
+            for lines in format_overlaps(reads, overlaps, overlap_format, threads):
                 stream.write(lines)
             numbers["overlaps"] = len(overlaps)
 
@@ -127,8 +139,8 @@ def overlap(
     match: Match = None, mismatch: Mismatch = None, gap: Gap = None, xdrop: XDrop = None, extension: Extension = None,
     delta: Delta = None, min_overlap: MinOverlap = None, min_identity: MinIdentity = None, max_overhang: MaxOverhang = None,
     skip_alignment: Annotated[bool, typer.Option("--skip-alignment", help="Report candidates, align nothing.")] = False,
-    overlap_format: Format = "paf", device: Device = None, threads: Threads = None, report_file: ReportFile = None,
-    quiet: Quiet = False, debug: Debug = False,
+    overlap_format: Format = "paf", device: Device = None, threads: Threads = None, max_memory: MaxMemory = None,
+    report_file: ReportFile = None, quiet: Quiet = False, debug: Debug = False,
 ) -> None:  # fmt: skip
     """Overlaps of all reads with each other: the whole job, as PAF."""
     options = _options(locals(), "reads", "output", "skip_alignment", "overlap_format")
@@ -146,8 +158,8 @@ def overlap(
 def count(
     reads: Reads, output: StageOutput, preset: Preset = None, k: K = None, lower: Lower = None, upper: Upper = None,
     error_rate: ErrorRate = None, depth: Depth = None, sampling: Sampling = None, sampling_window: SamplingWindow = None,
-    homopolymer: Homopolymer = None, threads: Threads = None, report_file: ReportFile = None, quiet: Quiet = False,
-    debug: Debug = False,
+    homopolymer: Homopolymer = None, threads: Threads = None, max_memory: MaxMemory = None, report_file: ReportFile = None,
+    quiet: Quiet = False, debug: Debug = False,
 ) -> None:  # fmt: skip
     """Step 1 of 4: count k-mers and keep the reliable ones with their places."""
     run = _Run(_options(locals(), "reads", "output"), reads, output)
@@ -164,8 +176,8 @@ def count(
 def candidates(
     reads: Reads, kmers: Annotated[str, typer.Option("--kmers", help="File of `bellapy count`.", show_default=False)],
     output: StageOutput, min_support: MinSupport = None, density: Density = None, max_copies: MaxCopies = None,
-    min_overlap: MinOverlap = None, threads: Threads = None, report_file: ReportFile = None, quiet: Quiet = False,
-    debug: Debug = False,
+    min_overlap: MinOverlap = None, threads: Threads = None, max_memory: MaxMemory = None, report_file: ReportFile = None,
+    quiet: Quiet = False, debug: Debug = False,
 ) -> None:  # fmt: skip
     """Step 2 of 4: the sparse product and seeds of all candidate pairs."""
     run = _Run(_options(locals(), "reads", "kmers", "output"), [*reads, kmers], output)
@@ -173,7 +185,7 @@ def candidates(
     from bellapy.pipeline import Counted, candidates_stage
     from bellapy.stage_files import load_stage, save_stage
 
-    meta, matrix, profile = load_stage(kmers, "k-mers", read_set)
+    meta, matrix, profile = load_stage(kmers, "k-mers", read_set, run.budget)
     seeds = candidates_stage(read_set, Counted.from_meta(matrix, profile, meta), run.params, run.report)
     save_stage(output, "seeds", read_set, meta, seeds=seeds)
     run.finish()
@@ -184,7 +196,7 @@ def align(
     reads: Reads, seeds: Annotated[str, typer.Option("--seeds", help="File of `bellapy candidates`.", show_default=False)],
     output: StageOutput, preset: Preset = None, match: Match = None, mismatch: Mismatch = None, gap: Gap = None,
     xdrop: XDrop = None, extension: Extension = None, delta: Delta = None, device: Device = None, threads: Threads = None,
-    report_file: ReportFile = None, quiet: Quiet = False, debug: Debug = False,
+    max_memory: MaxMemory = None, report_file: ReportFile = None, quiet: Quiet = False, debug: Debug = False,
 ) -> None:  # fmt: skip
     """Step 3 of 4: X-drop extension of the seeds."""
     run = _Run(_options(locals(), "reads", "seeds", "output"), [*reads, seeds], output)
@@ -192,7 +204,7 @@ def align(
     from bellapy.pipeline import align_stage, estimate_of
     from bellapy.stage_files import load_stage, save_stage
 
-    meta, seed_set = load_stage(seeds, "seeds", read_set)
+    meta, seed_set = load_stage(seeds, "seeds", read_set, run.budget)
     seed_set, extensions = align_stage(read_set, seed_set, estimate_of(meta), run.params, run.report)
     scoring = {name: getattr(run.params.extension, name) for name in ("match", "mismatch", "gap")}
     save_stage(output, "alignments", read_set, {**meta, **scoring}, seeds=seed_set, extensions=extensions)
@@ -305,6 +317,8 @@ def _options(values: dict[str, Any], *others: str) -> dict[str, Any]:
 
 def main() -> None:
     """Run the command line and end the process: 0, 1 (input, output), 2 (usage), 130, 143 (told to stop)."""
+    gc.disable()  # arrays are freed by their reference counts; looking for cycles only costs time
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no linear algebra here, and idle threads of it cost time
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that temporary files are removed
     sys.exit(_guarded(app))
 
@@ -330,5 +344,5 @@ def _guarded(command: Callable[..., Any]) -> int:
     except MemoryError:
         if debug:
             raise
-        print("bellapy: error: out of memory; use fewer reads, or --sampling fraction", file=sys.stderr)
+        print("bellapy: error: out of memory; set --max-memory, use fewer reads, or --sampling fraction", file=sys.stderr)
         return 1

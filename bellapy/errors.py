@@ -44,3 +44,7 @@ class DeviceError(BellapyError):
 
 class OutputError(BellapyError):
     """Output that cannot be written."""
+
+
+class MemoryLimitError(BellapyError):
+    """A job that does not fit the memory it may use."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 
+from bellapy.jit import njit
 from bellapy.params import RANGES, SeedParams
 from bellapy.records import ReadSet
 
@@ -16,8 +16,9 @@ LAST_COUNT = 500
 MIN_DISTINCT = 100  # k-mers counted at least FIRST_COUNT times; with fewer the spectrum says nothing
 SAMPLE_KMERS = 1 << 21
 ERROR_RATES = np.concatenate((np.arange(0, 0.03, 0.001), np.arange(0.03, 0.32, 0.005)))
-REPEAT_SHARES = (0.0, 0.02, 0.05, 0.1, 0.2)
 REPEAT_MIXES = ((1.0, 0.0), (0.7, 0.3))  # of the repeats: shares with two and with four copies
+REPEATS = ((0.0, 1.0, 0.0), *((share, *mix) for share in (0.02, 0.05, 0.1, 0.2) for mix in REPEAT_MIXES))
+LOG_2 = math.log(2)
 DEFAULT_ERROR_RATE = 0.15  # BELLA's
 DEFAULT_UPPER = 8  # BELLA's
 UPPER_TAIL = 1e-3
@@ -58,32 +59,49 @@ def fit_spectrum(spectrum: np.ndarray, k: int, n_bases: float, error_rate: float
     spectrum : (n,) distinct k-mers by count, of all k-mers (scaled up if sampled).
     error_rate, depth : fixed if given.
     """
-    from scipy.special import gammaln
-
     last = min(len(spectrum) - 2, LAST_COUNT)
     seen = spectrum[FIRST_COUNT : last + 1].astype(float)
     if seen.sum() < MIN_DISTINCT:
         return Estimate(depth, error_rate, error_rate is not None, "options; too few repeated k-mers")
-    counts = np.arange(FIRST_COUNT, last + 1)
-    depths = np.geomspace(2, LAST_COUNT / 1.5, 150) if depth is None else np.array([depth])
-    errors = ERROR_RATES if error_rate is None else np.array([error_rate])
-    log_factorial = gammaln(counts + 1)
+    depths = np.geomspace(2, LAST_COUNT / 1.5, 150) if depth is None else np.array([depth], float)
+    errors = ERROR_RATES if error_rate is None else np.array([error_rate], float)
+    best_depth, best_error = _closest(np.sqrt(seen), float(n_bases), depths, errors, float(k))
+    return Estimate(best_depth, best_error, error_rate is not None, "k-mer spectrum")
 
-    def poisson(mean):
-        return np.exp(counts * np.log(mean)[:, None] - mean[:, None] - log_factorial)
 
-    best = (math.inf, 0.0, 0.0)
-    for d in depths:
-        mean = d * (1 - errors) ** k
-        single, twice, four_times = poisson(mean), poisson(2 * mean), poisson(4 * mean)
-        for share, (of_two, of_four) in product(REPEAT_SHARES, REPEAT_MIXES):
-            repeats = of_two * twice + of_four * four_times
-            expected = n_bases / d / (1 + share) * ((1 - share) * single + share * repeats)
-            distance = ((np.sqrt(expected) - np.sqrt(seen)) ** 2).sum(axis=1)
-            i = int(distance.argmin())
-            if distance[i] < best[0]:
-                best = (float(distance[i]), float(d), float(errors[i]))
-    return Estimate(best[1], best[2], error_rate is not None, "k-mer spectrum")
+@njit
+def _closest(root_seen, n_bases, depths, errors, k):
+    """The depth and the error rate with the smallest distance between the square roots.
+
+    Most are given up after a few counts, where every mix of repeats is already farther off than the best.
+    """
+    n, n_mixes = len(root_seen), len(REPEATS)
+    counts = np.arange(FIRST_COUNT, FIRST_COUNT + n).astype(np.float64)
+    log_factorial = np.empty(n)
+    for i in range(n):
+        log_factorial[i] = math.lgamma(counts[i] + 1)
+    distance = np.empty(n_mixes)
+    smallest, found = math.inf, (0.0, 0.0)
+    for depth in depths:
+        for error in errors:
+            mean = depth * (1 - error) ** k
+            log_mean = math.log(mean)
+            distance[:] = 0.0
+            for i in range(n):
+                once = math.exp(counts[i] * log_mean - mean - log_factorial[i])
+                two = math.exp(counts[i] * (log_mean + LOG_2) - 2 * mean - log_factorial[i])
+                four = math.exp(counts[i] * (log_mean + 2 * LOG_2) - 4 * mean - log_factorial[i])
+                nearest = math.inf
+                for m in range(n_mixes):
+                    share, of_two, of_four = REPEATS[m]
+                    expected = n_bases / depth / (1 + share) * ((1 - share) * once + share * (of_two * two + of_four * four))
+                    distance[m] += (math.sqrt(expected) - root_seen[i]) ** 2
+                    nearest = min(nearest, distance[m])
+                if nearest >= smallest:
+                    break
+            else:
+                smallest, found = nearest, (depth, error)
+    return found
 
 
 def choose_k(lengths: np.ndarray, error_rate: float | None) -> int:
@@ -130,13 +148,14 @@ def choose_upper(depth: float | None, error_rate: float | None, k: int, lower: i
     BELLA takes counts as Binomial(depth, (1 - e)^k).  The depth itself varies from place to place, so that they are
     rather Poisson with the same mean.
     """
-    from scipy.special import pdtrc
-
     if depth is None or error_rate is None:
         return max(lower, DEFAULT_UPPER)
-    counts = np.arange(lower + 2, max(RANGES["upper"].high, lower + 2) + 1)
-    rare = pdtrc(counts, depth * (1 - error_rate) ** k) < UPPER_TAIL
-    return int(counts[rare.argmax()] if rare.any() else counts[-1])
+    mean = depth * (1 - error_rate) ** k
+    counts = np.arange(max(RANGES["upper"].high, lower + 2) + 1)
+    log_factorial = np.concatenate(([0.0], np.cumsum(np.log(counts[1:]))))
+    above = 1 - np.cumsum(np.exp(counts * math.log(mean) - mean - log_factorial))
+    rare = above[lower + 2 :] < UPPER_TAIL
+    return lower + 2 + int(rare.argmax()) if rare.any() else int(counts[-1])
 
 
 def expected_score_rate(error_rate: float, match: int, mismatch: int, gap: int) -> float:

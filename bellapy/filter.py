@@ -14,17 +14,20 @@ end in sequence that does not match: there the threshold rises, up to the share 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from bellapy.candidate_filter import MIN_SURE, SURE_SUPPORT
 from bellapy.estimate import DEFAULT_ERROR_RATE, expected_score_rate
+from bellapy.parallel import map_threads
 from bellapy.params import ExtensionParams, FilterParams
 from bellapy.records import Extensions, Overlaps, ReadSet, Seeds
-from bellapy.seeds import first_of_candidate
+from bellapy.seeds import first_of_candidate, starts_of_candidates
 
 SPREAD = 1.5
+PIECE_ROWS = 1 << 16  # candidates looked at at a time
 MAX_FLOOR = 0.25  # per match score
 SURE_OVERHANG = 50  # bases
 SURE_SPAN = 1000  # bases
@@ -121,17 +124,31 @@ def estimate_matches(scoring: ExtensionParams, extensions: Extensions) -> tuple[
 def best_of_candidate(seeds: Seeds, extensions: Extensions) -> np.ndarray:
     """Rows of the highest-scoring alignment of every candidate (query, target, strand), in that order."""
     order = np.lexsort((seeds.rank, -extensions.score, seeds.strand, seeds.target_id, seeds.query_id))
-    return order[first_of_candidate(seeds.take(order))]
+    return order[starts_of_candidates(seeds.query_id[order], seeds.target_id[order], seeds.strand[order])]
 
 
 def filter_overlaps(
     reads: ReadSet, seeds: Seeds, extensions: Extensions, thresholds: Thresholds, scoring: ExtensionParams,
-    params: FilterParams,
+    params: FilterParams, threads: int = 1,
 ) -> tuple[Overlaps, dict[str, int]]:  # fmt: skip
     """The overlaps among the alignments, by query, target and strand; how many candidates were dropped for what reason."""
     rows = best_of_candidate(seeds, extensions)
+
+    def filter_piece(at):
+        piece = rows[at : at + PIECE_ROWS]
+        return _filter_piece(reads, seeds.take(piece), extensions.take(piece), thresholds, scoring, params)
+
+    parts = map_threads(filter_piece, range(0, max(1, len(rows)), PIECE_ROWS), threads)
+    dropped = Counter()
+    for _, its_dropped in parts:
+        dropped.update(its_dropped)
+    overlaps = (np.concatenate([getattr(part, f.name) for part, _ in parts]) for f in fields(Overlaps))
+    return Overlaps(*overlaps), dict(dropped)
+
+
+def _filter_piece(reads, seeds, extensions, thresholds, scoring, params) -> tuple[Overlaps, dict[str, int]]:
+    """The same for some alignments, one of each candidate."""
     dropped = {}
-    seeds, extensions = seeds.take(rows), extensions.take(rows)
     geometry = measure_geometry(reads, seeds, extensions)
     matches, columns = estimate_matches(scoring, extensions)
     tests = {

@@ -47,8 +47,8 @@ def _version_of(package: str) -> str:
 
 
 def _cache_folder() -> str:
-    from bellapy.xdrop.lanes import extend_lanes
+    from bellapy.xdrop.recurrence import extend_each
 
-    folder = Path(extend_lanes.stats.cache_path)
+    folder = Path(extend_each.stats.cache_path)
     files = list(folder.glob("*.nbc")) if folder.is_dir() else []
     return f"{folder} ({len(files)} functions, {sum(f.stat().st_size for f in files) / 1e6:.1f} MB)"

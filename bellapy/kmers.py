@@ -7,8 +7,9 @@ Every k-mer occurrence is one 64-bit word, so that sorting moves no payload besi
 `place` is the k-mer's start in `ReadSet.codes`, `reverse` is 1 where the canonical form is the reverse complement.  The
 hash is a bijection (multiplication by an odd number modulo 4^k), so partition and remaining bits are the k-mer.  Words are
 scattered into partitions that fit the cache; inside one, a bit filter drops nearly all singletons and a counting sort
-brings equal k-mers together in order of place.  Partitions are worked on in a few passes over the reads, which bounds
-memory.  Every step writes to places that its thread owns, in an order that the number of threads does not change.
+brings equal k-mers together in order of place.  The kept ones become entries of the matrix (records.py).  Partitions are
+worked on in a few passes over the reads, which bounds memory.  Every step writes to places that its thread owns, in an order
+that the number of threads does not change.
 """
 
 from __future__ import annotations
@@ -19,14 +20,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.jit import njit, njit_vector
+from bellapy.jit import njit, njit_vector_entry
+from bellapy.memory import UNLIMITED, Budget
 from bellapy.parallel import even_ranges, map_threads
+from bellapy.records import entry_type
 
 U = np.uint64
 U0, U1, U2, U3, U6, U63 = (U(x) for x in (0, 1, 2, 3, 6, 63))  # uint64 with a bare int is int64 or float64 in Numba
 
 PARTITION_WORDS = 1 << 17  # 1 MB
-PASS_WORDS = 1 << 26  # 512 MB
+PASS_WORDS = 1 << 25  # 256 MB
+WORD_BYTES = 8
+SCRATCH_WORDS = 3  # of a thread, for each word of the largest partition
 SCRATCH = 1 << 12
 PASS_PARTITIONS = 1024  # streams written at once
 BUCKET_SORT_LIMIT = 64  # beyond, insertion sort would be slow
@@ -53,7 +58,7 @@ def make_layout(k: int, n_places: int) -> Layout:
     return Layout(k, multiplier, partition_bits, 2 * k - partition_bits - hash_bits, hash_bits, place_bits)
 
 
-@njit_vector
+@njit_vector_entry
 def count_partitions(codes, mask, begin, end, layout, sizes):
     """Add the k-mers that start in [begin, end) of `codes` to sizes[partition]; partitions past its end are left out.
 
@@ -77,20 +82,21 @@ def count_partitions(codes, mask, begin, end, layout, sizes):
                 sizes[part] += 1
 
 
-@njit_vector
-def scatter(codes, mask, begin, end, layout, first, at, out, words, parts):
+@njit_vector_entry
+def scatter(codes, mask, begin, end, layout, first, at, out, hashes, marks):
     """Send every k-mer that count_partitions counts to its partition, if that is one of first .. first + len(at) - 1.
 
     Parameters
     ----------
     at : int64, next free slot of each partition in `out`; advanced.
     out : uint64 words.
-    words, parts : (any + 1,) uint64 scratch.  The choice of what to keep is made without a branch, through these: one
+    hashes, marks : (any + 1,) uint64 scratch.  The choice of what to keep is made without a branch, through these: one
         mispredicted branch costs more than ten k-mers.
     """
-    k, low, width, full = U(layout.k), U(first), U(at.size), U(words.size - 1)
+    k, full = U(layout.k), U(hashes.size - 1)
     kmer_mask, top = (U1 << U(2 * layout.k)) - U1, U(2 * (layout.k - 1))
     to_partition = U(2 * layout.k - layout.partition_bits)
+    low, width = U(first) << to_partition, U(at.size) << to_partition
     rest, dropped, to_hash = (U1 << to_partition) - U1, U(layout.dropped_bits), U(layout.place_bits + 1)
     stop_at = U(min(end + layout.k - 1, codes.size))
     forward, backward, run, i, n = U0, U0, U0, U(begin), U0
@@ -102,17 +108,17 @@ def scatter(codes, mask, begin, end, layout, first, at, out, words, parts):
             run = U0 if c > U3 else run + U1
             forward = ((forward << U2) | (c & U3)) & kmer_mask
             backward = (backward >> U2) | ((U3 - (c & U3)) << top)
-            h = (min(forward, backward) * layout.multiplier) & kmer_mask
-            part = (h >> to_partition) - low  # unsigned: one comparison tests both ends
-            words[n] = (((h & rest) >> dropped) << to_hash) | ((i - k) << U1) | U(backward < forward)
-            parts[n] = part
-            keep = (run >= k) & (forward != backward) & (part < width)
+            h = ((min(forward, backward) * layout.multiplier) & kmer_mask) - low  # unsigned: one comparison tests both ends
+            hashes[n] = h
+            marks[n] = (i << U1) | U(backward < forward)
+            keep = (h < width) & (run >= k) & (forward != backward)
             if mask.size and keep:
                 keep = mask[i - k] != 0
             n += U(keep)
         for j in range(n):
-            p = parts[j]
-            out[at[p]] = words[j]
+            h = hashes[j]
+            p = h >> to_partition
+            out[at[p]] = (((h & rest) >> dropped) << to_hash) | (marks[j] - (k << U1))
             at[p] += 1
         n = U0
 
@@ -197,11 +203,11 @@ def _split_run(words, start, end, codes, layout):
 
 
 @njit
-def _collect_runs(words, n, codes, layout, lower, upper, spectrum, places, n_places, runs, n_runs):
-    """Append the places and lengths of the runs of equal k-mers that are `lower` to `upper` long."""
+def _collect_runs(words, n, codes, layout, lower, upper, spectrum, entries, n_entries):
+    """Append the entries of the runs of equal k-mers that are `lower` to `upper` long; return entries and k-mers."""
     to_hash = U(layout.place_bits + 1)
     low = (U1 << to_hash) - U1
-    i = 0
+    i = n_kmers = 0
     while i < n:
         j = i + 1
         while j < n and words[j] >> to_hash == words[i] >> to_hash:
@@ -211,21 +217,21 @@ def _collect_runs(words, n, codes, layout, lower, upper, spectrum, places, n_pla
         spectrum[min(j - i, spectrum.size - 1)] += 1
         if lower <= j - i <= upper:
             for x in range(i, j):
-                places[n_places] = words[x] & low
-                n_places += 1
-            runs[n_runs] = j - i
-            n_runs += 1
+                place = words[x] & low
+                entries[n_entries] = ((place >> U1) << U2) | (U(x == i) << U1) | (place & U1)
+                n_entries += 1
+            n_kmers += 1
         i = j
-    return n_places, n_runs
+    return n_entries, n_kmers
 
 
 @njit
-def group_partitions(words, bounds, codes, layout, lower, upper, spectrum, runs):
+def group_partitions(words, bounds, codes, layout, lower, upper, spectrum):
     """Group equal k-mers in each partition words[bounds[p]:bounds[p + 1]]; keep those with lower <= count <= upper.
 
     `spectrum[c]` counts distinct k-mers with c occurrences (its last entry: that many or more); its entry for 1 is short,
-    since singletons are mostly dropped before they are seen.  The places kept replace the words from bounds[0] on.  Return
-    how many places and k-mers there are.
+    since singletons are mostly dropped before they are seen.  The entries kept replace the words from bounds[0] on.  Return
+    how many entries and k-mers there are.
     """
     largest = 0
     for p in range(bounds.size - 1):
@@ -239,28 +245,36 @@ def group_partitions(words, bounds, codes, layout, lower, upper, spectrum, runs)
     to_bucket = U(layout.place_bits + 1 + max(0, layout.hash_bits - bucket_bits))
     once, twice = np.empty(1 << (filter_bits - 6), np.uint64), np.empty(1 << (filter_bits - 6), np.uint64)
     counts, sorted_words = np.empty((1 << bucket_bits) + 1, np.int64), np.empty(largest, np.uint64)
-    places = words[bounds[0] :]  # never overtakes the words still to be read
-    n_places = n_runs = 0
+    entries = words[bounds[0] :]  # never overtakes the words still to be read
+    n_entries = n_kmers = 0
     for p in range(bounds.size - 1):
         end = _drop_singletons(words, bounds[p], bounds[p + 1], to_filter, once, twice)
         _bucket_sort(words, bounds[p], end, to_bucket, counts, sorted_words)
-        n_places, n_runs = _collect_runs(
-            sorted_words, end - bounds[p], codes, layout, lower, upper, spectrum, places, n_places, runs, n_runs
+        n_entries, more = _collect_runs(
+            sorted_words, end - bounds[p], codes, layout, lower, upper, spectrum, entries, n_entries
         )
-    return n_places, n_runs
+        n_kmers += more
+    return n_entries, n_kmers
+
+
+@njit
+def _append_entries(words, begin, n, entries, at):
+    """Copy n words from words[begin] on to entries[at] on, which may be the same memory further to the front."""
+    for i in range(n):
+        entries[at + i] = words[begin + i]
 
 
 @dataclass(frozen=True)
 class KmerCounts:
-    """Places of the kept k-mers, by k-mer.
+    """The kept k-mers.
 
-    places : (n,) uint64, start in `codes` << 1 | reverse; k-mer by k-mer, in order of place.
-    runs : (n_kmers,) int32, number of places of each k-mer.
+    entries : (n,) as in `KmerMatrix`.
+    n_kmers : number of different ones.
     spectrum : (n,) int64, number of distinct k-mers by number of occurrences; 0 for 0 and 1: singletons are not seen.
     """
 
-    places: np.ndarray
-    runs: np.ndarray
+    entries: np.ndarray
+    n_kmers: int
     spectrum: np.ndarray
 
 
@@ -277,6 +291,7 @@ def count_kmers(
     mask: np.ndarray = NO_MASK,
     threads: int = 1,
     pass_words: int = PASS_WORDS,
+    budget: Budget = UNLIMITED,
 ) -> KmerCounts:
     """Count canonical k-mers and keep those that occur `lower` to `upper` times, with their places.
 
@@ -286,7 +301,12 @@ def count_kmers(
     k : 1 to 31.
     keep_one_in : count only this share of all possible k-mers, the same ones in every read, chosen by hash.
     mask : (n,) uint8, 1 where a k-mer may start; empty: everywhere.
-    pass_words : memory for k-mer occurrences at a time, in words of 8 bytes; does not change the result.
+    pass_words : k-mer occurrences held at a time, in words of 8 bytes; does not change the result.
+    budget : may make passes smaller.
+
+    Raises
+    ------
+    MemoryLimitError : `budget` has no room for a partition and what was kept of those before.
     """
     layout = make_layout(k, codes.size)
     used = max(1, (1 << layout.partition_bits) // keep_one_in)
@@ -298,23 +318,43 @@ def count_kmers(
         return sizes
 
     histogram = np.array(map_threads(count_range, ranges, threads)).reshape(len(ranges), used)
-    passes = list(_passes(histogram.sum(axis=0), pass_words))
-    words = np.empty(max((int(histogram[:, first:last].sum()) for first, last in passes), default=0), np.uint64)
-    parts = [
-        part
-        for first, last in passes
-        for part in _count_pass(codes, mask, layout, lower, upper, ranges, histogram, first, last, words, threads)
-    ]
-    del words  # before the parts are copied
-    empty = (np.zeros(0, np.uint64), np.zeros(0, np.int32), np.zeros(SPECTRUM_SIZE, np.int64))
-    places, runs, spectra = zip(empty, *parts, strict=True)
-    spectrum = np.sum(spectra, axis=0)
+    sizes = histogram.sum(axis=0)
+    scratch = SCRATCH_WORDS * threads * int(sizes.max(initial=0))
+    # One buffer holds the entries kept so far, and behind them the words of a pass.  It grows in place: the system moves
+    # pages, not their contents.
+    buffer, dtype, n_entries, n_kmers = np.empty(0, np.uint64), entry_type(codes.size), 0, 0
+    spectrum = np.zeros(SPECTRUM_SIZE, np.int64)
+    first = 0
+    while first < used:
+        n_kept = _words_of(n_entries, dtype)
+        to_come = int(n_kept * (sizes[first:].sum() / max(1, sizes[:first].sum())))  # partitions are alike
+        room = budget.items(
+            "counting k-mers", WORD_BYTES, least=int(sizes[first]) + scratch + to_come, most=pass_words + scratch,
+            reused=buffer.nbytes - n_kept * WORD_BYTES,
+        )  # fmt: skip
+        last = _end_of_pass(sizes, first, room - scratch)
+        buffer.resize(n_kept + int(sizes[first:last].sum()), refcheck=False)
+        words, entries = buffer[n_kept:], buffer.view(dtype)
+        for begin, n, its_kmers, its_spectrum in _count_pass(
+            codes, mask, layout, lower, upper, ranges, histogram, first, last, words, threads
+        ):
+            _append_entries(words, begin, n, entries, n_entries)
+            n_entries, n_kmers = n_entries + n, n_kmers + its_kmers
+            spectrum += its_spectrum
+        first = last
+    del words, entries
+    buffer.resize(_words_of(n_entries, dtype), refcheck=False)
     spectrum[:2] = 0  # what singletons slip through depends on how partitions are shared out
-    return KmerCounts(np.concatenate(places), np.concatenate(runs), spectrum)
+    return KmerCounts(buffer.view(dtype)[:n_entries], n_kmers, spectrum)
+
+
+def _words_of(n_entries: int, dtype: type) -> int:
+    """Number of words that hold so many entries."""
+    return -(-n_entries * np.dtype(dtype).itemsize // WORD_BYTES)
 
 
 def _count_pass(codes, mask, layout, lower, upper, ranges, histogram, first, last, words, threads):
-    """Places, run lengths and spectra of the k-mers in partitions [first, last); `words` is overwritten."""
+    """Begin and number of the entries, k-mers and spectra of groups of partitions [first, last); fills `words`."""
     sizes = histogram[:, first:last]
     bounds = np.concatenate(([0], np.cumsum(sizes.sum(axis=0))))
     begins = bounds[:-1] + np.cumsum(sizes, axis=0) - sizes  # after those of the same partition by the threads before
@@ -328,19 +368,15 @@ def _count_pass(codes, mask, layout, lower, upper, ranges, histogram, first, las
     return map_threads(group, even_ranges(last - first, 4 * threads), threads)
 
 
-def _group_range(words, bounds, codes, layout, lower, upper, piece) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Places, run lengths and spectrum of the partitions piece[0] to piece[1] - 1."""
+def _group_range(words, bounds, codes, layout, lower, upper, piece) -> tuple[int, int, int, np.ndarray]:
+    """Begin and number of the entries, k-mers and spectrum of the partitions piece[0] to piece[1] - 1."""
     mine = bounds[piece[0] : piece[1] + 1]
-    runs, spectrum = np.empty(int(mine[-1] - mine[0]) // 2 + 1, np.int32), np.zeros(SPECTRUM_SIZE, np.int64)
-    n, m = group_partitions(words, mine, codes, layout, lower, upper, spectrum, runs)
-    return words[mine[0] : mine[0] + n].copy(), runs[:m].copy(), spectrum
+    spectrum = np.zeros(SPECTRUM_SIZE, np.int64)
+    n_entries, n_kmers = group_partitions(words, mine, codes, layout, lower, upper, spectrum)
+    return int(mine[0]), n_entries, n_kmers, spectrum
 
 
-def _passes(sizes: np.ndarray, pass_words: int):
-    """Consecutive ranges of partitions that hold at most `pass_words` words each (or one partition)."""
-    first = 0
-    while first < len(sizes):
-        fit = int(np.searchsorted(np.cumsum(sizes[first:]), pass_words, side="right"))
-        last = first + max(1, min(fit, PASS_PARTITIONS))
-        yield first, min(last, len(sizes))
-        first = last
+def _end_of_pass(sizes: np.ndarray, first: int, pass_words: int) -> int:
+    """End of the partitions from `first` on that hold at most `pass_words` words (or of `first` itself)."""
+    fit = int(np.searchsorted(np.cumsum(sizes[first : first + PASS_PARTITIONS]), pass_words, side="right"))
+    return first + max(1, fit)

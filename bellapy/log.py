@@ -64,7 +64,7 @@ class Report:
         entry["compile_s"] = round(self.compile_seconds - compiled, 3)
         self.data["stages"].append({**entry, **numbers, "peak_memory_bytes": peak_memory()})
         what = ", ".join(f"{_show(value)} {key}" for key, value in numbers.items())
-        logger.info("%s: %s (%.2f s, peak %.0f MB)", name, what, wall, peak_memory() / 1e6)
+        logger.info("%s: %s(%.2f s, peak %.0f MB)", name, what + " " if what else "", wall, peak_memory() / 1e6)
 
     def finish(self) -> None:
         """The last line: version, command, wall and CPU time, peak memory."""

@@ -16,6 +16,7 @@ from bellapy.records import Overlaps, ReadSet
 from bellapy.table_text import LETTER, NAME, NUMBER, SHARE, NameTable, format_rows
 
 CHUNK = 1 << 14  # lines
+LINE_BYTES = 700  # while it is made
 UNKNOWN_QUALITY = 255
 FORMATS = ("paf", "bella")
 

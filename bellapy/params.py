@@ -6,6 +6,7 @@ estimate.py).  Numbers without a source were chosen by measurement; benchmarks/R
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
@@ -107,6 +108,7 @@ class RunParams:
 
     threads: int = 1
     device: str = "auto"  # of the extension; auto: GPUs if there are any
+    max_memory: int | None = None  # bytes
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,9 @@ class Params:
         return {**asdict(self), "seeds": self.seeds._asdict()}
 
 
+SIZES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+"""Units of sizes, bytes."""
+
 OPTIONS = {"k": "-k"}
 """Options whose names are not those of their fields."""
 
@@ -135,14 +140,25 @@ PRESETS: dict[str, dict[str, Any]] = {
 """Differences from the defaults, by name.  Explicit options override them."""
 
 
+def parse_size(text: str) -> int:
+    """Bytes of a size such as 600M or 1.5G; units are powers of 1000."""
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([KMGT]?)", text.upper())
+    if not match:
+        raise ParameterError(f"--max-memory {text}: give a number and a unit, K, M, G or T, such as 600M or 1.5G")
+    return int(float(match[1]) * SIZES[match[2]])
+
+
 def make_params(preset: str | None = None, **options: Any) -> Params:
     """Parameters from a preset and options by name; an option that is None is left at its default.
 
-    `min_overlap` rules both the candidates' implied length and the reported alignments' length.
+    `min_overlap` rules both the candidates' implied length and the reported alignments' length.  `max_memory` is text, for
+    `parse_size`.
     """
     if preset is not None and preset not in PRESETS:
         raise ParameterError(f"--preset {preset}: there is none of that name; choose from {', '.join(PRESETS)}")
     given = {**PRESETS.get(preset or "", {}), **{name: value for name, value in options.items() if value is not None}}
+    if "max_memory" in given:
+        given["max_memory"] = parse_size(given["max_memory"])
     params = Params()
     known = set()
     for group in ("kmers", "extension", "filter", "run"):

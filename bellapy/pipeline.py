@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from threading import Thread
 
 import numpy as np
 
 from bellapy import estimate as estimates
+from bellapy import xdrop
 from bellapy.candidate_filter import SURE_SUPPORT, copies, dense_enough, learn_typical, lowest_depth
 from bellapy.candidates import multiply, symbolic_product
 from bellapy.estimate import Estimate
@@ -14,16 +16,20 @@ from bellapy.filter import Thresholds, filter_overlaps, implied_overlaps, learn_
 from bellapy.kmer_matrix import build_kmer_matrix, profile_depth
 from bellapy.kmers import NO_MASK, KmerCounts, count_kmers
 from bellapy.log import Report, logger, progress
+from bellapy.memory import Budget
+from bellapy.parallel import map_threads
 from bellapy.params import KmerParams, Params, Scoring
 from bellapy.records import DepthProfile, Extensions, KmerMatrix, Overlaps, ReadSet, Seeds
-from bellapy.sampling import compress_homopolymers, sampling_mask
-from bellapy.seeds import choose_seeds, first_of_candidate, has_any, join_seeds
+from bellapy.sampling import compress_homopolymers, restore_places, sampling_mask
+from bellapy.seeds import choose_seeds, first_of_candidate, has_any, join_seeds, seed_bytes
 from bellapy.xdrop import device_usage, extend_seeds, join_extensions
 from bellapy.xdrop.devices import choose_device
 
 PROFILE_REACH = 8  # counts up to so many times the upper bound mark repeats
 DEFAULT_SAMPLING_WINDOW = 8
 PILOT_SEEDS = 2000
+JOINED_BYTES = 60  # of a copy of a seed and what is computed from it
+ALIGNED_BYTES = 140  # of copies, alignments and what is computed from them, for each seed
 USUAL_RATES = (0.55, 0.8)  # score per base
 
 
@@ -52,11 +58,13 @@ def estimate_of(meta: dict) -> Estimate:
 
 def overlap_reads(reads: ReadSet, params: Params, report: Report) -> Overlaps:
     """All overlaps of the reads with each other."""
+    Budget(params.run.max_memory).require("keeping the reads in both directions", reads.codes.nbytes)
+    if params.run.threads > 1:  # while the others count
+        Thread(target=xdrop.load, args=(first_scoring(params),), daemon=True).start()
     counted = count_stage(reads, params, report)
-    seeds = candidates_stage(reads, counted, params, report)
-    estimate = counted.estimate
-    del counted  # the matrix is large and not needed any more
-    seeds, extensions = align_stage(reads, seeds, estimate, params, report)
+    estimate, candidates = counted.estimate, [candidates_stage(reads, counted, params, report)]
+    del counted  # the matrix is large and not needed any more; nor are the candidates kept here
+    seeds, extensions = align_stage(reads, candidates.pop(), estimate, params, report)
     return filter_stage(reads, seeds, extensions, estimate, params, report)
 
 
@@ -85,10 +93,10 @@ def count_stage(reads: ReadSet, params: Params, report: Report) -> Counted:
     chosen = {"k": k, "lower": kmers.lower, "upper": upper, "sampling": sampling, "sampling_window": window}
     report.data["estimates"] = {**asdict(found), **chosen}
     with report.stage("count") as numbers:
-        counts = _count(reads, kmers, k, upper, sampling, window, threads)
-        matrix = build_kmer_matrix(counts, reads, k, upper, seed_length=1 if kmers.homopolymer else k, threads=threads)
-        profile = profile_depth(matrix, reads)
-        numbers["k-mers"], numbers["places"] = matrix.n_kmers, len(matrix.read_id)
+        counts = _count(reads, params, k, upper, sampling, window)
+        matrix = build_kmer_matrix(counts, reads, k, upper, seed_length=1 if kmers.homopolymer else k)
+        profile = profile_depth(matrix, reads, threads)
+        numbers["k-mers"], numbers["places"] = matrix.n_kmers, len(matrix.entries)
     report.data["spectrum"] = counts.spectrum[: 4 * upper + 1].tolist()
     if not matrix.n_kmers:
         _explain_no_kmers(reads, k, kmers.lower, upper)
@@ -106,17 +114,20 @@ def _estimate(reads: ReadSet, kmers: KmerParams, threads: int) -> Estimate:
     return found
 
 
-def _count(reads: ReadSet, kmers: KmerParams, k: int, upper: int, sampling: str, window: int, threads: int) -> KmerCounts:
-    codes, places = compress_homopolymers(reads.codes) if kmers.homopolymer else (reads.codes, None)
-    mask = NO_MASK
+def _count(reads: ReadSet, params: Params, k: int, upper: int, sampling: str, window: int) -> KmerCounts:
+    kmers, threads, budget = params.kmers, params.run.threads, Budget(params.run.max_memory)
+    codes, mask, marks = reads.codes, NO_MASK, None
+    if kmers.homopolymer:
+        budget.require("homopolymer compression", 2 * len(codes))
+        codes, marks = compress_homopolymers(codes)
     if sampling in ("minimizer", "syncmer"):
+        budget.require(f"sampling by {sampling}s", len(codes))
         mask = sampling_mask(codes, k, sampling, window, threads)
-    one_in = window if sampling == "fraction" else 1
-    counts = count_kmers(codes, k, kmers.lower, PROFILE_REACH * upper, keep_one_in=one_in, mask=mask, threads=threads)
-    if places is None:
-        return counts
-    start = places[(counts.places >> np.uint64(1)).astype(np.int64)].astype(np.uint64)
-    return KmerCounts((start << np.uint64(1)) | (counts.places & np.uint64(1)), counts.runs, counts.spectrum)
+    counts = count_kmers(
+        codes, k, kmers.lower, PROFILE_REACH * upper, keep_one_in=window if sampling == "fraction" else 1, mask=mask,
+        threads=threads, budget=budget,
+    )  # fmt: skip
+    return counts if marks is None else replace(counts, entries=restore_places(reads.codes, marks, counts.entries, threads))
 
 
 def _explain_no_kmers(reads: ReadSet, k: int, lower: int, upper: int) -> None:
@@ -133,41 +144,49 @@ def _explain_no_kmers(reads: ReadSet, k: int, lower: int, upper: int) -> None:
 
 def candidates_stage(reads: ReadSet, counted: Counted, params: Params, report: Report) -> Seeds:
     """A·Aᵀ by blocks of queries, seeds of every candidate, without chance matches and repeats."""
+    dropped = report.data["dropped"]
     with report.stage("candidates") as numbers:
-        seeds = _multiply_and_seed(reads, counted.matrix, params, report, numbers)
-        depth = lowest_depth(seeds, counted.profile)
-        typical = learn_typical(seeds, depth)
-        seeds = replace(seeds, copies=copies(depth, typical).astype(np.float32))
-        dense = dense_enough(seeds, typical, params.seeds.density)
-        kept = dense & (seeds.copies <= params.seeds.max_copies)
-        still_there, linked = has_any(seeds, dense), has_any(seeds, kept)
-        numbers["seeds"] = int(kept.sum())
-    report.data["dropped"]["too few k-mers for its length"] = int((~still_there).sum())
-    report.data["dropped"]["repeat"] = int((still_there & ~linked).sum())
+        parts = _multiply_and_seed(reads, counted.matrix, params, report, numbers)
+        n_seeds = sum(len(seeds) for seeds in parts)
+        Budget(params.run.max_memory).require("choosing seeds", JOINED_BYTES * n_seeds)
+        depths = map_threads(lambda seeds: lowest_depth(seeds, counted.profile), parts, params.run.threads)
+        typical = learn_typical(parts, depths)
+        dropped["too few k-mers for its length"] = dropped["repeat"] = 0
+        for i, (seeds, depth) in enumerate(zip(parts, depths, strict=True)):  # what is dropped leaves before all are joined
+            seeds = replace(seeds, copies=copies(depth, typical).astype(np.float32))
+            dense = dense_enough(seeds, typical, params.seeds.density)
+            kept = dense & (seeds.copies <= params.seeds.max_copies)
+            still_there, linked = has_any(seeds, dense), has_any(seeds, kept)
+            dropped["too few k-mers for its length"] += int((~still_there).sum())
+            dropped["repeat"] += int((still_there & ~linked).sum())
+            parts[i] = seeds.take(kept)
+        seeds = join_seeds(parts, counted.matrix.seed_length)
+        numbers["seeds"] = len(seeds)
     report.data["typical"] = asdict(typical)
-    if counted.matrix.n_kmers and not kept.any():
+    if counted.matrix.n_kmers and not len(seeds):
         logger.warning(
             "no candidate is left: no overlaps. Of %s candidates, dropped: %s. Try a smaller -k, --min-overlap or "
             "--min-support, a larger --upper or --max-copies, or more reads.",
-            f"{numbers['candidates']:,}", _describe_dropped(report.data["dropped"]),
+            f"{numbers['candidates']:,}", _describe_dropped(dropped),
         )  # fmt: skip
-    return seeds.take(kept)
+    return seeds
 
 
-def _multiply_and_seed(reads: ReadSet, matrix: KmerMatrix, params: Params, report: Report, numbers: dict) -> Seeds:
-    threads = params.run.threads
+def _multiply_and_seed(reads: ReadSet, matrix: KmerMatrix, params: Params, report: Report, numbers: dict) -> list[Seeds]:
+    threads, budget = params.run.threads, Budget(params.run.max_memory)
     work = symbolic_product(matrix, threads)
     n_products = int(work.sum())
     parts, n_candidates, n_weak, done = [], 0, 0, 0
     with progress("candidates", n_products) as advance:
-        for products in multiply(matrix, work, threads=threads):
-            seeds, n, weak = choose_seeds(products, matrix, reads, params.seeds, threads)
-            parts.append(seeds)
+        for products in multiply(matrix, work, threads=threads, budget=budget, result_bytes=seed_bytes(params.seeds)):
+            more, n, weak = choose_seeds(products, matrix, reads, params.seeds, threads)
+            parts += more
             n_candidates, n_weak, done = n_candidates + n, n_weak + weak, done + len(products.keys)
             advance(done)
+            del products  # before the next ones are made
     numbers.update(products=n_products, candidates=n_candidates)
     report.data["dropped"]["too little support"] = n_weak
-    return join_seeds(parts, matrix.seed_length)
+    return parts
 
 
 def align_stage(
@@ -175,36 +194,42 @@ def align_stage(
 ) -> tuple[Seeds, Extensions]:
     """Extend the best seed of every candidate, and the others where the first gave no overlap."""
     with report.stage("align") as numbers:
+        room = reads.codes.nbytes + ALIGNED_BYTES * len(seeds)
+        Budget(params.run.max_memory).require("the alignment, with the reads in both directions,", room)
         device = choose_device(params.run.device)
         scoring = choose_scoring(reads, seeds, params, device)
-        longest = params.extension.extension == "longest"
         is_first = first_of_candidate(seeds)
+        chosen, others, length = seeds.take(is_first), seeds.take(~is_first), seeds.length
+        candidate = (np.cumsum(is_first) - 1)[~is_first]
         with progress("align", len(seeds)) as advance:
-            chosen, extensions = _extend(reads, seeds, is_first, scoring, longest, params, device, advance)
+            del seeds  # there are many, and now twice
+            extensions = _extend(reads, chosen, scoring, params, device, advance)
             thresholds = choose_thresholds(reads, chosen, extensions, estimate, params)
-            poor = np.zeros(len(seeds), bool)
-            poor[is_first] = poor_rows(reads, chosen, extensions, thresholds)
-            candidate = np.cumsum(is_first) - 1
-            again = ~is_first & poor[is_first][candidate]
-            more_seeds, more = _extend(reads, seeds, again, scoring, longest, params, device, advance)
-        numbers.update({"extensions": len(chosen) + len(more_seeds), "of second seeds": len(more_seeds)})
+            others = others.take(poor_rows(reads, chosen, extensions, thresholds)[candidate])
+            more = _extend(reads, others, scoring, params, device, advance)
+        numbers.update({"extensions": len(chosen) + len(others), "of second seeds": len(others)})
     logger.info("X %d", scoring.xdrop)
     report.data["estimates"]["xdrop"] = scoring.xdrop
     report.data["devices"] = device_usage(device)
-    return join_seeds([chosen, more_seeds], seeds.length), join_extensions([extensions, more])
+    return join_seeds([chosen, others], length), join_extensions([extensions, more])
 
 
-def _extend(reads, seeds, rows, scoring, longest, params, device, advance):
-    chosen, threads = seeds.take(rows), params.run.threads
-    return chosen, extend_seeds(
-        reads, chosen, scoring, longest=longest, threads=threads, device=device, progress=advance
-    )  # fmt: skip
+def _extend(reads: ReadSet, seeds: Seeds, scoring: Scoring, params: Params, device: str, advance) -> Extensions:
+    longest, budget = params.extension.extension == "longest", Budget(params.run.max_memory)
+    return extend_seeds(
+        reads, seeds, scoring, longest=longest, threads=params.run.threads, device=device, budget=budget, progress=advance
+    )
+
+
+def first_scoring(params: Params) -> Scoring:
+    """Scores as given, with the largest X where none is."""
+    given = params.extension
+    return Scoring(given.match, given.mismatch, given.gap, estimates.MAX_XDROP if given.xdrop is None else given.xdrop)
 
 
 def choose_scoring(reads: ReadSet, seeds: Seeds, params: Params, device: str) -> Scoring:
     """Scores as given; where X is not, by what a sample of well-supported seeds scores per base with a large X."""
-    given = params.extension
-    scoring = Scoring(given.match, given.mismatch, given.gap, estimates.MAX_XDROP if given.xdrop is None else given.xdrop)
+    given, scoring = params.extension, first_scoring(params)
     if given.xdrop is not None:
         return scoring
     sure = np.flatnonzero((seeds.rank == 0) & (seeds.n_support >= SURE_SUPPORT))
@@ -235,7 +260,9 @@ def filter_stage(
     """Keep the alignments that are overlaps."""
     with report.stage("filter") as numbers:
         thresholds = choose_thresholds(reads, seeds, extensions, estimate, params)
-        overlaps, dropped = filter_overlaps(reads, seeds, extensions, thresholds, params.extension, params.filter)
+        overlaps, dropped = filter_overlaps(
+            reads, seeds, extensions, thresholds, params.extension, params.filter, params.run.threads
+        )
         numbers["overlaps"] = len(overlaps)
     report.data["dropped"].update(dropped)
     report.data["thresholds"] = asdict(thresholds)

@@ -11,6 +11,8 @@ from functools import cached_property
 
 import numpy as np
 
+TABLE_SHIFT = 10  # one entry of a matrix' table of reads for so many bits of place
+
 
 def _freeze(record, dtypes: dict[str, type]) -> None:
     """Check dtype and C order of each named array, in constant time, and make it read-only."""
@@ -43,6 +45,10 @@ class ReadSet:
         _freeze(self, {"codes": np.uint8, "starts": np.int64, "lengths": np.int32})
         if not len(self.names) == len(self.starts) == len(self.lengths):
             raise ValueError("ReadSet: names, starts and lengths differ in number")
+        both = np.empty(2 * len(self.codes), np.uint8)  # `both_ways`; its second half takes no memory before it is written
+        both[: len(self.codes)] = self.codes
+        object.__setattr__(self, "codes", both[: len(self.codes)])
+        self.codes.flags.writeable = False
 
     def __len__(self) -> int:
         return len(self.names)
@@ -58,12 +64,15 @@ class ReadSet:
 
         The base at index g of `codes` stands again at index 2 * len(codes) - 1 - g.
         """
-        n = len(self.codes)
-        both = np.empty(2 * n, np.uint8)
-        both[:n] = self.codes
-        both[n:] = self.codes[::-1]
+        both = self.codes.base
+        both[len(self.codes) :] = self.codes[::-1]
         both.flags.writeable = False
         return both
+
+
+def entry_type(n_places: int) -> type:
+    """The smaller of the types that hold entries of a KmerMatrix for reads of so many places."""
+    return np.uint32 if n_places <= 1 << 30 else np.uint64
 
 
 @dataclass(frozen=True)
@@ -71,44 +80,63 @@ class KmerMatrix:
     """The sparse matrix A, reads x reliable k-mers, with the place of every k-mer in every read.
 
     Counting finds k-mers one by one, so A is held by columns (equally: the rows of its transpose); `to_csr` gives the
-    other order.  A k-mer that occurs several times in one read keeps all its positions.
+    other order.  A k-mer that occurs several times in one read keeps all its positions.  An entry is one number,
 
-    n_reads, k : shape of the matrix, length of the k-mers.
-    indptr : (n_kmers + 1,) int64 into the arrays below.
-    read_id : (nnz,) int32, ascending inside a column.
-    position : (nnz,) int32, start of the k-mer in the read.
-    strand : (nnz,) int8, +1 where the read shows the canonical form, -1 where its reverse complement.
+        [ place | first | reverse ]
+
+    of which `place` is the start of the k-mer in `ReadSet.codes`, from which read and position follow; `first` is 1 in the
+    first entry of a column, whose places ascend; `reverse` is 1 where the read shows the reverse complement of the
+    canonical form.
+
+    k, n_kmers : length of the k-mers, number of columns.
+    entries : (nnz,) uint32, uint64 for more than 2^30 places.
+    starts : (n_reads + 1,) int64, where each read begins in `ReadSet.codes`, and the length of that.
     upper : columns with more entries are repeats: they mark repeats, but link no reads.
     seed_length : exactly matching bases at each position (k; 1 where homopolymers were compressed).
     """
 
-    n_reads: int
     k: int
-    indptr: np.ndarray
-    read_id: np.ndarray
-    position: np.ndarray
-    strand: np.ndarray
+    n_kmers: int
+    entries: np.ndarray
+    starts: np.ndarray
     upper: int
     seed_length: int
 
     def __post_init__(self):
-        _freeze(self, {"indptr": np.int64, "read_id": np.int32, "position": np.int32, "strand": np.int8})
+        _freeze(self, {"entries": entry_type(int(self.starts[-1])), "starts": np.int64})
 
     @property
-    def n_kmers(self) -> int:
-        return len(self.indptr) - 1
+    def n_reads(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def indptr(self) -> np.ndarray:
+        """Where the columns begin in `entries`, and the end of the last, (n_kmers + 1,) int64."""
+        return np.append(np.flatnonzero(self.entries & np.uint8(2)), len(self.entries))
+
+    @cached_property
+    def read_table(self) -> np.ndarray:
+        """The read that begins last at or before place i << TABLE_SHIFT, or the first one, for every i, int32."""
+        marks = np.arange((int(self.starts[-1]) >> TABLE_SHIFT) + 1, dtype=np.int64) << TABLE_SHIFT
+        return np.maximum(np.searchsorted(self.starts[:-1], marks, side="right") - 1, 0).astype(np.int32)
+
+    def locate(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Read, position in it and strand (+1, -1 for reverse) of every entry, (nnz,) int64 each."""
+        place = (self.entries >> np.uint8(2)).astype(np.int64)
+        read_id = np.searchsorted(self.starts, place, side="right") - 1
+        return read_id, place - self.starts[read_id], 1 - 2 * (self.entries & np.uint8(1)).astype(np.int64)
 
     def to_csr(self):
-        """A as scipy `csr_array` of ones, with `position` and `strand` in the same order."""
+        """A as scipy `csr_array` of ones, with positions and strands in the same order."""
         from scipy.sparse import csc_array
 
+        read_id, position, strand = self.locate()
         entry = csc_array(
-            (np.arange(1, len(self.read_id) + 1, dtype=np.int64), self.read_id, self.indptr),
-            shape=(self.n_reads, self.n_kmers),
+            (np.arange(1, len(read_id) + 1, dtype=np.int64), read_id, self.indptr), shape=(self.n_reads, self.n_kmers)
         ).tocsr()
         order = entry.data - 1
         entry.data = np.ones(len(order), np.int32)
-        return entry, self.position[order], self.strand[order]
+        return entry, position[order], strand[order]
 
 
 @dataclass(frozen=True)

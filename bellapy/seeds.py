@@ -190,22 +190,26 @@ def choose_seeds(products: Products, matrix: KmerMatrix, reads: ReadSet, params:
 
     Returns
     -------
-    Seeds; number of candidates (query, target, strand); number of those dropped for fewer than `params.min_support`
-    k-mers that agree, or an implied overlap shorter than `params.min_overlap`.
+    list of Seeds, to be joined; number of candidates (query, target, strand); number of those dropped for fewer than
+    `params.min_support` k-mers that agree, or an implied overlap shorter than `params.min_overlap`.
     """
 
     def choose(piece):
         size = int(products.bounds[piece[1]] - products.bounds[piece[0]])
-        out = np.empty((params.ranks * (size // params.min_support) + 1, N_COLUMNS), np.int32)
+        out = np.empty((size // params.min_support, N_COLUMNS), np.int32)  # every seed uses up so many k-mers
         n, n_candidates, n_weak = choose_in_blocks(
             products.keys, products.payload, products.bounds, products.first_query, products.layout, *piece,
             reads.lengths, matrix.k, matrix.seed_length, params, out,
         )  # fmt: skip
-        return out[:n].copy(), n_candidates, n_weak
+        return seeds_from_rows(out[:n], matrix.seed_length), n_candidates, n_weak
 
     parts = map_threads(choose, even_ranges(len(products.first_query), 4 * threads), threads)
-    rows = np.concatenate([part[0] for part in parts]) if parts else np.empty((0, N_COLUMNS), np.int32)
-    return seeds_from_rows(rows, matrix.seed_length), sum(part[1] for part in parts), sum(part[2] for part in parts)
+    return [part[0] for part in parts], sum(part[1] for part in parts), sum(part[2] for part in parts)
+
+
+def seed_bytes(params: SeedParams) -> int:
+    """Bytes that `choose_seeds` needs at most for each product: the table, and the columns made from it."""
+    return 2 * N_COLUMNS * np.dtype(np.int32).itemsize // params.min_support
 
 
 def seeds_from_rows(rows: np.ndarray, seed_length: int) -> Seeds:
@@ -227,9 +231,14 @@ def join_seeds(parts: list[Seeds], seed_length: int) -> Seeds:
 
 def first_of_candidate(seeds: Seeds) -> np.ndarray:
     """Mask of the first row of every candidate (query, target, strand)."""
-    first = np.ones(len(seeds), bool)
-    first[1:] = seeds.query_id[1:] != seeds.query_id[:-1]
-    first[1:] |= (seeds.target_id[1:] != seeds.target_id[:-1]) | (seeds.strand[1:] != seeds.strand[:-1])
+    return starts_of_candidates(seeds.query_id, seeds.target_id, seeds.strand)
+
+
+def starts_of_candidates(query_id: np.ndarray, target_id: np.ndarray, strand: np.ndarray) -> np.ndarray:
+    """Mask of the rows that differ from the row before, the first one included."""
+    first = np.ones(len(query_id), bool)
+    first[1:] = query_id[1:] != query_id[:-1]
+    first[1:] |= (target_id[1:] != target_id[:-1]) | (strand[1:] != strand[:-1])
     return first
 
 

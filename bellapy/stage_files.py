@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from bellapy.errors import InputError
+from bellapy.memory import UNLIMITED, Budget
 from bellapy.output import open_output
 from bellapy.records import DepthProfile, Extensions, KmerMatrix, ReadSet, Seeds
 
-FORMAT = 1
+FORMAT = 2
 RECORDS = {"matrix": KmerMatrix, "profile": DepthProfile, "seeds": Seeds, "extensions": Extensions}
 KINDS = {
     "k-mers": ("matrix", "profile"),
@@ -50,10 +51,11 @@ def save_stage(path: str, kind: str, reads: ReadSet, meta: dict[str, Any], **rec
                 np.lib.format.write_array(member, array, allow_pickle=False)
 
 
-def load_stage(path: str, kind: str, reads: ReadSet) -> tuple[dict[str, Any], ...]:
+def load_stage(path: str, kind: str, reads: ReadSet, budget: Budget = UNLIMITED) -> tuple[dict[str, Any], ...]:
     """`meta`, then the records of `kind` in order."""
     if not Path(path).is_file():
         raise InputError(path, "there is no such file; run the stage before this one first")
+    budget.require(f"loading {path}", Path(path).stat().st_size)
     if not zipfile.is_zipfile(path):
         raise _damaged(path, "no archive")
     try:

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""CPU time of bellapy and its peers on one set of reads, in turn, several rounds: medians, ratios, stages.
+"""Time and memory of bellapy and its peers on sets of reads, in turn, several rounds: medians, ratios, stages.
 
-    python benchmarks/speed.py READS [--rounds 5] [--tools NAMES] [--threads 1] [--options "..."] [-o RESULT.json]
+    python benchmarks/speed.py DATA [SET...] [--rounds 3] [--memory 600M] [-o RESULT.json]
 
-Times of one machine drift; a ratio is taken within a round, and its median and range over the rounds are given.
-Compiled code is in the cache before the first round.
+DATA holds SET.fastq or SET.fa (benchmarks/simulate.py makes them); without SET, all that PEERS names.  Besides bellapy with
+one thread, the runs are the peers of the set, bellapy with two threads and bellapy with little memory.  Times of one machine
+drift: a ratio is taken within a round, and its median and range over the rounds are given.  Compiled code is in the cache
+before the first round.
 """
 
 from __future__ import annotations
@@ -15,10 +17,17 @@ from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 
-from common import describe_machine, finish, programs_of, run_tool, table, warm_up
+from common import describe_machine, find_reads, finish, programs_of, run_tool, table, warm_up
 from peers import Job, choose_tools
 
-DEFAULT_TOOLS = "minimap2 ava-pb,daligner,bella"
+PEERS = {
+    "ec5": "minimap2 ava-pb,minimap2 ava-pb -c,daligner,bella",
+    "ec30": "minimap2 ava-pb,daligner,bella",
+    "ecq20": "minimap2 ava-ont",
+    "hifi20": "minimap2 ava-pb",
+    "yeast10": "minimap2 ava-pb",
+}
+HEADER = ["set", "tool", "wall s", "CPU s", "peak MB", "bellapy's CPU / its CPU", "its wall / bellapy's wall"]
 
 
 def spread(values: list[float], digits: int = 2) -> str:
@@ -26,53 +35,70 @@ def spread(values: list[float], digits: int = 2) -> str:
     return f"{median(values):.{digits}f} ({min(values):.{digits}f}-{max(values):.{digits}f})"
 
 
-def stage_rows(reports: list[dict]) -> list[list]:
+def run_set(data: Path, name: str, rounds: int, memory: str, folder: Path) -> dict:
+    """All tools in turn, forwards and backwards; {"rounds": usage by tool, "reports": of bellapy}."""
+    tools = choose_tools(PEERS[name])
+    runs = [(tool_name, tool_name, 1, "") for tool_name in tools]
+    runs += [("bellapy, two threads", "bellapy", 2, ""), (f"bellapy, {memory}", "bellapy", 1, f"--max-memory {memory}")]
+    found = {"rounds": [], "reports": []}
+    for number in range(rounds):
+        used = {}
+        for label, tool_name, threads, options in runs[:: 1 if number % 2 == 0 else -1]:
+            place = folder / f"{name}_{label}".replace(" ", "_")
+            usage, report = run_tool(tools[tool_name], Job(find_reads(data, name), place, name, threads, options))
+            if usage.status:
+                raise SystemExit(f"{label}: exit status {usage.status}\n{(place / 'log').read_text()[-2000:]}")
+            used[label] = asdict(usage)
+            if label == "bellapy":
+                found["reports"].append(report)
+            print(f"{name}, round {number + 1}: {label}: {usage.wall:.2f} s, CPU {usage.cpu:.2f} s", flush=True)
+        found["rounds"].append({label: used[label] for label, *_ in runs})
+    return found
+
+
+def rows_of(name: str, rounds: list[dict]) -> list[list]:
+    rows = []
+    for label in rounds[0]:
+        walls, cpus, peaks = ([used[label][key] for used in rounds] for key in ("wall", "cpu", "peak_mb"))
+        ratios = [used["bellapy"]["cpu"] / used[label]["cpu"] for used in rounds]
+        wall_ratios = [used[label]["wall"] / used["bellapy"]["wall"] for used in rounds]
+        rows.append([name, label, spread(walls), spread(cpus), f"{max(peaks):.0f}", spread(ratios, 3), spread(wall_ratios)])
+    return rows
+
+
+def stage_rows(name: str, reports: list[dict]) -> list[list]:
+    """Wall and CPU seconds of each stage, and of what lies before, between and after them."""
     rows = []
     for i, stage in enumerate(reports[0]["stages"]):
         walls, cpus = ([report["stages"][i][key] for report in reports] for key in ("wall_s", "cpu_s"))
-        rows.append([stage["stage"], spread(walls), spread(cpus), f"{stage['peak_memory_bytes'] / 1e6:.0f}"])
-    inside = [[sum(stage[key] for stage in report["stages"]) for report in reports] for key in ("wall_s", "cpu_s")]
-    return [*rows, ["all stages", *map(spread, inside), None]]
+        rows.append([name, stage["stage"], spread(walls), spread(cpus), f"{stage['peak_memory_bytes'] / 1e6:.0f}"])
+    outside = [[report[key] - sum(s[key] for s in report["stages"]) for report in reports] for key in ("wall_s", "cpu_s")]
+    return [*rows, [name, "start and end", *map(spread, outside), None]]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("reads", type=Path)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--tools", default=DEFAULT_TOOLS, help=f"comma-separated [default: {DEFAULT_TOOLS}]")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--options", default="", help="further options of bellapy")
+    parser.add_argument("data", type=Path)
+    parser.add_argument("sets", nargs="*", default=[], help=f"of {', '.join(PEERS)} [default: all]")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--memory", default="600M", help="of the run with little memory [default: 600M]")
     parser.add_argument("-o", "--output", help="write the results as JSON")
     options = parser.parse_args()
-    tools = choose_tools(options.tools)
-    name = options.reads.name.split(".")[0]
-    results = {"benchmark": "speed", "reads": options.reads.name, "threads": options.threads, "rounds": [], "reports": []}
-    results["machine"] = describe_machine(programs_of(tools))
+    names = options.sets or list(PEERS)
+    if unknown := set(names) - PEERS.keys():
+        raise SystemExit(f"unknown sets: {', '.join(sorted(unknown))}; choose from {', '.join(PEERS)}")
+    programs = {program for name in names for program in programs_of(choose_tools(PEERS[name]))}
+    results = {"benchmark": "speed", "machine": describe_machine(sorted(programs)), "sets": {}}
     warm_up()
     with tempfile.TemporaryDirectory() as folder:
-        for round_number in range(options.rounds):
-            used = {}
-            for tool_name, tool in list(tools.items())[:: 1 if round_number % 2 == 0 else -1]:
-                extra = options.options if tool_name == "bellapy" else ""
-                place = Path(folder) / tool_name.replace(" ", "_")
-                usage, report = run_tool(tool, Job(options.reads.resolve(), place, name, options.threads, extra))
-                if usage.status:
-                    raise SystemExit(f"{tool_name}: exit status {usage.status}\n{(place / 'log').read_text()[-2000:]}")
-                used[tool_name] = asdict(usage)
-                if tool_name == "bellapy":
-                    results["reports"].append(report)
-                print(f"round {round_number + 1}: {tool_name}: {usage.wall:.2f} s, CPU {usage.cpu:.2f} s", flush=True)
-            results["rounds"].append(used)
-    rounds = results["rounds"]
-    rows = []
-    for tool_name in tools:
-        walls, cpus, peaks = ([used[tool_name][key] for used in rounds] for key in ("wall", "cpu", "peak_mb"))
-        ratios = [used[tool_name]["cpu"] / used["bellapy"]["cpu"] for used in rounds]
-        rows.append([tool_name, spread(walls), spread(cpus), f"{median(peaks):.0f}", spread(ratios)])
+        for name in names:
+            results["sets"][name] = run_set(options.data, name, options.rounds, options.memory, Path(folder))
+    rows = [row for name, found in results["sets"].items() for row in rows_of(name, found["rounds"])]
+    stages = [row for name, found in results["sets"].items() for row in stage_rows(name, found["reports"])]
     print()
-    header = ["tool", "wall s", "CPU s", "peak MB", "CPU / bellapy's CPU"]
-    stages = table(["stage", "wall s", "CPU s", "peak MB so far"], stage_rows(results["reports"]))
-    finish([table(header, rows), stages], results, options.output)
+    finish(
+        [table(HEADER, rows), table(["set", "stage", "wall s", "CPU s", "peak MB so far"], stages)], results, options.output
+    )
 
 
 if __name__ == "__main__":

@@ -90,14 +90,14 @@ def test_weighted_median(pairs):
 def test_typical_is_the_median_of_the_sure():
     seeds, depth = sure_seeds(200), np.arange(200) % 17 + 1.0
     density = seeds.n_support / seeds.implied_length
-    found = learn_typical(seeds, depth)
+    found = learn_typical([seeds], [depth])
     assert found == Typical(lower_median(density, seeds.n_support), lower_median(depth, seeds.n_support))
     bad = np.arange(200) % 2 == 0
     for column, value in (("rank", 1), ("n_support", SURE_SUPPORT - 1)):
         spoilt = change(seeds, **{column: np.where(bad, value, getattr(seeds, column))})
         weights = seeds.n_support[~bad]
         expected = Typical(lower_median(density[~bad], weights), lower_median(depth[~bad], weights))
-        assert learn_typical(spoilt, np.where(bad, 1000, depth)) == expected
+        assert learn_typical([spoilt], [np.where(bad, 1000, depth)]) == expected
 
 
 def test_chance_does_not_hide_what_is_typical():
@@ -105,14 +105,14 @@ def test_chance_does_not_hide_what_is_typical():
     n, sound = 2000, 200
     seeds = make_seeds([0] * n, [1] * n, [1] * n, [0] * n, [0] * n, 5)
     seeds = change(seeds, n_support=np.where(np.arange(n) < sound, 150, SURE_SUPPORT + 1), implied_length=np.full(n, 50_000))
-    typical = learn_typical(seeds, np.where(np.arange(n) < sound, 4.0, 2.0))
+    typical = learn_typical([seeds], [np.where(np.arange(n) < sound, 4.0, 2.0)])
     assert typical == Typical(150 / 50_000, 4.0)
     assert dense_enough(seeds, typical, 0.05).tolist() == [True] * sound + [False] * (n - sound)
 
 
 def test_too_few_are_not_typical():
-    assert learn_typical(sure_seeds(MIN_SURE - 1), np.ones(MIN_SURE - 1)) == Typical(0.0, 0.0)
-    assert learn_typical(sure_seeds(MIN_SURE), np.ones(MIN_SURE)).depth == 1
+    assert learn_typical([sure_seeds(MIN_SURE - 1)], [np.ones(MIN_SURE - 1)]) == Typical(0.0, 0.0)
+    assert learn_typical([sure_seeds(MIN_SURE)], [np.ones(MIN_SURE)]).depth == 1
     seeds = sure_seeds(20)
     assert dense_enough(seeds, Typical(0.0, 0.0), 1.0).all()
     assert (copies(np.full(20, np.inf), Typical(0.0, 0.0)) == 1).all()

@@ -18,16 +18,22 @@ from bellapy.kmers import SPECTRUM_SIZE, KmerCounts, count_kmers, make_layout
 ANY = 1 << 30
 
 
+def runs_of(counts: KmerCounts) -> np.ndarray:
+    """Number of places of each k-mer."""
+    return np.diff(np.append(np.flatnonzero(counts.entries & 2), len(counts.entries)))
+
+
 def found(reads, counts: KmerCounts, k: int) -> dict[str, list[tuple[int, int, int]]]:
     """Canonical k-mer to (read, position, strand) of its places; each k-mer must come once, its places in order."""
-    assert counts.runs.sum() == len(counts.places)
-    kept, at = {}, 0
-    for length in counts.runs.tolist():
-        places = counts.places[at : at + length]
-        assert (np.diff(places >> np.uint64(1)).astype(np.int64) > 0).all()
+    entries, kept, at = counts.entries.astype(np.int64), {}, 0
+    assert counts.entries.dtype == np.uint32 and len(runs_of(counts)) == counts.n_kmers
+    assert runs_of(counts).sum() == len(entries)
+    for length in runs_of(counts).tolist():
+        places, reverses = entries[at : at + length] >> 2, entries[at : at + length] & 1
+        assert (np.diff(places) > 0).all()
         at += length
         rows, names = [], set()
-        for place, reverse in zip((places >> np.uint64(1)).tolist(), (places & np.uint64(1)).tolist(), strict=True):
+        for place, reverse in zip(places.tolist(), reverses.tolist(), strict=True):
             read = int(np.searchsorted(reads.starts, place, side="right")) - 1
             position = place - int(reads.starts[read])
             assert 0 <= position <= reads.lengths[read] - k
@@ -50,8 +56,9 @@ def expected_spectrum(sequences, k: int) -> np.ndarray:
 
 def assert_equal_counts(got: KmerCounts, expected: KmerCounts):
     """Singletons are not all counted, and how many are depends on the number of threads."""
-    for name, begin in (("places", 0), ("runs", 0), ("spectrum", 2)):
-        assert_array_equal(getattr(got, name)[begin:], getattr(expected, name)[begin:], err_msg=name)
+    assert_array_equal(got.entries, expected.entries)
+    assert got.n_kmers == expected.n_kmers
+    assert_array_equal(got.spectrum[2:], expected.spectrum[2:])
 
 
 def check(sequences, k, lower, upper, **options) -> KmerCounts:
@@ -69,7 +76,7 @@ def sequences() -> list[str]:
 
 @pytest.mark.parametrize("k", range(1, 32))
 def test_every_k(sequences, k):
-    assert len(check(sequences, k, 2, ANY).runs)
+    assert check(sequences, k, 2, ANY).n_kmers
 
 
 @pytest.mark.parametrize(("lower", "upper"), [(2, 2), (2, 8), (3, 4), (5, 40), (10, ANY), (9, 8)])
@@ -91,7 +98,7 @@ def test_small_sets(sequences, k, lower, more):
 
 def test_no_reads():
     counts = check([], 17, 2, 8)
-    assert len(counts.runs) == len(counts.places) == 0
+    assert counts.n_kmers == len(counts.entries) == 0
 
 
 def test_lower_case_is_upper_case():
@@ -100,12 +107,12 @@ def test_lower_case_is_upper_case():
 
 def test_a_kmer_with_an_unknown_base_is_none():
     counts = check(["AACCGTTTA", "AACCNTTTA", "AACCRTTTA", "AACC-TTTA"], 9, 2, ANY)
-    assert len(counts.runs) == 0
+    assert counts.n_kmers == 0
 
 
 def test_very_many_of_one_kmer():
     counts = check(["A" * 6000, "C" * 50, "T" * 6000], 7, 2, ANY)
-    assert counts.spectrum[-1] == 1 and counts.runs.max() == 2 * (6000 - 6)
+    assert counts.spectrum[-1] == 1 and runs_of(counts).max() == 2 * (6000 - 6)
 
 
 @pytest.mark.parametrize("k", [3, 16, 31])
@@ -187,7 +194,7 @@ def test_a_share_is_the_same_kmers_in_every_read(monkeypatch, k):
         kept[share] = found(reads, counts, k)
         assert kept[share].items() <= entries.items(), "a kept k-mer keeps all its places"
         assert 0.6 < len(kept[share]) * share / len(entries) < 1.5
-        assert_array_equal(counts.spectrum[2:4], np.bincount(counts.runs, minlength=4)[2:4])
+        assert_array_equal(counts.spectrum[2:4], np.bincount(runs_of(counts), minlength=4)[2:4])
         for threads, pass_words in ((2, 1 << 25), (3, 100)):
             again = count_kmers(reads.codes, k, 2, ANY, keep_one_in=share, threads=threads, pass_words=pass_words)
             assert_equal_counts(again, counts)
@@ -219,11 +226,11 @@ def test_mask(sequences, k):
         assert found(reads, count_kmers(reads.codes, k, 2, 30, mask=mask, threads=threads), k) == expected
     full = count_kmers(reads.codes, k, 2, 30, mask=np.ones_like(mask))
     assert_equal_counts(full, count_kmers(reads.codes, k, 2, 30))
-    assert len(count_kmers(reads.codes, k, 2, 30, mask=np.zeros_like(mask)).runs) == 0
+    assert len(count_kmers(reads.codes, k, 2, 30, mask=np.zeros_like(mask)).entries) == 0
 
 
 def test_counts_do_not_change_when_reads_are_turned_around(sequences):
     turned = make_reads([naive.reverse_complement(sequence) for sequence in sequences])
     there, back = (count_kmers(reads.codes, 15, 2, 50) for reads in (make_reads(sequences), turned))
-    assert Counter(there.runs.tolist()) == Counter(back.runs.tolist())
+    assert Counter(runs_of(there).tolist()) == Counter(runs_of(back).tolist())
     assert_array_equal(there.spectrum[2:], back.spectrum[2:])

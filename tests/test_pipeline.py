@@ -198,8 +198,6 @@ def test_blocks_do_not_matter(reference, monkeypatch, block, group, threads):
         (xdrop, "BATCH_SEEDS", 100),
         (batch_cpu, "BATCH", 1),
         (batch_cpu, "BATCH", 65),
-        (batch_cpu, "WIDE_BATCH", 1),
-        (batch_cpu, "LANES", 1 << 40),
         (kmers, "PARTITION_WORDS", 64),
         (kmers, "PARTITION_WORDS", 1 << 30),
         (kmers, "PASS_PARTITIONS", 1),

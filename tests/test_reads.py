@@ -358,7 +358,7 @@ def test_no_error_rate_with_fasta(tmp_path):
 
 def test_progress(tmp_path, monkeypatch):
     monkeypatch.setattr(reads, "_BATCH_SIZE", 1)
-    monkeypatch.setattr(reads, "_PROGRESS_STEP", 3)
+    monkeypatch.setattr(reads, "_PROGRESS_STEP", 15)
     path, calls = tmp_path / "x.fa", []
     path.write_bytes(b"".join(b">%d\nACGTA\n" % i for i in range(10)))
     load_reads([path], lambda *args: calls.append(args))

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from strategies import make_reads, random_bases, sprinkle
 
+import bellapy.sampling
 from bellapy.errors import ParameterError
-from bellapy.sampling import NONE, compress_homopolymers, hash_kmers, sampling_mask
+from bellapy.sampling import NONE, compress_homopolymers, hash_kmers, restore_places, sampling_mask
 from bellapy.sequence import UNKNOWN, encode
 
 
 def hashes(codes: np.ndarray, k: int) -> list[int]:
-    out = np.full(len(codes), NONE, np.uint64)
+    out = np.empty(len(codes), np.uint64)
     hash_kmers(codes, 0, len(codes), k, out)
     return out.tolist()
 
@@ -87,10 +88,13 @@ def test_share_of_kmers_that_is_kept(rng, sampling, expected):
 
 
 @pytest.mark.parametrize("sampling", ["minimizer", "syncmer"])
-@pytest.mark.parametrize("threads", [2, 3, 7])
-def test_threads_do_not_matter(codes, sampling, threads):
-    one, several = (sampling_mask(codes, 11, sampling, 5, n) for n in (1, threads))
-    np.testing.assert_array_equal(one, several)
+@pytest.mark.parametrize("window", [2, 5, 10])
+@pytest.mark.parametrize("block", [1, 7, 100, 1000])
+def test_blocks_and_threads_do_not_matter(codes, monkeypatch, sampling, window, block):
+    expected = sampling_mask(codes, 11, sampling, window)
+    monkeypatch.setattr(bellapy.sampling, "BLOCK", block)
+    for threads in (1, 3):
+        np.testing.assert_array_equal(sampling_mask(codes, 11, sampling, window, threads), expected)
 
 
 @pytest.mark.parametrize("window", [11, 12, 40])
@@ -99,9 +103,19 @@ def test_syncmers_need_a_window_below_k(codes, window):
         sampling_mask(codes, 11, "syncmer", window)
 
 
-@pytest.mark.parametrize("text", ["", "A", "AAAA", "ACGT", "AACCCGTTTT", "ANNNNA", "NNAANN", "ACACAAC"])
-def test_homopolymers(text):
-    kept, places = compress_homopolymers(encode(text))
+def places_before(codes: np.ndarray, marks: np.ndarray, n: int, threads: int = 1) -> list[int]:
+    """Where each of n compressed bases stood."""
+    entries = (np.arange(n, dtype=np.uint32) << 2) | np.arange(n, dtype=np.uint32) % 4
+    restored = restore_places(codes, marks, entries.copy(), threads)
+    assert restored.dtype == np.uint32 and (restored & 3 == entries & 3).all()
+    return (restored >> 2).tolist()
+
+
+@pytest.mark.parametrize("text", ["", "A", "AAAA", "ACGT", "AACCCGTTTT", "ANNNNA", "NNAANN", "ACACAAC", "AACCNGGTT" * 50])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_homopolymers(text, threads):
+    codes = encode(text)
+    kept, marks = compress_homopolymers(codes)
     expected = []
     at = 0
     for letter, run in itertools.groupby(text):
@@ -109,11 +123,11 @@ def test_homopolymers(text):
         expected += [(letter, at + i) for i in range(size if letter == "N" else 1)]
         at += size
     assert kept.tolist() == encode("".join(letter for letter, _ in expected)).tolist()
-    assert places.tolist() == [place for _, place in expected]
+    assert places_before(codes, marks, len(kept), threads) == [place for _, place in expected]
 
 
 def test_padding_is_not_compressed():
     reads = make_reads(["AAAC", "CCCA"])
-    kept, places = compress_homopolymers(reads.codes)
+    kept, marks = compress_homopolymers(reads.codes)
     assert (kept == UNKNOWN).sum() == (reads.codes == UNKNOWN).sum()
-    np.testing.assert_array_equal(reads.codes[places], kept)
+    np.testing.assert_array_equal(reads.codes[places_before(reads.codes, marks, len(kept))], kept)

@@ -32,7 +32,7 @@ def seeds_of(sequences, k, upper=8, params=LOOSE, threads=1, seed_length=None, *
         choose_seeds(products, matrix, reads, params, threads)
         for products in multiply(matrix, symbolic_product(matrix), threads=threads, **options)
     ]
-    seeds = join_seeds([part[0] for part in parts], matrix.seed_length)
+    seeds = join_seeds([seeds for part in parts for seeds in part[0]], matrix.seed_length)
     return seeds, sum(part[1] for part in parts), sum(part[2] for part in parts)
 
 
@@ -208,7 +208,7 @@ def test_dense_enough():
     seeds, *_ = seeds_of(sequences, 13, 12)
     depth = np.random.default_rng(1).random(len(seeds))
     sure = [i for i in range(len(seeds)) if seeds.n_support[i] >= SURE_SUPPORT and seeds.rank[i] == 0]
-    typical = learn_typical(seeds, depth)
+    typical = learn_typical([seeds], [depth])
     assert len(sure) >= 50
     for found, values in ((typical.density, seeds.n_support / seeds.implied_length), (typical.depth, depth)):
         every = sorted(values[i] for i in sure for _ in range(seeds.n_support[i]))
@@ -225,4 +225,4 @@ def test_dense_enough():
 
 def test_too_few_seeds_show_nothing_typical():
     seeds, *_ = seeds_of(["ACGTTGCATTGACCA" * 3, "ACGTTGCATTGACCA" * 3], 9, 50)
-    assert learn_typical(seeds, np.ones(len(seeds))) == Typical(0.0, 0.0)
+    assert learn_typical([seeds], [np.ones(len(seeds))]) == Typical(0.0, 0.0)

@@ -16,16 +16,7 @@ from bellapy.records import DepthProfile, Extensions, KmerMatrix
 from bellapy.stage_files import KINDS, fingerprint, load_stage, save_stage
 
 READS = make_reads(["ACGTACGT", "", "ACGNNACGT"])
-MATRIX = KmerMatrix(
-    3,
-    5,
-    np.array([0, 2, 3]),
-    np.array([0, 2, 2], np.int32),
-    np.array([1, 0, 3], np.int32),
-    np.array([1, -1, 1], np.int8),
-    8,
-    5,
-)
+MATRIX = KmerMatrix(5, 2, np.array([6, 9, 13], np.uint32), np.append(READS.starts, len(READS.codes)), 8, 5)
 PROFILE = DepthProfile(256, np.arange(4), np.array([1, 0, 7], np.uint32), np.array([2**31, 0, 7], np.uint32))
 SEEDS = make_seeds([0, 1], [2, 2], [1, -1], [3, 4], [5, 6], 5)
 EXTENSIONS = Extensions(*(np.array([i, 2**31 - 1 - i], np.int32) for i in range(5)))
@@ -89,7 +80,7 @@ def test_other_reads(tmp_path, other):
 
 
 def test_other_kind(tmp_path):
-    with pytest.raises(InputError, match=r"x: holds k-mers \(format 1\); seeds are needed here"):
+    with pytest.raises(InputError, match=r"x: holds k-mers \(format 2\); seeds are needed here"):
         load_stage(save(tmp_path / "x", "k-mers"), "seeds", READS)
 
 

@@ -34,10 +34,10 @@ import bellapy
 from bellapy import xdrop
 from bellapy.params import Scoring
 from bellapy.records import Extensions
-from bellapy.xdrop import extend_seeds, make_flanks
+from bellapy.xdrop import batch_cpu, extend_seeds, make_flanks
 from bellapy.xdrop.flanks import Flanks, join_flanks
-from bellapy.xdrop.lanes import LANES, MAX_HEIGHT, extend_lanes, fits, narrow_height, top_score
-from bellapy.xdrop.wavefront import BLOCK, extend_flank
+from bellapy.xdrop.lanes import BYTE, HALF, SHORT, TILE, Class, classes, extend_lanes, fits, narrow_height, scores_of
+from bellapy.xdrop.recurrence import GUARD, extend_each
 
 ORACLE = Path(__file__).parent / "data" / "oracle_seqan_xdrop.tsv.gz"
 SCORINGS = [
@@ -60,32 +60,29 @@ MISMATCHES_AND_GAPS = [(-1, -1), (-1, -2), (-3, -1), (-2, -5), (-6, -6), (-16, -
 
 def widest(match: int, mismatch: int, gap: int) -> Scoring:
     """The largest X with which these scores fit in lanes."""
-    return max((s for x in range(500) if fits(s := Scoring(match, mismatch, gap, x))), key=lambda s: s.xdrop)
+    return max((s for x in range(500) if fits(s := Scoring(match, mismatch, gap, x), BYTE)), key=lambda s: s.xdrop)
 
 
 EXTREME = [widest(match, *rest) for match in (1, 2, 5) for rest in MISMATCHES_AND_GAPS]
 
 
+SIZES = [Class(TILE, 8, 3), Class(TILE, 124, 3), Class(32, 248, HALF + 1), Class(8, 64, HALF + 1), Class(1, 7936, HALF + 1)]
+
+
 def one_by_one(codes, flanks, scoring, longest=False):
-    """Results of the scalar kernel."""
+    """Results of the scalar rule."""
     results = np.full((len(flanks), 3), -99, np.int64)
-    cells = np.empty((3, int(flanks.query_length.max(initial=0)) + 3 * BLOCK), np.int16)
-    for i in range(len(flanks)):
-        cells[:] = np.random.default_rng(i).integers(-30_000, 30_000)  # what was there before does not matter
-        extend_flank(
-            codes, flanks.query_at[i], flanks.query_length[i], flanks.target_at[i], flanks.target_length[i],
-            flanks.complement[i], scoring, longest, cells, results[i],
-        )  # fmt: skip
+    size = 3, int(flanks.query_length.max(initial=0)) + GUARD
+    cells = np.random.default_rng(1).integers(-(1 << 40), 1 << 40, size)  # what was there before does not matter
+    extend_each(codes, flanks.table(np.arange(len(flanks))), scoring, longest, cells, results)
     return results
 
 
-def side_by_side(codes, flanks, scoring, height, todo):
-    """Results of the lanes, and the flanks they left out; rows that were not written hold -99."""
+def side_by_side(codes, flanks, scoring, size, todo, longest=False, cell=BYTE):
+    """Results of the lanes for the flanks `todo`, and which of these they left out."""
     results = np.full((len(flanks), 3), -99, np.int64)
-    over = extend_lanes(
-        codes, flanks.query_at, flanks.target_at, flanks.complement, todo, height, scoring, top_score(scoring), results
-    )
-    return results, over
+    results[todo], over = extend_lanes(codes, flanks.table(todo), size, scoring, longest, scores_of(scoring, cell))
+    return results, todo[over]
 
 
 def by_table(pairs, scoring, longest=False):
@@ -174,7 +171,7 @@ def test_naive_longest_is_seqan(oracle):
 @example(("ACGT" * 20, "ACGT" * 20), Scoring(5, -6, -6, 0), 3)
 @example(("A" * 70, "C" * 70), Scoring(1, -1, -1, 300), 4)
 @example(("N" * 30, "N" * 30), Scoring(1, -2, -1, 300), 5)
-def test_wavefront_is_the_full_table(pair, scoring, seed):
+def test_the_rule_is_the_full_table(pair, scoring, seed):
     codes, flanks = lay_out_flanks([pair], np.random.default_rng(seed))
     assert_array_equal(one_by_one(codes, flanks, scoring), by_table([pair], scoring))
 
@@ -186,7 +183,7 @@ def test_wavefront_is_the_full_table(pair, scoring, seed):
 @example(("A" * 100, "A"), Scoring(1, -1, -1, 300), 2)
 @example(("ACGTACGT", "ACGTACGT" + "N" * 30), Scoring(1, -1, -1, 7), 3)  # N does not meet what follows the query
 @example(("ACGTACGT" + "N" * 30, "ACGTACGT"), Scoring(2, -3, -1, 9), 4)
-def test_wavefront_is_seqans_rule(pair, scoring, seed):
+def test_the_rule_is_seqans(pair, scoring, seed):
     codes, flanks = lay_out_flanks([pair], np.random.default_rng(seed))
     assert_array_equal(one_by_one(codes, flanks, scoring, longest=True), by_table([pair], scoring, longest=True))
 
@@ -194,14 +191,14 @@ def test_wavefront_is_seqans_rule(pair, scoring, seed):
 @settings(max_examples=60)
 @given(pairs=st.lists(flank_pairs(60), max_size=12), scoring=scorings(), longest=st.booleans(), seed=st.integers(0, 7))
 def test_backend_is_the_full_table(backend, pairs, scoring, longest, seed):
-    pairs = pairs * (LANES // 8)  # often enough for the lanes
+    pairs = pairs * (TILE // 8)  # often enough for the lanes
     codes, flanks = lay_out_flanks(pairs, np.random.default_rng(seed))
     assert_array_equal(backend(codes, flanks, scoring, longest, 1), by_table(pairs, scoring, longest))
 
 
 @pytest.mark.parametrize("scoring", SCORINGS + EXTREME[::3], ids=str)
 def test_backend_is_the_full_table_on_many_flanks(backend, rng, scoring):
-    pairs = simulate_flanks(rng, 2 * LANES + 2, 70)
+    pairs = simulate_flanks(rng, 2 * TILE + 2, 70)
     codes, flanks = lay_out_flanks(pairs, rng)
     assert_array_equal(backend(codes, flanks, scoring, False, 1), by_table(pairs, scoring))
 
@@ -218,7 +215,7 @@ def test_gaps_at_the_border_die_on_equality(backend, rng, scoring):
     for begin in range(4):
         for size in range(max(0, reach - begin * (1 + scoring.match) - 2), reach + 3):
             pairs += [(whole, whole[:begin] + "N" * size + whole), (whole[:begin] + "N" * size + whole, whole)]
-    pairs = pairs * -(-LANES // len(pairs))
+    pairs = pairs * -(-TILE // len(pairs))
     codes, flanks = lay_out_flanks(pairs, rng)
     expected = [naive.xdrop_best_sparse(*pair, *scoring) for pair in pairs]
     assert_array_equal(one_by_one(codes, flanks, scoring), expected)
@@ -235,34 +232,58 @@ def test_sparse_oracle_is_the_full_table(pair, scoring):
 
 
 @pytest.mark.parametrize("scoring", SCORINGS, ids=str)
-@pytest.mark.parametrize("height", ["narrow", "middle", "wide", "short"])
-def test_lanes_equal_wavefront(rng, scoring, height):
-    heights = {"narrow": narrow_height(scoring), "wide": MAX_HEIGHT, "short": 8}
-    height = heights.get(height, min(3 * narrow_height(scoring), MAX_HEIGHT))
-    codes, flanks = lay_out_flanks(simulate_flanks(rng, 5 * LANES + 7), rng)
+@pytest.mark.parametrize("size", [None, *SIZES], ids=str)
+@pytest.mark.parametrize("cell", [BYTE, SHORT], ids=lambda cell: cell.name)
+@pytest.mark.parametrize("longest", [False, True])
+def test_lanes_follow_the_rule(rng, scoring, size, cell, longest):
+    size = size or Class(TILE, narrow_height(scoring), 3)
+    codes, flanks = lay_out_flanks(simulate_flanks(rng, 3 * TILE + 7), rng)
     todo = np.flatnonzero(np.minimum(flanks.query_length, flanks.target_length) > 0)
-    results, over = side_by_side(codes, flanks, scoring, height, todo)
+    results, over = side_by_side(codes, flanks, scoring, size, todo, longest, cell)
     written = np.setdiff1d(todo, over)
-    assert len(np.unique(over)) == len(over) and np.isin(over, todo).all()
-    assert_array_equal(results[written], one_by_one(codes, flanks, scoring)[written])
-    assert (np.delete(results, written, axis=0) == -99).all(), "a flank both written and left out, or not asked for"
-    if height == MAX_HEIGHT and scoring.xdrop <= 10:
+    assert len(np.unique(over)) == len(over)
+    assert_array_equal(results[written], one_by_one(codes, flanks, scoring, longest)[written])
+    if size.height >= 124 and scoring.xdrop <= 10:
         assert len(over) < len(todo) / 4
+    if size.height == 7936:
+        assert len(over) == 0
 
 
 @pytest.mark.parametrize("scoring", EXTREME, ids=str)
 def test_lanes_at_the_limit_of_bytes(rng, scoring):
-    assert fits(scoring) and not fits(scoring._replace(xdrop=scoring.xdrop + 1))
-    codes, flanks = lay_out_flanks(simulate_flanks(rng, 2 * LANES + 1), rng)
+    assert fits(scoring, BYTE) and not fits(scoring._replace(xdrop=scoring.xdrop + 1), BYTE)
+    codes, flanks = lay_out_flanks(simulate_flanks(rng, 2 * TILE + 1), rng)
     todo = np.flatnonzero(np.minimum(flanks.query_length, flanks.target_length) > 0)
-    for height in {narrow_height(scoring), MAX_HEIGHT}:
-        results, over = side_by_side(codes, flanks, scoring, height, todo)
-        written = np.setdiff1d(todo, over)
-        assert_array_equal(results[written], one_by_one(codes, flanks, scoring)[written])
-        assert len(written), "the case proves nothing"
+    for longest in (False, True):
+        expected = one_by_one(codes, flanks, scoring, longest)
+        for size in classes(scoring, BYTE):
+            results, over = side_by_side(codes, flanks, scoring, size, todo, longest)
+            written = np.setdiff1d(todo, over)
+            assert_array_equal(results[written], expected[written])
+            assert len(written), "the case proves nothing"
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, LANES - 1, LANES, LANES + 1, 2 * LANES - 1, 2 * LANES, 3 * LANES + 1])
+@pytest.mark.parametrize(
+    "scoring", [Scoring(100, -100, -100, 16_000), Scoring(100, -1, -1, 16_000), Scoring(1, -100, -1, 900)]
+)
+@pytest.mark.parametrize("longest", [False, True])
+def test_scores_that_fit_no_byte(backend, rng, scoring, longest):
+    assert not fits(scoring, BYTE) and fits(scoring, SHORT)
+    codes, flanks = lay_out_flanks(simulate_flanks(rng, TILE + 1), rng)
+    assert_array_equal(backend(codes, flanks, scoring, longest, 1), one_by_one(codes, flanks, scoring, longest))
+
+
+def test_windows_wider_than_any_lane(monkeypatch, rng):
+    """What outgrows the last class is extended by the scalar rule."""
+    monkeypatch.setattr(batch_cpu, "classes", lambda scoring, cell: [Class(TILE, 8, 3)] if cell is BYTE else [])
+    scoring = Scoring(1, -1, -1, 15)
+    codes, flanks = lay_out_flanks(simulate_flanks(rng, TILE + 1), rng)
+    for longest in (False, True):
+        got = batch_cpu.extend_flanks(codes, flanks, scoring, longest, 2)
+        assert_array_equal(got, one_by_one(codes, flanks, scoring, longest))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, TILE - 1, TILE, TILE + 1, 2 * TILE - 1, 2 * TILE, 3 * TILE + 1])
 def test_any_number_of_flanks(backend, rng, n):
     scoring = Scoring(1, -1, -1, 15)
     pairs = simulate_flanks(rng, n, 150)
@@ -270,19 +291,22 @@ def test_any_number_of_flanks(backend, rng, n):
     expected = one_by_one(codes, flanks, scoring)
     assert_array_equal(backend(codes, flanks, scoring, False, 1), expected)
     todo = np.flatnonzero(np.minimum(flanks.query_length, flanks.target_length) > 0)
-    results, over = side_by_side(codes, flanks, scoring, 124, todo)
+    results, over = side_by_side(codes, flanks, scoring, Class(TILE, 124, 3), todo)
     written = np.setdiff1d(todo, over)
     assert_array_equal(results[written], expected[written])
 
 
 @settings(max_examples=60)
-@given(pairs=st.lists(flank_pairs(), min_size=1, max_size=20), scoring=scorings(60).filter(fits), seed=st.integers(0, 99))
-def test_lanes_are_the_full_table(pairs, scoring, seed):
+@given(
+    pairs=st.lists(flank_pairs(), min_size=1, max_size=20), scoring=scorings(60).filter(lambda s: fits(s, BYTE)),
+    seed=st.integers(0, 99), size=st.sampled_from(SIZES), longest=st.booleans(),
+)  # fmt: skip
+def test_lanes_are_the_full_table(pairs, scoring, seed, size, longest):
     codes, flanks = lay_out_flanks(pairs, np.random.default_rng(seed))
     todo = np.flatnonzero(np.minimum(flanks.query_length, flanks.target_length) > 0)
-    results, over = side_by_side(codes, flanks, scoring, MAX_HEIGHT, todo)
+    results, over = side_by_side(codes, flanks, scoring, size, todo, longest)
     written = np.setdiff1d(todo, over)
-    assert_array_equal(results[written], by_table([pairs[i] for i in written], scoring))
+    assert_array_equal(results[written], by_table([pairs[i] for i in written], scoring, longest))
 
 
 # ---------------------------------------------------------------- long and short flanks
@@ -298,13 +322,13 @@ def test_long_flanks(backend, rng):
         (mutate(rng, whole, 0.01), whole[:90_000]),
         (whole[:70_000] + random_bases(rng, 30_000), whole[:70_000] + random_bases(rng, 30_000)),
     ]
-    codes, flanks = lay_out_flanks(pairs + simulate_flanks(rng, LANES, 100), rng)
+    codes, flanks = lay_out_flanks(pairs + simulate_flanks(rng, TILE, 100), rng)
     expected = one_by_one(codes, flanks, scoring)
     assert tuple(expected[0]) == (200_000, 200_000, 200_000)
     assert expected[1, 0] > 180_000 and expected[1, 1:].min() > 199_000
     assert expected[2, 2] > 89_900
     assert 70_000 <= expected[3, 0] < 70_200
-    results, over = side_by_side(codes, flanks, scoring, 3 * narrow_height(scoring), np.arange(4))
+    results, over = side_by_side(codes, flanks, scoring, Class(TILE, 3 * narrow_height(scoring), 3), np.arange(4))
     assert len(over) == 0
     assert_array_equal(results[:4], expected[:4])
     assert_array_equal(backend(codes, flanks, scoring, False, 1), expected)
@@ -316,7 +340,7 @@ def test_long_flank_is_the_oracle(backend, rng, scoring):
     pairs = [(whole, mutate(rng, whole, 0.01))]
     expected = [naive.xdrop_best_sparse(*pairs[0], *scoring)]
     assert expected[0][0] > 32_767 and min(expected[0][1:]) > 65_535
-    for n in (1, LANES):
+    for n in (1, TILE):
         codes, flanks = lay_out_flanks(pairs * n, rng)
         assert_array_equal(backend(codes, flanks, scoring, False, 1), expected * n)
 
@@ -508,10 +532,9 @@ def frozen(array):
     array.flags.writeable = False
     return array
 
-codes, at, complement = (frozen(np.zeros(n, dtype)) for n, dtype in ((2000, np.uint8), (0, np.int64), (0, np.uint8)))
-scoring, todo, results = Scoring(), np.zeros(0, np.int64), np.zeros((0, 3), np.int64)
-height, top = lanes.narrow_height(scoring), lanes.top_score(scoring)
-lanes.extend_lanes(codes, at, at, complement, todo, height, scoring, top, results)
+codes, scoring = frozen(np.zeros(2000, np.uint8)), Scoring()
+size = lanes.classes(scoring, lanes.BYTE)[0]
+lanes.extend_lanes(codes, np.zeros((0, 5), np.int64), size, scoring, False, lanes.scores_of(scoring, lanes.BYTE))
 print(*lanes._step.inspect_asm().values())
 """
 

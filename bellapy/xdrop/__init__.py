@@ -10,6 +10,7 @@ from dataclasses import fields
 
 import numpy as np
 
+from bellapy.memory import UNLIMITED, Budget
 from bellapy.params import Scoring
 from bellapy.records import Extensions, ReadSet, Seeds
 from bellapy.xdrop.flanks import Flanks, join_flanks, make_flanks
@@ -35,6 +36,15 @@ def _cuda() -> Backend:
 BACKENDS: dict[str, Callable[[], Backend]] = {"cpu": _cpu, "cuda": _cuda}
 
 BATCH_SEEDS = 1 << 18
+SEED_BYTES = 400  # of a batch, for each seed: flanks, results, and what is between
+
+
+def load(scoring: Scoring, device: str = "cpu") -> None:
+    """Load, the first time compile, what extensions with these scores need: a thread can do it while others work."""
+    codes = np.zeros(16, np.uint8)
+    codes.flags.writeable = False
+    flank = Flanks(*np.array([[0], [8], [8], [8]]), np.zeros(1, np.uint8))
+    BACKENDS[device]()(codes, flank, scoring, False, 1)
 
 
 def device_usage(device: str) -> list[dict]:
@@ -48,23 +58,26 @@ def device_usage(device: str) -> list[dict]:
 
 def extend_seeds(
     reads: ReadSet, seeds: Seeds, scoring: Scoring, *, longest: bool = False, threads: int = 1, device: str = "cpu",
-    progress: Callable[[int], None] | None = None,
+    budget: Budget = UNLIMITED, progress: Callable[[int], None] | None = None,
 ) -> Extensions:  # fmt: skip
     """Extend every seed in both directions; row i of the result belongs to seed i.
 
     Parameters
     ----------
     longest : report where the extension ended, as SeqAn does, instead of its best end.
+    budget : may make batches smaller.
     progress : called with the number of seeds done.
     """
-    extend = BACKENDS[device]()
-    parts = []
-    for at in range(0, max(1, len(seeds)), BATCH_SEEDS):
-        batch = seeds.take(slice(at, at + BATCH_SEEDS))
+    extend, codes = BACKENDS[device](), reads.both_ways
+    parts, at = [], 0
+    while at < max(1, len(seeds)):
+        size = budget.items("the extension", SEED_BYTES, least=1, most=BATCH_SEEDS)
+        batch = seeds.take(slice(at, at + size))
         flanks = make_flanks(reads, batch)
-        parts.append(join_flanks(batch, extend(reads.both_ways, flanks, scoring, longest, threads), scoring.match))
+        parts.append(join_flanks(batch, extend(codes, flanks, scoring, longest, threads), scoring.match))
+        at += size
         if progress:
-            progress(at + len(batch))
+            progress(min(at, len(seeds)))
     return join_extensions(parts)
 
 

@@ -119,7 +119,7 @@ def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, longest: 
     Parameters
     ----------
     codes : uint8, `ReadSet.both_ways`.
-    longest : the SeqAn-compatible end instead of the best one (wavefront.py).
+    longest : the SeqAn-compatible end instead of the best one (recurrence.py).
     threads : of the CPU, for what fits no GPU.
     """
     results = np.zeros((len(flanks), 3), np.int32)  # each row stays 0 until the one device that has it adds its own

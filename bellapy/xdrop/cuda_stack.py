@@ -1,4 +1,4 @@
-"""X-drop extension on a GPU in registers: the *best* result of wavefront.py, one group of lanes per flank.
+"""X-drop extension on a GPU in registers: the *best* result of recurrence.py, one group of lanes per flank.
 
 Cells live in two stacks of rows, `even` and `odd` anti-diagonals; a row is one diagonal of the alignment matrix, so a cell
 never moves (lanes.py has the same picture).  With even row d at column i + d of anti-diagonal 2 i, the next two are

@@ -1,4 +1,4 @@
-"""X-drop extension on a GPU by anti-diagonals of any width: both results of wavefront.py, any scores; one warp per flank.
+"""X-drop extension on a GPU by anti-diagonals of any width: both results of recurrence.py, any scores; one warp per flank.
 
 Cells are 32-bit scores in device memory, three anti-diagonals per warp, indexed by column.  This kernel takes what the
 register kernel (cuda_stack.py) does not: windows that outgrow it, a large X, and the *longest* result.

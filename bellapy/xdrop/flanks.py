@@ -35,6 +35,11 @@ class Flanks:
     def __len__(self) -> int:
         return len(self.query_at)
 
+    def table(self, rows: np.ndarray) -> np.ndarray:
+        """(n, 5) int64, all that compiled code needs of these flanks: beginnings and lengths, 3 to complement, else 0."""
+        columns = (self.query_at, self.query_length, self.target_at, self.target_length, self.complement)
+        return np.stack([column[rows] for column in columns], axis=1, dtype=np.int64) * (1, 1, 1, 1, 3)
+
 
 def make_flanks(reads: ReadSet, seeds: Seeds) -> Flanks:
     """The left flanks of all seeds, then their right flanks (left and right as the query runs)."""

@@ -1,54 +1,92 @@
-"""X-drop extension of many flanks side by side, one per vector lane: the *best* result of wavefront.py, in narrow windows.
+"""X-drop extension of many flanks side by side in vector lanes: the same integers as recurrence.py, in windows of any width.
 
 Cells of a lane live in two stacks of `height` rows, `even` and `odd` anti-diagonals.  A row is one diagonal of the
-alignment matrix, and row w of all LANES lanes is one run of bytes, so plain loops over lanes become vector code.  With
-even[w] at column c + w of an anti-diagonal, the next two are
+alignment matrix.  With even[w] at column c + w of an anti-diagonal, the next two are
 
     odd[w]  = max(even[w], even[w + 1], odd[w] + match or mismatch less a gap) + gap        at column c + w + 1
     even[w] = max(odd[w - 1], odd[w], even[w] + match or mismatch less a gap) + gap         at column c + w + 1
 
 in place: nothing moves inside a chunk of CHUNK anti-diagonals.  Between chunks scores are taken relative to the best one
 again, a lane whose live cells near an end of its window is moved by whole rows, a finished lane takes the next flank, and
-one whose live cells may have left the window is given up and reported, for a kernel with more rows.
+one whose live cells may have left the window is given up and reported, for a class with more rows.
 
-Scores are bytes.  At the start of a chunk the best score of a lane is `top`, chosen so that a chunk of matches stays within
-127.  A live cell is at least top - xdrop; a dead one is NEG, put back at every step, so that it neither wraps around nor
-comes to life.  `fits` states the bounds.
+Row w of lane l is cell w * lanes + l, so that plain loops over tiles of TILE cells become vector code for any number of
+lanes: 64 lanes with one row a tile serve narrow windows, 8 with eight or 1 with 64 serve wide ones.  The rows of a tile are
+its phases; each keeps the best cell of its own rows, and after every anti-diagonal they agree on the best of the lane.
+Only rows that can come to life within the chunk are computed.
+
+Cells are bytes, or 16 bits for large X.  At the start of a chunk the best score of a lane is `top`, chosen so that a chunk
+of matches stays within the type.  A live cell is at least top - xdrop; a dead one is the type's `dead`, put back at every
+step, so that it neither wraps around nor comes to life.  `fits` states the bounds.
+
+For the *longest* result the walls past the last row and the last column are dead too, and the state of two chunks is kept:
+when a lane ends, recurrence.py replays its last anti-diagonals and finds where.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from bellapy.jit import njit, njit_vector
+from bellapy.jit import njit_entry, njit_inner, njit_vector
 from bellapy.params import Scoring
-from bellapy.sequence import PAD
+from bellapy.xdrop.recurrence import DEAD, GUARD, extend_flank, resume
 
-U, I8, U8 = np.uint64, np.int8, np.uint8
-LANES = 64
+U, U8 = np.uint64, np.uint8
+TILE = 64
 CHUNK = 32
 HALF = CHUNK // 2
-U_LANES, U_HALF, U_EIGHT = U(LANES), U(HALF), U(8)
-NEG = I8(-112)
-MARGIN = 3  # rows between a window's end and its live cells before it is moved
-MAX_HEIGHT = 124  # rows are numbered in bytes
+U_TILE, U_HALF, U_EIGHT = U(TILE), U(HALF), U(8)
 EVERY_BYTE = U(0x0101010101010101)
-SLACK = 24  # rows beyond what X-drop admits at a time: they cost little and save lanes from being moved or given up
-MAX_REACH = MAX_HEIGHT - SLACK
-"""A lane looks at most so many bases (X over the gap penalty) plus a window and a chunk past the end of a read."""
-assert PAD >= MAX_REACH + MAX_HEIGHT + CHUNK
+SLACK = 24  # rows beyond what X-drop admits at a time: they cost little and save narrow lanes from being moved or given up
+BEYOND_QUERY, BEYOND_TARGET = U8(6), U8(7)
+"""Codes of bases past the ends of a flank: they match nothing, not even each other.  A target's base is complemented by
+exclusive or with 3; unknown ones are 4 then, or 5 where unknown bases must not match."""
 
 
-def top_score(scoring: Scoring) -> int:
-    """Score that a lane's best cell has at the start of a chunk: HALF matches later, less a gap, it is still a byte."""
-    return 127 - HALF * scoring.match + scoring.gap
+class CellType(NamedTuple):
+    """What cells are made of.
+
+    dead : a dead cell's value.
+    highest : what a cell can hold.
+    wide : lanes and rows of wide windows; rows are numbered by tile, in this type.
+    """
+
+    name: str
+    dead: int
+    highest: int
+    wide: tuple[tuple[int, int], ...]
 
 
-def fits(scoring: Scoring) -> bool:
-    """Whether these scores and this X stay within bytes, and the look past the ends of reads within their padding."""
+BYTE = CellType("int8", -112, 127, ((32, 248), (8, 992), (1, 7936)))
+SHORT = CellType("int16", -32_000, 32_767, ((8, 2048), (1, 65_536)))
+MAX_NARROW = 124  # rows of 64 lanes
+
+
+class Class(NamedTuple):
+    """Windows of one size.
+
+    lanes : flanks side by side; divides TILE.
+    height : rows of the window, a multiple of TILE // lanes.
+    margin : rows between a window's end and its live cells below which it is moved.
+    """
+
+    lanes: int
+    height: int
+    margin: int
+
+
+def top_score(scoring: Scoring, cell: CellType) -> int:
+    """Score that a lane's best cell has at the start of a chunk: HALF matches later, less a gap, it still fits."""
+    return cell.highest - HALF * scoring.match + scoring.gap
+
+
+def fits(scoring: Scoring, cell: CellType) -> bool:
+    """Whether live and dead cells of this type stay apart, and neither wraps around."""
     steepest = max(-scoring.mismatch, -scoring.gap)
-    lowest_live = top_score(scoring) - scoring.xdrop
-    return steepest <= 16 and lowest_live > NEG + scoring.match + steepest and narrow_height(scoring) <= MAX_HEIGHT
+    room = cell.dead - np.iinfo(cell.name).min
+    return steepest <= room and top_score(scoring, cell) - scoring.xdrop > cell.dead + scoring.match + steepest
 
 
 def narrow_height(scoring: Scoring) -> int:
@@ -56,233 +94,510 @@ def narrow_height(scoring: Scoring) -> int:
     return (scoring.xdrop // -scoring.gap + SLACK + 3) // 4 * 4
 
 
-@njit_vector
-def _step(new, new_at, old, old_at, query, query_at, target, target_at, height, best, row, update, drop, scores, t):
-    """One anti-diagonal of all lanes: rows new_at .. of `new` from rows old_at .. of `old` and the bases."""
-    equal, unequal, gap, xdrop = scores
-    for l in range(U_LANES):
-        drop[l] = I8(best[l] - xdrop)
-    for w in range(U(height)):
-        n, o = (U(new_at) + w) * U_LANES, (U(old_at) + w) * U_LANES
-        q, r = (U(query_at) + w) * U_LANES, (U(target_at) - w) * U_LANES
-        for l in range(U_LANES):
-            gapped = max(old[o + l], old[o + U_LANES + l])
-            paired = I8(new[n + l] + (equal if query[q + l] == target[r + l] else unequal))
-            value = I8(max(gapped, paired) + gap)
-            highest, at = best[l], row[l]  # read before the choice: AVX2 has no masked loads of bytes
-            row[l] = I8(w) if value > highest else at
-            best[l] = max(value, highest)
-            new[n + l] = value if value >= drop[l] else NEG
-    for l in range(U_LANES):
-        before = update[l]
-        update[l] = t if I8(best[l] - xdrop) > drop[l] else before
+def classes(scoring: Scoring, cell: CellType) -> list[Class]:
+    """Window sizes to try one after the other with such cells."""
+    if not fits(scoring, cell):
+        return []
+    narrow = narrow_height(scoring)
+    sizes = [Class(TILE, narrow, 3)] if narrow <= MAX_NARROW else []
+    return sizes + [Class(lanes, height, HALF + 1) for lanes, height in cell.wide if height >= narrow]
 
 
 @njit_vector
-def _survey(even, odd, height, top, best, shift, first, last):
-    """Take scores relative to the best again; first, last: outermost rows with a live cell (height and -1: none)."""
-    for l in range(U_LANES):
-        shift[l] = I8(best[l] - top)
-        best[l] = top
-        first[l] = I8(height)
-        last[l] = I8(-1)
-    for w in range(U(height)):
-        e, o = w * U_LANES, (w + U(1)) * U_LANES
-        for l in range(U_LANES):
-            a, b, s = even[e + l], odd[o + l], shift[l]
-            live = max(a, b) > NEG
-            first[l] = min(first[l], I8(w) if live else I8(height))
-            last[l] = max(last[l], I8(w) if live else I8(-1))
-            even[e + l] = I8(a - s) if a > NEG else NEG
-            odd[o + l] = I8(b - s) if b > NEG else NEG
+def _step(new, new_at, old, old_at, query, query_at, target, target_at, tiles, lanes, best, was, row, drop, scores):
+    """One anti-diagonal of all lanes, cells of `tiles` only; `was` receives the best scores before it."""
+    equal, unequal, gap, xdrop, dead = scores
+    cell = new.dtype.type
+    for e in range(U_TILE):
+        was[e] = best[e]
+        drop[e] = cell(best[e] - xdrop)
+    for tile in range(U(tiles[0]), U(tiles[1])):
+        at = tile * U_TILE
+        n, o, q, r = U(new_at) + at, U(old_at) + at, U(query_at) + at, U(target_at) + at
+        for e in range(U_TILE):
+            gapped = max(old[o + e], old[o + U(lanes) + e])
+            paired = cell(new[n + e] + (equal if query[q + e] == target[r + e] else unequal))
+            value = cell(max(gapped, paired) + gap)
+            highest, its_row = best[e], row[e]  # read before the choice: AVX2 has no masked loads of bytes
+            row[e] = cell(tile) if value > highest else its_row
+            best[e] = max(value, highest)
+            new[n + e] = value if value >= drop[e] else dead
 
 
 @njit_vector
-def _watch_ends(even, odd, height, ends):
+def _agree(best, was, update, twice, lanes, t):
+    """Give all phases of a lane its best score; update: anti-diagonal of the chunk in which a phase reached it, or -1."""
+    cell = best.dtype.type
+    mine = twice[U_TILE + U_TILE :]
+    for e in range(U_TILE):
+        mine[e] = best[e]
+    apart = U(lanes)
+    while apart < U_TILE:
+        for e in range(U_TILE):
+            twice[e] = twice[U_TILE + e] = best[e]
+        for e in range(U_TILE):
+            best[e] = max(twice[e], twice[e + apart])
+        apart += apart
+    for e in range(U_TILE):
+        before, its_time = update[e], cell(t) if mine[e] == best[e] else cell(-1)
+        update[e] = its_time if best[e] > was[e] else before
+
+
+@njit_vector
+def _survey(even, odd, odd_at, tiles, n_tiles, top, dead, best, shift, first, last):
+    """Take scores relative to the best again; first, last: outermost tiles with a live cell (n_tiles and -1: none)."""
+    cell = even.dtype.type
+    for e in range(U_TILE):
+        shift[e] = cell(best[e] - top)
+        best[e] = top
+        first[e] = cell(n_tiles)
+        last[e] = cell(-1)
+    for tile in range(U(tiles[0]), U(tiles[1])):
+        n, o = tile * U_TILE, U(odd_at) + tile * U_TILE
+        for e in range(U_TILE):
+            a, b, s = even[n + e], odd[o + e], shift[e]
+            live = max(a, b) > dead
+            first[e] = min(first[e], cell(tile) if live else cell(n_tiles))
+            last[e] = max(last[e], cell(tile) if live else cell(-1))
+            even[n + e] = cell(a - s) if a > dead else dead
+            odd[o + e] = cell(b - s) if b > dead else dead
+
+
+@njit_vector
+def _watch_ends(even, odd, odd_last, lanes, ends):
     """Remember whether the outermost rows were ever alive."""
-    last = U(height) * U_LANES
-    for l in range(U_LANES):
-        ends[l] = max(ends[l], max(even[l], odd[last + l]))
+    for l in range(U(lanes)):
+        ends[l] = max(ends[l], max(even[l], odd[U(odd_last) + l]))
 
 
 @njit_vector
-def _spread(word, rows, row):
-    """Write the eight bases that each lane holds in a word to eight rows."""
+def _spread(word, rows, row, step, lanes):
+    """Write the eight bases that each lane holds in a word to eight rows, one after the other in steps of `step`."""
     for i in range(U_EIGHT):
-        at = (U(row) + i) * U_LANES
-        for l in range(U_LANES):
+        at = U(row + i * step) * U(lanes)
+        for l in range(U(lanes)):
             rows[at + l] = U8(word[l] >> (i * U_EIGHT))
 
 
 @njit_vector
-def _slide(rows, height):
-    """Drop the HALF rows that a chunk has used up."""
-    for i in range(U(height) * U_LANES):
-        rows[i] = rows[i + U_HALF * U_LANES]
+def _copy(to, to_at, source, source_at, n):
+    for i in range(U(n)):
+        to[U(to_at) + i] = source[U(source_at) + i]
 
 
-@njit
-def _target_base(code, flip):
-    """Complement and set unknown bases of targets apart from those of queries: unknown matches nothing."""
-    return U8((code + (code >> U8(2))) ^ flip)
+@njit_inner
+def _word(codes, p):
+    """Codes p .. p + 7 in one word."""
+    x = U(codes[U(p)])
+    for i in range(1, 8):
+        x |= U(codes[U(p) + U(i)]) << U(8 * i)  # LLVM makes this one load
+    return x
 
 
-@njit
-def _fetch(codes, at, flip, height, word, rows, is_target):
-    """Append the next HALF bases of every lane to a stack of bases."""
-    for j in range(0, HALF, 8):
-        for l in range(LANES):
-            p = U(at[l] + height + j)
-            x = U(codes[p])
-            for i in range(1, 8):
-                x |= U(codes[p + U(i)]) << U(8 * i)  # LLVM makes this one load
-            if is_target:
-                x = (x + ((x >> U(2)) & EVERY_BYTE)) ^ (EVERY_BYTE * U(flip[l]))
-            word[l] = x
-        _spread(word, rows, height + j)
+@njit_inner
+def _word_at_end(codes, p, begin, end):
+    """The same with codes outside begin .. end - 1 as BEYOND_QUERY."""
+    x = U(0)
+    for i in range(8):
+        x |= U(codes[p + i] if begin <= p + i < end else BEYOND_QUERY) << U(8 * i)
+    return x
 
 
-@njit
-def _reload(codes, query, target, l, query_at, target_at, flip, height):
-    """All bases of one lane, after a start or a move."""
-    for w in range(height):
-        query[w * LANES + l] = codes[query_at + w]
-        target[w * LANES + l] = _target_base(codes[target_at + w], flip)
+@njit_inner
+def _word_within(codes, p, begin, end):
+    return _word(codes, p) if begin <= p and p + 8 <= end else _word_at_end(codes, p, begin, end)
 
 
-@njit
-def _move(rows, first_row, height, l, by):
+@njit_inner
+def _as_target(x, flip, apart):
+    """Complement known bases if flip is 3; unknown ones become 4 + apart; bases beyond the flank BEYOND_TARGET."""
+    beyond = (x >> U(1)) & (x >> U(2)) & EVERY_BYTE
+    unknown = ((x >> U(2)) & EVERY_BYTE) ^ beyond
+    known = EVERY_BYTE ^ beyond ^ unknown
+    return (x ^ (known * U(flip))) + unknown * U(apart) + beyond
+
+
+@njit_inner
+def _load_bases(codes, flank, l, lanes, height, query_at, target_at, apart, query, target):
+    """All bases of one lane's window, after a start or a move: the query's run down the rows, the target's up."""
+    query_begin, query_length, target_begin, target_length, flip = flank
+    n_rows = height + HALF
+    for j in range(0, height, 8):
+        x = _word_within(codes, query_at + j, query_begin, query_begin + query_length)
+        y = _as_target(_word_within(codes, target_at + j, target_begin, target_begin + target_length), flip, apart)
+        for i in range(min(8, height - j)):
+            query[(j + i) * lanes + l] = U8(x >> U(8 * i))
+            target[(n_rows - 1 - j - i) * lanes + l] = U8(y >> U(8 * i))
+
+
+@njit_inner
+def _move(rows, at, lanes, height, l, by, dead):
     """Move one lane's window by `by` rows; cells that enter it are dead.  by >= height empties it."""
     for j in range(height):
         w = j if by > 0 else height - 1 - j
         alive = 0 <= w + by < height
-        rows[(first_row + w) * LANES + l] = rows[(first_row + w + by) * LANES + l] if alive else NEG
+        rows[at + w * lanes + l] = rows[at + (w + by) * lanes + l] if alive else dead
 
 
-@njit
-def _kill_borders(rows, first_row, height, young, n_young, query_offset, target_offset, p, parity, drop):
-    """Cells of column 0 and row 0 die on equality too, after the first anti-diagonal; only young lanes reach them."""
-    for y in range(n_young):
-        l = young[y]
-        left = -query_offset[l] - p - 1
-        top = target_offset[l] + height + p + parity
+@njit_inner
+def _put_borders(rows, at, lanes, height, edges, n_edges, walls, p, parity, drop, dead):
+    """Border cells and walls of the lanes that reach them.
+
+    Cells of column 0 and row 0 die on equality too, after the first anti-diagonal.  Of the *longest* result, nothing lives
+    in the row and the column past the last.
+    """
+    for i in range(n_edges):
+        l, left, top, query_length, target_length = edges[i]
+        left, top = left - p - 1, top + p + parity
         if top - left > 1:
             for w in (left, top):
-                if 0 <= w < height and rows[(first_row + w) * LANES + l] == drop[l]:
-                    rows[(first_row + w) * LANES + l] = NEG
+                if 0 <= w < height and rows[at + w * lanes + l] == drop[l]:
+                    rows[at + w * lanes + l] = dead
+        if walls:
+            for w in (left + query_length + 1, top - target_length - 1):
+                if 0 <= w < height:
+                    rows[at + w * lanes + l] = dead
 
 
-@njit
-def _aligned(n, fill, dtype_like):
-    """n bytes on a 64-byte boundary, else every vector load touches two cache lines."""
-    raw = np.full(n + 64, fill, dtype_like)
-    skip = -raw.ctypes.data % 64
-    return raw[skip : skip + n]
+FLANK, QUERY_AT, TARGET_AT, QUERY_OFFSET, TARGET_OFFSET, SCORE, COLUMN, TARGET_ROW, AGE, LOW, HIGH, TIME, ROW = range(13)
+"""Where every lane stands: rows of `now`, (13, TILE) int64.
+
+FLANK: which flank it extends, -1 if idle.  QUERY_AT, TARGET_AT: where its windows of bases begin in the reads;
+QUERY_OFFSET, TARGET_OFFSET: the same relative to the flank.  SCORE, COLUMN, TARGET_ROW: the best cell.  AGE: chunks since
+its start.  LOW, HIGH: outermost live rows.  TIME, ROW: anti-diagonal of the chunk and row where the best cell rose last; -1
+if it did not."""
 
 
-@njit
-def extend_lanes(codes, query_start, target_start, complement, todo, height, scoring, top, results):
-    """Extend the flanks `todo`; those whose window grew beyond `height` rows are left out.
+class Saved(NamedTuple):
+    """State of all lanes at the start of a chunk, for *longest*."""
+
+    even: np.ndarray
+    odd: np.ndarray
+    query_offset: np.ndarray
+    target_offset: np.ndarray
+    score: np.ndarray
+
+
+def scores_of(scoring: Scoring, cell: CellType) -> np.ndarray:
+    """(6,) in the cells' type: what a match and a mismatch add beyond a gap, gap, X, a dead cell, the top score.
+
+    X may wrap around: what it is taken from wraps back.
+    """
+    match, mismatch, gap, xdrop = scoring
+    return np.array([match - gap, mismatch - gap, gap, xdrop, cell.dead, top_score(scoring, cell)]).astype(cell.name)
+
+
+@njit_inner
+def _flank(flanks, i):
+    return flanks[i, 0], flanks[i, 1], flanks[i, 2], flanks[i, 3], flanks[i, 4]
+
+
+@njit_inner
+def _place(codes, flanks, taken, size, now, stacks, best, apart, cell_scores):
+    """Start idle lanes, move those whose live cells are near an end of the window; return how many flanks are taken."""
+    lanes, height, margin = size
+    even, odd, query, target = stacks
+    dead, top = cell_scores[4], cell_scores[5]
+    middle = height // 2
+    for l in range(lanes):
+        i = now[FLANK, l]
+        if i < 0:
+            if taken == len(flanks):
+                continue
+            i = now[FLANK, l] = taken
+            taken += 1
+            flank = _flank(flanks, i)
+            now[SCORE, l] = now[COLUMN, l] = now[TARGET_ROW, l] = now[AGE, l] = 0
+            now[QUERY_AT, l], now[TARGET_AT, l] = flank[0] - middle, flank[2] + middle - height
+            even[middle * lanes + l] = top
+            for e in range(l, TILE, lanes):
+                best[e] = top
+            now[LOW, l] = now[HIGH, l] = middle
+        else:
+            low, high = now[LOW, l], now[HIGH, l]
+            by = (low + high + 1) // 2 - middle
+            if min(low, height - 1 - high) >= margin or by == 0:
+                continue
+            flank = _flank(flanks, i)
+            _move(even, 0, lanes, height, l, by, dead)
+            _move(odd, TILE, lanes, height, l, by, dead)
+            now[QUERY_AT, l] += by
+            now[TARGET_AT, l] -= by
+            now[LOW, l], now[HIGH, l] = low - by, high - by
+        now[QUERY_OFFSET, l], now[TARGET_OFFSET, l] = now[QUERY_AT, l] - flank[0], now[TARGET_AT, l] - flank[2]
+        _load_bases(codes, flank, l, lanes, height, now[QUERY_AT, l], now[TARGET_AT, l], apart, query, target)
+    return taken
+
+
+@njit_inner
+def _find_edges(flanks, size, now, reach, walls, edges):
+    """Lanes that meet column 0, row 0 or the walls within the next chunk: lane, rows of column 0 and row 0, lengths."""
+    lanes, height = size[0], size[1]
+    n = 0
+    for l in range(lanes):
+        i = now[FLANK, l]
+        query_offset, target_offset = now[QUERY_OFFSET, l], now[TARGET_OFFSET, l]
+        if i < 0:
+            continue
+        query_length, target_length = flanks[i, 1], flanks[i, 3]
+        edge = query_offset + target_offset + height <= reach
+        if walls:
+            ahead = height + HALF
+            edge |= query_offset + ahead >= query_length or target_offset + ahead >= target_length
+        if edge:
+            edges[n] = l, -query_offset, target_offset + height, query_length, target_length
+            n += 1
+    return n
+
+
+@njit_inner
+def _fetch(codes, flanks, size, now, apart, words, query, target):
+    """Append the next HALF bases of every lane to its windows."""
+    lanes, height = size[0], size[1]
+    for l in range(lanes):
+        i = now[FLANK, l]
+        if i < 0:
+            continue
+        q, query_begin, query_end = now[QUERY_AT, l] + height, flanks[i, 0], flanks[i, 0] + flanks[i, 1]
+        t, target_begin, target_end = now[TARGET_AT, l] + height, flanks[i, 2], flanks[i, 2] + flanks[i, 3]
+        inside = query_begin <= q and q + HALF <= query_end and target_begin <= t and t + HALF <= target_end
+        for j in range(HALF // 8):
+            if inside:
+                x, y = _word(codes, q + 8 * j), _word(codes, t + 8 * j)
+            else:
+                x = _word_at_end(codes, q + 8 * j, query_begin, query_end)
+                y = _word_at_end(codes, t + 8 * j, target_begin, target_end)
+            words[2 * j, l], words[2 * j + 1, l] = x, _as_target(y, flanks[i, 4], apart)
+    for j in range(HALF // 8):
+        _spread(words[2 * j], query, height + 8 * j, 1, lanes)
+        _spread(words[2 * j + 1], target, HALF - 1 - 8 * j, -1, lanes)
+
+
+@njit_inner
+def _live_tiles(size, now):
+    """Tiles that hold every cell that can live within the next chunk."""
+    lanes, height = size[0], size[1]
+    low, high = height, -1
+    for l in range(lanes):
+        if now[FLANK, l] >= 0:
+            low, high = min(low, now[LOW, l]), max(high, now[HIGH, l])
+    phases = TILE // lanes
+    return max(0, low - HALF) // phases, min(height, high + HALF + phases) // phases
+
+
+@njit_vector
+def _join_phases(update, row, first, last, size, now):
+    """What the phases of every lane found: its outermost live rows (height and -1: none), the place of its best cell."""
+    lanes, height = U(size[0]), size[1]
+    phases = U_TILE // lanes
+    for l in range(lanes):
+        now[LOW, l] = height
+        now[HIGH, l] = now[TIME, l] = now[ROW, l] = -1
+    for phase in range(phases):
+        for l in range(lanes):
+            e, step, own = phase * lanes + l, np.int64(phases), np.int64(phase)
+            low, high, w = first[e] * step + own, last[e] * step + own, row[e] * step + own
+            now[LOW, l] = min(now[LOW, l], low)
+            now[HIGH, l] = max(now[HIGH, l], high if last[e] >= 0 else -1)
+            time, its_row = now[TIME, l], now[ROW, l]
+            sooner = update[e] >= 0 and (time < 0 or w < its_row)
+            now[TIME, l] = update[e] if sooner else time
+            now[ROW, l] = w if sooner else its_row
+
+
+@njit_inner
+def _collect(
+    flanks, size, now, older, ends, shift, cell_scores, longest, codes, scoring, even, odd, cells, over, n_over, results
+):
+    """Note new best cells, take results of lanes that ended, give up lanes that outgrew their window."""
+    lanes, height, margin = size
+    dead, top = cell_scores[4], cell_scores[5]
+    n_done = 0
+    for l in range(lanes):
+        i = now[FLANK, l]
+        if i < 0:
+            continue
+        time = now[TIME, l]
+        if time >= 0:
+            now[SCORE, l] += shift[l]
+            now[COLUMN, l] = now[QUERY_OFFSET, l] + (time >> 1) + now[ROW, l] + 1
+            now[TARGET_ROW, l] = now[QUERY_OFFSET, l] + now[TARGET_OFFSET, l] + height + 1 + time - now[COLUMN, l]
+        low, high = now[LOW, l], now[HIGH, l]
+        if ends[l] > dead or high - low > height - margin:  # a cell outside the window may have lived
+            over[n_over] = i
+            n_over += 1
+        elif high >= 0:
+            now[QUERY_AT, l] += HALF
+            now[TARGET_AT, l] += HALF
+            now[QUERY_OFFSET, l] += HALF
+            now[TARGET_OFFSET, l] += HALF
+            now[AGE, l] += 1
+            continue
+        elif longest:
+            _find_end(codes, _flank(flanks, i), scoring, l, size, now[AGE, l], older, top, dead, cells, results[i])
+        else:
+            results[i, 0], results[i, 1], results[i, 2] = now[SCORE, l], now[COLUMN, l], now[TARGET_ROW, l]
+        now[FLANK, l] = -1
+        n_done += 1
+        _move(even, 0, lanes, height, l, height, dead)
+        _move(odd, TILE, lanes, height, l, height, dead)
+    return n_done, n_over
+
+
+@njit_inner
+def _find_end(codes, flank, scoring, l, size, age, saved, top, dead, cells, out):
+    """The *longest* result of a lane whose cells have all died, from its state one chunk before the last."""
+    if age < 2:
+        extend_flank(codes, flank, scoring, True, cells, out)
+        return
+    lanes, height = size[0], size[1]
+    query_offset, base = saved.query_offset[l], saved.score[l] - top
+    k = query_offset + saved.target_offset[l] + height
+    low, high = max(0, query_offset), min(query_offset + height, flank[1] + 1)
+    cells[1:, max(0, low - 2) : high + 2] = DEAD
+    for c in range(low, high):
+        at = (c - query_offset) * lanes + l
+        if saved.odd[TILE + at] > dead:
+            cells[1, c] = base + saved.odd[TILE + at]
+        if saved.even[at] > dead:
+            cells[2, c] = base + saved.even[at]
+    resume(codes, flank, scoring, cells, k, low, high, saved.score[l], out)
+
+
+def extend_lanes(codes, flanks, size, scoring, longest, cell_scores):
+    """Extend flanks; those whose window grew beyond `size.height` rows are left out.
 
     Parameters
     ----------
     codes : uint8 as `ReadSet.both_ways`.
-    query_start, target_start : int64, where the flanks begin in it.  Their lengths are not needed: the padding after every
-        read matches nothing.
-    complement : uint8, whether the target's bases are complemented.
-    todo : (n,) int64, rows of the arrays above; longest first keeps all lanes busy to the end.
-    height : rows of the window, at most MAX_HEIGHT.
-    top : top_score(scoring).
-    results : (n_flanks, 3) int64; row i receives score, query bases, target bases of flank i.
+    flanks : (n, 5) int64 as `Flanks.table`, none empty; longest first keeps all lanes busy to the end.
+    size : Class.
+    longest : the SeqAn-compatible end instead of the best one (recurrence.py).
+    cell_scores : scores_of(scoring, cell), whose type is that of the cells.
 
     Returns
     -------
-    (n_over,) int64, the flanks left out.
+    results : (n, 3) int64: score, query bases, target bases.
+    over : (n_over,) int64, rows of the flanks left out.
     """
-    even, odd = _aligned((height + 1) * LANES, NEG, np.int8), _aligned((height + 2) * LANES, NEG, np.int8)
-    query = _aligned((HALF + height) * LANES, U8(0), np.uint8)
-    target = _aligned((HALF + height) * LANES, U8(0), np.uint8)
-    state = _aligned(8 * LANES, I8(0), np.int8)
-    best, row, update, drop, ends, shift, first, last = (
-        state[0:64], state[64:128], state[128:192], state[192:256], state[256:320], state[320:384], state[384:448],
-        state[448:512],
+    n_cells = size.height * size.lanes
+    even, odd = _aligned(n_cells + TILE, cell_scores.dtype), _aligned(n_cells + 2 * TILE, cell_scores.dtype)
+    even[:] = odd[:] = cell_scores[4]
+    n_bases = n_cells + HALF * size.lanes
+    bases = _aligned(4 * n_bases, np.uint8).reshape(4, n_bases)
+    state = _aligned(12 * TILE, cell_scores.dtype).reshape(12, TILE)
+    now = np.zeros((13, TILE), np.int64)
+    now[FLANK] = -1
+    saved = _room_for(even, odd, longest), _room_for(even, odd, longest)
+    scratch = np.zeros((4, TILE), np.uint64), np.empty((TILE, 5), np.int64)
+    cells = np.empty((3, (flanks[:, 1].max(initial=0) if longest else 0) + GUARD), np.int64)
+    results, over = np.zeros((len(flanks), 3), np.int64), np.empty(len(flanks), np.int64)
+    n_over = _run(
+        codes,
+        flanks,
+        size,
+        scoring,
+        longest,
+        cell_scores,
+        even,
+        odd,
+        bases,
+        state,
+        now,
+        scratch,
+        saved,
+        cells,
+        results,
+        over,
+    )
+    return results, over[:n_over]
+
+
+def _aligned(n: int, dtype: np.dtype) -> np.ndarray:
+    """n zeros on a 64-byte boundary, else every vector load touches two cache lines."""
+    raw = np.zeros(n * np.dtype(dtype).itemsize + 64, np.uint8)
+    skip = -raw.ctypes.data % 64
+    return raw[skip : len(raw) - 64 + skip].view(dtype)
+
+
+def _room_for(even: np.ndarray, odd: np.ndarray, longest: bool) -> Saved:
+    n = 1 if longest else 0
+    return Saved(np.empty(n * len(even), even.dtype), np.empty(n * len(odd), odd.dtype), *np.zeros((3, TILE), np.int64))
+
+
+@njit_entry
+def _run(
+    codes, flanks, size, scoring, longest, cell_scores, even, odd, bases, state, now, scratch, saved, cells, results, over
+):
+    """Chunk after chunk until all flanks are done; return how many are left out."""
+    lanes, height, _ = size
+    dead, top = cell_scores[4], cell_scores[5]
+    scores = cell_scores[0], cell_scores[1], cell_scores[2], cell_scores[3], dead
+    n_cells, slide = height * lanes, HALF * lanes
+    query, old_query, target, old_target = bases[0], bases[1], bases[2], bases[3]
+    best, row, update, drop, was, ends, shift, first, last = (
+        state[0], state[1], state[2], state[3], state[4], state[5], state[6], state[7], state[8],
     )  # fmt: skip
-    word = np.empty(LANES, np.uint64)
-    flank, flip = np.full(LANES, -1, np.int64), np.zeros(LANES, np.uint8)
-    query_at, target_at, query_offset, target_offset, score, column, target_row, young = np.zeros((8, LANES), np.int64)
-    scores = (
-        I8(scoring.match - scoring.gap), I8(scoring.mismatch - scoring.gap), I8(scoring.gap), I8(scoring.xdrop),
-    )  # fmt: skip
-    reach = scoring.xdrop // -scoring.gap
-    middle, top8 = height // 2, I8(top)
-    over = np.empty(len(todo), np.int64)
-    n_over = taken = active = 0
-    best[:] = top8
-    last[:] = -1
+    twice = state[9:12].reshape(3 * TILE)
+    words, edges = scratch
+    start, older = saved
+    reach, apart = scoring.xdrop // -scoring.gap, 0 if longest else 1
+    best[:] = top
+    n_over = taken = active = np.int64(0)
     while True:
-        n_young = 0
-        for l in range(LANES):  # start, move, or leave alone
-            i = flank[l]
-            if i < 0:
-                query_at[l] = target_at[l] = 0
-                if taken == len(todo):
-                    continue
-                i = flank[l] = todo[taken]
-                taken += 1
-                active += 1
-                score[l] = column[l] = target_row[l] = 0
-                flip[l] = 3 * complement[i]
-                query_at[l], target_at[l] = query_start[i] - middle, target_start[i] + middle - height
-                _move(even, 0, height, l, height)
-                _move(odd, 1, height, l, height)
-                even[middle * LANES + l] = best[l] = top8
-                _reload(codes, query, target, l, query_at[l], target_at[l], flip[l], height)
-            elif min(first[l], height - 1 - last[l]) < MARGIN:
-                by = (first[l] + last[l] + 1) // 2 - middle
-                if by != 0:
-                    _move(even, 0, height, l, by)
-                    _move(odd, 1, height, l, by)
-                    query_at[l] += by
-                    target_at[l] -= by
-                    _reload(codes, query, target, l, query_at[l], target_at[l], flip[l], height)
-            query_offset[l], target_offset[l] = query_at[l] - query_start[i], target_at[l] - target_start[i]
-            if query_offset[l] + target_offset[l] + height <= reach:
-                young[n_young] = l
-                n_young += 1
+        before = taken
+        taken = _place(codes, flanks, taken, size, now, (even, odd, query, target), best, apart, cell_scores)
+        active += taken - before
         if active == 0:
-            break
-        _fetch(codes, query_at, flip, height, word, query, False)
-        _fetch(codes, target_at, flip, height, word, target, True)
+            return n_over
+        n_edges = _find_edges(flanks, size, now, reach, longest, edges)
+        _fetch(codes, flanks, size, now, apart, words, query, target)
+        if longest:
+            start, older = older, start
+            _save(even, odd, now, start)
+        tiles = _live_tiles(size, now)
         update[:] = -1
-        ends[:] = NEG
+        ends[:] = dead
         for p in range(HALF):
-            _step(odd, 1, even, 0, query, p, target, p + height - 1, height, best, row, update, drop, scores, I8(2 * p))
-            _kill_borders(odd, 1, height, young, n_young, query_offset, target_offset, p, 0, drop)
-            _step(even, 0, odd, 0, query, p, target, p + height, height, best, row, update, drop, scores, I8(2 * p + 1))
-            _kill_borders(even, 0, height, young, n_young, query_offset, target_offset, p, 1, drop)
-            _watch_ends(even, odd, height, ends)
-        _survey(even, odd, height, top8, best, shift, first, last)
-        _slide(query, height)
-        _slide(target, height)
-        for l in range(LANES):
-            i = flank[l]
-            if i < 0:
-                continue
-            if update[l] >= 0:
-                score[l] += shift[l]
-                column[l] = query_offset[l] + (update[l] >> 1) + row[l] + 1
-                target_row[l] = query_offset[l] + target_offset[l] + height + 1 + update[l] - column[l]
-            query_at[l] += HALF
-            target_at[l] += HALF
-            if ends[l] > NEG or last[l] - first[l] > height - MARGIN:  # a cell outside the window may have lived
-                over[n_over] = i
-                n_over += 1
-            elif last[l] < 0:
-                results[i, 0], results[i, 1], results[i, 2] = score[l], column[l], target_row[l]
-            else:
-                continue
-            flank[l] = -1
-            active -= 1
-            _move(even, 0, height, l, height)
-            _move(odd, 1, height, l, height)
-    return over[:n_over]
+            q, t = p * lanes, (HALF - p) * lanes
+            _step(odd, TILE, even, 0, query, q, target, t, tiles, lanes, best, was, row, drop, scores)
+            _agree(best, was, update, twice, lanes, 2 * p)
+            _put_borders(odd, TILE, lanes, height, edges, n_edges, longest, p, 0, drop, dead)
+            _step(even, 0, odd, TILE - lanes, query, q, target, t - lanes, tiles, lanes, best, was, row, drop, scores)
+            _agree(best, was, update, twice, lanes, 2 * p + 1)
+            _put_borders(even, 0, lanes, height, edges, n_edges, longest, p, 1, drop, dead)
+            _watch_ends(even, odd, TILE + n_cells - lanes, lanes, ends)
+        _survey(even, odd, TILE, tiles, n_cells // TILE, top, dead, best, shift, first, last)
+        query, old_query, target, old_target = old_query, query, old_target, target
+        _copy(query, 0, old_query, slide, n_cells)
+        _copy(target, slide, old_target, 0, n_cells)
+        _join_phases(update, row, first, last, size, now)
+        n_done, n_over = _collect(
+            flanks,
+            size,
+            now,
+            older,
+            ends,
+            shift,
+            cell_scores,
+            longest,
+            codes,
+            scoring,
+            even,
+            odd,
+            cells,
+            over,
+            n_over,
+            results,
+        )
+        active -= n_done
+
+
+@njit_inner
+def _save(even, odd, now, start):
+    """Keep the state of all lanes."""
+    _copy(start.even, 0, even, 0, len(even))
+    _copy(start.odd, 0, odd, 0, len(odd))
+    for l in range(TILE):
+        start.query_offset[l], start.target_offset[l] = now[QUERY_OFFSET, l], now[TARGET_OFFSET, l]
+        start.score[l] = now[SCORE, l]

@@ -1,0 +1,230 @@
+"""`--max-memory`: what is planned fits the bound, what is held keeps to it, and the output is the same."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tracemalloc
+from functools import partial
+
+import numpy as np
+import pytest
+from cases import run, sample_reads
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from strategies import make_reads, simulate_reads
+
+from bellapy import candidates, kmers, memory, pipeline
+from bellapy.candidates import multiply, symbolic_product
+from bellapy.errors import MemoryLimitError, ParameterError
+from bellapy.kmer_matrix import build_kmer_matrix
+from bellapy.kmers import count_kmers
+from bellapy.memory import RESERVE, Budget, resident
+from bellapy.params import SeedParams, make_params, parse_size
+from bellapy.seeds import choose_seeds, join_seeds, seed_bytes
+
+# ---------------------------------------------------------------- sizes
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("600M", 600 * 10**6), ("2G", 2 * 10**9), ("1.5g", 15 * 10**8), ("750k", 750_000), ("1T", 10**12), ("4096", 4096)],
+)
+def test_sizes(text, size):
+    assert parse_size(text) == size
+    assert make_params(max_memory=text).run.max_memory == size
+
+
+@pytest.mark.parametrize("text", ["", "M", "-5M", "600 M", "600MB", "6OOM", "1e9", "nan", "2P", "1,5G", "٣M"])
+def test_what_is_no_size(text, tmp_path):
+    with pytest.raises(ParameterError, match=re.escape(f"--max-memory {text}: ") + ".*such as 600M or 1.5G"):
+        parse_size(text)
+    (tmp_path / "x.fa").write_text(">x\nACGT\n")
+    outcome = run("overlap", tmp_path / "x.fa", f"--max-memory={text}")
+    assert (outcome.code, outcome.out) == (2, b"") and "such as 600M or 1.5G" in outcome.err
+
+
+# ---------------------------------------------------------------- planning
+
+
+@given(
+    limit=st.integers(0, 10**9), held=st.integers(0, 10**9), reused=st.integers(0, 10**8), size=st.integers(1, 10**6),
+    least=st.integers(1, 1000), more=st.integers(0, 10**6),
+)  # fmt: skip
+def test_plans_keep_to_the_limit(limit, held, reused, size, least, more):
+    reused, most = min(reused, held), least + more
+    ask = {"least": least, "most": most, "reused": reused}
+    fixed = held - reused + RESERVE
+    try:
+        n = Budget(limit, lambda: held).items("sorting", size, **ask)
+    except MemoryLimitError as error:
+        assert fixed + size * least > limit
+        told = re.search(r"--max-memory \S+M: sorting needs at least (\d+)M", str(error))[1]
+        assert least <= Budget(parse_size(told + "M"), lambda: held).items("sorting", size, **ask) <= most
+    else:
+        assert least <= n <= most
+        assert fixed + size * n <= limit
+        assert n == most or fixed + size * (n + 1) > limit
+
+
+def test_what_can_do_without_is_never_refused():
+    assert Budget(RESERVE + 100, lambda: 40).items("writing", 7, least=0, most=100) == 8
+    assert Budget(100, lambda: 10**9).items("writing", 7, least=0, most=100) == 0
+
+
+def test_no_limit():
+    assert Budget().items("sorting", 1 << 60, least=2, most=7) == 7
+    Budget().require("everything", 1 << 60)
+
+
+def test_require():
+    budget = Budget(RESERVE + 100, lambda: 40)
+    budget.require("a little", 60)
+    with pytest.raises(MemoryLimitError, match="a little more needs at least 26M"):
+        budget.require("a little more", 61)
+
+
+def test_resident_memory_follows_what_is_held(monkeypatch):
+    before = resident()
+    block = np.ones(1 << 27, np.uint8)
+    held = resident()
+    if shutil.which("ps"):  # where there is no /proc
+        monkeypatch.setattr(memory.os.path, "exists", lambda _: False)
+        assert abs(resident() - held) < 20 << 20
+        monkeypatch.undo()
+    assert abs(held - before - len(block)) < 20 << 20
+    del block
+    assert abs(resident() - before) < 20 << 20
+
+
+# ---------------------------------------------------------------- what is held
+
+
+@pytest.fixture
+def traced(monkeypatch):
+    """A function that gives a Budget of so many bytes beyond what tracemalloc says is held: every array counts in full."""
+    monkeypatch.setattr(memory, "RESERVE", 30_000)  # for Python's own objects
+    tracemalloc.start()
+
+    def budget(more: int) -> Budget:
+        tracemalloc.reset_peak()
+        return Budget(tracemalloc.get_traced_memory()[0] + more, lambda: tracemalloc.get_traced_memory()[0])
+
+    yield budget
+    tracemalloc.stop()
+
+
+def peak() -> int:
+    return tracemalloc.get_traced_memory()[1]
+
+
+@pytest.fixture(scope="module")
+def reads():
+    rng = np.random.default_rng(17)
+    return make_reads([sequence for _ in range(4) for sequence in simulate_reads(rng)])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("share", [0.3, 0.6, 1.5])
+def test_counting_keeps_to_the_limit(reads, traced, monkeypatch, share, threads):
+    """The limit allows for a share of the words beside the entries."""
+    monkeypatch.setattr(kmers, "PARTITION_WORDS", 256)
+    monkeypatch.setattr(kmers, "SPECTRUM_SIZE", 100)
+    monkeypatch.setattr(kmers, "SCRATCH", 64)
+    passes = []
+    monkeypatch.setattr(kmers, "_count_pass", lambda *args, of=kmers._count_pass: passes.append(args) or of(*args))
+    expected = count_kmers(reads.codes, 15, 2, 20)
+    n_words = len(passes.pop()[-2])
+    budget = traced(60_000 + expected.entries.nbytes + int(8 * share * n_words))
+    counts = count_kmers(reads.codes, 15, 2, 20, threads=threads, budget=budget)
+    assert peak() <= budget.limit
+    assert len(passes) == 1 if share > 1 else len(passes) > 1
+    assert_array_equal(counts.entries, expected.entries)
+    assert counts.n_kmers == expected.n_kmers
+    assert_array_equal(counts.spectrum, expected.spectrum)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("min_support", [1, 2])
+@pytest.mark.parametrize("share", [0.2, 0.5, 2])
+def test_the_product_keeps_to_the_limit(reads, traced, share, min_support, threads):
+    """The limit allows for a share of all products and what may be made of them, beside the seeds."""
+    params = SeedParams(min_support=min_support, min_overlap=0)
+    matrix = build_kmer_matrix(count_kmers(reads.codes, 15, 2, 20), reads, 15, 20)
+    work = symbolic_product(matrix)
+
+    def seeds_of(**options):
+        parts, n_groups = [], 0
+        for products in multiply(matrix, work, block_products=500, threads=threads, **options):
+            parts += choose_seeds(products, matrix, reads, params, threads)[0]
+            n_groups += 1
+            del products
+        return parts, n_groups
+
+    expected = join_seeds(seeds_of()[0], 15)
+    size = candidates.PRODUCT_BYTES + seed_bytes(params)
+    budget = traced(100_000 + 60 * len(expected) + int(share * size * work.sum()))
+    parts, n_groups = seeds_of(budget=budget, result_bytes=seed_bytes(params))
+    assert peak() <= budget.limit
+    assert n_groups == 1 if share > 1 else n_groups > 1
+    seeds = join_seeds(parts, 15)
+    for name in ("query_id", "target_id", "strand", "query_pos", "target_pos", "n_support"):
+        assert_array_equal(getattr(seeds, name), getattr(expected, name), err_msg=name)
+
+
+# ---------------------------------------------------------------- whole runs
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    path = tmp_path_factory.mktemp("memory") / "reads.fa"
+    path.write_text(sample_reads(12, error=0.1).fasta())
+    return path, run("overlap", path, "-t", 1).out
+
+
+@pytest.mark.parametrize("options", [(), ("--homopolymer",), ("--sampling", "minimizer"), ("--skip-alignment",)], ids=str)
+@pytest.mark.parametrize(("limit", "threads"), [("300K", 1), ("300K", 2), ("3M", 2)])
+def test_any_limit_gives_the_same(reference, monkeypatch, options, limit, threads):
+    """Memory as counted from nothing, so that small limits make many small pieces of small data."""
+    expected = run("overlap", reference[0], "-t", 1, *options).out
+    monkeypatch.setattr(memory, "RESERVE", 0)
+    monkeypatch.setattr(kmers, "PARTITION_WORDS", 64)
+    monkeypatch.setattr(kmers, "SCRATCH_WORDS", 0)
+    monkeypatch.setattr(pipeline, "multiply", partial(multiply, block_products=100))
+    monkeypatch.setattr(Budget, "require", lambda *_: None)
+    for module in (pipeline, memory):
+        monkeypatch.setattr(module, "Budget", partial(Budget, measure=lambda: 0))
+    assert run("overlap", reference[0], "-t", threads, "--max-memory", limit, *options).out == expected
+
+
+def test_the_least_that_is_told_is_enough(reference):
+    """Every refusal tells a larger number, and soon there is no refusal."""
+    path, expected = reference
+    limit, told = "1M", [1]
+    while (outcome := run("overlap", path, "--max-memory", limit)).code and len(told) < 6:
+        assert outcome.code == 1 and outcome.out == b""
+        needed = re.search(rf"--max-memory {limit}: .* needs at least (\d+)M. Allow more", outcome.err)
+        told.append(int(needed[1]))
+        limit = f"{told[-1]}M"
+    assert outcome.out == expected
+    assert told == sorted(set(told)) and len(told) > 1
+
+
+def test_reading_stops_at_the_limit(reference, monkeypatch):
+    monkeypatch.setattr("bellapy.reads._PROGRESS_STEP", 1000)
+    outcome = run("overlap", reference[0], "--max-memory", "1M")
+    assert outcome.code == 1 and "holding the reads needs at least" in outcome.err
+
+
+def test_stages_take_a_limit(reference, tmp_path):
+    path, expected = reference
+    limit = ("--max-memory", "8G")
+    assert run("count", path, "-o", tmp_path / "k", *limit).code == 0
+    assert run("candidates", path, "--kmers", tmp_path / "k", "-o", tmp_path / "s", *limit).code == 0
+    assert run("align", path, "--seeds", tmp_path / "s", "-o", tmp_path / "a", *limit).code == 0
+    assert run("filter", path, "--alignments", tmp_path / "a").out == expected
+    for command in (["candidates", path, "--kmers", tmp_path / "k"], ["align", path, "--seeds", tmp_path / "s"]):
+        outcome = run(*command, "-o", tmp_path / "x", "--max-memory", "1M")
+        assert outcome.code == 1 and f"loading {command[-1]} needs at least" in outcome.err
+    assert not (tmp_path / "x").exists()
