@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Time and memory of bellapy and its peers on sets of reads, in turn, several rounds: medians, ratios, stages.
 
-    python benchmarks/speed.py DATA [SET...] [--rounds 3] [--memory 600M] [-o RESULT.json]
+    python benchmarks/speed.py DATA [SET...] [--rounds 3] [--without PEERS] [--memory 600M] [-o RESULT.json]
 
 DATA holds SET.fastq or SET.fa (benchmarks/simulate.py makes them); without SET, all that PEERS names.  Besides bellapy with
 one thread, the runs are the peers of the set, bellapy with two threads and bellapy with little memory.  Times of one machine
@@ -35,9 +35,13 @@ def spread(values: list[float], digits: int = 2) -> str:
     return f"{median(values):.{digits}f} ({min(values):.{digits}f}-{max(values):.{digits}f})"
 
 
-def run_set(data: Path, name: str, rounds: int, memory: str, folder: Path) -> dict:
+def peers_of(name: str, without: str) -> str:
+    return ",".join(peer for peer in PEERS[name].split(",") if peer not in without.split(","))
+
+
+def run_set(data: Path, name: str, peers: str, rounds: int, memory: str, folder: Path) -> dict:
     """All tools in turn, forwards and backwards; {"rounds": usage by tool, "reports": of bellapy}."""
-    tools = choose_tools(PEERS[name])
+    tools = choose_tools(peers)
     runs = [(tool_name, tool_name, 1, "") for tool_name in tools]
     runs += [("bellapy, two threads", "bellapy", 2, ""), (f"bellapy, {memory}", "bellapy", 1, f"--max-memory {memory}")]
     found = {"rounds": [], "reports": []}
@@ -81,18 +85,20 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("sets", nargs="*", default=[], help=f"of {', '.join(PEERS)} [default: all]")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--without", default="", help="peers to leave out, comma-separated; some take long")
     parser.add_argument("--memory", default="600M", help="of the run with little memory [default: 600M]")
     parser.add_argument("-o", "--output", help="write the results as JSON")
     options = parser.parse_args()
     names = options.sets or list(PEERS)
     if unknown := set(names) - PEERS.keys():
         raise SystemExit(f"unknown sets: {', '.join(sorted(unknown))}; choose from {', '.join(PEERS)}")
-    programs = {program for name in names for program in programs_of(choose_tools(PEERS[name]))}
+    programs = {program for name in names for program in programs_of(choose_tools(peers_of(name, options.without)))}
     results = {"benchmark": "speed", "machine": describe_machine(sorted(programs)), "sets": {}}
     warm_up()
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
-            results["sets"][name] = run_set(options.data, name, options.rounds, options.memory, Path(folder))
+            peers = peers_of(name, options.without)
+            results["sets"][name] = run_set(options.data, name, peers, options.rounds, options.memory, Path(folder))
     rows = [row for name, found in results["sets"].items() for row in rows_of(name, found["rounds"])]
     stages = [row for name, found in results["sets"].items() for row in stage_rows(name, found["reports"])]
     print()
