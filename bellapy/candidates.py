@@ -200,6 +200,8 @@ def multiply(
 ) -> Iterator[Products]:
     """Products of A·Aᵀ with query < target, for groups of consecutive blocks of queries.
 
+    The arrays of one group are overwritten by the next.
+
     Parameters
     ----------
     work : as `symbolic_product` gives it.
@@ -218,19 +220,23 @@ def multiply(
     before = np.concatenate(([0], np.cumsum(work)))[first_query]
     sizes = np.diff(before)
     layout = make_key_layout(int(sizes.max(initial=1)), matrix.n_reads, int(np.diff(matrix.starts).max(initial=0)))
-    b, size = 0, PRODUCT_BYTES + result_bytes
+    b, size, room = 0, PRODUCT_BYTES + result_bytes, np.empty((2, 0), np.uint64)
     while b < n_blocks:
-        n = budget.items("the product A·Aᵀ", size, least=int(sizes[b]), most=group_products)
+        n = budget.items("the product A·Aᵀ", size, least=int(sizes[b]), most=group_products, reused=room.nbytes)
         e = max(b + 1, int(np.searchsorted(before, before[b] + n, side="right")) - 1)
-        if before[e] > before[b]:
-            yield _expand_group(matrix, layout, block, first_query, sizes, b, e, threads)
+        n = int(before[e] - before[b])
+        if n > room.shape[1]:
+            del room  # before the new one comes
+            room = np.empty((2, n), np.uint64)
+        if n:
+            yield _expand_group(matrix, layout, block, first_query, sizes, b, e, room[:, :n], threads)
         b = e
 
 
-def _expand_group(matrix, layout, block, first_query, sizes, b, e, threads) -> Products:
+def _expand_group(matrix, layout, block, first_query, sizes, b, e, room, threads) -> Products:
     """The products of blocks [b, e).  Every thread takes some of the blocks, and looks at all entries for them."""
     bounds = np.concatenate(([0], np.cumsum(sizes[b:e])))
-    keys, payload = np.empty((2, int(bounds[-1])), np.uint64)
+    keys, payload = room
 
     def expand(piece):
         first, last = piece

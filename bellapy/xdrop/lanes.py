@@ -39,7 +39,7 @@ CHUNK = 32
 HALF = CHUNK // 2
 U_TILE, U_HALF, U_EIGHT = U(TILE), U(HALF), U(8)
 EVERY_BYTE = U(0x0101010101010101)
-SLACK = 24  # rows beyond what X-drop admits at a time: they cost little and save narrow lanes from being moved or given up
+SLACK = 12  # rows beyond what X-drop admits at a time: they cost little and save narrow lanes from being moved or given up
 BEYOND_QUERY, BEYOND_TARGET = U8(6), U8(7)
 """Codes of bases past the ends of a flank: they match nothing, not even each other.  A target's base is complemented by
 exclusive or with 3; unknown ones are 4 then, or 5 where unknown bases must not match."""
@@ -195,17 +195,19 @@ def _word(codes, p):
 
 
 @njit_inner
-def _word_at_end(codes, p, begin, end):
-    """The same with codes outside begin .. end - 1 as BEYOND_QUERY."""
+def _word_at_end(codes, p, end):
+    """The same with codes from `end` on, or before 0, as BEYOND_QUERY."""
+    if p >= end:
+        return EVERY_BYTE * U(BEYOND_QUERY)
     x = U(0)
     for i in range(8):
-        x |= U(codes[p + i] if begin <= p + i < end else BEYOND_QUERY) << U(8 * i)
+        x |= U(codes[p + i] if 0 <= p + i < end else BEYOND_QUERY) << U(8 * i)
     return x
 
 
 @njit_inner
-def _word_within(codes, p, begin, end):
-    return _word(codes, p) if begin <= p and p + 8 <= end else _word_at_end(codes, p, begin, end)
+def _word_within(codes, p, end):
+    return _word(codes, p) if 0 <= p and p + 8 <= end else _word_at_end(codes, p, end)
 
 
 @njit_inner
@@ -223,8 +225,8 @@ def _load_bases(codes, flank, l, lanes, height, query_at, target_at, apart, quer
     query_begin, query_length, target_begin, target_length, flip = flank
     n_rows = height + HALF
     for j in range(0, height, 8):
-        x = _word_within(codes, query_at + j, query_begin, query_begin + query_length)
-        y = _as_target(_word_within(codes, target_at + j, target_begin, target_begin + target_length), flip, apart)
+        x = _word_within(codes, query_at + j, query_begin + query_length)
+        y = _as_target(_word_within(codes, target_at + j, target_begin + target_length), flip, apart)
         for i in range(min(8, height - j)):
             query[(j + i) * lanes + l] = U8(x >> U(8 * i))
             target[(n_rows - 1 - j - i) * lanes + l] = U8(y >> U(8 * i))
@@ -358,15 +360,14 @@ def _fetch(codes, flanks, size, now, apart, words, query, target):
         i = now[FLANK, l]
         if i < 0:
             continue
-        q, query_begin, query_end = now[QUERY_AT, l] + height, flanks[i, 0], flanks[i, 0] + flanks[i, 1]
-        t, target_begin, target_end = now[TARGET_AT, l] + height, flanks[i, 2], flanks[i, 2] + flanks[i, 3]
-        inside = query_begin <= q and q + HALF <= query_end and target_begin <= t and t + HALF <= target_end
+        q, query_end = now[QUERY_AT, l] + height, flanks[i, 0] + flanks[i, 1]
+        t, target_end = now[TARGET_AT, l] + height, flanks[i, 2] + flanks[i, 3]
+        inside = q + HALF <= query_end and t + HALF <= target_end
         for j in range(HALF // 8):
             if inside:
                 x, y = _word(codes, q + 8 * j), _word(codes, t + 8 * j)
             else:
-                x = _word_at_end(codes, q + 8 * j, query_begin, query_end)
-                y = _word_at_end(codes, t + 8 * j, target_begin, target_end)
+                x, y = _word_within(codes, q + 8 * j, query_end), _word_within(codes, t + 8 * j, target_end)
             words[2 * j, l], words[2 * j + 1, l] = x, _as_target(y, flanks[i, 4], apart)
     for j in range(HALF // 8):
         _spread(words[2 * j], query, height + 8 * j, 1, lanes)
