@@ -3,21 +3,22 @@
 Cells of a lane live in two stacks of `height` rows, `even` and `odd` anti-diagonals.  A row is one diagonal of the
 alignment matrix.  With even[w] at column c + w of an anti-diagonal, the next two are
 
-    odd[w]  = max(even[w], even[w + 1], odd[w] + match or mismatch less a gap) + gap        at column c + w + 1
-    even[w] = max(odd[w - 1], odd[w], even[w] + match or mismatch less a gap) + gap         at column c + w + 1
+    odd[w]  = max(even[w], even[w + 1], odd[w] + match or mismatch)        at column c + w + 1
+    even[w] = max(odd[w - 1], odd[w], even[w] + match or mismatch)         at column c + w + 1
 
-in place: nothing moves inside a chunk of CHUNK anti-diagonals.  Between chunks scores are taken relative to the best one
-again, a lane whose live cells near an end of its window is moved by whole rows, a finished lane takes the next flank, and
-one whose live cells may have left the window is given up and reported, for a class with more rows.
+in place: nothing moves inside a chunk of CHUNK anti-diagonals. Scores drift up there by what a gap costs for every anti-
+diagonal, so that gaps are free and a match or mismatch has the cost of two gaps on top. Between chunks scores are taken
+relative to the best one again, a lane whose live cells near an end of its window is moved by whole rows, a finished lane
+takes the next flank, and one whose live cells may have left the window is given up and reported, for a class with more rows.
 
 Row w of lane l is cell w * lanes + l, so that plain loops over tiles of TILE cells become vector code for any number of
 lanes: 64 lanes with one row a tile serve narrow windows, 8 with eight or 1 with 64 serve wide ones.  The rows of a tile are
 its phases; each keeps the best cell of its own rows, and after every anti-diagonal they agree on the best of the lane.
 Only rows that can come to life within the chunk are computed.
 
-Cells are bytes, or 16 bits for large X.  At the start of a chunk the best score of a lane is `top`, chosen so that a chunk
-of matches stays within the type.  A live cell is at least top - xdrop; a dead one is the type's `dead`, put back at every
-step, so that it neither wraps around nor comes to life.  `fits` states the bounds.
+Cells are bytes, or 16 bits for large X. At the start of a chunk the best score of a lane is `top`, chosen so that a chunk of
+matches, with the drift, stays within the type. A live cell is at least top - xdrop; a dead one is the type's `dead`, put
+back at every step, so that it neither wraps around nor comes to life. `fits` states the bounds.
 
 For the *longest* result the walls past the last row and the last column are dead too, and the state of two chunks is kept:
 when a lane ends, recurrence.py replays its last anti-diagonals and finds where.
@@ -78,15 +79,16 @@ class Class(NamedTuple):
 
 
 def top_score(scoring: Scoring, cell: CellType) -> int:
-    """Score that a lane's best cell has at the start of a chunk: HALF matches later, less a gap, it still fits."""
-    return cell.highest - HALF * scoring.match + scoring.gap
+    """Score that a lane's best cell has at the start of a chunk: HALF matches and CHUNK drifts later it still fits."""
+    return cell.highest - HALF * scoring.match + CHUNK * scoring.gap
 
 
 def fits(scoring: Scoring, cell: CellType) -> bool:
-    """Whether live and dead cells of this type stay apart, and neither wraps around."""
-    steepest = max(-scoring.mismatch, -scoring.gap)
+    """Whether live and dead cells of this type stay apart, and neither they nor the rise of a chunk wrap around."""
+    equal, unequal = scoring.match - 2 * scoring.gap, scoring.mismatch - 2 * scoring.gap
     room = cell.dead - np.iinfo(cell.name).min
-    return steepest <= room and top_score(scoring, cell) - scoring.xdrop > cell.dead + scoring.match + steepest
+    top = top_score(scoring, cell)
+    return top >= 0 and -unequal <= room and top - scoring.xdrop > cell.dead + equal
 
 
 def narrow_height(scoring: Scoring) -> int:
@@ -105,19 +107,20 @@ def classes(scoring: Scoring, cell: CellType) -> list[Class]:
 
 @njit_vector
 def _step(new, new_at, old, old_at, query, query_at, target, target_at, tiles, lanes, best, was, row, drop, scores):
-    """One anti-diagonal of all lanes, cells of `tiles` only; `was` receives the best scores before it."""
-    equal, unequal, gap, xdrop, dead = scores
+    """One anti-diagonal of all lanes, cells of `tiles` only; `was` receives the best scores before it, drifted."""
+    equal, unequal, drift, xdrop, dead = scores
     cell = new.dtype.type
     for e in range(U_TILE):
-        was[e] = best[e]
-        drop[e] = cell(best[e] - xdrop)
+        drifted = cell(best[e] + drift)
+        best[e] = was[e] = drifted
+        drop[e] = cell(drifted - xdrop)
     for tile in range(U(tiles[0]), U(tiles[1])):
         at = tile * U_TILE
         n, o, q, r = U(new_at) + at, U(old_at) + at, U(query_at) + at, U(target_at) + at
         for e in range(U_TILE):
             gapped = max(old[o + e], old[o + U(lanes) + e])
             paired = cell(new[n + e] + (equal if query[q + e] == target[r + e] else unequal))
-            value = cell(max(gapped, paired) + gap)
+            value = max(gapped, paired)
             highest, its_row = best[e], row[e]  # read before the choice: AVX2 has no masked loads of bytes
             row[e] = cell(tile) if value > highest else its_row
             best[e] = max(value, highest)
@@ -145,7 +148,10 @@ def _agree(best, was, update, twice, lanes, t):
 
 @njit_vector
 def _survey(even, odd, odd_at, tiles, n_tiles, top, dead, best, shift, first, last):
-    """Take scores relative to the best again; first, last: outermost tiles with a live cell (n_tiles and -1: none)."""
+    """Take scores relative to the best again; first, last: outermost tiles with a live cell (n_tiles and -1: none).
+
+    shift : what is taken away, the drift of the chunk included.
+    """
     cell = even.dtype.type
     for e in range(U_TILE):
         shift[e] = cell(best[e] - top)
@@ -281,12 +287,13 @@ class Saved(NamedTuple):
 
 
 def scores_of(scoring: Scoring, cell: CellType) -> np.ndarray:
-    """(6,) in the cells' type: what a match and a mismatch add beyond a gap, gap, X, a dead cell, the top score.
+    """(6,) in the cells' type: what a match and a mismatch add beyond two gaps, drift, X, a dead cell, the top score.
 
     X may wrap around: what it is taken from wraps back.
     """
     match, mismatch, gap, xdrop = scoring
-    return np.array([match - gap, mismatch - gap, gap, xdrop, cell.dead, top_score(scoring, cell)]).astype(cell.name)
+    gaps = 2 * gap
+    return np.array([match - gaps, mismatch - gaps, -gap, xdrop, cell.dead, top_score(scoring, cell)]).astype(cell.name)
 
 
 @njit_inner
@@ -420,7 +427,7 @@ def _collect(
             continue
         time = now[TIME, l]
         if time >= 0:
-            now[SCORE, l] += shift[l]
+            now[SCORE, l] += shift[l] - CHUNK * cell_scores[2]
             now[COLUMN, l] = now[QUERY_OFFSET, l] + (time >> 1) + now[ROW, l] + 1
             now[TARGET_ROW, l] = now[QUERY_OFFSET, l] + now[TARGET_OFFSET, l] + height + 1 + time - now[COLUMN, l]
         low, high = now[LOW, l], now[HIGH, l]
@@ -459,7 +466,7 @@ def _find_end(codes, flank, scoring, l, size, age, saved, top, dead, cells, out)
     for c in range(low, high):
         at = (c - query_offset) * lanes + l
         if saved.odd[TILE + at] > dead:
-            cells[1, c] = base + saved.odd[TILE + at]
+            cells[1, c] = base - scoring.gap + saved.odd[TILE + at]  # a drift behind
         if saved.even[at] > dead:
             cells[2, c] = base + saved.even[at]
     resume(codes, flank, scoring, cells, k, low, high, saved.score[l], out)
