@@ -40,7 +40,7 @@ CHUNK = 32
 HALF = CHUNK // 2
 U_TILE, U_HALF, U_EIGHT = U(TILE), U(HALF), U(8)
 EVERY_BYTE = U(0x0101010101010101)
-SLACK = 12  # rows beyond what X-drop admits at a time: they cost little and save narrow lanes from being moved or given up
+SLACK = 20  # rows beyond what X-drop admits at a time: they cost little and save narrow lanes from being moved or given up
 BEYOND_QUERY, BEYOND_TARGET = U8(6), U8(7)
 """Codes of bases past the ends of a flank: they match nothing, not even each other.  A target's base is complemented by
 exclusive or with 3; unknown ones are 4 then, or 5 where unknown bases must not match."""
