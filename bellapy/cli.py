@@ -318,7 +318,8 @@ def _options(values: dict[str, Any], *others: str) -> dict[str, Any]:
 def main() -> None:
     """Run the command line and end the process: 0, 1 (input, output), 2 (usage), 130, 143 (told to stop)."""
     gc.disable()  # arrays are freed by their reference counts; looking for cycles only costs time
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no linear algebra here, and idle threads of it cost time
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no linear algebra here: its idle threads cost time,
+    sys.modules.setdefault("scipy.linalg", None)  # and so does Numba's import of it, which jit.py lets fail
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that temporary files are removed
     sys.exit(_guarded(app))
 

@@ -10,10 +10,14 @@ up.
 from __future__ import annotations
 
 import functools
+import sys
 
 import numba
 from numba.core.cpu import CPUTargetOptions
 from numba.core.options import TargetOptions
+
+if sys.modules.get("scipy.linalg", numba) is None:  # hidden from Numba by the command line, not from others
+    del sys.modules["scipy.linalg"]
 
 _OPTIONS = {"cache": True, "boundscheck": False, "error_model": "numpy", "nogil": True}
 _NO_COUNTS = {**_OPTIONS, "_nrt": False}

@@ -268,12 +268,13 @@ def _put_borders(rows, at, lanes, height, edges, n_edges, walls, p, parity, drop
 
 
 FLANK, QUERY_AT, TARGET_AT, QUERY_OFFSET, TARGET_OFFSET, SCORE, COLUMN, TARGET_ROW, AGE, LOW, HIGH, TIME, ROW = range(13)
-"""Where every lane stands: rows of `now`, (13, TILE) int64.
+QUERY_END, TARGET_END, FLIP = range(13, 16)
+"""Where every lane stands: rows of `now`, (16, TILE) int64.
 
 FLANK: which flank it extends, -1 if idle.  QUERY_AT, TARGET_AT: where its windows of bases begin in the reads;
 QUERY_OFFSET, TARGET_OFFSET: the same relative to the flank.  SCORE, COLUMN, TARGET_ROW: the best cell.  AGE: chunks since
 its start.  LOW, HIGH: outermost live rows.  TIME, ROW: anti-diagonal of the chunk and row where the best cell rose last; -1
-if it did not."""
+if it did not.  QUERY_END, TARGET_END: where the flank's bases end in the reads.  FLIP: 3 to complement the target, or 0."""
 
 
 class Saved(NamedTuple):
@@ -318,6 +319,7 @@ def _place(codes, flanks, taken, size, now, stacks, best, apart, cell_scores):
             flank = _flank(flanks, i)
             now[SCORE, l] = now[COLUMN, l] = now[TARGET_ROW, l] = now[AGE, l] = 0
             now[QUERY_AT, l], now[TARGET_AT, l] = flank[0] - middle, flank[2] + middle - height
+            now[QUERY_END, l], now[TARGET_END, l], now[FLIP, l] = flank[0] + flank[1], flank[2] + flank[3], flank[4]
             even[middle * lanes + l] = top
             for e in range(l, TILE, lanes):
                 best[e] = top
@@ -360,22 +362,21 @@ def _find_edges(flanks, size, now, reach, walls, edges):
 
 
 @njit_inner
-def _fetch(codes, flanks, size, now, apart, words, query, target):
+def _fetch(codes, size, now, apart, words, query, target):
     """Append the next HALF bases of every lane to its windows."""
     lanes, height = size[0], size[1]
     for l in range(lanes):
-        i = now[FLANK, l]
-        if i < 0:
+        if now[FLANK, l] < 0:
             continue
-        q, query_end = now[QUERY_AT, l] + height, flanks[i, 0] + flanks[i, 1]
-        t, target_end = now[TARGET_AT, l] + height, flanks[i, 2] + flanks[i, 3]
-        inside = q + HALF <= query_end and t + HALF <= target_end
+        q, t, flip = now[QUERY_AT, l] + height, now[TARGET_AT, l] + height, now[FLIP, l]
+        inside = q + HALF <= now[QUERY_END, l] and t + HALF <= now[TARGET_END, l]
         for j in range(HALF // 8):
             if inside:
                 x, y = _word(codes, q + 8 * j), _word(codes, t + 8 * j)
             else:
-                x, y = _word_within(codes, q + 8 * j, query_end), _word_within(codes, t + 8 * j, target_end)
-            words[2 * j, l], words[2 * j + 1, l] = x, _as_target(y, flanks[i, 4], apart)
+                x = _word_within(codes, q + 8 * j, now[QUERY_END, l])
+                y = _word_within(codes, t + 8 * j, now[TARGET_END, l])
+            words[2 * j, l], words[2 * j + 1, l] = x, _as_target(y, flip, apart)
     for j in range(HALF // 8):
         _spread(words[2 * j], query, height + 8 * j, 1, lanes)
         _spread(words[2 * j + 1], target, HALF - 1 - 8 * j, -1, lanes)
@@ -494,7 +495,7 @@ def extend_lanes(codes, flanks, size, scoring, longest, cell_scores):
     n_bases = n_cells + HALF * size.lanes
     bases = _aligned(4 * n_bases, np.uint8).reshape(4, n_bases)
     state = _aligned(12 * TILE, cell_scores.dtype).reshape(12, TILE)
-    now = np.zeros((13, TILE), np.int64)
+    now = np.zeros((16, TILE), np.int64)
     now[FLANK] = -1
     saved = _room_for(even, odd, longest), _room_for(even, odd, longest)
     scratch = np.zeros((4, TILE), np.uint64), np.empty((TILE, 5), np.int64)
@@ -559,7 +560,7 @@ def _run(
         if active == 0:
             return n_over
         n_edges = _find_edges(flanks, size, now, reach, longest, edges)
-        _fetch(codes, flanks, size, now, apart, words, query, target)
+        _fetch(codes, size, now, apart, words, query, target)
         if longest:
             start, older = older, start
             _save(even, odd, now, start)
