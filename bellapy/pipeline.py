@@ -59,6 +59,8 @@ def estimate_of(meta: dict) -> Estimate:
 def overlap_reads(reads: ReadSet, params: Params, report: Report) -> Overlaps:
     """All overlaps of the reads with each other."""
     Budget(params.run.max_memory).require("keeping the reads in both directions", reads.codes.nbytes)
+    device = choose_device(params.run.device)  # a GPU that cannot be used is told before the work
+    params = replace(params, run=replace(params.run, device=device))
     if params.run.threads > 1:  # while the others count
         Thread(target=xdrop.load, args=(first_scoring(params),), daemon=True).start()
     counted = count_stage(reads, params, report)

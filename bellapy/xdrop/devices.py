@@ -91,5 +91,6 @@ def choose_device(wanted: str) -> str:
         if DRIVER_FILE.exists():
             logger.info("extension on the CPU: %s", error)
         return "cpu"
-    logger.info("extension on %s", ", ".join(f"{gpu.name} ({gpu.free / 1e9:.0f} GB free)" for gpu in gpus))
+    if wanted == "auto":
+        logger.info("extension on %s", ", ".join(f"{gpu.name} ({gpu.free / 1e9:.0f} GB free)" for gpu in gpus))
     return "cuda"
