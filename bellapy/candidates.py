@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.jit import njit
-from bellapy.kmer_matrix import is_first, place_of, read_at
+from bellapy.kmer_matrix import is_first, next_column, place_of, read_at
 from bellapy.memory import UNLIMITED, Budget
 from bellapy.parallel import even_ranges, map_threads
 from bellapy.records import KmerMatrix
@@ -96,13 +96,9 @@ def _end_of_partners(entries, i, upper):
 @njit
 def count_products(entries, starts, table, upper, begin, end, work):
     """Add the number of products of each query over the columns that begin in [begin, end) to work, (n_reads,) int64."""
-    first = begin
-    while first < end and not is_first(entries[first]):
-        first += 1
+    first = next_column(entries, begin)
     while first < end:
-        last = first + 1
-        while last < entries.size and not is_first(entries[last]):
-            last += 1
+        last = next_column(entries, first + 1)
         if 1 < last - first <= upper:
             next_read, query = last, np.int64(-1)
             for i in range(last - 1, first - 1, -1):  # entries after the last one of the same read

@@ -21,7 +21,6 @@ import numpy as np
 
 from bellapy.candidate_filter import MIN_SURE, SURE_SUPPORT
 from bellapy.estimate import DEFAULT_ERROR_RATE, expected_score_rate
-from bellapy.parallel import map_threads
 from bellapy.params import ExtensionParams, FilterParams
 from bellapy.records import Extensions, Overlaps, ReadSet, Seeds
 from bellapy.seeds import first_of_candidate, starts_of_candidates
@@ -129,21 +128,17 @@ def best_of_candidate(seeds: Seeds, extensions: Extensions) -> np.ndarray:
 
 def filter_overlaps(
     reads: ReadSet, seeds: Seeds, extensions: Extensions, thresholds: Thresholds, scoring: ExtensionParams,
-    params: FilterParams, threads: int = 1,
+    params: FilterParams,
 ) -> tuple[Overlaps, dict[str, int]]:  # fmt: skip
     """The overlaps among the alignments, by query, target and strand; how many candidates were dropped for what reason."""
     rows = best_of_candidate(seeds, extensions)
-
-    def filter_piece(at):
+    parts, dropped = [], Counter()
+    for at in range(0, max(1, len(rows)), PIECE_ROWS):
         piece = rows[at : at + PIECE_ROWS]
-        return _filter_piece(reads, seeds.take(piece), extensions.take(piece), thresholds, scoring, params)
-
-    parts = map_threads(filter_piece, range(0, max(1, len(rows)), PIECE_ROWS), threads)
-    dropped = Counter()
-    for _, its_dropped in parts:
+        overlaps, its_dropped = _filter_piece(reads, seeds.take(piece), extensions.take(piece), thresholds, scoring, params)
+        parts.append(overlaps)
         dropped.update(its_dropped)
-    overlaps = (np.concatenate([getattr(part, f.name) for part, _ in parts]) for f in fields(Overlaps))
-    return Overlaps(*overlaps), dict(dropped)
+    return Overlaps(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Overlaps))), dict(dropped)
 
 
 def _filter_piece(reads, seeds, extensions, thresholds, scoring, params) -> tuple[Overlaps, dict[str, int]]:

@@ -25,6 +25,14 @@ def is_first(entry):
 
 
 @njit
+def next_column(entries, at):
+    """The first entry from `at` on that begins a column, or the number of entries."""
+    while at < entries.size and not is_first(entries[at]):
+        at += 1
+    return at
+
+
+@njit
 def read_at(place, starts, table):
     """The read that holds a place.  `starts` and `table` are those of a KmerMatrix."""
     r = np.int64(table[place >> TABLE_SHIFT])
@@ -44,13 +52,9 @@ def build_kmer_matrix(
 @njit
 def add_to_profile(entries, begin, end, starts, table, offsets, width, n_kmers, copies):
     """Count the columns that begin in [begin, end)."""
-    first = begin
-    while first < end and not is_first(entries[first]):
-        first += 1
+    first = next_column(entries, begin)
     while first < end:
-        last = first + 1
-        while last < entries.size and not is_first(entries[last]):
-            last += 1
+        last = next_column(entries, first + 1)
         for i in range(first, last):
             place = place_of(entries[i])
             r = read_at(place, starts, table)

@@ -61,7 +61,7 @@ def overlap_reads(reads: ReadSet, params: Params, report: Report) -> Overlaps:
     Budget(params.run.max_memory).require("keeping the reads in both directions", reads.codes.nbytes)
     device = choose_device(params.run.device)  # a GPU that cannot be used is told before the work
     params = replace(params, run=replace(params.run, device=device))
-    if params.run.threads > 1:  # while the others count
+    if device == "cpu" and params.run.threads > 1:  # while the others count
         Thread(target=xdrop.load, args=(first_scoring(params),), daemon=True).start()
     counted = count_stage(reads, params, report)
     estimate, candidates = counted.estimate, [candidates_stage(reads, counted, params, report)]
@@ -262,9 +262,7 @@ def filter_stage(
     """Keep the alignments that are overlaps."""
     with report.stage("filter") as numbers:
         thresholds = choose_thresholds(reads, seeds, extensions, estimate, params)
-        overlaps, dropped = filter_overlaps(
-            reads, seeds, extensions, thresholds, params.extension, params.filter, params.run.threads
-        )
+        overlaps, dropped = filter_overlaps(reads, seeds, extensions, thresholds, params.extension, params.filter)
         numbers["overlaps"] = len(overlaps)
     report.data["dropped"].update(dropped)
     report.data["thresholds"] = asdict(thresholds)

@@ -20,51 +20,15 @@ from statistics import median
 
 import numpy as np
 from common import describe_machine, finish, table
+from pairs import K, make_pairs, write_pairs
 from peers import program_of_bellapy
 from speed import spread
 
-K, ERROR, SHORTEST, LONGEST = 17, 0.15, 2500, 7500
-LETTERS = np.frombuffer(b"ACGT", np.uint8)
 
-
-def read_of(bases: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A noisy copy: substitutions, insertions and deletions in equal parts, half of ERROR in all."""
-    kind = rng.choice(4, len(bases), p=[1 - ERROR / 2, ERROR / 6, ERROR / 6, ERROR / 6])
-    copy = np.where(kind == 1, (bases + rng.integers(1, 4, len(bases))) % 4, bases)
-    copies = np.where(kind == 2, 2, np.where(kind == 3, 0, 1))
-    noisy = np.repeat(copy, copies)
-    inserted = np.cumsum(copies)[kind == 2] - 1
-    noisy[inserted] = rng.integers(0, 4, len(inserted))
-    return noisy
-
-
-def make_pair(rng: np.random.Generator, spurious: bool) -> tuple[np.ndarray, int, np.ndarray, int]:
-    bases = rng.integers(0, 4, rng.integers(SHORTEST, LONGEST + 1))
-    at = int(rng.integers(0, len(bases) - K + 1))
-    seed, sides = bases[at : at + K], []
-    for side in range(2):
-        left, right = bases[:at], bases[at + K :]
-        if spurious and side:
-            other = rng.integers(0, 4, rng.integers(SHORTEST, LONGEST + 1))
-            cut = int(rng.integers(0, len(other) - K + 1))
-            left, right = other[:cut], other[cut + K :]
-        left = read_of(left, rng)
-        sides += [np.concatenate((left, seed, read_of(right, rng))), len(left)]
-    return tuple(sides)
-
-
-def write_pairs(path: Path, n: int, spurious: float, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    with path.open("wb") as file:
-        for _ in range(n):
-            query, query_pos, target, target_pos = make_pair(rng, rng.random() < spurious)
-            file.write(b"%b\t%d\t%b\t%d\tn\n" % (LETTERS[query].tobytes(), query_pos, LETTERS[target].tobytes(), target_pos))
-
-
-def run_bellapy(pairs: Path, x: int, threads: int) -> tuple[float, int]:
-    """CPU seconds of the extension and the length of all alignments, ended as SeqAn ends them if the X is negative."""
+def run_bellapy(pairs: Path, x: int, threads: int, end: str = "best") -> tuple[float, int]:
+    """CPU seconds of the extension and the length of all alignments."""
     report, result = pairs.with_suffix(".json"), pairs.with_suffix(".out")
-    options = f"-k {K} --xdrop {abs(x)} --threads {threads} --extension {'longest' if x < 0 else 'best'}"
+    options = f"-k {K} --xdrop {x} --threads {threads} --extension {end}"
     command = [program_of_bellapy(), "extend", pairs, *options.split(), "-o", result, "--report", report, "-q"]
     subprocess.run(command, check=True)
     stage = json.loads(report.read_text())["stages"][-1]
@@ -94,14 +58,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for share in map(float, options.spurious.split(",")):
             pairs = Path(folder) / f"pairs_{share}.tsv"
-            write_pairs(pairs, options.pairs, share, 1)
+            write_pairs(make_pairs((1, options.pairs, share)), pairs)
             for x in map(int, options.x.split(",")):
                 run_bellapy(pairs, x, options.threads)  # compiled code is in the cache from here on
                 rounds = []
                 for _ in range(options.rounds):
                     ours = run_bellapy(pairs, x, options.threads)[0] * per_thousand
                     rounds.append((ours, run_seqan(pairs, x)[0] * per_thousand if with_seqan else float("nan")))
-                same = with_seqan and run_seqan(pairs, x)[1] == run_bellapy(pairs, -x, options.threads)[1]
+                same = with_seqan and run_seqan(pairs, x)[1] == run_bellapy(pairs, x, options.threads, "longest")[1]
                 ratios = [peer / ours for ours, peer in rounds]
                 ours, peers = zip(*rounds, strict=True)
                 rows.append([f"{share:.0%}", x, spread(ours, 1), spread(peers, 1), spread(ratios, 1), same])

@@ -23,6 +23,7 @@ from statistics import median
 
 import numpy as np
 from common import describe_machine, finish, table
+from pairs import K, make_pairs, write_pairs
 
 from bellapy.params import Scoring
 from bellapy.records import ReadSet
@@ -31,44 +32,7 @@ from bellapy.xdrop.batch_cpu import extend_flanks as extend_on_cpu
 from bellapy.xdrop.batch_cuda import _pool, extend_flanks, usage
 from bellapy.xdrop.flanks import Flanks
 
-K, SHORTEST, LONGEST, ERROR = 17, 2500, 7500, 0.15
-LETTERS = np.frombuffer(b"ACGT", np.uint8)
 SAMPLE = 2000  # pairs whose cells inside the live window are counted
-
-
-def noisy(rng: np.random.Generator, codes: np.ndarray) -> np.ndarray:
-    """A copy with half the pairwise error, a third each of substitutions, insertions, deletions."""
-    kind = rng.random(len(codes)) * 6 / ERROR
-    copy = np.where(kind < 1, (codes + rng.integers(1, 4, len(codes))) % 4, codes)
-    copy = np.repeat(copy, np.where(kind < 1, 1, np.where(kind < 2, 0, np.where(kind < 3, 2, 1))))
-    inserted = (
-        np.cumsum(np.where(kind < 1, 1, np.where(kind < 2, 0, np.where(kind < 3, 2, 1))))[(kind >= 2) & (kind < 3)] - 1
-    )
-    copy[inserted] = rng.integers(0, 4, len(inserted))
-    return copy.astype(np.uint8)
-
-
-def random_read(rng: np.random.Generator) -> np.ndarray:
-    return rng.integers(0, 4, int(rng.integers(SHORTEST, LONGEST + 1))).astype(np.uint8)
-
-
-def make_pairs(task: tuple[int, int, float]) -> list[tuple[np.ndarray, int, np.ndarray, int]]:
-    """Pairs of a random generator: query, start of the seed, target, start of the seed."""
-    number, n, spurious = task
-    rng, pairs = np.random.default_rng(number), []
-    for _ in range(n):
-        whole, sides = random_read(rng), []
-        at = int(rng.integers(0, len(whole) - K + 1))
-        seed = whole[at : at + K]
-        unrelated = rng.random() < spurious
-        for side in range(2):
-            if side and unrelated:
-                whole = random_read(rng)
-                at = int(rng.integers(0, len(whole) - K + 1))
-            left, right = noisy(rng, whole[:at]), noisy(rng, whole[at + K :])
-            sides += [np.concatenate((left, seed, right)), len(left)]
-        pairs.append(tuple(sides))
-    return pairs
 
 
 def lay_out(pairs) -> tuple[ReadSet, Flanks]:
@@ -89,12 +53,6 @@ def lay_out(pairs) -> tuple[ReadSet, Flanks]:
 
 def columns_of(flanks: Flanks) -> tuple[np.ndarray, ...]:
     return flanks.query_at, flanks.query_length, flanks.target_at, flanks.target_length, flanks.complement
-
-
-def write_for_logan(pairs, path: Path) -> None:
-    with path.open("wb") as file:
-        for query, query_pos, target, target_pos in pairs:
-            file.write(b"%b\t%d\t%b\t%d\tn\n" % (LETTERS[query].tobytes(), query_pos, LETTERS[target].tobytes(), target_pos))
 
 
 def run_logan(program: str, path: Path, xdrop: int, runs: int) -> tuple[float, float]:
@@ -169,7 +127,7 @@ def main() -> None:
     codes, rows, results = reads.both_ways, [], []
     with tempfile.TemporaryDirectory() as folder:
         if options.logan:
-            write_for_logan(pairs, Path(folder) / "pairs.tsv")
+            write_pairs(pairs, Path(folder) / "pairs.tsv")
         for xdrop in map(int, options.xdrop.split(",")):
             scoring = Scoring(1, -1, -1, xdrop)
             got, kernels, total, there = measure(codes, flanks, scoring, longest, options.repeats)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
+from functools import cache
 
 import numpy as np
 
@@ -24,6 +25,7 @@ def _cpu() -> Backend:
     return extend_flanks
 
 
+@cache  # found once: later, memory that this program itself holds would seem taken by others
 def _cuda() -> Backend:
     from bellapy.xdrop.devices import find_gpus
 

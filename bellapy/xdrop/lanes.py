@@ -32,13 +32,13 @@ import numpy as np
 
 from bellapy.jit import njit_entry, njit_inner, njit_vector
 from bellapy.params import Scoring
-from bellapy.xdrop.recurrence import DEAD, GUARD, extend_flank, resume
+from bellapy.xdrop.recurrence import DEAD, GUARD, extend_flank, flank_at, resume
 
 U, U8 = np.uint64, np.uint8
 TILE = 64
 CHUNK = 32
 HALF = CHUNK // 2
-U_TILE, U_HALF, U_EIGHT = U(TILE), U(HALF), U(8)
+U_TILE, U_EIGHT = U(TILE), U(8)
 EVERY_BYTE = U(0x0101010101010101)
 SLACK = 20  # rows beyond what X-drop admits at a time: they cost little and save narrow lanes from being moved or given up
 BEYOND_QUERY, BEYOND_TARGET = U8(6), U8(7)
@@ -298,11 +298,6 @@ def scores_of(scoring: Scoring, cell: CellType) -> np.ndarray:
 
 
 @njit_inner
-def _flank(flanks, i):
-    return flanks[i, 0], flanks[i, 1], flanks[i, 2], flanks[i, 3], flanks[i, 4]
-
-
-@njit_inner
 def _place(codes, flanks, taken, size, now, stacks, best, apart, cell_scores):
     """Start idle lanes, move those whose live cells are near an end of the window; return how many flanks are taken."""
     lanes, height, margin = size
@@ -316,7 +311,7 @@ def _place(codes, flanks, taken, size, now, stacks, best, apart, cell_scores):
                 continue
             i = now[FLANK, l] = taken
             taken += 1
-            flank = _flank(flanks, i)
+            flank = flank_at(flanks, i)
             now[SCORE, l] = now[COLUMN, l] = now[TARGET_ROW, l] = now[AGE, l] = 0
             now[QUERY_AT, l], now[TARGET_AT, l] = flank[0] - middle, flank[2] + middle - height
             now[QUERY_END, l], now[TARGET_END, l], now[FLIP, l] = flank[0] + flank[1], flank[2] + flank[3], flank[4]
@@ -329,7 +324,7 @@ def _place(codes, flanks, taken, size, now, stacks, best, apart, cell_scores):
             by = (low + high + 1) // 2 - middle
             if min(low, height - 1 - high) >= margin or by == 0:
                 continue
-            flank = _flank(flanks, i)
+            flank = flank_at(flanks, i)
             _move(even, 0, lanes, height, l, by, dead)
             _move(odd, TILE, lanes, height, l, by, dead)
             now[QUERY_AT, l] += by
@@ -443,7 +438,7 @@ def _collect(
             now[AGE, l] += 1
             continue
         elif longest:
-            _find_end(codes, _flank(flanks, i), scoring, l, size, now[AGE, l], older, top, dead, cells, results[i])
+            _find_end(codes, flank_at(flanks, i), scoring, l, size, now[AGE, l], older, top, dead, cells, results[i])
         else:
             results[i, 0], results[i, 1], results[i, 2] = now[SCORE, l], now[COLUMN, l], now[TARGET_ROW, l]
         now[FLANK, l] = -1
@@ -502,23 +497,9 @@ def extend_lanes(codes, flanks, size, scoring, longest, cell_scores):
     cells = np.empty((3, (flanks[:, 1].max(initial=0) if longest else 0) + GUARD), np.int64)
     results, over = np.zeros((len(flanks), 3), np.int64), np.empty(len(flanks), np.int64)
     n_over = _run(
-        codes,
-        flanks,
-        size,
-        scoring,
-        longest,
-        cell_scores,
-        even,
-        odd,
-        bases,
-        state,
-        now,
-        scratch,
-        saved,
-        cells,
-        results,
+        codes, flanks, size, scoring, longest, cell_scores, even, odd, bases, state, now, scratch, saved, cells, results,
         over,
-    )
+    )  # fmt: skip
     return results, over[:n_over]
 
 
@@ -582,23 +563,9 @@ def _run(
         _copy(target, slide, old_target, 0, n_cells)
         _join_phases(update, row, first, last, size, now)
         n_done, n_over = _collect(
-            flanks,
-            size,
-            now,
-            older,
-            ends,
-            shift,
-            cell_scores,
-            longest,
-            codes,
-            scoring,
-            even,
-            odd,
-            cells,
-            over,
-            n_over,
+            flanks, size, now, older, ends, shift, cell_scores, longest, codes, scoring, even, odd, cells, over, n_over,
             results,
-        )
+        )  # fmt: skip
         active -= n_done
 
 

@@ -31,6 +31,12 @@ GUARD = 4
 
 
 @njit_inner
+def flank_at(flanks, i):
+    """Row i of a `Flanks.table`."""
+    return flanks[i, 0], flanks[i, 1], flanks[i, 2], flanks[i, 3], flanks[i, 4]
+
+
+@njit_inner
 def extend_flank(codes, flank, scoring, longest, cells, out):
     """Extend from (0, 0) over one flank of a seed.
 
@@ -57,8 +63,7 @@ def extend_flank(codes, flank, scoring, longest, cells, out):
 def extend_each(codes, flanks, scoring, longest, cells, results):
     """The same for all rows of `flanks`, a `Flanks.table`, into the rows of `results`."""
     for i in range(len(flanks)):
-        flank = flanks[i, 0], flanks[i, 1], flanks[i, 2], flanks[i, 3], flanks[i, 4]
-        extend_flank(codes, flank, scoring, longest, cells, results[i])
+        extend_flank(codes, flank_at(flanks, i), scoring, longest, cells, results[i])
 
 
 @njit_inner
