@@ -8,12 +8,15 @@ import shlex
 import signal
 import sys
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bellapy import __version__
 from bellapy.errors import BellapyError, ParameterError
+
+if TYPE_CHECKING:  # loaded when needed
+    from bellapy.writer import Destination
 
 app = typer.Typer(
     name="bellapy",
@@ -49,9 +52,14 @@ Gap = Annotated[int | None, typer.Option(help="Score of a gap, per base [default
 XDrop = Annotated[int | None, typer.Option("-x", "--xdrop", help="Stop so far below the best [default: from the data].")]
 Extension = Annotated[str | None, typer.Option(help="End of an extension: best, or longest as in SeqAn [default: best].")]
 Delta = Annotated[float | None, typer.Option(help="Tolerance of the score threshold [default: 0.1].")]
-MinIdentity = Annotated[float | None, typer.Option(help="Least estimated identity, 0 to 1 [default: 0].")]
+MinIdentity = Annotated[float | None, typer.Option(help="Least identity, 0 to 1; of the path if made [default: 0].")]
 MaxOverhang = Annotated[int | None, typer.Option(help="Unaligned bases allowed where both reads go on [default: any].")]
-Format = Annotated[str, typer.Option("--format", help="paf, or bella for BELLA's 12 columns.")]
+Cigar = Annotated[bool, typer.Option("--cigar", help="Base-level paths: cg:Z in PAF, exact columns 10 and 11.")]
+Cs = Annotated[bool, typer.Option("--cs", help="Base-level paths: differences in cs:Z.")]
+TrimIdentity = Annotated[float | None, typer.Option(help="Cut ends of paths with a smaller identity [default: none].")]
+Sort = Annotated[bool, typer.Option("--sort", help="Sort BAM by target and index it.")]
+Format = Annotated[str | None, typer.Option("--format", help="paf, sam, bam, or bella (12 columns) [default: by name].")]
+InputFormat = Annotated[str, typer.Option("--format", help="paf, or bella for BELLA's 12 columns.")]
 Device = Annotated[str | None, typer.Option(help="Where to extend: cpu, cuda, or auto (GPUs if any) [default: auto].")]
 Threads = Annotated[int | None, typer.Option("-t", "--threads", help="[default: all cores]")]
 MaxMemory = Annotated[
@@ -104,16 +112,33 @@ class _Run:
             numbers.update(reads=len(reads), bases=reads.n_bases)
         return reads
 
-    def write(self, reads, overlaps, path: str, overlap_format: str) -> None:
-        from bellapy.output import open_output
+    def write(self, reads, overlaps, output: Destination) -> None:
         from bellapy.paf import CHUNK, LINE_BYTES, format_overlaps
 
         threads = self.params.run.threads
         threads = max(1, self.budget.items("writing", CHUNK * LINE_BYTES, least=0, most=threads))
-        with self.report.stage("write") as numbers, open_output(path) as stream:
-            for lines in format_overlaps(reads, overlaps, overlap_format, threads):
-                stream.write(lines)
+        with self.report.stage("write") as numbers, self._writer(output, reads) as write:
+            for lines in format_overlaps(reads, overlaps, output.format, threads):
+                write(lines)
             numbers["overlaps"] = len(overlaps)
+
+    def write_overlaps(self, reads, overlaps, scoring, output: Destination) -> None:
+        """With their paths, if the output needs any."""
+        if not output.paths:
+            self.write(reads, overlaps, output)
+            return
+        from bellapy.pipeline import paths_stage
+        from bellapy.writer import formatter
+
+        show = formatter(output, reads)
+        with self._writer(output, reads) as write:
+            for lines in paths_stage(reads, overlaps, scoring, self.params, self.report, show):
+                write(lines)
+
+    def _writer(self, output: Destination, reads):
+        from bellapy.writer import open_writer
+
+        return open_writer(output, reads, self.report.data["command"], __version__, self.params.run.threads)
 
     def finish(self) -> None:
         self.report.finish()
@@ -124,13 +149,6 @@ class _Run:
                 stream.write(self.report.to_json())
 
 
-def _check_format(overlap_format: str) -> None:
-    from bellapy.paf import FORMATS
-
-    if overlap_format not in FORMATS:
-        raise ParameterError(f"--format {overlap_format}: choose from {', '.join(FORMATS)}")
-
-
 @app.command()
 def overlap(
     reads: Reads, output: Output = "-", preset: Preset = None, k: K = None, lower: Lower = None, upper: Upper = None,
@@ -139,18 +157,24 @@ def overlap(
     match: Match = None, mismatch: Mismatch = None, gap: Gap = None, xdrop: XDrop = None, extension: Extension = None,
     delta: Delta = None, min_overlap: MinOverlap = None, min_identity: MinIdentity = None, max_overhang: MaxOverhang = None,
     skip_alignment: Annotated[bool, typer.Option("--skip-alignment", help="Report candidates, align nothing.")] = False,
-    overlap_format: Format = "paf", device: Device = None, threads: Threads = None, max_memory: MaxMemory = None,
+    cigar: Cigar = False, cs: Cs = False, trim_identity: TrimIdentity = None, overlap_format: Format = None,
+    sort: Sort = False, device: Device = None, threads: Threads = None, max_memory: MaxMemory = None,
     report_file: ReportFile = None, quiet: Quiet = False, debug: Debug = False,
 ) -> None:  # fmt: skip
-    """Overlaps of all reads with each other: the whole job, as PAF."""
-    options = _options(locals(), "reads", "output", "skip_alignment", "overlap_format")
-    _check_format(overlap_format)
+    """Overlaps of all reads with each other: the whole job, as PAF, SAM or BAM."""
+    options = _options(locals(), "reads", "output", "skip_alignment", *WRITING)
+    target = _choose_output(locals())
+    if skip_alignment and target.paths:
+        raise ParameterError("--skip-alignment: without alignments there are no paths; write PAF, without --cigar")
     run = _Run(options, reads, output)
     read_set = run.load(reads)
     from bellapy.pipeline import candidate_overlaps, overlap_reads
 
-    job = candidate_overlaps if skip_alignment else overlap_reads
-    run.write(read_set, job(read_set, run.params, run.report), output, overlap_format)
+    if skip_alignment:
+        run.write(read_set, candidate_overlaps(read_set, run.params, run.report), target)
+    else:
+        overlaps, scoring = overlap_reads(read_set, run.params, run.report, with_paths=target.paths)
+        run.write_overlaps(read_set, overlaps, scoring, target)
     run.finish()
 
 
@@ -205,9 +229,9 @@ def align(
     from bellapy.stage_files import load_stage, save_stage
 
     meta, seed_set = load_stage(seeds, "seeds", read_set, run.budget)
-    seed_set, extensions = align_stage(read_set, seed_set, estimate_of(meta), run.params, run.report)
-    scoring = {name: getattr(run.params.extension, name) for name in ("match", "mismatch", "gap")}
-    save_stage(output, "alignments", read_set, {**meta, **scoring}, seeds=seed_set, extensions=extensions)
+    seed_set, extensions, scoring = align_stage(read_set, seed_set, estimate_of(meta), run.params, run.report)
+    meta |= {**scoring._asdict(), "extension": run.params.extension.extension}
+    save_stage(output, "alignments", read_set, meta, seeds=seed_set, extensions=extensions)
     run.finish()
 
 
@@ -216,24 +240,26 @@ def filter_command(
     reads: Reads,
     alignments: Annotated[str, typer.Option("--alignments", help="File of `bellapy align`.", show_default=False)],
     output: Output = "-", delta: Delta = None, min_overlap: MinOverlap = None, min_identity: MinIdentity = None,
-    max_overhang: MaxOverhang = None, overlap_format: Format = "paf", report_file: ReportFile = None, quiet: Quiet = False,
-    debug: Debug = False,
+    max_overhang: MaxOverhang = None, cigar: Cigar = False, cs: Cs = False, trim_identity: TrimIdentity = None,
+    overlap_format: Format = None, sort: Sort = False, threads: Threads = None, max_memory: MaxMemory = None,
+    report_file: ReportFile = None, quiet: Quiet = False, debug: Debug = False,
 ) -> None:  # fmt: skip
-    """Step 4 of 4: keep the alignments that are overlaps; writes PAF."""
-    options = _options(locals(), "reads", "alignments", "output", "overlap_format")
-    _check_format(overlap_format)
+    """Step 4 of 4: keep the alignments that are overlaps; writes PAF, SAM or BAM."""
+    options = _options(locals(), "reads", "alignments", "output", *WRITING)
+    target = _choose_output(locals())
     run = _Run(options, [*reads, alignments], output)
     read_set = run.load(reads)
-    from bellapy.params import make_params
+    from bellapy.params import Scoring, make_params
     from bellapy.pipeline import estimate_of, filter_stage
     from bellapy.stage_files import load_stage
 
-    meta, seeds, extensions = load_stage(alignments, "alignments", read_set)
-    scoring = {name: meta[name] for name in ("match", "mismatch", "gap")}
-    params = make_params(**{name: value for name, value in options.items() if value is not None}, **scoring)
-    run.report.data["parameters"] = params.to_dict()
-    overlaps = filter_stage(read_set, seeds, extensions, estimate_of(meta), params, run.report)
-    run.write(read_set, overlaps, output, overlap_format)
+    meta, seeds, extensions = load_stage(alignments, "alignments", read_set, run.budget)
+    scoring = {name: meta[name] for name in Scoring._fields}
+    given = {name: value for name, value in options.items() if value is not None}
+    run.params = make_params(**given, **scoring, extension=meta["extension"])
+    run.report.data["parameters"] = run.params.to_dict()
+    overlaps = filter_stage(read_set, seeds, extensions, estimate_of(meta), run.params, run.report, with_paths=target.paths)
+    run.write_overlaps(read_set, overlaps, Scoring(**scoring), target)
     run.finish()
 
 
@@ -262,7 +288,7 @@ def extend(
 def evaluate(
     overlaps: Annotated[str, typer.Argument(help="PAF or BELLA file; - is standard input.")],
     truth: Annotated[str, typer.Option("--truth", help="SAM, BAM, MAF or TSV of where the reads lie.", show_default=False)],
-    overlap_format: Format = "paf",
+    overlap_format: InputFormat = "paf",
     min_overlap: Annotated[int, typer.Option(help="Reference bases that a true pair shares.")] = 2000,
     grey: Annotated[int, typer.Option(help="Pairs that share so many, but fewer, count neither way.")] = 500,
     min_span: Annotated[int, typer.Option(help="Leave out lines shorter than this on both reads.")] = 0,
@@ -309,6 +335,18 @@ def _common(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
 ) -> None:
     pass
+
+
+WRITING = ("cigar", "cs", "sort", "overlap_format")
+
+
+def _choose_output(values: dict[str, Any]) -> Destination:
+    """The output that the options of a command ask for."""
+    from bellapy.writer import choose_output
+
+    return choose_output(
+        values["output"], **{name: values[name] for name in WRITING}, trim=values["trim_identity"] is not None
+    )
 
 
 def _options(values: dict[str, Any], *others: str) -> dict[str, Any]:

@@ -159,7 +159,8 @@ def _filter_piece(reads, seeds, extensions, thresholds, scoring, params) -> tupl
     chosen, ends = seeds.take(keep), extensions.take(keep)
     return Overlaps(
         chosen.query_id, chosen.target_id, chosen.strand, ends.query_start, ends.query_end, ends.target_start,
-        ends.target_end, ends.score, chosen.n_support, matches[keep], columns[keep],
+        ends.target_end, ends.score, chosen.n_support, matches[keep], columns[keep], chosen.query_pos, chosen.target_pos,
+        np.full(len(chosen), chosen.length, np.int32),
     ), dropped  # fmt: skip
 
 
@@ -176,5 +177,6 @@ def implied_overlaps(reads: ReadSet, seeds: Seeds) -> Overlaps:
         seeds.query_id, seeds.target_id, seeds.strand, seeds.query_pos - left, seeds.query_pos + right,
         np.where(same, seeds.target_pos - left, seeds.target_pos + seeds.length - right).astype(np.int32),
         np.where(same, seeds.target_pos + right, seeds.target_pos + seeds.length + left).astype(np.int32),
-        np.zeros(len(seeds), np.int32), seeds.n_support, matches, (left + right).astype(np.int32),
+        np.zeros(len(seeds), np.int32), seeds.n_support, matches, (left + right).astype(np.int32), seeds.query_pos,
+        seeds.target_pos, np.full(len(seeds), seeds.length, np.int32),
     )  # fmt: skip

@@ -1,8 +1,9 @@
-"""Stage 9: overlaps -> text: PAF, or BELLA's own 12 columns.
+"""Stage 10: overlaps -> text: PAF, or BELLA's own 12 columns.
 
-PAF columns 10 and 11 (matching bases, alignment length) are estimates as long as no base-level path is made; `dv:f` is the
-error share they imply.  Other tags: `tp:A:S` (as all-vs-all mappers write), `cm:i` shared k-mers on the seed's diagonal,
-`AS:i` score.
+PAF columns 10 and 11 (matching bases, alignment length) are estimates where no base-level path is made; `dv:f` is the error
+share they imply.  With a path they are exact, `NM:i` counts mismatches and gap bases, `de:f` is the share of mismatches and
+gaps, a gap of any length counted once, and `cg:Z` and `cs:Z` show the path.  Other tags: `tp:A:S` (as all-vs-all mappers
+write), `cm:i` shared k-mers on the seed's diagonal, `AS:i` score.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from bellapy.parallel import map_threads
-from bellapy.records import Overlaps, ReadSet
-from bellapy.table_text import LETTER, NAME, NUMBER, SHARE, NameTable, format_rows
+from bellapy.paths.text import cigars, differences
+from bellapy.records import Overlaps, Paths, ReadSet
+from bellapy.table_text import LETTER, NAME, NUMBER, SHARE, TEXT, NameTable, format_rows
 
 CHUNK = 1 << 14  # lines
 LINE_BYTES = 700  # while it is made
 UNKNOWN_QUALITY = 255
 FORMATS = ("paf", "bella")
+"""What `evaluate` reads and `format_overlaps` writes."""
 
 
 def format_overlaps(reads: ReadSet, overlaps: Overlaps, overlap_format: str = "paf", threads: int = 1) -> Iterator[bytes]:
@@ -31,6 +34,32 @@ def format_overlaps(reads: ReadSet, overlaps: Overlaps, overlap_format: str = "p
 
     for first in range(0, len(overlaps), CHUNK * threads):
         yield from map_threads(lines, range(first, min(first + CHUNK * threads, len(overlaps)), CHUNK), threads)
+
+
+def format_with_paths(
+    reads: ReadSet, overlaps: Overlaps, paths: Paths, cigar: bool, cs: bool, names: NameTable
+) -> bytes:  # fmt: skip
+    """PAF lines of overlaps that have paths.
+
+    cigar, cs : whether to show the paths in `cg:Z`, in `cs:Z`.
+    names : of all reads.
+    """
+    columns = _paf_columns(reads, overlaps, slice(None))[:-1]
+    columns += [
+        (NUMBER, "NM:i:", paths.n_mismatches + paths.n_gap_bases),
+        (SHARE, "de:f:", gap_compressed_divergence(paths)),
+    ]
+    if cigar:
+        columns.append((TEXT, "cg:Z:", cigars(paths)))
+    if cs:
+        columns.append((TEXT, "cs:Z:", differences(reads, overlaps, paths)))
+    return format_rows(columns, names)
+
+
+def gap_compressed_divergence(paths: Paths) -> np.ndarray:
+    """Ten thousandths of mismatches and gaps among these and matches, a gap of any length counted once (minimap2's `de`)."""
+    events = paths.n_mismatches + paths.n_gaps
+    return np.rint(10_000 * (events / np.maximum(paths.n_matches + events, 1)))
 
 
 def _paf_columns(reads: ReadSet, overlaps: Overlaps, rows: slice) -> list:

@@ -40,6 +40,7 @@ RANGES: dict[str, Range] = {
     "xdrop": Range(0, 16_000),
     "delta": Range(0.0, 1.0),
     "min_identity": Range(0.0, 1.0),
+    "trim_identity": Range(0.0, 0.99),
     "max_overhang": Range(0, 2**31 - 1),
     "max_copies": Range(1.0, 1e6),
     "threads": Range(1, 4096),
@@ -98,7 +99,8 @@ class FilterParams:
 
     delta: float = 0.1  # tolerance of the score threshold; BELLA
     min_overlap: int = 1000  # aligned bases on both reads
-    min_identity: float = 0.0  # estimated
+    min_identity: float = 0.0  # estimated where there is no path
+    trim_identity: float | None = None  # cut ends of paths with a smaller one
     max_overhang: int | None = None  # unaligned bases allowed where both reads go on
 
 

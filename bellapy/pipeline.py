@@ -1,13 +1,16 @@
-"""The whole flow, one call per stage: reads -> k-mers -> matrix -> candidates -> seeds -> alignments -> overlaps."""
+"""The whole flow, one call per stage: reads -> k-mers -> matrix -> candidates -> seeds -> alignments -> overlaps, paths."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from threading import Thread
 
 import numpy as np
 
 from bellapy import estimate as estimates
+from bellapy import paths as base_level
 from bellapy import xdrop
 from bellapy.candidate_filter import SURE_SUPPORT, copies, dense_enough, learn_typical, lowest_depth
 from bellapy.candidates import multiply, symbolic_product
@@ -19,7 +22,7 @@ from bellapy.log import Report, logger, progress
 from bellapy.memory import Budget
 from bellapy.parallel import map_threads
 from bellapy.params import KmerParams, Params, Scoring
-from bellapy.records import DepthProfile, Extensions, KmerMatrix, Overlaps, ReadSet, Seeds
+from bellapy.records import DepthProfile, Extensions, KmerMatrix, Overlaps, Paths, ReadSet, Seeds
 from bellapy.sampling import compress_homopolymers, restore_places, sampling_mask
 from bellapy.seeds import choose_seeds, first_of_candidate, has_any, join_seeds, seed_bytes
 from bellapy.xdrop import device_usage, extend_seeds, join_extensions
@@ -56,8 +59,8 @@ def estimate_of(meta: dict) -> Estimate:
     return Estimate(**meta["estimate"])
 
 
-def overlap_reads(reads: ReadSet, params: Params, report: Report) -> Overlaps:
-    """All overlaps of the reads with each other."""
+def overlap_reads(reads: ReadSet, params: Params, report: Report, *, with_paths: bool = False) -> tuple[Overlaps, Scoring]:
+    """All overlaps of the reads with each other, and the scores of their alignments."""
     Budget(params.run.max_memory).require("keeping the reads in both directions", reads.codes.nbytes)
     device = choose_device(params.run.device)  # a GPU that cannot be used is told before the work
     params = replace(params, run=replace(params.run, device=device))
@@ -66,8 +69,8 @@ def overlap_reads(reads: ReadSet, params: Params, report: Report) -> Overlaps:
     counted = count_stage(reads, params, report)
     estimate, candidates = counted.estimate, [candidates_stage(reads, counted, params, report)]
     del counted  # the matrix is large and not needed any more; nor are the candidates kept here
-    seeds, extensions = align_stage(reads, candidates.pop(), estimate, params, report)
-    return filter_stage(reads, seeds, extensions, estimate, params, report)
+    seeds, extensions, scoring = align_stage(reads, candidates.pop(), estimate, params, report)
+    return filter_stage(reads, seeds, extensions, estimate, params, report, with_paths=with_paths), scoring
 
 
 def candidate_overlaps(reads: ReadSet, params: Params, report: Report) -> Overlaps:
@@ -193,8 +196,8 @@ def _multiply_and_seed(reads: ReadSet, matrix: KmerMatrix, params: Params, repor
 
 def align_stage(
     reads: ReadSet, seeds: Seeds, estimate: Estimate, params: Params, report: Report
-) -> tuple[Seeds, Extensions]:
-    """Extend the best seed of every candidate, and the others where the first gave no overlap."""
+) -> tuple[Seeds, Extensions, Scoring]:
+    """Extend the best seed of every candidate, and the others where the first gave no overlap; the scores used."""
     with report.stage("align") as numbers:
         room = reads.codes.nbytes + ALIGNED_BYTES * len(seeds)
         Budget(params.run.max_memory).require("the alignment, with the reads in both directions,", room)
@@ -213,7 +216,7 @@ def align_stage(
     logger.info("X %d", scoring.xdrop)
     report.data["estimates"]["xdrop"] = scoring.xdrop
     report.data["devices"] = device_usage(device)
-    return join_seeds([chosen, others], length), join_extensions([extensions, more])
+    return join_seeds([chosen, others], length), join_extensions([extensions, more]), scoring
 
 
 def _extend(reads: ReadSet, seeds: Seeds, scoring: Scoring, params: Params, device: str, advance) -> Extensions:
@@ -257,17 +260,50 @@ def poor_rows(reads: ReadSet, seeds: Seeds, extensions: Extensions, thresholds: 
 
 
 def filter_stage(
-    reads: ReadSet, seeds: Seeds, extensions: Extensions, estimate: Estimate, params: Params, report: Report
-) -> Overlaps:
-    """Keep the alignments that are overlaps."""
+    reads: ReadSet, seeds: Seeds, extensions: Extensions, estimate: Estimate, params: Params, report: Report, *,
+    with_paths: bool = False,
+) -> Overlaps:  # fmt: skip
+    """Keep the alignments that are overlaps.
+
+    with_paths : paths will be made: identities are left to them.
+    """
+    tests = replace(params.filter, min_identity=0.0) if with_paths else params.filter
     with report.stage("filter") as numbers:
         thresholds = choose_thresholds(reads, seeds, extensions, estimate, params)
-        overlaps, dropped = filter_overlaps(reads, seeds, extensions, thresholds, params.extension, params.filter)
+        overlaps, dropped = filter_overlaps(reads, seeds, extensions, thresholds, params.extension, tests)
         numbers["overlaps"] = len(overlaps)
     report.data["dropped"].update(dropped)
     report.data["thresholds"] = asdict(thresholds)
     logger.info("kept what scores %.3f per base; dropped: %s", thresholds.score_rate, _describe_dropped(dropped))
     return overlaps
+
+
+def paths_stage(
+    reads: ReadSet, overlaps: Overlaps, scoring: Scoring, params: Params, report: Report,
+    show: Callable[[Overlaps, Paths], bytes],
+) -> Iterator[bytes]:  # fmt: skip
+    """What `show` makes of the overlaps and their base-level paths, in order, some at a time; the stage ends with the last.
+
+    scoring : as the overlaps were aligned with.
+    """
+    longest, threads = params.extension.extension == "longest", params.run.threads
+    rows = base_level.blocks(overlaps, threads, Budget(params.run.max_memory))
+    dropped, n_kept = Counter(), 0
+
+    def job(piece: slice) -> tuple[bytes, int, dict[str, int]]:
+        kept, paths, lost = base_level.make_paths(reads, overlaps.take(piece), scoring, params.filter, longest=longest)
+        return show(kept, paths), len(kept), lost
+
+    with report.stage("paths") as numbers, progress("paths", len(overlaps)) as advance:
+        for at in range(0, len(rows), threads):
+            for lines, n, lost in map_threads(job, rows[at : at + threads], threads):
+                yield lines
+                n_kept += n
+                dropped.update(lost)
+            advance(rows[min(at + threads, len(rows)) - 1].stop)
+        numbers["overlaps"] = n_kept
+    report.data["dropped"].update(Counter(report.data["dropped"]) + dropped)
+    logger.info("dropped by their paths: %s", _describe_dropped(dropped))
 
 
 def _describe_dropped(dropped: dict[str, int]) -> str:

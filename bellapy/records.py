@@ -237,6 +237,7 @@ class Overlaps:
     score : of the alignment; 0 where none was made.
     n_support : shared k-mers that agree on the seed's diagonal.
     n_matches, n_columns : matching bases and length of the alignment; estimates where there is no path.
+    seed_query, seed_target, seed_length : where the seed stands, as in Seeds.
     """
 
     query_id: np.ndarray
@@ -250,9 +251,48 @@ class Overlaps:
     n_support: np.ndarray
     n_matches: np.ndarray
     n_columns: np.ndarray
+    seed_query: np.ndarray
+    seed_target: np.ndarray
+    seed_length: np.ndarray
 
     def __post_init__(self):
         _freeze(self, {f.name: np.int8 if f.name == "strand" else np.int32 for f in fields(self)})
 
     def __len__(self) -> int:
         return len(self.query_id)
+
+    def take(self, rows: np.ndarray) -> Overlaps:
+        """The overlaps of the given rows (indices, mask or slice)."""
+        return Overlaps(*(getattr(self, f.name)[rows] for f in fields(self)))
+
+
+@dataclass(frozen=True)
+class Paths:
+    """The base-level paths of some overlaps, row i that of overlap i, along the target's forward strand.
+
+    runs : uint32, length << 4 | operation, as BAM packs a CIGAR: 0 a pair of bases, equal or not (M), 1 query bases alone
+        (I), 2 target bases alone (D).
+    offsets : (n + 1,) int64; the runs of overlap i are runs[offsets[i] : offsets[i + 1]].
+    n_matches, n_mismatches, n_gap_bases, n_gaps : (n,) int32; unknown bases match nothing.
+    """
+
+    runs: np.ndarray
+    offsets: np.ndarray
+    n_matches: np.ndarray
+    n_mismatches: np.ndarray
+    n_gap_bases: np.ndarray
+    n_gaps: np.ndarray
+
+    def __post_init__(self):
+        numbers = ("n_matches", "n_mismatches", "n_gap_bases", "n_gaps")
+        _freeze(self, {"runs": np.uint32, "offsets": np.int64, **dict.fromkeys(numbers, np.int32)})
+
+    def __len__(self) -> int:
+        return len(self.n_matches)
+
+    def take(self, mask: np.ndarray) -> Paths:
+        """The paths of the rows that a mask, (n,) bool, holds."""
+        sizes = np.diff(self.offsets)
+        numbers = (self.n_matches, self.n_mismatches, self.n_gap_bases, self.n_gaps)
+        offsets = np.concatenate(([0], np.cumsum(sizes[mask])))
+        return Paths(self.runs[np.repeat(mask, sizes)], offsets, *(column[mask] for column in numbers))

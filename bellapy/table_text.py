@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bellapy.jit import njit
+from bellapy.jit import njit_entry, njit_inner
 
-NUMBER, NAME, LETTER, SHARE = range(4)
-"""What a column holds: a whole number; the index of a name; the code of a letter; ten thousandths, shown as 0.1234."""
+NUMBER, LETTER, SHARE, NAME, TEXT = range(5)
+"""What a column holds: a whole number; the code of a letter; ten thousandths, shown as 0.1234; the index of a name; text of
+its own in every row."""
 
 MAX_DIGITS = 20
 TAB, NEWLINE, MINUS, ZERO, POINT = (np.uint8(ord(letter)) for letter in "\t\n-0.")
@@ -24,6 +25,9 @@ class NameTable:
     text: np.ndarray
     offsets: np.ndarray
 
+    def __post_init__(self):
+        self.text.flags.writeable = self.offsets.flags.writeable = False  # one type for compiled code
+
     @classmethod
     def of(cls, names: Sequence[str]) -> NameTable:
         encoded = [name.encode() for name in names]
@@ -32,8 +36,8 @@ class NameTable:
         return cls(np.frombuffer(b"".join(encoded), np.uint8), offsets)
 
 
-@njit
-def _write_digits(out, at, value, least):
+@njit_inner
+def write_digits(out, at, value, least):
     """Write a number with at least `least` digits; return where it ends."""
     if value < 0:
         out[at] = MINUS
@@ -48,7 +52,7 @@ def _write_digits(out, at, value, least):
     return at + n
 
 
-@njit
+@njit_inner
 def _write_bytes(out, at, text, begin, end):
     for i in range(begin, end):
         out[at] = text[i]
@@ -56,47 +60,57 @@ def _write_bytes(out, at, text, begin, end):
     return at
 
 
-@njit
-def write_rows(columns, kinds, prefixes, prefix_at, names, name_at, out):
+@njit_entry
+def write_rows(columns, kinds, prefixes, prefix_at, texts, text_at, out):
     """Write all rows to `out`, each column after its prefix, tabs between, a newline at the end; return the length.
 
-    columns : (n_columns, n_rows) int64.  kinds : (n_columns,) int64.
+    columns : (n_columns, n_rows) int64.
+    kinds : (n_columns,) int64; NAME + i stands for the index of a text in texts[i].
     prefixes, prefix_at : text before the value of each column, end to end as in NameTable.
+    texts, text_at : tuples of what NameTables hold.
     """
     at = 0
     for r in range(columns.shape[1]):
         for c in range(columns.shape[0]):
-            value = columns[c, r]
+            value, kind = columns[c, r], kinds[c]
             at = _write_bytes(out, at, prefixes, prefix_at[c], prefix_at[c + 1])
-            if kinds[c] == NUMBER:
-                at = _write_digits(out, at, value, 1)
-            elif kinds[c] == NAME:
-                at = _write_bytes(out, at, names, name_at[value], name_at[value + 1])
-            elif kinds[c] == LETTER:
+            if kind >= NAME:
+                offsets = text_at[kind - NAME]
+                at = _write_bytes(out, at, texts[kind - NAME], offsets[value], offsets[value + 1])
+            elif kind == NUMBER:
+                at = write_digits(out, at, value, 1)
+            elif kind == LETTER:
                 out[at] = np.uint8(value)
                 at += 1
             else:
-                at = _write_digits(out, at, value // 10_000, 1)
+                at = write_digits(out, at, value // 10_000, 1)
                 out[at] = POINT
-                at = _write_digits(out, at + 1, value % 10_000, 4)
+                at = write_digits(out, at + 1, value % 10_000, 4)
             out[at] = TAB
             at += 1
         out[at - 1] = NEWLINE
     return at
 
 
-def format_rows(columns: Sequence[tuple[int, str, np.ndarray]], names: NameTable) -> bytes:
+def format_rows(columns: Sequence[tuple[int, str, np.ndarray | NameTable]], names: NameTable) -> bytes:
     """Lines of tab-separated text.
 
     Parameters
     ----------
-    columns : kind, text before every value, values (n_rows,) for each column.
+    columns : kind, text before every value, values (n_rows,) for each column; a NameTable for TEXT.
     """
-    values = np.array([column for _, _, column in columns], np.int64)
+    tables, kinds, values = [names], [], []
+    for kind, _, column in columns:
+        if kind == TEXT:
+            kind, tables = NAME + len(tables), [*tables, column]
+            column = np.arange(len(column.offsets) - 1)
+        kinds.append(kind)
+        values.append(column)
+    values, kinds = np.array(values, np.int64), np.array(kinds, np.int64)
     prefixes = NameTable.of([prefix for _, prefix, _ in columns])
-    kinds = np.array([kind for kind, _, _ in columns], np.int64)
-    widths = [int(np.diff(names.offsets).max(initial=0)) if kind == NAME else MAX_DIGITS for kind in kinds]
+    widths = [int(np.diff(names.offsets).max(initial=0)) if kind == NAME else MAX_DIGITS for kind in kinds if kind <= NAME]
     longest = sum(widths) + len(prefixes.text) + len(columns)
-    out = np.empty(values.shape[1] * longest, np.uint8)
-    n = write_rows(values, kinds, prefixes.text, prefixes.offsets, names.text, names.offsets, out)
+    out = np.empty(values.shape[1] * longest + sum(len(table.text) for table in tables[1:]), np.uint8)
+    texts, text_at = tuple(table.text for table in tables), tuple(table.offsets for table in tables)
+    n = write_rows(values, kinds, prefixes.text, prefixes.offsets, texts, text_at, out)
     return out[:n].tobytes()

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+from strategies import make_reads, make_seeds
 
 from bellapy.errors import BellapyError
 from bellapy.xdrop import BACKENDS
+
+ORACLE = Path(__file__).parent / "data" / "oracle_seqan_xdrop.tsv.gz"
 
 settings.register_profile(
     "default", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -38,3 +44,21 @@ def backend(device):
 def rng() -> np.random.Generator:
     """The same random numbers for every test."""
     return np.random.default_rng(20240)
+
+
+@pytest.fixture(scope="session")
+def oracle():
+    """SeqAn's extensions: rows by seed length and X, with the reads (V and H of each row) and seeds they are about."""
+    with gzip.open(ORACLE, "rt") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    assert len(rows) == 3000
+    groups = {}
+    for row in rows:
+        groups.setdefault((int(row["k"]), int(row["X"])), []).append(row)
+    cases = {}
+    for key, group in groups.items():
+        reads = make_reads([row[name] for row in group for name in ("seqV", "seqH")])
+        even = np.arange(0, 2 * len(group), 2)
+        places = ([int(row[name]) for row in group] for name in ("posV", "posH"))
+        cases[key] = group, reads, make_seeds(even, even + 1, np.ones(len(group)), *places, key[0])
+    return cases

@@ -204,3 +204,76 @@ def xdrop_longest(query: str, target: str, match: int, mismatch: int, gap: int, 
             if value > score:
                 column, diagonal, score = slot + offset1, k - 2, value
     return (0, 0, 0) if score == DEAD else (score, column, diagonal - column)
+
+
+def xdrop_path(query: str, target: str, match: int, mismatch: int, gap: int, xdrop: int, end, n_is_n: bool) -> str:
+    """The path of an X-drop extension to a live cell `end` (query bases, target bases): M, I or D for every column, from
+    there back to the start.  Of the best predecessors a pair comes first, then a query base alone (I), then a target base
+    alone.
+
+    The whole table as in `xdrop_best`; with `n_is_n`, letters outside ACGT match each other.
+    """
+    columns, rows = len(query), len(target)
+    table = {(0, 0): 0}
+    steps, best = {}, 0
+    for k in range(1, columns + rows + 1):
+        floor, highest = best - xdrop, best
+        for c in range(max(0, k - rows), min(k, columns) + 1):
+            r = k - c
+            if c == 0 or r == 0:
+                if _border_lives(k, gap, floor, xdrop):
+                    table[c, r], steps[c, r] = k * gap, "I" if c else "D"
+                continue
+            pair = query[c - 1] == target[r - 1] if query[c - 1] in KNOWN else n_is_n and target[r - 1] not in KNOWN
+            ways = (
+                (table.get((c - 1, r - 1), DEAD) + (match if pair else mismatch), "M"),
+                (table.get((c - 1, r), DEAD) + gap, "I"),
+                (table.get((c, r - 1), DEAD) + gap, "D"),
+            )
+            score, step = max(ways, key=lambda way: way[0])
+            if score >= floor and score > DEAD:
+                table[c, r], steps[c, r] = score, step
+                highest = max(highest, score)
+        best = highest
+    path, (c, r) = "", end
+    while (c, r) != (0, 0):
+        step = steps[c, r]
+        path += step
+        c, r = c - (step != "D"), r - (step != "I")
+    return path
+
+
+def left_aligned(path: str, query: str, target: str) -> str:
+    """A path, M, I or D for every column, with gaps moved left by one column as often as that is possible.
+
+    A gap moves across a pair where the base before it equals its last base; the first column stays.
+    """
+    moved = True
+    while moved:
+        moved, at = False, 0
+        places = [(0, 0)]
+        for step in path:
+            q, t = places[-1]
+            places.append((q + (step != "D"), t + (step != "I")))
+        while at < len(path):
+            end = at + 1
+            while end < len(path) and path[end] == path[at]:
+                end += 1
+            if path[at] != "M" and at > 1 and path[at - 1] == "M":
+                side, bases = (0, query) if path[at] == "I" else (1, target)
+                if bases[places[at][side] - 1] == bases[places[end][side] - 1]:
+                    path = path[: at - 1] + path[at:end] + "M" + path[end:]
+                    moved = True
+                    break
+            at = end
+    return path
+
+
+def edit_distance(query: str, target: str) -> int:
+    """Levenshtein's."""
+    row = list(range(len(target) + 1))
+    for i, letter in enumerate(query, 1):
+        before, row[0] = row[0], i
+        for j, other in enumerate(target, 1):
+            before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + (letter != other))
+    return row[-1]

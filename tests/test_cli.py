@@ -216,8 +216,8 @@ def test_contradictions(here, options, problem):
         (["overlap", "reads.fa", "-o"], "-o"),
         (["candidates", "reads.fa", "--kmers", "kmers.npz", "-o", "x", "-k", "5"], "-k"),
         (
-            ["filter", "reads.fa", "--alignments", "alignments.npz", "--format", "sam"],
-            "--format sam: choose from paf, bella",
+            ["filter", "reads.fa", "--alignments", "alignments.npz", "--format", "cram"],
+            "--format cram: choose from paf, sam, bam, bella",
         ),
     ],
 )
@@ -278,7 +278,7 @@ def test_folder_without_permission(here):
     [(MemoryError, 1, "out of memory"), (KeyboardInterrupt, 130, ""), (BrokenPipeError(32, ""), 1, "")],
 )
 def test_failure_halfway_leaves_nothing(here, monkeypatch, where, error, code, problem):
-    def fail(*arguments):
+    def fail(*arguments, **options):
         raise error
 
     monkeypatch.setattr(f"bellapy.{'paf' if where == 'format_overlaps' else 'pipeline'}.{where}", fail)

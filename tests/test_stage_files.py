@@ -80,7 +80,7 @@ def test_other_reads(tmp_path, other):
 
 
 def test_other_kind(tmp_path):
-    with pytest.raises(InputError, match=r"x: holds k-mers \(format 2\); seeds are needed here"):
+    with pytest.raises(InputError, match=r"x: holds k-mers \(format 3\); seeds are needed here"):
         load_stage(save(tmp_path / "x", "k-mers"), "seeds", READS)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 import os
 import platform
 import re
@@ -39,7 +37,6 @@ from bellapy.xdrop.flanks import Flanks, join_flanks
 from bellapy.xdrop.lanes import BYTE, HALVES, SHORT, TILE, Class, classes, extend_lanes, fits, narrow_height
 from bellapy.xdrop.recurrence import GUARD, extend_each
 
-ORACLE = Path(__file__).parent / "data" / "oracle_seqan_xdrop.tsv.gz"
 SCORINGS = [
     Scoring(1, -1, -1, 0),
     Scoring(1, -1, -1, 1),
@@ -104,24 +101,6 @@ def assert_same(got: Extensions, expected: Extensions):
 
 
 # ---------------------------------------------------------------- SeqAn
-
-
-@pytest.fixture(scope="module")
-def oracle():
-    """Rows of the file by seed length and X, with the reads (V and H of each row) and seeds they are about."""
-    with gzip.open(ORACLE, "rt") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
-    assert len(rows) == 3000
-    groups = {}
-    for row in rows:
-        groups.setdefault((int(row["k"]), int(row["X"])), []).append(row)
-    cases = {}
-    for key, group in groups.items():
-        reads = make_reads([row[name] for row in group for name in ("seqV", "seqH")])
-        even = np.arange(0, 2 * len(group), 2)
-        places = ([int(row[name]) for row in group] for name in ("posV", "posH"))
-        cases[key] = group, reads, make_seeds(even, even + 1, np.ones(len(group)), *places, key[0])
-    return cases
 
 
 def numbers(rows, *names):

@@ -1,0 +1,98 @@
+"""Stage 9, where asked for: overlaps -> their base-level paths.
+
+The inspector is the score-only extension (bellapy.xdrop), which finds where alignments end.  An executor computes the paths
+of overlaps alone, and only up to these ends: `EXECUTORS` names them; all give the same runs.  join.py makes one path of an
+overlap's flanks and seed, trim.py cuts bad ends, text.py writes CIGAR, cs and MD.
+
+Paths take far more memory than overlaps: they are made, written and left, some overlaps at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.memory import UNLIMITED, Budget
+from bellapy.params import FilterParams, Scoring
+from bellapy.paths.flank_paths import FlankPaths
+from bellapy.paths.join import flank_ends, join_paths
+from bellapy.paths.trim import trim_paths
+from bellapy.records import Overlaps, Paths, ReadSet
+from bellapy.xdrop.flanks import Flanks, make_flanks
+
+Executor = Callable[[np.ndarray, Flanks, np.ndarray, Scoring, bool], FlankPaths]
+
+
+def _cpu() -> Executor:
+    from bellapy.paths.batch_cpu import trace_flanks
+
+    return trace_flanks
+
+
+EXECUTORS: dict[str, Callable[[], Executor]] = {"cpu": _cpu}
+
+BLOCK_BASES = 1 << 24  # of queries and targets, aligned, at a time for each thread
+BASE_BYTES = 16  # of runs, text and what is between, for each of them
+
+
+class _Anchors(NamedTuple):
+    """What `make_flanks` asks of seeds."""
+
+    query_id: np.ndarray
+    target_id: np.ndarray
+    strand: np.ndarray
+    query_pos: np.ndarray
+    target_pos: np.ndarray
+    length: np.ndarray
+
+
+def trace_overlaps(
+    reads: ReadSet, overlaps: Overlaps, scoring: Scoring, *, longest: bool = False, device: str = "cpu"
+) -> tuple[Overlaps, Paths]:
+    """Paths of overlaps that `extend_seeds` gave with these scores; n_matches and n_columns become exact."""
+    anchors = _Anchors(
+        overlaps.query_id, overlaps.target_id, overlaps.strand, overlaps.seed_query, overlaps.seed_target,
+        overlaps.seed_length,
+    )  # fmt: skip
+    flanks, ends = make_flanks(reads, anchors), flank_ends(overlaps)
+    paths = join_paths(reads, overlaps, EXECUTORS[device]()(reads.both_ways, flanks, ends, scoring, longest))
+    columns = paths.n_matches + paths.n_mismatches + paths.n_gap_bases
+    return replace(overlaps, n_matches=paths.n_matches.copy(), n_columns=columns), paths
+
+
+def keep_sound(overlaps: Overlaps, paths: Paths, params: FilterParams) -> tuple[Overlaps, Paths, dict[str, int]]:
+    """Those that are long enough and of enough identity, which trimming and the path may change; how many are not."""
+    query_span, target_span = overlaps.query_end - overlaps.query_start, overlaps.target_end - overlaps.target_start
+    long_enough = np.minimum(query_span, target_span) >= params.min_overlap
+    alike = overlaps.n_matches >= params.min_identity * overlaps.n_columns
+    keep = long_enough & alike
+    dropped = {"too short": int((~long_enough).sum()), "identity": int((long_enough & ~alike).sum())}
+    return (overlaps, paths, dropped) if keep.all() else (overlaps.take(keep), paths.take(keep), dropped)
+
+
+def make_paths(
+    reads: ReadSet, overlaps: Overlaps, scoring: Scoring, params: FilterParams, *, longest: bool = False,
+    device: str = "cpu",
+) -> tuple[Overlaps, Paths, dict[str, int]]:  # fmt: skip
+    """Paths of overlaps, trimmed if asked for; what is still an overlap then, and how many are dropped for what reason."""
+    overlaps, paths = trace_overlaps(reads, overlaps, scoring, longest=longest, device=device)
+    if params.trim_identity is not None:
+        overlaps, paths = trim_paths(reads, overlaps, paths, params.trim_identity, scoring)
+    return keep_sound(overlaps, paths, params)
+
+
+def blocks(overlaps: Overlaps, threads: int = 1, budget: Budget = UNLIMITED) -> list[slice]:
+    """Rows in order, in pieces of about BLOCK_BASES aligned bases, of both reads, fewer if the budget says so, or of one
+    overlap; `threads` pieces are worked on at a time."""
+    spans = overlaps.query_end - overlaps.query_start + overlaps.target_end - overlaps.target_start
+    least = int(spans.max(initial=1))
+    bases = budget.items("tracing paths", threads * BASE_BYTES, least=least, most=max(least, BLOCK_BASES))
+    ends = np.cumsum(spans, dtype=np.int64)
+    edges = [0]
+    while edges[-1] < len(overlaps):
+        done = ends[edges[-1] - 1] if edges[-1] else 0
+        edges.append(max(edges[-1] + 1, int(np.searchsorted(ends, done + bases, side="right"))))
+    return [slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]

@@ -1,0 +1,104 @@
+"""Overlaps with paths -> SAM and BAM, as minimap2 -a writes them all-vs-all.
+
+Every read is a reference (`@SQ`), every overlap a record of the query on the target, all of them secondary (no read has a
+best place among the others), with hard clips.  On opposite strands the record holds the query's reverse complement.  Tags:
+`NM`, `AS`, `tp:A:S`, `cm`, `de`, `MD`, and `cs` if asked for.  Mapping qualities are 255, unknown; base qualities are left
+out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from bellapy.errors import OutputError
+from bellapy.output import whole_files
+from bellapy.paf import UNKNOWN_QUALITY, gap_compressed_divergence
+from bellapy.paths.text import aligned_bases, cigars, differences, mismatches
+from bellapy.records import Overlaps, Paths, ReadSet
+from bellapy.table_text import LETTER, NAME, NUMBER, SHARE, TEXT, NameTable, format_rows
+
+SECONDARY, REVERSE = 0x100, 0x10
+NAME_RULE = re.compile(r"[0-9A-Za-z!#$%&+./:;?^_|~-][0-9A-Za-z!#$%&*+./:;=?@^_|~-]{0,253}")
+"""What may name a query and a reference."""
+
+SORT_MEMORY = "128M"  # for each thread
+
+
+def make_header(reads: ReadSet, command: str, version: str) -> str:
+    """Header lines; a read without bases cannot be a reference and is left out."""
+    for name in reads.names:
+        if not NAME_RULE.fullmatch(name):
+            raise OutputError(f"read {name!r}: SAM does not allow this name; rename the read, or write PAF")
+    sizes = zip(reads.names, reads.lengths.tolist(), strict=True)
+    return "".join(
+        ["@HD\tVN:1.6\tSO:unsorted\n", *(f"@SQ\tSN:{name}\tLN:{size}\n" for name, size in sizes if size)]
+    ) + f"@PG\tID:bellapy\tPN:bellapy\tVN:{version}\tCL:{command}\n"  # fmt: skip
+
+
+def format_records(reads: ReadSet, overlaps: Overlaps, paths: Paths, cs: bool, names: NameTable) -> bytes:
+    """Alignment lines of overlaps, in their order.
+
+    names : of all reads.
+    """
+    query, same = overlaps.query_id, overlaps.strand > 0
+    before, after = overlaps.query_start, reads.lengths[query] - overlaps.query_end
+    clips = np.stack([np.where(same, before, after), np.where(same, after, before)], axis=1, dtype=np.int64)
+    star, zero = np.full(len(overlaps), ord("*")), np.zeros(len(overlaps))
+    columns = [
+        (NAME, "", query),
+        (NUMBER, "", SECONDARY + REVERSE * ~same),
+        (NAME, "", overlaps.target_id),
+        (NUMBER, "", overlaps.target_start + 1),
+        (NUMBER, "", np.full(len(overlaps), UNKNOWN_QUALITY)),
+        (TEXT, "", cigars(paths, clips)),
+        (LETTER, "", star),
+        (NUMBER, "", zero),
+        (NUMBER, "", zero),
+        (TEXT, "", aligned_bases(reads, overlaps)),
+        (LETTER, "", star),
+        (NUMBER, "NM:i:", paths.n_mismatches + paths.n_gap_bases),
+        (NUMBER, "AS:i:", overlaps.score),
+        (LETTER, "tp:A:", np.full(len(overlaps), ord("S"))),
+        (NUMBER, "cm:i:", overlaps.n_support),
+        (SHARE, "de:f:", gap_compressed_divergence(paths)),
+        (TEXT, "MD:Z:", mismatches(reads, overlaps, paths)),
+    ]
+    if cs:
+        columns.append((TEXT, "cs:Z:", differences(reads, overlaps, paths)))
+    return format_rows(columns, names)
+
+
+@contextmanager
+def open_bam(path: str, header: str, sort: bool, threads: int) -> Iterator[Callable[[bytes], None]]:
+    """A function that writes alignment lines to a BAM file; with `sort`, to one in order of targets, beside its index.
+
+    The file, and its index PATH.bai, appear when the block ends without an error, and not at all otherwise.
+    """
+    import pysam
+
+    with whole_files(path, *([f"{path}.bai"] if sort else [])) as written:
+        target = f"{written[0]}.unsorted" if sort else written[0]
+        try:
+            parsed = pysam.AlignmentHeader.from_text(header)
+            with pysam.AlignmentFile(target, "wb0" if sort else "wb", header=parsed, threads=threads) as bam:
+
+                def write(lines: bytes) -> None:
+                    for line in lines.decode().splitlines():
+                        bam.write(pysam.AlignedSegment.fromstring(line, parsed))
+
+                yield write
+            if sort:
+                options = ("--no-PG", "-@", str(threads - 1), "-m", SORT_MEMORY, "-T", f"{written[0]}.sort")
+                pysam.sort(*options, "-o", written[0], target)
+                pysam.index(written[0], written[1])
+        except pysam.SamtoolsError as error:
+            raise OutputError(f"{path}: {str(error).strip()}") from error
+        finally:
+            for left in Path(os.path.dirname(written[0])).glob(f"{os.path.basename(written[0])}.*"):
+                left.unlink()
