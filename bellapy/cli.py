@@ -54,7 +54,7 @@ Extension = Annotated[str | None, typer.Option(help="End of an extension: best, 
 Delta = Annotated[float | None, typer.Option(help="Tolerance of the score threshold [default: 0.1].")]
 MinIdentity = Annotated[float | None, typer.Option(help="Least identity, 0 to 1; of the path if made [default: 0].")]
 MaxOverhang = Annotated[int | None, typer.Option(help="Unaligned bases allowed where both reads go on [default: any].")]
-Cigar = Annotated[bool, typer.Option("--cigar", help="Base-level paths: cg:Z in PAF, exact columns 10 and 11.")]
+Cigar = Annotated[bool, typer.Option("--cigar", help="Base-level paths: CIGAR in cg:Z.")]
 Cs = Annotated[bool, typer.Option("--cs", help="Base-level paths: differences in cs:Z.")]
 TrimIdentity = Annotated[float | None, typer.Option(help="Cut ends of paths with a smaller identity [default: none].")]
 Sort = Annotated[bool, typer.Option("--sort", help="Sort BAM by target and index it.")]
@@ -269,17 +269,17 @@ def extend(
     k: Annotated[int, typer.Option("-k", help="Bases of a seed.", show_default=False)],
     xdrop: Annotated[int, typer.Option("-x", "--xdrop", help="Stop so far below the best score.", show_default=False)],
     output: Output = "-", match: Match = None, mismatch: Mismatch = None, gap: Gap = None, extension: Extension = None,
-    device: Device = None, threads: Threads = None, report_file: ReportFile = None, quiet: Quiet = False,
-    debug: Debug = False,
+    cigar: Cigar = False, cs: Cs = False, device: Device = None, threads: Threads = None, report_file: ReportFile = None,
+    quiet: Quiet = False, debug: Debug = False,
 ) -> None:  # fmt: skip
-    """Extend given seeds: index, score, query start and end, target start and end of each pair."""
-    options = _options(locals(), "pairs", "output", "k")
+    """Extend given seeds: index, score, query start and end, target start and end of each pair; with paths, their tags."""
+    options = _options(locals(), "pairs", "output", "k", "cigar", "cs")
     run = _Run(options, [pairs], output)
     from bellapy.extend import extend_pairs
     from bellapy.output import open_output
 
     with open_output(output) as stream:
-        for lines in extend_pairs(pairs, k, run.params, run.report):
+        for lines in extend_pairs(pairs, k, run.params, run.report, cigar=cigar, cs=cs):
             stream.write(lines)
     run.finish()
 

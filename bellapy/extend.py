@@ -9,8 +9,11 @@ import numpy as np
 
 from bellapy.errors import InputError, ParameterError
 from bellapy.log import Report, cpu_time
+from bellapy.paf import path_columns
+from bellapy.parallel import map_threads
 from bellapy.params import Params, Scoring
-from bellapy.records import Extensions, ReadSet, Seeds
+from bellapy.paths import blocks, trace_overlaps
+from bellapy.records import Extensions, Overlaps, ReadSet, Seeds
 from bellapy.sequence import PAD, UNKNOWN, encode
 from bellapy.table_text import NUMBER, NameTable, format_rows
 from bellapy.text_input import open_input
@@ -20,14 +23,18 @@ from bellapy.xdrop.devices import choose_device
 BATCH_PAIRS = 1 << 14
 STRANDS = {"n": 1, "c": -1}
 N_COLUMNS = 5
+NO_NAMES = NameTable.of([])
 MAX_SEED = 31
 
 
-def extend_pairs(path: str, k: int, params: Params, report: Report) -> Iterator[bytes]:
+def extend_pairs(
+    path: str, k: int, params: Params, report: Report, *, cigar: bool = False, cs: bool = False
+) -> Iterator[bytes]:
     """Lines of index, score, query start, query end, target start, target end; in input order.
 
     Coordinates are on the forward strand of each sequence as given, also on lines with strand c, where the target's reverse
-    complement is aligned.
+    complement is aligned.  With `cigar` or `cs` the tags of PAF with base-level paths follow, which run along the target as
+    given; their counts look at the seed's bases, the score does not.
     """
     if not 1 <= k <= MAX_SEED:
         raise ParameterError(f"-k {k}: must be from 1 to {MAX_SEED}")
@@ -35,7 +42,7 @@ def extend_pairs(path: str, k: int, params: Params, report: Report) -> Iterator[
     scoring = Scoring(given.match, given.mismatch, given.gap, given.xdrop)
     longest, threads = given.extension == "longest", params.run.threads
     device = choose_device(params.run.device)
-    n_pairs, packing, extending = 0, 0.0, 0.0
+    n_pairs, packing, extending, tracing = 0, 0.0, 0.0, 0.0
     with report.stage("load"):  # compiled code, so that the times below are those of the work
         load(scoring, device)
     with open_input(path) as lines, report.stage("extend") as numbers:
@@ -48,11 +55,18 @@ def extend_pairs(path: str, k: int, params: Params, report: Report) -> Iterator[
             extensions = extend_seeds(reads, seeds, scoring, longest=longest, threads=threads, device=device)
             done = cpu_time()
             packing, extending = packing + packed - start, extending + done - packed
-            yield _format(n_pairs, extensions)
+            if cigar or cs:
+                overlaps = _as_overlaps(seeds, extensions)
+                yield from _format_with_paths(n_pairs, reads, overlaps, scoring, longest, cigar, cs, threads)
+                tracing += cpu_time() - done
+            else:
+                yield format_rows(_columns(n_pairs, extensions), NO_NAMES)
             n_pairs += len(rows)
             start = cpu_time()
         numbers["pairs"] = n_pairs
         numbers["CPU s reading and packing"], numbers["CPU s extending"] = round(packing, 3), round(extending, 3)
+        if cigar or cs:
+            numbers["CPU s tracing and writing"] = round(tracing, 3)
     report.data["devices"] = device_usage(device)
     if not n_pairs:
         raise InputError(path, "is empty; five tab-separated columns a line are needed")
@@ -99,9 +113,30 @@ def _pack(rows: list[tuple], k: int) -> tuple[ReadSet, Seeds]:
     )  # fmt: skip
 
 
-def _format(first: int, extensions: Extensions) -> bytes:
+def _columns(first: int, extensions: Extensions | Overlaps) -> list:
     columns = (
         np.arange(first, first + len(extensions)), extensions.score, extensions.query_start, extensions.query_end,
         extensions.target_start, extensions.target_end,
     )  # fmt: skip
-    return format_rows([(NUMBER, "", column) for column in columns], NameTable.of([]))
+    return [(NUMBER, "", column) for column in columns]
+
+
+def _as_overlaps(seeds: Seeds, extensions: Extensions) -> Overlaps:
+    """The extensions as overlaps without counts of columns."""
+    zeros = np.zeros(len(seeds), np.int32)
+    return Overlaps(
+        seeds.query_id, seeds.target_id, seeds.strand, extensions.query_start, extensions.query_end,
+        extensions.target_start, extensions.target_end, extensions.score, seeds.n_support, zeros, zeros.copy(),
+        seeds.query_pos, seeds.target_pos, np.full(len(seeds), seeds.length, np.int32),
+    )  # fmt: skip
+
+
+def _format_with_paths(first, reads, overlaps, scoring, longest, cigar, cs, threads) -> Iterator[bytes]:
+    def lines(rows: slice) -> bytes:
+        traced, paths = trace_overlaps(reads, overlaps.take(rows), scoring, longest=longest)
+        columns = _columns(first + rows.start, traced) + path_columns(reads, traced, paths, cigar, cs)
+        return format_rows(columns, NO_NAMES)
+
+    pieces = blocks(overlaps)
+    for at in range(0, len(pieces), threads):
+        yield from map_threads(lines, pieces[at : at + threads], threads)

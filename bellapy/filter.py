@@ -143,7 +143,6 @@ def filter_overlaps(
 
 def _filter_piece(reads, seeds, extensions, thresholds, scoring, params) -> tuple[Overlaps, dict[str, int]]:
     """The same for some alignments, one of each candidate."""
-    dropped = {}
     geometry = measure_geometry(reads, seeds, extensions)
     matches, columns = estimate_matches(scoring, extensions)
     tests = {
@@ -152,16 +151,25 @@ def _filter_piece(reads, seeds, extensions, thresholds, scoring, params) -> tupl
         "overhang": geometry.overhang <= (np.inf if params.max_overhang is None else params.max_overhang),
         "identity": matches >= params.min_identity * columns,
     }
-    keep = np.ones(len(seeds), bool)
-    for reason, passed in tests.items():
-        dropped[reason] = int((keep & ~passed).sum())
-        keep &= passed
+    keep, dropped = apply_tests(tests)
     chosen, ends = seeds.take(keep), extensions.take(keep)
     return Overlaps(
         chosen.query_id, chosen.target_id, chosen.strand, ends.query_start, ends.query_end, ends.target_start,
         ends.target_end, ends.score, chosen.n_support, matches[keep], columns[keep], chosen.query_pos, chosen.target_pos,
         np.full(len(chosen), chosen.length, np.int32),
     ), dropped  # fmt: skip
+
+
+def apply_tests(tests: dict[str, np.ndarray]) -> tuple[np.ndarray, dict[str, int]]:
+    """Mask of the rows that pass all tests, and how many fail each one that pass those before it.
+
+    tests : mask of the rows that pass, by the reason to drop the others.
+    """
+    keep, dropped = True, {}
+    for reason, passed in tests.items():
+        dropped[reason] = int((keep & ~passed).sum())
+        keep = keep & passed
+    return keep, dropped
 
 
 def implied_overlaps(reads: ReadSet, seeds: Seeds) -> Overlaps:

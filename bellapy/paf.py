@@ -44,8 +44,13 @@ def format_with_paths(
     cigar, cs : whether to show the paths in `cg:Z`, in `cs:Z`.
     names : of all reads.
     """
-    columns = _paf_columns(reads, overlaps, slice(None))[:-1]
-    columns += [
+    known = _paf_columns(reads, overlaps, slice(None))[:-1]  # dv, an estimate, gives way to de
+    return format_rows(known + path_columns(reads, overlaps, paths, cigar, cs), names)
+
+
+def path_columns(reads: ReadSet, overlaps: Overlaps, paths: Paths, cigar: bool, cs: bool) -> list:
+    """Columns for `format_rows` of the tags that tell of paths."""
+    columns = [
         (NUMBER, "NM:i:", paths.n_mismatches + paths.n_gap_bases),
         (SHARE, "de:f:", gap_compressed_divergence(paths)),
     ]
@@ -53,7 +58,7 @@ def format_with_paths(
         columns.append((TEXT, "cg:Z:", cigars(paths)))
     if cs:
         columns.append((TEXT, "cs:Z:", differences(reads, overlaps, paths)))
-    return format_rows(columns, names)
+    return columns
 
 
 def gap_compressed_divergence(paths: Paths) -> np.ndarray:

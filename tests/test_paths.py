@@ -386,10 +386,14 @@ def test_trimming_keeps_the_better_of_two_glued_parts(rng):
     sequences = [good[0] + part + good[1] for part in middle]
     reads, overlaps = make_overlaps(sequences, make_seeds([0], [1], [1], [100], [100], 15), Scoring(1, -1, -1, 100))
     assert overlaps.query_end[0] == 820
-    exact, paths, dropped = make_paths(reads, overlaps, Scoring(1, -1, -1, 100), FilterParams(min_overlap=50, trim_identity=0.9))
+    params = FilterParams(min_overlap=50, trim_identity=0.9)
+    exact, paths, dropped = make_paths(reads, overlaps, Scoring(1, -1, -1, 100), params)
     assert (exact.query_start[0], exact.target_start[0]) == (0, 0)
     assert 400 <= exact.query_end[0] < 410 and exact.score[0] >= 399
-    assert dropped == {"too short": 0, "identity": 0}
+    assert not any(dropped.values())
+    for least in ({"min_overlap": 500}, {"max_overhang": 300}):
+        exact, paths, dropped = make_paths(reads, overlaps, Scoring(1, -1, -1, 100), replace(params, **least))
+        assert len(exact) == len(paths) == 0 and sum(dropped.values()) == 1
 
 
 def test_nothing_is_left_without_a_match():
@@ -401,15 +405,16 @@ def test_nothing_is_left_without_a_match():
 
 
 def test_what_the_path_drops(sample):
-    _, _, overlaps, paths = sample
+    _, reads, overlaps, paths = sample
     identity = overlaps.n_matches / overlaps.n_columns
     span = np.minimum(overlaps.query_end - overlaps.query_start, overlaps.target_end - overlaps.target_start)
     params = FilterParams(min_overlap=400, min_identity=float(np.median(identity)))
-    kept, left, dropped = keep_sound(overlaps, paths, params)
+    kept, left, dropped = keep_sound(reads, overlaps, paths, params)
     good = (span >= 400) & (identity >= params.min_identity)
     assert 0 < len(kept) == len(left) == good.sum() < len(overlaps)
-    assert dropped == {"too short": (span < 400).sum(), "identity": ((span >= 400) & (identity < params.min_identity)).sum()}
+    unlike = (span >= 400) & (identity < params.min_identity)
+    assert dropped == {"too short": (span < 400).sum(), "overhang": 0, "identity": unlike.sum()}
     assert texts(cigars(left)) == [text for text, keep in zip(texts(cigars(paths)), good, strict=True) if keep]
     assert_array_equal(left.n_gaps, paths.n_gaps[good])
-    same, also, none = keep_sound(overlaps, paths, replace(params, min_overlap=1, min_identity=0.0))
+    same, also, none = keep_sound(reads, overlaps, paths, replace(params, min_overlap=1, min_identity=0.0))
     assert same is overlaps and also is paths and not any(none.values())

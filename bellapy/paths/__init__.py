@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bellapy.filter import apply_tests, measure_geometry
 from bellapy.memory import UNLIMITED, Budget
 from bellapy.params import FilterParams, Scoring
 from bellapy.paths.flank_paths import FlankPaths
@@ -63,13 +64,17 @@ def trace_overlaps(
     return replace(overlaps, n_matches=paths.n_matches.copy(), n_columns=columns), paths
 
 
-def keep_sound(overlaps: Overlaps, paths: Paths, params: FilterParams) -> tuple[Overlaps, Paths, dict[str, int]]:
-    """Those that are long enough and of enough identity, which trimming and the path may change; how many are not."""
-    query_span, target_span = overlaps.query_end - overlaps.query_start, overlaps.target_end - overlaps.target_start
-    long_enough = np.minimum(query_span, target_span) >= params.min_overlap
-    alike = overlaps.n_matches >= params.min_identity * overlaps.n_columns
-    keep = long_enough & alike
-    dropped = {"too short": int((~long_enough).sum()), "identity": int((long_enough & ~alike).sum())}
+def keep_sound(
+    reads: ReadSet, overlaps: Overlaps, paths: Paths, params: FilterParams
+) -> tuple[Overlaps, Paths, dict[str, int]]:
+    """What passes the tests of the filter that paths and trimming may change; how many do not, by reason."""
+    geometry = measure_geometry(reads, overlaps, overlaps)
+    tests = {
+        "too short": geometry.span >= params.min_overlap,
+        "overhang": geometry.overhang <= (np.inf if params.max_overhang is None else params.max_overhang),
+        "identity": overlaps.n_matches >= params.min_identity * overlaps.n_columns,
+    }
+    keep, dropped = apply_tests(tests)
     return (overlaps, paths, dropped) if keep.all() else (overlaps.take(keep), paths.take(keep), dropped)
 
 
@@ -81,7 +86,7 @@ def make_paths(
     overlaps, paths = trace_overlaps(reads, overlaps, scoring, longest=longest, device=device)
     if params.trim_identity is not None:
         overlaps, paths = trim_paths(reads, overlaps, paths, params.trim_identity, scoring)
-    return keep_sound(overlaps, paths, params)
+    return keep_sound(reads, overlaps, paths, params)
 
 
 def blocks(overlaps: Overlaps, threads: int = 1, budget: Budget = UNLIMITED) -> list[slice]:
