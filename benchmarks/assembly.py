@@ -5,7 +5,8 @@
     python benchmarks/assembly.py racon READS REFERENCE [-o RESULT.json]
 
 `unitigs` needs miniasm.  `racon` needs racon, miniasm and minimap2: it corrects reads by all-vs-all overlaps (racon -f),
-with the PAF as it is and with every line also the other way round, and polishes miniasm's draft by reads mapped to it.
+with the PAF as it is and with every line also the other way round, and polishes miniasm's draft by reads aligned to it, as
+PAF and as SAM: by minimap2, and by bellapy as overlaps of reads and draft, of which those with the draft are taken.
 Identity is matching bases by alignment columns of minimap2 -c against the reference, over all primary lines.
 """
 
@@ -19,7 +20,7 @@ from shlex import quote
 
 from common import describe_machine, finish, programs_of, run_tool, table
 from measure import Usage, measure
-from peers import Job, choose_tools, read_records
+from peers import Job, choose_tools, program_of_bellapy, read_records
 
 DEFAULT_TOOLS = "minimap2 ava-pb,daligner,bella"
 
@@ -83,22 +84,43 @@ def assemble(reads: Path, tools: dict, folder: Path) -> tuple[list[list], dict]:
     return rows, runs
 
 
+def align_to_draft(read_file: str, draft: dict[str, str], at: dict[str, Path]) -> None:
+    """PAF and SAM of the reads on the draft: it is the last of the reads, hence a target."""
+    program = quote(program_of_bellapy())
+    for name, column in (("overlaps.paf", 5), ("overlaps.sam", 2)):
+        every = at[name].with_name(f"every.{name}")
+        run(f"{program} overlap {read_file} {at['draft.fa']} -t 1 -o {every}", at["log"])
+        with open(every) as lines, open(at[name], "w") as kept:
+            kept.writelines(line for line in lines if line[0] == "@" or line.split("\t")[column] in draft)
+
+
 def correct(reads: Path, reference: Path, folder: Path) -> tuple[list[list], dict]:
     job = Job(reads, folder / "bellapy", reads.name.split(".")[0])
     usage, _ = run_tool(choose_tools("")["bellapy"], job)
     if usage.status:
         raise SystemExit((job.folder / "log").read_text()[-2000:])
-    at = {name: folder / name for name in ("both.paf", "draft.gfa", "draft.fa", "map.paf", "log")}
+    names = ("both.paf", "draft.gfa", "draft.fa", "map.paf", "map.sam", "overlaps.paf", "overlaps.sam", "log")
+    at = {name: folder / name for name in names}
     mirror(job.paf, at["both.paf"])
     read_file, paf = quote(str(reads)), quote(str(job.paf))
     run(f"miniasm -f {read_file} {paf} > {at['draft.gfa']}", at["log"])
     at["draft.fa"].write_text("".join(f">{name}\n{bases}\n" for name, bases in unitigs(at["draft.gfa"]).items()))
     run(f"minimap2 -x map-ont {at['draft.fa']} {read_file} > {at['map.paf']}", at["log"])
+    run(f"minimap2 -ax map-ont {at['draft.fa']} {read_file} > {at['map.sam']}", at["log"])
+    align_to_draft(read_file, unitigs(at["draft.gfa"]), at)
     made = {"reads": reads, "miniasm's draft": at["draft.fa"]}
     for what, command in {
         "racon -f, PAF as it is": f"racon -f {read_file} {paf} {read_file}",
         "racon -f, lines both ways": f"racon -f {read_file} {at['both.paf']} {read_file}",
-        "draft polished by racon": f"racon {read_file} {at['map.paf']} {at['draft.fa']}",
+        **{
+            f"draft polished by {whose}": f"racon {read_file} {at[name]} {at['draft.fa']}"
+            for whose, name in {
+                "minimap2's PAF": "map.paf",
+                "minimap2's SAM": "map.sam",
+                "bellapy's PAF": "overlaps.paf",
+                "bellapy's SAM": "overlaps.sam",
+            }.items()
+        },
     }.items():
         made[what] = folder / f"racon{len(made)}.fa"
         run(f"{command} > {made[what]}", at["log"])

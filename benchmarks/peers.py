@@ -183,6 +183,7 @@ def version_of(program: str) -> str:
     path = shutil.which(program)
     if not path:
         return "not found"
-    for option in {"minimap2": ["--version"], "racon": ["--version"], "miniasm": ["-V"]}.get(Path(program).name, []):
-        return subprocess.run([path, option], capture_output=True, text=True).stdout.strip()
+    options = {"minimap2": "--version", "racon": "--version", "samtools": "--version", "miniasm": "-V"}
+    if option := options.get(Path(program).name):
+        return subprocess.run([path, option], capture_output=True, text=True, errors="replace").stdout.split("\n")[0].strip()
     return "sha256 " + hashlib.sha256(Path(path).read_bytes()).hexdigest()[:12]
