@@ -62,6 +62,7 @@ class CellType(NamedTuple):
 
 BYTE = CellType("int8", -112, 127, ((32, 248), (8, 992), (1, 7936)))
 SHORT = CellType("int16", -32_000, 32_767, ((8, 2048), (1, 65_536)))
+MARGIN = 6  # of narrow windows: fewer flanks outgrow them than with a smaller one, and few lanes are moved
 MAX_NARROW = 124  # rows of 64 lanes
 
 
@@ -104,7 +105,7 @@ def classes(scoring: Scoring, cell: CellType) -> list[Class]:
     if half is None:
         return []
     narrow = narrow_height(scoring)
-    sizes = [Class(TILE, narrow, 3, half)] if narrow <= MAX_NARROW else []
+    sizes = [Class(TILE, height, MARGIN, half) for height in (narrow, 2 * narrow) if height <= MAX_NARROW]
     return sizes + [Class(lanes, height, half + 1, half) for lanes, height in cell.wide if height >= narrow]
 
 
