@@ -35,7 +35,7 @@ def _cpu() -> Executor:
 
 EXECUTORS: dict[str, Callable[[], Executor]] = {"cpu": _cpu}
 
-BLOCK_BASES = 1 << 24  # of queries and targets, aligned, at a time for each thread
+BLOCK_BASES = 1 << 23  # of queries and targets, aligned, at a time for each thread
 BASE_BYTES = 16  # of runs, text and what is between, for each of them
 
 

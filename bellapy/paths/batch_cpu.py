@@ -9,7 +9,7 @@ from bellapy.params import Scoring
 from bellapy.paths.flank_paths import FlankPaths, most_runs
 from bellapy.paths.lanes import trace_lanes
 from bellapy.xdrop.flanks import Flanks
-from bellapy.xdrop.lanes import BYTE, HALVES, MAX_NARROW, SHORT, TILE, CellType, Class, classes, fits, narrow_height
+from bellapy.xdrop.lanes import BYTE, SHORT, classes
 
 
 def trace_flanks(codes: np.ndarray, flanks: Flanks, ends: np.ndarray, scoring: Scoring, longest: bool) -> FlankPaths:
@@ -28,7 +28,7 @@ def trace_flanks(codes: np.ndarray, flanks: Flanks, ends: np.ndarray, scoring: S
     todo = np.flatnonzero(bases)
     todo = todo[np.argsort(-bases[todo], kind="stable")]
     for cell in (BYTE, SHORT):
-        for size in windows(scoring, cell):
+        for size in classes(scoring, cell):
             if len(todo):
                 table = flanks.table(todo)
                 counts[todo], failed = trace_lanes(
@@ -38,12 +38,3 @@ def trace_flanks(codes: np.ndarray, flanks: Flanks, ends: np.ndarray, scoring: S
     if len(todo):
         raise BellapyError(f"a path needs more than {size.height} diagonals at a time; choose a smaller --xdrop")
     return FlankPaths(runs, starts[:-1].copy(), counts)
-
-
-def windows(scoring: Scoring, cell: CellType) -> list[Class]:
-    """Window sizes to try one after the other; narrow ones have short chunks, so that fewer flanks outgrow them."""
-    half, narrow = HALVES[-1], narrow_height(scoring)
-    heights = [height for height in (narrow, 2 * narrow) if height <= MAX_NARROW and fits(scoring, cell, half)]
-    return [Class(TILE, height, 3, half) for height in heights] + [
-        size for size in classes(scoring, cell) if size.lanes < TILE
-    ]
