@@ -14,6 +14,8 @@ from numpy.testing import assert_array_equal
 from strategies import flank_pairs, lay_out_flanks, make_reads, make_seeds, mutate, random_bases, scorings, simulate_flanks
 
 from bellapy import paths as base_level
+from bellapy.errors import MemoryLimitError
+from bellapy.memory import RESERVE, Budget
 from bellapy.params import FilterParams, Scoring
 from bellapy.paths import EXECUTORS, blocks, keep_sound, lanes, make_paths, trace_overlaps
 from bellapy.paths.flank_paths import most_runs
@@ -269,6 +271,18 @@ def test_pieces_change_nothing(sample, monkeypatch):
     got = [text for piece in rows for text in texts(cigars(trace_overlaps(reads, overlaps.take(piece), Scoring())[1]))]
     assert got == expected
     assert blocks(overlaps.take(slice(0, 0))) == []
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_pieces_keep_to_the_memory_allowed(sample, threads):
+    _, _, overlaps, _ = sample
+    spans = overlaps.query_end - overlaps.query_start + overlaps.target_end - overlaps.target_start
+    for allowed in (spans.max(), 2 * spans.max(), 7 * spans.max()):
+        budget = Budget(RESERVE + int(allowed) * threads * base_level.BASE_BYTES, lambda: 0)
+        held = [spans[piece].sum() for piece in blocks(overlaps, threads, budget)]
+        assert max(held) <= allowed < max(held) + 2 * spans.max() and sum(held) == spans.sum()
+    with pytest.raises(MemoryLimitError, match="tracing paths needs at least"):
+        blocks(overlaps, threads, Budget(RESERVE + int(spans.max()) * threads * base_level.BASE_BYTES - 1, lambda: 0))
 
 
 # ---------------------------------------------------------------- text

@@ -517,6 +517,7 @@ def test_flanks_come_back_where_they_belong():
 COMPILE_AND_SHOW = """
 import numpy as np
 from bellapy.params import Scoring
+from bellapy.paths import lanes as paths
 from bellapy.xdrop import lanes
 
 def frozen(array):
@@ -524,13 +525,23 @@ def frozen(array):
     return array
 
 codes, scoring = frozen(np.zeros(2000, np.uint8)), Scoring()
-size = lanes.classes(scoring, lanes.BYTE)[0]
-lanes.extend_lanes(codes, np.zeros((0, 5), np.int64), size, scoring, False)
-print(*lanes._step.inspect_asm().values())
+size, flanks = lanes.classes(scoring, lanes.BYTE)[0], np.zeros((0, 5), np.int64)
 """
+KERNELS = {
+    "extension": """
+lanes.extend_lanes(codes, flanks, size, scoring, False)
+print(*lanes._step.inspect_asm().values())
+""",
+    "paths": """
+ends, runs = np.zeros((0, 2), np.int64), np.zeros(0, np.uint32)
+paths.trace_lanes(codes, flanks, ends, size, scoring, False, lanes.BYTE, runs, np.zeros(0, np.int64))
+print(*paths._step.inspect_asm().values())
+""",
+}
 
 
-def test_the_loop_over_lanes_is_vector_code(tmp_path):
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_loop_over_lanes_is_vector_code(tmp_path, kernel):
     """One anti-diagonal of all lanes runs on whole vectors of bytes, for processors with AVX2 and no more.
 
     Otherwise the kernel would be right, and thirty times slower.  It is compiled anew, by another process: numba cannot
@@ -545,7 +556,8 @@ def test_the_loop_over_lanes_is_vector_code(tmp_path):
     paths = [str(Path(bellapy.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     env = {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "NUMBA_CACHE_DIR": str(tmp_path)}
     env |= {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2"}
-    run = subprocess.run([sys.executable, "-c", COMPILE_AND_SHOW], env=os.environ | env, capture_output=True, text=True)
+    code = COMPILE_AND_SHOW + KERNELS[kernel]
+    run = subprocess.run([sys.executable, "-c", code], env=os.environ | env, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     assert len(re.findall(r"\bvpmaxsb\b.*%[yz]mm", run.stdout)) >= 3, "the maxima of a cell are not taken on vectors"
     assert not re.findall(r"\bvpmaxsb\b.*%xmm", run.stdout)
