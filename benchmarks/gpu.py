@@ -51,10 +51,6 @@ def lay_out(pairs) -> tuple[ReadSet, Flanks]:
     return reads, Flanks(*(np.ascontiguousarray(column) for column in columns), np.zeros(2 * len(pairs), np.uint8))
 
 
-def columns_of(flanks: Flanks) -> tuple[np.ndarray, ...]:
-    return flanks.query_at, flanks.query_length, flanks.target_at, flanks.target_length, flanks.complement
-
-
 def run_logan(program: str, path: Path, xdrop: int, runs: int) -> tuple[float, float]:
     """Seconds of kernels, and in all; medians."""
     kernels, totals = [], []
@@ -71,7 +67,7 @@ def measure(codes: np.ndarray, flanks: Flanks, scoring: Scoring, longest: bool, 
     kernels, totals, there = [], [], []
     for _ in range(repeats + 1):
         for device in _pool().devices:
-            device.held = lambda: None  # upload the reads
+            device.reads = None  # upload the reads
         start = time.perf_counter()
         results = extend_flanks(codes, flanks, scoring, longest, 1)
         totals.append(time.perf_counter() - start)
@@ -86,7 +82,7 @@ def count_cells(codes: np.ndarray, flanks: Flanks, scoring: Scoring) -> float:
     """Cells inside the live window per flank, counted on a sample by the kernel for any width."""
     rows = np.linspace(0, len(flanks) - 1, 2 * SAMPLE).astype(np.int64)
     before = sum(device["cells"] for device in usage())
-    extend_flanks(codes, Flanks(*(column[rows] for column in columns_of(flanks))), scoring, True, 1)
+    extend_flanks(codes, Flanks(*(column[rows] for column in flanks.columns)), scoring, True, 1)
     return (sum(device["cells"] for device in usage()) - before) / len(rows)
 
 
@@ -123,7 +119,7 @@ def main() -> None:
     with ProcessPoolExecutor() as pool:
         pairs = [pair for part in pool.map(make_pairs, tasks) for pair in part]
     reads, flanks = lay_out(pairs)
-    flanks = Flanks(*(np.tile(column, options.times) for column in columns_of(flanks)))
+    flanks = Flanks(*(np.repeat(column, options.times) for column in flanks.columns))
     codes, rows, results = reads.both_ways, [], []
     with tempfile.TemporaryDirectory() as folder:
         if options.logan:
