@@ -13,6 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
+from queue import SimpleQueue
 from threading import Lock
 
 import numpy as np
@@ -21,8 +22,8 @@ from numba import cuda
 from bellapy.log import logger
 from bellapy.params import Scoring
 from bellapy.xdrop.batch_cpu import extend_flanks as extend_on_cpu
+from bellapy.xdrop.cuda_host import cut_pieces, list_piece, put_back
 from bellapy.xdrop.cuda_ops import SIMULATED, WARP, kernel_of
-from bellapy.xdrop.cuda_pieces import cut_pieces, list_piece, put_back
 from bellapy.xdrop.cuda_reads import DeviceReads, make_staging
 from bellapy.xdrop.cuda_stack import COUNTS, ENDED, HEAD, OUTGROWN, fits, level_of_best, make_kernel, pack_scoring
 from bellapy.xdrop.cuda_wide import GUARDS, extend_wide
@@ -39,7 +40,7 @@ RESIDENT_WARPS = 2 if SIMULATED else 64  # of a processor
 WIDE_BLOCKS = 2 if SIMULATED else 4096
 WORKERS = 1 if SIMULATED else 2  # for each GPU; the simulator runs one kernel at a time
 PIECES = 2  # for each worker: more balance better, but small ones leave a GPU half empty
-LEAST_PIECE = 1 << 15  # flanks
+LEAST_PIECE = 3 << 15  # flanks
 BATCH = 1 << 20  # flanks, the largest piece
 LEAST_BATCH = 1 << 10  # flanks; if so few do not fit, they go to the CPU
 LONG = 2.0  # seconds: a kernel was compiled, not loaded
@@ -70,7 +71,7 @@ class Usage:
 
 
 class _Rooms:
-    """Arrays by name, kept for later pieces and made anew where they are too small: freeing would wait for all kernels."""
+    """Arrays by name, kept for later pieces and made anew where they are too small: taking and freeing is slow."""
 
     def __init__(self, make: Callable):
         self._make, self._rooms = make, {}
@@ -95,21 +96,13 @@ class _Device:
     packed: bool  # has instructions for packed maxima
     processors: int
     usage: Usage
+    reads: DeviceReads
     workers: list[_Worker] = field(default_factory=list)
-    reads: DeviceReads | None = None
     zero: object = None  # event from which `spans` count
     spans: list[tuple[float, float]] = field(default_factory=list)  # when kernels ran, ms
     told_of_compiling: bool = False
     lock: Lock = field(default_factory=Lock)
     compiling: Lock = field(default_factory=Lock)
-
-    def hold(self, both_ways: np.ndarray) -> DeviceReads:
-        """The reads on this device, none of their bases if they are new."""
-        with self.lock:
-            if self.reads is None or not self.reads.are_of(both_ways):
-                self.reads = None
-                self.reads = DeviceReads(both_ways)
-            return self.reads
 
     def count(self, extensions: int, cells: int, span: tuple[float, float], uploaded: int) -> None:
         with self.lock:
@@ -140,7 +133,13 @@ class _Worker:
     stream: object
     rooms: _Rooms = field(default_factory=lambda: _Rooms(cuda.device_array))
     pinned: _Rooms = field(default_factory=lambda: _Rooms(cuda.pinned_array))
-    staging: list[np.ndarray] = field(default_factory=list)
+    staging: SimpleQueue = field(default_factory=SimpleQueue)
+
+    def stage(self, n: int) -> SimpleQueue:
+        """Pinned room for n threads that pack reads."""
+        if self.staging.qsize() < n:
+            self.staging = make_staging(n)
+        return self.staging
 
 
 @dataclass
@@ -161,7 +160,7 @@ def _pool() -> _Pool:
             if not SIMULATED:
                 card = cuda.get_current_device()
                 packed, processors = card.compute_capability >= (9, 0), card.MULTIPROCESSOR_COUNT
-            device = _Device(gpu, packed, processors, Usage(gpu.name))
+            device = _Device(gpu, packed, processors, Usage(gpu.name), DeviceReads(gpu.index, _Rooms(cuda.device_array)))
             device.workers = [_Worker(device, cuda.stream()) for _ in range(WORKERS)]
             devices.append(device)
     return _Pool(devices)
@@ -182,6 +181,7 @@ class _Job:
     scoring: Scoring
     longest: bool
     threads: int
+    workers: int
     results: np.ndarray
 
 
@@ -192,13 +192,14 @@ def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, longest: 
     ----------
     codes : uint8, `ReadSet.both_ways`.
     longest : the SeqAn-compatible end instead of the best one (recurrence.py).
-    threads : of the CPU, for what fits no GPU.
+    threads : of the CPU, to pack reads and for what fits no GPU.
     """
     pool = _pool()
-    job = _Job(codes, flanks, scoring, longest, threads, np.zeros((len(flanks), 3), np.int64))
-    workers = [worker for turn in zip(*(device.workers for device in pool.devices), strict=True) for worker in turn]
+    workers = [worker for device in pool.devices for worker in device.workers]
     n_pieces = max(1, min(PIECES * len(workers), len(flanks) // LEAST_PIECE))
-    pieces, lock = iter(cut_pieces(flanks, n_pieces, BATCH)), Lock()
+    workers = workers[:n_pieces]
+    job = _Job(codes, flanks, scoring, longest, threads, len(workers), np.zeros((len(flanks), 3), np.int64))
+    pieces, lock = iter(cut_pieces(flanks, n_pieces, BATCH, len(codes))), Lock()
 
     def next_piece() -> tuple[int, int] | None:
         with lock:
@@ -211,7 +212,7 @@ def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, longest: 
 
     for device in pool.devices:
         device.open_spans()
-    _for_each(work, workers[:n_pieces])
+    _for_each(work, workers)
     for device in pool.devices:
         device.close_spans()
     return job.results
@@ -268,19 +269,19 @@ def _extend_on_cpu(pool: _Pool, name: str, job: _Job, begin: int, end: int) -> N
 
 def _extend_on_gpu(worker: _Worker, job: _Job, begin: int, end: int) -> None:
     """Extend flanks begin .. end - 1 on the worker's device."""
-    device, stream = worker.device, worker.stream
-    reads = device.hold(job.codes)
-    worker.staging = worker.staging or make_staging()
+    device, stream, packers = worker.device, worker.stream, max(1, job.threads // job.workers)
+    reads = device.reads
+    reads.hold(job.codes)
     rows = worker.pinned.of("rows", end - begin, dtype=np.int32)
     table = worker.pinned.of("table", end - begin, 5, dtype=np.int64)
-    n = list_piece(*job.flanks.columns, begin, end, rows, table)
+    n = int(list_piece(*job.flanks.columns, begin, end, rows, table))
     if not n:
         return
     rows, table = rows[:n], table[:n]
     results = worker.rooms.of("results", n, 3, dtype=np.int32)
     there = worker.rooms.of("table", n, 5, dtype=np.int64)
     there.copy_to_device(table, stream=stream)
-    uploaded = reads.bring(table, job.codes[: reads.n_bases], worker.staging, stream)
+    uploaded = reads.bring(table, job.codes, worker.stage(packers), packers, stream)
     cells, span = _run_kernels(worker, reads, there, int(table[:, 1].max()), job.scoring, job.longest, results)
     found = worker.pinned.of("found", n, 3, dtype=np.int32)
     results.copy_to_host(found, stream=stream)

@@ -1,128 +1,95 @@
-"""Reads on a GPU as bit planes, which the register kernel compares 16 bases at a time.
+"""Reads on a GPU, as bit planes (cuda_host.py): in blocks of bases, each sent when a flank first needs it.
 
-Word (b, i) of the planes holds one bit for each of the bases 32 b .. 32 b + 31, the first one in the lowest bit: for i = 0
-and 1 the two bits of the code, for i = 2 whether the base is unknown.  The reversed copy that `ReadSet.both_ways` has is not
-needed: kernels reverse the words.
-
-The reads come in blocks of BLOCK bases, each when a flank first needs it, packed into pinned memory on the way.
+The reversed copy that `ReadSet.both_ways` has is not needed: kernels reverse the words.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from queue import SimpleQueue
 from threading import Lock
 
 import numpy as np
 from numba import cuda
 
-from bellapy.jit import njit, njit_entry
-from bellapy.sequence import UNKNOWN
+from bellapy.parallel import map_threads
+from bellapy.xdrop.cuda_host import BASES, BLOCK, mark_blocks, pack_planes, stretches
 
-BASES = 32  # of a word
-BLOCK = 1 << 16
-STAGED = 1 << 6  # blocks that are packed and sent at a time
+STAGED = 1 << 7  # blocks that are packed and sent at a time
 WORDS = BLOCK // BASES
 
 
-@njit
-def _pack(eights, planes):
-    """Words of the planes from codes, eight of which are a number of `eights`."""
-    ones, gather, top = np.uint64(0x0101010101010101), np.uint64(0x0102040810204080), np.uint64(56)
-    for block in range(len(planes)):
-        for i in range(3):
-            word = np.uint64(0)
-            for j in range(4):
-                bits = eights[4 * block + j] >> np.uint64(i) & ones
-                word |= (bits * gather >> top) << np.uint64(8 * j)
-            planes[block, i] = word
-
-
-def pack_planes(codes: np.ndarray, planes: np.ndarray) -> None:
-    """Bit planes of uint8 codes into `planes`, (at least len(codes) / BASES, 3) uint32; unknown bases fill the last word."""
-    whole = len(codes) // BASES
-    with np.errstate(over="ignore"):
-        _pack(codes[: BASES * whole].view(np.uint64), planes[:whole])
-        if rest := len(codes) - BASES * whole:
-            last = np.full(BASES, UNKNOWN, np.uint8)
-            last[:rest] = codes[BASES * whole :]
-            _pack(last.view(np.uint64), planes[whole : whole + 1])
-
-
-@njit_entry
-def mark_blocks(table, n_bases, needed):
-    """Set `needed`, one flag for every block, where the flanks of a `Flanks.table` have bases."""
-    for i in range(len(table)):
-        for side in range(2):
-            begin, length = table[i, 2 * side], table[i, 2 * side + 1]
-            if begin >= n_bases:
-                begin = 2 * n_bases - begin - length
-            for block in range(begin // BLOCK, (begin + length - 1) // BLOCK + 1):
-                needed[block] = True
-
-
 class DeviceReads:
-    """The reads of a read set that a GPU holds."""
+    """The reads that a GPU holds.
 
-    def __init__(self, both_ways: np.ndarray):
-        self._whole = weakref.ref(both_ways)
-        self.n_bases = len(both_ways) // 2
-        self.planes = cuda.device_array((-(-self.n_bases // BASES), 3), np.uint32)
-        self._there = np.zeros(-(-self.n_bases // BLOCK), np.bool_)
-        self._coming: list[Future] = []
+    n_bases : of one direction.
+    planes : (words, 3) uint32 on the device.
+    """
+
+    def __init__(self, device: int, rooms):
+        self._device, self._rooms = device, rooms
+        self._whole = lambda: None
+        self._coming: list[tuple[Future, np.ndarray]] = []
         self._lock = Lock()
 
-    def are_of(self, both_ways: np.ndarray) -> bool:
-        """`both_ways` is read-only, so its identity stands for its content."""
-        return self._whole() is both_ways
+    def hold(self, both_ways: np.ndarray) -> None:
+        """From now on these; `both_ways` is read-only, so its identity stands for its content."""
+        with self._lock:
+            if self._whole() is not both_ways:
+                self.n_bases = len(both_ways) // 2
+                self.planes = self._rooms.of("planes", -(-self.n_bases // BASES), 3, dtype=np.uint32)
+                self._there = np.zeros(-(-self.n_bases // BLOCK), np.bool_)
+                self._whole = weakref.ref(both_ways)
 
-    def bring(self, table: np.ndarray, codes: np.ndarray, staging: list[np.ndarray], stream) -> int:
+    def forget(self) -> None:
+        """All that was sent; the memory stays."""
+        self._whole = lambda: None
+
+    def bring(self, table: np.ndarray, codes: np.ndarray, staging: SimpleQueue, threads: int, stream) -> int:
         """Upload the bases of some flanks as far as they are not there; return how many bases that were.
 
-        table : rows of `Flanks.table`.  codes : the reads.  staging : two pinned arrays, (STAGED * WORDS, 3) uint32.
+        table : rows of `Flanks.table`.  codes : `both_ways`.  staging : pinned arrays, (STAGED * WORDS, 3) uint32.
         """
         needed = np.zeros(len(self._there), np.bool_)
         mark_blocks(table, self.n_bases, needed)
-        mine: Future = Future()
+        done: Future = Future()
         with self._lock:
-            needed &= ~self._there
-            self._there |= needed
-            others = list(self._coming)
-            self._coming.append(mine)
+            missing = needed & ~self._there
+            self._there |= missing
+            others = [future for future, theirs in self._coming if (theirs & needed).any()]
+            self._coming.append(mine := (done, missing))
+
+        def send(stretch: tuple[int, int]) -> int:
+            planes = staging.get()
+            with cuda.gpus[self._device]:
+                sent = self._send(*stretch, codes, planes, stream)
+            staging.put(planes)
+            return sent
+
         try:
-            sent = self._send(needed, codes, staging, stream)
-            stream.synchronize()
+            return sum(map_threads(send, stretches(missing, STAGED), threads))
         finally:
             with self._lock:
-                self._coming.remove(mine)
-            mine.set_result(None)
-        for other in others:
-            other.result()
-        return sent
+                self._coming = [one for one in self._coming if one is not mine]
+            done.set_result(None)
+            for other in others:
+                other.result()
 
-    def _send(self, blocks: np.ndarray, codes: np.ndarray, staging: list[np.ndarray], stream) -> int:
-        sent, events = 0, [cuda.event(), cuda.event()]
-        for turn, (first, last) in enumerate(stretches(blocks, STAGED)):
-            planes, event = staging[turn % 2], events[turn % 2]
-            event.synchronize()
-            part = codes[first * BLOCK : min(last * BLOCK, self.n_bases)]
-            words = -(-len(part) // BASES)
-            pack_planes(part, planes)
-            self.planes[first * WORDS : first * WORDS + words].copy_to_device(planes[:words], stream=stream)
-            event.record(stream)
-            sent += len(part)
-        return sent
+    def _send(self, first: int, end: int, codes: np.ndarray, planes: np.ndarray, stream) -> int:
+        """Blocks first .. end - 1, by way of pinned `planes`."""
+        part = codes[first * BLOCK : min(end * BLOCK, self.n_bases)]
+        words, sent = -(-len(part) // BASES), cuda.event()
+        pack_planes(part, planes)
+        self.planes[first * WORDS : first * WORDS + words].copy_to_device(planes[:words], stream=stream)
+        sent.record(stream)
+        sent.synchronize()
+        return len(part)
 
 
-def stretches(flags: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
-    """Beginnings and ends of the runs of set flags, cut after `most` flags."""
-    edges = np.flatnonzero(np.diff(flags.astype(np.int8), prepend=0, append=0))
-    for begin, end in edges.reshape(-1, 2).tolist():
-        for at in range(begin, end, most):
-            yield at, min(at + most, end)
-
-
-def make_staging(pinned: Callable = cuda.pinned_array) -> list[np.ndarray]:
-    """Room for `bring`."""
-    return [pinned((STAGED * WORDS, 3), np.uint32) for _ in range(2)]
+def make_staging(n: int) -> SimpleQueue:
+    """Pinned room for `bring` with n threads."""
+    staging: SimpleQueue = SimpleQueue()
+    for _ in range(n):
+        staging.put(cuda.pinned_array((STAGED * WORDS, 3), np.uint32))
+    return staging

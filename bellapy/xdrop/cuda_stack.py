@@ -282,6 +282,7 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
     WINDOW = WORDS + 1
 
     STATE = 2 * R + 4  # words of a lane's state: its cells, row, first lane, score, border
+    STATES = 2 * STATE
 
     def extend_stacks(
         planes, n_bases, table, counts, level, heads, cells, new_heads, new_cells, rule, longest, results, work
@@ -310,7 +311,7 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
         target_0, target_1, target_2 = (
             cuda.local.array(WINDOW, np.uint32), cuda.local.array(WINDOW, np.uint32), cuda.local.array(WINDOW, np.uint32)
         )  # fmt: skip
-        kept = cuda.local.array(2 * STATE, np.uint32)  # states at the start of this chunk and of the one before
+        kept = cuda.local.array(STATES, np.uint32)  # states at the start of this chunk and of the one before
         lane = I32(cuda.threadIdx.x & (WARP - 1))
         place = I32(lane & LAST)
         leader = I32(lane - place)
@@ -350,7 +351,11 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
                             if row == 0:
                                 even[0] = rule.origin
                         else:
-                            border, pairs, score = U32(heads[ticket, BORDER]), heads[ticket, PAIRS_DONE], heads[ticket, SCORE]
+                            border, pairs, score = (
+                                U32(heads[ticket, BORDER]),
+                                heads[ticket, PAIRS_DONE],
+                                heads[ticket, SCORE],
+                            )
                             best_column, best_row = heads[ticket, COLUMN], heads[ticket, ROW]
                             at = I32(place * ROWS - (SPAN - cells.shape[2]) // 2)  # in the window it comes from
                             row = I32(heads[ticket, FIRST_ROW] + at)
@@ -459,7 +464,10 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
                     seat = I32(place - I32(kept[state + 2 * R + 1]) & LAST)
                     for j in range(R):
                         at = I32(seat * ROWS + j)
-                        new_cells[ticket, 0, at], new_cells[ticket, 0, at + R] = kept[state + j] & HALF, kept[state + j] >> U32(16)
+                        new_cells[ticket, 0, at], new_cells[ticket, 0, at + R] = (
+                            kept[state + j] & HALF,
+                            kept[state + j] >> U32(16),
+                        )
                         new_cells[ticket, 1, at] = kept[state + R + j] & HALF
                         new_cells[ticket, 1, at + R] = kept[state + R + j] >> U32(16)
                     if seat == 0:
