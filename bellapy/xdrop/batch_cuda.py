@@ -9,17 +9,18 @@ hands over to the next what outgrew its window.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
-from queue import SimpleQueue
 from threading import Lock
 
 import numpy as np
 from numba import cuda
 
 from bellapy.log import logger
+from bellapy.parallel import even_ranges
 from bellapy.params import Scoring
 from bellapy.xdrop.batch_cpu import extend_flanks as extend_on_cpu
 from bellapy.xdrop.cuda_host import cut_pieces, list_piece, put_back
@@ -133,13 +134,12 @@ class _Worker:
     stream: object
     rooms: _Rooms = field(default_factory=lambda: _Rooms(cuda.device_array))
     pinned: _Rooms = field(default_factory=lambda: _Rooms(cuda.pinned_array))
-    staging: SimpleQueue = field(default_factory=SimpleQueue)
+    staging: list[np.ndarray] = field(default_factory=list)
 
-    def stage(self, n: int) -> SimpleQueue:
+    def stage(self, n: int) -> list[np.ndarray]:
         """Pinned room for n threads that pack reads."""
-        if self.staging.qsize() < n:
-            self.staging = make_staging(n)
-        return self.staging
+        self.staging += make_staging(n - len(self.staging))
+        return self.staging[:n]
 
 
 @dataclass
@@ -147,6 +147,7 @@ class _Pool:
     """All usable GPUs."""
 
     devices: list[_Device]
+    threads: ThreadPoolExecutor  # of the workers; kept, since a new one costs milliseconds at its first call to a device
     on_cpu: Usage = field(default_factory=lambda: Usage("CPU, for want of GPU memory"))
     lock: Lock = field(default_factory=Lock)
 
@@ -160,16 +161,32 @@ def _pool() -> _Pool:
             if not SIMULATED:
                 card = cuda.get_current_device()
                 packed, processors = card.compute_capability >= (9, 0), card.MULTIPROCESSOR_COUNT
-            device = _Device(gpu, packed, processors, Usage(gpu.name), DeviceReads(gpu.index, _Rooms(cuda.device_array)))
+            device = _Device(gpu, packed, processors, Usage(gpu.name), DeviceReads(_Rooms(cuda.device_array)))
             device.workers = [_Worker(device, cuda.stream()) for _ in range(WORKERS)]
             devices.append(device)
-    return _Pool(devices)
+    return _Pool(devices, ThreadPoolExecutor(WORKERS * len(devices)))
 
 
 def usage() -> list[dict]:
     """What every device has done since the program started."""
     pool = _pool()
     return [used.to_dict() for used in (*(d.usage for d in pool.devices), pool.on_cpu) if used.extensions]
+
+
+class _Pieces:
+    """Pieces of the flanks: every device has its share, consecutive ones, and takes from others when that is done."""
+
+    def __init__(self, pieces: list[tuple[int, int]], shares: int):
+        self._lock = Lock()
+        self._shares = [deque(pieces[begin:end]) for begin, end in even_ranges(len(pieces), shares)]
+
+    def take(self, share: int) -> tuple[int, int] | None:
+        with self._lock:
+            own = self._shares[share] if share < len(self._shares) else ()
+            if own:
+                return own.popleft()
+            fullest = max(self._shares, key=len, default=())
+            return fullest.pop() if fullest else None
 
 
 @dataclass(frozen=True)
@@ -195,35 +212,27 @@ def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, longest: 
     threads : of the CPU, to pack reads and for what fits no GPU.
     """
     pool = _pool()
-    workers = [worker for device in pool.devices for worker in device.workers]
+    workers = [worker for turn in zip(*(device.workers for device in pool.devices), strict=True) for worker in turn]
     n_pieces = max(1, min(PIECES * len(workers), len(flanks) // LEAST_PIECE))
     workers = workers[:n_pieces]
     job = _Job(codes, flanks, scoring, longest, threads, len(workers), np.zeros((len(flanks), 3), np.int64))
-    pieces, lock = iter(cut_pieces(flanks, n_pieces, BATCH, len(codes))), Lock()
-
-    def next_piece() -> tuple[int, int] | None:
-        with lock:
-            return next(pieces, None)
+    pieces = _Pieces(cut_pieces(flanks, n_pieces, BATCH, len(codes)), len(pool.devices))
 
     def work(worker: _Worker) -> None:
+        share = next(i for i, device in enumerate(pool.devices) if device is worker.device)
         with cuda.gpus[worker.device.gpu.index]:
-            while (piece := next_piece()) is not None:
+            while (piece := pieces.take(share)) is not None:
                 _extend_piece(pool, worker, job, *piece)
 
     for device in pool.devices:
         device.open_spans()
-    _for_each(work, workers)
-    for device in pool.devices:
-        device.close_spans()
-    return job.results
-
-
-def _for_each(work: Callable[[_Worker], None], workers: list[_Worker]) -> None:
     if len(workers) == 1:
         work(workers[0])
     else:
-        with ThreadPoolExecutor(len(workers)) as threads:
-            list(threads.map(work, workers))
+        list(pool.threads.map(work, workers))
+    for device in pool.devices:
+        device.close_spans()
+    return job.results
 
 
 def _is_out_of_memory(error: Exception) -> bool:
@@ -281,7 +290,7 @@ def _extend_on_gpu(worker: _Worker, job: _Job, begin: int, end: int) -> None:
     results = worker.rooms.of("results", n, 3, dtype=np.int32)
     there = worker.rooms.of("table", n, 5, dtype=np.int64)
     there.copy_to_device(table, stream=stream)
-    uploaded = reads.bring(table, job.codes, worker.stage(packers), packers, stream)
+    uploaded = reads.bring(table, job.codes, worker.stage(packers), stream)
     cells, span = _run_kernels(worker, reads, there, int(table[:, 1].max()), job.scoring, job.longest, results)
     found = worker.pinned.of("found", n, 3, dtype=np.int32)
     results.copy_to_host(found, stream=stream)

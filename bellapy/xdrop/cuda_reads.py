@@ -6,14 +6,13 @@ The reversed copy that `ReadSet.both_ways` has is not needed: kernels reverse th
 from __future__ import annotations
 
 import weakref
-from concurrent.futures import Future
-from queue import SimpleQueue
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 
 import numpy as np
 from numba import cuda
 
-from bellapy.parallel import map_threads
 from bellapy.xdrop.cuda_host import BASES, BLOCK, mark_blocks, pack_planes, stretches
 
 STAGED = 1 << 7  # blocks that are packed and sent at a time
@@ -27,8 +26,8 @@ class DeviceReads:
     planes : (words, 3) uint32 on the device.
     """
 
-    def __init__(self, device: int, rooms):
-        self._device, self._rooms = device, rooms
+    def __init__(self, rooms):
+        self._rooms = rooms
         self._whole = lambda: None
         self._coming: list[tuple[Future, np.ndarray]] = []
         self._lock = Lock()
@@ -46,10 +45,10 @@ class DeviceReads:
         """All that was sent; the memory stays."""
         self._whole = lambda: None
 
-    def bring(self, table: np.ndarray, codes: np.ndarray, staging: SimpleQueue, threads: int, stream) -> int:
+    def bring(self, table: np.ndarray, codes: np.ndarray, staging: list[np.ndarray], stream) -> int:
         """Upload the bases of some flanks as far as they are not there; return how many bases that were.
 
-        table : rows of `Flanks.table`.  codes : `both_ways`.  staging : pinned arrays, (STAGED * WORDS, 3) uint32.
+        table : rows of `Flanks.table`.  codes : `both_ways`.  staging : from `make_staging`.
         """
         needed = np.zeros(len(self._there), np.bool_)
         mark_blocks(table, self.n_bases, needed)
@@ -60,15 +59,8 @@ class DeviceReads:
             others = [future for future, theirs in self._coming if (theirs & needed).any()]
             self._coming.append(mine := (done, missing))
 
-        def send(stretch: tuple[int, int]) -> int:
-            planes = staging.get()
-            with cuda.gpus[self._device]:
-                sent = self._send(*stretch, codes, planes, stream)
-            staging.put(planes)
-            return sent
-
         try:
-            return sum(map_threads(send, stretches(missing, STAGED), threads))
+            return self._send(missing, codes[: self.n_bases], staging, stream)
         finally:
             with self._lock:
                 self._coming = [one for one in self._coming if one is not mine]
@@ -76,20 +68,31 @@ class DeviceReads:
             for other in others:
                 other.result()
 
-    def _send(self, first: int, end: int, codes: np.ndarray, planes: np.ndarray, stream) -> int:
-        """Blocks first .. end - 1, by way of pinned `planes`."""
-        part = codes[first * BLOCK : min(end * BLOCK, self.n_bases)]
-        words, sent = -(-len(part) // BASES), cuda.event()
-        pack_planes(part, planes)
-        self.planes[first * WORDS : first * WORDS + words].copy_to_device(planes[:words], stream=stream)
-        sent.record(stream)
-        sent.synchronize()
-        return len(part)
+    def _send(self, blocks: np.ndarray, codes: np.ndarray, staging: list[np.ndarray], stream) -> int:
+        """Packed by a thread for each part of `staging`; only this thread talks to the device, since each that does costs
+        milliseconds.
+        """
+        sent, packing = 0, deque()
+
+        def finish() -> int:
+            first, n, planes, done = packing.popleft()
+            done.result()
+            words = -(-n // BASES)
+            self.planes[first * WORDS : first * WORDS + words].copy_to_device(planes[:words], stream=stream)
+            stream.synchronize()
+            return n
+
+        with ThreadPoolExecutor(len(staging)) as threads:
+            for turn, (first, end) in enumerate(stretches(blocks, STAGED)):
+                if len(packing) == len(staging):
+                    sent += finish()
+                part, planes = codes[first * BLOCK : end * BLOCK], staging[turn % len(staging)]
+                packing.append((first, len(part), planes, threads.submit(pack_planes, part, planes)))
+            while packing:
+                sent += finish()
+        return sent
 
 
-def make_staging(n: int) -> SimpleQueue:
+def make_staging(n: int) -> list[np.ndarray]:
     """Pinned room for `bring` with n threads."""
-    staging: SimpleQueue = SimpleQueue()
-    for _ in range(n):
-        staging.put(cuda.pinned_array((STAGED * WORDS, 3), np.uint32))
-    return staging
+    return [cuda.pinned_array((STAGED * WORDS, 3), np.uint32) for _ in range(n)]
