@@ -4,19 +4,24 @@
 the short functions of an inner loop: they must not make arrays.  The inner ones are for calls from compiled code only (from
 Python they would crash), which halves their code.  The vector ones are for loops that LLVM must turn into vector code: they
 promise that array arguments do not overlap, without which LLVM guards every loop by run-time overlap checks and often gives
-up.
+up.  `prefetch` hides the wait for memory where many streams are read side by side.
 """
 
 from __future__ import annotations
 
 import functools
 import sys
+from importlib import import_module
 
 import numba
+from llvmlite import ir
+from numba.core import types
 from numba.core.cpu import CPUTargetOptions
 from numba.core.options import TargetOptions
+from numba.extending import intrinsic
 
 if sys.modules.get("scipy.linalg", numba) is None:  # hidden from Numba by the command line, not from others
+    import_module("numba.np.arraymath")  # where Numba looks for it
     del sys.modules["scipy.linalg"]
 
 _OPTIONS = {"cache": True, "boundscheck": False, "error_model": "numpy", "nogil": True}
@@ -31,3 +36,22 @@ njit_entry = functools.partial(numba.njit, **_NO_COUNTS)
 njit_vector_entry = functools.partial(numba.njit, **_NO_COUNTS, noalias=True)
 njit_inner = functools.partial(numba.njit, **_INNER)
 njit_vector = functools.partial(numba.njit, **_INNER, noalias=True)
+
+
+def _prefetch(typing_context, array, index):
+    """Ask for the cache line of array[index], one-dimensional, before it is needed; index may lie outside the array."""
+
+    def generate(context, builder, signature, arguments):
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        address, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [address, number, number, number])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [address], kind)
+        for_reading, keep, data_cache = number(0), number(3), number(1)
+        place = builder.bitcast(builder.gep(data, [arguments[1]]), address)
+        builder.call(function, [place, for_reading, keep, data_cache])
+        return context.get_dummy_value()
+
+    return types.none(array, index), generate
+
+
+prefetch = intrinsic(_prefetch) if not numba.config.DISABLE_JIT else lambda array, index: None

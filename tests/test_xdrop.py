@@ -16,7 +16,7 @@ import naive
 import numba
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from strategies import (
@@ -36,7 +36,7 @@ from bellapy.params import Scoring
 from bellapy.records import Extensions
 from bellapy.xdrop import batch_cpu, extend_seeds, make_flanks
 from bellapy.xdrop.flanks import Flanks, join_flanks
-from bellapy.xdrop.lanes import BYTE, HALF, SHORT, TILE, Class, classes, extend_lanes, fits, narrow_height, scores_of
+from bellapy.xdrop.lanes import BYTE, HALVES, SHORT, TILE, Class, classes, extend_lanes, fits, narrow_height
 from bellapy.xdrop.recurrence import GUARD, extend_each
 
 ORACLE = Path(__file__).parent / "data" / "oracle_seqan_xdrop.tsv.gz"
@@ -58,16 +58,22 @@ SCORINGS = [
 MISMATCHES_AND_GAPS = [(-1, -1), (-1, -2), (-3, -1), (-1, -3), (-6, -2), (-16, -1), (-18, -1), (-19, -2), (-16, -16)]
 
 
+def fits_at_all(scoring: Scoring, cell) -> bool:
+    """Whether chunks of some length do."""
+    return any(fits(scoring, cell, half) for half in HALVES)
+
+
 def widest(match: int, mismatch: int, gap: int) -> Scoring | None:
     """The largest X with which these scores fit in bytes."""
-    fitting = [s for x in range(500) if fits(s := Scoring(match, mismatch, gap, x), BYTE)]
+    fitting = [s for x in range(500) if fits_at_all(s := Scoring(match, mismatch, gap, x), BYTE)]
     return max(fitting, key=lambda s: s.xdrop, default=None)
 
 
 EXTREME = [s for match in (1, 2, 5) for rest in MISMATCHES_AND_GAPS if (s := widest(match, *rest))]
 
 
-SIZES = [Class(TILE, 8, 3), Class(TILE, 124, 3), Class(32, 248, HALF + 1), Class(8, 64, HALF + 1), Class(1, 7936, HALF + 1)]
+SHAPES = [(TILE, 8), (TILE, 124), (32, 248), (8, 64), (1, 7936)]
+SIZES = [Class(lanes, height, 3 if lanes == TILE else half + 1, half) for half in HALVES for lanes, height in SHAPES]
 
 
 def one_by_one(codes, flanks, scoring, longest=False):
@@ -82,7 +88,7 @@ def one_by_one(codes, flanks, scoring, longest=False):
 def side_by_side(codes, flanks, scoring, size, todo, longest=False, cell=BYTE):
     """Results of the lanes for the flanks `todo`, and which of these they left out."""
     results = np.full((len(flanks), 3), -99, np.int64)
-    results[todo], over = extend_lanes(codes, flanks.table(todo), size, scoring, longest, scores_of(scoring, cell))
+    results[todo], over = extend_lanes(codes, flanks.table(todo), size, scoring, longest, cell)
     return results, todo[over]
 
 
@@ -233,13 +239,15 @@ def test_sparse_oracle_is_the_full_table(pair, scoring):
 
 
 @pytest.mark.parametrize(
-    ("scoring", "cell"), [(s, cell) for s in SCORINGS for cell in (BYTE, SHORT) if fits(s, cell)],
+    ("scoring", "cell", "half"),
+    [(s, cell, half) for s in SCORINGS for cell in (BYTE, SHORT) for half in HALVES if fits(s, cell, half)],
     ids=lambda value: value.name if value in (BYTE, SHORT) else str(value),
-)  # fmt: skip
-@pytest.mark.parametrize("size", [None, *SIZES], ids=str)
+)
+@pytest.mark.parametrize("shape", [None, *SHAPES], ids=str)
 @pytest.mark.parametrize("longest", [False, True])
-def test_lanes_follow_the_rule(rng, scoring, size, cell, longest):
-    size = size or Class(TILE, narrow_height(scoring), 3)
+def test_lanes_follow_the_rule(rng, scoring, shape, cell, half, longest):
+    lanes, height = shape or (TILE, narrow_height(scoring))
+    size = Class(lanes, height, 3 if lanes == TILE else half + 1, half)
     codes, flanks = lay_out_flanks(simulate_flanks(rng, 3 * TILE + 7), rng)
     todo = np.flatnonzero(np.minimum(flanks.query_length, flanks.target_length) > 0)
     results, over = side_by_side(codes, flanks, scoring, size, todo, longest, cell)
@@ -254,7 +262,7 @@ def test_lanes_follow_the_rule(rng, scoring, size, cell, longest):
 
 @pytest.mark.parametrize("scoring", EXTREME, ids=str)
 def test_lanes_at_the_limit_of_bytes(rng, scoring):
-    assert fits(scoring, BYTE) and not fits(scoring._replace(xdrop=scoring.xdrop + 1), BYTE)
+    assert fits_at_all(scoring, BYTE) and not fits_at_all(scoring._replace(xdrop=scoring.xdrop + 1), BYTE)
     codes, flanks = lay_out_flanks(simulate_flanks(rng, 2 * TILE + 1), rng)
     todo = np.flatnonzero(np.minimum(flanks.query_length, flanks.target_length) > 0)
     for longest in (False, True):
@@ -271,14 +279,14 @@ def test_lanes_at_the_limit_of_bytes(rng, scoring):
 )
 @pytest.mark.parametrize("longest", [False, True])
 def test_scores_that_fit_no_byte(backend, rng, scoring, longest):
-    assert not fits(scoring, BYTE) and fits(scoring, SHORT)
+    assert not fits_at_all(scoring, BYTE) and fits_at_all(scoring, SHORT)
     codes, flanks = lay_out_flanks(simulate_flanks(rng, TILE + 1), rng)
     assert_array_equal(backend(codes, flanks, scoring, longest, 1), one_by_one(codes, flanks, scoring, longest))
 
 
 def test_windows_wider_than_any_lane(monkeypatch, rng):
     """What outgrows the last class is extended by the scalar rule."""
-    monkeypatch.setattr(batch_cpu, "classes", lambda scoring, cell: [Class(TILE, 8, 3)] if cell is BYTE else [])
+    monkeypatch.setattr(batch_cpu, "classes", lambda scoring, cell: [Class(TILE, 8, 3, 16)] if cell is BYTE else [])
     scoring = Scoring(1, -1, -1, 15)
     codes, flanks = lay_out_flanks(simulate_flanks(rng, TILE + 1), rng)
     for longest in (False, True):
@@ -294,17 +302,18 @@ def test_any_number_of_flanks(backend, rng, n):
     expected = one_by_one(codes, flanks, scoring)
     assert_array_equal(backend(codes, flanks, scoring, False, 1), expected)
     todo = np.flatnonzero(np.minimum(flanks.query_length, flanks.target_length) > 0)
-    results, over = side_by_side(codes, flanks, scoring, Class(TILE, 124, 3), todo)
+    results, over = side_by_side(codes, flanks, scoring, Class(TILE, 124, 3, 32), todo)
     written = np.setdiff1d(todo, over)
     assert_array_equal(results[written], expected[written])
 
 
 @settings(max_examples=60)
 @given(
-    pairs=st.lists(flank_pairs(), min_size=1, max_size=20), scoring=scorings(60).filter(lambda s: fits(s, BYTE)),
-    seed=st.integers(0, 99), size=st.sampled_from(SIZES), longest=st.booleans(),
+    pairs=st.lists(flank_pairs(), min_size=1, max_size=20), scoring=scorings(60), seed=st.integers(0, 99),
+    size=st.sampled_from(SIZES), longest=st.booleans(),
 )  # fmt: skip
 def test_lanes_are_the_full_table(pairs, scoring, seed, size, longest):
+    assume(fits(scoring, BYTE, size.half))
     codes, flanks = lay_out_flanks(pairs, np.random.default_rng(seed))
     todo = np.flatnonzero(np.minimum(flanks.query_length, flanks.target_length) > 0)
     results, over = side_by_side(codes, flanks, scoring, size, todo, longest)
@@ -331,7 +340,7 @@ def test_long_flanks(backend, rng):
     assert expected[1, 0] > 180_000 and expected[1, 1:].min() > 199_000
     assert expected[2, 2] > 89_900
     assert 70_000 <= expected[3, 0] < 70_200
-    results, over = side_by_side(codes, flanks, scoring, Class(TILE, 3 * narrow_height(scoring), 3), np.arange(4))
+    results, over = side_by_side(codes, flanks, scoring, Class(TILE, 3 * narrow_height(scoring), 3, 16), np.arange(4))
     assert len(over) == 0
     assert_array_equal(results[:4], expected[:4])
     assert_array_equal(backend(codes, flanks, scoring, False, 1), expected)
@@ -537,7 +546,7 @@ def frozen(array):
 
 codes, scoring = frozen(np.zeros(2000, np.uint8)), Scoring()
 size = lanes.classes(scoring, lanes.BYTE)[0]
-lanes.extend_lanes(codes, np.zeros((0, 5), np.int64), size, scoring, False, lanes.scores_of(scoring, lanes.BYTE))
+lanes.extend_lanes(codes, np.zeros((0, 5), np.int64), size, scoring, False)
 print(*lanes._step.inspect_asm().values())
 """
 

@@ -7,7 +7,7 @@ import numpy as np
 from bellapy.parallel import map_threads
 from bellapy.params import Scoring
 from bellapy.xdrop.flanks import Flanks
-from bellapy.xdrop.lanes import BYTE, SHORT, TILE, classes, extend_lanes, scores_of
+from bellapy.xdrop.lanes import BYTE, SHORT, TILE, classes, extend_lanes
 from bellapy.xdrop.recurrence import GUARD, extend_each
 
 BATCH = 8192  # flanks a thread takes at a time: enough that idle lanes at its end do not matter
@@ -28,20 +28,20 @@ def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, longest: 
     for cell in (BYTE, SHORT):
         for size in classes(scoring, cell):
             if len(todo) > size.lanes // 4:
-                todo = _in_lanes(codes, flanks, todo, size, scoring, longest, scores_of(scoring, cell), results, threads)
+                todo = _in_lanes(codes, flanks, todo, size, scoring, longest, cell, results, threads)
     _one_by_one(codes, flanks, todo, scoring, longest, results, threads)
     return results
 
 
-def _in_lanes(codes, flanks, todo, size, scoring, longest, cell_scores, results, threads) -> np.ndarray:
+def _in_lanes(codes, flanks, todo, size, scoring, longest, cell, results, threads) -> np.ndarray:
     """Fill in `results`; return the flanks that outgrew their windows."""
 
     def extend(batch):
-        results[batch], over = extend_lanes(codes, flanks.table(batch), size, scoring, longest, cell_scores)
+        results[batch], over = extend_lanes(codes, flanks.table(batch), size, scoring, longest, cell)
         return batch[over]
 
-    per_thread = max(TILE, -(-len(todo) // threads))
-    return np.concatenate(map_threads(extend, _batches(todo, min(BATCH, per_thread)), threads))
+    most = BATCH if threads == 1 else max(4 * TILE, len(todo) // (4 * threads))  # for every thread some, to balance
+    return np.concatenate(map_threads(extend, _batches(todo, min(BATCH, most)), threads))
 
 
 def _one_by_one(codes, flanks, todo, scoring, longest, results, threads) -> None:

@@ -6,7 +6,7 @@ alignment matrix.  With even[w] at column c + w of an anti-diagonal, the next tw
     odd[w]  = max(even[w], even[w + 1], odd[w] + match or mismatch)        at column c + w + 1
     even[w] = max(odd[w - 1], odd[w], even[w] + match or mismatch)         at column c + w + 1
 
-in place: nothing moves inside a chunk of CHUNK anti-diagonals. Scores drift up there by what a gap costs for every anti-
+in place: nothing moves inside a chunk of 64 or 32 anti-diagonals. Scores drift up there by what a gap costs for every anti-
 diagonal, so that gaps are free and a match or mismatch has the cost of two gaps on top. Between chunks scores are taken
 relative to the best one again, a lane whose live cells near an end of its window is moved by whole rows, a finished lane
 takes the next flank, and one whose live cells may have left the window is given up and reported, for a class with more rows.
@@ -30,14 +30,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.jit import njit_entry, njit_inner, njit_vector
+from bellapy.jit import njit_entry, njit_inner, njit_vector, prefetch
 from bellapy.params import Scoring
 from bellapy.xdrop.recurrence import DEAD, GUARD, extend_flank, flank_at, resume
 
 U, U8 = np.uint64, np.uint8
 TILE = 64
-CHUNK = 32
-HALF = CHUNK // 2
+HALVES = 32, 16  # of a chunk, two anti-diagonals each: the longer where scores leave room for it
+AHEAD = 64  # bases: a cache line
 U_TILE, U_EIGHT = U(TILE), U(8)
 EVERY_BYTE = U(0x0101010101010101)
 SLACK = 20  # rows beyond what X-drop admits at a time: they cost little and save narrow lanes from being moved or given up
@@ -62,6 +62,7 @@ class CellType(NamedTuple):
 
 BYTE = CellType("int8", -112, 127, ((32, 248), (8, 992), (1, 7936)))
 SHORT = CellType("int16", -32_000, 32_767, ((8, 2048), (1, 65_536)))
+MARGIN = 6  # of narrow windows: fewer flanks outgrow them than with a smaller one, and few lanes are moved
 MAX_NARROW = 124  # rows of 64 lanes
 
 
@@ -71,23 +72,25 @@ class Class(NamedTuple):
     lanes : flanks side by side; divides TILE.
     height : rows of the window, a multiple of TILE // lanes.
     margin : rows between a window's end and its live cells below which it is moved.
+    half : bases of a query or target that a chunk of twice as many anti-diagonals goes on.
     """
 
     lanes: int
     height: int
     margin: int
+    half: int
 
 
-def top_score(scoring: Scoring, cell: CellType) -> int:
-    """Score that a lane's best cell has at the start of a chunk: HALF matches and CHUNK drifts later it still fits."""
-    return cell.highest - HALF * scoring.match + CHUNK * scoring.gap
+def top_score(scoring: Scoring, cell: CellType, half: int) -> int:
+    """Score that a lane's best cell has at the start of a chunk: `half` matches and twice as many drifts later it fits."""
+    return cell.highest - half * scoring.match + 2 * half * scoring.gap
 
 
-def fits(scoring: Scoring, cell: CellType) -> bool:
+def fits(scoring: Scoring, cell: CellType, half: int) -> bool:
     """Whether live and dead cells of this type stay apart, and neither they nor the rise of a chunk wrap around."""
     equal, unequal = scoring.match - 2 * scoring.gap, scoring.mismatch - 2 * scoring.gap
     room = cell.dead - np.iinfo(cell.name).min
-    top = top_score(scoring, cell)
+    top = top_score(scoring, cell, half)
     return top >= 0 and -unequal <= room and top - scoring.xdrop > cell.dead + equal
 
 
@@ -98,11 +101,12 @@ def narrow_height(scoring: Scoring) -> int:
 
 def classes(scoring: Scoring, cell: CellType) -> list[Class]:
     """Window sizes to try one after the other with such cells."""
-    if not fits(scoring, cell):
+    half = next((half for half in HALVES if fits(scoring, cell, half)), None)
+    if half is None:
         return []
     narrow = narrow_height(scoring)
-    sizes = [Class(TILE, narrow, 3)] if narrow <= MAX_NARROW else []
-    return sizes + [Class(lanes, height, HALF + 1) for lanes, height in cell.wide if height >= narrow]
+    sizes = [Class(TILE, height, MARGIN, half) for height in (narrow, 2 * narrow) if height <= MAX_NARROW]
+    return sizes + [Class(lanes, height, half + 1, half) for lanes, height in cell.wide if height >= narrow]
 
 
 @njit_vector
@@ -226,10 +230,11 @@ def _as_target(x, flip, apart):
 
 
 @njit_inner
-def _load_bases(codes, flank, l, lanes, height, query_at, target_at, apart, query, target):
+def _load_bases(codes, flank, l, size, query_at, target_at, apart, query, target):
     """All bases of one lane's window, after a start or a move: the query's run down the rows, the target's up."""
     query_begin, query_length, target_begin, target_length, flip = flank
-    n_rows = height + HALF
+    lanes, height, _, half = size
+    n_rows = height + half
     for j in range(0, height, 8):
         x = _word_within(codes, query_at + j, query_begin + query_length)
         y = _as_target(_word_within(codes, target_at + j, target_begin + target_length), flip, apart)
@@ -287,20 +292,20 @@ class Saved(NamedTuple):
     score: np.ndarray
 
 
-def scores_of(scoring: Scoring, cell: CellType) -> np.ndarray:
+def _scores_of(scoring: Scoring, cell: CellType, size: Class) -> np.ndarray:
     """(6,) in the cells' type: what a match and a mismatch add beyond two gaps, drift, X, a dead cell, the top score.
 
     X may wrap around: what it is taken from wraps back.
     """
     match, mismatch, gap, xdrop = scoring
-    gaps = 2 * gap
-    return np.array([match - gaps, mismatch - gaps, -gap, xdrop, cell.dead, top_score(scoring, cell)]).astype(cell.name)
+    gaps, top = 2 * gap, top_score(scoring, cell, size.half)
+    return np.array([match - gaps, mismatch - gaps, -gap, xdrop, cell.dead, top]).astype(cell.name)
 
 
 @njit_inner
 def _place(codes, flanks, taken, size, now, stacks, best, apart, cell_scores):
     """Start idle lanes, move those whose live cells are near an end of the window; return how many flanks are taken."""
-    lanes, height, margin = size
+    lanes, height, margin, _ = size
     even, odd, query, target = stacks
     dead, top = cell_scores[4], cell_scores[5]
     middle = height // 2
@@ -331,14 +336,14 @@ def _place(codes, flanks, taken, size, now, stacks, best, apart, cell_scores):
             now[TARGET_AT, l] -= by
             now[LOW, l], now[HIGH, l] = low - by, high - by
         now[QUERY_OFFSET, l], now[TARGET_OFFSET, l] = now[QUERY_AT, l] - flank[0], now[TARGET_AT, l] - flank[2]
-        _load_bases(codes, flank, l, lanes, height, now[QUERY_AT, l], now[TARGET_AT, l], apart, query, target)
+        _load_bases(codes, flank, l, size, now[QUERY_AT, l], now[TARGET_AT, l], apart, query, target)
     return taken
 
 
 @njit_inner
 def _find_edges(flanks, size, now, reach, walls, edges):
     """Lanes that meet column 0, row 0 or the walls within the next chunk: lane, rows of column 0 and row 0, lengths."""
-    lanes, height = size[0], size[1]
+    lanes, height, _, half = size
     n = 0
     for l in range(lanes):
         i = now[FLANK, l]
@@ -348,7 +353,7 @@ def _find_edges(flanks, size, now, reach, walls, edges):
         query_length, target_length = flanks[i, 1], flanks[i, 3]
         edge = query_offset + target_offset + height <= reach
         if walls:
-            ahead = height + HALF
+            ahead = height + half
             edge |= query_offset + ahead >= query_length or target_offset + ahead >= target_length
         if edge:
             edges[n] = l, -query_offset, target_offset + height, query_length, target_length
@@ -358,35 +363,37 @@ def _find_edges(flanks, size, now, reach, walls, edges):
 
 @njit_inner
 def _fetch(codes, size, now, apart, words, query, target):
-    """Append the next HALF bases of every lane to its windows."""
-    lanes, height = size[0], size[1]
+    """Append the next `half` bases of every lane to its windows."""
+    lanes, height, _, half = size
     for l in range(lanes):
         if now[FLANK, l] < 0:
             continue
         q, t, flip = now[QUERY_AT, l] + height, now[TARGET_AT, l] + height, now[FLIP, l]
-        inside = q + HALF <= now[QUERY_END, l] and t + HALF <= now[TARGET_END, l]
-        for j in range(HALF // 8):
+        prefetch(codes, q + AHEAD)
+        prefetch(codes, t + AHEAD)
+        inside = q + half <= now[QUERY_END, l] and t + half <= now[TARGET_END, l]
+        for j in range(half // 8):
             if inside:
                 x, y = _word(codes, q + 8 * j), _word(codes, t + 8 * j)
             else:
                 x = _word_within(codes, q + 8 * j, now[QUERY_END, l])
                 y = _word_within(codes, t + 8 * j, now[TARGET_END, l])
             words[2 * j, l], words[2 * j + 1, l] = x, _as_target(y, flip, apart)
-    for j in range(HALF // 8):
+    for j in range(half // 8):
         _spread(words[2 * j], query, height + 8 * j, 1, lanes)
-        _spread(words[2 * j + 1], target, HALF - 1 - 8 * j, -1, lanes)
+        _spread(words[2 * j + 1], target, half - 1 - 8 * j, -1, lanes)
 
 
 @njit_inner
 def _live_tiles(size, now):
     """Tiles that hold every cell that can live within the next chunk."""
-    lanes, height = size[0], size[1]
+    lanes, height, _, half = size
     low, high = height, -1
     for l in range(lanes):
         if now[FLANK, l] >= 0:
             low, high = min(low, now[LOW, l]), max(high, now[HIGH, l])
     phases = TILE // lanes
-    return max(0, low - HALF) // phases, min(height, high + HALF + phases) // phases
+    return max(0, low - half) // phases, min(height, high + half + phases) // phases
 
 
 @njit_vector
@@ -414,7 +421,7 @@ def _collect(
     flanks, size, now, older, ends, shift, cell_scores, longest, codes, scoring, even, odd, cells, over, n_over, results
 ):
     """Note new best cells, take results of lanes that ended, give up lanes that outgrew their window."""
-    lanes, height, margin = size
+    lanes, height, margin, half = size
     dead, top = cell_scores[4], cell_scores[5]
     n_done = 0
     for l in range(lanes):
@@ -423,7 +430,7 @@ def _collect(
             continue
         time = now[TIME, l]
         if time >= 0:
-            now[SCORE, l] += shift[l] - CHUNK * cell_scores[2]
+            now[SCORE, l] += shift[l] - 2 * half * cell_scores[2]
             now[COLUMN, l] = now[QUERY_OFFSET, l] + (time >> 1) + now[ROW, l] + 1
             now[TARGET_ROW, l] = now[QUERY_OFFSET, l] + now[TARGET_OFFSET, l] + height + 1 + time - now[COLUMN, l]
         low, high = now[LOW, l], now[HIGH, l]
@@ -431,10 +438,10 @@ def _collect(
             over[n_over] = i
             n_over += 1
         elif high >= 0:
-            now[QUERY_AT, l] += HALF
-            now[TARGET_AT, l] += HALF
-            now[QUERY_OFFSET, l] += HALF
-            now[TARGET_OFFSET, l] += HALF
+            now[QUERY_AT, l] += half
+            now[TARGET_AT, l] += half
+            now[QUERY_OFFSET, l] += half
+            now[TARGET_OFFSET, l] += half
             now[AGE, l] += 1
             continue
         elif longest:
@@ -468,7 +475,7 @@ def _find_end(codes, flank, scoring, l, size, age, saved, top, dead, cells, out)
     resume(codes, flank, scoring, cells, k, low, high, saved.score[l], out)
 
 
-def extend_lanes(codes, flanks, size, scoring, longest, cell_scores):
+def extend_lanes(codes, flanks, size, scoring, longest, cell=BYTE):
     """Extend flanks; those whose window grew beyond `size.height` rows are left out.
 
     Parameters
@@ -477,23 +484,23 @@ def extend_lanes(codes, flanks, size, scoring, longest, cell_scores):
     flanks : (n, 5) int64 as `Flanks.table`, none empty; longest first keeps all lanes busy to the end.
     size : Class.
     longest : the SeqAn-compatible end instead of the best one (recurrence.py).
-    cell_scores : scores_of(scoring, cell), whose type is that of the cells.
+    cell : CellType that holds such scores: fits(scoring, cell, size.half).
 
     Returns
     -------
     results : (n, 3) int64: score, query bases, target bases.
     over : (n_over,) int64, rows of the flanks left out.
     """
-    n_cells = size.height * size.lanes
+    n_cells, cell_scores = size.height * size.lanes, _scores_of(scoring, cell, size)
     even, odd = _aligned(n_cells + TILE, cell_scores.dtype), _aligned(n_cells + 2 * TILE, cell_scores.dtype)
     even[:] = odd[:] = cell_scores[4]
-    n_bases = n_cells + HALF * size.lanes
+    n_bases = n_cells + size.half * size.lanes
     bases = _aligned(4 * n_bases, np.uint8).reshape(4, n_bases)
     state = _aligned(12 * TILE, cell_scores.dtype).reshape(12, TILE)
     now = np.zeros((16, TILE), np.int64)
     now[FLANK] = -1
     saved = _room_for(even, odd, longest), _room_for(even, odd, longest)
-    scratch = np.zeros((4, TILE), np.uint64), np.empty((TILE, 5), np.int64)
+    scratch = np.zeros((size.half // 4, TILE), np.uint64), np.empty((TILE, 5), np.int64)
     cells = np.empty((3, (flanks[:, 1].max(initial=0) if longest else 0) + GUARD), np.int64)
     results, over = np.zeros((len(flanks), 3), np.int64), np.empty(len(flanks), np.int64)
     n_over = _run(
@@ -520,10 +527,10 @@ def _run(
     codes, flanks, size, scoring, longest, cell_scores, even, odd, bases, state, now, scratch, saved, cells, results, over
 ):
     """Chunk after chunk until all flanks are done; return how many are left out."""
-    lanes, height, _ = size
+    lanes, height, _, half = size
     dead, top = cell_scores[4], cell_scores[5]
     scores = cell_scores[0], cell_scores[1], cell_scores[2], cell_scores[3], dead
-    n_cells, slide = height * lanes, HALF * lanes
+    n_cells, slide = height * lanes, half * lanes
     query, old_query, target, old_target = bases[0], bases[1], bases[2], bases[3]
     best, row, update, drop, was, ends, shift, first, last = (
         state[0], state[1], state[2], state[3], state[4], state[5], state[6], state[7], state[8],
@@ -548,8 +555,8 @@ def _run(
         tiles = _live_tiles(size, now)
         update[:] = -1
         ends[:] = dead
-        for p in range(HALF):
-            q, t = p * lanes, (HALF - p) * lanes
+        for p in range(half):
+            q, t = p * lanes, (half - p) * lanes
             _step(odd, TILE, even, 0, query, q, target, t, tiles, lanes, best, was, row, drop, scores)
             _agree(best, was, update, twice, lanes, 2 * p)
             _put_borders(odd, TILE, lanes, height, edges, n_edges, longest, p, 0, drop, dead)
