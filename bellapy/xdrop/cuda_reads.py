@@ -61,6 +61,10 @@ class DeviceReads:
 
         try:
             return self._send(missing, codes[: self.n_bases], staging, stream)
+        except BaseException:
+            with self._lock:
+                self._there &= ~missing
+            raise
         finally:
             with self._lock:
                 self._coming = [one for one in self._coming if one is not mine]
