@@ -81,7 +81,7 @@ def learn_typical(parts: list[Seeds], depths: list[np.ndarray]) -> Typical:
 
 def weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
     """Smallest value with at least half of all weight at it or below."""
-    order = np.argsort(values, kind="stable")
+    order = np.argsort(values)
     reached = np.cumsum(weights[order], dtype=np.float64)
     return float(values[order[np.searchsorted(reached, reached[-1] / 2)]])
 

@@ -113,13 +113,11 @@ class _Run:
         return reads
 
     def write(self, reads, overlaps, output: Destination) -> None:
-        from bellapy.paf import CHUNK, LINE_BYTES, format_overlaps
+        from bellapy.paf import format_overlaps
+        from bellapy.parallel import consume_ahead
 
-        threads = self.params.run.threads
-        threads = max(1, self.budget.items("writing", CHUNK * LINE_BYTES, least=0, most=threads))
         with self.report.stage("write") as numbers, self._writer(output, reads) as write:
-            for lines in format_overlaps(reads, overlaps, output.format, threads):
-                write(lines)
+            consume_ahead(format_overlaps(reads, overlaps, output.format), write, self.params.run.threads)
             numbers["overlaps"] = len(overlaps)
 
     def write_overlaps(self, reads, overlaps, scoring, output: Destination) -> None:
@@ -359,7 +357,9 @@ def main() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no linear algebra here: its idle threads cost time,
     sys.modules.setdefault("scipy.linalg", None)  # and so does Numba's import of it, which jit.py lets fail
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that temporary files are removed
-    sys.exit(_guarded(app))
+    code = _guarded(app)
+    gc.freeze()  # nor does the interpreter look for them when it ends
+    sys.exit(code)
 
 
 def _guarded(command: Callable[..., Any]) -> int:

@@ -23,7 +23,7 @@ from bellapy.candidate_filter import MIN_SURE, SURE_SUPPORT
 from bellapy.estimate import DEFAULT_ERROR_RATE, expected_score_rate
 from bellapy.params import ExtensionParams, FilterParams
 from bellapy.records import Extensions, Overlaps, ReadSet, Seeds
-from bellapy.seeds import first_of_candidate, starts_of_candidates
+from bellapy.seeds import first_of_candidate
 
 SPREAD = 1.5
 PIECE_ROWS = 1 << 16  # candidates looked at at a time
@@ -122,8 +122,12 @@ def estimate_matches(scoring: ExtensionParams, extensions: Extensions) -> tuple[
 
 def best_of_candidate(seeds: Seeds, extensions: Extensions) -> np.ndarray:
     """Rows of the highest-scoring alignment of every candidate (query, target, strand), in that order."""
-    order = np.lexsort((seeds.rank, -extensions.score, seeds.strand, seeds.target_id, seeds.query_id))
-    return order[starts_of_candidates(seeds.query_id[order], seeds.target_id[order], seeds.strand[order])]
+    candidate = seeds.query_id.astype(np.int64) << 32 | seeds.target_id.astype(np.int64) << 1 | (seeds.strand > 0)
+    order = np.argsort(candidate, kind="stable")  # runs in order are merged, which is faster than sorting by score too
+    starts = np.flatnonzero(np.diff(candidate[order], prepend=-1))
+    merit = (extensions.score.astype(np.int64) << 8 | 127 - seeds.rank)[order]  # the lower rank of equal scores
+    best = np.maximum.reduceat(merit, starts) if len(starts) else merit
+    return order[merit == np.repeat(best, np.diff(starts, append=len(order)))]
 
 
 def filter_overlaps(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from importlib import import_module
 
 import numba
 from llvmlite import ir
@@ -20,6 +21,7 @@ from numba.core.options import TargetOptions
 from numba.extending import intrinsic
 
 if sys.modules.get("scipy.linalg", numba) is None:  # hidden from Numba by the command line, not from others
+    import_module("numba.np.arraymath")  # where Numba looks for it
     del sys.modules["scipy.linalg"]
 
 _OPTIONS = {"cache": True, "boundscheck": False, "error_model": "numpy", "nogil": True}

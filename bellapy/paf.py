@@ -12,28 +12,22 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bellapy.parallel import map_threads
 from bellapy.paths.text import cigars, differences
 from bellapy.records import Overlaps, Paths, ReadSet
 from bellapy.table_text import LETTER, NAME, NUMBER, SHARE, TEXT, NameTable, format_rows
 
 CHUNK = 1 << 14  # lines
-LINE_BYTES = 700  # while it is made
 UNKNOWN_QUALITY = 255
 FORMATS = ("paf", "bella")
 """What `evaluate` reads and `format_overlaps` writes."""
 
 
-def format_overlaps(reads: ReadSet, overlaps: Overlaps, overlap_format: str = "paf", threads: int = 1) -> Iterator[bytes]:
+def format_overlaps(reads: ReadSet, overlaps: Overlaps, overlap_format: str = "paf") -> Iterator[bytes]:
     """Lines of the overlaps, in their order, many at a time."""
     columns = {"paf": _paf_columns, "bella": _bella_columns}[overlap_format]
     names = NameTable.of(reads.names)
-
-    def lines(at: int) -> bytes:
-        return format_rows(columns(reads, overlaps, slice(at, at + CHUNK)), names)
-
-    for first in range(0, len(overlaps), CHUNK * threads):
-        yield from map_threads(lines, range(first, min(first + CHUNK * threads, len(overlaps)), CHUNK), threads)
+    for at in range(0, len(overlaps), CHUNK):
+        yield format_rows(columns(reads, overlaps, slice(at, at + CHUNK)), names)
 
 
 def format_with_paths(

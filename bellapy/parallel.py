@@ -21,6 +21,22 @@ def map_threads(function: Callable[[Item], Result], items: Iterable[Item], threa
         return list(pool.map(function, items))
 
 
+def consume_ahead(items: Iterable[Item], use: Callable[[Item], object], threads: int) -> None:
+    """Call `use` on every item in order; with more than one thread, while the next item is made."""
+    if threads <= 1:
+        for item in items:
+            use(item)
+        return
+    with ThreadPoolExecutor(1) as pool:
+        last = None
+        for item in items:
+            if last:
+                last.result()
+            last = pool.submit(use, item)
+        if last:
+            last.result()
+
+
 def even_ranges(n: int, parts: int) -> list[tuple[int, int]]:
     """Cut range(n) into at most `parts` consecutive non-empty pieces of nearly equal length."""
     edges = np.linspace(0, n, min(parts, n) + 1).astype(np.int64).tolist()

@@ -28,6 +28,7 @@ from pairs import K, make_pairs, write_pairs
 from bellapy.params import Scoring
 from bellapy.records import ReadSet
 from bellapy.sequence import PAD, UNKNOWN
+from bellapy.xdrop import batch_cuda
 from bellapy.xdrop.batch_cpu import extend_flanks as extend_on_cpu
 from bellapy.xdrop.batch_cuda import _pool, extend_flanks, usage
 from bellapy.xdrop.flanks import Flanks
@@ -51,10 +52,6 @@ def lay_out(pairs) -> tuple[ReadSet, Flanks]:
     return reads, Flanks(*(np.ascontiguousarray(column) for column in columns), np.zeros(2 * len(pairs), np.uint8))
 
 
-def columns_of(flanks: Flanks) -> tuple[np.ndarray, ...]:
-    return flanks.query_at, flanks.query_length, flanks.target_at, flanks.target_length, flanks.complement
-
-
 def run_logan(program: str, path: Path, xdrop: int, runs: int) -> tuple[float, float]:
     """Seconds of kernels, and in all; medians."""
     kernels, totals = [], []
@@ -66,17 +63,17 @@ def run_logan(program: str, path: Path, xdrop: int, runs: int) -> tuple[float, f
     return median(kernels), median(totals)
 
 
-def measure(codes: np.ndarray, flanks: Flanks, scoring: Scoring, longest: bool, repeats: int):
+def measure(codes: np.ndarray, flanks: Flanks, scoring: Scoring, longest: bool, repeats: int, threads: int):
     """Results; median seconds of kernels (of the device that took longest), host to host, and without the upload."""
     kernels, totals, there = [], [], []
     for _ in range(repeats + 1):
         for device in _pool().devices:
-            device.held = lambda: None  # upload the reads
+            device.reads.forget()
         start = time.perf_counter()
-        results = extend_flanks(codes, flanks, scoring, longest, 1)
+        results = extend_flanks(codes, flanks, scoring, longest, threads)
         totals.append(time.perf_counter() - start)
         before, start = [device["kernel_s"] for device in usage()], time.perf_counter()
-        extend_flanks(codes, flanks, scoring, longest, 1)
+        extend_flanks(codes, flanks, scoring, longest, threads)
         there.append(time.perf_counter() - start)
         kernels.append(max(device["kernel_s"] - was for device, was in zip(usage(), before, strict=True)))
     return results, *(median(seconds[1:]) for seconds in (kernels, totals, there))
@@ -85,8 +82,10 @@ def measure(codes: np.ndarray, flanks: Flanks, scoring: Scoring, longest: bool, 
 def count_cells(codes: np.ndarray, flanks: Flanks, scoring: Scoring) -> float:
     """Cells inside the live window per flank, counted on a sample by the kernel for any width."""
     rows = np.linspace(0, len(flanks) - 1, 2 * SAMPLE).astype(np.int64)
-    before = sum(device["cells"] for device in usage())
-    extend_flanks(codes, Flanks(*(column[rows] for column in columns_of(flanks))), scoring, True, 1)
+    before, classes = sum(device["cells"] for device in usage()), batch_cuda.CLASSES
+    batch_cuda.CLASSES = ()
+    extend_flanks(codes, Flanks(*(column[rows] for column in flanks.columns)), scoring, False, 1)
+    batch_cuda.CLASSES = classes
     return (sum(device["cells"] for device in usage()) - before) / len(rows)
 
 
@@ -112,7 +111,7 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=1, help="extend every pair so often: reads overlap many others")
     parser.add_argument("--logan", help="LOGAN's demonstration program")
     parser.add_argument("--logan-runs", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=16, help="of the CPU, for the comparison")
+    parser.add_argument("--threads", type=int, default=16, help="of the CPU, to pack reads, and for the comparison")
     parser.add_argument("-o", "--output", help="write the results as JSON")
     options = parser.parse_args()
     longest = options.extension == "longest"
@@ -123,14 +122,14 @@ def main() -> None:
     with ProcessPoolExecutor() as pool:
         pairs = [pair for part in pool.map(make_pairs, tasks) for pair in part]
     reads, flanks = lay_out(pairs)
-    flanks = Flanks(*(np.tile(column, options.times) for column in columns_of(flanks)))
+    flanks = Flanks(*(np.repeat(column, options.times) for column in flanks.columns))
     codes, rows, results = reads.both_ways, [], []
     with tempfile.TemporaryDirectory() as folder:
         if options.logan:
             write_pairs(pairs, Path(folder) / "pairs.tsv")
         for xdrop in map(int, options.xdrop.split(",")):
             scoring = Scoring(1, -1, -1, xdrop)
-            got, kernels, total, there = measure(codes, flanks, scoring, longest, options.repeats)
+            got, kernels, total, there = measure(codes, flanks, scoring, longest, options.repeats, options.threads)
             start = time.perf_counter()
             same = bool((got == extend_on_cpu(codes, flanks, scoring, longest, options.threads)).all())
             cpu = time.perf_counter() - start

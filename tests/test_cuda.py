@@ -30,7 +30,7 @@ except DeviceError as error:
     pytest.skip(f"the GPU kernels do not run here: {error}", allow_module_level=True)
 
 from bellapy.xdrop import batch_cuda
-from bellapy.xdrop.batch_cuda import CLASSES, _classes, _longest_first, _pieces, extend_flanks
+from bellapy.xdrop.batch_cuda import CLASSES, _classes, extend_flanks
 from bellapy.xdrop.cuda_ops import SIMULATED
 from bellapy.xdrop.cuda_stack import SCALE, fits, pack_scoring
 
@@ -66,14 +66,37 @@ def test_both_results_are_the_full_table(rng, scoring, longest):
 
 @pytest.mark.parametrize("size", CLASSES, ids=str)
 def test_every_size_of_window(rng, monkeypatch, size):
-    """Windows that move, unknown bases, and flanks that outgrow even a wide window and go to the kernel for any width."""
+    """Windows that move, unknown bases, and flanks that outgrow even a wide window and go on in the kernel for any width."""
     monkeypatch.setattr(batch_cuda, "CLASSES", ((*size[:2], 1000),))
     scoring, whole = Scoring(1, -1, -1, 9), random_bases(rng, 90 if SIMULATED else 400)
     other = random_bases(rng, len(whole))
     pairs = [(whole, mutate(rng, whole, 0.1)), (whole, "N" + whole), (whole, other), ("A" * 70, "A" * 50), (whole, "")]
     pairs = pairs if SIMULATED else pairs + simulate_flanks(rng, MANY, LONG)
     codes, flanks = lay_out_flanks(pairs, rng)
-    assert_array_equal(extend_flanks(codes, flanks, scoring, False, 1), by_table(pairs, scoring))
+    for longest in (False, True):
+        assert_array_equal(extend_flanks(codes, flanks, scoring, longest, 1), by_table(pairs, scoring, longest))
+
+
+@pytest.mark.parametrize("longest", [False, True])
+def test_outgrown_windows_go_on_in_wider_ones(rng, monkeypatch, longest):
+    """Through two sizes of windows and into the kernel for any width, at the border of the matrix and inside it."""
+    monkeypatch.setattr(batch_cuda, "_classes", lambda scoring: [size[:2] for size in CLASSES[:2]])
+    scoring, n = Scoring(1, -1, -1, 14), 90 if SIMULATED else 600
+    pairs = [(random_bases(rng, n), random_bases(rng, n)) for _ in range(2 if SIMULATED else 50)]
+    whole = random_bases(rng, n)
+    pairs += [(whole, mutate(rng, whole, 0.15)), (whole, whole[: n // 2])]
+    codes, flanks = lay_out_flanks(pairs, rng)
+    assert_array_equal(extend_flanks(codes, flanks, scoring, longest, 1), by_table(pairs, scoring, longest))
+
+
+def test_reads_are_uploaded_once(rng):
+    codes, flanks = lay_out_flanks(simulate_flanks(rng, 4, 30), rng)
+    codes.flags.writeable = False
+    sent = []
+    for _ in range(2):
+        extend_flanks(codes, flanks, Scoring(1, -1, -1, 3), False, 1)
+        sent.append(sum(device["uploaded_bases"] for device in batch_cuda.usage()))
+    assert sent[0] > 0 and sent[1] == sent[0]
 
 
 @pytest.mark.parametrize("scoring", [Scoring(1, -1, -1, 7), Scoring(2, -3, -4, 20)], ids=str)
@@ -133,13 +156,13 @@ def test_full_memory_makes_batches_smaller_then_the_cpu_helps(rng, monkeypatch, 
     class Full(Exception):
         code = batch_cuda.OUT_OF_MEMORY
 
-    def extend(device, columns, flanks, rows, *_):
-        sizes.append(len(rows))
+    def extend(worker, job, begin, end):
+        sizes.append(end - begin)
         raise Full
 
     sizes, scoring = [], Scoring(1, -1, -1, 7)
     codes, flanks = lay_out_flanks(simulate_flanks(rng, 40, 30), rng)
-    monkeypatch.setattr(batch_cuda, "_extend_rows", extend)
+    monkeypatch.setattr(batch_cuda, "_extend_on_gpu", extend)
     monkeypatch.setattr(batch_cuda, "LEAST_BATCH", 12)
     monkeypatch.setattr(batch_cuda._pool(), "on_cpu", batch_cuda.Usage("CPU"))
     monkeypatch.setattr(logger, "propagate", True)
@@ -152,40 +175,34 @@ def test_full_memory_makes_batches_smaller_then_the_cpu_helps(rng, monkeypatch, 
 
 
 def test_other_errors_are_not_taken_for_full_memory(rng, monkeypatch):
-    monkeypatch.setattr(batch_cuda, "_extend_rows", lambda *_: 1 / 0)
+    monkeypatch.setattr(batch_cuda, "_extend_on_gpu", lambda *_: 1 / 0)
     codes, flanks = lay_out_flanks([("ACGT", "ACGT")], rng)
     with pytest.raises(ZeroDivisionError):
         extend_flanks(codes, flanks, Scoring(), False, 1)
 
 
-@pytest.mark.parametrize("n_devices", [1, 2, 4])
-@pytest.mark.parametrize("n", [0, 1, 5, 1000])
-def test_pieces_have_equal_work_and_keep_the_order(rng, monkeypatch, n, n_devices):
-    monkeypatch.setattr(batch_cuda, "BATCH", 300)
-    todo, lengths = np.arange(n), np.sort(rng.integers(1, 5000, n))[::-1]
-    pieces = list(_pieces(todo, lengths, n_devices))
-    assert_array_equal(np.concatenate([todo[:0], *pieces]), todo)
-    assert all(0 < len(piece) <= 300 for piece in pieces)
-    if n == 1000 and n_devices == 4:
-        assert max(lengths[piece].sum() for piece in pieces) < 1.1 * lengths.sum() / (batch_cuda.PIECES * n_devices)
-
-
 def test_sizes_of_windows():
-    assert _classes(Scoring(1, -1, -1, 5), True) == []
-    assert _classes(Scoring(1, -1, -1, 16_000), False) == []
+    assert _classes(Scoring(1, -1, -1, 16_000)) == []
     for x in (0, 3, 12, 40):
-        sizes = [2 * group * registers for group, registers in _classes(Scoring(1, -1, -1, x), False)]
+        sizes = [2 * group * registers for group, registers in _classes(Scoring(1, -1, -1, x))]
         assert sizes[0] >= x + 12
         assert all(wide >= 2 * narrow for narrow, wide in zip(sizes, sizes[1:], strict=False))
 
 
-def test_longest_flanks_come_first(rng):
-    lengths = rng.integers(0, 3_000_000, 500)
-    lengths[::7] = 0
-    order = _longest_first(lengths)
-    assert_array_equal(np.sort(order), np.flatnonzero(lengths))
-    sizes = np.minimum(lengths[order] >> 4, 0xFFFF)
-    assert (np.diff(sizes) <= 0).all()
+def test_devices_take_their_share_then_that_of_others():
+    pieces = batch_cuda._Pieces([(i, i + 1) for i in range(6)], 2)
+    taken = [pieces.take(share) for share in (0, 1, 0, 0, 0, 0, 1)]
+    assert [piece and piece[0] for piece in taken] == [0, 3, 1, 2, 5, 4, None]
+    assert batch_cuda._Pieces([(0, 9)], 4).take(3) == (0, 9)
+    assert batch_cuda._Pieces([], 2).take(0) is None
+
+
+def test_time_in_kernels_counts_overlaps_once():
+    device = batch_cuda._Device(None, True, 1, batch_cuda.Usage("GPU"), None)
+    for span in ((5.0, 9.0), (0.0, 4.0), (1.0, 2.0), (8.0, 10.0)):
+        device.count(1, 10, span, 0)
+    device.close_spans()
+    assert device.usage.kernel_s == pytest.approx(0.009) and device.usage.extensions == 4
 
 
 def test_bounds_of_scores():

@@ -40,8 +40,8 @@ def _in_lanes(codes, flanks, todo, size, scoring, longest, cell, results, thread
         results[batch], over = extend_lanes(codes, flanks.table(batch), size, scoring, longest, cell)
         return batch[over]
 
-    per_thread = max(TILE, -(-len(todo) // threads))
-    return np.concatenate(map_threads(extend, _batches(todo, min(BATCH, per_thread)), threads))
+    most = BATCH if threads == 1 else max(4 * TILE, len(todo) // (4 * threads))  # for every thread some, to balance
+    return np.concatenate(map_threads(extend, _batches(todo, min(BATCH, most)), threads))
 
 
 def _one_by_one(codes, flanks, todo, scoring, longest, results, threads) -> None:

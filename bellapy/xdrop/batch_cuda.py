@@ -1,14 +1,16 @@
-"""Extension of flanks on NVIDIA GPUs: narrow windows first, what outgrows them in wider ones, the rest at any width.
+"""Extension of flanks on NVIDIA GPUs: narrow windows first, what outgrows them goes on in wider ones, the rest at any width.
 
-The reads go to a device once.  A batch of flanks is index records; one kernel for each size of window runs over it and
-leaves to the next what outgrew its window.  Several GPUs take batches, longest flanks first, as they become free.
+Every GPU has several workers, threads with a stream and memory of their own, so that one prepares and copies a piece of the
+flanks while the kernels of another run.  Workers take pieces as they become free.  A piece is index records; the bases it
+needs are packed and uploaded unless they are there already.  One kernel for each size of window runs over the piece and
+hands over to the next what outgrew its window.
 """
 
 from __future__ import annotations
 
 import time
-import weakref
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,11 +20,13 @@ import numpy as np
 from numba import cuda
 
 from bellapy.log import logger
+from bellapy.parallel import even_ranges
 from bellapy.params import Scoring
 from bellapy.xdrop.batch_cpu import extend_flanks as extend_on_cpu
+from bellapy.xdrop.cuda_host import cut_pieces, list_piece, put_back
 from bellapy.xdrop.cuda_ops import SIMULATED, WARP, kernel_of
-from bellapy.xdrop.cuda_reads import pack_planes, zeros_on_device
-from bellapy.xdrop.cuda_stack import fits, make_kernel, pack_scoring
+from bellapy.xdrop.cuda_reads import DeviceReads, make_staging
+from bellapy.xdrop.cuda_stack import COUNTS, ENDED, HEAD, OUTGROWN, fits, level_of_best, make_kernel, pack_scoring
 from bellapy.xdrop.cuda_wide import GUARDS, extend_wide
 from bellapy.xdrop.devices import Gpu, find_gpus
 from bellapy.xdrop.flanks import Flanks
@@ -35,9 +39,11 @@ all true overlaps stay inside; by measurement (benchmarks/gpu.py)."""
 WARPS = 1 if SIMULATED else 4  # of a block
 RESIDENT_WARPS = 2 if SIMULATED else 64  # of a processor
 WIDE_BLOCKS = 2 if SIMULATED else 4096
-BATCH = 1 << 20  # flanks
+WORKERS = 1 if SIMULATED else 2  # for each GPU; the simulator runs one kernel at a time
+PIECES = 2  # for each worker: more balance better, but small ones leave a GPU half empty
+LEAST_PIECE = 3 << 15  # flanks
+BATCH = 1 << 20  # flanks, the largest piece
 LEAST_BATCH = 1 << 10  # flanks; if so few do not fit, they go to the CPU
-PIECES = 2  # batches for each of several GPUs: more balance better, but small ones leave a GPU half empty
 LONG = 2.0  # seconds: a kernel was compiled, not loaded
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 
@@ -46,7 +52,8 @@ OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 class Usage:
     """What a device has done: flanks extended, cells computed (of lanes with live cells), seconds in kernels.
 
-    compile_s : seconds it waited for kernels to be compiled or loaded from the disk.
+    compile_s : seconds spent on compiling kernels or loading them from the disk.
+    uploaded : bases of reads that were sent to it.
     """
 
     name: str
@@ -54,13 +61,32 @@ class Usage:
     cells: int = 0
     kernel_s: float = 0.0
     compile_s: float = 0.0
+    uploaded: int = 0
 
     def to_dict(self) -> dict:
         gcups = self.cells / self.kernel_s / 1e9 if self.kernel_s else 0.0
         return {
             "name": self.name, "extensions": self.extensions, "cells": self.cells, "kernel_s": round(self.kernel_s, 4),
-            "gcups": round(gcups, 1), "compile_s": round(self.compile_s, 3),
+            "gcups": round(gcups, 1), "compile_s": round(self.compile_s, 3), "uploaded_bases": self.uploaded,
         }  # fmt: skip
+
+
+class _Rooms:
+    """Arrays by name, kept for later pieces and made anew where they are too small: taking and freeing is slow."""
+
+    def __init__(self, make: Callable):
+        self._make, self._rooms = make, {}
+
+    def of(self, name: str, rows: int, *shape: int, dtype: type) -> object:
+        """An array of so many rows of a shape."""
+        room = self._rooms.get(name)
+        if room is None or room.shape[0] < rows or room.shape[1:] != shape or room.dtype != dtype:
+            self._rooms.pop(name, None)
+            room = self._rooms[name] = self._make((rows + rows // 8, *shape), dtype)
+        return room[:rows]
+
+    def clear(self) -> None:
+        self._rooms.clear()
 
 
 @dataclass
@@ -68,22 +94,52 @@ class _Device:
     """A GPU, the reads it holds, and what it has done."""
 
     gpu: Gpu
-    stream: object
     packed: bool  # has instructions for packed maxima
     processors: int
     usage: Usage
-    held: object = lambda: None  # weak reference to the reads that are there
-    codes: object = None
-    planes: object = None
+    reads: DeviceReads
+    workers: list[_Worker] = field(default_factory=list)
+    zero: object = None  # event from which `spans` count
+    spans: list[tuple[float, float]] = field(default_factory=list)  # when kernels ran, ms
     told_of_compiling: bool = False
+    lock: Lock = field(default_factory=Lock)
+    compiling: Lock = field(default_factory=Lock)
 
-    def hold(self, both_ways: np.ndarray) -> None:
-        """Upload reads unless they are there already; `both_ways` is read-only, so its identity stands for its content."""
-        if self.held() is not both_ways:
-            self.codes = self.planes = None
-            self.codes = cuda.to_device(both_ways[: len(both_ways) // 2], stream=self.stream)
-            self.planes = pack_planes(self.codes, self.gpu.index, self.stream)
-            self.held = weakref.ref(both_ways)
+    def count(self, extensions: int, cells: int, span: tuple[float, float], uploaded: int) -> None:
+        with self.lock:
+            self.usage.extensions += extensions
+            self.usage.cells += cells
+            self.usage.uploaded += uploaded
+            self.spans.append(span)
+
+    def open_spans(self) -> None:
+        with cuda.gpus[self.gpu.index]:
+            self.zero = cuda.event()
+            self.zero.record(self.workers[0].stream)
+
+    def close_spans(self) -> None:
+        """Add the time during which at least one worker's kernels ran."""
+        end = 0.0
+        for first, last in sorted(self.spans):
+            self.usage.kernel_s += max(0.0, last - max(first, end)) / 1e3
+            end = max(end, last)
+        self.spans.clear()
+
+
+@dataclass
+class _Worker:
+    """A stream of a device, with memory of its own."""
+
+    device: _Device
+    stream: object
+    rooms: _Rooms = field(default_factory=lambda: _Rooms(cuda.device_array))
+    pinned: _Rooms = field(default_factory=lambda: _Rooms(cuda.pinned_array))
+    staging: list[np.ndarray] = field(default_factory=list)
+
+    def stage(self, n: int) -> list[np.ndarray]:
+        """Pinned room for n threads that pack reads."""
+        self.staging += make_staging(n - len(self.staging))
+        return self.staging[:n]
 
 
 @dataclass
@@ -91,7 +147,9 @@ class _Pool:
     """All usable GPUs."""
 
     devices: list[_Device]
+    threads: ThreadPoolExecutor  # of the workers; kept, since a new one costs milliseconds at its first call to a device
     on_cpu: Usage = field(default_factory=lambda: Usage("CPU, for want of GPU memory"))
+    lock: Lock = field(default_factory=Lock)
 
 
 @cache
@@ -103,14 +161,45 @@ def _pool() -> _Pool:
             if not SIMULATED:
                 card = cuda.get_current_device()
                 packed, processors = card.compute_capability >= (9, 0), card.MULTIPROCESSOR_COUNT
-            devices.append(_Device(gpu, cuda.stream(), packed, processors, Usage(gpu.name)))
-    return _Pool(devices)
+            device = _Device(gpu, packed, processors, Usage(gpu.name), DeviceReads(_Rooms(cuda.device_array)))
+            device.workers = [_Worker(device, cuda.stream()) for _ in range(WORKERS)]
+            devices.append(device)
+    return _Pool(devices, ThreadPoolExecutor(WORKERS * len(devices)))
 
 
 def usage() -> list[dict]:
     """What every device has done since the program started."""
     pool = _pool()
     return [used.to_dict() for used in (*(d.usage for d in pool.devices), pool.on_cpu) if used.extensions]
+
+
+class _Pieces:
+    """Pieces of the flanks: every device has its share, consecutive ones, and takes from others when that is done."""
+
+    def __init__(self, pieces: list[tuple[int, int]], shares: int):
+        self._lock = Lock()
+        self._shares = [deque(pieces[begin:end]) for begin, end in even_ranges(len(pieces), shares)]
+
+    def take(self, share: int) -> tuple[int, int] | None:
+        with self._lock:
+            own = self._shares[share] if share < len(self._shares) else ()
+            if own:
+                return own.popleft()
+            fullest = max(self._shares, key=len, default=())
+            return fullest.pop() if fullest else None
+
+
+@dataclass(frozen=True)
+class _Job:
+    """Extension of one set of flanks."""
+
+    codes: np.ndarray
+    flanks: Flanks
+    scoring: Scoring
+    longest: bool
+    threads: int
+    workers: int
+    results: np.ndarray
 
 
 def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, longest: bool, threads: int) -> np.ndarray:
@@ -120,62 +209,40 @@ def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, longest: 
     ----------
     codes : uint8, `ReadSet.both_ways`.
     longest : the SeqAn-compatible end instead of the best one (recurrence.py).
-    threads : of the CPU, for what fits no GPU.
+    threads : of the CPU, to pack reads and for what fits no GPU.
     """
-    results = np.zeros((len(flanks), 3), np.int32)  # each row stays 0 until the one device that has it adds its own
-    shorter = np.minimum(flanks.query_length, flanks.target_length)
-    todo = _longest_first(shorter)
     pool = _pool()
-    pieces, lock = iter(_pieces(todo, shorter[todo], len(pool.devices))), Lock()
+    workers = [worker for turn in zip(*(device.workers for device in pool.devices), strict=True) for worker in turn]
+    n_pieces = max(1, min(PIECES * len(workers), len(flanks) // LEAST_PIECE))
+    workers = workers[:n_pieces]
+    job = _Job(codes, flanks, scoring, longest, threads, len(workers), np.zeros((len(flanks), 3), np.int64))
+    pieces = _Pieces(cut_pieces(flanks, n_pieces, BATCH, len(codes)), len(pool.devices))
 
-    def next_piece() -> np.ndarray | None:
-        with lock:
-            return next(pieces, None)
+    def work(worker: _Worker) -> None:
+        share = next(i for i, device in enumerate(pool.devices) if device is worker.device)
+        with cuda.gpus[worker.device.gpu.index]:
+            while (piece := pieces.take(share)) is not None:
+                _extend_piece(pool, worker, job, *piece)
 
-    def work(device: _Device) -> None:
-        with cuda.gpus[device.gpu.index]:
-            job = _Job(pool, device, codes, flanks, scoring, longest, threads)
-            while (rows := next_piece()) is not None:
-                job.extend(rows)
-            found = job.fetch()
-            with lock:
-                np.add(results, found, out=results)
-
-    if len(pool.devices) == 1:
-        work(pool.devices[0])
+    for device in pool.devices:
+        device.open_spans()
+    if len(workers) == 1:
+        work(workers[0])
     else:
-        with ThreadPoolExecutor(len(pool.devices)) as threads_of_devices:
-            list(threads_of_devices.map(work, pool.devices))
-    return results.astype(np.int64)
-
-
-def _longest_first(lengths: np.ndarray) -> np.ndarray:
-    """The flanks that are not empty, int32; by length in steps of 16 bases, which sorts fast."""
-    todo = np.flatnonzero(lengths > 0).astype(np.int32)
-    keys = np.uint16(0xFFFF) - np.minimum(lengths[todo] >> 4, 0xFFFF).astype(np.uint16)
-    return todo[np.argsort(keys, kind="stable")]
-
-
-def _pieces(todo: np.ndarray, lengths: np.ndarray, n_devices: int) -> Iterator[np.ndarray]:
-    """Consecutive flanks of about equal work: all flanks have windows of like width, so cells grow with length."""
-    n = PIECES * n_devices if n_devices > 1 else 1
-    total = np.cumsum(lengths)
-    cuts = np.searchsorted(total, np.linspace(0, total[-1] if len(total) else 0, n + 1)[1:-1])
-    return (piece for part in np.split(todo, cuts) for piece in _at_most(part, BATCH) if len(piece))
-
-
-def _at_most(rows: np.ndarray, size: int) -> list[np.ndarray]:
-    return [rows[at : at + size] for at in range(0, len(rows), size)]
+        list(pool.threads.map(work, workers))
+    for device in pool.devices:
+        device.close_spans()
+    return job.results
 
 
 def _is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or getattr(error, "code", None) == OUT_OF_MEMORY
 
 
-def _classes(scoring: Scoring, longest: bool) -> list[tuple[int, int]]:
+def _classes(scoring: Scoring) -> list[tuple[int, int]]:
     """Sizes of windows to try: wide enough for true overlaps, then at least twice as wide each."""
     chosen = []
-    if not longest and fits(scoring):
+    if fits(scoring):
         for group, registers, reach in CLASSES:
             enough = scoring.xdrop // -scoring.gap <= reach
             if enough and (not chosen or group * registers >= 2 * chosen[-1][0] * chosen[-1][1]):
@@ -183,110 +250,121 @@ def _classes(scoring: Scoring, longest: bool) -> list[tuple[int, int]]:
     return chosen
 
 
-class _Job:
-    """Extension of pieces of one set of flanks on one device; results stay there until they are fetched."""
+def _extend_piece(pool: _Pool, worker: _Worker, job: _Job, begin: int, end: int) -> None:
+    """Extend flanks begin .. end - 1; in halves if memory does not suffice, on the CPU if that is no help."""
+    try:
+        _extend_on_gpu(worker, job, begin, end)
+        return
+    except Exception as error:
+        if not _is_out_of_memory(error):
+            raise
+    worker.rooms.clear()
+    if end - begin > LEAST_BATCH:
+        middle = (begin + end) // 2
+        _extend_piece(pool, worker, job, begin, middle)
+        _extend_piece(pool, worker, job, middle, end)
+    else:
+        _extend_on_cpu(pool, worker.device.gpu.name, job, begin, end)
 
-    def __init__(self, pool, device, codes, flanks, scoring, longest, threads):
-        self.pool, self.device, self.codes, self.flanks = pool, device, codes, flanks
-        self.scoring, self.longest, self.threads = scoring, longest, threads
-        self.columns = None  # the flanks on the device
-        self.elsewhere = []  # rows and results of the CPU
 
-    def extend(self, rows: np.ndarray) -> None:
-        """Extend some flanks; in halves if memory does not suffice, on the CPU if that is no help."""
-        try:
-            self._start()
-            _extend_rows(self.device, self.columns, self.flanks, rows, self.scoring, self.longest, self.results)
-            return
-        except Exception as error:
-            if not _is_out_of_memory(error):
-                raise
-        if len(rows) > LEAST_BATCH:
-            for half in np.array_split(rows, 2):
-                self.extend(half)
-        else:
-            self._extend_on_cpu(rows)
-
-    def fetch(self) -> np.ndarray | int:
-        """Results of the flanks that were extended here, (n, 3) int32; 0 for all others."""
-        if self.columns is None and not self.elsewhere:
-            return 0
-        found = np.zeros((len(self.flanks), 3), np.int32)
-        if self.columns is not None:
-            found = _fetch(self.results, self.device.stream)
-        for rows, of_rows in self.elsewhere:
-            found[rows] = of_rows
-        return found
-
-    def _start(self) -> None:
-        if self.columns is None:
-            stream, flanks = self.device.stream, self.flanks
-            self.device.hold(self.codes)
-            host = (flanks.query_at, flanks.query_length, flanks.target_at, flanks.target_length, flanks.complement)
-            columns = [cuda.to_device(column, stream=stream) for column in host]
-            self.results = zeros_on_device(len(flanks), self.device.gpu.index, stream)
-            self.columns = columns
-
-    def _extend_on_cpu(self, rows: np.ndarray) -> None:
-        if not self.pool.on_cpu.extensions:
-            name = self.device.gpu.name
+def _extend_on_cpu(pool: _Pool, name: str, job: _Job, begin: int, end: int) -> None:
+    with pool.lock:
+        if not pool.on_cpu.extensions:
             logger.warning("%s: not enough memory is free; what does not fit is extended on the CPU", name)
-        self.pool.on_cpu.extensions += len(rows)
-        flanks = self.flanks
-        columns = (flanks.query_at, flanks.query_length, flanks.target_at, flanks.target_length, flanks.complement)
-        some = Flanks(*(column[rows] for column in columns))
-        self.elsewhere.append((rows, extend_on_cpu(self.codes, some, self.scoring, self.longest, self.threads)))
+        pool.on_cpu.extensions += end - begin
+    some = Flanks(*(column[begin:end] for column in job.flanks.columns))
+    job.results[begin:end] = extend_on_cpu(job.codes, some, job.scoring, job.longest, job.threads)
 
 
-def _extend_rows(device, columns, flanks, rows, scoring, longest, results) -> None:
-    """Extend some flanks, in the order of `rows`, whose reads and columns are on the device."""
-    stream, left = device.stream, len(rows)
-    classes = _classes(scoring, longest)
-    start = np.zeros((len(classes) + 1, 2), np.int32)
-    start[0, 0] = left
-    counts = cuda.to_device(start, stream=stream)
-    work = cuda.to_device(np.zeros(len(classes) + 1, np.int64), stream=stream)
-    queue = cuda.to_device(rows, stream=stream)
-    begin, end, compiled = cuda.event(), cuda.event(), device.usage.compile_s
+def _extend_on_gpu(worker: _Worker, job: _Job, begin: int, end: int) -> None:
+    """Extend flanks begin .. end - 1 on the worker's device."""
+    device, stream, packers = worker.device, worker.stream, max(1, job.threads // job.workers)
+    reads = device.reads
+    reads.hold(job.codes)
+    rows = worker.pinned.of("rows", end - begin, dtype=np.int32)
+    table = worker.pinned.of("table", end - begin, 5, dtype=np.int64)
+    n = int(list_piece(*job.flanks.columns, begin, end, rows, table))
+    if not n:
+        return
+    rows, table = rows[:n], table[:n]
+    results = worker.rooms.of("results", n, 3, dtype=np.int32)
+    there = worker.rooms.of("table", n, 5, dtype=np.int64)
+    there.copy_to_device(table, stream=stream)
+    uploaded = reads.bring(table, job.codes, worker.stage(packers), stream)
+    cells, span = _run_kernels(worker, reads, there, int(table[:, 1].max()), job.scoring, job.longest, results)
+    found = worker.pinned.of("found", n, 3, dtype=np.int32)
+    results.copy_to_host(found, stream=stream)
+    stream.synchronize()
+    put_back(rows, found, job.results)
+    device.count(n, cells, span, uploaded)
+
+
+def _run_kernels(worker, reads, table, longest_query, scoring, longest, results) -> tuple[int, tuple[float, float]]:
+    """Extend the flanks of a table; return how many cells were computed, and when the kernels ran."""
+    device, stream, classes, left = worker.device, worker.stream, _classes(scoring), table.shape[0]
+    of_all = (reads.planes, reads.n_bases, table)
+    counts = worker.rooms.of("counts", len(classes) + 1, COUNTS, dtype=np.int32)
+    work = worker.rooms.of("work", len(classes) + 1, dtype=np.int64)
+    counted = np.zeros(counts.shape, np.int32)
+    counted[0, OUTGROWN] = left
+    counts.copy_to_device(counted, stream=stream)
+    work.copy_to_device(np.zeros(work.shape, np.int64), stream=stream)
+    handed = _handed_over(worker, 0, 1, 1)  # nothing: all flanks begin in the first kernel
+    begin, end, waited = cuda.event(), cuda.event(), 0.0
     begin.record(stream)
-    for level, (group, registers) in enumerate(classes):
-        function = make_kernel(group, registers, scoring.match == 1, device.packed)
-        over = cuda.device_array(left, np.int32, stream=stream)
-        _launch(
-            device, function, _blocks(device, -(-left * group // WARP)), WARPS * WARP,
-            device.planes, device.codes.shape[0], *columns, queue, over, counts, level, pack_scoring(scoring), results, work,
+
+    def extend_at_any_width(level: int, column: int) -> float:
+        blocks, scratch = _wide_scratch(worker, int(counted[level, column]), longest_query)
+        return _launch(
+            worker, extend_wide, blocks, WARP,
+            *of_all, counts, level, column, *handed, scoring, level_of_best(scoring), longest, scratch, results, work,
         )  # fmt: skip
-        queue, left = over, int(_fetch(counts, stream)[level + 1, 0])
+
+    for level, (group, registers) in enumerate(classes):
+        before, handed = handed, _handed_over(worker, level + 1, left, 2 * group * registers)
+        waited += _launch(
+            worker, make_kernel(group, registers, scoring.match == 1, device.packed),
+            _blocks(device, -(-left * group // WARP)), WARPS * WARP,
+            *of_all, counts, level, *before, *handed, pack_scoring(scoring), longest, results, work,
+        )  # fmt: skip
+        counts.copy_to_host(counted, stream=stream)
+        stream.synchronize()
+        if counted[level, ENDED]:
+            waited += extend_at_any_width(level, ENDED)
+        left = int(counted[level + 1, OUTGROWN])
         if not left:
             break
     if left:
-        blocks, scratch = _wide_scratch(left, int(flanks.query_length[rows].max()), stream)
-        _launch(
-            device, extend_wide, blocks, WARP,
-            device.codes, *columns, queue, counts, len(classes), scoring, longest, scratch, results, work,
-        )  # fmt: skip
+        waited += extend_at_any_width(len(classes), OUTGROWN)
     end.record(stream)
-    device.usage.cells += int(_fetch(work, stream).sum())
-    device.usage.extensions += len(rows)
-    device.usage.kernel_s += begin.elapsed_time(end) / 1e3 - (device.usage.compile_s - compiled)
+    cells = int(work.copy_to_host(stream=stream).sum())
+    stream.synchronize()
+    return cells, (device.zero.elapsed_time(begin), device.zero.elapsed_time(end) - 1e3 * waited)
 
 
-def _launch(device: _Device, function, blocks: int, threads: int, *arguments) -> None:
-    """Start a kernel; the first time it is compiled, or loaded from the disk, while the device has nothing to do."""
+def _handed_over(worker: _Worker, level: int, n: int, rows: int) -> tuple[object, object]:
+    """Room for the states of n flanks that a level takes from the one before (cuda_stack.py)."""
+    heads = worker.rooms.of(f"heads {level}", n, HEAD, dtype=np.int32)
+    return heads, worker.rooms.of(f"cells {level}", n, 2, rows, dtype=np.uint16)
+
+
+def _launch(worker: _Worker, function, blocks: int, threads: int, *arguments) -> float:
+    """Start a kernel; the first time it is compiled, or loaded from the disk.  Return the seconds that took."""
+    device = worker.device
     kernel = kernel_of(function, device.gpu.index)
-    is_new, start = not SIMULATED and not kernel.overloads, time.perf_counter()
-    kernel[blocks, threads, device.stream](*arguments)
-    if is_new:
-        device.usage.compile_s += time.perf_counter() - start
+    launch = kernel[blocks, threads, worker.stream]
+    if SIMULATED or kernel.overloads:
+        launch(*arguments)
+        return 0.0
+    start = time.perf_counter()
+    with device.compiling:
+        began = time.perf_counter()
+        launch(*arguments)
+        device.usage.compile_s += time.perf_counter() - began
         if not device.told_of_compiling and device.usage.compile_s > LONG:
             device.told_of_compiling = True
             logger.info("compiling for %s; this happens once", device.gpu.name)
-
-
-def _fetch(array, stream) -> np.ndarray:
-    host = array.copy_to_host(stream=stream)
-    stream.synchronize()
-    return host
+    return time.perf_counter() - start
 
 
 def _blocks(device: _Device, warps: int) -> int:
@@ -294,12 +372,12 @@ def _blocks(device: _Device, warps: int) -> int:
     return (min(device.processors * RESIDENT_WARPS, warps) + WARPS - 1) // WARPS
 
 
-def _wide_scratch(n: int, longest_query: int, stream) -> tuple[int, object]:
+def _wide_scratch(worker: _Worker, n: int, longest_query: int) -> tuple[int, object]:
     """Blocks of the kernel for any width, and their cells in device memory."""
-    columns = longest_query + GUARDS
+    columns = 1 << (longest_query + GUARDS - 1).bit_length()  # few sizes, which can be used again
     blocks = min(n, WIDE_BLOCKS)
     if not SIMULATED:
         blocks = min(blocks, cuda.current_context().get_memory_info().free // 2 // (12 * columns))
     if not blocks:
         raise MemoryError("device memory")
-    return blocks, cuda.device_array((blocks, 3, columns), np.int32, stream=stream)
+    return blocks, worker.rooms.of("scratch", blocks, 3, columns, dtype=np.int32)

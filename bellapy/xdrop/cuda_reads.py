@@ -1,50 +1,102 @@
-"""Reads on a GPU: their codes, and the same as bit planes, which the register kernel compares 16 bases at a time.
+"""Reads on a GPU, as bit planes (cuda_host.py): in blocks of bases, each sent when a flank first needs it.
 
-Word (b, i) of the planes holds one bit for each of the bases 32 b .. 32 b + 31, the first one in the lowest bit: for i = 0
-and 1 the two bits of the code, for i = 2 whether the base is unknown.  The reversed copy that `ReadSet.both_ways` has is not
-needed: kernels reverse the words.
+The reversed copy that `ReadSet.both_ways` has is not needed: kernels reverse the words.
 """
 
 from __future__ import annotations
 
+import weakref
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
+
 import numpy as np
 from numba import cuda
 
-from bellapy.xdrop.cuda_ops import SIMULATED, U32, kernel_of
+from bellapy.xdrop.cuda_host import BASES, BLOCK, mark_blocks, pack_planes, stretches
 
-BASES = 32
-THREADS = 32 if SIMULATED else 256
-
-
-def _pack(codes, planes):
-    block = cuda.grid(1)
-    if block < planes.shape[0]:
-        low = high = unknown = U32(0)
-        for i in range(BASES):
-            at = BASES * block + i
-            code = codes[at] if at < codes.shape[0] else 4
-            low |= U32(U32(code & 1) << U32(i))
-            high |= U32(U32(code >> 1 & 1) << U32(i))
-            unknown |= U32(U32(code >> 2) << U32(i))
-        planes[block, 0], planes[block, 1], planes[block, 2] = low, high, unknown
+STAGED = 1 << 7  # blocks that are packed and sent at a time
+WORDS = BLOCK // BASES
 
 
-def pack_planes(codes, device: int, stream):
-    """Bit planes of the uint8 codes on a device; (blocks, 3) uint32 there."""
-    blocks = -(-codes.shape[0] // BASES)
-    planes = cuda.device_array((blocks, 3), np.uint32, stream=stream)
-    kernel_of(_pack, device)[-(-blocks // THREADS), THREADS, stream](codes, planes)
-    return planes
+class DeviceReads:
+    """The reads that a GPU holds.
+
+    n_bases : of one direction.
+    planes : (words, 3) uint32 on the device.
+    """
+
+    def __init__(self, rooms):
+        self._rooms = rooms
+        self._whole = lambda: None
+        self._coming: list[tuple[Future, np.ndarray]] = []
+        self._lock = Lock()
+
+    def hold(self, both_ways: np.ndarray) -> None:
+        """From now on these; `both_ways` is read-only, so its identity stands for its content."""
+        with self._lock:
+            if self._whole() is not both_ways:
+                self.n_bases = len(both_ways) // 2
+                self.planes = self._rooms.of("planes", -(-self.n_bases // BASES), 3, dtype=np.uint32)
+                self._there = np.zeros(-(-self.n_bases // BLOCK), np.bool_)
+                self._whole = weakref.ref(both_ways)
+
+    def forget(self) -> None:
+        """All that was sent; the memory stays."""
+        self._whole = lambda: None
+
+    def bring(self, table: np.ndarray, codes: np.ndarray, staging: list[np.ndarray], stream) -> int:
+        """Upload the bases of some flanks as far as they are not there; return how many bases that were.
+
+        table : rows of `Flanks.table`.  codes : `both_ways`.  staging : from `make_staging`.
+        """
+        needed = np.zeros(len(self._there), np.bool_)
+        mark_blocks(table, self.n_bases, needed)
+        done: Future = Future()
+        with self._lock:
+            missing = needed & ~self._there
+            self._there |= missing
+            others = [future for future, theirs in self._coming if (theirs & needed).any()]
+            self._coming.append(mine := (done, missing))
+
+        try:
+            return self._send(missing, codes[: self.n_bases], staging, stream)
+        except BaseException:
+            with self._lock:
+                self._there &= ~missing
+            raise
+        finally:
+            with self._lock:
+                self._coming = [one for one in self._coming if one is not mine]
+            done.set_result(None)
+            for other in others:
+                other.result()
+
+    def _send(self, blocks: np.ndarray, codes: np.ndarray, staging: list[np.ndarray], stream) -> int:
+        """Packed by a thread for each part of `staging`; only this thread talks to the device, since each that does costs
+        milliseconds.
+        """
+        sent, packing = 0, deque()
+
+        def finish() -> int:
+            first, n, planes, done = packing.popleft()
+            done.result()
+            words = -(-n // BASES)
+            self.planes[first * WORDS : first * WORDS + words].copy_to_device(planes[:words], stream=stream)
+            stream.synchronize()
+            return n
+
+        with ThreadPoolExecutor(len(staging)) as threads:
+            for turn, (first, end) in enumerate(stretches(blocks, STAGED)):
+                if len(packing) == len(staging):
+                    sent += finish()
+                part, planes = codes[first * BLOCK : end * BLOCK], staging[turn % len(staging)]
+                packing.append((first, len(part), planes, threads.submit(pack_planes, part, planes)))
+            while packing:
+                sent += finish()
+        return sent
 
 
-def _clear(rows):
-    row = cuda.grid(1)
-    if row < rows.shape[0]:
-        rows[row, 0] = rows[row, 1] = rows[row, 2] = 0
-
-
-def zeros_on_device(n: int, device: int, stream):
-    """(n, 3) int32 zeros on a device: results of flanks that are not extended there."""
-    rows = cuda.device_array((n, 3), np.int32, stream=stream)
-    kernel_of(_clear, device)[-(-n // THREADS), THREADS, stream](rows)
-    return rows
+def make_staging(n: int) -> list[np.ndarray]:
+    """Pinned room for `bring` with n threads."""
+    return [cuda.pinned_array((STAGED * WORDS, 3), np.uint32) for _ in range(n)]

@@ -1,4 +1,4 @@
-"""X-drop extension on a GPU in registers: the *best* result of recurrence.py, one group of lanes per flank.
+"""X-drop extension on a GPU in registers: the rule of recurrence.py, one group of lanes per flank.
 
 Cells live in two stacks of rows, `even` and `odd` anti-diagonals; a row is one diagonal of the alignment matrix, so a cell
 never moves (lanes.py has the same picture).  With even row d at column i + d of anti-diagonal 2 i, the next two are
@@ -19,7 +19,11 @@ Halves are 0 (dead) or SCALE times a score above a base that is chosen anew for 
 are free: when the highest cell is sought they hold the register's number, so that of equal scores the first row wins.
 A cell is alive if adding `floor` (2^15 less the score it has to reach) sets its top bit.
 
-A group whose live cells reached the end of its window gives its flank up, for a kernel with more rows.
+A group whose live cells reached the end of its window hands its flank over, with its state before the chunk, to a kernel
+with more rows.  For the *longest* result (recurrence.py) it hands over the state of one chunk earlier, also when all cells
+have died: the kernel for any width (cuda_wide.py) goes through the last anti-diagonals again and finds the end.  What is
+handed over stands in two arrays, `heads` (see the constants) and `cells` (even and odd ones by row):  what outgrew the
+window from their front, what has ended from their back.
 """
 
 from __future__ import annotations
@@ -55,6 +59,10 @@ NEXT, NEXT_AT_END = U32(0x5432), U32(0xDD32)  # own high half, next lane's low h
 BEFORE, BEFORE_AT_END = U32(0x1076), U32(0x10FF)  # previous lane's high half (0 at the end), own low half
 HALF, EVERY_BIT = U32(0xFFFF), U32(0xFFFFFFFF)
 ONE = U32(1)
+FLANK, PAIRS_DONE, SCORE, COLUMN, ROW, FIRST_ROW, BORDER = range(7)
+HEAD = 7  # numbers of a head: the names above; COLUMN and ROW are those of the best cell
+OUTGROWN, TAKEN, ENDED = range(3)  # columns of `counts`: what the level before handed over, how many of it are taken,
+COUNTS = 4  # what ended in this level, how many of it are taken
 
 
 class Packed(NamedTuple):
@@ -76,11 +84,20 @@ def _units(scoring: Scoring) -> tuple[int, int, int]:
     return drift, scoring.match + 2 * drift, max(scoring.mismatch, 2 * scoring.gap) + 2 * drift
 
 
+def level_of_best(scoring: Scoring) -> int:
+    """Where the highest score stands at the start of a chunk, before SCALE.
+
+    The lowest live one, of the first anti-diagonal to come, is dead still if a match takes it there; live cells of the
+    chunk before are above 0.
+    """
+    drift, match, _ = _units(scoring)
+    return match + 1 + scoring.xdrop - drift
+
+
 def pack_scoring(scoring: Scoring) -> Packed:
     """The kernel's numbers.  `fits` says whether they stay within 16 bits."""
     drift, match, mismatch = _units(scoring)
-    lowest = match + 1  # below it after a match is dead still; a live cell of the chunk before is above 0
-    origin = SCALE * (lowest + scoring.xdrop - drift)
+    lowest, origin = match + 1, SCALE * level_of_best(scoring)
     floor = TOP - SCALE * lowest
     return Packed(
         U32(SCALE * (match - mismatch)), U32(SCALE * mismatch * BOTH), U32(SCALE * drift * BOTH),
@@ -140,8 +157,10 @@ def _load_plane(planes, plane, begin, reverse, words, window):
 
 
 @_inline
-def _load_window(planes, n_bases, at, length, flip, words, low, high, unknown):
-    """The planes of bases from `at` on; those past `length` bases are unknown."""
+def _load_window(planes, n_bases, at, length, flip, unlike, beyond, words, low, high, unknown):
+    """The planes of bases from `at` on.  `flip` complements known ones, `unlike` is the low bit of unknown ones, `beyond`
+    that of those past `length` bases, whose other bits are set.
+    """
     reverse = at >= n_bases
     begin = 2 * n_bases - at - 32 * words if reverse else at
     _load_plane(planes, 0, begin, reverse, words, low)
@@ -149,10 +168,11 @@ def _load_window(planes, n_bases, at, length, flip, words, low, high, unknown):
     _load_plane(planes, 2, begin, reverse, words, unknown)
     for i in range(words):
         left = I32(length - 32 * i)
-        known = EVERY_BIT if left >= 32 else U32(0) if left <= 0 else U32((ONE << U32(left)) - ONE)
-        low[i] ^= flip
-        high[i] ^= flip
-        unknown[i] |= U32(known ^ EVERY_BIT)
+        inside = EVERY_BIT if left >= 32 else U32(0) if left <= 0 else U32((ONE << U32(left)) - ONE)
+        known, outside = U32(unknown[i] ^ EVERY_BIT), U32(inside ^ EVERY_BIT)
+        low[i] = U32((((low[i] ^ flip) & known | unlike & unknown[i]) & inside) | beyond & outside)
+        high[i] = U32(((high[i] ^ flip) & known & inside) | outside)
+        unknown[i] |= outside
 
 
 @_inline
@@ -173,7 +193,7 @@ def _compare(q_low, q_high, q_unknown, t_low, t_high, t_unknown, at, registers, 
     Three loops, since longer ones are not unrolled, and what is not unrolled is not in registers.
     """
     for j in range(registers):
-        bits[j] = _two_rows(q_unknown, j, registers + j) | _two_rows(t_unknown, at - j, at - registers - j)
+        bits[j] = _two_rows(q_unknown, j, registers + j) ^ _two_rows(t_unknown, at - j, at - registers - j)
     for j in range(registers):
         bits[j] |= _two_rows(q_low, j, registers + j) ^ _two_rows(t_low, at - j, at - registers - j)
     for j in range(registers):
@@ -233,6 +253,19 @@ def _in_order(votes, leader, first, group):
     return U32((U64(bits) << U64(group) | U64(bits)) >> U64(first)) & U32((1 << group) - 1)
 
 
+@_inline
+def _saved_cell(cells, ticket, stack, at):
+    """The cell of a row that was handed over; dead outside the window it comes from."""
+    inside = at >= 0 and at < cells.shape[2]
+    value = U32(cells[ticket, stack, at if inside else 0])
+    return value if inside else U32(0)
+
+
+@_inline
+def _saved_pair(cells, ticket, stack, low, high):
+    return U32(_saved_cell(cells, ticket, stack, low) | U32(_saved_cell(cells, ticket, stack, high) << U32(16)))
+
+
 @cache
 def make_kernel(group: int, registers: int, unit: bool, packed: bool):
     """The function of a kernel for groups of `group` lanes (at least 4) with 2 * `registers` rows each.
@@ -248,20 +281,25 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
     LAST = group - 1
     WINDOW = WORDS + 1
 
+    STATE = 2 * R + 4  # words of a lane's state: its cells, row, first lane, score, border
+    STATES = 2 * STATE
+
     def extend_stacks(
-        planes, n_bases, query_start, query_length, target_start, target_length, complement, queue, over, counts, level,
-        rule, results, work,
-    ):  # fmt: skip
+        planes, n_bases, table, counts, level, heads, cells, new_heads, new_cells, rule, longest, results, work
+    ):
         """Extend the flanks of a queue.
 
         Parameters
         ----------
         planes, n_bases : cuda_reads.py.
-        query_start, ... , complement : as in Flanks.
-        queue : (n,) int32, flanks to take, in this order; counts[level, 0] of them, counts[level, 1] are taken.
-        over : (n,) int32; flanks that outgrow the window are appended, counts[level + 1, 0] counts them.
+        table : (n_flanks, 5) int64, rows of `Flanks.table`.
+        counts : (levels, COUNTS) int32; this kernel takes what is in the queue of its level.  That of level 0 is all flanks
+            in their order, later ones are what a level handed over.
+        heads, cells : (n, HEAD) int32 and (n, 2, rows) uint16, what the level before handed over.
+        new_heads, new_cells : the same for what is handed over here, with the rows of this window.
         rule : Packed.
-        results : (n_flanks, 3) int32: score, query bases, target bases of finished flanks.
+        longest : which result is wanted.
+        results : (n_flanks, 3) int32: score, query bases, target bases of finished flanks; not used for `longest`.
         work : int64; work[level] grows by the cells that were computed in lanes with live cells.
         """
         even, odd = cuda.local.array(R, np.uint32), cuda.local.array(R, np.uint32)
@@ -273,14 +311,16 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
         target_0, target_1, target_2 = (
             cuda.local.array(WINDOW, np.uint32), cuda.local.array(WINDOW, np.uint32), cuda.local.array(WINDOW, np.uint32)
         )  # fmt: skip
+        kept = cuda.local.array(STATES, np.uint32)  # states at the start of this chunk and of the one before
         lane = I32(cuda.threadIdx.x & (WARP - 1))
         place = I32(lane & LAST)
         leader = I32(lane - place)
         members = U32(U32((1 << group) - 1) << U32(leader))
         after, before = I32(leader + (place + 1 & LAST)), I32(leader + (place - 1 & LAST))
-        n_queue = counts[level, 0]
-        flank = first = row = pairs = n_query = n_target = score = best_column = best_row = I32(0)
-        query_at = target_at = query_start[0]
+        n_queue = counts[level, OUTGROWN]
+        flank = first = row = pairs = n_query = n_target = score = best_column = best_row = age = I32(0)
+        query_at = target_at = table[0, 0]
+        unlike = U32(0) if longest else EVERY_BIT
         flip, border = U32(0), U32(0)
         busy = I32(0)  # chunks with live cells in this lane
         active, waiting = False, True
@@ -292,31 +332,56 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
             if ballot(waiting and not active):
                 ticket = I32(0)
                 if place == 0 and waiting and not active:
-                    ticket = I32(cuda.atomic.add(counts, (level, 1), 1))
+                    ticket = I32(cuda.atomic.add(counts, (level, TAKEN), 1))
                 ticket = shuffle(ticket, leader)
                 if waiting and not active:
                     waiting = active = ticket < n_queue
                     if active:
-                        flank = queue[ticket]
-                        query_at, target_at = query_start[flank], target_start[flank]
-                        n_query, n_target = I32(query_length[flank]), I32(target_length[flank])
-                        flip = EVERY_BIT if complement[flank] else U32(0)
-                        border = rule.border
-                        row = I32((place - group // 2) * ROWS)
-                        first = pairs = score = best_column = best_row = I32(0)
-                        for j in range(R):
-                            even[j] = odd[j] = U32(0)
-                        if row == 0:
-                            even[0] = rule.origin
+                        flank = ticket if level == 0 else heads[ticket, FLANK]
+                        query_at, target_at = table[flank, 0], table[flank, 2]
+                        n_query, n_target = I32(table[flank, 1]), I32(table[flank, 3])
+                        flip = EVERY_BIT if table[flank, 4] else U32(0)
+                        first = age = I32(0)
+                        if level == 0:
+                            border = rule.border
+                            row = I32((place - group // 2) * ROWS)
+                            pairs = score = best_column = best_row = I32(0)
+                            for j in range(R):
+                                even[j] = odd[j] = U32(0)
+                            if row == 0:
+                                even[0] = rule.origin
+                        else:
+                            border, pairs, score = (
+                                U32(heads[ticket, BORDER]),
+                                heads[ticket, PAIRS_DONE],
+                                heads[ticket, SCORE],
+                            )
+                            best_column, best_row = heads[ticket, COLUMN], heads[ticket, ROW]
+                            at = I32(place * ROWS - (SPAN - cells.shape[2]) // 2)  # in the window it comes from
+                            row = I32(heads[ticket, FIRST_ROW] + at)
+                            for j in range(R):
+                                even[j] = _saved_pair(cells, ticket, 0, I32(at + j), I32(at + R + j))
+                            for j in range(R):
+                                odd[j] = _saved_pair(cells, ticket, 1, I32(at + j), I32(at + R + j))
             if not ballot(active):
                 break
 
+            state = I32((age & 1) * STATE)
+            for j in range(R):
+                kept[state + j], kept[state + R + j] = even[j], odd[j]
+            kept[state + 2 * R], kept[state + 2 * R + 1] = U32(row), U32(first)
+            kept[state + 2 * R + 2], kept[state + 2 * R + 3] = U32(score), border
+
             begin = I32(pairs + row)  # of the query's bases for the first row
-            _load_window(planes, n_bases, query_at + begin, I32(n_query - begin), U32(0), WORDS, query_0, query_1, query_2)
+            _load_window(
+                planes, n_bases, query_at + begin, I32(n_query - begin), U32(0), U32(0), U32(0), WORDS,
+                query_0, query_1, query_2,
+            )  # fmt: skip
             begin = I32(pairs - row - ROWS)  # of the target's for the last row
             _load_window(
-                planes, n_bases, target_at + begin, I32(n_target - begin), flip, WORDS, target_0, target_1, target_2
-            )
+                planes, n_bases, target_at + begin, I32(n_target - begin), flip, unlike, EVERY_BIT, WORDS,
+                target_0, target_1, target_2,
+            )  # fmt: skip
             _compare(query_0, query_1, query_2, target_0, target_1, target_2, ROWS - 1, R, odd_bits)
             _compare(query_0, query_1, query_2, target_0, target_1, target_2, ROWS, R, even_bits)
 
@@ -359,10 +424,12 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
                     odd_bits[j] >>= U32(4)
                     even_bits[j] >>= U32(4)
 
+            left_window = (at_first and low_end & HALF) or (at_last and high_end >> U32(16))
+            outgrown = U32(ballot(left_window) & members) != 0
             lead = _in_order(winners, leader, first, group)
             winner = I32(leader + (first + I32(cuda.ffs(I32(lead))) - 1 & LAST))
             diagonal = shuffle(I32(row + _row_of(found, BANKS, R)), winner)
-            if time >= 0:
+            if time >= 0 and not outgrown:
                 best_column, best_row = I32(pairs + (time >> 1) + diagonal + 1), I32(pairs + time - (time >> 1) - diagonal)
             shift = U32(rule.floor - floor)
             score = I32(score + (I32(U32(shift - U32(CHUNK) * rule.drift) & HALF) >> 4))
@@ -381,14 +448,38 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
                 alive |= even[j] | odd[j]
 
             busy = I32(busy + (1 if active and alive else 0))
-            left_window = (at_first and low_end & HALF) or (at_last and high_end >> U32(16))
-            outgrown = U32(ballot(left_window) & members) != 0
             living = _in_order(ballot(alive != 0), leader, first, group)
-            if active and (outgrown or not living):
+            ends = active and (outgrown or not living)
+            hands_over = ends and (outgrown or longest)
+            if ballot(hands_over):
+                ticket = I32(0)
+                if hands_over and place == 0:
+                    line, column = (I32(level + 1), OUTGROWN) if outgrown else (I32(level), ENDED)
+                    ticket = I32(cuda.atomic.add(counts, (line, column), 1))
+                ticket = shuffle(ticket, leader)
+                if hands_over:
+                    ticket = ticket if outgrown else I32(new_heads.shape[0] - 1 - ticket)
+                    earlier = I32(1 if longest and age > 0 else 0)
+                    state = I32((age - earlier & 1) * STATE)
+                    seat = I32(place - I32(kept[state + 2 * R + 1]) & LAST)
+                    for j in range(R):
+                        at = I32(seat * ROWS + j)
+                        new_cells[ticket, 0, at], new_cells[ticket, 0, at + R] = (
+                            kept[state + j] & HALF,
+                            kept[state + j] >> U32(16),
+                        )
+                        new_cells[ticket, 1, at] = kept[state + R + j] & HALF
+                        new_cells[ticket, 1, at + R] = kept[state + R + j] >> U32(16)
+                    if seat == 0:
+                        new_heads[ticket, FLANK], new_heads[ticket, PAIRS_DONE] = flank, I32(pairs - PAIRS - earlier * PAIRS)
+                        new_heads[ticket, SCORE] = I32(kept[state + 2 * R + 2])
+                        new_heads[ticket, COLUMN], new_heads[ticket, ROW] = best_column, best_row
+                        new_heads[ticket, FIRST_ROW] = I32(kept[state + 2 * R])
+                        new_heads[ticket, BORDER] = I32(kept[state + 2 * R + 3])
+            age = I32(age + 1)
+            if ends:
                 active = False
-                if place == 0 and outgrown:
-                    over[cuda.atomic.add(counts, (level + 1, 0), 1)] = flank
-                elif place == 0:
+                if place == 0 and not hands_over:
                     results[flank, 0], results[flank, 1], results[flank, 2] = score, best_column, best_row
                 for j in range(R):
                     even[j] = odd[j] = U32(0)

@@ -1,7 +1,8 @@
 """X-drop extension on a GPU by anti-diagonals of any width: both results of recurrence.py, any scores; one warp per flank.
 
 Cells are 32-bit scores in device memory, three anti-diagonals per warp, indexed by column.  This kernel takes what the
-register kernel (cuda_stack.py) does not: windows that outgrow it, a large X, and the *longest* result.
+register kernel (cuda_stack.py) leaves: windows that outgrow it and the last anti-diagonals of the *longest* result, from the
+state that it hands over, and flanks with a large X from their beginning.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numba import cuda
 
-from bellapy.xdrop.cuda_ops import I32, WARP, ballot, shuffle, sync_warp
+from bellapy.xdrop.cuda_ops import I32, U32, WARP, ballot, shuffle, sync_warp
+from bellapy.xdrop.cuda_stack import COLUMN, ENDED, FIRST_ROW, FLANK, ONE, OUTGROWN, PAIRS_DONE, ROW, SCALE, SCORE
 
 DEAD = I32(-(1 << 30))
 UNKNOWN = 4
@@ -17,15 +19,17 @@ GUARDS = 3  # slots of an anti-diagonal beyond the query's columns
 
 
 @cuda.jit(device=True, inline="always")
-def _base(codes, at):
-    """The code at index `at` of ReadSet.both_ways, of which `codes` is the first half."""
-    n = codes.shape[0]
-    return codes[at] if at < n else codes[2 * n - 1 - at]
+def _base(planes, n_bases, at):
+    """The code at index `at` of ReadSet.both_ways."""
+    at = at if at < n_bases else 2 * n_bases - 1 - at
+    block, bit = at >> 5, U32(at & 31)
+    low, high, unknown = planes[block, 0] >> bit & ONE, planes[block, 1] >> bit & ONE, planes[block, 2] >> bit & ONE
+    return I32(U32(low | high << ONE | unknown << U32(2)))
 
 
 @cuda.jit(device=True, inline="always")
-def _substitution(codes, query_at, target_at, flip, apart, match, mismatch):
-    q, t = I32(_base(codes, query_at)), I32(_base(codes, target_at))
+def _substitution(planes, n_bases, query_at, target_at, flip, apart, match, mismatch):
+    q, t = _base(planes, n_bases, query_at), _base(planes, n_bases, target_at)
     if t < UNKNOWN:
         t = I32(t ^ flip)
     return match if q == t and (q < UNKNOWN or not apart) else mismatch
@@ -65,18 +69,36 @@ def _upper_end(new, old, last, begin_new, lane):
     return last
 
 
+@cuda.jit(device=True, inline="always")
+def _load_cells(saved, ticket, stack, low, high, score_of_zero, column, cells, lane):
+    """Scores of a row of saved cells, whose first is at `column`, into columns low .. high - 1 and what surrounds them;
+    return the first column and the last one with a live cell.
+    """
+    first, last = high, I32(low - 1)
+    c = I32(max(I32(0), low - 2) + lane)
+    while c < high + 2:
+        value = I32(saved[ticket, stack, c - column]) if low <= c and c < high else I32(0)
+        cells[c] = I32(value // SCALE + score_of_zero) if value else DEAD
+        if value:
+            first, last = min(first, c), max(last, c)
+        c = I32(c + WARP)
+    return I32(-_most(I32(-first), lane)), _most(last, lane)
+
+
 def extend_wide(
-    codes, query_start, query_length, target_start, target_length, complement, queue, counts, level, scoring, longest,
-    scratch, results, work,
-):  # fmt: skip
+    planes, n_bases, table, counts, level, column, heads, saved, scoring, units, longest, scratch, results, work
+):
     """Extend the flanks of a queue.
 
     Parameters
     ----------
-    codes : (n,) uint8, the first half of ReadSet.both_ways.
-    query_start, ... , complement : as in Flanks.
-    queue : int32, flanks to take, in this order; counts[level, 0] of them, counts[level, 1] are taken.
+    planes, n_bases : cuda_reads.py.
+    table : (n_flanks, 5) int64, rows of `Flanks.table`.
+    counts, level, column : counts[level, column] flanks are in the queue, counts[level, column + 1] are taken.
+    heads, saved : (n, HEAD) int32 and (n, 2, rows) uint16, their states (cuda_stack.py): from the front for column OUTGROWN,
+        from the back for ENDED; not used at level 0 without such a kernel before, where all flanks begin anew.
     scoring : Scoring.
+    units : what the highest score counts in the saved cells before SCALE, where it stands at the start of a chunk.
     longest : which result is wanted.
     scratch : (blocks, 3, columns) int32, overwritten; as many columns as the longest query has, and GUARDS.
     results : (n_flanks, 3) int32: score, query bases, target bases.
@@ -88,30 +110,46 @@ def extend_wide(
     while True:
         ticket = I32(0)
         if lane == 0:
-            ticket = I32(cuda.atomic.add(counts, (level, 1), 1))
+            ticket = I32(cuda.atomic.add(counts, (level, column + 1), 1))
         ticket = shuffle(ticket, 0)
-        if ticket >= counts[level, 0]:
+        if ticket >= counts[level, column]:
             break
-        flank = queue[ticket]
-        n_query, n_target = I32(query_length[flank]), I32(target_length[flank])
-        query_at, target_at = query_start[flank], target_start[flank]
-        flip = I32(3 if complement[flank] else 0)
+        flank, pairs = ticket, I32(0)
+        if level > 0 or column == ENDED:
+            ticket = ticket if column == OUTGROWN else I32(heads.shape[0] - 1 - ticket)
+            flank, pairs = heads[ticket, FLANK], heads[ticket, PAIRS_DONE]
+        query_at, n_query, target_at, n_target = (
+            table[flank, 0], I32(table[flank, 1]), table[flank, 2], I32(table[flank, 3])
+        )  # fmt: skip
+        flip = I32(table[flank, 4])
         columns, rows = I32(n_query + 1), I32(n_target + 1)
-        score = end_column = end_row = I32(0)
+        score = end_column = end_row = best = I32(0)
         older, old, new = I32(0), I32(1), I32(2)
         cells = scratch[cuda.blockIdx.x]
-        sync_warp()
-        if lane == 0:
-            cells[old, 0] = 0
-            cells[old, 1] = DEAD
-            cells[new, 0] = cells[new, 1] = DEAD if -gap > xdrop else gap
-            cells[new, 2] = DEAD
-        sync_warp()
         begin_older = end_older = begin_old = begin_new = I32(0)
-        end_old, end_new = I32(1), I32(2)
-        k, first, last, best = I32(1), I32(1), I32(2), I32(0)
-        if n_query == 0 or n_target == 0:
-            last = first
+        sync_warp()
+        if pairs == 0:
+            if lane == 0:
+                cells[old, 0] = 0
+                cells[old, 1] = DEAD
+                cells[new, 0] = cells[new, 1] = DEAD if -gap > xdrop else gap
+                cells[new, 2] = DEAD
+            end_old, end_new = I32(1), I32(2)
+            k, first, last = I32(1), I32(1), I32(2)
+            if n_query == 0 or n_target == 0:
+                last = first
+        else:
+            k, best = I32(2 * pairs), heads[ticket, SCORE]
+            if not longest:
+                score, end_column, end_row = best, heads[ticket, COLUMN], heads[ticket, ROW]
+            begin = I32(pairs + heads[ticket, FIRST_ROW])
+            low, high = max(I32(0), begin), min(I32(begin + saved.shape[2]), columns)
+            first_new, last_new = _load_cells(saved, ticket, 0, low, high, I32(best - units), begin, cells[new], lane)
+            first_old, last_old = _load_cells(saved, ticket, 1, low, high, I32(best - units - gap), begin, cells[old], lane)
+            end_old = end_new = I32(high + 1)
+            first, last = min(first_new, I32(first_old + 1)), I32(max(last_new, last_old) + 2)
+            first, last = max(max(first, I32(1)), I32(k + 2 - rows)), min(min(last, I32(k + 1)), columns)
+        sync_warp()
         while first < last:
             k = I32(k + 1)
             n_cells += last - first
@@ -122,7 +160,7 @@ def extend_wide(
             c = I32(first + lane)
             while c < last:
                 score_of_pair = _substitution(
-                    codes, query_at + c - 1, target_at + k - c - 1, flip, not longest, match, mismatch
+                    planes, n_bases, query_at + c - 1, target_at + k - c - 1, flip, not longest, match, mismatch
                 )  # fmt: skip
                 value = max(I32(cells[older, c - 1] + score_of_pair), I32(max(cells[old, c - 1], cells[old, c]) + gap))
                 value = value if value >= drop else DEAD

@@ -35,10 +35,13 @@ class Flanks:
     def __len__(self) -> int:
         return len(self.query_at)
 
+    @property
+    def columns(self) -> tuple[np.ndarray, ...]:
+        return self.query_at, self.query_length, self.target_at, self.target_length, self.complement
+
     def table(self, rows: np.ndarray) -> np.ndarray:
         """(n, 5) int64, all that compiled code needs of these flanks: beginnings and lengths, 3 to complement, else 0."""
-        columns = (self.query_at, self.query_length, self.target_at, self.target_length, self.complement)
-        return np.stack([column[rows] for column in columns], axis=1, dtype=np.int64) * (1, 1, 1, 1, 3)
+        return np.stack([column[rows] for column in self.columns], axis=1, dtype=np.int64) * (1, 1, 1, 1, 3)
 
 
 def make_flanks(reads: ReadSet, seeds: Seeds) -> Flanks:
