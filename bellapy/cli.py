@@ -125,13 +125,14 @@ class _Run:
         if not output.paths:
             self.write(reads, overlaps, output)
             return
+        from bellapy.parallel import consume_ahead
         from bellapy.pipeline import paths_stage
         from bellapy.writer import formatter
 
         show = formatter(output, reads)
         with self._writer(output, reads) as write:
-            for lines in paths_stage(reads, overlaps, scoring, self.params, self.report, show):
-                write(lines)
+            lines = paths_stage(reads, overlaps, scoring, self.params, self.report, show)
+            consume_ahead(lines, write, self.params.run.threads)
 
     def _writer(self, output: Destination, reads):
         from bellapy.writer import open_writer
