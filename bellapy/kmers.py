@@ -320,9 +320,9 @@ def count_kmers(
     histogram = np.array(map_threads(count_range, ranges, threads)).reshape(len(ranges), used)
     sizes = histogram.sum(axis=0)
     scratch = SCRATCH_WORDS * threads * int(sizes.max(initial=0))
-    # One buffer holds the entries kept so far, and behind them the words of a pass.
+    # One buffer holds the entries kept so far, and behind them the words of a pass.  What was never touched of it takes no
+    # memory, and is first touched by all threads.  It grows in place: the system moves pages, not their contents.
     buffer, dtype, n_entries, n_kmers = np.empty(0, np.uint64), entry_type(codes.size), 0, 0
-    touched = 0  # words of the buffer that were ever written: only these take memory
     spectrum = np.zeros(SPECTRUM_SIZE, np.int64)
     first = 0
     while first < used:
@@ -330,14 +330,15 @@ def count_kmers(
         to_come = int(n_kept * (sizes[first:].sum() / max(1, sizes[:first].sum())))  # partitions are alike
         room = budget.items(
             "counting k-mers", WORD_BYTES, least=int(sizes[first]) + scratch + to_come, most=pass_words + scratch,
-            reused=(touched - n_kept) * WORD_BYTES,
+            reused=buffer.nbytes - n_kept * WORD_BYTES,
         )  # fmt: skip
         last = _end_of_pass(sizes, first, room - scratch)
         n_words = n_kept + int(sizes[first:last].sum())
-        if n_words > len(buffer):
-            enough = n_words + _words_of(int(sizes[last:].sum()) // 2, dtype)  # nearly always; untouched, it costs nothing
-            buffer, touched = _larger(buffer[:n_kept], enough), n_kept
-        touched = max(touched, n_words)
+        if first == 0:  # with room for later entries, nearly always enough
+            spare = 0 if budget.limit else _words_of(int(sizes[last:].sum()) // 2, dtype)
+            buffer = np.empty(n_words + spare, np.uint64)
+        elif n_words > len(buffer):
+            buffer.resize(n_words, refcheck=False)
         words, entries = buffer[n_kept:n_words], buffer.view(dtype)
         for begin, n, its_kmers, its_spectrum in _count_pass(
             codes, mask, layout, lower, upper, ranges, histogram, first, last, words, threads
@@ -350,16 +351,6 @@ def count_kmers(
     buffer.resize(_words_of(n_entries, dtype), refcheck=False)
     spectrum[:2] = 0  # what singletons slip through depends on how partitions are shared out
     return KmerCounts(buffer.view(dtype)[:n_entries], n_kmers, spectrum)
-
-
-def _larger(words: np.ndarray, n_words: int) -> np.ndarray:
-    """The same words at the front of an array of n_words.
-
-    The others are not cleared, as resize() would do: threads touch them first, which takes as long as the work itself.
-    """
-    larger = np.empty(n_words, np.uint64)
-    larger[: len(words)] = words
-    return larger
 
 
 def _words_of(n_entries: int, dtype: type) -> int:

@@ -25,7 +25,7 @@ from bellapy.params import Scoring
 from bellapy.xdrop.batch_cpu import extend_flanks as extend_on_cpu
 from bellapy.xdrop.cuda_host import cut_pieces, list_piece, put_back
 from bellapy.xdrop.cuda_ops import SIMULATED, WARP, kernel_of
-from bellapy.xdrop.cuda_reads import DeviceReads, make_staging
+from bellapy.xdrop.cuda_reads import DeviceReads
 from bellapy.xdrop.cuda_stack import COUNTS, ENDED, HEAD, OUTGROWN, fits, level_of_best, make_kernel, pack_scoring
 from bellapy.xdrop.cuda_wide import GUARDS, extend_wide
 from bellapy.xdrop.devices import Gpu, find_gpus
@@ -134,12 +134,6 @@ class _Worker:
     stream: object
     rooms: _Rooms = field(default_factory=lambda: _Rooms(cuda.device_array))
     pinned: _Rooms = field(default_factory=lambda: _Rooms(cuda.pinned_array))
-    staging: list[np.ndarray] = field(default_factory=list)
-
-    def stage(self, n: int) -> list[np.ndarray]:
-        """Pinned room for n threads that pack reads."""
-        self.staging += make_staging(n - len(self.staging))
-        return self.staging[:n]
 
 
 @dataclass
@@ -198,7 +192,7 @@ class _Job:
     scoring: Scoring
     longest: bool
     threads: int
-    workers: int
+    devices: int
     results: np.ndarray
 
 
@@ -215,7 +209,9 @@ def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, longest: 
     workers = [worker for turn in zip(*(device.workers for device in pool.devices), strict=True) for worker in turn]
     n_pieces = max(1, min(PIECES * len(workers), len(flanks) // LEAST_PIECE))
     workers = workers[:n_pieces]
-    job = _Job(codes, flanks, scoring, longest, threads, len(workers), np.zeros((len(flanks), 3), np.int64))
+    job = _Job(
+        codes, flanks, scoring, longest, threads, min(len(workers), len(pool.devices)), np.zeros((len(flanks), 3), np.int64)
+    )
     pieces = _Pieces(cut_pieces(flanks, n_pieces, BATCH, len(codes)), len(pool.devices))
 
     def work(worker: _Worker) -> None:
@@ -278,7 +274,7 @@ def _extend_on_cpu(pool: _Pool, name: str, job: _Job, begin: int, end: int) -> N
 
 def _extend_on_gpu(worker: _Worker, job: _Job, begin: int, end: int) -> None:
     """Extend flanks begin .. end - 1 on the worker's device."""
-    device, stream, packers = worker.device, worker.stream, max(1, job.threads // job.workers)
+    device, stream, packers = worker.device, worker.stream, max(1, job.threads // job.devices)
     reads = device.reads
     reads.hold(job.codes)
     rows = worker.pinned.of("rows", end - begin, dtype=np.int32)
@@ -290,7 +286,7 @@ def _extend_on_gpu(worker: _Worker, job: _Job, begin: int, end: int) -> None:
     results = worker.rooms.of("results", n, 3, dtype=np.int32)
     there = worker.rooms.of("table", n, 5, dtype=np.int64)
     there.copy_to_device(table, stream=stream)
-    uploaded = reads.bring(table, job.codes, worker.stage(packers), stream)
+    uploaded = reads.bring(table, job.codes, packers, stream)
     cells, span = _run_kernels(worker, reads, there, int(table[:, 1].max()), job.scoring, job.longest, results)
     found = worker.pinned.of("found", n, 3, dtype=np.int32)
     results.copy_to_host(found, stream=stream)

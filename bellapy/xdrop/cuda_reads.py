@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 
 import numpy as np
@@ -29,7 +29,7 @@ class DeviceReads:
     def __init__(self, rooms):
         self._rooms = rooms
         self._whole = lambda: None
-        self._coming: list[tuple[Future, np.ndarray]] = []
+        self._staging: list[np.ndarray] = []  # pinned memory, one array for each thread that packs
         self._lock = Lock()
 
     def hold(self, both_ways: np.ndarray) -> None:
@@ -45,32 +45,20 @@ class DeviceReads:
         """All that was sent; the memory stays."""
         self._whole = lambda: None
 
-    def bring(self, table: np.ndarray, codes: np.ndarray, staging: list[np.ndarray], stream) -> int:
+    def bring(self, table: np.ndarray, codes: np.ndarray, threads: int, stream) -> int:
         """Upload the bases of some flanks as far as they are not there; return how many bases that were.
 
-        table : rows of `Flanks.table`.  codes : `both_ways`.  staging : from `make_staging`.
+        table : rows of `Flanks.table`.  codes : `both_ways`.  threads : that pack them.
         """
         needed = np.zeros(len(self._there), np.bool_)
         mark_blocks(table, self.n_bases, needed)
-        done: Future = Future()
-        with self._lock:
+        with self._lock:  # one worker after the other: the kernels of the first run while the second one's reads are packed
             missing = needed & ~self._there
+            for _ in range(threads - len(self._staging)):
+                self._staging.append(cuda.pinned_array((STAGED * WORDS, 3), np.uint32))
+            sent = self._send(missing, codes[: self.n_bases], self._staging[:threads], stream)
             self._there |= missing
-            others = [future for future, theirs in self._coming if (theirs & needed).any()]
-            self._coming.append(mine := (done, missing))
-
-        try:
-            return self._send(missing, codes[: self.n_bases], staging, stream)
-        except BaseException:
-            with self._lock:
-                self._there &= ~missing
-            raise
-        finally:
-            with self._lock:
-                self._coming = [one for one in self._coming if one is not mine]
-            done.set_result(None)
-            for other in others:
-                other.result()
+        return sent
 
     def _send(self, blocks: np.ndarray, codes: np.ndarray, staging: list[np.ndarray], stream) -> int:
         """Packed by a thread for each part of `staging`; only this thread talks to the device, since each that does costs
@@ -95,8 +83,3 @@ class DeviceReads:
             while packing:
                 sent += finish()
         return sent
-
-
-def make_staging(n: int) -> list[np.ndarray]:
-    """Pinned room for `bring` with n threads."""
-    return [cuda.pinned_array((STAGED * WORDS, 3), np.uint32) for _ in range(n)]
