@@ -56,7 +56,7 @@ MinIdentity = Annotated[float | None, typer.Option(help="Least identity, 0 to 1;
 MaxOverhang = Annotated[int | None, typer.Option(help="Unaligned bases allowed where both reads go on [default: any].")]
 Cigar = Annotated[bool, typer.Option("--cigar", help="Base-level paths: CIGAR in cg:Z.")]
 Cs = Annotated[bool, typer.Option("--cs", help="Base-level paths: differences in cs:Z.")]
-TrimIdentity = Annotated[float | None, typer.Option(help="Cut ends of paths with a smaller identity [default: none].")]
+TrimIdentity = Annotated[float | None, typer.Option(help="Cut ends of paths with a smaller identity [default: any].")]
 Sort = Annotated[bool, typer.Option("--sort", help="Sort BAM by target and index it.")]
 Format = Annotated[str | None, typer.Option("--format", help="paf, sam, bam, or bella (12 columns) [default: by name].")]
 InputFormat = Annotated[str, typer.Option("--format", help="paf, or bella for BELLA's 12 columns.")]

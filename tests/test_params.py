@@ -12,7 +12,18 @@ from bellapy import params
 from bellapy.errors import ParameterError
 from bellapy.params import PRESETS, RANGES, Params, make_params, validate
 
-NO_PARAMETER = {"output", "skip_alignment", "overlap_format", "report_file", "quiet", "debug", "preset"}
+NO_PARAMETER = {
+    "output",
+    "skip_alignment",
+    "overlap_format",
+    "report_file",
+    "quiet",
+    "debug",
+    "preset",
+    "cigar",
+    "cs",
+    "sort",
+}
 NOT_OFFERED = {"band", "band_slope", "ranks"}  # of the seeds: nobody needs to change them
 CHOICES = {"sampling": params.SAMPLINGS, "extension": params.EXTENSIONS, "device": params.DEVICES}
 
