@@ -39,7 +39,7 @@ def make_header(reads: ReadSet, command: str, version: str) -> str:
     sizes = zip(reads.names, reads.lengths.tolist(), strict=True)
     return "".join(
         ["@HD\tVN:1.6\tSO:unsorted\n", *(f"@SQ\tSN:{name}\tLN:{size}\n" for name, size in sizes if size)]
-    ) + f"@PG\tID:bellapy\tPN:bellapy\tVN:{version}\tCL:{command}\n"  # fmt: skip
+    ) + f"@PG\tID:bellapy\tPN:bellapy\tVN:{version}\tCL:{' '.join(command.split())}\n"  # fmt: skip
 
 
 def format_records(reads: ReadSet, overlaps: Overlaps, paths: Paths, cs: bool, names: NameTable) -> bytes:
