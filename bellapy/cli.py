@@ -98,7 +98,7 @@ class _Run:
         self.report.data["parameters"] = self.params.to_dict()
         watch_compilation(self.report)
 
-    def load(self, paths: list[str]):
+    def load(self, paths: list[str], output: Destination | None = None):
         from bellapy.log import progress
         from bellapy.reads import load_reads
 
@@ -110,6 +110,10 @@ class _Run:
             with progress("read", None) as advance:
                 reads = load_reads(paths, check)
             numbers.update(reads=len(reads), bases=reads.n_bases)
+        if output and output.format in ("sam", "bam"):  # told before the work
+            from bellapy.sam import check_names
+
+            check_names(reads.names)
         return reads
 
     def write(self, reads, overlaps, output: Destination) -> None:
@@ -166,7 +170,7 @@ def overlap(
     if skip_alignment and target.paths:
         raise ParameterError("--skip-alignment: without alignments there are no paths; write PAF, without --cigar")
     run = _Run(options, reads, output)
-    read_set = run.load(reads)
+    read_set = run.load(reads, target)
     from bellapy.pipeline import candidate_overlaps, overlap_reads
 
     if skip_alignment:
@@ -247,7 +251,7 @@ def filter_command(
     options = _options(locals(), "reads", "alignments", "output", *WRITING)
     target = _choose_output(locals())
     run = _Run(options, [*reads, alignments], output)
-    read_set = run.load(reads)
+    read_set = run.load(reads, target)
     from bellapy.params import Scoring, make_params
     from bellapy.pipeline import estimate_of, filter_stage
     from bellapy.stage_files import load_stage

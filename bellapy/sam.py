@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,11 +31,15 @@ SORT_MEMORY = "128M"  # for each thread
 LEVEL = 1  # of compression: the usual 6 takes four times as long to save a seventh
 
 
-def make_header(reads: ReadSet, command: str, version: str) -> str:
-    """Header lines; a read without bases cannot be a reference and is left out."""
-    for name in reads.names:
+def check_names(names: Sequence[str]) -> None:
+    """Raise OutputError for a name that cannot be that of a query and a reference."""
+    for name in names:
         if not NAME_RULE.fullmatch(name):
             raise OutputError(f"read {name!r}: SAM does not allow this name; rename the read, or write PAF")
+
+
+def make_header(reads: ReadSet, command: str, version: str) -> str:
+    """Header lines; a read without bases cannot be a reference and is left out."""
     sizes = zip(reads.names, reads.lengths.tolist(), strict=True)
     return "".join(
         ["@HD\tVN:1.6\tSO:unsorted\n", *(f"@SQ\tSN:{name}\tLN:{size}\n" for name, size in sizes if size)]
