@@ -15,8 +15,7 @@ import numpy as np
 from bellapy.jit import njit_entry, njit_inner
 from bellapy.paths.flank_paths import PAIR, QUERY_ALONE, FlankPaths
 from bellapy.records import Overlaps, Paths, ReadSet
-from bellapy.xdrop.lanes import EVERY_BYTE, U
-from bellapy.xdrop.lanes import _word as read_word
+from bellapy.xdrop.lanes import EVERY_BYTE, U, read_word
 
 
 def flank_ends(overlaps: Overlaps) -> np.ndarray:

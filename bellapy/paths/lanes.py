@@ -41,20 +41,20 @@ from bellapy.xdrop.lanes import (
     CellType,
     Class,
     U,
-    _agree,
-    _aligned,
-    _copy,
-    _fetch,
-    _find_edges,
-    _join_phases,
-    _live_tiles,
-    _load_bases,
-    _move,
-    _place,
-    _put_borders,
-    _scores_of,
-    _survey,
-    _watch_ends,
+    agree,
+    aligned,
+    copy_cells,
+    fetch,
+    find_edges,
+    join_phases,
+    live_tiles,
+    load_bases,
+    move,
+    place,
+    put_borders,
+    scores_of,
+    survey,
+    watch_ends,
 )
 from bellapy.xdrop.recurrence import flank_at
 
@@ -137,10 +137,10 @@ def _advance(codes, flanks, size, scoring, longest, cell_scores, state, work, bi
     dead, top = cell_scores[4], cell_scores[5]
     scores = cell_scores[0], cell_scores[1], cell_scores[2], cell_scores[3], dead
     n_cells, apart = height * lanes, 0 if longest else 1
-    _place(codes, flanks, len(flanks), size, now, (even, odd, query, target), best, apart, cell_scores)
-    n_edges = _find_edges(flanks, size, now, scoring.xdrop // -scoring.gap, False, work.edges)
-    _fetch(codes, size, now, apart, work.words, query, target)
-    tiles = _live_tiles(size, now)
+    place(codes, flanks, len(flanks), size, now, (even, odd, query, target), best, apart, cell_scores)
+    n_edges = find_edges(flanks, size, now, scoring.xdrop // -scoring.gap, False, work.edges)
+    fetch(codes, size, now, apart, work.words, query, target)
+    tiles = live_tiles(size, now)
     best[:] = top
     update[:] = -1
     ends[:] = dead
@@ -154,19 +154,19 @@ def _advance(codes, flanks, size, scoring, longest, cell_scores, state, work, bi
         _step(
             odd, TILE, even, 0, query, q, target, t, tiles, lanes, best, was, drop, odds[PAIRED], odds[INSERTED], scores,
         )  # fmt: skip
-        _agree(best, was, update, twice, lanes, 0)
-        _put_borders(odd, TILE, lanes, height, work.edges, n_edges, False, p, 0, drop, dead)
+        agree(best, was, update, twice, lanes, 0)
+        put_borders(odd, TILE, lanes, height, work.edges, n_edges, False, p, 0, drop, dead)
         _step(
             even, 0, odd, TILE - lanes, query, q, target, t - lanes, tiles, lanes, best, was, drop, evens[PAIRED],
             evens[INSERTED], scores,
         )  # fmt: skip
-        _agree(best, was, update, twice, lanes, 0)
-        _put_borders(even, 0, lanes, height, work.edges, n_edges, False, p, 1, drop, dead)
-        _watch_ends(even, odd, TILE + n_cells - lanes, lanes, ends)
-    _survey(even, odd, TILE, tiles, n_cells // TILE, top, dead, best, shift, first, last)
-    _copy(next_query, 0, query, half * lanes, n_cells)
-    _copy(next_target, half * lanes, target, 0, n_cells)
-    _join_phases(update, row, first, last, size, now)
+        agree(best, was, update, twice, lanes, 0)
+        put_borders(even, 0, lanes, height, work.edges, n_edges, False, p, 1, drop, dead)
+        watch_ends(even, odd, TILE + n_cells - lanes, lanes, ends)
+    survey(even, odd, TILE, tiles, n_cells // TILE, top, dead, best, shift, first, last)
+    copy_cells(next_query, 0, query, half * lanes, n_cells)
+    copy_cells(next_target, half * lanes, target, 0, n_cells)
+    join_phases(update, row, first, last, size, now)
     _retire(last_diagonal, 2 * half * (chunk + 1), size, ends, dead, state, failed)
 
 
@@ -188,8 +188,8 @@ def _retire(last_diagonal, k, size, ends, dead, state, failed):
             now[TARGET_OFFSET, l] += half
             continue
         now[FLANK, l] = -1
-        _move(state.even, 0, lanes, height, l, height, dead)
-        _move(state.odd, TILE, lanes, height, l, height, dead)
+        move(state.even, 0, lanes, height, l, height, dead)
+        move(state.odd, TILE, lanes, height, l, height, dead)
 
 
 @njit_inner
@@ -236,10 +236,10 @@ def _go_back(bits, octet, l, lanes, first_k, pending, ops, at):
 
 @njit_inner
 def _copy_state(to, source):
-    _copy(to.even, 0, source.even, 0, len(source.even))
-    _copy(to.odd, 0, source.odd, 0, len(source.odd))
+    copy_cells(to.even, 0, source.even, 0, len(source.even))
+    copy_cells(to.odd, 0, source.odd, 0, len(source.odd))
     for row in range(len(source.now)):
-        _copy(to.now[row], 0, source.now[row], 0, TILE)
+        copy_cells(to.now[row], 0, source.now[row], 0, TILE)
 
 
 @njit_inner
@@ -255,7 +255,7 @@ def _begin(codes, flanks, size, longest, cell_scores, state, work):
     now[:] = 0
     now[FLANK] = -1
     stacks = even, odd, work.bases[0], work.bases[2]
-    _place(codes, flanks, 0, size, now, stacks, work.lines[0], 0 if longest else 1, cell_scores)
+    place(codes, flanks, 0, size, now, stacks, work.lines[0], 0 if longest else 1, cell_scores)
 
 
 @njit_inner
@@ -267,7 +267,7 @@ def _return_to(codes, flanks, size, longest, state, saved, work, chunk):
         if now[FLANK, l] >= 0:
             flank = flank_at(flanks, now[FLANK, l])
             at = now[QUERY_AT, l], now[TARGET_AT, l]
-            _load_bases(codes, flank, l, size, at[0], at[1], apart, work.bases[turn], work.bases[2 + turn])
+            load_bases(codes, flank, l, size, at[0], at[1], apart, work.bases[turn], work.bases[2 + turn])
 
 
 @njit_entry
@@ -337,23 +337,21 @@ def trace_lanes(codes, flanks, ends, size: Class, scoring: Scoring, longest: boo
     counts : (n,) int64, runs of each flank; 0 where it is left out.
     failed : (n,) bool, the flanks left out.
     """
-    n_cells, cell_scores = size.height * size.lanes, _scores_of(scoring, cell, size)
+    n_cells, cell_scores = size.height * size.lanes, scores_of(scoring, cell, size)
     n_bases = n_cells + size.half * size.lanes
-    state = State(
-        _aligned(n_cells + TILE, cell.name), _aligned(n_cells + 2 * TILE, cell.name), np.zeros((16, TILE), np.int64)
-    )
+    state = State(aligned(n_cells + TILE, cell.name), aligned(n_cells + 2 * TILE, cell.name), np.zeros((16, TILE), np.int64))
     n_chunks = -(-int(ends.sum(axis=1).max(initial=1)) // (2 * size.half))
     octet_bytes = 4 * n_cells + 8 * TILE
     block = _block_chunks(n_chunks, octet_bytes * size.half // OCTET, sum(array.nbytes for array in state))
     states = State(*(np.empty((-(-n_chunks // block), *array.shape), array.dtype) for array in state))
     work = Work(
-        _aligned(4 * n_bases, np.uint8).reshape(4, n_bases),
-        _aligned(12 * TILE, cell.name).reshape(12, TILE),
+        aligned(4 * n_bases, np.uint8).reshape(4, n_bases),
+        aligned(12 * TILE, cell.name).reshape(12, TILE),
         np.zeros((size.half // 4, TILE), np.uint64),
         np.empty((TILE, 5), np.int64),
     )
     octets = block * size.half // OCTET
-    bits = Bits(_aligned(octets * 4 * n_cells, np.uint8).reshape(octets, 2, 2, n_cells), np.empty((octets, TILE), np.int64))
+    bits = Bits(aligned(octets * 4 * n_cells, np.uint8).reshape(octets, 2, 2, n_cells), np.empty((octets, TILE), np.int64))
     counts, failed = np.zeros(len(flanks), np.int64), np.zeros(len(flanks), np.int64)
     lane = np.zeros((6, TILE), np.int64)
     _run(

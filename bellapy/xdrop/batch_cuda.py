@@ -46,6 +46,7 @@ BATCH = 1 << 20  # flanks, the largest piece
 LEAST_BATCH = 1 << 10  # flanks; if so few do not fit, they go to the CPU
 LONG = 2.0  # seconds: a kernel was compiled, not loaded
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
+_compiling = Lock()  # for all devices: the second one finds on the disk what the first compiled
 
 
 @dataclass
@@ -103,7 +104,6 @@ class _Device:
     spans: list[tuple[float, float]] = field(default_factory=list)  # when kernels ran, ms
     told_of_compiling: bool = False
     lock: Lock = field(default_factory=Lock)
-    compiling: Lock = field(default_factory=Lock)
 
     def count(self, extensions: int, cells: int, span: tuple[float, float], uploaded: int) -> None:
         with self.lock:
@@ -353,7 +353,7 @@ def _launch(worker: _Worker, function, blocks: int, threads: int, *arguments) ->
         launch(*arguments)
         return 0.0
     start = time.perf_counter()
-    with device.compiling:
+    with _compiling:
         began = time.perf_counter()
         launch(*arguments)
         device.usage.compile_s += time.perf_counter() - began

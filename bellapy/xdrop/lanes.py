@@ -132,7 +132,7 @@ def _step(new, new_at, old, old_at, query, query_at, target, target_at, tiles, l
 
 
 @njit_vector
-def _agree(best, was, update, twice, lanes, t):
+def agree(best, was, update, twice, lanes, t):
     """Give all phases of a lane its best score; update: anti-diagonal of the chunk in which a phase reached it, or -1."""
     cell = best.dtype.type
     mine = twice[U_TILE + U_TILE :]
@@ -151,7 +151,7 @@ def _agree(best, was, update, twice, lanes, t):
 
 
 @njit_vector
-def _survey(even, odd, odd_at, tiles, n_tiles, top, dead, best, shift, first, last):
+def survey(even, odd, odd_at, tiles, n_tiles, top, dead, best, shift, first, last):
     """Take scores relative to the best again; first, last: outermost tiles with a live cell (n_tiles and -1: none).
 
     shift : what is taken away, the drift of the chunk included.
@@ -174,7 +174,7 @@ def _survey(even, odd, odd_at, tiles, n_tiles, top, dead, best, shift, first, la
 
 
 @njit_vector
-def _watch_ends(even, odd, odd_last, lanes, ends):
+def watch_ends(even, odd, odd_last, lanes, ends):
     """Remember whether the outermost rows were ever alive."""
     for l in range(U(lanes)):
         ends[l] = max(ends[l], max(even[l], odd[U(odd_last) + l]))
@@ -190,13 +190,13 @@ def _spread(word, rows, row, step, lanes):
 
 
 @njit_vector
-def _copy(to, to_at, source, source_at, n):
+def copy_cells(to, to_at, source, source_at, n):
     for i in range(U(n)):
         to[U(to_at) + i] = source[U(source_at) + i]
 
 
 @njit_inner
-def _word(codes, p):
+def read_word(codes, p):
     """Codes p .. p + 7 in one word."""
     x = U(codes[U(p)])
     for i in range(1, 8):
@@ -217,7 +217,7 @@ def _word_at_end(codes, p, end):
 
 @njit_inner
 def _word_within(codes, p, end):
-    return _word(codes, p) if 0 <= p and p + 8 <= end else _word_at_end(codes, p, end)
+    return read_word(codes, p) if 0 <= p and p + 8 <= end else _word_at_end(codes, p, end)
 
 
 @njit_inner
@@ -230,7 +230,7 @@ def _as_target(x, flip, apart):
 
 
 @njit_inner
-def _load_bases(codes, flank, l, size, query_at, target_at, apart, query, target):
+def load_bases(codes, flank, l, size, query_at, target_at, apart, query, target):
     """All bases of one lane's window, after a start or a move: the query's run down the rows, the target's up."""
     query_begin, query_length, target_begin, target_length, flip = flank
     lanes, height, _, half = size
@@ -244,7 +244,7 @@ def _load_bases(codes, flank, l, size, query_at, target_at, apart, query, target
 
 
 @njit_inner
-def _move(rows, at, lanes, height, l, by, dead):
+def move(rows, at, lanes, height, l, by, dead):
     """Move one lane's window by `by` rows; cells that enter it are dead.  by >= height empties it."""
     for j in range(height):
         w = j if by > 0 else height - 1 - j
@@ -253,7 +253,7 @@ def _move(rows, at, lanes, height, l, by, dead):
 
 
 @njit_inner
-def _put_borders(rows, at, lanes, height, edges, n_edges, walls, p, parity, drop, dead):
+def put_borders(rows, at, lanes, height, edges, n_edges, walls, p, parity, drop, dead):
     """Border cells and walls of the lanes that reach them.
 
     Cells of column 0 and row 0 die on equality too, after the first anti-diagonal.  Of the *longest* result, nothing lives
@@ -292,7 +292,7 @@ class Saved(NamedTuple):
     score: np.ndarray
 
 
-def _scores_of(scoring: Scoring, cell: CellType, size: Class) -> np.ndarray:
+def scores_of(scoring: Scoring, cell: CellType, size: Class) -> np.ndarray:
     """(6,) in the cells' type: what a match and a mismatch add beyond two gaps, drift, X, a dead cell, the top score.
 
     X may wrap around: what it is taken from wraps back.
@@ -303,7 +303,7 @@ def _scores_of(scoring: Scoring, cell: CellType, size: Class) -> np.ndarray:
 
 
 @njit_inner
-def _place(codes, flanks, taken, size, now, stacks, best, apart, cell_scores):
+def place(codes, flanks, taken, size, now, stacks, best, apart, cell_scores):
     """Start idle lanes, move those whose live cells are near an end of the window; return how many flanks are taken."""
     lanes, height, margin, _ = size
     even, odd, query, target = stacks
@@ -330,18 +330,18 @@ def _place(codes, flanks, taken, size, now, stacks, best, apart, cell_scores):
             if min(low, height - 1 - high) >= margin or by == 0:
                 continue
             flank = flank_at(flanks, i)
-            _move(even, 0, lanes, height, l, by, dead)
-            _move(odd, TILE, lanes, height, l, by, dead)
+            move(even, 0, lanes, height, l, by, dead)
+            move(odd, TILE, lanes, height, l, by, dead)
             now[QUERY_AT, l] += by
             now[TARGET_AT, l] -= by
             now[LOW, l], now[HIGH, l] = low - by, high - by
         now[QUERY_OFFSET, l], now[TARGET_OFFSET, l] = now[QUERY_AT, l] - flank[0], now[TARGET_AT, l] - flank[2]
-        _load_bases(codes, flank, l, size, now[QUERY_AT, l], now[TARGET_AT, l], apart, query, target)
+        load_bases(codes, flank, l, size, now[QUERY_AT, l], now[TARGET_AT, l], apart, query, target)
     return taken
 
 
 @njit_inner
-def _find_edges(flanks, size, now, reach, walls, edges):
+def find_edges(flanks, size, now, reach, walls, edges):
     """Lanes that meet column 0, row 0 or the walls within the next chunk: lane, rows of column 0 and row 0, lengths."""
     lanes, height, _, half = size
     n = 0
@@ -362,7 +362,7 @@ def _find_edges(flanks, size, now, reach, walls, edges):
 
 
 @njit_inner
-def _fetch(codes, size, now, apart, words, query, target):
+def fetch(codes, size, now, apart, words, query, target):
     """Append the next `half` bases of every lane to its windows."""
     lanes, height, _, half = size
     for l in range(lanes):
@@ -374,7 +374,7 @@ def _fetch(codes, size, now, apart, words, query, target):
         inside = q + half <= now[QUERY_END, l] and t + half <= now[TARGET_END, l]
         for j in range(half // 8):
             if inside:
-                x, y = _word(codes, q + 8 * j), _word(codes, t + 8 * j)
+                x, y = read_word(codes, q + 8 * j), read_word(codes, t + 8 * j)
             else:
                 x = _word_within(codes, q + 8 * j, now[QUERY_END, l])
                 y = _word_within(codes, t + 8 * j, now[TARGET_END, l])
@@ -385,7 +385,7 @@ def _fetch(codes, size, now, apart, words, query, target):
 
 
 @njit_inner
-def _live_tiles(size, now):
+def live_tiles(size, now):
     """Tiles that hold every cell that can live within the next chunk."""
     lanes, height, _, half = size
     low, high = height, -1
@@ -397,7 +397,7 @@ def _live_tiles(size, now):
 
 
 @njit_vector
-def _join_phases(update, row, first, last, size, now):
+def join_phases(update, row, first, last, size, now):
     """What the phases of every lane found: its outermost live rows (height and -1: none), the place of its best cell."""
     lanes, height = U(size[0]), size[1]
     phases = U_TILE // lanes
@@ -450,8 +450,8 @@ def _collect(
             results[i, 0], results[i, 1], results[i, 2] = now[SCORE, l], now[COLUMN, l], now[TARGET_ROW, l]
         now[FLANK, l] = -1
         n_done += 1
-        _move(even, 0, lanes, height, l, height, dead)
-        _move(odd, TILE, lanes, height, l, height, dead)
+        move(even, 0, lanes, height, l, height, dead)
+        move(odd, TILE, lanes, height, l, height, dead)
     return n_done, n_over
 
 
@@ -491,12 +491,12 @@ def extend_lanes(codes, flanks, size, scoring, longest, cell=BYTE):
     results : (n, 3) int64: score, query bases, target bases.
     over : (n_over,) int64, rows of the flanks left out.
     """
-    n_cells, cell_scores = size.height * size.lanes, _scores_of(scoring, cell, size)
-    even, odd = _aligned(n_cells + TILE, cell_scores.dtype), _aligned(n_cells + 2 * TILE, cell_scores.dtype)
+    n_cells, cell_scores = size.height * size.lanes, scores_of(scoring, cell, size)
+    even, odd = aligned(n_cells + TILE, cell_scores.dtype), aligned(n_cells + 2 * TILE, cell_scores.dtype)
     even[:] = odd[:] = cell_scores[4]
     n_bases = n_cells + size.half * size.lanes
-    bases = _aligned(4 * n_bases, np.uint8).reshape(4, n_bases)
-    state = _aligned(12 * TILE, cell_scores.dtype).reshape(12, TILE)
+    bases = aligned(4 * n_bases, np.uint8).reshape(4, n_bases)
+    state = aligned(12 * TILE, cell_scores.dtype).reshape(12, TILE)
     now = np.zeros((16, TILE), np.int64)
     now[FLANK] = -1
     saved = _room_for(even, odd, longest), _room_for(even, odd, longest)
@@ -510,7 +510,7 @@ def extend_lanes(codes, flanks, size, scoring, longest, cell=BYTE):
     return results, over[:n_over]
 
 
-def _aligned(n: int, dtype: np.dtype) -> np.ndarray:
+def aligned(n: int, dtype: np.dtype) -> np.ndarray:
     """n zeros on a 64-byte boundary, else every vector load touches two cache lines."""
     raw = np.zeros(n * np.dtype(dtype).itemsize + 64, np.uint8)
     skip = -raw.ctypes.data % 64
@@ -543,32 +543,32 @@ def _run(
     n_over = taken = active = np.int64(0)
     while True:
         before = taken
-        taken = _place(codes, flanks, taken, size, now, (even, odd, query, target), best, apart, cell_scores)
+        taken = place(codes, flanks, taken, size, now, (even, odd, query, target), best, apart, cell_scores)
         active += taken - before
         if active == 0:
             return n_over
-        n_edges = _find_edges(flanks, size, now, reach, longest, edges)
-        _fetch(codes, size, now, apart, words, query, target)
+        n_edges = find_edges(flanks, size, now, reach, longest, edges)
+        fetch(codes, size, now, apart, words, query, target)
         if longest:
             start, older = older, start
             _save(even, odd, now, start)
-        tiles = _live_tiles(size, now)
+        tiles = live_tiles(size, now)
         update[:] = -1
         ends[:] = dead
         for p in range(half):
             q, t = p * lanes, (half - p) * lanes
             _step(odd, TILE, even, 0, query, q, target, t, tiles, lanes, best, was, row, drop, scores)
-            _agree(best, was, update, twice, lanes, 2 * p)
-            _put_borders(odd, TILE, lanes, height, edges, n_edges, longest, p, 0, drop, dead)
+            agree(best, was, update, twice, lanes, 2 * p)
+            put_borders(odd, TILE, lanes, height, edges, n_edges, longest, p, 0, drop, dead)
             _step(even, 0, odd, TILE - lanes, query, q, target, t - lanes, tiles, lanes, best, was, row, drop, scores)
-            _agree(best, was, update, twice, lanes, 2 * p + 1)
-            _put_borders(even, 0, lanes, height, edges, n_edges, longest, p, 1, drop, dead)
-            _watch_ends(even, odd, TILE + n_cells - lanes, lanes, ends)
-        _survey(even, odd, TILE, tiles, n_cells // TILE, top, dead, best, shift, first, last)
+            agree(best, was, update, twice, lanes, 2 * p + 1)
+            put_borders(even, 0, lanes, height, edges, n_edges, longest, p, 1, drop, dead)
+            watch_ends(even, odd, TILE + n_cells - lanes, lanes, ends)
+        survey(even, odd, TILE, tiles, n_cells // TILE, top, dead, best, shift, first, last)
         query, old_query, target, old_target = old_query, query, old_target, target
-        _copy(query, 0, old_query, slide, n_cells)
-        _copy(target, slide, old_target, 0, n_cells)
-        _join_phases(update, row, first, last, size, now)
+        copy_cells(query, 0, old_query, slide, n_cells)
+        copy_cells(target, slide, old_target, 0, n_cells)
+        join_phases(update, row, first, last, size, now)
         n_done, n_over = _collect(
             flanks, size, now, older, ends, shift, cell_scores, longest, codes, scoring, even, odd, cells, over, n_over,
             results,
@@ -579,8 +579,8 @@ def _run(
 @njit_inner
 def _save(even, odd, now, start):
     """Keep the state of all lanes."""
-    _copy(start.even, 0, even, 0, len(even))
-    _copy(start.odd, 0, odd, 0, len(odd))
+    copy_cells(start.even, 0, even, 0, len(even))
+    copy_cells(start.odd, 0, odd, 0, len(odd))
     for l in range(TILE):
         start.query_offset[l], start.target_offset[l] = now[QUERY_OFFSET, l], now[TARGET_OFFSET, l]
         start.score[l] = now[SCORE, l]
