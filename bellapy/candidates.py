@@ -110,8 +110,10 @@ def count_products(entries, starts, table, upper, begin, end, work):
 
 
 @njit
-def expand_products(entries, starts, table, upper, queries, block, first_query, layout, at, origin, keys, payload):
-    """Write the products of the queries in [queries[0], queries[1]) to their blocks.
+def expand_products(
+    entries, starts, table, upper, begin, end, queries, block, first_query, layout, at, origin, keys, payload
+):
+    """Write the products of the queries in [queries[0], queries[1]) over the columns that begin in [begin, end).
 
     at : (n_blocks,) int64, next free slot of each block; advanced.
     origin : (n_blocks,) int64, first slot of each block.
@@ -121,8 +123,9 @@ def expand_products(entries, starts, table, upper, queries, block, first_query, 
     strand_shift = U(layout.number_bits + layout.diagonal_bits)
     target_shift, query_shift = strand_shift + U1, strand_shift + U(1 + layout.target_bits)
     found = np.empty(SCRATCH + 1, np.int64)
-    for piece in range(0, entries.size, SCRATCH):
-        for x in range(_find_entries(entries, piece, min(entries.size, piece + SCRATCH), low, width, found)):
+    end = next_column(entries, end)
+    for piece in range(next_column(entries, begin), end, SCRATCH):
+        for x in range(_find_entries(entries, piece, min(end, piece + SCRATCH), low, width, found)):
             i = found[x]
             last = _end_of_partners(entries, i, upper)
             if i + 1 == last:
@@ -159,15 +162,20 @@ def _entries(matrix: KmerMatrix) -> tuple:
 
 
 def symbolic_product(matrix: KmerMatrix, threads: int = 1) -> np.ndarray:
-    """Number of products of each query, (n_reads,) int64: the work of A·Aᵀ, known before it is done."""
+    """Number of products of each query: the work of A·Aᵀ, known before it is done.
+
+    Returns
+    -------
+    (n, n_reads) int64, n at most `threads`: row i counts the columns that begin in the i-th of n even ranges of the entries.
+    """
+    ranges = even_ranges(len(matrix.entries), threads)
 
     def count(piece):
         work = np.zeros(matrix.n_reads, np.int64)
         count_products(*_entries(matrix), *piece, work)
         return work
 
-    parts = map_threads(count, even_ranges(len(matrix.entries), threads), threads)
-    return np.sum(parts, axis=0, dtype=np.int64) if parts else np.zeros(matrix.n_reads, np.int64)
+    return np.array(map_threads(count, ranges, threads), np.int64).reshape(len(ranges), matrix.n_reads)
 
 
 @njit
@@ -200,7 +208,7 @@ def multiply(
 
     Parameters
     ----------
-    work : as `symbolic_product` gives it.
+    work : as `symbolic_product` gives it, for any number of threads.
     block_products : products of a block, more only where a single query has more.
     group_products : products held in memory at a time, more only where a single block has more.
     budget : may make groups smaller.
@@ -210,10 +218,11 @@ def multiply(
     ------
     MemoryLimitError : `budget` has no room for the largest block.
     """
-    block, first_query = np.empty(len(work), np.int64), np.empty(len(work) + 1, np.int64)
-    n_blocks = cut_blocks(work, block_products, BLOCK_QUERIES, block, first_query)
-    first_query = np.append(first_query[:n_blocks], len(work))
-    before = np.concatenate(([0], np.cumsum(work)))[first_query]
+    of_query = work.sum(axis=0)
+    block, first_query = np.empty(matrix.n_reads, np.int64), np.empty(matrix.n_reads + 1, np.int64)
+    n_blocks = cut_blocks(of_query, block_products, BLOCK_QUERIES, block, first_query)
+    first_query = np.append(first_query[:n_blocks], matrix.n_reads)
+    before = np.concatenate(([0], np.cumsum(of_query)))[first_query]
     sizes = np.diff(before)
     layout = make_key_layout(int(sizes.max(initial=1)), matrix.n_reads, int(np.diff(matrix.starts).max(initial=0)))
     b, size, room = 0, PRODUCT_BYTES + result_bytes, np.empty((2, 0), np.uint64)
@@ -225,23 +234,29 @@ def multiply(
             del room  # before the new one comes
             room = np.empty((2, n), np.uint64)
         if n:
-            yield _expand_group(matrix, layout, block, first_query, sizes, b, e, room[:, :n], threads)
+            yield _expand_group(matrix, layout, block - b, first_query[b : e + 1], work, room[:, :n], threads)
         b = e
 
 
-def _expand_group(matrix, layout, block, first_query, sizes, b, e, room, threads) -> Products:
-    """The products of blocks [b, e).  Every thread takes some of the blocks, and looks at all entries for them."""
-    bounds = np.concatenate(([0], np.cumsum(sizes[b:e])))
+def _expand_group(matrix, layout, block, first_query, work, room, threads) -> Products:
+    """The products of some blocks, the first of them number 0; the last of `first_query` is where they end.
+
+    A thread takes the columns of one range, and writes to places in every block that come after those of the ranges before.
+    """
+    queries, begins = (int(first_query[0]), int(first_query[-1])), first_query[:-1]
+    by_range = np.add.reduceat(work[:, queries[0] : queries[1]], begins - queries[0], axis=1)
+    bounds = np.concatenate(([0], np.cumsum(by_range.sum(axis=0))))
+    at = bounds[:-1] + np.cumsum(by_range, axis=0) - by_range
     keys, payload = room
 
-    def expand(piece):
-        first, last = piece
-        queries = (int(first_query[b + first]), int(first_query[b + last]))
-        at = bounds[:-1].copy()
-        expand_products(*_entries(matrix), queries, block - b, first_query[b:e], layout, at, bounds[:-1], keys, payload)
-        for i in range(first, last):
+    def expand(task):
+        columns, its_at = task
+        expand_products(*_entries(matrix), *columns, queries, block, begins, layout, its_at, bounds[:-1], keys, payload)
+
+    def sort(blocks):
+        for i in range(*blocks):
             keys[bounds[i] : bounds[i + 1]].sort()
 
-    edges = np.searchsorted(bounds, np.linspace(0, bounds[-1], threads + 1)).tolist()
-    map_threads(expand, [(i, j) for i, j in zip(edges[:-1], edges[1:], strict=True) if i < j], threads)
-    return Products(keys, payload, bounds, first_query[b:e], layout)
+    map_threads(expand, zip(even_ranges(len(matrix.entries), len(work)), at, strict=True), threads)
+    map_threads(sort, even_ranges(len(begins), 4 * threads), threads)
+    return Products(keys, payload, bounds, begins, layout)

@@ -152,7 +152,7 @@ def test_the_product_keeps_to_the_limit(reads, traced, share, min_support, threa
     """The limit allows for a share of all products and what may be made of them, beside the seeds."""
     params = SeedParams(min_support=min_support, min_overlap=0)
     matrix = build_kmer_matrix(count_kmers(reads.codes, 15, 2, 20), reads, 15, 20)
-    work = symbolic_product(matrix)
+    work = symbolic_product(matrix, threads)
 
     def seeds_of(**options):
         parts, n_groups = [], 0
