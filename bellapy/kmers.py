@@ -320,8 +320,9 @@ def count_kmers(
     histogram = np.array(map_threads(count_range, ranges, threads)).reshape(len(ranges), used)
     sizes = histogram.sum(axis=0)
     scratch = SCRATCH_WORDS * threads * int(sizes.max(initial=0))
-    # One buffer holds the entries kept so far, and behind them the words of a pass.  What was never touched of it takes no
-    # memory, and is first touched by all threads.  It grows in place: the system moves pages, not their contents.
+    # One buffer holds the entries kept so far, and behind them the words of a pass.  With no limit it has room for all that
+    # may be kept: what is never touched takes no memory, and all threads touch it first.  Under a limit it grows in place:
+    # the system moves pages, not their contents.  (NumPy marks the pages of what it makes large; then it cannot.)
     buffer, dtype, n_entries, n_kmers = np.empty(0, np.uint64), entry_type(codes.size), 0, 0
     spectrum = np.zeros(SPECTRUM_SIZE, np.int64)
     first = 0
@@ -334,9 +335,8 @@ def count_kmers(
         )  # fmt: skip
         last = _end_of_pass(sizes, first, room - scratch)
         n_words = n_kept + int(sizes[first:last].sum())
-        if first == 0:  # with room for later entries, nearly always enough
-            spare = 0 if budget.limit else _words_of(int(sizes[last:].sum()) // 2, dtype)
-            buffer = np.empty(n_words + spare, np.uint64)
+        if first == 0 and budget.limit is None:
+            buffer = np.empty(n_words + _words_of(int(sizes[last:].sum()), dtype), np.uint64)
         elif n_words > len(buffer):
             buffer.resize(n_words, refcheck=False)
         words, entries = buffer[n_kept:n_words], buffer.view(dtype)
