@@ -10,7 +10,7 @@ import numpy as np
 from bellapy.errors import InputError, ParameterError
 from bellapy.log import Report, cpu_time
 from bellapy.paf import path_columns
-from bellapy.parallel import map_threads
+from bellapy.parallel import map_in_turns
 from bellapy.params import Params, Scoring
 from bellapy.paths import blocks, trace_overlaps
 from bellapy.records import Extensions, Overlaps, ReadSet, Seeds
@@ -137,6 +137,4 @@ def _format_with_paths(first, reads, overlaps, scoring, longest, cigar, cs, thre
         columns = _columns(first + rows.start, traced) + path_columns(reads, traced, paths, cigar, cs)
         return format_rows(columns, NO_NAMES)
 
-    pieces = blocks(overlaps)
-    for at in range(0, len(pieces), threads):
-        yield from map_threads(lines, pieces[at : at + threads], threads)
+    return map_in_turns(lines, blocks(overlaps), threads)

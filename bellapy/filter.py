@@ -149,19 +149,24 @@ def _filter_piece(reads, seeds, extensions, thresholds, scoring, params) -> tupl
     """The same for some alignments, one of each candidate."""
     geometry = measure_geometry(reads, seeds, extensions)
     matches, columns = estimate_matches(scoring, extensions)
-    tests = {
-        "too short": geometry.span >= params.min_overlap,
-        "score too low": extensions.score >= thresholds.of(seeds.copies) * geometry.implied,
-        "overhang": geometry.overhang <= (np.inf if params.max_overhang is None else params.max_overhang),
-        "identity": matches >= params.min_identity * columns,
-    }
-    keep, dropped = apply_tests(tests)
+    tests = shape_tests(geometry, matches, columns, params)
+    scores = extensions.score >= thresholds.of(seeds.copies) * geometry.implied
+    keep, dropped = apply_tests({"too short": tests["too short"], "score too low": scores, **tests})
     chosen, ends = seeds.take(keep), extensions.take(keep)
     return Overlaps(
         chosen.query_id, chosen.target_id, chosen.strand, ends.query_start, ends.query_end, ends.target_start,
         ends.target_end, ends.score, chosen.n_support, matches[keep], columns[keep], chosen.query_pos, chosen.target_pos,
         np.full(len(chosen), chosen.length, np.int32),
     ), dropped  # fmt: skip
+
+
+def shape_tests(geometry: Geometry, matches: np.ndarray, columns: np.ndarray, params: FilterParams) -> dict[str, np.ndarray]:
+    """Mask of the alignments that pass each test of length, overhang and identity, by the reason to drop the others."""
+    return {
+        "too short": geometry.span >= params.min_overlap,
+        "overhang": geometry.overhang <= (np.inf if params.max_overhang is None else params.max_overhang),
+        "identity": matches >= params.min_identity * columns,
+    }
 
 
 def apply_tests(tests: dict[str, np.ndarray]) -> tuple[np.ndarray, dict[str, int]]:

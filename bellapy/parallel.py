@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -19,6 +19,12 @@ def map_threads(function: Callable[[Item], Result], items: Iterable[Item], threa
         return [function(item) for item in items]
     with ThreadPoolExecutor(min(threads, len(items))) as pool:
         return list(pool.map(function, items))
+
+
+def map_in_turns(function: Callable[[Item], Result], items: Sequence[Item], threads: int) -> Iterator[Result]:
+    """The same, `threads` items at a time, so that no more results are held."""
+    for at in range(0, len(items), threads):
+        yield from map_threads(function, items[at : at + threads], threads)
 
 
 def consume_ahead(items: Iterable[Item], use: Callable[[Item], object], threads: int) -> None:

@@ -20,7 +20,7 @@ from bellapy.kmer_matrix import build_kmer_matrix, profile_depth
 from bellapy.kmers import NO_MASK, KmerCounts, count_kmers
 from bellapy.log import Report, logger, progress
 from bellapy.memory import Budget
-from bellapy.parallel import map_threads
+from bellapy.parallel import map_in_turns, map_threads
 from bellapy.params import KmerParams, Params, Scoring
 from bellapy.records import DepthProfile, Extensions, KmerMatrix, Overlaps, Paths, ReadSet, Seeds
 from bellapy.sampling import compress_homopolymers, restore_places, sampling_mask
@@ -295,12 +295,11 @@ def paths_stage(
         return show(kept, paths), len(kept), lost
 
     with report.stage("paths") as numbers, progress("paths", len(overlaps)) as advance:
-        for at in range(0, len(rows), threads):
-            for lines, n, lost in map_threads(job, rows[at : at + threads], threads):
-                yield lines
-                n_kept += n
-                dropped.update(lost)
-            advance(rows[min(at + threads, len(rows)) - 1].stop)
+        for piece, (lines, n, lost) in zip(rows, map_in_turns(job, rows, threads), strict=True):
+            yield lines
+            n_kept += n
+            dropped.update(lost)
+            advance(piece.stop)
         numbers["overlaps"] = n_kept
     report.data["dropped"].update(Counter(report.data["dropped"]) + dropped)
     logger.info("dropped by their paths: %s", _describe_dropped(dropped))

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.filter import apply_tests, measure_geometry
+from bellapy.filter import apply_tests, measure_geometry, shape_tests
 from bellapy.memory import UNLIMITED, Budget
 from bellapy.params import FilterParams, Scoring
 from bellapy.paths.flank_paths import FlankPaths
@@ -69,12 +69,7 @@ def keep_sound(
 ) -> tuple[Overlaps, Paths, dict[str, int]]:
     """What passes the tests of the filter that paths and trimming may change; how many do not, by reason."""
     geometry = measure_geometry(reads, overlaps, overlaps)
-    tests = {
-        "too short": geometry.span >= params.min_overlap,
-        "overhang": geometry.overhang <= (np.inf if params.max_overhang is None else params.max_overhang),
-        "identity": overlaps.n_matches >= params.min_identity * overlaps.n_columns,
-    }
-    keep, dropped = apply_tests(tests)
+    keep, dropped = apply_tests(shape_tests(geometry, overlaps.n_matches, overlaps.n_columns, params))
     return (overlaps, paths, dropped) if keep.all() else (overlaps.take(keep), paths.take(keep), dropped)
 
 

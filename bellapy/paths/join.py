@@ -15,6 +15,7 @@ import numpy as np
 from bellapy.jit import njit_entry, njit_inner
 from bellapy.paths.flank_paths import PAIR, QUERY_ALONE, FlankPaths
 from bellapy.records import Overlaps, Paths, ReadSet
+from bellapy.sequence import UNKNOWN
 from bellapy.xdrop.lanes import EVERY_BYTE, U, read_word
 
 
@@ -115,6 +116,12 @@ def _shift_left(codes, at, op, out, begin, end):
         out[end] = np.uint32(moved << 4 | PAIR)
         end += 1
     return end
+
+
+@njit_inner
+def is_match(codes, query, target, flip):
+    """Whether codes[query], complemented where `flip` is 3, is the known base codes[target]."""
+    return (codes[query] ^ flip) == codes[target] and codes[target] != UNKNOWN
 
 
 @njit_inner

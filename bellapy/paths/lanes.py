@@ -43,6 +43,7 @@ from bellapy.xdrop.lanes import (
     U,
     agree,
     aligned,
+    begin_step,
     copy_cells,
     fetch,
     find_edges,
@@ -99,10 +100,7 @@ def _step(
     """One anti-diagonal of all lanes, as in xdrop/lanes.py; a bit is appended to `pairs` and `inserts` of every cell."""
     equal, unequal, drift, xdrop, dead = scores
     cell = new.dtype.type
-    for e in range(U_TILE):
-        drifted = cell(best[e] + drift)
-        best[e] = was[e] = drifted
-        drop[e] = cell(drifted - xdrop)
+    begin_step(best, was, drop, drift, xdrop)
     for tile in range(U(tiles[0]), U(tiles[1])):
         at = tile * U_TILE
         n, o, q, r = U(new_at) + at, U(old_at) + at, U(query_at) + at, U(target_at) + at

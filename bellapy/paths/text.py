@@ -10,7 +10,7 @@ import numpy as np
 
 from bellapy.jit import njit_entry, njit_inner
 from bellapy.paths.flank_paths import PAIR, QUERY_ALONE, TARGET_ALONE
-from bellapy.paths.join import places
+from bellapy.paths.join import is_match, places
 from bellapy.records import Overlaps, Paths, ReadSet
 from bellapy.sequence import UNKNOWN
 from bellapy.table_text import NameTable, write_digits
@@ -108,13 +108,13 @@ def _write_differences(codes, where, runs, offsets, out, out_offsets):
             if op == PAIR:
                 same = np.int64(0)
                 for _ in range(size):
-                    base = codes[target]
-                    if (codes[query] ^ flip) == base and base != UNKNOWN:
+                    if is_match(codes, query, target, flip):
                         same += 1
                     else:
                         at = _write_same(out, at, same)
                         same = np.int64(0)
-                        out[at], out[at + 1], out[at + 2] = STAR, _letter(base, 0, LOWER), _letter(codes[query], flip, LOWER)
+                        out[at], out[at + 1] = STAR, _letter(codes[target], 0, LOWER)
+                        out[at + 2] = _letter(codes[query], flip, LOWER)
                         at += 3
                     query += 1
                     target += 1
@@ -156,13 +156,12 @@ def _write_mismatches(codes, where, runs, offsets, out, out_offsets):
             op, size = np.int64(runs[j]) & 15, np.int64(runs[j]) >> 4
             if op == PAIR:
                 for _ in range(size):
-                    base = codes[target]
-                    if (codes[query] ^ flip) == base and base != UNKNOWN:
+                    if is_match(codes, query, target, flip):
                         same += 1
                     else:
                         at = write_digits(out, at, same, 1)
                         same = np.int64(0)
-                        out[at] = _letter(base, 0, UPPER)
+                        out[at] = _letter(codes[target], 0, UPPER)
                         at += 1
                     query += 1
                     target += 1

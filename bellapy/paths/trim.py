@@ -14,9 +14,8 @@ import numpy as np
 from bellapy.jit import njit_entry, njit_inner
 from bellapy.params import Scoring
 from bellapy.paths.flank_paths import PAIR, QUERY_ALONE
-from bellapy.paths.join import count_columns, places
+from bellapy.paths.join import count_columns, is_match, places
 from bellapy.records import Overlaps, Paths, ReadSet
-from bellapy.sequence import UNKNOWN
 
 UNIT = 1_000_000  # weights are whole numbers of such parts
 
@@ -90,9 +89,7 @@ def _best_stretch(codes, place, runs, begin, end, error, kept):
             if total < 0:
                 total = np.int64(0)
                 start = j, np.int64(i), q, t
-            base = codes[target + t]
-            equal = (codes[query + q] ^ flip) == base and base != UNKNOWN
-            total += UNIT - error if equal else -error
+            total += UNIT - error if is_match(codes, query + q, target + t, flip) else -error
             q += 1
             t += 1
             if total > best:

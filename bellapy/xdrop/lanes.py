@@ -110,14 +110,21 @@ def classes(scoring: Scoring, cell: CellType) -> list[Class]:
 
 
 @njit_vector
-def _step(new, new_at, old, old_at, query, query_at, target, target_at, tiles, lanes, best, was, row, drop, scores):
-    """One anti-diagonal of all lanes, cells of `tiles` only; `was` receives the best scores before it, drifted."""
-    equal, unequal, drift, xdrop, dead = scores
-    cell = new.dtype.type
+def begin_step(best, was, drop, drift, xdrop):
+    """Let the best scores drift by one anti-diagonal; `drop` receives what a live cell has to reach."""
+    cell = best.dtype.type
     for e in range(U_TILE):
         drifted = cell(best[e] + drift)
         best[e] = was[e] = drifted
         drop[e] = cell(drifted - xdrop)
+
+
+@njit_vector
+def _step(new, new_at, old, old_at, query, query_at, target, target_at, tiles, lanes, best, was, row, drop, scores):
+    """One anti-diagonal of all lanes, cells of `tiles` only; `was` receives the best scores before it, drifted."""
+    equal, unequal, drift, xdrop, dead = scores
+    cell = new.dtype.type
+    begin_step(best, was, drop, drift, xdrop)
     for tile in range(U(tiles[0]), U(tiles[1])):
         at = tile * U_TILE
         n, o, q, r = U(new_at) + at, U(old_at) + at, U(query_at) + at, U(target_at) + at
