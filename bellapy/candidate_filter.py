@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bellapy.jit import njit
+from bellapy.parallel import map_threads
 from bellapy.records import DepthProfile, Seeds
 from bellapy.seeds import MAX_MEMBERS
 
@@ -60,7 +61,7 @@ def lowest_depth(seeds: Seeds, profile: DepthProfile) -> np.ndarray:
     return out
 
 
-def learn_typical(parts: list[Seeds], depths: list[np.ndarray]) -> Typical:
+def learn_typical(parts: list[Seeds], depths: list[np.ndarray], threads: int = 1) -> Typical:
     """Medians over the best seeds of well-supported candidates, weighted by their support.
 
     Between long reads chance alone gives a support of SURE_SUPPORT, and there may be many more such candidates than sound
@@ -76,7 +77,7 @@ def learn_typical(parts: list[Seeds], depths: list[np.ndarray]) -> Typical:
     support = np.concatenate([seeds.n_support[rows] for seeds, rows in zip(parts, sure, strict=True)])
     length = np.concatenate([seeds.implied_length[rows] for seeds, rows in zip(parts, sure, strict=True)])
     depth = np.concatenate([depth[rows] for depth, rows in zip(depths, sure, strict=True)])
-    return Typical(weighted_median(support / length, support), weighted_median(depth, support))
+    return Typical(*map_threads(lambda values: weighted_median(values, support), (support / length, depth), threads))
 
 
 def weighted_median(values: np.ndarray, weights: np.ndarray) -> float:

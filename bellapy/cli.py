@@ -79,7 +79,7 @@ class _Run:
 
     def __init__(self, options: dict[str, Any], inputs: list[str], output: str):
         self.debug, self.report_file = options.pop("debug"), options.pop("report_file")
-        from bellapy.log import Report, set_up_logging, watch_compilation
+        from bellapy.log import Report, set_up_logging
         from bellapy.memory import Budget
         from bellapy.output import check_writable
         from bellapy.params import make_params
@@ -96,19 +96,36 @@ class _Run:
                 check_writable(path, inputs)
         self.report = Report(shlex.join(["bellapy", *sys.argv[1:]]), __version__)
         self.report.data["parameters"] = self.params.to_dict()
-        watch_compilation(self.report)
 
-    def load(self, paths: list[str], output: Destination | None = None):
+    def load_program(self, spare_time: Callable[[], bool] = lambda: False) -> None:
+        """Load what takes a while to load: Numba, all stages, and if there is time to spare then, the kernels."""
+        from bellapy.log import watch_compilation
+
+        watch_compilation(self.report)
+        from bellapy.pipeline import load_kernels
+
+        if spare_time():
+            load_kernels(self.params)
+
+    def load(self, paths: list[str], output: Destination | None = None, *, overlaps: bool = False):
         from bellapy.log import progress
+        from bellapy.read_ahead import can_read_ahead, read_ahead
         from bellapy.reads import load_reads
 
-        def check(n_reads: int, n_bases: int) -> None:
-            advance(n_reads)
-            self.budget.require("holding the reads", n_bases)  # in the end they are copied once
+        def read():
+            def check(n_reads: int, n_bases: int) -> None:
+                advance(n_reads)
+                self.budget.require("holding the reads", n_bases)  # in the end they are copied once
+
+            with progress("read", None) as advance:
+                return load_reads(paths, check)
 
         with self.report.stage("read") as numbers:
-            with progress("read", None) as advance:
-                reads = load_reads(paths, check)
+            if self.params.run.threads > 1 and self.budget.limit is None and can_read_ahead():
+                reads = read_ahead(read, lambda has_ended: self.load_program(lambda: overlaps and not has_ended()))
+            else:
+                self.load_program()
+                reads = read()
             numbers.update(reads=len(reads), bases=reads.n_bases)
         if output and output.format in ("sam", "bam"):  # told before the work
             from bellapy.sam import check_names
@@ -170,7 +187,7 @@ def overlap(
     if skip_alignment and target.paths:
         raise ParameterError("--skip-alignment: without alignments there are no paths; write PAF, without --cigar")
     run = _Run(options, reads, output)
-    read_set = run.load(reads, target)
+    read_set = run.load(reads, target, overlaps=not skip_alignment)
     from bellapy.pipeline import candidate_overlaps, overlap_reads
 
     if skip_alignment:
@@ -278,6 +295,7 @@ def extend(
     """Extend given seeds: index, score, query start and end, target start and end of each pair; with paths, their tags."""
     options = _options(locals(), "pairs", "output", "k", "cigar", "cs")
     run = _Run(options, [pairs], output)
+    run.load_program()
     from bellapy.extend import extend_pairs
     from bellapy.output import open_output
 

@@ -37,6 +37,9 @@ class InputError(BellapyError):
             where += f": line {line}"
         super().__init__(f"{where}: {problem}")
 
+    def __reduce__(self):  # an exception is made again of its message alone, unless it says otherwise
+        return type(self), (self.path, self.problem, self.record, self.line)
+
 
 class DeviceError(BellapyError):
     """A GPU that was asked for cannot be used."""

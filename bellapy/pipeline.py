@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
-from threading import Thread
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from bellapy.params import KmerParams, Params, Scoring
 from bellapy.records import DepthProfile, Extensions, KmerMatrix, Overlaps, Paths, ReadSet, Seeds
 from bellapy.sampling import compress_homopolymers, restore_places, sampling_mask
 from bellapy.seeds import choose_seeds, first_of_candidate, has_any, join_seeds, seed_bytes
+from bellapy.sequence import PAD, UNKNOWN
 from bellapy.xdrop import device_usage, extend_seeds, join_extensions
 from bellapy.xdrop.devices import choose_device
 
@@ -59,13 +59,17 @@ def estimate_of(meta: dict) -> Estimate:
     return Estimate(**meta["estimate"])
 
 
+def load_kernels(params: Params) -> None:
+    """Load, the first time compile, what `overlap_reads` needs on a CPU."""
+    count_kmers(np.full(PAD, UNKNOWN, np.uint8), 1, 2, 2)
+    xdrop.load(first_scoring(params))
+
+
 def overlap_reads(reads: ReadSet, params: Params, report: Report, *, with_paths: bool = False) -> tuple[Overlaps, Scoring]:
     """All overlaps of the reads with each other, and the scores of their alignments."""
     Budget(params.run.max_memory).require("keeping the reads in both directions", reads.codes.nbytes)
     device = choose_device(params.run.device)  # a GPU that cannot be used is told before the work
     params = replace(params, run=replace(params.run, device=device))
-    if device == "cpu" and params.run.threads > 1:  # while the others count
-        Thread(target=xdrop.load, args=(first_scoring(params),), daemon=True).start()
     counted = count_stage(reads, params, report)
     estimate, candidates = counted.estimate, [candidates_stage(reads, counted, params, report)]
     del counted  # the matrix is large and not needed any more; nor are the candidates kept here
@@ -155,17 +159,19 @@ def candidates_stage(reads: ReadSet, counted: Counted, params: Params, report: R
         n_seeds = sum(len(seeds) for seeds in parts)
         Budget(params.run.max_memory).require("choosing seeds", JOINED_BYTES * n_seeds)
         depths = map_threads(lambda seeds: lowest_depth(seeds, counted.profile), parts, params.run.threads)
-        typical = learn_typical(parts, depths)
-        dropped["too few k-mers for its length"] = dropped["repeat"] = 0
-        for i, (seeds, depth) in enumerate(zip(parts, depths, strict=True)):  # what is dropped leaves before all are joined
-            seeds = replace(seeds, copies=copies(depth, typical).astype(np.float32))
+        typical = learn_typical(parts, depths, params.run.threads)
+
+        def drop(i):
+            seeds = replace(parts[i], copies=copies(depths[i], typical).astype(np.float32))
             dense = dense_enough(seeds, typical, params.seeds.density)
             kept = dense & (seeds.copies <= params.seeds.max_copies)
             still_there, linked = has_any(seeds, dense), has_any(seeds, kept)
-            dropped["too few k-mers for its length"] += int((~still_there).sum())
-            dropped["repeat"] += int((still_there & ~linked).sum())
-            parts[i] = seeds.take(kept)
-        seeds = join_seeds(parts, counted.matrix.seed_length)
+            parts[i] = seeds.take(kept)  # what is dropped leaves before all are joined
+            return int((~still_there).sum()), int((still_there & ~linked).sum())
+
+        numbers_dropped = np.array(map_threads(drop, range(len(parts)), params.run.threads)).reshape(-1, 2)
+        dropped["too few k-mers for its length"], dropped["repeat"] = numbers_dropped.sum(axis=0).tolist()
+        seeds = join_seeds(parts, counted.matrix.seed_length, params.run.threads)
         numbers["seeds"] = len(seeds)
     report.data["typical"] = asdict(typical)
     if counted.matrix.n_kmers and not len(seeds):

@@ -24,7 +24,7 @@ import numpy as np
 import pyfastx
 
 from bellapy.errors import BellapyError, InputError, OutputError, ParameterError
-from bellapy.records import ReadSet
+from bellapy.records import ReadSet, room_both_ways
 from bellapy.sequence import ENCODE, PAD
 
 _READ_SIZE = 1 << 18
@@ -32,6 +32,7 @@ _BATCH_SIZE = 1 << 19  # larger ones are slower: the C library returns their mem
 _DRAIN_SIZE = 1 << 30
 _QUALITY_SAMPLE = 1 << 15
 _PROGRESS_STEP = 1 << 24  # bases
+_PIECE_SIZE = 1 << 26  # the C library returns arrays so large to the system at once
 _GAP = "N" * PAD
 _CODES = ENCODE.tobytes()
 _HEADER = re.compile(rb"[>@][!-~]+(?:[ \t][^\r\0]*)?")
@@ -229,16 +230,44 @@ def _parse(lines: list[bytes], is_fastq: bool) -> list[tuple[str, str]]:
         raise OutputError(f"temporary file: {error}. Set TMPDIR to a folder with some megabytes free.") from error
 
 
+class _Pieces:
+    """Growing codes.  They stand in large pieces that are never moved; each is freed when it is joined to the others."""
+
+    def __init__(self):
+        self._pieces: list[np.ndarray] = []
+        self._room = np.empty(0, np.uint8)  # what is left of the last piece's memory
+
+    def add(self, codes: bytes) -> None:
+        n = len(codes)
+        if n > len(self._room):
+            self._room = np.empty(max(n, _PIECE_SIZE), np.uint8)
+            self._pieces.append(self._room[:0])
+        self._room[:n] = np.frombuffer(codes, np.uint8)
+        self._pieces[-1] = self._pieces[-1].base[: len(self._pieces[-1]) + n]
+        self._room = self._room[n:]
+
+    def join(self) -> np.ndarray:
+        """All of them, as a ReadSet takes them; then none are left here."""
+        self._room = None
+        codes, at = room_both_ways(sum(map(len, self._pieces))), 0
+        while self._pieces:
+            piece = self._pieces.pop(0)
+            codes[at : at + len(piece)] = piece
+            at += len(piece)
+        return codes
+
+
 class _Collector:
-    """The growing read set.  A bytearray grows in place: the system moves its pages, not their contents."""
+    """The growing read set."""
 
     def __init__(self, progress: Callable[[int, int], None] | None):
-        self._progress, self._n_reported = progress, 0
+        self._progress, self._n_bases, self._n_reported = progress, 0, 0
         self._files: list[tuple[str, int, bool]] = []
         self._names: dict[str, int] = {}
         self._lengths: list[int] = []
-        self._codes = bytearray(_GAP.encode().translate(_CODES))
+        self._codes = _Pieces()
         self._histogram = np.zeros(256, np.int64)
+        self._pack([""])
 
     def begin_file(self, path: str, is_fastq: bool) -> None:
         self._files.append((path, len(self._names), is_fastq))
@@ -262,11 +291,14 @@ class _Collector:
                 raise fault(problem, record, headers[record])
         sequences = [sequence for _, sequence in records]
         self._lengths += map(len, sequences)
-        self._codes += _GAP.join([*sequences, ""]).encode().translate(_CODES)
-        n_bases = len(self._codes) - PAD * (1 + len(self._names))
-        if self._progress and n_bases - self._n_reported >= _PROGRESS_STEP:
-            self._n_reported = n_bases
-            self._progress(len(self._names), n_bases)
+        self._n_bases += sum(map(len, sequences))
+        self._pack(sequences)
+        if self._progress and self._n_bases - self._n_reported >= _PROGRESS_STEP:
+            self._n_reported = self._n_bases
+            self._progress(len(self._names), self._n_bases)
+
+    def _pack(self, sequences: list[str]) -> None:
+        self._codes.add(_GAP.join([*sequences, ""]).encode().translate(_CODES))
 
     def _add_name(self, name: str) -> str | None:
         """Take in the next read's name; returns what is wrong with it."""
@@ -296,5 +328,4 @@ class _Collector:
         """All reads; the collector must not be used any more."""
         lengths = np.array(self._lengths, np.int32)
         ends = np.cumsum(lengths.astype(np.int64) + PAD)
-        names, codes = tuple(self._names), np.frombuffer(self._codes, np.uint8)
-        return ReadSet(names, codes, ends - lengths, lengths, self._error_rate())
+        return ReadSet(tuple(self._names), self._codes.join(), ends - lengths, lengths, self._error_rate())

@@ -45,10 +45,11 @@ class ReadSet:
         _freeze(self, {"codes": np.uint8, "starts": np.int64, "lengths": np.int32})
         if not len(self.names) == len(self.starts) == len(self.lengths):
             raise ValueError("ReadSet: names, starts and lengths differ in number")
-        both = np.empty(2 * len(self.codes), np.uint8)  # `both_ways`; its second half takes no memory before it is written
-        both[: len(self.codes)] = self.codes
-        object.__setattr__(self, "codes", both[: len(self.codes)])
-        self.codes.flags.writeable = False
+        if np.shape(self.codes.base) != (2 * len(self.codes),):  # not from `room_both_ways`
+            codes = room_both_ways(len(self.codes))
+            codes[:] = self.codes
+            codes.flags.writeable = False
+            object.__setattr__(self, "codes", codes)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -68,6 +69,12 @@ class ReadSet:
         both[len(self.codes) :] = self.codes[::-1]
         both.flags.writeable = False
         return both
+
+
+def room_both_ways(n: int) -> np.ndarray:
+    """Room for n `ReadSet.codes`, which need not be copied then, and behind it for `ReadSet.both_ways`: that takes no memory
+    before it is written."""
+    return np.empty(2 * n, np.uint8)[:n]
 
 
 def entry_type(n_places: int) -> type:

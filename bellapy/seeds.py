@@ -221,12 +221,13 @@ def seeds_from_rows(rows: np.ndarray, seed_length: int) -> Seeds:
     )  # fmt: skip
 
 
-def join_seeds(parts: list[Seeds], seed_length: int) -> Seeds:
+def join_seeds(parts: list[Seeds], seed_length: int, threads: int = 1) -> Seeds:
     """Seeds of consecutive groups of queries as one record."""
     if not parts:
         return seeds_from_rows(np.empty((0, N_COLUMNS), np.int32), seed_length)
     names = [f.name for f in fields(Seeds) if f.name != "length"]
-    return Seeds(*(np.concatenate([getattr(part, name) for part in parts]) for name in names), length=seed_length)
+    columns = map_threads(lambda name: np.concatenate([getattr(part, name) for part in parts]), names, threads)
+    return Seeds(*columns, length=seed_length)
 
 
 def first_of_candidate(seeds: Seeds) -> np.ndarray:

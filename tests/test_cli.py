@@ -573,8 +573,9 @@ def start(*arguments, **options) -> subprocess.Popen:
     return subprocess.Popen([*PROGRAM, *map(str, arguments)], **pipes)
 
 
-def test_process_from_pipe_to_pipe(here):
-    with start("overlap", "-", "-t", 1, stdin=subprocess.PIPE) as process:
+@pytest.mark.parametrize("threads", [1, 2])
+def test_process_from_pipe_to_pipe(here, threads):
+    with start("overlap", "-", "-t", threads, stdin=subprocess.PIPE) as process:
         out, err = process.communicate((here / "reads.fa").read_bytes())
     assert process.returncode == 0
     assert out == (here / "overlaps.paf").read_bytes()
@@ -614,7 +615,7 @@ def test_full_standard_output(here, command):
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("command", [["overlap"], ["extend", "-k4", "-x7"]])
+@pytest.mark.parametrize("command", [["overlap", "-t1"], ["overlap", "-t2"], ["extend", "-k4", "-x7"]])
 def test_interrupt(tmp_path, command, sent):
     fifo = tmp_path / "reads.fa"
     os.mkfifo(fifo)
@@ -624,7 +625,7 @@ def test_interrupt(tmp_path, command, sent):
 
     with start(*command, fifo, "-o", tmp_path / "x.paf", preexec_fn=heed_interrupts) as process:
         with open(fifo, "wb") as stream:  # opens once the program reads
-            stream.write(b">a\nACGT\n" if command == ["overlap"] else ONE_PAIR.encode())
+            stream.write(b">a\nACGT\n" if command[0] == "overlap" else ONE_PAIR.encode())
             stream.flush()
             time.sleep(0.2)
             process.send_signal(sent)

@@ -8,6 +8,7 @@ from bellapy.errors import BellapyError
 from bellapy.params import Scoring
 from bellapy.paths.flank_paths import FlankPaths, most_runs
 from bellapy.paths.lanes import trace_lanes
+from bellapy.xdrop.batch_cpu import longest_first
 from bellapy.xdrop.flanks import Flanks
 from bellapy.xdrop.lanes import BYTE, SHORT, classes
 
@@ -24,9 +25,7 @@ def trace_flanks(codes: np.ndarray, flanks: Flanks, ends: np.ndarray, scoring: S
     starts = np.zeros(len(flanks) + 1, np.int64)
     np.cumsum(most_runs(ends, scoring, longest), out=starts[1:])
     runs, counts = np.empty(starts[-1], np.uint32), np.zeros(len(flanks), np.int64)
-    bases = ends.sum(axis=1)
-    todo = np.flatnonzero(bases)
-    todo = todo[np.argsort(-bases[todo], kind="stable")]
+    todo = longest_first(ends.sum(axis=1))
     for cell in (BYTE, SHORT):
         for size in classes(scoring, cell):
             if len(todo):

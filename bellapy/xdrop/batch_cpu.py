@@ -22,15 +22,21 @@ def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, longest: 
     longest : the SeqAn-compatible end instead of the best one (recurrence.py).
     """
     results = np.zeros((len(flanks), 3), np.int64)
-    shorter = np.minimum(flanks.query_length, flanks.target_length)
-    todo = np.flatnonzero(shorter > 0)
-    todo = todo[np.argsort(-shorter[todo], kind="stable")]
+    todo = longest_first(np.minimum(flanks.query_length, flanks.target_length))
     for cell in (BYTE, SHORT):
         for size in classes(scoring, cell):
             if len(todo) > size.lanes // 4:
                 todo = _in_lanes(codes, flanks, todo, size, scoring, longest, cell, results, threads)
     _one_by_one(codes, flanks, todo, scoring, longest, results, threads)
     return results
+
+
+def longest_first(lengths: np.ndarray) -> np.ndarray:
+    """Rows with a length above 0, the longest first; in steps if need be: 16-bit numbers are sorted much faster."""
+    todo = np.flatnonzero(lengths)
+    most = int(lengths.max(initial=0))
+    keys = (most - lengths[todo]) >> max(0, most.bit_length() - 16)
+    return todo[np.argsort(keys.astype(np.uint16), kind="stable")]
 
 
 def _in_lanes(codes, flanks, todo, size, scoring, longest, cell, results, threads) -> np.ndarray:

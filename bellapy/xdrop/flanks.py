@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bellapy.jit import njit_entry
 from bellapy.records import Extensions, ReadSet, Seeds, _freeze
 
 
@@ -46,21 +47,33 @@ class Flanks:
 
 def make_flanks(reads: ReadSet, seeds: Seeds) -> Flanks:
     """The left flanks of all seeds, then their right flanks (left and right as the query runs)."""
-    end = 2 * len(reads.codes)
-    k = seeds.length
-    query_pos, target_pos = seeds.query_pos.astype(np.int64), seeds.target_pos.astype(np.int64)
-    query_at, target_at = reads.starts[seeds.query_id] + query_pos, reads.starts[seeds.target_id] + target_pos
-    query_after = reads.lengths[seeds.query_id] - query_pos - k
-    target_after = reads.lengths[seeds.target_id] - target_pos - k
-    same = seeds.strand > 0
-    back, forth = end - target_at, target_at + k  # reversed from the seed's start, forward from its end
-    return Flanks(
-        np.concatenate((end - query_at, query_at + k)),
-        np.concatenate((query_pos, query_after)),
-        np.concatenate((np.where(same, back, forth), np.where(same, forth, back))),
-        np.concatenate((np.where(same, target_pos, target_after), np.where(same, target_after, target_pos))),
-        np.tile(~same, 2).astype(np.uint8),
-    )
+    n = len(seeds.query_id)
+    longs, complement = np.empty((4, 2 * n), np.int64), np.empty(2 * n, np.uint8)
+    length = np.broadcast_to(np.int32(seeds.length), n).astype(np.int32)
+    anchors = seeds.query_id, seeds.target_id, seeds.strand, seeds.query_pos, seeds.target_pos, length
+    _place_flanks(reads.starts, reads.lengths, 2 * len(reads.codes), *anchors, *longs, complement)
+    return Flanks(*longs, complement)
+
+
+@njit_entry
+def _place_flanks(
+    starts, lengths, end, query_id, target_id, strand, query_pos, target_pos, length,
+    query_at, query_length, target_at, target_length, complement,
+):  # fmt: skip
+    """Fill in the columns of `Flanks`; `end` is the length of `ReadSet.both_ways`."""
+    n = query_id.size
+    for i in range(n):
+        q, t, k, same = query_id[i], target_id[i], length[i], strand[i] > 0
+        left, right = i, n + i
+        target_left, target_right = (left, right) if same else (right, left)
+        query_at[left] = end - (starts[q] + query_pos[i])  # reversed from the seed's start
+        target_at[target_left] = end - (starts[t] + target_pos[i])
+        query_length[left], target_length[target_left] = query_pos[i], target_pos[i]
+        query_at[right] = starts[q] + query_pos[i] + k  # forward from its end
+        target_at[target_right] = starts[t] + target_pos[i] + k
+        query_length[right] = lengths[q] - query_pos[i] - k
+        target_length[target_right] = lengths[t] - target_pos[i] - k
+        complement[left] = complement[right] = np.uint8(not same)
 
 
 def join_flanks(seeds: Seeds, results: np.ndarray, match: int) -> Extensions:

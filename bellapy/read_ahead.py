@@ -1,0 +1,83 @@
+"""Reading in a process of its own while this one loads the program: threads would wait for the interpreter's lock."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import BinaryIO
+
+from bellapy.errors import BellapyError
+from bellapy.records import ReadSet, room_both_ways
+
+PIPE_SIZE = 1 << 20  # the largest that anyone may have
+
+
+def can_read_ahead() -> bool:
+    """Whether this is Linux and no other thread runs, since that may hold a lock that a fork never frees."""
+    return sys.platform == "linux" and len(os.listdir("/proc/self/task")) == 1
+
+
+def read_ahead(read: Callable[[], ReadSet], meanwhile: Callable[[Callable[[], bool]], object]) -> ReadSet:
+    """Call `read` in another process and `meanwhile` in this one; return or raise what `read` does.
+
+    Parameters
+    ----------
+    meanwhile : gets a function that tells whether the other process has read all, or failed.
+    """
+    receiver, sender = os.pipe()
+    _enlarge(sender)
+    child = os.fork()
+    if not child:
+        _run(read, sender)
+    os.close(sender)
+    try:
+        with open(receiver, "rb") as stream:
+            meanwhile(lambda: bool(select.select([stream], [], [], 0)[0]))
+            return _receive(stream)
+    except (EOFError, pickle.UnpicklingError):
+        raise BellapyError("the process that reads ended early: was there too little memory?") from None
+    finally:
+        os.kill(child, signal.SIGTERM)  # unless it has ended
+        os.waitpid(child, 0)
+
+
+def _enlarge(pipe: int) -> None:
+    import fcntl  # not on every system
+
+    with suppress(OSError):  # who has many pipes may have small ones only
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
+
+
+def _run(read: Callable[[], ReadSet], sender: int) -> None:
+    """What the other process does; all cleaning up is left to this one."""
+    try:
+        with open(sender, "wb") as stream:
+            try:
+                reads = read()
+            except Exception as error:
+                pickle.dump(error, stream)
+            else:
+                _send(reads, stream)
+    finally:
+        os._exit(0)
+
+
+def _send(reads: ReadSet, stream: BinaryIO) -> None:
+    pickle.dump((len(reads.codes), reads.names, reads.starts, reads.lengths, reads.error_rate), stream)
+    stream.write(reads.codes)
+
+
+def _receive(stream: BinaryIO) -> ReadSet:
+    outcome = pickle.load(stream)
+    if isinstance(outcome, Exception):
+        raise outcome
+    n_codes, names, starts, lengths, error_rate = outcome
+    codes = room_both_ways(n_codes)  # what is large is not pickled: it would be held twice
+    if stream.readinto(codes) != n_codes:
+        raise EOFError
+    return ReadSet(names, codes, starts, lengths, error_rate)

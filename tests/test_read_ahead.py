@@ -1,0 +1,151 @@
+"""Reading in another process.  Every case runs in a fresh interpreter: this one has threads, and must not be forked."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import bellapy
+from bellapy.read_ahead import PIPE_SIZE
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads are read in another process on Linux only")
+
+BEGIN = """
+import os, signal, sys, time
+import numpy as np
+from bellapy.errors import BellapyError, InputError
+from bellapy.read_ahead import can_read_ahead, read_ahead
+from bellapy.reads import load_reads
+
+def nothing(has_ended):
+    pass
+
+def no_child_left():
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return True
+
+assert can_read_ahead()
+here = os.getpid()
+"""
+
+
+def run(code, *arguments):
+    """What the code prints, in a process without threads."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", BEGIN + code, *map(str, arguments)],
+        capture_output=True, text=True, timeout=60, cwd=Path(bellapy.__file__).parents[1],
+        env={"PATH": "", "OPENBLAS_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize("n_reads", [0, 1, 3000])
+def test_the_same_reads(tmp_path, n_reads):
+    """3,000 reads do not fit into the pipe."""
+    assert 3000 * 1000 > PIPE_SIZE
+    path = tmp_path / "reads.fq"
+    path.write_text("".join(f"@read{i}\n{'ACGTN' * 200}\n+\n{'+5' * 500}\n" for i in range(n_reads)) or "@empty\n\n+\n\n")
+    code = """
+pids = []
+def read():
+    assert os.getpid() != here
+    return load_reads(sys.argv[1:])
+reads, expected = read_ahead(read, lambda has_ended: pids.append(os.getpid())), load_reads(sys.argv[1:])
+assert pids == [here]
+assert reads.names == expected.names and reads.error_rate == expected.error_rate
+for name in ("codes", "starts", "lengths", "both_ways"):
+    np.testing.assert_array_equal(getattr(reads, name), getattr(expected, name))
+    assert getattr(reads, name).dtype == getattr(expected, name).dtype
+assert not reads.codes.flags.writeable and no_child_left()
+print(len(reads))
+"""
+    assert run(code, path) == [str(max(1, n_reads))]
+
+
+def test_what_is_wrong_with_the_input(tmp_path):
+    path = tmp_path / "reads.fq"
+    path.write_text("@a\nACGT\n+\nIII\n")
+    code = """
+for read in (lambda: load_reads(sys.argv[1:]), lambda: load_reads(["none.fq"]), lambda: load_reads([])):
+    caught = []
+    for way in (lambda: read_ahead(read, nothing), read):
+        try:
+            way()
+        except BellapyError as error:
+            caught.append((type(error), str(error), vars(error)))
+    assert len(caught) == 2 and caught[0] == caught[1], caught
+assert no_child_left()
+print(caught[0][0].__name__)
+"""
+    assert run(code, path) == ["ParameterError"]
+
+
+def test_told_when_reading_has_ended():
+    code = """
+def watch(has_ended):
+    seen.append(has_ended())
+    open(go, "w").close()
+    while not has_ended():
+        time.sleep(0.01)
+    seen.append(True)
+
+def read():
+    while not os.path.exists(go):
+        time.sleep(0.01)
+    raise InputError("x", "y")
+
+import tempfile
+seen = []
+with tempfile.TemporaryDirectory() as folder:
+    go = os.path.join(folder, "go")
+    try:
+        read_ahead(read, watch)
+    except InputError as error:
+        print(*seen, str(error))
+"""
+    assert run(code) == ["False", "True", "x:", "y"]
+
+
+@pytest.mark.parametrize("end", ["os.kill(os.getpid(), signal.SIGKILL)", "os._exit(1)", "sys.exit(1)"])
+def test_a_process_that_ends_early(end):
+    code = f"""
+try:
+    read_ahead(lambda: {end}, nothing)
+except BellapyError as error:
+    assert no_child_left()
+    print(error)
+"""
+    assert " ".join(run(code)) == "the process that reads ended early: was there too little memory?"
+
+
+def test_nothing_goes_on_after_an_error_here():
+    """Not even a process that waits for ever."""
+    code = """
+def fail(has_ended):
+    raise ValueError
+
+try:
+    read_ahead(lambda: time.sleep(1000), fail)
+except ValueError:
+    print(no_child_left())
+"""
+    assert run(code) == ["True"]
+
+
+def test_not_beside_threads():
+    code = """
+import threading
+stop = threading.Event()
+thread = threading.Thread(target=stop.wait)
+thread.start()
+print(can_read_ahead())
+stop.set()
+thread.join()
+"""
+    assert run(code) == ["False"]
