@@ -7,14 +7,16 @@ import pickle
 import select
 import signal
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
 from bellapy.errors import BellapyError
 from bellapy.records import ReadSet, room_both_ways
 
 PIPE_SIZE = 1 << 20  # the largest that anyone may have
+STOPPING = signal.SIGINT, signal.SIGTERM
 
 
 def can_read_ahead() -> bool:
@@ -31,19 +33,47 @@ def read_ahead(read: Callable[[], ReadSet], meanwhile: Callable[[Callable[[], bo
     """
     receiver, sender = os.pipe()
     _enlarge(sender)
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)  # a process that begins forgets what comes
     child = os.fork()
     if not child:
         _run(read, sender)
     os.close(sender)
     try:
         with open(receiver, "rb") as stream:
-            meanwhile(lambda: bool(select.select([stream], [], [], 0)[0]))
+            with _none_lost():
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
+                meanwhile(lambda: bool(select.select([stream], [], [], 0)[0]))
             return _receive(stream)
     except (EOFError, pickle.UnpicklingError):
-        raise BellapyError("the process that reads ended early: was there too little memory?") from None
+        raise BellapyError("the process that reads ended early: was it stopped, was there too little memory?") from None
     finally:
-        os.kill(child, signal.SIGTERM)  # unless it has ended
-        os.waitpid(child, 0)
+        while not os.waitpid(child, os.WNOHANG)[0]:
+            os.kill(child, signal.SIGTERM)  # again and again: it might just begin to wait for input
+            time.sleep(0.001)
+
+
+@contextmanager
+def _none_lost() -> Iterator[None]:
+    """Signals stop the program here too, where what their handlers raise is lost if LLVM has just called Python."""
+    came: list[int] = []
+
+    def stop(number, frame):
+        came.append(number)
+        raise KeyboardInterrupt
+
+    handlers = {number: handler for number in STOPPING if callable(handler := signal.getsignal(number))}
+    for number in handlers:
+        signal.signal(number, stop)
+    try:
+        yield
+    except BaseException:
+        if not came:  # else whatever was made of the interrupt
+            raise
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    if came:
+        signal.raise_signal(came[0])
 
 
 def _enlarge(pipe: int) -> None:
@@ -56,6 +86,7 @@ def _enlarge(pipe: int) -> None:
 def _run(read: Callable[[], ReadSet], sender: int) -> None:
     """What the other process does; all cleaning up is left to this one."""
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
         with open(sender, "wb") as stream:
             try:
                 reads = read()

@@ -121,7 +121,7 @@ except BellapyError as error:
     assert no_child_left()
     print(error)
 """
-    assert " ".join(run(code)) == "the process that reads ended early: was there too little memory?"
+    assert " ".join(run(code)) == "the process that reads ended early: was it stopped, was there too little memory?"
 
 
 def test_nothing_goes_on_after_an_error_here():
@@ -136,6 +136,28 @@ except ValueError:
     print(no_child_left())
 """
     assert run(code) == ["True"]
+
+
+@pytest.mark.parametrize("name, raised", [("SIGINT", "KeyboardInterrupt"), ("SIGTERM", "SystemExit")])
+@pytest.mark.parametrize("lost", ["pass", "raise ImportError from None"])
+def test_interrupts_that_get_lost(name, raised, lost):
+    code = f"""
+def load(has_ended):
+    try:
+        signal.raise_signal(signal.{name})
+    except BaseException:
+        {lost}
+
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+try:
+    read_ahead(lambda: time.sleep(1000), load)
+except BaseException as error:
+    assert no_child_left()
+    assert before == [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    print(type(error).__name__)
+"""
+    assert run(code) == [raised]
 
 
 def test_not_beside_threads():
