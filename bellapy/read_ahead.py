@@ -49,7 +49,7 @@ def read_ahead(read: Callable[[], ReadSet], meanwhile: Callable[[Callable[[], bo
     finally:
         while not os.waitpid(child, os.WNOHANG)[0]:
             os.kill(child, signal.SIGTERM)  # again and again: it might just begin to wait for input
-            time.sleep(0.001)
+            time.sleep(0.005)
 
 
 @contextmanager
