@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bellapy import __version__
-from bellapy.errors import BellapyError, ParameterError
+from bellapy.errors import INTERRUPTED, BellapyError, ParameterError
 
 if TYPE_CHECKING:  # loaded when needed
     from bellapy.writer import Destination
@@ -97,15 +97,17 @@ class _Run:
         self.report = Report(shlex.join(["bellapy", *sys.argv[1:]]), __version__)
         self.report.data["parameters"] = self.params.to_dict()
 
-    def load_program(self, spare_time: Callable[[], bool] = lambda: False) -> None:
-        """Load what takes a while to load: Numba, all stages, and if there is time to spare then, the kernels."""
+    def load_program(self, overlaps: bool = False, spare_time: Callable[[], bool] = lambda: False) -> None:
+        """Load what takes a while to load: Numba and all stages; for `overlaps` the device and, in spare time, kernels."""
         from bellapy.log import watch_compilation
 
         watch_compilation(self.report)
-        from bellapy.pipeline import load_kernels
+        from bellapy.pipeline import load_kernels, with_device
 
-        if spare_time():
-            load_kernels(self.params)
+        if overlaps:
+            self.params = with_device(self.params)
+            if spare_time():
+                load_kernels(self.params)
 
     def load(self, paths: list[str], output: Destination | None = None, *, overlaps: bool = False):
         from bellapy.log import progress
@@ -122,9 +124,9 @@ class _Run:
 
         with self.report.stage("read") as numbers:
             if self.params.run.threads > 1 and self.budget.limit is None and can_read_ahead():
-                reads = read_ahead(read, lambda has_ended: self.load_program(lambda: overlaps and not has_ended()))
+                reads = read_ahead(read, lambda has_ended: self.load_program(overlaps, lambda: not has_ended()))
             else:
-                self.load_program()
+                self.load_program(overlaps)
                 reads = read()
             numbers.update(reads=len(reads), bases=reads.n_bases)
         if output and output.format in ("sam", "bam"):  # told before the work
@@ -396,7 +398,7 @@ def _guarded(command: Callable[..., Any]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
-        print("bellapy: interrupted", file=sys.stderr)
+        print(INTERRUPTED, file=sys.stderr)
         return 130
     except BellapyError as error:
         if debug:

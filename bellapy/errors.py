@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+INTERRUPTED = "bellapy: interrupted"
+
 
 class BellapyError(Exception):
     """Anything that stops the program with a message: what is wrong, where, what to do."""

@@ -62,14 +62,19 @@ def estimate_of(meta: dict) -> Estimate:
 def load_kernels(params: Params) -> None:
     """Load, the first time compile, what `overlap_reads` needs on a CPU."""
     count_kmers(np.full(PAD, UNKNOWN, np.uint8), 1, 2, 2)
-    xdrop.load(first_scoring(params))
+    if params.run.device == "cpu":
+        xdrop.load(first_scoring(params))
+
+
+def with_device(params: Params) -> Params:
+    """The same with the device that extends, be it given or to be found."""
+    return replace(params, run=replace(params.run, device=choose_device(params.run.device)))
 
 
 def overlap_reads(reads: ReadSet, params: Params, report: Report, *, with_paths: bool = False) -> tuple[Overlaps, Scoring]:
     """All overlaps of the reads with each other, and the scores of their alignments."""
     Budget(params.run.max_memory).require("keeping the reads in both directions", reads.codes.nbytes)
-    device = choose_device(params.run.device)  # a GPU that cannot be used is told before the work
-    params = replace(params, run=replace(params.run, device=device))
+    params = with_device(params)  # one that cannot be used is told before the work
     counted = count_stage(reads, params, report)
     estimate, candidates = counted.estimate, [candidates_stage(reads, counted, params, report)]
     del counted  # the matrix is large and not needed any more; nor are the candidates kept here

@@ -6,22 +6,22 @@ import os
 import pickle
 import select
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
-from bellapy.errors import BellapyError
+from bellapy.errors import INTERRUPTED, BellapyError
 from bellapy.records import ReadSet, room_both_ways
 
 PIPE_SIZE = 1 << 20  # the largest that anyone may have
+THREADS = "/proc/self/task"  # where there is one: on Linux
 STOPPING = signal.SIGINT, signal.SIGTERM
 
 
 def can_read_ahead() -> bool:
-    """Whether this is Linux and no other thread runs, since that may hold a lock that a fork never frees."""
-    return sys.platform == "linux" and len(os.listdir("/proc/self/task")) == 1
+    """Whether it is known that no other thread runs, which might hold a lock that a fork never frees."""
+    return os.path.isdir(THREADS) and len(os.listdir(THREADS)) == 1
 
 
 def read_ahead(read: Callable[[], ReadSet], meanwhile: Callable[[Callable[[], bool]], object]) -> ReadSet:
@@ -40,40 +40,44 @@ def read_ahead(read: Callable[[], ReadSet], meanwhile: Callable[[Callable[[], bo
     os.close(sender)
     try:
         with open(receiver, "rb") as stream:
-            with _none_lost():
-                signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
+            with _ending_at_once(child):
                 meanwhile(lambda: bool(select.select([stream], [], [], 0)[0]))
             return _receive(stream)
     except (EOFError, pickle.UnpicklingError):
         raise BellapyError("the process that reads ended early: was it stopped, was there too little memory?") from None
     finally:
-        while not os.waitpid(child, os.WNOHANG)[0]:
-            os.kill(child, signal.SIGTERM)  # again and again: it might just begin to wait for input
-            time.sleep(0.005)
+        _end(child)
 
 
 @contextmanager
-def _none_lost() -> Iterator[None]:
-    """Signals stop the program here too, where what their handlers raise is lost if LLVM has just called Python."""
-    came: list[int] = []
+def _ending_at_once(child: int) -> Iterator[None]:
+    """Signals end the program here without an exception, which is lost or shown where imports and LLVM call Python back.
+
+    Nothing has been written yet that would have to be removed.
+    """
 
     def stop(number, frame):
-        came.append(number)
-        raise KeyboardInterrupt
+        _end(child)
+        if number == signal.SIGINT:
+            os.write(2, f"{INTERRUPTED}\n".encode())
+        os._exit(128 + number)
 
     handlers = {number: handler for number in STOPPING if callable(handler := signal.getsignal(number))}
     for number in handlers:
         signal.signal(number, stop)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
     try:
         yield
-    except BaseException:
-        if not came:  # else whatever was made of the interrupt
-            raise
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-    if came:
-        signal.raise_signal(came[0])
+
+
+def _end(child: int) -> None:
+    """Stop the other process, unless it has ended, and wait for that."""
+    while not os.waitpid(child, os.WNOHANG)[0]:
+        os.kill(child, signal.SIGTERM)  # again and again: it might just begin to wait for input
+        time.sleep(0.005)
 
 
 def _enlarge(pipe: int) -> None:
