@@ -91,7 +91,7 @@ def open_bam(path: str, header: str, sort: bool, threads: int) -> Iterator[Calla
         target = f"{written[0]}.unsorted" if sort else written[0]
         try:
             parsed = pysam.AlignmentHeader.from_text(header)
-            level = [f"level={0 if sort else LEVEL}"]
+            level = [b"level=%d" % (0 if sort else LEVEL)]  # pysam 0.22 takes no text
             with pysam.AlignmentFile(target, "wb", header=parsed, threads=threads, format_options=level) as bam:
 
                 def write(lines: bytes) -> None:
