@@ -1,0 +1,241 @@
+"""The GPUs of the machine and the threads that keep them busy.
+
+Every GPU has several workers, threads with a stream and memory of their own, so that one prepares and copies a piece of the
+flanks while the kernels of another run.  Workers take pieces as they become free.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cache
+from threading import Lock
+
+from numba import cuda
+
+from bellapy.log import logger
+from bellapy.parallel import even_ranges
+from bellapy.xdrop.cuda_ops import SIMULATED, kernel_of
+from bellapy.xdrop.cuda_reads import DeviceReads
+from bellapy.xdrop.devices import Gpu, find_gpus
+
+WORKERS = 1 if SIMULATED else 2  # for each GPU; the simulator runs one kernel at a time
+LONG = 2.0  # seconds: a kernel was compiled, not loaded
+OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
+_compiling = Lock()  # for all devices: the second one finds on the disk what the first compiled
+
+
+@dataclass
+class Usage:
+    """What a device has done: flanks extended, cells computed (of lanes with live cells), seconds in kernels.
+
+    paths, path_s : flanks whose paths were traced, seconds in the kernels for that.
+    compile_s : seconds spent on compiling kernels or loading them from the disk.
+    uploaded : bases of reads that were sent to it.
+    """
+
+    name: str
+    extensions: int = 0
+    cells: int = 0
+    kernel_s: float = 0.0
+    paths: int = 0
+    path_s: float = 0.0
+    compile_s: float = 0.0
+    uploaded: int = 0
+
+    def to_dict(self) -> dict:
+        gcups = self.cells / self.kernel_s / 1e9 if self.kernel_s else 0.0
+        return {
+            "name": self.name, "extensions": self.extensions, "cells": self.cells, "kernel_s": round(self.kernel_s, 4),
+            "gcups": round(gcups, 1), "paths": self.paths, "path_s": round(self.path_s, 4),
+            "compile_s": round(self.compile_s, 3), "uploaded_bases": self.uploaded,
+        }  # fmt: skip
+
+
+class Rooms:
+    """Arrays by name, kept for later pieces and made anew where they are too small: taking and freeing is slow."""
+
+    def __init__(self, make: Callable):
+        self._make, self._rooms = make, {}
+
+    def of(self, name: str, rows: int, *shape: int, dtype: type) -> object:
+        """An array of so many rows of a shape."""
+        room = self._rooms.get(name)
+        if room is None or room.shape[0] < rows or room.shape[1:] != shape or room.dtype != dtype:
+            self._rooms.pop(name, None)
+            room = self._rooms[name] = self._make((rows + rows // 8, *shape), dtype)
+        return room[:rows]
+
+    def clear(self) -> None:
+        self._rooms.clear()
+
+
+@dataclass
+class Device:
+    """A GPU, the reads it holds, and what it has done."""
+
+    gpu: Gpu
+    packed: bool  # has instructions for packed maxima
+    processors: int
+    usage: Usage
+    reads: DeviceReads
+    workers: list[Worker] = field(default_factory=list)
+    zero: object = None  # event from which `spans` count
+    spans: list[tuple[float, float]] = field(default_factory=list)  # when kernels ran, ms
+    told_of_compiling: bool = False
+    lock: Lock = field(default_factory=Lock)
+
+    def count(self, span: tuple[float, float], uploaded: int, **work: int) -> None:
+        """Note when kernels ran, the bases they needed, and what they have done, by names of `Usage`."""
+        with self.lock:
+            self.spans.append(span)
+            for name, n in {"uploaded": uploaded, **work}.items():
+                setattr(self.usage, name, getattr(self.usage, name) + n)
+
+    def open_spans(self) -> None:
+        with cuda.gpus[self.gpu.index]:
+            self.zero = cuda.event()
+            self.zero.record(self.workers[0].stream)
+
+    def close_spans(self) -> float:
+        """Seconds during which at least one worker's kernels ran."""
+        end = total = 0.0
+        for first, last in sorted(self.spans):
+            total += max(0.0, last - max(first, end)) / 1e3
+            end = max(end, last)
+        self.spans.clear()
+        return total
+
+
+@dataclass
+class Worker:
+    """A stream of a device, with memory of its own."""
+
+    device: Device
+    stream: object
+    rooms: Rooms = field(default_factory=lambda: Rooms(cuda.device_array))
+    pinned: Rooms = field(default_factory=lambda: Rooms(cuda.pinned_array))
+
+    def launch(self, function, blocks: int, threads: int, *arguments) -> float:
+        """Start a kernel; the first time it is compiled, or loaded from the disk.  Return the seconds that took."""
+        device = self.device
+        kernel = kernel_of(function, device.gpu.index)
+        start = kernel[blocks, threads, self.stream]
+        if SIMULATED or kernel.overloads:
+            start(*arguments)
+            return 0.0
+        asked = time.perf_counter()
+        with _compiling:
+            began = time.perf_counter()
+            start(*arguments)
+            device.usage.compile_s += time.perf_counter() - began
+            if not device.told_of_compiling and device.usage.compile_s > LONG:
+                device.told_of_compiling = True
+                logger.info("compiling for %s; this happens once", device.gpu.name)
+        return time.perf_counter() - asked
+
+
+class Pieces:
+    """Pieces of the flanks: every device has its share, consecutive ones, and takes from others when that is done."""
+
+    def __init__(self, pieces: list[tuple[int, int]], shares: int):
+        self._lock = Lock()
+        self._shares = [deque(pieces[begin:end]) for begin, end in even_ranges(len(pieces), shares)]
+
+    def take(self, share: int) -> tuple[int, int] | None:
+        with self._lock:
+            own = self._shares[share] if share < len(self._shares) else ()
+            if own:
+                return own.popleft()
+            fullest = max(self._shares, key=len, default=())
+            return fullest.pop() if fullest else None
+
+
+@dataclass
+class Pool:
+    """All usable GPUs."""
+
+    devices: list[Device]
+    threads: ThreadPoolExecutor  # of the workers; kept, since a new one costs milliseconds at its first call to a device
+    on_cpu: Usage = field(default_factory=lambda: Usage("CPU, for want of GPU memory"))
+    told_of_memory: bool = False
+    lock: Lock = field(default_factory=Lock)
+
+    def run(
+        self, pieces: list[tuple[int, int]], least: int, on_gpu: Callable[[Worker, int, int], None],
+        on_cpu: Callable[[int, int], None],
+    ) -> list[float]:  # fmt: skip
+        """Work on pieces, first row and end of each, by as many workers; seconds of kernels, of each device.
+
+        What does not fit a GPU's memory is tried in halves; what does not fit in a piece of `least` rows goes to the CPU.
+        """
+        workers = [worker for turn in zip(*(device.workers for device in self.devices), strict=True) for worker in turn]
+        workers = workers[: len(pieces)]
+        left = Pieces(pieces, len(self.devices))
+
+        def work(worker: Worker) -> None:
+            share = next(i for i, device in enumerate(self.devices) if device is worker.device)
+            with cuda.gpus[worker.device.gpu.index]:
+                while (piece := left.take(share)) is not None:
+                    self._fit(worker, least, on_gpu, on_cpu, *piece)
+
+        for device in self.devices:
+            device.open_spans()
+        if len(workers) == 1:
+            work(workers[0])
+        else:
+            list(self.threads.map(work, workers))
+        return [device.close_spans() for device in self.devices]
+
+    def _fit(self, worker: Worker, least: int, on_gpu, on_cpu, begin: int, end: int) -> None:
+        try:
+            on_gpu(worker, begin, end)
+            return
+        except Exception as error:
+            if not _is_out_of_memory(error):
+                raise
+        worker.rooms.clear()
+        if end - begin > least:
+            middle = (begin + end) // 2
+            self._fit(worker, least, on_gpu, on_cpu, begin, middle)
+            self._fit(worker, least, on_gpu, on_cpu, middle, end)
+            return
+        with self.lock:
+            if not self.told_of_memory:
+                logger.warning("%s: not enough memory is free; what does not fit is done on the CPU", worker.device.gpu.name)
+            self.told_of_memory = True
+        on_cpu(begin, end)
+
+    def count_on_cpu(self, **work: int) -> None:
+        """Note what the CPU has done instead, by names of `Usage`."""
+        with self.lock:
+            for name, n in work.items():
+                setattr(self.on_cpu, name, getattr(self.on_cpu, name) + n)
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    return isinstance(error, MemoryError) or getattr(error, "code", None) == OUT_OF_MEMORY
+
+
+@cache
+def pool() -> Pool:
+    """The usable GPUs; found once."""
+    devices = []
+    for gpu in find_gpus():
+        with cuda.gpus[gpu.index]:
+            packed, processors = True, 1
+            if not SIMULATED:
+                card = cuda.get_current_device()
+                packed, processors = card.compute_capability >= (9, 0), card.MULTIPROCESSOR_COUNT
+            device = Device(gpu, packed, processors, Usage(gpu.name), DeviceReads(Rooms(cuda.device_array)))
+            device.workers = [Worker(device, cuda.stream()) for _ in range(WORKERS)]
+            devices.append(device)
+    return Pool(devices, ThreadPoolExecutor(WORKERS * len(devices)))
+
+
+def usage() -> list[dict]:
+    """What every device has done since the program started."""
+    return [used.to_dict() for used in (*(d.usage for d in pool().devices), pool().on_cpu) if used.extensions or used.paths]
