@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -21,10 +21,19 @@ def map_threads(function: Callable[[Item], Result], items: Iterable[Item], threa
         return list(pool.map(function, items))
 
 
-def map_in_turns(function: Callable[[Item], Result], items: Sequence[Item], threads: int) -> Iterator[Result]:
-    """The same, `threads` items at a time, so that no more results are held."""
-    for at in range(0, len(items), threads):
-        yield from map_threads(function, items[at : at + threads], threads)
+def map_ahead(function: Callable[[Item], Result], items: Iterable[Item], ahead: bool) -> Iterator[Result]:
+    """The same one by one; if `ahead`, the next result is made in another thread while the last one is used."""
+    if not ahead:
+        yield from map(function, items)
+        return
+    with ThreadPoolExecutor(1) as pool:
+        made = None
+        for item in items:
+            made, last = pool.submit(function, item), made
+            if last:
+                yield last.result()
+        if made:
+            yield made.result()
 
 
 def consume_ahead(items: Iterable[Item], use: Callable[[Item], object], threads: int) -> None:

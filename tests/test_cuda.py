@@ -165,7 +165,7 @@ def test_full_memory_makes_batches_smaller_then_the_cpu_helps(rng, monkeypatch, 
     monkeypatch.setattr(batch_cuda, "_extend_on_gpu", extend)
     monkeypatch.setattr(batch_cuda, "LEAST_BATCH", 12)
     monkeypatch.setattr(cuda_pool.pool(), "on_cpu", cuda_pool.Usage("CPU"))
-    monkeypatch.setattr(cuda_pool.pool(), "told_of_memory", False)
+    monkeypatch.setattr(cuda_pool.pool(), "told", set())
     monkeypatch.setattr(logger, "propagate", True)
     caplog.set_level(logging.INFO)
     got = extend_flanks(codes, flanks, scoring, False, 1)
@@ -201,7 +201,7 @@ def test_devices_take_their_share_then_that_of_others():
 def test_time_in_kernels_counts_overlaps_once():
     device = cuda_pool.Device(None, True, 1, cuda_pool.Usage("GPU"), None)
     for span in ((5.0, 9.0), (0.0, 4.0), (1.0, 2.0), (8.0, 10.0)):
-        device.count(span, 5, extensions=1, cells=10)
+        device.count([span], extensions=1, cells=10, uploaded=5)
     assert device.close_spans() == pytest.approx(0.009)
     assert (device.usage.extensions, device.usage.cells, device.usage.uploaded) == (4, 40, 20)
 

@@ -2,21 +2,22 @@
 
 The inspector is the score-only extension (bellapy.xdrop), which finds where alignments end.  An executor computes the paths
 of overlaps alone, and only up to these ends: `EXECUTORS` names them; all give the same runs.  join.py makes one path of an
-overlap's flanks and seed, trim.py cuts bad ends, text.py writes CIGAR, cs and MD.
+overlap's flanks and seed, trim.py cuts bad ends, text.py writes CIGAR, cs and MD, on the CPU.
 
 Paths take far more memory than overlaps: they are made, written and left, some overlaps at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from bellapy.filter import apply_tests, measure_geometry, shape_tests
 from bellapy.memory import UNLIMITED, Budget
+from bellapy.parallel import map_ahead, map_threads
 from bellapy.params import FilterParams, Scoring
 from bellapy.paths.flank_paths import FlankPaths
 from bellapy.paths.join import flank_ends, join_paths
@@ -24,7 +25,8 @@ from bellapy.paths.trim import trim_paths
 from bellapy.records import Overlaps, Paths, ReadSet
 from bellapy.xdrop.flanks import Flanks, make_flanks
 
-Executor = Callable[[np.ndarray, Flanks, np.ndarray, Scoring, bool], FlankPaths]
+Result = TypeVar("Result")
+Executor = Callable[[np.ndarray, Flanks, np.ndarray, Scoring, bool, int], FlankPaths]
 
 
 def _cpu() -> Executor:
@@ -33,7 +35,13 @@ def _cpu() -> Executor:
     return trace_flanks
 
 
-EXECUTORS: dict[str, Callable[[], Executor]] = {"cpu": _cpu}
+def _cuda() -> Executor:
+    from bellapy.paths.batch_cuda import trace_flanks
+
+    return trace_flanks
+
+
+EXECUTORS: dict[str, Callable[[], Executor]] = {"cpu": _cpu, "cuda": _cuda}
 
 BLOCK_BASES = 1 << 23  # of queries and targets, aligned, at a time for each thread
 BASE_BYTES = 16  # of runs, text and what is between, for each of them
@@ -51,17 +59,53 @@ class _Anchors(NamedTuple):
 
 
 def trace_overlaps(
-    reads: ReadSet, overlaps: Overlaps, scoring: Scoring, *, longest: bool = False, device: str = "cpu"
+    reads: ReadSet, overlaps: Overlaps, scoring: Scoring, *, longest: bool = False, threads: int = 1, device: str = "cpu"
 ) -> tuple[Overlaps, Paths]:
     """Paths of overlaps that `extend_seeds` gave with these scores; n_matches and n_columns become exact."""
+    return _join(reads, overlaps, _trace(reads, overlaps, scoring, longest, threads, device))
+
+
+def _trace(reads: ReadSet, overlaps: Overlaps, scoring: Scoring, longest: bool, threads: int, device: str) -> FlankPaths:
+    """Paths of the left flanks of all overlaps, then of the right ones."""
     anchors = _Anchors(
         overlaps.query_id, overlaps.target_id, overlaps.strand, overlaps.seed_query, overlaps.seed_target,
         overlaps.seed_length,
     )  # fmt: skip
-    flanks, ends = make_flanks(reads, anchors), flank_ends(overlaps)
-    paths = join_paths(reads, overlaps, EXECUTORS[device]()(reads.both_ways, flanks, ends, scoring, longest))
+    flanks = make_flanks(reads, anchors)
+    return EXECUTORS[device]()(reads.both_ways, flanks, flank_ends(overlaps), scoring, longest, threads)
+
+
+def _join(reads: ReadSet, overlaps: Overlaps, flanks: FlankPaths) -> tuple[Overlaps, Paths]:
+    paths = join_paths(reads, overlaps, flanks)
     columns = paths.n_matches + paths.n_mismatches + paths.n_gap_bases
     return replace(overlaps, n_matches=paths.n_matches.copy(), n_columns=columns), paths
+
+
+def map_paths(
+    use: Callable[[Overlaps, Paths], Result], reads: ReadSet, overlaps: Overlaps, scoring: Scoring, *,
+    longest: bool = False, threads: int = 1, device: str = "cpu", budget: Budget = UNLIMITED,
+) -> Iterator[Result]:  # fmt: skip
+    """What `use` makes of the overlaps and their paths, piece by piece, in order.
+
+    `threads` pieces take a turn: they are traced together, then joined and used by a thread for each, while GPUs trace those
+    of the next turn.
+    """
+    rows = blocks(overlaps, threads, budget)
+    turns = [rows[at : at + threads] for at in range(0, len(rows), threads)]
+
+    def trace(turn: list[slice]) -> FlankPaths:
+        some = overlaps.take(slice(turn[0].start, turn[-1].stop))
+        return _trace(reads, some, scoring, longest, threads, device)
+
+    for turn, flanks in zip(turns, map_ahead(trace, turns, device != "cpu"), strict=True):
+        first, n = turn[0].start, turn[-1].stop - turn[0].start
+
+        def work(piece: slice, flanks=flanks, first=first, n=n) -> Result:
+            left = np.arange(piece.start - first, piece.stop - first)
+            both = np.concatenate([left, left + n])
+            return use(*_join(reads, overlaps.take(piece), flanks.take(both)))
+
+        yield from map_threads(work, turn, threads)
 
 
 def keep_sound(
@@ -73,12 +117,10 @@ def keep_sound(
     return (overlaps, paths, dropped) if keep.all() else (overlaps.take(keep), paths.take(keep), dropped)
 
 
-def make_paths(
-    reads: ReadSet, overlaps: Overlaps, scoring: Scoring, params: FilterParams, *, longest: bool = False,
-    device: str = "cpu",
-) -> tuple[Overlaps, Paths, dict[str, int]]:  # fmt: skip
-    """Paths of overlaps, trimmed if asked for; what is still an overlap then, and how many are dropped for what reason."""
-    overlaps, paths = trace_overlaps(reads, overlaps, scoring, longest=longest, device=device)
+def trim_and_test(
+    reads: ReadSet, overlaps: Overlaps, paths: Paths, scoring: Scoring, params: FilterParams
+) -> tuple[Overlaps, Paths, dict[str, int]]:
+    """Paths trimmed if asked for; what is still an overlap then, and how many are dropped for what reason."""
     if params.trim_identity is not None:
         overlaps, paths = trim_paths(reads, overlaps, paths, params.trim_identity, scoring)
     return keep_sound(reads, overlaps, paths, params)

@@ -5,14 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from bellapy.errors import BellapyError
+from bellapy.parallel import map_threads
 from bellapy.params import Scoring
 from bellapy.paths.flank_paths import FlankPaths, most_runs
 from bellapy.paths.lanes import trace_lanes
 from bellapy.xdrop.flanks import Flanks
 from bellapy.xdrop.lanes import BYTE, SHORT, classes
 
+SHARES = 4  # of the flanks for each thread, to balance
 
-def trace_flanks(codes: np.ndarray, flanks: Flanks, ends: np.ndarray, scoring: Scoring, longest: bool) -> FlankPaths:
+
+def trace_flanks(
+    codes: np.ndarray, flanks: Flanks, ends: np.ndarray, scoring: Scoring, longest: bool, threads: int
+) -> FlankPaths:
     """The path of every flank's extension.
 
     Parameters
@@ -29,12 +34,22 @@ def trace_flanks(codes: np.ndarray, flanks: Flanks, ends: np.ndarray, scoring: S
     todo = todo[np.argsort(-bases[todo], kind="stable")]
     for cell in (BYTE, SHORT):
         for size in classes(scoring, cell):
-            if len(todo):
-                table = flanks.table(todo)
-                counts[todo], failed = trace_lanes(
-                    codes, table, ends[todo], size, scoring, longest, cell, runs, starts[todo]
+
+            def trace(rows, size=size, cell=cell):
+                n, failed = trace_lanes(
+                    codes, flanks.table(rows), ends[rows], size, scoring, longest, cell, runs, starts[rows]
                 )
-                todo = todo[failed]
+                counts[rows] = n
+                return rows[failed]
+
+            if len(todo):
+                todo = np.concatenate(map_threads(trace, _shares(todo, threads), threads))
     if len(todo):
         raise BellapyError(f"a path needs more than {size.height} diagonals at a time; choose a smaller --xdrop")
     return FlankPaths(runs, starts[:-1].copy(), counts)
+
+
+def _shares(todo: np.ndarray, threads: int) -> list[np.ndarray]:
+    """Flanks of like length together, the longest first."""
+    n = 1 if threads <= 1 else min(len(todo), SHARES * threads)
+    return np.array_split(todo, n)

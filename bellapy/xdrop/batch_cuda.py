@@ -17,7 +17,7 @@ from bellapy.params import Scoring
 from bellapy.xdrop.batch_cpu import extend_flanks as extend_on_cpu
 from bellapy.xdrop.cuda_host import cut_pieces, list_piece, put_back
 from bellapy.xdrop.cuda_ops import SIMULATED, WARP
-from bellapy.xdrop.cuda_pool import WORKERS, Device, Worker, pool
+from bellapy.xdrop.cuda_pool import FULL, WORKERS, Device, Worker, pool
 from bellapy.xdrop.cuda_stack import COUNTS, ENDED, HEAD, OUTGROWN, fits, level_of_best, make_kernel, pack_scoring
 from bellapy.xdrop.cuda_wide import GUARDS, extend_wide
 from bellapy.xdrop.flanks import Flanks
@@ -81,7 +81,7 @@ def window_sizes(scoring: Scoring) -> list[tuple[int, int]]:
 
 
 def _extend_on_cpu(job: _Job, begin: int, end: int) -> None:
-    pool().count_on_cpu(extensions=end - begin)
+    pool().give_to_cpu(FULL, extensions=end - begin)
     some = Flanks(*(column[begin:end] for column in job.flanks.columns))
     job.results[begin:end] = extend_on_cpu(job.codes, some, job.scoring, job.longest, job.threads)
 
@@ -106,7 +106,7 @@ def _extend_on_gpu(job: _Job, worker: Worker, begin: int, end: int) -> None:
     results.copy_to_host(found, stream=stream)
     stream.synchronize()
     put_back(rows, found, job.results)
-    device.count(span, uploaded, extensions=n, cells=cells)
+    device.count([span], uploaded=uploaded, extensions=n, cells=cells)
 
 
 def _run_kernels(worker, reads, table, longest_query, scoring, longest, results) -> tuple[int, tuple[float, float]]:

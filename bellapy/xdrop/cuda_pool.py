@@ -25,6 +25,7 @@ from bellapy.xdrop.devices import Gpu, find_gpus
 WORKERS = 1 if SIMULATED else 2  # for each GPU; the simulator runs one kernel at a time
 LONG = 2.0  # seconds: a kernel was compiled, not loaded
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
+FULL = "not enough GPU memory is free; what does not fit is done on the CPU"
 _compiling = Lock()  # for all devices: the second one finds on the disk what the first compiled
 
 
@@ -45,6 +46,10 @@ class Usage:
     path_s: float = 0.0
     compile_s: float = 0.0
     uploaded: int = 0
+
+    def add(self, **work: int) -> None:
+        for name, n in work.items():
+            setattr(self, name, getattr(self, name) + n)
 
     def to_dict(self) -> dict:
         gcups = self.cells / self.kernel_s / 1e9 if self.kernel_s else 0.0
@@ -88,12 +93,11 @@ class Device:
     told_of_compiling: bool = False
     lock: Lock = field(default_factory=Lock)
 
-    def count(self, span: tuple[float, float], uploaded: int, **work: int) -> None:
-        """Note when kernels ran, the bases they needed, and what they have done, by names of `Usage`."""
+    def count(self, spans: list[tuple[float, float]], **work: int) -> None:
+        """Note when kernels ran and what was done, by names of `Usage`."""
         with self.lock:
-            self.spans.append(span)
-            for name, n in {"uploaded": uploaded, **work}.items():
-                setattr(self.usage, name, getattr(self.usage, name) + n)
+            self.spans += spans
+            self.usage.add(**work)
 
     def open_spans(self) -> None:
         with cuda.gpus[self.gpu.index]:
@@ -160,8 +164,8 @@ class Pool:
 
     devices: list[Device]
     threads: ThreadPoolExecutor  # of the workers; kept, since a new one costs milliseconds at its first call to a device
-    on_cpu: Usage = field(default_factory=lambda: Usage("CPU, for want of GPU memory"))
-    told_of_memory: bool = False
+    on_cpu: Usage = field(default_factory=lambda: Usage("CPU, what fits no GPU"))
+    told: set[str] = field(default_factory=set)
     lock: Lock = field(default_factory=Lock)
 
     def run(
@@ -203,17 +207,15 @@ class Pool:
             self._fit(worker, least, on_gpu, on_cpu, begin, middle)
             self._fit(worker, least, on_gpu, on_cpu, middle, end)
             return
-        with self.lock:
-            if not self.told_of_memory:
-                logger.warning("%s: not enough memory is free; what does not fit is done on the CPU", worker.device.gpu.name)
-            self.told_of_memory = True
         on_cpu(begin, end)
 
-    def count_on_cpu(self, **work: int) -> None:
-        """Note what the CPU has done instead, by names of `Usage`."""
+    def give_to_cpu(self, reason: str, **work: int) -> None:
+        """Note what the CPU does instead, by names of `Usage`; say so once for each reason."""
         with self.lock:
-            for name, n in work.items():
-                setattr(self.on_cpu, name, getattr(self.on_cpu, name) + n)
+            if reason not in self.told:
+                logger.warning("%s", reason)
+            self.told.add(reason)
+            self.on_cpu.add(**work)
 
 
 def _is_out_of_memory(error: Exception) -> bool:
