@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -21,19 +22,28 @@ def map_threads(function: Callable[[Item], Result], items: Iterable[Item], threa
         return list(pool.map(function, items))
 
 
-def map_ahead(function: Callable[[Item], Result], items: Iterable[Item], ahead: bool) -> Iterator[Result]:
-    """The same one by one; if `ahead`, the next result is made in another thread while the last one is used."""
-    if not ahead:
+def map_in_order(function: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
+    """The same one by one, for items that are made one by one: no more than three for each thread are held."""
+    if threads <= 1:
         yield from map(function, items)
         return
-    with ThreadPoolExecutor(1) as pool:
-        made = None
+    with ThreadPoolExecutor(threads) as pool:
+        begun = deque()
         for item in items:
-            made, last = pool.submit(function, item), made
-            if last:
-                yield last.result()
-        if made:
-            yield made.result()
+            begun.append(pool.submit(function, item))
+            if len(begun) > 2 * threads:
+                yield begun.popleft().result()
+        while begun:
+            yield begun.popleft().result()
+
+
+def made_ahead(items: Iterator[Item]) -> Iterator[Item]:
+    """The items; the next one is made in another thread while the last one is used."""
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = pool.submit(next, items, None)
+            yield item
 
 
 def consume_ahead(items: Iterable[Item], use: Callable[[Item], object], threads: int) -> None:

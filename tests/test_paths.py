@@ -53,7 +53,7 @@ def trace(executor, pairs, scoring, longest, rng):
     """Paths of flanks, and the results of their extension."""
     codes, flanks = lay_out_flanks(pairs, rng)
     results = extend_flanks(codes, flanks, scoring, longest, 1)
-    found = executor(codes, flanks, np.ascontiguousarray(results[:, 1:]), scoring, longest, 1)
+    found = executor(codes, flanks, np.ascontiguousarray(results[:, 1:]), scoring, longest, 1 + len(pairs) // 100)
     assert (found.counts <= most_runs(results[:, 1:], scoring, longest)).all()
     return [letters_of(found, i) for i in range(len(pairs))], results
 

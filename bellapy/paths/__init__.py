@@ -17,7 +17,7 @@ import numpy as np
 
 from bellapy.filter import apply_tests, measure_geometry, shape_tests
 from bellapy.memory import UNLIMITED, Budget
-from bellapy.parallel import map_ahead, map_threads
+from bellapy.parallel import made_ahead, map_in_order
 from bellapy.params import FilterParams, Scoring
 from bellapy.paths.flank_paths import FlankPaths
 from bellapy.paths.join import flank_ends, join_paths
@@ -44,6 +44,7 @@ def _cuda() -> Executor:
 EXECUTORS: dict[str, Callable[[], Executor]] = {"cpu": _cpu, "cuda": _cuda}
 
 BLOCK_BASES = 1 << 23  # of queries and targets, aligned, at a time for each thread
+GPU_PIECES = 2  # of a turn for each thread: kernels with few flanks take as long as their longest one
 BASE_BYTES = 16  # of runs, text and what is between, for each of them
 
 
@@ -87,25 +88,30 @@ def map_paths(
 ) -> Iterator[Result]:  # fmt: skip
     """What `use` makes of the overlaps and their paths, piece by piece, in order.
 
-    `threads` pieces take a turn: they are traced together, then joined and used by a thread for each, while GPUs trace those
-    of the next turn.
+    The pieces of a turn are traced together; then a thread for each joins and uses them, while those of the next turn are
+    traced.
     """
     rows = blocks(overlaps, threads, budget)
-    turns = [rows[at : at + threads] for at in range(0, len(rows), threads)]
+    size = threads * (1 if device == "cpu" else GPU_PIECES)
 
-    def trace(turn: list[slice]) -> FlankPaths:
-        some = overlaps.take(slice(turn[0].start, turn[-1].stop))
-        return _trace(reads, some, scoring, longest, threads, device)
+    def trace_turns() -> Iterator[tuple[list[slice], FlankPaths]]:
+        for at in range(0, len(rows), size):
+            turn = rows[at : at + size]
+            some = overlaps.take(slice(turn[0].start, turn[-1].stop))
+            yield turn, _trace(reads, some, scoring, longest, threads, device)
 
-    for turn, flanks in zip(turns, map_ahead(trace, turns, device != "cpu"), strict=True):
-        first, n = turn[0].start, turn[-1].stop - turn[0].start
+    def pieces() -> Iterator[tuple[slice, FlankPaths]]:
+        for turn, flanks in trace_turns() if device == "cpu" else made_ahead(trace_turns()):
+            first, n = turn[0].start, turn[-1].stop - turn[0].start
+            for piece in turn:
+                left = np.arange(piece.start - first, piece.stop - first)
+                yield piece, flanks.take(np.concatenate([left, left + n]))
 
-        def work(piece: slice, flanks=flanks, first=first, n=n) -> Result:
-            left = np.arange(piece.start - first, piece.stop - first)
-            both = np.concatenate([left, left + n])
-            return use(*_join(reads, overlaps.take(piece), flanks.take(both)))
+    def work(item: tuple[slice, FlankPaths]) -> Result:
+        piece, flanks = item
+        return use(*_join(reads, overlaps.take(piece), flanks))
 
-        yield from map_threads(work, turn, threads)
+    return map_in_order(work, pieces(), threads)
 
 
 def keep_sound(

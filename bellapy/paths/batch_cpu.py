@@ -10,9 +10,7 @@ from bellapy.params import Scoring
 from bellapy.paths.flank_paths import FlankPaths, most_runs
 from bellapy.paths.lanes import trace_lanes
 from bellapy.xdrop.flanks import Flanks
-from bellapy.xdrop.lanes import BYTE, SHORT, classes
-
-SHARES = 4  # of the flanks for each thread, to balance
+from bellapy.xdrop.lanes import BYTE, SHORT, TILE, classes
 
 
 def trace_flanks(
@@ -32,24 +30,23 @@ def trace_flanks(
     bases = ends.sum(axis=1)
     todo = np.flatnonzero(bases)
     todo = todo[np.argsort(-bases[todo], kind="stable")]
+    failed = np.ones(len(flanks), np.bool_)
     for cell in (BYTE, SHORT):
         for size in classes(scoring, cell):
 
             def trace(rows, size=size, cell=cell):
-                n, failed = trace_lanes(
+                counts[rows], failed[rows] = trace_lanes(
                     codes, flanks.table(rows), ends[rows], size, scoring, longest, cell, runs, starts[rows]
                 )
-                counts[rows] = n
-                return rows[failed]
 
-            if len(todo):
-                todo = np.concatenate(map_threads(trace, _shares(todo, threads), threads))
+            map_threads(trace, _shares(todo, threads), threads)
+            todo = todo[failed[todo]]
     if len(todo):
         raise BellapyError(f"a path needs more than {size.height} diagonals at a time; choose a smaller --xdrop")
     return FlankPaths(runs, starts[:-1].copy(), counts)
 
 
 def _shares(todo: np.ndarray, threads: int) -> list[np.ndarray]:
-    """Flanks of like length together, the longest first."""
-    n = 1 if threads <= 1 else min(len(todo), SHARES * threads)
-    return np.array_split(todo, n)
+    """A share of the flanks for each thread, all with as many long ones, in the same order."""
+    n = max(1, min(threads, len(todo) // TILE))
+    return [todo[i::n] for i in range(n) if len(todo)]

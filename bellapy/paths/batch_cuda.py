@@ -100,7 +100,9 @@ def _trace_on_gpu(job: _Job, worker: Worker, begin: int, end: int) -> None:
     uploaded = reads.bring(job.flanks.table(todo), job.codes, max(1, job.threads // job.devices), worker.stream)
     at, spans = int(job.begins[begin]), []
     for size in window_sizes(job.scoring):
-        left = [todo[:0]]
+        if not len(todo):
+            break
+        left = []
         for batch in _batches(job, worker, todo, size):
             failed, n_runs = _trace_batch(job, worker, batch, size, at, spans)
             left.append(batch.rows[failed])
@@ -133,7 +135,7 @@ def _batches(job: _Job, worker: Worker, todo: np.ndarray, size: tuple[int, int])
     ends, of_chunk, of_state = job.ends[todo], chunk_words(*size), state_words(*size)
     last = ends.sum(axis=1)
     n_chunks = -(-last // CHUNK)
-    block = block_chunks(int(n_chunks.max(initial=1)), 8 * of_chunk, 4 * of_state)
+    block = block_chunks(int(n_chunks[0]), 8 * of_chunk, 4 * of_state)
     n_blocks = -(-n_chunks // block)
     words = np.stack(
         [np.minimum(n_chunks, block) * of_chunk, (n_blocks - 1) * of_state, most_runs(ends, job.scoring, job.longest)]

@@ -90,6 +90,7 @@ class Device:
     workers: list[Worker] = field(default_factory=list)
     zero: object = None  # event from which `spans` count
     spans: list[tuple[float, float]] = field(default_factory=list)  # when kernels ran, ms
+    loaded: set = field(default_factory=set)  # kernels that were started before; two threads must not load one at a time
     told_of_compiling: bool = False
     lock: Lock = field(default_factory=Lock)
 
@@ -128,13 +129,14 @@ class Worker:
         device = self.device
         kernel = kernel_of(function, device.gpu.index)
         start = kernel[blocks, threads, self.stream]
-        if SIMULATED or kernel.overloads:
+        if SIMULATED or kernel in device.loaded:
             start(*arguments)
             return 0.0
         asked = time.perf_counter()
         with _compiling:
             began = time.perf_counter()
             start(*arguments)
+            device.loaded.add(kernel)
             device.usage.compile_s += time.perf_counter() - began
             if not device.told_of_compiling and device.usage.compile_s > LONG:
                 device.told_of_compiling = True
