@@ -88,30 +88,26 @@ def map_paths(
 ) -> Iterator[Result]:  # fmt: skip
     """What `use` makes of the overlaps and their paths, piece by piece, in order.
 
-    The pieces of a turn are traced together; then a thread for each joins and uses them, while those of the next turn are
-    traced.
+    A thread for each piece makes the paths and uses them.  On GPUs the pieces of a turn are traced together, ahead of that.
     """
     rows = blocks(overlaps, threads, budget)
-    size = threads * (1 if device == "cpu" else GPU_PIECES)
 
-    def trace_turns() -> Iterator[tuple[list[slice], FlankPaths]]:
-        for at in range(0, len(rows), size):
-            turn = rows[at : at + size]
-            some = overlaps.take(slice(turn[0].start, turn[-1].stop))
-            yield turn, _trace(reads, some, scoring, longest, threads, device)
-
-    def pieces() -> Iterator[tuple[slice, FlankPaths]]:
-        for turn, flanks in trace_turns() if device == "cpu" else made_ahead(trace_turns()):
-            first, n = turn[0].start, turn[-1].stop - turn[0].start
+    def traced_by_turns() -> Iterator[tuple[slice, FlankPaths]]:
+        turns = [rows[at : at + GPU_PIECES * threads] for at in range(0, len(rows), GPU_PIECES * threads)]
+        spans = [slice(turn[0].start, turn[-1].stop) for turn in turns]
+        found = made_ahead(_trace(reads, overlaps.take(span), scoring, longest, threads, device) for span in spans)
+        for turn, span, flanks in zip(turns, spans, found, strict=True):
             for piece in turn:
-                left = np.arange(piece.start - first, piece.stop - first)
-                yield piece, flanks.take(np.concatenate([left, left + n]))
+                left = np.arange(piece.start - span.start, piece.stop - span.start)
+                yield piece, flanks.take(np.concatenate([left, left + span.stop - span.start]))
 
-    def work(item: tuple[slice, FlankPaths]) -> Result:
-        piece, flanks = item
-        return use(*_join(reads, overlaps.take(piece), flanks))
+    def on_cpu(piece: slice) -> Result:
+        return use(*trace_overlaps(reads, overlaps.take(piece), scoring, longest=longest))
 
-    return map_in_order(work, pieces(), threads)
+    def joined(item: tuple[slice, FlankPaths]) -> Result:
+        return use(*_join(reads, overlaps.take(item[0]), item[1]))
+
+    return map_in_order(on_cpu, rows, threads) if device == "cpu" else map_in_order(joined, traced_by_turns(), threads)
 
 
 def keep_sound(

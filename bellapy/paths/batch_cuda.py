@@ -95,19 +95,20 @@ def _trace_on_gpu(job: _Job, worker: Worker, begin: int, end: int) -> None:
     todo = begin + np.argsort(-bases, kind="stable")[: np.count_nonzero(bases)]
     if not len(todo):
         return
-    reads, n = worker.device.reads, len(todo)
+    table, reads, n = job.flanks.table(todo), worker.device.reads, len(todo)
     reads.hold(job.codes)
-    uploaded = reads.bring(job.flanks.table(todo), job.codes, max(1, job.threads // job.devices), worker.stream)
+    uploaded = reads.bring(table, job.codes, max(1, job.threads // job.devices), worker.stream)
     at, spans = int(job.begins[begin]), []
     for size in window_sizes(job.scoring):
         if not len(todo):
             break
-        left = []
-        for batch in _batches(job, worker, todo, size):
-            failed, n_runs = _trace_batch(job, worker, batch, size, at, spans)
-            left.append(batch.rows[failed])
+        failed = []
+        for batch in _batches(job, worker, todo, table, size):
+            over, n_runs = _trace_batch(job, worker, batch, size, at, spans)
+            failed.append(over)
             at += n_runs
-        todo = np.concatenate(left)
+        left = np.concatenate(failed)
+        todo, table = todo[left], table[left]
     worker.device.count(spans, uploaded=uploaded, paths=n - len(todo))
     if len(todo):
         pool().give_to_cpu("paths that outgrow the windows of a GPU are traced on the CPU", paths=len(todo))
@@ -118,39 +119,38 @@ def _trace_on_gpu(job: _Job, worker: Worker, begin: int, end: int) -> None:
 class _Batch:
     """Flanks that are traced together, the longest first.
 
-    rows : of the job.  plan : (n, PLAN) int64, cuda_trace.py.
+    rows : of the job.  table : theirs, `Flanks.table`.  plan : (n, PLAN) int64, cuda_trace.py.
     block : chunks of a block.  n_blocks : (n,) int64.
-    words : of bits, of states, and runs that there must be room for.
+    room : words of bits, of states, and runs that there must be room for.
     """
 
     rows: np.ndarray
+    table: np.ndarray
     plan: np.ndarray
     block: int
     n_blocks: np.ndarray
-    words: tuple[int, int, int]
+    room: tuple[int, int, int]
 
 
-def _batches(job: _Job, worker: Worker, todo: np.ndarray, size: tuple[int, int]) -> list[_Batch]:
+def _batches(job: _Job, worker: Worker, todo: np.ndarray, table: np.ndarray, size: tuple[int, int]) -> list[_Batch]:
     """Flanks, by decreasing length, cut into batches that take no more memory than they may, or of one flank."""
-    ends, of_chunk, of_state = job.ends[todo], chunk_words(*size), state_words(*size)
-    last = ends.sum(axis=1)
+    of_chunk, of_state, columns = chunk_words(*size), state_words(*size), job.ends[todo, 0]
+    last = columns + job.ends[todo, 1]
     n_chunks = -(-last // CHUNK)
     block = block_chunks(int(n_chunks[0]), 8 * of_chunk, 4 * of_state)
     n_blocks = -(-n_chunks // block)
-    words = np.stack(
-        [np.minimum(n_chunks, block) * of_chunk, (n_blocks - 1) * of_state, most_runs(ends, job.scoring, job.longest)]
-    )
-    taken = np.cumsum(words[0] * 8 + words[1] * 4 + words[2] * 8)  # runs twice, as they are written and packed
+    words = np.minimum(n_chunks, block) * of_chunk, (n_blocks - 1) * of_state, job.begins[todo + 1] - job.begins[todo]
+    ends = [np.concatenate(([0], np.cumsum(column))) for column in words]
+    taken = 8 * ends[0] + 4 * ends[1] + 8 * ends[2]  # runs twice, as they are written and packed
     most, edges = min(BATCH_BYTES, worker.device.gpu.free // SHARE), [0]
     while edges[-1] < len(todo):
-        before = taken[edges[-1] - 1] if edges[-1] else 0
-        edges.append(max(edges[-1] + 1, int(np.searchsorted(taken, before + most, side="right"))))
+        edges.append(max(edges[-1] + 1, int(np.searchsorted(taken, taken[edges[-1]] + most, side="right")) - 1))
     batches = []
     for begin, end in zip(edges, edges[1:], strict=False):
-        some = words[:, begin:end]
-        after = np.cumsum(some, axis=1)
-        plan = np.stack([last[begin:end], ends[begin:end, 0], *(after - some)], axis=1)
-        batches.append(_Batch(todo[begin:end], plan, block, n_blocks[begin:end], tuple(after[:, -1].tolist())))
+        some = slice(begin, end)
+        plan = np.stack([last[some], columns[some], *(column[some] - column[begin] for column in ends)], axis=1)
+        room = tuple(int(column[end] - column[begin]) for column in ends)
+        batches.append(_Batch(todo[some], table[some], plan, block, n_blocks[some], room))
     return batches
 
 
@@ -159,14 +159,12 @@ def _trace_batch(
 ) -> tuple[np.ndarray, int]:
     """Which flanks failed, and how many runs the others have; these go to job.runs[at:], one flank after the other."""
     device, stream, n = worker.device, worker.stream, len(batch.rows)
-    table, plan = (
-        _sent(worker, name, rows) for name, rows in (("table", job.flanks.table(batch.rows)), ("plan", batch.plan))
-    )
+    table, plan = (_sent(worker, name, rows) for name, rows in (("table", batch.table), ("plan", batch.plan)))
     failed, counts = (_sent(worker, name, np.zeros(n, np.int32)) for name in ("failed", "run counts"))
     ways = worker.rooms.of("ways", n, WAY, dtype=np.int64)
-    bits = worker.rooms.of("bits", batch.words[0], dtype=np.uint64)
-    states = worker.rooms.of("states", max(1, batch.words[1]), dtype=np.uint32)
-    runs = worker.rooms.of("runs", batch.words[2], dtype=np.uint32)
+    bits = worker.rooms.of("bits", batch.room[0], dtype=np.uint64)
+    states = worker.rooms.of("states", max(1, batch.room[1]), dtype=np.uint32)
+    runs = worker.rooms.of("runs", batch.room[2], dtype=np.uint32)
     dear = job.scoring.mismatch < 2 * job.scoring.gap
     tracer = make_tracer(*size, job.scoring.match == 1, device.packed, dear)
     walker, rule = make_walker(*size), pack_scoring(job.scoring)
