@@ -23,7 +23,6 @@ from bellapy.xdrop.cuda_pool import FULL, WORKERS, Worker, pool
 from bellapy.xdrop.cuda_stack import CHUNK, pack_scoring
 from bellapy.xdrop.flanks import Flanks
 
-PIECES = 1  # for each worker
 LEAST_PIECE = 1 << 12  # flanks
 LEAST_BATCH = 1 << 5  # flanks; if so few do not fit, they go to the CPU
 BATCH_BYTES = 2 << 30  # of device memory for a worker's batch, where so much is free
@@ -61,7 +60,7 @@ def trace_flanks(
         return trace_on_cpu(codes, flanks, ends, scoring, longest, threads)
     begins = np.zeros(n + 1, np.int64)
     np.cumsum(most_runs(ends, scoring, longest), out=begins[1:])
-    n_pieces = max(1, min(PIECES * WORKERS * len(gpus.devices), n // LEAST_PIECE))
+    n_pieces = max(1, min(WORKERS * len(gpus.devices), n // LEAST_PIECE))
     job = _Job(
         codes, flanks, ends, scoring, longest, threads, min(n_pieces, len(gpus.devices)), begins,
         np.empty(begins[-1], np.uint32), np.zeros(n, np.int64), np.zeros(n, np.int64),
