@@ -89,6 +89,23 @@ def test_outgrown_windows_go_on_in_wider_ones(rng, monkeypatch, longest):
     assert_array_equal(extend_flanks(codes, flanks, scoring, longest, 1), by_table(pairs, scoring, longest))
 
 
+@pytest.mark.parametrize("longest", [False, True])
+@pytest.mark.parametrize("sizes", [0, 2])
+def test_pieces_of_a_worker_go_on_together(rng, monkeypatch, longest, sizes):
+    """Also where they do not fit its room at once, and without any windows."""
+    monkeypatch.setattr(batch_cuda, "LEAST_PIECE", 2)
+    monkeypatch.setattr(batch_cuda, "BATCH", 6)
+    monkeypatch.setattr(batch_cuda, "window_sizes", lambda scoring: [size[:2] for size in CLASSES[:sizes]])
+    scoring, pairs = Scoring(1, -1, -1, 9), simulate_flanks(rng, 11, 40)
+    whole = random_bases(rng, 60)
+    pairs[2:6] = [(whole, mutate(rng, whole, 0.2)), ("", "ACGT"), (whole, random_bases(rng, 60)), (whole, whole)]
+    codes, flanks = lay_out_flanks(pairs, rng)
+    batches, started = [], batch_cuda._Batch.finish
+    monkeypatch.setattr(batch_cuda._Batch, "finish", lambda batch: batches.append(batch.n) or started(batch))
+    assert_array_equal(extend_flanks(codes, flanks, scoring, longest, 1), by_table(pairs, scoring, longest))
+    assert len(batches) > 1 and max(batches) <= 6
+
+
 def test_reads_are_uploaded_once(rng):
     codes, flanks = lay_out_flanks(simulate_flanks(rng, 4, 30), rng)
     codes.flags.writeable = False
@@ -156,22 +173,23 @@ def test_full_memory_makes_batches_smaller_then_the_cpu_helps(rng, monkeypatch, 
     class Full(Exception):
         code = cuda_pool.OUT_OF_MEMORY
 
-    def extend(job, worker, begin, end):
+    def extend(job, worker, pieces, alone):
+        begin, end = next(pieces)
         sizes.append(end - begin)
         raise Full
 
     sizes, scoring = [], Scoring(1, -1, -1, 7)
     codes, flanks = lay_out_flanks(simulate_flanks(rng, 40, 30), rng)
     monkeypatch.setattr(batch_cuda, "_extend_on_gpu", extend)
-    monkeypatch.setattr(batch_cuda, "LEAST_BATCH", 12)
+    monkeypatch.setattr(batch_cuda, "LEAST_BATCH", 6)
     monkeypatch.setattr(cuda_pool.pool(), "on_cpu", cuda_pool.Usage("CPU"))
     monkeypatch.setattr(cuda_pool.pool(), "told", set())
     monkeypatch.setattr(logger, "propagate", True)
     caplog.set_level(logging.INFO)
     got = extend_flanks(codes, flanks, scoring, False, 1)
     assert_array_equal(got, batch_cuda.extend_on_cpu(codes, flanks, scoring, False, 1))
-    assert sizes[0] > 24 and min(sizes) <= 12
-    assert cuda_pool.usage()[-1]["extensions"] == sizes[0]
+    assert sizes[0] == 20 and min(sizes) <= 6
+    assert cuda_pool.usage()[-1]["extensions"] == 40
     assert caplog.text.count("what does not fit is done on the CPU") == 1
 
 
@@ -187,7 +205,7 @@ def test_sizes_of_windows():
     for x in (0, 3, 12, 40):
         sizes = [2 * group * registers for group, registers in window_sizes(Scoring(1, -1, -1, x))]
         assert sizes[0] >= x + 12
-        assert all(wide >= 2 * narrow for narrow, wide in zip(sizes, sizes[1:], strict=False))
+        assert all(wide >= 4 / 3 * narrow for narrow, wide in zip(sizes, sizes[1:], strict=False))
 
 
 def test_devices_take_their_share_then_that_of_others():

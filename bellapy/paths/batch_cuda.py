@@ -6,6 +6,7 @@ decreasing length, in batches that fit a bounded part of the device's memory; wh
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -88,8 +89,9 @@ def _put_cpus_paths(job: _Job, rows: np.ndarray, at: int) -> None:
         at += n
 
 
-def _trace_on_gpu(job: _Job, worker: Worker, begin: int, end: int) -> None:
-    """Trace flanks begin .. end - 1 on the worker's device."""
+def _trace_on_gpu(job: _Job, worker: Worker, pieces: Iterator[tuple[int, int]], alone: bool) -> None:
+    """Trace the flanks of the next piece, first one and end, on the worker's device."""
+    begin, end = next(pieces)
     bases = job.ends[begin:end].sum(axis=1)
     todo = begin + np.argsort(-bases, kind="stable")[: np.count_nonzero(bases)]
     if not len(todo):

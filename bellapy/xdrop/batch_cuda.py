@@ -1,39 +1,45 @@
 """Extension of flanks on NVIDIA GPUs: narrow windows first, what outgrows them goes on in wider ones, the rest at any width.
 
 The workers of cuda_pool.py share pieces of the flanks.  A piece is index records; the bases it needs are packed and uploaded
-unless they are there already.  One kernel for each size of window runs over the piece and hands over to the next what
-outgrew its window.
+unless they are there already.  A worker starts the kernel of the narrowest windows for one piece after the other, and
+prepares the next while it runs.  Then one kernel for each wider size goes on with what outgrew the windows before, from all
+pieces together: kernels with few flanks leave a GPU half empty, so there should be few of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from math import prod
 
 import numpy as np
 from numba import cuda
 
 from bellapy.params import Scoring
 from bellapy.xdrop.batch_cpu import extend_flanks as extend_on_cpu
-from bellapy.xdrop.cuda_host import cut_pieces, list_piece, put_back
+from bellapy.xdrop.cuda_host import cut_seeds, list_piece, put_back, rows_of
 from bellapy.xdrop.cuda_ops import SIMULATED, WARP
-from bellapy.xdrop.cuda_pool import FULL, WORKERS, Device, Worker, pool
-from bellapy.xdrop.cuda_stack import COUNTS, ENDED, HEAD, OUTGROWN, fits, level_of_best, make_kernel, pack_scoring
+from bellapy.xdrop.cuda_pool import FULL, Device, Worker, pool
+from bellapy.xdrop.cuda_stack import CELLS, COUNTS, ENDED, HEAD, OUTGROWN, fits, level_of_best, make_kernel, pack_scoring
 from bellapy.xdrop.cuda_wide import GUARDS, extend_wide
 from bellapy.xdrop.flanks import Flanks
 
 CLASSES = ((4, 2, 3), (8, 4, 40))
 if not SIMULATED:
-    CLASSES = ((4, 4, 14), (4, 6, 25), (8, 4, 50), (8, 8, 110), (16, 8, 240), (32, 8, 500), (32, 16, 1010))
+    CLASSES = (
+        (4, 4, 14), (4, 6, 25), (8, 4, 50), (8, 8, 110), (8, 14, 200), (16, 10, 300), (16, 14, 500), (32, 10, 700),
+        (32, 14, 1010),
+    )  # fmt: skip
 """Sizes of windows: lanes of a group, registers of a lane (of two rows each), and up to which X over the gap penalty nearly
 all true overlaps stay inside; by measurement (benchmarks/gpu.py)."""
 WARPS = 1 if SIMULATED else 4  # of a block
 RESIDENT_WARPS = 2 if SIMULATED else 64  # of a processor
 WIDE_BLOCKS = 2 if SIMULATED else 4096
-PIECES = 2  # for each worker: more balance better, but small ones leave a GPU half empty
-LEAST_PIECE = 3 << 15  # flanks
-BATCH = 1 << 20  # flanks, the largest piece
-LEAST_BATCH = 1 << 10  # flanks; if so few do not fit, they go to the CPU
+SHARES = (1, 2, 2, 2, 2)  # of a GPU's work, for each piece: the first one is small, so that kernels start early
+LEAST_PIECE = 3 << 15  # flanks: smaller ones leave a GPU half empty
+BATCH = 1 << 21  # flanks, the most of a worker at a time
+LEAST_BATCH = 1 << 9  # seeds; if so few do not fit, they go to the CPU
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,8 @@ class _Job:
     longest: bool
     threads: int
     devices: int
+    room: int  # flanks that a worker has memory for
+    largest: int  # flanks of a piece, at most
     results: np.ndarray
 
 
@@ -59,10 +67,13 @@ def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, longest: 
     threads : of the CPU, to pack reads and for what fits no GPU.
     """
     gpus = pool()
-    n_pieces = max(1, min(PIECES * WORKERS * len(gpus.devices), len(flanks) // LEAST_PIECE))
-    busy = min(n_pieces, len(gpus.devices))
-    job = _Job(codes, flanks, scoring, longest, threads, busy, np.zeros((len(flanks), 3), np.int64))
-    pieces = cut_pieces(flanks, n_pieces, BATCH, len(codes))
+    n_devices = max(1, min(len(gpus.devices), len(flanks) // LEAST_PIECE))
+    shares = SHARES[: max(1, len(flanks) // (n_devices * LEAST_PIECE))] * n_devices
+    room = min(BATCH, len(flanks) // n_devices + 1)
+    pieces = cut_seeds(flanks, shares, (room + 1) // 2)
+    largest = 2 * max((end - begin for begin, end in pieces), default=0)
+    results = np.empty((len(flanks), 3), np.int64)
+    job = _Job(codes, flanks, scoring, longest, threads, n_devices, max(room, largest), largest, results)
     seconds = gpus.run(pieces, LEAST_BATCH, partial(_extend_on_gpu, job), partial(_extend_on_cpu, job))
     for device, spent in zip(gpus.devices, seconds, strict=True):
         device.usage.kernel_s += spent
@@ -70,86 +81,135 @@ def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, longest: 
 
 
 def window_sizes(scoring: Scoring) -> list[tuple[int, int]]:
-    """Sizes of windows to try: wide enough for true overlaps, then at least twice as wide each."""
+    """Sizes of windows to try: wide enough for true overlaps, then at least a third wider each."""
     chosen = []
     if fits(scoring):
         for group, registers, reach in CLASSES:
             enough = scoring.xdrop // -scoring.gap <= reach
-            if enough and (not chosen or group * registers >= 2 * chosen[-1][0] * chosen[-1][1]):
+            if enough and (not chosen or 3 * group * registers >= 4 * chosen[-1][0] * chosen[-1][1]):
                 chosen.append((group, registers))
     return chosen
 
 
 def _extend_on_cpu(job: _Job, begin: int, end: int) -> None:
-    pool().give_to_cpu(FULL, extensions=end - begin)
-    some = Flanks(*(column[begin:end] for column in job.flanks.columns))
-    job.results[begin:end] = extend_on_cpu(job.codes, some, job.scoring, job.longest, job.threads)
+    rows = rows_of(begin, end, len(job.flanks))
+    pool().give_to_cpu(FULL, extensions=len(rows))
+    some = Flanks(*(column[rows] for column in job.flanks.columns))
+    job.results[rows] = extend_on_cpu(job.codes, some, job.scoring, job.longest, job.threads)
 
 
-def _extend_on_gpu(job: _Job, worker: Worker, begin: int, end: int) -> None:
-    """Extend flanks begin .. end - 1 on the worker's device."""
-    device, stream, packers = worker.device, worker.stream, max(1, job.threads // job.devices)
-    reads = device.reads
-    reads.hold(job.codes)
-    rows = worker.pinned.of("rows", end - begin, dtype=np.int32)
-    table = worker.pinned.of("table", end - begin, 5, dtype=np.int64)
-    n = int(list_piece(*job.flanks.columns, begin, end, rows, table))
-    if not n:
-        return
-    rows, table = rows[:n], table[:n]
-    results = worker.rooms.of("results", n, 3, dtype=np.int32)
-    there = worker.rooms.of("table", n, 5, dtype=np.int64)
-    there.copy_to_device(table, stream=stream)
-    uploaded = reads.bring(table, job.codes, packers, stream)
-    cells, span = _run_kernels(worker, reads, there, int(table[:, 1].max()), job.scoring, job.longest, results)
-    found = worker.pinned.of("found", n, 3, dtype=np.int32)
-    results.copy_to_host(found, stream=stream)
-    stream.synchronize()
-    put_back(rows, found, job.results)
-    device.count([span], uploaded=uploaded, extensions=n, cells=cells)
+class _Batch:
+    """Flanks that a worker extends together, and their arrays, on the device and in pinned memory: copies of other memory
+    wait for the kernels of other workers.
 
+    n : flanks so far, of at most `room`.
+    rows : of the job's flanks.  table : theirs.
+    counts, counted, queue : what kernels have done (cuda_stack.py), its copy, and the next part of the first queue.
+    """
 
-def _run_kernels(worker, reads, table, longest_query, scoring, longest, results) -> tuple[int, tuple[float, float]]:
-    """Extend the flanks of a table; return how many cells were computed, and when the kernels ran."""
-    device, stream, classes, left = worker.device, worker.stream, window_sizes(scoring), table.shape[0]
-    of_all = (reads.planes, reads.n_bases, table)
-    counts = worker.rooms.of("counts", len(classes) + 1, COUNTS, dtype=np.int32)
-    work = worker.rooms.of("work", len(classes) + 1, dtype=np.int64)
-    counted = np.zeros(counts.shape, np.int32)
-    counted[0, OUTGROWN] = left
-    counts.copy_to_device(counted, stream=stream)
-    work.copy_to_device(np.zeros(work.shape, np.int64), stream=stream)
-    handed = _handed_over(worker, 0, 1, 1)  # nothing: all flanks begin in the first kernel
-    begin, end, waited = cuda.event(), cuda.event(), 0.0
-    begin.record(stream)
+    def __init__(self, job: _Job, worker: Worker, room: int):
+        self.job, self.worker, self.room, self.n, self.uploaded = job, worker, room, 0, 0
+        self.sizes, reads = window_sizes(job.scoring), worker.device.reads
+        reads.hold(job.codes)
+        self.rows = worker.pinned.of("rows", room, dtype=np.int32)
+        self.table = worker.pinned.of("table", room, 5, dtype=np.int64)
+        self.there = worker.rooms.of("table", room, 5, dtype=np.int64)
+        self.results = worker.rooms.of("results", room, 3, dtype=np.int32)
+        self.counts = worker.rooms.of("counts", len(self.sizes) + 1, COUNTS, dtype=np.int64)
+        self.counted = worker.pinned.of("counts", len(self.sizes) + 1, COUNTS, dtype=np.int64)
+        self.queue = worker.pinned.of("queue", 2, 2, dtype=np.int64)
+        self.counted[:] = 0
+        self.counts.copy_to_device(self.counted, stream=worker.stream)
+        self.handed = _handed_over(worker, 0, 1, 1)  # to the next kernel: nothing, all flanks begin in the first one
+        self.next = _handed_over(worker, 1, room, 2 * prod(self.sizes[0])) if self.sizes else self.handed
+        self.launches = []  # events before and after, seconds lost between
 
-    def extend_at_any_width(level: int, column: int) -> float:
-        blocks, scratch = _wide_scratch(worker, int(counted[level, column]), longest_query)
-        return worker.launch(
-            extend_wide, blocks, WARP,
-            *of_all, counts, level, column, *handed, scoring, level_of_best(scoring), longest, scratch, results, work,
+    def add(self, begin: int, end: int) -> None:
+        """Start the first kernel for the flanks of seeds begin .. end - 1, when no more than one before it is running."""
+        if len(self.launches) > 1:
+            self.launches[-2][1].synchronize()
+        job, worker, reads, old = self.job, self.worker, self.worker.device.reads, self.n
+        self.n += int(list_piece(*job.flanks.columns, begin, end, self.rows[old:], self.table[old:], job.results))
+        if self.n == old:
+            return
+        table = self.table[old : self.n]
+        self.there[old : self.n].copy_to_device(table, stream=worker.copies)
+        self.uploaded += reads.bring(table, job.codes, max(1, job.threads // job.devices), worker.copies)
+        worker.copies.synchronize()
+        if self.sizes:
+            self._enqueue(old)
+            self._extend(0, self.n - old)
+
+    def finish(self) -> None:
+        """Go on in wider windows with what outgrew the first ones; results to those of the job."""
+        job, worker, left = self.job, self.worker, self.n
+        for level in range(len(self.sizes)):
+            if level:
+                self.next = _handed_over(worker, level + 1, left, 2 * prod(self.sizes[level]))
+                self._extend(level, left)
+            self.counts.copy_to_host(self.counted, stream=worker.stream)
+            worker.stream.synchronize()
+            self.handed = self.next
+            if self.counted[level, ENDED]:
+                self._extend_at_any_width(level, ENDED)
+            left = int(self.counted[level + 1, OUTGROWN])
+            if not left:
+                break
+        if not self.sizes:
+            self._enqueue(0)
+        if left:
+            self._extend_at_any_width(len(self.sizes), OUTGROWN)
+        found = worker.pinned.of("found", self.n, 3, dtype=np.int32)
+        self.results[: self.n].copy_to_host(found, stream=worker.stream)
+        self.counts.copy_to_host(self.counted, stream=worker.stream)
+        worker.stream.synchronize()
+        put_back(self.rows[: self.n], found, job.results)
+        zero = worker.device.zero
+        spans = [(zero.elapsed_time(a), zero.elapsed_time(b) - 1e3 * lost) for a, b, lost in self.launches]
+        worker.device.count(spans, extensions=self.n, cells=int(self.counted[:, CELLS].sum()), uploaded=self.uploaded)
+
+    def _enqueue(self, first: int) -> None:
+        """Flanks from `first` on are the first queue."""
+        queue = self.queue[len(self.launches) % 2]
+        queue[:] = self.n, first
+        self.counts[0, :2].copy_to_device(queue, stream=self.worker.stream)
+
+    def _extend(self, level: int, n: int) -> None:
+        """In the windows of a level, n flanks."""
+        job, device, (group, registers) = self.job, self.worker.device, self.sizes[level]
+        self._launch(
+            make_kernel(group, registers, job.scoring.match == 1, device.packed), _blocks(device, -(-n * group // WARP)),
+            WARPS * WARP, level, *self.handed, *self.next, pack_scoring(job.scoring), job.longest, self.results,
         )  # fmt: skip
 
-    for level, (group, registers) in enumerate(classes):
-        before, handed = handed, _handed_over(worker, level + 1, left, 2 * group * registers)
-        waited += worker.launch(
-            make_kernel(group, registers, scoring.match == 1, device.packed),
-            _blocks(device, -(-left * group // WARP)), WARPS * WARP,
-            *of_all, counts, level, *before, *handed, pack_scoring(scoring), longest, results, work,
+    def _extend_at_any_width(self, level: int, column: int) -> None:
+        n = int(self.counted[level, column]) if self.sizes else self.n
+        blocks, scratch = _wide_scratch(self.worker, n, int(self.table[: self.n, 1].max()))
+        scoring = self.job.scoring
+        self._launch(
+            extend_wide, blocks, WARP, level, column, *self.handed, scoring, level_of_best(scoring), self.job.longest,
+            scratch, self.results,
         )  # fmt: skip
-        counts.copy_to_host(counted, stream=stream)
-        stream.synchronize()
-        if counted[level, ENDED]:
-            waited += extend_at_any_width(level, ENDED)
-        left = int(counted[level + 1, OUTGROWN])
-        if not left:
-            break
-    if left:
-        waited += extend_at_any_width(len(classes), OUTGROWN)
-    end.record(stream)
-    cells = int(work.copy_to_host(stream=stream).sum())
-    stream.synchronize()
-    return cells, (device.zero.elapsed_time(begin), device.zero.elapsed_time(end) - 1e3 * waited)
+
+    def _launch(self, function, blocks: int, threads: int, level: int, *arguments) -> None:
+        reads, stream, events = self.worker.device.reads, self.worker.stream, (cuda.event(), cuda.event())
+        events[0].record(stream)
+        lost = self.worker.launch(
+            function, blocks, threads, reads.planes, reads.n_bases, self.there, self.counts, level, *arguments
+        )
+        events[1].record(stream)
+        self.launches.append((*events, lost))
+
+
+def _extend_on_gpu(job: _Job, worker: Worker, pieces: Iterator[tuple[int, int]], alone: bool) -> None:
+    """Extend the flanks of pieces, first seed and end, on the worker's device, as many as there is room for."""
+    begin, end = next(pieces)
+    batch = _Batch(job, worker, 2 * (end - begin) if alone else job.room)
+    batch.add(begin, end)
+    while batch.n + job.largest <= batch.room and (piece := next(pieces, None)):
+        batch.add(*piece)
+    if batch.n:
+        batch.finish()
 
 
 def _handed_over(worker: Worker, level: int, n: int, rows: int) -> tuple[object, object]:

@@ -1,6 +1,6 @@
 """The GPUs of the machine and the threads that keep them busy.
 
-Every GPU has several workers, threads with a stream and memory of their own, so that one prepares and copies a piece of the
+Every GPU has several workers, threads with streams and memory of their own, so that one prepares and copies a piece of the
 flanks while the kernels of another run.  Workers take pieces as they become free.
 """
 
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
+from itertools import chain
 from threading import Lock
 
 from numba import cuda
@@ -34,6 +35,7 @@ class Usage:
     """What a device has done: flanks extended, cells computed (of lanes with live cells), seconds in kernels.
 
     paths, path_s : flanks whose paths were traced, seconds in the kernels for that.
+    idle_s : seconds during which none of its kernels ran, though there was work for some GPU.
     compile_s : seconds spent on compiling kernels or loading them from the disk.
     uploaded : bases of reads that were sent to it.
     """
@@ -44,10 +46,11 @@ class Usage:
     kernel_s: float = 0.0
     paths: int = 0
     path_s: float = 0.0
+    idle_s: float = 0.0
     compile_s: float = 0.0
     uploaded: int = 0
 
-    def add(self, **work: int) -> None:
+    def add(self, **work: float) -> None:
         for name, n in work.items():
             setattr(self, name, getattr(self, name) + n)
 
@@ -56,7 +59,7 @@ class Usage:
         return {
             "name": self.name, "extensions": self.extensions, "cells": self.cells, "kernel_s": round(self.kernel_s, 4),
             "gcups": round(gcups, 1), "paths": self.paths, "path_s": round(self.path_s, 4),
-            "compile_s": round(self.compile_s, 3), "uploaded_bases": self.uploaded,
+            "idle_s": round(self.idle_s, 4), "compile_s": round(self.compile_s, 3), "uploaded_bases": self.uploaded,
         }  # fmt: skip
 
 
@@ -117,10 +120,11 @@ class Device:
 
 @dataclass
 class Worker:
-    """A stream of a device, with memory of its own."""
+    """Streams of a device, for kernels and for what is copied before them, with memory of their own."""
 
     device: Device
     stream: object
+    copies: object
     rooms: Rooms = field(default_factory=lambda: Rooms(cuda.device_array))
     pinned: Rooms = field(default_factory=lambda: Rooms(cuda.pinned_array))
 
@@ -171,22 +175,25 @@ class Pool:
     lock: Lock = field(default_factory=Lock)
 
     def run(
-        self, pieces: list[tuple[int, int]], least: int, on_gpu: Callable[[Worker, int, int], None],
+        self, pieces: list[tuple[int, int]], least: int, on_gpu: Callable[[Worker, Iterator[tuple[int, int]], bool], None],
         on_cpu: Callable[[int, int], None],
     ) -> list[float]:  # fmt: skip
         """Work on pieces, first row and end of each, by as many workers; seconds of kernels, of each device.
 
-        What does not fit a GPU's memory is tried in halves; what does not fit in a piece of `least` rows goes to the CPU.
+        on_gpu : takes a piece or more.  What does not fit a GPU's memory is tried in halves, each alone (its last argument);
+            what does not fit in a piece of `least` rows goes to the CPU.
         """
+        began = time.perf_counter()
         workers = [worker for turn in zip(*(device.workers for device in self.devices), strict=True) for worker in turn]
         workers = workers[: len(pieces)]
         left = Pieces(pieces, len(self.devices))
 
         def work(worker: Worker) -> None:
             share = next(i for i, device in enumerate(self.devices) if device is worker.device)
+            pieces = iter(partial(left.take, share), None)
             with cuda.gpus[worker.device.gpu.index]:
-                while (piece := left.take(share)) is not None:
-                    self._fit(worker, least, on_gpu, on_cpu, *piece)
+                for piece in pieces:
+                    self._fit(worker, least, on_gpu, on_cpu, chain([piece], pieces), False)
 
         for device in self.devices:
             device.open_spans()
@@ -194,22 +201,34 @@ class Pool:
             work(workers[0])
         else:
             list(self.threads.map(work, workers))
-        return [device.close_spans() for device in self.devices]
+        seconds, passed = [device.close_spans() for device in self.devices], time.perf_counter() - began
+        for device, spent in zip(self.devices, seconds, strict=True):
+            device.usage.add(idle_s=max(0.0, passed - spent))
+        return seconds
 
-    def _fit(self, worker: Worker, least: int, on_gpu, on_cpu, begin: int, end: int) -> None:
+    def _fit(self, worker: Worker, least: int, on_gpu, on_cpu, pieces: Iterator[tuple[int, int]], alone: bool) -> None:
+        taken = []
+
+        def take() -> Iterator[tuple[int, int]]:
+            for piece in pieces:
+                taken.append(piece)
+                yield piece
+
         try:
-            on_gpu(worker, begin, end)
+            on_gpu(worker, take(), alone)
             return
         except Exception as error:
             if not _is_out_of_memory(error):
                 raise
+        worker.stream.synchronize()
         worker.rooms.clear()
-        if end - begin > least:
+        for begin, end in taken:
             middle = (begin + end) // 2
-            self._fit(worker, least, on_gpu, on_cpu, begin, middle)
-            self._fit(worker, least, on_gpu, on_cpu, middle, end)
-            return
-        on_cpu(begin, end)
+            if end - begin > least:
+                self._fit(worker, least, on_gpu, on_cpu, iter([(begin, middle)]), True)
+                self._fit(worker, least, on_gpu, on_cpu, iter([(middle, end)]), True)
+            else:
+                on_cpu(begin, end)
 
     def give_to_cpu(self, reason: str, **work: int) -> None:
         """Note what the CPU does instead, by names of `Usage`; say so once for each reason."""
@@ -235,7 +254,7 @@ def pool() -> Pool:
                 card = cuda.get_current_device()
                 packed, processors = card.compute_capability >= (9, 0), card.MULTIPROCESSOR_COUNT
             device = Device(gpu, packed, processors, Usage(gpu.name), DeviceReads(Rooms(cuda.device_array)))
-            device.workers = [Worker(device, cuda.stream()) for _ in range(WORKERS)]
+            device.workers = [Worker(device, cuda.stream(), cuda.stream()) for _ in range(WORKERS)]
             devices.append(device)
     return Pool(devices, ThreadPoolExecutor(WORKERS * len(devices)))
 

@@ -50,6 +50,7 @@ from bellapy.xdrop.cuda_ops import (
 )
 
 CHUNK = 32
+MOST_REGISTERS = 168  # of a thread, so that three blocks fit a processor
 PAIRS = CHUNK // 2
 SCALE = 16
 TOP = 0x8000
@@ -62,7 +63,7 @@ ONE = U32(1)
 FLANK, PAIRS_DONE, SCORE, COLUMN, ROW, FIRST_ROW, BORDER = range(7)
 HEAD = 7  # numbers of a head: the names above; COLUMN and ROW are those of the best cell
 OUTGROWN, TAKEN, ENDED = range(3)  # columns of `counts`: what the level before handed over, how many of it are taken,
-COUNTS = 4  # what ended in this level, how many of it are taken
+CELLS, COUNTS = 4, 5  # what ended in this level, how many of it are taken, cells computed
 
 
 class Packed(NamedTuple):
@@ -329,23 +330,20 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
     STATE = 2 * R + 4  # words of a lane's state: its cells, row, first lane, score, border
     STATES = 2 * STATE
 
-    def extend_stacks(
-        planes, n_bases, table, counts, level, heads, cells, new_heads, new_cells, rule, longest, results, work
-    ):
+    def extend_stacks(planes, n_bases, table, counts, level, heads, cells, new_heads, new_cells, rule, longest, results):
         """Extend the flanks of a queue.
 
         Parameters
         ----------
         planes, n_bases : cuda_reads.py.
         table : (n_flanks, 5) int64, rows of `Flanks.table`.
-        counts : (levels, COUNTS) int32; this kernel takes what is in the queue of its level.  That of level 0 is all flanks
-            in their order, later ones are what a level handed over.
+        counts : (levels, COUNTS) int64; this kernel takes what is in the queue of its level.  That of level 0 is all flanks
+            in their order, later ones are what a level handed over.  CELLS are those of lanes with live cells.
         heads, cells : (n, HEAD) int32 and (n, 2, rows) uint16, what the level before handed over.
         new_heads, new_cells : the same for what is handed over here, with the rows of this window.
         rule : Packed.
         longest : which result is wanted.
         results : (n_flanks, 3) int32: score, query bases, target bases of finished flanks; not used for `longest`.
-        work : int64; work[level] grows by the cells that were computed in lanes with live cells.
         """
         even, odd = cuda.local.array(R, np.uint32), cuda.local.array(R, np.uint32)
         even_bits, odd_bits = cuda.local.array(R, np.uint32), cuda.local.array(R, np.uint32)
@@ -362,7 +360,7 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
         leader = I32(lane - place)
         members = U32(U32((1 << group) - 1) << U32(leader))
         after, before = I32(leader + (place + 1 & LAST)), I32(leader + (place - 1 & LAST))
-        n_queue = counts[level, OUTGROWN]
+        n_queue = I32(counts[level, OUTGROWN])
         flank = first = row = pairs = n_query = n_target = score = best_column = best_row = age = I32(0)
         query_at = target_at = table[0, 0]
         unlike = U32(0) if longest else EVERY_BIT
@@ -520,6 +518,7 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
                     even[j] = odd[j] = U32(0)
             elif active:
                 row, first = follow(living, row, first, place, group, SPAN)
-        cuda.atomic.add(work, level, np.int64(busy) * (CHUNK * ROWS))
+        cuda.atomic.add(counts, (level, CELLS), np.int64(busy) * (CHUNK * ROWS))
 
+    extend_stacks.most_registers = MOST_REGISTERS
     return extend_stacks
