@@ -150,11 +150,12 @@ def test_full_memory_makes_batches_smaller_then_the_cpu_helps(rng, monkeypatch, 
     class Full(Exception):
         code = cuda_pool.OUT_OF_MEMORY
 
-    def trace(job, worker, begin, end):
+    def trace(job, worker, pieces, alone):
+        begin, end = next(pieces)
         sizes.append(end - begin)
         if end - begin > 1:
             raise Full
-        on_gpu(job, worker, begin, end)
+        on_gpu(job, worker, iter([(begin, end)]), alone)
 
     sizes, on_gpu, pairs = [], batch_cuda._trace_on_gpu, simulate_flanks(rng, 5, 20)
     monkeypatch.setattr(batch_cuda, "_trace_on_gpu", trace)

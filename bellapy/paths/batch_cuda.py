@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from math import prod
 
 import numpy as np
 from numba import cuda
@@ -56,7 +57,7 @@ def trace_flanks(
     threads : of the CPU, to pack reads and for what fits no GPU.
     """
     gpus, n = pool(), len(flanks)
-    if not window_sizes(scoring):
+    if not _sizes(scoring):
         gpus.give_to_cpu("such scores do not fit the windows of a GPU: paths are traced on the CPU", paths=n)
         return trace_on_cpu(codes, flanks, ends, scoring, longest, threads)
     begins = np.zeros(n + 1, np.int64)
@@ -72,6 +73,15 @@ def trace_flanks(
     for device, spent in zip(gpus.devices, seconds, strict=True):
         device.usage.path_s += spent
     return FlankPaths(job.runs, job.starts, job.counts)
+
+
+def _sizes(scoring: Scoring) -> list[tuple[int, int]]:
+    """Windows of the extension, each at least twice as wide as the one before: what outgrows one begins anew in the next."""
+    chosen = []
+    for size in window_sizes(scoring):
+        if not chosen or prod(size) >= 2 * prod(chosen[-1]):
+            chosen.append(size)
+    return chosen
 
 
 def _trace_on_cpu(job: _Job, begin: int, end: int) -> None:
@@ -100,7 +110,7 @@ def _trace_on_gpu(job: _Job, worker: Worker, pieces: Iterator[tuple[int, int]], 
     reads.hold(job.codes)
     uploaded = reads.bring(table, job.codes, max(1, job.threads // job.devices), worker.stream)
     at, spans = int(job.begins[begin]), []
-    for size in window_sizes(job.scoring):
+    for size in _sizes(job.scoring):
         if not len(todo):
             break
         failed = []
@@ -182,7 +192,7 @@ def _trace_batch(
             walker, -(-left // WALKERS), WALKERS, plan, left, batch.block, turn, bits, failed, ways, runs, counts
         )
     walked = _moment(stream)
-    n_runs, is_failed = counts.copy_to_host(stream=stream), failed.copy_to_host(stream=stream)
+    n_runs, is_failed = _fetched(worker, "run counts", counts), _fetched(worker, "failed", failed)
     stream.synchronize()
     after = np.cumsum(n_runs, dtype=np.int64)
     total = int(after[-1])
@@ -191,8 +201,7 @@ def _trace_batch(
     gathering = _moment(stream)
     waiting = worker.launch(gather_runs, -(-n // WARPS), WARPS * WARP, plan, counts, begins, runs, packed)
     gathered = _moment(stream)
-    there = worker.pinned.of("runs", max(1, total), dtype=np.uint32)
-    packed.copy_to_host(there, stream=stream)
+    there = _fetched(worker, "runs", packed)
     stream.synchronize()
     job.runs[at : at + total] = there[:total]
     job.starts[batch.rows], job.counts[batch.rows] = at + after - n_runs, n_runs
@@ -202,10 +211,18 @@ def _trace_batch(
 
 
 def _sent(worker: Worker, name: str, rows: np.ndarray) -> object:
-    """An array on the device."""
-    there = worker.rooms.of(name, len(rows), *rows.shape[1:], dtype=rows.dtype)
-    there.copy_to_device(rows, stream=worker.stream)
+    """An array on the device, by way of pinned memory: copies of other memory wait for the kernels of other workers."""
+    pinned, there = (room.of(name, len(rows), *rows.shape[1:], dtype=rows.dtype) for room in (worker.pinned, worker.rooms))
+    pinned[:] = rows
+    there.copy_to_device(pinned, stream=worker.stream)
     return there
+
+
+def _fetched(worker: Worker, name: str, there) -> np.ndarray:
+    """An array of the device, in pinned memory, once the stream has come there."""
+    pinned = worker.pinned.of(name, there.shape[0], dtype=there.dtype)
+    there.copy_to_host(pinned, stream=worker.stream)
+    return pinned
 
 
 def _moment(stream) -> object:
