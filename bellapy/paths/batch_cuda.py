@@ -101,7 +101,7 @@ def _trace_on_gpu(job: _Job, worker: Worker, pieces: Iterator[tuple[int, int]], 
     reads.hold(job.codes)
     uploaded = reads.bring(job.flanks.table(todo), job.codes, max(1, job.threads // job.devices), worker.stream)
     at, spans = int(job.begins[begin]), []
-    for size in window_sizes(job.scoring):
+    for size in window_sizes(job.scoring, 2):
         if not len(todo):
             break
         left = []
