@@ -99,8 +99,8 @@ def _extend_on_cpu(job: _Job, begin: int, end: int) -> None:
 
 
 class _Batch:
-    """Flanks that a worker extends together, and their arrays, on the device and in pinned memory; where small copies were of
-    other memory, a worker's kernels were seen to start only when those of the other one had ended.
+    """Flanks that a worker extends together, and their arrays, on the device and in pinned memory: with small copies from
+    other memory a worker's kernels were seen to start only when those of the other one had ended.
 
     n : flanks so far, of at most `room`.
     rows : of the job's flanks.  table : theirs.
