@@ -80,7 +80,7 @@ def test_every_size_of_window(rng, monkeypatch, size):
 @pytest.mark.parametrize("longest", [False, True])
 def test_outgrown_windows_go_on_in_wider_ones(rng, monkeypatch, longest):
     """Through two sizes of windows and into the kernel for any width, at the border of the matrix and inside it."""
-    monkeypatch.setattr(batch_cuda, "window_sizes", lambda scoring: [size[:2] for size in CLASSES[:2]])
+    monkeypatch.setattr(batch_cuda, "window_sizes", lambda *_: [size[:2] for size in CLASSES[:2]])
     scoring, n = Scoring(1, -1, -1, 14), 90 if SIMULATED else 600
     pairs = [(random_bases(rng, n), random_bases(rng, n)) for _ in range(2 if SIMULATED else 50)]
     whole = random_bases(rng, n)
@@ -95,7 +95,7 @@ def test_pieces_of_a_worker_go_on_together(rng, monkeypatch, longest, sizes):
     """Also where they do not fit its room at once, and without any windows."""
     monkeypatch.setattr(batch_cuda, "LEAST_PIECE", 2)
     monkeypatch.setattr(batch_cuda, "BATCH", 6)
-    monkeypatch.setattr(batch_cuda, "window_sizes", lambda scoring: [size[:2] for size in CLASSES[:sizes]])
+    monkeypatch.setattr(batch_cuda, "window_sizes", lambda *_: [size[:2] for size in CLASSES[:sizes]])
     scoring, pairs = Scoring(1, -1, -1, 9), simulate_flanks(rng, 11, 40)
     whole = random_bases(rng, 60)
     pairs[2:6] = [(whole, mutate(rng, whole, 0.2)), ("", "ACGT"), (whole, random_bases(rng, 60)), (whole, whole)]
@@ -203,16 +203,18 @@ def test_other_errors_are_not_taken_for_full_memory(rng, monkeypatch):
 def test_sizes_of_windows():
     assert window_sizes(Scoring(1, -1, -1, 16_000)) == []
     for x in (0, 3, 12, 40):
-        sizes = [2 * group * registers for group, registers in window_sizes(Scoring(1, -1, -1, x))]
-        assert sizes[0] >= x + 12
-        assert all(wide >= 4 / 3 * narrow for narrow, wide in zip(sizes, sizes[1:], strict=False))
+        scoring = Scoring(1, -1, -1, x)
+        sizes, apart = ([2 * group * registers for group, registers in window_sizes(scoring, step)] for step in (1, 2))
+        assert sizes[0] >= x + 12 and sizes == sorted(set(sizes))
+        assert apart[0] == sizes[0] and set(apart) <= set(sizes)
+        assert all(wide >= 2 * narrow for narrow, wide in zip(apart, apart[1:], strict=False))
 
 
 def test_devices_take_their_share_then_that_of_others():
     pieces = cuda_pool.Pieces([(i, i + 1) for i in range(6)], 2)
     taken = [pieces.take(share) for share in (0, 1, 0, 0, 0, 0, 1)]
-    assert [piece and piece[0] for piece in taken] == [0, 3, 1, 2, 5, 4, None]
-    assert cuda_pool.Pieces([(0, 9)], 4).take(3) == (0, 9)
+    assert [piece and piece[0] for piece in taken] == [0, 3, 1, 2, 5, None, 4]
+    assert cuda_pool.Pieces([(0, 9)], 4).take(0) == (0, 9)
     assert cuda_pool.Pieces([], 2).take(0) is None
 
 

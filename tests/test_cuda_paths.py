@@ -103,7 +103,7 @@ def test_every_size_of_window(rng, monkeypatch, size):
 
 @pytest.mark.parametrize("longest", [False] if SIMULATED else [False, True])
 def test_outgrown_windows_go_on_in_wider_ones(rng, monkeypatch, longest):
-    monkeypatch.setattr(batch_cuda, "window_sizes", lambda scoring: [CLASSES[0][:2], CLASSES[-1][:2]])
+    monkeypatch.setattr(batch_cuda, "window_sizes", lambda *_: [CLASSES[0][:2], CLASSES[-1][:2]])
     n = 50 if SIMULATED else 400
     whole = random_bases(rng, n)
     pairs = [(whole, whole[:20] + random_bases(rng, 9) + whole[20:]), (whole, mutate(rng, whole, 0.15))]

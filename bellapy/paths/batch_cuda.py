@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from math import prod
 
 import numpy as np
 from numba import cuda
@@ -57,7 +56,7 @@ def trace_flanks(
     threads : of the CPU, to pack reads and for what fits no GPU.
     """
     gpus, n = pool(), len(flanks)
-    if not _sizes(scoring):
+    if not window_sizes(scoring):
         gpus.give_to_cpu("such scores do not fit the windows of a GPU: paths are traced on the CPU", paths=n)
         return trace_on_cpu(codes, flanks, ends, scoring, longest, threads)
     begins = np.zeros(n + 1, np.int64)
@@ -73,15 +72,6 @@ def trace_flanks(
     for device, spent in zip(gpus.devices, seconds, strict=True):
         device.usage.path_s += spent
     return FlankPaths(job.runs, job.starts, job.counts)
-
-
-def _sizes(scoring: Scoring) -> list[tuple[int, int]]:
-    """Windows of the extension, each at least twice as wide as the one before: what outgrows one begins anew in the next."""
-    chosen = []
-    for size in window_sizes(scoring):
-        if not chosen or prod(size) >= 2 * prod(chosen[-1]):
-            chosen.append(size)
-    return chosen
 
 
 def _trace_on_cpu(job: _Job, begin: int, end: int) -> None:
@@ -110,7 +100,7 @@ def _trace_on_gpu(job: _Job, worker: Worker, pieces: Iterator[tuple[int, int]], 
     reads.hold(job.codes)
     uploaded = reads.bring(table, job.codes, max(1, job.threads // job.devices), worker.stream)
     at, spans = int(job.begins[begin]), []
-    for size in _sizes(job.scoring):
+    for size in window_sizes(job.scoring, 2):  # what outgrows one begins anew in the next
         if not len(todo):
             break
         failed = []

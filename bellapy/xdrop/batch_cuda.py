@@ -52,7 +52,7 @@ class _Job:
     longest: bool
     threads: int
     devices: int
-    room: int  # flanks that a worker has memory for
+    room: int  # flanks that a worker takes together, at most
     largest: int  # flanks of a piece, at most
     results: np.ndarray
 
@@ -80,13 +80,13 @@ def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, longest: 
     return job.results
 
 
-def window_sizes(scoring: Scoring) -> list[tuple[int, int]]:
-    """Sizes of windows to try: wide enough for true overlaps, then at least a third wider each."""
+def window_sizes(scoring: Scoring, step: float = 1.0) -> list[tuple[int, int]]:
+    """Sizes of windows to try: wide enough for true overlaps, then each at least `step` times as wide as the one before."""
     chosen = []
     if fits(scoring):
         for group, registers, reach in CLASSES:
             enough = scoring.xdrop // -scoring.gap <= reach
-            if enough and (not chosen or 3 * group * registers >= 4 * chosen[-1][0] * chosen[-1][1]):
+            if enough and (not chosen or group * registers >= step * chosen[-1][0] * chosen[-1][1]):
                 chosen.append((group, registers))
     return chosen
 
@@ -99,8 +99,8 @@ def _extend_on_cpu(job: _Job, begin: int, end: int) -> None:
 
 
 class _Batch:
-    """Flanks that a worker extends together, and their arrays, on the device and in pinned memory: copies of other memory
-    wait for the kernels of other workers.
+    """Flanks that a worker extends together, and their arrays, on the device and in pinned memory: with small copies from
+    other memory a worker's kernels were seen to start only when those of the other one had ended.
 
     n : flanks so far, of at most `room`.
     rows : of the job's flanks.  table : theirs.

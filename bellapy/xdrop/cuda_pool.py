@@ -149,7 +149,10 @@ class Worker:
 
 
 class Pieces:
-    """Pieces of the flanks: every device has its share, consecutive ones, and takes from others when that is done."""
+    """Pieces of the flanks: every device has its share, consecutive ones, and takes from others when that is done.
+
+    The last piece of a share is left to its device, which is about to take it.
+    """
 
     def __init__(self, pieces: list[tuple[int, int]], shares: int):
         self._lock = Lock()
@@ -161,7 +164,7 @@ class Pieces:
             if own:
                 return own.popleft()
             fullest = max(self._shares, key=len, default=())
-            return fullest.pop() if fullest else None
+            return fullest.pop() if len(fullest) > 1 else None
 
 
 @dataclass
