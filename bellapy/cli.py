@@ -60,7 +60,7 @@ TrimIdentity = Annotated[float | None, typer.Option(help="Cut ends of paths with
 Sort = Annotated[bool, typer.Option("--sort", help="Sort BAM by target and index it.")]
 Format = Annotated[str | None, typer.Option("--format", help="paf, sam, bam, or bella (12 columns) [default: by name].")]
 InputFormat = Annotated[str, typer.Option("--format", help="paf, or bella for BELLA's 12 columns.")]
-Device = Annotated[str | None, typer.Option(help="Where to extend: cpu, cuda, or auto (GPUs if any) [default: auto].")]
+Device = Annotated[str | None, typer.Option(help="Where to align: cpu, cuda, or auto (GPUs if any) [default: auto].")]
 Threads = Annotated[int | None, typer.Option("-t", "--threads", help="[default: all cores]")]
 MaxMemory = Annotated[
     str | None, typer.Option("--max-memory", metavar="SIZE", help="Most memory to use, such as 600M or 2G [default: any].")
@@ -263,8 +263,8 @@ def filter_command(
     alignments: Annotated[str, typer.Option("--alignments", help="File of `bellapy align`.", show_default=False)],
     output: Output = "-", delta: Delta = None, min_overlap: MinOverlap = None, min_identity: MinIdentity = None,
     max_overhang: MaxOverhang = None, cigar: Cigar = False, cs: Cs = False, trim_identity: TrimIdentity = None,
-    overlap_format: Format = None, sort: Sort = False, threads: Threads = None, max_memory: MaxMemory = None,
-    report_file: ReportFile = None, quiet: Quiet = False, debug: Debug = False,
+    overlap_format: Format = None, sort: Sort = False, device: Device = None, threads: Threads = None,
+    max_memory: MaxMemory = None, report_file: ReportFile = None, quiet: Quiet = False, debug: Debug = False,
 ) -> None:  # fmt: skip
     """Step 4 of 4: keep the alignments that are overlaps; writes PAF, SAM or BAM."""
     options = _options(locals(), "reads", "alignments", "output", *WRITING)
@@ -272,13 +272,15 @@ def filter_command(
     run = _Run(options, [*reads, alignments], output)
     read_set = run.load(reads, target)
     from bellapy.params import Scoring, make_params
-    from bellapy.pipeline import estimate_of, filter_stage
+    from bellapy.pipeline import estimate_of, filter_stage, with_device
     from bellapy.stage_files import load_stage
 
     meta, seeds, extensions = load_stage(alignments, "alignments", read_set, run.budget)
     scoring = {name: meta[name] for name in Scoring._fields}
     given = {name: value for name, value in options.items() if value is not None}
     run.params = make_params(**given, **scoring, extension=meta["extension"])
+    if target.paths:
+        run.params = with_device(run.params)
     run.report.data["parameters"] = run.params.to_dict()
     overlaps = filter_stage(read_set, seeds, extensions, estimate_of(meta), run.params, run.report, with_paths=target.paths)
     run.write_overlaps(read_set, overlaps, Scoring(**scoring), target)

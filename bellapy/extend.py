@@ -10,10 +10,9 @@ import numpy as np
 from bellapy.errors import InputError, ParameterError
 from bellapy.log import Report, cpu_time
 from bellapy.paf import path_columns
-from bellapy.parallel import map_in_turns
 from bellapy.params import Params, Scoring
-from bellapy.paths import blocks, trace_overlaps
-from bellapy.records import Extensions, Overlaps, ReadSet, Seeds
+from bellapy.paths import map_paths
+from bellapy.records import Extensions, Overlaps, Paths, ReadSet, Seeds
 from bellapy.sequence import PAD, UNKNOWN, encode
 from bellapy.table_text import NUMBER, NameTable, format_rows
 from bellapy.text_input import open_input
@@ -57,10 +56,10 @@ def extend_pairs(
             packing, extending = packing + packed - start, extending + done - packed
             if cigar or cs:
                 overlaps = _as_overlaps(seeds, extensions)
-                yield from _format_with_paths(n_pairs, reads, overlaps, scoring, longest, cigar, cs, threads)
+                yield from _format_with_paths(n_pairs, reads, overlaps, scoring, longest, cigar, cs, threads, device)
                 tracing += cpu_time() - done
             else:
-                yield format_rows(_columns(n_pairs, extensions), NO_NAMES)
+                yield format_rows(_columns(n_pairs + np.arange(len(rows)), extensions), NO_NAMES)
             n_pairs += len(rows)
             start = cpu_time()
         numbers["pairs"] = n_pairs
@@ -113,9 +112,9 @@ def _pack(rows: list[tuple], k: int) -> tuple[ReadSet, Seeds]:
     )  # fmt: skip
 
 
-def _columns(first: int, extensions: Extensions | Overlaps) -> list:
+def _columns(index: np.ndarray, extensions: Extensions | Overlaps) -> list:
     columns = (
-        np.arange(first, first + len(extensions)), extensions.score, extensions.query_start, extensions.query_end,
+        index, extensions.score, extensions.query_start, extensions.query_end,
         extensions.target_start, extensions.target_end,
     )  # fmt: skip
     return [(NUMBER, "", column) for column in columns]
@@ -131,10 +130,9 @@ def _as_overlaps(seeds: Seeds, extensions: Extensions) -> Overlaps:
     )  # fmt: skip
 
 
-def _format_with_paths(first, reads, overlaps, scoring, longest, cigar, cs, threads) -> Iterator[bytes]:
-    def lines(rows: slice) -> bytes:
-        traced, paths = trace_overlaps(reads, overlaps.take(rows), scoring, longest=longest)
-        columns = _columns(first + rows.start, traced) + path_columns(reads, traced, paths, cigar, cs)
-        return format_rows(columns, NO_NAMES)
+def _format_with_paths(first, reads, overlaps, scoring, longest, cigar, cs, threads, device) -> Iterator[bytes]:
+    def lines(some: Overlaps, paths: Paths) -> bytes:
+        index = first + some.query_id // 2  # query and target of pair i are reads 2 i and 2 i + 1
+        return format_rows(_columns(index, some) + path_columns(reads, some, paths, cigar, cs), NO_NAMES)
 
-    return map_in_turns(lines, blocks(overlaps), threads)
+    return map_paths(lines, reads, overlaps, scoring, longest=longest, threads=threads, device=device)

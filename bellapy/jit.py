@@ -4,7 +4,8 @@
 the short functions of an inner loop: they must not make arrays.  The inner ones are for calls from compiled code only (from
 Python they would crash), which halves their code.  The vector ones are for loops that LLVM must turn into vector code: they
 promise that array arguments do not overlap, without which LLVM guards every loop by run-time overlap checks and often gives
-up.  `prefetch` hides the wait for memory where many streams are read side by side.
+up.  `prefetch` hides the wait for memory where many streams are read side by side; `bit_of_each` is an instruction or two of
+every vector unit that LLVM does not find in a loop.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 from importlib import import_module
 
 import numba
+import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.core.cpu import CPUTargetOptions
@@ -54,4 +56,26 @@ def _prefetch(typing_context, array, index):
     return types.none(array, index), generate
 
 
+def _bit_of_each(typing_context, array, index, bit):
+    """One bit of each of the 32 bytes from array[index] on, as a word; the first byte's is the lowest."""
+
+    def generate(context, builder, signature, arguments):
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        bytes_, none = ir.VectorType(ir.IntType(8), 32), ir.Constant(ir.IntType(8), 0)
+        address = builder.bitcast(builder.gep(data, [arguments[1]]), bytes_.as_pointer())
+        wanted = builder.shl(ir.IntType(8)(1), builder.trunc(arguments[2], ir.IntType(8)))
+        mask = ir.Constant(bytes_, [none] * 32)
+        for i in range(32):
+            mask = builder.insert_element(mask, wanted, ir.IntType(32)(i))
+        found = builder.icmp_unsigned("!=", builder.and_(builder.load(address, align=1), mask), bytes_([none] * 32))
+        return builder.bitcast(found, ir.IntType(32))
+
+    return types.uint32(array, index, bit), generate
+
+
 prefetch = intrinsic(_prefetch) if not numba.config.DISABLE_JIT else lambda array, index: None
+bit_of_each = (
+    intrinsic(_bit_of_each)
+    if not numba.config.DISABLE_JIT
+    else lambda array, index, bit: np.packbits(array[index : index + 32] >> bit & 1, bitorder="little").view(np.uint32)[0]
+)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -21,10 +22,28 @@ def map_threads(function: Callable[[Item], Result], items: Iterable[Item], threa
         return list(pool.map(function, items))
 
 
-def map_in_turns(function: Callable[[Item], Result], items: Sequence[Item], threads: int) -> Iterator[Result]:
-    """The same, `threads` items at a time, so that no more results are held."""
-    for at in range(0, len(items), threads):
-        yield from map_threads(function, items[at : at + threads], threads)
+def map_in_order(function: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
+    """The same one by one, for items that are made one by one: at most three results for each thread wait to be used."""
+    if threads <= 1:
+        yield from map(function, items)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        begun = deque()
+        for item in items:
+            begun.append(pool.submit(function, item))
+            if len(begun) > 2 * threads:
+                yield begun.popleft().result()
+        while begun:
+            yield begun.popleft().result()
+
+
+def made_ahead(items: Iterator[Item]) -> Iterator[Item]:
+    """The items; the next one is made in another thread while the last one is used."""
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = pool.submit(next, items, None)
+            yield item
 
 
 def consume_ahead(items: Iterable[Item], use: Callable[[Item], object], threads: int) -> None:

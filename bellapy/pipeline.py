@@ -19,7 +19,7 @@ from bellapy.kmer_matrix import build_kmer_matrix, profile_depth
 from bellapy.kmers import NO_MASK, KmerCounts, count_kmers
 from bellapy.log import Report, logger, progress
 from bellapy.memory import Budget
-from bellapy.parallel import map_in_turns, map_threads
+from bellapy.parallel import map_threads
 from bellapy.params import KmerParams, Params, Scoring
 from bellapy.records import DepthProfile, Extensions, KmerMatrix, Overlaps, Paths, ReadSet, Seeds
 from bellapy.sampling import compress_homopolymers, restore_places, sampling_mask
@@ -66,20 +66,20 @@ def load_kernels(params: Params) -> None:
         xdrop.load(first_scoring(params))
 
 
-def with_device(params: Params) -> Params:
-    """The same with the device that extends, be it given or to be found."""
-    return replace(params, run=replace(params.run, device=choose_device(params.run.device)))
-
-
 def overlap_reads(reads: ReadSet, params: Params, report: Report, *, with_paths: bool = False) -> tuple[Overlaps, Scoring]:
     """All overlaps of the reads with each other, and the scores of their alignments."""
     Budget(params.run.max_memory).require("keeping the reads in both directions", reads.codes.nbytes)
-    params = with_device(params)  # one that cannot be used is told before the work
+    params = with_device(params)
     counted = count_stage(reads, params, report)
     estimate, candidates = counted.estimate, [candidates_stage(reads, counted, params, report)]
     del counted  # the matrix is large and not needed any more; nor are the candidates kept here
     seeds, extensions, scoring = align_stage(reads, candidates.pop(), estimate, params, report)
     return filter_stage(reads, seeds, extensions, estimate, params, report, with_paths=with_paths), scoring
+
+
+def with_device(params: Params) -> Params:
+    """The parameters with the device that is there: before the work, so that a GPU that cannot be used is told early."""
+    return replace(params, run=replace(params.run, device=choose_device(params.run.device)))
 
 
 def candidate_overlaps(reads: ReadSet, params: Params, report: Report) -> Overlaps:
@@ -297,21 +297,23 @@ def paths_stage(
 
     scoring : as the overlaps were aligned with.
     """
-    longest, threads = params.extension.extension == "longest", params.run.threads
-    rows = base_level.blocks(overlaps, threads, Budget(params.run.max_memory))
-    dropped, n_kept = Counter(), 0
+    longest, run, device = params.extension.extension == "longest", params.run, choose_device(params.run.device)
+    dropped, n_done, n_kept = Counter(), 0, 0
 
-    def job(piece: slice) -> tuple[bytes, int, dict[str, int]]:
-        kept, paths, lost = base_level.make_paths(reads, overlaps.take(piece), scoring, params.filter, longest=longest)
-        return show(kept, paths), len(kept), lost
+    def use(some: Overlaps, paths: Paths) -> tuple[bytes, int, int, dict[str, int]]:
+        kept, paths, lost = base_level.trim_and_test(reads, some, paths, scoring, params.filter)
+        return show(kept, paths), len(some), len(kept), lost
 
     with report.stage("paths") as numbers, progress("paths", len(overlaps)) as advance:
-        for piece, (lines, n, lost) in zip(rows, map_in_turns(job, rows, threads), strict=True):
+        for lines, n, kept, lost in base_level.map_paths(
+            use, reads, overlaps, scoring, longest=longest, threads=run.threads, device=device, budget=Budget(run.max_memory)
+        ):
             yield lines
-            n_kept += n
+            n_done, n_kept = n_done + n, n_kept + kept
             dropped.update(lost)
-            advance(piece.stop)
+            advance(n_done)
         numbers["overlaps"] = n_kept
+    report.data["devices"] = device_usage(device)
     report.data["dropped"].update(Counter(report.data["dropped"]) + dropped)
     logger.info("dropped by their paths: %s", _describe_dropped(dropped))
 

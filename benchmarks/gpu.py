@@ -30,7 +30,8 @@ from bellapy.records import ReadSet
 from bellapy.sequence import PAD, UNKNOWN
 from bellapy.xdrop import batch_cuda
 from bellapy.xdrop.batch_cpu import extend_flanks as extend_on_cpu
-from bellapy.xdrop.batch_cuda import _pool, extend_flanks, usage
+from bellapy.xdrop.batch_cuda import extend_flanks
+from bellapy.xdrop.cuda_pool import pool, usage
 from bellapy.xdrop.flanks import Flanks
 
 SAMPLE = 2000  # pairs whose cells inside the live window are counted
@@ -67,7 +68,7 @@ def measure(codes: np.ndarray, flanks: Flanks, scoring: Scoring, longest: bool, 
     """Results; median seconds of kernels (of the device that took longest), host to host, and without the upload."""
     kernels, totals, there = [], [], []
     for _ in range(repeats + 1):
-        for device in _pool().devices:
+        for device in pool().devices:
             device.reads.forget()
         start = time.perf_counter()
         results = extend_flanks(codes, flanks, scoring, longest, threads)
@@ -119,8 +120,8 @@ def main() -> None:
     tasks = [
         (seed, min(size, options.pairs - at), options.spurious) for seed, at in enumerate(range(0, options.pairs, size))
     ]
-    with ProcessPoolExecutor() as pool:
-        pairs = [pair for part in pool.map(make_pairs, tasks) for pair in part]
+    with ProcessPoolExecutor() as processes:
+        pairs = [pair for part in processes.map(make_pairs, tasks) for pair in part]
     reads, flanks = lay_out(pairs)
     flanks = Flanks(*(np.repeat(column, options.times) for column in flanks.columns))
     codes, rows, results = reads.both_ways, [], []

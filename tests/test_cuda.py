@@ -29,8 +29,8 @@ try:
 except DeviceError as error:
     pytest.skip(f"the GPU kernels do not run here: {error}", allow_module_level=True)
 
-from bellapy.xdrop import batch_cuda
-from bellapy.xdrop.batch_cuda import CLASSES, _classes, extend_flanks
+from bellapy.xdrop import batch_cuda, cuda_pool
+from bellapy.xdrop.batch_cuda import CLASSES, extend_flanks, window_sizes
 from bellapy.xdrop.cuda_ops import SIMULATED
 from bellapy.xdrop.cuda_stack import SCALE, fits, pack_scoring
 
@@ -80,7 +80,7 @@ def test_every_size_of_window(rng, monkeypatch, size):
 @pytest.mark.parametrize("longest", [False, True])
 def test_outgrown_windows_go_on_in_wider_ones(rng, monkeypatch, longest):
     """Through two sizes of windows and into the kernel for any width, at the border of the matrix and inside it."""
-    monkeypatch.setattr(batch_cuda, "_classes", lambda scoring: [size[:2] for size in CLASSES[:2]])
+    monkeypatch.setattr(batch_cuda, "window_sizes", lambda *_: [size[:2] for size in CLASSES[:2]])
     scoring, n = Scoring(1, -1, -1, 14), 90 if SIMULATED else 600
     pairs = [(random_bases(rng, n), random_bases(rng, n)) for _ in range(2 if SIMULATED else 50)]
     whole = random_bases(rng, n)
@@ -89,19 +89,36 @@ def test_outgrown_windows_go_on_in_wider_ones(rng, monkeypatch, longest):
     assert_array_equal(extend_flanks(codes, flanks, scoring, longest, 1), by_table(pairs, scoring, longest))
 
 
+@pytest.mark.parametrize("longest", [False, True])
+@pytest.mark.parametrize("sizes", [0, 2])
+def test_pieces_of_a_worker_go_on_together(rng, monkeypatch, longest, sizes):
+    """Also where they do not fit its room at once, and without any windows."""
+    monkeypatch.setattr(batch_cuda, "LEAST_PIECE", 2)
+    monkeypatch.setattr(batch_cuda, "BATCH", 6)
+    monkeypatch.setattr(batch_cuda, "window_sizes", lambda *_: [size[:2] for size in CLASSES[:sizes]])
+    scoring, pairs = Scoring(1, -1, -1, 9), simulate_flanks(rng, 11, 40)
+    whole = random_bases(rng, 60)
+    pairs[2:6] = [(whole, mutate(rng, whole, 0.2)), ("", "ACGT"), (whole, random_bases(rng, 60)), (whole, whole)]
+    codes, flanks = lay_out_flanks(pairs, rng)
+    batches, started = [], batch_cuda._Batch.finish
+    monkeypatch.setattr(batch_cuda._Batch, "finish", lambda batch: batches.append(batch.n) or started(batch))
+    assert_array_equal(extend_flanks(codes, flanks, scoring, longest, 1), by_table(pairs, scoring, longest))
+    assert len(batches) > 1 and max(batches) <= 6
+
+
 def test_reads_are_uploaded_once(rng):
     codes, flanks = lay_out_flanks(simulate_flanks(rng, 4, 30), rng)
     codes.flags.writeable = False
     sent = []
     for _ in range(2):
         extend_flanks(codes, flanks, Scoring(1, -1, -1, 3), False, 1)
-        sent.append(sum(device["uploaded_bases"] for device in batch_cuda.usage()))
+        sent.append(sum(device["uploaded_bases"] for device in cuda_pool.usage()))
     assert sent[0] > 0 and sent[1] == sent[0]
 
 
 @pytest.mark.parametrize("scoring", [Scoring(1, -1, -1, 7), Scoring(2, -3, -4, 20)], ids=str)
 def test_devices_without_packed_instructions(rng, monkeypatch, scoring):
-    monkeypatch.setattr(batch_cuda._pool().devices[0], "packed", False)
+    monkeypatch.setattr(cuda_pool.pool().devices[0], "packed", False)
     pairs = simulate_flanks(rng, MANY, LONG)
     codes, flanks = lay_out_flanks(pairs, rng)
     assert_array_equal(extend_flanks(codes, flanks, scoring, False, 1), by_table(pairs, scoring))
@@ -154,24 +171,26 @@ def test_nothing_to_extend(rng):
 
 def test_full_memory_makes_batches_smaller_then_the_cpu_helps(rng, monkeypatch, caplog):
     class Full(Exception):
-        code = batch_cuda.OUT_OF_MEMORY
+        code = cuda_pool.OUT_OF_MEMORY
 
-    def extend(worker, job, begin, end):
+    def extend(job, worker, pieces, alone):
+        begin, end = next(pieces)
         sizes.append(end - begin)
         raise Full
 
     sizes, scoring = [], Scoring(1, -1, -1, 7)
     codes, flanks = lay_out_flanks(simulate_flanks(rng, 40, 30), rng)
     monkeypatch.setattr(batch_cuda, "_extend_on_gpu", extend)
-    monkeypatch.setattr(batch_cuda, "LEAST_BATCH", 12)
-    monkeypatch.setattr(batch_cuda._pool(), "on_cpu", batch_cuda.Usage("CPU"))
+    monkeypatch.setattr(batch_cuda, "LEAST_BATCH", 6)
+    monkeypatch.setattr(cuda_pool.pool(), "on_cpu", cuda_pool.Usage("CPU"))
+    monkeypatch.setattr(cuda_pool.pool(), "told", set())
     monkeypatch.setattr(logger, "propagate", True)
     caplog.set_level(logging.INFO)
     got = extend_flanks(codes, flanks, scoring, False, 1)
     assert_array_equal(got, batch_cuda.extend_on_cpu(codes, flanks, scoring, False, 1))
-    assert sizes[0] > 24 and min(sizes) <= 12
-    assert batch_cuda.usage()[-1]["extensions"] == sizes[0]
-    assert caplog.text.count("what does not fit is extended on the CPU") == 1
+    assert sizes[0] == 20 and min(sizes) <= 6
+    assert cuda_pool.usage()[-1]["extensions"] == 40
+    assert caplog.text.count("what does not fit is done on the CPU") == 1
 
 
 def test_other_errors_are_not_taken_for_full_memory(rng, monkeypatch):
@@ -182,27 +201,29 @@ def test_other_errors_are_not_taken_for_full_memory(rng, monkeypatch):
 
 
 def test_sizes_of_windows():
-    assert _classes(Scoring(1, -1, -1, 16_000)) == []
+    assert window_sizes(Scoring(1, -1, -1, 16_000)) == []
     for x in (0, 3, 12, 40):
-        sizes = [2 * group * registers for group, registers in _classes(Scoring(1, -1, -1, x))]
-        assert sizes[0] >= x + 12
-        assert all(wide >= 2 * narrow for narrow, wide in zip(sizes, sizes[1:], strict=False))
+        scoring = Scoring(1, -1, -1, x)
+        sizes, apart = ([2 * group * registers for group, registers in window_sizes(scoring, step)] for step in (1, 2))
+        assert sizes[0] >= x + 12 and sizes == sorted(set(sizes))
+        assert apart[0] == sizes[0] and set(apart) <= set(sizes)
+        assert all(wide >= 2 * narrow for narrow, wide in zip(apart, apart[1:], strict=False))
 
 
 def test_devices_take_their_share_then_that_of_others():
-    pieces = batch_cuda._Pieces([(i, i + 1) for i in range(6)], 2)
+    pieces = cuda_pool.Pieces([(i, i + 1) for i in range(6)], 2)
     taken = [pieces.take(share) for share in (0, 1, 0, 0, 0, 0, 1)]
-    assert [piece and piece[0] for piece in taken] == [0, 3, 1, 2, 5, 4, None]
-    assert batch_cuda._Pieces([(0, 9)], 4).take(3) == (0, 9)
-    assert batch_cuda._Pieces([], 2).take(0) is None
+    assert [piece and piece[0] for piece in taken] == [0, 3, 1, 2, 5, None, 4]
+    assert cuda_pool.Pieces([(0, 9)], 4).take(0) == (0, 9)
+    assert cuda_pool.Pieces([], 2).take(0) is None
 
 
 def test_time_in_kernels_counts_overlaps_once():
-    device = batch_cuda._Device(None, True, 1, batch_cuda.Usage("GPU"), None)
+    device = cuda_pool.Device(None, True, 1, cuda_pool.Usage("GPU"), None)
     for span in ((5.0, 9.0), (0.0, 4.0), (1.0, 2.0), (8.0, 10.0)):
-        device.count(1, 10, span, 0)
-    device.close_spans()
-    assert device.usage.kernel_s == pytest.approx(0.009) and device.usage.extensions == 4
+        device.count([span], extensions=1, cells=10, uploaded=5)
+    assert device.close_spans() == pytest.approx(0.009)
+    assert (device.usage.extensions, device.usage.cells, device.usage.uploaded) == (4, 40, 20)
 
 
 def test_bounds_of_scores():

@@ -4,55 +4,63 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
-from bellapy.xdrop.cuda_host import BASES, BLOCK, cut_pieces, list_piece, mark_blocks, pack_planes, put_back, stretches
+from bellapy.xdrop.cuda_host import (
+    BASES,
+    BLOCK,
+    cut_seeds,
+    list_piece,
+    mark_blocks,
+    pack_planes,
+    put_back,
+    rows_of,
+    stretches,
+)
 from bellapy.xdrop.flanks import Flanks
 
 END = 20 * BLOCK  # of both directions
 
 
 def random_flanks(rng, n: int) -> Flanks:
-    """Left flanks of n // 2 seeds, then right ones, in the order of the reads; a few are empty."""
-    half = n // 2
-    at = np.sort(rng.integers(6000, END // 2 - 6000, half))
+    """Left flanks, then right ones, in the order of the reads; a few are empty."""
+    at = np.sort(rng.integers(6000, END // 2 - 6000, (n + 1) // 2))
     lengths = rng.integers(0, 5000, (2, n)) * (rng.random(n) > 0.05)
-    begins = np.concatenate((END - at, at))
+    begins = np.concatenate((END - at, at))[:n]
     columns = (begins, lengths[0], begins.copy(), lengths[1])
-    return Flanks(*(np.ascontiguousarray(column, np.int64) for column in columns), np.tile([0, 1], half).astype(np.uint8))
+    return Flanks(*(np.ascontiguousarray(column, np.int64) for column in columns), (np.arange(n) % 2).astype(np.uint8))
 
 
-@pytest.mark.parametrize("n_pieces", [1, 4, 16])
-@pytest.mark.parametrize("n", [0, 2, 6, 5000])
-def test_pieces_have_equal_work_and_hold_every_flank_once(rng, n, n_pieces):
+@pytest.mark.parametrize("shares", [(1,), (1, 4, 4, 4, 4), (1, 3) * 4])
+@pytest.mark.parametrize("n", [0, 1, 7, 5000])
+def test_pieces_have_their_shares_and_hold_every_flank_once(rng, n, shares):
     flanks = random_flanks(rng, n)
-    pieces = cut_pieces(flanks, n_pieces, 2000, END)
-    assert_array_equal(np.sort(np.concatenate([np.arange(0), *(np.arange(*piece) for piece in pieces)])), np.arange(n))
-    assert all(0 < end - begin <= 2000 for begin, end in pieces)
-    work = np.minimum(flanks.query_length, flanks.target_length)
-    if n == 5000 and n_pieces == 16:
-        assert len(pieces) == 16 and max(work[slice(*piece)].sum() for piece in pieces) < 1.1 * work.sum() / 16
+    pieces = cut_seeds(flanks, shares, 1500)
+    rows = [rows_of(*piece, n) for piece in pieces]
+    assert_array_equal(np.sort(np.concatenate([np.arange(0), *rows])), np.arange(n))
+    assert all(0 < end - begin <= 1500 for begin, end in pieces)
+    if n == 5000 and len(shares) > 1:
+        work = np.minimum(flanks.query_length, flanks.target_length)
+        assert_allclose([work[some].sum() / work.sum() for some in rows], np.array(shares) / sum(shares), rtol=0.2)
 
 
-def test_pieces_of_the_same_reads_follow_one_another(rng):
-    flanks = random_flanks(rng, 4000)
-    first = [min(at, END - at) for at in flanks.query_at[[begin for begin, _ in cut_pieces(flanks, 8, 4000, END)]]]
-    assert first == sorted(first)
-    assert {begin >= 2000 for begin, _ in cut_pieces(flanks, 8, 4000, END)[:3]} == {True, False}
-
-
-def test_a_piece_is_listed_longest_first_and_put_back(rng):
-    flanks = random_flanks(rng, 400)
+@pytest.mark.parametrize("n", [400, 401])
+def test_a_piece_is_listed_longest_first_and_put_back(rng, n):
+    flanks = random_flanks(rng, n)
     shorter = np.minimum(flanks.query_length, flanks.target_length)
-    rows, table = np.empty(300, np.int32), np.empty((300, 5), np.int64)
-    n = list_piece(*flanks.columns, 50, 350, rows, table)
-    assert_array_equal(np.sort(rows[:n]), 50 + np.flatnonzero(shorter[50:350]))
-    assert_array_equal(table[:n], flanks.table(rows[:n]))
-    assert (np.diff(shorter[rows[:n]] // 16) <= 0).all()
-    found, results = rng.integers(0, 99, (n, 3)).astype(np.int32), np.zeros((400, 3), np.int64)
-    put_back(rows[:n], found, results)
-    assert_array_equal(results[rows[:n]], found)
-    assert results.sum() == found.sum()
+    rows, table = np.empty(320, np.int32), np.empty((320, 5), np.int64)
+    wanted = rows_of(50, (n + 1) // 2, n)
+    results = np.full((n, 3), 7, np.int64)
+    n_listed = list_piece(*flanks.columns, 50, (n + 1) // 2, rows, table, results)
+    rows, table = rows[:n_listed], table[:n_listed]
+    assert_array_equal(np.sort(rows), np.sort(wanted[shorter[wanted] > 0]))
+    assert_array_equal(table, flanks.table(rows))
+    assert (np.diff(shorter[rows] // 32) <= 0).all()
+    found = rng.integers(0, 99, (n_listed, 3)).astype(np.int32)
+    put_back(rows, found, results)
+    assert_array_equal(results[rows], found)
+    others = np.setdiff1d(np.arange(n), rows)
+    assert_array_equal(results[others], np.where(np.isin(others, wanted), 0, 7)[:, None].repeat(3, axis=1))
 
 
 def test_blocks_of_flanks(rng):

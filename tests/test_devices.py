@@ -51,7 +51,7 @@ PROBLEMS = {
 def test_gpus_with_free_memory_are_used(machine, said):
     assert find_gpus() == [BIG]
     assert choose_device("auto") == choose_device("cuda") == "cuda"
-    assert "extension on Big GPU (54 GB free)" in said.text
+    assert "aligning on Big GPU (54 GB free)" in said.text
 
 
 @pytest.mark.parametrize("message", PROBLEMS)
@@ -68,7 +68,7 @@ def test_auto_falls_back_and_says_so_where_there_is_a_driver(machine, said, monk
     machine(**PROBLEMS[message])
     monkeypatch.setattr(devices, "DRIVER_FILE", tmp_path if driver else tmp_path / "none")
     assert choose_device("auto") == "cpu"
-    assert ("extension on the CPU: " in said.text and message in said.text) == driver
+    assert ("aligning on the CPU: " in said.text and message in said.text) == driver
 
 
 def test_cpu_asks_for_no_gpu(machine, monkeypatch):

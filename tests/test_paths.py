@@ -17,7 +17,7 @@ from bellapy import paths as base_level
 from bellapy.errors import MemoryLimitError
 from bellapy.memory import RESERVE, Budget
 from bellapy.params import FilterParams, Scoring
-from bellapy.paths import EXECUTORS, blocks, keep_sound, lanes, make_paths, trace_overlaps
+from bellapy.paths import EXECUTORS, blocks, flank_paths, keep_sound, map_paths, trace_overlaps, trim_and_test
 from bellapy.paths.flank_paths import most_runs
 from bellapy.paths.text import aligned_bases, cigars, differences, mismatches
 from bellapy.paths.trim import trim_paths
@@ -38,9 +38,9 @@ SCORINGS = [
 ]
 
 
-@pytest.fixture(scope="module", params=sorted(EXECUTORS))
-def executor(request):
-    return EXECUTORS[request.param]()
+@pytest.fixture(scope="module")
+def executor(device):
+    return EXECUTORS[device]()
 
 
 def letters_of(found, i: int) -> str:
@@ -53,7 +53,7 @@ def trace(executor, pairs, scoring, longest, rng):
     """Paths of flanks, and the results of their extension."""
     codes, flanks = lay_out_flanks(pairs, rng)
     results = extend_flanks(codes, flanks, scoring, longest, 1)
-    found = executor(codes, flanks, np.ascontiguousarray(results[:, 1:]), scoring, longest)
+    found = executor(codes, flanks, np.ascontiguousarray(results[:, 1:]), scoring, longest, 1 + len(pairs) // 100)
     assert (found.counts <= most_runs(results[:, 1:], scoring, longest)).all()
     return [letters_of(found, i) for i in range(len(pairs))], results
 
@@ -99,18 +99,18 @@ def test_blocks_change_nothing(executor, rng, monkeypatch, scoring):
     pairs = simulate_flanks(rng, 150, 800)
     expected, _ = trace(executor, pairs, scoring, False, np.random.default_rng(3))
     for size in (1, 300_000):
-        monkeypatch.setattr(lanes, "BLOCK_BYTES", size)
-        monkeypatch.setattr(lanes.math, "isqrt", lambda n: 0)
+        monkeypatch.setattr(flank_paths, "BLOCK_BYTES", size)
+        monkeypatch.setattr(flank_paths.math, "isqrt", lambda n: 0)
         assert trace(executor, pairs, scoring, False, np.random.default_rng(3))[0] == expected
 
 
 def test_blocks_grow_with_the_square_root():
     for n_chunks in (1, 100, 10_000, 10**8):
-        chunks = lanes._block_chunks(n_chunks, 16_000, 20_000)
+        chunks = flank_paths.block_chunks(n_chunks, 16_000, 20_000)
         assert 1 <= chunks <= n_chunks
         n_blocks = -(-n_chunks // chunks)
-        assert chunks * 16_000 <= lanes.BLOCK_BYTES or n_blocks * 20_000 <= chunks * 16_000 * 1.01 + 20_000
-        assert chunks * 16_000 <= max(lanes.BLOCK_BYTES, 3 * 18_000 * n_chunks**0.5)
+        assert chunks * 16_000 <= flank_paths.BLOCK_BYTES or n_blocks * 20_000 <= chunks * 16_000 * 1.01 + 20_000
+        assert chunks * 16_000 <= max(flank_paths.BLOCK_BYTES, 3 * 18_000 * n_chunks**0.5)
 
 
 # ---------------------------------------------------------------- overlaps
@@ -261,15 +261,21 @@ def sample():
     return sequences, reads, *trace_overlaps(reads, overlaps, Scoring(1, -1, -1, 15))
 
 
-def test_pieces_change_nothing(sample, monkeypatch):
+@pytest.mark.parametrize("threads", [1, 3])
+def test_pieces_change_nothing(sample, monkeypatch, device, threads):
     _, reads, overlaps, paths = sample
     expected = texts(cigars(paths))
     monkeypatch.setattr(base_level, "BLOCK_BASES", 3000)
     rows = blocks(overlaps)
     assert len(rows) > 5
     assert [piece.start for piece in rows] == [0, *(piece.stop for piece in rows[:-1])]
-    got = [text for piece in rows for text in texts(cigars(trace_overlaps(reads, overlaps.take(piece), Scoring())[1]))]
-    assert got == expected
+    pieces = map_paths(
+        lambda some, its_paths: (some, texts(cigars(its_paths))), reads, overlaps, Scoring(), threads=threads, device=device
+    )
+    exact, got = zip(*pieces, strict=True)
+    assert len(got) == len(rows) and sum(got, []) == expected
+    for name in ("query_id", "n_matches", "n_columns"):
+        assert_array_equal(np.concatenate([getattr(some, name) for some in exact]), getattr(overlaps, name))
     assert blocks(overlaps.take(slice(0, 0))) == []
 
 
@@ -401,12 +407,14 @@ def test_trimming_keeps_the_better_of_two_glued_parts(rng):
     reads, overlaps = make_overlaps(sequences, make_seeds([0], [1], [1], [100], [100], 15), Scoring(1, -1, -1, 100))
     assert overlaps.query_end[0] == 820
     params = FilterParams(min_overlap=50, trim_identity=0.9)
-    exact, paths, dropped = make_paths(reads, overlaps, Scoring(1, -1, -1, 100), params)
+    scoring = Scoring(1, -1, -1, 100)
+    traced = trace_overlaps(reads, overlaps, scoring)
+    exact, paths, dropped = trim_and_test(reads, *traced, scoring, params)
     assert (exact.query_start[0], exact.target_start[0]) == (0, 0)
     assert 400 <= exact.query_end[0] < 410 and exact.score[0] >= 399
     assert not any(dropped.values())
     for least in ({"min_overlap": 500}, {"max_overhang": 300}):
-        exact, paths, dropped = make_paths(reads, overlaps, Scoring(1, -1, -1, 100), replace(params, **least))
+        exact, paths, dropped = trim_and_test(reads, *traced, scoring, replace(params, **least))
         assert len(exact) == len(paths) == 0 and sum(dropped.values()) == 1
 
 

@@ -2,21 +2,22 @@
 
 The inspector is the score-only extension (bellapy.xdrop), which finds where alignments end.  An executor computes the paths
 of overlaps alone, and only up to these ends: `EXECUTORS` names them; all give the same runs.  join.py makes one path of an
-overlap's flanks and seed, trim.py cuts bad ends, text.py writes CIGAR, cs and MD.
+overlap's flanks and seed, trim.py cuts bad ends, text.py writes CIGAR, cs and MD, on the CPU.
 
 Paths take far more memory than overlaps: they are made, written and left, some overlaps at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from bellapy.filter import apply_tests, measure_geometry, shape_tests
 from bellapy.memory import UNLIMITED, Budget
+from bellapy.parallel import made_ahead, map_in_order
 from bellapy.params import FilterParams, Scoring
 from bellapy.paths.flank_paths import FlankPaths
 from bellapy.paths.join import flank_ends, join_paths
@@ -24,7 +25,8 @@ from bellapy.paths.trim import trim_paths
 from bellapy.records import Overlaps, Paths, ReadSet
 from bellapy.xdrop.flanks import Flanks, make_flanks
 
-Executor = Callable[[np.ndarray, Flanks, np.ndarray, Scoring, bool], FlankPaths]
+Result = TypeVar("Result")
+Executor = Callable[[np.ndarray, Flanks, np.ndarray, Scoring, bool, int], FlankPaths]
 
 
 def _cpu() -> Executor:
@@ -33,9 +35,16 @@ def _cpu() -> Executor:
     return trace_flanks
 
 
-EXECUTORS: dict[str, Callable[[], Executor]] = {"cpu": _cpu}
+def _cuda() -> Executor:
+    from bellapy.paths.batch_cuda import trace_flanks
+
+    return trace_flanks
+
+
+EXECUTORS: dict[str, Callable[[], Executor]] = {"cpu": _cpu, "cuda": _cuda}
 
 BLOCK_BASES = 1 << 23  # of queries and targets, aligned, at a time for each thread
+GPU_PIECES = 2  # of a turn for each thread: kernels with few flanks take as long as their longest one
 BASE_BYTES = 16  # of runs, text and what is between, for each of them
 
 
@@ -51,17 +60,54 @@ class _Anchors(NamedTuple):
 
 
 def trace_overlaps(
-    reads: ReadSet, overlaps: Overlaps, scoring: Scoring, *, longest: bool = False, device: str = "cpu"
+    reads: ReadSet, overlaps: Overlaps, scoring: Scoring, *, longest: bool = False, threads: int = 1, device: str = "cpu"
 ) -> tuple[Overlaps, Paths]:
     """Paths of overlaps that `extend_seeds` gave with these scores; n_matches and n_columns become exact."""
+    return _join(reads, overlaps, _trace(reads, overlaps, scoring, longest, threads, device))
+
+
+def _trace(reads: ReadSet, overlaps: Overlaps, scoring: Scoring, longest: bool, threads: int, device: str) -> FlankPaths:
+    """Paths of the left flanks of all overlaps, then of the right ones."""
     anchors = _Anchors(
         overlaps.query_id, overlaps.target_id, overlaps.strand, overlaps.seed_query, overlaps.seed_target,
         overlaps.seed_length,
     )  # fmt: skip
-    flanks, ends = make_flanks(reads, anchors), flank_ends(overlaps)
-    paths = join_paths(reads, overlaps, EXECUTORS[device]()(reads.both_ways, flanks, ends, scoring, longest))
+    flanks = make_flanks(reads, anchors)
+    return EXECUTORS[device]()(reads.both_ways, flanks, flank_ends(overlaps), scoring, longest, threads)
+
+
+def _join(reads: ReadSet, overlaps: Overlaps, flanks: FlankPaths) -> tuple[Overlaps, Paths]:
+    paths = join_paths(reads, overlaps, flanks)
     columns = paths.n_matches + paths.n_mismatches + paths.n_gap_bases
     return replace(overlaps, n_matches=paths.n_matches.copy(), n_columns=columns), paths
+
+
+def map_paths(
+    use: Callable[[Overlaps, Paths], Result], reads: ReadSet, overlaps: Overlaps, scoring: Scoring, *,
+    longest: bool = False, threads: int = 1, device: str = "cpu", budget: Budget = UNLIMITED,
+) -> Iterator[Result]:  # fmt: skip
+    """What `use` makes of the overlaps and their paths, piece by piece, in order.
+
+    A thread for each piece makes the paths and uses them.  On GPUs the pieces of a turn are traced together, ahead of that.
+    """
+    rows = blocks(overlaps, threads, budget)
+
+    def traced_by_turns() -> Iterator[tuple[slice, FlankPaths]]:
+        turns = [rows[at : at + GPU_PIECES * threads] for at in range(0, len(rows), GPU_PIECES * threads)]
+        spans = [slice(turn[0].start, turn[-1].stop) for turn in turns]
+        found = made_ahead(_trace(reads, overlaps.take(span), scoring, longest, threads, device) for span in spans)
+        for turn, span, flanks in zip(turns, spans, found, strict=True):
+            for piece in turn:
+                left = np.arange(piece.start - span.start, piece.stop - span.start)
+                yield piece, flanks.take(np.concatenate([left, left + span.stop - span.start]))
+
+    def on_cpu(piece: slice) -> Result:
+        return use(*trace_overlaps(reads, overlaps.take(piece), scoring, longest=longest))
+
+    def joined(item: tuple[slice, FlankPaths]) -> Result:
+        return use(*_join(reads, overlaps.take(item[0]), item[1]))
+
+    return map_in_order(on_cpu, rows, threads) if device == "cpu" else map_in_order(joined, traced_by_turns(), threads)
 
 
 def keep_sound(
@@ -73,12 +119,10 @@ def keep_sound(
     return (overlaps, paths, dropped) if keep.all() else (overlaps.take(keep), paths.take(keep), dropped)
 
 
-def make_paths(
-    reads: ReadSet, overlaps: Overlaps, scoring: Scoring, params: FilterParams, *, longest: bool = False,
-    device: str = "cpu",
-) -> tuple[Overlaps, Paths, dict[str, int]]:  # fmt: skip
-    """Paths of overlaps, trimmed if asked for; what is still an overlap then, and how many are dropped for what reason."""
-    overlaps, paths = trace_overlaps(reads, overlaps, scoring, longest=longest, device=device)
+def trim_and_test(
+    reads: ReadSet, overlaps: Overlaps, paths: Paths, scoring: Scoring, params: FilterParams
+) -> tuple[Overlaps, Paths, dict[str, int]]:
+    """Paths trimmed if asked for; what is still an overlap then, and how many are dropped for what reason."""
     if params.trim_identity is not None:
         overlaps, paths = trim_paths(reads, overlaps, paths, params.trim_identity, scoring)
     return keep_sound(reads, overlaps, paths, params)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from bellapy.errors import BellapyError
+from bellapy.parallel import map_threads
 from bellapy.params import Scoring
 from bellapy.paths.flank_paths import FlankPaths, most_runs
 from bellapy.paths.lanes import trace_lanes
 from bellapy.xdrop.batch_cpu import longest_first
 from bellapy.xdrop.flanks import Flanks
-from bellapy.xdrop.lanes import BYTE, SHORT, classes
+from bellapy.xdrop.lanes import BYTE, SHORT, TILE, classes
 
 
-def trace_flanks(codes: np.ndarray, flanks: Flanks, ends: np.ndarray, scoring: Scoring, longest: bool) -> FlankPaths:
+def trace_flanks(
+    codes: np.ndarray, flanks: Flanks, ends: np.ndarray, scoring: Scoring, longest: bool, threads: int
+) -> FlankPaths:
     """The path of every flank's extension.
 
     Parameters
@@ -26,14 +29,23 @@ def trace_flanks(codes: np.ndarray, flanks: Flanks, ends: np.ndarray, scoring: S
     np.cumsum(most_runs(ends, scoring, longest), out=starts[1:])
     runs, counts = np.empty(starts[-1], np.uint32), np.zeros(len(flanks), np.int64)
     todo = longest_first(ends.sum(axis=1))
+    failed = np.ones(len(flanks), np.bool_)
     for cell in (BYTE, SHORT):
         for size in classes(scoring, cell):
-            if len(todo):
-                table = flanks.table(todo)
-                counts[todo], failed = trace_lanes(
-                    codes, table, ends[todo], size, scoring, longest, cell, runs, starts[todo]
+
+            def trace(rows, size=size, cell=cell):
+                counts[rows], failed[rows] = trace_lanes(
+                    codes, flanks.table(rows), ends[rows], size, scoring, longest, cell, runs, starts[rows]
                 )
-                todo = todo[failed]
+
+            map_threads(trace, _shares(todo, threads), threads)
+            todo = todo[failed[todo]]
     if len(todo):
         raise BellapyError(f"a path needs more than {size.height} diagonals at a time; choose a smaller --xdrop")
     return FlankPaths(runs, starts[:-1].copy(), counts)
+
+
+def _shares(todo: np.ndarray, threads: int) -> list[np.ndarray]:
+    """A share of the flanks for each thread, all with as many long ones, in the same order."""
+    n = max(1, min(threads, len(todo) // TILE))
+    return [todo[i::n] for i in range(n) if len(todo)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,7 @@ from bellapy.params import Scoring
 
 PAIR, QUERY_ALONE, TARGET_ALONE = range(3)
 """Operations, numbered as in BAM (M, I, D): a pair of bases, equal or not; a query base alone; a target base alone."""
+BLOCK_BYTES = 8 << 20
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,10 @@ class FlankPaths:
     starts: np.ndarray
     counts: np.ndarray
 
+    def take(self, rows: np.ndarray) -> FlankPaths:
+        """The paths of some flanks."""
+        return FlankPaths(self.runs, self.starts[rows], self.counts[rows])
+
 
 def most_runs(ends: np.ndarray, scoring: Scoring, longest: bool) -> np.ndarray:
     """How many runs a path can have, (n,) int64: with more gaps it would score less than any extension does.
@@ -33,3 +39,12 @@ def most_runs(ends: np.ndarray, scoring: Scoring, longest: bool) -> np.ndarray:
     least = -scoring.xdrop if longest else 0
     gaps = (scoring.match * bases - 2 * least) // (scoring.match - 2 * scoring.gap)
     return np.minimum(bases, 2 * gaps + 1)
+
+
+def block_chunks(n_chunks: int, chunk_bytes: int, state_bytes: int) -> int:
+    """Chunks of a block: all if their bits fit BLOCK_BYTES, else at least so many that bits take no less than saved states.
+
+    chunk_bytes, state_bytes : of the bits of a chunk, of the state between two.
+    """
+    balanced = math.isqrt(n_chunks * state_bytes // chunk_bytes) + 1
+    return min(n_chunks, max(BLOCK_BYTES // chunk_bytes, balanced))

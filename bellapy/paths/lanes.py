@@ -20,14 +20,13 @@ beyond BLOCK_BYTES.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
 from bellapy.jit import njit_entry, njit_inner, njit_vector
 from bellapy.params import Scoring
-from bellapy.paths.flank_paths import PAIR, QUERY_ALONE, TARGET_ALONE
+from bellapy.paths.flank_paths import PAIR, QUERY_ALONE, TARGET_ALONE, block_chunks
 from bellapy.xdrop.lanes import (
     FLANK,
     HIGH,
@@ -60,7 +59,6 @@ from bellapy.xdrop.lanes import (
 from bellapy.xdrop.recurrence import flank_at
 
 OCTET = 8  # steps, two anti-diagonals each
-BLOCK_BYTES = 8 << 20
 PAIRED, INSERTED = range(2)
 TRAILING_ONES = np.array([(~i & (i + 1)).bit_length() - 1 for i in range(256)], np.int64)
 
@@ -340,7 +338,7 @@ def trace_lanes(codes, flanks, ends, size: Class, scoring: Scoring, longest: boo
     state = State(aligned(n_cells + TILE, cell.name), aligned(n_cells + 2 * TILE, cell.name), np.zeros((16, TILE), np.int64))
     n_chunks = -(-int(ends.sum(axis=1).max(initial=1)) // (2 * size.half))
     octet_bytes = 4 * n_cells + 8 * TILE
-    block = _block_chunks(n_chunks, octet_bytes * size.half // OCTET, sum(array.nbytes for array in state))
+    block = block_chunks(n_chunks, octet_bytes * size.half // OCTET, sum(array.nbytes for array in state))
     states = State(*(np.empty((-(-n_chunks // block), *array.shape), array.dtype) for array in state))
     work = Work(
         aligned(4 * n_bases, np.uint8).reshape(4, n_bases),
@@ -357,9 +355,3 @@ def trace_lanes(codes, flanks, ends, size: Class, scoring: Scoring, longest: boo
         counts, failed,
     )  # fmt: skip
     return counts, failed > 0
-
-
-def _block_chunks(n_chunks: int, chunk_bytes: int, state_bytes: int) -> int:
-    """Chunks of a block: all if they fit BLOCK_BYTES, else at least so many that bits take no less than saved states."""
-    balanced = math.isqrt(n_chunks * state_bytes // chunk_bytes) + 1
-    return min(n_chunks, max(BLOCK_BYTES // chunk_bytes, balanced))

@@ -50,10 +50,10 @@ def load(scoring: Scoring, device: str = "cpu") -> None:
 
 
 def device_usage(device: str) -> list[dict]:
-    """For the report: extensions, cells, seconds in kernels of every GPU, since the program started."""
+    """For the report: what every GPU has done since the program started."""
     if device == "cpu":
         return []
-    from bellapy.xdrop.batch_cuda import usage
+    from bellapy.xdrop.cuda_pool import usage
 
     return usage()
 

@@ -1,6 +1,6 @@
 """What the CPU does for GPUs, outside the GIL and beside the threads of other GPUs: pieces of flanks, reads as bit planes.
 
-Pieces are consecutive, so that each needs few of the reads; in a piece the longest flanks come first.
+A piece is both flanks of consecutive seeds, so that each needs few of the reads; in a piece the longest flanks come first.
 
 Bit planes let the register kernel compare 16 bases at a time.  Word (b, i) holds one bit for each of the bases 32 b ..
 32 b + 31, the first one in the lowest bit: for i = 0 and 1 the two bits of the code, for i = 2 whether the base is unknown.
@@ -8,34 +8,53 @@ Bit planes let the register kernel compare 16 bases at a time.  Word (b, i) hold
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 
-from bellapy.jit import njit, njit_entry, njit_inner
-from bellapy.sequence import UNKNOWN
+from bellapy.jit import bit_of_each, njit, njit_entry, njit_inner
 from bellapy.xdrop.flanks import Flanks
 
 SAMPLE = 1 << 14  # flanks by which the work is estimated
-STEP = 16  # bases: flanks count as equally long within it
-LENGTHS = 1 << 16  # steps that are told apart
+STEP = 32  # bases: flanks count as equally long within it
+LENGTHS = 1 << 13  # steps that are told apart
 BASES = 32  # of a word of the planes
 BLOCK = 1 << 16  # bases that are uploaded together
+
+
+def rows_of(begin: int, end: int, n: int) -> np.ndarray:
+    """Of n flanks, those of seeds begin .. end - 1 (`make_flanks`): rows of the first half, then of the second one."""
+    half = (n + 1) // 2
+    return np.concatenate((np.arange(begin, end), np.arange(half + begin, min(half + end, n))))
+
+
+def cut_seeds(flanks: Flanks, shares: Sequence[int], most: int) -> list[tuple[int, int]]:
+    """First seed and end of pieces with these shares of the work, none with more than `most` seeds.
+
+    All flanks have windows of like width, so cells grow with the length of the shorter sequence.
+    """
+    seeds = (len(flanks) + 1) // 2
+    every = max(1, seeds // SAMPLE)
+    rows = np.arange(0, seeds, every)
+    rows = np.stack((rows, np.minimum(rows + seeds, len(flanks) - 1)))
+    total = np.cumsum(np.minimum(flanks.query_length[rows], flanks.target_length[rows]).sum(axis=0) + 1)
+    whole = total[-1] if seeds else 0
+    edges = [0, *(every * np.searchsorted(total, whole * np.cumsum(shares)[:-1] / np.sum(shares))).tolist(), seeds]
+    return [(at, min(at + most, end)) for begin, end in pairwise(edges) for at in range(begin, end, most)]
 
 
 def cut_pieces(flanks: Flanks, n: int, most: int, end_of_bases: int) -> list[tuple[int, int]]:
     """First row and end of about `n` pieces of equal work, none of more than `most` flanks, in the order of the reads.
 
-    That order brings left and right flanks of the same reads together.  `end_of_bases` is that of `ReadSet.both_ways`.  All
-    flanks have windows of like width, so cells grow with the length of the shorter sequence.
+    That order brings left and right flanks of the same reads together.  `end_of_bases` is that of `ReadSet.both_ways`.
     """
     every = max(1, len(flanks) // SAMPLE)
     lengths = np.minimum(flanks.query_length[::every], flanks.target_length[::every])
     total = np.cumsum(lengths + 1)
     inner = every * np.searchsorted(total, np.linspace(0, total[-1] if len(total) else 0, n + 1)[1:-1])
     edges = [0, *inner.tolist(), len(flanks)]
-    spans = zip(edges, edges[1:], strict=False)
-    pieces = [(at, min(at + most, end)) for begin, end in spans for at in range(begin, end, most)]
+    pieces = [(at, min(at + most, end)) for begin, end in pairwise(edges) for at in range(begin, end, most)]
     return sorted(pieces, key=lambda piece: min(flanks.query_at[piece[0]], end_of_bases - flanks.query_at[piece[0]]))
 
 
@@ -47,26 +66,33 @@ def _rank(query_length, target_length):
 
 
 @njit
-def list_piece(query_at, query_length, target_at, target_length, complement, begin, end, rows, table):
-    """The flanks of a piece that are not empty, longest first: their rows, and their `Flanks.table`; return their number.
+def list_piece(query_at, query_length, target_at, target_length, complement, begin, end, rows, table, results):
+    """The flanks of seeds begin .. end - 1 that are not empty, longest first: their rows, and their `Flanks.table`; return
+    their number.
 
-    rows : (at least end - begin,) int32, filled from the front; so is `table`, int64.
+    rows : (at least 2 (end - begin),) int32, filled from the front; so is `table`, int64.
+    results : (n, 3); rows of the piece are set to 0, for the empty ones, and so that memory for all is there early.
     """
+    half = (len(query_at) + 1) // 2
+    n, from_second = end - begin + min(half + end, len(query_at)) - (half + begin), half - (end - begin)
     places = np.zeros(LENGTHS + 2, np.int64)
-    for i in range(begin, end):
-        places[_rank(query_length[i], target_length[i]) + 1] += 1
+    for i in range(begin, begin + n):
+        row = i if i < end else i + from_second
+        places[_rank(query_length[row], target_length[row]) + 1] += 1
+        results[row, 0] = results[row, 1] = results[row, 2] = 0
     for rank in range(LENGTHS):
         places[rank + 1] += places[rank]
-    n = places[LENGTHS]
-    for i in range(begin, end):
-        rank = _rank(query_length[i], target_length[i])
+    found = places[LENGTHS]
+    for i in range(begin, begin + n):
+        row = i if i < end else i + from_second
+        rank = _rank(query_length[row], target_length[row])
         if rank < LENGTHS:
             at = places[rank]
             places[rank] += 1
-            rows[at] = i
-            table[at, 0], table[at, 1] = query_at[i], query_length[i]
-            table[at, 2], table[at, 3], table[at, 4] = target_at[i], target_length[i], 3 * complement[i]
-    return n
+            rows[at] = row
+            table[at, 0], table[at, 1] = query_at[row], query_length[row]
+            table[at, 2], table[at, 3], table[at, 4] = target_at[row], target_length[row], 3 * complement[row]
+    return found
 
 
 @njit_entry
@@ -77,28 +103,20 @@ def put_back(rows, found, results):
             results[rows[i], j] = found[i, j]
 
 
-@njit
-def _pack(eights, planes):
-    """Words of the planes from codes, eight of which are a number of `eights`."""
-    ones, gather, top = np.uint64(0x0101010101010101), np.uint64(0x0102040810204080), np.uint64(56)
-    for block in range(len(planes)):
-        for i in range(3):
-            word = np.uint64(0)
-            for j in range(4):
-                bits = eights[4 * block + j] >> np.uint64(i) & ones
-                word |= (bits * gather >> top) << np.uint64(8 * j)
-            planes[block, i] = word
-
-
-def pack_planes(codes: np.ndarray, planes: np.ndarray) -> None:
+@njit_entry
+def pack_planes(codes, planes):
     """Bit planes of uint8 codes into `planes`, (at least len(codes) / BASES, 3) uint32; unknown bases fill the last word."""
     whole = len(codes) // BASES
-    with np.errstate(over="ignore"):
-        _pack(codes[: BASES * whole].view(np.uint64), planes[:whole])
-        if rest := len(codes) - BASES * whole:
-            last = np.full(BASES, UNKNOWN, np.uint8)
-            last[:rest] = codes[BASES * whole :]
-            _pack(last.view(np.uint64), planes[whole : whole + 1])
+    for word in range(whole):
+        for i in range(3):
+            planes[word, i] = bit_of_each(codes, BASES * word, i)
+    rest = len(codes) - BASES * whole
+    if rest:
+        planes[whole, 0] = planes[whole, 1] = 0
+        planes[whole, 2] = 0xFFFFFFFF << rest & 0xFFFFFFFF
+        for j in range(rest):
+            for i in range(3):
+                planes[whole, i] |= np.uint32(codes[BASES * whole + j] >> i & 1) << np.uint32(j)
 
 
 @njit_entry

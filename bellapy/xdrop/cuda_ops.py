@@ -20,7 +20,9 @@ U32, U64, I32 = np.uint32, np.uint64, np.int32
 @cache
 def kernel_of(function: Callable, device: int):
     """A function as the kernel of a device: numba-cuda unloads twice, at exit, a kernel that two devices have shared."""
-    return cuda.jit(cache=not SIMULATED)(function)
+    if SIMULATED:
+        return cuda.jit(function)
+    return cuda.jit(cache=True, max_registers=getattr(function, "most_registers", None))(function)
 
 
 if SIMULATED:

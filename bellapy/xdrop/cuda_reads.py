@@ -6,16 +6,16 @@ The reversed copy that `ReadSet.both_ways` has is not needed: kernels reverse th
 from __future__ import annotations
 
 import weakref
-from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 
 import numpy as np
 from numba import cuda
 
+from bellapy.parallel import even_ranges, map_threads
 from bellapy.xdrop.cuda_host import BASES, BLOCK, mark_blocks, pack_planes, stretches
 
-STAGED = 1 << 7  # blocks that are packed and sent at a time
+STAGED = 1 << 11  # blocks that are packed and sent at a time
+LEAST_PART = 1 << 10  # blocks: for fewer, starting a thread takes longer than packing them
 WORDS = BLOCK // BASES
 
 
@@ -29,11 +29,13 @@ class DeviceReads:
     def __init__(self, rooms):
         self._rooms = rooms
         self._whole = lambda: None
-        self._staging: list[np.ndarray] = []  # pinned memory, one array for each thread that packs
+        self._staging = np.empty((0, 3), np.uint32)  # pinned memory
         self._lock = Lock()
 
     def hold(self, both_ways: np.ndarray) -> None:
         """From now on these; `both_ways` is read-only, so its identity stands for its content."""
+        if self._whole() is both_ways:
+            return
         with self._lock:
             if self._whole() is not both_ways:
                 self.n_bases = len(both_ways) // 2
@@ -54,32 +56,25 @@ class DeviceReads:
         mark_blocks(table, self.n_bases, needed)
         with self._lock:  # one worker after the other: the kernels of the first run while the second one's reads are packed
             missing = needed & ~self._there
-            for _ in range(threads - len(self._staging)):
-                self._staging.append(cuda.pinned_array((STAGED * WORDS, 3), np.uint32))
-            sent = self._send(missing, codes[: self.n_bases], self._staging[:threads], stream)
+            room = min(STAGED, len(missing)) * WORDS
+            if room > len(self._staging):
+                self._staging = cuda.pinned_array((room, 3), np.uint32)
+            sent = sum(self._send(*blocks, codes, threads, stream) for blocks in stretches(missing, STAGED))
             self._there |= missing
         return sent
 
-    def _send(self, blocks: np.ndarray, codes: np.ndarray, staging: list[np.ndarray], stream) -> int:
-        """Packed by a thread for each part of `staging`; only this thread talks to the device, since each that does costs
-        milliseconds.
-        """
-        sent, packing = 0, deque()
+    def _send(self, first: int, end: int, codes: np.ndarray, threads: int, stream) -> int:
+        """Blocks first .. end - 1.  Threads that help do not talk to the device, since each that does costs milliseconds."""
+        part = codes[first * BLOCK : min(end * BLOCK, self.n_bases)]
+        words = -(-len(part) // BASES)
+        staged = self._staging[:words]
 
-        def finish() -> int:
-            first, n, planes, done = packing.popleft()
-            done.result()
-            words = -(-n // BASES)
-            self.planes[first * WORDS : first * WORDS + words].copy_to_device(planes[:words], stream=stream)
-            stream.synchronize()
-            return n
+        def pack(blocks: tuple[int, int]) -> None:
+            begin, after = blocks
+            pack_planes(part[begin * BLOCK : after * BLOCK], staged[begin * WORDS : after * WORDS])
 
-        with ThreadPoolExecutor(len(staging)) as threads:
-            for turn, (first, end) in enumerate(stretches(blocks, STAGED)):
-                if len(packing) == len(staging):
-                    sent += finish()
-                part, planes = codes[first * BLOCK : end * BLOCK], staging[turn % len(staging)]
-                packing.append((first, len(part), planes, threads.submit(pack_planes, part, planes)))
-            while packing:
-                sent += finish()
-        return sent
+        parts = min(threads, (end - first) // LEAST_PART)
+        map_threads(pack, even_ranges(end - first, max(1, parts)), threads)
+        self.planes[first * WORDS : first * WORDS + words].copy_to_device(staged, stream=stream)
+        stream.synchronize()
+        return len(part)

@@ -50,6 +50,7 @@ from bellapy.xdrop.cuda_ops import (
 )
 
 CHUNK = 32
+MOST_REGISTERS = 168  # of a thread, so that three blocks fit a processor
 PAIRS = CHUNK // 2
 SCALE = 16
 TOP = 0x8000
@@ -62,7 +63,7 @@ ONE = U32(1)
 FLANK, PAIRS_DONE, SCORE, COLUMN, ROW, FIRST_ROW, BORDER = range(7)
 HEAD = 7  # numbers of a head: the names above; COLUMN and ROW are those of the best cell
 OUTGROWN, TAKEN, ENDED = range(3)  # columns of `counts`: what the level before handed over, how many of it are taken,
-COUNTS = 4  # what ended in this level, how many of it are taken
+CELLS, COUNTS = 4, 5  # what ended in this level, how many of it are taken, cells computed
 
 
 class Packed(NamedTuple):
@@ -112,31 +113,31 @@ def fits(scoring: Scoring) -> bool:
     return SCALE * (match + scoring.xdrop + (CHUNK + 2) * drift + (PAIRS + 2) * scoring.match) < TOP
 
 
-_inline = cuda.jit(device=True, inline="always")
+inlined = cuda.jit(device=True, inline="always")
 
 
-@_inline
-def _larger(a, b, packed):
+@inlined
+def larger(a, b, packed):
     return max2(a, b) if packed else max2_any(a, b)
 
 
-@_inline
-def _larger_sum(a, b, c, packed):
+@inlined
+def larger_sum(a, b, c, packed):
     return add_max2(a, b, c) if packed else max2_any(U32(a + b), c)
 
 
-@_inline
+@inlined
 def _advance(new, j, one, two, bits, mask, step, rule, floor, tops, packed):
     """Register j of the next anti-diagonal from two neighbours; its highest cells go into `tops`."""
     paired = U32(U32(bits & mask) * step + new[j])
-    value = _larger_sum(paired, rule.mismatch, _larger(one, two, packed), packed)
+    value = larger_sum(paired, rule.mismatch, larger(one, two, packed), packed)
     above = U32(value + floor)
-    tops[j // SCALE] = _larger_sum(above, U32((SCALE - 1 - j % SCALE) * BOTH), tops[j // SCALE], packed)
+    tops[j // SCALE] = larger_sum(above, U32((SCALE - 1 - j % SCALE) * BOTH), tops[j // SCALE], packed)
     new[j] = value & permute(above, U32(0), SIGNS)
 
 
-@_inline
-def _trim(cells, registers, row, least, most):
+@inlined
+def trim(cells, registers, row, least, most):
     """Kill the cells of rows below `least` and above `most`."""
     for j in range(registers):
         low, high = I32(row + j), I32(row + registers + j)
@@ -144,7 +145,7 @@ def _trim(cells, registers, row, least, most):
         cells[j] &= U32(keep | (U32(0xFFFF0000) if least <= high and high <= most else U32(0)))
 
 
-@_inline
+@inlined
 def _load_plane(planes, plane, begin, reverse, words, window):
     """One plane of words * 32 bases from base `begin` on, which may lie outside; turned around if asked for."""
     most, shift = I32(planes.shape[0] - 1), U64(begin & 31)
@@ -156,8 +157,8 @@ def _load_plane(planes, plane, begin, reverse, words, window):
     window[words] = U32(0)
 
 
-@_inline
-def _load_window(planes, n_bases, at, length, flip, unlike, beyond, words, low, high, unknown):
+@inlined
+def load_window(planes, n_bases, at, length, flip, unlike, beyond, words, low, high, unknown):
     """The planes of bases from `at` on.  `flip` complements known ones, `unlike` is the low bit of unknown ones, `beyond`
     that of those past `length` bases, whose other bits are set.
     """
@@ -175,19 +176,19 @@ def _load_window(planes, n_bases, at, length, flip, unlike, beyond, words, low, 
         unknown[i] |= outside
 
 
-@_inline
+@inlined
 def _sixteen(window, at):
     """Bits at .. at + 15; more may stand above them."""
     return U32((U64(window[at // 32 + 1]) << U64(32) | U64(window[at // 32])) >> U64(at % 32))
 
 
-@_inline
+@inlined
 def _two_rows(window, low, high):
     return permute(_sixteen(window, low), _sixteen(window, high), U32(0x5410))
 
 
-@_inline
-def _compare(q_low, q_high, q_unknown, t_low, t_high, t_unknown, at, registers, bits):
+@inlined
+def compare(q_low, q_high, q_unknown, t_low, t_high, t_unknown, at, registers, bits):
     """For every row, where its query bases are its target bases; the target's of the first row begin at bit `at`.
 
     Three loops, since longer ones are not unrolled, and what is not unrolled is not in registers.
@@ -202,9 +203,9 @@ def _compare(q_low, q_high, q_unknown, t_low, t_high, t_unknown, at, registers, 
         )
 
 
-@_inline
-def _settle(tops, banks, rule, group, unit, members, lane, floor, t, found, time, winners):
-    """Let the floor follow; where the best score rose, remember the anti-diagonal, the lanes and their registers."""
+@inlined
+def watch_best(tops, banks, rule, group, unit, members, lane):
+    """Whether the best score rose in this lane, in which lanes of the group to where it is now, and by how much."""
     improved = False
     for b in range(banks):
         improved = improved or tops[b] != rule.best
@@ -225,6 +226,13 @@ def _settle(tops, banks, rule, group, unit, members, lane, floor, t, found, time
                     most = max(most, U32(shuffle(I32(most), lane ^ (1 << i))))
             mine = U32(ballot(improved and own == most) & members)
             rise = U32(U32(most - U32(U32(rule.best & HALF) >> U32(4))) * U32(SCALE * BOTH))
+    return improved, mine, rise
+
+
+@inlined
+def _settle(tops, banks, rule, group, unit, members, lane, floor, t, found, time, winners):
+    """Let the floor follow; where the best score rose, remember the anti-diagonal, the lanes and their registers."""
+    improved, mine, rise = watch_best(tops, banks, rule, group, unit, members, lane)
     if mine:
         time, winners = t, mine
     if improved:
@@ -233,7 +241,7 @@ def _settle(tops, banks, rule, group, unit, members, lane, floor, t, found, time
     return U32(floor - rule.drift - rise), time, winners
 
 
-@_inline
+@inlined
 def _row_of(found, banks, registers):
     """The first of a lane's rows whose cell has the highest score."""
     row, most = 0, U32(0)
@@ -246,14 +254,52 @@ def _row_of(found, banks, registers):
     return row
 
 
-@_inline
-def _in_order(votes, leader, first, group):
+@inlined
+def in_order(votes, leader, first, group):
     """Votes of a group's lanes as bits, from the first lane of its window on."""
     bits = U32(U32(votes >> U32(leader)) & U32((1 << group) - 1))
     return U32((U64(bits) << U64(group) | U64(bits)) >> U64(first)) & U32((1 << group) - 1)
 
 
-@_inline
+@inlined
+def follow_border(border, shift, rule):
+    """The floor at which border cells reach it, seen from the next chunk."""
+    border = U32(border + shift) if border else U32(0)
+    return U32(0) if U32(border & HALF) > U32(rule.floor & HALF) else border
+
+
+@inlined
+def renew(even, odd, registers, shift, row, least, most, packed):
+    """Take scores relative to the best again and kill rows that have left the matrix; not 0 if a cell lives."""
+    alive = U32(0)
+    for j in range(registers):
+        even[j] = U32(larger(even[j], shift, packed) - shift)
+        odd[j] = U32(larger(odd[j], shift, packed) - shift)
+    if row < least or row + 2 * registers - 1 > most:
+        trim(even, registers, row, least, most)
+        trim(odd, registers, row, least, most)
+    for j in range(registers):
+        alive |= even[j] | odd[j]
+    return alive
+
+
+@inlined
+def follow(living, row, first, place, group, span):
+    """Lanes from one end of the window to the other, so that the living ones, bits from the first on, are in the middle;
+    the row of this lane, and the lane that is first then.
+    """
+    free_below = I32(cuda.ffs(I32(living))) - 1
+    free_above = I32(cuda.clz(I32(living))) - (32 - group)
+    by = (free_below - free_above) // 2 if free_below > free_above else -((free_above - free_below) // 2)
+    seat = place - first & group - 1
+    if seat < by:
+        row = I32(row + span)
+    if seat - group >= by:
+        row = I32(row - span)
+    return row, I32(first + by & group - 1)
+
+
+@inlined
 def _saved_cell(cells, ticket, stack, at):
     """The cell of a row that was handed over; dead outside the window it comes from."""
     inside = at >= 0 and at < cells.shape[2]
@@ -261,7 +307,7 @@ def _saved_cell(cells, ticket, stack, at):
     return value if inside else U32(0)
 
 
-@_inline
+@inlined
 def _saved_pair(cells, ticket, stack, low, high):
     return U32(_saved_cell(cells, ticket, stack, low) | U32(_saved_cell(cells, ticket, stack, high) << U32(16)))
 
@@ -284,23 +330,20 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
     STATE = 2 * R + 4  # words of a lane's state: its cells, row, first lane, score, border
     STATES = 2 * STATE
 
-    def extend_stacks(
-        planes, n_bases, table, counts, level, heads, cells, new_heads, new_cells, rule, longest, results, work
-    ):
+    def extend_stacks(planes, n_bases, table, counts, level, heads, cells, new_heads, new_cells, rule, longest, results):
         """Extend the flanks of a queue.
 
         Parameters
         ----------
         planes, n_bases : cuda_reads.py.
         table : (n_flanks, 5) int64, rows of `Flanks.table`.
-        counts : (levels, COUNTS) int32; this kernel takes what is in the queue of its level.  That of level 0 is all flanks
-            in their order, later ones are what a level handed over.
+        counts : (levels, COUNTS) int64; this kernel takes what is in the queue of its level.  That of level 0 is all flanks
+            in their order, later ones are what a level handed over.  CELLS are those of lanes with live cells.
         heads, cells : (n, HEAD) int32 and (n, 2, rows) uint16, what the level before handed over.
         new_heads, new_cells : the same for what is handed over here, with the rows of this window.
         rule : Packed.
         longest : which result is wanted.
         results : (n_flanks, 3) int32: score, query bases, target bases of finished flanks; not used for `longest`.
-        work : int64; work[level] grows by the cells that were computed in lanes with live cells.
         """
         even, odd = cuda.local.array(R, np.uint32), cuda.local.array(R, np.uint32)
         even_bits, odd_bits = cuda.local.array(R, np.uint32), cuda.local.array(R, np.uint32)
@@ -317,7 +360,7 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
         leader = I32(lane - place)
         members = U32(U32((1 << group) - 1) << U32(leader))
         after, before = I32(leader + (place + 1 & LAST)), I32(leader + (place - 1 & LAST))
-        n_queue = counts[level, OUTGROWN]
+        n_queue = I32(counts[level, OUTGROWN])
         flank = first = row = pairs = n_query = n_target = score = best_column = best_row = age = I32(0)
         query_at = target_at = table[0, 0]
         unlike = U32(0) if longest else EVERY_BIT
@@ -373,17 +416,17 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
             kept[state + 2 * R + 2], kept[state + 2 * R + 3] = U32(score), border
 
             begin = I32(pairs + row)  # of the query's bases for the first row
-            _load_window(
+            load_window(
                 planes, n_bases, query_at + begin, I32(n_query - begin), U32(0), U32(0), U32(0), WORDS,
                 query_0, query_1, query_2,
             )  # fmt: skip
             begin = I32(pairs - row - ROWS)  # of the target's for the last row
-            _load_window(
+            load_window(
                 planes, n_bases, target_at + begin, I32(n_target - begin), flip, unlike, EVERY_BIT, WORDS,
                 target_0, target_1, target_2,
             )  # fmt: skip
-            _compare(query_0, query_1, query_2, target_0, target_1, target_2, ROWS - 1, R, odd_bits)
-            _compare(query_0, query_1, query_2, target_0, target_1, target_2, ROWS, R, even_bits)
+            compare(query_0, query_1, query_2, target_0, target_1, target_2, ROWS - 1, R, odd_bits)
+            compare(query_0, query_1, query_2, target_0, target_1, target_2, ROWS, R, even_bits)
 
             at_first, at_last = place == first, place == (first + LAST & LAST)
             to_next, to_before = (NEXT_AT_END if at_last else NEXT), (BEFORE_AT_END if at_first else BEFORE)
@@ -400,7 +443,7 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
                         beside = even[j + 1] if j + 1 < R else edge
                         _advance(odd, j, even[j], beside, odd_bits[j], mask, step, rule, floor, tops, packed)
                     if floor == border:
-                        _trim(odd, R, row, I32(-p), I32(p - 1))
+                        trim(odd, R, row, I32(-p), I32(p - 1))
                     high_end |= odd[R - 1]
                     floor, time, winners = _settle(
                         tops, BANKS, rule, group, unit, members, lane, floor, t, found, time, winners
@@ -413,7 +456,7 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
                         beside = odd[j - 1] if j > 0 else edge
                         _advance(even, j, odd[j], beside, even_bits[j], mask, step, rule, floor, tops, packed)
                     if floor == border:
-                        _trim(even, R, row, I32(-p), p)
+                        trim(even, R, row, I32(-p), p)
                     low_end |= even[0]
                     floor, time, winners = _settle(
                         tops, BANKS, rule, group, unit, members, lane, floor, I32(t + 1), found, time, winners
@@ -426,29 +469,19 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
 
             left_window = (at_first and low_end & HALF) or (at_last and high_end >> U32(16))
             outgrown = U32(ballot(left_window) & members) != 0
-            lead = _in_order(winners, leader, first, group)
+            lead = in_order(winners, leader, first, group)
             winner = I32(leader + (first + I32(cuda.ffs(I32(lead))) - 1 & LAST))
             diagonal = shuffle(I32(row + _row_of(found, BANKS, R)), winner)
             if time >= 0 and not outgrown:
                 best_column, best_row = I32(pairs + (time >> 1) + diagonal + 1), I32(pairs + time - (time >> 1) - diagonal)
             shift = U32(rule.floor - floor)
             score = I32(score + (I32(U32(shift - U32(CHUNK) * rule.drift) & HALF) >> 4))
-            border = U32(border + shift) if border else U32(0)
-            border = U32(0) if U32(border & HALF) > U32(rule.floor & HALF) else border
+            border = follow_border(border, shift, rule)
             pairs = I32(pairs + PAIRS)
-            alive = U32(0)
-            for j in range(R):
-                even[j] = U32(_larger(even[j], shift, packed) - shift)
-                odd[j] = U32(_larger(odd[j], shift, packed) - shift)
-            least, most = I32(pairs - 1 - n_target), I32(n_query - pairs)
-            if row < least or row + ROWS - 1 > most:  # rows that have left the matrix
-                _trim(even, R, row, least, most)
-                _trim(odd, R, row, least, most)
-            for j in range(R):
-                alive |= even[j] | odd[j]
+            alive = renew(even, odd, R, shift, row, I32(pairs - 1 - n_target), I32(n_query - pairs), packed)
 
             busy = I32(busy + (1 if active and alive else 0))
-            living = _in_order(ballot(alive != 0), leader, first, group)
+            living = in_order(ballot(alive != 0), leader, first, group)
             ends = active and (outgrown or not living)
             hands_over = ends and (outgrown or longest)
             if ballot(hands_over):
@@ -484,15 +517,8 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
                 for j in range(R):
                     even[j] = odd[j] = U32(0)
             elif active:
-                free_below = I32(cuda.ffs(I32(living))) - 1
-                free_above = I32(cuda.clz(I32(living))) - (32 - group)
-                by = (free_below - free_above) // 2 if free_below > free_above else -((free_above - free_below) // 2)
-                seat = place - first & LAST
-                if seat < by:
-                    row = I32(row + SPAN)
-                if seat - group >= by:
-                    row = I32(row - SPAN)
-                first = I32(first + by & LAST)
-        cuda.atomic.add(work, level, np.int64(busy) * (CHUNK * ROWS))
+                row, first = follow(living, row, first, place, group, SPAN)
+        cuda.atomic.add(counts, (level, CELLS), np.int64(busy) * (CHUNK * ROWS))
 
+    extend_stacks.most_registers = MOST_REGISTERS
     return extend_stacks

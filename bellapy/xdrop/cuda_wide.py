@@ -11,7 +11,7 @@ import numpy as np
 from numba import cuda
 
 from bellapy.xdrop.cuda_ops import I32, U32, WARP, ballot, shuffle, sync_warp
-from bellapy.xdrop.cuda_stack import COLUMN, ENDED, FIRST_ROW, FLANK, ONE, OUTGROWN, PAIRS_DONE, ROW, SCALE, SCORE
+from bellapy.xdrop.cuda_stack import CELLS, COLUMN, ENDED, FIRST_ROW, FLANK, ONE, OUTGROWN, PAIRS_DONE, ROW, SCALE, SCORE
 
 DEAD = I32(-(1 << 30))
 UNKNOWN = 4
@@ -85,16 +85,15 @@ def _load_cells(saved, ticket, stack, low, high, score_of_zero, column, cells, l
     return I32(-_most(I32(-first), lane)), _most(last, lane)
 
 
-def extend_wide(
-    planes, n_bases, table, counts, level, column, heads, saved, scoring, units, longest, scratch, results, work
-):
+def extend_wide(planes, n_bases, table, counts, level, column, heads, saved, scoring, units, longest, scratch, results):
     """Extend the flanks of a queue.
 
     Parameters
     ----------
     planes, n_bases : cuda_reads.py.
     table : (n_flanks, 5) int64, rows of `Flanks.table`.
-    counts, level, column : counts[level, column] flanks are in the queue, counts[level, column + 1] are taken.
+    counts, level, column : counts[level, column] flanks are in the queue, counts[level, column + 1] are taken; CELLS are
+        those of the live windows.
     heads, saved : (n, HEAD) int32 and (n, 2, rows) uint16, their states (cuda_stack.py): from the front for column OUTGROWN,
         from the back for ENDED; not used at level 0 without such a kernel before, where all flanks begin anew.
     scoring : Scoring.
@@ -102,7 +101,6 @@ def extend_wide(
     longest : which result is wanted.
     scratch : (blocks, 3, columns) int32, overwritten; as many columns as the longest query has, and GUARDS.
     results : (n_flanks, 3) int32: score, query bases, target bases.
-    work : int64; work[level] grows by the cells of the live windows.
     """
     lane = I32(cuda.threadIdx.x)
     match, mismatch, gap, xdrop = I32(scoring.match), I32(scoring.mismatch), I32(scoring.gap), I32(scoring.xdrop)
@@ -204,4 +202,4 @@ def extend_wide(
         if lane == 0:
             results[flank, 0], results[flank, 1], results[flank, 2] = score, end_column, end_row
     if lane == 0:
-        cuda.atomic.add(work, level, n_cells)
+        cuda.atomic.add(counts, (level, CELLS), n_cells)

@@ -89,8 +89,8 @@ def choose_device(wanted: str) -> str:
         if wanted == "cuda":
             raise DeviceError(f"--device cuda: {error}") from None
         if DRIVER_FILE.exists():
-            logger.info("extension on the CPU: %s", error)
+            logger.info("aligning on the CPU: %s", error)
         return "cpu"
     if wanted == "auto":
-        logger.info("extension on %s", ", ".join(f"{gpu.name} ({gpu.free / 1e9:.0f} GB free)" for gpu in gpus))
+        logger.info("aligning on %s", ", ".join(f"{gpu.name} ({gpu.free / 1e9:.0f} GB free)" for gpu in gpus))
     return "cuda"
