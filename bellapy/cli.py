@@ -112,7 +112,7 @@ class _Run:
     def load(self, paths: list[str], output: Destination | None = None, *, overlaps: bool = False):
         from bellapy.log import progress
         from bellapy.read_ahead import can_read_ahead, read_ahead
-        from bellapy.reads import load_reads
+        from bellapy.reads import gather_reads, join_reads
 
         def read():
             def check(n_reads: int, n_bases: int) -> None:
@@ -120,14 +120,14 @@ class _Run:
                 self.budget.require("holding the reads", n_bases)  # in the end they are copied once
 
             with progress("read", None) as advance:
-                return load_reads(paths, check)
+                return gather_reads(paths, check)
 
         with self.report.stage("read") as numbers:
             if self.params.run.threads > 1 and self.budget.limit is None and can_read_ahead():
                 reads = read_ahead(read, lambda has_ended: self.load_program(overlaps, lambda: not has_ended()))
             else:
                 self.load_program(overlaps)
-                reads = read()
+                reads = join_reads(read())
             numbers.update(reads=len(reads), bases=reads.n_bases)
         if output and output.format in ("sam", "bam"):  # told before the work
             from bellapy.sam import check_names

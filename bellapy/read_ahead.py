@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
 from bellapy.errors import INTERRUPTED, BellapyError
+from bellapy.reads import GatheredReads
 from bellapy.records import ReadSet, room_both_ways
 
 PIPE_SIZE = 1 << 20  # the largest that anyone may have
@@ -24,8 +25,8 @@ def can_read_ahead() -> bool:
     return os.path.isdir(THREADS) and len(os.listdir(THREADS)) == 1
 
 
-def read_ahead(read: Callable[[], ReadSet], meanwhile: Callable[[Callable[[], bool]], object]) -> ReadSet:
-    """Call `read` in another process and `meanwhile` in this one; return or raise what `read` does.
+def read_ahead(read: Callable[[], GatheredReads], meanwhile: Callable[[Callable[[], bool]], object]) -> ReadSet:
+    """Call `read` in another process and `meanwhile` in this one; return what `read` does, joined, or raise what it raises.
 
     Parameters
     ----------
@@ -87,7 +88,7 @@ def _enlarge(pipe: int) -> None:
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
 
 
-def _run(read: Callable[[], ReadSet], sender: int) -> None:
+def _run(read: Callable[[], GatheredReads], sender: int) -> None:
     """What the other process does; all cleaning up is left to this one."""
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
@@ -102,17 +103,18 @@ def _run(read: Callable[[], ReadSet], sender: int) -> None:
         os._exit(0)
 
 
-def _send(reads: ReadSet, stream: BinaryIO) -> None:
-    pickle.dump((len(reads.codes), reads.names, reads.starts, reads.lengths, reads.error_rate), stream)
-    stream.write(reads.codes)
+def _send(reads: GatheredReads, stream: BinaryIO) -> None:
+    pickle.dump((reads.codes.size, *reads._replace(codes=None)), stream)
+    for piece in reads.codes.drain():
+        stream.write(piece)
 
 
 def _receive(stream: BinaryIO) -> ReadSet:
     outcome = pickle.load(stream)
     if isinstance(outcome, Exception):
         raise outcome
-    n_codes, names, starts, lengths, error_rate = outcome
-    codes = room_both_ways(n_codes)  # what is large is not pickled: it would be held twice
+    n_codes, names, _, starts, lengths, error_rate = outcome
+    codes = room_both_ways(n_codes)
     if stream.readinto(codes) != n_codes:
         raise EOFError
     return ReadSet(names, codes, starts, lengths, error_rate)

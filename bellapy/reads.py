@@ -19,6 +19,7 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from typing import NamedTuple
 
 import numpy as np
 import pyfastx
@@ -32,13 +33,51 @@ _BATCH_SIZE = 1 << 19  # larger ones are slower: the C library returns their mem
 _DRAIN_SIZE = 1 << 30
 _QUALITY_SAMPLE = 1 << 15
 _PROGRESS_STEP = 1 << 24  # bases
-_PIECE_SIZE = 1 << 26  # the C library returns arrays so large to the system at once
+_PIECE_SIZE = 1 << 25  # the C library returns arrays so large to the system at once, smaller ones perhaps not
 _GAP = "N" * PAD
 _CODES = ENCODE.tobytes()
 _HEADER = re.compile(rb"[>@][!-~]+(?:[ \t][^\r\0]*)?")
 _BGZF_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
 _FETCH_AGAIN = "The file may be cut short or damaged: check where it comes from and fetch it again."
 _Fault = Callable[[str, int, int], InputError]
+
+
+class Pieces:
+    """Growing codes, in large arrays that are never moved.
+
+    size : their number.
+    """
+
+    def __init__(self):
+        self.size = 0
+        self._pieces: list[np.ndarray] = []
+        self._room = np.empty(0, np.uint8)  # what is left of the last piece's memory
+
+    def add(self, codes: bytes) -> None:
+        n = len(codes)
+        if n > len(self._room):
+            self._room = np.empty(max(n, _PIECE_SIZE), np.uint8)
+            self._pieces.append(self._room[:0])
+        self._room[:n] = np.frombuffer(codes, np.uint8)
+        self._pieces[-1] = self._pieces[-1].base[: len(self._pieces[-1]) + n]
+        self._room = self._room[n:]
+        self.size += n
+
+    def drain(self) -> Iterator[np.ndarray]:
+        """All pieces in order, each freed when the next one is asked for."""
+        self._room = None
+        while self._pieces:
+            yield self._pieces.pop(0)
+
+
+class GatheredReads(NamedTuple):
+    """What a `ReadSet` holds, with the codes in pieces."""
+
+    names: tuple[str, ...]
+    codes: Pieces
+    starts: np.ndarray
+    lengths: np.ndarray
+    error_rate: float | None
 
 
 def load_reads(paths: Sequence[str | os.PathLike], progress: Callable[[int, int], None] | None = None) -> ReadSet:
@@ -65,6 +104,11 @@ def load_reads(paths: Sequence[str | os.PathLike], progress: Callable[[int, int]
     FASTA may be wrapped, FASTQ not.  Sequences are letters; all but ACGT, in either case, become UNKNOWN.  Quality is
     Phred+33; `error_rate` comes from evenly spaced bases, and from all of them in inputs below 32,768 bases.
     """
+    return join_reads(gather_reads(paths, progress))
+
+
+def gather_reads(paths: Sequence[str | os.PathLike], progress: Callable[[int, int], None] | None = None) -> GatheredReads:
+    """`load_reads` but for the last step, `join_reads`."""
     names = [os.fspath(path) for path in paths]
     if not names or names.count("-") > 1:
         raise ParameterError("name at least one file of reads, and standard input (-) only once")
@@ -72,6 +116,15 @@ def load_reads(paths: Sequence[str | os.PathLike], progress: Callable[[int, int]
     for path in names:
         _load_file(path, collector)
     return collector.finish()
+
+
+def join_reads(gathered: GatheredReads) -> ReadSet:
+    """The read set; the pieces are used up."""
+    codes, at = room_both_ways(gathered.codes.size), 0
+    for piece in gathered.codes.drain():
+        codes[at : at + len(piece)] = piece
+        at += len(piece)
+    return ReadSet(gathered.names, codes, gathered.starts, gathered.lengths, gathered.error_rate)
 
 
 def _load_file(path: str, collector: _Collector) -> None:
@@ -230,33 +283,6 @@ def _parse(lines: list[bytes], is_fastq: bool) -> list[tuple[str, str]]:
         raise OutputError(f"temporary file: {error}. Set TMPDIR to a folder with some megabytes free.") from error
 
 
-class _Pieces:
-    """Growing codes.  They stand in large pieces that are never moved; each is freed when it is joined to the others."""
-
-    def __init__(self):
-        self._pieces: list[np.ndarray] = []
-        self._room = np.empty(0, np.uint8)  # what is left of the last piece's memory
-
-    def add(self, codes: bytes) -> None:
-        n = len(codes)
-        if n > len(self._room):
-            self._room = np.empty(max(n, _PIECE_SIZE), np.uint8)
-            self._pieces.append(self._room[:0])
-        self._room[:n] = np.frombuffer(codes, np.uint8)
-        self._pieces[-1] = self._pieces[-1].base[: len(self._pieces[-1]) + n]
-        self._room = self._room[n:]
-
-    def join(self) -> np.ndarray:
-        """All of them, as a ReadSet takes them; then none are left here."""
-        self._room = None
-        codes, at = room_both_ways(sum(map(len, self._pieces))), 0
-        while self._pieces:
-            piece = self._pieces.pop(0)
-            codes[at : at + len(piece)] = piece
-            at += len(piece)
-        return codes
-
-
 class _Collector:
     """The growing read set."""
 
@@ -265,7 +291,7 @@ class _Collector:
         self._files: list[tuple[str, int, bool]] = []
         self._names: dict[str, int] = {}
         self._lengths: list[int] = []
-        self._codes = _Pieces()
+        self._codes = Pieces()
         self._histogram = np.zeros(256, np.int64)
         self._pack([""])
 
@@ -324,8 +350,8 @@ class _Collector:
             return None
         return float(np.average(10.0 ** ((33 - used) / 10), weights=self._histogram[used]))
 
-    def finish(self) -> ReadSet:
+    def finish(self) -> GatheredReads:
         """All reads; the collector must not be used any more."""
         lengths = np.array(self._lengths, np.int32)
         ends = np.cumsum(lengths.astype(np.int64) + PAD)
-        return ReadSet(tuple(self._names), self._codes.join(), ends - lengths, lengths, self._error_rate())
+        return GatheredReads(tuple(self._names), self._codes, ends - lengths, lengths, self._error_rate())

@@ -247,7 +247,7 @@ def test_no_command_shows_the_help():
 )
 def test_output_that_cannot_be(here, monkeypatch, flag, path, problem):
     (here / "folder").mkdir()
-    monkeypatch.setattr("bellapy.reads.load_reads", None)  # nothing is read before the error
+    monkeypatch.setattr("bellapy.reads.gather_reads", None)  # nothing is read before the error
     line = last_line(fails(here, 1, "overlap", "reads.fa", flag, path))
     assert problem in line
     assert line.startswith(f"bellapy: error: {path or 'an empty name'}: ")

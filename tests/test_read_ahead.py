@@ -18,7 +18,7 @@ import os, signal, sys, time
 import numpy as np
 from bellapy.errors import BellapyError, InputError
 from bellapy.read_ahead import can_read_ahead, read_ahead
-from bellapy.reads import load_reads
+from bellapy.reads import gather_reads, load_reads
 
 def nothing(has_ended):
     pass
@@ -60,7 +60,7 @@ def test_the_same_reads(tmp_path, n_reads):
 pids = []
 def read():
     assert os.getpid() != here
-    return load_reads(sys.argv[1:])
+    return gather_reads(sys.argv[1:])
 reads, expected = read_ahead(read, lambda has_ended: pids.append(os.getpid())), load_reads(sys.argv[1:])
 assert pids == [here]
 assert reads.names == expected.names and reads.error_rate == expected.error_rate
@@ -77,7 +77,7 @@ def test_what_is_wrong_with_the_input(tmp_path):
     path = tmp_path / "reads.fq"
     path.write_text("@a\nACGT\n+\nIII\n")
     code = """
-for read in (lambda: load_reads(sys.argv[1:]), lambda: load_reads(["none.fq"]), lambda: load_reads([])):
+for read in (lambda: gather_reads(sys.argv[1:]), lambda: gather_reads(["none.fq"]), lambda: gather_reads([])):
     caught = []
     for way in (lambda: read_ahead(read, nothing), read):
         try:
@@ -167,7 +167,7 @@ def test_what_signals_do_before_and_after(tmp_path):
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-reads = read_ahead(lambda: load_reads(sys.argv[1:]), lambda has_ended: signal.raise_signal(signal.SIGINT))
+reads = read_ahead(lambda: gather_reads(sys.argv[1:]), lambda has_ended: signal.raise_signal(signal.SIGINT))
 assert before == [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
 assert not signal.pthread_sigmask(signal.SIG_BLOCK, [])
 print(len(reads))
