@@ -122,11 +122,13 @@ class _Run:
             with progress("read", None) as advance:
                 return gather_reads(paths, check)
 
+        ahead = self.params.run.threads > 1 and self.budget.limit is None and can_read_ahead()
+        if not ahead:
+            self.load_program(overlaps)
         with self.report.stage("read") as numbers:
-            if self.params.run.threads > 1 and self.budget.limit is None and can_read_ahead():
+            if ahead:
                 reads = read_ahead(read, lambda has_ended: self.load_program(overlaps, lambda: not has_ended()))
             else:
-                self.load_program(overlaps)
                 reads = join_reads(read())
             numbers.update(reads=len(reads), bases=reads.n_bases)
         if output and output.format in ("sam", "bam"):  # told before the work
