@@ -97,8 +97,11 @@ class _Run:
         self.report = Report(shlex.join(["bellapy", *sys.argv[1:]]), __version__)
         self.report.data["parameters"] = self.params.to_dict()
 
-    def load_program(self, overlaps: bool = False, spare_time: Callable[[], bool] = lambda: False) -> None:
-        """Load what takes a while to load: Numba and all stages; for `overlaps` the device and, in spare time, kernels."""
+    def load_program(self, overlaps: bool = False, look: Callable[[], None] | None = None) -> None:
+        """Load what takes a while to load: Numba and all stages; for `overlaps` the device, and kernels if there is time.
+
+        look : if another process reads, raises what went wrong there; compiling kernels may take long.
+        """
         from bellapy.log import watch_compilation
 
         watch_compilation(self.report)
@@ -106,7 +109,8 @@ class _Run:
 
         if overlaps:
             self.params = with_device(self.params)
-            if spare_time():
+            if look:
+                look()
                 load_kernels(self.params)
 
     def load(self, paths: list[str], output: Destination | None = None, *, overlaps: bool = False):
@@ -127,7 +131,7 @@ class _Run:
             self.load_program(overlaps)
         with self.report.stage("read") as numbers:
             if ahead:
-                reads = read_ahead(read, lambda has_ended: self.load_program(overlaps, lambda: not has_ended()))
+                reads = read_ahead(read, lambda look: self.load_program(overlaps, look))
             else:
                 reads = join_reads(read())
             numbers.update(reads=len(reads), bases=reads.n_bases)

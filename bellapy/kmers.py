@@ -310,7 +310,7 @@ def count_kmers(
     """
     layout = make_layout(k, codes.size)
     used = max(1, (1 << layout.partition_bits) // keep_one_in)
-    ranges = even_ranges(codes.size, threads)
+    ranges = even_ranges(codes.size, threads if threads == 1 else 4 * threads)
 
     def count_range(bounds):
         sizes = np.zeros(used, np.int64)
@@ -370,7 +370,7 @@ def _count_pass(codes, mask, layout, lower, upper, ranges, histogram, first, las
 
     map_threads(scatter_range, zip(ranges, begins, strict=True), threads)
     group = partial(_group_range, words, bounds, codes, layout, lower, upper)
-    return map_threads(group, even_ranges(last - first, 4 * threads), threads)
+    return map_threads(group, even_ranges(last - first, 8 * threads), threads)
 
 
 def _group_range(words, bounds, codes, layout, lower, upper, piece) -> tuple[int, int, int, np.ndarray]:

@@ -25,12 +25,12 @@ def can_read_ahead() -> bool:
     return os.path.isdir(THREADS) and len(os.listdir(THREADS)) == 1
 
 
-def read_ahead(read: Callable[[], GatheredReads], meanwhile: Callable[[Callable[[], bool]], object]) -> ReadSet:
+def read_ahead(read: Callable[[], GatheredReads], meanwhile: Callable[[Callable[[], None]], object]) -> ReadSet:
     """Call `read` in another process and `meanwhile` in this one; return what `read` does, joined, or raise what it raises.
 
     Parameters
     ----------
-    meanwhile : gets a function that tells whether the other process has read all, or failed.
+    meanwhile : gets a function that raises what `read` has raised by then, if anything.
     """
     receiver, sender = os.pipe()
     _enlarge(sender)
@@ -42,8 +42,9 @@ def read_ahead(read: Callable[[], GatheredReads], meanwhile: Callable[[Callable[
     try:
         with open(receiver, "rb") as stream:
             with _ending_at_once(child):
-                meanwhile(lambda: bool(select.select([stream], [], [], 0)[0]))
-            return _receive(stream)
+                told = _Told(stream)
+                meanwhile(told.look)
+            return told.reads()
     except (EOFError, pickle.UnpicklingError):
         raise BellapyError("the process that reads ended early: was it stopped, was there too little memory?") from None
     finally:
@@ -109,12 +110,27 @@ def _send(reads: GatheredReads, stream: BinaryIO) -> None:
         stream.write(piece)
 
 
-def _receive(stream: BinaryIO) -> ReadSet:
-    outcome = pickle.load(stream)
-    if isinstance(outcome, Exception):
-        raise outcome
-    n_codes, names, _, starts, lengths, error_rate = outcome
-    codes = room_both_ways(n_codes)
-    if stream.readinto(codes) != n_codes:
-        raise EOFError
-    return ReadSet(names, codes, starts, lengths, error_rate)
+class _Told:
+    """What the other process tells."""
+
+    def __init__(self, stream: BinaryIO):
+        self._stream, self._outcome = stream, None
+
+    def look(self) -> None:
+        """Raise what went wrong, if that is known by now."""
+        if self._outcome is None and select.select([self._stream], [], [], 0)[0]:
+            self._listen()
+
+    def _listen(self) -> None:
+        self._outcome = pickle.load(self._stream)
+        if isinstance(self._outcome, Exception):
+            raise self._outcome
+
+    def reads(self) -> ReadSet:
+        if self._outcome is None:
+            self._listen()
+        n_codes, names, _, starts, lengths, error_rate = self._outcome
+        codes = room_both_ways(n_codes)
+        if self._stream.readinto(codes) != n_codes:
+            raise EOFError
+        return ReadSet(names, codes, starts, lengths, error_rate)

@@ -20,7 +20,7 @@ from bellapy.errors import BellapyError, InputError
 from bellapy.read_ahead import can_read_ahead, read_ahead
 from bellapy.reads import gather_reads, load_reads
 
-def nothing(has_ended):
+def nothing(look):
     pass
 
 def no_child_left():
@@ -61,7 +61,7 @@ pids = []
 def read():
     assert os.getpid() != here
     return gather_reads(sys.argv[1:])
-reads, expected = read_ahead(read, lambda has_ended: pids.append(os.getpid())), load_reads(sys.argv[1:])
+reads, expected = read_ahead(read, lambda look: pids.append(os.getpid())), load_reads(sys.argv[1:])
 assert pids == [here]
 assert reads.names == expected.names and reads.error_rate == expected.error_rate
 for name in ("codes", "starts", "lengths", "both_ways"):
@@ -91,30 +91,37 @@ print(caught[0][0].__name__)
     assert run(code, path) == ["ParameterError"]
 
 
-def test_told_when_reading_has_ended():
-    code = """
-def watch(has_ended):
-    seen.append(has_ended())
+@pytest.mark.parametrize("fails", [False, True])
+def test_looking_before_reading_look(tmp_path, fails):
+    """An error that is known ends the work beside; what comes later is told at the end."""
+    path = tmp_path / "reads.fa"
+    path.write_text(">a\nACGT\n")
+    code = f"""
+fails = {fails}
+def watch(look):
+    look()
     open(go, "w").close()
-    while not has_ended():
+    for _ in range(50):
         time.sleep(0.01)
-    seen.append(True)
+        look()
+    print("went on")
 
 def read():
     while not os.path.exists(go):
         time.sleep(0.01)
-    raise InputError("x", "y")
+    if fails:
+        raise InputError("x", "y")
+    return gather_reads(sys.argv[1:])
 
 import tempfile
-seen = []
 with tempfile.TemporaryDirectory() as folder:
     go = os.path.join(folder, "go")
     try:
-        read_ahead(read, watch)
+        print(*read_ahead(read, watch).names)
     except InputError as error:
-        print(*seen, str(error))
+        print(error)
 """
-    assert run(code) == ["False", "True", "x:", "y"]
+    assert run(code, path) == (["x:", "y"] if fails else ["went", "on", "a"])
 
 
 @pytest.mark.parametrize("end", ["os.kill(os.getpid(), signal.SIGKILL)", "os._exit(1)", "sys.exit(1)"])
@@ -132,7 +139,7 @@ except BellapyError as error:
 def test_nothing_goes_on_after_an_error_here():
     """Not even a process that waits for ever."""
     code = """
-def fail(has_ended):
+def fail(look):
     raise ValueError
 
 try:
@@ -146,7 +153,7 @@ except ValueError:
 @pytest.mark.parametrize("name, status, message", [("SIGINT", 130, "bellapy: interrupted\n"), ("SIGTERM", 143, "")])
 def test_interrupts_that_would_get_lost(name, status, message):
     code = f"""
-def load(has_ended):
+def load(look):
     try:
         signal.raise_signal(signal.{name})
     except BaseException:
@@ -167,7 +174,7 @@ def test_what_signals_do_before_and_after(tmp_path):
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-reads = read_ahead(lambda: gather_reads(sys.argv[1:]), lambda has_ended: signal.raise_signal(signal.SIGINT))
+reads = read_ahead(lambda: gather_reads(sys.argv[1:]), lambda look: signal.raise_signal(signal.SIGINT))
 assert before == [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
 assert not signal.pthread_sigmask(signal.SIG_BLOCK, [])
 print(len(reads))
