@@ -319,7 +319,7 @@ def count_kmers(
 
     histogram = np.array(map_threads(count_range, ranges, threads)).reshape(len(ranges), used)
     sizes = histogram.sum(axis=0)
-    scratch = SCRATCH_WORDS * threads * int(sizes.max(initial=0))
+    scratch = SCRATCH_WORDS * threads * int(sizes.max(initial=0)) + 2 * histogram.size  # ends of what each range writes
     # One buffer holds the entries kept so far, and behind them the words of a pass.  With no limit it has room for all that
     # may be kept: what is never touched takes no memory, and all threads touch it first.  Under a limit it grows in place:
     # the system moves pages, not their contents.  (NumPy marks the pages of what it makes large; then it cannot.)

@@ -160,6 +160,7 @@ def load(look):
         pass
 
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which tests in the background do not have
 read_ahead(lambda: time.sleep(1000), load)
 """
     done = start(code)
