@@ -35,7 +35,10 @@ def read_ahead(read: Callable[[], GatheredReads], meanwhile: Callable[[Callable[
     receiver, sender = os.pipe()
     _enlarge(sender)
     signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)  # a process that begins forgets what comes
-    child = os.fork()
+    try:
+        child = os.fork()
+    except OSError as error:
+        raise BellapyError(f"no second process can be started ({error.strerror}): use one thread (-t 1)") from None
     if not child:
         _run(read, sender)
     os.close(sender)

@@ -183,6 +183,20 @@ print(len(reads))
     assert run(code, path) == ["1"]
 
 
+def test_no_room_for_a_second_process():
+    code = """
+def fail():
+    raise BlockingIOError(11, "Resource temporarily unavailable")
+
+os.fork = fail
+try:
+    read_ahead(lambda: None, nothing)
+except BellapyError as error:
+    print(error)
+"""
+    assert " ".join(run(code)) == "no second process can be started (Resource temporarily unavailable): use one thread (-t 1)"
+
+
 def test_not_beside_threads():
     code = """
 import threading
