@@ -186,7 +186,7 @@ print(len(reads))
 def test_no_room_for_a_second_process():
     code = """
 def fail():
-    raise BlockingIOError(11, "Resource temporarily unavailable")
+    raise BlockingIOError(11, "Resource busy")
 
 os.fork = fail
 try:
@@ -194,7 +194,7 @@ try:
 except BellapyError as error:
     print(error)
 """
-    assert " ".join(run(code)) == "no second process can be started (Resource temporarily unavailable): use one thread (-t 1)"
+    assert " ".join(run(code)) == "no second process can be started (Resource busy): use one thread (-t 1)"
 
 
 def test_not_beside_threads():
