@@ -310,7 +310,8 @@ def count_kmers(
     """
     layout = make_layout(k, codes.size)
     used = max(1, (1 << layout.partition_bits) // keep_one_in)
-    ranges = even_ranges(codes.size, threads if threads == 1 else 4 * threads)
+    balance = 4 if threads > 1 and budget.limit is None else 1  # more ranges take more memory for their sizes
+    ranges = even_ranges(codes.size, balance * threads)
 
     def count_range(bounds):
         sizes = np.zeros(used, np.int64)
@@ -319,7 +320,7 @@ def count_kmers(
 
     histogram = np.array(map_threads(count_range, ranges, threads)).reshape(len(ranges), used)
     sizes = histogram.sum(axis=0)
-    scratch = SCRATCH_WORDS * threads * int(sizes.max(initial=0)) + 2 * histogram.size  # ends of what each range writes
+    scratch = SCRATCH_WORDS * threads * int(sizes.max(initial=0))
     # One buffer holds the entries kept so far, and behind them the words of a pass.  With no limit it has room for all that
     # may be kept: what is never touched takes no memory, and all threads touch it first.  Under a limit it grows in place:
     # the system moves pages, not their contents.  (NumPy marks the pages of what it makes large; then it cannot.)
