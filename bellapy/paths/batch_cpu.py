@@ -9,7 +9,6 @@ from bellapy.parallel import map_threads
 from bellapy.params import Scoring
 from bellapy.paths.flank_paths import FlankPaths, most_runs
 from bellapy.paths.lanes import trace_lanes
-from bellapy.xdrop.batch_cpu import longest_first
 from bellapy.xdrop.flanks import Flanks
 from bellapy.xdrop.lanes import BYTE, SHORT, TILE, classes
 
@@ -28,7 +27,9 @@ def trace_flanks(
     starts = np.zeros(len(flanks) + 1, np.int64)
     np.cumsum(most_runs(ends, scoring, longest), out=starts[1:])
     runs, counts = np.empty(starts[-1], np.uint32), np.zeros(len(flanks), np.int64)
-    todo = longest_first(ends.sum(axis=1))
+    bases = ends.sum(axis=1)
+    todo = np.flatnonzero(bases)
+    todo = todo[np.argsort(-bases[todo], kind="stable")]
     failed = np.ones(len(flanks), np.bool_)
     for cell in (BYTE, SHORT):
         for size in classes(scoring, cell):
