@@ -38,6 +38,7 @@ def read_ahead(read: Callable[[], GatheredReads], meanwhile: Callable[[Callable[
     try:
         child = os.fork()
     except OSError as error:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
         raise BellapyError(f"no second process can be started ({error.strerror}): use one thread (-t 1)") from None
     if not child:
         _run(read, sender)

@@ -287,7 +287,7 @@ class _Collector:
     """The growing read set."""
 
     def __init__(self, progress: Callable[[int, int], None] | None):
-        self._progress, self._n_bases, self._n_reported = progress, 0, 0
+        self._progress, self._n_reported = progress, 0
         self._files: list[tuple[str, int, bool]] = []
         self._names: dict[str, int] = {}
         self._lengths: list[int] = []
@@ -317,11 +317,11 @@ class _Collector:
                 raise fault(problem, record, headers[record])
         sequences = [sequence for _, sequence in records]
         self._lengths += map(len, sequences)
-        self._n_bases += sum(map(len, sequences))
         self._pack(sequences)
-        if self._progress and self._n_bases - self._n_reported >= _PROGRESS_STEP:
-            self._n_reported = self._n_bases
-            self._progress(len(self._names), self._n_bases)
+        n_bases = self._codes.size - PAD * (1 + len(self._names))
+        if self._progress and n_bases - self._n_reported >= _PROGRESS_STEP:
+            self._n_reported = n_bases
+            self._progress(len(self._names), n_bases)
 
     def _pack(self, sequences: list[str]) -> None:
         self._codes.add(_GAP.join([*sequences, ""]).encode().translate(_CODES))

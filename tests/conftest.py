@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import gzip
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+from numba import config
 from strategies import make_reads, make_seeds
 
 from bellapy.errors import BellapyError
@@ -38,6 +40,15 @@ def device(request) -> str:
 def backend(device):
     """The function of every backend that runs here."""
     return BACKENDS[device]()
+
+
+@pytest.fixture
+def quick_threads():
+    """Numba's simulator waits for its threads in a loop: let others in more often."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4 if config.ENABLE_CUDASIM else before)
+    yield
+    sys.setswitchinterval(before)
 
 
 @pytest.fixture

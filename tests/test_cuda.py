@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import gzip
 import logging
-import sys
 from pathlib import Path
 
 import naive
@@ -35,20 +34,12 @@ from bellapy.xdrop.cuda_ops import SIMULATED
 from bellapy.xdrop.cuda_stack import SCALE, fits, pack_scoring
 
 ORACLE = Path(__file__).parent / "data" / "oracle_seqan_xdrop.tsv.gz"
+pytestmark = pytest.mark.usefixtures("quick_threads")
 MANY, LONG = (4, 40) if SIMULATED else (600, 300)  # flanks of a case, their bases
 SCORINGS = [
     Scoring(1, -1, -1, 7), Scoring(1, -1, -1, 0), Scoring(1, -1, -2, 2), Scoring(1, -6, -1, 12), Scoring(2, -3, -4, 20),
     Scoring(5, -4, -6, 50),
 ]  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def quick_threads():
-    """The simulator waits for its threads in a loop: let others in more often."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-4 if SIMULATED else before)
-    yield
-    sys.setswitchinterval(before)
 
 
 def by_table(pairs, scoring, longest=False):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
 
 import naive
 import numpy as np
@@ -35,20 +34,12 @@ from bellapy.xdrop.batch_cuda import CLASSES
 from bellapy.xdrop.cuda_ops import SIMULATED
 from bellapy.xdrop.flanks import Flanks
 
+pytestmark = pytest.mark.usefixtures("quick_threads")
 MANY, LONG = (3, 40) if SIMULATED else (600, 300)  # flanks of a case, their bases
 SCORINGS = [
     Scoring(1, -1, -1, 7), Scoring(1, -1, -1, 0), Scoring(1, -3, -1, 12), Scoring(2, -3, -4, 20), Scoring(5, -11, -5, 50)
 ]  # fmt: skip
 """Also with a mismatch that costs more than two gaps."""
-
-
-@pytest.fixture(autouse=True)
-def quick_threads():
-    """The simulator waits for its threads in a loop: let others in more often."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-4 if SIMULATED else before)
-    yield
-    sys.setswitchinterval(before)
 
 
 def runs_of(found) -> list[list[int]]:

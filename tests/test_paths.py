@@ -104,6 +104,16 @@ def test_blocks_change_nothing(executor, rng, monkeypatch, scoring):
         assert trace(executor, pairs, scoring, False, np.random.default_rng(3))[0] == expected
 
 
+def test_a_slightly_longer_flank_after_a_long_one(executor, rng):
+    """So long that sorting by rounded lengths would not tell them apart."""
+    n = 64 * 4200
+    first, second = random_bases(rng, n), random_bases(rng, n + 7)
+    other = next(base for base in "ACGT" if base not in second[-4:-2])
+    pairs = [(first, first), (second, second[:-3] + other + second[-3:])]
+    found, _ = trace(executor, pairs, Scoring(1, -1, -1, 20), False, rng)
+    assert found == ["M" * n, "MMMD" + "M" * (n + 4)]
+
+
 def test_blocks_grow_with_the_square_root():
     for n_chunks in (1, 100, 10_000, 10**8):
         chunks = flank_paths.block_chunks(n_chunks, 16_000, 20_000)

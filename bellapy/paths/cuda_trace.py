@@ -203,21 +203,9 @@ def make_tracer(group: int, registers: int, unit: bool, packed: bool, dear: bool
                     for j in range(R):
                         beside = even[j + 1] if j + 1 < R else edge
                         _advance(
-                            odd,
-                            j,
-                            even[j],
-                            beside,
-                            odd_bits[j],
-                            mask,
-                            step,
-                            left,
-                            rule,
-                            floor,
-                            tops,
-                            packed,
-                            dear,
+                            odd, j, even[j], beside, odd_bits[j], mask, step, left, rule, floor, tops, packed, dear,
                             odd_pairs,
-                        )
+                        )  # fmt: skip
                     if floor == border:
                         trim(odd, R, row, I32(-p), I32(p - 1))
                     high_end |= odd[R - 1]
