@@ -37,14 +37,13 @@ from bellapy.xdrop.cuda_stack import (
     PAIRS,
     SIGNS,
     TOP,
-    compare,
+    compare_bases,
     follow,
     follow_border,
     in_order,
     inlined,
     larger,
     larger_sum,
-    load_window,
     renew,
     trim,
     watch_best,
@@ -176,18 +175,10 @@ def make_tracer(group: int, registers: int, unit: bool, packed: bool, dear: bool
                 states[at + (ROWS + 2) * group] = border
 
             pairs = I32(chunk * PAIRS)
-            begin = I32(pairs + row)  # of the query's bases for the first row
-            load_window(
-                planes, n_bases, query_at + begin, I32(n_query - begin), U32(0), U32(0), U32(0), WORDS,
-                query_0, query_1, query_2,
+            compare_bases(
+                planes, n_bases, query_at, n_query, target_at, n_target, flip, unlike, pairs, row, R, WORDS,
+                query_0, query_1, query_2, target_0, target_1, target_2, odd_bits, even_bits,
             )  # fmt: skip
-            begin = I32(pairs - row - ROWS)  # of the target's for the last row
-            load_window(
-                planes, n_bases, target_at + begin, I32(n_target - begin), flip, unlike, EVERY_BIT, WORDS,
-                target_0, target_1, target_2,
-            )  # fmt: skip
-            compare(query_0, query_1, query_2, target_0, target_1, target_2, ROWS - 1, R, odd_bits)
-            compare(query_0, query_1, query_2, target_0, target_1, target_2, ROWS, R, even_bits)
 
             at_first, at_last = place == first, place == (first + LAST_LANE & LAST_LANE)
             to_next, to_before = (NEXT_AT_END if at_last else NEXT), (BEFORE_AT_END if at_first else BEFORE)

@@ -34,11 +34,12 @@ if not SIMULATED:
 """Sizes of windows: lanes of a group, registers of a lane (of two rows each), and up to which X over the gap penalty nearly
 all true overlaps stay inside; by measurement (benchmarks/gpu.py)."""
 WARPS = 1 if SIMULATED else 4  # of a block
-RESIDENT_WARPS = 2 if SIMULATED else 64  # of a processor
+RESIDENT_WARPS = 2 if SIMULATED else 32  # of a processor, at most: a thread takes 64 registers and more
 WIDE_BLOCKS = 2 if SIMULATED else 4096
-SHARES = (1, 2, 2, 2, 2)  # of a GPU's work, for each piece: the first one is small, so that kernels start early
+SHARES = (1, 2, 4, 4, 4)  # of a GPU's work, for each piece: the first ones are small, so that kernels start early
 LEAST_PIECE = 3 << 15  # flanks: smaller ones leave a GPU half empty
 BATCH = 1 << 21  # flanks, the most of a worker at a time
+STATES_SHARE = 64  # of the free memory: how many times less the states of flanks may take that are perhaps not left
 LEAST_BATCH = 1 << 9  # seeds; if so few do not fit, they go to the CPU
 
 
@@ -120,7 +121,7 @@ class _Batch:
         self.queue = worker.pinned.of("queue", 2, 2, dtype=np.int64)
         self.counted[:] = 0
         self.counts.copy_to_device(self.counted, stream=worker.stream)
-        self.handed = _handed_over(worker, 0, 1, 1)  # to the next kernel: nothing, all flanks begin in the first one
+        self.handed = _handed_over(worker, 0, 1, 2)  # to the next kernel: nothing, all flanks begin in the first one
         self.next = _handed_over(worker, 1, room, 2 * prod(self.sizes[0])) if self.sizes else self.handed
         self.launches = []  # events before and after, seconds lost between
 
@@ -147,9 +148,11 @@ class _Batch:
             if level:
                 self.next = _handed_over(worker, level + 1, left, 2 * prod(self.sizes[level]))
                 self._extend(level, left)
+            self.handed = self.next
+            if self._need_not_wait(level + 1, left):
+                continue
             self.counts.copy_to_host(self.counted, stream=worker.stream)
             worker.stream.synchronize()
-            self.handed = self.next
             if self.counted[level, ENDED]:
                 self._extend_at_any_width(level, ENDED)
             left = int(self.counted[level + 1, OUTGROWN])
@@ -166,7 +169,21 @@ class _Batch:
         put_back(self.rows[: self.n], found, job.results)
         zero = worker.device.zero
         spans = [(zero.elapsed_time(a), zero.elapsed_time(b) - 1e3 * lost) for a, b, lost in self.launches]
-        worker.device.count(spans, extensions=self.n, cells=int(self.counted[:, CELLS].sum()), uploaded=self.uploaded)
+        worker.device.count(spans, extensions=self.n, cells=int(self.counted[:, CELLS:].sum()), uploaded=self.uploaded)
+
+    def _need_not_wait(self, level: int, left: int) -> bool:
+        """Whether a level can start before it is known how many of the flanks there are left for it.
+
+        Not if its kernel might have to be compiled for nothing, nor if the states of all of them would take much memory.
+        """
+        if level == len(self.sizes) or self.job.longest:
+            return False
+        room = left * (HEAD + 2 * prod(self.sizes[level])) * np.dtype(np.uint32).itemsize
+        return self.worker.has_run(self._kernel(level)) and room <= self.worker.device.gpu.free // STATES_SHARE
+
+    def _kernel(self, level: int):
+        group, registers = self.sizes[level]
+        return make_kernel(group, registers, self.job.scoring.match == 1, self.worker.device.packed)
 
     def _enqueue(self, first: int) -> None:
         """Flanks from `first` on are the first queue."""
@@ -176,10 +193,10 @@ class _Batch:
 
     def _extend(self, level: int, n: int) -> None:
         """In the windows of a level, n flanks."""
-        job, device, (group, registers) = self.job, self.worker.device, self.sizes[level]
+        job, (group, _) = self.job, self.sizes[level]
         self._launch(
-            make_kernel(group, registers, job.scoring.match == 1, device.packed), _blocks(device, -(-n * group // WARP)),
-            WARPS * WARP, level, *self.handed, *self.next, pack_scoring(job.scoring), job.longest, self.results,
+            self._kernel(level), _blocks(self.worker.device, -(-n * group // WARP)), WARPS * WARP, level, *self.handed,
+            *self.next, pack_scoring(job.scoring), job.longest, self.results,
         )  # fmt: skip
 
     def _extend_at_any_width(self, level: int, column: int) -> None:
@@ -215,7 +232,7 @@ def _extend_on_gpu(job: _Job, worker: Worker, pieces: Iterator[tuple[int, int]],
 def _handed_over(worker: Worker, level: int, n: int, rows: int) -> tuple[object, object]:
     """Room for the states of n flanks that a level takes from the one before (cuda_stack.py)."""
     heads = worker.rooms.of(f"heads {level}", n, HEAD, dtype=np.int32)
-    return heads, worker.rooms.of(f"cells {level}", n, 2, rows, dtype=np.uint16)
+    return heads, worker.rooms.of(f"cells {level}", n, 2, rows // 2, dtype=np.uint32)
 
 
 def _blocks(device: Device, warps: int) -> int:

@@ -128,6 +128,10 @@ class Worker:
     rooms: Rooms = field(default_factory=lambda: Rooms(cuda.device_array))
     pinned: Rooms = field(default_factory=lambda: Rooms(cuda.pinned_array))
 
+    def has_run(self, function) -> bool:
+        """Whether a kernel has been started on the device before, so that it is loaded."""
+        return SIMULATED or kernel_of(function, self.device.gpu.index) in self.device.loaded
+
     def launch(self, function, blocks: int, threads: int, *arguments) -> float:
         """Start a kernel; the first time it is compiled, or loaded from the disk.  Return the seconds that took."""
         device = self.device

@@ -50,7 +50,7 @@ from bellapy.xdrop.cuda_ops import (
 )
 
 CHUNK = 32
-MOST_REGISTERS = 168  # of a thread, so that three blocks fit a processor
+MOST_REGISTERS = 128  # of a thread, so that four blocks fit a processor
 PAIRS = CHUNK // 2
 SCALE = 16
 TOP = 0x8000
@@ -58,12 +58,14 @@ BOTH = 0x10001  # times a number: the number in both halves
 SIGNS = U32(0xBB99)  # selector of `permute`: each half's top bit in all its bits
 NEXT, NEXT_AT_END = U32(0x5432), U32(0xDD32)  # own high half, next lane's low half (0 at the end of the window)
 BEFORE, BEFORE_AT_END = U32(0x1076), U32(0x10FF)  # previous lane's high half (0 at the end), own low half
+LOW_HALVES, HIGH_HALVES = U32(0x5410), U32(0x7632)  # of two words
 HALF, EVERY_BIT = U32(0xFFFF), U32(0xFFFFFFFF)
 ONE = U32(1)
 FLANK, PAIRS_DONE, SCORE, COLUMN, ROW, FIRST_ROW, BORDER = range(7)
 HEAD = 7  # numbers of a head: the names above; COLUMN and ROW are those of the best cell
 OUTGROWN, TAKEN, ENDED = range(3)  # columns of `counts`: what the level before handed over, how many of it are taken,
-CELLS, COUNTS = 4, 5  # what ended in this level, how many of it are taken, cells computed
+CELLS = 4  # what ended in this level, how many of it are taken; from here on the cells that each lane has computed:
+COUNTS = CELLS + WARP  # atomic operations on one number would wait for each other
 
 
 class Packed(NamedTuple):
@@ -158,7 +160,7 @@ def _load_plane(planes, plane, begin, reverse, words, window):
 
 
 @inlined
-def load_window(planes, n_bases, at, length, flip, unlike, beyond, words, low, high, unknown):
+def _load_window(planes, n_bases, at, length, flip, unlike, beyond, words, low, high, unknown):
     """The planes of bases from `at` on.  `flip` complements known ones, `unlike` is the low bit of unknown ones, `beyond`
     that of those past `length` bases, whose other bits are set.
     """
@@ -184,11 +186,11 @@ def _sixteen(window, at):
 
 @inlined
 def _two_rows(window, low, high):
-    return permute(_sixteen(window, low), _sixteen(window, high), U32(0x5410))
+    return permute(_sixteen(window, low), _sixteen(window, high), LOW_HALVES)
 
 
 @inlined
-def compare(q_low, q_high, q_unknown, t_low, t_high, t_unknown, at, registers, bits):
+def _compare(q_low, q_high, q_unknown, t_low, t_high, t_unknown, at, registers, bits):
     """For every row, where its query bases are its target bases; the target's of the first row begin at bit `at`.
 
     Three loops, since longer ones are not unrolled, and what is not unrolled is not in registers.
@@ -201,6 +203,27 @@ def compare(q_low, q_high, q_unknown, t_low, t_high, t_unknown, at, registers, b
         bits[j] = U32(
             U32(bits[j] | (_two_rows(q_high, j, registers + j) ^ _two_rows(t_high, at - j, at - registers - j))) ^ EVERY_BIT
         )
+
+
+@inlined
+def compare_bases(
+    planes, n_bases, query_at, n_query, target_at, n_target, flip, unlike, pairs, row, registers, words,
+    query_0, query_1, query_2, target_0, target_1, target_2, odd_bits, even_bits,
+):  # fmt: skip
+    """For a lane's rows, from `row` on, and the next PAIRS pairs of anti-diagonals: where bases are equal.
+
+    query_0 .. target_2 : (words + 1,) uint32, overwritten by bit planes.
+    odd_bits, even_bits : (registers,) uint32; bit i of each half for the i-th pair.
+    """
+    begin = I32(pairs + row)  # of the query's bases for the first row
+    left = I32(n_query - begin)
+    _load_window(planes, n_bases, query_at + begin, left, U32(0), U32(0), U32(0), words, query_0, query_1, query_2)
+    rows = 2 * registers
+    begin = I32(pairs - row - rows)  # of the target's for the last row
+    left = I32(n_target - begin)
+    _load_window(planes, n_bases, target_at + begin, left, flip, unlike, EVERY_BIT, words, target_0, target_1, target_2)
+    _compare(query_0, query_1, query_2, target_0, target_1, target_2, rows - 1, registers, odd_bits)
+    _compare(query_0, query_1, query_2, target_0, target_1, target_2, rows, registers, even_bits)
 
 
 @inlined
@@ -300,21 +323,32 @@ def follow(living, row, first, place, group, span):
 
 
 @inlined
-def _saved_cell(cells, ticket, stack, at):
-    """The cell of a row that was handed over; dead outside the window it comes from."""
-    inside = at >= 0 and at < cells.shape[2]
-    value = U32(cells[ticket, stack, at if inside else 0])
-    return value if inside else U32(0)
+def _saved_rows(words, at):
+    """The cells of two rows that were handed over; dead outside the window they come from."""
+    inside = U32(at) < U32(words.shape[0])
+    word = words[U32(at) if inside else U32(0)]
+    return word if inside else U32(0)
 
 
 @inlined
-def _saved_pair(cells, ticket, stack, low, high):
-    return U32(_saved_cell(cells, ticket, stack, low) | U32(_saved_cell(cells, ticket, stack, high) << U32(16)))
+def _load_cells(words, at, registers, cells):
+    """A lane's cells from saved ones, the first two of which stand in word `at`."""
+    for i in range(registers // 2):
+        low, high = _saved_rows(words, I32(at + i)), _saved_rows(words, I32(at + registers // 2 + i))
+        cells[2 * i], cells[2 * i + 1] = permute(low, high, LOW_HALVES), permute(low, high, HIGH_HALVES)
+
+
+@inlined
+def _save_cells(kept, state, registers, words, at):
+    """The other way, from a lane's state."""
+    for i in range(registers // 2):
+        one, two = kept[state + 2 * i], kept[state + 2 * i + 1]
+        words[at + i], words[at + registers // 2 + i] = permute(one, two, LOW_HALVES), permute(one, two, HIGH_HALVES)
 
 
 @cache
 def make_kernel(group: int, registers: int, unit: bool, packed: bool):
-    """The function of a kernel for groups of `group` lanes (at least 4) with 2 * `registers` rows each.
+    """The function of a kernel for groups of `group` lanes (at least 4) with 2 * `registers` rows each, an even number.
 
     Parameters
     ----------
@@ -338,8 +372,8 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
         planes, n_bases : cuda_reads.py.
         table : (n_flanks, 5) int64, rows of `Flanks.table`.
         counts : (levels, COUNTS) int64; this kernel takes what is in the queue of its level.  That of level 0 is all flanks
-            in their order, later ones are what a level handed over.  CELLS are those of lanes with live cells.
-        heads, cells : (n, HEAD) int32 and (n, 2, rows) uint16, what the level before handed over.
+            in their order, later ones are what a level handed over.  CELLS: of lanes with live cells.
+        heads, cells : (n, HEAD) int32 and (n, 2, rows / 2) uint32, two rows in a word, what the level before handed over.
         new_heads, new_cells : the same for what is handed over here, with the rows of this window.
         rule : Packed.
         longest : which result is wanted.
@@ -400,12 +434,10 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
                                 heads[ticket, SCORE],
                             )
                             best_column, best_row = heads[ticket, COLUMN], heads[ticket, ROW]
-                            at = I32(place * ROWS - (SPAN - cells.shape[2]) // 2)  # in the window it comes from
+                            at = I32(place * ROWS - (SPAN // 2 - cells.shape[2]))  # in the window it comes from
                             row = I32(heads[ticket, FIRST_ROW] + at)
-                            for j in range(R):
-                                even[j] = _saved_pair(cells, ticket, 0, I32(at + j), I32(at + R + j))
-                            for j in range(R):
-                                odd[j] = _saved_pair(cells, ticket, 1, I32(at + j), I32(at + R + j))
+                            _load_cells(cells[ticket, 0], I32(at >> 1), R, even)
+                            _load_cells(cells[ticket, 1], I32(at >> 1), R, odd)
             if not ballot(active):
                 break
 
@@ -415,18 +447,10 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
             kept[state + 2 * R], kept[state + 2 * R + 1] = U32(row), U32(first)
             kept[state + 2 * R + 2], kept[state + 2 * R + 3] = U32(score), border
 
-            begin = I32(pairs + row)  # of the query's bases for the first row
-            load_window(
-                planes, n_bases, query_at + begin, I32(n_query - begin), U32(0), U32(0), U32(0), WORDS,
-                query_0, query_1, query_2,
+            compare_bases(
+                planes, n_bases, query_at, n_query, target_at, n_target, flip, unlike, pairs, row, R, WORDS,
+                query_0, query_1, query_2, target_0, target_1, target_2, odd_bits, even_bits,
             )  # fmt: skip
-            begin = I32(pairs - row - ROWS)  # of the target's for the last row
-            load_window(
-                planes, n_bases, target_at + begin, I32(n_target - begin), flip, unlike, EVERY_BIT, WORDS,
-                target_0, target_1, target_2,
-            )  # fmt: skip
-            compare(query_0, query_1, query_2, target_0, target_1, target_2, ROWS - 1, R, odd_bits)
-            compare(query_0, query_1, query_2, target_0, target_1, target_2, ROWS, R, even_bits)
 
             at_first, at_last = place == first, place == (first + LAST & LAST)
             to_next, to_before = (NEXT_AT_END if at_last else NEXT), (BEFORE_AT_END if at_first else BEFORE)
@@ -495,14 +519,8 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
                     earlier = I32(1 if longest and age > 0 else 0)
                     state = I32((age - earlier & 1) * STATE)
                     seat = I32(place - I32(kept[state + 2 * R + 1]) & LAST)
-                    for j in range(R):
-                        at = I32(seat * ROWS + j)
-                        new_cells[ticket, 0, at], new_cells[ticket, 0, at + R] = (
-                            kept[state + j] & HALF,
-                            kept[state + j] >> U32(16),
-                        )
-                        new_cells[ticket, 1, at] = kept[state + R + j] & HALF
-                        new_cells[ticket, 1, at + R] = kept[state + R + j] >> U32(16)
+                    _save_cells(kept, state, R, new_cells[ticket, 0], seat * R)
+                    _save_cells(kept, state + R, R, new_cells[ticket, 1], seat * R)
                     if seat == 0:
                         new_heads[ticket, FLANK], new_heads[ticket, PAIRS_DONE] = flank, I32(pairs - PAIRS - earlier * PAIRS)
                         new_heads[ticket, SCORE] = I32(kept[state + 2 * R + 2])
@@ -518,7 +536,7 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
                     even[j] = odd[j] = U32(0)
             elif active:
                 row, first = follow(living, row, first, place, group, SPAN)
-        cuda.atomic.add(counts, (level, CELLS), np.int64(busy) * (CHUNK * ROWS))
+        cuda.atomic.add(counts, (level, CELLS + lane), np.int64(busy) * (CHUNK * ROWS))
 
     extend_stacks.most_registers = MOST_REGISTERS
     return extend_stacks

@@ -11,7 +11,20 @@ import numpy as np
 from numba import cuda
 
 from bellapy.xdrop.cuda_ops import I32, U32, WARP, ballot, shuffle, sync_warp
-from bellapy.xdrop.cuda_stack import CELLS, COLUMN, ENDED, FIRST_ROW, FLANK, ONE, OUTGROWN, PAIRS_DONE, ROW, SCALE, SCORE
+from bellapy.xdrop.cuda_stack import (
+    CELLS,
+    COLUMN,
+    ENDED,
+    FIRST_ROW,
+    FLANK,
+    HALF,
+    ONE,
+    OUTGROWN,
+    PAIRS_DONE,
+    ROW,
+    SCALE,
+    SCORE,
+)
 
 DEAD = I32(-(1 << 30))
 UNKNOWN = 4
@@ -77,7 +90,9 @@ def _load_cells(saved, ticket, stack, low, high, score_of_zero, column, cells, l
     first, last = high, I32(low - 1)
     c = I32(max(I32(0), low - 2) + lane)
     while c < high + 2:
-        value = I32(saved[ticket, stack, c - column]) if low <= c and c < high else I32(0)
+        value = I32(0)
+        if low <= c and c < high:
+            value = I32(U32(saved[ticket, stack, c - column >> 1] >> U32(16 * (c - column & 1))) & HALF)
         cells[c] = I32(value // SCALE + score_of_zero) if value else DEAD
         if value:
             first, last = min(first, c), max(last, c)
@@ -94,7 +109,7 @@ def extend_wide(planes, n_bases, table, counts, level, column, heads, saved, sco
     table : (n_flanks, 5) int64, rows of `Flanks.table`.
     counts, level, column : counts[level, column] flanks are in the queue, counts[level, column + 1] are taken; CELLS are
         those of the live windows.
-    heads, saved : (n, HEAD) int32 and (n, 2, rows) uint16, their states (cuda_stack.py): from the front for column OUTGROWN,
+    heads, saved : (n, HEAD) int32, (n, 2, rows / 2) uint32, their states (cuda_stack.py): from the front for OUTGROWN,
         from the back for ENDED; not used at level 0 without such a kernel before, where all flanks begin anew.
     scoring : Scoring.
     units : what the highest score counts in the saved cells before SCALE, where it stands at the start of a chunk.
@@ -141,7 +156,7 @@ def extend_wide(planes, n_bases, table, counts, level, column, heads, saved, sco
             if not longest:
                 score, end_column, end_row = best, heads[ticket, COLUMN], heads[ticket, ROW]
             begin = I32(pairs + heads[ticket, FIRST_ROW])
-            low, high = max(I32(0), begin), min(I32(begin + saved.shape[2]), columns)
+            low, high = max(I32(0), begin), min(I32(begin + 2 * saved.shape[2]), columns)
             first_new, last_new = _load_cells(saved, ticket, 0, low, high, I32(best - units), begin, cells[new], lane)
             first_old, last_old = _load_cells(saved, ticket, 1, low, high, I32(best - units - gap), begin, cells[old], lane)
             end_old = end_new = I32(high + 1)
