@@ -310,8 +310,9 @@ def count_kmers(
     """
     layout = make_layout(k, codes.size)
     used = max(1, (1 << layout.partition_bits) // keep_one_in)
-    balance = 4 if threads > 1 and budget.limit is None else 1  # more ranges take more memory for their sizes
-    ranges = even_ranges(codes.size, balance * threads)
+    limited = budget.limit is not None  # then there are fewer shares, since each takes memory of its own
+    ranges = even_ranges(codes.size, threads if limited or threads == 1 else 4 * threads)
+    n_groups = (4 if limited else 8) * threads
 
     def count_range(bounds):
         sizes = np.zeros(used, np.int64)
@@ -342,7 +343,7 @@ def count_kmers(
             buffer.resize(n_words, refcheck=False)
         words, entries = buffer[n_kept:n_words], buffer.view(dtype)
         for begin, n, its_kmers, its_spectrum in _count_pass(
-            codes, mask, layout, lower, upper, ranges, histogram, first, last, words, threads
+            codes, mask, layout, lower, upper, ranges, histogram, first, last, n_groups, words, threads
         ):
             _append_entries(words, begin, n, entries, n_entries)
             n_entries, n_kmers = n_entries + n, n_kmers + its_kmers
@@ -359,7 +360,7 @@ def _words_of(n_entries: int, dtype: type) -> int:
     return -(-n_entries * np.dtype(dtype).itemsize // WORD_BYTES)
 
 
-def _count_pass(codes, mask, layout, lower, upper, ranges, histogram, first, last, words, threads):
+def _count_pass(codes, mask, layout, lower, upper, ranges, histogram, first, last, n_groups, words, threads):
     """Begin and number of the entries, k-mers and spectra of groups of partitions [first, last); fills `words`."""
     sizes = histogram[:, first:last]
     bounds = np.concatenate(([0], np.cumsum(sizes.sum(axis=0))))
@@ -371,7 +372,7 @@ def _count_pass(codes, mask, layout, lower, upper, ranges, histogram, first, las
 
     map_threads(scatter_range, zip(ranges, begins, strict=True), threads)
     group = partial(_group_range, words, bounds, codes, layout, lower, upper)
-    return map_threads(group, even_ranges(last - first, 8 * threads), threads)
+    return map_threads(group, even_ranges(last - first, n_groups), threads)
 
 
 def _group_range(words, bounds, codes, layout, lower, upper, piece) -> tuple[int, int, int, np.ndarray]:

@@ -137,4 +137,4 @@ class _Told:
         codes = room_both_ways(n_codes)
         if self._stream.readinto(codes) != n_codes:
             raise EOFError
-        return ReadSet(names, codes, starts, lengths, error_rate)
+        return ReadSet(names, codes, starts, lengths, error_rate, in_room=True)

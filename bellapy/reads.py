@@ -124,7 +124,7 @@ def join_reads(gathered: GatheredReads) -> ReadSet:
     for piece in gathered.codes.drain():
         codes[at : at + len(piece)] = piece
         at += len(piece)
-    return ReadSet(gathered.names, codes, gathered.starts, gathered.lengths, gathered.error_rate)
+    return ReadSet(gathered.names, codes, gathered.starts, gathered.lengths, gathered.error_rate, in_room=True)
 
 
 def _load_file(path: str, collector: _Collector) -> None:

@@ -6,7 +6,7 @@ run the same way and -1 when they do not.  Arrays are made read-only: a stage bu
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import InitVar, dataclass, fields
 from functools import cached_property
 
 import numpy as np
@@ -33,6 +33,7 @@ class ReadSet:
     starts : (n_reads,) int64, where each read begins in `codes`.
     lengths : (n_reads,) int32.
     error_rate : mean error probability per base by the quality values; None where there are none to use.
+    in_room : `codes` come from `room_both_ways`, and are not copied.
     """
 
     names: tuple[str, ...]
@@ -40,12 +41,13 @@ class ReadSet:
     starts: np.ndarray
     lengths: np.ndarray
     error_rate: float | None = None
+    in_room: InitVar[bool] = False
 
-    def __post_init__(self):
+    def __post_init__(self, in_room: bool):
         _freeze(self, {"codes": np.uint8, "starts": np.int64, "lengths": np.int32})
         if not len(self.names) == len(self.starts) == len(self.lengths):
             raise ValueError("ReadSet: names, starts and lengths differ in number")
-        if np.shape(self.codes.base) != (2 * len(self.codes),):  # not from `room_both_ways`
+        if not in_room:
             codes = room_both_ways(len(self.codes))
             codes[:] = self.codes
             codes.flags.writeable = False

@@ -166,9 +166,12 @@ def test_full_memory_makes_batches_smaller_then_the_cpu_helps(rng, monkeypatch, 
 
 
 @pytest.mark.filterwarnings("ignore:overflow")  # of the code for CPUs, not compiled in the simulator
-def test_lines_are_those_of_the_cpu(rng, tmp_path):
+def test_lines_are_those_of_the_cpu(rng, monkeypatch, tmp_path):
     """Whole lines with CIGARs, through the command line; what the device did is in the report."""
-    pairs = []
+    gpus, pairs = cuda_pool.pool(), []
+    for device in gpus.devices:  # what they and the CPU have done before
+        monkeypatch.setattr(device, "usage", cuda_pool.Usage(device.gpu.name))
+    monkeypatch.setattr(gpus, "on_cpu", cuda_pool.Usage("CPU"))
     for strand in "nc":
         whole = random_bases(rng, 60 if SIMULATED else 3000)
         copy = whole[:20] + mutate(rng, whole[20:], 0.1)
@@ -181,5 +184,5 @@ def test_lines_are_those_of_the_cpu(rng, tmp_path):
         got = run(*options, "--device", "cuda", "--report", tmp_path / "report.json", stdin=text)
         assert got.code == expected.code == 0 and got.out == expected.out
         assert got.out.count(b"cg:Z:") == 2
-    used = json.loads((tmp_path / "report.json").read_text())["devices"][0]
+    (used,) = json.loads((tmp_path / "report.json").read_text())["devices"]
     assert used["paths"] > 0 and used["path_s"] >= 0

@@ -105,7 +105,7 @@ def test_resident_memory_follows_what_is_held(monkeypatch):
 @pytest.fixture
 def traced(monkeypatch):
     """A function that gives a Budget of so many bytes beyond what tracemalloc says is held: every array counts in full."""
-    monkeypatch.setattr(memory, "RESERVE", 45_000)  # for Python's own objects and small arrays, more where threads overlap
+    monkeypatch.setattr(memory, "RESERVE", 30_000)  # for Python's own objects
     tracemalloc.start()
 
     def budget(more: int) -> Budget:

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from bellapy import reads
 from bellapy.errors import BellapyError, InputError, OutputError, ParameterError
 from bellapy.reads import load_reads
+from bellapy.records import ReadSet
 from bellapy.sequence import PAD, UNKNOWN
 
 FASTQ = b"@a first\nACGT\n+\nIIII\n@b\nGG\n+b\n@+\n"
@@ -410,3 +411,13 @@ def test_random_files(tmp_path_factory, case):
         patch.setattr(reads, "_BATCH_SIZE", batch_size)
         read_set = load_bytes(data, folder)
     assert_reads(read_set, {f"r{i}": sequence for i, sequence in enumerate(sequences)})
+
+
+@pytest.mark.parametrize("half", [0, 1])
+def test_codes_from_elsewhere_are_copied(half):
+    """Half of an array is not taken for room in both directions."""
+    array = np.tile(np.arange(4, dtype=np.uint8), 20)
+    before, codes = array.copy(), array[40 * half : 40 * half + 40]
+    both = ReadSet(("a",), codes, np.array([8]), np.array([20], np.int32)).both_ways
+    assert both.tolist() == [*codes.tolist(), *codes[::-1].tolist()]
+    assert not np.shares_memory(both, array) and (array == before).all()

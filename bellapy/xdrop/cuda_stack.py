@@ -348,10 +348,11 @@ def _save_cells(kept, state, registers, words, at):
 
 @cache
 def make_kernel(group: int, registers: int, unit: bool, packed: bool):
-    """The function of a kernel for groups of `group` lanes (at least 4) with 2 * `registers` rows each, an even number.
+    """The function of a kernel for groups of `group` lanes (at least 4) with 2 * `registers` rows each.
 
     Parameters
     ----------
+    registers : even, since two of them share the words of a state.
     unit : a match scores 1, so the best score rises by one unit at a time.
     packed : the device has instructions for packed maxima (compute capability 9.0 and more).
     """
