@@ -415,8 +415,8 @@ def test_random_files(tmp_path_factory, case):
 
 @pytest.mark.parametrize("half", [0, 1])
 def test_codes_from_elsewhere_are_copied(half):
-    """Half of an array is not taken for room in both directions."""
-    array = np.tile(np.arange(4, dtype=np.uint8), 20)
+    """Half of an array that owns its memory is not taken for room in both directions."""
+    array = np.tile(np.arange(4, dtype=np.uint8), 20).copy()
     before, codes = array.copy(), array[40 * half : 40 * half + 40]
     both = ReadSet(("a",), codes, np.array([8]), np.array([20], np.int32)).both_ways
     assert both.tolist() == [*codes.tolist(), *codes[::-1].tolist()]
