@@ -31,7 +31,7 @@ except DeviceError as error:
 from bellapy.xdrop import batch_cuda, cuda_pool
 from bellapy.xdrop.batch_cuda import CLASSES, extend_flanks, window_sizes
 from bellapy.xdrop.cuda_ops import SIMULATED
-from bellapy.xdrop.cuda_stack import SCALE, fits, pack_scoring
+from bellapy.xdrop.cuda_stack import OUTGROWN, SCALE, fits, pack_scoring
 
 ORACLE = Path(__file__).parent / "data" / "oracle_seqan_xdrop.tsv.gz"
 pytestmark = pytest.mark.usefixtures("quick_threads")
@@ -83,6 +83,24 @@ def test_outgrown_windows_go_on_in_wider_ones(rng, monkeypatch, longest, share):
     expected = by_table(pairs, scoring, longest)
     for _ in range(1 if SIMULATED else 2):
         assert_array_equal(extend_flanks(codes, flanks, scoring, longest, 1), expected)
+
+
+@pytest.mark.parametrize("longest", [False, True])
+def test_the_last_flanks_go_on_with_those_that_outgrew_their_windows(rng, monkeypatch, longest):
+    monkeypatch.setattr(batch_cuda, "window_sizes", lambda *_: [size[:2] for size in CLASSES[:2]])
+    scoring, n = Scoring(1, -1, -1, 14), 90 if SIMULATED else 600
+    related = [random_bases(rng, n // 2 if SIMULATED else 3 * n) for _ in range(3)]  # still running when the others have left
+    pairs = [(random_bases(rng, n), random_bases(rng, n)) for _ in range(4)] + [(some, some) for some in related]
+    codes, flanks = lay_out_flanks(pairs, rng)
+    expected, handed_over = by_table(pairs, scoring, longest), []
+    finish = batch_cuda._Batch.finish
+    monkeypatch.setattr(
+        batch_cuda._Batch, "finish", lambda batch: [finish(batch), handed_over.append(batch.counted[1, OUTGROWN])]
+    )
+    for few in (1 << 40, 1):
+        monkeypatch.setattr(batch_cuda, "FEW", few)
+        assert_array_equal(extend_flanks(codes, flanks, scoring, longest, 1), expected)
+    assert handed_over[0] == 4 < handed_over[1]
 
 
 @pytest.mark.parametrize("longest", [False, True])

@@ -9,11 +9,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from bellapy.xdrop.cuda_host import (
     BASES,
     BLOCK,
+    NOT_YET,
     cut_seeds,
     list_piece,
     mark_blocks,
     pack_planes,
     put_back,
+    put_late,
     rows_of,
     stretches,
 )
@@ -50,17 +52,21 @@ def test_a_piece_is_listed_longest_first_and_put_back(rng, n):
     shorter = np.minimum(flanks.query_length, flanks.target_length)
     rows, table = np.empty(320, np.int32), np.empty((320, 5), np.int64)
     wanted = rows_of(50, (n + 1) // 2, n)
-    results = np.full((n, 3), 7, np.int64)
-    n_listed = list_piece(*flanks.columns, 50, (n + 1) // 2, rows, table, results)
+    n_listed = list_piece(*flanks.columns, 50, (n + 1) // 2, rows, table)
     rows, table = rows[:n_listed], table[:n_listed]
     assert_array_equal(np.sort(rows), np.sort(wanted[shorter[wanted] > 0]))
     assert_array_equal(table, flanks.table(rows))
     assert (np.diff(shorter[rows] // 32) <= 0).all()
-    found = rng.integers(0, 99, (n_listed, 3)).astype(np.int32)
-    put_back(rows, found, results)
-    assert_array_equal(results[rows], found)
-    others = np.setdiff1d(np.arange(n), rows)
-    assert_array_equal(results[others], np.where(np.isin(others, wanted), 0, 7)[:, None].repeat(3, axis=1))
+    found, results = rng.integers(0, 99, (n_listed, 3)).astype(np.int32), np.full((n, 3), 7, np.int64)
+    now, late = found.copy(), np.empty(n, np.int32)
+    now[[60, 90], 0] = NOT_YET
+    assert [put_back(begin, begin + 50, rows, now, results, late) for begin in (0, 50)] == [0, 2]
+    assert_array_equal(late[:2], [60, 90])
+    ready = np.setdiff1d(np.arange(100), late[:2])
+    assert_array_equal(results[rows[ready]], found[ready])
+    assert (np.delete(results, rows[ready], axis=0) == 7).all()
+    put_late(late[:2], rows, found, results)
+    assert_array_equal(results[rows[:100]], found[:100])
 
 
 def test_blocks_of_flanks(rng):

@@ -18,7 +18,7 @@ from numba import cuda
 
 from bellapy.params import Scoring
 from bellapy.xdrop.batch_cpu import extend_flanks as extend_on_cpu
-from bellapy.xdrop.cuda_host import cut_seeds, list_piece, put_back, rows_of
+from bellapy.xdrop.cuda_host import cut_seeds, list_piece, put_back, put_late, rows_of
 from bellapy.xdrop.cuda_ops import SIMULATED, WARP
 from bellapy.xdrop.cuda_pool import FULL, Device, Worker, pool
 from bellapy.xdrop.cuda_stack import CELLS, COUNTS, ENDED, HEAD, OUTGROWN, fits, level_of_best, make_kernel, pack_scoring
@@ -35,6 +35,7 @@ if not SIMULATED:
 all true overlaps stay inside; by measurement (benchmarks/gpu.py)."""
 WARPS = 1 if SIMULATED else 4  # of a block
 RESIDENT_WARPS = 2 if SIMULATED else 32  # of a processor, at most: a thread takes 64 registers and more
+FEW = 16  # a part of the flanks that a device holds: when fewer than that are left, they go on in the next size
 WIDE_BLOCKS = 2 if SIMULATED else 4096
 SHARES = (1, 2, 4, 4, 4)  # of a GPU's work, for each piece: the first ones are small, so that kernels start early
 LEAST_PIECE = 3 << 15  # flanks: smaller ones leave a GPU half empty
@@ -103,19 +104,23 @@ class _Batch:
     """Flanks that a worker extends together, and their arrays, on the device and in pinned memory: with small copies from
     other memory a worker's kernels were seen to start only when those of the other one had ended.
 
-    n : flanks so far, of at most `room`.
+    n : flanks so far, of at most `room`.  last : the first one of those whose kernel was started last.
     rows : of the job's flanks.  table : theirs.
+    found : results.  n_back : those of flanks before this one were put back, except for the first n_late of `late`.
     counts, counted, queue : what kernels have done (cuda_stack.py), its copy, and the next part of the first queue.
     """
 
     def __init__(self, job: _Job, worker: Worker, room: int):
-        self.job, self.worker, self.room, self.n, self.uploaded = job, worker, room, 0, 0
+        self.job, self.worker, self.room, self.uploaded = job, worker, room, 0
+        self.n = self.last = self.n_back = self.n_late = 0
         self.sizes, reads = window_sizes(job.scoring), worker.device.reads
         reads.hold(job.codes)
         self.rows = worker.pinned.of("rows", room, dtype=np.int32)
         self.table = worker.pinned.of("table", room, 5, dtype=np.int64)
-        self.there = worker.rooms.of("table", room, 5, dtype=np.int64)
-        self.results = worker.rooms.of("results", room, 3, dtype=np.int32)
+        self.found = worker.pinned.of("found", room, 3, dtype=np.int32)
+        self.late = worker.pinned.of("late", room, dtype=np.int32)
+        self.there = worker.rooms.at_least("table", room, 5, dtype=np.int64)
+        self.results = worker.rooms.at_least("results", room, 3, dtype=np.int32)
         self.counts = worker.rooms.of("counts", len(self.sizes) + 1, COUNTS, dtype=np.int64)
         self.counted = worker.pinned.of("counts", len(self.sizes) + 1, COUNTS, dtype=np.int64)
         self.queue = worker.pinned.of("queue", 2, 2, dtype=np.int64)
@@ -127,22 +132,42 @@ class _Batch:
 
     def add(self, begin: int, end: int) -> None:
         """Start the first kernel for the flanks of seeds begin .. end - 1, when no more than one before it is running."""
+        self._catch_up()
+        job, worker, reads, old = self.job, self.worker, self.worker.device.reads, self.n
+        self.n += int(list_piece(*job.flanks.columns, begin, end, self.rows[old:], self.table[old:]))
+        if self.n > old:
+            table = self.table[old : self.n]
+            self.there[old : self.n].copy_to_device(table, stream=worker.copies)
+            self.uploaded += reads.bring(table, job.codes, max(1, job.threads // job.devices), worker.copies)
+            worker.copies.synchronize()
+            if self.sizes:
+                self._enqueue(old)
+                self._extend(0, self.n - old)
+                self.last = old
+        half = (len(job.flanks) + 1) // 2
+        job.results[begin:end] = job.results[half + begin : half + end] = 0  # for empty flanks; takes the memory while all run
+
+    def _catch_up(self) -> None:
+        """When all first kernels but the last one have ended, put back what they have found.
+
+        Before wider windows are started, which may change a result while it is copied.
+        """
         if len(self.launches) > 1:
             self.launches[-2][1].synchronize()
-        job, worker, reads, old = self.job, self.worker, self.worker.device.reads, self.n
-        self.n += int(list_piece(*job.flanks.columns, begin, end, self.rows[old:], self.table[old:], job.results))
-        if self.n == old:
-            return
-        table = self.table[old : self.n]
-        self.there[old : self.n].copy_to_device(table, stream=worker.copies)
-        self.uploaded += reads.bring(table, job.codes, max(1, job.threads // job.devices), worker.copies)
-        worker.copies.synchronize()
-        if self.sizes:
-            self._enqueue(old)
-            self._extend(0, self.n - old)
+        if self.n_back < self.last:
+            part = slice(self.n_back, self.last)
+            self.results[part].copy_to_host(self.found[part], stream=self.worker.copies)
+            self.worker.copies.synchronize()
+            self._put_back(self.last)
+
+    def _put_back(self, end: int) -> None:
+        late = self.late[self.n_late :]
+        self.n_late += int(put_back(self.n_back, end, self.rows, self.found, self.job.results, late))
+        self.n_back = end
 
     def finish(self) -> None:
         """Go on in wider windows with what outgrew the first ones; results to those of the job."""
+        self._catch_up()
         job, worker, left = self.job, self.worker, self.n
         for level in range(len(self.sizes)):
             if level:
@@ -153,7 +178,7 @@ class _Batch:
                 continue
             self.counts.copy_to_host(self.counted, stream=worker.stream)
             worker.stream.synchronize()
-            if self.counted[level, ENDED]:
+            if job.longest and self.counted[level, ENDED]:
                 self._extend_at_any_width(level, ENDED)
             left = int(self.counted[level + 1, OUTGROWN])
             if not left:
@@ -162,11 +187,11 @@ class _Batch:
             self._enqueue(0)
         if left:
             self._extend_at_any_width(len(self.sizes), OUTGROWN)
-        found = worker.pinned.of("found", self.n, 3, dtype=np.int32)
-        self.results[: self.n].copy_to_host(found, stream=worker.stream)
+        self.results[: self.n].copy_to_host(self.found[: self.n], stream=worker.stream)
         self.counts.copy_to_host(self.counted, stream=worker.stream)
         worker.stream.synchronize()
-        put_back(self.rows[: self.n], found, job.results)
+        self._put_back(self.n)
+        put_late(self.late[: self.n_late], self.rows, self.found, job.results)
         zero = worker.device.zero
         spans = [(zero.elapsed_time(a), zero.elapsed_time(b) - 1e3 * lost) for a, b, lost in self.launches]
         worker.device.count(spans, extensions=self.n, cells=int(self.counted[:, CELLS:].sum()), uploaded=self.uploaded)
@@ -193,10 +218,11 @@ class _Batch:
 
     def _extend(self, level: int, n: int) -> None:
         """In the windows of a level, n flanks."""
-        job, (group, _) = self.job, self.sizes[level]
+        job, device, (group, _) = self.job, self.worker.device, self.sizes[level]
+        few = device.processors * RESIDENT_WARPS * (WARP // group) // FEW if level + 1 < len(self.sizes) else 0
         self._launch(
-            self._kernel(level), _blocks(self.worker.device, -(-n * group // WARP)), WARPS * WARP, level, *self.handed,
-            *self.next, pack_scoring(job.scoring), job.longest, self.results,
+            self._kernel(level), _blocks(device, -(-n * group // WARP)), WARPS * WARP, level, *self.handed,
+            *self.next, few, pack_scoring(job.scoring), job.longest, self.results,
         )  # fmt: skip
 
     def _extend_at_any_width(self, level: int, column: int) -> None:
@@ -231,8 +257,8 @@ def _extend_on_gpu(job: _Job, worker: Worker, pieces: Iterator[tuple[int, int]],
 
 def _handed_over(worker: Worker, level: int, n: int, rows: int) -> tuple[object, object]:
     """Room for the states of n flanks that a level takes from the one before (cuda_stack.py)."""
-    heads = worker.rooms.of(f"heads {level}", n, HEAD, dtype=np.int32)
-    return heads, worker.rooms.of(f"cells {level}", n, 2, rows // 2, dtype=np.uint32)
+    heads = worker.rooms.at_least(f"heads {level}", n, HEAD, dtype=np.int32)
+    return heads, worker.rooms.at_least(f"cells {level}", n, 2, rows // 2, dtype=np.uint32)
 
 
 def _blocks(device: Device, warps: int) -> int:

@@ -16,11 +16,12 @@ import numpy as np
 from bellapy.jit import bit_of_each, njit, njit_entry, njit_inner
 from bellapy.xdrop.flanks import Flanks
 
-SAMPLE = 1 << 14  # flanks by which the work is estimated
+SAMPLE = 1 << 13  # flanks by which the work is estimated
 STEP = 32  # bases: flanks count as equally long within it
 LENGTHS = 1 << 13  # steps that are told apart
 BASES = 32  # of a word of the planes
 BLOCK = 1 << 16  # bases that are uploaded together
+NOT_YET = -(1 << 31)  # score of a flank that no kernel has finished
 
 
 def rows_of(begin: int, end: int, n: int) -> np.ndarray:
@@ -66,12 +67,11 @@ def _rank(query_length, target_length):
 
 
 @njit
-def list_piece(query_at, query_length, target_at, target_length, complement, begin, end, rows, table, results):
+def list_piece(query_at, query_length, target_at, target_length, complement, begin, end, rows, table):
     """The flanks of seeds begin .. end - 1 that are not empty, longest first: their rows, and their `Flanks.table`; return
     their number.
 
     rows : (at least 2 (end - begin),) int32, filled from the front; so is `table`, int64.
-    results : (n, 3); rows of the piece are set to 0, for the empty ones, and so that memory for all is there early.
     """
     half = (len(query_at) + 1) // 2
     n, from_second = end - begin + min(half + end, len(query_at)) - (half + begin), half - (end - begin)
@@ -79,7 +79,6 @@ def list_piece(query_at, query_length, target_at, target_length, complement, beg
     for i in range(begin, begin + n):
         row = i if i < end else i + from_second
         places[_rank(query_length[row], target_length[row]) + 1] += 1
-        results[row, 0] = results[row, 1] = results[row, 2] = 0
     for rank in range(LENGTHS):
         places[rank + 1] += places[rank]
     found = places[LENGTHS]
@@ -96,9 +95,25 @@ def list_piece(query_at, query_length, target_at, target_length, complement, beg
 
 
 @njit_entry
-def put_back(rows, found, results):
-    """Results of a piece into the rows of all."""
-    for i in range(len(rows)):
+def put_back(begin, end, rows, found, results, late):
+    """Results of flanks begin .. end - 1, as far as they have one, into the rows of all; the numbers of the others into
+    `late`; return how many these are.
+    """
+    n = 0
+    for i in range(begin, end):
+        if found[i, 0] == NOT_YET:
+            late[n] = i
+            n += 1
+        else:
+            for j in range(3):
+                results[rows[i], j] = found[i, j]
+    return n
+
+
+@njit_entry
+def put_late(late, rows, found, results):
+    """Results of some flanks into the rows of all."""
+    for i in late:
         for j in range(3):
             results[rows[i], j] = found[i, j]
 

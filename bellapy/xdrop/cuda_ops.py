@@ -79,12 +79,16 @@ if SIMULATED:
         return word
 
     @cuda.jit(device=True)
+    def fresh(array, row, column):
+        return array[row, column]
+
+    @cuda.jit(device=True)
     def sync_warp():
         cuda.syncthreads()
 
 else:
     from llvmlite import ir
-    from numba.cuda import types
+    from numba.cuda import cgutils, types
     from numba.cuda.core import config as cuda_config
     from numba.cuda.extending import intrinsic
 
@@ -100,6 +104,19 @@ else:
             return builder.call(code, arguments)
 
         return types.uint32(*[types.uint32] * n), emit
+
+    @intrinsic
+    def fresh(typing_context, array, row, column):
+        """array[row, column], int64, as it is now: other processors change it with atomic operations."""
+
+        def emit(context, builder, signature, arguments):
+            of, (array, *at) = signature.args[0], arguments
+            pointer = cgutils.get_item_pointer(context, builder, of, context.make_array(of)(context, builder, array), at)
+            kind = ir.FunctionType(pointer.type.pointee, [pointer.type])
+            code = ir.InlineAsm(kind, "ld.relaxed.gpu.global.b64 $0, [$1];", "=l,l", side_effect=True)
+            return builder.call(code, [pointer])
+
+        return types.int64(array, types.int64, types.int64), emit
 
     @intrinsic
     def max2(typing_context, a, b):

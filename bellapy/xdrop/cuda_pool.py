@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import chain
-from threading import Lock
+from threading import Event, Lock
 
 from numba import cuda
 
@@ -24,6 +24,7 @@ from bellapy.xdrop.cuda_reads import DeviceReads
 from bellapy.xdrop.devices import Gpu, find_gpus
 
 WORKERS = 1 if SIMULATED else 2  # for each GPU; the simulator runs one kernel at a time
+HEAD_START = 0.01  # seconds, at most: workers take turns in Python, so the first ones of all GPUs come before the others
 LONG = 2.0  # seconds: a kernel was compiled, not loaded
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 FULL = "not enough GPU memory is free; what does not fit is done on the CPU"
@@ -64,18 +65,24 @@ class Usage:
 
 
 class Rooms:
-    """Arrays by name, kept for later pieces and made anew where they are too small: taking and freeing is slow."""
+    """Arrays by name, kept for later pieces and made anew where they are too small: taking and freeing is slow, and so is
+    cutting an array of a device to size.
+    """
 
     def __init__(self, make: Callable):
         self._make, self._rooms = make, {}
 
     def of(self, name: str, rows: int, *shape: int, dtype: type) -> object:
         """An array of so many rows of a shape."""
+        return self.at_least(name, rows, *shape, dtype=dtype)[:rows]
+
+    def at_least(self, name: str, rows: int, *shape: int, dtype: type) -> object:
+        """An array of so many rows or more."""
         room = self._rooms.get(name)
         if room is None or room.shape[0] < rows or room.shape[1:] != shape or room.dtype != dtype:
             self._rooms.pop(name, None)
             room = self._rooms[name] = self._make((rows + rows // 8, *shape), dtype)
-        return room[:rows]
+        return room
 
     def clear(self) -> None:
         self._rooms.clear()
@@ -95,6 +102,7 @@ class Device:
     spans: list[tuple[float, float]] = field(default_factory=list)  # when kernels ran, ms
     loaded: set = field(default_factory=set)  # kernels that were started before; two threads must not load one at a time
     told_of_compiling: bool = False
+    runs: Event = field(default_factory=Event)  # its first kernel of this run has been started
     lock: Lock = field(default_factory=Lock)
 
     def count(self, spans: list[tuple[float, float]], **work: int) -> None:
@@ -104,6 +112,7 @@ class Device:
             self.usage.add(**work)
 
     def open_spans(self) -> None:
+        self.runs.clear()
         with cuda.gpus[self.gpu.index]:
             self.zero = cuda.event()
             self.zero.record(self.workers[0].stream)
@@ -139,6 +148,7 @@ class Worker:
         start = kernel[blocks, threads, self.stream]
         if SIMULATED or kernel in device.loaded:
             start(*arguments)
+            device.runs.set()
             return 0.0
         asked = time.perf_counter()
         with _compiling:
@@ -198,6 +208,8 @@ class Pool:
         def work(worker: Worker) -> None:
             share = next(i for i, device in enumerate(self.devices) if device is worker.device)
             pieces = iter(partial(left.take, share), None)
+            if worker is not worker.device.workers[0]:
+                worker.device.runs.wait(HEAD_START)
             with cuda.gpus[worker.device.gpu.index]:
                 for piece in pieces:
                     self._fit(worker, least, on_gpu, on_cpu, chain([piece], pieces), False)

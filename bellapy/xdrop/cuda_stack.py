@@ -35,6 +35,7 @@ import numpy as np
 from numba import cuda
 
 from bellapy.params import Scoring
+from bellapy.xdrop.cuda_host import NOT_YET
 from bellapy.xdrop.cuda_ops import (
     I32,
     U32,
@@ -42,6 +43,7 @@ from bellapy.xdrop.cuda_ops import (
     WARP,
     add_max2,
     ballot,
+    fresh,
     max2,
     max2_any,
     permute,
@@ -52,6 +54,7 @@ from bellapy.xdrop.cuda_ops import (
 CHUNK = 32
 MOST_REGISTERS = 128  # of a thread, so that four blocks fit a processor
 PAIRS = CHUNK // 2
+EVERY_PAIRS = 4 * PAIRS  # how often a flank looks at how many are left
 SCALE = 16
 TOP = 0x8000
 BOTH = 0x10001  # times a number: the number in both halves
@@ -365,7 +368,9 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
     STATE = 2 * R + 4  # words of a lane's state: its cells, row, first lane, score, border
     STATES = 2 * STATE
 
-    def extend_stacks(planes, n_bases, table, counts, level, heads, cells, new_heads, new_cells, rule, longest, results):
+    def extend_stacks(
+        planes, n_bases, table, counts, level, heads, cells, new_heads, new_cells, few, rule, longest, results
+    ):  # fmt: skip
         """Extend the flanks of a queue.
 
         Parameters
@@ -376,9 +381,11 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
             in their order, later ones are what a level handed over.  CELLS: of lanes with live cells.
         heads, cells : (n, HEAD) int32 and (n, 2, rows / 2) uint32, two rows in a word, what the level before handed over.
         new_heads, new_cells : the same for what is handed over here, with the rows of this window.
+        few : when fewer flanks than this are left and more have outgrown their windows, those left are handed over with them,
+            so that the next kernel need not wait for a few long ones; 0: never.
         rule : Packed.
         longest : which result is wanted.
-        results : (n_flanks, 3) int32: score, query bases, target bases of finished flanks; not used for `longest`.
+        results : (n_flanks, 3) int32: score, query bases, target bases of finished flanks; NOT_YET of those handed over.
         """
         even, odd = cuda.local.array(R, np.uint32), cuda.local.array(R, np.uint32)
         even_bits, odd_bits = cuda.local.array(R, np.uint32), cuda.local.array(R, np.uint32)
@@ -493,6 +500,10 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
                     even_bits[j] >>= U32(4)
 
             left_window = (at_first and low_end & HALF) or (at_last and high_end >> U32(16))
+            if few > 0 and pairs % EVERY_PAIRS == 0:
+                gone = fresh(counts, level + 1, OUTGROWN)
+                left = n_queue - fresh(counts, level, ENDED) - gone
+                left_window = left_window or (left < few and left <= gone)
             outgrown = U32(ballot(left_window) & members) != 0
             lead = in_order(winners, leader, first, group)
             winner = I32(leader + (first + I32(cuda.ffs(I32(lead))) - 1 & LAST))
@@ -509,9 +520,9 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
             living = in_order(ballot(alive != 0), leader, first, group)
             ends = active and (outgrown or not living)
             hands_over = ends and (outgrown or longest)
-            if ballot(hands_over):
+            if ballot(ends):
                 ticket = I32(0)
-                if hands_over and place == 0:
+                if ends and place == 0:
                     line, column = (I32(level + 1), OUTGROWN) if outgrown else (I32(level), ENDED)
                     ticket = I32(cuda.atomic.add(counts, (line, column), 1))
                 ticket = shuffle(ticket, leader)
@@ -523,6 +534,7 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
                     _save_cells(kept, state, R, new_cells[ticket, 0], seat * R)
                     _save_cells(kept, state + R, R, new_cells[ticket, 1], seat * R)
                     if seat == 0:
+                        results[flank, 0] = NOT_YET
                         new_heads[ticket, FLANK], new_heads[ticket, PAIRS_DONE] = flank, I32(pairs - PAIRS - earlier * PAIRS)
                         new_heads[ticket, SCORE] = I32(kept[state + 2 * R + 2])
                         new_heads[ticket, COLUMN], new_heads[ticket, ROW] = best_column, best_row
