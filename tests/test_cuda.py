@@ -89,7 +89,7 @@ def test_outgrown_windows_go_on_in_wider_ones(rng, monkeypatch, longest, share):
 def test_the_last_flanks_go_on_with_those_that_outgrew_their_windows(rng, monkeypatch, longest):
     monkeypatch.setattr(batch_cuda, "window_sizes", lambda *_: [size[:2] for size in CLASSES[:2]])
     scoring, n = Scoring(1, -1, -1, 14), 90 if SIMULATED else 600
-    related = [random_bases(rng, n // 2 if SIMULATED else 3 * n) for _ in range(3)]  # still running when the others have left
+    related = [random_bases(rng, n // 2 if SIMULATED else 3 * n) for _ in range(3)]  # at work when the others have left
     pairs = [(random_bases(rng, n), random_bases(rng, n)) for _ in range(4)] + [(some, some) for some in related]
     codes, flanks = lay_out_flanks(pairs, rng)
     expected, handed_over = by_table(pairs, scoring, longest), []
@@ -118,6 +118,16 @@ def test_pieces_of_a_worker_go_on_together(rng, monkeypatch, longest, sizes):
     monkeypatch.setattr(batch_cuda._Batch, "finish", lambda batch: batches.append(batch.n) or started(batch))
     assert_array_equal(extend_flanks(codes, flanks, scoring, longest, 1), by_table(pairs, scoring, longest))
     assert len(batches) > 1 and max(batches) <= 6
+
+
+def test_jobs_of_other_sizes_before_change_nothing(rng, monkeypatch):
+    """A worker keeps its arrays, each as long as some job before needed it."""
+    for n, size in ((12, CLASSES[0]), (4, CLASSES[1]), (8, CLASSES[0])):
+        monkeypatch.setattr(batch_cuda, "window_sizes", lambda *_, size=size: [size[:2]])
+        pairs = simulate_flanks(rng, n, 40)
+        codes, flanks = lay_out_flanks(pairs, rng)
+        scoring = Scoring(1, -1, -1, 9)
+        assert_array_equal(extend_flanks(codes, flanks, scoring, True, 1), by_table(pairs, scoring, True))
 
 
 def test_reads_are_uploaded_once(rng):

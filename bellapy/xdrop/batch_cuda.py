@@ -145,7 +145,7 @@ class _Batch:
                 self._extend(0, self.n - old)
                 self.last = old
         half = (len(job.flanks) + 1) // 2
-        job.results[begin:end] = job.results[half + begin : half + end] = 0  # for empty flanks; takes the memory while all run
+        job.results[begin:end] = job.results[half + begin : half + end] = 0  # those of empty flanks; takes memory in time
 
     def _catch_up(self) -> None:
         """When all first kernels but the last one have ended, put back what they have found.
@@ -257,8 +257,8 @@ def _extend_on_gpu(job: _Job, worker: Worker, pieces: Iterator[tuple[int, int]],
 
 def _handed_over(worker: Worker, level: int, n: int, rows: int) -> tuple[object, object]:
     """Room for the states of n flanks that a level takes from the one before (cuda_stack.py)."""
-    heads = worker.rooms.at_least(f"heads {level}", n, HEAD, dtype=np.int32)
-    return heads, worker.rooms.at_least(f"cells {level}", n, 2, rows // 2, dtype=np.uint32)
+    heads = worker.rooms.of(f"heads {level}", n, HEAD, dtype=np.int32)
+    return heads, worker.rooms.of(f"cells {level}", n, 2, rows // 2, dtype=np.uint32)
 
 
 def _blocks(device: Device, warps: int) -> int:

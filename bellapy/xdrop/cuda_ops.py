@@ -27,6 +27,7 @@ def kernel_of(function: Callable, device: int):
 
 if SIMULATED:
     EVERY = (1 << WARP) - 1
+    _box = [0] * WARP  # of the one warp that runs; threads race to make the simulator's shared arrays
 
     def _halves(word) -> tuple[int, int]:
         return int(word) & 0xFFFF, int(word) >> 16
@@ -62,19 +63,17 @@ if SIMULATED:
 
     @cuda.jit(device=True)
     def ballot(flag):
-        box = cuda.shared.array(WARP, np.uint32)
-        box[cuda.threadIdx.x] = bool(flag)
+        _box[cuda.threadIdx.x] = bool(flag)
         cuda.syncthreads()
-        word = U32(sum(int(box[i]) << i for i in range(WARP)))
+        word = U32(sum(_box[i] << i for i in range(WARP)))
         cuda.syncthreads()
         return word
 
     @cuda.jit(device=True)
     def shuffle(value, lane):
-        box = cuda.shared.array(WARP, np.int64)
-        box[cuda.threadIdx.x] = int(value)
+        _box[cuda.threadIdx.x] = int(value)
         cuda.syncthreads()
-        word = type(value)(box[int(lane)])
+        word = type(value)(_box[int(lane)])
         cuda.syncthreads()
         return word
 

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import chain
-from threading import Event, Lock
+from threading import Lock
 
 from numba import cuda
 
@@ -24,7 +24,6 @@ from bellapy.xdrop.cuda_reads import DeviceReads
 from bellapy.xdrop.devices import Gpu, find_gpus
 
 WORKERS = 1 if SIMULATED else 2  # for each GPU; the simulator runs one kernel at a time
-HEAD_START = 0.01  # seconds, at most: workers take turns in Python, so the first ones of all GPUs come before the others
 LONG = 2.0  # seconds: a kernel was compiled, not loaded
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 FULL = "not enough GPU memory is free; what does not fit is done on the CPU"
@@ -102,7 +101,6 @@ class Device:
     spans: list[tuple[float, float]] = field(default_factory=list)  # when kernels ran, ms
     loaded: set = field(default_factory=set)  # kernels that were started before; two threads must not load one at a time
     told_of_compiling: bool = False
-    runs: Event = field(default_factory=Event)  # its first kernel of this run has been started
     lock: Lock = field(default_factory=Lock)
 
     def count(self, spans: list[tuple[float, float]], **work: int) -> None:
@@ -112,7 +110,6 @@ class Device:
             self.usage.add(**work)
 
     def open_spans(self) -> None:
-        self.runs.clear()
         with cuda.gpus[self.gpu.index]:
             self.zero = cuda.event()
             self.zero.record(self.workers[0].stream)
@@ -148,7 +145,6 @@ class Worker:
         start = kernel[blocks, threads, self.stream]
         if SIMULATED or kernel in device.loaded:
             start(*arguments)
-            device.runs.set()
             return 0.0
         asked = time.perf_counter()
         with _compiling:
@@ -208,8 +204,6 @@ class Pool:
         def work(worker: Worker) -> None:
             share = next(i for i, device in enumerate(self.devices) if device is worker.device)
             pieces = iter(partial(left.take, share), None)
-            if worker is not worker.device.workers[0]:
-                worker.device.runs.wait(HEAD_START)
             with cuda.gpus[worker.device.gpu.index]:
                 for piece in pieces:
                     self._fit(worker, least, on_gpu, on_cpu, chain([piece], pieces), False)

@@ -15,7 +15,7 @@ from bellapy.parallel import even_ranges, map_threads
 from bellapy.xdrop.cuda_host import BASES, BLOCK, mark_blocks, pack_planes, stretches
 
 STAGED = 1 << 11  # blocks that are packed and sent at a time
-LEAST_PART = 1 << 10  # blocks: for fewer, starting a thread takes longer than packing them
+LEAST_PART = 1 << 8  # blocks: fewer are packed before a thread has started
 WORDS = BLOCK // BASES
 
 

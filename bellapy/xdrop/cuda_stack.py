@@ -381,7 +381,7 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
             in their order, later ones are what a level handed over.  CELLS: of lanes with live cells.
         heads, cells : (n, HEAD) int32 and (n, 2, rows / 2) uint32, two rows in a word, what the level before handed over.
         new_heads, new_cells : the same for what is handed over here, with the rows of this window.
-        few : when fewer flanks than this are left and more have outgrown their windows, those left are handed over with them,
+        few : when fewer flanks than this are left and as many have outgrown their windows, those left are handed over too,
             so that the next kernel need not wait for a few long ones; 0: never.
         rule : Packed.
         longest : which result is wanted.
