@@ -129,6 +129,7 @@ class _Batch:
         self.handed = _handed_over(worker, 0, 1, 2)  # to the next kernel: nothing, all flanks begin in the first one
         self.next = _handed_over(worker, 1, room, 2 * prod(self.sizes[0])) if self.sizes else self.handed
         self.launches = []  # events before and after, seconds lost between
+        self.fetched = 0  # launches that have been waited for
 
     def add(self, begin: int, end: int) -> None:
         """Start the first kernel for the flanks of seeds begin .. end - 1, when no more than one before it is running."""
@@ -176,8 +177,7 @@ class _Batch:
             self.handed = self.next
             if self._need_not_wait(level + 1, left):
                 continue
-            self.counts.copy_to_host(self.counted, stream=worker.stream)
-            worker.stream.synchronize()
+            self._fetch()
             if job.longest and self.counted[level, ENDED]:
                 self._extend_at_any_width(level, ENDED)
             left = int(self.counted[level + 1, OUTGROWN])
@@ -187,14 +187,20 @@ class _Batch:
             self._enqueue(0)
         if left:
             self._extend_at_any_width(len(self.sizes), OUTGROWN)
-        self.results[: self.n].copy_to_host(self.found[: self.n], stream=worker.stream)
-        self.counts.copy_to_host(self.counted, stream=worker.stream)
-        worker.stream.synchronize()
+        if self.fetched < len(self.launches):
+            self._fetch()
         self._put_back(self.n)
         put_late(self.late[: self.n_late], self.rows, self.found, job.results)
         zero = worker.device.zero
         spans = [(zero.elapsed_time(a), zero.elapsed_time(b) - 1e3 * lost) for a, b, lost in self.launches]
         worker.device.count(spans, extensions=self.n, cells=int(self.counted[:, CELLS:].sum()), uploaded=self.uploaded)
+
+    def _fetch(self) -> None:
+        """Counts and results, when all kernels so far have ended."""
+        self.counts.copy_to_host(self.counted, stream=self.worker.stream)
+        self.results[: self.n].copy_to_host(self.found[: self.n], stream=self.worker.stream)
+        self.worker.stream.synchronize()
+        self.fetched = len(self.launches)
 
     def _need_not_wait(self, level: int, left: int) -> bool:
         """Whether a level can start before it is known how many of the flanks there are left for it.
