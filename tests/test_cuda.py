@@ -97,8 +97,8 @@ def test_the_last_flanks_go_on_with_those_that_outgrew_their_windows(rng, monkey
     monkeypatch.setattr(
         batch_cuda._Batch, "finish", lambda batch: [finish(batch), handed_over.append(batch.counted[1, OUTGROWN])]
     )
-    for few in (1 << 40, 1):
-        monkeypatch.setattr(batch_cuda, "FEW", few)
+    for few in (0, len(pairs)):
+        monkeypatch.setattr(batch_cuda, "FEW_WARPS", few)
         assert_array_equal(extend_flanks(codes, flanks, scoring, longest, 1), expected)
     assert handed_over[0] == 4 < handed_over[1]
 

@@ -35,7 +35,7 @@ if not SIMULATED:
 all true overlaps stay inside; by measurement (benchmarks/gpu.py)."""
 WARPS = 1 if SIMULATED else 4  # of a block
 RESIDENT_WARPS = 2 if SIMULATED else 32  # of a processor, at most: a thread takes 64 registers and more
-FEW = 16  # a part of the flanks that a device holds: when fewer than that are left, they go on in the next size
+FEW_WARPS = 2  # of a processor, of 16 or more: when fewer flanks than these hold are left, they go on in the next size
 WIDE_BLOCKS = 2 if SIMULATED else 4096
 SHARES = (1, 2, 4, 4, 4)  # of a GPU's work, for each piece: the first ones are small, so that kernels start early
 LEAST_PIECE = 3 << 15  # flanks: smaller ones leave a GPU half empty
@@ -225,7 +225,7 @@ class _Batch:
     def _extend(self, level: int, n: int) -> None:
         """In the windows of a level, n flanks."""
         job, device, (group, _) = self.job, self.worker.device, self.sizes[level]
-        few = device.processors * RESIDENT_WARPS * (WARP // group) // FEW if level + 1 < len(self.sizes) else 0
+        few = device.processors * FEW_WARPS * (WARP // group) if level + 1 < len(self.sizes) else 0
         self._launch(
             self._kernel(level), _blocks(device, -(-n * group // WARP)), WARPS * WARP, level, *self.handed,
             *self.next, few, pack_scoring(job.scoring), job.longest, self.results,
