@@ -18,7 +18,7 @@ from numba import cuda
 
 from bellapy.params import Scoring
 from bellapy.xdrop.batch_cpu import extend_flanks as extend_on_cpu
-from bellapy.xdrop.cuda_host import cut_seeds, list_piece, put_back, put_late, rows_of
+from bellapy.xdrop.cuda_host import clear, cut_seeds, list_piece, put_back, put_late, rows_of
 from bellapy.xdrop.cuda_ops import SIMULATED, WARP
 from bellapy.xdrop.cuda_pool import FULL, Device, Worker, pool
 from bellapy.xdrop.cuda_stack import CELLS, COUNTS, ENDED, HEAD, OUTGROWN, fits, level_of_best, make_kernel, pack_scoring
@@ -35,7 +35,7 @@ if not SIMULATED:
 all true overlaps stay inside; by measurement (benchmarks/gpu.py)."""
 WARPS = 1 if SIMULATED else 4  # of a block
 RESIDENT_WARPS = 2 if SIMULATED else 32  # of a processor, at most: a thread takes 64 registers and more
-FEW_WARPS = 2  # of a processor, of 16 or more: when fewer flanks than these hold are left, they go on in the next size
+FEW_WARPS = 2  # of the 16 or more of a processor: when fewer flanks than they hold are left, these go on in the next size
 WIDE_BLOCKS = 2 if SIMULATED else 4096
 SHARES = (1, 2, 4, 4, 4)  # of a GPU's work, for each piece: the first ones are small, so that kernels start early
 LEAST_PIECE = 3 << 15  # flanks: smaller ones leave a GPU half empty
@@ -119,8 +119,8 @@ class _Batch:
         self.table = worker.pinned.of("table", room, 5, dtype=np.int64)
         self.found = worker.pinned.of("found", room, 3, dtype=np.int32)
         self.late = worker.pinned.of("late", room, dtype=np.int32)
-        self.there = worker.rooms.at_least("table", room, 5, dtype=np.int64)
-        self.results = worker.rooms.at_least("results", room, 3, dtype=np.int32)
+        self.there = worker.rooms.of("table", room, 5, dtype=np.int64)
+        self.results = worker.rooms.of("results", room, 3, dtype=np.int32)
         self.counts = worker.rooms.of("counts", len(self.sizes) + 1, COUNTS, dtype=np.int64)
         self.counted = worker.pinned.of("counts", len(self.sizes) + 1, COUNTS, dtype=np.int64)
         self.queue = worker.pinned.of("queue", 2, 2, dtype=np.int64)
@@ -129,7 +129,6 @@ class _Batch:
         self.handed = _handed_over(worker, 0, 1, 2)  # to the next kernel: nothing, all flanks begin in the first one
         self.next = _handed_over(worker, 1, room, 2 * prod(self.sizes[0])) if self.sizes else self.handed
         self.launches = []  # events before and after, seconds lost between
-        self.fetched = 0  # launches that have been waited for
 
     def add(self, begin: int, end: int) -> None:
         """Start the first kernel for the flanks of seeds begin .. end - 1, when no more than one before it is running."""
@@ -145,8 +144,7 @@ class _Batch:
                 self._enqueue(old)
                 self._extend(0, self.n - old)
                 self.last = old
-        half = (len(job.flanks) + 1) // 2
-        job.results[begin:end] = job.results[half + begin : half + end] = 0  # those of empty flanks; takes memory in time
+        clear(begin, end, job.results)  # for empty flanks; and now, since memory is slow when it is first used
 
     def _catch_up(self) -> None:
         """When all first kernels but the last one have ended, put back what they have found.
@@ -162,6 +160,7 @@ class _Batch:
             self._put_back(self.last)
 
     def _put_back(self, end: int) -> None:
+        """Results found so far, of flanks before `end`, to those of the job."""
         late = self.late[self.n_late :]
         self.n_late += int(put_back(self.n_back, end, self.rows, self.found, self.job.results, late))
         self.n_back = end
@@ -187,7 +186,7 @@ class _Batch:
             self._enqueue(0)
         if left:
             self._extend_at_any_width(len(self.sizes), OUTGROWN)
-        if self.fetched < len(self.launches):
+        if left or job.longest:  # a kernel for any width was started after the last look
             self._fetch()
         self._put_back(self.n)
         put_late(self.late[: self.n_late], self.rows, self.found, job.results)
@@ -200,7 +199,6 @@ class _Batch:
         self.counts.copy_to_host(self.counted, stream=self.worker.stream)
         self.results[: self.n].copy_to_host(self.found[: self.n], stream=self.worker.stream)
         self.worker.stream.synchronize()
-        self.fetched = len(self.launches)
 
     def _need_not_wait(self, level: int, left: int) -> bool:
         """Whether a level can start before it is known how many of the flanks there are left for it.

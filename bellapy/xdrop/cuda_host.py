@@ -16,7 +16,7 @@ import numpy as np
 from bellapy.jit import bit_of_each, njit, njit_entry, njit_inner
 from bellapy.xdrop.flanks import Flanks
 
-SAMPLE = 1 << 13  # flanks by which the work is estimated
+SAMPLE = 1 << 14  # flanks by which the work is estimated
 STEP = 32  # bases: flanks count as equally long within it
 LENGTHS = 1 << 13  # steps that are told apart
 BASES = 32  # of a word of the planes
@@ -24,10 +24,21 @@ BLOCK = 1 << 16  # bases that are uploaded together
 NOT_YET = -(1 << 31)  # score of a flank that no kernel has finished
 
 
-def rows_of(begin: int, end: int, n: int) -> np.ndarray:
-    """Of n flanks, those of seeds begin .. end - 1 (`make_flanks`): rows of the first half, then of the second one."""
+def _halves_of(begin: int, end: int, n: int) -> tuple[slice, slice]:
+    """Of n flanks, those of seeds begin .. end - 1 (`make_flanks`): rows of the first half, and of the second one."""
     half = (n + 1) // 2
-    return np.concatenate((np.arange(begin, end), np.arange(half + begin, min(half + end, n))))
+    return slice(begin, end), slice(half + begin, min(half + end, n))
+
+
+def rows_of(begin: int, end: int, n: int) -> np.ndarray:
+    """The same as numbers, one half after the other."""
+    return np.concatenate([np.arange(half.start, half.stop) for half in _halves_of(begin, end, n)])
+
+
+def clear(begin: int, end: int, results: np.ndarray) -> None:
+    """Set the results of seeds begin .. end - 1 to 0, both flanks."""
+    for half in _halves_of(begin, end, len(results)):
+        results[half] = 0
 
 
 def cut_seeds(flanks: Flanks, shares: Sequence[int], most: int) -> list[tuple[int, int]]:

@@ -64,24 +64,18 @@ class Usage:
 
 
 class Rooms:
-    """Arrays by name, kept for later pieces and made anew where they are too small: taking and freeing is slow, and so is
-    cutting an array of a device to size.
-    """
+    """Arrays by name, kept for later pieces and made anew where they are too small: taking and freeing is slow."""
 
     def __init__(self, make: Callable):
         self._make, self._rooms = make, {}
 
     def of(self, name: str, rows: int, *shape: int, dtype: type) -> object:
         """An array of so many rows of a shape."""
-        return self.at_least(name, rows, *shape, dtype=dtype)[:rows]
-
-    def at_least(self, name: str, rows: int, *shape: int, dtype: type) -> object:
-        """An array of so many rows or more."""
         room = self._rooms.get(name)
         if room is None or room.shape[0] < rows or room.shape[1:] != shape or room.dtype != dtype:
             self._rooms.pop(name, None)
             room = self._rooms[name] = self._make((rows + rows // 8, *shape), dtype)
-        return room
+        return room[:rows]
 
     def clear(self) -> None:
         self._rooms.clear()
