@@ -19,7 +19,7 @@ from bellapy.paths.cuda_trace import WAY, chunk_words, gather_runs, make_tracer,
 from bellapy.paths.flank_paths import FlankPaths, block_chunks, most_runs
 from bellapy.xdrop.batch_cuda import BATCH, WARPS, window_sizes
 from bellapy.xdrop.cuda_host import cut_pieces
-from bellapy.xdrop.cuda_ops import WARP
+from bellapy.xdrop.cuda_ops import WARP, upload
 from bellapy.xdrop.cuda_pool import FULL, WORKERS, Worker, pool
 from bellapy.xdrop.cuda_stack import CHUNK, pack_scoring
 from bellapy.xdrop.flanks import Flanks
@@ -204,7 +204,7 @@ def _sent(worker: Worker, name: str, rows: np.ndarray) -> object:
     """An array on the device, by way of pinned memory: copies of other memory wait for the kernels of other workers."""
     pinned, there = (room.of(name, len(rows), *rows.shape[1:], dtype=rows.dtype) for room in (worker.pinned, worker.rooms))
     pinned[:] = rows
-    there.copy_to_device(pinned, stream=worker.stream)
+    upload(pinned, there, worker.stream)
     return there
 
 

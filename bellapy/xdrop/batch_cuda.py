@@ -19,7 +19,7 @@ from numba import cuda
 from bellapy.params import Scoring
 from bellapy.xdrop.batch_cpu import extend_flanks as extend_on_cpu
 from bellapy.xdrop.cuda_host import clear, cut_seeds, list_piece, put_back, put_late, rows_of
-from bellapy.xdrop.cuda_ops import SIMULATED, WARP
+from bellapy.xdrop.cuda_ops import SIMULATED, WARP, upload
 from bellapy.xdrop.cuda_pool import FULL, Device, Worker, pool
 from bellapy.xdrop.cuda_stack import CELLS, COUNTS, ENDED, HEAD, OUTGROWN, fits, level_of_best, make_kernel, pack_scoring
 from bellapy.xdrop.cuda_wide import GUARDS, extend_wide
@@ -37,7 +37,7 @@ WARPS = 1 if SIMULATED else 4  # of a block
 RESIDENT_WARPS = 2 if SIMULATED else 32  # of a processor, at most: a thread takes 64 registers and more
 FEW_WARPS = 2  # of the 16 or more of a processor: when fewer flanks than they hold are left, these go on in the next size
 WIDE_BLOCKS = 2 if SIMULATED else 4096
-SHARES = (1, 2, 4, 4, 4)  # of a GPU's work, for each piece: the first ones are small, so that kernels start early
+SHARES = (1, 1, 3, 3, 3)  # of a GPU's work, for each piece: the first ones are small, so that kernels start early
 LEAST_PIECE = 3 << 15  # flanks: smaller ones leave a GPU half empty
 BATCH = 1 << 21  # flanks, the most of a worker at a time
 STATES_SHARE = 64  # of the free memory: how many times less the states of flanks may take that are perhaps not left
@@ -107,7 +107,9 @@ class _Batch:
     n : flanks so far, of at most `room`.  last : the first one of those whose kernel was started last.
     rows : of the job's flanks.  table : theirs.
     found : results.  n_back : those of flanks before this one were put back, except for the first n_late of `late`.
-    counts, counted, queue : what kernels have done (cuda_stack.py), its copy, and the next part of the first queue.
+    counts, counted : what kernels have done (cuda_stack.py), and its copy.
+    asked : groups of lanes that asked in vain for a flank of the first queue, each once, at the end of its kernel.
+    lost : of every kernel, seconds in which it was compiled or loaded.
     """
 
     def __init__(self, job: _Job, worker: Worker, room: int):
@@ -123,12 +125,11 @@ class _Batch:
         self.results = worker.rooms.of("results", room, 3, dtype=np.int32)
         self.counts = worker.rooms.of("counts", len(self.sizes) + 1, COUNTS, dtype=np.int64)
         self.counted = worker.pinned.of("counts", len(self.sizes) + 1, COUNTS, dtype=np.int64)
-        self.queue = worker.pinned.of("queue", 2, 2, dtype=np.int64)
         self.counted[:] = 0
-        self.counts.copy_to_device(self.counted, stream=worker.stream)
+        upload(self.counted, self.counts, worker.stream)
         self.handed = _handed_over(worker, 0, 1, 2)  # to the next kernel: nothing, all flanks begin in the first one
         self.next = _handed_over(worker, 1, room, 2 * prod(self.sizes[0])) if self.sizes else self.handed
-        self.launches = []  # events before and after, seconds lost between
+        self.asked, self.lost = 0, []
 
     def add(self, begin: int, end: int) -> None:
         """Start the first kernel for the flanks of seeds begin .. end - 1, when no more than one before it is running."""
@@ -137,11 +138,11 @@ class _Batch:
         self.n += int(list_piece(*job.flanks.columns, begin, end, self.rows[old:], self.table[old:]))
         if self.n > old:
             table = self.table[old : self.n]
-            self.there[old : self.n].copy_to_device(table, stream=worker.copies)
-            self.uploaded += reads.bring(table, job.codes, max(1, job.threads // job.devices), worker.copies)
-            worker.copies.synchronize()
+            upload(table, self.there[old : self.n], worker.copies)
+            worker.copied.record(worker.copies)
+            worker.copied.wait(worker.stream)
+            self.uploaded += reads.bring(table, job.codes, max(1, job.threads // job.devices), worker.stream)
             if self.sizes:
-                self._enqueue(old)
                 self._extend(0, self.n - old)
                 self.last = old
         clear(begin, end, job.results)  # for empty flanks; and now, since memory is slow when it is first used
@@ -151,12 +152,11 @@ class _Batch:
 
         Before wider windows are started, which may change a result while it is copied.
         """
-        if len(self.launches) > 1:
-            self.launches[-2][1].synchronize()
         if self.n_back < self.last:
-            part = slice(self.n_back, self.last)
-            self.results[part].copy_to_host(self.found[part], stream=self.worker.copies)
-            self.worker.copies.synchronize()
+            part, copies = slice(self.n_back, self.last), self.worker.copies
+            self.worker.events[2 * len(self.lost) - 3].wait(copies)
+            self.results[part].copy_to_host(self.found[part], stream=copies)
+            copies.synchronize()
             self._put_back(self.last)
 
     def _put_back(self, end: int) -> None:
@@ -183,15 +183,16 @@ class _Batch:
             if not left:
                 break
         if not self.sizes:
-            self._enqueue(0)
+            self.counted[0, OUTGROWN] = left
+            upload(self.counted, self.counts, worker.stream)
         if left:
             self._extend_at_any_width(len(self.sizes), OUTGROWN)
         if left or job.longest:  # a kernel for any width was started after the last look
             self._fetch()
         self._put_back(self.n)
         put_late(self.late[: self.n_late], self.rows, self.found, job.results)
-        zero = worker.device.zero
-        spans = [(zero.elapsed_time(a), zero.elapsed_time(b) - 1e3 * lost) for a, b, lost in self.launches]
+        ends = [worker.device.zero.elapsed_time(event) for event in worker.events[: 2 * len(self.lost)]]
+        spans = [(ends[2 * i], ends[2 * i + 1] - 1e3 * lost) for i, lost in enumerate(self.lost)]
         worker.device.count(spans, extensions=self.n, cells=int(self.counted[:, CELLS:].sum()), uploaded=self.uploaded)
 
     def _fetch(self) -> None:
@@ -214,20 +215,17 @@ class _Batch:
         group, registers = self.sizes[level]
         return make_kernel(group, registers, self.job.scoring.match == 1, self.worker.device.packed)
 
-    def _enqueue(self, first: int) -> None:
-        """Flanks from `first` on are the first queue."""
-        queue = self.queue[len(self.launches) % 2]
-        queue[:] = self.n, first
-        self.counts[0, :2].copy_to_device(queue, stream=self.worker.stream)
-
     def _extend(self, level: int, n: int) -> None:
         """In the windows of a level, n flanks."""
         job, device, (group, _) = self.job, self.worker.device, self.sizes[level]
         few = device.processors * FEW_WARPS * (WARP // group) if level + 1 < len(self.sizes) else 0
+        blocks = _blocks(device, -(-n * group // WARP))
         self._launch(
-            self._kernel(level), _blocks(device, -(-n * group // WARP)), WARPS * WARP, level, *self.handed,
+            self._kernel(level), blocks, WARPS * WARP, level, self.n, self.asked, *self.handed,
             *self.next, few, pack_scoring(job.scoring), job.longest, self.results,
         )  # fmt: skip
+        if not level:
+            self.asked += blocks * WARPS * (WARP // group)
 
     def _extend_at_any_width(self, level: int, column: int) -> None:
         n = int(self.counted[level, column]) if self.sizes else self.n
@@ -239,13 +237,12 @@ class _Batch:
         )  # fmt: skip
 
     def _launch(self, function, blocks: int, threads: int, level: int, *arguments) -> None:
-        reads, stream, events = self.worker.device.reads, self.worker.stream, (cuda.event(), cuda.event())
-        events[0].record(stream)
-        lost = self.worker.launch(
-            function, blocks, threads, reads.planes, reads.n_bases, self.there, self.counts, level, *arguments
+        worker, reads, begin = self.worker, self.worker.device.reads, 2 * len(self.lost)
+        worker.mark(begin)
+        self.lost.append(
+            worker.launch(function, blocks, threads, reads.planes, reads.n_bases, self.there, self.counts, level, *arguments)
         )
-        events[1].record(stream)
-        self.launches.append((*events, lost))
+        worker.mark(begin + 1)
 
 
 def _extend_on_gpu(job: _Job, worker: Worker, pieces: Iterator[tuple[int, int]], alone: bool) -> None:

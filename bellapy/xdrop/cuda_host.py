@@ -16,7 +16,7 @@ import numpy as np
 from bellapy.jit import bit_of_each, njit, njit_entry, njit_inner
 from bellapy.xdrop.flanks import Flanks
 
-SAMPLE = 1 << 14  # flanks by which the work is estimated
+SAMPLE = 1 << 12  # flanks by which the work is estimated
 STEP = 32  # bases: flanks count as equally long within it
 LENGTHS = 1 << 13  # steps that are told apart
 BASES = 32  # of a word of the planes

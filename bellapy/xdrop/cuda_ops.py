@@ -26,6 +26,10 @@ def kernel_of(function: Callable, device: int):
 
 
 if SIMULATED:
+
+    def upload(rows: np.ndarray, there, stream) -> None:
+        there.copy_to_device(rows, stream=stream)
+
     EVERY = (1 << WARP) - 1
     _box = [0] * WARP  # of the one warp that runs; threads race to make the simulator's shared arrays
 
@@ -89,10 +93,17 @@ else:
     from llvmlite import ir
     from numba.cuda import cgutils, types
     from numba.cuda.core import config as cuda_config
+    from numba.cuda.cudadrv.driver import host_to_device
     from numba.cuda.extending import intrinsic
 
     EVERY = -1
     cuda_config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # a small job has few blocks
+
+    def upload(rows: np.ndarray, there, stream) -> None:
+        """Copy contiguous rows to an array of a device, of the same shape and dtype: what `copy_to_device` does to compare
+        and adapt them takes ten times as long, with the GIL.
+        """
+        host_to_device(there, rows, rows.nbytes, stream)
 
     def _emit(text: str, n: int):
         """An intrinsic's code: one piece of PTX with n words in and one word out."""

@@ -6,10 +6,12 @@ flanks while the kernels of another run.  Workers take pieces as they become fre
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import chain
@@ -25,6 +27,7 @@ from bellapy.xdrop.devices import Gpu, find_gpus
 
 WORKERS = 1 if SIMULATED else 2  # for each GPU; the simulator runs one kernel at a time
 LONG = 2.0  # seconds: a kernel was compiled, not loaded
+TURN = 1e-3  # seconds until a thread asks another one for the GIL
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 FULL = "not enough GPU memory is free; what does not fit is done on the CPU"
 _compiling = Lock()  # for all devices: the second one finds on the disk what the first compiled
@@ -71,11 +74,14 @@ class Rooms:
 
     def of(self, name: str, rows: int, *shape: int, dtype: type) -> object:
         """An array of so many rows of a shape."""
-        room = self._rooms.get(name)
+        room, part = self._rooms.get(name, (None, None))
         if room is None or room.shape[0] < rows or room.shape[1:] != shape or room.dtype != dtype:
             self._rooms.pop(name, None)
-            room = self._rooms[name] = self._make((rows + rows // 8, *shape), dtype)
-        return room[:rows]
+            room = part = self._make((rows + rows // 8, *shape), dtype)
+        if part.shape[0] != rows:  # else the one of last time: to take a part of an array of a device is slow, too
+            part = room[:rows]
+        self._rooms[name] = room, part
+        return part
 
     def clear(self) -> None:
         self._rooms.clear()
@@ -127,10 +133,18 @@ class Worker:
     copies: object
     rooms: Rooms = field(default_factory=lambda: Rooms(cuda.device_array))
     pinned: Rooms = field(default_factory=lambda: Rooms(cuda.pinned_array))
+    events: list = field(default_factory=list)  # kept like the arrays
+    copied: object = field(default_factory=cuda.event)
 
     def has_run(self, function) -> bool:
         """Whether a kernel has been started on the device before, so that it is loaded."""
         return SIMULATED or kernel_of(function, self.device.gpu.index) in self.device.loaded
+
+    def mark(self, i: int) -> None:
+        """Let events[i] be when the kernels started so far end."""
+        while len(self.events) <= i:
+            self.events.append(cuda.event())
+        self.events[i].record(self.stream)
 
     def launch(self, function, blocks: int, threads: int, *arguments) -> float:
         """Start a kernel; the first time it is compiled, or loaded from the disk.  Return the seconds that took."""
@@ -195,19 +209,24 @@ class Pool:
         workers = workers[: len(pieces)]
         left = Pieces(pieces, len(self.devices))
 
-        def work(worker: Worker) -> None:
+        @cuda.require_context  # asked for once, not in each call: all threads would take turns at that
+        def take_pieces(worker: Worker) -> None:
             share = next(i for i, device in enumerate(self.devices) if device is worker.device)
             pieces = iter(partial(left.take, share), None)
+            for piece in pieces:
+                self._fit(worker, least, on_gpu, on_cpu, chain([piece], pieces), False)
+
+        def work(worker: Worker) -> None:
             with cuda.gpus[worker.device.gpu.index]:
-                for piece in pieces:
-                    self._fit(worker, least, on_gpu, on_cpu, chain([piece], pieces), False)
+                take_pieces(worker)
 
         for device in self.devices:
             device.open_spans()
         if len(workers) == 1:
             work(workers[0])
         else:
-            list(self.threads.map(work, workers))
+            with _quick_turns():
+                list(self.threads.map(work, workers))
         seconds, passed = [device.close_spans() for device in self.devices], time.perf_counter() - began
         for device, spent in zip(self.devices, seconds, strict=True):
             device.usage.add(idle_s=max(0.0, passed - spent))
@@ -246,6 +265,19 @@ class Pool:
             self.on_cpu.add(**work)
 
 
+@contextmanager
+def _quick_turns() -> Iterator[None]:
+    """Threads that release the GIL for a moment, in calls to the driver, get it back before one that waits has woken up; so
+    those that wait should soon ask for it.
+    """
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(TURN)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
 def _is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or getattr(error, "code", None) == OUT_OF_MEMORY
 
@@ -253,14 +285,14 @@ def _is_out_of_memory(error: Exception) -> bool:
 @cache
 def pool() -> Pool:
     """The usable GPUs; found once."""
-    devices = []
+    devices, helpers = [], ThreadPoolExecutor()
     for gpu in find_gpus():
         with cuda.gpus[gpu.index]:
             packed, processors = True, 1
             if not SIMULATED:
                 card = cuda.get_current_device()
                 packed, processors = card.compute_capability >= (9, 0), card.MULTIPROCESSOR_COUNT
-            device = Device(gpu, packed, processors, Usage(gpu.name), DeviceReads(Rooms(cuda.device_array)))
+            device = Device(gpu, packed, processors, Usage(gpu.name), DeviceReads(Rooms(cuda.device_array), helpers))
             device.workers = [Worker(device, cuda.stream(), cuda.stream()) for _ in range(WORKERS)]
             devices.append(device)
     return Pool(devices, ThreadPoolExecutor(WORKERS * len(devices)))

@@ -369,7 +369,7 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
     STATES = 2 * STATE
 
     def extend_stacks(
-        planes, n_bases, table, counts, level, heads, cells, new_heads, new_cells, few, rule, longest, results
+        planes, n_bases, table, counts, level, n, asked, heads, cells, new_heads, new_cells, few, rule, longest, results
     ):  # fmt: skip
         """Extend the flanks of a queue.
 
@@ -377,8 +377,9 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
         ----------
         planes, n_bases : cuda_reads.py.
         table : (n_flanks, 5) int64, rows of `Flanks.table`.
-        counts : (levels, COUNTS) int64; this kernel takes what is in the queue of its level.  That of level 0 is all flanks
-            in their order, later ones are what a level handed over.  CELLS: of lanes with live cells.
+        counts : (levels, COUNTS) int64; this kernel takes what is in the queue of its level.  That of level 0 is the flanks
+            before the n-th in their order, where `asked` more were asked for before than taken; later ones are what a level
+            handed over.  CELLS: of lanes with live cells.
         heads, cells : (n, HEAD) int32 and (n, 2, rows / 2) uint32, two rows in a word, what the level before handed over.
         new_heads, new_cells : the same for what is handed over here, with the rows of this window.
         few : when fewer flanks than this are left and as many have outgrown their windows, those left are handed over too,
@@ -402,7 +403,7 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
         leader = I32(lane - place)
         members = U32(U32((1 << group) - 1) << U32(leader))
         after, before = I32(leader + (place + 1 & LAST)), I32(leader + (place - 1 & LAST))
-        n_queue = I32(counts[level, OUTGROWN])
+        n_queue, asked = (I32(n), I32(asked)) if level == 0 else (I32(counts[level, OUTGROWN]), I32(0))
         flank = first = row = pairs = n_query = n_target = score = best_column = best_row = age = I32(0)
         query_at = target_at = table[0, 0]
         unlike = U32(0) if longest else EVERY_BIT
@@ -418,7 +419,7 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
                 ticket = I32(0)
                 if place == 0 and waiting and not active:
                     ticket = I32(cuda.atomic.add(counts, (level, TAKEN), 1))
-                ticket = shuffle(ticket, leader)
+                ticket = I32(shuffle(ticket, leader) - asked)
                 if waiting and not active:
                     waiting = active = ticket < n_queue
                     if active:
