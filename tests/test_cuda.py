@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import gzip
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import naive
@@ -28,8 +29,11 @@ try:
 except DeviceError as error:
     pytest.skip(f"the GPU kernels do not run here: {error}", allow_module_level=True)
 
-from bellapy.xdrop import batch_cuda, cuda_pool
+from numba import cuda
+
+from bellapy.xdrop import batch_cuda, cuda_pool, cuda_reads
 from bellapy.xdrop.batch_cuda import CLASSES, extend_flanks, window_sizes
+from bellapy.xdrop.cuda_host import BASES, BLOCK, pack_planes
 from bellapy.xdrop.cuda_ops import SIMULATED
 from bellapy.xdrop.cuda_stack import OUTGROWN, SCALE, fits, pack_scoring
 
@@ -138,6 +142,24 @@ def test_reads_are_uploaded_once(rng):
         extend_flanks(codes, flanks, Scoring(1, -1, -1, 3), False, 1)
         sent.append(sum(device["uploaded_bases"] for device in cuda_pool.usage()))
     assert sent[0] > 0 and sent[1] == sent[0]
+
+
+def test_reads_are_packed_in_parts_and_sent_in_stretches(rng, monkeypatch):
+    """By three threads, through memory that holds two blocks; the last block is not full."""
+    monkeypatch.setattr(cuda_reads, "STAGED", 2)
+    monkeypatch.setattr(cuda_reads, "LEAST_PART", 1)
+    n_bases = 4 * BLOCK + 77
+    codes, planes = rng.integers(0, 5, 2 * n_bases).astype(np.uint8), np.zeros((-(-n_bases // BASES), 3), np.uint32)
+    pack_planes(codes[:n_bases], planes)
+    table = np.array([[0, BLOCK, 3 * BLOCK, 10, 0], [0, n_bases, 0, 1, 0]], np.int64)  # blocks 0 and 3, then all
+    stream = cuda.stream()
+    with ThreadPoolExecutor(2) as helpers:
+        reads = cuda_reads.DeviceReads(cuda_pool.Rooms(cuda.device_array), helpers)
+        reads.hold(codes)
+        sent = [reads.bring(table[: i + 1], codes, 3, stream) for i in (0, 1, 1)]
+    cuda.synchronize()
+    assert sent == [2 * BLOCK, n_bases - 2 * BLOCK, 0]
+    assert_array_equal(reads.planes.copy_to_host(), planes)
 
 
 @pytest.mark.parametrize("scoring", [Scoring(1, -1, -1, 7), Scoring(2, -3, -4, 20)], ids=str)

@@ -154,7 +154,7 @@ class _Batch:
         """
         if self.n_back < self.last:
             part, copies = slice(self.n_back, self.last), self.worker.copies
-            self.worker.events[2 * len(self.lost) - 3].wait(copies)
+            self.worker.events[2 * len(self.lost) - 3].wait(copies)  # until the end of the kernel before the last one
             self.results[part].copy_to_host(self.found[part], stream=copies)
             copies.synchronize()
             self._put_back(self.last)

@@ -133,8 +133,8 @@ class Worker:
     copies: object
     rooms: Rooms = field(default_factory=lambda: Rooms(cuda.device_array))
     pinned: Rooms = field(default_factory=lambda: Rooms(cuda.pinned_array))
-    events: list = field(default_factory=list)  # kept like the arrays
-    copied: object = field(default_factory=cuda.event)
+    events: list = field(default_factory=list)  # begin and end of each kernel of a batch; kept like the arrays
+    copied: object = field(default_factory=cuda.event)  # when the last copy before a kernel ends
 
     def has_run(self, function) -> bool:
         """Whether a kernel has been started on the device before, so that it is loaded."""

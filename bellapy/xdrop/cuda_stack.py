@@ -377,9 +377,11 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
         ----------
         planes, n_bases : cuda_reads.py.
         table : (n_flanks, 5) int64, rows of `Flanks.table`.
-        counts : (levels, COUNTS) int64; this kernel takes what is in the queue of its level.  That of level 0 is the flanks
-            before the n-th in their order, where `asked` more were asked for before than taken; later ones are what a level
-            handed over.  CELLS: of lanes with live cells.
+        counts : (levels, COUNTS) int64; this kernel takes what is in the queue of its level.  That of level 0 is the first n
+            flanks in their order, as far as kernels before have not taken them; later ones are what a level handed over.
+            CELLS: of lanes with live cells.
+        n, asked : for level 0; `asked` counts the groups of lanes of the kernels before, each of which has raised TAKEN
+            once without finding a flank.
         heads, cells : (n, HEAD) int32 and (n, 2, rows / 2) uint32, two rows in a word, what the level before handed over.
         new_heads, new_cells : the same for what is handed over here, with the rows of this window.
         few : when fewer flanks than this are left and as many have outgrown their windows, those left are handed over too,
