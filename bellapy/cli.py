@@ -50,7 +50,7 @@ Match = Annotated[int | None, typer.Option(help="Score of a match [default: 1]."
 Mismatch = Annotated[int | None, typer.Option(help="Score of a mismatch [default: -1].")]
 Gap = Annotated[int | None, typer.Option(help="Score of a gap, per base [default: -1].")]
 XDrop = Annotated[int | None, typer.Option("-x", "--xdrop", help="Stop so far below the best [default: from the data].")]
-Extension = Annotated[str | None, typer.Option(help="End of an extension: best, or longest as in SeqAn [default: best].")]
+Extension = Annotated[str | None, typer.Option(help="Where it ends: homology, best, or longest as SeqAn.")]
 Delta = Annotated[float | None, typer.Option(help="Tolerance of the score threshold [default: 0.1].")]
 MinIdentity = Annotated[float | None, typer.Option(help="Least identity, 0 to 1; of the path if made [default: 0].")]
 MaxOverhang = Annotated[int | None, typer.Option(help="Unaligned bases allowed where both reads go on [default: any].")]
@@ -149,7 +149,7 @@ class _Run:
             consume_ahead(format_overlaps(reads, overlaps, output.format), write, self.params.run.threads)
             numbers["overlaps"] = len(overlaps)
 
-    def write_overlaps(self, reads, overlaps, scoring, output: Destination) -> None:
+    def write_overlaps(self, reads, overlaps, steps, output: Destination) -> None:
         """With their paths, if the output needs any."""
         if not output.paths:
             self.write(reads, overlaps, output)
@@ -160,7 +160,7 @@ class _Run:
 
         show = formatter(output, reads)
         with self._writer(output, reads) as write:
-            lines = paths_stage(reads, overlaps, scoring, self.params, self.report, show)
+            lines = paths_stage(reads, overlaps, steps, self.params, self.report, show)
             consume_ahead(lines, write, self.params.run.threads)
 
     def _writer(self, output: Destination, reads):
@@ -201,8 +201,8 @@ def overlap(
     if skip_alignment:
         run.write(read_set, candidate_overlaps(read_set, run.params, run.report), target)
     else:
-        overlaps, scoring = overlap_reads(read_set, run.params, run.report, with_paths=target.paths)
-        run.write_overlaps(read_set, overlaps, scoring, target)
+        overlaps, steps = overlap_reads(read_set, run.params, run.report, with_paths=target.paths)
+        run.write_overlaps(read_set, overlaps, steps, target)
     run.finish()
 
 
@@ -257,8 +257,8 @@ def align(
     from bellapy.stage_files import load_stage, save_stage
 
     meta, seed_set = load_stage(seeds, "seeds", read_set, run.budget)
-    seed_set, extensions, scoring = align_stage(read_set, seed_set, estimate_of(meta), run.params, run.report)
-    meta |= {**scoring._asdict(), "extension": run.params.extension.extension}
+    seed_set, extensions, steps = align_stage(read_set, seed_set, estimate_of(meta), run.params, run.report)
+    meta |= {"steps": [step._asdict() for step in steps], "extension": run.params.extension.extension}
     save_stage(output, "alignments", read_set, meta, seeds=seed_set, extensions=extensions)
     run.finish()
 
@@ -282,14 +282,15 @@ def filter_command(
     from bellapy.stage_files import load_stage
 
     meta, seeds, extensions = load_stage(alignments, "alignments", read_set, run.budget)
-    scoring = {name: meta[name] for name in Scoring._fields}
+    steps = tuple(Scoring(**step) for step in meta["steps"])
+    scores = {name: getattr(steps[0], name) for name in ("match", "mismatch", "gap")}
     given = {name: value for name, value in options.items() if value is not None}
-    run.params = make_params(**given, **scoring, extension=meta["extension"])
+    run.params = make_params(**given, **scores, extension=meta["extension"])
     if target.paths:
         run.params = with_device(run.params)
     run.report.data["parameters"] = run.params.to_dict()
     overlaps = filter_stage(read_set, seeds, extensions, estimate_of(meta), run.params, run.report, with_paths=target.paths)
-    run.write_overlaps(read_set, overlaps, Scoring(**scoring), target)
+    run.write_overlaps(read_set, overlaps, steps, target)
     run.finish()
 
 
@@ -304,6 +305,7 @@ def extend(
 ) -> None:  # fmt: skip
     """Extend given seeds: index, score, query start and end, target start and end of each pair; with paths, their tags."""
     options = _options(locals(), "pairs", "output", "k", "cigar", "cs")
+    options["extension"] = extension or "best"
     run = _Run(options, [pairs], output)
     run.load_program()
     from bellapy.extend import extend_pairs

@@ -23,7 +23,6 @@ DEFAULT_ERROR_RATE = 0.15  # BELLA's
 DEFAULT_UPPER = 8  # BELLA's
 UPPER_TAIL = 1e-3
 CHANCE_ROOM = 8
-USUAL_LENGTH, USUAL_XDROP, XDROP_PER_DOUBLING, MAX_XDROP = 15_000, 10, 5, 25
 SHARED_SPACING = 50  # bases
 MAX_SAMPLING = 16
 ACCURATE = 0.05  # reads with fewer errors per base share long k-mers
@@ -123,12 +122,6 @@ def n50(lengths: np.ndarray) -> int:
     longest_first = np.sort(lengths)[::-1]
     reached = np.cumsum(longest_first, dtype=np.int64)
     return int(longest_first[np.searchsorted(reached, reached[-1] / 2)]) if len(lengths) else 0
-
-
-def usual_xdrop(lengths: np.ndarray) -> int:
-    """X for reads with evenly spread errors: the longer the overlaps, the likelier is a stretch of many errors."""
-    doublings = math.log2(max(1.0, n50(lengths) / USUAL_LENGTH))
-    return min(MAX_XDROP, USUAL_XDROP + round(XDROP_PER_DOUBLING * doublings))
 
 
 def choose_sampling(error_rate: float | None, k: int) -> int:

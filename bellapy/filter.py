@@ -2,7 +2,7 @@
 
 A sound overlap scores about as much per base of its implied length as all others of the same reads do; chance and
 repeat-induced alignments score less, since part of their implied length does not match.  The threshold follows what the
-alignments themselves show: the median score per base of sure ones (many shared k-mers, ends at the ends of the reads, no
+alignments themselves show: the median score per base of sure ones (many shared k-mers, most of the implied length, no
 repeat), less SPREAD times the distance from there to their 1st percentile, or less the share delta of it where that is more.
 It is never below BELLA's bound
 (1 - delta) * phi, phi the score per base expected from the error rate, as far as that is below MAX_FLOOR: real reads hold
@@ -27,12 +27,12 @@ from bellapy.seeds import first_of_candidate
 
 SPREAD = 1.5
 PIECE_ROWS = 1 << 16  # candidates looked at at a time
-MAX_FLOOR = 0.25  # per match score
-SURE_OVERHANG = 50  # bases
+MAX_FLOOR = 0.2  # per match score
+SURE_SHARE = 0.5  # of the implied length that is aligned: to ask for clean ends would pick the best reads only
 SURE_SPAN = 1000  # bases
 SURE_COPIES = np.float32(1.3)
 REPEAT_COPIES = (1.2, 2.0)  # from where on and up to where the threshold rises
-REPEAT_RISE = 0.6
+REPEAT_RISE = 0.8
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def learn_thresholds(seeds: Seeds, extensions: Extensions, geometry: Geometry, f
     """The score threshold that the alignments which are surely overlaps suggest."""
     rate = extensions.score / np.maximum(geometry.implied, 1)
     sure = (seeds.rank == 0) & (seeds.n_support >= SURE_SUPPORT) & (seeds.copies <= SURE_COPIES)
-    sure &= (geometry.span >= SURE_SPAN) & (geometry.overhang <= SURE_OVERHANG) & (rate >= floor)
+    sure &= (geometry.span >= SURE_SPAN) & (geometry.span >= SURE_SHARE * geometry.implied) & (rate >= floor)
     n_sure = int(sure.sum())
     if n_sure < MIN_SURE:
         return Thresholds(floor, None, n_sure)
@@ -156,7 +156,7 @@ def _filter_piece(reads, seeds, extensions, thresholds, scoring, params) -> tupl
     return Overlaps(
         chosen.query_id, chosen.target_id, chosen.strand, ends.query_start, ends.query_end, ends.target_start,
         ends.target_end, ends.score, chosen.n_support, matches[keep], columns[keep], chosen.query_pos, chosen.target_pos,
-        np.full(len(chosen), chosen.length, np.int32),
+        np.full(len(chosen), chosen.length, np.int32), ends.left_query, ends.left_target, ends.right_query, ends.right_target,
     ), dropped  # fmt: skip
 
 
@@ -195,5 +195,5 @@ def implied_overlaps(reads: ReadSet, seeds: Seeds) -> Overlaps:
         np.where(same, seeds.target_pos - left, seeds.target_pos + seeds.length - right).astype(np.int32),
         np.where(same, seeds.target_pos + right, seeds.target_pos + seeds.length + left).astype(np.int32),
         np.zeros(len(seeds), np.int32), seeds.n_support, matches, (left + right).astype(np.int32), seeds.query_pos,
-        seeds.target_pos, np.full(len(seeds), seeds.length, np.int32),
+        seeds.target_pos, np.full(len(seeds), seeds.length, np.int32), *np.zeros((4, len(seeds)), np.int32),
     )  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from bellapy.errors import ParameterError
 
 SAMPLINGS = ("auto", "none", "fraction", "minimizer", "syncmer")
-EXTENSIONS = ("best", "longest")
+EXTENSIONS = ("homology", "best", "longest")
 DEVICES = ("auto", "cpu", "cuda")
 
 
@@ -73,13 +73,19 @@ class SeedParams(NamedTuple):
     max_copies: float = 3.5  # candidates wholly inside sequence with more copies are taken for repeats
 
 
+TILT_UNIT = 64
+"""Tilted scores are whole numbers of such parts of a score."""
+
+
 class Scoring(NamedTuple):
     """Linear-gap scores of the extension; a NamedTuple because compiled code accepts it."""
 
     match: int = 1
     mismatch: int = -1
     gap: int = -1  # per base
-    xdrop: int = 15  # give up when the score falls so far below the best
+    xdrop: int = 15  # a cell dies when its score falls so far below the best
+    tilt: int = 0  # what a base of either read costs when the end is chosen, in parts of TILT_UNIT
+    fall: int = 0  # stop when the tilted score falls so far below the best tilted one, in the same parts; 0: never
 
 
 @dataclass(frozen=True)
@@ -90,7 +96,7 @@ class ExtensionParams:
     mismatch: int = -1
     gap: int = -1
     xdrop: int | None = None
-    extension: str = "best"
+    extension: str = "homology"
 
 
 @dataclass(frozen=True)
@@ -136,8 +142,8 @@ OPTIONS = {"k": "-k"}
 
 PRESETS: dict[str, dict[str, Any]] = {
     "clr": {},
-    "ont": {"xdrop": 25},
-    "hifi": {"k": 21, "xdrop": 25},
+    "ont": {},
+    "hifi": {"k": 21},
 }
 """Differences from the defaults, by name.  Explicit options override them."""
 

@@ -11,8 +11,9 @@ import numpy as np
 from bellapy import estimate as estimates
 from bellapy import paths as base_level
 from bellapy import xdrop
-from bellapy.candidate_filter import SURE_SUPPORT, copies, dense_enough, learn_typical, lowest_depth
+from bellapy.candidate_filter import copies, dense_enough, learn_typical, lowest_depth
 from bellapy.candidates import multiply, symbolic_product
+from bellapy.ends import Steps, choose_steps, describe_steps, first_scoring
 from bellapy.estimate import Estimate
 from bellapy.filter import Thresholds, filter_overlaps, implied_overlaps, learn_thresholds, measure_geometry, score_floor
 from bellapy.kmer_matrix import build_kmer_matrix, profile_depth
@@ -20,7 +21,7 @@ from bellapy.kmers import NO_MASK, KmerCounts, count_kmers
 from bellapy.log import Report, logger, progress
 from bellapy.memory import Budget
 from bellapy.parallel import map_threads
-from bellapy.params import KmerParams, Params, Scoring
+from bellapy.params import TILT_UNIT, KmerParams, Params
 from bellapy.records import DepthProfile, Extensions, KmerMatrix, Overlaps, Paths, ReadSet, Seeds
 from bellapy.sampling import compress_homopolymers, restore_places, sampling_mask
 from bellapy.seeds import choose_seeds, first_of_candidate, has_any, join_seeds, seed_bytes
@@ -30,10 +31,8 @@ from bellapy.xdrop.devices import choose_device
 
 PROFILE_REACH = 8  # counts up to so many times the upper bound mark repeats
 DEFAULT_SAMPLING_WINDOW = 8
-PILOT_SEEDS = 2000
 JOINED_BYTES = 60  # of a copy of a seed and what is computed from it
-ALIGNED_BYTES = 140  # of copies, alignments and what is computed from them, for each seed
-USUAL_RATES = (0.55, 0.8)  # score per base
+ALIGNED_BYTES = 180  # of copies, alignments and what is computed from them, for each seed
 
 
 @dataclass(frozen=True)
@@ -63,18 +62,18 @@ def load_kernels(params: Params) -> None:
     """Load, the first time compile, what `overlap_reads` needs on a CPU."""
     count_kmers(np.full(PAD, UNKNOWN, np.uint8), 1, 2, 2)
     if params.run.device == "cpu":
-        xdrop.load(first_scoring(params))
+        xdrop.load(first_scoring(params.extension))
 
 
-def overlap_reads(reads: ReadSet, params: Params, report: Report, *, with_paths: bool = False) -> tuple[Overlaps, Scoring]:
+def overlap_reads(reads: ReadSet, params: Params, report: Report, *, with_paths: bool = False) -> tuple[Overlaps, Steps]:
     """All overlaps of the reads with each other, and the scores of their alignments."""
     Budget(params.run.max_memory).require("keeping the reads in both directions", reads.codes.nbytes)
     params = with_device(params)
     counted = count_stage(reads, params, report)
     estimate, candidates = counted.estimate, [candidates_stage(reads, counted, params, report)]
     del counted  # the matrix is large and not needed any more; nor are the candidates kept here
-    seeds, extensions, scoring = align_stage(reads, candidates.pop(), estimate, params, report)
-    return filter_stage(reads, seeds, extensions, estimate, params, report, with_paths=with_paths), scoring
+    seeds, extensions, steps = align_stage(reads, candidates.pop(), estimate, params, report)
+    return filter_stage(reads, seeds, extensions, estimate, params, report, with_paths=with_paths), steps
 
 
 def with_device(params: Params) -> Params:
@@ -207,54 +206,35 @@ def _multiply_and_seed(reads: ReadSet, matrix: KmerMatrix, params: Params, repor
 
 def align_stage(
     reads: ReadSet, seeds: Seeds, estimate: Estimate, params: Params, report: Report
-) -> tuple[Seeds, Extensions, Scoring]:
+) -> tuple[Seeds, Extensions, Steps]:
     """Extend the best seed of every candidate, and the others where the first gave no overlap; the scores used."""
     with report.stage("align") as numbers:
         room = reads.codes.nbytes + ALIGNED_BYTES * len(seeds)
         Budget(params.run.max_memory).require("the alignment, with the reads in both directions,", room)
         device = choose_device(params.run.device)
-        scoring = choose_scoring(reads, seeds, params, device)
+        steps = choose_steps(reads, seeds, params.extension, params.run.threads, device)
         is_first = first_of_candidate(seeds)
         chosen, others, length = seeds.take(is_first), seeds.take(~is_first), seeds.length
         candidate = (np.cumsum(is_first) - 1)[~is_first]
         with progress("align", len(seeds)) as advance:
             del seeds  # there are many, and now twice
-            extensions = _extend(reads, chosen, scoring, params, device, advance)
+            extensions = _extend(reads, chosen, steps, params, device, advance)
             thresholds = choose_thresholds(reads, chosen, extensions, estimate, params)
             others = others.take(poor_rows(reads, chosen, extensions, thresholds)[candidate])
-            more = _extend(reads, others, scoring, params, device, advance)
+            more = _extend(reads, others, steps, params, device, advance)
         numbers.update({"extensions": len(chosen) + len(others), "of second seeds": len(others)})
-    logger.info("X %d", scoring.xdrop)
-    report.data["estimates"]["xdrop"] = scoring.xdrop
+    logger.info("%s", describe_steps(steps))
+    report.data["estimates"]["xdrop"] = [step.xdrop for step in steps]
+    report.data["estimates"]["tilt"] = steps[0].tilt / TILT_UNIT
     report.data["devices"] = device_usage(device)
-    return join_seeds([chosen, others], length), join_extensions([extensions, more]), scoring
+    return join_seeds([chosen, others], length), join_extensions([extensions, more]), steps
 
 
-def _extend(reads: ReadSet, seeds: Seeds, scoring: Scoring, params: Params, device: str, advance) -> Extensions:
+def _extend(reads: ReadSet, seeds: Seeds, steps: Steps, params: Params, device: str, advance) -> Extensions:
     longest, budget = params.extension.extension == "longest", Budget(params.run.max_memory)
     return extend_seeds(
-        reads, seeds, scoring, longest=longest, threads=params.run.threads, device=device, budget=budget, progress=advance
+        reads, seeds, steps, longest=longest, threads=params.run.threads, device=device, budget=budget, progress=advance
     )
-
-
-def first_scoring(params: Params) -> Scoring:
-    """Scores as given, with the largest X where none is."""
-    given = params.extension
-    return Scoring(given.match, given.mismatch, given.gap, estimates.MAX_XDROP if given.xdrop is None else given.xdrop)
-
-
-def choose_scoring(reads: ReadSet, seeds: Seeds, params: Params, device: str) -> Scoring:
-    """Scores as given; where X is not, by what a sample of well-supported seeds scores per base with a large X."""
-    given, scoring = params.extension, first_scoring(params)
-    if given.xdrop is not None:
-        return scoring
-    sure = np.flatnonzero((seeds.rank == 0) & (seeds.n_support >= SURE_SUPPORT))
-    sample = seeds.take(sure[:: max(1, len(sure) // PILOT_SEEDS)])
-    extensions = extend_seeds(reads, sample, scoring, threads=params.run.threads, device=device)
-    rate = extensions.score / np.maximum(measure_geometry(reads, sample, extensions).implied, 1)
-    low, high = USUAL_RATES
-    usual = len(sample) and low <= np.median(rate) / given.match <= high
-    return scoring._replace(xdrop=estimates.usual_xdrop(reads.lengths) if usual else estimates.MAX_XDROP)
 
 
 def choose_thresholds(
@@ -290,23 +270,23 @@ def filter_stage(
 
 
 def paths_stage(
-    reads: ReadSet, overlaps: Overlaps, scoring: Scoring, params: Params, report: Report,
+    reads: ReadSet, overlaps: Overlaps, steps: Steps, params: Params, report: Report,
     show: Callable[[Overlaps, Paths], bytes],
 ) -> Iterator[bytes]:  # fmt: skip
     """What `show` makes of the overlaps and their base-level paths, in order, some at a time; the stage ends with the last.
 
-    scoring : as the overlaps were aligned with.
+    steps : that the overlaps were aligned with.
     """
     longest, run, device = params.extension.extension == "longest", params.run, choose_device(params.run.device)
     dropped, n_done, n_kept = Counter(), 0, 0
 
     def use(some: Overlaps, paths: Paths) -> tuple[bytes, int, int, dict[str, int]]:
-        kept, paths, lost = base_level.trim_and_test(reads, some, paths, scoring, params.filter)
+        kept, paths, lost = base_level.trim_and_test(reads, some, paths, steps[0], params.filter)
         return show(kept, paths), len(some), len(kept), lost
 
     with report.stage("paths") as numbers, progress("paths", len(overlaps)) as advance:
         for lines, n, kept, lost in base_level.map_paths(
-            use, reads, overlaps, scoring, longest=longest, threads=run.threads, device=device, budget=Budget(run.max_memory)
+            use, reads, overlaps, steps, longest=longest, threads=run.threads, device=device, budget=Budget(run.max_memory)
         ):
             yield lines
             n_done, n_kept = n_done + n, n_kept + kept

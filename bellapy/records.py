@@ -219,6 +219,8 @@ class Extensions:
 
     score : (n,) int32.
     query_start, query_end, target_start, target_end : (n,) int32, forward strand of each read.
+    left_query, left_target, right_query, right_target : (n,) int32, bases from the seed to where the second step of the
+        extension began (`xdrop.extend_seeds`), or to its end where there was none; left and right as the query runs.
     """
 
     score: np.ndarray
@@ -226,6 +228,10 @@ class Extensions:
     query_end: np.ndarray
     target_start: np.ndarray
     target_end: np.ndarray
+    left_query: np.ndarray
+    left_target: np.ndarray
+    right_query: np.ndarray
+    right_target: np.ndarray
 
     def __post_init__(self):
         _freeze(self, {f.name: np.int32 for f in fields(self)})
@@ -247,6 +253,7 @@ class Overlaps:
     n_support : shared k-mers that agree on the seed's diagonal.
     n_matches, n_columns : matching bases and length of the alignment; estimates where there is no path.
     seed_query, seed_target, seed_length : where the seed stands, as in Seeds.
+    left_query, left_target, right_query, right_target : as in Extensions; 0 where no alignment was made.
     """
 
     query_id: np.ndarray
@@ -263,6 +270,16 @@ class Overlaps:
     seed_query: np.ndarray
     seed_target: np.ndarray
     seed_length: np.ndarray
+    left_query: np.ndarray
+    left_target: np.ndarray
+    right_query: np.ndarray
+    right_target: np.ndarray
+
+    @property
+    def turns(self) -> np.ndarray:
+        """(2 n, 2) int64: query and target bases of the first step, of all left flanks, then of all right ones."""
+        sides = (self.left_query, self.left_target), (self.right_query, self.right_target)
+        return np.concatenate([np.stack(side, axis=1, dtype=np.int64) for side in sides])
 
     def __post_init__(self):
         _freeze(self, {f.name: np.int8 if f.name == "strand" else np.int32 for f in fields(self)})

@@ -23,7 +23,6 @@ from bellapy.estimate import (
     fit_spectrum,
     n50,
     sampling_rate,
-    usual_xdrop,
 )
 from bellapy.params import RANGES
 
@@ -109,11 +108,6 @@ def test_n50():
     assert n50(np.array([5], np.int32)) == 5
     assert n50(np.array([1, 2, 3, 4, 10], np.int32)) == 10
     assert n50(np.array([4, 4, 4, 4], np.int32)) == 4
-
-
-def test_usual_xdrop_grows_with_the_reads():
-    values = [usual_xdrop(np.full(10, length, np.int32)) for length in (0, 500, 8000, 15_000, 30_000, 60_000, 10**6)]
-    assert values == [10, 10, 10, 10, 15, 20, 25]
 
 
 @pytest.mark.parametrize("error", [0, 0.01, 0.05, 0.1, 0.15, 0.3])

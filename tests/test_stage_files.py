@@ -19,7 +19,7 @@ READS = make_reads(["ACGTACGT", "", "ACGNNACGT"])
 MATRIX = KmerMatrix(5, 2, np.array([6, 9, 13], np.uint32), np.append(READS.starts, len(READS.codes)), 8, 5)
 PROFILE = DepthProfile(256, np.arange(4), np.array([1, 0, 7], np.uint32), np.array([2**31, 0, 7], np.uint32))
 SEEDS = make_seeds([0, 1], [2, 2], [1, -1], [3, 4], [5, 6], 5)
-EXTENSIONS = Extensions(*(np.array([i, 2**31 - 1 - i], np.int32) for i in range(5)))
+EXTENSIONS = Extensions(*(np.array([i, 2**31 - 1 - i], np.int32) for i in range(9)))
 RECORDS = {"matrix": MATRIX, "profile": PROFILE, "seeds": SEEDS, "extensions": EXTENSIONS}
 META = {"estimate": {"depth": 0.1, "error_rate": None, "given": False, "source": "µ"}, "match": -3}
 
