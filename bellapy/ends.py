@@ -1,12 +1,12 @@
 """Where extensions end: the steps they take and the tilt of their scores, chosen from the reads.
 
-With scores 1, -1, -1 unrelated sequence gains score, though less than homology.  So the highest score lies far beyond the
-homology, where the X-drop test lets an extension go on, and a small X stops short in a stretch of many errors.
+With scores 1, -1, -1 unrelated sequence gains score, though less than homology.  So a large X runs far beyond the homology,
+and the highest score lies there.  A small X stops short in a stretch of many errors.
 
-Two things mend that.  The end is the cell with the highest tilted score (xdrop/recurrence.py): every base costs a little more
-than what unrelated sequence gains, and less than what homology gains.  And an extension takes two steps: the first with a
-small X; only where that ends inside both reads, a second one goes on from there with a large X.  So X need not be chosen, and
-what the second step costs follows from how often the reads need it.
+Two things mend that.  The end is the cell with the highest tilted score (xdrop/recurrence.py): every base costs a little
+more than what unrelated sequence gains, and less than what homology gains.  And an extension takes two steps.  The first has
+a small X.  Only where that ends inside both reads, a second one goes on from there with a large X.  So X need not be chosen,
+and what the second step costs follows from how often the reads need it.
 """
 
 from __future__ import annotations

@@ -129,8 +129,8 @@ def _as_overlaps(seeds: Seeds, extensions: Extensions) -> Overlaps:
     return Overlaps(
         seeds.query_id, seeds.target_id, seeds.strand, extensions.query_start, extensions.query_end,
         extensions.target_start, extensions.target_end, extensions.score, seeds.n_support, zeros, zeros.copy(),
-        seeds.query_pos, seeds.target_pos, np.full(len(seeds), seeds.length, np.int32), extensions.left_query, extensions.left_target,
-        extensions.right_query, extensions.right_target,
+        seeds.query_pos, seeds.target_pos, np.full(len(seeds), seeds.length, np.int32), extensions.left_query,
+        extensions.left_target, extensions.right_query, extensions.right_target,
     )  # fmt: skip
 
 

@@ -156,7 +156,8 @@ def _filter_piece(reads, seeds, extensions, thresholds, scoring, params) -> tupl
     return Overlaps(
         chosen.query_id, chosen.target_id, chosen.strand, ends.query_start, ends.query_end, ends.target_start,
         ends.target_end, ends.score, chosen.n_support, matches[keep], columns[keep], chosen.query_pos, chosen.target_pos,
-        np.full(len(chosen), chosen.length, np.int32), ends.left_query, ends.left_target, ends.right_query, ends.right_target,
+        np.full(len(chosen), chosen.length, np.int32), ends.left_query, ends.left_target, ends.right_query,
+        ends.right_target,
     ), dropped  # fmt: skip
 
 

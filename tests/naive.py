@@ -107,7 +107,9 @@ def xdrop_best(
 ) -> tuple[int, int, int]:
     """Best end of an X-drop extension from the start of both sequences: score, query bases, target bases.
 
-    With a tilt, the end that `Tilted` chooses.  The whole dynamic-programming table, without any window.  A cell's score comes from its three neighbours.  It is
+    With a tilt, the end that `Tilted` chooses.
+
+    The whole dynamic-programming table, without any window.  A cell's score comes from its three neighbours.  It is
     dead below the best score of all earlier anti-diagonals less `xdrop`; a cell of row 0 or column 0, a pure gap, dies
     already when it equals that, but on anti-diagonal 1.  A letter outside ACGT matches nothing.  The best end has the
     highest score, then the earliest anti-diagonal, then the smallest query column.
