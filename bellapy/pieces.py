@@ -30,7 +30,7 @@ class Ends(NamedTuple):
 
 def clear_of(ends: Ends | Extensions, others: Ends | Extensions) -> np.ndarray:
     """Mask of the rows in which two alignments share hardly any bases, neither on the query nor on the target."""
-    clear = np.ones(len(ends), bool)
+    clear = np.ones(len(ends.query_start), bool)
     allowed = SLACK * np.minimum(_query_span(ends), _query_span(others))
     for side in ("query", "target"):
         start = np.maximum(getattr(ends, f"{side}_start"), getattr(others, f"{side}_start"))

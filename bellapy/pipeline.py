@@ -224,7 +224,7 @@ def align_stage(
             thresholds = choose_thresholds(reads, chosen, extensions, estimate, params)
             poor = poor_rows(reads, chosen, extensions, thresholds)[candidate]
             apart = clear_of(implied_ends(reads, others), extensions.take(candidate))  # another piece, if anything
-            others = others.take(poor | apart)
+            others = others.take(np.where(poor, others.rank < params.seeds.ranks, apart))
             more = _extend(reads, others, steps, params, device, advance)
         numbers.update({"extensions": len(chosen) + len(others), "of second seeds": len(others)})
     logger.info("%s", describe_steps(steps))

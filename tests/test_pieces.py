@@ -157,15 +157,17 @@ def test_paths_of_both_pieces(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "genome",
+    ("genome", "most"),
     [
-        lambda rng: mutate(rng, random_bases(rng, 171) * 90, 0.02),
-        lambda rng: random_bases(rng, 12_000) + "ACCT" * 1500 + random_bases(rng, 12_000),
-        lambda rng: (lambda a, b: a + b + a + b + a)(*(random_bases(rng, 6000) for _ in range(2))),
+        (lambda rng: mutate(rng, random_bases(rng, 171) * 90, 0.02), 0.005),
+        (lambda rng: random_bases(rng, 12_000) + "ACCT" * 1500 + random_bases(rng, 12_000), 0),
+        (lambda rng: (lambda a, b: a + b + a + b + a)(*(random_bases(rng, 6000) for _ in range(2))), 0),
     ],
     ids=["satellite", "low complexity", "long repeats"],
 )
-def test_repeats_do_not_give_second_lines(tmp_path, genome):
+def test_repeats_hardly_give_second_lines(tmp_path, genome, most):
+    """Of a satellite alone, any two reads overlap at any multiple of its unit: some at both ends."""
     sample = sample_reads(13, genome(np.random.default_rng(13)), depth=10, error=0.06)
     lines = overlap(tmp_path, sample.sequences, *DEEP)
-    assert lines and len({candidate_of(line) for line in lines}) == len(lines)
+    n_second = len(lines) - len({candidate_of(line) for line in lines})
+    assert lines and n_second <= most * len(lines)
