@@ -22,6 +22,7 @@ import numpy as np
 from bellapy.candidate_filter import MIN_SURE, SURE_SUPPORT
 from bellapy.estimate import DEFAULT_ERROR_RATE, expected_score_rate
 from bellapy.params import ExtensionParams, FilterParams
+from bellapy.pieces import SLACK, clear_of, implied_ends
 from bellapy.records import Extensions, Overlaps, ReadSet, Seeds
 from bellapy.seeds import first_of_candidate
 
@@ -120,9 +121,14 @@ def estimate_matches(scoring: ExtensionParams, extensions: Extensions) -> tuple[
     return matches, np.maximum(matches + errors, shorter)
 
 
+def _candidates(seeds: Seeds) -> np.ndarray:
+    """A number for the candidate (query, target, strand) of every row, (n,) int64."""
+    return seeds.query_id.astype(np.int64) << 32 | seeds.target_id.astype(np.int64) << 1 | (seeds.strand > 0)
+
+
 def best_of_candidate(seeds: Seeds, extensions: Extensions) -> np.ndarray:
     """Rows of the highest-scoring alignment of every candidate (query, target, strand), in that order."""
-    candidate = seeds.query_id.astype(np.int64) << 32 | seeds.target_id.astype(np.int64) << 1 | (seeds.strand > 0)
+    candidate = _candidates(seeds)
     order = np.argsort(candidate, kind="stable")  # runs in order are merged, which is faster than sorting by score too
     starts = np.flatnonzero(np.diff(candidate[order], prepend=-1))
     merit = (extensions.score.astype(np.int64) << 8 | 127 - seeds.rank)[order]  # the lower rank of equal scores
@@ -134,31 +140,64 @@ def filter_overlaps(
     reads: ReadSet, seeds: Seeds, extensions: Extensions, thresholds: Thresholds, scoring: ExtensionParams,
     params: FilterParams,
 ) -> tuple[Overlaps, dict[str, int]]:  # fmt: skip
-    """The overlaps among the alignments, by query, target and strand; how many candidates were dropped for what reason."""
-    rows = best_of_candidate(seeds, extensions)
-    parts, dropped = [], Counter()
-    for at in range(0, max(1, len(rows)), PIECE_ROWS):
-        piece = rows[at : at + PIECE_ROWS]
-        overlaps, its_dropped = _filter_piece(reads, seeds.take(piece), extensions.take(piece), thresholds, scoring, params)
-        parts.append(overlaps)
+    """The overlaps among the alignments, by query, target and strand; how many candidates were dropped for what reason.
+
+    A candidate has one overlap, or two where its reads overlap at both ends (pieces.py), the higher-scoring one first.
+    """
+    kept, dropped = _passing(reads, seeds, extensions, best_of_candidate(seeds, extensions), thresholds, scoring, params)
+    further, _ = _passing(
+        reads, seeds, extensions, further_pieces(reads, seeds, extensions, kept), thresholds, scoring, params
+    )
+    rows = np.concatenate((kept, further))
+    rows = rows[np.argsort(_candidates(seeds.take(rows)), kind="stable")] if len(further) else kept
+    parts = [_as_overlaps(seeds.take(piece), extensions.take(piece), scoring) for piece in _in_pieces(rows)]
+    return Overlaps(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Overlaps))), dropped
+
+
+def further_pieces(reads: ReadSet, seeds: Seeds, extensions: Extensions, kept: np.ndarray) -> np.ndarray:
+    """Rows of alignments that may be a second overlap beside the kept one of their candidate, the best of each candidate.
+
+    kept : rows, one of a candidate, in the order of candidates.
+    """
+    others = np.ones(len(seeds), bool)
+    others[kept] = False
+    rows, candidate = np.flatnonzero(others), _candidates(seeds)
+    at = np.minimum(np.searchsorted(candidate[kept], candidate[rows]), len(kept) - 1)
+    beside = candidate[kept[at]] == candidate[rows] if len(kept) else np.zeros(len(rows), bool)
+    rows, first = rows[beside], kept[at[beside]]
+    rows = rows[clear_of(extensions.take(rows), extensions.take(first))]
+    geometry = measure_geometry(reads, seeds.take(rows), extensions.take(rows))
+    rows = rows[geometry.overhang <= SLACK * geometry.implied]
+    return rows[best_of_candidate(seeds.take(rows), extensions.take(rows))]
+
+
+def _in_pieces(rows: np.ndarray) -> list[np.ndarray]:
+    return [rows[at : at + PIECE_ROWS] for at in range(0, max(1, len(rows)), PIECE_ROWS)]
+
+
+def _passing(reads, seeds, extensions, rows, thresholds, scoring, params) -> tuple[np.ndarray, dict[str, int]]:
+    """Those of the rows whose alignments pass all tests; how many do not, by reason."""
+    kept, dropped = [], Counter()
+    for piece in _in_pieces(rows):
+        chosen, ends = seeds.take(piece), extensions.take(piece)
+        geometry = measure_geometry(reads, chosen, ends)
+        tests = shape_tests(geometry, *estimate_matches(scoring, ends), params)
+        scores = ends.score >= thresholds.of(chosen.copies) * geometry.implied
+        keep, its_dropped = apply_tests({"too short": tests["too short"], "score too low": scores, **tests})
+        kept.append(piece[keep])
         dropped.update(its_dropped)
-    return Overlaps(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Overlaps))), dict(dropped)
+    return np.concatenate(kept), dict(dropped)
 
 
-def _filter_piece(reads, seeds, extensions, thresholds, scoring, params) -> tuple[Overlaps, dict[str, int]]:
-    """The same for some alignments, one of each candidate."""
-    geometry = measure_geometry(reads, seeds, extensions)
-    matches, columns = estimate_matches(scoring, extensions)
-    tests = shape_tests(geometry, matches, columns, params)
-    scores = extensions.score >= thresholds.of(seeds.copies) * geometry.implied
-    keep, dropped = apply_tests({"too short": tests["too short"], "score too low": scores, **tests})
-    chosen, ends = seeds.take(keep), extensions.take(keep)
+def _as_overlaps(seeds: Seeds, extensions: Extensions, scoring: ExtensionParams) -> Overlaps:
+    """What is reported of some alignments."""
     return Overlaps(
-        chosen.query_id, chosen.target_id, chosen.strand, ends.query_start, ends.query_end, ends.target_start,
-        ends.target_end, ends.score, chosen.n_support, matches[keep], columns[keep], chosen.query_pos, chosen.target_pos,
-        np.full(len(chosen), chosen.length, np.int32), ends.left_query, ends.left_target, ends.right_query,
-        ends.right_target,
-    ), dropped  # fmt: skip
+        seeds.query_id, seeds.target_id, seeds.strand, extensions.query_start, extensions.query_end,
+        extensions.target_start, extensions.target_end, extensions.score, seeds.n_support,
+        *estimate_matches(scoring, extensions), seeds.query_pos, seeds.target_pos,
+        np.full(len(seeds), seeds.length, np.int32), extensions.left_query, extensions.left_target, extensions.right_query,
+        extensions.right_target,
+    )  # fmt: skip
 
 
 def shape_tests(geometry: Geometry, matches: np.ndarray, columns: np.ndarray, params: FilterParams) -> dict[str, np.ndarray]:
@@ -185,16 +224,11 @@ def apply_tests(tests: dict[str, np.ndarray]) -> tuple[np.ndarray, dict[str, int
 def implied_overlaps(reads: ReadSet, seeds: Seeds) -> Overlaps:
     """What seeds alone imply, without an alignment: along each best seed's diagonal to the ends of the reads."""
     seeds = seeds.take(first_of_candidate(seeds))
-    query_after = reads.lengths[seeds.query_id] - seeds.query_pos
-    target_after = reads.lengths[seeds.target_id] - seeds.target_pos
-    same = seeds.strand > 0
-    left = np.minimum(seeds.query_pos, np.where(same, seeds.target_pos, target_after - seeds.length))
-    right = np.minimum(query_after, np.where(same, target_after, seeds.target_pos + seeds.length))
-    matches = np.minimum(seeds.n_support * seeds.length, left + right).astype(np.int32)
+    ends = implied_ends(reads, seeds)
+    length = ends.query_end - ends.query_start
+    matches = np.minimum(seeds.n_support * seeds.length, length).astype(np.int32)
     return Overlaps(
-        seeds.query_id, seeds.target_id, seeds.strand, seeds.query_pos - left, seeds.query_pos + right,
-        np.where(same, seeds.target_pos - left, seeds.target_pos + seeds.length - right).astype(np.int32),
-        np.where(same, seeds.target_pos + right, seeds.target_pos + seeds.length + left).astype(np.int32),
-        np.zeros(len(seeds), np.int32), seeds.n_support, matches, (left + right).astype(np.int32), seeds.query_pos,
-        seeds.target_pos, np.full(len(seeds), seeds.length, np.int32), *np.zeros((4, len(seeds)), np.int32),
+        seeds.query_id, seeds.target_id, seeds.strand, ends.query_start, ends.query_end, ends.target_start, ends.target_end,
+        np.zeros(len(seeds), np.int32), seeds.n_support, matches, length, seeds.query_pos, seeds.target_pos,
+        np.full(len(seeds), seeds.length, np.int32), *np.zeros((4, len(seeds)), np.int32),
     )  # fmt: skip

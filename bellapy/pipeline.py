@@ -22,9 +22,10 @@ from bellapy.log import Report, logger, progress
 from bellapy.memory import Budget
 from bellapy.parallel import map_threads
 from bellapy.params import TILT_UNIT, KmerParams, Params
+from bellapy.pieces import clear_of, implied_ends
 from bellapy.records import DepthProfile, Extensions, KmerMatrix, Overlaps, Paths, ReadSet, Seeds
 from bellapy.sampling import compress_homopolymers, restore_places, sampling_mask
-from bellapy.seeds import choose_seeds, first_of_candidate, has_any, join_seeds, seed_bytes
+from bellapy.seeds import choose_seeds, first_of_candidate, has_any, join_seeds, seed_bytes, starts_of_candidates
 from bellapy.sequence import PAD, UNKNOWN
 from bellapy.xdrop import device_usage, extend_seeds, join_extensions
 from bellapy.xdrop.devices import choose_device
@@ -207,7 +208,8 @@ def _multiply_and_seed(reads: ReadSet, matrix: KmerMatrix, params: Params, repor
 def align_stage(
     reads: ReadSet, seeds: Seeds, estimate: Estimate, params: Params, report: Report
 ) -> tuple[Seeds, Extensions, Steps]:
-    """Extend the best seed of every candidate, and the others where the first gave no overlap; the scores used."""
+    """Extend the best seed of every candidate, and the others where the first gave no overlap or leaves room for another;
+    the scores used."""
     with report.stage("align") as numbers:
         room = reads.codes.nbytes + ALIGNED_BYTES * len(seeds)
         Budget(params.run.max_memory).require("the alignment, with the reads in both directions,", room)
@@ -220,7 +222,9 @@ def align_stage(
             del seeds  # there are many, and now twice
             extensions = _extend(reads, chosen, steps, params, device, advance)
             thresholds = choose_thresholds(reads, chosen, extensions, estimate, params)
-            others = others.take(poor_rows(reads, chosen, extensions, thresholds)[candidate])
+            poor = poor_rows(reads, chosen, extensions, thresholds)[candidate]
+            apart = clear_of(implied_ends(reads, others), extensions.take(candidate))  # another piece, if anything
+            others = others.take(np.where(poor, others.rank < params.seeds.ranks, apart))
             more = _extend(reads, others, steps, params, device, advance)
         numbers.update({"extensions": len(chosen) + len(others), "of second seeds": len(others)})
     logger.info("%s", describe_steps(steps))
@@ -262,7 +266,8 @@ def filter_stage(
     with report.stage("filter") as numbers:
         thresholds = choose_thresholds(reads, seeds, extensions, estimate, params)
         overlaps, dropped = filter_overlaps(reads, seeds, extensions, thresholds, params.extension, tests)
-        numbers["overlaps"] = len(overlaps)
+        n_candidates = int(starts_of_candidates(overlaps.query_id, overlaps.target_id, overlaps.strand).sum())
+        numbers.update({"overlaps": len(overlaps), "of them second pieces": len(overlaps) - n_candidates})
     report.data["dropped"].update(dropped)
     report.data["thresholds"] = asdict(thresholds)
     logger.info("kept what scores %.3f per base; dropped: %s", thresholds.score_rate, _describe_dropped(dropped))

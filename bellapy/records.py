@@ -175,7 +175,7 @@ class Seeds:
     query_id, target_id : (n,) int32, query_id < target_id.
     strand : (n,) int8.
     query_pos, target_pos : (n,) int32, start of the seed on the forward strand of each read.
-    rank : (n,) int8, 0 for the best-supported diagonal of a candidate, 1 for the next.
+    rank : (n,) int8, 0 for the best-supported diagonal of a candidate, 1 for the next, 2 for the best one of another piece.
     n_support : (n,) int32, shared k-mers near the seed's diagonal, at least k apart.
     n_shared : (n,) int32, all shared k-mers of the candidate.
     implied_length : (n,) int32, bases of the overlap if it ran along the seed's diagonal to the ends of the reads.

@@ -519,7 +519,7 @@ def test_version_and_info():
     rows = dict(re.split(r"\s{2,}|(?<=\S{14}) ", line, maxsplit=1) for line in outcome.out.decode().splitlines())
     assert outcome.code == 0 and outcome.err == ""
     assert rows["bellapy"] == __version__
-    assert {"python", "numba", "numpy", "processor", "devices"} <= set(rows)
+    assert {"python", "numba", "numpy", "processor", "vector code", "devices"} <= set(rows)
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, None])
