@@ -123,11 +123,17 @@ def given_overlaps(overlaps: Overlaps, lengths: np.ndarray, order: Order) -> Ove
         strand[turned] *= -1
     columns["strand"] = strand
     swapped = columns["query_id"] > columns["target_id"]
-    for name in ("query_id", "query_start", "query_end", "seed_query"):
-        other = name.replace("query", "target")
-        columns[name], columns[other] = (
-            np.where(swapped, columns[other], columns[name]),
-            np.where(swapped, columns[name], columns[other]),
-        )
+    for name in ("query_id", "query_start", "query_end", "seed_query", "left_query", "right_query"):
+        _swap(columns, name, name.replace("query", "target"), swapped)
+    turned = order.flipped[overlaps.query_id] ^ (swapped & (strand < 0))  # left and right are as the query runs
+    for name in ("left_query", "left_target"):
+        _swap(columns, name, name.replace("left", "right"), turned)
     rows = np.lexsort((columns["query_start"], strand, columns["target_id"], columns["query_id"]))
     return Overlaps(**{name: column[rows] for name, column in columns.items()})
+
+
+def _swap(columns: dict[str, np.ndarray], one: str, other: str, rows: np.ndarray) -> None:
+    """Swap two columns in some rows."""
+    columns[one], columns[other] = (
+        np.where(rows, columns[other], columns[one]), np.where(rows, columns[one], columns[other]),
+    )  # fmt: skip
