@@ -44,7 +44,7 @@ SamplingWindow = Annotated[int | None, typer.Option(help="Keep about one k-mer i
 Homopolymer = Annotated[bool | None, typer.Option("--homopolymer", help="Count k-mers of homopolymer-compressed reads.")]
 MinSupport = Annotated[int | None, typer.Option(help="Shared k-mers that have to agree [default: 2].")]
 Density = Annotated[float | None, typer.Option(help="Share of the typical k-mer density a candidate needs [default: 0.05].")]
-MaxCopies = Annotated[float | None, typer.Option(help="Copies of a sequence from which on it is a repeat [default: 3.5].")]
+MaxCopies = Annotated[float | None, typer.Option(help="Copies of a sequence from which on it is a repeat [default: 2.5].")]
 MinOverlap = Annotated[int | None, typer.Option(help="Shortest overlap, in bases [default: 1000].")]
 Match = Annotated[int | None, typer.Option(help="Score of a match [default: 1].")]
 Mismatch = Annotated[int | None, typer.Option(help="Score of a mismatch [default: -1].")]
@@ -135,16 +135,27 @@ class _Run:
             else:
                 reads = join_reads(read())
             numbers.update(reads=len(reads), bases=reads.n_bases)
+            from bellapy.canonical import canonical_reads
+
+            given, (reads, self.order) = reads, canonical_reads(reads, self.params.run.threads)
         if output and output.format in ("sam", "bam"):  # told before the work
             from bellapy.sam import check_names
 
-            check_names(reads.names)
+            check_names(given.names)
         return reads
+
+    def restore(self, reads, overlaps, *, with_bases: bool):
+        """Reads and overlaps as the input has them; with_bases : `reads` must not be used any more."""
+        from bellapy.canonical import given_overlaps, given_reads
+
+        overlaps = given_overlaps(overlaps, reads.lengths, self.order)
+        return given_reads(reads, self.order, self.params.run.threads, with_bases=with_bases), overlaps
 
     def write(self, reads, overlaps, output: Destination) -> None:
         from bellapy.paf import format_overlaps
         from bellapy.parallel import consume_ahead
 
+        reads, overlaps = self.restore(reads, overlaps, with_bases=False)
         with self.report.stage("write") as numbers, self._writer(output, reads) as write:
             consume_ahead(format_overlaps(reads, overlaps, output.format), write, self.params.run.threads)
             numbers["overlaps"] = len(overlaps)
@@ -158,6 +169,7 @@ class _Run:
         from bellapy.pipeline import paths_stage
         from bellapy.writer import formatter
 
+        reads, overlaps = self.restore(reads, overlaps, with_bases=True)
         show = formatter(output, reads)
         with self._writer(output, reads) as write:
             lines = paths_stage(reads, overlaps, steps, self.params, self.report, show)

@@ -70,7 +70,7 @@ class SeedParams(NamedTuple):
     band_slope: float = 0.03  # further diagonals per base of overlap
     ranks: int = 2  # seeds kept per candidate, besides one where the reads may overlap at both ends
     density: float = 0.05  # share of the typical number of shared k-mers per base that a candidate needs
-    max_copies: float = 3.5  # candidates wholly inside sequence with more copies are taken for repeats
+    max_copies: float = 2.5  # candidates wholly inside sequence with more copies are taken for repeats
 
 
 TILT_UNIT = 64

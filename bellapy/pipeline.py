@@ -11,12 +11,13 @@ import numpy as np
 from bellapy import estimate as estimates
 from bellapy import paths as base_level
 from bellapy import xdrop
-from bellapy.candidate_filter import copies, dense_enough, learn_typical, lowest_depth
+from bellapy.candidate_filter import copies, dense_enough, keep_outside_repeats, learn_typical, lowest_depth
 from bellapy.candidates import multiply, symbolic_product
+from bellapy.depth import Links, describe, link_columns
 from bellapy.ends import Steps, choose_steps, describe_steps, first_scoring
 from bellapy.estimate import Estimate
 from bellapy.filter import Thresholds, filter_overlaps, implied_overlaps, learn_thresholds, measure_geometry, score_floor
-from bellapy.kmer_matrix import build_kmer_matrix, profile_depth
+from bellapy.kmer_matrix import PROFILE_WIDTH, build_kmer_matrix, profile_depth
 from bellapy.kmers import NO_MASK, KmerCounts, count_kmers
 from bellapy.log import Report, logger, progress
 from bellapy.memory import Budget
@@ -30,8 +31,9 @@ from bellapy.sequence import PAD, UNKNOWN
 from bellapy.xdrop import device_usage, extend_seeds, join_extensions
 from bellapy.xdrop.devices import choose_device
 
-PROFILE_REACH = 8  # counts up to so many times the upper bound mark repeats
+ANY_COUNT = (1 << 31) - 1
 DEFAULT_SAMPLING_WINDOW = 8
+PROFILED_BYTES = 120  # of a bin of the depth profile, while it is judged
 JOINED_BYTES = 60  # of a copy of a seed and what is computed from it
 ALIGNED_BYTES = 180  # of copies, alignments and what is computed from them, for each seed
 
@@ -93,13 +95,13 @@ def count_stage(reads: ReadSet, params: Params, report: Report) -> Counted:
     kmers, threads = params.kmers, params.run.threads
     with report.stage("estimate") as numbers:
         found = _estimate(reads, kmers, threads)
-        k = kmers.k or estimates.choose_k(reads.lengths, found.error_rate)
+        k = kmers.k or estimates.choose_k(reads.lengths, found.choice_rate)
         upper = kmers.upper or estimates.choose_upper(found.depth, found.error_rate, k, kmers.lower)
         numbers.update(reads=len(reads), bases=reads.n_bases)
         sampling = kmers.sampling
         window = kmers.sampling_window or DEFAULT_SAMPLING_WINDOW
         if sampling == "auto":
-            sampling, window = "fraction", estimates.choose_sampling(found.error_rate, k)
+            sampling, window = "fraction", estimates.choose_sampling(found.choice_rate, k)
     logger.info(
         "%s; k %d, counts %d to %d%s", estimates.describe(reads, found), k, kmers.lower, upper,
         f", {sampling} 1 in {window}" if window > 1 and sampling != "none" else "",
@@ -107,10 +109,12 @@ def count_stage(reads: ReadSet, params: Params, report: Report) -> Counted:
     chosen = {"k": k, "lower": kmers.lower, "upper": upper, "sampling": sampling, "sampling_window": window}
     report.data["estimates"] = {**asdict(found), **chosen}
     with report.stage("count") as numbers:
-        counts = _count(reads, params, k, upper, sampling, window)
-        matrix = build_kmer_matrix(counts, reads, k, upper, seed_length=1 if kmers.homopolymer else k)
-        profile = profile_depth(matrix, reads, threads)
+        counts = _count(reads, params, k, sampling, window)
+        matrix, profile, links = _link(reads, counts, found, params, k, upper, window if sampling == "fraction" else 1)
         numbers["k-mers"], numbers["places"] = matrix.n_kmers, len(matrix.entries)
+    for line in describe(links):
+        logger.info(line)
+    report.data["links"] = links._asdict()
     report.data["spectrum"] = counts.spectrum[: 4 * upper + 1].tolist()
     if not matrix.n_kmers:
         _explain_no_kmers(reads, k, kmers.lower, upper)
@@ -118,17 +122,35 @@ def count_stage(reads: ReadSet, params: Params, report: Report) -> Counted:
 
 
 def _estimate(reads: ReadSet, kmers: KmerParams, threads: int) -> Estimate:
-    error_rate = kmers.error_rate
     k = kmers.k or estimates.choose_k(reads.lengths, None)
     one_in = estimates.sampling_rate(reads.n_bases)
-    spectrum = count_kmers(reads.codes, k, 2, 2, keep_one_in=one_in, threads=threads).spectrum * one_in
-    found = estimates.fit_spectrum(spectrum, k, reads.n_bases, error_rate, kmers.depth)
+    counts = count_kmers(reads.codes, k, 2, ANY_COUNT, keep_one_in=one_in, threads=threads)
+    found = estimates.estimate(reads, build_kmer_matrix(counts, reads, k, ANY_COUNT), one_in, kmers.error_rate, kmers.depth)
     if found.error_rate is None and reads.error_rate is not None:
-        return Estimate(found.depth, reads.error_rate, False, "base qualities")
+        return replace(found, error_rate=reads.error_rate, given=False, source="base qualities")
     return found
 
 
-def _count(reads: ReadSet, params: Params, k: int, upper: int, sampling: str, window: int) -> KmerCounts:
+def _link(
+    reads: ReadSet, counts: KmerCounts, found: Estimate, params: Params, k: int, upper: int, one_in: int
+) -> tuple[KmerMatrix, DepthProfile, Links]:
+    """The matrix of the k-mers that link reads, and the depth profile of all."""
+    seed_length = 1 if params.kmers.homopolymer else k
+    full = build_kmer_matrix(replace(counts, entries=counts.entries[:]), reads, k, upper, seed_length=seed_length)
+    room = PROFILED_BYTES * (reads.n_bases // PROFILE_WIDTH + len(reads))
+    Budget(params.run.max_memory).require("the depth along the reads", room)
+    profile = profile_depth(full, reads, params.run.threads)
+    rate = estimates.DEFAULT_ERROR_RATE if found.error_rate is None else found.error_rate
+    correct = (1 - rate) ** k / one_in
+    n, profile, links = link_columns(
+        counts.entries, full, profile, correct, 1 / one_in,
+        strict=params.kmers.upper is not None, threads=params.run.threads,
+    )  # fmt: skip
+    kept = replace(counts, entries=counts.entries[:n], n_kmers=sum(links.kept))
+    return build_kmer_matrix(kept, reads, k, ANY_COUNT, seed_length=seed_length), profile, links
+
+
+def _count(reads: ReadSet, params: Params, k: int, sampling: str, window: int) -> KmerCounts:
     kmers, threads, budget = params.kmers, params.run.threads, Budget(params.run.max_memory)
     codes, mask, marks = reads.codes, NO_MASK, None
     if kmers.homopolymer:
@@ -138,7 +160,7 @@ def _count(reads: ReadSet, params: Params, k: int, upper: int, sampling: str, wi
         budget.require(f"sampling by {sampling}s", len(codes))
         mask = sampling_mask(codes, k, sampling, window, threads)
     counts = count_kmers(
-        codes, k, kmers.lower, PROFILE_REACH * upper, keep_one_in=window if sampling == "fraction" else 1, mask=mask,
+        codes, k, kmers.lower, ANY_COUNT, keep_one_in=window if sampling == "fraction" else 1, mask=mask,
         threads=threads, budget=budget,
     )  # fmt: skip
     return counts if marks is None else replace(counts, entries=restore_places(reads.codes, marks, counts.entries, threads))
@@ -166,11 +188,14 @@ def candidates_stage(reads: ReadSet, counted: Counted, params: Params, report: R
         depths = map_threads(lambda seeds: lowest_depth(seeds, counted.profile), parts, params.run.threads)
         typical = learn_typical(parts, depths, params.run.threads)
 
+        for i, depth in enumerate(depths):
+            parts[i] = replace(parts[i], copies=copies(depth, typical).astype(np.float32))
+        dense = [dense_enough(seeds, typical, params.seeds.density) for seeds in parts]
+        sound = keep_outside_repeats(parts, dense, typical, counted.profile, params.seeds.max_copies)
+
         def drop(i):
-            seeds = replace(parts[i], copies=copies(depths[i], typical).astype(np.float32))
-            dense = dense_enough(seeds, typical, params.seeds.density)
-            kept = dense & (seeds.copies <= params.seeds.max_copies)
-            still_there, linked = has_any(seeds, dense), has_any(seeds, kept)
+            seeds, kept = parts[i], dense[i] & sound[i]
+            still_there, linked = has_any(seeds, dense[i]), has_any(seeds, kept)
             parts[i] = seeds.take(kept)  # what is dropped leaves before all are joined
             return int((~still_there).sum()), int((still_there & ~linked).sum())
 

@@ -157,15 +157,20 @@ class DepthProfile:
     offsets : (n_reads + 1,) int64.
     n_kmers : (n_bins,) uint32, occurrences of k-mers that occur at least twice.
     copies : (n_bins,) uint32, sum of their counts.
+    reference : (n_reads,) float32, mean count that is usual for the k-mers of this read; 0 where unknown.
+    repeats : (n_reads,) uint8, whether a read holds repeats: 0 none, 1 some, 2 with k-mers that set their copies apart.
     """
 
     width: int
     offsets: np.ndarray
     n_kmers: np.ndarray
     copies: np.ndarray
+    reference: np.ndarray
+    repeats: np.ndarray
 
     def __post_init__(self):
-        _freeze(self, {"offsets": np.int64, "n_kmers": np.uint32, "copies": np.uint32})
+        dtypes = {"offsets": np.int64, "n_kmers": np.uint32, "copies": np.uint32, "reference": np.float32, "repeats": np.uint8}
+        _freeze(self, dtypes)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from bellapy.memory import UNLIMITED, Budget
 from bellapy.output import open_output
 from bellapy.records import DepthProfile, Extensions, KmerMatrix, ReadSet, Seeds
 
-FORMAT = 3
+FORMAT = 4
 RECORDS = {"matrix": KmerMatrix, "profile": DepthProfile, "seeds": Seeds, "extensions": Extensions}
 KINDS = {
     "k-mers": ("matrix", "profile"),

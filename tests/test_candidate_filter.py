@@ -28,10 +28,17 @@ from bellapy.seeds import MAX_MEMBERS
 WIDTH = 10
 
 
+def make_profile(offsets, n_kmers, copies, reference=None, repeats=None) -> DepthProfile:
+    n = len(offsets) - 1
+    reference = np.zeros(n, np.float32) if reference is None else np.array(reference, np.float32)
+    repeats = np.zeros(n, np.uint8) if repeats is None else np.array(repeats, np.uint8)
+    return DepthProfile(WIDTH, np.asarray(offsets), n_kmers, copies, reference, repeats)
+
+
 def random_profile(rng: np.random.Generator, lengths: list[int]) -> DepthProfile:
     offsets = np.concatenate(([0], np.cumsum([length // WIDTH + 1 for length in lengths])))
     n_kmers = rng.choice([0, 0, 1, 3, 9], offsets[-1]).astype(np.uint32)
-    return DepthProfile(WIDTH, offsets, n_kmers, n_kmers * rng.integers(2, 40, offsets[-1]).astype(np.uint32))
+    return make_profile(offsets, n_kmers, n_kmers * rng.integers(2, 40, offsets[-1]).astype(np.uint32))
 
 
 def least_mean(profile: DepthProfile, read: int, first: int, last: int) -> float:
@@ -62,11 +69,11 @@ def test_lowest_depth(rng):
 def test_a_unique_stretch_saves_a_candidate():
     n_kmers, depths = np.full(40, 5, np.uint32), np.full(40, 30, np.uint32)
     depths[10 : 10 + WINDOW_BINS] = 6
-    profile = DepthProfile(WIDTH, np.array([0, 20, 40]), n_kmers, n_kmers * depths)
+    profile = make_profile(np.array([0, 20, 40]), n_kmers, n_kmers * depths)
     seeds = make_seeds([0], [1], [1], [0], [0], 5)
     seeds = change(seeds, query_first=[0], query_last=[199], target_first=[0], target_last=[199])
     assert lowest_depth(seeds, profile)[0] == 6
-    assert lowest_depth(change(seeds, query_last=[119]), profile)[0] > 6
+    assert lowest_depth(change(seeds, query_last=[109]), profile)[0] > 6
     assert lowest_depth(change(seeds, query_first=[100], query_last=[109], target_first=[20]), profile)[0] == 6
 
 

@@ -17,7 +17,10 @@ from bellapy.stage_files import KINDS, fingerprint, load_stage, save_stage
 
 READS = make_reads(["ACGTACGT", "", "ACGNNACGT"])
 MATRIX = KmerMatrix(5, 2, np.array([6, 9, 13], np.uint32), np.append(READS.starts, len(READS.codes)), 8, 5)
-PROFILE = DepthProfile(256, np.arange(4), np.array([1, 0, 7], np.uint32), np.array([2**31, 0, 7], np.uint32))
+PROFILE = DepthProfile(
+    256, np.arange(4), np.array([1, 0, 7], np.uint32), np.array([2**31, 0, 7], np.uint32),
+    np.array([2.5, 0, 3], np.float32), np.array([0, 2, 1], np.uint8),
+)  # fmt: skip
 SEEDS = make_seeds([0, 1], [2, 2], [1, -1], [3, 4], [5, 6], 5)
 EXTENSIONS = Extensions(*(np.array([i, 2**31 - 1 - i], np.int32) for i in range(9)))
 RECORDS = {"matrix": MATRIX, "profile": PROFILE, "seeds": SEEDS, "extensions": EXTENSIONS}
@@ -80,7 +83,7 @@ def test_other_reads(tmp_path, other):
 
 
 def test_other_kind(tmp_path):
-    with pytest.raises(InputError, match=r"x: holds k-mers \(format 3\); seeds are needed here"):
+    with pytest.raises(InputError, match=r"x: holds k-mers \(format 4\); seeds are needed here"):
         load_stage(save(tmp_path / "x", "k-mers"), "seeds", READS)
 
 
