@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import shlex
-import signal
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
@@ -77,11 +76,11 @@ def _usable_cores() -> int:
 class _Run:
     """What every command does around its stages: check, log, read, report."""
 
-    def __init__(self, options: dict[str, Any], inputs: list[str], output: str):
+    def __init__(self, options: dict[str, Any], inputs: list[str], output: str, index: str | None = None):
         self.debug, self.report_file = options.pop("debug"), options.pop("report_file")
         from bellapy.log import Report, set_up_logging
         from bellapy.memory import Budget
-        from bellapy.output import check_writable
+        from bellapy.output import check_outputs
         from bellapy.params import make_params
 
         set_up_logging(options.pop("quiet"), self.debug)
@@ -89,11 +88,7 @@ class _Run:
             options["threads"] = _usable_cores()
         self.params = make_params(options.pop("preset", None), **options)
         self.budget = Budget(self.params.run.max_memory)
-        if self.report_file == output:
-            raise ParameterError(f"--report {output}: the output goes there; name another file")
-        for path in (output, self.report_file):
-            if path is not None:
-                check_writable(path, inputs)
+        check_outputs({"-o": output, "the index": index, "--report": self.report_file}, inputs)
         self.report = Report(shlex.join(["bellapy", *sys.argv[1:]]), __version__)
         self.report.data["parameters"] = self.params.to_dict()
 
@@ -102,8 +97,10 @@ class _Run:
 
         look : if another process reads, raises what went wrong there; compiling kernels may take long.
         """
+        from bellapy import stopping
         from bellapy.log import watch_compilation
 
+        stopping.watch()
         watch_compilation(self.report)
         from bellapy.pipeline import load_kernels, with_device
 
@@ -194,7 +191,7 @@ def overlap(
     target = _choose_output(locals())
     if skip_alignment and target.paths:
         raise ParameterError("--skip-alignment: without alignments there are no paths; write PAF, without --cigar")
-    run = _Run(options, reads, output)
+    run = _Run(options, reads, output, target.index)
     read_set = run.load(reads, target, overlaps=not skip_alignment)
     from bellapy.pipeline import candidate_overlaps, overlap_reads
 
@@ -275,7 +272,7 @@ def filter_command(
     """Step 4 of 4: keep the alignments that are overlaps; writes PAF, SAM or BAM."""
     options = _options(locals(), "reads", "alignments", "output", *WRITING)
     target = _choose_output(locals())
-    run = _Run(options, [*reads, alignments], output)
+    run = _Run(options, [*reads, alignments], output, target.index)
     read_set = run.load(reads, target)
     from bellapy.params import Scoring, make_params
     from bellapy.pipeline import estimate_of, filter_stage, with_device
@@ -332,13 +329,14 @@ def evaluate(
     import json
 
     from bellapy.evaluate import evaluate_overlaps
-    from bellapy.output import open_output
+    from bellapy.output import check_outputs, open_output
     from bellapy.truth import read_truth
 
     try:
         bounds = [int(bound) for bound in bins.split(",") if bound]
     except ValueError as error:
         raise ParameterError(f"--bins {bins}: comma-separated whole numbers are needed") from error
+    check_outputs({"the result": "-", "--false-list": false_pairs}, [overlaps, truth])
     result = evaluate_overlaps(
         read_truth(truth), overlaps, overlap_format=overlap_format, min_overlap=min_overlap, grey=grey, min_span=min_span,
         end_to_end=end_to_end, bins=bounds, false_pairs=false_pairs,
@@ -351,8 +349,10 @@ def evaluate(
 def info() -> None:
     """Versions, processor, devices and where compiled code is cached."""
     from bellapy.info import describe_system
+    from bellapy.output import open_output
 
-    typer.echo(describe_system())
+    with open_output("-") as stream:
+        stream.write(f"{describe_system()}\n".encode(errors="backslashreplace"))
 
 
 def _version(show: bool) -> None:
@@ -385,29 +385,50 @@ def _options(values: dict[str, Any], *others: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run the command line and end the process: 0, 1 (input, output), 2 (usage), 130, 143 (told to stop)."""
+    """Run the command line and end the process: 0, 1 (input, output), 2 (usage); `stopping` has what signals do."""
+    _open_standard_streams()
     gc.disable()  # arrays are freed by their reference counts; looking for cycles only costs time
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no linear algebra here: its idle threads cost time,
     sys.modules.setdefault("scipy.linalg", None)  # and so does Numba's import of it, which jit.py lets fail
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that temporary files are removed
     code = _guarded(app)
     gc.freeze()  # nor does the interpreter look for them when it ends
     sys.exit(code)
 
 
+def _open_standard_streams() -> None:
+    """No file may get the number of a stream that is closed: libraries would write into it."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(number)
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")
+
+
 def _guarded(command: Callable[..., Any]) -> int:
     debug = "--debug" in sys.argv
     try:
-        command(standalone_mode=True)
-        return 0
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else 1
+        try:
+            command(standalone_mode=True)
+            code = 0
+        except SystemExit as stop:
+            code = stop.code if isinstance(stop.code, int) else 1
+        if sys.stdout is not None:
+            sys.stdout.flush()  # help and version, which may stand there still
+        return code
     except BrokenPipeError:  # the reader of our output has left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
         print(INTERRUPTED, file=sys.stderr)
         return 130
+    except OSError as error:  # a stage that writes or reads a file tells its own; help and version are left
+        if debug:
+            raise
+        from bellapy.output import silence_stdout
+
+        silence_stdout()
+        print(f"bellapy: error: {error.filename or 'standard output'}: {error.strerror or error}", file=sys.stderr)
+        return 1
     except BellapyError as error:
         if debug:
             raise

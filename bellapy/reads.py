@@ -19,7 +19,7 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import pyfastx
@@ -34,6 +34,7 @@ _DRAIN_SIZE = 1 << 30
 _QUALITY_SAMPLE = 1 << 15
 _PROGRESS_STEP = 1 << 24  # bases
 _PIECE_SIZE = 1 << 25  # the C library returns arrays so large to the system at once, smaller ones perhaps not
+_OPEN_FILES = "/proc/self/fd"
 _GAP = "N" * PAD
 _CODES = ENCODE.tobytes()
 _HEADER = re.compile(rb"[>@][!-~]+(?:[ \t][^\r\0]*)?")
@@ -146,6 +147,8 @@ def _open(path: str) -> Iterator[io.BufferedReader]:
     """The decompressed bytes of a file, or of standard input, which is left open."""
     with ExitStack() as stack:
         if path == "-":
+            if sys.stdin is None:
+                raise InputError(path, "is closed; name a file of reads.")
             source = io.BufferedReader(sys.stdin.buffer, _READ_SIZE)
             stack.callback(source.detach)
         else:
@@ -274,13 +277,24 @@ def _parse(lines: list[bytes], is_fastq: bool) -> list[tuple[str, str]]:
     pyfastx reads named files only, and holds the interpreter lock while it does, so that a pipe would block for ever.
     """
     try:
-        with tempfile.NamedTemporaryFile(prefix="bellapy-") as spool:
+        with _spool() as (spool, name):
             spool.write(b"\n".join(lines) + b"\n")
             spool.flush()
-            parser = pyfastx.Fastx(spool.name, "fastq" if is_fastq else "fasta")
+            parser = pyfastx.Fastx(name, "fastq" if is_fastq else "fasta")
             return [(name, sequence) for name, sequence, *_ in parser]
     except OSError as error:
         raise OutputError(f"temporary file: {error}. Set TMPDIR to a folder with some megabytes free.") from error
+
+
+@contextmanager
+def _spool() -> Iterator[tuple[BinaryIO, str]]:
+    """A file to write to, and its name; on Linux it lies in memory, so that nothing stays behind even after SIGKILL."""
+    if os.path.isdir(_OPEN_FILES) and hasattr(os, "memfd_create"):
+        with open(os.memfd_create("bellapy"), "wb") as spool:
+            yield spool, f"{_OPEN_FILES}/{spool.fileno()}"
+    else:
+        with tempfile.NamedTemporaryFile(prefix="bellapy-") as spool:
+            yield spool, spool.name
 
 
 class _Collector:

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -264,6 +265,57 @@ def test_inputs_of_later_stages_are_not_overwritten(here):
 @pytest.mark.parametrize("path", ["-", "same"])
 def test_output_and_report_must_differ(here, path):
     assert f"--report {path}" in last_line(fails(here, 2, "overlap", "reads.fa", "-o", path, "--report", path))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (
+            ["overlap", "reads.fa", "--sort", "-o", "x.bam", "--report", "./x.bam.bai"],
+            "--report ./x.bam.bai: the output goes",
+        ),
+        (["overlap", "x.bam.bai", "--sort", "-o", "x.bam"], "x.bam.bai: is read as input"),
+        (["filter", "reads.fa", "--alignments", "x.bam.bai", "--sort", "-o", "x.bam"], "x.bam.bai: is read as input"),
+        (["overlap", "reads.fa", "--sort", "-o", "folder/x.bam"], "folder/x.bam.bai: is a folder"),
+        (
+            ["overlap", "reads.fa", "-o", "./new", "--report", "folder/../new"],
+            "--report folder/../new: the output goes there",
+        ),
+        (["evaluate", "overlaps.paf", "--truth", "truth.tsv", "--false-list", "./truth.tsv"], "is read as input"),
+        (["evaluate", "overlaps.paf", "--truth", "truth.tsv", "--false-list", "hard.paf"], "is read as input"),
+        (["evaluate", "overlaps.paf", "--truth", "truth.tsv", "--false-list", "-"], "--false-list -: the output goes there"),
+    ],
+)
+def test_outputs_are_compared_as_files(here, arguments, problem):
+    (here / "x.bam.bai").write_bytes((here / "reads.fa").read_bytes())
+    (here / "hard.paf").hardlink_to((here / "overlaps.paf").resolve())
+    (here / "folder" / "x.bam.bai").mkdir(parents=True)
+    before = {path: path.read_bytes() for path in here.rglob("*") if path.is_file()}
+    code = 2 if "goes" in problem else 1
+    assert problem in last_line(fails(here, code, *arguments))
+    assert before == {path: path.read_bytes() for path in here.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams(here, closed):
+    """No file takes the place of a stream, where libraries would write into it."""
+    command = shlex.join([*PROGRAM, "overlap", "reads.fa", "-o", "x.paf"])
+    assert subprocess.run(f"{command} {closed}", shell=True).returncode == 0
+    assert (here / "x.paf").read_bytes() == (here / "overlaps.paf").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ("overlap reads.fa >&-", "standard output: is closed"),
+        ("info >&-", "standard output: is closed"),
+        ("overlap - <&-", "standard input: is closed"),
+        ("extend - -k4 -x7 <&-", "standard input: is closed"),
+    ],
+)
+def test_closed_streams_that_are_needed(here, words, problem):
+    done = subprocess.run(f"{shlex.join(PROGRAM)} {words}", shell=True, capture_output=True, text=True)
+    assert done.returncode == 1 and problem in last_line(done.stderr) and "Traceback" not in done.stderr
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
@@ -604,6 +656,10 @@ def test_broken_pipe_is_quiet(here):
         ["overlap", "reads.fa", "-q"],
         ["extend", "pairs.tsv", "-k4", "-x7"],
         ["evaluate", "overlaps.paf", "--truth", "truth.tsv"],
+        ["info"],
+        ["-h"],
+        ["overlap", "-h"],
+        ["--version"],
     ],
 )
 def test_full_standard_output(here, command):
