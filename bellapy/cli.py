@@ -62,7 +62,7 @@ InputFormat = Annotated[str, typer.Option("--format", help="paf, or bella for BE
 Device = Annotated[str | None, typer.Option(help="Where to align: cpu, cuda, or auto (GPUs if any) [default: auto].")]
 Threads = Annotated[int | None, typer.Option("-t", "--threads", help="[default: all cores]")]
 MaxMemory = Annotated[
-    str | None, typer.Option("--max-memory", metavar="SIZE", help="Most memory to use, such as 600M or 2G [default: any].")
+    str | None, typer.Option("--max-memory", metavar="SIZE", help="Most memory to use, such as 600M or 2GiB [default: any].")
 ]
 ReportFile = Annotated[str | None, typer.Option("--report", help="Write what was done as JSON.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Only warnings and errors.")]
@@ -275,8 +275,8 @@ def filter_command(
     run = _Run(options, [*reads, alignments], output, target.index)
     read_set = run.load(reads, target)
     from bellapy.params import Scoring, make_params
-    from bellapy.pipeline import estimate_of, filter_stage, with_device
-    from bellapy.stage_files import load_stage
+    from bellapy.pipeline import are_extended, estimate_of, filter_stage, with_device
+    from bellapy.stage_files import load_stage, not_a_stage
 
     meta, seeds, extensions = load_stage(alignments, "alignments", read_set, run.budget)
     scoring = {name: meta[name] for name in Scoring._fields}
@@ -286,6 +286,8 @@ def filter_command(
         run.params = with_device(run.params)
     run.report.data["parameters"] = run.params.to_dict()
     overlaps = filter_stage(read_set, seeds, extensions, estimate_of(meta), run.params, run.report, with_paths=target.paths)
+    if target.paths and not are_extended(read_set, overlaps, Scoring(**scoring), run.params):
+        raise not_a_stage(alignments, "ends that are not those of an extension")
     run.write_overlaps(read_set, overlaps, Scoring(**scoring), target)
     run.finish()
 

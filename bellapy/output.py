@@ -198,7 +198,7 @@ def _is_left(folder: str) -> bool:
 
 
 def _lock(file: int) -> bool | None:
-    """Lock an open file; False: another process has.  None: there are no locks here, so no run takes a folder for an old one."""
+    """Lock an open file; False: another process has.  None: no locks here, and so no run takes a folder for an old one."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -443,7 +443,25 @@ def test_damaged_stage_file(here, command, kind):
         "middle": damage(content, 0.5),
     }
     (here / "bad").write_bytes(bad[kind])
-    assert "bad: is not a stage file of bellapy, or damaged" in fails(here, 1, command, "reads.fa", flag, "bad", "-o", "x")
+    assert "bad: is not a stage file of this version of bellapy, or damaged" in fails(
+        here, 1, command, "reads.fa", flag, "bad", "-o", "x"
+    )
+
+
+@pytest.mark.parametrize("name", ["query_start", "query_end", "target_start", "target_end", "score"])
+@pytest.mark.parametrize("flag", ["--cigar", "--cs", "--format=sam", "--trim-identity=0.5"])
+def test_ends_that_no_extension_has(here, name, flag):
+    """Each within its read; but what traces paths goes by the end, and would look far from where the path lies."""
+    with np.load("alignments.npz") as stored:
+        held = dict(stored)
+    held[f"extensions.{name}"] = held[f"extensions.{name}"].copy()
+    held[f"extensions.{name}"][::7] += -1 if name.endswith("end") else 1
+    with open("bad", "wb") as stream:
+        np.savez(stream, **held)
+    command = ["filter", "reads.fa", "--alignments", "bad", "-o", "x", flag]
+    problem = last_line(fails(here, 1, *command))
+    assert problem.startswith("bellapy: error: bad: is not a stage file of this version of bellapy")
+    assert run("filter", "reads.fa", "--alignments", "alignments.npz", "-o", "x", flag).code == 0
 
 
 @pytest.mark.parametrize("command", STAGES)

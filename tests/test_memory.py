@@ -30,20 +30,24 @@ from bellapy.seeds import choose_seeds, join_seeds, seed_bytes
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [("600M", 600 * 10**6), ("2G", 2 * 10**9), ("1.5g", 15 * 10**8), ("750k", 750_000), ("1T", 10**12), ("4096", 4096)],
-)
+    [
+        ("600M", 600 * 10**6), ("2G", 2 * 10**9), ("1.5g", 15 * 10**8), ("750k", 750_000), ("1T", 10**12), ("4096", 4096),
+        ("2GB", 2 * 10**9), ("2GiB", 2 << 30), ("1.5gib", 3 << 29), ("2Ki", 2048), ("4096B", 4096), ("1e9", 10**9),
+        ("1.5e9", 15 * 10**8), ("1E3K", 10**6), ("3tb", 3 * 10**12),
+    ],
+)  # fmt: skip
 def test_sizes(text, size):
     assert parse_size(text) == size
     assert make_params(max_memory=text).run.max_memory == size
 
 
-@pytest.mark.parametrize("text", ["", "M", "-5M", "600 M", "600MB", "6OOM", "1e9", "nan", "2P", "1,5G", "٣M"])
+@pytest.mark.parametrize("text", ["", "M", "-5M", "600 M", "6OOM", "nan", "2P", "1,5G", "٣M", "1e", "e9", "1e999", "1e-3", "B", "GiB", "2iB", "2BB", "inf"])
 def test_what_is_no_size(text, tmp_path):
-    with pytest.raises(ParameterError, match=re.escape(f"--max-memory {text}: ") + ".*such as 600M or 1.5G"):
+    with pytest.raises(ParameterError, match=re.escape(f"--max-memory {text}: ") + ".*such as 600M, 1.5G or 2GiB"):
         parse_size(text)
     (tmp_path / "x.fa").write_text(">x\nACGT\n")
     outcome = run("overlap", tmp_path / "x.fa", f"--max-memory={text}")
-    assert (outcome.code, outcome.out) == (2, b"") and "such as 600M or 1.5G" in outcome.err
+    assert (outcome.code, outcome.out) == (2, b"") and "such as 600M, 1.5G or 2GiB" in outcome.err
 
 
 # ---------------------------------------------------------------- planning

@@ -165,9 +165,9 @@ def test_devices_may_be_named_twice():
 def test_streams_that_are_files(reads):
     """What `<` and `>>` name is the same file too."""
     code = "import sys; from bellapy.output import check_outputs; check_outputs({'-o': sys.argv[1]}, [sys.argv[2]])"
-    for output, source in (("reads", "-"), ("-", "reads"), ("-", "hard"), ("-", "-")):
+    for target, source in (("reads", "-"), ("-", "reads"), ("-", "hard"), ("-", "-")):
         with open("reads", "rb") as stdin, open("reads", "ab") as stdout:
-            command = [sys.executable, "-c", code, output, source]
+            command = [sys.executable, "-c", code, target, source]
             done = subprocess.run(command, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, text=True)
         assert "is read as input" in done.stderr
     command = [sys.executable, "-c", code, "-", "reads"]
