@@ -132,6 +132,7 @@ class _Run:
             else:
                 reads = join_reads(read())
             numbers.update(reads=len(reads), bases=reads.n_bases)
+        self.report.letters(reads.other_letters, reads.n_bases)
         if output and output.format in ("sam", "bam"):  # told before the work
             from bellapy.sam import check_names
 
@@ -331,6 +332,7 @@ def evaluate(
     import json
 
     from bellapy.evaluate import evaluate_overlaps
+    from bellapy.log import set_up_logging
     from bellapy.output import check_outputs, open_output
     from bellapy.truth import read_truth
 
@@ -338,6 +340,7 @@ def evaluate(
         bounds = [int(bound) for bound in bins.split(",") if bound]
     except ValueError as error:
         raise ParameterError(f"--bins {bins}: comma-separated whole numbers are needed") from error
+    set_up_logging(debug=debug)
     check_outputs({"the result": "-", "--false-list": false_pairs}, [overlaps, truth])
     result = evaluate_overlaps(
         read_truth(truth), overlaps, overlap_format=overlap_format, min_overlap=min_overlap, grey=grey, min_span=min_span,

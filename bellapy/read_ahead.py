@@ -121,8 +121,8 @@ class _Told:
     def reads(self) -> ReadSet:
         if self._outcome is None:
             self._listen()
-        n_codes, names, _, starts, lengths, error_rate = self._outcome
+        n_codes, names, _, starts, lengths, *about = self._outcome
         codes = room_both_ways(n_codes)
         if self._stream.readinto(codes) != n_codes:
             raise EOFError
-        return ReadSet(names, codes, starts, lengths, error_rate, in_room=True)
+        return ReadSet(names, codes, starts, lengths, *about, in_room=True)

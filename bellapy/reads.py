@@ -26,7 +26,7 @@ import pyfastx
 
 from bellapy.errors import BellapyError, InputError, OutputError, ParameterError
 from bellapy.records import ReadSet, room_both_ways
-from bellapy.sequence import ENCODE, PAD
+from bellapy.sequence import ENCODE, PAD, UNKNOWN
 
 _READ_SIZE = 1 << 18
 _BATCH_SIZE = 1 << 19  # larger ones are slower: the C library returns their memory to the system every time
@@ -37,6 +37,9 @@ _PIECE_SIZE = 1 << 25  # the C library returns arrays so large to the system at 
 _OPEN_FILES = "/proc/self/fd"
 _GAP = "N" * PAD
 _CODES = ENCODE.tobytes()
+_UPPER = 0xDF  # a letter's bits but for its case
+_AMINO = list(b"EFIJLOPQZ")  # letters of amino acids that no base and no set of bases has; X masks sequence
+_PROTEIN = 0.1  # share of them: about 0.3 in protein, none in reads
 _HEADER = re.compile(rb"[>@][!-~]+(?:[ \t][^\r\0]*)?")
 _BGZF_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
 _FETCH_AGAIN = "The file may be cut short or damaged: check where it comes from and fetch it again."
@@ -79,6 +82,7 @@ class GatheredReads(NamedTuple):
     starts: np.ndarray
     lengths: np.ndarray
     error_rate: float | None
+    other_letters: dict[str, int]
 
 
 def load_reads(paths: Sequence[str | os.PathLike], progress: Callable[[int, int], None] | None = None) -> ReadSet:
@@ -102,7 +106,8 @@ def load_reads(paths: Sequence[str | os.PathLike], progress: Callable[[int, int]
 
     Notes
     -----
-    FASTA may be wrapped, FASTQ not.  Sequences are letters; all but ACGT, in either case, become UNKNOWN.  Quality is
+    FASTA may be wrapped, FASTQ not.  Sequences are letters; U is T; all but ACGTU, in either case, become UNKNOWN, and are
+    counted unless they are N.  Letters that only amino acids have tell protein, which is an InputError.  Quality is
     Phred+33; `error_rate` comes from evenly spaced bases, and from all of them in inputs below 32,768 bases.
     """
     return join_reads(gather_reads(paths, progress))
@@ -125,7 +130,8 @@ def join_reads(gathered: GatheredReads) -> ReadSet:
     for piece in gathered.codes.drain():
         codes[at : at + len(piece)] = piece
         at += len(piece)
-    return ReadSet(gathered.names, codes, gathered.starts, gathered.lengths, gathered.error_rate, in_room=True)
+    names, _, *others = gathered
+    return ReadSet(names, codes, *others, in_room=True)
 
 
 def _load_file(path: str, collector: _Collector) -> None:
@@ -136,6 +142,7 @@ def _load_file(path: str, collector: _Collector) -> None:
             collector.begin_file(path, is_fastq)
             for first_line, lines in _batches(stream, is_fastq):
                 collector.add(first_line, lines)
+            collector.end_file()
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(path, f"the compressed data are damaged ({error}). {_FETCH_AGAIN}") from None
     except OSError as error:
@@ -307,10 +314,26 @@ class _Collector:
         self._lengths: list[int] = []
         self._codes = Pieces()
         self._histogram = np.zeros(256, np.int64)
+        self._letters = np.zeros(256, np.int64)  # other than A, C, G, T, U, N: of all files, and
+        self._of_file, self._bases_before = self._letters.copy(), 0  # of the present one; bases of those before it
         self._pack([""])
 
     def begin_file(self, path: str, is_fastq: bool) -> None:
         self._files.append((path, len(self._names), is_fastq))
+        self._of_file[:], self._bases_before = 0, self._n_bases
+
+    def end_file(self) -> None:
+        """Look at what the present file is made of."""
+        n_bases, n_amino = self._n_bases - self._bases_before, int(self._of_file[_AMINO].sum())
+        if n_amino > _PROTEIN * n_bases:
+            seen = ", ".join(chr(letter) for letter in _AMINO if self._of_file[letter])
+            problem = f"looks like protein: {n_amino} of {n_bases} letters ({seen}) stand for amino acids only"
+            raise InputError(self._files[-1][0], f"{problem}. Give DNA or RNA.")
+        self._letters += self._of_file
+
+    @property
+    def _n_bases(self) -> int:
+        return self._codes.size - PAD * (1 + len(self._lengths))
 
     def add(self, first_line: int, lines: list[bytes]) -> None:
         """Check, parse and pack the reads that stand in some lines of the present file."""
@@ -332,13 +355,17 @@ class _Collector:
         sequences = [sequence for _, sequence in records]
         self._lengths += map(len, sequences)
         self._pack(sequences)
-        n_bases = self._codes.size - PAD * (1 + len(self._names))
-        if self._progress and n_bases - self._n_reported >= _PROGRESS_STEP:
-            self._n_reported = n_bases
-            self._progress(len(self._names), n_bases)
+        if self._progress and self._n_bases - self._n_reported >= _PROGRESS_STEP:
+            self._n_reported = self._n_bases
+            self._progress(len(self._names), self._n_bases)
 
     def _pack(self, sequences: list[str]) -> None:
-        self._codes.add(_GAP.join([*sequences, ""]).encode().translate(_CODES))
+        text = _GAP.join([*sequences, ""]).encode()
+        codes = text.translate(_CODES)
+        self._codes.add(codes)
+        if codes.count(UNKNOWN) > PAD * len(sequences):
+            others = np.frombuffer(text.translate(None, b"ACGTUNacgtun"), np.uint8)
+            self._of_file += np.bincount(others & _UPPER, minlength=256)
 
     def _add_name(self, name: str) -> str | None:
         """Take in the next read's name; returns what is wrong with it."""
@@ -368,4 +395,5 @@ class _Collector:
         """All reads; the collector must not be used any more."""
         lengths = np.array(self._lengths, np.int32)
         ends = np.cumsum(lengths.astype(np.int64) + PAD)
-        return GatheredReads(tuple(self._names), self._codes, ends - lengths, lengths, self._error_rate())
+        others = {chr(letter): int(self._letters[letter]) for letter in np.flatnonzero(self._letters)}
+        return GatheredReads(tuple(self._names), self._codes, ends - lengths, lengths, self._error_rate(), others)

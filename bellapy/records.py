@@ -9,7 +9,7 @@ run the same way and -1 when they do not.  Arrays are made read-only: a stage bu
 
 from __future__ import annotations
 
-from dataclasses import InitVar, dataclass, fields
+from dataclasses import InitVar, dataclass, field, fields
 from functools import cached_property
 
 import numpy as np
@@ -56,6 +56,7 @@ class ReadSet:
     starts : (n_reads,) int64, where each read begins in `codes`.
     lengths : (n_reads,) int32.
     error_rate : mean error probability per base by the quality values; None where there are none to use.
+    other_letters : how often every letter occurs that is none of A, C, G, T, U and N; upper case stands for both.
     in_room : `codes` come from `room_both_ways`, and are not copied.
     """
 
@@ -64,6 +65,7 @@ class ReadSet:
     starts: np.ndarray
     lengths: np.ndarray
     error_rate: float | None = None
+    other_letters: dict[str, int] = field(default_factory=dict)
     in_room: InitVar[bool] = False
 
     def __post_init__(self, in_room: bool):

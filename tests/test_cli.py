@@ -136,6 +136,18 @@ def test_bad_reads_on_standard_input(tmp_path, monkeypatch):
     assert "standard input" in last_line(fails(tmp_path, 2, "overlap", "-", "-", stdin=b">a\nA\n"))
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_other_letters_are_told(tmp_path, monkeypatch, threads):
+    """Beyond one in a hundred.  A process of its own may read: `start` is one that may begin another."""
+    monkeypatch.chdir(tmp_path)
+    for n, told in ((0, False), (1, False), (2, True)):
+        (tmp_path / "x.fa").write_text(f">x\n{'ACGTU' * 19 + 'NNN'}{'AR'[:1] * (2 - n)}{'r' * n}\n")
+        with start("overlap", "x.fa", "-t", threads, "-o", "x.paf", "--report", "x.json") as process:
+            err = process.communicate()[1].decode()
+        assert ("2.0 % of the letters are not A, C, G, T, U or N, and match nothing (mostly R: 2)" in err) == told
+        assert json.loads((tmp_path / "x.json").read_text())["letters"] == ({"R": n} if n else {})
+
+
 def test_same_reads_twice(here):
     assert "same name 'r0' as record 1" in last_line(fails(here, 1, "overlap", "reads.fa", "reads.fa", "-o", "x.paf"))
 
@@ -578,6 +590,22 @@ def test_evaluate_gives_json(here):
     assert outcome.code == 0 and outcome.err == ""
     assert result["recall"] > 0.98 and result["precision"] > 0.98 and result["strand_accuracy"] == 1
     assert list(result["recall_by_true_overlap"]) == ["1000-1500", "1500-"]
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda line: "", "overlaps: holds no overlaps"),
+        (lambda line: "x" + line, "both of its reads in the truth: do the names differ? The truth has reads such as 'r0'"),
+        (lambda line: "\t".join([*line.split("\t")[:5], *line.split("\t")[:1], *line.split("\t")[6:]]), "with themselves"),
+    ],
+)
+def test_evaluation_of_nothing(here, change, problem):
+    lines = (here / "overlaps.paf").read_text().splitlines()
+    (here / "overlaps").write_text("".join(f"{change(line)}\n" for line in lines if change(line)))
+    outcome = run("evaluate", "overlaps", "--truth", "truth.tsv")
+    assert outcome.code == 0 and json.loads(outcome.out)["recall"] == 0
+    assert problem in outcome.err and len(outcome.err.splitlines()) == 1
 
 
 # ---------------------------------------------------------------- what goes where

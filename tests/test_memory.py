@@ -41,7 +41,29 @@ def test_sizes(text, size):
     assert make_params(max_memory=text).run.max_memory == size
 
 
-@pytest.mark.parametrize("text", ["", "M", "-5M", "600 M", "6OOM", "nan", "2P", "1,5G", "٣M", "1e", "e9", "1e999", "1e-3", "B", "GiB", "2iB", "2BB", "inf"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "M",
+        "-5M",
+        "600 M",
+        "6OOM",
+        "nan",
+        "2P",
+        "1,5G",
+        "٣M",
+        "1e",
+        "e9",
+        "1e999",
+        "1e-3",
+        "B",
+        "GiB",
+        "2iB",
+        "2BB",
+        "inf",
+    ],
+)
 def test_what_is_no_size(text, tmp_path):
     with pytest.raises(ParameterError, match=re.escape(f"--max-memory {text}: ") + ".*such as 600M, 1.5G or 2GiB"):
         parse_size(text)
