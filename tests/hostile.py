@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import random
 from collections.abc import Callable
 
@@ -237,3 +238,80 @@ def plainly_read(data: bytes) -> list[tuple[str, bytes]] | None:
     else:
         return None
     return [(header[1:].split()[0].decode(), ENCODE[np.frombuffer(bases, np.uint8)].tobytes()) for header, bases in records]
+
+
+# ---------------------------------------------------------------- stage files that are sound archives
+
+
+def _value(rng: Rng, column: np.ndarray):
+    """A value that a column might hold, or might not."""
+    if column.dtype.kind == "f":
+        return rng.choice((0.0, -1.0, 1e30, float("nan"), float("inf"), rng.random()))
+    info = np.iinfo(column.dtype)
+    near = int(rng.choice(column.ravel())) + rng.choice((-1, 1, -17, 17)) if column.size else 0
+    any_value = rng.choice((-1, 0, 1, 2, near, near, near, 10**6, info.min, info.max, rng.randint(info.min, info.max)))
+    return max(info.min, min(info.max, any_value))
+
+
+def _changed(rng: Rng, column: np.ndarray, others: list[np.ndarray]) -> np.ndarray | None:
+    """What stands in the place of a column; None: nothing."""
+    kind = rng.choice(
+        ("value",) * 6 + ("values", "all", "shift", "roll", "turn", "other", "short", "long", "shape", "kind", "none")
+    )
+    column = column.copy()
+    flat = column.reshape(-1)
+    if kind == "value" and column.size:
+        flat[rng.randrange(column.size)] = _value(rng, column)
+    elif kind == "values" and column.size:
+        for _ in range(20):
+            flat[rng.randrange(column.size)] = _value(rng, column)
+    elif kind == "all":
+        flat[:] = _value(rng, column)
+    elif kind == "shift":
+        with np.errstate(all="ignore"):
+            flat += np.asarray(rng.choice((1, 3, 100)), column.dtype)
+    elif kind == "roll":
+        column = np.roll(column, rng.randint(1, 9))
+    elif kind == "turn":
+        column = column.ravel()[::-1].copy()
+    elif kind == "other":
+        column = rng.choice(others).copy()
+    elif kind == "short":
+        column = flat[: rng.randint(0, column.size)].copy()
+    elif kind == "long":
+        column = np.append(flat, flat)
+    elif kind == "shape":
+        column = column.reshape(rng.choice(((1, -1), (-1, 1))) if column.ndim else (1,))
+    elif kind == "kind":
+        column = column.astype(rng.choice((np.int64, np.float64, np.uint8, np.int32, "S4", bool)))
+    return None if kind == "none" else column
+
+
+def _changed_value(rng: Rng, value):
+    """What stands in the place of something in a header."""
+    if isinstance(value, dict) and value and rng.random() < 0.9:
+        name = rng.choice(sorted(value))
+        if rng.random() < 0.1:
+            return {other: value[other] for other in value if other != name}
+        return {**value, name: _changed_value(rng, value[name])}
+    return rng.choice((None, -1, 0, 1, 2.5, 10**30, True, "x", [], {}, [1], float("nan"), "best"))
+
+
+def crafted(rng: Rng, held: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays of a stage file, some of them changed, or all rows in another order, doubled or dropped."""
+    held, names = dict(held), sorted(name for name in held if name != "header")
+    if rng.random() < 0.1:
+        header = _changed_value(rng, json.loads(held["header"].tobytes()))
+        return {**held, "header": np.frombuffer(json.dumps(header).encode(), np.uint8)}
+    if rng.random() < 0.1:
+        n = max(held[name].size for name in names)
+        rows = np.array(rng.choices(range(n), k=rng.randint(0, n)), int)
+        return {name: column[rows] if column.shape == (n,) else column for name, column in held.items()}
+    for _ in range(rng.choice((1, 1, 1, 2, 5))):
+        name = rng.choice(names)
+        changed = _changed(rng, held[name], [held[other] for other in names if other in held])
+        if changed is None:
+            del held[name]
+            return held
+        held[name] = changed
+    return held
