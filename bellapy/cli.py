@@ -7,12 +7,13 @@ import os
 import shlex
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bellapy import __version__
-from bellapy.errors import INTERRUPTED, BellapyError, ParameterError
+from bellapy.errors import INTERRUPTED, BellapyError, MemoryLimitError, ParameterError
 
 if TYPE_CHECKING:  # loaded when needed
     from bellapy.writer import Destination
@@ -79,7 +80,7 @@ class _Run:
     def __init__(self, options: dict[str, Any], inputs: list[str], output: str, index: str | None = None):
         self.debug, self.report_file = options.pop("debug"), options.pop("report_file")
         from bellapy.log import Report, set_up_logging
-        from bellapy.memory import Budget
+        from bellapy.memory import Budget, address_space
         from bellapy.output import check_outputs
         from bellapy.params import make_params
 
@@ -87,10 +88,20 @@ class _Run:
         if options.get("threads") is None:
             options["threads"] = _usable_cores()
         self.params = make_params(options.pop("preset", None), **options)
+        if (space := address_space(self.params.run.threads)) is not None:
+            self._keep_to(space)
         self.budget = Budget(self.params.run.max_memory)
         check_outputs({"-o": output, "the index": index, "--report": self.report_file}, inputs)
         self.report = Report(shlex.join(["bellapy", *sys.argv[1:]]), __version__)
         self.report.data["parameters"] = self.params.to_dict()
+
+    def _keep_to(self, space: int) -> None:
+        """Never use more than that: libraries that get no memory end the program."""
+        from bellapy.log import logger
+
+        limit = min(space, self.params.run.max_memory or space)
+        self.params = replace(self.params, run=replace(self.params.run, max_memory=limit))
+        logger.info("ulimit -v: works as with --max-memory %.0fM", limit / 1e6)
 
     def load_program(self, overlaps: bool = False, look: Callable[[], None] | None = None) -> None:
         """Load what takes a while to load: Numba and all stages; for `overlaps` the device, and kernels if there is time.
@@ -112,25 +123,39 @@ class _Run:
 
     def load(self, paths: list[str], output: Destination | None = None, *, overlaps: bool = False):
         from bellapy.log import progress
+        from bellapy.memory import PROGRAM, expect, resident
         from bellapy.read_ahead import can_read_ahead, read_ahead
         from bellapy.reads import gather_reads, join_reads
 
         def read():
             def check(n_reads: int, n_bases: int) -> None:
                 advance(n_reads)
+                expect(held, n_bases)
+                if refused:
+                    raise refused
                 self.budget.require("holding the reads", n_bases)  # in the end they are copied once
 
             with progress("read", None) as advance:
                 return gather_reads(paths, check)
 
         ahead = self.params.run.threads > 1 and self.budget.limit is None and can_read_ahead()
+        refused = None
         if not ahead:
-            self.load_program(overlaps)
+            try:
+                self.budget.require("the program itself", max(0, PROGRAM - resident()))
+                self.load_program(overlaps)
+            except MemoryLimitError as error:  # told when the reads have been counted
+                refused = error
+        held = resident()
         with self.report.stage("read") as numbers:
             if ahead:
                 reads = read_ahead(read, lambda look: self.load_program(overlaps, look))
             else:
-                reads = join_reads(read())
+                gathered = read()
+                expect(held, int(gathered.lengths.sum(dtype="int64")))
+                if refused:
+                    raise refused
+                reads = join_reads(gathered)
             numbers.update(reads=len(reads), bases=reads.n_bases)
         self.report.letters(reads.other_letters, reads.n_bases)
         if output and output.format in ("sam", "bam"):  # told before the work
@@ -432,13 +457,19 @@ def _guarded(command: Callable[..., Any]) -> int:
         from bellapy.output import silence_stdout
 
         silence_stdout()
-        print(f"bellapy: error: {error.filename or 'standard output'}: {error.strerror or error}", file=sys.stderr)
+        where = error.filename or ("standard output" if error.errno else "a library cannot be loaded")
+        print(f"bellapy: error: {where}: {error.strerror or error}", file=sys.stderr)
         return 1
     except BellapyError as error:
         if debug:
             raise
         print(f"bellapy: error: {error}", file=sys.stderr)
         return error.exit_code
+    except RuntimeError as error:
+        if debug or "start new thread" not in str(error):
+            raise
+        print(f"bellapy: error: {error}; use fewer threads (-t), or allow more (ulimit -u, ulimit -v)", file=sys.stderr)
+        return 1
     except MemoryError:
         if debug:
             raise

@@ -24,7 +24,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 import pyfastx
 
-from bellapy.errors import BellapyError, InputError, OutputError, ParameterError
+from bellapy.errors import BellapyError, InputError, MemoryLimitError, OutputError, ParameterError
 from bellapy.records import ReadSet, room_both_ways
 from bellapy.sequence import ENCODE, PAD, UNKNOWN
 
@@ -32,7 +32,7 @@ _READ_SIZE = 1 << 18
 _BATCH_SIZE = 1 << 19  # larger ones are slower: the C library returns their memory to the system every time
 _DRAIN_SIZE = 1 << 30
 _QUALITY_SAMPLE = 1 << 15
-_PROGRESS_STEP = 1 << 24  # bases
+_PROGRESS_STEP = 1 << 20  # bases
 _PIECE_SIZE = 1 << 25  # the C library returns arrays so large to the system at once, smaller ones perhaps not
 _OPEN_FILES = "/proc/self/fd"
 _GAP = "N" * PAD
@@ -47,7 +47,7 @@ _Fault = Callable[[str, int, int], InputError]
 
 
 class Pieces:
-    """Growing codes, in large arrays that are never moved.
+    """Growing codes, in large arrays that are never moved; once there is no room for them, their number alone.
 
     size : their number.
     """
@@ -59,6 +59,9 @@ class Pieces:
 
     def add(self, codes: bytes) -> None:
         n = len(codes)
+        if self._room is None:
+            self.size += n
+            return
         if n > len(self._room):
             self._room = np.empty(max(n, _PIECE_SIZE), np.uint8)
             self._pieces.append(self._room[:0])
@@ -66,6 +69,10 @@ class Pieces:
         self._pieces[-1] = self._pieces[-1].base[: len(self._pieces[-1]) + n]
         self._room = self._room[n:]
         self.size += n
+
+    def let_go(self) -> None:
+        """Only count from now on."""
+        self._room, self._pieces = None, []
 
     def drain(self) -> Iterator[np.ndarray]:
         """All pieces in order, each freed when the next one is asked for."""
@@ -91,7 +98,8 @@ def load_reads(paths: Sequence[str | os.PathLike], progress: Callable[[int, int]
     Parameters
     ----------
     paths : files, each FASTA or FASTQ, plain or compressed by gzip or bgzip, told by content; "-" is standard input.
-    progress : called with reads and bases so far, at most every 16 million bases; what it raises ends the reading.
+    progress : called with reads and bases so far, at most every million bases; what it raises ends the reading.  Only after
+        a MemoryLimitError all reads are counted, and it is raised at the end.
 
     Returns
     -------
@@ -309,6 +317,7 @@ class _Collector:
 
     def __init__(self, progress: Callable[[int, int], None] | None):
         self._progress, self._n_reported = progress, 0
+        self._refused: MemoryLimitError | None = None
         self._files: list[tuple[str, int, bool]] = []
         self._names: dict[str, int] = {}
         self._lengths: list[int] = []
@@ -357,7 +366,11 @@ class _Collector:
         self._pack(sequences)
         if self._progress and self._n_bases - self._n_reported >= _PROGRESS_STEP:
             self._n_reported = self._n_bases
-            self._progress(len(self._names), self._n_bases)
+            try:
+                self._progress(len(self._names), self._n_bases)
+            except MemoryLimitError as error:
+                self._refused = error
+                self._codes.let_go()
 
     def _pack(self, sequences: list[str]) -> None:
         text = _GAP.join([*sequences, ""]).encode()
@@ -393,6 +406,8 @@ class _Collector:
 
     def finish(self) -> GatheredReads:
         """All reads; the collector must not be used any more."""
+        if self._refused:
+            raise self._refused
         lengths = np.array(self._lengths, np.int32)
         ends = np.cumsum(lengths.astype(np.int64) + PAD)
         others = {chr(letter): int(self._letters[letter]) for letter in np.flatnonzero(self._letters)}
