@@ -375,6 +375,32 @@ def evaluate(
         stream.write((json.dumps(result, indent=1) + "\n").encode())
 
 
+@app.command("stage-options")
+def stage_options(
+    stage: Annotated[str, typer.Argument(help="count, candidates, align or filter.", show_default=False)],
+    options: Annotated[list[str] | None, typer.Argument(help="After --: options of overlap.", show_default=False)] = None,
+) -> None:
+    """Those of given options of overlap that a stage takes, for workflows."""
+    from bellapy.output import open_output
+
+    commands = typer.main.get_command(app).commands
+    if stage not in STAGES:
+        raise ParameterError(f"{stage}: is no stage; choose from {', '.join(STAGES)}")
+    parser = commands["overlap"].make_parser(typer.Context(commands["overlap"]))
+    given, others, _ = parser.parse_args(list(options or []))
+    if others := [*others, *(given.pop("reads", None) or ())]:
+        raise ParameterError(f"{others[0]}: is no option of overlap")
+    taken = {name: {option.name: option.opts for option in commands[name].params} for name in STAGES}
+    words = []
+    for name, value in given.items():
+        if name in WORKFLOW or not any(name in options for options in taken.values()):
+            raise ParameterError(f"--{name.replace('_', '-')}: no stage takes it from a workflow")
+        if name in taken[stage]:
+            words += taken[stage][name][:1] + ([] if isinstance(value, bool) else [value])
+    with open_output("-") as stream:
+        stream.write(f"{shlex.join(words)}\n".encode())
+
+
 @app.command()
 def info() -> None:
     """Versions, processor, devices and where compiled code is cached."""
@@ -398,6 +424,8 @@ def _common(
     pass
 
 
+STAGES = ("count", "candidates", "align", "filter")
+WORKFLOW = ("output", "report_file", "threads", "debug")  # not for the user of a workflow to say
 WRITING = ("cigar", "cs", "sort", "overlap_format")
 
 
