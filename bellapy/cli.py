@@ -307,7 +307,7 @@ def filter_command(
     meta, seeds, extensions = load_stage(alignments, "alignments", read_set, run.budget)
     scoring = {name: meta[name] for name in Scoring._fields}
     given = {name: value for name, value in options.items() if value is not None}
-    run.params = make_params(**given, **scoring, extension=meta["extension"])
+    run.params = replace(make_params(**given, **scoring, extension=meta["extension"]), run=run.params.run)
     if target.paths:
         run.params = with_device(run.params)
     run.report.data["parameters"] = run.params.to_dict()
@@ -356,6 +356,7 @@ def evaluate(
     """Recall, precision and end errors against where the reads truly lie, as JSON."""
     import json
 
+    from bellapy import stopping
     from bellapy.evaluate import evaluate_overlaps
     from bellapy.log import set_up_logging
     from bellapy.output import check_outputs, open_output
@@ -365,6 +366,7 @@ def evaluate(
         bounds = [int(bound) for bound in bins.split(",") if bound]
     except ValueError as error:
         raise ParameterError(f"--bins {bins}: comma-separated whole numbers are needed") from error
+    stopping.watch()
     set_up_logging(debug=debug)
     check_outputs({"the result": "-", "--false-list": false_pairs}, [overlaps, truth])
     result = evaluate_overlaps(
@@ -382,21 +384,9 @@ def stage_options(
 ) -> None:
     """Those of given options of overlap that a stage takes, for workflows."""
     from bellapy.output import open_output
+    from bellapy.stage_options import options_for
 
-    commands = typer.main.get_command(app).commands
-    if stage not in STAGES:
-        raise ParameterError(f"{stage}: is no stage; choose from {', '.join(STAGES)}")
-    parser = commands["overlap"].make_parser(typer.Context(commands["overlap"]))
-    given, others, _ = parser.parse_args(list(options or []))
-    if others := [*others, *(given.pop("reads", None) or ())]:
-        raise ParameterError(f"{others[0]}: is no option of overlap")
-    taken = {name: {option.name: option.opts for option in commands[name].params} for name in STAGES}
-    words = []
-    for name, value in given.items():
-        if name in WORKFLOW or not any(name in options for options in taken.values()):
-            raise ParameterError(f"--{name.replace('_', '-')}: no stage takes it from a workflow")
-        if name in taken[stage]:
-            words += taken[stage][name][:1] + ([] if isinstance(value, bool) else [value])
+    words = options_for(stage, options or [], typer.main.get_command(app).commands)
     with open_output("-") as stream:
         stream.write(f"{shlex.join(words)}\n".encode())
 
@@ -424,8 +414,6 @@ def _common(
     pass
 
 
-STAGES = ("count", "candidates", "align", "filter")
-WORKFLOW = ("output", "report_file", "threads", "debug")  # not for the user of a workflow to say
 WRITING = ("cigar", "cs", "sort", "overlap_format")
 
 
