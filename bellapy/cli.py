@@ -130,7 +130,7 @@ class _Run:
         def read():
             def check(n_reads: int, n_bases: int) -> None:
                 advance(n_reads)
-                expect(held, n_bases)
+                expect(held, n_reads, n_bases)
                 if refused:
                     raise refused
                 self.budget.require("holding the reads", n_bases)  # in the end they are copied once
@@ -152,7 +152,7 @@ class _Run:
                 reads = read_ahead(read, lambda look: self.load_program(overlaps, look))
             else:
                 gathered = read()
-                expect(held, int(gathered.lengths.sum(dtype="int64")))
+                expect(held, len(gathered.names), int(gathered.lengths.sum(dtype="int64")))
                 if refused:
                     raise refused
                 reads = join_reads(gathered)

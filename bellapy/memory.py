@@ -18,7 +18,7 @@ from bellapy.errors import BellapyError, MemoryLimitError
 RESERVE = 24 << 20  # kept free for small arrays, thread stacks and code that is not loaded yet
 PROGRAM = 180 << 20  # what the interpreter, libraries and compiled code take
 SCRATCH = 64 << 20  # of kernels, beside arrays that grow with the input
-BASE_BYTES = 5  # for each base of the reads, of whole jobs: more than was measured
+BASE_BYTES, READ_BYTES = 5, 12_000  # of whole jobs, for each base and read: reads, k-mers; candidates at a depth of 60
 SPACE, THREAD_SPACE = 900 << 20, 80 << 20  # addresses that the program needs to load and compile; for each further thread
 
 
@@ -78,12 +78,13 @@ class Budget:
 UNLIMITED = Budget()
 
 
-def expect(held: int, n_bases: int) -> None:
+def expect(held: int, n_reads: int, n_bases: int) -> None:
     """Take note of how much a whole job is likely to need, for messages.
 
-    held : by the program, without reads.  n_bases : of all reads, as far as they are known.
+    held : by the program, without reads.  n_reads, n_bases : as far as they are known.
     """
-    MemoryLimitError.likely = max(held, PROGRAM) + RESERVE + SCRATCH + BASE_BYTES * n_bases
+    of_reads = BASE_BYTES * n_bases + READ_BYTES * n_reads
+    MemoryLimitError.likely = max(held, PROGRAM) + RESERVE + SCRATCH + of_reads
 
 
 def address_space(threads: int) -> int | None:
