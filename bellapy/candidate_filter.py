@@ -99,7 +99,9 @@ def dense_enough(seeds: Seeds, typical: Typical, share: float) -> np.ndarray:
 def set_apart(seeds: Seeds, typical: Typical, profile: DepthProfile) -> np.ndarray:
     """Mask of the seeds in repeats with so many k-mers that they may tell one copy from the others."""
     in_repeats = np.minimum(profile.repeats[seeds.query_id], profile.repeats[seeds.target_id]) > 0
-    return in_repeats & (seeds.n_support >= SURE_SUPPORT) & dense_enough(seeds, typical, APART_DENSITY) & (typical.density > 0)
+    return (
+        in_repeats & (seeds.n_support >= SURE_SUPPORT) & dense_enough(seeds, typical, APART_DENSITY) & (typical.density > 0)
+    )
 
 
 def count_partners(parts: list[Seeds], masks: list[np.ndarray], n_reads: int) -> np.ndarray:

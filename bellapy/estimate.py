@@ -196,9 +196,7 @@ def fit_spectrum(
     return Estimate(best_depth, best_error, error_rate is not None, "k-mer spectrum")
 
 
-def estimate(
-    reads: ReadSet, matrix: KmerMatrix, one_in: int, error_rate: float | None, depth: float | None
-) -> Estimate:
+def estimate(reads: ReadSet, matrix: KmerMatrix, one_in: int, error_rate: float | None, depth: float | None) -> Estimate:
     """Depth and error rate from a sample of the k-mers.
 
     Parameters

@@ -134,8 +134,8 @@ class Params:
         return {**asdict(self), "seeds": self.seeds._asdict()}
 
 
-SIZES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-"""Units of sizes, bytes."""
+UNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+"""Powers of 1000, or with an i of 1024, that units of sizes stand for."""
 
 OPTIONS = {"k": "-k"}
 """Options whose names are not those of their fields."""
@@ -149,11 +149,12 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 def parse_size(text: str) -> int:
-    """Bytes of a size such as 600M or 1.5G; units are powers of 1000."""
-    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([KMGT]?)", text.upper())
+    """Bytes of a size such as 600M, 1.5GB, 2GiB or 1e9: K, M, G and T are powers of 1000, Ki, Mi, Gi and Ti of 1024."""
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?(?:E[0-9]{1,2})?)(?:([KMGT])(I?))?B?", text.upper())
     if not match:
-        raise ParameterError(f"--max-memory {text}: give a number and a unit, K, M, G or T, such as 600M or 1.5G")
-    return int(float(match[1]) * SIZES[match[2]])
+        raise ParameterError(f"--max-memory {text}: give a number and a unit, such as 600M, 1.5G or 2GiB")
+    number, unit, binary = match.groups(default="")
+    return int(float(number) * (1024 if binary else 1000) ** UNITS[unit])
 
 
 def make_params(preset: str | None = None, **options: Any) -> Params:

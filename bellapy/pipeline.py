@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 
 import numpy as np
 
@@ -297,6 +297,20 @@ def filter_stage(
     report.data["thresholds"] = asdict(thresholds)
     logger.info("kept what scores %.3f per base; dropped: %s", thresholds.score_rate, _describe_dropped(dropped))
     return overlaps
+
+
+def are_extended(reads: ReadSet, overlaps: Overlaps, steps: Steps, params: Params) -> bool:
+    """Whether the overlaps' scores and ends are what extension of their seeds gives: what traces paths counts on it.
+
+    Where overlaps come from a file, only another extension tells.
+    """
+    n = len(overlaps)
+    zeros = np.zeros(n, np.int32)
+    places = overlaps.query_id, overlaps.target_id, overlaps.strand, overlaps.seed_query, overlaps.seed_target
+    others = zeros.astype(np.int8), *[zeros] * 7, zeros.astype(np.float32)
+    seeds = Seeds(*places, *others, length=int(overlaps.seed_length[0]) if n else 1)
+    again = _extend(reads, seeds, steps, params, params.run.device, lambda done: None)
+    return all(np.array_equal(getattr(again, f.name), getattr(overlaps, f.name)) for f in fields(again))
 
 
 def paths_stage(

@@ -311,7 +311,7 @@ def test_pieces_keep_to_the_memory_allowed(sample, threads):
         budget = Budget(RESERVE + int(allowed) * threads * base_level.BASE_BYTES, lambda: 0)
         held = [spans[piece].sum() for piece in blocks(overlaps, threads, budget)]
         assert max(held) <= allowed < max(held) + 2 * spans.max() and sum(held) == spans.sum()
-    with pytest.raises(MemoryLimitError, match="tracing paths needs at least"):
+    with pytest.raises(MemoryLimitError, match="tracing paths needs more"):
         blocks(overlaps, threads, Budget(RESERVE + int(spans.max()) * threads * base_level.BASE_BYTES - 1, lambda: 0))
 
 
