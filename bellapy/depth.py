@@ -10,8 +10,8 @@ it does not change.
    read badly, this read is the only one.
 3. High stretches of mixed reads are repeats.  So are stretches of other reads whose k-mers lie in such stretches, or return
    in the same read: reads inside a long repeat show no step themselves.
-4. A k-mer above the upper bound links reads where most of its places are in deep reads and in no repeat.  If there are more
-   of these than overlaps need, some are left out, in the order of their hash.  In a repeat, k-mers that are far rarer than
+4. A k-mer above the upper bound links reads where most of its places are in deep reads and in no repeat, or anywhere but in
+   repeats if that many places are deep that the bound must be wrong.  If there are more of these than overlaps need, some are left out, in the order of their hash.  In a repeat, k-mers that are far rarer than
    those around them link reads too: they set its copies apart.
 5. The depth of a read is compared with what is usual, or with its own level where that is far from usual.
 """
@@ -40,6 +40,7 @@ MOST_PLACES = 1 << 12  # of a k-mer that links reads
 APART = 8  # k-mers that set the copies of a repeat apart are so much rarer than those around them
 APART_PLACES = 1 << 9  # and have no more places
 APART_WORK = 4  # and make no more products, in units of those up to the upper bound
+MOST_DEEP = 0.25  # share of the bins that are deep; if there are more, it is the upper bound that is wrong
 USUAL_SPREAD = 1.5  # the upper bound is no lower, in units of the usual level
 LEAST_TOLD = 0.01  # share of the bases that the log tells
 LINK_SPACING = 50  # bases, from one k-mer that two reads share to the next, in deep molecules
@@ -299,7 +300,8 @@ def link_columns(
     read = np.repeat(np.arange(matrix.n_reads), np.diff(profile.offsets))
     repeat, deep = judge_stretches(matrix, profile, correct, threads)
     usual, own = reference_depth(profile, repeat)
-    sound = deep & (own > STEP * usual)[read]
+    bound_is_wrong = len(deep) and deep.mean() > MOST_DEEP
+    sound = deep & ((own > STEP * usual)[read] | bound_is_wrong)
     upper = matrix.upper if strict else max(matrix.upper, int(USUAL_SPREAD * usual))
     most, apart_places = (0, 0) if strict else (MOST_PLACES, APART_PLACES)
     level = (profile.copies / np.maximum(profile.n_kmers, 1)).astype(np.float32)

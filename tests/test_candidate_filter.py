@@ -18,6 +18,7 @@ from bellapy.candidate_filter import (
     Typical,
     copies,
     dense_enough,
+    keep_outside_repeats,
     learn_typical,
     lowest_depth,
     weighted_median,
@@ -144,3 +145,34 @@ def test_candidates_with_all_the_members_looked_at_are_dense_enough():
 def test_copies():
     assert copies(np.array([4.0, 8.0, 20.0]), Typical(0.1, 8.0)).tolist() == [0.5, 1, 2.5]
     assert len(copies(np.zeros(0), replace(Typical(0.1, 8.0), density=0.2))) == 0
+
+
+def repeats_of(n_ordinary: int, n_apart: int, kinds=(1, 1)):
+    """Reads 0 and 1 inside a repeat, others outside; seeds of ordinary pairs, and of the two with many others."""
+    n = n_ordinary + n_apart
+    query, target = [2] * n_ordinary + [0] * n_apart, [3] * n_ordinary + [1] * n_apart
+    seeds = make_seeds(query, target, [1] * n, [0] * n, [0] * n, 5)
+    seeds = change(
+        seeds, n_support=[20] * n_ordinary + [SURE_SUPPORT] * n_apart, implied_length=[1000] * n,
+        copies=np.repeat([1, 50], [n_ordinary, n_apart]).astype(np.float32),
+    )  # fmt: skip
+    profile = make_profile([0, 1, 2, 3, 4], np.ones(4, np.uint32), np.ones(4, np.uint32), repeats=[*kinds, 0, 0])
+    return seeds, profile
+
+
+@pytest.mark.parametrize(
+    ("n_apart", "kinds", "kept"), [(15, (1, 1), True), (25, (1, 1), False), (25, (2, 2), True), (15, (1, 0), False)]
+)
+def test_copies_of_a_repeat_that_can_be_told_apart(n_apart, kinds, kept):
+    seeds, profile = repeats_of(10, n_apart, kinds)
+    dense = np.ones(len(seeds), bool)
+    (mask,) = keep_outside_repeats([seeds], [dense], Typical(0.02, 8.0), profile, 2.5)
+    assert mask.tolist() == [True] * 10 + [kept] * n_apart
+    weak = change(seeds, n_support=np.where(seeds.copies > 1, SURE_SUPPORT - 1, 20))
+    assert not keep_outside_repeats([weak], [dense], Typical(0.02, 8.0), profile, 2.5)[0][10:].any()
+
+
+def test_depth_in_units_of_what_is_usual_for_the_reads():
+    profile = make_profile([0, 1, 2, 3], np.full(3, 5, np.uint32), np.full(3, 100, np.uint32), reference=[20, 4, 20])
+    seeds = make_seeds([0, 0], [2, 1], [1, 1], [0, 0], [0, 0], 5)
+    assert lowest_depth(seeds, profile).tolist() == [1, 5]

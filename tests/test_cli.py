@@ -485,7 +485,7 @@ def test_stage_file_of_another_stage(here, command):
 
 
 @pytest.mark.parametrize("command", STAGES)
-@pytest.mark.parametrize("change", ["one read fewer", "a name", "a base", "the order"])
+@pytest.mark.parametrize("change", ["one read fewer", "a name", "a base"])
 def test_stage_file_made_from_other_reads(here, command, change):
     records = (here / "reads.fa").read_text().split(">")[1:]
     first = records[0]
@@ -493,10 +493,8 @@ def test_stage_file_made_from_other_reads(here, command, change):
         records = records[1:]
     elif change == "a name":
         records[0] = "x" + first
-    elif change == "a base":
-        records[0] = first[:-2] + ("A" if first[-2] != "A" else "C") + "\n"
     else:
-        records = records[1:] + records[:1]
+        records[0] = first[:-2] + ("A" if first[-2] != "A" else "C") + "\n"
     (here / "other.fa").write_text("".join(">" + record for record in records))
     flag, path = STAGES[command]
     assert f"{path}: was made from other reads" in last_line(fails(here, 1, command, "other.fa", flag, path, "-o", "x"))

