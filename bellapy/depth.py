@@ -10,9 +10,10 @@ it does not change.
    read badly, this read is the only one.
 3. High stretches of mixed reads are repeats.  So are stretches of other reads whose k-mers lie in such stretches, or return
    in the same read: reads inside a long repeat show no step themselves.
-4. A k-mer above the upper bound links reads where most of its places are in deep reads and in no repeat, or anywhere but in
-   repeats if that many places are deep that the bound must be wrong.  If there are more of these than overlaps need, some are left out, in the order of their hash.  In a repeat, k-mers that are far rarer than
-   those around them link reads too: they set its copies apart.
+4. A k-mer above the upper bound links reads where most of its places are in deep reads and in no repeat.  Where very many
+   places are deep, the bound itself is wrong, and being outside repeats is enough.  If there are more of these k-mers than
+   overlaps need, some are left out, in the order of their hash.  In a repeat, k-mers that are far rarer than those around
+   them link reads too: they set its copies apart.
 5. The depth of a read is compared with what is usual, or with its own level where that is far from usual.
 """
 
@@ -347,12 +348,12 @@ def describe(links: Links) -> list[str]:
     if links.deep_share > LEAST_TOLD:
         share = f", one in {links.one_in[DEEP]}" if links.one_in[DEEP] > 1 else ""
         said.append(
-            f"uneven depth: {100 * links.deep_share:.0f} % of the bases are in molecules more than {STEP:g} times as deep as "
-            f"most; there, {links.kept[DEEP]:,} k-mers above {links.upper} link reads{share}"
+            f"uneven depth: {100 * links.deep_share:.0f} % of the bases are in stretches far deeper than the bound allows; "
+            f"there, {links.kept[DEEP]:,} k-mers above {links.upper} link reads{share}"
         )
     if links.repeat_share > LEAST_TOLD:
         said.append(
-            f"repeats: {100 * links.repeat_share:.0f} % of the bases are in sequence with more than {STEP:g} times the depth "
+            f"repeats: {100 * links.repeat_share:.0f} % of the bases are in sequence more than {STEP:g} times as deep as that "
             f"around it; {links.found[REPEAT]:,} k-mers link no reads, {links.kept[APART_KIND]:,} set copies apart"
         )
     return said

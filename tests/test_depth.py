@@ -7,8 +7,8 @@ from dataclasses import replace
 import naive
 import numpy as np
 import pytest
-from cases import accuracy, noisy_copy, parse_paf, run
 from cases import Sample as Reads
+from cases import accuracy, noisy_copy, parse_paf, run
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import make_reads, random_bases
