@@ -128,7 +128,7 @@ def given_overlaps(overlaps: Overlaps, lengths: np.ndarray, order: Order) -> Ove
     turned = order.flipped[overlaps.query_id] ^ (swapped & (strand < 0))  # left and right are as the query runs
     for name in ("left_query", "left_target"):
         _swap(columns, name, name.replace("left", "right"), turned)
-    rows = np.lexsort((columns["query_start"], strand, columns["target_id"], columns["query_id"]))
+    rows = np.lexsort((strand, columns["target_id"], columns["query_id"]))  # stable: lines of one pair stay in order
     return Overlaps(**{name: column[rows] for name, column in columns.items()})
 
 
