@@ -16,7 +16,7 @@ from bellapy.pieces import SLACK, clear_of
 from bellapy.records import Extensions, Seeds
 
 CIRCLE = 5400
-DEEP = ["--upper", "500", "--max-copies", "1000"]  # a molecule much deeper than the bounds allow for
+DEEP = ["--upper", "500", "--max-copies", "1000"]  # repeats are not left out
 
 
 # ---------------------------------------------------------------- the rule, one pair of alignments at a time
@@ -135,7 +135,7 @@ def shows(line: Line, piece: tuple[tuple[int, int], tuple[int, int]], tolerance:
 def test_both_pieces_of_a_circle(tmp_path):
     sample = circular_reads(11)
     lines = {}
-    for line in overlap(tmp_path, sample.sequences, *DEEP):
+    for line in overlap(tmp_path, sample.sequences):
         lines.setdefault((line.query, line.target), []).append(line)
     twice = 0
     for pair in combinations(range(len(sample)), 2):
