@@ -15,7 +15,7 @@ import numpy as np
 
 from bellapy import xdrop
 from bellapy.candidate_filter import SURE_SUPPORT
-from bellapy.filter import measure_geometry
+from bellapy.geometry import measure_geometry
 from bellapy.params import TILT_UNIT, ExtensionParams, Scoring
 from bellapy.records import ReadSet, Seeds
 from bellapy.sequence import PAD, UNKNOWN

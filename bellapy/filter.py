@@ -2,14 +2,14 @@
 
 A sound overlap scores about as much per base of its implied length as all others of the same reads do; chance and
 repeat-induced alignments score less, since part of their implied length does not match.  The threshold follows what the
-alignments themselves show: the median score per base of sure ones (many shared k-mers, most of the implied length, no
-repeat), less SPREAD times the distance from there to their 1st percentile, or less the share delta of it where that is more.
-It is never below BELLA's bound
-(1 - delta) * phi, phi the score per base expected from the error rate, as far as that is below MAX_FLOOR: real reads hold
-stretches far worse than their average.
+alignments themselves show: the median score per base of sure ones (many shared k-mers, no overhang, no repeat), less SPREAD
+times the distance from there to their 1st percentile, or less the share delta of it where that is more.  Overhangs of bad
+ends do not count (geometry.py), but an overlap scores at least LEAST_SHARE of the median with them.  Without sure alignments
+the threshold is BELLA's bound (1 - delta) * phi, phi the score per base expected from the error rate, as far as that is
+below MAX_FLOOR: real reads hold stretches far worse than their average.
 
-Where the shared k-mers are those of a repeat (Seeds.copies), a false overlap is as likely as a true one, and most false ones
-end in sequence that does not match: there the threshold rises, up to the share REPEAT_RISE of the way to the median.
+Where the shared k-mers are those of a repeat (Seeds.copies), a false overlap is as likely as a true one.  There the threshold
+rises to the 1st percentile of the sure ones, and nearly all of the implied length has to be aligned.
 """
 
 from __future__ import annotations
@@ -21,69 +21,49 @@ import numpy as np
 
 from bellapy.candidate_filter import MIN_SURE, SURE_SUPPORT
 from bellapy.estimate import DEFAULT_ERROR_RATE, expected_score_rate
+from bellapy.geometry import Geometry, fair_geometry, measure_geometry
 from bellapy.params import ExtensionParams, FilterParams
 from bellapy.pieces import SLACK, clear_of, implied_ends
 from bellapy.records import Extensions, Overlaps, ReadSet, Seeds
 from bellapy.seeds import first_of_candidate
 
-SPREAD = 1.5
+SPREAD = 2.0
+REPEAT_SPREAD = 1.0
 PIECE_ROWS = 1 << 16  # candidates looked at at a time
 MAX_FLOOR = 0.2  # per match score
-SURE_SHARE = 0.5  # of the implied length that is aligned: to ask for clean ends would pick the best reads only
+LEAST_SHARE = 0.25  # of the median score per base of the implied length, overhangs of bad ends counted
+SURE_SHARE = 0.5  # of the implied length that is aligned
 SURE_SPAN = 1000  # bases
+SURE_OVERHANG = 50  # bases
 SURE_COPIES = np.float32(1.3)
-REPEAT_COPIES = (1.2, 2.0)  # from where on and up to where the threshold rises
-REPEAT_RISE = 0.8
-
-
-@dataclass(frozen=True)
-class Geometry:
-    """How alignments lie on their reads; arrays of bases, (n,) int32 but for `implied`.
-
-    left, right : unaligned bases where both reads go on, to the left and right as the query runs.
-    span : aligned bases, of the read with fewer.
-    implied : (n,) float64, length of the overlap if it ran to the ends of the reads.
-    """
-
-    left: np.ndarray
-    right: np.ndarray
-    span: np.ndarray
-    implied: np.ndarray
-
-    @property
-    def overhang(self) -> np.ndarray:
-        return np.maximum(self.left, self.right)
-
-
-def measure_geometry(reads: ReadSet, seeds: Seeds, extensions: Extensions) -> Geometry:
-    """Overhangs, span and implied length of every alignment."""
-    query_after = reads.lengths[seeds.query_id] - extensions.query_end
-    target_after = reads.lengths[seeds.target_id] - extensions.target_end
-    same = seeds.strand > 0
-    left = np.minimum(extensions.query_start, np.where(same, extensions.target_start, target_after))
-    right = np.minimum(query_after, np.where(same, target_after, extensions.target_start))
-    query_span = extensions.query_end - extensions.query_start
-    target_span = extensions.target_end - extensions.target_start
-    return Geometry(left, right, np.minimum(query_span, target_span), left + right + (query_span + target_span) / 2)
+REPEAT_COPIES = (1.1, 1.5)  # from where on and up to where the thresholds rise
+REPEAT_ALIGNED = 0.95  # share of the implied length
 
 
 @dataclass(frozen=True)
 class Thresholds:
-    """score_rate : smallest score per base of implied length that an overlap may have.
+    """What an overlap has to reach.
 
-    median_rate, n_sure : what it was learnt from; median_rate is None where there was too little.
+    floor : score per base of implied length.
+    score_rate : score per base of implied length without overhangs that do not count.
+    repeat_rate : the same in repeats.
+    median_rate, n_sure : what they were learnt from; median_rate is None where there was too little.
     """
 
+    floor: float
     score_rate: float
+    repeat_rate: float
     median_rate: float | None
     n_sure: int
 
-    def of(self, copies: np.ndarray) -> np.ndarray:
-        """The threshold of alignments whose k-mers occur in so many copies, (n,) float64."""
-        if self.median_rate is None:
-            return np.full(len(copies), self.score_rate)
-        rise = np.interp(copies, REPEAT_COPIES, (0, REPEAT_RISE))
-        return self.score_rate + rise * max(0.0, self.median_rate - self.score_rate)
+    def passed(self, score: np.ndarray, copies: np.ndarray, geometry: Geometry, fair: Geometry) -> dict[str, np.ndarray]:
+        """Mask of the alignments that pass each test, by the reason to drop the others."""
+        rate = np.interp(copies, REPEAT_COPIES, (self.score_rate, self.repeat_rate))
+        aligned = np.interp(copies, REPEAT_COPIES, (0, REPEAT_ALIGNED if self.median_rate else 0))
+        return {
+            "score too low": (score >= self.floor * geometry.implied) & (score >= rate * fair.implied),
+            "stops in a repeat": fair.aligned >= aligned * fair.implied,
+        }
 
 
 def score_floor(scoring: ExtensionParams, params: FilterParams, error_rate: float | None, given: bool) -> float:
@@ -93,17 +73,42 @@ def score_floor(scoring: ExtensionParams, params: FilterParams, error_rate: floa
     return max(0.0, bound if given else min(bound, MAX_FLOOR * scoring.match))
 
 
-def learn_thresholds(seeds: Seeds, extensions: Extensions, geometry: Geometry, floor: float, delta: float) -> Thresholds:
-    """The score threshold that the alignments which are surely overlaps suggest."""
-    rate = extensions.score / np.maximum(geometry.implied, 1)
+def judge(
+    reads: ReadSet, seeds: Seeds, extensions: Extensions, geometry: Geometry, floor: float, delta: float, *, given: bool
+) -> tuple[Thresholds, Geometry]:
+    """The thresholds that the alignments which are surely overlaps suggest, and the geometry without bad ends.
+
+    Parameters
+    ----------
+    floor : smallest score per base of implied length; it stays where it is `given` by the user.
+    delta : share of the median by which the threshold lies below it, at least.
+    """
+    sure, fair = surely_overlaps(seeds, extensions, geometry, floor), geometry
+    if int(sure.sum()) >= MIN_SURE:
+        rate = extensions.score / np.maximum(geometry.implied, 1)
+        sound = (rate >= np.median(rate[sure]) / 2) & (geometry.span >= SURE_SPAN)
+        fair = fair_geometry(reads, seeds, extensions, geometry, sound)
+    return learn_thresholds(extensions, sure & (fair.overhang <= SURE_OVERHANG), fair, floor, delta, given=given), fair
+
+
+def surely_overlaps(seeds: Seeds, extensions: Extensions, geometry: Geometry, floor: float) -> np.ndarray:
+    """Mask of the alignments that are surely overlaps, though perhaps of reads with bad ends."""
     sure = (seeds.rank == 0) & (seeds.n_support >= SURE_SUPPORT) & (seeds.copies <= SURE_COPIES)
-    sure &= (geometry.span >= SURE_SPAN) & (geometry.span >= SURE_SHARE * geometry.implied) & (rate >= floor)
+    sure &= (geometry.span >= SURE_SPAN) & (geometry.span >= SURE_SHARE * geometry.implied)
+    return sure & (extensions.score >= floor * geometry.implied)
+
+
+def learn_thresholds(
+    extensions: Extensions, sure: np.ndarray, fair: Geometry, floor: float, delta: float, *, given: bool
+) -> Thresholds:
+    """What the scores of sure overlaps suggest; see `judge`."""
     n_sure = int(sure.sum())
     if n_sure < MIN_SURE:
-        return Thresholds(floor, None, n_sure)
-    low, median = np.percentile(rate[sure], (1, 50))
-    learnt = median - max(SPREAD * (median - low), delta * median)
-    return Thresholds(max(floor, float(learnt)), float(median), n_sure)
+        return Thresholds(floor, floor, floor, None, n_sure)
+    low, median = np.percentile((extensions.score / np.maximum(fair.implied, 1))[sure], (1, 50))
+    least = floor if given else min(floor, LEAST_SHARE * median)
+    ordinary, repeat = (max(least, median - max(s * (median - low), delta * median)) for s in (SPREAD, REPEAT_SPREAD))
+    return Thresholds(float(least), float(ordinary), float(repeat), float(median), n_sure)
 
 
 def estimate_matches(scoring: ExtensionParams, extensions: Extensions) -> tuple[np.ndarray, np.ndarray]:
@@ -137,17 +142,16 @@ def best_of_candidate(seeds: Seeds, extensions: Extensions) -> np.ndarray:
 
 
 def filter_overlaps(
-    reads: ReadSet, seeds: Seeds, extensions: Extensions, thresholds: Thresholds, scoring: ExtensionParams,
+    reads: ReadSet, seeds: Seeds, extensions: Extensions, thresholds: Thresholds, fair: Geometry, scoring: ExtensionParams,
     params: FilterParams,
 ) -> tuple[Overlaps, dict[str, int]]:  # fmt: skip
     """The overlaps among the alignments, by query, target and strand; how many candidates were dropped for what reason.
 
     A candidate has one overlap, or two where its reads overlap at both ends (pieces.py), the higher-scoring one first.
     """
-    kept, dropped = _passing(reads, seeds, extensions, best_of_candidate(seeds, extensions), thresholds, scoring, params)
-    further, _ = _passing(
-        reads, seeds, extensions, further_pieces(reads, seeds, extensions, kept), thresholds, scoring, params
-    )
+    alignments = reads, seeds, extensions, fair
+    kept, dropped = _passing(*alignments, best_of_candidate(seeds, extensions), thresholds, scoring, params)
+    further, _ = _passing(*alignments, further_pieces(reads, seeds, extensions, kept), thresholds, scoring, params)
     rows = np.concatenate((kept, further))
     rows = rows[np.argsort(_candidates(seeds.take(rows)), kind="stable")] if len(further) else kept
     parts = [_as_overlaps(seeds.take(piece), extensions.take(piece), scoring) for piece in _in_pieces(rows)]
@@ -175,15 +179,15 @@ def _in_pieces(rows: np.ndarray) -> list[np.ndarray]:
     return [rows[at : at + PIECE_ROWS] for at in range(0, max(1, len(rows)), PIECE_ROWS)]
 
 
-def _passing(reads, seeds, extensions, rows, thresholds, scoring, params) -> tuple[np.ndarray, dict[str, int]]:
+def _passing(reads, seeds, extensions, fair, rows, thresholds, scoring, params) -> tuple[np.ndarray, dict[str, int]]:
     """Those of the rows whose alignments pass all tests; how many do not, by reason."""
     kept, dropped = [], Counter()
     for piece in _in_pieces(rows):
         chosen, ends = seeds.take(piece), extensions.take(piece)
         geometry = measure_geometry(reads, chosen, ends)
         tests = shape_tests(geometry, *estimate_matches(scoring, ends), params)
-        scores = ends.score >= thresholds.of(chosen.copies) * geometry.implied
-        keep, its_dropped = apply_tests({"too short": tests["too short"], "score too low": scores, **tests})
+        scores = thresholds.passed(ends.score, chosen.copies, geometry, fair.take(piece))
+        keep, its_dropped = apply_tests({"too short": tests["too short"], **scores, **tests})
         kept.append(piece[keep])
         dropped.update(its_dropped)
     return np.concatenate(kept), dict(dropped)

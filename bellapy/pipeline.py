@@ -16,7 +16,8 @@ from bellapy.candidates import multiply, symbolic_product
 from bellapy.depth import Links, describe, link_columns
 from bellapy.ends import Steps, choose_steps, describe_steps, first_scoring
 from bellapy.estimate import Estimate
-from bellapy.filter import Thresholds, filter_overlaps, implied_overlaps, learn_thresholds, measure_geometry, score_floor
+from bellapy.filter import Thresholds, filter_overlaps, implied_overlaps, judge, score_floor
+from bellapy.geometry import Geometry, measure_geometry
 from bellapy.kmer_matrix import PROFILE_WIDTH, build_kmer_matrix, profile_depth
 from bellapy.kmers import NO_MASK, KmerCounts, count_kmers
 from bellapy.log import Report, logger, progress
@@ -35,7 +36,7 @@ ANY_COUNT = (1 << 31) - 1
 DEFAULT_SAMPLING_WINDOW = 8
 PROFILED_BYTES = 120  # of a bin of the depth profile, while it is judged
 JOINED_BYTES = 60  # of a copy of a seed and what is computed from it
-ALIGNED_BYTES = 180  # of copies, alignments and what is computed from them, for each seed
+ALIGNED_BYTES = 240  # of copies, alignments and what is computed from them, for each seed
 
 
 @dataclass(frozen=True)
@@ -246,8 +247,7 @@ def align_stage(
         with progress("align", len(seeds)) as advance:
             del seeds  # there are many, and now twice
             extensions = _extend(reads, chosen, steps, params, device, advance)
-            thresholds = choose_thresholds(reads, chosen, extensions, estimate, params)
-            poor = poor_rows(reads, chosen, extensions, thresholds)[candidate]
+            poor = poor_rows(reads, chosen, extensions, estimate, params)[candidate]
             apart = clear_of(implied_ends(reads, others), extensions.take(candidate))  # another piece, if anything
             others = others.take(np.where(poor, others.rank < params.seeds.ranks, apart))
             more = _extend(reads, others, steps, params, device, advance)
@@ -266,17 +266,20 @@ def _extend(reads: ReadSet, seeds: Seeds, steps: Steps, params: Params, device: 
     )
 
 
-def choose_thresholds(
+def judge_alignments(
     reads: ReadSet, seeds: Seeds, extensions: Extensions, estimate: Estimate, params: Params
-) -> Thresholds:
-    """The score threshold for these alignments."""
+) -> tuple[Thresholds, Geometry, Geometry]:
+    """What overlaps have to reach; how the alignments lie on their reads, and that without bad ends."""
+    geometry = measure_geometry(reads, seeds, extensions)
     floor = score_floor(params.extension, params.filter, estimate.error_rate, estimate.given)
-    return learn_thresholds(seeds, extensions, measure_geometry(reads, seeds, extensions), floor, params.filter.delta)
+    found = judge(reads, seeds, extensions, geometry, floor, params.filter.delta, given=estimate.given)
+    return *found, geometry
 
 
-def poor_rows(reads: ReadSet, seeds: Seeds, extensions: Extensions, thresholds: Thresholds) -> np.ndarray:
-    """Mask of the alignments that do not reach the score threshold: another seed may do better."""
-    return extensions.score < thresholds.of(seeds.copies) * measure_geometry(reads, seeds, extensions).implied
+def poor_rows(reads: ReadSet, seeds: Seeds, extensions: Extensions, estimate: Estimate, params: Params) -> np.ndarray:
+    """Mask of the alignments that do not reach the thresholds: another seed may do better."""
+    thresholds, fair, geometry = judge_alignments(reads, seeds, extensions, estimate, params)
+    return ~np.logical_and.reduce(list(thresholds.passed(extensions.score, seeds.copies, geometry, fair).values()))
 
 
 def filter_stage(
@@ -289,8 +292,8 @@ def filter_stage(
     """
     tests = replace(params.filter, min_identity=0.0) if with_paths else params.filter
     with report.stage("filter") as numbers:
-        thresholds = choose_thresholds(reads, seeds, extensions, estimate, params)
-        overlaps, dropped = filter_overlaps(reads, seeds, extensions, thresholds, params.extension, tests)
+        thresholds, fair, _ = judge_alignments(reads, seeds, extensions, estimate, params)
+        overlaps, dropped = filter_overlaps(reads, seeds, extensions, thresholds, fair, params.extension, tests)
         n_candidates = int(starts_of_candidates(overlaps.query_id, overlaps.target_id, overlaps.strand).sum())
         numbers.update({"overlaps": len(overlaps), "of them second pieces": len(overlaps) - n_candidates})
     report.data["dropped"].update(dropped)

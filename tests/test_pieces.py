@@ -10,7 +10,8 @@ from cases import Line, Sample, parse_paf, run, sample_reads
 from strategies import make_reads, make_seeds, mutate, random_bases
 from test_filter import change, make_extensions
 
-from bellapy.filter import Thresholds, best_of_candidate, filter_overlaps, further_pieces, measure_geometry
+from bellapy.filter import Thresholds, best_of_candidate, filter_overlaps, further_pieces
+from bellapy.geometry import measure_geometry
 from bellapy.params import ExtensionParams, FilterParams
 from bellapy.pieces import SLACK, clear_of
 from bellapy.records import Extensions, Seeds
@@ -61,7 +62,11 @@ def test_clear_of(rng):
 
 @pytest.mark.parametrize("params", [FilterParams(min_overlap=1), FilterParams(min_overlap=200, max_overhang=50)])
 def test_a_second_overlap_stands_beside_a_first_one(rng, params):
-    lengths, scoring, thresholds = rng.integers(300, 3000, 60).tolist(), ExtensionParams(), Thresholds(0.3, None, 0)
+    lengths, scoring, thresholds = (
+        rng.integers(300, 3000, 60).tolist(),
+        ExtensionParams(),
+        Thresholds(0.3, 0.3, 0.3, None, 0),
+    )
     reads = make_reads(["A" * length for length in lengths])
     seeds, extensions = random_pieces(rng, lengths, 1500)
     geometry = measure_geometry(reads, seeds, extensions)
@@ -81,7 +86,9 @@ def test_a_second_overlap_stands_beside_a_first_one(rng, params):
             rows += [other] * bool(passing[other])
             twice += bool(passing[other])
     assert twice > 20
-    overlaps, dropped = filter_overlaps(reads, seeds, extensions, thresholds, scoring, params)
+    overlaps, dropped = filter_overlaps(
+        reads, seeds, extensions, thresholds, measure_geometry(reads, seeds, extensions), scoring, params
+    )
     for name in ("query_start", "query_end", "target_start", "target_end", "score"):
         assert getattr(overlaps, name).tolist() == getattr(extensions, name)[rows].tolist()
     assert sum(dropped.values()) == (~passing[best]).sum(), "a second overlap that is none is no candidate dropped"

@@ -15,7 +15,8 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from bellapy.filter import apply_tests, measure_geometry, shape_tests
+from bellapy.filter import apply_tests, shape_tests
+from bellapy.geometry import measure_geometry
 from bellapy.memory import UNLIMITED, Budget
 from bellapy.parallel import made_ahead, map_in_order
 from bellapy.params import FilterParams, Scoring
