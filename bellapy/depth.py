@@ -353,7 +353,7 @@ def describe(links: Links) -> list[str]:
         )
     if links.repeat_share > LEAST_TOLD:
         said.append(
-            f"repeats: {100 * links.repeat_share:.0f} % of the bases are in sequence more than {STEP:g} times as deep as that "
+            f"repeats: {100 * links.repeat_share:.0f} % of the bases are in sequence over {STEP:g} times as deep as that "
             f"around it; {links.found[REPEAT]:,} k-mers link no reads, {links.kept[APART_KIND]:,} set copies apart"
         )
     return said
