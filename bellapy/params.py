@@ -38,6 +38,8 @@ RANGES: dict[str, Range] = {
     "mismatch": Range(-100, -1),
     "gap": Range(-100, -1),
     "xdrop": Range(0, 16_000),
+    "gap_open": Range(0, 10_000),
+    "gap_extend": Range(1, 1000),
     "delta": Range(0.0, 1.0),
     "min_identity": Range(0.0, 1.0),
     "trim_identity": Range(0.0, 0.99),
@@ -80,6 +82,21 @@ class Scoring(NamedTuple):
     mismatch: int = -1
     gap: int = -1  # per base
     xdrop: int = 15  # give up when the score falls so far below the best
+
+
+class AffineScoring(NamedTuple):
+    """Scores with two-piece affine gap costs: a gap of n bases costs min(open1 + n extend1, open2 + n extend2).
+
+    The defaults are minimap2's for noisy reads.
+    """
+
+    match: int = 2
+    mismatch: int = -4
+    open1: int = 4
+    extend1: int = 2
+    open2: int = 24
+    extend2: int = 1
+    unknown: int = -1  # an unknown base against anything
 
 
 @dataclass(frozen=True)
