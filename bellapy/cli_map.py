@@ -12,6 +12,7 @@ import typer
 from bellapy import __version__
 from bellapy.errors import ParameterError
 
+Reads = Annotated[list[str], typer.Argument(help="FASTA or FASTQ, plain or gzip; - is standard input.", show_default=False)]
 Output = Annotated[str, typer.Option("-o", "--output", help="File to write; .gz or .bgz compresses; - is standard output.")]
 Threads = Annotated[int | None, typer.Option("-t", "--threads", help="[default: all cores]")]
 ReportFile = Annotated[str | None, typer.Option("--report", help="Write what was done as JSON.")]
@@ -86,7 +87,7 @@ def pairwise(
     output: Output = "-",
     mode: Annotated[str, typer.Option(help="global, or extend: from the beginning of both to the best end.")] = "global",
     match: Match = 2, mismatch: Mismatch = -4, gap_open: GapOpen = "4,24", gap_extend: GapExtend = "2,1",
-    zdrop: Annotated[int | None, typer.Option(help="End an extension that falls so far below its best [default: never].")] = None,
+    zdrop: Annotated[int | None, typer.Option(help="End an extension that falls so far [default: never].")] = None,
     cigar: Annotated[bool, typer.Option("--cigar", help="The path, in cg:Z.")] = False,
     threads: Threads = None, report_file: ReportFile = None, quiet: Quiet = False, debug: Debug = False,
 ) -> None:  # fmt: skip
@@ -105,6 +106,125 @@ def pairwise(
     session.finish()
 
 
+def map_command(
+    reference: Annotated[str, typer.Argument(help="FASTA, or a file made by `bellapy index`.", show_default=False)],
+    reads: Reads,
+    output: Output = "-",
+    output_format: Annotated[str | None, typer.Option("--format", help="paf, sam or bam [default: by name].")] = None,
+    preset: Annotated[str | None, typer.Option(help="clr, ont or hifi [default: from the reads].")] = None,
+    no_align: Annotated[bool, typer.Option("--no-align", help="Chains of seeds only: fast, with rough ends; PAF.")] = False,
+    most_secondary: Annotated[int | None, typer.Option("-N", help="Most secondary lines for a part of a read [default: 5].")] = None,
+    secondary: Annotated[str, typer.Option(help="Write secondary alignments: yes or no.")] = "yes",
+    read_group: Annotated[str | None, typer.Option("--rg", help=r"Read group, such as '@RG\tID:run1\tSM:sample1'.")] = None,
+    cs: Annotated[bool, typer.Option("--cs", help="Differences in cs:Z.")] = False,
+    md: Annotated[bool | None, typer.Option("--md/--no-md", help="Mismatches in MD:Z [default: in SAM and BAM].")] = None,
+    eqx: Annotated[bool, typer.Option("--eqx", help="= and X in CIGARs instead of M.")] = False,
+    hard_clip: Annotated[bool, typer.Option("--hard-clip", help="Leave clipped bases out of supplementary lines.")] = False,
+    match: Annotated[int | None, typer.Option(help="Score of a match [default: of the preset].")] = None,
+    mismatch: Annotated[int | None, typer.Option(help="Score of a mismatch.")] = None,
+    gap_open: Annotated[str | None, typer.Option(help="Costs of opening a gap.", metavar="N[,N]")] = None,
+    gap_extend: Annotated[str | None, typer.Option(help="Costs of each base of a gap.", metavar="N[,N]")] = None,
+    zdrop: Annotated[int | None, typer.Option(help="Cut an alignment that falls so far below its best.")] = None,
+    end_bonus: Annotated[int | None, typer.Option(help="Given up at most to align a read to its end.")] = None,
+    threads: Threads = None, report_file: ReportFile = None, quiet: Quiet = False, debug: Debug = False,
+) -> None:  # fmt: skip
+    """Map reads to a reference, base by base; BAM is sorted and indexed."""
+    values = locals()
+    style, read_group = _style(values), values["read_group"]
+    kind = _format(output, output_format, no_align, style)
+    adjust = _adjustment(values)
+    session = Session([reference, *reads], _outputs(output, kind), threads, report_file, quiet, debug)
+    from bellapy.jobs.map.output import parse_read_group
+    from bellapy.jobs.map.run import Job, map_reads, preset_params
+
+    adjust(preset_params(preset))  # told before the work
+    line, group = parse_read_group(read_group) if read_group is not None else (None, None)
+    from dataclasses import replace
+
+    job = Job(
+        reference, reads, output, kind, replace(style, read_group=group), line, preset, adjust, not no_align, session.threads
+    )  # fmt: skip
+    map_reads(job, session.report)
+    session.finish()
+
+
+def _format(output: str, given: str | None, no_align: bool, style) -> str:
+    """paf, sam or bam, by the option or by the output's name."""
+    from bellapy.output import COMPRESSED, is_special
+
+    stem = next((output[: -len(end)] for end in COMPRESSED if output.endswith(end)), output)
+    kind = given or next((name for name in ("sam", "bam") if stem.endswith(f".{name}")), "paf")
+    if kind not in ("paf", "sam", "bam"):
+        raise ParameterError(f"--format {kind}: choose from paf, sam, bam")
+    if kind == "bam" and (output == "-" or output.endswith(COMPRESSED) or is_special(output)):
+        raise ParameterError("--format bam: name a file that does not end in .gz with -o, or write SAM")
+    if no_align and (kind != "paf" or style.cs or style.eqx):
+        raise ParameterError("--no-align: without alignments there are no paths; write PAF, without --cs and --eqx")
+    return kind
+
+
+def _outputs(output: str, kind: str) -> list[str]:
+    return [output, f"{output}.bai"] if kind == "bam" else [output]
+
+
+def _style(values: dict):
+    from bellapy.jobs.map.style import Style
+
+    if values["secondary"] not in ("yes", "no"):
+        raise ParameterError(f"--secondary {values['secondary']}: choose from yes, no")
+    return Style(
+        cs=values["cs"], md=values["md"], eqx=values["eqx"], hard_clip=values["hard_clip"],
+        secondary=values["secondary"] == "yes",
+    )  # fmt: skip
+
+
+def _adjustment(values: dict):
+    """A function that puts the options given into the parameters of a preset."""
+    from dataclasses import replace
+
+    from bellapy.params import validate
+
+    names = {"most_secondary": "-N", "zdrop": "--zdrop", "end_bonus": "--end-bonus"}
+    validate({name: values[name] for name in names if values[name] is not None})
+    costs = [values[name] for name in ("match", "mismatch", "gap_open", "gap_extend")]
+
+    def adjust(params):
+        old = params.scoring
+        its = [old.match, old.mismatch, f"{old.open1},{old.open2}", f"{old.extend1},{old.extend2}"]
+        scoring = affine_scoring(*(new if new is not None else default for new, default in zip(costs, its, strict=True)))
+        most = values["most_secondary"]
+        return replace(
+            params, scoring=scoring, select=params.select if most is None else params.select._replace(most=most),
+            **{name: values[name] for name in ("zdrop", "end_bonus") if values[name] is not None},
+        )  # fmt: skip
+
+    return adjust
+
+
+def index_command(
+    reference: Annotated[str, typer.Argument(help="FASTA, plain or gzip.", show_default=False)],
+    output: Annotated[str, typer.Option("-o", "--output", help="Index file to write.", show_default=False)],
+    preset: Annotated[str, typer.Option(help="clr, ont or hifi: the reads that will be mapped.")] = "ont",
+    k: Annotated[int | None, typer.Option("-k", help="Bases of a minimizer [default: of the preset].")] = None,
+    window: Annotated[int | None, typer.Option("-w", help="One minimizer in so many k-mers [default: of the preset].")] = None,
+    report_file: ReportFile = None, quiet: Quiet = False, debug: Debug = False,
+) -> None:  # fmt: skip
+    """Make the index of a reference once, for many runs of `map`."""
+    if output == "-":
+        raise ParameterError("-o -: an index is a file; name one")
+    session = Session([reference], [output], 1, report_file, quiet, debug)
+    from dataclasses import replace
+
+    from bellapy.jobs.map.run import make_index, preset_params
+
+    params = preset_params(preset)
+    given = {name: value for name, value in (("k", k), ("window", window)) if value is not None}
+    make_index(reference, replace(params, **given), session.report).save(output)
+    session.finish()
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands to the program."""
+    app.command("map")(map_command)
+    app.command("index")(index_command)
     app.command()(pairwise)

@@ -38,6 +38,9 @@ RANGES: dict[str, Range] = {
     "mismatch": Range(-100, -1),
     "gap": Range(-100, -1),
     "xdrop": Range(0, 16_000),
+    "zdrop": Range(1, 1_000_000),
+    "end_bonus": Range(0, 1000),
+    "most_secondary": Range(0, 10_000),
     "gap_open": Range(0, 10_000),
     "gap_extend": Range(1, 1000),
     "delta": Range(0.0, 1.0),
@@ -145,10 +148,48 @@ class Params:
         return {**asdict(self), "seeds": self.seeds._asdict()}
 
 
+class SelectRule(NamedTuple):
+    """Which chains and alignments of a read are kept (jobs/map/select.py, choose.py); the defaults are minimap2's."""
+
+    mask: float = 0.5  # share of the shorter one from which on two lie on the same part of a read
+    ratio: float = 0.8  # of the best score that a secondary one needs
+    most: int = 5  # secondary ones for each part of a read
+    min_score: int = 80
+    min_chain: int = 40
+    near: int = 8  # scores that differ by no more count as equal
+
+
+@dataclass(frozen=True)
+class MapParams:
+    """How reads are mapped (jobs/map/); the defaults fit reads with many errors, and are minimap2's unless said."""
+
+    k: int = 15
+    window: int = 10  # one minimizer among so many k-mers
+    max_gap: int = 5000  # between anchors
+    band: int = 500  # how far gaps on read and reference may differ
+    long_gap: int = 20_000  # both of these where a read is left in parts
+    scoring: AffineScoring = AffineScoring()
+    zdrop: int = 400  # a path that falls so far below its best is cut
+    end_bonus: int = 10  # given up at most to align a read to its end; own choice
+    select: SelectRule = SelectRule()
+
+
+MAP_PRESETS: dict[str, MapParams] = {
+    "clr": MapParams(scoring=AffineScoring(open1=2)),  # finds more of the true base pairs at 15 % errors
+    "ont": MapParams(),
+    "hifi": MapParams(
+        k=19, window=19, max_gap=10_000, scoring=AffineScoring(1, -4, 6, 2, 26, 1), select=SelectRule(min_score=200, near=6)
+    ),
+}
+"""By name; `map` chooses by the reads' errors: hifi below 1.5 %, ont below 10 %, else clr."""
+
+HIFI_ERRORS, ONT_ERRORS = 0.015, 0.1
+
+
 SIZES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 """Units of sizes, bytes."""
 
-OPTIONS = {"k": "-k"}
+OPTIONS = {"k": "-k", "most_secondary": "-N"}
 """Options whose names are not those of their fields."""
 
 PRESETS: dict[str, dict[str, Any]] = {

@@ -17,7 +17,7 @@ from strategies import mutate, random_bases
 from bellapy.engines.affine import wide
 from bellapy.engines.affine.batch_cpu import Aligner, Effort, Pieces
 from bellapy.engines.affine.lanes import fits
-from bellapy.engines.affine.rule import EXTEND, GLOBAL, NO_ZDROP, ordered
+from bellapy.engines.affine.rule import EXTEND, GLOBAL, NO_ZDROP, REACH, ordered
 from bellapy.errors import ParameterError
 from bellapy.params import AffineScoring
 from bellapy.sequence import encode
@@ -78,7 +78,8 @@ def similar_pairs(draw):
 
 @settings(max_examples=120)
 @given(
-    pairs=st.lists(similar_pairs(), min_size=1, max_size=4), scoring=st.sampled_from(SCORINGS), mode=st.sampled_from([GLOBAL, EXTEND]),
+    pairs=st.lists(similar_pairs(), min_size=1, max_size=4), scoring=st.sampled_from(SCORINGS),
+    mode=st.sampled_from([GLOBAL, EXTEND]),
     heights=st.sampled_from([(), (12,), (12, 16, 24, 32, 64)]), step=st.sampled_from([1, -1]),
 )  # fmt: skip
 def test_equals_the_naive_table(pairs, scoring, mode, heights, step):
@@ -141,7 +142,7 @@ def test_an_extension_uses_up_the_query_for_a_bonus():
     for heights in ((), (12,)):
         aligner = Aligner(AffineScoring())
         aligner.heights = heights
-        queries, targets, pieces = pieces_of([(query, target)], EXTEND)
+        queries, targets, pieces = pieces_of([(query, target)], REACH)
         for bonus, want in ((0, (32, 16, 16)), (7, (32, 16, 16)), (8, (24, 18, 16))):
             solved = aligner.align(queries, targets, pieces, Effort(bonus=bonus))
             assert (solved.score[0], solved.q_used[0], solved.t_used[0]) == want

@@ -27,7 +27,8 @@ NO_NAMES = NameTable.of([])
 
 
 def align_pairs(
-    path: str, mode: str, scoring: AffineScoring, report: Report, *, zdrop: int | None = None, cigar: bool = False, threads: int = 1
+    path: str, mode: str, scoring: AffineScoring, report: Report, *, zdrop: int | None = None, cigar: bool = False,
+    threads: int = 1,
 ) -> Iterator[bytes]:  # fmt: skip
     """Lines of index, score, query end and target end, in input order; with `cigar`, the path in `cg:Z`.
 

@@ -127,7 +127,7 @@ def walk_back(order, scores, before, rule):
 
 
 @njit
-def _describe(anchors, layout, k, rows, members, order, lengths):
+def _describe(anchors, layout, k, rows, members, order):
     """The columns of Chains, and the anchors of all chains in that order, each chain's ascending."""
     out, chained, at = np.empty((9, len(rows)), np.int64), np.empty(len(members), np.uint64), 0
     for x in range(len(order)):
@@ -144,11 +144,11 @@ def _describe(anchors, layout, k, rows, members, order, lengths):
 
 
 def find_chains(
-    anchors: np.ndarray, layout, k: int, rule: ChainRule, costs: np.ndarray, starts: np.ndarray, lengths: np.ndarray
+    anchors: np.ndarray, layout, k: int, rule: ChainRule, costs: np.ndarray, starts: np.ndarray
 ) -> tuple[Chains, np.ndarray]:
     """All chains, and their anchors.
 
-    anchors : (n,) uint64, sorted.  costs : of `penalties`.  starts : of the reference's sequences.  lengths : of the reads.
+    anchors : (n,) uint64, sorted.  costs : of `penalties`.  starts : of the reference's sequences.
     """
     scores, before = score_anchors(anchors, layout, k, rule, costs, starts)
     ends = np.flatnonzero(scores >= rule.min_score)
@@ -156,7 +156,7 @@ def find_chains(
     rows, members = walk_back(keys & 0xFFFFFFFF, scores, before, rule)
     reads = (anchors[members[rows[:, 2]]] >> np.uint64(layout.q_bits + layout.place_bits + 1)).astype(np.int64)
     order = np.argsort(reads, kind="stable")
-    columns, chained = _describe(anchors, layout, k, rows, members, order, lengths)
+    columns, chained = _describe(anchors, layout, k, rows, members, order)
     return Chains(*columns), chained
 
 

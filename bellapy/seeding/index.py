@@ -1,8 +1,8 @@
 """The index of a reference: its bases, and where each of its minimizers stands.
 
-A minimizer is one word, [ rest of the hash | place | strand ], in a sorted array; the first bits of the hash choose a bucket,
-whose words stand between starts[b] and starts[b + 1].  That is 8 bytes and a part of 4 for each minimizer.  The file is these
-arrays as they are, so that it can be used from disk without being read.
+A minimizer is one word, [ rest of the hash | place | strand ], in a sorted array; the first bits of the hash choose a
+bucket, whose words stand between starts[b] and starts[b + 1].  That is 8 bytes and a part of 4 for each minimizer.  The file
+is these arrays as they are, so that it can be used from disk without being read.
 """
 
 from __future__ import annotations

@@ -44,8 +44,8 @@ def find_minimizers(codes, begin, end, k, window, hashes, marks, ring, ring_mark
     form.  Both hold at least end - begin values.
     ring, ring_marks : (window,) uint64 and int64, working memory.
 
-    Of equal hashes in a window the last one counts.  K-mers with unknown bases, and those that equal their reverse complement
-    and so have no strand, do not count.
+    Of equal hashes in a window the last one counts.  K-mers with unknown bases do not count, nor those that equal their
+    reverse complement and so have no strand.
     """
     mask, top = (U(1) << U(2 * k)) - U(1), U(2 * (k - 1))
     forward = backward = U(0)

@@ -8,7 +8,7 @@ import numpy as np
 
 from bellapy.engines.affine import lanes
 from bellapy.engines.affine.lanes import LANES, MAX_STEPS, Scratch
-from bellapy.engines.affine.rule import EXTEND, GLOBAL, NO_ZDROP, gap_cost, outside, width_needed
+from bellapy.engines.affine.rule import GLOBAL, NO_ZDROP, REACH, gap_cost, outside, width_needed
 from bellapy.engines.affine.trace import NO_PATH, find_end, query_end, trace
 from bellapy.engines.affine.wide import align_wide
 from bellapy.jit import njit, njit_inner
@@ -17,7 +17,7 @@ from bellapy.params import AffineScoring
 HEIGHTS = 12, 16, 24, 32, 64
 """Rows of the classes of lanes."""
 
-MARGIN = 8  # rows that the first class has beyond what the lengths ask for
+MARGIN = 8  # rows that the first class has beyond what the lengths ask for, unless told otherwise
 NEAR = 4  # a path so close to the end of its band, in rows, may be better in a wider one
 EXTENSION_HEIGHT = 32  # the first class of an extension
 WIDE_MARGIN = 64  # diagonals that a wide band has at least beyond its corners
@@ -29,7 +29,7 @@ NEVER = 1 << 40
 class Pieces(NamedTuple):
     """Pairs of stretches to align; base b of the query is query_codes[q_at + b * step], and so for the target.
 
-    q_at, t_at : (n,) int64.  q_len, t_len : (n,) int64.  step : (n,) int64, 1 or -1.  mode : (n,) int64, GLOBAL or EXTEND.
+    q_at, t_at : (n,) int64.  q_len, t_len : (n,) int64.  step : (n,) int64, 1 or -1.  mode : (n,) int64, one of rule.py's.
     """
 
     q_at: np.ndarray
@@ -66,16 +66,23 @@ class Effort(NamedTuple):
     """How sure a result has to be before no wider band is tried.
 
     floor : least score per 1,000 bases of the shorter stretch at which a path that keeps clear of the band's ends is taken
-    without proof; NEVER: every result is that of the whole table.
-    zdrop, bonus : of extensions, see rule.py; `bonus` lets them use up the query at that cost.
+    without proof; NEVER: every result is that of the whole table.  The widest class takes any path that keeps clear.
+    margin : rows that the first class has beyond what the lengths ask for.
+    zdrop : of extensions, see rule.py.  bonus : what a piece of mode REACH gives up, at most, to use up its query.
     """
 
     floor: int = NEVER
+    margin: int = MARGIN
     zdrop: int = NO_ZDROP
     bonus: int = 0
 
 
 EXACT = Effort()
+
+
+@njit_inner
+def _bonus(mode, effort):
+    return effort.bonus if mode == REACH else 0
 
 
 @njit_inner
@@ -86,9 +93,10 @@ def _end_of(scratch, height, lane, q_len, t_len, mode, effort, drift):
         r = q_len + t_len
         return q_len, t_len, lanes.score_at(scratch, height, lane, r, row) - drift * r, False
     i, j, score, dropped = find_end(scratch, height, lane, q_len, t_len, effort.zdrop, drift)
-    if effort.bonus > 0 and not dropped:
+    bonus = _bonus(mode, effort)
+    if bonus > 0 and not dropped:
         other, its_score = query_end(scratch, height, lane, q_len, t_len, score, drift)
-        if other >= 0 and its_score + effort.bonus >= score:
+        if other >= 0 and its_score + bonus >= score:
             return q_len, other, its_score, False
     return i, j, score, dropped
 
@@ -107,9 +115,10 @@ def _settle(query_codes, target_codes, pieces, p, lane, height, scoring, effort,
     if end == NO_PATH or counted != score:
         return n, 2 * height + 1
     covered = lanes.reach(q_len, t_len, mode, height)
-    sure = outside(covered, q_len, t_len, mode, effort.bonus, scoring) < score or (dropped and near >= NEAR)
-    if not sure and not (near >= NEAR and score * 1000 >= effort.floor * min(i, j)):
-        return n, width_needed(score, q_len, t_len, mode, effort.bonus, scoring)
+    sure = outside(covered, q_len, t_len, mode, _bonus(mode, effort), scoring) < score or (dropped and near >= NEAR)
+    good = score * 1000 >= effort.floor * min(i, j) or (height == HEIGHTS[-1] and effort.floor < NEVER)
+    if not sure and not (near >= NEAR and good):
+        return n, width_needed(score, q_len, t_len, mode, _bonus(mode, effort), scoring)
     solved.score[p], solved.q_used[p], solved.t_used[p], solved.dropped[p] = score, i, j, dropped
     solved.starts[p], solved.counts[p] = n, end - n
     return end, 0
@@ -131,7 +140,7 @@ def align_class(query_codes, target_codes, pieces, index, height, scoring, effor
         steps, q_rows = lanes.pack_group(query_codes, target_codes, pieces, group, height, scratch)
         maxima_too = False
         for p in group:
-            maxima_too |= pieces.mode[p] == EXTEND
+            maxima_too |= pieces.mode[p] != GLOBAL
         lanes.run_group(steps, q_rows, len(group), height, scratch, costs, maxima_too)
         for lane in range(len(group)):
             p = group[lane]
@@ -152,13 +161,13 @@ def align_rest(query_codes, target_codes, pieces, index, scoring, effort, solved
             band = (min(0, shift) - out, max(0, shift) + out)
             score, i, j, dropped, end = align_wide(
                 query_codes, pieces.q_at[p], q_len, target_codes, pieces.t_at[p], t_len, pieces.step[p], mode, band,
-                scoring, effort.zdrop, effort.bonus, WAYS_BYTES, solved.runs, n,
+                scoring, effort.zdrop, _bonus(mode, effort), WAYS_BYTES, solved.runs, n,
             )  # fmt: skip
-            if out >= max(q_len, t_len) or outside(out + 1, q_len, t_len, mode, effort.bonus, scoring) < score:
+            if out >= max(q_len, t_len) or outside(out + 1, q_len, t_len, mode, _bonus(mode, effort), scoring) < score:
                 break
             if score * 1000 >= effort.floor * min(i, j):
                 break
-            out = max(2 * out, 1) if dropped else width_needed(score, q_len, t_len, mode, effort.bonus, scoring)
+            out = max(2 * out, 1) if dropped else width_needed(score, q_len, t_len, mode, _bonus(mode, effort), scoring)
         solved.score[p], solved.q_used[p], solved.t_used[p], solved.dropped[p] = score, i, j, dropped
         solved.starts[p], solved.counts[p] = n, end - n
         n = end
@@ -170,7 +179,7 @@ def empty_piece(pieces, index, scoring, solved, n):
     """Pieces of which one side is empty: a single gap, or nothing where the end is free."""
     for p in index:
         i, j = pieces.q_len[p], pieces.t_len[p]
-        if pieces.mode[p] == EXTEND:
+        if pieces.mode[p] != GLOBAL:
             i = j = 0
         solved.score[p], solved.q_used[p], solved.t_used[p] = -gap_cost(i + j, scoring), i, j
         solved.dropped[p], solved.starts[p], solved.counts[p] = False, n, 0
@@ -207,12 +216,12 @@ class Aligner:
         done = (pieces.q_len == 0) | (pieces.t_len == 0)
         at = empty_piece(pieces, np.flatnonzero(done), self.scoring, solved, 0)
         shift = np.where(pieces.mode == GLOBAL, np.abs(pieces.t_len - pieces.q_len), 0)
-        rows = np.where(pieces.mode == GLOBAL, shift // 2 + MARGIN, EXTENSION_HEIGHT)
+        rows = np.where(pieces.mode == GLOBAL, shift // 2 + effort.margin, EXTENSION_HEIGHT)
         needed = np.maximum(WIDE_MARGIN, np.minimum(pieces.q_len, pieces.t_len) // WIDE_SHARE)
         order = np.argsort(lengths, kind="stable")
         waiting = ~done & (lengths <= MAX_STEPS)
         if effort.floor == NEVER and effort.zdrop != NO_ZDROP:  # a drop can only be proved in the whole table
-            free = pieces.mode == EXTEND
+            free = pieces.mode != GLOBAL
             waiting &= ~free
             needed[free] = np.maximum(pieces.q_len, pieces.t_len)[free]
         cells = 0
@@ -228,9 +237,12 @@ class Aligner:
             waiting[index] = False
             again = index[needed[index] > 0]
             waiting[again] = True
-            rows[again] = np.maximum(height + 1, (shift[again] + 1) // 2 + (needed[again] + 1) // 2 + 1)
+            if effort.floor == NEVER:  # what is needed for a proof
+                rows[again] = np.maximum(height + 1, (shift[again] + 1) // 2 + (needed[again] + 1) // 2 + 1)
+            else:
+                rows[again] = height + 1
             done[index[needed[index] == 0]] = True
         rest = np.flatnonzero(~done)
         needed[rest] = np.minimum(needed[rest], np.maximum(pieces.q_len, pieces.t_len)[rest])
-        align_rest(query_codes, target_codes, pieces, rest, self.scoring, effort, solved, at, needed)
-        return solved._replace(cells=cells)
+        at = align_rest(query_codes, target_codes, pieces, rest, self.scoring, effort, solved, at, needed)
+        return solved._replace(cells=cells, runs=solved.runs[:at])

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.engines.affine.rule import EXTEND
+from bellapy.engines.affine.rule import GLOBAL
 from bellapy.jit import njit_inner, njit_vector
 from bellapy.params import AffineScoring
 from bellapy.sequence import UNKNOWN
@@ -79,7 +79,7 @@ def fits(scoring: AffineScoring) -> bool:
 @njit_inner
 def centre_of(q_len, t_len, mode, height):
     """Row of diagonal 0 of an alignment: the corners lie equally far from both ends of the band."""
-    if mode == EXTEND:
+    if mode != GLOBAL:
         return height // 2
     return height // 2 - ((t_len - q_len) >> 2)
 
@@ -88,7 +88,7 @@ def centre_of(q_len, t_len, mode, height):
 def reach(q_len, t_len, mode, height):
     """How many diagonals beyond the corners a band covers on its narrower side, plus one: `out` of rule.outside."""
     centre, shift = centre_of(q_len, t_len, mode, height), t_len - q_len
-    if mode == EXTEND:
+    if mode != GLOBAL:
         shift = 0
     lowest, highest = -2 * centre, 2 * (height - 1 - centre) + 1
     return min(highest + 1 - max(0, shift), -(lowest - 1) - max(0, -shift))
@@ -219,7 +219,10 @@ def run_group(steps, q_rows, n, height, scratch, costs, maxima_too):
         half = r >> 1
         q, t = (q_rows - half) * LANES, half * LANES
         if r & 1:
-            _step(h_odd, e1_odd, f1_odd, e2_odd, f2_odd, e1, f1, e2, f2, 0, 1, query, q, target, t + LANES, scores, r * row, height, costs)  # fmt: skip
+            _step(
+                h_odd, e1_odd, f1_odd, e2_odd, f2_odd, e1, f1, e2, f2, 0, 1, query, q, target, t + LANES, scores, r * row,
+                height, costs,
+            )  # fmt: skip
         else:
             _step(
                 h, e1, f1, e2, f2, e1_odd, f1_odd, e2_odd, f2_odd, -1, 0, query, q, target, t, scores, r * row, height, costs

@@ -6,12 +6,12 @@ With H(i, j) the best score of a path from (0, 0) to query base i and target bas
     Ep(i, j) = max(H(i, j-1) - open_p, Ep(i, j-1)) - extend_p         target alone, for both pieces p
     Fp(i, j) = max(H(i-1, j) - open_p, Fp(i-1, j)) - extend_p         query alone
 
-H(0, 0) = 0 and all else outside the table is minus infinity.  A *global* alignment ends at the last cell.  An *extension* ends
-at the cell with the highest score: of equal ones the first in the order of i + j, then of i.  `zdrop` ends an extension at the
-first anti-diagonal i + j where the better one of the last two falls by more than that below the best score so far.
+H(0, 0) = 0 and all else outside the table is minus infinity.  A *global* alignment ends at the last cell.  An *extension*
+ends at the cell with the highest score: of equal ones the first in the order of i + j, then of i.  `zdrop` ends an extension
+at the first anti-diagonal i + j where the better one of the last two falls by more than that below the best score so far.
 
-A path that leaves a band of diagonals d = j - i has to pay for the gaps that lead out and, if global, back in, and cannot have
-more pairs than are left.  If even with all pairs equal it scores less than what the band holds, the band holds the best.
+A path that leaves a band of diagonals d = j - i has to pay for the gaps that lead out and, if global, back in, and cannot
+have more pairs than are left.  If it scores less than what the band holds even with all pairs equal, the band holds the best.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from bellapy.params import AffineScoring
 from bellapy.paths.flank_paths import PAIR, QUERY_ALONE, TARGET_ALONE
 from bellapy.sequence import UNKNOWN
 
-GLOBAL, EXTEND = 0, 1
+GLOBAL, EXTEND, REACH = range(3)
+"""Modes: end to end; from the beginning to the best end; the same, with a bonus for using up the query."""
 NO_ZDROP = 1 << 30
 LOWEST = -(1 << 29)
 """Minus infinity in 32 bits: nothing that is added to it wraps around."""
 
-__all__ = ["EXTEND", "GLOBAL", "LOWEST", "NO_ZDROP", "PAIR", "QUERY_ALONE", "TARGET_ALONE"]
+__all__ = ["EXTEND", "GLOBAL", "LOWEST", "NO_ZDROP", "PAIR", "QUERY_ALONE", "REACH", "TARGET_ALONE"]
 
 
 def ordered(scoring: AffineScoring) -> AffineScoring:
@@ -87,7 +88,7 @@ def outside(out, q_len, t_len, mode, bonus, scoring):
 
 @njit_inner
 def width_needed(score, q_len, t_len, mode, bonus, scoring):
-    """The smallest `out` for which `outside` is below a score that was reached: a band of out - 1 more diagonals is enough."""
+    """The smallest `out` for which `outside` is below a score that was reached: so many diagonals, less one, are enough."""
     low, high = 1, max(q_len, t_len) + 1
     while low < high:
         middle = (low + high) // 2

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bellapy.engines.affine.lanes import score_at
+from bellapy.engines.affine.lanes import CHUNK, score_at
 from bellapy.engines.affine.rule import PAIR, QUERY_ALONE, TARGET_ALONE, gap_cost
 from bellapy.jit import njit_inner
 
@@ -22,14 +22,14 @@ def row_of(i, j, centre):
 
 @njit_inner
 def find_end(scratch, height, lane, q_len, t_len, zdrop, drift):
-    """Where an extension ends, and its score: the first best cell before the score falls by `zdrop`; (0, 0) if none is above.
+    """Where an extension ends, and its score: the first best cell before it falls by `zdrop`; (0, 0) if none is above.
 
     Returns i, j, score, whether zdrop ended it.
     """
     centre = scratch.centres[lane]
     best, best_r, before, dropped = np.int64(0), 0, np.int64(0), False
     for r in range(1, q_len + t_len + 1):
-        base = scratch.bases[(r - 1) // 32, lane]
+        base = scratch.bases[(r - 1) // CHUNK, lane]
         highest = np.int64(scratch.maxima[r, lane]) + base - drift * r
         if highest > best:
             best, best_r = highest, r

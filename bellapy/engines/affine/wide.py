@@ -1,16 +1,16 @@
 """One alignment of any size, in a band of diagonals or in the whole table, with 32-bit scores.
 
 Anti-diagonals are computed one after the other; their cells are numbered by i, and plain loops over them become vector code.
-A byte a cell says where its score came from, and whether the gaps that leave it are opened there.  Where these bytes would take
-too much memory, the state at the start of every block of anti-diagonals is kept instead, and blocks are computed again, the
-last one first.
+A byte a cell says where its score came from, and whether the gaps that leave it are opened there.  Where these bytes would
+take too much memory, the state at the start of every block of anti-diagonals is kept instead, and blocks are computed again,
+the last one first.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from bellapy.engines.affine.rule import EXTEND, LOWEST, PAIR, QUERY_ALONE, TARGET_ALONE
+from bellapy.engines.affine.rule import GLOBAL, LOWEST, PAIR, QUERY_ALONE, TARGET_ALONE
 from bellapy.engines.affine.trace import add_run
 from bellapy.jit import njit, njit_inner, njit_vector
 from bellapy.sequence import UNKNOWN
@@ -92,8 +92,8 @@ def _walk(state, query, target, q_len, t_len, band, begin, end, costs, ways, row
 
     state : (N_STATES, q_len + 3) int32: H of r, r-1, r-2 in rows r % 3; E1, E2; F1 and F2, those of r in rows 5 + r % 2 * 2.
     rows : (n,) int64, where the ways of each anti-diagonal stand, less its first i; none are kept if it is empty.
-    end_of : (7,) int64, best score, its i, its r, whether dropped; best score at the query's end, its r; best score of the last
-    anti-diagonal.  Looked after if zdrop is not negative.
+    end_of : (7,) int64, best score, its i, its r, whether dropped; best score at the query's end, its r; best score of the
+    last anti-diagonal.  Looked after if zdrop is not negative.
 
     Returns the last anti-diagonal done.
     """
@@ -164,7 +164,7 @@ def _trace_block(ways, rows, begin, i, j, gap, runs, first, n):
 
 @njit_inner
 def _block_steps(steps, q_len, t_len, band, room):
-    """Anti-diagonals of a block: all if their ways fit `room` bytes, else so many that ways take no less than saved states."""
+    """Anti-diagonals of a block: all if their ways fit `room` bytes, else so many that ways take as much as saved states."""
     width = min(q_len, t_len, (band[1] - band[0]) // 2 + 1) + 1
     if steps * width <= room:
         return max(steps, 1)
@@ -245,9 +245,9 @@ def align_wide(query_codes, q_at, q_len, target_codes, t_at, t_len, step, mode, 
     end_of = np.array([0, 0, 0, 0, LOWEST, 0, 0])
     _begin(state, costs)
     _forward(
-        state, saved, query, target, q_len, t_len, band, block, costs, ways, rows, end_of, zdrop if mode == EXTEND else -1
+        state, saved, query, target, q_len, t_len, band, block, costs, ways, rows, end_of, zdrop if mode != GLOBAL else -1
     )
-    if mode == EXTEND:
+    if mode != GLOBAL:
         score, i, j = end_of[0], end_of[1], end_of[2] - end_of[1]
         if end_of[4] + bonus >= score and (end_of[4] > LOWEST // 2) and bonus > 0:
             score, i, j = end_of[4], q_len, end_of[5] - q_len
