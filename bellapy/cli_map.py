@@ -113,7 +113,7 @@ def map_command(
     output_format: Annotated[str | None, typer.Option("--format", help="paf, sam or bam [default: by name].")] = None,
     preset: Annotated[str | None, typer.Option(help="clr, ont or hifi [default: from the reads].")] = None,
     no_align: Annotated[bool, typer.Option("--no-align", help="Chains of seeds only: fast, with rough ends; PAF.")] = False,
-    most_secondary: Annotated[int | None, typer.Option("-N", help="Most secondary lines for a part of a read [default: 5].")] = None,
+    most_secondary: Annotated[int | None, typer.Option("-N", help="Secondary lines for one part [default: 5].")] = None,
     secondary: Annotated[str, typer.Option(help="Write secondary alignments: yes or no.")] = "yes",
     read_group: Annotated[str | None, typer.Option("--rg", help=r"Read group, such as '@RG\tID:run1\tSM:sample1'.")] = None,
     cs: Annotated[bool, typer.Option("--cs", help="Differences in cs:Z.")] = False,
@@ -206,7 +206,7 @@ def index_command(
     output: Annotated[str, typer.Option("-o", "--output", help="Index file to write.", show_default=False)],
     preset: Annotated[str, typer.Option(help="clr, ont or hifi: the reads that will be mapped.")] = "ont",
     k: Annotated[int | None, typer.Option("-k", help="Bases of a minimizer [default: of the preset].")] = None,
-    window: Annotated[int | None, typer.Option("-w", help="One minimizer in so many k-mers [default: of the preset].")] = None,
+    window: Annotated[int | None, typer.Option("-w", help="K-mers in a window [default: of the preset].")] = None,
     report_file: ReportFile = None, quiet: Quiet = False, debug: Debug = False,
 ) -> None:  # fmt: skip
     """Make the index of a reference once, for many runs of `map`."""

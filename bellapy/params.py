@@ -153,7 +153,9 @@ class SelectRule(NamedTuple):
 
     mask: float = 0.5  # share of the shorter one from which on two lie on the same part of a read
     ratio: float = 0.8  # of the best score that a secondary one needs
-    most: int = 5  # secondary ones for each part of a read
+    noise: float = 3.0  # standard deviations by which a chain's number of anchors may fall short to be aligned; own choice
+    tried: int = 20  # chains aligned beside the best for each part of a read; own choice
+    most: int = 5  # secondary ones written for each part of a read
     min_score: int = 80
     min_chain: int = 40
     near: int = 8  # scores that differ by no more count as equal
@@ -176,7 +178,7 @@ class MapParams:
 
 MAP_PRESETS: dict[str, MapParams] = {
     "clr": MapParams(scoring=AffineScoring(open1=2)),  # finds more of the true base pairs at 15 % errors
-    "ont": MapParams(),
+    "ont": MapParams(end_bonus=0),  # scores are no lower than minimap2's
     "hifi": MapParams(
         k=19, window=19, max_gap=10_000, scoring=AffineScoring(1, -4, 6, 2, 26, 1), select=SelectRule(min_score=200, near=6)
     ),

@@ -64,6 +64,17 @@ def world(tmp_path_factory) -> World:
     return World(tmp_path_factory.mktemp("map"))
 
 
+def test_a_path_begins_and_ends_with_a_pair(world):
+    """A bonus for the end of a read must not be earned by a gap."""
+    one = world.sequences["one"]
+    world.write(
+        "gap.fa", {f"r{x}": "ACGT"[x % 4] * (1 + x % 3) + one[3000 + x : 5000] + "CATG"[x % 4] * (x % 5) for x in range(40)}
+    )
+    for record in world.map("--preset", "clr", reads="gap.fa"):
+        aligned = [op for op, _ in record.cigartuples if op != 4]
+        assert aligned[0] == aligned[-1] == 0
+
+
 def check_record(record: pysam.AlignedSegment, sequences: dict[str, str], bases: str, scoring=SCORES) -> None:
     """CIGAR, NM, MD and AS of a record, from its bases and the reference alone."""
     reference = sequences[record.reference_name]

@@ -24,7 +24,7 @@ MAGIC = b"bellapy-index-1\n"
 ALIGNMENT = 64
 MAX_K = 28
 REPEATED_SHARE = 2e-4  # of different minimizers, the most frequent, are left out of the lookup
-LEAST_CUTOFF = 10  # copies that are always looked up
+LEAST_CUTOFF = 50  # copies that are always looked up: fewer lead to the wrong copy of a repeat
 
 U = np.uint64
 
@@ -145,11 +145,13 @@ def _sorted_words(hashes, marks, bucket_bits: int, rest_bits: int, place_bits: i
     parts = max(0, rest_bits + bucket_bits + place_bits - 64)
     kept = U(rest_bits + bucket_bits - parts)
     words = np.empty(n, np.uint64)
-    counts = np.bincount((hashes >> U(rest_bits)).astype(np.int64), minlength=1 << bucket_bits)
+    counts = np.bincount((hashes >> U(rest_bits)).view(np.int64), minlength=1 << bucket_bits)
     at = 0
     for part in range(1 << parts):
         mine = slice(None) if not parts else np.flatnonzero(hashes >> kept == U(part))
-        some = np.sort((hashes[mine] << U(place_bits)) | marks[mine].astype(np.uint64))  # the part's bits are shifted out
+        some = hashes[mine] << U(place_bits)  # the bits of the part are shifted out
+        some |= marks[mine].view(np.uint64)
+        some.sort()
         words[at : at + len(some)] = some
         at += len(some)
     words &= (U(1) << U(rest_bits + place_bits)) - U(1) if rest_bits + place_bits < 64 else ~U(0)
@@ -161,7 +163,7 @@ def _sorted_words(hashes, marks, bucket_bits: int, rest_bits: int, place_bits: i
 def _minimizers_of(codes: np.ndarray, k: int, window: int) -> tuple[np.ndarray, np.ndarray]:
     """Hashes (n,) uint64 and marks (n,) int64 of all minimizers, chunk by chunk."""
     hashes, marks = [], []
-    overlap, size = k + window - 1, 1 << 24
+    overlap, size = k + window - 1, 1 << 20
     for begin in range(0, len(codes), size):
         end = min(len(codes), begin + size + overlap - 1)
         some_hashes, some_marks = _chunk(codes, begin, end, k, window)

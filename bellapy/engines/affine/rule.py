@@ -11,7 +11,7 @@ ends at the cell with the highest score: of equal ones the first in the order of
 at the first anti-diagonal i + j where the better one of the last two falls by more than that below the best score so far.
 
 A path that leaves a band of diagonals d = j - i has to pay for the gaps that lead out and, if global, back in, and cannot
-have more pairs than are left.  If it scores less than what the band holds even with all pairs equal, the band holds the best.
+have more pairs than are left.  If it scores less than the band's best even with all pairs equal, that is the best.
 """
 
 from __future__ import annotations

@@ -42,8 +42,8 @@ def _is_copy(a, b, strand, q_start, q_end, t_start, t_end):
 
 @njit
 def choose(
-    read, strand, q_start, q_end, t_start, t_end, score, chain_score, rival_chain, n_anchors, identity, repeated, rule, match,
-    aligned,
+    read, strand, q_start, q_end, t_start, t_end, score, chain_score, rival_chain, n_anchors, identity, repeated, rule,
+    match, aligned,
 ):  # fmt: skip
     """Kind, mapping quality and best rival's score of each alignment, (n,) int64 each.
 
@@ -94,6 +94,7 @@ def choose(
             unique = chain_score[i] / (chain_score[i] + repeated[read[i]])
             best_chain = min(max(chains[i], rule.min_chain), chain_score[i])
             quality[i] = _quality(
-                score[i], rival[i] if aligned else 0, n_rivals[i], chain_score[i], best_chain, n_anchors[i], identity[i], unique, match
+                score[i], rival[i] if aligned else 0, n_rivals[i], chain_score[i], best_chain, n_anchors[i], identity[i],
+                unique, match,
             )  # fmt: skip
     return kind, quality, rival

@@ -119,12 +119,12 @@ def _gain(query, target, q, t, runs, begin, n, scoring, most):
 
 
 @njit_inner
-def _cut_points(query, target, q, t, runs, n, scoring, zdrop, points):
+def _cut_points(query, target, q, t, runs, n, scoring, zdrop, bonus, points):
     """Where a path is to be cut: rows (run, pairs into it, run, pairs into it) of each part's beginning and end.
 
     A part ends at its best score when the path then falls by more than zdrop, and by what the gaps since cost that have led
     to another diagonal; the next one begins at the lowest score after that.  A path is also cut at a gap that costs more
-    than the part on either side is worth.
+    than the part on either side is worth.  A beginning or an end that costs more than `bonus` is left out.
     """
     n_parts, score, base, best, lowest = 0, np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     begin_run = begin_in = end_run = end_in = low_run = low_in = 0
@@ -146,6 +146,13 @@ def _cut_points(query, target, q, t, runs, n, scoring, zdrop, points):
                     base, best, best_shift = score, score, shift
                     continue
             score -= cost
+            if not falling and score - base < -bonus:
+                if best - base > zdrop // 2:
+                    points[n_parts] = (begin_run, begin_in, end_run, end_in)
+                    n_parts += 1
+                begin_run = end_run = x + 1
+                begin_in = end_in = 0
+                base, best, best_shift = score, score, shift
             continue
         for b in range(size):
             gained = _score(query[q + b], target[t + b], scoring)
@@ -158,13 +165,22 @@ def _cut_points(query, target, q, t, runs, n, scoring, zdrop, points):
                     base, best, best_shift, falling = lowest, score, shift, False
             elif score >= best:
                 best, best_shift, end_run, end_in = score, shift, x, b + 1
-            elif best - score > zdrop + scoring.extend2 * abs(shift - best_shift):
+            elif score - base < -bonus:
+                if best - base > zdrop // 2:
+                    points[n_parts] = (begin_run, begin_in, end_run, end_in)
+                    n_parts += 1
+                begin_run = end_run = x
+                begin_in = end_in = b + 1
+                base, best, best_shift = score, score, shift
+            elif best - score > zdrop + scoring.extend1 * abs(shift - best_shift):
                 points[n_parts] = (begin_run, begin_in, end_run, end_in)
                 n_parts += 1
                 falling, lowest, low_run, low_in = True, score, x, b + 1
         q, t = q + size, t + size
-    if not falling and begin_run < n:
-        points[n_parts] = (begin_run, begin_in, end_run, end_in) if n_parts else (0, 0, n - 1, np.int64(runs[n - 1] >> SIZE))
+    if not falling and best > base:
+        if best - score <= bonus:
+            end_run, end_in = n - 1, np.int64(runs[n - 1] >> SIZE)
+        points[n_parts] = (begin_run, begin_in, end_run, end_in)
         n_parts += 1
     return n_parts
 
@@ -195,7 +211,7 @@ def _count(query, target, q, t, runs, first, n, scoring):
 
 
 @njit
-def join_strokes(query, target, strokes, spans, scoring, zdrop):
+def join_strokes(query, target, strokes, spans, scoring, zdrop, bonus):
     """Paths of all alignments; one that is cut gives several, in their order.
 
     spans : (4, n_alignments), where each begins and ends in the codes of reads and of the reference.
@@ -220,7 +236,7 @@ def join_strokes(query, target, strokes, spans, scoring, zdrop):
         n = _move_left(query, target, q, t, joined, n, moved)
         if n == 0:
             continue
-        n_parts = _cut_points(query, target, q, t, moved, n, scoring, zdrop, points)
+        n_parts = _cut_points(query, target, q, t, moved, n, scoring, zdrop, bonus, points)
         if n_rows + n_parts > rows.shape[1]:
             more = np.empty((12, 2 * rows.shape[1] + n_parts), np.int64)
             more[:, :n_rows] = rows[:, :n_rows]
@@ -243,6 +259,14 @@ def join_strokes(query, target, strokes, spans, scoring, zdrop):
                 if high > low:
                     n_runs = _append(runs, first, n_runs, np.uint32((high - low) << 4) | (moved[x] & OPERATION))
             q_begin, t_begin = q + points[p, 1], t + points[p, 1]
+            while n_runs > first and runs[n_runs - 1] & OPERATION != PAIR:  # a path begins and ends with a pair
+                n_runs -= 1
+            while n_runs > first and runs[first] & OPERATION != PAIR:
+                q_begin += np.int64(runs[first] >> SIZE) if runs[first] & OPERATION == QUERY_ALONE else 0
+                t_begin += np.int64(runs[first] >> SIZE) if runs[first] & OPERATION == TARGET_ALONE else 0
+                first += 1
+            if n_runs == first:
+                continue
             counted = _count(query, target, q_begin, t_begin, runs, first, n_runs - first, scoring)
             rows[0, n_rows], rows[1, n_rows], rows[2, n_rows] = a, q_begin, counted[5]
             rows[3, n_rows], rows[4, n_rows] = t_begin, counted[6]
@@ -265,3 +289,14 @@ def stray(runs, starts, counts):
             lowest, highest = min(lowest, shift), max(highest, shift)
         found[p] = max(min(0, shift) - lowest, highest - max(0, shift))
     return found
+
+
+@njit
+def error_rates(query, target, pieces, solved, scoring):
+    """Mismatches and gap bases of all columns of each solved piece that runs forward, (n,) float64."""
+    rates = np.zeros(len(solved.counts))
+    for p in range(len(rates)):
+        runs = solved.runs[solved.starts[p] : solved.starts[p] + solved.counts[p]][::-1].copy()
+        counted = _count(query, target, pieces.q_at[p], pieces.t_at[p], runs, 0, len(runs), scoring)
+        rates[p] = (counted[2] + counted[3]) / max(np.int64(1), counted[1] + counted[2] + counted[3])
+    return rates

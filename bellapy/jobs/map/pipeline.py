@@ -11,7 +11,7 @@ import numpy as np
 from bellapy.engines.affine.batch_cpu import NEAR, Aligner, Effort, Pieces
 from bellapy.engines.affine.rule import ordered
 from bellapy.jobs.map.choose import DROPPED, choose
-from bellapy.jobs.map.join import Paths, join_strokes, stray
+from bellapy.jobs.map.join import Paths, error_rates, join_strokes, stray
 from bellapy.jobs.map.pieces import align_chains, cut_chains
 from bellapy.jobs.map.select import select_chains
 from bellapy.jobs.map.text import pack_both_ways
@@ -22,9 +22,10 @@ from bellapy.seeding.chain import ChainRule, Chains, find_chains, penalties
 from bellapy.seeding.index import Index
 from bellapy.sequence import ENCODE
 
-BATCH_BASES = 4_000_000
-BATCH_READS = 1000
+BATCH_BASES = 2_000_000
+BATCH_READS = 500
 LEFT_OVER = 1000  # bases of a read outside its best chain from which on far joins are tried
+SHORT_BEYOND = 5  # bases beyond one anchor that a chain needs where a read has no other
 SAMPLE_PIECES = 512
 SAMPLE_READS = 200
 MARGIN_QUANTILE = 0.75  # of the diagonals that sure pieces stray: the first band is wide enough for so many
@@ -87,23 +88,28 @@ class Mapper:
         self.select, self.effort = select, Effort(zdrop=params.zdrop, bonus=params.end_bonus)
         self._rule = ChainRule(params.max_gap, params.band, min_score=select.min_chain)
         self._far = ChainRule(params.long_gap, params.long_gap, min_score=select.min_chain)
+        self._short = ChainRule(params.max_gap, params.band, min_anchors=2, min_score=index.k + SHORT_BEYOND)
         self._costs = penalties(index.k, params.long_gap)
         self._mine = local()
 
-    def learn(self, records: Records) -> None:
-        """Learn from the first reads how wide bands have to be, and which scores are so low that a wider one is tried."""
+    def learn(self, records: Records) -> float | None:
+        """Learn from the first reads how wide bands have to be, and which scores are so low that a wider one is tried.
+
+        Returns the typical share of errors in the columns of their alignments; None if no read fits the reference.
+        """
         chains, anchors, layout, codes, at, lengths, _ = self._chain(_first(records, SAMPLE_READS))
         kept, _ = select_chains(chains, anchors, layout, lengths, self.select)
         inner, *_ = self._cut(chains, anchors, kept, layout, at, lengths)
         inner = inner[:, np.minimum(inner[1], inner[3]) > 0]
         if not inner.shape[1]:
-            return
-        some = inner[:, :: -(-inner.shape[1] // SAMPLE_PIECES)]
-        solved = self._aligner().align(codes, self.index.codes, Pieces(*some[:6]))
-        rates = 1000 * solved.score // np.minimum(some[1], some[3])
+            return None
+        some = Pieces(*np.ascontiguousarray(inner[:6, :: -(-inner.shape[1] // SAMPLE_PIECES)]))
+        solved = self._aligner().align(codes, self.index.codes, some)
+        rates = 1000 * solved.score // np.minimum(some.q_len, some.t_len)
         strays = stray(solved.runs, solved.starts, solved.counts)
         margin = int(np.quantile(strays, MARGIN_QUANTILE)) + 2 * NEAR
         self.effort = self.effort._replace(floor=int(np.quantile(rates, FLOOR_QUANTILE)), margin=margin)
+        return float(np.median(error_rates(codes, self.index.codes, some, solved, self.scoring)))
 
     def map(self, records: Records) -> list[Mapped]:
         """Map some reads; a batch too large for the words of anchors gives several parts."""
@@ -117,7 +123,9 @@ class Mapper:
             return [Mapped(records, codes, self._chains_as_hits(chains, kept, rival_chain, lengths, repeated), None)]
         inner, ends, spans = self._cut(chains, anchors, kept, layout, at, lengths)
         strokes, _ = align_chains(self._aligner(), codes, self.index.codes, inner, ends, spans, self.effort)
-        rows, runs = join_strokes(codes, self.index.codes, strokes, spans, self.scoring, self.params.zdrop)
+        rows, runs = join_strokes(
+            codes, self.index.codes, strokes, spans, self.scoring, self.params.zdrop, self.params.end_bonus
+        )  # fmt: skip
         paths = Paths(*rows, runs)
         return [Mapped(records, codes, self._choose(chains, kept, rival_chain, paths, at, lengths, repeated), paths)]
 
@@ -136,27 +144,40 @@ class Mapper:
         anchors, repeated = find_anchors(index.lookup, index.k, index.window, codes, at, lengths, layout)
         anchors.sort()
         found = find_chains(anchors, layout, index.k, self._rule, self._costs, index.starts)
-        chains, anchors = self._join_far(*found, layout, lengths)
-        return chains, anchors, layout, codes, at, lengths, repeated
+        found = self._join_far(*found, layout, lengths)
+        chains, chained = self._try_harder(*found, anchors, layout, len(lengths))
+        return chains, chained, layout, codes, at, lengths, repeated
 
-    def _join_far(self, chains: Chains, anchors: np.ndarray, layout: Layout, lengths: np.ndarray):
+    def _join_far(self, chains: Chains, chained: np.ndarray, layout: Layout, lengths: np.ndarray):
         """Chain the chains again, over longer gaps, of reads whose best one leaves much of the read."""
         first = np.flatnonzero(np.diff(chains.read, prepend=-1))
         several = np.diff(first, append=len(chains.read)) > 1
         left = lengths[chains.read[first]] - (chains.q_end[first] - chains.q_start[first])
-        reads = chains.read[first[several & (left > LEFT_OVER)]]
-        if not len(reads):
-            return chains, anchors
         again = np.zeros(len(lengths), bool)
-        again[reads] = True
-        mine = np.repeat(again[chains.read], chains.n_anchors)
-        some = np.sort(anchors[mine])
-        joined, its_anchors = find_chains(some, layout, self.index.k, self._far, self._costs, self.index.starts)
-        stay = ~again[chains.read]
-        both = [np.concatenate([a[stay], b]) for a, b in zip(chains, joined, strict=True)]
-        both[-1][stay.sum() :] += len(anchors)
+        again[chains.read[first[several & (left > LEFT_OVER)]]] = True
+        some = chained[np.repeat(again[chains.read], chains.n_anchors)]
+        return self._chain_again(chains, chained, some, again, self._far, layout)
+
+    def _try_harder(self, chains: Chains, chained: np.ndarray, anchors: np.ndarray, layout: Layout, n_reads: int):
+        """Take shorter chains of reads that have none; their alignments will tell."""
+        none = np.ones(n_reads, bool)
+        none[chains.read] = False
+        some = anchors[none[(anchors >> np.uint64(layout.q_bits + layout.place_bits + 1)).astype(np.int64)]]
+        return self._chain_again(chains, chained, some, none, self._short, layout)
+
+    def _chain_again(
+        self, chains: Chains, chained: np.ndarray, some: np.ndarray, reads: np.ndarray, rule: ChainRule, layout
+    ):
+        """The chains with those of some reads replaced by chains of the anchors `some` by another rule."""
+        if not len(some):
+            return chains, chained
+        index = self.index
+        new, its_anchors = find_chains(np.sort(some), layout, index.k, rule, self._costs, index.starts)
+        stay = ~reads[chains.read]
+        both = [np.concatenate([a[stay], b]) for a, b in zip(chains, new, strict=True)]
+        both[-1][stay.sum() :] += len(chained)
         order = np.argsort(both[0], kind="stable")
-        return Chains(*(column[order] for column in both)), np.concatenate([anchors, its_anchors])
+        return Chains(*(column[order] for column in both)), np.concatenate([chained, its_anchors])
 
     def _cut(self, chains, anchors, kept, layout, at, lengths):
         index = self.index
@@ -242,18 +263,6 @@ def batches(stream: Iterable[Records]) -> Iterator[Records]:
 def _merge(parts: list[Records]) -> Records:
     columns = zip(*parts, strict=True)
     return Records(*(None if column[0] is None else [item for part in column for item in part] for column in columns))
-
-
-def estimate_errors(index: Index, params: MapParams, records: Records) -> float | None:
-    """Errors per base of some reads, from how many of their minimizers the best chain has; None if no read has a chain."""
-    mapper = Mapper(index, params, align=False)
-    chains, _, _, _, _, lengths, _ = mapper._chain(_first(records, SAMPLE_READS))
-    best = np.flatnonzero(np.diff(chains.read, prepend=-1))
-    if not len(best):
-        return None
-    expected = (chains.q_end[best] - chains.q_start[best] - index.k) * 2 / (index.window + 1) + 1
-    kept = np.clip(chains.n_anchors[best] / expected, 1e-6, 1.0)
-    return float(np.median(1 - kept ** (1 / index.k)))
 
 
 def preset_for(errors: float | None) -> str:

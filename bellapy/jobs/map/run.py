@@ -11,7 +11,7 @@ from itertools import chain
 from bellapy import __version__
 from bellapy.errors import InputError, ParameterError
 from bellapy.jobs.map.output import Counts, format_paf, format_sam, make_header
-from bellapy.jobs.map.pipeline import Mapper, batches, estimate_errors, preset_for
+from bellapy.jobs.map.pipeline import Mapper, batches, preset_for
 from bellapy.jobs.map.style import Style
 from bellapy.log import Report, logger
 from bellapy.output import open_output
@@ -98,7 +98,7 @@ def _prepare(job: Job, first: Records | None, report: Report) -> tuple[Index, Ma
     params = job.adjust(preset_params(job.preset))
     index = open_index(job, params, report)
     if job.preset is None and first:
-        errors = estimate_errors(index, params, first)
+        errors = Mapper(index, params).learn(first)
         name = preset_for(errors)
         params = job.adjust(preset_params(name))
         told = "no read fits the reference" if errors is None else f"{100 * errors:.1f} % errors"

@@ -63,7 +63,8 @@ def select_chains(chains, anchors, layout, lengths, rule):
                 parent[i] = i
             else:
                 rival[top] = max(rival[top], chains.score[i])
-                if chains.score[i] < rule.ratio * chains.score[top] or n_secondary[top] >= rule.most:
+                ratio = min(rule.ratio, 1 - rule.noise / np.sqrt(chains.n_anchors[top]))
+                if chains.score[i] < ratio * chains.score[top] or n_secondary[top] >= rule.tried:
                     continue
                 n_secondary[top] += 1
         kept[n_kept] = i
