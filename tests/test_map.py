@@ -14,9 +14,12 @@ from cases import run
 from strategies import mutate, random_bases
 
 from bellapy.jobs.map.pipeline import batches
+from bellapy.jobs.map.text import pack_both_ways
 from bellapy.params import AffineScoring
 from bellapy.reads import load_reads, stream_records
+from bellapy.seeding.anchors import RESCUE_SPAN, find_anchors, layout_for
 from bellapy.seeding.index import build_index, load_index
+from bellapy.sequence import ENCODE
 
 SCORES = AffineScoring()
 
@@ -297,6 +300,20 @@ def test_unknown_bases_and_ends_of_sequences(world):
     records = {record.query_name: record for record in world.map("--preset", "ont", reads="edges.fa")}
     assert records["n"].cigarstring == "1500M" and records["n"].get_tag("NM") == 30
     assert records["edge"].reference_start == 0 and records["tail"].reference_end == len(one)
+
+
+def test_a_read_of_nothing_but_repeats_has_few_anchors(world):
+    """Otherwise chaining them would take hours."""
+    rng = np.random.default_rng(8)
+    unit = random_bases(rng, 171)
+    copies = "".join(mutate(rng, unit, 0.01) for _ in range(200))
+    world.write("satellite.fa", {"r": random_bases(rng, 3000) + copies + random_bases(rng, 3000)})
+    index = build_index(load_reads([world.folder / "satellite.fa"]), 15, 10)
+    read = mutate(rng, copies, 0.02).encode()
+    codes, at, lengths = pack_both_ways([read], ENCODE)
+    lookup = index.lookup._replace(cutoff=200)
+    anchors, _ = find_anchors(lookup, 15, 10, codes, at, lengths, layout_for(len(read), len(index.codes)))
+    assert len(anchors) <= len(read) + len(read) // RESCUE_SPAN * 200
 
 
 # ---------------------------------------------------------------- the command line

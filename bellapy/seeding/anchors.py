@@ -18,6 +18,7 @@ U = np.uint64
 AHEAD = 16  # minimizers between asking for a cache line and using it
 RESCUE_SPAN = 500  # bases without any seed, from which on a repeated one is taken
 RESCUE_COPIES = 4095
+MOST_PER_BASE = 1  # anchors of a read, forty times the usual number: repeats with more are looked up less
 REACH = 1 << 17
 """Longer than any gap that chains may span: keeps the places of different strands and reads apart."""
 
@@ -98,6 +99,19 @@ def _look_up(lookup, hashes, n, firsts, counts):
 
 
 @njit_inner
+def _cutoff_of(counts, n, length, cutoff):
+    """The largest bound on copies, of `cutoff` and its halves, with which a read has no more than MOST_PER_BASE anchors."""
+    while cutoff > 0:
+        total = 0
+        for x in range(n):
+            total += counts[x] if counts[x] <= cutoff else 0
+        if total <= MOST_PER_BASE * length:
+            break
+        cutoff //= 2
+    return cutoff
+
+
+@njit_inner
 def _choose(counts, marks, n, length, k, cutoff):
     """Set the counts of repeated minimizers to 0, but for the rarest of every long stretch without others.
 
@@ -141,7 +155,7 @@ def find_anchors(lookup, k, window, codes, at, lengths, layout):
         length = lengths[read]
         m = find_minimizers(codes, at[read], at[read] + length, k, window, hashes, marks, ring, ring_marks)
         _look_up(lookup, hashes, m, firsts, counts)
-        repeated[read] = _choose(counts, marks, m, length, k, lookup.cutoff)
+        repeated[read] = _choose(counts, marks, m, length, k, _cutoff_of(counts, m, length, lookup.cutoff))
         total = counts[:m].sum()
         if n + total > len(found):
             more = np.empty(2 * len(found) + total, np.uint64)
