@@ -38,11 +38,6 @@ RANGES: dict[str, Range] = {
     "mismatch": Range(-100, -1),
     "gap": Range(-100, -1),
     "xdrop": Range(0, 16_000),
-    "zdrop": Range(1, 1_000_000),
-    "end_bonus": Range(0, 1000),
-    "most_secondary": Range(0, 10_000),
-    "gap_open": Range(0, 10_000),
-    "gap_extend": Range(1, 1000),
     "delta": Range(0.0, 1.0),
     "min_identity": Range(0.0, 1.0),
     "trim_identity": Range(0.0, 0.99),
@@ -50,6 +45,16 @@ RANGES: dict[str, Range] = {
     "max_copies": Range(1.0, 1e6),
     "threads": Range(1, 4096),
 }
+
+
+MAP_RANGES: dict[str, Range] = {
+    "zdrop": Range(1, 1_000_000),
+    "end_bonus": Range(0, 1000),
+    "most_secondary": Range(0, 10_000),
+    "gap_open": Range(0, 10_000),
+    "gap_extend": Range(1, 1000),
+}
+"""Of options that only `map` and `pairwise` have."""
 
 
 @dataclass(frozen=True)
@@ -241,8 +246,8 @@ def validate(values: dict[str, Any]) -> None:
     """Raise ParameterError, naming the option, for a value out of range or values that contradict each other."""
     for name, value in values.items():
         option = OPTIONS.get(name, "--" + name.replace("_", "-"))
-        if name in RANGES and not RANGES[name].low <= value <= RANGES[name].high:
-            low, high = RANGES[name]
+        low, high = (RANGES | MAP_RANGES).get(name, (None, None))
+        if low is not None and not low <= value <= high:
             raise ParameterError(f"{option} {value}: must be from {low:g} to {high:g}")
         choices = {"sampling": SAMPLINGS, "extension": EXTENSIONS, "device": DEVICES}.get(name)
         if choices and value not in choices:
