@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bellapy import __version__
+from bellapy import __version__, cli_map
 from bellapy.errors import INTERRUPTED, BellapyError, MemoryLimitError, ParameterError
 
 if TYPE_CHECKING:  # loaded when needed
@@ -403,6 +403,9 @@ def stage_options(
     words = options_for(stage, options or [], typer.main.get_command(app).commands)
     with open_output("-") as stream:
         stream.write(f"{shlex.join(words)}\n".encode())
+
+
+cli_map.register(app)
 
 
 @app.command()

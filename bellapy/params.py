@@ -47,6 +47,16 @@ RANGES: dict[str, Range] = {
 }
 
 
+MAP_RANGES: dict[str, Range] = {
+    "zdrop": Range(1, 1_000_000),
+    "end_bonus": Range(0, 1000),
+    "most_secondary": Range(0, 10_000),
+    "gap_open": Range(0, 10_000),
+    "gap_extend": Range(1, 1000),
+}
+"""Of options that only `map` and `pairwise` have."""
+
+
 @dataclass(frozen=True)
 class KmerParams:
     """Which k-mers link reads (estimate.py, kmers.py, sampling.py)."""
@@ -86,6 +96,21 @@ class Scoring(NamedTuple):
     xdrop: int = 15  # a cell dies when its score falls so far below the best
     tilt: int = 0  # what a base of either read costs when the end is chosen, in parts of TILT_UNIT
     fall: int = 0  # stop when the tilted score falls so far below the best tilted one, in the same parts; 0: never
+
+
+class AffineScoring(NamedTuple):
+    """Scores with two-piece affine gap costs: a gap of n bases costs min(open1 + n extend1, open2 + n extend2).
+
+    The defaults are minimap2's for noisy reads.
+    """
+
+    match: int = 2
+    mismatch: int = -4
+    open1: int = 4
+    extend1: int = 2
+    open2: int = 24
+    extend2: int = 1
+    unknown: int = -1  # an unknown base against anything
 
 
 @dataclass(frozen=True)
@@ -134,10 +159,50 @@ class Params:
         return {**asdict(self), "seeds": self.seeds._asdict()}
 
 
+class SelectRule(NamedTuple):
+    """Which chains and alignments of a read are kept (jobs/map/select.py, choose.py); the defaults are minimap2's."""
+
+    mask: float = 0.5  # share of the shorter one from which on two lie on the same part of a read
+    ratio: float = 0.8  # of the best score that a secondary one needs
+    noise: float = 3.0  # standard deviations by which a chain's number of anchors may fall short to be aligned; own choice
+    tried: int = 20  # chains aligned beside the best for each part of a read; own choice
+    most: int = 5  # secondary ones written for each part of a read
+    min_score: int = 80
+    min_chain: int = 40
+    near: int = 8  # scores that differ by no more count as equal
+
+
+@dataclass(frozen=True)
+class MapParams:
+    """How reads are mapped (jobs/map/); the defaults fit reads with many errors, and are minimap2's unless said."""
+
+    k: int = 15
+    window: int = 10  # one minimizer among so many k-mers
+    max_gap: int = 5000  # between anchors
+    band: int = 500  # how far gaps on read and reference may differ
+    long_gap: int = 20_000  # both of these where a read is left in parts
+    scoring: AffineScoring = AffineScoring()
+    zdrop: int = 400  # a path that falls so far below its best is cut
+    end_bonus: int = 10  # given up at most to align a read to its end; own choice
+    select: SelectRule = SelectRule()
+
+
+MAP_PRESETS: dict[str, MapParams] = {
+    "clr": MapParams(scoring=AffineScoring(open1=2)),  # finds more of the true base pairs at 15 % errors
+    "ont": MapParams(end_bonus=0),  # scores are no lower than minimap2's
+    "hifi": MapParams(
+        k=19, window=19, max_gap=10_000, scoring=AffineScoring(1, -4, 6, 2, 26, 1), select=SelectRule(min_score=200, near=6)
+    ),
+}
+"""By name; `map` chooses by the reads' errors: hifi below 1.5 %, ont below 10 %, else clr."""
+
+HIFI_ERRORS, ONT_ERRORS = 0.015, 0.1
+
+
 UNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 """Powers of 1000, or with an i of 1024, that units of sizes stand for."""
 
-OPTIONS = {"k": "-k"}
+OPTIONS = {"k": "-k", "most_secondary": "-N"}
 """Options whose names are not those of their fields."""
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -188,8 +253,8 @@ def validate(values: dict[str, Any]) -> None:
     """Raise ParameterError, naming the option, for a value out of range or values that contradict each other."""
     for name, value in values.items():
         option = OPTIONS.get(name, "--" + name.replace("_", "-"))
-        if name in RANGES and not RANGES[name].low <= value <= RANGES[name].high:
-            low, high = RANGES[name]
+        low, high = (RANGES | MAP_RANGES).get(name, (None, None))
+        if low is not None and not low <= value <= high:
             raise ParameterError(f"{option} {value}: must be from {low:g} to {high:g}")
         choices = {"sampling": SAMPLINGS, "extension": EXTENSIONS, "device": DEVICES}.get(name)
         if choices and value not in choices:

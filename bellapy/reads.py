@@ -132,6 +132,58 @@ def gather_reads(paths: Sequence[str | os.PathLike], progress: Callable[[int, in
     return collector.finish()
 
 
+class Records(NamedTuple):
+    """Some records of a stream of reads, as they stand in the input.
+
+    names; comments : what follows the name in the header, without the blank between; sequences; qualities : None in FASTA.
+    """
+
+    names: list[bytes]
+    comments: list[bytes]
+    sequences: list[bytes]
+    qualities: list[bytes] | None
+
+
+def stream_records(paths: Sequence[str | os.PathLike]) -> Iterator[Records]:
+    """The records of FASTA and FASTQ files in order, some at a time, checked as `load_reads` does but for equal names.
+
+    Nothing is kept, so that any amount of reads can pass through.
+
+    Raises
+    ------
+    InputError, ParameterError : as `load_reads`.
+    """
+    names = [os.fspath(path) for path in paths]
+    if not names or names.count("-") > 1:
+        raise ParameterError("name at least one file of reads, and standard input (-) only once")
+    for path in names:
+        n_records = 0
+        with _told_damage(path), _open(path) as stream:
+            is_fastq = _is_fastq(path, stream)
+            for first_line, lines in _batches(stream, is_fastq):
+                records = _take_records(path, is_fastq, n_records, first_line, lines)
+                n_records += len(records.names)
+                yield records
+
+
+def _take_records(path: str, is_fastq: bool, n_before: int, first_line: int, lines: list[bytes]) -> Records:
+    """Check and split the records that stand in some lines."""
+
+    def fault(problem: str, record: int, line: int) -> InputError:
+        return InputError(path, problem, n_before + record + 1, first_line + line)
+
+    headers = _check_fastq(lines, fault) if is_fastq else _check_fasta(lines, fault)
+    if is_fastq:
+        _check_qualities(lines[3::4], fault)
+        sequences, qualities = lines[1::4], lines[3::4]
+    else:
+        ends = [*headers[1:], len(lines)] if headers else []
+        sequences = [b"".join(lines[a + 1 : b]) for a, b in zip(headers, ends, strict=True)]
+        qualities = None
+    words = [(*lines[i][1:].split(None, 1), b"")[:2] for i in headers]
+    return Records([word[0] for word in words], [word[1] for word in words], sequences, qualities)
+
+
 def join_reads(gathered: GatheredReads) -> ReadSet:
     """The read set; the pieces are used up."""
     codes, at = room_both_ways(gathered.codes.size), 0
@@ -144,13 +196,19 @@ def join_reads(gathered: GatheredReads) -> ReadSet:
 
 def _load_file(path: str, collector: _Collector) -> None:
     """Add all reads of one file to `collector`."""
+    with _told_damage(path), _open(path) as stream:
+        is_fastq = _is_fastq(path, stream)
+        collector.begin_file(path, is_fastq)
+        for first_line, lines in _batches(stream, is_fastq):
+            collector.add(first_line, lines)
+        collector.end_file()
+
+
+@contextmanager
+def _told_damage(path: str) -> Iterator[None]:
+    """Errors of reading as errors about the input."""
     try:
-        with _open(path) as stream:
-            is_fastq = _is_fastq(path, stream)
-            collector.begin_file(path, is_fastq)
-            for first_line, lines in _batches(stream, is_fastq):
-                collector.add(first_line, lines)
-            collector.end_file()
+        yield
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(path, f"the compressed data are damaged ({error}). {_FETCH_AGAIN}") from None
     except OSError as error:
@@ -267,6 +325,15 @@ def _check_fastq(lines: list[bytes], fault: _Fault) -> range:
         if sequence and not sequence.isalpha():
             raise fault(_letter_problem(sequence), record, i + 1)
     return headers
+
+
+def _check_qualities(qualities: list[bytes], fault: _Fault) -> np.ndarray:
+    """Check the range of all quality values; return them end to end, uint8."""
+    values = np.frombuffer(b"".join(qualities), np.uint8)
+    if values.size and not 33 <= values.min() <= values.max() <= 126:
+        record = next(i for i, line in enumerate(qualities) if re.search(rb"[^!-~]", line))
+        raise fault(f"a quality value is not one of '!' to '~'. {_FETCH_AGAIN}", record, 4 * record + 3)
+    return values
 
 
 def _check_header(header: bytes, fault: _Fault, record: int, line: int) -> None:
@@ -391,10 +458,7 @@ class _Collector:
 
     def _count_qualities(self, qualities: list[bytes], fault: _Fault) -> None:
         """Check the range of all quality values, and count a sample of them, weighed by its spacing."""
-        values = np.frombuffer(b"".join(qualities), np.uint8)
-        if values.size and not 33 <= values.min() <= values.max() <= 126:
-            record = next(i for i, line in enumerate(qualities) if re.search(rb"[^!-~]", line))
-            raise fault(f"a quality value is not one of '!' to '~'. {_FETCH_AGAIN}", record, 4 * record + 3)
+        values = _check_qualities(qualities, fault)
         step = 1 + values.size // _QUALITY_SAMPLE
         self._histogram += step * np.bincount(values[::step], minlength=256)
 

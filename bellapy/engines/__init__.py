@@ -1,0 +1,1 @@
+"""Alignment engines: exact recurrences, and what runs them on many pairs at a time."""

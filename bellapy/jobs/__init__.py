@@ -1,0 +1,1 @@
+"""Jobs that are built from seeding and engines; no job knows another."""

@@ -1,0 +1,23 @@
+"""What is written of each alignment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Style:
+    """What is written of each alignment.
+
+    cigar : in PAF, as cg:Z.  cs, md : tags; md None: in SAM only.  eqx : = and X instead of M.
+    hard_clip : in supplementary lines, the bases that the primary one holds.
+    secondary : secondary ones at all.  read_group : RG of every line.
+    """
+
+    cigar: bool = True
+    cs: bool = False
+    md: bool | None = None
+    eqx: bool = False
+    hard_clip: bool = False
+    secondary: bool = True
+    read_group: bytes | None = None

@@ -1,0 +1,113 @@
+"""`bellapy pairwise`: given pairs of sequences in, exact affine alignments out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from threading import local
+
+import numpy as np
+
+from bellapy.engines.affine.batch_cpu import Aligner, Effort, Pieces
+from bellapy.engines.affine.path_text import cigar_texts
+from bellapy.engines.affine.rule import EXTEND, GLOBAL, NO_ZDROP, ordered
+from bellapy.errors import InputError, ParameterError
+from bellapy.log import Report, cpu_time
+from bellapy.parallel import map_in_order
+from bellapy.params import AffineScoring
+from bellapy.sequence import encode
+from bellapy.table_text import NUMBER, TEXT, NameTable, format_rows
+from bellapy.text_input import open_input
+
+MODES = {"global": GLOBAL, "extend": EXTEND}
+BATCH_PAIRS = 1 << 12
+BATCH_BASES = 1 << 22
+MOST_SCORE = 1 << 28  # what 32-bit cells hold for certain
+NO_NAMES = NameTable.of([])
+
+
+def align_pairs(
+    path: str, mode: str, scoring: AffineScoring, report: Report, *, zdrop: int | None = None, cigar: bool = False,
+    threads: int = 1,
+) -> Iterator[bytes]:  # fmt: skip
+    """Lines of index, score, query end and target end, in input order; with `cigar`, the path in `cg:Z`.
+
+    path : two columns a line, query and target.
+    mode : global, or extend (from the beginning of both to the best cell).
+    zdrop : ends an extension; None: nothing does.
+
+    Raises
+    ------
+    InputError : a line that is not a pair of sequences, or one too long for the scores.
+    ParameterError : an unknown mode, scores of the wrong sign, or a zdrop for global alignments.
+    """
+    if mode not in MODES:
+        raise ParameterError(f"--mode {mode}: choose from {', '.join(MODES)}")
+    if zdrop is not None and mode != "extend":
+        raise ParameterError("--zdrop: only extensions end early; leave it out, or choose --mode extend")
+    scoring, effort = ordered(scoring), Effort(zdrop=NO_ZDROP if zdrop is None else zdrop)
+    mine = local()
+    n_pairs = n_cells = 0
+
+    def align(batch: tuple[int, list[tuple[np.ndarray, np.ndarray]]]) -> tuple[int, int, bytes]:
+        if not hasattr(mine, "aligner"):
+            mine.aligner = Aligner(scoring)
+        first, pairs = batch
+        pieces, queries, targets = _pieces(pairs, MODES[mode])
+        solved = mine.aligner.align(queries, targets, pieces, effort)
+        columns = [first + np.arange(len(pairs)), solved.score, solved.q_used, solved.t_used]
+        columns = [(NUMBER, "", column) for column in columns]
+        if cigar:
+            columns.append((TEXT, "cg:Z:", cigar_texts(solved)))
+        return len(pairs), solved.cells, format_rows(columns, NO_NAMES)
+
+    with report.stage("pairwise") as numbers:
+        start = cpu_time()
+        for n, cells, lines in map_in_order(align, _batches(path, scoring), threads):
+            n_pairs, n_cells = n_pairs + n, n_cells + cells
+            yield lines
+        if not n_pairs:
+            raise InputError(path, "is empty; two tab-separated columns a line are needed")
+        numbers.update({"pairs": n_pairs, "CPU s": round(cpu_time() - start, 3)})
+
+
+def _batches(path: str, scoring: AffineScoring) -> Iterator[tuple[int, list[tuple[np.ndarray, np.ndarray]]]]:
+    """Pairs of code arrays, with the index of the first; a bounded number of bases at a time."""
+    most = MOST_SCORE // max(scoring.match, -scoring.mismatch, scoring.extend1, scoring.extend2)
+    with open_input(path) as lines:
+        first = 0
+        numbered = enumerate(lines, 1)
+        while True:
+            pairs, bases = [], 0
+            for number, line in islice(numbered, BATCH_PAIRS):
+                pairs.append(_parse(path, number, line, most))
+                bases += len(line)
+                if bases > BATCH_BASES:
+                    break
+            if not pairs:
+                return
+            yield first, pairs
+            first += len(pairs)
+
+
+def _parse(path: str, number: int, line: bytes, most: int) -> tuple[np.ndarray, np.ndarray]:
+    columns = line.rstrip(b"\r\n").split(b"\t")
+    if len(columns) != 2:
+        raise InputError(path, f"{len(columns)} columns instead of 2, separated by a tab", line=number)
+    for what, sequence in zip(("query", "target"), columns, strict=True):
+        if sequence and not sequence.isalpha():
+            raise InputError(path, f"the {what} holds characters that are not letters", line=number)
+    if len(columns[0]) + len(columns[1]) > most:
+        raise InputError(path, f"the pair has more than {most} bases, too many for these scores", line=number)
+    return encode(columns[0]), encode(columns[1])
+
+
+def _pieces(pairs: list[tuple[np.ndarray, np.ndarray]], mode: int) -> tuple[Pieces, np.ndarray, np.ndarray]:
+    """All pairs, and the codes of queries and of targets end to end."""
+    sides = []
+    for side in (0, 1):
+        lengths = np.array([len(pair[side]) for pair in pairs], np.int64)
+        sides.append((np.cumsum(lengths) - lengths, lengths, np.concatenate([pair[side] for pair in pairs])))
+    (q_at, q_len, queries), (t_at, t_len, targets) = sides
+    same = np.ones(len(pairs), np.int64)
+    return Pieces(q_at, q_len, t_at, t_len, same, mode * same), queries, targets

@@ -1,0 +1,165 @@
+"""Chains of anchors by dynamic programming, with minimap2's scores (Li 2018, section 2.1).
+
+A chain's score grows by the new bases of each anchor and falls by 0.008 k for each base that the gaps on read and reference
+differ, and by half their logarithm.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.jit import njit, njit_inner
+from bellapy.seeding.anchors import place_of, query_of, read_of, strand_of, track_of
+
+GAP_SHARE = 0.008
+
+
+class ChainRule(NamedTuple):
+    """Which anchors may follow each other.
+
+    max_gap : bases between them on read or reference.  band : how far these gaps may differ.
+    max_skips : predecessors that are tried in vain before the search ends.  max_tried : predecessors looked at.
+    min_anchors, min_score : of a chain.
+    """
+
+    max_gap: int
+    band: int
+    max_skips: int = 25
+    max_tried: int = 5000
+    min_anchors: int = 3
+    min_score: int = 40
+
+
+class Chains(NamedTuple):
+    """Chains in the order of reads, then of falling score; all columns (n,) int64.
+
+    read, strand, score, n_anchors; q_start, q_end : on the strand's own read; t_start, t_end : in the reference's codes.
+    first : where the chain's anchors begin in `anchors`, the array that belongs to them.
+    """
+
+    read: np.ndarray
+    strand: np.ndarray
+    score: np.ndarray
+    n_anchors: np.ndarray
+    q_start: np.ndarray
+    q_end: np.ndarray
+    t_start: np.ndarray
+    t_end: np.ndarray
+    first: np.ndarray
+
+
+def penalties(k: int, band: int) -> np.ndarray:
+    """(band + 1,) int32, what a difference of gaps costs."""
+    difference = np.arange(band + 1)
+    return (GAP_SHARE * k * difference + 0.5 * np.log2(difference + 1)).astype(np.int32)
+
+
+@njit
+def score_anchors(anchors, layout, k, rule, costs, starts):
+    """The score of the best chain that ends at each anchor, (n,) int32, and the anchor before it or -1, (n,) int32.
+
+    anchors : sorted.  starts : (n_sequences,) int64, ascending, where sequences begin: no chain runs over a border.
+    """
+    n = len(anchors)
+    scores, before, tried_by = np.empty(n, np.int32), np.empty(n, np.int32), np.full(n, -1, np.int32)
+    oldest, border, next_border = 0, np.int64(-1), np.int64(-1)
+    for i in range(n):
+        track, q = track_of(anchors[i], layout), query_of(anchors[i], layout)
+        if track >= next_border or i == 0 or track - track_of(anchors[i - 1], layout) > rule.max_gap:
+            place = place_of(anchors[i], layout)
+            sequence = np.searchsorted(starts, place, side="right") - 1
+            border = track - place + starts[sequence]
+            next_border = track - place + starts[sequence + 1] if sequence + 1 < len(starts) else np.int64(1) << 62
+        least = max(border, track - rule.max_gap)
+        while oldest < i and track_of(anchors[oldest], layout) < least:
+            oldest += 1
+        oldest = max(oldest, i - rule.max_tried)
+        best, its_before, skips = k, -1, 0
+        for j in range(i - 1, oldest - 1, -1):
+            t_gap, q_gap = track - track_of(anchors[j], layout), q - query_of(anchors[j], layout)
+            if q_gap <= 0 or q_gap > rule.max_gap or t_gap <= 0:
+                continue
+            difference = abs(t_gap - q_gap)
+            if difference > rule.band:
+                continue
+            score = scores[j] + min(k, min(t_gap, q_gap)) - costs[difference]
+            if score > best:
+                best, its_before = score, j
+                skips = max(0, skips - 1)
+            elif tried_by[j] == i:
+                skips += 1
+                if skips > rule.max_skips:
+                    break
+            if before[j] >= 0:
+                tried_by[before[j]] = i
+        scores[i], before[i] = best, its_before
+    return scores, before
+
+
+@njit
+def walk_back(order, scores, before, rule):
+    """Chains from the best end on; an anchor belongs to the first chain that reaches it.
+
+    order : anchors by falling score.
+    Returns score, number, last anchor of each chain, and all their anchors, each chain's from its last on.
+    """
+    used = np.zeros(len(scores), np.bool_)
+    members, n = np.empty(len(scores), np.int32), 0
+    rows, n_rows = np.empty((len(order), 3), np.int64), 0
+    for last in order:
+        if used[last]:
+            continue
+        first, at = n, last
+        while at >= 0 and not used[at]:
+            used[at] = True
+            members[n] = at
+            n += 1
+            at = before[at]
+        score = scores[last] - (scores[at] if at >= 0 else 0)
+        if score < rule.min_score or n - first < rule.min_anchors:
+            n = first
+            continue
+        rows[n_rows, 0], rows[n_rows, 1], rows[n_rows, 2] = score, n - first, first
+        n_rows += 1
+    return rows[:n_rows].copy(), members[:n].copy()
+
+
+@njit
+def _describe(anchors, layout, k, rows, members, order):
+    """The columns of Chains, and the anchors of all chains in that order, each chain's ascending."""
+    out, chained, at = np.empty((9, len(rows)), np.int64), np.empty(len(members), np.uint64), 0
+    for x in range(len(order)):
+        score, n, first = rows[order[x]]
+        begin = at
+        for y in range(first + n - 1, first - 1, -1):
+            chained[at] = anchors[members[y]]
+            at += 1
+        head, tail = chained[begin], chained[at - 1]
+        out[0, x], out[1, x], out[2, x], out[3, x] = read_of(head, layout), strand_of(head, layout), score, n
+        out[4, x], out[5, x] = query_of(head, layout), query_of(tail, layout) + k
+        out[6, x], out[7, x], out[8, x] = place_of(head, layout), place_of(tail, layout) + k, begin
+    return out, chained
+
+
+def find_chains(
+    anchors: np.ndarray, layout, k: int, rule: ChainRule, costs: np.ndarray, starts: np.ndarray
+) -> tuple[Chains, np.ndarray]:
+    """All chains, and their anchors.
+
+    anchors : (n,) uint64, sorted.  costs : of `penalties`.  starts : of the reference's sequences.
+    """
+    scores, before = score_anchors(anchors, layout, k, rule, costs, starts)
+    ends = np.flatnonzero(scores >= rule.min_score)
+    keys = np.sort((np.int64(1 << 31) - scores[ends]) << 32 | ends)  # falling score, then position
+    rows, members = walk_back(keys & 0xFFFFFFFF, scores, before, rule)
+    reads = (anchors[members[rows[:, 2]]] >> np.uint64(layout.q_bits + layout.place_bits + 1)).astype(np.int64)
+    order = np.argsort(reads, kind="stable")
+    columns, chained = _describe(anchors, layout, k, rows, members, order)
+    return Chains(*columns), chained
+
+
+@njit_inner
+def overlap_of(a_start, a_end, b_start, b_end):
+    return max(0, min(a_end, b_end) - max(a_start, b_start))
