@@ -1,0 +1,1 @@
+"""The engines that compute alignments; jobs use them, they know no job."""

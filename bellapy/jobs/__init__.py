@@ -1,0 +1,1 @@
+"""The jobs of the program, one package each; none imports another."""
