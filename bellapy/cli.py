@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bellapy import __version__
+from bellapy import __version__, cli_exact
 from bellapy.errors import INTERRUPTED, BellapyError, ParameterError
 
 if TYPE_CHECKING:  # loaded when needed
@@ -345,6 +345,9 @@ def evaluate(
     )  # fmt: skip
     with open_output("-") as stream:
         stream.write((json.dumps(result, indent=1) + "\n").encode())
+
+
+cli_exact.register(app)
 
 
 @app.command()

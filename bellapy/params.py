@@ -15,6 +15,8 @@ from bellapy.errors import ParameterError
 SAMPLINGS = ("auto", "none", "fraction", "minimizer", "syncmer")
 EXTENSIONS = ("best", "longest")
 DEVICES = ("auto", "cpu", "cuda")
+MODES = ("local", "global", "semiglobal")
+STRANDS = ("both", "forward", "reverse")
 
 
 class Range(NamedTuple):
@@ -23,6 +25,8 @@ class Range(NamedTuple):
     low: float
     high: float
 
+
+CHOICES = {"sampling": SAMPLINGS, "extension": EXTENSIONS, "device": DEVICES, "mode": MODES, "strand": STRANDS}
 
 RANGES: dict[str, Range] = {
     "k": Range(3, 31),
@@ -38,6 +42,8 @@ RANGES: dict[str, Range] = {
     "mismatch": Range(-100, -1),
     "gap": Range(-100, -1),
     "xdrop": Range(0, 16_000),
+    "gap_open": Range(0, 10_000),
+    "gap_extend": Range(1, 1000),
     "delta": Range(0.0, 1.0),
     "min_identity": Range(0.0, 1.0),
     "trim_identity": Range(0.0, 0.99),
@@ -128,6 +134,18 @@ class Params:
         return {**asdict(self), "seeds": self.seeds._asdict()}
 
 
+@dataclass(frozen=True)
+class ExactParams:
+    """What an optimal alignment of two sequences is (engines/exact/); the scores are those of CUDAlign and MASA."""
+
+    mode: str = "local"
+    strand: str = "both"
+    match: int = 1
+    mismatch: int = -3
+    gap_open: int = 3  # a gap of g bases costs gap_open + g * gap_extend
+    gap_extend: int = 2
+
+
 SIZES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 """Units of sizes, bytes."""
 
@@ -177,6 +195,13 @@ def make_params(preset: str | None = None, **options: Any) -> Params:
     return params
 
 
+def make_exact_params(**options: Any) -> ExactParams:
+    """Parameters of `bellapy exact` by name; an option that is None is left at its default."""
+    given = {name: value for name, value in options.items() if value is not None}
+    validate(given)
+    return ExactParams(**given)
+
+
 def validate(values: dict[str, Any]) -> None:
     """Raise ParameterError, naming the option, for a value out of range or values that contradict each other."""
     for name, value in values.items():
@@ -184,7 +209,7 @@ def validate(values: dict[str, Any]) -> None:
         if name in RANGES and not RANGES[name].low <= value <= RANGES[name].high:
             low, high = RANGES[name]
             raise ParameterError(f"{option} {value}: must be from {low:g} to {high:g}")
-        choices = {"sampling": SAMPLINGS, "extension": EXTENSIONS, "device": DEVICES}.get(name)
+        choices = CHOICES.get(name)
         if choices and value not in choices:
             raise ParameterError(f"{option} {value}: choose from {', '.join(choices)}")
     if "lower" in values and "upper" in values and values["upper"] < values["lower"]:

@@ -129,6 +129,8 @@ def align_one(
     watch("bounds", 0.0)
     region = bound_region(query, target, scores, mode, known)
     upper = _upper(region)
+    if upper < known:
+        return None, Work(known, upper, 0, 0, np.zeros((0, 2), np.int32), SIZES[0], False)
     if mode == "global":
         return _align_back(query, target, scores, mode, region, (n, m), None, least, with_path, run, known, upper)
     size = _tile_size(region, n, m)

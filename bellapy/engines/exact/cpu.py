@@ -96,6 +96,7 @@ class _Matrix(NamedTuple):
     left_gap: np.ndarray
     row_bound: np.ndarray  # by tile
     column_bound: np.ndarray
+    group_bound: np.ndarray  # by group of rows of tiles
     first_tile: np.ndarray  # (n_tile_rows,) columns of tiles
     last_tile: np.ndarray
     size: int
@@ -177,6 +178,14 @@ def _plan(m, s, g, step, best):
             n += 1
             low &= value <= m.low_limit
     return n, low and m.low_limit > 0
+
+
+@njit_inner
+def _may_wake(m, s, g, step, best):
+    """Whether a group that was not computed in the last step may have live tiles: quickly told, and mostly no."""
+    from_above = s.tail_step[(step - 1) % TURNS, g - 1] == step - 1 or s.tail_step[(step - 2) % TURNS, g - 1] == step - 2
+    at_border = g == 0 or step < (g + 1) * LANES
+    return at_border or from_above or m.floor and m.first - m.extend + m.group_bound[g] >= best
 
 
 @njit_inner
@@ -365,7 +374,8 @@ def _group_cells(cells, g, each):
 @njit_inner
 def _step_group(m, s, g, step, best, wide_scratch, low_scratch):
     """One step of one group."""
-    s.found[g, 0] = NONE
+    if not s.is_ready[g] and not _may_wake(m, s, g, step, best):
+        return
     n, low = _plan(m, s, g, step, best)
     if n == 0:
         _put_to_sleep(s, g)
@@ -406,7 +416,7 @@ def _gather(m, s, begin, end, best):
         first = best[1] < 0 or row < best[1] or row == best[1] and column < best[2]
         if score > best[0] or score == best[0] and first:
             best[0], best[1], best[2] = score, row, column
-            s.found[g, 0] = NONE
+        s.found[g, 0] = NONE
 
 
 @njit_inner
@@ -555,10 +565,12 @@ class Sweep:
         task, size, scores = self.task, self._size, self.task.scores
         wide, low = wide_cells(scores, size), low_cells(scores, size) if self.task.floor else None
         bounds = task.bounds
+        row_bound = _by_tile(bounds.query, size)
+        group_bound = np.maximum.reduceat(row_bound, np.arange(0, len(row_bound), LANES))
         first = np.maximum(0, (bounds.first.astype(np.int64) - 1) // size)
         last = np.minimum((len(task.target) - 1) // size, bounds.last.astype(np.int64) // size)
         return _Matrix(
-            task.query, task.target, *task.borders, _by_tile(bounds.query, size), _by_tile(bounds.target, size),
+            task.query, task.target, *task.borders, row_bound, _by_tile(bounds.target, size), group_bound,
             first.astype(np.int32), last.astype(np.int32), size, scores.match, scores.mismatch, scores.first,
             scores.gap_extend, task.floor, task.seek, wide.dead, low.dead if low else 0, low.limit if low else 0,
             -(-task.every // size),

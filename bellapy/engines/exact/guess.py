@@ -1,4 +1,4 @@
-"""A lower bound before anything else: seeds, a chain, and the exact alignment of a narrow band around the chain.
+"""A lower bound before anything else: seeds, a chain, and the best alignment within a narrow band around it.
 
 Its score belongs to a real alignment, so it may be used as a bound whatever the chain is worth.
 """
@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from bellapy.engines.exact.bounds import BLOCK, Corridor, by_tile_rows
-from bellapy.engines.exact.cpu import Borders, Bounds, Sweep, Task
+from bellapy.engines.exact.bounds import BLOCK, Corridor
+from bellapy.engines.exact.cpu import Borders
 from bellapy.engines.exact.rule import NONE, Scores
 from bellapy.jit import njit
 from bellapy.sequence import UNKNOWN
 
-HALF_WIDTH = 96  # columns on either side of the chain
-TILE = 32
+HALF_WIDTH = 32  # columns on either side of the chain
 LOOK_BACK = 200  # segments that a chain's next one may follow
 JOIN = 24  # anchors of one diagonal no further apart are one segment
 NEAR = 64  # bases between two segments that are taken for related; beyond, each costs a gap
-UNBOUNDED = 1 << 29
 EMPTY, SEVERAL = -1, -2
 
 
@@ -152,6 +150,52 @@ def chain_corridor(chain: np.ndarray, n: int, m: int, to_corners: bool) -> Corri
     return Corridor(np.maximum(0, first - HALF_WIDTH), np.where(last < 0, -1, np.minimum(m, last + HALF_WIDTH)))
 
 
+@njit
+def _align_band(query, target, first, last, borders, match, mismatch, open_extend, extend, local, high, gap):
+    """The best score within a corridor: anywhere (local), of the last cell, and of the last row and column.
+
+    high, gap : (columns + 1,) int64, scores H of the row above, F for the row below; NONE at first.
+    """
+    n, m = len(query), len(target)
+    best = corner = border = np.int64(NONE)
+    end_above = min(last[0], m)
+    for j in range(max(0, first[0]), end_above + 1):
+        high[j], gap[j] = borders.top[j], borders.top_gap[j]
+    for i in range(1, n + 1):
+        block = (i - 1) // BLOCK
+        begin, end = max(0, first[block]), min(m, last[block])
+        if begin > end:
+            continue
+        diagonal = high[begin - 1] if begin > 0 else np.int64(NONE)
+        for j in range(end_above + 1, end + 1):
+            high[j] = gap[j] = NONE
+        end_above = end
+        e = np.int64(NONE)
+        base = query[i - 1]
+        for j in range(begin, end + 1):
+            above = high[j]
+            if j == 0:
+                h, e = np.int64(borders.left[i]), np.int64(borders.left_gap[i])
+            else:
+                h = max(diagonal + (match if base == target[j - 1] else mismatch), max(e, gap[j]))
+                if local:
+                    h = max(h, 0)
+                e = max(h - open_extend, e - extend)
+                gap[j] = max(h - open_extend, gap[j] - extend)
+                best = max(best, h)
+            diagonal = above
+            high[j] = h
+        if begin > 0:
+            high[begin - 1] = NONE
+        if end == m:
+            border = max(border, high[m])
+    if end_above == m:
+        corner = high[m]
+    for j in range(begin, end_above + 1):
+        border = max(border, high[j])
+    return best, corner, border
+
+
 def lower_bound(query: np.ndarray, target: np.ndarray, scores: Scores, mode: str, borders: Borders) -> int:
     """The score of a good alignment of the two, found quickly.
 
@@ -162,13 +206,11 @@ def lower_bound(query: np.ndarray, target: np.ndarray, scores: Scores, mode: str
     chain = find_chain(query, target, scores)
     if not len(chain):
         return least
-    first, last = by_tile_rows(chain_corridor(chain, n, m, mode == "global"), n, m, TILE)
-    free = Bounds(np.full(n + 1, UNBOUNDED, np.int32), np.full(m + 1, UNBOUNDED, np.int32), first, last)
+    corridor = chain_corridor(chain, n, m, mode == "global")
+    high, gap = np.full((2, m + 1), NONE, np.int64)
     local = mode == "local"
-    sweep = Sweep(Task(query, target, scores, borders, free, 1 if local else NONE, local, local, TILE))
-    sweep.run()
-    if local:
-        return max(least, int(sweep.best[0]))
-    if mode == "global":
-        return max(least, int(sweep.last_row[-1]))
-    return max(least, int(sweep.last_row.max()), int(sweep.last_column.max()))
+    best = _align_band(
+        query, target, corridor.first, corridor.last, borders, scores.match, scores.mismatch, scores.first,
+        scores.gap_extend, local, high, gap,
+    )  # fmt: skip
+    return max(least, int(best[("local", "global", "semiglobal").index(mode)]))
