@@ -14,9 +14,9 @@ from bellapy.jit import njit
 from bellapy.sequence import UNKNOWN
 
 HALF_WIDTH = 32  # columns on either side of the chain
-LOOK_BACK = 200  # segments that a chain's next one may follow
+LOOK_BACK = 500  # segments that a chain's next one may follow
 JOIN = 24  # anchors of one diagonal no further apart are one segment
-NEAR = 64  # bases between two segments that are taken for related; beyond, each costs a gap
+NEAR = 64  # bases between two segments that are taken for related; beyond, each costs as much as in a gap
 EMPTY, SEVERAL = -1, -2
 
 
@@ -81,7 +81,7 @@ def _chain(segments, match, mismatch, gap_open, gap_extend, score, before):
             down, across = max(0, down), max(0, across)
             apart, between = abs((j - i) - (segments[p, 1] - segments[p, 0])), min(down, across)
             cost = match * overlap + (gap_open + gap_extend * apart if apart else 0)
-            cost += match - mismatch + max(0, between - NEAR) * 2 * gap_extend
+            cost += match - mismatch + max(0, between - NEAR) * gap_extend
             if score[p] - cost + own > score[s]:
                 score[s], before[s] = score[p] - cost + own, p
         if best < 0 or score[s] > score[best]:
@@ -111,7 +111,7 @@ def _cover(first, last, i, j, to_i, to_j):
 def find_chain(query: np.ndarray, target: np.ndarray, scores: Scores) -> np.ndarray:
     """(n, 4) int64: segments of the best chain of unique k-mers, in order: query, target, query end, matching bases."""
     longest = max(len(query), len(target))
-    k = min(20, max(11, int(np.ceil(np.log(longest + 1) / np.log(4))) + 3))
+    k = min(20, max(11, int(np.ceil(np.log(longest + 1) / np.log(4))) + 5))
     bits = min(26, max(10, int(np.ceil(np.log2(longest + 1))) + 2))
     of_query, of_target = np.full(1 << bits, EMPTY, np.int32), np.full(1 << bits, EMPTY, np.int32)
     _index(query, k, bits, of_query)
