@@ -20,7 +20,8 @@ Mode = Annotated[
     ),
 ]
 Output = Annotated[
-    str, typer.Option("-o", "--output", help=".paf, .sam or .txt (side by side); .gz compresses; - is PAF on standard output.")
+    str,
+    typer.Option("-o", "--output", help=".paf, .sam or .txt (side by side); .gz compresses; - is PAF on standard output."),
 ]
 ScoreOnly = Annotated[bool, typer.Option("--score-only", help="No path: a line with the score and where it ends.")]
 Strand = Annotated[str | None, typer.Option(help="Strands of A to align with B: both, forward, reverse [default: both].")]
@@ -35,7 +36,9 @@ GapOpen = Annotated[
     ),
 ]
 GapExtend = Annotated[int | None, typer.Option(help="Cost of every base of a gap, the first one too [default: 2].")]
-Plot = Annotated[str | None, typer.Option(help="Draw the path and what was computed: .png, .svg or .pdf (needs matplotlib).")]
+Plot = Annotated[
+    str | None, typer.Option(help="Draw the path and what was computed: .png, .svg or .pdf (needs matplotlib).")
+]
 Workdir = Annotated[str | None, typer.Option(help="Folder to keep what is done; the same command goes on after a stop.")]
 Threads = Annotated[int | None, typer.Option("-t", "--threads", help="[default: all cores]")]
 ReportFile = Annotated[str | None, typer.Option("--report", help="Write what was done as JSON.")]

@@ -26,8 +26,6 @@ class Range(NamedTuple):
     high: float
 
 
-CHOICES = {"sampling": SAMPLINGS, "extension": EXTENSIONS, "device": DEVICES, "mode": MODES, "strand": STRANDS}
-
 RANGES: dict[str, Range] = {
     "k": Range(3, 31),
     "lower": Range(2, 10_000),
@@ -42,8 +40,6 @@ RANGES: dict[str, Range] = {
     "mismatch": Range(-100, -1),
     "gap": Range(-100, -1),
     "xdrop": Range(0, 16_000),
-    "gap_open": Range(0, 10_000),
-    "gap_extend": Range(1, 1000),
     "delta": Range(0.0, 1.0),
     "min_identity": Range(0.0, 1.0),
     "trim_identity": Range(0.0, 0.99),
@@ -51,6 +47,16 @@ RANGES: dict[str, Range] = {
     "max_copies": Range(1.0, 1e6),
     "threads": Range(1, 4096),
 }
+
+EXACT_RANGES = {
+    "match": Range(1, 100),
+    "mismatch": Range(-100, -1),
+    "gap_open": Range(0, 10_000),
+    "gap_extend": Range(1, 1000),
+}
+"""The same of `bellapy exact`."""
+
+CHOICES = {"sampling": SAMPLINGS, "extension": EXTENSIONS, "device": DEVICES, "mode": MODES, "strand": STRANDS}
 
 
 @dataclass(frozen=True)
@@ -198,21 +204,24 @@ def make_params(preset: str | None = None, **options: Any) -> Params:
 def make_exact_params(**options: Any) -> ExactParams:
     """Parameters of `bellapy exact` by name; an option that is None is left at its default."""
     given = {name: value for name, value in options.items() if value is not None}
-    validate(given)
+    _check_values(given, EXACT_RANGES)
     return ExactParams(**given)
 
 
 def validate(values: dict[str, Any]) -> None:
     """Raise ParameterError, naming the option, for a value out of range or values that contradict each other."""
-    for name, value in values.items():
-        option = OPTIONS.get(name, "--" + name.replace("_", "-"))
-        if name in RANGES and not RANGES[name].low <= value <= RANGES[name].high:
-            low, high = RANGES[name]
-            raise ParameterError(f"{option} {value}: must be from {low:g} to {high:g}")
-        choices = CHOICES.get(name)
-        if choices and value not in choices:
-            raise ParameterError(f"{option} {value}: choose from {', '.join(choices)}")
+    _check_values(values, RANGES)
     if "lower" in values and "upper" in values and values["upper"] < values["lower"]:
         raise ParameterError(f"--upper {values['upper']}: must not be below --lower {values['lower']}")
     if values.get("sampling_window") and values.get("sampling", "auto") in ("auto", "none"):
         raise ParameterError("--sampling-window: choose a --sampling first (fraction, minimizer or syncmer)")
+
+
+def _check_values(values: dict[str, Any], ranges: dict[str, Range]) -> None:
+    for name, value in values.items():
+        option = OPTIONS.get(name, "--" + name.replace("_", "-"))
+        if name in ranges and not ranges[name].low <= value <= ranges[name].high:
+            low, high = ranges[name]
+            raise ParameterError(f"{option} {value}: must be from {low:g} to {high:g}")
+        if name in CHOICES and value not in CHOICES[name]:
+            raise ParameterError(f"{option} {value}: choose from {', '.join(CHOICES[name])}")

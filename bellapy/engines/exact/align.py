@@ -119,7 +119,7 @@ def align_one(
     """
     target = as_target(target)
     n, m = len(query), len(target)
-    if max(scores.match, scores.first, -scores.mismatch) * (n + m) > LARGEST:
+    if max(scores.match, scores.gap_extend) * (n + m) + 2 * scores.gap_open > LARGEST:
         raise ParameterError("scores too large for sequences of this length; choose smaller --match, --gap-open and so on")
     run = _Run(threads, budget, journal, watch)
     least = 1 if mode != "global" else None

@@ -628,21 +628,23 @@ class Sweep:
         return float(self._work[self.step] / max(1, self._work[-1]))
 
     def run(self, threads: int = 1, seconds: float | None = None) -> None:
-        """Go on until the sweep is done, or for about so many seconds."""
+        """Go on until the sweep is done, or for about so many seconds, but for some steps at least."""
         stop = None if seconds is None else time.monotonic() + seconds
         scratches = [tuple(_scratch(name, self._size) for name in self._names) for _ in range(threads)]
         few = GROUPS_PER_THREAD * threads if threads > 1 else 1 << 30
-        while not self.done and (stop is None or time.monotonic() < stop):
+        while not self.done:
             begin, end = (int(x) for x in self._ranges[self.step])
             if self.task.every:
                 self._make_room((end - begin + 1) * LANES)
             if end - begin > few:
                 self._step_by_threads(begin, end, scratches)
-                continue
-            last = min(len(self._ranges), self.step + (len(self._ranges) if stop is None else STRETCH))
-            self.step = _run_steps(
-                self._matrix, self._state, self.step, last, self._ranges, self.best, self._pool, *scratches[0], few
-            )
+            else:
+                last = min(len(self._ranges), self.step + (len(self._ranges) if stop is None else STRETCH))
+                self.step = _run_steps(
+                    self._matrix, self._state, self.step, last, self._ranges, self.best, self._pool, *scratches[0], few
+                )
+            if stop is not None and time.monotonic() >= stop:
+                return
 
     def _step_by_threads(self, begin: int, end: int, scratches: list) -> None:
         best = self.best[0]

@@ -41,7 +41,7 @@ class FolderJournal:
         if not path.exists():
             return None
         try:
-            with np.load(path) as state:
+            with open(path, "rb") as stream, np.load(stream) as state:
                 loaded = {key: state[key] for key in state.files}
         except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
             raise InputError(path, f"is damaged ({error}); remove it, and its sweep begins anew") from error
