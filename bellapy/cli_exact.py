@@ -49,9 +49,9 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes 
 def exact(
     query: Annotated[str, typer.Argument(metavar="A", help="The query: FASTA or FASTQ, plain or gzip.", show_default=False)],
     target: Annotated[str, typer.Argument(metavar="B", help="The target, likewise.", show_default=False)],
-    output: Output = "-", mode: Mode = None, query_name: Name = None, target_name: Name = None, score_only: ScoreOnly = False,
-    strand: Strand = None, match: Match = None, mismatch: Mismatch = None, gap_open: GapOpen = None,
-    gap_extend: GapExtend = None, plot: Plot = None, workdir: Workdir = None, threads: Threads = None,
+    output: Output = "-", mode: Mode = None, query_name: Name = None, target_name: Name = None,
+    score_only: ScoreOnly = False, strand: Strand = None, match: Match = None, mismatch: Mismatch = None,
+    gap_open: GapOpen = None, gap_extend: GapExtend = None, plot: Plot = None, workdir: Workdir = None, threads: Threads = None,
     report_file: ReportFile = None, quiet: Quiet = False, debug: Debug = False,
 ) -> None:  # fmt: skip
     """The optimal alignment of two long sequences with affine gaps, with its path: provably no other scores higher."""

@@ -9,7 +9,12 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from bellapy.engines.exact.bounds import (
-    Gains, Region, ahead_bounds, behind_bounds, bound_region, narrowed,
+    Gains,
+    Region,
+    ahead_bounds,
+    behind_bounds,
+    bound_region,
+    narrowed,
 )  # fmt: skip
 from bellapy.engines.exact.cpu import Borders, Sweep, Task
 from bellapy.engines.exact.guess import lower_bound

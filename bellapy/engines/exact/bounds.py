@@ -30,8 +30,8 @@ FULL = 255  # a count that stays: it may be too high, which only weakens the bou
 def break_cost(scores: Scores, k: int) -> int:
     """What it costs at least that a word of k bases is no run of matches, beyond the matches lost by other words.
 
-    A mismatch breaks one word, and so does an insertion.  A deletion of g bases breaks at most (g - 2) / k + 2 words and costs
-    open + g (extend + match): shared by two words it is cheapest if k (extend + match) is no less than the result.
+    A mismatch breaks one word, and so does an insertion.  A deletion of g bases breaks at most (g - 2) / k + 2 words and
+    costs open + g (extend + match): shared by two words it is cheapest if k (extend + match) is no less than the result.
     """
     per_base = scores.gap_extend + scores.match
     shared = (scores.gap_open + 2 * per_base) // 2
@@ -175,7 +175,7 @@ def _over_blocks(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
 class Region(NamedTuple):
     """What is known of all alignments of a pair that score at least `known`.
 
-    rows, columns : Gains along query and target.  corridor : of the query's blocks.  from_start, to_end : whether all of them
+    rows, columns : Gains along query and target.  corridor : of the query's blocks.  from_start, to_end : whether all
     begin at the sequences' starts and end at their ends.
     """
 

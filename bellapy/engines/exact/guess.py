@@ -14,6 +14,7 @@ from bellapy.jit import njit
 from bellapy.sequence import UNKNOWN
 
 HALF_WIDTH = 32  # columns on either side of the chain
+U = np.uint64
 LOOK_BACK = 500  # segments that a chain's next one may follow
 JOIN = 24  # anchors of one diagonal no further apart are one segment
 NEAR = 64  # bases between two segments that are taken for related; beyond, each costs as much as in a gap
@@ -158,6 +159,7 @@ def _align_band(query, target, first, last, borders, match, mismatch, open_exten
     """
     n, m = len(query), len(target)
     best = corner = border = np.int64(NONE)
+    lowest = np.int64(0 if local else 2 * NONE)
     end_above = min(last[0], m)
     for j in range(max(0, first[0]), end_above + 1):
         high[j], gap[j] = borders.top[j], borders.top_gap[j]
@@ -172,19 +174,19 @@ def _align_band(query, target, first, last, borders, match, mismatch, open_exten
         end_above = end
         e = np.int64(NONE)
         base = query[i - 1]
-        for j in range(begin, end + 1):
-            above = high[j]
-            if j == 0:
-                h, e = np.int64(borders.left[i]), np.int64(borders.left_gap[i])
-            else:
-                h = max(diagonal + (match if base == target[j - 1] else mismatch), max(e, gap[j]))
-                if local:
-                    h = max(h, 0)
-                e = max(h - open_extend, e - extend)
-                gap[j] = max(h - open_extend, gap[j] - extend)
-                best = max(best, h)
-            diagonal = above
+        if begin == 0:
+            diagonal, high[0] = high[0], borders.left[i]
+            e = np.int64(borders.left_gap[i])
+        for j in range(U(max(1, begin)), U(end + 1)):
+            above, f = high[j], gap[j]
+            h = max(max(diagonal + (match if base == target[j - U(1)] else mismatch), f), lowest)
+            best = max(best, h)  # a gap along the row ends in no better cell than it began
+            h = max(h, e)
+            opened = h - open_extend
+            e = max(opened, e - extend)
+            gap[j] = max(opened, f - extend)
             high[j] = h
+            diagonal = above
         if begin > 0:
             high[begin - 1] = NONE
         if end == m:

@@ -7,8 +7,8 @@ borders stay where they are; tops move on by one lane.
 A group's cells are six arrays of (size * 64): H and F of the tile's columns (tops before the tile, bottoms after), bases of
 query and target, H and E of the tile's rows (left borders before, right ones after).  Element k * 64 + l belongs to lane l.
 
-Cells are relative to a base of their lane and as narrow as the scores allow (`cpu.Cells`).  A score below `dead` is raised to
-it: `fits` in cpu.py states why no cell gets more than its true score.
+Cells are relative to a base of their lane and as narrow as the scores allow (`cpu.Cells`).  A score below `dead` is raised
+to it: `wide_cells` in cpu.py states why no cell gets more than its true score.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def compute_tiles(cells, vectors, size, costs, origin, edge, found, last_row, la
 
 @njit_inner
 def _note(tops, best, wanted, size, i, origin, found):
-    """Remember the first cell of row i in each lane that reaches what is wanted, if it is better than, or before, the last."""
+    """Remember the first cell of row i in each lane that reaches what is wanted, if it beats, or precedes, the last."""
     for l in range(LANES):
         if best[l] < wanted[l]:
             continue

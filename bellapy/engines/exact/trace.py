@@ -2,8 +2,8 @@
 
 Everything here runs in the backward matrix: both sequences are read from where the alignment ends, so that row and column 0
 are its end and a walk back through the matrix goes along the alignment from its start.  Of equally good alignments the walk
-takes, at every cell, a gap before a pair of bases, a gap that leaves target bases out before one that leaves query bases out,
-and ends a gap as soon as it can.  Gaps stand as far left as they go.
+takes, at every cell, a gap before a pair of bases, a gap that leaves target bases out before one that leaves query bases
+out, and ends a gap as soon as it can.  Gaps stand as far left as they go.
 """
 
 from __future__ import annotations
@@ -277,6 +277,7 @@ def _strip_task(space: Space, row: int, top: Top, end: Cell, low: int, high: int
     rows = space.rows.end[end.row] - space.rows.start[row : end.row + 1]
     columns = space.columns.end[end.column] - space.columns.start[left : end.column + 1]
     begin = row + np.arange(0, n, SUB_SIZE)
+    every = min(SUB_EVERY, n // 2 // SUB_SIZE * SUB_SIZE)
     bounds = Bounds(
         rows.astype(np.int32), columns.astype(np.int32),
         np.clip(begin + low - left, 0, m).astype(np.int32),
@@ -284,5 +285,5 @@ def _strip_task(space: Space, row: int, top: Top, end: Cell, low: int, high: int
     )  # fmt: skip
     return Task(
         space.query[row : end.row], space.target[left : end.column], scores, borders, bounds,
-        end.score - (scores.gap_open if end.in_gap else 0), False, False, SUB_SIZE, min(SUB_EVERY, n // 2 // SUB_SIZE * SUB_SIZE),
+        end.score - (scores.gap_open if end.in_gap else 0), False, False, SUB_SIZE, every,
     )  # fmt: skip
