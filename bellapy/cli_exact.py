@@ -51,8 +51,8 @@ def exact(
     target: Annotated[str, typer.Argument(metavar="B", help="The target, likewise.", show_default=False)],
     output: Output = "-", mode: Mode = None, query_name: Name = None, target_name: Name = None,
     score_only: ScoreOnly = False, strand: Strand = None, match: Match = None, mismatch: Mismatch = None,
-    gap_open: GapOpen = None, gap_extend: GapExtend = None, plot: Plot = None, workdir: Workdir = None, threads: Threads = None,
-    report_file: ReportFile = None, quiet: Quiet = False, debug: Debug = False,
+    gap_open: GapOpen = None, gap_extend: GapExtend = None, plot: Plot = None, workdir: Workdir = None,
+    threads: Threads = None, report_file: ReportFile = None, quiet: Quiet = False, debug: Debug = False,
 ) -> None:  # fmt: skip
     """The optimal alignment of two long sequences with affine gaps, with its path: provably no other scores higher."""
     from bellapy.errors import ParameterError
