@@ -149,6 +149,17 @@ def related(seed: int, length: int, rate: float = 0.05, insert: int = 0) -> tupl
     return query, evolve(rng, query, rate, insert)
 
 
+@pytest.mark.parametrize("length", [3200, 3207])
+@pytest.mark.parametrize("mode", MODES)
+def test_the_lower_bound_is_a_good_one(mode, length):
+    """Also where the chain goes straight, at rows where blocks of the corridor meet."""
+    for seed in range(5):
+        query, target = related(seed, length, 0.02, 64)
+        target = np.concatenate([target, target[:96]])
+        _, work = align_one(query, target, DEFAULT, mode)
+        assert work.lower >= 0.97 * score_of(align_one(query, target, DEFAULT, mode)[0])
+
+
 def test_threads_do_not_matter(monkeypatch):
     monkeypatch.setattr(cpu, "GROUPS_PER_THREAD", 0)
     query, target = related(1, 9000)

@@ -22,7 +22,9 @@ BLOCK = 32
 
 ROUNDS = 8
 PROGRESS = 0.9  # another round is worth it if the last one left at most this share of the area
-RARE = 4  # a word should occur by chance in at most one of so many windows: 4^k >= RARE * columns
+RARE = 64  # a word should occur by chance in at most one of so many windows: 4^k >= RARE * columns
+WIDE_WORD = 11  # in wide windows longer words have to be less rare, for the memory of their counts:
+WIDE_RARE = 4
 MAX_WORD, MIN_WORD = 13, 6
 FULL = 255  # a count that stays: it may be too high, which only weakens the bound
 
@@ -128,11 +130,17 @@ def whole(n: int, m: int) -> Corridor:
     return Corridor(np.zeros(blocks, np.int64), np.full(blocks, m, np.int64))
 
 
+def word_length(width: int) -> int:
+    """Bases of words to look for in windows of so many columns."""
+    wanted, wide = (int(np.ceil(np.log(rare * width) / np.log(4))) for rare in (RARE, WIDE_RARE))
+    return min(MAX_WORD, max(MIN_WORD, min(wanted, max(WIDE_WORD, wide))))
+
+
 def find_gains(query: np.ndarray, target: np.ndarray, corridor: Corridor, scores: Scores) -> Gains:
     """Bounds along the query from what of it does not occur in the target within the corridor."""
     n = len(query)
-    width = int((corridor.last - corridor.first).max(initial=0)) + BLOCK
-    k = min(MAX_WORD, max(MIN_WORD, int(np.ceil(np.log(RARE * width) / np.log(4)))))
+    width = (corridor.last - corridor.first).max(initial=0) + BLOCK
+    k = word_length(int(width))
     costs, ends = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
     counts = np.zeros(4**k, np.uint8)
     _absent_words(

@@ -109,8 +109,8 @@ class SpecialRows:
 
     def __init__(self, pool: Pool, size: int):
         n = pool.used[0]
-        order = np.lexsort((pool.places[:n, 1], pool.places[:n, 0]))
-        self._places, self._values, self._size = pool.places[order], pool.values[order], size
+        self._order = np.lexsort((pool.places[:n, 1], pool.places[:n, 0]))
+        self._places, self._values, self._size = pool.places[self._order], pool.values, size
         self.rows = np.unique(self._places[:, 0]).astype(np.int64) * size
 
     def get(self, row: int, n_columns: int) -> tuple[int, np.ndarray, np.ndarray]:
@@ -121,7 +121,8 @@ class SpecialRows:
         high = np.full((tiles[-1] + 1) * size + 1 - first, NONE, np.int32)
         gap = high.copy()
         places = ((tiles * size + 1 - first)[:, None] + np.arange(size)).ravel()
-        high[places], gap[places] = self._values[begin:end, 0].ravel(), self._values[begin:end, 1].ravel()
+        values = self._values[self._order[begin:end]]
+        high[places], gap[places] = values[:, 0].ravel(), values[:, 1].ravel()
         keep = n_columns + 1 - first
         return int(first), high[:keep], gap[:keep]
 
@@ -194,18 +195,17 @@ class Sweep:
         """Room for more parts of special rows: more memory, or as many again by dropping every other row."""
         pool, per_part = self._pool, 8 * self._size + 8
         while pool.used[0] + needed > len(pool.places):
-            room = max(2 * len(pool.places), int(pool.used[0]) + needed)
             used = int(pool.used[0])
-            kept = np.arange(used)
+            room = max(5 * len(pool.places) // 4, used + needed)
             if room * per_part > self._budget and used:
                 every = 2 * self._matrix.every
                 self._matrix = self._matrix._replace(every=every)
                 kept = np.flatnonzero(pool.places[:used, 0] % every == 0)
-                room = len(pool.places) if len(kept) + needed <= len(pool.places) else len(kept) + needed
-            larger = self._new_pool(room)
-            larger.places[: len(kept)], larger.values[: len(kept)] = pool.places[kept], pool.values[kept]
-            larger.used[0] = len(kept)
-            self._pool = pool = larger
+                pool.places[: len(kept)], pool.values[: len(kept)] = pool.places[kept], pool.values[kept]
+                pool.used[0] = len(kept)
+                room = max(len(pool.places), len(kept) + needed)
+            pool.places.resize((room, 2), refcheck=False)  # in place where the system can
+            pool.values.resize((room, 2, self._size), refcheck=False)
 
     @property
     def done(self) -> bool:

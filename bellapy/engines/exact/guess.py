@@ -16,6 +16,7 @@ from bellapy.sequence import UNKNOWN
 HALF_WIDTH = 32  # columns on either side of the chain
 U = np.uint64
 LOOK_BACK = 500  # segments that a chain's next one may follow
+EXTRA = 3, 5  # bases of k-mers beyond log4 of the longer sequence
 JOIN = 24  # anchors of one diagonal no further apart are one segment
 NEAR = 64  # bases between two segments that are taken for related; beyond, each costs as much as in a gap
 EMPTY, SEVERAL = -1, -2
@@ -93,6 +94,9 @@ def _chain(segments, match, mismatch, gap_open, gap_extend, score, before):
 @njit
 def _cover(first, last, i, j, to_i, to_j):
     """Take the way from (i, j) to (to_i, to_j) into the corridor: along the diagonal as far as it goes, then straight."""
+    if i % BLOCK == 0 and i > 0:  # a row between two blocks is the last one of the upper block too
+        first[i // BLOCK - 1] = min(first[i // BLOCK - 1], j)
+        last[i // BLOCK - 1] = max(last[i // BLOCK - 1], to_j if i == to_i else j)
     while True:
         block = i // BLOCK
         stop = min(to_i, (block + 1) * BLOCK)
@@ -110,22 +114,32 @@ def _cover(first, last, i, j, to_i, to_j):
 
 
 def find_chain(query: np.ndarray, target: np.ndarray, scores: Scores) -> np.ndarray:
-    """(n, 4) int64: segments of the best chain of unique k-mers, in order: query, target, query end, matching bases."""
+    """(n, 4) int64: segments of the best chain of unique k-mers, in order: query, target, query end, matching bases.
+
+    Longer k-mers are unique more often, shorter ones survive more differences: the better chain of two lengths is taken.
+    """
     longest = max(len(query), len(target))
-    k = min(20, max(11, int(np.ceil(np.log(longest + 1) / np.log(4))) + 5))
+    least = int(np.ceil(np.log(longest + 1) / np.log(4)))
     bits = min(26, max(10, int(np.ceil(np.log2(longest + 1))) + 2))
+    chains = [_find_chain(query, target, scores, min(20, max(11, least + extra)), bits) for extra in EXTRA]
+    return max(chains, key=lambda chain: chain[0])[1]
+
+
+def _find_chain(query, target, scores: Scores, k: int, bits: int) -> tuple[int, np.ndarray]:
+    """Score and segments of the best chain."""
     of_query, of_target = np.full(1 << bits, EMPTY, np.int32), np.full(1 << bits, EMPTY, np.int32)
     _index(query, k, bits, of_query)
     _index(target, k, bits, of_target)
-    segments = np.empty((len(query) + 1, 4), np.int64)
+    segments = np.empty((len(query) + 1, 4), np.int32)
     n = _anchors(query, target, k, bits, of_query, of_target, segments)
-    segments = segments[:n].copy()
+    segments = segments[:n].astype(np.int64)
     score, before = np.zeros(n, np.int64), np.zeros(n, np.int64)
     chain, s = [], _chain(segments, *scores, score, before)
+    best = int(score[s]) if n else 0
     while s >= 0:
         chain.append(s)
         s = before[s]
-    return segments[chain[::-1]]
+    return best, segments[chain[::-1]]
 
 
 def chain_corridor(chain: np.ndarray, n: int, m: int, to_corners: bool) -> Corridor:
