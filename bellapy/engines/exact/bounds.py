@@ -46,7 +46,7 @@ def unknown_cost(scores: Scores) -> int:
 
 
 class Gains(NamedTuple):
-    """Bounds along one sequence: from base i to base k > i a path gains at most end[k] - start[i]; (bases + 1,) int64."""
+    """Bounds along one sequence: from base i to base k > i a path gains at most end[k] - start[i]; (bases + 1,) int32."""
 
     start: np.ndarray
     end: np.ndarray
@@ -148,7 +148,8 @@ def find_gains(query: np.ndarray, target: np.ndarray, corridor: Corridor, scores
         costs, ends,
     )  # fmt: skip
     ideal = scores.match * np.arange(n + 1)
-    return Gains(ideal - (np.cumsum(costs) - costs), ideal - np.cumsum(ends))
+    start, end = ideal - (np.cumsum(costs) - costs), ideal - np.cumsum(ends)
+    return Gains(start.astype(np.int32), end.astype(np.int32))
 
 
 def find_corridor(
