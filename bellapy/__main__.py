@@ -1,5 +1,15 @@
-"""python -m bellapy"""
+"""The command `bellapy`, and `python -m bellapy`."""
 
-from bellapy.cli import main
+from bellapy import stopping
 
-main()
+
+def main() -> None:
+    """Run the command line and end the process."""
+    stopping.heed()  # before what takes a while to load
+    from bellapy import cli
+
+    cli.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -21,8 +21,10 @@ from bellapy.records import DepthProfile, Seeds
 from bellapy.seeds import MAX_MEMBERS
 
 SURE_SUPPORT = 5  # shared k-mers; the typical values come from candidates with so many
+APART_DENSITY = 0.15  # share of the typical density in a repeat: there only the k-mers that set its copies apart count
+MOST_PARTNERS = 2.0  # in a repeat, in units of the usual number
 MIN_SURE = 50  # candidates; with fewer, nothing is typical and nothing is dropped
-WINDOW_BINS = 4  # bins of the depth profile that have to be of ordinary depth together
+WINDOW_BINS = 2  # bins of the depth profile that have to be of ordinary depth together
 
 
 @dataclass(frozen=True)
@@ -52,13 +54,14 @@ def _lowest_depth(read_id, first, last, offsets, width, n_kmers, copies, window,
 def lowest_depth(seeds: Seeds, profile: DepthProfile) -> np.ndarray:
     """Mean count of the k-mers in the least repeated stretch between a seed's outermost k-mers, (n,) float64.
 
-    The stretch may be on either read.
+    The stretch may be on either read.  The count is in units of what is usual for the read for which less is usual.
     """
     out = np.full(len(seeds), np.inf)
     shape = (profile.offsets, profile.width, profile.n_kmers, profile.copies, WINDOW_BINS, out)
     _lowest_depth(seeds.query_id, seeds.query_first, seeds.query_last, *shape)
     _lowest_depth(seeds.target_id, seeds.target_first, seeds.target_last, *shape)
-    return out
+    usual = np.minimum(profile.reference[seeds.query_id], profile.reference[seeds.target_id])
+    return out / np.where(usual > 0, usual, 1)
 
 
 def learn_typical(parts: list[Seeds], depths: list[np.ndarray], threads: int = 1) -> Typical:
@@ -91,6 +94,53 @@ def dense_enough(seeds: Seeds, typical: Typical, share: float) -> np.ndarray:
     """Mask of the seeds whose support is at least `share` of what is typical for the length of their overlap."""
     expected = np.minimum(typical.density * seeds.implied_length, MAX_MEMBERS / 2)
     return seeds.n_support >= share * expected
+
+
+def set_apart(seeds: Seeds, typical: Typical, profile: DepthProfile) -> np.ndarray:
+    """Mask of the seeds in repeats with so many k-mers that they may tell one copy from the others."""
+    in_repeats = np.minimum(profile.repeats[seeds.query_id], profile.repeats[seeds.target_id]) > 0
+    return (
+        in_repeats & (seeds.n_support >= SURE_SUPPORT) & dense_enough(seeds, typical, APART_DENSITY) & (typical.density > 0)
+    )
+
+
+def count_partners(parts: list[Seeds], masks: list[np.ndarray], n_reads: int) -> np.ndarray:
+    """Number of best seeds in the masks that each read has, (n_reads,) int64."""
+    partners = np.zeros(n_reads, np.int64)
+    for seeds, mask in zip(parts, masks, strict=True):
+        rows = mask & (seeds.rank == 0)
+        partners += np.bincount(seeds.query_id[rows], minlength=n_reads)
+        partners += np.bincount(seeds.target_id[rows], minlength=n_reads)
+    return partners
+
+
+def indistinct(ordinary: np.ndarray, apart: np.ndarray, profile: DepthProfile) -> np.ndarray:
+    """Mask of the reads in repeats whose copies cannot be told from each other: they have too many partners for their depth.
+
+    Parameters
+    ----------
+    ordinary, apart : (n_reads,) partners of each read outside repeats, and those that k-mers in repeats suggest.
+    """
+    usual = np.median(ordinary[ordinary > 0]) if (ordinary > 0).any() else 0
+    return (apart > MOST_PARTNERS * usual) & (profile.repeats < 2)
+
+
+def keep_outside_repeats(
+    parts: list[Seeds], dense: list[np.ndarray], typical: Typical, profile: DepthProfile, max_copies: float
+) -> list[np.ndarray]:
+    """Mask of the seeds of each part that are no product of repeats.
+
+    Those have up to `max_copies` copies, or k-mers that tell one copy of a repeat from the others.
+    """
+    single = [seeds.copies <= max_copies for seeds in parts]
+    apart = [set_apart(s, typical, profile) & rows & ~few for s, rows, few in zip(parts, dense, single, strict=True)]
+    n_reads = len(profile.reference)
+    ordinary = count_partners(parts, [rows & few for rows, few in zip(dense, single, strict=True)], n_reads)
+    blind = indistinct(ordinary, count_partners(parts, apart, n_reads), profile)
+    return [
+        few | (rows & ~blind[seeds.query_id] & ~blind[seeds.target_id])
+        for seeds, few, rows in zip(parts, single, apart, strict=True)
+    ]
 
 
 def copies(depth: np.ndarray, typical: Typical) -> np.ndarray:

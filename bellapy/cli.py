@@ -5,15 +5,15 @@ from __future__ import annotations
 import gc
 import os
 import shlex
-import signal
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bellapy import __version__, cli_exact
-from bellapy.errors import INTERRUPTED, BellapyError, ParameterError
+from bellapy.errors import INTERRUPTED, BellapyError, MemoryLimitError, ParameterError
 
 if TYPE_CHECKING:  # loaded when needed
     from bellapy.writer import Destination
@@ -44,13 +44,13 @@ SamplingWindow = Annotated[int | None, typer.Option(help="Keep about one k-mer i
 Homopolymer = Annotated[bool | None, typer.Option("--homopolymer", help="Count k-mers of homopolymer-compressed reads.")]
 MinSupport = Annotated[int | None, typer.Option(help="Shared k-mers that have to agree [default: 2].")]
 Density = Annotated[float | None, typer.Option(help="Share of the typical k-mer density a candidate needs [default: 0.05].")]
-MaxCopies = Annotated[float | None, typer.Option(help="Copies of a sequence from which on it is a repeat [default: 3.5].")]
+MaxCopies = Annotated[float | None, typer.Option(help="Copies of a sequence from which on it is a repeat [default: 2.5].")]
 MinOverlap = Annotated[int | None, typer.Option(help="Shortest overlap, in bases [default: 1000].")]
 Match = Annotated[int | None, typer.Option(help="Score of a match [default: 1].")]
 Mismatch = Annotated[int | None, typer.Option(help="Score of a mismatch [default: -1].")]
 Gap = Annotated[int | None, typer.Option(help="Score of a gap, per base [default: -1].")]
 XDrop = Annotated[int | None, typer.Option("-x", "--xdrop", help="Stop so far below the best [default: from the data].")]
-Extension = Annotated[str | None, typer.Option(help="End of an extension: best, or longest as in SeqAn [default: best].")]
+Extension = Annotated[str | None, typer.Option(help="Where it ends: homology, best, or longest as SeqAn.")]
 Delta = Annotated[float | None, typer.Option(help="Tolerance of the score threshold [default: 0.1].")]
 MinIdentity = Annotated[float | None, typer.Option(help="Least identity, 0 to 1; of the path if made [default: 0].")]
 MaxOverhang = Annotated[int | None, typer.Option(help="Unaligned bases allowed where both reads go on [default: any].")]
@@ -63,7 +63,7 @@ InputFormat = Annotated[str, typer.Option("--format", help="paf, or bella for BE
 Device = Annotated[str | None, typer.Option(help="Where to align: cpu, cuda, or auto (GPUs if any) [default: auto].")]
 Threads = Annotated[int | None, typer.Option("-t", "--threads", help="[default: all cores]")]
 MaxMemory = Annotated[
-    str | None, typer.Option("--max-memory", metavar="SIZE", help="Most memory to use, such as 600M or 2G [default: any].")
+    str | None, typer.Option("--max-memory", metavar="SIZE", help="Most memory to use, such as 600M or 2GiB [default: any].")
 ]
 ReportFile = Annotated[str | None, typer.Option("--report", help="Write what was done as JSON.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Only warnings and errors.")]
@@ -77,33 +77,41 @@ def _usable_cores() -> int:
 class _Run:
     """What every command does around its stages: check, log, read, report."""
 
-    def __init__(self, options: dict[str, Any], inputs: list[str], output: str):
+    def __init__(self, options: dict[str, Any], inputs: list[str], output: str, index: str | None = None):
         self.debug, self.report_file = options.pop("debug"), options.pop("report_file")
         from bellapy.log import Report, set_up_logging
-        from bellapy.memory import Budget
-        from bellapy.output import check_writable
+        from bellapy.memory import Budget, address_space
+        from bellapy.output import check_outputs
         from bellapy.params import make_params
 
         set_up_logging(options.pop("quiet"), self.debug)
         if options.get("threads") is None:
             options["threads"] = _usable_cores()
         self.params = make_params(options.pop("preset", None), **options)
+        if (space := address_space(self.params.run.threads)) is not None:
+            self._keep_to(space)
         self.budget = Budget(self.params.run.max_memory)
-        if self.report_file == output:
-            raise ParameterError(f"--report {output}: the output goes there; name another file")
-        for path in (output, self.report_file):
-            if path is not None:
-                check_writable(path, inputs)
+        check_outputs({"-o": output, "the index": index, "--report": self.report_file}, inputs)
         self.report = Report(shlex.join(["bellapy", *sys.argv[1:]]), __version__)
         self.report.data["parameters"] = self.params.to_dict()
+
+    def _keep_to(self, space: int) -> None:
+        """Never use more than that: libraries that get no memory end the program."""
+        from bellapy.log import logger
+
+        limit = min(space, self.params.run.max_memory or space)
+        self.params = replace(self.params, run=replace(self.params.run, max_memory=limit))
+        logger.info("ulimit -v: works as with --max-memory %.0fM", limit / 1e6)
 
     def load_program(self, overlaps: bool = False, look: Callable[[], None] | None = None) -> None:
         """Load what takes a while to load: Numba and all stages; for `overlaps` the device, and kernels if there is time.
 
         look : if another process reads, raises what went wrong there; compiling kernels may take long.
         """
+        from bellapy import stopping
         from bellapy.log import watch_compilation
 
+        stopping.watch()
         watch_compilation(self.report)
         from bellapy.pipeline import load_kernels, with_device
 
@@ -115,41 +123,67 @@ class _Run:
 
     def load(self, paths: list[str], output: Destination | None = None, *, overlaps: bool = False):
         from bellapy.log import progress
+        from bellapy.memory import PROGRAM, expect, resident
         from bellapy.read_ahead import can_read_ahead, read_ahead
         from bellapy.reads import gather_reads, join_reads
 
         def read():
             def check(n_reads: int, n_bases: int) -> None:
                 advance(n_reads)
+                expect(held, n_reads, n_bases)
+                if refused:
+                    raise refused
                 self.budget.require("holding the reads", n_bases)  # in the end they are copied once
 
             with progress("read", None) as advance:
                 return gather_reads(paths, check)
 
         ahead = self.params.run.threads > 1 and self.budget.limit is None and can_read_ahead()
+        refused = None
         if not ahead:
-            self.load_program(overlaps)
+            try:
+                self.budget.require("the program itself", max(0, PROGRAM - resident()))
+                self.load_program(overlaps)
+            except MemoryLimitError as error:  # told when the reads have been counted
+                refused = error
+        held = resident()
         with self.report.stage("read") as numbers:
             if ahead:
                 reads = read_ahead(read, lambda look: self.load_program(overlaps, look))
             else:
-                reads = join_reads(read())
+                gathered = read()
+                expect(held, len(gathered.names), int(gathered.lengths.sum(dtype="int64")))
+                if refused:
+                    raise refused
+                reads = join_reads(gathered)
             numbers.update(reads=len(reads), bases=reads.n_bases)
+            from bellapy.canonical import canonical_reads
+
+            given, (reads, self.order) = reads, canonical_reads(reads, self.params.run.threads)
+        self.report.letters(given.other_letters, given.n_bases)
         if output and output.format in ("sam", "bam"):  # told before the work
             from bellapy.sam import check_names
 
-            check_names(reads.names)
+            check_names(given.names)
         return reads
+
+    def restore(self, reads, overlaps, *, with_bases: bool):
+        """Reads and overlaps as the input has them; with_bases : `reads` must not be used any more."""
+        from bellapy.canonical import given_overlaps, given_reads
+
+        overlaps = given_overlaps(overlaps, reads.lengths, self.order)
+        return given_reads(reads, self.order, self.params.run.threads, with_bases=with_bases), overlaps
 
     def write(self, reads, overlaps, output: Destination) -> None:
         from bellapy.paf import format_overlaps
         from bellapy.parallel import consume_ahead
 
+        reads, overlaps = self.restore(reads, overlaps, with_bases=False)
         with self.report.stage("write") as numbers, self._writer(output, reads) as write:
             consume_ahead(format_overlaps(reads, overlaps, output.format), write, self.params.run.threads)
             numbers["overlaps"] = len(overlaps)
 
-    def write_overlaps(self, reads, overlaps, scoring, output: Destination) -> None:
+    def write_overlaps(self, reads, overlaps, steps, output: Destination) -> None:
         """With their paths, if the output needs any."""
         if not output.paths:
             self.write(reads, overlaps, output)
@@ -158,9 +192,10 @@ class _Run:
         from bellapy.pipeline import paths_stage
         from bellapy.writer import formatter
 
+        reads, overlaps = self.restore(reads, overlaps, with_bases=True)
         show = formatter(output, reads)
         with self._writer(output, reads) as write:
-            lines = paths_stage(reads, overlaps, scoring, self.params, self.report, show)
+            lines = paths_stage(reads, overlaps, steps, self.params, self.report, show)
             consume_ahead(lines, write, self.params.run.threads)
 
     def _writer(self, output: Destination, reads):
@@ -194,15 +229,15 @@ def overlap(
     target = _choose_output(locals())
     if skip_alignment and target.paths:
         raise ParameterError("--skip-alignment: without alignments there are no paths; write PAF, without --cigar")
-    run = _Run(options, reads, output)
+    run = _Run(options, reads, output, target.index)
     read_set = run.load(reads, target, overlaps=not skip_alignment)
     from bellapy.pipeline import candidate_overlaps, overlap_reads
 
     if skip_alignment:
         run.write(read_set, candidate_overlaps(read_set, run.params, run.report), target)
     else:
-        overlaps, scoring = overlap_reads(read_set, run.params, run.report, with_paths=target.paths)
-        run.write_overlaps(read_set, overlaps, scoring, target)
+        overlaps, steps = overlap_reads(read_set, run.params, run.report, with_paths=target.paths)
+        run.write_overlaps(read_set, overlaps, steps, target)
     run.finish()
 
 
@@ -257,8 +292,8 @@ def align(
     from bellapy.stage_files import load_stage, save_stage
 
     meta, seed_set = load_stage(seeds, "seeds", read_set, run.budget)
-    seed_set, extensions, scoring = align_stage(read_set, seed_set, estimate_of(meta), run.params, run.report)
-    meta |= {**scoring._asdict(), "extension": run.params.extension.extension}
+    seed_set, extensions, steps = align_stage(read_set, seed_set, estimate_of(meta), run.params, run.report)
+    meta |= {"steps": [step._asdict() for step in steps], "extension": run.params.extension.extension}
     save_stage(output, "alignments", read_set, meta, seeds=seed_set, extensions=extensions)
     run.finish()
 
@@ -275,21 +310,24 @@ def filter_command(
     """Step 4 of 4: keep the alignments that are overlaps; writes PAF, SAM or BAM."""
     options = _options(locals(), "reads", "alignments", "output", *WRITING)
     target = _choose_output(locals())
-    run = _Run(options, [*reads, alignments], output)
+    run = _Run(options, [*reads, alignments], output, target.index)
     read_set = run.load(reads, target)
     from bellapy.params import Scoring, make_params
-    from bellapy.pipeline import estimate_of, filter_stage, with_device
-    from bellapy.stage_files import load_stage
+    from bellapy.pipeline import are_extended, estimate_of, filter_stage, with_device
+    from bellapy.stage_files import load_stage, not_a_stage
 
     meta, seeds, extensions = load_stage(alignments, "alignments", read_set, run.budget)
-    scoring = {name: meta[name] for name in Scoring._fields}
+    steps = tuple(Scoring(**step) for step in meta["steps"])
+    scores = {name: getattr(steps[0], name) for name in ("match", "mismatch", "gap")}
     given = {name: value for name, value in options.items() if value is not None}
-    run.params = make_params(**given, **scoring, extension=meta["extension"])
+    run.params = replace(make_params(**given, **scores, extension=meta["extension"]), run=run.params.run)
     if target.paths:
         run.params = with_device(run.params)
     run.report.data["parameters"] = run.params.to_dict()
     overlaps = filter_stage(read_set, seeds, extensions, estimate_of(meta), run.params, run.report, with_paths=target.paths)
-    run.write_overlaps(read_set, overlaps, Scoring(**scoring), target)
+    if target.paths and not are_extended(read_set, overlaps, steps, run.params):
+        raise not_a_stage(alignments, "ends that are not those of an extension")
+    run.write_overlaps(read_set, overlaps, steps, target)
     run.finish()
 
 
@@ -304,6 +342,7 @@ def extend(
 ) -> None:  # fmt: skip
     """Extend given seeds: index, score, query start and end, target start and end of each pair; with paths, their tags."""
     options = _options(locals(), "pairs", "output", "k", "cigar", "cs")
+    options["extension"] = extension or "best"
     run = _Run(options, [pairs], output)
     run.load_program()
     from bellapy.extend import extend_pairs
@@ -331,14 +370,19 @@ def evaluate(
     """Recall, precision and end errors against where the reads truly lie, as JSON."""
     import json
 
+    from bellapy import stopping
     from bellapy.evaluate import evaluate_overlaps
-    from bellapy.output import open_output
+    from bellapy.log import set_up_logging
+    from bellapy.output import check_outputs, open_output
     from bellapy.truth import read_truth
 
     try:
         bounds = [int(bound) for bound in bins.split(",") if bound]
     except ValueError as error:
         raise ParameterError(f"--bins {bins}: comma-separated whole numbers are needed") from error
+    stopping.watch()
+    set_up_logging(debug=debug)
+    check_outputs({"the result": "-", "--false-list": false_pairs}, [overlaps, truth])
     result = evaluate_overlaps(
         read_truth(truth), overlaps, overlap_format=overlap_format, min_overlap=min_overlap, grey=grey, min_span=min_span,
         end_to_end=end_to_end, bins=bounds, false_pairs=false_pairs,
@@ -350,12 +394,28 @@ def evaluate(
 cli_exact.register(app)
 
 
+@app.command("stage-options")
+def stage_options(
+    stage: Annotated[str, typer.Argument(help="count, candidates, align or filter.", show_default=False)],
+    options: Annotated[list[str] | None, typer.Argument(help="After --: options of overlap.", show_default=False)] = None,
+) -> None:
+    """Those of given options of overlap that a stage takes, for workflows."""
+    from bellapy.output import open_output
+    from bellapy.stage_options import options_for
+
+    words = options_for(stage, options or [], typer.main.get_command(app).commands)
+    with open_output("-") as stream:
+        stream.write(f"{shlex.join(words)}\n".encode())
+
+
 @app.command()
 def info() -> None:
     """Versions, processor, devices and where compiled code is cached."""
     from bellapy.info import describe_system
+    from bellapy.output import open_output
 
-    typer.echo(describe_system())
+    with open_output("-") as stream:
+        stream.write(f"{describe_system()}\n".encode(errors="backslashreplace"))
 
 
 def _version(show: bool) -> None:
@@ -388,34 +448,61 @@ def _options(values: dict[str, Any], *others: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run the command line and end the process: 0, 1 (input, output), 2 (usage), 130, 143 (told to stop)."""
+    """Run the command line and end the process: 0, 1 (input, output), 2 (usage); `stopping` has what signals do."""
+    _open_standard_streams()
     gc.disable()  # arrays are freed by their reference counts; looking for cycles only costs time
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no linear algebra here: its idle threads cost time,
     sys.modules.setdefault("scipy.linalg", None)  # and so does Numba's import of it, which jit.py lets fail
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that temporary files are removed
     code = _guarded(app)
     gc.freeze()  # nor does the interpreter look for them when it ends
     sys.exit(code)
 
 
+def _open_standard_streams() -> None:
+    """No file may get the number of a stream that is closed: libraries would write into it."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(number)
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")
+
+
 def _guarded(command: Callable[..., Any]) -> int:
     debug = "--debug" in sys.argv
     try:
-        command(standalone_mode=True)
-        return 0
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else 1
+        try:
+            command(standalone_mode=True)
+            code = 0
+        except SystemExit as stop:
+            code = stop.code if isinstance(stop.code, int) else 1
+        if sys.stdout is not None:
+            sys.stdout.flush()  # help and version, which may stand there still
+        return code
     except BrokenPipeError:  # the reader of our output has left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
         print(INTERRUPTED, file=sys.stderr)
         return 130
+    except OSError as error:  # a stage that writes or reads a file tells its own; help and version are left
+        if debug:
+            raise
+        from bellapy.output import silence_stdout
+
+        silence_stdout()
+        where = error.filename or ("standard output" if error.errno else "a library cannot be loaded")
+        print(f"bellapy: error: {where}: {error.strerror or error}", file=sys.stderr)
+        return 1
     except BellapyError as error:
         if debug:
             raise
         print(f"bellapy: error: {error}", file=sys.stderr)
         return error.exit_code
+    except RuntimeError as error:
+        if debug or "start new thread" not in str(error):
+            raise
+        print(f"bellapy: error: {error}; use fewer threads (-t), or allow more (ulimit -u, ulimit -v)", file=sys.stderr)
+        return 1
     except MemoryError:
         if debug:
             raise

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
+MEGABYTE = 10**6
+SLACK = 1.1  # for the stages after the one that does not fit
 INTERRUPTED = "bellapy: interrupted"
 
 
@@ -52,4 +56,26 @@ class OutputError(BellapyError):
 
 
 class MemoryLimitError(BellapyError):
-    """A job that does not fit the memory it may use."""
+    """A job that does not fit the memory it may use.
+
+    Parameters
+    ----------
+    limit : bytes it may use.
+    what : the work that does not fit.
+    needed : bytes for that, beside what is held.
+    """
+
+    likely = 0
+    """Bytes that the whole job is likely to need, as far as is known when the error is told: what is named to the user is to
+    work the next time."""
+
+    def __init__(self, limit: int, what: str, needed: int):
+        self.limit, self.what, self.needed = limit, what, needed
+        super().__init__(limit, what, needed)
+
+    def __str__(self) -> str:
+        least = math.ceil(max(self.needed * SLACK, self.likely) / MEGABYTE)
+        return (
+            f"--max-memory {self.limit / MEGABYTE:g}M: {self.what} needs more. Allow {least}M for the whole job, give fewer "
+            "reads, or keep a share of the k-mers (--sampling fraction)."
+        )

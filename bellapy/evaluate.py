@@ -34,6 +34,7 @@ from os import PathLike
 import numpy as np
 
 from bellapy.errors import InputError, ParameterError
+from bellapy.log import logger
 from bellapy.output import open_output
 from bellapy.text_input import as_text, open_input
 from bellapy.truth import MAX_POSITION, UNKNOWN, Truth
@@ -91,6 +92,7 @@ def evaluate_overlaps(
     """
     _check_options(overlap_format, min_overlap, grey, min_span, end_to_end)
     lines, tally = _read_overlaps(str(path), overlap_format, truth, min_span, end_to_end)
+    _warn_of_nothing(str(path), len(lines), tally, truth)
     reported = _one_line_per_pair(lines, len(truth))
     shared = _shared_bases(truth, reported)
     result: dict = {"lines": tally.pop("lines")}
@@ -132,6 +134,20 @@ def _read_overlaps(
             tally["lines"] += len(chunk)
             kept.append(_screen(lines, min_span, end_to_end, tally))
     return np.concatenate(kept), tally
+
+
+def _warn_of_nothing(path: str, n_lines: int, tally: Counter, truth: Truth) -> None:
+    """Tell why there is nothing to judge: a recall of 0 looks like a bad overlapper."""
+    where = "standard input" if path == "-" else path
+    if not tally["lines"]:
+        logger.warning("%s: holds no overlaps", where)
+    elif not n_lines and tally["lines_outside_truth"]:
+        logger.warning(
+            "%s: no line has both of its reads in the truth: do the names differ? The truth has reads such as %r.",
+            where, truth.names[0],
+        )  # fmt: skip
+    elif not n_lines:
+        logger.warning("%s: no line is left to judge: all are of reads with themselves, or too short", where)
 
 
 def _parse_lines(texts: list[str], overlap_format: str, ids: dict[str, int]) -> np.ndarray:

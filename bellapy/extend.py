@@ -38,7 +38,10 @@ def extend_pairs(
     if not 1 <= k <= MAX_SEED:
         raise ParameterError(f"-k {k}: must be from 1 to {MAX_SEED}")
     given = params.extension
+    if given.extension == "homology":
+        raise ParameterError("--extension homology: is learnt from a whole set of reads; choose best or longest")
     scoring = Scoring(given.match, given.mismatch, given.gap, given.xdrop)
+    steps = (scoring,)
     longest, threads = given.extension == "longest", params.run.threads
     device = choose_device(params.run.device)
     n_pairs, packing, extending, tracing = 0, 0.0, 0.0, 0.0
@@ -51,12 +54,12 @@ def extend_pairs(
             reads, seeds = _pack(rows, k)
             reads.both_ways  # noqa: B018  (made here, where it is timed as packing)
             packed = cpu_time()
-            extensions = extend_seeds(reads, seeds, scoring, longest=longest, threads=threads, device=device)
+            extensions = extend_seeds(reads, seeds, steps, longest=longest, threads=threads, device=device)
             done = cpu_time()
             packing, extending = packing + packed - start, extending + done - packed
             if cigar or cs:
                 overlaps = _as_overlaps(seeds, extensions)
-                yield from _format_with_paths(n_pairs, reads, overlaps, scoring, longest, cigar, cs, threads, device)
+                yield from _format_with_paths(n_pairs, reads, overlaps, steps, longest, cigar, cs, threads, device)
                 tracing += cpu_time() - done
             else:
                 yield format_rows(_columns(n_pairs + np.arange(len(rows)), extensions), NO_NAMES)
@@ -126,13 +129,14 @@ def _as_overlaps(seeds: Seeds, extensions: Extensions) -> Overlaps:
     return Overlaps(
         seeds.query_id, seeds.target_id, seeds.strand, extensions.query_start, extensions.query_end,
         extensions.target_start, extensions.target_end, extensions.score, seeds.n_support, zeros, zeros.copy(),
-        seeds.query_pos, seeds.target_pos, np.full(len(seeds), seeds.length, np.int32),
+        seeds.query_pos, seeds.target_pos, np.full(len(seeds), seeds.length, np.int32), extensions.left_query,
+        extensions.left_target, extensions.right_query, extensions.right_target,
     )  # fmt: skip
 
 
-def _format_with_paths(first, reads, overlaps, scoring, longest, cigar, cs, threads, device) -> Iterator[bytes]:
+def _format_with_paths(first, reads, overlaps, steps, longest, cigar, cs, threads, device) -> Iterator[bytes]:
     def lines(some: Overlaps, paths: Paths) -> bytes:
         index = first + some.query_id // 2  # query and target of pair i are reads 2 i and 2 i + 1
         return format_rows(_columns(index, some) + path_columns(reads, some, paths, cigar, cs), NO_NAMES)
 
-    return map_paths(lines, reads, overlaps, scoring, longest=longest, threads=threads, device=device)
+    return map_paths(lines, reads, overlaps, steps, longest=longest, threads=threads, device=device)

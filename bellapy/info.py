@@ -23,6 +23,7 @@ def describe_system() -> str:
         "python": f"{platform.python_version()} ({sys.executable})",
         **{name: _version_of(name) for name in PACKAGES},
         "processor": f"{os.environ.get('NUMBA_CPU_NAME') or llvm.get_host_cpu_name()}, {os.cpu_count()} cores",
+        "vector code": _vector_code(),
         "devices": _devices(),
         "compiled code": _cache_folder(),
     }
@@ -37,6 +38,12 @@ def _devices() -> str:
     except DeviceError as error:
         return f"cpu ({error})"
     return ", ".join(["cpu", *(f"{gpu.name} ({gpu.free / 1e9:.1f} of {gpu.total / 1e9:.1f} GB free)" for gpu in gpus)])
+
+
+def _vector_code() -> str:
+    from bellapy.jit import VECTOR_CODE
+
+    return VECTOR_CODE
 
 
 def _version_of(package: str) -> str:

@@ -22,9 +22,14 @@ from numba.core.cpu import CPUTargetOptions
 from numba.core.options import TargetOptions
 from numba.extending import intrinsic
 
+from bellapy.processor import set_vector_code
+
 if sys.modules.get("scipy.linalg", numba) is None:  # hidden from Numba by the command line, not from others
     import_module("numba.np.arraymath")  # where Numba looks for it
     del sys.modules["scipy.linalg"]
+
+VECTOR_CODE = set_vector_code()
+"""Which vector code is made, and why, in words."""
 
 _OPTIONS = {"cache": True, "boundscheck": False, "error_model": "numpy", "nogil": True}
 _NO_COUNTS = {**_OPTIONS, "_nrt": False}

@@ -10,6 +10,7 @@ from bellapy.parallel import even_ranges, map_threads
 from bellapy.records import TABLE_SHIFT, DepthProfile, KmerMatrix, ReadSet
 
 PROFILE_WIDTH = 256  # bases
+MOST_COPIES = 1 << 23  # counted of a k-mer in the profile, so that the sum of a bin has 32 bits
 
 
 @njit
@@ -44,7 +45,7 @@ def read_at(place, starts, table):
 def build_kmer_matrix(
     counts: KmerCounts, reads: ReadSet, k: int, upper: int, *, seed_length: int | None = None
 ) -> KmerMatrix:
-    """The matrix A of the k-mers in `counts`; columns with more than `upper` entries will link no reads."""
+    """The matrix A of the k-mers in `counts`; columns with more than `upper` entries link no reads in `candidates.py`."""
     starts = np.append(reads.starts, len(reads.codes))
     return KmerMatrix(k, counts.n_kmers, counts.entries, starts, upper, k if seed_length is None else seed_length)
 
@@ -60,7 +61,7 @@ def add_to_profile(entries, begin, end, starts, table, offsets, width, n_kmers, 
             r = read_at(place, starts, table)
             b = offsets[r] + (place - starts[r]) // width
             n_kmers[b] += np.uint32(1)
-            copies[b] += np.uint32(last - first)
+            copies[b] += np.uint32(min(last - first, MOST_COPIES))
         first = last
 
 
@@ -76,4 +77,5 @@ def profile_depth(matrix: KmerMatrix, reads: ReadSet, threads: int = 1) -> Depth
 
     parts = map_threads(count, even_ranges(len(matrix.entries), threads), threads)
     n_kmers, copies = np.sum(parts, axis=0, dtype=np.uint32) if parts else np.zeros((2, int(offsets[-1])), np.uint32)
-    return DepthProfile(PROFILE_WIDTH, offsets, n_kmers, copies)
+    unknown = np.zeros(len(reads))
+    return DepthProfile(PROFILE_WIDTH, offsets, n_kmers, copies, unknown.astype(np.float32), unknown.astype(np.uint8))

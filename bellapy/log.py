@@ -14,6 +14,7 @@ from typing import Any
 logger = logging.getLogger("bellapy")
 
 REPORT_SCHEMA = 1
+MANY_LETTERS, SHOWN_LETTERS = 0.01, 5  # share of the bases; kinds
 
 
 def set_up_logging(quiet: bool = False, debug: bool = False) -> None:
@@ -65,6 +66,16 @@ class Report:
         self.data["stages"].append({**entry, **numbers, "peak_memory_bytes": peak_memory()})
         what = ", ".join(f"{_show(value)} {key}" for key, value in numbers.items())
         logger.info("%s: %s(%.2f s, peak %.0f MB)", name, what + " " if what else "", wall, peak_memory() / 1e6)
+
+    def letters(self, others: dict[str, int], n_bases: int) -> None:
+        """Note how often letters other than A, C, G, T, U and N occur in the reads; tell it where that is often."""
+        self.data["letters"] = others
+        if (n := sum(others.values())) > MANY_LETTERS * n_bases:
+            most = sorted(others, key=others.get, reverse=True)[:SHOWN_LETTERS]
+            logger.warning(
+                "%.1f %% of the letters are not A, C, G, T, U or N, and match nothing (mostly %s). Is this the right input?",
+                100 * n / n_bases, ", ".join(f"{letter}: {others[letter]:,}" for letter in most),
+            )  # fmt: skip
 
     def finish(self) -> None:
         """The last line: version, command, wall and CPU time, peak memory."""

@@ -7,16 +7,19 @@ arrays shows.  Pieces of any size give the same results, so nothing but time dep
 from __future__ import annotations
 
 import ctypes
-import math
 import os
+import resource
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bellapy.errors import MemoryLimitError
+from bellapy.errors import BellapyError, MemoryLimitError
 
 RESERVE = 24 << 20  # kept free for small arrays, thread stacks and code that is not loaded yet
-SHOWN = 10**6  # messages tell whole megabytes
+PROGRAM = 180 << 20  # what the interpreter, libraries and compiled code take
+SCRATCH = 64 << 20  # of kernels, beside arrays that grow with the input
+BASE_BYTES, READ_BYTES = 5, 12_000  # of whole jobs, for each base and read: reads, k-mers; candidates at a depth of 60
+SPACE, THREAD_SPACE = 900 << 20, 80 << 20  # addresses that the program needs to load and compile; for each further thread
 
 
 def resident() -> int:
@@ -64,11 +67,7 @@ class Budget:
             return most
         held = self.measure() - reused + RESERVE
         if least and held + size * least > self.limit:
-            megabytes = math.ceil((held + size * least) / SHOWN)
-            raise MemoryLimitError(
-                f"--max-memory {self.limit / SHOWN:g}M: {what} needs at least {megabytes}M. Allow more, give fewer reads, "
-                "or keep a share of the k-mers (--sampling fraction)."
-            )
+            raise MemoryLimitError(self.limit, what, held + size * least)
         return max(0, min(most, (self.limit - held) // size))
 
     def require(self, what: str, size: int) -> None:
@@ -77,3 +76,31 @@ class Budget:
 
 
 UNLIMITED = Budget()
+
+
+def expect(held: int, n_reads: int, n_bases: int) -> None:
+    """Take note of how much a whole job is likely to need, for messages.
+
+    held : by the program, without reads.  n_reads, n_bases : as far as they are known.
+    """
+    of_reads = BASE_BYTES * n_bases + READ_BYTES * n_reads
+    MemoryLimitError.likely = max(held, PROGRAM) + RESERVE + SCRATCH + of_reads
+
+
+def address_space(threads: int) -> int | None:
+    """Bytes that a limit on addresses (`ulimit -v`) leaves for use at the same time; None: there is no such limit.
+
+    Raises
+    ------
+    BellapyError : so few that libraries end the program without a word.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return None
+    needed = SPACE + THREAD_SPACE * (threads - 1)
+    if limit < needed:
+        raise BellapyError(
+            f"ulimit -v {limit >> 10}: the program itself needs more. Allow {needed >> 10} for {threads} threads, and the "
+            "size of the job on top, or use --max-memory instead."
+        )
+    return limit - needed + PROGRAM

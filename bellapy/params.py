@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from bellapy.errors import ParameterError
 
 SAMPLINGS = ("auto", "none", "fraction", "minimizer", "syncmer")
-EXTENSIONS = ("best", "longest")
+EXTENSIONS = ("homology", "best", "longest")
 DEVICES = ("auto", "cpu", "cuda")
 MODES = ("local", "global", "semiglobal")
 STRANDS = ("both", "forward", "reverse")
@@ -80,9 +80,13 @@ class SeedParams(NamedTuple):
     min_overlap: int = 1000  # bases of implied overlap; shorter ones are mostly false
     band: int = 100  # diagonals; a band holds the k-mers of one overlap
     band_slope: float = 0.03  # further diagonals per base of overlap
-    ranks: int = 2  # seeds kept per candidate
+    ranks: int = 2  # seeds kept per candidate, besides one where the reads may overlap at both ends
     density: float = 0.05  # share of the typical number of shared k-mers per base that a candidate needs
-    max_copies: float = 3.5  # candidates wholly inside sequence with more copies are taken for repeats
+    max_copies: float = 2.5  # candidates wholly inside sequence with more copies are taken for repeats
+
+
+TILT_UNIT = 64
+"""Tilted scores are whole numbers of such parts of a score."""
 
 
 class Scoring(NamedTuple):
@@ -91,7 +95,9 @@ class Scoring(NamedTuple):
     match: int = 1
     mismatch: int = -1
     gap: int = -1  # per base
-    xdrop: int = 15  # give up when the score falls so far below the best
+    xdrop: int = 15  # a cell dies when its score falls so far below the best
+    tilt: int = 0  # what a base of either read costs when the end is chosen, in parts of TILT_UNIT
+    fall: int = 0  # stop when the tilted score falls so far below the best tilted one, in the same parts; 0: never
 
 
 @dataclass(frozen=True)
@@ -102,7 +108,7 @@ class ExtensionParams:
     mismatch: int = -1
     gap: int = -1
     xdrop: int | None = None
-    extension: str = "best"
+    extension: str = "homology"
 
 
 @dataclass(frozen=True)
@@ -152,26 +158,27 @@ class ExactParams:
     gap_extend: int = 2
 
 
-SIZES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-"""Units of sizes, bytes."""
+UNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+"""Powers of 1000, or with an i of 1024, that units of sizes stand for."""
 
 OPTIONS = {"k": "-k"}
 """Options whose names are not those of their fields."""
 
 PRESETS: dict[str, dict[str, Any]] = {
     "clr": {},
-    "ont": {"xdrop": 25},
-    "hifi": {"k": 21, "xdrop": 25},
+    "ont": {},
+    "hifi": {"k": 21},
 }
 """Differences from the defaults, by name.  Explicit options override them."""
 
 
 def parse_size(text: str) -> int:
-    """Bytes of a size such as 600M or 1.5G; units are powers of 1000."""
-    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([KMGT]?)", text.upper())
+    """Bytes of a size such as 600M, 1.5GB, 2GiB or 1e9: K, M, G and T are powers of 1000, Ki, Mi, Gi and Ti of 1024."""
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?(?:E[0-9]{1,2})?)(?:([KMGT])(I?))?B?", text.upper())
     if not match:
-        raise ParameterError(f"--max-memory {text}: give a number and a unit, K, M, G or T, such as 600M or 1.5G")
-    return int(float(match[1]) * SIZES[match[2]])
+        raise ParameterError(f"--max-memory {text}: give a number and a unit, such as 600M, 1.5G or 2GiB")
+    number, unit, binary = match.groups(default="")
+    return int(float(number) * (1024 if binary else 1000) ** UNITS[unit])
 
 
 def make_params(preset: str | None = None, **options: Any) -> Params:

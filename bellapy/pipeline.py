@@ -4,36 +4,39 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 
 import numpy as np
 
 from bellapy import estimate as estimates
 from bellapy import paths as base_level
 from bellapy import xdrop
-from bellapy.candidate_filter import SURE_SUPPORT, copies, dense_enough, learn_typical, lowest_depth
+from bellapy.candidate_filter import copies, dense_enough, keep_outside_repeats, learn_typical, lowest_depth
 from bellapy.candidates import multiply, symbolic_product
+from bellapy.depth import Links, describe, link_columns
+from bellapy.ends import Steps, choose_steps, describe_steps, first_scoring
 from bellapy.estimate import Estimate
-from bellapy.filter import Thresholds, filter_overlaps, implied_overlaps, learn_thresholds, measure_geometry, score_floor
-from bellapy.kmer_matrix import build_kmer_matrix, profile_depth
+from bellapy.filter import Thresholds, filter_overlaps, implied_overlaps, judge, score_floor
+from bellapy.geometry import Geometry, measure_geometry
+from bellapy.kmer_matrix import PROFILE_WIDTH, build_kmer_matrix, profile_depth
 from bellapy.kmers import NO_MASK, KmerCounts, count_kmers
 from bellapy.log import Report, logger, progress
 from bellapy.memory import Budget
 from bellapy.parallel import map_threads
-from bellapy.params import KmerParams, Params, Scoring
+from bellapy.params import TILT_UNIT, KmerParams, Params
+from bellapy.pieces import clear_of, implied_ends
 from bellapy.records import DepthProfile, Extensions, KmerMatrix, Overlaps, Paths, ReadSet, Seeds
 from bellapy.sampling import compress_homopolymers, restore_places, sampling_mask
-from bellapy.seeds import choose_seeds, first_of_candidate, has_any, join_seeds, seed_bytes
+from bellapy.seeds import choose_seeds, first_of_candidate, has_any, join_seeds, seed_bytes, starts_of_candidates
 from bellapy.sequence import PAD, UNKNOWN
 from bellapy.xdrop import device_usage, extend_seeds, join_extensions
 from bellapy.xdrop.devices import choose_device
 
-PROFILE_REACH = 8  # counts up to so many times the upper bound mark repeats
+ANY_COUNT = (1 << 31) - 1
 DEFAULT_SAMPLING_WINDOW = 8
-PILOT_SEEDS = 2000
+PROFILED_BYTES = 120  # of a bin of the depth profile, while it is judged
 JOINED_BYTES = 60  # of a copy of a seed and what is computed from it
-ALIGNED_BYTES = 140  # of copies, alignments and what is computed from them, for each seed
-USUAL_RATES = (0.55, 0.8)  # score per base
+ALIGNED_BYTES = 240  # of copies, alignments and what is computed from them, for each seed
 
 
 @dataclass(frozen=True)
@@ -63,18 +66,18 @@ def load_kernels(params: Params) -> None:
     """Load, the first time compile, what `overlap_reads` needs on a CPU."""
     count_kmers(np.full(PAD, UNKNOWN, np.uint8), 1, 2, 2)
     if params.run.device == "cpu":
-        xdrop.load(first_scoring(params))
+        xdrop.load(first_scoring(params.extension))
 
 
-def overlap_reads(reads: ReadSet, params: Params, report: Report, *, with_paths: bool = False) -> tuple[Overlaps, Scoring]:
+def overlap_reads(reads: ReadSet, params: Params, report: Report, *, with_paths: bool = False) -> tuple[Overlaps, Steps]:
     """All overlaps of the reads with each other, and the scores of their alignments."""
     Budget(params.run.max_memory).require("keeping the reads in both directions", reads.codes.nbytes)
     params = with_device(params)
     counted = count_stage(reads, params, report)
     estimate, candidates = counted.estimate, [candidates_stage(reads, counted, params, report)]
     del counted  # the matrix is large and not needed any more; nor are the candidates kept here
-    seeds, extensions, scoring = align_stage(reads, candidates.pop(), estimate, params, report)
-    return filter_stage(reads, seeds, extensions, estimate, params, report, with_paths=with_paths), scoring
+    seeds, extensions, steps = align_stage(reads, candidates.pop(), estimate, params, report)
+    return filter_stage(reads, seeds, extensions, estimate, params, report, with_paths=with_paths), steps
 
 
 def with_device(params: Params) -> Params:
@@ -93,13 +96,13 @@ def count_stage(reads: ReadSet, params: Params, report: Report) -> Counted:
     kmers, threads = params.kmers, params.run.threads
     with report.stage("estimate") as numbers:
         found = _estimate(reads, kmers, threads)
-        k = kmers.k or estimates.choose_k(reads.lengths, found.error_rate)
+        k = kmers.k or estimates.choose_k(reads.lengths, found.choice_rate)
         upper = kmers.upper or estimates.choose_upper(found.depth, found.error_rate, k, kmers.lower)
         numbers.update(reads=len(reads), bases=reads.n_bases)
         sampling = kmers.sampling
         window = kmers.sampling_window or DEFAULT_SAMPLING_WINDOW
         if sampling == "auto":
-            sampling, window = "fraction", estimates.choose_sampling(found.error_rate, k)
+            sampling, window = "fraction", estimates.choose_sampling(found.choice_rate, k)
     logger.info(
         "%s; k %d, counts %d to %d%s", estimates.describe(reads, found), k, kmers.lower, upper,
         f", {sampling} 1 in {window}" if window > 1 and sampling != "none" else "",
@@ -107,10 +110,12 @@ def count_stage(reads: ReadSet, params: Params, report: Report) -> Counted:
     chosen = {"k": k, "lower": kmers.lower, "upper": upper, "sampling": sampling, "sampling_window": window}
     report.data["estimates"] = {**asdict(found), **chosen}
     with report.stage("count") as numbers:
-        counts = _count(reads, params, k, upper, sampling, window)
-        matrix = build_kmer_matrix(counts, reads, k, upper, seed_length=1 if kmers.homopolymer else k)
-        profile = profile_depth(matrix, reads, threads)
+        counts = _count(reads, params, k, sampling, window)
+        matrix, profile, links = _link(reads, counts, found, params, k, upper, window if sampling == "fraction" else 1)
         numbers["k-mers"], numbers["places"] = matrix.n_kmers, len(matrix.entries)
+    for line in describe(links):
+        logger.info(line)
+    report.data["links"] = links._asdict()
     report.data["spectrum"] = counts.spectrum[: 4 * upper + 1].tolist()
     if not matrix.n_kmers:
         _explain_no_kmers(reads, k, kmers.lower, upper)
@@ -118,17 +123,35 @@ def count_stage(reads: ReadSet, params: Params, report: Report) -> Counted:
 
 
 def _estimate(reads: ReadSet, kmers: KmerParams, threads: int) -> Estimate:
-    error_rate = kmers.error_rate
     k = kmers.k or estimates.choose_k(reads.lengths, None)
     one_in = estimates.sampling_rate(reads.n_bases)
-    spectrum = count_kmers(reads.codes, k, 2, 2, keep_one_in=one_in, threads=threads).spectrum * one_in
-    found = estimates.fit_spectrum(spectrum, k, reads.n_bases, error_rate, kmers.depth)
+    counts = count_kmers(reads.codes, k, 2, ANY_COUNT, keep_one_in=one_in, threads=threads)
+    found = estimates.estimate(reads, build_kmer_matrix(counts, reads, k, ANY_COUNT), one_in, kmers.error_rate, kmers.depth)
     if found.error_rate is None and reads.error_rate is not None:
-        return Estimate(found.depth, reads.error_rate, False, "base qualities")
+        return replace(found, error_rate=reads.error_rate, given=False, source="base qualities")
     return found
 
 
-def _count(reads: ReadSet, params: Params, k: int, upper: int, sampling: str, window: int) -> KmerCounts:
+def _link(
+    reads: ReadSet, counts: KmerCounts, found: Estimate, params: Params, k: int, upper: int, one_in: int
+) -> tuple[KmerMatrix, DepthProfile, Links]:
+    """The matrix of the k-mers that link reads, and the depth profile of all."""
+    seed_length = 1 if params.kmers.homopolymer else k
+    full = build_kmer_matrix(replace(counts, entries=counts.entries[:]), reads, k, upper, seed_length=seed_length)
+    room = PROFILED_BYTES * (reads.n_bases // PROFILE_WIDTH + len(reads))
+    Budget(params.run.max_memory).require("the depth along the reads", room)
+    profile = profile_depth(full, reads, params.run.threads)
+    rate = estimates.DEFAULT_ERROR_RATE if found.error_rate is None else found.error_rate
+    correct = (1 - rate) ** k / one_in
+    n, profile, links = link_columns(
+        counts.entries, full, profile, correct, 1 / one_in,
+        strict=params.kmers.upper is not None, threads=params.run.threads,
+    )  # fmt: skip
+    kept = replace(counts, entries=counts.entries[:n], n_kmers=sum(links.kept))
+    return build_kmer_matrix(kept, reads, k, ANY_COUNT, seed_length=seed_length), profile, links
+
+
+def _count(reads: ReadSet, params: Params, k: int, sampling: str, window: int) -> KmerCounts:
     kmers, threads, budget = params.kmers, params.run.threads, Budget(params.run.max_memory)
     codes, mask, marks = reads.codes, NO_MASK, None
     if kmers.homopolymer:
@@ -138,7 +161,7 @@ def _count(reads: ReadSet, params: Params, k: int, upper: int, sampling: str, wi
         budget.require(f"sampling by {sampling}s", len(codes))
         mask = sampling_mask(codes, k, sampling, window, threads)
     counts = count_kmers(
-        codes, k, kmers.lower, PROFILE_REACH * upper, keep_one_in=window if sampling == "fraction" else 1, mask=mask,
+        codes, k, kmers.lower, ANY_COUNT, keep_one_in=window if sampling == "fraction" else 1, mask=mask,
         threads=threads, budget=budget,
     )  # fmt: skip
     return counts if marks is None else replace(counts, entries=restore_places(reads.codes, marks, counts.entries, threads))
@@ -166,11 +189,14 @@ def candidates_stage(reads: ReadSet, counted: Counted, params: Params, report: R
         depths = map_threads(lambda seeds: lowest_depth(seeds, counted.profile), parts, params.run.threads)
         typical = learn_typical(parts, depths, params.run.threads)
 
+        for i, depth in enumerate(depths):
+            parts[i] = replace(parts[i], copies=copies(depth, typical).astype(np.float32))
+        dense = [dense_enough(seeds, typical, params.seeds.density) for seeds in parts]
+        sound = keep_outside_repeats(parts, dense, typical, counted.profile, params.seeds.max_copies)
+
         def drop(i):
-            seeds = replace(parts[i], copies=copies(depths[i], typical).astype(np.float32))
-            dense = dense_enough(seeds, typical, params.seeds.density)
-            kept = dense & (seeds.copies <= params.seeds.max_copies)
-            still_there, linked = has_any(seeds, dense), has_any(seeds, kept)
+            seeds, kept = parts[i], dense[i] & sound[i]
+            still_there, linked = has_any(seeds, dense[i]), has_any(seeds, kept)
             parts[i] = seeds.take(kept)  # what is dropped leaves before all are joined
             return int((~still_there).sum()), int((still_there & ~linked).sum())
 
@@ -207,67 +233,53 @@ def _multiply_and_seed(reads: ReadSet, matrix: KmerMatrix, params: Params, repor
 
 def align_stage(
     reads: ReadSet, seeds: Seeds, estimate: Estimate, params: Params, report: Report
-) -> tuple[Seeds, Extensions, Scoring]:
-    """Extend the best seed of every candidate, and the others where the first gave no overlap; the scores used."""
+) -> tuple[Seeds, Extensions, Steps]:
+    """Extend the best seed of every candidate, and the others where the first gave no overlap or leaves room for another;
+    the scores used."""
     with report.stage("align") as numbers:
         room = reads.codes.nbytes + ALIGNED_BYTES * len(seeds)
         Budget(params.run.max_memory).require("the alignment, with the reads in both directions,", room)
         device = choose_device(params.run.device)
-        scoring = choose_scoring(reads, seeds, params, device)
+        steps = choose_steps(reads, seeds, params.extension, params.run.threads, device)
         is_first = first_of_candidate(seeds)
         chosen, others, length = seeds.take(is_first), seeds.take(~is_first), seeds.length
         candidate = (np.cumsum(is_first) - 1)[~is_first]
         with progress("align", len(seeds)) as advance:
             del seeds  # there are many, and now twice
-            extensions = _extend(reads, chosen, scoring, params, device, advance)
-            thresholds = choose_thresholds(reads, chosen, extensions, estimate, params)
-            others = others.take(poor_rows(reads, chosen, extensions, thresholds)[candidate])
-            more = _extend(reads, others, scoring, params, device, advance)
+            extensions = _extend(reads, chosen, steps, params, device, advance)
+            poor = poor_rows(reads, chosen, extensions, estimate, params)[candidate]
+            apart = clear_of(implied_ends(reads, others), extensions.take(candidate))  # another piece, if anything
+            others = others.take(np.where(poor, others.rank < params.seeds.ranks, apart))
+            more = _extend(reads, others, steps, params, device, advance)
         numbers.update({"extensions": len(chosen) + len(others), "of second seeds": len(others)})
-    logger.info("X %d", scoring.xdrop)
-    report.data["estimates"]["xdrop"] = scoring.xdrop
+    logger.info("%s", describe_steps(steps))
+    report.data["estimates"]["xdrop"] = [step.xdrop for step in steps]
+    report.data["estimates"]["tilt"] = steps[0].tilt / TILT_UNIT
     report.data["devices"] = device_usage(device)
-    return join_seeds([chosen, others], length), join_extensions([extensions, more]), scoring
+    return join_seeds([chosen, others], length), join_extensions([extensions, more]), steps
 
 
-def _extend(reads: ReadSet, seeds: Seeds, scoring: Scoring, params: Params, device: str, advance) -> Extensions:
+def _extend(reads: ReadSet, seeds: Seeds, steps: Steps, params: Params, device: str, advance) -> Extensions:
     longest, budget = params.extension.extension == "longest", Budget(params.run.max_memory)
     return extend_seeds(
-        reads, seeds, scoring, longest=longest, threads=params.run.threads, device=device, budget=budget, progress=advance
+        reads, seeds, steps, longest=longest, threads=params.run.threads, device=device, budget=budget, progress=advance
     )
 
 
-def first_scoring(params: Params) -> Scoring:
-    """Scores as given, with the largest X where none is."""
-    given = params.extension
-    return Scoring(given.match, given.mismatch, given.gap, estimates.MAX_XDROP if given.xdrop is None else given.xdrop)
-
-
-def choose_scoring(reads: ReadSet, seeds: Seeds, params: Params, device: str) -> Scoring:
-    """Scores as given; where X is not, by what a sample of well-supported seeds scores per base with a large X."""
-    given, scoring = params.extension, first_scoring(params)
-    if given.xdrop is not None:
-        return scoring
-    sure = np.flatnonzero((seeds.rank == 0) & (seeds.n_support >= SURE_SUPPORT))
-    sample = seeds.take(sure[:: max(1, len(sure) // PILOT_SEEDS)])
-    extensions = extend_seeds(reads, sample, scoring, threads=params.run.threads, device=device)
-    rate = extensions.score / np.maximum(measure_geometry(reads, sample, extensions).implied, 1)
-    low, high = USUAL_RATES
-    usual = len(sample) and low <= np.median(rate) / given.match <= high
-    return scoring._replace(xdrop=estimates.usual_xdrop(reads.lengths) if usual else estimates.MAX_XDROP)
-
-
-def choose_thresholds(
+def judge_alignments(
     reads: ReadSet, seeds: Seeds, extensions: Extensions, estimate: Estimate, params: Params
-) -> Thresholds:
-    """The score threshold for these alignments."""
+) -> tuple[Thresholds, Geometry, Geometry]:
+    """What overlaps have to reach; how the alignments lie on their reads, and that without bad ends."""
+    geometry = measure_geometry(reads, seeds, extensions)
     floor = score_floor(params.extension, params.filter, estimate.error_rate, estimate.given)
-    return learn_thresholds(seeds, extensions, measure_geometry(reads, seeds, extensions), floor, params.filter.delta)
+    found = judge(reads, seeds, extensions, geometry, floor, params.filter.delta, given=estimate.given)
+    return *found, geometry
 
 
-def poor_rows(reads: ReadSet, seeds: Seeds, extensions: Extensions, thresholds: Thresholds) -> np.ndarray:
-    """Mask of the alignments that do not reach the score threshold: another seed may do better."""
-    return extensions.score < thresholds.of(seeds.copies) * measure_geometry(reads, seeds, extensions).implied
+def poor_rows(reads: ReadSet, seeds: Seeds, extensions: Extensions, estimate: Estimate, params: Params) -> np.ndarray:
+    """Mask of the alignments that do not reach the thresholds: another seed may do better."""
+    thresholds, fair, geometry = judge_alignments(reads, seeds, extensions, estimate, params)
+    return ~np.logical_and.reduce(list(thresholds.passed(extensions.score, seeds.copies, geometry, fair).values()))
 
 
 def filter_stage(
@@ -280,33 +292,48 @@ def filter_stage(
     """
     tests = replace(params.filter, min_identity=0.0) if with_paths else params.filter
     with report.stage("filter") as numbers:
-        thresholds = choose_thresholds(reads, seeds, extensions, estimate, params)
-        overlaps, dropped = filter_overlaps(reads, seeds, extensions, thresholds, params.extension, tests)
-        numbers["overlaps"] = len(overlaps)
+        thresholds, fair, _ = judge_alignments(reads, seeds, extensions, estimate, params)
+        overlaps, dropped = filter_overlaps(reads, seeds, extensions, thresholds, fair, params.extension, tests)
+        n_candidates = int(starts_of_candidates(overlaps.query_id, overlaps.target_id, overlaps.strand).sum())
+        numbers.update({"overlaps": len(overlaps), "of them second pieces": len(overlaps) - n_candidates})
     report.data["dropped"].update(dropped)
     report.data["thresholds"] = asdict(thresholds)
     logger.info("kept what scores %.3f per base; dropped: %s", thresholds.score_rate, _describe_dropped(dropped))
     return overlaps
 
 
+def are_extended(reads: ReadSet, overlaps: Overlaps, steps: Steps, params: Params) -> bool:
+    """Whether the overlaps' scores and ends are what extension of their seeds gives: what traces paths counts on it.
+
+    Where overlaps come from a file, only another extension tells.
+    """
+    n = len(overlaps)
+    zeros = np.zeros(n, np.int32)
+    places = overlaps.query_id, overlaps.target_id, overlaps.strand, overlaps.seed_query, overlaps.seed_target
+    others = zeros.astype(np.int8), *[zeros] * 7, zeros.astype(np.float32)
+    seeds = Seeds(*places, *others, length=int(overlaps.seed_length[0]) if n else 1)
+    again = _extend(reads, seeds, steps, params, params.run.device, lambda done: None)
+    return all(np.array_equal(getattr(again, f.name), getattr(overlaps, f.name)) for f in fields(again))
+
+
 def paths_stage(
-    reads: ReadSet, overlaps: Overlaps, scoring: Scoring, params: Params, report: Report,
+    reads: ReadSet, overlaps: Overlaps, steps: Steps, params: Params, report: Report,
     show: Callable[[Overlaps, Paths], bytes],
 ) -> Iterator[bytes]:  # fmt: skip
     """What `show` makes of the overlaps and their base-level paths, in order, some at a time; the stage ends with the last.
 
-    scoring : as the overlaps were aligned with.
+    steps : that the overlaps were aligned with.
     """
     longest, run, device = params.extension.extension == "longest", params.run, choose_device(params.run.device)
     dropped, n_done, n_kept = Counter(), 0, 0
 
     def use(some: Overlaps, paths: Paths) -> tuple[bytes, int, int, dict[str, int]]:
-        kept, paths, lost = base_level.trim_and_test(reads, some, paths, scoring, params.filter)
+        kept, paths, lost = base_level.trim_and_test(reads, some, paths, steps[0], params.filter)
         return show(kept, paths), len(some), len(kept), lost
 
     with report.stage("paths") as numbers, progress("paths", len(overlaps)) as advance:
         for lines, n, kept, lost in base_level.map_paths(
-            use, reads, overlaps, scoring, longest=longest, threads=run.threads, device=device, budget=Budget(run.max_memory)
+            use, reads, overlaps, steps, longest=longest, threads=run.threads, device=device, budget=Budget(run.max_memory)
         ):
             yield lines
             n_done, n_kept = n_done + n, n_kept + kept

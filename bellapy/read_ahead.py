@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pickle
 import select
 import signal
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from typing import BinaryIO
 
-from bellapy.errors import INTERRUPTED, BellapyError
+from bellapy.errors import BellapyError
 from bellapy.reads import GatheredReads
 from bellapy.records import ReadSet, room_both_ways
+from bellapy.stopping import SIGNALS
 
 PIPE_SIZE = 1 << 20  # the largest that anyone may have
 THREADS = "/proc/self/task"  # where there is one: on Linux
-STOPPING = signal.SIGINT, signal.SIGTERM
+PR_SET_PDEATHSIG = 1  # of prctl: the signal to get when the parent ends
 
 
 def can_read_ahead() -> bool:
@@ -34,20 +35,21 @@ def read_ahead(read: Callable[[], GatheredReads], meanwhile: Callable[[Callable[
     """
     receiver, sender = os.pipe()
     _enlarge(sender)
-    signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)  # a process that begins forgets what comes
+    parent = os.getpid()
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # a process that begins forgets what comes
     try:
         child = os.fork()
+        if not child:
+            _run(read, sender, parent)
     except OSError as error:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
         raise BellapyError(f"no second process can be started ({error.strerror}): use one thread (-t 1)") from None
-    if not child:
-        _run(read, sender)
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     os.close(sender)
     try:
         with open(receiver, "rb") as stream:
-            with _ending_at_once(child):
-                told = _Told(stream)
-                meanwhile(told.look)
+            told = _Told(stream)
+            meanwhile(told.look)
             return told.reads()
     except (EOFError, pickle.UnpicklingError):
         raise BellapyError("the process that reads ended early: was it stopped, was there too little memory?") from None
@@ -55,35 +57,10 @@ def read_ahead(read: Callable[[], GatheredReads], meanwhile: Callable[[Callable[
         _end(child)
 
 
-@contextmanager
-def _ending_at_once(child: int) -> Iterator[None]:
-    """Signals end the program here without an exception, which is lost or shown where imports and LLVM call Python back.
-
-    Nothing has been written yet that would have to be removed.
-    """
-
-    def stop(number, frame):
-        _end(child)
-        if number == signal.SIGINT:
-            os.write(2, f"{INTERRUPTED}\n".encode())
-        os._exit(128 + number)
-
-    handlers = {number: handler for number in STOPPING if callable(handler := signal.getsignal(number))}
-    for number in handlers:
-        signal.signal(number, stop)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
-    try:
-        yield
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-
-
 def _end(child: int) -> None:
-    """Stop the other process, unless it has ended, and wait for that."""
-    while not os.waitpid(child, os.WNOHANG)[0]:
-        os.kill(child, signal.SIGTERM)  # again and again: it might just begin to wait for input
-        time.sleep(0.005)
+    """Stop the other process, which has nothing to clean up, and wait for that."""
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
 
 
 def _enlarge(pipe: int) -> None:
@@ -93,10 +70,10 @@ def _enlarge(pipe: int) -> None:
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
 
 
-def _run(read: Callable[[], GatheredReads], sender: int) -> None:
+def _run(read: Callable[[], GatheredReads], sender: int, parent: int) -> None:
     """What the other process does; all cleaning up is left to this one."""
     try:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
+        _end_with(parent)
         with open(sender, "wb") as stream:
             try:
                 reads = read()
@@ -106,6 +83,17 @@ def _run(read: Callable[[], GatheredReads], sender: int) -> None:
                 _send(reads, stream)
     finally:
         os._exit(0)
+
+
+def _end_with(parent: int) -> None:
+    """Let the system end this process with its parent, however that ends.  A terminal tells both to stop: it is the parent's
+    part to say so."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it has ended already
+        os._exit(0)
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
 
 def _send(reads: GatheredReads, stream: BinaryIO) -> None:
@@ -133,8 +121,8 @@ class _Told:
     def reads(self) -> ReadSet:
         if self._outcome is None:
             self._listen()
-        n_codes, names, _, starts, lengths, error_rate = self._outcome
+        n_codes, names, _, starts, lengths, *about = self._outcome
         codes = room_both_ways(n_codes)
         if self._stream.readinto(codes) != n_codes:
             raise EOFError
-        return ReadSet(names, codes, starts, lengths, error_rate, in_room=True)
+        return ReadSet(names, codes, starts, lengths, *about, in_room=True)

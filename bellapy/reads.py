@@ -19,23 +19,27 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import pyfastx
 
-from bellapy.errors import BellapyError, InputError, OutputError, ParameterError
+from bellapy.errors import BellapyError, InputError, MemoryLimitError, OutputError, ParameterError
 from bellapy.records import ReadSet, room_both_ways
-from bellapy.sequence import ENCODE, PAD
+from bellapy.sequence import ENCODE, PAD, UNKNOWN
 
 _READ_SIZE = 1 << 18
 _BATCH_SIZE = 1 << 19  # larger ones are slower: the C library returns their memory to the system every time
 _DRAIN_SIZE = 1 << 30
 _QUALITY_SAMPLE = 1 << 15
-_PROGRESS_STEP = 1 << 24  # bases
+_PROGRESS_STEP = 1 << 20  # bases
 _PIECE_SIZE = 1 << 25  # the C library returns arrays so large to the system at once, smaller ones perhaps not
+_OPEN_FILES = "/proc/self/fd"
 _GAP = "N" * PAD
 _CODES = ENCODE.tobytes()
+_UPPER = 0xDF  # a letter's bits but for its case
+_AMINO = list(b"EFIJLOPQZ")  # letters of amino acids that no base and no set of bases has; X masks sequence
+_PROTEIN = 0.1  # share of them: about 0.3 in protein, none in reads
 _HEADER = re.compile(rb"[>@][!-~]+(?:[ \t][^\r\0]*)?")
 _BGZF_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
 _FETCH_AGAIN = "The file may be cut short or damaged: check where it comes from and fetch it again."
@@ -43,7 +47,7 @@ _Fault = Callable[[str, int, int], InputError]
 
 
 class Pieces:
-    """Growing codes, in large arrays that are never moved.
+    """Growing codes, in large arrays that are never moved; once there is no room for them, their number alone.
 
     size : their number.
     """
@@ -55,6 +59,9 @@ class Pieces:
 
     def add(self, codes: bytes) -> None:
         n = len(codes)
+        if self._room is None:
+            self.size += n
+            return
         if n > len(self._room):
             self._room = np.empty(max(n, _PIECE_SIZE), np.uint8)
             self._pieces.append(self._room[:0])
@@ -62,6 +69,10 @@ class Pieces:
         self._pieces[-1] = self._pieces[-1].base[: len(self._pieces[-1]) + n]
         self._room = self._room[n:]
         self.size += n
+
+    def let_go(self) -> None:
+        """Only count from now on."""
+        self._room, self._pieces = None, []
 
     def drain(self) -> Iterator[np.ndarray]:
         """All pieces in order, each freed when the next one is asked for."""
@@ -78,6 +89,7 @@ class GatheredReads(NamedTuple):
     starts: np.ndarray
     lengths: np.ndarray
     error_rate: float | None
+    other_letters: dict[str, int]
 
 
 def load_reads(paths: Sequence[str | os.PathLike], progress: Callable[[int, int], None] | None = None) -> ReadSet:
@@ -86,7 +98,8 @@ def load_reads(paths: Sequence[str | os.PathLike], progress: Callable[[int, int]
     Parameters
     ----------
     paths : files, each FASTA or FASTQ, plain or compressed by gzip or bgzip, told by content; "-" is standard input.
-    progress : called with reads and bases so far, at most every 16 million bases; what it raises ends the reading.
+    progress : called with reads and bases so far, at most every million bases; what it raises ends the reading.  Only after
+        a MemoryLimitError all reads are counted, and it is raised at the end.
 
     Returns
     -------
@@ -101,7 +114,8 @@ def load_reads(paths: Sequence[str | os.PathLike], progress: Callable[[int, int]
 
     Notes
     -----
-    FASTA may be wrapped, FASTQ not.  Sequences are letters; all but ACGT, in either case, become UNKNOWN.  Quality is
+    FASTA may be wrapped, FASTQ not.  Sequences are letters; U is T; all but ACGTU, in either case, become UNKNOWN, and are
+    counted unless they are N.  Letters that only amino acids have tell protein, which is an InputError.  Quality is
     Phred+33; `error_rate` comes from evenly spaced bases, and from all of them in inputs below 32,768 bases.
     """
     return join_reads(gather_reads(paths, progress))
@@ -124,7 +138,8 @@ def join_reads(gathered: GatheredReads) -> ReadSet:
     for piece in gathered.codes.drain():
         codes[at : at + len(piece)] = piece
         at += len(piece)
-    return ReadSet(gathered.names, codes, gathered.starts, gathered.lengths, gathered.error_rate, in_room=True)
+    names, _, *others = gathered
+    return ReadSet(names, codes, *others, in_room=True)
 
 
 def _load_file(path: str, collector: _Collector) -> None:
@@ -135,6 +150,7 @@ def _load_file(path: str, collector: _Collector) -> None:
             collector.begin_file(path, is_fastq)
             for first_line, lines in _batches(stream, is_fastq):
                 collector.add(first_line, lines)
+            collector.end_file()
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(path, f"the compressed data are damaged ({error}). {_FETCH_AGAIN}") from None
     except OSError as error:
@@ -146,6 +162,8 @@ def _open(path: str) -> Iterator[io.BufferedReader]:
     """The decompressed bytes of a file, or of standard input, which is left open."""
     with ExitStack() as stack:
         if path == "-":
+            if sys.stdin is None:
+                raise InputError(path, "is closed; name a file of reads.")
             source = io.BufferedReader(sys.stdin.buffer, _READ_SIZE)
             stack.callback(source.detach)
         else:
@@ -274,13 +292,24 @@ def _parse(lines: list[bytes], is_fastq: bool) -> list[tuple[str, str]]:
     pyfastx reads named files only, and holds the interpreter lock while it does, so that a pipe would block for ever.
     """
     try:
-        with tempfile.NamedTemporaryFile(prefix="bellapy-") as spool:
+        with _spool() as (spool, name):
             spool.write(b"\n".join(lines) + b"\n")
             spool.flush()
-            parser = pyfastx.Fastx(spool.name, "fastq" if is_fastq else "fasta")
+            parser = pyfastx.Fastx(name, "fastq" if is_fastq else "fasta")
             return [(name, sequence) for name, sequence, *_ in parser]
     except OSError as error:
         raise OutputError(f"temporary file: {error}. Set TMPDIR to a folder with some megabytes free.") from error
+
+
+@contextmanager
+def _spool() -> Iterator[tuple[BinaryIO, str]]:
+    """A file to write to, and its name; on Linux it lies in memory, so that nothing stays behind even after SIGKILL."""
+    if os.path.isdir(_OPEN_FILES) and hasattr(os, "memfd_create"):
+        with open(os.memfd_create("bellapy"), "wb") as spool:
+            yield spool, f"{_OPEN_FILES}/{spool.fileno()}"
+    else:
+        with tempfile.NamedTemporaryFile(prefix="bellapy-") as spool:
+            yield spool, spool.name
 
 
 class _Collector:
@@ -288,15 +317,32 @@ class _Collector:
 
     def __init__(self, progress: Callable[[int, int], None] | None):
         self._progress, self._n_reported = progress, 0
+        self._refused: MemoryLimitError | None = None
         self._files: list[tuple[str, int, bool]] = []
         self._names: dict[str, int] = {}
         self._lengths: list[int] = []
         self._codes = Pieces()
         self._histogram = np.zeros(256, np.int64)
+        self._letters = np.zeros(256, np.int64)  # other than A, C, G, T, U, N: of all files, and
+        self._of_file, self._bases_before = self._letters.copy(), 0  # of the present one; bases of those before it
         self._pack([""])
 
     def begin_file(self, path: str, is_fastq: bool) -> None:
         self._files.append((path, len(self._names), is_fastq))
+        self._of_file[:], self._bases_before = 0, self._n_bases
+
+    def end_file(self) -> None:
+        """Look at what the present file is made of."""
+        n_bases, n_amino = self._n_bases - self._bases_before, int(self._of_file[_AMINO].sum())
+        if n_amino > _PROTEIN * n_bases:
+            seen = ", ".join(chr(letter) for letter in _AMINO if self._of_file[letter])
+            problem = f"looks like protein: {n_amino} of {n_bases} letters ({seen}) stand for amino acids only"
+            raise InputError(self._files[-1][0], f"{problem}. Give DNA or RNA.")
+        self._letters += self._of_file
+
+    @property
+    def _n_bases(self) -> int:
+        return self._codes.size - PAD * (1 + len(self._lengths))
 
     def add(self, first_line: int, lines: list[bytes]) -> None:
         """Check, parse and pack the reads that stand in some lines of the present file."""
@@ -318,13 +364,21 @@ class _Collector:
         sequences = [sequence for _, sequence in records]
         self._lengths += map(len, sequences)
         self._pack(sequences)
-        n_bases = self._codes.size - PAD * (1 + len(self._names))
-        if self._progress and n_bases - self._n_reported >= _PROGRESS_STEP:
-            self._n_reported = n_bases
-            self._progress(len(self._names), n_bases)
+        if self._progress and self._n_bases - self._n_reported >= _PROGRESS_STEP:
+            self._n_reported = self._n_bases
+            try:
+                self._progress(len(self._names), self._n_bases)
+            except MemoryLimitError as error:
+                self._refused = error
+                self._codes.let_go()
 
     def _pack(self, sequences: list[str]) -> None:
-        self._codes.add(_GAP.join([*sequences, ""]).encode().translate(_CODES))
+        text = _GAP.join([*sequences, ""]).encode()
+        codes = text.translate(_CODES)
+        self._codes.add(codes)
+        if codes.count(UNKNOWN) > PAD * len(sequences):
+            others = np.frombuffer(text.translate(None, b"ACGTUNacgtun"), np.uint8)
+            self._of_file += np.bincount(others & _UPPER, minlength=256)
 
     def _add_name(self, name: str) -> str | None:
         """Take in the next read's name; returns what is wrong with it."""
@@ -352,6 +406,9 @@ class _Collector:
 
     def finish(self) -> GatheredReads:
         """All reads; the collector must not be used any more."""
+        if self._refused:
+            raise self._refused
         lengths = np.array(self._lengths, np.int32)
         ends = np.cumsum(lengths.astype(np.int64) + PAD)
-        return GatheredReads(tuple(self._names), self._codes, ends - lengths, lengths, self._error_rate())
+        others = {chr(letter): int(self._letters[letter]) for letter in np.flatnonzero(self._letters)}
+        return GatheredReads(tuple(self._names), self._codes, ends - lengths, lengths, self._error_rate(), others)

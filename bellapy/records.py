@@ -1,16 +1,23 @@
 """The arrays that flow between stages, one frozen record each.
 
+Kernels trust them.  What comes from a file is not to be trusted: `check` of a record says what kernels count on, and raises
+ValueError with the name of the field that is wrong.
+
 Positions are 0-based and intervals half-open, on the forward strand of each read.  `strand` is +1 when query and target
 run the same way and -1 when they do not.  Arrays are made read-only: a stage builds new ones.
 """
 
 from __future__ import annotations
 
-from dataclasses import InitVar, dataclass, fields
+from dataclasses import InitVar, dataclass, field, fields
 from functools import cached_property
 
 import numpy as np
 
+from bellapy.params import RANGES
+
+INT32_MAX = 2**31 - 1
+CHECKED = 1 << 20  # values at a time: what is between takes little memory
 TABLE_SHIFT = 10  # one entry of a matrix' table of reads for so many bits of place
 
 
@@ -24,6 +31,22 @@ def _freeze(record, dtypes: dict[str, type]) -> None:
         array.flags.writeable = False
 
 
+def check_columns(record, n: int, *scalars: str) -> None:
+    """Raise ValueError unless every field but `scalars` is (n,)."""
+    for f in fields(record):
+        if f.name not in scalars and getattr(record, f.name).shape != (n,):
+            raise ValueError(f"{f.name}: {getattr(record, f.name).shape} instead of ({n},)")
+
+
+def check_range(name: str, values, low, high) -> None:
+    """Raise ValueError unless low <= values <= high everywhere; each an array or a number."""
+    for at in range(0, np.size(values), CHECKED):
+        piece = slice(at, at + CHECKED)
+        value, least, most = (x[piece] if np.ndim(x) else x for x in (values, low, high))
+        if not np.all((least <= value) & (value <= most)):  # said so, NaN is nowhere
+            raise ValueError(f"{name}: out of range")
+
+
 @dataclass(frozen=True)
 class ReadSet:
     """Reads as base codes, end to end with PAD unknown bases before, between and after them.
@@ -33,6 +56,7 @@ class ReadSet:
     starts : (n_reads,) int64, where each read begins in `codes`.
     lengths : (n_reads,) int32.
     error_rate : mean error probability per base by the quality values; None where there are none to use.
+    other_letters : how often every letter occurs that is none of A, C, G, T, U and N; upper case stands for both.
     in_room : `codes` come from `room_both_ways`, and are not copied.
     """
 
@@ -41,6 +65,7 @@ class ReadSet:
     starts: np.ndarray
     lengths: np.ndarray
     error_rate: float | None = None
+    other_letters: dict[str, int] = field(default_factory=dict)
     in_room: InitVar[bool] = False
 
     def __post_init__(self, in_room: bool):
@@ -114,6 +139,30 @@ class KmerMatrix:
     def __post_init__(self):
         _freeze(self, {"entries": entry_type(int(self.starts[-1])), "starts": np.int64})
 
+    def check(self, reads: ReadSet) -> None:
+        """Every place in a read of these, with room for a seed; places ascend in a column, and all columns are there."""
+        check_range("k", self.k, *RANGES["k"])
+        check_range("seed_length", self.seed_length, 1, self.k)
+        check_range("upper", self.upper, 1, INT32_MAX)
+        if not np.array_equal(self.starts, np.append(reads.starts, len(reads.codes))):
+            raise ValueError("starts: not those of the reads")
+        if self.entries.ndim != 1:
+            raise ValueError("entries: not a column")
+        n_columns, before = 0, 0
+        for at in range(0, len(self.entries), CHECKED):
+            entries = self.entries[at : at + CHECKED]
+            place, first = (entries >> np.uint8(2)).astype(np.int64), (entries & np.uint8(2)) != 0
+            read = np.maximum(np.searchsorted(reads.starts, place, side="right") - 1, 0)
+            if not len(reads):
+                raise ValueError("entries: out of range")
+            begin = reads.starts[read]
+            check_range("entries", place, begin, begin + reads.lengths[read] - self.seed_length)
+            if not np.all(first | (np.diff(place, prepend=before) > 0)) or not (at or first[0]):
+                raise ValueError("entries: not in order")
+            n_columns, before = n_columns + int(first.sum()), place[-1]
+        if n_columns != self.n_kmers:
+            raise ValueError("n_kmers: not the number of columns")
+
     @property
     def n_reads(self) -> int:
         return len(self.starts) - 1
@@ -157,15 +206,37 @@ class DepthProfile:
     offsets : (n_reads + 1,) int64.
     n_kmers : (n_bins,) uint32, occurrences of k-mers that occur at least twice.
     copies : (n_bins,) uint32, sum of their counts.
+    reference : (n_reads,) float32, mean count that is usual for the k-mers of this read; 0 where unknown.
+    repeats : (n_reads,) uint8, whether a read holds repeats: 0 none, 1 some, 2 with k-mers that set their copies apart.
     """
 
     width: int
     offsets: np.ndarray
     n_kmers: np.ndarray
     copies: np.ndarray
+    reference: np.ndarray
+    repeats: np.ndarray
 
     def __post_init__(self):
-        _freeze(self, {"offsets": np.int64, "n_kmers": np.uint32, "copies": np.uint32})
+        dtypes = {
+            "offsets": np.int64,
+            "n_kmers": np.uint32,
+            "copies": np.uint32,
+            "reference": np.float32,
+            "repeats": np.uint8,
+        }
+        _freeze(self, dtypes)
+
+    def check(self, reads: ReadSet) -> None:
+        """As many bins as the reads have."""
+        check_range("width", self.width, 1, INT32_MAX)
+        check_columns(self, len(reads) + 1, "width", "n_kmers", "copies", "reference", "repeats")
+        check_columns(self, len(reads), "width", "offsets", "n_kmers", "copies")
+        check_range("reference", self.reference, 0, np.finfo(np.float32).max)
+        check_range("repeats", self.repeats, 0, 2)
+        if self.offsets[0] or not np.array_equal(np.diff(self.offsets), reads.lengths // self.width + 1):
+            raise ValueError("offsets: not those of the reads")
+        check_columns(self, int(self.offsets[-1]), "width", "offsets", "reference", "repeats")
 
 
 @dataclass(frozen=True)
@@ -175,7 +246,7 @@ class Seeds:
     query_id, target_id : (n,) int32, query_id < target_id.
     strand : (n,) int8.
     query_pos, target_pos : (n,) int32, start of the seed on the forward strand of each read.
-    rank : (n,) int8, 0 for the best-supported diagonal of a candidate, 1 for the next.
+    rank : (n,) int8, 0 for the best-supported diagonal of a candidate, 1 for the next, 2 for the best one of another piece.
     n_support : (n,) int32, shared k-mers near the seed's diagonal, at least k apart.
     n_shared : (n,) int32, all shared k-mers of the candidate.
     implied_length : (n,) int32, bases of the overlap if it ran along the seed's diagonal to the ends of the reads.
@@ -207,6 +278,22 @@ class Seeds:
     def __len__(self) -> int:
         return len(self.query_id)
 
+    def check(self, reads: ReadSet) -> None:
+        """Every seed in two reads of these."""
+        check_range("length", self.length, 1, RANGES["k"].high)
+        check_columns(self, self.query_id.size, "length")
+        check_range("target_id", self.target_id, 0, len(reads) - 1)
+        check_range("query_id", self.query_id, 0, self.target_id - 1)
+        check_range("strand", np.abs(self.strand), 1, 1)
+        for side, read in (("query", self.query_id), ("target", self.target_id)):
+            last = reads.lengths[read] - self.length
+            check_range(f"{side}_pos", getattr(self, f"{side}_pos"), 0, last)
+            check_range(f"{side}_last", getattr(self, f"{side}_last"), 0, last)
+            check_range(f"{side}_first", getattr(self, f"{side}_first"), 0, getattr(self, f"{side}_last"))
+        for name in ("rank", "n_support", "n_shared", "implied_length"):
+            check_range(name, getattr(self, name), 0, INT32_MAX)
+        check_range("copies", self.copies, 0, np.finfo(np.float32).max)
+
     def take(self, rows: np.ndarray) -> Seeds:
         """The seeds of the given rows (indices or mask)."""
         columns = {f.name: getattr(self, f.name)[rows] for f in fields(self) if f.name != "length"}
@@ -219,6 +306,8 @@ class Extensions:
 
     score : (n,) int32.
     query_start, query_end, target_start, target_end : (n,) int32, forward strand of each read.
+    left_query, left_target, right_query, right_target : (n,) int32, bases from the seed to where the second step of the
+        extension began (`xdrop.extend_seeds`), or to its end where there was none; left and right as the query runs.
     """
 
     score: np.ndarray
@@ -226,12 +315,34 @@ class Extensions:
     query_end: np.ndarray
     target_start: np.ndarray
     target_end: np.ndarray
+    left_query: np.ndarray
+    left_target: np.ndarray
+    right_query: np.ndarray
+    right_target: np.ndarray
 
     def __post_init__(self):
         _freeze(self, {f.name: np.int32 for f in fields(self)})
 
     def __len__(self) -> int:
         return len(self.score)
+
+    def check(self, reads: ReadSet, seeds: Seeds) -> None:
+        """Every alignment in its reads, and around its seed; a score that so many bases can have."""
+        check_columns(self, len(seeds))
+        shorter = np.full(len(self), INT32_MAX, np.int32)
+        for side, read in (("query", seeds.query_id), ("target", seeds.target_id)):
+            start, end = getattr(self, f"{side}_start"), getattr(self, f"{side}_end")
+            seed = getattr(seeds, f"{side}_pos")
+            check_range(f"{side}_start", start, 0, seed)
+            check_range(f"{side}_end", end, seed + np.int32(seeds.length), reads.lengths[read])
+            shorter = np.minimum(shorter, end - start)
+        same = seeds.strand > 0
+        before, after = seeds.target_pos - self.target_start, self.target_end - seeds.target_pos - np.int32(seeds.length)
+        check_range("left_query", self.left_query, 0, seeds.query_pos - self.query_start)
+        check_range("right_query", self.right_query, 0, self.query_end - seeds.query_pos - np.int32(seeds.length))
+        check_range("left_target", self.left_target, 0, np.where(same, before, after))
+        check_range("right_target", self.right_target, 0, np.where(same, after, before))
+        check_range("score", self.score, -2 * RANGES["xdrop"].high, RANGES["match"].high * shorter.astype(np.int64))
 
     def take(self, rows: np.ndarray) -> Extensions:
         """The extensions of the given rows (indices or mask)."""
@@ -247,6 +358,7 @@ class Overlaps:
     n_support : shared k-mers that agree on the seed's diagonal.
     n_matches, n_columns : matching bases and length of the alignment; estimates where there is no path.
     seed_query, seed_target, seed_length : where the seed stands, as in Seeds.
+    left_query, left_target, right_query, right_target : as in Extensions; 0 where no alignment was made.
     """
 
     query_id: np.ndarray
@@ -263,6 +375,16 @@ class Overlaps:
     seed_query: np.ndarray
     seed_target: np.ndarray
     seed_length: np.ndarray
+    left_query: np.ndarray
+    left_target: np.ndarray
+    right_query: np.ndarray
+    right_target: np.ndarray
+
+    @property
+    def turns(self) -> np.ndarray:
+        """(2 n, 2) int64: query and target bases of the first step, of all left flanks, then of all right ones."""
+        sides = (self.left_query, self.left_target), (self.right_query, self.right_target)
+        return np.concatenate([np.stack(side, axis=1, dtype=np.int64) for side in sides])
 
     def __post_init__(self):
         _freeze(self, {f.name: np.int8 if f.name == "strand" else np.int32 for f in fields(self)})

@@ -12,7 +12,6 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 
@@ -27,7 +26,9 @@ SECONDARY, REVERSE = 0x100, 0x10
 NAME_RULE = re.compile(r"[0-9A-Za-z!#$%&+./:;?^_|~-][0-9A-Za-z!#$%&*+./:;=?@^_|~-]{0,253}")
 """What may name a query and a reference."""
 
+LONGEST_NAME, SHOWN = 254, 40  # letters; of a name in a message
 SORT_MEMORY = "128M"  # for each thread
+OPEN_FILES = "/proc/self/fd"  # on Linux; elsewhere names are UTF-8
 LEVEL = 1  # of compression: the usual 6 takes four times as long to save a seventh
 
 
@@ -35,11 +36,17 @@ def check_names(names: Sequence[str]) -> None:
     """Raise OutputError for a name that cannot be that of a query and a reference."""
     for name in names:
         if not NAME_RULE.fullmatch(name):
-            raise OutputError(f"read {name!r}: SAM does not allow this name; rename the read, or write PAF")
+            shown = name if len(name) <= SHOWN else f"{name[:SHOWN]}..."
+            why = "which has at most 254 letters" if len(name) > LONGEST_NAME else "which lacks some signs"
+            raise OutputError(f"read {shown!r}: SAM does not allow this name, {why}; rename the read, or write PAF")
 
 
 def make_header(reads: ReadSet, command: str, version: str) -> str:
-    """Header lines; a read without bases cannot be a reference and is left out."""
+    """Header lines; a read without bases cannot be a reference and is left out.
+
+    Names of files may hold bytes that are not UTF-8: the header, which has to be, shows them with a backslash.
+    """
+    command = command.encode(errors="backslashreplace").decode()
     sizes = zip(reads.names, reads.lengths.tolist(), strict=True)
     return "".join(
         ["@HD\tVN:1.6\tSO:unsorted\n", *(f"@SQ\tSN:{name}\tLN:{size}\n" for name, size in sizes if size)]
@@ -87,7 +94,7 @@ def open_bam(path: str, header: str, sort: bool, threads: int) -> Iterator[Calla
     """
     import pysam
 
-    with whole_files(path, *([f"{path}.bai"] if sort else [])) as written:
+    with whole_files(path, *([f"{path}.bai"] if sort else [])) as files, _as_utf8(files) as written:
         target = f"{written[0]}.unsorted" if sort else written[0]
         try:
             parsed = pysam.AlignmentHeader.from_text(header)
@@ -100,11 +107,22 @@ def open_bam(path: str, header: str, sort: bool, threads: int) -> Iterator[Calla
 
                 yield write
             if sort:
-                options = ["-l", str(LEVEL), "-@", str(threads - 1), "-m", SORT_MEMORY, "-T", f"{written[0]}.sort"]
-                pysam.sort("--no-PG", *options, "-o", written[0], target)
-                pysam.index(written[0], written[1])
+                options = ["-l", str(LEVEL), "-@", str(threads - 1), "-m", SORT_MEMORY, "-O", "bam"]
+                pysam.sort("--no-PG", *options, "-T", target, "-o", written[0], target)
+                pysam.index(*written)
         except pysam.SamtoolsError as error:
             raise OutputError(f"{path}: {error.value}") from error
-        finally:
-            for left in Path(os.path.dirname(written[0])).glob(f"{os.path.basename(written[0])}.*"):
-                left.unlink()
+
+
+@contextmanager
+def _as_utf8(files: list[str]) -> Iterator[list[str]]:
+    """The same files of one folder under names that are UTF-8, as samtools wants them."""
+    folder = os.path.dirname(files[0])
+    if folder.isascii() or not any("\udc80" <= letter <= "\udcff" for letter in folder):
+        yield files
+        return
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        yield [f"{OPEN_FILES}/{held}/{os.path.basename(name)}" for name in files]
+    finally:
+        os.close(held)

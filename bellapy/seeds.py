@@ -3,7 +3,8 @@
 Every shared k-mer lies on a diagonal of the pair: target position minus query position, or their sum where the strands are
 opposite.  K-mers of one overlap lie within a band of diagonals whose width grows with the overlap, since insertions and
 deletions add up.  The support of a band is the number of its k-mers at least k apart on both reads.  The best-supported band
-gives the first seed of a candidate (its k-mer on the middle diagonal), the best one clear of it the second.
+gives the first seed of a candidate (its k-mer on the middle diagonal), the best one beside it the second.  Reads of a circle
+overlap at both ends (pieces.py): where the second seed is not such a piece, the best band that is gives one more.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from bellapy.candidates import Products
 from bellapy.jit import njit
 from bellapy.parallel import even_ranges, map_threads
 from bellapy.params import SeedParams
+from bellapy.pieces import SLACK
 from bellapy.records import KmerMatrix, ReadSet, Seeds
 
 U = np.uint64
@@ -33,6 +35,26 @@ def implied_overlap(query_pos, target_pos, strand, query_length, target_length, 
         target_pos = target_length - seed_length - target_pos
     right = min(query_length - query_pos, target_length - target_pos) - seed_length
     return min(query_pos, target_pos) + seed_length + right
+
+
+@njit
+def _lie(query_pos, target_pos, strand, lengths, seed_length):
+    """Query and target start of the overlap that runs along a seed's diagonal, as the query runs, and its length."""
+    implied = implied_overlap(query_pos, target_pos, strand, lengths[0], lengths[1], seed_length)
+    if strand < 0:
+        target_pos = lengths[1] - seed_length - target_pos
+    left = min(query_pos, target_pos)
+    return query_pos - left, target_pos - left, np.int64(implied)
+
+
+@njit
+def _clear(one, other):
+    """Whether two overlaps, as from `_lie`, share hardly any bases, neither on the query nor on the target."""
+    for side in range(2):
+        shared = min(one[side] + one[2], other[side] + other[2]) - max(one[side], other[side])
+        if shared > SLACK * min(one[2], other[2]):
+            return False
+    return True
 
 
 @njit
@@ -108,13 +130,29 @@ def _extent(members, first, last, strand):
 
 
 @njit
+def _leave_pieces(members, n, used, first, strand, lengths, seed_length):
+    """Use up the members whose diagonals imply no overlap clear of the first one; return how many are left."""
+    left = 0
+    for x in range(n):
+        if not used[x]:
+            _, query_pos, target_pos = _unpack(members[x], strand)
+            used[x] = not _clear(first, _lie(query_pos, target_pos, strand, lengths, seed_length))
+            left += not used[x]
+    return left
+
+
+@njit
 def _choose(members, by_query, n, pair, strand, lengths, k, seed_length, params, n_shared, used, out, n_out):
-    """Append up to params.ranks seeds of one candidate to out; sorts its members."""
+    """Append up to params.ranks seeds of one candidate to out, and one of another piece if none is; sorts its members."""
     _sort(members, n)
     _sort(by_query, n)
     used[:n] = False
-    unused = n
-    for rank in range(params.ranks):
+    unused, begin, has_piece, first_lie = n, n_out, False, (np.int64(0), np.int64(0), np.int64(0))
+    for rank in range(params.ranks + 1):
+        if rank == params.ranks:
+            if has_piece or n_out == begin:
+                break
+            unused = _leave_pieces(members, n, used, first_lie, strand, lengths, seed_length)
         if unused < params.min_support:
             break
         support, first, last = _best_band(
@@ -124,8 +162,12 @@ def _choose(members, by_query, n, pair, strand, lengths, k, seed_length, params,
             break
         span = _extent(members, first, last, strand)
         _, query_pos, target_pos = _unpack(members[(first + last) // 2], strand)
-        implied = implied_overlap(query_pos, target_pos, strand, lengths[0], lengths[1], seed_length)
+        lie = _lie(query_pos, target_pos, strand, lengths, seed_length)
+        implied = lie[2]
         if implied >= params.min_overlap:
+            if n_out == begin:
+                first_lie = lie
+            has_piece |= _clear(first_lie, lie)
             row = out[n_out]
             n_out += 1
             row[0], row[1], row[2], row[3], row[4] = pair[0], pair[1], strand, query_pos, target_pos

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 UNKNOWN = 4
-"""Code of every letter other than A, C, G, T (either case), and of the padding between reads."""
+"""Code of every letter other than A, C, G, T, U (either case), and of the padding between reads."""
 
 PAD = 320
 """Unknown bases before the first read, between reads and after the last one.
@@ -13,10 +13,10 @@ PAD = 320
 Kernels may look past a read's end by less than this without meeting another read."""
 
 ENCODE = np.full(256, UNKNOWN, np.uint8)
-"""Letter (byte value) to code: A 0, C 1, G 2, T 3, lower case alike, anything else UNKNOWN.
+"""Letter (byte value) to code: A 0, C 1, G 2, T and U (of RNA) 3, lower case alike, anything else UNKNOWN.
 
 The complement of a known code c is c ^ 3."""
-for _code, _letter in enumerate("ACGT"):
+for _code, _letter in (*enumerate("ACGT"), (3, "U")):
     ENCODE[ord(_letter)] = ENCODE[ord(_letter.lower())] = _code
 
 

@@ -19,6 +19,8 @@ def open_input(path: str) -> Iterator[io.BufferedReader | gzip.GzipFile]:
 
     Whatever fails to be read while it is in use becomes InputError.
     """
+    if path == "-" and sys.stdin is None:
+        raise InputError(path, "is closed; name a file")
     try:
         with nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as raw:
             packed = raw.peek(2)[:2] == b"\x1f\x8b"  # peek, not seek: it may be a pipe

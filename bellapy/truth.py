@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -162,21 +163,31 @@ def _read_maf(path: str, lines: TextIO) -> Iterator[tuple]:
 
 
 def _read_alignments(path: str, _lines: TextIO) -> Iterator[tuple]:
-    verbosity = pysam.set_verbosity(0)  # what fails reaches the user once, as InputError
+    verbosity, hook = pysam.set_verbosity(0), sys.unraisablehook  # what fails reaches the user once, as InputError:
+    sys.unraisablehook = lambda _: None  # pysam tells of a damaged file once more when it lets go of it
+    problem = None
     try:
-        with pysam.AlignmentFile(path, check_sq=False) as alignments:
-            rows = {
-                alignment.query_name: _place_alignment(alignment)
-                for alignment in alignments.fetch(until_eof=True)
-                if not alignment.flag & _NOT_PRIMARY
-                and alignment.mapping_quality >= MIN_MAPPING_QUALITY
-                and alignment.cigartuples
-            }
+        rows = _primary_alignments(path)
     except (OSError, ValueError) as error:
-        raise InputError(path, f"not readable as SAM or BAM with a header ({error}).") from error
+        problem = str(error)
     finally:
         pysam.set_verbosity(verbosity)
+        sys.unraisablehook = hook
+    if problem is not None:
+        raise InputError(path, f"not readable as SAM or BAM with a header ({problem}).")
     yield from rows.values()
+
+
+def _primary_alignments(path: str) -> dict[str, tuple]:
+    """Rows of the truth by read."""
+    with pysam.AlignmentFile(path, check_sq=False) as alignments:
+        return {
+            alignment.query_name: _place_alignment(alignment)
+            for alignment in alignments.fetch(until_eof=True)
+            if not alignment.flag & _NOT_PRIMARY
+            and alignment.mapping_quality >= MIN_MAPPING_QUALITY
+            and alignment.cigartuples
+        }
 
 
 def _place_alignment(alignment: pysam.AlignedSegment) -> tuple:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from bellapy.errors import ParameterError
-from bellapy.output import COMPRESSED, check_writable, is_special, open_output
+from bellapy.output import COMPRESSED, is_special, open_output
 from bellapy.records import Overlaps, Paths, ReadSet
 
 FORMATS = ("paf", "sam", "bam", "bella")
@@ -26,6 +26,11 @@ class Destination:
     cs: bool
     sort: bool
     paths: bool
+
+    @property
+    def index(self) -> str | None:
+        """The file of a sorted BAM's index."""
+        return f"{self.path}.bai" if self.sort else None
 
 
 def choose_output(
@@ -55,8 +60,6 @@ def choose_output(
         raise ParameterError("--format bam: name a file that does not end in .gz with -o, or write SAM")
     if sort and overlap_format != "bam":
         raise ParameterError("--sort: only BAM is sorted; name a file that ends in .bam with -o")
-    if sort:
-        check_writable(f"{path}.bai")
     return Destination(path, overlap_format, cigar, cs, sort, paths)
 
 

@@ -89,14 +89,21 @@ class Sample:
 
 
 def sample_reads(
-    seed: int, genome: str | int = 30_000, depth: float = 12, mean: int = 3000, error: float = 0.12, lengths=None
-) -> Sample:
-    """Reads of both strands of a genome, given or random."""
+    seed: int, genome: str | int = 30_000, depth: float = 12, mean: int = 3000, error: float = 0.12, lengths=None,
+    circular: bool = False,
+) -> Sample:  # fmt: skip
+    """Reads of both strands of a genome, given or random.
+
+    circular : reads start anywhere on a circle, and places beyond its end are those of its second round.
+    """
     rng = np.random.default_rng(seed)
     text = random_bases(rng, genome) if isinstance(genome, int) else genome
     if lengths is None:
         lengths = rng.integers(mean // 2, 3 * mean // 2, max(2, int(depth * len(text) / mean)))
-    starts = np.array([rng.integers(0, len(text) - length + 1) for length in lengths])
+    if circular:
+        starts, text = rng.integers(0, len(text), len(lengths)), 2 * text
+    else:
+        starts = np.array([rng.integers(0, len(text) - length + 1) for length in lengths])
     strands = rng.choice([1, -1], len(lengths))
     sequences, places = [], []
     for start, length, strand in zip(starts, lengths, strands, strict=True):

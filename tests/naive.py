@@ -79,8 +79,35 @@ def _border_lives(k: int, gap: int, floor: int, xdrop: int) -> bool:
     return -gap <= xdrop if k == 1 else k * gap > floor
 
 
-def xdrop_best(query: str, target: str, match: int, mismatch: int, gap: int, xdrop: int) -> tuple[int, int, int]:
+class Tilted:
+    """Which of the best cells is the end: the one with the highest of 64 times the score less `tilt` for each base.
+
+    It is looked at after every 64 anti-diagonals and at the end.  The extension stops after such a look if 64 times the best
+    score, less `tilt` for each anti-diagonal, is more than `fall` below the highest so far; `fall` 0: never.
+    """
+
+    def __init__(self, tilt: int, fall: int):
+        self.tilt, self.fall, self.highest, self.end = tilt, fall, 0, (0, 0, 0)
+
+    def look(self, best: tuple[int, int, int]) -> None:
+        score, columns, rows = best
+        tilted = 64 * score - self.tilt * (columns + rows)
+        if tilted > self.highest:
+            self.highest, self.end = tilted, best
+
+    def stops(self, best: tuple[int, int, int], k: int) -> bool:
+        if k % 64:
+            return False
+        self.look(best)
+        return self.fall > 0 and 64 * best[0] - self.tilt * k < self.highest - self.fall
+
+
+def xdrop_best(
+    query: str, target: str, match: int, mismatch: int, gap: int, xdrop: int, tilt: int = 0, fall: int = 0
+) -> tuple[int, int, int]:
     """Best end of an X-drop extension from the start of both sequences: score, query bases, target bases.
+
+    With a tilt, the end that `Tilted` chooses.
 
     The whole dynamic-programming table, without any window.  A cell's score comes from its three neighbours.  It is
     dead below the best score of all earlier anti-diagonals less `xdrop`; a cell of row 0 or column 0, a pure gap, dies
@@ -92,7 +119,7 @@ def xdrop_best(query: str, target: str, match: int, mismatch: int, gap: int, xdr
         return 0, 0, 0
     table = [[DEAD] * (rows + 1) for _ in range(columns + 1)]
     table[0][0] = 0
-    best = (0, 0, 0)
+    best, tilted = (0, 0, 0), Tilted(tilt, fall)
     for k in range(1, columns + rows + 1):
         floor = best[0] - xdrop
         cells = range(max(0, k - rows), min(k, columns) + 1)
@@ -109,16 +136,21 @@ def xdrop_best(query: str, target: str, match: int, mismatch: int, gap: int, xdr
         for c in cells:
             if table[c][k - c] > best[0]:
                 best = (table[c][k - c], c, k - c)
-    return best
+        if tilted.stops(best, k):
+            return tilted.end
+    tilted.look(best)
+    return tilted.end
 
 
-def xdrop_best_sparse(query: str, target: str, match: int, mismatch: int, gap: int, xdrop: int) -> tuple[int, int, int]:
+def xdrop_best_sparse(
+    query: str, target: str, match: int, mismatch: int, gap: int, xdrop: int, tilt: int = 0, fall: int = 0
+) -> tuple[int, int, int]:
     """The same as `xdrop_best` for long sequences: only live cells are held, one dictionary for an anti-diagonal."""
     columns, rows = len(query), len(target)
     if not columns or not rows:
         return 0, 0, 0
     older, old = {}, {0: 0}  # column to score
-    best, k = (0, 0, 0), 0
+    best, k, tilted = (0, 0, 0), 0, Tilted(tilt, fall)
     while older or old:
         k += 1
         floor = best[0] - xdrop
@@ -141,11 +173,14 @@ def xdrop_best_sparse(query: str, target: str, match: int, mismatch: int, gap: i
         for c, score in new.items():
             if score > best[0]:
                 best = (score, c, k - c)
+        if tilted.stops(best, k):
+            return tilted.end
         older, old = old, new
-    return best
+    tilted.look(best)
+    return tilted.end
 
 
-def xdrop_longest(query: str, target: str, match: int, mismatch: int, gap: int, xdrop: int) -> tuple[int, int, int]:
+def xdrop_longest(query: str, target: str, match: int, mismatch: int, gap: int, xdrop: int, *_) -> tuple[int, int, int]:
     """Where SeqAn 2.4's gapped X-drop extension ends: score, query bases, target bases.
 
     Written after its rule, with its windows: columns run over the query, rows over the target, d1, d2, d3 are the last
@@ -206,13 +241,34 @@ def xdrop_longest(query: str, target: str, match: int, mismatch: int, gap: int, 
     return (0, 0, 0) if score == DEAD else (score, column, diagonal - column)
 
 
-def xdrop_path(query: str, target: str, match: int, mismatch: int, gap: int, xdrop: int, end, n_is_n: bool) -> str:
+def xdrop_steps(query: str, target: str, steps, near: int, longest: bool = False):
+    """An extension in one or two steps: score, query bases, target bases, and where the first step ended.
+
+    The second step goes on from there if both sequences have more than `near` bases left.
+    """
+    extend = xdrop_longest if longest else xdrop_best_sparse
+    score, q, t = extend(query, target, *steps[0])
+    turn = q, t
+    if len(steps) > 1 and min(len(query) - q, len(target) - t) > near:
+        more = extend(query[q:], target[t:], *steps[1])
+        score, q, t = score + more[0], q + more[1], t + more[2]
+    return score, q, t, turn
+
+
+def steps_path(query: str, target: str, steps, end, turn, n_is_n: bool) -> str:
+    """The path of such an extension, from its end back to the start, as `xdrop_path`."""
+    (q, t), rest = turn, (end[0] - turn[0], end[1] - turn[1])
+    return xdrop_path(query[q:], target[t:], steps[-1], rest, n_is_n) + xdrop_path(query, target, steps[0], turn, n_is_n)
+
+
+def xdrop_path(query: str, target: str, scoring, end, n_is_n: bool) -> str:
     """The path of an X-drop extension to a live cell `end` (query bases, target bases): M, I or D for every column, from
     there back to the start.  Of the best predecessors a pair comes first, then a query base alone (I), then a target base
     alone.
 
     The whole table as in `xdrop_best`; with `n_is_n`, letters outside ACGT match each other.
     """
+    match, mismatch, gap, xdrop = scoring[:4]
     columns, rows = len(query), len(target)
     table = {(0, 0): 0}
     steps, best = {}, 0

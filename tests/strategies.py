@@ -175,6 +175,7 @@ def scorings(max_xdrop: int = 300) -> st.SearchStrategy[Scoring]:
     return st.builds(
         Scoring, match=st.integers(1, 5), mismatch=st.integers(-6, -1), gap=st.integers(-6, -1),
         xdrop=st.one_of(st.integers(0, 40), st.integers(0, max_xdrop)),
+        tilt=st.one_of(st.just(0), st.integers(0, 60)), fall=st.one_of(st.just(0), st.integers(1, 3000)),
     )  # fmt: skip
 
 

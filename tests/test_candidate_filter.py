@@ -18,6 +18,7 @@ from bellapy.candidate_filter import (
     Typical,
     copies,
     dense_enough,
+    keep_outside_repeats,
     learn_typical,
     lowest_depth,
     weighted_median,
@@ -28,10 +29,17 @@ from bellapy.seeds import MAX_MEMBERS
 WIDTH = 10
 
 
+def make_profile(offsets, n_kmers, copies, reference=None, repeats=None) -> DepthProfile:
+    n = len(offsets) - 1
+    reference = np.zeros(n, np.float32) if reference is None else np.array(reference, np.float32)
+    repeats = np.zeros(n, np.uint8) if repeats is None else np.array(repeats, np.uint8)
+    return DepthProfile(WIDTH, np.asarray(offsets), n_kmers, copies, reference, repeats)
+
+
 def random_profile(rng: np.random.Generator, lengths: list[int]) -> DepthProfile:
     offsets = np.concatenate(([0], np.cumsum([length // WIDTH + 1 for length in lengths])))
     n_kmers = rng.choice([0, 0, 1, 3, 9], offsets[-1]).astype(np.uint32)
-    return DepthProfile(WIDTH, offsets, n_kmers, n_kmers * rng.integers(2, 40, offsets[-1]).astype(np.uint32))
+    return make_profile(offsets, n_kmers, n_kmers * rng.integers(2, 40, offsets[-1]).astype(np.uint32))
 
 
 def least_mean(profile: DepthProfile, read: int, first: int, last: int) -> float:
@@ -62,11 +70,11 @@ def test_lowest_depth(rng):
 def test_a_unique_stretch_saves_a_candidate():
     n_kmers, depths = np.full(40, 5, np.uint32), np.full(40, 30, np.uint32)
     depths[10 : 10 + WINDOW_BINS] = 6
-    profile = DepthProfile(WIDTH, np.array([0, 20, 40]), n_kmers, n_kmers * depths)
+    profile = make_profile(np.array([0, 20, 40]), n_kmers, n_kmers * depths)
     seeds = make_seeds([0], [1], [1], [0], [0], 5)
     seeds = change(seeds, query_first=[0], query_last=[199], target_first=[0], target_last=[199])
     assert lowest_depth(seeds, profile)[0] == 6
-    assert lowest_depth(change(seeds, query_last=[119]), profile)[0] > 6
+    assert lowest_depth(change(seeds, query_last=[109]), profile)[0] > 6
     assert lowest_depth(change(seeds, query_first=[100], query_last=[109], target_first=[20]), profile)[0] == 6
 
 
@@ -137,3 +145,34 @@ def test_candidates_with_all_the_members_looked_at_are_dense_enough():
 def test_copies():
     assert copies(np.array([4.0, 8.0, 20.0]), Typical(0.1, 8.0)).tolist() == [0.5, 1, 2.5]
     assert len(copies(np.zeros(0), replace(Typical(0.1, 8.0), density=0.2))) == 0
+
+
+def repeats_of(n_ordinary: int, n_apart: int, kinds=(1, 1)):
+    """Reads 0 and 1 inside a repeat, others outside; seeds of ordinary pairs, and of the two with many others."""
+    n = n_ordinary + n_apart
+    query, target = [2] * n_ordinary + [0] * n_apart, [3] * n_ordinary + [1] * n_apart
+    seeds = make_seeds(query, target, [1] * n, [0] * n, [0] * n, 5)
+    seeds = change(
+        seeds, n_support=[20] * n_ordinary + [SURE_SUPPORT] * n_apart, implied_length=[1000] * n,
+        copies=np.repeat([1, 50], [n_ordinary, n_apart]).astype(np.float32),
+    )  # fmt: skip
+    profile = make_profile([0, 1, 2, 3, 4], np.ones(4, np.uint32), np.ones(4, np.uint32), repeats=[*kinds, 0, 0])
+    return seeds, profile
+
+
+@pytest.mark.parametrize(
+    ("n_apart", "kinds", "kept"), [(15, (1, 1), True), (25, (1, 1), False), (25, (2, 2), True), (15, (1, 0), False)]
+)
+def test_copies_of_a_repeat_that_can_be_told_apart(n_apart, kinds, kept):
+    seeds, profile = repeats_of(10, n_apart, kinds)
+    dense = np.ones(len(seeds), bool)
+    (mask,) = keep_outside_repeats([seeds], [dense], Typical(0.02, 8.0), profile, 2.5)
+    assert mask.tolist() == [True] * 10 + [kept] * n_apart
+    weak = change(seeds, n_support=np.where(seeds.copies > 1, SURE_SUPPORT - 1, 20))
+    assert not keep_outside_repeats([weak], [dense], Typical(0.02, 8.0), profile, 2.5)[0][10:].any()
+
+
+def test_depth_in_units_of_what_is_usual_for_the_reads():
+    profile = make_profile([0, 1, 2, 3], np.full(3, 5, np.uint32), np.full(3, 100, np.uint32), reference=[20, 4, 20])
+    seeds = make_seeds([0, 0], [2, 1], [1, 1], [0, 0], [0, 0], 5)
+    assert lowest_depth(seeds, profile).tolist() == [1, 5]

@@ -42,7 +42,8 @@ pytestmark = pytest.mark.usefixtures("quick_threads")
 MANY, LONG = (4, 40) if SIMULATED else (600, 300)  # flanks of a case, their bases
 SCORINGS = [
     Scoring(1, -1, -1, 7), Scoring(1, -1, -1, 0), Scoring(1, -1, -2, 2), Scoring(1, -6, -1, 12), Scoring(2, -3, -4, 20),
-    Scoring(5, -4, -6, 50),
+    Scoring(5, -4, -6, 50), Scoring(1, -1, -1, 9, 9, 20 * 64), Scoring(1, -1, -1, 30, 40, 64),
+    Scoring(1, -1, -1, 200, 5, 300),
 ]  # fmt: skip
 
 

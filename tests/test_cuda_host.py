@@ -10,6 +10,7 @@ from bellapy.xdrop.cuda_host import (
     BASES,
     BLOCK,
     NOT_YET,
+    STATE_COLUMN,
     clear,
     cut_seeds,
     list_piece,
@@ -58,18 +59,19 @@ def test_a_piece_is_listed_longest_first_and_put_back(rng, n):
     assert_array_equal(np.sort(rows), np.sort(wanted[shorter[wanted] > 0]))
     assert_array_equal(table, flanks.table(rows))
     assert (np.diff(shorter[rows] // 32) <= 0).all()
-    found, results = rng.integers(0, 99, (n_listed, 3)).astype(np.int32), np.full((n, 3), 7, np.int64)
+    found, results = rng.integers(0, 99, (n_listed, 4)).astype(np.int32), np.full((n, 3), 7, np.int64)
+    found[:, STATE_COLUMN] = 0
     now, late = found.copy(), np.empty(n, np.int32)
-    now[[60, 90], 0] = NOT_YET
+    now[[60, 90], STATE_COLUMN] = NOT_YET
     clear(50, (n + 1) // 2, results)
     assert [put_back(begin, begin + 50, rows, now, results, late) for begin in (0, 50)] == [0, 2]
     assert_array_equal(late[:2], [60, 90])
     ready = np.setdiff1d(np.arange(100), late[:2])
-    assert_array_equal(results[rows[ready]], found[ready])
+    assert_array_equal(results[rows[ready]], found[ready, :3])
     others = np.setdiff1d(np.arange(n), rows[ready])
     assert_array_equal(results[others], np.where(np.isin(others, wanted), 0, 7)[:, None].repeat(3, axis=1))
     put_late(late[:2], rows, found, results)
-    assert_array_equal(results[rows[:100]], found[:100])
+    assert_array_equal(results[rows[:100]], found[:100, :3])
 
 
 def test_blocks_of_flanks(rng):

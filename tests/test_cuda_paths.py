@@ -63,7 +63,7 @@ def check(pairs, scoring, longest, rng):
     if SIMULATED:
         paths = ["".join("MID"[run & 15] * (run >> 4) for run in runs) for runs in runs_of(got)]
         expected = [
-            naive.xdrop_path(*pair, *scoring, tuple(end), longest) for pair, end in zip(pairs, ends.tolist(), strict=True)
+            naive.xdrop_path(*pair, scoring, tuple(end), longest) for pair, end in zip(pairs, ends.tolist(), strict=True)
         ]
         assert paths == expected
     else:

@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 import pytest
+from cases import noisy_copy
 from scipy import stats
-from strategies import make_reads
+from strategies import make_reads, random_bases
 
 from bellapy.estimate import (
     DEFAULT_UPPER,
@@ -15,16 +16,20 @@ from bellapy.estimate import (
     SAMPLE_KMERS,
     UPPER_TAIL,
     Estimate,
+    Survey,
     choose_k,
     choose_sampling,
     choose_upper,
     describe,
+    estimate,
     expected_score_rate,
     fit_spectrum,
     n50,
     sampling_rate,
-    usual_xdrop,
+    worst_ratio,
 )
+from bellapy.kmer_matrix import build_kmer_matrix
+from bellapy.kmers import count_kmers
 from bellapy.params import RANGES
 
 
@@ -111,11 +116,6 @@ def test_n50():
     assert n50(np.array([4, 4, 4, 4], np.int32)) == 4
 
 
-def test_usual_xdrop_grows_with_the_reads():
-    values = [usual_xdrop(np.full(10, length, np.int32)) for length in (0, 500, 8000, 15_000, 30_000, 60_000, 10**6)]
-    assert values == [10, 10, 10, 10, 15, 20, 25]
-
-
 @pytest.mark.parametrize("error", [0, 0.01, 0.05, 0.1, 0.15, 0.3])
 @pytest.mark.parametrize("k", [13, 17, 21, 31])
 def test_choose_sampling(error, k):
@@ -157,3 +157,58 @@ def test_describe():
     text = describe(reads, Estimate(10.0, 0.123, False, "k-mer spectrum"))
     assert text == "depth about 10x, error rate about 12.3 %, genome about 0.00 Mb (from: k-mer spectrum)"
     assert describe(reads, Estimate(None, None, False, "x")) == "depth unknown, error rate unknown (from: x)"
+
+
+# ---------------------------------------------------------------- from reads
+
+
+def estimate_of_reads(sequences, k=13, one_in=1):
+    reads = make_reads(sequences)
+    counts = count_kmers(reads.codes, k, 2, 1 << 30, keep_one_in=one_in)
+    return estimate(reads, build_kmer_matrix(counts, reads, k, 1 << 30), one_in, None, None)
+
+
+def reads_of(rng, text, fold, error, mean=3000):
+    starts = rng.integers(0, len(text) - mean + 1, int(fold * len(text) / mean))
+    return [noisy_copy(rng, text[start : start + mean], error)[0] for start in starts]
+
+
+def test_reads_alike_are_not_mixed(rng):
+    found = estimate_of_reads(reads_of(rng, random_bases(rng, 40_000), 20, 0.1))
+    assert not found.mixed and found.choice_rate == found.error_rate == pytest.approx(0.1, abs=0.03)
+    assert found.depth == pytest.approx(20, rel=0.3) and found.uneven < 0.05
+
+
+@pytest.mark.parametrize("share", [0.15, 0.5])
+def test_the_worst_reads_decide(rng, share):
+    text = random_bases(rng, 60_000)
+    found = estimate_of_reads(reads_of(rng, text, 24 * (1 - share), 0.01) + reads_of(rng, text, 24 * share, 0.18))
+    assert found.mixed and found.choice_rate == found.worst_error_rate == pytest.approx(0.18, abs=0.05)
+    assert "mixed reads: about" in describe(make_reads(["A" * 100]), found)
+
+
+@pytest.mark.parametrize("fold", [150, 600])
+def test_depth_of_an_amplicon(rng, fold):
+    """Errors that repeat make a hump of their own, far below the depth."""
+    text = random_bases(rng, 2500)
+    found = estimate_of_reads([noisy_copy(rng, text, 0.1)[0] for _ in range(fold)])
+    assert found.depth == pytest.approx(fold, rel=0.35)
+    assert found.depth * (1 - found.error_rate) ** 13 == pytest.approx(fold * 0.9**13, rel=0.35)
+
+
+def test_reads_of_unusual_depth_are_left_out(rng):
+    text, deep = random_bases(rng, 60_000), random_bases(rng, 2000)
+    found = estimate_of_reads(reads_of(rng, text, 15, 0.05) + reads_of(rng, deep, 200, 0.05, mean=2000))
+    assert found.depth == pytest.approx(15, rel=0.3) and found.uneven == pytest.approx(400 / 1300, abs=0.1)
+    assert "uneven: 3" in describe(make_reads(["A" * 100]), found)
+
+
+def test_worst_by_bad_luck_does_not_count(rng):
+    """Of reads alike, those with the fewest repeated k-mers in one half of the sample are like all in the other."""
+    repeated = rng.binomial(40, 0.5, (2, 5000))
+    survey = Survey(repeated, repeated.sum(axis=0) * 9)
+    lengths = np.full(5000, 80, np.int32)
+    assert worst_ratio(survey, lengths, np.ones(5000, bool), 1.0, 0.0) == pytest.approx(1, abs=0.05)
+    repeated[:, :500] = rng.binomial(40, 0.1, (2, 500))
+    assert worst_ratio(survey, lengths, np.ones(5000, bool), 1.0, 0.0) == pytest.approx(0.1 / 0.46, abs=0.05)
+    assert worst_ratio(Survey(repeated[:, :0], np.zeros(0)), lengths[:0], np.ones(0, bool), 1.0, 0.0) is None

@@ -158,5 +158,12 @@ def test_report_counts_pairs(rng, tmp_path):
 
     report = Report("", "")
     (tmp_path / "x").write_bytes(text(make_pairs(rng, 5)))
-    assert len(b"".join(bellapy.extend.extend_pairs(str(tmp_path / "x"), 9, make_params(xdrop=7), report)).splitlines()) == 5
+    assert (
+        len(
+            b"".join(
+                bellapy.extend.extend_pairs(str(tmp_path / "x"), 9, make_params(xdrop=7, extension="best"), report)
+            ).splitlines()
+        )
+        == 5
+    )
     assert report.data["stages"][-1]["pairs"] == 5

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from strategies import make_reads, make_seeds
 
 from bellapy.estimate import DEFAULT_ERROR_RATE
 from bellapy.filter import (
+    LEAST_SHARE,
     MAX_FLOOR,
+    REPEAT_SPREAD,
     SPREAD,
-    Geometry,
     Thresholds,
     best_of_candidate,
     estimate_matches,
     filter_overlaps,
     implied_overlaps,
+    judge,
     learn_thresholds,
-    measure_geometry,
     score_floor,
+    surely_overlaps,
 )
+from bellapy.geometry import Geometry, measure_geometry
 from bellapy.params import ExtensionParams, FilterParams
 from bellapy.records import Extensions, Seeds
 
@@ -32,7 +36,10 @@ def reads():
 
 
 def make_extensions(score, query_start, query_end, target_start, target_end) -> Extensions:
-    return Extensions(*(np.array(x, np.int32) for x in (score, query_start, query_end, target_start, target_end)))
+    return Extensions(
+        *(np.array(x, np.int32) for x in (score, query_start, query_end, target_start, target_end)),
+        *np.zeros((4, len(score)), np.int32),
+    )
 
 
 def change(seeds: Seeds, **columns) -> Seeds:
@@ -92,27 +99,29 @@ def test_score_floor(error, given, delta, scores):
 
 def test_thresholds_follow_sure_alignments(rng):
     n = 4000
-    seeds = change(make_seeds([0] * n, [1] * n, [1] * n, [0] * n, [0] * n, 1), n_support=[5] * n)
-    rate = rng.normal(0.6, 0.02, n)
-    implied = rng.uniform(1000, 3000, n)
-    geometry = Geometry(np.zeros(n), np.full(n, 50), np.full(n, 1000), implied)
-    score = (rate * implied).astype(int)
-    extensions = make_extensions(score, *np.zeros((4, n)))
-    found = learn_thresholds(seeds, extensions, geometry, 0.25, 0.01)
-    assert found.n_sure == n
+    rate, implied = rng.normal(0.6, 0.02, n), rng.uniform(1000, 3000, n)
+    fair = Geometry(np.zeros(n), np.zeros(n), implied, implied)
+    extensions = make_extensions((rate * implied).astype(int), *np.zeros((4, n)))
+
+    def learn(floor, delta, given=True):
+        return learn_thresholds(extensions, np.ones(n, bool), fair, floor, delta, given=given)
+
+    found = learn(0.25, 0.01)
+    assert found.n_sure == n and found.floor == 0.25
     assert found.median_rate == pytest.approx(0.6, abs=0.003)
-    assert found.score_rate == pytest.approx(0.6 - SPREAD * 2.326 * 0.02, abs=0.006)
-    tolerant = learn_thresholds(seeds, extensions, geometry, 0.25, 0.2)
-    assert tolerant.score_rate == pytest.approx(0.8 * found.median_rate), "delta of the median is always tolerated"
-    assert learn_thresholds(seeds, extensions, geometry, 0.58, 0.01).score_rate == 0.58, "never below the floor"
+    assert found.score_rate == pytest.approx(0.6 - SPREAD * 2.326 * 0.02, abs=0.008)
+    assert found.repeat_rate == pytest.approx(0.6 - REPEAT_SPREAD * 2.326 * 0.02, abs=0.004)
+    assert learn(0.25, 0.2).score_rate == pytest.approx(0.8 * found.median_rate), "delta of the median is always tolerated"
+    assert learn(0.58, 0.01).score_rate == 0.58, "never below the floor"
+    assert learn(0.25, 0.01, given=False).floor == pytest.approx(LEAST_SHARE * found.median_rate)
 
 
-@pytest.mark.parametrize("spoilt", ["rank", "n_support", "copies", "span", "left", "right", "score"])
+@pytest.mark.parametrize("spoilt", ["rank", "n_support", "copies", "span", "share", "score"])
 def test_what_is_not_sure_teaches_nothing(spoilt):
     n = 100
     seeds = change(make_seeds([0] * n, [1] * n, [1] * n, [0] * n, [0] * n, 1), n_support=[5] * n)
     geometry = {"left": np.full(n, 50), "right": np.full(n, 50), "span": np.full(n, 1000), "implied": np.full(n, 1100.0)}
-    copies, score = np.full(n, 1.3, np.float32), np.full(n, 660)
+    copies, score = np.full(n, 1.3, np.float32), np.full(n, 1200 if spoilt == "share" else 660)
     bad = np.arange(n) < 60
     if spoilt in ("rank", "n_support"):
         seeds = change(seeds, **{spoilt: np.where(bad, {"rank": 1, "n_support": 4}[spoilt], getattr(seeds, spoilt))})
@@ -121,18 +130,37 @@ def test_what_is_not_sure_teaches_nothing(spoilt):
     elif spoilt == "score":
         score[bad] = 0.24 * 1100
     else:
-        geometry[spoilt] = np.where(bad, {"span": 999, "left": 51, "right": 51}[spoilt], geometry[spoilt])
-    seeds = change(seeds, copies=copies)
+        name, value = {"span": ("span", 999), "share": ("implied", 2001)}[spoilt]
+        geometry[name] = np.where(bad, value, geometry[name])
+    seeds, geometry = change(seeds, copies=copies), Geometry(**geometry)
     extensions = make_extensions(score, *np.zeros((4, n)))
-    assert learn_thresholds(seeds, extensions, Geometry(**geometry), 0.25, 0.1) == Thresholds(0.25, None, 40)
+    assert_array_equal(surely_overlaps(seeds, extensions, geometry, 0.25), ~bad)
+    reads = make_reads(["A" * 2000] * 2)
+    assert judge(reads, seeds, extensions, geometry, 0.25, 0.1, given=False) == (
+        Thresholds(0.25, 0.25, 0.25, None, 40),
+        geometry,
+    )
 
 
-def test_threshold_rises_in_repeats():
-    thresholds = Thresholds(0.4, 0.6, 100)
-    copies = np.array([0.5, 1.2, 1.6, 2.0, 9.0])
-    assert thresholds.of(copies) == pytest.approx([0.4, 0.4, 0.46, 0.52, 0.52])
-    assert Thresholds(0.4, None, 3).of(copies) == pytest.approx([0.4] * 5)
-    assert Thresholds(0.4, 0.3, 100).of(copies) == pytest.approx([0.4] * 5), "a median below the floor raises nothing"
+def test_thresholds_rise_in_repeats():
+    thresholds, n = Thresholds(0.1, 0.4, 0.6, 0.7, 100), 5
+    copies = np.array([0.5, 1.1, 1.3, 1.5, 9.0])
+    whole = Geometry(np.zeros(n), np.zeros(n), np.full(n, 100), np.full(n, 100.0))
+    for score, expected in ((39, [0] * 5), (40, [1, 1, 0, 0, 0]), (51, [1, 1, 1, 0, 0]), (61, [1] * 5)):
+        assert_array_equal(thresholds.passed(np.full(n, score), copies, whole, whole)["score too low"], expected)
+    cut = Geometry(np.full(n, 6), np.zeros(n), np.full(n, 94), np.full(n, 100.0))
+    assert_array_equal(thresholds.passed(np.full(n, 90), copies, cut, cut)["stops in a repeat"], [1, 1, 1, 0, 0])
+    assert_array_equal(thresholds.passed(np.full(n, 90), copies, cut, whole)["stops in a repeat"], [1] * 5)
+    nothing_learnt = Thresholds(0.4, 0.4, 0.4, None, 3).passed(np.full(n, 41), copies, cut, cut)
+    assert all(passed.all() for passed in nothing_learnt.values())
+
+
+def test_bad_ends_do_not_count_but_in_the_floor():
+    thresholds = Thresholds(0.2, 0.5, 0.6, 0.7, 100)
+    geometry = Geometry(np.full(2, 300), np.zeros(2), np.full(2, 100), np.full(2, 400.0))
+    fair = Geometry(np.zeros(2), np.zeros(2), np.full(2, 100), np.full(2, 100.0))
+    passed = thresholds.passed(np.array([79, 80]), np.ones(2), geometry, fair)["score too low"]
+    assert_array_equal(passed, [False, True])
 
 
 @pytest.mark.parametrize("scores", [(1, -1, -1), (2, -3, -2), (1, -2, -4)])
@@ -190,7 +218,7 @@ def test_filter(reads, rng, params, rate):
     seeds, extensions = random_alignments(rng, 400)
     scoring = ExtensionParams()
     geometry, (matches, columns) = measure_geometry(reads, seeds, extensions), estimate_matches(scoring, extensions)
-    expected, reasons = [], {"too short": 0, "score too low": 0, "overhang": 0, "identity": 0}
+    expected, reasons = [], {"too short": 0, "score too low": 0, "stops in a repeat": 0, "overhang": 0, "identity": 0}
     best = best_of_candidate(seeds, extensions).tolist()
     for i in best:
         if geometry.span[i] < params.min_overlap:
@@ -203,7 +231,15 @@ def test_filter(reads, rng, params, rate):
             reasons["identity"] += 1
         else:
             expected.append(i)
-    overlaps, dropped = filter_overlaps(reads, seeds, extensions, Thresholds(rate, None, 0), scoring, params)
+    overlaps, dropped = filter_overlaps(
+        reads,
+        seeds,
+        extensions,
+        Thresholds(rate, rate, rate, None, 0),
+        measure_geometry(reads, seeds, extensions),
+        scoring,
+        params,
+    )
     assert dropped == reasons
     for name in ("query_id", "target_id", "strand", "n_support"):
         assert getattr(overlaps, name).tolist() == getattr(seeds, name)[expected].tolist()
@@ -215,8 +251,15 @@ def test_filter(reads, rng, params, rate):
 
 def test_filter_of_nothing(reads):
     seeds = make_seeds([], [], [], [], [], 5)
+    nothing = make_extensions(*[[]] * 5)
     overlaps, dropped = filter_overlaps(
-        reads, seeds, make_extensions(*[[]] * 5), Thresholds(0.5, None, 0), ExtensionParams(), FilterParams()
+        reads,
+        seeds,
+        nothing,
+        Thresholds(0.5, 0.5, 0.5, None, 0),
+        measure_geometry(reads, seeds, nothing),
+        ExtensionParams(),
+        FilterParams(),
     )
     assert len(overlaps) == 0 and set(dropped.values()) == {0}
     assert len(implied_overlaps(reads, seeds)) == 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
+import sys
 import tracemalloc
 from functools import partial
 from pathlib import Path
@@ -17,6 +19,7 @@ from numpy.testing import assert_array_equal
 from strategies import make_reads, simulate_reads
 
 from bellapy import candidates, kmers, memory, pipeline
+from bellapy import reads as reads_module
 from bellapy.candidates import multiply, symbolic_product
 from bellapy.errors import MemoryLimitError, ParameterError
 from bellapy.kmer_matrix import build_kmer_matrix
@@ -30,20 +33,46 @@ from bellapy.seeds import choose_seeds, join_seeds, seed_bytes
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [("600M", 600 * 10**6), ("2G", 2 * 10**9), ("1.5g", 15 * 10**8), ("750k", 750_000), ("1T", 10**12), ("4096", 4096)],
-)
+    [
+        ("600M", 600 * 10**6), ("2G", 2 * 10**9), ("1.5g", 15 * 10**8), ("750k", 750_000), ("1T", 10**12), ("4096", 4096),
+        ("2GB", 2 * 10**9), ("2GiB", 2 << 30), ("1.5gib", 3 << 29), ("2Ki", 2048), ("4096B", 4096), ("1e9", 10**9),
+        ("1.5e9", 15 * 10**8), ("1E3K", 10**6), ("3tb", 3 * 10**12),
+    ],
+)  # fmt: skip
 def test_sizes(text, size):
     assert parse_size(text) == size
     assert make_params(max_memory=text).run.max_memory == size
 
 
-@pytest.mark.parametrize("text", ["", "M", "-5M", "600 M", "600MB", "6OOM", "1e9", "nan", "2P", "1,5G", "٣M"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "M",
+        "-5M",
+        "600 M",
+        "6OOM",
+        "nan",
+        "2P",
+        "1,5G",
+        "٣M",
+        "1e",
+        "e9",
+        "1e999",
+        "1e-3",
+        "B",
+        "GiB",
+        "2iB",
+        "2BB",
+        "inf",
+    ],
+)
 def test_what_is_no_size(text, tmp_path):
-    with pytest.raises(ParameterError, match=re.escape(f"--max-memory {text}: ") + ".*such as 600M or 1.5G"):
+    with pytest.raises(ParameterError, match=re.escape(f"--max-memory {text}: ") + ".*such as 600M, 1.5G or 2GiB"):
         parse_size(text)
     (tmp_path / "x.fa").write_text(">x\nACGT\n")
     outcome = run("overlap", tmp_path / "x.fa", f"--max-memory={text}")
-    assert (outcome.code, outcome.out) == (2, b"") and "such as 600M or 1.5G" in outcome.err
+    assert (outcome.code, outcome.out) == (2, b"") and "such as 600M, 1.5G or 2GiB" in outcome.err
 
 
 # ---------------------------------------------------------------- planning
@@ -61,7 +90,7 @@ def test_plans_keep_to_the_limit(limit, held, reused, size, least, more):
         n = Budget(limit, lambda: held).items("sorting", size, **ask)
     except MemoryLimitError as error:
         assert fixed + size * least > limit
-        told = re.search(r"--max-memory \S+M: sorting needs at least (\d+)M", str(error))[1]
+        told = re.search(r"--max-memory \S+M: sorting needs more. Allow (\d+)M for the whole job", str(error))[1]
         assert least <= Budget(parse_size(told + "M"), lambda: held).items("sorting", size, **ask) <= most
     else:
         assert least <= n <= most
@@ -79,10 +108,11 @@ def test_no_limit():
     Budget().require("everything", 1 << 60)
 
 
-def test_require():
+def test_require(monkeypatch):
+    monkeypatch.setattr(MemoryLimitError, "likely", 0)  # as before anything is read
     budget = Budget(RESERVE + 100, lambda: 40)
     budget.require("a little", 60)
-    with pytest.raises(MemoryLimitError, match="a little more needs at least 26M"):
+    with pytest.raises(MemoryLimitError, match="a little more needs more. Allow 28M for"):
         budget.require("a little more", 61)
 
 
@@ -213,23 +243,75 @@ def test_any_limit_gives_the_same(reference, monkeypatch, options, limit, thread
     assert run("overlap", reference[0], "-t", threads, "--max-memory", limit, *options).out == expected
 
 
-def test_the_least_that_is_told_is_enough(reference):
-    """Every refusal tells a larger number, and soon there is no refusal."""
+def allowed(outcome) -> str:
+    """What a refusal names."""
+    assert outcome.code == 1 and outcome.out == b""
+    return re.search(r"--max-memory \S+: .* needs more\. Allow (\d+M) for the whole job", outcome.err)[1]
+
+
+@pytest.mark.parametrize("limit", ["1M", "150M", "PROGRAM", "RESIDENT"])
+def test_what_is_told_is_enough(reference, limit):
+    """Wherever the first run is refused, the second is not."""
     path, expected = reference
-    limit, told = "1M", [1]
-    while (outcome := run("overlap", path, "--max-memory", limit)).code and len(told) < 6:
-        assert outcome.code == 1 and outcome.out == b""
-        needed = re.search(rf"--max-memory {limit}: .* needs at least (\d+)M. Allow more", outcome.err)
-        told.append(int(needed[1]))
-        limit = f"{told[-1]}M"
+    limit = {"PROGRAM": str(memory.PROGRAM), "RESIDENT": str(resident() + 2 * RESERVE)}.get(limit, limit)
+    outcome = run("overlap", path, "--max-memory", limit)
+    if outcome.code:
+        outcome = run("overlap", path, "--max-memory", allowed(outcome))
     assert outcome.out == expected
-    assert told == sorted(set(told)) and len(told) > 1
 
 
-def test_reading_stops_at_the_limit(reference, monkeypatch):
+def test_all_reads_are_counted_but_not_held(reference, monkeypatch):
+    """The first ones show that there is no room; the message is about all of them."""
     monkeypatch.setattr("bellapy.reads._PROGRESS_STEP", 1000)
+    monkeypatch.setattr("bellapy.reads._BATCH_SIZE", 5000)
+    monkeypatch.setattr(memory, "BASE_BYTES", 10**6)
+    n_bases = sum(len(line) for line in reference[0].read_text().splitlines() if line[0] != ">")
     outcome = run("overlap", reference[0], "--max-memory", "1M")
-    assert outcome.code == 1 and "holding the reads needs at least" in outcome.err
+    assert "the program itself needs more" in outcome.err
+    assert n_bases - 1000 <= int(allowed(outcome)[:-1]) <= n_bases + 1500
+    monkeypatch.setattr(memory, "PROGRAM", 0)
+    monkeypatch.setattr(Budget, "require", lambda budget, what, size: pytest.fail(what) if "direction" in what else (
+        Budget.items(budget, what, size, least=1, most=1) if what == "holding the reads" else None))  # fmt: skip
+    monkeypatch.setattr(reads_module.Pieces, "add", counted(reads_module.Pieces.add, held := []))
+    outcome = run("overlap", reference[0], "--max-memory", "1M")
+    assert "holding the reads needs more" in outcome.err
+    assert n_bases - 1000 <= int(allowed(outcome)[:-1]) <= n_bases + 1500
+    assert held[-1] == 0 and max(held) < n_bases / 2
+
+
+def counted(add, held):
+    """`Pieces.add`, which notes how many codes are held."""
+
+    def note(pieces, codes):
+        add(pieces, codes)
+        held.append(sum(map(len, pieces._pieces)))
+
+    return note
+
+
+LIMITED = """
+import resource, subprocess, sys
+limit = int(sys.argv[1]) << 20
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+sys.exit(subprocess.run([sys.executable, "-m", "bellapy", *sys.argv[2:]]).returncode)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux heeds ulimit -v")
+@pytest.mark.parametrize(
+    ("space", "threads", "enough"), [(300, 1, False), (500, 2, False), (700, 1, False), (1500, 2, True)]
+)
+def test_limited_addresses(reference, tmp_path, space, threads, enough):
+    """An error, not an abort: libraries that get no memory end the program, as `ulimit -v` makes them."""
+    path, expected = reference
+    command = [sys.executable, "-c", LIMITED, str(space), "overlap", path, "-t", str(threads), "-o", tmp_path / "x"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(memory.__file__).parents[1])
+    assert done.returncode == (0 if enough else 1), done.stderr
+    if enough:
+        assert (tmp_path / "x").read_bytes() == expected and "ulimit -v: works as with --max-memory" in done.stderr
+    else:
+        assert re.search(r"^bellapy: error: ulimit -v \d+: .* Allow \d+ for \d threads", done.stderr, re.M)
+        assert "Traceback" not in done.stderr
 
 
 def test_stages_take_a_limit(reference, tmp_path):
@@ -241,5 +323,5 @@ def test_stages_take_a_limit(reference, tmp_path):
     assert run("filter", path, "--alignments", tmp_path / "a").out == expected
     for command in (["candidates", path, "--kmers", tmp_path / "k"], ["align", path, "--seeds", tmp_path / "s"]):
         outcome = run(*command, "-o", tmp_path / "x", "--max-memory", "1M")
-        assert outcome.code == 1 and f"loading {command[-1]} needs at least" in outcome.err
+        assert outcome.code == 1 and f"loading {command[-1]} needs more" in outcome.err or "itself" in outcome.err
     assert not (tmp_path / "x").exists()

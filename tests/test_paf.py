@@ -31,7 +31,7 @@ ROWS = [
 def make_overlaps(rows) -> Overlaps:
     columns = zip(*rows, strict=True) if rows else [[]] * 11
     given = [np.array(column, np.int8 if i == 2 else np.int32) for i, column in enumerate(columns)]
-    return Overlaps(*given, *np.zeros((3, len(rows)), np.int32))  # no seeds
+    return Overlaps(*given, *np.zeros((7, len(rows)), np.int32))  # no seeds
 
 
 def lines(rows, overlap_format: str) -> list[str]:

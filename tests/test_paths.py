@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from unittest import mock
 
 import naive
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.testing import assert_array_equal
 from strategies import flank_pairs, lay_out_flanks, make_reads, make_seeds, mutate, random_bases, scorings, simulate_flanks
 
 from bellapy import paths as base_level
+from bellapy import xdrop
 from bellapy.errors import MemoryLimitError
 from bellapy.memory import RESERVE, Budget
 from bellapy.params import FilterParams, Scoring
@@ -82,7 +84,7 @@ def score_of(path: str, query: str, target: str, scoring: Scoring, n_is_n: bool)
 @example(("A" * 30, "A" * 12), Scoring(1, -2, -1, 100), True, 5)
 def test_path_is_the_tables(executor, pair, scoring, longest, seed):
     (got,), (result,) = trace(executor, [pair], scoring, longest, np.random.default_rng(seed))
-    assert got == naive.xdrop_path(*pair, *scoring, tuple(result[1:].tolist()), longest)
+    assert got == naive.xdrop_path(*pair, scoring, tuple(result[1:].tolist()), longest)
 
 
 @pytest.mark.parametrize("longest", [False, True])
@@ -126,15 +128,16 @@ def test_blocks_grow_with_the_square_root():
 # ---------------------------------------------------------------- overlaps
 
 
-def make_overlaps(sequences, seeds, scoring, longest=False):
+def make_overlaps(sequences, seeds, *steps, longest=False):
     """Every seed's extension as an overlap."""
     reads = make_reads(sequences)
-    found = extend_seeds(reads, seeds, scoring, longest=longest)
+    found = extend_seeds(reads, seeds, steps, longest=longest)
     empty = np.zeros(len(seeds), np.int32)
     return reads, Overlaps(
         seeds.query_id, seeds.target_id, seeds.strand, found.query_start, found.query_end, found.target_start,
         found.target_end, found.score, seeds.n_support, empty, empty.copy(), seeds.query_pos, seeds.target_pos,
-        np.full(len(seeds), seeds.length, np.int32),
+        np.full(len(seeds), seeds.length, np.int32), found.left_query, found.left_target, found.right_query,
+        found.right_target,
     )  # fmt: skip
 
 
@@ -174,6 +177,9 @@ def pairs_of(path: str, query: str, target: str):
         q, t = q + (step != "D"), t + (step != "I")
 
 
+SCORES = "match", "mismatch", "gap"
+
+
 @st.composite
 def seeded_reads(draw, max_size: int = 60):
     """Reads on both strands around a seed, one pair, with the seed's place."""
@@ -188,14 +194,16 @@ def seeded_reads(draw, max_size: int = 60):
 
 
 @settings(max_examples=300)
-@given(case=seeded_reads(), scoring=scorings(60), longest=st.booleans())
-@example((["AAAAAAAAC", "AAAAAAC"], make_seeds([0], [1], [1], [2], [2], 3)), Scoring(1, -1, -1, 9), False)
-@example((["GTTTTTTTTC", "GTTTTTTC"], make_seeds([0], [1], [1], [6], [2], 3)), Scoring(1, -1, -1, 9), False)
-@example((["GTTTTTTTTC", "GAAAAAAC"], make_seeds([0], [1], [-1], [6], [3], 3)), Scoring(1, -1, -1, 9), False)
-def test_path_of_an_overlap(case, scoring, longest):
+@given(case=seeded_reads(), scoring=scorings(60), second=st.none() | scorings(60), longest=st.booleans())
+@example((["AAAAAAAAC", "AAAAAAC"], make_seeds([0], [1], [1], [2], [2], 3)), Scoring(1, -1, -1, 9), None, False)
+@example((["GTTTTTTTTC", "GTTTTTTC"], make_seeds([0], [1], [1], [6], [2], 3)), Scoring(1, -1, -1, 9), None, False)
+@example((["GTTTTTTTTC", "GAAAAAAC"], make_seeds([0], [1], [-1], [6], [3], 3)), Scoring(1, -1, -1, 9), None, False)
+def test_path_of_an_overlap(case, scoring, second, longest):
     sequences, seeds = case
-    reads, overlaps = make_overlaps(sequences, seeds, scoring, longest)
-    exact, paths = trace_overlaps(reads, overlaps, scoring, longest=longest)
+    steps = (scoring,) if second is None else (scoring, second._replace(**dict(zip(SCORES, scoring, strict=False))))
+    with mock.patch.object(xdrop, "NEAR", 2):
+        reads, overlaps = make_overlaps(sequences, seeds, *steps, longest=longest)
+    exact, paths = trace_overlaps(reads, overlaps, steps, longest=longest)
     (cigar,) = texts(cigars(paths))
     path, (query, target) = spell(cigar), interval(sequences, overlaps, 0)
     assert score_of(path, query, target, scoring, longest) == (overlaps.score[0], len(query), len(target))
@@ -203,10 +211,10 @@ def test_path_of_an_overlap(case, scoring, longest):
     assert (exact.n_matches[0], exact.n_columns[0]) == (paths.n_matches[0], len(path))
     assert paths.n_mismatches[0] + paths.n_gap_bases[0] >= naive.edit_distance(query, target)
     assert path == naive.left_aligned(path, query, target)
-    assert path == naive.left_aligned(joined(sequences, overlaps, scoring, longest), query, target)
+    assert path == naive.left_aligned(joined(sequences, overlaps, steps, longest), query, target)
 
 
-def joined(sequences, overlaps, scoring, longest) -> str:
+def joined(sequences, overlaps, steps, longest) -> str:
     """The path of one overlap from the tables of its flanks, along the target's forward strand."""
     query, target, k = *sequences, int(overlaps.seed_length[0])
     q, t, same = int(overlaps.seed_query[0]), int(overlaps.seed_target[0]), overlaps.strand[0] > 0
@@ -215,8 +223,9 @@ def joined(sequences, overlaps, scoring, longest) -> str:
     ends = overlaps.query_start[0], overlaps.query_end[0], overlaps.target_start[0], overlaps.target_end[0]
     start, end, first, last = map(int, ends)
     first, last = (first, last) if same else (len(target) - last, len(target) - first)
-    left = naive.xdrop_path(query[:q][::-1], target[:t][::-1], *scoring, (q - start, t - first), longest)
-    right = naive.xdrop_path(query[q + k :], target[t + k :], *scoring, (end - q - k, last - t - k), longest)
+    near_left, near_right = map(tuple, overlaps.turns.tolist())
+    left = naive.steps_path(query[:q][::-1], target[:t][::-1], steps, (q - start, t - first), near_left, longest)
+    right = naive.steps_path(query[q + k :], target[t + k :], steps, (end - q - k, last - t - k), near_right, longest)
     path = left + "M" * k + right[::-1]
     return path if same else path[::-1]
 
@@ -230,10 +239,10 @@ def test_paths_of_seqans_pairs(oracle, x, longest):
         if its_x != x:
             continue
         sequences = [row[name] for row in rows for name in ("seqV", "seqH")]
-        _, overlaps = make_overlaps(sequences, seeds, scoring, longest)
+        _, overlaps = make_overlaps(sequences, seeds, scoring, longest=longest)
         if longest:
             assert_array_equal(overlaps.score, [int(row["score"]) for row in rows])
-        _, paths = trace_overlaps(reads, overlaps, scoring, longest=longest)
+        _, paths = trace_overlaps(reads, overlaps, (scoring,), longest=longest)
         for i, cigar in enumerate(texts(cigars(paths))):
             path, (query, target) = spell(cigar), interval(sequences, overlaps, i)
             v, h = (int(rows[i][name]) for name in ("posV", "posH"))
@@ -268,7 +277,7 @@ def sample():
         seeds.append((2 * i, 2 * i + 1, strand, query_pos, target_pos))
         sequences += [query, target]
     reads, overlaps = make_overlaps(sequences, make_seeds(*zip(*seeds, strict=True), k), Scoring(1, -1, -1, 15))
-    return sequences, reads, *trace_overlaps(reads, overlaps, Scoring(1, -1, -1, 15))
+    return sequences, reads, *trace_overlaps(reads, overlaps, (Scoring(1, -1, -1, 15),))
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -280,7 +289,12 @@ def test_pieces_change_nothing(sample, monkeypatch, device, threads):
     assert len(rows) > 5
     assert [piece.start for piece in rows] == [0, *(piece.stop for piece in rows[:-1])]
     pieces = map_paths(
-        lambda some, its_paths: (some, texts(cigars(its_paths))), reads, overlaps, Scoring(), threads=threads, device=device
+        lambda some, its_paths: (some, texts(cigars(its_paths))),
+        reads,
+        overlaps,
+        (Scoring(),),
+        threads=threads,
+        device=device,
     )
     exact, got = zip(*pieces, strict=True)
     assert len(got) == len(rows) and sum(got, []) == expected
@@ -297,7 +311,7 @@ def test_pieces_keep_to_the_memory_allowed(sample, threads):
         budget = Budget(RESERVE + int(allowed) * threads * base_level.BASE_BYTES, lambda: 0)
         held = [spans[piece].sum() for piece in blocks(overlaps, threads, budget)]
         assert max(held) <= allowed < max(held) + 2 * spans.max() and sum(held) == spans.sum()
-    with pytest.raises(MemoryLimitError, match="tracing paths needs at least"):
+    with pytest.raises(MemoryLimitError, match="tracing paths needs more"):
         blocks(overlaps, threads, Budget(RESERVE + int(spans.max()) * threads * base_level.BASE_BYTES - 1, lambda: 0))
 
 
@@ -418,7 +432,7 @@ def test_trimming_keeps_the_better_of_two_glued_parts(rng):
     assert overlaps.query_end[0] == 820
     params = FilterParams(min_overlap=50, trim_identity=0.9)
     scoring = Scoring(1, -1, -1, 100)
-    traced = trace_overlaps(reads, overlaps, scoring)
+    traced = trace_overlaps(reads, overlaps, (scoring,))
     exact, paths, dropped = trim_and_test(reads, *traced, scoring, params)
     assert (exact.query_start[0], exact.target_start[0]) == (0, 0)
     assert 400 <= exact.query_end[0] < 410 and exact.score[0] >= 399
@@ -431,7 +445,7 @@ def test_trimming_keeps_the_better_of_two_glued_parts(rng):
 def test_nothing_is_left_without_a_match():
     reads, overlaps = make_overlaps(["ACGT", "ACGT"], make_seeds([0], [1], [1], [0], [0], 4), Scoring())
     other = make_reads(["ACGT", "CATG"])
-    _, paths = trace_overlaps(reads, overlaps, Scoring())
+    _, paths = trace_overlaps(reads, overlaps, (Scoring(),))
     kept, trimmed = trim_paths(other, overlaps, paths, 0.5, Scoring())
     assert texts(cigars(trimmed)) == [""] and kept.query_start[0] == kept.query_end[0] and kept.score[0] == 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -152,6 +153,7 @@ except ValueError:
 
 @pytest.mark.parametrize("name, status, message", [("SIGINT", 130, "bellapy: interrupted\n"), ("SIGTERM", 143, "")])
 def test_interrupts_that_would_get_lost(name, status, message):
+    """Imports and LLVM call Python back, and lose what is raised there."""
     code = f"""
 def load(look):
     try:
@@ -159,12 +161,45 @@ def load(look):
     except BaseException:
         pass
 
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+from bellapy import stopping
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which tests in the background do not have
+stopping.heed()
 read_ahead(lambda: time.sleep(1000), load)
 """
     done = start(code)
     assert (done.returncode, done.stderr) == (status, message)
+
+
+def has_ended(number):
+    """Whether a process is gone, or waits for its new parent to take note of its end."""
+    try:
+        return Path(f"/proc/{number}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
+    except FileNotFoundError:
+        return True
+
+
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGSEGV"])
+def test_no_orphan(tmp_path, name):
+    """However this process ends, the other one ends too, even while it waits for input."""
+    code = f"""
+def load(look):
+    stream.readline()
+    os.kill(here, signal.{name})
+    time.sleep(60)
+
+def read():
+    print(os.getpid(), flush=True)
+    os.write(sender, f"{{os.getpid()}}\\n".encode())
+    time.sleep(60)
+
+receiver, sender = os.pipe()
+stream = open(receiver)
+read_ahead(read, load)
+"""
+    started = time.monotonic()
+    done = start(code)
+    assert time.monotonic() - started < 30 and done.returncode < 0
+    assert any(has_ended(done.stdout.strip()) or time.sleep(0.05) for _ in range(100))
 
 
 def test_what_signals_do_before_and_after(tmp_path):

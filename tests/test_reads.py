@@ -30,7 +30,7 @@ def naive_codes(sequences):
     codes, starts = [UNKNOWN] * PAD, []
     for sequence in sequences:
         starts.append(len(codes))
-        codes += ["ACGT".find(letter) if letter in "ACGT" else UNKNOWN for letter in sequence.upper()]
+        codes += ["ACGT".find(letter) if letter in "ACGT" else UNKNOWN for letter in sequence.upper().replace("U", "T")]
         codes += [UNKNOWN] * PAD
     return codes, starts
 
@@ -70,7 +70,7 @@ GOOD = {
     "wrapped unevenly, blank lines": (b">a\nA\n\nCGT\n\n>b\n\nGG\n", {"a": "ACGT", "b": "GG"}),
     "fastq": (FASTQ, {"a": "ACGT", "b": "GG"}),
     "lower case": (b">a\nacgtn\n", {"a": "ACGTN"}),
-    "letters outside ACGT": (b">a\nARYKMSWBDHVNUuXC\n", {"a": "ANNNNNNNNNNNNNNC"}),
+    "letters outside ACGT": (b">a\nARYKMSWBDHVNUuXC\n", {"a": "ANNNNNNNNNNNTTNC"}),
     "CRLF fasta": (b">a x\r\nAC\r\nGT\r\n>b\r\n\r\n", {"a": "ACGT", "b": ""}),
     "CRLF fastq": (FASTQ.replace(b"\n", b"\r\n"), {"a": "ACGT", "b": "GG"}),
     "no final newline, fasta": (b">a\nACGT", {"a": "ACGT"}),
@@ -107,6 +107,41 @@ def test_batch_size_changes_nothing(data, expected, batch_size, tmp_path, monkey
     monkeypatch.setattr(reads, "_BATCH_SIZE", batch_size)
     monkeypatch.setattr(reads, "_READ_SIZE", batch_size + 1)
     assert_reads(load_bytes(data, tmp_path), expected)
+
+
+def test_u_is_t(tmp_path):
+    """RNA is read as the DNA that it was made from."""
+    rna, dna = (load_bytes(f">a\n{letters}\n".encode(), tmp_path) for letters in ("ACGUuGAnUU", "ACGTtGAnTT"))
+    np.testing.assert_array_equal(rna.codes, dna.codes)
+    assert rna.other_letters == dna.other_letters == {}
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 1 << 19])
+def test_other_letters_are_counted(tmp_path, monkeypatch, batch_size):
+    monkeypatch.setattr(reads, "_BATCH_SIZE", batch_size)
+    first, second = tmp_path / "1.fa", tmp_path / "2.fq"
+    first.write_bytes(b">x\nACGTUNacgtunRrYxX\n>y\n" + b"ACGT" * 9 + b"\n>z\nX\n")
+    second.write_bytes(b"@a\nRACGT\n+\nIIIII\n@b\n\n+\n\n")
+    assert load_reads([first, second]).other_letters == {"R": 3, "X": 3, "Y": 1}
+
+
+PROTEIN = "MSTNPKPQRKTKRNTNRRPQDVKFPGGGQIVGGVYLLPRRGPRLGVRATRKTSERSQPRGRRQPIPKARRPEGRTWAQPGYPWPLYGNEGCGWAGWLLSPR"
+
+
+@pytest.mark.parametrize("batch_size", [1, 1 << 19])
+@pytest.mark.parametrize("sequence", [PROTEIN, PROTEIN.lower(), PROTEIN + "ACGT" * 20], ids=range(3))
+def test_protein_is_refused(sequence, batch_size, tmp_path, monkeypatch):
+    monkeypatch.setattr(reads, "_BATCH_SIZE", batch_size)
+    error = error_of(f">a\nACGT\n>b\n{sequence}\n>c\n\n".encode(), tmp_path)
+    assert re.search(r"looks like protein: \d+ of \d+ letters \(E, F, I, L, P, Q\).* Give DNA or RNA", error.problem)
+    (tmp_path / "dna.fa").write_text(">r\n" + "ACGT" * 10_000 + "\n")
+    with pytest.raises(InputError, match="protein"):  # told of the file, whatever the others hold
+        load_reads([tmp_path / "dna.fa", tmp_path / "reads.in"])
+
+
+@pytest.mark.parametrize("letters", ["RYKMSWBDHVN", "X", "ACGTEF"])
+def test_what_is_no_protein(letters, tmp_path):
+    assert load_bytes(f">a\n{letters * 3}{'ACGT' * 20}\n".encode(), tmp_path).n_bases == 80 + 3 * len(letters)
 
 
 def test_several_files_in_order(tmp_path):
@@ -366,7 +401,13 @@ def test_progress(tmp_path, monkeypatch):
     assert calls == [(3, 15), (6, 30), (9, 45)]
 
 
+def test_without_files_in_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(reads, "_OPEN_FILES", str(tmp_path / "none"))
+    assert_reads(load_bytes(FASTQ, tmp_path), {"a": "ACGT", "b": "GG"})
+
+
 def test_no_temporary_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(reads, "_OPEN_FILES", str(tmp_path / "none"))
     monkeypatch.setattr(reads.tempfile, "tempdir", str(tmp_path / "none"))
     with pytest.raises(OutputError, match="TMPDIR"):
         load_bytes(FASTQ, tmp_path)

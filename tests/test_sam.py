@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import sys
 from pathlib import Path
 
 import naive
@@ -246,6 +248,30 @@ def test_names_that_sam_does_not_allow(here):
         assert "estimate" not in outcome.err  # told before the work
         assert run("overlap", "odd.fa", "--cigar").code == 0
     assert listing(here) == {"reads.fa", "odd.fa"}
+
+
+def test_longest_name(here):
+    (here / "odd.fa").write_text(f">{'a' * 254}\nACGT\n")
+    bellapy("overlap", "odd.fa", "-o", "x.bam", "--sort")
+    (here / "odd.fa").write_text(f">{'a' * 255}\nACGT\n")
+    outcome = run("overlap", "odd.fa", "-o", "x.bam")
+    assert re.search(r"read 'a{40}\.\.\.': .* at most 254 letters; rename the read, or write PAF", outcome.err)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="names have to be UTF-8 here")
+@pytest.mark.parametrize("ending", ["sam", "bam"])
+@pytest.mark.parametrize("name", ["\udcff\udcfe", "\udcff/\udcfe", "[x]*", "µ", "x" * 246, "a b", "-x"], ids=ascii)
+def test_odd_names_of_files(here, name, ending):
+    """Which also stand in the header.  pysam as such takes no names that are not UTF-8."""
+    folder = here / "odd"
+    folder.mkdir()
+    (folder / name).parent.mkdir(exist_ok=True)
+    path = f"{folder / name}.{ending}"
+    (here / "few.fa").write_text("".join(f">{i}\n{'ACGTTGCA' * 3}\n" for i in "ab"))
+    bellapy("overlap", "few.fa", "-o", path, *(["--sort"] if ending == "bam" else []))
+    with pysam.AlignmentFile(path) as opened:
+        assert opened.header.to_dict()["PG"][0]["CL"].startswith("bellapy overlap few.fa")
+    assert len(os.listdir(os.path.dirname(path))) == 1 + (ending == "bam")
 
 
 @pytest.mark.parametrize("name", ["x.sam", "x.bam", "x.paf"])

@@ -17,6 +17,7 @@ from bellapy.candidates import multiply, symbolic_product
 from bellapy.kmer_matrix import build_kmer_matrix
 from bellapy.kmers import count_kmers
 from bellapy.params import SeedParams
+from bellapy.pieces import clear_of, implied_ends
 from bellapy.records import Seeds
 from bellapy.seeds import MAX_MEMBERS, choose_seeds, implied_overlap, join_seeds
 
@@ -40,6 +41,13 @@ def rows(seeds: Seeds, *names: str) -> list[tuple]:
     return list(zip(*(getattr(seeds, name).tolist() for name in names), strict=True))
 
 
+def lies_apart(seeds: Seeds, i: int, j: int, sequences: list[str]) -> bool:
+    """Whether the overlaps that two seeds of a candidate imply share at most the tenth of the shorter one, on both reads."""
+    reads = make_reads(sequences)
+    one, other = (implied_ends(reads, seeds.take(np.array([row]))) for row in (i, j))
+    return bool(clear_of(one, other)[0])
+
+
 def check(sequences, k, upper, params):
     """What must hold for the seeds of any reads."""
     seeds, n_candidates, n_dropped = seeds_of(sequences, k, upper, params)
@@ -50,8 +58,9 @@ def check(sequences, k, upper, params):
     ranked = [(query, target, -strand, rank) for (query, target, strand), rank in zip(names, seeds.rank, strict=True)]
     assert ranked == sorted(set(ranked)), "seeds come by query, target, strand (same first) and rank"
     assert seeds.length == k
-    support = {}
+    support, firsts = {}, {}
     for i, candidate in enumerate(names):
+        firsts.setdefault(candidate, i)
         query, target, strand = candidate
         members, place = shared[candidate], (int(seeds.query_pos[i]), int(seeds.target_pos[i]))
         assert place in members
@@ -63,7 +72,7 @@ def check(sequences, k, upper, params):
         for pos, side, span in zip(place, ("query", "target"), (query_span, target_span), strict=True):
             first, last = int(getattr(seeds, f"{side}_first")[i]), int(getattr(seeds, f"{side}_last")[i])
             assert first <= pos <= last and first in span and last in span
-        assert seeds.rank[i] < params.ranks
+        assert seeds.rank[i] < params.ranks or lies_apart(seeds, i, firsts[candidate], sequences)
         assert seeds.n_support[i] <= support.get(candidate, MAX_MEMBERS), "a worse seed comes after a better one"
         support[candidate] = seeds.n_support[i]
     return seeds, shared
@@ -226,3 +235,21 @@ def test_dense_enough():
 def test_too_few_seeds_show_nothing_typical():
     seeds, *_ = seeds_of(["ACGTTGCATTGACCA" * 3, "ACGTTGCATTGACCA" * 3], 9, 50)
     assert learn_typical([seeds], [np.ones(len(seeds))]) == Typical(0.0, 0.0)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_seed_for_each_piece_of_a_circle(rng, turned):
+    """Also where a repeat in the circle gives a better band than its shorter piece: that seed is one more."""
+    repeat, parts = random_bases(rng, 1000), [random_bases(rng, n) for n in (800, 900, 1200)]
+    circle = parts[0] + repeat + parts[1] + repeat + parts[2]
+    first, second = circle, circle[600:] + circle[:600]
+    second = naive.reverse_complement(second) if turned else second
+    seeds, *_ = seeds_of([first, second], 15, params=SeedParams(min_overlap=500))
+    seeds = seeds.take(seeds.strand == (-1 if turned else 1))
+    target_pos = len(circle) - 15 - seeds.target_pos if turned else seeds.target_pos
+    diagonals = (target_pos - seeds.query_pos).tolist()
+    assert seeds.rank.tolist() == [0, 1, 2]
+    assert (diagonals[0], diagonals[2]) == (-600, len(circle) - 600)
+    plain = parts[0] + random_bases(rng, 1000) + parts[1] + parts[2]
+    seeds, *_ = seeds_of([plain, plain[600:] + plain[:600]], 15, params=SeedParams(min_overlap=500))
+    assert seeds.rank.tolist() == [0, 1], "the second seed is the piece"

@@ -51,6 +51,10 @@ SCORINGS = [
     Scoring(3, -1, -6, 60),
     Scoring(5, -4, -6, 50),
     Scoring(4, -16, -3, 30),
+    Scoring(1, -1, -1, 15, 7, 50 * 64),
+    Scoring(1, -1, -1, 100, 12, 400),
+    Scoring(1, -1, -1, 30, 60, 1),
+    Scoring(2, -3, -4, 40, 20, 900),
 ]
 MISMATCHES_AND_GAPS = [(-1, -1), (-1, -2), (-3, -1), (-1, -3), (-6, -2), (-16, -1), (-18, -1), (-19, -2), (-16, -16)]
 
@@ -117,7 +121,7 @@ def test_longest_is_seqan(oracle, backend, device, x):
         scoring = Scoring(1, -1, -1, x)
         results = backend(reads.both_ways, make_flanks(reads, seeds), scoring, True, 1)
         assert_array_equal(results[:, 0].reshape(2, -1).T, numbers(rows, "score_left", "score_right"))
-        got = extend_seeds(reads, seeds, scoring, longest=True, device=device)
+        got = extend_seeds(reads, seeds, (scoring,), longest=True, device=device)
         got = np.transpose([got.score, got.query_start, got.query_end, got.target_start, got.target_end])
         assert_array_equal(got, numbers(rows, "score", "beginV", "endV", "beginH", "endH"))
     assert n == 600
@@ -387,25 +391,32 @@ def seeded():
     return sequences, make_seeds(*zip(*seeds, strict=True), k)
 
 
+STEPS = (Scoring(1, -1, -1, 9),), (Scoring(1, -1, -1, 2, 9, 20 * 64), Scoring(1, -1, -1, 40, 9, 100 * 64))
+
+
+@pytest.mark.parametrize("steps", STEPS, ids=len)
 @pytest.mark.parametrize("longest", [False, True])
-def test_extensions_are_the_oracle(seeded, device, longest):
+def test_extensions_are_the_oracle(seeded, device, longest, steps):
     sequences, seeds = seeded
-    scoring, k = Scoring(1, -1, -1, 9), seeds.length
-    got = extend_seeds(make_reads(sequences), seeds, scoring, longest=longest, device=device)
-    oracle = naive.xdrop_longest if longest else naive.xdrop_best_sparse
+    k, further = seeds.length, 0
+    got = extend_seeds(make_reads(sequences), seeds, steps, longest=longest, device=device)
     for i in range(0, len(seeds), 2):
         query, target = sequences[seeds.query_id[i]], sequences[seeds.target_id[i]]
         q, t = int(seeds.query_pos[i]), int(seeds.target_pos[i])
         if seeds.strand[i] < 0:
             target, t = naive.reverse_complement(target), len(target) - k - t
-        left = oracle(query[:q][::-1], target[:t][::-1], *scoring)
-        right = oracle(query[q + k :], target[t + k :], *scoring)
+        *left, left_turn = naive.xdrop_steps(query[:q][::-1], target[:t][::-1], steps, xdrop.NEAR, longest)
+        *right, right_turn = naive.xdrop_steps(query[q + k :], target[t + k :], steps, xdrop.NEAR, longest)
         start, end = t - left[2], t + k + right[2]
         if seeds.strand[i] < 0:
             start, end = len(target) - end, len(target) - start
         assert got.score[i] == left[0] + k + right[0]
         assert (got.query_start[i], got.query_end[i]) == (q - left[1], q + k + right[1])
         assert (got.target_start[i], got.target_end[i]) == (start, end)
+        assert (got.left_query[i], got.left_target[i]) == left_turn
+        assert (got.right_query[i], got.right_target[i]) == right_turn
+        further += right_turn != tuple(right[1:])
+    assert further > 5 or len(steps) == 1
 
 
 @pytest.mark.parametrize("scoring", [Scoring(1, -1, -1, 15), Scoring(2, -4, -3, 30), Scoring(5, -6, -1, 200)], ids=str)
@@ -413,17 +424,17 @@ def test_extensions_are_the_oracle(seeded, device, longest):
 def test_threads_order_and_batches_change_nothing(seeded, device, monkeypatch, scoring, longest):
     sequences, seeds = seeded
     reads = make_reads(sequences)
-    expected = extend_seeds(reads, seeds, scoring, longest=longest, device=device)
+    expected = extend_seeds(reads, seeds, (scoring,), longest=longest, device=device)
     for threads in (2, 3, 8):
-        assert_same(extend_seeds(reads, seeds, scoring, longest=longest, threads=threads, device=device), expected)
+        assert_same(extend_seeds(reads, seeds, (scoring,), longest=longest, threads=threads, device=device), expected)
     order = np.random.default_rng(1).permutation(len(seeds))
-    got = extend_seeds(reads, seeds.take(order), scoring, longest=longest, threads=2, device=device)
+    got = extend_seeds(reads, seeds.take(order), (scoring,), longest=longest, threads=2, device=device)
     assert_same(got, expected.take(order))
     for size in (1, 7, len(seeds)):
         done = []
         monkeypatch.setattr(xdrop, "BATCH_SEEDS", size)
         few = seeds.take(slice(0, 20)) if size == 1 else seeds
-        got = extend_seeds(reads, few, scoring, longest=longest, device=device, progress=done.append)
+        got = extend_seeds(reads, few, (scoring,), longest=longest, device=device, progress=done.append)
         assert_same(got, expected.take(slice(0, len(few))))
         assert done == [min(at + size, len(few)) for at in range(0, len(few), size)]
 
@@ -432,7 +443,7 @@ def test_intervals_hold_the_seed_and_lie_inside_the_reads(seeded, device):
     sequences, seeds = seeded
     reads = make_reads(sequences)
     for longest in (False, True):
-        got = extend_seeds(reads, seeds, Scoring(1, -1, -1, 40), longest=longest, device=device)
+        got = extend_seeds(reads, seeds, (Scoring(1, -1, -1, 40),), longest=longest, device=device)
         for side in ("query", "target"):
             start, end, pos = getattr(got, f"{side}_start"), getattr(got, f"{side}_end"), getattr(seeds, f"{side}_pos")
             assert (0 <= start).all() and (start <= pos).all() and (pos + seeds.length <= end).all()
@@ -443,12 +454,12 @@ def test_intervals_hold_the_seed_and_lie_inside_the_reads(seeded, device):
 def test_target_of_the_other_strand_mirrors_its_coordinates(seeded, device, longest):
     sequences, seeds = seeded
     scoring, k = Scoring(1, -1, -1, 15), seeds.length
-    expected = extend_seeds(make_reads(sequences), seeds, scoring, longest=longest, device=device)
+    expected = extend_seeds(make_reads(sequences), seeds, (scoring,), longest=longest, device=device)
     turned = [naive.reverse_complement(s) if i % 2 else s for i, s in enumerate(sequences)]
     reads = make_reads(turned)
     lengths = reads.lengths[seeds.target_id]
     mirror = make_seeds(seeds.query_id, seeds.target_id, -seeds.strand, seeds.query_pos, lengths - k - seeds.target_pos, k)
-    got = extend_seeds(reads, mirror, scoring, longest=longest, device=device)
+    got = extend_seeds(reads, mirror, (scoring,), longest=longest, device=device)
     assert_array_equal(got.score, expected.score)
     assert_array_equal(got.query_start, expected.query_start)
     assert_array_equal(got.query_end, expected.query_end)
@@ -460,22 +471,22 @@ def test_score_is_symmetric(seeded, device):
     """Reads swapped, or both turned around: the best score stays."""
     sequences, seeds = seeded
     scoring, k = Scoring(1, -2, -1, 20), seeds.length
-    expected = extend_seeds(make_reads(sequences), seeds, scoring, device=device).score
+    expected = extend_seeds(make_reads(sequences), seeds, (scoring,), device=device).score
     swapped = make_seeds(seeds.target_id, seeds.query_id, seeds.strand, seeds.target_pos, seeds.query_pos, k)
-    assert_array_equal(extend_seeds(make_reads(sequences), swapped, scoring, device=device).score, expected)
+    assert_array_equal(extend_seeds(make_reads(sequences), swapped, (scoring,), device=device).score, expected)
     reads = make_reads([naive.reverse_complement(sequence) for sequence in sequences])
     turned = make_seeds(
         seeds.query_id, seeds.target_id, seeds.strand,
         reads.lengths[seeds.query_id] - k - seeds.query_pos, reads.lengths[seeds.target_id] - k - seeds.target_pos, k,
     )  # fmt: skip
-    assert_array_equal(extend_seeds(reads, turned, scoring, device=device).score, expected)
+    assert_array_equal(extend_seeds(reads, turned, (scoring,), device=device).score, expected)
 
 
 def test_seed_at_the_ends_of_reads(device):
     reads = make_reads(["ACGTTGCA", "ACGTTGCA", "TGCAACGT", "ACGTTGCACC"])
     seeds = make_seeds([0, 0, 0, 0], [1, 2, 1, 3], [1, -1, 1, 1], [0, 4, 4, 0], [0, 0, 4, 0], 4)
     for longest in (False, True):
-        got = extend_seeds(reads, seeds, Scoring(1, -1, -1, 3), longest=longest, device=device)
+        got = extend_seeds(reads, seeds, (Scoring(1, -1, -1, 3),), longest=longest, device=device)
         assert_array_equal(got.query_start, 0)
         assert_array_equal(got.query_end, 8)
         assert_array_equal(got.target_start, 0)
@@ -485,12 +496,12 @@ def test_seed_at_the_ends_of_reads(device):
 
 def test_seed_that_is_the_whole_read(device):
     seeds = make_seeds([0], [1], [1], [0], [1], 4)
-    got = extend_seeds(make_reads(["ACGT", "CACGTC"]), seeds, Scoring(3, -1, -1, 3), device=device)
-    assert [int(getattr(got, name)[0]) for name in Extensions.__dataclass_fields__] == [12, 0, 4, 1, 5]
+    got = extend_seeds(make_reads(["ACGT", "CACGTC"]), seeds, (Scoring(3, -1, -1, 3),), device=device)
+    assert [int(getattr(got, name)[0]) for name in Extensions.__dataclass_fields__] == [12, 0, 4, 1, 5, 0, 0, 0, 0]
 
 
 def test_no_seeds(device):
-    got = extend_seeds(make_reads(["ACGT", "CACGTC"]), make_seeds(*[[]] * 5, 17), Scoring(), device=device)
+    got = extend_seeds(make_reads(["ACGT", "CACGTC"]), make_seeds(*[[]] * 5, 17), (Scoring(),), device=device)
     assert len(got) == 0
 
 
@@ -507,8 +518,8 @@ def test_flanks_come_back_where_they_belong():
         bases.append(("".join("ACGT"[c] for c in query), "".join("ACGT"[c ^ 3] for c in target)))
         assert flanks.complement[i] == 1
     assert bases == [("AA", "AAA"), ("GTT", "GTAA")]  # left: away from the seed
-    got = join_flanks(seeds, np.array([[2, 2, 1], [-1, 3, 4]]), 5)
-    assert [int(getattr(got, name)[0]) for name in Extensions.__dataclass_fields__] == [21, 0, 9, 0, 9]
+    got = join_flanks(seeds, np.array([[2, 2, 1], [-1, 3, 4]]), np.array([[1, 0], [3, 4]]), 5)
+    assert [int(getattr(got, name)[0]) for name in Extensions.__dataclass_fields__] == [21, 0, 9, 0, 9, 1, 0, 3, 4]
 
 
 # ---------------------------------------------------------------- speed

@@ -9,13 +9,14 @@ Paths take far more memory than overlaps: they are made, written and left, some 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from bellapy.filter import apply_tests, measure_geometry, shape_tests
+from bellapy.filter import apply_tests, shape_tests
+from bellapy.geometry import measure_geometry
 from bellapy.memory import UNLIMITED, Budget
 from bellapy.parallel import made_ahead, map_in_order
 from bellapy.params import FilterParams, Scoring
@@ -60,54 +61,61 @@ class _Anchors(NamedTuple):
 
 
 def trace_overlaps(
-    reads: ReadSet, overlaps: Overlaps, scoring: Scoring, *, longest: bool = False, threads: int = 1, device: str = "cpu"
-) -> tuple[Overlaps, Paths]:
-    """Paths of overlaps that `extend_seeds` gave with these scores; n_matches and n_columns become exact."""
-    return _join(reads, overlaps, _trace(reads, overlaps, scoring, longest, threads, device))
+    reads: ReadSet, overlaps: Overlaps, steps: Sequence[Scoring], *, longest: bool = False, threads: int = 1,
+    device: str = "cpu",
+) -> tuple[Overlaps, Paths]:  # fmt: skip
+    """Paths of overlaps that `extend_seeds` gave with these steps; n_matches and n_columns become exact."""
+    return _join(reads, overlaps, *_trace(reads, overlaps, steps, longest, threads, device))
 
 
-def _trace(reads: ReadSet, overlaps: Overlaps, scoring: Scoring, longest: bool, threads: int, device: str) -> FlankPaths:
-    """Paths of the left flanks of all overlaps, then of the right ones."""
+def _trace(
+    reads: ReadSet, overlaps: Overlaps, steps: Sequence[Scoring], longest: bool, threads: int, device: str
+) -> tuple[FlankPaths, FlankPaths]:
+    """Paths of the left flanks of all overlaps, then of the right ones: of the first step, and of the second one."""
     anchors = _Anchors(
         overlaps.query_id, overlaps.target_id, overlaps.strand, overlaps.seed_query, overlaps.seed_target,
         overlaps.seed_length,
     )  # fmt: skip
-    flanks = make_flanks(reads, anchors)
-    return EXECUTORS[device]()(reads.both_ways, flanks, flank_ends(overlaps), scoring, longest, threads)
+    flanks, turns, trace = make_flanks(reads, anchors), overlaps.turns, EXECUTORS[device]()
+    near = trace(reads.both_ways, flanks, turns, steps[0], longest, threads)
+    beyond, left = flanks.beyond(np.arange(len(flanks)), turns), flank_ends(overlaps) - turns
+    return near, trace(reads.both_ways, beyond, left, steps[-1], longest, threads)
 
 
-def _join(reads: ReadSet, overlaps: Overlaps, flanks: FlankPaths) -> tuple[Overlaps, Paths]:
-    paths = join_paths(reads, overlaps, flanks)
+def _join(reads: ReadSet, overlaps: Overlaps, near: FlankPaths, far: FlankPaths) -> tuple[Overlaps, Paths]:
+    paths = join_paths(reads, overlaps, near, far)
     columns = paths.n_matches + paths.n_mismatches + paths.n_gap_bases
     return replace(overlaps, n_matches=paths.n_matches.copy(), n_columns=columns), paths
 
 
 def map_paths(
-    use: Callable[[Overlaps, Paths], Result], reads: ReadSet, overlaps: Overlaps, scoring: Scoring, *,
+    use: Callable[[Overlaps, Paths], Result], reads: ReadSet, overlaps: Overlaps, steps: Sequence[Scoring], *,
     longest: bool = False, threads: int = 1, device: str = "cpu", budget: Budget = UNLIMITED,
 ) -> Iterator[Result]:  # fmt: skip
     """What `use` makes of the overlaps and their paths, piece by piece, in order.
 
     A thread for each piece makes the paths and uses them.  On GPUs the pieces of a turn are traced together, ahead of that.
     """
-    rows = blocks(overlaps, threads, budget)
+    pieces = blocks(overlaps, threads, budget)
 
-    def traced_by_turns() -> Iterator[tuple[slice, FlankPaths]]:
-        turns = [rows[at : at + GPU_PIECES * threads] for at in range(0, len(rows), GPU_PIECES * threads)]
+    def traced_by_turns() -> Iterator[tuple[slice, FlankPaths, FlankPaths]]:
+        turns = [pieces[at : at + GPU_PIECES * threads] for at in range(0, len(pieces), GPU_PIECES * threads)]
         spans = [slice(turn[0].start, turn[-1].stop) for turn in turns]
-        found = made_ahead(_trace(reads, overlaps.take(span), scoring, longest, threads, device) for span in spans)
-        for turn, span, flanks in zip(turns, spans, found, strict=True):
+        found = made_ahead(_trace(reads, overlaps.take(span), steps, longest, threads, device) for span in spans)
+        for turn, span, (near, far) in zip(turns, spans, found, strict=True):
             for piece in turn:
                 left = np.arange(piece.start - span.start, piece.stop - span.start)
-                yield piece, flanks.take(np.concatenate([left, left + span.stop - span.start]))
+                rows = np.concatenate([left, left + span.stop - span.start])
+                yield piece, near.take(rows), far.take(rows)
 
     def on_cpu(piece: slice) -> Result:
-        return use(*trace_overlaps(reads, overlaps.take(piece), scoring, longest=longest))
+        return use(*trace_overlaps(reads, overlaps.take(piece), steps, longest=longest))
 
-    def joined(item: tuple[slice, FlankPaths]) -> Result:
-        return use(*_join(reads, overlaps.take(item[0]), item[1]))
+    def joined(item: tuple[slice, FlankPaths, FlankPaths]) -> Result:
+        piece, near, far = item
+        return use(*_join(reads, overlaps.take(piece), near, far))
 
-    return map_in_order(on_cpu, rows, threads) if device == "cpu" else map_in_order(joined, traced_by_turns(), threads)
+    return map_in_order(on_cpu, pieces, threads) if device == "cpu" else map_in_order(joined, traced_by_turns(), threads)
 
 
 def keep_sound(

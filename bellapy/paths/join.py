@@ -39,37 +39,40 @@ def places(reads: ReadSet, overlaps: Overlaps) -> np.ndarray:
     return np.stack([query_at, target_at, np.where(same, 0, 3)], axis=1, dtype=np.int64)
 
 
-def join_paths(reads: ReadSet, overlaps: Overlaps, flanks: FlankPaths) -> Paths:
+def join_paths(reads: ReadSet, overlaps: Overlaps, flanks: FlankPaths, beyond: FlankPaths) -> Paths:
     """Paths of overlaps.
 
     Parameters
     ----------
-    flanks : of the left flanks of all overlaps, then of the right ones, as of `flank_ends`.
+    flanks : first steps of the left flanks of all overlaps, then of the right ones, as of `Overlaps.turns`.
+    beyond : their second steps, from there to `flank_ends`.
     """
     n = len(overlaps)
     left = np.arange(n)
     first = np.where(overlaps.strand > 0, left, left + n)  # lies to the left on the target
     table = np.stack([first, 2 * left + n - first, overlaps.seed_length], axis=1, dtype=np.int64)
-    room = 2 * int(flanks.counts.sum()) + n
+    room = 2 * int(flanks.counts.sum() + beyond.counts.sum()) + n
     runs, offsets, counts = np.empty(room, np.uint32), np.zeros(n + 1, np.int64), np.zeros((n, 4), np.int32)
-    where = places(reads, overlaps)
-    _join_all(reads.both_ways, where, table, flanks.runs, flanks.starts, flanks.counts, runs, offsets, counts)
+    near, far = (flanks.runs, flanks.starts, flanks.counts), (beyond.runs, beyond.starts, beyond.counts)
+    _join_all(reads.both_ways, places(reads, overlaps), table, near, far, runs, offsets, counts)
     runs = runs[: offsets[-1]].copy()
     return Paths(runs, offsets, *(np.ascontiguousarray(column) for column in counts.T))
 
 
 @njit_entry
-def _join_all(codes, where, table, runs, starts, counts, out, offsets, found):
+def _join_all(codes, where, table, near, far, out, offsets, found):
     for i in range(len(table)):
         query, target, flip = where[i]
         begin = end = offsets[i]
         q = t = np.int64(0)
         first, second, seed = table[i]
-        for j in range(starts[first], starts[first] + counts[first]):
-            end, q, t = _append(codes, query, target, out, begin, end, runs[j], q, t)
+        for runs, starts, counts in (far, near):  # runs lead from the end of a flank to the seed
+            for j in range(starts[first], starts[first] + counts[first]):
+                end, q, t = _append(codes, query, target, out, begin, end, runs[j], q, t)
         end, q, t = _append(codes, query, target, out, begin, end, seed << 4 | PAIR, q, t)
-        for j in range(starts[second] + counts[second] - 1, starts[second] - 1, -1):
-            end, q, t = _append(codes, query, target, out, begin, end, runs[j], q, t)
+        for runs, starts, counts in (near, far):
+            for j in range(starts[second] + counts[second] - 1, starts[second] - 1, -1):
+                end, q, t = _append(codes, query, target, out, begin, end, runs[j], q, t)
         offsets[i + 1] = end
         count_columns(codes, query, target, flip, out, begin, end, found[i])
 

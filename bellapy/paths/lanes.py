@@ -31,6 +31,7 @@ from bellapy.xdrop.lanes import (
     FLANK,
     HIGH,
     LOW,
+    N_NOW,
     QUERY_AT,
     QUERY_OFFSET,
     TARGET_AT,
@@ -335,7 +336,9 @@ def trace_lanes(codes, flanks, ends, size: Class, scoring: Scoring, longest: boo
     """
     n_cells, cell_scores = size.height * size.lanes, scores_of(scoring, cell, size)
     n_bases = n_cells + size.half * size.lanes
-    state = State(aligned(n_cells + TILE, cell.name), aligned(n_cells + 2 * TILE, cell.name), np.zeros((16, TILE), np.int64))
+    state = State(
+        aligned(n_cells + TILE, cell.name), aligned(n_cells + 2 * TILE, cell.name), np.zeros((N_NOW, TILE), np.int64)
+    )
     n_chunks = -(-int(ends.sum(axis=1).max(initial=1)) // (2 * size.half))
     octet_bytes = 4 * n_cells + 8 * TILE
     block = block_chunks(n_chunks, octet_bytes * size.half // OCTET, sum(array.nbytes for array in state))

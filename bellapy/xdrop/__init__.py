@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import cache
 
@@ -37,6 +37,9 @@ def _cuda() -> Backend:
 
 BACKENDS: dict[str, Callable[[], Backend]] = {"cpu": _cpu, "cuda": _cuda}
 
+NEAR = 50
+"""Bases: an extension that ends so close to the end of a flank needs no second step."""
+
 BATCH_SEEDS = 1 << 18
 SEED_BYTES = 400  # of a batch, for each seed: flanks, results, and what is between
 
@@ -59,13 +62,15 @@ def device_usage(device: str) -> list[dict]:
 
 
 def extend_seeds(
-    reads: ReadSet, seeds: Seeds, scoring: Scoring, *, longest: bool = False, threads: int = 1, device: str = "cpu",
+    reads: ReadSet, seeds: Seeds, steps: Sequence[Scoring], *, longest: bool = False, threads: int = 1, device: str = "cpu",
     budget: Budget = UNLIMITED, progress: Callable[[int], None] | None = None,
 ) -> Extensions:  # fmt: skip
     """Extend every seed in both directions; row i of the result belongs to seed i.
 
     Parameters
     ----------
+    steps : scores and limits of the first step and, if there is a second one, of that: it goes on where the first one ended
+        more than NEAR bases before the ends of both sequences.
     longest : report where the extension ended, as SeqAn does, instead of its best end.
     budget : may make batches smaller.
     progress : called with the number of seeds done.
@@ -76,11 +81,23 @@ def extend_seeds(
         size = budget.items("the extension", SEED_BYTES, least=1, most=BATCH_SEEDS)
         batch = seeds.take(slice(at, at + size))
         flanks = make_flanks(reads, batch)
-        parts.append(join_flanks(batch, extend(codes, flanks, scoring, longest, threads), scoring.match))
+        results, turns = _extend_in_steps(extend, codes, flanks, steps, longest, threads)
+        parts.append(join_flanks(batch, results, turns, steps[0].match))
         at += size
         if progress:
             progress(min(at, len(seeds)))
     return join_extensions(parts)
+
+
+def _extend_in_steps(extend, codes, flanks: Flanks, steps, longest: bool, threads: int) -> tuple[np.ndarray, np.ndarray]:
+    """Results of all steps together, (n, 3) int64, and where the first one ended, (n, 2) int64."""
+    results = extend(codes, flanks, steps[0], longest, threads)
+    turns = results[:, 1:].copy()
+    for step in steps[1:]:
+        left = np.minimum(flanks.query_length - turns[:, 0], flanks.target_length - turns[:, 1])
+        short = np.flatnonzero(left > NEAR)
+        results[short] += extend(codes, flanks.beyond(short, turns), step, longest, threads)
+    return results, turns
 
 
 def join_extensions(parts: list[Extensions]) -> Extensions:

@@ -18,7 +18,7 @@ from numba import cuda
 
 from bellapy.params import Scoring
 from bellapy.xdrop.batch_cpu import extend_flanks as extend_on_cpu
-from bellapy.xdrop.cuda_host import clear, cut_seeds, list_piece, put_back, put_late, rows_of
+from bellapy.xdrop.cuda_host import RESULT_COLUMNS, clear, cut_seeds, list_piece, put_back, put_late, rows_of
 from bellapy.xdrop.cuda_ops import SIMULATED, WARP, upload
 from bellapy.xdrop.cuda_pool import FULL, Device, Worker, pool
 from bellapy.xdrop.cuda_stack import CELLS, COUNTS, ENDED, HEAD, OUTGROWN, fits, level_of_best, make_kernel, pack_scoring
@@ -119,10 +119,10 @@ class _Batch:
         reads.hold(job.codes)
         self.rows = worker.pinned.of("rows", room, dtype=np.int32)
         self.table = worker.pinned.of("table", room, 5, dtype=np.int64)
-        self.found = worker.pinned.of("found", room, 3, dtype=np.int32)
+        self.found = worker.pinned.of("found", room, RESULT_COLUMNS, dtype=np.int32)
         self.late = worker.pinned.of("late", room, dtype=np.int32)
         self.there = worker.rooms.of("table", room, 5, dtype=np.int64)
-        self.results = worker.rooms.of("results", room, 3, dtype=np.int32)
+        self.results = worker.rooms.of("results", room, RESULT_COLUMNS, dtype=np.int32)
         self.counts = worker.rooms.of("counts", len(self.sizes) + 1, COUNTS, dtype=np.int64)
         self.counted = worker.pinned.of("counts", len(self.sizes) + 1, COUNTS, dtype=np.int64)
         self.counted[:] = 0

@@ -21,7 +21,8 @@ STEP = 32  # bases: flanks count as equally long within it
 LENGTHS = 1 << 13  # steps that are told apart
 BASES = 32  # of a word of the planes
 BLOCK = 1 << 16  # bases that are uploaded together
-NOT_YET = -(1 << 31)  # score of a flank that no kernel has finished
+RESULT_COLUMNS, STATE_COLUMN = 4, 3  # of results on a device: score, query bases, target bases, state
+NOT_YET = 1  # state of a flank that no kernel has finished
 
 
 def _halves_of(begin: int, end: int, n: int) -> tuple[slice, slice]:
@@ -112,7 +113,7 @@ def put_back(begin, end, rows, found, results, late):
     """
     n = 0
     for i in range(begin, end):
-        if found[i, 0] == NOT_YET:
+        if found[i, STATE_COLUMN] == NOT_YET:
             late[n] = i
             n += 1
         else:

@@ -34,8 +34,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import cuda
 
-from bellapy.params import Scoring
-from bellapy.xdrop.cuda_host import NOT_YET
+from bellapy.params import TILT_UNIT, Scoring
+from bellapy.xdrop.cuda_host import NOT_YET, STATE_COLUMN
 from bellapy.xdrop.cuda_ops import (
     I32,
     U32,
@@ -50,6 +50,7 @@ from bellapy.xdrop.cuda_ops import (
     reverse_bits,
     shuffle,
 )
+from bellapy.xdrop.recurrence import STRIDE
 
 CHUNK = 32
 MOST_REGISTERS = 128  # of a thread, so that four blocks fit a processor
@@ -82,6 +83,8 @@ class Packed(NamedTuple):
     floor: np.uint32  # at the start of a chunk
     origin: np.uint32  # the first cell at the start of the first chunk; one half
     border: np.uint32  # value of `floor` at which border cells reach it; 0: never
+    tilt: np.int32  # these two as in Scoring
+    fall: np.int32
 
 
 def _units(scoring: Scoring) -> tuple[int, int, int]:
@@ -109,6 +112,7 @@ def pack_scoring(scoring: Scoring) -> Packed:
         U32(SCALE * (match - mismatch)), U32(SCALE * mismatch * BOTH), U32(SCALE * drift * BOTH),
         U32(SCALE * scoring.match * BOTH), U32((TOP + SCALE * scoring.xdrop + SCALE - 1) * BOTH), U32(floor * BOTH),
         U32(origin), U32(0 if drift >= scoring.xdrop else (TOP - origin) * BOTH),
+        I32(scoring.tilt), I32(scoring.fall),
     )  # fmt: skip
 
 
@@ -310,6 +314,21 @@ def renew(even, odd, registers, shift, row, least, most, packed):
 
 
 @inlined
+def look(score, column, row, k, rule, results, flank):
+    """Let a flank's best cell be its result if its tilted score is the highest (recurrence.py); whether it stops after k.
+
+    One thread of a group does it; what it has written before is the result so far.
+    """
+    unit, tilt = np.int64(TILT_UNIT), np.int64(rule.tilt)
+    highest = unit * results[flank, 0] - tilt * (np.int64(results[flank, 1]) + np.int64(results[flank, 2]))
+    tilted = unit * score - tilt * (np.int64(column) + np.int64(row))
+    if tilted > highest:
+        highest = tilted
+        results[flank, 0], results[flank, 1], results[flank, 2] = score, column, row
+    return rule.fall > 0 and unit * score - tilt * k < highest - rule.fall
+
+
+@inlined
 def follow(living, row, first, place, group, span):
     """Lanes from one end of the window to the other, so that the living ones, bits from the first on, are in the middle;
     the row of this lane, and the lane that is first then.
@@ -388,7 +407,8 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
             so that the next kernel need not wait for a few long ones; 0: never.
         rule : Packed.
         longest : which result is wanted.
-        results : (n_flanks, 3) int32: score, query bases, target bases of finished flanks; NOT_YET of those handed over.
+        results : (n_flanks, 4) int32: score, query bases, target bases as far as is known; NOT_YET where a flank is handed
+            over, else 0.
         """
         even, odd = cuda.local.array(R, np.uint32), cuda.local.array(R, np.uint32)
         even_bits, odd_bits = cuda.local.array(R, np.uint32), cuda.local.array(R, np.uint32)
@@ -409,6 +429,7 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
         flank = first = row = pairs = n_query = n_target = score = best_column = best_row = age = I32(0)
         query_at = target_at = table[0, 0]
         unlike = U32(0) if longest else EVERY_BIT
+        tilted = (rule.tilt > 0 or rule.fall > 0) and not longest
         flip, border = U32(0), U32(0)
         busy = I32(0)  # chunks with live cells in this lane
         active, waiting = False, True
@@ -438,6 +459,9 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
                                 even[j] = odd[j] = U32(0)
                             if row == 0:
                                 even[0] = rule.origin
+                            if place == 0:
+                                for j in range(4):
+                                    results[flank, j] = 0
                         else:
                             border, pairs, score = (
                                 U32(heads[ticket, BORDER]),
@@ -521,7 +545,11 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
 
             busy = I32(busy + (1 if active and alive else 0))
             living = in_order(ballot(alive != 0), leader, first, group)
-            ends = active and (outgrown or not living)
+            fallen = False
+            if tilted and pairs % (STRIDE // 2) == 0 and active and not outgrown and place == 0:
+                fallen = look(score, best_column, best_row, 2 * pairs, rule, results, flank)
+            fallen = U32(ballot(fallen) & members) != 0
+            ends = active and (outgrown or not living or fallen)
             hands_over = ends and (outgrown or longest)
             if ballot(ends):
                 ticket = I32(0)
@@ -537,7 +565,7 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
                     _save_cells(kept, state, R, new_cells[ticket, 0], seat * R)
                     _save_cells(kept, state + R, R, new_cells[ticket, 1], seat * R)
                     if seat == 0:
-                        results[flank, 0] = NOT_YET
+                        results[flank, STATE_COLUMN] = NOT_YET
                         new_heads[ticket, FLANK], new_heads[ticket, PAIRS_DONE] = flank, I32(pairs - PAIRS - earlier * PAIRS)
                         new_heads[ticket, SCORE] = I32(kept[state + 2 * R + 2])
                         new_heads[ticket, COLUMN], new_heads[ticket, ROW] = best_column, best_row
@@ -547,7 +575,8 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
             if ends:
                 active = False
                 if place == 0 and not hands_over:
-                    results[flank, 0], results[flank, 1], results[flank, 2] = score, best_column, best_row
+                    look(score, best_column, best_row, 2 * pairs, rule, results, flank)
+                    results[flank, STATE_COLUMN] = 0
                 for j in range(R):
                     even[j] = odd[j] = U32(0)
             elif active:

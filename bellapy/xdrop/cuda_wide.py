@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numba import cuda
 
+from bellapy.params import TILT_UNIT
+from bellapy.xdrop.cuda_host import STATE_COLUMN
 from bellapy.xdrop.cuda_ops import I32, U32, WARP, ballot, shuffle, sync_warp
 from bellapy.xdrop.cuda_stack import (
     CELLS,
@@ -25,6 +27,7 @@ from bellapy.xdrop.cuda_stack import (
     SCALE,
     SCORE,
 )
+from bellapy.xdrop.recurrence import STRIDE
 
 DEAD = I32(-(1 << 30))
 UNKNOWN = 4
@@ -46,6 +49,12 @@ def _substitution(planes, n_bases, query_at, target_at, flip, apart, match, mism
     if t < UNKNOWN:
         t = I32(t ^ flip)
     return match if q == t and (q < UNKNOWN or not apart) else mismatch
+
+
+@cuda.jit(device=True, inline="always")
+def _tilt(score, bases, scoring):
+    """A tilted score (recurrence.py)."""
+    return np.int64(TILT_UNIT) * score - np.int64(scoring.tilt) * bases
 
 
 @cuda.jit(device=True, inline="always")
@@ -115,7 +124,7 @@ def extend_wide(planes, n_bases, table, counts, level, column, heads, saved, sco
     units : what the highest score counts in the saved cells before SCALE, where it stands at the start of a chunk.
     longest : which result is wanted.
     scratch : (blocks, 3, columns) int32, overwritten; as many columns as the longest query has, and GUARDS.
-    results : (n_flanks, 3) int32: score, query bases, target bases.
+    results : (n_flanks, 4) int32 as in cuda_stack.py.
     """
     lane = I32(cuda.threadIdx.x)
     match, mismatch, gap, xdrop = I32(scoring.match), I32(scoring.mismatch), I32(scoring.gap), I32(scoring.xdrop)
@@ -136,7 +145,8 @@ def extend_wide(planes, n_bases, table, counts, level, column, heads, saved, sco
         )  # fmt: skip
         flip = I32(table[flank, 4])
         columns, rows = I32(n_query + 1), I32(n_target + 1)
-        score = end_column = end_row = best = I32(0)
+        score = end_column = end_row = best = I32(0)  # of the best cell
+        found = found_column = found_row = I32(0)  # the result so far
         older, old, new = I32(0), I32(1), I32(2)
         cells = scratch[cuda.blockIdx.x]
         begin_older = end_older = begin_old = begin_new = I32(0)
@@ -155,6 +165,7 @@ def extend_wide(planes, n_bases, table, counts, level, column, heads, saved, sco
             k, best = I32(2 * pairs), heads[ticket, SCORE]
             if not longest:
                 score, end_column, end_row = best, heads[ticket, COLUMN], heads[ticket, ROW]
+                found, found_column, found_row = results[flank, 0], results[flank, 1], results[flank, 2]
             begin = I32(pairs + heads[ticket, FIRST_ROW])
             low, high = max(I32(0), begin), min(I32(begin + 2 * saved.shape[2]), columns)
             first_new, last_new = _load_cells(saved, ticket, 0, low, high, I32(best - units), begin, cells[new], lane)
@@ -195,6 +206,12 @@ def extend_wide(planes, n_bases, table, counts, level, column, heads, saved, sco
             first = _lower_end(cells[new], cells[old], first, end_new, end_old, lane)
             last = I32(_upper_end(cells[new], cells[old], last, begin_new, lane) + 1)
             first, last = max(first, I32(k + 2 - rows)), min(last, columns)
+            if not longest and k % STRIDE == 0:
+                if _tilt(score, end_column + end_row, scoring) > _tilt(found, found_column + found_row, scoring):
+                    found, found_column, found_row = score, end_column, end_row
+                highest = _tilt(found, found_column + found_row, scoring)
+                if scoring.fall > 0 and _tilt(best, k, scoring) < highest - scoring.fall:
+                    break
         if longest and n_query > 0 and n_target > 0:
             end_column, diagonal, score = I32(end_new - 2), k, cells[new, end_new - 2]
             if score == DEAD:
@@ -214,7 +231,10 @@ def extend_wide(planes, n_bases, table, counts, level, column, heads, saved, sco
             end_row = I32(diagonal - end_column)
             if score == DEAD:
                 score = end_column = end_row = I32(0)
+        if longest or _tilt(score, end_column + end_row, scoring) > _tilt(found, found_column + found_row, scoring):
+            found, found_column, found_row = score, end_column, end_row
         if lane == 0:
-            results[flank, 0], results[flank, 1], results[flank, 2] = score, end_column, end_row
+            results[flank, 0], results[flank, 1], results[flank, 2] = found, found_column, found_row
+            results[flank, STATE_COLUMN] = 0
     if lane == 0:
         cuda.atomic.add(counts, (level, CELLS), n_cells)

@@ -40,6 +40,14 @@ class Flanks:
     def columns(self) -> tuple[np.ndarray, ...]:
         return self.query_at, self.query_length, self.target_at, self.target_length, self.complement
 
+    def beyond(self, rows: np.ndarray, bases: np.ndarray) -> Flanks:
+        """What is left of some flanks after (n, 2) bases of query and target."""
+        query, target = bases[rows].T
+        return Flanks(
+            self.query_at[rows] + query, self.query_length[rows] - query,
+            self.target_at[rows] + target, self.target_length[rows] - target, self.complement[rows],
+        )  # fmt: skip
+
     def table(self, rows: np.ndarray) -> np.ndarray:
         """(n, 5) int64, all that compiled code needs of these flanks: beginnings and lengths, 3 to complement, else 0."""
         return np.stack([column[rows] for column in self.columns], axis=1, dtype=np.int64) * (1, 1, 1, 1, 3)
@@ -76,12 +84,18 @@ def _place_flanks(
         complement[left] = complement[right] = np.uint8(not same)
 
 
-def join_flanks(seeds: Seeds, results: np.ndarray, match: int) -> Extensions:
-    """Alignments from the (2 n, 3) int64 results (score, query bases, target bases) of the flanks of n seeds.
+def join_flanks(seeds: Seeds, results: np.ndarray, turns: np.ndarray, match: int) -> Extensions:
+    """Alignments of n seeds from the results of their flanks.
 
     The seed itself counts as `seeds.length` matches.
+
+    Parameters
+    ----------
+    results : (2 n, 3) int64, score, query bases, target bases.
+    turns : (2 n, 2) int64, query and target bases of the first step.
     """
-    left, right = results[: len(seeds)], results[len(seeds) :]
+    n = len(seeds)
+    left, right = results[:n], results[n:]
     same = seeds.strand > 0
     columns = (
         left[:, 0] + right[:, 0] + seeds.length * match,
@@ -89,5 +103,7 @@ def join_flanks(seeds: Seeds, results: np.ndarray, match: int) -> Extensions:
         seeds.query_pos + seeds.length + right[:, 1],
         seeds.target_pos - np.where(same, left[:, 2], right[:, 2]),
         seeds.target_pos + seeds.length + np.where(same, right[:, 2], left[:, 2]),
+        *turns[:n].T,
+        *turns[n:].T,
     )
     return Extensions(*(np.ascontiguousarray(column, np.int32) for column in columns))

@@ -32,7 +32,7 @@ import numpy as np
 
 from bellapy.jit import njit_entry, njit_inner, njit_vector, prefetch
 from bellapy.params import Scoring
-from bellapy.xdrop.recurrence import DEAD, GUARD, extend_flank, flank_at, resume
+from bellapy.xdrop.recurrence import DEAD, GUARD, STRIDE, extend_flank, flank_at, has_fallen, resume, take_tilted
 
 U, U8 = np.uint64, np.uint8
 TILE = 64
@@ -280,13 +280,15 @@ def put_borders(rows, at, lanes, height, edges, n_edges, walls, p, parity, drop,
 
 
 FLANK, QUERY_AT, TARGET_AT, QUERY_OFFSET, TARGET_OFFSET, SCORE, COLUMN, TARGET_ROW, AGE, LOW, HIGH, TIME, ROW = range(13)
-QUERY_END, TARGET_END, FLIP = range(13, 16)
-"""Where every lane stands: rows of `now`, (16, TILE) int64.
+QUERY_END, TARGET_END, FLIP, HIGHEST, END_SCORE, END_COLUMN, END_ROW = range(13, 20)
+N_NOW = 20
+"""Where every lane stands: rows of `now`, (N_NOW, TILE) int64.
 
 FLANK: which flank it extends, -1 if idle.  QUERY_AT, TARGET_AT: where its windows of bases begin in the reads;
 QUERY_OFFSET, TARGET_OFFSET: the same relative to the flank.  SCORE, COLUMN, TARGET_ROW: the best cell.  AGE: chunks since
 its start.  LOW, HIGH: outermost live rows.  TIME, ROW: anti-diagonal of the chunk and row where the best cell rose last; -1
-if it did not.  QUERY_END, TARGET_END: where the flank's bases end in the reads.  FLIP: 3 to complement the target, or 0."""
+if it did not.  QUERY_END, TARGET_END: where the flank's bases end in the reads.  FLIP: 3 to complement the target, or 0.
+HIGHEST: best tilted score; END_SCORE, END_COLUMN, END_ROW: the cell that has it."""
 
 
 class Saved(NamedTuple):
@@ -304,7 +306,7 @@ def scores_of(scoring: Scoring, cell: CellType, size: Class) -> np.ndarray:
 
     X may wrap around: what it is taken from wraps back.
     """
-    match, mismatch, gap, xdrop = scoring
+    match, mismatch, gap, xdrop, _, _ = scoring
     gaps, top = 2 * gap, top_score(scoring, cell, size.half)
     return np.array([match - gaps, mismatch - gaps, -gap, xdrop, cell.dead, top]).astype(cell.name)
 
@@ -325,6 +327,7 @@ def place(codes, flanks, taken, size, now, stacks, best, apart, cell_scores):
             taken += 1
             flank = flank_at(flanks, i)
             now[SCORE, l] = now[COLUMN, l] = now[TARGET_ROW, l] = now[AGE, l] = 0
+            now[HIGHEST, l] = now[END_SCORE, l] = now[END_COLUMN, l] = now[END_ROW, l] = 0
             now[QUERY_AT, l], now[TARGET_AT, l] = flank[0] - middle, flank[2] + middle - height
             now[QUERY_END, l], now[TARGET_END, l], now[FLIP, l] = flank[0] + flank[1], flank[2] + flank[3], flank[4]
             even[middle * lanes + l] = top
@@ -424,6 +427,18 @@ def join_phases(update, row, first, last, size, now):
 
 
 @njit_inner
+def _has_ended(scoring, size, now, l):
+    """Whether a lane is done after this chunk; its best cell is taken for the end where recurrence.py looks at it."""
+    dead, k = now[HIGH, l] < 0, (now[AGE, l] + 1) * 2 * size.half
+    if not dead and k % STRIDE:
+        return False
+    score, column, row = now[SCORE, l], now[COLUMN, l], now[TARGET_ROW, l]
+    end = now[END_SCORE : END_ROW + 1, l]
+    now[HIGHEST, l] = take_tilted(score, column, row, scoring.tilt, now[HIGHEST, l], end)
+    return dead or has_fallen(score, k, scoring.tilt, scoring.fall, now[HIGHEST, l])
+
+
+@njit_inner
 def _collect(
     flanks, size, now, older, ends, shift, cell_scores, longest, codes, scoring, even, odd, cells, over, n_over, results
 ):
@@ -444,7 +459,7 @@ def _collect(
         if ends[l] > dead or high - low > height - margin:  # a cell outside the window may have lived
             over[n_over] = i
             n_over += 1
-        elif high >= 0:
+        elif not _has_ended(scoring, size, now, l):
             now[QUERY_AT, l] += half
             now[TARGET_AT, l] += half
             now[QUERY_OFFSET, l] += half
@@ -454,7 +469,7 @@ def _collect(
         elif longest:
             _find_end(codes, flank_at(flanks, i), scoring, l, size, now[AGE, l], older, top, dead, cells, results[i])
         else:
-            results[i, 0], results[i, 1], results[i, 2] = now[SCORE, l], now[COLUMN, l], now[TARGET_ROW, l]
+            results[i, 0], results[i, 1], results[i, 2] = now[END_SCORE, l], now[END_COLUMN, l], now[END_ROW, l]
         now[FLANK, l] = -1
         n_done += 1
         move(even, 0, lanes, height, l, height, dead)
@@ -504,7 +519,7 @@ def extend_lanes(codes, flanks, size, scoring, longest, cell=BYTE):
     n_bases = n_cells + size.half * size.lanes
     bases = aligned(4 * n_bases, np.uint8).reshape(4, n_bases)
     state = aligned(12 * TILE, cell_scores.dtype).reshape(12, TILE)
-    now = np.zeros((16, TILE), np.int64)
+    now = np.zeros((N_NOW, TILE), np.int64)
     now[FLANK] = -1
     saved = _room_for(even, odd, longest), _room_for(even, odd, longest)
     scratch = np.zeros((size.half // 4, TILE), np.uint64), np.empty((TILE, 5), np.int64)

@@ -9,7 +9,11 @@ from the first to the last live cell is kept.  The extension ends when no cell l
 Two results are taken from it:
 
 - *best*: the highest score seen, at its first place (earliest anti-diagonal, then smallest column); never negative.  An
-  unknown base matches nothing.
+  unknown base matches nothing.  With a tilt it is where homology ends.  Unrelated sequence gains score too, so that the
+  highest score lies far beyond the homology.  A tilted score is TILT_UNIT times the score less `tilt` for each base of
+  either read.  After every STRIDE anti-diagonals, and at the end, the highest score so far is tilted.  The result is the
+  one whose tilted score was the highest, the first of equal ones.  The extension also stops after such a stride if the
+  highest score, tilted as of the last anti-diagonal, is more than `fall` below that.
 - *longest*: where the extension ended, as SeqAn, BELLA and LOGAN report it: the first that lives of the last column of the
   last anti-diagonal, the second-to-last and third-to-last slot of the one before; else the maximum of the one before that
   (smallest column on ties).  Its score can be negative.  Two unknown bases match.
@@ -23,11 +27,14 @@ from __future__ import annotations
 import numpy as np
 
 from bellapy.jit import njit_entry, njit_inner
+from bellapy.params import TILT_UNIT
 from bellapy.sequence import UNKNOWN
 
 DEAD = np.int64(-(1 << 40))
 GUARD = 4
 """Cells that an anti-diagonal needs beyond its flank's columns."""
+STRIDE = 64
+"""Anti-diagonals between two looks at the tilted score; a part of the definition, so that no chunk shows in the results."""
 
 
 @njit_inner
@@ -93,7 +100,8 @@ def _follow(codes, flank, scoring, longest, older, old, new, k, first, last, ext
     extents : first slots of old and new, and the slots past their last, guards included.
     """
     query_at, query_length, target_at, target_length, flip = flank
-    match, mismatch, gap, xdrop = scoring
+    match, mismatch, gap, xdrop, tilt, fall = scoring
+    column = row = highest = np.int64(0)  # of the best cell so far; and the best tilted score
     begin_old, begin_new, end_old, end_new = extents
     begin_older = end_older = 0
     while first < last:
@@ -116,19 +124,40 @@ def _follow(codes, flank, scoring, longest, older, old, new, k, first, last, ext
                 new[k] = k * gap
         if top > best:
             best = top
-            if not longest:
-                column = first
-                while new[column] != top:
-                    column += 1
-                out[0], out[1], out[2] = best, column, k - column
+            column = first
+            while new[column] != top:
+                column += 1
+            row = k - column
         while first < end_new and new[first] == DEAD and first - 1 < end_old and old[first - 1] == DEAD:
             first += 1
         while last > begin_new and new[last - 1] == DEAD and old[last - 1] == DEAD:
             last -= 1
         last += 1
         first, last = max(first, k + 1 - target_length), min(last, query_length + 1)
+        if not longest and k % STRIDE == 0:
+            highest = take_tilted(best, column, row, tilt, highest, out)
+            if has_fallen(best, k, tilt, fall, highest):
+                return
     if longest:
         _take_end(older, old, new, begin_older, end_older, begin_old, end_old, end_new, k, out)
+    else:
+        take_tilted(best, column, row, tilt, highest, out)
+
+
+@njit_inner
+def take_tilted(score, column, row, tilt, highest, out):
+    """Take a best cell as the result if its tilted score exceeds `highest`; return the higher of the two."""
+    tilted = TILT_UNIT * score - tilt * (column + row)
+    if tilted <= highest:
+        return highest
+    out[0], out[1], out[2] = score, column, row
+    return tilted
+
+
+@njit_inner
+def has_fallen(score, k, tilt, fall, highest):
+    """Whether the extension stops after anti-diagonal k: nothing near it can come close to the best tilted score."""
+    return fall > 0 and TILT_UNIT * score - tilt * k < highest - fall
 
 
 @njit_inner

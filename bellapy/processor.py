@@ -1,0 +1,41 @@
+"""How wide the vectors of compiled code are: LLVM's choice, or the whole width of AVX-512 where that is faster.
+
+LLVM knows which instructions a processor has, and how it is best tuned.  For every Intel processor with AVX-512 it prefers
+vectors of 256 bits, since the first of them lowered their clock for longer ones.  From Ice Lake on the clock hardly falls,
+and the kernels with one flank in each lane take about 0.7 of the time with 512 bits (benchmarks/RESULTS.md).  Of AMD's
+processors with AVX-512, LLVM uses the whole width by itself.
+
+Only that preference is taken back.  No instruction is added to what LLVM finds, so the code runs wherever LLVM's own does.
+"""
+
+from __future__ import annotations
+
+import numba
+from numba.core.codegen import get_host_cpu_features
+
+ICE_LAKE = "avx512vbmi2"  # the first instructions that Ice Lake has and the processors before it lack
+WHOLE_WIDTH = "-prefer-256-bit"
+
+
+def choose_features(host: str, cpu_name: str | None, cpu_features: str | None) -> tuple[str | None, str]:
+    """Features to compile for, None for those that Numba takes by itself, and the reason in words.
+
+    host : the processor's features as LLVM tells them, such as "+avx2,-sha".
+    cpu_name, cpu_features : NUMBA_CPU_NAME and NUMBA_CPU_FEATURES, None where the user sets none.
+    """
+    if cpu_name is not None or cpu_features is not None:
+        return None, "as NUMBA_CPU_NAME and NUMBA_CPU_FEATURES say"
+    if f"+{ICE_LAKE}" in host.split(","):
+        return f"{host},{WHOLE_WIDTH}", "vectors of 512 bits, which processors from Ice Lake and Zen 4 on run fastest"
+    return None, "vectors as LLVM chooses them for this processor"
+
+
+def set_vector_code() -> str:
+    """Let Numba compile for what `choose_features` says, before it compiles anything; the reason in words.
+
+    Numba's index of stored code holds the features, so code compiled for others is neither used nor overwritten.
+    """
+    features, reason = choose_features(get_host_cpu_features(), numba.config.CPU_NAME, numba.config.CPU_FEATURES)
+    if features is not None:
+        numba.config.CPU_FEATURES = features
+    return reason
