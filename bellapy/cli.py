@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bellapy import __version__, cli_map
+from bellapy import __version__, cli_exact, cli_map
 from bellapy.errors import INTERRUPTED, BellapyError, MemoryLimitError, ParameterError
 
 if TYPE_CHECKING:  # loaded when needed
@@ -389,6 +389,9 @@ def evaluate(
     )  # fmt: skip
     with open_output("-") as stream:
         stream.write((json.dumps(result, indent=1) + "\n").encode())
+
+
+cli_exact.register(app)
 
 
 @app.command("stage-options")

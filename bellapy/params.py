@@ -15,6 +15,8 @@ from bellapy.errors import ParameterError
 SAMPLINGS = ("auto", "none", "fraction", "minimizer", "syncmer")
 EXTENSIONS = ("homology", "best", "longest")
 DEVICES = ("auto", "cpu", "cuda")
+MODES = ("local", "global", "semiglobal")
+STRANDS = ("both", "forward", "reverse")
 
 
 class Range(NamedTuple):
@@ -45,6 +47,16 @@ RANGES: dict[str, Range] = {
     "max_copies": Range(1.0, 1e6),
     "threads": Range(1, 4096),
 }
+
+EXACT_RANGES = {
+    "match": Range(1, 100),
+    "mismatch": Range(-100, -1),
+    "gap_open": Range(0, 10_000),
+    "gap_extend": Range(1, 1000),
+}
+"""The same of `bellapy exact`."""
+
+CHOICES = {"sampling": SAMPLINGS, "extension": EXTENSIONS, "device": DEVICES, "mode": MODES, "strand": STRANDS}
 
 
 MAP_RANGES: dict[str, Range] = {
@@ -199,6 +211,18 @@ MAP_PRESETS: dict[str, MapParams] = {
 HIFI_ERRORS, ONT_ERRORS = 0.015, 0.1
 
 
+@dataclass(frozen=True)
+class ExactParams:
+    """What an optimal alignment of two sequences is (engines/exact/); the scores are those of CUDAlign and MASA."""
+
+    mode: str = "local"
+    strand: str = "both"
+    match: int = 1
+    mismatch: int = -3
+    gap_open: int = 3  # a gap of g bases costs gap_open + g * gap_extend
+    gap_extend: int = 2
+
+
 UNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 """Powers of 1000, or with an i of 1024, that units of sizes stand for."""
 
@@ -249,17 +273,27 @@ def make_params(preset: str | None = None, **options: Any) -> Params:
     return params
 
 
+def make_exact_params(**options: Any) -> ExactParams:
+    """Parameters of `bellapy exact` by name; an option that is None is left at its default."""
+    given = {name: value for name, value in options.items() if value is not None}
+    _check_values(given, EXACT_RANGES)
+    return ExactParams(**given)
+
+
 def validate(values: dict[str, Any]) -> None:
     """Raise ParameterError, naming the option, for a value out of range or values that contradict each other."""
-    for name, value in values.items():
-        option = OPTIONS.get(name, "--" + name.replace("_", "-"))
-        low, high = (RANGES | MAP_RANGES).get(name, (None, None))
-        if low is not None and not low <= value <= high:
-            raise ParameterError(f"{option} {value}: must be from {low:g} to {high:g}")
-        choices = {"sampling": SAMPLINGS, "extension": EXTENSIONS, "device": DEVICES}.get(name)
-        if choices and value not in choices:
-            raise ParameterError(f"{option} {value}: choose from {', '.join(choices)}")
+    _check_values(values, RANGES | MAP_RANGES)
     if "lower" in values and "upper" in values and values["upper"] < values["lower"]:
         raise ParameterError(f"--upper {values['upper']}: must not be below --lower {values['lower']}")
     if values.get("sampling_window") and values.get("sampling", "auto") in ("auto", "none"):
         raise ParameterError("--sampling-window: choose a --sampling first (fraction, minimizer or syncmer)")
+
+
+def _check_values(values: dict[str, Any], ranges: dict[str, Range]) -> None:
+    for name, value in values.items():
+        option = OPTIONS.get(name, "--" + name.replace("_", "-"))
+        if name in ranges and not ranges[name].low <= value <= ranges[name].high:
+            low, high = ranges[name]
+            raise ParameterError(f"{option} {value}: must be from {low:g} to {high:g}")
+        if name in CHOICES and value not in CHOICES[name]:
+            raise ParameterError(f"{option} {value}: choose from {', '.join(CHOICES[name])}")

@@ -1,1 +1,1 @@
-"""Alignment engines: exact recurrences, and what runs them on many pairs at a time."""
+"""The engines that compute alignments; jobs use them, they know no job."""

@@ -1,1 +1,1 @@
-"""Jobs that are built from seeding and engines; no job knows another."""
+"""The jobs of the program, one package each; none imports another."""

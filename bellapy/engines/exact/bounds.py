@@ -1,0 +1,271 @@
+"""How much an alignment can still gain: upper bounds by k-mers, and where it may run at all (docs/exact.md has the proof).
+
+Cut disjoint words out of a sequence, none of which occurs in the other one where an alignment of the wanted score may run.
+Each costs at least `break_cost`: it can't be a run of matches.  So what a part of a path gains is at most a match for every
+base less the cost of every word in it.  From the left and from the right together, such bounds leave an interval of columns
+to every row; within narrower intervals more words are absent, and the bounds get tighter.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.engines.exact.cpu import Bounds
+from bellapy.engines.exact.rule import Scores
+from bellapy.jit import njit
+from bellapy.sequence import UNKNOWN
+
+BLOCK = 32
+"""Rows, or columns, that share an interval."""
+
+ROUNDS = 8
+PROGRESS = 0.9  # another round is worth it if the last one left at most this share of the area
+RARE = 64  # a word should occur by chance in at most one of so many windows: 4^k >= RARE * columns
+WIDE_WORD = 11  # in wide windows longer words have to be less rare, for the memory of their counts:
+WIDE_RARE = 4
+MAX_WORD, MIN_WORD = 13, 6
+FULL = 255  # a count that stays: it may be too high, which only weakens the bound
+
+
+def break_cost(scores: Scores, k: int) -> int:
+    """What it costs at least that a word of k bases is no run of matches, beyond the matches lost by other words.
+
+    A mismatch breaks one word, and so does an insertion.  A deletion of g bases breaks at most (g - 2) / k + 2 words and
+    costs open + g (extend + match): shared by two words it is cheapest if k (extend + match) is no less than the result.
+    """
+    per_base = scores.gap_extend + scores.match
+    shared = (scores.gap_open + 2 * per_base) // 2
+    return min(scores.match - scores.mismatch, scores.first, shared, k * per_base)
+
+
+def unknown_cost(scores: Scores) -> int:
+    """What an unknown base costs: it is a mismatch or part of a gap."""
+    return scores.match + min(-scores.mismatch, scores.gap_extend)
+
+
+class Gains(NamedTuple):
+    """Bounds along one sequence: from base i to base k > i a path gains at most end[k] - start[i]; (bases + 1,) int32."""
+
+    start: np.ndarray
+    end: np.ndarray
+
+    def ahead(self, to_the_end: bool) -> np.ndarray:
+        """(bases + 1,) the most that is gained from each base on: to the sequence's end, or to wherever it is most."""
+        last = self.end[-1] if to_the_end else np.maximum.accumulate(self.end[::-1])[::-1]
+        return last - self.start
+
+    def behind(self, from_the_start: bool) -> np.ndarray:
+        """The most that is gained up to each base."""
+        return self.end - (self.start[0] if from_the_start else np.minimum.accumulate(self.start))
+
+
+@njit
+def _absent_words(query, target, first, last, k, size, cost, unknown, counts, costs, ends):
+    """Disjoint words of the query that the target does not hold between columns first[b] and last[b] of their row's block.
+
+    costs, ends : (bases + 1,) int64, zeros: the cost of the word that starts here, and of the one that ends here.
+    """
+    n, m = len(query), len(target)
+    mask = np.uint64((1 << (2 * k)) - 1)
+    added = removed = 0  # words of the target
+    word, known = np.uint64(0), 0
+    in_code = out_code = np.uint64(0)
+    in_known = out_known = 0
+    in_at = out_at = 0  # bases that went into the rolling codes
+    free = 0
+    for end in range(1, n + 1):
+        base = query[end - 1]
+        word = (word << np.uint64(2) | np.uint64(base & 3)) & mask
+        known = known + 1 if base < UNKNOWN else 0
+        if base >= UNKNOWN and end - 1 >= free:
+            costs[end - 1] += unknown
+            ends[end] += unknown
+            free = end
+        begin = end - k
+        if begin < free or known < k:
+            continue
+        block = begin // size
+        low, high = first[block], last[block]
+        while added <= high and added + k <= m:  # the word at `added` joins the window
+            while in_at < added + k:
+                in_code = (in_code << np.uint64(2) | np.uint64(target[in_at] & 3)) & mask
+                in_known = in_known + 1 if target[in_at] < UNKNOWN else 0
+                in_at += 1
+            if in_known >= k and counts[in_code] < FULL:
+                counts[in_code] += 1
+            added += 1
+        while removed < low and removed < added:
+            while out_at < removed + k:
+                out_code = (out_code << np.uint64(2) | np.uint64(target[out_at] & 3)) & mask
+                out_known = out_known + 1 if target[out_at] < UNKNOWN else 0
+                out_at += 1
+            if out_known >= k and counts[out_code] < FULL:
+                counts[out_code] -= 1
+            removed += 1
+        if counts[word] == 0:
+            costs[begin] += cost
+            ends[end] += cost
+            free = end
+
+
+class Corridor(NamedTuple):
+    """Where an alignment may run: intervals of the other sequence's positions, for every BLOCK positions of one.
+
+    first, last : int64, both ends included, neither of them falling.
+    """
+
+    first: np.ndarray
+    last: np.ndarray
+
+    def area(self, n: int) -> int:
+        """Cells within it, about."""
+        return int(np.maximum(0, self.last - self.first + 1).sum()) * BLOCK if n else 0
+
+
+def whole(n: int, m: int) -> Corridor:
+    """All m columns for each block of n rows."""
+    blocks = n // BLOCK + 1
+    return Corridor(np.zeros(blocks, np.int64), np.full(blocks, m, np.int64))
+
+
+def word_length(width: int) -> int:
+    """Bases of words to look for in windows of so many columns."""
+    wanted, wide = (int(np.ceil(np.log(rare * width) / np.log(4))) for rare in (RARE, WIDE_RARE))
+    return min(MAX_WORD, max(MIN_WORD, min(wanted, max(WIDE_WORD, wide))))
+
+
+def find_gains(query: np.ndarray, target: np.ndarray, corridor: Corridor, scores: Scores) -> Gains:
+    """Bounds along the query from what of it does not occur in the target within the corridor."""
+    n = len(query)
+    width = (corridor.last - corridor.first).max(initial=0) + BLOCK
+    k = word_length(int(width))
+    costs, ends = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
+    counts = np.zeros(4**k, np.uint8)
+    _absent_words(
+        query, target, corridor.first, corridor.last, k, BLOCK, break_cost(scores, k), unknown_cost(scores), counts,
+        costs, ends,
+    )  # fmt: skip
+    ideal = scores.match * np.arange(n + 1)
+    start, end = ideal - (np.cumsum(costs) - costs), ideal - np.cumsum(ends)
+    return Gains(start.astype(np.int32), end.astype(np.int32))
+
+
+def find_corridor(
+    rows: Gains, columns: Gains, known: int, slack: int, from_start: bool, to_end: bool, before: Corridor
+) -> Corridor:
+    """The part of a corridor that an alignment scoring `known` or more may touch.
+
+    slack : the opening of a gap, which may have been paid before.
+    """
+    behind, ahead = rows.behind(from_start), rows.ahead(to_end)
+    columns_behind, columns_ahead = columns.behind(from_start), columns.ahead(to_end)
+    edges = np.arange(len(before.first)) * BLOCK
+    highest_behind, highest_ahead = (_over_blocks(x, edges) for x in (behind, ahead))
+    possible = _over_blocks(behind + ahead, edges) + slack >= known
+    need = known - slack
+    first = np.searchsorted(np.maximum.accumulate(columns_behind), need - highest_ahead)
+    falling = np.maximum.accumulate(columns_ahead[::-1])
+    last = len(falling) - 1 - np.searchsorted(falling, need - highest_behind)
+    first, last = np.maximum(first, before.first), np.minimum(last, before.last)
+    first = np.where(possible, first, len(falling))
+    last = np.where(possible, last, -1)
+    first = np.minimum.accumulate(first[::-1])[::-1]  # windows slide one way
+    return Corridor(first, np.maximum.accumulate(last))
+
+
+def _over_blocks(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """The largest value of each block, the first one of the next block included."""
+    inside = np.maximum.reduceat(values, edges)
+    return np.maximum(inside, values[np.minimum(edges + BLOCK, len(values) - 1)])
+
+
+class Region(NamedTuple):
+    """What is known of all alignments of a pair that score at least `known`.
+
+    rows, columns : Gains along query and target.  corridor : of the query's blocks.  from_start, to_end : whether all
+    begin at the sequences' starts and end at their ends.
+    """
+
+    rows: Gains
+    columns: Gains
+    corridor: Corridor
+    known: int
+    slack: int
+    from_start: bool
+    to_end: bool
+
+
+def bound_region(query: np.ndarray, target: np.ndarray, scores: Scores, mode: str, known: int) -> Region:
+    """Bounds for alignments that score at least `known`, made in rounds as long as they get much tighter.
+
+    query, target : uint8 codes.
+    """
+    n, m = len(query), len(target)
+    ends = mode == "global"
+    across, down = whole(n, m), whole(m, n)
+    if ends:
+        across, down = (_band(x, y, y - x, scores, known, c) for x, y, c in ((n, m, across), (m, n, down)))
+    area = across.area(n)
+    for _ in range(ROUNDS):
+        rows, columns = find_gains(query, target, across, scores), find_gains(target, query, down, scores)
+        across, down = (
+            find_corridor(rows, columns, known, scores.gap_open, ends, ends, across),
+            find_corridor(columns, rows, known, scores.gap_open, ends, ends, down),
+        )
+        before, area = area, across.area(n)
+        if area > PROGRESS * before:
+            break
+    return Region(rows, columns, across, known, scores.gap_open, ends, ends)
+
+
+def _band(n: int, m: int, apart: int, scores: Scores, known: int, corridor: Corridor) -> Corridor:
+    """Diagonals that a global alignment can reach and come back from: y bases off, it needs 2 y more in gaps."""
+    most = scores.match * min(n, m) - scores.gap_extend * abs(apart) - known
+    off = max(0, most) // (scores.match + 2 * scores.gap_extend) + 1
+    rows = np.arange(len(corridor.first)) * BLOCK
+    first = np.maximum(corridor.first, rows + min(0, apart) - off)
+    return Corridor(first, np.minimum(corridor.last, rows + BLOCK + max(0, apart) + off))
+
+
+def ahead_bounds(region: Region, size: int) -> Bounds:
+    """A region's bounds as a sweep from the sequences' starts wants them."""
+    rows, columns = region.rows.ahead(region.to_end), region.columns.ahead(region.to_end)
+    first, last = by_tile_rows(region.corridor, len(rows) - 1, len(columns) - 1, size)
+    return Bounds(rows.astype(np.int32), columns.astype(np.int32), first, last)
+
+
+def behind_bounds(region: Region, n: int, m: int, size: int, most: int | None) -> Bounds:
+    """The same for a sweep backwards from row n and column m; most: what no alignment's first part exceeds, if known."""
+    rows, columns = (
+        gains.behind(region.from_start)[k::-1] for gains, k in ((region.rows, n), (region.columns, m))
+    )  # fmt: skip
+    if most is not None:
+        rows, columns = np.minimum(rows, most), np.minimum(columns, most)
+    first, last = by_tile_rows(region.corridor, n, m, size, backwards=True)
+    return Bounds(rows.astype(np.int32), columns.astype(np.int32), first, last)
+
+
+def narrowed(corridor: Corridor, reach: np.ndarray, size: int) -> Corridor:
+    """The part of a corridor that a sweep's computed tiles, `Sweep.reach`, touch."""
+    blocks = np.arange(len(corridor.first)) * BLOCK
+    there = reach[:, 1] >= 0
+    first = np.where(there, reach[:, 0].astype(np.int64) * size, np.iinfo(np.int64).max)
+    last = np.where(there, (reach[:, 1].astype(np.int64) + 1) * size, -1)
+    rows = [np.minimum(np.maximum(0, blocks + by) // size, len(reach) - 1) for by in (-1, BLOCK - 1)]
+    first, last = np.minimum(*(first[r] for r in rows)), np.maximum(*(last[r] for r in rows))
+    first, last = np.maximum(first, corridor.first), np.minimum(last, corridor.last)
+    return Corridor(np.minimum.accumulate(first[::-1])[::-1], np.maximum.accumulate(last))
+
+
+def by_tile_rows(corridor: Corridor, n: int, m: int, size: int, backwards: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Intervals of columns for rows of tiles, (n_tile_rows,) int32 both; `backwards`: of a matrix read from row n on."""
+    begin = np.arange(0, n, size)
+    end = np.minimum(begin + size, n)
+    if backwards:
+        begin, end = n - end, n - begin
+    first, last = corridor.first[begin // BLOCK], corridor.last[np.minimum(end // BLOCK, len(corridor.last) - 1)]
+    if backwards:
+        first, last = m - last, m - first
+    return np.clip(first, 0, m + 1).astype(np.int32), np.clip(last, -1, m).astype(np.int32)

@@ -1,0 +1,232 @@
+"""A lower bound before anything else: seeds, a chain, and the best alignment within a narrow band around it.
+
+Its score belongs to a real alignment, so it may be used as a bound whatever the chain is worth.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bellapy.engines.exact.bounds import BLOCK, Corridor
+from bellapy.engines.exact.cpu import Borders
+from bellapy.engines.exact.rule import NONE, Scores
+from bellapy.jit import njit
+from bellapy.sequence import UNKNOWN
+
+HALF_WIDTH = 32  # columns on either side of the chain
+U = np.uint64
+LOOK_BACK = 500  # segments that a chain's next one may follow
+EXTRA = 3, 5  # bases of k-mers beyond log4 of the longer sequence
+JOIN = 24  # anchors of one diagonal no further apart are one segment
+NEAR = 64  # bases between two segments that are taken for related; beyond, each costs as much as in a gap
+EMPTY, SEVERAL = -1, -2
+
+
+@njit
+def _index(codes, k, bits, places):
+    """Put every k-mer that has a slot for itself into the table."""
+    mask = np.uint64((1 << (2 * k)) - 1)
+    word, known = np.uint64(0), 0
+    for end in range(1, len(codes) + 1):
+        base = codes[end - 1]
+        word = (word << np.uint64(2) | np.uint64(base & 3)) & mask
+        known = known + 1 if base < UNKNOWN else 0
+        if known >= k:
+            slot = (word * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits)
+            places[slot] = end - k if places[slot] == EMPTY else SEVERAL
+
+
+@njit
+def _anchors(query, target, k, bits, of_query, of_target, segments):
+    """Segments of k-mers that are unique in both: (query, target, query end, matching bases); their number."""
+    mask = np.uint64((1 << (2 * k)) - 1)
+    word, known = np.uint64(0), 0
+    n = 0
+    for end in range(1, len(query) + 1):
+        base = query[end - 1]
+        word = (word << np.uint64(2) | np.uint64(base & 3)) & mask
+        known = known + 1 if base < UNKNOWN else 0
+        if known < k:
+            continue
+        slot = (word * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits)
+        i, j = end - k, np.int64(of_target[slot])
+        if of_query[slot] != i or j < 0:
+            continue
+        same = True
+        for x in range(k):
+            same &= query[i + x] == target[j + x]
+        if not same:
+            continue
+        if n and j - i == segments[n - 1, 1] - segments[n - 1, 0] and i <= segments[n - 1, 2] + JOIN:
+            segments[n - 1, 3] += end - max(i, segments[n - 1, 2])
+            segments[n - 1, 2] = end
+        else:
+            segments[n, 0], segments[n, 1], segments[n, 2], segments[n, 3] = i, j, end, k
+            n += 1
+    return n
+
+
+@njit
+def _chain(segments, match, mismatch, gap_open, gap_extend, score, before):
+    """The best chain's last segment; before: the one that each follows, -1 for none."""
+    best = -1
+    for s in range(len(segments)):
+        i, j = segments[s, 0], segments[s, 1]
+        own = match * segments[s, 3]
+        score[s], before[s] = own, -1
+        for p in range(s - 1, max(-1, s - LOOK_BACK - 1), -1):
+            down = i - segments[p, 2]
+            across = j - (segments[p, 1] + segments[p, 2] - segments[p, 0])
+            overlap = max(0, -min(down, across))
+            if overlap >= segments[s, 3] or segments[p, 1] >= j or segments[p, 0] >= i:
+                continue
+            down, across = max(0, down), max(0, across)
+            apart, between = abs((j - i) - (segments[p, 1] - segments[p, 0])), min(down, across)
+            cost = match * overlap + (gap_open + gap_extend * apart if apart else 0)
+            cost += match - mismatch + max(0, between - NEAR) * gap_extend
+            if score[p] - cost + own > score[s]:
+                score[s], before[s] = score[p] - cost + own, p
+        if best < 0 or score[s] > score[best]:
+            best = s
+    return best
+
+
+@njit
+def _cover(first, last, i, j, to_i, to_j):
+    """Take the way from (i, j) to (to_i, to_j) into the corridor: along the diagonal as far as it goes, then straight."""
+    if i % BLOCK == 0 and i > 0:  # a row between two blocks is the last one of the upper block too
+        first[i // BLOCK - 1] = min(first[i // BLOCK - 1], j)
+        last[i // BLOCK - 1] = max(last[i // BLOCK - 1], to_j if i == to_i else j)
+    while True:
+        block = i // BLOCK
+        stop = min(to_i, (block + 1) * BLOCK)
+        first[block] = min(first[block], j)
+        reached = min(to_j, j + stop - i)
+        if stop == to_i:
+            reached = to_j
+        last[block] = max(last[block], reached)
+        if stop % BLOCK == 0 and stop // BLOCK < len(first):
+            first[stop // BLOCK] = min(first[stop // BLOCK], reached)
+            last[stop // BLOCK] = max(last[stop // BLOCK], reached)
+        if stop == to_i:
+            return
+        i, j = stop, reached
+
+
+def find_chain(query: np.ndarray, target: np.ndarray, scores: Scores) -> np.ndarray:
+    """(n, 4) int64: segments of the best chain of unique k-mers, in order: query, target, query end, matching bases.
+
+    Longer k-mers are unique more often, shorter ones survive more differences: the better chain of two lengths is taken.
+    """
+    longest = max(len(query), len(target))
+    least = int(np.ceil(np.log(longest + 1) / np.log(4)))
+    bits = min(26, max(10, int(np.ceil(np.log2(longest + 1))) + 2))
+    chains = [_find_chain(query, target, scores, min(20, max(11, least + extra)), bits) for extra in EXTRA]
+    return max(chains, key=lambda chain: chain[0])[1]
+
+
+def _find_chain(query, target, scores: Scores, k: int, bits: int) -> tuple[int, np.ndarray]:
+    """Score and segments of the best chain."""
+    of_query, of_target = np.full(1 << bits, EMPTY, np.int32), np.full(1 << bits, EMPTY, np.int32)
+    _index(query, k, bits, of_query)
+    _index(target, k, bits, of_target)
+    segments = np.empty((len(query) + 1, 4), np.int32)
+    n = _anchors(query, target, k, bits, of_query, of_target, segments)
+    segments = segments[:n].astype(np.int64)
+    score, before = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    chain, s = [], _chain(segments, *scores, score, before)
+    best = int(score[s]) if n else 0
+    while s >= 0:
+        chain.append(s)
+        s = before[s]
+    return best, segments[chain[::-1]]
+
+
+def chain_corridor(chain: np.ndarray, n: int, m: int, to_corners: bool) -> Corridor:
+    """A band around a chain, drawn out to the matrix's corners, or along its first and last diagonals to the borders."""
+    first, last = np.full(n // BLOCK + 1, m + 1, np.int64), np.full(n // BLOCK + 1, -1, np.int64)
+    start, end = (0, 0), (n, m)
+    if not to_corners:
+        i, j, query_end, _ = chain[0]
+        start = (i - min(i, j), j - min(i, j))
+        i, j, query_end, _ = chain[-1]
+        on = min(n - query_end, m - (j + query_end - i))
+        end = (query_end + on, j + query_end - i + on)
+    at_i, at_j = (int(x) for x in start)
+    for i, j, query_end, _ in chain.tolist():
+        i, j, target_end = max(i, at_i), max(j, at_j), j + query_end - i
+        if query_end < i or target_end < j:
+            continue
+        _cover(first, last, at_i, at_j, i, j)
+        _cover(first, last, i, j, query_end, target_end)
+        at_i, at_j = query_end, target_end
+    _cover(first, last, at_i, at_j, *(int(x) for x in end))
+    first, last = np.minimum.accumulate(first[::-1])[::-1], np.maximum.accumulate(last)
+    return Corridor(np.maximum(0, first - HALF_WIDTH), np.where(last < 0, -1, np.minimum(m, last + HALF_WIDTH)))
+
+
+@njit
+def _align_band(query, target, first, last, borders, match, mismatch, open_extend, extend, local, high, gap):
+    """The best score within a corridor: anywhere (local), of the last cell, and of the last row and column.
+
+    high, gap : (columns + 1,) int64, scores H of the row above, F for the row below; NONE at first.
+    """
+    n, m = len(query), len(target)
+    best = corner = border = np.int64(NONE)
+    lowest = np.int64(0 if local else 2 * NONE)
+    end_above = min(last[0], m)
+    for j in range(max(0, first[0]), end_above + 1):
+        high[j], gap[j] = borders.top[j], borders.top_gap[j]
+    for i in range(1, n + 1):
+        block = (i - 1) // BLOCK
+        begin, end = max(0, first[block]), min(m, last[block])
+        if begin > end:
+            continue
+        diagonal = high[begin - 1] if begin > 0 else np.int64(NONE)
+        for j in range(end_above + 1, end + 1):
+            high[j] = gap[j] = NONE
+        end_above = end
+        e = np.int64(NONE)
+        base = query[i - 1]
+        if begin == 0:
+            diagonal, high[0] = high[0], borders.left[i]
+            e = np.int64(borders.left_gap[i])
+        for j in range(U(max(1, begin)), U(end + 1)):
+            above, f = high[j], gap[j]
+            h = max(max(diagonal + (match if base == target[j - U(1)] else mismatch), f), lowest)
+            best = max(best, h)  # a gap along the row ends in no better cell than it began
+            h = max(h, e)
+            opened = h - open_extend
+            e = max(opened, e - extend)
+            gap[j] = max(opened, f - extend)
+            high[j] = h
+            diagonal = above
+        if begin > 0:
+            high[begin - 1] = NONE
+        if end == m:
+            border = max(border, high[m])
+    if end_above == m:
+        corner = high[m]
+    for j in range(begin, end_above + 1):
+        border = max(border, high[j])
+    return best, corner, border
+
+
+def lower_bound(query: np.ndarray, target: np.ndarray, scores: Scores, mode: str, borders: Borders) -> int:
+    """The score of a good alignment of the two, found quickly.
+
+    query, target : codes as a sweep takes them.
+    """
+    n, m = len(query), len(target)
+    least = 1 if mode != "global" else -int(scores.gap(n) + scores.gap(m))
+    chain = find_chain(query, target, scores)
+    if not len(chain):
+        return least
+    corridor = chain_corridor(chain, n, m, mode == "global")
+    high, gap = np.full((2, m + 1), NONE, np.int64)
+    local = mode == "local"
+    best = _align_band(
+        query, target, corridor.first, corridor.last, borders, scores.match, scores.mismatch, scores.first,
+        scores.gap_extend, local, high, gap,
+    )  # fmt: skip
+    return max(least, int(best[("local", "global", "semiglobal").index(mode)]))

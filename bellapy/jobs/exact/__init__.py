@@ -1,0 +1,1 @@
+"""`bellapy exact`: the optimal alignment of two records, from files to files."""

@@ -1,0 +1,155 @@
+"""The whole job: two records are read, aligned on one strand or both, and the better alignment is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.engines.exact.align import Alignment, Work, align_one
+from bellapy.engines.exact.rule import Scores
+from bellapy.errors import InputError, ParameterError
+from bellapy.jobs.exact.journal import open_journal
+from bellapy.jobs.exact.output import FORMATS, Pair, write_alignment
+from bellapy.jobs.exact.plot import check_plot, draw_plot
+from bellapy.log import Report, logger, progress
+from bellapy.params import ExactParams
+from bellapy.reads import load_reads
+
+STRANDS = {"both": (1, -1), "forward": (1,), "reverse": (-1,)}
+PARTS = 10_000  # of a progress bar
+
+
+class Request(NamedTuple):
+    """What a user asks for, beside the scores."""
+
+    query: str
+    target: str
+    query_name: str | None
+    target_name: str | None
+    output: str
+    score_only: bool
+    plot: str | None
+    workdir: str | None
+    threads: int
+
+
+class Found(NamedTuple):
+    """The better alignment of the strands that were tried; alignment: None if none scores above 0."""
+
+    alignment: Alignment | None
+    strand: int
+    work: Work
+
+
+def align_files(request: Request, params: ExactParams, report: Report) -> None:
+    """Align a record of one file with one of another, and write what was asked for.
+
+    Raises
+    ------
+    InputError : a file that cannot be read, or holds several records of which none is named, or an empty one.
+    ParameterError : an output whose name says no format, or options that exclude each other.
+    """
+    _check(request)
+    report.data["parameters"] = {**asdict(params), "score_only": request.score_only, "threads": request.threads}
+    with report.stage("read") as numbers:
+        query_name, query = read_record(request.query, request.query_name, "--query-name")
+        target_name, target = read_record(request.target, request.target_name, "--target-name")
+        numbers.update(query_bases=len(query), target_bases=len(target))
+    pair = Pair(query_name, query, target_name, target)
+    with open_journal(request.workdir, pair, params, request.score_only) as journal:
+        found = align_strands(pair, params, request, report, journal)
+        with report.stage("write") as numbers:
+            write_alignment(request.output, pair, found.alignment, found.strand, params, report, request.score_only)
+            if request.plot:
+                draw_plot(request.plot, pair, found.alignment, found.strand, found.work)
+            numbers["alignments"] = int(found.alignment is not None)
+
+
+def _check(request: Request) -> None:
+    if request.score_only and request.plot:
+        raise ParameterError("--plot: draws a path, and --score-only makes none; leave one of them out")
+    if request.query == request.target == "-":
+        raise ParameterError("A and B: only one of them can be standard input")
+    name = request.output.removesuffix(".gz").removesuffix(".bgz")
+    if request.output != "-" and not name.endswith(FORMATS):
+        raise ParameterError(f"-o {request.output}: the name says no format; end it in {', '.join(FORMATS)}")
+    if request.score_only and name.endswith(".sam"):
+        raise ParameterError(f"-o {request.output}: SAM needs a path; leave --score-only out, or write .paf or .txt")
+    if request.plot:
+        check_plot(request.plot)
+
+
+def read_record(path: str, name: str | None, option: str) -> tuple[str, np.ndarray]:
+    """Name and codes of the record that is meant, (n,) uint8."""
+    reads = load_reads([path])
+    if name is None:
+        if len(reads) > 1:
+            shown = ", ".join(reads.names[:5]) + (", ..." if len(reads) > 5 else "")
+            raise InputError(path, f"holds {len(reads):,} records ({shown}); choose one with {option}")
+        at = 0
+    elif name in reads.names:
+        at = reads.names.index(name)
+    else:
+        raise InputError(path, f"holds no record {name}; {option} has to be the first word of a header")
+    if not reads.lengths[at]:
+        raise InputError(path, f"the record {reads.names[at]} has no bases", record=at + 1)
+    start = int(reads.starts[at])
+    return reads.names[at], reads.codes[start : start + int(reads.lengths[at])].copy()
+
+
+def align_strands(pair: Pair, params: ExactParams, request: Request, report: Report, journal) -> Found:
+    """The best alignment of the strands asked for; the second strand has to beat the first."""
+    scores = Scores(params.match, params.mismatch, params.gap_open, params.gap_extend)
+    best = None
+    for strand in STRANDS[params.strand]:
+        label = "align" if strand > 0 else "align reverse complement"
+        with report.stage(label) as numbers, show_stages() as watch:
+            beat = best.alignment.score if best and best.alignment else None
+            alignment, work = align_one(
+                pair.oriented(strand), pair.target, scores, params.mode, beat=beat, with_path=not request.score_only,
+                threads=request.threads, journal=journal and journal.of_strand(strand), watch=watch,
+            )  # fmt: skip
+            _count(numbers, pair, alignment, work)
+            if not alignment and beat is not None:
+                logger.info("the reverse complement has no alignment that scores above %d", beat)
+        if best is None or alignment:
+            best = Found(alignment, strand, work)
+    if not best.alignment:
+        logger.warning("no alignment scores above 0; the output holds none")
+    return best
+
+
+def _count(numbers: dict, pair: Pair, alignment: Alignment | None, work: Work) -> None:
+    cells = len(pair.query) * len(pair.target)
+    if alignment:
+        numbers["score"] = alignment.score
+    numbers["as lower bound"], numbers["as upper bound"] = work.lower, work.upper
+    for name, computed in (("forward", work.forward), ("backward", work.backward)):
+        if computed:
+            numbers[f"cells {name}"], numbers[f"% of the matrix {name}"] = computed, round(100 * computed / cells, 4)
+
+
+@contextmanager
+def show_stages() -> Iterator[Callable[[str, float], None]]:
+    """A function that shows how far which stage of an alignment is, with the expected end, on a terminal."""
+    shown: list = [None, None, None]
+
+    def close() -> None:
+        if shown[1]:
+            shown[1].__exit__(None, None, None)
+
+    def watch(stage: str, share: float) -> None:
+        if shown[0] != stage:
+            close()
+            shown[0], shown[1] = stage, progress(stage, PARTS)
+            shown[2] = shown[1].__enter__()
+        shown[2](int(share * PARTS))
+
+    try:
+        yield watch
+    finally:
+        close()

@@ -1,0 +1,69 @@
+"""A picture of an alignment: its path over the part of the matrix that was computed."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import numpy as np
+
+from bellapy.engines.exact.align import Alignment, Work
+from bellapy.engines.exact.trace import PAIR, QUERY_ALONE
+from bellapy.errors import ParameterError
+from bellapy.jobs.exact.output import Pair
+from bellapy.output import whole_files
+
+KINDS = ".png", ".svg", ".pdf"
+
+
+def check_plot(path: str) -> None:
+    """Raise ParameterError before the work begins if no picture can be drawn."""
+    if not path.endswith(KINDS):
+        raise ParameterError(f"--plot {path}: the name says no kind of picture; end it in {', '.join(KINDS)}")
+    if find_spec("matplotlib") is None:
+        raise ParameterError("--plot: matplotlib is not installed; run pip install 'bellapy[plot]'")
+
+
+def draw_plot(path: str, pair: Pair, alignment: Alignment | None, strand: int, work: Work) -> None:
+    """Draw the path, the computed area and what was left out; query upwards, on the strand that was aligned."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 7), dpi=150)
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    n, m = len(pair.query), len(pair.target)
+    axes.set_facecolor("0.93")
+    if len(work.reach):
+        rows, first, last = _computed(work, n, m)
+        axes.fill_betweenx(rows, first, last, color="#9ecae1", step="post", linewidth=0.3, label="computed")
+    axes.fill([], [], color="0.93", label="proven unnecessary")
+    if alignment:
+        columns, path_rows = path_points(alignment)
+        axes.plot(columns, path_rows, color="#a50f15", linewidth=0.8, label=f"alignment, score {alignment.score:,}")
+    axes.set(xlim=(0, m), ylim=(0, n), xlabel=f"{pair.target_name} (bases)")
+    axes.set_ylabel(f"{pair.query_name}{', reverse complement' if strand < 0 else ''} (bases)")
+    axes.legend(loc="upper left", fontsize=8)
+    figure.tight_layout()
+    with whole_files(path) as (written,):
+        figure.savefig(written, format=path.rsplit(".", 1)[1])
+
+
+def _computed(work: Work, n: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows where an interval of computed columns begins, and its ends, of the first sweep."""
+    begin = np.arange(len(work.reach) + 1) * work.size
+    first = work.reach[:, 0] * work.size
+    last = np.where(work.reach[:, 1] >= 0, (work.reach[:, 1] + 1) * work.size, first)
+    first, last = np.append(first, first[-1:]), np.append(last, last[-1:])
+    if work.from_end:
+        begin, first, last = n - begin[::-1], m - last[::-1], m - first[::-1]
+        first, last = np.append(first[1:], first[-1:]), np.append(last[1:], last[-1:])
+    return np.clip(begin, 0, n), np.clip(first, 0, m), np.clip(last, 0, m)
+
+
+def path_points(alignment: Alignment) -> tuple[np.ndarray, np.ndarray]:
+    """Columns and rows at the ends of a path's runs, its start included."""
+    operations, sizes = alignment.runs[:, 0], alignment.runs[:, 1]
+    rows = np.where((operations == PAIR) | (operations == QUERY_ALONE), sizes, 0)
+    columns = np.where(operations != QUERY_ALONE, sizes, 0)
+    start = alignment.target_start, alignment.query_start
+    return tuple(np.concatenate(([at], at + np.cumsum(by))) for at, by in zip(start, (columns, rows), strict=True))

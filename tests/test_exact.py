@@ -1,0 +1,338 @@
+"""The exact engine against the naive oracle and parasail: scores, paths, bounds, tiles, threads, states."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+import sys
+
+import naive_exact
+import numpy as np
+import parasail
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from bellapy.engines.exact import align, bounds, cpu, trace
+from bellapy.engines.exact.align import align_one
+from bellapy.engines.exact.rule import NONE, Scores, as_target
+from bellapy.errors import ParameterError
+
+MODES = "local", "global", "semiglobal"
+DEFAULT = Scores()
+SCORES = DEFAULT, Scores(2, -4, 4, 2), Scores(1, -1, 0, 1), Scores(5, -4, 10, 1), Scores(100, -100, 900, 100)
+
+
+def text(codes) -> str:
+    return "".join("ACGTN"[code] for code in codes)
+
+
+def codes(sequence: str) -> np.ndarray:
+    return np.array(["ACGTN".index(letter) for letter in sequence], np.uint8)
+
+
+def evolve(rng: np.random.Generator, sequence: np.ndarray, rate: float, insert: int) -> np.ndarray:
+    """A relative: substitutions and deleted bases at a rate, and a foreign piece in the middle."""
+    changed = np.where(rng.random(len(sequence)) < rate, rng.integers(0, 4, len(sequence)), sequence)
+    changed = changed[rng.random(len(changed)) >= rate / 3]
+    middle = len(changed) // 2
+    return np.concatenate([changed[:middle], rng.integers(0, 4, insert), changed[middle:]]).astype(np.uint8)
+
+
+@st.composite
+def pairs(draw, longest=700):
+    """A query and a target, related or not, with some unknown bases."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    query = rng.integers(0, 4, draw(st.integers(1, longest))).astype(np.uint8)
+    if draw(st.booleans()):
+        target = evolve(rng, query, draw(st.sampled_from([0, 0.01, 0.1, 0.3])), draw(st.sampled_from([0, 5, 200])))
+    else:
+        target = rng.integers(0, 4, draw(st.integers(1, longest))).astype(np.uint8)
+    if draw(st.booleans()):
+        query[rng.random(len(query)) < 0.02] = 4
+        target[rng.random(len(target)) < 0.02] = 4
+    return query, target if len(target) else query
+
+
+def check_path(alignment, query, target, scores, mode):
+    """The path covers what it says and scores what it says."""
+    parts = query[alignment.query_start : alignment.query_end], target[alignment.target_start : alignment.target_end]
+    operations = [("MID"[operation], size) for operation, size in alignment.runs.tolist()]
+    assert naive_exact.rescore(*map(text, parts), operations, *scores) == alignment.score
+    if mode == "global":
+        assert list(map(len, parts)) == [len(query), len(target)]
+    if mode == "semiglobal":
+        assert 0 in (alignment.query_start, alignment.target_start)
+        assert alignment.query_end == len(query) or alignment.target_end == len(target)
+
+
+def score_of(alignment) -> int:
+    return alignment.score if alignment else 0
+
+
+@settings(max_examples=60)
+@given(pairs(90), st.sampled_from(SCORES), st.sampled_from(MODES))
+def test_optimal_by_definition(pair, scores, mode):
+    query, target = pair
+    alignment, _ = align_one(query, target, scores, mode)
+    assert score_of(alignment) == naive_exact.best_score(text(query), text(target), *scores, mode)
+    if alignment:
+        check_path(alignment, query, target, scores, mode)
+
+
+PEERS = {"local": parasail.sw_striped_32, "global": parasail.nw_striped_32, "semiglobal": parasail.sg_striped_32}
+
+
+def peer_score(query, target, scores, mode) -> int:
+    """parasail's score; its letters N and M match nothing but themselves, so each sequence has its own unknown base."""
+    matrix = parasail.matrix_create("ACGTNM", scores.match, scores.mismatch)
+    score = PEERS[mode](text(query), text(target).replace("N", "M"), scores.first, scores.gap_extend, matrix).score
+    return score if mode == "global" else max(0, score)  # parasail always pairs something in semiglobal mode
+
+
+@settings(max_examples=250)
+@given(pairs(), st.sampled_from([s for s in SCORES if s.gap_open]), st.sampled_from(MODES))
+def test_optimal_as_parasail_says(pair, scores, mode):
+    query, target = pair
+    alignment, _ = align_one(query, target, scores, mode)
+    assert score_of(alignment) == peer_score(query, target, scores, mode)
+    if alignment:
+        check_path(alignment, query, target, scores, mode)
+
+
+@settings(max_examples=60)
+@given(pairs(), st.sampled_from(SCORES[:2]), st.sampled_from([(0, 32), (-1, 32), (0, 64), (-1, 64)]))
+def test_any_lower_bound_gives_the_same_alignment(pair, scores, below_and_size):
+    """From nothing known, from one less than the score and from the score itself: one alignment."""
+    query, target = pair
+    below, size = below_and_size
+    found, _ = align_one(query, target, scores, "local")
+    if not found:
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(align, "SIZES", (size,))
+        patch.setattr(align, "lower_bound", lambda *_: max(1, found.score + below))
+        tight, _ = align_one(query, target, scores, "local")
+        patch.setattr(align, "lower_bound", lambda *_: 1)
+        loose, _ = align_one(query, target, scores, "local")
+    for other in (tight, loose):
+        assert other[:5] == found[:5]
+        np.testing.assert_array_equal(other.runs, found.runs)
+
+
+@settings(max_examples=60)
+@given(pairs(), st.sampled_from(SCORES[:3]), st.sampled_from(MODES))
+@example((codes("ACGTACGTAC"), codes("ACGTACGTAC")), DEFAULT, "local")
+def test_bounds_hold_for_every_optimal_path(pair, scores, mode):
+    """Along the path found without bounds, score so far, bound and corridor agree that it reaches the optimum."""
+    query, target = pair
+    alignment, _ = align_one(query, target, scores, mode)
+    if not alignment:
+        return
+    region = bounds.bound_region(query, as_target(target), scores, mode, alignment.score)
+    ahead = [gains.ahead(mode == "global") for gains in (region.rows, region.columns)]
+    behind = [gains.behind(mode == "global") for gains in (region.rows, region.columns)]
+    i, j, so_far = alignment.query_start, alignment.target_start, 0
+    for operation, size in alignment.runs.tolist():
+        for step in range(size):
+            if operation == trace.PAIR:
+                so_far += scores.match if query[i] == target[j] < 4 else scores.mismatch
+            else:
+                so_far -= scores.gap_extend + (scores.gap_open if step == 0 else 0)
+            i, j = i + (operation != trace.TARGET_ALONE), j + (operation != trace.QUERY_ALONE)
+            rest = alignment.score - so_far
+            assert rest <= min(ahead[0][i], ahead[1][j]) + scores.gap_open
+            assert so_far <= min(behind[0][i], behind[1][j])
+            block = i // bounds.BLOCK
+            assert region.corridor.first[block] <= j <= region.corridor.last[block]
+
+
+def related(seed: int, length: int, rate: float = 0.05, insert: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    query = rng.integers(0, 4, length).astype(np.uint8)
+    return query, evolve(rng, query, rate, insert)
+
+
+@pytest.mark.parametrize("length", [3200, 3207])
+@pytest.mark.parametrize("mode", MODES)
+def test_the_lower_bound_is_a_good_one(mode, length):
+    """Also where the chain goes straight, at rows where blocks of the corridor meet."""
+    for seed in range(5):
+        query, target = related(seed, length, 0.02, 64)
+        target = np.concatenate([target, target[:96]])
+        _, work = align_one(query, target, DEFAULT, mode)
+        assert work.lower >= 0.97 * score_of(align_one(query, target, DEFAULT, mode)[0])
+
+
+def test_threads_do_not_matter(monkeypatch):
+    monkeypatch.setattr(cpu, "GROUPS_PER_THREAD", 0)
+    query, target = related(1, 9000)
+    for mode in MODES:
+        one, work = align_one(query, target, DEFAULT, mode, threads=1)
+        two, other_work = align_one(query, target, DEFAULT, mode, threads=2)
+        assert one[:5] == two[:5] and work[:4] == other_work[:4]
+        np.testing.assert_array_equal(one.runs, two.runs)
+
+
+def test_strips_are_cut_until_they_fit(monkeypatch):
+    """With hardly any room for moves and for special rows the path is the same."""
+    query, target = related(2, 5000, 0.1, 3000)
+    for mode in MODES:
+        expected, _ = align_one(query, target, DEFAULT, mode)
+        with monkeypatch.context() as patch:
+            patch.setattr(trace, "DIRECT_CELLS", 20_000)
+            found, _ = align_one(query, target, DEFAULT, mode, budget=100_000)
+        assert found[:5] == expected[:5]
+        np.testing.assert_array_equal(found.runs, expected.runs)
+        check_path(found, query, target, DEFAULT, mode)
+
+
+def test_most_of_the_matrix_is_left_out():
+    query, target = related(3, 60_000, 0.02)
+    alignment, work = align_one(query, target, DEFAULT, "local")
+    assert work.lower == alignment.score <= work.upper
+    assert work.forward < 0.02 * len(query) * len(target)
+    assert alignment.score == peer_score(query, target, DEFAULT, "local")
+
+
+def test_unrelated_sequences_are_computed_in_full():
+    rng = np.random.default_rng(4)
+    query, target = (rng.integers(0, 4, n).astype(np.uint8) for n in (20_000, 15_000))
+    alignment, work = align_one(query, target, DEFAULT, "local")
+    assert alignment.score == peer_score(query, target, DEFAULT, "local")
+    assert work.forward > 0.9 * len(query) * len(target)
+
+
+def make(name: str) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(5)
+    base = rng.integers(0, 4, 3000).astype(np.uint8)
+    unit = rng.integers(0, 4, 37).astype(np.uint8)
+    nothing = np.full(3000, 4, np.uint8)
+    return {
+        "identical": (base, base),
+        "nothing in common": (np.zeros(3000, np.uint8), np.full(2000, 3, np.uint8)),
+        "one base": (base[:1], base[:1]),
+        "one base against many": (base[:1], base),
+        "unknown only": (nothing, base),
+        "unknown runs": (np.concatenate([base, nothing, base]), np.concatenate([base, nothing[:2500], base])),
+        "long insertion": (base, np.concatenate([base[:1500], rng.integers(0, 4, 6000).astype(np.uint8), base[1500:]])),
+        "tandem repeat": (np.tile(unit, 80), np.tile(unit, 60)),
+        "one letter": (np.zeros(900, np.uint8), np.zeros(700, np.uint8)),
+    }[name]
+
+
+CASES = (
+    "identical", "nothing in common", "one base", "one base against many", "unknown only", "unknown runs", "long insertion",
+    "tandem repeat", "one letter",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", CASES)
+def test_hard_cases(name, mode):
+    query, target = make(name)
+    alignment, _ = align_one(query, target, DEFAULT, mode)
+    assert score_of(alignment) == peer_score(query, target, DEFAULT, mode)
+    if alignment:
+        check_path(alignment, query, target, DEFAULT, mode)
+
+
+def test_ties_are_broken_as_written():
+    """First end in order of rows, last start, gaps as far left as they go, target bases left out first."""
+    found, _ = align_one(codes("ACGTTGCAAAAC"), codes("ACGTTGCAAAAAC"), DEFAULT, "global")
+    assert found.runs.tolist() == [[0, 7], [2, 1], [0, 5]]
+    twice = codes("ACGTACCA" + "G" * 20 + "ACGTACCA")
+    found, _ = align_one(codes("ACGTACCA"), twice, DEFAULT, "local")
+    assert (found.query_start, found.query_end, found.target_start, found.target_end) == (0, 8, 0, 8)
+    found, _ = align_one(codes("AC"), codes("GT"), Scores(1, -9, 0, 1), "global")
+    assert found.runs.tolist() == [[2, 2], [1, 2]]
+
+
+def sweep_task(query, target, known, size=32, every=64):
+    n, m = len(query), len(target)
+    region = bounds.bound_region(query, target, DEFAULT, "local", known)
+    free = align._borders(DEFAULT, n, m, "local")
+    return cpu.Task(query, target, DEFAULT, free, bounds.ahead_bounds(region, size), known, True, True, size, every)
+
+
+def test_a_sweep_goes_on_from_any_step():
+    query, target = related(6, 4000, 0.1)
+    task = sweep_task(query, as_target(target), 1)
+    whole = cpu.Sweep(task)
+    whole.run()
+    n_steps = len(whole._ranges)
+    for stop in np.linspace(0, n_steps, 11).astype(int):
+        first = cpu.Sweep(task)
+        ranges, first._ranges = first._ranges, first._ranges[:stop]
+        first.run()
+        kept = {name: np.copy(value) for name, value in first.state().items()}
+        second = cpu.Sweep(task)
+        second.restore(kept)
+        assert len(ranges) == n_steps and second.step == stop
+        second.run()
+        np.testing.assert_array_equal(second.best, whole.best)
+        np.testing.assert_array_equal(second.last_row, whole.last_row)
+        assert second.n_cells == whole.n_cells
+        one, other = second.special_rows(), whole.special_rows()
+        np.testing.assert_array_equal(one.rows, other.rows)
+        for row in one.rows:
+            for a, b in zip(one.get(row, len(target)), other.get(row, len(target)), strict=True):
+                np.testing.assert_array_equal(a, b)
+
+
+def test_special_rows_hold_true_scores():
+    query, target = related(7, 300, 0.1)
+    sweep = cpu.Sweep(sweep_task(query, as_target(target), 1))
+    sweep.run()
+    high, _, gap = naive_exact.tables(text(query), text(target), *DEFAULT, "local")
+    special = sweep.special_rows()
+    assert special.rows.tolist() == [64, 128, 192, 256]
+    for row in special.rows:
+        first, scores, gaps = special.get(row, len(target))
+        true, true_gap = (np.array(table[row][first : first + len(scores)]) for table in (high, gap))
+        there = scores > NONE
+        assert there.any() and (scores <= true).all()
+        assert (gaps <= np.maximum(true - DEFAULT.first, true_gap - DEFAULT.gap_extend)).all()
+
+
+def test_scores_that_fit_no_sequence_are_an_error():
+    query = np.zeros(3_000_000, np.uint8)
+    with pytest.raises(ParameterError, match="too large"):
+        align_one(query, query, Scores(100, -100, 0, 1), "local")
+
+
+def test_wide_and_narrow_cells_keep_their_distance():
+    """What cells.dead and cells.limit promise: differences within a tile fit between."""
+    for scores in SCORES:
+        for size in align.SIZES:
+            wide = cpu.wide_cells(scores, size)
+            assert 3 * size * scores.step() < -wide.dead
+            assert np.iinfo(wide.name).min < 2 * wide.dead - 2 * scores.first
+            low = cpu.low_cells(scores, size)
+            if low:
+                assert low.limit + size * scores.match + low.dead <= 127
+                assert low.dead - scores.first - scores.gap_extend >= -128 and low.dead + scores.mismatch >= -128
+
+
+ASSEMBLY = """
+import numpy as np
+from bellapy.engines.exact import tiles
+from numba import types as t
+byte = t.Array(t.int8, 1, "C")
+signature = (byte, byte, byte, byte, t.uint64, byte, byte, byte, byte, t.int64, t.int8, t.int8, t.int8, t.int8)
+tiles._row.compile(signature)
+print(*tiles._row.inspect_asm().values())
+"""
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="AVX2 is x86's")
+def test_the_row_of_all_tiles_is_vector_code(tmp_path):
+    """It adds and compares whole vectors of bytes, for processors with AVX2 and no more."""
+    settings = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2", "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", ASSEMBLY], env={**os.environ, **settings}, capture_output=True, text=True, check=True
+    )
+    for instruction in ("vpmaxsb", "vpcmpeqb"):
+        assert re.search(rf"{instruction}\s.*%ymm", done.stdout), instruction
