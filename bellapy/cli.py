@@ -50,7 +50,7 @@ Match = Annotated[int | None, typer.Option(help="Score of a match [default: 1]."
 Mismatch = Annotated[int | None, typer.Option(help="Score of a mismatch [default: -1].")]
 Gap = Annotated[int | None, typer.Option(help="Score of a gap, per base [default: -1].")]
 XDrop = Annotated[int | None, typer.Option("-x", "--xdrop", help="Stop so far below the best [default: from the data].")]
-Extension = Annotated[str | None, typer.Option(help="Where it ends: homology, best, or longest as SeqAn.")]
+Extension = Annotated[str | None, typer.Option(help="Its end: homology, best, or longest (SeqAn) [default: homology].")]
 Delta = Annotated[float | None, typer.Option(help="Tolerance of the score threshold [default: 0.1].")]
 MinIdentity = Annotated[float | None, typer.Option(help="Least identity, 0 to 1; of the path if made [default: 0].")]
 MaxOverhang = Annotated[int | None, typer.Option(help="Unaligned bases allowed where both reads go on [default: any].")]

@@ -55,9 +55,8 @@ def exact(
     threads: Threads = None, report_file: ReportFile = None, quiet: Quiet = False, debug: Debug = False,
 ) -> None:  # fmt: skip
     """The optimal alignment of two long sequences with affine gaps, with its path: provably no other scores higher."""
-    from bellapy.errors import ParameterError
     from bellapy.log import Report, set_up_logging, watch_compilation
-    from bellapy.output import check_writable, open_output
+    from bellapy.output import check_outputs, open_output
     from bellapy.params import make_exact_params, validate
 
     set_up_logging(quiet, debug)
@@ -66,11 +65,7 @@ def exact(
     params = make_exact_params(
         mode=mode, strand=strand, match=match, mismatch=mismatch, gap_open=gap_open, gap_extend=gap_extend
     )
-    written = [path for path in (output, plot, report_file) if path is not None]
-    if len(set(written)) < len(written):
-        raise ParameterError(f"{' and '.join(written)}: results would overwrite each other; name different files")
-    for path in written:
-        check_writable(path, [query, target])
+    check_outputs({"-o": output, "--plot": plot, "--report": report_file}, [query, target])
     report = Report(shlex.join(["bellapy", *sys.argv[1:]]), __version__)
     watch_compilation(report)
     from bellapy.jobs.exact.pipeline import Request, align_files

@@ -31,16 +31,14 @@ class Session:
         self, inputs: list[str], outputs: list[str], threads: int | None, report: str | None, quiet: bool, debug: bool
     ):
         from bellapy.log import Report, set_up_logging, watch_compilation
-        from bellapy.output import check_writable
+        from bellapy.output import check_outputs
         from bellapy.params import validate
 
         set_up_logging(quiet, debug)
         self.threads = threads if threads is not None else len(os.sched_getaffinity(0))
         validate({"threads": self.threads})
-        if report in outputs:
-            raise ParameterError(f"--report {report}: the output goes there; name another file")
-        for path in [*outputs, *([report] if report else [])]:
-            check_writable(path, inputs)
+        names = {"-o": outputs[0], "--report": report} | {f"the index {path}": path for path in outputs[1:]}
+        check_outputs(names, inputs)
         self.command = shlex.join(["bellapy", *sys.argv[1:]])
         self.report, self._report_file = Report(self.command, __version__), report
         watch_compilation(self.report)

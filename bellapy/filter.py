@@ -1,15 +1,16 @@
 """Stage 8: alignments -> overlaps, by an adaptive score threshold.
 
-A sound overlap scores about as much per base of its implied length as all others of the same reads do; chance and
+A sound overlap scores about as much per base of its implied length as all others of the same reads do.  Chance and
 repeat-induced alignments score less, since part of their implied length does not match.  The threshold follows what the
 alignments themselves show: the median score per base of sure ones (many shared k-mers, no overhang, no repeat), less SPREAD
 times the distance from there to their 1st percentile, or less the share delta of it where that is more.  Overhangs of bad
-ends do not count (geometry.py), but an overlap scores at least LEAST_SHARE of the median with them.  Without sure alignments
-the threshold is BELLA's bound (1 - delta) * phi, phi the score per base expected from the error rate, as far as that is
-below MAX_FLOOR: real reads hold stretches far worse than their average.
+ends do not count (geometry.py), but an overlap scores at least LEAST_SHARE of the median with them.
 
-Where the shared k-mers are those of a repeat (Seeds.copies), a false overlap is as likely as a true one.  There the threshold
-rises to the 1st percentile of the sure ones, and nearly all of the implied length has to be aligned.
+Without sure alignments the threshold is BELLA's bound (1 - delta) * phi, phi the score per base expected from the error
+rate, as far as that is below MAX_FLOOR: real reads hold stretches far worse than their average.
+
+Where the shared k-mers are those of a repeat (Seeds.copies), a false overlap is as likely as a true one.  There the
+threshold rises to the 1st percentile of the sure ones, and nearly all of the implied length has to be aligned.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import tokenize
 import zipfile
 import zlib
 from dataclasses import fields
@@ -30,7 +31,7 @@ KINDS = {
 ABOUT = {"extensions": ("seeds",)}  # records whose check needs others
 DAMAGE = (  # shows up as
     ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError, OSError, EOFError, SyntaxError,
-    ParameterError, zipfile.BadZipFile, zlib.error,
+    ParameterError, zipfile.BadZipFile, zlib.error, tokenize.TokenError,
 )  # fmt: skip
 PIECE = 1 << 20  # bytes read at a time
 

@@ -92,7 +92,7 @@ def test_overlaps(tmp_path, overlap_format):
 
 
 def test_pairs(tmp_path):
-    params = make_params(match=1, xdrop=7, device="cpu")
+    params = make_params(match=1, xdrop=7, device="cpu", extension="best")
 
     def read(path):
         return list(extend_pairs(path, 4, params, Report("", ""), cigar=True))
