@@ -49,9 +49,8 @@ def choose_steps(reads: ReadSet, seeds: Seeds, given: ExtensionParams, threads: 
     if given.extension != "homology":
         return (first,)
     tilt = choose_tilt(reads, seeds, first, threads, device)
-    return tuple(
-        tilted(first, x, tilt) for x in ([first.xdrop] if given.xdrop is not None else [first.xdrop, FAR_X * given.match])
-    )
+    further = [FAR_X * given.match] if given.xdrop is None else []
+    return tuple(tilted(first, x, tilt) for x in (first.xdrop, *further))
 
 
 def tilted(scoring: Scoring, x: int, tilt: int) -> Scoring:
