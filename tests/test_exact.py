@@ -102,6 +102,19 @@ def test_optimal_as_parasail_says(pair, scores, mode):
         check_path(alignment, query, target, scores, mode)
 
 
+@pytest.mark.parametrize("mode", ["global", "semiglobal"])
+@pytest.mark.parametrize("n", [600, 1500, 5000])
+def test_a_path_along_the_border(mode, n):
+    """Long sequences against one or two bases: nearly all of the path is one gap at the border of the matrix."""
+    long = np.random.default_rng(n).integers(0, 4, n).astype(np.uint8)
+    for short in (np.array([3], np.uint8), np.array([1, 2], np.uint8)):
+        for query, target in ((long, short), (short, long), (long[::-1].copy(), short)):
+            alignment, _ = align_one(query, target, SCORES[0], mode)
+            assert score_of(alignment) == peer_score(query, target, SCORES[0], mode)
+            if alignment:
+                check_path(alignment, query, target, SCORES[0], mode)
+
+
 @settings(max_examples=60)
 @given(pairs(), st.sampled_from(SCORES[:2]), st.sampled_from([(0, 32), (-1, 32), (0, 64), (-1, 64)]))
 def test_any_lower_bound_gives_the_same_alignment(pair, scores, below_and_size):

@@ -15,9 +15,7 @@ from types import SimpleNamespace
 import pytest
 from cases import run, sample_reads
 
-import bellapy
-
-ROOT = Path(bellapy.__file__).parents[1]
+ROOT = Path(__file__).parents[1]
 OPTIONS = "--preset ont -k 13 --min-overlap 700 --max-copies 9 --delta 0.2 --cigar"
 
 

@@ -89,7 +89,7 @@ def trace_path(space: Space, sweep: Sweep, start: Cell, watch: Callable[[float],
     rows = special.rows[special.rows < start.row].tolist()
     cell = start
     for row in reversed(rows):
-        cell = _cross(space, row, special.get(row, columns), cell, runs)
+        cell = _cross(space, row, _with_border(scores, row, special.get(row, columns)), cell, runs)
         watch(1 - row / start.row)
     if cell.row > 0:
         top = end_borders(scores, 0, cell.column).top
@@ -97,6 +97,15 @@ def trace_path(space: Space, sweep: Sweep, start: Cell, watch: Callable[[float],
     if cell.column > 0:
         runs.add(np.array([[TARGET_ALONE, cell.column]], np.int64))
     return runs.joined()
+
+
+def _with_border(scores: Scores, row: int, top: Top) -> Top:
+    """With column 0, one gap from the corner on, which special rows leave out, if the column beside it is there."""
+    first, high, gap = top
+    if first != 1:
+        return top
+    border, below = -scores.gap(np.array([row, row + 1]))
+    return 0, np.concatenate((np.array([border], np.int32), high)), np.concatenate((np.array([below], np.int32), gap))
 
 
 def _cross(space: Space, row: int, top: Top, end: Cell, runs: Runs) -> Cell:
@@ -256,7 +265,8 @@ def _divide(space: Space, row: int, top: Top, end: Cell, low: int, high: int, ru
     special = sweep.special_rows()
     for between in reversed(special.rows[special.rows < end.row - row].tolist()):
         first, scores, gaps = special.get(between, end.column - left)
-        end = _cross(space, row + between, (first + left, scores, gaps), end, runs)
+        its_top = _with_border(space.scores, row + between, (first + left, scores, gaps))
+        end = _cross(space, row + between, its_top, end, runs)
     return _cross(space, row, top, end, runs)
 
 
