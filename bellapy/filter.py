@@ -108,7 +108,8 @@ def learn_thresholds(
         return Thresholds(floor, floor, floor, None, n_sure)
     low, median = np.percentile((extensions.score / np.maximum(fair.implied, 1))[sure], (1, 50))
     least = floor if given else min(floor, LEAST_SHARE * median)
-    ordinary, repeat = (max(least, median - max(s * (median - low), delta * median)) for s in (SPREAD, REPEAT_SPREAD))
+    ordinary = max(least, median - max(SPREAD * (median - low), delta * median))
+    repeat = max(ordinary, median - REPEAT_SPREAD * (median - low))
     return Thresholds(float(least), float(ordinary), float(repeat), float(median), n_sure)
 
 

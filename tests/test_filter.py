@@ -112,6 +112,7 @@ def test_thresholds_follow_sure_alignments(rng):
     assert found.score_rate == pytest.approx(0.6 - SPREAD * 2.326 * 0.02, abs=0.008)
     assert found.repeat_rate == pytest.approx(0.6 - REPEAT_SPREAD * 2.326 * 0.02, abs=0.004)
     assert learn(0.25, 0.2).score_rate == pytest.approx(0.8 * found.median_rate), "delta of the median is always tolerated"
+    assert learn(0.25, 0.2).repeat_rate == found.repeat_rate, "but not in repeats"
     assert learn(0.58, 0.01).score_rate == 0.58, "never below the floor"
     assert learn(0.25, 0.01, given=False).floor == pytest.approx(LEAST_SHARE * found.median_rate)
 
