@@ -11,11 +11,11 @@ import naive
 import numpy as np
 from hypothesis import strategies as st
 
+from bellapy.engines.flanks import Flanks
+from bellapy.jobs.overlap.seeds import join_seeds
 from bellapy.params import Scoring
 from bellapy.records import ReadSet, Seeds
-from bellapy.seeds import join_seeds
-from bellapy.sequence import PAD, UNKNOWN, encode
-from bellapy.xdrop.flanks import Flanks
+from bellapy.records.bases import PAD, UNKNOWN, encode
 
 
 def make_reads(sequences: list[str]) -> ReadSet:

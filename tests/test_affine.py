@@ -20,7 +20,7 @@ from bellapy.engines.affine.lanes import fits
 from bellapy.engines.affine.rule import EXTEND, GLOBAL, NO_ZDROP, REACH, ordered
 from bellapy.errors import ParameterError
 from bellapy.params import AffineScoring
-from bellapy.sequence import encode
+from bellapy.records.bases import encode
 
 ORACLE = Path(__file__).parent / "data" / "oracle_affine2p.tsv.gz"
 SCORINGS = [

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from strategies import make_seeds
 from test_filter import change
 
-from bellapy.candidate_filter import (
+from bellapy.jobs.overlap.candidate_filter import (
     MIN_SURE,
     SURE_SUPPORT,
     WINDOW_BINS,
@@ -23,8 +23,8 @@ from bellapy.candidate_filter import (
     lowest_depth,
     weighted_median,
 )
+from bellapy.jobs.overlap.seeds import MAX_MEMBERS
 from bellapy.records import DepthProfile
-from bellapy.seeds import MAX_MEMBERS
 
 WIDTH = 10
 

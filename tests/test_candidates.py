@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from strategies import make_reads, random_bases, read_sets, simulate_reads
 
-from bellapy import candidates
-from bellapy.candidates import Products, multiply, symbolic_product
-from bellapy.kmer_matrix import build_kmer_matrix
-from bellapy.kmers import count_kmers
+from bellapy.jobs.overlap import candidates
+from bellapy.jobs.overlap.candidates import Products, multiply, symbolic_product
 from bellapy.records import KmerMatrix
+from bellapy.seeding.kmer_matrix import build_kmer_matrix
+from bellapy.seeding.kmers import count_kmers
 
 BLOCKS = [1, 2, 7, 100, 1 << 16]
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import make_reads, read_sets
 
-from bellapy.canonical import canonical_reads, given_overlaps, given_reads
+from bellapy.jobs.overlap.canonical import canonical_reads, given_overlaps, given_reads
 from bellapy.records import Overlaps
 
 

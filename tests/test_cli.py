@@ -19,7 +19,7 @@ import pysam
 import pytest
 from cases import COMMANDS, listing, options_of, run, sample_reads
 
-import bellapy.output
+import bellapy.io.outputs
 from bellapy import __version__
 from bellapy.params import RANGES
 
@@ -260,7 +260,7 @@ def test_no_command_shows_the_help():
 )
 def test_output_that_cannot_be(here, monkeypatch, flag, path, problem):
     (here / "folder").mkdir()
-    monkeypatch.setattr("bellapy.reads.gather_reads", None)  # nothing is read before the error
+    monkeypatch.setattr("bellapy.io.fastx.gather_reads", None)  # nothing is read before the error
     line = last_line(fails(here, 1, "overlap", "reads.fa", flag, path))
     assert problem in line
     assert line.startswith(f"bellapy: error: {path or 'an empty name'}: ")
@@ -383,19 +383,19 @@ class FullDisk:
     ],
 )
 def test_full_disk_leaves_nothing(here, monkeypatch, command, room):
-    monkeypatch.setattr(bellapy.output, "_open_stream", lambda path, compressed: FullDisk(path, room))
+    monkeypatch.setattr(bellapy.io.outputs, "_open_stream", lambda path, compressed: FullDisk(path, room))
     assert "x.out: No space left on device" in last_line(fails(here, 1, *command, "-o", "x.out"))
 
 
 def test_a_failed_run_keeps_the_old_output(here, monkeypatch):
     (here / "x.paf").write_text("old")
-    monkeypatch.setattr(bellapy.output, "_open_stream", lambda path, compressed: FullDisk(path, 10))
+    monkeypatch.setattr(bellapy.io.outputs, "_open_stream", lambda path, compressed: FullDisk(path, 10))
     fails(here, 1, "overlap", "reads.fa", "-o", "x.paf")
     assert (here / "x.paf").read_text() == "old"
 
 
 def test_debug_shows_where_an_error_comes_from(here):
-    with pytest.raises(bellapy.output.OutputError, match="is a folder"):
+    with pytest.raises(bellapy.io.outputs.OutputError, match="is a folder"):
         run("overlap", "reads.fa", "-o", str(here), "--debug")
 
 
@@ -748,7 +748,7 @@ def test_output_to_a_pipe(here):
 
 
 def test_help_is_quick_and_loads_no_kernels():
-    code = "import sys, bellapy.cli as c; sys.argv = ['bellapy', '--help']; c._guarded(c.app); print(*sys.modules)"
+    code = "import sys, bellapy.cli.app as c; sys.argv = ['bellapy', '--help']; c._guarded(c.app); print(*sys.modules)"
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "typer" in modules
     assert not {"numba", "numpy", "scipy", "pysam", "pyfastx"} & set(modules)

@@ -15,7 +15,8 @@ import pysam
 import pytest
 from cases import listing, run
 
-from bellapy import cli_exact, params
+from bellapy import params
+from bellapy.cli import exact as cli_exact
 from bellapy.jobs.exact import journal, pipeline
 
 SEED = 11

@@ -18,11 +18,11 @@ import pytest
 from numpy.testing import assert_array_equal
 from strategies import lay_out_flanks, make_reads, make_seeds, mutate, random_bases, simulate_flanks
 
+from bellapy.compute.gpu.devices import find_gpus
+from bellapy.engines.flanks import Flanks, make_flanks
 from bellapy.errors import DeviceError
-from bellapy.log import logger
 from bellapy.params import Scoring
-from bellapy.xdrop.devices import find_gpus
-from bellapy.xdrop.flanks import Flanks, make_flanks
+from bellapy.report.log import logger
 
 try:
     find_gpus()
@@ -31,11 +31,13 @@ except DeviceError as error:
 
 from numba import cuda
 
-from bellapy.xdrop import batch_cuda, cuda_pool, cuda_reads
-from bellapy.xdrop.batch_cuda import CLASSES, extend_flanks, window_sizes
-from bellapy.xdrop.cuda_host import BASES, BLOCK, pack_planes
-from bellapy.xdrop.cuda_ops import SIMULATED
-from bellapy.xdrop.cuda_stack import OUTGROWN, SCALE, fits, pack_scoring
+from bellapy.compute.gpu import pool as cuda_pool
+from bellapy.compute.gpu import reads as cuda_reads
+from bellapy.compute.gpu.ops import SIMULATED
+from bellapy.engines.linear import extend_cuda as batch_cuda
+from bellapy.engines.linear.cuda_host import BASES, BLOCK, pack_planes
+from bellapy.engines.linear.cuda_stack import OUTGROWN, SCALE, fits, pack_scoring
+from bellapy.engines.linear.extend_cuda import CLASSES, extend_flanks, window_sizes
 
 ORACLE = Path(__file__).parent / "data" / "oracle_seqan_xdrop.tsv.gz"
 pytestmark = pytest.mark.usefixtures("quick_threads")

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from bellapy.xdrop.cuda_host import (
+from bellapy.engines.flanks import Flanks
+from bellapy.engines.linear.cuda_host import (
     BASES,
     BLOCK,
     NOT_YET,
@@ -21,7 +22,6 @@ from bellapy.xdrop.cuda_host import (
     rows_of,
     stretches,
 )
-from bellapy.xdrop.flanks import Flanks
 
 END = 20 * BLOCK  # of both directions
 

@@ -14,25 +14,25 @@ import pytest
 from cases import run
 from strategies import lay_out_flanks, mutate, random_bases, simulate_flanks
 
+from bellapy.compute.gpu.devices import find_gpus
+from bellapy.engines import flank_paths
 from bellapy.errors import DeviceError
-from bellapy.log import logger
 from bellapy.params import Scoring
-from bellapy.paths import flank_paths
-from bellapy.xdrop.devices import find_gpus
+from bellapy.report.log import logger
 
 try:
     find_gpus()
 except DeviceError as error:
     pytest.skip(f"the GPU kernels do not run here: {error}", allow_module_level=True)
 
-from bellapy.paths import batch_cuda
-from bellapy.paths.batch_cpu import trace_flanks as trace_on_cpu
-from bellapy.xdrop import batch_cuda as extension
-from bellapy.xdrop import cuda_pool
-from bellapy.xdrop.batch_cpu import extend_flanks
-from bellapy.xdrop.batch_cuda import CLASSES
-from bellapy.xdrop.cuda_ops import SIMULATED
-from bellapy.xdrop.flanks import Flanks
+from bellapy.compute.gpu import pool as cuda_pool
+from bellapy.compute.gpu.ops import SIMULATED
+from bellapy.engines.flanks import Flanks
+from bellapy.engines.linear import extend_cuda as extension
+from bellapy.engines.linear import trace_cuda as batch_cuda
+from bellapy.engines.linear.extend_cpu import extend_flanks
+from bellapy.engines.linear.extend_cuda import CLASSES
+from bellapy.engines.linear.trace_cpu import trace_flanks as trace_on_cpu
 
 pytestmark = pytest.mark.usefixtures("quick_threads")
 MANY, LONG = (3, 40) if SIMULATED else (600, 300)  # flanks of a case, their bases

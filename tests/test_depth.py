@@ -13,10 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import make_reads, random_bases
 
-from bellapy import depth
-from bellapy.depth import APART_KIND, DEEP, ORDINARY, REPEAT, STEP, WINDOW_BINS, choose_thinning, find_steps, mark_high
-from bellapy.kmer_matrix import PROFILE_WIDTH, build_kmer_matrix, profile_depth
-from bellapy.kmers import count_kmers
+from bellapy.jobs.overlap import depth
+from bellapy.jobs.overlap.depth import (
+    APART_KIND,
+    DEEP,
+    ORDINARY,
+    REPEAT,
+    STEP,
+    WINDOW_BINS,
+    choose_thinning,
+    find_steps,
+    mark_high,
+)
+from bellapy.seeding.kmer_matrix import PROFILE_WIDTH, build_kmer_matrix, profile_depth
+from bellapy.seeding.kmers import count_kmers
 
 K = 13
 

@@ -8,10 +8,10 @@ import logging
 import pytest
 from cases import run
 
+from bellapy.compute.gpu import devices
+from bellapy.compute.gpu.devices import LEAST_FREE, Gpu, choose_device, find_gpus
 from bellapy.errors import DeviceError
-from bellapy.log import logger
-from bellapy.xdrop import devices
-from bellapy.xdrop.devices import LEAST_FREE, Gpu, choose_device, find_gpus
+from bellapy.report.log import logger
 
 PAIRS = b"ACGTACGTTGCA\t4\tACGTACGTTGCC\t4\tn\n"
 BIG = Gpu(0, "Big GPU", 100 * LEAST_FREE, 200 * LEAST_FREE)

@@ -9,8 +9,9 @@ import pytest
 from cases import run
 from strategies import make_reads, make_seeds, mutate, random_bases
 
-from bellapy import ends, xdrop
-from bellapy.candidate_filter import SURE_SUPPORT
+from bellapy.engines import extend as xdrop
+from bellapy.jobs.overlap import ends
+from bellapy.jobs.overlap.candidate_filter import SURE_SUPPORT
 from bellapy.params import TILT_UNIT, ExtensionParams, Scoring
 
 

@@ -10,7 +10,7 @@ from cases import noisy_copy
 from scipy import stats
 from strategies import make_reads, random_bases
 
-from bellapy.estimate import (
+from bellapy.jobs.overlap.estimate import (
     DEFAULT_UPPER,
     MAX_SAMPLING,
     SAMPLE_KMERS,
@@ -28,9 +28,9 @@ from bellapy.estimate import (
     sampling_rate,
     worst_ratio,
 )
-from bellapy.kmer_matrix import build_kmer_matrix
-from bellapy.kmers import count_kmers
 from bellapy.params import RANGES
+from bellapy.seeding.kmer_matrix import build_kmer_matrix
+from bellapy.seeding.kmers import count_kmers
 
 
 def poisson_spectrum(rng, depth: float, error: float, k: int, genome: float, repeats: float = 0.0) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Tests of bellapy.evaluate: against plain loops over all pairs, by hand-made cases, and on bad input."""
+"""Tests of bellapy.jobs.evaluate.pipeline: against plain loops over all pairs, by hand-made cases, and on bad input."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bellapy import evaluate
 from bellapy.errors import InputError, OutputError, ParameterError
-from bellapy.evaluate import evaluate_overlaps
-from bellapy.truth import read_truth
+from bellapy.jobs.evaluate import pipeline as evaluate
+from bellapy.jobs.evaluate.pipeline import evaluate_overlaps
+from bellapy.jobs.evaluate.truth import read_truth
 
 KEYS = """lines pairs true_pairs tp fp grey fp_touching fp_disjoint precision_disjoint recall precision f1
 strand_accuracy end_err_median end_err_p95 end_err_mean inner_end_err_median inner_end_err_p95 both_end_err_median
@@ -372,7 +372,7 @@ def test_false_pairs_are_whole_or_as_they_were(judge, tmp_path, monkeypatch):
 
 
 def test_numba_is_not_imported():
-    code = "import sys, bellapy.evaluate; sys.exit('numba' in sys.modules)"
+    code = "import sys, bellapy.jobs.evaluate.pipeline; sys.exit('numba' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -11,7 +11,7 @@ import pytest
 from cases import run
 from strategies import mutate, random_bases
 
-import bellapy.extend
+import bellapy.jobs.extend
 from bellapy.params import make_params
 
 SCORES = SimpleNamespace(match=1, mismatch=-1, gap=-1)
@@ -127,12 +127,12 @@ def test_files_compressed_or_not(rng, tmp_path):
 def test_batches_and_threads_do_not_matter(rng, monkeypatch, batch, threads):
     pairs = make_pairs(rng, 25)
     reference = run("extend", "-", "-k", 9, "-x", 7, stdin=text(pairs)).out
-    monkeypatch.setattr(bellapy.extend, "BATCH_PAIRS", batch)
+    monkeypatch.setattr(bellapy.jobs.extend, "BATCH_PAIRS", batch)
     assert run("extend", "-", "-k", 9, "-x", 7, "-t", threads, stdin=text(pairs)).out == reference
 
 
 def test_an_error_late_in_the_file_is_counted_from_its_start(rng, monkeypatch):
-    monkeypatch.setattr(bellapy.extend, "BATCH_PAIRS", 4)
+    monkeypatch.setattr(bellapy.jobs.extend, "BATCH_PAIRS", 4)
     outcome = run("extend", "-", "-k", 9, "-x", 7, stdin=text(make_pairs(rng, 10)) + b"ACGT\n")
     assert outcome.code == 1
     assert "standard input: line 11: 1 columns" in outcome.err
@@ -154,14 +154,14 @@ def test_a_long_pair(rng):
 
 
 def test_report_counts_pairs(rng, tmp_path):
-    from bellapy.log import Report
+    from bellapy.report.log import Report
 
     report = Report("", "")
     (tmp_path / "x").write_bytes(text(make_pairs(rng, 5)))
     assert (
         len(
             b"".join(
-                bellapy.extend.extend_pairs(str(tmp_path / "x"), 9, make_params(xdrop=7, extension="best"), report)
+                bellapy.jobs.extend.extend_pairs(str(tmp_path / "x"), 9, make_params(xdrop=7, extension="best"), report)
             ).splitlines()
         )
         == 5

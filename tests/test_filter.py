@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_array_equal
 from strategies import make_reads, make_seeds
 
-from bellapy.estimate import DEFAULT_ERROR_RATE
-from bellapy.filter import (
+from bellapy.jobs.overlap.estimate import DEFAULT_ERROR_RATE
+from bellapy.jobs.overlap.filter import (
     LEAST_SHARE,
     MAX_FLOOR,
     REPEAT_SPREAD,
@@ -23,7 +23,7 @@ from bellapy.filter import (
     score_floor,
     surely_overlaps,
 )
-from bellapy.geometry import Geometry, measure_geometry
+from bellapy.jobs.overlap.geometry import Geometry, measure_geometry
 from bellapy.params import ExtensionParams, FilterParams
 from bellapy.records import Extensions, Seeds
 

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from strategies import make_reads, make_seeds
 
-from bellapy.geometry import AT_END, BEYOND, BIN, _going_on, fair_geometry, measure_geometry
+from bellapy.jobs.overlap.geometry import AT_END, BEYOND, BIN, _going_on, fair_geometry, measure_geometry
 from bellapy.records import Extensions
 
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from strategies import make_reads, random_bases, read_sets, simulate_reads
 
-from bellapy.candidates import multiply, symbolic_product
-from bellapy.kmer_matrix import PROFILE_WIDTH, build_kmer_matrix, place_of, profile_depth, read_at
-from bellapy.kmers import count_kmers
+from bellapy.jobs.overlap.candidates import multiply, symbolic_product
+from bellapy.seeding.kmer_matrix import PROFILE_WIDTH, build_kmer_matrix, place_of, profile_depth, read_at
+from bellapy.seeding.kmers import count_kmers
 
 
 def build(sequences, k, lower, upper, **options):

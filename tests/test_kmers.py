@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from strategies import make_reads, random_bases, read_sets, simulate_reads
 
-from bellapy import kmers
-from bellapy.kmers import SPECTRUM_SIZE, KmerCounts, count_kmers, make_layout
+from bellapy.seeding import kmers
+from bellapy.seeding.kmers import SPECTRUM_SIZE, KmerCounts, count_kmers, make_layout
 
 ANY = 1 << 30
 

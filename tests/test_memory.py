@@ -18,15 +18,17 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from strategies import make_reads, simulate_reads
 
-from bellapy import candidates, kmers, memory, pipeline
-from bellapy import reads as reads_module
-from bellapy.candidates import multiply, symbolic_product
+from bellapy.compute import memory
+from bellapy.compute.memory import RESERVE, Budget, resident
 from bellapy.errors import MemoryLimitError, ParameterError
-from bellapy.kmer_matrix import build_kmer_matrix
-from bellapy.kmers import count_kmers
-from bellapy.memory import RESERVE, Budget, resident
+from bellapy.io import fastx as reads_module
+from bellapy.jobs.overlap import candidates, pipeline
+from bellapy.jobs.overlap.candidates import multiply, symbolic_product
+from bellapy.jobs.overlap.seeds import choose_seeds, join_seeds, seed_bytes
 from bellapy.params import SeedParams, make_params, parse_size
-from bellapy.seeds import choose_seeds, join_seeds, seed_bytes
+from bellapy.seeding import kmers
+from bellapy.seeding.kmer_matrix import build_kmer_matrix
+from bellapy.seeding.kmers import count_kmers
 
 # ---------------------------------------------------------------- sizes
 
@@ -262,8 +264,8 @@ def test_what_is_told_is_enough(reference, limit):
 
 def test_all_reads_are_counted_but_not_held(reference, monkeypatch):
     """The first ones show that there is no room; the message is about all of them."""
-    monkeypatch.setattr("bellapy.reads._PROGRESS_STEP", 1000)
-    monkeypatch.setattr("bellapy.reads._BATCH_SIZE", 5000)
+    monkeypatch.setattr("bellapy.io.fastx._PROGRESS_STEP", 1000)
+    monkeypatch.setattr("bellapy.io.fastx._BATCH_SIZE", 5000)
     monkeypatch.setattr(memory, "BASE_BYTES", 10**6)
     n_bases = sum(len(line) for line in reference[0].read_text().splitlines() if line[0] != ">")
     outcome = run("overlap", reference[0], "--max-memory", "1M")

@@ -12,9 +12,9 @@ import pysam
 import pytest
 from cases import listing
 
-from bellapy import output
 from bellapy.errors import OutputError, ParameterError
-from bellapy.output import check_outputs, check_writable, open_output, whole_files
+from bellapy.io import outputs as output
+from bellapy.io.outputs import check_outputs, check_writable, open_output, whole_files
 
 TEXT = b"".join(b"line %d\n" % i for i in range(30_000))
 
@@ -164,7 +164,7 @@ def test_devices_may_be_named_twice():
 
 def test_streams_that_are_files(reads):
     """What `<` and `>>` name is the same file too."""
-    code = "import sys; from bellapy.output import check_outputs; check_outputs({'-o': sys.argv[1]}, [sys.argv[2]])"
+    code = "import sys; from bellapy.io.outputs import check_outputs; check_outputs({'-o': sys.argv[1]}, [sys.argv[2]])"
     for target, source in (("reads", "-"), ("-", "reads"), ("-", "hard"), ("-", "-")):
         with open("reads", "rb") as stdin, open("reads", "ab") as stdout:
             command = [sys.executable, "-c", code, target, source]
@@ -345,6 +345,6 @@ def test_standard_output(monkeypatch):
 
 
 def test_standard_output_of_a_process():
-    code = "import bellapy.output as o\nwith o.open_output('-') as s: s.write(b'\\x00\\xff\\n')\nprint('more')"
+    code = "import bellapy.io.outputs as o\nwith o.open_output('-') as s: s.write(b'\\x00\\xff\\n')\nprint('more')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert done.stdout == b"\x00\xff\nmore\n"

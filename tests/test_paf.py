@@ -14,7 +14,7 @@ import pytest
 from cases import parse_paf, run, sample_reads
 from strategies import make_reads
 
-from bellapy.paf import CHUNK, FORMATS, format_overlaps
+from bellapy.io.paf import CHUNK, FORMATS, format_overlaps
 from bellapy.records import Overlaps
 
 EXPECTED = Path(__file__).parent / "expected"

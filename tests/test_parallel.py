@@ -7,7 +7,7 @@ from threading import Event
 
 import pytest
 
-from bellapy.parallel import made_ahead, map_in_order
+from bellapy.compute.threads import made_ahead, map_in_order
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])

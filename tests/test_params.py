@@ -73,7 +73,7 @@ def test_help_tells_the_default(name):
         return
     assert shown, OPTIONS[name].help
     if name == "sampling_window":
-        from bellapy.pipeline import DEFAULT_SAMPLING_WINDOW as default
+        from bellapy.jobs.overlap.pipeline import DEFAULT_SAMPLING_WINDOW as default
     if default is None:
         assert shown[1] in ("from the data", "any", "from depth and error rate")
     else:

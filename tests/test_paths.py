@@ -14,18 +14,19 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from strategies import flank_pairs, lay_out_flanks, make_reads, make_seeds, mutate, random_bases, scorings, simulate_flanks
 
-from bellapy import paths as base_level
-from bellapy import xdrop
+from bellapy.compute.memory import RESERVE, Budget
+from bellapy.engines import extend as xdrop
+from bellapy.engines import flank_paths
+from bellapy.engines import trace as base_level
+from bellapy.engines.extend import extend_seeds
+from bellapy.engines.flank_paths import most_runs
+from bellapy.engines.linear.extend_cpu import extend_flanks
+from bellapy.engines.trace import EXECUTORS, blocks, keep_sound, map_paths, trace_overlaps, trim_and_test
+from bellapy.engines.trim import trim_paths
 from bellapy.errors import MemoryLimitError
-from bellapy.memory import RESERVE, Budget
+from bellapy.io.path_text import aligned_bases, cigars, differences, mismatches
 from bellapy.params import FilterParams, Scoring
-from bellapy.paths import EXECUTORS, blocks, flank_paths, keep_sound, map_paths, trace_overlaps, trim_and_test
-from bellapy.paths.flank_paths import most_runs
-from bellapy.paths.text import aligned_bases, cigars, differences, mismatches
-from bellapy.paths.trim import trim_paths
 from bellapy.records import Overlaps
-from bellapy.xdrop import extend_seeds
-from bellapy.xdrop.batch_cpu import extend_flanks
 
 SCORINGS = [
     Scoring(1, -1, -1, 0),

@@ -10,10 +10,10 @@ from cases import Line, Sample, parse_paf, run, sample_reads
 from strategies import make_reads, make_seeds, mutate, random_bases
 from test_filter import change, make_extensions
 
-from bellapy.filter import Thresholds, best_of_candidate, filter_overlaps, further_pieces
-from bellapy.geometry import measure_geometry
+from bellapy.jobs.overlap.filter import Thresholds, best_of_candidate, filter_overlaps, further_pieces
+from bellapy.jobs.overlap.geometry import measure_geometry
+from bellapy.jobs.overlap.pieces import SLACK, clear_of
 from bellapy.params import ExtensionParams, FilterParams
-from bellapy.pieces import SLACK, clear_of
 from bellapy.records import Extensions, Seeds
 
 CIRCLE = 5400

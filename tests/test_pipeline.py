@@ -12,10 +12,14 @@ import pytest
 from cases import Sample, accuracy, noisy_copy, parse_paf, run, sample_reads
 from strategies import random_bases
 
-from bellapy import candidates, kmers, paf, pipeline, reads, xdrop
-from bellapy.candidates import multiply
-from bellapy.kmers import count_kmers
-from bellapy.xdrop import batch_cpu
+from bellapy.engines import extend as xdrop
+from bellapy.engines.linear import extend_cpu as batch_cpu
+from bellapy.io import fastx as reads
+from bellapy.io import paf
+from bellapy.jobs.overlap import candidates, pipeline
+from bellapy.jobs.overlap.candidates import multiply
+from bellapy.seeding import kmers
+from bellapy.seeding.kmers import count_kmers
 
 STAGES = ("count", "candidates", "align", "filter")
 

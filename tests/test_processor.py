@@ -12,17 +12,17 @@ import numba
 import pytest
 
 import bellapy
-from bellapy.processor import ICE_LAKE, choose_features
+from bellapy.compute.processor import ICE_LAKE, choose_features
 
 FEATURES_IN_USE = """
-import bellapy.jit
+import bellapy.compute.jit
 from numba.core.registry import cpu_target
 print(*cpu_target.target_context.codegen().magic_tuple()[1:], sep="|")
 """
 ADD_BYTES = """
 import numba
 import numpy as np
-from bellapy.jit import njit_vector_entry
+from bellapy.compute.jit import njit_vector_entry
 
 def add(a, b):
     for i in range(np.uint64(1024)):

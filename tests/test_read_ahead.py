@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import bellapy
-from bellapy.read_ahead import PIPE_SIZE
+from bellapy.io.read_ahead import PIPE_SIZE
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads are read in another process on Linux only")
 
@@ -18,8 +18,8 @@ BEGIN = """
 import os, signal, sys, time
 import numpy as np
 from bellapy.errors import BellapyError, InputError
-from bellapy.read_ahead import can_read_ahead, read_ahead
-from bellapy.reads import gather_reads, load_reads
+from bellapy.io.read_ahead import can_read_ahead, read_ahead
+from bellapy.io.fastx import gather_reads, load_reads
 
 def nothing(look):
     pass

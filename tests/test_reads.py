@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bellapy import reads
 from bellapy.errors import BellapyError, InputError, OutputError, ParameterError
-from bellapy.reads import load_reads
+from bellapy.io import fastx as reads
+from bellapy.io.fastx import load_reads
 from bellapy.records import ReadSet
-from bellapy.sequence import PAD, UNKNOWN
+from bellapy.records.bases import PAD, UNKNOWN
 
 FASTQ = b"@a first\nACGT\n+\nIIII\n@b\nGG\n+b\n@+\n"
 
@@ -334,7 +334,7 @@ def test_paths_that_make_no_sense(paths):
 
 @pytest.mark.parametrize("data", [FASTQ, gzip.compress(FASTQ)], ids=["plain", "gzip"])
 def test_standard_input(data):
-    code = "import sys; from bellapy.reads import load_reads; r = load_reads(['-']); print(*r.names, r.n_bases)"
+    code = "import sys; from bellapy.io.fastx import load_reads; r = load_reads(['-']); print(*r.names, r.n_bases)"
     root = Path(reads.__file__).parents[1]
     done = subprocess.run([sys.executable, "-c", code], input=data, capture_output=True, cwd=root, check=True)
     assert done.stdout == b"a b 6\n"

@@ -14,7 +14,9 @@ import pysam
 import pytest
 from cases import listing, parse_paf, run, sample_reads
 
-from bellapy import __version__, paths, sam
+from bellapy import __version__
+from bellapy.engines import trace as paths
+from bellapy.io import sam
 from bellapy.params import RANGES
 
 
@@ -280,7 +282,7 @@ def test_failure_halfway_leaves_nothing(here, monkeypatch, name, error, code):
     def fail(*arguments, **options):
         raise error
 
-    monkeypatch.setattr("bellapy.pipeline.base_level.trim_and_test", fail)
+    monkeypatch.setattr("bellapy.jobs.overlap.pipeline.base_level.trim_and_test", fail)
     outcome = run("overlap", "reads.fa", "-o", name, "--cigar")
     assert outcome.code == code and "Traceback" not in outcome.err
     assert listing(here) == {"reads.fa"}
@@ -312,7 +314,7 @@ def test_failure_of_the_sorting_leaves_nothing(here, monkeypatch):
     ],
 )
 def test_contradictions(here, monkeypatch, options, problem):
-    monkeypatch.setattr("bellapy.reads.gather_reads", None)  # nothing is read before the error
+    monkeypatch.setattr("bellapy.io.fastx.gather_reads", None)  # nothing is read before the error
     outcome = run("overlap", "reads.fa", *options)
     assert outcome.code == 2 and problem in outcome.err.splitlines()[-1]
     assert listing(here) == {"reads.fa"}

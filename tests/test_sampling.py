@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from strategies import make_reads, random_bases, sprinkle
 
-import bellapy.sampling
+import bellapy.seeding.sampling
 from bellapy.errors import ParameterError
-from bellapy.sampling import NONE, compress_homopolymers, hash_kmers, restore_places, sampling_mask
-from bellapy.sequence import UNKNOWN, encode
+from bellapy.records.bases import UNKNOWN, encode
+from bellapy.seeding.sampling import NONE, compress_homopolymers, hash_kmers, restore_places, sampling_mask
 
 
 def hashes(codes: np.ndarray, k: int) -> list[int]:
@@ -92,7 +92,7 @@ def test_share_of_kmers_that_is_kept(rng, sampling, expected):
 @pytest.mark.parametrize("block", [1, 7, 100, 1000])
 def test_blocks_and_threads_do_not_matter(codes, monkeypatch, sampling, window, block):
     expected = sampling_mask(codes, 11, sampling, window)
-    monkeypatch.setattr(bellapy.sampling, "BLOCK", block)
+    monkeypatch.setattr(bellapy.seeding.sampling, "BLOCK", block)
     for threads in (1, 3):
         np.testing.assert_array_equal(sampling_mask(codes, 11, sampling, window, threads), expected)
 

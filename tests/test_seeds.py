@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from strategies import make_reads, mutate, random_bases, read_sets, simulate_reads
 
-from bellapy.candidate_filter import SURE_SUPPORT, Typical, dense_enough, learn_typical
-from bellapy.candidates import multiply, symbolic_product
-from bellapy.kmer_matrix import build_kmer_matrix
-from bellapy.kmers import count_kmers
+from bellapy.jobs.overlap.candidate_filter import SURE_SUPPORT, Typical, dense_enough, learn_typical
+from bellapy.jobs.overlap.candidates import multiply, symbolic_product
+from bellapy.jobs.overlap.pieces import clear_of, implied_ends
+from bellapy.jobs.overlap.seeds import MAX_MEMBERS, choose_seeds, implied_overlap, join_seeds
 from bellapy.params import SeedParams
-from bellapy.pieces import clear_of, implied_ends
 from bellapy.records import Seeds
-from bellapy.seeds import MAX_MEMBERS, choose_seeds, implied_overlap, join_seeds
+from bellapy.seeding.kmer_matrix import build_kmer_matrix
+from bellapy.seeding.kmers import count_kmers
 
 LOOSE = SeedParams(min_support=1, min_overlap=0)
 

@@ -14,8 +14,8 @@ from strategies import make_reads, make_seeds
 
 from bellapy import records
 from bellapy.errors import InputError, OutputError
+from bellapy.io.stage_files import KINDS, fingerprint, load_stage, save_stage
 from bellapy.records import DepthProfile, Extensions, KmerMatrix
-from bellapy.stage_files import KINDS, fingerprint, load_stage, save_stage
 
 READS = make_reads(["ACGTACGT", "", "ACGNNACGT"])
 ENTRIES = np.array([322 << 2 | 2, 968 << 2 | 1, 323 << 2 | 2], np.uint32)

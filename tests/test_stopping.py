@@ -48,8 +48,8 @@ import sys
 from bellapy import stopping
 stopping.heed()
 import numpy as np
-from bellapy.jit import njit
-from bellapy.output import whole_files
+from bellapy.compute.jit import njit
+from bellapy.io.outputs import whole_files
 
 @njit
 def spin(n):

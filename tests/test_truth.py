@@ -1,4 +1,4 @@
-"""Tests of bellapy.truth: one truth in all formats, and bad input."""
+"""Tests of bellapy.jobs.evaluate.truth: one truth in all formats, and bad input."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pysam
 import pytest
 
 from bellapy.errors import InputError
-from bellapy.truth import read_truth
+from bellapy.jobs.evaluate.truth import read_truth
 
 # name, flag, reference, 1-based position, mapping quality, CIGAR; with the same as rows of the table
 ALIGNMENTS = [

@@ -29,13 +29,14 @@ from strategies import (
 )
 
 import bellapy
-from bellapy import xdrop
+from bellapy.engines import extend as xdrop
+from bellapy.engines.extend import extend_seeds, make_flanks
+from bellapy.engines.flanks import Flanks, join_flanks
+from bellapy.engines.linear import extend_cpu as batch_cpu
+from bellapy.engines.linear.lanes import BYTE, HALVES, SHORT, TILE, Class, classes, extend_lanes, fits, narrow_height
+from bellapy.engines.linear.rule import GUARD, extend_each
 from bellapy.params import Scoring
 from bellapy.records import Extensions
-from bellapy.xdrop import batch_cpu, extend_seeds, make_flanks
-from bellapy.xdrop.flanks import Flanks, join_flanks
-from bellapy.xdrop.lanes import BYTE, HALVES, SHORT, TILE, Class, classes, extend_lanes, fits, narrow_height
-from bellapy.xdrop.recurrence import GUARD, extend_each
 
 SCORINGS = [
     Scoring(1, -1, -1, 0),
@@ -528,8 +529,8 @@ def test_flanks_come_back_where_they_belong():
 COMPILE_AND_SHOW = """
 import numpy as np
 from bellapy.params import Scoring
-from bellapy.paths import lanes as paths
-from bellapy.xdrop import lanes
+from bellapy.engines.trace import lanes as paths
+from bellapy.engines.extend import lanes
 
 def frozen(array):
     array.flags.writeable = False

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bellapy.compute.jit import njit, njit_inner
 from bellapy.errors import InputError, ParameterError
-from bellapy.jit import njit, njit_inner
-from bellapy.output import whole_files
+from bellapy.io.outputs import whole_files
 from bellapy.records import ReadSet
 from bellapy.seeding.minimizers import find_minimizers
 

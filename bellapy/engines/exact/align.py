@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from bellapy.compute.jit import njit
 from bellapy.engines.exact.bounds import (
     Gains,
     Region,
@@ -21,8 +22,7 @@ from bellapy.engines.exact.guess import lower_bound
 from bellapy.engines.exact.rule import NONE, Scores, as_target
 from bellapy.engines.exact.trace import PAIR, QUERY_ALONE, Cell, Space, end_borders, trace_path
 from bellapy.errors import ParameterError
-from bellapy.jit import njit
-from bellapy.sequence import UNKNOWN
+from bellapy.records.bases import UNKNOWN
 
 SIZES = 32, 64, 128
 """Sizes of tiles; the larger ones where enough of them lie on a wavefront."""
