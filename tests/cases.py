@@ -16,6 +16,8 @@ from typer.models import OptionInfo
 
 from bellapy.cli import app as cli
 
+TESTS = Path(__file__).parent
+
 
 class Outcome(NamedTuple):
     """Exit status, standard output and standard error of a run."""

@@ -1,1 +1,1 @@
-"""TODO cli"""
+"""The command line: options, sessions around commands, exit codes."""

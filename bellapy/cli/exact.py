@@ -1,4 +1,4 @@
-"""The command `exact`; cli.py adds it to the program."""
+"""The command `exact`; app.py adds it to the program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands `map`, `index` and `pairwise`; cli.py adds them to the program."""
+"""The commands `map`, `index` and `pairwise`; app.py adds them to the program."""
 
 from __future__ import annotations
 
@@ -213,11 +213,12 @@ def index_command(
     session = Session([reference], [output], 1, report_file, quiet, debug)
     from dataclasses import replace
 
+    from bellapy.io.index_files import save_index
     from bellapy.jobs.map.run import make_index, preset_params
 
     params = preset_params(preset)
     given = {name: value for name, value in (("k", k), ("window", window)) if value is not None}
-    make_index(reference, replace(params, **given), session.report).save(output)
+    save_index(make_index(reference, replace(params, **given), session.report), output)
     session.finish()
 
 

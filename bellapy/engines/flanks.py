@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bellapy.compute.jit import njit_entry
-from bellapy.records import Extensions, ReadSet, Seeds, _freeze
+from bellapy.records import Extensions, ReadSet, Seeds
+from bellapy.records.table import freeze
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Flanks:
 
     def __post_init__(self):
         longs = ("query_at", "query_length", "target_at", "target_length")
-        _freeze(self, {**dict.fromkeys(longs, np.int64), "complement": np.uint8})
+        freeze(self, {**dict.fromkeys(longs, np.int64), "complement": np.uint8})
 
     def __len__(self) -> int:
         return len(self.query_at)

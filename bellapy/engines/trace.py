@@ -1,8 +1,8 @@
 """Stage 9, where asked for: overlaps -> their base-level paths.
 
-The inspector is the score-only extension (bellapy.engines.extend), which finds where alignments end.  An executor computes the paths
+The inspector is the score-only extension (extend.py), which finds where alignments end.  An executor computes the paths
 of overlaps alone, and only up to these ends: `EXECUTORS` names them; all give the same runs.  join.py makes one path of an
-overlap's flanks and seed, trim.py cuts bad ends, text.py writes CIGAR, cs and MD, on the CPU.
+overlap's flanks and seed, trim.py cuts bad ends, io/path_text.py writes CIGAR, cs and MD, on the CPU.
 
 Paths take far more memory than overlaps: they are made, written and left, some overlaps at a time.
 """
@@ -20,10 +20,7 @@ from bellapy.compute.threads import made_ahead, map_in_order
 from bellapy.engines.flank_paths import FlankPaths
 from bellapy.engines.flanks import Flanks, make_flanks
 from bellapy.engines.join import flank_ends, join_paths
-from bellapy.engines.trim import trim_paths
-from bellapy.jobs.overlap.filter import apply_tests, shape_tests
-from bellapy.jobs.overlap.geometry import measure_geometry
-from bellapy.params import FilterParams, Scoring
+from bellapy.params import Scoring
 from bellapy.records import Overlaps, Paths, ReadSet
 
 Result = TypeVar("Result")
@@ -116,24 +113,6 @@ def map_paths(
         return use(*_join(reads, overlaps.take(piece), near, far))
 
     return map_in_order(on_cpu, pieces, threads) if device == "cpu" else map_in_order(joined, traced_by_turns(), threads)
-
-
-def keep_sound(
-    reads: ReadSet, overlaps: Overlaps, paths: Paths, params: FilterParams
-) -> tuple[Overlaps, Paths, dict[str, int]]:
-    """What passes the tests of the filter that paths and trimming may change; how many do not, by reason."""
-    geometry = measure_geometry(reads, overlaps, overlaps)
-    keep, dropped = apply_tests(shape_tests(geometry, overlaps.n_matches, overlaps.n_columns, params))
-    return (overlaps, paths, dropped) if keep.all() else (overlaps.take(keep), paths.take(keep), dropped)
-
-
-def trim_and_test(
-    reads: ReadSet, overlaps: Overlaps, paths: Paths, scoring: Scoring, params: FilterParams
-) -> tuple[Overlaps, Paths, dict[str, int]]:
-    """Paths trimmed if asked for; what is still an overlap then, and how many are dropped for what reason."""
-    if params.trim_identity is not None:
-        overlaps, paths = trim_paths(reads, overlaps, paths, params.trim_identity, scoring)
-    return keep_sound(reads, overlaps, paths, params)
 
 
 def blocks(overlaps: Overlaps, threads: int = 1, budget: Budget = UNLIMITED) -> list[slice]:

@@ -1,1 +1,1 @@
-"""TODO io"""
+"""Files: reads in; overlaps, alignments and stage files out."""

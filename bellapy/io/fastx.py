@@ -25,8 +25,9 @@ import numpy as np
 import pyfastx
 
 from bellapy.errors import BellapyError, InputError, MemoryLimitError, OutputError, ParameterError
-from bellapy.records import ReadSet, room_both_ways
+from bellapy.records import ReadSet
 from bellapy.records.bases import ENCODE, PAD, UNKNOWN
+from bellapy.records.reads import room_both_ways
 
 _READ_SIZE = 1 << 18
 _BATCH_SIZE = 1 << 19  # larger ones are slower: the C library returns their memory to the system every time

@@ -19,7 +19,7 @@ from bellapy.records import Overlaps, Paths, ReadSet
 CHUNK = 1 << 14  # lines
 UNKNOWN_QUALITY = 255
 FORMATS = ("paf", "bella")
-"""What `evaluate` reads and `format_overlaps` writes."""
+"""What `bellapy evaluate` reads and `format_overlaps` writes."""
 
 
 def format_overlaps(reads: ReadSet, overlaps: Overlaps, overlap_format: str = "paf") -> Iterator[bytes]:

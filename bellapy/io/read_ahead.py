@@ -14,7 +14,8 @@ from typing import BinaryIO
 from bellapy.compute.stopping import SIGNALS
 from bellapy.errors import BellapyError
 from bellapy.io.fastx import GatheredReads
-from bellapy.records import ReadSet, room_both_ways
+from bellapy.records import ReadSet
+from bellapy.records.reads import room_both_ways
 
 PIPE_SIZE = 1 << 20  # the largest that anyone may have
 THREADS = "/proc/self/task"  # where there is one: on Linux

@@ -16,9 +16,8 @@ import numpy as np
 from bellapy.compute.memory import UNLIMITED, Budget
 from bellapy.errors import InputError, ParameterError
 from bellapy.io.outputs import open_output
-from bellapy.jobs.overlap.estimate import Estimate
 from bellapy.params import Scoring, validate
-from bellapy.records import DepthProfile, Extensions, KmerMatrix, ReadSet, Seeds
+from bellapy.records import DepthProfile, Estimate, Extensions, KmerMatrix, ReadSet, Seeds
 
 FORMAT = 4
 MOST_TILT, MOST_FALL = 1 << 16, 1 << 30  # far beyond what is chosen, far below what overflows

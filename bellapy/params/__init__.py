@@ -1,7 +1,7 @@
 """Every default, range and preset, in one place.
 
 One frozen group per stage; the command line takes its defaults and ranges from here.  None means: chosen from the data (see
-estimate.py).  Numbers without a source were chosen by measurement; benchmarks/RESULTS.md has the figures.
+jobs/overlap/estimate.py).  Numbers without a source were chosen by measurement; benchmarks/RESULTS.md has the figures.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ MAP_RANGES: dict[str, Range] = {
 
 @dataclass(frozen=True)
 class KmerParams:
-    """Which k-mers link reads (estimate.py, kmers.py, sampling.py)."""
+    """Which k-mers link reads (jobs/overlap/estimate.py, seeding/kmers.py, seeding/sampling.py)."""
 
     k: int | None = None
     lower: int = 2  # a singleton links nothing
@@ -84,7 +84,7 @@ class KmerParams:
 
 
 class SeedParams(NamedTuple):
-    """How shared k-mers become seeds (seeds.py); a NamedTuple because compiled code accepts it."""
+    """How shared k-mers become seeds (jobs/overlap/seeds.py); a NamedTuple because compiled code accepts it."""
 
     min_support: int = 2  # shared k-mers that agree on a diagonal
     min_overlap: int = 1000  # bases of implied overlap; shorter ones are mostly false
@@ -127,7 +127,7 @@ class AffineScoring(NamedTuple):
 
 @dataclass(frozen=True)
 class ExtensionParams:
-    """How seeds are extended (xdrop/)."""
+    """How seeds are extended (engines/extend.py)."""
 
     match: int = 1
     mismatch: int = -1
@@ -138,7 +138,7 @@ class ExtensionParams:
 
 @dataclass(frozen=True)
 class FilterParams:
-    """Which alignments are overlaps (filter.py)."""
+    """Which alignments are overlaps (jobs/overlap/filter.py)."""
 
     delta: float = 0.1  # tolerance of the score threshold; BELLA
     min_overlap: int = 1000  # aligned bases on both reads

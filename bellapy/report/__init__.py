@@ -1,1 +1,1 @@
-"""TODO report"""
+"""What the user sees while a command runs, and what it leaves as a report."""

@@ -6,7 +6,8 @@ import numpy as np
 
 from bellapy.compute.jit import njit
 from bellapy.compute.threads import even_ranges, map_threads
-from bellapy.records import TABLE_SHIFT, DepthProfile, KmerMatrix, ReadSet
+from bellapy.records import DepthProfile, KmerMatrix, ReadSet
+from bellapy.records.kmers import TABLE_SHIFT
 from bellapy.seeding.kmers import KmerCounts
 
 PROFILE_WIDTH = 256  # bases
@@ -45,7 +46,7 @@ def read_at(place, starts, table):
 def build_kmer_matrix(
     counts: KmerCounts, reads: ReadSet, k: int, upper: int, *, seed_length: int | None = None
 ) -> KmerMatrix:
-    """The matrix A of the k-mers in `counts`; columns with more than `upper` entries link no reads in `candidates.py`."""
+    """The matrix A of the k-mers in `counts`; columns with more than `upper` entries link no reads."""
     starts = np.append(reads.starts, len(reads.codes))
     return KmerMatrix(k, counts.n_kmers, counts.entries, starts, upper, k if seed_length is None else seed_length)
 

@@ -7,9 +7,9 @@ Every k-mer occurrence is one 64-bit word, so that sorting moves no payload besi
 `place` is the k-mer's start in `ReadSet.codes`, `reverse` is 1 where the canonical form is the reverse complement.  The
 hash is a bijection (multiplication by an odd number modulo 4^k), so partition and remaining bits are the k-mer.  Words are
 scattered into partitions that fit the cache; inside one, a bit filter drops nearly all singletons and a counting sort
-brings equal k-mers together in order of place.  The kept ones become entries of the matrix (records.py).  Partitions are
-worked on in a few passes over the reads, which bounds memory.  Every step writes to places that its thread owns, in an order
-that the number of threads does not change.
+brings equal k-mers together in order of place.  The kept ones become entries of the matrix (records/kmers.py).  Partitions
+are worked on in a few passes over the reads, which bounds memory.  Every step writes to places that its thread owns, in an
+order that the number of threads does not change.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 from bellapy.compute.jit import njit, njit_vector_entry
 from bellapy.compute.memory import UNLIMITED, Budget
 from bellapy.compute.threads import even_ranges, map_threads
-from bellapy.records import entry_type
+from bellapy.records.kmers import entry_type
 
 U = np.uint64
 U0, U1, U2, U3, U6, U63 = (U(x) for x in (0, 1, 2, 3, 6, 63))  # uint64 with a bare int is int64 or float64 in Numba

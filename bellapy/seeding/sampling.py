@@ -10,8 +10,8 @@ import numpy as np
 from bellapy.compute.jit import njit
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.errors import ParameterError
-from bellapy.records import entry_type
 from bellapy.records.bases import UNKNOWN
+from bellapy.records.kmers import entry_type
 
 U = np.uint64
 U1, U2, U3 = U(1), U(2), U(3)

@@ -1,4 +1,4 @@
-"""Reads on a GPU, as bit planes (cuda_host.py): in blocks of bases, each sent when a flank first needs it.
+"""Reads on a GPU, as bit planes (planes.py): in blocks of bases, each sent when a flank first needs it.
 
 The reversed copy that `ReadSet.both_ways` has is not needed: kernels reverse the words.
 """
@@ -13,8 +13,8 @@ import numpy as np
 from numba import cuda
 
 from bellapy.compute.gpu.ops import upload
+from bellapy.compute.gpu.planes import BASES, BLOCK, mark_blocks, pack_planes, stretches
 from bellapy.compute.threads import even_ranges
-from bellapy.engines.linear.cuda_host import BASES, BLOCK, mark_blocks, pack_planes, stretches
 
 STAGED = 1 << 11  # blocks that are packed and sent at a time
 LEAST_PART = 1 << 7  # blocks: fewer are packed before a helper has begun

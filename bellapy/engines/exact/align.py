@@ -108,7 +108,7 @@ def align_one(
 
     Parameters
     ----------
-    query, target : (n,), (m,) uint8 codes as in sequence.py, neither empty.
+    query, target : (n,), (m,) uint8 codes as in records/bases.py, neither empty.
     mode : local, global, or semiglobal (gaps at the ends of either sequence cost nothing).
     beat : a score that is of no interest unless exceeded.
     budget : bytes that special rows may take.

@@ -1,4 +1,4 @@
-"""X-drop extension on a GPU in registers: the rule of recurrence.py, one group of lanes per flank.
+"""X-drop extension on a GPU in registers: the rule of rule.py, one group of lanes per flank.
 
 Cells live in two stacks of rows, `even` and `odd` anti-diagonals; a row is one diagonal of the alignment matrix, so a cell
 never moves (lanes.py has the same picture).  With even row d at column i + d of anti-diagonal 2 i, the next two are
@@ -12,15 +12,15 @@ least as much as two gaps: where that raises it, the two gaps give the same.
 A lane holds 2 R rows in R registers for each stack: row j of its 2 R in the low half of register j, row R + j in the high
 half.  So the neighbours of a register are the next register, and one word comes from the next lane.  The lanes of a group
 are a ring: a window that follows the alignment takes a lane from one end to the other, and no cell moves.  The bases do:
-before every chunk of CHUNK anti-diagonals a lane reads the bases its rows will meet, as bit planes (cuda_reads.py), and
-turns them into words of one bit for each row and pair of anti-diagonals.
+before every chunk of CHUNK anti-diagonals a lane reads the bases its rows will meet, as bit planes (compute/gpu/reads.py),
+and turns them into words of one bit for each row and pair of anti-diagonals.
 
 Halves are 0 (dead) or SCALE times a score above a base that is chosen anew for each chunk, below 2^15.  The four low bits
 are free: when the highest cell is sought they hold the register's number, so that of equal scores the first row wins.
 A cell is alive if adding `floor` (2^15 less the score it has to reach) sets its top bit.
 
 A group whose live cells reached the end of its window hands its flank over, with its state before the chunk, to a kernel
-with more rows.  For the *longest* result (recurrence.py) it hands over the state of one chunk earlier, also when all cells
+with more rows.  For the *longest* result (rule.py) it hands over the state of one chunk earlier, also when all cells
 have died: the kernel for any width (cuda_wide.py) goes through the last anti-diagonals again and finds the end.  What is
 handed over stands in two arrays, `heads` (see the constants) and `cells` (even and odd ones by row):  what outgrew the
 window from their front, what has ended from their back.
@@ -315,7 +315,7 @@ def renew(even, odd, registers, shift, row, least, most, packed):
 
 @inlined
 def look(score, column, row, k, rule, results, flank):
-    """Let a flank's best cell be its result if its tilted score is the highest (recurrence.py); whether it stops after k.
+    """Let a flank's best cell be its result if its tilted score is the highest (rule.py); whether it stops after k.
 
     One thread of a group does it; what it has written before is the result so far.
     """
@@ -394,7 +394,7 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
 
         Parameters
         ----------
-        planes, n_bases : cuda_reads.py.
+        planes, n_bases : compute/gpu/reads.py.
         table : (n_flanks, 5) int64, rows of `Flanks.table`.
         counts : (levels, COUNTS) int64; this kernel takes what is in the queue of its level.  That of level 0 is the first n
             flanks in their order, as far as kernels before have not taken them; later ones are what a level handed over.

@@ -1,11 +1,11 @@
-"""Paths on a GPU: the register kernel of xdrop/cuda_stack.py once more, which now keeps two bits of every cell, and the way
+"""Paths on a GPU: the register kernel of cuda_stack.py once more, which now keeps two bits of every cell, and the way
 back through them, one thread for each flank.
 
 A row of the stacks is a diagonal of the alignment matrix and belongs to one half of one register of one lane of the group,
 always the same, since lanes change places by whole windows.  So a cell's bits are where its diagonal says: in a chunk's
 words, one of 64 bits for each register, lane and parity of the anti-diagonal.  The low half says of both rows of the
 register in which of the chunk's sixteen steps a pair was a best last step, the high half where a query base alone was no
-worse than a target base alone.  A run of pairs is a run of ones.  The rule of ties is that of lanes.py.
+worse than a target base alone.  A run of pairs is a run of ones.  The rule of ties is that of trace_lanes.py.
 
 A cell that lives has the score it has in the extension, and its best predecessors live, whatever the widths of the windows.
 A mismatch that costs more than two gaps counts as much as these here (cuda_stack.py); it is no step of a best path then.
@@ -117,7 +117,7 @@ def make_tracer(group: int, registers: int, unit: bool, packed: bool, dear: bool
 
         Parameters
         ----------
-        planes, n_bases : xdrop/cuda_reads.py.
+        planes, n_bases : compute/gpu/reads.py.
         table, plan : (n_flanks, 5) int64, rows of `Flanks.table`; (n_flanks, PLAN) int64.
         n : the first so many flanks are worked on, those that have more than `turn` blocks.
         rule : Packed.

@@ -1,4 +1,4 @@
-"""X-drop extension on a GPU by anti-diagonals of any width: both results of recurrence.py, any scores; one warp per flank.
+"""X-drop extension on a GPU by anti-diagonals of any width: both results of rule.py, any scores; one warp per flank.
 
 Cells are 32-bit scores in device memory, three anti-diagonals per warp, indexed by column.  This kernel takes what the
 register kernel (cuda_stack.py) leaves: windows that outgrow it and the last anti-diagonals of the *longest* result, from the
@@ -53,7 +53,7 @@ def _substitution(planes, n_bases, query_at, target_at, flip, apart, match, mism
 
 @cuda.jit(device=True, inline="always")
 def _tilt(score, bases, scoring):
-    """A tilted score (recurrence.py)."""
+    """A tilted score (rule.py)."""
     return np.int64(TILT_UNIT) * score - np.int64(scoring.tilt) * bases
 
 
@@ -114,7 +114,7 @@ def extend_wide(planes, n_bases, table, counts, level, column, heads, saved, sco
 
     Parameters
     ----------
-    planes, n_bases : cuda_reads.py.
+    planes, n_bases : compute/gpu/reads.py.
     table : (n_flanks, 5) int64, rows of `Flanks.table`.
     counts, level, column : counts[level, column] flanks are in the queue, counts[level, column + 1] are taken; CELLS are
         those of the live windows.

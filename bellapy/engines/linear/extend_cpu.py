@@ -19,7 +19,7 @@ def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, longest: 
     Parameters
     ----------
     codes : uint8, `ReadSet.both_ways`.
-    longest : the SeqAn-compatible end instead of the best one (recurrence.py).
+    longest : the SeqAn-compatible end instead of the best one (rule.py).
     """
     results = np.zeros((len(flanks), 3), np.int64)
     todo = longest_first(np.minimum(flanks.query_length, flanks.target_length))

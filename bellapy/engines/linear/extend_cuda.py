@@ -1,9 +1,9 @@
 """Extension of flanks on NVIDIA GPUs: narrow windows first, what outgrows them goes on in wider ones, the rest at any width.
 
-The workers of cuda_pool.py share pieces of the flanks.  A piece is index records; the bases it needs are packed and uploaded
-unless they are there already.  A worker starts the kernel of the narrowest windows for one piece after the other, and
-prepares the next while it runs.  Then one kernel for each wider size goes on with what outgrew the windows before, from all
-pieces together: kernels with few flanks leave a GPU half empty, so there should be few of them.
+The workers of compute/gpu/pool.py share pieces of the flanks.  A piece is index records; the bases it needs are packed and
+uploaded unless they are there already.  A worker starts the kernel of the narrowest windows for one piece after the other,
+and prepares the next while it runs.  Then one kernel for each wider size goes on with what outgrew the windows before, from
+all pieces together: kernels with few flanks leave a GPU half empty, so there should be few of them.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, longest: 
     Parameters
     ----------
     codes : uint8, `ReadSet.both_ways`.
-    longest : the SeqAn-compatible end instead of the best one (recurrence.py).
+    longest : the SeqAn-compatible end instead of the best one (rule.py).
     threads : of the CPU, to pack reads and for what fits no GPU.
     """
     gpus = pool()

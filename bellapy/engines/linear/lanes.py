@@ -1,4 +1,4 @@
-"""X-drop extension of many flanks side by side in vector lanes: the same integers as recurrence.py, in windows of any width.
+"""X-drop extension of many flanks side by side in vector lanes: the same integers as rule.py, in windows of any width.
 
 Cells of a lane live in two stacks of `height` rows, `even` and `odd` anti-diagonals.  A row is one diagonal of the
 alignment matrix.  With even[w] at column c + w of an anti-diagonal, the next two are
@@ -21,7 +21,7 @@ matches, with the drift, stays within the type. A live cell is at least top - xd
 back at every step, so that it neither wraps around nor comes to life. `fits` states the bounds.
 
 For the *longest* result the walls past the last row and the last column are dead too, and the state of two chunks is kept:
-when a lane ends, recurrence.py replays its last anti-diagonals and finds where.
+when a lane ends, rule.py replays its last anti-diagonals and finds where.
 """
 
 from __future__ import annotations
@@ -428,7 +428,7 @@ def join_phases(update, row, first, last, size, now):
 
 @njit_inner
 def _has_ended(scoring, size, now, l):
-    """Whether a lane is done after this chunk; its best cell is taken for the end where recurrence.py looks at it."""
+    """Whether a lane is done after this chunk; its best cell is taken for the end where rule.py looks at it."""
     dead, k = now[HIGH, l] < 0, (now[AGE, l] + 1) * 2 * size.half
     if not dead and k % STRIDE:
         return False
@@ -505,7 +505,7 @@ def extend_lanes(codes, flanks, size, scoring, longest, cell=BYTE):
     codes : uint8 as `ReadSet.both_ways`.
     flanks : (n, 5) int64 as `Flanks.table`, none empty; longest first keeps all lanes busy to the end.
     size : Class.
-    longest : the SeqAn-compatible end instead of the best one (recurrence.py).
+    longest : the SeqAn-compatible end instead of the best one (rule.py).
     cell : CellType that holds such scores: fits(scoring, cell, size.half).
 
     Returns

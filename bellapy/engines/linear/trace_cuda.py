@@ -1,6 +1,6 @@
 """Paths of flanks on NVIDIA GPUs: in narrow windows first, what outgrows them in wider ones, the rest on the CPU.
 
-The workers of xdrop/cuda_pool.py share pieces of the flanks.  A piece goes through the windows of the extension, by
+The workers of compute/gpu/pool.py share pieces of the flanks.  A piece goes through the windows of the extension, by
 decreasing length, in batches that fit a bounded part of the device's memory; what comes back are the runs alone.
 """
 
@@ -51,7 +51,7 @@ class _Job:
 def trace_flanks(
     codes: np.ndarray, flanks: Flanks, ends: np.ndarray, scoring: Scoring, longest: bool, threads: int
 ) -> FlankPaths:
-    """The path of every flank's extension, as of batch_cpu.py.
+    """The path of every flank's extension, as of trace_cpu.py.
 
     threads : of the CPU, to pack reads and for what fits no GPU.
     """

@@ -1,7 +1,7 @@
 """Paths of many flanks side by side in vector lanes: the executor.
 
-The score-only extension (bellapy.engines.extend) has found where each flank's alignment ends.  Here its live cells are computed once
-more, in the same windows and by the same steps (xdrop/lanes.py), up to that end cell, and two bits are kept of every cell:
+The score-only extension (extend_cpu.py) has found where each flank's alignment ends.  Here its live cells are computed once
+more, in the same windows and by the same steps (lanes.py), up to that end cell, and two bits are kept of every cell:
 
 - whether the pair of bases before it, on its diagonal, is a best predecessor;
 - if not: whether the cell one query base before it is, else the one a target base before.
@@ -65,7 +65,7 @@ TRAILING_ONES = np.array([(~i & (i + 1)).bit_length() - 1 for i in range(256)], 
 
 
 class State(NamedTuple):
-    """A group of lanes between two chunks: `even`, `odd` and `now` of xdrop/lanes.py."""
+    """A group of lanes between two chunks: `even`, `odd` and `now` of lanes.py."""
 
     even: np.ndarray
     odd: np.ndarray
@@ -96,7 +96,7 @@ class Bits(NamedTuple):
 def _step(
     new, new_at, old, old_at, query, query_at, target, target_at, tiles, lanes, best, was, drop, pairs, inserts, scores
 ):
-    """One anti-diagonal of all lanes, as in xdrop/lanes.py; a bit is appended to `pairs` and `inserts` of every cell."""
+    """One anti-diagonal of all lanes, as in lanes.py; a bit is appended to `pairs` and `inserts` of every cell."""
     equal, unequal, drift, xdrop, dead = scores
     cell = new.dtype.type
     begin_step(best, was, drop, drift, xdrop)

@@ -1,1 +1,1 @@
-"""TODO evaluate"""
+"""How well reported overlaps agree with the truth."""

@@ -1,6 +1,6 @@
 """Judge reported overlaps against the places on the reference that the reads come from.
 
-`bellapy.jobs.evaluate.truth` reads those places; `evaluate_overlaps` compares the pairs of an overlap file with them.  Every unordered
+`truth` reads those places; `evaluate_overlaps` compares the pairs of an overlap file with them.  Every unordered
 pair of distinct reads falls into one class, by the number of reference bases that its reads share:
 
     true    min_overlap or more          has to be reported

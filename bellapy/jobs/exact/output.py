@@ -27,7 +27,7 @@ SIGN = {1: "+", -1: "-"}
 
 
 class Pair(NamedTuple):
-    """The two records; codes as in sequence.py."""
+    """The two records; codes as in records/bases.py."""
 
     query_name: str
     query: np.ndarray

@@ -14,8 +14,9 @@ import numpy as np
 
 from bellapy.compute.jit import njit
 from bellapy.compute.threads import even_ranges, map_threads
-from bellapy.records import Overlaps, ReadSet, room_both_ways
+from bellapy.records import Overlaps, ReadSet
 from bellapy.records.bases import PAD, UNKNOWN
+from bellapy.records.reads import room_both_ways
 
 U = np.uint64
 SEED, PRIME, SHIFT = U(0xCBF29CE484222325), U(0x9E3779B97F4A7C15), U(29)

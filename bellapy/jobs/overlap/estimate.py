@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from bellapy.compute.jit import njit
 from bellapy.params import RANGES, SeedParams
-from bellapy.records import KmerMatrix, ReadSet
+from bellapy.records import Estimate, KmerMatrix, ReadSet
+from bellapy.records.estimate import LEAST_UNEVEN
 from bellapy.seeding.kmer_matrix import next_column, place_of, read_at
 from bellapy.seeding.kmers import SPECTRUM_SIZE
 
@@ -35,36 +36,8 @@ UPPER_TAIL = 1e-3
 CHANCE_ROOM = 8
 SHARED_SPACING = 50  # bases
 MAX_SAMPLING = 16
-MIXED, LEAST_MIXED, LEAST_UNEVEN = 1.5, 0.02, 0.1  # from where on the log tells it
+
 ACCURATE = 0.05  # reads with fewer errors per base share long k-mers
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """depth, error_rate : of the reads; None where the data say nothing.
-
-    given : whether the user gave the error rate.  source : in words, for the log.
-    worst_error_rate : of the reads that hold the worst tenth of the bases; None where unknown or given.
-    uneven : share of the bases in reads whose depth is far from the usual one.
-    """
-
-    depth: float | None
-    error_rate: float | None
-    given: bool
-    source: str
-    worst_error_rate: float | None = None
-    uneven: float = 0.0
-
-    @property
-    def mixed(self) -> bool:
-        """Whether the worst reads are far worse than most."""
-        worst, rate = self.worst_error_rate, self.error_rate
-        return worst is not None and rate is not None and worst > MIXED * max(rate, LEAST_MIXED)
-
-    @property
-    def choice_rate(self) -> float | None:
-        """The error rate that k and sampling are chosen for: where reads are mixed, that of the worst."""
-        return self.worst_error_rate if self.mixed else self.error_rate
 
 
 class Survey(NamedTuple):

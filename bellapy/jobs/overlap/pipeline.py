@@ -19,7 +19,6 @@ from bellapy.jobs.overlap.candidate_filter import copies, dense_enough, keep_out
 from bellapy.jobs.overlap.candidates import multiply, symbolic_product
 from bellapy.jobs.overlap.depth import Links, describe, link_columns
 from bellapy.jobs.overlap.ends import Steps, choose_steps, describe_steps, first_scoring
-from bellapy.jobs.overlap.estimate import Estimate
 from bellapy.jobs.overlap.filter import Thresholds, filter_overlaps, implied_overlaps, judge, score_floor
 from bellapy.jobs.overlap.geometry import Geometry, measure_geometry
 from bellapy.jobs.overlap.pieces import clear_of, implied_ends
@@ -32,7 +31,7 @@ from bellapy.jobs.overlap.seeds import (
     starts_of_candidates,
 )
 from bellapy.params import TILT_UNIT, KmerParams, Params
-from bellapy.records import DepthProfile, Extensions, KmerMatrix, Overlaps, Paths, ReadSet, Seeds
+from bellapy.records import DepthProfile, Estimate, Extensions, KmerMatrix, Overlaps, Paths, ReadSet, Seeds
 from bellapy.records.bases import PAD, UNKNOWN
 from bellapy.report.log import Report, logger, progress
 from bellapy.seeding.kmer_matrix import PROFILE_WIDTH, build_kmer_matrix, profile_depth

@@ -45,7 +45,7 @@ def ends_by(process, sent):
 # Compiled code that runs for a minute, in the thread that Python's own signal handlers need, beside a half-written file.
 BUSY = """
 import sys
-from bellapy import stopping
+from bellapy.compute import stopping
 stopping.heed()
 import numpy as np
 from bellapy.compute.jit import njit
@@ -102,7 +102,7 @@ def test_while_the_program_starts(tmp_path, sent, message):
 @pytest.mark.parametrize("sent", [signal.SIGHUP, signal.SIGINT])
 def test_what_is_ignored_stays_ignored(tmp_path, sent):
     """As under nohup."""
-    text = "import os, sys; from bellapy import stopping; stopping.heed(); stopping.watch(); os.kill(os.getpid(), {})"
+    text = "import os, sys; from bellapy.compute import stopping; stopping.heed(); stopping.watch(); os.kill(os.getpid(), {})"
     with code(text.format(int(sent)), preexec_fn=lambda: signal.signal(sent, signal.SIG_IGN)) as process:
         process.communicate(timeout=20)
     assert process.returncode == 0
@@ -111,7 +111,7 @@ def test_what_is_ignored_stays_ignored(tmp_path, sent):
 def test_a_folder_in_which_others_still_write(tmp_path):
     text = """
 import os, sys, threading
-from bellapy import stopping
+from bellapy.compute import stopping
 folder = sys.argv[1]
 def write():
     for i in range(10**9):

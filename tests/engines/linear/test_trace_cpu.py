@@ -21,10 +21,11 @@ from bellapy.engines import trace as base_level
 from bellapy.engines.extend import extend_seeds
 from bellapy.engines.flank_paths import most_runs
 from bellapy.engines.linear.extend_cpu import extend_flanks
-from bellapy.engines.trace import EXECUTORS, blocks, keep_sound, map_paths, trace_overlaps, trim_and_test
+from bellapy.engines.trace import EXECUTORS, blocks, map_paths, trace_overlaps
 from bellapy.engines.trim import trim_paths
 from bellapy.errors import MemoryLimitError
 from bellapy.io.path_text import aligned_bases, cigars, differences, mismatches
+from bellapy.jobs.overlap.path_filter import keep_sound, trim_and_test
 from bellapy.params import FilterParams, Scoring
 from bellapy.records import Overlaps
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from strategies import make_reads, make_seeds
+from strategies import change_seeds, make_extensions, make_reads, make_seeds
 
 from bellapy.jobs.overlap.estimate import DEFAULT_ERROR_RATE
 from bellapy.jobs.overlap.filter import (
@@ -35,20 +35,6 @@ def reads():
     return make_reads(["A" * length for length in LENGTHS])
 
 
-def make_extensions(score, query_start, query_end, target_start, target_end) -> Extensions:
-    return Extensions(
-        *(np.array(x, np.int32) for x in (score, query_start, query_end, target_start, target_end)),
-        *np.zeros((4, len(score)), np.int32),
-    )
-
-
-def change(seeds: Seeds, **columns) -> Seeds:
-    """Seeds with some columns replaced."""
-    names = [name for name in Seeds.__dataclass_fields__ if name != "length"]
-    kept = {name: getattr(seeds, name) for name in names}
-    return Seeds(**{**kept, **{n: np.array(v, kept[n].dtype) for n, v in columns.items()}}, length=seeds.length)
-
-
 def random_alignments(rng: np.random.Generator, n: int) -> tuple[Seeds, Extensions]:
     """Alignments anywhere on random pairs of reads, several of one candidate among them, in order of candidates."""
     rows = []
@@ -64,7 +50,7 @@ def random_alignments(rng: np.random.Generator, n: int) -> tuple[Seeds, Extensio
     rank = [sum(rows[j][:3] == row[:3] for j in range(i)) for i, row in enumerate(rows)]
     seeds = make_seeds(query, target, strand, ends[0], ends[2], 1)
     support = rng.integers(1, 20, len(rows))
-    return change(seeds, rank=rank, n_support=support), make_extensions(score, *ends)
+    return change_seeds(seeds, rank=rank, n_support=support), make_extensions(score, *ends)
 
 
 def turned(start: int, end: int, length: int, strand: int) -> tuple[int, int]:
@@ -120,12 +106,12 @@ def test_thresholds_follow_sure_alignments(rng):
 @pytest.mark.parametrize("spoilt", ["rank", "n_support", "copies", "span", "share", "score"])
 def test_what_is_not_sure_teaches_nothing(spoilt):
     n = 100
-    seeds = change(make_seeds([0] * n, [1] * n, [1] * n, [0] * n, [0] * n, 1), n_support=[5] * n)
+    seeds = change_seeds(make_seeds([0] * n, [1] * n, [1] * n, [0] * n, [0] * n, 1), n_support=[5] * n)
     geometry = {"left": np.full(n, 50), "right": np.full(n, 50), "span": np.full(n, 1000), "implied": np.full(n, 1100.0)}
     copies, score = np.full(n, 1.3, np.float32), np.full(n, 1200 if spoilt == "share" else 660)
     bad = np.arange(n) < 60
     if spoilt in ("rank", "n_support"):
-        seeds = change(seeds, **{spoilt: np.where(bad, {"rank": 1, "n_support": 4}[spoilt], getattr(seeds, spoilt))})
+        seeds = change_seeds(seeds, **{spoilt: np.where(bad, {"rank": 1, "n_support": 4}[spoilt], getattr(seeds, spoilt))})
     elif spoilt == "copies":
         copies[bad] = 1.31
     elif spoilt == "score":
@@ -133,7 +119,7 @@ def test_what_is_not_sure_teaches_nothing(spoilt):
     else:
         name, value = {"span": ("span", 999), "share": ("implied", 2001)}[spoilt]
         geometry[name] = np.where(bad, value, geometry[name])
-    seeds, geometry = change(seeds, copies=copies), Geometry(**geometry)
+    seeds, geometry = change_seeds(seeds, copies=copies), Geometry(**geometry)
     extensions = make_extensions(score, *np.zeros((4, n)))
     assert_array_equal(surely_overlaps(seeds, extensions, geometry, 0.25), ~bad)
     reads = make_reads(["A" * 2000] * 2)
@@ -273,7 +259,7 @@ def test_implied_overlaps(reads, rng):
         place = [int(rng.integers(0, LENGTHS[read] - k + 1)) for read in (query, target)]
         rows.append((query, target, int(rng.choice([-1, 1])), *place))
     rows = sorted({row[:3]: row for row in rows}.values())
-    seeds = change(make_seeds(*zip(*rows, strict=True), k), n_support=rng.integers(1, 9, len(rows)))
+    seeds = change_seeds(make_seeds(*zip(*rows, strict=True), k), n_support=rng.integers(1, 9, len(rows)))
     overlaps = implied_overlaps(reads, seeds)
     for i, (query, target, strand, query_pos, target_pos) in enumerate(rows):
         ql, tl = LENGTHS[query], LENGTHS[target]

@@ -212,7 +212,7 @@ def test_help_tells_the_default(name):
 
 KILLED = """
 import itertools, os, signal, sys
-from bellapy import cli
+from bellapy.cli import app as cli
 from bellapy.engines.exact import align, cpu
 from bellapy.jobs.exact.journal import FolderJournal
 align.SHOW_SECONDS = align.SAVE_SECONDS = 0.0

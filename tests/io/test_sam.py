@@ -13,6 +13,7 @@ import numpy as np
 import pysam
 import pytest
 from cases import listing, parse_paf, run, sample_reads
+from pair_cases import make_pairs, rows, text
 
 from bellapy import __version__
 from bellapy.engines import trace as paths
@@ -330,8 +331,6 @@ def test_name_rule():
 
 @pytest.mark.parametrize("options", [("--cigar",), ("--cs",), ("--cigar", "--cs", "--extension", "longest")], ids=str)
 def test_extend(rng, options):
-    from test_extend import make_pairs, rows, text
-
     pairs = make_pairs(rng, 60)
     plain = rows(run("extend", "-", "-k", 9, "-x", 15, *options[2:], stdin=text(pairs)).out)
     lines = run("extend", "-", "-k", 9, "-x", 15, *options, stdin=text(pairs)).out.decode().splitlines()

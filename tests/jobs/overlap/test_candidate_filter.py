@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import make_seeds
-from test_filter import change
+from strategies import change_seeds, make_seeds
 
 from bellapy.jobs.overlap.candidate_filter import (
     MIN_SURE,
@@ -59,7 +58,7 @@ def test_lowest_depth(rng):
         ends = [np.sort(rng.integers(0, lengths[read], 2)).tolist() for read in (query, target)]
         rows.append((query, target, *ends[0], *ends[1]))
     query, target, query_first, query_last, target_first, target_last = zip(*rows, strict=True)
-    seeds = change(
+    seeds = change_seeds(
         make_seeds(query, target, [1] * 300, [0] * 300, [0] * 300, 5),
         query_first=query_first, query_last=query_last, target_first=target_first, target_last=target_last,
     )  # fmt: skip
@@ -72,15 +71,15 @@ def test_a_unique_stretch_saves_a_candidate():
     depths[10 : 10 + WINDOW_BINS] = 6
     profile = make_profile(np.array([0, 20, 40]), n_kmers, n_kmers * depths)
     seeds = make_seeds([0], [1], [1], [0], [0], 5)
-    seeds = change(seeds, query_first=[0], query_last=[199], target_first=[0], target_last=[199])
+    seeds = change_seeds(seeds, query_first=[0], query_last=[199], target_first=[0], target_last=[199])
     assert lowest_depth(seeds, profile)[0] == 6
-    assert lowest_depth(change(seeds, query_last=[109]), profile)[0] > 6
-    assert lowest_depth(change(seeds, query_first=[100], query_last=[109], target_first=[20]), profile)[0] == 6
+    assert lowest_depth(change_seeds(seeds, query_last=[109]), profile)[0] > 6
+    assert lowest_depth(change_seeds(seeds, query_first=[100], query_last=[109], target_first=[20]), profile)[0] == 6
 
 
 def sure_seeds(n: int):
     seeds = make_seeds([0] * n, [1] * n, [1] * n, [0] * n, [0] * n, 5)
-    return change(seeds, n_support=np.arange(n) % 30 + SURE_SUPPORT, implied_length=np.arange(n) * 7 % 900 + 500)
+    return change_seeds(seeds, n_support=np.arange(n) % 30 + SURE_SUPPORT, implied_length=np.arange(n) * 7 % 900 + 500)
 
 
 def lower_median(values, weights) -> float:
@@ -102,7 +101,7 @@ def test_typical_is_the_median_of_the_sure():
     assert found == Typical(lower_median(density, seeds.n_support), lower_median(depth, seeds.n_support))
     bad = np.arange(200) % 2 == 0
     for column, value in (("rank", 1), ("n_support", SURE_SUPPORT - 1)):
-        spoilt = change(seeds, **{column: np.where(bad, value, getattr(seeds, column))})
+        spoilt = change_seeds(seeds, **{column: np.where(bad, value, getattr(seeds, column))})
         weights = seeds.n_support[~bad]
         expected = Typical(lower_median(density[~bad], weights), lower_median(depth[~bad], weights))
         assert learn_typical([spoilt], [np.where(bad, 1000, depth)]) == expected
@@ -112,7 +111,9 @@ def test_chance_does_not_hide_what_is_typical():
     """A few sound candidates of long reads among many that agree by chance."""
     n, sound = 2000, 200
     seeds = make_seeds([0] * n, [1] * n, [1] * n, [0] * n, [0] * n, 5)
-    seeds = change(seeds, n_support=np.where(np.arange(n) < sound, 150, SURE_SUPPORT + 1), implied_length=np.full(n, 50_000))
+    seeds = change_seeds(
+        seeds, n_support=np.where(np.arange(n) < sound, 150, SURE_SUPPORT + 1), implied_length=np.full(n, 50_000)
+    )
     typical = learn_typical([seeds], [np.where(np.arange(n) < sound, 4.0, 2.0)])
     assert typical == Typical(150 / 50_000, 4.0)
     assert dense_enough(seeds, typical, 0.05).tolist() == [True] * sound + [False] * (n - sound)
@@ -138,7 +139,7 @@ def test_dense_enough(share):
 
 
 def test_candidates_with_all_the_members_looked_at_are_dense_enough():
-    seeds = change(sure_seeds(1), n_support=[MAX_MEMBERS // 2], implied_length=[10**6])
+    seeds = change_seeds(sure_seeds(1), n_support=[MAX_MEMBERS // 2], implied_length=[10**6])
     assert dense_enough(seeds, Typical(0.05, 8.0), 1.0).all()
 
 
@@ -152,7 +153,7 @@ def repeats_of(n_ordinary: int, n_apart: int, kinds=(1, 1)):
     n = n_ordinary + n_apart
     query, target = [2] * n_ordinary + [0] * n_apart, [3] * n_ordinary + [1] * n_apart
     seeds = make_seeds(query, target, [1] * n, [0] * n, [0] * n, 5)
-    seeds = change(
+    seeds = change_seeds(
         seeds, n_support=[20] * n_ordinary + [SURE_SUPPORT] * n_apart, implied_length=[1000] * n,
         copies=np.repeat([1, 50], [n_ordinary, n_apart]).astype(np.float32),
     )  # fmt: skip
@@ -168,7 +169,7 @@ def test_copies_of_a_repeat_that_can_be_told_apart(n_apart, kinds, kept):
     dense = np.ones(len(seeds), bool)
     (mask,) = keep_outside_repeats([seeds], [dense], Typical(0.02, 8.0), profile, 2.5)
     assert mask.tolist() == [True] * 10 + [kept] * n_apart
-    weak = change(seeds, n_support=np.where(seeds.copies > 1, SURE_SUPPORT - 1, 20))
+    weak = change_seeds(seeds, n_support=np.where(seeds.copies > 1, SURE_SUPPORT - 1, 20))
     assert not keep_outside_repeats([weak], [dense], Typical(0.02, 8.0), profile, 2.5)[0][10:].any()
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import gzip
 import re
-from pathlib import Path
 
 import naive_affine
 import numpy as np
 import pytest
-from cases import run
+from cases import TESTS, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import mutate, random_bases
@@ -22,7 +21,7 @@ from bellapy.errors import ParameterError
 from bellapy.params import AffineScoring
 from bellapy.records.bases import encode
 
-ORACLE = Path(__file__).parent / "data" / "oracle_affine2p.tsv.gz"
+ORACLE = TESTS / "data" / "oracle_affine2p.tsv.gz"
 SCORINGS = [
     AffineScoring(),
     AffineScoring(1, -4, 6, 2, 26, 1),

@@ -7,8 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from cases import Line, Sample, parse_paf, run, sample_reads
-from strategies import make_reads, make_seeds, mutate, random_bases
-from test_filter import change, make_extensions
+from strategies import change_seeds, make_extensions, make_reads, make_seeds, mutate, random_bases
 
 from bellapy.jobs.overlap.filter import Thresholds, best_of_candidate, filter_overlaps, further_pieces
 from bellapy.jobs.overlap.geometry import measure_geometry
@@ -38,7 +37,7 @@ def random_pieces(rng: np.random.Generator, lengths: list[int], n: int) -> tuple
             rows.append((query, target, strand, rank, int(rng.integers(0, 3000)), *spans))
     query, target, strand, rank, score, *ends = (np.array(column) for column in zip(*rows, strict=True))
     seeds = make_seeds(query, target, strand, ends[0], ends[2], 1)
-    return change(seeds, rank=rank), make_extensions(score, *ends)
+    return change_seeds(seeds, rank=rank), make_extensions(score, *ends)
 
 
 def is_clear(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
@@ -96,7 +95,7 @@ def test_a_second_overlap_stands_beside_a_first_one(rng, params):
 
 def test_nothing_stands_beside_what_is_dropped(rng):
     reads = make_reads(["A" * 4000] * 2)
-    seeds = change(make_seeds([0, 0], [1, 1], [1, 1], [0, 3000], [3000, 0], 1), rank=[0, 1])
+    seeds = change_seeds(make_seeds([0, 0], [1, 1], [1, 1], [0, 3000], [3000, 0], 1), rank=[0, 1])
     extensions = make_extensions([900, 800], [0, 3000], [1000, 4000], [3000, 0], [4000, 1000])
     assert further_pieces(reads, seeds, extensions, np.array([0])).tolist() == [1]
     assert further_pieces(reads, seeds, extensions, np.array([], np.int64)).tolist() == []

@@ -10,11 +10,11 @@ import csv
 import gzip
 import logging
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import naive
 import numpy as np
 import pytest
+from cases import TESTS
 from numpy.testing import assert_array_equal
 from strategies import lay_out_flanks, make_reads, make_seeds, mutate, random_bases, simulate_flanks
 
@@ -34,12 +34,12 @@ from numba import cuda
 from bellapy.compute.gpu import pool as cuda_pool
 from bellapy.compute.gpu import reads as cuda_reads
 from bellapy.compute.gpu.ops import SIMULATED
+from bellapy.compute.gpu.planes import BASES, BLOCK, pack_planes
 from bellapy.engines.linear import extend_cuda as batch_cuda
-from bellapy.engines.linear.cuda_host import BASES, BLOCK, pack_planes
 from bellapy.engines.linear.cuda_stack import OUTGROWN, SCALE, fits, pack_scoring
 from bellapy.engines.linear.extend_cuda import CLASSES, extend_flanks, window_sizes
 
-ORACLE = Path(__file__).parent / "data" / "oracle_seqan_xdrop.tsv.gz"
+ORACLE = TESTS / "data" / "oracle_seqan_xdrop.tsv.gz"
 pytestmark = pytest.mark.usefixtures("quick_threads")
 MANY, LONG = (4, 40) if SIMULATED else (600, 300)  # flanks of a case, their bases
 SCORINGS = [

@@ -6,22 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from bellapy.compute.gpu.planes import BASES, BLOCK, mark_blocks, pack_planes, stretches
 from bellapy.engines.flanks import Flanks
-from bellapy.engines.linear.cuda_host import (
-    BASES,
-    BLOCK,
-    NOT_YET,
-    STATE_COLUMN,
-    clear,
-    cut_seeds,
-    list_piece,
-    mark_blocks,
-    pack_planes,
-    put_back,
-    put_late,
-    rows_of,
-    stretches,
-)
+from bellapy.engines.linear.cuda_host import NOT_YET, STATE_COLUMN, clear, cut_seeds, list_piece, put_back, put_late, rows_of
 
 END = 20 * BLOCK  # of both directions
 

@@ -15,7 +15,6 @@ from bellapy.jobs.overlap.estimate import (
     MAX_SAMPLING,
     SAMPLE_KMERS,
     UPPER_TAIL,
-    Estimate,
     Survey,
     choose_k,
     choose_sampling,
@@ -29,6 +28,7 @@ from bellapy.jobs.overlap.estimate import (
     worst_ratio,
 )
 from bellapy.params import RANGES
+from bellapy.records import Estimate
 from bellapy.seeding.kmer_matrix import build_kmer_matrix
 from bellapy.seeding.kmers import count_kmers
 

@@ -161,7 +161,7 @@ def load(look):
     except BaseException:
         pass
 
-from bellapy import stopping
+from bellapy.compute import stopping
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which tests in the background do not have
 stopping.heed()
 read_ahead(lambda: time.sleep(1000), load)

@@ -255,7 +255,7 @@ def test_no_old_index_beside_a_new_file(tmp_path, monkeypatch):
 
 KILLED = """
 import os, signal, sys, time
-from bellapy import output
+from bellapy.io import outputs as output
 if len(sys.argv) > 3:
     output.BOOT_ID = sys.argv[3]
 with output.whole_files(sys.argv[1]) as (name,):

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import difflib
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
-from cases import parse_paf, run, sample_reads
+from cases import TESTS, parse_paf, run, sample_reads
 from strategies import make_reads
 
 from bellapy.io.paf import CHUNK, FORMATS, format_overlaps
 from bellapy.records import Overlaps
 
-EXPECTED = Path(__file__).parent / "expected"
+EXPECTED = TESTS / "expected"
 READS = make_reads(["A" * 100, "C" * 250, "G" * 70_000])
 ROWS = [
     # query, target, strand, query start and end, target start and end, score, support, matches, columns
