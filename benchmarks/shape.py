@@ -3,9 +3,9 @@
 
     python benchmarks/shape.py [FOLDER]
 
-FOLDER is the package unless given.  Lines of a body leave the docstring out; a function that holds others counts its own lines
-alone.  A branch is an `if`, a loop, an `and` or `or`, a handler, or a loop of a comprehension.  A parameter counts as
-documented where the docstring of its function names it; compiled functions are those with a decorator of compute/jit.py or
+FOLDER is the package unless given.  Lines of a body leave the docstring out; a function that holds others counts its own
+lines alone.  A branch is an `if`, a loop, an `and` or `or`, a handler, or a loop of a comprehension.  A parameter counts as
+documented where the docstring of its function names it.  Compiled functions are those with a decorator of compute/jit.py or
 numba's, and functions inside of them.
 """
 
