@@ -304,8 +304,8 @@ def count_kmers(
     k : 1 to 31.
     keep_one_in : count only this share of all possible k-mers, the same ones in every read, chosen by hash.
     mask : (n,) uint8, 1 where a k-mer may start; empty: everywhere.
-    pass_words : k-mer occurrences held at a time, in words of 8 bytes; does not change the result.  Unless given, PASS_WORDS,
-        or what MOST_PASSES passes need.
+    pass_words : k-mer occurrences held at a time, in words of 8 bytes; does not change the result.  Unless given it is
+        PASS_WORDS, or what MOST_PASSES passes need.
     budget : may make passes smaller.
 
     Raises
