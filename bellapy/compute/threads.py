@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,11 @@ import numpy as np
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def map_threads(function: Callable[[Item], Result], items: Iterable[Item], threads: int) -> list[Result]:
