@@ -11,8 +11,6 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from bellapy import __version__
 from bellapy.api.inputs import Reads, as_reads
 from bellapy.api.mapping import Aligner, Mapping
@@ -111,7 +109,7 @@ def _pairs(pairs: str | os.PathLike | Iterable[Sequence], k: int) -> tuple[ReadS
 
 def _seeds(pairs: Any, k: int, reads: ReadSet) -> tuple[ReadSet, Seeds]:
     """The reads, and seeds of pairs that name them."""
-    ids = {name: i for i, name in enumerate(reads.names)}
+    ids: dict[Any, int] = {name: i for i, name in enumerate(reads.names)}
     rows = []
     for number, values in enumerate(pairs, 1):
         pair = Pair(*values)
@@ -124,8 +122,7 @@ def _seeds(pairs: Any, k: int, reads: ReadSet) -> tuple[ReadSet, Seeds]:
         if problem:
             raise InputError("the pairs given", problem, record=number)
         rows.append((ids[pair.query], ids[pair.target], pair.strand, pair.query_pos, pair.target_pos))
-    columns = np.array(rows, np.int32).reshape(-1, 5).T
-    return reads, make_seeds(*(np.ascontiguousarray(column) for column in columns), k)
+    return reads, make_seeds(rows, k)
 
 
 def map(reference: Reads, reads: Reads, *, threads: int | None = None, **options: Any) -> Iterator[Mapping]:

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bellapy.errors import InputError
 
@@ -72,8 +72,7 @@ def as_records(given: Reads) -> Iterator[Records]:
 
 
 def _checked(given: Reads) -> Iterator[tuple[str, Text]]:
-    pairs = given.items() if isinstance(given, Mapping) else given
-    assert not isinstance(pairs, (str, os.PathLike))
+    pairs: Any = given.items() if isinstance(given, Mapping) else given
     for record, pair in enumerate(pairs, 1):
         try:
             name, sequence = pair

@@ -103,7 +103,7 @@ class OverlapTable(Columns):
         texts = columns.pop("cigar", None)
         rows = zip(*(column.tolist() for column in columns.values()), strict=True)
         for row, text in zip(rows, [None] * len(self) if texts is None else texts, strict=True):
-            yield Overlap(*row, cigar=text)
+            yield Overlap._make((*row, text))
 
     def columns(self) -> dict[str, np.ndarray]:
         """The fields of `Overlap`, each as an array (n,); `cigar` where paths were asked for."""
@@ -195,12 +195,10 @@ def _texts(parts: list[Paths]) -> np.ndarray:
 
 def join_paths(parts: list[Paths]) -> Paths:
     """Paths of consecutive parts as one record."""
-    runs, sizes = (
-        np.concatenate(columns) for columns in zip(*((part.runs, np.diff(part.offsets)) for part in parts), strict=True)
-    )
+    sizes = np.concatenate([np.diff(part.offsets) for part in parts])
     names = ("n_matches", "n_mismatches", "n_gap_bases", "n_gaps")
     counts = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
-    return Paths(runs, np.concatenate(([0], np.cumsum(sizes))), *counts)
+    return Paths(np.concatenate([part.runs for part in parts]), np.concatenate(([0], np.cumsum(sizes))), *counts)
 
 
 def join_overlaps(parts: list[Overlaps]) -> Overlaps:

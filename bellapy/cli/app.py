@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from bellapy import __version__
+from bellapy.compute import own_process
 from bellapy.errors import INTERRUPTED, BellapyError
 
 
@@ -109,9 +110,7 @@ def _common(
 def main() -> None:
     """Run the command line and end the process: 0, 1 (input, output), 2 (usage); `stopping` has what signals do."""
     _open_standard_streams()
-    gc.disable()  # arrays are freed by their reference counts; looking for cycles only costs time
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no linear algebra here: its idle threads cost time,
-    sys.modules.setdefault("scipy.linalg", None)  # and so does Numba's import of it, which jit.py lets fail
+    own_process.claim()
     code = _guarded(app)
     gc.freeze()  # nor does the interpreter look for them when it ends
     sys.exit(code)

@@ -102,8 +102,9 @@ def pairwise(
         from bellapy.io.outputs import open_output
         from bellapy.jobs.pairwise import align_pairs
 
-        options = {"zdrop": params.zdrop, "cigar": params.cigar, "threads": run.run.threads}
-        lines = align_pairs(pairs, params.mode, scoring, run.report, **options)
+        lines = align_pairs(
+            pairs, params.mode, scoring, run.report, zdrop=params.zdrop, cigar=params.cigar, threads=run.run.threads
+        )
         with open_output(output) as stream:
             for some in lines:
                 stream.write(some)

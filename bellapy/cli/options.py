@@ -105,7 +105,7 @@ def _parameter(field: Field) -> inspect.Parameter:
         help=field.describe(), metavar=field.about.metavar, rich_help_panel=field.about.panel,
         autocompletion=_completion(field.about.choices) if field.about.choices else None,
     )  # fmt: skip
-    return _argument(field.name, Annotated[field.kind | None, option], None)  # type: ignore[name-defined]
+    return _argument(field.name, Annotated[field.kind | None, option], None)
 
 
 def _completion(choices: tuple[str, ...]) -> Callable[[str], list[str]]:

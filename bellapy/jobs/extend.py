@@ -198,22 +198,16 @@ def check_pairs(pairs: Iterable[Sequence], k: int) -> list[Pair]:
 def pack_pairs(rows: Sequence[Pair], k: int) -> tuple[ReadSet, Seeds]:
     """The sequences of all pairs as reads: pair i has query 2 i and target 2 i + 1."""
     reads = ReadSet.from_sequences([sequence for row in rows for sequence in (row.query, row.target)])
-    index = 2 * np.arange(len(rows), dtype=np.int32)
-    columns = zip(*((row.strand, row.query_pos, row.target_pos) for row in rows), strict=True) if rows else ((), (), ())
-    return reads, make_seeds(index, index + 1, *(np.array(column, np.int32) for column in columns), k)
+    return reads, make_seeds(
+        [(2 * i, 2 * i + 1, row.strand, row.query_pos, row.target_pos) for i, row in enumerate(rows)], k
+    )
 
 
-def make_seeds(
-    query_id: np.ndarray, target_id: np.ndarray, strand: np.ndarray, query_pos: np.ndarray, target_pos: np.ndarray, k: int
-) -> Seeds:
-    """Seeds of k bases at given places, (n,) int32 each, with nothing known of what supports them."""
-    n = len(query_id)
-    ones = np.ones(n, np.int32)
-    return Seeds(
-        query_id, target_id, strand.astype(np.int8), query_pos, target_pos, np.zeros(n, np.int8), ones, ones.copy(),
-        ones.copy(), query_pos.copy(), query_pos.copy(), target_pos.copy(), target_pos.copy(),
-        np.ones(n, np.float32), k,
-    )  # fmt: skip
+def make_seeds(rows: Sequence[tuple[int, int, int, int, int]], k: int) -> Seeds:
+    """Seeds of k bases, of which nothing is known but query, target, strand, and places on query and target."""
+    columns = np.array(rows, np.int32).reshape(-1, 5).T
+    query_id, target_id, strand, query_pos, target_pos = (np.ascontiguousarray(column) for column in columns)
+    return Seeds.at(query_id, target_id, strand.astype(np.int8), query_pos, target_pos, k)
 
 
 def _columns(index: np.ndarray, extensions: Extensions | Overlaps) -> list:

@@ -330,11 +330,9 @@ def are_extended(reads: ReadSet, overlaps: Overlaps, steps: Steps, params: Param
 
     Where overlaps come from a file, only another extension tells.
     """
-    n = len(overlaps)
-    zeros = np.zeros(n, np.int32)
-    places = overlaps.query_id, overlaps.target_id, overlaps.strand, overlaps.seed_query, overlaps.seed_target
-    others = zeros.astype(np.int8), *[zeros] * 7, zeros.astype(np.float32)
-    seeds = Seeds(*places, *others, length=int(overlaps.seed_length[0]) if n else 1)
+    length = int(overlaps.seed_length[0]) if len(overlaps) else 1
+    pairs = overlaps.query_id, overlaps.target_id, overlaps.strand
+    seeds = Seeds.at(*pairs, overlaps.seed_query, overlaps.seed_target, length)
     again = _extend(reads, seeds, steps, params, params.run.device, lambda done: None)
     return all(np.array_equal(getattr(again, f.name), getattr(overlaps, f.name)) for f in fields(again))
 
