@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.engines.affine.batch_cpu import NEAR, Aligner, Effort, Pieces
+from bellapy.engines.affine.batch_cpu import NEAR, Aligner, Effort
+from bellapy.engines.affine.pieces import Pieces
 from bellapy.engines.affine.rule import ordered
 from bellapy.io.fastx import Records
 from bellapy.jobs.map.choose import DROPPED, choose
