@@ -345,7 +345,7 @@ def test_failure_halfway_leaves_nothing(here, monkeypatch, where, error, code, p
     def fail(*arguments, **options):
         raise error
 
-    monkeypatch.setattr(f"bellapy.{'paf' if where == 'format_overlaps' else 'pipeline'}.{where}", fail)
+    monkeypatch.setattr(f"bellapy.{'io.paf' if where == 'format_overlaps' else 'jobs.overlap.pipeline'}.{where}", fail)
     assert problem in fails(here, code, "overlap", "reads.fa", "-o", "x.paf", "--report", "x.json")
 
 

@@ -21,6 +21,7 @@ from bellapy.jobs.overlap.depth import Links, describe, link_columns
 from bellapy.jobs.overlap.ends import Steps, choose_steps, describe_steps, first_scoring
 from bellapy.jobs.overlap.filter import Thresholds, filter_overlaps, implied_overlaps, judge, score_floor
 from bellapy.jobs.overlap.geometry import Geometry, measure_geometry
+from bellapy.jobs.overlap.path_filter import trim_and_test
 from bellapy.jobs.overlap.pieces import clear_of, implied_ends
 from bellapy.jobs.overlap.seeds import (
     choose_seeds,
@@ -334,7 +335,7 @@ def paths_stage(
     dropped, n_done, n_kept = Counter(), 0, 0
 
     def use(some: Overlaps, paths: Paths) -> tuple[bytes, int, int, dict[str, int]]:
-        kept, paths, lost = base_level.trim_and_test(reads, some, paths, steps[0], params.filter)
+        kept, paths, lost = trim_and_test(reads, some, paths, steps[0], params.filter)
         return show(kept, paths), len(some), len(kept), lost
 
     with report.stage("paths") as numbers, progress("paths", len(overlaps)) as advance:
