@@ -137,4 +137,4 @@ def _join_strokes(found: list) -> Strokes:
     starts = np.concatenate([part[3].starts + shift for part, shift in zip(found, shifts[:-1], strict=True)])
     columns += [starts, np.concatenate([part[3].counts for part in found])]
     order = np.lexsort((columns[1], columns[0]))
-    return Strokes(*(column[order] for column in columns), np.concatenate([solved.runs for *_, solved in found]))
+    return Strokes._make([*(column[order] for column in columns), np.concatenate([solved.runs for *_, solved in found])])
