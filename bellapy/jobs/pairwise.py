@@ -10,7 +10,8 @@ from threading import local
 import numpy as np
 
 from bellapy.compute.threads import map_in_order
-from bellapy.engines.affine.batch_cpu import Aligner, Effort, Pieces
+from bellapy.engines.affine.batch_cpu import Aligner, Effort
+from bellapy.engines.affine.pieces import Pieces
 from bellapy.engines.affine.rule import EXTEND, GLOBAL, NO_ZDROP, ordered
 from bellapy.errors import InputError, ParameterError
 from bellapy.io.cigar_text import cigar_texts
