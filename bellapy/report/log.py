@@ -1,4 +1,4 @@
-"""What the user sees while the program works: one line a stage, progress on a terminal, a summary, a JSON report."""
+"""What the user sees while the program works: a line for each stage, progress on a terminal, a summary, a JSON report."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def peak_memory() -> int:
 
 
 def cpu_time() -> float:
-    """User and system seconds of this process, and of the one that read."""
+    """User and system seconds of this process and of the reading process."""
     both = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     return sum(usage.ru_utime + usage.ru_stime for usage in both)
 
@@ -68,7 +68,7 @@ class Report:
         logger.info("%s: %s(%.2f s, peak %.0f MB)", name, what + " " if what else "", wall, peak_memory() / 1e6)
 
     def letters(self, others: dict[str, int], n_bases: int) -> None:
-        """Note how often letters other than A, C, G, T, U and N occur in the reads; tell it where that is often."""
+        """Note how often letters other than A, C, G, T, U and N occur in the reads; warn if there are many."""
         self.data["letters"] = others
         if (n := sum(others.values())) > MANY_LETTERS * n_bases:
             most = sorted(others, key=others.get, reverse=True)[:SHOWN_LETTERS]
@@ -100,7 +100,7 @@ def _show(value: Any) -> str:
 
 
 def watch_compilation(report: Report) -> None:
-    """Announce the first compilation of a run and add up the time all of them take; loading from the cache is none."""
+    """Announce the first compilation of a run, and add up the time of all; loading from the cache does not count."""
     from numba.core import event
 
     class Watcher(event.Listener):
