@@ -29,7 +29,7 @@ def map_threads(function: Callable[[Item], Result], items: Iterable[Item], threa
 
 
 def map_in_order(function: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
-    """The same one by one, for items that are made one by one: at most three results for each thread wait to be used."""
+    """Like `map_threads`, for items that come one by one: at most three results for each thread wait to be used."""
     if threads <= 1:
         yield from map(function, items)
         return

@@ -20,7 +20,7 @@ from bellapy.params import Scoring, validate
 from bellapy.records import DepthProfile, Estimate, Extensions, KmerMatrix, ReadSet, Seeds
 
 FORMAT = 4
-MOST_TILT, MOST_FALL = 1 << 16, 1 << 30  # far beyond what is chosen, far below what overflows
+MOST_TILT, MOST_FALL = 1 << 16, 1 << 30  # far above any chosen value, far below overflow
 RECORDS = {"matrix": KmerMatrix, "profile": DepthProfile, "seeds": Seeds, "extensions": Extensions}
 KINDS = {
     "k-mers": ("matrix", "profile"),

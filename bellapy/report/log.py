@@ -41,7 +41,7 @@ def cpu_time() -> float:
 
 @contextmanager
 def watch_compilation(report: Compiling) -> Iterator[None]:
-    """Announce the first compilation of a run and add up the time all of them take; loading from the cache is none."""
+    """Announce the first compilation of a run, and add up the time of all; loading from the cache does not count."""
     from numba.core import event
 
     class Watcher(event.Listener):

@@ -595,7 +595,7 @@ def test_evaluate_gives_json(here):
     ("change", "problem"),
     [
         (lambda line: "", "overlaps: holds no overlaps"),
-        (lambda line: "x" + line, "both of its reads in the truth: do the names differ? The truth has reads such as 'r0'"),
+        (lambda line: "x" + line, "both of its reads in the truth. Compare the names: the truth has reads such as 'r0'"),
         (lambda line: "\t".join([*line.split("\t")[:5], *line.split("\t")[:1], *line.split("\t")[6:]]), "with themselves"),
     ],
 )

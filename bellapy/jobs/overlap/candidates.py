@@ -1,14 +1,14 @@
 """Stage 4: A -> the non-zeros of A·Aᵀ with the places of the shared k-mers, by blocks of queries.
 
 The semiring's multiply makes (query, target, relative strand, query position, target position) of two entries of one
-column; its add collects all that one query, target and strand share.  A symbolic pass counts the products of every query
-first.  Queries are cut into blocks whose products fit the cache; a product is a key that sorts by query, target and strand
+column.  Its add collects all that one query, target and strand share.  A symbolic pass counts the products of every query
+first.  Queries are cut into blocks whose products fit the cache.  A product is a key that sorts by query, target and strand
 
     [ query within its block | target | opposite strand | diagonal | number of the product within its block ]
 
-and a payload, its two positions, which stays where it was written and is found by the number.  Of the diagonal (target
-position less query position, or their sum on opposite strands) as many high bits are taken as there is room for: products of
-a pair then come nearly sorted by diagonal.
+and a payload, its two positions.  The payload stays where it was written, and the number finds it.  The diagonal is target
+position less query position, or their sum on opposite strands.  The key holds as many of its high bits as there is room for.
+So products of a pair come nearly sorted by diagonal.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the reads say about themselves: depth and error rate from the k-mer spectrum, and what follows from them."""
+"""Depth and error rate of the reads, from their k-mer spectrum, and the settings that follow from them."""
 
 from __future__ import annotations
 
