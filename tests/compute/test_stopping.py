@@ -21,8 +21,9 @@ SOON = 1.0  # seconds
 
 
 def heed_interrupts():
-    """Tests may run in the background, where shells let programs ignore them."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """Tests may run in the background or under nohup, where programs ignore them."""
+    for sent in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(sent, signal.SIG_DFL)
 
 
 def start(*command, **options):
@@ -102,7 +103,7 @@ def test_while_the_program_starts(tmp_path, sent, message):
 @pytest.mark.parametrize("sent", [signal.SIGHUP, signal.SIGINT])
 def test_what_is_ignored_stays_ignored(tmp_path, sent):
     """As under nohup."""
-    text = "import os, sys; from bellapy.compute import stopping; stopping.heed(); stopping.watch(); os.kill(os.getpid(), {})"
+    text = "import os; from bellapy.compute import stopping; stopping.heed(); stopping.watch(); os.kill(os.getpid(), {})"
     with code(text.format(int(sent)), preexec_fn=lambda: signal.signal(sent, signal.SIG_IGN)) as process:
         process.communicate(timeout=20)
     assert process.returncode == 0
