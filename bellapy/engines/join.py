@@ -13,7 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from bellapy.compute.jit import njit_entry, njit_inner
-from bellapy.engines.flank_paths import PAIR, QUERY_ALONE, FlankPaths
+from bellapy.compute.runs import PAIR, QUERY_ALONE, length_of, lengthened, operation_of, pack_run
+from bellapy.engines.flank_paths import FlankPaths
 from bellapy.engines.lanes.bases import EVERY_BYTE, read_word
 from bellapy.engines.lanes.shape import U
 from bellapy.records import Overlaps, Paths, ReadSet
@@ -70,7 +71,7 @@ def _join_all(codes, where, table, near, far, out, offsets, found):
         for runs, starts, counts in (far, near):  # runs lead from the end of a flank to the seed
             for j in range(starts[first], starts[first] + counts[first]):
                 end, q, t = _append(codes, query, target, out, begin, end, runs[j], q, t)
-        end, q, t = _append(codes, query, target, out, begin, end, seed << 4 | PAIR, q, t)
+        end, q, t = _append(codes, query, target, out, begin, end, pack_run(PAIR, seed), q, t)
         for runs, starts, counts in (near, far):
             for j in range(starts[second] + counts[second] - 1, starts[second] - 1, -1):
                 end, q, t = _append(codes, query, target, out, begin, end, runs[j], q, t)
@@ -81,9 +82,9 @@ def _join_all(codes, where, table, near, far, out, offsets, found):
 @njit_inner
 def _append(codes, query, target, out, begin, end, run, q, t):
     """Append a run to those in out[begin:end], a gap as far left as it goes; q and t bases are behind the path so far."""
-    op, size = np.int64(run) & 15, np.int64(run) >> 4
-    if end > begin and np.int64(out[end - 1]) & 15 == op:
-        out[end - 1] += np.uint32(size << 4)
+    op, size = operation_of(run), length_of(run)
+    if end > begin and operation_of(out[end - 1]) == op:
+        out[end - 1] = lengthened(out[end - 1], size)
     else:
         out[end] = np.uint32(run)
         end += 1
@@ -100,24 +101,24 @@ def _append(codes, query, target, out, begin, end, run, q, t):
 def _shift_left(codes, at, op, out, begin, end):
     """Shift the gap at the end of out[begin:end], whose last base is codes[at]; return the end of the runs."""
     moved = np.int64(0)
-    while end - begin > 1 and np.int64(out[end - 2]) & 15 == PAIR:
-        size, pairs = np.int64(out[end - 1]) >> 4, np.int64(out[end - 2]) >> 4
+    while end - begin > 1 and operation_of(out[end - 2]) == PAIR:
+        size, pairs = length_of(out[end - 1]), length_of(out[end - 2])
         least = 1 if end - begin == 2 else 0
         left = pairs
         while left > least and codes[at - moved] == codes[at - moved - size]:
             left -= 1
             moved += 1
         if left > 0:
-            out[end - 2] = np.uint32(left << 4 | PAIR)
+            out[end - 2] = pack_run(PAIR, left)
             break
         end -= 1
-        out[end - 1] = np.uint32(size << 4 | op)
-        if np.int64(out[end - 2]) & 15 != op:
+        out[end - 1] = pack_run(op, size)
+        if operation_of(out[end - 2]) != op:
             break
         end -= 1
-        out[end - 1] += np.uint32(size << 4)
+        out[end - 1] = lengthened(out[end - 1], size)
     if moved > 0:
-        out[end] = np.uint32(moved << 4 | PAIR)
+        out[end] = pack_run(PAIR, moved)
         end += 1
     return end
 
@@ -134,7 +135,7 @@ def count_columns(codes, query, target, flip, runs, begin, end, found):
     pairs = mismatches = gap_bases = gaps = np.int64(0)
     complement = EVERY_BYTE * U(flip)
     for j in range(begin, end):
-        op, size = np.int64(runs[j]) & 15, np.int64(runs[j]) >> 4
+        op, size = operation_of(runs[j]), length_of(runs[j])
         if op == PAIR:
             for i in range(0, size, 8):  # the reads' padding lets words reach beyond an end
                 unequal = _unequal(read_word(codes, query + i) ^ complement, read_word(codes, target + i))

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from bellapy.compute.jit import njit_entry, njit_inner
-from bellapy.engines.flank_paths import PAIR, QUERY_ALONE
+from bellapy.compute.runs import PAIR, QUERY_ALONE, length_of, lengthened, operation_of, pack_run
 from bellapy.engines.join import count_columns, is_match, places
 from bellapy.params import Scoring
 from bellapy.records import Overlaps, Paths, ReadSet
@@ -58,8 +58,8 @@ def _trim_all(codes, where, runs, offsets, error, out, out_offsets, kept, counts
             end += 1
         if end > out_offsets[i]:
             if first_run < last_run:
-                out[out_offsets[i]] -= np.uint32(first_base << 4)
-            out[end - 1] = np.uint32((bases - (first_base if first_run == last_run else 0)) << 4 | PAIR)
+                out[out_offsets[i]] = lengthened(out[out_offsets[i]], -first_base)
+            out[end - 1] = pack_run(PAIR, bases - (first_base if first_run == last_run else 0))
         out_offsets[i + 1] = end
         query, target, flip = where[i]
         count_columns(codes, query + kept[i, 0], target + kept[i, 1], flip, out, out_offsets[i], end, counts[i])
@@ -77,7 +77,7 @@ def _best_stretch(codes, place, runs, begin, end, error, kept):
     found = begin, np.int64(0), begin - 1, np.int64(0)
     kept[:] = 0
     for j in range(begin, end):
-        op, size = np.int64(runs[j]) & 15, np.int64(runs[j]) >> 4
+        op, size = operation_of(runs[j]), length_of(runs[j])
         if op != PAIR:
             total -= error * size
             if op == QUERY_ALONE:
