@@ -596,7 +596,7 @@ def test_evaluate_gives_json(here):
     [
         (lambda line: "", "overlaps: holds no overlaps"),
         (lambda line: "x" + line, "both of its reads in the truth. Compare the names: the truth has reads such as 'r0'"),
-        (lambda line: "\t".join([*line.split("\t")[:5], *line.split("\t")[:1], *line.split("\t")[6:]]), "with themselves"),
+        (lambda line: "\t".join([*line.split("\t")[:5], *line.split("\t")[:1], *line.split("\t")[6:]]), "with itself"),
     ],
 )
 def test_evaluation_of_nothing(here, change, problem):
