@@ -11,7 +11,6 @@ overlap at run time, and often gives up.  `prefetch` hides the wait for memory w
 from __future__ import annotations
 
 import functools
-import sys
 from importlib import import_module
 
 import numba
@@ -22,11 +21,11 @@ from numba.core.cpu import CPUTargetOptions
 from numba.core.options import TargetOptions
 from numba.extending import intrinsic
 
+from bellapy.compute import own_process
 from bellapy.compute.processor import set_vector_code
 
-if sys.modules.get("scipy.linalg", numba) is None:  # hidden from Numba by the command line, not from others
+with own_process.without("scipy.linalg"):
     import_module("numba.np.arraymath")  # where Numba looks for it
-    del sys.modules["scipy.linalg"]
 
 VECTOR_CODE = set_vector_code()
 """Which vector code is made, and why, in words."""

@@ -18,7 +18,7 @@ import numpy as np
 from bellapy.errors import OutputError
 from bellapy.io.outputs import whole_files
 from bellapy.io.paf import UNKNOWN_QUALITY, gap_compressed_divergence
-from bellapy.io.path_text import aligned_bases, cigars, differences, mismatches
+from bellapy.io.path_text import aligned_bases, cigars, differences, draw, mismatches
 from bellapy.io.table_text import LETTER, NAME, NUMBER, SHARE, TEXT, NameTable, format_rows
 from bellapy.records import Overlaps, Paths, ReadSet
 
@@ -79,10 +79,10 @@ def format_records(reads: ReadSet, overlaps: Overlaps, paths: Paths, cs: bool, n
         (LETTER, "tp:A:", np.full(len(overlaps), ord("S"))),
         (NUMBER, "cm:i:", overlaps.n_support),
         (SHARE, "de:f:", gap_compressed_divergence(paths)),
-        (TEXT, "MD:Z:", mismatches(reads, overlaps, paths)),
+        (TEXT, "MD:Z:", mismatches(draw(reads, overlaps, paths))),
     ]
     if cs:
-        columns.append((TEXT, "cs:Z:", differences(reads, overlaps, paths)))
+        columns.append((TEXT, "cs:Z:", differences(draw(reads, overlaps, paths))))
     return format_rows(columns, names)
 
 

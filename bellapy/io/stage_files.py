@@ -60,7 +60,7 @@ def save_stage(path: str, kind: str, reads: ReadSet, meta: dict[str, Any], **rec
                 np.lib.format.write_array(member, array, allow_pickle=False)
 
 
-def load_stage(path: str, kind: str, reads: ReadSet, budget: Budget = UNLIMITED) -> tuple[dict[str, Any], ...]:
+def load_stage(path: str, kind: str, reads: ReadSet, budget: Budget = UNLIMITED) -> tuple[Any, ...]:
     """`meta`, then the records of `kind` in order.
 
     Nothing in the file is trusted: kernels may take what comes back.

@@ -35,6 +35,11 @@ class NameTable:
         np.cumsum([len(name) for name in encoded], out=offsets[1:])
         return cls(np.frombuffer(b"".join(encoded), np.uint8), offsets)
 
+    def to_list(self) -> list[bytes]:
+        """The names one by one."""
+        whole, ends = self.text.tobytes(), self.offsets.tolist()
+        return [whole[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+
 
 @njit_inner
 def write_digits(out, at, value, least):

@@ -22,6 +22,7 @@ import numpy as np
 from bellapy.compute.jit import njit
 from bellapy.compute.memory import UNLIMITED, Budget
 from bellapy.compute.threads import even_ranges, map_threads
+from bellapy.errors import InputError
 from bellapy.records import KmerMatrix
 from bellapy.seeding.kmer_matrix import is_first, next_column, place_of, read_at
 
@@ -46,10 +47,21 @@ class KeyLayout(NamedTuple):
 
 
 def make_key_layout(block_products: int, n_reads: int, longest_read: int) -> KeyLayout:
-    """Room for blocks of up to `block_products` products and BLOCK_QUERIES queries, the rest for the diagonal."""
+    """Room for blocks of up to `block_products` products and BLOCK_QUERIES queries, the rest for the diagonal.
+
+    Raises
+    ------
+    InputError : a read shares more k-mers with others than 64 bits can number.
+    """
     number_bits, target_bits = max(1, block_products.bit_length()), max(1, n_reads.bit_length())
+    room = 63 - number_bits - target_bits - BLOCK_QUERIES.bit_length()
+    if room < 0:
+        raise InputError(
+            "the reads", f"one of them shares {block_products:,} k-mers with the others, which is too many to number; "
+            "give a smaller --upper or a longer -k, or fewer reads",
+        )  # fmt: skip
     wanted = (2 * longest_read).bit_length()
-    diagonal_bits = max(0, min(wanted, 63 - number_bits - target_bits - BLOCK_QUERIES.bit_length()))
+    diagonal_bits = min(wanted, room)
     return KeyLayout(number_bits, diagonal_bits, target_bits, longest_read, wanted - diagonal_bits)
 
 

@@ -242,7 +242,7 @@ def choose_k(lengths: np.ndarray, error_rate: float | None) -> int:
     long_read = n50(lengths)
     band = SeedParams().band + SeedParams().band_slope * long_read
     needed = max(16 * float(lengths.sum(dtype=np.int64)), CHANCE_ROOM * long_read * band, 1.0)
-    return min(19, max(13, math.ceil(math.log(needed, 4))))
+    return min(21, max(13, math.ceil(math.log(needed, 4))))
 
 
 def n50(lengths: np.ndarray) -> int:

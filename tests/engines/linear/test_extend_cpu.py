@@ -529,8 +529,8 @@ def test_flanks_come_back_where_they_belong():
 COMPILE_AND_SHOW = """
 import numpy as np
 from bellapy.params import Scoring
-from bellapy.engines.trace import lanes as paths
-from bellapy.engines.extend import lanes
+from bellapy.engines.linear import lanes
+from bellapy.engines.linear import trace_lanes as paths
 
 def frozen(array):
     array.flags.writeable = False
