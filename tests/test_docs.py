@@ -45,11 +45,11 @@ def blocks_of(page: Path) -> list[tuple[str, str]]:
 def options_of_commands() -> dict[str, set[str]]:
     """The names of all options of every command."""
     group = typer.main.get_command(app)
-    context = typer.Context(group)
+    context = typer.Context(group, **group.context_settings)
     options = {}
     for name in group.list_commands(context):
         command = group.get_command(context, name)
-        params = command.get_params(typer.Context(command))
+        params = command.get_params(typer.Context(command, parent=context))
         options[name] = {option for param in params for option in (*param.opts, *param.secondary_opts) if option[0] == "-"}
     return options
 
