@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bellapy.api.inputs import Reads, as_reads, as_records, paths_of
 from bellapy.compute.threads import map_in_order, usable_cores
 from bellapy.errors import ParameterError
+from bellapy.io.path_text import cigars_of
 from bellapy.jobs.map.choose import PRIMARY, SECONDARY, SUPPLEMENTARY
+from bellapy.jobs.map.output import draw
 from bellapy.jobs.map.pipeline import Mapped, Mapper, batches
 from bellapy.jobs.map.run import Wanted, prepare
-from bellapy.jobs.map.text import pieces_of, write_cigars
 from bellapy.params import MapParams, map_preset
 from bellapy.params.fields import check, options_of
 from bellapy.params.map import MapOptions, MapWriting, ScoreOptions, adjusted
@@ -111,7 +112,7 @@ class Aligner:
         hits, index, paths = mapped.hits, mapper.index, mapped.paths
         texts: list[bytes] | None = None
         if paths is not None:
-            texts = pieces_of(*write_cigars(paths, mapped.codes, index.codes, hits.row, False))
+            texts = cigars_of(draw(paths, hits.row, mapped.codes, index.codes)).to_list()
         names, lengths = mapped.records.names, [len(sequence) for sequence in mapped.records.sequences]
         columns = (
             hits.read, hits.kind, hits.strand, hits.q_start, hits.q_end, hits.sequence, hits.t_start, hits.t_end,

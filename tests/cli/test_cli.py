@@ -21,7 +21,9 @@ from cases import COMMANDS, listing, options_of, run, sample_reads
 
 import bellapy.io.outputs
 from bellapy import __version__
+from bellapy.cli.app import load_command
 from bellapy.params import RANGES
+from bellapy.params.fields import PANELS
 
 ONE_PAIR = "ACGTACGTAC\t2\tACGTACGTAC\t2\tn\n"
 PROGRAM = [sys.executable, "-m", "bellapy"]
@@ -596,7 +598,7 @@ def test_evaluate_gives_json(here):
     [
         (lambda line: "", "overlaps: holds no overlaps"),
         (lambda line: "x" + line, "both of its reads in the truth. Compare the names: the truth has reads such as 'r0'"),
-        (lambda line: "\t".join([*line.split("\t")[:5], *line.split("\t")[:1], *line.split("\t")[6:]]), "with themselves"),
+        (lambda line: "\t".join([*line.split("\t")[:5], *line.split("\t")[:1], *line.split("\t")[6:]]), "with itself"),
     ],
 )
 def test_evaluation_of_nothing(here, change, problem):
@@ -642,6 +644,45 @@ def test_quiet(here):
     assert run("overlap", "reads.fa", "-q") == (0, (here / "overlaps.paf").read_bytes(), "")
     outcome = run("overlap", "-", "-q", stdin=b">a\nACGT\n")
     assert outcome.code == 0 and "no read is as long as k" in outcome.err
+
+
+def options_shown(*arguments) -> list[str]:
+    """The options that a help text lists."""
+    return re.findall(r"^  (?:-\w, )?(--?[\w-]+)", run(*arguments).out.decode(), re.MULTILINE)
+
+
+def test_short_help_shows_what_people_use_first():
+    short, full = options_shown("overlap", "-h"), options_shown("overlap", "--help-all")
+    assert set(short) < set(full)
+    assert len(short) <= 20 < 30 < len(full)
+    assert {"-k", "--min-overlap", "--cigar", "--threads", "--help-all"} <= set(short)
+    declared = {flag for option in options_of("overlap").values() for flag in option.flags}
+    assert set(full) == {flag for flag in declared if flag.startswith("--")} | {"-k", "--help"}
+    assert f"{len(full) - len(short)} more options: bellapy overlap --help-all" in run("overlap", "-h").out.decode()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_panels_of_help(command):
+    """Every option that is a parameter stands in its own panel, and panels in their order."""
+    fields = load_command(command).fields
+    parts = re.split(
+        r"^(\w+):$", run(command, "--help-all" if "help_all" in options_of(command) else "-h").out.decode(), flags=re.M
+    )
+    panels = dict(zip(parts[1::2], parts[2::2], strict=True))
+    assert [name for name in panels if name in PANELS] == [name for name in PANELS if name in panels]
+    for name, field in fields.items():
+        assert f"{options_of(command)[name].flags[0]}" in panels[field.about.panel], name
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [("bellapy ov", "overlap"), ("bellapy overlap --max-c", "--max-copies"), ("bellapy overlap --device cu", "cuda")],
+)
+def test_shells_complete(words, expected):
+    asked = {"_BELLAPY_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    code = "import sys; from bellapy.__main__ import main; sys.argv = ['bellapy']; main()"
+    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, **asked}, capture_output=True, text=True)
+    assert done.stdout.split() == [expected], done.stderr
 
 
 def test_report(here):

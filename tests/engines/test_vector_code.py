@@ -36,7 +36,7 @@ i8, u8 = np.int8(1), row("u1")
 
 def show_row(dtype):
     one, size = np.dtype(dtype).type(1), np.int64(32)
-    show(tiles._row, *[row(dtype)] * 4, size, *[row(dtype)] * 4, size, one, one, one, one)
+    show(tiles._row, tiles.Group(*[row(dtype)] * 6), tiles.Along(*[row(dtype)] * 4), size, size, tiles.Costs(*[one] * 4))
 
 stack = lanes.Stack(*(row("i1") for _ in range(5)))
 """

@@ -288,9 +288,8 @@ def batches(stream: Iterable[Records]) -> Iterator[Records]:
 
 def _merge(parts: list[Records]) -> Records:
     """One batch of several, all with qualities or all without."""
-    names, comments, sequences = (
-        [x for column in columns for x in column] for columns in list(zip(*parts, strict=True))[:3]
-    )
+    columns = list(zip(*parts, strict=True))[:3]
+    names, comments, sequences = ([x for some in column for x in some] for column in columns)
     qualities = None if parts[0].qualities is None else [x for part in parts for x in part.qualities or ()]
     return Records(names, comments, sequences, qualities)
 
