@@ -48,6 +48,18 @@ def trim_paths(
 
 @njit_entry
 def _trim_all(codes, where, runs, offsets, error, out, out_offsets, kept, counts):
+    """Cut the ends of every path.
+
+    Parameters
+    ----------
+    codes : uint8, `ReadSet.both_ways`.
+    where : (n, 3) int64, of join.places.
+    runs, offsets : of Paths.
+    error : weight of an error, in parts of UNIT; a match has the rest.
+    out, out_offsets : the same of what is left, filled in.
+    kept : (n, 4) int64, filled in by `_best_stretch`.
+    counts : (n, 4) int32, filled in by join.count_columns.
+    """
     for i in range(len(where)):
         first_run, first_base, last_run, bases = _best_stretch(
             codes, where[i], runs, offsets[i], offsets[i + 1], error, kept[i]
@@ -67,9 +79,18 @@ def _trim_all(codes, where, runs, offsets, error, out, out_offsets, kept, counts
 
 @njit_inner
 def _best_stretch(codes, place, runs, begin, end, error, kept):
-    """The run with its first column and how many bases lie before that in it; the run with its last, bases up to its end.
+    """The stretch of a path that is kept.
 
-    kept : (4,) int64: query and target bases before the stretch, and up to its end.
+    Parameters
+    ----------
+    codes, error : as above.
+    place : one row of `where`.
+    runs : uint32, of which `begin` to `end` - 1 are the path.
+    kept : (4,) int64, overwritten: query and target bases before the stretch, and up to its end.
+
+    Returns
+    -------
+    The run with its first column and how many bases lie before that in it; the run with its last, bases up to its end.
     """
     query, target, flip = place
     q = t = total = best = np.int64(0)

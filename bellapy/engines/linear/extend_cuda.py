@@ -199,7 +199,7 @@ class _Batch:
         put_late(self.late[: self.n_late], self.rows, self.found, job.results)
         ends = [worker.device.zero.elapsed_time(event) for event in worker.events[: 2 * len(self.lost)]]
         spans = [(ends[2 * i], ends[2 * i + 1] - 1e3 * lost) for i, lost in enumerate(self.lost)]
-        worker.device.count(spans, extensions=self.n, cells=int(self.counted[:, CELLS:].sum()), uploaded=self.uploaded)
+        worker.device.count(spans, extensions=self.n, cells=int(self.counted[:, CELLS:].sum()), uploaded_bases=self.uploaded)
 
     def _fetch(self) -> None:
         """Counts and results, when all kernels so far have ended."""

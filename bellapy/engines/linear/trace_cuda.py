@@ -115,7 +115,7 @@ def _trace_on_gpu(job: _Job, worker: Worker, pieces: Iterator[tuple[int, int]], 
             at += n_runs
         left = np.concatenate(failed)
         todo, table = todo[left], table[left]
-    worker.device.count(spans, uploaded=uploaded, paths=n - len(todo))
+    worker.device.count(spans, uploaded_bases=uploaded, paths=n - len(todo))
     if len(todo):
         reason = "paths that outgrow the windows of a GPU are traced on the CPU"
         give_to_cpu(job.resources.devices, reason, paths=len(todo))
