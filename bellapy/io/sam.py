@@ -29,7 +29,7 @@ NAME_RULE = re.compile(r"[0-9A-Za-z!#$%&+./:;?^_|~-][0-9A-Za-z!#$%&*+./:;=?@^_|~
 LONGEST_NAME, SHOWN = 254, 40  # letters; of a name in a message
 SORT_MEMORY = "128M"  # for each thread
 OPEN_FILES = "/proc/self/fd"  # on Linux; elsewhere names are UTF-8
-LEVEL = 1  # of compression: the usual 6 takes four times as long to save a seventh
+LEVEL = 1  # of compression; the usual 6 takes four times as long for a seventh less space
 
 
 def check_names(names: Sequence[str]) -> None:
@@ -37,7 +37,7 @@ def check_names(names: Sequence[str]) -> None:
     for name in names:
         if not NAME_RULE.fullmatch(name):
             shown = name if len(name) <= SHOWN else f"{name[:SHOWN]}..."
-            why = "which has at most 254 letters" if len(name) > LONGEST_NAME else "which lacks some signs"
+            why = "which has at most 254 letters" if len(name) > LONGEST_NAME else "which leaves out some characters"
             raise OutputError(f"read {shown!r}: SAM does not allow this name, {why}; rename the read, or write PAF")
 
 

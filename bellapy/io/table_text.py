@@ -1,4 +1,4 @@
-"""Tab-separated text from columns of numbers, many lines at a time: formatting line by line in Python would take longer than
+"""Tab-separated text from columns of numbers, many lines at a time: formatting them one by one in Python takes longer than
 some of the stages."""
 
 from __future__ import annotations

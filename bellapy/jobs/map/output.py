@@ -61,7 +61,7 @@ def make_header(index: Index, command: str, version: str, read_group: str | None
     return "\n".join([*lines, f"@PG\tID:bellapy\tPN:bellapy\tVN:{version}\tCL:{' '.join(command.split())}", ""])
 
 
-def _draw(paths: Paths, rows: np.ndarray, query: np.ndarray, target: np.ndarray) -> Drawn:
+def draw(paths: Paths, rows: np.ndarray, query: np.ndarray, target: np.ndarray) -> Drawn:
     """Some of the paths; query, target : codes of reads and of the reference."""
     first, where = paths.first[rows], np.stack([paths.q_start[rows], paths.t_start[rows], np.zeros_like(rows)], axis=1)
     n_errors = int((paths.n_mismatches[rows] + paths.n_gaps[rows]).sum())
@@ -92,7 +92,7 @@ class _Batch:
         paths, row = mapped.paths, hits.row
         if paths is None:
             return
-        drawn = _draw(paths, row, mapped.codes, index.codes)
+        drawn = draw(paths, row, mapped.codes, index.codes)
         self.cigars = (compared_cigars if style.eqx else cigars_of)(drawn).to_list()
         self.cs = differences(drawn).to_list() if cs else None
         self.md = mismatches(drawn).to_list() if md else None
