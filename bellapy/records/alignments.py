@@ -111,7 +111,7 @@ class Overlaps:
     def __len__(self) -> int:
         return len(self.query_id)
 
-    def take(self, rows: np.ndarray) -> Overlaps:
+    def take(self, rows: np.ndarray | slice) -> Overlaps:
         """The overlaps of the given rows (indices, mask or slice)."""
         return Overlaps(*(getattr(self, f.name)[rows] for f in fields(self)))
 

@@ -20,7 +20,7 @@ _finding = Lock()
 class Gpu(NamedTuple):
     """A usable GPU; memory in bytes."""
 
-    index: int
+    index: int  # type: ignore[assignment]  # not the method of tuples
     name: str
     free: int
     total: int
