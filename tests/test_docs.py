@@ -13,6 +13,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -40,12 +41,17 @@ def blocks_of(page: Path) -> list[tuple[str, str]]:
     return BLOCK.findall(page.read_text())
 
 
+@cache
 def options_of_commands() -> dict[str, set[str]]:
-    commands = typer.main.get_command(app).commands
-    return {
-        name: {option for param in command.params for option in (*param.opts, *param.secondary_opts) if option[0] == "-"}
-        for name, command in commands.items()
-    }
+    """The names of all options of every command."""
+    group = typer.main.get_command(app)
+    context = typer.Context(group, **group.context_settings)
+    options = {}
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        params = command.get_params(typer.Context(command, parent=context))
+        options[name] = {option for param in params for option in (*param.opts, *param.secondary_opts) if option[0] == "-"}
+    return options
 
 
 def calls_in(text: str) -> Iterator[tuple[str, list[str]]]:
@@ -73,7 +79,7 @@ def unknown_options(calls: Iterator[tuple[str, list[str]]]) -> list[str]:
             continue
         for word in words[: words.index("--")] if "--" in words else words:
             if word.startswith("-") and word != "-" and not NUMBER.match(word):
-                if word.split("=")[0] not in known[command] | {"-h", "--help"}:
+                if word.split("=")[0] not in known[command]:
                     unknown.append(f"{command} {word}")
     return unknown
 
@@ -111,7 +117,7 @@ def test_options_exist(page):
     assert not unknown_options(calls)
     here = set().union(*(known[command] for command in ABOUT.get(page.name, known)))
     named = {word for code in codes if code.startswith("-") for word in code.split() if re.match("--?[a-zA-Z]", word)}
-    assert {word for word in named if word.split("=")[0] not in here} <= {"-h", "--help", "--version"}
+    assert {word for word in named if word.split("=")[0] not in here} <= {"--version"}
 
 
 def anchors_of(page: Path) -> set[str]:

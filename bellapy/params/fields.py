@@ -132,9 +132,9 @@ def ranges_of(*groups: type) -> dict[str, Range]:
 
 
 def check(values: Mapping[str, Any], known: Mapping[str, Field]) -> None:
-    """Raise ParameterError, naming the option, for a value out of range; None, and names that are not known, pass."""
+    """Raise ParameterError, naming the option, for a value out of range; names that are not known pass."""
     for name, value in values.items():
-        if name in known and value is not None:
+        if name in known:
             known[name].check(value)
 
 
