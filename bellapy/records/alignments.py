@@ -56,8 +56,8 @@ class Extensions:
         check_range("right_target", self.right_target, 0, np.where(same, after, before))
         check_range("score", self.score, -2 * RANGES["xdrop"].high, RANGES["match"].high * shorter.astype(np.int64))
 
-    def take(self, rows: np.ndarray) -> Extensions:
-        """The extensions of the given rows (indices or mask)."""
+    def take(self, rows: np.ndarray | slice) -> Extensions:
+        """The extensions of the given rows (indices, mask or slice)."""
         return Extensions(*(getattr(self, f.name)[rows] for f in fields(self)))
 
 

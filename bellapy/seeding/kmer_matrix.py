@@ -69,6 +69,7 @@ def profile_depth(matrix: KmerMatrix, reads: ReadSet, threads: int = 1) -> Depth
         return numbers
 
     parts = map_threads(count, even_ranges(len(matrix.entries), threads), threads)
-    n_kmers, copies = np.sum(parts, axis=0, dtype=np.uint32) if parts else np.zeros((2, int(offsets[-1])), np.uint32)
+    numbers = np.array(parts, np.uint32).reshape(-1, 2, int(offsets[-1]))
+    n_kmers, copies = numbers.sum(axis=0, dtype=np.uint32)
     unknown = np.zeros(len(reads))
     return DepthProfile(PROFILE_WIDTH, offsets, n_kmers, copies, unknown.astype(np.float32), unknown.astype(np.uint8))

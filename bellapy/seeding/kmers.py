@@ -364,7 +364,8 @@ def count_kmers(
             buffer = np.empty(n_words + _words_of(int(sizes[last:].sum()), dtype), np.uint64)
         elif n_words > len(buffer):
             buffer.resize(n_words, refcheck=False)
-        words, entries = buffer[n_kept:n_words], buffer.view(dtype)
+        words: np.ndarray = buffer[n_kept:n_words]
+        entries: np.ndarray = buffer.view(dtype)
         _scatter_pass(counted, ranges, histogram[:, first:last], first, words, threads)
         bounds = np.concatenate(([0], np.cumsum(sizes[first:last])))
         group = partial(_group_range, counted, words, bounds)

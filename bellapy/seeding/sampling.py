@@ -145,14 +145,15 @@ def compress_homopolymers(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     Runs of unknown bases are kept as they are, and with them the padding between reads.
     """
-    compressed, marks = np.empty(len(codes) + 1, np.uint8), np.empty(len(codes) // MARK_STEP + 1, entry_type(len(codes)))
+    compressed = np.empty(len(codes) + 1, np.uint8)
+    marks: np.ndarray = np.empty(len(codes) // MARK_STEP + 1, entry_type(len(codes)))
     n = _compress(codes, compressed, marks)
     return compressed[:n], marks
 
 
 def restore_places(codes: np.ndarray, marks: np.ndarray, entries: np.ndarray, threads: int = 1) -> np.ndarray:
     """The entries of a matrix of compressed codes, with places in the codes before; `marks` from compress_homopolymers."""
-    restored = entries.astype(entry_type(len(codes)), copy=False)
+    restored: np.ndarray = entries.astype(entry_type(len(codes)), copy=False)
     pieces = even_ranges(len(restored), threads)
     map_threads(lambda piece: _restore(codes, marks, *piece, restored), pieces, threads)
     return restored

@@ -93,7 +93,7 @@ def open_journal(folder: str | None, pair: Pair, params: ExactParams, score_only
 def _digest(pair: Pair) -> str:
     """What tells sequences from others."""
     digest = hashlib.sha256()
-    for part in (pair.query_name.encode(), pair.query, pair.target_name.encode(), pair.target):
+    for part in (pair.query_name.encode(), pair.query.data, pair.target_name.encode(), pair.target.data):
         digest.update(len(part).to_bytes(8, "little"))
         digest.update(part)
     return digest.hexdigest()

@@ -346,8 +346,8 @@ def link_columns(
     in_repeat = profile.width * np.bincount(read, repeat, matrix.n_reads)
     kinds = (in_repeat > 0).astype(np.uint8) + ((in_repeat > 0) & (n_apart > DEEP_SHARE * correct * in_repeat))
     profile = replace(profile, reference=np.where(own > 0, own, usual).astype(np.float32), repeats=kinds)
-    share = (float(mask.mean()) if len(mask) else 0.0 for mask in (sound, repeat))
-    return n, profile, Links(upper, *share, *kept.tolist(), one_in.tolist())
+    deep_share, repeat_share = (float(mask.mean()) if len(mask) else 0.0 for mask in (sound, repeat))
+    return n, profile, Links(upper, deep_share, repeat_share, kept[0].tolist(), kept[1].tolist(), one_in.tolist())
 
 
 def reference_depth(profile: DepthProfile, repeat: np.ndarray) -> tuple[float, np.ndarray]:

@@ -295,7 +295,7 @@ def describe(reads: ReadSet, estimate: Estimate) -> str:
     """One line for the log."""
     depth = "unknown" if estimate.depth is None else f"about {estimate.depth:.0f}x"
     error = "unknown" if estimate.error_rate is None else f"about {100 * estimate.error_rate:.1f} %"
-    if estimate.mixed:
+    if estimate.mixed and estimate.worst_error_rate is not None:
         error += f" (mixed reads: about {100 * estimate.worst_error_rate:.0f} % in the worst tenth)"
     if estimate.uneven > LEAST_UNEVEN:
         depth += f" (uneven: {100 * estimate.uneven:.0f} % of the bases are in reads far from that)"
