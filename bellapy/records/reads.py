@@ -73,7 +73,9 @@ class ReadSet:
 
         The base at index g of `codes` stands again at index 2 * len(codes) - 1 - g.
         """
-        both = self.codes.base[:]  # an array of its own: that it is the same one tells that the bases are the same
+        room = self.codes.base
+        assert room is not None  # `room_both_ways` gave it
+        both = room[:]  # an array of its own: that it is the same one tells that the bases are the same
         both[len(self.codes) :] = self.codes[::-1]
         both.flags.writeable = False
         return both
