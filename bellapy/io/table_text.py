@@ -43,7 +43,7 @@ class NameTable:
 
 @njit_inner
 def write_digits(out, at, value, least):
-    """Write a number with at least `least` digits; return where it ends."""
+    """Write a number, value, with at least `least` digits to out, uint8, from `at` on; return where it ends."""
     if value < 0:
         out[at] = MINUS
         at, value = at + 1, -value
@@ -59,6 +59,7 @@ def write_digits(out, at, value, least):
 
 @njit_inner
 def _write_bytes(out, at, text, begin, end):
+    """Copy text[begin:end] to out, uint8 both, from `at` on; return where it ends."""
     for i in range(begin, end):
         out[at] = text[i]
         at += 1

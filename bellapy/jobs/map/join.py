@@ -46,7 +46,7 @@ def _unpack(run):
 
 @njit_inner
 def _advance(operation, size):
-    """Query and target bases that a run takes up: an operation and its bases."""
+    """Query and target bases that a run takes up: an operation and its size in bases."""
     return size if operation != TARGET_ALONE else np.int64(0), size if operation != QUERY_ALONE else np.int64(0)
 
 

@@ -58,6 +58,7 @@ def sampling_rate(n_bases: int) -> int:
 
 @njit
 def _survey(entries, starts, table, repeated, copies):
+    """Fill repeated and copies, those of Survey; entries, starts, table : of a KmerMatrix."""
     first = half = 0
     while first < entries.size:
         last = next_column(entries, first + 1)
@@ -71,6 +72,10 @@ def _survey(entries, starts, table, repeated, copies):
 
 @njit
 def _places_by_count(entries, starts, table, usual, places):
+    """Add to places[c], int64, those of k-mers that occur c times, in the reads that are usual, (n_reads,) bool.
+
+    entries, starts, table : of a KmerMatrix.
+    """
     first = 0
     while first < entries.size:
         last = next_column(entries, first + 1)

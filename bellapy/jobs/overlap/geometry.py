@@ -93,7 +93,11 @@ def _going_on(reads: ReadSet, seeds: Seeds, extensions: Extensions) -> tuple[np.
 
 @njit
 def _add_steps(starts, lengths, read_id, begin, end, steps):
-    """Add 1 where an alignment begins to go on and take 1 where it does not any more."""
+    """Add 1 where an alignment begins to go on and take 1 where it does not any more.
+
+    starts : (n_reads + 1,) int64, first bin of each read.  lengths : (n_reads,) int32.  read_id, begin, end : (n,) int32, of
+    the alignments.  steps : (n_bins + 1,) int32, by bin.
+    """
     for i in range(len(read_id)):
         length = lengths[read_id[i]]
         first = 0 if begin[i] <= AT_END else (begin[i] + BEYOND + BIN - 1) // BIN
