@@ -268,8 +268,10 @@ def _first(records: Records, n: int) -> Records:
     return _halves(records, n)[0]
 
 
-def batches(stream: Iterable[Records]) -> Iterator[Records]:
-    """Records in batches of a bounded size, which depends on the records alone."""
+def batches(
+    stream: Iterable[Records], most_reads: int = BATCH_READS, most_bases: int = BATCH_BASES
+) -> Iterator[Records]:
+    """Records in batches of about so many reads or bases at most, which depend on the records alone."""
     waiting: list[Records] = []
     n_reads = n_bases = 0
     for records in stream:
@@ -279,7 +281,7 @@ def batches(stream: Iterable[Records]) -> Iterator[Records]:
             waiting, n_reads, n_bases = [], 0, 0
         waiting.append(records)
         n_reads, n_bases = n_reads + len(records.names), n_bases + sum(map(len, records.sequences))
-        if n_bases >= BATCH_BASES or n_reads >= BATCH_READS:
+        if n_bases >= most_bases or n_reads >= most_reads:
             yield _merge(waiting)
             waiting, n_reads, n_bases = [], 0, 0
     if waiting:
