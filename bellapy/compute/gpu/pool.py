@@ -219,7 +219,7 @@ class Pool:
         workers = workers[: len(work.pieces)]
         left = Pieces(work.pieces, len(self.devices))
 
-        @cuda.require_context  # asked for once, not in each call: all threads would take turns at that
+        @cuda.require_context  # asked for once: in each call all threads would wait for each other
         def take_pieces(worker: Worker) -> None:
             share = next(i for i, device in enumerate(self.devices) if device is worker.device)
             pieces = iter(partial(left.take, share), None)
