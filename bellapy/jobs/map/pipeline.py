@@ -268,9 +268,7 @@ def _first(records: Records, n: int) -> Records:
     return _halves(records, n)[0]
 
 
-def batches(
-    stream: Iterable[Records], most_reads: int = BATCH_READS, most_bases: int = BATCH_BASES
-) -> Iterator[Records]:
+def batches(stream: Iterable[Records], most_reads: int = BATCH_READS, most_bases: int = BATCH_BASES) -> Iterator[Records]:
     """Records in batches of about so many reads or bases at most, which depend on the records alone."""
     waiting: list[Records] = []
     n_reads = n_bases = 0
