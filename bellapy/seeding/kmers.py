@@ -26,6 +26,7 @@ from bellapy.compute.jit import njit, njit_vector_entry
 from bellapy.compute.memory import UNLIMITED, Budget
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.records.kmers import entry_type
+from bellapy.seeding.entries import pack_entry
 
 U = np.uint64
 U0, U1, U2, U3, U6, U63 = (U(x) for x in (0, 1, 2, 3, 6, 63))  # uint64 with a bare int is int64 or float64 in Numba
@@ -237,7 +238,7 @@ def _collect_runs(words, n, codes, layout, lower, upper, spectrum, entries, n_en
         if lower <= j - i <= upper:
             for x in range(i, j):
                 place = words[x] & low
-                entries[n_entries] = ((place >> U1) << U2) | (U(x == i) << U1) | (place & U1)
+                entries[n_entries] = pack_entry(place >> U1, U(x == i), place & U1)
                 n_entries += 1
             n_kmers += 1
         i = j

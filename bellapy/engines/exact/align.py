@@ -1,4 +1,4 @@
-"""One pair of sequences -> its optimal alignment: a lower bound, upper bounds, the sweep forth, the sweep back, the path."""
+"""One pair of sequences -> its optimal alignment: lower and upper bounds, the sweeps forward and backward, the path."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ Watch = Callable[[str, float], None]
 
 
 class _Run(NamedTuple):
-    """What is passed down."""
+    """What the functions below need."""
 
     query: np.ndarray
     target: np.ndarray
@@ -121,7 +121,7 @@ def align_one(
     ----------
     query, target : (n,), (m,) uint8 codes as in records/bases.py, neither empty.
     mode : local, global, or semiglobal (gaps at the ends of either sequence cost nothing).
-    beat : a score that is of no interest unless exceeded.
+    beat : only a higher score is wanted.
     budget : bytes that special rows may take.
     watch : is told the stage and the share of it that is done.
 

@@ -44,7 +44,7 @@ class FolderJournal:
             with open(path, "rb") as stream, np.load(stream) as state:
                 loaded = {key: state[key] for key in state.files}
         except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-            raise InputError(path, f"is damaged ({error}); remove it, and its sweep begins anew") from error
+            raise InputError(path, f"is damaged ({error}); remove it, and its sweep starts again") from error
         logger.info("going on from %s, step %s", path, int(loaded["step"]))
         return loaded
 

@@ -105,7 +105,7 @@ def _check(request: Request) -> None:
         raise ParameterError("A and B: only one of them can be standard input")
     name = request.output.removesuffix(".gz").removesuffix(".bgz")
     if request.output != "-" and not name.endswith(FORMATS):
-        raise ParameterError(f"-o {request.output}: the name says no format; end it in {', '.join(FORMATS)}")
+        raise ParameterError(f"-o {request.output}: the name does not tell the format; end it in {', '.join(FORMATS)}")
     if request.score_only and name.endswith(".sam"):
         raise ParameterError(f"-o {request.output}: SAM needs a path; leave --score-only out, or write .paf or .txt")
     if request.plot:

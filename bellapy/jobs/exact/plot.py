@@ -18,7 +18,7 @@ KINDS = ".png", ".svg", ".pdf"
 def check_plot(path: str) -> None:
     """Raise ParameterError before the work begins if no picture can be drawn."""
     if not path.endswith(KINDS):
-        raise ParameterError(f"--plot {path}: the name says no kind of picture; end it in {', '.join(KINDS)}")
+        raise ParameterError(f"--plot {path}: the name does not tell the kind of picture; end it in {', '.join(KINDS)}")
     if find_spec("matplotlib") is None:
         raise ParameterError("--plot: matplotlib is not installed; run pip install 'bellapy[plot]'")
 

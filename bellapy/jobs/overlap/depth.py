@@ -27,7 +27,8 @@ import numpy as np
 from bellapy.compute.jit import njit
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.records import DepthProfile, KmerMatrix
-from bellapy.seeding.kmer_matrix import next_column, place_of, read_at
+from bellapy.seeding.entries import place_of, reverse_of
+from bellapy.seeding.kmer_matrix import next_column, read_at
 
 WINDOW_BINS = 4  # bins of the depth profile: about a kilobase
 STEP = 5.0  # a linear molecule's depth grows from 0 at its end, threefold from one kilobase to the next
@@ -158,7 +159,7 @@ def add_votes(entries, begin, end, bins, upper, repeat, unit, votes):
             n, before, way = 0, -1, -1
             for i in range(first, last):
                 r, b = bin_of(place_of(entries[i]), bins)
-                its_way = np.int64(entries[i]) & 1
+                its_way = np.int64(reverse_of(entries[i]))
                 n += repeat[b] or (r == before and its_way == way)
                 before, way = r, its_way
             share = unit * n // (last - first)

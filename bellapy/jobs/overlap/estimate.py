@@ -12,7 +12,8 @@ from bellapy.compute.jit import njit
 from bellapy.params import RANGES, SeedParams
 from bellapy.records import Estimate, KmerMatrix, ReadSet
 from bellapy.records.estimate import LEAST_UNEVEN
-from bellapy.seeding.kmer_matrix import next_column, place_of, read_at
+from bellapy.seeding.entries import place_of
+from bellapy.seeding.kmer_matrix import next_column, read_at
 from bellapy.seeding.kmers import SPECTRUM_SIZE
 
 FIRST_COUNT = 4  # smaller counts hold errors that repeat by chance or by context
