@@ -4,7 +4,8 @@ A sound overlap scores about as much per base of its implied length as all other
 repeat-induced alignments score less, since part of their implied length does not match.  The threshold follows what the
 alignments themselves show: the median score per base of sure ones (many shared k-mers, no overhang, no repeat), less SPREAD
 times the distance from there to their 1st percentile, or less the share delta of it where that is more.  Overhangs of bad
-ends do not count (geometry.py), but an overlap scores at least LEAST_SHARE of the median with them.
+ends do not count (geometry.py), but an overlap scores at least LEAST_SHARE of the median with them.  Of a read joined from
+two places, what stops at the join in the lesser part is no overlap.
 
 Without sure alignments the threshold is BELLA's bound (1 - delta) * phi, phi the score per base expected from the error
 rate, as far as that is below MAX_FLOOR: real reads hold stretches far worse than their average.
@@ -64,6 +65,7 @@ class Thresholds:
         return {
             "score too low": (score >= self.floor * geometry.implied) & (score >= rate * fair.implied),
             "stops in a repeat": fair.aligned >= aligned * fair.implied,
+            "in the lesser part of a joined read": ~fair.lesser,
         }
 
 
