@@ -1,14 +1,14 @@
 """How alignments lie on their reads, and which of their overhangs count.
 
-An alignment that stops inside both reads leaves an overhang on that side.  Two reads that share a repeat but no place leave
-one, since they differ beyond the repeat.  But real reads also have bad ends, and some are two reads joined by mistake.  What
-tells these apart are the other alignments of the two reads.  Where some of them go on past the place where this one stops,
-on the query and on the target, both reads are sound there, and they differ.  Where none goes on in one of the two reads,
-that read is bad from there on, and the overhang does not count.
+An alignment that stops inside both reads leaves an overhang on that side.  Two reads that share a repeat but no locus leave
+one, since they differ beyond the repeat.  But real reads also have bad ends, and some are two reads joined by mistake.  The
+other alignments of the two reads show the difference.  If some of them go on past this place on the query, and some on the
+target, both reads are sound there, and they differ.  If none goes on in one of the two reads, this read is bad from there
+on, and the overhang does not count.
 
 Some reads turn: after one strand of a molecule they go back along the other one.  Two of them that turn at about the same
 place align across it, and so each would make the turn of the other look sound.  But such a pair aligns on both strands, and
-its two alignments cross where the reads turn.  There they do not tell that a read goes on.
+its two alignments cross where the reads turn.  There they do not show that a read goes on.
 
 Other reads are joined from two places.  There no read has alignments on both sides of the join, as it has on both sides of a
 turn or of a bad stretch.  Such a read counts as one of the larger part, much as miniasm keeps the longest covered part of a
