@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bellapy.compute.jit import njit
-from bellapy.records import Extensions, ReadSet, Seeds
+from bellapy.records import Extensions, Overlaps, ReadSet, Seeds
 
 BIN = 100  # bases: how finely it is known where alignments go on
 BEYOND = 400  # bases: an alignment goes on past a place if it covers so many on both sides of it
@@ -62,8 +62,8 @@ class Geometry:
         return Geometry(self.left[rows], self.right[rows], self.span[rows], self.implied[rows], self.lesser[rows])
 
 
-def measure_geometry(reads: ReadSet, seeds: Seeds, extensions: Extensions) -> Geometry:
-    """Overhangs, span and implied length of every alignment."""
+def measure_geometry(reads: ReadSet, seeds: Seeds | Overlaps, extensions: Extensions | Overlaps) -> Geometry:
+    """Overhangs, span and implied length of every alignment; overlaps are both, pairs of reads and alignments."""
     query_after = reads.lengths[seeds.query_id] - extensions.query_end
     target_after = reads.lengths[seeds.target_id] - extensions.target_end
     same = seeds.strand > 0
@@ -176,8 +176,8 @@ def _turns(n_reads: int, seeds: Seeds, extensions: Extensions) -> np.ndarray:
 def _add_steps(starts, lengths, read_id, begin, end, turn, steps):
     """Add 1 where an alignment begins to go on and take 1 where it does not any more; not around its turn.
 
-    starts : (n_reads + 1,) int64, bins.  lengths : (n_reads,) int32.  read_id, begin, end : (n,) int32.  turn : (n,) int64.
-    steps : (n_bins + 1,) int32, changed.
+    starts : (n_reads + 1,) int64, first bin of each read.  lengths : (n_reads,) int32.  read_id, begin, end : (n,) int32, of
+    the alignments.  turn : (n,) int64, where they cross others.  steps : (n_bins + 1,) int32, by bin.
     """
     for i in range(len(read_id)):
         length, at = lengths[read_id[i]], starts[read_id[i]]
