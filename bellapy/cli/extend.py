@@ -30,7 +30,8 @@ END = replace(_END, default="best", about=replace(_END.about, choices=("best", "
 
 
 @takes(
-    pick(ExtensionParams, "match mismatch gap"), {"extension": END}, pick(WritingParams, "cigar cs"), pick(RunParams, "device"),
+    pick(ExtensionParams, "match mismatch gap"), {"extension": END}, pick(WritingParams, "cigar cs"),
+    pick(RunParams, "device"),
     {name: field for name, field in RUNNING.items() if name != "max_memory"},
 )  # fmt: skip
 def extend(given: Given, pairs: Pairs, k: K, xdrop: XDrop, output: Output = "-") -> None:
