@@ -56,7 +56,8 @@ def test_devices_add_up_and_stay_in_their_order():
 
 def test_json_holds_everything():
     report = RunReport("bellapy x", "1", {"k": 3}, details=Learnt(Pair(1, [2])))
-    report.devices.add(0, "gpu", extensions=1, cells=7)
+    report.devices.add(1, "gpu", cells=7, extensions=1)
+    report.devices.add(1, "gpu", cells=2)
     with report.stage(ReadStage("read")) as stage:
         stage.bases = 12
     report.count_letters({"R": 1}, 1000)
@@ -66,7 +67,7 @@ def test_json_holds_everything():
     assert found["details"] == {"pair": {"a": 1, "b": [2]}, "missing": None} and found["estimates"] == {}
     (read,) = found["stages"]
     assert read["stage"] == "read" and read["bases"] == 12 and "reads" not in read and read["peak_memory_bytes"] > 0
-    assert found["devices"][0]["cells"] == 7 and found["letters"] == {"R": 1}
+    assert found["devices"][0]["cells"] == 9 and found["letters"] == {"R": 1}
     assert found["wall_s"] >= read["wall_s"] >= 0
 
 
