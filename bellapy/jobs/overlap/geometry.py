@@ -87,7 +87,7 @@ def fair_geometry(reads: ReadSet, seeds: Seeds, extensions: Extensions, geometry
     def is_bad(read: np.ndarray, position: np.ndarray) -> np.ndarray:
         return bad[starts[read] + position // BIN]
 
-    def is_lesser(read: np.ndarray, position: np.ndarray, runs_on: np.ndarray) -> np.ndarray:
+    def is_lesser(read: np.ndarray, position: np.ndarray, runs_on: np.ndarray | bool) -> np.ndarray:
         """Whether the read is joined there, and the side on which the alignment lies, behind or before it, is the lesser."""
         at = starts[read] + position // BIN
         before, behind = covered[at] - covered[starts[read]], covered[starts[read + 1]] - covered[at]
