@@ -1,10 +1,8 @@
-"""Long-read overlaps: k-mers, a sparse product, seeds, X-drop extension, an adaptive threshold.
+"""Jobs of long-read alignment on one engine for CPU and GPU.
 
-Read `pipeline` first, then the stages in its order: `reads`, `kmers` (with `estimate` and `sampling`), `kmer_matrix`,
-`candidates`, `seeds`, `candidate_filter`, `xdrop`, `filter`, `paths`, and `writer` with `paf` and `sam`.  `records` holds
-what flows between them, `params` every default, `stage_files` the form in which stages hand over files.  `extend`,
-`evaluate` and `info` are commands of their own.  `output` makes files that are whole or not there, `stopping` ends the
-program in order.
+From the bottom to the top: `errors`; `params`, every default; `records`, the arrays that flow between stages; `report`,
+`compute`, what all programs need; `seeding`, k-mers and their places; `engines`, which align; `io`, files; `jobs`, each with
+its `pipeline`; `cli`, the commands.  Nothing imports from above.
 """
 
 __version__ = "0.1.0"

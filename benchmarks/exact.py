@@ -19,7 +19,7 @@ from common import describe_machine, finish, table
 from bellapy.engines.exact.align import align_one
 from bellapy.engines.exact.rule import Scores
 from bellapy.jobs.exact.pipeline import read_record
-from bellapy.log import peak_memory
+from bellapy.report.log import peak_memory
 
 try:
     import parasail

@@ -25,14 +25,14 @@ import numpy as np
 from common import describe_machine, finish, table
 from pairs import K, make_pairs, write_pairs
 
+from bellapy.compute.gpu.pool import pool, usage
+from bellapy.engines.flanks import Flanks
+from bellapy.engines.linear import extend_cuda as batch_cuda
+from bellapy.engines.linear.extend_cpu import extend_flanks as extend_on_cpu
+from bellapy.engines.linear.extend_cuda import extend_flanks
 from bellapy.params import Scoring
 from bellapy.records import ReadSet
-from bellapy.sequence import PAD, UNKNOWN
-from bellapy.xdrop import batch_cuda
-from bellapy.xdrop.batch_cpu import extend_flanks as extend_on_cpu
-from bellapy.xdrop.batch_cuda import extend_flanks
-from bellapy.xdrop.cuda_pool import pool, usage
-from bellapy.xdrop.flanks import Flanks
+from bellapy.records.bases import PAD, UNKNOWN
 
 SAMPLE = 2000  # pairs whose cells inside the live window are counted
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from common import describe_machine, find_reads, finish, programs_of, run_tool, table, warm_up
 from peers import Job, choose_tools
 
-from bellapy.evaluate import evaluate_overlaps
-from bellapy.truth import read_truth
+from bellapy.jobs.evaluate.pipeline import evaluate_overlaps
+from bellapy.jobs.evaluate.truth import read_truth
 
 TOOLS = "minimap2 ava-pb,minimap2 ava-ont"
 RATES = ("recall", "precision", "f1")

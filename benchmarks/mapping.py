@@ -54,7 +54,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         folder = options.keep or Path(folder)
         folder.mkdir(exist_ok=True)
-        measure(f"{commands['bellapy']} {quote(str(folder))}/bellapy.sam")  # compiles
+        measure(f"{commands['bellapy']} {quote(str(folder))}/bellapy.io.sam")  # compiles
         for _ in range(options.rounds):
             for name, command in commands.items():
                 usage = measure(f"{command} {quote(str(folder))}/{name}.sam")

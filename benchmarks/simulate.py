@@ -20,7 +20,7 @@ import tempfile
 from dataclasses import fields
 from pathlib import Path
 
-from bellapy.truth import read_truth
+from bellapy.jobs.evaluate.truth import read_truth
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 MODEL = os.environ.get("PBSIM_MODEL", "/usr/share/pbsim/models/model_qc_clr")

@@ -14,7 +14,9 @@ import numpy as np
 from strategies import random_bases
 from typer.models import OptionInfo
 
-from bellapy import cli
+from bellapy.cli import app as cli
+
+TESTS = Path(__file__).parent
 
 
 class Outcome(NamedTuple):

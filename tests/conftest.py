@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, settings
 from numba import config
 from strategies import make_reads, make_seeds
 
+from bellapy.engines.extend import BACKENDS
 from bellapy.errors import BellapyError
-from bellapy.xdrop import BACKENDS
 
 ORACLE = Path(__file__).parent / "data" / "oracle_seqan_xdrop.tsv.gz"
 

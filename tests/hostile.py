@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pysam
 
-from bellapy.sequence import ENCODE
+from bellapy.records.bases import ENCODE
 
 Rng = random.Random
 LETTERS = "ACGTacgtNnRYU"

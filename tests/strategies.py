@@ -11,11 +11,11 @@ import naive
 import numpy as np
 from hypothesis import strategies as st
 
+from bellapy.engines.flanks import Flanks
+from bellapy.jobs.overlap.seeds import join_seeds
 from bellapy.params import Scoring
-from bellapy.records import ReadSet, Seeds
-from bellapy.seeds import join_seeds
-from bellapy.sequence import PAD, UNKNOWN, encode
-from bellapy.xdrop.flanks import Flanks
+from bellapy.records import Extensions, ReadSet, Seeds
+from bellapy.records.bases import PAD, UNKNOWN, encode
 
 
 def make_reads(sequences: list[str]) -> ReadSet:
@@ -195,3 +195,17 @@ def read_sets(draw, max_reads: int = 6) -> list[str]:
     )
     read = st.lists(part, max_size=4).map("".join)
     return draw(st.lists(read, min_size=1, max_size=max_reads))
+
+
+def make_extensions(score, query_start, query_end, target_start, target_end) -> Extensions:
+    return Extensions(
+        *(np.array(x, np.int32) for x in (score, query_start, query_end, target_start, target_end)),
+        *np.zeros((4, len(score)), np.int32),
+    )
+
+
+def change_seeds(seeds: Seeds, **columns) -> Seeds:
+    """Seeds with some columns replaced."""
+    names = [name for name in Seeds.__dataclass_fields__ if name != "length"]
+    kept = {name: getattr(seeds, name) for name in names}
+    return Seeds(**{**kept, **{n: np.array(v, kept[n].dtype) for n, v in columns.items()}}, length=seeds.length)

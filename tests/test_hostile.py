@@ -22,12 +22,12 @@ import pytest
 from cases import parse_paf, run, sample_reads
 
 from bellapy.errors import BellapyError
-from bellapy.evaluate import evaluate_overlaps
-from bellapy.extend import extend_pairs
-from bellapy.log import Report
+from bellapy.io.fastx import load_reads
+from bellapy.jobs.evaluate.pipeline import evaluate_overlaps
+from bellapy.jobs.evaluate.truth import read_truth
+from bellapy.jobs.extend import extend_pairs
 from bellapy.params import make_params
-from bellapy.reads import load_reads
-from bellapy.truth import read_truth
+from bellapy.report.log import Report
 
 INPUTS = int(os.environ.get("HOSTILE_INPUTS", 300))
 STAGES = int(os.environ.get("HOSTILE_STAGES", 60))

@@ -8,16 +8,16 @@ from threading import local
 
 import numpy as np
 
+from bellapy.compute.threads import map_in_order
 from bellapy.engines.affine.batch_cpu import Aligner, Effort, Pieces
-from bellapy.engines.affine.path_text import cigar_texts
 from bellapy.engines.affine.rule import EXTEND, GLOBAL, NO_ZDROP, ordered
 from bellapy.errors import InputError, ParameterError
-from bellapy.log import Report, cpu_time
-from bellapy.parallel import map_in_order
+from bellapy.io.cigar_text import cigar_texts
+from bellapy.io.inputs import open_input
+from bellapy.io.table_text import NUMBER, TEXT, NameTable, format_rows
 from bellapy.params import AffineScoring
-from bellapy.sequence import encode
-from bellapy.table_text import NUMBER, TEXT, NameTable, format_rows
-from bellapy.text_input import open_input
+from bellapy.records.bases import encode
+from bellapy.report.log import Report, cpu_time
 
 MODES = {"global": GLOBAL, "extend": EXTEND}
 BATCH_PAIRS = 1 << 12

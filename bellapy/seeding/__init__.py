@@ -1,1 +1,1 @@
-"""Seeds of a mapper: minimizers, the index of a reference, anchors and chains of them."""
+"""k-mers and their places: of reads, counted and as a sparse matrix; of a reference, as an index with anchors and chains."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.jit import njit, njit_inner, prefetch
+from bellapy.compute.jit import njit, njit_inner, prefetch
 from bellapy.seeding.index import find_run
 from bellapy.seeding.minimizers import find_minimizers
 

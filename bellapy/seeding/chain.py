@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.jit import njit, njit_inner
+from bellapy.compute.jit import njit, njit_inner
 from bellapy.seeding.anchors import place_of, query_of, read_of, strand_of, track_of
 
 GAP_SHARE = 0.008

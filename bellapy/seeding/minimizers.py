@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bellapy.jit import njit_inner
-from bellapy.sequence import UNKNOWN
+from bellapy.compute.jit import njit_inner
+from bellapy.records.bases import UNKNOWN
 
 U = np.uint64
 NONE = U(0xFFFFFFFFFFFFFFFF)

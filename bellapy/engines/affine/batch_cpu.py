@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bellapy.compute.jit import njit, njit_inner
 from bellapy.engines.affine import lanes
 from bellapy.engines.affine.lanes import LANES, MAX_STEPS, Scratch
 from bellapy.engines.affine.rule import GLOBAL, NO_ZDROP, REACH, gap_cost, outside, width_needed
 from bellapy.engines.affine.trace import NO_PATH, find_end, query_end, trace
 from bellapy.engines.affine.wide import align_wide
-from bellapy.jit import njit, njit_inner
 from bellapy.params import AffineScoring
 
 HEIGHTS = 12, 16, 24, 32, 64

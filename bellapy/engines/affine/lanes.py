@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bellapy.compute.jit import njit_inner, njit_vector
 from bellapy.engines.affine.rule import GLOBAL
-from bellapy.jit import njit_inner, njit_vector
 from bellapy.params import AffineScoring
-from bellapy.sequence import UNKNOWN
+from bellapy.records.bases import UNKNOWN
 
 U, I8 = np.uint64, np.int8
 LANES = 64

@@ -16,11 +16,11 @@ have more pairs than are left.  If it scores less than the band's best even with
 
 from __future__ import annotations
 
+from bellapy.compute.jit import njit_inner
+from bellapy.engines.flank_paths import PAIR, QUERY_ALONE, TARGET_ALONE
 from bellapy.errors import ParameterError
-from bellapy.jit import njit_inner
 from bellapy.params import AffineScoring
-from bellapy.paths.flank_paths import PAIR, QUERY_ALONE, TARGET_ALONE
-from bellapy.sequence import UNKNOWN
+from bellapy.records.bases import UNKNOWN
 
 GLOBAL, EXTEND, REACH = range(3)
 """Modes: end to end; from the beginning to the best end; the same, with a bonus for using up the query."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from bellapy.compute.jit import njit_inner
 from bellapy.engines.affine.lanes import CHUNK, score_at
 from bellapy.engines.affine.rule import PAIR, QUERY_ALONE, TARGET_ALONE, gap_cost
-from bellapy.jit import njit_inner
 
 NO_PATH = -1
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from bellapy.compute.jit import njit, njit_inner, njit_vector
 from bellapy.engines.affine.rule import GLOBAL, LOWEST, PAIR, QUERY_ALONE, TARGET_ALONE
 from bellapy.engines.affine.trace import add_run
-from bellapy.jit import njit, njit_inner, njit_vector
-from bellapy.sequence import UNKNOWN
+from bellapy.records.bases import UNKNOWN
 
 U = np.uint64
 N_STATES = 9  # H of three anti-diagonals, E1, E2, and F1, F2 of two

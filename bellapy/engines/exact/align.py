@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from bellapy.compute.jit import njit
 from bellapy.engines.exact.bounds import (
     Gains,
     Region,
@@ -21,8 +22,7 @@ from bellapy.engines.exact.guess import lower_bound
 from bellapy.engines.exact.rule import NONE, Scores, as_target
 from bellapy.engines.exact.trace import PAIR, QUERY_ALONE, Cell, Space, end_borders, trace_path
 from bellapy.errors import ParameterError
-from bellapy.jit import njit
-from bellapy.sequence import UNKNOWN
+from bellapy.records.bases import UNKNOWN
 
 SIZES = 32, 64, 128
 """Sizes of tiles; the larger ones where enough of them lie on a wavefront."""
@@ -108,7 +108,7 @@ def align_one(
 
     Parameters
     ----------
-    query, target : (n,), (m,) uint8 codes as in sequence.py, neither empty.
+    query, target : (n,), (m,) uint8 codes as in records/bases.py, neither empty.
     mode : local, global, or semiglobal (gaps at the ends of either sequence cost nothing).
     beat : a score that is of no interest unless exceeded.
     budget : bytes that special rows may take.

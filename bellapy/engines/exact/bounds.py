@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bellapy.compute.jit import njit
 from bellapy.engines.exact.cpu import Bounds
 from bellapy.engines.exact.rule import Scores
-from bellapy.jit import njit
-from bellapy.sequence import UNKNOWN
+from bellapy.records.bases import UNKNOWN
 
 BLOCK = 32
 """Rows, or columns, that share an interval."""

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from bellapy.compute.jit import njit
 from bellapy.engines.exact.bounds import BLOCK, Corridor
 from bellapy.engines.exact.cpu import Borders
 from bellapy.engines.exact.rule import NONE, Scores
-from bellapy.jit import njit
-from bellapy.sequence import UNKNOWN
+from bellapy.records.bases import UNKNOWN
 
 HALF_WIDTH = 32  # columns on either side of the chain
 U = np.uint64

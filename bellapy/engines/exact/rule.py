@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.sequence import UNKNOWN
+from bellapy.records.bases import UNKNOWN
 
 NONE = -(1 << 30)
 """Score of what does not exist or was left out, in the arrays of absolute scores (int32)."""

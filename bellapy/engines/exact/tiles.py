@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bellapy.jit import njit_inner, njit_vector
+from bellapy.compute.jit import njit_inner, njit_vector
 
 U = np.uint64
 LANES = 64

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bellapy.compute.jit import njit
 from bellapy.engines.exact.bounds import Gains
 from bellapy.engines.exact.cpu import Borders, Bounds, Sweep, Task
 from bellapy.engines.exact.rule import NONE, Scores
-from bellapy.jit import njit
 
 PAIR, QUERY_ALONE, TARGET_ALONE = range(3)
 """Operations of a path, as CIGAR's M, I and D."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bellapy.compute.jit import njit, njit_inner
 from bellapy.engines.exact.rule import BEYOND_QUERY, BEYOND_TARGET, NONE
 from bellapy.engines.exact.tiles import (
     BEST,
@@ -34,7 +35,6 @@ from bellapy.engines.exact.tiles import (
     rebase_lanes,
     shift_lanes,
 )  # fmt: skip
-from bellapy.jit import njit, njit_inner
 
 BASE, ALIVE, CORNER, BOTTOM, RIGHT_EDGE, NEW_BASE, NEW_ALIVE = range(7)
 """What is known of every lane: rows of `lanes`.  Scores are absolute; ALIVE: whether its last tile was computed."""

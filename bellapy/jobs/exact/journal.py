@@ -15,8 +15,8 @@ import numpy as np
 
 from bellapy.errors import InputError, OutputError
 from bellapy.jobs.exact.output import Pair
-from bellapy.log import logger
 from bellapy.params import ExactParams
+from bellapy.report.log import logger
 
 JOB = "job.json"
 SCHEMA = 1

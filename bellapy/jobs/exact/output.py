@@ -12,10 +12,10 @@ import numpy as np
 
 from bellapy.engines.exact.align import Alignment
 from bellapy.engines.exact.trace import PAIR, QUERY_ALONE, TARGET_ALONE
-from bellapy.log import Report
-from bellapy.output import open_output
+from bellapy.io.outputs import open_output
 from bellapy.params import ExactParams
-from bellapy.sequence import UNKNOWN
+from bellapy.records.bases import UNKNOWN
+from bellapy.report.log import Report
 
 FORMATS = ".paf", ".sam", ".txt"
 UNKNOWN_QUALITY = 255
@@ -27,7 +27,7 @@ SIGN = {1: "+", -1: "-"}
 
 
 class Pair(NamedTuple):
-    """The two records; codes as in sequence.py."""
+    """The two records; codes as in records/bases.py."""
 
     query_name: str
     query: np.ndarray

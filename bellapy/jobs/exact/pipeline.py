@@ -12,12 +12,12 @@ import numpy as np
 from bellapy.engines.exact.align import Alignment, Work, align_one
 from bellapy.engines.exact.rule import Scores
 from bellapy.errors import InputError, ParameterError
+from bellapy.io.fastx import load_reads
 from bellapy.jobs.exact.journal import open_journal
 from bellapy.jobs.exact.output import FORMATS, Pair, write_alignment
 from bellapy.jobs.exact.plot import check_plot, draw_plot
-from bellapy.log import Report, logger, progress
 from bellapy.params import ExactParams
-from bellapy.reads import load_reads
+from bellapy.report.log import Report, logger, progress
 
 STRANDS = {"both": (1, -1), "forward": (1,), "reverse": (-1,)}
 PARTS = 10_000  # of a progress bar

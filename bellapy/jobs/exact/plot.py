@@ -9,8 +9,8 @@ import numpy as np
 from bellapy.engines.exact.align import Alignment, Work
 from bellapy.engines.exact.trace import PAIR, QUERY_ALONE
 from bellapy.errors import ParameterError
+from bellapy.io.outputs import whole_files
 from bellapy.jobs.exact.output import Pair
-from bellapy.output import whole_files
 
 KINDS = ".png", ".svg", ".pdf"
 

@@ -6,7 +6,7 @@ from math import log
 
 import numpy as np
 
-from bellapy.jit import njit, njit_inner
+from bellapy.compute.jit import njit, njit_inner
 from bellapy.seeding.chain import overlap_of
 
 DROPPED, PRIMARY, SECONDARY, SUPPLEMENTARY = range(4)

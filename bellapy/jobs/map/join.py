@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bellapy.compute.jit import njit, njit_inner
 from bellapy.engines.affine.rule import PAIR, QUERY_ALONE, TARGET_ALONE, gap_cost
-from bellapy.jit import njit, njit_inner
-from bellapy.sequence import UNKNOWN
+from bellapy.records.bases import UNKNOWN
 
 SIZE = np.uint32(4)
 OPERATION = np.uint32(15)

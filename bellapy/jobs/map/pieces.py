@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bellapy.compute.jit import njit
 from bellapy.engines.affine.batch_cpu import Aligner, Effort, Pieces
 from bellapy.engines.affine.rule import EXTEND, GLOBAL, REACH
-from bellapy.jit import njit
 from bellapy.seeding.anchors import place_of, query_of
 
 MIN_PIECE = 200  # bases of an inner piece, on read and reference

@@ -10,17 +10,17 @@ import numpy as np
 
 from bellapy.engines.affine.batch_cpu import NEAR, Aligner, Effort, Pieces
 from bellapy.engines.affine.rule import ordered
+from bellapy.io.fastx import Records
 from bellapy.jobs.map.choose import DROPPED, choose
 from bellapy.jobs.map.join import Paths, error_rates, join_strokes, stray
 from bellapy.jobs.map.pieces import align_chains, cut_chains
 from bellapy.jobs.map.select import select_chains
 from bellapy.jobs.map.text import pack_both_ways
 from bellapy.params import HIFI_ERRORS, ONT_ERRORS, MapParams
-from bellapy.reads import Records
+from bellapy.records.bases import ENCODE
 from bellapy.seeding.anchors import Layout, find_anchors, layout_for
 from bellapy.seeding.chain import ChainRule, Chains, find_chains, penalties
 from bellapy.seeding.index import Index
-from bellapy.sequence import ENCODE
 
 BATCH_BASES = 2_000_000
 BATCH_READS = 500

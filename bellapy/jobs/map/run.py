@@ -9,17 +9,18 @@ from functools import partial
 from itertools import chain
 
 from bellapy import __version__
+from bellapy.compute.threads import map_in_order
 from bellapy.errors import InputError, ParameterError
+from bellapy.io.fastx import Records, load_reads, stream_records
+from bellapy.io.index_files import is_index, load_index
+from bellapy.io.outputs import open_output
+from bellapy.io.sam import check_names, open_bam
 from bellapy.jobs.map.output import Counts, format_paf, format_sam, make_header
 from bellapy.jobs.map.pipeline import Mapper, batches, preset_for
 from bellapy.jobs.map.style import Style
-from bellapy.log import Report, logger
-from bellapy.output import open_output
-from bellapy.parallel import map_in_order
 from bellapy.params import MAP_PRESETS, MapParams
-from bellapy.reads import Records, load_reads, stream_records
-from bellapy.sam import check_names, open_bam
-from bellapy.seeding.index import Index, build_index, is_index, load_index
+from bellapy.report.log import Report, logger
+from bellapy.seeding.index import Index, build_index
 
 
 @dataclass(frozen=True)

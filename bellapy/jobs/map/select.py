@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bellapy.jit import njit, njit_inner
+from bellapy.compute.jit import njit, njit_inner
 from bellapy.seeding.anchors import query_of
 from bellapy.seeding.chain import overlap_of
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from bellapy.compute.jit import njit, njit_inner
 from bellapy.engines.affine.rule import PAIR, QUERY_ALONE
-from bellapy.jit import njit, njit_inner
-from bellapy.sequence import UNKNOWN
-from bellapy.table_text import write_digits
+from bellapy.io.table_text import write_digits
+from bellapy.records.bases import UNKNOWN
 
 OPERATIONS = np.frombuffer(b"MID", np.uint8)
 EQUAL, DIFFERENT = (np.uint8(ord(letter)) for letter in "=X")

@@ -1,0 +1,1 @@
+"""The command line: options, sessions around commands, exit codes."""

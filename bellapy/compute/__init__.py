@@ -1,0 +1,1 @@
+"""How programs are compiled, spread over threads and GPUs, kept within memory, and stopped."""

@@ -1,0 +1,1 @@
+"""What all engines need of GPUs: which there are, who works on them, and the reads they hold."""

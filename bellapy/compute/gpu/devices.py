@@ -1,0 +1,96 @@
+"""Which GPUs can be used, and why the others cannot.  Nothing here needs a GPU, or numba-cuda, to be there."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+from bellapy.errors import DeviceError
+from bellapy.report.log import logger
+
+LEAST_FREE = 512 << 20  # bytes of device memory: a context, the compiled kernels, some reads
+DRIVER_FILE = Path("/proc/driver/nvidia/version")
+"""Stands there where an NVIDIA driver is loaded (Linux)."""
+
+
+class Gpu(NamedTuple):
+    """A usable GPU; memory in bytes."""
+
+    index: int
+    name: str
+    free: int
+    total: int
+
+
+def find_gpus() -> list[Gpu]:
+    """All GPUs that can be used; DeviceError, with the reason, if there is none."""
+    if not _installed():
+        raise DeviceError("numba-cuda is not installed; pip install 'bellapy[cuda]' installs it")
+    if problem := _driver_problem():
+        raise DeviceError(f"no NVIDIA GPU can be used: {problem}")
+    supported, needed = _cuda_versions()
+    if supported[0] < needed[0]:
+        raise DeviceError(
+            f"the NVIDIA driver supports CUDA {supported[0]}.{supported[1]}, the installed CUDA libraries need {needed[0]}: "
+            f"update the driver, or pip install 'numba-cuda[cu{supported[0]}]'"
+        )
+    gpus = _list_gpus()
+    usable = [gpu for gpu in gpus if gpu.free >= LEAST_FREE]
+    if not usable:
+        what = "; ".join(f"{gpu.name}: {gpu.free / 1e6:.0f} of {gpu.total / 1e6:.0f} MB" for gpu in gpus)
+        raise DeviceError(f"too little GPU memory is free ({what}); other programs hold it: wait for them or use the CPU")
+    return usable
+
+
+def _installed() -> bool:
+    return find_spec("numba_cuda") is not None
+
+
+def _driver_problem() -> str:
+    from numba import cuda
+
+    return "" if cuda.is_available() else " ".join(str(cuda.cuda_error() or "the driver lists none").split())
+
+
+def _cuda_versions() -> tuple[tuple[int, int], tuple[int, int]]:
+    """What the driver supports, what the installed libraries were made for."""
+    from numba import config
+    from numba.cuda.cudadrv import driver, runtime
+
+    if config.ENABLE_CUDASIM:
+        return (0, 0), (0, 0)
+    return driver.driver.get_version(), runtime.runtime.get_version()
+
+
+def _list_gpus() -> list[Gpu]:
+    from numba import config, cuda
+
+    if config.ENABLE_CUDASIM:
+        return [Gpu(0, "Numba's simulator", 1 << 34, 1 << 34)]
+    gpus = []
+    for gpu in cuda.list_devices():
+        with cuda.gpus[gpu.id]:
+            memory = cuda.current_context().get_memory_info()
+        gpus.append(Gpu(gpu.id, gpu.name.decode() if isinstance(gpu.name, bytes) else gpu.name, memory.free, memory.total))
+    return gpus
+
+
+def choose_device(wanted: str) -> str:
+    """The backend for `--device`: "cpu" or "cuda".
+
+    auto takes the GPUs if any can be used, and says so; where a driver is loaded and none can be used, it says why.
+    """
+    if wanted == "cpu":
+        return "cpu"
+    try:
+        gpus = find_gpus()
+    except DeviceError as error:
+        if wanted == "cuda":
+            raise DeviceError(f"--device cuda: {error}") from None
+        if DRIVER_FILE.exists():
+            logger.info("aligning on the CPU: %s", error)
+        return "cpu"
+    if wanted == "auto":
+        logger.info("aligning on %s", ", ".join(f"{gpu.name} ({gpu.free / 1e9:.0f} GB free)" for gpu in gpus))
+    return "cuda"

@@ -1,0 +1,92 @@
+"""Reads on a GPU, as bit planes (planes.py): in blocks of bases, each sent when a flank first needs it.
+
+The reversed copy that `ReadSet.both_ways` has is not needed: kernels reverse the words.
+"""
+
+from __future__ import annotations
+
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
+
+import numpy as np
+from numba import cuda
+
+from bellapy.compute.gpu.ops import upload
+from bellapy.compute.gpu.planes import BASES, BLOCK, mark_blocks, pack_planes, stretches
+from bellapy.compute.threads import even_ranges
+
+STAGED = 1 << 11  # blocks that are packed and sent at a time
+LEAST_PART = 1 << 7  # blocks: fewer are packed before a helper has begun
+WORDS = BLOCK // BASES
+
+
+class DeviceReads:
+    """The reads that a GPU holds.
+
+    n_bases : of one direction.
+    planes : (words, 3) uint32 on the device.
+    """
+
+    def __init__(self, rooms, helpers: ThreadPoolExecutor):
+        self._rooms, self._helpers = rooms, helpers
+        self._stream, self._sent = cuda.stream(), cuda.event()
+        self._whole = lambda: None
+        self._staging = np.empty((0, 3), np.uint32)  # pinned memory
+        self._lock = Lock()
+
+    def hold(self, both_ways: np.ndarray) -> None:
+        """From now on these; `both_ways` is read-only, so its identity stands for its content."""
+        if self._whole() is both_ways:
+            return
+        with self._lock:
+            if self._whole() is not both_ways:
+                self.n_bases = len(both_ways) // 2
+                self.planes = self._rooms.of("planes", -(-self.n_bases // BASES), 3, dtype=np.uint32)
+                self._there = np.zeros(-(-self.n_bases // BLOCK), np.bool_)
+                self._whole = weakref.ref(both_ways)
+
+    def forget(self) -> None:
+        """All that was sent; the memory stays."""
+        self._whole = lambda: None
+
+    def bring(self, table: np.ndarray, codes: np.ndarray, threads: int, stream) -> int:
+        """Upload the bases of some flanks as far as they are not there; return how many bases that were.
+
+        table : rows of `Flanks.table`.  codes : `both_ways`.  threads : that pack them.  stream : whose kernels, from now
+            on, wait for them.
+        """
+        sent = 0 if self._there.all() else self._send_missing(table, codes, threads)
+        self._sent.wait(stream)
+        return sent
+
+    def _send_missing(self, table: np.ndarray, codes: np.ndarray, threads: int) -> int:
+        needed = np.zeros(len(self._there), np.bool_)
+        mark_blocks(table, self.n_bases, needed)
+        with self._lock:  # one worker after the other: the kernels of the first run while the second one's reads are packed
+            missing = needed & ~self._there
+            sent = sum(self._send(*blocks, codes, threads) for blocks in stretches(missing, STAGED))
+            self._there |= missing
+        return sent
+
+    def _send(self, first: int, end: int, codes: np.ndarray, threads: int) -> int:
+        """Blocks first .. end - 1.  Threads that help do not talk to the device, since each that does costs milliseconds."""
+        part = codes[first * BLOCK : min(end * BLOCK, self.n_bases)]
+        words = -(-len(part) // BASES)
+        self._sent.synchronize()  # what was staged before
+        if words > len(self._staging):
+            self._staging = cuda.pinned_array((min(STAGED, len(self._there)) * WORDS, 3), np.uint32)
+        staged = self._staging[:words]
+
+        def pack(blocks: tuple[int, int]) -> None:
+            begin, after = blocks
+            pack_planes(part[begin * BLOCK : after * BLOCK], staged[begin * WORDS : after * WORDS])
+
+        mine, *others = even_ranges(end - first, max(1, min(threads, (end - first) // LEAST_PART)))
+        helping = [self._helpers.submit(pack, blocks) for blocks in others]
+        pack(mine)
+        for helper in helping:
+            helper.result()
+        upload(staged, self.planes[first * WORDS : first * WORDS + words], self._stream)
+        self._sent.record(self._stream)
+        return len(part)

@@ -1,0 +1,86 @@
+"""Numba defaults, in one place: every compiled function is cached on disk, releases the GIL and never raises.
+
+`njit` is for ordinary kernels.  The others leave out reference counts, which are atomic operations and would cost more than
+the short functions of an inner loop: they must not make arrays.  The inner ones are for calls from compiled code only (from
+Python they would crash), which halves their code.  The vector ones are for loops that LLVM must turn into vector code: they
+promise that array arguments do not overlap, without which LLVM guards every loop by run-time overlap checks and often gives
+up.  `prefetch` hides the wait for memory where many streams are read side by side; `bit_of_each` is an instruction or two of
+every vector unit that LLVM does not find in a loop.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from importlib import import_module
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.core.cpu import CPUTargetOptions
+from numba.core.options import TargetOptions
+from numba.extending import intrinsic
+
+from bellapy.compute.processor import set_vector_code
+
+if sys.modules.get("scipy.linalg", numba) is None:  # hidden from Numba by the command line, not from others
+    import_module("numba.np.arraymath")  # where Numba looks for it
+    del sys.modules["scipy.linalg"]
+
+VECTOR_CODE = set_vector_code()
+"""Which vector code is made, and why, in words."""
+
+_OPTIONS = {"cache": True, "boundscheck": False, "error_model": "numpy", "nogil": True}
+_NO_COUNTS = {**_OPTIONS, "_nrt": False}
+_INNER = {**_NO_COUNTS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+# Numba's CPU code generator honours the flag `noalias`, but its decorator does not offer it as an option.
+CPUTargetOptions.noalias = TargetOptions.Mapping("noalias")
+
+njit = functools.partial(numba.njit, **_OPTIONS)
+njit_entry = functools.partial(numba.njit, **_NO_COUNTS)
+njit_vector_entry = functools.partial(numba.njit, **_NO_COUNTS, noalias=True)
+njit_inner = functools.partial(numba.njit, **_INNER)
+njit_vector = functools.partial(numba.njit, **_INNER, noalias=True)
+
+
+def _prefetch(typing_context, array, index):
+    """Ask for the cache line of array[index], one-dimensional, before it is needed; index may lie outside the array."""
+
+    def generate(context, builder, signature, arguments):
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        address, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [address, number, number, number])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [address], kind)
+        for_reading, keep, data_cache = number(0), number(3), number(1)
+        place = builder.bitcast(builder.gep(data, [arguments[1]]), address)
+        builder.call(function, [place, for_reading, keep, data_cache])
+        return context.get_dummy_value()
+
+    return types.none(array, index), generate
+
+
+def _bit_of_each(typing_context, array, index, bit):
+    """One bit of each of the 32 bytes from array[index] on, as a word; the first byte's is the lowest."""
+
+    def generate(context, builder, signature, arguments):
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        bytes_, none = ir.VectorType(ir.IntType(8), 32), ir.Constant(ir.IntType(8), 0)
+        address = builder.bitcast(builder.gep(data, [arguments[1]]), bytes_.as_pointer())
+        wanted = builder.shl(ir.IntType(8)(1), builder.trunc(arguments[2], ir.IntType(8)))
+        mask = ir.Constant(bytes_, [none] * 32)
+        for i in range(32):
+            mask = builder.insert_element(mask, wanted, ir.IntType(32)(i))
+        found = builder.icmp_unsigned("!=", builder.and_(builder.load(address, align=1), mask), bytes_([none] * 32))
+        return builder.bitcast(found, ir.IntType(32))
+
+    return types.uint32(array, index, bit), generate
+
+
+prefetch = intrinsic(_prefetch) if not numba.config.DISABLE_JIT else lambda array, index: None
+bit_of_each = (
+    intrinsic(_bit_of_each)
+    if not numba.config.DISABLE_JIT
+    else lambda array, index, bit: np.packbits(array[index : index + 32] >> bit & 1, bitorder="little").view(np.uint32)[0]
+)

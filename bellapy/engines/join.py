@@ -1,0 +1,164 @@
+"""From flanks to alignments: one path for every overlap, along the target's forward strand, gaps as far left as they go.
+
+Along the target's forward strand means as SAM and PAF have it: where the reads run in opposite directions, the query's
+reverse complement is aligned.
+
+A gap moves left across a pair where the base before the gap equals its last base, so that the pairs stay equal or unequal
+and the score stays too.  Gaps of one kind that meet become one.  A gap does not cross one of the other kind and leaves at
+least one pair at the beginning.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bellapy.compute.jit import njit_entry, njit_inner
+from bellapy.engines.flank_paths import PAIR, QUERY_ALONE, FlankPaths
+from bellapy.engines.linear.lanes import EVERY_BYTE, U, read_word
+from bellapy.records import Overlaps, Paths, ReadSet
+from bellapy.records.bases import UNKNOWN
+
+
+def flank_ends(overlaps: Overlaps) -> np.ndarray:
+    """Query and target bases of the extensions of all left flanks, then of all right ones, (2 n, 2) int64."""
+    same = overlaps.strand > 0
+    before = overlaps.seed_target - overlaps.target_start
+    after = overlaps.target_end - overlaps.seed_target - overlaps.seed_length
+    left = overlaps.seed_query - overlaps.query_start, np.where(same, before, after)
+    right = overlaps.query_end - overlaps.seed_query - overlaps.seed_length, np.where(same, after, before)
+    return np.concatenate([np.stack(side, axis=1, dtype=np.int64) for side in (left, right)])
+
+
+def places(reads: ReadSet, overlaps: Overlaps) -> np.ndarray:
+    """(n, 3) int64: where in `ReadSet.both_ways` the aligned bases of query and target begin, as they are read along a path,
+    and 3 where the query's are to be complemented, else 0."""
+    same = overlaps.strand > 0
+    start, end = (reads.starts[overlaps.query_id] + position for position in (overlaps.query_start, overlaps.query_end))
+    query_at = np.where(same, start, 2 * len(reads.codes) - end)
+    target_at = reads.starts[overlaps.target_id] + overlaps.target_start
+    return np.stack([query_at, target_at, np.where(same, 0, 3)], axis=1, dtype=np.int64)
+
+
+def join_paths(reads: ReadSet, overlaps: Overlaps, flanks: FlankPaths, beyond: FlankPaths) -> Paths:
+    """Paths of overlaps.
+
+    Parameters
+    ----------
+    flanks : first steps of the left flanks of all overlaps, then of the right ones, as of `Overlaps.turns`.
+    beyond : their second steps, from there to `flank_ends`.
+    """
+    n = len(overlaps)
+    left = np.arange(n)
+    first = np.where(overlaps.strand > 0, left, left + n)  # lies to the left on the target
+    table = np.stack([first, 2 * left + n - first, overlaps.seed_length], axis=1, dtype=np.int64)
+    room = 2 * int(flanks.counts.sum() + beyond.counts.sum()) + n
+    runs, offsets, counts = np.empty(room, np.uint32), np.zeros(n + 1, np.int64), np.zeros((n, 4), np.int32)
+    near, far = (flanks.runs, flanks.starts, flanks.counts), (beyond.runs, beyond.starts, beyond.counts)
+    _join_all(reads.both_ways, places(reads, overlaps), table, near, far, runs, offsets, counts)
+    runs = runs[: offsets[-1]].copy()
+    return Paths(runs, offsets, *(np.ascontiguousarray(column) for column in counts.T))
+
+
+@njit_entry
+def _join_all(codes, where, table, near, far, out, offsets, found):
+    for i in range(len(table)):
+        query, target, flip = where[i]
+        begin = end = offsets[i]
+        q = t = np.int64(0)
+        first, second, seed = table[i]
+        for runs, starts, counts in (far, near):  # runs lead from the end of a flank to the seed
+            for j in range(starts[first], starts[first] + counts[first]):
+                end, q, t = _append(codes, query, target, out, begin, end, runs[j], q, t)
+        end, q, t = _append(codes, query, target, out, begin, end, seed << 4 | PAIR, q, t)
+        for runs, starts, counts in (near, far):
+            for j in range(starts[second] + counts[second] - 1, starts[second] - 1, -1):
+                end, q, t = _append(codes, query, target, out, begin, end, runs[j], q, t)
+        offsets[i + 1] = end
+        count_columns(codes, query, target, flip, out, begin, end, found[i])
+
+
+@njit_inner
+def _append(codes, query, target, out, begin, end, run, q, t):
+    """Append a run to those in out[begin:end], a gap as far left as it goes; q and t bases are behind the path so far."""
+    op, size = np.int64(run) & 15, np.int64(run) >> 4
+    if end > begin and np.int64(out[end - 1]) & 15 == op:
+        out[end - 1] += np.uint32(size << 4)
+    else:
+        out[end] = np.uint32(run)
+        end += 1
+    if op == PAIR:
+        return end, q + size, t + size
+    if op == QUERY_ALONE:
+        q += size
+    else:
+        t += size
+    return _shift_left(codes, query + q - 1 if op == QUERY_ALONE else target + t - 1, op, out, begin, end), q, t
+
+
+@njit_inner
+def _shift_left(codes, at, op, out, begin, end):
+    """Shift the gap at the end of out[begin:end], whose last base is codes[at]; return the end of the runs."""
+    moved = np.int64(0)
+    while end - begin > 1 and np.int64(out[end - 2]) & 15 == PAIR:
+        size, pairs = np.int64(out[end - 1]) >> 4, np.int64(out[end - 2]) >> 4
+        least = 1 if end - begin == 2 else 0
+        left = pairs
+        while left > least and codes[at - moved] == codes[at - moved - size]:
+            left -= 1
+            moved += 1
+        if left > 0:
+            out[end - 2] = np.uint32(left << 4 | PAIR)
+            break
+        end -= 1
+        out[end - 1] = np.uint32(size << 4 | op)
+        if np.int64(out[end - 2]) & 15 != op:
+            break
+        end -= 1
+        out[end - 1] += np.uint32(size << 4)
+    if moved > 0:
+        out[end] = np.uint32(moved << 4 | PAIR)
+        end += 1
+    return end
+
+
+@njit_inner
+def is_match(codes, query, target, flip):
+    """Whether codes[query], complemented where `flip` is 3, is the known base codes[target]."""
+    return (codes[query] ^ flip) == codes[target] and codes[target] != UNKNOWN
+
+
+@njit_inner
+def count_columns(codes, query, target, flip, runs, begin, end, found):
+    """Matches, mismatches, gap bases and gaps of a path; unknown bases match nothing."""
+    pairs = mismatches = gap_bases = gaps = np.int64(0)
+    complement = EVERY_BYTE * U(flip)
+    for j in range(begin, end):
+        op, size = np.int64(runs[j]) & 15, np.int64(runs[j]) >> 4
+        if op == PAIR:
+            for i in range(0, size, 8):  # the reads' padding lets words reach beyond an end
+                unequal = _unequal(read_word(codes, query + i) ^ complement, read_word(codes, target + i))
+                mismatches += _count_bytes(unequal, min(size - i, 8))
+            pairs += size
+            query += size
+            target += size
+        else:
+            gap_bases += size
+            gaps += 1
+            if op == QUERY_ALONE:
+                query += size
+            else:
+                target += size
+    found[0], found[1], found[2], found[3] = pairs - mismatches, mismatches, gap_bases, gaps
+
+
+@njit_inner
+def _unequal(x, y):
+    """1 in every byte in which two words of codes differ, or that is no known base."""
+    z = x ^ y
+    return (z | z >> U(1) | z >> U(2) | y >> U(2)) & EVERY_BYTE
+
+
+@njit_inner
+def _count_bytes(word, n):
+    """Sum of the first n bytes, 1 to 8 of 0 or 1 each."""
+    return np.int64((word << U(64 - 8 * n)) * EVERY_BYTE >> U(56))

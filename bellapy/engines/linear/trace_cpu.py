@@ -1,0 +1,52 @@
+"""Paths of flanks on a CPU: in narrow windows first, what outgrows them in ever wider ones."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bellapy.compute.threads import map_threads
+from bellapy.engines.flank_paths import FlankPaths, most_runs
+from bellapy.engines.flanks import Flanks
+from bellapy.engines.linear.lanes import BYTE, SHORT, TILE, classes
+from bellapy.engines.linear.trace_lanes import trace_lanes
+from bellapy.errors import BellapyError
+from bellapy.params import Scoring
+
+
+def trace_flanks(
+    codes: np.ndarray, flanks: Flanks, ends: np.ndarray, scoring: Scoring, longest: bool, threads: int
+) -> FlankPaths:
+    """The path of every flank's extension.
+
+    Parameters
+    ----------
+    codes : uint8, `ReadSet.both_ways`.
+    ends : (n, 2) int64, query and target bases of the extension, as its second and third column.
+    longest : the extension was SeqAn-compatible: unknown bases match each other.
+    """
+    starts = np.zeros(len(flanks) + 1, np.int64)
+    np.cumsum(most_runs(ends, scoring, longest), out=starts[1:])
+    runs, counts = np.empty(starts[-1], np.uint32), np.zeros(len(flanks), np.int64)
+    bases = ends.sum(axis=1)
+    todo = np.flatnonzero(bases)
+    todo = todo[np.argsort(-bases[todo], kind="stable")]
+    failed = np.ones(len(flanks), np.bool_)
+    for cell in (BYTE, SHORT):
+        for size in classes(scoring, cell):
+
+            def trace(rows, size=size, cell=cell):
+                counts[rows], failed[rows] = trace_lanes(
+                    codes, flanks.table(rows), ends[rows], size, scoring, longest, cell, runs, starts[rows]
+                )
+
+            map_threads(trace, _shares(todo, threads), threads)
+            todo = todo[failed[todo]]
+    if len(todo):
+        raise BellapyError(f"a path needs more than {size.height} diagonals at a time; choose a smaller --xdrop")
+    return FlankPaths(runs, starts[:-1].copy(), counts)
+
+
+def _shares(todo: np.ndarray, threads: int) -> list[np.ndarray]:
+    """A share of the flanks for each thread, all with as many long ones, in the same order."""
+    n = max(1, min(threads, len(todo) // TILE))
+    return [todo[i::n] for i in range(n) if len(todo)]

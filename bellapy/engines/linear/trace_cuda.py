@@ -1,0 +1,222 @@
+"""Paths of flanks on NVIDIA GPUs: in narrow windows first, what outgrows them in wider ones, the rest on the CPU.
+
+The workers of compute/gpu/pool.py share pieces of the flanks.  A piece goes through the windows of the extension, by
+decreasing length, in batches that fit a bounded part of the device's memory; what comes back are the runs alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numba import cuda
+
+from bellapy.compute.gpu.ops import WARP, upload
+from bellapy.compute.gpu.pool import FULL, WORKERS, Worker, pool
+from bellapy.engines.flank_paths import FlankPaths, block_chunks, most_runs
+from bellapy.engines.flanks import Flanks
+from bellapy.engines.linear.cuda_host import cut_pieces
+from bellapy.engines.linear.cuda_stack import CHUNK, pack_scoring
+from bellapy.engines.linear.cuda_trace import WAY, chunk_words, gather_runs, make_tracer, make_walker, state_words
+from bellapy.engines.linear.extend_cuda import BATCH, WARPS, window_sizes
+from bellapy.engines.linear.trace_cpu import trace_flanks as trace_on_cpu
+from bellapy.params import Scoring
+
+LEAST_PIECE = 1 << 12  # flanks
+LEAST_BATCH = 1 << 5  # flanks; if so few do not fit, they go to the CPU
+BATCH_BYTES = 2 << 30  # of device memory for a worker's batch, where so much is free
+SHARE = 8  # of the free memory: how many times less a batch may take
+WALKERS = WARPS * WARP  # flanks that a block goes back through
+
+
+@dataclass(frozen=True)
+class _Job:
+    """Paths of one set of flanks; runs of a piece go to its part of `runs`, runs[begins[first row] : begins[end]]."""
+
+    codes: np.ndarray
+    flanks: Flanks
+    ends: np.ndarray
+    scoring: Scoring
+    longest: bool
+    threads: int
+    devices: int
+    begins: np.ndarray
+    runs: np.ndarray
+    starts: np.ndarray
+    counts: np.ndarray
+
+
+def trace_flanks(
+    codes: np.ndarray, flanks: Flanks, ends: np.ndarray, scoring: Scoring, longest: bool, threads: int
+) -> FlankPaths:
+    """The path of every flank's extension, as of trace_cpu.py.
+
+    threads : of the CPU, to pack reads and for what fits no GPU.
+    """
+    gpus, n = pool(), len(flanks)
+    if not window_sizes(scoring):
+        gpus.give_to_cpu("such scores do not fit the windows of a GPU: paths are traced on the CPU", paths=n)
+        return trace_on_cpu(codes, flanks, ends, scoring, longest, threads)
+    begins = np.zeros(n + 1, np.int64)
+    np.cumsum(most_runs(ends, scoring, longest), out=begins[1:])
+    n_pieces = max(1, min(WORKERS * len(gpus.devices), n // LEAST_PIECE))
+    job = _Job(
+        codes, flanks, ends, scoring, longest, threads, min(n_pieces, len(gpus.devices)), begins,
+        np.empty(begins[-1], np.uint32), np.zeros(n, np.int64), np.zeros(n, np.int64),
+    )  # fmt: skip
+    aligned = Flanks(flanks.query_at, ends[:, 0].copy(), flanks.target_at, ends[:, 1].copy(), flanks.complement)
+    pieces = cut_pieces(aligned, n_pieces, BATCH, len(codes))
+    seconds = gpus.run(pieces, LEAST_BATCH, partial(_trace_on_gpu, job), partial(_trace_on_cpu, job))
+    for device, spent in zip(gpus.devices, seconds, strict=True):
+        device.usage.path_s += spent
+    return FlankPaths(job.runs, job.starts, job.counts)
+
+
+def _trace_on_cpu(job: _Job, begin: int, end: int) -> None:
+    pool().give_to_cpu(FULL, paths=end - begin)
+    _put_cpus_paths(job, np.arange(begin, end), int(job.begins[begin]))
+
+
+def _put_cpus_paths(job: _Job, rows: np.ndarray, at: int) -> None:
+    """Paths of some flanks from the CPU, their runs to job.runs[at:]."""
+    some = Flanks(*(column[rows] for column in job.flanks.columns))
+    found = trace_on_cpu(job.codes, some, job.ends[rows], job.scoring, job.longest, job.threads)
+    for row, begin, n in zip(rows.tolist(), found.starts.tolist(), found.counts.tolist(), strict=True):
+        job.runs[at : at + n] = found.runs[begin : begin + n]
+        job.starts[row], job.counts[row] = at, n
+        at += n
+
+
+def _trace_on_gpu(job: _Job, worker: Worker, pieces: Iterator[tuple[int, int]], alone: bool) -> None:
+    """Trace the flanks of the next piece, first one and end, on the worker's device."""
+    begin, end = next(pieces)
+    bases = job.ends[begin:end].sum(axis=1)
+    todo = begin + np.argsort(-bases, kind="stable")[: np.count_nonzero(bases)]
+    if not len(todo):
+        return
+    table, reads, n = job.flanks.table(todo), worker.device.reads, len(todo)
+    reads.hold(job.codes)
+    uploaded = reads.bring(table, job.codes, max(1, job.threads // job.devices), worker.stream)
+    at, spans = int(job.begins[begin]), []
+    for size in window_sizes(job.scoring, 2):  # what outgrows one begins anew in the next
+        if not len(todo):
+            break
+        failed = []
+        for batch in _batches(job, worker, todo, table, size):
+            over, n_runs = _trace_batch(job, worker, batch, size, at, spans)
+            failed.append(over)
+            at += n_runs
+        left = np.concatenate(failed)
+        todo, table = todo[left], table[left]
+    worker.device.count(spans, uploaded=uploaded, paths=n - len(todo))
+    if len(todo):
+        pool().give_to_cpu("paths that outgrow the windows of a GPU are traced on the CPU", paths=len(todo))
+        _put_cpus_paths(job, todo, at)
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Flanks that are traced together, the longest first.
+
+    rows : of the job.  table : theirs, `Flanks.table`.  plan : (n, PLAN) int64, cuda_trace.py.
+    block : chunks of a block.  n_blocks : (n,) int64.
+    room : words of bits, of states, and runs that there must be room for.
+    """
+
+    rows: np.ndarray
+    table: np.ndarray
+    plan: np.ndarray
+    block: int
+    n_blocks: np.ndarray
+    room: tuple[int, int, int]
+
+
+def _batches(job: _Job, worker: Worker, todo: np.ndarray, table: np.ndarray, size: tuple[int, int]) -> list[_Batch]:
+    """Flanks, by decreasing length, cut into batches that take no more memory than they may, or of one flank."""
+    of_chunk, of_state, columns = chunk_words(*size), state_words(*size), job.ends[todo, 0]
+    last = columns + job.ends[todo, 1]
+    n_chunks = -(-last // CHUNK)
+    block = block_chunks(int(n_chunks[0]), 8 * of_chunk, 4 * of_state)
+    n_blocks = -(-n_chunks // block)
+    words = np.minimum(n_chunks, block) * of_chunk, (n_blocks - 1) * of_state, job.begins[todo + 1] - job.begins[todo]
+    ends = [np.concatenate(([0], np.cumsum(column))) for column in words]
+    taken = 8 * ends[0] + 4 * ends[1] + 8 * ends[2]  # runs twice, as they are written and packed
+    most, edges = min(BATCH_BYTES, worker.device.gpu.free // SHARE), [0]
+    while edges[-1] < len(todo):
+        edges.append(max(edges[-1] + 1, int(np.searchsorted(taken, taken[edges[-1]] + most, side="right")) - 1))
+    batches = []
+    for begin, end in zip(edges, edges[1:], strict=False):
+        some = slice(begin, end)
+        plan = np.stack([last[some], columns[some], *(column[some] - column[begin] for column in ends)], axis=1)
+        room = tuple(int(column[end] - column[begin]) for column in ends)
+        batches.append(_Batch(todo[some], table[some], plan, block, n_blocks[some], room))
+    return batches
+
+
+def _trace_batch(
+    job: _Job, worker: Worker, batch: _Batch, size: tuple[int, int], at: int, spans: list
+) -> tuple[np.ndarray, int]:
+    """Which flanks failed, and how many runs the others have; these go to job.runs[at:], one flank after the other."""
+    device, stream, n = worker.device, worker.stream, len(batch.rows)
+    table, plan = (_sent(worker, name, rows) for name, rows in (("table", batch.table), ("plan", batch.plan)))
+    failed, counts = (_sent(worker, name, np.zeros(n, np.int32)) for name in ("failed", "run counts"))
+    ways = worker.rooms.of("ways", n, WAY, dtype=np.int64)
+    bits = worker.rooms.of("bits", batch.room[0], dtype=np.uint64)
+    states = worker.rooms.of("states", max(1, batch.room[1]), dtype=np.uint32)
+    runs = worker.rooms.of("runs", batch.room[2], dtype=np.uint32)
+    dear = job.scoring.mismatch < 2 * job.scoring.gap
+    tracer = make_tracer(*size, job.scoring.match == 1, device.packed, dear)
+    walker, rule = make_walker(*size), pack_scoring(job.scoring)
+    begin, waited = _moment(stream), 0.0
+    for turn in range(int(batch.n_blocks[0])):
+        left = int(np.count_nonzero(batch.n_blocks > turn))
+        warps = -(-left * size[0] // WARP)
+        waited += worker.launch(
+            tracer, -(-warps // WARPS), WARPS * WARP,
+            device.reads.planes, device.reads.n_bases, table, plan, left, rule, job.longest, batch.block, turn, bits, states,
+            failed,
+        )  # fmt: skip
+        waited += worker.launch(
+            walker, -(-left // WALKERS), WALKERS, plan, left, batch.block, turn, bits, failed, ways, runs, counts
+        )
+    walked = _moment(stream)
+    n_runs, is_failed = _fetched(worker, "run counts", counts), _fetched(worker, "failed", failed)
+    stream.synchronize()
+    after = np.cumsum(n_runs, dtype=np.int64)
+    total = int(after[-1])
+    begins = _sent(worker, "begins", after - n_runs)
+    packed = worker.rooms.of("packed", max(1, total), dtype=np.uint32)
+    gathering = _moment(stream)
+    waiting = worker.launch(gather_runs, -(-n // WARPS), WARPS * WARP, plan, counts, begins, runs, packed)
+    gathered = _moment(stream)
+    there = _fetched(worker, "runs", packed)
+    stream.synchronize()
+    job.runs[at : at + total] = there[:total]
+    job.starts[batch.rows], job.counts[batch.rows] = at + after - n_runs, n_runs
+    for first, last, lost in ((begin, walked, waited), (gathering, gathered, waiting)):
+        spans.append((device.zero.elapsed_time(first), device.zero.elapsed_time(last) - 1e3 * lost))
+    return is_failed != 0, total
+
+
+def _sent(worker: Worker, name: str, rows: np.ndarray) -> object:
+    """An array on the device, by way of pinned memory: copies of other memory wait for the kernels of other workers."""
+    pinned, there = (room.of(name, len(rows), *rows.shape[1:], dtype=rows.dtype) for room in (worker.pinned, worker.rooms))
+    pinned[:] = rows
+    upload(pinned, there, worker.stream)
+    return there
+
+
+def _fetched(worker: Worker, name: str, there) -> np.ndarray:
+    """An array of the device, in pinned memory, once the stream has come there."""
+    pinned = worker.pinned.of(name, there.shape[0], dtype=there.dtype)
+    there.copy_to_host(pinned, stream=worker.stream)
+    return pinned
+
+
+def _moment(stream) -> object:
+    """An event, now."""
+    event = cuda.event()
+    event.record(stream)
+    return event

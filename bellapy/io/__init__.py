@@ -1,0 +1,1 @@
+"""Files: reads in; overlaps, alignments and stage files out."""

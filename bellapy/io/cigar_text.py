@@ -1,0 +1,31 @@
+"""CIGAR text of solved pieces, whose runs stand from the end of the path to its beginning."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bellapy.compute.jit import njit_entry
+from bellapy.engines.affine.batch_cpu import Solved
+from bellapy.io.table_text import NameTable, write_digits
+
+OPERATIONS = np.frombuffer(b"MID", np.uint8)
+MAX_DIGITS = 10
+
+
+def cigar_texts(solved: Solved) -> NameTable:
+    """One CIGAR string for every piece; a piece without a path has an empty one."""
+    text = np.empty(int(solved.counts.sum()) * (MAX_DIGITS + 1), np.uint8)
+    offsets = np.zeros(len(solved.counts) + 1, np.int64)
+    _write(solved.runs, solved.starts, solved.counts, text, offsets)
+    return NameTable(text[: offsets[-1]], offsets)
+
+
+@njit_entry
+def _write(runs, starts, counts, out, offsets):
+    at = np.int64(0)
+    for p in range(len(counts)):
+        for x in range(starts[p] + counts[p] - 1, starts[p] - 1, -1):
+            at = write_digits(out, at, np.int64(runs[x] >> np.uint32(4)), 1)
+            out[at] = OPERATIONS[runs[x] & np.uint32(15)]
+            at += 1
+        offsets[p + 1] = at

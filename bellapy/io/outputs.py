@@ -1,0 +1,250 @@
+"""Files that are either whole or not there: written in a folder of their own beside them, renamed when complete."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import stat
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from functools import cache
+from pathlib import Path
+from typing import BinaryIO
+
+from bellapy.compute import stopping
+from bellapy.errors import OutputError, ParameterError
+
+COMPRESSED = (".gz", ".bgz")
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+PREFIX = ".bellapy-"
+LOCK = "lock"
+BEGINNING = 3600  # seconds; nobody takes so long to begin
+
+
+# ---------------------------------------------------------------- before the work
+
+
+def check_outputs(outputs: Mapping[str, str | None], inputs: Sequence[str] = ()) -> None:
+    """Raise an error now rather than after hours of work, or after the loss of a file.
+
+    Two names are those of one file if they lead to it, by links of either kind or by different ways through the folders.
+
+    Parameters
+    ----------
+    outputs : what asks for each file, as the user knows it, and its path; None: no file.
+    inputs : what is read; "-" is standard input.
+
+    Raises
+    ------
+    OutputError : a path that cannot be written, or is one of the inputs.
+    ParameterError : two outputs in one file.
+    """
+    read = {_identity(path, 0) for path in inputs} - {None}
+    written = set()
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        check_writable(path)
+        file = ("-",) if path == "-" else _identity(path, 1)
+        if file and file in written:
+            raise ParameterError(f"{option} {path}: the output goes there; name another file")
+        if _identity(path, 1) in read:
+            raise OutputError(f"{_name(path)}: is read as input; name another file")
+        written |= {file, _identity(path, 1)} - {None}
+
+
+def check_writable(path: str) -> None:
+    """Raise OutputError if a file cannot be written under this name."""
+    if path == "-":
+        if sys.stdout is None:
+            raise OutputError("standard output: is closed; name a file with -o")
+        return
+    folder = os.path.dirname(os.path.realpath(path))
+    if os.path.isdir(path) or not path:
+        raise OutputError(f"{path or 'an empty name'}: is a folder; name a file")
+    if is_special(path):
+        if not os.access(path, os.W_OK):
+            raise OutputError(f"{path}: no permission to write to it")
+        return
+    if not os.path.isdir(folder):
+        raise OutputError(f"{path}: the folder {folder} does not exist; make it first")
+    if not os.access(folder, os.W_OK):
+        raise OutputError(f"{path}: no permission to write to {folder}")
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise OutputError(f"{path}: {error.strerror}; name another file") from error
+    if not os.access(path, os.W_OK):
+        raise OutputError(f"{path}: is write-protected; name another file")
+
+
+def is_special(path: str) -> bool:
+    """Whether a path is a pipe, a device or the like."""
+    return os.path.exists(path) and not os.path.isfile(path)
+
+
+def _identity(path: str, stream: int) -> tuple | None:
+    """What all names of an ordinary file share; of one that is not there yet: its folder and name.  None for anything else.
+
+    stream : the descriptor that "-" stands for.
+    """
+    try:
+        found = os.fstat(stream) if path == "-" else os.stat(path)
+    except FileNotFoundError:
+        folder, name = os.path.split(os.path.realpath(path))
+        with suppress(OSError):
+            found = os.stat(folder)
+            return found.st_dev, found.st_ino, name
+        return None
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
+
+
+def _name(path: str) -> str:
+    return "standard output" if path == "-" else path
+
+
+# ---------------------------------------------------------------- writing
+
+
+@contextmanager
+def open_output(path: str, compressible: bool = True) -> Iterator[BinaryIO]:
+    """A binary stream to `path` ("-": standard output), compressed by bgzip if it is `compressible` and ends in .gz or .bgz.
+
+    The file appears under its name when the block ends without an error, and not at all otherwise.  What is no ordinary
+    file, a pipe or a device, is written to as it stands.
+    """
+    check_writable(path)
+    compressed = compressible and path.endswith(COMPRESSED)
+    if path == "-" or is_special(path):
+        with _told(path), _open_stream(path, compressed) as stream:
+            yield stream
+            stream.flush()
+        return
+    with whole_files(path) as (written,), _open_stream(written, compressed) as stream:
+        yield stream
+        stream.flush()
+
+
+@contextmanager
+def whole_files(*paths: str) -> Iterator[list[str]]:
+    """Names under which to write files that belong together; when the block ends without an error they get their own.
+
+    Further files may be written beside them: all that is left there is removed.  The first of the files is what the others
+    are about: no old one of these ever stands beside a new first one.  A file that is replaced leaves its permissions.
+    """
+    targets = [os.path.realpath(path) for path in paths]
+    with _told(paths[0]), _own_folder(os.path.dirname(targets[0])) as folder:
+        written = [os.path.join(folder, str(i)) for i in range(len(paths))]
+        yield written
+        for name, target in zip(written, targets, strict=True):
+            with suppress(FileNotFoundError):
+                os.chmod(name, os.stat(target).st_mode & 0o777)
+        for target in targets[1:]:
+            Path(target).unlink(missing_ok=True)
+        for name, target in zip(written, targets, strict=True):
+            os.replace(name, target)
+
+
+@contextmanager
+def _own_folder(beside: str) -> Iterator[str]:
+    """A new folder in another one, which nobody else can foresee or enter; removed at the end, or by the next run.
+
+    A lock that the system frees when a process ends tells whether the owner still runs.  Only one system can be asked that:
+    its name is part of the folder's.
+    """
+    _remove_left(beside)
+    with ExitStack() as stack:
+        while True:
+            folder = os.path.join(beside, f"{PREFIX}{_system()}-{secrets.token_hex(8)}")
+            stopping.begun.add(folder)
+            stack.callback(stopping.begun.discard, folder)
+            os.mkdir(folder, 0o700)
+            stack.callback(stopping.remove, folder)
+            lock = os.path.join(folder, LOCK)
+            held = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+            stack.callback(os.close, held)
+            if _lock(held) is not False and os.path.exists(lock):  # else another run took it for an old one
+                break
+        yield folder
+
+
+def _remove_left(beside: str) -> None:
+    """Remove folders of runs of this user on this system that were killed."""
+    with os.scandir(beside) as entries:
+        names = [entry.path for entry in entries if entry.name.startswith(f"{PREFIX}{_system()}-")]
+    for folder in names:
+        with suppress(OSError):
+            if os.lstat(folder).st_uid == os.geteuid() and _is_left(folder):
+                stopping.remove(folder)
+
+
+def _is_left(folder: str) -> bool:
+    """Whether the owner of a folder is gone."""
+    try:
+        held = os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:  # its owner has just begun, or was killed while it removed the folder
+        return time.time() - os.lstat(folder).st_mtime > BEGINNING
+    try:
+        return _lock(held) is True
+    finally:
+        os.close(held)
+
+
+def _lock(file: int) -> bool | None:
+    """Lock an open file; False: another process has.  None: no locks here, and so no run takes a folder for an old one."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+@cache
+def _system() -> str:
+    """What tells this system, since it was started, from every other one that may use the same disk."""
+    import hashlib
+
+    try:
+        told = Path(BOOT_ID).read_text()
+    except OSError:  # not Linux
+        import uuid
+
+        told = f"{os.uname().nodename} {uuid.getnode()}"
+    return hashlib.sha256(told.encode()).hexdigest()[:12]
+
+
+@contextmanager
+def _told(path: str) -> Iterator[None]:
+    """Errors of the system as errors about the output."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if path == "-":
+            silence_stdout()
+        raise OutputError(f"{_name(path)}: {error.strerror or error}") from error
+
+
+def silence_stdout() -> None:
+    """What could not be written cannot be written later either: Python would fail once more when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _open_stream(path: str, compressed: bool):
+    if path == "-":
+        return nullcontext(sys.stdout.buffer)
+    if not compressed:
+        return open(path, "wb")
+    from pysam import BGZFile
+
+    return BGZFile(path, "wb")

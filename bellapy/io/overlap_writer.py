@@ -1,0 +1,96 @@
+"""Where overlaps go and how: the output's format, chosen by its name, and what writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from bellapy.errors import ParameterError
+from bellapy.io.outputs import COMPRESSED, is_special, open_output
+from bellapy.records import Overlaps, Paths, ReadSet
+
+FORMATS = ("paf", "sam", "bam", "bella")
+
+
+@dataclass(frozen=True)
+class Destination:
+    """path : "-" is standard output.  format : one of FORMATS.
+
+    cigar, cs : tags to write.  sort : BAM by target, with an index.  paths : whether paths are needed.
+    """
+
+    path: str
+    format: str
+    cigar: bool
+    cs: bool
+    sort: bool
+    paths: bool
+
+    @property
+    def index(self) -> str | None:
+        """The file of a sorted BAM's index."""
+        return f"{self.path}.bai" if self.sort else None
+
+
+def choose_output(
+    path: str, overlap_format: str | None = None, *, cigar: bool = False, cs: bool = False, sort: bool = False,
+    trim: bool = False,
+) -> Destination:  # fmt: skip
+    """The output that options ask for.
+
+    Parameters
+    ----------
+    overlap_format : None: by the ending of `path` (.sam, .bam), else PAF.
+    trim : paths are to be trimmed.
+
+    Raises
+    ------
+    ParameterError : an unknown format, or options that contradict each other.
+    """
+    if overlap_format is None:
+        stem = next((path[: -len(end)] for end in COMPRESSED if path.endswith(end)), path)
+        overlap_format = next((name for name in ("sam", "bam") if stem.endswith(f".{name}")), "paf")
+    if overlap_format not in FORMATS:
+        raise ParameterError(f"--format {overlap_format}: choose from {', '.join(FORMATS)}")
+    paths = cigar or cs or trim or overlap_format in ("sam", "bam")
+    if overlap_format == "bella" and paths:
+        raise ParameterError("--format bella: has no place for base-level paths; leave out --cigar, --cs, --trim-identity")
+    if overlap_format == "bam" and (path == "-" or path.endswith(COMPRESSED) or is_special(path)):
+        raise ParameterError("--format bam: name a file that does not end in .gz with -o, or write SAM")
+    if sort and overlap_format != "bam":
+        raise ParameterError("--sort: only BAM is sorted; name a file that ends in .bam with -o")
+    return Destination(path, overlap_format, cigar, cs, sort, paths)
+
+
+def formatter(output: Destination, reads: ReadSet) -> Callable[[Overlaps, Paths], bytes]:
+    """What makes lines of overlaps and their paths."""
+    from bellapy.io.paf import format_with_paths
+    from bellapy.io.sam import format_records
+    from bellapy.io.table_text import NameTable
+
+    names = NameTable.of(reads.names)
+    if output.format == "paf":
+        return lambda overlaps, paths: format_with_paths(reads, overlaps, paths, output.cigar, output.cs, names)
+    return lambda overlaps, paths: format_records(reads, overlaps, paths, output.cs, names)
+
+
+@contextmanager
+def open_writer(
+    output: Destination, reads: ReadSet, command: str, version: str, threads: int
+) -> Iterator[Callable[[bytes], None]]:
+    """A function that takes lines; SAM and BAM get a header first."""
+    if output.format in ("paf", "bella"):
+        with open_output(output.path) as stream:
+            yield stream.write
+        return
+    from bellapy.io.sam import make_header, open_bam
+
+    header = make_header(reads, command, version)
+    if output.format == "bam":
+        with open_bam(output.path, header, output.sort, threads) as write:
+            yield write
+        return
+    with open_output(output.path) as stream:
+        stream.write(header.encode())
+        yield stream.write

@@ -1,0 +1,128 @@
+"""Overlaps with paths -> SAM and BAM, as minimap2 -a writes them all-vs-all.
+
+Every read is a reference (`@SQ`), every overlap a record of the query on the target, all of them secondary (no read has a
+best place among the others), with hard clips.  On opposite strands the record holds the query's reverse complement.  Tags:
+`NM`, `AS`, `tp:A:S`, `cm`, `de`, `MD`, and `cs` if asked for.  Mapping qualities are 255, unknown; base qualities are left
+out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from bellapy.errors import OutputError
+from bellapy.io.outputs import whole_files
+from bellapy.io.paf import UNKNOWN_QUALITY, gap_compressed_divergence
+from bellapy.io.path_text import aligned_bases, cigars, differences, mismatches
+from bellapy.io.table_text import LETTER, NAME, NUMBER, SHARE, TEXT, NameTable, format_rows
+from bellapy.records import Overlaps, Paths, ReadSet
+
+SECONDARY, REVERSE = 0x100, 0x10
+NAME_RULE = re.compile(r"[0-9A-Za-z!#$%&+./:;?^_|~-][0-9A-Za-z!#$%&*+./:;=?@^_|~-]{0,253}")
+"""What may name a query and a reference."""
+
+LONGEST_NAME, SHOWN = 254, 40  # letters; of a name in a message
+SORT_MEMORY = "128M"  # for each thread
+OPEN_FILES = "/proc/self/fd"  # on Linux; elsewhere names are UTF-8
+LEVEL = 1  # of compression: the usual 6 takes four times as long to save a seventh
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Raise OutputError for a name that cannot be that of a query and a reference."""
+    for name in names:
+        if not NAME_RULE.fullmatch(name):
+            shown = name if len(name) <= SHOWN else f"{name[:SHOWN]}..."
+            why = "which has at most 254 letters" if len(name) > LONGEST_NAME else "which lacks some signs"
+            raise OutputError(f"read {shown!r}: SAM does not allow this name, {why}; rename the read, or write PAF")
+
+
+def make_header(reads: ReadSet, command: str, version: str) -> str:
+    """Header lines; a read without bases cannot be a reference and is left out.
+
+    Names of files may hold bytes that are not UTF-8: the header, which has to be, shows them with a backslash.
+    """
+    command = command.encode(errors="backslashreplace").decode()
+    sizes = zip(reads.names, reads.lengths.tolist(), strict=True)
+    return "".join(
+        ["@HD\tVN:1.6\tSO:unsorted\n", *(f"@SQ\tSN:{name}\tLN:{size}\n" for name, size in sizes if size)]
+    ) + f"@PG\tID:bellapy\tPN:bellapy\tVN:{version}\tCL:{' '.join(command.split())}\n"  # fmt: skip
+
+
+def format_records(reads: ReadSet, overlaps: Overlaps, paths: Paths, cs: bool, names: NameTable) -> bytes:
+    """Alignment lines of overlaps, in their order.
+
+    names : of all reads.
+    """
+    query, same = overlaps.query_id, overlaps.strand > 0
+    before, after = overlaps.query_start, reads.lengths[query] - overlaps.query_end
+    clips = np.stack([np.where(same, before, after), np.where(same, after, before)], axis=1, dtype=np.int64)
+    star, zero = np.full(len(overlaps), ord("*")), np.zeros(len(overlaps))
+    columns = [
+        (NAME, "", query),
+        (NUMBER, "", SECONDARY + REVERSE * ~same),
+        (NAME, "", overlaps.target_id),
+        (NUMBER, "", overlaps.target_start + 1),
+        (NUMBER, "", np.full(len(overlaps), UNKNOWN_QUALITY)),
+        (TEXT, "", cigars(paths, clips)),
+        (LETTER, "", star),
+        (NUMBER, "", zero),
+        (NUMBER, "", zero),
+        (TEXT, "", aligned_bases(reads, overlaps)),
+        (LETTER, "", star),
+        (NUMBER, "NM:i:", paths.n_mismatches + paths.n_gap_bases),
+        (NUMBER, "AS:i:", overlaps.score),
+        (LETTER, "tp:A:", np.full(len(overlaps), ord("S"))),
+        (NUMBER, "cm:i:", overlaps.n_support),
+        (SHARE, "de:f:", gap_compressed_divergence(paths)),
+        (TEXT, "MD:Z:", mismatches(reads, overlaps, paths)),
+    ]
+    if cs:
+        columns.append((TEXT, "cs:Z:", differences(reads, overlaps, paths)))
+    return format_rows(columns, names)
+
+
+@contextmanager
+def open_bam(path: str, header: str, sort: bool, threads: int) -> Iterator[Callable[[bytes], None]]:
+    """A function that writes alignment lines to a BAM file; with `sort`, to one in order of targets, beside its index.
+
+    The file, and its index PATH.bai, appear when the block ends without an error, and not at all otherwise.
+    """
+    import pysam
+
+    with whole_files(path, *([f"{path}.bai"] if sort else [])) as files, _as_utf8(files) as written:
+        target = f"{written[0]}.unsorted" if sort else written[0]
+        try:
+            parsed = pysam.AlignmentHeader.from_text(header)
+            level = [b"level=%d" % (0 if sort else LEVEL)]  # pysam 0.22 takes no text
+            with pysam.AlignmentFile(target, "wb", header=parsed, threads=threads, format_options=level) as bam:
+
+                def write(lines: bytes) -> None:
+                    for line in lines.decode().splitlines():
+                        bam.write(pysam.AlignedSegment.fromstring(line, parsed))
+
+                yield write
+            if sort:
+                options = ["-l", str(LEVEL), "-@", str(threads - 1), "-m", SORT_MEMORY, "-O", "bam"]
+                pysam.sort("--no-PG", *options, "-T", target, "-o", written[0], target)
+                pysam.index(*written)
+        except pysam.SamtoolsError as error:
+            raise OutputError(f"{path}: {error.value}") from error
+
+
+@contextmanager
+def _as_utf8(files: list[str]) -> Iterator[list[str]]:
+    """The same files of one folder under names that are UTF-8, as samtools wants them."""
+    folder = os.path.dirname(files[0])
+    if folder.isascii() or not any("\udc80" <= letter <= "\udcff" for letter in folder):
+        yield files
+        return
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        yield [f"{OPEN_FILES}/{held}/{os.path.basename(name)}" for name in files]
+    finally:
+        os.close(held)

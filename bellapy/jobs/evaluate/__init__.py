@@ -1,0 +1,1 @@
+"""How well reported overlaps agree with the truth."""

@@ -1,0 +1,148 @@
+"""Stage 6: seeds -> the candidates worth extending: no chance matches, no repeats.
+
+Chance.  Sound overlaps share a typical number of k-mers per base; a candidate with a small share of that is chance.
+
+Repeats.  Two reads that share a repeat but no locus share k-mers within the repeat only, and these occur more often than
+others.  A candidate whose shared k-mers nowhere cross sequence of ordinary depth is taken for a repeat when the depth is
+more than `max_copies` times the usual one: of so many copies of a sequence, only one is where the reads overlap.
+
+Both tests compare with what well-supported candidates of the same reads show.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bellapy.compute.jit import njit
+from bellapy.compute.threads import map_threads
+from bellapy.jobs.overlap.seeds import MAX_MEMBERS
+from bellapy.records import DepthProfile, Seeds
+
+SURE_SUPPORT = 5  # shared k-mers; the typical values come from candidates with so many
+APART_DENSITY = 0.15  # share of the typical density in a repeat: there only the k-mers that set its copies apart count
+MOST_PARTNERS = 2.0  # in a repeat, in units of the usual number
+MIN_SURE = 50  # candidates; with fewer, nothing is typical and nothing is dropped
+WINDOW_BINS = 2  # bins of the depth profile that have to be of ordinary depth together
+
+
+@dataclass(frozen=True)
+class Typical:
+    """What sound candidates show.  density : shared k-mers per base.  depth : mean count of their k-mers.  0: unknown."""
+
+    density: float
+    depth: float
+
+
+@njit
+def _lowest_depth(read_id, first, last, offsets, width, n_kmers, copies, window, out):
+    for i in range(read_id.size):
+        begin = offsets[read_id[i]] + first[i] // width
+        end = offsets[read_id[i]] + last[i] // width + 1
+        n = total = 0
+        for b in range(begin, end):
+            n += np.int64(n_kmers[b])
+            total += np.int64(copies[b])
+            if b - begin >= window:
+                n -= np.int64(n_kmers[b - window])
+                total -= np.int64(copies[b - window])
+            if n > 0 and (b - begin >= window - 1 or b == end - 1):
+                out[i] = min(out[i], total / n)
+
+
+def lowest_depth(seeds: Seeds, profile: DepthProfile) -> np.ndarray:
+    """Mean count of the k-mers in the least repeated stretch between a seed's outermost k-mers, (n,) float64.
+
+    The stretch may be on either read.  The count is in units of what is usual for the read for which less is usual.
+    """
+    out = np.full(len(seeds), np.inf)
+    shape = (profile.offsets, profile.width, profile.n_kmers, profile.copies, WINDOW_BINS, out)
+    _lowest_depth(seeds.query_id, seeds.query_first, seeds.query_last, *shape)
+    _lowest_depth(seeds.target_id, seeds.target_first, seeds.target_last, *shape)
+    usual = np.minimum(profile.reference[seeds.query_id], profile.reference[seeds.target_id])
+    return out / np.where(usual > 0, usual, 1)
+
+
+def learn_typical(parts: list[Seeds], depths: list[np.ndarray], threads: int = 1) -> Typical:
+    """Medians over the best seeds of well-supported candidates, weighted by their support.
+
+    Between long reads chance alone gives a support of SURE_SUPPORT, and there may be many more such candidates than sound
+    ones; but sound ones hold most of the k-mers that agree.
+
+    Parameters
+    ----------
+    parts, depths : all seeds in any number of parts, and the `lowest_depth` of each part.
+    """
+    sure = [(seeds.n_support >= SURE_SUPPORT) & (seeds.rank == 0) for seeds in parts]
+    if sum(int(rows.sum()) for rows in sure) < MIN_SURE:
+        return Typical(0.0, 0.0)
+    support = np.concatenate([seeds.n_support[rows] for seeds, rows in zip(parts, sure, strict=True)])
+    length = np.concatenate([seeds.implied_length[rows] for seeds, rows in zip(parts, sure, strict=True)])
+    depth = np.concatenate([depth[rows] for depth, rows in zip(depths, sure, strict=True)])
+    return Typical(*map_threads(lambda values: weighted_median(values, support), (support / length, depth), threads))
+
+
+def weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
+    """Smallest value with at least half of all weight at it or below."""
+    order = np.argsort(values)
+    reached = np.cumsum(weights[order], dtype=np.float64)
+    return float(values[order[np.searchsorted(reached, reached[-1] / 2)]])
+
+
+def dense_enough(seeds: Seeds, typical: Typical, share: float) -> np.ndarray:
+    """Mask of the seeds whose support is at least `share` of what is typical for the length of their overlap."""
+    expected = np.minimum(typical.density * seeds.implied_length, MAX_MEMBERS / 2)
+    return seeds.n_support >= share * expected
+
+
+def set_apart(seeds: Seeds, typical: Typical, profile: DepthProfile) -> np.ndarray:
+    """Mask of the seeds in repeats with so many k-mers that they may tell one copy from the others."""
+    in_repeats = np.minimum(profile.repeats[seeds.query_id], profile.repeats[seeds.target_id]) > 0
+    return (
+        in_repeats & (seeds.n_support >= SURE_SUPPORT) & dense_enough(seeds, typical, APART_DENSITY) & (typical.density > 0)
+    )
+
+
+def count_partners(parts: list[Seeds], masks: list[np.ndarray], n_reads: int) -> np.ndarray:
+    """Number of best seeds in the masks that each read has, (n_reads,) int64."""
+    partners = np.zeros(n_reads, np.int64)
+    for seeds, mask in zip(parts, masks, strict=True):
+        rows = mask & (seeds.rank == 0)
+        partners += np.bincount(seeds.query_id[rows], minlength=n_reads)
+        partners += np.bincount(seeds.target_id[rows], minlength=n_reads)
+    return partners
+
+
+def indistinct(ordinary: np.ndarray, apart: np.ndarray, profile: DepthProfile) -> np.ndarray:
+    """Mask of the reads in repeats whose copies cannot be told from each other: they have too many partners for their depth.
+
+    Parameters
+    ----------
+    ordinary, apart : (n_reads,) partners of each read outside repeats, and those that k-mers in repeats suggest.
+    """
+    usual = np.median(ordinary[ordinary > 0]) if (ordinary > 0).any() else 0
+    return (apart > MOST_PARTNERS * usual) & (profile.repeats < 2)
+
+
+def keep_outside_repeats(
+    parts: list[Seeds], dense: list[np.ndarray], typical: Typical, profile: DepthProfile, max_copies: float
+) -> list[np.ndarray]:
+    """Mask of the seeds of each part that are no product of repeats.
+
+    Those have up to `max_copies` copies, or k-mers that tell one copy of a repeat from the others.
+    """
+    single = [seeds.copies <= max_copies for seeds in parts]
+    apart = [set_apart(s, typical, profile) & rows & ~few for s, rows, few in zip(parts, dense, single, strict=True)]
+    n_reads = len(profile.reference)
+    ordinary = count_partners(parts, [rows & few for rows, few in zip(dense, single, strict=True)], n_reads)
+    blind = indistinct(ordinary, count_partners(parts, apart, n_reads), profile)
+    return [
+        few | (rows & ~blind[seeds.query_id] & ~blind[seeds.target_id])
+        for seeds, few, rows in zip(parts, single, apart, strict=True)
+    ]
+
+
+def copies(depth: np.ndarray, typical: Typical) -> np.ndarray:
+    """Depth in units of the usual one; 1 where that is unknown."""
+    return depth / typical.depth if typical.depth else np.ones(len(depth))

@@ -1,0 +1,262 @@
+"""Stage 4: A -> the non-zeros of A·Aᵀ with the places of the shared k-mers, by blocks of queries.
+
+The semiring's multiply makes (query, target, relative strand, query position, target position) of two entries of one
+column; its add collects all that one query, target and strand share.  A symbolic pass counts the products of every query
+first.  Queries are cut into blocks whose products fit the cache; a product is a key that sorts by query, target and strand
+
+    [ query within its block | target | opposite strand | diagonal | number of the product within its block ]
+
+and a payload, its two positions, which stays where it was written and is found by the number.  Of the diagonal (target
+position less query position, or their sum on opposite strands) as many high bits are taken as there is room for: products of
+a pair then come nearly sorted by diagonal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.compute.jit import njit
+from bellapy.compute.memory import UNLIMITED, Budget
+from bellapy.compute.threads import even_ranges, map_threads
+from bellapy.records import KmerMatrix
+from bellapy.seeding.kmer_matrix import is_first, next_column, place_of, read_at
+
+U = np.uint64
+U1, U2, U32 = U(1), U(2), U(32)
+
+BLOCK_PRODUCTS = 1 << 16  # 1 MB
+BLOCK_QUERIES = 1 << 10
+GROUP_PRODUCTS = 1 << 23  # 128 MB
+PRODUCT_BYTES = 16
+SCRATCH = 1 << 12
+
+
+class KeyLayout(NamedTuple):
+    """Bits of the parts of a product's key, and how a diagonal becomes its part: (diagonal + bias) >> shift."""
+
+    number_bits: int
+    diagonal_bits: int
+    target_bits: int
+    diagonal_bias: int
+    diagonal_shift: int
+
+
+def make_key_layout(block_products: int, n_reads: int, longest_read: int) -> KeyLayout:
+    """Room for blocks of up to `block_products` products and BLOCK_QUERIES queries, the rest for the diagonal."""
+    number_bits, target_bits = max(1, block_products.bit_length()), max(1, n_reads.bit_length())
+    wanted = (2 * longest_read).bit_length()
+    diagonal_bits = max(0, min(wanted, 63 - number_bits - target_bits - BLOCK_QUERIES.bit_length()))
+    return KeyLayout(number_bits, diagonal_bits, target_bits, longest_read, wanted - diagonal_bits)
+
+
+@dataclass(frozen=True)
+class Products:
+    """The products of consecutive queries, in blocks.
+
+    keys : (n,) uint64, sorted inside every block.
+    payload : (n,) uint64, query position << 32 | target position, block by block in unsorted order.
+    bounds : (n_blocks + 1,) int64, where the blocks begin in both.
+    first_query : (n_blocks,) int64.
+    layout : KeyLayout.
+    """
+
+    keys: np.ndarray
+    payload: np.ndarray
+    bounds: np.ndarray
+    first_query: np.ndarray
+    layout: KeyLayout
+
+
+@njit
+def _find_entries(entries, begin, end, low, width, found):
+    """Write the indices of the entries with low <= entry < low + width in [begin, end) to `found`; return their number."""
+    n = 0
+    for i in range(begin, end):  # without a branch: there are few, and no telling where
+        found[n] = i
+        n += U(entries[i]) - low < width
+    return n
+
+
+@njit
+def _end_of_partners(entries, i, upper):
+    """End of the column of entry i, or i + 1 if that has more than `upper` entries."""
+    first = i
+    while i - first < upper and not is_first(entries[first]):
+        first -= 1
+    last = i + 1
+    while last < entries.size and last - first <= upper and not is_first(entries[last]):
+        last += 1
+    return last if last - first <= upper else i + 1
+
+
+@njit
+def count_products(entries, starts, table, upper, begin, end, work):
+    """Add the number of products of each query over the columns that begin in [begin, end) to work, (n_reads,) int64."""
+    first = next_column(entries, begin)
+    while first < end:
+        last = next_column(entries, first + 1)
+        if 1 < last - first <= upper:
+            next_read, query = last, np.int64(-1)
+            for i in range(last - 1, first - 1, -1):  # entries after the last one of the same read
+                read = read_at(place_of(entries[i]), starts, table)
+                if read != query:
+                    next_read, query = i + 1, read
+                work[query] += last - next_read
+        first = last
+
+
+@njit
+def expand_products(
+    entries, starts, table, upper, begin, end, queries, block, first_query, layout, at, origin, keys, payload
+):
+    """Write the products of the queries in [queries[0], queries[1]) over the columns that begin in [begin, end).
+
+    at : (n_blocks,) int64, next free slot of each block; advanced.
+    origin : (n_blocks,) int64, first slot of each block.
+    """
+    low, width = U(starts[queries[0]]) << U2, U(starts[queries[1]] - starts[queries[0]]) << U2
+    diagonal_shift = U(layout.number_bits)
+    strand_shift = U(layout.number_bits + layout.diagonal_bits)
+    target_shift, query_shift = strand_shift + U1, strand_shift + U(1 + layout.target_bits)
+    found = np.empty(SCRATCH + 1, np.int64)
+    end = next_column(entries, end)
+    for piece in range(next_column(entries, begin), end, SCRATCH):
+        for x in range(_find_entries(entries, piece, min(end, piece + SCRATCH), low, width, found)):
+            i = found[x]
+            last = _end_of_partners(entries, i, upper)
+            if i + 1 == last:
+                continue
+            place = place_of(entries[i])
+            query = read_at(place, starts, table)
+            query_pos = place - starts[query]
+            b = block[query]
+            slot = at[b]
+            high = U(query - first_query[b]) << query_shift
+            for j in range(i + 1, last):
+                place = place_of(entries[j])
+                if place < starts[query + 1]:  # a k-mer twice in one read makes no product with itself
+                    continue
+                target = read_at(place, starts, table)
+                target_pos = place - starts[target]
+                opposite = U(entries[i] ^ entries[j]) & U1
+                diagonal = target_pos + (query_pos if opposite else layout.diagonal_bias - query_pos)
+                keys[slot] = (
+                    high
+                    | (U(target) << target_shift)
+                    | (opposite << strand_shift)
+                    | ((U(diagonal) >> U(layout.diagonal_shift)) << diagonal_shift)
+                    | U(slot - origin[b])
+                )
+                payload[slot] = (U(query_pos) << U32) | U(target_pos)
+                slot += 1
+            at[b] = slot
+
+
+def _entries(matrix: KmerMatrix) -> tuple:
+    """What the kernels above take first."""
+    return matrix.entries, matrix.starts, matrix.read_table, matrix.upper
+
+
+def symbolic_product(matrix: KmerMatrix, threads: int = 1) -> np.ndarray:
+    """Number of products of each query: the work of A·Aᵀ, known before it is done.
+
+    Returns
+    -------
+    (n, n_reads) int64, n at most `threads`: row i counts the columns that begin in the i-th of n even ranges of the entries.
+    """
+    ranges = even_ranges(len(matrix.entries), threads)
+
+    def count(piece):
+        work = np.zeros(matrix.n_reads, np.int64)
+        count_products(*_entries(matrix), *piece, work)
+        return work
+
+    return np.array(map_threads(count, ranges, threads), np.int64).reshape(len(ranges), matrix.n_reads)
+
+
+@njit
+def cut_blocks(work, block_products, block_queries, block, first_query):
+    """Number of blocks; block[q] is the block of query q, first_query[b] the first query of block b."""
+    n_blocks = size = 0
+    for q in range(work.size):
+        if n_blocks == 0 or size + work[q] > block_products or q - first_query[n_blocks - 1] >= block_queries:
+            first_query[n_blocks] = q
+            n_blocks += 1
+            size = 0
+        size += work[q]
+        block[q] = n_blocks - 1
+    return n_blocks
+
+
+def multiply(
+    matrix: KmerMatrix,
+    work: np.ndarray,
+    *,
+    threads: int = 1,
+    block_products: int = BLOCK_PRODUCTS,
+    group_products: int = GROUP_PRODUCTS,
+    budget: Budget = UNLIMITED,
+    result_bytes: int = 0,
+) -> Iterator[Products]:
+    """Products of A·Aᵀ with query < target, for groups of consecutive blocks of queries.
+
+    The arrays of one group are overwritten by the next.
+
+    Parameters
+    ----------
+    work : as `symbolic_product` gives it, for any number of threads.
+    block_products : products of a block, more only where a single query has more.
+    group_products : products held in memory at a time, more only where a single block has more.
+    budget : may make groups smaller.
+    result_bytes : what the caller may make of each product of a group before it lets go of the group.
+
+    Raises
+    ------
+    MemoryLimitError : `budget` has no room for the largest block.
+    """
+    of_query = work.sum(axis=0)
+    block, first_query = np.empty(matrix.n_reads, np.int64), np.empty(matrix.n_reads + 1, np.int64)
+    n_blocks = cut_blocks(of_query, block_products, BLOCK_QUERIES, block, first_query)
+    first_query = np.append(first_query[:n_blocks], matrix.n_reads)
+    before = np.concatenate(([0], np.cumsum(of_query)))[first_query]
+    sizes = np.diff(before)
+    layout = make_key_layout(int(sizes.max(initial=1)), matrix.n_reads, int(np.diff(matrix.starts).max(initial=0)))
+    b, size, room = 0, PRODUCT_BYTES + result_bytes, np.empty((2, 0), np.uint64)
+    while b < n_blocks:
+        n = budget.items("the product A·Aᵀ", size, least=int(sizes[b]), most=group_products, reused=room.nbytes)
+        e = max(b + 1, int(np.searchsorted(before, before[b] + n, side="right")) - 1)
+        n = int(before[e] - before[b])
+        if n > room.shape[1]:
+            del room  # before the new one comes
+            room = np.empty((2, n), np.uint64)
+        if n:
+            yield _expand_group(matrix, layout, block - b, first_query[b : e + 1], work, room[:, :n], threads)
+        b = e
+
+
+def _expand_group(matrix, layout, block, first_query, work, room, threads) -> Products:
+    """The products of some blocks, the first of them number 0; the last of `first_query` is where they end.
+
+    A thread takes the columns of one range, and writes to places in every block that come after those of the ranges before.
+    """
+    queries, begins = (int(first_query[0]), int(first_query[-1])), first_query[:-1]
+    by_range = np.add.reduceat(work[:, queries[0] : queries[1]], begins - queries[0], axis=1)
+    bounds = np.concatenate(([0], np.cumsum(by_range.sum(axis=0))))
+    at = bounds[:-1] + np.cumsum(by_range, axis=0) - by_range
+    keys, payload = room
+
+    def expand(task):
+        columns, its_at = task
+        expand_products(*_entries(matrix), *columns, queries, block, begins, layout, its_at, bounds[:-1], keys, payload)
+
+    def sort(blocks):
+        for i in range(*blocks):
+            keys[bounds[i] : bounds[i + 1]].sort()
+
+    map_threads(expand, zip(even_ranges(len(matrix.entries), len(work)), at, strict=True), threads)
+    map_threads(sort, even_ranges(len(begins), 4 * threads), threads)
+    return Products(keys, payload, bounds, begins, layout)

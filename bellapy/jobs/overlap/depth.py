@@ -1,0 +1,359 @@
+"""Stage 3b: the depth along the reads -> which k-mers with many copies link reads, and what depth is usual for each read.
+
+A k-mer occurs more often than the others for one of two reasons: it lies in a repeat, or in a molecule that was sequenced
+deeper than the others (a plasmid, an organelle, an amplicon, the main organism of a mixture).  What tells them apart is
+local.  Where a repeat ends, the depth changes in a step, and all reads across that place show the step.  In a deep molecule
+it does not change.
+
+1. A read is mixed if the depth of a kilobase is more than STEP times that of the kilobase beside it.
+2. The step is believed if the k-mers on its low side lie in mixed reads too: at the joint of a chimera, or where a read was
+   read badly, this read is the only one.
+3. High stretches of mixed reads are repeats.  So are stretches of other reads whose k-mers lie in such stretches, or return
+   in the same read: reads inside a long repeat show no step themselves.
+4. A k-mer above the upper bound links reads where most of its places are in deep reads and in no repeat.  Where very many
+   places are deep, the bound itself is wrong, and being outside repeats is enough.  If there are more of these k-mers than
+   overlaps need, some are left out, in the order of their hash.  In a repeat, k-mers that are far rarer than those around
+   them link reads too: they set its copies apart.
+5. The depth of a read is compared with what is usual, or with its own level where that is far from usual.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.compute.jit import njit
+from bellapy.compute.threads import even_ranges, map_threads
+from bellapy.records import DepthProfile, KmerMatrix
+from bellapy.seeding.kmer_matrix import next_column, place_of, read_at
+
+WINDOW_BINS = 4  # bins of the depth profile: about a kilobase
+STEP = 5.0  # a linear molecule's depth grows from 0 at its end, threefold from one kilobase to the next
+LEAST_KMERS = 8  # in a window; fewer say nothing of its depth
+UNIT = 1 << 16  # shares are added up as integers in these units, so that the order of adding does not matter
+BELIEVED = UNIT // 5  # share of mixed reads on the low side of a step
+VOTE_BINS = 32
+VOTED = UNIT // 256  # share of places in repeats that makes a stretch one; a row of 150 copies has as many at its ends
+DEEP_SHARE = 0.25  # of the k-mers expected to be correct: a stretch with so many above the upper bound is deep
+MOST_PLACES = 1 << 12  # of a k-mer that links reads
+APART = 8  # k-mers that set the copies of a repeat apart are so much rarer than those around them
+APART_PLACES = 1 << 9  # and have no more places
+APART_WORK = 4  # and make no more products, in units of those up to the upper bound
+MOST_DEEP = 0.25  # share of the bins that are deep; if there are more, it is the upper bound that is wrong
+USUAL_SPREAD = 1.5  # the upper bound is no lower, in units of the usual level
+LEAST_TOLD = 0.01  # share of the bases that the log tells
+LINK_SPACING = 50  # bases, from one k-mer that two reads share to the next, in deep molecules
+
+
+class Bins(NamedTuple):
+    """Where the bins of a DepthProfile lie; `starts` and `table` are those of a KmerMatrix."""
+
+    starts: np.ndarray
+    table: np.ndarray
+    offsets: np.ndarray
+    width: int
+
+
+class Links(NamedTuple):
+    """What `link_columns` did.
+
+    upper : the bound used: never so low that most reads were left out.
+    deep_share : share of the bins that are deep and no repeat.
+    repeat_share : share of the bins that are repeats.
+    kept, found : k-mers of each kind that link reads, and all.
+    one_in : one k-mer of each kind in so many links reads.
+    """
+
+    upper: int
+    deep_share: float
+    repeat_share: float
+    kept: list[int]
+    found: list[int]
+    one_in: list[int]
+
+
+ORDINARY, DEEP, APART_KIND, REPEAT = range(4)  # kinds of k-mers: see column_kind
+N_KINDS = 4
+
+
+@njit
+def find_steps(offsets, n_kmers, copies, window, step, least, low):
+    """low[r] = the lowest depth beside a step of read r, or infinity where it has none."""
+    for r in range(low.size):
+        first, last = offsets[r], offsets[r + 1]
+        low[r] = np.inf
+        for b in range(first + window, last - window + 1):
+            n_left = total_left = n_right = total_right = 0
+            for x in range(window):
+                n_left += np.int64(n_kmers[b - 1 - x])
+                total_left += np.int64(copies[b - 1 - x])
+                n_right += np.int64(n_kmers[b + x])
+                total_right += np.int64(copies[b + x])
+            if n_left < least or n_right < least:
+                continue
+            left, right = total_left / n_left, total_right / n_right
+            if max(left, right) > step * min(left, right):
+                low[r] = min(low[r], left, right)
+
+
+@njit
+def mark_high(offsets, n_kmers, copies, low, step, repeat):
+    """repeat[b] = 1 for the bins of mixed reads that are more than `step` times as deep as their low stretches."""
+    for r in range(low.size):
+        for b in range(offsets[r], offsets[r + 1]):
+            repeat[b] = low[r] < np.inf and copies[b] > step * low[r] * n_kmers[b]
+
+
+@njit
+def bin_of(place, bins):
+    """The read of a place and its bin."""
+    r = read_at(place, bins.starts, bins.table)
+    return r, bins.offsets[r] + (place - bins.starts[r]) // bins.width
+
+
+@njit
+def add_company(entries, begin, end, bins, low, repeat, unit, company):
+    """For the low stretches of mixed reads: company[0, r] += share of mixed reads among the other places of its k-mers.
+
+    company[1, r] counts these k-mers.  Columns that begin in [begin, end).
+    """
+    first = next_column(entries, begin)
+    while first < end:
+        last = next_column(entries, first + 1)
+        mixed = 0
+        for i in range(first, last):
+            mixed += low[bin_of(place_of(entries[i]), bins)[0]] < np.inf
+        if mixed:
+            share = unit * (mixed - 1) // (last - first - 1)
+            for i in range(first, last):
+                r, b = bin_of(place_of(entries[i]), bins)
+                if low[r] < np.inf and not repeat[b]:
+                    company[0, r] += share
+                    company[1, r] += 1
+        first = last
+
+
+@njit
+def add_votes(entries, begin, end, bins, upper, repeat, unit, votes):
+    """votes[0, b] += share of places in repeats, for the k-mers above `upper` in bin b; votes[1, b] counts these k-mers.
+
+    A place is in a repeat if its bin is, or if the read shows the k-mer once more, the same way round.
+    """
+    first = next_column(entries, begin)
+    while first < end:
+        last = next_column(entries, first + 1)
+        if last - first > upper:
+            n, before, way = 0, -1, -1
+            for i in range(first, last):
+                r, b = bin_of(place_of(entries[i]), bins)
+                its_way = np.int64(entries[i]) & 1
+                n += repeat[b] or (r == before and its_way == way)
+                before, way = r, its_way
+            share = unit * n // (last - first)
+            for i in range(first, last):
+                b = bin_of(place_of(entries[i]), bins)[1]
+                votes[0, b] += share
+                votes[1, b] += 1
+        first = last
+
+
+def _sum_over(kernel, matrix: KmerMatrix, shape: tuple[int, int], threads: int, *arguments) -> np.ndarray:
+    """Sum of what `kernel` adds up over the columns, int64 of that shape."""
+
+    def add(piece):
+        numbers = np.zeros(shape, np.int64)
+        kernel(matrix.entries, *piece, *arguments, numbers)
+        return numbers
+
+    return sum(map_threads(add, even_ranges(len(matrix.entries), threads), threads), np.zeros(shape, np.int64))
+
+
+def window_sums(values: np.ndarray, offsets: np.ndarray, window: int) -> np.ndarray:
+    """Sum over the `window` bins around each bin, clipped to its read."""
+    lengths, bins = np.diff(offsets), np.arange(len(values))
+    total = np.concatenate(([0], np.cumsum(values, dtype=np.int64)))
+    begin = np.maximum(np.repeat(offsets[:-1], lengths), bins - window // 2)
+    end = np.minimum(np.repeat(offsets[1:], lengths), bins + (window + 1) // 2)
+    return total[end] - total[begin]
+
+
+def judge_stretches(matrix: KmerMatrix, profile: DepthProfile, correct: float, threads: int = 1):
+    """Which bins of the profile are repeats, and which are deep and no repeats: (n_bins,) bool each.
+
+    Parameters
+    ----------
+    matrix : all k-mers that occur more than once.
+    correct : k-mers per base that are expected to be without errors, of those that were counted.
+    """
+    offsets, n_reads = profile.offsets, matrix.n_reads
+    bins = Bins(matrix.starts, matrix.read_table, offsets, profile.width)
+    low, repeat = np.empty(n_reads), np.zeros(len(profile.n_kmers), np.uint8)
+    find_steps(offsets, profile.n_kmers, profile.copies, WINDOW_BINS, STEP, LEAST_KMERS, low)
+    if np.isfinite(low).any():
+        mark_high(offsets, profile.n_kmers, profile.copies, low, STEP, repeat)
+        company = _sum_over(add_company, matrix, (2, n_reads), threads, bins, low, repeat, UNIT)
+        low[company[0] < BELIEVED * company[1]] = np.inf
+        mark_high(offsets, profile.n_kmers, profile.copies, low, STEP, repeat)
+    votes = _sum_over(add_votes, matrix, (2, len(repeat)), threads, bins, matrix.upper, repeat, UNIT)
+    n_high = window_sums(votes[1], offsets, WINDOW_BINS)
+    room = profile.width * window_sums(np.ones(len(repeat), np.int64), offsets, WINDOW_BINS)
+    deep = n_high > DEEP_SHARE * correct * room
+    voted = window_sums(votes[0], offsets, VOTE_BINS) > VOTED * window_sums(votes[1], offsets, VOTE_BINS)
+    is_repeat = (repeat > 0) | (voted & deep)
+    return is_repeat, deep & ~is_repeat
+
+
+@njit
+def column_kind(entries, first, last, bins, upper, most, sound, level, apart, apart_places):
+    """What a column may do, and how many of its entries lie in sound bins.
+
+    ORDINARY : it has up to `upper` entries.  DEEP : up to `most`, more than half in bins that are `sound`.  APART : up to
+    `apart_places`, and `apart` times fewer than the mean `level` of the bins they lie in, most of them the only one in their
+    read.  REPEAT : none of these.
+    """
+    size = last - first
+    if size <= upper:
+        return ORDINARY, 0
+    n_sound, n_back, levels, before = 0, 0, 0.0, -1
+    for i in range(first, last):
+        r, b = bin_of(place_of(entries[i]), bins)
+        n_sound += sound[b]
+        n_back += r == before
+        levels += level[b]
+        before = r
+    if 2 * n_sound > size and size <= most:
+        return DEEP, n_sound
+    if size <= apart_places and apart * size * size <= levels and 2 * n_back < size:
+        return APART_KIND, n_sound
+    return REPEAT, n_sound
+
+
+@njit
+def survey_columns(entries, bins, upper, most, sound, level, apart, apart_places):
+    """Products of ordinary and of apart columns, entries of deep columns in sound bins."""
+    products, n_sound = np.zeros(N_KINDS, np.int64), 0
+    first = 0
+    while first < entries.size:
+        last = next_column(entries, first + 1)
+        kind, its_sound = column_kind(entries, first, last, bins, upper, most, sound, level, apart, apart_places)
+        products[kind] += (last - first) * (last - first - 1) // 2
+        n_sound += its_sound if kind == DEEP else 0
+        first = last
+    return products[ORDINARY], products[APART_KIND], n_sound
+
+
+@njit
+def keep_linking(entries, bins, upper, most, sound, level, apart, apart_places, one_in, kept, n_apart):
+    """Move the columns that link reads to the front of `entries`; return how many entries they have.
+
+    Of each kind one column in one_in[kind] is kept.  kept : (2, N_KINDS) int64, columns of each kind that are kept, all.
+    n_apart : (n_reads,) int64, entries of apart columns, kept or not.
+    """
+    n = first = 0
+    while first < entries.size:
+        last = next_column(entries, first + 1)
+        kind = column_kind(entries, first, last, bins, upper, most, sound, level, apart, apart_places)[0]
+        keep = kind != REPEAT and kept[1, kind] % one_in[kind] == 0
+        kept[0, kind] += keep
+        kept[1, kind] += 1
+        if kind == APART_KIND:
+            for i in range(first, last):
+                n_apart[read_at(place_of(entries[i]), bins.starts, bins.table)] += 1
+        if keep:
+            for i in range(first, last):
+                entries[n] = entries[i]
+                n += 1
+        first = last
+    return n
+
+
+def choose_thinning(n_sound: int, n_bases: int, share_counted: float) -> int:
+    """Leave so many deep k-mers that overlapping reads share one in LINK_SPACING bases: one in so many.
+
+    The share of correct k-mers, and with it that of shared ones, shows in how many places they have on deep stretches.
+    """
+    if not n_sound:
+        return 1
+    density = n_sound / n_bases
+    return max(1, int(LINK_SPACING * density * density / share_counted))
+
+
+def link_columns(
+    entries: np.ndarray, matrix: KmerMatrix, profile: DepthProfile, correct: float, share_counted: float, *,
+    strict: bool = False, threads: int = 1,
+) -> tuple[int, DepthProfile, Links]:  # fmt: skip
+    """Choose the columns that link reads and move them to the front of `entries`; how many entries these are.
+
+    Parameters
+    ----------
+    entries : those of `matrix`, all k-mers that occur more than once; writable.
+    correct : k-mers per base that are expected to be without errors, of those that were counted.
+    share_counted : how much of all k-mers was counted.
+    strict : no column above the upper bound links reads: the user gave it.
+
+    Returns
+    -------
+    number of entries kept; the profile with what was learnt of every read; what was done.
+    """
+    bins = Bins(matrix.starts, matrix.read_table, profile.offsets, profile.width)
+    read = np.repeat(np.arange(matrix.n_reads), np.diff(profile.offsets))
+    repeat, deep = judge_stretches(matrix, profile, correct, threads)
+    usual, own = reference_depth(profile, repeat)
+    bound_is_wrong = len(deep) and deep.mean() > MOST_DEEP
+    sound = deep & ((own > STEP * usual)[read] | bound_is_wrong)
+    upper = matrix.upper if strict else max(matrix.upper, int(USUAL_SPREAD * usual))
+    most, apart_places = (0, 0) if strict else (MOST_PLACES, APART_PLACES)
+    level = (profile.copies / np.maximum(profile.n_kmers, 1)).astype(np.float32)
+    tests = (bins, upper, most, sound, level, APART, apart_places)
+    ordinary, apart, n_sound = survey_columns(entries, *tests)
+    one_in = np.ones(N_KINDS, np.int64)
+    one_in[DEEP] = choose_thinning(n_sound, profile.width * int(sound.sum()), share_counted)
+    one_in[APART_KIND] = max(1, -(-apart // max(1, APART_WORK * ordinary)))
+    kept, n_apart = np.zeros((2, N_KINDS), np.int64), np.zeros(matrix.n_reads, np.int64)
+    n = keep_linking(entries, *tests, one_in, kept, n_apart)
+    in_repeat = profile.width * np.bincount(read, repeat, matrix.n_reads)
+    kinds = (in_repeat > 0).astype(np.uint8) + ((in_repeat > 0) & (n_apart > DEEP_SHARE * correct * in_repeat))
+    profile = replace(profile, reference=np.where(own > 0, own, usual).astype(np.float32), repeats=kinds)
+    share = (float(mask.mean()) if len(mask) else 0.0 for mask in (sound, repeat))
+    return n, profile, Links(upper, *share, *kept.tolist(), one_in.tolist())
+
+
+def reference_depth(profile: DepthProfile, repeat: np.ndarray) -> tuple[float, np.ndarray]:
+    """The level of most bases, and that of the reads whose own, repeats left out, is more than STEP times higher or lower.
+
+    The level is the mean count of repeated k-mers; (n_reads,) float64, 0 for the other reads.  A read of which most is
+    repeat has none of its own.
+    """
+    sizes = np.diff(profile.offsets)
+    read = np.repeat(np.arange(len(sizes)), sizes)
+    outside = ~repeat
+    n_kmers = np.bincount(read, profile.n_kmers * outside, len(sizes))
+    copies = np.bincount(read, profile.copies * outside, len(sizes))
+    known = (n_kmers > 0) & (2 * np.bincount(read, outside, len(sizes)) > sizes)
+    if not known.any():
+        return 0.0, np.zeros(len(sizes))
+    level = np.where(known, copies / np.maximum(n_kmers, 1), 0)
+    order = np.argsort(level[known], kind="stable")
+    reached = np.cumsum(sizes[known][order])
+    usual = float(level[known][order][np.searchsorted(reached, reached[-1] / 2)])
+    own = known & ((level > STEP * usual) | (STEP * level < usual))
+    return usual, np.where(own, level, 0)
+
+
+def describe(links: Links) -> list[str]:
+    """What the log tells of it."""
+    said = []
+    if links.deep_share > LEAST_TOLD:
+        share = f", one in {links.one_in[DEEP]}" if links.one_in[DEEP] > 1 else ""
+        said.append(
+            f"uneven depth: {100 * links.deep_share:.0f} % of the bases are in stretches far deeper than the bound allows; "
+            f"there, {links.kept[DEEP]:,} k-mers above {links.upper} link reads{share}"
+        )
+    if links.repeat_share > LEAST_TOLD:
+        said.append(
+            f"repeats: {100 * links.repeat_share:.0f} % of the bases are in sequence over {STEP:g} times as deep as that "
+            f"around it; {links.found[REPEAT]:,} k-mers link no reads, {links.kept[APART_KIND]:,} set copies apart"
+        )
+    return said

@@ -1,0 +1,102 @@
+"""Where extensions end: the steps they take and the tilt of their scores, chosen from the reads.
+
+With scores 1, -1, -1 unrelated sequence gains score, though less than homology.  So a large X runs far beyond the homology,
+and the highest score lies there.  A small X stops short in a stretch of many errors.
+
+Two things mend that.  The end is the cell with the highest tilted score (engines/linear/rule.py): every base costs a little
+more than what unrelated sequence gains, and less than what homology gains.  And an extension takes two steps.  The first has
+a small X.  Only where that ends inside both reads, a second one goes on from there with a large X.  So X need not be chosen,
+and what the second step costs follows from how often the reads need it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bellapy.engines import extend as xdrop
+from bellapy.engines.flanks import Flanks
+from bellapy.jobs.overlap.candidate_filter import SURE_SUPPORT
+from bellapy.jobs.overlap.geometry import measure_geometry
+from bellapy.params import TILT_UNIT, ExtensionParams, Scoring
+from bellapy.records import ReadSet, Seeds
+from bellapy.records.bases import PAD, UNKNOWN
+
+Steps = tuple[Scoring, ...]
+
+NEAR_X, FAR_X = 15, 130  # of the two steps, for a match score of 1
+ALONE_X = 25  # of `best` and `longest`, which take one step
+FALL_BEYOND_X = 2, 20  # an extension stops when its tilted score has fallen by 2 X + 20
+TILT_SHARE = 0.3  # of the way from what unrelated sequence gains to what homology gains
+PILOT_SEEDS = 2000
+MIN_PILOT = 20  # sure alignments; with fewer, homology is taken to gain what it does with 15 % errors
+USUAL_GAIN = 0.33  # per base of either read, for a match score of 1
+UNRELATED_FLANKS, UNRELATED_BASES = 32, 2000
+
+
+def first_scoring(given: ExtensionParams) -> Scoring:
+    """Scores as given, with the X of the first step, or of the only one."""
+    alone = ALONE_X if given.extension != "homology" else NEAR_X
+    x = alone * given.match if given.xdrop is None else given.xdrop
+    return Scoring(given.match, given.mismatch, given.gap, x)
+
+
+def choose_steps(reads: ReadSet, seeds: Seeds, given: ExtensionParams, threads: int, device: str) -> Steps:
+    """The steps of all extensions: their X, the tilt, and when they stop.
+
+    A given X leaves one step; `best` and `longest` have no tilt.
+    """
+    first = first_scoring(given)
+    if given.extension != "homology":
+        return (first,)
+    tilt = choose_tilt(reads, seeds, first, threads, device)
+    further = [FAR_X * given.match] if given.xdrop is None else []
+    return tuple(tilted(first, x, tilt) for x in (first.xdrop, *further))
+
+
+def tilted(scoring: Scoring, x: int, tilt: int) -> Scoring:
+    """A step with this X and tilt."""
+    slope, room = FALL_BEYOND_X
+    return scoring._replace(xdrop=x, tilt=tilt, fall=TILT_UNIT * (slope * x + room * scoring.match))
+
+
+def choose_tilt(reads: ReadSet, seeds: Seeds, scoring: Scoring, threads: int, device: str) -> int:
+    """The tilt for these reads, in parts of TILT_UNIT."""
+    x = ALONE_X * scoring.match
+    unrelated = unrelated_gain(scoring._replace(xdrop=FAR_X * scoring.match), device)
+    pilot = pilot_seeds(reads, seeds)
+    related = USUAL_GAIN * scoring.match
+    if len(pilot) >= MIN_PILOT:
+        step = tilted(scoring, x, round(TILT_UNIT * (unrelated + TILT_SHARE * (related - unrelated))))
+        extensions = xdrop.extend_seeds(reads, pilot, (step,), threads=threads, device=device)
+        rate = extensions.score / np.maximum(measure_geometry(reads, pilot, extensions).implied, 1)
+        related = float(np.median(rate)) / 2
+    return max(0, round(TILT_UNIT * (unrelated + TILT_SHARE * max(0.0, related - unrelated))))
+
+
+def pilot_seeds(reads: ReadSet, seeds: Seeds) -> Seeds:
+    """Some well-supported seeds, chosen by the lengths of their reads: the order of the reads does not matter."""
+    sure = np.flatnonzero((seeds.rank == 0) & (seeds.n_support >= SURE_SUPPORT))
+    lengths = reads.lengths.astype(np.uint64)
+    query, target = lengths[seeds.query_id[sure]], lengths[seeds.target_id[sure]]
+    mixed = (query * target + query + target) * np.uint64(0x9E3779B97F4A7C15)
+    return seeds.take(sure[np.argsort(mixed, kind="stable")[:PILOT_SEEDS]])
+
+
+def unrelated_gain(scoring: Scoring, device: str) -> float:
+    """What the extension of unrelated sequence gains per base of either read; next to nothing where it dies."""
+    rng, n = np.random.default_rng(1), 2 * UNRELATED_FLANKS
+    begins = PAD + np.arange(n) * (UNRELATED_BASES + PAD)
+    codes = np.full(begins[-1] + UNRELATED_BASES + PAD, UNKNOWN, np.uint8)
+    for begin in begins.tolist():
+        codes[begin : begin + UNRELATED_BASES] = rng.integers(0, 4, UNRELATED_BASES)
+    reads = ReadSet(tuple(map(str, range(n))), codes, begins, np.full(n, UNRELATED_BASES, np.int32))
+    lengths = np.full(n // 2, UNRELATED_BASES, np.int64)
+    flanks = Flanks(begins[0::2].copy(), lengths, begins[1::2].copy(), lengths.copy(), np.zeros(n // 2, np.uint8))
+    found = xdrop.BACKENDS[device]()(reads.both_ways, flanks, scoring, False, 1)
+    return float(found[:, 0].sum() / (n * UNRELATED_BASES))
+
+
+def describe_steps(steps: Steps) -> str:
+    """One line for the log."""
+    x = ", then ".join(str(step.xdrop) for step in steps)
+    return f"X {x}; tilt {steps[0].tilt / TILT_UNIT:.3f} per base" if steps[0].fall else f"X {x}"

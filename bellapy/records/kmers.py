@@ -1,0 +1,149 @@
+"""Reliable k-mers and their places in the reads, and how often the k-mers of each stretch occur."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from bellapy.params import RANGES
+from bellapy.records.reads import ReadSet
+from bellapy.records.table import CHECKED, INT32_MAX, check_columns, check_range, freeze
+
+TABLE_SHIFT = 10  # one entry of a matrix' table of reads for so many bits of place
+
+
+def entry_type(n_places: int) -> type:
+    """The smaller of the types that hold entries of a KmerMatrix for reads of so many places."""
+    return np.uint32 if n_places <= 1 << 30 else np.uint64
+
+
+@dataclass(frozen=True)
+class KmerMatrix:
+    """The sparse matrix A, reads x reliable k-mers, with the place of every k-mer in every read.
+
+    Counting finds k-mers one by one, so A is held by columns (equally: the rows of its transpose); `to_csr` gives the
+    other order.  A k-mer that occurs several times in one read keeps all its positions.  An entry is one number,
+
+        [ place | first | reverse ]
+
+    of which `place` is the start of the k-mer in `ReadSet.codes`, from which read and position follow; `first` is 1 in the
+    first entry of a column, whose places ascend; `reverse` is 1 where the read shows the reverse complement of the
+    canonical form.
+
+    k, n_kmers : length of the k-mers, number of columns.
+    entries : (nnz,) uint32, uint64 for more than 2^30 places.
+    starts : (n_reads + 1,) int64, where each read begins in `ReadSet.codes`, and the length of that.
+    upper : columns with more entries are repeats: they mark repeats, but link no reads.
+    seed_length : exactly matching bases at each position (k; 1 where homopolymers were compressed).
+    """
+
+    k: int
+    n_kmers: int
+    entries: np.ndarray
+    starts: np.ndarray
+    upper: int
+    seed_length: int
+
+    def __post_init__(self):
+        freeze(self, {"entries": entry_type(int(self.starts[-1])), "starts": np.int64})
+
+    def check(self, reads: ReadSet) -> None:
+        """Every place in a read of these, with room for a seed; places ascend in a column, and all columns are there."""
+        check_range("k", self.k, *RANGES["k"])
+        check_range("seed_length", self.seed_length, 1, self.k)
+        check_range("upper", self.upper, 1, INT32_MAX)
+        if not np.array_equal(self.starts, np.append(reads.starts, len(reads.codes))):
+            raise ValueError("starts: not those of the reads")
+        if self.entries.ndim != 1:
+            raise ValueError("entries: not a column")
+        n_columns, before = 0, 0
+        for at in range(0, len(self.entries), CHECKED):
+            entries = self.entries[at : at + CHECKED]
+            place, first = (entries >> np.uint8(2)).astype(np.int64), (entries & np.uint8(2)) != 0
+            read = np.maximum(np.searchsorted(reads.starts, place, side="right") - 1, 0)
+            if not len(reads):
+                raise ValueError("entries: out of range")
+            begin = reads.starts[read]
+            check_range("entries", place, begin, begin + reads.lengths[read] - self.seed_length)
+            if not np.all(first | (np.diff(place, prepend=before) > 0)) or not (at or first[0]):
+                raise ValueError("entries: not in order")
+            n_columns, before = n_columns + int(first.sum()), place[-1]
+        if n_columns != self.n_kmers:
+            raise ValueError("n_kmers: not the number of columns")
+
+    @property
+    def n_reads(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def indptr(self) -> np.ndarray:
+        """Where the columns begin in `entries`, and the end of the last, (n_kmers + 1,) int64."""
+        return np.append(np.flatnonzero(self.entries & np.uint8(2)), len(self.entries))
+
+    @cached_property
+    def read_table(self) -> np.ndarray:
+        """The read that begins last at or before place i << TABLE_SHIFT, or the first one, for every i, int32."""
+        marks = np.arange((int(self.starts[-1]) >> TABLE_SHIFT) + 1, dtype=np.int64) << TABLE_SHIFT
+        return np.maximum(np.searchsorted(self.starts[:-1], marks, side="right") - 1, 0).astype(np.int32)
+
+    def locate(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Read, position in it and strand (+1, -1 for reverse) of every entry, (nnz,) int64 each."""
+        place = (self.entries >> np.uint8(2)).astype(np.int64)
+        read_id = np.searchsorted(self.starts, place, side="right") - 1
+        return read_id, place - self.starts[read_id], 1 - 2 * (self.entries & np.uint8(1)).astype(np.int64)
+
+    def to_csr(self):
+        """A as scipy `csr_array` of ones, with positions and strands in the same order."""
+        from scipy.sparse import csc_array
+
+        read_id, position, strand = self.locate()
+        entry = csc_array(
+            (np.arange(1, len(read_id) + 1, dtype=np.int64), read_id, self.indptr), shape=(self.n_reads, self.n_kmers)
+        ).tocsr()
+        order = entry.data - 1
+        entry.data = np.ones(len(order), np.int32)
+        return entry, position[order], strand[order]
+
+
+@dataclass(frozen=True)
+class DepthProfile:
+    """How often the k-mers of each stretch of each read occur in all reads: repeats stand out.
+
+    Bins of `width` bases; the bins of read r are offsets[r] to offsets[r + 1].
+
+    offsets : (n_reads + 1,) int64.
+    n_kmers : (n_bins,) uint32, occurrences of k-mers that occur at least twice.
+    copies : (n_bins,) uint32, sum of their counts.
+    reference : (n_reads,) float32, mean count that is usual for the k-mers of this read; 0 where unknown.
+    repeats : (n_reads,) uint8, whether a read holds repeats: 0 none, 1 some, 2 with k-mers that set their copies apart.
+    """
+
+    width: int
+    offsets: np.ndarray
+    n_kmers: np.ndarray
+    copies: np.ndarray
+    reference: np.ndarray
+    repeats: np.ndarray
+
+    def __post_init__(self):
+        dtypes = {
+            "offsets": np.int64,
+            "n_kmers": np.uint32,
+            "copies": np.uint32,
+            "reference": np.float32,
+            "repeats": np.uint8,
+        }
+        freeze(self, dtypes)
+
+    def check(self, reads: ReadSet) -> None:
+        """As many bins as the reads have."""
+        check_range("width", self.width, 1, INT32_MAX)
+        check_columns(self, len(reads) + 1, "width", "n_kmers", "copies", "reference", "repeats")
+        check_columns(self, len(reads), "width", "offsets", "n_kmers", "copies")
+        check_range("reference", self.reference, 0, np.finfo(np.float32).max)
+        check_range("repeats", self.repeats, 0, 2)
+        if self.offsets[0] or not np.array_equal(np.diff(self.offsets), reads.lengths // self.width + 1):
+            raise ValueError("offsets: not those of the reads")
+        check_columns(self, int(self.offsets[-1]), "width", "offsets", "reference", "repeats")

@@ -1,0 +1,67 @@
+"""Reads as base codes."""
+
+from __future__ import annotations
+
+from dataclasses import InitVar, dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from bellapy.records.table import freeze
+
+
+@dataclass(frozen=True)
+class ReadSet:
+    """Reads as base codes, end to end with PAD unknown bases before, between and after them.
+
+    names : n_reads strings, unique.
+    codes : (PAD + sum(length + PAD),) uint8, 0-3 for ACGT, UNKNOWN for anything else.
+    starts : (n_reads,) int64, where each read begins in `codes`.
+    lengths : (n_reads,) int32.
+    error_rate : mean error probability per base by the quality values; None where there are none to use.
+    other_letters : how often every letter occurs that is none of A, C, G, T, U and N; upper case stands for both.
+    in_room : `codes` come from `room_both_ways`, and are not copied.
+    """
+
+    names: tuple[str, ...]
+    codes: np.ndarray
+    starts: np.ndarray
+    lengths: np.ndarray
+    error_rate: float | None = None
+    other_letters: dict[str, int] = field(default_factory=dict)
+    in_room: InitVar[bool] = False
+
+    def __post_init__(self, in_room: bool):
+        freeze(self, {"codes": np.uint8, "starts": np.int64, "lengths": np.int32})
+        if not len(self.names) == len(self.starts) == len(self.lengths):
+            raise ValueError("ReadSet: names, starts and lengths differ in number")
+        if not in_room:
+            codes = room_both_ways(len(self.codes))
+            codes[:] = self.codes
+            codes.flags.writeable = False
+            object.__setattr__(self, "codes", codes)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def n_bases(self) -> int:
+        """Bases of all reads, padding not counted."""
+        return int(self.lengths.sum(dtype=np.int64))
+
+    @cached_property
+    def both_ways(self) -> np.ndarray:
+        """`codes`, then `codes` reversed: kernels read every flank in increasing order.
+
+        The base at index g of `codes` stands again at index 2 * len(codes) - 1 - g.
+        """
+        both = self.codes.base[:]  # an array of its own: that it is the same one tells that the bases are the same
+        both[len(self.codes) :] = self.codes[::-1]
+        both.flags.writeable = False
+        return both
+
+
+def room_both_ways(n: int) -> np.ndarray:
+    """Room for n `ReadSet.codes`, which need not be copied then, and behind it for `ReadSet.both_ways`: that takes no memory
+    before it is written."""
+    return np.empty(2 * n, np.uint8)[:n]

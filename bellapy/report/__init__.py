@@ -1,0 +1,1 @@
+"""What the user sees while a command runs, and what it leaves as a report."""

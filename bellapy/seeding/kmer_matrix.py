@@ -1,0 +1,82 @@
+"""Stage 3: places of reliable k-mers -> the sparse matrix A, reads x k-mers, and the depth profile of the reads."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bellapy.compute.jit import njit
+from bellapy.compute.threads import even_ranges, map_threads
+from bellapy.records import DepthProfile, KmerMatrix, ReadSet
+from bellapy.records.kmers import TABLE_SHIFT
+from bellapy.seeding.kmers import KmerCounts
+
+PROFILE_WIDTH = 256  # bases
+MOST_COPIES = 1 << 23  # counted of a k-mer in the profile, so that the sum of a bin has 32 bits
+
+
+@njit
+def place_of(entry):
+    """The place in an entry of a KmerMatrix."""
+    return np.int64(np.uint64(entry) >> np.uint64(2))
+
+
+@njit
+def is_first(entry):
+    """Whether an entry of a KmerMatrix is the first one of its column."""
+    return np.uint64(entry) & np.uint64(2) != 0
+
+
+@njit
+def next_column(entries, at):
+    """The first entry from `at` on that begins a column, or the number of entries."""
+    while at < entries.size and not is_first(entries[at]):
+        at += 1
+    return at
+
+
+@njit
+def read_at(place, starts, table):
+    """The read that holds a place.  `starts` and `table` are those of a KmerMatrix."""
+    r = np.int64(table[place >> TABLE_SHIFT])
+    while starts[r + 1] <= place:
+        r += 1
+    return r
+
+
+def build_kmer_matrix(
+    counts: KmerCounts, reads: ReadSet, k: int, upper: int, *, seed_length: int | None = None
+) -> KmerMatrix:
+    """The matrix A of the k-mers in `counts`; columns with more than `upper` entries link no reads."""
+    starts = np.append(reads.starts, len(reads.codes))
+    return KmerMatrix(k, counts.n_kmers, counts.entries, starts, upper, k if seed_length is None else seed_length)
+
+
+@njit
+def add_to_profile(entries, begin, end, starts, table, offsets, width, n_kmers, copies):
+    """Count the columns that begin in [begin, end)."""
+    first = next_column(entries, begin)
+    while first < end:
+        last = next_column(entries, first + 1)
+        for i in range(first, last):
+            place = place_of(entries[i])
+            r = read_at(place, starts, table)
+            b = offsets[r] + (place - starts[r]) // width
+            n_kmers[b] += np.uint32(1)
+            copies[b] += np.uint32(min(last - first, MOST_COPIES))
+        first = last
+
+
+def profile_depth(matrix: KmerMatrix, reads: ReadSet, threads: int = 1) -> DepthProfile:
+    """Count the k-mers of A, and add up in how many places they occur, along every read."""
+    offsets = np.zeros(len(reads) + 1, np.int64)
+    np.cumsum(reads.lengths // PROFILE_WIDTH + 1, out=offsets[1:])
+
+    def count(piece):
+        numbers = np.zeros((2, int(offsets[-1])), np.uint32)
+        add_to_profile(matrix.entries, *piece, matrix.starts, matrix.read_table, offsets, PROFILE_WIDTH, *numbers)
+        return numbers
+
+    parts = map_threads(count, even_ranges(len(matrix.entries), threads), threads)
+    n_kmers, copies = np.sum(parts, axis=0, dtype=np.uint32) if parts else np.zeros((2, int(offsets[-1])), np.uint32)
+    unknown = np.zeros(len(reads))
+    return DepthProfile(PROFILE_WIDTH, offsets, n_kmers, copies, unknown.astype(np.float32), unknown.astype(np.uint8))

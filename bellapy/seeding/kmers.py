@@ -1,0 +1,389 @@
+"""Stage 2: reads -> the k-mers that are neither errors nor repeats, with all their places.
+
+Every k-mer occurrence is one 64-bit word, so that sorting moves no payload beside the key:
+
+    [ hash of the k-mer, without the bits that name its partition | place | reverse ]
+
+`place` is the k-mer's start in `ReadSet.codes`, `reverse` is 1 where the canonical form is the reverse complement.  The
+hash is a bijection (multiplication by an odd number modulo 4^k), so partition and remaining bits are the k-mer.  Words are
+scattered into partitions that fit the cache; inside one, a bit filter drops nearly all singletons and a counting sort
+brings equal k-mers together in order of place.  The kept ones become entries of the matrix (records/kmers.py).  Partitions
+are worked on in a few passes over the reads, which bounds memory.  Every step writes to places that its thread owns, in an
+order that the number of threads does not change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.compute.jit import njit, njit_vector_entry
+from bellapy.compute.memory import UNLIMITED, Budget
+from bellapy.compute.threads import even_ranges, map_threads
+from bellapy.records.kmers import entry_type
+
+U = np.uint64
+U0, U1, U2, U3, U6, U63 = (U(x) for x in (0, 1, 2, 3, 6, 63))  # uint64 with a bare int is int64 or float64 in Numba
+
+PARTITION_WORDS = 1 << 17  # 1 MB
+PASS_WORDS = 1 << 25  # 256 MB
+WORD_BYTES = 8
+SCRATCH_WORDS = 3  # of a thread, for each word of the largest partition
+SCRATCH = 1 << 12
+PASS_PARTITIONS = 1024  # streams written at once
+BUCKET_SORT_LIMIT = 64  # beyond, insertion sort would be slow
+NO_MASK = np.zeros(0, np.uint8)
+
+
+class Layout(NamedTuple):
+    """How a k-mer occurrence is laid out in a word, and how k-mers are spread over partitions."""
+
+    k: int
+    multiplier: np.uint64  # of the hash
+    partition_bits: int
+    dropped_bits: int  # low bits of the hash that do not fit the word; k-mers are then compared in the reads
+    hash_bits: int  # bits of the hash in the word
+    place_bits: int
+
+
+def make_layout(k: int, n_places: int) -> Layout:
+    """Partitions of about PARTITION_WORDS words for `n_places` k-mer occurrences."""
+    place_bits = max(1, int(n_places).bit_length())
+    partition_bits = min(2 * k, 16, max(2, (n_places // PARTITION_WORDS).bit_length()))
+    hash_bits = min(2 * k - partition_bits, 63 - place_bits)
+    multiplier = U(0x9E3779B97F4A7C15 & ((1 << 2 * k) - 1) | 1)
+    return Layout(k, multiplier, partition_bits, 2 * k - partition_bits - hash_bits, hash_bits, place_bits)
+
+
+@njit_vector_entry
+def count_partitions(codes, mask, begin, end, layout, sizes):
+    """Add the k-mers that start in [begin, end) of `codes` to sizes[partition]; partitions past its end are left out.
+
+    Parameters
+    ----------
+    codes : (n,) uint8.
+    mask : (n,) uint8, 1 where a k-mer may start, or empty: everywhere.
+    """
+    k, last = U(layout.k), U(sizes.size)
+    kmer_mask, top = (U1 << U(2 * layout.k)) - U1, U(2 * (layout.k - 1))
+    to_partition = U(2 * layout.k - layout.partition_bits)
+    forward, backward, run = U0, U0, U0
+    for i in range(U(begin), U(min(end + layout.k - 1, codes.size))):
+        c = U(codes[i])
+        run = U0 if c > U3 else run + U1
+        forward = ((forward << U2) | (c & U3)) & kmer_mask
+        backward = (backward >> U2) | ((U3 - (c & U3)) << top)
+        part = ((min(forward, backward) * layout.multiplier) & kmer_mask) >> to_partition
+        if (run >= k) & (forward != backward) & (part < last):  # a palindrome has no strand
+            if mask.size == 0 or mask[i + U1 - k]:
+                sizes[part] += 1
+
+
+@njit_vector_entry
+def scatter(codes, mask, begin, end, layout, first, at, out, hashes, marks):
+    """Send every k-mer that count_partitions counts to its partition, if that is one of first .. first + len(at) - 1.
+
+    Parameters
+    ----------
+    at : int64, next free slot of each partition in `out`; advanced.
+    out : uint64 words.
+    hashes, marks : (any + 1,) uint64 scratch.  The choice of what to keep is made without a branch, through these: one
+        mispredicted branch costs more than ten k-mers.
+    """
+    k, full = U(layout.k), U(hashes.size - 1)
+    kmer_mask, top = (U1 << U(2 * layout.k)) - U1, U(2 * (layout.k - 1))
+    to_partition = U(2 * layout.k - layout.partition_bits)
+    low, width = U(first) << to_partition, U(at.size) << to_partition
+    rest, dropped, to_hash = (U1 << to_partition) - U1, U(layout.dropped_bits), U(layout.place_bits + 1)
+    stop_at = U(min(end + layout.k - 1, codes.size))
+    forward, backward, run, i, n = U0, U0, U0, U(begin), U0
+    while i < stop_at:
+        stop = min(stop_at, i + full - n)
+        while i < stop:
+            c = U(codes[i])
+            i += U1
+            run = U0 if c > U3 else run + U1
+            forward = ((forward << U2) | (c & U3)) & kmer_mask
+            backward = (backward >> U2) | ((U3 - (c & U3)) << top)
+            h = ((min(forward, backward) * layout.multiplier) & kmer_mask) - low  # unsigned: one comparison tests both ends
+            hashes[n] = h
+            marks[n] = (i << U1) | U(backward < forward)
+            keep = (h < width) & (run >= k) & (forward != backward)
+            if mask.size and keep:
+                keep = mask[i - k] != 0
+            n += U(keep)
+        for j in range(n):
+            h = hashes[j]
+            p = h >> to_partition
+            out[at[p]] = (((h & rest) >> dropped) << to_hash) | (marks[j] - (k << U1))
+            at[p] += 1
+        n = U0
+
+
+@njit
+def _insertion_sort(words, start, end):
+    for i in range(start + 1, end):
+        word, j = words[i], i
+        while j > start and words[j - 1] > word:
+            words[j] = words[j - 1]
+            j -= 1
+        words[j] = word
+
+
+@njit
+def _drop_singletons(words, start, end, shift, once, twice):
+    """Move the words whose hash prefix occurs more than once to the front of [start, end); return where they end."""
+    once[:] = U0
+    twice[:] = U0
+    for i in range(start, end):
+        g = words[i] >> shift
+        bit = U1 << (g & U63)
+        twice[g >> U6] |= once[g >> U6] & bit
+        once[g >> U6] |= bit
+    n = start
+    for i in range(start, end):
+        g = words[i] >> shift
+        words[n] = words[i]
+        n += np.int64((twice[g >> U6] >> (g & U63)) & U1)
+    return n
+
+
+@njit
+def _bucket_sort(words, start, end, shift, counts, out):
+    """Sort words[start:end] into out[: end - start]: counting sort on the bits above `shift`, then inside each bucket."""
+    counts[:] = 0
+    for i in range(start, end):
+        counts[(words[i] >> shift) + U1] += 1
+    for b in range(counts.size - 1):
+        counts[b + 1] += counts[b]
+    for i in range(start, end):
+        b = words[i] >> shift
+        out[counts[b]] = words[i]
+        counts[b] += 1
+    at = 0
+    for b in range(counts.size - 1):  # counts[b] is now the end of bucket b
+        if counts[b] - at > BUCKET_SORT_LIMIT:
+            out[at : counts[b]].sort()
+        else:
+            _insertion_sort(out, at, counts[b])
+        at = counts[b]
+
+
+@njit
+def _canonical(codes, start, k):
+    """The canonical k-mer at `start`, as scatter() computes it."""
+    forward, backward = U0, U0
+    for i in range(k):
+        c = U(codes[start + i])
+        forward = (forward << U2) | c
+        backward |= (U3 - c) << U(2 * i)
+    return min(forward, backward)
+
+
+@njit
+def _split_run(words, start, end, codes, layout):
+    """Bring equal k-mers together in a run of words with equal hash bits where the word could not hold the whole hash.
+
+    Return the end of the first group; the run is almost always one group.
+    """
+    place = (U1 << U(layout.place_bits)) - U1
+    first = _canonical(codes, np.int64((words[start] >> U1) & place), layout.k)
+    same = start + 1
+    for i in range(start + 1, end):
+        word = words[i]
+        if _canonical(codes, np.int64((word >> U1) & place), layout.k) == first:
+            for j in range(i, same, -1):  # stable, so that places stay in order
+                words[j] = words[j - 1]
+            words[same] = word
+            same += 1
+    return same
+
+
+@njit
+def _collect_runs(words, n, codes, layout, lower, upper, spectrum, entries, n_entries):
+    """Append the entries of the runs of equal k-mers that are `lower` to `upper` long; return entries and k-mers."""
+    to_hash = U(layout.place_bits + 1)
+    low = (U1 << to_hash) - U1
+    i = n_kmers = 0
+    while i < n:
+        j = i + 1
+        while j < n and words[j] >> to_hash == words[i] >> to_hash:
+            j += 1
+        if layout.dropped_bits and j - i > 1:
+            j = _split_run(words, i, j, codes, layout)
+        spectrum[min(j - i, spectrum.size - 1)] += 1
+        if lower <= j - i <= upper:
+            for x in range(i, j):
+                place = words[x] & low
+                entries[n_entries] = ((place >> U1) << U2) | (U(x == i) << U1) | (place & U1)
+                n_entries += 1
+            n_kmers += 1
+        i = j
+    return n_entries, n_kmers
+
+
+@njit
+def group_partitions(words, bounds, codes, layout, lower, upper, spectrum):
+    """Group equal k-mers in each partition words[bounds[p]:bounds[p + 1]]; keep those with lower <= count <= upper.
+
+    `spectrum[c]` counts distinct k-mers with c occurrences (its last entry: that many or more); its entry for 1 is short,
+    since singletons are mostly dropped before they are seen.  The entries kept replace the words from bounds[0] on.  Return
+    how many entries and k-mers there are.
+    """
+    largest = 0
+    for p in range(bounds.size - 1):
+        largest = max(largest, bounds[p + 1] - bounds[p])
+    bits = 0
+    while (1 << bits) < largest:
+        bits += 1
+    filter_bits = max(6, min(layout.hash_bits, bits + 3))
+    bucket_bits = max(1, min(layout.hash_bits, bits - 3))
+    to_filter = U(layout.place_bits + 1 + max(0, layout.hash_bits - filter_bits))
+    to_bucket = U(layout.place_bits + 1 + max(0, layout.hash_bits - bucket_bits))
+    once, twice = np.empty(1 << (filter_bits - 6), np.uint64), np.empty(1 << (filter_bits - 6), np.uint64)
+    counts, sorted_words = np.empty((1 << bucket_bits) + 1, np.int64), np.empty(largest, np.uint64)
+    entries = words[bounds[0] :]  # never overtakes the words still to be read
+    n_entries = n_kmers = 0
+    for p in range(bounds.size - 1):
+        end = _drop_singletons(words, bounds[p], bounds[p + 1], to_filter, once, twice)
+        _bucket_sort(words, bounds[p], end, to_bucket, counts, sorted_words)
+        n_entries, more = _collect_runs(
+            sorted_words, end - bounds[p], codes, layout, lower, upper, spectrum, entries, n_entries
+        )
+        n_kmers += more
+    return n_entries, n_kmers
+
+
+@njit
+def _append_entries(words, begin, n, entries, at):
+    """Copy n words from words[begin] on to entries[at] on, which may be the same memory further to the front."""
+    for i in range(n):
+        entries[at + i] = words[begin + i]
+
+
+@dataclass(frozen=True)
+class KmerCounts:
+    """The kept k-mers.
+
+    entries : (n,) as in `KmerMatrix`.
+    n_kmers : number of different ones.
+    spectrum : (n,) int64, number of distinct k-mers by number of occurrences; 0 for 0 and 1: singletons are not seen.
+    """
+
+    entries: np.ndarray
+    n_kmers: int
+    spectrum: np.ndarray
+
+
+SPECTRUM_SIZE = 10_001
+
+
+def count_kmers(
+    codes: np.ndarray,
+    k: int,
+    lower: int,
+    upper: int,
+    *,
+    keep_one_in: int = 1,
+    mask: np.ndarray = NO_MASK,
+    threads: int = 1,
+    pass_words: int = PASS_WORDS,
+    budget: Budget = UNLIMITED,
+) -> KmerCounts:
+    """Count canonical k-mers and keep those that occur `lower` to `upper` times, with their places.
+
+    Parameters
+    ----------
+    codes : (n,) uint8 as in `ReadSet.codes`; a k-mer with a code above 3 is none.
+    k : 1 to 31.
+    keep_one_in : count only this share of all possible k-mers, the same ones in every read, chosen by hash.
+    mask : (n,) uint8, 1 where a k-mer may start; empty: everywhere.
+    pass_words : k-mer occurrences held at a time, in words of 8 bytes; does not change the result.
+    budget : may make passes smaller.
+
+    Raises
+    ------
+    MemoryLimitError : `budget` has no room for a partition and what was kept of those before.
+    """
+    layout = make_layout(k, codes.size)
+    used = max(1, (1 << layout.partition_bits) // keep_one_in)
+    limited = budget.limit is not None  # then there are fewer shares, since each takes memory of its own
+    ranges = even_ranges(codes.size, threads if limited or threads == 1 else 4 * threads)
+    n_groups = (4 if limited else 8) * threads
+
+    def count_range(bounds):
+        sizes = np.zeros(used, np.int64)
+        count_partitions(codes, mask, *bounds, layout, sizes)
+        return sizes
+
+    histogram = np.array(map_threads(count_range, ranges, threads)).reshape(len(ranges), used)
+    sizes = histogram.sum(axis=0)
+    scratch = SCRATCH_WORDS * threads * int(sizes.max(initial=0))
+    # One buffer holds the entries kept so far, and behind them the words of a pass.  With no limit it has room for all that
+    # may be kept: what is never touched takes no memory, and all threads touch it first.  Under a limit it grows in place:
+    # the system moves pages, not their contents.  (NumPy marks the pages of what it makes large; then it cannot.)
+    buffer, dtype, n_entries, n_kmers = np.empty(0, np.uint64), entry_type(codes.size), 0, 0
+    spectrum = np.zeros(SPECTRUM_SIZE, np.int64)
+    first = 0
+    while first < used:
+        n_kept = _words_of(n_entries, dtype)
+        to_come = int(n_kept * (sizes[first:].sum() / max(1, sizes[:first].sum())))  # partitions are alike
+        room = budget.items(
+            "counting k-mers", WORD_BYTES, least=int(sizes[first]) + scratch + to_come, most=pass_words + scratch,
+            reused=buffer.nbytes - n_kept * WORD_BYTES,
+        )  # fmt: skip
+        last = _end_of_pass(sizes, first, room - scratch)
+        n_words = n_kept + int(sizes[first:last].sum())
+        if first == 0 and budget.limit is None:
+            buffer = np.empty(n_words + _words_of(int(sizes[last:].sum()), dtype), np.uint64)
+        elif n_words > len(buffer):
+            buffer.resize(n_words, refcheck=False)
+        words, entries = buffer[n_kept:n_words], buffer.view(dtype)
+        for begin, n, its_kmers, its_spectrum in _count_pass(
+            codes, mask, layout, lower, upper, ranges, histogram, first, last, n_groups, words, threads
+        ):
+            _append_entries(words, begin, n, entries, n_entries)
+            n_entries, n_kmers = n_entries + n, n_kmers + its_kmers
+            spectrum += its_spectrum
+        first = last
+    del words, entries
+    buffer.resize(_words_of(n_entries, dtype), refcheck=False)
+    spectrum[:2] = 0  # what singletons slip through depends on how partitions are shared out
+    return KmerCounts(buffer.view(dtype)[:n_entries], n_kmers, spectrum)
+
+
+def _words_of(n_entries: int, dtype: type) -> int:
+    """Number of words that hold so many entries."""
+    return -(-n_entries * np.dtype(dtype).itemsize // WORD_BYTES)
+
+
+def _count_pass(codes, mask, layout, lower, upper, ranges, histogram, first, last, n_groups, words, threads):
+    """Begin and number of the entries, k-mers and spectra of groups of partitions [first, last); fills `words`."""
+    sizes = histogram[:, first:last]
+    bounds = np.concatenate(([0], np.cumsum(sizes.sum(axis=0))))
+    begins = bounds[:-1] + np.cumsum(sizes, axis=0) - sizes  # after those of the same partition by the threads before
+
+    def scatter_range(task):
+        piece, at = task
+        scatter(codes, mask, *piece, layout, first, at, words, *np.empty((2, SCRATCH + 1), np.uint64))
+
+    map_threads(scatter_range, zip(ranges, begins, strict=True), threads)
+    group = partial(_group_range, words, bounds, codes, layout, lower, upper)
+    return map_threads(group, even_ranges(last - first, n_groups), threads)
+
+
+def _group_range(words, bounds, codes, layout, lower, upper, piece) -> tuple[int, int, int, np.ndarray]:
+    """Begin and number of the entries, k-mers and spectrum of the partitions piece[0] to piece[1] - 1."""
+    mine = bounds[piece[0] : piece[1] + 1]
+    spectrum = np.zeros(SPECTRUM_SIZE, np.int64)
+    n_entries, n_kmers = group_partitions(words, mine, codes, layout, lower, upper, spectrum)
+    return int(mine[0]), n_entries, n_kmers, spectrum
+
+
+def _end_of_pass(sizes: np.ndarray, first: int, pass_words: int) -> int:
+    """End of the partitions from `first` on that hold at most `pass_words` words (or of `first` itself)."""
+    fit = int(np.searchsorted(np.cumsum(sizes[first : first + PASS_PARTITIONS]), pass_words, side="right"))
+    return first + max(1, fit)

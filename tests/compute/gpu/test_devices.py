@@ -1,0 +1,94 @@
+"""Which device extends: what is said when no GPU can be used, and what happens then."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+from cases import run
+
+from bellapy.compute.gpu import devices
+from bellapy.compute.gpu.devices import LEAST_FREE, Gpu, choose_device, find_gpus
+from bellapy.errors import DeviceError
+from bellapy.report.log import logger
+
+PAIRS = b"ACGTACGTTGCA\t4\tACGTACGTTGCC\t4\tn\n"
+BIG = Gpu(0, "Big GPU", 100 * LEAST_FREE, 200 * LEAST_FREE)
+FULL = Gpu(1, "Full GPU", LEAST_FREE - 1, 200 * LEAST_FREE)
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """A machine with all that is needed, and two GPUs; call it to change something."""
+
+    def change(installed=True, problem="", versions=((13, 0), (13, 4)), gpus=(BIG, FULL)):
+        monkeypatch.setattr(devices, "_installed", lambda: installed)
+        monkeypatch.setattr(devices, "_driver_problem", lambda: problem)
+        monkeypatch.setattr(devices, "_cuda_versions", lambda: versions)
+        monkeypatch.setattr(devices, "_list_gpus", lambda: list(gpus))
+
+    change()
+    return change
+
+
+@pytest.fixture
+def said(monkeypatch, caplog):
+    """What goes to the log."""
+    monkeypatch.setattr(logger, "propagate", True)
+    caplog.set_level(logging.INFO)
+    return caplog
+
+
+PROBLEMS = {
+    "numba-cuda is not installed; pip install": {"installed": False},
+    "no NVIDIA GPU can be used: CUDA_ERROR_NO_DEVICE": {"problem": "CUDA_ERROR_NO_DEVICE"},
+    "supports CUDA 12.4, the installed CUDA libraries need 13: update the driver": {"versions": ((12, 4), (13, 0))},
+    "too little GPU memory is free (Full GPU: 537 of 107374 MB)": {"gpus": (FULL,)},
+}
+
+
+def test_gpus_with_free_memory_are_used(machine, said):
+    assert find_gpus() == [BIG]
+    assert choose_device("auto") == choose_device("cuda") == "cuda"
+    assert "aligning on Big GPU (54 GB free)" in said.text
+
+
+@pytest.mark.parametrize("message", PROBLEMS)
+def test_cuda_without_a_usable_gpu_is_an_error(machine, message):
+    machine(**PROBLEMS[message])
+    with pytest.raises(DeviceError) as caught:
+        choose_device("cuda")
+    assert str(caught.value).startswith("--device cuda: ") and message in str(caught.value)
+
+
+@pytest.mark.parametrize("message", PROBLEMS)
+@pytest.mark.parametrize("driver", [True, False])
+def test_auto_falls_back_and_says_so_where_there_is_a_driver(machine, said, monkeypatch, tmp_path, message, driver):
+    machine(**PROBLEMS[message])
+    monkeypatch.setattr(devices, "DRIVER_FILE", tmp_path if driver else tmp_path / "none")
+    assert choose_device("auto") == "cpu"
+    assert ("aligning on the CPU: " in said.text and message in said.text) == driver
+
+
+def test_cpu_asks_for_no_gpu(machine, monkeypatch):
+    monkeypatch.setattr(devices, "find_gpus", lambda: pytest.fail("looked for GPUs"))
+    assert choose_device("cpu") == "cpu"
+
+
+def test_command_line(machine, tmp_path):
+    machine(installed=False)
+    failed = run("extend", "-", "-k", 4, "-x", 5, "--device", "cuda", "-o", tmp_path / "x.tsv", stdin=PAIRS)
+    assert failed.code == 1 and "error: --device cuda: numba-cuda is not installed" in failed.err
+    assert not (tmp_path / "x.tsv").exists()
+    fine = run("extend", "-", "-k", 4, "-x", 5, "--device", "auto", "--report", tmp_path / "r.json", stdin=PAIRS)
+    assert fine.code == 0 and fine.out == b"0\t11\t0\t11\t0\t11\n"
+    assert json.loads((tmp_path / "r.json").read_text())["devices"] == []
+    wrong = run("extend", "-", "-k", 4, "-x", 5, "--device", "tpu", stdin=PAIRS)
+    assert wrong.code == 2 and "--device tpu: choose from auto, cpu, cuda" in wrong.err
+
+
+def test_info_lists_devices(machine):
+    assert "cpu, Big GPU (53.7 of 107.4 GB free)" in run("info").out.decode()
+    machine(problem="no driver")
+    assert "cpu (no NVIDIA GPU can be used: no driver)" in run("info").out.decode()

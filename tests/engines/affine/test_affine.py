@@ -1,0 +1,217 @@
+"""The affine engine: the same integers as a naive table in every class, in both modes, and a path with just that score."""
+
+from __future__ import annotations
+
+import gzip
+import re
+
+import naive_affine
+import numpy as np
+import pytest
+from cases import TESTS, run
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import mutate, random_bases
+
+from bellapy.engines.affine import wide
+from bellapy.engines.affine.batch_cpu import Aligner, Effort, Pieces
+from bellapy.engines.affine.lanes import fits
+from bellapy.engines.affine.rule import EXTEND, GLOBAL, NO_ZDROP, REACH, ordered
+from bellapy.errors import ParameterError
+from bellapy.params import AffineScoring
+from bellapy.records.bases import encode
+
+ORACLE = TESTS / "data" / "oracle_affine2p.tsv.gz"
+SCORINGS = [
+    AffineScoring(),
+    AffineScoring(1, -4, 6, 2, 26, 1),
+    AffineScoring(1, -1, 0, 1, 0, 1),
+    AffineScoring(3, -2, 24, 1, 4, 2),
+    AffineScoring(10, -9, 30, 10, 30, 10),  # too large for bytes
+]
+
+
+def pieces_of(pairs: list[tuple[str, str]], mode: int, step: int = 1) -> tuple[np.ndarray, np.ndarray, Pieces]:
+    """Pairs end to end; with a step of -1 they stand backwards and are read from their last base."""
+    sides = []
+    for side in (0, 1):
+        lengths = np.array([len(pair[side]) for pair in pairs], np.int64)
+        at = np.cumsum(lengths) - lengths
+        codes = encode("".join(pair[side][::step] for pair in pairs))
+        sides.append((codes, at if step > 0 else at + lengths - 1, lengths))
+    (queries, q_at, q_len), (targets, t_at, t_len) = sides
+    ones = np.ones(len(pairs), np.int64)
+    return queries, targets, Pieces(q_at, q_len, t_at, t_len, step * ones, mode * ones)
+
+
+def runs_of(solved, p: int) -> list[tuple[str, int]]:
+    runs = solved.runs[solved.starts[p] : solved.starts[p] + solved.counts[p]][::-1]
+    return [("MID"[x & 15], int(x) >> 4) for x in runs]
+
+
+def check(pairs, scoring, mode, heights, zdrop=NO_ZDROP, step=1) -> None:
+    aligner = Aligner(ordered(scoring))
+    if aligner.heights:
+        aligner.heights = heights
+    costs = (scoring.open1, scoring.extend1, scoring.open2, scoring.extend2)
+    plain = (scoring.match, scoring.mismatch, scoring.unknown, costs)
+    queries, targets, pieces = pieces_of(pairs, mode, step)
+    solved = aligner.align(queries, targets, pieces, Effort(zdrop=zdrop))
+    for p, (query, target) in enumerate(pairs):
+        h = naive_affine.table(query, target, *plain)
+        want = naive_affine.extension(h, zdrop) if mode == EXTEND else (h[-1][-1], len(query), len(target))
+        assert (solved.score[p], solved.q_used[p], solved.t_used[p]) == want
+        assert naive_affine.path_score(query, target, runs_of(solved, p), *plain) == want
+
+
+@st.composite
+def similar_pairs(draw):
+    """Short sequences, some related by large gaps, with unknown bases here and there."""
+    letters = draw(st.sampled_from(["ACGT", "AC", "ACGTN"]))
+    text = st.text(letters, max_size=14)
+    a, b, c, d = draw(text), draw(text), draw(text), draw(text)
+    return draw(
+        st.sampled_from([(a + b, c + d), (a + b + c, a + c), (a + c, a + b + c), (a + b + c + d, a + d + c), (a + b, a + b)])
+    )
+
+
+@settings(max_examples=120)
+@given(
+    pairs=st.lists(similar_pairs(), min_size=1, max_size=4), scoring=st.sampled_from(SCORINGS),
+    mode=st.sampled_from([GLOBAL, EXTEND]),
+    heights=st.sampled_from([(), (12,), (12, 16, 24, 32, 64)]), step=st.sampled_from([1, -1]),
+)  # fmt: skip
+def test_equals_the_naive_table(pairs, scoring, mode, heights, step):
+    check(pairs, scoring, mode, heights, step=step)
+
+
+@settings(max_examples=60)
+@given(
+    pairs=st.lists(similar_pairs(), min_size=1, max_size=3), zdrop=st.integers(0, 30), heights=st.sampled_from([(), (64,)])
+)
+def test_zdrop_ends_an_extension_where_the_table_says(pairs, zdrop, heights):
+    check(pairs, AffineScoring(), EXTEND, heights, zdrop)
+
+
+@pytest.mark.parametrize("mode", [GLOBAL, EXTEND])
+def test_blocks_give_the_same_path(rng, mode):
+    """Where not all ways fit, they are computed again block by block."""
+    pairs = [(random_bases(rng, 30) + "A" * 25 + (x := random_bases(rng, 20)), random_bases(rng, 12) + x) for _ in range(5)]
+    for query, target in pairs:
+        found = []
+        for room in (1 << 20, 1, 60, 700):
+            runs = np.zeros(len(query) + len(target), np.uint32)
+            score, i, j, _, n = wide.align_wide(
+                encode(query), 0, len(query), encode(target), 0, len(target), 1, mode, (-99, 99), AffineScoring(), NO_ZDROP,
+                0, room, runs, 0,
+            )  # fmt: skip
+            found.append((score, i, j, runs[:n].tolist()))
+        assert found[1:] == found[:1] * 3
+
+
+def test_insertions_and_deletions_in_one_piece(rng):
+    """A band that is too narrow for both is found out, wherever the path runs: scores equal those of the whole table."""
+    pairs = []
+    for _ in range(150):
+        truth = random_bases(rng, 250)
+        at, size, other = rng.integers(20, 110), rng.integers(10, 41, 2), random_bases(rng, 40)
+        query = mutate(rng, truth[:at] + other[: size[0]] + truth[at : at + 110] + truth[at + 110 + size[1] :], 0.15)
+        pairs.append((query, truth))
+    queries, targets, pieces = pieces_of(pairs, GLOBAL)
+    aligner, whole = Aligner(AffineScoring()), Aligner(AffineScoring())
+    whole.heights = ()
+    wanted = whole.align(queries, targets, pieces)
+    assert (aligner.align(queries, targets, pieces).score == wanted.score).all()
+
+
+def test_no_result_depends_on_its_neighbours(rng):
+    pairs = [(x := random_bases(rng, int(n)), mutate(rng, x, 0.12)) for n in rng.integers(0, 400, 100)]
+    queries, targets, pieces = pieces_of(pairs, GLOBAL)
+    aligner, effort = Aligner(AffineScoring()), Effort(floor=700)
+    together = aligner.align(queries, targets, pieces, effort)
+    for rows in np.array_split(rng.permutation(100), 30):
+        some = aligner.align(queries, targets, pieces.take(rows), effort)
+        assert (some.score == together.score[rows]).all()
+        for x, p in enumerate(rows):
+            assert runs_of(some, x) == runs_of(together, p)
+
+
+def test_an_extension_uses_up_the_query_for_a_bonus():
+    query, target = "ACGTACGTACGTACGTAA", "ACGTACGTACGTACGTCCGG"
+    for heights in ((), (12,)):
+        aligner = Aligner(AffineScoring())
+        aligner.heights = heights
+        queries, targets, pieces = pieces_of([(query, target)], REACH)
+        for bonus, want in ((0, (32, 16, 16)), (7, (32, 16, 16)), (8, (24, 18, 16))):
+            solved = aligner.align(queries, targets, pieces, Effort(bonus=bonus))
+            assert (solved.score[0], solved.q_used[0], solved.t_used[0]) == want
+
+
+def test_scores_that_do_not_fit_bytes_are_found_out():
+    assert fits(AffineScoring()) and not fits(AffineScoring(10, -9, 30, 10, 30, 10)) and not fits(AffineScoring(2, -60))
+
+
+def test_scores_of_the_wrong_sign_are_refused():
+    for scoring in (AffineScoring(0), AffineScoring(1, 0), AffineScoring(open1=-1), AffineScoring(extend2=0)):
+        with pytest.raises(ParameterError):
+            ordered(scoring)
+
+
+# ---------------------------------------------------------------- the command
+
+
+def test_pairwise_gives_the_scores_of_minimap2s_kernel(tmp_path):
+    """2,800 pieces as a mapper aligns them: score, and a path that is worth it."""
+    with gzip.open(ORACLE, "rt") as file:
+        rows = [line.rstrip("\n").split("\t") for line in file][1:]
+    assert len(rows) == 2800
+    for costs in sorted({tuple(row[3:9]) for row in rows}):
+        some = [row for row in rows if tuple(row[3:9]) == costs]
+        (tmp_path / "pairs.tsv").write_text("".join(f"{row[1]}\t{row[2]}\n" for row in some))
+        match, mismatch, open1, extend1, open2, extend2 = costs
+        outcome = run(
+            "pairwise", tmp_path / "pairs.tsv", "--mode", "global", "--match", match, "--mismatch", mismatch, "--gap-open",
+            f"{open1},{open2}", "--gap-extend", f"{extend1},{extend2}", "--cigar", "-t", "1",
+        )  # fmt: skip
+        assert outcome.code == 0, outcome.err
+        lines = [line.split("\t") for line in outcome.out.decode().splitlines()]
+        assert [line[1] for line in lines] == [row[9] for row in some]
+        plain = (int(match), int(mismatch), -1, tuple(map(int, (open1, extend1, open2, extend2))))
+        for line, row in zip(lines, some, strict=True):
+            runs = [(letter, int(size)) for size, letter in re.findall(r"(\d+)([MID])", line[4])]
+            assert naive_affine.path_score(row[1], row[2], runs, *plain) == tuple(map(int, line[1:4]))
+
+
+def test_pairwise_does_not_depend_on_threads_or_batches(tmp_path, rng, monkeypatch):
+    pairs = [(x := random_bases(rng, int(n)), mutate(rng, x, 0.1)) for n in rng.integers(0, 900, 60)]
+    (tmp_path / "p.tsv").write_text("".join(f"{q}\t{t}\n" for q, t in pairs))
+    want = run("pairwise", tmp_path / "p.tsv", "--mode", "extend", "--cigar", "-t", 1)
+    monkeypatch.setattr("bellapy.jobs.pairwise.BATCH_BASES", 2000)
+    got = run("pairwise", tmp_path / "p.tsv", "--mode", "extend", "--cigar", "-t", 3)
+    assert want.code == got.code == 0 and want.out == got.out and want.out.count(b"\n") == 60
+
+
+@pytest.mark.parametrize(
+    "text, options, code, message",
+    [
+        ("ACGT\n", [], 1, "1 columns instead of 2"),
+        ("AC-T\tACGT\n", [], 1, "the query holds characters that are not letters"),
+        ("", [], 1, "is empty"),
+        ("A\tA\n", ["--mode", "local"], 2, "choose from global, extend"),
+        ("A\tA\n", ["--gap-open", "4,24", "--gap-extend", "2"], 2, "as many values"),
+        ("A\tA\n", ["--gap-open", "x"], 2, "whole numbers"),
+        ("A\tA\n", ["--zdrop", "9"], 2, "only extensions end early"),
+        ("A\tA\n", ["--mismatch", "3"], 2, "--mismatch 3: must be from"),
+    ],
+)
+def test_pairwise_tells_what_is_wrong(tmp_path, text, options, code, message):
+    (tmp_path / "p.tsv").write_text(text)
+    outcome = run("pairwise", tmp_path / "p.tsv", "-o", tmp_path / "out.tsv", *options)
+    assert outcome.code == code and message in outcome.err and "Traceback" not in outcome.err
+    assert not (tmp_path / "out.tsv").exists()
+
+
+def test_one_value_means_one_piece(tmp_path):
+    (tmp_path / "p.tsv").write_text("ACGTACGTACGTACGTACGT\tACGTACGTACACGTACGT\n")
+    outcome = run("pairwise", tmp_path / "p.tsv", "--gap-open", "4", "--gap-extend", "2", "--cigar")
+    assert outcome.out.decode().split("\t")[1] == "28"

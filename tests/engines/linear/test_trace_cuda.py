@@ -1,0 +1,188 @@
+"""Paths on GPUs: on a GPU if there is one, else in Numba's simulator, as in test_cuda.py, whence few and short flanks here.
+
+On a GPU the tests of test_paths.py run as well.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import naive
+import numpy as np
+import pytest
+from cases import run
+from strategies import lay_out_flanks, mutate, random_bases, simulate_flanks
+
+from bellapy.compute.gpu.devices import find_gpus
+from bellapy.engines import flank_paths
+from bellapy.errors import DeviceError
+from bellapy.params import Scoring
+from bellapy.report.log import logger
+
+try:
+    find_gpus()
+except DeviceError as error:
+    pytest.skip(f"the GPU kernels do not run here: {error}", allow_module_level=True)
+
+from bellapy.compute.gpu import pool as cuda_pool
+from bellapy.compute.gpu.ops import SIMULATED
+from bellapy.engines.flanks import Flanks
+from bellapy.engines.linear import extend_cuda as extension
+from bellapy.engines.linear import trace_cuda as batch_cuda
+from bellapy.engines.linear.extend_cpu import extend_flanks
+from bellapy.engines.linear.extend_cuda import CLASSES
+from bellapy.engines.linear.trace_cpu import trace_flanks as trace_on_cpu
+
+pytestmark = pytest.mark.usefixtures("quick_threads")
+MANY, LONG = (3, 40) if SIMULATED else (600, 300)  # flanks of a case, their bases
+SCORINGS = [
+    Scoring(1, -1, -1, 7), Scoring(1, -1, -1, 0), Scoring(1, -3, -1, 12), Scoring(2, -3, -4, 20), Scoring(5, -11, -5, 50)
+]  # fmt: skip
+"""Also with a mismatch that costs more than two gaps."""
+
+
+def runs_of(found) -> list[list[int]]:
+    return [found.runs[at : at + n].tolist() for at, n in zip(found.starts, found.counts, strict=True)]
+
+
+def ends_of(pairs, codes, flanks, scoring, longest):
+    """Where extensions end: by full tables, or for many flanks by the CPU."""
+    if not SIMULATED:
+        return np.ascontiguousarray(extend_flanks(codes, flanks, scoring, longest, 1)[:, 1:])
+    oracle = naive.xdrop_longest if longest else naive.xdrop_best
+    return np.array([oracle(*pair, *scoring)[1:] for pair in pairs], np.int64).reshape(len(pairs), 2)
+
+
+def check(pairs, scoring, longest, rng):
+    """Paths are those of the full table; on a GPU, where many are traced, those of the CPU."""
+    codes, flanks = lay_out_flanks(pairs, rng)
+    ends = ends_of(pairs, codes, flanks, scoring, longest)
+    got = batch_cuda.trace_flanks(codes, flanks, ends, scoring, longest, 1)
+    assert (got.counts <= flank_paths.most_runs(ends, scoring, longest)).all()
+    if SIMULATED:
+        paths = ["".join("MID"[run & 15] * (run >> 4) for run in runs) for runs in runs_of(got)]
+        expected = [
+            naive.xdrop_path(*pair, scoring, tuple(end), longest) for pair, end in zip(pairs, ends.tolist(), strict=True)
+        ]
+        assert paths == expected
+    else:
+        assert runs_of(got) == runs_of(trace_on_cpu(codes, flanks, ends, scoring, longest, 1))
+
+
+@pytest.mark.parametrize("scoring", SCORINGS, ids=str)
+@pytest.mark.parametrize("longest", [False, True])
+def test_paths_are_the_full_tables(rng, scoring, longest):
+    check(simulate_flanks(rng, MANY, LONG), scoring, longest, rng)
+
+
+@pytest.mark.parametrize("size", CLASSES, ids=str)
+def test_every_size_of_window(rng, monkeypatch, size):
+    """Windows that move, unknown bases, pure gaps, and flanks that outgrow all windows and are left to the CPU."""
+    monkeypatch.setattr(extension, "CLASSES", ((*size[:2], 2000),))
+    told = []
+    monkeypatch.setattr(cuda_pool.Pool, "give_to_cpu", lambda self, reason, paths: told.append(paths))
+    scoring, whole = Scoring(1, -1, -1, 9), random_bases(rng, 60 if SIMULATED else 400)
+    pairs = [(whole, mutate(rng, whole, 0.1)), (whole, "N" + whole), ("AC" + "A" * 30, "A" * 25), (whole, "")]
+    for longest in (False,) if SIMULATED else (False, True):
+        check(pairs if SIMULATED else pairs + simulate_flanks(rng, MANY, LONG), scoring, longest, rng)
+    told.clear()
+    wide = 2 * size[0] * size[1]
+    check([("A" * (wide + 8), "C" * (wide + 8))], Scoring(1, -1, -1, wide + 4), True, rng)
+    assert told == [1]
+
+
+@pytest.mark.parametrize("longest", [False] if SIMULATED else [False, True])
+def test_outgrown_windows_go_on_in_wider_ones(rng, monkeypatch, longest):
+    monkeypatch.setattr(batch_cuda, "window_sizes", lambda *_: [CLASSES[0][:2], CLASSES[-1][:2]])
+    n = 50 if SIMULATED else 400
+    whole = random_bases(rng, n)
+    pairs = [(whole, whole[:20] + random_bases(rng, 9) + whole[20:]), (whole, mutate(rng, whole, 0.15))]
+    check(pairs if SIMULATED else 50 * pairs, Scoring(1, -1, -1, 14), longest, rng)
+
+
+@pytest.mark.parametrize("chunks", [1, 2])
+@pytest.mark.parametrize("longest", [False, True])
+def test_blocks_change_nothing(rng, monkeypatch, chunks, longest):
+    """Flanks of one to several blocks, in windows that move, with gaps at the border."""
+    monkeypatch.setattr(batch_cuda, "block_chunks", lambda n_chunks, chunk_bytes, state_bytes: chunks)
+    whole = random_bases(rng, 60 if SIMULATED else 500)
+    thinned = "".join(whole[i : i + 11] for i in range(0, len(whole), 12))
+    pairs = [(whole, thinned), ("C" + whole[:40], whole)]
+    check(pairs if SIMULATED else pairs + simulate_flanks(rng, MANY, LONG), Scoring(1, -2, -1, 6), longest, rng)
+
+
+def test_batches_change_nothing(rng, monkeypatch):
+    monkeypatch.setattr(batch_cuda, "BATCH_BYTES", 1 << (14 if SIMULATED else 20))
+    monkeypatch.setattr(batch_cuda, "LEAST_PIECE", MANY // 3)
+    check(simulate_flanks(rng, 2 * MANY, LONG), Scoring(1, -1, -1, 3), False, rng)
+
+
+def test_devices_without_packed_instructions(rng, monkeypatch):
+    monkeypatch.setattr(cuda_pool.pool().devices[0], "packed", False)
+    check(simulate_flanks(rng, MANY, LONG), Scoring(1, -1, -1, 7), False, rng)
+
+
+def test_nothing_to_trace(rng):
+    for pairs in ([("", "ACGT"), ("A", ""), ("A", "C")], [("A", "A"), ("A", "AC"), ("AAA", "")]):
+        check(pairs, Scoring(), False, rng)
+    codes, flanks = lay_out_flanks([("A", "A")], rng)
+    nothing = Flanks(*(column[:0] for column in flanks.columns))
+    assert len(batch_cuda.trace_flanks(codes, nothing, np.zeros((0, 2), np.int64), Scoring(), False, 1).counts) == 0
+
+
+def test_scores_that_fit_no_window_are_left_to_the_cpu(rng, monkeypatch, caplog):
+    monkeypatch.setattr(logger, "propagate", True)
+    monkeypatch.setattr(cuda_pool.pool(), "told", set())
+    monkeypatch.setattr(cuda_pool.pool(), "on_cpu", cuda_pool.Usage("CPU"))
+    for _ in range(2):
+        check([("ACGT", "ACGT")], Scoring(1, -1, -1, 1_200), False, rng)
+    assert caplog.text.count("paths are traced on the CPU") == 1
+    assert cuda_pool.usage()[-1]["paths"] == 2
+
+
+def test_full_memory_makes_batches_smaller_then_the_cpu_helps(rng, monkeypatch, caplog):
+    class Full(Exception):
+        code = cuda_pool.OUT_OF_MEMORY
+
+    def trace(job, worker, pieces, alone):
+        begin, end = next(pieces)
+        sizes.append(end - begin)
+        if end - begin > 1:
+            raise Full
+        on_gpu(job, worker, iter([(begin, end)]), alone)
+
+    sizes, on_gpu, pairs = [], batch_cuda._trace_on_gpu, simulate_flanks(rng, 5, 20)
+    monkeypatch.setattr(batch_cuda, "_trace_on_gpu", trace)
+    monkeypatch.setattr(batch_cuda, "LEAST_BATCH", 2)
+    monkeypatch.setattr(cuda_pool.pool(), "on_cpu", cuda_pool.Usage("CPU"))
+    monkeypatch.setattr(cuda_pool.pool(), "told", set())
+    monkeypatch.setattr(logger, "propagate", True)
+    caplog.set_level(logging.INFO)
+    check(pairs, Scoring(1, -1, -1, 3), False, rng)
+    assert sizes == [5, 2, 3, 1, 2]
+    assert cuda_pool.usage()[-1]["paths"] == 4
+    assert caplog.text.count("what does not fit is done on the CPU") == 1
+
+
+@pytest.mark.filterwarnings("ignore:overflow")  # of the code for CPUs, not compiled in the simulator
+def test_lines_are_those_of_the_cpu(rng, monkeypatch, tmp_path):
+    """Whole lines with CIGARs, through the command line; what the device did is in the report."""
+    gpus, pairs = cuda_pool.pool(), []
+    for device in gpus.devices:  # what they and the CPU have done before
+        monkeypatch.setattr(device, "usage", cuda_pool.Usage(device.gpu.name))
+    monkeypatch.setattr(gpus, "on_cpu", cuda_pool.Usage("CPU"))
+    for strand in "nc":
+        whole = random_bases(rng, 60 if SIMULATED else 3000)
+        copy = whole[:20] + mutate(rng, whole[20:], 0.1)
+        target, at = (copy, 8) if strand == "n" else (naive.reverse_complement(copy), len(copy) - 20)
+        pairs.append(f"{whole}\t8\t{target}\t{at}\t{strand}\n")
+    text = "".join(pairs).encode()
+    for extension_end in ("best", "longest"):
+        options = ("extend", "-", "-k", 12, "-x", 3, "--cigar", "--cs", "-t", 1, "--extension", extension_end)
+        expected = run(*options, "--device", "cpu", stdin=text)
+        got = run(*options, "--device", "cuda", "--report", tmp_path / "report.json", stdin=text)
+        assert got.code == expected.code == 0 and got.out == expected.out
+        assert got.out.count(b"cg:Z:") == 2
+    (used,) = json.loads((tmp_path / "report.json").read_text())["devices"]
+    assert used["paths"] > 0 and used["path_s"] >= 0

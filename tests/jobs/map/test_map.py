@@ -1,0 +1,366 @@
+"""Mapping: places, paths and tags against the truth of simulated reads, and the command line."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from pathlib import Path
+
+import naive
+import numpy as np
+import pysam
+import pytest
+from cases import run
+from strategies import mutate, random_bases
+
+from bellapy.io.fastx import load_reads, stream_records
+from bellapy.io.index_files import load_index
+from bellapy.jobs.map.pipeline import batches
+from bellapy.jobs.map.text import pack_both_ways
+from bellapy.params import AffineScoring
+from bellapy.records.bases import ENCODE
+from bellapy.seeding.anchors import RESCUE_SPAN, find_anchors, layout_for
+from bellapy.seeding.index import build_index
+
+SCORES = AffineScoring()
+
+
+class World:
+    """A reference of two sequences and reads from it: names tell sequence, start, end and strand."""
+
+    def __init__(self, folder: Path):
+        rng = np.random.default_rng(7)
+        self.folder = folder
+        self.sequences = {"one": random_bases(rng, 60_000), "two": random_bases(rng, 25_000)}
+        self.reads = {}
+        for x in range(40):
+            name = "one" if x % 3 else "two"
+            start = int(rng.integers(0, len(self.sequences[name]) - 3000))
+            end = start + int(rng.integers(1500, 3000))
+            strand = "+-"[x % 2]
+            read = mutate(rng, self.sequences[name][start:end], 0.1)
+            self.reads[f"{name}:{start}:{end}:{strand}:{x}"] = read if strand == "+" else naive.reverse_complement(read)
+        self.write("ref.fa", self.sequences)
+        self.fastq("reads.fq", self.reads)
+
+    def write(self, name: str, records: dict[str, str]) -> Path:
+        (self.folder / name).write_text("".join(f">{key}\n{value}\n" for key, value in records.items()))
+        return self.folder / name
+
+    def fastq(self, name: str, records: dict[str, str], comment: str = "") -> Path:
+        rng = np.random.default_rng(3)
+        lines = []
+        for key, value in records.items():
+            quality = "".join(map(chr, rng.integers(40, 60, len(value))))
+            lines.append(f"@{key}{comment}\n{value}\n+\n{quality}\n")
+        (self.folder / name).write_text("".join(lines))
+        return self.folder / name
+
+    def map(self, *options, reads="reads.fq", output="out.sam") -> list[pysam.AlignedSegment]:
+        outcome = run("map", self.folder / "ref.fa", self.folder / reads, "-o", self.folder / output, "-q", *options)
+        assert outcome.code == 0, outcome.err
+        with pysam.AlignmentFile(str(self.folder / output), check_sq=False) as file:
+            return list(file)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory) -> World:
+    return World(tmp_path_factory.mktemp("map"))
+
+
+def test_a_path_begins_and_ends_with_a_pair(world):
+    """A bonus for the end of a read must not be earned by a gap."""
+    one = world.sequences["one"]
+    world.write(
+        "gap.fa", {f"r{x}": "ACGT"[x % 4] * (1 + x % 3) + one[3000 + x : 5000] + "CATG"[x % 4] * (x % 5) for x in range(40)}
+    )
+    for record in world.map("--preset", "clr", reads="gap.fa"):
+        aligned = [op for op, _ in record.cigartuples if op != 4]
+        assert aligned[0] == aligned[-1] == 0
+
+
+def check_record(record: pysam.AlignedSegment, sequences: dict[str, str], bases: str, scoring=SCORES) -> None:
+    """CIGAR, NM, MD and AS of a record, from its bases and the reference alone."""
+    reference = sequences[record.reference_name]
+    assert record.query_sequence == (naive.reverse_complement(bases) if record.is_reverse else bases)
+    score = distance = 0
+    q, t = 0, record.reference_start
+    md, same = [], 0
+    for operation, size in record.cigartuples:
+        if operation in (4, 5):
+            q += size
+        elif operation in (0, 7, 8):
+            for x in range(size):
+                equal = record.query_sequence[q + x] == reference[t + x] in "ACGT"
+                score += scoring.match if equal else scoring.mismatch
+                distance += not equal
+                same += equal
+                if not equal:
+                    md += [str(same), reference[t + x]]
+                    same = 0
+            q, t = q + size, t + size
+        else:
+            score -= min(scoring.open1 + size * scoring.extend1, scoring.open2 + size * scoring.extend2)
+            distance += size
+            if operation == 1:
+                q += size
+            else:
+                md += [str(same), "^" + reference[t : t + size]]
+                same, t = 0, t + size
+    assert record.get_tag("AS") == score and record.get_tag("NM") == distance
+    assert record.get_tag("MD") == "".join(md) + str(same)
+
+
+def test_reads_come_back_to_their_places(world):
+    records = world.map("--preset", "ont")
+    assert [record.query_name for record in records] == list(world.reads)
+    for record in records:
+        name, start, end, strand, _ = record.query_name.split(":")
+        assert (record.reference_name, "+-"[record.is_reverse], record.mapping_quality) == (name, strand, 60)
+        assert abs(record.reference_start - int(start)) < 20 and abs(record.reference_end - int(end)) < 20
+        check_record(record, world.sequences, world.reads[record.query_name])
+
+
+def test_paf_tells_the_same(world):
+    sam = world.map("--preset", "ont", "--cs", "--eqx")
+    outcome = run(
+        "map", world.folder / "ref.fa", world.folder / "reads.fq", "-q", "--preset", "ont", "--cs", "--eqx", "--md"
+    )
+    lines = [line.split("\t") for line in outcome.out.decode().splitlines()]
+    assert len(lines) == len(sam)
+    for line, record in zip(lines, sam, strict=True):
+        tags = dict((tag[:2], tag[5:]) for tag in line[12:])
+        assert line[0] == record.query_name and line[5] == record.reference_name
+        assert (int(line[7]), int(line[8])) == (record.reference_start, record.reference_end)
+        assert re.sub(r"\d+S", "", record.cigarstring) == tags["cg"] and tags["cs"] == record.get_tag("cs")
+        assert tags["MD"] == record.get_tag("MD")
+        assert int(tags["AS"]) == record.get_tag("AS")
+        equal = sum(int(n) for n in re.findall(r"(\d+)=", tags["cg"]))
+        assert int(line[9]) == equal == sum(int(n) for n in re.findall(r":(\d+)", tags["cs"]))
+        assert int(line[10]) == sum(int(n) for n in re.findall(r"\d+", tags["cg"]))
+
+
+def test_bam_is_sorted_and_indexed_and_the_same(world):
+    sam = world.map("--preset", "ont", "--rg", "@RG\\tID:a\\tSM:b")
+    bam = world.map("--preset", "ont", "--rg", "@RG\\tID:a\\tSM:b", output="out.bam")
+    assert sorted(record.to_string() for record in sam) == sorted(record.to_string() for record in bam)
+    with pysam.AlignmentFile(str(world.folder / "out.bam")) as file:
+        header = file.header.to_dict()
+        assert header["HD"]["SO"] == "coordinate" and header["RG"] == [{"ID": "a", "SM": "b"}]
+        assert header["PG"][0]["ID"] == "bellapy" and "map" in header["PG"][0]["CL"]
+        assert file.has_index() and sum(1 for _ in file.fetch("two")) == sum(r.reference_name == "two" for r in sam)
+    assert all(record.get_tag("RG") == "a" for record in bam)
+
+
+def test_output_does_not_depend_on_threads_or_batches(world, monkeypatch):
+    def mapped(*options) -> bytes:
+        outcome = run("map", world.folder / "ref.fa", world.folder / "reads.fq", "-q", "--format", "sam", *options)
+        assert outcome.code == 0, outcome.err
+        return re.sub(rb"@PG[^\n]*", b"", outcome.out)
+
+    want = mapped("--preset", "clr", "-t", "1")
+    assert mapped("--preset", "clr", "-t", "3") == want
+    monkeypatch.setattr("bellapy.seeding.anchors.REACH", 1 << 17)
+    monkeypatch.setattr("bellapy.seeding.anchors.Layout.most_reads", 7)
+    assert mapped("--preset", "clr", "-t", "2") == want
+
+
+def test_batches_join_and_cut(world, monkeypatch):
+    monkeypatch.setattr("bellapy.jobs.map.pipeline.BATCH_READS", 3)
+    stream = list(stream_records([world.folder / "reads.fq", world.folder / "ref.fa"]))
+    found = list(batches(stream))
+    assert [name.decode() for records in found for name in records.names] == [*world.reads, "one", "two"]
+    assert [records.qualities is None for records in found] == [False, True]
+
+
+def test_an_index_file_gives_the_same(world):
+    assert run("index", world.folder / "ref.fa", "-o", world.folder / "ref.bpi", "--preset", "ont", "-q").code == 0
+    built = build_index(load_reads([world.folder / "ref.fa"]), 15, 10)
+    loaded = load_index(str(world.folder / "ref.bpi"))
+    assert loaded.names == built.names and loaded.lookup.cutoff == built.lookup.cutoff
+    assert (loaded.lookup.words == built.lookup.words).all() and (loaded.codes == built.codes).all()
+    fresh = run("map", world.folder / "ref.fa", world.folder / "reads.fq", "--preset", "ont", "-q")
+    again = run("map", world.folder / "ref.bpi", world.folder / "reads.fq", "--preset", "ont", "-q")
+    assert again.code == 0 and fresh.out == again.out
+    cut = world.folder / "cut.bpi"
+    cut.write_bytes((world.folder / "ref.bpi").read_bytes()[:-100])
+    outcome = run("map", cut, world.folder / "reads.fq")
+    assert outcome.code == 1 and "cut short" in outcome.err
+
+
+def test_a_preset_is_chosen_from_the_reads(world):
+    rng = np.random.default_rng(1)
+    for error, preset in ((0.002, "hifi"), (0.05, "ont"), (0.16, "clr")):
+        reads = {f"r{x}": mutate(rng, world.sequences["one"][x * 5000 : x * 5000 + 4000], error) for x in range(10)}
+        world.write("some.fa", reads)
+        outcome = run("map", world.folder / "ref.fa", world.folder / "some.fa")
+        assert outcome.code == 0 and f"preset {preset}" in outcome.err
+        assert outcome.out.count(b"\n") == 10
+
+
+def test_chains_alone(world):
+    outcome = run("map", world.folder / "ref.fa", world.folder / "reads.fq", "-q", "--preset", "ont", "--no-align")
+    lines = [line.split("\t") for line in outcome.out.decode().splitlines()]
+    assert len(lines) == len(world.reads)
+    for line in lines:
+        name, start, end, strand, _ = line[0].split(":")
+        assert (line[5], line[4]) == (name, strand) and abs(int(line[7]) - int(start)) < 250 and int(line[11]) > 20
+
+
+# ---------------------------------------------------------------- splits, clips, tags
+
+
+def test_parts_of_a_read_from_two_places_are_supplementary(world):
+    one, two = world.sequences["one"], world.sequences["two"]
+    read = one[5000:8000] + naive.reverse_complement(two[10_000:12_000])
+    world.fastq("split.fq", {"split": read}, " MM:Z:C+m,5;\tML:B:C,200\tXX:i:3")
+    for options, clipped in (([], "S"), (["--hard-clip"], "H")):
+        first, second = world.map("--preset", "ont", *options, reads="split.fq")
+        assert (first.flag, second.flag) == (0, 2048 + 16)
+        assert (first.reference_name, first.reference_start, first.reference_end) == ("one", 5000, 8000)
+        assert (second.reference_name, second.reference_start) == ("two", 10_000)
+        size = second.reference_end - 10_000  # chance may add some bases to the 2,000
+        assert (
+            abs(size - 2000) < 5
+            and first.cigarstring == "3000M2000S"
+            and second.cigarstring == f"{size}M{5000 - size}{clipped}"
+        )
+        assert first.get_tag("SA") == f"two,10001,-,{size}M{5000 - size}S,{second.mapping_quality},{second.get_tag('NM')};"
+        assert second.get_tag("SA") == f"one,5001,+,3000M2000S,{first.mapping_quality},0;"
+        assert first.get_tag("MM") == "C+m,5;" and list(first.get_tag("ML")) == [200]
+        assert second.has_tag("MM") == (clipped == "S") and second.get_tag("XX") == 3
+        assert len(second.query_sequence) == (5000 if clipped == "S" else size)
+        assert len(second.query_qualities) == len(second.query_sequence)
+        check_record(first, world.sequences, read)
+
+
+def test_a_gap_that_costs_more_than_a_side_is_worth_splits(world):
+    one = world.sequences["one"]
+    world.write("far.fa", {"far": one[20_000:22_000] + one[31_000:33_500]})
+    records = world.map("--preset", "ont", reads="far.fa")
+    assert [(r.flag, r.reference_start, r.cigarstring) for r in records] == [
+        (0, 31_000, "2000S2500M"), (2048, 20_000, "2000M2500S")
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [60, 400, 3000])
+def test_deletions_and_insertions_of_any_size(world, size):
+    one = world.sequences["one"]
+    deletion = one[20_000:22_000] + one[22_000 + size : 24_000 + size]
+    insertion = one[30_000:32_000] + random_bases(np.random.default_rng(size), size) + one[32_000:34_000]
+    world.write("large.fa", {"deletion": deletion, "insertion": insertion})
+    records = world.map("--preset", "ont", reads="large.fa")
+    for name, operation in (("deletion", 2), ("insertion", 1)):
+        its = [record for record in records if record.query_name == name]
+        assert len(its) == 1
+        gaps = [(op, n) for op, n in its[0].cigartuples if op in (1, 2) and n > 20]
+        assert gaps == [(operation, size)]
+
+
+@pytest.mark.parametrize("size", [1500, 4000])
+def test_an_inversion_has_a_line_of_its_own(world, size):
+    one = world.sequences["one"]
+    read = one[10_000:13_000] + naive.reverse_complement(one[13_000 : 13_000 + size]) + one[13_000 + size : 16_000 + size]
+    world.write("inverted.fa", {"read": read})
+    records = world.map("--preset", "ont", reads="inverted.fa")
+    turned = [record for record in records if record.is_reverse]
+    assert len(turned) == 1
+    assert abs(turned[0].reference_start - 13_000) <= 20 and abs(turned[0].reference_end - 13_000 - size) <= 20
+    straight = sorted((r.reference_start, r.reference_end) for r in records if not r.is_reverse)
+    assert abs(straight[0][1] - 13_000) <= 20 and abs(straight[-1][0] - 13_000 - size) <= 20
+
+
+def test_copies_are_secondary_and_of_no_quality(world):
+    rng = np.random.default_rng(5)
+    copy = random_bases(rng, 5000)
+    ref = {"r": random_bases(rng, 4000) + copy + random_bases(rng, 4000) + copy + random_bases(rng, 3000)}
+    world.write("copies.fa", ref)
+    world.write("copy.fa", {"read": mutate(rng, copy[500:4500], 0.05)})
+    for options, flags in (([], [0, 256]), (["--secondary", "no"], [0]), (["-N", "0"], [0])):
+        outcome = run(
+            "map", world.folder / "copies.fa", world.folder / "copy.fa", "-q", "--preset", "ont", "--format", "sam", *options
+        )
+        lines = [line.split("\t") for line in outcome.out.decode().splitlines() if line[0] != "@"]
+        assert [int(line[1]) & ~16 for line in lines] == flags and int(lines[0][4]) <= 3
+        assert all(line[9] == "*" for line in lines[1:])
+
+
+def test_what_fits_nowhere_is_unmapped_and_keeps_its_bases(world):
+    noise = random_bases(np.random.default_rng(9), 800)
+    world.fastq("noise.fq", {"noise": noise, "empty": "", "short": "ACGT"}, " a comment")
+    records = world.map(reads="noise.fq")
+    assert [record.flag for record in records] == [4, 4, 4]
+    assert records[0].query_sequence == noise and records[0].get_tag("CO") == "a comment"
+    assert run("map", world.folder / "ref.fa", world.folder / "noise.fq", "-q").out == b""
+
+
+def test_unknown_bases_and_ends_of_sequences(world):
+    one = world.sequences["one"]
+    reads = {"n": one[1000:1500] + "N" * 30 + one[1530:2500], "edge": "GATTACAGAT" + one[:1500], "tail": one[-1500:] + "CCC"}
+    world.write("edges.fa", reads)
+    records = {record.query_name: record for record in world.map("--preset", "ont", reads="edges.fa")}
+    assert records["n"].cigarstring == "1500M" and records["n"].get_tag("NM") == 30
+    assert records["edge"].reference_start == 0 and records["tail"].reference_end == len(one)
+
+
+def test_a_read_of_nothing_but_repeats_has_few_anchors(world):
+    """Otherwise chaining them would take hours."""
+    rng = np.random.default_rng(8)
+    unit = random_bases(rng, 171)
+    copies = "".join(mutate(rng, unit, 0.01) for _ in range(200))
+    world.write("satellite.fa", {"r": random_bases(rng, 3000) + copies + random_bases(rng, 3000)})
+    index = build_index(load_reads([world.folder / "satellite.fa"]), 15, 10)
+    read = mutate(rng, copies, 0.02).encode()
+    codes, at, lengths = pack_both_ways([read], ENCODE)
+    lookup = index.lookup._replace(cutoff=200)
+    anchors, _ = find_anchors(lookup, 15, 10, codes, at, lengths, layout_for(len(read), len(index.codes)))
+    assert len(anchors) <= len(read) + len(read) // RESCUE_SPAN * 200
+
+
+# ---------------------------------------------------------------- the command line
+
+
+@pytest.mark.parametrize(
+    "options, code, message",
+    [
+        (["--preset", "sr"], 2, "choose from clr, ont, hifi"),
+        (["--secondary", "maybe"], 2, "choose from yes, no"),
+        (["--rg", "ID:a"], 2, "a line of a SAM header"),
+        (["--no-align", "--format", "sam"], 2, "--no-align"),
+        (["--format", "bam"], 2, "name a file"),
+        (["--format", "cram"], 2, "choose from paf, sam, bam"),
+        (["--zdrop", "0"], 2, "--zdrop 0: must be from"),
+        (["-N", "-1"], 2, "-N -1: must be from"),
+        (["--gap-open", "4"], 2, "as many values"),
+    ],
+)
+def test_wrong_options_are_refused(world, options, code, message):
+    outcome = run("map", world.folder / "ref.fa", world.folder / "reads.fq", *options)
+    assert outcome.code == code and message in outcome.err and outcome.out == b"" and "Traceback" not in outcome.err
+
+
+def test_bad_input_is_told_and_leaves_no_file(world, tmp_path):
+    (tmp_path / "bad.fq").write_text("@a\nACGT\n+\nII\n")
+    (tmp_path / "empty.fa").write_text("")
+    (tmp_path / "tiny.fa").write_text(">a\nACGT\n")
+    (tmp_path / "at.fq").write_text("@@a\nACGT\n+\nIIII\n")
+    ref, reads = world.folder / "ref.fa", world.folder / "reads.fq"
+    for arguments, message in (
+        ((tmp_path / "no.fa", reads), "No such file"),
+        ((ref, tmp_path / "no.fq"), "No such file"),
+        ((ref, tmp_path / "bad.fq"), "4 bases but 2 quality values"),
+        ((ref, tmp_path / "empty.fa"), "the file is empty"),
+        ((tmp_path / "tiny.fa", reads), "no sequence long enough"),
+        ((ref, tmp_path / "at.fq"), "SAM does not allow this name"),
+    ):
+        for ending in ("sam", "bam"):
+            outcome = run("map", *arguments, "-o", tmp_path / f"out.{ending}", "-t", 1)
+            assert outcome.code == 1 and message in outcome.err and "Traceback" not in outcome.err
+            assert not list(tmp_path.glob("out*"))
+
+
+def test_compressed_output_and_standard_input(world):
+    plain = run("map", world.folder / "ref.fa", world.folder / "reads.fq", "-q", "--preset", "ont")
+    given = (world.folder / "reads.fq").read_bytes()
+    piped = run("map", world.folder / "ref.fa", "-", "-q", "--preset", "ont", "-o", world.folder / "o.paf.gz", stdin=given)
+    assert piped.code == 0 and gzip.decompress((world.folder / "o.paf.gz").read_bytes()) == plain.out

@@ -1,0 +1,137 @@
+"""Neither the order nor the strand of the reads, nor their names or files, changes what is found."""
+
+from __future__ import annotations
+
+import naive
+import numpy as np
+import pytest
+from cases import run, sample_reads
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import make_reads, read_sets
+
+from bellapy.jobs.overlap.canonical import canonical_reads, given_overlaps, given_reads
+from bellapy.records import Overlaps
+
+
+def text_of(reads, i: int) -> str:
+    codes = reads.codes[reads.starts[i] : reads.starts[i] + reads.lengths[i]]
+    return "".join("ACGTN"[min(code, 4)] for code in codes)
+
+
+@given(read_sets(), st.randoms(use_true_random=False), st.integers(1, 3))
+def test_the_same_reads_in_any_order_and_on_any_strand(sequences, random, threads):
+    other = [naive.reverse_complement(s) if random.random() < 0.5 else s for s in sequences]
+    random.shuffle(other)
+    sets = [canonical_reads(make_reads(some), threads)[0] for some in (sequences, other)]
+    texts = [[text_of(reads, i) for i in range(len(reads))] for reads in sets]
+    assert texts[0] == texts[1]
+
+
+@given(read_sets(), st.integers(1, 3))
+def test_there_and_back(sequences, threads):
+    reads = make_reads(sequences)
+    given_before = [text_of(reads, i) for i in range(len(reads))]
+    canonical, order = canonical_reads(reads, threads)
+    for i, j in enumerate(order.given):
+        its = given_before[j]
+        assert text_of(canonical, i) == (naive.reverse_complement(its) if order.flipped[i] else its)
+        assert canonical.names[i] == reads.names[j]
+    light = given_reads(canonical, order, threads, with_bases=False)
+    assert light.names == reads.names and light.lengths.tolist() == reads.lengths.tolist()
+    before = canonical.both_ways
+    back = given_reads(canonical, order, threads, with_bases=True)
+    assert back.both_ways is not before, "GPUs know by the array whether they have the bases"
+    assert back.names == reads.names
+    np.testing.assert_array_equal(back.codes, reads.codes)
+    np.testing.assert_array_equal(back.starts, reads.starts)
+    np.testing.assert_array_equal(back.both_ways, reads.both_ways)
+
+
+def test_overlaps_lie_on_the_reads_as_given(rng):
+    """Aligned stretches that are equal stay so, and so do the seeds and the turns of their flanks."""
+    shared = [naive.reverse_complement(s) if i % 2 else s for i, s in enumerate(["ACGGTCATTGCA" * 3] * 6)]
+    sequences = [s[: 20 + i] for i, s in enumerate(shared)]
+    reads = make_reads(sequences)
+    canonical, order = canonical_reads(reads)
+    q, t = np.triu_indices(6, 1)
+    n, lengths = len(q), canonical.lengths
+    column = lambda low, high: rng.integers(low, high, n).astype(np.int32)  # noqa: E731
+    start, seed = column(0, 4), column(5, 8)
+    overlaps = Overlaps(
+        q.astype(np.int32), t.astype(np.int32), rng.choice([1, -1], n).astype(np.int8), start, start + 12, start, start + 12,
+        *(column(1, 9) for _ in range(4)), seed, seed, np.full(n, 3, np.int32), *(column(0, 9) for _ in range(4)),
+    )  # fmt: skip
+    found = given_overlaps(overlaps, lengths, order)
+    assert (found.query_id < found.target_id).all()
+    rows = {(frozenset((order.given[a], order.given[b]))): i for i, (a, b) in enumerate(zip(q, t, strict=True))}
+    for i in range(n):
+        j = rows[frozenset((int(found.query_id[i]), int(found.target_id[i])))]
+        swapped = order.given[q[j]] != found.query_id[i]
+        names = ("target", "query") if swapped else ("query", "target")
+        flips = [bool(order.flipped[getattr(overlaps, f"{name}_id")[j]]) for name in names]
+        assert found.strand[i] == overlaps.strand[j] * (-1) ** sum(flips)
+        for name, old, flip in zip(("query", "target"), names, flips, strict=True):
+            size = lengths[getattr(overlaps, f"{old}_id")[j]]
+            ends = [getattr(overlaps, f"{old}_{end}")[j] for end in ("start", "end")]
+            ends = [size - ends[1], size - ends[0]] if flip else ends
+            assert [getattr(found, f"{name}_{end}")[i] for end in ("start", "end")] == ends
+            at = getattr(overlaps, f"seed_{old}")[j]
+            assert getattr(found, f"seed_{name}")[i] == (size - 3 - at if flip else at)
+            new_left_is_old_left = flips[0] == (swapped and overlaps.strand[j] < 0)
+            for side, other in (("left", "right"), ("right", "left")):
+                was = side if new_left_is_old_left else other
+                assert getattr(found, f"{side}_{name}")[i] == getattr(overlaps, f"{was}_{old}")[j]
+        assert found.score[i] == overlaps.score[j]
+
+
+@pytest.fixture(scope="module")
+def sample():
+    return sample_reads(11, genome=12_000, depth=9, mean=2500, error=0.1)
+
+
+def overlaps_of(tmp_path, files: list[list[tuple[str, str]]], *options) -> dict:
+    """Lines by the names of their reads; the read whose name comes first is the query."""
+    paths = [tmp_path / f"reads{i}.fa" for i in range(len(files))]
+    for path, records in zip(paths, files, strict=True):
+        path.write_text("".join(f">{name}\n{bases}\n" for name, bases in records))
+    outcome = run("overlap", *paths, *options)
+    assert outcome.code == 0, outcome.err
+    lines = {}
+    for text in outcome.out.decode().splitlines():
+        f = text.split("\t")
+        sides = sorted([(f[0], *map(int, f[1:4])), (f[5], *map(int, f[6:9]))])
+        key = (sides[0][0], sides[1][0], f[4], sides[0][2])
+        assert key not in lines
+        lines[key] = (*sides, *f[9:])
+    return lines
+
+
+def turn(lines: dict, flipped: set[str]) -> dict:
+    """What overlaps are when some reads are read on the other strand."""
+    turned = {}
+    for (_, _, strand, _), (*sides, matches, columns, quality, tp, cm, score, dv) in lines.items():
+        sides = [(n, size, size - e, size - s) if n in flipped else (n, size, s, e) for n, size, s, e in sides]
+        odd = sum(side[0] in flipped for side in sides) % 2
+        strand = {"+": "-", "-": "+"}[strand] if odd else strand
+        turned[sides[0][0], sides[1][0], strand, sides[0][2]] = (*sides, matches, columns, quality, tp, cm, score, dv)
+    return turned
+
+
+@settings(max_examples=8)
+@given(random=st.randoms(use_true_random=False))
+def test_order_strand_names_files_and_threads_do_not_matter(tmp_path_factory, sample, random):
+    folder = tmp_path_factory.mktemp("reads")
+    records = [(f"r{i}", bases) for i, bases in enumerate(sample.sequences)]
+    expected = overlaps_of(folder, [records], "-t", 1)
+    assert len(expected) > 100
+    flipped = {name for name, _ in records if random.random() < 0.5}
+    other = [(f"x{name}", naive.reverse_complement(bases) if name in flipped else bases) for name, bases in records]
+    random.shuffle(other)
+    cut = random.randrange(len(other) + 1)
+    found = overlaps_of(folder, [other[:cut], other[cut:]] if 0 < cut < len(other) else [other], "-t", random.choice([1, 2]))
+    renamed = {
+        (key[0][1:], key[1][1:], *key[2:]): tuple((v[0][1:], *v[1:]) if isinstance(v, tuple) else v for v in line)
+        for key, line in found.items()
+    }
+    assert renamed == turn(expected, flipped)

@@ -1,0 +1,213 @@
+"""Depth along the reads: repeats and deep molecules, against plain counterparts and on small made sets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import naive
+import numpy as np
+import pytest
+from cases import Sample as Reads
+from cases import accuracy, noisy_copy, parse_paf, run
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import make_reads, random_bases
+
+from bellapy.jobs.overlap import depth
+from bellapy.jobs.overlap.depth import (
+    APART_KIND,
+    DEEP,
+    ORDINARY,
+    REPEAT,
+    STEP,
+    WINDOW_BINS,
+    choose_thinning,
+    find_steps,
+    mark_high,
+)
+from bellapy.seeding.kmer_matrix import PROFILE_WIDTH, build_kmer_matrix, profile_depth
+from bellapy.seeding.kmers import count_kmers
+
+K = 13
+
+
+def counted(sequences, upper):
+    reads = make_reads(sequences)
+    counts = count_kmers(reads.codes, K, 2, 1 << 30)
+    matrix = build_kmer_matrix(replace(counts, entries=counts.entries[:]), reads, K, upper)
+    return counts, matrix, profile_depth(matrix, reads)
+
+
+def columns(sequences):
+    """Places of every k-mer that occurs more than once: (read, bin, way round)."""
+    every = naive.matrix_entries(sequences, K, 2, 1 << 30).values()
+    return [[(read, position // PROFILE_WIDTH, way) for read, position, way in places] for places in every]
+
+
+def sample_of(molecules: list[tuple[str, float]], error: float, mean: int = 3000) -> Reads:
+    """Reads of several molecules, each with its own depth; places count on behind the molecules before."""
+    rng = np.random.default_rng(len(molecules))
+    parts, before = ([], [], [], [], []), 0
+    for text, fold in molecules:
+        for _ in range(int(fold * len(text) / mean)):
+            length = min(len(text), int(rng.integers(mean // 2, 3 * mean // 2)))
+            start = int(rng.integers(0, len(text) - length + 1))
+            copy, place = noisy_copy(rng, text[start : start + length], error)
+            strand = int(rng.choice([1, -1]))
+            rows = (
+                copy if strand > 0 else naive.reverse_complement(copy), before + start, before + start + length, strand,
+                place if strand > 0 else len(copy) - place,
+            )  # fmt: skip
+            for part, value in zip(parts, rows, strict=True):
+                part.append(value)
+        before += len(text) + 10_000
+    return Reads(parts[0], np.array(parts[1]), np.array(parts[2]), np.array(parts[3]), parts[4])
+
+
+@given(st.lists(st.integers(1, 80), min_size=0, max_size=30), st.integers(0, 40))
+def test_steps(levels, n):
+    n_kmers = np.full(len(levels), n, np.uint32)
+    offsets, low = np.array([0, len(levels)]), np.empty(1)
+    copies = np.array(levels, np.uint32) * n_kmers
+    find_steps(offsets, n_kmers, copies, WINDOW_BINS, STEP, 8, low)
+    beside = []
+    for b in range(WINDOW_BINS, len(levels) - WINDOW_BINS + 1):
+        left, right = np.mean(levels[b - WINDOW_BINS : b]), np.mean(levels[b : b + WINDOW_BINS])
+        if n * WINDOW_BINS >= 8 and max(left, right) > STEP * min(left, right):
+            beside.append(min(left, right))
+    assert low[0] == pytest.approx(min(beside, default=np.inf))
+    repeat = np.zeros(len(levels), np.uint8)
+    mark_high(offsets, n_kmers, copies, low, STEP, repeat)
+    assert repeat.tolist() == [int(n > 0 and np.isfinite(low[0]) and level > STEP * low[0]) for level in levels]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_company_and_votes(rng, threads):
+    shared = random_bases(rng, 900)
+    sequences = [random_bases(rng, 700) + shared[int(rng.integers(0, 300)) :] + shared[:200] for _ in range(12)]
+    sequences += [naive.reverse_complement(sequences[0]), ""]
+    _, matrix, profile = counted(sequences, 5)
+    bins = depth.Bins(matrix.starts, matrix.read_table, profile.offsets, profile.width)
+    low = np.where(rng.random(len(sequences)) < 0.5, 2.0, np.inf)
+    repeat = (rng.random(len(profile.n_kmers)) < 0.4).astype(np.uint8)
+    company = depth._sum_over(depth.add_company, matrix, (2, len(sequences)), threads, bins, low, repeat, depth.UNIT)
+    votes = depth._sum_over(depth.add_votes, matrix, (2, len(repeat)), threads, bins, 5, repeat, depth.UNIT)
+    its_company, its_votes = np.zeros_like(company), np.zeros_like(votes)
+    for places in columns(sequences):
+        mixed = sum(np.isfinite(low[read]) for read, _, _ in places)
+        at = [profile.offsets[read] + b for read, b, _ in places]
+        for (read, _, _), i in zip(places, at, strict=True):
+            if np.isfinite(low[read]) and not repeat[i]:
+                its_company[:, read] += int(depth.UNIT * (mixed - 1)) // (len(places) - 1), 1
+        if len(places) > 5:
+            back = [x > 0 and places[x - 1][::2] == places[x][::2] for x in range(len(places))]
+            n = sum(bool(repeat[i]) or returns for i, returns in zip(at, back, strict=True))
+            for i in at:
+                its_votes[:, i] += depth.UNIT * n // len(places), 1
+    np.testing.assert_array_equal(company, its_company)
+    np.testing.assert_array_equal(votes, its_votes)
+    assert votes[0].any() and company[0].any()
+
+
+def linked(sequences, upper, **options):
+    counts, matrix, profile = counted(sequences, upper)
+    n, profile, links = depth.link_columns(counts.entries, matrix, profile, 0.9**K, 1.0, **options)
+    return counts.entries[:n], profile, links
+
+
+def test_what_is_kept_is_whole_columns(rng):
+    text = random_bases(rng, 4000)
+    sequences = sample_of([(text, 60), (random_bases(rng, 30_000), 8)], 0.05).sequences
+    counts, matrix, _ = counted(sequences, 12)
+    before = {tuple(column) for column in np.split(counts.entries.copy(), matrix.indptr[1:-1])}
+    entries, _, links = linked(sequences, 12)
+    starts = np.flatnonzero(entries & 2)
+    after = [tuple(column) for column in np.split(entries, starts[1:])]
+    assert len(after) == len(set(after)) == sum(links.kept) and set(after) <= before
+    assert {column for column in before if len(column) <= 12} <= set(after)
+    assert links.found[ORDINARY] == links.kept[ORDINARY] and links.kept[DEEP] > 100 and sum(links.found) == len(before)
+    assert linked(sequences, 12, strict=True)[2].kept == [links.kept[ORDINARY], 0, 0, 0]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_deep_molecule_is_no_repeat(rng, threads):
+    deep, rest = random_bases(rng, 6000), random_bases(rng, 60_000)
+    sample = sample_of([(deep, 100), (rest, 8)], 0.05)
+    _, profile, links = linked(sample.sequences, 12, threads=threads)
+    assert links.deep_share > 0.3 and links.repeat_share == 0 and not profile.repeats.any()
+    level = profile.reference[np.asarray(sample.start) < len(deep)]
+    assert np.median(level) > STEP * np.median(profile.reference[np.asarray(sample.start) > len(deep)])
+
+
+def test_a_transposon_is_a_repeat(rng):
+    element = random_bases(rng, 2000)
+    text = "".join(random_bases(rng, 2500) + element for _ in range(16)) + random_bases(rng, 60_000)
+    _, profile, links = linked(sample_of([(text, 8)], 0.05, mean=4000).sequences, 12)
+    assert links.repeat_share > 0.1 and links.deep_share == 0 and links.kept[DEEP] == 0 and links.found[REPEAT] > 500
+    assert len(set(profile.reference.tolist())) == 1 and profile.repeats.any()
+
+
+def test_chimeras_make_no_repeats(rng):
+    """One read with a step says nothing of the molecule."""
+    deep, rest = random_bases(rng, 6000), random_bases(rng, 60_000)
+    sequences = sample_of([(deep, 100), (rest, 8)], 0.05).sequences
+    sequences += [deep[at : at + 2000] + rest[5000 * at // 500 :][:2000] for at in range(0, 3000, 500)]
+    _, profile, links = linked(sequences, 12)
+    assert links.repeat_share == 0 and links.deep_share > 0.3
+
+
+def test_kmers_that_set_copies_apart(rng):
+    """Units of a tandem repeat that differ in a base each."""
+    unit = random_bases(rng, 180)
+    units = [unit[:at] + "ACGT"[("ACGT".index(unit[at]) + 1) % 4] + unit[at + 1 :] for at in rng.integers(0, 180, 300)]
+    text = random_bases(rng, 30_000) + "".join(units) + random_bases(rng, 30_000)
+    _, profile, links = linked(sample_of([(text, 20)], 0.02).sequences, 30)
+    assert links.kept[APART_KIND] > 100 and (profile.repeats == 2).any()
+
+
+def test_thinning_leaves_what_overlaps_need():
+    assert choose_thinning(0, 0, 1.0) == 1
+    assert choose_thinning(1000, 1000, 1.0) == depth.LINK_SPACING
+    assert choose_thinning(10, 1000, 1.0) == 1
+    assert choose_thinning(500, 1000, 0.5) == depth.LINK_SPACING // 2
+
+
+def test_nothing_to_judge():
+    for sequences in ([], [""], ["ACGGTTCATGCCATAGGACT"]):
+        entries, profile, links = linked(sequences, 8)
+        assert links.deep_share == links.repeat_share == 0 and len(profile.repeats) == len(sequences)
+
+
+# ---------------------------------------------------------------- the whole job
+
+
+def job(sample: Reads, tmp_path) -> tuple[float, float, str]:
+    (tmp_path / "reads.fa").write_text(sample.fasta())
+    outcome = run("overlap", tmp_path / "reads.fa", "-t", 1, "--min-overlap", 500)
+    assert outcome.code == 0, outcome.err
+    return *accuracy(sample, parse_paf(outcome.out)), outcome.err
+
+
+def test_metagenome(rng, tmp_path):
+    sample = sample_of([(random_bases(rng, 4000), 100), (random_bases(rng, 80_000), 8)], 0.08)
+    recall, precision, messages = job(sample, tmp_path)
+    assert recall > 0.96 and precision > 0.99
+    assert "uneven depth" in messages
+
+
+def test_identical_reads_beyond_any_bound(rng, tmp_path):
+    read = random_bases(rng, 1500)
+    (tmp_path / "reads.fa").write_text("".join(f">r{i}\n{read}\n" for i in range(150)))
+    outcome = run("overlap", tmp_path / "reads.fa", "-t", 1)
+    assert len(parse_paf(outcome.out)) == 150 * 149 // 2, outcome.err
+
+
+def test_a_prefix_that_all_reads_share(rng, tmp_path):
+    prefix = random_bases(rng, 1200)
+    sample = sample_of([(random_bases(rng, 30_000), 15)], 0.05)
+    plain = job(sample, tmp_path)
+    sequences = [noisy_copy(rng, prefix, 0.05)[0] + sequence for sequence in sample.sequences]
+    (tmp_path / "reads.fa").write_text("".join(f">r{i}\n{s}\n" for i, s in enumerate(sequences)))
+    lines = parse_paf(run("overlap", tmp_path / "reads.fa", "-t", 1, "--min-overlap", 500).out)
+    recall, precision = accuracy(sample, lines)
+    assert plain[0] > 0.99 and recall > 0.8 and precision > 0.95

@@ -1,0 +1,52 @@
+"""The floors of the house: no module imports from a floor above its own, and no job from another job."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import bellapy
+
+PACKAGE = Path(bellapy.__file__).parent
+FLOORS = ["errors", "params", "records", "report", "compute", "seeding", "engines", "io", "jobs", "api", "cli", "__main__"]
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def room_of(module: str) -> str:
+    """'bellapy.engines.linear.rule' -> 'engines'; names that the package itself holds, as '__version__', have no room."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 and parts[1] in FLOORS else ""
+
+
+def imports_of(path: Path) -> set[str]:
+    """All modules of this package that a file imports, inside of functions too."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found |= {f"{node.module}.{name.name}" for name in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+    return {module for module in found if module.startswith("bellapy.")}
+
+
+def job_of(module: str) -> str:
+    parts = module.split(".")
+    return parts[2] if len(parts) > 2 and parts[1] == "jobs" else ""
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_nothing_imports_upward(path):
+    module = ".".join(("bellapy", *path.relative_to(PACKAGE).with_suffix("").parts))
+    here = room_of(module)
+    if not here:
+        return
+    above = FLOORS[FLOORS.index(here) + 1 :]
+    assert not {other for other in imports_of(path) if room_of(other) in above}
+    assert not {other for other in imports_of(path) if job_of(module) and job_of(other) not in ("", job_of(module))}
+
+
+def test_every_room_is_on_a_floor():
+    rooms = {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in MODULES}
+    assert rooms - {"__init__"} <= set(FLOORS)
