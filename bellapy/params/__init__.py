@@ -276,20 +276,20 @@ def make_params(preset: str | None = None, **options: Any) -> Params:
 def make_exact_params(**options: Any) -> ExactParams:
     """Parameters of `bellapy exact` by name; an option that is None is left at its default."""
     given = {name: value for name, value in options.items() if value is not None}
-    _check_values(given, EXACT_RANGES)
+    check_values(given, EXACT_RANGES)
     return ExactParams(**given)
 
 
 def validate(values: dict[str, Any]) -> None:
     """Raise ParameterError, naming the option, for a value out of range or values that contradict each other."""
-    _check_values(values, RANGES | MAP_RANGES)
+    check_values(values, RANGES | MAP_RANGES)
     if "lower" in values and "upper" in values and values["upper"] < values["lower"]:
         raise ParameterError(f"--upper {values['upper']}: must not be below --lower {values['lower']}")
     if values.get("sampling_window") and values.get("sampling", "auto") in ("auto", "none"):
         raise ParameterError("--sampling-window: choose a --sampling first (fraction, minimizer or syncmer)")
 
 
-def _check_values(values: dict[str, Any], ranges: dict[str, Range]) -> None:
+def check_values(values: dict[str, Any], ranges: dict[str, Range]) -> None:
     for name, value in values.items():
         option = OPTIONS.get(name, "--" + name.replace("_", "-"))
         if name in ranges and not ranges[name].low <= value <= ranges[name].high:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.engines.tags.symbols import GAP, INSERTED, Pile
-from bellapy.jit import njit, njit_inner, njit_vector
+from bellapy.compute.jit import njit, njit_inner, njit_vector
 
 UNIT = 64  # of a score: one link
 LETTERS = 5  # of a slot: four bases and a gap
@@ -74,8 +74,8 @@ class Consensus(NamedTuple):
 
 
 @njit_inner
-def _count(pile, cursor, first, last, block, cover, others):
-    """Count what all reads show in columns first to last - 1.
+def _count(pile, voters, cursor, first, last, block, cover, others):
+    """Count what reads show in columns first to last - 1, from read `voters` on.
 
     cover, others : (n_columns,) int32, overwritten there: known letters in a column; reads beside the template.
     """
@@ -84,7 +84,7 @@ def _count(pile, cursor, first, last, block, cover, others):
     block.top[: last - first] = 0
     cover[first:last] = 0
     others[first:last] = 0
-    for i in range(len(cursor.at)):
+    for i in range(voters, len(cursor.at)):
         at, end, beside = cursor.at[i], pile.offsets[i + 1], np.int32(i > 0)
         if pile.starts[i] >= last or at >= end:
             continue
@@ -188,7 +188,7 @@ def _trace(template, back, others, least, node, codes, raw, begins):
 
 
 @njit
-def _search(template, pile, terms, least):
+def _search(template, pile, terms, least, voters):
     """`find_consensus` with arrays for records."""
     n_columns = len(template)
     cursor = Cursor(pile.offsets[:-1].copy(), pile.starts - 1, np.where(pile.starts == 0, START, -1))
@@ -202,7 +202,7 @@ def _search(template, pile, terms, least):
     before[START], best = 0, START
     for first in range(0, n_columns, BLOCK):
         last = min(n_columns, first + BLOCK)
-        _count(pile, cursor, first, last, block, cover, others)
+        _count(pile, voters, cursor, first, last, block, cover, others)
         for column in range(first, last):
             if not _score_column(block, column - first, cover[column], terms, before, scores, back[column]):
                 scores[:LETTERS], back[column, :LETTERS] = 0, best  # nothing is known: the template's own letter stays
@@ -217,7 +217,7 @@ def _search(template, pile, terms, least):
     return codes[:n][::-1].copy(), raw[:n][::-1].copy(), begins
 
 
-def find_consensus(template: np.ndarray, pile: Pile, terms: Terms, least: int) -> Consensus:
+def find_consensus(template: np.ndarray, pile: Pile, terms: Terms, least: int, *, with_template: bool) -> Consensus:
     """The consensus of the reads of a pile.
 
     Parameters
@@ -225,9 +225,10 @@ def find_consensus(template: np.ndarray, pile: Pile, terms: Terms, least: int) -
     template : (n,) uint8 codes.
     pile : fewer than 2^15 reads, the template first.
     least : reads beside the template that a column needs to be changed.
+    with_template : whether the pile's first read counts too.
 
     Notes
     -----
     Ties: the smallest node before, by slot and then by letter.
     """
-    return Consensus(*_search(template, pile, terms, least))
+    return Consensus(*_search(template, pile, terms, least, 0 if with_template else 1))

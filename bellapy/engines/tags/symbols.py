@@ -11,12 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.jit import njit_entry, njit_inner
+from bellapy.compute.jit import njit_entry, njit_inner
+from bellapy.records import Paths
 
 GAP = 4
 UNKNOWN_BASE = 5
 INSERTED = 8
 PAIR, QUERY_ALONE = 0, 1  # operations of runs, as BAM numbers them
+MOST = 63  # columns of a short run
 
 
 class Pile(NamedTuple):
@@ -49,7 +51,8 @@ class Sources(NamedTuple):
     bases : index in `codes` of the first aligned base; they are read in increasing order.
     flips : 3 if the bases are to be complemented, else 0.
     starts : first column of the template.
-    begins, ends : the path's runs, runs[begin:end].
+    begins, ends : the path's short runs, runs[begin:end].
+    columns : of the path.
     as_query : bool, whether the template is the query of its path: the two gaps then change their parts.
     backwards : bool, whether the path is to be read from its end.
     """
@@ -59,6 +62,7 @@ class Sources(NamedTuple):
     starts: np.ndarray
     begins: np.ndarray
     ends: np.ndarray
+    columns: np.ndarray
     as_query: np.ndarray
     backwards: np.ndarray
 
@@ -131,7 +135,7 @@ def _write_path(codes, base, flip, runs, begin, end, backwards, as_query, out, a
     n = end - begin
     for j in range(n):
         run = np.int64(runs[end - 1 - j if backwards else begin + j])
-        size, operation = run >> 4, run & 15
+        size, operation = run >> 2, run & 3
         if operation == PAIR:
             for i in range(size):
                 out[at + i] = symbol_of(codes[base + i], flip)
@@ -159,36 +163,44 @@ def _write_all(codes, template, sources, runs, symbols, offsets):
             codes, sources.bases[i], sources.flips[i], runs, sources.begins[i], sources.ends[i], sources.backwards[i],
             sources.as_query[i], symbols, at,
         )  # fmt: skip
-        if sources.backwards[i]:  # its gaps stand as far right as they go
-            shift_left(symbols, at, end, template, sources.starts[i])
+        shift_left(symbols, at, end, template, sources.starts[i])  # as the template runs, not as the path's target
         offsets[i + 2] = at = end
 
 
 def make_pile(codes: np.ndarray, template: np.ndarray, sources: Sources, runs: np.ndarray) -> Pile:
-    """The pile of a template.
+    """The pile of a template, gaps as far left as they go.
 
     Parameters
     ----------
     codes : `ReadSet.both_ways`.
     template : (n,) uint8, its codes.
-    runs : uint32, of paths as `records.Paths` holds them, gaps as far left as they go on the forward strand of their target.
+    runs : uint8, short runs of all paths.  Every path begins and ends with a pair.
     """
     n = len(sources.bases)
-    sizes = path_columns(runs, sources.begins, sources.ends)
-    symbols, offsets = np.empty(len(template) + int(sizes.sum()), np.uint8), np.zeros(n + 2, np.int64)
+    symbols, offsets = np.empty(len(template) + int(sources.columns.sum()), np.uint8), np.zeros(n + 2, np.int64)
     _write_all(codes, template, sources, runs, symbols, offsets)
     return Pile(symbols, offsets, np.concatenate(([0], sources.starts)))
 
 
 @njit_entry
-def _add_sizes(runs, begins, ends, out):
-    for i in range(len(begins)):
-        for j in range(begins[i], ends[i]):
-            out[i] += np.int64(runs[j]) >> 4
+def _shorten(runs, offsets, out, out_offsets):
+    at = 0
+    for i in range(len(offsets) - 1):
+        for j in range(offsets[i], offsets[i + 1]):
+            size, operation = np.int64(runs[j]) >> 4, np.int64(runs[j]) & 15
+            while size > 0:
+                out[at] = min(size, MOST) << 2 | operation
+                size -= MOST
+                at += 1
+        out_offsets[i + 1] = at
 
 
-def path_columns(runs: np.ndarray, begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Columns of the paths runs[begin:end], (n,) int64."""
-    sizes = np.zeros(len(begins), np.int64)
-    _add_sizes(runs, begins, ends, sizes)
-    return sizes
+def shorten(paths: Paths) -> tuple[np.ndarray, np.ndarray]:
+    """The runs of paths in one byte each, length << 2 | operation, uint8, and their offsets as `Paths` has them, int64.
+
+    Runs longer than MOST columns become several.
+    """
+    room = len(paths.runs) + int((paths.runs >> np.uint32(4)).sum(dtype=np.int64)) // MOST
+    runs, offsets = np.empty(room, np.uint8), np.zeros(len(paths) + 1, np.int64)
+    _shorten(paths.runs, paths.offsets, runs, offsets)
+    return runs[: offsets[-1]].copy(), offsets
