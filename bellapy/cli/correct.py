@@ -18,7 +18,7 @@ OverlapFile = Annotated[
 Preset = Annotated[str | None, typer.Option(help="Settings for a kind of reads: clr, ont or hifi.")]
 MinSupport = Annotated[int | None, typer.Option(help="Other reads that a place needs to be changed [default: 3].")]
 MaxDepth = Annotated[int | None, typer.Option(help="Reads used in any place, the most alike first [default: 60].")]
-Rounds = Annotated[int | None, typer.Option(help="How often the consensus is found [default: 2].")]
+Rounds = Annotated[int | None, typer.Option(help="Rounds of consensus [default: 2, or 3 for noisy reads].")]
 NoPhase = Annotated[bool, typer.Option("--no-phase", help="Use reads of other haplotypes and repeat copies too.")]
 Trim = Annotated[bool, typer.Option("--trim", help="Cut ends with too little support.")]
 Split = Annotated[bool, typer.Option("--split", help="Cut out what has too little support; pieces are read:from-to.")]

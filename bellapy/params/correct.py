@@ -22,7 +22,7 @@ class CorrectParams:
 
     min_support: int = 3  # other reads that a column needs to be changed; CONSENT's default is 4 reads with the template
     max_depth: int = 60  # reads used in any place, the most alike first
-    rounds: int = 2
+    rounds: int | None = None  # 2; 3 for reads with more than 16 % errors
     phase: bool = True  # leave out reads of other haplotypes and copies
     min_length: int = 0  # shorter reads and pieces are not written
     trim: bool = False  # cut unsupported ends

@@ -134,3 +134,38 @@ def choose_deep(starts, ends, order, most, bin_size, depth, chosen):
         if chosen[i]:
             for b in range(first, last + 1):
                 depth[b] += 1
+
+
+@njit_entry
+def _count_shares(pile, least, counts, present, absent):
+    """See `count_shares`; counts : (n_columns, 6) int32 of zeros: reads with a base, with a gap, with each base inserted."""
+    for i in range(1, len(pile.starts)):
+        column, inside = pile.starts[i] - 1, True
+        for k in range(pile.offsets[i], pile.offsets[i + 1]):
+            symbol = np.int64(pile.symbols[k])
+            if symbol < INSERTED:
+                column, inside = column + 1, True
+                counts[column, 1 if symbol == GAP else 0] += 1
+            elif inside and symbol < INSERTED + GAP:
+                counts[column, 2 + symbol - INSERTED] += 1
+                inside = False
+    n_bins = len(present)
+    for column in range(len(counts)):
+        n = counts[column, 0] + counts[column, 1]
+        if n >= least:
+            present[min(n_bins - 1, counts[column, 0] * n_bins // n)] += 1
+            most = counts[column, 2]
+            for base in range(1, GAP):
+                most = max(most, counts[column, 2 + base])
+            absent[min(n_bins - 1, most * n_bins // n)] += 1
+
+
+def count_shares(pile: Pile, n_columns: int, least: int, n_bins: int) -> np.ndarray:
+    """How many bases, in the consensus or not, are shown by which share of the reads: (n_bins,) int64.
+
+    A base of the consensus is shown by the reads that have a base in its column; one that is not there is the base that
+    most reads insert between two columns.  Only columns with `least` reads beside the template count.
+    """
+    present, absent = np.zeros(n_bins, np.int64), np.zeros(n_bins, np.int64)
+    _count_shares(pile, least, np.zeros((n_columns, 6), np.int32), present, absent)
+    return present + absent

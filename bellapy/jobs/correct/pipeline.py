@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
 from bellapy.compute.memory import Budget
 from bellapy.compute.threads import map_in_order
-from bellapy.engines.tags.columns import Differences, compare
+from bellapy.engines.tags.columns import Differences, compare, count_shares
 from bellapy.engines.tags.graph import UNIT, Terms, find_consensus
 from bellapy.engines.tags.realign import realign
 from bellapy.engines.tags.symbols import make_pile
@@ -24,7 +24,7 @@ from bellapy.jobs.correct.members import (
     trace_rows,
 )
 from bellapy.jobs.correct.template import Corrected, correct_template, uncorrected
-from bellapy.jobs.correct.terms import Rates, learn_terms, measure_rates, sample
+from bellapy.jobs.correct.terms import LEAST_DEPTH, N_BINS, Learnt, learn, sample
 from bellapy.params.correct import CorrectParams
 from bellapy.records import Overlaps, ReadSet
 from bellapy.report.log import Report, logger, progress
@@ -65,31 +65,35 @@ def correct_reads(job: Job, report: Report) -> Iterator[Corrected]:
         numbers["overlaps"] = len(job.overlaps)
         report.data["dropped"]["too deep"] = n_all - len(members.overlap)
     with report.stage("learn") as numbers:
-        terms, rates = _learn(job, members)
+        learnt = _learn(job, members)
         numbers["templates"] = len(sample(job.reads.lengths))
-    report.data["estimates"]["terms"] = {"insertion": terms.insertion / UNIT, "gap": terms.gap / UNIT, **rates._asdict()}
+    rounds = job.params.rounds or learnt.rounds
+    terms = learnt.terms
+    costs = {"insertion": terms.insertion / UNIT, "deletion": terms.gap / UNIT}
+    report.data["estimates"]["terms"] = {**learnt._asdict(), **costs, "rounds": rounds}
     logger.info(
-        "reads beside the consensus: %.2f %% mismatches, %.2f %% insertions, %.2f %% deletions; an insertion costs %.2f of "
-        "the coverage, a gap %.2f",
-        100 * rates.mismatch, 100 * rates.inserted, 100 * rates.gap, terms.insertion / UNIT, terms.gap / UNIT,
+        "reads beside the consensus: %.2f %% mismatches, %.2f %% insertions, %.2f %% deletions; a base needs %s of the reads; "
+        "%d rounds",
+        100 * learnt.mismatch, 100 * learnt.inserted, 100 * learnt.gap,
+        "half (too few to learn from)" if learnt.share is None else f"{100 * learnt.share:.1f} %", rounds,
     )  # fmt: skip
-    yield from _correct_all(job, members, terms, report)
+    yield from _correct_all(replace(job, params=replace(job.params, rounds=rounds)), members, terms, report)
 
 
-def _learn(job: Job, members: Members) -> tuple[Terms, Rates]:
-    """Terms from a first round over some reads."""
+def _learn(job: Job, members: Members) -> Learnt:
+    """Terms from a first round over some reads, done again with what it tells."""
     templates = sample(job.reads.lengths)
-    rows = _rows_of(members, templates)
-    traced = trace_rows(job.trace, job.overlaps, rows)
+    traced = trace_rows(job.trace, job.overlaps, _rows_of(members, templates))
 
-    def differences(read: int) -> Differences:
+    def look(read: int) -> tuple[Differences, np.ndarray]:
         pile = _pile(job, members, traced, read)
-        template = job.codes(read)
-        found = find_consensus(template, pile, Terms(), job.params.min_support, with_template=True)
-        return compare(realign(pile, found), found.codes)
+        found = find_consensus(job.codes(read), pile, terms, job.params.min_support, with_template=True)
+        pile = realign(pile, found)
+        return compare(pile, found.codes), count_shares(pile, len(found.codes), LEAST_DEPTH, N_BINS)
 
-    rates = measure_rates(list(map_in_order(differences, templates, job.threads)))
-    return learn_terms(rates), rates
+    terms = Terms()
+    terms = learn(list(map_in_order(look, templates, job.threads))).terms
+    return learn(list(map_in_order(look, templates, job.threads)))
 
 
 def _rows_of(members: Members, templates: np.ndarray) -> np.ndarray:

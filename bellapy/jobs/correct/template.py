@@ -48,6 +48,7 @@ def correct_template(template: np.ndarray, pile: Pile, terms: Terms, params: Cor
     ----------
     template : (n,) uint8 codes of the read.
     pile : of the read.
+    params : with the number of rounds.
     """
     n_reads, n_foreign, n_deep = len(pile) - 1, 0, 0
     found = find_consensus(template, pile, terms, params.min_support, with_template=True)
