@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bellapy import __version__
+from bellapy.cli import consensus as cli_consensus
 from bellapy.cli import correct as cli_correct
 from bellapy.cli import exact as cli_exact
 from bellapy.cli import map as cli_map
@@ -413,6 +414,7 @@ def stage_options(
 
 cli_map.register(app)
 cli_correct.register(app)
+cli_consensus.register(app)
 
 
 @app.command()

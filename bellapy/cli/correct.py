@@ -65,7 +65,10 @@ def correct(
     from bellapy.jobs.correct.output import Writer
     from bellapy.jobs.correct.pipeline import Job, correct_reads
 
-    read_set, overlap_set, trace = _find_overlaps(run, read_set)
+    if overlaps:
+        read_set, overlap_set, trace = _read_overlaps(run, read_set, overlaps)
+    else:
+        read_set, overlap_set, trace = _find_overlaps(run, read_set)
     job = Job(read_set, overlap_set, trace, chosen, run.params.run.threads, run.budget)
     writer = Writer(chosen)
     with open_output(output) as stream:
@@ -80,18 +83,39 @@ def _find_overlaps(run, reads):
     """The reads as given, their overlaps, and what makes the paths of these."""
     from bellapy.compute.gpu.devices import choose_device
     from bellapy.engines.trace import map_paths
+    from bellapy.jobs.correct.members import pack
     from bellapy.jobs.overlap.pipeline import overlap_reads
 
     overlaps, steps = overlap_reads(reads, run.params, run.report)
     reads, overlaps = run.restore(reads, overlaps, with_bases=True)
     device, longest = choose_device(run.params.run.device), run.params.extension.extension == "longest"
 
-    def trace(use, some, rows):
-        return map_paths(
-            use, reads, some, steps, longest=longest, threads=run.params.run.threads, device=device, budget=run.budget
-        )
+    def trace(rows):
+        some, threads = overlaps.take(rows), run.params.run.threads
+        return map_paths(pack, reads, some, steps, longest=longest, threads=threads, device=device, budget=run.budget)
 
     return reads, overlaps, trace
+
+
+def _read_overlaps(run, reads, path: str):
+    """The same from a file."""
+    import numpy as np
+
+    from bellapy.io.paf_paths import read_path_overlaps
+    from bellapy.jobs.overlap.canonical import given_reads
+
+    reads = given_reads(reads, run.order, run.params.run.threads, with_bases=True)
+    with run.report.stage("overlaps") as numbers:
+        found = read_path_overlaps(path, reads)
+        numbers.update({"overlaps": len(found.overlaps), "of a read with itself": found.n_self, "twice": found.n_twice})
+
+    def trace(rows):
+        sizes = np.diff(found.offsets)
+        mask = np.zeros(len(sizes), bool)
+        mask[rows] = True
+        yield found.runs[np.repeat(mask, sizes)], sizes[rows], found.columns[rows]
+
+    return reads, found.overlaps, trace
 
 
 def register(app: typer.Typer) -> None:

@@ -14,8 +14,8 @@ from bellapy.records import Overlaps, Paths, ReadSet
 BIN = 64  # columns in which depth is counted together
 
 Traced = tuple[np.ndarray, np.ndarray, np.ndarray]  # short runs, their number and the columns of each overlap
-Tracer = Callable[[Callable[[Overlaps, Paths], Traced], Overlaps, np.ndarray], Iterator[Traced]]
-"""Makes the paths of some overlaps, given with their rows, and yields what the function makes of them, in order."""
+Tracer = Callable[[np.ndarray], Iterator[Traced]]
+"""Gives the paths of some overlaps, by their rows, in order and perhaps in several parts."""
 
 
 @dataclass(frozen=True)
@@ -97,11 +97,11 @@ def pack(_: Overlaps, paths: Paths) -> Traced:
     return runs, np.diff(offsets), (paths.n_matches + paths.n_mismatches + paths.n_gap_bases).astype(np.int64)
 
 
-def trace_rows(trace: Tracer, overlaps: Overlaps, rows: np.ndarray) -> TracedOverlaps:
-    """Make the paths of some overlaps; rows : (n,) int64, ascending."""
-    place = np.full(len(overlaps), -1, np.int64)
+def trace_rows(trace: Tracer, n_overlaps: int, rows: np.ndarray) -> TracedOverlaps:
+    """Get the paths of some overlaps; rows : (n,) int64, ascending."""
+    place = np.full(n_overlaps, -1, np.int64)
     place[rows] = np.arange(len(rows))
-    parts = list(trace(pack, overlaps.take(rows), rows)) or [(np.empty(0, np.uint8), *[np.empty(0, np.int64)] * 2)]
+    parts = list(trace(rows)) or [(np.empty(0, np.uint8), *[np.empty(0, np.int64)] * 2)]
     runs, sizes, columns = (np.concatenate(column) for column in zip(*parts, strict=True))
     return TracedOverlaps(place, runs, np.concatenate(([0], np.cumsum(sizes))), columns)
 

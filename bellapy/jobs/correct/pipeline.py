@@ -83,7 +83,7 @@ def correct_reads(job: Job, report: Report) -> Iterator[Corrected]:
 def _learn(job: Job, members: Members) -> Learnt:
     """Terms from a first round over some reads, done again with what it tells."""
     templates = sample(job.reads.lengths)
-    traced = trace_rows(job.trace, job.overlaps, _rows_of(members, templates))
+    traced = trace_rows(job.trace, len(job.overlaps), _rows_of(members, templates))
 
     def look(read: int) -> tuple[Differences, np.ndarray]:
         pile = _pile(job, members, traced, read)
@@ -119,7 +119,7 @@ def _correct_all(job: Job, members: Members, terms: Terms, report: Report) -> It
     with report.stage("correct") as numbers, progress("correct", len(job.reads)) as advance:
         ranges = _ranges(job, members)
         for first, last in ranges:
-            traced = trace_rows(job.trace, job.overlaps, _rows_of(members, np.arange(first, last)))
+            traced = trace_rows(job.trace, len(job.overlaps), _rows_of(members, np.arange(first, last)))
             reads = range(first, last)
             for read, found in zip(reads, map_in_order(correct, reads, job.threads), strict=True):
                 counts.add(job.codes(read), found)
