@@ -52,6 +52,8 @@ def correct(
         min_support=min_support, max_depth=max_depth, rounds=rounds, phase=not no_phase, trim=trim, split=split,
         lowercase=lowercase, min_length=min_length,
     )  # fmt: skip
+    if output.removesuffix(".gz").removesuffix(".bgz").endswith((".fq", ".fastq")):
+        raise ParameterError(f"-o {output}: corrected reads have no base qualities; name a FASTA file, such as corrected.fa.gz")
     making = {"preset": preset, "min_overlap": min_overlap, "error_rate": error_rate, "depth": depth}
     if overlaps:
         for name, value in making.items():
