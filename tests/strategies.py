@@ -15,20 +15,11 @@ from bellapy.engines.flanks import Flanks
 from bellapy.jobs.overlap.seeds import join_seeds
 from bellapy.params import Scoring
 from bellapy.records import Extensions, ReadSet, Seeds
-from bellapy.records.bases import PAD, UNKNOWN, encode
 
 
 def make_reads(sequences: list[str]) -> ReadSet:
     """The ReadSet of some sequences, named r0, r1, ..."""
-    gap = np.full(PAD, UNKNOWN, np.uint8)
-    pieces, starts, at = [gap], [], PAD
-    for sequence in sequences:
-        pieces += [encode(sequence), gap]
-        starts.append(at)
-        at += len(sequence) + PAD
-    names = tuple(f"r{i}" for i in range(len(sequences)))
-    lengths = np.array([len(sequence) for sequence in sequences], np.int32)
-    return ReadSet(names, np.concatenate(pieces), np.array(starts, np.int64), lengths)
+    return ReadSet.from_sequences(sequences, [f"r{i}" for i in range(len(sequences))])
 
 
 def make_seeds(query_id, target_id, strand, query_pos, target_pos, length: int) -> Seeds:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE  # noqa
 from bellapy.params import Scoring
 
-PAIR, QUERY_ALONE, TARGET_ALONE = range(3)
 """Operations, numbered as in BAM (M, I, D): a pair of bases, equal or not; a query base alone; a target base alone."""
 BLOCK_BYTES = 8 << 20
 

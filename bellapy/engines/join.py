@@ -14,7 +14,8 @@ import numpy as np
 
 from bellapy.compute.jit import njit_entry, njit_inner
 from bellapy.engines.flank_paths import PAIR, QUERY_ALONE, FlankPaths
-from bellapy.engines.linear.lanes import EVERY_BYTE, U, read_word
+from bellapy.engines.lanes.bases import EVERY_BYTE, read_word
+from bellapy.engines.lanes.shape import U
 from bellapy.records import Overlaps, Paths, ReadSet
 from bellapy.records.bases import UNKNOWN
 

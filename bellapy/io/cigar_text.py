@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bellapy.compute.jit import njit_entry
-from bellapy.engines.affine.batch_cpu import Solved
+from bellapy.engines.affine.pieces import Solved
 from bellapy.io.table_text import NameTable, write_digits
 
 OPERATIONS = np.frombuffer(b"MID", np.uint8)

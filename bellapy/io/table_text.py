@@ -1,4 +1,4 @@
-"""Tab-separated text from columns of numbers, many lines at a time: formatting line by line in Python would take longer than
+"""Tab-separated text from columns of numbers, many lines at a time: formatting them one by one in Python takes longer than
 some of the stages."""
 
 from __future__ import annotations
@@ -34,6 +34,11 @@ class NameTable:
         offsets = np.zeros(len(names) + 1, np.int64)
         np.cumsum([len(name) for name in encoded], out=offsets[1:])
         return cls(np.frombuffer(b"".join(encoded), np.uint8), offsets)
+
+    def to_list(self) -> list[bytes]:
+        """The names one by one."""
+        whole, ends = self.text.tobytes(), self.offsets.tolist()
+        return [whole[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
 
 
 @njit_inner

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from threading import local
 from typing import NamedTuple
 
 import numpy as np
 
 from bellapy.compute.threads import map_in_order
-from bellapy.engines.poa.align import PoaScoring
 from bellapy.engines.poa.windows import MOST_CELLS, Aligner, Window, most_cells
 from bellapy.errors import InputError
 from bellapy.io.fastx import stream_records
+from bellapy.params.correct import PoaScoring
 from bellapy.records.bases import encode
-from bellapy.report.log import Report, cpu_time
+from bellapy.report.run_report import RunReport, Stage
 
 BATCH_BASES = 1 << 20
 LETTERS = np.full(256, ord("-"), np.uint8)
 LETTERS[:5] = np.frombuffer(b"ACGTN", np.uint8)
+
+
+@dataclass(slots=True)
+class WindowsStage(Stage):
+    """Windows, and the sequences in them."""
+
+    windows: int = 0
+    sequences: int = 0
 
 
 class Group(NamedTuple):
@@ -53,7 +62,7 @@ def read_windows(paths: Sequence[str]) -> Iterator[Group]:
 
 
 def find_consensus(
-    paths: Sequence[str], scoring: PoaScoring, report: Report, *, with_alignment: bool = False, threads: int = 1
+    paths: Sequence[str], scoring: PoaScoring, report: RunReport, *, with_alignment: bool = False, threads: int = 1
 ) -> Iterator[bytes]:
     """FASTA records of all windows, in order: the consensus, or with `with_alignment` the sequences with gaps.
 
@@ -69,12 +78,10 @@ def find_consensus(
         text = b"".join(_show(group, _align(paths[0], mine.aligner, group)) for group in batch)
         return text, len(batch), sum(len(group.sequences) for group in batch)
 
-    with report.stage("consensus") as numbers:
-        start, n_windows, n_sequences = cpu_time(), 0, 0
+    with report.stage(WindowsStage("consensus")) as stage:
         for text, windows, sequences in map_in_order(align, _batches(read_windows(paths)), threads):
-            n_windows, n_sequences = n_windows + windows, n_sequences + sequences
+            stage.windows, stage.sequences = stage.windows + windows, stage.sequences + sequences
             yield text
-        numbers.update({"windows": n_windows, "sequences": n_sequences, "CPU s": round(cpu_time() - start, 3)})
 
 
 def _align(path: str, aligner: Aligner, group: Group) -> Window:

@@ -47,6 +47,20 @@ class Seeds:
         special = {"strand": np.int8, "rank": np.int8, "copies": np.float32}
         freeze(self, {f.name: special.get(f.name, np.int32) for f in fields(self) if f.name != "length"})
 
+    @classmethod
+    def at(
+        cls, query_id: np.ndarray, target_id: np.ndarray, strand: np.ndarray, query_pos: np.ndarray, target_pos: np.ndarray,
+        length: int,
+    ) -> Seeds:  # fmt: skip
+        """Seeds at given places, with nothing known of what supports them: they may be extended, not chosen from."""
+        ones = np.ones(len(query_id), np.int32)
+        return cls(
+            query_id=query_id, target_id=target_id, strand=strand, query_pos=query_pos, target_pos=target_pos,
+            rank=np.zeros(len(ones), np.int8), n_support=ones, n_shared=ones, implied_length=ones, query_first=query_pos,
+            query_last=query_pos, target_first=target_pos, target_last=target_pos, copies=ones.astype(np.float32),
+            length=length,
+        )  # fmt: skip
+
     def __len__(self) -> int:
         return len(self.query_id)
 

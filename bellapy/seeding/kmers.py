@@ -8,8 +8,9 @@ Every k-mer occurrence is one 64-bit word, so that sorting moves no payload besi
 hash is a bijection (multiplication by an odd number modulo 4^k), so partition and remaining bits are the k-mer.  Words are
 scattered into partitions that fit the cache; inside one, a bit filter drops nearly all singletons and a counting sort
 brings equal k-mers together in order of place.  The kept ones become entries of the matrix (records/kmers.py).  Partitions
-are worked on in a few passes over the reads, which bounds memory.  Every step writes to places that its thread owns, in an
-order that the number of threads does not change.
+are worked on in a few passes over the reads, which bounds memory.  With no limit there are about MOST_PASSES at any size, so
+the time grows as the reads do.  Every step writes to places that its thread owns, in an order that the number of threads
+does not change.
 """
 
 from __future__ import annotations
@@ -29,11 +30,13 @@ U = np.uint64
 U0, U1, U2, U3, U6, U63 = (U(x) for x in (0, 1, 2, 3, 6, 63))  # uint64 with a bare int is int64 or float64 in Numba
 
 PARTITION_WORDS = 1 << 17  # 1 MB
-PASS_WORDS = 1 << 25  # 256 MB
+PASS_WORDS = 1 << 25  # 256 MB; more where there would be more passes than MOST_PASSES
+MOST_PASSES = 8  # then the words of a pass take a byte for each base of the reads
 WORD_BYTES = 8
 SCRATCH_WORDS = 3  # of a thread, for each word of the largest partition
 SCRATCH = 1 << 12
 PASS_PARTITIONS = 1024  # streams written at once
+MOST_PARTITION_BITS = 13  # MOST_PASSES times PASS_PARTITIONS
 BUCKET_SORT_LIMIT = 64  # beyond, insertion sort would be slow
 NO_MASK = np.zeros(0, np.uint8)
 
@@ -50,9 +53,9 @@ class Layout(NamedTuple):
 
 
 def make_layout(k: int, n_places: int) -> Layout:
-    """Partitions of about PARTITION_WORDS words for `n_places` k-mer occurrences."""
+    """Partitions of about PARTITION_WORDS words for `n_places` k-mer occurrences, of more where these are very many."""
     place_bits = max(1, int(n_places).bit_length())
-    partition_bits = min(2 * k, 16, max(2, (n_places // PARTITION_WORDS).bit_length()))
+    partition_bits = min(2 * k, MOST_PARTITION_BITS, max(2, (n_places // PARTITION_WORDS).bit_length()))
     hash_bits = min(2 * k - partition_bits, 63 - place_bits)
     multiplier = U(0x9E3779B97F4A7C15 & ((1 << 2 * k) - 1) | 1)
     return Layout(k, multiplier, partition_bits, 2 * k - partition_bits - hash_bits, hash_bits, place_bits)
@@ -290,7 +293,7 @@ def count_kmers(
     keep_one_in: int = 1,
     mask: np.ndarray = NO_MASK,
     threads: int = 1,
-    pass_words: int = PASS_WORDS,
+    pass_words: int | None = None,
     budget: Budget = UNLIMITED,
 ) -> KmerCounts:
     """Count canonical k-mers and keep those that occur `lower` to `upper` times, with their places.
@@ -301,7 +304,8 @@ def count_kmers(
     k : 1 to 31.
     keep_one_in : count only this share of all possible k-mers, the same ones in every read, chosen by hash.
     mask : (n,) uint8, 1 where a k-mer may start; empty: everywhere.
-    pass_words : k-mer occurrences held at a time, in words of 8 bytes; does not change the result.
+    pass_words : k-mer occurrences held at a time, in words of 8 bytes; does not change the result.  Unless given it is
+        PASS_WORDS, or what MOST_PASSES passes need.
     budget : may make passes smaller.
 
     Raises
@@ -322,6 +326,7 @@ def count_kmers(
     histogram = np.array(map_threads(count_range, ranges, threads)).reshape(len(ranges), used)
     sizes = histogram.sum(axis=0)
     scratch = SCRATCH_WORDS * threads * int(sizes.max(initial=0))
+    pass_words = pass_words or max(PASS_WORDS, words_of_passes(sizes))
     # One buffer holds the entries kept so far, and behind them the words of a pass.  With no limit it has room for all that
     # may be kept: what is never touched takes no memory, and all threads touch it first.  Under a limit it grows in place:
     # the system moves pages, not their contents.  (NumPy marks the pages of what it makes large; then it cannot.)
@@ -353,6 +358,11 @@ def count_kmers(
     buffer.resize(_words_of(n_entries, dtype), refcheck=False)
     spectrum[:2] = 0  # what singletons slip through depends on how partitions are shared out
     return KmerCounts(buffer.view(dtype)[:n_entries], n_kmers, spectrum)
+
+
+def words_of_passes(sizes: np.ndarray) -> int:
+    """Words for each of MOST_PASSES passes over partitions of these sizes, (n,) int64: a pass holds whole partitions."""
+    return -(-int(sizes.sum()) // MOST_PASSES) + int(sizes.max(initial=0))
 
 
 def _words_of(n_entries: int, dtype: type) -> int:

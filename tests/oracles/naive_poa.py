@@ -98,7 +98,7 @@ def heaviest_bundle(graph):
         return []
     node = score_from(0)
     while node not in graph.ends():
-        for head, edges in graph.edges.items():
+        for edges in graph.edges.values():
             if node in edges:
                 for tail in edges:
                     if tail != node:

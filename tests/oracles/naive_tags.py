@@ -31,9 +31,9 @@ def shift_left(symbols, template, start):
             if not same:
                 break
             before = out[begin - 1]
-            out[begin - 1 : end] = [GAP] * size + [before] if kind else [before + INSERTED] + out[begin : end - 1] + [
-                out[end - 1] - INSERTED
-            ]
+            out[begin - 1 : end] = (
+                [GAP] * size + [before] if kind else [before + INSERTED] + out[begin : end - 1] + [out[end - 1] - INSERTED]
+            )
             begin, end = begin - 1, end - 1
     return out
 

@@ -6,8 +6,10 @@ import numpy as np
 
 from bellapy.compute.threads import map_threads
 from bellapy.engines.flanks import Flanks
-from bellapy.engines.linear.lanes import BYTE, SHORT, TILE, classes, extend_lanes
+from bellapy.engines.lanes.shape import BYTE, SHORT, TILE
+from bellapy.engines.linear.extend_lanes import extend_lanes
 from bellapy.engines.linear.rule import GUARD, extend_each
+from bellapy.engines.linear.sizes import shapes
 from bellapy.params import Scoring
 
 BATCH = 8192  # flanks a thread takes at a time: enough that idle lanes at its end do not matter
@@ -24,9 +26,9 @@ def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, longest: 
     results = np.zeros((len(flanks), 3), np.int64)
     todo = longest_first(np.minimum(flanks.query_length, flanks.target_length))
     for cell in (BYTE, SHORT):
-        for size in classes(scoring, cell):
-            if len(todo) > size.lanes // 4:
-                todo = _in_lanes(codes, flanks, todo, size, scoring, longest, cell, results, threads)
+        for shape in shapes(scoring, cell):
+            if len(todo) > shape.lanes // 4:
+                todo = _in_lanes(codes, flanks, todo, shape, scoring, longest, cell, results, threads)
     _one_by_one(codes, flanks, todo, scoring, longest, results, threads)
     return results
 
@@ -39,11 +41,11 @@ def longest_first(lengths: np.ndarray) -> np.ndarray:
     return todo[np.argsort(keys.astype(np.uint16), kind="stable")]
 
 
-def _in_lanes(codes, flanks, todo, size, scoring, longest, cell, results, threads) -> np.ndarray:
+def _in_lanes(codes, flanks, todo, shape, scoring, longest, cell, results, threads) -> np.ndarray:
     """Fill in `results`; return the flanks that outgrew their windows."""
 
     def extend(batch):
-        results[batch], over = extend_lanes(codes, flanks.table(batch), size, scoring, longest, cell)
+        results[batch], over = extend_lanes(codes, flanks.table(batch), shape, scoring, longest, cell)
         return batch[over]
 
     most = BATCH if threads == 1 else max(4 * TILE, len(todo) // (4 * threads))  # for every thread some, to balance

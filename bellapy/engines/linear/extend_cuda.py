@@ -19,20 +19,12 @@ from numba import cuda
 from bellapy.compute.gpu.ops import SIMULATED, WARP, upload
 from bellapy.compute.gpu.pool import FULL, Device, Worker, pool
 from bellapy.engines.flanks import Flanks
-from bellapy.engines.linear.cuda_host import RESULT_COLUMNS, clear, cut_seeds, list_piece, put_back, put_late, rows_of
-from bellapy.engines.linear.cuda_stack import (
-    CELLS,
-    COUNTS,
-    ENDED,
-    HEAD,
-    OUTGROWN,
-    fits,
-    level_of_best,
-    make_kernel,
-    pack_scoring,
-)
-from bellapy.engines.linear.cuda_wide import GUARDS, extend_wide
+from bellapy.engines.linear.cuda_stack import CELLS, COUNTS, ENDED, HEAD, OUTGROWN, Handed, Queue, make_kernel
+from bellapy.engines.linear.cuda_step import fits, level_of_best, pack_scoring
+from bellapy.engines.linear.cuda_wide import GUARDS, Rest, extend_wide
 from bellapy.engines.linear.extend_cpu import extend_flanks as extend_on_cpu
+from bellapy.engines.registers.bases import Reads
+from bellapy.engines.registers.host import RESULT_COLUMNS, clear, cut_seeds, list_piece, put_back, put_late, rows_of
 from bellapy.params import Scoring
 
 CLASSES = ((4, 2, 3), (8, 4, 40))
@@ -231,8 +223,8 @@ class _Batch:
         few = device.processors * FEW_WARPS * (WARP // group) if level + 1 < len(self.sizes) else 0
         blocks = _blocks(device, -(-n * group // WARP))
         self._launch(
-            self._kernel(level), blocks, WARPS * WARP, level, self.n, self.asked, *self.handed,
-            *self.next, few, pack_scoring(job.scoring), job.longest, self.results,
+            self._kernel(level), blocks, WARPS * WARP, Queue(level, self.n, self.asked, few), self.handed, self.next,
+            pack_scoring(job.scoring), job.longest, self.results,
         )  # fmt: skip
         if not level:
             self.asked += blocks * WARPS * (WARP // group)
@@ -242,15 +234,15 @@ class _Batch:
         blocks, scratch = _wide_scratch(self.worker, n, int(self.table[: self.n, 1].max()))
         scoring = self.job.scoring
         self._launch(
-            extend_wide, blocks, WARP, level, column, *self.handed, scoring, level_of_best(scoring), self.job.longest,
+            extend_wide, blocks, WARP, Rest(level, column, level_of_best(scoring)), self.handed, scoring, self.job.longest,
             scratch, self.results,
         )  # fmt: skip
 
-    def _launch(self, function, blocks: int, threads: int, level: int, *arguments) -> None:
+    def _launch(self, function, blocks: int, threads: int, *arguments) -> None:
         worker, reads, begin = self.worker, self.worker.device.reads, 2 * len(self.lost)
         worker.mark(begin)
         self.lost.append(
-            worker.launch(function, blocks, threads, reads.planes, reads.n_bases, self.there, self.counts, level, *arguments)
+            worker.launch(function, blocks, threads, Reads(reads.planes, reads.n_bases), self.there, self.counts, *arguments)
         )
         worker.mark(begin + 1)
 
@@ -266,10 +258,10 @@ def _extend_on_gpu(job: _Job, worker: Worker, pieces: Iterator[tuple[int, int]],
         batch.finish()
 
 
-def _handed_over(worker: Worker, level: int, n: int, rows: int) -> tuple[object, object]:
+def _handed_over(worker: Worker, level: int, n: int, rows: int) -> Handed:
     """Room for the states of n flanks that a level takes from the one before (cuda_stack.py)."""
     heads = worker.rooms.of(f"heads {level}", n, HEAD, dtype=np.int32)
-    return heads, worker.rooms.of(f"cells {level}", n, 2, rows // 2, dtype=np.uint32)
+    return Handed(heads, worker.rooms.of(f"cells {level}", n, 2, rows // 2, dtype=np.uint32))
 
 
 def _blocks(device: Device, warps: int) -> int:

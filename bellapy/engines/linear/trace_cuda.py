@@ -17,11 +17,14 @@ from bellapy.compute.gpu.ops import WARP, upload
 from bellapy.compute.gpu.pool import FULL, WORKERS, Worker, pool
 from bellapy.engines.flank_paths import FlankPaths, block_chunks, most_runs
 from bellapy.engines.flanks import Flanks
-from bellapy.engines.linear.cuda_host import cut_pieces
-from bellapy.engines.linear.cuda_stack import CHUNK, pack_scoring
-from bellapy.engines.linear.cuda_trace import WAY, chunk_words, gather_runs, make_tracer, make_walker, state_words
+from bellapy.engines.linear.cuda_step import pack_scoring
+from bellapy.engines.linear.cuda_trace import Part, chunk_words, make_tracer, state_words
+from bellapy.engines.linear.cuda_walk import WAY, gather_runs, make_walker
 from bellapy.engines.linear.extend_cuda import BATCH, WARPS, window_sizes
 from bellapy.engines.linear.trace_cpu import trace_flanks as trace_on_cpu
+from bellapy.engines.registers.bases import Reads
+from bellapy.engines.registers.host import cut_pieces
+from bellapy.engines.registers.window import CHUNK
 from bellapy.params import Scoring
 
 LEAST_PIECE = 1 << 12  # flanks
@@ -168,19 +171,17 @@ def _trace_batch(
     runs = worker.rooms.of("runs", batch.room[2], dtype=np.uint32)
     dear = job.scoring.mismatch < 2 * job.scoring.gap
     tracer = make_tracer(*size, job.scoring.match == 1, device.packed, dear)
-    walker, rule = make_walker(*size), pack_scoring(job.scoring)
+    walker, rule, reads = make_walker(*size), pack_scoring(job.scoring), Reads(device.reads.planes, device.reads.n_bases)
     begin, waited = _moment(stream), 0.0
     for turn in range(int(batch.n_blocks[0])):
         left = int(np.count_nonzero(batch.n_blocks > turn))
+        part = Part(left, batch.block, turn)
         warps = -(-left * size[0] // WARP)
         waited += worker.launch(
             tracer, -(-warps // WARPS), WARPS * WARP,
-            device.reads.planes, device.reads.n_bases, table, plan, left, rule, job.longest, batch.block, turn, bits, states,
-            failed,
+            reads, table, plan, part, rule, job.longest, bits, states, failed,
         )  # fmt: skip
-        waited += worker.launch(
-            walker, -(-left // WALKERS), WALKERS, plan, left, batch.block, turn, bits, failed, ways, runs, counts
-        )
+        waited += worker.launch(walker, -(-left // WALKERS), WALKERS, plan, part, bits, failed, ways, runs, counts)
     walked = _moment(stream)
     n_runs, is_failed = _fetched(worker, "run counts", counts), _fetched(worker, "failed", failed)
     stream.synchronize()

@@ -1,8 +1,8 @@
 """Align a sequence to a graph, both from end to end, at the highest score: all cells are computed.
 
-A row holds the scores of one node with all prefixes of the sequence.  It is cut into LANES stretches of equal length that lie
-side by side, so that the step along the sequence, on which the next cell waits, is done for all stretches at a time; what a
-stretch gets from those before it is added afterwards.  Source of the layout: Farrar 2007.
+A row holds the scores of one node with all prefixes of the sequence.  It is cut into LANES stretches of equal length that
+lie side by side.  So the step along the sequence, for which the next cell waits, is done for all stretches at a time.  What
+a stretch gets from those before it is added afterwards.  Source of the layout: Farrar 2007.
 """
 
 from __future__ import annotations
@@ -18,14 +18,6 @@ from bellapy.records.bases import UNKNOWN
 LANES = 64
 U = np.uint64
 UL = U(LANES)
-
-
-class PoaScoring(NamedTuple):
-    """Scores with linear gap costs; the defaults are racon's.  An unknown base matches nothing."""
-
-    match: int = 3
-    mismatch: int = -5
-    gap: int = -4
 
 
 class Rows(NamedTuple):

@@ -1,8 +1,8 @@
 """The consensus of a graph: the heaviest bundle of Lee 2003.
 
-Every node takes the heaviest edge into it, of equal ones that from the node with the higher score, the last of these; its score
-is the weight of its path.  The consensus is the path to the node with the highest score, the first of equals.  Where edges
-lead on from there, paths that begin beside it are left out and the rest of the graph is scored again, until none does.
+Every node takes the heaviest edge into it; of equal ones that from the node with the higher score, and the last of these.
+Its score is the weight of its path.  The consensus is the path to the node with the highest score, the first of equals.
+Where edges lead on from there, paths that begin beside it are left out, and the nodes behind it are scored again.
 """
 
 from __future__ import annotations

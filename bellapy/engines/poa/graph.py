@@ -1,7 +1,7 @@
 """The graph: a node is a base in a column, an edge links the bases that follow each other in some sequence.
 
-Bases that are aligned with each other share a column.  Columns are a list in which every edge leads forward, and so its order
-is a topological order of the nodes: a column for inserted bases goes in right after the one before them.
+Bases that are aligned with each other share a column.  Columns are a list in which every edge leads forward: a column for an
+inserted base goes in right after that of the base before it.  So its order is a topological order of the nodes.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ import numpy as np
 from bellapy.compute.jit import njit
 from bellapy.engines.poa.align import (
     LANES,
-    PoaScoring,
     Rows,
     best_end,
     fill_rows,
@@ -19,6 +18,7 @@ from bellapy.engines.poa.align import (
 )
 from bellapy.engines.poa.bundle import heaviest_bundle
 from bellapy.engines.poa.graph import BASES, FIRST, N_COLUMNS, NONE, Graph, add_path, sort_nodes
+from bellapy.params.correct import PoaScoring
 
 MOST_SHORT = 15_000  # scores of 16 bits stay within this of 0
 MOST_CELLS = 1 << 30

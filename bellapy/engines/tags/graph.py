@@ -1,8 +1,8 @@
 """The tag graph of a pile, and the best path through it: the consensus.
 
-A node is a column of the template, a slot and a letter.  Slot 0 is the column itself, with a base or a gap; slots 1 to 5 hold
-bases that reads have between this column and the next one.  A read links every node to the one before it.  A path scores, in
-parts of UNIT for a link, the links it takes; an inserted node costs a share of the column's coverage, and so does a gap.
+A node is a column of the template, a slot and a letter.  Slot 0 is the column itself, with a base or a gap.  Slots 1 to 5
+hold bases that reads have between this column and the next one.  A read links every node to the one before it.  A path scores
+the links it takes, UNIT for each.  An inserted node costs a share of the column's coverage, and so does a gap.
 
 Where fewer reads than are asked for stand beside the template, its own base stays, and nothing is inserted.
 
@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.engines.tags.symbols import GAP, INSERTED, Pile
 from bellapy.compute.jit import njit, njit_inner, njit_vector
+from bellapy.engines.tags.symbols import GAP, INSERTED, Pile
 
 UNIT = 64  # of a score: one link
 LETTERS = 5  # of a slot: four bases and a gap
@@ -167,7 +167,7 @@ def _rebase(scores):
 
 @njit_inner
 def _trace(template, back, others, least, node, codes, raw, begins):
-    """Follow the best path back from a node of the last column; returns the number of bases, which stand in codes, backwards.
+    """Follow the best path back from a node of the last column.  Returns the number of bases; `codes` holds them backwards.
 
     begins : filled with bases still to come after each column begins.
     """

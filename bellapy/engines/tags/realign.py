@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bellapy.compute.jit import njit, njit_inner, njit_vector
 from bellapy.engines.tags.graph import Consensus
 from bellapy.engines.tags.symbols import GAP, INSERTED, Pile, shift_left
-from bellapy.compute.jit import njit, njit_inner, njit_vector
 
 ANCHOR, MARGIN = 8, 2
 LONGEST = 256

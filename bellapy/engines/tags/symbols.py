@@ -1,8 +1,8 @@
 """A pile: the reads that are aligned to one template, one symbol for every column of every path.
 
-A symbol below INSERTED stands in the next column of the template: the code of a base, GAP, or UNKNOWN_BASE.  INSERTED plus the
-code of a base stands between two columns.  So symbols hold the aligned bases as well as the path, and what comes after needs
-the reads no more.
+A symbol below INSERTED stands in the next column of the template: the code of a base, GAP, or UNKNOWN_BASE.  INSERTED plus
+the code of a base stands between two columns.  So symbols hold the aligned bases as well as the path, and what comes after
+needs the reads no more.
 """
 
 from __future__ import annotations

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from bellapy.jobs.correct.report import SHORT, UNSUPPORTED
 from bellapy.jobs.correct.template import Corrected
 from bellapy.params.correct import CorrectParams
-from bellapy.report.log import Report, logger
+from bellapy.report.log import logger
+from bellapy.report.run_report import RunReport
 
 UPPER, LOWER = np.frombuffer(b"ACGTN", np.uint8), np.frombuffer(b"acgtn", np.uint8)
 
@@ -37,8 +39,8 @@ def raw_span(found: Corrected, start: int, end: int) -> tuple[int, int]:
 class Writer:
     """Makes records of corrected reads, and counts what is left out.
 
-    n_records, n_bases : written.  n_short : reads or pieces shorter than asked for, n_unsupported : reads of which nothing is
-    supported; both are not written.
+    n_records, n_bases : written.  n_short, n_unsupported : not written, for they are shorter than asked for (reads or pieces),
+    or nothing of them is supported (reads).
     """
 
     def __init__(self, params: CorrectParams):
@@ -64,11 +66,10 @@ class Writer:
             self.n_bases += end - start
             yield b">%s\n%s\n" % (label.encode(), letters[start:end].tobytes())
 
-    def tell(self, report: Report) -> None:
+    def tell(self, report: RunReport) -> None:
         """Say and report what was written and what was not."""
-        report.data["written"] = {"records": self.n_records, "bases": self.n_bases}
-        report.data["dropped"]["too short"] = self.n_short
-        report.data["dropped"]["without support"] = self.n_unsupported
+        report.details.records, report.details.written_bases = self.n_records, self.n_bases
+        report.dropped.add({SHORT: self.n_short, UNSUPPORTED: self.n_unsupported})
         logger.info(
             "wrote %s records with %s bases; left out: %s too short, %s reads without support", f"{self.n_records:,}",
             f"{self.n_bases:,}", f"{self.n_short:,}", f"{self.n_unsupported:,}",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from bellapy.compute.memory import Budget
 from bellapy.compute.threads import map_in_order
 from bellapy.engines.tags.columns import Differences, compare, count_shares
-from bellapy.engines.tags.graph import UNIT, Terms, find_consensus
+from bellapy.engines.tags.graph import Terms, find_consensus
 from bellapy.engines.tags.realign import realign
 from bellapy.engines.tags.symbols import make_pile
 from bellapy.jobs.correct.members import (
@@ -23,11 +23,13 @@ from bellapy.jobs.correct.members import (
     spans_on_template,
     trace_rows,
 )
+from bellapy.jobs.correct.report import DEEP, FOREIGN, CorrectStage, Details, LearnStage, PilesStage
 from bellapy.jobs.correct.template import Corrected, correct_template, uncorrected
 from bellapy.jobs.correct.terms import LEAST_DEPTH, N_BINS, Learnt, learn, sample
 from bellapy.params.correct import CorrectParams
 from bellapy.records import Overlaps, ReadSet
-from bellapy.report.log import Report, logger, progress
+from bellapy.report.log import logger, progress
+from bellapy.report.run_report import RunReport
 
 RANGE_BYTES = 256 << 20  # of short runs held at a time, where no bound is given
 RUN_SHARE = 0.75  # bytes of short runs for each column, at most: a run is a byte and has more than a column on average
@@ -56,28 +58,27 @@ class Job:
         return self.reads.codes[start : start + self.reads.lengths[read]]
 
 
-def correct_reads(job: Job, report: Report) -> Iterator[Corrected]:
+def correct_reads(job: Job, report: RunReport) -> Iterator[Corrected]:
     """Every read corrected, in order.  The stage ends with the last one."""
-    with report.stage("piles") as numbers:
+    with report.stage(PilesStage("piles")) as stage:
         members = find_members(job.overlaps, len(job.reads))
         n_all = len(members.overlap)
         members = limit_depth(job.overlaps, members, job.reads.lengths, BEFORE_PHASING * job.params.max_depth)
-        numbers["overlaps"] = len(job.overlaps)
-        report.data["dropped"]["too deep"] = n_all - len(members.overlap)
-    with report.stage("learn") as numbers:
+        stage.overlaps = len(job.overlaps)
+        report.dropped.add({DEEP: n_all - len(members.overlap)})
+    with report.stage(LearnStage("learn")) as learning:
         learnt = _learn(job, members)
-        numbers["templates"] = len(sample(job.reads.lengths))
+        learning.templates = len(sample(job.reads.lengths))
     rounds = job.params.rounds or learnt.rounds
-    terms = learnt.terms
-    costs = {"insertion": terms.insertion / UNIT, "deletion": terms.gap / UNIT}
-    report.data["estimates"]["terms"] = {**learnt._asdict(), **costs, "rounds": rounds}
+    errors = {"mismatches": learnt.mismatch, "inserted": learnt.inserted, "missing": learnt.gap}
+    report.details = Details(report.details, errors, learnt.share, rounds)
     logger.info(
-        "reads beside the consensus: %.2f %% mismatches, %.2f %% insertions, %.2f %% deletions; a base needs %s of the reads; "
-        "%d rounds",
+        "reads beside the consensus: %.2f %% mismatches, %.2f %% insertions, %.2f %% deletions; a base needs %s of the "
+        "reads; %d rounds",
         100 * learnt.mismatch, 100 * learnt.inserted, 100 * learnt.gap,
         "half (too few to learn from)" if learnt.share is None else f"{100 * learnt.share:.1f} %", rounds,
     )  # fmt: skip
-    yield from _correct_all(replace(job, params=replace(job.params, rounds=rounds)), members, terms, report)
+    yield from _correct_all(replace(job, params=replace(job.params, rounds=rounds)), members, learnt.terms, report)
 
 
 def _learn(job: Job, members: Members) -> Learnt:
@@ -108,7 +109,7 @@ def _pile(job: Job, members: Members, traced: TracedOverlaps, read: int):
     return make_pile(job.reads.both_ways, job.codes(read), sources, traced.runs)
 
 
-def _correct_all(job: Job, members: Members, terms: Terms, report: Report) -> Iterator[Corrected]:
+def _correct_all(job: Job, members: Members, terms: Terms, report: RunReport) -> Iterator[Corrected]:
     counts = Counts()
 
     def correct(read: int) -> Corrected:
@@ -116,7 +117,7 @@ def _correct_all(job: Job, members: Members, terms: Terms, report: Report) -> It
             return uncorrected(job.codes(read))
         return correct_template(job.codes(read), _pile(job, members, traced, read), terms, job.params)
 
-    with report.stage("correct") as numbers, progress("correct", len(job.reads)) as advance:
+    with report.stage(CorrectStage("correct")) as stage, progress("correct", len(job.reads)) as advance:
         ranges = _ranges(job, members)
         for first, last in ranges:
             traced = trace_rows(job.trace, len(job.overlaps), _rows_of(members, np.arange(first, last)))
@@ -125,18 +126,20 @@ def _correct_all(job: Job, members: Members, terms: Terms, report: Report) -> It
                 counts.add(job.codes(read), found)
                 advance(read)
                 yield found
-        numbers.update(reads=len(job.reads), ranges=len(ranges))
+        stage.reads, stage.ranges = len(job.reads), len(ranges)
     counts.tell(job.params, report)
 
 
 def _ranges(job: Job, members: Members) -> list[tuple[int, int]]:
-    """Cut the reads into ranges whose paths fit the memory: all of the first read, and as many of the next as there is room.
-    """
+    """Cut the reads into ranges whose paths fit the memory: those of one read, and of as many more as there is room for."""
     start, end = spans_on_template(job.overlaps, members.overlap, members.as_query)
     totals = np.concatenate(([0], np.cumsum((end - start) * RUN_SHARE)))[members.offsets]
     most = int(np.diff(totals).max(initial=1)) + 1
     piles = int(PILE_BYTES / RUN_SHARE * job.threads * most)
-    room = job.budget.items("the paths of a read's overlaps", 1, least=most + piles, most=max(RANGE_BYTES, most) + piles) - piles
+    room = (
+        job.budget.items("the paths of a read's overlaps", 1, least=most + piles, most=max(RANGE_BYTES, most) + piles)
+        - piles
+    )
     edges = [0]
     while edges[-1] < len(job.reads):
         at = int(np.searchsorted(totals, totals[edges[-1]] + room, side="right")) - 1
@@ -159,7 +162,8 @@ class Counts:
     members: int = 0
     foreign: int = 0
     deep: int = 0
-    support: float = 0.0  # other reads, summed over bases
+    support: float = 0.0  # other reads, summed over bases; in the report their mean
+    changes_per_kb: dict[str, float] = field(default_factory=dict)
 
     def add(self, codes: np.ndarray, found: Corrected) -> None:
         sizes = np.diff(found.begins)
@@ -177,16 +181,15 @@ class Counts:
         self.deep += found.n_deep
         self.support += found.support * len(codes)
 
-    def tell(self, params: CorrectParams, report: Report) -> None:
+    def tell(self, params: CorrectParams, report: RunReport) -> None:
         """Say and report what was done; warn where little was."""
         n = max(1, self.bases_in)
         per_kb = {kind: round(1000 * getattr(self, kind) / n, 2) for kind in ("mismatches", "inserted", "deleted")}
-        report.data["correction"] = {**asdict(self), "support": round(self.support / n, 2), "changes_per_kb": per_kb}
-        report.data["dropped"]["other haplotypes or copies"] = self.foreign
-        report.data["dropped"]["too deep"] += self.deep
+        report.details.correction = replace(self, support=round(self.support / n, 2), changes_per_kb=per_kb)
+        report.dropped.add({FOREIGN: self.foreign, DEEP: self.deep})
         logger.info(
-            "%s bases in, %s out; changes per kb: %.1f bases replaced, %.1f put in, %.1f taken out; %.1f other reads on each "
-            "base; of %s reads in piles %s are of other haplotypes or copies",
+            "%s bases in, %s out; changes per kb: %.1f bases replaced, %.1f put in, %.1f taken out; %.1f other reads on "
+            "each base; of %s reads in piles %s are of other haplotypes or copies",
             f"{self.bases_in:,}", f"{self.bases_out:,}", *per_kb.values(), self.support / n, f"{self.members:,}",
             f"{self.foreign:,}",
         )  # fmt: skip

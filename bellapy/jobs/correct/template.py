@@ -68,7 +68,7 @@ def choose_reads(pile: Pile, consensus: Consensus, params: CorrectParams) -> tup
     kept = np.diff(pile.offsets) > 0
     kept[0] = True  # the template
     n_before = int(kept.sum())
-    if params.phase:
+    if not params.no_phase:
         against, _ = tell_apart(pile, len(consensus.codes), TELLING_READS, TELLING_SHARE)
         same = kept & (against < FOREIGN)
         if same[1:].sum() >= min(LEFT, kept[1:].sum()):

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit
-from bellapy.engines.affine.batch_cpu import Aligner, Effort, Pieces
+from bellapy.engines.affine.batch_cpu import Aligner, Effort
+from bellapy.engines.affine.pieces import Pieces
 from bellapy.engines.affine.rule import EXTEND, GLOBAL, REACH
 from bellapy.seeding.anchors import place_of, query_of
 
@@ -136,4 +137,4 @@ def _join_strokes(found: list) -> Strokes:
     starts = np.concatenate([part[3].starts + shift for part, shift in zip(found, shifts[:-1], strict=True)])
     columns += [starts, np.concatenate([part[3].counts for part in found])]
     order = np.lexsort((columns[1], columns[0]))
-    return Strokes(*(column[order] for column in columns), np.concatenate([solved.runs for *_, solved in found]))
+    return Strokes._make([*(column[order] for column in columns), np.concatenate([solved.runs for *_, solved in found])])

@@ -1,12 +1,12 @@
 """Stage 6: seeds -> the candidates worth extending: no chance matches, no repeats.
 
-Chance.  Sound overlaps share a typical number of k-mers per base; a candidate with a small share of that is chance.
+Chance.  Sound overlaps share a typical number of k-mers per base.  A candidate with a small share of this number is chance.
 
-Repeats.  Two reads that share a repeat but no locus share k-mers within the repeat only, and these occur more often than
-others.  A candidate whose shared k-mers nowhere cross sequence of ordinary depth is taken for a repeat when the depth is
-more than `max_copies` times the usual one: of so many copies of a sequence, only one is where the reads overlap.
+Repeats.  Two reads may share a repeat but no locus.  They share k-mers within the repeat only, and these occur more often
+than others.  So a candidate is taken for a repeat if all its shared k-mers lie in sequence with more than `max_copies`
+times the usual depth: of so many copies of a sequence, only one is where the reads overlap.
 
-Both tests compare with what well-supported candidates of the same reads show.
+Both tests compare with well-supported candidates of the same reads.
 """
 
 from __future__ import annotations

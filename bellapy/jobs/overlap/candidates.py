@@ -1,14 +1,14 @@
 """Stage 4: A -> the non-zeros of A·Aᵀ with the places of the shared k-mers, by blocks of queries.
 
 The semiring's multiply makes (query, target, relative strand, query position, target position) of two entries of one
-column; its add collects all that one query, target and strand share.  A symbolic pass counts the products of every query
-first.  Queries are cut into blocks whose products fit the cache; a product is a key that sorts by query, target and strand
+column.  Its add collects all that one query, target and strand share.  A symbolic pass counts the products of every query
+first.  Queries are cut into blocks whose products fit the cache.  A product is a key that sorts by query, target and strand
 
     [ query within its block | target | opposite strand | diagonal | number of the product within its block ]
 
-and a payload, its two positions, which stays where it was written and is found by the number.  Of the diagonal (target
-position less query position, or their sum on opposite strands) as many high bits are taken as there is room for: products of
-a pair then come nearly sorted by diagonal.
+and a payload, its two positions.  The payload stays where it was written, and the number finds it.  The diagonal is target
+position less query position, or their sum on opposite strands.  The key holds as many of its high bits as there is room for.
+So products of a pair come nearly sorted by diagonal.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import numpy as np
 from bellapy.compute.jit import njit
 from bellapy.compute.memory import UNLIMITED, Budget
 from bellapy.compute.threads import even_ranges, map_threads
+from bellapy.errors import InputError
 from bellapy.records import KmerMatrix
 from bellapy.seeding.kmer_matrix import is_first, next_column, place_of, read_at
 
@@ -46,10 +47,21 @@ class KeyLayout(NamedTuple):
 
 
 def make_key_layout(block_products: int, n_reads: int, longest_read: int) -> KeyLayout:
-    """Room for blocks of up to `block_products` products and BLOCK_QUERIES queries, the rest for the diagonal."""
+    """Room for blocks of up to `block_products` products and BLOCK_QUERIES queries, the rest for the diagonal.
+
+    Raises
+    ------
+    InputError : a read shares more k-mers with others than 64 bits can number.
+    """
     number_bits, target_bits = max(1, block_products.bit_length()), max(1, n_reads.bit_length())
+    room = 63 - number_bits - target_bits - BLOCK_QUERIES.bit_length()
+    if room < 0:
+        raise InputError(
+            "the reads", f"one of them shares {block_products:,} k-mers with the others, which is too many to number; "
+            "give a smaller --upper or a longer -k, or fewer reads",
+        )  # fmt: skip
     wanted = (2 * longest_read).bit_length()
-    diagonal_bits = max(0, min(wanted, 63 - number_bits - target_bits - BLOCK_QUERIES.bit_length()))
+    diagonal_bits = min(wanted, room)
     return KeyLayout(number_bits, diagonal_bits, target_bits, longest_read, wanted - diagonal_bits)
 
 

@@ -1,9 +1,9 @@
 """Reads in an order and on a strand that follow from their bases alone, and back.
 
-Ties are everywhere in overlapping: two diagonals with as many k-mers, two ends with the same score.  They are settled by
-which read is the query and by which way it runs.  So that neither the order of the input, nor the strand that was read, nor
-how reads are split over files changes what is found, the work is done on reads sorted by a hash of their bases, each on the
-strand whose hash is smaller.  What was found is then told of the reads as they were given.
+Overlapping has many ties: two diagonals with equally many k-mers, two ends with the same score.  They are settled by which
+read is the query, and by its direction.  The overlaps shall not depend on the order of the input, on the strand that was
+read, or on how reads are split over files.  So the work is done on reads sorted by a hash of their bases, each on the strand
+whose hash is smaller.  At the end the results are converted to the reads as they were given.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Stage 3b: the depth along the reads -> which k-mers with many copies link reads, and what depth is usual for each read.
 
 A k-mer occurs more often than the others for one of two reasons: it lies in a repeat, or in a molecule that was sequenced
-deeper than the others (a plasmid, an organelle, an amplicon, the main organism of a mixture).  What tells them apart is
-local.  Where a repeat ends, the depth changes in a step, and all reads across that place show the step.  In a deep molecule
-it does not change.
+deeper than the others (a plasmid, an organelle, an amplicon, the main organism of a mixture). The difference is local.
+Where a repeat ends, the depth changes in a step, and all reads across this place show the step.  In a deep molecule the
+depth does not change.
 
 1. A read is mixed if the depth of a kilobase is more than STEP times that of the kilobase beside it.
 2. The step is believed if the k-mers on its low side lie in mixed reads too: at the joint of a chimera, or where a read was
@@ -31,7 +31,7 @@ from bellapy.seeding.kmer_matrix import next_column, place_of, read_at
 
 WINDOW_BINS = 4  # bins of the depth profile: about a kilobase
 STEP = 5.0  # a linear molecule's depth grows from 0 at its end, threefold from one kilobase to the next
-LEAST_KMERS = 8  # in a window; fewer say nothing of its depth
+LEAST_KMERS = 8  # in a window; fewer do not show its depth
 UNIT = 1 << 16  # shares are added up as integers in these units, so that the order of adding does not matter
 BELIEVED = UNIT // 5  # share of mixed reads on the low side of a step
 VOTE_BINS = 32

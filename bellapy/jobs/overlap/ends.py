@@ -1,12 +1,12 @@
 """Where extensions end: the steps they take and the tilt of their scores, chosen from the reads.
 
-With scores 1, -1, -1 unrelated sequence gains score, though less than homology.  So a large X runs far beyond the homology,
-and the highest score lies there.  A small X stops short in a stretch of many errors.
+With scores 1, -1, -1 unrelated sequence gains score, though less than homology.  So with a large X an extension runs far
+beyond the homology, and the highest score lies there.  With a small X it stops too early, in a stretch of many errors.
 
-Two things mend that.  The end is the cell with the highest tilted score (engines/linear/rule.py): every base costs a little
-more than what unrelated sequence gains, and less than what homology gains.  And an extension takes two steps.  The first has
-a small X.  Only where that ends inside both reads, a second one goes on from there with a large X.  So X need not be chosen,
-and what the second step costs follows from how often the reads need it.
+There are two remedies.  First, the end is the cell with the highest tilted score (engines/linear/rule.py). There every base
+costs a little more than unrelated sequence gains, and less than homology gains.  Second, an extension takes two steps.  The
+first has a small X. Only where it ends inside both reads, a second one goes on from there with a large X. So X need not be
+chosen, and the second step costs time only where reads need it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the reads say about themselves: depth and error rate from the k-mer spectrum, and what follows from them."""
+"""Depth and error rate of the reads, from their k-mer spectrum, and the settings that follow from them."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ def choose_k(lengths: np.ndarray, error_rate: float | None) -> int:
     long_read = n50(lengths)
     band = SeedParams().band + SeedParams().band_slope * long_read
     needed = max(16 * float(lengths.sum(dtype=np.int64)), CHANCE_ROOM * long_read * band, 1.0)
-    return min(19, max(13, math.ceil(math.log(needed, 4))))
+    return min(21, max(13, math.ceil(math.log(needed, 4))))
 
 
 def n50(lengths: np.ndarray) -> int:

@@ -1,10 +1,10 @@
 """How alignments lie on their reads, and which of their overhangs count.
 
-An alignment that stops inside both reads leaves an overhang on that side.  Two reads that share a repeat but no place leave
-one, since they differ beyond the repeat.  But real reads also have bad ends, and some are two reads joined by mistake.  What
-tells these apart are the other alignments of the two reads.  Where some of them go on past the place where this one stops,
-on the query and on the target, both reads are sound there, and they differ.  Where none goes on in one of the two reads,
-that read is bad from there on, and the overhang does not count.
+An alignment that stops inside both reads leaves an overhang on that side.  Two reads that share a repeat but no locus leave
+one, since they differ beyond the repeat.  But real reads also have bad ends, and some are two reads joined by mistake.  The
+other alignments of the two reads show the difference.  If some of them go on past this place on the query, and some on the
+target, both reads are sound there, and they differ.  If none goes on in one of the two reads, this read is bad from there
+on, and the overhang does not count.
 """
 
 from __future__ import annotations

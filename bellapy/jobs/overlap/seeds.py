@@ -1,10 +1,11 @@
 """Stage 5: products of A·Aᵀ -> seeds: which shared k-mers of a pair of reads support each other.
 
 Every shared k-mer lies on a diagonal of the pair: target position minus query position, or their sum where the strands are
-opposite.  K-mers of one overlap lie within a band of diagonals whose width grows with the overlap, since insertions and
-deletions add up.  The support of a band is the number of its k-mers at least k apart on both reads.  The best-supported band
-gives the first seed of a candidate (its k-mer on the middle diagonal), the best one beside it the second.  Reads of a circle
-overlap at both ends (pieces.py): where the second seed is not such a piece, the best band that is gives one more.
+opposite.  K-mers of one overlap lie within a band of diagonals.  Its width grows with the overlap, since insertions and
+deletions add up.  The support of a band is the number of its k-mers at least k apart on both reads.  The best-supported
+band gives the first seed of a candidate (its k-mer on the middle diagonal), and the next best band the second.  Reads of a
+circle overlap at both ends (pieces.py). Where the second seed is not such a second overlap, the best band that is one gives
+a third seed.
 """
 
 from __future__ import annotations

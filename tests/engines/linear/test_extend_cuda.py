@@ -36,7 +36,8 @@ from bellapy.compute.gpu import reads as cuda_reads
 from bellapy.compute.gpu.ops import SIMULATED
 from bellapy.compute.gpu.planes import BASES, BLOCK, pack_planes
 from bellapy.engines.linear import extend_cuda as batch_cuda
-from bellapy.engines.linear.cuda_stack import OUTGROWN, SCALE, fits, pack_scoring
+from bellapy.engines.linear.cuda_stack import OUTGROWN
+from bellapy.engines.linear.cuda_step import SCALE, fits, pack_scoring
 from bellapy.engines.linear.extend_cuda import CLASSES, extend_flanks, window_sizes
 
 ORACLE = TESTS / "data" / "oracle_seqan_xdrop.tsv.gz"

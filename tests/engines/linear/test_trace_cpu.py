@@ -24,7 +24,7 @@ from bellapy.engines.linear.extend_cpu import extend_flanks
 from bellapy.engines.trace import EXECUTORS, blocks, map_paths, trace_overlaps
 from bellapy.engines.trim import trim_paths
 from bellapy.errors import MemoryLimitError
-from bellapy.io.path_text import aligned_bases, cigars, differences, mismatches
+from bellapy.io.path_text import aligned_bases, cigars, differences, draw, mismatches
 from bellapy.jobs.overlap.path_filter import keep_sound, trim_and_test
 from bellapy.params import FilterParams, Scoring
 from bellapy.records import Overlaps
@@ -322,7 +322,7 @@ def test_pieces_keep_to_the_memory_allowed(sample, threads):
 
 def test_differences_restore_both_reads(sample):
     sequences, reads, overlaps, paths = sample
-    for i, cs in enumerate(texts(differences(reads, overlaps, paths))):
+    for i, cs in enumerate(texts(differences(draw(reads, overlaps, paths)))):
         query, target = (text.lower() for text in interval(sequences, overlaps, i))
         q, t, spelled = 0, 0, ""
         tokens = re.findall(r":[0-9]+|\*[acgtn]{2}|[+-][acgtn]+", cs)
@@ -348,7 +348,7 @@ def test_differences_restore_both_reads(sample):
 
 def test_mismatches_restore_the_target(sample):
     sequences, reads, overlaps, paths = sample
-    for i, md in enumerate(texts(mismatches(reads, overlaps, paths))):
+    for i, md in enumerate(texts(mismatches(draw(reads, overlaps, paths)))):
         query, target = interval(sequences, overlaps, i)
         assert re.fullmatch(r"[0-9]+(([A-Z]|\^[A-Z]+)[0-9]+)*", md)
         bases, errors = [], 0

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bellapy.engines.poa.align import PoaScoring
 from bellapy.engines.poa.windows import GAP_LETTER, Aligner
+from bellapy.params.correct import PoaScoring
 
 SCORINGS = [PoaScoring(), PoaScoring(5, -4, -8), PoaScoring(1, -1, -1), PoaScoring(2, -9, -1)]
 

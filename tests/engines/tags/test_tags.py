@@ -38,7 +38,9 @@ def unpack(pile: Pile) -> list[tuple[int, list[int]]]:
 def piles(draw, longest=40, letters=4):
     """A template with unknown bases and reads that follow it with errors."""
     n = draw(st.integers(1, longest))
-    template = draw(st.lists(st.sampled_from([*range(letters), *range(letters), 4][: 2 * letters + 1]), min_size=n, max_size=n))
+    template = draw(
+        st.lists(st.sampled_from([*range(letters), *range(letters), 4][: 2 * letters + 1]), min_size=n, max_size=n)
+    )
     reads = [(0, [UNKNOWN_BASE if base == 4 else base for base in template])]
     for _ in range(draw(st.integers(0, 6))):
         start = draw(st.integers(0, n - 1))
@@ -157,7 +159,10 @@ def test_a_pile_is_read_from_paths_in_either_role():
     on_target = make_pile(both, target, sources(2 * len(codes) - 3 - 5, 3, False, False), short)
     assert unpack(on_target) == [(0, [1, 3, 1, 0]), (0, [1, 3, INSERTED + 2, 2, 0])]
     on_query = make_pile(both, query, sources(2 * len(codes) - 11 - 4, 3, True, True), short)
-    assert unpack(on_query) == [(0, query.tolist()), (0, [3, GAP, 2, 0, 2])]  # moved left over an unequal pair of equal bases
+    assert unpack(on_query) == [
+        (0, query.tolist()),
+        (0, [3, GAP, 2, 0, 2]),
+    ]  # the gap moved left
 
 
 def test_long_runs_become_several():

@@ -95,13 +95,14 @@ def test_overlaps_from_a_file_give_the_same(work):
 def test_the_report_adds_up(work):
     folder, reads, out = work
     report = json.loads((folder / "report.json").read_text())
-    found = report["correction"]
+    found = report["details"]["correction"]
     assert found["reads"] == len(out)
     assert found["bases_in"] == sum(map(len, reads.sequences))
-    assert found["bases_out"] == sum(len(sequence) for _, sequence in out) == report["written"]["bases"]
+    assert found["bases_out"] == sum(len(sequence) for _, sequence in out) == report["details"]["written_bases"]
     assert found["bases_out"] - found["bases_in"] == found["inserted"] - found["deleted"]
     assert 15 < found["support"] < 30
-    assert report["estimates"]["terms"]["rounds"] == 2
+    assert report["details"]["rounds"] == 2
+    assert report["dropped"]["without support"] == 0
 
 
 def test_haplotypes_stay_apart(tmp_path, genome):
