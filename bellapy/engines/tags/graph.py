@@ -1,8 +1,8 @@
 """The tag graph of a pile, and the best path through it: the consensus.
 
 A node is a column of the template, a slot and a letter.  Slot 0 is the column itself, with a base or a gap.  Slots 1 to 5
-hold bases that reads have between this column and the next one.  A read links every node to the one before it.  A path scores
-the links it takes, UNIT for each.  An inserted node costs a share of the column's coverage, and so does a gap.
+hold bases that reads have between this column and the next one.  A read links every node to the one before it.  A path
+scores the links it takes, UNIT for each.  An inserted node costs a share of the column's coverage, and so does a gap.
 
 Where fewer reads than are asked for stand beside the template, its own base stays, and nothing is inserted.
 

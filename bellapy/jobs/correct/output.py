@@ -39,8 +39,8 @@ def raw_span(found: Corrected, start: int, end: int) -> tuple[int, int]:
 class Writer:
     """Makes records of corrected reads, and counts what is left out.
 
-    n_records, n_bases : written.  n_short, n_unsupported : not written, for they are shorter than asked for (reads or pieces),
-    or nothing of them is supported (reads).
+    n_records, n_bases : written.  n_short : reads or pieces that are too short, n_unsupported : reads of which nothing is
+    supported; neither is written.
     """
 
     def __init__(self, params: CorrectParams):

@@ -23,7 +23,7 @@ NOISY, ROUNDS, NOISY_ROUNDS = 0.16, 2, 3  # errors of reads from which on a furt
 
 
 class Learnt(NamedTuple):
-    """gap, inserted, mismatch : errors of reads for each base of the consensus: it is missing, another is added, or replaces it.
+    """gap, inserted, mismatch : errors of reads for each base of the consensus: missing bases, added ones, and wrong ones.
 
     share : of the reads that have to show a base; None: too little to learn from.
     """
