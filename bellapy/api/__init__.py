@@ -23,7 +23,7 @@ from bellapy.jobs.overlap.canonical import canonical_reads, given_overlaps
 from bellapy.jobs.overlap.pipeline import overlap_reads, paths_stage, with_device
 from bellapy.jobs.overlap.report import PathsStage, start_report
 from bellapy.params import make_params
-from bellapy.records import ReadSet, Seeds
+from bellapy.records import Anchors, ReadSet
 from bellapy.report.run_report import ReadStage, RunReport, Stage
 
 __all__ = ["Aligner", "ExtensionTable", "Mapping", "Overlap", "OverlapTable", "extend", "map", "overlap"]
@@ -84,7 +84,8 @@ def extend(
     ParameterError : a value out of range.  InputError : a seed outside its sequence, or a name that no read has.
     """
     given = make_params(threads=threads or usable_cores(), xdrop=xdrop, **{"extension": "best", **options})
-    work, report = Extending.of(k, given), RunReport("bellapy.extend", __version__, given.to_dict())
+    report = RunReport("bellapy.extend", __version__, given.to_dict())
+    work = Extending.of(k, given, report.devices)
     with report.stage(Stage("read")):
         packed, seeds = _pairs(pairs, k) if reads is None else _seeds(pairs, k, as_reads(reads))
     with report.stage(Stage("extend")):
@@ -101,13 +102,13 @@ def extend(
     )
 
 
-def _pairs(pairs: str | os.PathLike | Iterable[Sequence], k: int) -> tuple[ReadSet, Seeds]:
+def _pairs(pairs: str | os.PathLike | Iterable[Sequence], k: int) -> tuple[ReadSet, Anchors]:
     if isinstance(pairs, (str, os.PathLike)):
         return pack_pairs(read_pairs(os.fspath(pairs), k), k)
     return pack_pairs(check_pairs(pairs, k), k)
 
 
-def _seeds(pairs: Any, k: int, reads: ReadSet) -> tuple[ReadSet, Seeds]:
+def _seeds(pairs: Any, k: int, reads: ReadSet) -> tuple[ReadSet, Anchors]:
     """The reads, and seeds of pairs that name them."""
     ids: dict[Any, int] = {name: i for i, name in enumerate(reads.names)}
     rows = []

@@ -16,7 +16,7 @@ from bellapy.jobs.map.output import draw
 from bellapy.jobs.map.pipeline import Mapped, Mapper, batches
 from bellapy.jobs.map.run import Wanted, prepare
 from bellapy.params import MapParams, map_preset
-from bellapy.params.fields import check, options_of
+from bellapy.params.fields import check, given_values, options_of
 from bellapy.params.map import MapOptions, MapWriting, ScoreOptions, adjusted
 from bellapy.report.run_report import RunReport
 
@@ -73,7 +73,7 @@ class Aligner:
         names = (*ScoreOptions._fields, "zdrop", "end_bonus", "most_secondary")
         if unknown := options.keys() - set(names):
             raise TypeError(f"unknown options: {', '.join(sorted(unknown))}")
-        check(options, known)
+        check(given_values(options, names), known)
         self._given, self._align, self._secondary = options, align, secondary
         self._preset, self._lock = preset, Lock()
         self._mapper: Mapper | None = None

@@ -67,11 +67,12 @@ def _check(given: Given, output: str, overlaps: str | None) -> None:
 def _correct(
     run: Session, reads: ReadSet, overlaps: Overlaps, trace: Tracer, params: CorrectParams, output: str
 ) -> None:  # fmt: skip
+    from bellapy.compute.resources import Resources
     from bellapy.io.outputs import open_output
     from bellapy.jobs.correct.output import Writer
     from bellapy.jobs.correct.pipeline import Job, correct_reads
 
-    job, writer = Job(reads, overlaps, trace, params, run.run.threads, run.budget), Writer(params)
+    job, writer = Job(reads, overlaps, trace, params, Resources.of(run.run, run.report.devices)), Writer(params)
     with open_output(output) as stream:
         for name, found in zip(reads.names, correct_reads(job, run.report), strict=True):
             for record in writer.records(name, found):
@@ -81,7 +82,8 @@ def _correct(
 
 def _find_overlaps(run: Session, loaded: Loaded) -> tuple[ReadSet, Overlaps, Tracer]:
     """The reads as given, their overlaps, and what makes the paths of these."""
-    from bellapy.compute.gpu.devices import choose_device
+    from bellapy.compute.resources import Resources
+    from bellapy.engines.ends import End
     from bellapy.engines.trace import map_paths
     from bellapy.jobs.correct.members import pack
     from bellapy.jobs.overlap.pipeline import overlap_reads
@@ -89,13 +91,10 @@ def _find_overlaps(run: Session, loaded: Loaded) -> tuple[ReadSet, Overlaps, Tra
     params: Params = loaded.params
     canonical, steps = overlap_reads(loaded.reads, params, run.report)
     reads, overlaps = loaded.restore(canonical, with_bases=True)
-    device, longest = choose_device(params.run.device), params.extension.extension == "longest"
+    end, resources = End.of(params.extension.extension), Resources.of(params.run, run.report.devices)
 
     def trace(rows: np.ndarray) -> Iterator[Traced]:
-        some = overlaps.take(rows)
-        return map_paths(
-            pack, reads, some, steps, longest=longest, threads=params.run.threads, device=device, budget=run.budget
-        )
+        return map_paths(pack, reads, overlaps.take(rows), steps, end, resources)
 
     return reads, overlaps, trace
 

@@ -9,7 +9,7 @@ import typer
 from bellapy.cli.options import Given, pick, takes
 from bellapy.errors import ParameterError
 from bellapy.params.evaluate import EvaluateParams
-from bellapy.params.fields import INPUT, given_values, options_of
+from bellapy.params.fields import INPUT, check, given_values, options_of
 from bellapy.params.run import LogParams
 
 
@@ -34,6 +34,7 @@ def evaluate(
     from bellapy.jobs.evaluate.truth import read_truth
     from bellapy.report.log import set_up_logging
 
+    check(given_values(given, EvaluateParams._fields), options_of(EvaluateParams))
     params = EvaluateParams(**given_values(given, EvaluateParams._fields))
     bounds = _bounds(params.bins)
     stopping.watch()

@@ -18,6 +18,7 @@ from bellapy.params.scoring import AffineScoring
 if TYPE_CHECKING:  # loaded when needed
     from bellapy.jobs.map.style import Style
 
+MAPPING = options_of(MapOptions, ScoreOptions, MapWriting)
 THREADS_AND_LOG = {name: field for name, field in RUNNING.items() if name != "max_memory"}
 
 Reference = Annotated[str, typer.Argument(help="FASTA, or a file made by `bellapy index`.", show_default=False)]
@@ -27,13 +28,13 @@ IndexFile = Annotated[
 ]
 
 
-@takes(options_of(MapOptions, ScoreOptions, MapWriting), THREADS_AND_LOG)
+@takes(MAPPING, THREADS_AND_LOG)
 def map_command(given: Given, reference: Reference, reads: Reads, output: Output = "-") -> None:
     """Reads mapped to a reference."""
-    check(given, options_of(MapOptions, ScoreOptions, MapWriting))
+    check(given_values(given, MAPPING), MAPPING)
     style = _style(given)
     kind = _format(output, given["output_format"], bool(given["no_align"]), style)
-    adjusted(map_preset(given["preset"]), given)  # told before the work
+    adjusted(map_preset(given["preset"]), given)  # raised before the work
     outputs = {"-o": output, **({f"the index {output}.bai": f"{output}.bai"} if kind == "bam" else {})}
     with session(given, [reference, *reads], outputs) as run:
         run.watch()
@@ -94,7 +95,7 @@ def pairwise(
 ) -> None:
     """Affine alignments of given pairs."""
     params = PairParams(**given_values(given, PairParams._fields))
-    check(params._asdict(), options_of(PairParams))
+    check(given_values(given, PairParams._fields), options_of(PairParams))
     scores = params.match, params.mismatch, params.gap_open, params.gap_extend
     scoring = affine_scoring(AffineScoring(), *scores)
     with session(given, [pairs], {"-o": output}) as run:

@@ -56,7 +56,7 @@ def _parse(text, out, totals):
         if digits == 0:
             return BAD_NUMBER
         totals[operation] += size
-        if totals[operation] > len(out):
+        if n + size // MOST + 1 > len(out):  # more than two reads can have
             return BAD_NUMBER
         while size > 0:
             out[n] = min(size, MOST) << 2 | operation
@@ -79,7 +79,9 @@ def read_path_overlaps(path: str, reads: ReadSet) -> PathOverlaps:
     ids = {name.encode("utf-8", "surrogateescape"): i for i, name in enumerate(reads.names)}
     lengths = reads.lengths.tolist()
     room = np.empty(2 * int(reads.lengths.max(initial=0)) + 2, np.uint8)
-    rows, paths, seen = [], [], set()
+    rows: list[tuple] = []
+    paths: list[tuple[np.ndarray, int]] = []
+    seen: set[tuple] = set()
     n_self = n_twice = 0
     with open_input(path) as lines:
         for number, line in enumerate(lines, 1):
@@ -87,18 +89,22 @@ def read_path_overlaps(path: str, reads: ReadSet) -> PathOverlaps:
                 continue
             row, text = _split(path, number, line, ids, lengths)
             checked = _check_path(path, number, text, row, room)
-            query, target, strand, *places = row[:7]
-            if query == target:
+            if row[0] == row[1]:
                 n_self += 1
                 continue
-            places = tuple(places) if query < target else (*places[2:], *places[:2])
-            if (key := (min(query, target), max(query, target), strand, places)) in seen:
+            if (key := _key(row)) in seen:
                 n_twice += 1
                 continue
             seen.add(key)
             paths.append(checked)
             rows.append(row)
     return _collect(rows, paths, n_self, n_twice)
+
+
+def _key(row: tuple) -> tuple:
+    """What the lines of an overlap in both directions share."""
+    query, target, strand, *places = row[:7]
+    return (query, target, strand, *places) if query < target else (target, query, strand, *places[2:], *places[:2])
 
 
 def _split(path: str, number: int, line: bytes, ids: dict[bytes, int], lengths: list[int]) -> tuple[tuple, bytes]:
@@ -113,17 +119,24 @@ def _split(path: str, number: int, line: bytes, ids: dict[bytes, int], lengths: 
         numbers = [int(columns[i]) for i in (1, 2, 3, 6, 7, 8, 9)]
     except ValueError:
         raise InputError(path, "a column that has to be a whole number is none", line=number) from None
-    for name, length, start, end in ((columns[0], *numbers[:3]), (columns[5], *numbers[3:6])):
-        shown = name.decode(errors="backslashreplace")
-        if name not in ids:
-            raise InputError(path, f"the read {shown} is not among the reads; give the same reads", line=number)
-        if length != lengths[ids[name]]:
-            known = lengths[ids[name]]
-            raise InputError(path, f"the read {shown} has {known} bases, not {length}; give the same reads", line=number)
-        if not 0 <= start < end <= length:
-            raise InputError(path, f"the places on {shown} are not in order, or outside the read", line=number)
+    _check_read(path, number, columns[0], numbers[:3], ids, lengths)
+    _check_read(path, number, columns[5], numbers[3:6], ids, lengths)
     strand = 1 if columns[4] == b"+" else -1
     return (ids[columns[0]], ids[columns[5]], strand, *numbers[1:3], *numbers[4:6], numbers[6]), text
+
+
+def _check_read(
+    path: str, number: int, name: bytes, numbers: list[int], ids: dict[bytes, int], lengths: list[int]
+) -> None:  # fmt: skip
+    """Raise InputError unless the read is there, has this length, and holds these places."""
+    shown, (length, start, end) = name.decode(errors="backslashreplace"), numbers
+    if name not in ids:
+        raise InputError(path, f"the read {shown} is not among the reads; give the same reads", line=number)
+    if length != lengths[ids[name]]:
+        known = lengths[ids[name]]
+        raise InputError(path, f"the read {shown} has {known} bases, not {length}; give the same reads", line=number)
+    if not 0 <= start < end <= length:
+        raise InputError(path, f"the places on {shown} are not in order, or outside the read", line=number)
 
 
 def _check_path(path: str, number: int, text: bytes, row: tuple, room: np.ndarray) -> tuple[np.ndarray, int]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit_entry, njit_inner
-from bellapy.engines.flank_paths import PAIR, QUERY_ALONE, TARGET_ALONE
+from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE, length_of, operation_of
 from bellapy.engines.join import places
 from bellapy.io.table_text import NameTable, write_digits
 from bellapy.records import Overlaps, Paths, ReadSet
@@ -128,7 +128,7 @@ def _write_cigars(runs, begins, ends, clips, out, offsets):
         if clips[i, 0] > 0:
             at = _write_run(out, at, clips[i, 0], HARD_CLIP)
         for j in range(begins[i], ends[i]):
-            at = _write_run(out, at, np.int64(runs[j]) >> 4, OPERATIONS[runs[j] & 15])
+            at = _write_run(out, at, length_of(runs[j]), OPERATIONS[operation_of(runs[j])])
         if clips[i, 1] > 0:
             at = _write_run(out, at, clips[i, 1], HARD_CLIP)
         offsets[i + 1] = at
@@ -162,7 +162,7 @@ def _write_compared(drawn, out, offsets):
     for i in range(len(drawn.where)):
         query, target, flip = drawn.where[i]
         for j in range(drawn.begins[i], drawn.ends[i]):
-            op, size = np.int64(drawn.runs[j]) & 15, np.int64(drawn.runs[j]) >> 4
+            op, size = operation_of(drawn.runs[j]), length_of(drawn.runs[j])
             if op == PAIR:
                 begin, equal = 0, _is_match(drawn, query, target, flip)
                 for b in range(1, size + 1):
@@ -183,7 +183,7 @@ def _write_differences(drawn, out, offsets):
     for i in range(len(drawn.where)):
         query, target, flip = drawn.where[i]
         for j in range(drawn.begins[i], drawn.ends[i]):
-            op, size = np.int64(drawn.runs[j]) & 15, np.int64(drawn.runs[j]) >> 4
+            op, size = operation_of(drawn.runs[j]), length_of(drawn.runs[j])
             if op == PAIR:
                 same = np.int64(0)
                 for _ in range(size):
@@ -238,7 +238,7 @@ def _write_mismatches(drawn, out, offsets):
         query, target, flip = drawn.where[i]
         same = np.int64(0)
         for j in range(drawn.begins[i], drawn.ends[i]):
-            op, size = np.int64(drawn.runs[j]) & 15, np.int64(drawn.runs[j]) >> 4
+            op, size = operation_of(drawn.runs[j]), length_of(drawn.runs[j])
             if op == PAIR:
                 for _ in range(size):
                     if _is_match(drawn, query, target, flip):

@@ -43,7 +43,7 @@ class NameTable:
 
 @njit_inner
 def write_digits(out, at, value, least):
-    """Write a number with at least `least` digits; return where it ends."""
+    """Write a number, value, with at least `least` digits to out, uint8, from `at` on; return where it ends."""
     if value < 0:
         out[at] = MINUS
         at, value = at + 1, -value
@@ -59,6 +59,7 @@ def write_digits(out, at, value, least):
 
 @njit_inner
 def _write_bytes(out, at, text, begin, end):
+    """Copy text[begin:end] to out, uint8 both, from `at` on; return where it ends."""
     for i in range(begin, end):
         out[at] = text[i]
         at += 1
@@ -106,16 +107,16 @@ def format_rows(columns: Sequence[tuple[int, str, np.ndarray | NameTable]], name
     """
     tables, kinds, values = [names], [], []
     for kind, _, column in columns:
-        if kind == TEXT:
+        if isinstance(column, NameTable):
             kind, tables = NAME + len(tables), [*tables, column]
             column = np.arange(len(column.offsets) - 1)
         kinds.append(kind)
         values.append(column)
-    values, kinds = np.array(values, np.int64), np.array(kinds, np.int64)
+    numbers = np.array(values, np.int64)
     prefixes = NameTable.of([prefix for _, prefix, _ in columns])
     widths = [int(np.diff(names.offsets).max(initial=0)) if kind == NAME else MAX_DIGITS for kind in kinds if kind <= NAME]
     longest = sum(widths) + len(prefixes.text) + len(columns)
-    out = np.empty(values.shape[1] * longest + sum(len(table.text) for table in tables[1:]), np.uint8)
+    out = np.empty(numbers.shape[1] * longest + sum(len(table.text) for table in tables[1:]), np.uint8)
     texts, text_at = tuple(table.text for table in tables), tuple(table.offsets for table in tables)
-    n = write_rows(values, kinds, prefixes.text, prefixes.offsets, texts, text_at, out)
+    n = write_rows(numbers, np.array(kinds, np.int64), prefixes.text, prefixes.offsets, texts, text_at, out)
     return out[:n].tobytes()

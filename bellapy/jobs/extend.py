@@ -9,17 +9,18 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from bellapy.compute.gpu.devices import choose_device
-from bellapy.engines.extend import device_usage, extend_seeds, load
+from bellapy.compute.resources import Resources
+from bellapy.engines.ends import End
+from bellapy.engines.extend import extend_anchors, load
 from bellapy.engines.trace import map_paths
 from bellapy.errors import InputError, ParameterError
 from bellapy.io.inputs import open_input
 from bellapy.io.paf import path_columns
 from bellapy.io.table_text import NUMBER, NameTable, format_rows
 from bellapy.params import Params, Scoring
-from bellapy.records import Extensions, Overlaps, Paths, ReadSet, Seeds
+from bellapy.records import Anchors, Extensions, Overlaps, Paths, ReadSet
 from bellapy.report.log import cpu_time
-from bellapy.report.run_report import DeviceUse, RunReport, Stage
+from bellapy.report.run_report import Devices, RunReport, Stage
 
 BATCH_PAIRS = 1 << 14
 STRANDS = {"n": 1, "c": -1}
@@ -44,18 +45,17 @@ class Pair(NamedTuple):
 class Extending:
     """How pairs are extended.
 
-    k : bases of a seed.  steps : scores.  longest : report where the extension stopped.  device : cpu or cuda.
+    k : bases of a seed.  steps : scores.  end : which end is reported.
     """
 
     k: int
     steps: tuple[Scoring, ...]
-    longest: bool
-    threads: int
-    device: str
+    end: End
+    resources: Resources
 
     @classmethod
-    def of(cls, k: int, params: Params) -> Extending:
-        """As the parameters say.
+    def of(cls, k: int, params: Params, devices: Devices) -> Extending:
+        """As the parameters say; `devices` is that of the run's report.
 
         Raises
         ------
@@ -66,24 +66,21 @@ class Extending:
             raise ParameterError(f"-k {k}: must be from 1 to {MAX_SEED}")
         given = params.extension
         if given.extension == "homology":
-            raise ParameterError("--extension homology: is learnt from a whole set of reads; choose best or longest")
+            raise ParameterError("--extension homology: needs a whole set of reads to learn from; choose best or longest")
         if given.xdrop is None:
             raise ParameterError("--xdrop: has no default for given pairs; name one, such as 15")
         steps = (Scoring(given.match, given.mismatch, given.gap, given.xdrop),)
-        return cls(k, steps, given.extension == "longest", params.run.threads, choose_device(params.run.device))
+        return cls(k, steps, End.of(given.extension), Resources.of(params.run, devices))
 
-    def extend(self, reads: ReadSet, seeds: Seeds) -> Extensions:
+    def extend(self, reads: ReadSet, seeds: Anchors) -> Extensions:
         """The alignments of seeds."""
-        return extend_seeds(reads, seeds, self.steps, longest=self.longest, threads=self.threads, device=self.device)
+        return extend_anchors(reads, seeds, self.steps, self.end, self.resources)
 
     def trace(
-        self, use: Callable[[Overlaps, Paths], Result], reads: ReadSet, seeds: Seeds, extensions: Extensions
+        self, use: Callable[[Overlaps, Paths], Result], reads: ReadSet, seeds: Anchors, extensions: Extensions
     ) -> Iterator[Result]:
         """What `use` makes of the alignments and their paths, some at a time, in order."""
-        return map_paths(
-            use, reads, _as_overlaps(seeds, extensions), self.steps, longest=self.longest, threads=self.threads,
-            device=self.device,
-        )  # fmt: skip
+        return map_paths(use, reads, _as_overlaps(seeds, extensions), self.steps, self.end, self.resources)
 
 
 @dataclass(slots=True)
@@ -105,10 +102,10 @@ def extend_pairs(
     complement is aligned.  With `cigar` or `cs` the tags of PAF with base-level paths follow, which run along the target as
     given; their counts look at the seed's bases, the score does not.
     """
-    work = Extending.of(k, params)
+    work = Extending.of(k, params, report.devices)
     n_pairs, packing, extending, tracing = 0, 0.0, 0.0, 0.0
     with report.stage(Stage("load")):  # compiled code, so that the times below are those of the work
-        load(work.steps[0], work.device)
+        load(work.steps[0], work.resources.device)
     with open_input(path) as lines, report.stage(ExtendStage("extend")) as stage:
         start = cpu_time()
         while batch := list(islice(lines, BATCH_PAIRS)):
@@ -132,7 +129,6 @@ def extend_pairs(
             start = cpu_time()
         stage.pairs, stage.packing_cpu_s, stage.extending_cpu_s = n_pairs, round(packing, 3), round(extending, 3)
         stage.tracing_cpu_s = round(tracing, 3) if cigar or cs else None
-    report.devices = [DeviceUse(**used) for used in device_usage(work.device)]
     if not n_pairs:
         raise InputError(path, "is empty; five tab-separated columns a line are needed")
 
@@ -195,7 +191,7 @@ def check_pairs(pairs: Iterable[Sequence], k: int) -> list[Pair]:
     return checked
 
 
-def pack_pairs(rows: Sequence[Pair], k: int) -> tuple[ReadSet, Seeds]:
+def pack_pairs(rows: Sequence[Pair], k: int) -> tuple[ReadSet, Anchors]:
     """The sequences of all pairs as reads: pair i has query 2 i and target 2 i + 1."""
     reads = ReadSet.from_sequences([sequence for row in rows for sequence in (row.query, row.target)])
     return reads, make_seeds(
@@ -203,11 +199,12 @@ def pack_pairs(rows: Sequence[Pair], k: int) -> tuple[ReadSet, Seeds]:
     )
 
 
-def make_seeds(rows: Sequence[tuple[int, int, int, int, int]], k: int) -> Seeds:
-    """Seeds of k bases, of which nothing is known but query, target, strand, and places on query and target."""
+def make_seeds(rows: Sequence[tuple[int, int, int, int, int]], k: int) -> Anchors:
+    """Seeds of k bases, from query, target, strand, and places on query and target."""
     columns = np.array(rows, np.int32).reshape(-1, 5).T
     query_id, target_id, strand, query_pos, target_pos = (np.ascontiguousarray(column) for column in columns)
-    return Seeds.at(query_id, target_id, strand.astype(np.int8), query_pos, target_pos, k)
+    length = np.full(len(query_id), k, np.int32)
+    return Anchors(query_id, target_id, strand.astype(np.int8), query_pos, target_pos, length)
 
 
 def _columns(index: np.ndarray, extensions: Extensions | Overlaps) -> list:
@@ -218,13 +215,13 @@ def _columns(index: np.ndarray, extensions: Extensions | Overlaps) -> list:
     return [(NUMBER, "", column) for column in columns]
 
 
-def _as_overlaps(seeds: Seeds, extensions: Extensions) -> Overlaps:
-    """The extensions as overlaps without counts of columns."""
-    zeros = np.zeros(len(seeds), np.int32)
+def _as_overlaps(seeds: Anchors, extensions: Extensions) -> Overlaps:
+    """The extensions as overlaps without counts of columns, each supported by its seed."""
+    zeros, ones = np.zeros(len(seeds), np.int32), np.ones(len(seeds), np.int32)
     return Overlaps(
         seeds.query_id, seeds.target_id, seeds.strand, extensions.query_start, extensions.query_end,
-        extensions.target_start, extensions.target_end, extensions.score, seeds.n_support, zeros, zeros.copy(),
-        seeds.query_pos, seeds.target_pos, np.full(len(seeds), seeds.length, np.int32), extensions.left_query,
+        extensions.target_start, extensions.target_end, extensions.score, ones, zeros, zeros.copy(),
+        seeds.query_pos, seeds.target_pos, seeds.length, extensions.left_query,
         extensions.left_target, extensions.right_query, extensions.right_target,
     )  # fmt: skip
 

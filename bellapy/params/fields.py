@@ -132,9 +132,9 @@ def ranges_of(*groups: type) -> dict[str, Range]:
 
 
 def check(values: Mapping[str, Any], known: Mapping[str, Field]) -> None:
-    """Raise ParameterError, naming the option, for a value out of range; None, and names that are not known, pass."""
+    """Raise ParameterError, naming the option, for a value out of range; names that are not known pass."""
     for name, value in values.items():
-        if name in known and value is not None:
+        if name in known:
             known[name].check(value)
 
 
@@ -144,7 +144,7 @@ def given_values(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, A
 
 
 UNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
-"""Powers of 1000, or with an i of 1024, that units of sizes stand for."""
+"""The power of 1000 that each unit of size stands for; with an i, of 1024."""
 
 
 def parse_size(text: str) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 
 from bellapy.params import RANGES
 from bellapy.records.reads import ReadSet
-from bellapy.records.seeds import Seeds
+from bellapy.records.seeds import Anchors, Seeds
 from bellapy.records.table import INT32_MAX, check_columns, check_range, freeze
 
 
@@ -56,8 +56,8 @@ class Extensions:
         check_range("right_target", self.right_target, 0, np.where(same, after, before))
         check_range("score", self.score, -2 * RANGES["xdrop"].high, RANGES["match"].high * shorter.astype(np.int64))
 
-    def take(self, rows: np.ndarray) -> Extensions:
-        """The extensions of the given rows (indices or mask)."""
+    def take(self, rows: np.ndarray | slice) -> Extensions:
+        """The extensions of the given rows (indices, mask or slice)."""
         return Extensions(*(getattr(self, f.name)[rows] for f in fields(self)))
 
 
@@ -93,6 +93,13 @@ class Overlaps:
     right_target: np.ndarray
 
     @property
+    def anchors(self) -> Anchors:
+        """The seeds that the overlaps grew from."""
+        return Anchors(
+            self.query_id, self.target_id, self.strand, self.seed_query, self.seed_target, self.seed_length
+        )  # fmt: skip
+
+    @property
     def turns(self) -> np.ndarray:
         """(2 n, 2) int64: query and target bases of the first step, of all left flanks, then of all right ones."""
         sides = (self.left_query, self.left_target), (self.right_query, self.right_target)
@@ -104,7 +111,7 @@ class Overlaps:
     def __len__(self) -> int:
         return len(self.query_id)
 
-    def take(self, rows: np.ndarray) -> Overlaps:
+    def take(self, rows: np.ndarray | slice) -> Overlaps:
         """The overlaps of the given rows (indices, mask or slice)."""
         return Overlaps(*(getattr(self, f.name)[rows] for f in fields(self)))
 

@@ -10,7 +10,8 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from threading import Lock
 from typing import Any, TypeVar
 
 from bellapy.report.log import cpu_time, logger, peak_memory
@@ -79,6 +80,42 @@ class DeviceUse:
     uploaded_bases: int = 0
 
 
+class Devices:
+    """What each device did in this run; workers add to it side by side."""
+
+    def __init__(self) -> None:
+        self._uses: dict[int, DeviceUse] = {}
+        self._told: set[str] = set()
+        self._lock = Lock()
+
+    def add(self, number: int, name: str, **work: float) -> None:
+        """Add to what a device did, by names of `DeviceUse`; the device's `number` sets its place in the list."""
+        with self._lock:
+            use = self._uses.setdefault(number, DeviceUse(name))
+            for what, n in work.items():
+                setattr(use, what, getattr(use, what) + n)
+
+    def is_new(self, reason: str) -> bool:
+        """Whether this is asked for the first time: what is told once in a run."""
+        with self._lock:
+            new = reason not in self._told
+            self._told.add(reason)
+            return new
+
+    def used(self) -> list[DeviceUse]:
+        """The devices that did something, with rounded times."""
+        with self._lock:
+            uses = [use for _, use in sorted(self._uses.items()) if use.extensions or use.paths]
+        return [
+            replace(
+                use, gcups=round(use.cells / use.kernel_s / 1e9, 1) if use.kernel_s else 0.0,
+                kernel_s=round(use.kernel_s, 4), path_s=round(use.path_s, 4), idle_s=round(use.idle_s, 4),
+                compile_s=round(use.compile_s, 3),
+            )
+            for use in uses
+        ]  # fmt: skip
+
+
 class Dropped:
     """How many candidates, alignments or reads were dropped, by reason; a job declares its reasons."""
 
@@ -121,7 +158,7 @@ class RunReport:
     estimates: Any = None
     stages: list[Stage] = field(default_factory=list)
     dropped: Dropped = field(default_factory=Dropped)
-    devices: list[DeviceUse] = field(default_factory=list)
+    devices: Devices = field(default_factory=Devices)
     letters: dict[str, int] = field(default_factory=dict)
     details: Any = None
     wall_s: float = 0.0
@@ -168,7 +205,7 @@ class RunReport:
             "schema": SCHEMA, "program": "bellapy", "version": self.version, "command": self.command,
             "parameters": self.parameters, "estimates": _as_dict(self.estimates),
             "stages": [stage.to_dict() for stage in self.stages], "dropped": self.dropped.to_dict(),
-            "devices": [asdict(device) for device in self.devices], "letters": self.letters,
+            "devices": [asdict(device) for device in self.devices.used()], "letters": self.letters,
             "details": _as_dict(self.details), "wall_s": self.wall_s, "cpu_s": self.cpu_s, "compile_s": self.compile_s,
             "peak_memory_bytes": self.peak_memory_bytes,
         }  # fmt: skip

@@ -47,6 +47,8 @@ def fails(folder, code, *arguments, stdin: bytes = b"") -> str:
         ("10M", "9M1I", "does not fit"),
         ("10M", "99999999999999999999M", "does not fit"),
         ("10M", "10", "does not fit"),
+        ("10M", "1M1I1D" * 40, "does not fit"),
+        ("10M", "1M0I" * 40, "does not fit"),
         ("10M", "M", "does not fit"),
         ("10M", "5M5S", "operations other than"),
         ("10M", "1I8M1D1M", "begins or ends with a gap"),

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner
+from bellapy.compute.runs import QUERY_ALONE, TARGET_ALONE, pack_run
 from bellapy.engines.affine import lanes
 from bellapy.engines.affine.lanes import LANES, MAX_STEPS, Costs, Scratch
 from bellapy.engines.affine.pieces import Pieces, Solved, piece_at
@@ -165,7 +166,7 @@ def empty_piece(pieces, index, scoring, solved, n):
         solved.score[p], solved.q_used[p], solved.t_used[p] = -gap_cost(i + j, scoring), i, j
         solved.dropped[p], solved.starts[p], solved.counts[p] = False, n, 0
         if i + j > 0:
-            solved.runs[n] = np.uint32((i + j) << 4 | (1 if i > 0 else 2))
+            solved.runs[n] = pack_run(QUERY_ALONE if i > 0 else TARGET_ALONE, i + j)
             solved.counts[p] = 1
             n += 1
     return n

@@ -17,7 +17,7 @@ have more pairs than are left.  If it scores less than the band's best even with
 from __future__ import annotations
 
 from bellapy.compute.jit import njit_inner
-from bellapy.engines.flank_paths import PAIR, QUERY_ALONE, TARGET_ALONE
+from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE
 from bellapy.errors import ParameterError
 from bellapy.params import AffineScoring
 from bellapy.records.bases import UNKNOWN

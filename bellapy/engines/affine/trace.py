@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from bellapy.compute.jit import njit_inner
+from bellapy.compute.runs import lengthened, operation_of, pack_run
 from bellapy.engines.affine.lanes import CHUNK, score_at
 from bellapy.engines.affine.rule import PAIR, QUERY_ALONE, TARGET_ALONE, gap_cost
 
@@ -72,10 +73,10 @@ def add_run(runs, first, n, operation, size):
 
     The path began at runs[first]; its runs end at n, and then at the number returned.
     """
-    if n > first and runs[n - 1] & np.uint32(15) == operation:
-        runs[n - 1] += np.uint32(size << 4)
+    if n > first and operation_of(runs[n - 1]) == operation:
+        runs[n - 1] = lengthened(runs[n - 1], size)
         return n
-    runs[n] = np.uint32(size << 4 | operation)
+    runs[n] = pack_run(operation, size)
     return n + 1
 
 

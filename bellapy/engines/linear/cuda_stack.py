@@ -184,14 +184,17 @@ def _keep(kept, state, stacks, walk, kind):
 
 
 @inlined
-def _is_left_behind(counts, queue, n_queue):
-    """Whether few flanks are left, and as many were handed over.
+def _leaves(chunk, pairs, counts, queue, n_queue):
+    """Whether a flank goes on in wider windows: a cell may have left this one, or few flanks are left and as many have gone.
 
-    `counts`: int64; `queue`: Queue; `n_queue`: flanks in it.
+    `chunk`: Chunk; `pairs`: of anti-diagonals before it; `counts`: int64; `queue`: Queue; `n_queue`: flanks in it.
     """
-    gone = fresh(counts, queue.level + 1, OUTGROWN)
-    left = n_queue - fresh(counts, queue.level, ENDED) - gone
-    return left < queue.few and left <= gone
+    leaves = has_left(chunk)
+    if queue.few > 0 and pairs % EVERY_PAIRS == 0:
+        gone = fresh(counts, queue.level + 1, OUTGROWN)
+        left = n_queue - fresh(counts, queue.level, ENDED) - gone
+        leaves = leaves or (left < queue.few and left <= gone)
+    return leaves
 
 
 @inlined
@@ -214,26 +217,42 @@ def _advance(walk, chunk, outgrown, seat, rule, kind):
     return Walk(walk.row, walk.first, I32(walk.pairs + PAIRS), score, column, target_row, border), shift
 
 
+class Fate(NamedTuple):
+    """What becomes of a group's flank after a chunk.
+
+    ends : it leaves the group.  outgrown : for wider windows.  hands_over : with its state, for another kernel.
+    longest : the state is that of one chunk earlier, where there is one.
+    """
+
+    ends: bool
+    outgrown: bool
+    hands_over: bool
+    longest: bool
+
+
 @inlined
-def _hand_over(given, ticket, kept, state, walk, flank, pairs, seat, kind, results):
+def _hand_over(given, fate, ticket, kept, age, walk, flank, seat, kind, results):
     """Write the state of a flank that another kernel goes on with.
 
     Parameters
     ----------
-    given, ticket : Handed, and the row that is filled in.
-    kept, state : where a state begins in `kept` (`_keep`).
-    walk : Walk, for its best cell.
-    flank, pairs : which flank, and its anti-diagonals at that state.
+    given : Handed, changed.
+    fate, ticket : Fate; the number among those of the same fate.
+    kept, age : (2 * state,) uint32, states before this chunk and the one before (`_keep`); chunks before.
+    walk, flank : Walk, after the chunk; the flank.
     seat, kind : Seat, Kind.
     results : (n, 4) int32; the flank is marked there.
     """
     R, heads = kind.registers, given.heads
+    ticket = ticket if fate.outgrown else I32(heads.shape[0] - 1 - ticket)
+    earlier = I32(1 if fate.longest and age > 0 else 0)
+    state = I32((age - earlier & 1) * (2 * R + 4))
     at = I32(seat.place - I32(kept[state + 2 * R + 1]) & kind.group - 1)
     save_cells(kept, state, R, given.cells[ticket, 0], at * R)
     save_cells(kept, state + R, R, given.cells[ticket, 1], at * R)
     if at == 0:
         results[flank, STATE_COLUMN] = NOT_YET
-        heads[ticket, FLANK], heads[ticket, PAIRS_DONE] = flank, pairs
+        heads[ticket, FLANK], heads[ticket, PAIRS_DONE] = flank, I32(walk.pairs - PAIRS - earlier * PAIRS)
         heads[ticket, SCORE] = I32(kept[state + 2 * R + 2])
         heads[ticket, COLUMN], heads[ticket, ROW] = walk.column, walk.target_row
         heads[ticket, FIRST_ROW] = I32(kept[state + 2 * R])
@@ -286,46 +305,38 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
                 ticket = I32(_ticket(counts, level, TAKEN, asks, seat) - asked)
                 if asks:
                     waiting = active = ticket < n_queue
-                    if active:
-                        flank, age = (ticket if level == 0 else taken.heads[ticket, FLANK]), I32(0)
-                        sides = sides_of(table, flank)
-                        if level == 0:
-                            walk = _begin(flank, stacks, seat, rule, KIND, results)
-                        else:
-                            walk = _take_over(taken, ticket, stacks, seat, KIND)
+                    if active and level == 0:
+                        flank = ticket
+                        walk = _begin(flank, stacks, seat, rule, KIND, results)
+                    elif active:
+                        flank = taken.heads[ticket, FLANK]
+                        walk = _take_over(taken, ticket, stacks, seat, KIND)
+                    sides, age = sides_of(table, flank), I32(0)
             if not ballot(active):
                 break
             _keep(kept, I32((age & 1) * STATE), stacks, walk, KIND)
             compare_bases(reads, sides, longest, walk.pairs, walk.row, R, planes, stacks)
             chunk = compute_chunk(stacks, none, seat, walk.first, walk.row, walk.pairs, walk.border, rule, KIND)
-            left_window = has_left(chunk)
-            if queue.few > 0 and walk.pairs % EVERY_PAIRS == 0:
-                left_window = left_window or _is_left_behind(counts, queue, n_queue)
-            outgrown = U32(ballot(left_window) & seat.members) != 0
+            outgrown = U32(ballot(_leaves(chunk, walk.pairs, counts, queue, n_queue)) & seat.members) != 0
             walk, shift = _advance(walk, chunk, outgrown, seat, rule, KIND)
             least, most = I32(walk.pairs - 1 - sides.n_target), I32(sides.n_query - walk.pairs)
             alive = renew(stacks, KIND, shift, walk.row, least, most)
             busy = I32(busy + (1 if active and alive else 0))
             living = in_order(ballot(alive != 0), seat.leader, walk.first, group)
-            fallen = False
-            if tilted and walk.pairs % (STRIDE // 2) == 0 and active and not outgrown and seat.place == 0:
-                fallen = _look(walk, rule, results, flank)
+            looks = tilted and walk.pairs % (STRIDE // 2) == 0 and active and not outgrown and seat.place == 0
+            fallen = looks and _look(walk, rule, results, flank)
             fallen = U32(ballot(fallen) & seat.members) != 0
             ends = active and (outgrown or not living or fallen)
-            hands_over = ends and (outgrown or longest)
+            fate = Fate(ends, outgrown, ends and (outgrown or longest), longest)
             if ballot(ends):
                 line, column = (I32(level + 1), OUTGROWN) if outgrown else (I32(level), ENDED)
                 ticket = _ticket(counts, line, column, ends, seat)
-                if hands_over:
-                    ticket = ticket if outgrown else I32(given.heads.shape[0] - 1 - ticket)
-                    earlier = I32(1 if longest and age > 0 else 0)
-                    pairs = I32(walk.pairs - PAIRS - earlier * PAIRS)
-                    state = I32((age - earlier & 1) * STATE)
-                    _hand_over(given, ticket, kept, state, walk, flank, pairs, seat, KIND, results)
+                if fate.hands_over:
+                    _hand_over(given, fate, ticket, kept, age, walk, flank, seat, KIND, results)
             age = I32(age + 1)
             if ends:
                 active = False
-                if seat.place == 0 and not hands_over:
+                if seat.place == 0 and not fate.hands_over:
                     _look(walk, rule, results, flank)
                     results[flank, STATE_COLUMN] = 0
                 clear(stacks, KIND)
@@ -334,5 +345,5 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
                 walk = Walk(row, first, walk.pairs, walk.score, walk.column, walk.target_row, walk.border)
         cuda.atomic.add(counts, (level, CELLS + seat.lane), np.int64(busy) * (CHUNK * 2 * R))
 
-    extend_stacks.most_registers = MOST_REGISTERS
+    extend_stacks.most_registers = MOST_REGISTERS  # type: ignore[attr-defined]  # for `kernel_of`
     return extend_stacks

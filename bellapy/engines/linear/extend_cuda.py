@@ -17,7 +17,9 @@ import numpy as np
 from numba import cuda
 
 from bellapy.compute.gpu.ops import SIMULATED, WARP, upload
-from bellapy.compute.gpu.pool import FULL, Device, Worker, pool
+from bellapy.compute.gpu.pool import FULL, Device, Work, Worker, give_to_cpu, pool
+from bellapy.compute.resources import Resources
+from bellapy.engines.ends import End, Ends
 from bellapy.engines.flanks import Flanks
 from bellapy.engines.linear.cuda_stack import CELLS, COUNTS, ENDED, HEAD, OUTGROWN, Handed, Queue, make_kernel
 from bellapy.engines.linear.cuda_step import fits, level_of_best, pack_scoring
@@ -27,7 +29,7 @@ from bellapy.engines.registers.bases import Reads
 from bellapy.engines.registers.host import RESULT_COLUMNS, clear, cut_seeds, list_piece, put_back, put_late, rows_of
 from bellapy.params import Scoring
 
-CLASSES = ((4, 2, 3), (8, 4, 40))
+CLASSES: tuple[tuple[int, int, int], ...] = ((4, 2, 3), (8, 4, 40))
 if not SIMULATED:
     CLASSES = (
         (4, 4, 14), (4, 6, 25), (8, 4, 50), (8, 8, 110), (8, 14, 200), (16, 10, 300), (16, 14, 500), (32, 10, 700),
@@ -53,22 +55,25 @@ class _Job:
     codes: np.ndarray
     flanks: Flanks
     scoring: Scoring
-    longest: bool
-    threads: int
+    end: End
+    resources: Resources
     devices: int
     room: int  # flanks that a worker takes together, at most
     largest: int  # flanks of a piece, at most
     results: np.ndarray
 
+    @property
+    def longest(self) -> bool:
+        return self.end is End.LONGEST
 
-def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, longest: bool, threads: int) -> np.ndarray:
-    """Score, query bases and target bases of every flank's extension, (n, 3) int64.
+
+def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, end: End, resources: Resources) -> Ends:
+    """Where every flank's extension ends.
 
     Parameters
     ----------
     codes : uint8, `ReadSet.both_ways`.
-    longest : the SeqAn-compatible end instead of the best one (rule.py).
-    threads : of the CPU, to pack reads and for what fits no GPU.
+    resources : whose threads pack reads and do what fits no GPU.
     """
     gpus = pool()
     n_devices = max(1, min(len(gpus.devices), len(flanks) // LEAST_PIECE))
@@ -77,16 +82,15 @@ def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, longest: 
     pieces = cut_seeds(flanks, shares, (room + 1) // 2)
     largest = 2 * max((end - begin for begin, end in pieces), default=0)
     results = np.empty((len(flanks), 3), np.int64)
-    job = _Job(codes, flanks, scoring, longest, threads, n_devices, max(room, largest), largest, results)
-    seconds = gpus.run(pieces, LEAST_BATCH, partial(_extend_on_gpu, job), partial(_extend_on_cpu, job))
-    for device, spent in zip(gpus.devices, seconds, strict=True):
-        device.usage.kernel_s += spent
-    return job.results
+    job = _Job(codes, flanks, scoring, end, resources, n_devices, max(room, largest), largest, results)
+    work = Work(pieces, LEAST_BATCH, partial(_extend_on_gpu, job), partial(_extend_on_cpu, job), "kernel_s")
+    gpus.run(work, resources.devices)
+    return Ends(job.results)
 
 
 def window_sizes(scoring: Scoring, step: float = 1.0) -> list[tuple[int, int]]:
     """Sizes of windows to try: wide enough for true overlaps, then each at least `step` times as wide as the one before."""
-    chosen = []
+    chosen: list[tuple[int, int]] = []
     if fits(scoring):
         for group, registers, reach in CLASSES:
             enough = scoring.xdrop // -scoring.gap <= reach
@@ -97,9 +101,9 @@ def window_sizes(scoring: Scoring, step: float = 1.0) -> list[tuple[int, int]]:
 
 def _extend_on_cpu(job: _Job, begin: int, end: int) -> None:
     rows = rows_of(begin, end, len(job.flanks))
-    pool().give_to_cpu(FULL, extensions=len(rows))
+    give_to_cpu(job.resources.devices, FULL, extensions=len(rows))
     some = Flanks(*(column[rows] for column in job.flanks.columns))
-    job.results[rows] = extend_on_cpu(job.codes, some, job.scoring, job.longest, job.threads)
+    job.results[rows] = extend_on_cpu(job.codes, some, job.scoring, job.end, job.resources).table
 
 
 class _Batch:
@@ -131,7 +135,8 @@ class _Batch:
         upload(self.counted, self.counts, worker.stream)
         self.handed = _handed_over(worker, 0, 1, 2)  # to the next kernel: nothing, all flanks begin in the first one
         self.next = _handed_over(worker, 1, room, 2 * prod(self.sizes[0])) if self.sizes else self.handed
-        self.asked, self.lost = 0, []
+        self.asked = 0
+        self.lost: list[float] = []
 
     def add(self, begin: int, end: int) -> None:
         """Start the first kernel for the flanks of seeds begin .. end - 1, when no more than one before it is running."""
@@ -143,7 +148,7 @@ class _Batch:
             upload(table, self.there[old : self.n], worker.copies)
             worker.copied.record(worker.copies)
             worker.copied.wait(worker.stream)
-            self.uploaded += reads.bring(table, job.codes, max(1, job.threads // job.devices), worker.stream)
+            self.uploaded += reads.bring(table, job.codes, max(1, job.resources.threads // job.devices), worker.stream)
             if self.sizes:
                 self._extend(0, self.n - old)
                 self.last = old
@@ -195,7 +200,7 @@ class _Batch:
         put_late(self.late[: self.n_late], self.rows, self.found, job.results)
         ends = [worker.device.zero.elapsed_time(event) for event in worker.events[: 2 * len(self.lost)]]
         spans = [(ends[2 * i], ends[2 * i + 1] - 1e3 * lost) for i, lost in enumerate(self.lost)]
-        worker.device.count(spans, extensions=self.n, cells=int(self.counted[:, CELLS:].sum()), uploaded=self.uploaded)
+        worker.device.count(spans, extensions=self.n, cells=int(self.counted[:, CELLS:].sum()), uploaded_bases=self.uploaded)
 
     def _fetch(self) -> None:
         """Counts and results, when all kernels so far have ended."""

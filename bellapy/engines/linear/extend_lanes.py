@@ -12,7 +12,7 @@ import numpy as np
 
 from bellapy.compute.jit import njit_entry, njit_inner
 from bellapy.engines.lanes.shape import BYTE, TILE, CellType, Shape, copy_cells
-from bellapy.engines.linear.lanes import (
+from bellapy.engines.linear.lane_state import (
     AGE,
     COLUMN,
     END_COLUMN,
@@ -31,13 +31,12 @@ from bellapy.engines.linear.lanes import (
     Lanes,
     Task,
     clear_lanes,
-    compute_chunk,
     go_on,
-    make_bases,
     make_lanes,
     place,
     retire,
 )
+from bellapy.engines.linear.lanes import compute_chunk, make_bases
 from bellapy.engines.linear.rule import DEAD, GUARD, STRIDE, extend_flank, flank_at, has_fallen, resume, take_tilted
 from bellapy.engines.linear.sizes import scores_of
 from bellapy.params import Scoring

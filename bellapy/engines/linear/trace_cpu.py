@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from bellapy.compute.resources import Resources
 from bellapy.compute.threads import map_threads
+from bellapy.engines.ends import End
 from bellapy.engines.flank_paths import FlankPaths, most_runs
 from bellapy.engines.flanks import Flanks
 from bellapy.engines.lanes.shape import BYTE, SHORT, TILE
@@ -15,16 +17,16 @@ from bellapy.params import Scoring
 
 
 def trace_flanks(
-    codes: np.ndarray, flanks: Flanks, ends: np.ndarray, scoring: Scoring, longest: bool, threads: int
+    codes: np.ndarray, flanks: Flanks, ends: np.ndarray, scoring: Scoring, end: End, resources: Resources
 ) -> FlankPaths:
     """The path of every flank's extension.
 
     Parameters
     ----------
     codes : uint8, `ReadSet.both_ways`.
-    ends : (n, 2) int64, query and target bases of the extension, as its second and third column.
-    longest : the extension was SeqAn-compatible: unknown bases match each other.
+    ends : (n, 2) int64, query and target bases of the extension, as `Ends.bases`.
     """
+    longest, threads = end is End.LONGEST, resources.threads
     starts = np.zeros(len(flanks) + 1, np.int64)
     np.cumsum(most_runs(ends, scoring, longest), out=starts[1:])
     runs, counts = np.empty(starts[-1], np.uint32), np.zeros(len(flanks), np.int64)

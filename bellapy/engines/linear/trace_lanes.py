@@ -28,24 +28,19 @@ from bellapy.compute.jit import njit_entry, njit_inner
 from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE, lengthened, operation_of, pack_run
 from bellapy.engines.flank_paths import block_chunks
 from bellapy.engines.lanes.shape import TILE, CellType, Shape, aligned, copy_cells
-from bellapy.engines.linear.lanes import (
+from bellapy.engines.linear.lane_state import (
     FLANK,
     HIGH,
-    INSERTED,
     LOW,
-    OCTET,
-    PAIRED,
-    Bits,
     Task,
     clear_lanes,
-    compute_chunk,
     go_on,
     load_window,
-    make_bases,
     make_lanes,
     place,
     retire,
 )
+from bellapy.engines.linear.lanes import INSERTED, OCTET, PAIRED, Bits, compute_chunk, make_bases
 from bellapy.engines.linear.sizes import scores_of
 from bellapy.params import Scoring
 
@@ -144,7 +139,7 @@ def trace_lanes(
 
 @njit_entry
 def _run(task, group, bases, block, way, traced):
-    """Group by group, block by block, forth and back.
+    """Group by group, block by block, forward and then back.
 
     Parameters
     ----------

@@ -53,7 +53,7 @@ def limit_depth(overlaps: Overlaps, members: Members, lengths: np.ndarray, most:
     spans = overlaps.query_end - overlaps.query_start + overlaps.target_end - overlaps.target_start
     rate = overlaps.score / np.maximum(spans, 1)
     kept = np.ones(len(members.overlap), bool)
-    for read in np.flatnonzero(np.diff(members.offsets) > most):
+    for read in np.flatnonzero(np.diff(members.offsets) > most).tolist():
         rows, as_query = members.of(read)
         order = np.argsort(-rate[rows], kind="stable")
         start, end = spans_on_template(overlaps, rows, as_query)
@@ -101,7 +101,8 @@ def trace_rows(trace: Tracer, n_overlaps: int, rows: np.ndarray) -> TracedOverla
     """Get the paths of some overlaps; rows : (n,) int64, ascending."""
     place = np.full(n_overlaps, -1, np.int64)
     place[rows] = np.arange(len(rows))
-    parts = list(trace(rows)) or [(np.empty(0, np.uint8), *[np.empty(0, np.int64)] * 2)]
+    none = np.empty(0, np.int64)
+    parts = list(trace(rows)) or [(np.empty(0, np.uint8), none, none)]
     runs, sizes, columns = (np.concatenate(column) for column in zip(*parts, strict=True))
     return TracedOverlaps(place, runs, np.concatenate(([0], np.cumsum(sizes))), columns)
 

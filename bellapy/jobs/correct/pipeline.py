@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from bellapy.compute.memory import Budget
+from bellapy.compute.resources import Resources
 from bellapy.compute.threads import map_in_order
 from bellapy.engines.tags.columns import Differences, compare, count_shares
 from bellapy.engines.tags.graph import Terms, find_consensus
@@ -49,8 +49,7 @@ class Job:
     overlaps: Overlaps
     trace: Tracer
     params: CorrectParams
-    threads: int = 1
-    budget: Budget = field(default_factory=Budget)
+    resources: Resources = field(default_factory=Resources)
 
     def codes(self, read: int) -> np.ndarray:
         """The codes of a read, (n,) uint8."""
@@ -78,7 +77,7 @@ def correct_reads(job: Job, report: RunReport) -> Iterator[Corrected]:
         100 * learnt.mismatch, 100 * learnt.inserted, 100 * learnt.gap,
         "half (too few to learn from)" if learnt.share is None else f"{100 * learnt.share:.1f} %", rounds,
     )  # fmt: skip
-    yield from _correct_all(replace(job, params=replace(job.params, rounds=rounds)), members, learnt.terms, report)
+    yield from _correct_all(job, members, learnt.terms, rounds, report)
 
 
 def _learn(job: Job, members: Members) -> Learnt:
@@ -93,8 +92,8 @@ def _learn(job: Job, members: Members) -> Learnt:
         return compare(pile, found.codes), count_shares(pile, len(found.codes), LEAST_DEPTH, N_BINS)
 
     terms = Terms()
-    terms = learn(list(map_in_order(look, templates, job.threads))).terms
-    return learn(list(map_in_order(look, templates, job.threads)))
+    terms = learn(list(map_in_order(look, templates, job.resources.threads))).terms
+    return learn(list(map_in_order(look, templates, job.resources.threads)))
 
 
 def _rows_of(members: Members, templates: np.ndarray) -> np.ndarray:
@@ -109,20 +108,20 @@ def _pile(job: Job, members: Members, traced: TracedOverlaps, read: int):
     return make_pile(job.reads.both_ways, job.codes(read), sources, traced.runs)
 
 
-def _correct_all(job: Job, members: Members, terms: Terms, report: RunReport) -> Iterator[Corrected]:
+def _correct_all(job: Job, members: Members, terms: Terms, rounds: int, report: RunReport) -> Iterator[Corrected]:
     counts = Counts()
 
     def correct(read: int) -> Corrected:
         if not len(members.of(read)[0]):
             return uncorrected(job.codes(read))
-        return correct_template(job.codes(read), _pile(job, members, traced, read), terms, job.params)
+        return correct_template(job.codes(read), _pile(job, members, traced, read), terms, rounds, job.params)
 
     with report.stage(CorrectStage("correct")) as stage, progress("correct", len(job.reads)) as advance:
         ranges = _ranges(job, members)
         for first, last in ranges:
             traced = trace_rows(job.trace, len(job.overlaps), _rows_of(members, np.arange(first, last)))
             reads = range(first, last)
-            for read, found in zip(reads, map_in_order(correct, reads, job.threads), strict=True):
+            for read, found in zip(reads, map_in_order(correct, reads, job.resources.threads), strict=True):
                 counts.add(job.codes(read), found)
                 advance(read)
                 yield found
@@ -135,9 +134,11 @@ def _ranges(job: Job, members: Members) -> list[tuple[int, int]]:
     start, end = spans_on_template(job.overlaps, members.overlap, members.as_query)
     totals = np.concatenate(([0], np.cumsum((end - start) * RUN_SHARE)))[members.offsets]
     most = int(np.diff(totals).max(initial=1)) + 1
-    piles = int(PILE_BYTES / RUN_SHARE * job.threads * most)
+    piles = int(PILE_BYTES / RUN_SHARE * job.resources.threads * most)
     room = (
-        job.budget.items("the paths of a read's overlaps", 1, least=most + piles, most=max(RANGE_BYTES, most) + piles)
+        job.resources.budget.items(
+            "the paths of a read's overlaps", 1, least=most + piles, most=max(RANGE_BYTES, most) + piles
+        )
         - piles
     )
     edges = [0]

@@ -41,19 +41,19 @@ def uncorrected(codes: np.ndarray) -> Corrected:
     return Corrected(codes, np.ones(len(codes), bool), np.arange(len(codes) + 1), 0, 0, 0, 0.0)
 
 
-def correct_template(template: np.ndarray, pile: Pile, terms: Terms, params: CorrectParams) -> Corrected:
+def correct_template(template: np.ndarray, pile: Pile, terms: Terms, rounds: int, params: CorrectParams) -> Corrected:
     """Correct a read.
 
     Parameters
     ----------
     template : (n,) uint8 codes of the read.
     pile : of the read.
-    params : with the number of rounds.
+    rounds : of consensus.
     """
     n_reads, n_foreign, n_deep = len(pile) - 1, 0, 0
     found = find_consensus(template, pile, terms, params.min_support, with_template=True)
     begins = found.begins
-    for turn in range(1, params.rounds):
+    for turn in range(1, rounds):
         pile = realign(pile, found)
         if turn == 1:
             pile, n_foreign, n_deep = choose_reads(pile, found, params)

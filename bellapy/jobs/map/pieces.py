@@ -57,6 +57,7 @@ class Ends(NamedTuple):
 def cut_chains(chains, anchors, kept, layout, k, read_at, lengths, starts, sequence_lengths):
     """Inner pieces and ends of the alignments of the chains `kept`.
 
+    chains : Chains; anchors : uint64, theirs; layout : their Layout; k : bases of an anchor.  lengths : (n_reads,) int64.
     read_at : (n_reads,) int64, where each read begins in the reads' codes, followed by its reverse complement.
     starts, sequence_lengths : of the reference's sequences.
 

@@ -37,6 +37,10 @@ class Typical:
 
 @njit
 def _lowest_depth(read_id, first, last, offsets, width, n_kmers, copies, window, out):
+    """Lower out[i], float64, to the lowest mean count in `window` bins between first[i] and last[i] of read read_id[i].
+
+    read_id, first, last : (n,) int32.  offsets, width, n_kmers, copies : of a DepthProfile.
+    """
     for i in range(read_id.size):
         begin = offsets[read_id[i]] + first[i] // width
         end = offsets[read_id[i]] + last[i] // width + 1

@@ -14,7 +14,6 @@ So products of a pair come nearly sorted by diagonal.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +23,8 @@ from bellapy.compute.memory import UNLIMITED, Budget
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.errors import InputError
 from bellapy.records import KmerMatrix
-from bellapy.seeding.kmer_matrix import is_first, next_column, place_of, read_at
+from bellapy.seeding.entries import is_first, place_of, reverse_of
+from bellapy.seeding.kmer_matrix import next_column, read_at
 
 U = np.uint64
 U1, U2, U32 = U(1), U(2), U(32)
@@ -65,8 +65,7 @@ def make_key_layout(block_products: int, n_reads: int, longest_read: int) -> Key
     return KeyLayout(number_bits, diagonal_bits, target_bits, longest_read, wanted - diagonal_bits)
 
 
-@dataclass(frozen=True)
-class Products:
+class Products(NamedTuple):
     """The products of consecutive queries, in blocks.
 
     keys : (n,) uint64, sorted inside every block.
@@ -83,9 +82,34 @@ class Products:
     layout: KeyLayout
 
 
+class Columns(NamedTuple):
+    """What compiled code needs of a KmerMatrix: entries, starts, read_table and upper."""
+
+    entries: np.ndarray
+    starts: np.ndarray
+    table: np.ndarray
+    upper: int
+
+
+class Blocks(NamedTuple):
+    """Consecutive blocks of queries, the first of them number 0.
+
+    block : (n_reads,) int64, of each query.  first_query : (n_blocks,) int64.
+    origin : (n_blocks,) int64, first slot of each block.  layout : KeyLayout.
+    """
+
+    block: np.ndarray
+    first_query: np.ndarray
+    origin: np.ndarray
+    layout: KeyLayout
+
+
 @njit
 def _find_entries(entries, begin, end, low, width, found):
-    """Write the indices of the entries with low <= entry < low + width in [begin, end) to `found`; return their number."""
+    """Write the indices of the entries with low <= entry < low + width in [begin, end) to `found`; return their number.
+
+    entries : of a KmerMatrix.  low, width : uint64.  found : (end - begin + 1,) int64.
+    """
     n = 0
     for i in range(begin, end):  # without a branch: there are few, and no telling where
         found[n] = i
@@ -95,7 +119,7 @@ def _find_entries(entries, begin, end, low, width, found):
 
 @njit
 def _end_of_partners(entries, i, upper):
-    """End of the column of entry i, or i + 1 if that has more than `upper` entries."""
+    """End of the column of entry i of `entries`, or i + 1 if that has more than `upper` of them."""
     first = i
     while i - first < upper and not is_first(entries[first]):
         first -= 1
@@ -106,8 +130,12 @@ def _end_of_partners(entries, i, upper):
 
 
 @njit
-def count_products(entries, starts, table, upper, begin, end, work):
-    """Add the number of products of each query over the columns that begin in [begin, end) to work, (n_reads,) int64."""
+def count_products(columns, begin, end, work):
+    """Add the number of products of each query over the columns that begin in [begin, end) to work, (n_reads,) int64.
+
+    columns : Columns; begin and end count entries.
+    """
+    entries, starts, table, upper = columns
     first = next_column(entries, begin)
     while first < end:
         last = next_column(entries, first + 1)
@@ -122,14 +150,15 @@ def count_products(entries, starts, table, upper, begin, end, work):
 
 
 @njit
-def expand_products(
-    entries, starts, table, upper, begin, end, queries, block, first_query, layout, at, origin, keys, payload
-):
+def expand_products(columns, begin, end, queries, blocks, at, keys, payload):
     """Write the products of the queries in [queries[0], queries[1]) over the columns that begin in [begin, end).
 
+    columns : Columns; begin and end count entries.  blocks : Blocks of these queries.
     at : (n_blocks,) int64, next free slot of each block; advanced.
-    origin : (n_blocks,) int64, first slot of each block.
+    keys, payload : uint64, as in Products; filled.
     """
+    entries, starts, table, upper = columns
+    block, first_query, origin, layout = blocks
     low, width = U(starts[queries[0]]) << U2, U(starts[queries[1]] - starts[queries[0]]) << U2
     diagonal_shift = U(layout.number_bits)
     strand_shift = U(layout.number_bits + layout.diagonal_bits)
@@ -154,7 +183,7 @@ def expand_products(
                     continue
                 target = read_at(place, starts, table)
                 target_pos = place - starts[target]
-                opposite = U(entries[i] ^ entries[j]) & U1
+                opposite = reverse_of(entries[i]) ^ reverse_of(entries[j])
                 diagonal = target_pos + (query_pos if opposite else layout.diagonal_bias - query_pos)
                 keys[slot] = (
                     high
@@ -168,9 +197,8 @@ def expand_products(
             at[b] = slot
 
 
-def _entries(matrix: KmerMatrix) -> tuple:
-    """What the kernels above take first."""
-    return matrix.entries, matrix.starts, matrix.read_table, matrix.upper
+def _columns(matrix: KmerMatrix) -> Columns:
+    return Columns(matrix.entries, matrix.starts, matrix.read_table, matrix.upper)
 
 
 def symbolic_product(matrix: KmerMatrix, threads: int = 1) -> np.ndarray:
@@ -182,9 +210,9 @@ def symbolic_product(matrix: KmerMatrix, threads: int = 1) -> np.ndarray:
     """
     ranges = even_ranges(len(matrix.entries), threads)
 
-    def count(piece):
+    def count(piece: tuple[int, int]) -> np.ndarray:
         work = np.zeros(matrix.n_reads, np.int64)
-        count_products(*_entries(matrix), *piece, work)
+        count_products(_columns(matrix), *piece, work)
         return work
 
     return np.array(map_threads(count, ranges, threads), np.int64).reshape(len(ranges), matrix.n_reads)
@@ -192,7 +220,10 @@ def symbolic_product(matrix: KmerMatrix, threads: int = 1) -> np.ndarray:
 
 @njit
 def cut_blocks(work, block_products, block_queries, block, first_query):
-    """Number of blocks; block[q] is the block of query q, first_query[b] the first query of block b."""
+    """Number of blocks; block[q] is the block of query q, first_query[b] the first query of block b.
+
+    work : (n_reads,) int64, products of each query.  block_products, block_queries : of a block, at most.
+    """
     n_blocks = size = 0
     for q in range(work.size):
         if n_blocks == 0 or size + work[q] > block_products or q - first_query[n_blocks - 1] >= block_queries:
@@ -250,7 +281,10 @@ def multiply(
         b = e
 
 
-def _expand_group(matrix, layout, block, first_query, work, room, threads) -> Products:
+def _expand_group(
+    matrix: KmerMatrix, layout: KeyLayout, block: np.ndarray, first_query: np.ndarray, work: np.ndarray, room: np.ndarray,
+    threads: int,
+) -> Products:  # fmt: skip
     """The products of some blocks, the first of them number 0; the last of `first_query` is where they end.
 
     A thread takes the columns of one range, and writes to places in every block that come after those of the ranges before.
@@ -259,11 +293,12 @@ def _expand_group(matrix, layout, block, first_query, work, room, threads) -> Pr
     by_range = np.add.reduceat(work[:, queries[0] : queries[1]], begins - queries[0], axis=1)
     bounds = np.concatenate(([0], np.cumsum(by_range.sum(axis=0))))
     at = bounds[:-1] + np.cumsum(by_range, axis=0) - by_range
+    blocks, columns = Blocks(block, begins, bounds[:-1], layout), _columns(matrix)
     keys, payload = room
 
     def expand(task):
-        columns, its_at = task
-        expand_products(*_entries(matrix), *columns, queries, block, begins, layout, its_at, bounds[:-1], keys, payload)
+        piece, its_at = task
+        expand_products(columns, *piece, queries, blocks, its_at, keys, payload)
 
     def sort(blocks):
         for i in range(*blocks):

@@ -11,10 +11,12 @@ import numpy as np
 
 from bellapy.compute.gpu.devices import choose_device
 from bellapy.compute.memory import Budget
+from bellapy.compute.resources import Resources
 from bellapy.compute.threads import map_threads
 from bellapy.engines import extend as xdrop
 from bellapy.engines import trace as base_level
-from bellapy.engines.extend import device_usage, extend_seeds, join_extensions
+from bellapy.engines.ends import End
+from bellapy.engines.extend import extend_anchors, join_extensions
 from bellapy.jobs.overlap import estimate as estimates
 from bellapy.jobs.overlap.candidate_filter import copies, dense_enough, keep_outside_repeats, learn_typical, lowest_depth
 from bellapy.jobs.overlap.candidates import multiply, symbolic_product
@@ -49,7 +51,7 @@ from bellapy.params.overlap import DEFAULT_SAMPLING_WINDOW
 from bellapy.records import DepthProfile, Estimate, Extensions, KmerMatrix, Overlaps, Paths, ReadSet, Seeds
 from bellapy.records.bases import PAD, UNKNOWN
 from bellapy.report.log import logger, progress
-from bellapy.report.run_report import DeviceUse, RunReport, describe_dropped
+from bellapy.report.run_report import RunReport, describe_dropped
 from bellapy.seeding.kmer_matrix import PROFILE_WIDTH, build_kmer_matrix, profile_depth
 from bellapy.seeding.kmers import NO_MASK, KmerCounts, count_kmers
 from bellapy.seeding.sampling import compress_homopolymers, restore_places, sampling_mask
@@ -263,30 +265,23 @@ def align_stage(
     with report.stage(AlignStage("align")) as stage:
         room = reads.codes.nbytes + ALIGNED_BYTES * len(seeds)
         Budget(params.run.max_memory).require("the alignment, with the reads in both directions,", room)
-        device = choose_device(params.run.device)
-        steps = choose_steps(reads, seeds, params.extension, params.run.threads, device)
+        resources = Resources.of(params.run, report.devices)
+        steps = choose_steps(reads, seeds, params.extension, resources)
         is_first = first_of_candidate(seeds)
         chosen, others, length = seeds.take(is_first), seeds.take(~is_first), seeds.length
         candidate = (np.cumsum(is_first) - 1)[~is_first]
         with progress("align", len(seeds)) as advance:
             del seeds  # there are many, and now twice
-            extensions = _extend(reads, chosen, steps, params, device, advance)
+            resources, end = replace(resources, progress=advance), End.of(params.extension.extension)
+            extensions = extend_anchors(reads, chosen.anchors, steps, end, resources)
             poor = poor_rows(reads, chosen, extensions, estimate, params)[candidate]
             apart = clear_of(implied_ends(reads, others), extensions.take(candidate))  # another piece, if anything
             others = others.take(np.where(poor, others.rank < params.seeds.ranks, apart))
-            more = _extend(reads, others, steps, params, device, advance)
+            more = extend_anchors(reads, others.anchors, steps, end, resources)
         stage.extensions, stage.second_seeds = len(chosen) + len(others), len(others)
     logger.info("%s", describe_steps(steps))
     report.estimates.xdrop, report.estimates.tilt = [step.xdrop for step in steps], steps[0].tilt / TILT_UNIT
-    report.devices = [DeviceUse(**used) for used in device_usage(device)]
     return join_seeds([chosen, others], length), join_extensions([extensions, more]), steps
-
-
-def _extend(reads: ReadSet, seeds: Seeds, steps: Steps, params: Params, device: str, advance) -> Extensions:
-    longest, budget = params.extension.extension == "longest", Budget(params.run.max_memory)
-    return extend_seeds(
-        reads, seeds, steps, longest=longest, threads=params.run.threads, device=device, budget=budget, progress=advance
-    )
 
 
 def judge_alignments(
@@ -330,10 +325,8 @@ def are_extended(reads: ReadSet, overlaps: Overlaps, steps: Steps, params: Param
 
     Where overlaps come from a file, only another extension tells.
     """
-    length = int(overlaps.seed_length[0]) if len(overlaps) else 1
-    pairs = overlaps.query_id, overlaps.target_id, overlaps.strand
-    seeds = Seeds.at(*pairs, overlaps.seed_query, overlaps.seed_target, length)
-    again = _extend(reads, seeds, steps, params, params.run.device, lambda done: None)
+    end = End.of(params.extension.extension)
+    again = extend_anchors(reads, overlaps.anchors, steps, end, Resources.of(params.run))
     return all(np.array_equal(getattr(again, f.name), getattr(overlaps, f.name)) for f in fields(again))
 
 
@@ -345,7 +338,7 @@ def paths_stage(
 
     steps : that the overlaps were aligned with.
     """
-    longest, run, device = params.extension.extension == "longest", params.run, choose_device(params.run.device)
+    end, resources = End.of(params.extension.extension), Resources.of(params.run, report.devices)
     dropped: Counter[str] = Counter()
     n_done, n_kept = 0, 0
 
@@ -354,14 +347,11 @@ def paths_stage(
         return show(kept, paths), len(some), len(kept), lost
 
     with report.stage(PathsStage("paths")) as stage, progress("paths", len(overlaps)) as advance:
-        for lines, n, kept, lost in base_level.map_paths(
-            use, reads, overlaps, steps, longest=longest, threads=run.threads, device=device, budget=Budget(run.max_memory)
-        ):
+        for lines, n, kept, lost in base_level.map_paths(use, reads, overlaps, steps, end, resources):
             yield lines
             n_done, n_kept = n_done + n, n_kept + kept
             dropped.update(lost)
             advance(n_done)
         stage.overlaps = n_kept
-    report.devices = [DeviceUse(**used) for used in device_usage(device)]
     report.dropped.add(dropped)
     logger.info("dropped by their paths: %s", describe_dropped(dropped))

@@ -18,11 +18,13 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from strategies import (
+    extend_seeds,
     flank_pairs,
     lay_out_flanks,
     make_reads,
     make_seeds,
     mutate,
+    on_tables,
     random_bases,
     scorings,
     simulate_flanks,
@@ -30,8 +32,8 @@ from strategies import (
 
 import bellapy
 from bellapy.engines import extend as xdrop
-from bellapy.engines.extend import extend_seeds, make_flanks
-from bellapy.engines.flanks import Flanks, join_flanks
+from bellapy.engines.ends import Ends
+from bellapy.engines.flanks import Flanks, join_flanks, make_flanks
 from bellapy.engines.lanes.shape import BYTE, HALVES, SHORT, TILE, Shape
 from bellapy.engines.linear import extend_cpu as batch_cpu
 from bellapy.engines.linear.extend_lanes import extend_lanes
@@ -122,7 +124,7 @@ def test_longest_is_seqan(oracle, backend, device, x):
             continue
         n += len(rows)
         scoring = Scoring(1, -1, -1, x)
-        results = backend(reads.both_ways, make_flanks(reads, seeds), scoring, True, 1)
+        results = backend(reads.both_ways, make_flanks(reads, seeds.anchors), scoring, True, 1)
         assert_array_equal(results[:, 0].reshape(2, -1).T, numbers(rows, "score_left", "score_right"))
         got = extend_seeds(reads, seeds, (scoring,), longest=True, device=device)
         got = np.transpose([got.score, got.query_start, got.query_end, got.target_start, got.target_end])
@@ -134,7 +136,7 @@ def test_longest_is_seqan(oracle, backend, device, x):
 def test_best_is_seqans_highest_score(oracle, backend, x):
     for (_, its_x), (rows, reads, seeds) in oracle.items():
         if its_x == x:
-            results = backend(reads.both_ways, make_flanks(reads, seeds), Scoring(1, -1, -1, x), False, 1)
+            results = backend(reads.both_ways, make_flanks(reads, seeds.anchors), Scoring(1, -1, -1, x), False, 1)
             known = np.array(["N" not in row["seqH"] + row["seqV"] for row in rows])  # N equals N there
             best = results[:, 0].reshape(2, -1).T
             assert_array_equal(best[known], numbers(rows, "best_left", "best_right")[known])
@@ -276,7 +278,7 @@ def test_windows_wider_than_any_lane(monkeypatch, rng):
     scoring = Scoring(1, -1, -1, 15)
     codes, flanks = lay_out_flanks(simulate_flanks(rng, TILE + 1), rng)
     for longest in (False, True):
-        got = batch_cpu.extend_flanks(codes, flanks, scoring, longest, 2)
+        got = on_tables(batch_cpu.extend_flanks)(codes, flanks, scoring, longest, 2)
         assert_array_equal(got, one_by_one(codes, flanks, scoring, longest))
 
 
@@ -512,7 +514,7 @@ def test_flanks_come_back_where_they_belong():
     """make_flanks and join_flanks on a case that can be checked by eye."""
     reads = make_reads(["AACCCCGTT", "TTACGGGGTTT"])  # CCCC at 2 of the first; its complement GGGG at 4 of the second
     seeds = make_seeds([0], [1], [-1], [2], [4], 4)
-    flanks = make_flanks(reads, seeds)
+    flanks = make_flanks(reads, seeds.anchors)
     assert isinstance(flanks, Flanks)
     bases = []
     for i in range(2):
@@ -521,7 +523,7 @@ def test_flanks_come_back_where_they_belong():
         bases.append(("".join("ACGT"[c] for c in query), "".join("ACGT"[c ^ 3] for c in target)))
         assert flanks.complement[i] == 1
     assert bases == [("AA", "AAA"), ("GTT", "GTAA")]  # left: away from the seed
-    got = join_flanks(seeds, np.array([[2, 2, 1], [-1, 3, 4]]), np.array([[1, 0], [3, 4]]), 5)
+    got = join_flanks(seeds.anchors, Ends(np.array([[2, 2, 1], [-1, 3, 4]])), np.array([[1, 0], [3, 4]]), 5)
     assert [int(getattr(got, name)[0]) for name in Extensions.__dataclass_fields__] == [21, 0, 9, 0, 9, 1, 0, 3, 4]
 
 

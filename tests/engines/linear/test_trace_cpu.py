@@ -12,15 +12,29 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
-from strategies import flank_pairs, lay_out_flanks, make_reads, make_seeds, mutate, random_bases, scorings, simulate_flanks
+from strategies import (
+    end_of,
+    extend_seeds,
+    flank_pairs,
+    lay_out_flanks,
+    make_reads,
+    make_seeds,
+    mutate,
+    on_ends,
+    on_tables,
+    random_bases,
+    scorings,
+    simulate_flanks,
+)
 
 from bellapy.compute.memory import RESERVE, Budget
+from bellapy.compute.resources import Resources
 from bellapy.engines import extend as xdrop
 from bellapy.engines import flank_paths
 from bellapy.engines import trace as base_level
-from bellapy.engines.extend import extend_seeds
+from bellapy.engines.ends import End
 from bellapy.engines.flank_paths import most_runs
-from bellapy.engines.linear.extend_cpu import extend_flanks
+from bellapy.engines.linear import extend_cpu
 from bellapy.engines.trace import EXECUTORS, blocks, map_paths, trace_overlaps
 from bellapy.engines.trim import trim_paths
 from bellapy.errors import MemoryLimitError
@@ -44,7 +58,7 @@ SCORINGS = [
 
 @pytest.fixture(scope="module")
 def executor(device):
-    return EXECUTORS[device]()
+    return on_ends(EXECUTORS[device]())
 
 
 def letters_of(found, i: int) -> str:
@@ -56,7 +70,7 @@ def letters_of(found, i: int) -> str:
 def trace(executor, pairs, scoring, longest, rng):
     """Paths of flanks, and the results of their extension."""
     codes, flanks = lay_out_flanks(pairs, rng)
-    results = extend_flanks(codes, flanks, scoring, longest, 1)
+    results = on_tables(extend_cpu.extend_flanks)(codes, flanks, scoring, longest, 1)
     found = executor(codes, flanks, np.ascontiguousarray(results[:, 1:]), scoring, longest, 1 + len(pairs) // 100)
     assert (found.counts <= most_runs(results[:, 1:], scoring, longest)).all()
     return [letters_of(found, i) for i in range(len(pairs))], results
@@ -205,7 +219,7 @@ def test_path_of_an_overlap(case, scoring, second, longest):
     steps = (scoring,) if second is None else (scoring, second._replace(**dict(zip(SCORES, scoring, strict=False))))
     with mock.patch.object(xdrop, "NEAR", 2):
         reads, overlaps = make_overlaps(sequences, seeds, *steps, longest=longest)
-    exact, paths = trace_overlaps(reads, overlaps, steps, longest=longest)
+    exact, paths = trace_overlaps(reads, overlaps, steps, end_of(longest))
     (cigar,) = texts(cigars(paths))
     path, (query, target) = spell(cigar), interval(sequences, overlaps, 0)
     assert score_of(path, query, target, scoring, longest) == (overlaps.score[0], len(query), len(target))
@@ -244,7 +258,7 @@ def test_paths_of_seqans_pairs(oracle, x, longest):
         _, overlaps = make_overlaps(sequences, seeds, scoring, longest=longest)
         if longest:
             assert_array_equal(overlaps.score, [int(row["score"]) for row in rows])
-        _, paths = trace_overlaps(reads, overlaps, (scoring,), longest=longest)
+        _, paths = trace_overlaps(reads, overlaps, (scoring,), end_of(longest))
         for i, cigar in enumerate(texts(cigars(paths))):
             path, (query, target) = spell(cigar), interval(sequences, overlaps, i)
             v, h = (int(rows[i][name]) for name in ("posV", "posH"))
@@ -295,8 +309,8 @@ def test_pieces_change_nothing(sample, monkeypatch, device, threads):
         reads,
         overlaps,
         (Scoring(),),
-        threads=threads,
-        device=device,
+        End.BEST,
+        Resources(threads, device),
     )
     exact, got = zip(*pieces, strict=True)
     assert len(got) == len(rows) and sum(got, []) == expected
