@@ -22,10 +22,11 @@ Windows = Annotated[
 @takes(options_of(ConsensusWriting, PoaScoring), THREADS_AND_LOG)
 def consensus(given: Given, windows: Windows, output: Output = "-") -> None:
     """Consensus of windows of sequences."""
-    check(given, options_of(PoaScoring))
+    scores = given_values(given, PoaScoring._fields)
+    check(scores, options_of(PoaScoring))
     if windows.count("-") > 1:
         raise ParameterError("name standard input (-) only once")
-    scoring = PoaScoring(**given_values(given, PoaScoring._fields))
+    scoring = PoaScoring(**scores)
     with session(given, windows, {"-o": output}) as run:
         run.watch()
         from bellapy.io.outputs import open_output

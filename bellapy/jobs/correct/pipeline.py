@@ -31,8 +31,8 @@ from bellapy.records import Overlaps, ReadSet
 from bellapy.report.log import logger, progress
 from bellapy.report.run_report import RunReport
 
-RANGE_BYTES = 256 << 20  # of short runs held at a time, where no bound is given
-RUN_SHARE = 0.75  # bytes of short runs for each column, at most: a run is a byte and has more than a column on average
+RANGE_BYTES = 256 << 20  # of paths held at a time, where no bound is given
+PATH_BYTES = 1.25  # of short runs for each column of very noisy reads, held twice while parts are joined
 PILE_BYTES = 8  # for each column of the piles that are worked on
 BEFORE_PHASING = 2  # times the depth that is kept in the end are looked at
 FEW = 0.5  # share of bases with too little support from which on the user is told
@@ -132,9 +132,9 @@ def _correct_all(job: Job, members: Members, terms: Terms, rounds: int, report: 
 def _ranges(job: Job, members: Members) -> list[tuple[int, int]]:
     """Cut the reads into ranges whose paths fit the memory: those of one read, and of as many more as there is room for."""
     start, end = spans_on_template(job.overlaps, members.overlap, members.as_query)
-    totals = np.concatenate(([0], np.cumsum((end - start) * RUN_SHARE)))[members.offsets]
+    totals = np.concatenate(([0], np.cumsum((end - start) * PATH_BYTES)))[members.offsets]
     most = int(np.diff(totals).max(initial=1)) + 1
-    piles = int(PILE_BYTES / RUN_SHARE * job.resources.threads * most)
+    piles = int(PILE_BYTES / PATH_BYTES * job.resources.threads * most)
     room = (
         job.resources.budget.items(
             "the paths of a read's overlaps", 1, least=most + piles, most=max(RANGE_BYTES, most) + piles
