@@ -14,6 +14,7 @@ import typer
 
 from bellapy import __version__
 from bellapy.cli import exact as cli_exact
+from bellapy.cli import wga as cli_wga
 from bellapy.cli import map as cli_map
 from bellapy.errors import INTERRUPTED, BellapyError, MemoryLimitError, ParameterError
 
@@ -394,6 +395,7 @@ def evaluate(
 
 
 cli_exact.register(app)
+cli_wga.register(app)
 
 
 @app.command("stage-options")

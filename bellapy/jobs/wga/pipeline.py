@@ -1,0 +1,130 @@
+"""The steps of whole-genome alignment: seeds, HSPs, gapped alignments, choice."""
+
+from __future__ import annotations
+
+from threading import local
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.compute.threads import map_threads
+from bellapy.jobs.wga.gapped import Aligner, Anchors, Part
+from bellapy.jobs.wga.select import drop_copies, one_to_one
+from bellapy.jobs.wga.ungapped import CAPPED, EXTENDED, HITS, Search, find_anchors, find_hsps
+from bellapy.params.wga import WgaParams
+from bellapy.records.genomes import Alignment, Genome
+from bellapy.report.log import Report, logger, progress
+from bellapy.seeding.spaced import index_seeds, parse_pattern
+
+
+class Group(NamedTuple):
+    """The anchors of two sequences on one strand; places on the sequences."""
+
+    target: int
+    query: int
+    strand: int
+    anchors: Anchors
+
+
+def align_genomes(target: Genome, query: Genome, params: WgaParams, report: Report, threads: int) -> list[Alignment]:
+    """All alignments of two genomes, by their place on the target."""
+    strands = {1: query, -1: query.reverse()}
+    groups = _anchors(target, strands, params, report, threads)
+    found = _extend(target, strands, groups, params, report, threads)
+    with report.stage("choose") as numbers:
+        kept = found
+        if params.one_to_one:
+            kept = one_to_one(found, target, query, params)
+        elif not (params.all_copies or params.itself):
+            kept = drop_copies(found, target, query)
+            report.data["dropped"]["copies"] = numbers["copies dropped"] = len(found) - len(kept)
+        if params.identity:
+            same = [one for one in kept if _identity(target, strands, one) >= params.identity]
+            report.data["dropped"]["identity"] = numbers["dropped for identity"] = len(kept) - len(same)
+            kept = same
+        numbers["alignments"] = len(kept)
+    return sorted(kept, key=Alignment.order)
+
+
+def _anchors(target, strands, params: WgaParams, report: Report, threads: int) -> list[Group]:
+    pattern = parse_pattern(params.seed)
+    with report.stage("index") as numbers:
+        masked = np.zeros_like(target.masked) if params.unmask else target.masked
+        index = index_seeds(target.codes, masked, pattern, params.step)
+        numbers["seeds"] = len(index.words)
+    search = Search(target, index, pattern, params)
+    with report.stage("seed") as numbers:
+        jobs = [(strand, block) for strand in strands for block in search.blocks(strands[strand])]
+        results = map_threads(lambda job: find_hsps(search, strands[job[0]], job[0], job[1]), jobs, threads)
+        counts = sum(result[1] for result in results)
+        groups = []
+        for strand, genome in strands.items():
+            hsps = np.concatenate([result[0] for job, result in zip(jobs, results, strict=True) if job[0] == strand])
+            groups += _grouped(target, genome, strand, np.unique(hsps, axis=0), params)
+        numbers.update(
+            hits=int(counts[HITS]), extended=int(counts[EXTENDED]), HSPs=sum(len(g.anchors.score) for g in groups)
+        )
+    report.data["dropped"]["seed hits in repeats"] = int(counts[CAPPED])
+    if counts[CAPPED]:
+        logger.info(
+            "seed hits left out: %s, of words with more than %d places in the target (--max-copies)",
+            f"{counts[CAPPED]:,}", params.max_copies,
+        )  # fmt: skip
+    return groups
+
+
+def _grouped(target: Genome, query: Genome, strand: int, hsps: np.ndarray, params: WgaParams) -> list[Group]:
+    """Anchors of HSPs, by pair of sequences."""
+    if not len(hsps):
+        return []
+    places = np.empty((len(hsps), 2), np.int64)
+    find_anchors(target.codes, query.codes, hsps, params.scores.matrix, places)
+    owners = target.owners(places[:, 0]), query.owners(places[:, 1])
+    order = np.lexsort(owners[::-1])
+    key = owners[0][order] * len(query.names) + owners[1][order]
+    groups = []
+    for rows in np.split(order, np.flatnonzero(np.diff(key)) + 1):
+        t, q = int(owners[0][rows[0]]), int(owners[1][rows[0]])
+        anchors = Anchors(places[rows, 0] - target.starts[t], places[rows, 1] - query.starts[q], hsps[rows, 3])
+        groups.append(Group(t, q, strand, anchors))
+    return groups
+
+
+def _extend(target, strands, groups: list[Group], params: WgaParams, report: Report, threads: int) -> list[Alignment]:
+    mine, aligners = local(), []
+
+    def align(group: Group) -> list[Part]:
+        if not hasattr(mine, "aligner"):
+            mine.aligner = Aligner(params)
+            aligners.append(mine.aligner)
+        same = params.itself and group.strand > 0 and group.target == group.query
+        sequences = target.sequence(group.target), strands[group.strand].sequence(group.query)
+        return mine.aligner.align(*sequences, group.anchors, same=same)
+
+    with report.stage("extend") as numbers, progress("extend", len(groups)) as advance:
+        largest = sorted(range(len(groups)), key=lambda g: -len(groups[g].anchors.score))
+        done = []
+
+        def one(g: int) -> tuple[int, list[Part]]:
+            parts = align(groups[g])
+            done.append(g)
+            advance(len(done))
+            return g, parts
+
+        results = dict(map_threads(one, largest, threads))
+        found = [
+            Alignment(part.score, group.target, group.query, group.strand, part.target, part.query, part.runs)
+            for g, group in enumerate(groups)
+            for part in results[g]
+        ]
+        numbers.update(
+            anchors=sum(a.n_extended for a in aligners), cells=sum(a.n_cells for a in aligners), alignments=len(found)
+        )  # fmt: skip
+    return found
+
+
+def _identity(target: Genome, strands: dict[int, Genome], found: Alignment) -> float:
+    """Share of equal bases in pairs."""
+    t, q = found.pairs()
+    a, b = target.sequence(found.target)[t], strands[found.strand].sequence(found.query)[q]
+    return float(((a == b) & (a < 4)).mean())

@@ -1,0 +1,75 @@
+"""The command's work from files to files."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.errors import InputError, ParameterError
+from bellapy.io.genomes import load_genome
+from bellapy.io.maf import check_sam_names, format_alignments, format_of
+from bellapy.io.outputs import open_output
+from bellapy.jobs.wga.chain import join_chains
+from bellapy.jobs.wga.pipeline import align_genomes
+from bellapy.jobs.wga.plot import check_plot, draw_plot
+from bellapy.params.wga import WgaParams
+from bellapy.records.genomes import Genome
+from bellapy.report.log import Report, logger
+
+MOST_BASES = 1 << 31  # of either genome: places have 32 bits
+MOST_MASKED = 0.9
+
+
+class Request(NamedTuple):
+    """What is asked for; query None : the target itself.  kind : of the output, None for what its name tells."""
+
+    target: str
+    query: str | None
+    output: str
+    kind: str | None
+    plot: str | None
+    chain: bool
+    threads: int
+
+
+def align_files(request: Request, params: WgaParams, report: Report) -> None:
+    """Read, align, write."""
+    kind = format_of(request.output, request.kind)
+    if request.chain and kind != "chain":
+        raise ParameterError(f"--chain: joins alignments over long gaps, which {kind} does not show; write .chain")
+    if request.plot:
+        check_plot(request.plot)
+    report.data["parameters"] = params.to_dict()
+    target, query = _load(request, params, report)
+    if kind == "sam":
+        check_sam_names(request.target, target)
+        check_sam_names(request.query or request.target, query)
+    alignments = align_genomes(target, query, params, report, request.threads)
+    with report.stage("write") as numbers:
+        written = join_chains(alignments) if request.chain else alignments
+        with open_output(request.output) as stream:
+            for text in format_alignments(kind, target, query, written):
+                stream.write(text)
+        if request.plot:
+            draw_plot(request.plot, target, query, alignments)
+        numbers["chains" if request.chain else "alignments"] = len(written)
+        numbers["score"] = sum(found.score for found in written)
+    if not alignments:
+        logger.warning("no alignment scores %s or more; the output holds none", f"{params.gappedthresh:,}")
+
+
+def _load(request: Request, params: WgaParams, report: Report) -> tuple[Genome, Genome]:
+    with report.stage("read") as numbers:
+        target = load_genome(request.target)
+        query = target if params.itself else load_genome(request.query)
+        numbers["target bases"], numbers["query bases"] = target.n_bases, query.n_bases
+    for path, genome in ((request.target, target), (request.query or request.target, query)):
+        if len(genome.codes) >= MOST_BASES:
+            raise InputError(path, f"has more than {MOST_BASES:,} bases; split it, by chromosome for example")
+        masked = float(np.sum(genome.masked) / max(1, genome.n_bases))
+        if masked > MOST_MASKED and not params.unmask:
+            logger.warning(
+                "%s: %.0f %% of the bases are lower case, and no seeds come from them (--unmask)", path, 100 * masked
+            )  # fmt: skip
+    return target, query
