@@ -14,8 +14,8 @@ import typer
 
 from bellapy import __version__
 from bellapy.cli import exact as cli_exact
-from bellapy.cli import wga as cli_wga
 from bellapy.cli import map as cli_map
+from bellapy.cli import wga as cli_wga
 from bellapy.errors import INTERRUPTED, BellapyError, MemoryLimitError, ParameterError
 
 if TYPE_CHECKING:  # loaded when needed

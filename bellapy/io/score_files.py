@@ -10,17 +10,8 @@ from bellapy.params.wga import DEFAULT_SCORES, GapScores
 
 BASES = "ACGT"
 KNOWN = {"gap_open_penalty": "open", "O": "open", "gap_extend_penalty": "extend", "E": "extend"}
-IGNORED = {
-    "bad_score",
-    "fill_score",
-    "x_drop",
-    "y_drop",
-    "hsp_threshold",
-    "gapped_threshold",
-    "seed",
-    "step",
-    "word_count_limit",
-}
+THRESHOLDS = {"x_drop": "xdrop", "y_drop": "ydrop", "hsp_threshold": "hspthresh", "gapped_threshold": "gappedthresh"}
+OTHERS = {"bad_score", "fill_score"}
 MOST_SCORE = 100_000
 
 
@@ -81,8 +72,7 @@ def _checked(path, columns, order, rows, values) -> tuple[GapScores, dict[str, i
     scores = DEFAULT_SCORES._replace(matrix=matrix, **costs)
     if scores.open < 0 or scores.extend < 1:
         raise InputError(path, "gap_open_penalty must not be below 0, and gap_extend_penalty not below 1")
-    names = {"x_drop": "xdrop", "y_drop": "ydrop", "hsp_threshold": "hspthresh", "gapped_threshold": "gappedthresh"}
-    unknown = values.keys() - KNOWN.keys() - IGNORED
+    unknown = values.keys() - KNOWN.keys() - THRESHOLDS.keys() - OTHERS
     if unknown:
         raise InputError(path, f"{min(unknown)} is no value of a score file")
-    return scores, {option: values[name] for name, option in names.items() if name in values}
+    return scores, {option: values[name] for name, option in THRESHOLDS.items() if name in values}

@@ -55,8 +55,8 @@ class Genome:
 class Alignment(NamedTuple):
     """One alignment; positions count from 0 on the sequences, the query's on the strand that is aligned.
 
-    score; target, query : sequences.  strand : 1, or -1 for the query's reverse complement.  t_start, q_start : the first pair.
-    runs : (n, 2) int64, operation and length; the first and the last are pairs.
+    score; target, query : sequences.  strand : 1, or -1 for the query's reverse complement.  t_start, q_start : the first
+    pair. runs : (n, 2) int64, operation and length; the first and the last are pairs.
     """
 
     score: int

@@ -1,7 +1,8 @@
 """Spaced seeds of a genome, for queries that may differ from it in one transition.
 
-A seed's pattern says which bases of a window count: 12of19 of LASTZ is 1110100110010101111.  The bases that count make a word,
-two bits each.  The index is the sorted words of all windows, with their places; the first bits of a word choose a bucket.
+A seed's pattern says which bases of a window count: 12of19 of LASTZ is 1110100110010101111.  The bases that count make a
+word, two bits each.  The index is the sorted words of all windows, with their places; the first bits of a word choose a
+bucket.
 
 Source: B. Ma, J. Tromp, M. Li: PatternHunter, Bioinformatics 18, 2002; R. S. Harris: Improved pairwise alignment of genomic
 DNA, thesis, Pennsylvania State University 2007 (transitions, 12of19, 14of22).
@@ -21,6 +22,7 @@ LEAST_WEIGHT, MOST_WEIGHT = 4, 16
 TRANSITION = 2
 """A and G, C and T differ in this bit."""
 MOST_BUCKET_BITS = 24
+BUCKETS = 3  # bits more than the number of words has: most buckets are empty, which one bit tells
 
 U = np.uint64
 
@@ -57,8 +59,8 @@ def parse_pattern(text: str) -> Pattern:
     weight = shape.count("1")
     if not shape or set(shape) - {"0", "1"} or shape[0] + shape[-1] != "11" or not LEAST_WEIGHT <= weight <= MOST_WEIGHT:
         raise ParameterError(
-            f"--seed {text}: give {', '.join(PATTERNS)}, a number of bases from {LEAST_WEIGHT} to {MOST_WEIGHT}, or a pattern "
-            "of ones and zeros with as many ones, such as 110100110010101111"
+            f"--seed {text}: give {', '.join(PATTERNS)}, a number of bases from {LEAST_WEIGHT} to {MOST_WEIGHT}, or a "
+            "pattern of ones and zeros with as many ones, such as 110100110010101111"
         )
     return Pattern(np.array([i for i, one in enumerate(shape) if one == "1"], np.int64), len(shape))
 
@@ -71,7 +73,7 @@ def index_seeds(codes: np.ndarray, masked: np.ndarray, pattern: Pattern, step: i
     keys.sort()
     words, places = (keys >> U(32)).astype(np.uint32), keys.astype(np.uint32)
     bits = 2 * len(pattern.offsets)
-    bucket_bits = min(bits, MOST_BUCKET_BITS, max(8, len(places).bit_length() + 3))
+    bucket_bits = min(bits, MOST_BUCKET_BITS, max(8, len(places).bit_length() + BUCKETS))
     starts, present = _buckets(words, bits - bucket_bits, 1 << bucket_bits)
     return SeedIndex(words, places, starts, bits - bucket_bits, present)
 

@@ -1,7 +1,8 @@
 """One side of an extension: its end, without a path (the inspector); then the path up to that end (the executor).
 
 The inspector keeps its rows at every BLOCK-th anti-diagonal.  The executor computes block after block once more from there,
-the last one first, with the ways into all cells, and goes back through them: memory is bounded by a block whatever the length.
+the last one first, with the ways into all cells, and goes back through them: memory is bounded by a block whatever the
+length.
 """
 
 from __future__ import annotations
@@ -11,12 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner
+from bellapy.engines.ydrop import sweep
 from bellapy.engines.ydrop.row import E_EXTENDS, F_EXTENDS, FROM_E, FROM_F, LANES
 from bellapy.engines.ydrop.rule import CHUNK, PAIR, QUERY_ALONE, TARGET_ALONE, cell_type, dead_of
-from bellapy.engines.ydrop.sweep import (
-    BASE, BEST, BEST_R, BESIDE, CELLS, GOING, HIGH, LOW, N_STATE, NO_ROOM, OFFSET, R, ROWS, Rows, Rule, Sides, Trace, begin,
-    make_rows, sweep_chunk,
-)  # fmt: skip
+from bellapy.engines.ydrop.sweep import GOING, N_STATE, NO_ROOM, ROWS, R, Rule, Sides, Trace, begin, make_rows, sweep_chunk
 from bellapy.engines.ydrop.walls import Walls
 from bellapy.params.wga import GapScores
 
@@ -107,15 +106,15 @@ def _keep(rows, kept, n):
     if n == len(kept.states):
         return False
     state, capacity = rows.state, len(rows.work) // ROWS
-    size = state[HIGH] - state[OFFSET] + 2
+    size = state[sweep.HIGH] - state[sweep.OFFSET] + 2
     at = kept.starts[n]
     if at + ROWS * size > len(kept.cells):
         return False
     for s in range(N_STATE):
         kept.states[n, s] = state[s]
-    for row in range(ROWS):
+    for number in range(ROWS):
         for x in range(size):
-            kept.cells[at + row * size + x] = rows.work[row * capacity + x]
+            kept.cells[at + number * size + x] = rows.work[number * capacity + x]
     kept.starts[n + 1] = at + ROWS * size
     return True
 
@@ -128,9 +127,9 @@ def _restore(rows, rule, kept, n):
     at = kept.starts[n]
     size = (kept.starts[n + 1] - at) // ROWS
     rows.work[:] = rule.costs[0]
-    for row in range(ROWS):
+    for number in range(ROWS):
         for x in range(size):
-            rows.work[row * capacity + x] = kept.cells[at + row * size + x]
+            rows.work[number * capacity + x] = kept.cells[at + number * size + x]
 
 
 @njit
@@ -142,21 +141,21 @@ def _inspect(rows, sides, rule, walls, kept):
     while going == GOING:
         if state[R] % BLOCK == 0:
             if not _keep(rows, kept, n):
-                return (0, 0), _NO_BLOCKS, state[CELLS]
+                return (0, 0), _NO_BLOCKS, state[sweep.CELLS]
             n += 1
         going = sweep_chunk(rows, sides, rule, walls, NEVER, None)
     if going == NO_ROOM:
-        return (0, 0), _NO_ROOM, state[CELLS]
-    return (state[BASE] + state[BEST], state[BEST_R]), n, state[CELLS]
+        return (0, 0), _NO_ROOM, state[sweep.CELLS]
+    return (state[sweep.BASE] + state[sweep.BEST], state[sweep.BEST_R]), n, state[sweep.CELLS]
 
 
 @njit_inner
 def _first_best(rows):
     """The first cell of the last anti-diagonal with the best score."""
     state, capacity = rows.state, len(rows.work) // ROWS
-    at = state[R] % 3 * capacity - state[OFFSET]
-    i = state[LOW]
-    while rows.work[at + i] != state[BEST]:
+    at = state[R] % 3 * capacity - state[sweep.OFFSET]
+    i = state[sweep.LOW]
+    while rows.work[at + i] != state[sweep.BEST]:
         i += 1
     return i
 
@@ -173,7 +172,9 @@ def _add_run(runs, n, operation):
 
 @njit_inner
 def _go_back(trace, place, runs, n):
-    """Follow the ways back until the anti-diagonals of the trace are left; place : (3,) r, i and the open gap, PAIR for none."""
+    """Follow the ways back until the anti-diagonals of the trace are left; place : (3,) r, i and the open gap, PAIR for
+    none.
+    """
     r, i, gap = place[0], place[1], place[2]
     first = trace.first[0]
     while r >= first:
@@ -192,7 +193,9 @@ def _go_back(trace, place, runs, n):
 
 @njit
 def _path(rows, sides, rule, walls, kept, end, trace, runs):
-    """Runs of the path back from the end, their number, and cells; end : its anti-diagonal, and the number of blocks kept."""
+    """Runs of the path back from the end, their number, and cells; end : its anti-diagonal, and the number of blocks
+    kept.
+    """
     r_end, n_blocks = end
     place, n, cells, last = np.zeros(3, np.int64), 0, 0, r_end
     state = rows.state
@@ -200,11 +203,11 @@ def _path(rows, sides, rule, walls, kept, end, trace, runs):
         if kept.states[block, R] >= r_end:
             continue
         _restore(rows, rule, kept, block)
-        before = state[CELLS]
+        before = state[sweep.CELLS]
         trace.first[0], trace.starts[0] = state[R] + 1, 0
         while state[R] < last:
             sweep_chunk(rows, sides, rule, walls, last, trace)
-        cells += state[CELLS] - before
+        cells += state[sweep.CELLS] - before
         if last == r_end:
             place[0], place[1] = r_end, _first_best(rows)
         last = kept.states[block, R]

@@ -16,14 +16,14 @@ Rows are places in one flat array; a cell stands at the same place x in all of t
     costs : minus infinity, cost of a gap of one base, and of one base more.
     trace : uint8, from [z] on one for each place from x - 1 & -32 on (see FROM_PAIR); only `row_traced` writes it.
 
-All return the highest score and the places of the first and the last living cell; -1 for these where there is none.  Up to 32
-places before x and after the n-th cell are written too: H becomes minus infinity there, E and F become nothing that matters.
+All return the highest score and the places of the first and the last living cell; -1 for these where there is none.  Up to
+32 places before x and after the n-th cell are written too: H becomes minus infinity there, E and F become nothing that
+matters.
 """
 
 from __future__ import annotations
 
 import numba
-import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.codegen import get_host_cpu_features
@@ -88,8 +88,8 @@ CELLS, BYTES = ir.VectorType(CELL, LANES), ir.VectorType(BYTE, LANES)
 LANE_NUMBERS = ir.Constant(CELLS, list(range(LANES)))
 
 
-class _Emitter:
-    """What the code of a row needs again and again."""
+class Emitter:
+    """What the code of vectors needs again and again."""
 
     def __init__(self, context, builder, signature, arguments):
         self.context, self.builder, self.signature, self.arguments = context, builder, signature, arguments
@@ -128,7 +128,7 @@ def _emit(context, builder, signature, arguments, traced: bool):
 
     The cells of the place before are in the vector before, so each vector is kept for the next one.
     """
-    on = _Emitter(context, builder, signature, arguments)
+    on = Emitter(context, builder, signature, arguments)
     work, query, target, table = 0, 4, 5, 7
     two, h, e, old, new = cgutils.unpack_tuple(builder, arguments[1], 5)
     x, n, y = arguments[2], arguments[3], arguments[6]

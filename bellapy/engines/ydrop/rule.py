@@ -7,9 +7,9 @@ With H(i, j) the best score of a path from (0, 0) to query base i and target bas
     F(i, j) = max(H(i-1, j) - open, F(i-1, j)) - extend         query alone
 
 H(0, 0) = 0 and all else outside the table is minus infinity.  Cells are computed by anti-diagonals r = i + j.  A cell is
-*dead*, H = minus infinity, if its score falls by more than `ydrop` below the best score of all anti-diagonals before its own,
-or if an earlier alignment passes through it (walls.py).  The extension ends where all cells of two anti-diagonals in sequence
-are dead.  Its end is the cell with the highest score: of equal ones the first in the order of i + j, then of i.
+*dead*, H = minus infinity, if its score falls by more than `ydrop` below the best score of all anti-diagonals before its
+own, or if an earlier alignment passes through it (walls.py).  The extension ends where all cells of two anti-diagonals in
+sequence are dead.  Its end is the cell with the highest score: of equal ones the first in the order of i + j, then of i.
 
 Of equal ways into a cell a pair of bases comes before a gap, and target alone before query alone.  A gap that can be as well
 extended as opened is extended.  This is the rule of BLASTZ and LASTZ but for the order of the cells: they go by rows, and

@@ -13,7 +13,7 @@ import numpy as np
 
 from bellapy.compute.jit import njit_inner
 from bellapy.engines.ydrop.row import LANES, row, row_traced
-from bellapy.engines.ydrop.rule import CHUNK, KINDS, PAIR, QUERY_ALONE
+from bellapy.engines.ydrop.rule import CHUNK, KINDS, PAIR, TARGET_ALONE
 from bellapy.engines.ydrop.walls import walls_near
 
 NONE = 1 << 40  # no living cell
@@ -112,8 +112,8 @@ def _shift(rows, rule):
     by = low - BESIDE - state[OFFSET]
     high = state[HIGH] - state[OFFSET]
     shift, best = state[BEST], state[BEST] - state[BEST]
-    for row in range(ROWS):
-        at = row * capacity
+    for number in range(ROWS):
+        at = number * capacity
         for x in range(BESIDE - 1, high + 2 - by):
             work[at + x] = max(work[at + x + by] - shift, dead)
         for x in range(max(BESIDE - 1, high + 2 - by), min(capacity, high + 2 - by + CHUNK + BESIDE)):
@@ -144,22 +144,24 @@ def _stage(rows, sides):
 
 
 @njit_inner
-def _block(rows, at, r, low, high, dead):
-    """Cut what leads into the cells of anti-diagonal r that lie on walls."""
+def _block(rows, at, r, low, high, begin, dead):
+    """Cut what leads into the cells of anti-diagonal r that lie on walls; returns the first piece that is not over, from `begin`
+    on."""
     two, _, e, old, _ = at
-    for p in range(rows.state[N_NEAR]):
-        k = r - rows.near[p, 0]
-        operation = rows.near[p, 3]
-        if operation == PAIR:
-            if k & 1:
-                continue
-            k >>= 1
-        if not 0 <= k < rows.near[p, 2]:
-            continue
-        i = rows.near[p, 1] + (k if operation == PAIR or operation == QUERY_ALONE else 0)
-        if low <= i <= high:
-            x = i - rows.state[OFFSET]
-            rows.work[two + x - 1] = rows.work[e + x] = rows.work[old + x - 1] = dead
+    p, over = begin, True
+    while p < rows.state[N_NEAR] and rows.near[p, 0] <= r:
+        k, size, operation = r - rows.near[p, 0], rows.near[p, 2], rows.near[p, 3]
+        odd = operation == PAIR and k & 1
+        k = k >> 1 if operation == PAIR else k
+        over = over and k >= size - 1
+        if k < size and not odd:
+            i = rows.near[p, 1] + (0 if operation == TARGET_ALONE else k)
+            if low <= i <= high:
+                x = i - rows.state[OFFSET]
+                rows.work[two + x - 1] = rows.work[e + x] = rows.work[old + x - 1] = dead
+        p += 1
+        begin = p if over else begin
+    return begin
 
 
 @njit_inner
@@ -188,7 +190,7 @@ def sweep_chunk(rows, sides, rule, walls, r_end, trace):
     capacity, offset, blocked = len(work) // ROWS, state[OFFSET], state[N_NEAR] > 0
     first, last, first_before, last_before = state[FIRST], state[LAST], state[FIRST_BEFORE], state[LAST_BEFORE]
     low, high, best, going = state[LOW], state[HIGH], state[BEST], GOING
-    r_first = state[R] + 1
+    r_first, piece = state[R] + 1, 0
     # rows of H: of r - 2, of r - 1, of r; of F: of r - 1, of r
     two, one, now = (r_first + 1) % 3 * capacity, (r_first + 2) % 3 * capacity, r_first % 3 * capacity
     e_row, f_old, f_new = 3 * capacity, (4 + (r_first + 1) % 2) * capacity, (4 + r_first % 2) * capacity
@@ -201,7 +203,7 @@ def sweep_chunk(rows, sides, rule, walls, r_end, trace):
         n, x, y = high - low + 1, low - offset, j_last - (r - low)
         at = (two, now, e_row, f_old, f_new)
         if blocked:
-            _block(rows, at, r, low, high, dead)
+            piece = _block(rows, at, r, low, high, piece, dead)
         least = best - rule.ydrop
         first_before, last_before = first, last
         if trace is not None:

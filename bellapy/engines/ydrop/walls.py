@@ -13,7 +13,7 @@ import numpy as np
 from bellapy.compute.jit import njit, njit_inner
 from bellapy.engines.ydrop.rule import CHUNK, PAIR, QUERY_ALONE, TARGET_ALONE
 
-SHIFT = 8  # bits of the sums in a bucket
+SHIFT = 6  # bits of the sums in a bucket
 SUM, QUERY, SIZE, OPERATION, NEXT = range(5)
 
 
@@ -99,7 +99,8 @@ def first_free(walls, q, t, begin):
 
 @njit_inner
 def walls_near(walls, sides, r, low, high, near):
-    """Pieces that cells low to high of the CHUNK anti-diagonals after r may meet, as `Rows.near`; their number, -1: too many.
+    """Pieces that cells low to high of the CHUNK anti-diagonals after r may meet, as `Rows.near`; their number, -1: too
+    many.
 
     sides : as in sweep.py.
     """
@@ -107,7 +108,7 @@ def walls_near(walls, sides, r, low, high, near):
     s = origin + (r - 1) if sides.step > 0 else origin + 1 - r
     s_last = s + sides.step * (CHUNK - 1)
     first, last = max(0, min(s, s_last) >> SHIFT), min(len(walls.heads) - 1, max(s, s_last) >> SHIFT)
-    for bucket in range(first, last + 1):
+    for bucket in range(last, first - 1, -1):  # a path's last pieces come first
         p = walls.heads[bucket]
         while p >= 0:
             piece = walls.pieces[p]
@@ -127,4 +128,24 @@ def walls_near(walls, sides, r, low, high, near):
                 return -1
             near[n, 0], near[n, 1], near[n, 2], near[n, 3] = r_first, i_first, size, operation
             n += 1
+    _order(near, n, sides.step > 0)
     return n
+
+
+@njit_inner
+def _swap(near, a, b):
+    for field in range(near.shape[1]):
+        near[a, field], near[b, field] = near[b, field], near[a, field]
+
+
+@njit_inner
+def _order(near, n, backwards):
+    """Sort n pieces by their first anti-diagonal; they are nearly sorted, one way or the other."""
+    if backwards:
+        for x in range(n // 2):
+            _swap(near, x, n - 1 - x)
+    for x in range(1, n):
+        at = x
+        while at > 0 and near[at - 1, 0] > near[at, 0]:
+            _swap(near, at, at - 1)
+            at -= 1

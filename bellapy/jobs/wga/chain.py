@@ -1,7 +1,8 @@
-"""Alignments joined to chains: those in the same order on both genomes, as far as the way between them costs less than they win.
+"""Alignments joined to chains: those in the same order on both genomes, as far as the way between them costs less than they
+win.
 
-The best chain of two sequences and a strand is taken first, then the best one of what is left.  The cost of a way between two
-alignments is that of axtChain for genomes at some distance ("medium").
+The best chain of two sequences and a strand is taken first, then the best one of what is left.  The cost of a way between
+two alignments is that of axtChain for genomes at some distance ("medium").
 
 Source: W. J. Kent et al.: Evolution's cauldron, PNAS 100, 2003.
 """

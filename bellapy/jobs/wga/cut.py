@@ -1,8 +1,8 @@
 """Alignments cut where homology ends.
 
-A large y-drop carries an extension through sequence that is not related, to the next part that is: through the breakpoints of
-inversions and translocations.  The score of such a stretch falls and falls.  A path is cut where its score falls by more than
-`drop` from the highest point so far; what is between the highest point and the lowest one after it belongs to no part.
+A large y-drop carries an extension through sequence that is not related, to the next part that is: through the breakpoints
+of inversions and translocations.  The score of such a stretch falls and falls.  A path is cut where its score falls by more
+than `drop` from the highest point so far; what is between the highest point and the lowest one after it belongs to no part.
 
 Source: Z. Zhang, P. Berman, T. Wiehe, W. Miller: Post-processing long pairwise alignments, Bioinformatics 15, 1999.
 """
@@ -15,7 +15,9 @@ from bellapy.compute.jit import njit, njit_inner
 from bellapy.records.genomes import PAIR, QUERY_ALONE, TARGET_ALONE
 
 FORGIVEN = 25
-"""Bases of a gap that count for a fall: a long gap is no sign of unrelated sequence, it joins nothing that does not belong."""
+"""Bases of a gap that count for a fall: a long gap is no sign of unrelated sequence, it joins nothing that does not
+belong.
+"""
 START_RUN, START_COLUMN, END_RUN, END_COLUMN, QUERY, TARGET, SCORE, N_FIELDS = range(8)
 
 

@@ -1,7 +1,7 @@
 """Gapped alignments of two sequences from their anchors.
 
-Anchors are taken in the order of their scores.  One that an earlier alignment passes through is left out: it would lead to the
-same alignment once more.  The others are extended to both sides; earlier alignments are walls.  A second round takes the
+Anchors are taken in the order of their scores.  One that an earlier alignment passes through is left out: it would lead to
+the same alignment once more.  The others are extended to both sides; earlier alignments are walls.  A second round takes the
 anchors of weaker HSPs that lie close to an end of what the first round found.  The result depends on the order alone.
 """
 

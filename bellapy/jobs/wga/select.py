@@ -1,18 +1,15 @@
 """Which alignments are kept, best ones first.
 
 Copies: where the sequence of an alignment has a better one on both genomes, over half of it at least, it joins copies of a
-repeat or members of a gene family that are not each other's counterparts.  A copy that has no counterpart of its own keeps its
-best alignment, since that one lies alone on one of the genomes.
+repeat or members of a gene family that are not each other's counterparts.  A copy that has no counterpart of its own keeps
+its best alignment, since that one lies alone on one of the genomes.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from bellapy.jobs.wga.cut import TARGET as PART_TARGET
-from bellapy.jobs.wga.cut import QUERY as PART_QUERY
-from bellapy.jobs.wga.cut import SCORE as PART_SCORE
-from bellapy.jobs.wga.cut import find_parts, runs_of_part
+from bellapy.jobs.wga import cut
 from bellapy.params.wga import WgaParams
 from bellapy.records.genomes import PAIR, QUERY_ALONE, TARGET_ALONE, Alignment, Genome
 
@@ -99,11 +96,11 @@ def _runs(t: np.ndarray, q: np.ndarray) -> np.ndarray:
 def _scored(some: Alignment, sequences: tuple[np.ndarray, np.ndarray], params: WgaParams) -> list[Alignment]:
     scores, least = params.scores, params.gappedthresh
     costs = (scores.matrix, scores.open, scores.extend)
-    parts = find_parts(*sequences, some.t_start, some.q_start, some.runs, costs, least if params.cut else 0, least)
+    parts = cut.find_parts(*sequences, some.t_start, some.q_start, some.runs, costs, least if params.cut else 0, least)
     return [
         some._replace(
-            score=int(part[PART_SCORE]), t_start=int(part[PART_TARGET]), q_start=int(part[PART_QUERY]),
-            runs=runs_of_part(some.runs, part),
+            score=int(part[cut.SCORE]), t_start=int(part[cut.TARGET]), q_start=int(part[cut.QUERY]),
+            runs=cut.runs_of_part(some.runs, part),
         )
         for part in parts
     ]  # fmt: skip

@@ -1,11 +1,8 @@
 """Ungapped extension of seed hits: high-scoring segment pairs (HSPs), and the anchor in each.
 
-A hit is extended to the left from its last base, then to the right, until the score falls by more than `xdrop` below the best;
-not to the left into what an earlier hit of the same diagonal has seen.  A hit that begins there is not extended.  An HSP's
-score is lowered by the entropy of its matching bases, unless it is more than three times the threshold.
-
-Four bases are looked up at a time: their total, their best and worst prefix.  Where the fall may end the extension within them,
-they are taken one by one.
+A hit is extended to the left from its last base, then to the right, until the score falls by more than `xdrop` below the
+best; not to the left into what an earlier hit of the same diagonal has seen.  A hit that begins there is not extended.  An
+HSP's score is lowered by the entropy of its matching bases, unless it is more than three times the threshold.
 """
 
 from __future__ import annotations
@@ -15,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner, prefetch
+from bellapy.engines.ydrop.diagonal import extend_left, extend_right, table_of, use_vectors
 from bellapy.params.wga import WgaParams
 from bellapy.records.genomes import Genome
 from bellapy.seeding.spaced import TRANSITION, Pattern, SeedIndex, find_word, words_of
@@ -26,28 +24,23 @@ PEAK = 31  # columns; the middle of the best stretch of so many is the anchor
 TARGET, QUERY, LENGTH, SCORE = range(4)
 HITS, EXTENDED, CAPPED, N_HSPS, N_COUNTS = range(5)
 """Counts: seed hits, those extended, those left out for too many copies, HSPs."""
-HELD = 1 << 12  # hits at a time, so that what they need is on its way from memory
+HELD = 1 << 10  # words at a time, so that what they need is on its way from memory
 ROOM = 1 << 14  # HSPs; searched again where there are more
 BLOCK = 1 << 19  # places of the query in one piece of work, unless the target is much longer
-WIDE = 4  # bases looked up at a time
-UNKNOWN_WORD = 4**WIDE
-N_WORDS = UNKNOWN_WORD + 1
-TOTAL, MOST, LEAST, AT_MOST = range(4)
 ANYWHERE, ABOVE, BEFORE = range(3)
 """Which hits count: all; of a genome with itself, those with query beyond target, or with its counterpart beyond target."""
 
 
 class HspRule(NamedTuple):
-    """matrix : (5, 5) int32, by target, then query.  to_right, to_left : (N_WORDS ** 2, 4), by words of query and target: total
-    of four pairs, best and worst score of a beginning, and how long the first best one is.
-    xdrop : see the module.  least, threshold : of HSPs to keep, of the entropy rule.  sensitive : no extension, all are kept.
-    transitions : (n,) uint32, what turns a word into others that count.  span : of a seed.  most_copies : a word with more is
-    left out.  which : of the hits.
+    """matrix : (5, 5) int32, by target, then query.  table, vectors : as in engines/ydrop/diagonal.py.  xdrop : see the module.
+    least, threshold : of HSPs to keep, of the entropy rule.  sensitive : no extension, all are kept.
+    transitions : (n,) uint32, what turns a word into others that count.  span : of a seed.
+    most_copies : a word with more is left out.  which : of the hits.
     """
 
     matrix: np.ndarray
-    to_right: np.ndarray
-    to_left: np.ndarray
+    table: np.ndarray
+    vectors: bool
     xdrop: int
     least: int
     threshold: int
@@ -56,13 +49,6 @@ class HspRule(NamedTuple):
     span: int
     most_copies: int
     which: int
-
-
-class Strand(NamedTuple):
-    """codes : (n,) uint8.  words : (n,) uint16, WIDE bases from each place on, UNKNOWN_WORD if one is unknown."""
-
-    codes: np.ndarray
-    words: np.ndarray
 
 
 class Found(NamedTuple):
@@ -81,91 +67,19 @@ class Search:
 
     def __init__(self, target: Genome, index: SeedIndex, pattern: Pattern, params: WgaParams):
         self.index, self.pattern, self.params = index, pattern, params
-        self.target = Strand(target.codes, _words_of_four(target.codes))
+        self.target = target.codes
         weight = len(pattern.offsets)
         flips = [TRANSITION << 2 * x for x in range(weight)] if params.transition else []
-        tables = _tables(params.scores.matrix)
+        matrix = params.scores.matrix
         self.rule = HspRule(
-            params.scores.matrix, *tables, params.xdrop, int(params.hspthresh * WEAK), params.hspthresh, params.sensitive,
-            np.array([0, *flips], np.uint32), pattern.span, params.max_copies, ANYWHERE,
+            matrix, table_of(matrix), use_vectors(matrix, params.xdrop), params.xdrop, int(params.hspthresh * WEAK),
+            params.hspthresh, params.sensitive, np.array([0, *flips], np.uint32), pattern.span, params.max_copies, ANYWHERE,
         )  # fmt: skip
 
     def blocks(self, query: Genome) -> list[tuple[int, int]]:
         """Ranges of query places; they depend on the genomes alone."""
-        size = max(BLOCK, len(self.target.codes) // 4)
+        size = max(BLOCK, len(self.target) // 4)
         return [(at, min(at + size, len(query.codes))) for at in range(0, len(query.codes), size)]
-
-
-def _tables(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """HspRule's to_right and to_left."""
-    words = np.arange(UNKNOWN_WORD)
-    bases = np.stack([words >> 2 * (WIDE - 1 - x) & 3 for x in range(WIDE)])
-    kind = np.int16 if WIDE * int(np.abs(matrix).max()) < 1 << 14 else np.int32
-    worst = np.iinfo(kind).min // 2
-    tables = []
-    for order in (range(WIDE), range(WIDE - 1, -1, -1)):
-        sums = np.cumsum([matrix[bases[x][None, :], bases[x][:, None]] for x in order], axis=0)
-        table = np.full((N_WORDS, N_WORDS, 4), worst, kind)
-        known = table[:UNKNOWN_WORD, :UNKNOWN_WORD]
-        known[..., TOTAL], known[..., MOST], known[..., LEAST] = sums[-1], sums.max(axis=0), sums.min(axis=0)
-        known[..., AT_MOST] = sums.argmax(axis=0) + 1
-        tables.append(table.reshape(-1, 4))
-    return tables[0], tables[1]
-
-
-@njit
-def _words_of_four(codes):
-    words = np.full(len(codes), UNKNOWN_WORD, np.uint16)
-    word, run = 0, 0
-    for at in range(len(codes)):
-        run = run + 1 if codes[at] < 4 else 0
-        word = (word << 2 | (codes[at] & 3)) & (UNKNOWN_WORD - 1)
-        if run >= WIDE:
-            words[at - WIDE + 1] = word
-    return words
-
-
-@njit_inner
-def _left(target, query, t, q, most, rule):
-    """Bases and score of the best extension to the left of places t and q, which are not part of it, by `most` bases."""
-    best = run = length = n = np.int64(0)
-    while n + WIDE <= most:
-        four = rule.to_left[np.int64(query.words[q - n - WIDE]) * N_WORDS + target.words[t - n - WIDE]]
-        top = run + four[MOST]
-        if run + four[LEAST] < max(best, top) - rule.xdrop:
-            break
-        if top > best:
-            best, length = top, n + four[AT_MOST]
-        run += four[TOTAL]
-        n += WIDE
-    while n < most and run >= best - rule.xdrop:
-        n += 1
-        run += rule.matrix[target.codes[t - n], query.codes[q - n]]
-        if run > best:
-            best, length = run, n
-    return length, best
-
-
-@njit_inner
-def _right(target, query, t, q, rule):
-    """Bases and score of the best extension to the right, t and q being its first places; how many bases were seen."""
-    best = run = length = n = np.int64(0)
-    most = min(len(target.codes) - t, len(query.codes) - q)
-    while n + WIDE <= most:
-        four = rule.to_right[np.int64(query.words[q + n]) * N_WORDS + target.words[t + n]]
-        top = run + four[MOST]
-        if run + four[LEAST] < max(best, top) - rule.xdrop:
-            break
-        if top > best:
-            best, length = top, n + four[AT_MOST]
-        run += four[TOTAL]
-        n += WIDE
-    while n < most and run >= best - rule.xdrop:
-        run += rule.matrix[target.codes[t + n], query.codes[q + n]]
-        n += 1
-        if run > best:
-            best, length = run, n
-    return length, best, n
 
 
 @njit_inner
@@ -199,18 +113,18 @@ def _extend(target, query, t, q, rule, first, found):
     left, score, looked = np.int64(rule.span), np.int64(0), np.int64(0)
     if rule.sensitive:
         for x in range(rule.span):
-            score += rule.matrix[target.codes[t + x], query.codes[q + x]]
+            score += rule.matrix[target[t + x], query[q + x]]
         right = np.int64(0)
     else:
-        left, score = _left(target, query, t_end, q_end, min(q_end - found.seen[diagonal], t_end), rule)
-        right, right_score, looked = _right(target, query, t_end, q_end, rule)
+        left, score = extend_left(target, query, t_end, q_end, min(q_end - found.seen[diagonal], t_end), rule)
+        right, right_score, looked = extend_right(target, query, t_end, q_end, rule)
         score += right_score
     found.seen[diagonal] = q_end + looked
     if score < rule.least and not rule.sensitive:
         return
     length = left + right
     if score <= SURE * rule.threshold and not rule.sensitive:
-        score = np.int64(score * entropy(target.codes, query.codes, t_end - left, q_end - left, length))
+        score = np.int64(score * entropy(target, query, t_end - left, q_end - left, length))
         if score < rule.least:
             return
     n = found.counts[N_HSPS]
@@ -221,43 +135,50 @@ def _extend(target, query, t, q, rule, first, found):
 
 
 @njit_inner
-def _hold_hits(index, words, n_words, q, rule, last, held, n, counts):
-    """Add the hits of some words at query place q to the n that are held; their number."""
-    for x in range(n_words):
-        begin, end = find_word(index, words[x])
+def _hold_hits(target, index, wanted, n_wanted, rule, first, held, found):
+    """The hits of the words that are wanted, into `held`; their number.  What the next steps need is asked for in
+    advance.
+    """
+    for x in range(n_wanted):
+        prefetch(index.starts, wanted[x, 0] >> index.rest_bits)
+    for x in range(n_wanted):
+        begin, end = find_word(index, np.uint32(wanted[x, 0]))
         if end - begin > rule.most_copies:
-            counts[CAPPED] += end - begin
-            continue
-        for entry in range(begin, end):
+            found.counts[CAPPED] += end - begin
+            end = begin
+        wanted[x, 0], wanted[x, 2] = begin, end
+        prefetch(index.places, begin)
+    n, last = 0, len(target) - rule.span
+    for x in range(n_wanted):
+        q = wanted[x, 1]
+        for entry in range(wanted[x, 0], wanted[x, 2]):
             t = np.int64(index.places[entry])
             if rule.which == ANYWHERE or (rule.which == ABOVE and q > t) or (rule.which == BEFORE and t + q < last):
                 held[n, 0], held[n, 1] = t, q
+                prefetch(found.seen, t - q + first)
+                prefetch(target, t)
                 n += 1
+    found.counts[HITS] += n
     return n
 
 
 @njit
 def _scan(target, query, words, good, begin, index, rule, found):
     """Look up the words, (m,), that begin at query places from `begin` on, with their transitions, and extend the hits."""
-    counts, n, n_others = found.counts, 0, len(rule.transitions)
-    held = np.empty((HELD + n_others * rule.most_copies, 2), np.int64)
-    there = np.empty(n_others + 1, np.uint32)
+    n, n_others = 0, len(rule.transitions)
+    wanted = np.empty((HELD + n_others, 3), np.int64)
+    held = np.empty((len(wanted) * rule.most_copies, 2), np.int64)
     present, rest_bits, first = index.present, np.uint32(index.rest_bits), begin + len(words)
     for x in range(len(words)):
         if good[x]:
-            n_there = 0
             for other in range(n_others):
                 word = words[x] ^ rule.transitions[other]
                 bucket = word >> rest_bits
-                there[n_there] = word
-                n_there += present[bucket >> np.uint32(3)] >> np.uint8(bucket & np.uint32(7)) & 1
-            if n_there:
-                n = _hold_hits(index, there, n_there, begin + x, rule, len(target.codes) - rule.span, held, n, counts)
+                wanted[n, 0], wanted[n, 1] = word, begin + x
+                n += present[bucket >> np.uint32(3)] >> np.uint8(bucket & np.uint32(7)) & 1
         if n >= HELD or x == len(words) - 1:
-            counts[HITS] += n
-            for hit in range(n):
-                prefetch(found.seen, held[hit, 0] - held[hit, 1] + first)
-            for hit in range(n):
+            n_hits = _hold_hits(target, index, wanted, n, rule, first, held, found)
+            for hit in range(n_hits):
                 _extend(target, query, held[hit, 0], held[hit, 1], rule, first, found)
             n = 0
 
@@ -268,13 +189,12 @@ def find_hsps(search: Search, query: Genome, strand: int, block: tuple[int, int]
     stop = min(end + search.pattern.span - 1, len(query.codes))
     masked = np.zeros(stop - begin, np.bool_) if params.unmask else query.masked[begin:stop]
     words, good = words_of(query.codes[begin:stop], masked, search.pattern)
-    strand_codes = Strand(query.codes, _words_of_four(query.codes))
     rule = search.rule._replace(which=ANYWHERE if not params.itself else ABOVE if strand > 0 else BEFORE)
     room = ROOM
     while True:
-        seen = np.zeros(len(search.target.codes) + end - begin + 1, np.int32)
+        seen = np.zeros(len(search.target) + end - begin + 1, np.int32)
         found = Found(np.empty((room, 4), np.int64), np.zeros(N_COUNTS, np.int64), seen)
-        _scan(search.target, strand_codes, words[: end - begin], good[: end - begin], begin, search.index, rule, found)
+        _scan(search.target, query.codes, words[: end - begin], good[: end - begin], begin, search.index, rule, found)
         n = int(found.counts[N_HSPS])
         if n <= room:
             return found.hsps[:n], found.counts
