@@ -21,6 +21,7 @@ from bellapy.params.wga import GapScores
 
 BLOCK = 8 * CHUNK
 FIRST_ROOM = 4096  # cells of a window; doubled when one needs more
+FIRST_KEPT = 16  # blocks; likewise
 TABLE = 32
 NEVER = 1 << 60
 
@@ -66,7 +67,7 @@ class Extender:
         self.rows = make_rows(capacity, self.kind)
         sizes = np.zeros(BLOCK + 2, np.int64)
         self.trace = Trace(np.empty(BLOCK * (capacity + 2 * LANES), np.uint8), sizes, sizes.copy(), np.zeros(1, np.int64))
-        self._make_kept(16)
+        self._make_kept(FIRST_KEPT)
 
     def _make_kept(self, n: int) -> None:
         self.kept = Kept(
