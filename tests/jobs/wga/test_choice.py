@@ -28,7 +28,8 @@ def aligned(score: int, t: int, q: int, size: int, target: int = 0, query: int =
 def glued(rng) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Related, unrelated, related sequence, and long gaps: target, query and the runs of a path through all of it."""
     parts, runs = [], []
-    for related, size, gap in ((True, 150, (TARGET_ALONE, 200)), (True, 90, None), (False, 120, (QUERY_ALONE, 7)), (True, 200, None)):
+    pieces = (True, 150, (TARGET_ALONE, 200)), (True, 90, None), (False, 120, (QUERY_ALONE, 7)), (True, 200, None)
+    for related, size, gap in pieces:
         text = random_bases(rng, size)
         parts.append((text, mutate_pairs(rng, text) if related else random_bases(rng, size)))
         runs.append((PAIR, size))
@@ -123,7 +124,7 @@ def test_a_chain_is_the_best_one():
     """Against all subsets in order, on few alignments."""
     rng = np.random.default_rng(4)
     for _ in range(20):
-        some = [aligned(int(s), int(t), int(q), 50) for s, t, q in zip(*(rng.integers(1, 5000, 6) for _ in range(3)), strict=True)]
+        some = [aligned(*map(int, rng.integers(1, 5000, 3)), 50) for _ in range(6)]
         some = sorted(some, key=Alignment.order)
 
         def total(members) -> int:
@@ -136,4 +137,3 @@ def test_a_chain_is_the_best_one():
 
         subsets = ([some[x] for x in range(6) if mask >> x & 1] for mask in range(1, 64))
         assert join_chains(some)[0].score == max(total(members) for members in subsets)
-
