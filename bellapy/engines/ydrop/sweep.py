@@ -145,8 +145,10 @@ def _stage(rows, sides):
 
 @njit_inner
 def _block(rows, at, r, low, high, begin, dead):
-    """Cut what leads into the cells of anti-diagonal r that lie on walls; returns the first piece that is not over, from `begin`
-    on."""
+    """Cut what leads into the cells of anti-diagonal r that lie on walls.
+
+    Returns the first piece that is not over, from `begin` on.
+    """
     two, _, e, old, _ = at
     p, over = begin, True
     while p < rows.state[N_NEAR] and rows.near[p, 0] <= r:

@@ -34,8 +34,8 @@ ANYWHERE, ABOVE, BEFORE = range(3)
 class HspRule(NamedTuple):
     """matrix : (5, 5) int32, by target, then query.  table, vectors : as in engines/ydrop/diagonal.py.
 
-    xdrop : see the module.  least, threshold : of HSPs to keep, of the entropy rule.  sensitive : no extension, all are kept.
-    transitions : (n,) uint32, what turns a word into others that count.  span : of a seed.
+    xdrop : see the module.  least, threshold : of HSPs to keep, of the entropy rule.  sensitive : no extension, all are
+    kept.  transitions : (n,) uint32, what turns a word into others that count.  span : of a seed.
     most_copies : a word with more is left out.  which : of the hits.
     """
 
