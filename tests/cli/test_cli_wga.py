@@ -187,9 +187,10 @@ def test_options_change_what_they_say(genomes, tmp_path):
     single = read_maf(run("wga", *genomes, "-q", "--one-to-one").out)
     places = [(b[1][0], b[1][1] + x) for b in single for x in range(b[1][2])]
     assert len(set(places)) == len(places) and len(single) == len(plain)
-    assert (
-        read_maf(run("wga", *genomes, "-q", "--sensitive", "--seed", "14of22", "--notransition", "--step", "5").out) == plain
-    )
+    seeds = "--sensitive", "--seed", "14of22", "--notransition", "--step", "5"
+    sensitive = read_maf(run("wga", *genomes, "-q", *seeds).out)
+    assert {(b[1][0], b[2][0], b[2][3]) for b in sensitive} == {(b[1][0], b[2][0], b[2][3]) for b in plain}
+    assert sum(b[0] for b in sensitive) > 0.99 * sum(b[0] for b in plain)
 
 
 def test_chains_plot_and_report(genomes, tmp_path):
