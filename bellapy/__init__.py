@@ -2,7 +2,22 @@
 
 From the bottom to the top: `errors`; `params`, every default; `records`, the arrays that flow between stages; `report`,
 `compute`, what all programs need; `seeding`, k-mers and their places; `engines`, which align; `io`, files; `jobs`, each with
-its `pipeline`; `cli`, the commands.  Nothing imports from above.
+its `pipeline`; `api`, the jobs as functions; `cli`, the commands.  Nothing imports from above.
 """
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bellapy.api import Aligner, extend, map, overlap
+
 __version__ = "0.1.0"
+__all__ = ["Aligner", "__version__", "extend", "map", "overlap"]
+
+
+def __getattr__(name: str) -> Any:
+    """The functions of `bellapy.api`, loaded when they are asked for: the command line's help needs none of them."""
+    if name not in __all__:
+        raise AttributeError(f"module 'bellapy' has no attribute {name!r}")
+    from bellapy import api
+
+    return getattr(api, name)

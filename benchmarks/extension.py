@@ -33,7 +33,7 @@ def run_bellapy(pairs: Path, x: int, threads: int, end: str = "best") -> tuple[f
     subprocess.run(command, check=True)
     stage = json.loads(report.read_text())["stages"][-1]
     ends = np.loadtxt(result, np.int64, usecols=(2, 3, 4, 5))
-    return stage["CPU s extending"], int((ends[:, 1] - ends[:, 0] + ends[:, 3] - ends[:, 2]).sum())
+    return stage["extending_cpu_s"], int((ends[:, 1] - ends[:, 0] + ends[:, 3] - ends[:, 2]).sum())
 
 
 def run_seqan(pairs: Path, x: int) -> tuple[float, int]:

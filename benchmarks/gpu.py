@@ -25,7 +25,9 @@ import numpy as np
 from common import describe_machine, finish, table
 from pairs import K, make_pairs, write_pairs
 
-from bellapy.compute.gpu.pool import pool, usage
+from bellapy.compute.gpu.pool import pool
+from bellapy.compute.resources import Resources
+from bellapy.engines.ends import End
 from bellapy.engines.flanks import Flanks
 from bellapy.engines.linear import extend_cuda as batch_cuda
 from bellapy.engines.linear.extend_cpu import extend_flanks as extend_on_cpu
@@ -64,30 +66,30 @@ def run_logan(program: str, path: Path, xdrop: int, runs: int) -> tuple[float, f
     return median(kernels), median(totals)
 
 
-def measure(codes: np.ndarray, flanks: Flanks, scoring: Scoring, longest: bool, repeats: int, threads: int):
+def measure(codes: np.ndarray, flanks: Flanks, scoring: Scoring, end: End, repeats: int, threads: int):
     """Results; median seconds of kernels (of the device that took longest), host to host, and without the upload."""
     kernels, totals, there = [], [], []
     for _ in range(repeats + 1):
         for device in pool().devices:
             device.reads.forget()
         start = time.perf_counter()
-        results = extend_flanks(codes, flanks, scoring, longest, threads)
+        results = extend_flanks(codes, flanks, scoring, end, Resources(threads)).table
         totals.append(time.perf_counter() - start)
-        before, start = [device["kernel_s"] for device in usage()], time.perf_counter()
-        extend_flanks(codes, flanks, scoring, longest, threads)
+        resources, start = Resources(threads), time.perf_counter()
+        extend_flanks(codes, flanks, scoring, end, resources)
         there.append(time.perf_counter() - start)
-        kernels.append(max(device["kernel_s"] - was for device, was in zip(usage(), before, strict=True)))
+        kernels.append(max(device.kernel_s for device in resources.devices.used()))
     return results, *(median(seconds[1:]) for seconds in (kernels, totals, there))
 
 
 def count_cells(codes: np.ndarray, flanks: Flanks, scoring: Scoring) -> float:
     """Cells inside the live window per flank, counted on a sample by the kernel for any width."""
     rows = np.linspace(0, len(flanks) - 1, 2 * SAMPLE).astype(np.int64)
-    before, classes = sum(device["cells"] for device in usage()), batch_cuda.CLASSES
+    resources, classes = Resources(), batch_cuda.CLASSES
     batch_cuda.CLASSES = ()
-    extend_flanks(codes, Flanks(*(column[rows] for column in flanks.columns)), scoring, False, 1)
+    extend_flanks(codes, Flanks(*(column[rows] for column in flanks.columns)), scoring, End.BEST, resources)
     batch_cuda.CLASSES = classes
-    return (sum(device["cells"] for device in usage()) - before) / len(rows)
+    return sum(device.cells for device in resources.devices.used()) / len(rows)
 
 
 def row_of(result: dict) -> list:
@@ -115,7 +117,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=16, help="of the CPU, to pack reads, and for the comparison")
     parser.add_argument("-o", "--output", help="write the results as JSON")
     options = parser.parse_args()
-    longest = options.extension == "longest"
+    end = End.of(options.extension)
     size = -(-options.pairs // 64)
     tasks = [
         (seed, min(size, options.pairs - at), options.spurious) for seed, at in enumerate(range(0, options.pairs, size))
@@ -130,9 +132,9 @@ def main() -> None:
             write_pairs(pairs, Path(folder) / "pairs.tsv")
         for xdrop in map(int, options.xdrop.split(",")):
             scoring = Scoring(1, -1, -1, xdrop)
-            got, kernels, total, there = measure(codes, flanks, scoring, longest, options.repeats, options.threads)
+            got, kernels, total, there = measure(codes, flanks, scoring, end, options.repeats, options.threads)
             start = time.perf_counter()
-            same = bool((got == extend_on_cpu(codes, flanks, scoring, longest, options.threads)).all())
+            same = bool((got == extend_on_cpu(codes, flanks, scoring, end, Resources(options.threads)).table).all())
             cpu = time.perf_counter() - start
             gcups = count_cells(codes, flanks, scoring) * len(flanks) / kernels / 1e9
             peer = run_logan(options.logan, Path(folder) / "pairs.tsv", xdrop, options.logan_runs) if options.logan else None
@@ -146,7 +148,7 @@ def main() -> None:
     ]  # fmt: skip
     machine = describe_machine([])
     machine["packages"]["numba-cuda"] = version("numba-cuda")
-    machine["processor"] += " with " + ", ".join(device["name"] for device in usage())
+    machine["processor"] += " with " + ", ".join(device.gpu.name for device in pool().devices)
     results = {"benchmark": "gpu", **vars(options), "machine": machine, "results": results}
     finish([table(header, rows)], results, options.output)
 

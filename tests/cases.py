@@ -6,13 +6,12 @@ import io
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, get_args, get_type_hints
+from typing import NamedTuple
 from unittest import mock
 
 import naive
 import numpy as np
 from strategies import random_bases
-from typer.models import OptionInfo
 
 from bellapy.cli import app as cli
 
@@ -172,31 +171,23 @@ def listing(folder: Path) -> set[str]:
 
 
 class Option(NamedTuple):
-    """An option of a command: its field, types of its value, names on the command line, help."""
+    """An option of a command: its field, type of its value, names on the command line, help."""
 
     name: str
-    types: tuple[type, ...]
+    kind: type
     flags: list[str]
     help: str
 
 
 def options_of(command: str) -> dict[str, Option]:
-    """The options of a command by field, without positional arguments, as `cli.py` declares them."""
-    found = {}
-    for name, hint in get_type_hints(COMMANDS[command], include_extras=True).items():
-        if name == "return":
-            continue
-        if not hasattr(hint, "__metadata__"):  # Python 3.10 makes X | None of a default of None
-            hint = get_args(hint)[0]
-        if not isinstance(info := hint.__metadata__[0], OptionInfo):
-            continue
-        value = hint.__origin__
-        flags = [flag for flag in (info.default, *(info.param_decls or ())) if str(flag).startswith("-")]
-        found[name] = Option(name, get_args(value) or (value,), flags or ["--" + name.replace("_", "-")], info.help or "")
-    return found
+    """The options of a command by name, without positional arguments, as the program parses them.
+
+    kind : of those that are parameters; of others str.
+    """
+    parser = cli.load_command(command)
+    options = [param for param in parser.params if param.param_type_name == "option"]
+    kinds = {name: field.kind for name, field in parser.fields.items()}
+    return {option.name: Option(option.name, kinds.get(option.name, str), option.opts, option.help) for option in options}
 
 
-COMMANDS = {
-    "overlap": cli.overlap, "count": cli.count, "candidates": cli.candidates, "align": cli.align,
-    "filter": cli.filter_command, "extend": cli.extend, "evaluate": cli.evaluate, "info": cli.info,
-}  # fmt: skip
+COMMANDS = tuple(cli.COMMANDS)

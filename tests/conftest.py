@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from numba import config
-from strategies import make_reads, make_seeds
+from strategies import make_reads, make_seeds, on_tables
 
 from bellapy.engines.extend import BACKENDS
 from bellapy.errors import BellapyError
@@ -39,7 +39,7 @@ def device(request) -> str:
 @pytest.fixture(scope="session")
 def backend(device):
     """The function of every backend that runs here."""
-    return BACKENDS[device]()
+    return on_tables(BACKENDS[device]())
 
 
 @pytest.fixture

@@ -11,24 +11,18 @@ import naive
 import numpy as np
 from hypothesis import strategies as st
 
+from bellapy.compute.resources import Resources
+from bellapy.engines.ends import End
+from bellapy.engines.extend import extend_anchors
 from bellapy.engines.flanks import Flanks
 from bellapy.jobs.overlap.seeds import join_seeds
 from bellapy.params import Scoring
 from bellapy.records import Extensions, ReadSet, Seeds
-from bellapy.records.bases import PAD, UNKNOWN, encode
 
 
 def make_reads(sequences: list[str]) -> ReadSet:
     """The ReadSet of some sequences, named r0, r1, ..."""
-    gap = np.full(PAD, UNKNOWN, np.uint8)
-    pieces, starts, at = [gap], [], PAD
-    for sequence in sequences:
-        pieces += [encode(sequence), gap]
-        starts.append(at)
-        at += len(sequence) + PAD
-    names = tuple(f"r{i}" for i in range(len(sequences)))
-    lengths = np.array([len(sequence) for sequence in sequences], np.int32)
-    return ReadSet(names, np.concatenate(pieces), np.array(starts, np.int64), lengths)
+    return ReadSet.from_sequences(sequences, [f"r{i}" for i in range(len(sequences))])
 
 
 def make_seeds(query_id, target_id, strand, query_pos, target_pos, length: int) -> Seeds:
@@ -39,6 +33,35 @@ def make_seeds(query_id, target_id, strand, query_pos, target_pos, length: int) 
     empty, zeros = join_seeds([], length), np.zeros(len(given["query_id"]))
     columns = {f.name: getattr(empty, f.name).dtype for f in fields(Seeds) if f.name != "length"}
     return Seeds(**{name: np.array(given.get(name, zeros), dtype) for name, dtype in columns.items()}, length=length)
+
+
+# ---------------------------------------------------------------- engines
+
+
+def end_of(longest: bool) -> End:
+    return End.LONGEST if longest else End.BEST
+
+
+def on_tables(extend_flanks):
+    """A backend's function with plain arguments: codes, flanks, scoring, longest, threads; its result is (n, 3) int64."""
+
+    def extend(codes, flanks, scoring, longest, threads):
+        return extend_flanks(codes, flanks, scoring, end_of(longest), Resources(threads)).table
+
+    return extend
+
+
+def on_ends(trace_flanks):
+    """The same of an executor: codes, flanks, ends, scoring, longest, threads."""
+
+    def trace(codes, flanks, ends, scoring, longest, threads):
+        return trace_flanks(codes, flanks, ends, scoring, end_of(longest), Resources(threads))
+
+    return trace
+
+
+def extend_seeds(reads, seeds, steps, *, longest=False, threads=1, device="cpu", progress=None) -> Extensions:
+    return extend_anchors(reads, seeds.anchors, steps, end_of(longest), Resources(threads, device, progress=progress))
 
 
 # ---------------------------------------------------------------- seeded generators

@@ -1,17 +1,16 @@
 """Numba defaults, in one place: every compiled function is cached on disk, releases the GIL and never raises.
 
-`njit` is for ordinary kernels.  The others leave out reference counts, which are atomic operations and would cost more than
-the short functions of an inner loop: they must not make arrays.  The inner ones are for calls from compiled code only (from
-Python they would crash), which halves their code.  The vector ones are for loops that LLVM must turn into vector code: they
-promise that array arguments do not overlap, without which LLVM guards every loop by run-time overlap checks and often gives
-up.  `prefetch` hides the wait for memory where many streams are read side by side; `bit_of_each` is an instruction or two of
-every vector unit that LLVM does not find in a loop.
+`njit` is for ordinary kernels.  The others leave out reference counts, so they must not make arrays.  Reference counts are
+atomic operations, and would cost more than the short functions of an inner loop.  The inner ones are for calls from
+compiled code only, which halves their code; from Python they would crash.  The vector ones are for loops that LLVM must
+turn into vector code.  They promise that array arguments do not overlap.  Without this promise LLVM checks every loop for
+overlap at run time, and often gives up.  `prefetch` hides the wait for memory where many streams are read side by side;
+`bit_of_each` is an instruction or two of every vector unit that LLVM does not find in a loop.
 """
 
 from __future__ import annotations
 
 import functools
-import sys
 from importlib import import_module
 
 import numba
@@ -22,11 +21,11 @@ from numba.core.cpu import CPUTargetOptions
 from numba.core.options import TargetOptions
 from numba.extending import intrinsic
 
+from bellapy.compute import own_process
 from bellapy.compute.processor import set_vector_code
 
-if sys.modules.get("scipy.linalg", numba) is None:  # hidden from Numba by the command line, not from others
+with own_process.without("scipy.linalg"):
     import_module("numba.np.arraymath")  # where Numba looks for it
-    del sys.modules["scipy.linalg"]
 
 VECTOR_CODE = set_vector_code()
 """Which vector code is made, and why, in words."""

@@ -1,7 +1,7 @@
 """The bound on memory, `--max-memory`: stages ask it how large a piece of work may be.
 
-What the process holds is measured, not added up: interpreter, compiled code and allocator take a share that no sum of
-arrays shows.  Pieces of any size give the same results, so nothing but time depends on what is measured.
+The memory of the process is measured, not added up from arrays: interpreter, compiled code and allocator take memory too.
+Pieces of any size give the same results, so only time depends on the measurement.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def resident() -> int:
 
 
 def _give_back_freed() -> None:
-    """The C library keeps freed memory for later; where it is glibc, it can be told not to."""
+    """The C library keeps freed memory for later; glibc can be told not to."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
@@ -79,7 +79,7 @@ UNLIMITED = Budget()
 
 
 def expect(held: int, n_reads: int, n_bases: int) -> None:
-    """Take note of how much a whole job is likely to need, for messages.
+    """Remember how much memory a whole job is likely to need, for messages.
 
     held : by the program, without reads.  n_reads, n_bases : as far as they are known.
     """
@@ -88,11 +88,11 @@ def expect(held: int, n_reads: int, n_bases: int) -> None:
 
 
 def address_space(threads: int) -> int | None:
-    """Bytes that a limit on addresses (`ulimit -v`) leaves for use at the same time; None: there is no such limit.
+    """Bytes of memory that a limit on addresses (`ulimit -v`) allows; None: there is no such limit.
 
     Raises
     ------
-    BellapyError : so few that libraries end the program without a word.
+    BellapyError : so few that libraries would end the program without a message.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:

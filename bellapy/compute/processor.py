@@ -1,11 +1,11 @@
 """How wide the vectors of compiled code are: LLVM's choice, or the whole width of AVX-512 where that is faster.
 
-LLVM knows which instructions a processor has, and how it is best tuned.  For every Intel processor with AVX-512 it prefers
-vectors of 256 bits, since the first of them lowered their clock for longer ones.  From Ice Lake on the clock hardly falls,
-and the kernels with one flank in each lane take about 0.7 of the time with 512 bits (benchmarks/RESULTS.md).  Of AMD's
-processors with AVX-512, LLVM uses the whole width by itself.
+LLVM prefers vectors of 256 bits on every Intel processor with AVX-512, since the first of these lowered their clock for
+longer vectors.  From Ice Lake on the clock hardly falls.  There the kernels with one flank in each lane take about 0.7 of
+the time with 512 bits (benchmarks/RESULTS.md). On AMD's processors with AVX-512, LLVM uses the whole width by itself.
 
-Only that preference is taken back.  No instruction is added to what LLVM finds, so the code runs wherever LLVM's own does.
+Only this preference is changed.  No instruction is added to those that LLVM finds, so the code runs wherever LLVM's own
+does.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import numba
 from numba.core.codegen import get_host_cpu_features
 
-ICE_LAKE = "avx512vbmi2"  # the first instructions that Ice Lake has and the processors before it lack
+ICE_LAKE = "avx512vbmi2"  # instructions that Ice Lake was the first to have
 WHOLE_WIDTH = "-prefer-256-bit"
 
 

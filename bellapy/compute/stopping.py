@@ -1,9 +1,8 @@
 """What the program does when it is told to stop (Ctrl-C, SIGTERM, SIGHUP): remove what it has begun, and end at once.
 
-Python runs a signal's handler in the main thread, and only when compiled code there has returned: that may take minutes.  An
-exception may get lost besides, where imports and LLVM call Python back.  So a thread waits for signals and ends the program
-itself.  Only one process may have threads, the one that never forks again: before `watch` starts the thread, the handler
-does the same.
+Python runs a signal's handler in the main thread, and only after compiled code there has returned.  That may take minutes.
+An exception may also get lost where imports and LLVM call Python back.  So a thread waits for signals and ends the program.
+A process that forks must not have threads.  So the handler ends the program until `watch` starts the thread.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def watch() -> None:
 
 
 def end_now(number: int, frame: object = None) -> None:
-    """End the program as a shell shows a signal: 128 and its number."""
+    """End the program with the exit status that shells give to a signal: 128 plus its number."""
     for folder in list(begun):
         remove(folder)
     if number == signal.SIGINT:
@@ -64,5 +63,5 @@ def remove(folder: str) -> None:
 
 
 def _leave_it_to_the_thread(number: int, frame: object) -> None:
-    while True:  # whatever this thread did next would be the work of a program that has been told to stop
+    while True:  # the program has been told to stop, so this thread must not go on
         signal.pause()

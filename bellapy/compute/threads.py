@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 import numpy as np
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def map_threads(function: Callable[[Item], Result], items: Iterable[Item], threads: int) -> list[Result]:
@@ -23,12 +29,12 @@ def map_threads(function: Callable[[Item], Result], items: Iterable[Item], threa
 
 
 def map_in_order(function: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
-    """The same one by one, for items that are made one by one: at most three results for each thread wait to be used."""
+    """Like `map_threads`, for items that come one by one: at most three results for each thread wait to be used."""
     if threads <= 1:
         yield from map(function, items)
         return
     with ThreadPoolExecutor(threads) as pool:
-        begun = deque()
+        begun: deque[Future[Result]] = deque()
         for item in items:
             begun.append(pool.submit(function, item))
             if len(begun) > 2 * threads:

@@ -1,4 +1,4 @@
-"""Stage 7: seeds -> alignments, by X-drop extension of both flanks of every seed.
+"""Stage 7: anchors -> alignments, by X-drop extension of both flanks of every anchor.
 
 `BACKENDS` names what can do it; all give the same integers.
 """
@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields
-from functools import cache
 
 import numpy as np
 
-from bellapy.compute.memory import UNLIMITED, Budget
+from bellapy.compute.resources import Resources
+from bellapy.engines.ends import End, Ends
 from bellapy.engines.flanks import Flanks, join_flanks, make_flanks
 from bellapy.params import Scoring
-from bellapy.records import Extensions, ReadSet, Seeds
+from bellapy.records import Anchors, Extensions, ReadSet
 
-Backend = Callable[[np.ndarray, Flanks, Scoring, bool, int], np.ndarray]
+Backend = Callable[[np.ndarray, Flanks, Scoring, End, Resources], Ends]
 
 
 def _cpu() -> Backend:
@@ -25,11 +25,10 @@ def _cpu() -> Backend:
     return extend_flanks
 
 
-@cache  # found once: later, memory that this program itself holds would seem taken by others
 def _cuda() -> Backend:
-    from bellapy.compute.gpu.devices import find_gpus
+    from bellapy.compute.gpu.devices import known_gpus
 
-    find_gpus()
+    known_gpus()
     from bellapy.engines.linear.extend_cuda import extend_flanks
 
     return extend_flanks
@@ -41,7 +40,7 @@ NEAR = 50
 """Bases: an extension that ends so close to the end of a flank needs no second step."""
 
 BATCH_SEEDS = 1 << 18
-SEED_BYTES = 400  # of a batch, for each seed: flanks, results, and what is between
+SEED_BYTES = 400  # of a batch, for each anchor: flanks, results, and what is between
 
 
 def load(scoring: Scoring, device: str = "cpu") -> None:
@@ -49,57 +48,56 @@ def load(scoring: Scoring, device: str = "cpu") -> None:
     codes = np.zeros(16, np.uint8)
     codes.flags.writeable = False
     flank = Flanks(*np.array([[0], [8], [8], [8]]), np.zeros(1, np.uint8))
-    BACKENDS[device]()(codes, flank, scoring, False, 1)
+    extend(codes, flank, scoring, End.BEST, Resources(device=device))
 
 
-def device_usage(device: str) -> list[dict]:
-    """For the report: what every GPU has done since the program started."""
-    if device == "cpu":
-        return []
-    from bellapy.compute.gpu.pool import usage
+def extend(codes: np.ndarray, flanks: Flanks, scoring: Scoring, end: End, resources: Resources) -> Ends:
+    """Extend every flank; row i of the result belongs to flank i.
 
-    return usage()
+    Parameters
+    ----------
+    codes : uint8, `ReadSet.both_ways`.
+    """
+    return BACKENDS[resources.device]()(codes, flanks, scoring, end, resources)
 
 
-def extend_seeds(
-    reads: ReadSet, seeds: Seeds, steps: Sequence[Scoring], *, longest: bool = False, threads: int = 1, device: str = "cpu",
-    budget: Budget = UNLIMITED, progress: Callable[[int], None] | None = None,
-) -> Extensions:  # fmt: skip
-    """Extend every seed in both directions; row i of the result belongs to seed i.
+def extend_anchors(
+    reads: ReadSet, anchors: Anchors, steps: Sequence[Scoring], end: End = End.BEST, resources: Resources | None = None
+) -> Extensions:
+    """Extend every anchor in both directions; row i of the result belongs to anchor i.
 
     Parameters
     ----------
     steps : scores and limits of the first step and, if there is a second one, of that: it goes on where the first one ended
         more than NEAR bases before the ends of both sequences.
-    longest : report where the extension ended, as SeqAn does, instead of its best end.
-    budget : may make batches smaller.
-    progress : called with the number of seeds done.
+    resources : one thread of the CPU by default.  Its budget may make batches smaller.
     """
-    extend, codes = BACKENDS[device](), reads.both_ways
+    resources = resources or Resources()
     parts, at = [], 0
-    while at < max(1, len(seeds)):
-        size = budget.items("the extension", SEED_BYTES, least=1, most=BATCH_SEEDS)
-        batch = seeds.take(slice(at, at + size))
-        flanks = make_flanks(reads, batch)
-        results, turns = _extend_in_steps(extend, codes, flanks, steps, longest, threads)
-        parts.append(join_flanks(batch, results, turns, steps[0].match))
+    while at < max(1, len(anchors)):
+        size = resources.budget.items("the extension", SEED_BYTES, least=1, most=BATCH_SEEDS)
+        batch = anchors.take(slice(at, at + size))
+        ends, turns = _extend_in_steps(reads.both_ways, make_flanks(reads, batch), steps, end, resources)
+        parts.append(join_flanks(batch, ends, turns, steps[0].match))
         at += size
-        if progress:
-            progress(min(at, len(seeds)))
+        if resources.progress:
+            resources.progress(min(at, len(anchors)))
     return join_extensions(parts)
 
 
-def _extend_in_steps(extend, codes, flanks: Flanks, steps, longest: bool, threads: int) -> tuple[np.ndarray, np.ndarray]:
-    """Results of all steps together, (n, 3) int64, and where the first one ended, (n, 2) int64."""
-    results = extend(codes, flanks, steps[0], longest, threads)
-    turns = results[:, 1:].copy()
+def _extend_in_steps(
+    codes: np.ndarray, flanks: Flanks, steps: Sequence[Scoring], end: End, resources: Resources
+) -> tuple[Ends, np.ndarray]:
+    """Where all steps together end, and the first one, (n, 2) int64."""
+    ends = extend(codes, flanks, steps[0], end, resources)
+    turns = ends.bases
     for step in steps[1:]:
         left = np.minimum(flanks.query_length - turns[:, 0], flanks.target_length - turns[:, 1])
         short = np.flatnonzero(left > NEAR)
-        results[short] += extend(codes, flanks.beyond(short, turns), step, longest, threads)
-    return results, turns
+        ends.table[short] += extend(codes, flanks.beyond(short, turns), step, end, resources).table
+    return ends, turns
 
 
 def join_extensions(parts: list[Extensions]) -> Extensions:
-    """Extensions of consecutive seeds as one record."""
+    """Extensions of consecutive anchors as one record."""
     return Extensions(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Extensions)))

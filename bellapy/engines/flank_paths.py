@@ -9,14 +9,12 @@ import numpy as np
 
 from bellapy.params import Scoring
 
-PAIR, QUERY_ALONE, TARGET_ALONE = range(3)
-"""Operations, numbered as in BAM (M, I, D): a pair of bases, equal or not; a query base alone; a target base alone."""
 BLOCK_BYTES = 8 << 20
 
 
 @dataclass(frozen=True)
 class FlankPaths:
-    """runs : uint32, length << 4 | operation, as BAM packs them.
+    """runs : uint32 (compute/runs.py).
 
     starts, counts : (n,) int64; the runs of flank i are runs[starts[i] : starts[i] + counts[i]].
     """

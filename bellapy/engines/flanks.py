@@ -1,17 +1,19 @@
-"""From seeds to flanks and back: every seed has a left and a right flank, each extended on its own, as index records.
+"""From anchors to flanks and back: every anchor has a left and a right flank, each extended on its own, as index records.
 
-A flank is two ranges of `ReadSet.both_ways`, read forward: the query's bases away from the seed and the target's.  No bases
-are copied.  On opposite strands the target's flank lies on its other side and is complemented.
+A flank is two ranges of `ReadSet.both_ways`, read forward: the query's bases away from the anchor and the target's.  No
+bases are copied.  On opposite strands the target's flank lies on its other side and is complemented.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from bellapy.compute.jit import njit_entry
-from bellapy.records import Extensions, ReadSet, Seeds
+from bellapy.engines.ends import Ends
+from bellapy.records import Anchors, Extensions, ReadSet
 from bellapy.records.table import freeze
 
 
@@ -54,22 +56,42 @@ class Flanks:
         return np.stack([column[rows] for column in self.columns], axis=1, dtype=np.int64) * (1, 1, 1, 1, 3)
 
 
-def make_flanks(reads: ReadSet, seeds: Seeds) -> Flanks:
-    """The left flanks of all seeds, then their right flanks (left and right as the query runs)."""
-    n = len(seeds.query_id)
+class _Columns(NamedTuple):
+    """The columns of Anchors, for compiled code."""
+
+    query: np.ndarray
+    target: np.ndarray
+    strand: np.ndarray
+    query_pos: np.ndarray
+    target_pos: np.ndarray
+    length: np.ndarray
+
+
+def make_flanks(reads: ReadSet, anchors: Anchors) -> Flanks:
+    """The left flanks of all anchors, then their right flanks (left and right as the query runs)."""
+    n = len(anchors)
     longs, complement = np.empty((4, 2 * n), np.int64), np.empty(2 * n, np.uint8)
-    length = np.broadcast_to(np.int32(seeds.length), n).astype(np.int32)
-    anchors = seeds.query_id, seeds.target_id, seeds.strand, seeds.query_pos, seeds.target_pos, length
-    _place_flanks(reads.starts, reads.lengths, 2 * len(reads.codes), *anchors, *longs, complement)
+    columns = _Columns(
+        anchors.query_id, anchors.target_id, anchors.strand, anchors.query_pos, anchors.target_pos, anchors.length
+    )
+    _place_flanks(reads.starts, reads.lengths, 2 * len(reads.codes), columns, longs, complement)
     return Flanks(*longs, complement)
 
 
 @njit_entry
-def _place_flanks(
-    starts, lengths, end, query_id, target_id, strand, query_pos, target_pos, length,
-    query_at, query_length, target_at, target_length, complement,
-):  # fmt: skip
-    """Fill in the columns of `Flanks`; `end` is the length of `ReadSet.both_ways`."""
+def _place_flanks(starts, lengths, end, anchors, places, complement):
+    """Fill in the columns of `Flanks`.
+
+    Parameters
+    ----------
+    starts, lengths : of ReadSet.
+    end : length of `ReadSet.both_ways`.
+    anchors : _Columns of Anchors.
+    places : (4, 2 n) int64, overwritten: the columns of Flanks but the last.
+    complement : (2 n,) uint8, overwritten.
+    """
+    query_id, target_id, strand, query_pos, target_pos, length = anchors
+    query_at, query_length, target_at, target_length = places[0], places[1], places[2], places[3]
     n = query_id.size
     for i in range(n):
         q, t, k, same = query_id[i], target_id[i], length[i], strand[i] > 0
@@ -85,25 +107,25 @@ def _place_flanks(
         complement[left] = complement[right] = np.uint8(not same)
 
 
-def join_flanks(seeds: Seeds, results: np.ndarray, turns: np.ndarray, match: int) -> Extensions:
-    """Alignments of n seeds from the results of their flanks.
+def join_flanks(anchors: Anchors, ends: Ends, turns: np.ndarray, match: int) -> Extensions:
+    """Alignments of n anchors from the ends of their flanks.
 
-    The seed itself counts as `seeds.length` matches.
+    The anchor itself counts as so many matches as it has bases.
 
     Parameters
     ----------
-    results : (2 n, 3) int64, score, query bases, target bases.
+    ends : of 2 n flanks, as `make_flanks` makes them.
     turns : (2 n, 2) int64, query and target bases of the first step.
     """
-    n = len(seeds)
-    left, right = results[:n], results[n:]
-    same = seeds.strand > 0
+    n = len(anchors)
+    left, right = Ends(ends.table[:n]), Ends(ends.table[n:])
+    same, length = anchors.strand > 0, anchors.length.astype(np.int64)
     columns = (
-        left[:, 0] + right[:, 0] + seeds.length * match,
-        seeds.query_pos - left[:, 1],
-        seeds.query_pos + seeds.length + right[:, 1],
-        seeds.target_pos - np.where(same, left[:, 2], right[:, 2]),
-        seeds.target_pos + seeds.length + np.where(same, right[:, 2], left[:, 2]),
+        left.score + right.score + length * match,
+        anchors.query_pos - left.query,
+        anchors.query_pos + length + right.query,
+        anchors.target_pos - np.where(same, left.target, right.target),
+        anchors.target_pos + length + np.where(same, right.target, left.target),
         *turns[:n].T,
         *turns[n:].T,
     )

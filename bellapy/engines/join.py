@@ -13,8 +13,10 @@ from __future__ import annotations
 import numpy as np
 
 from bellapy.compute.jit import njit_entry, njit_inner
-from bellapy.engines.flank_paths import PAIR, QUERY_ALONE, FlankPaths
-from bellapy.engines.linear.lanes import EVERY_BYTE, U, read_word
+from bellapy.compute.runs import PAIR, QUERY_ALONE, length_of, lengthened, operation_of, pack_run
+from bellapy.engines.flank_paths import FlankPaths
+from bellapy.engines.lanes.bases import EVERY_BYTE, read_word
+from bellapy.engines.lanes.shape import U
 from bellapy.records import Overlaps, Paths, ReadSet
 from bellapy.records.bases import UNKNOWN
 
@@ -61,6 +63,18 @@ def join_paths(reads: ReadSet, overlaps: Overlaps, flanks: FlankPaths, beyond: F
 
 @njit_entry
 def _join_all(codes, where, table, near, far, out, offsets, found):
+    """Join the runs of every overlap's flanks and seed.
+
+    Parameters
+    ----------
+    codes : uint8, `ReadSet.both_ways`.
+    where : (n, 3) int64, of `places`.
+    table : (n, 3) int64: the flank to the left on the target, the other one, bases of the seed.
+    near, far : runs, starts and counts of FlankPaths, of the first steps and the second ones.
+    out : uint32, filled in.
+    offsets : (n + 1,) int64, filled in but for the first: where the runs of each overlap begin in `out`.
+    found : (n, 4) int32, filled in by `count_columns`.
+    """
     for i in range(len(table)):
         query, target, flip = where[i]
         begin = end = offsets[i]
@@ -69,7 +83,7 @@ def _join_all(codes, where, table, near, far, out, offsets, found):
         for runs, starts, counts in (far, near):  # runs lead from the end of a flank to the seed
             for j in range(starts[first], starts[first] + counts[first]):
                 end, q, t = _append(codes, query, target, out, begin, end, runs[j], q, t)
-        end, q, t = _append(codes, query, target, out, begin, end, seed << 4 | PAIR, q, t)
+        end, q, t = _append(codes, query, target, out, begin, end, pack_run(PAIR, seed), q, t)
         for runs, starts, counts in (near, far):
             for j in range(starts[second] + counts[second] - 1, starts[second] - 1, -1):
                 end, q, t = _append(codes, query, target, out, begin, end, runs[j], q, t)
@@ -79,10 +93,23 @@ def _join_all(codes, where, table, near, far, out, offsets, found):
 
 @njit_inner
 def _append(codes, query, target, out, begin, end, run, q, t):
-    """Append a run to those in out[begin:end], a gap as far left as it goes; q and t bases are behind the path so far."""
-    op, size = np.int64(run) & 15, np.int64(run) >> 4
-    if end > begin and np.int64(out[end - 1]) & 15 == op:
-        out[end - 1] += np.uint32(size << 4)
+    """Append a run, a gap as far left as it goes.
+
+    Parameters
+    ----------
+    codes : uint8, `ReadSet.both_ways`.
+    query, target : where the path begins in it.
+    out : uint32, whose runs `begin` to `end` - 1 are the path so far; changed.
+    run : what is appended.
+    q, t : query and target bases of the path so far.
+
+    Returns
+    -------
+    The end of the runs, and the bases then.
+    """
+    op, size = operation_of(run), length_of(run)
+    if end > begin and operation_of(out[end - 1]) == op:
+        out[end - 1] = lengthened(out[end - 1], size)
     else:
         out[end] = np.uint32(run)
         end += 1
@@ -97,43 +124,55 @@ def _append(codes, query, target, out, begin, end, run, q, t):
 
 @njit_inner
 def _shift_left(codes, at, op, out, begin, end):
-    """Shift the gap at the end of out[begin:end], whose last base is codes[at]; return the end of the runs."""
+    """Shift the gap at the end of `out`[`begin`:`end`], uint32; return the end of the runs.
+
+    `codes`: uint8, of which number `at` is the gap's last base; `op`: the gap's operation.
+    """
     moved = np.int64(0)
-    while end - begin > 1 and np.int64(out[end - 2]) & 15 == PAIR:
-        size, pairs = np.int64(out[end - 1]) >> 4, np.int64(out[end - 2]) >> 4
+    while end - begin > 1 and operation_of(out[end - 2]) == PAIR:
+        size, pairs = length_of(out[end - 1]), length_of(out[end - 2])
         least = 1 if end - begin == 2 else 0
         left = pairs
         while left > least and codes[at - moved] == codes[at - moved - size]:
             left -= 1
             moved += 1
         if left > 0:
-            out[end - 2] = np.uint32(left << 4 | PAIR)
+            out[end - 2] = pack_run(PAIR, left)
             break
         end -= 1
-        out[end - 1] = np.uint32(size << 4 | op)
-        if np.int64(out[end - 2]) & 15 != op:
+        out[end - 1] = pack_run(op, size)
+        if operation_of(out[end - 2]) != op:
             break
         end -= 1
-        out[end - 1] += np.uint32(size << 4)
+        out[end - 1] = lengthened(out[end - 1], size)
     if moved > 0:
-        out[end] = np.uint32(moved << 4 | PAIR)
+        out[end] = pack_run(PAIR, moved)
         end += 1
     return end
 
 
 @njit_inner
 def is_match(codes, query, target, flip):
-    """Whether codes[query], complemented where `flip` is 3, is the known base codes[target]."""
+    """Whether `codes`[`query`], complemented where `flip` is 3, is the known base `codes`[`target`]."""
     return (codes[query] ^ flip) == codes[target] and codes[target] != UNKNOWN
 
 
 @njit_inner
 def count_columns(codes, query, target, flip, runs, begin, end, found):
-    """Matches, mismatches, gap bases and gaps of a path; unknown bases match nothing."""
+    """Matches, mismatches, gap bases and gaps of a path; unknown bases match nothing.
+
+    Parameters
+    ----------
+    codes : uint8, `ReadSet.both_ways`.
+    query, target : where the path begins in it.
+    flip : 3 to complement the query's bases, or 0.
+    runs : uint32, of which `begin` to `end` - 1 are the path.
+    found : (4,) int32, overwritten.
+    """
     pairs = mismatches = gap_bases = gaps = np.int64(0)
     complement = EVERY_BYTE * U(flip)
     for j in range(begin, end):
-        op, size = np.int64(runs[j]) & 15, np.int64(runs[j]) >> 4
+        op, size = operation_of(runs[j]), length_of(runs[j])
         if op == PAIR:
             for i in range(0, size, 8):  # the reads' padding lets words reach beyond an end
                 unequal = _unequal(read_word(codes, query + i) ^ complement, read_word(codes, target + i))
@@ -153,12 +192,12 @@ def count_columns(codes, query, target, flip, runs, begin, end, found):
 
 @njit_inner
 def _unequal(x, y):
-    """1 in every byte in which two words of codes differ, or that is no known base."""
+    """1 in every byte in which two words of codes, `x` and `y`, differ, or that is no known base."""
     z = x ^ y
     return (z | z >> U(1) | z >> U(2) | y >> U(2)) & EVERY_BYTE
 
 
 @njit_inner
 def _count_bytes(word, n):
-    """Sum of the first n bytes, 1 to 8 of 0 or 1 each."""
+    """Sum of the first `n` bytes of a `word`, 1 to 8 of 0 or 1 each."""
     return np.int64((word << U(64 - 8 * n)) * EVERY_BYTE >> U(56))

@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
 from bellapy.compute.memory import UNLIMITED, Budget
+from bellapy.compute.resources import Resources
 from bellapy.compute.threads import made_ahead, map_in_order
+from bellapy.engines.ends import End
 from bellapy.engines.flank_paths import FlankPaths
 from bellapy.engines.flanks import Flanks, make_flanks
 from bellapy.engines.join import flank_ends, join_paths
@@ -24,7 +27,7 @@ from bellapy.params import Scoring
 from bellapy.records import Overlaps, Paths, ReadSet
 
 Result = TypeVar("Result")
-Executor = Callable[[np.ndarray, Flanks, np.ndarray, Scoring, bool, int], FlankPaths]
+Executor = Callable[[np.ndarray, Flanks, np.ndarray, Scoring, End, Resources], FlankPaths]
 
 
 def _cpu() -> Executor:
@@ -34,6 +37,9 @@ def _cpu() -> Executor:
 
 
 def _cuda() -> Executor:
+    from bellapy.compute.gpu.devices import known_gpus
+
+    known_gpus()
     from bellapy.engines.linear.trace_cuda import trace_flanks
 
     return trace_flanks
@@ -46,37 +52,37 @@ GPU_PIECES = 2  # of a turn for each thread: kernels with few flanks take as lon
 BASE_BYTES = 16  # of runs, text and what is between, for each of them
 
 
-class _Anchors(NamedTuple):
-    """What `make_flanks` asks of seeds."""
+def trace(
+    codes: np.ndarray, flanks: Flanks, ends: np.ndarray, scoring: Scoring, end: End, resources: Resources
+) -> FlankPaths:
+    """The path of every flank's extension.
 
-    query_id: np.ndarray
-    target_id: np.ndarray
-    strand: np.ndarray
-    query_pos: np.ndarray
-    target_pos: np.ndarray
-    length: np.ndarray
+    Parameters
+    ----------
+    codes : uint8, `ReadSet.both_ways`.
+    ends : (n, 2) int64, query and target bases of the extension, as `Ends.bases`.
+    """
+    return EXECUTORS[resources.device]()(codes, flanks, ends, scoring, end, resources)
 
 
 def trace_overlaps(
-    reads: ReadSet, overlaps: Overlaps, steps: Sequence[Scoring], *, longest: bool = False, threads: int = 1,
-    device: str = "cpu",
-) -> tuple[Overlaps, Paths]:  # fmt: skip
-    """Paths of overlaps that `extend_seeds` gave with these steps; n_matches and n_columns become exact."""
-    return _join(reads, overlaps, *_trace(reads, overlaps, steps, longest, threads, device))
+    reads: ReadSet, overlaps: Overlaps, steps: Sequence[Scoring], end: End = End.BEST, resources: Resources | None = None
+) -> tuple[Overlaps, Paths]:
+    """Paths of overlaps that `extend_anchors` gave with these steps; n_matches and n_columns become exact.
+
+    resources : one thread of the CPU by default.
+    """
+    return _join(reads, overlaps, *_trace(reads, steps, end, resources or Resources(), overlaps))
 
 
 def _trace(
-    reads: ReadSet, overlaps: Overlaps, steps: Sequence[Scoring], longest: bool, threads: int, device: str
+    reads: ReadSet, steps: Sequence[Scoring], end: End, resources: Resources, overlaps: Overlaps
 ) -> tuple[FlankPaths, FlankPaths]:
     """Paths of the left flanks of all overlaps, then of the right ones: of the first step, and of the second one."""
-    anchors = _Anchors(
-        overlaps.query_id, overlaps.target_id, overlaps.strand, overlaps.seed_query, overlaps.seed_target,
-        overlaps.seed_length,
-    )  # fmt: skip
-    flanks, turns, trace = make_flanks(reads, anchors), overlaps.turns, EXECUTORS[device]()
-    near = trace(reads.both_ways, flanks, turns, steps[0], longest, threads)
+    flanks, turns = make_flanks(reads, overlaps.anchors), overlaps.turns
+    near = trace(reads.both_ways, flanks, turns, steps[0], end, resources)
     beyond, left = flanks.beyond(np.arange(len(flanks)), turns), flank_ends(overlaps) - turns
-    return near, trace(reads.both_ways, beyond, left, steps[-1], longest, threads)
+    return near, trace(reads.both_ways, beyond, left, steps[-1], end, resources)
 
 
 def _join(reads: ReadSet, overlaps: Overlaps, near: FlankPaths, far: FlankPaths) -> tuple[Overlaps, Paths]:
@@ -86,33 +92,43 @@ def _join(reads: ReadSet, overlaps: Overlaps, near: FlankPaths, far: FlankPaths)
 
 
 def map_paths(
-    use: Callable[[Overlaps, Paths], Result], reads: ReadSet, overlaps: Overlaps, steps: Sequence[Scoring], *,
-    longest: bool = False, threads: int = 1, device: str = "cpu", budget: Budget = UNLIMITED,
+    use: Callable[[Overlaps, Paths], Result], reads: ReadSet, overlaps: Overlaps, steps: Sequence[Scoring],
+    end: End, resources: Resources,
 ) -> Iterator[Result]:  # fmt: skip
     """What `use` makes of the overlaps and their paths, piece by piece, in order.
 
     A thread for each piece makes the paths and uses them.  On GPUs the pieces of a turn are traced together, ahead of that.
     """
-    pieces = blocks(overlaps, threads, budget)
+    threads = resources.threads
+    pieces = blocks(overlaps, threads, resources.budget)
+    if resources.device == "cpu":
+        alone = replace(resources, threads=1)
 
-    def traced_by_turns() -> Iterator[tuple[slice, FlankPaths, FlankPaths]]:
-        turns = [pieces[at : at + GPU_PIECES * threads] for at in range(0, len(pieces), GPU_PIECES * threads)]
-        spans = [slice(turn[0].start, turn[-1].stop) for turn in turns]
-        found = made_ahead(_trace(reads, overlaps.take(span), steps, longest, threads, device) for span in spans)
-        for turn, span, (near, far) in zip(turns, spans, found, strict=True):
-            for piece in turn:
-                left = np.arange(piece.start - span.start, piece.stop - span.start)
-                rows = np.concatenate([left, left + span.stop - span.start])
-                yield piece, near.take(rows), far.take(rows)
+        def on_cpu(piece: slice) -> Result:
+            return use(*trace_overlaps(reads, overlaps.take(piece), steps, end, alone))
 
-    def on_cpu(piece: slice) -> Result:
-        return use(*trace_overlaps(reads, overlaps.take(piece), steps, longest=longest))
+        return map_in_order(on_cpu, pieces, threads)
 
     def joined(item: tuple[slice, FlankPaths, FlankPaths]) -> Result:
         piece, near, far = item
         return use(*_join(reads, overlaps.take(piece), near, far))
 
-    return map_in_order(on_cpu, pieces, threads) if device == "cpu" else map_in_order(joined, traced_by_turns(), threads)
+    traced = _traced_by_turns(partial(_trace, reads, steps, end, resources), overlaps, pieces, GPU_PIECES * threads)
+    return map_in_order(joined, traced, threads)
+
+
+def _traced_by_turns(
+    traced: Callable[[Overlaps], tuple[FlankPaths, FlankPaths]], overlaps: Overlaps, pieces: list[slice], n: int
+) -> Iterator[tuple[slice, FlankPaths, FlankPaths]]:
+    """Each piece with the paths of its overlaps' flanks; `n` pieces are traced in a turn."""
+    turns = [pieces[at : at + n] for at in range(0, len(pieces), n)]
+    spans = [slice(turn[0].start, turn[-1].stop) for turn in turns]
+    found = made_ahead(traced(overlaps.take(span)) for span in spans)
+    for turn, span, (near, far) in zip(turns, spans, found, strict=True):
+        for piece in turn:
+            left = np.arange(piece.start - span.start, piece.stop - span.start)
+            rows = np.concatenate([left, left + span.stop - span.start])
+            yield piece, near.take(rows), far.take(rows)
 
 
 def blocks(overlaps: Overlaps, threads: int = 1, budget: Budget = UNLIMITED) -> list[slice]:

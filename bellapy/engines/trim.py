@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from bellapy.compute.jit import njit_entry, njit_inner
-from bellapy.engines.flank_paths import PAIR, QUERY_ALONE
+from bellapy.compute.runs import PAIR, QUERY_ALONE, length_of, lengthened, operation_of, pack_run
 from bellapy.engines.join import count_columns, is_match, places
 from bellapy.params import Scoring
 from bellapy.records import Overlaps, Paths, ReadSet
@@ -48,6 +48,18 @@ def trim_paths(
 
 @njit_entry
 def _trim_all(codes, where, runs, offsets, error, out, out_offsets, kept, counts):
+    """Cut the ends of every path.
+
+    Parameters
+    ----------
+    codes : uint8, `ReadSet.both_ways`.
+    where : (n, 3) int64, of join.places.
+    runs, offsets : of Paths.
+    error : weight of an error, in parts of UNIT; a match has the rest.
+    out, out_offsets : the same of what is left, filled in.
+    kept : (n, 4) int64, filled in by `_best_stretch`.
+    counts : (n, 4) int32, filled in by join.count_columns.
+    """
     for i in range(len(where)):
         first_run, first_base, last_run, bases = _best_stretch(
             codes, where[i], runs, offsets[i], offsets[i + 1], error, kept[i]
@@ -58,8 +70,8 @@ def _trim_all(codes, where, runs, offsets, error, out, out_offsets, kept, counts
             end += 1
         if end > out_offsets[i]:
             if first_run < last_run:
-                out[out_offsets[i]] -= np.uint32(first_base << 4)
-            out[end - 1] = np.uint32((bases - (first_base if first_run == last_run else 0)) << 4 | PAIR)
+                out[out_offsets[i]] = lengthened(out[out_offsets[i]], -first_base)
+            out[end - 1] = pack_run(PAIR, bases - (first_base if first_run == last_run else 0))
         out_offsets[i + 1] = end
         query, target, flip = where[i]
         count_columns(codes, query + kept[i, 0], target + kept[i, 1], flip, out, out_offsets[i], end, counts[i])
@@ -67,9 +79,18 @@ def _trim_all(codes, where, runs, offsets, error, out, out_offsets, kept, counts
 
 @njit_inner
 def _best_stretch(codes, place, runs, begin, end, error, kept):
-    """The run with its first column and how many bases lie before that in it; the run with its last, bases up to its end.
+    """The stretch of a path that is kept.
 
-    kept : (4,) int64: query and target bases before the stretch, and up to its end.
+    Parameters
+    ----------
+    codes, error : as above.
+    place : one row of `where`.
+    runs : uint32, of which `begin` to `end` - 1 are the path.
+    kept : (4,) int64, overwritten: query and target bases before the stretch, and up to its end.
+
+    Returns
+    -------
+    The run with its first column and how many bases lie before that in it; the run with its last, bases up to its end.
     """
     query, target, flip = place
     q = t = total = best = np.int64(0)
@@ -77,7 +98,7 @@ def _best_stretch(codes, place, runs, begin, end, error, kept):
     found = begin, np.int64(0), begin - 1, np.int64(0)
     kept[:] = 0
     for j in range(begin, end):
-        op, size = np.int64(runs[j]) & 15, np.int64(runs[j]) >> 4
+        op, size = operation_of(runs[j]), length_of(runs[j])
         if op != PAIR:
             total -= error * size
             if op == QUERY_ALONE:

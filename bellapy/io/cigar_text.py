@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bellapy.compute.jit import njit_entry
-from bellapy.engines.affine.batch_cpu import Solved
+from bellapy.engines.affine.pieces import Solved
 from bellapy.io.table_text import NameTable, write_digits
 
 OPERATIONS = np.frombuffer(b"MID", np.uint8)
@@ -22,6 +22,7 @@ def cigar_texts(solved: Solved) -> NameTable:
 
 @njit_entry
 def _write(runs, starts, counts, out, offsets):
+    """Write CIGARs to out, uint8; offsets : (n + 1,) int64, filled.  runs, starts, counts : of Solved."""
     at = np.int64(0)
     for p in range(len(counts)):
         for x in range(starts[p] + counts[p] - 1, starts[p] - 1, -1):

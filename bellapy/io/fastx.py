@@ -1,10 +1,15 @@
 """Stage 1: FASTA and FASTQ, plain or compressed by gzip or bgzip, into one `ReadSet`.
 
-pyfastx parses fast but trusts its input: it ends in silence at a damaged record, skips text before the first one and
-takes a cut file for a short one.  So every line is checked before pyfastx sees it: `_open` decompresses, `_batches`
-cuts the text into lists of lines that hold whole records, `_check_fasta` or `_check_fastq` checks each line where its
-number is known, `_parse` hands the checked lines to pyfastx, and `_Collector` packs what comes back.  Each input is
-read once and in order, so pipes work like files, and memory beyond the packed codes stays small.
+pyfastx parses fast but trusts its input.  It stops at a damaged record without an error, skips text before the first
+record, and takes a cut file for a short one.  So every line is checked before pyfastx sees it:
+
+1. `_open` decompresses.
+2. `_batches` cuts the text into lists of lines that hold whole records.
+3. `_check_fasta` or `_check_fastq` checks each line, whose number is still known there.
+4. `_parse` hands the checked lines to pyfastx.
+5. `_Collector` packs the records.
+
+Each input is read once and in order.  So pipes work like files, and memory beyond the packed codes stays small.
 """
 
 from __future__ import annotations
@@ -30,7 +35,7 @@ from bellapy.records.bases import ENCODE, PAD, UNKNOWN
 from bellapy.records.reads import room_both_ways
 
 _READ_SIZE = 1 << 18
-_BATCH_SIZE = 1 << 19  # larger ones are slower: the C library returns their memory to the system every time
+_BATCH_SIZE = 1 << 19  # larger ones are slower: the C library returns their memory to the system each time
 _DRAIN_SIZE = 1 << 30
 _QUALITY_SAMPLE = 1 << 15
 _PROGRESS_STEP = 1 << 20  # bases
@@ -115,15 +120,15 @@ def load_reads(paths: Sequence[str | os.PathLike], progress: Callable[[int, int]
 
     Notes
     -----
-    FASTA may be wrapped, FASTQ not.  Sequences are letters; U is T; all but ACGTU, in either case, become UNKNOWN, and are
-    counted unless they are N.  Letters that only amino acids have tell protein, which is an InputError.  Quality is
-    Phred+33; `error_rate` comes from evenly spaced bases, and from all of them in inputs below 32,768 bases.
+    FASTA may be wrapped, FASTQ may not.  U is read as T.  All letters but ACGTU, in either case, become UNKNOWN, and are
+    counted unless they are N.  Letters that only amino acids have are a sign of protein, which is an InputError.  Quality is
+    Phred+33.  `error_rate` comes from evenly spaced bases, and from all of them in inputs below 32,768 bases.
     """
     return join_reads(gather_reads(paths, progress))
 
 
 def gather_reads(paths: Sequence[str | os.PathLike], progress: Callable[[int, int], None] | None = None) -> GatheredReads:
-    """`load_reads` but for the last step, `join_reads`."""
+    """All of `load_reads` except its last step, `join_reads`."""
     names = [os.fspath(path) for path in paths]
     if not names or names.count("-") > 1:
         raise ParameterError("name at least one file of reads, and standard input (-) only once")
@@ -235,7 +240,7 @@ def _open(path: str) -> Iterator[io.BufferedReader]:
         try:
             yield stream
         except InputError:
-            # Read on, within reason: if the compressed data are damaged, zlib knows it only at their end.
+            # Read on, up to a limit: zlib notices damaged data only at their end.
             any(not stream.read(_BATCH_SIZE) for _ in range(_DRAIN_SIZE // _BATCH_SIZE))
             raise
         if watched.is_cut_bgzip():
@@ -357,7 +362,7 @@ def _show(text: bytes) -> str:
 def _parse(lines: list[bytes], is_fastq: bool) -> list[tuple[str, str]]:
     """Names and sequences of checked lines, through pyfastx.
 
-    pyfastx reads named files only, and holds the interpreter lock while it does, so that a pipe would block for ever.
+    pyfastx reads named files only.  It holds the interpreter lock meanwhile, so a pipe would block for ever.
     """
     try:
         with _spool() as (spool, name):
@@ -400,7 +405,7 @@ class _Collector:
         self._of_file[:], self._bases_before = 0, self._n_bases
 
     def end_file(self) -> None:
-        """Look at what the present file is made of."""
+        """Check which letters the present file holds."""
         n_bases, n_amino = self._n_bases - self._bases_before, int(self._of_file[_AMINO].sum())
         if n_amino > _PROTEIN * n_bases:
             seen = ", ".join(chr(letter) for letter in _AMINO if self._of_file[letter])
@@ -449,7 +454,7 @@ class _Collector:
             self._of_file += np.bincount(others & _UPPER, minlength=256)
 
     def _add_name(self, name: str) -> str | None:
-        """Take in the next read's name; returns what is wrong with it."""
+        """Add the next read's name; return what is wrong with it."""
         n_known = len(self._names)
         if (known := self._names.setdefault(name, n_known)) == n_known:
             return None

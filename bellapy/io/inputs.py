@@ -38,4 +38,4 @@ def as_text(stream: IO[bytes] | gzip.GzipFile) -> Iterator[TextIO]:
     try:
         yield text
     finally:
-        text.detach()  # closing is up to the owner of the stream, and standard input stays open
+        text.detach()  # the owner of the stream closes it, and standard input stays open

@@ -1,4 +1,4 @@
-"""Files that are either whole or not there: written in a folder of their own beside them, renamed when complete."""
+"""Files that are either complete or absent: each is written in a folder of its own beside it, and renamed at the end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMPRESSED = (".gz", ".bgz")
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 PREFIX = ".bellapy-"
 LOCK = "lock"
-BEGINNING = 3600  # seconds; nobody takes so long to begin
+BEGINNING = 3600  # seconds; no process takes so long to begin
 
 
 # ---------------------------------------------------------------- before the work
@@ -30,7 +30,7 @@ BEGINNING = 3600  # seconds; nobody takes so long to begin
 def check_outputs(outputs: Mapping[str, str | None], inputs: Sequence[str] = ()) -> None:
     """Raise an error now rather than after hours of work, or after the loss of a file.
 
-    Two names are those of one file if they lead to it, by links of either kind or by different ways through the folders.
+    Two names mean one file if both lead to it, through links of either kind or through different folders.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def is_special(path: str) -> bool:
 
 
 def _identity(path: str, stream: int) -> tuple | None:
-    """What all names of an ordinary file share; of one that is not there yet: its folder and name.  None for anything else.
+    """What identifies an ordinary file under any name; for a file that does not exist yet, its folder and name; else None.
 
     stream : the descriptor that "-" stands for.
     """
@@ -154,7 +154,7 @@ def whole_files(*paths: str) -> Iterator[list[str]]:
 
 @contextmanager
 def _own_folder(beside: str) -> Iterator[str]:
-    """A new folder in another one, which nobody else can foresee or enter; removed at the end, or by the next run.
+    """A new folder in another one, which nobody else can guess or enter; removed at the end, or by the next run.
 
     A lock that the system frees when a process ends tells whether the owner still runs.  Only one system can be asked that:
     its name is part of the folder's.
@@ -236,7 +236,7 @@ def _told(path: str) -> Iterator[None]:
 
 
 def silence_stdout() -> None:
-    """What could not be written cannot be written later either: Python would fail once more when it ends."""
+    """Forget what could not be written: Python would try again when it ends, and fail once more."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

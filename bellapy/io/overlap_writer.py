@@ -1,4 +1,4 @@
-"""Where overlaps go and how: the output's format, chosen by its name, and what writes it."""
+"""The output of overlaps: its format, chosen by its name, and its writer."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bellapy.io.path_text import cigars, differences
+from bellapy.io.path_text import cigars, differences, draw
 from bellapy.io.table_text import LETTER, NAME, NUMBER, SHARE, TEXT, NameTable, format_rows
 from bellapy.records import Overlaps, Paths, ReadSet
 
@@ -51,7 +51,7 @@ def path_columns(reads: ReadSet, overlaps: Overlaps, paths: Paths, cigar: bool, 
     if cigar:
         columns.append((TEXT, "cg:Z:", cigars(paths)))
     if cs:
-        columns.append((TEXT, "cs:Z:", differences(reads, overlaps, paths)))
+        columns.append((TEXT, "cs:Z:", differences(draw(reads, overlaps, paths))))
     return columns
 
 

@@ -6,18 +6,44 @@ is SAM's.  Unknown bases match nothing and are written as N.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import numpy as np
 
 from bellapy.compute.jit import njit_entry, njit_inner
-from bellapy.engines.flank_paths import PAIR, QUERY_ALONE, TARGET_ALONE
-from bellapy.engines.join import is_match, places
+from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE, length_of, operation_of
+from bellapy.engines.join import places
 from bellapy.io.table_text import NameTable, write_digits
 from bellapy.records import Overlaps, Paths, ReadSet
 from bellapy.records.bases import UNKNOWN
 
-MAX_DIGITS = 10
+MAX_DIGITS = 11
 OPERATIONS, UPPER, LOWER = (np.frombuffer(text, np.uint8) for text in (b"MID", b"ACGTN", b"acgtn"))
-COLON, STAR, PLUS, MINUS, CARET, HARD_CLIP = (np.uint8(ord(letter)) for letter in ":*+-^H")
+EQUAL, DIFFERENT, COLON, STAR, PLUS, MINUS, CARET, HARD_CLIP = (np.uint8(ord(letter)) for letter in "=X:*+-^H")
+
+
+class Drawn(NamedTuple):
+    """Paths and the bases they run over.
+
+    query, target : (any,) uint8, base codes of all queries and of all targets.
+    where : (n, 3) int64, where each path begins in both, and 3 where the query's codes are to be complemented, else 0.
+    runs : uint32, length << 4 | operation; path i has runs[begins[i] : ends[i]], (n,) int64 both.
+    n_errors, n_gap_bases : mismatches and gaps, and bases in gaps, of all paths together.
+    """
+
+    query: np.ndarray
+    target: np.ndarray
+    where: np.ndarray
+    runs: np.ndarray
+    begins: np.ndarray
+    ends: np.ndarray
+    n_errors: int
+    n_gap_bases: int
+
+    @property
+    def n_runs(self) -> int:
+        return int((self.ends - self.begins).sum())
 
 
 def cigars(paths: Paths, clips: np.ndarray | None = None) -> NameTable:
@@ -26,20 +52,40 @@ def cigars(paths: Paths, clips: np.ndarray | None = None) -> NameTable:
     clips : (n, 2) int64, bases clipped off before and after each path, written as H where there are any.
     """
     clips = np.zeros((len(paths), 2), np.int64) if clips is None else clips
-    text = np.empty((len(paths.runs) + 2 * len(paths)) * (MAX_DIGITS + 1), np.uint8)
-    offsets = np.zeros(len(paths) + 1, np.int64)
-    _write_cigars(paths.runs, paths.offsets, clips, text, offsets)
-    return _table(text, offsets)
+    room = (len(paths.runs) + 2 * len(paths)) * (MAX_DIGITS + 1)
+    return _fill(room, len(paths), _write_cigars, paths.runs, paths.offsets[:-1], paths.offsets[1:], clips)
 
 
-def differences(reads: ReadSet, overlaps: Overlaps, paths: Paths) -> NameTable:
+def cigars_of(drawn: Drawn) -> NameTable:
+    """CIGAR strings without clips."""
+    n = len(drawn.where)
+    room, clips = drawn.n_runs * (MAX_DIGITS + 1), np.zeros((n, 2), np.int64)
+    return _fill(room, n, _write_cigars, drawn.runs, drawn.begins, drawn.ends, clips)
+
+
+def compared_cigars(drawn: Drawn) -> NameTable:
+    """CIGAR strings with = and X in the place of M."""
+    n = len(drawn.where)
+    return _fill((drawn.n_runs + 2 * (drawn.n_errors + n)) * (MAX_DIGITS + 1), n, _write_compared, drawn)
+
+
+def differences(drawn: Drawn) -> NameTable:
     """cs strings."""
-    return _compare(reads, overlaps, paths, _write_differences)
+    return _compare(drawn, _write_differences)
 
 
-def mismatches(reads: ReadSet, overlaps: Overlaps, paths: Paths) -> NameTable:
+def mismatches(drawn: Drawn) -> NameTable:
     """MD strings."""
-    return _compare(reads, overlaps, paths, _write_mismatches)
+    return _compare(drawn, _write_mismatches)
+
+
+def draw(reads: ReadSet, overlaps: Overlaps, paths: Paths) -> Drawn:
+    """The paths of overlaps, with the bases of their reads."""
+    codes, errors = reads.both_ways, paths.n_mismatches.sum(dtype=np.int64) + paths.n_gaps.sum(dtype=np.int64)
+    return Drawn(
+        codes, codes, places(reads, overlaps), paths.runs, paths.offsets[:-1], paths.offsets[1:], int(errors),
+        int(paths.n_gap_bases.sum(dtype=np.int64)),
+    )  # fmt: skip
 
 
 def aligned_bases(reads: ReadSet, overlaps: Overlaps) -> NameTable:
@@ -48,50 +94,61 @@ def aligned_bases(reads: ReadSet, overlaps: Overlaps) -> NameTable:
     np.cumsum(overlaps.query_end - overlaps.query_start, out=offsets[1:])
     text = np.empty(offsets[-1], np.uint8)
     _write_bases(reads.both_ways, places(reads, overlaps), text, offsets)
-    return _table(text, offsets)
+    return NameTable(text[: offsets[-1]], offsets)
 
 
-def _compare(reads, overlaps, paths, write) -> NameTable:
-    errors = paths.n_mismatches.sum(dtype=np.int64) + paths.n_gaps.sum(dtype=np.int64)
-    room = (errors + len(paths)) * (MAX_DIGITS + 4) + paths.n_gap_bases.sum(dtype=np.int64)
-    text, offsets = np.empty(room, np.uint8), np.zeros(len(paths) + 1, np.int64)
-    write(reads.both_ways, places(reads, overlaps), paths.runs, paths.offsets, text, offsets)
-    return _table(text, offsets)
+def _compare(drawn: Drawn, write: Callable[..., None]) -> NameTable:
+    n = len(drawn.where)
+    return _fill((drawn.n_errors + n) * (MAX_DIGITS + 4) + drawn.n_gap_bases, n, write, drawn)
 
 
-def _table(text: np.ndarray, offsets: np.ndarray) -> NameTable:
+def _fill(room: int, n: int, write: Callable[..., None], *arguments: object) -> NameTable:
+    """What a kernel writes of n paths, with `room` bytes for it."""
+    text, offsets = np.empty(room, np.uint8), np.zeros(n + 1, np.int64)
+    write(*arguments, text, offsets)
     return NameTable(text[: offsets[-1]], offsets)
 
 
 @njit_inner
-def _write_clip(out, at, size):
-    if size > 0:
-        at = write_digits(out, at, size, 1)
-        out[at] = HARD_CLIP
-        at += 1
-    return at
+def _write_run(out, at, size, letter):
+    """Write a number, size, and a letter (uint8) to out, uint8, from `at` on; return where they end."""
+    at = write_digits(out, at, size, 1)
+    out[at] = letter
+    return at + 1
 
 
 @njit_entry
-def _write_cigars(runs, offsets, clips, out, out_offsets):
+def _write_cigars(runs, begins, ends, clips, out, offsets):
+    """Write a CIGAR for each path; runs, begins, ends : as in Drawn.  clips : as in `cigars`.
+
+    out : uint8, the text.  offsets : (n + 1,) int64, filled: where each entry begins in it, and the last one ends.
+    """
     at = np.int64(0)
     for i in range(len(clips)):
-        at = _write_clip(out, at, clips[i, 0])
-        for j in range(offsets[i], offsets[i + 1]):
-            at = write_digits(out, at, np.int64(runs[j]) >> 4, 1)
-            out[at] = OPERATIONS[runs[j] & 15]
-            at += 1
-        at = _write_clip(out, at, clips[i, 1])
-        out_offsets[i + 1] = at
+        if clips[i, 0] > 0:
+            at = _write_run(out, at, clips[i, 0], HARD_CLIP)
+        for j in range(begins[i], ends[i]):
+            at = _write_run(out, at, length_of(runs[j]), OPERATIONS[operation_of(runs[j])])
+        if clips[i, 1] > 0:
+            at = _write_run(out, at, clips[i, 1], HARD_CLIP)
+        offsets[i + 1] = at
 
 
 @njit_inner
 def _letter(code, flip, letters):
+    """The letter of a base code (uint8), complemented where flip is 3; letters : UPPER or LOWER."""
     return letters[UNKNOWN if code >= UNKNOWN else code ^ flip]
+
+
+@njit_inner
+def _is_match(drawn, query, target, flip):
+    """Whether the bases at query and target, int64, are equal.  drawn : Drawn.  flip : 3 or 0, as in Drawn.where."""
+    return (drawn.query[query] ^ flip) == drawn.target[target] and drawn.target[target] < UNKNOWN
 
 
 @njit_entry
 def _write_bases(codes, where, out, offsets):
+    """Write bases; codes : uint8.  where : as in Drawn.  out : uint8, the text.  offsets : (n + 1,) int64, its entries."""
     for i in range(len(where)):
         query, flip = where[i, 0], where[i, 2]
         for j in range(offsets[i + 1] - offsets[i]):
@@ -99,37 +156,60 @@ def _write_bases(codes, where, out, offsets):
 
 
 @njit_entry
-def _write_differences(codes, where, runs, offsets, out, out_offsets):
+def _write_compared(drawn, out, offsets):
+    """Write a CIGAR with = and X for each path.  drawn : Drawn.  out, offsets : as in `_write_cigars`."""
     at = np.int64(0)
-    for i in range(len(where)):
-        query, target, flip = where[i]
-        for j in range(offsets[i], offsets[i + 1]):
-            op, size = np.int64(runs[j]) & 15, np.int64(runs[j]) >> 4
+    for i in range(len(drawn.where)):
+        query, target, flip = drawn.where[i]
+        for j in range(drawn.begins[i], drawn.ends[i]):
+            op, size = operation_of(drawn.runs[j]), length_of(drawn.runs[j])
+            if op == PAIR:
+                begin, equal = 0, _is_match(drawn, query, target, flip)
+                for b in range(1, size + 1):
+                    if b == size or _is_match(drawn, query + b, target + b, flip) != equal:
+                        at = _write_run(out, at, b - begin, EQUAL if equal else DIFFERENT)
+                        begin, equal = b, not equal
+            else:
+                at = _write_run(out, at, size, OPERATIONS[op])
+            query += size if op != TARGET_ALONE else 0
+            target += size if op != QUERY_ALONE else 0
+        offsets[i + 1] = at
+
+
+@njit_entry
+def _write_differences(drawn, out, offsets):
+    """Write a cs string for each path.  drawn : Drawn.  out, offsets : as in `_write_cigars`."""
+    at = np.int64(0)
+    for i in range(len(drawn.where)):
+        query, target, flip = drawn.where[i]
+        for j in range(drawn.begins[i], drawn.ends[i]):
+            op, size = operation_of(drawn.runs[j]), length_of(drawn.runs[j])
             if op == PAIR:
                 same = np.int64(0)
                 for _ in range(size):
-                    if is_match(codes, query, target, flip):
+                    if _is_match(drawn, query, target, flip):
                         same += 1
                     else:
                         at = _write_same(out, at, same)
                         same = np.int64(0)
-                        out[at], out[at + 1] = STAR, _letter(codes[target], 0, LOWER)
-                        out[at + 2] = _letter(codes[query], flip, LOWER)
+                        out[at], out[at + 1] = STAR, _letter(drawn.target[target], 0, LOWER)
+                        out[at + 2] = _letter(drawn.query[query], flip, LOWER)
                         at += 3
                     query += 1
                     target += 1
                 at = _write_same(out, at, same)
             elif op == QUERY_ALONE:
-                at = _write_gap(out, at, PLUS, codes, query, size, flip, LOWER)
+                at = _write_gap(out, at, PLUS, drawn.query, query, size, flip, LOWER)
                 query += size
             else:
-                at = _write_gap(out, at, MINUS, codes, target, size, 0, LOWER)
+                at = _write_gap(out, at, MINUS, drawn.target, target, size, 0, LOWER)
                 target += size
-        out_offsets[i + 1] = at
+        offsets[i + 1] = at
 
 
 @njit_inner
 def _write_same(out, at, n):
+    """Write that n bases are equal to out, uint8, from `at` on, or nothing for 0; return where it ends."""
     if n > 0:
         out[at] = COLON
         at = write_digits(out, at + 1, n, 1)
@@ -138,6 +218,10 @@ def _write_same(out, at, n):
 
 @njit_inner
 def _write_gap(out, at, mark, codes, begin, size, flip, letters):
+    """Write a mark, uint8, and the bases of a gap to out, uint8, from `at` on; return where they end.
+
+    codes : uint8; the bases are those from begin to begin + size.  flip, letters : as in `_letter`.
+    """
     out[at] = mark
     at += 1
     for i in range(size):
@@ -147,30 +231,29 @@ def _write_gap(out, at, mark, codes, begin, size, flip, letters):
 
 
 @njit_entry
-def _write_mismatches(codes, where, runs, offsets, out, out_offsets):
+def _write_mismatches(drawn, out, offsets):
+    """Write an MD string for each path.  drawn : Drawn.  out, offsets : as in `_write_cigars`."""
     at = np.int64(0)
-    for i in range(len(where)):
-        query, target, flip = where[i]
+    for i in range(len(drawn.where)):
+        query, target, flip = drawn.where[i]
         same = np.int64(0)
-        for j in range(offsets[i], offsets[i + 1]):
-            op, size = np.int64(runs[j]) & 15, np.int64(runs[j]) >> 4
+        for j in range(drawn.begins[i], drawn.ends[i]):
+            op, size = operation_of(drawn.runs[j]), length_of(drawn.runs[j])
             if op == PAIR:
                 for _ in range(size):
-                    if is_match(codes, query, target, flip):
+                    if _is_match(drawn, query, target, flip):
                         same += 1
                     else:
-                        at = write_digits(out, at, same, 1)
+                        at = _write_run(out, at, same, _letter(drawn.target[target], 0, UPPER))
                         same = np.int64(0)
-                        out[at] = _letter(codes[target], 0, UPPER)
-                        at += 1
                     query += 1
                     target += 1
             elif op == TARGET_ALONE:
                 at = write_digits(out, at, same, 1)
                 same = np.int64(0)
-                at = _write_gap(out, at, CARET, codes, target, size, 0, UPPER)
+                at = _write_gap(out, at, CARET, drawn.target, target, size, 0, UPPER)
                 target += size
             else:
                 query += size
         at = write_digits(out, at, same, 1)
-        out_offsets[i + 1] = at
+        offsets[i + 1] = at

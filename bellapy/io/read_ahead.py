@@ -23,7 +23,7 @@ PR_SET_PDEATHSIG = 1  # of prctl: the signal to get when the parent ends
 
 
 def can_read_ahead() -> bool:
-    """Whether it is known that no other thread runs, which might hold a lock that a fork never frees."""
+    """Whether no other thread runs for certain: it might hold a lock that a fork never frees."""
     return os.path.isdir(THREADS) and len(os.listdir(THREADS)) == 1
 
 
@@ -32,12 +32,12 @@ def read_ahead(read: Callable[[], GatheredReads], meanwhile: Callable[[Callable[
 
     Parameters
     ----------
-    meanwhile : gets a function that raises what `read` has raised by then, if anything.
+    meanwhile : is given a function that raises what `read` has raised so far, if anything.
     """
     receiver, sender = os.pipe()
     _enlarge(sender)
     parent = os.getpid()
-    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # a process that begins forgets what comes
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # a new process would lose signals that arrive now
     try:
         child = os.fork()
         if not child:
@@ -53,13 +53,13 @@ def read_ahead(read: Callable[[], GatheredReads], meanwhile: Callable[[Callable[
             meanwhile(told.look)
             return told.reads()
     except (EOFError, pickle.UnpicklingError):
-        raise BellapyError("the process that reads ended early: was it stopped, was there too little memory?") from None
+        raise BellapyError("the reading process ended early; it was stopped, or it ran out of memory") from None
     finally:
         _end(child)
 
 
 def _end(child: int) -> None:
-    """Stop the other process, which has nothing to clean up, and wait for that."""
+    """Stop the other process, which has nothing to clean up, and wait until it has ended."""
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
 
@@ -67,12 +67,12 @@ def _end(child: int) -> None:
 def _enlarge(pipe: int) -> None:
     import fcntl  # not on every system
 
-    with suppress(OSError):  # who has many pipes may have small ones only
+    with suppress(OSError):  # a user with many pipes may get small ones only
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
 
 
 def _run(read: Callable[[], GatheredReads], sender: int, parent: int) -> None:
-    """What the other process does; all cleaning up is left to this one."""
+    """What the other process does; this one does all the cleaning up."""
     try:
         _end_with(parent)
         with open(sender, "wb") as stream:
@@ -90,7 +90,7 @@ def _end_with(parent: int) -> None:
     """Let the system end this process with its parent, however that ends.  A terminal tells both to stop: it is the parent's
     part to say so."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it has ended already
+    if os.getppid() != parent:  # the parent has ended already
         os._exit(0)
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
@@ -104,7 +104,7 @@ def _send(reads: GatheredReads, stream: BinaryIO) -> None:
 
 
 class _Told:
-    """What the other process tells."""
+    """What the other process reports."""
 
     def __init__(self, stream: BinaryIO):
         self._stream, self._outcome = stream, None

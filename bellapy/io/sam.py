@@ -18,7 +18,7 @@ import numpy as np
 from bellapy.errors import OutputError
 from bellapy.io.outputs import whole_files
 from bellapy.io.paf import UNKNOWN_QUALITY, gap_compressed_divergence
-from bellapy.io.path_text import aligned_bases, cigars, differences, mismatches
+from bellapy.io.path_text import aligned_bases, cigars, differences, draw, mismatches
 from bellapy.io.table_text import LETTER, NAME, NUMBER, SHARE, TEXT, NameTable, format_rows
 from bellapy.records import Overlaps, Paths, ReadSet
 
@@ -29,7 +29,7 @@ NAME_RULE = re.compile(r"[0-9A-Za-z!#$%&+./:;?^_|~-][0-9A-Za-z!#$%&*+./:;=?@^_|~
 LONGEST_NAME, SHOWN = 254, 40  # letters; of a name in a message
 SORT_MEMORY = "128M"  # for each thread
 OPEN_FILES = "/proc/self/fd"  # on Linux; elsewhere names are UTF-8
-LEVEL = 1  # of compression: the usual 6 takes four times as long to save a seventh
+LEVEL = 1  # of compression; the usual 6 takes four times as long for a seventh less space
 
 
 def check_names(names: Sequence[str]) -> None:
@@ -37,7 +37,7 @@ def check_names(names: Sequence[str]) -> None:
     for name in names:
         if not NAME_RULE.fullmatch(name):
             shown = name if len(name) <= SHOWN else f"{name[:SHOWN]}..."
-            why = "which has at most 254 letters" if len(name) > LONGEST_NAME else "which lacks some signs"
+            why = "which has at most 254 letters" if len(name) > LONGEST_NAME else "which leaves out some characters"
             raise OutputError(f"read {shown!r}: SAM does not allow this name, {why}; rename the read, or write PAF")
 
 
@@ -79,10 +79,10 @@ def format_records(reads: ReadSet, overlaps: Overlaps, paths: Paths, cs: bool, n
         (LETTER, "tp:A:", np.full(len(overlaps), ord("S"))),
         (NUMBER, "cm:i:", overlaps.n_support),
         (SHARE, "de:f:", gap_compressed_divergence(paths)),
-        (TEXT, "MD:Z:", mismatches(reads, overlaps, paths)),
+        (TEXT, "MD:Z:", mismatches(draw(reads, overlaps, paths))),
     ]
     if cs:
-        columns.append((TEXT, "cs:Z:", differences(reads, overlaps, paths)))
+        columns.append((TEXT, "cs:Z:", differences(draw(reads, overlaps, paths))))
     return format_rows(columns, names)
 
 

@@ -20,7 +20,7 @@ from bellapy.params import Scoring, validate
 from bellapy.records import DepthProfile, Estimate, Extensions, KmerMatrix, ReadSet, Seeds
 
 FORMAT = 4
-MOST_TILT, MOST_FALL = 1 << 16, 1 << 30  # far beyond what is chosen, far below what overflows
+MOST_TILT, MOST_FALL = 1 << 16, 1 << 30  # far above any chosen value, far below overflow
 RECORDS = {"matrix": KmerMatrix, "profile": DepthProfile, "seeds": Seeds, "extensions": Extensions}
 KINDS = {
     "k-mers": ("matrix", "profile"),
@@ -60,7 +60,7 @@ def save_stage(path: str, kind: str, reads: ReadSet, meta: dict[str, Any], **rec
                 np.lib.format.write_array(member, array, allow_pickle=False)
 
 
-def load_stage(path: str, kind: str, reads: ReadSet, budget: Budget = UNLIMITED) -> tuple[dict[str, Any], ...]:
+def load_stage(path: str, kind: str, reads: ReadSet, budget: Budget = UNLIMITED) -> tuple[Any, ...]:
     """`meta`, then the records of `kind` in order.
 
     Nothing in the file is trusted: kernels may take what comes back.

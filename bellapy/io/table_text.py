@@ -1,4 +1,4 @@
-"""Tab-separated text from columns of numbers, many lines at a time: formatting line by line in Python would take longer than
+"""Tab-separated text from columns of numbers, many lines at a time: formatting them one by one in Python takes longer than
 some of the stages."""
 
 from __future__ import annotations
@@ -35,10 +35,15 @@ class NameTable:
         np.cumsum([len(name) for name in encoded], out=offsets[1:])
         return cls(np.frombuffer(b"".join(encoded), np.uint8), offsets)
 
+    def to_list(self) -> list[bytes]:
+        """The names one by one."""
+        whole, ends = self.text.tobytes(), self.offsets.tolist()
+        return [whole[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+
 
 @njit_inner
 def write_digits(out, at, value, least):
-    """Write a number with at least `least` digits; return where it ends."""
+    """Write a number, value, with at least `least` digits to out, uint8, from `at` on; return where it ends."""
     if value < 0:
         out[at] = MINUS
         at, value = at + 1, -value
@@ -54,6 +59,7 @@ def write_digits(out, at, value, least):
 
 @njit_inner
 def _write_bytes(out, at, text, begin, end):
+    """Copy text[begin:end] to out, uint8 both, from `at` on; return where it ends."""
     for i in range(begin, end):
         out[at] = text[i]
         at += 1

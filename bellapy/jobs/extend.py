@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from bellapy.compute.gpu.devices import choose_device
-from bellapy.engines.extend import device_usage, extend_seeds, load
+from bellapy.compute.resources import Resources
+from bellapy.engines.ends import End
+from bellapy.engines.extend import extend_anchors, load
 from bellapy.engines.trace import map_paths
 from bellapy.errors import InputError, ParameterError
 from bellapy.io.inputs import open_input
 from bellapy.io.paf import path_columns
 from bellapy.io.table_text import NUMBER, NameTable, format_rows
 from bellapy.params import Params, Scoring
-from bellapy.records import Extensions, Overlaps, Paths, ReadSet, Seeds
-from bellapy.records.bases import PAD, UNKNOWN, encode
-from bellapy.report.log import Report, cpu_time
+from bellapy.records import Anchors, Extensions, Overlaps, Paths, ReadSet
+from bellapy.report.log import cpu_time
+from bellapy.report.run_report import Devices, RunReport, Stage
 
 BATCH_PAIRS = 1 << 14
 STRANDS = {"n": 1, "c": -1}
@@ -25,9 +28,73 @@ N_COLUMNS = 5
 NO_NAMES = NameTable.of([])
 MAX_SEED = 31
 
+Result = TypeVar("Result")
+
+
+class Pair(NamedTuple):
+    """Two sequences and where their seed starts, on the strand given; strand -1: the target's reverse complement aligns."""
+
+    query: str | bytes
+    query_pos: int
+    target: str | bytes
+    target_pos: int
+    strand: int = 1
+
+
+@dataclass(frozen=True)
+class Extending:
+    """How pairs are extended.
+
+    k : bases of a seed.  steps : scores.  end : which end is reported.
+    """
+
+    k: int
+    steps: tuple[Scoring, ...]
+    end: End
+    resources: Resources
+
+    @classmethod
+    def of(cls, k: int, params: Params, devices: Devices) -> Extending:
+        """As the parameters say; `devices` is that of the run's report.
+
+        Raises
+        ------
+        ParameterError : k out of range, or ends that only a whole set of reads tells.
+        DeviceError : a GPU is asked for and none can be used.
+        """
+        if not 1 <= k <= MAX_SEED:
+            raise ParameterError(f"-k {k}: must be from 1 to {MAX_SEED}")
+        given = params.extension
+        if given.extension == "homology":
+            raise ParameterError("--extension homology: is learnt from a whole set of reads; choose best or longest")
+        if given.xdrop is None:
+            raise ParameterError("--xdrop: has no default for given pairs; name one, such as 15")
+        steps = (Scoring(given.match, given.mismatch, given.gap, given.xdrop),)
+        return cls(k, steps, End.of(given.extension), Resources.of(params.run, devices))
+
+    def extend(self, reads: ReadSet, seeds: Anchors) -> Extensions:
+        """The alignments of seeds."""
+        return extend_anchors(reads, seeds, self.steps, self.end, self.resources)
+
+    def trace(
+        self, use: Callable[[Overlaps, Paths], Result], reads: ReadSet, seeds: Anchors, extensions: Extensions
+    ) -> Iterator[Result]:
+        """What `use` makes of the alignments and their paths, some at a time, in order."""
+        return map_paths(use, reads, _as_overlaps(seeds, extensions), self.steps, self.end, self.resources)
+
+
+@dataclass(slots=True)
+class ExtendStage(Stage):
+    """Pairs, and CPU seconds of each part of the work."""
+
+    pairs: int | None = None
+    packing_cpu_s: float | None = None
+    extending_cpu_s: float | None = None
+    tracing_cpu_s: float | None = None
+
 
 def extend_pairs(
-    path: str, k: int, params: Params, report: Report, *, cigar: bool = False, cs: bool = False
+    path: str, k: int, params: Params, report: RunReport, *, cigar: bool = False, cs: bool = False
 ) -> Iterator[bytes]:
     """Lines of index, score, query start, query end, target start, target end; in input order.
 
@@ -35,47 +102,38 @@ def extend_pairs(
     complement is aligned.  With `cigar` or `cs` the tags of PAF with base-level paths follow, which run along the target as
     given; their counts look at the seed's bases, the score does not.
     """
-    if not 1 <= k <= MAX_SEED:
-        raise ParameterError(f"-k {k}: must be from 1 to {MAX_SEED}")
-    given = params.extension
-    if given.extension == "homology":
-        raise ParameterError("--extension homology: is learnt from a whole set of reads; choose best or longest")
-    scoring = Scoring(given.match, given.mismatch, given.gap, given.xdrop)
-    steps = (scoring,)
-    longest, threads = given.extension == "longest", params.run.threads
-    device = choose_device(params.run.device)
+    work = Extending.of(k, params, report.devices)
     n_pairs, packing, extending, tracing = 0, 0.0, 0.0, 0.0
-    with report.stage("load"):  # compiled code, so that the times below are those of the work
-        load(scoring, device)
-    with open_input(path) as lines, report.stage("extend") as numbers:
+    with report.stage(Stage("load")):  # compiled code, so that the times below are those of the work
+        load(work.steps[0], work.resources.device)
+    with open_input(path) as lines, report.stage(ExtendStage("extend")) as stage:
         start = cpu_time()
         while batch := list(islice(lines, BATCH_PAIRS)):
-            rows = [_parse(path, n_pairs + i + 1, line, k) for i, line in enumerate(batch)]
-            reads, seeds = _pack(rows, k)
+            reads, seeds = pack_pairs([_parse(path, n_pairs + i + 1, line, k) for i, line in enumerate(batch)], k)
             reads.both_ways  # noqa: B018  (made here, where it is timed as packing)
             packed = cpu_time()
-            extensions = extend_seeds(reads, seeds, steps, longest=longest, threads=threads, device=device)
+            extensions = work.extend(reads, seeds)
             done = cpu_time()
             packing, extending = packing + packed - start, extending + done - packed
             if cigar or cs:
-                overlaps = _as_overlaps(seeds, extensions)
-                yield from _format_with_paths(n_pairs, reads, overlaps, steps, longest, cigar, cs, threads, device)
+
+                def show(some: Overlaps, paths: Paths, first: int = n_pairs, reads: ReadSet = reads) -> bytes:
+                    index = first + some.query_id // 2  # of pair i, reads 2 i and 2 i + 1
+                    return format_rows(_columns(index, some) + path_columns(reads, some, paths, cigar, cs), NO_NAMES)
+
+                yield from work.trace(show, reads, seeds, extensions)
                 tracing += cpu_time() - done
             else:
-                yield format_rows(_columns(n_pairs + np.arange(len(rows)), extensions), NO_NAMES)
-            n_pairs += len(rows)
+                yield format_rows(_columns(n_pairs + np.arange(len(seeds)), extensions), NO_NAMES)
+            n_pairs += len(seeds)
             start = cpu_time()
-        numbers["pairs"] = n_pairs
-        numbers["CPU s reading and packing"], numbers["CPU s extending"] = round(packing, 3), round(extending, 3)
-        if cigar or cs:
-            numbers["CPU s tracing and writing"] = round(tracing, 3)
-    report.data["devices"] = device_usage(device)
+        stage.pairs, stage.packing_cpu_s, stage.extending_cpu_s = n_pairs, round(packing, 3), round(extending, 3)
+        stage.tracing_cpu_s = round(tracing, 3) if cigar or cs else None
     if not n_pairs:
         raise InputError(path, "is empty; five tab-separated columns a line are needed")
 
 
-def _parse(path: str, number: int, line: bytes, k: int) -> tuple[bytes, int, bytes, int, int]:
-    """Query, seed position, target, seed position, strand."""
+def _parse(path: str, number: int, line: bytes, k: int) -> Pair:
     columns = line.rstrip(b"\r\n").split(b"\t")
     if len(columns) != N_COLUMNS:
         raise InputError(path, f"{len(columns)} columns instead of {N_COLUMNS}, separated by tabs", line=number)
@@ -86,33 +144,67 @@ def _parse(path: str, number: int, line: bytes, k: int) -> tuple[bytes, int, byt
         raise InputError(path, "columns 2 and 4 must be whole numbers, where the seed starts", line=number) from None
     if strand.decode("latin-1") not in STRANDS:
         raise InputError(path, "column 5 must be n (same strand) or c (opposite strands)", line=number)
-    for what, sequence, place in (("query", query, places[0]), ("target", target, places[1])):
+    pair = Pair(query, places[0], target, places[1], STRANDS[strand.decode()])
+    if problem := _problem(pair, k):
+        raise InputError(path, problem, line=number)
+    return pair
+
+
+def _problem(pair: Pair, k: int) -> str | None:
+    """What is wrong with a pair, if anything."""
+    for what, sequence, place in (("query", pair.query, pair.query_pos), ("target", pair.target, pair.target_pos)):
         if not 0 <= place <= len(sequence) - k:
-            problem = f"the seed of {k} bases at {place} is not inside the {what} of {len(sequence)}"
-            raise InputError(path, problem, line=number)
+            return f"the seed of {k} bases at {place} is not inside the {what} of {len(sequence)}"
         if not sequence.isalpha():
-            raise InputError(path, f"the {what} holds characters that are not letters", line=number)
-    return query, places[0], target, places[1], STRANDS[strand.decode()]
+            return f"the {what} holds characters that are not letters"
+    return None
 
 
-def _pack(rows: list[tuple], k: int) -> tuple[ReadSet, Seeds]:
+def read_pairs(path: str, k: int) -> list[Pair]:
+    """All pairs of a file.
+
+    Raises
+    ------
+    InputError : a file that cannot be read, or a line that is no pair of sequences with a seed inside.
+    """
+    with open_input(path) as lines:
+        return [_parse(path, number, line, k) for number, line in enumerate(lines, 1)]
+
+
+def check_pairs(pairs: Iterable[Sequence], k: int) -> list[Pair]:
+    """Pairs that did not come from a file.
+
+    Raises
+    ------
+    InputError : one that is not two sequences of letters with a seed of k bases inside; it names its number.
+    """
+    checked = []
+    for number, values in enumerate(pairs, 1):
+        try:
+            pair = Pair(*values)
+            problem = _problem(pair, k) if pair.strand in (1, -1) else f"the strand must be 1 or -1, not {pair.strand}"
+        except (TypeError, AttributeError):
+            problem = "query, seed's start, target, seed's start and strand (1 or -1) are needed"
+        if problem:
+            raise InputError("the pairs given", problem, record=number)
+        checked.append(pair)
+    return checked
+
+
+def pack_pairs(rows: Sequence[Pair], k: int) -> tuple[ReadSet, Anchors]:
     """The sequences of all pairs as reads: pair i has query 2 i and target 2 i + 1."""
-    sequences = [sequence for row in rows for sequence in (row[0], row[2])]
-    lengths = np.array([len(sequence) for sequence in sequences], np.int32)
-    starts = PAD + np.concatenate(([0], np.cumsum(lengths[:-1] + np.int64(PAD))))
-    codes = np.full(int(starts[-1]) + int(lengths[-1]) + PAD, UNKNOWN, np.uint8)
-    for start, sequence in zip(starts.tolist(), sequences, strict=True):
-        codes[start : start + len(sequence)] = encode(sequence)
-    reads = ReadSet(tuple(map(str, range(len(sequences)))), codes, starts, lengths)
-    index = np.arange(len(rows), dtype=np.int32)
-    query_pos, target_pos = (np.array([row[i] for row in rows], np.int32) for i in (1, 3))
-    strand = np.array([row[4] for row in rows], np.int8)
-    ones = np.ones(len(rows), np.int32)
-    return reads, Seeds(
-        2 * index, 2 * index + 1, strand, query_pos, target_pos, np.zeros(len(rows), np.int8), ones, ones.copy(),
-        ones.copy(), query_pos.copy(), query_pos.copy(), target_pos.copy(), target_pos.copy(),
-        np.ones(len(rows), np.float32), k,
-    )  # fmt: skip
+    reads = ReadSet.from_sequences([sequence for row in rows for sequence in (row.query, row.target)])
+    return reads, make_seeds(
+        [(2 * i, 2 * i + 1, row.strand, row.query_pos, row.target_pos) for i, row in enumerate(rows)], k
+    )
+
+
+def make_seeds(rows: Sequence[tuple[int, int, int, int, int]], k: int) -> Anchors:
+    """Seeds of k bases, from query, target, strand, and places on query and target."""
+    columns = np.array(rows, np.int32).reshape(-1, 5).T
+    query_id, target_id, strand, query_pos, target_pos = (np.ascontiguousarray(column) for column in columns)
+    length = np.full(len(query_id), k, np.int32)
+    return Anchors(query_id, target_id, strand.astype(np.int8), query_pos, target_pos, length)
 
 
 def _columns(index: np.ndarray, extensions: Extensions | Overlaps) -> list:
@@ -123,20 +215,23 @@ def _columns(index: np.ndarray, extensions: Extensions | Overlaps) -> list:
     return [(NUMBER, "", column) for column in columns]
 
 
-def _as_overlaps(seeds: Seeds, extensions: Extensions) -> Overlaps:
-    """The extensions as overlaps without counts of columns."""
-    zeros = np.zeros(len(seeds), np.int32)
+def _as_overlaps(seeds: Anchors, extensions: Extensions) -> Overlaps:
+    """The extensions as overlaps without counts of columns, each supported by its seed."""
+    zeros, ones = np.zeros(len(seeds), np.int32), np.ones(len(seeds), np.int32)
     return Overlaps(
         seeds.query_id, seeds.target_id, seeds.strand, extensions.query_start, extensions.query_end,
-        extensions.target_start, extensions.target_end, extensions.score, seeds.n_support, zeros, zeros.copy(),
-        seeds.query_pos, seeds.target_pos, np.full(len(seeds), seeds.length, np.int32), extensions.left_query,
+        extensions.target_start, extensions.target_end, extensions.score, ones, zeros, zeros.copy(),
+        seeds.query_pos, seeds.target_pos, seeds.length, extensions.left_query,
         extensions.left_target, extensions.right_query, extensions.right_target,
     )  # fmt: skip
 
 
-def _format_with_paths(first, reads, overlaps, steps, longest, cigar, cs, threads, device) -> Iterator[bytes]:
-    def lines(some: Overlaps, paths: Paths) -> bytes:
-        index = first + some.query_id // 2  # query and target of pair i are reads 2 i and 2 i + 1
-        return format_rows(_columns(index, some) + path_columns(reads, some, paths, cigar, cs), NO_NAMES)
-
-    return map_paths(lines, reads, overlaps, steps, longest=longest, threads=threads, device=device)
+def format_extensions(
+    reads: ReadSet, extensions: Extensions | Overlaps, paths: Paths | None = None, *, cs: bool = False
+) -> bytes:
+    """The lines of `extend_pairs` for all pairs at once; with paths, their CIGARs, and `cs` if asked for."""
+    columns = _columns(np.arange(len(extensions)), extensions)
+    if paths is not None:
+        assert isinstance(extensions, Overlaps)
+        columns += path_columns(reads, extensions, paths, True, cs)
+    return format_rows(columns, NO_NAMES)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
 from threading import local
 
 import numpy as np
 
 from bellapy.compute.threads import map_in_order
-from bellapy.engines.affine.batch_cpu import Aligner, Effort, Pieces
+from bellapy.engines.affine.batch_cpu import Aligner, Effort
+from bellapy.engines.affine.pieces import Pieces
 from bellapy.engines.affine.rule import EXTEND, GLOBAL, NO_ZDROP, ordered
 from bellapy.errors import InputError, ParameterError
 from bellapy.io.cigar_text import cigar_texts
@@ -17,7 +19,8 @@ from bellapy.io.inputs import open_input
 from bellapy.io.table_text import NUMBER, TEXT, NameTable, format_rows
 from bellapy.params import AffineScoring
 from bellapy.records.bases import encode
-from bellapy.report.log import Report, cpu_time
+from bellapy.report.log import cpu_time
+from bellapy.report.run_report import RunReport, Stage
 
 MODES = {"global": GLOBAL, "extend": EXTEND}
 BATCH_PAIRS = 1 << 12
@@ -26,8 +29,16 @@ MOST_SCORE = 1 << 28  # what 32-bit cells hold for certain
 NO_NAMES = NameTable.of([])
 
 
+@dataclass(slots=True)
+class PairwiseStage(Stage):
+    """Pairs, and CPU seconds of all of the work."""
+
+    pairs: int | None = None
+    aligning_cpu_s: float | None = None
+
+
 def align_pairs(
-    path: str, mode: str, scoring: AffineScoring, report: Report, *, zdrop: int | None = None, cigar: bool = False,
+    path: str, mode: str, scoring: AffineScoring, report: RunReport, *, zdrop: int | None = None, cigar: bool = False,
     threads: int = 1,
 ) -> Iterator[bytes]:  # fmt: skip
     """Lines of index, score, query end and target end, in input order; with `cigar`, the path in `cg:Z`.
@@ -61,14 +72,14 @@ def align_pairs(
             columns.append((TEXT, "cg:Z:", cigar_texts(solved)))
         return len(pairs), solved.cells, format_rows(columns, NO_NAMES)
 
-    with report.stage("pairwise") as numbers:
+    with report.stage(PairwiseStage("pairwise")) as stage:
         start = cpu_time()
         for n, cells, lines in map_in_order(align, _batches(path, scoring), threads):
             n_pairs, n_cells = n_pairs + n, n_cells + cells
             yield lines
         if not n_pairs:
             raise InputError(path, "is empty; two tab-separated columns a line are needed")
-        numbers.update({"pairs": n_pairs, "CPU s": round(cpu_time() - start, 3)})
+        stage.pairs, stage.aligning_cpu_s = n_pairs, round(cpu_time() - start, 3)
 
 
 def _batches(path: str, scoring: AffineScoring) -> Iterator[tuple[int, list[tuple[np.ndarray, np.ndarray]]]]:

@@ -1,14 +1,13 @@
 """Defaults and ranges of `bellapy wga`; the scores and thresholds are LASTZ's."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from bellapy.errors import ParameterError
-from bellapy.params import Range
+from bellapy.params.fields import ALIGNMENT, FILTER, INPUT, LARGEST, SEEDING, About, check, fields_of, given_values
 
 
 class GapScores(NamedTuple):
@@ -38,47 +37,45 @@ DEFAULT_SCORES = GapScores(HOXD70, 400, 30)
 XDROP_MATCHES = 10  # xdrop is the score of so many A
 YDROP_GAP = 300  # ydrop is the cost of a gap of so many bases
 
-WGA_RANGES = {
-    "ydrop": Range(1, 100_000_000),
-    "hspthresh": Range(1, 1_000_000),
-    "gappedthresh": Range(1, 100_000_000),
-    "step": Range(1, 1000),
-    "max_copies": Range(1, 100_000),
-    "identity": Range(0.0, 1.0),
-    "threads": Range(1, 4096),
-}
-
 
 @dataclass(frozen=True)
 class WgaParams:
-    """What a whole-genome alignment is (jobs/wga/).
-
-    scores : of pairs and gaps.  xdrop, ydrop : falls that end an ungapped and a gapped extension.
-    hspthresh, gappedthresh : least scores of an HSP and of an alignment.
-    seed : the pattern (seeding/spaced.py).  transition : whether one base of a seed may differ by a transition.
-    step : every so many-th word of the target is indexed.  max_copies : a word with more places in the target is left out.
-    sensitive : every seed is extended with gaps.  unmask : words of lower-case bases are seeds too.
-    itself : the query is the target.
-    all_copies : keep alignments whose sequence has a better one on both sides.  cut : cut alignments where homology ends.
-    one_to_one : every base in one alignment at most.  identity : least share of equal bases in pairs of bases.
-    """
+    """What a whole-genome alignment is (jobs/wga/)."""
 
     scores: GapScores = DEFAULT_SCORES
     xdrop: int = 910
-    ydrop: int = 9400
-    hspthresh: int = 3000
-    gappedthresh: int = 3000
-    seed: str = "12of19"
-    transition: bool = True
-    step: int = 1
-    max_copies: int = 1000
-    sensitive: bool = False
-    unmask: bool = False
-    itself: bool = False
-    all_copies: bool = False
-    cut: bool = True
-    one_to_one: bool = False
-    identity: float = 0.0
+    itself: Annotated[
+        bool, About("Align the target with itself, and tell each pair of places once", panel=INPUT, flags=("--self",))
+    ] = False
+    unmask: Annotated[bool, About("Take seeds from lower-case bases too", panel=INPUT)] = False
+    seed: Annotated[
+        str, About("Pattern of a seed: 12of19, 14of22, a number of bases, or ones and zeros", panel=SEEDING, source="LASTZ")
+    ] = "12of19"
+    notransition: Annotated[bool, About("Want seeds that agree in every base that counts", panel=SEEDING)] = False
+    step: Annotated[int, About("Take seeds from every so many-th base of the target", 1, 1000, panel=SEEDING)] = 1
+    max_copies: Annotated[
+        int, About("Leave out words that stand in more places of the target", 1, 100_000, panel=SEEDING)
+    ] = 1000
+    sensitive: Annotated[bool, About("Extend every seed with gaps, without an ungapped filter: slow", panel=SEEDING)] = False
+    hspthresh: Annotated[int, About("Least score of an ungapped match", 1, 1_000_000, panel=ALIGNMENT, source="LASTZ")] = (
+        3000
+    )
+    ydrop: Annotated[
+        int,
+        About(
+            "End a gapped extension whose score falls so far", 1, LARGEST // 16, unset="a gap of 300 bases", panel=ALIGNMENT,
+            source="LASTZ",
+        ),
+    ] = 9400  # fmt: skip
+    gappedthresh: Annotated[
+        int, About("Least score of an alignment", 1, LARGEST, unset="as --hspthresh", panel=ALIGNMENT, source="LASTZ")
+    ] = 3000
+    no_cut: Annotated[bool, About("Keep alignments whole that run through unrelated sequence", panel=FILTER)] = False
+    all_copies: Annotated[bool, About("Keep alignments that have better ones on both genomes", panel=FILTER)] = False
+    one_to_one: Annotated[bool, About("Let every base be in one alignment at most", panel=FILTER)] = False
+    identity: Annotated[float, About("Least share of equal bases in the pairs of an alignment", 0.0, 1.0, panel=FILTER)] = (
+        0.0
+    )
 
     def to_dict(self) -> dict[str, Any]:
         """For the report."""
@@ -87,19 +84,18 @@ class WgaParams:
         return {**shown, "matrix": scores.matrix.tolist(), "gap_open": scores.open, "gap_extend": scores.extend}
 
 
-def make_wga_params(scores: GapScores = DEFAULT_SCORES, **options: Any) -> WgaParams:
-    """Parameters by name; an option that is None follows from the scores, or stays at its default.
+def make_wga_params(values: Mapping[str, Any], scores: GapScores = DEFAULT_SCORES, **thresholds: int) -> WgaParams:
+    """Parameters by name; a value that is missing or None follows from the scores, or stays at its default.
+
+    thresholds : of a score file; options come before them.
 
     Raises
     ------
     ParameterError : a value out of range, or options that contradict each other.
     """
-    given = {name: value for name, value in options.items() if value is not None}
-    for name, value in given.items():
-        if name in WGA_RANGES and not WGA_RANGES[name].low <= value <= WGA_RANGES[name].high:
-            low, high = WGA_RANGES[name]
-            raise ParameterError(f"--{name.replace('_', '-')} {value}: must be from {low:g} to {high:g}")
-    given.pop("threads", None)
+    known = fields_of(WgaParams)
+    given = {**thresholds, **given_values(values, known)}
+    check(given, known)
     if given.get("one_to_one") and given.get("all_copies"):
         raise ParameterError("--one-to-one and --all-copies: choose one of them")
     given.setdefault("xdrop", XDROP_MATCHES * int(scores.matrix[0, 0]))

@@ -11,6 +11,6 @@ from bellapy.records.alignments import Extensions, Overlaps, Paths
 from bellapy.records.estimate import Estimate
 from bellapy.records.kmers import DepthProfile, KmerMatrix
 from bellapy.records.reads import ReadSet
-from bellapy.records.seeds import Seeds
+from bellapy.records.seeds import Anchors, Seeds
 
-__all__ = ["DepthProfile", "Estimate", "Extensions", "KmerMatrix", "Overlaps", "Paths", "ReadSet", "Seeds"]
+__all__ = ["Anchors", "DepthProfile", "Estimate", "Extensions", "KmerMatrix", "Overlaps", "Paths", "ReadSet", "Seeds"]

@@ -8,7 +8,7 @@ import numpy as np
 
 from bellapy.params import RANGES
 from bellapy.records.reads import ReadSet
-from bellapy.records.seeds import Seeds
+from bellapy.records.seeds import Anchors, Seeds
 from bellapy.records.table import INT32_MAX, check_columns, check_range, freeze
 
 
@@ -91,6 +91,13 @@ class Overlaps:
     left_target: np.ndarray
     right_query: np.ndarray
     right_target: np.ndarray
+
+    @property
+    def anchors(self) -> Anchors:
+        """The seeds that the overlaps grew from."""
+        return Anchors(
+            self.query_id, self.target_id, self.strand, self.seed_query, self.seed_target, self.seed_length
+        )  # fmt: skip
 
     @property
     def turns(self) -> np.ndarray:

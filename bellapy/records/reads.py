@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 
 import numpy as np
 
+from bellapy.records.bases import PAD, UNKNOWN, encode
 from bellapy.records.table import freeze
 
 
@@ -40,6 +42,22 @@ class ReadSet:
             codes[:] = self.codes
             codes.flags.writeable = False
             object.__setattr__(self, "codes", codes)
+
+    @classmethod
+    def from_sequences(cls, sequences: Sequence[str | bytes], names: Sequence[str] | None = None) -> ReadSet:
+        """Reads given as text, in order.
+
+        names : unique; None: their indices.  Every letter but A, C, G, T and U, in either case, becomes UNKNOWN.
+        """
+        lengths = np.fromiter(map(len, sequences), np.int32, len(sequences))
+        ends = np.cumsum(lengths.astype(np.int64) + PAD)
+        codes = room_both_ways(PAD + (int(ends[-1]) if len(ends) else 0))
+        codes[:] = UNKNOWN
+        starts = ends - lengths
+        for start, sequence in zip(starts.tolist(), sequences, strict=True):
+            codes[start : start + len(sequence)] = encode(sequence)
+        given = tuple(map(str, range(len(sequences)))) if names is None else tuple(names)
+        return cls(given, codes, starts, lengths, in_room=True)
 
     def __len__(self) -> int:
         return len(self.names)

@@ -12,6 +12,34 @@ from bellapy.records.table import INT32_MAX, check_columns, check_range, freeze
 
 
 @dataclass(frozen=True)
+class Anchors:
+    """Where two reads are taken to match, base by base; an alignment grows from there.
+
+    query_id, target_id : (n,) int32.
+    strand : (n,) int8.
+    query_pos, target_pos : (n,) int32, start on the forward strand of each read.
+    length : (n,) int32, bases.
+    """
+
+    query_id: np.ndarray
+    target_id: np.ndarray
+    strand: np.ndarray
+    query_pos: np.ndarray
+    target_pos: np.ndarray
+    length: np.ndarray
+
+    def __post_init__(self):
+        freeze(self, {f.name: np.int8 if f.name == "strand" else np.int32 for f in fields(self)})
+
+    def __len__(self) -> int:
+        return len(self.query_id)
+
+    def take(self, rows: np.ndarray | slice) -> Anchors:
+        """The anchors of the given rows (indices, mask or slice)."""
+        return Anchors(*(getattr(self, f.name)[rows] for f in fields(self)))
+
+
+@dataclass(frozen=True)
 class Seeds:
     """One or more seeds for every candidate (query, target, strand), in that order, best seed first.
 
@@ -49,6 +77,12 @@ class Seeds:
 
     def __len__(self) -> int:
         return len(self.query_id)
+
+    @property
+    def anchors(self) -> Anchors:
+        """Where they are, without what speaks for them."""
+        length = np.full(len(self), self.length, np.int32)
+        return Anchors(self.query_id, self.target_id, self.strand, self.query_pos, self.target_pos, length)
 
     def check(self, reads: ReadSet) -> None:
         """Every seed in two reads of these."""

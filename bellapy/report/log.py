@@ -1,20 +1,22 @@
-"""What the user sees while the program works: one line a stage, progress on a terminal, a summary, a JSON report."""
+"""What the user sees while the program works: messages, and progress on a terminal."""
 
 from __future__ import annotations
 
-import json
 import logging
 import resource
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Protocol
 
 logger = logging.getLogger("bellapy")
 
-REPORT_SCHEMA = 1
-MANY_LETTERS, SHOWN_LETTERS = 0.01, 5  # share of the bases; kinds
+
+class Compiling(Protocol):
+    """What adds up the seconds of compilation."""
+
+    compile_s: float
 
 
 def set_up_logging(quiet: bool = False, debug: bool = False) -> None:
@@ -37,70 +39,9 @@ def cpu_time() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in both)
 
 
-class Report:
-    """Collects what a run did: for the log as it happens, for `--report` at the end."""
-
-    def __init__(self, command: str, version: str):
-        self.data: dict[str, Any] = {
-            "schema": REPORT_SCHEMA,
-            "program": "bellapy",
-            "version": version,
-            "command": command,
-            "parameters": {},
-            "estimates": {},
-            "stages": [],
-            "dropped": {},
-        }
-        self.started = time.perf_counter()
-        self.compile_seconds = 0.0
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[dict[str, Any]]:
-        """Time a stage; the numbers put into the dictionary go into its line and into the report."""
-        numbers: dict[str, Any] = {}
-        start, cpu, compiled = time.perf_counter(), cpu_time(), self.compile_seconds
-        yield numbers
-        wall = time.perf_counter() - start
-        entry = {"stage": name, "wall_s": round(wall, 3), "cpu_s": round(cpu_time() - cpu, 3)}
-        entry["compile_s"] = round(self.compile_seconds - compiled, 3)
-        self.data["stages"].append({**entry, **numbers, "peak_memory_bytes": peak_memory()})
-        what = ", ".join(f"{_show(value)} {key}" for key, value in numbers.items())
-        logger.info("%s: %s(%.2f s, peak %.0f MB)", name, what + " " if what else "", wall, peak_memory() / 1e6)
-
-    def letters(self, others: dict[str, int], n_bases: int) -> None:
-        """Note how often letters other than A, C, G, T, U and N occur in the reads; tell it where that is often."""
-        self.data["letters"] = others
-        if (n := sum(others.values())) > MANY_LETTERS * n_bases:
-            most = sorted(others, key=others.get, reverse=True)[:SHOWN_LETTERS]
-            logger.warning(
-                "%.1f %% of the letters are not A, C, G, T, U or N, and match nothing (mostly %s). Is this the right input?",
-                100 * n / n_bases, ", ".join(f"{letter}: {others[letter]:,}" for letter in most),
-            )  # fmt: skip
-
-    def finish(self) -> None:
-        """The last line: version, command, wall and CPU time, peak memory."""
-        wall, cpu = time.perf_counter() - self.started, cpu_time()
-        self.data.update(
-            wall_s=round(wall, 3),
-            cpu_s=round(cpu, 3),
-            compile_s=round(self.compile_seconds, 3),
-            peak_memory_bytes=peak_memory(),
-        )
-        logger.info(
-            "bellapy %s: %s; wall %.2f s, CPU %.2f s, peak %.0f MB",
-            self.data["version"], self.data["command"], wall, cpu, peak_memory() / 1e6,
-        )  # fmt: skip
-
-    def to_json(self) -> bytes:
-        return (json.dumps(self.data, indent=1) + "\n").encode()
-
-
-def _show(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def watch_compilation(report: Report) -> None:
-    """Announce the first compilation of a run and add up the time all of them take; loading from the cache is none."""
+@contextmanager
+def watch_compilation(report: Compiling) -> Iterator[None]:
+    """Announce the first compilation of a run, and add up the time of all; loading from the cache does not count."""
     from numba.core import event
 
     class Watcher(event.Listener):
@@ -108,7 +49,7 @@ def watch_compilation(report: Report) -> None:
         started = 0.0
 
         def on_start(self, event):
-            if not self.depth and not report.compile_seconds:
+            if not self.depth and not report.compile_s:
                 logger.info("compiling for this processor; this happens once")
             if not self.depth:
                 self.started = time.perf_counter()
@@ -117,9 +58,10 @@ def watch_compilation(report: Report) -> None:
         def on_end(self, event):
             self.depth -= 1
             if not self.depth:
-                report.compile_seconds += time.perf_counter() - self.started
+                report.compile_s += time.perf_counter() - self.started
 
-    event.register("numba:compile", Watcher())
+    with event.install_listener("numba:compile", Watcher()):
+        yield
 
 
 @contextmanager

@@ -40,33 +40,43 @@ def layout_for(longest_read: int, n_codes: int) -> Layout:
 
 @njit_inner
 def query_of(anchor, layout):
+    """The query position of an anchor, uint64; layout : Layout."""
     return np.int64(anchor & ((U(1) << U(layout.q_bits)) - U(1)))
 
 
 @njit_inner
 def track_of(anchor, layout):
-    """Read, strand and place in one number: anchors of one read and strand differ by the difference of their places."""
+    """Read, strand and place in one number: anchors of one read and strand differ by the difference of their places.
+
+    anchor : uint64.  layout : Layout.
+    """
     return np.int64(anchor >> U(layout.q_bits))
 
 
 @njit_inner
 def place_of(anchor, layout):
+    """The place of an anchor, uint64, in the reference's codes; layout : Layout."""
     return np.int64((anchor >> U(layout.q_bits)) & ((U(1) << U(layout.place_bits)) - U(1)))
 
 
 @njit_inner
 def strand_of(anchor, layout):
+    """0 or 1, the strand of an anchor, uint64; layout : Layout."""
     return np.int64((anchor >> U(layout.q_bits + layout.place_bits)) & U(1))
 
 
 @njit_inner
 def read_of(anchor, layout):
+    """The read of an anchor, uint64; layout : Layout."""
     return np.int64(anchor >> U(layout.q_bits + layout.place_bits + 1))
 
 
 @njit_inner
 def _count(words, begin, stop, shift, most):
-    """Words from `begin` on that are of its minimizer; most + 1 if there are more than `most`."""
+    """Words from `begin` on that are of its minimizer; most + 1 if there are more than `most`.
+
+    words : uint64, of a Lookup, up to the end of the bucket, `stop`.  shift : uint64, bits below the hash.
+    """
     value = words[begin] >> shift
     if begin + most < stop and words[begin + most] >> shift == value:
         return most + 1
@@ -82,7 +92,10 @@ def _count(words, begin, stop, shift, most):
 
 @njit_inner
 def _look_up(lookup, hashes, n, firsts, counts):
-    """The first word and the number of words of every minimizer; RESCUE_COPIES + 1: more than that."""
+    """The first word and the number of words of every minimizer; RESCUE_COPIES + 1: more than that.
+
+    lookup : Lookup.  hashes : (n or more,) uint64.  firsts, counts : (n or more,) int64, filled.
+    """
     shift, rest = U(lookup.place_bits), U(lookup.rest_bits)
     for x in range(min(2 * AHEAD, n)):
         prefetch(lookup.starts, hashes[x] >> rest)
@@ -100,7 +113,10 @@ def _look_up(lookup, hashes, n, firsts, counts):
 
 @njit_inner
 def _cutoff_of(counts, n, length, cutoff):
-    """The largest bound on copies, of `cutoff` and its halves, with which a read has no more than MOST_PER_BASE anchors."""
+    """The largest bound on copies, of `cutoff` and its halves, with which a read has no more than MOST_PER_BASE anchors.
+
+    counts : (n or more,) int64, of the read's n minimizers.  length : of the read.
+    """
     while cutoff > 0:
         total = 0
         for x in range(n):

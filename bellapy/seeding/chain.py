@@ -60,7 +60,8 @@ def penalties(k: int, band: int) -> np.ndarray:
 def score_anchors(anchors, layout, k, rule, costs, starts):
     """The score of the best chain that ends at each anchor, (n,) int32, and the anchor before it or -1, (n,) int32.
 
-    anchors : sorted.  starts : (n_sequences,) int64, ascending, where sequences begin: no chain runs over a border.
+    anchors : (n,) uint64, sorted; layout : their Layout; k : bases of an anchor.  rule : ChainRule.  costs : of `penalties`.
+    starts : (n_sequences,) int64, ascending, where sequences begin: no chain runs over a border.
     """
     n = len(anchors)
     scores, before, tried_by = np.empty(n, np.int32), np.empty(n, np.int32), np.full(n, -1, np.int32)
@@ -102,7 +103,8 @@ def score_anchors(anchors, layout, k, rule, costs, starts):
 def walk_back(order, scores, before, rule):
     """Chains from the best end on; an anchor belongs to the first chain that reaches it.
 
-    order : anchors by falling score.
+    order : anchors by falling score.  scores, before : of `score_anchors`.  rule : ChainRule.
+
     Returns score, number, last anchor of each chain, and all their anchors, each chain's from its last on.
     """
     used = np.zeros(len(scores), np.bool_)
@@ -128,7 +130,10 @@ def walk_back(order, scores, before, rule):
 
 @njit
 def _describe(anchors, layout, k, rows, members, order):
-    """The columns of Chains, and the anchors of all chains in that order, each chain's ascending."""
+    """The columns of Chains, and the anchors of all chains in that order, each chain's ascending.
+
+    anchors, layout, k : as in `score_anchors`.  rows, members : of `walk_back`.  order : (n_chains,) int64, of the rows.
+    """
     out, chained, at = np.empty((9, len(rows)), np.int64), np.empty(len(members), np.uint64), 0
     for x in range(len(order)):
         score, n, first = rows[order[x]]
@@ -162,4 +167,5 @@ def find_chains(
 
 @njit_inner
 def overlap_of(a_start, a_end, b_start, b_end):
+    """Bases that two intervals share: a_start to a_end and b_start to b_end."""
     return max(0, min(a_end, b_end) - max(a_start, b_start))

@@ -118,6 +118,7 @@ def _minimizers_of(codes: np.ndarray, k: int, window: int) -> tuple[np.ndarray, 
 
 @njit
 def _chunk(codes, begin, end, k, window):
+    """Hashes and marks of the minimizers of codes[begin:end], uint8; k, window : of these."""
     hashes, marks = np.empty(end - begin, np.uint64), np.empty(end - begin, np.int64)
     ring, ring_marks = np.empty(window, np.uint64), np.empty(window, np.int64)
     n = find_minimizers(codes, begin, end, k, window, hashes, marks, ring, ring_marks)
@@ -126,7 +127,7 @@ def _chunk(codes, begin, end, k, window):
 
 @njit
 def _copies(lookup):
-    """How often each different minimizer occurs, (n,) int64."""
+    """How often each different minimizer of a Lookup, lookup, occurs: (n,) int64."""
     counts, n = np.empty(len(lookup.words), np.int64), 0
     shift = U(lookup.place_bits)
     for b in range(len(lookup.starts) - 1):
@@ -149,7 +150,10 @@ def _cutoff(copies: np.ndarray) -> int:
 
 @njit_inner
 def find_run(lookup, value):
-    """First word of a minimizer and the end of its bucket; both equal if there is none."""
+    """First word of a minimizer and the end of its bucket; both equal if there is none.
+
+    lookup : Lookup.  value : uint64, the minimizer's hash.
+    """
     bucket = value >> U(lookup.rest_bits)
     begin, end = np.int64(lookup.starts[bucket]), np.int64(lookup.starts[bucket + U(1)])
     shift = U(lookup.place_bits)

@@ -53,7 +53,10 @@ def build_kmer_matrix(
 
 @njit
 def add_to_profile(entries, begin, end, starts, table, offsets, width, n_kmers, copies):
-    """Count the columns that begin in [begin, end)."""
+    """Count the columns that begin in [begin, end).
+
+    entries, starts, table : of a KmerMatrix.  offsets, width, n_kmers, copies : of a DepthProfile; the last two grow.
+    """
     first = next_column(entries, begin)
     while first < end:
         last = next_column(entries, first + 1)

@@ -8,12 +8,14 @@ Every k-mer occurrence is one 64-bit word, so that sorting moves no payload besi
 hash is a bijection (multiplication by an odd number modulo 4^k), so partition and remaining bits are the k-mer.  Words are
 scattered into partitions that fit the cache; inside one, a bit filter drops nearly all singletons and a counting sort
 brings equal k-mers together in order of place.  The kept ones become entries of the matrix (records/kmers.py).  Partitions
-are worked on in a few passes over the reads, which bounds memory.  Every step writes to places that its thread owns, in an
-order that the number of threads does not change.
+are worked on in a few passes over the reads, which bounds memory.  With no limit there are about MOST_PASSES at any size, so
+the time grows as the reads do.  Every step writes to places that its thread owns, in an order that the number of threads
+does not change.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -29,11 +31,13 @@ U = np.uint64
 U0, U1, U2, U3, U6, U63 = (U(x) for x in (0, 1, 2, 3, 6, 63))  # uint64 with a bare int is int64 or float64 in Numba
 
 PARTITION_WORDS = 1 << 17  # 1 MB
-PASS_WORDS = 1 << 25  # 256 MB
+PASS_WORDS = 1 << 25  # 256 MB; more where there would be more passes than MOST_PASSES
+MOST_PASSES = 8  # then the words of a pass take a byte for each base of the reads
 WORD_BYTES = 8
 SCRATCH_WORDS = 3  # of a thread, for each word of the largest partition
 SCRATCH = 1 << 12
 PASS_PARTITIONS = 1024  # streams written at once
+MOST_PARTITION_BITS = 13  # MOST_PASSES times PASS_PARTITIONS
 BUCKET_SORT_LIMIT = 64  # beyond, insertion sort would be slow
 NO_MASK = np.zeros(0, np.uint8)
 
@@ -50,9 +54,9 @@ class Layout(NamedTuple):
 
 
 def make_layout(k: int, n_places: int) -> Layout:
-    """Partitions of about PARTITION_WORDS words for `n_places` k-mer occurrences."""
+    """Partitions of about PARTITION_WORDS words for `n_places` k-mer occurrences, of more where these are very many."""
     place_bits = max(1, int(n_places).bit_length())
-    partition_bits = min(2 * k, 16, max(2, (n_places // PARTITION_WORDS).bit_length()))
+    partition_bits = min(2 * k, MOST_PARTITION_BITS, max(2, (n_places // PARTITION_WORDS).bit_length()))
     hash_bits = min(2 * k - partition_bits, 63 - place_bits)
     multiplier = U(0x9E3779B97F4A7C15 & ((1 << 2 * k) - 1) | 1)
     return Layout(k, multiplier, partition_bits, 2 * k - partition_bits - hash_bits, hash_bits, place_bits)
@@ -66,6 +70,7 @@ def count_partitions(codes, mask, begin, end, layout, sizes):
     ----------
     codes : (n,) uint8.
     mask : (n,) uint8, 1 where a k-mer may start, or empty: everywhere.
+    layout : Layout.
     """
     k, last = U(layout.k), U(sizes.size)
     kmer_mask, top = (U1 << U(2 * layout.k)) - U1, U(2 * (layout.k - 1))
@@ -88,6 +93,7 @@ def scatter(codes, mask, begin, end, layout, first, at, out, hashes, marks):
 
     Parameters
     ----------
+    codes, mask, begin, end, layout : as in count_partitions.
     at : int64, next free slot of each partition in `out`; advanced.
     out : uint64 words.
     hashes, marks : (any + 1,) uint64 scratch.  The choice of what to keep is made without a branch, through these: one
@@ -125,6 +131,7 @@ def scatter(codes, mask, begin, end, layout, first, at, out, hashes, marks):
 
 @njit
 def _insertion_sort(words, start, end):
+    """Sort words[start:end], uint64."""
     for i in range(start + 1, end):
         word, j = words[i], i
         while j > start and words[j - 1] > word:
@@ -135,7 +142,10 @@ def _insertion_sort(words, start, end):
 
 @njit
 def _drop_singletons(words, start, end, shift, once, twice):
-    """Move the words whose hash prefix occurs more than once to the front of [start, end); return where they end."""
+    """Move the words whose hash prefix occurs more than once to the front of [start, end); return where they end.
+
+    words : uint64.  shift : bits below the prefix.  once, twice : uint64 scratch, a bit for each prefix.
+    """
     once[:] = U0
     twice[:] = U0
     for i in range(start, end):
@@ -153,7 +163,10 @@ def _drop_singletons(words, start, end, shift, once, twice):
 
 @njit
 def _bucket_sort(words, start, end, shift, counts, out):
-    """Sort words[start:end] into out[: end - start]: counting sort on the bits above `shift`, then inside each bucket."""
+    """Sort words[start:end] into out[: end - start]: counting sort on the bits above `shift`, then inside each bucket.
+
+    words, out : uint64.  counts : (n_buckets + 1,) int64 scratch.
+    """
     counts[:] = 0
     for i in range(start, end):
         counts[(words[i] >> shift) + U1] += 1
@@ -174,7 +187,7 @@ def _bucket_sort(words, start, end, shift, counts, out):
 
 @njit
 def _canonical(codes, start, k):
-    """The canonical k-mer at `start`, as scatter() computes it."""
+    """The canonical k-mer at `start` of codes, uint8, as scatter() computes it."""
     forward, backward = U0, U0
     for i in range(k):
         c = U(codes[start + i])
@@ -185,7 +198,9 @@ def _canonical(codes, start, k):
 
 @njit
 def _split_run(words, start, end, codes, layout):
-    """Bring equal k-mers together in a run of words with equal hash bits where the word could not hold the whole hash.
+    """Bring equal k-mers together in words[start:end], of equal hash bits, where a word could not hold the whole hash.
+
+    codes, layout : as in count_partitions.
 
     Return the end of the first group; the run is almost always one group.
     """
@@ -204,7 +219,11 @@ def _split_run(words, start, end, codes, layout):
 
 @njit
 def _collect_runs(words, n, codes, layout, lower, upper, spectrum, entries, n_entries):
-    """Append the entries of the runs of equal k-mers that are `lower` to `upper` long; return entries and k-mers."""
+    """Append the entries of the runs of equal k-mers that are `lower` to `upper` long; return entries and k-mers.
+
+    words : (n or more,) uint64, sorted.  codes, layout : as in count_partitions.  spectrum : int64, k-mers by count, grows.
+    entries : of a KmerMatrix, n_entries of them filled.
+    """
     to_hash = U(layout.place_bits + 1)
     low = (U1 << to_hash) - U1
     i = n_kmers = 0
@@ -231,7 +250,7 @@ def group_partitions(words, bounds, codes, layout, lower, upper, spectrum):
 
     `spectrum[c]` counts distinct k-mers with c occurrences (its last entry: that many or more); its entry for 1 is short,
     since singletons are mostly dropped before they are seen.  The entries kept replace the words from bounds[0] on.  Return
-    how many entries and k-mers there are.
+    how many entries and k-mers there are.  codes, layout : as in count_partitions.
     """
     largest = 0
     for p in range(bounds.size - 1):
@@ -290,7 +309,7 @@ def count_kmers(
     keep_one_in: int = 1,
     mask: np.ndarray = NO_MASK,
     threads: int = 1,
-    pass_words: int = PASS_WORDS,
+    pass_words: int | None = None,
     budget: Budget = UNLIMITED,
 ) -> KmerCounts:
     """Count canonical k-mers and keep those that occur `lower` to `upper` times, with their places.
@@ -301,7 +320,8 @@ def count_kmers(
     k : 1 to 31.
     keep_one_in : count only this share of all possible k-mers, the same ones in every read, chosen by hash.
     mask : (n,) uint8, 1 where a k-mer may start; empty: everywhere.
-    pass_words : k-mer occurrences held at a time, in words of 8 bytes; does not change the result.
+    pass_words : k-mer occurrences held at a time, in words of 8 bytes; does not change the result.  Unless given it is
+        PASS_WORDS, or what MOST_PASSES passes need.
     budget : may make passes smaller.
 
     Raises
@@ -309,6 +329,7 @@ def count_kmers(
     MemoryLimitError : `budget` has no room for a partition and what was kept of those before.
     """
     layout = make_layout(k, codes.size)
+    counted = _Counted(codes, mask, layout, lower, upper)
     used = max(1, (1 << layout.partition_bits) // keep_one_in)
     limited = budget.limit is not None  # then there are fewer shares, since each takes memory of its own
     ranges = even_ranges(codes.size, threads if limited or threads == 1 else 4 * threads)
@@ -322,6 +343,7 @@ def count_kmers(
     histogram = np.array(map_threads(count_range, ranges, threads)).reshape(len(ranges), used)
     sizes = histogram.sum(axis=0)
     scratch = SCRATCH_WORDS * threads * int(sizes.max(initial=0))
+    pass_words = pass_words or max(PASS_WORDS, words_of_passes(sizes))
     # One buffer holds the entries kept so far, and behind them the words of a pass.  With no limit it has room for all that
     # may be kept: what is never touched takes no memory, and all threads touch it first.  Under a limit it grows in place:
     # the system moves pages, not their contents.  (NumPy marks the pages of what it makes large; then it cannot.)
@@ -342,17 +364,23 @@ def count_kmers(
         elif n_words > len(buffer):
             buffer.resize(n_words, refcheck=False)
         words, entries = buffer[n_kept:n_words], buffer.view(dtype)
-        for begin, n, its_kmers, its_spectrum in _count_pass(
-            codes, mask, layout, lower, upper, ranges, histogram, first, last, n_groups, words, threads
-        ):
+        _scatter_pass(counted, ranges, histogram[:, first:last], first, words, threads)
+        bounds = np.concatenate(([0], np.cumsum(sizes[first:last])))
+        group = partial(_group_range, counted, words, bounds)
+        for begin, n, its_kmers, its_spectrum in map_threads(group, even_ranges(last - first, n_groups), threads):
             _append_entries(words, begin, n, entries, n_entries)
             n_entries, n_kmers = n_entries + n, n_kmers + its_kmers
             spectrum += its_spectrum
         first = last
-    del words, entries
+    del words, entries, group
     buffer.resize(_words_of(n_entries, dtype), refcheck=False)
     spectrum[:2] = 0  # what singletons slip through depends on how partitions are shared out
     return KmerCounts(buffer.view(dtype)[:n_entries], n_kmers, spectrum)
+
+
+def words_of_passes(sizes: np.ndarray) -> int:
+    """Words for each of MOST_PASSES passes over partitions of these sizes, (n,) int64: a pass holds whole partitions."""
+    return -(-int(sizes.sum()) // MOST_PASSES) + int(sizes.max(initial=0))
 
 
 def _words_of(n_entries: int, dtype: type) -> int:
@@ -360,23 +388,39 @@ def _words_of(n_entries: int, dtype: type) -> int:
     return -(-n_entries * np.dtype(dtype).itemsize // WORD_BYTES)
 
 
-def _count_pass(codes, mask, layout, lower, upper, ranges, histogram, first, last, n_groups, words, threads):
-    """Begin and number of the entries, k-mers and spectra of groups of partitions [first, last); fills `words`."""
-    sizes = histogram[:, first:last]
+class _Counted(NamedTuple):
+    """What is counted: the arguments of `count_kmers`, and the layout of words."""
+
+    codes: np.ndarray
+    mask: np.ndarray
+    layout: Layout
+    lower: int
+    upper: int
+
+
+def _scatter_pass(
+    counted: _Counted, ranges: Sequence[tuple[int, int]], sizes: np.ndarray, first: int, words: np.ndarray, threads: int
+) -> None:
+    """Fill `words` with the k-mers of some partitions, those from `first` on.
+
+    sizes : (n_ranges, n_partitions) int64, how many of each partition start in each range.
+    """
     bounds = np.concatenate(([0], np.cumsum(sizes.sum(axis=0))))
     begins = bounds[:-1] + np.cumsum(sizes, axis=0) - sizes  # after those of the same partition by the threads before
+    codes, mask, layout, *_ = counted
 
     def scatter_range(task):
         piece, at = task
         scatter(codes, mask, *piece, layout, first, at, words, *np.empty((2, SCRATCH + 1), np.uint64))
 
     map_threads(scatter_range, zip(ranges, begins, strict=True), threads)
-    group = partial(_group_range, words, bounds, codes, layout, lower, upper)
-    return map_threads(group, even_ranges(last - first, n_groups), threads)
 
 
-def _group_range(words, bounds, codes, layout, lower, upper, piece) -> tuple[int, int, int, np.ndarray]:
+def _group_range(
+    counted: _Counted, words: np.ndarray, bounds: np.ndarray, piece: tuple[int, int]
+) -> tuple[int, int, int, np.ndarray]:
     """Begin and number of the entries, k-mers and spectrum of the partitions piece[0] to piece[1] - 1."""
+    codes, _, layout, lower, upper = counted
     mine = bounds[piece[0] : piece[1] + 1]
     spectrum = np.zeros(SPECTRUM_SIZE, np.int64)
     n_entries, n_kmers = group_partitions(words, mine, codes, layout, lower, upper, spectrum)

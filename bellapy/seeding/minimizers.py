@@ -13,7 +13,7 @@ NONE = U(0xFFFFFFFFFFFFFFFF)
 
 @njit_inner
 def mix(word, mask):
-    """A hash of 2 k bits that no two k-mers share (T. Wang's invertible integer hash)."""
+    """A hash of 2 k bits that no two k-mers share (T. Wang's invertible integer hash).  word : uint64; mask : its bits."""
     word = (~word + (word << U(21))) & mask
     word ^= word >> U(24)
     word = (word + (word << U(3)) + (word << U(8))) & mask
@@ -25,7 +25,7 @@ def mix(word, mask):
 
 @njit_inner
 def _smallest(hashes, at, window):
-    """Where in the ring, whose oldest entry is the one after `at`, the newest smallest hash stands."""
+    """Where in hashes, a ring of `window` uint64 whose oldest entry is the one after `at`, the newest smallest stands."""
     best = at
     for back in range(1, window):
         other = at - back

@@ -23,7 +23,10 @@ MIXER = U(0x9E3779B97F4A7C15)
 
 @njit
 def hash_kmers(codes, begin, end, k, out):
-    """out[i - begin] = hash of the canonical k-mer that starts at i, for i in [begin, end); NONE where there is none."""
+    """out[i - begin] = hash of the canonical k-mer that starts at i, for i in [begin, end); NONE where there is none.
+
+    codes : (any,) uint8.  out : (end - begin,) uint64.
+    """
     mask, top = (U1 << U(2 * k)) - U1, U(2 * (k - 1))
     forward, backward, run = U(0), U(0), 0
     out[:] = NONE
@@ -56,7 +59,11 @@ def _smallest_in_window(hashes, n, width, smallest):
 
 @njit
 def mark_minimizers(hashes, smallest, width, begin, end, mask):
-    """A k-mer is a minimizer if it is the smallest of some window of `width` consecutive k-mers."""
+    """A k-mer is a minimizer if it is the smallest of some window of `width` consecutive k-mers.
+
+    hashes, smallest : (n,) uint64, of k-mers and of windows that begin with them.
+    mask : (end - begin,) uint8, set for k-mers [begin, end).
+    """
     for i in range(begin, end):
         if hashes[i] != NONE:
             for start in range(max(0, i - width + 1), min(i + 1, hashes.size - width + 1)):
@@ -67,7 +74,10 @@ def mark_minimizers(hashes, smallest, width, begin, end, mask):
 
 @njit
 def mark_syncmers(hashes, smallest, offset, begin, end, mask):
-    """A k-mer is a closed syncmer if its first or its last s-mer, `offset` = k - s further on, is its smallest."""
+    """A k-mer is a closed syncmer if its first or its last s-mer, `offset` = k - s further on, is its smallest.
+
+    hashes, smallest, begin, end, mask : as in `mark_minimizers`, hashes of s-mers.
+    """
     for i in range(begin, min(end, hashes.size - offset)):
         mask[i - begin] = smallest[i] != NONE and (hashes[i] == smallest[i] or hashes[i + offset] == smallest[i])
 
@@ -102,7 +112,10 @@ def sampling_mask(codes: np.ndarray, k: int, sampling: str, window: int, threads
 
 @njit
 def _compress(codes, out, marks):
-    """Compress to `out`, (n + 1,) uint8; return how many bases are kept."""
+    """Compress codes, (n,) uint8, to out, (n + 1,) uint8; return how many bases are kept.
+
+    marks : (n / MARK_STEP + 1,) integers, where every MARK_STEP-th of them stood.
+    """
     n, before = 0, UNKNOWN
     for i in range(codes.size):
         code = codes[i]
@@ -116,6 +129,7 @@ def _compress(codes, out, marks):
 
 @njit
 def _restore(codes, marks, begin, end, entries):
+    """Give entries[begin:end] their places in codes, uint8, before compression; marks : of `_compress`."""
     for x in range(begin, end):
         place = U(entries[x]) >> U2
         i, steps = U(marks[place // U(MARK_STEP)]), place % U(MARK_STEP)

@@ -21,7 +21,9 @@ from cases import COMMANDS, listing, options_of, run, sample_reads
 
 import bellapy.io.outputs
 from bellapy import __version__
+from bellapy.cli.app import load_command
 from bellapy.params import RANGES
+from bellapy.params.fields import PANELS
 
 ONE_PAIR = "ACGTACGTAC\t2\tACGTACGTAC\t2\tn\n"
 PROGRAM = [sys.executable, "-m", "bellapy"]
@@ -158,7 +160,7 @@ def test_same_reads_twice(here):
 def values_out_of_range():
     for name, (low, high) in RANGES.items():
         flag = options_of("overlap")[name].flags[-1]
-        if int in options_of("overlap")[name].types:
+        if options_of("overlap")[name].kind is int:
             beyond = (int(low) - 1, int(high) + 1)
         else:
             beyond = (low - 0.001, high * 1.001, "nan", "inf")
@@ -181,7 +183,7 @@ def test_option_that_is_no_number(here, name, value):
     assert flag in fails(here, 2, "overlap", "reads.fa", "-o", "x.paf", flag, value)
 
 
-@pytest.mark.parametrize("name", [name for name in sorted(RANGES) if int in options_of("overlap")[name].types])
+@pytest.mark.parametrize("name", [name for name in sorted(RANGES) if options_of("overlap")[name].kind is int])
 def test_option_that_is_no_whole_number(here, name):
     flag = options_of("overlap")[name].flags[-1]
     assert flag in fails(here, 2, "overlap", "reads.fa", "-o", "x.paf", flag, "12.5")
@@ -595,8 +597,8 @@ def test_evaluate_gives_json(here):
     ("change", "problem"),
     [
         (lambda line: "", "overlaps: holds no overlaps"),
-        (lambda line: "x" + line, "both of its reads in the truth: do the names differ? The truth has reads such as 'r0'"),
-        (lambda line: "\t".join([*line.split("\t")[:5], *line.split("\t")[:1], *line.split("\t")[6:]]), "with themselves"),
+        (lambda line: "x" + line, "both of its reads in the truth. Compare the names: the truth has reads such as 'r0'"),
+        (lambda line: "\t".join([*line.split("\t")[:5], *line.split("\t")[:1], *line.split("\t")[6:]]), "with itself"),
     ],
 )
 def test_evaluation_of_nothing(here, change, problem):
@@ -644,15 +646,54 @@ def test_quiet(here):
     assert outcome.code == 0 and "no read is as long as k" in outcome.err
 
 
+def options_shown(*arguments) -> list[str]:
+    """The options that a help text lists."""
+    return re.findall(r"^  (?:-\w, )?(--?[\w-]+)", run(*arguments).out.decode(), re.MULTILINE)
+
+
+def test_short_help_shows_what_people_use_first():
+    short, full = options_shown("overlap", "-h"), options_shown("overlap", "--help-all")
+    assert set(short) < set(full)
+    assert len(short) <= 20 < 30 < len(full)
+    assert {"-k", "--min-overlap", "--cigar", "--threads", "--help-all"} <= set(short)
+    declared = {flag for option in options_of("overlap").values() for flag in option.flags}
+    assert set(full) == {flag for flag in declared if flag.startswith("--")} | {"-k", "--help"}
+    assert f"{len(full) - len(short)} more options: bellapy overlap --help-all" in run("overlap", "-h").out.decode()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_panels_of_help(command):
+    """Every option that is a parameter stands in its own panel, and panels in their order."""
+    fields = load_command(command).fields
+    parts = re.split(
+        r"^(\w+):$", run(command, "--help-all" if "help_all" in options_of(command) else "-h").out.decode(), flags=re.M
+    )
+    panels = dict(zip(parts[1::2], parts[2::2], strict=True))
+    assert [name for name in panels if name in PANELS] == [name for name in PANELS if name in panels]
+    for name, field in fields.items():
+        assert f"{options_of(command)[name].flags[0]}" in panels[field.about.panel], name
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [("bellapy ov", "overlap"), ("bellapy overlap --max-c", "--max-copies"), ("bellapy overlap --device cu", "cuda")],
+)
+def test_shells_complete(words, expected):
+    asked = {"_BELLAPY_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    code = "import sys; from bellapy.__main__ import main; sys.argv = ['bellapy']; main()"
+    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, **asked}, capture_output=True, text=True)
+    assert done.stdout.split() == [expected], done.stderr
+
+
 def test_report(here):
     assert run("overlap", "reads.fa", "-o", "x.paf", "--report", "x.json", "--min-overlap", "700", "-k", "15").code == 0
     report = json.loads((here / "x.json").read_text())
-    assert report["schema"] == 1 and report["version"] == __version__
+    assert report["schema"] == 2 and report["version"] == __version__
     assert report["command"] == "bellapy overlap reads.fa -o x.paf --report x.json --min-overlap 700 -k 15"
     assert report["parameters"]["kmers"]["k"] == report["estimates"]["k"] == 15
     assert report["parameters"]["seeds"]["min_overlap"] == report["parameters"]["filter"]["min_overlap"] == 700
-    assert {"wall_s", "cpu_s", "compile_s", "peak_memory_bytes", "thresholds", "typical", "dropped"} <= set(report)
-    assert report["stages"][-1]["overlaps"] == len((here / "x.paf").read_text().splitlines())
+    assert report["details"]["thresholds"]["n_sure"] >= 0 and report["details"]["typical"]["density"] > 0
+    assert report["stages"][-1]["lines"] == len((here / "x.paf").read_text().splitlines())
 
 
 @pytest.mark.parametrize("command", ["candidates", "align", "filter", "extend"])

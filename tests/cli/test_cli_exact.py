@@ -7,16 +7,14 @@ import re
 import signal
 import subprocess
 import sys
-from typing import get_type_hints
 
 import naive_exact
 import numpy as np
 import pysam
 import pytest
-from cases import listing, run
+from cases import listing, options_of, run
 
 from bellapy import params
-from bellapy.cli import exact as cli_exact
 from bellapy.jobs.exact import journal, pipeline
 
 SEED = 11
@@ -159,8 +157,8 @@ def test_report_tells_bounds_and_shares(here):
     assert run("exact", "a.fa", "b.fa", "-o", "x.paf", "--report", "r.json").code == 0
     report = json.loads((here / "r.json").read_text())
     (stage,) = [stage for stage in report["stages"] if stage["stage"] == "align"]
-    assert stage["as lower bound"] <= stage["score"] <= stage["as upper bound"]
-    assert 0 < stage["% of the matrix forward"] <= 100
+    assert stage["lower_bound"] <= stage["score"] <= stage["upper_bound"]
+    assert 0 < stage["matrix_percent_forward"] <= 100
 
 
 def test_plot(here):
@@ -204,10 +202,10 @@ def test_errors(here, code, arguments, problem):
 
 @pytest.mark.parametrize("name", ["mode", "strand", "match", "mismatch", "gap_open", "gap_extend"])
 def test_help_tells_the_default(name):
-    (option,) = (part for part in get_type_hints(cli_exact.exact, include_extras=True)[name].__metadata__)
-    assert f"[default: {getattr(DEFAULTS, name)}]" in option.help
-    for choice in params.CHOICES.get(name, ()):
-        assert choice in option.help
+    text = options_of("exact")[name].help
+    assert f"default: {getattr(DEFAULTS, name)}]" in text
+    for choice in {"mode": params.MODES, "strand": params.STRANDS}.get(name, ()):
+        assert choice in text
 
 
 KILLED = """

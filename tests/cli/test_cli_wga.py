@@ -21,7 +21,7 @@ from bellapy.jobs.wga.plot import plot_lines
 from bellapy.params.wga import DEFAULT_SCORES, HOXD70, make_wga_params
 from bellapy.records.bases import encode
 from bellapy.records.genomes import PAIR, QUERY_ALONE, TARGET_ALONE
-from bellapy.report.log import Report
+from bellapy.report.run_report import RunReport
 
 SEED = 21
 
@@ -206,7 +206,7 @@ def test_chains_plot_and_report(genomes, tmp_path):
 
 def test_plot_lines_stand_where_the_alignments_do(genomes):
     target, query = (load_genome(path) for path in genomes)
-    found = align_genomes(target, query, make_wga_params(), Report("", ""), 1)
+    found = align_genomes(target, query, make_wga_params({}), RunReport(), 1)
     same, opposite = (plot_lines(target, query, found, strand) for strand in (1, -1))
     assert len(same) == 2 and len(opposite) == 1
     assert (opposite[0, 0, 0] > 3000) and opposite[0, 0, 1] > opposite[0, 1, 1] >= query.lengths[0]

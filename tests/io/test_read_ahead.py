@@ -134,7 +134,7 @@ except BellapyError as error:
     assert no_child_left()
     print(error)
 """
-    assert " ".join(run(code)) == "the process that reads ended early: was it stopped, was there too little memory?"
+    assert " ".join(run(code)) == "the reading process ended early; it was stopped, or it ran out of memory"
 
 
 def test_nothing_goes_on_after_an_error_here():

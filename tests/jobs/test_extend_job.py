@@ -13,6 +13,7 @@ from strategies import random_bases
 
 import bellapy.jobs.extend
 from bellapy.params import make_params
+from bellapy.report.run_report import RunReport
 
 SCORES = SimpleNamespace(match=1, mismatch=-1, gap=-1)
 
@@ -122,9 +123,7 @@ def test_a_long_pair(rng):
 
 
 def test_report_counts_pairs(rng, tmp_path):
-    from bellapy.report.log import Report
-
-    report = Report("", "")
+    report = RunReport()
     (tmp_path / "x").write_bytes(text(make_pairs(rng, 5)))
     assert (
         len(
@@ -134,4 +133,4 @@ def test_report_counts_pairs(rng, tmp_path):
         )
         == 5
     )
-    assert report.data["stages"][-1]["pairs"] == 5
+    assert report.stages[-1].pairs == 5

@@ -3,40 +3,81 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 
 import pytest
 from cases import COMMANDS, options_of
 
 from bellapy import params
+from bellapy.cli.app import load_command
 from bellapy.errors import ParameterError
-from bellapy.params import PRESETS, RANGES, Params, make_params, validate
+from bellapy.params import (
+    PRESETS,
+    RANGES,
+    ExactParams,
+    Params,
+    evaluate,
+    exact,
+    make_params,
+    overlap,
+    run,
+    scoring,
+    validate,
+)
+from bellapy.params import map as mapping
+from bellapy.params.fields import PANELS, fields_of
+from bellapy.params.fields import options_of as options_from
+from bellapy.params.overlap import WritingParams
+from bellapy.params.run import LogParams
 
-NO_PARAMETER = {
-    "output",
-    "skip_alignment",
-    "overlap_format",
-    "report_file",
-    "quiet",
-    "debug",
-    "preset",
-    "cigar",
-    "cs",
-    "sort",
-}
+MODULES = (scoring, run, overlap, mapping, exact, evaluate)
+
+
+def is_group(value) -> bool:
+    """Whether something is a group of parameters."""
+    return isinstance(value, type) and (is_dataclass(value) or hasattr(value, "_fields")) and value.__module__ in NAMES
+
+
+NAMES = {module.__name__ for module in MODULES}
+NO_PARAMETER = {"output", "skip_alignment", "preset", "help_all", "help", *WritingParams._fields, *LogParams._fields}
 NOT_OFFERED = {"band", "band_slope", "ranks"}  # of the seeds: nobody needs to change them
 CHOICES = {"sampling": params.SAMPLINGS, "extension": params.EXTENSIONS, "device": params.DEVICES}
+GROUPS = [group for module in MODULES for group in vars(module).values() if is_group(group)]
+STAGES = ("count", "candidates", "align", "filter")
 
 
 def default_values() -> dict:
     """Name of every field of every group -> its default."""
-    groups = [getattr(Params(), group.name) for group in fields(Params)]
-    names = [[f.name for f in fields(group)] if is_dataclass(group) else group._fields for group in groups]
-    return {name: getattr(group, name) for group, of_group in zip(groups, names, strict=True) for name in of_group}
+    return {name: field.default for group in overlap.GROUPS.values() for name, field in fields_of(group).items()}
 
 
 DEFAULTS = default_values()
 OPTIONS = {name: option for name, option in options_of("overlap").items() if name not in NO_PARAMETER}
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.__name__)
+def test_every_field_says_what_it_is(group):
+    """Groups within groups apart: their own fields do."""
+    told = fields_of(group)
+    for name, hint in group.__annotations__.items():
+        assert name in told or isinstance(hint, type) and is_group(hint), name
+    for field in told.values():
+        assert field.about.help[0].isupper() or field.about.help.split()[0] in field.about.choices, field.name
+        assert field.about.help[-1] not in ".]"
+        assert field.about.panel in ("", *PANELS)
+        assert field.kind in (int, float, str, bool)
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.__name__)
+def test_defaults_are_in_range(group):
+    for field in fields_of(group).values():
+        if field.default is not None:
+            field.check(field.default)
+
+
+def test_what_is_no_field_cannot_be_made():
+    with pytest.raises(TypeError):
+        ExactParams(matches=1)
 
 
 def test_every_field_is_an_option_and_every_option_a_field():
@@ -44,57 +85,62 @@ def test_every_field_is_an_option_and_every_option_a_field():
 
 
 def test_stages_offer_options_of_overlap_only():
-    for name in ("count", "candidates", "align", "filter"):
+    for name in STAGES:
         own = set(options_of(name)) - NO_PARAMETER - {"kmers", "seeds", "alignments"}
         assert own <= set(OPTIONS), name
 
 
 def test_every_option_belongs_to_a_stage():
-    staged = {option for name in ("count", "candidates", "align", "filter") for option in options_of(name)}
+    staged = {option for name in STAGES for option in options_of(name)}
     assert set(OPTIONS) <= staged
 
 
 def test_every_number_has_a_range_and_every_range_an_option():
-    numbers = {name for name, option in OPTIONS.items() if {int, float} & set(option.types)}
+    numbers = {name for name, option in OPTIONS.items() if option.kind in (int, float)}
     assert numbers == set(RANGES)
 
 
 def test_every_field_that_is_a_word_has_its_choices():
     assert {name for name, value in DEFAULTS.items() if isinstance(value, str)} == set(CHOICES)
     for name, choices in CHOICES.items():
-        assert DEFAULTS[name] in choices
+        assert overlap.FIELDS[name].about.choices == choices
 
 
-@pytest.mark.parametrize("name", sorted(OPTIONS))
-def test_help_tells_the_default(name):
-    shown = re.search(r"\[default: (.*?)\]", OPTIONS[name].help)
-    default = DEFAULTS[name]
-    if name == "threads" or default is False:
-        return
-    assert shown, OPTIONS[name].help
-    if name == "sampling_window":
-        from bellapy.jobs.overlap.pipeline import DEFAULT_SAMPLING_WINDOW as default
-    if default is None:
-        assert shown[1] in ("from the data", "any", "from depth and error rate")
-    else:
-        assert shown[1] == (default if isinstance(default, str) else f"{default:g}")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_tells_default_range_and_choices(command):
+    """Of every option that a group declares, in every command that has it."""
+    for name, field in load_command(command).fields.items():
+        text = options_of(command)[name].help
+        about = field.about
+        assert text.startswith(about.help)
+        if about.unset:
+            assert f"default: {about.unset}]" in text
+        elif isinstance(field.default, str) and field.default:
+            assert f"default: {field.default}]" in text
+        elif field.default not in (None, False, ""):
+            assert re.search(rf"default: {field.default:g}\]", text), text
+        for choice in about.choices:
+            assert re.search(rf"\b{choice}\b", text)
+        if about.low is not None:
+            assert f"{about.low:g} to " in text or f"at least {about.low:g}" in text
 
 
 @pytest.mark.parametrize("name", sorted(set(OPTIONS) & set(RANGES)))
 def test_help_of_every_stage_is_the_same(name):
-    stages = [options_of(command) for command in COMMANDS if command not in ("extend", "evaluate")]
+    stages = [options_of(command) for command in ("overlap", *STAGES)]
     assert {options[name].help for options in stages if name in options} == {OPTIONS[name].help}
 
 
-def test_help_tells_the_choices():
-    for name, choices in {**CHOICES, "preset": tuple(PRESETS)}.items():
-        for choice in choices:
-            assert re.search(rf"\b{choice}\b", options_of("overlap")[name].help), (name, choice)
+def test_what_is_said_of_one_option_in_two_groups_is_the_same():
+    seen = {}
+    for group in overlap.GROUPS.values():
+        for name, field in options_from(group).items():
+            assert seen.setdefault(name, (field.default, field.about)) == (field.default, field.about)
 
 
-def test_help_tells_the_range_of_k():
-    assert "3 to 31" in OPTIONS["k"].help
-    assert tuple(RANGES["k"]) == (3, 31)
+def test_help_of_presets():
+    for preset in PRESETS:
+        assert preset in options_of("overlap")["preset"].help
 
 
 def test_presets_name_real_fields_with_values_in_range():
@@ -104,10 +150,6 @@ def test_presets_name_real_fields_with_values_in_range():
         made = make_params(name).to_dict()
         flat = {key: value for group in made.values() for key, value in group.items()}
         assert {**flat, **values} == flat
-
-
-def test_defaults_are_in_range():
-    validate({name: value for name, value in DEFAULTS.items() if value is not None})
 
 
 def test_shared_names_have_one_default():
@@ -120,7 +162,7 @@ def test_shared_names_have_one_default():
 def test_both_ends_of_a_range_are_allowed(name):
     for value in RANGES[name]:
         others = {"sampling": "minimizer"} if name == "sampling_window" else {}
-        made = make_params(**{name: type(DEFAULTS[name] or value)(value)}, **others)
+        made = make_params(**{name: OPTIONS[name].kind(value)}, **others)
         assert value in [group.get(name) for group in made.to_dict().values()]
 
 

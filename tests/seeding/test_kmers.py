@@ -234,3 +234,14 @@ def test_counts_do_not_change_when_reads_are_turned_around(sequences):
     there, back = (count_kmers(reads.codes, 15, 2, 50) for reads in (make_reads(sequences), turned))
     assert Counter(runs_of(there).tolist()) == Counter(runs_of(back).tolist())
     assert_array_equal(there.spectrum[2:], back.spectrum[2:])
+
+
+@pytest.mark.parametrize("n_places", [10**5, 3 * 10**8, 10**9, 10**10, 10**12])
+def test_passes_over_the_reads_are_few_at_any_size(rng, n_places):
+    partitions = 1 << make_layout(19, n_places).partition_bits
+    sizes = rng.poisson(n_places / partitions, partitions)
+    at = passes = 0
+    while at < partitions:
+        at = kmers._end_of_pass(sizes, at, max(kmers.PASS_WORDS, kmers.words_of_passes(sizes)))
+        passes += 1
+    assert passes <= kmers.MOST_PASSES

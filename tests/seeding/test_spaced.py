@@ -34,7 +34,7 @@ def test_hits_are_those_of_all_windows(seed, transition):
         masked[40:60] = True
         genomes.append(genome_of(sequence, masked))
     target, query = genomes
-    params = make_wga_params(seed=seed, transition=transition, sensitive=True)
+    params = make_wga_params({"seed": seed, "notransition": not transition, "sensitive": True})
     pattern = parse_pattern(seed)
     search = Search(target, index_seeds(target.codes, target.masked, pattern), pattern, params)
     found, counts = find_hsps(search, query, 1, (0, len(query.codes)))
@@ -54,7 +54,9 @@ def test_words_of_many_places_are_left_out_and_counted():
     target = genome_of(text, np.zeros(len(text), np.bool_))
     pattern = parse_pattern("12")
     index = index_seeds(target.codes, target.masked, pattern)
-    few, many = (Search(target, index, pattern, make_wga_params(max_copies=most, transition=False)) for most in (7, 8))
+    few, many = (
+        Search(target, index, pattern, make_wga_params({"max_copies": most, "notransition": True})) for most in (7, 8)
+    )
     capped, all_hits = (find_hsps(search, target, 1, (0, len(target.codes)))[1] for search in (few, many))
     assert capped[0] + capped[2] == all_hits[0] and capped[2] > 0 == all_hits[2]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Lock
 from typing import NamedTuple
 
 from bellapy.errors import DeviceError
@@ -12,6 +13,8 @@ from bellapy.report.log import logger
 LEAST_FREE = 512 << 20  # bytes of device memory: a context, the compiled kernels, some reads
 DRIVER_FILE = Path("/proc/driver/nvidia/version")
 """Stands there where an NVIDIA driver is loaded (Linux)."""
+_found: list[Gpu] = []
+_finding = Lock()
 
 
 class Gpu(NamedTuple):
@@ -41,6 +44,14 @@ def find_gpus() -> list[Gpu]:
         what = "; ".join(f"{gpu.name}: {gpu.free / 1e6:.0f} of {gpu.total / 1e6:.0f} MB" for gpu in gpus)
         raise DeviceError(f"too little GPU memory is free ({what}); other programs hold it: wait for them or use the CPU")
     return usable
+
+
+def known_gpus() -> list[Gpu]:
+    """What `find_gpus` found first: later, memory that this process holds itself would seem taken by others."""
+    with _finding:
+        if not _found:
+            _found.extend(find_gpus())
+        return list(_found)
 
 
 def _installed() -> bool:
@@ -84,7 +95,7 @@ def choose_device(wanted: str) -> str:
     if wanted == "cpu":
         return "cpu"
     try:
-        gpus = find_gpus()
+        gpus = known_gpus()
     except DeviceError as error:
         if wanted == "cuda":
             raise DeviceError(f"--device cuda: {error}") from None

@@ -20,7 +20,7 @@ BLOCK = 1 << 16  # bases that are uploaded together
 
 @njit_entry
 def pack_planes(codes, planes):
-    """Bit planes of uint8 codes into `planes`, (at least len(codes) / BASES, 3) uint32; unknown bases fill the last word."""
+    """Bit planes of `codes`, uint8, into `planes`, uint32, three for each BASES codes; unknown bases fill the last word."""
     whole = len(codes) // BASES
     for word in range(whole):
         for i in range(3):
@@ -36,7 +36,10 @@ def pack_planes(codes, planes):
 
 @njit_entry
 def mark_blocks(table, n_bases, needed):
-    """Set `needed`, one flag for every block, where the flanks of a `Flanks.table` have bases."""
+    """Set `needed`, one flag for every block, where the flanks of `table`, a `Flanks.table`, have bases.
+
+    n_bases : of one direction.
+    """
     for i in range(len(table)):
         for side in range(2):
             begin, length = table[i, 2 * side], table[i, 2 * side + 1]

@@ -13,17 +13,19 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from itertools import chain
 from threading import Lock
+from typing import NamedTuple
 
 from numba import cuda
 
-from bellapy.compute.gpu.devices import Gpu, find_gpus
+from bellapy.compute.gpu.devices import Gpu, known_gpus
 from bellapy.compute.gpu.ops import SIMULATED, kernel_of
 from bellapy.compute.gpu.reads import DeviceReads
 from bellapy.compute.threads import even_ranges
 from bellapy.report.log import logger
+from bellapy.report.run_report import Devices
 
 WORKERS = 1 if SIMULATED else 2  # for each GPU; the simulator runs one kernel at a time
 LONG = 2.0  # seconds: a kernel was compiled, not loaded
@@ -33,37 +35,31 @@ FULL = "not enough GPU memory is free; what does not fit is done on the CPU"
 _compiling = Lock()  # for all devices: the second one finds on the disk what the first compiled
 
 
-@dataclass
-class Usage:
-    """What a device has done: flanks extended, cells computed (of lanes with live cells), seconds in kernels.
+ON_CPU = 1 << 30  # the CPU's number among the devices of a run, after those of all GPUs
 
-    paths, path_s : flanks whose paths were traced, seconds in the kernels for that.
-    idle_s : seconds during which none of its kernels ran, though there was work for some GPU.
-    compile_s : seconds spent on compiling kernels or loading them from the disk.
-    uploaded : bases of reads that were sent to it.
+
+class Work(NamedTuple):
+    """Work for GPUs, in pieces.
+
+    pieces : first row and end of each.
+    least : rows; what does not fit a GPU's memory in a piece of so few goes to the CPU.
+    on_gpu : takes a piece or more; its last argument says that a piece is what is left of one that did not fit.
+    on_cpu : does one piece.
+    seconds : the name of `DeviceUse` under which time in kernels is noted.
     """
 
-    name: str
-    extensions: int = 0
-    cells: int = 0
-    kernel_s: float = 0.0
-    paths: int = 0
-    path_s: float = 0.0
-    idle_s: float = 0.0
-    compile_s: float = 0.0
-    uploaded: int = 0
+    pieces: list[tuple[int, int]]
+    least: int
+    on_gpu: Callable[[Worker, Iterator[tuple[int, int]], bool], None]
+    on_cpu: Callable[[int, int], None]
+    seconds: str
 
-    def add(self, **work: float) -> None:
-        for name, n in work.items():
-            setattr(self, name, getattr(self, name) + n)
 
-    def to_dict(self) -> dict:
-        gcups = self.cells / self.kernel_s / 1e9 if self.kernel_s else 0.0
-        return {
-            "name": self.name, "extensions": self.extensions, "cells": self.cells, "kernel_s": round(self.kernel_s, 4),
-            "gcups": round(gcups, 1), "paths": self.paths, "path_s": round(self.path_s, 4),
-            "idle_s": round(self.idle_s, 4), "compile_s": round(self.compile_s, 3), "uploaded_bases": self.uploaded,
-        }  # fmt: skip
+def give_to_cpu(devices: Devices, reason: str, **work: int) -> None:
+    """Note what the CPU does instead of a GPU, by names of `DeviceUse`; say so once in a run for each reason."""
+    if devices.is_new(reason):
+        logger.warning("%s", reason)
+    devices.add(ON_CPU, "CPU, what fits no GPU", **work)
 
 
 class Rooms:
@@ -89,27 +85,36 @@ class Rooms:
 
 @dataclass
 class Device:
-    """A GPU, the reads it holds, and what it has done."""
+    """A GPU, and the reads it holds.
+
+    work_of : where what it does is noted, that of the run whose work it has.
+    """
 
     gpu: Gpu
     packed: bool  # has instructions for packed maxima
     processors: int
-    usage: Usage
     reads: DeviceReads
+    work_of: Devices = field(default_factory=Devices)
     workers: list[Worker] = field(default_factory=list)
     zero: object = None  # event from which `spans` count
     spans: list[tuple[float, float]] = field(default_factory=list)  # when kernels ran, ms
     loaded: set = field(default_factory=set)  # kernels that were started before; two threads must not load one at a time
+    compile_s: float = 0.0
     told_of_compiling: bool = False
     lock: Lock = field(default_factory=Lock)
 
     def count(self, spans: list[tuple[float, float]], **work: int) -> None:
-        """Note when kernels ran and what was done, by names of `Usage`."""
+        """Note when kernels ran and what was done, by names of `DeviceUse`."""
         with self.lock:
             self.spans += spans
-            self.usage.add(**work)
+        self.note(**work)
+
+    def note(self, **work: float) -> None:
+        """Note what was done, by names of `DeviceUse`."""
+        self.work_of.add(self.gpu.index, self.gpu.name, **work)
 
     def open_spans(self) -> None:
+        self.spans.clear()  # of work that ended with an error
         with cuda.gpus[self.gpu.index]:
             self.zero = cuda.event()
             self.zero.record(self.workers[0].stream)
@@ -159,8 +164,10 @@ class Worker:
             began = time.perf_counter()
             start(*arguments)
             device.loaded.add(kernel)
-            device.usage.compile_s += time.perf_counter() - began
-            if not device.told_of_compiling and device.usage.compile_s > LONG:
+            spent = time.perf_counter() - began
+            device.note(compile_s=spent)
+            device.compile_s += spent
+            if not device.told_of_compiling and device.compile_s > LONG:
                 device.told_of_compiling = True
                 logger.info("compiling for %s; this happens once", device.gpu.name)
         return time.perf_counter() - asked
@@ -187,82 +194,77 @@ class Pieces:
 
 @dataclass
 class Pool:
-    """All usable GPUs."""
+    """All usable GPUs of the machine; kept as long as the process lives, since a context costs a second.
+
+    It knows nothing of runs: what was done is noted where the caller says.
+    """
 
     devices: list[Device]
     threads: ThreadPoolExecutor  # of the workers; kept, since a new one costs milliseconds at its first call to a device
-    on_cpu: Usage = field(default_factory=lambda: Usage("CPU, what fits no GPU"))
-    told: set[str] = field(default_factory=set)
-    lock: Lock = field(default_factory=Lock)
+    turn: Lock = field(default_factory=Lock)  # workers have memory for the work of one caller at a time
 
-    def run(
-        self, pieces: list[tuple[int, int]], least: int, on_gpu: Callable[[Worker, Iterator[tuple[int, int]], bool], None],
-        on_cpu: Callable[[int, int], None],
-    ) -> list[float]:  # fmt: skip
-        """Work on pieces, first row and end of each, by as many workers; seconds of kernels, of each device.
+    def run(self, work: Work, devices: Devices) -> None:
+        """Do pieces of work by as many workers; note in `devices` what was done.
 
-        on_gpu : takes a piece or more.  What does not fit a GPU's memory is tried in halves, each alone (its last argument);
-            what does not fit in a piece of `least` rows goes to the CPU.
+        What does not fit a GPU's memory is tried in halves, each alone.
         """
+        with self.turn:
+            self._run(work, devices)
+
+    def _run(self, work: Work, devices: Devices) -> None:
         began = time.perf_counter()
         workers = [worker for turn in zip(*(device.workers for device in self.devices), strict=True) for worker in turn]
-        workers = workers[: len(pieces)]
-        left = Pieces(pieces, len(self.devices))
+        workers = workers[: len(work.pieces)]
+        left = Pieces(work.pieces, len(self.devices))
 
         @cuda.require_context  # asked for once, not in each call: all threads would take turns at that
         def take_pieces(worker: Worker) -> None:
             share = next(i for i, device in enumerate(self.devices) if device is worker.device)
             pieces = iter(partial(left.take, share), None)
             for piece in pieces:
-                self._fit(worker, least, on_gpu, on_cpu, chain([piece], pieces), False)
+                _fit(worker, work, chain([piece], pieces), False)
 
-        def work(worker: Worker) -> None:
+        def do(worker: Worker) -> None:
             with cuda.gpus[worker.device.gpu.index]:
                 take_pieces(worker)
 
         for device in self.devices:
+            device.work_of = devices
             device.open_spans()
         if len(workers) == 1:
-            work(workers[0])
+            do(workers[0])
         else:
             with _quick_turns():
-                list(self.threads.map(work, workers))
+                list(self.threads.map(do, workers))
         seconds, passed = [device.close_spans() for device in self.devices], time.perf_counter() - began
         for device, spent in zip(self.devices, seconds, strict=True):
-            device.usage.add(idle_s=max(0.0, passed - spent))
-        return seconds
+            device.note(**{work.seconds: spent}, idle_s=max(0.0, passed - spent))
 
-    def _fit(self, worker: Worker, least: int, on_gpu, on_cpu, pieces: Iterator[tuple[int, int]], alone: bool) -> None:
-        taken = []
 
-        def take() -> Iterator[tuple[int, int]]:
-            for piece in pieces:
-                taken.append(piece)
-                yield piece
+def _fit(worker: Worker, work: Work, pieces: Iterator[tuple[int, int]], alone: bool) -> None:
+    """Do pieces on a worker's device, as many as it takes; what does not fit in halves, and small ones on the CPU."""
+    taken = []
 
-        try:
-            on_gpu(worker, take(), alone)
-            return
-        except Exception as error:
-            if not _is_out_of_memory(error):
-                raise
-        worker.stream.synchronize()
-        worker.rooms.clear()
-        for begin, end in taken:
-            middle = (begin + end) // 2
-            if end - begin > least:
-                self._fit(worker, least, on_gpu, on_cpu, iter([(begin, middle)]), True)
-                self._fit(worker, least, on_gpu, on_cpu, iter([(middle, end)]), True)
-            else:
-                on_cpu(begin, end)
+    def take() -> Iterator[tuple[int, int]]:
+        for piece in pieces:
+            taken.append(piece)
+            yield piece
 
-    def give_to_cpu(self, reason: str, **work: int) -> None:
-        """Note what the CPU does instead, by names of `Usage`; say so once for each reason."""
-        with self.lock:
-            if reason not in self.told:
-                logger.warning("%s", reason)
-            self.told.add(reason)
-            self.on_cpu.add(**work)
+    try:
+        work.on_gpu(worker, take(), alone)
+        return
+    except Exception as error:
+        if not _is_out_of_memory(error):
+            raise
+    worker.stream.synchronize()
+    worker.rooms.clear()
+    for begin, end in taken:
+        middle = (begin + end) // 2
+        if end - begin > work.least:
+            _fit(worker, work, iter([(begin, middle)]), True)
+            _fit(worker, work, iter([(middle, end)]), True)
+        else:
+            work.on_cpu(begin, end)
 
 
 @contextmanager
@@ -282,22 +284,27 @@ def _is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or getattr(error, "code", None) == OUT_OF_MEMORY
 
 
-@cache
+_pools: list[Pool] = []
+_making = Lock()
+
+
 def pool() -> Pool:
-    """The usable GPUs; found once."""
+    """The usable GPUs; found once, by whichever thread asks first."""
+    with _making:
+        if not _pools:
+            _pools.append(_make_pool())
+        return _pools[0]
+
+
+def _make_pool() -> Pool:
     devices, helpers = [], ThreadPoolExecutor()
-    for gpu in find_gpus():
+    for gpu in known_gpus():
         with cuda.gpus[gpu.index]:
             packed, processors = True, 1
             if not SIMULATED:
                 card = cuda.get_current_device()
                 packed, processors = card.compute_capability >= (9, 0), card.MULTIPROCESSOR_COUNT
-            device = Device(gpu, packed, processors, Usage(gpu.name), DeviceReads(Rooms(cuda.device_array), helpers))
+            device = Device(gpu, packed, processors, DeviceReads(Rooms(cuda.device_array), helpers))
             device.workers = [Worker(device, cuda.stream(), cuda.stream()) for _ in range(WORKERS)]
             devices.append(device)
     return Pool(devices, ThreadPoolExecutor(WORKERS * len(devices)))
-
-
-def usage() -> list[dict]:
-    """What every device has done since the program started."""
-    return [used.to_dict() for used in (*(d.usage for d in pool().devices), pool().on_cpu) if used.extensions or used.paths]

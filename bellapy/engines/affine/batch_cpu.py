@@ -7,8 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner
+from bellapy.compute.runs import QUERY_ALONE, TARGET_ALONE, pack_run
 from bellapy.engines.affine import lanes
-from bellapy.engines.affine.lanes import LANES, MAX_STEPS, Scratch
+from bellapy.engines.affine.lanes import LANES, MAX_STEPS, Costs, Scratch
+from bellapy.engines.affine.pieces import Pieces, Solved, piece_at
 from bellapy.engines.affine.rule import GLOBAL, NO_ZDROP, REACH, gap_cost, outside, width_needed
 from bellapy.engines.affine.trace import NO_PATH, find_end, query_end, trace
 from bellapy.engines.affine.wide import align_wide
@@ -24,42 +26,6 @@ WIDE_MARGIN = 64  # diagonals that a wide band has at least beyond its corners
 WIDE_SHARE = 8  # and at least this part of the length
 WAYS_BYTES = 32 << 20  # of a block of one wide alignment
 NEVER = 1 << 40
-
-
-class Pieces(NamedTuple):
-    """Pairs of stretches to align; base b of the query is query_codes[q_at + b * step], and so for the target.
-
-    q_at, t_at : (n,) int64.  q_len, t_len : (n,) int64.  step : (n,) int64, 1 or -1.  mode : (n,) int64, one of rule.py's.
-    """
-
-    q_at: np.ndarray
-    q_len: np.ndarray
-    t_at: np.ndarray
-    t_len: np.ndarray
-    step: np.ndarray
-    mode: np.ndarray
-
-    def take(self, rows: np.ndarray) -> Pieces:
-        return Pieces(*(column[rows] for column in self))
-
-
-class Solved(NamedTuple):
-    """What came out.
-
-    score : (n,) int64.  q_used, t_used : (n,) int64, bases up to the end.  dropped : (n,) bool, ended by zdrop.
-    runs : uint32, length << 4 | operation.  starts, counts : (n,) int64; the runs of a piece are
-    runs[starts : starts + counts], from its end to its beginning.
-    cells : computed in all.
-    """
-
-    score: np.ndarray
-    q_used: np.ndarray
-    t_used: np.ndarray
-    dropped: np.ndarray
-    runs: np.ndarray
-    starts: np.ndarray
-    counts: np.ndarray
-    cells: int
 
 
 class Effort(NamedTuple):
@@ -82,92 +48,105 @@ EXACT = Effort()
 
 @njit_inner
 def _bonus(mode, effort):
+    """What a piece of this mode (of rule.py) gives up to use up its query.  effort : Effort."""
     return effort.bonus if mode == REACH else 0
 
 
 @njit_inner
-def _end_of(scratch, height, lane, q_len, t_len, mode, effort, drift):
-    """The cell where the path of a lane ends: i, j, its score, whether zdrop ended it."""
-    if mode == GLOBAL:
+def _end_of(scratch, lane, piece, effort, drift):
+    """The cell where the path of a lane ends: i, j, its score, whether zdrop ended it.
+
+    scratch : Scratch, after the group of `lane` was run.  piece : Piece.  effort : Effort.  drift : of rule.py's scores.
+    """
+    q_len, t_len = piece.q_len, piece.t_len
+    if piece.mode == GLOBAL:
         row = ((t_len - q_len) >> 1) + scratch.centres[lane]
         r = q_len + t_len
-        return q_len, t_len, lanes.score_at(scratch, height, lane, r, row) - drift * r, False
-    i, j, score, dropped = find_end(scratch, height, lane, q_len, t_len, effort.zdrop, drift)
-    bonus = _bonus(mode, effort)
+        return q_len, t_len, lanes.score_at(scratch, lane, r, row) - drift * r, False
+    i, j, score, dropped = find_end(scratch, lane, q_len, t_len, effort.zdrop, drift)
+    bonus = _bonus(piece.mode, effort)
     if bonus > 0 and not dropped:
-        other, its_score = query_end(scratch, height, lane, q_len, t_len, score, drift)
+        other, its_score = query_end(scratch, lane, q_len, t_len, drift)
         if other >= 0 and its_score + bonus >= score:
             return q_len, other, its_score, False
     return i, j, score, dropped
 
 
 @njit_inner
-def _settle(query_codes, target_codes, pieces, p, lane, height, scoring, effort, scratch, solved, n):
-    """Take the path of one lane if it is good enough; return the end of the runs and how many more diagonals are needed."""
-    q_len, t_len, mode = pieces.q_len[p], pieces.t_len[p], pieces.mode[p]
+def _settle(piece, p, lane, scoring, effort, scratch, solved, n):
+    """Take the path of one lane if it is good enough; return the end of the runs and how many more diagonals are needed.
+
+    piece : Piece, row p of all.  scoring : AffineScoring.  effort : Effort.  scratch : Scratch, after the group was run.
+    solved : Solved; row p is filled, and runs from n on.
+    """
+    height, mode, bonus = scratch.height, piece.mode, _bonus(piece.mode, effort)
+    q_len, t_len = piece.q_len, piece.t_len
     if scratch.centres[lane] < 0:
         return n, 1 << 40
-    i, j, score, dropped = _end_of(scratch, height, lane, q_len, t_len, mode, effort, scoring.extend2)
-    end, counted, near = trace(
-        scratch, height, lane, query_codes, pieces.q_at[p], target_codes, pieces.t_at[p], pieces.step[p], i, j, scoring,
-        solved.runs, n,
-    )  # fmt: skip
+    i, j, score, dropped = _end_of(scratch, lane, piece, effort, scoring.extend2)
+    end, counted, near = trace(scratch, lane, piece, i, j, scoring, solved.runs, n)
     if end == NO_PATH or counted != score:
         return n, 2 * height + 1
     covered = lanes.reach(q_len, t_len, mode, height)
-    sure = outside(covered, q_len, t_len, mode, _bonus(mode, effort), scoring) < score or (dropped and near >= NEAR)
+    sure = outside(covered, q_len, t_len, mode, bonus, scoring) < score or (dropped and near >= NEAR)
     good = score * 1000 >= effort.floor * min(i, j) or (height == HEIGHTS[-1] and effort.floor < NEVER)
     if not sure and not (near >= NEAR and good):
-        return n, width_needed(score, q_len, t_len, mode, _bonus(mode, effort), scoring)
+        return n, width_needed(score, q_len, t_len, mode, bonus, scoring)
     solved.score[p], solved.q_used[p], solved.t_used[p], solved.dropped[p] = score, i, j, dropped
     solved.starts[p], solved.counts[p] = n, end - n
     return end, 0
 
 
 @njit
-def align_class(query_codes, target_codes, pieces, index, height, scoring, effort, scratch, solved, n, needed):
-    """Align the pieces `index` in bands of `height` rows; needed[p] becomes 0 where the result is taken.
+def align_class(codes, pieces, index, scoring, effort, scratch, solved, n, needed):
+    """Align the pieces `index` in bands of scratch.height rows; needed[p] becomes 0 where the result is taken.
+
+    codes : of queries and of targets, two arrays of uint8.  pieces : Pieces.  index : (any,) int64, rows of pieces.
+    scoring : AffineScoring.  effort : Effort.  scratch : Scratch.  solved : Solved; rows of `index` are filled.
+    n : end of the runs so far.  needed : (n_pieces,) int64, diagonals that a wider band needs.
 
     Returns the end of the runs.
     """
+    query, target = codes
     drift = scoring.extend2
-    costs = (
+    costs = Costs(
         np.int8(scoring.match + 2 * drift), np.int8(scoring.mismatch + 2 * drift), np.int8(scoring.open1),
         np.int8(scoring.extend1 - drift), np.int8(scoring.open2),
     )  # fmt: skip
     for begin in range(0, len(index), LANES):
         group = index[begin : begin + LANES]
-        steps, q_rows = lanes.pack_group(query_codes, target_codes, pieces, group, height, scratch)
+        steps, q_rows = lanes.pack_group(query, target, pieces, group, scratch)
         maxima_too = False
         for p in group:
             maxima_too |= pieces.mode[p] != GLOBAL
-        lanes.run_group(steps, q_rows, len(group), height, scratch, costs, maxima_too)
+        lanes.run_group(steps, q_rows, len(group), scratch, costs, maxima_too)
         for lane in range(len(group)):
             p = group[lane]
-            n, needed[p] = _settle(
-                query_codes, target_codes, pieces, p, lane, height, scoring, effort, scratch, solved, n
-            )  # fmt: skip
+            piece = piece_at(query, target, pieces, p)
+            n, needed[p] = _settle(piece, p, lane, scoring, effort, scratch, solved, n)
     return n
 
 
 @njit
-def align_rest(query_codes, target_codes, pieces, index, scoring, effort, solved, n, needed):
-    """Align the pieces `index` one by one in the bands they need; returns the end of the runs."""
+def align_rest(codes, pieces, index, scoring, effort, solved, n, needed):
+    """Align the pieces `index` one by one in the bands they need; returns the end of the runs.
+
+    codes, pieces, index, scoring, effort, solved, n : as in `align_class`.
+    needed : (n_pieces,) int64, diagonals beyond the corners to begin with.
+    """
     for p in index:
-        q_len, t_len, mode = pieces.q_len[p], pieces.t_len[p], pieces.mode[p]
+        piece = piece_at(codes[0], codes[1], pieces, p)
+        q_len, t_len, mode, bonus = piece.q_len, piece.t_len, piece.mode, _bonus(piece.mode, effort)
         out = needed[p]
         shift = t_len - q_len if mode == GLOBAL else 0
         while True:
             band = (min(0, shift) - out, max(0, shift) + out)
-            score, i, j, dropped, end = align_wide(
-                query_codes, pieces.q_at[p], q_len, target_codes, pieces.t_at[p], t_len, pieces.step[p], mode, band,
-                scoring, effort.zdrop, _bonus(mode, effort), WAYS_BYTES, solved.runs, n,
-            )  # fmt: skip
-            if out >= max(q_len, t_len) or outside(out + 1, q_len, t_len, mode, _bonus(mode, effort), scoring) < score:
+            score, i, j, dropped, end = align_wide(piece, band, scoring, effort.zdrop, bonus, WAYS_BYTES, solved.runs, n)
+            if out >= max(q_len, t_len) or outside(out + 1, q_len, t_len, mode, bonus, scoring) < score:
                 break
             if score * 1000 >= effort.floor * min(i, j):
                 break
-            out = max(2 * out, 1) if dropped else width_needed(score, q_len, t_len, mode, _bonus(mode, effort), scoring)
+            out = max(2 * out, 1) if dropped else width_needed(score, q_len, t_len, mode, bonus, scoring)
         solved.score[p], solved.q_used[p], solved.t_used[p], solved.dropped[p] = score, i, j, dropped
         solved.starts[p], solved.counts[p] = n, end - n
         n = end
@@ -176,7 +155,10 @@ def align_rest(query_codes, target_codes, pieces, index, scoring, effort, solved
 
 @njit
 def empty_piece(pieces, index, scoring, solved, n):
-    """Pieces of which one side is empty: a single gap, or nothing where the end is free."""
+    """Pieces of which one side is empty: a single gap, or nothing where the end is free; returns the end of the runs.
+
+    pieces, index, scoring, solved, n : as in `align_class`.
+    """
     for p in index:
         i, j = pieces.q_len[p], pieces.t_len[p]
         if pieces.mode[p] != GLOBAL:
@@ -184,7 +166,7 @@ def empty_piece(pieces, index, scoring, solved, n):
         solved.score[p], solved.q_used[p], solved.t_used[p] = -gap_cost(i + j, scoring), i, j
         solved.dropped[p], solved.starts[p], solved.counts[p] = False, n, 0
         if i + j > 0:
-            solved.runs[n] = np.uint32((i + j) << 4 | (1 if i > 0 else 2))
+            solved.runs[n] = pack_run(QUERY_ALONE if i > 0 else TARGET_ALONE, i + j)
             solved.counts[p] = 1
             n += 1
     return n
@@ -209,10 +191,10 @@ class Aligner:
     def align(self, query_codes: np.ndarray, target_codes: np.ndarray, pieces: Pieces, effort: Effort = EXACT) -> Solved:
         """Align all pieces; the result of each does not depend on the others."""
         n, lengths = len(pieces.q_at), pieces.q_len + pieces.t_len
-        columns = [np.zeros(n, kind) for kind in (np.int64, np.int64, np.int64, np.bool_)]
-        solved = Solved(
-            *columns, np.empty(int(lengths.sum()) + 1, np.uint32), np.zeros(n, np.int64), np.zeros(n, np.int64), 0
-        )
+        score, q_used, t_used, starts, counts = np.zeros((5, n), np.int64)
+        runs = np.empty(int(lengths.sum()) + 1, np.uint32)
+        solved = Solved(score, q_used, t_used, np.zeros(n, np.bool_), runs, starts, counts, 0)
+        codes = (query_codes, target_codes)
         done = (pieces.q_len == 0) | (pieces.t_len == 0)
         at = empty_piece(pieces, np.flatnonzero(done), self.scoring, solved, 0)
         shift = np.where(pieces.mode == GLOBAL, np.abs(pieces.t_len - pieces.q_len), 0)
@@ -229,10 +211,7 @@ class Aligner:
             index = order[(waiting & (rows <= height))[order]]
             if not len(index):
                 continue
-            at = align_class(
-                query_codes, target_codes, pieces, index, height, self.scoring, effort, self.scratch(height), solved, at,
-                needed,
-            )  # fmt: skip
+            at = align_class(codes, pieces, index, self.scoring, effort, self.scratch(height), solved, at, needed)
             cells += int(lengths[index].sum()) * height
             waiting[index] = False
             again = index[needed[index] > 0]
@@ -244,5 +223,5 @@ class Aligner:
             done[index[needed[index] == 0]] = True
         rest = np.flatnonzero(~done)
         needed[rest] = np.minimum(needed[rest], np.maximum(pieces.q_len, pieces.t_len)[rest])
-        at = align_rest(query_codes, target_codes, pieces, rest, self.scoring, effort, solved, at, needed)
+        at = align_rest(codes, pieces, rest, self.scoring, effort, solved, at, needed)
         return solved._replace(cells=cells, runs=solved.runs[:at])

@@ -32,15 +32,18 @@ BEYOND_QUERY, BEYOND_TARGET = 6, 7
 
 
 class Scratch(NamedTuple):
-    """Working memory for groups of up to 64 alignments with up to `height` rows and MAX_STEPS anti-diagonals.
+    """Working memory of one thread for groups of up to 64 alignments with `height` rows and up to MAX_STEPS anti-diagonals.
 
+    height : int.
     cells : (2 parities, H E1 F1 E2 F2, (height + 2) * LANES) int8, a row of FLOOR before and after.
     query, target : rows of base codes, uint8.
     scores : H of every cell, int8: cell (r, w) of lane l at (r * height + w) * LANES + l.
     bases : (chunks + 1, LANES) int64, what was taken from the scores of a chunk.
-    best, shift : (LANES,) int8.  centres : (LANES,) int64.  maxima : (MAX_STEPS + 1, LANES) int8.
+    best, shift : (LANES,) int8.  centres : (LANES,) int64, row of diagonal 0, or -1: not computed.
+    maxima : (MAX_STEPS + 1, LANES) int8, best H of each anti-diagonal.
     """
 
+    height: int
     cells: np.ndarray
     query: np.ndarray
     target: np.ndarray
@@ -52,9 +55,30 @@ class Scratch(NamedTuple):
     maxima: np.ndarray
 
 
+class Stack(NamedTuple):
+    """The states of one parity: h, e1, f1, e2, f2, ((height + 2) * LANES,) int8 each, rows of Scratch.cells."""
+
+    h: np.ndarray
+    e1: np.ndarray
+    f1: np.ndarray
+    e2: np.ndarray
+    f2: np.ndarray
+
+
+class Costs(NamedTuple):
+    """Scores with the drift, int8: of equal and unequal bases; open1 and open2; extend1 less the drift, that of piece 2."""
+
+    equal: int
+    unequal: int
+    open1: int
+    extend1: int
+    open2: int
+
+
 def make_scratch(height: int) -> Scratch:
     rows = MAX_STEPS // 2 + height + 8
     return Scratch(
+        height,
         np.zeros((2, 5, (height + 2) * LANES), np.int8),
         np.zeros(rows * LANES, np.uint8),
         np.zeros(rows * LANES, np.uint8),
@@ -78,7 +102,10 @@ def fits(scoring: AffineScoring) -> bool:
 
 @njit_inner
 def centre_of(q_len, t_len, mode, height):
-    """Row of diagonal 0 of an alignment: the corners lie equally far from both ends of the band."""
+    """Row of diagonal 0 of an alignment: the corners lie equally far from both ends of the band.
+
+    q_len, t_len : bases.  mode : one of rule.py's.  height : rows of the band.
+    """
     if mode != GLOBAL:
         return height // 2
     return height // 2 - ((t_len - q_len) >> 2)
@@ -86,7 +113,10 @@ def centre_of(q_len, t_len, mode, height):
 
 @njit_inner
 def reach(q_len, t_len, mode, height):
-    """How many diagonals beyond the corners a band covers on its narrower side, plus one: `out` of rule.outside."""
+    """How many diagonals beyond the corners a band covers on its narrower side, plus one: `out` of rule.outside.
+
+    q_len, t_len, mode, height : as in `centre_of`.
+    """
     centre, shift = centre_of(q_len, t_len, mode, height), t_len - q_len
     if mode != GLOBAL:
         shift = 0
@@ -95,42 +125,26 @@ def reach(q_len, t_len, mode, height):
 
 
 @njit_vector
-def _step(
-    h,
-    e1,
-    f1,
-    e2,
-    f2,
-    e1_old,
-    f1_old,
-    e2_old,
-    f2_old,
-    up,
-    down,
-    query,
-    query_at,
-    target,
-    target_at,
-    kept,
-    kept_at,
-    rows,
-    costs,
-):
-    """One anti-diagonal: `h` of the same parity two steps ago becomes the new one; E and F are for the next step.
+def _step(stack, other, up, down, query, target, kept, rows, costs):
+    """One anti-diagonal: `stack.h` of two steps ago becomes the new one; E and F are for the next step.
 
-    up, down : rows from a cell to where its E and F come from.
+    stack : Stack of the anti-diagonal's parity.  other : Stack of the one before it, read only.
+    up, down : rows from a cell to where its E and F come from, in `other`.
+    query, target : (rows * LANES,) uint8, bases before the cells.  kept : (rows * LANES,) int8, gets the new H.
+    rows : of the band.  costs : Costs.
     """
+    h, e1, f1, e2, f2 = stack
+    e1_old, f1_old, e2_old, f2_old = other.e1, other.f1, other.e2, other.f2
     equal, unequal, open1, extend1, open2 = costs
     for row in range(U(1), U(rows) + U(1)):
         at, above, below = row * U_LANES, (row + U(up)) * U_LANES, (row + U(down)) * U_LANES
         before = (row - U(1)) * U_LANES
-        q, t, k = U(query_at) + before, U(target_at) + before, U(kept_at) + before
         for l in range(U_LANES):
             a, b, c, d = e1_old[above + l], f1_old[below + l], e2_old[above + l], f2_old[below + l]
-            pair = I8(h[at + l] + (equal if query[q + l] == target[t + l] else unequal))
+            pair = I8(h[at + l] + (equal if query[before + l] == target[before + l] else unequal))
             score = max(max(pair, max(a, b)), max(c, d))
             h[at + l] = score
-            kept[k + l] = score
+            kept[before + l] = score
             opened = I8(score - open1)
             e1[at + l] = I8(max(opened, a) - extend1)
             f1[at + l] = I8(max(opened, b) - extend1)
@@ -141,7 +155,7 @@ def _step(
 
 @njit_vector
 def _lane_maxima(scores, at, rows, best):
-    """The best score of every lane among `rows` rows from `at` on."""
+    """The best score of every lane among `rows` rows of scores, int8, from `at` on, to best, (LANES,) int8."""
     for l in range(U_LANES):
         best[l] = I8(-128)
     for row in range(U(rows)):
@@ -151,7 +165,7 @@ def _lane_maxima(scores, at, rows, best):
 
 @njit_vector
 def _lower(cells, rows, shift):
-    """Take `shift` from all cells, but let none fall below FLOOR."""
+    """Take shift, (LANES,) int8, from all cells of `rows` rows, int8, but let none fall below FLOOR."""
     for row in range(U(1), U(rows) + U(1)):
         for l in range(U_LANES):
             lowered = np.int16(cells[row * U_LANES + l]) - np.int16(shift[l])
@@ -159,9 +173,13 @@ def _lower(cells, rows, shift):
 
 
 @njit_inner
-def _pack(codes, at, step, n, rows, first, row_step, lane, n_rows):
-    """Spread the bases of one lane over rows, first + b * row_step for base b; return whether one is unknown."""
-    unknown = False
+def _spread(codes, at, step, n, rows, first, row_step, lane):
+    """Spread the bases of one lane over rows, first + b * row_step for base b; return whether one is unknown.
+
+    codes : uint8; base b is codes[at + b * step], b from 0 to n - 1.
+    rows : (n_rows * LANES,) uint8, Scratch's; bases beyond them are left out.  lane : 0 to LANES - 1.
+    """
+    unknown, n_rows = False, len(rows) // LANES
     for b in range(n):
         row = first + b * row_step
         code = codes[at + b * step]
@@ -172,76 +190,86 @@ def _pack(codes, at, step, n, rows, first, row_step, lane, n_rows):
 
 
 @njit_inner
-def pack_group(query_codes, target_codes, pieces, index, height, scratch):
+def pack_group(query_codes, target_codes, pieces, index, scratch):
     """Lay out the bases of a group; return its anti-diagonals and the row of query base 0 less the centre.
 
+    query_codes, target_codes : (any,) uint8.  pieces : Pieces.  index : (up to LANES,) int64, those of the group.
+    scratch : Scratch; query, target and centres are filled.
     Lanes with unknown bases, for which the kernel has no score, get a centre of -1.
     """
-    steps = 0
+    steps, height = 0, scratch.height
     for l in range(len(index)):
         steps = max(steps, pieces.q_len[index[l]] + pieces.t_len[index[l]])
     q_rows = steps // 2 + 2
-    n_rows = q_rows + height + 2
-    scratch.query[: n_rows * LANES] = BEYOND_QUERY
-    scratch.target[: n_rows * LANES] = BEYOND_TARGET
+    size = (q_rows + height + 2) * LANES
+    queries, targets = scratch.query[:size], scratch.target[:size]
+    queries[:] = BEYOND_QUERY
+    targets[:] = BEYOND_TARGET
     for l in range(len(index)):
         p = index[l]
         q_len, t_len, step = pieces.q_len[p], pieces.t_len[p], pieces.step[p]
         centre = centre_of(q_len, t_len, pieces.mode[p], height)
-        scratch.centres[l] = centre
-        unknown = _pack(query_codes, pieces.q_at[p], step, q_len, scratch.query, q_rows + centre - 1, -1, l, n_rows)
-        unknown |= _pack(target_codes, pieces.t_at[p], step, t_len, scratch.target, centre + 1, 1, l, n_rows)
-        if unknown:
-            scratch.centres[l] = -1
+        unknown = _spread(query_codes, pieces.q_at[p], step, q_len, queries, q_rows + centre - 1, -1, l)
+        unknown |= _spread(target_codes, pieces.t_at[p], step, t_len, targets, centre + 1, 1, l)
+        scratch.centres[l] = -1 if unknown else centre
     return steps, q_rows
 
 
 @njit_inner
-def run_group(steps, q_rows, n, height, scratch, costs, maxima_too):
-    """All anti-diagonals of a packed group of n lanes; with `maxima_too`, the best score of each in `maxima`."""
-    cells, scores, bases = scratch.cells, scratch.scores, scratch.bases
+def _set_origin(scratch, n, costs):
+    """The first anti-diagonal of n lanes: the cell (0, 0) of each.  scratch : Scratch, filled.  costs : Costs."""
+    cells, row = scratch.cells, scratch.height * LANES
     cells[:] = FLOOR
-    open1, extend1, open2 = costs[2], costs[3], costs[4]
-    scores[: height * LANES] = FLOOR
+    scratch.scores[:row] = FLOOR
     for l in range(n):
         centre = max(scratch.centres[l], 0)
         origin = (centre + 1) * LANES + l
         cells[0, 0, origin] = TOP
-        cells[0, 1, origin] = cells[0, 2, origin] = TOP - open1 - extend1
-        cells[0, 3, origin] = cells[0, 4, origin] = TOP - open2
-        scores[centre * LANES + l] = TOP
-    bases[0] = -TOP
-    h, e1, f1, e2, f2 = cells[0, 0], cells[0, 1], cells[0, 2], cells[0, 3], cells[0, 4]
-    h_odd, e1_odd, f1_odd, e2_odd, f2_odd = cells[1, 0], cells[1, 1], cells[1, 2], cells[1, 3], cells[1, 4]
-    query, target = scratch.query, scratch.target
-    row = height * LANES
-    for r in range(1, steps + 1):
-        half = r >> 1
-        q, t = (q_rows - half) * LANES, half * LANES
-        if r & 1:
-            _step(
-                h_odd, e1_odd, f1_odd, e2_odd, f2_odd, e1, f1, e2, f2, 0, 1, query, q, target, t + LANES, scores, r * row,
-                height, costs,
-            )  # fmt: skip
-        else:
-            _step(
-                h, e1, f1, e2, f2, e1_odd, f1_odd, e2_odd, f2_odd, -1, 0, query, q, target, t, scores, r * row, height, costs
-            )
-        if maxima_too:
-            _lane_maxima(scores, r * row, height, scratch.maxima[r])
-        if r % CHUNK == 0:
-            _lane_maxima(scores, r * row, height, scratch.best)
-            chunk = r // CHUNK
-            for l in range(LANES):
-                scratch.shift[l] = scratch.best[l] - TOP
-                bases[chunk, l] = bases[chunk - 1, l] + scratch.shift[l]
-            for state in range(5):
-                _lower(cells[0, state], height, scratch.shift)
-            _lower(h_odd, height, scratch.shift)
+        cells[0, 1, origin] = cells[0, 2, origin] = TOP - costs.open1 - costs.extend1
+        cells[0, 3, origin] = cells[0, 4, origin] = TOP - costs.open2
+        scratch.scores[centre * LANES + l] = TOP
+    scratch.bases[0] = -TOP
 
 
 @njit_inner
-def score_at(scratch, height, lane, r, row):
-    """H, with the drift, of a cell."""
+def _rebase(scratch, r):
+    """At the end of a chunk, anti-diagonal r: scores relative to the best of their lane.  scratch : Scratch."""
+    cells, height, chunk = scratch.cells, scratch.height, r // CHUNK
+    _lane_maxima(scratch.scores, r * height * LANES, height, scratch.best)
+    for l in range(LANES):
+        scratch.shift[l] = scratch.best[l] - TOP
+        scratch.bases[chunk, l] = scratch.bases[chunk - 1, l] + scratch.shift[l]
+    for state in range(5):
+        _lower(cells[0, state], height, scratch.shift)
+    _lower(cells[1, 0], height, scratch.shift)
+
+
+@njit_inner
+def run_group(steps, q_rows, n, scratch, costs, maxima_too):
+    """All anti-diagonals of a packed group of n lanes; with `maxima_too`, the best score of each in `maxima`.
+
+    steps, q_rows : of pack_group.  scratch : Scratch, filled.  costs : Costs.
+    """
+    cells, scores, height = scratch.cells, scratch.scores, scratch.height
+    _set_origin(scratch, n, costs)
+    even = Stack(cells[0, 0], cells[0, 1], cells[0, 2], cells[0, 3], cells[0, 4])
+    odd = Stack(cells[1, 0], cells[1, 1], cells[1, 2], cells[1, 3], cells[1, 4])
+    row = height * LANES
+    for r in range(1, steps + 1):
+        half = r >> 1
+        query, kept = scratch.query[(q_rows - half) * LANES :], scratch.scores[r * row :]
+        if r & 1:
+            _step(odd, even, 0, 1, query, scratch.target[(half + 1) * LANES :], kept, height, costs)
+        else:
+            _step(even, odd, -1, 0, query, scratch.target[half * LANES :], kept, height, costs)
+        if maxima_too:
+            _lane_maxima(scores, r * row, height, scratch.maxima[r])
+        if r % CHUNK == 0:
+            _rebase(scratch, r)
+
+
+@njit_inner
+def score_at(scratch, lane, r, row):
+    """H, with the drift, of the cell in a row of anti-diagonal r of a lane: int64.  scratch : Scratch, after run_group."""
     chunk = (r - 1) // CHUNK if r > 0 else 0
-    return np.int64(scratch.scores[(r * height + row) * LANES + lane]) + scratch.bases[chunk, lane]
+    return np.int64(scratch.scores[(r * scratch.height + row) * LANES + lane]) + scratch.bases[chunk, lane]

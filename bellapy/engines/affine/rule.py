@@ -17,7 +17,7 @@ have more pairs than are left.  If it scores less than the band's best even with
 from __future__ import annotations
 
 from bellapy.compute.jit import njit_inner
-from bellapy.engines.flank_paths import PAIR, QUERY_ALONE, TARGET_ALONE
+from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE
 from bellapy.errors import ParameterError
 from bellapy.params import AffineScoring
 from bellapy.records.bases import UNKNOWN
@@ -50,7 +50,7 @@ def ordered(scoring: AffineScoring) -> AffineScoring:
 
 @njit_inner
 def gap_cost(n, scoring):
-    """What a gap of n bases costs, at least 0; 0 for none."""
+    """What a gap of n bases costs by scoring (AffineScoring), at least 0; 0 for none."""
     if n <= 0:
         return 0
     return min(scoring.open1 + n * scoring.extend1, scoring.open2 + n * scoring.extend2)
@@ -58,6 +58,7 @@ def gap_cost(n, scoring):
 
 @njit_inner
 def pair_score(query, target, scoring):
+    """What a pair of bases scores; query, target : uint8 codes, scoring : AffineScoring."""
     if query >= UNKNOWN or target >= UNKNOWN:
         return scoring.unknown
     return scoring.match if query == target else scoring.mismatch
@@ -67,7 +68,8 @@ def pair_score(query, target, scoring):
 def outside(out, q_len, t_len, mode, bonus, scoring):
     """No path that visits diagonal t_len - q_len + out or 0 - out, `out` beyond the corner diagonals, scores more than this.
 
-    Both sides are looked at; where no such diagonal exists, the bound is LOWEST.  bonus : for reaching the query's end.
+    Both sides are looked at; where no such diagonal exists, the bound is LOWEST.
+    q_len, t_len : bases.  mode : GLOBAL and so on.  bonus : for reaching the query's end.  scoring : AffineScoring.
     """
     shift = t_len - q_len
     best = LOWEST
@@ -88,7 +90,10 @@ def outside(out, q_len, t_len, mode, bonus, scoring):
 
 @njit_inner
 def width_needed(score, q_len, t_len, mode, bonus, scoring):
-    """The smallest `out` for which `outside` is below a score that was reached: so many diagonals, less one, are enough."""
+    """The smallest `out` for which `outside` is below a score that was reached: so many diagonals, less one, are enough.
+
+    q_len, t_len, mode, bonus, scoring : as in `outside`.
+    """
     low, high = 1, max(q_len, t_len) + 1
     while low < high:
         middle = (low + high) // 2

@@ -8,6 +8,8 @@ the last one first.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner, njit_vector
@@ -22,12 +24,76 @@ E1_GOES_ON, F1_GOES_ON, E2_GOES_ON, F2_GOES_ON = 8, 16, 32, 64
 SOURCE = 7
 
 
-@njit_vector
-def _cells(h, h2, e1, e2, f1, f2, f1_new, f2_new, query, target, shift, low, high, costs, ways, ways_at):
-    """Cells low to high of one anti-diagonal; arrays of scores are indexed by i + 1.
+class Costs(NamedTuple):
+    """AffineScoring in int32."""
 
-    query[i] is the base before cell i; target[i + shift], of the reversed target, is the one before the cell's j.
+    match: int
+    mismatch: int
+    unknown: int
+    open1: int
+    extend1: int
+    open2: int
+    extend2: int
+
+
+class Table(NamedTuple):
+    """What is to be computed.
+
+    query : (q_len + 1,) uint8, bases in the order of the alignment from index 1 on.  target : (t_len + 1,) uint8, the same
+    reversed.  lowest, highest : diagonals j - i of the band.  costs : Costs.
     """
+
+    query: np.ndarray
+    target: np.ndarray
+    q_len: int
+    t_len: int
+    lowest: int
+    highest: int
+    costs: Costs
+
+
+class Memory(NamedTuple):
+    """Working memory of one alignment.
+
+    state : (N_STATES, q_len + 3) int32: H of r, r-1, r-2 in rows r % 3; E1, E2; F1 and F2, those of r in rows 5 + r % 2 * 2.
+    saved : (n_blocks, N_STATES, q_len + 3) int32, the state before each block.  block : anti-diagonals of a block.
+    ways : uint8, of one block.  rows : (block,) int64, where the ways of each anti-diagonal stand, less its first i.
+    end_of : (7,) int64, best score, its i, its r, whether dropped; best score at the query's end, its r; best score of the
+    last anti-diagonal.
+    """
+
+    state: np.ndarray
+    saved: np.ndarray
+    block: int
+    ways: np.ndarray
+    rows: np.ndarray
+    end_of: np.ndarray
+
+
+class Front(NamedTuple):
+    """Scores of an anti-diagonal, int32 arrays indexed by i + 1: rows of Memory.state.
+
+    h, f1_new, f2_new : written.  h2 : H two anti-diagonals before.  e1, e2 : read, then written.  f1, f2 : read.
+    """
+
+    h: np.ndarray
+    h2: np.ndarray
+    e1: np.ndarray
+    e2: np.ndarray
+    f1: np.ndarray
+    f2: np.ndarray
+    f1_new: np.ndarray
+    f2_new: np.ndarray
+
+
+@njit_vector
+def _cells(front, query, target, shift, low, high, costs, ways, ways_at):
+    """Cells low to high of one anti-diagonal.
+
+    front : Front.  query[i], uint8, is the base before cell i; target[i + shift], of the reversed target, the one before
+    the cell's j.  costs : Costs.  ways : uint8; ways[ways_at + i] gets that of cell i.
+    """
+    h, h2, e1, e2, f1, f2, f1_new, f2_new = front
     match, mismatch, unknown, open1, extend1, open2, extend2 = costs
     for i in range(U(low), U(high) + U(1)):
         a, b = query[i], target[i + U(shift)]
@@ -58,6 +124,7 @@ def _cells(h, h2, e1, e2, f1, f2, f1_new, f2_new, query, target, shift, low, hig
 
 @njit_vector
 def _highest(h, low, high):
+    """The best of the cells low to high of h, int32, indexed by i + 1."""
     best = np.int32(LOWEST)
     for i in range(U(low), U(high) + U(1)):
         best = max(best, h[i + U(1)])
@@ -66,60 +133,65 @@ def _highest(h, low, high):
 
 @njit_inner
 def first_cell(r, t_len, highest):
-    """The smallest i on an anti-diagonal, with diagonals up to `highest`."""
+    """The smallest i on anti-diagonal r, with t_len target bases and diagonals up to `highest`."""
     return max(0, r - t_len, (r - highest + 1) >> 1)
 
 
 @njit_inner
 def last_cell(r, q_len, lowest):
-    """The largest i, with diagonals from `lowest` on."""
+    """The largest i on anti-diagonal r, with q_len query bases and diagonals from `lowest` on."""
     return min(q_len, r, (r - lowest) >> 1)
 
 
 @njit_inner
 def _begin(state, costs):
-    """The state at anti-diagonal 0."""
-    open1, extend1, open2, extend2 = costs[3:]
+    """Make state, that of Memory, the one at anti-diagonal 0.  costs : Costs."""
     state[:] = LOWEST
     state[0, 1] = 0
-    state[3, 1] = state[5, 1] = -open1 - extend1
-    state[4, 1] = state[6, 1] = -open2 - extend2
+    state[3, 1] = state[5, 1] = -costs.open1 - costs.extend1
+    state[4, 1] = state[6, 1] = -costs.open2 - costs.extend2
 
 
 @njit_inner
-def _walk(state, query, target, q_len, t_len, band, begin, end, costs, ways, rows, end_of, zdrop):
-    """Anti-diagonals begin + 1 to end.
+def _watch_end(end_of, h, r, low, high, q_len):
+    """Note the best cells of anti-diagonal r; return its best score.
 
-    state : (N_STATES, q_len + 3) int32: H of r, r-1, r-2 in rows r % 3; E1, E2; F1 and F2, those of r in rows 5 + r % 2 * 2.
-    rows : (n,) int64, where the ways of each anti-diagonal stand, less its first i; none are kept if it is empty.
-    end_of : (7,) int64, best score, its i, its r, whether dropped; best score at the query's end, its r; best score of the
-    last anti-diagonal.  Looked after if zdrop is not negative.
-
-    Returns the last anti-diagonal done.
+    end_of : of Memory.  h : (q_len + 3,) int32, H of cells low to high, indexed by i + 1.
     """
-    keep = len(rows) > 0
+    highest = np.int64(_highest(h, low, high))
+    if highest > end_of[0]:
+        end_of[0], end_of[2] = highest, r
+        for i in range(low, high + 1):
+            if h[i + 1] == highest:
+                end_of[1] = i
+                break
+    if high == q_len and h[q_len + 1] > end_of[4]:
+        end_of[4], end_of[5] = h[q_len + 1], r
+    return highest
+
+
+@njit_inner
+def _walk(table, memory, begin, end, keep, zdrop):
+    """Anti-diagonals begin + 1 to end; returns the last one done.
+
+    table : Table.  memory : Memory; state is advanced.  keep : whether ways are kept, where `rows` says.
+    zdrop : ends the walk; where it is not negative, `end_of` is looked after.
+    """
+    state, end_of, q_len, t_len = memory.state, memory.end_of, table.q_len, table.t_len
     for r in range(begin + 1, end + 1):
-        low, high = first_cell(r, t_len, band[1]), last_cell(r, q_len, band[0])
-        h, h2 = state[r % 3], state[(r - 2) % 3]
+        low, high = first_cell(r, t_len, table.highest), last_cell(r, q_len, table.lowest)
+        h = state[r % 3]
         old, new = 5 + (r - 1) % 2 * 2, 5 + r % 2 * 2
-        at = rows[r - begin - 1] if keep else -low
-        _cells(
-            h, h2, state[3], state[4], state[old], state[old + 1], state[new], state[new + 1], query, target,
-            t_len - r, low, high, costs, ways, at,
+        at = memory.rows[r - begin - 1] if keep else -low
+        front = Front(
+            h, state[(r - 2) % 3], state[3], state[4], state[old], state[old + 1], state[new], state[new + 1]
         )  # fmt: skip
+        _cells(front, table.query, table.target, t_len - r, low, high, table.costs, memory.ways, at)
         for s in (r % 3, 3, 4, new, new + 1):  # what the next two anti-diagonals find beside these cells
             state[s, low] = state[s, high + 2] = LOWEST
         if zdrop < 0:
             continue
-        highest = np.int64(_highest(h, low, high))
-        if highest > end_of[0]:
-            end_of[0], end_of[2] = highest, r
-            for i in range(low, high + 1):
-                if h[i + 1] == highest:
-                    end_of[1] = i
-                    break
-        if high == q_len and h[q_len + 1] > end_of[4]:
-            end_of[4], end_of[5] = h[q_len + 1], r
+        highest = _watch_end(end_of, h, r, low, high, q_len)
         if end_of[0] - max(highest, end_of[6]) > zdrop:
             end_of[3] = 1
             return r
@@ -128,24 +200,27 @@ def _walk(state, query, target, q_len, t_len, band, begin, end, costs, ways, row
 
 
 @njit_inner
-def _lay_out(begin, end, q_len, t_len, band, rows):
-    """Fill `rows` for a block; return the bytes that its ways take."""
+def _lay_out(table, begin, end, rows):
+    """Fill rows, those of Memory, for anti-diagonals begin + 1 to end of table (Table); return the bytes of their ways."""
     at = 0
     for r in range(begin + 1, end + 1):
-        low, high = first_cell(r, t_len, band[1]), last_cell(r, q_len, band[0])
+        low, high = first_cell(r, table.t_len, table.highest), last_cell(r, table.q_len, table.lowest)
         rows[r - begin - 1] = at - low
         at += max(0, high - low + 1)
     return at
 
 
 @njit_inner
-def _trace_block(ways, rows, begin, i, j, gap, runs, first, n):
+def _trace_block(memory, begin, i, j, gap, runs, first, n):
     """Follow the ways from cell (i, j) back until anti-diagonal `begin` or before it.
 
+    memory : Memory, whose ways are those from `begin` on.
     gap : the source of the gap by which the path leaves the cell, 0 if it leaves by a pair.
+    runs : uint32; the path stands in runs[first : n] and goes on there.
 
     Returns i, j, the gap and the end of the runs.
     """
+    ways, rows = memory.ways, memory.rows
     while i + j > begin:
         way = ways[rows[i + j - begin - 1] + i]
         source = gap if gap > 0 and way & (4 << gap) else way & SOURCE
@@ -163,18 +238,22 @@ def _trace_block(ways, rows, begin, i, j, gap, runs, first, n):
 
 
 @njit_inner
-def _block_steps(steps, q_len, t_len, band, room):
-    """Anti-diagonals of a block: all if their ways fit `room` bytes, else so many that ways take as much as saved states."""
-    width = min(q_len, t_len, (band[1] - band[0]) // 2 + 1) + 1
+def _block_steps(table, room):
+    """Anti-diagonals of a block: all if their ways fit `room` bytes, else so many that ways take as much as saved states.
+
+    table : Table.
+    """
+    steps = table.q_len + table.t_len
+    width = min(table.q_len, table.t_len, (table.highest - table.lowest) // 2 + 1) + 1
     if steps * width <= room:
         return max(steps, 1)
-    balanced = int(np.sqrt(float(steps) * N_STATES * 4 * (q_len + 3) / width))
+    balanced = int(np.sqrt(float(steps) * N_STATES * 4 * (table.q_len + 3) / width))
     return min(steps, max(room // width, balanced, 1))
 
 
 @njit
 def _copy(codes, at, step, n):
-    """(n + 1,) uint8, bases in the order of the alignment from index 1 on."""
+    """(n + 1,) uint8, bases codes[at], codes[at + step] and so on (uint8) from index 1 on."""
     found = np.zeros(n + 1, np.uint8)
     for b in range(n):
         found[b + 1] = codes[at + b * step]
@@ -182,76 +261,89 @@ def _copy(codes, at, step, n):
 
 
 @njit
-def _forward(state, saved, query, target, q_len, t_len, band, block, costs, ways, rows, end_of, zdrop):
-    """All blocks, keeping the state before each, and the ways if there is only one."""
-    steps, done = q_len + t_len, 0
-    none = np.empty(0, np.int64)
-    for b in range(len(saved)):
-        saved[b] = state
-        begin, end = b * block, min(steps, (b + 1) * block)
-        if len(saved) == 1:
-            _lay_out(begin, end, q_len, t_len, band, rows)
-            done = _walk(state, query, target, q_len, t_len, band, begin, end, costs, ways, rows, end_of, zdrop)
-        else:
-            done = _walk(state, query, target, q_len, t_len, band, begin, end, costs, ways, none, end_of, zdrop)
-        if done < end:
-            break
-    return done
+def _make_table(piece, band, scoring):
+    """The Table of piece (Piece).  band : its lowest and its highest diagonal.  scoring : AffineScoring."""
+    costs = Costs(
+        np.int32(scoring.match), np.int32(scoring.mismatch), np.int32(scoring.unknown), np.int32(scoring.open1),
+        np.int32(scoring.extend1), np.int32(scoring.open2), np.int32(scoring.extend2),
+    )  # fmt: skip
+    query = _copy(piece.query, piece.q_at, piece.step, piece.q_len)
+    target = _copy(piece.target, piece.t_at, piece.step, piece.t_len)[::-1].copy()
+    return Table(query, target, piece.q_len, piece.t_len, band[0], band[1], costs)
 
 
 @njit
-def _backward(state, saved, query, target, q_len, t_len, band, block, costs, ways, rows, i, j, runs, n):
-    """The path to (i, j), from its end, block by block; returns the end of its runs."""
+def _make_memory(table, room):
+    """Memory for table (Table), with at most about `room` bytes for the ways of a block."""
+    steps = table.q_len + table.t_len
+    block = _block_steps(table, room)
+    rows = np.empty(block, np.int64)
+    n_ways = 0
+    for begin in range(0, steps, block):
+        n_ways = max(n_ways, _lay_out(table, begin, min(steps, begin + block), rows))
+    state = np.empty((N_STATES, table.q_len + 3), np.int32)
+    saved = np.empty((max(1, -(-steps // block)), N_STATES, table.q_len + 3), np.int32)
+    end_of = np.array([0, 0, 0, 0, LOWEST, 0, 0])
+    return Memory(state, saved, block, np.empty(n_ways + 1, np.uint8), rows, end_of)
+
+
+@njit
+def _forward(table, memory, zdrop):
+    """All blocks of table (Table), keeping in memory (Memory) the state before each, and the ways if there is only one.
+
+    zdrop : as in `_walk`.
+    """
+    steps, block, alone = table.q_len + table.t_len, memory.block, len(memory.saved) == 1
+    for b in range(len(memory.saved)):
+        memory.saved[b] = memory.state
+        begin, end = b * block, min(steps, (b + 1) * block)
+        if alone:
+            _lay_out(table, begin, end, memory.rows)
+        if _walk(table, memory, begin, end, alone, zdrop) < end:
+            break
+
+
+@njit
+def _backward(table, memory, i, j, runs, n):
+    """The path to (i, j), from its end, block by block, written to runs (uint32) from n on; returns the end of its runs.
+
+    table : Table.  memory : Memory, after `_forward`.
+    """
     first, gap, r = n, 0, i + j
-    for b in range(len(saved) - 1, -1, -1):
-        begin = b * block
+    for b in range(len(memory.saved) - 1, -1, -1):
+        begin = b * memory.block
         if i + j <= begin:
             continue
-        if len(saved) > 1:
-            end = min(r, begin + block)
-            state[:] = saved[b]
-            _lay_out(begin, end, q_len, t_len, band, rows)
-            _walk(state, query, target, q_len, t_len, band, begin, end, costs, ways, rows, np.empty(0, np.int64), -1)
-        i, j, gap, n = _trace_block(ways, rows, begin, i, j, gap, runs, first, n)
+        if len(memory.saved) > 1:
+            end = min(r, begin + memory.block)
+            memory.state[:] = memory.saved[b]
+            _lay_out(table, begin, end, memory.rows)
+            _walk(table, memory, begin, end, True, -1)
+        i, j, gap, n = _trace_block(memory, begin, i, j, gap, runs, first, n)
     return n
 
 
 @njit
-def align_wide(query_codes, q_at, q_len, target_codes, t_at, t_len, step, mode, band, scoring, zdrop, bonus, room, runs, n):
-    """Align one pair within diagonals band[0] to band[1] (of j - i; both corners of a global alignment lie inside).
+def align_wide(piece, band, scoring, zdrop, bonus, room, runs, n):
+    """Align one piece (Piece) within diagonals band[0] to band[1] (of j - i; both corners of a global alignment lie inside).
 
-    step : 1, or -1 for sequences that are read backwards from q_at and t_at.
+    scoring : AffineScoring.  zdrop : see rule.py.
     bonus : an extension prefers to use up the query if that costs no more than this.
     room : bytes for the ways of a block.
     runs : uint32; the path is written from n on, from its end.
 
     Returns score, query and target bases used, whether zdrop ended it, and the end of the runs.
     """
-    costs = (
-        np.int32(scoring.match), np.int32(scoring.mismatch), np.int32(scoring.unknown), np.int32(scoring.open1),
-        np.int32(scoring.extend1), np.int32(scoring.open2), np.int32(scoring.extend2),
-    )  # fmt: skip
-    query, target = _copy(query_codes, q_at, step, q_len), _copy(target_codes, t_at, step, t_len)
-    target = target[::-1].copy()
-    steps = q_len + t_len
-    block = _block_steps(steps, q_len, t_len, band, room)
-    rows = np.empty(block, np.int64)
-    n_ways = 0
-    for begin in range(0, steps, block):
-        n_ways = max(n_ways, _lay_out(begin, min(steps, begin + block), q_len, t_len, band, rows))
-    ways = np.empty(n_ways + 1, np.uint8)
-    state = np.empty((N_STATES, q_len + 3), np.int32)
-    saved = np.empty((max(1, -(-steps // block)), N_STATES, q_len + 3), np.int32)
-    end_of = np.array([0, 0, 0, 0, LOWEST, 0, 0])
-    _begin(state, costs)
-    _forward(
-        state, saved, query, target, q_len, t_len, band, block, costs, ways, rows, end_of, zdrop if mode != GLOBAL else -1
-    )
-    if mode != GLOBAL:
+    table = _make_table(piece, band, scoring)
+    memory = _make_memory(table, room)
+    _begin(memory.state, table.costs)
+    _forward(table, memory, zdrop if piece.mode != GLOBAL else -1)
+    end_of, q_len, t_len = memory.end_of, piece.q_len, piece.t_len
+    if piece.mode != GLOBAL:
         score, i, j = end_of[0], end_of[1], end_of[2] - end_of[1]
         if end_of[4] + bonus >= score and (end_of[4] > LOWEST // 2) and bonus > 0:
             score, i, j = end_of[4], q_len, end_of[5] - q_len
     else:
-        score, i, j = np.int64(state[steps % 3, q_len + 1]), q_len, t_len
-    n = _backward(state, saved, query, target, q_len, t_len, band, block, costs, ways, rows, i, j, runs, n)
+        score, i, j = np.int64(memory.state[(q_len + t_len) % 3, q_len + 1]), q_len, t_len
+    n = _backward(table, memory, i, j, runs, n)
     return score, i, j, end_of[3] > 0, n

@@ -79,6 +79,10 @@ Watch = Callable[[str, float], None]
 class _Run(NamedTuple):
     """What is passed down."""
 
+    query: np.ndarray
+    target: np.ndarray
+    scores: Scores
+    mode: str
     threads: int
     budget: int
     journal: Journal | None
@@ -126,7 +130,7 @@ def align_one(
     n, m = len(query), len(target)
     if max(scores.match, scores.gap_extend) * (n + m) + 2 * scores.gap_open > LARGEST:
         raise ParameterError("scores too large for sequences of this length; choose smaller --match, --gap-open and so on")
-    run = _Run(threads, budget, journal, watch)
+    run = _Run(query, target, scores, mode, threads, budget, journal, watch)
     least = 1 if mode != "global" else None
     known = lower_bound(query, target, scores, mode, _borders(scores, n, m, mode))
     if beat is not None:
@@ -137,7 +141,8 @@ def align_one(
     if upper < known:
         return None, Work(known, upper, 0, 0, np.zeros((0, 2), np.int32), SIZES[0], False)
     if mode == "global":
-        return _align_back(query, target, scores, mode, region, (n, m), None, least, with_path, run, known, upper)
+        alignment, sweep = _align_back(run, region, (n, m), None, least, with_path)
+        return alignment, Work(known, upper, 0, sweep.n_cells, sweep.reach, sweep.task.size, True)
     size = _tile_size(region, n, m)
     borders, local = _borders(scores, n, m, mode), mode == "local"
     task = Task(query, target, scores, borders, ahead_bounds(region, size), known, local, local, size)
@@ -152,12 +157,18 @@ def align_one(
         region = bound_region(query, target, scores, mode, score)
     region = region._replace(corridor=narrowed(region.corridor, sweep.reach, size))
     del sweep, task
-    alignment, back = _align_back(query, target, scores, mode, region, (row, column), score, None, True, run, known, upper)
-    return alignment, work._replace(backward=back.backward)
+    alignment, back = _align_back(run, region, (row, column), score, None, True)
+    return alignment, work._replace(backward=back.n_cells)
 
 
-def _align_back(query, target, scores, mode, region, end, score, least, with_path, run, known, upper):
-    """Sweep back from where an alignment ends, and trace the path; score: the alignment's if it is known."""
+def _align_back(
+    run: _Run, region: Region, end: tuple[int, int], score: int | None, least: int | None, with_path: bool
+) -> tuple[Alignment | None, Sweep]:
+    """Sweep back from where an alignment ends, and trace the path.
+
+    score : the alignment's if it is known.  least : a lower one is of no interest.
+    """
+    query, target, scores, mode = run.query, run.target, run.scores, run.mode
     n, m = end
     back_query, back_target = query[:n][::-1].copy(), target[:m][::-1].copy()
     size = _tile_size(region, n, m)
@@ -172,21 +183,19 @@ def _align_back(query, target, scores, mode, region, end, score, least, with_pat
         found, row, column = int(sweep.last_row[-1]), n, m
     else:
         found, row, column = _border_end(sweep, n, score)
-    work = Work(known, upper, 0, sweep.n_cells, sweep.reach, size, True)
     if found < region.known or least is not None and found < least:
-        return None, work
+        return None, sweep
     if score is not None and found != score or row < 0:
         raise AssertionError(f"forth {score}, back {found}")
     if not with_path:
-        return Alignment(found, 0, n, 0, m, None), work
+        return Alignment(found, 0, n, 0, m, None), sweep
     gains = [Gains(-g.end[k::-1], -g.start[k::-1]) for g, k in ((region.rows, n), (region.columns, m))]
     space = Space(back_query, back_target, *gains, scores)
     runs = trace_path(space, sweep, Cell(row, column, False, found), lambda share: run.watch("path", share))
-    alignment = Alignment(found, n - row, n, m - column, m, runs)
-    counted = rescore(query, target, alignment.query_start, alignment.target_start, runs, *scores)
+    counted = rescore(query, target, n - row, m - column, runs, scores)
     if counted != (found, n, m):
         raise AssertionError(f"the path has {counted}, not {(found, n, m)}")
-    return alignment, work
+    return Alignment(found, n - row, n, m - column, m, runs), sweep
 
 
 def _borders(scores: Scores, n: int, m: int, mode: str) -> Borders:
@@ -223,19 +232,22 @@ def _border_end(sweep: Sweep, n: int, score: int | None = None) -> tuple[int, in
 
 
 @njit
-def rescore(query, target, i, j, runs, match, mismatch, gap_open, gap_extend):
-    """Score of a path from (i, j), and where it ends."""
+def rescore(query, target, i, j, runs, scores):
+    """Score of a path from (i, j), and where it ends.
+
+    query, target : (any,) uint8 codes.  runs : (n, 2) int64, operations and bases.  scores : Scores.
+    """
     score = 0
     for k in range(len(runs)):
         operation, size = runs[k, 0], runs[k, 1]
         if operation == PAIR:
             for x in range(size):
                 same = query[i + x] == target[j + x] and query[i + x] < UNKNOWN
-                score += match if same else mismatch
+                score += scores.match if same else scores.mismatch
             i += size
             j += size
         else:
-            score -= gap_open + gap_extend * size
+            score -= scores.gap_open + scores.gap_extend * size
             if operation == QUERY_ALONE:
                 i += size
             else:

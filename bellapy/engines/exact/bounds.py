@@ -62,23 +62,34 @@ class Gains(NamedTuple):
 
 
 @njit
-def _absent_words(query, target, first, last, k, size, cost, unknown, counts, costs, ends):
-    """Disjoint words of the query that the target does not hold between columns first[b] and last[b] of their row's block.
+def _roll(codes, at, end, word, known, mask):
+    """The word that ends at `end`, and how many known bases it ends with, from those at an earlier place `at`.
 
+    codes : (any,) uint8.  word : uint64, two bits for each of k bases.  mask : uint64, its bits.
+    """
+    for x in range(at, end):
+        word = (word << np.uint64(2) | np.uint64(codes[x] & 3)) & mask
+        known = known + 1 if codes[x] < UNKNOWN else 0
+    return word, known
+
+
+@njit
+def _absent_words(query, target, corridor, k, word_cost, unknown, counts, costs, ends):
+    """Disjoint words of the query that the target does not hold in the columns that a corridor leaves their row's block.
+
+    query, target : (any,) uint8 codes.  corridor : Corridor.  word_cost, unknown : what a word, or an unknown base, costs.
+    counts : (4^k,) uint8, zeros: scratch.
     costs, ends : (bases + 1,) int64, zeros: the cost of the word that starts here, and of the one that ends here.
     """
     n, m = len(query), len(target)
     mask = np.uint64((1 << (2 * k)) - 1)
     added = removed = 0  # words of the target
-    word, known = np.uint64(0), 0
-    in_code = out_code = np.uint64(0)
-    in_known = out_known = 0
-    in_at = out_at = 0  # bases that went into the rolling codes
-    free = 0
+    word = new_word = old_word = np.uint64(0)
+    known = new_known = old_known = 0
+    free = new_at = old_at = 0
     for end in range(1, n + 1):
         base = query[end - 1]
-        word = (word << np.uint64(2) | np.uint64(base & 3)) & mask
-        known = known + 1 if base < UNKNOWN else 0
+        word, known = _roll(query, end - 1, end, word, known, mask)
         if base >= UNKNOWN and end - 1 >= free:
             costs[end - 1] += unknown
             ends[end] += unknown
@@ -86,27 +97,22 @@ def _absent_words(query, target, first, last, k, size, cost, unknown, counts, co
         begin = end - k
         if begin < free or known < k:
             continue
-        block = begin // size
-        low, high = first[block], last[block]
+        low, high = corridor.first[begin // BLOCK], corridor.last[begin // BLOCK]
         while added <= high and added + k <= m:  # the word at `added` joins the window
-            while in_at < added + k:
-                in_code = (in_code << np.uint64(2) | np.uint64(target[in_at] & 3)) & mask
-                in_known = in_known + 1 if target[in_at] < UNKNOWN else 0
-                in_at += 1
-            if in_known >= k and counts[in_code] < FULL:
-                counts[in_code] += 1
+            new_word, new_known = _roll(target, new_at, added + k, new_word, new_known, mask)
+            new_at = added + k
+            if new_known >= k and counts[new_word] < FULL:
+                counts[new_word] += 1
             added += 1
         while removed < low and removed < added:
-            while out_at < removed + k:
-                out_code = (out_code << np.uint64(2) | np.uint64(target[out_at] & 3)) & mask
-                out_known = out_known + 1 if target[out_at] < UNKNOWN else 0
-                out_at += 1
-            if out_known >= k and counts[out_code] < FULL:
-                counts[out_code] -= 1
+            old_word, old_known = _roll(target, old_at, removed + k, old_word, old_known, mask)
+            old_at = removed + k
+            if old_known >= k and counts[old_word] < FULL:
+                counts[old_word] -= 1
             removed += 1
         if counts[word] == 0:
-            costs[begin] += cost
-            ends[end] += cost
+            costs[begin] += word_cost
+            ends[end] += word_cost
             free = end
 
 
@@ -143,10 +149,7 @@ def find_gains(query: np.ndarray, target: np.ndarray, corridor: Corridor, scores
     k = word_length(int(width))
     costs, ends = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
     counts = np.zeros(4**k, np.uint8)
-    _absent_words(
-        query, target, corridor.first, corridor.last, k, BLOCK, break_cost(scores, k), unknown_cost(scores), counts,
-        costs, ends,
-    )  # fmt: skip
+    _absent_words(query, target, corridor, k, break_cost(scores, k), unknown_cost(scores), counts, costs, ends)
     ideal = scores.match * np.arange(n + 1)
     start, end = ideal - (np.cumsum(costs) - costs), ideal - np.cumsum(ends)
     return Gains(start.astype(np.int32), end.astype(np.int32))

@@ -19,7 +19,7 @@ from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.engines.exact.rule import NONE, Scores
 from bellapy.engines.exact.tiles import LANES
 from bellapy.engines.exact.wavefront import CORNER, TURNS, Matrix, Pool, Scratch, State, finish_step, run_steps, step_groups
-from bellapy.engines.linear.lanes import aligned
+from bellapy.engines.lanes.shape import aligned
 
 STRETCH = 4096  # steps of one thread between two signs of progress
 GROUPS_PER_THREAD = 3  # fewer are computed faster by one thread

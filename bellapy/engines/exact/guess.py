@@ -24,7 +24,10 @@ EMPTY, SEVERAL = -1, -2
 
 @njit
 def _index(codes, k, bits, places):
-    """Put every k-mer that has a slot for itself into the table."""
+    """Put every k-mer that has a slot for itself into the table.
+
+    codes : (any,) uint8.  places : (2^bits,) int32, EMPTY at first: start of the k-mer of each slot, or SEVERAL.
+    """
     mask = np.uint64((1 << (2 * k)) - 1)
     word, known = np.uint64(0), 0
     for end in range(1, len(codes) + 1):
@@ -38,7 +41,11 @@ def _index(codes, k, bits, places):
 
 @njit
 def _anchors(query, target, k, bits, of_query, of_target, segments):
-    """Segments of k-mers that are unique in both: (query, target, query end, matching bases); their number."""
+    """Segments of k-mers that are unique in both: (query, target, query end, matching bases); their number.
+
+    query, target : (any,) uint8 codes.  k, bits, of_query, of_target : tables as `_index` fills them.
+    segments : (bases + 1, 4) int32, filled.
+    """
     mask = np.uint64((1 << (2 * k)) - 1)
     word, known = np.uint64(0), 0
     n = 0
@@ -67,8 +74,13 @@ def _anchors(query, target, k, bits, of_query, of_target, segments):
 
 
 @njit
-def _chain(segments, match, mismatch, gap_open, gap_extend, score, before):
-    """The best chain's last segment; before: the one that each follows, -1 for none."""
+def _chain(segments, scores, score, before):
+    """The best chain's last segment, -1 for none.
+
+    segments : (n, 4) int64, as `_anchors` finds them.  scores : Scores.
+    score, before : (n,) int64, filled: of the best chain that ends with each segment; the one that it follows, -1 for none.
+    """
+    match, mismatch, gap_open, gap_extend = scores
     best = -1
     for s in range(len(segments)):
         i, j = segments[s, 0], segments[s, 1]
@@ -93,7 +105,10 @@ def _chain(segments, match, mismatch, gap_open, gap_extend, score, before):
 
 @njit
 def _cover(first, last, i, j, to_i, to_j):
-    """Take the way from (i, j) to (to_i, to_j) into the corridor: along the diagonal as far as it goes, then straight."""
+    """Take the way from (i, j) to (to_i, to_j) into the corridor: along the diagonal as far as it goes, then straight.
+
+    first, last : (n_blocks,) int64, of a Corridor; widened.
+    """
     if i % BLOCK == 0 and i > 0:  # a row between two blocks is the last one of the upper block too
         first[i // BLOCK - 1] = min(first[i // BLOCK - 1], j)
         last[i // BLOCK - 1] = max(last[i // BLOCK - 1], to_j if i == to_i else j)
@@ -134,7 +149,7 @@ def _find_chain(query, target, scores: Scores, k: int, bits: int) -> tuple[int, 
     n = _anchors(query, target, k, bits, of_query, of_target, segments)
     segments = segments[:n].astype(np.int64)
     score, before = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    chain, s = [], _chain(segments, *scores, score, before)
+    chain, s = [], _chain(segments, scores, score, before)
     best = int(score[s]) if n else 0
     while s >= 0:
         chain.append(s)
@@ -166,11 +181,15 @@ def chain_corridor(chain: np.ndarray, n: int, m: int, to_corners: bool) -> Corri
 
 
 @njit
-def _align_band(query, target, first, last, borders, match, mismatch, open_extend, extend, local, high, gap):
+def _align_band(query, target, corridor, borders, scores, local, high, gap):
     """The best score within a corridor: anywhere (local), of the last cell, and of the last row and column.
 
+    query, target : (any,) uint8 codes.  corridor : Corridor.  borders : Borders.  scores : Scores.
+    local : bool, no score is below 0.
     high, gap : (columns + 1,) int64, scores H of the row above, F for the row below; NONE at first.
     """
+    first, last, match, mismatch, extend = corridor.first, corridor.last, scores.match, scores.mismatch, scores.gap_extend
+    open_extend = scores.gap_open + extend
     n, m = len(query), len(target)
     best = corner = border = np.int64(NONE)
     lowest = np.int64(0 if local else 2 * NONE)
@@ -225,8 +244,5 @@ def lower_bound(query: np.ndarray, target: np.ndarray, scores: Scores, mode: str
     corridor = chain_corridor(chain, n, m, mode == "global")
     high, gap = np.full((2, m + 1), NONE, np.int64)
     local = mode == "local"
-    best = _align_band(
-        query, target, corridor.first, corridor.last, borders, scores.match, scores.mismatch, scores.first,
-        scores.gap_extend, local, high, gap,
-    )  # fmt: skip
+    best = _align_band(query, target, corridor, borders, scores, local, high, gap)
     return max(least, int(best[("local", "global", "semiglobal").index(mode)]))

@@ -13,6 +13,8 @@ to it: `wide_cells` in cpu.py states why no cell gets more than its true score.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from bellapy.compute.jit import njit_inner, njit_vector
@@ -27,9 +29,47 @@ GAP, DIAGONAL, NEXT_DIAGONAL, BEST, FLOOR, WANTED, CAP, SHIFT, LEFT_CAP, LEFT_SH
 """Vectors of the 64 lanes: rows of a worker's scratch."""
 
 
+class Group(NamedTuple):
+    """A group's cells: (size * 64,) each, in the order of H, F and so on above; bases in the type of the scores.
+
+    tops, gaps : H and F.  query, target : bases.  left, left_gaps : H and E.
+    """
+
+    tops: np.ndarray
+    gaps: np.ndarray
+    query: np.ndarray
+    target: np.ndarray
+    left: np.ndarray
+    left_gaps: np.ndarray
+
+
+class Along(NamedTuple):
+    """What goes along the rows, (64,) each: rows GAP, DIAGONAL, BEST and FLOOR of a worker's vectors."""
+
+    gap: np.ndarray
+    diagonal: np.ndarray
+    best: np.ndarray
+    floor: np.ndarray
+
+
+class Costs(NamedTuple):
+    """Scores in the cells' type; first : what the first base of a gap costs, extend : each further one."""
+
+    match: int
+    mismatch: int
+    first: int
+    extend: int
+
+
 @njit_vector
-def _row(tops, gaps, target, query, at, gap, diagonal, best, floor, size, match, mismatch, first, extend):
-    """One row of all tiles, eight columns at a time so that what goes along the row stays in registers."""
+def _row(cells, along, at, size, costs):
+    """One row of all tiles, eight columns at a time so that what goes along the row stays in registers.
+
+    cells : Group.  along : Along.  at : the row's first element in the query's bases.  size : of a tile.  costs : Costs.
+    """
+    tops, gaps, query, target = cells.tops, cells.gaps, cells.query, cells.target
+    gap, diagonal, best, floor = along
+    match, mismatch, first, extend = costs
     cell = tops.dtype.type
     for column in range(U(0), U(size), UNROLLED):
         for l in range(U_LANES):
@@ -50,13 +90,18 @@ def _row(tops, gaps, target, query, at, gap, diagonal, best, floor, size, match,
 
 @njit_vector
 def _begin_row(left, left_gaps, at, gap, diagonal, next_diagonal):
+    """Take the left border of a row, left[at:] and left_gaps[at:], to gap, diagonal and next_diagonal, (64,) each."""
     for l in range(U_LANES):
         gap[l], diagonal[l], next_diagonal[l] = left_gaps[at + l], next_diagonal[l], left[at + l]
 
 
 @njit_vector
 def _end_row(left, left_gaps, at, tops, last, gap, best, wanted):
-    """Keep the right border of the row; whether any lane has reached the score it is looked at for."""
+    """Keep the right border of the row; whether any lane has reached the score it is looked at for.
+
+    left, left_gaps : (size * 64,) cells, written from `at` on.  tops : (size * 64,) cells, the last column's from `last` on.
+    gap, best, wanted : (64,) cells.
+    """
     reached = False
     for l in range(U_LANES):
         left[at + l] = tops[last + l]
@@ -69,7 +114,8 @@ def _end_row(left, left_gaps, at, tops, last, gap, best, wanted):
 def shift_lanes(cells, arrivals, row, cap, shift, lowest, size):
     """Give every lane what the lane before has, and lane 0 the arrivals, relative to the base of the lane that gets it.
 
-    cap : what a lane's new cells are at most, `lowest` for nothing at all.  shift : added to them.
+    cells : (size * 64,).  arrivals : (size,).  row : (65,) scratch.  All in the cells' type.
+    cap : (64,), what a lane's new cells are at most, `lowest` for nothing at all.  shift : (64,), added to them.
     """
     cell = cells.dtype.type
     for k in range(U(size)):
@@ -83,7 +129,7 @@ def shift_lanes(cells, arrivals, row, cap, shift, lowest, size):
 
 @njit_vector
 def pass_lanes(cells, arrivals, row, size):
-    """The same for bases, which are relative to nothing."""
+    """The same for bases, which are relative to nothing; cells, arrivals, row, size : as in `shift_lanes`."""
     for k in range(U(size)):
         at = k * U_LANES
         row[0] = arrivals[k]
@@ -95,7 +141,7 @@ def pass_lanes(cells, arrivals, row, size):
 
 @njit_vector
 def rebase_lanes(cells, cap, shift, lowest, size):
-    """Take every lane's cells relative to its new base."""
+    """Take every lane's cells relative to its new base; cells, cap, shift, lowest, size : as in `shift_lanes`."""
     cell = cells.dtype.type
     for k in range(U(size)):
         at = k * U_LANES
@@ -105,7 +151,7 @@ def rebase_lanes(cells, cap, shift, lowest, size):
 
 @njit_vector
 def highest_cells(cells, high, size):
-    """high[l]: the highest of a lane's cells."""
+    """high[l]: the highest of a lane's cells.  cells : (size * 64,).  high : (64,), filled."""
     for l in range(U_LANES):
         high[l] = cells[l]
     for k in range(U(size)):
@@ -120,26 +166,24 @@ def compute_tiles(cells, vectors, size, costs, origin, edge, found, last_row, la
 
     Parameters
     ----------
-    cells : six (size * 64) arrays as above.
+    cells : Group.
     vectors : scratch; GAP and so on say what each row holds.
-    costs : match, mismatch, first, extend in the cells' type.
+    size : of a tile.
+    costs : Costs.
     origin : (64, 3) int64: row and column of each lane's tile, base of its scores.
     edge : (row, lane, column, lane): where the last row and column of the matrix lie within a tile, and the lanes that hold
         them, -1 for none.
     found : (3,) int64: best score, row and column, of all cells that reach what is wanted; the first one in order of rows.
     last_row, last_column : absolute scores of the matrix's last row and column, int32.
     """
-    match, mismatch, first, extend = costs
-    tops, gaps, query, target, left, left_gaps = cells
+    tops, left, left_gaps = cells.tops, cells.left, cells.left_gaps
+    along = Along(vectors[GAP], vectors[DIAGONAL], vectors[BEST], vectors[FLOOR])
     last = U(size - 1) * U_LANES
     end_row, row_lane, end_column, column_lane = edge
     for i in range(size):
         at = U(i) * U_LANES
         _begin_row(left, left_gaps, at, vectors[GAP], vectors[DIAGONAL], vectors[NEXT_DIAGONAL])
-        _row(
-            tops, gaps, target, query, at, vectors[GAP], vectors[DIAGONAL], vectors[BEST], vectors[FLOOR], size,
-            match, mismatch, first, extend,
-        )  # fmt: skip
+        _row(cells, along, at, size, costs)
         if _end_row(left, left_gaps, at, tops, last, vectors[GAP], vectors[BEST], vectors[WANTED]):
             _note(tops, vectors[BEST], vectors[WANTED], size, i, origin, found)
         if column_lane >= 0:
@@ -153,7 +197,10 @@ def compute_tiles(cells, vectors, size, costs, origin, edge, found, last_row, la
 
 @njit_inner
 def _note(tops, best, wanted, size, i, origin, found):
-    """Remember the first cell of row i in each lane that reaches what is wanted, if it beats, or precedes, the last."""
+    """Remember the first cell of row i in each lane that reaches what is wanted, if it beats, or precedes, the last.
+
+    tops : (size * 64,) cells.  best, wanted : (64,) cells.  origin, found : as in `compute_tiles`.
+    """
     for l in range(LANES):
         if best[l] < wanted[l]:
             continue

@@ -140,6 +140,22 @@ def _band(scores: Scores, row: int, top: Top, end: Cell) -> tuple[int, int]:
     return int((np.minimum(diagonals, last) - off).min()), int((np.maximum(diagonals, last) + off).max())
 
 
+class Strip(NamedTuple):
+    """Rows row + 1 to last_row of a band to fill and trace; row i has columns from max(left, i + low) on, at most `width`.
+
+    query, target : (any,) uint8 codes of the whole backward matrix.  last_column : no column lies beyond.
+    """
+
+    query: np.ndarray
+    target: np.ndarray
+    row: int
+    last_row: int
+    last_column: int
+    left: int
+    low: int
+    width: int
+
+
 def _trace_strip(space: Space, row: int, top: Top, end: Cell, low: int, high: int, runs: Runs) -> Cell:
     n_rows = end.row - row
     left = max(0, row + low)  # no column of the band lies before this one
@@ -154,13 +170,12 @@ def _trace_strip(space: Space, row: int, top: Top, end: Cell, low: int, high: in
     gaps[at : at + len(gaps_above) - skip] = gaps_above[skip:]
     out = np.empty((n_rows + end.column - left + 2, 2), np.int64)
     above, next_gaps = before.copy(), gaps.copy()
-    goal = _fill_strip(
-        space.query, space.target, row, end.row, end.column, left, low if steep else -(1 << 60), width,
-        before, gaps, moves, space.scores.match, space.scores.mismatch, space.scores.first, space.scores.gap_extend,
-    )  # fmt: skip
+    low = low if steep else -(1 << 60)
+    strip = Strip(space.query, space.target, row, end.row, end.column, left, low, width)
+    goal = _fill_strip(strip, before, gaps, moves, space.scores)
     if goal[1 if end.in_gap else 0] != end.score:
         raise AssertionError(f"row {end.row}, column {end.column}: score {goal}, not {end.score}")
-    n, column, in_gap = _walk(moves, row, end.row, end.column, end.in_gap, left, low if steep else -(1 << 60), out)
+    n, column, in_gap = _walk(strip, moves, end.in_gap, out)
     runs.add(out[:n])
     if not in_gap:
         return Cell(row, column, False, int(above[column - left]))
@@ -170,14 +185,15 @@ def _trace_strip(space: Space, row: int, top: Top, end: Cell, low: int, high: in
 
 
 @njit
-def _fill_strip(
-    query, target, row, last_row, last_column, left, low, width, scores, gaps, moves, match, mismatch, first, extend
-):
+def _fill_strip(strip, scores, gaps, moves, costs):
     """Fill a band, row by row; (H, F) of the last row's last column.
 
+    strip : Strip.  costs : Scores.
     scores, gaps : (last_column - left + 2,) int64: H of the row above and F for the next row, from column `left` on.
-    moves : (rows, width) uint8: where each cell's score came from.  Row i holds columns from max(left, i + low) on.
+    moves : (rows, width) uint8, filled: where each cell's score came from.
     """
+    query, target, row, last_row, last_column, left, low, width = strip
+    match, mismatch, first, extend = costs.match, costs.mismatch, costs.gap_open + costs.gap_extend, costs.gap_extend
     none = -(1 << 40)
     corner = none
     h = f = none
@@ -219,8 +235,12 @@ def _fill_strip(
 
 
 @njit
-def _walk(moves, row, i, j, in_gap, left, low, out):
-    """Walk from cell (i, j) up to `row`; (number of runs in `out`, column, whether a query gap crosses the row)."""
+def _walk(strip, moves, in_gap, out):
+    """Walk from the last cell of a strip up to its row; (runs in `out`, column, whether a query gap crosses the row).
+
+    strip, moves : as in `_fill_strip`.  in_gap : whether the walk begins in a query gap.  out : (any, 2) int64, filled.
+    """
+    row, i, j, left, low = strip.row, strip.last_row, strip.last_column, strip.left, strip.low
     n = 0
     in_target_gap = False
     while i > row:
@@ -249,6 +269,7 @@ def _walk(moves, row, i, j, in_gap, left, low, out):
 
 @njit
 def _add(out, n, operation):
+    """Add a base to the last of n runs in out, (any, 2) int64, or a run of another operation; their number then."""
     if n and out[n - 1, 0] == operation:
         out[n - 1, 1] += 1
         return n

@@ -27,7 +27,9 @@ from bellapy.engines.exact.tiles import (
     SHIFT,
     TARGET,
     WANTED,
+    Costs,
     F,
+    Group,
     H,
     compute_tiles,
     highest_cells,
@@ -43,7 +45,7 @@ TURNS = 3  # of the tails: those of the last two steps are read while the next i
 
 
 class Matrix(NamedTuple):
-    """What does not change in a sweep."""
+    """What does not change in a sweep; the functions here call it m."""
 
     query: np.ndarray
     target: np.ndarray
@@ -70,7 +72,7 @@ class Matrix(NamedTuple):
 
 
 class State(NamedTuple):
-    """What changes."""
+    """What changes; the functions here call it s."""
 
     wide: np.ndarray  # (n_groups, 6, size * 64) cells, relative to their lane's base
     low: np.ndarray  # the same memory as bytes
@@ -95,7 +97,11 @@ class Pool(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """What a worker needs for itself, in the cells' type."""
+    """What a worker needs for itself, in the cells' type.
+
+    vectors : (12, 64), rows GAP and so on.  row : (65,).  arrive : (3, size), what comes to lane 0: H, F and bases.
+    origin : (64, 3) int64, as in tiles.compute_tiles.
+    """
 
     vectors: np.ndarray
     row: np.ndarray
@@ -105,7 +111,10 @@ class Scratch(NamedTuple):
 
 @njit_inner
 def _is_alive(m, s, g, l, row, column, step, best):
-    """Whether a lane's next tile may matter, and the best score on its borders."""
+    """Whether lane l's next tile, (row, column) of m's tiles, may matter, and the best score on its borders.
+
+    m, s, g, step : Matrix, State, group, step.  best : score that is to be reached.
+    """
     size, lanes = m.size, s.lanes
     value = np.int64(0 if m.floor else NONE)
     corner = lanes[g, CORNER, l]
@@ -139,7 +148,10 @@ def _is_alive(m, s, g, l, row, column, step, best):
 
 @njit_inner
 def _plan(m, s, g, step, best):
-    """Find a group's live tiles; (their number, whether bytes hold their scores)."""
+    """Find a group's live tiles; (their number, whether bytes hold their scores).
+
+    m, s, g, step, best : as in `_is_alive`.
+    """
     n, low, lanes = 0, True, s.lanes
     for l in range(LANES):
         row = g * LANES + l
@@ -156,7 +168,10 @@ def _plan(m, s, g, step, best):
 
 @njit_inner
 def _may_wake(m, s, g, step, best):
-    """Whether a group that was not computed in the last step may have live tiles: quickly told, and mostly no."""
+    """Whether a group that was not computed in the last step may have live tiles: quickly told, and mostly no.
+
+    m, s, g, step, best : as in `_is_alive`.
+    """
     from_above = s.tail_step[(step - 1) % TURNS, g - 1] == step - 1 or s.tail_step[(step - 2) % TURNS, g - 1] == step - 2
     at_border = g == 0 or step < (g + 1) * LANES
     return at_border or from_above or m.floor and m.first - m.extend + m.group_bound[g] >= best
@@ -164,6 +179,7 @@ def _may_wake(m, s, g, step, best):
 
 @njit_inner
 def _put_to_sleep(s, g):
+    """Group g of s, State, has no live tile."""
     if s.is_ready[g]:
         s.is_ready[g] = False
         for l in range(LANES):
@@ -173,7 +189,7 @@ def _put_to_sleep(s, g):
 
 @njit_inner
 def _load_query(m, cells, g):
-    """The query's bases of all lanes."""
+    """The query's bases of all lanes of group g to cells, Group.  m : Matrix."""
     for l in range(LANES):
         begin = (g * LANES + l) * m.size
         for i in range(m.size):
@@ -182,12 +198,13 @@ def _load_query(m, cells, g):
 
 @njit_inner
 def _target_base(m, at):
+    """The target's base `at` of m, Matrix, or a code that equals none."""
     return m.target[at] if 0 <= at < len(m.target) else np.uint8(BEYOND_TARGET)
 
 
 @njit_inner
 def _load_targets(m, cells, g, step):
-    """The target's bases of all lanes, as they are one step before `step`."""
+    """The target's bases of all lanes, as they are one step before `step`, to cells.  m, cells, g : as in `_load_query`."""
     for l in range(LANES):
         begin = (step - 1 - g * LANES - l) * m.size
         for j in range(m.size):
@@ -195,8 +212,11 @@ def _load_targets(m, cells, g, step):
 
 
 @njit_inner
-def _widen(m, s, g):
-    """From bytes to wide cells, whose scores are relative to the same base; the arrays lie in the same memory."""
+def _widen(s, g):
+    """From bytes to wide cells, whose scores are relative to the same base; the arrays lie in the same memory.
+
+    s, g : State and group.
+    """
     per_cell = s.low.shape[1] // 6
     for which in (LEFT_E, LEFT_H, F, H):
         wide, low = s.wide[g, which], s.low[g, which * per_cell]
@@ -206,7 +226,7 @@ def _widen(m, s, g):
 
 @njit_inner
 def _narrow(m, s, g):
-    """From wide cells to bytes, relative to what makes 0 their lowest score."""
+    """From wide cells to bytes, relative to what makes 0 their lowest score.  m, s, g : Matrix, State, group."""
     per_cell = s.low.shape[1] // 6
     for which in (H, F, LEFT_H, LEFT_E):
         wide, low = s.wide[g, which], s.low[g, which * per_cell]
@@ -219,7 +239,10 @@ def _narrow(m, s, g):
 
 @njit_inner
 def _aim(m, s, g, vectors, row, dead, best, is_low):
-    """Bases of all lanes, and what takes the last step's cells to them."""
+    """Bases of all lanes, and what takes the last step's cells to them.
+
+    m, s, g, best : as in `_is_alive`.  vectors, row : of Scratch, filled.  dead : as in cpu.Cells.  is_low : bytes.
+    """
     lanes, top = s.lanes, np.iinfo(vectors.dtype).max
     for l in range(LANES):
         alive = lanes[g, NEW_ALIVE, l]
@@ -243,7 +266,10 @@ def _aim(m, s, g, vectors, row, dead, best, is_low):
 
 @njit_inner
 def _next_corners(m, s, g, tops):
-    """The last cell of each lane's top is the corner of its next tile."""
+    """The last cell of each lane's top is the corner of its next tile.
+
+    m, s, g : Matrix, State, group.  tops : of its Group.
+    """
     lanes, last = s.lanes, (m.size - 1) * LANES
     for l in range(LANES - 1, 0, -1):
         before = l - 1
@@ -253,7 +279,10 @@ def _next_corners(m, s, g, tops):
 
 @njit_inner
 def _arrivals(m, s, g, step, dead, high, gap, base_codes):
-    """Tops and bases of lane 0: from the matrix's border or the group above; relative to its base."""
+    """Tops and bases of lane 0: from the matrix's border or the group above; relative to its base.
+
+    m, s, g, step : as in `_is_alive`.  dead : as in cpu.Cells.  high, gap, base_codes : (size,), filled: Scratch.arrive.
+    """
     size = m.size
     column = (step - g * LANES) * size
     base, alive = s.lanes[g, NEW_BASE, 0], s.lanes[g, NEW_ALIVE, 0]
@@ -273,7 +302,10 @@ def _arrivals(m, s, g, step, dead, high, gap, base_codes):
 
 @njit_inner
 def _enter_left(m, s, g, l, row, dead, cells):
-    """The left border of the matrix for the lane that begins."""
+    """The left border of the matrix for lane l, whose first tile is in `row`, to cells, Group.
+
+    m, s, g : Matrix, State, group.  dead : as in cpu.Cells.
+    """
     base = s.lanes[g, NEW_BASE, l]
     for i in range(m.size):
         at = row * m.size + i + 1
@@ -286,7 +318,10 @@ def _enter_left(m, s, g, l, row, dead, cells):
 
 @njit_inner
 def _advance(m, s, g, step, best, cells, scratch, dead, is_low):
-    """One step of a group with live tiles."""
+    """One step of a group with live tiles.
+
+    m, s, g, step, best : as in `_is_alive`.  cells : Group.  scratch : Scratch.  dead, is_low : as in `_aim`.
+    """
     vectors, row, arrive, origin = scratch.vectors, scratch.row, scratch.arrive, scratch.origin
     cell, size = vectors.dtype.type, m.size
     _aim(m, s, g, vectors, row, dead, best, is_low)
@@ -310,7 +345,7 @@ def _advance(m, s, g, step, best, cells, scratch, dead, is_low):
             row_lane = l if tile_row == n_tile_rows - 1 else row_lane
             column_lane = l if column == n_tile_columns - 1 else column_lane
     edge = (len(m.query) - 1) % size, row_lane, (len(m.target) - 1) % size, column_lane
-    costs = cell(m.match), cell(m.mismatch), cell(m.first), cell(m.extend)
+    costs = Costs(cell(m.match), cell(m.mismatch), cell(m.first), cell(m.extend))
     compute_tiles(cells, vectors, size, costs, origin, edge, s.found[g], s.last_row, s.last_column)
     highest_cells(cells[H], vectors[HIGH], size)
     highest_cells(cells[LEFT_H], vectors[RIGHT], size)
@@ -319,7 +354,10 @@ def _advance(m, s, g, step, best, cells, scratch, dead, is_low):
 
 @njit_inner
 def _settle(m, s, g, step, vectors, cells):
-    """Note what the group's tiles leave to those of the next step."""
+    """Note what the group's tiles leave to those of the next step.
+
+    m, s, g, step : as in `_is_alive`.  vectors : of Scratch.  cells : Group.
+    """
     lanes, size = s.lanes, m.size
     for l in range(LANES):
         base, alive = lanes[g, NEW_BASE, l], lanes[g, NEW_ALIVE, l]
@@ -342,12 +380,18 @@ def _settle(m, s, g, step, vectors, cells):
 
 @njit_inner
 def _group_cells(cells, g, each):
-    return (cells[g, 0], cells[g, each], cells[g, 2 * each], cells[g, 3 * each], cells[g, 4 * each], cells[g, 5 * each])
+    """Group g of cells, State.wide or State.low, whose arrays lie `each` rows apart."""
+    return Group(
+        cells[g, 0], cells[g, each], cells[g, 2 * each], cells[g, 3 * each], cells[g, 4 * each], cells[g, 5 * each]
+    )  # fmt: skip
 
 
 @njit_inner
 def _step_group(m, s, g, step, best, wide_scratch, low_scratch):
-    """One step of one group."""
+    """One step of one group.
+
+    m, s, g, step, best : as in `_is_alive`.  wide_scratch, low_scratch : Scratch, for wide cells and for bytes.
+    """
     if not s.is_ready[g] and not _may_wake(m, s, g, step, best):
         return
     n, low = _plan(m, s, g, step, best)
@@ -360,7 +404,7 @@ def _step_group(m, s, g, step, best, wide_scratch, low_scratch):
             if low:
                 _narrow(m, s, g)
             else:
-                _widen(m, s, g)
+                _widen(s, g)
         s.is_low[g] = low
         if low:
             _load_query(m, _group_cells(s.low, g, each), g)
@@ -377,14 +421,17 @@ def _step_group(m, s, g, step, best, wide_scratch, low_scratch):
 
 @njit
 def step_groups(m, s, begin, end, step, best, wide_scratch, low_scratch):
-    """One step of the groups begin..end, the last one first: it reads what the one above made a step before."""
+    """One step of the groups begin..end, the last one first: it reads what the one above made a step before.
+
+    m, s, step, best, wide_scratch, low_scratch : as in `_step_group`.
+    """
     for g in range(end - 1, begin - 1, -1):
         _step_group(m, s, g, step, best, wide_scratch, low_scratch)
 
 
 @njit_inner
-def _gather(m, s, begin, end, best):
-    """Take the best cell that the groups have found over."""
+def _gather(s, begin, end, best):
+    """Take the best cell that groups begin to end of s, State, have found to best, (3,) int64: score, row, column."""
     for g in range(begin, end):
         score, row, column = s.found[g, 0], s.found[g, 1], s.found[g, 2]
         first = best[1] < 0 or row < best[1] or row == best[1] and column < best[2]
@@ -395,7 +442,7 @@ def _gather(m, s, begin, end, best):
 
 @njit_inner
 def _keep_rows(m, s, begin, end, step, pool):
-    """Copy the special rows' parts that this step made to the pool."""
+    """Copy the special rows' parts that this step made of groups begin to end to pool, Pool.  m, s : Matrix, State."""
     for g in range(begin, end):
         if not s.is_ready[g]:
             continue
@@ -418,15 +465,22 @@ def _keep_rows(m, s, begin, end, step, pool):
 
 @njit
 def finish_step(m, s, begin, end, step, best, pool):
-    """After all groups have made a step: take over what they found, and keep the special rows."""
-    _gather(m, s, begin, end, best)
+    """After all groups, begin to end, have made a step: take over what they found, and keep the special rows.
+
+    m, s : Matrix, State.  best : as in `_gather`.  pool : Pool.
+    """
+    _gather(s, begin, end, best)
     if m.every:
         _keep_rows(m, s, begin, end, step, pool)
 
 
 @njit
 def run_steps(m, s, step, last, ranges, best, pool, wide_scratch, low_scratch, few):
-    """Steps by one thread, until `last`, a full pool, or a step with more than `few` groups; the step that comes next."""
+    """Steps by one thread, until `last`, a full pool, or a step with more than `few` groups; the step that comes next.
+
+    ranges : (n_steps, 2) int32, the groups of each step.  best, pool : as in `finish_step`.
+    m, s, wide_scratch, low_scratch : as in `_step_group`.
+    """
     while step < last:
         begin, end = ranges[step, 0], ranges[step, 1]
         if end - begin > few or m.every and pool.used[0] + (end - begin) * LANES > len(pool.places):

@@ -1,5 +1,4 @@
-"""Paths on a GPU: the register kernel of cuda_stack.py once more, which now keeps two bits of every cell, and the way
-back through them, one thread for each flank.
+"""Cells of paths on a GPU: the chunks of cuda_stack.py once more, of which two bits of every cell are kept.
 
 A row of the stacks is a diagonal of the alignment matrix and belongs to one half of one register of one lane of the group,
 always the same, since lanes change places by whole windows.  So a cell's bits are where its diagonal says: in a chunk's
@@ -8,55 +7,55 @@ register in which of the chunk's sixteen steps a pair was a best last step, the 
 worse than a target base alone.  A run of pairs is a run of ones.  The rule of ties is that of trace_lanes.py.
 
 A cell that lives has the score it has in the extension, and its best predecessors live, whatever the widths of the windows.
-A mismatch that costs more than two gaps counts as much as these here (cuda_stack.py); it is no step of a best path then.
+A mismatch that costs more than two gaps counts as much as these here (cuda_step.py); it is no step of a best path then.
 
 Memory is bounded as on the CPU: chunks go in blocks.  The first turn computes all of them, keeps the state at the beginning
 of each block but the first, and the bits of the last; each further turn computes the block before.  After each turn the way
-back goes through what it has kept.
+back goes through what it has kept (cuda_walk.py).
 """
 
 from __future__ import annotations
 
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from numba import cuda
 
-from bellapy.compute.gpu.ops import I32, U32, U64, WARP, ballot, permute, shuffle
-from bellapy.engines.flank_paths import PAIR, QUERY_ALONE, TARGET_ALONE
-from bellapy.engines.linear.cuda_stack import (
-    BEFORE,
-    BEFORE_AT_END,
-    BOTH,
+from bellapy.compute.gpu.ops import I32, U32, U64, ballot
+from bellapy.engines.linear.cuda_step import Notes, compute_chunk, follow_border, has_left
+from bellapy.engines.registers.bases import Planes, compare_bases, sides_of
+from bellapy.engines.registers.window import (
     CHUNK,
-    EVERY_BIT,
-    HALF,
-    NEXT,
-    NEXT_AT_END,
-    ONE,
     PAIRS,
-    SIGNS,
-    TOP,
-    compare_bases,
+    Kind,
+    Stacks,
+    clear,
     follow,
-    follow_border,
     in_order,
     inlined,
-    larger,
-    larger_sum,
     renew,
-    trim,
-    watch_best,
+    seat_of,
+    words_of,
 )
 
 LAST, COLUMN, BITS, STATES, RUNS = range(5)
 PLAN = 5
 """What the kernels are told of a flank: last anti-diagonal and column of its end cell, where its bits (64-bit words), its
 states (32-bit words) and its runs begin."""
-TIME, AT_COLUMN, RUN, NEXT_RUN = range(4)
-WAY = 4
-"""Where the way back stands between two turns: anti-diagonal (the first is 0) and column, unfinished run, next place."""
-TOPS = U32(TOP * BOTH)
+
+
+class Part(NamedTuple):
+    """What a kernel works on.
+
+    n : the first so many flanks, those that have more than `turn` blocks.
+    block : chunks of a block.
+    turn : 0: from the start, bits of the last block; i: the block i before that.
+    """
+
+    n: int
+    block: int
+    turn: int
 
 
 def chunk_words(group: int, registers: int) -> int:
@@ -70,252 +69,116 @@ def state_words(group: int, registers: int) -> int:
 
 
 @inlined
-def _appended(bits, word):
-    """Each half a bit on, with the top bits of a word's halves."""
-    return U32(U32(bits >> ONE) & (TOPS ^ EVERY_BIT) | word & TOPS)
+def first_kept(last, part):
+    """The first chunk whose bits are kept, of a flank with so many anti-diagonals, `last`; `part`: Part."""
+    return (((last + CHUNK - 1) // CHUNK - 1) // part.block - part.turn) * part.block
 
 
 @inlined
-def _note_gap(inserts, j, after_query, after_target):
-    """Append whether the cell a query base before one of register j is at least the one a target base before."""
-    inserts[j] = _appended(inserts[j], U32(U32(after_query + TOPS) - after_target))
+def _save_state(states, at, stacks, row, first, border, kind):
+    """Keep a lane's state.
+
+    `states`: uint32; `at`: where its first word goes; `stacks`: Stacks; `row`, `first`, `border`: of the window, as in
+    `compute_chunk`; `kind`: Kind.
+    """
+    R, group = kind.registers, kind.group
+    for j in range(R):
+        states[at + j * group], states[at + (R + j) * group] = stacks.even[j], stacks.odd[j]
+    states[at + 2 * R * group], states[at + (2 * R + 1) * group] = U32(row), U32(first)
+    states[at + (2 * R + 2) * group] = border
 
 
 @inlined
-def _advance(new, j, one, two, bits, mask, step, left, rule, floor, tops, packed, dear, paired_bits):
-    """Register j of the next anti-diagonal from two neighbours; appends whether a pair is a best step."""
-    gapped = larger(one, two, packed)
-    paired = U32(U32(bits & mask) * step + new[j])
-    better = U32(U32(U32(paired + rule.mismatch) + TOPS) - gapped)
-    if dear:
-        better &= U32(bits << U32(left))
-    paired_bits[j] = _appended(paired_bits[j], better)
-    value = larger_sum(paired, rule.mismatch, gapped, packed)
-    above = U32(value + floor)
-    tops[0] = larger(above, tops[0], packed)
-    new[j] = value & permute(above, U32(0), SIGNS)
+def _load_state(states, at, stacks, kind):
+    """The other way; returns first row, first lane, border.
+
+    `states`, `at`, `kind`: as above; `stacks`: Stacks, overwritten.
+    """
+    R, group = kind.registers, kind.group
+    for j in range(R):
+        stacks.even[j], stacks.odd[j] = states[at + j * group], states[at + (R + j) * group]
+    return I32(states[at + 2 * R * group]), I32(states[at + (2 * R + 1) * group]), states[at + (2 * R + 2) * group]
+
+
+@inlined
+def _write_bits(bits, at, notes, kind):
+    """Write a lane's bits of a chunk to `bits`[`at`] and on, uint64; `notes`, `kind`: Notes, Kind."""
+    for j in range(kind.registers):
+        odd = U64(notes.odd_inserts[j]) << U64(32) | U64(notes.odd_pairs[j])
+        even = U64(notes.even_inserts[j]) << U64(32) | U64(notes.even_pairs[j])
+        bits[at + 2 * j * kind.group], bits[at + 2 * j * kind.group + 1] = odd, even
 
 
 @cache
 def make_tracer(group: int, registers: int, unit: bool, packed: bool, dear: bool):
-    """The kernel that computes cells and keeps their bits, for groups of `group` lanes with 2 * `registers` rows each.
-
-    Parameters
-    ----------
-    unit, packed : as in cuda_stack.make_kernel.
-    dear : a mismatch costs more than two gaps.
-    """
-    R, ROWS, SPAN = registers, 2 * registers, 2 * registers * group
-    WORDS = (ROWS + PAIRS + 31) // 32
-    LAST_LANE = group - 1
-    WINDOW = WORDS + 1
-    FLANKS = WARP // group  # of a warp
+    """The kernel that computes cells and keeps their bits, for groups of `group` lanes with 2 * `registers` rows each;
+    parameters as in Kind."""
+    KIND, R, WINDOW = Kind(group, registers, unit, packed, True, dear), registers, words_of(registers) + 1
     CHUNK_WORDS, STATE_WORDS = chunk_words(group, registers), state_words(group, registers)
 
-    def trace_stacks(planes, n_bases, table, plan, n, rule, longest, block, turn, bits, states, failed):
+    def trace_stacks(reads, table, plan, part, rule, longest, bits, states, failed):
         """Compute the flanks up to their ends, and keep the bits of one block of each.
 
         Parameters
         ----------
-        planes, n_bases : compute/gpu/reads.py.
+        reads : Reads.
         table, plan : (n_flanks, 5) int64, rows of `Flanks.table`; (n_flanks, PLAN) int64.
-        n : the first so many flanks are worked on, those that have more than `turn` blocks.
+        part : Part.
         rule : Packed.
         longest : unknown bases match each other.
-        block : chunks of a block.
-        turn : 0: from the start, bits of the last block; i: the block i before that.
         bits, states : uint64, uint32, where they are kept.
         failed : (n_flanks,) int32, set where live cells reached an end of the window.
         """
-        even, odd = cuda.local.array(R, np.uint32), cuda.local.array(R, np.uint32)
-        even_bits, odd_bits = cuda.local.array(R, np.uint32), cuda.local.array(R, np.uint32)
-        even_pairs, odd_pairs = cuda.local.array(R, np.uint32), cuda.local.array(R, np.uint32)
-        even_inserts, odd_inserts = cuda.local.array(R, np.uint32), cuda.local.array(R, np.uint32)
-        tops = cuda.local.array(1, np.uint32)
-        query_0, query_1, query_2 = (
-            cuda.local.array(WINDOW, np.uint32), cuda.local.array(WINDOW, np.uint32), cuda.local.array(WINDOW, np.uint32)
+        stacks = Stacks(
+            cuda.local.array(R, np.uint32), cuda.local.array(R, np.uint32), cuda.local.array(R, np.uint32),
+            cuda.local.array(R, np.uint32),
         )  # fmt: skip
-        target_0, target_1, target_2 = (
-            cuda.local.array(WINDOW, np.uint32), cuda.local.array(WINDOW, np.uint32), cuda.local.array(WINDOW, np.uint32)
+        notes = Notes(
+            cuda.local.array(R, np.uint32), cuda.local.array(R, np.uint32), cuda.local.array(R, np.uint32),
+            cuda.local.array(R, np.uint32),
         )  # fmt: skip
-        lane = I32(cuda.threadIdx.x & (WARP - 1))
-        place = I32(lane & LAST_LANE)
-        leader = I32(lane - place)
-        members = U32(U32((1 << group) - 1) << U32(leader))
-        after, before = I32(leader + (place + 1 & LAST_LANE)), I32(leader + (place - 1 & LAST_LANE))
-        warp = (cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x) // WARP
-        flank = warp * FLANKS + lane // group
-        active = flank < n and failed[min(flank, n - 1)] == 0
-        flank = min(flank, n - 1)
-        query_at, target_at = table[flank, 0], table[flank, 2]
-        n_query, n_target = I32(table[flank, 1]), I32(table[flank, 3])
-        flip = EVERY_BIT if table[flank, 4] else U32(0)
-        unlike = U32(0) if longest else EVERY_BIT
-        n_chunks = (plan[flank, LAST] + CHUNK - 1) // CHUNK
-        kept = ((n_chunks - 1) // block - turn) * block  # first chunk whose bits are kept
-        chunk, end = np.int64(0), min(n_chunks, kept + block)
-        row, first, border = I32((place - group // 2) * ROWS), I32(0), rule.border
+        planes = Planes(
+            cuda.local.array(WINDOW, np.uint32), cuda.local.array(WINDOW, np.uint32), cuda.local.array(WINDOW, np.uint32),
+            cuda.local.array(WINDOW, np.uint32), cuda.local.array(WINDOW, np.uint32), cuda.local.array(WINDOW, np.uint32),
+        )  # fmt: skip
+        seat = seat_of(KIND)
+        flank = (cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x) // group
+        active = flank < part.n and failed[min(flank, part.n - 1)] == 0
+        flank = min(flank, part.n - 1)
+        sides, last = sides_of(table, flank), plan[flank, LAST]
+        kept = first_kept(last, part)
+        chunk, end = np.int64(0), min((last + CHUNK - 1) // CHUNK, kept + part.block)
+        row, first, border = I32((seat.place - group // 2) * 2 * R), I32(0), rule.border
+        clear(stacks, KIND)
         for j in range(R):
-            even[j] = odd[j] = even_pairs[j] = odd_pairs[j] = even_inserts[j] = odd_inserts[j] = U32(0)
+            notes.even_pairs[j] = notes.odd_pairs[j] = notes.even_inserts[j] = notes.odd_inserts[j] = U32(0)
         if row == 0:
-            even[0] = rule.origin
-        if turn > 0 and kept > 0:
+            stacks.even[0] = rule.origin
+        if part.turn > 0 and kept > 0:
             chunk = kept
-            at = plan[flank, STATES] + (chunk // block - 1) * STATE_WORDS + place
-            for j in range(R):
-                even[j], odd[j] = states[at + j * group], states[at + (R + j) * group]
-            row, first = I32(states[at + ROWS * group]), I32(states[at + (ROWS + 1) * group])
-            border = states[at + (ROWS + 2) * group]
+            at = plan[flank, STATES] + (chunk // part.block - 1) * STATE_WORDS + seat.place
+            row, first, border = _load_state(states, at, stacks, KIND)
         while ballot(active):
-            if active and turn == 0 and chunk > 0 and chunk % block == 0:
-                at = plan[flank, STATES] + (chunk // block - 1) * STATE_WORDS + place
-                for j in range(R):
-                    states[at + j * group], states[at + (R + j) * group] = even[j], odd[j]
-                states[at + ROWS * group], states[at + (ROWS + 1) * group] = U32(row), U32(first)
-                states[at + (ROWS + 2) * group] = border
-
+            if active and part.turn == 0 and chunk > 0 and chunk % part.block == 0:
+                at = plan[flank, STATES] + (chunk // part.block - 1) * STATE_WORDS + seat.place
+                _save_state(states, at, stacks, row, first, border, KIND)
             pairs = I32(chunk * PAIRS)
-            compare_bases(
-                planes, n_bases, query_at, n_query, target_at, n_target, flip, unlike, pairs, row, R, WORDS,
-                query_0, query_1, query_2, target_0, target_1, target_2, odd_bits, even_bits,
-            )  # fmt: skip
-
-            at_first, at_last = place == first, place == (first + LAST_LANE & LAST_LANE)
-            to_next, to_before = (NEXT_AT_END if at_last else NEXT), (BEFORE_AT_END if at_first else BEFORE)
-            low_end, high_end = even[0], U32(0)
-            floor, p = rule.floor, pairs
-            for _ in range(PAIRS // 4):
-                mask, step, left = U32(BOTH), rule.step, 15
-                for _ in range(4):
-                    tops[0] = rule.best
-                    edge = permute(even[0], U32(shuffle(I32(even[0]), after)), to_next)
-                    for j in range(R):
-                        _note_gap(odd_inserts, j, even[j], even[j + 1] if j + 1 < R else edge)
-                    for j in range(R):
-                        beside = even[j + 1] if j + 1 < R else edge
-                        _advance(
-                            odd, j, even[j], beside, odd_bits[j], mask, step, left, rule, floor, tops, packed, dear,
-                            odd_pairs,
-                        )  # fmt: skip
-                    if floor == border:
-                        trim(odd, R, row, I32(-p), I32(p - 1))
-                    high_end |= odd[R - 1]
-                    _, _, rise = watch_best(tops, 1, rule, group, unit, members, lane)
-                    floor = U32(floor - rule.drift - rise)
-
-                    tops[0] = rule.best
-                    edge = permute(odd[R - 1], U32(shuffle(I32(odd[R - 1]), before)), to_before)
-                    for j in range(R):
-                        _note_gap(even_inserts, j, odd[j - 1] if j > 0 else edge, odd[j])
-                    for j in range(R):
-                        beside = odd[j - 1] if j > 0 else edge
-                        _advance(
-                            even, j, odd[j], beside, even_bits[j], mask, step, left, rule, floor, tops, packed, dear,
-                            even_pairs,
-                        )  # fmt: skip
-                    if floor == border:
-                        trim(even, R, row, I32(-p), p)
-                    low_end |= even[0]
-                    _, _, rise = watch_best(tops, 1, rule, group, unit, members, lane)
-                    floor = U32(floor - rule.drift - rise)
-                    p = I32(p + 1)
-                    mask, step, left = U32(mask << ONE), U32(step >> ONE), left - 1
-                for j in range(R):
-                    odd_bits[j] >>= U32(4)
-                    even_bits[j] >>= U32(4)
-
+            compare_bases(reads, sides, longest, pairs, row, R, planes, stacks)
+            found = compute_chunk(stacks, notes, seat, first, row, pairs, border, rule, KIND)
             if active and chunk >= kept:
-                at = plan[flank, BITS] + (chunk - kept) * CHUNK_WORDS + 2 * place
-                for j in range(R):
-                    bits[at + 2 * j * group] = U64(odd_inserts[j]) << U64(32) | U64(odd_pairs[j])
-                    bits[at + 2 * j * group + 1] = U64(even_inserts[j]) << U64(32) | U64(even_pairs[j])
-            left_window = (at_first and low_end & HALF) or (at_last and high_end >> U32(16))
-            if ballot(left_window) & members and active:
+                at = plan[flank, BITS] + (chunk - kept) * CHUNK_WORDS + 2 * seat.place
+                _write_bits(bits, at, notes, KIND)
+            if ballot(has_left(found)) & seat.members and active:
                 active = False
                 failed[flank] = 1
-            shift = U32(rule.floor - floor)
+            shift = U32(rule.floor - found.floor)
             border = follow_border(border, shift, rule)
             pairs = I32(pairs + PAIRS)
-            alive = renew(even, odd, R, shift, row, I32(pairs - 1 - n_target), I32(n_query - pairs), packed)
-            living = in_order(ballot(alive != 0), leader, first, group)
+            alive = renew(stacks, KIND, shift, row, I32(pairs - 1 - sides.n_target), I32(sides.n_query - pairs))
+            living = in_order(ballot(alive != 0), seat.leader, first, group)
             if active:
-                row, first = follow(living, row, first, place, group, SPAN)
+                row, first = follow(living, row, first, seat.place, KIND)
             chunk += 1
             active = active and chunk < end
 
     return trace_stacks
-
-
-@cache
-def make_walker(group: int, registers: int):
-    """The kernel that goes back through the bits, one thread for each flank."""
-    R, ROWS, SPAN = registers, 2 * registers, 2 * registers * group
-    MIDDLE = SPAN // 2
-    CHUNK_WORDS = chunk_words(group, registers)
-
-    def walk_back(plan, n, block, turn, bits, failed, ways, runs, counts):
-        """Go back through the blocks of the turn and write the runs passed.
-
-        Parameters
-        ----------
-        plan, n, block, turn, bits, failed : as above.
-        ways : (n_flanks, WAY) int64, where each flank stands between two turns.
-        runs : uint32, length << 4 | operation.
-        counts : (n_flanks,) int32: how many runs the flank has, once its first block is passed.
-        """
-        flank = cuda.grid(1)
-        if flank >= n or failed[flank]:
-            return
-        last = plan[flank, LAST]
-        kept = (((last + CHUNK - 1) // CHUNK - 1) // block - turn) * block
-        t, column, run, at = last - 1, plan[flank, COLUMN], np.int64(0), plan[flank, RUNS]
-        if turn > 0:
-            t, column, run, at = (
-                ways[flank, TIME], ways[flank, AT_COLUMN], ways[flank, RUN], ways[flank, NEXT_RUN]
-            )  # fmt: skip
-        while t >= kept * CHUNK:
-            p = t >> 1
-            seat = I32(I32(column - p - 1 + MIDDLE) % I32(SPAN))  # of the diagonal in a ring of all rows
-            holder, j = seat // I32(ROWS), seat % I32(ROWS)
-            half = U64(16 if j >= R else 0)
-            j = j - R if j >= R else j
-            word = bits[plan[flank, BITS] + ((p >> 4) - kept) * CHUNK_WORDS + 2 * (j * group + holder) + (t & 1)]
-            step = I32(p & 15)
-            pairs = U32(word >> half) & HALF
-            n_pairs = I32(cuda.clz(I32(U32(pairs << U32(31 - step)) ^ EVERY_BIT)))
-            if n_pairs > 0:
-                if run & 15 != PAIR:
-                    runs[at] = U32(run)
-                    at += 1
-                    run = np.int64(0)
-                run += np.int64(n_pairs) << 4
-                column -= n_pairs
-                t -= 2 * n_pairs
-            if n_pairs <= step:
-                inserted = I32(word >> (half + U64(32) + U64(step - n_pairs)) & U64(1))
-                op = QUERY_ALONE if inserted else TARGET_ALONE
-                if run & 15 != op:
-                    if run > 0:
-                        runs[at] = U32(run)
-                        at += 1
-                    run = np.int64(op)
-                run += 16
-                column -= inserted
-                t -= 1
-        if kept == 0:
-            if run > 0:
-                runs[at] = U32(run)
-                at += 1
-            counts[flank] = at - plan[flank, RUNS]
-        else:
-            ways[flank, TIME], ways[flank, AT_COLUMN], ways[flank, RUN], ways[flank, NEXT_RUN] = t, column, run, at
-
-    return walk_back
-
-
-def gather_runs(plan, counts, begins, runs, packed):
-    """Copy the counts[i] runs of flank i to packed[begins[i]:], one warp for each flank."""
-    lane, flank = cuda.threadIdx.x % WARP, cuda.grid(1) // WARP
-    if flank < counts.shape[0]:
-        for i in range(lane, counts[flank], WARP):
-            packed[begins[flank] + i] = runs[plan[flank, RUNS] + i]

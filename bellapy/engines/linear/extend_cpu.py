@@ -2,33 +2,50 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from bellapy.compute.resources import Resources
 from bellapy.compute.threads import map_threads
+from bellapy.engines.ends import End, Ends
 from bellapy.engines.flanks import Flanks
-from bellapy.engines.linear.lanes import BYTE, SHORT, TILE, classes, extend_lanes
+from bellapy.engines.lanes.shape import BYTE, SHORT, TILE, CellType, Shape
+from bellapy.engines.linear.extend_lanes import extend_lanes
 from bellapy.engines.linear.rule import GUARD, extend_each
+from bellapy.engines.linear.sizes import shapes
 from bellapy.params import Scoring
 
 BATCH = 8192  # flanks a thread takes at a time: enough that idle lanes at its end do not matter
 
 
-def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, longest: bool, threads: int) -> np.ndarray:
-    """Score, query bases and target bases of every flank's extension, (n, 3) int64.
+class _Job(NamedTuple):
+    """Extension of one set of flanks."""
+
+    codes: np.ndarray
+    flanks: Flanks
+    scoring: Scoring
+    longest: bool
+    threads: int
+    results: np.ndarray
+
+
+def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, end: End, resources: Resources) -> Ends:
+    """Where every flank's extension ends.
 
     Parameters
     ----------
     codes : uint8, `ReadSet.both_ways`.
-    longest : the SeqAn-compatible end instead of the best one (rule.py).
     """
     results = np.zeros((len(flanks), 3), np.int64)
+    job = _Job(codes, flanks, scoring, end is End.LONGEST, resources.threads, results)
     todo = longest_first(np.minimum(flanks.query_length, flanks.target_length))
     for cell in (BYTE, SHORT):
-        for size in classes(scoring, cell):
-            if len(todo) > size.lanes // 4:
-                todo = _in_lanes(codes, flanks, todo, size, scoring, longest, cell, results, threads)
-    _one_by_one(codes, flanks, todo, scoring, longest, results, threads)
-    return results
+        for shape in shapes(scoring, cell):
+            if len(todo) > shape.lanes // 4:
+                todo = _in_lanes(job, todo, shape, cell)
+    _one_by_one(job, todo)
+    return Ends(results)
 
 
 def longest_first(lengths: np.ndarray) -> np.ndarray:
@@ -39,25 +56,26 @@ def longest_first(lengths: np.ndarray) -> np.ndarray:
     return todo[np.argsort(keys.astype(np.uint16), kind="stable")]
 
 
-def _in_lanes(codes, flanks, todo, size, scoring, longest, cell, results, threads) -> np.ndarray:
+def _in_lanes(job: _Job, todo: np.ndarray, shape: Shape, cell: CellType) -> np.ndarray:
     """Fill in `results`; return the flanks that outgrew their windows."""
 
-    def extend(batch):
-        results[batch], over = extend_lanes(codes, flanks.table(batch), size, scoring, longest, cell)
+    def extend(batch: np.ndarray) -> np.ndarray:
+        table = job.flanks.table(batch)
+        job.results[batch], over = extend_lanes(job.codes, table, shape, job.scoring, job.longest, cell)
         return batch[over]
 
-    most = BATCH if threads == 1 else max(4 * TILE, len(todo) // (4 * threads))  # for every thread some, to balance
-    return np.concatenate(map_threads(extend, _batches(todo, min(BATCH, most)), threads))
+    most = BATCH if job.threads == 1 else max(4 * TILE, len(todo) // (4 * job.threads))  # for every thread some, to balance
+    return np.concatenate(map_threads(extend, _batches(todo, min(BATCH, most)), job.threads))
 
 
-def _one_by_one(codes, flanks, todo, scoring, longest, results, threads) -> None:
-    def extend(batch):
-        cells = np.empty((3, int(flanks.query_length[batch].max()) + GUARD), np.int64)
+def _one_by_one(job: _Job, todo: np.ndarray) -> None:
+    def extend(batch: np.ndarray) -> None:
+        cells = np.empty((3, int(job.flanks.query_length[batch].max()) + GUARD), np.int64)
         rows = np.empty((len(batch), 3), np.int64)
-        extend_each(codes, flanks.table(batch), scoring, longest, cells, rows)
-        results[batch] = rows
+        extend_each(job.codes, job.flanks.table(batch), job.scoring, job.longest, cells, rows)
+        job.results[batch] = rows
 
-    map_threads(extend, _batches(todo, 1), threads)
+    map_threads(extend, _batches(todo, 1), job.threads)
 
 
 def _batches(todo: np.ndarray, size: int) -> list[np.ndarray]:

@@ -17,22 +17,16 @@ import numpy as np
 from numba import cuda
 
 from bellapy.compute.gpu.ops import SIMULATED, WARP, upload
-from bellapy.compute.gpu.pool import FULL, Device, Worker, pool
+from bellapy.compute.gpu.pool import FULL, Device, Work, Worker, give_to_cpu, pool
+from bellapy.compute.resources import Resources
+from bellapy.engines.ends import End, Ends
 from bellapy.engines.flanks import Flanks
-from bellapy.engines.linear.cuda_host import RESULT_COLUMNS, clear, cut_seeds, list_piece, put_back, put_late, rows_of
-from bellapy.engines.linear.cuda_stack import (
-    CELLS,
-    COUNTS,
-    ENDED,
-    HEAD,
-    OUTGROWN,
-    fits,
-    level_of_best,
-    make_kernel,
-    pack_scoring,
-)
-from bellapy.engines.linear.cuda_wide import GUARDS, extend_wide
+from bellapy.engines.linear.cuda_stack import CELLS, COUNTS, ENDED, HEAD, OUTGROWN, Handed, Queue, make_kernel
+from bellapy.engines.linear.cuda_step import fits, level_of_best, pack_scoring
+from bellapy.engines.linear.cuda_wide import GUARDS, Rest, extend_wide
 from bellapy.engines.linear.extend_cpu import extend_flanks as extend_on_cpu
+from bellapy.engines.registers.bases import Reads
+from bellapy.engines.registers.host import RESULT_COLUMNS, clear, cut_seeds, list_piece, put_back, put_late, rows_of
 from bellapy.params import Scoring
 
 CLASSES = ((4, 2, 3), (8, 4, 40))
@@ -61,22 +55,25 @@ class _Job:
     codes: np.ndarray
     flanks: Flanks
     scoring: Scoring
-    longest: bool
-    threads: int
+    end: End
+    resources: Resources
     devices: int
     room: int  # flanks that a worker takes together, at most
     largest: int  # flanks of a piece, at most
     results: np.ndarray
 
+    @property
+    def longest(self) -> bool:
+        return self.end is End.LONGEST
 
-def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, longest: bool, threads: int) -> np.ndarray:
-    """Score, query bases and target bases of every flank's extension, (n, 3) int64.
+
+def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, end: End, resources: Resources) -> Ends:
+    """Where every flank's extension ends.
 
     Parameters
     ----------
     codes : uint8, `ReadSet.both_ways`.
-    longest : the SeqAn-compatible end instead of the best one (rule.py).
-    threads : of the CPU, to pack reads and for what fits no GPU.
+    resources : whose threads pack reads and do what fits no GPU.
     """
     gpus = pool()
     n_devices = max(1, min(len(gpus.devices), len(flanks) // LEAST_PIECE))
@@ -85,11 +82,10 @@ def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, longest: 
     pieces = cut_seeds(flanks, shares, (room + 1) // 2)
     largest = 2 * max((end - begin for begin, end in pieces), default=0)
     results = np.empty((len(flanks), 3), np.int64)
-    job = _Job(codes, flanks, scoring, longest, threads, n_devices, max(room, largest), largest, results)
-    seconds = gpus.run(pieces, LEAST_BATCH, partial(_extend_on_gpu, job), partial(_extend_on_cpu, job))
-    for device, spent in zip(gpus.devices, seconds, strict=True):
-        device.usage.kernel_s += spent
-    return job.results
+    job = _Job(codes, flanks, scoring, end, resources, n_devices, max(room, largest), largest, results)
+    work = Work(pieces, LEAST_BATCH, partial(_extend_on_gpu, job), partial(_extend_on_cpu, job), "kernel_s")
+    gpus.run(work, resources.devices)
+    return Ends(job.results)
 
 
 def window_sizes(scoring: Scoring, step: float = 1.0) -> list[tuple[int, int]]:
@@ -105,9 +101,9 @@ def window_sizes(scoring: Scoring, step: float = 1.0) -> list[tuple[int, int]]:
 
 def _extend_on_cpu(job: _Job, begin: int, end: int) -> None:
     rows = rows_of(begin, end, len(job.flanks))
-    pool().give_to_cpu(FULL, extensions=len(rows))
+    give_to_cpu(job.resources.devices, FULL, extensions=len(rows))
     some = Flanks(*(column[rows] for column in job.flanks.columns))
-    job.results[rows] = extend_on_cpu(job.codes, some, job.scoring, job.longest, job.threads)
+    job.results[rows] = extend_on_cpu(job.codes, some, job.scoring, job.end, job.resources).table
 
 
 class _Batch:
@@ -151,7 +147,7 @@ class _Batch:
             upload(table, self.there[old : self.n], worker.copies)
             worker.copied.record(worker.copies)
             worker.copied.wait(worker.stream)
-            self.uploaded += reads.bring(table, job.codes, max(1, job.threads // job.devices), worker.stream)
+            self.uploaded += reads.bring(table, job.codes, max(1, job.resources.threads // job.devices), worker.stream)
             if self.sizes:
                 self._extend(0, self.n - old)
                 self.last = old
@@ -203,7 +199,7 @@ class _Batch:
         put_late(self.late[: self.n_late], self.rows, self.found, job.results)
         ends = [worker.device.zero.elapsed_time(event) for event in worker.events[: 2 * len(self.lost)]]
         spans = [(ends[2 * i], ends[2 * i + 1] - 1e3 * lost) for i, lost in enumerate(self.lost)]
-        worker.device.count(spans, extensions=self.n, cells=int(self.counted[:, CELLS:].sum()), uploaded=self.uploaded)
+        worker.device.count(spans, extensions=self.n, cells=int(self.counted[:, CELLS:].sum()), uploaded_bases=self.uploaded)
 
     def _fetch(self) -> None:
         """Counts and results, when all kernels so far have ended."""
@@ -231,8 +227,8 @@ class _Batch:
         few = device.processors * FEW_WARPS * (WARP // group) if level + 1 < len(self.sizes) else 0
         blocks = _blocks(device, -(-n * group // WARP))
         self._launch(
-            self._kernel(level), blocks, WARPS * WARP, level, self.n, self.asked, *self.handed,
-            *self.next, few, pack_scoring(job.scoring), job.longest, self.results,
+            self._kernel(level), blocks, WARPS * WARP, Queue(level, self.n, self.asked, few), self.handed, self.next,
+            pack_scoring(job.scoring), job.longest, self.results,
         )  # fmt: skip
         if not level:
             self.asked += blocks * WARPS * (WARP // group)
@@ -242,15 +238,15 @@ class _Batch:
         blocks, scratch = _wide_scratch(self.worker, n, int(self.table[: self.n, 1].max()))
         scoring = self.job.scoring
         self._launch(
-            extend_wide, blocks, WARP, level, column, *self.handed, scoring, level_of_best(scoring), self.job.longest,
+            extend_wide, blocks, WARP, Rest(level, column, level_of_best(scoring)), self.handed, scoring, self.job.longest,
             scratch, self.results,
         )  # fmt: skip
 
-    def _launch(self, function, blocks: int, threads: int, level: int, *arguments) -> None:
+    def _launch(self, function, blocks: int, threads: int, *arguments) -> None:
         worker, reads, begin = self.worker, self.worker.device.reads, 2 * len(self.lost)
         worker.mark(begin)
         self.lost.append(
-            worker.launch(function, blocks, threads, reads.planes, reads.n_bases, self.there, self.counts, level, *arguments)
+            worker.launch(function, blocks, threads, Reads(reads.planes, reads.n_bases), self.there, self.counts, *arguments)
         )
         worker.mark(begin + 1)
 
@@ -266,10 +262,10 @@ def _extend_on_gpu(job: _Job, worker: Worker, pieces: Iterator[tuple[int, int]],
         batch.finish()
 
 
-def _handed_over(worker: Worker, level: int, n: int, rows: int) -> tuple[object, object]:
+def _handed_over(worker: Worker, level: int, n: int, rows: int) -> Handed:
     """Room for the states of n flanks that a level takes from the one before (cuda_stack.py)."""
     heads = worker.rooms.of(f"heads {level}", n, HEAD, dtype=np.int32)
-    return heads, worker.rooms.of(f"cells {level}", n, 2, rows // 2, dtype=np.uint32)
+    return Handed(heads, worker.rooms.of(f"cells {level}", n, 2, rows // 2, dtype=np.uint32))
 
 
 def _blocks(device: Device, warps: int) -> int:

@@ -18,8 +18,8 @@ Two results are taken from it:
   last anti-diagonal, the second-to-last and third-to-last slot of the one before; else the maximum of the one before that
   (smallest column on ties).  Its score can be negative.  Two unknown bases match.
 
-lanes.py computes the same in vector code; it comes back here for the last anti-diagonals of a *longest* result and for
-windows wider than any of its own.
+lanes.py computes the same in vector code; extend_lanes.py comes back here for the last anti-diagonals of a *longest* result
+and for windows wider than any of its own.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ STRIDE = 64
 
 @njit_inner
 def flank_at(flanks, i):
-    """Row i of a `Flanks.table`."""
+    """Row `i` of `flanks`, (n, 5) int64 as `Flanks.table`, as five numbers."""
     return flanks[i, 0], flanks[i, 1], flanks[i, 2], flanks[i, 3], flanks[i, 4]
 
 
@@ -63,25 +63,34 @@ def extend_flank(codes, flank, scoring, longest, cells, out):
     old[0] = 0
     new[0] = new[1] = DEAD if -scoring.gap > scoring.xdrop else scoring.gap
     old[1] = new[2] = DEAD
-    _follow(codes, flank, scoring, longest, older, old, new, 1, 1, 2, (0, 0, 1, 2), 0, out)
+    _follow(codes, flank, scoring, longest, (older, old, new), 1, (1, 2), (0, 0, 1, 2), 0, out)
 
 
 @njit_entry
 def extend_each(codes, flanks, scoring, longest, cells, results):
-    """The same for all rows of `flanks`, a `Flanks.table`, into the rows of `results`."""
+    """The same for all rows of `flanks`, (n, 5) int64 as `Flanks.table`, into the rows of `results`, (n, 3) int64.
+
+    `codes`, `scoring`, `longest`, `cells`: as of `extend_flank`.
+    """
     for i in range(len(flanks)):
         extend_flank(codes, flank_at(flanks, i), scoring, longest, cells, results[i])
 
 
 @njit_inner
-def resume(codes, flank, scoring, cells, k, low, high, best, out):
+def resume(codes, flank, scoring, cells, k, span, best, out):
     """The *longest* result, from a state at least two anti-diagonals before the end.
 
-    cells : as above; rows 1 and 2 hold anti-diagonals k - 1 and k, whose live cells lie in columns low .. high - 1; columns
-        low - 2 .. high + 1 are filled (DEAD where no cell lives).
+    Parameters
+    ----------
+    codes, flank, scoring, out : as above.
+    cells : as above; rows 1 and 2 hold anti-diagonals k - 1 and k, whose live cells lie in the columns low .. high - 1;
+        columns low - 2 .. high + 1 are filled (DEAD where no cell lives).
+    k : the last anti-diagonal.
+    span : low and high.
     best : highest score so far.
     """
     old, new = cells[1], cells[2]
+    low, high = span
     first, last = high, low
     for c in range(low, high):
         if new[c] != DEAD:
@@ -90,16 +99,25 @@ def resume(codes, flank, scoring, cells, k, low, high, best, out):
             first, last = min(first, c + 1), max(last, c + 2)
     first, last = max(first, 1, k + 1 - flank[3]), min(last, k + 1, flank[1] + 1)
     out[0] = out[1] = out[2] = 0
-    _follow(codes, flank, scoring, True, cells[0], old, new, k, first, last, (0, 0, high + 1, high + 1), best, out)
+    _follow(codes, flank, scoring, True, (cells[0], old, new), k, (first, last), (0, 0, high + 1, high + 1), best, out)
 
 
 @njit_inner
-def _follow(codes, flank, scoring, longest, older, old, new, k, first, last, extents, best, out):
-    """From anti-diagonals k - 1 (old) and k (new) to the end; the window of the next one is first .. last - 1.
+def _follow(codes, flank, scoring, longest, rows, k, window, extents, best, out):
+    """From two anti-diagonals to the end.
 
-    extents : first slots of old and new, and the slots past their last, guards included.
+    Parameters
+    ----------
+    codes, flank, scoring, longest, out : as of `extend_flank`.
+    rows : three of `cells`: scratch, anti-diagonals k - 1 and k.
+    k : the last anti-diagonal.
+    window : of the next one: its first column, and the one past its last.
+    extents : first slots of the two, and the slots past their last, guards included.
+    best : highest score so far.
     """
     query_at, query_length, target_at, target_length, flip = flank
+    older, old, new = rows
+    first, last = window
     match, mismatch, gap, xdrop, tilt, fall = scoring
     column = row = highest = np.int64(0)  # of the best cell so far; and the best tilted score
     begin_old, begin_new, end_old, end_new = extents
@@ -139,14 +157,17 @@ def _follow(codes, flank, scoring, longest, older, old, new, k, first, last, ext
             if has_fallen(best, k, tilt, fall, highest):
                 return
     if longest:
-        _take_end(older, old, new, begin_older, end_older, begin_old, end_old, end_new, k, out)
+        _take_end((older, old, new), (begin_older, begin_old), (end_older, end_old, end_new), k, out)
     else:
         take_tilted(best, column, row, tilt, highest, out)
 
 
 @njit_inner
 def take_tilted(score, column, row, tilt, highest, out):
-    """Take a best cell as the result if its tilted score exceeds `highest`; return the higher of the two."""
+    """Take a best cell as the result if its tilted score exceeds the highest so far; return the higher of the two.
+
+    `score`, `column`, `row`: the cell; `tilt`: as in Scoring; `highest`: the highest so far; `out`: the result, (3,) int64.
+    """
     tilted = TILT_UNIT * score - tilt * (column + row)
     if tilted <= highest:
         return highest
@@ -156,13 +177,28 @@ def take_tilted(score, column, row, tilt, highest, out):
 
 @njit_inner
 def has_fallen(score, k, tilt, fall, highest):
-    """Whether the extension stops after anti-diagonal k: nothing near it can come close to the best tilted score."""
+    """Whether the extension stops after anti-diagonal `k`: nothing near it can come close to the best tilted score.
+
+    `score`: the highest so far; `tilt`, `fall`: as in Scoring; `highest`: the best tilted score.
+    """
     return fall > 0 and TILT_UNIT * score - tilt * k < highest - fall
 
 
 @njit_inner
-def _take_end(older, old, new, begin_older, end_older, begin_old, end_old, end_new, k, out):
-    """SeqAn's choice of the end cell; see the module's text."""
+def _take_end(rows, begins, ends, k, out):
+    """SeqAn's choice of the end cell; see the module's text.
+
+    Parameters
+    ----------
+    rows : anti-diagonals k - 2, k - 1 and k, the last with a window.
+    begins : first slots of the first two.
+    ends : slots past the last ones, guards included.
+    k : see above.
+    out : (3,) int64, filled in where a cell lives.
+    """
+    older, old, new = rows
+    begin_older, begin_old = begins
+    end_older, end_old, end_new = ends
     column, diagonal, score = end_new - 2, k, new[end_new - 2]
     if score == DEAD:
         diagonal = k - 1

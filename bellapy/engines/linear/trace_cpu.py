@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import numpy as np
 
+from bellapy.compute.resources import Resources
 from bellapy.compute.threads import map_threads
+from bellapy.engines.ends import End
 from bellapy.engines.flank_paths import FlankPaths, most_runs
 from bellapy.engines.flanks import Flanks
-from bellapy.engines.linear.lanes import BYTE, SHORT, TILE, classes
+from bellapy.engines.lanes.shape import BYTE, SHORT, TILE
+from bellapy.engines.linear.sizes import shapes
 from bellapy.engines.linear.trace_lanes import trace_lanes
 from bellapy.errors import BellapyError
 from bellapy.params import Scoring
 
 
 def trace_flanks(
-    codes: np.ndarray, flanks: Flanks, ends: np.ndarray, scoring: Scoring, longest: bool, threads: int
+    codes: np.ndarray, flanks: Flanks, ends: np.ndarray, scoring: Scoring, end: End, resources: Resources
 ) -> FlankPaths:
     """The path of every flank's extension.
 
     Parameters
     ----------
     codes : uint8, `ReadSet.both_ways`.
-    ends : (n, 2) int64, query and target bases of the extension, as its second and third column.
-    longest : the extension was SeqAn-compatible: unknown bases match each other.
+    ends : (n, 2) int64, query and target bases of the extension, as `Ends.bases`.
     """
+    longest, threads = end is End.LONGEST, resources.threads
     starts = np.zeros(len(flanks) + 1, np.int64)
     np.cumsum(most_runs(ends, scoring, longest), out=starts[1:])
     runs, counts = np.empty(starts[-1], np.uint32), np.zeros(len(flanks), np.int64)
@@ -32,17 +35,17 @@ def trace_flanks(
     todo = todo[np.argsort(-bases[todo], kind="stable")]
     failed = np.ones(len(flanks), np.bool_)
     for cell in (BYTE, SHORT):
-        for size in classes(scoring, cell):
+        for shape in shapes(scoring, cell):
 
-            def trace(rows, size=size, cell=cell):
+            def trace(rows, shape=shape, cell=cell):
                 counts[rows], failed[rows] = trace_lanes(
-                    codes, flanks.table(rows), ends[rows], size, scoring, longest, cell, runs, starts[rows]
+                    codes, flanks.table(rows), ends[rows], shape, scoring, longest, cell, runs, starts[rows]
                 )
 
             map_threads(trace, _shares(todo, threads), threads)
             todo = todo[failed[todo]]
     if len(todo):
-        raise BellapyError(f"a path needs more than {size.height} diagonals at a time; choose a smaller --xdrop")
+        raise BellapyError(f"a path needs more than {shape.height} diagonals at a time; choose a smaller --xdrop")
     return FlankPaths(runs, starts[:-1].copy(), counts)
 
 

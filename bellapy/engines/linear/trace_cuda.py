@@ -14,14 +14,19 @@ import numpy as np
 from numba import cuda
 
 from bellapy.compute.gpu.ops import WARP, upload
-from bellapy.compute.gpu.pool import FULL, WORKERS, Worker, pool
+from bellapy.compute.gpu.pool import FULL, WORKERS, Work, Worker, give_to_cpu, pool
+from bellapy.compute.resources import Resources
+from bellapy.engines.ends import End
 from bellapy.engines.flank_paths import FlankPaths, block_chunks, most_runs
 from bellapy.engines.flanks import Flanks
-from bellapy.engines.linear.cuda_host import cut_pieces
-from bellapy.engines.linear.cuda_stack import CHUNK, pack_scoring
-from bellapy.engines.linear.cuda_trace import WAY, chunk_words, gather_runs, make_tracer, make_walker, state_words
+from bellapy.engines.linear.cuda_step import pack_scoring
+from bellapy.engines.linear.cuda_trace import Part, chunk_words, make_tracer, state_words
+from bellapy.engines.linear.cuda_walk import WAY, gather_runs, make_walker
 from bellapy.engines.linear.extend_cuda import BATCH, WARPS, window_sizes
 from bellapy.engines.linear.trace_cpu import trace_flanks as trace_on_cpu
+from bellapy.engines.registers.bases import Reads
+from bellapy.engines.registers.host import cut_pieces
+from bellapy.engines.registers.window import CHUNK
 from bellapy.params import Scoring
 
 LEAST_PIECE = 1 << 12  # flanks
@@ -39,8 +44,8 @@ class _Job:
     flanks: Flanks
     ends: np.ndarray
     scoring: Scoring
-    longest: bool
-    threads: int
+    end: End
+    resources: Resources
     devices: int
     begins: np.ndarray
     runs: np.ndarray
@@ -49,40 +54,40 @@ class _Job:
 
 
 def trace_flanks(
-    codes: np.ndarray, flanks: Flanks, ends: np.ndarray, scoring: Scoring, longest: bool, threads: int
+    codes: np.ndarray, flanks: Flanks, ends: np.ndarray, scoring: Scoring, end: End, resources: Resources
 ) -> FlankPaths:
     """The path of every flank's extension, as of trace_cpu.py.
 
-    threads : of the CPU, to pack reads and for what fits no GPU.
+    resources : whose threads pack reads and do what fits no GPU.
     """
     gpus, n = pool(), len(flanks)
     if not window_sizes(scoring):
-        gpus.give_to_cpu("such scores do not fit the windows of a GPU: paths are traced on the CPU", paths=n)
-        return trace_on_cpu(codes, flanks, ends, scoring, longest, threads)
+        reason = "such scores do not fit the windows of a GPU: paths are traced on the CPU"
+        give_to_cpu(resources.devices, reason, paths=n)
+        return trace_on_cpu(codes, flanks, ends, scoring, end, resources)
     begins = np.zeros(n + 1, np.int64)
-    np.cumsum(most_runs(ends, scoring, longest), out=begins[1:])
+    np.cumsum(most_runs(ends, scoring, end is End.LONGEST), out=begins[1:])
     n_pieces = max(1, min(WORKERS * len(gpus.devices), n // LEAST_PIECE))
     job = _Job(
-        codes, flanks, ends, scoring, longest, threads, min(n_pieces, len(gpus.devices)), begins,
+        codes, flanks, ends, scoring, end, resources, min(n_pieces, len(gpus.devices)), begins,
         np.empty(begins[-1], np.uint32), np.zeros(n, np.int64), np.zeros(n, np.int64),
     )  # fmt: skip
     aligned = Flanks(flanks.query_at, ends[:, 0].copy(), flanks.target_at, ends[:, 1].copy(), flanks.complement)
     pieces = cut_pieces(aligned, n_pieces, BATCH, len(codes))
-    seconds = gpus.run(pieces, LEAST_BATCH, partial(_trace_on_gpu, job), partial(_trace_on_cpu, job))
-    for device, spent in zip(gpus.devices, seconds, strict=True):
-        device.usage.path_s += spent
+    work = Work(pieces, LEAST_BATCH, partial(_trace_on_gpu, job), partial(_trace_on_cpu, job), "path_s")
+    gpus.run(work, resources.devices)
     return FlankPaths(job.runs, job.starts, job.counts)
 
 
 def _trace_on_cpu(job: _Job, begin: int, end: int) -> None:
-    pool().give_to_cpu(FULL, paths=end - begin)
+    give_to_cpu(job.resources.devices, FULL, paths=end - begin)
     _put_cpus_paths(job, np.arange(begin, end), int(job.begins[begin]))
 
 
 def _put_cpus_paths(job: _Job, rows: np.ndarray, at: int) -> None:
     """Paths of some flanks from the CPU, their runs to job.runs[at:]."""
     some = Flanks(*(column[rows] for column in job.flanks.columns))
-    found = trace_on_cpu(job.codes, some, job.ends[rows], job.scoring, job.longest, job.threads)
+    found = trace_on_cpu(job.codes, some, job.ends[rows], job.scoring, job.end, job.resources)
     for row, begin, n in zip(rows.tolist(), found.starts.tolist(), found.counts.tolist(), strict=True):
         job.runs[at : at + n] = found.runs[begin : begin + n]
         job.starts[row], job.counts[row] = at, n
@@ -98,7 +103,7 @@ def _trace_on_gpu(job: _Job, worker: Worker, pieces: Iterator[tuple[int, int]], 
         return
     table, reads, n = job.flanks.table(todo), worker.device.reads, len(todo)
     reads.hold(job.codes)
-    uploaded = reads.bring(table, job.codes, max(1, job.threads // job.devices), worker.stream)
+    uploaded = reads.bring(table, job.codes, max(1, job.resources.threads // job.devices), worker.stream)
     at, spans = int(job.begins[begin]), []
     for size in window_sizes(job.scoring, 2):  # what outgrows one begins anew in the next
         if not len(todo):
@@ -110,9 +115,10 @@ def _trace_on_gpu(job: _Job, worker: Worker, pieces: Iterator[tuple[int, int]], 
             at += n_runs
         left = np.concatenate(failed)
         todo, table = todo[left], table[left]
-    worker.device.count(spans, uploaded=uploaded, paths=n - len(todo))
+    worker.device.count(spans, uploaded_bases=uploaded, paths=n - len(todo))
     if len(todo):
-        pool().give_to_cpu("paths that outgrow the windows of a GPU are traced on the CPU", paths=len(todo))
+        reason = "paths that outgrow the windows of a GPU are traced on the CPU"
+        give_to_cpu(job.resources.devices, reason, paths=len(todo))
         _put_cpus_paths(job, todo, at)
 
 
@@ -168,19 +174,17 @@ def _trace_batch(
     runs = worker.rooms.of("runs", batch.room[2], dtype=np.uint32)
     dear = job.scoring.mismatch < 2 * job.scoring.gap
     tracer = make_tracer(*size, job.scoring.match == 1, device.packed, dear)
-    walker, rule = make_walker(*size), pack_scoring(job.scoring)
+    walker, rule, reads = make_walker(*size), pack_scoring(job.scoring), Reads(device.reads.planes, device.reads.n_bases)
     begin, waited = _moment(stream), 0.0
     for turn in range(int(batch.n_blocks[0])):
         left = int(np.count_nonzero(batch.n_blocks > turn))
+        part = Part(left, batch.block, turn)
         warps = -(-left * size[0] // WARP)
         waited += worker.launch(
             tracer, -(-warps // WARPS), WARPS * WARP,
-            device.reads.planes, device.reads.n_bases, table, plan, left, rule, job.longest, batch.block, turn, bits, states,
-            failed,
+            reads, table, plan, part, rule, job.end is End.LONGEST, bits, states, failed,
         )  # fmt: skip
-        waited += worker.launch(
-            walker, -(-left // WALKERS), WALKERS, plan, left, batch.block, turn, bits, failed, ways, runs, counts
-        )
+        waited += worker.launch(walker, -(-left // WALKERS), WALKERS, plan, part, bits, failed, ways, runs, counts)
     walked = _moment(stream)
     n_runs, is_failed = _fetched(worker, "run counts", counts), _fetched(worker, "failed", failed)
     stream.synchronize()

@@ -39,7 +39,7 @@ from bellapy.io.outputs import open_output
 from bellapy.jobs.evaluate.truth import MAX_POSITION, UNKNOWN, Truth
 from bellapy.report.log import logger
 
-READ_END_MARGIN = 100  # bases; an overlap end this near to a read's end is hit by running out of read, so not "inner"
+READ_END_MARGIN = 100  # bases; an overlap that ends so near to a read's end ends because the read does: not "inner"
 CHUNK_LINES = 1 << 10  # parsed together: enough to hide the cost of a numpy call, few enough to stay in cache
 
 _NUMBERS = ("query_length", "query_start", "query_end", "target_length", "target_start", "target_end")
@@ -137,17 +137,17 @@ def _read_overlaps(
 
 
 def _warn_of_nothing(path: str, n_lines: int, tally: Counter, truth: Truth) -> None:
-    """Tell why there is nothing to judge: a recall of 0 looks like a bad overlapper."""
+    """Warn why there is nothing to judge: a recall of 0 looks like a bad overlapper."""
     where = "standard input" if path == "-" else path
     if not tally["lines"]:
         logger.warning("%s: holds no overlaps", where)
     elif not n_lines and tally["lines_outside_truth"]:
         logger.warning(
-            "%s: no line has both of its reads in the truth: do the names differ? The truth has reads such as %r.",
+            "%s: no line has both of its reads in the truth. Compare the names: the truth has reads such as %r.",
             where, truth.names[0],
         )  # fmt: skip
     elif not n_lines:
-        logger.warning("%s: no line is left to judge: all are of reads with themselves, or too short", where)
+        logger.warning("%s: no line is left to judge: each is of a read with itself, or too short", where)
 
 
 def _parse_lines(texts: list[str], overlap_format: str, ids: dict[str, int]) -> np.ndarray:
@@ -175,13 +175,13 @@ def _first_fault(path: str, texts: list[str], first_number: int, overlap_format:
     for number, text in enumerate(texts, first_number):
         columns = text.split("\t", _N_COLUMNS)
         if len(columns) < _N_COLUMNS:
-            problem = f"{len(columns)} columns where {_N_COLUMNS} are needed; is the format right, the file complete?"
+            problem = f"{len(columns)} columns where {_N_COLUMNS} are needed; check --format and whether the file is whole."
             return InputError(path, problem, line=number)
         for i in sorted(_COLUMNS[overlap_format][3:]):
             try:
                 np.int64(int(columns[i]))
             except (ValueError, OverflowError):
-                problem = f"column {i + 1} is {columns[i].strip()!r}, not a whole number; is the format right?"
+                problem = f"column {i + 1} is {columns[i].strip()!r}, not a whole number; check --format."
                 return InputError(path, problem, line=number)
     raise AssertionError("lines that cannot be parsed have no fault")
 

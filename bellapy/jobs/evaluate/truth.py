@@ -18,7 +18,7 @@ from bellapy.errors import InputError
 from bellapy.io.inputs import as_text, open_input
 
 UNKNOWN = -1  # read length where the truth gives none; id of a read outside the truth
-MIN_MAPPING_QUALITY = 10  # below it an alignment is too often in the wrong copy of a repeat to be called true
+MIN_MAPPING_QUALITY = 10  # below it too many alignments lie in the wrong copy of a repeat
 MAX_POSITION = 1 << 40  # on a reference; leaves room in 64 bits to lay millions of references end to end
 
 _TRUTH_SUFFIXES = {".tsv": "table", ".maf": "maf", ".sam": "sam", ".bam": "sam"}
@@ -87,7 +87,7 @@ def read_truth(path: str | PathLike) -> Truth:
     """
     path = str(path)
     if path == "-":
-        raise InputError(path, "the truth cannot come from here; write it to a file and name that.")
+        raise InputError(path, "the truth cannot come from standard input; write it to a file and name that.")
     with open_input(path) as stream:
         truth_format = _format_by_suffix(path) or _format_by_content(stream.peek(4096))
         if truth_format not in _TRUTH_READERS:
@@ -95,7 +95,7 @@ def read_truth(path: str | PathLike) -> Truth:
         with as_text(stream) as lines:
             rows = list(_TRUTH_READERS[truth_format](path, lines))
     if not rows:
-        raise InputError(path, "no read in it has a known place; check that this is the right file.")
+        raise InputError(path, "no read in this file has a known place; check that it is the right file.")
     return _build_truth(path, rows)
 
 
@@ -106,7 +106,7 @@ def _build_truth(path: str, rows: list[tuple]) -> Truth:
     table = np.empty((7, len(rows)), np.int64)
     for i, (line, name, ref, start, end, forward, length, read_start, read_end) in enumerate(rows):
         if ids.setdefault(name, i) != i:
-            raise InputError(path, f"read {name} is there a second time; a read has one place only.", line=line)
+            raise InputError(path, f"read {name} occurs a second time; a read has only one place.", line=line)
         fits_read = length < 0 or 0 <= read_start <= read_end <= length < MAX_POSITION
         if not (0 <= start <= end < MAX_POSITION and fits_read):
             raise InputError(path, "start and end are not in order, or outside the sequence.", line=line)
@@ -140,7 +140,7 @@ def _read_table(path: str, lines: TextIO) -> Iterator[tuple]:
             name, ref, start, end, strand = columns[:5]
             row = (number, name, ref, int(start), int(end), strand in ("+", "1", "n"), *map(int, on_read))
         except ValueError as error:
-            problem = f"not read, ref, start, end, strand [read_len, read_start, read_end] between tabs ({error})."
+            problem = f"expected read, ref, start, end, strand [read_len, read_start, read_end] between tabs ({error})."
             raise InputError(path, problem, line=number) from error
         yield row
 
@@ -153,7 +153,7 @@ def _read_maf(path: str, lines: TextIO) -> Iterator[tuple]:
         if not line.startswith("s"):
             continue
         if (sequence := _MAF_SEQUENCE.match(line)) is None:
-            raise InputError(path, "not s, name, start, size, strand, length and text; is it cut off?", line=number)
+            raise InputError(path, "expected s, name, start, size, strand, length and text; it may be cut off.", line=number)
         name, strand = sequence.group(1, 4)
         start, size, length = map(int, sequence.group(2, 3, 5))
         if place is None:
@@ -163,8 +163,8 @@ def _read_maf(path: str, lines: TextIO) -> Iterator[tuple]:
 
 
 def _read_alignments(path: str, _lines: TextIO) -> Iterator[tuple]:
-    verbosity, hook = pysam.set_verbosity(0), sys.unraisablehook  # what fails reaches the user once, as InputError:
-    sys.unraisablehook = lambda _: None  # pysam tells of a damaged file once more when it lets go of it
+    verbosity, hook = pysam.set_verbosity(0), sys.unraisablehook  # the user sees each failure once, as InputError:
+    sys.unraisablehook = lambda _: None  # pysam reports a damaged file once more when it closes it
     problem = None
     try:
         rows = _primary_alignments(path)

@@ -15,7 +15,7 @@ from bellapy.engines.exact.trace import PAIR, QUERY_ALONE, TARGET_ALONE
 from bellapy.io.outputs import open_output
 from bellapy.params import ExactParams
 from bellapy.records.bases import UNKNOWN
-from bellapy.report.log import Report
+from bellapy.report.run_report import RunReport
 
 FORMATS = ".paf", ".sam", ".txt"
 UNKNOWN_QUALITY = 255
@@ -97,7 +97,7 @@ def letters(codes: np.ndarray) -> str:
 
 
 def write_alignment(
-    path: str, pair: Pair, alignment: Alignment | None, strand: int, params: ExactParams, report: Report, score_only: bool
+    path: str, pair: Pair, alignment: Alignment | None, strand: int, params: ExactParams, report: RunReport, score_only: bool
 ) -> None:
     """Write the alignment, or what stands for none, in the format that the file's name asks for."""
     kind = path.removesuffix(".gz").removesuffix(".bgz")[-4:] if path != "-" else ".paf"
@@ -109,7 +109,7 @@ def write_alignment(
             if alignment:
                 stream.write(paf_line(pair, alignment, strand).encode())
         elif kind == ".sam":
-            stream.write(sam_text(pair, alignment, strand, report.data["command"], report.data["version"]).encode())
+            stream.write(sam_text(pair, alignment, strand, report.command, report.version).encode())
         else:
             write_text(stream, pair, alignment, strand, params)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -17,10 +17,39 @@ from bellapy.jobs.exact.journal import open_journal
 from bellapy.jobs.exact.output import FORMATS, Pair, write_alignment
 from bellapy.jobs.exact.plot import check_plot, draw_plot
 from bellapy.params import ExactParams
-from bellapy.report.log import Report, logger, progress
+from bellapy.report.log import logger, progress
+from bellapy.report.run_report import RunReport, Stage
 
 STRANDS = {"both": (1, -1), "forward": (1,), "reverse": (-1,)}
 PARTS = 10_000  # of a progress bar
+
+
+@dataclass(slots=True)
+class ReadPairStage(Stage):
+    """Bases of both records."""
+
+    query_bases: int | None = None
+    target_bases: int | None = None
+
+
+@dataclass(slots=True)
+class AlignStage(Stage):
+    """The score and its bounds before the matrix was computed; cells computed in each pass, and their share of all."""
+
+    score: int | None = None
+    lower_bound: int | None = None
+    upper_bound: int | None = None
+    cells_forward: int | None = None
+    matrix_percent_forward: float | None = None
+    cells_backward: int | None = None
+    matrix_percent_backward: float | None = None
+
+
+@dataclass(slots=True)
+class WriteStage(Stage):
+    """Alignments that were written, 0 or 1."""
+
+    alignments: int | None = None
 
 
 class Request(NamedTuple):
@@ -45,7 +74,7 @@ class Found(NamedTuple):
     work: Work
 
 
-def align_files(request: Request, params: ExactParams, report: Report) -> None:
+def align_files(request: Request, params: ExactParams, report: RunReport) -> None:
     """Align a record of one file with one of another, and write what was asked for.
 
     Raises
@@ -54,19 +83,19 @@ def align_files(request: Request, params: ExactParams, report: Report) -> None:
     ParameterError : an output whose name says no format, or options that exclude each other.
     """
     _check(request)
-    report.data["parameters"] = {**asdict(params), "score_only": request.score_only, "threads": request.threads}
-    with report.stage("read") as numbers:
+    report.parameters = {**asdict(params), "score_only": request.score_only, "threads": request.threads}
+    with report.stage(ReadPairStage("read")) as stage:
         query_name, query = read_record(request.query, request.query_name, "--query-name")
         target_name, target = read_record(request.target, request.target_name, "--target-name")
-        numbers.update(query_bases=len(query), target_bases=len(target))
+        stage.query_bases, stage.target_bases = len(query), len(target)
     pair = Pair(query_name, query, target_name, target)
     with open_journal(request.workdir, pair, params, request.score_only) as journal:
         found = align_strands(pair, params, request, report, journal)
-        with report.stage("write") as numbers:
+        with report.stage(WriteStage("write")) as written:
             write_alignment(request.output, pair, found.alignment, found.strand, params, report, request.score_only)
             if request.plot:
                 draw_plot(request.plot, pair, found.alignment, found.strand, found.work)
-            numbers["alignments"] = int(found.alignment is not None)
+            written.alignments = int(found.alignment is not None)
 
 
 def _check(request: Request) -> None:
@@ -101,19 +130,19 @@ def read_record(path: str, name: str | None, option: str) -> tuple[str, np.ndarr
     return reads.names[at], reads.codes[start : start + int(reads.lengths[at])].copy()
 
 
-def align_strands(pair: Pair, params: ExactParams, request: Request, report: Report, journal) -> Found:
+def align_strands(pair: Pair, params: ExactParams, request: Request, report: RunReport, journal) -> Found:
     """The best alignment of the strands asked for; the second strand has to beat the first."""
     scores = Scores(params.match, params.mismatch, params.gap_open, params.gap_extend)
     best = None
     for strand in STRANDS[params.strand]:
         label = "align" if strand > 0 else "align reverse complement"
-        with report.stage(label) as numbers, show_stages() as watch:
+        with report.stage(AlignStage(label)) as stage, show_stages() as watch:
             beat = best.alignment.score if best and best.alignment else None
             alignment, work = align_one(
                 pair.oriented(strand), pair.target, scores, params.mode, beat=beat, with_path=not request.score_only,
                 threads=request.threads, journal=journal and journal.of_strand(strand), watch=watch,
             )  # fmt: skip
-            _count(numbers, pair, alignment, work)
+            _count(stage, pair, alignment, work)
             if not alignment and beat is not None:
                 logger.info("the reverse complement has no alignment that scores above %d", beat)
         if best is None or alignment:
@@ -123,14 +152,14 @@ def align_strands(pair: Pair, params: ExactParams, request: Request, report: Rep
     return best
 
 
-def _count(numbers: dict, pair: Pair, alignment: Alignment | None, work: Work) -> None:
+def _count(stage: AlignStage, pair: Pair, alignment: Alignment | None, work: Work) -> None:
     cells = len(pair.query) * len(pair.target)
-    if alignment:
-        numbers["score"] = alignment.score
-    numbers["as lower bound"], numbers["as upper bound"] = work.lower, work.upper
-    for name, computed in (("forward", work.forward), ("backward", work.backward)):
-        if computed:
-            numbers[f"cells {name}"], numbers[f"% of the matrix {name}"] = computed, round(100 * computed / cells, 4)
+    stage.score = alignment.score if alignment else None
+    stage.lower_bound, stage.upper_bound = work.lower, work.upper
+    if work.forward:
+        stage.cells_forward, stage.matrix_percent_forward = work.forward, round(100 * work.forward / cells, 4)
+    if work.backward:
+        stage.cells_backward, stage.matrix_percent_backward = work.backward, round(100 * work.backward / cells, 4)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import log
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,13 +12,38 @@ from bellapy.seeding.chain import overlap_of
 
 DROPPED, PRIMARY, SECONDARY, SUPPLEMENTARY = range(4)
 MOST_QUALITY = 60
+NONE, COPY = -1, -2  # in the place of a parent
+
+
+class Placed(NamedTuple):
+    """Alignments, or chains, in the order of reads, then of falling score; all columns (n,) int64 but `identity`.
+
+    read, strand; q_start, q_end : on the read as given; t_start, t_end : in the reference's codes.
+    score : of the alignment.  chain_score, rival_chain, n_anchors : of its chain.
+    identity : (n,) float64, matches of all columns.
+    """
+
+    read: np.ndarray
+    strand: np.ndarray
+    q_start: np.ndarray
+    q_end: np.ndarray
+    t_start: np.ndarray
+    t_end: np.ndarray
+    score: np.ndarray
+    chain_score: np.ndarray
+    rival_chain: np.ndarray
+    n_anchors: np.ndarray
+    identity: np.ndarray
 
 
 @njit_inner
 def _quality(score, rival_score, n_rivals, chain_score, rival_chain, n_anchors, identity, unique, match):
     """Mapping quality by minimap2's formula, on the scores of alignments (Li 2018, section 2.4, and its later changes).
 
+    score, chain_score, n_anchors : of the alignment and its chain.  rival_score, rival_chain : the best of other ones that
+    cover the same bases; n_rivals : how many of these come close.
     identity : matches of all columns.  unique : share of the chain in what it and repeated minimizers cover.
+    match : the score of a pair of equal bases.
     """
     trust = min(unique * (1.0 if chain_score > 100 else 0.01 * chain_score), 1.0 if n_anchors > 10 else 0.1 * n_anchors)
     if rival_score > 0:
@@ -33,55 +59,60 @@ def _quality(score, rival_score, n_rivals, chain_score, rival_chain, n_anchors, 
 
 
 @njit_inner
-def _is_copy(a, b, strand, q_start, q_end, t_start, t_end):
-    """Whether two alignments share an end: one of them was found twice."""
-    if strand[a] != strand[b]:
+def _is_copy(a, b, placed):
+    """Whether alignments a and b of placed (Placed) share an end: one of them was found twice."""
+    if placed.strand[a] != placed.strand[b]:
         return False
-    return (q_start[a] == q_start[b] and t_start[a] == t_start[b]) or (q_end[a] == q_end[b] and t_end[a] == t_end[b])
+    starts_alike = placed.q_start[a] == placed.q_start[b] and placed.t_start[a] == placed.t_start[b]
+    return starts_alike or (placed.q_end[a] == placed.q_end[b] and placed.t_end[a] == placed.t_end[b])
+
+
+@njit_inner
+def _find_parent(i, head, placed, kind, mask):
+    """The alignment that covers the same part of the read as i, and is written; NONE for no such, COPY if i is its copy.
+
+    head : the first alignment of the read.  placed : Placed.  kind : (n,) int64, of those before i.
+    mask : share of the shorter one that is enough.
+    """
+    parent = NONE
+    q_start, q_end = placed.q_start[i], placed.q_end[i]
+    for j in range(head, i):
+        if kind[j] == DROPPED:
+            continue
+        if _is_copy(i, j, placed):
+            return COPY
+        if parent < 0 and kind[j] != SECONDARY:
+            shared = overlap_of(q_start, q_end, placed.q_start[j], placed.q_end[j])
+            if shared >= mask * min(q_end - q_start, placed.q_end[j] - placed.q_start[j]):
+                parent = j
+    return parent
 
 
 @njit
-def choose(
-    read, strand, q_start, q_end, t_start, t_end, score, chain_score, rival_chain, n_anchors, identity, repeated, rule,
-    match, aligned,
-):  # fmt: skip
+def choose(placed, repeated, rule, match, aligned):
     """Kind, mapping quality and best rival's score of each alignment, (n,) int64 each.
 
-    All columns are (n,), in the order of reads, then of falling score; positions are on the read as given.
+    placed : Placed.
     repeated : (n_reads,) int64, bases of a read that repeated minimizers lie on.
     rule : SelectRule.  match : the score of a pair of equal bases.
     aligned : scores are those of alignments, not of chains.
     """
+    read, score, chain_score = placed.read, placed.score, placed.chain_score
     n = len(read)
     kind, quality, rival = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
     n_rivals, n_secondary = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    chains = rival_chain.copy()
+    chains = placed.rival_chain.copy()
     head = 0
     for i in range(n):
         if read[i] != read[head]:
             head = i
         if score[i] < rule.min_score:
             continue
-        parent, is_copy = -1, False
-        for j in range(head, i):
-            if kind[j] == DROPPED:
-                continue
-            if _is_copy(i, j, strand, q_start, q_end, t_start, t_end):
-                is_copy = True
-                break
-            shared = overlap_of(q_start[i], q_end[i], q_start[j], q_end[j])
-            if (
-                parent < 0
-                and kind[j] != SECONDARY
-                and shared >= rule.mask * min(q_end[i] - q_start[i], q_end[j] - q_start[j])
-            ):
-                parent = j
-        if is_copy:
+        parent = _find_parent(i, head, placed, kind, rule.mask)
+        if parent == COPY:
             continue
-        if parent < 0:
-            kind[i] = SUPPLEMENTARY
-            if not (kind[head:i] == PRIMARY).any():
-                kind[i] = PRIMARY
+        if parent == NONE:
+            kind[i] = SUPPLEMENTARY if (kind[head:i] == PRIMARY).any() else PRIMARY
             continue
         rival[parent] = max(rival[parent], score[i])
         chains[parent] = max(chains[parent], min(chain_score[i], chain_score[parent]))
@@ -94,7 +125,7 @@ def choose(
             unique = chain_score[i] / (chain_score[i] + repeated[read[i]])
             best_chain = min(max(chains[i], rule.min_chain), chain_score[i])
             quality[i] = _quality(
-                score[i], rival[i] if aligned else 0, n_rivals[i], chain_score[i], best_chain, n_anchors[i], identity[i],
-                unique, match,
+                score[i], rival[i] if aligned else 0, n_rivals[i], chain_score[i], best_chain, placed.n_anchors[i],
+                placed.identity[i], unique, match,
             )  # fmt: skip
     return kind, quality, rival

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from bellapy.errors import OutputError, ParameterError
+from bellapy.io.path_text import Drawn, cigars_of, compared_cigars, differences, mismatches
+from bellapy.jobs.map.bases import COMPLEMENT
 from bellapy.jobs.map.choose import PRIMARY, SECONDARY, SUPPLEMENTARY
+from bellapy.jobs.map.join import Paths
 from bellapy.jobs.map.pipeline import Mapped
 from bellapy.jobs.map.style import Style
-from bellapy.jobs.map.text import COMPLEMENT, pieces_of, write_cigars, write_differences, write_mismatches
 from bellapy.seeding.index import Index
 
 UNMAPPED_FLAG, REVERSE_FLAG, SECONDARY_FLAG, SUPPLEMENTARY_FLAG = 4, 16, 256, 2048
@@ -59,40 +61,41 @@ def make_header(index: Index, command: str, version: str, read_group: str | None
     return "\n".join([*lines, f"@PG\tID:bellapy\tPN:bellapy\tVN:{version}\tCL:{' '.join(command.split())}", ""])
 
 
+def draw(paths: Paths, rows: np.ndarray, query: np.ndarray, target: np.ndarray) -> Drawn:
+    """Some of the paths; query, target : codes of reads and of the reference."""
+    first, where = paths.first[rows], np.stack([paths.q_start[rows], paths.t_start[rows], np.zeros_like(rows)], axis=1)
+    n_errors = int((paths.n_mismatches[rows] + paths.n_gaps[rows]).sum())
+    ends = first + paths.n_runs[rows]
+    return Drawn(query, target, where, paths.runs, first, ends, n_errors, int(paths.n_gap_bases[rows].sum()))
+
+
 class _Batch:
-    """The columns of a batch as Python numbers, and the texts of its paths."""
+    """The columns of a batch as Python numbers, and the texts of its paths.
+
+    cigars, cs, md : None where they are not written.
+    """
 
     def __init__(self, mapped: Mapped, index: Index, style: Style, cs: bool, md: bool):
-        hits = mapped.hits
-        if not style.secondary:
-            keep = hits.kind != SECONDARY
-            hits = type(hits)(*(column[keep] for column in hits))
-        self.hits, self.n = hits, len(hits.read)
-        for name in (
-            "read",
-            "kind",
-            "strand",
-            "quality",
-            "q_start",
-            "q_end",
-            "sequence",
-            "t_start",
-            "t_end",
-            "score",
-            "n_anchors",
-        ):
-            setattr(self, name, getattr(hits, name).tolist())
+        hits = mapped.hits if style.secondary else mapped.hits.take(mapped.hits.kind != SECONDARY)
+        self.kinds, self.n = hits.kind, len(hits.read)
+        self.read, self.kind, self.strand = hits.read.tolist(), hits.kind.tolist(), hits.strand.tolist()
+        self.q_start, self.q_end = hits.q_start.tolist(), hits.q_end.tolist()
+        self.t_start, self.t_end = hits.t_start.tolist(), hits.t_end.tolist()
+        self.target = [index.names[sequence].encode() for sequence in hits.sequence.tolist()]
+        self.target_length = index.lengths[hits.sequence].tolist()
+        self.score, self.quality, self.n_anchors = hits.score.tolist(), hits.quality.tolist(), hits.n_anchors.tolist()
         self.chain_score, self.rival_chain = hits.chain_score.tolist(), hits.rival_chain.tolist()
         self.matches, self.columns = hits.n_matches.tolist(), hits.n_columns.tolist()
-        self.cigars = self.cs = self.md = None
-        paths = mapped.paths
+        self.cigars: list[bytes] | None = None
+        self.cs: list[bytes] | None = None
+        self.md: list[bytes] | None = None
+        paths, row = mapped.paths, hits.row
         if paths is None:
             return
-        where = (paths, mapped.codes, index.codes, hits.row)
-        self.cigars = pieces_of(*write_cigars(*where, style.eqx))
-        self.cs = pieces_of(*write_differences(*where)) if cs else None
-        self.md = pieces_of(*write_mismatches(*where)) if md else None
-        row = hits.row
+        drawn = draw(paths, row, mapped.codes, index.codes)
+        self.cigars = (compared_cigars if style.eqx else cigars_of)(drawn).to_list()
+        self.cs = differences(drawn).to_list() if cs else None
+        self.md = mismatches(drawn).to_list() if md else None
         events = paths.n_mismatches[row] + paths.n_gaps[row]
         self.differences = (paths.n_mismatches[row] + paths.n_gap_bases[row]).tolist()
         self.divergence = (events / np.maximum(events + paths.n_matches[row], 1)).tolist()
@@ -111,15 +114,14 @@ def format_paf(mapped: Mapped, index: Index, style: Style) -> tuple[bytes, Count
     """PAF lines of a batch; reads without an alignment have none."""
     batch = _Batch(mapped, index, style, style.cs and mapped.paths is not None, bool(style.md) and mapped.paths is not None)
     names, lengths = mapped.records.names, [len(sequence) for sequence in mapped.records.sequences]
-    targets, sizes = [name.encode() for name in index.names], index.lengths.tolist()
     lines = []
     for h in range(batch.n):
-        read, target = batch.read[h], batch.sequence[h]
+        read = batch.read[h]
         line = [
             b"%b\t%d\t%d\t%d\t%b\t%b\t%d\t%d\t%d\t%d\t%d\t%d" % (
                 names[read], lengths[read], batch.q_start[h], batch.q_end[h], b"-" if batch.strand[h] else b"+",
-                targets[target], sizes[target], batch.t_start[h], batch.t_end[h], batch.matches[h], batch.columns[h],
-                batch.quality[h],
+                batch.target[h], batch.target_length[h], batch.t_start[h], batch.t_end[h], batch.matches[h],
+                batch.columns[h], batch.quality[h],
             )
         ]  # fmt: skip
         line += batch.tags(h)
@@ -136,7 +138,7 @@ def format_paf(mapped: Mapped, index: Index, style: Style) -> tuple[bytes, Count
 
 
 def _count(mapped: Mapped, batch: _Batch) -> Counts:
-    kinds = batch.hits.kind
+    kinds = batch.kinds
     reads, bases = len(mapped.records.names), sum(map(len, mapped.records.sequences))
     return Counts(reads, bases, *(int((kinds == kind).sum()) for kind in (PRIMARY, SECONDARY, SUPPLEMENTARY)))
 
@@ -159,8 +161,8 @@ def format_sam(mapped: Mapped, index: Index, style: Style) -> tuple[bytes, Count
     OutputError : a read whose name SAM does not allow.
     """
     batch = _Batch(mapped, index, style, style.cs, style.md is not False)
-    targets = [name.encode() for name in index.names]
-    lines, h = [], 0
+    lines: list[bytes] = []
+    h = 0
     for read, name in enumerate(mapped.records.names):
         if len(name) > LONGEST_NAME or name.startswith(b"@"):
             raise OutputError(
@@ -169,11 +171,11 @@ def format_sam(mapped: Mapped, index: Index, style: Style) -> tuple[bytes, Count
         begin = h
         while h < batch.n and batch.read[h] == read:
             h += 1
-        lines += _lines_of_read(mapped, batch, read, range(begin, h), targets, style)
+        lines += _lines_of_read(mapped, batch, read, range(begin, h), style)
     return b"\n".join([*lines, b""]), _count(mapped, batch)
 
 
-def _lines_of_read(mapped: Mapped, batch: _Batch, read: int, hits: range, targets: list[bytes], style: Style) -> list[bytes]:
+def _lines_of_read(mapped: Mapped, batch: _Batch, read: int, hits: range, style: Style) -> list[bytes]:
     records = mapped.records
     name, bases = records.names[read], records.sequences[read]
     quality = records.qualities[read] if records.qualities else b"*"
@@ -182,49 +184,64 @@ def _lines_of_read(mapped: Mapped, batch: _Batch, read: int, hits: range, target
     if not hits:
         return [b"\t".join([name, b"4\t*\t0\t0\t*\t*\t0\t0", bases or b"*", quality or b"*", *group, *comment])]
     parts = [h for h in hits if batch.kind[h] != SECONDARY]
-    elsewhere = {h: _other_part(batch, h, targets, len(bases)) for h in parts} if len(parts) > 1 else {}
-    turned = None
+    elsewhere = {h: _other_part(batch, h, len(bases)) for h in parts} if len(parts) > 1 else {}
+    both_ways = [(bases, quality)]
+    if any(batch.strand[h] for h in hits):
+        both_ways.append((bases.translate(COMPLEMENT)[::-1], quality if quality == b"*" else quality[::-1]))
     lines = []
     for h in hits:
         kind, reverse = batch.kind[h], batch.strand[h]
         flag = reverse * REVERSE_FLAG + SECONDARY_FLAG * (kind == SECONDARY) + SUPPLEMENTARY_FLAG * (kind == SUPPLEMENTARY)
-        head, tail = batch.q_start[h], len(bases) - batch.q_end[h]
-        if reverse:
-            head, tail = tail, head
-            turned = turned or (bases.translate(COMPLEMENT)[::-1], quality if quality == b"*" else quality[::-1])
-        its_bases, its_quality = turned if reverse else (bases, quality)
         hard = style.hard_clip and kind == SUPPLEMENTARY
-        if kind == SECONDARY:
-            its_bases = its_quality = b"*"
-        elif hard:
-            its_bases = its_bases[head : len(bases) - tail]
-            its_quality = its_quality if its_quality == b"*" else its_quality[head : len(bases) - tail]
-        clip = b"H" if hard or kind == SECONDARY else b"S"
-        cigar = (b"%d%b" % (head, clip) if head else b"") + batch.cigars[h] + (b"%d%b" % (tail, clip) if tail else b"")
-        tags = batch.tags(h)
-        if batch.md is not None:
-            tags.append(b"MD:Z:" + batch.md[h])
-        if batch.cs is not None:
-            tags.append(b"cs:Z:" + batch.cs[h])
-        if kind != SECONDARY and elsewhere:
-            tags.append(b"SA:Z:" + b"".join(text for other, text in elsewhere.items() if other != h))
+        cigar, shown = _clip(batch, h, both_ways[reverse], hard)
         whole = not hard and kind != SECONDARY
-        tags += group + [tag for tag in comment if whole or not tag.startswith(BASE_TAGS)]
-        fields = (flag, targets[batch.sequence[h]], batch.t_start[h] + 1, batch.quality[h])
-        lines.append(b"\t".join([name, b"%d\t%b\t%d\t%d" % fields, cigar, b"*\t0\t0", its_bases, its_quality, *tags]))
+        tags = [*_sam_tags(batch, h, elsewhere), *group, *(t for t in comment if whole or not t.startswith(BASE_TAGS))]
+        fields = (flag, batch.target[h], batch.t_start[h] + 1, batch.quality[h])
+        lines.append(b"\t".join([name, b"%d\t%b\t%d\t%d" % fields, cigar, b"*\t0\t0", *shown, *tags]))
     return lines
 
 
-def _other_part(batch: _Batch, h: int, targets: list[bytes], length: int) -> bytes:
-    """An entry of SA; its CIGAR tells the spans and one gap for their difference, as minimap2's."""
-    reverse = batch.strand[h]
+def _sam_tags(batch: _Batch, h: int, elsewhere: dict[int, bytes]) -> list[bytes]:
+    """Tags of an alignment but for those that come with the read; elsewhere : entries of SA, by alignment."""
+    tags = batch.tags(h)
+    if batch.md is not None:
+        tags.append(b"MD:Z:" + batch.md[h])
+    if batch.cs is not None:
+        tags.append(b"cs:Z:" + batch.cs[h])
+    if batch.kind[h] != SECONDARY and elsewhere:
+        tags.append(b"SA:Z:" + b"".join(text for other, text in elsewhere.items() if other != h))
+    return tags
+
+
+def _clip(batch: _Batch, h: int, shown: tuple[bytes, bytes], hard: bool) -> tuple[bytes, tuple[bytes, bytes]]:
+    """The CIGAR with what is clipped off, and the bases and qualities that the line has.
+
+    shown : those of the whole read, as the reference runs.  hard : they end where the alignment does.
+    """
+    head, tail = _overhangs(batch, h, len(shown[0]))
+    if batch.kind[h] == SECONDARY:
+        hard, shown = True, (b"*", b"*")
+    elif hard:
+        inside = slice(head, len(shown[0]) - tail)
+        shown = shown[0][inside], shown[1] if shown[1] == b"*" else shown[1][inside]
+    assert batch.cigars is not None  # SAM is written of alignments only
+    clips = [b"%d%b" % (size, b"H" if hard else b"S") if size else b"" for size in (head, tail)]
+    return clips[0] + batch.cigars[h] + clips[1], shown
+
+
+def _overhangs(batch: _Batch, h: int, length: int) -> tuple[int, int]:
+    """Bases of a read of that length before and after an alignment, as the reference runs."""
     head, tail = batch.q_start[h], length - batch.q_end[h]
-    if reverse:
-        head, tail = tail, head
+    return (tail, head) if batch.strand[h] else (head, tail)
+
+
+def _other_part(batch: _Batch, h: int, length: int) -> bytes:
+    """An entry of SA; its CIGAR tells the spans and one gap for their difference, as minimap2's."""
+    head, tail = _overhangs(batch, h, length)
     q_span, t_span = batch.q_end[h] - batch.q_start[h], batch.t_end[h] - batch.t_start[h]
     steps = [(head, b"S"), (min(q_span, t_span), b"M"), (q_span - t_span, b"I"), (t_span - q_span, b"D"), (tail, b"S")]
     cigar = b"".join(b"%d%b" % step for step in steps if step[0] > 0)
-    strand = b"-" if reverse else b"+"
+    strand = b"-" if batch.strand[h] else b"+"
     return b"%b,%d,%b,%b,%d,%d;" % (
-        targets[batch.sequence[h]], batch.t_start[h] + 1, strand, cigar, batch.quality[h], batch.differences[h]
+        batch.target[h], batch.t_start[h] + 1, strand, cigar, batch.quality[h], batch.differences[h]
     )  # fmt: skip

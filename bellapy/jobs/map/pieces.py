@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit
-from bellapy.engines.affine.batch_cpu import Aligner, Effort, Pieces
+from bellapy.engines.affine.batch_cpu import Aligner, Effort
+from bellapy.engines.affine.pieces import Pieces
 from bellapy.engines.affine.rule import EXTEND, GLOBAL, REACH
 from bellapy.seeding.anchors import place_of, query_of
 
@@ -56,6 +57,7 @@ class Ends(NamedTuple):
 def cut_chains(chains, anchors, kept, layout, k, read_at, lengths, starts, sequence_lengths):
     """Inner pieces and ends of the alignments of the chains `kept`.
 
+    chains : Chains; anchors : uint64, theirs; layout : their Layout; k : bases of an anchor.  lengths : (n_reads,) int64.
     read_at : (n_reads,) int64, where each read begins in the reads' codes, followed by its reverse complement.
     starts, sequence_lengths : of the reference's sequences.
 
@@ -136,4 +138,4 @@ def _join_strokes(found: list) -> Strokes:
     starts = np.concatenate([part[3].starts + shift for part, shift in zip(found, shifts[:-1], strict=True)])
     columns += [starts, np.concatenate([part[3].counts for part in found])]
     order = np.lexsort((columns[1], columns[0]))
-    return Strokes(*(column[order] for column in columns), np.concatenate([solved.runs for *_, solved in found]))
+    return Strokes._make([*(column[order] for column in columns), np.concatenate([solved.runs for *_, solved in found])])

@@ -8,14 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.engines.affine.batch_cpu import NEAR, Aligner, Effort, Pieces
+from bellapy.engines.affine.batch_cpu import NEAR, Aligner, Effort
+from bellapy.engines.affine.pieces import Pieces
 from bellapy.engines.affine.rule import ordered
 from bellapy.io.fastx import Records
-from bellapy.jobs.map.choose import DROPPED, choose
+from bellapy.jobs.map.bases import pack_both_ways
+from bellapy.jobs.map.choose import DROPPED, Placed, choose
 from bellapy.jobs.map.join import Paths, error_rates, join_strokes, stray
 from bellapy.jobs.map.pieces import align_chains, cut_chains
 from bellapy.jobs.map.select import select_chains
-from bellapy.jobs.map.text import pack_both_ways
 from bellapy.params import HIFI_ERRORS, ONT_ERRORS, MapParams
 from bellapy.records.bases import ENCODE
 from bellapy.seeding.anchors import Layout, find_anchors, layout_for
@@ -60,6 +61,24 @@ class Hits(NamedTuple):
     n_matches: np.ndarray
     n_columns: np.ndarray
 
+    def take(self, rows: np.ndarray) -> Hits:
+        """Some of them: indices or a mask."""
+        return Hits(*(column[rows] for column in self))
+
+
+class Reads(NamedTuple):
+    """The bases of a batch and what is known of its reads.
+
+    codes : uint8, of each read and its reverse complement.  at, lengths : (n_reads,) int64, where each begins in `codes`,
+    and its bases.  repeated : (n_reads,) int64, bases that repeated minimizers lie on.  layout : of anchors.
+    """
+
+    codes: np.ndarray
+    at: np.ndarray
+    lengths: np.ndarray
+    repeated: np.ndarray
+    layout: Layout
+
 
 class Mapped(NamedTuple):
     """What became of a batch.
@@ -71,6 +90,10 @@ class Mapped(NamedTuple):
     codes: np.ndarray
     hits: Hits
     paths: Paths | None
+
+
+Found = tuple[Chains, np.ndarray]
+"""Chains and their anchors."""
 
 
 class Mapper:
@@ -97,19 +120,19 @@ class Mapper:
 
         Returns the typical share of errors in the columns of their alignments; None if no read fits the reference.
         """
-        chains, anchors, layout, codes, at, lengths, _ = self._chain(_first(records, SAMPLE_READS))
-        kept, _ = select_chains(chains, anchors, layout, lengths, self.select)
-        inner, *_ = self._cut(chains, anchors, kept, layout, at, lengths)
+        reads, chains, anchors = self._chain(_first(records, SAMPLE_READS))
+        kept, _ = select_chains(chains, anchors, reads.layout, reads.lengths, self.select)
+        inner, *_ = self._cut(reads, chains, anchors, kept)
         inner = inner[:, np.minimum(inner[1], inner[3]) > 0]
         if not inner.shape[1]:
             return None
         some = Pieces(*np.ascontiguousarray(inner[:6, :: -(-inner.shape[1] // SAMPLE_PIECES)]))
-        solved = self._aligner().align(codes, self.index.codes, some)
+        solved = self._aligner().align(reads.codes, self.index.codes, some)
         rates = 1000 * solved.score // np.minimum(some.q_len, some.t_len)
         strays = stray(solved.runs, solved.starts, solved.counts)
         margin = int(np.quantile(strays, MARGIN_QUANTILE)) + 2 * NEAR
         self.effort = self.effort._replace(floor=int(np.quantile(rates, FLOOR_QUANTILE)), margin=margin)
-        return float(np.median(error_rates(codes, self.index.codes, some, solved, self.scoring)))
+        return float(np.median(error_rates(reads.codes, self.index.codes, some, solved, self.scoring)))
 
     def map(self, records: Records) -> list[Mapped]:
         """Map some reads; a batch too large for the words of anchors gives several parts."""
@@ -117,17 +140,16 @@ class Mapper:
         if len(records.names) > layout.most_reads:
             half = len(records.names) // 2
             return [part for some in _halves(records, half) for part in self.map(some)]
-        chains, anchors, layout, codes, at, lengths, repeated = self._chain(records)
-        kept, rival_chain = select_chains(chains, anchors, layout, lengths, self.select)
+        reads, chains, anchors = self._chain(records)
+        kept, rival_chain = select_chains(chains, anchors, layout, reads.lengths, self.select)
         if not self.align:
-            return [Mapped(records, codes, self._chains_as_hits(chains, kept, rival_chain, lengths, repeated), None)]
-        inner, ends, spans = self._cut(chains, anchors, kept, layout, at, lengths)
-        strokes, _ = align_chains(self._aligner(), codes, self.index.codes, inner, ends, spans, self.effort)
-        rows, runs = join_strokes(
-            codes, self.index.codes, strokes, spans, self.scoring, self.params.zdrop, self.params.end_bonus
-        )  # fmt: skip
-        paths = Paths(*rows, runs)
-        return [Mapped(records, codes, self._choose(chains, kept, rival_chain, paths, at, lengths, repeated), paths)]
+            return [Mapped(records, reads.codes, self._chains_as_hits(reads, chains, kept, rival_chain), None)]
+        inner, ends, spans = self._cut(reads, chains, anchors, kept)
+        codes, target = reads.codes, self.index.codes
+        strokes, _ = align_chains(self._aligner(), codes, target, inner, ends, spans, self.effort)
+        rows, runs = join_strokes(codes, target, strokes, spans, self.scoring, self.params.zdrop, self.params.end_bonus)
+        paths = Paths._make([*rows, runs])
+        return [Mapped(records, codes, self._choose(reads, chains, kept, rival_chain, paths), paths)]
 
     def _aligner(self) -> Aligner:
         if not hasattr(self._mine, "aligner"):
@@ -137,18 +159,17 @@ class Mapper:
     def _layout(self, records: Records) -> Layout:
         return layout_for(max(map(len, records.sequences), default=1), len(self.index.codes))
 
-    def _chain(self, records: Records):
-        """Chains of all reads and what they stand on."""
+    def _chain(self, records: Records) -> tuple[Reads, Chains, np.ndarray]:
+        """Chains of all reads, and their anchors."""
         index, layout = self.index, self._layout(records)
         codes, at, lengths = pack_both_ways(records.sequences, ENCODE)
         anchors, repeated = find_anchors(index.lookup, index.k, index.window, codes, at, lengths, layout)
         anchors.sort()
         found = find_chains(anchors, layout, index.k, self._rule, self._costs, index.starts)
         found = self._join_far(*found, layout, lengths)
-        chains, chained = self._try_harder(*found, anchors, layout, len(lengths))
-        return chains, chained, layout, codes, at, lengths, repeated
+        return Reads(codes, at, lengths, repeated, layout), *self._try_harder(*found, anchors, layout, len(lengths))
 
-    def _join_far(self, chains: Chains, chained: np.ndarray, layout: Layout, lengths: np.ndarray):
+    def _join_far(self, chains: Chains, chained: np.ndarray, layout: Layout, lengths: np.ndarray) -> Found:
         """Chain the chains again, over longer gaps, of reads whose best one leaves much of the read."""
         first = np.flatnonzero(np.diff(chains.read, prepend=-1))
         several = np.diff(first, append=len(chains.read)) > 1
@@ -158,7 +179,7 @@ class Mapper:
         some = chained[np.repeat(again[chains.read], chains.n_anchors)]
         return self._chain_again(chains, chained, some, again, self._far, layout)
 
-    def _try_harder(self, chains: Chains, chained: np.ndarray, anchors: np.ndarray, layout: Layout, n_reads: int):
+    def _try_harder(self, chains: Chains, chained: np.ndarray, anchors: np.ndarray, layout: Layout, n_reads: int) -> Found:
         """Take shorter chains of reads that have none; their alignments will tell."""
         none = np.ones(n_reads, bool)
         none[chains.read] = False
@@ -166,8 +187,8 @@ class Mapper:
         return self._chain_again(chains, chained, some, none, self._short, layout)
 
     def _chain_again(
-        self, chains: Chains, chained: np.ndarray, some: np.ndarray, reads: np.ndarray, rule: ChainRule, layout
-    ):
+        self, chains: Chains, chained: np.ndarray, some: np.ndarray, reads: np.ndarray, rule: ChainRule, layout: Layout
+    ) -> Found:
         """The chains with those of some reads replaced by chains of the anchors `some` by another rule."""
         if not len(some):
             return chains, chained
@@ -179,63 +200,68 @@ class Mapper:
         order = np.argsort(both[0], kind="stable")
         return Chains(*(column[order] for column in both)), np.concatenate([chained, its_anchors])
 
-    def _cut(self, chains, anchors, kept, layout, at, lengths):
-        index = self.index
-        return cut_chains(chains, anchors, kept, layout, index.k, at, lengths, index.starts, index.lengths)
+    def _cut(self, reads: Reads, chains: Chains, anchors: np.ndarray, kept: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Pieces, ends and spans of the chains `kept`, as cut_chains gives them."""
+        return cut_chains(
+            chains, anchors, kept, reads.layout, self.index.k, reads.at, reads.lengths, self.index.starts, self.index.lengths
+        )
 
-    def _choose(self, chains, kept, rival_chain, paths: Paths, at, lengths, repeated) -> Hits:
+    def _choose(self, reads: Reads, chains: Chains, kept: np.ndarray, rival_chain: np.ndarray, paths: Paths) -> Hits:
+        """The alignments to write; paths : those of the chains `kept`."""
+        order = np.lexsort((np.arange(len(paths.score)), -paths.score, chains.read[kept[paths.source]]))
+        paths = Paths._make([*(column[order] for column in paths[:-1]), paths.runs])
         chain = kept[paths.source]
         read, strand = chains.read[chain], chains.strand[chain]
-        base = at[read] + strand * lengths[read]
-        q_start, q_end = _on_read(paths.q_start - base, paths.q_end - base, strand, lengths[read])
+        base = reads.at[read] + strand * reads.lengths[read]
+        q_start, q_end = _on_read(paths.q_start - base, paths.q_end - base, strand, reads.lengths[read])
         columns = paths.n_matches + paths.n_mismatches + paths.n_gap_bases
-        order = np.lexsort((np.arange(len(read)), -paths.score, read))
-        taken = [
-            column[order]
-            for column in (
-                read, strand, q_start, q_end, paths.t_start, paths.t_end, paths.score, chains.score[chain],
-                rival_chain[chain], chains.n_anchors[chain], paths.n_matches / np.maximum(columns, 1),
-            )
-        ]  # fmt: skip
-        kind, quality, rival = choose(*taken, repeated, self.select, self.scoring.match, True)
-        read, strand, q_start, q_end, t_start, t_end, score, chain_score, rival_chain, n_anchors, _ = taken
-        row = order
-        return self._hits(
-            kind, read, strand, quality, q_start, q_end, t_start, t_end, score, rival, chain_score, rival_chain, n_anchors,
-            row, paths.n_matches[order], columns[order],
+        placed = Placed(
+            read, strand, q_start, q_end, paths.t_start, paths.t_end, paths.score, chains.score[chain], rival_chain[chain],
+            chains.n_anchors[chain], paths.n_matches / np.maximum(columns, 1),
         )  # fmt: skip
+        kind, quality, rival = choose(placed, reads.repeated, self.select, self.scoring.match, True)
+        return self._hits(placed, kind, quality, rival, order, paths.n_matches, columns)
 
-    def _chains_as_hits(self, chains, kept, rival_chain, lengths, repeated) -> Hits:
+    def _chains_as_hits(self, reads: Reads, chains: Chains, kept: np.ndarray, rival_chain: np.ndarray) -> Hits:
+        """The chains to write, where nothing is aligned."""
         some = Chains(*(column[kept] for column in chains))
-        q_start, q_end = _on_read(some.q_start, some.q_end, some.strand, lengths[some.read])
-        score, rivals = some.score, rival_chain[kept]
-        kind, quality, rival = choose(
-            some.read, some.strand, q_start, q_end, some.t_start, some.t_end, score, score, rivals, some.n_anchors,
-            np.ones(len(kept)), repeated, self.select, 1, False,
+        q_start, q_end = _on_read(some.q_start, some.q_end, some.strand, reads.lengths[some.read])
+        placed = Placed(
+            some.read, some.strand, q_start, q_end, some.t_start, some.t_end, some.score, some.score, rival_chain[kept],
+            some.n_anchors, np.ones(len(kept)),
         )  # fmt: skip
+        kind, quality, rival = choose(placed, reads.repeated, self.select, 1, False)
         columns = np.maximum(some.q_end - some.q_start, some.t_end - some.t_start)
         matches = np.minimum(some.n_anchors * self.index.k, columns)
-        return self._hits(
-            kind, some.read, some.strand, quality, q_start, q_end, some.t_start, some.t_end, score, rival, score, rivals,
-            some.n_anchors, np.zeros_like(score), matches, columns,
-        )  # fmt: skip
+        return self._hits(placed, kind, quality, rival, np.zeros_like(some.score), matches, columns)
 
-    def _hits(self, kind, read, strand, quality, q_start, q_end, t_start, t_end, *others) -> Hits:
+    def _hits(
+        self, placed: Placed, kind: np.ndarray, quality: np.ndarray, rival: np.ndarray, row: np.ndarray, matches: np.ndarray,
+        columns: np.ndarray,
+    ) -> Hits:  # fmt: skip
         """Those that are not dropped, with positions on sequences of the reference."""
-        sequence = np.searchsorted(self.index.starts, t_start, side="right") - 1
+        sequence = np.searchsorted(self.index.starts, placed.t_start, side="right") - 1
         base = self.index.starts[sequence]
-        columns = (read, kind, strand, quality, q_start, q_end, sequence, t_start - base, t_end - base, *others)
-        keep = kind != DROPPED
-        return Hits(*(column[keep] for column in columns))
+        hits = Hits(
+            placed.read, kind, placed.strand, quality, placed.q_start, placed.q_end, sequence, placed.t_start - base,
+            placed.t_end - base, placed.score, rival, placed.chain_score, placed.rival_chain, placed.n_anchors, row, matches,
+            columns,
+        )  # fmt: skip
+        return hits.take(kind != DROPPED)
 
 
-def _on_read(start, end, strand, length):
+def _on_read(start: np.ndarray, end: np.ndarray, strand: np.ndarray, length: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Intervals on the read as given, of intervals on the oriented read."""
     return np.where(strand == 1, length - end, start), np.where(strand == 1, length - start, end)
 
 
+def _part(records: Records, rows: slice) -> Records:
+    names, comments, sequences, qualities = records
+    return Records(names[rows], comments[rows], sequences[rows], qualities and qualities[rows])
+
+
 def _halves(records: Records, at: int) -> list[Records]:
-    return [Records(*(column and column[part] for column in records)) for part in (slice(None, at), slice(at, None))]
+    return [_part(records, slice(None, at)), _part(records, slice(at, None))]
 
 
 def _first(records: Records, n: int) -> Records:
@@ -261,8 +287,11 @@ def batches(stream: Iterable[Records]) -> Iterator[Records]:
 
 
 def _merge(parts: list[Records]) -> Records:
-    columns = zip(*parts, strict=True)
-    return Records(*(None if column[0] is None else [item for part in column for item in part] for column in columns))
+    """One batch of several, all with qualities or all without."""
+    columns = list(zip(*parts, strict=True))[:3]
+    names, comments, sequences = ([x for some in column for x in some] for column in columns)
+    qualities = None if parts[0].qualities is None else [x for part in parts for x in part.qualities or ()]
+    return Records(names, comments, sequences, qualities)
 
 
 def preset_for(errors: float | None) -> str:

@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from typing import NamedTuple
 
 from bellapy import __version__
 from bellapy.compute.threads import map_in_order
-from bellapy.errors import InputError, ParameterError
+from bellapy.errors import InputError
 from bellapy.io.fastx import Records, load_reads, stream_records
 from bellapy.io.index_files import is_index, load_index
 from bellapy.io.outputs import open_output
@@ -18,9 +19,40 @@ from bellapy.io.sam import check_names, open_bam
 from bellapy.jobs.map.output import Counts, format_paf, format_sam, make_header
 from bellapy.jobs.map.pipeline import Mapper, batches, preset_for
 from bellapy.jobs.map.style import Style
-from bellapy.params import MAP_PRESETS, MapParams
-from bellapy.report.log import Report, logger
+from bellapy.params import MapParams, map_preset
+from bellapy.records import ReadSet
+from bellapy.report.log import logger
+from bellapy.report.run_report import RunReport, Stage
 from bellapy.seeding.index import Index, build_index
+
+
+@dataclass(slots=True)
+class IndexStage(Stage):
+    """Sequences, bases and minimizers of the reference."""
+
+    sequences: int | None = None
+    bases: int | None = None
+    minimizers: int | None = None
+
+
+@dataclass(slots=True)
+class MapStage(Stage):
+    """Reads and bases, and how many reads and lines there were of each kind."""
+
+    reads: int | None = None
+    bases: int | None = None
+    mapped: int | None = None
+    secondary: int | None = None
+    supplementary: int | None = None
+    unmapped: int | None = None
+
+
+@dataclass(slots=True)
+class Estimates:
+    """Share of errors in the alignments of the first reads, None if none fits, and the preset chosen by it."""
+
+    error_rate: float | None
+    preset: str
 
 
 @dataclass(frozen=True)
@@ -43,74 +75,80 @@ class Job:
     threads: int = 1
 
 
-def preset_params(name: str | None) -> MapParams:
-    """Raises ParameterError for a name that no preset has."""
-    if name is not None and name not in MAP_PRESETS:
-        raise ParameterError(f"--preset {name}: there is none of that name; choose from {', '.join(MAP_PRESETS)}")
-    return MAP_PRESETS[name or "ont"]
-
-
-def make_index(reference: str, params: MapParams, report: Report) -> Index:
-    """The index of a FASTA or FASTQ file."""
-    with report.stage("index") as numbers:
-        sequences = load_reads([reference])
+def make_index(reference: str | ReadSet, params: MapParams, report: RunReport) -> Index:
+    """The index of a FASTA or FASTQ file, or of sequences."""
+    with report.stage(IndexStage("index")) as stage:
+        sequences = load_reads([reference]) if isinstance(reference, str) else reference
         index = build_index(sequences, params.k, params.window)
-        numbers.update(sequences=len(index.names), bases=sequences.n_bases, minimizers=len(index.lookup.words))
+        stage.sequences, stage.bases = len(index.names), sequences.n_bases
+        stage.minimizers = len(index.lookup.words)
     if not len(index.lookup.words):
-        raise InputError(reference, f"holds no sequence long enough for minimizers of {index.k} bases")
+        where = reference if isinstance(reference, str) else "the reference"
+        raise InputError(where, f"holds no sequence long enough for minimizers of {index.k} bases")
     return index
 
 
-def open_index(job: Job, params: MapParams, report: Report) -> Index:
-    """The job's index, from its file or made now.
-
-    Raises
-    ------
-    ParameterError : an index file with other minimizers than the preset's.
-    """
-    if not is_index(job.reference):
-        return make_index(job.reference, params, report)
-    with report.stage("index") as numbers:
-        index = load_index(job.reference)
-        numbers.update(sequences=len(index.names), minimizers=len(index.lookup.words))
+def open_index(reference: str | ReadSet, params: MapParams, report: RunReport) -> Index:
+    """The index of a reference, from its file or made now."""
+    if not isinstance(reference, str) or not is_index(reference):
+        return make_index(reference, params, report)
+    with report.stage(IndexStage("index")) as stage:
+        index = load_index(reference)
+        stage.sequences, stage.minimizers = len(index.names), len(index.lookup.words)
     return index
 
 
-def map_reads(job: Job, report: Report) -> None:
+def map_reads(job: Job, report: RunReport) -> None:
     """Map all reads and write what comes out."""
     stream = batches(stream_records(job.reads))
     first = next(stream, None)
-    index, mapper = _prepare(job, first, report)
+    mapper = prepare(job.reference, first, Wanted(job.preset, job.adjust, job.align), report)
+    index = mapper.index
     if job.format != "paf":
         check_names(index.names)
     counts = Counts()
     show = partial(format_paf if job.format == "paf" else format_sam, index=index, style=job.style)
-    with report.stage("map") as numbers, _writer(job, index, report) as write:
+    with report.stage(MapStage("map")) as stage, _writer(job, index, report) as write:
         work = chain([first] if first else [], stream)
         for lines, some in map_in_order(lambda records: _map_batch(mapper, show, records), work, job.threads):
             write(lines)
             counts.add(some)
-        numbers.update(vars(counts))
-        numbers["unmapped"] = counts.reads - counts.mapped
+        stage.reads, stage.bases, stage.mapped = counts.reads, counts.bases, counts.mapped
+        stage.secondary, stage.supplementary = counts.secondary, counts.supplementary
+        stage.unmapped = counts.reads - counts.mapped
 
 
-def _prepare(job: Job, first: Records | None, report: Report) -> tuple[Index, Mapper]:
-    """The index and a mapper that fits the first reads."""
-    params = job.adjust(preset_params(job.preset))
-    index = open_index(job, params, report)
-    if job.preset is None and first:
+class Wanted(NamedTuple):
+    """How a mapper is to be made.  preset : a name, None: chosen from the reads.  adjust, align : as in `Job`."""
+
+    preset: str | None
+    adjust: Callable[[MapParams], MapParams]
+    align: bool
+
+
+def prepare(reference: str | ReadSet, first: Records | None, wanted: Wanted, report: RunReport) -> Mapper:
+    """A mapper to a reference that fits the first reads.
+
+    Raises
+    ------
+    ParameterError : an unknown preset.  InputError : a reference that cannot be read or is too short.
+    """
+    params = wanted.adjust(map_preset(wanted.preset))
+    index = open_index(reference, params, report)
+    if wanted.preset is None and first:
         errors = Mapper(index, params).learn(first)
         name = preset_for(errors)
-        params = job.adjust(preset_params(name))
+        params = wanted.adjust(map_preset(name))
         told = "no read fits the reference" if errors is None else f"{100 * errors:.1f} % errors"
         logger.info("preset %s: %s", name, told)
-        report.data["estimates"] = {"error_rate": errors, "preset": name}
-        if (params.k, params.window) != (index.k, index.window) and not is_index(job.reference):
-            index = make_index(job.reference, params, report)
-    mapper = Mapper(index, params, align=job.align)
-    if job.align and first:
+        report.estimates = Estimates(errors, name)
+        from_file = isinstance(reference, str) and is_index(reference)
+        if (params.k, params.window) != (index.k, index.window) and not from_file:
+            index = make_index(reference, params, report)
+    mapper = Mapper(index, params, align=wanted.align)
+    if wanted.align and first:
         mapper.learn(first)
-    return index, mapper
+    return mapper
 
 
 def _map_batch(mapper: Mapper, show, records: Records) -> tuple[bytes, Counts]:
@@ -122,9 +160,9 @@ def _map_batch(mapper: Mapper, show, records: Records) -> tuple[bytes, Counts]:
 
 
 @contextmanager
-def _writer(job: Job, index: Index, report: Report) -> Iterator[Callable[[bytes], object]]:
+def _writer(job: Job, index: Index, report: RunReport) -> Iterator[Callable[[bytes], object]]:
     """A function that takes lines; SAM and BAM get a header first."""
-    header = make_header(index, report.data["command"], __version__, job.read_group)
+    header = make_header(index, report.command, __version__, job.read_group)
     if job.format == "bam":
         with open_bam(job.output, header, True, job.threads) as write:
             yield write

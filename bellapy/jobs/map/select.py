@@ -13,13 +13,16 @@ OPEN_GAP = 400  # bases between anchors: a chain inside may be an inversion
 
 @njit_inner
 def forward_interval(strand, start, end, length):
-    """Start and end on the read as given, of an interval on the oriented read."""
+    """Start and end on the read as given, of an interval on its strand; length : of the read."""
     return (length - end, length - start) if strand else (start, end)
 
 
 @njit_inner
 def _share_in_gaps(chains, anchors, layout, parent, begin, end, length):
-    """Bases of a read's interval, given on its forward strand, that lie in large gaps between the anchors of a chain."""
+    """Bases of a read's interval, given on its forward strand, that lie in large gaps between the anchors of a chain.
+
+    chains, anchors, layout : as in `select_chains`.  parent : the chain.  begin, end : the interval.  length : of the read.
+    """
     inside = 0
     first = chains.first[parent]
     for x in range(first + 1, first + chains.n_anchors[parent]):
@@ -34,7 +37,7 @@ def _share_in_gaps(chains, anchors, layout, parent, begin, end, length):
 def select_chains(chains, anchors, layout, lengths, rule):
     """Chains to align, and the best score of a chain that covers the same part of the read.
 
-    rule : SelectRule.
+    chains : Chains.  anchors : uint64, theirs; layout : their Layout.  lengths : (n_reads,) int64.  rule : SelectRule.
 
     Returns indices (n,) int64 ascending, and for all chains `rival` (n_chains,) int64, 0 where there is none.
     """

@@ -1,12 +1,12 @@
 """Stage 6: seeds -> the candidates worth extending: no chance matches, no repeats.
 
-Chance.  Sound overlaps share a typical number of k-mers per base; a candidate with a small share of that is chance.
+Chance.  Sound overlaps share a typical number of k-mers per base.  A candidate with a small share of this number is chance.
 
-Repeats.  Two reads that share a repeat but no locus share k-mers within the repeat only, and these occur more often than
-others.  A candidate whose shared k-mers nowhere cross sequence of ordinary depth is taken for a repeat when the depth is
-more than `max_copies` times the usual one: of so many copies of a sequence, only one is where the reads overlap.
+Repeats.  Two reads may share a repeat but no locus.  They share k-mers within the repeat only, and these occur more often
+than others.  So a candidate is taken for a repeat if all its shared k-mers lie in sequence with more than `max_copies`
+times the usual depth: of so many copies of a sequence, only one is where the reads overlap.
 
-Both tests compare with what well-supported candidates of the same reads show.
+Both tests compare with well-supported candidates of the same reads.
 """
 
 from __future__ import annotations
@@ -37,6 +37,10 @@ class Typical:
 
 @njit
 def _lowest_depth(read_id, first, last, offsets, width, n_kmers, copies, window, out):
+    """Lower out[i], float64, to the lowest mean count in `window` bins between first[i] and last[i] of read read_id[i].
+
+    read_id, first, last : (n,) int32.  offsets, width, n_kmers, copies : of a DepthProfile.
+    """
     for i in range(read_id.size):
         begin = offsets[read_id[i]] + first[i] // width
         end = offsets[read_id[i]] + last[i] // width + 1

@@ -1,20 +1,19 @@
 """Stage 4: A -> the non-zeros of A·Aᵀ with the places of the shared k-mers, by blocks of queries.
 
 The semiring's multiply makes (query, target, relative strand, query position, target position) of two entries of one
-column; its add collects all that one query, target and strand share.  A symbolic pass counts the products of every query
-first.  Queries are cut into blocks whose products fit the cache; a product is a key that sorts by query, target and strand
+column.  Its add collects all that one query, target and strand share.  A symbolic pass counts the products of every query
+first.  Queries are cut into blocks whose products fit the cache.  A product is a key that sorts by query, target and strand
 
     [ query within its block | target | opposite strand | diagonal | number of the product within its block ]
 
-and a payload, its two positions, which stays where it was written and is found by the number.  Of the diagonal (target
-position less query position, or their sum on opposite strands) as many high bits are taken as there is room for: products of
-a pair then come nearly sorted by diagonal.
+and a payload, its two positions.  The payload stays where it was written, and the number finds it.  The diagonal is target
+position less query position, or their sum on opposite strands.  The key holds as many of its high bits as there is room for.
+So products of a pair come nearly sorted by diagonal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +21,7 @@ import numpy as np
 from bellapy.compute.jit import njit
 from bellapy.compute.memory import UNLIMITED, Budget
 from bellapy.compute.threads import even_ranges, map_threads
+from bellapy.errors import InputError
 from bellapy.records import KmerMatrix
 from bellapy.seeding.kmer_matrix import is_first, next_column, place_of, read_at
 
@@ -46,15 +46,25 @@ class KeyLayout(NamedTuple):
 
 
 def make_key_layout(block_products: int, n_reads: int, longest_read: int) -> KeyLayout:
-    """Room for blocks of up to `block_products` products and BLOCK_QUERIES queries, the rest for the diagonal."""
+    """Room for blocks of up to `block_products` products and BLOCK_QUERIES queries, the rest for the diagonal.
+
+    Raises
+    ------
+    InputError : a read shares more k-mers with others than 64 bits can number.
+    """
     number_bits, target_bits = max(1, block_products.bit_length()), max(1, n_reads.bit_length())
+    room = 63 - number_bits - target_bits - BLOCK_QUERIES.bit_length()
+    if room < 0:
+        raise InputError(
+            "the reads", f"one of them shares {block_products:,} k-mers with the others, which is too many to number; "
+            "give a smaller --upper or a longer -k, or fewer reads",
+        )  # fmt: skip
     wanted = (2 * longest_read).bit_length()
-    diagonal_bits = max(0, min(wanted, 63 - number_bits - target_bits - BLOCK_QUERIES.bit_length()))
+    diagonal_bits = min(wanted, room)
     return KeyLayout(number_bits, diagonal_bits, target_bits, longest_read, wanted - diagonal_bits)
 
 
-@dataclass(frozen=True)
-class Products:
+class Products(NamedTuple):
     """The products of consecutive queries, in blocks.
 
     keys : (n,) uint64, sorted inside every block.
@@ -71,9 +81,34 @@ class Products:
     layout: KeyLayout
 
 
+class Columns(NamedTuple):
+    """What compiled code needs of a KmerMatrix: entries, starts, read_table and upper."""
+
+    entries: np.ndarray
+    starts: np.ndarray
+    table: np.ndarray
+    upper: int
+
+
+class Blocks(NamedTuple):
+    """Consecutive blocks of queries, the first of them number 0.
+
+    block : (n_reads,) int64, of each query.  first_query : (n_blocks,) int64.
+    origin : (n_blocks,) int64, first slot of each block.  layout : KeyLayout.
+    """
+
+    block: np.ndarray
+    first_query: np.ndarray
+    origin: np.ndarray
+    layout: KeyLayout
+
+
 @njit
 def _find_entries(entries, begin, end, low, width, found):
-    """Write the indices of the entries with low <= entry < low + width in [begin, end) to `found`; return their number."""
+    """Write the indices of the entries with low <= entry < low + width in [begin, end) to `found`; return their number.
+
+    entries : of a KmerMatrix.  low, width : uint64.  found : (end - begin + 1,) int64.
+    """
     n = 0
     for i in range(begin, end):  # without a branch: there are few, and no telling where
         found[n] = i
@@ -83,7 +118,7 @@ def _find_entries(entries, begin, end, low, width, found):
 
 @njit
 def _end_of_partners(entries, i, upper):
-    """End of the column of entry i, or i + 1 if that has more than `upper` entries."""
+    """End of the column of entry i of `entries`, or i + 1 if that has more than `upper` of them."""
     first = i
     while i - first < upper and not is_first(entries[first]):
         first -= 1
@@ -94,8 +129,12 @@ def _end_of_partners(entries, i, upper):
 
 
 @njit
-def count_products(entries, starts, table, upper, begin, end, work):
-    """Add the number of products of each query over the columns that begin in [begin, end) to work, (n_reads,) int64."""
+def count_products(columns, begin, end, work):
+    """Add the number of products of each query over the columns that begin in [begin, end) to work, (n_reads,) int64.
+
+    columns : Columns; begin and end count entries.
+    """
+    entries, starts, table, upper = columns
     first = next_column(entries, begin)
     while first < end:
         last = next_column(entries, first + 1)
@@ -110,14 +149,15 @@ def count_products(entries, starts, table, upper, begin, end, work):
 
 
 @njit
-def expand_products(
-    entries, starts, table, upper, begin, end, queries, block, first_query, layout, at, origin, keys, payload
-):
+def expand_products(columns, begin, end, queries, blocks, at, keys, payload):
     """Write the products of the queries in [queries[0], queries[1]) over the columns that begin in [begin, end).
 
+    columns : Columns; begin and end count entries.  blocks : Blocks of these queries.
     at : (n_blocks,) int64, next free slot of each block; advanced.
-    origin : (n_blocks,) int64, first slot of each block.
+    keys, payload : uint64, as in Products; filled.
     """
+    entries, starts, table, upper = columns
+    block, first_query, origin, layout = blocks
     low, width = U(starts[queries[0]]) << U2, U(starts[queries[1]] - starts[queries[0]]) << U2
     diagonal_shift = U(layout.number_bits)
     strand_shift = U(layout.number_bits + layout.diagonal_bits)
@@ -156,9 +196,8 @@ def expand_products(
             at[b] = slot
 
 
-def _entries(matrix: KmerMatrix) -> tuple:
-    """What the kernels above take first."""
-    return matrix.entries, matrix.starts, matrix.read_table, matrix.upper
+def _columns(matrix: KmerMatrix) -> Columns:
+    return Columns(matrix.entries, matrix.starts, matrix.read_table, matrix.upper)
 
 
 def symbolic_product(matrix: KmerMatrix, threads: int = 1) -> np.ndarray:
@@ -170,9 +209,9 @@ def symbolic_product(matrix: KmerMatrix, threads: int = 1) -> np.ndarray:
     """
     ranges = even_ranges(len(matrix.entries), threads)
 
-    def count(piece):
+    def count(piece: tuple[int, int]) -> np.ndarray:
         work = np.zeros(matrix.n_reads, np.int64)
-        count_products(*_entries(matrix), *piece, work)
+        count_products(_columns(matrix), *piece, work)
         return work
 
     return np.array(map_threads(count, ranges, threads), np.int64).reshape(len(ranges), matrix.n_reads)
@@ -180,7 +219,10 @@ def symbolic_product(matrix: KmerMatrix, threads: int = 1) -> np.ndarray:
 
 @njit
 def cut_blocks(work, block_products, block_queries, block, first_query):
-    """Number of blocks; block[q] is the block of query q, first_query[b] the first query of block b."""
+    """Number of blocks; block[q] is the block of query q, first_query[b] the first query of block b.
+
+    work : (n_reads,) int64, products of each query.  block_products, block_queries : of a block, at most.
+    """
     n_blocks = size = 0
     for q in range(work.size):
         if n_blocks == 0 or size + work[q] > block_products or q - first_query[n_blocks - 1] >= block_queries:
@@ -238,7 +280,10 @@ def multiply(
         b = e
 
 
-def _expand_group(matrix, layout, block, first_query, work, room, threads) -> Products:
+def _expand_group(
+    matrix: KmerMatrix, layout: KeyLayout, block: np.ndarray, first_query: np.ndarray, work: np.ndarray, room: np.ndarray,
+    threads: int,
+) -> Products:  # fmt: skip
     """The products of some blocks, the first of them number 0; the last of `first_query` is where they end.
 
     A thread takes the columns of one range, and writes to places in every block that come after those of the ranges before.
@@ -247,11 +292,12 @@ def _expand_group(matrix, layout, block, first_query, work, room, threads) -> Pr
     by_range = np.add.reduceat(work[:, queries[0] : queries[1]], begins - queries[0], axis=1)
     bounds = np.concatenate(([0], np.cumsum(by_range.sum(axis=0))))
     at = bounds[:-1] + np.cumsum(by_range, axis=0) - by_range
+    blocks, columns = Blocks(block, begins, bounds[:-1], layout), _columns(matrix)
     keys, payload = room
 
     def expand(task):
-        columns, its_at = task
-        expand_products(*_entries(matrix), *columns, queries, block, begins, layout, its_at, bounds[:-1], keys, payload)
+        piece, its_at = task
+        expand_products(columns, *piece, queries, blocks, its_at, keys, payload)
 
     def sort(blocks):
         for i in range(*blocks):

@@ -1,9 +1,9 @@
 """Reads in an order and on a strand that follow from their bases alone, and back.
 
-Ties are everywhere in overlapping: two diagonals with as many k-mers, two ends with the same score.  They are settled by
-which read is the query and by which way it runs.  So that neither the order of the input, nor the strand that was read, nor
-how reads are split over files changes what is found, the work is done on reads sorted by a hash of their bases, each on the
-strand whose hash is smaller.  What was found is then told of the reads as they were given.
+Overlapping has many ties: two diagonals with equally many k-mers, two ends with the same score.  They are settled by which
+read is the query, and by its direction.  The overlaps shall not depend on the order of the input, on the strand that was
+read, or on how reads are split over files.  So the work is done on reads sorted by a hash of their bases, each on the strand
+whose hash is smaller.  At the end the results are converted to the reads as they were given.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ SEED, PRIME, SHIFT = U(0xCBF29CE484222325), U(0x9E3779B97F4A7C15), U(29)
 
 @njit
 def hash_strands(codes, starts, lengths, begin, end, hashes):
-    """hashes[0, r] and hashes[1, r] of reads [begin, end): of the read and of its reverse complement."""
+    """hashes[0, r] and hashes[1, r] of reads [begin, end): of the read and of its reverse complement, uint64.
+
+    codes, starts, lengths : of a ReadSet.
+    """
     for r in range(begin, end):
         first, last = starts[r], starts[r] + lengths[r] - 1
         forward = backward = SEED
@@ -37,7 +40,10 @@ def hash_strands(codes, starts, lengths, begin, end, hashes):
 
 @njit
 def copy_reads(codes, starts, lengths, source, flipped, begin, end, new_codes, new_starts):
-    """Copy read source[r] of `codes` to new_starts[r], reverse-complemented where flipped[r], for r in [begin, end)."""
+    """Copy read source[r] of `codes` to new_starts[r], reverse-complemented where flipped[r], for r in [begin, end).
+
+    codes, starts, lengths : of a ReadSet.  new_codes : (any,) uint8, filled; new_starts : (n_reads,) int64, places there.
+    """
     for r in range(begin, end):
         old, new, n = starts[source[r]], new_starts[r], lengths[source[r]]
         if flipped[r]:

@@ -1,9 +1,9 @@
 """Stage 3b: the depth along the reads -> which k-mers with many copies link reads, and what depth is usual for each read.
 
 A k-mer occurs more often than the others for one of two reasons: it lies in a repeat, or in a molecule that was sequenced
-deeper than the others (a plasmid, an organelle, an amplicon, the main organism of a mixture).  What tells them apart is
-local.  Where a repeat ends, the depth changes in a step, and all reads across that place show the step.  In a deep molecule
-it does not change.
+deeper than the others (a plasmid, an organelle, an amplicon, the main organism of a mixture). The difference is local.
+Where a repeat ends, the depth changes in a step, and all reads across this place show the step.  In a deep molecule the
+depth does not change.
 
 1. A read is mixed if the depth of a kilobase is more than STEP times that of the kilobase beside it.
 2. The step is believed if the k-mers on its low side lie in mixed reads too: at the joint of a chimera, or where a read was
@@ -31,7 +31,7 @@ from bellapy.seeding.kmer_matrix import next_column, place_of, read_at
 
 WINDOW_BINS = 4  # bins of the depth profile: about a kilobase
 STEP = 5.0  # a linear molecule's depth grows from 0 at its end, threefold from one kilobase to the next
-LEAST_KMERS = 8  # in a window; fewer say nothing of its depth
+LEAST_KMERS = 8  # in a window; fewer do not show its depth
 UNIT = 1 << 16  # shares are added up as integers in these units, so that the order of adding does not matter
 BELIEVED = UNIT // 5  # share of mixed reads on the low side of a step
 VOTE_BINS = 32
@@ -80,7 +80,11 @@ N_KINDS = 4
 
 @njit
 def find_steps(offsets, n_kmers, copies, window, step, least, low):
-    """low[r] = the lowest depth beside a step of read r, or infinity where it has none."""
+    """low[r] = the lowest depth beside a step of read r, or infinity where it has none.
+
+    offsets, n_kmers, copies : of a DepthProfile.  window : bins on either side of a step.  step : of the depth, a factor.
+    least : k-mers of a window.  low : (n_reads,) float64, filled.
+    """
     for r in range(low.size):
         first, last = offsets[r], offsets[r + 1]
         low[r] = np.inf
@@ -100,7 +104,10 @@ def find_steps(offsets, n_kmers, copies, window, step, least, low):
 
 @njit
 def mark_high(offsets, n_kmers, copies, low, step, repeat):
-    """repeat[b] = 1 for the bins of mixed reads that are more than `step` times as deep as their low stretches."""
+    """repeat[b] = 1 for the bins of mixed reads that are more than `step` times as deep as their low stretches.
+
+    offsets, n_kmers, copies : of a DepthProfile.  low : of `find_steps`.  repeat : (n_bins,) uint8, filled.
+    """
     for r in range(low.size):
         for b in range(offsets[r], offsets[r + 1]):
             repeat[b] = low[r] < np.inf and copies[b] > step * low[r] * n_kmers[b]
@@ -108,7 +115,7 @@ def mark_high(offsets, n_kmers, copies, low, step, repeat):
 
 @njit
 def bin_of(place, bins):
-    """The read of a place and its bin."""
+    """The read of a place and its bin; bins : Bins."""
     r = read_at(place, bins.starts, bins.table)
     return r, bins.offsets[r] + (place - bins.starts[r]) // bins.width
 
@@ -118,6 +125,8 @@ def add_company(entries, begin, end, bins, low, repeat, unit, company):
     """For the low stretches of mixed reads: company[0, r] += share of mixed reads among the other places of its k-mers.
 
     company[1, r] counts these k-mers.  Columns that begin in [begin, end).
+    entries : of a KmerMatrix.  bins : Bins.  low : of `find_steps`.  repeat : (n_bins,) uint8.  unit : a share of 1.
+    company : (2, n_reads) int64.
     """
     first = next_column(entries, begin)
     while first < end:
@@ -140,6 +149,7 @@ def add_votes(entries, begin, end, bins, upper, repeat, unit, votes):
     """votes[0, b] += share of places in repeats, for the k-mers above `upper` in bin b; votes[1, b] counts these k-mers.
 
     A place is in a repeat if its bin is, or if the read shows the k-mer once more, the same way round.
+    entries, begin, end, bins, repeat, unit : as in `add_company`.  votes : (2, n_bins) int64.
     """
     first = next_column(entries, begin)
     while first < end:
@@ -205,14 +215,29 @@ def judge_stretches(matrix: KmerMatrix, profile: DepthProfile, correct: float, t
     return is_repeat, deep & ~is_repeat
 
 
-@njit
-def column_kind(entries, first, last, bins, upper, most, sound, level, apart, apart_places):
-    """What a column may do, and how many of its entries lie in sound bins.
+class Tests(NamedTuple):
+    """What a column has to be to link reads.
 
     ORDINARY : it has up to `upper` entries.  DEEP : up to `most`, more than half in bins that are `sound`.  APART : up to
     `apart_places`, and `apart` times fewer than the mean `level` of the bins they lie in, most of them the only one in their
     read.  REPEAT : none of these.
+
+    sound : (n_bins,) bool.  level : (n_bins,) float32, mean count of a bin's k-mers.
     """
+
+    bins: Bins
+    upper: int
+    most: int
+    sound: np.ndarray
+    level: np.ndarray
+    apart: int
+    apart_places: int
+
+
+@njit
+def column_kind(entries, first, last, tests):
+    """What a column, entries[first:last], may do by tests (Tests), and how many of its entries lie in sound bins."""
+    bins, upper, most, sound, level, apart, apart_places = tests
     size = last - first
     if size <= upper:
         return ORDINARY, 0
@@ -231,13 +256,16 @@ def column_kind(entries, first, last, bins, upper, most, sound, level, apart, ap
 
 
 @njit
-def survey_columns(entries, bins, upper, most, sound, level, apart, apart_places):
-    """Products of ordinary and of apart columns, entries of deep columns in sound bins."""
+def survey_columns(entries, tests):
+    """Products of ordinary and of apart columns, entries of deep columns in sound bins.
+
+    entries : of a KmerMatrix.  tests : Tests.
+    """
     products, n_sound = np.zeros(N_KINDS, np.int64), 0
     first = 0
     while first < entries.size:
         last = next_column(entries, first + 1)
-        kind, its_sound = column_kind(entries, first, last, bins, upper, most, sound, level, apart, apart_places)
+        kind, its_sound = column_kind(entries, first, last, tests)
         products[kind] += (last - first) * (last - first - 1) // 2
         n_sound += its_sound if kind == DEEP else 0
         first = last
@@ -245,22 +273,23 @@ def survey_columns(entries, bins, upper, most, sound, level, apart, apart_places
 
 
 @njit
-def keep_linking(entries, bins, upper, most, sound, level, apart, apart_places, one_in, kept, n_apart):
+def keep_linking(entries, tests, one_in, kept, n_apart):
     """Move the columns that link reads to the front of `entries`; return how many entries they have.
 
+    entries : of a KmerMatrix.  tests : Tests.
     Of each kind one column in one_in[kind] is kept.  kept : (2, N_KINDS) int64, columns of each kind that are kept, all.
     n_apart : (n_reads,) int64, entries of apart columns, kept or not.
     """
     n = first = 0
     while first < entries.size:
         last = next_column(entries, first + 1)
-        kind = column_kind(entries, first, last, bins, upper, most, sound, level, apart, apart_places)[0]
+        kind = column_kind(entries, first, last, tests)[0]
         keep = kind != REPEAT and kept[1, kind] % one_in[kind] == 0
         kept[0, kind] += keep
         kept[1, kind] += 1
         if kind == APART_KIND:
             for i in range(first, last):
-                n_apart[read_at(place_of(entries[i]), bins.starts, bins.table)] += 1
+                n_apart[bin_of(place_of(entries[i]), tests.bins)[0]] += 1
         if keep:
             for i in range(first, last):
                 entries[n] = entries[i]
@@ -306,13 +335,13 @@ def link_columns(
     upper = matrix.upper if strict else max(matrix.upper, int(USUAL_SPREAD * usual))
     most, apart_places = (0, 0) if strict else (MOST_PLACES, APART_PLACES)
     level = (profile.copies / np.maximum(profile.n_kmers, 1)).astype(np.float32)
-    tests = (bins, upper, most, sound, level, APART, apart_places)
-    ordinary, apart, n_sound = survey_columns(entries, *tests)
+    tests = Tests(bins, upper, most, sound, level, APART, apart_places)
+    ordinary, apart, n_sound = survey_columns(entries, tests)
     one_in = np.ones(N_KINDS, np.int64)
     one_in[DEEP] = choose_thinning(n_sound, profile.width * int(sound.sum()), share_counted)
     one_in[APART_KIND] = max(1, -(-apart // max(1, APART_WORK * ordinary)))
     kept, n_apart = np.zeros((2, N_KINDS), np.int64), np.zeros(matrix.n_reads, np.int64)
-    n = keep_linking(entries, *tests, one_in, kept, n_apart)
+    n = keep_linking(entries, tests, one_in, kept, n_apart)
     in_repeat = profile.width * np.bincount(read, repeat, matrix.n_reads)
     kinds = (in_repeat > 0).astype(np.uint8) + ((in_repeat > 0) & (n_apart > DEEP_SHARE * correct * in_repeat))
     profile = replace(profile, reference=np.where(own > 0, own, usual).astype(np.float32), repeats=kinds)

@@ -1,19 +1,21 @@
 """Where extensions end: the steps they take and the tilt of their scores, chosen from the reads.
 
-With scores 1, -1, -1 unrelated sequence gains score, though less than homology.  So a large X runs far beyond the homology,
-and the highest score lies there.  A small X stops short in a stretch of many errors.
+With scores 1, -1, -1 unrelated sequence gains score, though less than homology.  So with a large X an extension runs far
+beyond the homology, and the highest score lies there.  With a small X it stops too early, in a stretch of many errors.
 
-Two things mend that.  The end is the cell with the highest tilted score (engines/linear/rule.py): every base costs a little
-more than what unrelated sequence gains, and less than what homology gains.  And an extension takes two steps.  The first has
-a small X.  Only where that ends inside both reads, a second one goes on from there with a large X.  So X need not be chosen,
-and what the second step costs follows from how often the reads need it.
+There are two remedies.  First, the end is the cell with the highest tilted score (engines/linear/rule.py). There every base
+costs a little more than unrelated sequence gains, and less than homology gains.  Second, an extension takes two steps.  The
+first has a small X. Only where it ends inside both reads, a second one goes on from there with a large X. So X need not be
+chosen, and the second step costs time only where reads need it.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from bellapy.engines import extend as xdrop
+from bellapy.compute.resources import Resources
+from bellapy.engines.ends import End
+from bellapy.engines.extend import extend, extend_anchors
 from bellapy.engines.flanks import Flanks
 from bellapy.jobs.overlap.candidate_filter import SURE_SUPPORT
 from bellapy.jobs.overlap.geometry import measure_geometry
@@ -40,7 +42,7 @@ def first_scoring(given: ExtensionParams) -> Scoring:
     return Scoring(given.match, given.mismatch, given.gap, x)
 
 
-def choose_steps(reads: ReadSet, seeds: Seeds, given: ExtensionParams, threads: int, device: str) -> Steps:
+def choose_steps(reads: ReadSet, seeds: Seeds, given: ExtensionParams, resources: Resources) -> Steps:
     """The steps of all extensions: their X, the tilt, and when they stop.
 
     A given X leaves one step; `best` and `longest` have no tilt.
@@ -48,7 +50,7 @@ def choose_steps(reads: ReadSet, seeds: Seeds, given: ExtensionParams, threads: 
     first = first_scoring(given)
     if given.extension != "homology":
         return (first,)
-    tilt = choose_tilt(reads, seeds, first, threads, device)
+    tilt = choose_tilt(reads, seeds, first, resources)
     further = [FAR_X * given.match] if given.xdrop is None else []
     return tuple(tilted(first, x, tilt) for x in (first.xdrop, *further))
 
@@ -59,15 +61,15 @@ def tilted(scoring: Scoring, x: int, tilt: int) -> Scoring:
     return scoring._replace(xdrop=x, tilt=tilt, fall=TILT_UNIT * (slope * x + room * scoring.match))
 
 
-def choose_tilt(reads: ReadSet, seeds: Seeds, scoring: Scoring, threads: int, device: str) -> int:
+def choose_tilt(reads: ReadSet, seeds: Seeds, scoring: Scoring, resources: Resources) -> int:
     """The tilt for these reads, in parts of TILT_UNIT."""
     x = ALONE_X * scoring.match
-    unrelated = unrelated_gain(scoring._replace(xdrop=FAR_X * scoring.match), device)
+    unrelated = unrelated_gain(scoring._replace(xdrop=FAR_X * scoring.match), resources)
     pilot = pilot_seeds(reads, seeds)
     related = USUAL_GAIN * scoring.match
     if len(pilot) >= MIN_PILOT:
         step = tilted(scoring, x, round(TILT_UNIT * (unrelated + TILT_SHARE * (related - unrelated))))
-        extensions = xdrop.extend_seeds(reads, pilot, (step,), threads=threads, device=device)
+        extensions = extend_anchors(reads, pilot.anchors, (step,), End.BEST, resources)
         rate = extensions.score / np.maximum(measure_geometry(reads, pilot, extensions).implied, 1)
         related = float(np.median(rate)) / 2
     return max(0, round(TILT_UNIT * (unrelated + TILT_SHARE * max(0.0, related - unrelated))))
@@ -82,7 +84,7 @@ def pilot_seeds(reads: ReadSet, seeds: Seeds) -> Seeds:
     return seeds.take(sure[np.argsort(mixed, kind="stable")[:PILOT_SEEDS]])
 
 
-def unrelated_gain(scoring: Scoring, device: str) -> float:
+def unrelated_gain(scoring: Scoring, resources: Resources) -> float:
     """What the extension of unrelated sequence gains per base of either read; next to nothing where it dies."""
     rng, n = np.random.default_rng(1), 2 * UNRELATED_FLANKS
     begins = PAD + np.arange(n) * (UNRELATED_BASES + PAD)
@@ -92,8 +94,8 @@ def unrelated_gain(scoring: Scoring, device: str) -> float:
     reads = ReadSet(tuple(map(str, range(n))), codes, begins, np.full(n, UNRELATED_BASES, np.int32))
     lengths = np.full(n // 2, UNRELATED_BASES, np.int64)
     flanks = Flanks(begins[0::2].copy(), lengths, begins[1::2].copy(), lengths.copy(), np.zeros(n // 2, np.uint8))
-    found = xdrop.BACKENDS[device]()(reads.both_ways, flanks, scoring, False, 1)
-    return float(found[:, 0].sum() / (n * UNRELATED_BASES))
+    found = extend(reads.both_ways, flanks, scoring, End.BEST, resources)
+    return float(found.score.sum() / (n * UNRELATED_BASES))
 
 
 def describe_steps(steps: Steps) -> str:

@@ -1,4 +1,4 @@
-"""What the reads say about themselves: depth and error rate from the k-mer spectrum, and what follows from them."""
+"""Depth and error rate of the reads, from their k-mer spectrum, and the settings that follow from them."""
 
 from __future__ import annotations
 
@@ -58,6 +58,7 @@ def sampling_rate(n_bases: int) -> int:
 
 @njit
 def _survey(entries, starts, table, repeated, copies):
+    """Fill repeated and copies, those of Survey; entries, starts, table : of a KmerMatrix."""
     first = half = 0
     while first < entries.size:
         last = next_column(entries, first + 1)
@@ -71,6 +72,10 @@ def _survey(entries, starts, table, repeated, copies):
 
 @njit
 def _places_by_count(entries, starts, table, usual, places):
+    """Add to places[c], int64, those of k-mers that occur c times, in the reads that are usual, (n_reads,) bool.
+
+    entries, starts, table : of a KmerMatrix.
+    """
     first = 0
     while first < entries.size:
         last = next_column(entries, first + 1)
@@ -242,7 +247,7 @@ def choose_k(lengths: np.ndarray, error_rate: float | None) -> int:
     long_read = n50(lengths)
     band = SeedParams().band + SeedParams().band_slope * long_read
     needed = max(16 * float(lengths.sum(dtype=np.int64)), CHANCE_ROOM * long_read * band, 1.0)
-    return min(19, max(13, math.ceil(math.log(needed, 4))))
+    return min(21, max(13, math.ceil(math.log(needed, 4))))
 
 
 def n50(lengths: np.ndarray) -> int:

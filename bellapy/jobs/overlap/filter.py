@@ -1,13 +1,13 @@
 """Stage 8: alignments -> overlaps, by an adaptive score threshold.
 
 A sound overlap scores about as much per base of its implied length as all others of the same reads do.  Chance and
-repeat-induced alignments score less, since part of their implied length does not match.  The threshold follows what the
-alignments themselves show: the median score per base of sure ones (many shared k-mers, no overhang, no repeat), less SPREAD
-times the distance from there to their 1st percentile, or less the share delta of it where that is more.  Overhangs of bad
-ends do not count (geometry.py), but an overlap scores at least LEAST_SHARE of the median with them.
+repeat-induced alignments score less, since part of their implied length does not match.  So the threshold is learnt from
+sure alignments: those with many shared k-mers, no overhang and no repeat.  It is their median score per base, less the
+larger of two distances: SPREAD times the distance to their 1st percentile, and the share delta of the median.  Overhangs of
+bad ends do not count (geometry.py), but an overlap scores at least LEAST_SHARE of the median with them.
 
-Without sure alignments the threshold is BELLA's bound (1 - delta) * phi, phi the score per base expected from the error
-rate, as far as that is below MAX_FLOOR: real reads hold stretches far worse than their average.
+Without sure alignments the threshold is BELLA's bound (1 - delta) * phi, where phi is the score per base expected from the
+error rate.  It is at most MAX_FLOOR, since real reads hold stretches far worse than their average.
 
 Where the shared k-mers are those of a repeat (Seeds.copies), a false overlap is as likely as a true one.  There the
 threshold rises to the 1st percentile of the sure ones, and nearly all of the implied length has to be aligned.
@@ -30,7 +30,7 @@ from bellapy.records import Extensions, Overlaps, ReadSet, Seeds
 
 SPREAD = 2.0
 REPEAT_SPREAD = 1.0
-PIECE_ROWS = 1 << 16  # candidates looked at at a time
+PIECE_ROWS = 1 << 16  # candidates examined at a time
 MAX_FLOOR = 0.2  # per match score
 LEAST_SHARE = 0.25  # of the median score per base of the implied length, overhangs of bad ends counted
 SURE_SHARE = 0.5  # of the implied length that is aligned

@@ -1,10 +1,10 @@
 """How alignments lie on their reads, and which of their overhangs count.
 
-An alignment that stops inside both reads leaves an overhang on that side.  Two reads that share a repeat but no place leave
-one, since they differ beyond the repeat.  But real reads also have bad ends, and some are two reads joined by mistake.  What
-tells these apart are the other alignments of the two reads.  Where some of them go on past the place where this one stops,
-on the query and on the target, both reads are sound there, and they differ.  Where none goes on in one of the two reads,
-that read is bad from there on, and the overhang does not count.
+An alignment that stops inside both reads leaves an overhang on that side.  Two reads that share a repeat but no locus leave
+one, since they differ beyond the repeat.  But real reads also have bad ends, and some are two reads joined by mistake.  The
+other alignments of the two reads show the difference.  If some of them go on past this place on the query, and some on the
+target, both reads are sound there, and they differ.  If none goes on in one of the two reads, this read is bad from there
+on, and the overhang does not count.
 """
 
 from __future__ import annotations
@@ -93,7 +93,11 @@ def _going_on(reads: ReadSet, seeds: Seeds, extensions: Extensions) -> tuple[np.
 
 @njit
 def _add_steps(starts, lengths, read_id, begin, end, steps):
-    """Add 1 where an alignment begins to go on and take 1 where it does not any more."""
+    """Add 1 where an alignment begins to go on and take 1 where it does not any more.
+
+    starts : (n_reads + 1,) int64, first bin of each read.  lengths : (n_reads,) int32.  read_id, begin, end : (n,) int32, of
+    the alignments.  steps : (n_bins + 1,) int32, by bin.
+    """
     for i in range(len(read_id)):
         length = lengths[read_id[i]]
         first = 0 if begin[i] <= AT_END else (begin[i] + BEYOND + BIN - 1) // BIN

@@ -2,9 +2,9 @@
 
 Reads of a circular molecule overlap at both ends: the first one's end is the second one's start, and the second one's end
 the first one's start.  These are two overlaps on two diagonals, and the better one alone does not show the circle.  Another
-alignment of the same reads is a second overlap if it lies clear of the first on both reads, and runs, as an overlap does,
-until one of the reads stops.  A tandem repeat has many diagonals too, but on each of them the reads share the same bases
-again; and what two reads share of a dispersed repeat ends inside both.
+alignment of the same reads is a second overlap under two conditions.  It shares hardly any bases with the first on both
+reads, and it runs until one of the reads stops.  A tandem repeat has many diagonals too, but there the reads share the same
+bases again.  A dispersed repeat that two reads share ends inside both.
 """
 
 from __future__ import annotations

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, fields, replace
+from typing import TypeVar
 
 import numpy as np
 
 from bellapy.compute.gpu.devices import choose_device
 from bellapy.compute.memory import Budget
+from bellapy.compute.resources import Resources
 from bellapy.compute.threads import map_threads
 from bellapy.engines import extend as xdrop
 from bellapy.engines import trace as base_level
-from bellapy.engines.extend import device_usage, extend_seeds, join_extensions
+from bellapy.engines.ends import End
+from bellapy.engines.extend import extend_anchors, join_extensions
 from bellapy.jobs.overlap import estimate as estimates
 from bellapy.jobs.overlap.candidate_filter import copies, dense_enough, keep_outside_repeats, learn_typical, lowest_depth
 from bellapy.jobs.overlap.candidates import multiply, symbolic_product
@@ -23,6 +26,18 @@ from bellapy.jobs.overlap.filter import Thresholds, filter_overlaps, implied_ove
 from bellapy.jobs.overlap.geometry import Geometry, measure_geometry
 from bellapy.jobs.overlap.path_filter import trim_and_test
 from bellapy.jobs.overlap.pieces import clear_of, implied_ends
+from bellapy.jobs.overlap.report import (
+    NO_SUPPORT,
+    REPEAT,
+    TOO_SPARSE,
+    AlignStage,
+    CandidatesStage,
+    CountStage,
+    Estimates,
+    EstimateStage,
+    FilterStage,
+    PathsStage,
+)
 from bellapy.jobs.overlap.seeds import (
     choose_seeds,
     first_of_candidate,
@@ -32,15 +47,18 @@ from bellapy.jobs.overlap.seeds import (
     starts_of_candidates,
 )
 from bellapy.params import TILT_UNIT, KmerParams, Params
+from bellapy.params.overlap import DEFAULT_SAMPLING_WINDOW
 from bellapy.records import DepthProfile, Estimate, Extensions, KmerMatrix, Overlaps, Paths, ReadSet, Seeds
 from bellapy.records.bases import PAD, UNKNOWN
-from bellapy.report.log import Report, logger, progress
+from bellapy.report.log import logger, progress
+from bellapy.report.run_report import RunReport, describe_dropped
 from bellapy.seeding.kmer_matrix import PROFILE_WIDTH, build_kmer_matrix, profile_depth
 from bellapy.seeding.kmers import NO_MASK, KmerCounts, count_kmers
 from bellapy.seeding.sampling import compress_homopolymers, restore_places, sampling_mask
 
+Shown = TypeVar("Shown")
+
 ANY_COUNT = (1 << 31) - 1
-DEFAULT_SAMPLING_WINDOW = 8
 PROFILED_BYTES = 120  # of a bin of the depth profile, while it is judged
 JOINED_BYTES = 60  # of a copy of a seed and what is computed from it
 ALIGNED_BYTES = 240  # of copies, alignments and what is computed from them, for each seed
@@ -76,7 +94,7 @@ def load_kernels(params: Params) -> None:
         xdrop.load(first_scoring(params.extension))
 
 
-def overlap_reads(reads: ReadSet, params: Params, report: Report, *, with_paths: bool = False) -> tuple[Overlaps, Steps]:
+def overlap_reads(reads: ReadSet, params: Params, report: RunReport, *, with_paths: bool = False) -> tuple[Overlaps, Steps]:
     """All overlaps of the reads with each other, and the scores of their alignments."""
     Budget(params.run.max_memory).require("keeping the reads in both directions", reads.codes.nbytes)
     params = with_device(params)
@@ -92,20 +110,20 @@ def with_device(params: Params) -> Params:
     return replace(params, run=replace(params.run, device=choose_device(params.run.device)))
 
 
-def candidate_overlaps(reads: ReadSet, params: Params, report: Report) -> Overlaps:
+def candidate_overlaps(reads: ReadSet, params: Params, report: RunReport) -> Overlaps:
     """What the seeds of all candidates imply, without any alignment."""
     counted = count_stage(reads, params, report)
     return implied_overlaps(reads, candidates_stage(reads, counted, params, report))
 
 
-def count_stage(reads: ReadSet, params: Params, report: Report) -> Counted:
+def count_stage(reads: ReadSet, params: Params, report: RunReport) -> Counted:
     """Estimate depth and error rate, choose k and bounds, count k-mers, build the matrix."""
     kmers, threads = params.kmers, params.run.threads
-    with report.stage("estimate") as numbers:
+    with report.stage(EstimateStage("estimate")) as stage:
         found = _estimate(reads, kmers, threads)
         k = kmers.k or estimates.choose_k(reads.lengths, found.choice_rate)
         upper = kmers.upper or estimates.choose_upper(found.depth, found.error_rate, k, kmers.lower)
-        numbers.update(reads=len(reads), bases=reads.n_bases)
+        stage.reads, stage.bases = len(reads), reads.n_bases
         sampling = kmers.sampling
         window = kmers.sampling_window or DEFAULT_SAMPLING_WINDOW
         if sampling == "auto":
@@ -114,16 +132,16 @@ def count_stage(reads: ReadSet, params: Params, report: Report) -> Counted:
         "%s; k %d, counts %d to %d%s", estimates.describe(reads, found), k, kmers.lower, upper,
         f", {sampling} 1 in {window}" if window > 1 and sampling != "none" else "",
     )  # fmt: skip
-    chosen = {"k": k, "lower": kmers.lower, "upper": upper, "sampling": sampling, "sampling_window": window}
-    report.data["estimates"] = {**asdict(found), **chosen}
-    with report.stage("count") as numbers:
+    report.estimates = replace(
+        Estimates.of(found), k=k, lower=kmers.lower, upper=upper, sampling=sampling, sampling_window=window
+    )
+    with report.stage(CountStage("count")) as counted:
         counts = _count(reads, params, k, sampling, window)
         matrix, profile, links = _link(reads, counts, found, params, k, upper, window if sampling == "fraction" else 1)
-        numbers["k-mers"], numbers["places"] = matrix.n_kmers, len(matrix.entries)
+        counted.kmers, counted.places = matrix.n_kmers, len(matrix.entries)
     for line in describe(links):
         logger.info(line)
-    report.data["links"] = links._asdict()
-    report.data["spectrum"] = counts.spectrum[: 4 * upper + 1].tolist()
+    report.details.links, report.details.spectrum = links, counts.spectrum[: 4 * upper + 1].tolist()
     if not matrix.n_kmers:
         _explain_no_kmers(reads, k, kmers.lower, upper)
     return Counted(matrix, profile, found)
@@ -186,11 +204,10 @@ def _explain_no_kmers(reads: ReadSet, k: int, lower: int, upper: int) -> None:
         )  # fmt: skip
 
 
-def candidates_stage(reads: ReadSet, counted: Counted, params: Params, report: Report) -> Seeds:
+def candidates_stage(reads: ReadSet, counted: Counted, params: Params, report: RunReport) -> Seeds:
     """A·Aᵀ by blocks of queries, seeds of every candidate, without chance matches and repeats."""
-    dropped = report.data["dropped"]
-    with report.stage("candidates") as numbers:
-        parts = _multiply_and_seed(reads, counted.matrix, params, report, numbers)
+    with report.stage(CandidatesStage("candidates")) as stage:
+        parts = _multiply_and_seed(reads, counted.matrix, params, report, stage)
         n_seeds = sum(len(seeds) for seeds in parts)
         Budget(params.run.max_memory).require("choosing seeds", JOINED_BYTES * n_seeds)
         depths = map_threads(lambda seeds: lowest_depth(seeds, counted.profile), parts, params.run.threads)
@@ -208,20 +225,22 @@ def candidates_stage(reads: ReadSet, counted: Counted, params: Params, report: R
             return int((~still_there).sum()), int((still_there & ~linked).sum())
 
         numbers_dropped = np.array(map_threads(drop, range(len(parts)), params.run.threads)).reshape(-1, 2)
-        dropped["too few k-mers for its length"], dropped["repeat"] = numbers_dropped.sum(axis=0).tolist()
+        report.dropped.add(dict(zip((TOO_SPARSE, REPEAT), numbers_dropped.sum(axis=0).tolist(), strict=True)))
         seeds = join_seeds(parts, counted.matrix.seed_length, params.run.threads)
-        numbers["seeds"] = len(seeds)
-    report.data["typical"] = asdict(typical)
+        stage.seeds = len(seeds)
+    report.details.typical = typical
     if counted.matrix.n_kmers and not len(seeds):
         logger.warning(
             "no candidate is left: no overlaps. Of %s candidates, dropped: %s. Try a smaller -k, --min-overlap or "
             "--min-support, a larger --upper or --max-copies, or more reads.",
-            f"{numbers['candidates']:,}", _describe_dropped(dropped),
+            f"{stage.candidates:,}", report.dropped,
         )  # fmt: skip
     return seeds
 
 
-def _multiply_and_seed(reads: ReadSet, matrix: KmerMatrix, params: Params, report: Report, numbers: dict) -> list[Seeds]:
+def _multiply_and_seed(
+    reads: ReadSet, matrix: KmerMatrix, params: Params, report: RunReport, stage: CandidatesStage
+) -> list[Seeds]:
     threads, budget = params.run.threads, Budget(params.run.max_memory)
     work = symbolic_product(matrix, threads)
     n_products = int(work.sum())
@@ -233,44 +252,36 @@ def _multiply_and_seed(reads: ReadSet, matrix: KmerMatrix, params: Params, repor
             n_candidates, n_weak, done = n_candidates + n, n_weak + weak, done + len(products.keys)
             advance(done)
             del products  # before the next ones are made
-    numbers.update(products=n_products, candidates=n_candidates)
-    report.data["dropped"]["too little support"] = n_weak
+    stage.products, stage.candidates = n_products, n_candidates
+    report.dropped.add({NO_SUPPORT: n_weak})
     return parts
 
 
 def align_stage(
-    reads: ReadSet, seeds: Seeds, estimate: Estimate, params: Params, report: Report
+    reads: ReadSet, seeds: Seeds, estimate: Estimate, params: Params, report: RunReport
 ) -> tuple[Seeds, Extensions, Steps]:
     """Extend the best seed of every candidate, and the others where the first gave no overlap or leaves room for another;
     the scores used."""
-    with report.stage("align") as numbers:
+    with report.stage(AlignStage("align")) as stage:
         room = reads.codes.nbytes + ALIGNED_BYTES * len(seeds)
         Budget(params.run.max_memory).require("the alignment, with the reads in both directions,", room)
-        device = choose_device(params.run.device)
-        steps = choose_steps(reads, seeds, params.extension, params.run.threads, device)
+        resources = Resources.of(params.run, report.devices)
+        steps = choose_steps(reads, seeds, params.extension, resources)
         is_first = first_of_candidate(seeds)
         chosen, others, length = seeds.take(is_first), seeds.take(~is_first), seeds.length
         candidate = (np.cumsum(is_first) - 1)[~is_first]
         with progress("align", len(seeds)) as advance:
             del seeds  # there are many, and now twice
-            extensions = _extend(reads, chosen, steps, params, device, advance)
+            resources, end = replace(resources, progress=advance), End.of(params.extension.extension)
+            extensions = extend_anchors(reads, chosen.anchors, steps, end, resources)
             poor = poor_rows(reads, chosen, extensions, estimate, params)[candidate]
             apart = clear_of(implied_ends(reads, others), extensions.take(candidate))  # another piece, if anything
             others = others.take(np.where(poor, others.rank < params.seeds.ranks, apart))
-            more = _extend(reads, others, steps, params, device, advance)
-        numbers.update({"extensions": len(chosen) + len(others), "of second seeds": len(others)})
+            more = extend_anchors(reads, others.anchors, steps, end, resources)
+        stage.extensions, stage.second_seeds = len(chosen) + len(others), len(others)
     logger.info("%s", describe_steps(steps))
-    report.data["estimates"]["xdrop"] = [step.xdrop for step in steps]
-    report.data["estimates"]["tilt"] = steps[0].tilt / TILT_UNIT
-    report.data["devices"] = device_usage(device)
+    report.estimates.xdrop, report.estimates.tilt = [step.xdrop for step in steps], steps[0].tilt / TILT_UNIT
     return join_seeds([chosen, others], length), join_extensions([extensions, more]), steps
-
-
-def _extend(reads: ReadSet, seeds: Seeds, steps: Steps, params: Params, device: str, advance) -> Extensions:
-    longest, budget = params.extension.extension == "longest", Budget(params.run.max_memory)
-    return extend_seeds(
-        reads, seeds, steps, longest=longest, threads=params.run.threads, device=device, budget=budget, progress=advance
-    )
 
 
 def judge_alignments(
@@ -290,7 +301,7 @@ def poor_rows(reads: ReadSet, seeds: Seeds, extensions: Extensions, estimate: Es
 
 
 def filter_stage(
-    reads: ReadSet, seeds: Seeds, extensions: Extensions, estimate: Estimate, params: Params, report: Report, *,
+    reads: ReadSet, seeds: Seeds, extensions: Extensions, estimate: Estimate, params: Params, report: RunReport, *,
     with_paths: bool = False,
 ) -> Overlaps:  # fmt: skip
     """Keep the alignments that are overlaps.
@@ -298,14 +309,14 @@ def filter_stage(
     with_paths : paths will be made: identities are left to them.
     """
     tests = replace(params.filter, min_identity=0.0) if with_paths else params.filter
-    with report.stage("filter") as numbers:
+    with report.stage(FilterStage("filter")) as stage:
         thresholds, fair, _ = judge_alignments(reads, seeds, extensions, estimate, params)
         overlaps, dropped = filter_overlaps(reads, seeds, extensions, thresholds, fair, params.extension, tests)
         n_candidates = int(starts_of_candidates(overlaps.query_id, overlaps.target_id, overlaps.strand).sum())
-        numbers.update({"overlaps": len(overlaps), "of them second pieces": len(overlaps) - n_candidates})
-    report.data["dropped"].update(dropped)
-    report.data["thresholds"] = asdict(thresholds)
-    logger.info("kept what scores %.3f per base; dropped: %s", thresholds.score_rate, _describe_dropped(dropped))
+        stage.overlaps, stage.second_pieces = len(overlaps), len(overlaps) - n_candidates
+    report.dropped.add(dropped)
+    report.details.thresholds = thresholds
+    logger.info("kept what scores %.3f per base; dropped: %s", thresholds.score_rate, describe_dropped(dropped))
     return overlaps
 
 
@@ -314,43 +325,33 @@ def are_extended(reads: ReadSet, overlaps: Overlaps, steps: Steps, params: Param
 
     Where overlaps come from a file, only another extension tells.
     """
-    n = len(overlaps)
-    zeros = np.zeros(n, np.int32)
-    places = overlaps.query_id, overlaps.target_id, overlaps.strand, overlaps.seed_query, overlaps.seed_target
-    others = zeros.astype(np.int8), *[zeros] * 7, zeros.astype(np.float32)
-    seeds = Seeds(*places, *others, length=int(overlaps.seed_length[0]) if n else 1)
-    again = _extend(reads, seeds, steps, params, params.run.device, lambda done: None)
+    end = End.of(params.extension.extension)
+    again = extend_anchors(reads, overlaps.anchors, steps, end, Resources.of(params.run))
     return all(np.array_equal(getattr(again, f.name), getattr(overlaps, f.name)) for f in fields(again))
 
 
 def paths_stage(
-    reads: ReadSet, overlaps: Overlaps, steps: Steps, params: Params, report: Report,
-    show: Callable[[Overlaps, Paths], bytes],
-) -> Iterator[bytes]:  # fmt: skip
+    reads: ReadSet, overlaps: Overlaps, steps: Steps, params: Params, report: RunReport,
+    show: Callable[[Overlaps, Paths], Shown],
+) -> Iterator[Shown]:  # fmt: skip
     """What `show` makes of the overlaps and their base-level paths, in order, some at a time; the stage ends with the last.
 
     steps : that the overlaps were aligned with.
     """
-    longest, run, device = params.extension.extension == "longest", params.run, choose_device(params.run.device)
-    dropped, n_done, n_kept = Counter(), 0, 0
+    end, resources = End.of(params.extension.extension), Resources.of(params.run, report.devices)
+    dropped: Counter[str] = Counter()
+    n_done, n_kept = 0, 0
 
-    def use(some: Overlaps, paths: Paths) -> tuple[bytes, int, int, dict[str, int]]:
+    def use(some: Overlaps, paths: Paths) -> tuple[Shown, int, int, dict[str, int]]:
         kept, paths, lost = trim_and_test(reads, some, paths, steps[0], params.filter)
         return show(kept, paths), len(some), len(kept), lost
 
-    with report.stage("paths") as numbers, progress("paths", len(overlaps)) as advance:
-        for lines, n, kept, lost in base_level.map_paths(
-            use, reads, overlaps, steps, longest=longest, threads=run.threads, device=device, budget=Budget(run.max_memory)
-        ):
+    with report.stage(PathsStage("paths")) as stage, progress("paths", len(overlaps)) as advance:
+        for lines, n, kept, lost in base_level.map_paths(use, reads, overlaps, steps, end, resources):
             yield lines
             n_done, n_kept = n_done + n, n_kept + kept
             dropped.update(lost)
             advance(n_done)
-        numbers["overlaps"] = n_kept
-    report.data["devices"] = device_usage(device)
-    report.data["dropped"].update(Counter(report.data["dropped"]) + dropped)
-    logger.info("dropped by their paths: %s", _describe_dropped(dropped))
-
-
-def _describe_dropped(dropped: dict[str, int]) -> str:
-    return ", ".join(f"{n:,} ({reason})" for reason, n in dropped.items() if n) or "none"
+        stage.overlaps = n_kept
+    report.dropped.add(dropped)
+    logger.info("dropped by their paths: %s", describe_dropped(dropped))

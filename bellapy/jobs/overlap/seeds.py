@@ -1,15 +1,17 @@
 """Stage 5: products of A·Aᵀ -> seeds: which shared k-mers of a pair of reads support each other.
 
 Every shared k-mer lies on a diagonal of the pair: target position minus query position, or their sum where the strands are
-opposite.  K-mers of one overlap lie within a band of diagonals whose width grows with the overlap, since insertions and
-deletions add up.  The support of a band is the number of its k-mers at least k apart on both reads.  The best-supported band
-gives the first seed of a candidate (its k-mer on the middle diagonal), the best one beside it the second.  Reads of a circle
-overlap at both ends (pieces.py): where the second seed is not such a piece, the best band that is gives one more.
+opposite.  K-mers of one overlap lie within a band of diagonals.  Its width grows with the overlap, since insertions and
+deletions add up.  The support of a band is the number of its k-mers at least k apart on both reads.  The best-supported
+band gives the first seed of a candidate (its k-mer on the middle diagonal), and the next best band the second.  Reads of a
+circle overlap at both ends (pieces.py). Where the second seed is not such a second overlap, the best band that is one gives
+a third seed.
 """
 
 from __future__ import annotations
 
 from dataclasses import fields
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,9 +30,40 @@ MAX_MEMBERS = 256  # shared k-mers of one candidate that are looked at, evenly s
 N_COLUMNS = 13
 
 
+class Members(NamedTuple):
+    """Working memory: the shared k-mers of one candidate, at most MAX_MEMBERS.
+
+    words : uint64, [diagonal + bias | query position], sorted.  by_query : uint64, [query position | diagonal + bias],
+    sorted.  used : bool, those of `words` that a seed has taken.
+    """
+
+    words: np.ndarray
+    by_query: np.ndarray
+    used: np.ndarray
+
+
+class Candidate(NamedTuple):
+    """A pair of reads with shared k-mers; strand : 1 or -1.  lengths : of query and target.  k, seed_length : of the matrix.
+
+    n_shared : k-mers.  n : those of them that are looked at.
+    """
+
+    query: int
+    target: int
+    strand: int
+    lengths: tuple[int, int]
+    k: int
+    seed_length: int
+    n_shared: int
+    n: int
+
+
 @njit
 def implied_overlap(query_pos, target_pos, strand, query_length, target_length, seed_length):
-    """Bases of the overlap that runs along a seed's diagonal to the ends of the reads."""
+    """Bases of the overlap that runs along a seed's diagonal to the ends of the reads.
+
+    query_pos, target_pos : of a seed of seed_length bases.  strand : 1 or -1.  query_length, target_length : of the reads.
+    """
     if strand < 0:
         target_pos = target_length - seed_length - target_pos
     right = min(query_length - query_pos, target_length - target_pos) - seed_length
@@ -38,8 +71,12 @@ def implied_overlap(query_pos, target_pos, strand, query_length, target_length, 
 
 
 @njit
-def _lie(query_pos, target_pos, strand, lengths, seed_length):
-    """Query and target start of the overlap that runs along a seed's diagonal, as the query runs, and its length."""
+def _lie(query_pos, target_pos, candidate):
+    """Query and target start of the overlap that runs along a seed's diagonal, as the query runs, and its length.
+
+    query_pos, target_pos : of the seed.  candidate : Candidate.
+    """
+    strand, lengths, seed_length = candidate.strand, candidate.lengths, candidate.seed_length
     implied = implied_overlap(query_pos, target_pos, strand, lengths[0], lengths[1], seed_length)
     if strand < 0:
         target_pos = lengths[1] - seed_length - target_pos
@@ -49,7 +86,7 @@ def _lie(query_pos, target_pos, strand, lengths, seed_length):
 
 @njit
 def _clear(one, other):
-    """Whether two overlaps, as from `_lie`, share hardly any bases, neither on the query nor on the target."""
+    """Whether two overlaps, one and other as from `_lie`, share hardly any bases, neither on the query nor on the target."""
     for side in range(2):
         shared = min(one[side] + one[2], other[side] + other[2]) - max(one[side], other[side])
         if shared > SLACK * min(one[2], other[2]):
@@ -59,7 +96,7 @@ def _clear(one, other):
 
 @njit
 def _sort(words, n):
-    """Insertion sort of words[:n]: lists are short, and members come nearly sorted."""
+    """Insertion sort of words[:n], uint64: lists are short, and members come nearly sorted."""
     for i in range(1, n):
         word, j = words[i], i
         while j > 0 and words[j - 1] > word:
@@ -70,21 +107,21 @@ def _sort(words, n):
 
 @njit
 def _unpack(word, strand):
-    """Diagonal, query position, target position of a member [diagonal + bias | query position]."""
+    """Diagonal, query position, target position of a word of Members, on a strand (1 or -1)."""
     diagonal = np.int64(word >> U31) - DIAGONAL_BIAS
     query_pos = np.int64(word & LOW31)
     return diagonal, query_pos, (diagonal - query_pos if strand < 0 else diagonal + query_pos)
 
 
 @njit
-def _support(by_query, n, low, high, strand, k):
+def _support(by_query, low, high, candidate):
     """Members on diagonals low to high that lie at least k apart on both reads, taken greedily by query position.
 
-    by_query : (n,) uint64, [query position | diagonal + bias], sorted.
+    by_query : of Members.  candidate : Candidate.
     """
-    support = 0
+    support, strand, k = 0, candidate.strand, candidate.k
     last_query = last_target = np.int64(-(1 << 40))
-    for x in range(n):
+    for x in range(candidate.n):
         diagonal = np.int64(by_query[x] & LOW33) - DIAGONAL_BIAS
         if low <= diagonal <= high:
             query_pos = np.int64(by_query[x] >> U33)
@@ -96,73 +133,84 @@ def _support(by_query, n, low, high, strand, k):
 
 
 @njit
-def _best_band(members, by_query, n, used, strand, lengths, k, seed_length, base, slope):
-    """Best-supported band of diagonals among the unused members, which are sorted: support, first, last + 1."""
+def _best_band(members, candidate, base, slope):
+    """Best-supported band of diagonals among the unused members, which are sorted: support, first, last + 1.
+
+    members : Members.  candidate : Candidate.  base, slope : diagonals of a band, and more for each base of the overlap.
+    """
+    words, used, n, strand = members.words, members.used, candidate.n, candidate.strand
     best = best_first = best_last = last = seen = 0
     for first in range(n):
         if used[first]:
             continue
-        diagonal, query_pos, target_pos = _unpack(members[first], strand)
-        implied = implied_overlap(query_pos, target_pos, strand, lengths[0], lengths[1], seed_length)
+        diagonal, query_pos, target_pos = _unpack(words[first], strand)
+        lengths = candidate.lengths
+        implied = implied_overlap(query_pos, target_pos, strand, lengths[0], lengths[1], candidate.seed_length)
         width = base + np.int64(slope * implied)
         last = max(last, first)
-        while last < n and not used[last] and _unpack(members[last], strand)[0] - diagonal <= width:
+        while last < n and not used[last] and _unpack(words[last], strand)[0] - diagonal <= width:
             last += 1
         if last <= seen or last - first <= best:  # part of the band before, or too few to win
             continue
         seen = last
-        support = _support(by_query, n, diagonal, _unpack(members[last - 1], strand)[0], strand, k)
+        support = _support(members.by_query, diagonal, _unpack(words[last - 1], strand)[0], candidate)
         if support > best:
             best, best_first, best_last = support, first, last
     return best, best_first, best_last
 
 
 @njit
-def _extent(members, first, last, strand):
-    """First and last query position, first and last target position of members [first, last)."""
-    _, query_first, target_first = _unpack(members[first], strand)
+def _extent(words, first, last, strand):
+    """First and last query position, first and last target position of words [first, last) of Members, on a strand."""
+    _, query_first, target_first = _unpack(words[first], strand)
     query_last, target_last = query_first, target_first
     for x in range(first + 1, last):
-        _, query_pos, target_pos = _unpack(members[x], strand)
+        _, query_pos, target_pos = _unpack(words[x], strand)
         query_first, query_last = min(query_first, query_pos), max(query_last, query_pos)
         target_first, target_last = min(target_first, target_pos), max(target_last, target_pos)
     return query_first, query_last, target_first, target_last
 
 
 @njit
-def _leave_pieces(members, n, used, first, strand, lengths, seed_length):
-    """Use up the members whose diagonals imply no overlap clear of the first one; return how many are left."""
-    left = 0
-    for x in range(n):
+def _leave_pieces(members, candidate, first):
+    """Use up the members whose diagonals imply no overlap clear of the first one; return how many are left.
+
+    members : Members.  candidate : Candidate.  first : as from `_lie`.
+    """
+    left, used = 0, members.used
+    for x in range(candidate.n):
         if not used[x]:
-            _, query_pos, target_pos = _unpack(members[x], strand)
-            used[x] = not _clear(first, _lie(query_pos, target_pos, strand, lengths, seed_length))
+            _, query_pos, target_pos = _unpack(members.words[x], candidate.strand)
+            used[x] = not _clear(first, _lie(query_pos, target_pos, candidate))
             left += not used[x]
     return left
 
 
 @njit
-def _choose(members, by_query, n, pair, strand, lengths, k, seed_length, params, n_shared, used, out, n_out):
-    """Append up to params.ranks seeds of one candidate to out, and one of another piece if none is; sorts its members."""
-    _sort(members, n)
-    _sort(by_query, n)
+def _choose(members, candidate, params, out, n_out):
+    """Append up to params.ranks seeds of one candidate to out, and one of another piece if none is; sorts its members.
+
+    members : Members.  candidate : Candidate.  params : SeedParams.  out : (any, N_COLUMNS) int32, of which n_out rows hold
+    seeds; their number then is returned.
+    """
+    words, used, n, strand = members.words, members.used, candidate.n, candidate.strand
+    _sort(words, n)
+    _sort(members.by_query, n)
     used[:n] = False
     unused, begin, has_piece, first_lie = n, n_out, False, (np.int64(0), np.int64(0), np.int64(0))
     for rank in range(params.ranks + 1):
         if rank == params.ranks:
             if has_piece or n_out == begin:
                 break
-            unused = _leave_pieces(members, n, used, first_lie, strand, lengths, seed_length)
+            unused = _leave_pieces(members, candidate, first_lie)
         if unused < params.min_support:
             break
-        support, first, last = _best_band(
-            members, by_query, n, used, strand, lengths, k, seed_length, params.band, params.band_slope
-        )
+        support, first, last = _best_band(members, candidate, params.band, params.band_slope)
         if support < params.min_support:
             break
-        span = _extent(members, first, last, strand)
-        _, query_pos, target_pos = _unpack(members[(first + last) // 2], strand)
-        lie = _lie(query_pos, target_pos, strand, lengths, seed_length)
+        span = _extent(words, first, last, strand)
+        _, query_pos, target_pos = _unpack(words[(first + last) // 2], strand)
+        lie = _lie(query_pos, target_pos, candidate)
         implied = lie[2]
         if implied >= params.min_overlap:
             if n_out == begin:
@@ -170,58 +218,61 @@ def _choose(members, by_query, n, pair, strand, lengths, k, seed_length, params,
             has_piece |= _clear(first_lie, lie)
             row = out[n_out]
             n_out += 1
-            row[0], row[1], row[2], row[3], row[4] = pair[0], pair[1], strand, query_pos, target_pos
-            row[5], row[6], row[7], row[8] = rank, support, n_shared, implied
+            row[0], row[1], row[2], row[3], row[4] = candidate.query, candidate.target, strand, query_pos, target_pos
+            row[5], row[6], row[7], row[8] = rank, support, candidate.n_shared, implied
             row[9], row[10], row[11], row[12] = span
         width = params.band + np.int64(params.band_slope * implied)
-        low = _unpack(members[first], strand)[0] - width
-        high = _unpack(members[last - 1], strand)[0] + width
+        low = _unpack(words[first], strand)[0] - width
+        high = _unpack(words[last - 1], strand)[0] + width
         for x in range(n):
-            if not used[x] and low <= _unpack(members[x], strand)[0] <= high:
+            if not used[x] and low <= _unpack(words[x], strand)[0] <= high:
                 used[x] = True
                 unused -= 1
     return n_out
 
 
 @njit
-def choose_in_blocks(keys, payload, bounds, first_query, layout, begin, end, read_lengths, k, seed_length, params, out):
+def choose_in_blocks(products, begin, end, read_lengths, k, seed_length, params, out):
     """Seeds of the candidates in blocks [begin, end).
+
+    products : Products.  read_lengths : (n_reads,) int32.  k, seed_length : of the matrix.  params : SeedParams.
+    out : (any, N_COLUMNS) int32, filled.
 
     Return the number of rows of `out`, of candidates seen and of those with too few shared k-mers.
     """
+    keys, payload, bounds, first_query, layout = products
     pair_shift = U(layout.number_bits + layout.diagonal_bits)
     number_mask = (U1 << U(layout.number_bits)) - U1
     target_mask = (U1 << U(layout.target_bits)) - U1
-    members, by_query = np.empty(MAX_MEMBERS, np.uint64), np.empty(MAX_MEMBERS, np.uint64)
-    used = np.zeros(MAX_MEMBERS, np.bool_)
+    words, by_query = np.empty(MAX_MEMBERS, np.uint64), np.empty(MAX_MEMBERS, np.uint64)
+    members = Members(words, by_query, np.zeros(MAX_MEMBERS, np.bool_))
     n_out = n_candidates = n_weak = 0
     for b in range(begin, end):
         i = bounds[b]
         while i < bounds[b + 1]:
-            candidate, j = keys[i] >> pair_shift, i + 1
-            while j < bounds[b + 1] and keys[j] >> pair_shift == candidate:
+            pair, j = keys[i] >> pair_shift, i + 1
+            while j < bounds[b + 1] and keys[j] >> pair_shift == pair:
                 j += 1
             n_candidates += 1
             if j - i < params.min_support:
                 n_weak += 1
                 i = j
                 continue
-            strand = 1 - 2 * np.int64(candidate & U1)
-            target = np.int64((candidate >> U1) & target_mask)
-            query = first_query[b] + np.int64(candidate >> U(layout.target_bits + 1))
+            strand = 1 - 2 * np.int64(pair & U1)
+            target = np.int64((pair >> U1) & target_mask)
+            query = first_query[b] + np.int64(pair >> U(layout.target_bits + 1))
             n = 0
             for x in range(i, j, (j - i + MAX_MEMBERS - 1) // MAX_MEMBERS):
                 places = payload[bounds[b] + np.int64(keys[x] & number_mask)]
                 query_pos, target_pos = np.int64(places >> U32), np.int64(places & U((1 << 32) - 1))
                 diagonal = target_pos + query_pos if strand < 0 else target_pos - query_pos
-                members[n] = (U(diagonal + DIAGONAL_BIAS) << U31) | U(query_pos)
+                words[n] = (U(diagonal + DIAGONAL_BIAS) << U31) | U(query_pos)
                 by_query[n] = (U(query_pos) << U33) | U(diagonal + DIAGONAL_BIAS)
                 n += 1
             lengths = (np.int64(read_lengths[query]), np.int64(read_lengths[target]))
             before = n_out
-            n_out = _choose(
-                members, by_query, n, (query, target), strand, lengths, k, seed_length, params, j - i, used, out, n_out
-            )
+            candidate = Candidate(query, target, strand, lengths, k, seed_length, j - i, n)
+            n_out = _choose(members, candidate, params, out, n_out)
             n_weak += n_out == before
             i = j
     return n_out, n_candidates, n_weak
@@ -240,8 +291,7 @@ def choose_seeds(products: Products, matrix: KmerMatrix, reads: ReadSet, params:
         size = int(products.bounds[piece[1]] - products.bounds[piece[0]])
         out = np.empty((size // params.min_support, N_COLUMNS), np.int32)  # every seed uses up so many k-mers
         n, n_candidates, n_weak = choose_in_blocks(
-            products.keys, products.payload, products.bounds, products.first_query, products.layout, *piece,
-            reads.lengths, matrix.k, matrix.seed_length, params, out,
+            products, *piece, reads.lengths, matrix.k, matrix.seed_length, params, out
         )  # fmt: skip
         return seeds_from_rows(out[:n], matrix.seed_length), n_candidates, n_weak
 

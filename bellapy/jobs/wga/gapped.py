@@ -102,7 +102,7 @@ class Aligner:
         return t_start, q_start, joined(before, runs[1][::-1])
 
     def _parts(self, target, query, t: int, q: int, runs: np.ndarray) -> list[Part]:
-        drop = self.params.gappedthresh if self.params.cut else 0
+        drop = 0 if self.params.no_cut else self.params.gappedthresh
         found = find_parts(target, query, t, q, runs, self.costs, drop, self.params.gappedthresh)
         return [Part(int(part[SCORE]), int(part[TARGET]), int(part[QUERY]), runs_of_part(runs, part)) for part in found]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from threading import local
 from typing import NamedTuple
 
@@ -13,8 +14,44 @@ from bellapy.jobs.wga.select import drop_copies, one_to_one
 from bellapy.jobs.wga.ungapped import CAPPED, EXTENDED, HITS, Search, find_anchors, find_hsps
 from bellapy.params.wga import WgaParams
 from bellapy.records.genomes import Alignment, Genome
-from bellapy.report.log import Report, logger, progress
+from bellapy.report.log import logger, progress
+from bellapy.report.run_report import Dropped, RunReport, Stage
 from bellapy.seeding.spaced import index_seeds, parse_pattern
+
+COPIES, IDENTITY, REPEATS = "copies", "identity", "seed hits in repeats"
+
+
+@dataclass(slots=True)
+class IndexStage(Stage):
+    """Seeds of the target."""
+
+    seeds: int | None = None
+
+
+@dataclass(slots=True)
+class SeedStage(Stage):
+    """Seed hits, those that were extended without gaps, high-scoring segment pairs."""
+
+    hits: int | None = None
+    extended: int | None = None
+    HSPs: int | None = None
+
+
+@dataclass(slots=True)
+class ExtendStage(Stage):
+    """Anchors that were extended, cells computed, alignments."""
+
+    anchors: int | None = None
+    cells: int | None = None
+    alignments: int | None = None
+
+
+@dataclass(slots=True)
+class ChooseStage(Stage):
+    """Alignments that were left out, and those that are left."""
+
+    dropped: int | None = None
+    alignments: int | None = None
 
 
 class Group(NamedTuple):
@@ -26,34 +63,35 @@ class Group(NamedTuple):
     anchors: Anchors
 
 
-def align_genomes(target: Genome, query: Genome, params: WgaParams, report: Report, threads: int) -> list[Alignment]:
+def align_genomes(target: Genome, query: Genome, params: WgaParams, report: RunReport, threads: int) -> list[Alignment]:
     """All alignments of two genomes, by their place on the target."""
+    report.dropped = Dropped(COPIES, IDENTITY, REPEATS)
     strands = {1: query, -1: query.reverse()}
     groups = _anchors(target, strands, params, report, threads)
     found = _extend(target, strands, groups, params, report, threads)
-    with report.stage("choose") as numbers:
+    with report.stage(ChooseStage("choose")) as stage:
         kept = found
         if params.one_to_one:
             kept = one_to_one(found, target, query, params)
         elif not (params.all_copies or params.itself):
             kept = drop_copies(found, target, query)
-            report.data["dropped"]["copies"] = numbers["copies dropped"] = len(found) - len(kept)
+            report.dropped.add({COPIES: len(found) - len(kept)})
         if params.identity:
             same = [one for one in kept if _identity(target, strands, one) >= params.identity]
-            report.data["dropped"]["identity"] = numbers["dropped for identity"] = len(kept) - len(same)
+            report.dropped.add({IDENTITY: len(kept) - len(same)})
             kept = same
-        numbers["alignments"] = len(kept)
+        stage.dropped, stage.alignments = max(0, len(found) - len(kept)), len(kept)
     return sorted(kept, key=Alignment.order)
 
 
-def _anchors(target, strands, params: WgaParams, report: Report, threads: int) -> list[Group]:
+def _anchors(target, strands, params: WgaParams, report: RunReport, threads: int) -> list[Group]:
     pattern = parse_pattern(params.seed)
-    with report.stage("index") as numbers:
+    with report.stage(IndexStage("index")) as stage:
         masked = np.zeros_like(target.masked) if params.unmask else target.masked
         index = index_seeds(target.codes, masked, pattern, params.step)
-        numbers["seeds"] = len(index.words)
+        stage.seeds = len(index.words)
     search = Search(target, index, pattern, params)
-    with report.stage("seed") as numbers:
+    with report.stage(SeedStage("seed")) as stage:
         jobs = [(strand, block) for strand in strands for block in search.blocks(strands[strand])]
         results = map_threads(lambda job: find_hsps(search, strands[job[0]], job[0], job[1]), jobs, threads)
         counts = sum(result[1] for result in results)
@@ -61,10 +99,9 @@ def _anchors(target, strands, params: WgaParams, report: Report, threads: int) -
         for strand, genome in strands.items():
             hsps = np.concatenate([result[0] for job, result in zip(jobs, results, strict=True) if job[0] == strand])
             groups += _grouped(target, genome, strand, np.unique(hsps, axis=0), params)
-        numbers.update(
-            hits=int(counts[HITS]), extended=int(counts[EXTENDED]), HSPs=sum(len(g.anchors.score) for g in groups)
-        )
-    report.data["dropped"]["seed hits in repeats"] = int(counts[CAPPED])
+        stage.hits, stage.extended = int(counts[HITS]), int(counts[EXTENDED])
+        stage.HSPs = sum(len(group.anchors.score) for group in groups)
+    report.dropped.add({REPEATS: int(counts[CAPPED])})
     if counts[CAPPED]:
         logger.info(
             "seed hits left out: %s, of words with more than %d places in the target (--max-copies)",
@@ -90,7 +127,7 @@ def _grouped(target: Genome, query: Genome, strand: int, hsps: np.ndarray, param
     return groups
 
 
-def _extend(target, strands, groups: list[Group], params: WgaParams, report: Report, threads: int) -> list[Alignment]:
+def _extend(target, strands, groups: list[Group], params: WgaParams, report: RunReport, threads: int) -> list[Alignment]:
     mine, aligners = local(), []
 
     def align(group: Group) -> list[Part]:
@@ -101,7 +138,7 @@ def _extend(target, strands, groups: list[Group], params: WgaParams, report: Rep
         sequences = target.sequence(group.target), strands[group.strand].sequence(group.query)
         return mine.aligner.align(*sequences, group.anchors, same=same)
 
-    with report.stage("extend") as numbers, progress("extend", len(groups)) as advance:
+    with report.stage(ExtendStage("extend")) as stage, progress("extend", len(groups)) as advance:
         largest = sorted(range(len(groups)), key=lambda g: -len(groups[g].anchors.score))
         done = []
 
@@ -117,9 +154,8 @@ def _extend(target, strands, groups: list[Group], params: WgaParams, report: Rep
             for g, group in enumerate(groups)
             for part in results[g]
         ]
-        numbers.update(
-            anchors=sum(a.n_extended for a in aligners), cells=sum(a.n_cells for a in aligners), alignments=len(found)
-        )  # fmt: skip
+        stage.anchors, stage.cells = sum(a.n_extended for a in aligners), sum(a.n_cells for a in aligners)
+        stage.alignments = len(found)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -15,10 +16,27 @@ from bellapy.jobs.wga.pipeline import align_genomes
 from bellapy.jobs.wga.plot import check_plot, draw_plot
 from bellapy.params.wga import WgaParams
 from bellapy.records.genomes import Genome
-from bellapy.report.log import Report, logger
+from bellapy.report.log import logger
+from bellapy.report.run_report import RunReport, Stage
 
 MOST_BASES = 1 << 31  # of either genome: places have 32 bits
 MOST_MASKED = 0.9
+
+
+@dataclass(slots=True)
+class ReadGenomesStage(Stage):
+    """Bases of both genomes."""
+
+    target_bases: int | None = None
+    query_bases: int | None = None
+
+
+@dataclass(slots=True)
+class WriteAlignmentsStage(Stage):
+    """Alignments or chains that were written, and the sum of their scores."""
+
+    alignments: int | None = None
+    score: int | None = None
 
 
 class Request(NamedTuple):
@@ -33,37 +51,36 @@ class Request(NamedTuple):
     threads: int
 
 
-def align_files(request: Request, params: WgaParams, report: Report) -> None:
+def align_files(request: Request, params: WgaParams, report: RunReport) -> None:
     """Read, align, write."""
     kind = format_of(request.output, request.kind)
     if request.chain and kind != "chain":
         raise ParameterError(f"--chain: joins alignments over long gaps, which {kind} does not show; write .chain")
     if request.plot:
         check_plot(request.plot)
-    report.data["parameters"] = params.to_dict()
+    report.parameters = params.to_dict()
     target, query = _load(request, params, report)
     if kind == "sam":
         check_sam_names(request.target, target)
         check_sam_names(request.query or request.target, query)
     alignments = align_genomes(target, query, params, report, request.threads)
-    with report.stage("write") as numbers:
+    with report.stage(WriteAlignmentsStage("write")) as stage:
         written = join_chains(alignments) if request.chain else alignments
         with open_output(request.output) as stream:
             for text in format_alignments(kind, target, query, written):
                 stream.write(text)
         if request.plot:
             draw_plot(request.plot, target, query, alignments)
-        numbers["chains" if request.chain else "alignments"] = len(written)
-        numbers["score"] = sum(found.score for found in written)
+        stage.alignments, stage.score = len(written), sum(found.score for found in written)
     if not alignments:
         logger.warning("no alignment scores %s or more; the output holds none", f"{params.gappedthresh:,}")
 
 
-def _load(request: Request, params: WgaParams, report: Report) -> tuple[Genome, Genome]:
-    with report.stage("read") as numbers:
+def _load(request: Request, params: WgaParams, report: RunReport) -> tuple[Genome, Genome]:
+    with report.stage(ReadGenomesStage("read")) as stage:
         target = load_genome(request.target)
         query = target if params.itself else load_genome(request.query)
-        numbers["target bases"], numbers["query bases"] = target.n_bases, query.n_bases
+        stage.target_bases, stage.query_bases = target.n_bases, query.n_bases
     for path, genome in ((request.target, target), (request.query or request.target, query)):
         if len(genome.codes) >= MOST_BASES:
             raise InputError(path, f"has more than {MOST_BASES:,} bases; split it, by chromosome for example")

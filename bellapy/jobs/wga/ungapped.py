@@ -70,7 +70,7 @@ class Search:
         self.index, self.pattern, self.params = index, pattern, params
         self.target = target.codes
         weight = len(pattern.offsets)
-        flips = [TRANSITION << 2 * x for x in range(weight)] if params.transition else []
+        flips = [] if params.notransition else [TRANSITION << 2 * x for x in range(weight)]
         matrix = params.scores.matrix
         self.rule = HspRule(
             matrix, table_of(matrix), use_vectors(matrix, params.xdrop), params.xdrop, int(params.hspthresh * WEAK),

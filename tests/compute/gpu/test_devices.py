@@ -9,7 +9,7 @@ import pytest
 from cases import run
 
 from bellapy.compute.gpu import devices
-from bellapy.compute.gpu.devices import LEAST_FREE, Gpu, choose_device, find_gpus
+from bellapy.compute.gpu.devices import LEAST_FREE, Gpu, choose_device, find_gpus, known_gpus
 from bellapy.errors import DeviceError
 from bellapy.report.log import logger
 
@@ -27,6 +27,7 @@ def machine(monkeypatch):
         monkeypatch.setattr(devices, "_driver_problem", lambda: problem)
         monkeypatch.setattr(devices, "_cuda_versions", lambda: versions)
         monkeypatch.setattr(devices, "_list_gpus", lambda: list(gpus))
+        monkeypatch.setattr(devices, "_found", [])
 
     change()
     return change
@@ -73,7 +74,14 @@ def test_auto_falls_back_and_says_so_where_there_is_a_driver(machine, said, monk
 
 def test_cpu_asks_for_no_gpu(machine, monkeypatch):
     monkeypatch.setattr(devices, "find_gpus", lambda: pytest.fail("looked for GPUs"))
+    monkeypatch.setattr(devices, "_found", [])
     assert choose_device("cpu") == "cpu"
+
+
+def test_memory_that_this_process_holds_does_not_take_a_gpu_away(machine, monkeypatch):
+    assert known_gpus() == [BIG]
+    monkeypatch.setattr(devices, "_list_gpus", lambda: [BIG._replace(free=0)])
+    assert known_gpus() == [BIG] and choose_device("cuda") == "cuda"
 
 
 def test_command_line(machine, tmp_path):

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from strategies import mutate, random_bases
 
 from bellapy.engines.affine import wide
-from bellapy.engines.affine.batch_cpu import Aligner, Effort, Pieces
+from bellapy.engines.affine.batch_cpu import Aligner, Effort
 from bellapy.engines.affine.lanes import fits
+from bellapy.engines.affine.pieces import Piece, Pieces
 from bellapy.engines.affine.rule import EXTEND, GLOBAL, NO_ZDROP, REACH, ordered
 from bellapy.errors import ParameterError
 from bellapy.params import AffineScoring
@@ -101,10 +102,8 @@ def test_blocks_give_the_same_path(rng, mode):
         found = []
         for room in (1 << 20, 1, 60, 700):
             runs = np.zeros(len(query) + len(target), np.uint32)
-            score, i, j, _, n = wide.align_wide(
-                encode(query), 0, len(query), encode(target), 0, len(target), 1, mode, (-99, 99), AffineScoring(), NO_ZDROP,
-                0, room, runs, 0,
-            )  # fmt: skip
+            piece = Piece(encode(query), encode(target), 0, len(query), 0, len(target), 1, mode)
+            score, i, j, _, n = wide.align_wide(piece, (-99, 99), AffineScoring(), NO_ZDROP, 0, room, runs, 0)
             found.append((score, i, j, runs[:n].tolist()))
         assert found[1:] == found[:1] * 3
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from bellapy.compute.gpu.planes import BASES, BLOCK, mark_blocks, pack_planes, stretches
 from bellapy.engines.flanks import Flanks
-from bellapy.engines.linear.cuda_host import NOT_YET, STATE_COLUMN, clear, cut_seeds, list_piece, put_back, put_late, rows_of
+from bellapy.engines.registers.host import NOT_YET, STATE_COLUMN, clear, cut_seeds, list_piece, put_back, put_late, rows_of
 
 END = 20 * BLOCK  # of both directions
 

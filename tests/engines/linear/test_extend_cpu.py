@@ -18,11 +18,13 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from strategies import (
+    extend_seeds,
     flank_pairs,
     lay_out_flanks,
     make_reads,
     make_seeds,
     mutate,
+    on_tables,
     random_bases,
     scorings,
     simulate_flanks,
@@ -30,11 +32,13 @@ from strategies import (
 
 import bellapy
 from bellapy.engines import extend as xdrop
-from bellapy.engines.extend import extend_seeds, make_flanks
-from bellapy.engines.flanks import Flanks, join_flanks
+from bellapy.engines.ends import Ends
+from bellapy.engines.flanks import Flanks, join_flanks, make_flanks
+from bellapy.engines.lanes.shape import BYTE, HALVES, SHORT, TILE, Shape
 from bellapy.engines.linear import extend_cpu as batch_cpu
-from bellapy.engines.linear.lanes import BYTE, HALVES, SHORT, TILE, Class, classes, extend_lanes, fits, narrow_height
+from bellapy.engines.linear.extend_lanes import extend_lanes
 from bellapy.engines.linear.rule import GUARD, extend_each
+from bellapy.engines.linear.sizes import fits, narrow_height, shapes
 from bellapy.params import Scoring
 from bellapy.records import Extensions
 
@@ -75,7 +79,7 @@ EXTREME = [s for match in (1, 2, 5) for rest in MISMATCHES_AND_GAPS if (s := wid
 
 
 SHAPES = [(TILE, 8), (TILE, 124), (32, 248), (8, 64), (1, 7936)]
-SIZES = [Class(lanes, height, 3 if lanes == TILE else half + 1, half) for half in HALVES for lanes, height in SHAPES]
+SIZES = [Shape(lanes, height, 3 if lanes == TILE else half + 1, half) for half in HALVES for lanes, height in SHAPES]
 
 
 def one_by_one(codes, flanks, scoring, longest=False):
@@ -120,7 +124,7 @@ def test_longest_is_seqan(oracle, backend, device, x):
             continue
         n += len(rows)
         scoring = Scoring(1, -1, -1, x)
-        results = backend(reads.both_ways, make_flanks(reads, seeds), scoring, True, 1)
+        results = backend(reads.both_ways, make_flanks(reads, seeds.anchors), scoring, True, 1)
         assert_array_equal(results[:, 0].reshape(2, -1).T, numbers(rows, "score_left", "score_right"))
         got = extend_seeds(reads, seeds, (scoring,), longest=True, device=device)
         got = np.transpose([got.score, got.query_start, got.query_end, got.target_start, got.target_end])
@@ -132,7 +136,7 @@ def test_longest_is_seqan(oracle, backend, device, x):
 def test_best_is_seqans_highest_score(oracle, backend, x):
     for (_, its_x), (rows, reads, seeds) in oracle.items():
         if its_x == x:
-            results = backend(reads.both_ways, make_flanks(reads, seeds), Scoring(1, -1, -1, x), False, 1)
+            results = backend(reads.both_ways, make_flanks(reads, seeds.anchors), Scoring(1, -1, -1, x), False, 1)
             known = np.array(["N" not in row["seqH"] + row["seqV"] for row in rows])  # N equals N there
             best = results[:, 0].reshape(2, -1).T
             assert_array_equal(best[known], numbers(rows, "best_left", "best_right")[known])
@@ -231,7 +235,7 @@ def test_sparse_oracle_is_the_full_table(pair, scoring):
 @pytest.mark.parametrize("longest", [False, True])
 def test_lanes_follow_the_rule(rng, scoring, shape, cell, half, longest):
     lanes, height = shape or (TILE, narrow_height(scoring))
-    size = Class(lanes, height, 3 if lanes == TILE else half + 1, half)
+    size = Shape(lanes, height, 3 if lanes == TILE else half + 1, half)
     codes, flanks = lay_out_flanks(simulate_flanks(rng, 3 * TILE + 7), rng)
     todo = np.flatnonzero(np.minimum(flanks.query_length, flanks.target_length) > 0)
     results, over = side_by_side(codes, flanks, scoring, size, todo, longest, cell)
@@ -251,7 +255,7 @@ def test_lanes_at_the_limit_of_bytes(rng, scoring):
     todo = np.flatnonzero(np.minimum(flanks.query_length, flanks.target_length) > 0)
     for longest in (False, True):
         expected = one_by_one(codes, flanks, scoring, longest)
-        for size in classes(scoring, BYTE):
+        for size in shapes(scoring, BYTE):
             results, over = side_by_side(codes, flanks, scoring, size, todo, longest)
             written = np.setdiff1d(todo, over)
             assert_array_equal(results[written], expected[written])
@@ -270,11 +274,11 @@ def test_scores_that_fit_no_byte(backend, rng, scoring, longest):
 
 def test_windows_wider_than_any_lane(monkeypatch, rng):
     """What outgrows the last class is extended by the scalar rule."""
-    monkeypatch.setattr(batch_cpu, "classes", lambda scoring, cell: [Class(TILE, 8, 3, 16)] if cell is BYTE else [])
+    monkeypatch.setattr(batch_cpu, "shapes", lambda scoring, cell: [Shape(TILE, 8, 3, 16)] if cell is BYTE else [])
     scoring = Scoring(1, -1, -1, 15)
     codes, flanks = lay_out_flanks(simulate_flanks(rng, TILE + 1), rng)
     for longest in (False, True):
-        got = batch_cpu.extend_flanks(codes, flanks, scoring, longest, 2)
+        got = on_tables(batch_cpu.extend_flanks)(codes, flanks, scoring, longest, 2)
         assert_array_equal(got, one_by_one(codes, flanks, scoring, longest))
 
 
@@ -286,7 +290,7 @@ def test_any_number_of_flanks(backend, rng, n):
     expected = one_by_one(codes, flanks, scoring)
     assert_array_equal(backend(codes, flanks, scoring, False, 1), expected)
     todo = np.flatnonzero(np.minimum(flanks.query_length, flanks.target_length) > 0)
-    results, over = side_by_side(codes, flanks, scoring, Class(TILE, 124, 3, 32), todo)
+    results, over = side_by_side(codes, flanks, scoring, Shape(TILE, 124, 3, 32), todo)
     written = np.setdiff1d(todo, over)
     assert_array_equal(results[written], expected[written])
 
@@ -324,7 +328,7 @@ def test_long_flanks(backend, rng):
     assert expected[1, 0] > 180_000 and expected[1, 1:].min() > 199_000
     assert expected[2, 2] > 89_900
     assert 70_000 <= expected[3, 0] < 70_200
-    results, over = side_by_side(codes, flanks, scoring, Class(TILE, 3 * narrow_height(scoring), 3, 16), np.arange(4))
+    results, over = side_by_side(codes, flanks, scoring, Shape(TILE, 3 * narrow_height(scoring), 3, 16), np.arange(4))
     assert len(over) == 0
     assert_array_equal(results[:4], expected[:4])
     assert_array_equal(backend(codes, flanks, scoring, False, 1), expected)
@@ -510,7 +514,7 @@ def test_flanks_come_back_where_they_belong():
     """make_flanks and join_flanks on a case that can be checked by eye."""
     reads = make_reads(["AACCCCGTT", "TTACGGGGTTT"])  # CCCC at 2 of the first; its complement GGGG at 4 of the second
     seeds = make_seeds([0], [1], [-1], [2], [4], 4)
-    flanks = make_flanks(reads, seeds)
+    flanks = make_flanks(reads, seeds.anchors)
     assert isinstance(flanks, Flanks)
     bases = []
     for i in range(2):
@@ -519,7 +523,7 @@ def test_flanks_come_back_where_they_belong():
         bases.append(("".join("ACGT"[c] for c in query), "".join("ACGT"[c ^ 3] for c in target)))
         assert flanks.complement[i] == 1
     assert bases == [("AA", "AAA"), ("GTT", "GTAA")]  # left: away from the seed
-    got = join_flanks(seeds, np.array([[2, 2, 1], [-1, 3, 4]]), np.array([[1, 0], [3, 4]]), 5)
+    got = join_flanks(seeds.anchors, Ends(np.array([[2, 2, 1], [-1, 3, 4]])), np.array([[1, 0], [3, 4]]), 5)
     assert [int(getattr(got, name)[0]) for name in Extensions.__dataclass_fields__] == [21, 0, 9, 0, 9, 1, 0, 3, 4]
 
 
@@ -528,26 +532,25 @@ def test_flanks_come_back_where_they_belong():
 
 COMPILE_AND_SHOW = """
 import numpy as np
+from bellapy.engines.lanes.shape import BYTE
+from bellapy.engines.linear.extend_lanes import extend_lanes
+from bellapy.engines.linear.lanes import _step
+from bellapy.engines.linear.sizes import shapes
+from bellapy.engines.linear.trace_lanes import trace_lanes
 from bellapy.params import Scoring
-from bellapy.engines.trace import lanes as paths
-from bellapy.engines.extend import lanes
 
 def frozen(array):
     array.flags.writeable = False
     return array
 
 codes, scoring = frozen(np.zeros(2000, np.uint8)), Scoring()
-size, flanks = lanes.classes(scoring, lanes.BYTE)[0], np.zeros((0, 5), np.int64)
+shape, flanks = shapes(scoring, BYTE)[0], np.zeros((0, 5), np.int64)
 """
 KERNELS = {
-    "extension": """
-lanes.extend_lanes(codes, flanks, size, scoring, False)
-print(*lanes._step.inspect_asm().values())
-""",
+    "extension": "extend_lanes(codes, flanks, shape, scoring, False)",
     "paths": """
 ends, runs = np.zeros((0, 2), np.int64), np.zeros(0, np.uint32)
-paths.trace_lanes(codes, flanks, ends, size, scoring, False, lanes.BYTE, runs, np.zeros(0, np.int64))
-print(*paths._step.inspect_asm().values())
+trace_lanes(codes, flanks, ends, shape, scoring, False, BYTE, runs, np.zeros(0, np.int64))
 """,
 }
 
@@ -568,7 +571,7 @@ def test_the_loop_over_lanes_is_vector_code(tmp_path, kernel):
     paths = [str(Path(bellapy.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     env = {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "NUMBA_CACHE_DIR": str(tmp_path)}
     env |= {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2"}
-    code = COMPILE_AND_SHOW + KERNELS[kernel]
+    code = COMPILE_AND_SHOW + KERNELS[kernel] + "\nprint(*_step.inspect_asm().values())"
     run = subprocess.run([sys.executable, "-c", code], env=os.environ | env, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     assert len(re.findall(r"\bvpmaxsb\b.*%[yz]mm", run.stdout)) >= 3, "the maxima of a cell are not taken on vectors"

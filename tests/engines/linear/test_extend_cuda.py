@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 from cases import TESTS
 from numpy.testing import assert_array_equal
-from strategies import lay_out_flanks, make_reads, make_seeds, mutate, random_bases, simulate_flanks
+from strategies import end_of, lay_out_flanks, make_reads, make_seeds, mutate, on_tables, random_bases, simulate_flanks
 
-from bellapy.compute.gpu.devices import find_gpus
+from bellapy.compute.gpu.devices import Gpu, find_gpus
+from bellapy.compute.resources import Resources
 from bellapy.engines.flanks import Flanks, make_flanks
 from bellapy.errors import DeviceError
 from bellapy.params import Scoring
@@ -36,8 +37,9 @@ from bellapy.compute.gpu import reads as cuda_reads
 from bellapy.compute.gpu.ops import SIMULATED
 from bellapy.compute.gpu.planes import BASES, BLOCK, pack_planes
 from bellapy.engines.linear import extend_cuda as batch_cuda
-from bellapy.engines.linear.cuda_stack import OUTGROWN, SCALE, fits, pack_scoring
-from bellapy.engines.linear.extend_cuda import CLASSES, extend_flanks, window_sizes
+from bellapy.engines.linear.cuda_stack import OUTGROWN
+from bellapy.engines.linear.cuda_step import SCALE, fits, pack_scoring
+from bellapy.engines.linear.extend_cuda import CLASSES, window_sizes
 
 ORACLE = TESTS / "data" / "oracle_seqan_xdrop.tsv.gz"
 pytestmark = pytest.mark.usefixtures("quick_threads")
@@ -47,6 +49,9 @@ SCORINGS = [
     Scoring(5, -4, -6, 50), Scoring(1, -1, -1, 9, 9, 20 * 64), Scoring(1, -1, -1, 30, 40, 64),
     Scoring(1, -1, -1, 200, 5, 300),
 ]  # fmt: skip
+
+
+extend_flanks = on_tables(batch_cuda.extend_flanks)
 
 
 def by_table(pairs, scoring, longest=False):
@@ -142,9 +147,28 @@ def test_reads_are_uploaded_once(rng):
     codes.flags.writeable = False
     sent = []
     for _ in range(2):
-        extend_flanks(codes, flanks, Scoring(1, -1, -1, 3), False, 1)
-        sent.append(sum(device["uploaded_bases"] for device in cuda_pool.usage()))
-    assert sent[0] > 0 and sent[1] == sent[0]
+        resources = Resources()
+        batch_cuda.extend_flanks(codes, flanks, Scoring(1, -1, -1, 3), end_of(False), resources)
+        sent.append(sum(device.uploaded_bases for device in resources.devices.used()))
+    assert sent[0] > 0 and sent[1] == 0
+
+
+def test_runs_side_by_side_are_counted_each_alone(rng):
+    """Threads that share the GPUs, each with a set of reads of its own; a second run begins at zero."""
+    scoring, n = Scoring(1, -1, -1, 3), 2 if SIMULATED else 4
+
+    def run(i):
+        pairs = simulate_flanks(np.random.default_rng(i), 3 + i, 20)
+        codes, flanks = lay_out_flanks(pairs, np.random.default_rng(i))
+        resources = Resources()
+        got = batch_cuda.extend_flanks(codes, flanks, scoring, end_of(False), resources).table
+        assert_array_equal(got, by_table(pairs, scoring))
+        return int(np.count_nonzero(np.minimum(flanks.query_length, flanks.target_length))), resources.devices.used()
+
+    with ThreadPoolExecutor(n) as threads:
+        for _ in range(2):
+            for n_extended, used in threads.map(run, range(n)):
+                assert sum(device.extensions for device in used) == n_extended
 
 
 def test_reads_are_packed_in_parts_and_sent_in_stretches(rng, monkeypatch):
@@ -204,7 +228,7 @@ def test_longest_is_seqan(x):
     reads = make_reads([row[name] for row in rows for name in ("seqV", "seqH")])
     places = ([int(row[name]) for row in rows] for name in ("posV", "posH"))
     even = np.arange(0, 2 * len(rows), 2)
-    flanks = make_flanks(reads, make_seeds(even, even + 1, np.ones(len(rows)), *places, int(rows[0]["k"])))
+    flanks = make_flanks(reads, make_seeds(even, even + 1, np.ones(len(rows)), *places, int(rows[0]["k"])).anchors)
     got = extend_flanks(reads.both_ways, flanks, Scoring(1, -1, -1, x), True, 1)
     expected = [[int(row[name]) for row in rows] for name in ("score_left", "score_right")]
     assert_array_equal(got[:, 0].reshape(2, -1), expected)
@@ -231,14 +255,13 @@ def test_full_memory_makes_batches_smaller_then_the_cpu_helps(rng, monkeypatch, 
     codes, flanks = lay_out_flanks(simulate_flanks(rng, 40, 30), rng)
     monkeypatch.setattr(batch_cuda, "_extend_on_gpu", extend)
     monkeypatch.setattr(batch_cuda, "LEAST_BATCH", 6)
-    monkeypatch.setattr(cuda_pool.pool(), "on_cpu", cuda_pool.Usage("CPU"))
-    monkeypatch.setattr(cuda_pool.pool(), "told", set())
     monkeypatch.setattr(logger, "propagate", True)
     caplog.set_level(logging.INFO)
-    got = extend_flanks(codes, flanks, scoring, False, 1)
-    assert_array_equal(got, batch_cuda.extend_on_cpu(codes, flanks, scoring, False, 1))
+    resources = Resources()
+    got = batch_cuda.extend_flanks(codes, flanks, scoring, end_of(False), resources).table
+    assert_array_equal(got, on_tables(batch_cuda.extend_on_cpu)(codes, flanks, scoring, False, 1))
     assert sizes[0] == 20 and min(sizes) <= 6
-    assert cuda_pool.usage()[-1]["extensions"] == 40
+    assert resources.devices.used()[-1].extensions == 40
     assert caplog.text.count("what does not fit is done on the CPU") == 1
 
 
@@ -268,11 +291,12 @@ def test_devices_take_their_share_then_that_of_others():
 
 
 def test_time_in_kernels_counts_overlaps_once():
-    device = cuda_pool.Device(None, True, 1, cuda_pool.Usage("GPU"), None)
+    device = cuda_pool.Device(Gpu(0, "GPU", 1, 1), True, 1, None)
     for span in ((5.0, 9.0), (0.0, 4.0), (1.0, 2.0), (8.0, 10.0)):
-        device.count([span], extensions=1, cells=10, uploaded=5)
+        device.count([span], extensions=1, cells=10, uploaded_bases=5)
     assert device.close_spans() == pytest.approx(0.009)
-    assert (device.usage.extensions, device.usage.cells, device.usage.uploaded) == (4, 40, 20)
+    (used,) = device.work_of.used()
+    assert (used.extensions, used.cells, used.uploaded_bases) == (4, 40, 20)
 
 
 def test_bounds_of_scores():

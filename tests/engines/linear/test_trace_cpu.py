@@ -12,19 +12,33 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
-from strategies import flank_pairs, lay_out_flanks, make_reads, make_seeds, mutate, random_bases, scorings, simulate_flanks
+from strategies import (
+    end_of,
+    extend_seeds,
+    flank_pairs,
+    lay_out_flanks,
+    make_reads,
+    make_seeds,
+    mutate,
+    on_ends,
+    on_tables,
+    random_bases,
+    scorings,
+    simulate_flanks,
+)
 
 from bellapy.compute.memory import RESERVE, Budget
+from bellapy.compute.resources import Resources
 from bellapy.engines import extend as xdrop
 from bellapy.engines import flank_paths
 from bellapy.engines import trace as base_level
-from bellapy.engines.extend import extend_seeds
+from bellapy.engines.ends import End
 from bellapy.engines.flank_paths import most_runs
-from bellapy.engines.linear.extend_cpu import extend_flanks
+from bellapy.engines.linear import extend_cpu
 from bellapy.engines.trace import EXECUTORS, blocks, map_paths, trace_overlaps
 from bellapy.engines.trim import trim_paths
 from bellapy.errors import MemoryLimitError
-from bellapy.io.path_text import aligned_bases, cigars, differences, mismatches
+from bellapy.io.path_text import aligned_bases, cigars, differences, draw, mismatches
 from bellapy.jobs.overlap.path_filter import keep_sound, trim_and_test
 from bellapy.params import FilterParams, Scoring
 from bellapy.records import Overlaps
@@ -44,7 +58,7 @@ SCORINGS = [
 
 @pytest.fixture(scope="module")
 def executor(device):
-    return EXECUTORS[device]()
+    return on_ends(EXECUTORS[device]())
 
 
 def letters_of(found, i: int) -> str:
@@ -56,7 +70,7 @@ def letters_of(found, i: int) -> str:
 def trace(executor, pairs, scoring, longest, rng):
     """Paths of flanks, and the results of their extension."""
     codes, flanks = lay_out_flanks(pairs, rng)
-    results = extend_flanks(codes, flanks, scoring, longest, 1)
+    results = on_tables(extend_cpu.extend_flanks)(codes, flanks, scoring, longest, 1)
     found = executor(codes, flanks, np.ascontiguousarray(results[:, 1:]), scoring, longest, 1 + len(pairs) // 100)
     assert (found.counts <= most_runs(results[:, 1:], scoring, longest)).all()
     return [letters_of(found, i) for i in range(len(pairs))], results
@@ -205,7 +219,7 @@ def test_path_of_an_overlap(case, scoring, second, longest):
     steps = (scoring,) if second is None else (scoring, second._replace(**dict(zip(SCORES, scoring, strict=False))))
     with mock.patch.object(xdrop, "NEAR", 2):
         reads, overlaps = make_overlaps(sequences, seeds, *steps, longest=longest)
-    exact, paths = trace_overlaps(reads, overlaps, steps, longest=longest)
+    exact, paths = trace_overlaps(reads, overlaps, steps, end_of(longest))
     (cigar,) = texts(cigars(paths))
     path, (query, target) = spell(cigar), interval(sequences, overlaps, 0)
     assert score_of(path, query, target, scoring, longest) == (overlaps.score[0], len(query), len(target))
@@ -244,7 +258,7 @@ def test_paths_of_seqans_pairs(oracle, x, longest):
         _, overlaps = make_overlaps(sequences, seeds, scoring, longest=longest)
         if longest:
             assert_array_equal(overlaps.score, [int(row["score"]) for row in rows])
-        _, paths = trace_overlaps(reads, overlaps, (scoring,), longest=longest)
+        _, paths = trace_overlaps(reads, overlaps, (scoring,), end_of(longest))
         for i, cigar in enumerate(texts(cigars(paths))):
             path, (query, target) = spell(cigar), interval(sequences, overlaps, i)
             v, h = (int(rows[i][name]) for name in ("posV", "posH"))
@@ -295,8 +309,8 @@ def test_pieces_change_nothing(sample, monkeypatch, device, threads):
         reads,
         overlaps,
         (Scoring(),),
-        threads=threads,
-        device=device,
+        End.BEST,
+        Resources(threads, device),
     )
     exact, got = zip(*pieces, strict=True)
     assert len(got) == len(rows) and sum(got, []) == expected
@@ -322,7 +336,7 @@ def test_pieces_keep_to_the_memory_allowed(sample, threads):
 
 def test_differences_restore_both_reads(sample):
     sequences, reads, overlaps, paths = sample
-    for i, cs in enumerate(texts(differences(reads, overlaps, paths))):
+    for i, cs in enumerate(texts(differences(draw(reads, overlaps, paths)))):
         query, target = (text.lower() for text in interval(sequences, overlaps, i))
         q, t, spelled = 0, 0, ""
         tokens = re.findall(r":[0-9]+|\*[acgtn]{2}|[+-][acgtn]+", cs)
@@ -348,7 +362,7 @@ def test_differences_restore_both_reads(sample):
 
 def test_mismatches_restore_the_target(sample):
     sequences, reads, overlaps, paths = sample
-    for i, md in enumerate(texts(mismatches(reads, overlaps, paths))):
+    for i, md in enumerate(texts(mismatches(draw(reads, overlaps, paths)))):
         query, target = interval(sequences, overlaps, i)
         assert re.fullmatch(r"[0-9]+(([A-Z]|\^[A-Z]+)[0-9]+)*", md)
         bases, errors = [], 0

@@ -12,9 +12,10 @@ import naive
 import numpy as np
 import pytest
 from cases import run
-from strategies import lay_out_flanks, mutate, random_bases, simulate_flanks
+from strategies import end_of, lay_out_flanks, mutate, on_ends, on_tables, random_bases, simulate_flanks
 
 from bellapy.compute.gpu.devices import find_gpus
+from bellapy.compute.resources import Resources
 from bellapy.engines import flank_paths
 from bellapy.errors import DeviceError
 from bellapy.params import Scoring
@@ -28,9 +29,9 @@ except DeviceError as error:
 from bellapy.compute.gpu import pool as cuda_pool
 from bellapy.compute.gpu.ops import SIMULATED
 from bellapy.engines.flanks import Flanks
+from bellapy.engines.linear import extend_cpu
 from bellapy.engines.linear import extend_cuda as extension
 from bellapy.engines.linear import trace_cuda as batch_cuda
-from bellapy.engines.linear.extend_cpu import extend_flanks
 from bellapy.engines.linear.extend_cuda import CLASSES
 from bellapy.engines.linear.trace_cpu import trace_flanks as trace_on_cpu
 
@@ -49,16 +50,16 @@ def runs_of(found) -> list[list[int]]:
 def ends_of(pairs, codes, flanks, scoring, longest):
     """Where extensions end: by full tables, or for many flanks by the CPU."""
     if not SIMULATED:
-        return np.ascontiguousarray(extend_flanks(codes, flanks, scoring, longest, 1)[:, 1:])
+        return np.ascontiguousarray(on_tables(extend_cpu.extend_flanks)(codes, flanks, scoring, longest, 1)[:, 1:])
     oracle = naive.xdrop_longest if longest else naive.xdrop_best
     return np.array([oracle(*pair, *scoring)[1:] for pair in pairs], np.int64).reshape(len(pairs), 2)
 
 
-def check(pairs, scoring, longest, rng):
+def check(pairs, scoring, longest, rng, resources=None):
     """Paths are those of the full table; on a GPU, where many are traced, those of the CPU."""
     codes, flanks = lay_out_flanks(pairs, rng)
     ends = ends_of(pairs, codes, flanks, scoring, longest)
-    got = batch_cuda.trace_flanks(codes, flanks, ends, scoring, longest, 1)
+    got = batch_cuda.trace_flanks(codes, flanks, ends, scoring, end_of(longest), resources or Resources())
     assert (got.counts <= flank_paths.most_runs(ends, scoring, longest)).all()
     if SIMULATED:
         paths = ["".join("MID"[run & 15] * (run >> 4) for run in runs) for runs in runs_of(got)]
@@ -67,7 +68,7 @@ def check(pairs, scoring, longest, rng):
         ]
         assert paths == expected
     else:
-        assert runs_of(got) == runs_of(trace_on_cpu(codes, flanks, ends, scoring, longest, 1))
+        assert runs_of(got) == runs_of(on_ends(trace_on_cpu)(codes, flanks, ends, scoring, longest, 1))
 
 
 @pytest.mark.parametrize("scoring", SCORINGS, ids=str)
@@ -81,7 +82,7 @@ def test_every_size_of_window(rng, monkeypatch, size):
     """Windows that move, unknown bases, pure gaps, and flanks that outgrow all windows and are left to the CPU."""
     monkeypatch.setattr(extension, "CLASSES", ((*size[:2], 2000),))
     told = []
-    monkeypatch.setattr(cuda_pool.Pool, "give_to_cpu", lambda self, reason, paths: told.append(paths))
+    monkeypatch.setattr(batch_cuda, "give_to_cpu", lambda devices, reason, paths: told.append(paths))
     scoring, whole = Scoring(1, -1, -1, 9), random_bases(rng, 60 if SIMULATED else 400)
     pairs = [(whole, mutate(rng, whole, 0.1)), (whole, "N" + whole), ("AC" + "A" * 30, "A" * 25), (whole, "")]
     for longest in (False,) if SIMULATED else (False, True):
@@ -128,17 +129,21 @@ def test_nothing_to_trace(rng):
         check(pairs, Scoring(), False, rng)
     codes, flanks = lay_out_flanks([("A", "A")], rng)
     nothing = Flanks(*(column[:0] for column in flanks.columns))
-    assert len(batch_cuda.trace_flanks(codes, nothing, np.zeros((0, 2), np.int64), Scoring(), False, 1).counts) == 0
+    assert (
+        len(
+            batch_cuda.trace_flanks(codes, nothing, np.zeros((0, 2), np.int64), Scoring(), end_of(False), Resources()).counts
+        )
+        == 0
+    )
 
 
 def test_scores_that_fit_no_window_are_left_to_the_cpu(rng, monkeypatch, caplog):
     monkeypatch.setattr(logger, "propagate", True)
-    monkeypatch.setattr(cuda_pool.pool(), "told", set())
-    monkeypatch.setattr(cuda_pool.pool(), "on_cpu", cuda_pool.Usage("CPU"))
+    resources = Resources()
     for _ in range(2):
-        check([("ACGT", "ACGT")], Scoring(1, -1, -1, 1_200), False, rng)
+        check([("ACGT", "ACGT")], Scoring(1, -1, -1, 1_200), False, rng, resources)
     assert caplog.text.count("paths are traced on the CPU") == 1
-    assert cuda_pool.usage()[-1]["paths"] == 2
+    assert resources.devices.used()[-1].paths == 2
 
 
 def test_full_memory_makes_batches_smaller_then_the_cpu_helps(rng, monkeypatch, caplog):
@@ -155,23 +160,19 @@ def test_full_memory_makes_batches_smaller_then_the_cpu_helps(rng, monkeypatch, 
     sizes, on_gpu, pairs = [], batch_cuda._trace_on_gpu, simulate_flanks(rng, 5, 20)
     monkeypatch.setattr(batch_cuda, "_trace_on_gpu", trace)
     monkeypatch.setattr(batch_cuda, "LEAST_BATCH", 2)
-    monkeypatch.setattr(cuda_pool.pool(), "on_cpu", cuda_pool.Usage("CPU"))
-    monkeypatch.setattr(cuda_pool.pool(), "told", set())
     monkeypatch.setattr(logger, "propagate", True)
     caplog.set_level(logging.INFO)
-    check(pairs, Scoring(1, -1, -1, 3), False, rng)
+    resources = Resources()
+    check(pairs, Scoring(1, -1, -1, 3), False, rng, resources)
     assert sizes == [5, 2, 3, 1, 2]
-    assert cuda_pool.usage()[-1]["paths"] == 4
+    assert resources.devices.used()[-1].paths == 4
     assert caplog.text.count("what does not fit is done on the CPU") == 1
 
 
 @pytest.mark.filterwarnings("ignore:overflow")  # of the code for CPUs, not compiled in the simulator
 def test_lines_are_those_of_the_cpu(rng, monkeypatch, tmp_path):
     """Whole lines with CIGARs, through the command line; what the device did is in the report."""
-    gpus, pairs = cuda_pool.pool(), []
-    for device in gpus.devices:  # what they and the CPU have done before
-        monkeypatch.setattr(device, "usage", cuda_pool.Usage(device.gpu.name))
-    monkeypatch.setattr(gpus, "on_cpu", cuda_pool.Usage("CPU"))
+    pairs = []
     for strand in "nc":
         whole = random_bases(rng, 60 if SIMULATED else 3000)
         copy = whole[:20] + mutate(rng, whole[20:], 0.1)

@@ -98,10 +98,10 @@ def test_truth_is_read_only(tmp_path):
 # ---- bad input ----
 
 BAD_TRUTHS = {
-    "twice": ("t.tsv", "a\tc\t0\t9\t+\nb\tc\t0\t9\t+\na\tc\t5\t9\t+\n", "line 3: read a is there a second time"),
+    "twice": ("t.tsv", "a\tc\t0\t9\t+\nb\tc\t0\t9\t+\na\tc\t5\t9\t+\n", "line 3: read a occurs a second time"),
     "empty": ("t.tsv", "", "no read"),
     "only comments": ("t.tsv", "#read\tref\n", "no read"),
-    "few columns": ("t.tsv", "a\tc\t0\t9\t+\nb\tc\t0\t9\n", "line 2: not read, ref"),
+    "few columns": ("t.tsv", "a\tc\t0\t9\t+\nb\tc\t0\t9\n", "line 2: expected read, ref"),
     "not a number": ("t.tsv", "a\tc\t0\tnine\t+\n", "line 1: .*nine"),
     "not a number on the read": ("t.tsv", "a\tc\t0\t9\t+\t9\t0\tx\n", "line 1: .*'x'"),
     "negative": ("t.tsv", "a\tc\t-1\t9\t+\n", "line 1: start and end"),

@@ -15,8 +15,8 @@ from strategies import mutate, random_bases
 
 from bellapy.io.fastx import load_reads, stream_records
 from bellapy.io.index_files import load_index
+from bellapy.jobs.map.bases import pack_both_ways
 from bellapy.jobs.map.pipeline import batches
-from bellapy.jobs.map.text import pack_both_ways
 from bellapy.params import AffineScoring
 from bellapy.records.bases import ENCODE
 from bellapy.seeding.anchors import RESCUE_SPAN, find_anchors, layout_for

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from strategies import make_reads, random_bases, read_sets, simulate_reads
 
+from bellapy.errors import InputError
 from bellapy.jobs.overlap import candidates
-from bellapy.jobs.overlap.candidates import Products, multiply, symbolic_product
+from bellapy.jobs.overlap.candidates import BLOCK_QUERIES, Products, make_key_layout, multiply, symbolic_product
 from bellapy.records import KmerMatrix
 from bellapy.seeding.kmer_matrix import build_kmer_matrix
 from bellapy.seeding.kmers import count_kmers
@@ -192,3 +193,12 @@ def test_nothing_to_multiply(sequences):
     work = symbolic_product(matrix)
     assert work.dtype == np.int64 and work.sum(axis=0).tolist() == [0] * len(sequences)
     assert list(multiply(matrix, work)) == []
+
+
+@pytest.mark.parametrize("n_reads", [1, 1 << 10, 1 << 22, 1 << 30])
+def test_keys_have_64_bits_or_are_refused(n_reads):
+    for bits in range(1, 63 - 11 - n_reads.bit_length() + 1):
+        layout = make_key_layout((1 << bits) - 1, n_reads, 100_000)
+        assert sum((layout.number_bits, layout.diagonal_bits, 1, layout.target_bits, BLOCK_QUERIES.bit_length())) <= 64
+    with pytest.raises(InputError, match="too many to number"):
+        make_key_layout(1 << bits, n_reads, 100_000)

@@ -104,8 +104,8 @@ def test_choose_k(n_reads, length, error):
     if error is not None and error < 0.05:
         assert k == 21
     else:
-        assert 13 <= k <= 19
-        assert k == 19 or 4**k >= needed
+        assert 13 <= k <= 21
+        assert k == 21 or 4**k >= needed
         assert k == 13 or 4 ** (k - 1) < needed
 
 

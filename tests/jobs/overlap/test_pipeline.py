@@ -396,13 +396,13 @@ STRICT = ["--min-identity", "0.8", "--max-overhang", "60", "--density", "0.4", "
 def test_numbers_of_the_report_add_up(overlap, samples, name, options):
     lines, report, _ = overlap(samples[name], *options)
     stages, dropped = {stage["stage"]: stage for stage in report["stages"]}, report["dropped"]
-    assert len(lines) == stages["filter"]["overlaps"] == stages["write"]["overlaps"]
-    n_candidates = len(lines) - stages["filter"]["of them second pieces"]
+    assert len(lines) == stages["filter"]["overlaps"] == stages["write"]["lines"]
+    n_candidates = len(lines) - stages["filter"]["second_pieces"]
     assert stages["candidates"]["candidates"] == sum(dropped.values()) + n_candidates
     by_filter = sum(
         dropped[reason] for reason in ("too short", "score too low", "stops in a repeat", "overhang", "identity")
     )
-    assert stages["align"]["extensions"] - stages["align"]["of second seeds"] == by_filter + n_candidates
+    assert stages["align"]["extensions"] - stages["align"]["second_seeds"] == by_filter + n_candidates
     assert stages["align"]["extensions"] <= stages["candidates"]["seeds"]
 
 

@@ -93,7 +93,7 @@ def test_one_to_one_leaves_every_base_in_one_alignment():
     rng = np.random.default_rng(3)
     text = random_bases(rng, 1000)
     target, query = genome(text), genome(text)
-    params = make_wga_params()
+    params = make_wga_params({})
     whole, shifted = aligned(60_000, 200, 200, 600), aligned(50_000, 0, 0, 1000)
     kept = select.one_to_one([shifted, whole], target, query, params)
     pairs = sorted(zip(*(np.concatenate(x) for x in zip(*(found.pairs() for found in kept), strict=True)), strict=True))

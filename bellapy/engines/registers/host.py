@@ -70,17 +70,21 @@ def cut_pieces(flanks: Flanks, n: int, most: int, end_of_bases: int) -> list[tup
 
 @njit_inner
 def _rank(query_length, target_length):
-    """0 for the longest; LENGTHS for flanks with nothing to extend."""
+    """0 for the longest, by `query_length` and `target_length`, bases; LENGTHS for flanks with nothing to extend."""
     shorter = min(query_length, target_length)
     return LENGTHS - 1 - min(shorter // STEP, LENGTHS - 1) if shorter > 0 else LENGTHS
 
 
 @njit
 def list_piece(query_at, query_length, target_at, target_length, complement, begin, end, rows, table):
-    """The flanks of seeds begin .. end - 1 that are not empty, longest first: their rows, and their `Flanks.table`; return
-    their number.
+    """List the flanks of some seeds that are not empty, the longest first; return their number.
 
-    rows : (at least 2 (end - begin),) int32, filled from the front; so is `table`, int64.
+    Parameters
+    ----------
+    query_at, query_length, target_at, target_length, complement : of Flanks.
+    begin, end : first seed, and the one past the last.
+    rows : (at least 2 (end - begin),) int32, filled from the front by the flanks' rows.
+    table : (as many, 5) int64, filled from the front by rows of `Flanks.table`.
     """
     half = (len(query_at) + 1) // 2
     n, from_second = end - begin + min(half + end, len(query_at)) - (half + begin), half - (end - begin)
@@ -105,8 +109,19 @@ def list_piece(query_at, query_length, target_at, target_length, complement, beg
 
 @njit_entry
 def put_back(begin, end, rows, found, results, late):
-    """Results of flanks begin .. end - 1, as far as they have one, into the rows of all; the numbers of the others into
-    `late`; return how many these are.
+    """Put results that have come from a device where they belong.
+
+    Parameters
+    ----------
+    begin, end : first flank of those sent there, and the one past the last.
+    rows : (n,) int32, their rows among all flanks.
+    found : (n, RESULT_COLUMNS) int32, what has come.
+    results : (all, 3) int64, filled in where there is a result.
+    late : int32, filled from the front by the numbers of the others.
+
+    Returns
+    -------
+    How many have none yet.
     """
     n = 0
     for i in range(begin, end):
@@ -121,7 +136,10 @@ def put_back(begin, end, rows, found, results, late):
 
 @njit_entry
 def put_late(late, rows, found, results):
-    """Results of some flanks into the rows of all."""
+    """The same for the flanks whose numbers are in `late`, which all have a result now.
+
+    `rows`, `found`, `results`: as of `put_back`.
+    """
     for i in late:
         for j in range(3):
             results[rows[i], j] = found[i, j]

@@ -1,0 +1,85 @@
+"""Reads as callers have them: files, a dictionary of sequences by name, or pairs of name and sequence."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from bellapy.errors import InputError
+
+if TYPE_CHECKING:  # loaded when needed
+    from bellapy.io.fastx import Records
+    from bellapy.records import ReadSet
+
+Text: TypeAlias = str | bytes
+Path: TypeAlias = str | os.PathLike
+Reads: TypeAlias = Path | Sequence[Path] | Mapping[str, Text] | Iterable[tuple[str, Text]]
+
+NAME = re.compile(r"[!-~]+")
+SEQUENCES = "the sequences given"
+SOME = 100  # records at a time
+
+
+def paths_of(given: Reads) -> list[str] | None:
+    """The files that are meant; None where sequences are given."""
+    if isinstance(given, (str, os.PathLike)):
+        return [os.fspath(given)]
+    if isinstance(given, Sequence) and given and all(isinstance(item, (str, os.PathLike)) for item in given):
+        return [os.fspath(item) for item in given]
+    return None
+
+
+def as_reads(given: Reads) -> ReadSet:
+    """All reads.
+
+    Raises
+    ------
+    InputError : a file that cannot be read; a name that is no word or occurs twice; a sequence that is not all letters.
+    """
+    from bellapy.io.fastx import load_reads
+    from bellapy.records import ReadSet
+
+    if (paths := paths_of(given)) is not None:
+        return load_reads(paths)
+    sequences: dict[str, Text] = {}
+    for record, (name, sequence) in enumerate(_checked(given), 1):
+        if name in sequences:
+            raise InputError(SEQUENCES, f"the name {name!r} occurs twice. Names must be unique.", record)
+        sequences[name] = sequence
+    return ReadSet.from_sequences(list(sequences.values()), tuple(sequences))
+
+
+def as_records(given: Reads) -> Iterator[Records]:
+    """Some reads at a time.
+
+    Raises
+    ------
+    InputError : as `as_reads`, but for names that occur twice.
+    """
+    from bellapy.io.fastx import Records, stream_records
+
+    if (paths := paths_of(given)) is not None:
+        yield from stream_records(paths)
+        return
+    sequences = _checked(given)
+    while some := list(islice(sequences, SOME)):
+        names, texts = zip(*some, strict=True)
+        coded = [text.encode() if isinstance(text, str) else text for text in texts]
+        yield Records([name.encode() for name in names], [b""] * len(names), coded, None)
+
+
+def _checked(given: Reads) -> Iterator[tuple[str, Text]]:
+    pairs: Any = given.items() if isinstance(given, Mapping) else given
+    for record, pair in enumerate(pairs, 1):
+        try:
+            name, sequence = pair
+        except (TypeError, ValueError):
+            raise InputError(SEQUENCES, "a name and a sequence are needed for each", record) from None
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            raise InputError(SEQUENCES, f"the name {name!r} is no word of printable ASCII", record)
+        if not isinstance(sequence, (str, bytes)) or (sequence and not sequence.isalpha()) or not sequence.isascii():
+            raise InputError(SEQUENCES, f"the sequence of {name!r} is not all letters", record)
+        yield name, sequence

@@ -1,0 +1,129 @@
+"""Mapping of reads to a reference, as a function that can be called again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bellapy.api.inputs import Reads, as_reads, as_records, paths_of
+from bellapy.compute.threads import map_in_order, usable_cores
+from bellapy.errors import ParameterError
+from bellapy.io.path_text import cigars_of
+from bellapy.jobs.map.choose import PRIMARY, SECONDARY, SUPPLEMENTARY
+from bellapy.jobs.map.output import draw
+from bellapy.jobs.map.pipeline import Mapped, Mapper, batches
+from bellapy.jobs.map.run import Wanted, prepare
+from bellapy.params import MapParams, map_preset
+from bellapy.params.fields import check, given_values, options_of
+from bellapy.params.map import MapOptions, MapWriting, ScoreOptions, adjusted
+from bellapy.report.run_report import RunReport
+
+if TYPE_CHECKING:  # loaded when needed
+    from bellapy.io.fastx import Records
+
+KINDS = {PRIMARY: "primary", SECONDARY: "secondary", SUPPLEMENTARY: "supplementary"}
+
+
+class Mapping(NamedTuple):
+    """An alignment of a read; positions are 0-based, half-open, on the forward strand of read and reference.
+
+    strand : +1, or -1 where the read's reverse complement aligns.  kind : primary, secondary or supplementary.
+    score : of the alignment; of the chain where nothing was aligned.  n_matches, n_columns : of the alignment.
+    cigar : along the reference, without clips; None where nothing was aligned.
+    """
+
+    query: str
+    query_length: int
+    query_start: int
+    query_end: int
+    strand: int
+    target: str
+    target_length: int
+    target_start: int
+    target_end: int
+    n_matches: int
+    n_columns: int
+    quality: int
+    kind: str
+    score: int
+    cigar: str | None
+
+
+class Aligner:
+    """A reference that reads can be mapped to, by several threads at once.
+
+    Parameters
+    ----------
+    reference : a FASTA file, a file made by `bellapy index`, a dictionary of sequences by name, or pairs of both.
+    preset : clr, ont or hifi; None: by the errors of the first reads that are mapped.
+    align : False: only chain seeds.  secondary : give secondary alignments, too.
+    options : match, mismatch, gap_open, gap_extend, zdrop, end_bonus, most_secondary, as options of `bellapy map`.
+
+    Raises
+    ------
+    ParameterError : an option out of range.  InputError : a reference that cannot be read.  TypeError : no such option.
+    """
+
+    def __init__(
+        self, reference: Reads, *, preset: str | None = None, align: bool = True, secondary: bool = True, **options: Any
+    ):
+        known = options_of(MapOptions, MapWriting, ScoreOptions)
+        names = (*ScoreOptions._fields, "zdrop", "end_bonus", "most_secondary")
+        if unknown := options.keys() - set(names):
+            raise TypeError(f"unknown options: {', '.join(sorted(unknown))}")
+        check(given_values(options, names), known)
+        self._given, self._align, self._secondary = options, align, secondary
+        self._preset, self._lock = preset, Lock()
+        self._mapper: Mapper | None = None
+        adjusted(map_preset(preset), options)  # told now
+        paths = paths_of(reference)
+        if paths is not None and len(paths) > 1:
+            raise ParameterError("reference: one file is needed")
+        self._reference = as_reads(reference) if paths is None else paths[0]
+        self.report = RunReport("bellapy.map")
+
+    def map(self, reads: Reads, *, threads: int | None = None) -> Iterator[Mapping]:
+        """The alignments of reads, in the order of reads, then of falling score.
+
+        The first call makes the index, and learns from its first reads how wide bands have to be.
+        """
+        stream = batches(as_records(reads))
+        first = next(stream, None)
+        if first is None:
+            return
+        mapper = self._ready(first)
+        work = chain([first], stream)
+        for parts in map_in_order(mapper.map, work, usable_cores() if threads is None else threads):
+            for part in parts:
+                yield from self._records(mapper, part)
+
+    def _adjust(self, params: MapParams) -> MapParams:
+        return adjusted(params, self._given)
+
+    def _ready(self, first: Records) -> Mapper:
+        with self._lock:
+            if self._mapper is None:
+                self._mapper = prepare(self._reference, first, Wanted(self._preset, self._adjust, self._align), self.report)
+            return self._mapper
+
+    def _records(self, mapper: Mapper, mapped: Mapped) -> Iterator[Mapping]:
+        hits, index, paths = mapped.hits, mapper.index, mapped.paths
+        texts: list[bytes] | None = None
+        if paths is not None:
+            texts = cigars_of(draw(paths, hits.row, mapped.codes, index.codes)).to_list()
+        names, lengths = mapped.records.names, [len(sequence) for sequence in mapped.records.sequences]
+        columns = (
+            hits.read, hits.kind, hits.strand, hits.q_start, hits.q_end, hits.sequence, hits.t_start, hits.t_end,
+            hits.n_matches, hits.n_columns, hits.quality, hits.score,
+        )  # fmt: skip
+        for h, row in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
+            read, kind, strand, q_start, q_end, target, t_start, t_end, matches, n_columns, quality, score = row
+            if kind == SECONDARY and not self._secondary:
+                continue
+            yield Mapping(
+                names[read].decode(), lengths[read], q_start, q_end, -1 if strand else 1, index.names[target],
+                int(index.lengths[target]), t_start, t_end, matches, n_columns, quality, KINDS[kind], score,
+                texts[h].decode() if texts is not None else None,
+            )  # fmt: skip

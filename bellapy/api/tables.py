@@ -1,0 +1,206 @@
+"""What calls return: alignments as columns, which can be gone through, turned into other tables, and written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from bellapy import __version__
+from bellapy.errors import BellapyError, ParameterError
+from bellapy.io.outputs import check_outputs, open_output
+from bellapy.io.overlap_writer import choose_output, formatter, open_writer
+from bellapy.io.paf import format_overlaps
+from bellapy.io.path_text import cigars
+from bellapy.jobs.extend import format_extensions
+from bellapy.records import Extensions, Overlaps, Paths, ReadSet
+from bellapy.report.run_report import RunReport
+
+if TYPE_CHECKING:  # optional
+    import pandas
+    import pyarrow
+
+
+class Columns:
+    """A table of columns of equal length, which a class that derives from this makes."""
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """All columns by name; text is held as objects."""
+        raise NotImplementedError
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """All columns as a data frame.
+
+        Raises
+        ------
+        BellapyError : pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise BellapyError("pandas is not installed; pip install 'bellapy[pandas]' installs it") from None
+        return pandas.DataFrame(self.columns())
+
+    def to_arrow(self) -> pyarrow.Table:
+        """All columns as an Arrow table.
+
+        Raises
+        ------
+        BellapyError : pyarrow is not installed.
+        """
+        try:
+            import pyarrow
+        except ImportError:
+            raise BellapyError("pyarrow is not installed; pip install 'bellapy[arrow]' installs it") from None
+        return pyarrow.table(self.columns())
+
+
+class Overlap(NamedTuple):
+    """An overlap; positions are 0-based, half-open, on the forward strand of each read.
+
+    strand : +1, or -1 where the target's reverse complement aligns.  score : of the alignment.
+    n_support : shared k-mers near the seed.  n_matches, n_columns : of the alignment; estimates where there is no path.
+    cigar : the path along the target's forward strand, as in PAF; None where none was asked for.
+    """
+
+    query: str
+    query_length: int
+    query_start: int
+    query_end: int
+    strand: int
+    target: str
+    target_length: int
+    target_start: int
+    target_end: int
+    n_matches: int
+    n_columns: int
+    score: int
+    n_support: int
+    cigar: str | None
+
+
+@dataclass(frozen=True)
+class OverlapTable(Columns):
+    """Overlaps in the order in which they are written: by query, target and strand.
+
+    reads : all reads, as given.  records : the columns of all overlaps; see `bellapy.records.Overlaps`.
+    report : what was done; see docs/report.md.
+    """
+
+    reads: ReadSet
+    records: Overlaps
+    report: RunReport
+    _parts: tuple[tuple[Overlaps, Paths], ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __iter__(self) -> Iterator[Overlap]:
+        columns = self.columns()
+        texts = columns.pop("cigar", None)
+        rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+        for row, text in zip(rows, [None] * len(self) if texts is None else texts, strict=True):
+            yield Overlap._make((*row, text))
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """The fields of `Overlap`, each as an array (n,); `cigar` where paths were asked for."""
+        some, lengths = self.records, self.reads.lengths
+        names = np.array(self.reads.names, dtype=object)
+        found = {
+            "query": names[some.query_id], "query_length": lengths[some.query_id], "query_start": some.query_start,
+            "query_end": some.query_end, "strand": some.strand, "target": names[some.target_id],
+            "target_length": lengths[some.target_id], "target_start": some.target_start, "target_end": some.target_end,
+            "n_matches": some.n_matches, "n_columns": some.n_columns, "score": some.score, "n_support": some.n_support,
+        }  # fmt: skip
+        return found if self._parts is None else {**found, "cigar": _texts([paths for _, paths in self._parts])}
+
+    def write(
+        self, path: str | os.PathLike, *, format: str | None = None, cs: bool = False, sort: bool = False, threads: int = 1
+    ) -> None:
+        """Write all overlaps, as `bellapy overlap` does.
+
+        path : a file; its ending says the format: .sam, .bam, anything else PAF; .gz and .bgz compress.
+        format : paf, sam, bam or bella.  cs : differences in cs:Z, too.  sort : BAM by target, with an index.
+
+        Raises
+        ------
+        ParameterError : SAM, BAM or cs without paths, or options that contradict each other.
+        OutputError : the file cannot be written.
+        """
+        output = choose_output(
+            os.fspath(path), format, cigar=self._parts is not None and format != "bella", cs=cs, sort=sort
+        )
+        if output.paths and self._parts is None:
+            raise ParameterError("base-level paths are needed for this: call overlap with cigar=True")
+        check_outputs({"path": output.path, "the index": output.index})
+        with open_writer(output, self.reads, "bellapy.overlap", __version__, threads) as write:
+            if self._parts is None or not output.paths:
+                for lines in format_overlaps(self.reads, self.records, output.format):
+                    write(lines)
+                return
+            show = formatter(output, self.reads)
+            for overlaps, paths in self._parts:
+                write(show(overlaps, paths))
+
+
+@dataclass(frozen=True)
+class ExtensionTable(Columns):
+    """The alignment of every pair, in the order given.
+
+    records : their columns; see `bellapy.records.Extensions`.  report : what was done; see docs/report.md.
+    """
+
+    records: Extensions | Overlaps
+    report: RunReport
+    _reads: ReadSet
+    _paths: Paths | None = None
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """score, query_start, query_end, target_start, target_end : (n,) int32; `cigar` where paths were asked for."""
+        names = ("score", "query_start", "query_end", "target_start", "target_end")
+        found = {name: getattr(self.records, name) for name in names}
+        return found if self._paths is None else {**found, "cigar": _texts([self._paths])}
+
+    def write(self, path: str | os.PathLike, *, cs: bool = False) -> None:
+        """Write what `bellapy extend` does.
+
+        cs : differences in cs:Z, too.
+
+        Raises
+        ------
+        ParameterError : cs without paths.
+        OutputError : the file cannot be written.
+        """
+        if cs and self._paths is None:
+            raise ParameterError("base-level paths are needed for this: call extend with cigar=True")
+        with open_output(os.fspath(path)) as stream:
+            stream.write(format_extensions(self._reads, self.records, self._paths, cs=cs))
+
+
+def _texts(parts: list[Paths]) -> np.ndarray:
+    """CIGARs of all paths, as objects."""
+    found: list[str] = []
+    for paths in parts:
+        table = cigars(paths)
+        text, ends = table.text.tobytes().decode(), table.offsets.tolist()
+        found += [text[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    return np.array(found, dtype=object)
+
+
+def join_paths(parts: list[Paths]) -> Paths:
+    """Paths of consecutive parts as one record."""
+    sizes = np.concatenate([np.diff(part.offsets) for part in parts])
+    names = ("n_matches", "n_mismatches", "n_gap_bases", "n_gaps")
+    counts = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
+    return Paths(np.concatenate([part.runs for part in parts]), np.concatenate(([0], np.cumsum(sizes))), *counts)
+
+
+def join_overlaps(parts: list[Overlaps]) -> Overlaps:
+    """Overlaps of consecutive parts as one record."""
+    return Overlaps(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Overlaps)))

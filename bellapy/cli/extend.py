@@ -1,0 +1,42 @@
+"""The command `extend`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from bellapy.cli.options import RUNNING, Given, Output, pick, takes
+from bellapy.cli.reading import with_run
+from bellapy.cli.session import session
+from bellapy.params import ExtensionParams, make_params
+from bellapy.params.fields import ALIGNMENT, SEEDING, given_values
+from bellapy.params.overlap import FIELDS, WritingParams
+from bellapy.params.run import RunParams
+
+Pairs = Annotated[str, typer.Argument(help="Query, its seed's start, target, its seed's start, n or c (tab-separated).")]
+K = Annotated[int, typer.Option("-k", help="Bases of a seed.", show_default=False, rich_help_panel=SEEDING)]
+XDrop = Annotated[
+    int,
+    typer.Option("-x", "--xdrop", help="Stop so far below the best score.", show_default=False, rich_help_panel=ALIGNMENT),
+]
+
+
+@takes(
+    pick(ExtensionParams, "match mismatch gap extension"), pick(WritingParams, "cigar cs"), pick(RunParams, "device"),
+    {name: field for name, field in RUNNING.items() if name != "max_memory"},
+)  # fmt: skip
+def extend(given: Given, pairs: Pairs, k: K, xdrop: XDrop, output: Output = "-") -> None:
+    """Alignments of given seeds."""
+    params = make_params(xdrop=xdrop, **{"extension": "best", **given_values(given, FIELDS)})
+    with session(given, [pairs], {"-o": output}) as run:
+        params = with_run(params, run)
+        run.report.parameters = params.to_dict()
+        run.watch()
+        from bellapy.io.outputs import open_output
+        from bellapy.jobs.extend import extend_pairs
+
+        cigar, cs = bool(given["cigar"]), bool(given["cs"])
+        with open_output(output) as stream:
+            for lines in extend_pairs(pairs, k, params, run.report, cigar=cigar, cs=cs):
+                stream.write(lines)

@@ -1,0 +1,143 @@
+"""Options of commands, made from what stands beside the parameters, and the help that shows them by panels."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Set
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from bellapy.params.fields import OUTPUT, PANELS, Field, options_of
+from bellapy.params.run import LogParams, RunParams
+
+Given = Mapping[str, Any]
+"""The options of a command by name; None: not given."""
+
+SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
+OTHERS = "Other"
+FEW_OPTIONS = 16  # so many are shown by the short help too, whatever they are
+
+Reads = Annotated[list[str], typer.Argument(help="FASTA or FASTQ, plain or gzip; - is standard input.", show_default=False)]
+Output = Annotated[
+    str,
+    typer.Option(
+        "-o", "--output", metavar="FILE", help="File to write; .gz or .bgz compresses; - is standard output.",
+        rich_help_panel=OUTPUT,
+    ),
+]  # fmt: skip
+StageOutput = Annotated[
+    str,
+    typer.Option(
+        "-o", "--output", metavar="FILE", help="File for the next stage.", show_default=False, rich_help_panel=OUTPUT
+    ),
+]
+
+
+def pick(group: type, names: str) -> dict[str, Field]:
+    """The options of some fields of a group, named with blanks between."""
+    found = options_of(group)
+    return {name: found[name] for name in names.split()}
+
+
+LOG = options_of(LogParams)
+RUNNING = {**pick(RunParams, "threads max_memory"), **LOG}
+"""Options of nearly every command."""
+
+
+def takes(*options: Mapping[str, Field]) -> Callable[[Callable], Callable]:
+    """Declare the options of a command: its function gets them as its argument `given`."""
+
+    def declare(function: Callable) -> Callable:
+        function.options = {name: field for some in options for name, field in some.items()}  # type: ignore[attr-defined]
+        return function
+
+    return declare
+
+
+def make_command(name: str, text: str, function: Callable) -> Command:
+    """The parser of a command.
+
+    text : its help.  function : takes its own arguments and options, and as `given` those that `takes` declares.
+    """
+    options: dict[str, Field] = getattr(function, "options", {})
+    own = [p for p in inspect.signature(function, eval_str=True).parameters.values() if p.name != "given"]
+    rare = {name for name, field in options.items() if not field.about.common} if len(options) > FEW_OPTIONS else set()
+    added = [_argument(_HELP_ALL_NAME, _HELP_ALL, False)] if rare else []
+    parameters = [p.replace(kind=p.KEYWORD_ONLY) for p in own] + [_parameter(field) for field in options.values()] + added
+
+    @functools.wraps(function)
+    def run(**values: Any) -> None:
+        mine = {p.name: values[p.name] for p in own}
+        function(**mine, **({"given": {name: values[name] for name in options}} if options else {}))
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    kind = type("Command", (Command,), {"rare": rare, "fields": options})
+    alone.command(name, help=text, cls=kind, context_settings=SETTINGS)(run)
+    command = typer.main.get_command(alone)
+    assert isinstance(command, Command)
+    return command
+
+
+def _argument(name: str, kind: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+
+def _show_all(context: typer.Context, wanted: bool) -> None:
+    if wanted:
+        context.meta[__name__] = True
+        typer.echo(context.get_help())
+        raise typer.Exit
+
+
+_HELP_ALL_NAME = "help_all"
+_HELP_ALL = Annotated[bool, typer.Option("--help-all", is_eager=True, callback=_show_all, help="Show all options and exit.")]
+
+
+def _parameter(field: Field) -> inspect.Parameter:
+    """The option of a field as an argument of a function, as typer reads it; None where it is not given."""
+    option = typer.Option(
+        *field.flags,
+        help=field.describe(), metavar=field.about.metavar, rich_help_panel=field.about.panel,
+        autocompletion=_completion(field.about.choices) if field.about.choices else None,
+    )  # fmt: skip
+    return _argument(field.name, Annotated[field.kind | None, option], None)
+
+
+def _completion(choices: tuple[str, ...]) -> Callable[[str], list[str]]:
+    """What a shell asks for the choices that a beginning may become."""
+
+    def starting(incomplete: str) -> list[str]:
+        return [choice for choice in choices if choice.startswith(incomplete)]
+
+    return starting
+
+
+class Command(TyperCommand):
+    """A command whose help groups options by panels, and leaves those out that few people need."""
+
+    rare: Set[str] = frozenset()
+    fields: Mapping[str, Field] = {}  # of the options that are parameters
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments and options; all of them after --help-all."""
+        everything = ctx.meta.get(__name__, False)
+        panels: dict[str, list] = {name: [] for name in ("Arguments", *PANELS, OTHERS)}
+        for param in self.get_params(ctx):
+            if (param.name in self.rare and not everything) or (record := param.get_help_record(ctx)) is None:
+                continue
+            if param.param_type_name == "argument":
+                panels["Arguments"].append(record)
+            else:
+                panels[getattr(param, "rich_help_panel", None) or OTHERS].append(record)
+        for name, records in panels.items():
+            if records:
+                with formatter.section(name):
+                    formatter.write_dl(records)
+        if self.rare and not everything:
+            formatter.write_paragraph()
+            formatter.write_text(f"{len(self.rare)} more options: {ctx.command_path} --help-all")

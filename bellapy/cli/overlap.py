@@ -1,0 +1,183 @@
+"""The commands `overlap`, and its stages `count`, `candidates`, `align` and `filter`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bellapy import __version__
+from bellapy.cli.options import RUNNING, Given, Output, Reads, StageOutput, pick, takes
+from bellapy.cli.reading import Loaded, load_reads, with_run
+from bellapy.cli.session import Session, session
+from bellapy.errors import ParameterError
+from bellapy.params import ExtensionParams, FilterParams, KmerParams, Params, SeedParams, make_params
+from bellapy.params.fields import INPUT, OUTPUT, given_values, options_of
+from bellapy.params.overlap import FIELDS, PresetParams, WritingParams
+from bellapy.params.run import RunParams
+
+if TYPE_CHECKING:  # loaded when needed
+    from bellapy.io.overlap_writer import Destination
+    from bellapy.jobs.overlap.ends import Steps
+    from bellapy.records import Overlaps
+
+ALL_RUNNING = {**options_of(RunParams), **RUNNING}
+StageInput = {"show_default": False, "metavar": "FILE", "rich_help_panel": INPUT}
+
+
+def _params(given: Given) -> Params:
+    return make_params(given.get("preset"), **given_values(given, FIELDS))
+
+
+def _destination(output: str, given: Given) -> Destination:
+    """The output that the options of a command ask for."""
+    from bellapy.io.overlap_writer import choose_output
+
+    return choose_output(
+        output, **WritingParams(**given_values(given, WritingParams._fields))._asdict(),
+        trim=given["trim_identity"] is not None,
+    )  # fmt: skip
+
+
+@contextmanager
+def _overlap_session(given: Given, inputs: list[str], outputs: dict[str, str | None]) -> Iterator[tuple[Session, Params]]:
+    """A session with the parameters that were given."""
+    from bellapy.jobs.overlap.report import start_report
+
+    params = _params(given)
+    with session(given, inputs, outputs) as run:
+        params = with_run(params, run)
+        start_report(run.report)
+        run.report.parameters = params.to_dict()
+        yield run, params
+
+
+@takes(
+    options_of(PresetParams, KmerParams, SeedParams, ExtensionParams, FilterParams, WritingParams), ALL_RUNNING,
+)  # fmt: skip
+def overlap(
+    given: Given, reads: Reads, output: Output = "-",
+    skip_alignment: Annotated[
+        bool, typer.Option("--skip-alignment", help="Report candidates, align nothing.", rich_help_panel=OUTPUT)
+    ] = False,
+) -> None:  # fmt: skip
+    """Overlaps of all reads with each other."""
+    target = _destination(output, given)
+    if skip_alignment and target.paths:
+        raise ParameterError("--skip-alignment: without alignments there are no paths; write PAF, without --cigar")
+    with _overlap_session(given, reads, {"-o": output, "the index": target.index}) as (run, params):
+        loaded = load_reads(run, params, reads, target, overlaps=not skip_alignment)
+        from bellapy.jobs.overlap.pipeline import candidate_overlaps, overlap_reads
+
+        if skip_alignment:
+            _write(run, loaded, candidate_overlaps(loaded.reads, loaded.params, run.report), target)
+        else:
+            overlaps, steps = overlap_reads(loaded.reads, loaded.params, run.report, with_paths=target.paths)
+            _write_with_paths(run, loaded, overlaps, steps, target)
+
+
+@takes(options_of(PresetParams, KmerParams), RUNNING)
+def count(given: Given, reads: Reads, output: StageOutput) -> None:
+    """Reliable k-mers of the reads."""
+    with _overlap_session(given, reads, {"-o": output}) as (run, params):
+        loaded = load_reads(run, params, reads)
+        from bellapy.io.stage_files import save_stage
+        from bellapy.jobs.overlap.pipeline import count_stage
+
+        counted = count_stage(loaded.reads, params, run.report)
+        save_stage(output, "k-mers", loaded.reads, counted.meta(), matrix=counted.matrix, profile=counted.profile)
+
+
+@takes(options_of(SeedParams), RUNNING)
+def candidates(
+    given: Given, reads: Reads,
+    kmers: Annotated[str, typer.Option("--kmers", help="File of `bellapy count`.", **StageInput)], output: StageOutput,
+) -> None:  # fmt: skip
+    """Seeds of candidate pairs."""
+    with _overlap_session(given, [*reads, kmers], {"-o": output}) as (run, params):
+        loaded = load_reads(run, params, reads)
+        from bellapy.io.stage_files import load_stage, save_stage
+        from bellapy.jobs.overlap.pipeline import Counted, candidates_stage
+
+        meta, matrix, profile = load_stage(kmers, "k-mers", loaded.reads, run.budget)
+        seeds = candidates_stage(loaded.reads, Counted.from_meta(matrix, profile, meta), params, run.report)
+        save_stage(output, "seeds", loaded.reads, meta, seeds=seeds)
+
+
+@takes(options_of(PresetParams, ExtensionParams), pick(FilterParams, "delta"), ALL_RUNNING)
+def align(
+    given: Given, reads: Reads,
+    seeds: Annotated[str, typer.Option("--seeds", help="File of `bellapy candidates`.", **StageInput)], output: StageOutput,
+) -> None:  # fmt: skip
+    """Extensions of seeds."""
+    with _overlap_session(given, [*reads, seeds], {"-o": output}) as (run, params):
+        loaded = load_reads(run, params, reads)
+        from bellapy.io.stage_files import load_stage, save_stage
+        from bellapy.jobs.overlap.pipeline import align_stage, estimate_of
+
+        meta, seed_set = load_stage(seeds, "seeds", loaded.reads, run.budget)
+        seed_set, extensions, steps = align_stage(loaded.reads, seed_set, estimate_of(meta), params, run.report)
+        meta |= {"steps": [step._asdict() for step in steps], "extension": params.extension.extension}
+        save_stage(output, "alignments", loaded.reads, meta, seeds=seed_set, extensions=extensions)
+
+
+@takes(options_of(FilterParams, WritingParams), ALL_RUNNING)
+def filter_command(
+    given: Given, reads: Reads,
+    alignments: Annotated[str, typer.Option("--alignments", help="File of `bellapy align`.", **StageInput)],
+    output: Output = "-",
+) -> None:  # fmt: skip
+    """Overlaps among alignments."""
+    target = _destination(output, given)
+    with _overlap_session(given, [*reads, alignments], {"-o": output, "the index": target.index}) as (run, params):
+        loaded = load_reads(run, params, reads, target)
+        from bellapy.io.stage_files import load_stage, not_a_stage
+        from bellapy.jobs.overlap.pipeline import are_extended, estimate_of, filter_stage, with_device
+        from bellapy.params import Scoring
+
+        meta, seeds, extensions = load_stage(alignments, "alignments", loaded.reads, run.budget)
+        steps = tuple(Scoring(**step) for step in meta["steps"])
+        params = with_run(make_params(**given_values(given, FIELDS), **_aligned_with(steps, meta)), run)
+        loaded.params = with_device(params) if target.paths else params
+        run.report.parameters = loaded.params.to_dict()
+        overlaps = filter_stage(
+            loaded.reads, seeds, extensions, estimate_of(meta), loaded.params, run.report, with_paths=target.paths
+        )
+        if target.paths and not are_extended(loaded.reads, overlaps, steps, loaded.params):
+            raise not_a_stage(alignments, "ends that are not those of an extension")
+        _write_with_paths(run, loaded, overlaps, steps, target)
+
+
+def _aligned_with(steps: Steps, meta: dict[str, Any]) -> dict[str, Any]:
+    """The options that alignments were made with."""
+    return {**{name: getattr(steps[0], name) for name in ("match", "mismatch", "gap")}, "extension": meta["extension"]}
+
+
+def _write(run: Session, loaded: Loaded, overlaps: Overlaps, output: Destination) -> None:
+    from bellapy.compute.threads import consume_ahead
+    from bellapy.io.overlap_writer import open_writer
+    from bellapy.io.paf import format_overlaps
+    from bellapy.report.run_report import WriteStage
+
+    reads, overlaps = loaded.restore(overlaps, with_bases=False)
+    threads, command = run.run.threads, run.report.command
+    with run.report.stage(WriteStage("write")) as stage, open_writer(output, reads, command, __version__, threads) as write:
+        consume_ahead(format_overlaps(reads, overlaps, output.format), write, threads)
+        stage.lines = len(overlaps)
+
+
+def _write_with_paths(run: Session, loaded: Loaded, overlaps: Overlaps, steps: Steps, output: Destination) -> None:
+    """Write overlaps, with their paths if the output needs any."""
+    if not output.paths:
+        _write(run, loaded, overlaps, output)
+        return
+    from bellapy.compute.threads import consume_ahead
+    from bellapy.io.overlap_writer import formatter, open_writer
+    from bellapy.jobs.overlap.pipeline import paths_stage
+
+    reads, overlaps = loaded.restore(overlaps, with_bases=True)
+    threads, show = run.run.threads, formatter(output, reads)
+    with open_writer(output, reads, run.report.command, __version__, threads) as write:
+        consume_ahead(paths_stage(reads, overlaps, steps, loaded.params, run.report, show), write, threads)

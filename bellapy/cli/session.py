@@ -1,0 +1,88 @@
+"""What surrounds every command: log, checks of files and limits before it, its report after it."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from bellapy import __version__
+from bellapy.cli.options import Given
+from bellapy.params.fields import check, fields_of, given_values, parse_size
+from bellapy.params.run import LogParams, RunParams
+
+if TYPE_CHECKING:  # loaded when needed
+    from bellapy.compute.memory import Budget
+    from bellapy.report.run_report import RunReport
+
+
+@dataclass
+class Session:
+    """A command while it runs.
+
+    run : threads, device and bound on memory as they are used.  budget : the bound.  report : what is done.
+    """
+
+    run: RunParams
+    budget: Budget
+    report: RunReport
+    _stack: ExitStack = field(repr=False)
+
+    def watch(self) -> None:
+        """Heed signals while compiled code runs, and tell of compilation.  No process may be started after this."""
+        from bellapy.compute import stopping
+        from bellapy.report.log import watch_compilation
+
+        stopping.watch()
+        self._stack.enter_context(watch_compilation(self.report))
+
+
+@contextmanager
+def session(given: Given, inputs: Sequence[str], outputs: Mapping[str, str | None]) -> Iterator[Session]:
+    """Set up the log, check what is read and written, and write the report when the block ends without an error.
+
+    outputs : what asks for each file, as the user knows it, and its path; None: no file.
+    """
+    from bellapy.compute.memory import Budget
+    from bellapy.io.outputs import check_outputs, open_output
+    from bellapy.report.log import set_up_logging
+    from bellapy.report.run_report import RunReport
+
+    told = LogParams(**given_values(given, LogParams._fields))
+    set_up_logging(told.quiet, told.debug)
+    run = _within_address_space(run_params(given))
+    check_outputs({**outputs, "--report": told.report_file}, inputs)
+    report = RunReport(shlex.join(["bellapy", *sys.argv[1:]]), __version__)
+    with ExitStack() as stack:
+        yield Session(run, Budget(run.max_memory), report, stack)
+    report.finish()
+    if told.report_file:
+        with open_output(told.report_file) as stream:
+            stream.write(report.to_json())
+
+
+def run_params(given: Given) -> RunParams:
+    """Threads, device and memory from options; all cores unless said."""
+    from bellapy.compute.threads import usable_cores
+
+    known = fields_of(RunParams)
+    values = {"threads": usable_cores(), **given_values(given, known)}
+    if "max_memory" in values:
+        values["max_memory"] = parse_size(values["max_memory"])
+    check(values, known)
+    return RunParams(**values)
+
+
+def _within_address_space(run: RunParams) -> RunParams:
+    """Never use more memory than addresses allow: libraries that get none end the program."""
+    from bellapy.compute.memory import address_space
+    from bellapy.report.log import logger
+
+    if (space := address_space(run.threads)) is None:
+        return run
+    limit = min(space, run.max_memory or space)
+    logger.info("ulimit -v: works as with --max-memory %.0fM", limit / 1e6)
+    return replace(run, max_memory=limit)

@@ -1,0 +1,1 @@
+"""Alignments in the registers of a GPU's threads: windows, bases and queues, for any rule."""

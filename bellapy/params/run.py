@@ -1,0 +1,35 @@
+"""How the work is done, and what is told about it; the results do not depend on any of this."""
+
+from dataclasses import dataclass
+from typing import Annotated, NamedTuple
+
+from bellapy.params.fields import RUN, About
+
+DEVICES = ("auto", "cpu", "cuda")
+
+
+@dataclass(frozen=True)
+class RunParams:
+    """Threads, device and memory."""
+
+    threads: Annotated[
+        int, About("Threads", 1, 4096, unset="all cores", panel=RUN, flags=("-t", "--threads"), common=True)
+    ] = 1
+    device: Annotated[
+        str, About("Where to align; auto takes GPUs if there are any", choices=DEVICES, panel=RUN, common=True)
+    ] = "auto"
+    max_memory: Annotated[
+        int | None,
+        About("Most memory to use, such as 600M or 2GiB", unset="any", panel=RUN, metavar="SIZE", text=True, common=True),
+    ] = None
+
+
+class LogParams(NamedTuple):
+    """What the user is told."""
+
+    report_file: Annotated[
+        str | None,
+        About("Write a report of the run as JSON to this file", panel=RUN, flags=("--report",), metavar="FILE", common=True),
+    ] = None
+    quiet: Annotated[bool, About("Show only warnings and errors", panel=RUN, flags=("-q", "--quiet"), common=True)] = False
+    debug: Annotated[bool, About("Show where an error comes from", panel=RUN)] = False

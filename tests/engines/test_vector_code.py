@@ -1,0 +1,64 @@
+"""The inner loops of the engines with affine gaps run on whole vectors, for processors with AVX2 and no more.
+
+Otherwise a kernel would be right, and many times slower.  It is compiled anew, by another process: Numba cannot show code
+from its cache.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import llvmlite.binding
+import numba
+import pytest
+
+import bellapy
+
+SHOW = """
+import numba
+import numpy as np
+from bellapy.engines.affine import lanes
+from bellapy.engines.exact import tiles
+
+def row(dtype):
+    return np.zeros(64, dtype)
+
+def show(kernel, *arguments):
+    kernel.compile(tuple(map(numba.typeof, arguments)))
+    print(*kernel.inspect_asm().values())
+
+i8, u8 = np.int8(1), row("u1")
+
+def show_row(dtype):
+    one, size = np.dtype(dtype).type(1), np.int64(32)
+    show(tiles._row, tiles.Group(*[row(dtype)] * 6), tiles.Along(*[row(dtype)] * 4), size, size, tiles.Costs(*[one] * 4))
+
+stack = lanes.Stack(*(row("i1") for _ in range(5)))
+"""
+CASES = {
+    "affine lanes": ("show(lanes._step, stack, stack, 0, 1, u8, u8, row('i1'), 12, lanes.Costs(*[i8] * 5))", "vpmaxsb"),
+    "exact bytes": ("show_row('i1')", "vpmaxsb"),
+    "exact words": ("show_row('i2')", "vpmaxsw"),
+}
+"""A call that shows a kernel's machine code, and an instruction that it must hold for whole vectors."""
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="compilation is switched off (NUMBA_DISABLE_JIT)")
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="knows only the instructions of x86-64")
+@pytest.mark.parametrize("case", CASES)
+def test_the_inner_loop_is_vector_code(tmp_path, case):
+    if not llvmlite.binding.get_host_cpu_features().get("avx2"):
+        pytest.skip("this processor has no AVX2")
+    code, instruction = CASES[case]
+    paths = [str(Path(bellapy.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    env = {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "NUMBA_CACHE_DIR": str(tmp_path)}
+    env |= {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2"}
+    run = subprocess.run([sys.executable, "-c", SHOW + code], env=os.environ | env, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert len(re.findall(rf"\b{instruction}\b.*%[yz]mm", run.stdout)) >= 3, "cells are not compared on vectors"
+    assert not re.findall(rf"\b{instruction}\b.*%xmm", run.stdout)
