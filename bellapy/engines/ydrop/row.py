@@ -8,13 +8,13 @@ Rows are places in one flat array; a cell stands at the same place x in all of t
 
     work : (rows * capacity,) int16 or int32; for vector code, rows begin at multiples of 64 bytes.
     at : where the rows begin: H of r - 2, H of r, E, F of r - 1, F of r.  E and F stand where they come from.
-    x, n : the first cell's place, number of cells.
+    window : x, n, y, z: the first cell's place, the number of cells, and where `target` and `trace` begin.
     query : int16, five times the code of a cell's query base, at x.  target : int16, codes of target bases, against the
         direction of i: that of the first cell at y.
     table : (32,) of the cells' type, the score matrix by 5 query + target.
     low : a score; cells below it are dead.
     costs : minus infinity, cost of a gap of one base, and of one base more.
-    trace : uint8, from [z] on one for each place from x - 1 & -32 on (see FROM_PAIR); only `row_traced` writes it.
+    trace : uint8, from z on one for each place from x - 1 & -32 on (see FROM_PAIR); only `row_traced` writes it.
 
 All return the highest score and the places of the first and the last living cell; -1 for these where there is none.  Up to
 32 places before x and after the n-th cell are written too: H becomes minus infinity there, E and F become nothing that
@@ -40,9 +40,10 @@ VECTORS = not numba.config.DISABLE_JIT and "+avx512bw" in (numba.config.CPU_FEAT
 
 
 @njit_inner
-def row_plain(work, at, x, n, query, target, y, table, low, costs):
+def row_plain(work, at, window, query, target, table, low, costs):
     """See the module."""
     two, h, e, old, new = at
+    x, n, y, _ = window
     dead, opened, extended = costs
     most, first, last = dead, -1, -1
     for c in range(x, x + n):
@@ -60,9 +61,10 @@ def row_plain(work, at, x, n, query, target, y, table, low, costs):
 
 
 @njit_inner
-def row_plain_traced(work, at, x, n, query, target, y, table, low, costs, trace, z):
+def row_plain_traced(work, at, window, query, target, table, low, costs, trace):
     """See the module."""
     two, h, e, old, new = at
+    x, n, y, z = window
     dead, opened, extended = costs
     most, first, last = dead, -1, -1
     for c in range(x, x + n):
@@ -129,11 +131,11 @@ def _emit(context, builder, signature, arguments, traced: bool):
     The cells of the place before are in the vector before, so each vector is kept for the next one.
     """
     on = Emitter(context, builder, signature, arguments)
-    work, query, target, table = 0, 4, 5, 7
+    work, query, target, table = 0, 3, 4, 5
     two, h, e, old, new = cgutils.unpack_tuple(builder, arguments[1], 5)
-    x, n, y = arguments[2], arguments[3], arguments[6]
-    low = on.splat(builder.trunc(arguments[8], CELL))
-    prices = (builder.trunc(value, CELL) for value in cgutils.unpack_tuple(builder, arguments[9], 3))
+    x, n, y, z = cgutils.unpack_tuple(builder, arguments[2], 4)
+    low = on.splat(builder.trunc(arguments[6], CELL))
+    prices = (builder.trunc(value, CELL) for value in cgutils.unpack_tuple(builder, arguments[7], 3))
     dead, opened, extended = (on.splat(value) for value in prices)
     scores = on.load(table, WORD(0))
     begin = builder.and_(builder.sub(x, WORD(1)), WORD(-LANES))
@@ -165,8 +167,7 @@ def _emit(context, builder, signature, arguments, traced: bool):
         builder.store(on.most(builder.load(best), kept), best)
         _note_living(builder, alive, c, first, last)
         if traced:
-            z = builder.add(arguments[11], builder.sub(c, begin))
-            on.store(10, z, _ways(builder, v, p, a, g, longer_e, longer_f))
+            on.store(8, builder.add(z, builder.sub(c, begin)), _ways(builder, v, p, a, g, longer_e, longer_f))
     highest = on.call(f"llvm.vector.reduce.smax.v{LANES}i16", CELL, builder.load(best))
     return cgutils.pack_array(builder, [builder.sext(highest, WORD), builder.load(first), builder.load(last)])
 
@@ -198,27 +199,26 @@ def _ways(builder, v, p, a, g, longer_e, longer_f):
 
 def _typed(traced: bool):
     """Vector code for 16-bit cells, the plain loop for others."""
-    places, prices, i64 = types.UniTuple(types.int64, 5), types.UniTuple(types.int64, 3), types.int64
+    places, window, prices = (types.UniTuple(types.int64, n) for n in (5, 4, 3))
     plain = row_plain_traced if traced else row_plain
 
-    def kind(work, at, x, n, query, target, y, table, low, costs, *trace):
+    def kind(work, query, target, table, *trace):
         def generate(context, builder, signature, arguments):
             if VECTORS and work.dtype == types.int16:
                 return _emit(context, builder, signature, arguments, traced)
             return context.compile_internal(builder, plain.py_func, signature, arguments)
 
-        traces = (trace[0], i64) if traced else ()
-        return prices(work, places, i64, i64, query, target, i64, table, i64, prices, *traces), generate
+        return prices(work, places, window, query, target, table, types.int64, prices, *trace), generate
 
     return kind
 
 
-def _row(context, work, at, x, n, query, target, y, table, low, costs):
-    return _typed(False)(work, at, x, n, query, target, y, table, low, costs)
+def _row(context, work, at, window, query, target, table, low, costs):
+    return _typed(False)(work, query, target, table)
 
 
-def _row_traced(context, work, at, x, n, query, target, y, table, low, costs, trace, z):
-    return _typed(True)(work, at, x, n, query, target, y, table, low, costs, trace, z)
+def _row_traced(context, work, at, window, query, target, table, low, costs, trace):
+    return _typed(True)(work, query, target, table, trace)
 
 
 row = row_plain if numba.config.DISABLE_JIT else intrinsic(_row)

@@ -212,11 +212,13 @@ def sweep_chunk(rows, sides, rule, walls, r_end, trace):
             z = trace.starts[r - trace.first[0]]
             trace.lows[r - trace.first[0]] = offset + (x - 1 & -LANES)
             trace.starts[r - trace.first[0] + 1] = z + n + 2 * LANES
+            window = (x, n, y, z)
             most, first, last = row_traced(
-                work, at, x, n, rows.query, rows.target, y, rule.table, least, rule.costs, trace.ways, z
+                work, at, window, rows.query, rows.target, rule.table, least, rule.costs, trace.ways
             )  # fmt: skip
         else:
-            most, first, last = row(work, at, x, n, rows.query, rows.target, y, rule.table, least, rule.costs)
+            window = (x, n, y, 0)
+            most, first, last = row(work, at, window, rows.query, rows.target, rule.table, least, rule.costs)
         first, last = (first + offset, last + offset) if first >= 0 else (NONE, -NONE)
         state[R] = r
         state[CELLS] += n
