@@ -1,8 +1,8 @@
 """README.md and docs/: their commands run as they stand, their options exist, their links lead somewhere.
 
-A block that begins with ```sh holds commands for a shell in the top folder of the repository.  They run here.  A block
-that begins with ```sh no-test needs more than the repository holds: files of the reader's, a GPU, other programs.  Its
-options are checked all the same.
+A block that begins with ```sh or ```python holds commands for a shell, or for Python, in the top folder of the repository.
+They run here (those of docs/api.md in test_api.py).  A block that begins with ```sh no-test needs more than the repository
+holds: files of the reader's, a GPU, other programs.  Its options are checked all the same.
 """
 
 from __future__ import annotations
@@ -34,11 +34,15 @@ CODE = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 NUMBER = re.compile(r"-[0-9.]+$")
 SEPARATORS = {"|", "&&", ";", ">", "<"}
+PROGRAMS = {"sh": ["bash", "-euo", "pipefail", "-c"], "python": [sys.executable, "-c"]}
 
 
 def blocks_of(page: Path) -> list[tuple[str, str]]:
     """What stands behind the opening ``` of every block, and its text."""
     return BLOCK.findall(page.read_text())
+
+
+RUN = [page for page in PAGES if page.name != "api.md" and any(kind in PROGRAMS for kind, _ in blocks_of(page))]
 
 
 @cache
@@ -88,14 +92,13 @@ def name_of(page: Path) -> str:
     return str(page.relative_to(TOP))
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if any(kind == "sh" for kind, _ in blocks_of(page))], ids=name_of)
+@pytest.mark.parametrize("page", RUN, ids=name_of)
 def test_commands_run_as_they_stand(page, tmp_path):
     (tmp_path / "data").symlink_to(TOP / "data")
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     for kind, text in blocks_of(page):
-        if kind == "sh":
-            script = ["bash", "-euo", "pipefail", "-c", text]
-            done = subprocess.run(script, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        if kind in PROGRAMS:
+            done = subprocess.run([*PROGRAMS[kind], text], cwd=tmp_path, env=environment, capture_output=True, text=True)
             assert done.returncode == 0, text + done.stderr
             assert "Traceback" not in done.stderr
 

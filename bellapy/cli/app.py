@@ -52,7 +52,7 @@ COMMANDS = {
         "Step 4 of 4: keep the alignments that are overlaps; writes PAF, SAM or BAM.", "overlap", "filter_command"
     ),
     "stage-options": Entry(
-        "Those of given options of overlap that a stage takes, for workflows.", "stage_options", "stage_options"
+        "Print those options of overlap that a stage takes; for workflows.", "stage_options", "stage_options"
     ),
     "info": Entry("Versions, processor, devices and where compiled code is cached.", "info", "info"),
 }  # fmt: skip
@@ -137,7 +137,7 @@ def _guarded(command: Callable[..., Any]) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()  # help and version, which may stand there still
         return code
-    except BrokenPipeError:  # the reader of our output has left
+    except BrokenPipeError:  # the reader of our output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:

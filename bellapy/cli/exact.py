@@ -38,7 +38,9 @@ Plot = Annotated[
 Workdir = Annotated[
     str | None,
     typer.Option(
-        help="Folder to keep what is done; the same command goes on after a stop.", metavar="FOLDER", rich_help_panel=RUN
+        help="Folder that keeps the state, so that the same command goes on after a stop.",
+        metavar="FOLDER",
+        rich_help_panel=RUN,
     ),
 ]
 

@@ -18,7 +18,9 @@ Pairs = Annotated[str, typer.Argument(help="Query, its seed's start, target, its
 K = Annotated[int, typer.Option("-k", help="Bases of a seed.", show_default=False, rich_help_panel=SEEDING)]
 XDrop = Annotated[
     int,
-    typer.Option("-x", "--xdrop", help="Stop so far below the best score.", show_default=False, rich_help_panel=ALIGNMENT),
+    typer.Option(
+        "-x", "--xdrop", help="X: give up cells so far below the best score.", show_default=False, rich_help_panel=ALIGNMENT
+    ),
 ]
 
 

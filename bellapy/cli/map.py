@@ -34,7 +34,7 @@ def map_command(given: Given, reference: Reference, reads: Reads, output: Output
     check(given_values(given, MAPPING), MAPPING)
     style = _style(given)
     kind = _format(output, given["output_format"], bool(given["no_align"]), style)
-    adjusted(map_preset(given["preset"]), given)  # told before the work
+    adjusted(map_preset(given["preset"]), given)  # raised before the work
     outputs = {"-o": output, **({f"the index {output}.bai": f"{output}.bai"} if kind == "bam" else {})}
     with session(given, [reference, *reads], outputs) as run:
         run.watch()

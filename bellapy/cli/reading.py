@@ -45,7 +45,7 @@ def load_reads(
     from bellapy.jobs.overlap.canonical import canonical_reads
 
     session.report.count_letters(reads.other_letters, reads.n_bases)
-    if output and output.format in ("sam", "bam"):  # told before the work
+    if output and output.format in ("sam", "bam"):  # raised before the work
         from bellapy.io.sam import check_names
 
         check_names(reads.names)
@@ -57,7 +57,7 @@ class _Loading:
 
     def __init__(self, session: Session, params: Params, overlaps: bool):
         self.session, self.params, self.overlaps = session, params, overlaps
-        self.refused: MemoryLimitError | None = None  # told when the reads have been counted
+        self.refused: MemoryLimitError | None = None  # raised when the reads have been counted
         self.held = 0
 
     def load(self, paths: list[str]) -> ReadSet:

@@ -47,7 +47,8 @@ def load(scoring: Scoring, device: str = "cpu") -> None:
     """Load, the first time compile, what extensions with these scores need: a thread can do it while others work."""
     codes = np.zeros(16, np.uint8)
     codes.flags.writeable = False
-    flank = Flanks(*np.array([[0], [8], [8], [8]]), np.zeros(1, np.uint8))
+    at, length = np.zeros(1, np.int64), np.full(1, 8, np.int64)
+    flank = Flanks(at, length, length, length, np.zeros(1, np.uint8))
     extend(codes, flank, scoring, End.BEST, Resources(device=device))
 
 

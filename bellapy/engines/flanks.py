@@ -75,7 +75,7 @@ def make_flanks(reads: ReadSet, anchors: Anchors) -> Flanks:
         anchors.query_id, anchors.target_id, anchors.strand, anchors.query_pos, anchors.target_pos, anchors.length
     )
     _place_flanks(reads.starts, reads.lengths, 2 * len(reads.codes), columns, longs, complement)
-    return Flanks(*longs, complement)
+    return Flanks(longs[0], longs[1], longs[2], longs[3], complement)
 
 
 @njit_entry

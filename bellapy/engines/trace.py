@@ -4,7 +4,7 @@ The inspector is the score-only extension (extend.py), which finds where alignme
 of overlaps alone, and only up to these ends: `EXECUTORS` names them; all give the same runs.  join.py makes one path of an
 overlap's flanks and seed, trim.py cuts bad ends, io/path_text.py writes CIGAR, cs and MD, on the CPU.
 
-Paths take far more memory than overlaps: they are made, written and left, some overlaps at a time.
+Paths take far more memory than overlaps.  So they are made, written and freed for some overlaps at a time.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ EXECUTORS: dict[str, Callable[[], Executor]] = {"cpu": _cpu, "cuda": _cuda}
 
 BLOCK_BASES = 1 << 23  # of queries and targets, aligned, at a time for each thread
 GPU_PIECES = 2  # of a turn for each thread: kernels with few flanks take as long as their longest one
-BASE_BYTES = 16  # of runs, text and what is between, for each of them
+BASE_BYTES = 16  # of runs, text and temporary arrays, for each of them
 
 
 def trace(

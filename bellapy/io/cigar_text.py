@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bellapy.compute.jit import njit_entry
+from bellapy.compute.runs import length_of, operation_of
 from bellapy.engines.affine.pieces import Solved
 from bellapy.io.table_text import NameTable, write_digits
 
@@ -26,7 +27,7 @@ def _write(runs, starts, counts, out, offsets):
     at = np.int64(0)
     for p in range(len(counts)):
         for x in range(starts[p] + counts[p] - 1, starts[p] - 1, -1):
-            at = write_digits(out, at, np.int64(runs[x] >> np.uint32(4)), 1)
-            out[at] = OPERATIONS[runs[x] & np.uint32(15)]
+            at = write_digits(out, at, length_of(runs[x]), 1)
+            out[at] = OPERATIONS[operation_of(runs[x])]
             at += 1
         offsets[p + 1] = at

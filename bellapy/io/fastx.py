@@ -24,7 +24,7 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import BinaryIO, NamedTuple
+from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 import pyfastx
@@ -32,7 +32,7 @@ import pyfastx
 from bellapy.errors import BellapyError, InputError, MemoryLimitError, OutputError, ParameterError
 from bellapy.records import ReadSet
 from bellapy.records.bases import ENCODE, PAD, UNKNOWN
-from bellapy.records.reads import room_both_ways
+from bellapy.records.reads import memory_of, room_both_ways
 
 _READ_SIZE = 1 << 18
 _BATCH_SIZE = 1 << 19  # larger ones are slower: the C library returns their memory to the system each time
@@ -61,7 +61,7 @@ class Pieces:
     def __init__(self):
         self.size = 0
         self._pieces: list[np.ndarray] = []
-        self._room = np.empty(0, np.uint8)  # what is left of the last piece's memory
+        self._room: np.ndarray | None = np.empty(0, np.uint8)  # what is left of the last piece's memory
 
     def add(self, codes: bytes) -> None:
         n = len(codes)
@@ -72,7 +72,7 @@ class Pieces:
             self._room = np.empty(max(n, _PIECE_SIZE), np.uint8)
             self._pieces.append(self._room[:0])
         self._room[:n] = np.frombuffer(codes, np.uint8)
-        self._pieces[-1] = self._pieces[-1].base[: len(self._pieces[-1]) + n]
+        self._pieces[-1] = memory_of(self._pieces[-1])[: len(self._pieces[-1]) + n]
         self._room = self._room[n:]
         self.size += n
 
@@ -196,8 +196,8 @@ def join_reads(gathered: GatheredReads) -> ReadSet:
     for piece in gathered.codes.drain():
         codes[at : at + len(piece)] = piece
         at += len(piece)
-    names, _, *others = gathered
-    return ReadSet(names, codes, *others, in_room=True)
+    names, _, starts, lengths, error_rate, other_letters = gathered
+    return ReadSet(names, codes, starts, lengths, error_rate, other_letters, in_room=True)
 
 
 def _load_file(path: str, collector: _Collector) -> None:
@@ -228,7 +228,7 @@ def _open(path: str) -> Iterator[io.BufferedReader]:
         if path == "-":
             if sys.stdin is None:
                 raise InputError(path, "is closed; name a file of reads.")
-            source = io.BufferedReader(sys.stdin.buffer, _READ_SIZE)
+            source: Any = io.BufferedReader(cast(io.RawIOBase, sys.stdin.buffer), _READ_SIZE)
             stack.callback(source.detach)
         else:
             source = stack.enter_context(open(path, "rb", buffering=_READ_SIZE))
@@ -236,7 +236,7 @@ def _open(path: str) -> Iterator[io.BufferedReader]:
             yield source
             return
         watched = _Watched(source)
-        stream = io.BufferedReader(gzip.GzipFile(fileobj=watched, mode="rb"), _READ_SIZE)
+        stream: Any = io.BufferedReader(gzip.GzipFile(fileobj=cast(BinaryIO, watched), mode="rb"), _READ_SIZE)
         try:
             yield stream
         except InputError:
@@ -375,14 +375,14 @@ def _parse(lines: list[bytes], is_fastq: bool) -> list[tuple[str, str]]:
 
 
 @contextmanager
-def _spool() -> Iterator[tuple[BinaryIO, str]]:
+def _spool() -> Iterator[tuple[IO[bytes], str]]:
     """A file to write to, and its name; on Linux it lies in memory, so that nothing stays behind even after SIGKILL."""
     if os.path.isdir(_OPEN_FILES) and hasattr(os, "memfd_create"):
         with open(os.memfd_create("bellapy"), "wb") as spool:
             yield spool, f"{_OPEN_FILES}/{spool.fileno()}"
     else:
         with tempfile.NamedTemporaryFile(prefix="bellapy-") as spool:
-            yield spool, spool.name
+            yield spool.file, spool.name
 
 
 class _Collector:

@@ -7,8 +7,8 @@ import io
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from typing import IO, TextIO
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import IO, Any, TextIO
 
 from bellapy.errors import InputError
 
@@ -22,10 +22,14 @@ def open_input(path: str) -> Iterator[io.BufferedReader | gzip.GzipFile]:
     if path == "-" and sys.stdin is None:
         raise InputError(path, "is closed; name a file")
     try:
-        with nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as raw:
+        source: AbstractContextManager[Any] = nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb")
+        with source as raw:
             packed = raw.peek(2)[:2] == b"\x1f\x8b"  # peek, not seek: it may be a pipe
-            with gzip.GzipFile(fileobj=raw) if packed else nullcontext(raw) as stream:
-                yield stream
+            if packed:
+                with gzip.GzipFile(fileobj=raw) as stream:
+                    yield stream
+            else:
+                yield raw
     except (EOFError, OSError, zlib.error) as error:
         problem = getattr(error, "strerror", None) or f"{error}; it may be cut short"
         raise InputError(path, f"cannot be read ({problem})") from error

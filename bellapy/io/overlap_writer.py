@@ -78,7 +78,7 @@ def formatter(output: Destination, reads: ReadSet) -> Callable[[Overlaps, Paths]
 @contextmanager
 def open_writer(
     output: Destination, reads: ReadSet, command: str, version: str, threads: int
-) -> Iterator[Callable[[bytes], None]]:
+) -> Iterator[Callable[[bytes], object]]:
     """A function that takes lines; SAM and BAM get a header first."""
     if output.format in ("paf", "bella"):
         with open_output(output.path) as stream:

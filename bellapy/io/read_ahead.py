@@ -9,7 +9,8 @@ import select
 import signal
 from collections.abc import Callable
 from contextlib import suppress
-from typing import BinaryIO
+from io import BufferedReader
+from typing import Any, BinaryIO
 
 from bellapy.compute.stopping import SIGNALS
 from bellapy.errors import BellapyError
@@ -98,16 +99,18 @@ def _end_with(parent: int) -> None:
 
 
 def _send(reads: GatheredReads, stream: BinaryIO) -> None:
-    pickle.dump((reads.codes.size, *reads._replace(codes=None)), stream)
-    for piece in reads.codes.drain():
-        stream.write(piece)
+    names, codes, *others = reads
+    pickle.dump((names, codes.size, *others), stream)
+    for piece in codes.drain():
+        stream.write(piece.data)
 
 
 class _Told:
     """What the other process reports."""
 
-    def __init__(self, stream: BinaryIO):
-        self._stream, self._outcome = stream, None
+    def __init__(self, stream: BufferedReader):
+        self._stream = stream
+        self._outcome: Any = None  # an error, or what `_send` dumps first
 
     def look(self) -> None:
         """Raise what went wrong, if that is known by now."""
@@ -122,8 +125,8 @@ class _Told:
     def reads(self) -> ReadSet:
         if self._outcome is None:
             self._listen()
-        n_codes, names, _, starts, lengths, *about = self._outcome
+        names, n_codes, starts, lengths, error_rate, other_letters = self._outcome
         codes = room_both_ways(n_codes)
-        if self._stream.readinto(codes) != n_codes:
+        if self._stream.readinto(codes.data) != n_codes:
             raise EOFError
-        return ReadSet(names, codes, starts, lengths, *about, in_room=True)
+        return ReadSet(names, codes, starts, lengths, error_rate, other_letters, in_room=True)

@@ -41,8 +41,8 @@ def fingerprint(reads: ReadSet) -> dict[str, int]:
         "reads": len(reads),
         "bases": reads.n_bases,
         "names": zlib.crc32("\n".join(reads.names).encode()),
-        "lengths": zlib.crc32(reads.lengths),
-        "codes": zlib.crc32(reads.codes),
+        "lengths": zlib.crc32(reads.lengths.data),
+        "codes": zlib.crc32(reads.codes.data),
     }
 
 
@@ -121,7 +121,7 @@ def _read_array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
         if dtype.hasobject or by_columns or size * dtype.itemsize != info.file_size - member.tell():
             raise ValueError(f"{name}: no array")
         array = np.empty(size, dtype)
-        room = memoryview(array).cast("B") if size else memoryview(b"")
+        room = array.data.cast("B") if size else memoryview(b"")
         for at in range(0, len(room), PIECE):
             piece = member.read(PIECE)
             room[at : at + len(piece)] = piece

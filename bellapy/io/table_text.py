@@ -107,16 +107,16 @@ def format_rows(columns: Sequence[tuple[int, str, np.ndarray | NameTable]], name
     """
     tables, kinds, values = [names], [], []
     for kind, _, column in columns:
-        if kind == TEXT:
+        if isinstance(column, NameTable):
             kind, tables = NAME + len(tables), [*tables, column]
             column = np.arange(len(column.offsets) - 1)
         kinds.append(kind)
         values.append(column)
-    values, kinds = np.array(values, np.int64), np.array(kinds, np.int64)
+    numbers = np.array(values, np.int64)
     prefixes = NameTable.of([prefix for _, prefix, _ in columns])
     widths = [int(np.diff(names.offsets).max(initial=0)) if kind == NAME else MAX_DIGITS for kind in kinds if kind <= NAME]
     longest = sum(widths) + len(prefixes.text) + len(columns)
-    out = np.empty(values.shape[1] * longest + sum(len(table.text) for table in tables[1:]), np.uint8)
+    out = np.empty(numbers.shape[1] * longest + sum(len(table.text) for table in tables[1:]), np.uint8)
     texts, text_at = tuple(table.text for table in tables), tuple(table.offsets for table in tables)
-    n = write_rows(values, kinds, prefixes.text, prefixes.offsets, texts, text_at, out)
+    n = write_rows(numbers, np.array(kinds, np.int64), prefixes.text, prefixes.offsets, texts, text_at, out)
     return out[:n].tobytes()

@@ -66,7 +66,7 @@ class Extending:
             raise ParameterError(f"-k {k}: must be from 1 to {MAX_SEED}")
         given = params.extension
         if given.extension == "homology":
-            raise ParameterError("--extension homology: is learnt from a whole set of reads; choose best or longest")
+            raise ParameterError("--extension homology: needs a whole set of reads to learn from; choose best or longest")
         if given.xdrop is None:
             raise ParameterError("--xdrop: has no default for given pairs; name one, such as 15")
         steps = (Scoring(given.match, given.mismatch, given.gap, given.xdrop),)

@@ -144,7 +144,7 @@ def given_values(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, A
 
 
 UNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
-"""Powers of 1000, or with an i of 1024, that units of sizes stand for."""
+"""The power of 1000 that each unit of size stands for; with an i, of 1024."""
 
 
 def parse_size(text: str) -> int:

@@ -64,7 +64,7 @@ def map_preset(name: str | None) -> MapParams:
     ParameterError : a name that no preset has.
     """
     if name is not None and name not in MAP_PRESETS:
-        raise ParameterError(f"--preset {name}: there is none of that name; choose from {', '.join(MAP_PRESETS)}")
+        raise ParameterError(f"--preset {name}: no preset has this name; choose from {', '.join(MAP_PRESETS)}")
     return MAP_PRESETS[name or "ont"]
 
 

@@ -225,7 +225,7 @@ def make_params(preset: str | None = None, **options: Any) -> Params:
     ParameterError : a value out of range, values that contradict each other, or an unknown preset.
     """
     if preset is not None and preset not in PRESETS:
-        raise ParameterError(f"--preset {preset}: there is none of that name; choose from {', '.join(PRESETS)}")
+        raise ParameterError(f"--preset {preset}: no preset has this name; choose from {', '.join(PRESETS)}")
     given = {**PRESETS.get(preset or "", {}), **given_values(options, options)}
     if unknown := given.keys() - FIELDS.keys():
         raise TypeError(f"unknown parameters: {', '.join(sorted(unknown))}")

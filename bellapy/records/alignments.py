@@ -56,8 +56,8 @@ class Extensions:
         check_range("right_target", self.right_target, 0, np.where(same, after, before))
         check_range("score", self.score, -2 * RANGES["xdrop"].high, RANGES["match"].high * shorter.astype(np.int64))
 
-    def take(self, rows: np.ndarray) -> Extensions:
-        """The extensions of the given rows (indices or mask)."""
+    def take(self, rows: np.ndarray | slice) -> Extensions:
+        """The extensions of the given rows (indices, mask or slice)."""
         return Extensions(*(getattr(self, f.name)[rows] for f in fields(self)))
 
 
@@ -111,7 +111,7 @@ class Overlaps:
     def __len__(self) -> int:
         return len(self.query_id)
 
-    def take(self, rows: np.ndarray) -> Overlaps:
+    def take(self, rows: np.ndarray | slice) -> Overlaps:
         """The overlaps of the given rows (indices, mask or slice)."""
         return Overlaps(*(getattr(self, f.name)[rows] for f in fields(self)))
 

@@ -11,12 +11,19 @@ from bellapy.params import RANGES
 from bellapy.records.reads import ReadSet
 from bellapy.records.table import CHECKED, INT32_MAX, check_columns, check_range, freeze
 
+REVERSE, FIRST, PLACE_BITS = 1, 2, 2
+"""The bits of an entry: its first, its second, and below its place; seeding/entries.py has them for compiled code."""
 TABLE_SHIFT = 10  # one entry of a matrix' table of reads for so many bits of place
 
 
 def entry_type(n_places: int) -> type:
     """The smaller of the types that hold entries of a KmerMatrix for reads of so many places."""
     return np.uint32 if n_places <= 1 << 30 else np.uint64
+
+
+def places_of(entries: np.ndarray) -> np.ndarray:
+    """The places in entries of a KmerMatrix, int64."""
+    return (entries >> np.uint8(PLACE_BITS)).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -61,7 +68,7 @@ class KmerMatrix:
         n_columns, before = 0, 0
         for at in range(0, len(self.entries), CHECKED):
             entries = self.entries[at : at + CHECKED]
-            place, first = (entries >> np.uint8(2)).astype(np.int64), (entries & np.uint8(2)) != 0
+            place, first = places_of(entries), (entries & np.uint8(FIRST)) != 0
             read = np.maximum(np.searchsorted(reads.starts, place, side="right") - 1, 0)
             if not len(reads):
                 raise ValueError("entries: out of range")
@@ -80,7 +87,7 @@ class KmerMatrix:
     @property
     def indptr(self) -> np.ndarray:
         """Where the columns begin in `entries`, and the end of the last, (n_kmers + 1,) int64."""
-        return np.append(np.flatnonzero(self.entries & np.uint8(2)), len(self.entries))
+        return np.append(np.flatnonzero(self.entries & np.uint8(FIRST)), len(self.entries))
 
     @cached_property
     def read_table(self) -> np.ndarray:
@@ -90,9 +97,9 @@ class KmerMatrix:
 
     def locate(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Read, position in it and strand (+1, -1 for reverse) of every entry, (nnz,) int64 each."""
-        place = (self.entries >> np.uint8(2)).astype(np.int64)
+        place = places_of(self.entries)
         read_id = np.searchsorted(self.starts, place, side="right") - 1
-        return read_id, place - self.starts[read_id], 1 - 2 * (self.entries & np.uint8(1)).astype(np.int64)
+        return read_id, place - self.starts[read_id], 1 - 2 * (self.entries & np.uint8(REVERSE)).astype(np.int64)
 
     def to_csr(self):
         """A as scipy `csr_array` of ones, with positions and strands in the same order."""

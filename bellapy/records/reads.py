@@ -73,10 +73,17 @@ class ReadSet:
 
         The base at index g of `codes` stands again at index 2 * len(codes) - 1 - g.
         """
-        both = self.codes.base[:]  # an array of its own: that it is the same one tells that the bases are the same
+        both = memory_of(self.codes)[:]  # an array of its own: that it is the same one tells that the bases are the same
         both[len(self.codes) :] = self.codes[::-1]
         both.flags.writeable = False
         return both
+
+
+def memory_of(view: np.ndarray) -> np.ndarray:
+    """The array that a view shows a part of."""
+    if view.base is None:
+        raise ValueError("not a view of another array")
+    return view.base
 
 
 def room_both_ways(n: int) -> np.ndarray:

@@ -100,7 +100,7 @@ class Seeds:
             check_range(name, getattr(self, name), 0, INT32_MAX)
         check_range("copies", self.copies, 0, np.finfo(np.float32).max)
 
-    def take(self, rows: np.ndarray) -> Seeds:
-        """The seeds of the given rows (indices or mask)."""
+    def take(self, rows: np.ndarray | slice) -> Seeds:
+        """The seeds of the given rows (indices, mask or slice)."""
         columns = {f.name: getattr(self, f.name)[rows] for f in fields(self) if f.name != "length"}
         return Seeds(**columns, length=self.length)

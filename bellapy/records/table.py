@@ -9,7 +9,7 @@ import numpy as np
 INT32_MAX = 2**31 - 1
 
 
-CHECKED = 1 << 20  # values at a time: what is between takes little memory
+CHECKED = 1 << 20  # values at a time, so that temporary arrays stay small
 
 
 def freeze(record, dtypes: dict[str, type]) -> None:
@@ -34,5 +34,5 @@ def check_range(name: str, values, low, high) -> None:
     for at in range(0, np.size(values), CHECKED):
         piece = slice(at, at + CHECKED)
         value, least, most = (x[piece] if np.ndim(x) else x for x in (values, low, high))
-        if not np.all((least <= value) & (value <= most)):  # said so, NaN is nowhere
+        if not np.all((least <= value) & (value <= most)):  # written this way, NaN fails
             raise ValueError(f"{name}: out of range")

@@ -101,7 +101,8 @@ def _sorted_words(hashes, marks, bucket_bits: int, rest_bits: int, place_bits: i
 
 def _minimizers_of(codes: np.ndarray, k: int, window: int) -> tuple[np.ndarray, np.ndarray]:
     """Hashes (n,) uint64 and marks (n,) int64 of all minimizers, chunk by chunk."""
-    hashes, marks = [], []
+    hashes: list[np.ndarray] = []
+    marks: list[np.ndarray] = []
     overlap, size = k + window - 1, 1 << 20
     for begin in range(0, len(codes), size):
         end = min(len(codes), begin + size + overlap - 1)

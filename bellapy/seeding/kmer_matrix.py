@@ -8,22 +8,11 @@ from bellapy.compute.jit import njit
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.records import DepthProfile, KmerMatrix, ReadSet
 from bellapy.records.kmers import TABLE_SHIFT
+from bellapy.seeding.entries import is_first, place_of
 from bellapy.seeding.kmers import KmerCounts
 
 PROFILE_WIDTH = 256  # bases
 MOST_COPIES = 1 << 23  # counted of a k-mer in the profile, so that the sum of a bin has 32 bits
-
-
-@njit
-def place_of(entry):
-    """The place in an entry of a KmerMatrix."""
-    return np.int64(np.uint64(entry) >> np.uint64(2))
-
-
-@njit
-def is_first(entry):
-    """Whether an entry of a KmerMatrix is the first one of its column."""
-    return np.uint64(entry) & np.uint64(2) != 0
 
 
 @njit
@@ -80,6 +69,7 @@ def profile_depth(matrix: KmerMatrix, reads: ReadSet, threads: int = 1) -> Depth
         return numbers
 
     parts = map_threads(count, even_ranges(len(matrix.entries), threads), threads)
-    n_kmers, copies = np.sum(parts, axis=0, dtype=np.uint32) if parts else np.zeros((2, int(offsets[-1])), np.uint32)
+    numbers = np.array(parts, np.uint32).reshape(-1, 2, int(offsets[-1]))
+    n_kmers, copies = numbers.sum(axis=0, dtype=np.uint32)
     unknown = np.zeros(len(reads))
     return DepthProfile(PROFILE_WIDTH, offsets, n_kmers, copies, unknown.astype(np.float32), unknown.astype(np.uint8))

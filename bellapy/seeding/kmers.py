@@ -26,6 +26,7 @@ from bellapy.compute.jit import njit, njit_vector_entry
 from bellapy.compute.memory import UNLIMITED, Budget
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.records.kmers import entry_type
+from bellapy.seeding.entries import pack_entry
 
 U = np.uint64
 U0, U1, U2, U3, U6, U63 = (U(x) for x in (0, 1, 2, 3, 6, 63))  # uint64 with a bare int is int64 or float64 in Numba
@@ -237,7 +238,7 @@ def _collect_runs(words, n, codes, layout, lower, upper, spectrum, entries, n_en
         if lower <= j - i <= upper:
             for x in range(i, j):
                 place = words[x] & low
-                entries[n_entries] = ((place >> U1) << U2) | (U(x == i) << U1) | (place & U1)
+                entries[n_entries] = pack_entry(place >> U1, U(x == i), place & U1)
                 n_entries += 1
             n_kmers += 1
         i = j
@@ -363,7 +364,8 @@ def count_kmers(
             buffer = np.empty(n_words + _words_of(int(sizes[last:].sum()), dtype), np.uint64)
         elif n_words > len(buffer):
             buffer.resize(n_words, refcheck=False)
-        words, entries = buffer[n_kept:n_words], buffer.view(dtype)
+        words: np.ndarray = buffer[n_kept:n_words]
+        entries: np.ndarray = buffer.view(dtype)
         _scatter_pass(counted, ranges, histogram[:, first:last], first, words, threads)
         bounds = np.concatenate(([0], np.cumsum(sizes[first:last])))
         group = partial(_group_range, counted, words, bounds)

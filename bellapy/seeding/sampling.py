@@ -12,6 +12,7 @@ from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.errors import ParameterError
 from bellapy.records.bases import UNKNOWN
 from bellapy.records.kmers import entry_type
+from bellapy.seeding.entries import moved, place_of
 
 U = np.uint64
 U1, U2, U3 = U(1), U(2), U(3)
@@ -131,12 +132,12 @@ def _compress(codes, out, marks):
 def _restore(codes, marks, begin, end, entries):
     """Give entries[begin:end] their places in codes, uint8, before compression; marks : of `_compress`."""
     for x in range(begin, end):
-        place = U(entries[x]) >> U2
+        place = U(place_of(entries[x]))
         i, steps = U(marks[place // U(MARK_STEP)]), place % U(MARK_STEP)
         while steps:
             i += U1
             steps -= U((codes[i] > 3) | (codes[i] != codes[i - U1]))
-        entries[x] = (i << U2) | (U(entries[x]) & U3)
+        entries[x] = moved(entries[x], i)
 
 
 def compress_homopolymers(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -144,14 +145,15 @@ def compress_homopolymers(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     Runs of unknown bases are kept as they are, and with them the padding between reads.
     """
-    compressed, marks = np.empty(len(codes) + 1, np.uint8), np.empty(len(codes) // MARK_STEP + 1, entry_type(len(codes)))
+    compressed = np.empty(len(codes) + 1, np.uint8)
+    marks: np.ndarray = np.empty(len(codes) // MARK_STEP + 1, entry_type(len(codes)))
     n = _compress(codes, compressed, marks)
     return compressed[:n], marks
 
 
 def restore_places(codes: np.ndarray, marks: np.ndarray, entries: np.ndarray, threads: int = 1) -> np.ndarray:
     """The entries of a matrix of compressed codes, with places in the codes before; `marks` from compress_homopolymers."""
-    restored = entries.astype(entry_type(len(codes)), copy=False)
+    restored: np.ndarray = entries.astype(entry_type(len(codes)), copy=False)
     pieces = even_ranges(len(restored), threads)
     map_threads(lambda piece: _restore(codes, marks, *piece, restored), pieces, threads)
     return restored

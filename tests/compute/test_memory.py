@@ -166,7 +166,7 @@ def test_counting_keeps_to_the_limit(reads, traced, monkeypatch, share, threads)
     monkeypatch.setattr(kmers, "SPECTRUM_SIZE", 100)
     monkeypatch.setattr(kmers, "SCRATCH", 64)
     passes = []
-    monkeypatch.setattr(kmers, "_count_pass", lambda *args, of=kmers._count_pass: passes.append(args) or of(*args))
+    monkeypatch.setattr(kmers, "_scatter_pass", lambda *args, of=kmers._scatter_pass: passes.append(args) or of(*args))
     expected = count_kmers(reads.codes, 15, 2, 20)
     n_words = len(passes.pop()[-2])
     budget = traced(60_000 + expected.entries.nbytes + int(8 * share * n_words))

@@ -248,7 +248,7 @@ def test_names_that_sam_does_not_allow(here):
         (here / "odd.fa").write_text(f">{name}\nACGT\n")
         outcome = run("overlap", "odd.fa", "-o", "x.sam")
         assert outcome.code == 1 and "SAM does not allow this name" in outcome.err
-        assert "estimate" not in outcome.err  # told before the work
+        assert "estimate" not in outcome.err  # raised before the work
         assert run("overlap", "odd.fa", "--cigar").code == 0
     assert listing(here) == {"reads.fa", "odd.fa"}
 

@@ -12,7 +12,7 @@ from bellapy.report.log import logger
 
 LEAST_FREE = 512 << 20  # bytes of device memory: a context, the compiled kernels, some reads
 DRIVER_FILE = Path("/proc/driver/nvidia/version")
-"""Stands there where an NVIDIA driver is loaded (Linux)."""
+"""Exists where an NVIDIA driver is loaded (Linux)."""
 _found: list[Gpu] = []
 _finding = Lock()
 
@@ -20,7 +20,7 @@ _finding = Lock()
 class Gpu(NamedTuple):
     """A usable GPU; memory in bytes."""
 
-    index: int
+    index: int  # type: ignore[assignment]  # not the method of tuples
     name: str
     free: int
     total: int

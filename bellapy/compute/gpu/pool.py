@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 from numba import cuda
 
 from bellapy.compute.gpu.devices import Gpu, known_gpus
@@ -66,9 +67,10 @@ class Rooms:
     """Arrays by name, kept for later pieces and made anew where they are too small: taking and freeing is slow."""
 
     def __init__(self, make: Callable):
-        self._make, self._rooms = make, {}
+        self._make = make
+        self._rooms: dict[str, tuple[Any, Any]] = {}  # the whole, and the part given last
 
-    def of(self, name: str, rows: int, *shape: int, dtype: type) -> object:
+    def of(self, name: str, rows: int, *shape: int, dtype: np.typing.DTypeLike) -> Any:
         """An array of so many rows of a shape."""
         room, part = self._rooms.get(name, (None, None))
         if room is None or room.shape[0] < rows or room.shape[1:] != shape or room.dtype != dtype:
@@ -96,7 +98,7 @@ class Device:
     reads: DeviceReads
     work_of: Devices = field(default_factory=Devices)
     workers: list[Worker] = field(default_factory=list)
-    zero: object = None  # event from which `spans` count
+    zero: Any = None  # event from which `spans` count
     spans: list[tuple[float, float]] = field(default_factory=list)  # when kernels ran, ms
     loaded: set = field(default_factory=set)  # kernels that were started before; two threads must not load one at a time
     compile_s: float = 0.0
@@ -134,12 +136,12 @@ class Worker:
     """Streams of a device, for kernels and for what is copied before them, with memory of their own."""
 
     device: Device
-    stream: object
-    copies: object
+    stream: Any
+    copies: Any
     rooms: Rooms = field(default_factory=lambda: Rooms(cuda.device_array))
     pinned: Rooms = field(default_factory=lambda: Rooms(cuda.pinned_array))
     events: list = field(default_factory=list)  # begin and end of each kernel of a batch; kept like the arrays
-    copied: object = field(default_factory=cuda.event)  # when the last copy before a kernel ends
+    copied: Any = field(default_factory=cuda.event)  # when the last copy before a kernel ends
 
     def has_run(self, function) -> bool:
         """Whether a kernel has been started on the device before, so that it is loaded."""
@@ -185,10 +187,10 @@ class Pieces:
 
     def take(self, share: int) -> tuple[int, int] | None:
         with self._lock:
-            own = self._shares[share] if share < len(self._shares) else ()
+            own = self._shares[share] if share < len(self._shares) else deque()
             if own:
                 return own.popleft()
-            fullest = max(self._shares, key=len, default=())
+            fullest = max(self._shares, key=len, default=deque())
             return fullest.pop() if len(fullest) > 1 else None
 
 
@@ -217,7 +219,7 @@ class Pool:
         workers = workers[: len(work.pieces)]
         left = Pieces(work.pieces, len(self.devices))
 
-        @cuda.require_context  # asked for once, not in each call: all threads would take turns at that
+        @cuda.require_context  # asked for once: in each call all threads would wait for each other
         def take_pieces(worker: Worker) -> None:
             share = next(i for i, device in enumerate(self.devices) if device is worker.device)
             pieces = iter(partial(left.take, share), None)

@@ -6,6 +6,7 @@ The reversed copy that `ReadSet.both_ways` has is not needed: kernels reverse th
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 
@@ -31,7 +32,7 @@ class DeviceReads:
     def __init__(self, rooms, helpers: ThreadPoolExecutor):
         self._rooms, self._helpers = rooms, helpers
         self._stream, self._sent = cuda.stream(), cuda.event()
-        self._whole = lambda: None
+        self._whole: Callable[[], np.ndarray | None] = lambda: None
         self._staging = np.empty((0, 3), np.uint32)  # pinned memory
         self._lock = Lock()
 

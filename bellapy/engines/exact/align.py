@@ -1,4 +1,4 @@
-"""One pair of sequences -> its optimal alignment: a lower bound, upper bounds, the sweep forth, the sweep back, the path."""
+"""One pair of sequences -> its optimal alignment: lower and upper bounds, the sweeps forward and backward, the path."""
 
 from __future__ import annotations
 
@@ -36,16 +36,23 @@ SHOW_SECONDS = 0.5
 class Alignment(NamedTuple):
     """An optimal alignment; positions count from 0 on both sequences as given to the engine, ends exclusive.
 
-    runs : (n, 2) int64, operations (trace.PAIR and so on) and bases, from the start; None if no path was asked for, and then
-    the starts are None too, but in global mode.
+    runs : (n, 2) int64, operations (trace.PAIR and so on) and bases, from the start.
     """
 
     score: int
-    query_start: int | None
+    query_start: int
     query_end: int
-    target_start: int | None
+    target_start: int
     target_end: int
-    runs: np.ndarray | None
+    runs: np.ndarray
+
+
+class Reached(NamedTuple):
+    """The best score, and where it is reached: what is known of an optimal alignment if no path was asked for."""
+
+    score: int
+    query_end: int
+    target_end: int
 
 
 class Work(NamedTuple):
@@ -77,7 +84,7 @@ Watch = Callable[[str, float], None]
 
 
 class _Run(NamedTuple):
-    """What is passed down."""
+    """What the functions below need."""
 
     query: np.ndarray
     target: np.ndarray
@@ -107,20 +114,21 @@ class _Run(NamedTuple):
 def align_one(
     query: np.ndarray, target: np.ndarray, scores: Scores, mode: str, *, beat: int | None = None, with_path: bool = True,
     threads: int = 1, budget: int = 1 << 28, journal: Journal | None = None, watch: Watch = lambda name, share: None,
-) -> tuple[Alignment | None, Work]:  # fmt: skip
+) -> tuple[Alignment | Reached | None, Work]:  # fmt: skip
     """The optimal alignment of two sequences.
 
     Parameters
     ----------
     query, target : (n,), (m,) uint8 codes as in records/bases.py, neither empty.
     mode : local, global, or semiglobal (gaps at the ends of either sequence cost nothing).
-    beat : a score that is of no interest unless exceeded.
+    beat : only a higher score is wanted.
     budget : bytes that special rows may take.
     watch : is told the stage and the share of it that is done.
 
     Returns
     -------
-    The alignment, None if there is none that scores above 0 (local and semiglobal) or above `beat`; the work it took.
+    The alignment, or what it reaches if not `with_path`; None if there is none that scores above 0 (local and semiglobal) or
+    above `beat`; the work it took.
 
     Raises
     ------
@@ -152,7 +160,7 @@ def align_one(
     if row < 0 or score < known:
         return None, work
     if not with_path:
-        return Alignment(score, None, row, None, column, None), work
+        return Reached(score, row, column), work
     if score > known:
         region = bound_region(query, target, scores, mode, score)
     region = region._replace(corridor=narrowed(region.corridor, sweep.reach, size))
@@ -163,7 +171,7 @@ def align_one(
 
 def _align_back(
     run: _Run, region: Region, end: tuple[int, int], score: int | None, least: int | None, with_path: bool
-) -> tuple[Alignment | None, Sweep]:
+) -> tuple[Alignment | Reached | None, Sweep]:
     """Sweep back from where an alignment ends, and trace the path.
 
     score : the alignment's if it is known.  least : a lower one is of no interest.
@@ -188,9 +196,9 @@ def _align_back(
     if score is not None and found != score or row < 0:
         raise AssertionError(f"forth {score}, back {found}")
     if not with_path:
-        return Alignment(found, 0, n, 0, m, None), sweep
-    gains = [Gains(-g.end[k::-1], -g.start[k::-1]) for g, k in ((region.rows, n), (region.columns, m))]
-    space = Space(back_query, back_target, *gains, scores)
+        return Reached(found, n, m), sweep
+    rows, columns = (Gains(-g.end[k::-1], -g.start[k::-1]) for g, k in ((region.rows, n), (region.columns, m)))
+    space = Space(back_query, back_target, rows, columns, scores)
     runs = trace_path(space, sweep, Cell(row, column, False, found), lambda share: run.watch("path", share))
     counted = rescore(query, target, n - row, m - column, runs, scores)
     if counted != (found, n, m):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit
+from bellapy.compute.jit import njit, njit_inner
 from bellapy.engines.exact.cpu import Bounds
 from bellapy.engines.exact.rule import Scores
 from bellapy.records.bases import UNKNOWN
@@ -61,16 +61,10 @@ class Gains(NamedTuple):
         return self.end - (self.start[0] if from_the_start else np.minimum.accumulate(self.start))
 
 
-@njit
-def _roll(codes, at, end, word, known, mask):
-    """The word that ends at `end`, and how many known bases it ends with, from those at an earlier place `at`.
-
-    codes : (any,) uint8.  word : uint64, two bits for each of k bases.  mask : uint64, its bits.
-    """
-    for x in range(at, end):
-        word = (word << np.uint64(2) | np.uint64(codes[x] & 3)) & mask
-        known = known + 1 if codes[x] < UNKNOWN else 0
-    return word, known
+@njit_inner
+def _push(word, known, base, mask):
+    """A word, uint64 with two bits a base, and the known bases it ends with, one base (uint8) further; mask : its bits."""
+    return (word << np.uint64(2) | np.uint64(base & 3)) & mask, known + 1 if base < UNKNOWN else 0
 
 
 @njit
@@ -89,7 +83,7 @@ def _absent_words(query, target, corridor, k, word_cost, unknown, counts, costs,
     free = new_at = old_at = 0
     for end in range(1, n + 1):
         base = query[end - 1]
-        word, known = _roll(query, end - 1, end, word, known, mask)
+        word, known = _push(word, known, base, mask)
         if base >= UNKNOWN and end - 1 >= free:
             costs[end - 1] += unknown
             ends[end] += unknown
@@ -99,14 +93,16 @@ def _absent_words(query, target, corridor, k, word_cost, unknown, counts, costs,
             continue
         low, high = corridor.first[begin // BLOCK], corridor.last[begin // BLOCK]
         while added <= high and added + k <= m:  # the word at `added` joins the window
-            new_word, new_known = _roll(target, new_at, added + k, new_word, new_known, mask)
-            new_at = added + k
+            while new_at < added + k:
+                new_word, new_known = _push(new_word, new_known, target[new_at], mask)
+                new_at += 1
             if new_known >= k and counts[new_word] < FULL:
                 counts[new_word] += 1
             added += 1
         while removed < low and removed < added:
-            old_word, old_known = _roll(target, old_at, removed + k, old_word, old_known, mask)
-            old_at = removed + k
+            while old_at < removed + k:
+                old_word, old_known = _push(old_word, old_known, target[old_at], mask)
+                old_at += 1
             if old_known >= k and counts[old_word] < FULL:
                 counts[old_word] -= 1
             removed += 1

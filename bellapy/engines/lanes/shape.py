@@ -52,7 +52,7 @@ class Shape(NamedTuple):
     half: int
 
 
-def aligned(n: int, dtype: np.dtype) -> np.ndarray:
+def aligned(n: int, dtype: np.typing.DTypeLike) -> np.ndarray:
     """n zeros on a 64-byte boundary, else every vector load touches two cache lines."""
     raw = np.zeros(n * np.dtype(dtype).itemsize + 64, np.uint8)
     skip = -raw.ctypes.data % 64

@@ -345,5 +345,5 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
                 walk = Walk(row, first, walk.pairs, walk.score, walk.column, walk.target_row, walk.border)
         cuda.atomic.add(counts, (level, CELLS + seat.lane), np.int64(busy) * (CHUNK * 2 * R))
 
-    extend_stacks.most_registers = MOST_REGISTERS
+    extend_stacks.most_registers = MOST_REGISTERS  # type: ignore[attr-defined]  # for `kernel_of`
     return extend_stacks

@@ -29,7 +29,7 @@ from bellapy.engines.registers.bases import Reads
 from bellapy.engines.registers.host import RESULT_COLUMNS, clear, cut_seeds, list_piece, put_back, put_late, rows_of
 from bellapy.params import Scoring
 
-CLASSES = ((4, 2, 3), (8, 4, 40))
+CLASSES: tuple[tuple[int, int, int], ...] = ((4, 2, 3), (8, 4, 40))
 if not SIMULATED:
     CLASSES = (
         (4, 4, 14), (4, 6, 25), (8, 4, 50), (8, 8, 110), (8, 14, 200), (16, 10, 300), (16, 14, 500), (32, 10, 700),
@@ -90,7 +90,7 @@ def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, end: End,
 
 def window_sizes(scoring: Scoring, step: float = 1.0) -> list[tuple[int, int]]:
     """Sizes of windows to try: wide enough for true overlaps, then each at least `step` times as wide as the one before."""
-    chosen = []
+    chosen: list[tuple[int, int]] = []
     if fits(scoring):
         for group, registers, reach in CLASSES:
             enough = scoring.xdrop // -scoring.gap <= reach
@@ -135,7 +135,8 @@ class _Batch:
         upload(self.counted, self.counts, worker.stream)
         self.handed = _handed_over(worker, 0, 1, 2)  # to the next kernel: nothing, all flanks begin in the first one
         self.next = _handed_over(worker, 1, room, 2 * prod(self.sizes[0])) if self.sizes else self.handed
-        self.asked, self.lost = 0, []
+        self.asked = 0
+        self.lost: list[float] = []
 
     def add(self, begin: int, end: int) -> None:
         """Start the first kernel for the flanks of seeds begin .. end - 1, when no more than one before it is running."""

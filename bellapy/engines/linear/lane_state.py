@@ -97,7 +97,9 @@ def make_lanes(shape: Shape, dtype: np.dtype) -> Lanes:
     lines = aligned(12 * TILE, dtype).reshape(12, TILE)
     even, odd, now = aligned(n_cells + TILE, dtype), aligned(n_cells + 2 * TILE, dtype), np.zeros((N_NOW, TILE), np.int64)
     words, edges = np.zeros((shape.half // 4, TILE), np.uint64), np.empty((TILE, 5), np.int64)
-    return Lanes(even, odd, now, Best(*lines[:4]), *lines[4:9], lines[9:].reshape(3 * TILE), words, edges)
+    update, ends, shift, first, last = lines[4:9]
+    twice = lines[9:].reshape(3 * TILE)
+    return Lanes(even, odd, now, Best(*lines[:4]), update, ends, shift, first, last, twice, words, edges)
 
 
 @njit_inner

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numba import cuda
@@ -104,7 +105,8 @@ def _trace_on_gpu(job: _Job, worker: Worker, pieces: Iterator[tuple[int, int]], 
     table, reads, n = job.flanks.table(todo), worker.device.reads, len(todo)
     reads.hold(job.codes)
     uploaded = reads.bring(table, job.codes, max(1, job.resources.threads // job.devices), worker.stream)
-    at, spans = int(job.begins[begin]), []
+    at = int(job.begins[begin])
+    spans: list[tuple[float, float]] = []
     for size in window_sizes(job.scoring, 2):  # what outgrows one begins anew in the next
         if not len(todo):
             break
@@ -136,7 +138,7 @@ class _Batch:
     plan: np.ndarray
     block: int
     n_blocks: np.ndarray
-    room: tuple[int, int, int]
+    room: tuple[int, ...]
 
 
 def _batches(job: _Job, worker: Worker, todo: np.ndarray, table: np.ndarray, size: tuple[int, int]) -> list[_Batch]:
@@ -204,7 +206,7 @@ def _trace_batch(
     return is_failed != 0, total
 
 
-def _sent(worker: Worker, name: str, rows: np.ndarray) -> object:
+def _sent(worker: Worker, name: str, rows: np.ndarray) -> Any:
     """An array on the device, by way of pinned memory: copies of other memory wait for the kernels of other workers."""
     pinned, there = (room.of(name, len(rows), *rows.shape[1:], dtype=rows.dtype) for room in (worker.pinned, worker.rooms))
     pinned[:] = rows
@@ -219,7 +221,7 @@ def _fetched(worker: Worker, name: str, there) -> np.ndarray:
     return pinned
 
 
-def _moment(stream) -> object:
+def _moment(stream: Any) -> Any:
     """An event, now."""
     event = cuda.event()
     event.record(stream)

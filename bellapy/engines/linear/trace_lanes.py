@@ -139,7 +139,7 @@ def trace_lanes(
 
 @njit_entry
 def _run(task, group, bases, block, way, traced):
-    """Group by group, block by block, forth and back.
+    """Group by group, block by block, forward and then back.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ class FolderJournal:
             with open(path, "rb") as stream, np.load(stream) as state:
                 loaded = {key: state[key] for key in state.files}
         except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-            raise InputError(path, f"is damaged ({error}); remove it, and its sweep begins anew") from error
+            raise InputError(path, f"is damaged ({error}); remove it, and its sweep starts again") from error
         logger.info("going on from %s, step %s", path, int(loaded["step"]))
         return loaded
 
@@ -93,7 +93,7 @@ def open_journal(folder: str | None, pair: Pair, params: ExactParams, score_only
 def _digest(pair: Pair) -> str:
     """What tells sequences from others."""
     digest = hashlib.sha256()
-    for part in (pair.query_name.encode(), pair.query, pair.target_name.encode(), pair.target):
+    for part in (pair.query_name.encode(), pair.query.data, pair.target_name.encode(), pair.target.data):
         digest.update(len(part).to_bytes(8, "little"))
         digest.update(part)
     return digest.hexdigest()

@@ -10,7 +10,7 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from bellapy.engines.exact.align import Alignment
+from bellapy.engines.exact.align import Alignment, Reached
 from bellapy.engines.exact.trace import PAIR, QUERY_ALONE, TARGET_ALONE
 from bellapy.io.outputs import open_output
 from bellapy.params import ExactParams
@@ -97,28 +97,28 @@ def letters(codes: np.ndarray) -> str:
 
 
 def write_alignment(
-    path: str, pair: Pair, alignment: Alignment | None, strand: int, params: ExactParams, report: RunReport, score_only: bool
-) -> None:
+    path: str, pair: Pair, found: Alignment | Reached | None, strand: int, params: ExactParams, report: RunReport,
+    score_only: bool,
+) -> None:  # fmt: skip
     """Write the alignment, or what stands for none, in the format that the file's name asks for."""
     kind = path.removesuffix(".gz").removesuffix(".bgz")[-4:] if path != "-" else ".paf"
     with open_output(path) as stream:
-        if score_only:
-            if alignment:
-                stream.write(score_line(pair, alignment, strand).encode())
-        elif kind == ".paf":
-            if alignment:
-                stream.write(paf_line(pair, alignment, strand).encode())
+        if isinstance(found, Reached):
+            stream.write(score_line(pair, found, strand).encode())
+        elif score_only or kind == ".paf":
+            if found:
+                stream.write(paf_line(pair, found, strand).encode())
         elif kind == ".sam":
-            stream.write(sam_text(pair, alignment, strand, report.command, report.version).encode())
+            stream.write(sam_text(pair, found, strand, report.command, report.version).encode())
         else:
-            write_text(stream, pair, alignment, strand, params)
+            write_text(stream, pair, found, strand, params)
 
 
-def score_line(pair: Pair, alignment: Alignment, strand: int) -> str:
+def score_line(pair: Pair, found: Reached, strand: int) -> str:
     """Query, its length, the end on its aligned strand, strand, target, length and end likewise, score."""
     fields = (
-        pair.query_name, len(pair.query), alignment.query_end, SIGN[strand], pair.target_name, len(pair.target),
-        alignment.target_end, f"AS:i:{alignment.score}",
+        pair.query_name, len(pair.query), found.query_end, SIGN[strand], pair.target_name, len(pair.target),
+        found.target_end, f"AS:i:{found.score}",
     )  # fmt: skip
     return "\t".join(map(str, fields)) + "\n"
 
@@ -147,6 +147,7 @@ def sam_text(pair: Pair, alignment: Alignment | None, strand: int, command: str,
         f"@PG\tID:bellapy\tPN:bellapy\tVN:{version}\tCL:{' '.join(command.split())}\n"
     )
     query = pair.oriented(strand)
+    fields: tuple[str | int, ...]
     if not alignment:
         fields = (pair.query_name, UNMAPPED, "*", 0, 0, "*", "*", 0, 0, letters(pair.query), "*")
     else:

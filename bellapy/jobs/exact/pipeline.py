@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.engines.exact.align import Alignment, Work, align_one
+from bellapy.engines.exact.align import Alignment, Reached, Work, align_one
 from bellapy.engines.exact.rule import Scores
 from bellapy.errors import InputError, ParameterError
 from bellapy.io.fastx import load_reads
@@ -69,7 +69,7 @@ class Request(NamedTuple):
 class Found(NamedTuple):
     """The better alignment of the strands that were tried; alignment: None if none scores above 0."""
 
-    alignment: Alignment | None
+    alignment: Alignment | Reached | None
     strand: int
     work: Work
 
@@ -105,7 +105,7 @@ def _check(request: Request) -> None:
         raise ParameterError("A and B: only one of them can be standard input")
     name = request.output.removesuffix(".gz").removesuffix(".bgz")
     if request.output != "-" and not name.endswith(FORMATS):
-        raise ParameterError(f"-o {request.output}: the name says no format; end it in {', '.join(FORMATS)}")
+        raise ParameterError(f"-o {request.output}: the name does not tell the format; end it in {', '.join(FORMATS)}")
     if request.score_only and name.endswith(".sam"):
         raise ParameterError(f"-o {request.output}: SAM needs a path; leave --score-only out, or write .paf or .txt")
     if request.plot:
@@ -133,7 +133,7 @@ def read_record(path: str, name: str | None, option: str) -> tuple[str, np.ndarr
 def align_strands(pair: Pair, params: ExactParams, request: Request, report: RunReport, journal) -> Found:
     """The best alignment of the strands asked for; the second strand has to beat the first."""
     scores = Scores(params.match, params.mismatch, params.gap_open, params.gap_extend)
-    best = None
+    best: Found | None = None
     for strand in STRANDS[params.strand]:
         label = "align" if strand > 0 else "align reverse complement"
         with report.stage(AlignStage(label)) as stage, show_stages() as watch:
@@ -147,12 +147,13 @@ def align_strands(pair: Pair, params: ExactParams, request: Request, report: Run
                 logger.info("the reverse complement has no alignment that scores above %d", beat)
         if best is None or alignment:
             best = Found(alignment, strand, work)
+    assert best is not None  # there is one strand at least
     if not best.alignment:
         logger.warning("no alignment scores above 0; the output holds none")
     return best
 
 
-def _count(stage: AlignStage, pair: Pair, alignment: Alignment | None, work: Work) -> None:
+def _count(stage: AlignStage, pair: Pair, alignment: Alignment | Reached | None, work: Work) -> None:
     cells = len(pair.query) * len(pair.target)
     stage.score = alignment.score if alignment else None
     stage.lower_bound, stage.upper_bound = work.lower, work.upper

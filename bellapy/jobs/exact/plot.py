@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from bellapy.engines.exact.align import Alignment, Work
+from bellapy.engines.exact.align import Alignment, Reached, Work
 from bellapy.engines.exact.trace import PAIR, QUERY_ALONE
 from bellapy.errors import ParameterError
 from bellapy.io.outputs import whole_files
@@ -18,12 +18,12 @@ KINDS = ".png", ".svg", ".pdf"
 def check_plot(path: str) -> None:
     """Raise ParameterError before the work begins if no picture can be drawn."""
     if not path.endswith(KINDS):
-        raise ParameterError(f"--plot {path}: the name says no kind of picture; end it in {', '.join(KINDS)}")
+        raise ParameterError(f"--plot {path}: the name does not tell the kind of picture; end it in {', '.join(KINDS)}")
     if find_spec("matplotlib") is None:
         raise ParameterError("--plot: matplotlib is not installed; run pip install 'bellapy[plot]'")
 
 
-def draw_plot(path: str, pair: Pair, alignment: Alignment | None, strand: int, work: Work) -> None:
+def draw_plot(path: str, pair: Pair, alignment: Alignment | Reached | None, strand: int, work: Work) -> None:
     """Draw the path, the computed area and what was left out; query upwards, on the strand that was aligned."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -37,7 +37,7 @@ def draw_plot(path: str, pair: Pair, alignment: Alignment | None, strand: int, w
         rows, first, last = _computed(work, n, m)
         axes.fill_betweenx(rows, first, last, color="#9ecae1", step="post", linewidth=0.3, label="computed")
     axes.fill([], [], color="0.93", label="proven unnecessary")
-    if alignment:
+    if isinstance(alignment, Alignment):
         columns, path_rows = path_points(alignment)
         axes.plot(columns, path_rows, color="#a50f15", linewidth=0.8, label=f"alignment, score {alignment.score:,}")
     axes.set(xlim=(0, m), ylim=(0, n), xlabel=f"{pair.target_name} (bases)")
@@ -65,5 +65,5 @@ def path_points(alignment: Alignment) -> tuple[np.ndarray, np.ndarray]:
     operations, sizes = alignment.runs[:, 0], alignment.runs[:, 1]
     rows = np.where((operations == PAIR) | (operations == QUERY_ALONE), sizes, 0)
     columns = np.where(operations != QUERY_ALONE, sizes, 0)
-    start = alignment.target_start, alignment.query_start
-    return tuple(np.concatenate(([at], at + np.cumsum(by))) for at, by in zip(start, (columns, rows), strict=True))
+    across, down = np.concatenate(([0], np.cumsum(columns))), np.concatenate(([0], np.cumsum(rows)))
+    return alignment.target_start + across, alignment.query_start + down

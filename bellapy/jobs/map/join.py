@@ -7,11 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner
+from bellapy.compute.runs import length_of, lengthened, operation_of, pack_run
 from bellapy.engines.affine.rule import PAIR, QUERY_ALONE, TARGET_ALONE, gap_cost, pair_score
 from bellapy.records.bases import UNKNOWN
-
-SIZE = np.uint32(4)
-OPERATION = np.uint32(15)
 
 
 class Paths(NamedTuple):
@@ -40,8 +38,8 @@ class Paths(NamedTuple):
 
 @njit_inner
 def _unpack(run):
-    """Operation, uint32, and bases, int64, of a run, uint32."""
-    return run & OPERATION, np.int64(run >> SIZE)
+    """Operation and bases, int64, of a run, uint32."""
+    return operation_of(run), length_of(run)
 
 
 @njit_inner
@@ -53,8 +51,8 @@ def _advance(operation, size):
 @njit_inner
 def _append(out, first, n, run):
     """Add a run to out[first:n], uint32, or to the last one there if it is of the same operation; return the new end."""
-    if n > first and (out[n - 1] ^ run) & OPERATION == 0:
-        out[n - 1] += run & ~OPERATION
+    if n > first and operation_of(out[n - 1]) == operation_of(run):
+        out[n - 1] = lengthened(out[n - 1], length_of(run))
         return n
     out[n] = run
     return n + 1
@@ -82,15 +80,21 @@ def _move_left(query, target, q, t, runs, n, out):
     for x in range(n):
         operation, size = _unpack(runs[x])
         q_size, t_size = _advance(operation, size)
-        if operation != PAIR and m > 0 and out[m - 1] & OPERATION == PAIR and x + 1 < n and runs[x + 1] & OPERATION == PAIR:
+        if (
+            operation != PAIR
+            and m > 0
+            and operation_of(out[m - 1]) == PAIR
+            and x + 1 < n
+            and operation_of(runs[x + 1]) == PAIR
+        ):
             codes, end = (query, q + size) if operation == QUERY_ALONE else (target, t + size)
-            pairs, back = np.int64(out[m - 1] >> SIZE), 0
+            pairs, back = length_of(out[m - 1]), 0
             while back < pairs - 1 and codes[end - back - 1] == codes[end - size - back - 1]:
                 back += 1
             if back > 0:
-                out[m - 1] -= np.uint32(back << 4)
+                out[m - 1] = lengthened(out[m - 1], -back)
                 out[m] = runs[x]
-                out[m + 1] = np.uint32(back << 4 | PAIR)
+                out[m + 1] = pack_run(PAIR, back)
                 m += 2
                 q, t = q + q_size, t + t_size
                 continue
@@ -192,7 +196,7 @@ def _cut_points(query, target, q, t, runs, n, scoring, zdrop, bonus, points):
         q, t = q + q_size, t + t_size
     if not falling and best > base:
         if best - score <= bonus:
-            end_run, end_in = n - 1, np.int64(runs[n - 1] >> SIZE)
+            end_run, end_in = n - 1, length_of(runs[n - 1])
         n_parts = _keep(points, n_parts, (begin_run, begin_in, end_run, end_in), 1)
     return n_parts
 
@@ -234,12 +238,12 @@ def _copy_part(path, point, runs, n):
     first, q, t = n, np.int64(0), np.int64(0)
     for x in range(point[0], point[2] + 1):
         low = point[1] if x == point[0] else 0
-        high = point[3] if x == point[2] else np.int64(path[x] >> SIZE)
+        high = point[3] if x == point[2] else length_of(path[x])
         if high > low:
-            n = _append(runs, first, n, np.uint32((high - low) << 4) | (path[x] & OPERATION))
-    while n > first and runs[n - 1] & OPERATION != PAIR:
+            n = _append(runs, first, n, pack_run(operation_of(path[x]), high - low))
+    while n > first and operation_of(runs[n - 1]) != PAIR:
         n -= 1
-    while n > first and runs[first] & OPERATION != PAIR:
+    while n > first and operation_of(runs[first]) != PAIR:
         operation, size = _unpack(runs[first])
         q_size, t_size = _advance(operation, size)
         q, t, first = q + q_size, t + t_size, first + 1

@@ -81,7 +81,7 @@ class Reads(NamedTuple):
 
 
 class Mapped(NamedTuple):
-    """What became of a batch.
+    """The result of a batch.
 
     codes : uint8, of each read and its reverse complement.  paths : None where nothing is aligned.
     """
@@ -170,7 +170,7 @@ class Mapper:
         return Reads(codes, at, lengths, repeated, layout), *self._try_harder(*found, anchors, layout, len(lengths))
 
     def _join_far(self, chains: Chains, chained: np.ndarray, layout: Layout, lengths: np.ndarray) -> Found:
-        """Chain the chains again, over longer gaps, of reads whose best one leaves much of the read."""
+        """Chain again, over longer gaps, the reads whose best chain leaves much of them."""
         first = np.flatnonzero(np.diff(chains.read, prepend=-1))
         several = np.diff(first, append=len(chains.read)) > 1
         left = lengths[chains.read[first]] - (chains.q_end[first] - chains.q_start[first])
@@ -180,7 +180,7 @@ class Mapper:
         return self._chain_again(chains, chained, some, again, self._far, layout)
 
     def _try_harder(self, chains: Chains, chained: np.ndarray, anchors: np.ndarray, layout: Layout, n_reads: int) -> Found:
-        """Take shorter chains of reads that have none; their alignments will tell."""
+        """Accept shorter chains for reads that have none; their alignments will decide."""
         none = np.ones(n_reads, bool)
         none[chains.read] = False
         some = anchors[none[(anchors >> np.uint64(layout.q_bits + layout.place_bits + 1)).astype(np.int64)]]
@@ -268,8 +268,8 @@ def _first(records: Records, n: int) -> Records:
     return _halves(records, n)[0]
 
 
-def batches(stream: Iterable[Records]) -> Iterator[Records]:
-    """Records in batches of a bounded size, which depends on the records alone."""
+def batches(stream: Iterable[Records], most_reads: int = BATCH_READS, most_bases: int = BATCH_BASES) -> Iterator[Records]:
+    """Records in batches of about so many reads or bases at most, which depend on the records alone."""
     waiting: list[Records] = []
     n_reads = n_bases = 0
     for records in stream:
@@ -279,7 +279,7 @@ def batches(stream: Iterable[Records]) -> Iterator[Records]:
             waiting, n_reads, n_bases = [], 0, 0
         waiting.append(records)
         n_reads, n_bases = n_reads + len(records.names), n_bases + sum(map(len, records.sequences))
-        if n_bases >= BATCH_BASES or n_reads >= BATCH_READS:
+        if n_bases >= most_bases or n_reads >= most_reads:
             yield _merge(waiting)
             waiting, n_reads, n_bases = [], 0, 0
     if waiting:

@@ -23,7 +23,8 @@ from bellapy.compute.memory import UNLIMITED, Budget
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.errors import InputError
 from bellapy.records import KmerMatrix
-from bellapy.seeding.kmer_matrix import is_first, next_column, place_of, read_at
+from bellapy.seeding.entries import is_first, place_of, reverse_of
+from bellapy.seeding.kmer_matrix import next_column, read_at
 
 U = np.uint64
 U1, U2, U32 = U(1), U(2), U(32)
@@ -182,7 +183,7 @@ def expand_products(columns, begin, end, queries, blocks, at, keys, payload):
                     continue
                 target = read_at(place, starts, table)
                 target_pos = place - starts[target]
-                opposite = U(entries[i] ^ entries[j]) & U1
+                opposite = reverse_of(entries[i]) ^ reverse_of(entries[j])
                 diagonal = target_pos + (query_pos if opposite else layout.diagonal_bias - query_pos)
                 keys[slot] = (
                     high

@@ -16,7 +16,7 @@ from bellapy.compute.jit import njit
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.records import Overlaps, ReadSet
 from bellapy.records.bases import PAD, UNKNOWN
-from bellapy.records.reads import room_both_ways
+from bellapy.records.reads import memory_of, room_both_ways
 
 U = np.uint64
 SEED, PRIME, SHIFT = U(0xCBF29CE484222325), U(0x9E3779B97F4A7C15), U(29)
@@ -90,7 +90,7 @@ def given_reads(reads: ReadSet, order: Order, threads: int = 1, *, with_bases: b
     if not with_bases:
         names = tuple(reads.names[i] for i in back)
         return ReadSet(names, np.full(PAD, UNKNOWN, np.uint8), reads.starts[back], reads.lengths[back], reads.error_rate)
-    n, room = len(reads.codes), reads.codes.base
+    n, room = len(reads.codes), memory_of(reads.codes)
     room.flags.writeable = True  # `ReadSet.both_ways` is done with
     restored = _arrange(reads, back, order.flipped[back], room[n:], threads)
     codes = room[:n]

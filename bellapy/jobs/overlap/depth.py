@@ -27,7 +27,8 @@ import numpy as np
 from bellapy.compute.jit import njit
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.records import DepthProfile, KmerMatrix
-from bellapy.seeding.kmer_matrix import next_column, place_of, read_at
+from bellapy.seeding.entries import place_of, reverse_of
+from bellapy.seeding.kmer_matrix import next_column, read_at
 
 WINDOW_BINS = 4  # bins of the depth profile: about a kilobase
 STEP = 5.0  # a linear molecule's depth grows from 0 at its end, threefold from one kilobase to the next
@@ -158,7 +159,7 @@ def add_votes(entries, begin, end, bins, upper, repeat, unit, votes):
             n, before, way = 0, -1, -1
             for i in range(first, last):
                 r, b = bin_of(place_of(entries[i]), bins)
-                its_way = np.int64(entries[i]) & 1
+                its_way = np.int64(reverse_of(entries[i]))
                 n += repeat[b] or (r == before and its_way == way)
                 before, way = r, its_way
             share = unit * n // (last - first)
@@ -345,8 +346,8 @@ def link_columns(
     in_repeat = profile.width * np.bincount(read, repeat, matrix.n_reads)
     kinds = (in_repeat > 0).astype(np.uint8) + ((in_repeat > 0) & (n_apart > DEEP_SHARE * correct * in_repeat))
     profile = replace(profile, reference=np.where(own > 0, own, usual).astype(np.float32), repeats=kinds)
-    share = (float(mask.mean()) if len(mask) else 0.0 for mask in (sound, repeat))
-    return n, profile, Links(upper, *share, *kept.tolist(), one_in.tolist())
+    deep_share, repeat_share = (float(mask.mean()) if len(mask) else 0.0 for mask in (sound, repeat))
+    return n, profile, Links(upper, deep_share, repeat_share, kept[0].tolist(), kept[1].tolist(), one_in.tolist())
 
 
 def reference_depth(profile: DepthProfile, repeat: np.ndarray) -> tuple[float, np.ndarray]:

@@ -12,7 +12,8 @@ from bellapy.compute.jit import njit
 from bellapy.params import RANGES, SeedParams
 from bellapy.records import Estimate, KmerMatrix, ReadSet
 from bellapy.records.estimate import LEAST_UNEVEN
-from bellapy.seeding.kmer_matrix import next_column, place_of, read_at
+from bellapy.seeding.entries import place_of
+from bellapy.seeding.kmer_matrix import next_column, read_at
 from bellapy.seeding.kmers import SPECTRUM_SIZE
 
 FIRST_COUNT = 4  # smaller counts hold errors that repeat by chance or by context
@@ -294,7 +295,7 @@ def describe(reads: ReadSet, estimate: Estimate) -> str:
     """One line for the log."""
     depth = "unknown" if estimate.depth is None else f"about {estimate.depth:.0f}x"
     error = "unknown" if estimate.error_rate is None else f"about {100 * estimate.error_rate:.1f} %"
-    if estimate.mixed:
+    if estimate.mixed and estimate.worst_error_rate is not None:
         error += f" (mixed reads: about {100 * estimate.worst_error_rate:.0f} % in the worst tenth)"
     if estimate.uneven > LEAST_UNEVEN:
         depth += f" (uneven: {100 * estimate.uneven:.0f} % of the bases are in reads far from that)"

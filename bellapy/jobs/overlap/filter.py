@@ -181,9 +181,12 @@ def _in_pieces(rows: np.ndarray) -> list[np.ndarray]:
     return [rows[at : at + PIECE_ROWS] for at in range(0, max(1, len(rows)), PIECE_ROWS)]
 
 
-def _passing(reads, seeds, extensions, fair, rows, thresholds, scoring, params) -> tuple[np.ndarray, dict[str, int]]:
+def _passing(
+    reads: ReadSet, seeds: Seeds, extensions: Extensions, fair: Geometry, rows: np.ndarray, thresholds: Thresholds,
+    scoring: ExtensionParams, params: FilterParams,
+) -> tuple[np.ndarray, dict[str, int]]:  # fmt: skip
     """Those of the rows whose alignments pass all tests; how many do not, by reason."""
-    kept, dropped = [], Counter()
+    kept, dropped = [], Counter[str]()
     for piece in _in_pieces(rows):
         chosen, ends = seeds.take(piece), extensions.take(piece)
         geometry = measure_geometry(reads, chosen, ends)
@@ -220,7 +223,8 @@ def apply_tests(tests: dict[str, np.ndarray]) -> tuple[np.ndarray, dict[str, int
 
     tests : mask of the rows that pass, by the reason to drop the others.
     """
-    keep, dropped = True, {}
+    keep: np.ndarray = np.asarray(True)
+    dropped = {}
     for reason, passed in tests.items():
         dropped[reason] = int((keep & ~passed).sum())
         keep = keep & passed

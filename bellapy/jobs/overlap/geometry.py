@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bellapy.compute.jit import njit
-from bellapy.records import Extensions, ReadSet, Seeds
+from bellapy.records import Extensions, Overlaps, ReadSet, Seeds
 
 BIN = 100  # bases: how finely it is known where alignments go on
 BEYOND = 400  # bases: an alignment goes on past a place if it covers so many on both sides of it
@@ -50,8 +50,8 @@ class Geometry:
         return Geometry(self.left[rows], self.right[rows], self.span[rows], self.implied[rows])
 
 
-def measure_geometry(reads: ReadSet, seeds: Seeds, extensions: Extensions) -> Geometry:
-    """Overhangs, span and implied length of every alignment."""
+def measure_geometry(reads: ReadSet, seeds: Seeds | Overlaps, extensions: Extensions | Overlaps) -> Geometry:
+    """Overhangs, span and implied length of every alignment; overlaps are both, pairs of reads and alignments."""
     query_after = reads.lengths[seeds.query_id] - extensions.query_end
     target_after = reads.lengths[seeds.target_id] - extensions.target_end
     same = seeds.strand > 0

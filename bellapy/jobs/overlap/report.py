@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
-from bellapy.jobs.overlap.candidate_filter import Typical
-from bellapy.jobs.overlap.depth import Links
-from bellapy.jobs.overlap.filter import Thresholds
-from bellapy.records import Estimate
 from bellapy.report.run_report import Dropped, RunReport, Stage
+
+if TYPE_CHECKING:  # a report is begun before the program is loaded
+    from bellapy.jobs.overlap.candidate_filter import Typical
+    from bellapy.jobs.overlap.depth import Links
+    from bellapy.jobs.overlap.filter import Thresholds
+    from bellapy.records import Estimate
 
 TOO_SPARSE, REPEAT, NO_SUPPORT = "too few k-mers for its length", "repeat", "too little support"
 REASONS = (

@@ -305,12 +305,11 @@ def seed_bytes(params: SeedParams) -> int:
 
 
 def seeds_from_rows(rows: np.ndarray, seed_length: int) -> Seeds:
-    """Seeds from the (n, N_COLUMNS) int32 table that the kernel writes."""
-    query_id, target_id, strand, query_pos, target_pos, rank, *others = (np.ascontiguousarray(c) for c in rows.T)
-    return Seeds(
-        query_id, target_id, strand.astype(np.int8), query_pos, target_pos, rank.astype(np.int8), *others,
-        np.ones(len(rows), np.float32), seed_length,
-    )  # fmt: skip
+    """Seeds from the (n, N_COLUMNS) int32 table that the kernel writes: the first columns of Seeds, in their order."""
+    names = [f.name for f in fields(Seeds)][:N_COLUMNS]
+    types = {"strand": np.int8, "rank": np.int8}
+    columns = {name: column.astype(types.get(name, np.int32)) for name, column in zip(names, rows.T, strict=True)}
+    return Seeds(**columns, copies=np.ones(len(rows), np.float32), length=seed_length)
 
 
 def join_seeds(parts: list[Seeds], seed_length: int, threads: int = 1) -> Seeds:
@@ -319,7 +318,7 @@ def join_seeds(parts: list[Seeds], seed_length: int, threads: int = 1) -> Seeds:
         return seeds_from_rows(np.empty((0, N_COLUMNS), np.int32), seed_length)
     names = [f.name for f in fields(Seeds) if f.name != "length"]
     columns = map_threads(lambda name: np.concatenate([getattr(part, name) for part in parts]), names, threads)
-    return Seeds(*columns, length=seed_length)
+    return Seeds(**dict(zip(names, columns, strict=True)), length=seed_length)
 
 
 def first_of_candidate(seeds: Seeds) -> np.ndarray:

@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import platform
-import re
-import subprocess
-import sys
-
 import naive_exact
 import numpy as np
 import parasail
@@ -327,25 +321,3 @@ def test_wide_and_narrow_cells_keep_their_distance():
             if low:
                 assert low.limit + size * scores.match + low.dead <= 127
                 assert low.dead - scores.first - scores.gap_extend >= -128 and low.dead + scores.mismatch >= -128
-
-
-ASSEMBLY = """
-import numpy as np
-from bellapy.engines.exact import tiles
-from numba import types as t
-byte = t.Array(t.int8, 1, "C")
-signature = (byte, byte, byte, byte, t.uint64, byte, byte, byte, byte, t.int64, t.int8, t.int8, t.int8, t.int8)
-tiles._row.compile(signature)
-print(*tiles._row.inspect_asm().values())
-"""
-
-
-@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="AVX2 is x86's")
-def test_the_row_of_all_tiles_is_vector_code(tmp_path):
-    """It adds and compares whole vectors of bytes, for processors with AVX2 and no more."""
-    settings = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2", "NUMBA_CACHE_DIR": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", ASSEMBLY], env={**os.environ, **settings}, capture_output=True, text=True, check=True
-    )
-    for instruction in ("vpmaxsb", "vpcmpeqb"):
-        assert re.search(rf"{instruction}\s.*%ymm", done.stdout), instruction

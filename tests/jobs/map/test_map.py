@@ -165,10 +165,9 @@ def test_output_does_not_depend_on_threads_or_batches(world, monkeypatch):
     assert mapped("--preset", "clr", "-t", "2") == want
 
 
-def test_batches_join_and_cut(world, monkeypatch):
-    monkeypatch.setattr("bellapy.jobs.map.pipeline.BATCH_READS", 3)
+def test_batches_join_and_cut(world):
     stream = list(stream_records([world.folder / "reads.fq", world.folder / "ref.fa"]))
-    found = list(batches(stream))
+    found = list(batches(stream, most_reads=3))
     assert [name.decode() for records in found for name in records.names] == [*world.reads, "one", "two"]
     assert [records.qualities is None for records in found] == [False, True]
 
