@@ -34,7 +34,7 @@ class SeedStage(Stage):
 
     hits: int | None = None
     extended: int | None = None
-    HSPs: int | None = None
+    hsps: int | None = None
 
 
 @dataclass(slots=True)
@@ -100,7 +100,7 @@ def _anchors(target, strands, params: WgaParams, report: RunReport, threads: int
             hsps = np.concatenate([result[0] for job, result in zip(jobs, results, strict=True) if job[0] == strand])
             groups += _grouped(target, genome, strand, np.unique(hsps, axis=0), params)
         stage.hits, stage.extended = int(counts[HITS]), int(counts[EXTENDED])
-        stage.HSPs = sum(len(group.anchors.score) for group in groups)
+        stage.hsps = sum(len(group.anchors.score) for group in groups)
     report.dropped.add({REPEATS: int(counts[CAPPED])})
     if counts[CAPPED]:
         logger.info(
