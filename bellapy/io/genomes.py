@@ -21,7 +21,7 @@ def load_genome(path: str) -> Genome:
     """
     names: dict[str, None] = {}
     between = np.full(BETWEEN, UNKNOWN, np.uint8), np.zeros(BETWEEN, np.bool_)
-    codes, masked, lengths = [between[0]], [between[1]], []
+    codes, masked, sizes = [between[0]], [between[1]], []
     for records in stream_records([path]):
         for name, sequence in zip(records.names, records.sequences, strict=True):
             text = name.decode("utf-8", "surrogateescape")
@@ -31,8 +31,8 @@ def load_genome(path: str) -> Genome:
             letters = np.frombuffer(sequence, np.uint8)
             codes += [ENCODE[letters], between[0]]
             masked += [letters >= LOWER, between[1]]
-            lengths.append(len(letters))
-    lengths = np.array(lengths, np.int64)
+            sizes.append(len(letters))
+    lengths = np.array(sizes, np.int64)
     genome = Genome(
         tuple(names), np.concatenate(codes), np.concatenate(masked),
         BETWEEN + np.cumsum(lengths + BETWEEN) - lengths - BETWEEN, lengths,

@@ -135,7 +135,7 @@ def chain_blocks(found: Alignment) -> list[tuple[int, int, int]]:
             blocks.append([size, 0, 0])
         else:
             blocks[-1][1 if operation == TARGET_ALONE else 2] += size
-    return [tuple(block) for block in blocks]
+    return [(size, t, q) for size, t, q in blocks]
 
 
 def _chain(layout: Layout, alignments: list[Alignment]) -> Iterator[bytes]:

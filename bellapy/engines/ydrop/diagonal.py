@@ -9,7 +9,9 @@ from __future__ import annotations
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import cgutils
+from numba.core.types import int64
+from numba.core.types.containers import UniTuple
 from numba.extending import intrinsic
 
 from bellapy.compute.jit import njit_inner
@@ -83,8 +85,8 @@ def _typed(backward: bool):
         def generate(context, builder, signature, arguments):
             return cgutils.pack_array(builder, _emit(context, builder, signature, arguments, backward))
 
-        i64 = types.int64
-        return types.UniTuple(i64, 4)(target, i64, query, i64, table, i64, i64), generate
+        i64 = int64
+        return UniTuple(i64, 4)(target, i64, query, i64, table, i64, i64), generate
 
     return kind
 

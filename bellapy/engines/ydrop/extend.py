@@ -49,7 +49,7 @@ class End(NamedTuple):
 def make_rule(scores: GapScores, ydrop: int) -> Rule:
     """What kernels need of scores; the type of the table is that of the cells."""
     kind = cell_type(scores, ydrop)
-    table = np.zeros(TABLE, kind)
+    table: np.ndarray = np.zeros(TABLE, kind)
     table[: scores.matrix.size] = scores.matrix.T.ravel()
     return Rule(table, (dead_of(kind), scores.open + scores.extend, scores.extend), ydrop)
 

@@ -25,8 +25,10 @@ from __future__ import annotations
 
 import numba
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import cgutils
 from numba.core.codegen import get_host_cpu_features
+from numba.core.types import int16, int64
+from numba.core.types.containers import UniTuple
 from numba.extending import intrinsic
 
 from bellapy.compute.jit import njit_inner
@@ -199,16 +201,16 @@ def _ways(builder, v, p, a, g, longer_e, longer_f):
 
 def _typed(traced: bool):
     """Vector code for 16-bit cells, the plain loop for others."""
-    places, window, prices = (types.UniTuple(types.int64, n) for n in (5, 4, 3))
+    places, window, prices = (UniTuple(int64, n) for n in (5, 4, 3))
     plain = row_plain_traced if traced else row_plain
 
     def kind(work, query, target, table, *trace):
         def generate(context, builder, signature, arguments):
-            if VECTORS and work.dtype == types.int16:
+            if VECTORS and work.dtype == int16:
                 return _emit(context, builder, signature, arguments, traced)
             return context.compile_internal(builder, plain.py_func, signature, arguments)
 
-        return prices(work, places, window, query, target, table, types.int64, prices, *trace), generate
+        return prices(work, places, window, query, target, table, int64, prices, *trace), generate
 
     return kind
 

@@ -81,12 +81,12 @@ class Trace(NamedTuple):
 
 def make_rows(capacity: int, kind: type) -> Rows:
     """Rows for windows of up to capacity - CHUNK - 2 BESIDE cells."""
-    staged = (np.zeros(capacity + 2 * CHUNK, np.int16) for _ in range(2))
+    query, target = (np.zeros(capacity + 2 * CHUNK, np.int16) for _ in range(2))
     n_bytes = ROWS * capacity * np.dtype(kind).itemsize
     room = np.empty(n_bytes + ALIGNED, np.uint8)
     begin = -room.ctypes.data % ALIGNED
-    work = room[begin : begin + n_bytes].view(kind)
-    return Rows(work, *staged, np.zeros((capacity, 4), np.int64), np.zeros(N_STATE, np.int64))
+    work: np.ndarray = room[begin : begin + n_bytes].view(kind)
+    return Rows(work, query, target, np.zeros((capacity, 4), np.int64), np.zeros(N_STATE, np.int64))
 
 
 @njit_inner

@@ -94,7 +94,7 @@ def _anchors(target, strands, params: WgaParams, report: RunReport, threads: int
     with report.stage(SeedStage("seed")) as stage:
         jobs = [(strand, block) for strand in strands for block in search.blocks(strands[strand])]
         results = map_threads(lambda job: find_hsps(search, strands[job[0]], job[0], job[1]), jobs, threads)
-        counts = sum(result[1] for result in results)
+        counts = np.sum([result[1] for result in results], axis=0)
         groups = []
         for strand, genome in strands.items():
             hsps = np.concatenate([result[0] for job, result in zip(jobs, results, strict=True) if job[0] == strand])

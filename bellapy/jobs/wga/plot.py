@@ -48,7 +48,7 @@ def draw_plot(path: str, target: Genome, query: Genome, alignments: list[Alignme
     for strand, colour in COLOURS.items():
         label = "same strand" if strand > 0 else "opposite strands"
         lines = plot_lines(target, query, alignments, strand)
-        axes.add_collection(LineCollection(lines, colors=colour, linewidths=1, label=label, capstyle="round"))
+        axes.add_collection(LineCollection(list(lines), colors=colour, linewidths=1, label=label, capstyle="round"))
     for genome, axis, line in ((target, axes.xaxis, axes.axvline), (query, axes.yaxis, axes.axhline)):
         ends = np.cumsum(genome.lengths)
         for end in ends[:-1]:

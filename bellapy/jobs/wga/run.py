@@ -79,7 +79,7 @@ def align_files(request: Request, params: WgaParams, report: RunReport) -> None:
 def _load(request: Request, params: WgaParams, report: RunReport) -> tuple[Genome, Genome]:
     with report.stage(ReadGenomesStage("read")) as stage:
         target = load_genome(request.target)
-        query = target if params.itself else load_genome(request.query)
+        query = load_genome(request.query) if request.query is not None else target
         stage.target_bases, stage.query_bases = target.n_bases, query.n_bases
     for path, genome in ((request.target, target), (request.query or request.target, query)):
         if len(genome.codes) >= MOST_BASES:
