@@ -6,7 +6,7 @@
 FOLDER is the package unless given.  Lines of a body leave the docstring out; a function that holds others counts its own
 lines alone.  A branch is an `if`, a loop, an `and` or `or`, a handler, or a loop of a comprehension.  A parameter counts as
 documented where the docstring of its function names it.  Compiled functions are those with a decorator of compute/jit.py or
-numba's, and functions inside of them.
+numba's, functions inside of them, and those that the factories of GPU kernels make.
 """
 
 from __future__ import annotations
@@ -39,10 +39,12 @@ class Shape(NamedTuple):
 def functions_of(path: Path, name: str) -> Iterator[Shape]:
     """All functions of a file, those inside of others too."""
 
+    makes_kernels = path.name.startswith("cuda_")
+
     def walk(node: ast.AST, inside: bool) -> Iterator[Shape]:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, Function):
-                compiled = inside or is_compiled(child)
+                compiled = inside or is_compiled(child) or (makes_kernels and isinstance(node, Function))
                 yield shape_of(child, f"{name}:{child.name}", compiled)
                 yield from walk(child, compiled)
             else:

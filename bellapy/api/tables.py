@@ -41,7 +41,7 @@ class Columns:
         try:
             import pandas
         except ImportError:
-            raise BellapyError("pandas is not installed; pip install 'bellapy[pandas]' installs it") from None
+            raise BellapyError("pandas is not installed; pip install pandas installs it") from None
         return pandas.DataFrame(self.columns())
 
     def to_arrow(self) -> pyarrow.Table:
@@ -54,7 +54,7 @@ class Columns:
         try:
             import pyarrow
         except ImportError:
-            raise BellapyError("pyarrow is not installed; pip install 'bellapy[arrow]' installs it") from None
+            raise BellapyError("pyarrow is not installed; pip install pyarrow installs it") from None
         return pyarrow.table(self.columns())
 
 

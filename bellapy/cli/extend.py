@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -23,14 +24,19 @@ XDrop = Annotated[
     ),
 ]
 
+_END = pick(ExtensionParams, "extension")["extension"]
+END = replace(_END, default="best", about=replace(_END.about, choices=("best", "longest")))
+"""Where an extension ends; the tilt of `homology` is learnt from whole sets of reads."""
+
 
 @takes(
-    pick(ExtensionParams, "match mismatch gap extension"), pick(WritingParams, "cigar cs"), pick(RunParams, "device"),
+    pick(ExtensionParams, "match mismatch gap"), {"extension": END}, pick(WritingParams, "cigar cs"),
+    pick(RunParams, "device"),
     {name: field for name, field in RUNNING.items() if name != "max_memory"},
 )  # fmt: skip
 def extend(given: Given, pairs: Pairs, k: K, xdrop: XDrop, output: Output = "-") -> None:
     """Alignments of given seeds."""
-    params = make_params(xdrop=xdrop, **{"extension": "best", **given_values(given, FIELDS)})
+    params = make_params(xdrop=xdrop, **{"extension": END.default, **given_values(given, FIELDS)})
     with session(given, [pairs], {"-o": output}) as run:
         params = with_run(params, run)
         run.report.parameters = params.to_dict()

@@ -4,7 +4,9 @@
 atomic operations, and would cost more than the short functions of an inner loop.  The inner ones are for calls from
 compiled code only, which halves their code; from Python they would crash.  The vector ones are for loops that LLVM must
 turn into vector code.  They promise that array arguments do not overlap.  Without this promise LLVM checks every loop for
-overlap at run time, and often gives up.  `prefetch` hides the wait for memory where many streams are read side by side;
+overlap at run time, and often gives up.  `njit_part` is for parts of one
+function, which takes them in.  Else the arrays of a record are handed over one by one, which costs a few percent where it
+happens every few thousand cells.  `prefetch` hides the wait for memory where many streams are read side by side;
 `bit_of_each` is an instruction or two of every vector unit that LLVM does not find in a loop.
 """
 
@@ -42,6 +44,7 @@ njit_entry = functools.partial(numba.njit, **_NO_COUNTS)
 njit_vector_entry = functools.partial(numba.njit, **_NO_COUNTS, noalias=True)
 njit_inner = functools.partial(numba.njit, **_INNER)
 njit_vector = functools.partial(numba.njit, **_INNER, noalias=True)
+njit_part = functools.partial(numba.njit, **_INNER, forceinline=True)
 
 
 def _prefetch(typing_context, array, index):

@@ -69,7 +69,7 @@ def profile_depth(matrix: KmerMatrix, reads: ReadSet, threads: int = 1) -> Depth
         return numbers
 
     parts = map_threads(count, even_ranges(len(matrix.entries), threads), threads)
-    numbers = np.array(parts, np.uint32).reshape(-1, 2, int(offsets[-1]))
+    numbers = np.array(parts, np.uint32).reshape(len(parts), 2, int(offsets[-1]))
     n_kmers, copies = numbers.sum(axis=0, dtype=np.uint32)
     unknown = np.zeros(len(reads))
     return DepthProfile(PROFILE_WIDTH, offsets, n_kmers, copies, unknown.astype(np.float32), unknown.astype(np.uint8))

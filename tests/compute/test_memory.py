@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from strategies import make_reads, simulate_reads
 
-from bellapy.compute import memory
+from bellapy.compute import memory, resources
 from bellapy.compute.memory import RESERVE, Budget, resident
 from bellapy.errors import MemoryLimitError, ParameterError
 from bellapy.io import fastx as reads_module
@@ -240,7 +240,7 @@ def test_any_limit_gives_the_same(reference, monkeypatch, options, limit, thread
     monkeypatch.setattr(kmers, "SCRATCH_WORDS", 0)
     monkeypatch.setattr(pipeline, "multiply", partial(multiply, block_products=100))
     monkeypatch.setattr(Budget, "require", lambda *_: None)
-    for module in (pipeline, memory):
+    for module in (pipeline, memory, resources):
         monkeypatch.setattr(module, "Budget", partial(Budget, measure=lambda: 0))
     assert run("overlap", reference[0], "-t", threads, "--max-memory", limit, *options).out == expected
 

@@ -20,5 +20,6 @@ def test_a_run_holds_what_was_packed(operation, length, other):
     assert lengthened(run, other - length) == pack_run(operation, other)
 
 
-def test_runs_are_32_bits():
-    assert np.array([pack_run(TARGET_ALONE, 2**28 - 1)]).dtype == np.uint32
+def test_the_longest_run_has_32_bits():
+    runs = np.array([pack_run(TARGET_ALONE, 2**28 - 1)], np.uint32)
+    assert (operation_of(runs[0]), length_of(runs[0])) == (TARGET_ALONE, 2**28 - 1)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from bellapy.jobs.overlap.report import REASONS, Estimates, start_report
-from bellapy.report.run_report import SCHEMA, DeviceUse, Dropped, ReadStage, RunReport, Stage
+from bellapy.report.run_report import SCHEMA, Devices, DeviceUse, Dropped, ReadStage, RunReport, Stage
 
 
 class Pair(NamedTuple):
@@ -42,8 +42,22 @@ def test_dropped_adds_up():
     assert str(dropped) == "5 (repeat), 1 (overhang)"
 
 
+def test_devices_add_up_and_stay_in_their_order():
+    devices = Devices()
+    for number, work in ((1, {"paths": 2, "path_s": 0.12345}), (0, {"extensions": 3, "cells": 5 * 10**8, "kernel_s": 0.25})):
+        devices.add(number, f"gpu {number}", **work)
+        devices.add(number, f"gpu {number}", **work)
+    devices.add(2, "idle", idle_s=9.0)
+    assert devices.used() == [
+        DeviceUse("gpu 0", extensions=6, cells=10**9, kernel_s=0.5, gcups=2.0), DeviceUse("gpu 1", paths=4, path_s=0.2469)
+    ]  # fmt: skip
+    assert [devices.is_new(reason) for reason in ("full", "full", "wide")] == [True, False, True]
+
+
 def test_json_holds_everything():
-    report = RunReport("bellapy x", "1", {"k": 3}, devices=[DeviceUse("gpu", cells=7)], details=Learnt(Pair(1, [2])))
+    report = RunReport("bellapy x", "1", {"k": 3}, details=Learnt(Pair(1, [2])))
+    report.devices.add(1, "gpu", cells=7, extensions=1)
+    report.devices.add(1, "gpu", cells=2)
     with report.stage(ReadStage("read")) as stage:
         stage.bases = 12
     report.count_letters({"R": 1}, 1000)
@@ -53,7 +67,7 @@ def test_json_holds_everything():
     assert found["details"] == {"pair": {"a": 1, "b": [2]}, "missing": None} and found["estimates"] == {}
     (read,) = found["stages"]
     assert read["stage"] == "read" and read["bases"] == 12 and "reads" not in read and read["peak_memory_bytes"] > 0
-    assert found["devices"][0]["cells"] == 7 and found["letters"] == {"R": 1}
+    assert found["devices"][0]["cells"] == 9 and found["letters"] == {"R": 1}
     assert found["wall_s"] >= read["wall_s"] >= 0
 
 

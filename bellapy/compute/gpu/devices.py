@@ -29,7 +29,7 @@ class Gpu(NamedTuple):
 def find_gpus() -> list[Gpu]:
     """All GPUs that can be used; DeviceError, with the reason, if there is none."""
     if not _installed():
-        raise DeviceError("numba-cuda is not installed; pip install 'bellapy[cuda]' installs it")
+        raise DeviceError("numba-cuda is not installed; pip install 'numba-cuda[cu13]' installs it")
     if problem := _driver_problem():
         raise DeviceError(f"no NVIDIA GPU can be used: {problem}")
     supported, needed = _cuda_versions()

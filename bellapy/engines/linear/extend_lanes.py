@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit_entry, njit_inner
+from bellapy.compute.jit import njit_entry, njit_inner, njit_part
 from bellapy.engines.lanes.shape import BYTE, TILE, CellType, Shape, copy_cells
 from bellapy.engines.linear.lane_state import (
     AGE,
@@ -141,7 +141,7 @@ def _save(group, start):
         start.score[l] = group.now[SCORE, l]
 
 
-@njit_inner
+@njit_part
 def _collect(task, group, older, found, n_over):
     """Note new best cells, take results of lanes that ended, give up lanes that outgrew their window.
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit_inner, njit_vector, prefetch
+from bellapy.compute.jit import njit_inner, njit_part, njit_vector, prefetch
 from bellapy.engines.lanes.bases import as_target, load_bases, read_word, spread, word_within
 from bellapy.engines.lanes.shape import TILE, U_TILE, Shape, U, aligned, move
 from bellapy.engines.linear.rule import flank_at
@@ -111,7 +111,7 @@ def clear_lanes(group, dead):
     group.now[FLANK] = -1
 
 
-@njit_inner
+@njit_part
 def place(task, group, bases, taken):
     """Start idle lanes, move those whose live cells are near an end of the window.
 

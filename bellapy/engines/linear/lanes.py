@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit_inner, njit_vector
+from bellapy.compute.jit import njit_inner, njit_part, njit_vector
 from bellapy.engines.lanes.bases import Bases
 from bellapy.engines.lanes.shape import TILE, U_TILE, Shape, U, aligned, copy_cells
 from bellapy.engines.linear.lane_state import QUERY_OFFSET, fetch, find_edges, join_phases, live_tiles
@@ -193,7 +193,7 @@ def _put_borders(rows, shape, edges, walls, p, parity, drop, dead):
                     rows[w * lanes + l] = dead
 
 
-@njit_inner
+@njit_part
 def compute_chunk(task, group, bases, spare, bits):
     """The next anti-diagonals of all lanes, twice `half`, after `place`.
 

@@ -20,7 +20,7 @@ def check_plot(path: str) -> None:
     if not path.endswith(KINDS):
         raise ParameterError(f"--plot {path}: the name does not tell the kind of picture; end it in {', '.join(KINDS)}")
     if find_spec("matplotlib") is None:
-        raise ParameterError("--plot: matplotlib is not installed; run pip install 'bellapy[plot]'")
+        raise ParameterError("--plot: matplotlib is not installed; run pip install matplotlib")
 
 
 def draw_plot(path: str, pair: Pair, alignment: Alignment | Reached | None, strand: int, work: Work) -> None:

@@ -5,6 +5,7 @@ repeat-induced alignments score less, since part of their implied length does no
 sure alignments: those with many shared k-mers, no overhang and no repeat.  It is their median score per base, less the
 larger of two distances: SPREAD times the distance to their 1st percentile, and the share delta of the median.  Overhangs of
 bad ends do not count (geometry.py), but an overlap scores at least LEAST_SHARE of the median with them.
+Of a read joined from two places, what stops at the join in the lesser part is no overlap.
 
 Without sure alignments the threshold is BELLA's bound (1 - delta) * phi, where phi is the score per base expected from the
 error rate.  It is at most MAX_FLOOR, since real reads hold stretches far worse than their average.
@@ -64,6 +65,7 @@ class Thresholds:
         return {
             "score too low": (score >= self.floor * geometry.implied) & (score >= rate * fair.implied),
             "stops in a repeat": fair.aligned >= aligned * fair.implied,
+            "in the lesser part of a joined read": ~fair.lesser,
         }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -83,10 +85,14 @@ def test_score_floor(error, given, delta, scores):
     assert floor == pytest.approx(expected)
 
 
+def make_geometry(left, right, span, implied):
+    return Geometry(left, right, span, implied, np.zeros(len(left), bool))
+
+
 def test_thresholds_follow_sure_alignments(rng):
     n = 4000
     rate, implied = rng.normal(0.6, 0.02, n), rng.uniform(1000, 3000, n)
-    fair = Geometry(np.zeros(n), np.zeros(n), implied, implied)
+    fair = make_geometry(np.zeros(n), np.zeros(n), implied, implied)
     extensions = make_extensions((rate * implied).astype(int), *np.zeros((4, n)))
 
     def learn(floor, delta, given=True):
@@ -119,7 +125,7 @@ def test_what_is_not_sure_teaches_nothing(spoilt):
     else:
         name, value = {"span": ("span", 999), "share": ("implied", 2001)}[spoilt]
         geometry[name] = np.where(bad, value, geometry[name])
-    seeds, geometry = change_seeds(seeds, copies=copies), Geometry(**geometry)
+    seeds, geometry = change_seeds(seeds, copies=copies), make_geometry(**geometry)
     extensions = make_extensions(score, *np.zeros((4, n)))
     assert_array_equal(surely_overlaps(seeds, extensions, geometry, 0.25), ~bad)
     reads = make_reads(["A" * 2000] * 2)
@@ -132,20 +138,28 @@ def test_what_is_not_sure_teaches_nothing(spoilt):
 def test_thresholds_rise_in_repeats():
     thresholds, n = Thresholds(0.1, 0.4, 0.6, 0.7, 100), 5
     copies = np.array([0.5, 1.1, 1.3, 1.5, 9.0])
-    whole = Geometry(np.zeros(n), np.zeros(n), np.full(n, 100), np.full(n, 100.0))
+    whole = make_geometry(np.zeros(n), np.zeros(n), np.full(n, 100), np.full(n, 100.0))
     for score, expected in ((39, [0] * 5), (40, [1, 1, 0, 0, 0]), (51, [1, 1, 1, 0, 0]), (61, [1] * 5)):
         assert_array_equal(thresholds.passed(np.full(n, score), copies, whole, whole)["score too low"], expected)
-    cut = Geometry(np.full(n, 6), np.zeros(n), np.full(n, 94), np.full(n, 100.0))
+    cut = make_geometry(np.full(n, 6), np.zeros(n), np.full(n, 94), np.full(n, 100.0))
     assert_array_equal(thresholds.passed(np.full(n, 90), copies, cut, cut)["stops in a repeat"], [1, 1, 1, 0, 0])
     assert_array_equal(thresholds.passed(np.full(n, 90), copies, cut, whole)["stops in a repeat"], [1] * 5)
     nothing_learnt = Thresholds(0.4, 0.4, 0.4, None, 3).passed(np.full(n, 41), copies, cut, cut)
     assert all(passed.all() for passed in nothing_learnt.values())
 
 
+def test_the_lesser_part_of_a_joined_read_is_dropped():
+    whole = make_geometry(np.zeros(2), np.zeros(2), np.full(2, 100), np.full(2, 100.0))
+    fair = replace(whole, lesser=np.array([False, True]))
+    passed = Thresholds(0.2, 0.5, 0.6, 0.7, 100).passed(np.full(2, 90), np.ones(2), whole, fair)
+    assert_array_equal(passed.pop("in the lesser part of a joined read"), [True, False])
+    assert all(mask.all() for mask in passed.values())
+
+
 def test_bad_ends_do_not_count_but_in_the_floor():
     thresholds = Thresholds(0.2, 0.5, 0.6, 0.7, 100)
-    geometry = Geometry(np.full(2, 300), np.zeros(2), np.full(2, 100), np.full(2, 400.0))
-    fair = Geometry(np.zeros(2), np.zeros(2), np.full(2, 100), np.full(2, 100.0))
+    geometry = make_geometry(np.full(2, 300), np.zeros(2), np.full(2, 100), np.full(2, 400.0))
+    fair = make_geometry(np.zeros(2), np.zeros(2), np.full(2, 100), np.full(2, 100.0))
     passed = thresholds.passed(np.array([79, 80]), np.ones(2), geometry, fair)["score too low"]
     assert_array_equal(passed, [False, True])
 
@@ -206,6 +220,7 @@ def test_filter(reads, rng, params, rate):
     scoring = ExtensionParams()
     geometry, (matches, columns) = measure_geometry(reads, seeds, extensions), estimate_matches(scoring, extensions)
     expected, reasons = [], {"too short": 0, "score too low": 0, "stops in a repeat": 0, "overhang": 0, "identity": 0}
+    reasons["in the lesser part of a joined read"] = 0
     best = best_of_candidate(seeds, extensions).tolist()
     for i in best:
         if geometry.span[i] < params.min_overlap:

@@ -58,6 +58,54 @@ def test_an_overhang_counts_where_both_reads_go_on(strand, bad):
     assert not nobody.overhang.any(), "nothing shows that the reads go on"
 
 
+@pytest.mark.parametrize("apart, strand", [(0, 1), (300, 1), (300, -1)])
+@pytest.mark.parametrize("others", [0, 2])
+def test_reads_that_turn_do_not_vouch_for_each_other(apart, strand, others):
+    """Reads 0 and 1 go 5,000 bases forth and back, turning `apart` bases from one another, and align on both strands.
+    Reads 2 and 3, which are sound, hold one way of read 0 each and go on; `others` align with all of it, as read 1 does.
+    """
+    n, reads = 10_000, make_reads(["A" * 10_000] * 7)
+    reach = n - 2 * apart  # of the alignment on the target, whose turn lies `apart` before the middle
+    rows = [(0, 1, 1, 0, n, 0, reach), (0, 1, -1, 0, n, 0, reach)]
+    rows += [(0, 2, strand, 0, 5000, 3000, 8000), (0, 3, 1, 5000, n, 2000, 7000)]
+    rows += [(0, 4 + i, s, 0, n, 0, n) for i in range(others) for s in (1, -1)]
+    rows += [(read, 6, 1, 0, n, 0, n) for read in (2, 3)]
+    seeds, extensions = alignments(rows)
+    geometry = measure_geometry(reads, seeds, extensions)
+    fair = fair_geometry(reads, seeds, extensions, geometry, np.ones(len(rows), bool))
+    assert geometry.overhang[2] >= 2000 <= geometry.overhang[3]
+    for row in (2, 3):
+        assert fair.overhang[row] == (geometry.overhang[row] if others else 0)
+    assert not fair.lesser.any()
+
+
+@pytest.mark.parametrize("strand", [1, -1])
+@pytest.mark.parametrize("side", ["query", "target"])
+def test_of_a_joined_read_the_larger_part_counts(strand, side):
+    """Bases 0 to 4,000 of a read come from one place, the others up to 10,000 from another one; 3 reads cover each part."""
+    n, join, reads = 10_000, 4000, make_reads(["A" * 10_000] * 8)
+    there = {1: [(6000, n), (0, 6000)], -1: [(0, 4000), (4000, n)]}[strand]
+    parts = [((0, join), there[0]), ((join, n), there[1])]
+
+    def row(other, here, there):
+        return (0, other, strand, *here, *there) if side == "query" else (other, 7, strand, *there, *here)
+
+    rows = [row(1 + 3 * part + i, *parts[part]) for part in (0, 1) for i in range(3)]
+
+    def found(rows):
+        seeds, extensions = alignments(rows)
+        geometry = measure_geometry(reads, seeds, extensions)
+        assert not geometry.lesser.any()
+        return fair_geometry(reads, seeds, extensions, geometry, np.ones(len(rows), bool)).lesser
+
+    assert not found(rows).any(), "the others end there too: no overhang"
+    inside = [[(5000, 9000), (1000, 7000)], [(1000, 5000), (3000, 9000)]][strand < 0]
+    rows = [row(1 + 3 * part + i, parts[part][0], inside[part]) for part in (0, 1) for i in range(3)]
+    assert_array_equal(found(rows), [True] * 3 + [False] * 3)
+    turned = [row(1, (5000, n), (1000, 6000))[:2] + (-strand,) + row(1, (5000, n), (1000, 6000))[3:]]
+    assert not found(rows + turned).any(), "a read aligns on both sides: it is a turn or a bad stretch"
+
+
 def test_no_alignments():
     reads = make_reads(["ACGT", "ACGT"])
     seeds, extensions = make_seeds(*[[]] * 5, 3), Extensions(*np.zeros((9, 0), np.int32))

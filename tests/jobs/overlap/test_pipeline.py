@@ -400,8 +400,11 @@ def test_numbers_of_the_report_add_up(overlap, samples, name, options):
     n_candidates = len(lines) - stages["filter"]["second_pieces"]
     assert stages["candidates"]["candidates"] == sum(dropped.values()) + n_candidates
     by_filter = sum(
-        dropped[reason] for reason in ("too short", "score too low", "stops in a repeat", "overhang", "identity")
-    )
+        dropped[reason]
+        for reason in (
+            "too short", "score too low", "stops in a repeat", "in the lesser part of a joined read", "overhang", "identity"
+        )
+    )  # fmt: skip
     assert stages["align"]["extensions"] - stages["align"]["second_seeds"] == by_filter + n_candidates
     assert stages["align"]["extensions"] <= stages["candidates"]["seeds"]
 

@@ -1,0 +1,30 @@
+"""Functions stay short, narrow and documented: the bounds of benchmarks/shape.py hold."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import bellapy
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+import shape
+
+SHAPES = shape.shapes_of(Path(bellapy.__file__).parent)
+MOST_EXCEPTIONS = 3  # functions with many branches
+LEAST_DOCUMENTED = 0.8  # of the parameters of compiled functions
+
+
+def test_no_function_is_long_or_wide():
+    assert [s.where for s in SHAPES if s.lines > shape.MOST_KERNEL_LINES] == []
+    assert [s.where for s in SHAPES if s.lines > shape.MOST_LINES and not s.compiled] == []
+    assert [s.where for s in SHAPES if s.arguments > shape.MOST_ARGUMENTS and not s.where.startswith("cli/")] == []
+
+
+def test_few_functions_have_many_branches():
+    assert len([s.where for s in SHAPES if s.branches > shape.MOST_BRANCHES]) <= MOST_EXCEPTIONS
+
+
+def test_parameters_of_compiled_functions_are_documented():
+    compiled = [s for s in SHAPES if s.compiled]
+    assert sum(s.documented for s in compiled) >= LEAST_DOCUMENTED * sum(s.arguments for s in compiled) > 0
