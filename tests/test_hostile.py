@@ -27,7 +27,7 @@ from bellapy.jobs.evaluate.pipeline import evaluate_overlaps
 from bellapy.jobs.evaluate.truth import read_truth
 from bellapy.jobs.extend import extend_pairs
 from bellapy.params import make_params
-from bellapy.report.log import Report
+from bellapy.report.run_report import RunReport
 
 INPUTS = int(os.environ.get("HOSTILE_INPUTS", 300))
 STAGES = int(os.environ.get("HOSTILE_STAGES", 60))
@@ -95,7 +95,7 @@ def test_pairs(tmp_path):
     params = make_params(match=1, xdrop=7, device="cpu", extension="best")
 
     def read(path):
-        return list(extend_pairs(path, 4, params, Report("", ""), cigar=True))
+        return list(extend_pairs(path, 4, params, RunReport(), cigar=True))
 
     sweep(tmp_path, (hostile.pairs,), read)
 
