@@ -35,6 +35,7 @@ COMMANDS = {
         "The optimal alignment of two long sequences with affine gaps, with its path: provably no other scores higher.",
         "exact", "exact",
     ),
+    "wga": Entry("Align two genomes: all local alignments on both strands, as sensitive as LASTZ.", "wga", "wga"),
     "extend": Entry(
         "Extend given seeds: index, score, query start and end, target start and end of each pair; with paths, their tags.",
         "extend", "extend",

@@ -96,12 +96,13 @@ def _anchor(draft, codes, first, n_columns, column):
 
 
 @njit_vector
-def _diagonal(new, new_at, old, old_at, older, older_at, read, read_at, template, tile, end):
+def _diagonal(new, new_at, old, old_at, older, older_at, read, read_at, template, tiles):
     """Costs of the cells of one anti-diagonal, TILE rows at a time.
 
     new, old, older : parts of one array, which do not overlap: it and those before it, from *_at on.
+    tiles : int64, the first tile and the end of the last.
     """
-    for t in range(U(tile), U(end)):
+    for t in range(U(tiles[0]), U(tiles[1])):
         at = t * U(TILE)
         n, o, p, r = U(new_at) + at, U(old_at) + at, U(older_at) + at, U(read_at) + at
         for e in range(U(TILE)):
@@ -125,10 +126,8 @@ def _fill(table, draft, codes, column, n_rows, base, n_bases):
     costs[width + TILE] = 0
     for d in range(1, n_rows + n_bases + 1):
         new = (d + 1) * width + TILE
-        tile, end = max(0, d - n_bases) // TILE, min(n_rows, d) // TILE + 1
-        _diagonal(
-            costs, new, costs, new - width, costs, new - 2 * width, read, n_bases - d + TILE, template, tile, end
-        )  # fmt: skip
+        tiles = max(0, d - n_bases) // TILE, min(n_rows, d) // TILE + 1
+        _diagonal(costs, new, costs, new - width, costs, new - 2 * width, read, n_bases - d + TILE, template, tiles)
     return width
 
 

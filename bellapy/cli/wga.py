@@ -1,0 +1,72 @@
+"""The command `wga`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from bellapy.cli.options import RUNNING, Given, takes
+from bellapy.cli.session import session
+from bellapy.errors import ParameterError
+from bellapy.params.fields import ALIGNMENT, OUTPUT, options_of
+from bellapy.params.wga import DEFAULT_SCORES, WgaParams, make_wga_params
+
+Target = Annotated[str, typer.Argument(help="FASTA, plain or gzip; - is standard input.", show_default=False)]
+Query = Annotated[str | None, typer.Argument(help="FASTA likewise; left out with --self.", show_default=False)]
+Output = Annotated[
+    str,
+    typer.Option(
+        "-o", "--output", metavar="FILE", rich_help_panel=OUTPUT,
+        help=".maf, .paf, .sam, .axt or .chain; .gz compresses; - is MAF on standard output.",
+    ),
+]  # fmt: skip
+Format = Annotated[
+    str | None,
+    typer.Option("--format", help="maf, paf, sam, axt or chain [default: by name].", rich_help_panel=OUTPUT),
+]
+Scores = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE", rich_help_panel=ALIGNMENT,
+        help="Score file as LASTZ reads it [default: HOXD70, gaps of g bases 400 + 30 g].",
+    ),
+]  # fmt: skip
+Chain = Annotated[
+    bool, typer.Option("--chain", help="Join alignments to chains, with -o FILE.chain.", rich_help_panel=OUTPUT)
+]
+Plot = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE", rich_help_panel=OUTPUT, help="Draw all alignments: .png, .svg or .pdf (needs matplotlib)."
+    ),
+]  # fmt: skip
+
+
+@takes(options_of(WgaParams), {name: field for name, field in RUNNING.items() if name != "max_memory"})
+def wga(
+    given: Given, target: Target, query: Query = None, output: Output = "-", output_format: Format = None,
+    scores: Scores = None, chain: Chain = False, plot: Plot = None,
+) -> None:  # fmt: skip
+    """Align two genomes."""
+    if (query is None) != bool(given["itself"]):
+        raise ParameterError("name a target and a query, or a target alone with --self")
+    if target == query == "-":
+        raise ParameterError("target and query: only one of them can be standard input")
+    inputs = [path for path in (target, query, scores) if path is not None]
+    with session(given, inputs, {"-o": output, "--plot": plot}) as run:
+        params = _params(given, scores)
+        run.watch()
+        from bellapy.jobs.wga.run import Request, align_files
+
+        align_files(Request(target, query, output, output_format, plot, chain, run.run.threads), params, run.report)
+
+
+def _params(given: Given, scores: str | None) -> WgaParams:
+    """Parameters from options and a score file."""
+    if scores is None:
+        return make_wga_params(given, DEFAULT_SCORES)
+    from bellapy.io.score_files import read_scores
+
+    values, thresholds = read_scores(scores)
+    return make_wga_params(given, values, **thresholds)

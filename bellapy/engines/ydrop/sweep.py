@@ -1,0 +1,230 @@
+"""A chunk of anti-diagonals of one extension: window, staged bases, walls, scores relative to the best.
+
+The cells of anti-diagonal r are held by their query position i, in a window that moves along: cell i stands at i - offset.
+H(r) needs H(r-2), E and F of r-1 and nothing else, so three rows of H, one of E and two of F are all there is.  E and F are
+stored where they come from: E at i is what leaves cell i for target alone, F at i leaves for query alone, to cell i + 1.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.compute.jit import njit_inner
+from bellapy.engines.ydrop.row import LANES, row, row_traced
+from bellapy.engines.ydrop.rule import CHUNK, KINDS, PAIR, TARGET_ALONE
+from bellapy.engines.ydrop.walls import walls_near
+
+NONE = 1 << 40  # no living cell
+R, LOW, HIGH, FIRST, LAST, FIRST_BEFORE, LAST_BEFORE, BASE, BEST, BEST_R, OFFSET, CELLS, N_NEAR = range(13)
+N_STATE = 13
+ALIGNED = 64  # bytes; a vector
+BESIDE = 2 * LANES  # cells of room on either side of a window
+ROWS = 6  # H of three anti-diagonals, E, F of two
+GOING, ENDED, NO_ROOM = range(3)
+
+
+class Sides(NamedTuple):
+    """The two sequences as one extension sees them.
+
+    query, target : (n,) uint8 codes.  q_at, t_at : where base 1 stands.  step : 1, or -1 for an extension to the left.
+    q_len, t_len : bases there are.
+    """
+
+    query: np.ndarray
+    target: np.ndarray
+    q_at: int
+    t_at: int
+    step: int
+    q_len: int
+    t_len: int
+
+
+class Rows(NamedTuple):
+    """Working memory of one extension at a time.
+
+    work : (ROWS * capacity,) int16 or int32, scores relative to the state's BASE.
+    query, target : (capacity + CHUNK,) int16, staged codes: five times those of cells, and those of the target backwards.
+    near : (capacity, 4) int64, pieces of walls that the chunk may meet: r and i of the first cell, cells, operation.
+    state : (N_STATE,) int64.  R: the anti-diagonal computed last.  LOW, HIGH: its cells.  FIRST, LAST: its living cells, and
+        _BEFORE those of the one before.  BASE: what is added to scores.  BEST: the best score, relative; BEST_R: where.
+        OFFSET: of the window.  CELLS: computed so far.  N_NEAR: pieces of walls.
+    """
+
+    work: np.ndarray
+    query: np.ndarray
+    target: np.ndarray
+    near: np.ndarray
+    state: np.ndarray
+
+
+class Rule(NamedTuple):
+    """table : (32,) of the cells' type, by 5 query + target.  costs : minus infinity, a gap of one base, one more base."""
+
+    table: np.ndarray
+    costs: tuple[int, int, int]
+    ydrop: int
+
+
+class Trace(NamedTuple):
+    """ways : (room,) uint8, the ways into the cells of some anti-diagonals (row.py), end to end.
+
+    starts, lows : (rows + 1,) int64, where an anti-diagonal begins, and its first cell.  first : (1,) int64, the first one.
+    """
+
+    ways: np.ndarray
+    starts: np.ndarray
+    lows: np.ndarray
+    first: np.ndarray
+
+
+def make_rows(capacity: int, kind: type) -> Rows:
+    """Rows for windows of up to capacity - CHUNK - 2 BESIDE cells."""
+    query, target = (np.zeros(capacity + 2 * CHUNK, np.int16) for _ in range(2))
+    n_bytes = ROWS * capacity * np.dtype(kind).itemsize
+    room = np.empty(n_bytes + ALIGNED, np.uint8)
+    begin = -room.ctypes.data % ALIGNED
+    work: np.ndarray = room[begin : begin + n_bytes].view(kind)
+    return Rows(work, query, target, np.zeros((capacity, 4), np.int64), np.zeros(N_STATE, np.int64))
+
+
+@njit_inner
+def begin(rows, rule):
+    """Anti-diagonal 0: the cell (0, 0)."""
+    dead, opened, _ = rule.costs
+    capacity = len(rows.work) // ROWS
+    rows.work[:] = dead
+    state = rows.state
+    state[:] = 0
+    state[OFFSET] = -BESIDE
+    state[FIRST_BEFORE], state[LAST_BEFORE] = NONE, -NONE
+    rows.work[BESIDE] = 0
+    rows.work[3 * capacity + BESIDE] = rows.work[4 * capacity + BESIDE] = -opened
+
+
+@njit_inner
+def _shift(rows, rule):
+    """Move the window to the beginning of its room, and take scores relative to the best one."""
+    state, work, dead = rows.state, rows.work, rule.costs[0]
+    capacity = len(work) // ROWS
+    low = min(state[LOW], state[FIRST], state[FIRST_BEFORE] + 1)
+    by = low - BESIDE - state[OFFSET]
+    high = state[HIGH] - state[OFFSET]
+    shift, best = state[BEST], state[BEST] - state[BEST]
+    for number in range(ROWS):
+        at = number * capacity
+        for x in range(BESIDE - 1, high + 2 - by):
+            work[at + x] = max(work[at + x + by] - shift, dead)
+        for x in range(max(BESIDE - 1, high + 2 - by), min(capacity, high + 2 - by + CHUNK + BESIDE)):
+            work[at + x] = dead
+    state[OFFSET] += by
+    state[BASE] += shift
+    state[BEST] = best
+
+
+@njit_inner
+def _stage(rows, sides):
+    """Codes of the bases that the next chunk may look at; unknown beyond the ends.
+
+    Returns the position whose place is 0; it may be beyond the end.
+    """
+    state, low, reach = rows.state, rows.state[LOW], rows.state[HIGH] + CHUNK
+    first, last = max(low, 1), min(reach, sides.q_len)
+    rows.query[:] = KINDS * (KINDS - 1)
+    base = sides.q_at - sides.step
+    for i in range(first, last + 1):
+        rows.query[i - state[OFFSET]] = KINDS * min(sides.query[base + i * sides.step], KINDS - 1)
+    j_last = state[R] + CHUNK - low
+    rows.target[:] = KINDS - 1
+    base = sides.t_at - sides.step
+    for j in range(max(1, state[R] + 1 - reach), min(j_last, sides.t_len) + 1):
+        rows.target[LANES + j_last - j] = min(sides.target[base + j * sides.step], KINDS - 1)
+    return j_last + LANES
+
+
+@njit_inner
+def _block(rows, at, r, low, high, begin, dead):
+    """Cut what leads into the cells of anti-diagonal r that lie on walls.
+
+    Returns the first piece that is not over, from `begin` on.
+    """
+    two, _, e, old, _ = at
+    p, over = begin, True
+    while p < rows.state[N_NEAR] and rows.near[p, 0] <= r:
+        k, size, operation = r - rows.near[p, 0], rows.near[p, 2], rows.near[p, 3]
+        odd = operation == PAIR and k & 1
+        k = k >> 1 if operation == PAIR else k
+        over = over and k >= size - 1
+        if k < size and not odd:
+            i = rows.near[p, 1] + (0 if operation == TARGET_ALONE else k)
+            if low <= i <= high:
+                x = i - rows.state[OFFSET]
+                rows.work[two + x - 1] = rows.work[e + x] = rows.work[old + x - 1] = dead
+        p += 1
+        begin = p if over else begin
+    return begin
+
+
+@njit_inner
+def _prepare(rows, sides, rule, walls):
+    """Make ready for the next chunk; returns the target position at place 0, -1 if there is no room."""
+    state = rows.state
+    _shift(rows, rule)
+    if state[HIGH] - state[OFFSET] + 2 * CHUNK + 2 * BESIDE > len(rows.work) // ROWS:
+        return -1
+    high = min(state[HIGH] + CHUNK, sides.q_len)
+    state[N_NEAR] = walls_near(walls, sides, state[R], state[LOW], high, rows.near)
+    return _stage(rows, sides) if state[N_NEAR] >= 0 else -1
+
+
+@njit_inner
+def sweep_chunk(rows, sides, rule, walls, r_end, trace):
+    """Compute anti-diagonals up to r_end, at most CHUNK of them.
+
+    trace : gets the ways into the cells, with trace.first set; None: not wanted.
+    Returns GOING, ENDED if there is no living cell, or NO_ROOM.
+    """
+    j_last = _prepare(rows, sides, rule, walls)
+    if j_last < 0:
+        return NO_ROOM
+    state, work, dead = rows.state, rows.work, rule.costs[0]
+    capacity, offset, blocked = len(work) // ROWS, state[OFFSET], state[N_NEAR] > 0
+    first, last, first_before, last_before = state[FIRST], state[LAST], state[FIRST_BEFORE], state[LAST_BEFORE]
+    low, high, best, going = state[LOW], state[HIGH], state[BEST], GOING
+    r_first, piece = state[R] + 1, 0
+    # rows of H: of r - 2, of r - 1, of r; of F: of r - 1, of r
+    two, one, now = (r_first + 1) % 3 * capacity, (r_first + 2) % 3 * capacity, r_first % 3 * capacity
+    e_row, f_old, f_new = 3 * capacity, (4 + (r_first + 1) % 2) * capacity, (4 + r_first % 2) * capacity
+    for r in range(r_first, min(r_first + CHUNK - 1, r_end) + 1):
+        low = max(min(first, first_before + 1), r - sides.t_len)
+        high = min(max(last, last_before) + 1, sides.q_len)
+        if low > high:
+            going = ENDED
+            break
+        n, x, y = high - low + 1, low - offset, j_last - (r - low)
+        at = (two, now, e_row, f_old, f_new)
+        if blocked:
+            piece = _block(rows, at, r, low, high, piece, dead)
+        least = best - rule.ydrop
+        first_before, last_before = first, last
+        if trace is not None:
+            z = trace.starts[r - trace.first[0]]
+            trace.lows[r - trace.first[0]] = offset + (x - 1 & -LANES)
+            trace.starts[r - trace.first[0] + 1] = z + n + 2 * LANES
+            window = (x, n, y, z)
+            most, first, last = row_traced(
+                work, at, window, rows.query, rows.target, rule.table, least, rule.costs, trace.ways
+            )  # fmt: skip
+        else:
+            window = (x, n, y, 0)
+            most, first, last = row(work, at, window, rows.query, rows.target, rule.table, least, rule.costs)
+        first, last = (first + offset, last + offset) if first >= 0 else (NONE, -NONE)
+        state[R] = r
+        state[CELLS] += n
+        if most > best:
+            best, state[BEST_R] = most, r
+        two, one, now, f_old, f_new = one, now, two, f_new, f_old
+    state[FIRST], state[LAST], state[FIRST_BEFORE], state[LAST_BEFORE] = first, last, first_before, last_before
+    state[LOW], state[HIGH], state[BEST] = low, high, best
+    return going

@@ -1,0 +1,151 @@
+"""Earlier alignments of the same two sequences, which no later one may touch or cross.
+
+A wall is every cell that a path passes through.  It is kept as the path's runs, cut at buckets of the sum of both positions,
+so that the pieces near some anti-diagonals are found without a search.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.compute.jit import njit, njit_inner
+from bellapy.engines.ydrop.rule import CHUNK, PAIR, QUERY_ALONE, TARGET_ALONE
+
+SHIFT = 6  # bits of the sums in a bucket
+SUM, QUERY, SIZE, OPERATION, NEXT = range(5)
+
+
+class Walls(NamedTuple):
+    """heads : (n_buckets,) int64, first piece of a bucket, -1 for none.
+
+    pieces : (room, 5) int64, for each: sum of the first cell's query and target base, its query base, number of cells,
+        operation, next piece of the bucket.  used : (1,) int64, pieces there are.
+    """
+
+    heads: np.ndarray
+    pieces: np.ndarray
+    used: np.ndarray
+
+
+def no_walls(n_places: int) -> Walls:
+    """For sums of positions below `n_places`."""
+    return Walls(np.full((n_places >> SHIFT) + 2, -1, np.int64), np.empty((1 << 10, 5), np.int64), np.zeros(1, np.int64))
+
+
+def add_wall(walls: Walls, q: int, t: int, runs: np.ndarray) -> Walls:
+    """Add a path that begins with the pair of bases q and t; the walls may be moved, the old ones must not be used again.
+
+    runs : (n, 2) int64, operation and length, from the first pair on.
+    """
+    room = int(walls.used[0]) + 2 * len(runs) + (int(runs[:, 1].sum()) >> (SHIFT - 1)) + 2
+    if room > len(walls.pieces):
+        walls = walls._replace(pieces=np.resize(walls.pieces, (2 * room, 5)))
+    _add(walls, q, t, runs)
+    return walls
+
+
+@njit
+def _add(walls, q, t, runs):
+    """q, t : the first pair; after each run, the next base of each sequence."""
+    n = walls.used[0]
+    for x in range(len(runs)):
+        operation, left = runs[x, 0], runs[x, 1]
+        while left > 0:
+            # of bases alone, the cell is that of the other sequence's last base
+            q_cell = q if operation != TARGET_ALONE else q - 1
+            t_cell = t if operation != QUERY_ALONE else t - 1
+            at = q_cell + t_cell
+            until = ((at >> SHIFT) + 1) << SHIFT
+            size = min(left, (until - at + 1) // 2 if operation == PAIR else until - at)
+            bucket = at >> SHIFT
+            piece = walls.pieces[n]
+            piece[SUM], piece[QUERY], piece[SIZE], piece[OPERATION] = at, q_cell, size, operation
+            piece[NEXT] = walls.heads[bucket]
+            walls.heads[bucket] = n
+            n += 1
+            left -= size
+            q += size if operation != TARGET_ALONE else 0
+            t += size if operation != QUERY_ALONE else 0
+    walls.used[0] = n
+
+
+@njit_inner
+def on_wall(walls, q, t):
+    """Whether a path passes through the pair of bases q and t."""
+    at = q + t
+    p = walls.heads[at >> SHIFT]
+    while p >= 0:
+        piece = walls.pieces[p]
+        k = at - piece[SUM]
+        if piece[OPERATION] == PAIR:
+            if k & 1 == 0 and 0 <= k >> 1 < piece[SIZE] and piece[QUERY] + (k >> 1) == q:
+                return True
+        elif 0 <= k < piece[SIZE] and piece[QUERY] + (k if piece[OPERATION] == QUERY_ALONE else 0) == q:
+            return True
+        p = piece[NEXT]
+    return False
+
+
+@njit
+def first_free(walls, q, t, begin):
+    """The first of the pairs of bases q and t, (n,) int64, from `begin` on that is on no wall; n if all are."""
+    for x in range(begin, len(q)):
+        if not on_wall(walls, q[x], t[x]):
+            return x
+    return len(q)
+
+
+@njit_inner
+def walls_near(walls, sides, r, low, high, near):
+    """Pieces that cells low to high of the CHUNK anti-diagonals after r may meet, as `Rows.near`; their number, -1: too
+    many.
+
+    sides : as in sweep.py.
+    """
+    origin, n = sides.q_at + sides.t_at, 0
+    s = origin + (r - 1) if sides.step > 0 else origin + 1 - r
+    s_last = s + sides.step * (CHUNK - 1)
+    first, last = max(0, min(s, s_last) >> SHIFT), min(len(walls.heads) - 1, max(s, s_last) >> SHIFT)
+    for bucket in range(last, first - 1, -1):  # a path's last pieces come first
+        p = walls.heads[bucket]
+        while p >= 0:
+            piece = walls.pieces[p]
+            p = piece[NEXT]
+            operation, size = piece[OPERATION], piece[SIZE]
+            at, q = piece[SUM], piece[QUERY]
+            if sides.step < 0:  # its last cell comes first
+                at += (size - 1) * (2 if operation == PAIR else 1)
+                q += size - 1 if operation != TARGET_ALONE else 0
+            r_first = (at - origin) * sides.step + 2
+            i_first = (q - sides.q_at) * sides.step + 1
+            r_last = r_first + (size - 1) * (2 if operation == PAIR else 1)
+            i_last = i_first + (size - 1 if operation != TARGET_ALONE else 0)
+            if r_last <= r or r_first > r + CHUNK or i_last < low or i_first > high:
+                continue
+            if n == len(near):
+                return -1
+            near[n, 0], near[n, 1], near[n, 2], near[n, 3] = r_first, i_first, size, operation
+            n += 1
+    _order(near, n, sides.step > 0)
+    return n
+
+
+@njit_inner
+def _swap(near, a, b):
+    for field in range(near.shape[1]):
+        near[a, field], near[b, field] = near[b, field], near[a, field]
+
+
+@njit_inner
+def _order(near, n, backwards):
+    """Sort n pieces by their first anti-diagonal; they are nearly sorted, one way or the other."""
+    if backwards:
+        for x in range(n // 2):
+            _swap(near, x, n - 1 - x)
+    for x in range(1, n):
+        at = x
+        while at > 0 and near[at - 1, 0] > near[at, 0]:
+            _swap(near, at, at - 1)
+            at -= 1

@@ -1,0 +1,42 @@
+"""Genomes from FASTA, with the lower case that marks repeats."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bellapy.errors import InputError
+from bellapy.io.fastx import stream_records
+from bellapy.records.bases import ENCODE, UNKNOWN
+from bellapy.records.genomes import BETWEEN, Genome
+
+LOWER = ord("a")
+
+
+def load_genome(path: str) -> Genome:
+    """All sequences of a FASTA file, plain or gzip; "-" is standard input.
+
+    Raises
+    ------
+    InputError : as `stream_records`; two sequences of one name; no base but N in the whole file.
+    """
+    names: dict[str, None] = {}
+    between = np.full(BETWEEN, UNKNOWN, np.uint8), np.zeros(BETWEEN, np.bool_)
+    codes, masked, sizes = [between[0]], [between[1]], []
+    for records in stream_records([path]):
+        for name, sequence in zip(records.names, records.sequences, strict=True):
+            text = name.decode("utf-8", "surrogateescape")
+            if text in names:
+                raise InputError(path, f"two sequences have the name {text}; names have to differ", record=len(names) + 1)
+            names[text] = None
+            letters = np.frombuffer(sequence, np.uint8)
+            codes += [ENCODE[letters], between[0]]
+            masked += [letters >= LOWER, between[1]]
+            sizes.append(len(letters))
+    lengths = np.array(sizes, np.int64)
+    genome = Genome(
+        tuple(names), np.concatenate(codes), np.concatenate(masked),
+        BETWEEN + np.cumsum(lengths + BETWEEN) - lengths - BETWEEN, lengths,
+    )  # fmt: skip
+    if not (genome.codes < UNKNOWN).any():
+        raise InputError(path, "holds no base that is known: no A, C, G or T")
+    return genome

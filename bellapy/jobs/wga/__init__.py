@@ -1,0 +1,1 @@
+"""Whole-genome alignment; pipeline.py has the steps in order."""

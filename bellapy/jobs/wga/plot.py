@@ -1,0 +1,69 @@
+"""A dot plot: every alignment as a line, target to the right, query upwards, sequences end to end."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import numpy as np
+
+from bellapy.errors import ParameterError
+from bellapy.io.outputs import whole_files
+from bellapy.records.genomes import Alignment, Genome
+
+KINDS = ".png", ".svg", ".pdf"
+COLOURS = {1: "#2166ac", -1: "#b2182b"}
+NAMES = 40  # sequences; with more of them an axis has no names
+
+
+def check_plot(path: str) -> None:
+    """Raise ParameterError before the work begins if no picture can be drawn."""
+    if not path.endswith(KINDS):
+        raise ParameterError(f"--plot {path}: the name says no kind of picture; end it in {', '.join(KINDS)}")
+    if find_spec("matplotlib") is None:
+        raise ParameterError("--plot: matplotlib is not installed; run pip install 'bellapy[plot]'")
+
+
+def plot_lines(target: Genome, query: Genome, alignments: list[Alignment], strand: int) -> np.ndarray:
+    """The lines of one strand, (n, 2, 2) float64: both ends, each as target and query base of the genomes end to end."""
+    t_at, q_at = (np.cumsum(genome.lengths) - genome.lengths for genome in (target, query))
+    lines = []
+    for found in alignments:
+        if found.strand == strand:
+            begin, end = found.forward(int(query.lengths[found.query]))
+            ends = (begin, end) if strand > 0 else (end, begin)
+            t, q = t_at[found.target], q_at[found.query]
+            lines.append([(t + found.t_start, q + ends[0]), (t + found.t_end, q + ends[1])])
+    return np.array(lines, np.float64).reshape(-1, 2, 2)
+
+
+def draw_plot(path: str, target: Genome, query: Genome, alignments: list[Alignment]) -> None:
+    """Draw both strands, with a grid at the ends of sequences."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.collections import LineCollection
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 8), dpi=150)
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    for strand, colour in COLOURS.items():
+        label = "same strand" if strand > 0 else "opposite strands"
+        lines = plot_lines(target, query, alignments, strand)
+        axes.add_collection(LineCollection(list(lines), colors=colour, linewidths=1, label=label, capstyle="round"))
+    for genome, axis, line in ((target, axes.xaxis, axes.axvline), (query, axes.yaxis, axes.axhline)):
+        ends = np.cumsum(genome.lengths)
+        for end in ends[:-1]:
+            line(end, color="0.85", linewidth=0.5, zorder=0)
+        if 1 < len(genome.names) <= NAMES:
+            axis.set_ticks(ends - genome.lengths / 2, genome.names, fontsize=6, rotation=90 if axis is axes.xaxis else 0)
+    axes.set(xlim=(0, target.n_bases), ylim=(0, query.n_bases))
+    axes.set_xlabel(f"target, {_label(target)}")
+    axes.set_ylabel(f"query, {_label(query)}")
+    axes.legend(loc="upper left", fontsize=8)
+    figure.tight_layout()
+    with whole_files(path) as (written,):
+        figure.savefig(written, format=path.rsplit(".", 1)[1])
+
+
+def _label(genome: Genome) -> str:
+    what = genome.names[0] if len(genome.names) == 1 else f"{len(genome.names):,} sequences"
+    return f"{what} ({genome.n_bases:,} bases)"

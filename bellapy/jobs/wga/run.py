@@ -1,0 +1,92 @@
+"""The command's work from files to files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.errors import InputError, ParameterError
+from bellapy.io.genomes import load_genome
+from bellapy.io.maf import check_sam_names, format_alignments, format_of
+from bellapy.io.outputs import open_output
+from bellapy.jobs.wga.chain import join_chains
+from bellapy.jobs.wga.pipeline import align_genomes
+from bellapy.jobs.wga.plot import check_plot, draw_plot
+from bellapy.params.wga import WgaParams
+from bellapy.records.genomes import Genome
+from bellapy.report.log import logger
+from bellapy.report.run_report import RunReport, Stage
+
+MOST_BASES = 1 << 31  # of either genome: places have 32 bits
+MOST_MASKED = 0.9
+
+
+@dataclass(slots=True)
+class ReadGenomesStage(Stage):
+    """Bases of both genomes."""
+
+    target_bases: int | None = None
+    query_bases: int | None = None
+
+
+@dataclass(slots=True)
+class WriteAlignmentsStage(Stage):
+    """Alignments or chains that were written, and the sum of their scores."""
+
+    alignments: int | None = None
+    score: int | None = None
+
+
+class Request(NamedTuple):
+    """What is asked for; query None : the target itself.  kind : of the output, None for what its name tells."""
+
+    target: str
+    query: str | None
+    output: str
+    kind: str | None
+    plot: str | None
+    chain: bool
+    threads: int
+
+
+def align_files(request: Request, params: WgaParams, report: RunReport) -> None:
+    """Read, align, write."""
+    kind = format_of(request.output, request.kind)
+    if request.chain and kind != "chain":
+        raise ParameterError(f"--chain: joins alignments over long gaps, which {kind} does not show; write .chain")
+    if request.plot:
+        check_plot(request.plot)
+    report.parameters = params.to_dict()
+    target, query = _load(request, params, report)
+    if kind == "sam":
+        check_sam_names(request.target, target)
+        check_sam_names(request.query or request.target, query)
+    alignments = align_genomes(target, query, params, report, request.threads)
+    with report.stage(WriteAlignmentsStage("write")) as stage:
+        written = join_chains(alignments) if request.chain else alignments
+        with open_output(request.output) as stream:
+            for text in format_alignments(kind, target, query, written):
+                stream.write(text)
+        if request.plot:
+            draw_plot(request.plot, target, query, alignments)
+        stage.alignments, stage.score = len(written), sum(found.score for found in written)
+    if not alignments:
+        logger.warning("no alignment scores %s or more; the output holds none", f"{params.gappedthresh:,}")
+
+
+def _load(request: Request, params: WgaParams, report: RunReport) -> tuple[Genome, Genome]:
+    with report.stage(ReadGenomesStage("read")) as stage:
+        target = load_genome(request.target)
+        query = load_genome(request.query) if request.query is not None else target
+        stage.target_bases, stage.query_bases = target.n_bases, query.n_bases
+    for path, genome in ((request.target, target), (request.query or request.target, query)):
+        if len(genome.codes) >= MOST_BASES:
+            raise InputError(path, f"has more than {MOST_BASES:,} bases; split it, by chromosome for example")
+        masked = float(np.sum(genome.masked) / max(1, genome.n_bases))
+        if masked > MOST_MASKED and not params.unmask:
+            logger.warning(
+                "%s: %.0f %% of the bases are lower case, and no seeds come from them (--unmask)", path, 100 * masked
+            )  # fmt: skip
+    return target, query

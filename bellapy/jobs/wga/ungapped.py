@@ -1,0 +1,220 @@
+"""Ungapped extension of seed hits: high-scoring segment pairs (HSPs), and the anchor in each.
+
+A hit is extended to the left from its last base, then to the right, until the score falls by more than `xdrop` below the
+best; not to the left into what an earlier hit of the same diagonal has seen.  A hit that begins there is not extended.  An
+HSP's score is lowered by the entropy of its matching bases, unless it is more than three times the threshold.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.compute.jit import njit, njit_inner, prefetch
+from bellapy.engines.ydrop.diagonal import extend_left, extend_right, table_of, use_vectors
+from bellapy.params.wga import WgaParams
+from bellapy.records.genomes import Genome
+from bellapy.seeding.spaced import TRANSITION, Pattern, SeedIndex, find_word, words_of
+
+ENTROPY_BASES = 20  # with fewer matches there is no telling
+SURE = 3  # times the threshold: such a score is not lowered
+WEAK = 2 / 3  # of the threshold: HSPs with so much count near alignments (gapped.py)
+PEAK = 31  # columns; the middle of the best stretch of so many is the anchor
+TARGET, QUERY, LENGTH, SCORE = range(4)
+HITS, EXTENDED, CAPPED, N_HSPS, N_COUNTS = range(5)
+"""Counts: seed hits, those extended, those left out for too many copies, HSPs."""
+HELD = 1 << 10  # words at a time, so that what they need is on its way from memory
+ROOM = 1 << 14  # HSPs; searched again where there are more
+BLOCK = 1 << 19  # places of the query in one piece of work, unless the target is much longer
+ANYWHERE, ABOVE, BEFORE = range(3)
+"""Which hits count: all; of a genome with itself, those with query beyond target, or with its counterpart beyond target."""
+
+
+class HspRule(NamedTuple):
+    """matrix : (5, 5) int32, by target, then query.  table, vectors : as in engines/ydrop/diagonal.py.
+
+    xdrop : see the module.  least, threshold : of HSPs to keep, of the entropy rule.  sensitive : no extension, all are
+    kept.  transitions : (n,) uint32, what turns a word into others that count.  span : of a seed.
+    most_copies : a word with more is left out.  which : of the hits.
+    """
+
+    matrix: np.ndarray
+    table: np.ndarray
+    vectors: bool
+    xdrop: int
+    least: int
+    threshold: int
+    sensitive: bool
+    transitions: np.ndarray
+    span: int
+    most_copies: int
+    which: int
+
+
+class Found(NamedTuple):
+    """hsps : (room, 4) int64, target and query place, length, score.  counts : (N_COUNTS,) int64.
+
+    seen : (n_diagonals,) int32, the query place up to which each diagonal was looked at.
+    """
+
+    hsps: np.ndarray
+    counts: np.ndarray
+    seen: np.ndarray
+
+
+class Search:
+    """What all searches in a target share."""
+
+    def __init__(self, target: Genome, index: SeedIndex, pattern: Pattern, params: WgaParams):
+        self.index, self.pattern, self.params = index, pattern, params
+        self.target = target.codes
+        weight = len(pattern.offsets)
+        flips = [] if params.notransition else [TRANSITION << 2 * x for x in range(weight)]
+        matrix = params.scores.matrix
+        self.rule = HspRule(
+            matrix, table_of(matrix), use_vectors(matrix, params.xdrop), params.xdrop, int(params.hspthresh * WEAK),
+            params.hspthresh, params.sensitive, np.array([0, *flips], np.uint32), pattern.span, params.max_copies, ANYWHERE,
+        )  # fmt: skip
+
+    def blocks(self, query: Genome) -> list[tuple[int, int]]:
+        """Ranges of query places; they depend on the genomes alone."""
+        size = max(BLOCK, len(self.target) // 4)
+        return [(at, min(at + size, len(query.codes))) for at in range(0, len(query.codes), size)]
+
+
+@njit_inner
+def entropy(target, query, t, q, length):
+    """Entropy of the matching bases of a segment, from 0 (all the same) to 1; 1 for few matches."""
+    a = c = g = u = 0
+    for x in range(length):
+        code = target[t + x]
+        if code == query[q + x]:
+            a += code == 0
+            c += code == 1
+            g += code == 2
+            u += code == 3
+    if a + c + g + u < ENTROPY_BASES:
+        return 1.0
+    total = 0.0
+    for n in (a, c, g, u):
+        if n:
+            total -= n / length * np.log(n / length)
+    return total / np.log(4.0)
+
+
+@njit_inner
+def _extend(target, query, t, q, rule, first, found):
+    """Extend one hit, t and q being its first places, unless it was seen; note what HSP comes of it."""
+    diagonal = t - q + first
+    if found.seen[diagonal] > q:
+        return
+    found.counts[EXTENDED] += 1
+    t_end, q_end = t + rule.span, q + rule.span
+    left, score, looked = np.int64(rule.span), np.int64(0), np.int64(0)
+    if rule.sensitive:
+        for x in range(rule.span):
+            score += rule.matrix[target[t + x], query[q + x]]
+        right = np.int64(0)
+    else:
+        left, score = extend_left(target, query, t_end, q_end, min(q_end - found.seen[diagonal], t_end), rule)
+        right, right_score, looked = extend_right(target, query, t_end, q_end, rule)
+        score += right_score
+    found.seen[diagonal] = q_end + looked
+    if score < rule.least and not rule.sensitive:
+        return
+    length = left + right
+    if score <= SURE * rule.threshold and not rule.sensitive:
+        score = np.int64(score * entropy(target, query, t_end - left, q_end - left, length))
+        if score < rule.least:
+            return
+    n = found.counts[N_HSPS]
+    if n < len(found.hsps):
+        found.hsps[n, TARGET], found.hsps[n, QUERY] = t_end - left, q_end - left
+        found.hsps[n, LENGTH], found.hsps[n, SCORE] = length, score
+    found.counts[N_HSPS] = n + 1
+
+
+@njit_inner
+def _hold_hits(target, index, wanted, n_wanted, rule, first, held, found):
+    """The hits of the words that are wanted, into `held`; their number.  What the next steps need is asked for in
+    advance.
+    """
+    for x in range(n_wanted):
+        prefetch(index.starts, wanted[x, 0] >> index.rest_bits)
+    for x in range(n_wanted):
+        begin, end = find_word(index, np.uint32(wanted[x, 0]))
+        if end - begin > rule.most_copies:
+            found.counts[CAPPED] += end - begin
+            end = begin
+        wanted[x, 0], wanted[x, 2] = begin, end
+        prefetch(index.places, begin)
+    n, last = 0, len(target) - rule.span
+    for x in range(n_wanted):
+        q = wanted[x, 1]
+        for entry in range(wanted[x, 0], wanted[x, 2]):
+            t = np.int64(index.places[entry])
+            if rule.which == ANYWHERE or (rule.which == ABOVE and q > t) or (rule.which == BEFORE and t + q < last):
+                held[n, 0], held[n, 1] = t, q
+                prefetch(found.seen, t - q + first)
+                prefetch(target, t)
+                n += 1
+    found.counts[HITS] += n
+    return n
+
+
+@njit
+def _scan(target, query, words, good, begin, index, rule, found):
+    """Look up the words, (m,), that begin at query places from `begin` on, with their transitions, and extend the hits."""
+    n, n_others = 0, len(rule.transitions)
+    wanted = np.empty((HELD + n_others, 3), np.int64)
+    held = np.empty((len(wanted) * rule.most_copies, 2), np.int64)
+    present, rest_bits, first = index.present, np.uint32(index.rest_bits), begin + len(words)
+    for x in range(len(words)):
+        if good[x]:
+            for other in range(n_others):
+                word = words[x] ^ rule.transitions[other]
+                bucket = word >> rest_bits
+                wanted[n, 0], wanted[n, 1] = word, begin + x
+                n += present[bucket >> np.uint32(3)] >> np.uint8(bucket & np.uint32(7)) & 1
+        if n >= HELD or x == len(words) - 1:
+            n_hits = _hold_hits(target, index, wanted, n, rule, first, held, found)
+            for hit in range(n_hits):
+                _extend(target, query, held[hit, 0], held[hit, 1], rule, first, found)
+            n = 0
+
+
+def find_hsps(search: Search, query: Genome, strand: int, block: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+    """HSPs of the seeds that begin in a block of a query strand, (n, 4) int64 as in Found, and the counts."""
+    params, (begin, end) = search.params, block
+    stop = min(end + search.pattern.span - 1, len(query.codes))
+    masked = np.zeros(stop - begin, np.bool_) if params.unmask else query.masked[begin:stop]
+    words, good = words_of(query.codes[begin:stop], masked, search.pattern)
+    rule = search.rule._replace(which=ANYWHERE if not params.itself else ABOVE if strand > 0 else BEFORE)
+    room = ROOM
+    while True:
+        seen = np.zeros(len(search.target) + end - begin + 1, np.int32)
+        found = Found(np.empty((room, 4), np.int64), np.zeros(N_COUNTS, np.int64), seen)
+        _scan(search.target, query.codes, words[: end - begin], good[: end - begin], begin, search.index, rule, found)
+        n = int(found.counts[N_HSPS])
+        if n <= room:
+            return found.hsps[:n], found.counts
+        room = n
+
+
+@njit
+def find_anchors(target, query, hsps, matrix, anchors):
+    """The anchor of each HSP, its target and query place, into anchors, (n, 2) int64; target, query : codes."""
+    for x in range(len(hsps)):
+        t, q, length = hsps[x, TARGET], hsps[x, QUERY], hsps[x, LENGTH]
+        peak = length // 2
+        if length > PEAK:
+            total = 0
+            for k in range(PEAK):
+                total += matrix[target[t + k], query[q + k]]
+            best, peak = total, PEAK // 2
+            for k in range(PEAK, length):
+                total += matrix[target[t + k], query[q + k]] - matrix[target[t + k - PEAK], query[q + k - PEAK]]
+                if total > best:
+                    best, peak = total, k - PEAK // 2
+        anchors[x, 0], anchors[x, 1] = t + peak, q + peak

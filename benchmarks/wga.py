@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Whole-genome alignment beside LASTZ: CPU time of whole programs in turn, memory, and the pairs of bases that both align.
+
+python benchmarks/wga.py TARGET QUERY [--rounds 3] [--options "--all-copies --no-cut"] [--lastz "..."] [-o RESULT.json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from shlex import quote
+from statistics import median
+
+import numpy as np
+from common import describe_machine, finish, table
+from measure import measure
+from peers import program_of_bellapy
+
+DASH = ord("-")
+
+
+def read_maf(path: Path) -> tuple[np.ndarray, int, int]:
+    """Pairs of bases as sorted numbers, alignments, sum of scores; sequences count by the order of their names."""
+    numbers: dict[str, int] = {}
+    pairs, rows, n, total = [np.zeros(0, np.uint64)], [], 0, 0
+    for line in path.open("rb"):
+        if line.startswith(b"a score="):
+            n, total = n + 1, total + int(line[8:])
+        elif line.startswith(b"s "):
+            words = line.split()
+            rows.append((words[1].decode(), int(words[2]), words[4], int(words[5]), np.frombuffer(words[6], np.uint8)))
+        if len(rows) == 2:
+            pairs.append(_pairs(rows, numbers))
+            rows = []
+    return np.unique(np.concatenate(pairs)), n, total
+
+
+def _pairs(rows: list[tuple], numbers: dict[str, int]) -> np.ndarray:
+    (t_name, t_at, _, _, t_row), (q_name, q_at, strand, q_length, q_row) = rows
+    both = (t_row != DASH) & (q_row != DASH)
+    t = t_at + np.cumsum(t_row != DASH)[both] - 1
+    q = q_at + np.cumsum(q_row != DASH)[both] - 1
+    q = q if strand == b"+" else q_length - 1 - q
+    which = numbers.setdefault(f"{t_name} {q_name} {strand!r}", len(numbers))
+    return np.uint64(which) << np.uint64(56) | t.astype(np.uint64) << np.uint64(28) | q.astype(np.uint64)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("target", type=Path)
+    parser.add_argument("query", type=Path)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--options", default="", help="of bellapy")
+    parser.add_argument("--lastz", default="", help="options of LASTZ")
+    parser.add_argument("-o", "--output")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        files = quote(str(options.target)), quote(str(options.query))
+        outputs = {name: Path(folder) / f"{name}.maf" for name in ("lastz", "bellapy")}
+        commands = {
+            "lastz": f"lastz {files[0]}[multiple] {files[1]} {options.lastz} --format=maf- > {outputs['lastz']}",
+            "bellapy": f"{program_of_bellapy()} wga {' '.join(files)} -t 1 -q {options.options} -o {outputs['bellapy']}",
+        }
+        measure(commands["bellapy"])  # compiles
+        usages = {name: [] for name in commands}
+        for _ in range(options.rounds):
+            for name, command in commands.items():
+                usages[name].append(measure(command))
+        found = {name: read_maf(path) for name, path in outputs.items()}
+    common = len(np.intersect1d(found["lastz"][0], found["bellapy"][0]))
+    rows, results = [], {"machine": describe_machine(["lastz"]), "common pairs": common}
+    for name, some in usages.items():
+        cpu, (pairs, n, score) = median(usage.cpu for usage in some), found[name]
+        rows.append(
+            [name, f"{cpu:.2f}", f"{max(u.peak_mb for u in some):.0f}", n, len(pairs), score, f"{common / len(pairs):.4f}"]
+        )
+        results[name] = {"command": commands[name], "usage": [asdict(usage) for usage in some], "pairs": len(pairs)}
+    header = ["program", "CPU s", "peak MB", "alignments", "pairs", "score", "share in the other"]
+    finish([table(header, rows)], results, options.output)
+
+
+if __name__ == "__main__":
+    main()

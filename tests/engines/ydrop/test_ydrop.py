@@ -1,0 +1,151 @@
+"""The y-drop engine: ends, paths and walls as the definition says, in 16 and 32 bits, in both directions."""
+
+from __future__ import annotations
+
+import naive_wga
+import numpy as np
+import pytest
+from strategies import mutate, random_bases
+
+from bellapy.compute.jit import njit
+from bellapy.engines.ydrop import extend
+from bellapy.engines.ydrop.diagonal import extend_left, extend_right, table_of, use_vectors
+from bellapy.engines.ydrop.extend import Extender
+from bellapy.engines.ydrop.rule import CHUNK, cell_type
+from bellapy.engines.ydrop.sweep import Sides
+from bellapy.engines.ydrop.walls import add_wall, first_free, no_walls
+from bellapy.jobs.wga.ungapped import HspRule
+from bellapy.params.wga import DEFAULT_SCORES, HOXD70, GapScores
+from bellapy.records.bases import encode
+from bellapy.records.genomes import PAIR, QUERY_ALONE, TARGET_ALONE
+
+LARGE = GapScores(HOXD70 * 40, 16_000, 1200)
+
+
+@njit
+def run_right(target, query, at, rule):
+    return extend_right(target, query, at, at, rule)
+
+
+@njit
+def run_left(target, query, at, most, rule):
+    return extend_left(target, query, at, at, most, rule)
+
+
+def make_pair(rng, length: int, errors: float) -> tuple[np.ndarray, np.ndarray]:
+    text = random_bases(rng, length)
+    target, query = encode(text), encode(mutate(rng, text, errors)).copy()
+    query[rng.random(len(query)) < 0.02] = 4
+    return query, target
+
+
+def random_path(rng, q_len: int, t_len: int) -> tuple[int, int, np.ndarray]:
+    """A path through the table, as an earlier alignment has it."""
+    q, t = (int(x) for x in rng.integers(5, 20, 2))
+    runs, i, j = [], q, t
+    while True:
+        operation = int(rng.integers(3)) if runs and runs[-1][0] == PAIR else PAIR
+        size = int(rng.integers(1, 12))
+        i, j = i + size * (operation != TARGET_ALONE), j + size * (operation != QUERY_ALONE)
+        if i >= q_len - 2 or j >= t_len - 2:
+            return q, t, np.array(runs, np.int64).reshape(-1, 2)
+        runs.append((operation, size))
+
+
+def both_directions(query, target):
+    """Sides of an extension to the right and of one to the left, with the sequences as each of them reads them."""
+    last = len(query) - 1, len(target) - 1
+    yield Sides(query, target, 0, 0, 1, len(query), len(target)), query, target, lambda q, t: (q + 1, t + 1)
+    left = Sides(query, target, *last, -1, len(query), len(target))
+    yield left, query[::-1], target[::-1], lambda q, t: (len(query) - q, len(target) - t)
+
+
+def check(extender, sides, walls, expected) -> None:
+    score, (i, j), path = expected
+    end = extender.inspect(sides, walls)
+    runs = extender.path(sides, walls, end)
+    assert (end.score, end.r) == (score, i + j)
+    assert [operation for operation, size in runs.tolist() for _ in range(size)] == path
+
+
+@pytest.mark.parametrize("drop", [300, 1500, 9400, 40_000])
+@pytest.mark.parametrize("scores", [DEFAULT_SCORES, LARGE], ids=["16 bits", "32 bits"])
+def test_ends_and_paths_are_those_of_the_definition(drop, scores):
+    rng = np.random.default_rng(drop)
+    drop *= scores.open // DEFAULT_SCORES.open
+    extender = Extender(scores, drop)
+    for length, errors in ((1, 0.0), (30, 0.1), (90, 0.3), (200, 0.15), (200, 0.9)):
+        query, target = make_pair(rng, length, errors)
+        for sides, a, b, _ in both_directions(query, target):
+            walls = no_walls(len(query) + len(target))
+            check(extender, sides, walls, naive_wga.ydrop(a, b, scores, drop))
+
+
+def test_no_path_touches_a_wall():
+    rng = np.random.default_rng(5)
+    extender, changed = Extender(DEFAULT_SCORES, 9400), 0
+    for _ in range(12):
+        query, target = make_pair(rng, 150, 0.1)
+        walls, dead = no_walls(len(query) + len(target)), set()
+        for _ in range(2):
+            q, t, runs = random_path(rng, len(query), len(target))
+            if len(runs):
+                walls = add_wall(walls, q, t, runs)
+                dead |= naive_wga.cells_of_path(q, t, runs.tolist())
+        for sides, a, b, place in both_directions(query, target):
+            expected = naive_wga.ydrop(a, b, DEFAULT_SCORES, 9400, {place(q, t) for q, t in dead})
+            changed += expected != naive_wga.ydrop(a, b, DEFAULT_SCORES, 9400)
+            check(extender, sides, walls, expected)
+        grid = np.indices((len(query), len(target))).reshape(2, -1)
+        free = [first_free(walls, q[None], t[None], 0) == 0 for q, t in grid.T]
+        assert dead == {(int(q), int(t)) for (q, t), is_free in zip(grid.T, free, strict=True) if not is_free}
+    assert changed > 5
+
+
+def test_long_extensions_go_on_through_blocks_and_more_room(monkeypatch):
+    """Blocks, kept rows and room for windows are all outgrown; the path is worth just the score."""
+    rng = np.random.default_rng(6)
+    query, target = make_pair(rng, 6000, 0.15)
+    walls = no_walls(len(query) + len(target))
+    sides = Sides(query, target, 0, 0, 1, len(query), len(target))
+    expected = Extender(DEFAULT_SCORES, 9400)
+    end = expected.inspect(sides, walls)
+    runs = expected.path(sides, walls, end)
+    assert end.n_blocks > 3
+    assert naive_wga.path_score(target, query, 0, 0, runs[::-1].tolist(), DEFAULT_SCORES) == end.score
+    monkeypatch.setattr(extend, "FIRST_ROOM", 2 * CHUNK + 256)
+    monkeypatch.setattr(extend, "FIRST_KEPT", 1)
+    small = Extender(DEFAULT_SCORES, 9400)
+    assert small.inspect(sides, walls)[:2] == end[:2] and small.capacity > 2 * CHUNK + 256
+    assert np.array_equal(small.path(sides, walls, small.inspect(sides, walls)), runs)
+
+
+def test_vectors_and_plain_rows_agree(monkeypatch):
+    """32-bit cells always take the plain row, so the same extension in both types compares the two."""
+    rng = np.random.default_rng(7)
+    query, target = make_pair(rng, 1500, 0.2)
+    walls, sides = no_walls(4000), Sides(query, target, 0, 0, 1, len(query), len(target))
+    assert cell_type(DEFAULT_SCORES, 9400) == np.int16
+    narrow = Extender(DEFAULT_SCORES, 9400)
+    monkeypatch.setattr(extend, "cell_type", lambda scores, drop: np.int32)
+    wide = Extender(DEFAULT_SCORES, 9400)
+    assert wide.rows.work.dtype == np.int32
+    assert narrow.inspect(sides, walls) == wide.inspect(sides, walls)
+    assert np.array_equal(*(e.path(sides, walls, e.inspect(sides, walls)) for e in (narrow, wide)))
+
+
+def test_diagonals_are_those_of_the_definition():
+    rng = np.random.default_rng(8)
+    none = np.zeros(1, np.uint32)
+    for errors in (0.05, 0.3, 0.9):
+        target = encode(random_bases(rng, 400))
+        query = np.where(rng.random(400) < errors, rng.integers(0, 5, 400), target).astype(np.uint8)
+        for xdrop in (100, 910, 20_000):
+            for vectors in {False, use_vectors(HOXD70, xdrop)}:
+                rule = HspRule(HOXD70, table_of(HOXD70), vectors, xdrop, 0, 0, False, none, 19, 1, 0)
+                for at in (0, 1, 150, 370, 399):
+                    right = naive_wga.diagonal(target, query, [(x, x) for x in range(at, 400)], HOXD70, xdrop)
+                    assert run_right(target, query, at, rule) == right
+                    most = at - at // 3
+                    left = naive_wga.diagonal(target, query, [(at - n, at - n) for n in range(1, most + 1)], HOXD70, xdrop)
+                    assert run_left(target, query, at, most, rule) == left[:2]

@@ -1,0 +1,119 @@
+"""Whole-genome alignment from its definitions, slow and plain."""
+
+from __future__ import annotations
+
+import numpy as np
+
+LOWEST = -(10**15)
+PAIR, QUERY_ALONE, TARGET_ALONE = range(3)
+
+
+def ydrop(query, target, scores, drop: int, dead: set = frozenset()):
+    """Score, end (i, j) and path (operations from the end back) of an extension; dead : cells that no path may use."""
+    matrix, opened, extended = scores
+    h, e, f = {(0, 0): 0}, {(0, 0): -opened - extended}, {(0, 0): -opened - extended}
+    came, best, end, r, lived = {}, 0, (0, 0), 0, [False, True]
+    while any(lived):
+        r += 1
+        highest, where = LOWEST, None
+        for i in range(max(0, r - len(target)), min(len(query), r) + 1):
+            j = r - i
+            pair = h.get((i - 1, j - 1), LOWEST) + (int(matrix[target[j - 1], query[i - 1]]) if i and j else 0)
+            a, b = e.get((i, j - 1), LOWEST), f.get((i - 1, j), LOWEST)
+            score = max(pair, a, b)
+            if score < best - drop or score < LOWEST // 2 or (i, j) in dead:
+                continue
+            way = PAIR if score == pair else TARGET_ALONE if score == a else QUERY_ALONE
+            new = score - opened - extended
+            came[i, j] = way, a - extended >= new, b - extended >= new
+            h[i, j], e[i, j], f[i, j] = score, max(new, a - extended), max(new, b - extended)
+            if score > highest:
+                highest, where = score, (i, j)
+        lived = [lived[1], where is not None]
+        if highest > best:
+            best, end = highest, where
+    return best, end, _back(came, end)
+
+
+def _back(came, end) -> list[int]:
+    (i, j), path, gap = end, [], PAIR
+    while (i, j) != (0, 0):
+        way, e_extends, f_extends = came[i, j]
+        if (gap == TARGET_ALONE and not e_extends) or (gap == QUERY_ALONE and not f_extends):
+            gap = PAIR
+        gap = way if gap == PAIR else gap
+        path.append(gap)
+        i -= gap != TARGET_ALONE
+        j -= gap != QUERY_ALONE
+    return path
+
+
+def cells_of_path(q: int, t: int, runs) -> set[tuple[int, int]]:
+    """Query and target base of every cell that a path passes through; a base alone stays at the other side's last base."""
+    cells = set()
+    for operation, size in runs:
+        for _ in range(size):
+            cells.add((q - (operation == TARGET_ALONE), t - (operation == QUERY_ALONE)))
+            q += operation != TARGET_ALONE
+            t += operation != QUERY_ALONE
+    return cells
+
+
+def seed_hits(target, query, masks, shape: str, transition: bool) -> set[tuple[int, int]]:
+    """Places of windows that agree where the pattern has ones, but for one transition."""
+    ones = [x for x, one in enumerate(shape) if one == "1"]
+
+    def windows(codes, masked):
+        for at in range(len(codes) - len(shape) + 1):
+            if (codes[at : at + len(shape)] < 4).all() and not masked[at : at + len(shape)].any():
+                yield at, [int(codes[at + x]) for x in ones]
+
+    hits = set()
+    others = list(windows(query, masks[1]))
+    for t, a in windows(target, masks[0]):
+        for q, b in others:
+            differ = [x ^ y for x, y in zip(a, b, strict=True) if x != y]
+            if not differ or (transition and differ == [2]):
+                hits.add((t, q))
+    return hits
+
+
+def diagonal(target, query, pairs, matrix, xdrop: int) -> tuple[int, int, int]:
+    """Length and score of the best beginning of some pairs of places, and how many were looked at."""
+    best = run = length = n = 0
+    for n, (t, q) in enumerate(pairs, 1):
+        run += int(matrix[target[t], query[q]])
+        if run > best:
+            best, length = run, n
+        if run < best - xdrop:
+            break
+    return length, best, n
+
+
+def path_score(target, query, t: int, q: int, runs, scores) -> int:
+    """The score of a path, counted from its columns."""
+    matrix, opened, extended = scores
+    total = 0
+    for operation, size in runs:
+        if operation == PAIR:
+            total += int(matrix[target[t : t + size], query[q : q + size]].sum())
+        else:
+            total -= opened + extended * size
+        t += size if operation != QUERY_ALONE else 0
+        q += size if operation != TARGET_ALONE else 0
+    return total
+
+
+def levels(target, query, t: int, q: int, runs, scores, forgiven: int) -> np.ndarray:
+    """The score behind every pair and every gap of a path, with gaps of more than `forgiven` bases counted as so long."""
+    matrix, opened, extended = scores
+    total, out = 0, []
+    for operation, size in runs:
+        if operation == PAIR:
+            out += (total + np.cumsum(matrix[target[t : t + size], query[q : q + size]])).tolist()
+        else:
+            out.append(total - opened - extended * min(size, forgiven))
+        total = out[-1]
+        t += size if operation != QUERY_ALONE else 0
+        q += size if operation != TARGET_ALONE else 0
+    return np.array(out)
