@@ -28,6 +28,7 @@ class Entry(NamedTuple):
 
 COMMANDS = {
     "overlap": Entry("Overlaps of all reads with each other: the whole job, as PAF, SAM or BAM.", "overlap", "overlap"),
+    "correct": Entry("Correct reads by each other: the same reads, whole, with far fewer errors.", "correct", "correct"),
     "map": Entry("Map reads to a reference, base by base; BAM is sorted and indexed.", "map", "map_command"),
     "index": Entry("Make the index of a reference once, for many runs of `map`.", "map", "index_command"),
     "exact": Entry(
@@ -42,6 +43,7 @@ COMMANDS = {
     "pairwise": Entry(
         "Align given pairs with affine gap costs: index, score, query end and target end of each.", "map", "pairwise"
     ),
+    "consensus": Entry("Consensus of windows of sequences by partial-order alignment.", "consensus", "consensus"),
     "evaluate": Entry(
         "Recall, precision and end errors against where the reads truly lie, as JSON.", "evaluate", "evaluate"
     ),

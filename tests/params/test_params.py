@@ -24,13 +24,14 @@ from bellapy.params import (
     scoring,
     validate,
 )
+from bellapy.params import correct as correcting
 from bellapy.params import map as mapping
 from bellapy.params.fields import PANELS, fields_of
 from bellapy.params.fields import options_of as options_from
 from bellapy.params.overlap import WritingParams
 from bellapy.params.run import LogParams
 
-MODULES = (scoring, run, overlap, mapping, exact, evaluate)
+MODULES = (scoring, run, overlap, mapping, exact, evaluate, correcting)
 
 
 def is_group(value) -> bool:

@@ -1,0 +1,38 @@
+"""The command `consensus`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from bellapy.cli.options import RUNNING, Given, Output, takes
+from bellapy.cli.session import session
+from bellapy.errors import ParameterError
+from bellapy.params.correct import ConsensusWriting, PoaScoring
+from bellapy.params.fields import check, given_values, options_of
+
+THREADS_AND_LOG = {name: field for name, field in RUNNING.items() if name != "max_memory"}
+Windows = Annotated[
+    list[str],
+    typer.Argument(help="FASTA or FASTQ; records of one name, one after another, are a window.", show_default=False),
+]
+
+
+@takes(options_of(ConsensusWriting, PoaScoring), THREADS_AND_LOG)
+def consensus(given: Given, windows: Windows, output: Output = "-") -> None:
+    """Consensus of windows of sequences."""
+    scores = given_values(given, PoaScoring._fields)
+    check(scores, options_of(PoaScoring))
+    if windows.count("-") > 1:
+        raise ParameterError("name standard input (-) only once")
+    scoring = PoaScoring(**scores)
+    with session(given, windows, {"-o": output}) as run:
+        run.watch()
+        from bellapy.io.outputs import open_output
+        from bellapy.jobs.windows import find_consensus
+
+        lines = find_consensus(windows, scoring, run.report, with_alignment=bool(given["msa"]), threads=run.run.threads)
+        with open_output(output) as stream:
+            for some in lines:
+                stream.write(some)

@@ -1,0 +1,171 @@
+"""What the reads of a pile show in each column: how they differ from the consensus, and which come from other copies."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.compute.jit import njit_entry, njit_inner
+from bellapy.engines.tags.symbols import GAP, INSERTED, UNKNOWN_BASE, Pile
+
+
+class Differences(NamedTuple):
+    """Of every read from the template, (n,) int64 each; `columns` are those of the template, `inserted` stand between."""
+
+    columns: np.ndarray
+    matches: np.ndarray
+    gaps: np.ndarray
+    inserted: np.ndarray
+
+    @property
+    def identity(self) -> np.ndarray:
+        """Matches of all columns, (n,) float."""
+        return self.matches / np.maximum(self.columns + self.inserted, 1)
+
+
+@njit_entry
+def _compare(pile, template, found):
+    for i in range(len(pile.starts)):
+        column = pile.starts[i]
+        for k in range(pile.offsets[i], pile.offsets[i + 1]):
+            symbol = pile.symbols[k]
+            if symbol < INSERTED:
+                found.columns[i] += 1
+                found.matches[i] += symbol == template[column]
+                found.gaps[i] += symbol == GAP
+                column += 1
+            else:
+                found.inserted[i] += 1
+
+
+def compare(pile: Pile, template: np.ndarray) -> Differences:
+    """How every read of a pile differs from the template, (n,) uint8 codes."""
+    known = np.where(template < GAP, template, np.uint8(255))  # an unknown base is no gap
+    found = Differences(*(np.zeros(len(pile), np.int64) for _ in range(4)))
+    _compare(pile, known, found)
+    return found
+
+
+@njit_inner
+def _letters(pile, counts):
+    """Count letters in each column, of all reads but the first: (n, 5) int32, bases and gaps."""
+    for i in range(1, len(pile.starts)):
+        column = pile.starts[i]
+        for k in range(pile.offsets[i], pile.offsets[i + 1]):
+            symbol = pile.symbols[k]
+            if symbol < INSERTED:
+                if symbol <= GAP:
+                    counts[column, symbol] += 1
+                column += 1
+
+
+@njit_inner
+def _choose(counts, least, share, first, second):
+    """The columns that tell copies apart, by their two most frequent bases; -1 elsewhere.  Returns their number."""
+    n = 0
+    for column in range(len(counts)):
+        a = b = -1
+        total = counts[column, GAP]
+        for base in range(GAP):
+            count = counts[column, base]
+            total += count
+            if a < 0 or count > counts[column, a]:
+                a, b = base, a
+            elif b < 0 or count > counts[column, b]:
+                b = base
+        told = counts[column, b] >= least and counts[column, b] >= share * total
+        first[column], second[column] = (a, b) if told else (-1, -1)
+        n += told
+    return n
+
+
+@njit_entry
+def _tell_apart(pile, least, share, counts, first, second, own, against):
+    _letters(pile, counts)
+    n = _choose(counts, least, share, first, second)
+    for i in range(len(pile.starts)):
+        column = pile.starts[i]
+        for k in range(pile.offsets[i], pile.offsets[i + 1]):
+            symbol = pile.symbols[k]
+            if symbol >= INSERTED:
+                continue
+            if i == 0:
+                own[column] = symbol
+            known = symbol == first[column] or symbol == second[column]
+            if known and (own[column] == first[column] or own[column] == second[column]):
+                against[i] += 1 if symbol != own[column] else -1
+            column += 1
+    return n
+
+
+def tell_apart(pile: Pile, n_columns: int, least: int, share: float) -> tuple[np.ndarray, int]:
+    """Whether reads come from another haplotype, or another copy of a repeat, than the template.
+
+    A column tells copies apart if its second base has `least` reads and this share of all.
+
+    Returns
+    -------
+    against : (n,) int32, in how many such columns each read shows the other base than the template, less those in which it
+        shows the same one.
+    n : number of such columns.
+    """
+    counts, against = np.zeros((n_columns, 5), np.int32), np.zeros(len(pile), np.int32)
+    first, second = np.empty(n_columns, np.int8), np.empty(n_columns, np.int8)
+    own = np.full(n_columns, UNKNOWN_BASE, np.uint8)  # what the template shows
+    n = _tell_apart(pile, least, share, counts, first, second, own, against)
+    return against, n
+
+
+@njit_entry
+def choose_deep(starts, ends, order, most, bin_size, depth, chosen):
+    """Choose intervals so that none is left out where fewer than `most` chosen ones lie.
+
+    starts, ends : (n,) int64.  order : (n,) int64, the best first.  depth : (n_bins,) int32 of zeros, overwritten: chosen
+    intervals that touch each bin of `bin_size`.  chosen : (n,) bool, overwritten.
+    """
+    for i in order:
+        first, last = starts[i] // bin_size, (ends[i] - 1) // bin_size
+        chosen[i] = False
+        for b in range(first, last + 1):
+            if depth[b] < most:
+                chosen[i] = True
+                break
+        if chosen[i]:
+            for b in range(first, last + 1):
+                depth[b] += 1
+
+
+@njit_entry
+def _count_shares(pile, least, counts, present, absent):
+    """See `count_shares`; counts : (n_columns, 6) int32 of zeros: reads with a base, with a gap, with each base inserted."""
+    for i in range(1, len(pile.starts)):
+        column, inside = pile.starts[i] - 1, True
+        for k in range(pile.offsets[i], pile.offsets[i + 1]):
+            symbol = np.int64(pile.symbols[k])
+            if symbol < INSERTED:
+                column, inside = column + 1, True
+                counts[column, 1 if symbol == GAP else 0] += 1
+            elif inside and symbol < INSERTED + GAP:
+                counts[column, 2 + symbol - INSERTED] += 1
+                inside = False
+    n_bins = len(present)
+    for column in range(len(counts)):
+        n = counts[column, 0] + counts[column, 1]
+        if n >= least:
+            present[min(n_bins - 1, counts[column, 0] * n_bins // n)] += 1
+            most = counts[column, 2]
+            for base in range(1, GAP):
+                most = max(most, counts[column, 2 + base])
+            absent[min(n_bins - 1, most * n_bins // n)] += 1
+
+
+def count_shares(pile: Pile, n_columns: int, least: int, n_bins: int) -> np.ndarray:
+    """How many bases, in the consensus or not, are shown by which share of the reads: (n_bins,) int64.
+
+    A base of the consensus is shown by the reads that have a base in its column; one that is not there is the base that
+    most reads insert between two columns.  Only columns with `least` reads beside the template count.
+    """
+    present, absent = np.zeros(n_bins, np.int64), np.zeros(n_bins, np.int64)
+    _count_shares(pile, least, np.zeros((n_columns, 6), np.int32), present, absent)
+    return present + absent

@@ -1,0 +1,234 @@
+"""The tag graph of a pile, and the best path through it: the consensus.
+
+A node is a column of the template, a slot and a letter.  Slot 0 is the column itself, with a base or a gap.  Slots 1 to 5
+hold bases that reads have between this column and the next one.  A read links every node to the one before it.  A path
+scores the links it takes, UNIT for each.  An inserted node costs a share of the column's coverage, and so does a gap.
+
+Where fewer reads than are asked for stand beside the template, its own base stays, and nothing is inserted.
+
+Source: the tags of falcon_sense (Chin et al. 2013), as a graph with linked nodes.  Differs from it in the costs, which are
+learnt, and in that every slot is linked to the one before it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.compute.jit import njit, njit_inner, njit_vector
+from bellapy.engines.tags.symbols import GAP, INSERTED, Pile
+
+UNIT = 64  # of a score: one link
+LETTERS = 5  # of a slot: four bases and a gap
+SLOTS = 6
+WIDTH = 32  # nodes of a column, filled up to a power of two
+ROW_BITS = 5  # of WIDTH
+BLOCK = 128  # columns counted at a time
+LOWEST = np.int32(-(1 << 24))  # of a node that no path reaches
+REACHED = np.int32(-(1 << 23))  # above it paths lie, below it what links add to no path
+I32 = np.int32
+RAW = 1  # flag of a consensus base: too few reads stood beside the template
+START = 0  # the node before the first column
+
+
+class Terms(NamedTuple):
+    """What nodes cost, in parts of UNIT for each read of the coverage; a NamedTuple because compiled code accepts it."""
+
+    insertion: int = 32  # an inserted base
+    gap: int = 0  # no base in a column
+
+
+class Cursor(NamedTuple):
+    """How far each read of a pile has been counted: next symbol, last column, last node (-1: none); all (n,) int64."""
+
+    at: np.ndarray
+    column: np.ndarray
+    node: np.ndarray
+
+
+class Block(NamedTuple):
+    """What the reads show in some columns; the last axis is the node before, in the column before or in the slot before.
+
+    links : (BLOCK, LETTERS, WIDTH) uint16, of nodes in slot 0.
+    inserted : (BLOCK, SLOTS, 4, LETTERS) uint16, of nodes in slot d; [.., 0, ..] is not used.
+    top : (BLOCK,) int64, the last slot in use.
+    """
+
+    links: np.ndarray
+    inserted: np.ndarray
+    top: np.ndarray
+
+
+class Consensus(NamedTuple):
+    """The consensus of a pile.
+
+    codes : (n,) uint8.
+    raw : (n,) bool, where the template's base stays for want of other reads.
+    begins : (n_template + 1,) int64, the consensus base with which each column of the template begins.
+    """
+
+    codes: np.ndarray
+    raw: np.ndarray
+    begins: np.ndarray
+
+
+@njit_inner
+def _count(pile, voters, cursor, first, last, block, cover, others):
+    """Count what reads show in columns first to last - 1, from read `voters` on.
+
+    cover, others : (n_columns,) int32, overwritten there: known letters in a column; reads beside the template.
+    """
+    symbols = pile.symbols
+    block.links[: last - first] = 0
+    block.top[: last - first] = 0
+    cover[first:last] = 0
+    others[first:last] = 0
+    for i in range(voters, len(cursor.at)):
+        at, end, beside = cursor.at[i], pile.offsets[i + 1], np.int32(i > 0)
+        if pile.starts[i] >= last or at >= end:
+            continue
+        column, node = cursor.column[i], cursor.node[i]
+        while at < end:
+            symbol = np.int64(symbols[at])
+            if symbol < INSERTED:
+                if column + 1 >= last:
+                    break
+                column += 1
+                others[column] += beside
+                if symbol > GAP:  # not known
+                    node = -1
+                else:
+                    if node >= 0:
+                        block.links[column - first, symbol, node] += np.uint16(1)
+                    cover[column] += np.int32(1)
+                    node = symbol
+            elif node >= 0 and symbol - INSERTED < GAP:
+                slot, row = node // LETTERS + 1, column - first
+                if slot < SLOTS:
+                    if slot > block.top[row]:
+                        block.inserted[row, slot] = 0
+                        block.top[row] = slot
+                    block.inserted[row, slot, symbol - INSERTED, node - (slot - 1) * LETTERS] += np.uint16(1)
+                    node = slot * LETTERS + symbol - INSERTED
+            at += 1
+        cursor.at[i], cursor.column[i], cursor.node[i] = at, column, node
+
+
+@njit_vector
+def _best_link(links, scores):
+    """The best way into a node: score << ROW_BITS | (WIDTH - 1 - node before), so that the first of equals wins."""
+    best = I32(LOWEST << ROW_BITS)
+    for m in range(WIDTH):
+        count = I32(links[m])
+        value = I32(I32(scores[m] + I32(UNIT) * count) << I32(ROW_BITS)) | I32(WIDTH - 1 - m)
+        best = max(best, value if count > I32(0) else I32(LOWEST << ROW_BITS))
+    return best
+
+
+@njit_inner
+def _score_column(block, row, cover, terms, before, scores, back):
+    """Scores of all nodes of a column and the best ones before them; returns whether any path reaches it.
+
+    before, scores : (WIDTH,) int32, of the column before; overwritten.  back : (WIDTH,) uint8, overwritten.
+    """
+    scores[:] = LOWEST
+    reached = False
+    for letter in range(LETTERS):
+        best = _best_link(block.links[row, letter], before)
+        if best > REACHED << ROW_BITS:
+            reached = True
+            back[letter] = WIDTH - 1 - (best & (WIDTH - 1))
+            scores[letter] = best >> ROW_BITS
+    scores[GAP] -= terms.gap * cover
+    for slot in range(1, block.top[row] + 1):
+        for letter in range(GAP):
+            node, links = slot * LETTERS + letter, block.inserted[row, slot, letter]
+            for m in range(LETTERS):
+                value = scores[node - LETTERS - letter + m] + UNIT * np.int64(links[m]) - terms.insertion * cover
+                if links[m] > 0 and scores[node - LETTERS - letter + m] > REACHED and value > scores[node]:
+                    scores[node] = value
+                    back[node] = (slot - 1) * LETTERS + m
+    return reached
+
+
+@njit_inner
+def _rebase(scores):
+    """Take scores relative to the best of a column; returns its node, the first of equals."""
+    best = 0
+    for m in range(1, WIDTH):
+        if scores[m] > scores[best]:
+            best = m
+    top = scores[best]
+    for m in range(WIDTH):
+        scores[m] = scores[m] - top if scores[m] > REACHED else LOWEST
+    return best
+
+
+@njit_inner
+def _trace(template, back, others, least, node, codes, raw, begins):
+    """Follow the best path back from a node of the last column.  Returns the number of bases; `codes` holds them backwards.
+
+    begins : filled with bases still to come after each column begins.
+    """
+    n = 0
+    for column in range(len(template) - 1, -1, -1):
+        few = others[column] < least
+        while node >= LETTERS:
+            if not few:
+                codes[n], raw[n] = node % LETTERS, False
+                n += 1
+            node = np.int64(back[column, node])
+        if few or node != GAP:
+            codes[n], raw[n] = (template[column] if few else node), few
+            n += 1
+        begins[column] = n
+        node = np.int64(back[column, node])
+    return n
+
+
+@njit
+def _search(template, pile, terms, least, voters):
+    """`find_consensus` with arrays for records."""
+    n_columns = len(template)
+    cursor = Cursor(pile.offsets[:-1].copy(), pile.starts - 1, np.where(pile.starts == 0, START, -1))
+    block = Block(
+        np.zeros((BLOCK, LETTERS, WIDTH), np.uint16), np.zeros((BLOCK, SLOTS, 4, LETTERS), np.uint16),
+        np.zeros(BLOCK, np.int64),
+    )  # fmt: skip
+    cover, others = np.zeros(n_columns, np.int32), np.zeros(n_columns, np.int32)
+    back = np.zeros((n_columns, WIDTH), np.uint8)
+    before, scores = np.full(WIDTH, LOWEST, np.int32), np.empty(WIDTH, np.int32)
+    before[START], best = 0, START
+    for first in range(0, n_columns, BLOCK):
+        last = min(n_columns, first + BLOCK)
+        _count(pile, voters, cursor, first, last, block, cover, others)
+        for column in range(first, last):
+            if not _score_column(block, column - first, cover[column], terms, before, scores, back[column]):
+                scores[:LETTERS], back[column, :LETTERS] = 0, best  # nothing is known: the template's own letter stays
+                others[column] = 0
+            best = _rebase(scores)
+            before, scores = scores, before
+    room = n_columns * SLOTS
+    codes, raw, begins = np.empty(room, np.uint8), np.empty(room, np.bool_), np.empty(n_columns + 1, np.int64)
+    n = _trace(template, back, others, least, best, codes, raw, begins)
+    begins[:n_columns] = n - begins[:n_columns]
+    begins[n_columns] = n
+    return codes[:n][::-1].copy(), raw[:n][::-1].copy(), begins
+
+
+def find_consensus(template: np.ndarray, pile: Pile, terms: Terms, least: int, *, with_template: bool) -> Consensus:
+    """The consensus of the reads of a pile.
+
+    Parameters
+    ----------
+    template : (n,) uint8 codes.
+    pile : fewer than 2^15 reads, the template first.
+    least : reads beside the template that a column needs to be changed.
+    with_template : whether the pile's first read counts too.
+
+    Notes
+    -----
+    Ties: the smallest node before, by slot and then by letter.
+    """
+    return Consensus(*_search(template, pile, terms, least, 0 if with_template else 1))

@@ -1,0 +1,206 @@
+"""A pile: the reads that are aligned to one template, one symbol for every column of every path.
+
+A symbol below INSERTED stands in the next column of the template: the code of a base, GAP, or UNKNOWN_BASE.  INSERTED plus
+the code of a base stands between two columns.  So symbols hold the aligned bases as well as the path, and what comes after
+needs the reads no more.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.compute.jit import njit_entry, njit_inner
+from bellapy.records import Paths
+
+GAP = 4
+UNKNOWN_BASE = 5
+INSERTED = 8
+PAIR, QUERY_ALONE = 0, 1  # operations of runs, as BAM numbers them
+MOST = 63  # columns of a short run
+
+
+class Pile(NamedTuple):
+    """The reads aligned to a template; the first one is the template itself.
+
+    symbols : (n_symbols,) uint8.  Every path begins and ends with a column in which its read has a base.
+    offsets : (n + 1,) int64; the symbols of read i are symbols[offsets[i] : offsets[i + 1]].
+    starts : (n,) int64, the template's column of its first symbol.
+    """
+
+    symbols: np.ndarray
+    offsets: np.ndarray
+    starts: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def take(self, kept: np.ndarray) -> Pile:
+        """The reads that a mask, (n,) bool, keeps."""
+        if kept.all():
+            return self
+        sizes = np.diff(self.offsets)
+        offsets = np.concatenate(([0], np.cumsum(sizes[kept])))
+        return Pile(self.symbols[np.repeat(kept, sizes)], offsets, self.starts[kept])
+
+
+class Sources(NamedTuple):
+    """Where the symbols of a pile come from; arrays with an entry for each read but the template, int64 but for the last.
+
+    bases : index in `codes` of the first aligned base; they are read in increasing order.
+    flips : 3 if the bases are to be complemented, else 0.
+    starts : first column of the template.
+    begins, ends : the path's short runs, runs[begin:end].
+    columns : of the path.
+    as_query : bool, whether the template is the query of its path: the two gaps then change their parts.
+    backwards : bool, whether the path is to be read from its end.
+    """
+
+    bases: np.ndarray
+    flips: np.ndarray
+    starts: np.ndarray
+    begins: np.ndarray
+    ends: np.ndarray
+    columns: np.ndarray
+    as_query: np.ndarray
+    backwards: np.ndarray
+
+
+@njit_inner
+def symbol_of(code, flip):
+    """The symbol of a base that stands in a column."""
+    return np.uint8(code ^ flip) if code < 4 else np.uint8(UNKNOWN_BASE)
+
+
+@njit_inner
+def _move_gap(symbols, begin, first, after, template, column):
+    """Move the gap symbols[first:after] left, whose last column is the one before `column`."""
+    size = after - first
+    while first - 1 > begin:
+        before = symbols[first - 1]
+        if before == GAP:  # another gap: they go on as one
+            first, size = first - 1, size + 1
+        elif before >= INSERTED or template[column - size - 1] != template[column - 1]:
+            break
+        else:
+            symbols[after - 1], symbols[first - 1] = before, np.uint8(GAP)
+            first, after, column = first - 1, after - 1, column - 1
+
+
+@njit_inner
+def _move_inserted(symbols, begin, first, after):
+    """Move the inserted bases symbols[first:after] left."""
+    while first - 1 > begin:
+        before = symbols[first - 1]
+        if before >= INSERTED:
+            first -= 1
+        elif before == GAP or before != symbols[after - 1] - INSERTED:
+            break
+        else:
+            symbols[first - 1] = before + np.uint8(INSERTED)
+            symbols[after - 1] -= np.uint8(INSERTED)
+            first, after = first - 1, after - 1
+
+
+@njit_inner
+def shift_left(symbols, begin, end, template, start):
+    """Move the gaps of a path, symbols[begin:end], as far left as they go, in place.
+
+    A gap moves across a column with two bases where the base before the gap equals its last base: columns stay equal or
+    unequal.  Gaps of one kind that meet become one.  A gap does not cross one of the other kind, nor the first column.
+
+    template : (n,) uint8 codes.  start : column of the first symbol.
+    """
+    k, column = begin, start
+    while k < end:
+        symbol, first = symbols[k], k
+        k += 1
+        if symbol == GAP:
+            while k < end and symbols[k] == GAP:
+                k += 1
+            column += k - first
+            _move_gap(symbols, begin, first, k, template, column)
+        elif symbol < INSERTED:
+            column += 1
+        else:
+            while k < end and symbols[k] >= INSERTED:
+                k += 1
+            _move_inserted(symbols, begin, first, k)
+
+
+@njit_inner
+def _write_path(codes, base, flip, runs, begin, end, backwards, as_query, out, at):
+    """Write the symbols of one path from out[at] on; returns where they end."""
+    n = end - begin
+    for j in range(n):
+        run = np.int64(runs[end - 1 - j if backwards else begin + j])
+        size, operation = run >> 2, run & 3
+        if operation == PAIR:
+            for i in range(size):
+                out[at + i] = symbol_of(codes[base + i], flip)
+            base += size
+        elif (operation == QUERY_ALONE) != as_query:
+            for i in range(size):
+                out[at + i] = symbol_of(codes[base + i], flip) + np.uint8(INSERTED)
+            base += size
+        else:
+            for i in range(size):
+                out[at + i] = GAP
+        at += size
+    return at
+
+
+@njit_entry
+def _write_all(codes, template, sources, runs, symbols, offsets):
+    at = np.int64(0)
+    for i in range(len(template)):
+        symbols[i] = symbol_of(template[i], 0)
+    at += len(template)
+    offsets[1] = at
+    for i in range(len(sources.bases)):
+        end = _write_path(
+            codes, sources.bases[i], sources.flips[i], runs, sources.begins[i], sources.ends[i], sources.backwards[i],
+            sources.as_query[i], symbols, at,
+        )  # fmt: skip
+        shift_left(symbols, at, end, template, sources.starts[i])  # as the template runs, not as the path's target
+        offsets[i + 2] = at = end
+
+
+def make_pile(codes: np.ndarray, template: np.ndarray, sources: Sources, runs: np.ndarray) -> Pile:
+    """The pile of a template, gaps as far left as they go.
+
+    Parameters
+    ----------
+    codes : `ReadSet.both_ways`.
+    template : (n,) uint8, its codes.
+    runs : uint8, short runs of all paths.  Every path begins and ends with a pair.
+    """
+    n = len(sources.bases)
+    symbols, offsets = np.empty(len(template) + int(sources.columns.sum()), np.uint8), np.zeros(n + 2, np.int64)
+    _write_all(codes, template, sources, runs, symbols, offsets)
+    return Pile(symbols, offsets, np.concatenate(([0], sources.starts)))
+
+
+@njit_entry
+def _shorten(runs, offsets, out, out_offsets):
+    at = 0
+    for i in range(len(offsets) - 1):
+        for j in range(offsets[i], offsets[i + 1]):
+            size, operation = np.int64(runs[j]) >> 4, np.int64(runs[j]) & 15
+            while size > 0:
+                out[at] = min(size, MOST) << 2 | operation
+                size -= MOST
+                at += 1
+        out_offsets[i + 1] = at
+
+
+def shorten(paths: Paths) -> tuple[np.ndarray, np.ndarray]:
+    """The runs of paths in one byte each, length << 2 | operation, uint8, and their offsets as `Paths` has them, int64.
+
+    Runs longer than MOST columns become several.
+    """
+    room = len(paths.runs) + int((paths.runs >> np.uint32(4)).sum(dtype=np.int64)) // MOST
+    runs, offsets = np.empty(room, np.uint8), np.zeros(len(paths) + 1, np.int64)
+    _shorten(paths.runs, paths.offsets, runs, offsets)
+    return runs[: offsets[-1]].copy(), offsets

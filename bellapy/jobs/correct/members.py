@@ -1,0 +1,124 @@
+"""Which overlaps stand in the pile of each read, and where their bases come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from bellapy.engines.tags.columns import choose_deep
+from bellapy.engines.tags.symbols import Sources, shorten
+from bellapy.records import Overlaps, Paths, ReadSet
+
+BIN = 64  # columns in which depth is counted together
+
+Traced = tuple[np.ndarray, np.ndarray, np.ndarray]  # short runs, their number and the columns of each overlap
+Tracer = Callable[[np.ndarray], Iterator[Traced]]
+"""Gives the paths of some overlaps, by their rows, in order and perhaps in several parts."""
+
+
+@dataclass(frozen=True)
+class Members:
+    """The overlaps in which each read takes part, by template.
+
+    overlap : (n,) int64, row of the overlap.  as_query : (n,) bool, whether the template is its query.
+    offsets : (n_reads + 1,) int64; those of read r are overlap[offsets[r] : offsets[r + 1]].
+    """
+
+    overlap: np.ndarray
+    as_query: np.ndarray
+    offsets: np.ndarray
+
+    def of(self, read: int) -> tuple[np.ndarray, np.ndarray]:
+        span = slice(self.offsets[read], self.offsets[read + 1])
+        return self.overlap[span], self.as_query[span]
+
+
+def find_members(overlaps: Overlaps, n_reads: int) -> Members:
+    """Every overlap stands in the piles of both its reads, in the order of the overlaps."""
+    n = len(overlaps)
+    template = np.concatenate([overlaps.target_id, overlaps.query_id])
+    rows = np.concatenate([np.arange(n), np.arange(n)])
+    order = np.lexsort((rows, template))
+    offsets = np.searchsorted(template[order], np.arange(n_reads + 1))
+    return Members(rows[order], order >= n, offsets.astype(np.int64))
+
+
+def limit_depth(overlaps: Overlaps, members: Members, lengths: np.ndarray, most: int) -> Members:
+    """Leave out overlaps where a pile is deeper than `most`, those with the lowest score per base first.
+
+    lengths : (n_reads,) of the reads.
+    """
+    spans = overlaps.query_end - overlaps.query_start + overlaps.target_end - overlaps.target_start
+    rate = overlaps.score / np.maximum(spans, 1)
+    kept = np.ones(len(members.overlap), bool)
+    for read in np.flatnonzero(np.diff(members.offsets) > most).tolist():
+        rows, as_query = members.of(read)
+        order = np.argsort(-rate[rows], kind="stable")
+        start, end = spans_on_template(overlaps, rows, as_query)
+        mine = kept[members.offsets[read] : members.offsets[read + 1]]
+        mine[:] = choose_depth(start, end, order, most, int(lengths[read]))
+    sizes = np.add.reduceat(np.append(kept, False), members.offsets[:-1]) * (np.diff(members.offsets) > 0)
+    return Members(members.overlap[kept], members.as_query[kept], np.concatenate(([0], np.cumsum(sizes))))
+
+
+def choose_depth(start: np.ndarray, end: np.ndarray, order: np.ndarray, most: int, length: int) -> np.ndarray:
+    """Mask of the intervals to keep, chosen in this order, so that about `most` lie in any place."""
+    chosen = np.zeros(len(start), bool)
+    choose_deep(start, end, order.astype(np.int64), most, BIN, np.zeros(length // BIN + 1, np.int32), chosen)
+    return chosen
+
+
+def spans_on_template(overlaps: Overlaps, rows: np.ndarray, as_query: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Start and end of overlaps on their templates, int64."""
+    start = np.where(as_query, overlaps.query_start[rows], overlaps.target_start[rows])
+    end = np.where(as_query, overlaps.query_end[rows], overlaps.target_end[rows])
+    return start.astype(np.int64), end.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class TracedOverlaps:
+    """Overlaps whose paths are at hand.
+
+    place : (n_overlaps,) int64, where an overlap stands in the other arrays.
+    runs : uint8, short runs.  offsets : int64, of the runs.  columns : int64, of each path.
+    """
+
+    place: np.ndarray
+    runs: np.ndarray
+    offsets: np.ndarray
+    columns: np.ndarray
+
+
+def pack(_: Overlaps, paths: Paths) -> Traced:
+    """What is kept of paths."""
+    runs, offsets = shorten(paths)
+    return runs, np.diff(offsets), (paths.n_matches + paths.n_mismatches + paths.n_gap_bases).astype(np.int64)
+
+
+def trace_rows(trace: Tracer, n_overlaps: int, rows: np.ndarray) -> TracedOverlaps:
+    """Get the paths of some overlaps; rows : (n,) int64, ascending."""
+    place = np.full(n_overlaps, -1, np.int64)
+    place[rows] = np.arange(len(rows))
+    none = np.empty(0, np.int64)
+    parts = list(trace(rows)) or [(np.empty(0, np.uint8), none, none)]
+    runs, sizes, columns = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return TracedOverlaps(place, runs, np.concatenate(([0], np.cumsum(sizes))), columns)
+
+
+def find_sources(
+    reads: ReadSet, overlaps: Overlaps, rows: np.ndarray, as_query: np.ndarray, traced: TracedOverlaps
+) -> Sources:
+    """Where the bases of a template's pile stand."""
+    same = overlaps.strand[rows] > 0
+    other = np.where(as_query, overlaps.target_id[rows], overlaps.query_id[rows])
+    begin, end = spans_on_template(overlaps, rows, ~as_query)
+    start, _ = spans_on_template(overlaps, rows, as_query)
+    first = reads.starts[other]
+    base = np.where(same, first + begin, 2 * len(reads.codes) - first - end)
+    at = traced.place[rows]
+    return Sources(
+        base, np.where(same, 0, 3), start, traced.offsets[at], traced.offsets[at + 1], traced.columns[at], as_query,
+        as_query & ~same,
+    )  # fmt: skip

@@ -1,0 +1,202 @@
+"""All reads, range by range: overlaps -> paths -> piles -> corrected reads, in the order of the input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from bellapy.compute.resources import Resources
+from bellapy.compute.threads import map_in_order
+from bellapy.engines.tags.columns import Differences, compare, count_shares
+from bellapy.engines.tags.graph import Terms, find_consensus
+from bellapy.engines.tags.realign import realign
+from bellapy.engines.tags.symbols import make_pile
+from bellapy.jobs.correct.members import (
+    Members,
+    TracedOverlaps,
+    Tracer,
+    find_members,
+    find_sources,
+    limit_depth,
+    spans_on_template,
+    trace_rows,
+)
+from bellapy.jobs.correct.report import DEEP, FOREIGN, CorrectStage, Details, LearnStage, PilesStage
+from bellapy.jobs.correct.template import Corrected, correct_template, uncorrected
+from bellapy.jobs.correct.terms import LEAST_DEPTH, N_BINS, Learnt, learn, sample
+from bellapy.params.correct import CorrectParams
+from bellapy.records import Overlaps, ReadSet
+from bellapy.report.log import logger, progress
+from bellapy.report.run_report import RunReport
+
+RANGE_BYTES = 256 << 20  # of paths held at a time, where no bound is given
+PATH_BYTES = 1.25  # of short runs for each column of very noisy reads, held twice while parts are joined
+PILE_BYTES = 8  # for each column of the piles that are worked on
+BEFORE_PHASING = 2  # times the depth that is kept in the end are looked at
+FEW = 0.5  # share of bases with too little support from which on the user is told
+
+
+@dataclass
+class Job:
+    """What correction needs of its surroundings.
+
+    trace : makes paths; see `members.Tracer`.
+    """
+
+    reads: ReadSet
+    overlaps: Overlaps
+    trace: Tracer
+    params: CorrectParams
+    resources: Resources = field(default_factory=Resources)
+
+    def codes(self, read: int) -> np.ndarray:
+        """The codes of a read, (n,) uint8."""
+        start = self.reads.starts[read]
+        return self.reads.codes[start : start + self.reads.lengths[read]]
+
+
+def correct_reads(job: Job, report: RunReport) -> Iterator[Corrected]:
+    """Every read corrected, in order.  The stage ends with the last one."""
+    with report.stage(PilesStage("piles")) as stage:
+        members = find_members(job.overlaps, len(job.reads))
+        n_all = len(members.overlap)
+        members = limit_depth(job.overlaps, members, job.reads.lengths, BEFORE_PHASING * job.params.max_depth)
+        stage.overlaps = len(job.overlaps)
+        report.dropped.add({DEEP: n_all - len(members.overlap)})
+    with report.stage(LearnStage("learn")) as learning:
+        learnt = _learn(job, members)
+        learning.templates = len(sample(job.reads.lengths))
+    rounds = job.params.rounds or learnt.rounds
+    errors = {"mismatches": learnt.mismatch, "inserted": learnt.inserted, "missing": learnt.gap}
+    report.details = Details(report.details, errors, learnt.share, rounds)
+    logger.info(
+        "reads beside the consensus: %.2f %% mismatches, %.2f %% insertions, %.2f %% deletions; a base needs %s of the "
+        "reads; %d rounds",
+        100 * learnt.mismatch, 100 * learnt.inserted, 100 * learnt.gap,
+        "half (too few to learn from)" if learnt.share is None else f"{100 * learnt.share:.1f} %", rounds,
+    )  # fmt: skip
+    yield from _correct_all(job, members, learnt.terms, rounds, report)
+
+
+def _learn(job: Job, members: Members) -> Learnt:
+    """Terms from a first round over some reads, done again with what it tells."""
+    templates = sample(job.reads.lengths)
+    traced = trace_rows(job.trace, len(job.overlaps), _rows_of(members, templates))
+
+    def look(read: int) -> tuple[Differences, np.ndarray]:
+        pile = _pile(job, members, traced, read)
+        found = find_consensus(job.codes(read), pile, terms, job.params.min_support, with_template=True)
+        pile = realign(pile, found)
+        return compare(pile, found.codes), count_shares(pile, len(found.codes), LEAST_DEPTH, N_BINS)
+
+    terms = Terms()
+    terms = learn(list(map_in_order(look, templates, job.resources.threads))).terms
+    return learn(list(map_in_order(look, templates, job.resources.threads)))
+
+
+def _rows_of(members: Members, templates: np.ndarray) -> np.ndarray:
+    """Rows of the overlaps of some templates, ascending, each once."""
+    spans = [members.of(read)[0] for read in templates]
+    return np.unique(np.concatenate(spans)) if spans else np.empty(0, np.int64)
+
+
+def _pile(job: Job, members: Members, traced: TracedOverlaps, read: int):
+    rows, as_query = members.of(read)
+    sources = find_sources(job.reads, job.overlaps, rows, as_query, traced)
+    return make_pile(job.reads.both_ways, job.codes(read), sources, traced.runs)
+
+
+def _correct_all(job: Job, members: Members, terms: Terms, rounds: int, report: RunReport) -> Iterator[Corrected]:
+    counts = Counts()
+
+    def correct(read: int) -> Corrected:
+        if not len(members.of(read)[0]):
+            return uncorrected(job.codes(read))
+        return correct_template(job.codes(read), _pile(job, members, traced, read), terms, rounds, job.params)
+
+    with report.stage(CorrectStage("correct")) as stage, progress("correct", len(job.reads)) as advance:
+        ranges = _ranges(job, members)
+        for first, last in ranges:
+            traced = trace_rows(job.trace, len(job.overlaps), _rows_of(members, np.arange(first, last)))
+            reads = range(first, last)
+            for read, found in zip(reads, map_in_order(correct, reads, job.resources.threads), strict=True):
+                counts.add(job.codes(read), found)
+                advance(read)
+                yield found
+        stage.reads, stage.ranges = len(job.reads), len(ranges)
+    counts.tell(job.params, report)
+
+
+def _ranges(job: Job, members: Members) -> list[tuple[int, int]]:
+    """Cut the reads into ranges whose paths fit the memory: those of one read, and of as many more as there is room for."""
+    start, end = spans_on_template(job.overlaps, members.overlap, members.as_query)
+    totals = np.concatenate(([0], np.cumsum((end - start) * PATH_BYTES)))[members.offsets]
+    most = int(np.diff(totals).max(initial=1)) + 1
+    piles = int(PILE_BYTES / PATH_BYTES * job.resources.threads * most)
+    room = (
+        job.resources.budget.items(
+            "the paths of a read's overlaps", 1, least=most + piles, most=max(RANGE_BYTES, most) + piles
+        )
+        - piles
+    )
+    edges = [0]
+    while edges[-1] < len(job.reads):
+        at = int(np.searchsorted(totals, totals[edges[-1]] + room, side="right")) - 1
+        edges.append(min(len(job.reads), max(edges[-1] + 1, at)))
+    return list(zip(edges[:-1], edges[1:], strict=True))
+
+
+@dataclass
+class Counts:
+    """What correction did to all reads."""
+
+    reads: int = 0
+    alone: int = 0  # reads without any other
+    bases_in: int = 0
+    bases_out: int = 0
+    raw: int = 0  # bases of the output that stayed for want of reads
+    mismatches: int = 0
+    inserted: int = 0
+    deleted: int = 0
+    members: int = 0
+    foreign: int = 0
+    deep: int = 0
+    support: float = 0.0  # other reads, summed over bases; in the report their mean
+    changes_per_kb: dict[str, float] = field(default_factory=dict)
+
+    def add(self, codes: np.ndarray, found: Corrected) -> None:
+        sizes = np.diff(found.begins)
+        kept = np.flatnonzero(sizes)
+        self.reads += 1
+        self.alone += not found.n_reads
+        self.bases_in += len(codes)
+        self.bases_out += len(found.codes)
+        self.raw += int(found.raw.sum())
+        self.mismatches += int((found.codes[found.begins[kept]] != codes[kept]).sum())
+        self.inserted += int((sizes[kept] - 1).sum())
+        self.deleted += len(codes) - len(kept)
+        self.members += found.n_reads
+        self.foreign += found.n_foreign
+        self.deep += found.n_deep
+        self.support += found.support * len(codes)
+
+    def tell(self, params: CorrectParams, report: RunReport) -> None:
+        """Say and report what was done; warn where little was."""
+        n = max(1, self.bases_in)
+        per_kb = {kind: round(1000 * getattr(self, kind) / n, 2) for kind in ("mismatches", "inserted", "deleted")}
+        report.details.correction = replace(self, support=round(self.support / n, 2), changes_per_kb=per_kb)
+        report.dropped.add({FOREIGN: self.foreign, DEEP: self.deep})
+        logger.info(
+            "%s bases in, %s out; changes per kb: %.1f bases replaced, %.1f put in, %.1f taken out; %.1f other reads on "
+            "each base; of %s reads in piles %s are of other haplotypes or copies",
+            f"{self.bases_in:,}", f"{self.bases_out:,}", *per_kb.values(), self.support / n, f"{self.members:,}",
+            f"{self.foreign:,}",
+        )  # fmt: skip
+        if self.raw > FEW * max(1, self.bases_out):
+            logger.warning(
+                "%.0f %% of the bases have fewer than %d other reads beside them and stay as they were; the mean is %.1f. "
+                "More reads would help, or a smaller --min-support.",
+                100 * self.raw / max(1, self.bases_out), params.min_support, self.support / n,
+            )  # fmt: skip

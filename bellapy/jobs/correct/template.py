@@ -1,0 +1,83 @@
+"""Correct one read: its pile, the consensus, the pile on the consensus, and so on."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.engines.tags.columns import compare, tell_apart
+from bellapy.engines.tags.graph import Consensus, Terms, find_consensus
+from bellapy.engines.tags.realign import realign
+from bellapy.engines.tags.symbols import Pile
+from bellapy.jobs.correct.members import choose_depth
+from bellapy.params.correct import CorrectParams
+
+TELLING_READS, TELLING_SHARE = 4, 0.2  # that show a column's second base, for it to tell copies apart
+FOREIGN = 3  # such columns against a read, less those for it
+LEFT = 4  # reads that phasing leaves at least
+
+
+class Corrected(NamedTuple):
+    """A corrected read.
+
+    codes : (n,) uint8.  raw : (n,) bool, bases that stayed for want of other reads.
+    begins : (n_raw + 1,) int64, the base with which each base of the raw read begins.
+    n_reads, n_foreign, n_deep : other reads of its pile; left out by phasing; left out by depth.
+    support : mean number of other reads over its bases.
+    """
+
+    codes: np.ndarray
+    raw: np.ndarray
+    begins: np.ndarray
+    n_reads: int
+    n_foreign: int
+    n_deep: int
+    support: float
+
+
+def uncorrected(codes: np.ndarray) -> Corrected:
+    """A read that no other one overlaps."""
+    return Corrected(codes, np.ones(len(codes), bool), np.arange(len(codes) + 1), 0, 0, 0, 0.0)
+
+
+def correct_template(template: np.ndarray, pile: Pile, terms: Terms, rounds: int, params: CorrectParams) -> Corrected:
+    """Correct a read.
+
+    Parameters
+    ----------
+    template : (n,) uint8 codes of the read.
+    pile : of the read.
+    rounds : of consensus.
+    """
+    n_reads, n_foreign, n_deep = len(pile) - 1, 0, 0
+    found = find_consensus(template, pile, terms, params.min_support, with_template=True)
+    begins = found.begins
+    for turn in range(1, rounds):
+        pile = realign(pile, found)
+        if turn == 1:
+            pile, n_foreign, n_deep = choose_reads(pile, found, params)
+        found = find_consensus(found.codes, pile, terms, params.min_support, with_template=False)
+        begins = found.begins[begins]
+    support = (np.diff(pile.offsets)[1:].sum()) / max(1, len(template))
+    return Corrected(found.codes, found.raw, begins, n_reads, n_foreign, n_deep, float(support))
+
+
+def choose_reads(pile: Pile, consensus: Consensus, params: CorrectParams) -> tuple[Pile, int, int]:
+    """The reads that stay in a pile on its consensus, and how many are left out by phasing and by depth."""
+    kept = np.diff(pile.offsets) > 0
+    kept[0] = True  # the template
+    n_before = int(kept.sum())
+    if not params.no_phase:
+        against, _ = tell_apart(pile, len(consensus.codes), TELLING_READS, TELLING_SHARE)
+        same = kept & (against < FOREIGN)
+        if same[1:].sum() >= min(LEFT, kept[1:].sum()):
+            kept = same
+    n_foreign = n_before - int(kept.sum())
+    differences = compare(pile, consensus.codes)
+    order = np.argsort(-differences.identity, kind="stable")
+    order = order[kept[order] & (order > 0)]
+    ends = np.maximum(pile.starts + differences.columns, pile.starts + 1)
+    chosen = choose_depth(pile.starts, ends, order, params.max_depth, len(consensus.codes))
+    chosen[0] = True
+    return pile.take(chosen), n_foreign, int(kept.sum() - chosen.sum())

@@ -1,0 +1,78 @@
+"""What nodes of the tag graph cost, learnt from how reads differ from the consensus of a first round.
+
+A base belongs to the consensus if enough reads show it; how many are enough depends on what errors the reads have.  Of true
+bases most are shown by nearly all reads, of false ones by few.  Where the two kinds are equally rare is the threshold.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.engines.tags.columns import Differences
+from bellapy.engines.tags.graph import UNIT, Terms
+
+SAMPLE_BASES = 400_000  # of templates that are corrected once to learn from
+N_BINS = 20  # of shares
+FITTED = slice(3, 17)  # bins around the valley
+LEAST_SITES = 1000  # in these bins; with fewer the terms stay as they are
+SHARES = 0.3, 0.65  # the threshold lies in between
+LEAST_DEPTH = 8  # of columns to learn from
+NOISY, ROUNDS, NOISY_ROUNDS = 0.16, 2, 3  # errors of reads from which on a further round pays
+
+
+class Learnt(NamedTuple):
+    """gap, inserted, mismatch : errors of reads for each base of the consensus: missing bases, added ones, and wrong ones.
+
+    share : of the reads that have to show a base; None: too little to learn from.
+    """
+
+    gap: float
+    inserted: float
+    mismatch: float
+    share: float | None
+
+    @property
+    def terms(self) -> Terms:
+        """Costs at which a path with a base and one without it score the same where `share` of the reads show it.
+
+        An inserted base takes 2 s links and its cost in the place of 1 - s links; a gap 2 (1 - s) links and its cost in the
+        place of 2 s.
+        """
+        if self.share is None:
+            return Terms()
+        return Terms(round(UNIT * (3 * self.share - 1)), round(UNIT * (2 - 4 * self.share)))
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds such reads need."""
+        return NOISY_ROUNDS if self.gap + self.inserted + self.mismatch > NOISY else ROUNDS
+
+
+def find_valley(counts: np.ndarray) -> float | None:
+    """Where bases are rarest by the share of reads that show them: the vertex of a parabola through the logarithms.
+
+    counts : (N_BINS,) int64.  None if there are too few bases, or no valley.
+    """
+    if counts[FITTED].sum() < LEAST_SITES:
+        return None
+    shares = (np.arange(N_BINS) + 0.5) / N_BINS
+    square, slope, _ = np.polyfit(shares[FITTED], np.log(counts[FITTED] + 1.0), 2)
+    return float(np.clip(-slope / (2 * square), *SHARES)) if square > 0 else None
+
+
+def learn(found: list[tuple[Differences, np.ndarray]]) -> Learnt:
+    """What the piles of some templates tell: differences of their reads, and bases by share."""
+    shares = sum((counts for _, counts in found), np.zeros(N_BINS, np.int64))
+    columns, matches, gaps, inserted = (
+        sum(int(getattr(differences, name)[1:].sum()) for differences, _ in found) for name in Differences._fields
+    )
+    n = max(1, columns)
+    return Learnt(gaps / n, inserted / n, (columns - matches - gaps) / n, find_valley(shares))
+
+
+def sample(lengths: np.ndarray) -> np.ndarray:
+    """Evenly spaced reads of about SAMPLE_BASES together, (n,) int64."""
+    n = max(1, min(len(lengths), int(SAMPLE_BASES // max(1, lengths.mean())))) if len(lengths) else 0
+    return np.unique(np.linspace(0, len(lengths) - 1, n).astype(np.int64)) if n else np.empty(0, np.int64)

@@ -1,0 +1,70 @@
+"""Parameters of `bellapy correct` and `bellapy consensus`; numbers without a source were chosen by measurement."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
+
+from bellapy.errors import ParameterError
+from bellapy.params.fields import ALIGNMENT, FILTER, LARGEST, OUTPUT, About, check, fields_of, given_values
+
+
+@dataclass(frozen=True)
+class CorrectParams:
+    """How reads are corrected (jobs/correct/)."""
+
+    min_support: Annotated[
+        int, About("Other reads that a place needs to be changed", 1, 1000, panel=FILTER, common=True, source="CONSENT")
+    ] = 3
+    max_depth: Annotated[int, About("Reads used in any place, the most alike first", 4, 1000, panel=FILTER, common=True)] = (
+        60
+    )
+    rounds: Annotated[
+        int | None,
+        About("How often the consensus is found", 1, 10, unset="2, or 3 for noisy reads", panel=ALIGNMENT, common=True),
+    ] = None
+    no_phase: Annotated[
+        bool, About("Use reads of other haplotypes and repeat copies too", panel=FILTER, flags=("--no-phase",), common=True)
+    ] = False
+    min_length: Annotated[
+        int, About("Leave out shorter reads and pieces", 0, LARGEST, unit="bases", panel=OUTPUT, common=True)
+    ] = 0
+    trim: Annotated[bool, About("Cut ends with too little support", panel=OUTPUT, flags=("--trim",), common=True)] = False
+    split: Annotated[
+        bool,
+        About("Cut out what has too little support; pieces are read:from-to", panel=OUTPUT, flags=("--split",), common=True),
+    ] = False
+    lowercase: Annotated[
+        bool,
+        About("Write bases with too little support in lower case", panel=OUTPUT, flags=("--lowercase",), common=True),
+    ] = False
+
+
+def make_correct_params(values: Mapping[str, Any]) -> CorrectParams:
+    """Parameters by name; a value that is missing or None is left at its default.
+
+    Raises
+    ------
+    ParameterError : a value out of range, or options that contradict each other.
+    """
+    known = fields_of(CorrectParams)
+    given = given_values(values, known)
+    check(given, known)
+    if given.get("trim") and given.get("split"):
+        raise ParameterError("--trim and --split: --split cuts the ends too; leave --trim out")
+    return CorrectParams(**given)
+
+
+class PoaScoring(NamedTuple):
+    """Scores of partial-order alignment, with linear gap costs; an unknown base matches nothing."""
+
+    match: Annotated[int, About("Score of a match", 1, 100, panel=ALIGNMENT, source="racon")] = 3
+    mismatch: Annotated[int, About("Score of a mismatch", -100, -1, panel=ALIGNMENT, source="racon")] = -5
+    gap: Annotated[int, About("Score of a gap, per base", -100, -1, panel=ALIGNMENT, source="racon")] = -4
+
+
+class ConsensusWriting(NamedTuple):
+    """What `consensus` writes."""
+
+    msa: Annotated[bool, About("Write the sequences with gaps instead of the consensus", panel=OUTPUT, flags=("--msa",))] = (
+        False
+    )

@@ -1,0 +1,126 @@
+"""`bellapy correct` and `bellapy consensus` as commands: every bad input and option, and what goes where."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+from cases import listing, run, sample_reads
+
+READS = ">a\nACGTACGTAC\n>b\nACGTACGTACGG\n"
+LINE = "a\t10\t0\t10\t+\tb\t12\t0\t10\t10\t10\t255\tcg:Z:10M"
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "reads.fa").write_text(READS)
+    (tmp_path / "good.paf").write_text(f"{LINE}\n")
+    return tmp_path
+
+
+def fails(folder, code, *arguments, stdin: bytes = b"") -> str:
+    """The error's line of a run that writes nothing."""
+    before = listing(folder)
+    outcome = run(*arguments, stdin=stdin)
+    assert outcome.code == code, outcome.err
+    assert "Traceback" not in outcome.err and not outcome.out
+    assert listing(folder) == before
+    line = outcome.err.splitlines()[-1]
+    assert line.startswith("bellapy: error: ")
+    return line
+
+
+@pytest.mark.parametrize(
+    "old, new, message",
+    [
+        (LINE, "a\t10\t0\t10", "12 columns"),
+        ("\t+\t", "\t?\t", "+ or -"),
+        ("\tcg:Z:10M", "", "no path in cg:Z"),
+        ("\t0\t10\t+", "\t0\tten\t+", "whole number"),
+        ("b\t12", "c\t12", "read c is not among the reads"),
+        ("b\t12", "b\t13", "12 bases, not 13"),
+        ("\t0\t10\t+", "\t5\t5\t+", "places on a"),
+        ("b\t12\t0\t10", "b\t12\t4\t14", "places on b"),
+        ("10M", "9M", "does not fit"),
+        ("10M", "", "does not fit"),
+        ("10M", "9M1I", "does not fit"),
+        ("10M", "99999999999999999999M", "does not fit"),
+        ("10M", "10", "does not fit"),
+        ("10M", "1M1I1D" * 40, "does not fit"),
+        ("10M", "1M0I" * 40, "does not fit"),
+        ("10M", "M", "does not fit"),
+        ("10M", "5M5S", "operations other than"),
+        ("10M", "1I8M1D1M", "begins or ends with a gap"),
+        ("10M", "9M1I1D", "begins or ends with a gap"),
+    ],
+)
+def test_a_damaged_paf_is_told_with_its_line(here, old, new, message):
+    (here / "bad.paf").write_text(f"{LINE}\n\n{LINE.replace(old, new)}\n")
+    line = fails(here, 1, "correct", "reads.fa", "--overlaps", "bad.paf", "-o", "out.fa")
+    assert "bad.paf: line 3" in line
+    assert message in line
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (["--min-support", "0"], "--min-support 0: must be from 1 to 1000"),
+        (["--max-depth", "3"], "--max-depth 3"),
+        (["--rounds", "11"], "--rounds 11"),
+        (["--min-length", "-1"], "--min-length -1"),
+        (["--trim", "--split"], "leave --trim out"),
+        (["-o", "out.fq.gz"], "no qualities"),
+        (["--overlaps", "good.paf", "-e", "0.1"], "--error-rate: rules how overlaps are found"),
+        (["--overlaps", "good.paf", "--preset", "hifi"], "--preset: rules"),
+        (["--preset", "sanger"], "--preset sanger"),
+        (["-t", "0"], "-t"),
+    ],
+)
+def test_options_out_of_range(here, options, message):
+    assert message in fails(here, 2, "correct", "reads.fa", *options)
+
+
+def test_inputs_are_not_written(here):
+    assert "is read as input" in fails(here, 1, "correct", "reads.fa", "-o", "reads.fa")
+    assert "is read as input" in fails(here, 1, "correct", "reads.fa", "--overlaps", "good.paf", "-o", "good.paf")
+    assert "missing.paf" in fails(here, 1, "correct", "reads.fa", "--overlaps", "missing.paf", "-o", "out.fa")
+    assert "a.fa" in fails(here, 1, "correct", "a.fa", "-o", "out.fa")
+
+
+def test_files_are_written_compressed(here):
+    sample = sample_reads(3, genome=3000, depth=8, mean=1500, error=0.05)
+    (here / "reads.fa").write_text(sample.fasta())
+    assert run("correct", "reads.fa", "-o", "out.fa.gz", "-q").code == 0
+    assert gzip.decompress((here / "out.fa.gz").read_bytes()).count(b">") == len(sample)
+    assert run("correct", "-", "-q", stdin=sample.fasta().encode()).out == gzip.decompress((here / "out.fa.gz").read_bytes())
+
+
+def test_too_little_memory_is_told(here):
+    sample = sample_reads(4, genome=3000, depth=8, mean=1500, error=0.05)
+    (here / "reads.fa").write_text(sample.fasta())
+    assert "--max-memory 10M" in fails(here, 1, "correct", "reads.fa", "--max-memory", "10M", "-o", "out.fa")
+
+
+WINDOWS = ">w1 read 7\nACGTACGTTGCA\n>w1\nACGTACGTGCA\n>w1\nACGTCCGTTGCA\n>w2\nAAAN\n>e\n\n"
+
+
+def test_consensus_of_windows(here):
+    (here / "w.fa").write_text(WINDOWS)
+    outcome = run("consensus", "w.fa", "-t", 1)
+    assert outcome.out == b">w1\nACGTACGTTGCA\n>w2\nAAAN\n>e\n\n"
+    assert "3 windows, 5 sequences" in outcome.err
+    rows = b">w1\nACGTACGTTGCA\n>w1\nACGTACG-TGCA\n>w1\nACGTCCGTTGCA\n>w2\nAAAN\n>e\n\n"
+    assert run("consensus", "-", "--msa", "-q", stdin=WINDOWS.encode()).out == rows
+    assert run("consensus", "w.fa", "-t", 3, "-q").out == outcome.out
+
+
+def test_windows_that_cannot_be_done(here):
+    (here / "w.fa").write_text(f"{WINDOWS}>w1\nACGT\n")
+    assert "the window w1 comes again" in fails(here, 1, "consensus", "w.fa", "-o", "out.fa")
+    (here / "w.fa").write_text(f">w\n{'ACGT' * 9000}\n>w\n{'ACGT' * 9000}\n")
+    assert "cut it into shorter ones" in fails(here, 1, "consensus", "w.fa", "-o", "out.fa")
+    (here / "w.fa").write_text("")
+    assert "empty" in fails(here, 1, "consensus", "w.fa", "-o", "out.fa")
+    assert "--gap 3" in fails(here, 2, "consensus", "w.fa", "--gap", "3")
+    assert "only once" in fails(here, 2, "consensus", "-", "-")

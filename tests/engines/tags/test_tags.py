@@ -1,0 +1,206 @@
+"""Piles, the tag graph and realignment against plain versions, and what holds of them."""
+
+from __future__ import annotations
+
+import naive_tags as naive
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numba import njit
+
+from bellapy.engines.tags.columns import compare, count_shares, tell_apart
+from bellapy.engines.tags.graph import Terms, find_consensus
+from bellapy.engines.tags.realign import realign
+from bellapy.engines.tags.symbols import GAP, INSERTED, UNKNOWN_BASE, Pile, Sources, make_pile, shift_left, shorten
+from bellapy.records import Paths
+
+SYMBOLS = [0, 1, 2, 3, GAP, UNKNOWN_BASE, INSERTED, INSERTED + 1, INSERTED + 3, INSERTED + UNKNOWN_BASE]
+
+
+@njit
+def shift(symbols, template, start):
+    shift_left(symbols, 0, len(symbols), template, start)
+
+
+def pack(reads: list[tuple[int, list[int]]]) -> Pile:
+    sizes = [len(symbols) for _, symbols in reads]
+    symbols = np.array([symbol for _, symbols in reads for symbol in symbols], np.uint8)
+    return Pile(symbols, np.concatenate(([0], np.cumsum(sizes))), np.array([start for start, _ in reads], np.int64))
+
+
+def unpack(pile: Pile) -> list[tuple[int, list[int]]]:
+    parts = [pile.symbols[a:b].tolist() for a, b in zip(pile.offsets[:-1], pile.offsets[1:], strict=True)]
+    return list(zip(pile.starts.tolist(), parts, strict=True))
+
+
+@st.composite
+def piles(draw, longest=40, letters=4):
+    """A template with unknown bases and reads that follow it with errors."""
+    n = draw(st.integers(1, longest))
+    template = draw(
+        st.lists(st.sampled_from([*range(letters), *range(letters), 4][: 2 * letters + 1]), min_size=n, max_size=n)
+    )
+    reads = [(0, [UNKNOWN_BASE if base == 4 else base for base in template])]
+    for _ in range(draw(st.integers(0, 6))):
+        start = draw(st.integers(0, n - 1))
+        end = draw(st.integers(start + 1, n))
+        symbols = []
+        for column in range(start, end):
+            kind = draw(st.integers(0, 9))
+            inner = column not in (start, end - 1)
+            symbols.append(draw(st.sampled_from(SYMBOLS[:4])) if kind > 7 or template[column] == 4 else template[column])
+            if kind == 0 and inner:
+                symbols[-1] = GAP
+            if kind == 1 and column < end - 1:
+                symbols += draw(st.lists(st.sampled_from(SYMBOLS[6:]), min_size=1, max_size=7))
+            if kind == 2:
+                symbols[-1] = UNKNOWN_BASE
+        reads.append((start, symbols))
+    return np.array(template, np.uint8), reads
+
+
+def find(template, reads, terms=Terms(), least=1, with_template=True):  # noqa: B008
+    return find_consensus(template, pack(reads), terms, least, with_template=with_template)
+
+
+@given(piles(letters=2), st.integers(0, 4), st.booleans(), st.integers(-8, 64), st.integers(-32, 32))
+def test_consensus_is_that_of_the_definition(pile, least, with_template, insertion, gap):
+    template, reads = pile
+    found = find(template, reads, Terms(insertion, gap), least, with_template)
+    codes, raw, begins = naive.consensus(template.tolist(), reads, insertion, gap, least, with_template)
+    assert found.codes.tolist() == codes
+    assert found.raw.tolist() == raw
+    assert found.begins.tolist() == begins
+
+
+def test_consensus_goes_on_over_blocks():
+    rng = np.random.default_rng(3)
+    template = rng.integers(0, 4, 700).astype(np.uint8)
+    reads = [(0, template.tolist())]
+    for start in (0, 100, 120, 127, 128, 250):
+        symbols = []
+        for base in template[start : start + 400].tolist():
+            symbols.append(base if rng.random() > 0.1 else int(rng.integers(0, 5)))
+            symbols += [INSERTED + int(rng.integers(0, 4))] * int(rng.random() < 0.1)
+        reads.append((start, [int(template[start]), *symbols[1:]]))
+    found = find(template, reads, least=2)
+    codes, raw, begins = naive.consensus(template.tolist(), reads, 32, 0, 2, True)
+    assert found.codes.tolist() == codes
+    assert found.begins.tolist() == begins
+
+
+def test_three_reads_outvote_the_template():
+    template = np.array([0, 1, 2, 3, 0, 1], np.uint8)
+    other = [0, 1, 2, INSERTED + 1, 3, GAP, 1]
+    found = find(template, [(0, template.tolist()), *[(0, other)] * 3], least=3)
+    assert found.codes.tolist() == [0, 1, 2, 1, 3, 1]
+    assert found.begins.tolist() == [0, 1, 2, 4, 5, 5, 6]
+    assert not found.raw.any()
+    assert find(template, [(0, template.tolist()), *[(0, other)] * 2], least=3).raw.all()
+
+
+@given(piles(letters=2))
+def test_gaps_go_as_far_left_as_they_can(pile):
+    template, reads = pile
+    for start, symbols in reads:
+        found = np.array(symbols, np.uint8)
+        shift(found, template, start)
+        assert found.tolist() == naive.shift_left(symbols, template.tolist(), start)
+        assert [s % INSERTED for s in found if s != GAP] == [s % INSERTED for s in symbols if s != GAP]
+
+
+@given(piles(longest=90), st.integers(1, 3))
+def test_realigned_reads_are_those_of_the_definition(pile, least):
+    template, reads = pile
+    found = find(template, reads, least=least)
+    again = unpack(realign(pack(reads), found))
+    for before, after in zip(reads, again, strict=True):
+        start, symbols = naive.realign(*before, found.codes.tolist(), found.begins.tolist())
+        assert after[1] == symbols
+        assert after[0] == start
+
+
+@pytest.mark.parametrize("error_rate, length", [(0.1, 1500), (0.7, 900), (1.0, 600)])
+def test_realignment_of_long_and_bad_reads(error_rate, length):
+    rng = np.random.default_rng(length)
+    template = rng.integers(0, 4, length).astype(np.uint8)
+    reads = [(0, template.tolist())]
+    for _ in range(4):
+        symbols = []
+        for base in template[1:-1].tolist():
+            bad = rng.random() < error_rate
+            symbols.append(int(rng.integers(0, 5)) if bad else base)
+            symbols += [INSERTED + int(rng.integers(0, 4))] * int(bad and rng.random() < 0.4)
+        reads.append((0, [0, *symbols, 0]))
+    found = find(template, reads, least=2)
+    for before, after in zip(reads, unpack(realign(pack(reads), found)), strict=True):
+        assert after == naive.realign(*before, found.codes.tolist(), found.begins.tolist())
+
+
+def test_a_pile_is_read_from_paths_in_either_role():
+    """The query's reverse complement on the target: each is once the template."""
+    query, target = np.array([3, 1, 1, 0, 2], np.uint8), np.array([1, 3, 1, 0], np.uint8)
+    codes = np.concatenate([np.full(3, 4, np.uint8), query, np.full(3, 4, np.uint8), target, np.full(3, 4, np.uint8)])
+    both = np.concatenate([codes, codes[::-1]])
+    # the query's reverse complement is 1 3 2 2 0: one base more than the target, which lacks one of two G
+    runs = np.array([2 << 4, 1 << 4 | 1, 2 << 4], np.uint32)
+    zero = np.zeros(1, np.int32)
+    paths = Paths(runs, np.array([0, 3], np.int64), zero, zero.copy(), zero.copy(), zero.copy())
+    short, offsets = shorten(paths)
+    assert short.tolist() == [2 << 2, 1 << 2 | 1, 2 << 2]
+    one = np.ones(1, np.int64)
+
+    def sources(base, flip, backwards, as_query):
+        return Sources(
+            base * one, flip * one, 0 * one, offsets[:-1], offsets[1:], 5 * one, np.array([as_query]), np.array([backwards])
+        )  # fmt: skip
+
+    on_target = make_pile(both, target, sources(2 * len(codes) - 3 - 5, 3, False, False), short)
+    assert unpack(on_target) == [(0, [1, 3, 1, 0]), (0, [1, 3, INSERTED + 2, 2, 0])]
+    on_query = make_pile(both, query, sources(2 * len(codes) - 11 - 4, 3, True, True), short)
+    assert unpack(on_query) == [
+        (0, query.tolist()),
+        (0, [3, GAP, 2, 0, 2]),
+    ]  # the gap moved left
+
+
+def test_long_runs_become_several():
+    zero = np.zeros(1, np.int32)
+    runs = np.array([200 << 4, 64 << 4 | 2, 63 << 4], np.uint32)
+    short, offsets = shorten(Paths(runs, np.array([0, 3], np.int64), zero, zero.copy(), zero.copy(), zero.copy()))
+    assert [(run >> 2, run & 3) for run in short.tolist()] == [(63, 0)] * 3 + [(11, 0), (63, 2), (1, 2), (63, 0)]
+    assert offsets.tolist() == [0, 7]
+
+
+def test_differences_count_columns_and_what_is_between():
+    template = np.array([0, 1, 4, 3], np.uint8)
+    pile = pack([(0, [0, 1, UNKNOWN_BASE, 3]), (1, [1, INSERTED, GAP, 2])])
+    found = compare(pile, template)
+    assert found.columns.tolist() == [4, 3]
+    assert found.matches.tolist() == [3, 1]
+    assert found.gaps.tolist() == [0, 1]
+    assert found.inserted.tolist() == [0, 1]
+    assert found.identity.tolist() == [0.75, 0.25]
+
+
+def test_reads_of_another_copy_are_told_by_the_columns_that_two_bases_share():
+    own, other = [0] * 20, [0] * 20
+    for column in (3, 9, 15):
+        other[column] = 2
+    noisy = own.copy()
+    noisy[5] = 1  # one read alone tells nothing
+    against, n = tell_apart(pack([(0, own), *[(0, own)] * 5, (0, noisy), *[(0, other)] * 4]), 20, 4, 0.2)
+    assert n == 3
+    assert against.tolist() == [-3] + [-3] * 6 + [3] * 4
+    against, n = tell_apart(pack([(0, own), *[(0, own)] * 5, *[(0, other)] * 3]), 20, 4, 0.2)
+    assert n == 0
+    assert not against.any()
+
+
+def test_shares_of_reads_that_show_a_base():
+    reads = [(0, [0, 1]), *[(0, [0, 1])] * 6, *[(0, [0, INSERTED + 2, 1])] * 2, *[(0, [0, INSERTED + 3, 1])], (0, [GAP, 1])]
+    counts = count_shares(pack(reads), 2, 8, 10)
+    # a base in 9 of 10 reads, one in all, one inserted by 2 of 10, none behind the last
+    assert counts.tolist() == [1, 0, 1, 0, 0, 0, 0, 0, 0, 2]
+    assert not count_shares(pack(reads), 2, 11, 10).any()

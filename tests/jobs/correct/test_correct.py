@@ -1,0 +1,235 @@
+"""Correction from reads to reads: what comes out, and the rules that single steps follow."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from cases import run, sample_reads
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import random_bases
+
+from bellapy.engines.tags.graph import UNIT, Terms
+from bellapy.jobs.correct import pipeline
+from bellapy.jobs.correct.members import BIN, choose_depth, find_members
+from bellapy.jobs.correct.output import Writer, choose_pieces, raw_span, supported_pieces
+from bellapy.jobs.correct.template import Corrected, uncorrected
+from bellapy.jobs.correct.terms import LEAST_SITES, N_BINS, Learnt, find_valley, sample
+from bellapy.params.correct import CorrectParams
+from bellapy.records import Overlaps
+
+
+def edits(one: str, other: str) -> int:
+    """Edit distance of a sequence to the best part of another."""
+    a, b = (np.frombuffer(text.encode(), np.uint8) for text in (one, other))
+    column, at = np.zeros(len(b) + 1, np.int64), np.arange(len(b) + 1)
+    for letter in a:
+        new = np.minimum(column + 1, np.concatenate(([len(a)], column[:-1] + (b != letter))))
+        new[0] = column[0] + 1
+        column = np.minimum.accumulate(new - at) + at
+    return int(column.min())
+
+
+def records(text: bytes) -> list[tuple[str, str]]:
+    lines = text.decode().splitlines()
+    return [(name[1:], sequence) for name, sequence in zip(lines[::2], lines[1::2], strict=True)]
+
+
+def oriented(sequence: str, strand: int) -> str:
+    return sequence if strand > 0 else sequence[::-1].translate(str.maketrans("ACGTacgt", "TGCAtgca"))
+
+
+@pytest.fixture(scope="module")
+def genome():
+    return random_bases(np.random.default_rng(5), 4000)
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory, genome):
+    """Reads, and what a run with all defaults makes of them."""
+    folder = tmp_path_factory.mktemp("correct")
+    reads = sample_reads(8, genome=genome, depth=22, mean=1700, error=0.1)
+    (folder / "reads.fa").write_text(reads.fasta())
+    outcome = run("correct", folder / "reads.fa", "-o", folder / "out.fa", "--report", folder / "report.json", "-t", 1)
+    assert outcome.code == 0, outcome.err
+    return folder, reads, records((folder / "out.fa").read_bytes())
+
+
+def test_every_read_comes_out_once_whole_and_with_few_errors(work, genome):
+    _, reads, out = work
+    names = [line[1:] for line in reads.fasta().splitlines()[::2]]
+    assert [name for name, _ in out] == names
+    before = after = 0
+    for i, (_, sequence) in enumerate(out):
+        region = genome[max(0, reads.start[i] - 20) : reads.end[i] + 20]
+        if i % 3:
+            continue  # the distance takes long
+        before += edits(oriented(reads.sequences[i], reads.strand[i]), region)
+        after += edits(oriented(sequence, reads.strand[i]), region)
+        assert abs(len(sequence) - (reads.end[i] - reads.start[i])) < 60
+    assert after < before / 15
+
+
+@pytest.mark.parametrize("options", [["-t", 3], ["-t", 2, "--max-memory", "2G"], ["--device", "cpu"]])
+def test_the_output_does_not_depend_on_how_the_work_is_done(work, options, monkeypatch):
+    folder, _, out = work
+    monkeypatch.setattr(pipeline, "RANGE_BYTES", 1)  # a range for every read
+    assert records(run("correct", folder / "reads.fa", *options, "-q").out) == out
+
+
+def test_overlaps_from_a_file_give_the_same(work):
+    folder, _, out = work
+    assert run("overlap", folder / "reads.fa", "--cigar", "-o", folder / "x.paf.gz", "-q").code == 0
+    outcome = run("correct", folder / "reads.fa", "--overlaps", folder / "x.paf.gz")
+    assert records(outcome.out) == out
+    text = run("overlap", folder / "reads.fa", "--cigar", "-q").out
+    both = []
+    for line in text.splitlines():
+        columns = line.split(b"\t")
+        both += [line, line] if columns[4] == b"+" else [line]
+    outcome = run("correct", folder / "reads.fa", "--overlaps", "-", stdin=b"\n".join(both))
+    assert records(outcome.out) == out
+    assert f"{len(both) - len(text.splitlines()):,} twice" in outcome.err
+
+
+def test_the_report_adds_up(work):
+    folder, reads, out = work
+    report = json.loads((folder / "report.json").read_text())
+    found = report["details"]["correction"]
+    assert found["reads"] == len(out)
+    assert found["bases_in"] == sum(map(len, reads.sequences))
+    assert found["bases_out"] == sum(len(sequence) for _, sequence in out) == report["details"]["written_bases"]
+    assert found["bases_out"] - found["bases_in"] == found["inserted"] - found["deleted"]
+    assert 15 < found["support"] < 30
+    assert report["details"]["rounds"] == 2
+    assert report["dropped"]["without support"] == 0
+
+
+def test_haplotypes_stay_apart(tmp_path, genome):
+    rng = np.random.default_rng(1)
+    places = np.arange(60, len(genome) - 60, 100)
+    other = list(genome)
+    for place in places:
+        other[place] = "ACGT"["ACGT".index(genome[place]) - int(rng.integers(1, 4))]
+    genomes = [genome, "".join(other)]
+    sets = [sample_reads(20 + h, genome=genomes[h], depth=14, mean=1800, error=0.08) for h in (0, 1)]
+    text = "".join(s.fasta().replace(">", f">h{h}_") for h, s in enumerate(sets))
+    (tmp_path / "reads.fa").write_text(text)
+
+    def wrong(*options) -> float:
+        out = records(run("correct", tmp_path / "reads.fa", "-q", *options).out)
+        counts = np.zeros(2)
+        for i, (name, sequence) in list(enumerate(out))[::4]:
+            h = int(name[1])
+            s, i = sets[h], i - h * len(sets[0])
+            sequence = oriented(sequence, s.strand[i])
+            regions = [g[s.start[i] : s.end[i]] for g in genomes]
+            counts += [edits(sequence, regions[h]), edits(sequence, regions[1 - h])]
+        return counts[0] / counts[1]
+
+    assert wrong() < 0.25  # far nearer to their own haplotype
+    assert wrong("--no-phase") > 0.6
+
+
+def test_reads_without_overlaps_stay_as_they_are(tmp_path):
+    rng = np.random.default_rng(2)
+    text = "".join(f">r{i}\n{random_bases(rng, 1500)}\n" for i in range(3)) + ">n\nACGTNNACGT\n>empty\n\n"
+    (tmp_path / "reads.fa").write_text(text)
+    outcome = run("correct", tmp_path / "reads.fa")
+    assert outcome.code == 0
+    assert outcome.out.decode() == text
+    assert "stay as they were" in outcome.err
+    assert run("correct", tmp_path / "reads.fa", "--lowercase", "-q").out.decode() == "".join(
+        line if line[0] == ">" else line.lower() for line in text.splitlines(True)
+    )
+    outcome = run("correct", tmp_path / "reads.fa", "--split")
+    assert outcome.out == b""
+    assert "5 reads without support" in outcome.err
+
+
+# ---------------------------------------------------------------- steps
+
+
+def some_read() -> Corrected:
+    """Ten bases of which 3 to 5 and 8 are supported; one of them was put in, and one of the raw read taken out."""
+    raw = np.ones(10, bool)
+    raw[[3, 4, 5, 8]] = False
+    begins = np.array([0, 1, 2, 3, 4, 6, 6, 7, 8, 9, 10])
+    return Corrected(np.arange(10, dtype=np.uint8) % 4, raw, begins, 5, 0, 0, 2.0)
+
+
+def test_pieces_of_a_read():
+    found = some_read()
+    assert supported_pieces(found.raw) == [(3, 6), (8, 9)]
+    assert choose_pieces(found, CorrectParams()) == [(0, 10)]
+    assert choose_pieces(found, CorrectParams(trim=True)) == [(3, 9)]
+    assert choose_pieces(found, CorrectParams(split=True)) == [(3, 6), (8, 9)]
+    assert [raw_span(found, *piece) for piece in [(0, 10), (3, 6), (8, 9)]] == [(0, 10), (3, 5), (8, 9)]
+
+
+def test_records_and_what_is_left_out():
+    def text(**options):
+        writer = Writer(CorrectParams(**options))
+        return b"".join(writer.records("r", some_read())).decode(), writer
+
+    assert text()[0] == ">r\nACGTACGTAC\n"
+    assert text(lowercase=True)[0] == ">r\nacgTACgtAc\n"
+    assert text(trim=True)[0] == ">r\nTACGTA\n"
+    assert text(split=True)[0] == ">r:3-5\nTAC\n>r:8-9\nA\n"
+    shown, writer = text(split=True, min_length=2)
+    assert shown == ">r:3-5\nTAC\n"
+    assert (writer.n_records, writer.n_bases, writer.n_short, writer.n_unsupported) == (1, 3, 1, 0)
+    writer = Writer(CorrectParams(trim=True))
+    assert list(writer.records("r", uncorrected(np.zeros(5, np.uint8)))) == []
+    assert writer.n_unsupported == 1
+
+
+def test_members_are_the_overlaps_of_both_reads():
+    columns = {name: np.zeros(3, np.int32) for name in Overlaps.__dataclass_fields__} | {"strand": np.ones(3, np.int8)}
+    columns |= {"query_id": np.array([0, 0, 2], np.int32), "target_id": np.array([2, 3, 3], np.int32)}
+    members = find_members(Overlaps(**columns), 5)
+    found = [list(zip(*(column.tolist() for column in members.of(read)), strict=True)) for read in range(5)]
+    assert found == [[(0, True), (1, True)], [], [(0, False), (2, True)], [(1, False), (2, False)], []]
+
+
+@given(st.lists(st.tuples(st.integers(0, 900), st.integers(1, 300)), max_size=30), st.integers(1, 5))
+def test_depth_is_limited_where_it_is_exceeded_only(spans, most):
+    start = np.array([a for a, _ in spans], np.int64)
+    end = np.minimum(start + np.array([n for _, n in spans], np.int64), 1200)
+    chosen = choose_depth(start, end, np.arange(len(spans)), most, 1200)
+    depth = np.zeros(1200 // BIN + 1, int)
+    for i in range(len(spans)):
+        bins = slice(start[i] // BIN, (end[i] - 1) // BIN + 1)
+        assert chosen[i] == (depth[bins].min() < most)
+        depth[bins] += chosen[i]
+
+
+def test_the_valley_lies_between_false_and_true_bases():
+    shares = (np.arange(N_BINS) + 0.5) / N_BINS
+    for valley in (0.4, 0.5, 0.55):
+        counts = (20 * np.exp(40 * (shares - valley) ** 2)).astype(np.int64)
+        assert abs(find_valley(counts) - valley) < 0.01
+    assert find_valley(np.full(N_BINS, LEAST_SITES // 20)) is None  # too few
+    assert find_valley((2000 * np.exp(-10 * (shares - 0.5) ** 2)).astype(np.int64)) is None  # a hill
+
+
+@pytest.mark.parametrize("share", [0.35, 0.45, 0.5, 0.6])
+def test_terms_let_paths_score_the_same_at_the_threshold(share):
+    terms = Learnt(0.05, 0.05, 0.02, share).terms
+    assert 2 * share - terms.insertion / UNIT == pytest.approx(1 - share, abs=0.02)
+    assert 2 * (1 - share) - terms.gap / UNIT == pytest.approx(2 * share, abs=0.02)
+
+
+def test_noisy_reads_get_a_further_round_and_nothing_learnt_changes_nothing():
+    assert Learnt(0.05, 0.05, 0.02, 0.5).rounds == 2
+    assert Learnt(0.08, 0.08, 0.05, 0.5).rounds == 3
+    assert Learnt(0.0, 0.0, 0.0, None).terms == Terms() == Learnt(0.0, 0.0, 0.0, 0.5).terms
+
+
+def test_the_sample_is_spread_evenly():
+    assert sample(np.empty(0, np.int32)).tolist() == []
+    assert sample(np.full(5, 100, np.int32)).tolist() == [0, 1, 2, 3, 4]
+    found = sample(np.full(1000, 100_000, np.int32))
+    assert found.tolist() == [0, 333, 666, 999]

@@ -1,0 +1,187 @@
+"""Piles, tag graph and realignment from their definitions, in plain Python.  A read is (start, symbols)."""
+
+from __future__ import annotations
+
+UNIT, SLOTS, LETTERS = 64, 6, 5
+GAP, UNKNOWN, INSERTED = 4, 5, 8
+ANCHOR, MARGIN, LONGEST, MISMATCH, GAP_COST = 8, 2, 256, 3, 2
+
+
+def shift_left(symbols, template, start):
+    """Move one gap by one place as long as any moves; a gap next to another of its kind belongs to it."""
+    out = [*symbols]
+    at = 0
+    while at < len(out):
+        if out[at] != GAP and out[at] < INSERTED:
+            at += 1
+            continue
+        kind = out[at] == GAP
+        begin = at
+        while at < len(out) and (out[at] == GAP if kind else out[at] >= INSERTED):
+            at += 1
+        end = at
+        while True:
+            while begin - 1 > 0 and (out[begin - 1] == GAP if kind else out[begin - 1] >= INSERTED):
+                begin -= 1
+            if begin - 1 <= 0 or out[begin - 1] == GAP or out[begin - 1] >= INSERTED:
+                break
+            column = start + sum(symbol < INSERTED for symbol in out[: begin - 1])
+            size = end - begin
+            same = template[column] == template[column + size] if kind else out[begin - 1] == out[end - 1] - INSERTED
+            if not same:
+                break
+            before = out[begin - 1]
+            out[begin - 1 : end] = (
+                [GAP] * size + [before] if kind else [before + INSERTED] + out[begin : end - 1] + [out[end - 1] - INSERTED]
+            )
+            begin, end = begin - 1, end - 1
+    return out
+
+
+def _links(reads, n_columns):
+    """Nodes by column, links between nodes, coverage, and reads beside the template."""
+    links, cover, others = {}, [0] * n_columns, [0] * n_columns
+    for i, (start, symbols) in enumerate(reads):
+        if symbols is None:
+            continue
+        column, node = start - 1, "start" if start == 0 else None
+        for symbol in symbols:
+            if symbol < INSERTED:
+                column += 1
+                others[column] += i > 0
+                if symbol == UNKNOWN:
+                    node = None
+                    continue
+                new = (column, 0, symbol)
+                cover[column] += 1
+            else:
+                if node is None or symbol - INSERTED > 3 or node == "start" or node[1] + 1 == SLOTS:
+                    continue
+                new = (column, node[1] + 1, symbol - INSERTED)
+            if node is not None:
+                links.setdefault(new, {}).setdefault(node, 0)
+                links[new][node] += 1
+            node = new
+    return links, cover, others
+
+
+def consensus(template, reads, insertion, gap, least, with_template):
+    """Codes, whether they are raw, and where each column begins."""
+    n = len(template)
+    links, cover, others = _links(reads if with_template else [(0, None), *reads[1:]], n)
+    score, back, best = {"start": 0}, {}, "start"
+    for column in range(n):
+        nodes = sorted(node for node in links if node[0] == column)
+        for node in nodes:
+            ways = [(score[m] + UNIT * count, m) for m, count in links[node].items() if m in score]
+            if not ways:
+                continue
+            highest = max(way for way, _ in ways)
+            back[node] = min((m for way, m in ways if way == highest), key=lambda m: m if m != "start" else (-1,))
+            cost = insertion * cover[column] if node[1] else gap * cover[column] * (node[2] == GAP)
+            score[node] = highest - cost
+        if not any((column, 0, letter) in score for letter in range(LETTERS)):
+            others[column] = 0
+            for letter in range(LETTERS):
+                score[column, 0, letter], back[column, 0, letter] = score[best], best
+        here = [node for node in score if node != "start" and node[0] == column]
+        highest = max(score[node] for node in here)
+        best = min(node for node in here if score[node] == highest)
+    path, node = [], best
+    while node != "start":
+        path.append(node)
+        node = back[node]
+    codes, raw, begins = [], [], []
+    for column, slot, letter in reversed(path):
+        if slot == 0:
+            begins.append(len(codes))
+        if others[column] < least:
+            if slot == 0:
+                codes.append(template[column])
+                raw.append(True)
+        elif slot or letter != GAP:
+            codes.append(letter)
+            raw.append(False)
+    return codes, raw, [*begins, len(codes)]
+
+
+def _cheapest(bases, codes):
+    """Symbols of the cheapest alignment from corner to corner; from the end a pair, then a base of the read alone."""
+    cost = [[0] * (len(bases) + 1) for _ in range(len(codes) + 1)]
+    for i in range(len(codes) + 1):
+        for j in range(len(bases) + 1):
+            ways = []
+            if i and j:
+                ways.append(cost[i - 1][j - 1] + (0 if bases[j - 1] == codes[i - 1] else MISMATCH))
+            if j:
+                ways.append(cost[i][j - 1] + GAP_COST)
+            if i:
+                ways.append(cost[i - 1][j] + GAP_COST)
+            cost[i][j] = min(ways, default=0)
+    i, j, out = len(codes), len(bases), []
+    while i or j:
+        price = 0 if i and j and bases[j - 1] == codes[i - 1] else MISMATCH
+        if i and j and cost[i][j] == cost[i - 1][j - 1] + price:
+            i, j = i - 1, j - 1
+            out.append(bases[j])
+        elif j and cost[i][j] == cost[i][j - 1] + GAP_COST:
+            j -= 1
+            out.append(bases[j] + INSERTED)
+        else:
+            i -= 1
+            out.append(GAP)
+    return out[::-1]
+
+
+def _first_path(start, symbols, begins):
+    """The read's bases, and for each column of the consensus the base that stands there, or None."""
+    bases, mates, column, free = [], {}, start - 1, []
+    first = begins[start]
+    for symbol in symbols:
+        if symbol < INSERTED:
+            column += 1
+            free = list(range(begins[column], begins[column + 1]))
+        if symbol != GAP:
+            if free:
+                mates[free.pop(0) - first] = len(bases)
+            bases.append(symbol % INSERTED)
+    return bases, [mates.get(i) for i in range(begins[column + 1] - first)]
+
+
+def realign(start, symbols, codes, begins):
+    """Start and symbols of one read on the consensus."""
+    bases, mates = _first_path(start, symbols, begins)
+    first, n = begins[start], len(mates)
+    column = base = 0
+    out = []
+    while column < n or base < len(bases):
+        runs, at, limit = [], column, min(n, column + LONGEST)
+        while at < limit:
+            end = at
+            while end < n and mates[end] is not None and bases[mates[end]] == codes[first + end]:
+                if end > at and mates[end] != mates[end - 1] + 1:
+                    break
+                end += 1
+            runs.append((at, end))
+            at = max(end, at + 1)
+        anchor = next((run for run in runs if run[1] - run[0] >= ANCHOR), None)
+        if anchor is None and limit < n:
+            size = max(end - begin for begin, end in runs)
+            anchor = next(run for run in runs if run[1] - run[0] == size) if size else (limit, limit)
+        begin, end = anchor or (n, n)
+        inner = 2 * MARGIN < end - begin
+        kept, kept_end = begin + MARGIN * (inner and begin > column), end - MARGIN * (inner and end < n)
+        if end > begin:
+            mate = mates[begin] + kept - begin
+        elif begin < n:
+            mate = next((m + 1 for m in reversed(mates[column:begin]) if m is not None), base)
+        else:
+            mate = len(bases)
+        out += _cheapest(bases[base:mate], codes[first + column : first + kept])
+        out += bases[mate : mate + kept_end - kept]
+        column, base = kept_end, mate + kept_end - kept
+    while out and (out[0] == GAP or out[0] >= INSERTED):
+        first += out.pop(0) == GAP
+    while out and (out[-1] == GAP or out[-1] >= INSERTED):
+        out.pop()
+    return first, shift_left(out, codes, first)
