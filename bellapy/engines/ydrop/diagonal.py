@@ -6,7 +6,6 @@ a time; the rest, and all of it elsewhere, is done pair by pair.  Both give the 
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils
@@ -92,11 +91,12 @@ def _typed(backward: bool):
 
 
 def _plain(target, t, query, q, table, rest, xdrop):
-    raise NotImplementedError("vector code where there is none")
+    """Stands where there is no vector code, and is not called."""
+    return 0, 0, 0, rest
 
 
-_up = intrinsic(_typed(False)) if VECTORS else numba.njit(_plain)
-_down = intrinsic(_typed(True)) if VECTORS else numba.njit(_plain)
+_up = intrinsic(_typed(False)) if VECTORS else njit_inner(_plain)
+_down = intrinsic(_typed(True)) if VECTORS else njit_inner(_plain)
 
 
 @njit_inner

@@ -25,6 +25,7 @@ TARGET, QUERY, LENGTH, SCORE = range(4)
 HITS, EXTENDED, CAPPED, N_HSPS, N_COUNTS = range(5)
 """Counts: seed hits, those extended, those left out for too many copies, HSPs."""
 HELD = 1 << 10  # words at a time, so that what they need is on its way from memory
+AROUND = 32  # bases on either side of a hit's beginning, where most extensions end
 ROOM = 1 << 14  # HSPs; searched again where there are more
 BLOCK = 1 << 19  # places of the query in one piece of work, unless the target is much longer
 ANYWHERE, ABOVE, BEFORE = range(3)
@@ -157,7 +158,8 @@ def _hold_hits(target, index, wanted, n_wanted, rule, first, held, found):
             if rule.which == ANYWHERE or (rule.which == ABOVE and q > t) or (rule.which == BEFORE and t + q < last):
                 held[n, 0], held[n, 1] = t, q
                 prefetch(found.seen, t - q + first)
-                prefetch(target, t)
+                prefetch(target, t - AROUND)
+                prefetch(target, t + AROUND)
                 n += 1
     found.counts[HITS] += n
     return n

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import platform
+import subprocess
+import sys
+
 import naive_wga
 import numpy as np
 import pytest
@@ -149,3 +154,30 @@ def test_diagonals_are_those_of_the_definition():
                     most = at - at // 3
                     left = naive_wga.diagonal(target, query, [(at - n, at - n) for n in range(1, most + 1)], HOXD70, xdrop)
                     assert run_left(target, query, at, most, rule) == left[:2]
+
+
+PLAIN = """
+import numpy as np
+from bellapy.engines.ydrop import row
+from bellapy.engines.ydrop.extend import Extender
+from bellapy.engines.ydrop.sweep import Sides
+from bellapy.engines.ydrop.walls import no_walls
+from bellapy.params.wga import DEFAULT_SCORES
+assert not row.VECTORS
+codes = np.random.default_rng(9).integers(0, 4, 300).astype(np.uint8)
+sides = Sides(codes, codes, 0, 0, 1, 300, 300)
+extender = Extender(DEFAULT_SCORES, 9400)
+print(*extender.inspect(sides, no_walls(600)), extender.path(sides, no_walls(600), extender.inspect(sides, no_walls(600))))
+"""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="names features of x86")
+def test_processors_without_vectors_give_the_same(tmp_path):
+    features = "+sse,+sse2,+sse3,+ssse3,+sse4.1,+sse4.2,+avx,+avx2,+popcnt,+64bit,+cx16"
+    there = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": features, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", PLAIN]
+    done = subprocess.run(command, env=os.environ | there, capture_output=True, text=True, check=True)
+    codes = np.random.default_rng(9).integers(0, 4, 300).astype(np.uint8)
+    sides, extender = Sides(codes, codes, 0, 0, 1, 300, 300), Extender(DEFAULT_SCORES, 9400)
+    end = extender.inspect(sides, no_walls(600))
+    assert done.stdout.split() == f"{' '.join(map(str, end))} {extender.path(sides, no_walls(600), end)}".split()
