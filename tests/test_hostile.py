@@ -97,6 +97,9 @@ def test_pairs(tmp_path):
     def read(path):
         return list(extend_pairs(path, 4, params, RunReport(), cigar=True))
 
+    sound = tmp_path / "sound.tsv"
+    sound.write_bytes(hostile.pairs(random.Random(SEED)))
+    read(str(sound))  # compiles, which takes longer than reading may
     sweep(tmp_path, (hostile.pairs,), read)
 
 
