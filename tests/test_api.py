@@ -19,7 +19,7 @@ from cases import run, sample_reads
 import bellapy
 from bellapy.errors import BellapyError, InputError, ParameterError
 
-ROOT = Path(bellapy.__file__).parents[1]
+TOP = Path(__file__).parents[1]
 PAIRS = [("ACGTACGTAC", 2, "ACGTTACGTAC", 7, 1), ("ACGTTGCA", 0, "TGCAACGT", 4, -1)]
 
 
@@ -233,9 +233,9 @@ def test_errors_of_other_functions(here):
 
 
 def test_the_example_of_the_documentation(tmp_path, monkeypatch, capsys):
-    (tmp_path / "data").symlink_to(ROOT / "data")
+    (tmp_path / "data").symlink_to(TOP / "data")
     monkeypatch.chdir(tmp_path)
-    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "api.md").read_text(), re.DOTALL)
+    (example,) = re.findall(r"```python\n(.*?)```", (TOP / "docs" / "api.md").read_text(), re.DOTALL)
     exec(compile(example, "docs/api.md", "exec"), {})
     shown = capsys.readouterr().out.splitlines()
     assert int(shown[0].split()[0]) == len((tmp_path / "overlaps.paf").read_text().splitlines()) > 1000
