@@ -88,7 +88,7 @@ class Commands(TyperGroup):
 
 app = typer.Typer(
     name="bellapy",
-    help="Find which long reads overlap, where, and how well.",
+    help="Align long reads: find their overlaps, correct them, map them; align sequences and genomes.",
     cls=Commands,
     no_args_is_help=True,
     rich_markup_mode=None,
