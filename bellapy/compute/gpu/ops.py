@@ -1,7 +1,8 @@
 """What the GPU kernels need beyond plain Numba: two 16-bit numbers in a word, and talk among the lanes of a warp.
 
 Every function has two bodies: PTX for the device, plain Python for Numba's simulator, whose blocks are one small warp of
-WARP lanes.  Words are uint32; the packed halves are unsigned and never carry into one another.
+WARP lanes.  Words are uint32; the packed halves never carry into one another.  They are unsigned, but for `max2_signed` and
+`add_max2_signed`, whose halves are signed and wrap around.
 """
 
 from __future__ import annotations
@@ -52,6 +53,20 @@ if SIMULATED:
         (a0, a1), (b0, b1) = _halves(a), _halves(b)
         return _larger(a0 + b0, a1 + b1, *_halves(c))
 
+    def _signed(word) -> tuple[int, int]:
+        low, high = _halves(word)
+        return (low ^ 0x8000) - 0x8000, (high ^ 0x8000) - 0x8000
+
+    @cuda.jit(device=True)
+    def max2_signed(a, b):
+        (a0, a1), (b0, b1) = _signed(a), _signed(b)
+        return U32((max(a0, b0) & 0xFFFF) | (max(a1, b1) & 0xFFFF) << 16)
+
+    @cuda.jit(device=True)
+    def add_max2_signed(a, b, c):
+        (a0, a1), (b0, b1) = _halves(a), _halves(b)
+        return max2_signed(U32((a0 + b0 & 0xFFFF) | (a1 + b1 & 0xFFFF) << 16), c)
+
     @cuda.jit(device=True)
     def permute(a, b, selector):
         data, word = int(a) | int(b) << 32, 0
@@ -86,8 +101,16 @@ if SIMULATED:
         return array[row, column]
 
     @cuda.jit(device=True)
+    def fresh_number(array, i):
+        return array[i]
+
+    @cuda.jit(device=True)
     def sync_warp():
         cuda.syncthreads()
+
+    @cuda.jit(device=True)
+    def rest():
+        pass
 
 else:
     from llvmlite import ir
@@ -127,6 +150,33 @@ else:
             return builder.call(code, [pointer])
 
         return types.int64(array, types.int64, types.int64), emit
+
+    @intrinsic
+    def fresh_number(typing_context, array, i):
+        """array[i], int32, as it is now: other processors, or other devices, change it."""
+
+        def emit(context, builder, signature, arguments):
+            of, (array, *at) = signature.args[0], arguments
+            pointer = cgutils.get_item_pointer(context, builder, of, context.make_array(of)(context, builder, array), at)
+            kind = ir.FunctionType(pointer.type.pointee, [pointer.type])
+            code = ir.InlineAsm(kind, "ld.relaxed.sys.global.b32 $0, [$1];", "=r,l", side_effect=True)
+            return builder.call(code, [pointer])
+
+        return types.int32(array, types.int64), emit
+
+    @cuda.jit(device=True, inline="always")
+    def rest():
+        cuda.nanosleep(U32(200))
+
+    @intrinsic
+    def max2_signed(typing_context, a, b):
+        """The larger of each pair of signed halves; one instruction from compute capability 9.0 on."""
+        return _emit("max.s16x2 $0, $1, $2;", 2)
+
+    @intrinsic
+    def add_max2_signed(typing_context, a, b, c):
+        """The larger of each signed half of a + b and c; one instruction from compute capability 9.0 on."""
+        return _emit("{ .reg .b32 sum; add.s16x2 sum, $1, $2; max.s16x2 $0, sum, $3; }", 3)
 
     @intrinsic
     def max2(typing_context, a, b):
