@@ -11,7 +11,7 @@ from bellapy.compute.gpu.ops import SIMULATED, U32, WARP
 from bellapy.compute.gpu.pool import Device, pool
 from bellapy.engines.exact.cpu import Task
 from bellapy.engines.exact.cuda_sweep import NOT_KEPT, NUMBERS, Matrix, Results, Traffic, make_kernel, shared_bytes
-from bellapy.engines.exact.cuda_tiles import LAG, Kind, Packed, pack
+from bellapy.engines.exact.cuda_tiles import LAG, Kind, Packed
 from bellapy.engines.exact.rule import NONE, Scores
 from bellapy.records.bases import UNKNOWN
 
@@ -46,11 +46,15 @@ def pack_scores(scores: Scores, kind: Kind, floor: bool, seek: bool) -> Packed:
     """The kernel's numbers."""
     wrong, right = scores.mismatch & 0xFF, scores.match & 0xFF
     return Packed(
-        pack(-scores.first, -scores.first), pack(-scores.gap_extend, -scores.gap_extend),
-        pack(scores.mismatch, scores.mismatch), U32(wrong * 0x01010101), U32(wrong ^ right),
+        _both(-scores.first), _both(-scores.gap_extend), _both(scores.mismatch), U32(wrong * 0x01010101), U32(wrong ^ right),
         np.int32(-reach(scores, kind)), np.int32(scores.first + (kind.registers - 1) * scores.gap_extend + 1),
         np.int32(scores.gap_open), floor, seek,
     )  # fmt: skip
+
+
+def _both(number: int) -> np.uint32:
+    """A number in both halves of a word."""
+    return U32((number & 0xFFFF) * 0x10001)
 
 
 class Layout(NamedTuple):
