@@ -13,6 +13,7 @@ from functools import cache
 import numpy as np
 from numba import config, cuda
 
+EMPTY_BYTE = 0xC0  # four of them: a number below all scores
 SIMULATED = bool(config.ENABLE_CUDASIM)
 WARP = 8 if SIMULATED else 32
 U32, U64, I32 = np.uint32, np.uint64, np.int32
@@ -30,6 +31,9 @@ if SIMULATED:
 
     def upload(rows: np.ndarray, there, stream) -> None:
         there.copy_to_device(rows, stream=stream)
+
+    def fill_bytes(there, byte: int, stream) -> None:
+        there.copy_to_device(np.frombuffer(bytes([byte]) * there.nbytes, there.dtype).reshape(there.shape))
 
     EVERY = (1 << WARP) - 1
     _box = [0] * WARP  # of the one warp that runs; threads race to make the simulator's shared arrays
@@ -116,7 +120,7 @@ else:
     from llvmlite import ir
     from numba.cuda import cgutils, types
     from numba.cuda.core import config as cuda_config
-    from numba.cuda.cudadrv.driver import host_to_device
+    from numba.cuda.cudadrv.driver import device_memset, host_to_device
     from numba.cuda.extending import intrinsic
 
     EVERY = -1
@@ -127,6 +131,10 @@ else:
         and adapt them takes ten times as long, with the GIL.
         """
         host_to_device(there, rows, rows.nbytes, stream)
+
+    def fill_bytes(there, byte: int, stream) -> None:
+        """Fill an array of a device with one byte."""
+        device_memset(there, byte, there.nbytes, stream)
 
     def _emit(text: str, n: int):
         """An intrinsic's code: one piece of PTX with n words in and one word out."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from bellapy.engines.exact.rule import NONE, Scores, as_target
 from bellapy.engines.exact.trace import PAIR, QUERY_ALONE, Cell, Space, end_borders, trace_path
 from bellapy.errors import ParameterError
 from bellapy.records.bases import UNKNOWN
+from bellapy.report.run_report import Devices
 
 SIZES = 32, 64, 128
 """Sizes of tiles; the larger ones where enough of them lie on a wavefront."""
@@ -94,9 +95,12 @@ class _Run(NamedTuple):
     budget: int
     journal: Journal | None
     watch: Watch
+    devices: Devices | None
 
     def sweep(self, name: str, task: Task) -> Sweep:
         """A finished sweep; one that was begun before goes on where it was."""
+        if self.devices and (sweep := self._sweep_on_gpus(name, task)):
+            return sweep
         sweep = Sweep(task, self.budget)
         state = self.journal and self.journal.load(name)
         if state:
@@ -110,10 +114,31 @@ class _Run(NamedTuple):
                 saved = time.monotonic()
         return sweep
 
+    def _sweep_on_gpus(self, name: str, task: Task) -> Any:
+        """A finished sweep by GPUs, which are not asked on the way; None if a CPU does it.
+
+        Rows that were kept on a GPU are not saved: such a sweep begins anew.
+        """
+        from bellapy.engines.exact.cuda import GpuSweep, takes
+
+        if not takes(task):
+            return None
+        sweep, name = GpuSweep(task, self.devices), f"{name}_gpu"
+        self.watch(name, 0.0)
+        journal = None if task.every else self.journal
+        if journal and (state := journal.load(name)):
+            sweep.restore(state)
+            return sweep
+        sweep.run()
+        if journal:
+            journal.save(name, sweep.state())
+        return sweep
+
 
 def align_one(
     query: np.ndarray, target: np.ndarray, scores: Scores, mode: str, *, beat: int | None = None, with_path: bool = True,
     threads: int = 1, budget: int = 1 << 28, journal: Journal | None = None, watch: Watch = lambda name, share: None,
+    devices: Devices | None = None,
 ) -> tuple[Alignment | Reached | None, Work]:  # fmt: skip
     """The optimal alignment of two sequences.
 
@@ -124,6 +149,7 @@ def align_one(
     beat : only a higher score is wanted.
     budget : bytes that special rows may take.
     watch : is told the stage and the share of it that is done.
+    devices : where GPUs note what they do; None: they are not used.
 
     Returns
     -------
@@ -138,7 +164,7 @@ def align_one(
     n, m = len(query), len(target)
     if max(scores.match, scores.gap_extend) * (n + m) + 2 * scores.gap_open > LARGEST:
         raise ParameterError("scores too large for sequences of this length; choose smaller --match, --gap-open and so on")
-    run = _Run(query, target, scores, mode, threads, budget, journal, watch)
+    run = _Run(query, target, scores, mode, threads, budget, journal, watch, devices)
     least = 1 if mode != "global" else None
     known = lower_bound(query, target, scores, mode, _borders(scores, n, m, mode))
     if beat is not None:

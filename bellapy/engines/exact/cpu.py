@@ -113,8 +113,11 @@ class SpecialRows:
         self._places, self._values, self._size = pool.places[self._order], pool.values, size
         self.rows = np.unique(self._places[:, 0]).astype(np.int64) * size
 
-    def get(self, row: int, n_columns: int) -> tuple[int, np.ndarray, np.ndarray]:
-        """First column, scores H there and to the right of it, F for the row below; NONE where none was computed."""
+    def get(self, row: int, n_columns: int, goal: object) -> tuple[int, np.ndarray, np.ndarray]:
+        """First column, scores H there and to the right of it, F for the row below; NONE where none was computed.
+
+        goal : the cell that a path comes to; rows on a GPU leave out what does not lead to it.
+        """
         begin, end = np.searchsorted(self._places[:, 0], [row // self._size, row // self._size + 1])
         tiles, size = self._places[begin:end, 1].astype(np.int64), self._size
         first = tiles[0] * size + 1

@@ -89,7 +89,7 @@ def trace_path(space: Space, sweep: Sweep, start: Cell, watch: Callable[[float],
     rows = special.rows[special.rows < start.row].tolist()
     cell = start
     for row in reversed(rows):
-        cell = _cross(space, row, _with_border(scores, row, special.get(row, columns)), cell, runs)
+        cell = _cross(space, row, _with_border(scores, row, special.get(row, columns, cell)), cell, runs)
         watch(1 - row / start.row)
     if cell.row > 0:
         top = end_borders(scores, 0, cell.column).top
@@ -285,7 +285,7 @@ def _divide(space: Space, row: int, top: Top, end: Cell, low: int, high: int, ru
     sweep.run()
     special = sweep.special_rows()
     for between in reversed(special.rows[special.rows < end.row - row].tolist()):
-        first, scores, gaps = special.get(between, end.column - left)
+        first, scores, gaps = special.get(between, end.column - left, end)
         its_top = _with_border(space.scores, row + between, (first + left, scores, gaps))
         end = _cross(space, row + between, its_top, end, runs)
     return _cross(space, row, top, end, runs)
