@@ -28,6 +28,9 @@ from bellapy.report.run_report import Devices
 SIZES = 32, 64, 128
 """Sizes of tiles; the larger ones where enough of them lie on a wavefront."""
 
+GPU_CELLS = 1 << 33
+"""Fewer cells are computed by a CPU before a GPU is ready."""
+
 EVERY = 512  # rows between special rows, as long as memory allows
 LARGEST = (1 << 29) - 1  # of what a score may become
 SAVE_SECONDS = 20.0
@@ -119,9 +122,10 @@ class _Run(NamedTuple):
 
         Rows that were kept on a GPU are not saved: such a sweep begins anew.
         """
-        from bellapy.engines.exact.cuda import GpuSweep, takes
+        from bellapy.engines.exact.cuda import GpuSweep
+        from bellapy.engines.exact.cuda_plan import fits
 
-        if not takes(task):
+        if task.n_allowed < GPU_CELLS or not fits(task.scores):
             return None
         sweep, name = GpuSweep(task, self.devices), f"{name}_gpu"
         self.watch(name, 0.0)

@@ -103,6 +103,12 @@ class Task(NamedTuple):
     size: int
     every: int = 0
 
+    @property
+    def n_allowed(self) -> int:
+        """Cells that the intervals of columns leave."""
+        width = np.maximum(0, self.bounds.last.astype(np.int64) - self.bounds.first + 1)
+        return int(width.sum()) * self.size
+
 
 class SpecialRows:
     """Scores of some rows of a matrix, where they were computed."""
@@ -113,7 +119,7 @@ class SpecialRows:
         self._places, self._values, self._size = pool.places[self._order], pool.values, size
         self.rows = np.unique(self._places[:, 0]).astype(np.int64) * size
 
-    def get(self, row: int, n_columns: int, goal: object) -> tuple[int, np.ndarray, np.ndarray]:
+    def get(self, row: int, n_columns: int, goal: object = None) -> tuple[int, np.ndarray, np.ndarray]:
         """First column, scores H there and to the right of it, F for the row below; NONE where none was computed.
 
         goal : the cell that a path comes to; rows on a GPU leave out what does not lead to it.

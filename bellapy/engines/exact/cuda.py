@@ -18,7 +18,6 @@ from bellapy.engines.exact.cuda_plan import (
     Kept,
     Sizes,
     choose_kept,
-    fits,
     highest,
     list_tasks,
     living_tiles,
@@ -27,22 +26,15 @@ from bellapy.engines.exact.cuda_plan import (
 )
 from bellapy.engines.exact.cuda_sweep import NOT_KEPT, NUMBERS, Matrix, Results, Traffic, make_kernel, shared_bytes
 from bellapy.engines.exact.cuda_tiles import LAG, Kind
-from bellapy.engines.exact.rule import NONE, Scores
+from bellapy.engines.exact.rule import NONE
 from bellapy.records.bases import UNKNOWN
 from bellapy.report.run_report import Devices
 
 WARPS = 1 if SIMULATED else 4  # of a block
 BLOCKS = 1 if SIMULATED else 3  # of a processor
-LEAST_CELLS = 0 if SIMULATED else 1 << 33  # fewer are computed by a CPU before a GPU is ready
 ROWS_SHARE = 3  # of a GPU's free memory: how many times less kept rows take
 THREADS, SEARCH_BLOCKS = (WARP, 1) if SIMULATED else (256, 64)
 FAR = (1 << 31) - 1
-
-
-def takes(task: Task) -> bool:
-    """Whether a GPU can do a task, and it is large enough to be worth it."""
-    width = np.maximum(0, task.bounds.last.astype(np.int64) - task.bounds.first + 1)
-    return fits(task.scores) and len(task.query) > 0 and int(width.sum()) * task.size >= LEAST_CELLS
 
 
 class _Part(NamedTuple):
