@@ -170,11 +170,11 @@ def align_one(
         raise ParameterError("scores too large for sequences of this length; choose smaller --match, --gap-open and so on")
     run = _Run(query, target, scores, mode, threads, budget, journal, watch, devices)
     least = 1 if mode != "global" else None
-    known = lower_bound(query, target, scores, mode, _borders(scores, n, m, mode))
+    known = lower_bound(query, target, scores, mode, _borders(scores, n, m, mode), threads)
     if beat is not None:
         known, least = max(known, beat + 1), beat + 1
     watch("bounds", 0.0)
-    region = bound_region(query, target, scores, mode, known)
+    region = bound_region(query, target, scores, mode, known, threads)
     upper = _upper(region)
     if upper < known:
         return None, Work(known, upper, 0, 0, np.zeros((0, 2), np.int32), SIZES[0], False)
@@ -192,7 +192,7 @@ def align_one(
     if not with_path:
         return Reached(score, row, column), work
     if score > known:
-        region = bound_region(query, target, scores, mode, score)
+        region = bound_region(query, target, scores, mode, score, threads)
     region = region._replace(corridor=narrowed(region.corridor, sweep.reach, size))
     del sweep, task
     alignment, back = _align_back(run, region, (row, column), score, None, True)
