@@ -17,10 +17,12 @@ from bellapy.engines.exact.bounds import (
     bound_region,
     narrowed,
 )  # fmt: skip
-from bellapy.engines.exact.cpu import Borders, Sweep, Task
+from bellapy.engines.exact.band import EVERY as EVERY_LINE, BandSweep, is_connected
+from bellapy.engines.exact.lines import ROWS
+from bellapy.engines.exact.cpu import Borders, Sweep, Task, end_borders, free_borders
 from bellapy.engines.exact.guess import lower_bound
 from bellapy.engines.exact.rule import NONE, Scores, as_target
-from bellapy.engines.exact.trace import PAIR, QUERY_ALONE, Cell, Space, end_borders, trace_path
+from bellapy.engines.exact.trace import PAIR, QUERY_ALONE, Cell, Space, trace_path
 from bellapy.errors import ParameterError
 from bellapy.records.bases import UNKNOWN
 
@@ -95,9 +97,13 @@ class _Run(NamedTuple):
     journal: Journal | None
     watch: Watch
 
-    def sweep(self, name: str, task: Task) -> Sweep:
+    def sweep(self, name: str, task: Task, is_narrow: bool) -> Sweep | BandSweep:
         """A finished sweep; one that was begun before goes on where it was."""
-        sweep = Sweep(task, self.budget)
+        sweep: Sweep | BandSweep
+        if is_narrow:
+            name, sweep = f"{name}_lines", BandSweep(task, self.budget, self.mode == "semiglobal")
+        else:
+            sweep = Sweep(task, self.budget)
         state = self.journal and self.journal.load(name)
         if state:
             sweep.restore(state)
@@ -140,7 +146,7 @@ def align_one(
         raise ParameterError("scores too large for sequences of this length; choose smaller --match, --gap-open and so on")
     run = _Run(query, target, scores, mode, threads, budget, journal, watch)
     least = 1 if mode != "global" else None
-    known = lower_bound(query, target, scores, mode, _borders(scores, n, m, mode))
+    known = lower_bound(query, target, scores, mode)
     if beat is not None:
         known, least = max(known, beat + 1), beat + 1
     watch("bounds", 0.0)
@@ -151,10 +157,12 @@ def align_one(
     if mode == "global":
         alignment, sweep = _align_back(run, region, (n, m), None, least, with_path)
         return alignment, Work(known, upper, 0, sweep.n_cells, sweep.reach, sweep.task.size, True)
-    size = _tile_size(region, n, m)
     borders, local = _borders(scores, n, m, mode), mode == "local"
+    bounds = ahead_bounds(region, ROWS)
+    is_narrow = _is_narrow(region, bounds, n, m)
+    size = ROWS if is_narrow else _tile_size(region, n, m)
     task = Task(query, target, scores, borders, ahead_bounds(region, size), known, local, local, size)
-    sweep = run.sweep("forward", task)
+    sweep = run.sweep("forward", task, is_narrow)
     score, row, column = (int(x) for x in sweep.best) if local else _border_end(sweep, n)
     work = Work(known, upper, sweep.n_cells, 0, sweep.reach, size, False)
     if row < 0 or score < known:
@@ -179,12 +187,14 @@ def _align_back(
     query, target, scores, mode = run.query, run.target, run.scores, run.mode
     n, m = end
     back_query, back_target = query[:n][::-1].copy(), target[:m][::-1].copy()
-    size = _tile_size(region, n, m)
     local = mode == "local"
+    bounds = behind_bounds(region, n, m, ROWS, score if local else None)
+    is_narrow = _is_narrow(region, bounds, n, m)
+    size = ROWS if is_narrow else _tile_size(region, n, m)
     bounds = behind_bounds(region, n, m, size, score if local else None)
-    borders, every = end_borders(scores, n, m), EVERY if with_path else 0
+    borders, every = end_borders(scores, n, m), (EVERY_LINE if is_narrow else EVERY) if with_path else 0
     task = Task(back_query, back_target, scores, borders, bounds, region.known, False, local, size, every)
-    sweep = run.sweep("backward", task)
+    sweep = run.sweep("backward", task, is_narrow)
     if local:
         found, row, column = (int(x) for x in sweep.best)
     elif mode == "global":
@@ -199,7 +209,10 @@ def _align_back(
         return Reached(found, n, m), sweep
     rows, columns = (Gains(-g.end[k::-1], -g.start[k::-1]) for g, k in ((region.rows, n), (region.columns, m)))
     space = Space(back_query, back_target, rows, columns, scores)
-    runs = trace_path(space, sweep, Cell(row, column, False, found), lambda share: run.watch("path", share))
+    if is_narrow:
+        runs = sweep.trace(row, column, found, lambda share: run.watch("path", share))
+    else:
+        runs = trace_path(space, sweep, Cell(row, column, False, found), lambda share: run.watch("path", share))
     counted = rescore(query, target, n - row, m - column, runs, scores)
     if counted != (found, n, m):
         raise AssertionError(f"the path has {counted}, not {(found, n, m)}")
@@ -208,16 +221,21 @@ def _align_back(
 
 def _borders(scores: Scores, n: int, m: int, mode: str) -> Borders:
     """The matrix's borders from the sequences' starts on."""
-    if mode == "global":
-        return end_borders(scores, n, m)
-    top, left = np.zeros(m + 1, np.int32), np.zeros(n + 1, np.int32)
-    return Borders(top, top - np.int32(scores.first), left, left - np.int32(scores.first))
+    return (end_borders if mode == "global" else free_borders)(scores, n, m)
 
 
 def _upper(region: Region) -> int:
     """The most that any alignment can score."""
     both = (gains.ahead(region.to_end) for gains in (region.rows, region.columns))
     return int(min(ahead[0] if region.from_start else ahead.max() for ahead in both))
+
+
+NARROW = 1 << 16
+
+
+def _is_narrow(region: Region, bounds, n: int, m: int) -> bool:
+    area = int(np.maximum(0, bounds.last - bounds.first + 1).sum()) * ROWS
+    return area <= NARROW * (n + m) and is_connected(bounds.first, bounds.last)
 
 
 def _tile_size(region: Region, n: int, m: int) -> int:

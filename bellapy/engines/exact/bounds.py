@@ -246,6 +246,12 @@ def behind_bounds(region: Region, n: int, m: int, size: int, most: int | None) -
     return Bounds(rows.astype(np.int32), columns.astype(np.int32), first, last)
 
 
+def open_bounds(corridor: Corridor, n: int, m: int, scores: Scores) -> Bounds:
+    """A corridor, and no other bound than that every base left may match; for tiles of BLOCK rows."""
+    rows, columns = (scores.match * np.arange(k, -1, -1, dtype=np.int32) for k in (n, m))
+    return Bounds(rows, columns, *by_tile_rows(corridor, n, m, BLOCK))
+
+
 def narrowed(corridor: Corridor, reach: np.ndarray, size: int) -> Corridor:
     """The part of a corridor that a sweep's computed tiles, `Sweep.reach`, touch."""
     blocks = np.arange(len(corridor.first)) * BLOCK

@@ -64,6 +64,19 @@ class Borders(NamedTuple):
     left_gap: np.ndarray
 
 
+def end_borders(scores: Scores, n: int, m: int) -> Borders:
+    """Borders of a matrix whose alignments all begin in its corner."""
+    top, left = (-scores.gap(np.arange(k + 1)).astype(np.int32) for k in (m, n))
+    first = np.int32(scores.first)
+    return Borders(top, top - first, left, left - first)
+
+
+def free_borders(scores: Scores, n: int, m: int) -> Borders:
+    """Borders of a matrix whose alignments may begin anywhere on them."""
+    top, left = np.zeros(m + 1, np.int32), np.zeros(n + 1, np.int32)
+    return Borders(top, top - np.int32(scores.first), left, left - np.int32(scores.first))
+
+
 class Bounds(NamedTuple):
     """Where an alignment may run, and what it can still gain.
 

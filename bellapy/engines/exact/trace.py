@@ -15,7 +15,7 @@ import numpy as np
 
 from bellapy.compute.jit import njit
 from bellapy.engines.exact.bounds import Gains
-from bellapy.engines.exact.cpu import Borders, Bounds, Sweep, Task
+from bellapy.engines.exact.cpu import Borders, Bounds, Sweep, Task, end_borders
 from bellapy.engines.exact.rule import NONE, Scores
 
 PAIR, QUERY_ALONE, TARGET_ALONE = range(3)
@@ -50,13 +50,6 @@ class Cell(NamedTuple):
 
 Top = tuple[int, np.ndarray, np.ndarray]
 """A row's scores: the first column, H from there on, F for the row below."""
-
-
-def end_borders(scores: Scores, n: int, m: int) -> Borders:
-    """Borders of a matrix whose alignments all begin in its corner."""
-    top, left = (-scores.gap(np.arange(k + 1)).astype(np.int32) for k in (m, n))
-    first = np.int32(scores.first)
-    return Borders(top, top - first, left, left - first)
 
 
 class Runs:
