@@ -1,7 +1,8 @@
 """What the GPU kernels need beyond plain Numba: two 16-bit numbers in a word, and talk among the lanes of a warp.
 
 Every function has two bodies: PTX for the device, plain Python for Numba's simulator, whose blocks are one small warp of
-WARP lanes.  Words are uint32; the packed halves are unsigned and never carry into one another.
+WARP lanes.  Words are uint32; the packed halves never carry into one another.  They are unsigned, but for `max2_signed` and
+`add_max2_signed`, whose halves are signed and wrap around.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from functools import cache
 import numpy as np
 from numba import config, cuda
 
+EMPTY_BYTE = 0xC0  # four of them: a number below all scores
 SIMULATED = bool(config.ENABLE_CUDASIM)
 WARP = 8 if SIMULATED else 32
 U32, U64, I32 = np.uint32, np.uint64, np.int32
@@ -29,6 +31,9 @@ if SIMULATED:
 
     def upload(rows: np.ndarray, there, stream) -> None:
         there.copy_to_device(rows, stream=stream)
+
+    def fill_bytes(there, byte: int, stream) -> None:
+        there.copy_to_device(np.frombuffer(bytes([byte]) * there.nbytes, there.dtype).reshape(there.shape))
 
     EVERY = (1 << WARP) - 1
     _box = [0] * WARP  # of the one warp that runs; threads race to make the simulator's shared arrays
@@ -51,6 +56,20 @@ if SIMULATED:
     def add_max2(a, b, c):
         (a0, a1), (b0, b1) = _halves(a), _halves(b)
         return _larger(a0 + b0, a1 + b1, *_halves(c))
+
+    def _signed(word) -> tuple[int, int]:
+        low, high = _halves(word)
+        return (low ^ 0x8000) - 0x8000, (high ^ 0x8000) - 0x8000
+
+    @cuda.jit(device=True)
+    def max2_signed(a, b):
+        (a0, a1), (b0, b1) = _signed(a), _signed(b)
+        return U32((max(a0, b0) & 0xFFFF) | (max(a1, b1) & 0xFFFF) << 16)
+
+    @cuda.jit(device=True)
+    def add_max2_signed(a, b, c):
+        (a0, a1), (b0, b1) = _halves(a), _halves(b)
+        return max2_signed(U32((a0 + b0 & 0xFFFF) | (a1 + b1 & 0xFFFF) << 16), c)
 
     @cuda.jit(device=True)
     def permute(a, b, selector):
@@ -86,14 +105,22 @@ if SIMULATED:
         return array[row, column]
 
     @cuda.jit(device=True)
+    def fresh_number(array, i):
+        return array[i]
+
+    @cuda.jit(device=True)
     def sync_warp():
         cuda.syncthreads()
+
+    @cuda.jit(device=True)
+    def rest():
+        pass
 
 else:
     from llvmlite import ir
     from numba.cuda import cgutils, types
     from numba.cuda.core import config as cuda_config
-    from numba.cuda.cudadrv.driver import host_to_device
+    from numba.cuda.cudadrv.driver import device_memset, host_to_device
     from numba.cuda.extending import intrinsic
 
     EVERY = -1
@@ -104,6 +131,10 @@ else:
         and adapt them takes ten times as long, with the GIL.
         """
         host_to_device(there, rows, rows.nbytes, stream)
+
+    def fill_bytes(there, byte: int, stream) -> None:
+        """Fill an array of a device with one byte."""
+        device_memset(there, byte, there.nbytes, stream)
 
     def _emit(text: str, n: int):
         """An intrinsic's code: one piece of PTX with n words in and one word out."""
@@ -127,6 +158,33 @@ else:
             return builder.call(code, [pointer])
 
         return types.int64(array, types.int64, types.int64), emit
+
+    @intrinsic
+    def fresh_number(typing_context, array, i):
+        """array[i], int32, as it is now: other processors, or other devices, change it."""
+
+        def emit(context, builder, signature, arguments):
+            of, (array, *at) = signature.args[0], arguments
+            pointer = cgutils.get_item_pointer(context, builder, of, context.make_array(of)(context, builder, array), at)
+            kind = ir.FunctionType(pointer.type.pointee, [pointer.type])
+            code = ir.InlineAsm(kind, "ld.relaxed.sys.global.b32 $0, [$1];", "=r,l", side_effect=True)
+            return builder.call(code, [pointer])
+
+        return types.int32(array, types.int64), emit
+
+    @cuda.jit(device=True, inline="always")
+    def rest():
+        cuda.nanosleep(U32(200))
+
+    @intrinsic
+    def max2_signed(typing_context, a, b):
+        """The larger of each pair of signed halves; one instruction from compute capability 9.0 on."""
+        return _emit("max.s16x2 $0, $1, $2;", 2)
+
+    @intrinsic
+    def add_max2_signed(typing_context, a, b, c):
+        """The larger of each signed half of a + b and c; one instruction from compute capability 9.0 on."""
+        return _emit("{ .reg .b32 sum; add.s16x2 sum, $1, $2; max.s16x2 $0, sum, $3; }", 3)
 
     @intrinsic
     def max2(typing_context, a, b):

@@ -49,7 +49,8 @@ class Differences(NamedTuple):
 class Whole(NamedTuple):
     """Scores, int32, NONE where none was computed.
 
-    high : (3, rows + 2 + LANES), H of the last three lines by row, row i at i + 1.  e : E by row; f : F by column; empty if never needed.
+    high : (3, rows + 2 + LANES), H of the last three lines by row, row i at i + 1.  e : E by row; f : F by column; both are
+    empty if they are never needed.
     """
 
     high: np.ndarray
@@ -72,11 +73,11 @@ class Raised(NamedTuple):
 class Plain(NamedTuple):
     """Scores as they are, int32; first, extend : costs of a gap's bases; lowest : that no score falls below."""
 
-    match: int
-    mismatch: int
-    first: int
-    extend: int
-    lowest: int
+    match: np.int32
+    mismatch: np.int32
+    first: np.int32
+    extend: np.int32
+    lowest: np.int32
 
 
 @njit_part

@@ -1,7 +1,7 @@
 """The sweep over a narrow part of a matrix, line by line (anti-diagonals); the same scores as `cpu.Sweep`.
 
-Where few tiles lie on a wavefront, most lanes of `cpu.Sweep` idle.  Here a line's cells fill the lanes, and rows are given up
-as soon as their scores allow.  Some lines are kept; the path is traced between them.
+Where few tiles lie on a wavefront, most lanes of `cpu.Sweep` idle.  Here a line's cells fill the lanes, and rows are given
+up as soon as their scores allow.  Some lines are kept; the path is traced between them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,17 @@ from bellapy.engines.exact.antidiagonals import LANES, Codes, Differences, Plain
 from bellapy.engines.exact.cpu import Task
 from bellapy.engines.exact.line_paths import AT_CELL, Line, Tracer, Walk
 from bellapy.engines.exact.lines import (
-    CELLS, CHECK, FIRST, LAST, LINE, ROWS, Frame, Kept, State, begin_lines, run_lines,
+    CELLS,
+    CHECKS,
+    FIRST,
+    LAST,
+    LINE,
+    ROWS,
+    Frame,
+    Kept,
+    State,
+    begin_lines,
+    run_lines,
 )  # fmt: skip
 from bellapy.engines.exact.rule import BEYOND_QUERY, BEYOND_TARGET, NONE, Scores
 
@@ -74,14 +84,12 @@ class BandSweep:
         raise_by, worst = 2 * scores.first, max(scores.mismatch, -2 * scores.first)
         most = scores.match + raise_by
         raised = Raised(*(cell.type(x) for x in (most, worst + raise_by, scores.gap_open, most)))
-        plain = Plain(
-            *(np.int32(x) for x in (scores.match, scores.mismatch, scores.first, scores.gap_extend)),
-            np.int32(0 if task.floor else NONE),
-        )
+        first, lowest = np.int32(scores.first), np.int32(0 if task.floor else NONE)
+        plain = Plain(np.int32(scores.match), np.int32(scores.mismatch), first, np.int32(scores.gap_extend), lowest)
         row_bound, column_bound = (
             np.maximum.accumulate(bound[::-1])[::-1].copy() for bound in (task.bounds.query, task.bounds.target)
         )
-        every = max(CHECK, task.every) if task.every else 0
+        every = max(CHECKS[1], task.every) if task.every else 0
         return Frame(
             Codes(query, target), raised, plain, *task.borders, task.bounds.first, task.bounds.last, row_bound,
             column_bound, task.floor, task.seek, keep_ends, scores.gap_open, every,
@@ -93,7 +101,7 @@ class BandSweep:
     def _make_room(self) -> None:
         """Room for another kept line: more memory, or as many again by dropping every other line."""
         kept, now = self._kept, self._state.now
-        needed = 4 * int(now[LAST] - now[FIRST] + 1 + CHECK)
+        needed = 4 * int(now[LAST] - now[FIRST] + 1 + CHECKS[1])
         lines, values = (int(x) for x in kept.used)
         room = max(5 * len(kept.values) // 4, values + needed)
         if room * kept.values.itemsize > self._budget and lines > 1:
@@ -177,7 +185,7 @@ class BandSweep:
         return np.stack([first, np.where(last >= 0, np.maximum(0, last - 1) // ROWS, -1)], axis=1).astype(np.int32)
 
     def trace(self, row: int, column: int, score: int, watch: Callable[[float], None]) -> np.ndarray:
-        """The path from a cell back to the matrix's corner: (n, 2) int64, operations and bases.
+        """The path from a cell back to the matrix's corner, as Runs has it.
 
         score : of the cell.  watch : is told the share that is done.
         """
@@ -190,10 +198,8 @@ class BandSweep:
     def state(self) -> dict[str, np.ndarray]:
         """All that changes, to go on from here another time with `restore`."""
         s, (lines, values) = self._state, (int(x) for x in self._kept.used)
-        parts = {"d": s.d, "w": s.w}
-        arrays = {f"{name}_{key}": value for name, part in parts.items() for key, value in part._asdict().items()}
-        arrays |= {key: value for key, value in s._asdict().items() if key not in parts}
-        return arrays | {
+        arrays = s.d._asdict() | s.w._asdict() | s._asdict()
+        return {name: value for name, value in arrays.items() if name not in ("d", "w")} | {
             "step": s.now[LINE], "every": np.array(self._frame.every),
             "kept_about": self._kept.about[:lines], "kept_values": self._kept.values[:values],
         }  # fmt: skip

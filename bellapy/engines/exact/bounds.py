@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner
+from bellapy.compute.threads import map_threads
 from bellapy.engines.exact.cpu import Bounds
 from bellapy.engines.exact.rule import Scores
 from bellapy.records.bases import UNKNOWN
@@ -196,7 +197,7 @@ class Region(NamedTuple):
     to_end: bool
 
 
-def bound_region(query: np.ndarray, target: np.ndarray, scores: Scores, mode: str, known: int) -> Region:
+def bound_region(query: np.ndarray, target: np.ndarray, scores: Scores, mode: str, known: int, threads: int = 1) -> Region:
     """Bounds for alignments that score at least `known`, made in rounds as long as they get much tighter.
 
     query, target : uint8 codes.
@@ -208,11 +209,10 @@ def bound_region(query: np.ndarray, target: np.ndarray, scores: Scores, mode: st
         across, down = (_band(x, y, y - x, scores, known, c) for x, y, c in ((n, m, across), (m, n, down)))
     area = across.area(n)
     for _ in range(ROUNDS):
-        rows, columns = find_gains(query, target, across, scores), find_gains(target, query, down, scores)
-        across, down = (
-            find_corridor(rows, columns, known, scores.gap_open, ends, ends, across),
-            find_corridor(columns, rows, known, scores.gap_open, ends, ends, down),
-        )
+        ways = (query, target, across), (target, query, down)
+        rows, columns = map_threads(lambda way: find_gains(*way, scores), ways, threads)
+        both = (rows, columns, across), (columns, rows, down)
+        across, down = map_threads(lambda way: find_corridor(*way[:2], known, scores.gap_open, ends, ends, way[2]), both, threads)
         before, area = area, across.area(n)
         if area > PROGRESS * before:
             break

@@ -91,6 +91,10 @@ class Bounds(NamedTuple):
     last: np.ndarray
 
 
+NO_BOUNDS = Bounds(*(np.zeros(0, np.int32),) * 4)
+"""Bounds of a task before they are chosen."""
+
+
 def _scratch(cell: str, size: int) -> Scratch:
     vectors = aligned(12 * LANES, np.dtype(cell)).reshape(12, LANES)
     return Scratch(vectors, np.zeros(LANES + 1, cell), np.zeros((3, size), cell), np.zeros((LANES, 3), np.int64))
@@ -116,6 +120,12 @@ class Task(NamedTuple):
     size: int
     every: int = 0
 
+    @property
+    def n_allowed(self) -> int:
+        """Cells that the intervals of columns leave."""
+        width = np.maximum(0, self.bounds.last.astype(np.int64) - self.bounds.first + 1)
+        return int(width.sum()) * self.size
+
 
 class SpecialRows:
     """Scores of some rows of a matrix, where they were computed."""
@@ -126,8 +136,11 @@ class SpecialRows:
         self._places, self._values, self._size = pool.places[self._order], pool.values, size
         self.rows = np.unique(self._places[:, 0]).astype(np.int64) * size
 
-    def get(self, row: int, n_columns: int) -> tuple[int, np.ndarray, np.ndarray]:
-        """First column, scores H there and to the right of it, F for the row below; NONE where none was computed."""
+    def get(self, row: int, n_columns: int, goal: object = None) -> tuple[int, np.ndarray, np.ndarray]:
+        """First column, scores H there and to the right of it, F for the row below; NONE where none was computed.
+
+        goal : the cell that a path comes to; rows on a GPU leave out what does not lead to it.
+        """
         begin, end = np.searchsorted(self._places[:, 0], [row // self._size, row // self._size + 1])
         tiles, size = self._places[begin:end, 1].astype(np.int64), self._size
         first = tiles[0] * size + 1

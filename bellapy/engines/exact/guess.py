@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from bellapy.compute.jit import njit
+from bellapy.compute.threads import map_threads
 from bellapy.engines.exact.band import BandSweep
 from bellapy.engines.exact.bounds import BLOCK, Corridor, open_bounds
 from bellapy.engines.exact.cpu import Task, end_borders, free_borders
@@ -129,7 +130,7 @@ def _cover(first, last, i, j, to_i, to_j):
         i, j = stop, reached
 
 
-def find_chain(query: np.ndarray, target: np.ndarray, scores: Scores) -> np.ndarray:
+def find_chain(query: np.ndarray, target: np.ndarray, scores: Scores, threads: int = 1) -> np.ndarray:
     """(n, 4) int64: segments of the best chain of unique k-mers, in order: query, target, query end, matching bases.
 
     Longer k-mers are unique more often, shorter ones survive more differences: the better chain of two lengths is taken.
@@ -137,7 +138,8 @@ def find_chain(query: np.ndarray, target: np.ndarray, scores: Scores) -> np.ndar
     longest = max(len(query), len(target))
     least = int(np.ceil(np.log(longest + 1) / np.log(4)))
     bits = min(26, max(10, int(np.ceil(np.log2(longest + 1))) + 2))
-    chains = [_find_chain(query, target, scores, min(20, max(11, least + extra)), bits) for extra in EXTRA]
+    lengths = [min(20, max(11, least + extra)) for extra in EXTRA]
+    chains = map_threads(lambda k: _find_chain(query, target, scores, k, bits), lengths, threads)
     return max(chains, key=lambda chain: chain[0])[1]
 
 
@@ -184,14 +186,14 @@ def _part_of_chain(chain: np.ndarray, n: int, m: int) -> tuple[int, int, int, in
     return i - start, j - start, end + on, end_j + on
 
 
-def lower_bound(query: np.ndarray, target: np.ndarray, scores: Scores, mode: str) -> int:
+def lower_bound(query: np.ndarray, target: np.ndarray, scores: Scores, mode: str, threads: int = 1) -> int:
     """The score of a good alignment of the two, found quickly: the best one in a band around a chain.
 
     query, target : codes as a sweep takes them.
     """
     n, m = len(query), len(target)
     least = 1 if mode != "global" else -int(scores.gap(n) + scores.gap(m))
-    chain = find_chain(query, target, scores)
+    chain = find_chain(query, target, scores, threads)
     if not len(chain):
         return least
     if mode != "global":

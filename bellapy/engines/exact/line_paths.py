@@ -1,7 +1,7 @@
 """Paths out of kept lines: what lies between two of them is computed once more, with a move for every cell, and walked.
 
-All runs in the backward matrix, as in `trace.py`, whose rule for ties it follows.  Only cells from which the walk's end can be
-reached are computed.
+All runs in the backward matrix, as in `trace.py`, whose rule for ties it follows.  Only cells from which the walk's place
+can be reached are computed.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_entry
+from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE, length_of, operation_of
 from bellapy.engines.exact.antidiagonals import (
     IN_QUERY_GAP,
     IN_TARGET_GAP,
@@ -24,7 +25,7 @@ from bellapy.engines.exact.antidiagonals import (
     moves_line,
 )  # fmt: skip
 from bellapy.engines.exact.lines import Frame
-from bellapy.engines.exact.trace import PAIR, QUERY_ALONE, TARGET_ALONE, Runs, _add
+from bellapy.engines.exact.path import Runs, add_base
 
 MOST_LINES = 1024  # that are traced at once; a longer part is divided
 
@@ -33,7 +34,7 @@ AT_CELL, IN_TARGET, IN_QUERY = range(3)
 
 
 class Line(NamedTuple):
-    """A kept line: its number, first row, number of cells, the first one's score, and their u, y, v, x one after the other."""
+    """A kept line: its number, first row, number of cells, the first one's score; their u, y, v, x one after the other."""
 
     line: int
     first: int
@@ -81,7 +82,7 @@ class Tracer:
         self._moves = np.zeros(0, frame.codes.query.dtype)
 
     def trace(self, lines: list[Line], walk: Walk, watch: Callable[[float], None]) -> np.ndarray:
-        """The path from a cell to the matrix's corner: (n, 2) int64, operation and bases.
+        """The path from a cell to the matrix's corner, as Runs has it.
 
         lines : kept lines from the corner on.  watch : is told the share that is done.
         """
@@ -90,9 +91,8 @@ class Tracer:
             if line.line < walk.row + walk.column and walk.row and walk.column:
                 walk = self._trace_from(line, walk)
                 watch(1 - (walk.row + walk.column) / total)
-        for operation, bases in ((QUERY_ALONE, walk.row), (TARGET_ALONE, walk.column)):
-            if bases:
-                self._runs.add(np.array([[operation, bases]], np.int64))
+        self._runs.add_run(QUERY_ALONE, walk.row)
+        self._runs.add_run(TARGET_ALONE, walk.column)
         return self._runs.joined()
 
     def _trace_from(self, line: Line, walk: Walk) -> Walk:
@@ -114,11 +114,11 @@ class Tracer:
 
     def _walk_through(self, part: Part, moves: np.ndarray, walk: Walk) -> Walk:
         """Walk along a part's moves."""
-        out = np.empty((len(moves), 2), np.int64)
+        out = np.empty(len(moves), np.uint32)
         n, row, column, at = _walk(moves, part.line, part.low, walk.row, walk.column, walk.at, out)
         self._runs.add(out[:n])
         gain = _gain(self._frame, out[:n], row, column)
-        if walk.at != AT_CELL and out[0, 0] == (TARGET_ALONE if walk.at == IN_TARGET else QUERY_ALONE):
+        if walk.at != AT_CELL and operation_of(out[0]) == (TARGET_ALONE if walk.at == IN_TARGET else QUERY_ALONE):
             gain += self._frame.open  # it goes on from the last part, where it was paid
         return Walk(row, column, at, walk.score - gain)
 
@@ -127,11 +127,11 @@ class Tracer:
 def _gain(m, runs, i, j):
     """What runs gain that lead from a walk's start to (i, j) in the backward matrix.
 
-    m : Frame.  runs : (any, 2) int64, from the start.
+    m : Frame.  runs : (any,) uint32, from the start.
     """
     gain, columns = 0, len(m.column_bound) - 1
     for k in range(len(runs) - 1, -1, -1):
-        operation, size = runs[k, 0], runs[k, 1]
+        operation, size = operation_of(runs[k]), length_of(runs[k])
         if operation == PAIR:
             for x in range(size):
                 same = m.codes.query[i + x + 1] == m.codes.target[columns - (j + x + 1)]
@@ -147,7 +147,7 @@ def _gain(m, runs, i, j):
 
 @njit_entry
 def _limits(m, values, line, first, n, score, walk):
-    """First and last row of a kept line from which the walk's place can be reached, the first one's score, diagonals between.
+    """Rows of a kept line from which the walk's place can be reached, the first one's score, and the diagonals between.
 
     m : Frame.  values, line, first, n, score : of a Line.  walk : Walk.
     """
@@ -235,7 +235,7 @@ def _advance(m, p, stop, moves, width):
 def _walk(moves, line, low, i, j, at, out):
     """Walk from (i, j) until a line, or one before, or the matrix's border; number of runs, row, column, AT_CELL and so on.
 
-    moves : (lines, width), of the lines after `line` and the rows from `low` on.  out : (any, 2) int64, runs, filled.
+    moves : (lines, width), of the lines after `line` and the rows from `low` on.  out : (any,) uint32, runs, filled.
     """
     n = 0
     while i + j > line and i > 0 and j > 0:
@@ -245,13 +245,13 @@ def _walk(moves, line, low, i, j, at, out):
         if at == AT_CELL:
             at = IN_TARGET if move & IN_TARGET_GAP else IN_QUERY if move & IN_QUERY_GAP else AT_CELL
         if at == AT_CELL:
-            n = _add(out, n, PAIR)
+            n = add_base(out, n, PAIR)
             i -= 1
             j -= 1
         elif at == IN_TARGET:
-            n = _add(out, n, TARGET_ALONE)
+            n = add_base(out, n, TARGET_ALONE)
             j -= 1
         else:
-            n = _add(out, n, QUERY_ALONE)
+            n = add_base(out, n, QUERY_ALONE)
             i -= 1
     return n, i, j, at

@@ -1,7 +1,7 @@
 """The order of lines: which rows of an anti-diagonal are alive, where its borders are, and what is kept of it.
 
-`antidiagonals.py` computes the cells; `band.py` owns all arrays.  Every CHECK lines the scores are looked at, and rows are
-given up at both ends whose cells cannot reach the known score any more.
+`antidiagonals.py` computes the cells; `band.py` owns all arrays.  Every 64 lines or more the scores are looked at, and
+rows are given up at both ends whose cells cannot reach the known score any more.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from bellapy.compute.jit import njit_entry, njit_inner
 from bellapy.engines.exact.antidiagonals import Codes, Differences, Plain, Raised, Whole, differences_line, whole_line
 from bellapy.engines.exact.rule import NONE
 
-CHECK = 64
+CHECKS = 64, 256
+"""Lines between two looks at the scores, for narrow and for wide bands."""
+WIDE = 2048  # rows
 ROWS = 32
 """Rows that share an interval of columns."""
 
@@ -222,19 +224,27 @@ def _give_up_rows(m, s):
 
 
 @njit_inner
+def _next_check(now):
+    """The line before which the scores are not looked at again.  now : of State."""
+    lines = CHECKS[0] if now[LAST] - now[FIRST] < WIDE else CHECKS[1]
+    return now[LINE] - now[LINE] % lines + lines
+
+
+@njit_inner
 def _needs_whole(m, s):
     """Whether the next lines, until the next check, have to be computed in whole scores."""
     now = s.now
+    lines = _next_check(now) - now[LINE]
     line, first, last = now[LINE], now[FIRST], now[LAST]
     if m.floor and min(m.row_bound[first], m.column_bound[line - last]) >= s.best[0]:
         return True  # an alignment may begin here
-    if m.keep_ends and (last + CHECK >= len(m.row_bound) - 1 or line - first + CHECK >= len(m.column_bound) - 1):
+    if m.keep_ends and (last + lines >= len(m.row_bound) - 1 or line - first + lines >= len(m.column_bound) - 1):
         return True
     if m.seek:
         before, high = s.w.high[(line - 1) % 3], s.w.high[line % 3]
         for i in range(first - 1, last + 1):  # a path may go on from the row before, one line before
             best = max(before[i + 1], high[i + 1])
-            if best + (CHECK // 2 + 1) * m.plain.match >= s.best[0]:
+            if best + (lines // 2 + 1) * m.plain.match >= s.best[0]:
                 return True
     return False
 
@@ -295,10 +305,10 @@ def run_lines(m, s, kept, stop):
     """
     end, now = len(m.row_bound) + len(m.column_bound) - 2, s.now
     while now[LINE] < min(stop, end) and now[FIRST] <= now[LAST]:
-        n = now[LAST] - now[FIRST] + 1 + CHECK
+        n = now[LAST] - now[FIRST] + 1 + CHECKS[1]
         if kept.used[0] == len(kept.about) or m.every and kept.used[1] + 4 * n > len(kept.values):
             return
-        _lines(m, s, min(end, now[LINE] - now[LINE] % CHECK + CHECK))
+        _lines(m, s, min(end, _next_check(now)))
         if now[FIRST] > now[LAST]:
             return
         if not now[IS_WHOLE]:
