@@ -141,16 +141,23 @@ def differences_line(codes, d, costs, row, place, n):
     """A line of n cells in differences.
 
     codes : Codes.  d : Differences.  costs : Raised.  row, place : of the first cell, in arrays by row and by column.
-    Beside what was not computed, differences could grow from line to line.  True scores of neighbours differ by no more than
-    `costs.most`, so what was not computed may be taken to be higher.
     """
     cell = d.u.dtype.type
     a, b, full = U(row), U(place), U(n) // U_LANES
     _differences(codes, d, costs, a, b, full)
     if n % LANES:
         _last_differences(codes, d, costs, a + full * U_LANES, b + full * U_LANES, cell(n % LANES))
-    d.u[row] = min(d.u[row], costs.most)
-    d.v[place + n - 1] = min(d.v[place + n - 1], costs.most)
+
+
+@njit_inner
+def limit_ends(d, most, row, place, n):
+    """Limit the differences between a line's ends and what was not computed beside them, which could grow line by line.
+
+    d, row, place, n : as in `differences_line`.  most : by which true scores of neighbours differ; so what was not computed
+    may be taken to be higher.
+    """
+    d.u[row] = min(d.u[row], most)
+    d.v[place + n - 1] = min(d.v[place + n - 1], most)
 
 
 @njit_inner

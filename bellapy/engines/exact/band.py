@@ -70,7 +70,7 @@ class BandSweep:
             ),
             np.zeros(7, np.int64), np.array([task.known, -1, -1], np.int64),
             np.tile(np.array([m + 1, -1], np.int32), (n + 1, 1)),
-            np.full(m + 1, NONE, np.int32), np.full(n + 1, NONE, np.int32),
+            np.full(m + 1, NONE, np.int32), np.full(n + 1, NONE, np.int32), np.zeros((CHECKS[1] + 1, 2), np.int64),
         )  # fmt: skip
         self._state.last_row[0], self._state.last_column[0] = task.borders.left[-1], task.borders.top[-1]
         self._kept = self._new_kept(1024 if task.every else 1, 0)

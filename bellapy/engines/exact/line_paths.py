@@ -22,6 +22,7 @@ from bellapy.engines.exact.antidiagonals import (
     Codes,
     Differences,
     differences_line,
+    limit_ends,
     moves_line,
 )  # fmt: skip
 from bellapy.engines.exact.lines import Frame
@@ -221,6 +222,7 @@ def _advance(m, p, stop, moves, width):
             moves_line(p.codes, p.d, m.raised, row, place, n, moves, (line - p.line - 1) * width + row)
         else:
             differences_line(p.codes, p.d, m.raised, row, place, n)
+        limit_ends(p.d, m.raised.most, row, place, n)
         if first == 0:
             p.d.v[place] = m.top[line] - m.top[line - 1] + costs
             p.d.x[place] = m.top_gap[line] - m.top[line] + costs

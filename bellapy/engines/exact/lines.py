@@ -11,12 +11,22 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit_entry, njit_inner
-from bellapy.engines.exact.antidiagonals import Codes, Differences, Plain, Raised, Whole, differences_line, whole_line
+from bellapy.engines.exact.antidiagonals import (
+    Codes,
+    Differences,
+    Plain,
+    Raised,
+    Whole,
+    differences_line,
+    limit_ends,
+    whole_line,
+)
 from bellapy.engines.exact.rule import NONE
 
 CHECKS = 64, 256
 """Lines between two looks at the scores, for narrow and for wide bands."""
 WIDE = 2048  # rows
+ROWS_AT_ONCE = 2048  # that a core keeps at hand while it goes from line to line
 ROWS = 32
 """Rows that share an interval of columns."""
 
@@ -56,7 +66,8 @@ class State(NamedTuple):
     """What changes; the functions here call it s.
 
     now : (7,) int64, LINE and so on.  best : (3,) int64: score, row, column.  reach : (rows + 1, 2) int32, first and last
-    column that was computed.  last_row, last_column : as in cpu.Sweep.
+    column that was computed.  last_row, last_column : as in cpu.Sweep.  spans : (CHECKS[1] + 1, 2) int64, first and last row
+    of the lines since the last check.
     """
 
     d: Differences
@@ -66,6 +77,7 @@ class State(NamedTuple):
     reach: np.ndarray
     last_row: np.ndarray
     last_column: np.ndarray
+    spans: np.ndarray
 
 
 class Kept(NamedTuple):
@@ -95,42 +107,72 @@ def _next_rows(m, s):
 
 
 @njit_inner
-def _differences_borders(m, s, line):
-    """Row 0 and column 0 of a line.  m, s : Frame, State."""
+def _differences_borders(m, s, line, begin, end):
+    """Row 0 and column 0 of a line, if they lie in the rows from `begin` to `end`, the last one included."""
     first = m.plain.first
-    if s.now[FIRST] == 0:
+    if begin == 0:
         at = len(m.column_bound) - 1 - line
         s.d.v[at], s.d.x[at] = m.top[line] - m.top[line - 1] + first, m.top_gap[line] - m.top[line] + first
-    if s.now[LAST] == line:
+    if end == line:
         s.d.u[line], s.d.y[line] = m.left[line] - m.left[line - 1] + first, m.left_gap[line] - m.left[line] + first
 
 
 @njit_inner
-def _whole_borders(m, s, line):
-    """The same in whole scores."""
+def _whole_borders(m, s, line, first, last):
+    """The same in whole scores; first, last : rows of the line, as in the functions below."""
     high = s.w.high[line % 3]
-    if s.now[FIRST] == 0:
+    if first == 0:
         high[1], s.w.f[len(m.column_bound) - 1 - line] = m.top[line], m.top_gap[line]
-    if s.now[LAST] == line:
+    if last == line:
         high[line + 1], s.w.e[line] = m.left[line], m.left_gap[line]
 
 
 @njit_inner
-def _follow(m, s, line):
-    """Take the cell whose score is known one line on: to the right if its row is still there, else down."""
-    now = s.now
-    if now[PLACE] >= now[FIRST]:
+def _follow(m, s, line, end):
+    """Take the cell whose score is known one line on: to the right if its row is still there, else down.
+
+    end : the last row of the line that is computed.  False: the cell lies below it.
+    """
+    now, first = s.now, s.spans[line % len(s.spans), 0]
+    if now[PLACE] >= first:
         now[SCORE] += np.int64(s.d.v[len(m.column_bound) - 1 - line + now[PLACE]]) - m.plain.first
+    elif now[PLACE] == end:
+        return False
     else:
         now[PLACE] += 1
         now[SCORE] += np.int64(s.d.u[now[PLACE]]) - m.plain.first
+    return True
 
 
 @njit_inner
-def _note_best(s, line, best):
+def _difference_lines(m, s, begin, end):
+    """Lines after `begin` to `end`, whose rows `spans` has, in differences, ROWS_AT_ONCE rows at a time.
+
+    What a row needs of the one above, it finds by column, where that one left it last: whatever line it is at.
+    """
+    columns, now, spans = len(m.column_bound) - 1, s.now, s.spans
+    followed = begin  # the line up to which a cell's score was followed
+    lowest, highest = spans[(begin + 1) % len(spans), 0], spans[end % len(spans), 1]
+    for part in range(lowest, highest + 1, ROWS_AT_ONCE):
+        for line in range(begin + 1, end + 1):
+            first, last = spans[line % len(spans), 0], spans[line % len(spans), 1]
+            low, high = max(part, first), min(part + ROWS_AT_ONCE - 1, last)
+            if low > high:
+                continue
+            place = columns - line + low
+            differences_line(m.codes, s.d, m.raised, low, place, high - low + 1)
+            if low == first or high == last:
+                limit_ends(s.d, m.raised.most, low, place, high - low + 1)
+            _differences_borders(m, s, line, low, high)
+            if followed == line - 1 and low - 1 <= now[PLACE] <= high and _follow(m, s, line, high):
+                followed = line
+
+
+@njit_inner
+def _note_best(s, line, first, last, best):
     """The first cell of a line, in order of rows, that has the score `best`; kept if it beats, or precedes, the last."""
     high, kept = s.w.high[line % 3], s.best
-    for i in range(s.now[FIRST], s.now[LAST] + 1):
+    for i in range(first, last + 1):
         if high[i + 1] == best:
             j = line - i
             if best > kept[0] or kept[1] < 0 or i < kept[1] or i == kept[1] and j < kept[2]:
@@ -139,12 +181,12 @@ def _note_best(s, line, best):
 
 
 @njit_inner
-def _keep_ends(m, s, line):
+def _keep_ends(m, s, line, first, last):
     """The cells of the last row and column that a line has."""
     n, columns, high = len(m.row_bound) - 1, len(m.column_bound) - 1, s.w.high[line % 3]
-    if s.now[LAST] == n:
+    if last == n:
         s.last_row[line - n] = high[n + 1]
-    if 0 <= line - columns == s.now[FIRST]:
+    if 0 <= line - columns == first:
         s.last_column[line - columns] = high[line - columns + 1]
 
 
@@ -266,26 +308,36 @@ def _keep_line(m, s, kept):
 
 
 @njit_inner
+def _whole_lines(m, s, begin, end):
+    """Lines after `begin` to `end`, whose rows `spans` has, in whole scores."""
+    columns = len(m.column_bound) - 1
+    for line in range(begin + 1, end + 1):
+        first, last = s.spans[line % len(s.spans), 0], s.spans[line % len(s.spans), 1]
+        best = whole_line(m.codes, s.w, m.plain, line, first, columns - line + first, last - first + 1)
+        _whole_borders(m, s, line, first, last)
+        if m.seek and best >= s.best[0]:
+            _note_best(s, line, first, last, best)
+        if m.keep_ends:
+            _keep_ends(m, s, line, first, last)
+
+
+@njit_inner
 def _lines(m, s, stop):
     """Lines up to `stop`, or until no row is left."""
-    columns, now = len(m.column_bound) - 1, s.now
-    while now[LINE] < stop:
+    now = s.now
+    begin = now[LINE]
+    while now[LINE] < stop and now[FIRST] <= now[LAST]:
         _next_rows(m, s)
-        line, first, n = now[LINE], now[FIRST], now[LAST] - now[FIRST] + 1
-        if n <= 0:
-            return
-        now[CELLS] += n - (first == 0) - (now[LAST] == line)
-        if now[IS_WHOLE]:
-            best = whole_line(m.codes, s.w, m.plain, line, first, columns - line + first, n)
-            _whole_borders(m, s, line)
-            if m.seek and best >= s.best[0]:
-                _note_best(s, line, best)
-            if m.keep_ends:
-                _keep_ends(m, s, line)
-        else:
-            differences_line(m.codes, s.d, m.raised, first, columns - line + first, n)
-            _differences_borders(m, s, line)
-            _follow(m, s, line)
+        line, first, last = now[LINE], now[FIRST], now[LAST]
+        s.spans[line % len(s.spans), 0], s.spans[line % len(s.spans), 1] = first, last
+        now[CELLS] += max(0, last - first + 1 - (first == 0) - (last == line))
+    end = now[LINE] if now[FIRST] <= now[LAST] else now[LINE] - 1
+    if end == begin:
+        return
+    if now[IS_WHOLE]:
+        _whole_lines(m, s, begin, end)
+    else:
+        _difference_lines(m, s, begin, end)
 
 
 @njit_entry

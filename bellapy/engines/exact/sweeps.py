@@ -26,7 +26,7 @@ GPU_CELLS = 1 << 33
 """Fewer cells are computed by a CPU before a GPU is ready."""
 
 NARROW = 1 << 18
-"""Cells of a line, on average, up to which one thread is faster line by line: what its caches hold."""
+"""Cells of a line, on average, for each thread but the first, beyond which tiles are faster: a band is swept by one thread."""
 
 NARROW_WHOLE = 1 << 12  # the same where whole scores may be needed
 WHOLE_SHARE = 1 / 16  # of the rows that may need whole scores at the start of a band
@@ -117,7 +117,7 @@ def is_narrow(task: Task, threads: int, keep_ends: bool) -> bool:
     """Whether a matrix is swept faster line by line; its bounds go by ROWS rows."""
     first, last = task.bounds.first, task.bounds.last
     width = task.n_allowed / (len(task.query) + len(task.target))
-    if width > NARROW / threads or not is_connected(first, last):
+    if width * (threads - 1) > NARROW or not is_connected(first, last):
         return False
     if task.floor:  # alignments may begin where so much can still be gained
         return width <= NARROW_WHOLE or float((task.bounds.query >= task.known).mean()) <= WHOLE_SHARE
