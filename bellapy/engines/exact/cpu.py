@@ -16,9 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.threads import even_ranges, map_threads
+from bellapy.engines.exact.group_cells import CORNER, TURNS, Matrix, Pool, Scratch, State
 from bellapy.engines.exact.rule import NONE, Scores
 from bellapy.engines.exact.tiles import LANES
-from bellapy.engines.exact.wavefront import CORNER, TURNS, Matrix, Pool, Scratch, State, finish_step, run_steps, step_groups
+from bellapy.engines.exact.wavefront import finish_step, run_steps, step_groups
 from bellapy.engines.lanes.shape import aligned
 
 STRETCH = 4096  # steps of one thread between two signs of progress
