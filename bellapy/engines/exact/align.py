@@ -24,6 +24,7 @@ from bellapy.engines.exact.path import LONGEST
 from bellapy.engines.exact.rule import NONE, Scores, as_target
 from bellapy.engines.exact.sweeps import Journal, Sweeper, Watch
 from bellapy.engines.exact.trace import Cell, Space, trace_path
+from bellapy.engines.exact.waves import Solved, solve
 from bellapy.errors import ParameterError
 from bellapy.records.bases import UNKNOWN
 from bellapy.report.run_report import Devices
@@ -110,6 +111,8 @@ def align_one(
         raise ParameterError("scores too large for sequences of this length; choose smaller --match, --gap-open and so on")
     pair = _Pair(query, target, scores, mode)
     sweeper = Sweeper(threads, budget, journal, watch, devices)
+    if mode == "global" and (solved := solve(query[::-1].copy(), target[::-1].copy(), scores)):
+        return _take_solved(pair, solved, beat, with_path)
     least = 1 if mode != "global" else None
     known = lower_bound(query, target, scores, mode, threads)
     if beat is not None:
@@ -136,6 +139,25 @@ def align_one(
     del sweep
     alignment, back = _align_back(pair, sweeper, region, (row, column), score, None, True)
     return alignment, work._replace(backward=back.n_cells)
+
+
+def _take_solved(pair: _Pair, solved: Solved, beat: int | None, with_path: bool) -> tuple[Alignment | Reached | None, Work]:
+    """A global alignment that waves have found."""
+    n, m, score = len(pair.query), len(pair.target), solved.score
+    work = Work(score, score, 0, solved.n_cells, np.zeros((0, 2), np.int32), BLOCK, True)
+    if beat is not None and score <= beat:
+        return None, work
+    if not with_path:
+        return Reached(score, n, m), work
+    _check_path(pair, 0, 0, solved.runs, (score, n, m))
+    return Alignment(score, 0, n, 0, m, solved.runs), work
+
+
+def _check_path(pair: _Pair, row: int, column: int, runs: np.ndarray, expected: tuple[int, int, int]) -> None:
+    """Score a path once more, base by base."""
+    counted = rescore(pair.query, pair.target, row, column, runs, pair.scores)
+    if counted != expected:
+        raise AssertionError(f"the path has {counted}, not {expected}")
 
 
 def _sweep_forward(pair: _Pair, sweeper: Sweeper, region: Region) -> Any:
@@ -184,9 +206,7 @@ def _align_back(
     rows, columns = (Gains(-g.end[k::-1], -g.start[k::-1]) for g, k in ((region.rows, n), (region.columns, m)))
     space = Space(back_query, back_target, rows, columns, scores)
     runs = _trace(space, sweep, Cell(row, column, False, found), sweeper.watch)
-    counted = rescore(query, target, n - row, m - column, runs, scores)
-    if counted != (found, n, m):
-        raise AssertionError(f"the path has {counted}, not {(found, n, m)}")
+    _check_path(pair, n - row, m - column, runs, (found, n, m))
     return Alignment(found, n - row, n, m - column, m, runs), sweep
 
 

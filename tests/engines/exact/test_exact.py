@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE
-from bellapy.engines.exact import align, band, bounds, cpu, line_paths, lines, path, sweeps, trace
+from bellapy.engines.exact import align, band, bounds, cpu, line_paths, lines, path, sweeps, trace, waves
 from bellapy.engines.exact.align import align_one
 from bellapy.engines.exact.rule import NONE, Scores, as_target
 from bellapy.errors import ParameterError
@@ -27,12 +27,14 @@ EXAMPLES = int(os.environ.get("EXACT_EXAMPLES", "0"))
 """Random pairs for each of the tests below that compare with parasail; 0: a few."""
 
 WAYS = "chosen", "lines", "tiles"
-"""How matrices are swept: as `sweeps` chooses; line by line where this is possible; by tiles."""
+"""How alignments are made: as the engine chooses; line by line where this is possible; by tiles; the last two without waves."""
 
 
 @contextmanager
 def swept(way: str):
     with pytest.MonkeyPatch.context() as patch:
+        if way != "chosen":
+            patch.setattr(align, "solve", lambda *_: None)
         if way == "lines":
             patch.setattr(sweeps, "is_narrow", lambda task, *_: band.is_connected(task.bounds.first, task.bounds.last))
         elif way == "tiles":
@@ -114,13 +116,14 @@ def test_optimal_as_parasail_says(pair, scores, mode):
     """All ways of sweeping find one alignment, which scores what parasail says."""
     query, target = pair
     found = []
-    for way in WAYS[1:]:
+    for way in WAYS:
         with swept(way):
             found.append(align_one(query, target, scores, mode)[0])
-    assert [score_of(alignment) for alignment in found] == 2 * [peer_score(query, target, scores, mode)]
+    assert [score_of(alignment) for alignment in found] == 3 * [peer_score(query, target, scores, mode)]
     if found[0]:
         check_path(found[0], query, target, scores, mode)
-        assert_same(*found)
+        assert_same(*found[:2])
+        assert_same(*found[1:])
 
 
 def assert_same(one, other):
@@ -352,6 +355,32 @@ def test_a_band_goes_on_from_any_line(floor, monkeypatch):
             np.testing.assert_array_equal(second.state()[name], value, err_msg=name)
 
 
+@settings(max_examples=EXAMPLES or 60)
+@given(pairs(300), st.sampled_from(SCORES))
+@example((codes("AAAAAAAA"), codes("AAAAAAAAAAA")), DEFAULT)
+@example((codes("ACGT"), codes("T")), DEFAULT)
+def test_waves_find_the_same_alignment(pair, scores):
+    """With room for any penalty: score and path of the sweep."""
+    query, target = pair
+    with swept("lines"):
+        expected, _ = align_one(query, target, scores, "global")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(waves, "LEAST_CELLS", 1 << 21)
+        assert waves.solve(query[::-1].copy(), as_target(target)[::-1].copy(), scores)
+        found, work = align_one(query, target, scores, "global")
+    assert_same(found, expected)
+    assert work.backward > 0
+
+
+def test_waves_stop_in_time():
+    """Sequences that differ much, and repeats in which everything matches, are left to other ways."""
+    rng = np.random.default_rng(9)
+    one, other = (rng.integers(0, 4, 20_000).astype(np.uint8) for _ in range(2))
+    assert waves.solve(one, other, DEFAULT) is None
+    assert waves.solve(np.zeros(20_000, np.uint8), np.zeros(19_000, np.uint8), DEFAULT) is None
+    assert waves.solve(one, one, DEFAULT).score == len(one)
+
+
 @settings(max_examples=40)
 @given(pairs(300), st.sampled_from(SCORES), st.integers(0, 2**32 - 1))
 def test_a_band_never_overrates(pair, scores, seed):
@@ -363,10 +392,8 @@ def test_a_band_never_overrates(pair, scores, seed):
     middle = np.linspace(0, m, n // 32 + 1)
     corridor = bounds.Corridor(*(np.clip(middle + by, 0, m).astype(np.int64) for by in (-slack, slack)))
     corridor.first[0], corridor.last[-1] = 0, m
-    task = cpu.Task(
-        query, as_target(target), scores, cpu.end_borders(scores, n, m), bounds.open_bounds(corridor, n, m, scores), -(1 << 28),
-        False, False, 32,
-    )  # fmt: skip
+    borders, limits = cpu.end_borders(scores, n, m), bounds.open_bounds(corridor, n, m, scores)
+    task = cpu.Task(query, as_target(target), scores, borders, limits, -(1 << 28), False, False, 32)
     sweep = band.BandSweep(task)
     sweep.run()
     true = align_one(query, target, scores, "global")[0].score
