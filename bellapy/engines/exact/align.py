@@ -22,13 +22,13 @@ from bellapy.engines.exact.cpu import NO_BOUNDS, Sweep, Task, end_borders, free_
 from bellapy.engines.exact.guess import lower_bound
 from bellapy.engines.exact.path import LONGEST
 from bellapy.engines.exact.rule import NONE, Scores, as_target
-from bellapy.engines.exact.sweeps import Journal, Sweeper, Watch
+from bellapy.engines.exact.sweeps import Sweeper, Watch
 from bellapy.engines.exact.trace import Cell, Space, trace_path
 from bellapy.engines.exact.waves import Solved, solve
 from bellapy.errors import ParameterError
 from bellapy.records.bases import UNKNOWN
-from bellapy.report.run_report import Devices
 
+ALONE = Sweeper()
 LARGEST = (1 << 29) - 1  # of what a score may become
 
 
@@ -82,8 +82,7 @@ class _Pair(NamedTuple):
 
 def align_one(
     query: np.ndarray, target: np.ndarray, scores: Scores, mode: str, *, beat: int | None = None, with_path: bool = True,
-    threads: int = 1, budget: int = 1 << 28, journal: Journal | None = None, watch: Watch = lambda name, share: None,
-    devices: Devices | None = None,
+    sweeper: Sweeper = ALONE,
 ) -> tuple[Alignment | Reached | None, Work]:  # fmt: skip
     """The optimal alignment of two sequences.
 
@@ -92,9 +91,7 @@ def align_one(
     query, target : (n,), (m,) uint8 codes as in records/bases.py, neither empty.
     mode : local, global, or semiglobal (gaps at the ends of either sequence cost nothing).
     beat : only a higher score is wanted.
-    budget : bytes that special rows may take.
-    watch : is told the stage and the share of it that is done.
-    devices : where GPUs note what they do; None: they are not used.
+    sweeper : threads, memory and devices to use; one thread by default.
 
     Returns
     -------
@@ -110,15 +107,14 @@ def align_one(
     if max(scores.match, scores.gap_extend) * (n + m) + 2 * scores.gap_open > LARGEST or max(n, m) > LONGEST:
         raise ParameterError("scores too large for sequences of this length; choose smaller --match, --gap-open and so on")
     pair = _Pair(query, target, scores, mode)
-    sweeper = Sweeper(threads, budget, journal, watch, devices)
     if mode == "global" and (solved := solve(query[::-1].copy(), target[::-1].copy(), scores)):
         return _take_solved(pair, solved, beat, with_path)
     least = 1 if mode != "global" else None
-    known = lower_bound(query, target, scores, mode, threads)
+    known = lower_bound(query, target, scores, mode, sweeper.threads)
     if beat is not None:
         known, least = max(known, beat + 1), beat + 1
-    watch("bounds", 0.0)
-    region = bound_region(query, target, scores, mode, known, threads)
+    sweeper.watch("bounds", 0.0)
+    region = bound_region(query, target, scores, mode, known, sweeper.threads)
     upper = _upper(region)
     if upper < known:
         return None, Work(known, upper, 0, 0, np.zeros((0, 2), np.int32), BLOCK, False)
@@ -134,7 +130,7 @@ def align_one(
     if not with_path:
         return Reached(score, row, column), work
     if score > known:
-        region = bound_region(query, target, scores, mode, score, threads)
+        region = bound_region(query, target, scores, mode, score, sweeper.threads)
     region = region._replace(corridor=narrowed(region.corridor, sweep.reach, size))
     del sweep
     alignment, back = _align_back(pair, sweeper, region, (row, column), score, None, True)

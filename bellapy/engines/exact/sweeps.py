@@ -26,7 +26,7 @@ GPU_CELLS = 1 << 33
 """Fewer cells are computed by a CPU before a GPU is ready."""
 
 NARROW = 1 << 18
-"""Cells of a line, on average, for each thread but the first, beyond which tiles are faster: a band is swept by one thread."""
+"""Cells of a line, on average, for each thread but the first, beyond which tiles are faster: lines take one thread."""
 
 NARROW_WHOLE = 1 << 12  # the same where whole scores may be needed
 WHOLE_SHARE = 1 / 16  # of the rows that may need whole scores at the start of a band
@@ -47,15 +47,22 @@ MakeBounds = Callable[[int], Bounds]
 """Bounds by tiles of a size."""
 
 
-class Sweeper(NamedTuple):
-    """What sweeps may use: threads, bytes for special rows, a journal, who is told the stage and the share that is done, and
-    where GPUs note what they do (None: they are not used)."""
+def _tell_nobody(stage: str, share: float) -> None:
+    pass
 
-    threads: int
-    budget: int
-    journal: Journal | None
-    watch: Watch
-    devices: Devices | None
+
+class Sweeper(NamedTuple):
+    """What sweeps may use.
+
+    budget : bytes for special rows.  journal : keeps their states.  watch : is told the stage and the share of it that is
+    done.  devices : where GPUs note what they do; None: they are not used.
+    """
+
+    threads: int = 1
+    budget: int = 1 << 28
+    journal: Journal | None = None
+    watch: Watch = _tell_nobody
+    devices: Devices | None = None
 
     def sweep(self, name: str, task: Task, make_bounds: MakeBounds, keep_ends: bool = False) -> Any:
         """A finished sweep.

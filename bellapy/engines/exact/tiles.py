@@ -112,7 +112,7 @@ def _end_row(left, left_gaps, at, tops, last, gap, best, wanted):
 
 @njit_part
 def _line_up(cells, at, arrival, row):
-    """Fill `row`, (65,), with an arrival and what the lanes have from `at` on: at its place each lane finds the one before."""
+    """Fill `row`, (65,), with an arrival and what the lanes have from `at` on; each lane finds the one before there."""
     row[0] = arrival
     for l in range(U_LANES):
         row[l + U(1)] = cells[at + l]

@@ -7,8 +7,8 @@ With a match at 0, an alignment's penalty is what it misses of the most that two
 Wave p has, for every diagonal (row - column), the last row that a path with penalty p reaches: H, E and F as in `rule.py`.
 Runs of matches cost nothing, so the work grows with the penalty and not with the length.
 
-A cell is reached with penalty p or less if wave p gets to its row or beyond, as penalties do not fall along a diagonal.  So a
-walk back finds from the waves which steps lead to the optimum, and follows the rule for ties of `trace.py`.
+A cell is reached with penalty p or less if wave p gets to its row or beyond, as penalties do not fall along a diagonal.  So
+a walk back finds from the waves which steps lead to the optimum, and follows the rule for ties of `trace.py`.
 """
 
 from __future__ import annotations

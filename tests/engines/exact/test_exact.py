@@ -27,7 +27,7 @@ EXAMPLES = int(os.environ.get("EXACT_EXAMPLES", "0"))
 """Random pairs for each of the tests below that compare with parasail; 0: a few."""
 
 WAYS = "chosen", "lines", "tiles"
-"""How alignments are made: as the engine chooses; line by line where this is possible; by tiles; the last two without waves."""
+"""How alignments are made: as the engine chooses; line by line where possible, and by tiles, both without waves."""
 
 
 @contextmanager
@@ -217,8 +217,8 @@ def test_threads_do_not_matter(monkeypatch):
     monkeypatch.setattr(sweeps, "is_narrow", lambda *_: False)
     query, target = related(1, 9000)
     for mode in MODES:
-        one, work = align_one(query, target, DEFAULT, mode, threads=1)
-        two, other_work = align_one(query, target, DEFAULT, mode, threads=2)
+        one, work = align_one(query, target, DEFAULT, mode, sweeper=sweeps.Sweeper(threads=1))
+        two, other_work = align_one(query, target, DEFAULT, mode, sweeper=sweeps.Sweeper(threads=2))
         assert_same(one, two)
         assert work[:4] == other_work[:4]
 
@@ -232,7 +232,7 @@ def test_strips_are_cut_until_they_fit(monkeypatch):
             with monkeypatch.context() as patch, swept(way):
                 patch.setattr(trace, "DIRECT_CELLS", 20_000)
                 patch.setattr(line_paths, "MOST_LINES", 100)
-                found, _ = align_one(query, target, DEFAULT, mode, budget=100_000)
+                found, _ = align_one(query, target, DEFAULT, mode, sweeper=sweeps.Sweeper(budget=100_000))
             assert_same(found, expected)
         check_path(found, query, target, DEFAULT, mode)
 
