@@ -1,8 +1,9 @@
-"""The file of `--report`: a page, pictures or JSON, by its name."""
+"""The file of `--report`: a page, pictures, a section of MultiQC or JSON, by its name."""
 
 from __future__ import annotations
 
 from bellapy.io.outputs import open_output, whole_files
+from bellapy.report.multiqc import ENDING, make_multiqc
 from bellapy.report.run_report import RunReport
 
 PICTURES = (".png", ".svg")
@@ -29,6 +30,8 @@ def write_report(report: RunReport, path: str) -> None:
         from bellapy.report.page import make_page
 
         text = make_page(report)
+    elif path.endswith(ENDING):
+        text = make_multiqc(report, path)
     else:
         text = report.to_json()
     with open_output(path) as stream:

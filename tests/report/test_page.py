@@ -96,6 +96,16 @@ def test_json_holds_the_charts(report, tmp_path):
     assert told["warnings"] == ["few reads & short"]
 
 
+def test_multiqc_gets_a_row(report, tmp_path):
+    path = tmp_path / "sample7_mqc.json"
+    write_report(report, str(path))
+    told = json.loads(path.read_text())
+    assert (told["id"], told["plot_type"]) == ("bellapy_overlap", "table")
+    row = told["data"]["sample7"]
+    assert (row["Reads"], row["Bases"]) == (1234, 56789)
+    assert row["Peak memory (MB)"] > 0
+
+
 def test_pictures_need_matplotlib(monkeypatch):
     monkeypatch.setattr("bellapy.report.pictures.find_spec", lambda name: None)
     for path in ("run.html", "run.png"):
