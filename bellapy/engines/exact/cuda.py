@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import cuda
 
-from bellapy.compute.gpu.ops import EMPTY_BYTE, I32, SIMULATED, WARP, fill_bytes
+from bellapy.compute.gpu.ops import EMPTY_BYTE, SIMULATED, WARP, fill_bytes
 from bellapy.compute.gpu.pool import Device, pool
 from bellapy.engines.exact.cpu import Task
 from bellapy.engines.exact.cuda_plan import (
@@ -24,6 +24,7 @@ from bellapy.engines.exact.cuda_plan import (
     pack_scores,
     rows_of,
 )
+from bellapy.engines.exact.cuda_rows import GpuRows, RowsPart
 from bellapy.engines.exact.cuda_sweep import NOT_KEPT, NUMBERS, Matrix, Results, Traffic, make_kernel, shared_bytes
 from bellapy.engines.exact.cuda_tiles import LAG, Kind
 from bellapy.engines.exact.rule import NONE
@@ -33,8 +34,6 @@ from bellapy.report.run_report import Devices
 WARPS = 1 if SIMULATED else 4  # of a block
 BLOCKS = 1 if SIMULATED else 3  # of a processor
 ROWS_SHARE = 3  # of a GPU's free memory: how many times less kept rows take
-THREADS, SEARCH_BLOCKS = (WARP, 1) if SIMULATED else (256, 64)
-FAR = (1 << 31) - 1
 
 
 class _Part(NamedTuple):
@@ -166,7 +165,8 @@ class GpuSweep:
         return float(self.done)
 
     def special_rows(self) -> GpuRows:
-        return GpuRows(self)
+        parts = [RowsPart(part.device, part.results.rows) for part in self._parts]
+        return GpuRows(parts, self._kept, rows_of(self.kind), self.task.scores)
 
     def state(self) -> dict[str, np.ndarray]:
         """What a finished sweep that keeps no rows has found, for `restore`."""
@@ -205,77 +205,3 @@ def best_of(found: np.ndarray, known: int) -> np.ndarray:
     if score == NONE or not len(cells):
         return np.array([known, -1, -1], np.int64)
     return cells[np.lexsort((cells[:, 2], cells[:, 1]))[0]].astype(np.int64)
-
-
-def find_origins(rows, begin, first, n, goal, spans, at):
-    """Find the columns of a kept row from which a path may lead to a cell with its score.
-
-    rows : (any, 2) int32, H and F; those of this row from `begin` on.
-    first, n : column of the matrix of the first of them, from 1; their number.
-    goal : (7,) int64: rows down to the cell, its column, its score; match, first, open, extend of the scores.
-    spans : (any, 2) int32; at `at` the first and the last such column are entered.
-    """
-    down, end, score = goal[0], goal[1], goal[2]
-    match, gap_first, gap_open, extend = goal[3], goal[4], goal[5], goal[6]
-    k = cuda.grid(1)
-    while k < n:
-        column = first + k
-        across = end - column
-        best = max(np.int64(rows[begin + k, 0]), np.int64(rows[begin + k, 1]) + gap_first)
-        off = abs(down - across)
-        most = match * min(down, across) - (gap_open + extend * off if off else 0)
-        if across >= 0 and best + most >= score:
-            cuda.atomic.min(spans, (at, 0), I32(column))
-            cuda.atomic.max(spans, (at, 1), I32(column))
-        k += cuda.gridsize(1)
-
-
-class GpuRows:
-    """Kept rows of a sweep, as `cpu.SpecialRows`; they stay on the GPUs, and what a path needs of them is fetched."""
-
-    def __init__(self, sweep: GpuSweep):
-        self._kept, self._parts, self._scores = sweep._kept, sweep._parts, sweep.task.scores
-        self.rows = (self._kept.strips.astype(np.int64) + 1) * rows_of(sweep.kind)
-        self._spans = []
-        for part in self._parts:
-            with cuda.gpus[part.device.gpu.index]:
-                self._spans.append(cuda.to_device(np.tile(np.array([FAR, -1], np.int32), (len(self.rows), 1))))
-
-    def get(self, row: int, n_columns: int, goal) -> tuple[int, np.ndarray, np.ndarray]:
-        """First column, H there and to the right of it, F for the row below: all from which a path may lead to `goal`.
-
-        goal : trace.Cell, below the row.
-        """
-        at = int(np.searchsorted(self.rows, row))
-        begin, first, last = (int(x) for x in (self._kept.places[self._kept.strips[at]], self._kept.first[at], self._kept.last[at]))
-        spans = np.array([self._span(part, spans, at, begin + first, first, last, row, goal) for part, spans in zip(self._parts, self._spans, strict=True)])
-        low, high = int(spans[:, 0].min()), int(spans[:, 1].max())
-        if self._from_border(row, goal):
-            low, high = 1, max(1, high)
-        if low > high:
-            return n_columns + 1, np.zeros(0, np.int32), np.zeros(0, np.int32)
-        found = np.full((high - low + 1, 2), NONE, np.int32)
-        for part in self._parts:
-            with cuda.gpus[part.device.gpu.index]:
-                inside = slice(max(low - 1, first), min(high, last))
-                if inside.start < inside.stop:
-                    values = part.results.rows[begin + inside.start : begin + inside.stop].copy_to_host()
-                    place = found[inside.start - low + 1 : inside.stop - low + 1]
-                    np.maximum(place, values, out=place)
-        return low, found[:, 0].copy(), found[:, 1].copy()
-
-    def _span(self, part: _Part, spans, at: int, begin: int, first: int, last: int, row: int, goal) -> np.ndarray:
-        s = self._scores
-        with cuda.gpus[part.device.gpu.index]:
-            numbers = np.array([goal.row - row, goal.column, goal.score, s.match, s.first, s.gap_open, s.gap_extend], np.int64)
-            part.device.workers[0].launch(
-                find_origins, SEARCH_BLOCKS, THREADS, part.results.rows, begin, first + 1, last - first, cuda.to_device(numbers), spans, at,
-            )  # fmt: skip
-            part.device.workers[0].stream.synchronize()
-            return spans[at].copy_to_host()
-
-    def _from_border(self, row: int, goal) -> bool:
-        """Whether a path may come from column 0, one gap from the corner."""
-        s, down = self._scores, goal.row - row
-        most = s.match * min(down, goal.column) - int(s.gap(abs(down - goal.column)))
-        return -int(s.gap(row)) + most >= goal.score

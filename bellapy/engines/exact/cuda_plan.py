@@ -8,11 +8,8 @@ import numpy as np
 
 from bellapy.compute.gpu.ops import SIMULATED, U32
 from bellapy.engines.exact.cpu import Task
-from bellapy.engines.exact.cuda_tiles import LAG, Kind, Packed
+from bellapy.engines.exact.cuda_tiles import BOTH, HIGHEST, LAG, Kind, Packed
 from bellapy.engines.exact.rule import Scores
-
-SMALLEST_ROOM = 32_000  # of 16 bits
-
 
 class Sizes(NamedTuple):
     """How a matrix is cut; chosen by measurement.
@@ -31,36 +28,52 @@ def rows_of(kind: Kind) -> int:
 
 
 def reach(scores: Scores, kind: Kind) -> int:
-    """How far below the best score on a tile's borders the true scores on and in it lie at most.
+    """How far below a tile's base the true scores on and in it lie at most.
 
-    Scores k bases apart differ by at most k (match + extend) and the opening of a gap (docs/exact.md).
+    Scores k bases apart differ by at most k (match + extend) and the opening of a gap (docs/exact.md).  The base is the best
+    score on the tile's borders, or a little more (`cuda_tiles.highest_cell`).
     """
     span = rows_of(kind) + kind.steps + 2 * LAG
-    return (scores.match + scores.gap_extend) * span + 2 * scores.first
+    return (scores.match + scores.gap_extend) * span + 2 * scores.first + scores.gap_extend * (kind.registers + 3)
+
+
+def least_mismatch(scores: Scores) -> int:
+    """What a mismatch counts at least: no less than two gaps of one base each, which give the same."""
+    return max(scores.mismatch, -2 * scores.first)
+
+
+def _added(scores: Scores) -> tuple[int, int]:
+    """What the kernel adds for a mismatch and for a match: with the drift of a row and a column, and what opens a gap."""
+    more = 2 * scores.gap_extend + scores.gap_open
+    return least_mismatch(scores) + more, scores.match + more
 
 
 def fits(scores: Scores, sizes: Sizes = Sizes()) -> bool:
-    """Whether tiles of these scores keep to 16 bits, and scores of pairs to 8.
-
-    Twice the reach: what is dead in one tile may be as far below the next one's base.
-    """
+    """Whether the kernel's numbers keep to 16 bits, those of pairs to 7, and none is below 0."""
     kind = Kind(sizes.registers, sizes.steps, False)
-    rise = scores.match * (rows_of(kind) + kind.steps)
-    return max(scores.match, -scores.mismatch) < 128 and 2 * reach(scores, kind) + rise + scores.first < SMALLEST_ROOM
+    wrong, right = _added(scores)
+    span = rows_of(kind) + kind.steps + 2 * LAG
+    most = zero_of(scores, kind) + (scores.match + 2 * scores.gap_extend) * span + 2 * scores.first
+    return 0 <= wrong and right < 128 and most < HIGHEST
+
+
+def zero_of(scores: Scores, kind: Kind) -> int:
+    """Where a tile's base stands: above all that is left out, whose scores may be raised to `dead`."""
+    return reach(scores, kind) + 3 * scores.gap_open
 
 
 def _both(number: int) -> np.uint32:
-    """A number in both halves of a word."""
-    return U32((number & 0xFFFF) * 0x10001)
+    """A number in both halves of a word; or what takes it from both."""
+    return U32(number * BOTH & 0xFFFFFFFF)
 
 
 def pack_scores(scores: Scores, kind: Kind, floor: bool, seek: bool) -> Packed:
     """The kernel's numbers."""
-    wrong, right = scores.mismatch & 0xFF, scores.match & 0xFF
+    wrong, right = _added(scores)
     return Packed(
-        _both(-scores.first), _both(-scores.gap_extend), _both(scores.mismatch), U32(wrong * 0x01010101), U32(wrong ^ right),
-        np.int32(-reach(scores, kind)), np.int32(scores.first + (kind.registers - 1) * scores.gap_extend + 1),
-        np.int32(scores.gap_open), floor, seek,
+        _both(-scores.gap_open), _both(scores.gap_extend), U32(1), _both(wrong), U32(wrong * 0x01010101), U32(wrong ^ right),
+        np.int32(scores.gap_extend), np.int32(scores.gap_open), np.int32(zero_of(scores, kind)), np.int32(scores.gap_open),
+        np.int32(scores.gap_open + 1), floor, seek,
     )  # fmt: skip
 
 

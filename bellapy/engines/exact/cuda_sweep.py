@@ -15,8 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import cuda, uint32
 
-from bellapy.compute.gpu.ops import I32, U32, WARP, fresh_number, max2_signed, rest, shuffle, sync_warp
+from bellapy.compute.gpu.ops import I32, U32, WARP, fresh_number, max2, rest, shuffle, sync_warp
 from bellapy.engines.exact.cuda_tiles import (
+    BOTH,
     HIGHEST,
     LAG,
     Best,
@@ -25,7 +26,9 @@ from bellapy.engines.exact.cuda_tiles import (
     Kind,
     Packed,
     clear,
+    drift_of,
     enter,
+    half_of,
     high_of,
     highest_cell,
     highest_of_warp,
@@ -38,9 +41,10 @@ from bellapy.engines.exact.cuda_tiles import (
     pack,
     profile_of,
     rebase,
-    relative,
     score_in,
+    score_of,
     step_column,
+    sum_of,
 )
 from bellapy.engines.exact.rule import NONE
 
@@ -142,6 +146,22 @@ class Walk(NamedTuple):
     flow: Flow
 
 
+class Tile(NamedTuple):
+    """A tile that is computed.
+
+    place : of the warp.  at : where its words in shared memory begin, uint32: what comes from above over each column, room for
+    what goes below, and profiles of target bases from LAG columns before on.
+    base : of the scores.  wanted : score of a cell that is to be noted; int32.  alarm, floor : as `_thresholds` has them.
+    """
+
+    place: Place
+    at: np.uint32
+    base: np.int32
+    wanted: np.int32
+    alarm: np.uint32
+    floor: np.uint32
+
+
 @inlined
 def _wait(numbers, i, least):
     """Wait until numbers[i], int32, is `least` or more."""
@@ -185,10 +205,10 @@ def _over(traffic, column, strip):
 
 
 @inlined
-def _load_tops(traffic, place, continued, begin, high, gap, kind):
+def _load_tops(matrix, traffic, place, continued, begin, high, gap, kind):
     """H and F over the tile's columns, one in WARP for each lane, to `high` and `gap`, int32; H before them.
 
-    `traffic`, `place`, `kind`: Traffic, Place, Kind; `continued`: the first of them stand in the strip's state; else they
+    `matrix`, `traffic`, `place`, `kind`: as their types; `continued`: the first of them stand in the strip's state; else they
     are there if the tile before belongs to the strip above in this panel, whose first tile is `begin`.
     """
     strip = place.strip
@@ -198,8 +218,12 @@ def _load_tops(traffic, place, continued, begin, high, gap, kind):
         there = _over(traffic, column, strip)
         high[i] = traffic.border[column, 0] if there else I32(NONE)
         gap[i] = traffic.border[column, 1] if there else I32(NONE)
+        if column == -1:
+            high[i] = matrix.left[strip * LAG * kind.registers]
     corner = I32(NONE)
-    if continued:
+    if place.column == 0:
+        corner = matrix.left[strip * LAG * kind.registers]
+    elif continued:
         corner = traffic.numbers[strip, CORNER]
     elif known and _over(traffic, I32(place.column - 1), strip):
         corner = traffic.border[place.column - 1, 0]
@@ -219,7 +243,8 @@ def _highest_border(matrix, rule, place, walk, cells, high, corner, kind):
     for i in range(kind.steps // WARP):
         most = max(most, high[i])
     if walk.alive:
-        most = max(most, I32(walk.base + highest_cell(cells, walk.flow, kind)))
+        inside = I32(2 * kind.registers * place.lane)
+        most = max(most, highest_cell(cells, walk.flow, inside, I32(kind.steps), walk.base, rule, kind))
     else:
         most = max(most, corner)
     if -kind.steps < place.column and place.column < LAG:
@@ -237,32 +262,54 @@ def _bound(matrix, place, kind):
 
 
 @inlined
-def _begin_tile(walk, most, cells, corner, place, rule, kind):
-    """The Walk of a tile that is computed, relative to the best score on its borders, `most`, and its floor.
+def _begin_tile(walk, most, cells, corner, floor, floored, place, rule, kind):
+    """The Flow of a tile that is computed, relative to the best score on its borders, `most`.
 
-    `walk`, `cells`, `place`, `rule`, `kind`: as their types; `corner`: as `_load_tops` has it.
+    `walk`, `cells`, `place`, `rule`, `kind`: as their types; `corner`: as `_load_tops` has it; `floor`: as of Tile; `floored`:
+    whether it matters: then it is what lies before the first column.
     """
-    floor = max(rule.dead, I32(-most)) if rule.floor else rule.dead
     if walk.alive:
-        flow = rebase(cells, walk.flow, I32(walk.base - most), floor, kind)
-    else:
-        flow = clear(cells, relative(corner, most, floor) if place.lane == 0 else floor, floor, kind)
-    return Walk(most, True, flow), floor
+        return rebase(cells, walk.flow, I32(most - walk.base + rule.extend * kind.steps), rule, kind)
+    half = half_of(I32(corner - rule.opening), most, drift_of(-1, -1, rule), rule)
+    half = half if place.lane == 0 else rule.dead
+    if floored:
+        before = U32(floor - U32(U32(rule.opening + rule.extend) * U32(BOTH)))
+        return clear(cells, half, before, rule.drift, rule, kind)
+    return clear(cells, half, U32(U32(rule.dead) * U32(BOTH)), U32(0), rule, kind)
 
 
 @inlined
-def _flush(matrix, traffic, results, place, base, words, at, kind):
+def _fill_words(words, tops, profiles, target, high, gap, place, base, rule, kind):
+    """What comes from above over each column, and the profiles of its bases.
+
+    words : shared memory, filled from `tops` and from `profiles` on.  target : uint8 codes.
+    high, gap : as `_load_tops` fills them.  place, rule, kind : as their types.  base : of the scores.
+    """
+    for i in range(kind.steps // WARP):
+        k = I32(i * WARP + place.lane)
+        h = half_of(I32(high[i] - rule.opening), base, drift_of(-1, k, rule), rule)
+        words[tops + U32(k)] = pack(h, half_of(gap[i], base, drift_of(0, k, rule), rule))
+    for i in range(kind.steps // WARP + 2):
+        k = I32(i * WARP + place.lane)
+        words[profiles + U32(k)] = profile_of(target, I32(place.column - LAG + k), rule)
+
+
+@inlined
+def _flush(matrix, traffic, results, place, base, words, at, rule, kind):
     """What a tile leaves below it, from `words`[`at`] on, to `border` and to the kept rows.
 
-    `matrix`, `traffic`, `results`, `place`, `kind`: as their types; `base`: of its scores.
+    `matrix`, `traffic`, `results`, `place`, `rule`, `kind`: as their types; `base`: of its scores.
     """
+    rows = LAG * kind.registers
     m, kept = matrix.target.shape[0], matrix.kept[place.strip]
     first = I32(place.column - LAG + 1)
     for i in range(kind.steps // WARP):
         k = I32(i * WARP + place.lane)
         column, word = I32(first + k), words[at + U32(k)]
         if 0 <= column and column < m:
-            high, gap = I32(base + low_of(word)), I32(base + high_of(word))
+            drift = drift_of(rows - 1, I32(k - LAG + 1), rule)
+            high = I32(score_of(low_of(word), base, drift, rule) + rule.opening)
+            gap = score_of(high_of(word), base, I32(drift + rule.extend), rule)
             traffic.border[column, 0], traffic.border[column, 1] = high, gap
             if kept > NOT_KEPT:
                 results.rows[kept + column, 0], results.rows[kept + column, 1] = high, gap
@@ -285,31 +332,32 @@ def _count(matrix, results, place, kind):
 
 
 @inlined
-def _at_edges(matrix, results, place, step, base, cells, kind):
+def _at_edges(matrix, results, place, step, base, cells, shown, rule, kind):
     """Keep cells of the matrix's last column and row.
 
-    `matrix`, `results`, `place`, `cells`, `kind`: as their types; `step`: of the tile; `base`: of its scores.
+    `matrix`, `results`, `place`, `cells`, `rule`, `kind`: as their types; `shown`: scratch; `step`: of the tile; `base`: of its
+    scores.
     """
     n, m = matrix.query.shape[0], matrix.target.shape[0]
     column = I32(place.column + step - 2 * place.lane)  # of the lane's first place
     if column == m - 1 or column == m:
-        leave(cells, I32(column - m + 1), place.row, n, base, results.last_column, kind)
+        leave(cells, shown, I32(column - m + 1), place, step, base, results.last_column, rule, kind)
     row = I32(n - 1 - place.row)
     if 0 <= row and row < 2 * kind.registers:
         at = I32(column - (1 if row >= kind.registers else 0))
         if 0 <= at and at < m:
-            results.last_row[at + 1] = base + score_in(cells, row, kind)
+            results.last_row[at + 1] = score_in(cells, shown, row, place, step, base, rule, kind)
 
 
 @inlined
-def _enter_at(matrix, place, step, cells, flow, base, floor, kind):
+def _enter_at(matrix, place, step, cells, shown, flow, base, rule, kind):
     """The Flow after the left border was taken to the place of this lane that begins, if one does.
 
-    `matrix`, `place`, `cells`, `flow`, `kind`: as their types; `step`, `base`, `floor`: of the tile, int32.
+    `matrix`, `place`, `cells`, `flow`, `rule`, `kind`: as their types; `shown`: scratch; `step`, `base`: of the tile, int32.
     """
     column = I32(place.column + step - 2 * place.lane)
     if column == 0 or column == 1:
-        flow = enter(cells, flow, column, place.row, matrix.left, matrix.left_gap, base, floor, kind)
+        flow = enter(cells, shown, flow, column, place, step, (matrix.left, matrix.left_gap), base, rule, kind)
     return flow
 
 
@@ -339,20 +387,65 @@ def _leave_state(traffic, place, walk, cells, kind):
 
 
 @inlined
-def _alarm(wanted, base, rule):
-    """What F below a place's last row stays at or below while none of its cells reaches `wanted`, in both halves.
+def _thresholds(wanted, base, place, rule, kind):
+    """At a tile's first step, in both halves: the highest F below a place's last row if none of its cells reaches `wanted`;
+    and the floor of its first row.
 
-    `base`: of the scores; `rule`: Packed.
+    `base`: of the scores; `place`, `rule`, `kind`: as their types.
     """
-    least = I32(max(I32(-HIGHEST), min(I32(HIGHEST), I32(wanted - base - rule.alarm)))) if rule.seek else I32(HIGHEST)
-    return pack(least, least)
+    inside, column = I32(2 * kind.registers * place.lane), I32(-2 * place.lane)
+    low, high = drift_of(inside, column, rule), drift_of(I32(inside + kind.registers), I32(column - 1), rule)
+    most = I32(HIGHEST - rule.extend * kind.steps)
+    least = I32(min(max(I32(wanted - base), -rule.zero), HIGHEST)) if rule.seek else I32(HIGHEST)
+    least = I32(least + rule.zero - rule.alarm)
+    alarm = pack(max(0, min(most, I32(least + low))), max(0, min(most, I32(least + high))))
+    return alarm, pack(half_of(I32(0), base, low, rule), half_of(I32(0), base, high, rule))
+
+
+@inlined
+def _step_through(matrix, results, tile, cells, flow, scratch, best, floored, rule, kind):
+    """All steps of a tile; what is left below it goes to shared memory.
+
+    Parameters
+    ----------
+    matrix, results, tile, cells, flow, best, rule, kind : as their types.
+    scratch : words of shared memory, as `_fill_words` fills them; scratch of cuda_tiles.show.
+    floored : whether the floor matters.  If so no border is entered, which is the floor, and none is kept.
+
+    Returns
+    -------
+    Flow and Best then.
+    """
+    place, lane, W, (words, shown) = tile.place, tile.place.lane, kind.steps, scratch
+    alarm, floor, bottoms = tile.alarm, tile.floor, U32(tile.at + U32(W))
+    ahead = U32(bottoms + U32(I32(W + LAG - 2 * lane)))
+    flow = Flow(flow.above, flow.below, words[ahead - U32(1)])
+    passed = last_row_of(cells, flow, kind)
+    ends = matrix.query.shape[0], matrix.target.shape[0]
+    for step in range(W):
+        if not floored and place.column < LAG:
+            flow = _enter_at(matrix, place, I32(step), cells, shown, flow, tile.base, rule, kind)
+        top = U32(shuffle(I32(passed), lane - 1 & WARP - 1))
+        top = words[tile.at + U32(step)] if lane == 0 else top
+        flow = step_column(cells, flow, top, words[ahead + U32(step)], floor, floored, rule, kind)
+        passed = last_row_of(cells, flow, kind)
+        if lane == WARP - 1:
+            words[bottoms + U32(step)] = passed
+        if max2(flow.below, alarm) != alarm:
+            best = look(cells, shown, place, I32(step), ends, tile, best, rule, kind)
+        if not floored and matrix.ends:
+            _at_edges(matrix, results, place, I32(step), tile.base, cells, shown, rule, kind)
+        alarm = sum_of(alarm, rule.drift, rule)
+        if floored:
+            floor = sum_of(floor, rule.drift, rule)
+    return flow, best
 
 
 @cache
 def make_kernel(registers: int, steps: int, masked: bool):
     """The function of a kernel; parameters as in Kind."""
     KIND, R, W, EACH = Kind(registers, steps, masked), registers, steps, steps // WARP
-    ROWS = LAG * registers
+    ROWS, PLACES = LAG * registers, 2 * registers
 
     def sweep_strips(matrix, traffic, results, rule):
         """Do all tasks.
@@ -364,11 +457,10 @@ def make_kernel(registers: int, steps: int, masked: bool):
             cuda.local.array(R if masked else 1, np.uint32),
         )  # fmt: skip
         high, gap = cuda.local.array(EACH, np.int32), cuda.local.array(EACH, np.int32)
-        words = cuda.shared.array(0, uint32)  # of each warp: tops and bottoms of a tile, profiles
+        shown = cuda.local.array(PLACES, np.int32)
+        words = cuda.shared.array(0, uint32)  # see Tile.at
         lane, warp = I32(cuda.threadIdx.x & (WARP - 1)), I32(cuda.threadIdx.x // WARP)
-        tops = U32(warp * (3 * W + LAG))  # unsigned: Numba makes no code for negative places then
-        bottoms, profiles = U32(tops + U32(W)), U32(tops + U32(2 * W))
-        n, m = I32(matrix.query.shape[0]), I32(matrix.target.shape[0])
+        at = U32(warp * (3 * W + LAG))  # unsigned: Numba makes no code for negative places then
         while True:
             ticket = _next_task(traffic, lane)
             if ticket >= traffic.tasks.shape[0]:
@@ -387,42 +479,24 @@ def make_kernel(registers: int, steps: int, masked: bool):
             for tile in range(begin, end):
                 place = Place(lane, strip, I32(tile), row, I32(tile * W - LAG * strip))
                 _wait_above(traffic, strip, tile, above_begin, above_end)
-                corner = _load_tops(traffic, place, continued and tile == begin, above_begin, high, gap, KIND)
+                corner = _load_tops(matrix, traffic, place, continued and tile == begin, above_begin, high, gap, KIND)
                 most = _highest_border(matrix, rule, place, walk, cells, high, corner, KIND)
                 reached = fresh_number(traffic.best, 0)
                 bound = _bound(matrix, place, KIND)
-                if most > NONE and most + rule.slack + bound >= reached:
-                    walk, floor = _begin_tile(walk, most, cells, corner, place, rule, KIND)
-                    flow, base, empty = walk.flow, most, pack(floor, floor)
-                    for i in range(EACH):
-                        words[tops + U32(i * WARP + lane)] = pack(relative(high[i], base, floor), relative(gap[i], base, floor))
-                    for i in range(EACH + 2):
-                        k = I32(i * WARP + lane)
-                        words[profiles + U32(k)] = profile_of(matrix.target, I32(place.column - LAG + k), rule)
+                if most > NONE and most + rule.opening + bound >= reached:
+                    wanted, floored = max(reached, best.score), rule.floor and most < rule.zero
+                    alarm, floor = _thresholds(wanted, most, place, rule, KIND)
+                    flow = _begin_tile(walk, most, cells, corner, floor, floored, place, rule, KIND)
+                    _fill_words(words, at, U32(at + U32(2 * W)), matrix.target, high, gap, place, most, rule, KIND)
                     sync_warp()
-                    wanted = max(reached, best.score)
-                    alarm = _alarm(wanted, base, rule)
-                    ahead = U32(profiles + U32(LAG - 2 * lane))
-                    flow = Flow(flow.above, flow.below, words[ahead - U32(1)])
-                    enters = place.column < LAG
-                    passed = last_row_of(cells, flow, KIND)
-                    for step in range(W):
-                        if enters:
-                            flow = _enter_at(matrix, place, I32(step), cells, flow, base, floor, KIND)
-                        top = U32(shuffle(I32(passed), lane - 1 & WARP - 1))
-                        top = words[tops + U32(step)] if lane == 0 else top
-                        flow = step_column(cells, flow, top, words[ahead + U32(step)], empty, rule, KIND)
-                        passed = last_row_of(cells, flow, KIND)
-                        if lane == WARP - 1:
-                            words[bottoms + U32(step)] = passed
-                        if max2_signed(flow.below, alarm) != alarm:
-                            column = I32(place.column + step - 2 * lane)
-                            best = look(cells, column, row, n, m, base, wanted, best, KIND)
-                        if matrix.ends:
-                            _at_edges(matrix, results, place, I32(step), base, cells, KIND)
+                    job = Tile(place, at, most, wanted, alarm, floor)
+                    if floored:
+                        flow, best = _step_through(matrix, results, job, cells, flow, (words, shown), best, True, rule, KIND)
+                    else:
+                        flow, best = _step_through(matrix, results, job, cells, flow, (words, shown), best, False, rule, KIND)
                     sync_warp()
-                    walk = Walk(base, True, flow)
-                    _flush(matrix, traffic, results, place, base, words, bottoms, KIND)
+                    walk = Walk(most, True, flow)
+                    _flush(matrix, traffic, results, place, most, words, U32(at + U32(W)), rule, KIND)
                     _count(matrix, results, place, KIND)
                     if best.score > reached:
                         cuda.atomic.max(traffic.best, 0, best.score)
