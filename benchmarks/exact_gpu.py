@@ -17,9 +17,10 @@ from common import describe_machine, finish, table
 from bellapy.compute.gpu.pool import pool
 from bellapy.compute.threads import usable_cores
 from bellapy.engines.exact.align import align_one
-from bellapy.engines.exact.cpu import Borders, Bounds, Task
+from bellapy.engines.exact.cpu import Bounds, Task, free_borders
 from bellapy.engines.exact.cuda import GpuSweep
 from bellapy.engines.exact.rule import Scores, as_target
+from bellapy.engines.exact.sweeps import Sweeper
 from bellapy.jobs.exact.pipeline import read_record
 from bellapy.report.run_report import Devices
 
@@ -34,9 +35,7 @@ def whole_matrix(query: np.ndarray, target: np.ndarray) -> Task:
     n_rows = -(-n // SIZE)
     gains = [np.full(k + 1, ANY, np.int32) for k in (n, m)]
     bounds = Bounds(*gains, np.zeros(n_rows, np.int32), np.full(n_rows, m, np.int32))
-    top, left = (np.zeros(k + 1, np.int32) for k in (m, n))
-    borders = Borders(top, top - np.int32(SCORES.first), left, left - np.int32(SCORES.first))
-    return Task(query, target, SCORES, borders, bounds, 1, True, True, SIZE)
+    return Task(query, target, SCORES, free_borders(SCORES, n, m), bounds, 1, True, True, SIZE)
 
 
 def unpruned(query: np.ndarray, target: np.ndarray) -> list[dict]:
@@ -62,8 +61,9 @@ def by_stages(query: np.ndarray, target: np.ndarray) -> dict:
             stages[last[0]] = round(now - last[1], 2)
             last[:] = [stage, now]
 
+    sweeper = Sweeper(threads=usable_cores(), watch=watch, devices=Devices())
     began = time.perf_counter()
-    found, work = align_one(query, target, SCORES, "local", threads=usable_cores(), watch=watch, devices=Devices())
+    found, work = align_one(query, target, SCORES, "local", sweeper=sweeper)
     watch("", 1)
     cells = len(query) * len(target) / 100
     return {

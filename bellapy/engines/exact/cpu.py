@@ -16,9 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.threads import even_ranges, map_threads
+from bellapy.engines.exact.group_cells import CORNER, TURNS, Matrix, Pool, Scratch, State
 from bellapy.engines.exact.rule import NONE, Scores
 from bellapy.engines.exact.tiles import LANES
-from bellapy.engines.exact.wavefront import CORNER, TURNS, Matrix, Pool, Scratch, State, finish_step, run_steps, step_groups
+from bellapy.engines.exact.wavefront import finish_step, run_steps, step_groups
 from bellapy.engines.lanes.shape import aligned
 
 STRETCH = 4096  # steps of one thread between two signs of progress
@@ -64,6 +65,19 @@ class Borders(NamedTuple):
     left_gap: np.ndarray
 
 
+def end_borders(scores: Scores, n: int, m: int) -> Borders:
+    """Borders of a matrix whose alignments all begin in its corner."""
+    top, left = (-scores.gap(np.arange(k + 1)).astype(np.int32) for k in (m, n))
+    first = np.int32(scores.first)
+    return Borders(top, top - first, left, left - first)
+
+
+def free_borders(scores: Scores, n: int, m: int) -> Borders:
+    """Borders of a matrix whose alignments may begin anywhere on them."""
+    top, left = np.zeros(m + 1, np.int32), np.zeros(n + 1, np.int32)
+    return Borders(top, top - np.int32(scores.first), left, left - np.int32(scores.first))
+
+
 class Bounds(NamedTuple):
     """Where an alignment may run, and what it can still gain.
 
@@ -76,6 +90,10 @@ class Bounds(NamedTuple):
     target: np.ndarray
     first: np.ndarray
     last: np.ndarray
+
+
+NO_BOUNDS = Bounds(*(np.zeros(0, np.int32),) * 4)
+"""Bounds of a task before they are chosen."""
 
 
 def _scratch(cell: str, size: int) -> Scratch:

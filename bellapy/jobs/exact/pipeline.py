@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.gpu.devices import choose_device
-from bellapy.engines.exact.align import GPU_CELLS, Alignment, Reached, Work, align_one
+from bellapy.engines.exact.align import Alignment, Reached, Work, align_one
 from bellapy.engines.exact.rule import Scores
+from bellapy.engines.exact.sweeps import GPU_CELLS, Sweeper
 from bellapy.errors import InputError, ParameterError
 from bellapy.io.fastx import load_reads
 from bellapy.jobs.exact.journal import open_journal
@@ -140,9 +141,12 @@ def align_strands(pair: Pair, params: ExactParams, request: Request, report: Run
         label = "align" if strand > 0 else "align reverse complement"
         with report.stage(AlignStage(label)) as stage, show_stages() as watch:
             beat = best.alignment.score if best and best.alignment else None
+            sweeper = Sweeper(
+                threads=request.run.threads, journal=journal and journal.of_strand(strand), watch=watch, devices=devices
+            )  # fmt: skip
             alignment, work = align_one(
                 pair.oriented(strand), pair.target, scores, params.mode, beat=beat, with_path=not request.score_only,
-                threads=request.run.threads, journal=journal and journal.of_strand(strand), watch=watch, devices=devices,
+                sweeper=sweeper,
             )  # fmt: skip
             _count(stage, pair, alignment, work)
             if not alignment and beat is not None:
