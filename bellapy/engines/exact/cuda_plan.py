@@ -11,6 +11,7 @@ from bellapy.engines.exact.cpu import Task
 from bellapy.engines.exact.cuda_tiles import BOTH, HIGHEST, LAG, Kind, Packed
 from bellapy.engines.exact.rule import Scores
 
+
 class Sizes(NamedTuple):
     """How a matrix is cut; chosen by measurement.
 
@@ -20,6 +21,9 @@ class Sizes(NamedTuple):
     registers: int = 2 if SIMULATED else 16
     steps: int = 2 * LAG if SIMULATED else 4 * LAG
     panel: int = 0
+
+
+DEFAULT = Sizes()
 
 
 def rows_of(kind: Kind) -> int:
@@ -48,7 +52,7 @@ def _added(scores: Scores) -> tuple[int, int]:
     return least_mismatch(scores) + more, scores.match + more
 
 
-def fits(scores: Scores, sizes: Sizes = Sizes()) -> bool:
+def fits(scores: Scores, sizes: Sizes = DEFAULT) -> bool:
     """Whether the kernel's numbers keep to 16 bits, those of pairs to 7, and none is below 0."""
     kind = Kind(sizes.registers, sizes.steps, False)
     wrong, right = _added(scores)
