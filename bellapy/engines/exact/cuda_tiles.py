@@ -81,7 +81,7 @@ class Cells(NamedTuple):
     """A lane's part of a strip, (registers,) uint32 each.
 
     high, gap : H - open of the last column, E of the next one.  choice : selectors of `permute` that choose each row's score
-    from the profiles of two target bases.  known : where the row's base is known, all bits of its half; unused unless masked.
+    from the profiles of two target bases.  known : all bits of each half whose row has a known base; unused unless masked.
     """
 
     high: np.ndarray
