@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import BinaryIO
 
 import numpy as np
@@ -47,7 +47,8 @@ def read_array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
         return array.reshape(shape)
 
 
-def read_arrays(stream: BinaryIO) -> dict[str, np.ndarray]:
-    """All arrays of a file; raises what `read_array` does."""
+def read_arrays(stream: BinaryIO, only: Sequence[str] = ()) -> dict[str, np.ndarray]:
+    """All arrays of a file, or some of them by name; raises what `read_array` does."""
     with zipfile.ZipFile(stream) as archive:
-        return {name.removesuffix(".npy"): read_array(archive, name.removesuffix(".npy")) for name in archive.namelist()}
+        names = only or [name.removesuffix(".npy") for name in archive.namelist()]
+        return {name: read_array(archive, name) for name in names}

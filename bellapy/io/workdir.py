@@ -39,7 +39,7 @@ from bellapy.io.outputs import lock_file, system_id
 from bellapy.report.log import logger
 
 JOURNAL, OWNER = "job.json", "owner.lock"
-RESULT, UNFINISHED, LOCK = ".npz", ".tmp", ".lock"
+RESULT, BYTES, UNFINISHED, LOCK = ".npz", ".bin", ".tmp", ".lock"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 PIECE = 1 << 22  # bytes of an input that are read at a time
 DAMAGE = (  # of a result, shows up as
@@ -70,8 +70,10 @@ class Workdir:
         with _told(self.folder):
             return {name.removesuffix(RESULT) for name in os.listdir(self.folder) if name.endswith(RESULT)}
 
-    def load(self, name: str) -> dict[str, np.ndarray] | None:
+    def load(self, name: str, only: Sequence[str] = ()) -> dict[str, np.ndarray] | None:
         """The arrays of a result; None: there is none.
+
+        only : the names of those that are wanted, if not all.
 
         Raises
         ------
@@ -80,7 +82,7 @@ class Workdir:
         path = self.path_of(name)
         try:
             with open(path, "rb") as stream:
-                return read_arrays(stream)
+                return read_arrays(stream, only)
         except FileNotFoundError:
             return None
         except (OSError, *DAMAGE) as error:
@@ -95,8 +97,6 @@ class Workdir:
         """
         with self.new_file(self.path_of(name)) as written, open(written, "wb") as stream:
             write_arrays(stream, arrays)
-            stream.flush()
-            os.fsync(stream.fileno())
 
     def once(self, name: str, make: Callable[[], Arrays]) -> dict[str, np.ndarray]:
         """The arrays of a result; if there is none, what `make` makes, which is saved.
@@ -112,6 +112,10 @@ class Workdir:
             self.save(name, made)
             return made
 
+    def bytes_of(self, name: str) -> Path:
+        """The file of a result that is plain bytes; `new_file` makes it."""
+        return self.path_of(name, BYTES)
+
     def remove(self, name: str) -> None:
         """Remove a result, if it is there."""
         self.path_of(name).unlink(missing_ok=True)
@@ -123,8 +127,10 @@ class Workdir:
         with _told(path), _held(written):
             try:
                 yield written
+                _sync(written)
                 os.replace(written, path)
-                _sync_folder(self.folder)
+                with suppress(OSError):  # not every file system can
+                    _sync(self.folder)
             finally:
                 written.unlink(missing_ok=True)
 
@@ -147,7 +153,13 @@ class Workdir:
     def remove_all(self) -> None:
         """Remove all results, then the journal, and the folder if nothing else is in it."""
         with _told(self.folder):
-            for pattern in (f"*{RESULT}", f".*{UNFINISHED}", JOURNAL, f"*{LOCK}"):  # the journal tells what they are
+            for pattern in (
+                f"*{RESULT}",
+                f"*{BYTES}",
+                f".*{UNFINISHED}",
+                JOURNAL,
+                f"*{LOCK}",
+            ):  # the journal tells what they are
                 for path in self.folder.glob(pattern):
                     path.unlink(missing_ok=True)
         with suppress(OSError):
@@ -287,14 +299,13 @@ def _held(path: Path) -> Iterator[None]:
         os.close(held)
 
 
-def _sync_folder(folder: Path) -> None:
-    """Let a change of names outlive a loss of power, where the file system can."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+def _sync(path: Path) -> None:
+    """Let what was written to a file, or what names a folder has, outlive a loss of power."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager
