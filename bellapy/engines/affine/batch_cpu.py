@@ -93,7 +93,8 @@ def _settle(piece, p, lane, scoring, effort, scratch, solved, n):
     sure = outside(covered, q_len, t_len, mode, bonus, scoring) < score or (dropped and near >= NEAR)
     good = score * 1000 >= effort.floor * min(i, j) or (height == HEIGHTS[-1] and effort.floor < NEVER)
     early = mode != GLOBAL and min(q_len - i, t_len - j) >= WORTH_A_GAP and effort.floor < NEVER
-    if early:
+    if early and (height < HEIGHTS[-1] or solved.score[p] != score):  # until a wider band gives nothing more
+        solved.score[p] = score
         return n, EARLY_MARGIN
     if not sure and not (near >= NEAR and good):
         return n, width_needed(score, q_len, t_len, mode, bonus, scoring)
