@@ -23,7 +23,7 @@ from bellapy.seeding.anchors import Layout, find_anchors, layout_for
 from bellapy.seeding.chain import ChainRule, Chains, find_chains, penalties
 from bellapy.seeding.index import Index
 
-BATCH_BASES = 2_000_000
+BATCH_BASES = 1_000_000
 BATCH_READS = 500
 LEFT_OVER = 1000  # bases of a read outside its best chain from which on far joins are tried
 SHORT_BEYOND = 5  # bases beyond one anchor that a chain needs where a read has no other
