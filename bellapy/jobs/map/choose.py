@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner
+from bellapy.compute.runs import PAIR, length_of, operation_of
 from bellapy.seeding.chain import overlap_of
 
 COVERS = 0.9  # share of a read, and of the best score, that alignments need to be weighed by their differences
@@ -39,35 +40,57 @@ class Placed(NamedTuple):
     identity: np.ndarray
 
 
+@njit_inner
+def _logs_of_gaps(paths, a):
+    """The sum of log2(1 + bases) of the gaps of path a of paths (Paths)."""
+    total = 0.0
+    for x in range(paths.first[a], paths.first[a] + paths.n_runs[a]):
+        if operation_of(paths.runs[x]) != PAIR:
+            total += log2(1.0 + length_of(paths.runs[x]))
+    return total
+
+
+@njit_inner
+def _weigh_by_differences(weights, logs, paths, begin, end, match):
+    """Weigh alignments begin to end of paths (Paths), those of a read, by what each mismatch or gap says about the place.
+
+    That is the more, the fewer errors the best one has (as in minimap2 since version 2.20).
+
+    weights : (n,) int64, changed.  logs : (n,) float64, of `_logs_of_gaps`.  match : the score of a pair of equal bases.
+    """
+    best = begin + np.argmax(weights[begin:end])
+    events = paths.n_mismatches[best] + paths.n_gaps[best]
+    cost = 0.5 / max(LEAST_ERRORS, events / max(np.int64(1), events + paths.n_matches[best]))
+    for a in range(begin, end):
+        lost = cost * (paths.n_mismatches[a] + paths.n_gaps[a]) + logs[a]
+        weights[a] = max(np.int64(0), np.int64(match * (paths.n_matches[a] - lost)))
+
+
 @njit
-def weigh(read, lengths, paths, match):
-    """What alignments of the same read are compared by, (n,) int64: their scores, unless several that score alike cover it.
+def weigh(read, lengths, paths, scoring):
+    """What alignments of the same read are compared by, (n,) int64: their scores, if each gap cost by its logarithm.
 
-    Then a mismatch or gap counts as much as it says about the place: the more, the fewer errors the best one has.  Gaps cost
-    by the logarithm of their mean length, too (as minimap2 does since version 2.20).
+    So an alignment over a large insertion comes before one of the insertion.  Where several that score alike cover the read,
+    they are weighed by their differences.
 
-    read : (n,) int64, ascending, of the alignments paths (Paths).  lengths : (n_reads,) int64.
-    match : the score of a pair of equal bases.
+    read : (n,) int64, ascending, of the alignments paths (Paths).  lengths : (n_reads,) int64.  scoring : AffineScoring.
     """
     n = len(read)
-    weights = paths.score.copy()
+    weights, logs = paths.score.copy(), np.zeros(n)
     begin = 0
     while begin < n:
         end = begin
         while end < n and read[end] == read[begin]:
             end += 1
-        best = begin + np.argmax(paths.score[begin:end])
-        least = COVERS * paths.score[best]
-        several = (paths.score[begin:end] >= least).sum() > 1
-        if several and paths.q_end[best] - paths.q_start[best] >= COVERS * lengths[read[begin]]:
-            events = paths.n_mismatches[best] + paths.n_gaps[best]
-            cost = 0.5 / max(LEAST_ERRORS, events / max(np.int64(1), events + paths.n_matches[best]))
+        if end - begin > 1:
             for a in range(begin, end):
-                gaps = paths.n_gaps[a]
-                lost = cost * (paths.n_mismatches[a] + gaps) + gaps * log2(
-                    1.0 + paths.n_gap_bases[a] / max(np.int64(1), gaps)
-                )
-                weights[a] = max(np.int64(0), np.int64(match * (paths.n_matches[a] - lost)))
+                logs[a] = _logs_of_gaps(paths, a)
+                pairs = paths.n_matches[a] * scoring.match + paths.n_mismatches[a] * scoring.mismatch
+                weights[a] = pairs - np.int64(paths.n_gaps[a] * scoring.open1 + logs[a] * scoring.extend1)
+            best = begin + np.argmax(weights[begin:end])
+            several = (weights[begin:end] >= COVERS * weights[best]).sum() > 1
+            if several and paths.q_end[best] - paths.q_start[best] >= COVERS * lengths[read[begin]]:
+                _weigh_by_differences(weights, logs, paths, begin, end, scoring.match)
         begin = end
     return weights
 

@@ -208,7 +208,7 @@ class Mapper:
 
     def _choose(self, reads: Reads, chains: Chains, kept: np.ndarray, rival_chain: np.ndarray, paths: Paths) -> Hits:
         """The alignments to write; paths : those of the chains `kept`."""
-        weight = weigh(chains.read[kept[paths.source]], reads.lengths, paths, self.scoring.match)
+        weight = weigh(chains.read[kept[paths.source]], reads.lengths, paths, self.scoring)
         order = np.lexsort((np.arange(len(weight)), -paths.score, -weight, chains.read[kept[paths.source]]))
         paths = Paths._make([*(column[order] for column in paths[:-1]), paths.runs])
         chain = kept[paths.source]
