@@ -16,8 +16,7 @@ MIN_PIECE = 200  # bases of an inner piece, on read and reference
 TILE = 1000  # query bases of an end that are aligned at a time
 TILE_SLACK = 8  # the target of a tile is longer by this part of it
 LEAST_SLACK = 48
-LEAST_PROGRESS = TILE // 4  # query bases; a tile that ends before is tried again, twice as large
-LARGEST_TILE = 4 * TILE
+LEAST_PROGRESS = TILE // 4
 
 
 class Strokes(NamedTuple):
@@ -107,13 +106,11 @@ def align_chains(
     rank = np.arange(len(whose))
     found = [(whose, rank, np.zeros_like(whose), solved)]
     cells, tile, waiting = solved.cells, 1, Ends(*ends)
-    size = np.full(len(waiting.step), TILE)
     while True:
-        some = np.flatnonzero((waiting.q_left > 0) & (waiting.t_left > 0))
-        waiting, size = waiting.take(some), size[some]
-        if not len(some):
+        waiting = waiting.take(np.flatnonzero((waiting.q_left > 0) & (waiting.t_left > 0)))
+        if not len(waiting.step):
             break
-        q_len = np.minimum(waiting.q_left, size)
+        q_len = np.minimum(waiting.q_left, TILE)
         t_len = np.minimum(waiting.t_left, q_len + q_len // TILE_SLACK + LEAST_SLACK)
         last = q_len == waiting.q_left
         mode = np.where(last, REACH, EXTEND)  # only the last tile of a read is offered the bonus
@@ -127,13 +124,10 @@ def align_chains(
             mine = waiting.step == step
             for row, used in zip(rows, (solved.q_used, solved.t_used), strict=True):
                 spans[row, waiting.alignment[mine]] += step * used[mine]
-        stuck = solved.q_used < LEAST_PROGRESS
-        going = np.flatnonzero(~last & ~solved.dropped & ~(stuck & (size >= LARGEST_TILE)))
-        size = np.where(stuck, 2 * size, TILE)[going]
         waiting = Ends(
             waiting.alignment, waiting.q_pos + waiting.step * solved.q_used, waiting.t_pos + waiting.step * solved.t_used,
             waiting.q_left - solved.q_used, waiting.t_left - solved.t_used, waiting.step,
-        ).take(going)  # fmt: skip
+        ).take(np.flatnonzero(~last & ~solved.dropped & (solved.q_used >= LEAST_PROGRESS)))  # fmt: skip
     return _join_strokes(found), cells
 
 
