@@ -20,8 +20,9 @@ from bellapy.params.run import RunParams
 
 if TYPE_CHECKING:  # loaded when needed
     from bellapy.io.overlap_writer import Destination
+    from bellapy.jobs.overlap.charts import OverlapCharts
     from bellapy.jobs.overlap.ends import Steps
-    from bellapy.records import Overlaps
+    from bellapy.records import Overlaps, Paths, ReadSet
 
 ALL_RUNNING = {**options_of(RunParams), **RUNNING}
 StageInput = {"show_default": False, "metavar": "FILE", "rich_help_panel": INPUT}
@@ -163,9 +164,23 @@ def _write(run: Session, loaded: Loaded, overlaps: Overlaps, output: Destination
 
     reads, overlaps = loaded.restore(overlaps, with_bases=False)
     threads, command = run.run.threads, run.report.command
+    charts = _charts(run, reads)
+    if charts:
+        charts.add(overlaps)
     with run.report.stage(WriteStage("write")) as stage, open_writer(output, reads, command, __version__, threads) as write:
         consume_ahead(format_overlaps(reads, overlaps, output.format), write, threads)
         stage.lines = len(overlaps)
+    if charts:
+        charts.finish(run.report)
+
+
+def _charts(run: Session, reads: ReadSet) -> OverlapCharts | None:
+    """What adds up the charts of the report, if one is asked for."""
+    if not run.report.wants_charts:
+        return None
+    from bellapy.jobs.overlap.charts import OverlapCharts
+
+    return OverlapCharts(reads)
 
 
 def _write_with_paths(run: Session, loaded: Loaded, overlaps: Overlaps, steps: Steps, output: Destination) -> None:
@@ -178,6 +193,14 @@ def _write_with_paths(run: Session, loaded: Loaded, overlaps: Overlaps, steps: S
     from bellapy.jobs.overlap.pipeline import paths_stage
 
     reads, overlaps = loaded.restore(overlaps, with_bases=True)
-    threads, show = run.run.threads, formatter(output, reads)
+    threads, show, charts = run.run.threads, formatter(output, reads), _charts(run, reads)
+
+    def show_and_count(some: Overlaps, paths: Paths) -> bytes:
+        if charts:
+            charts.add(some)
+        return show(some, paths)
+
     with open_writer(output, reads, run.report.command, __version__, threads) as write:
-        consume_ahead(paths_stage(reads, overlaps, steps, loaded.params, run.report, show), write, threads)
+        consume_ahead(paths_stage(reads, overlaps, steps, loaded.params, run.report, show_and_count), write, threads)
+    if charts:
+        charts.finish(run.report)
