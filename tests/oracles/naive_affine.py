@@ -59,3 +59,21 @@ def path_score(query: str, target: str, runs, match: int, mismatch: int, unknown
             score -= gap_cost(size, costs)
         i, j = i + size * (operation != "D"), j + size * (operation != "I")
     return score, i, j
+
+
+def path(query: str, target: str, h: list[list[float]], match: int, mismatch: int, unknown: int, costs, i: int, j: int):
+    """Runs of the path to cell (i, j): a pair where it explains the score, else the shortest gap, of two the target's."""
+    runs: list[tuple[str, int]] = []
+    while i or j:
+        if i and j and h[i][j] == h[i - 1][j - 1] + pair_score(query[i - 1], target[j - 1], match, mismatch, unknown):
+            step = ("M", 1)
+        else:
+            gaps = [(n, "D") for n in range(1, j + 1) if h[i][j] == h[i][j - n] - gap_cost(n, costs)]
+            gaps += [(n, "I") for n in range(1, i + 1) if h[i][j] == h[i - n][j] - gap_cost(n, costs)]
+            step = min(gaps)[::-1]
+        operation, size = step
+        i, j = i - size * (operation != "D"), j - size * (operation != "I")
+        if runs and runs[-1][0] == operation:
+            size += runs.pop()[1]
+        runs.append((operation, size))
+    return runs[::-1]

@@ -50,7 +50,7 @@ if SIMULATED:
     @cuda.jit(device=True)
     def add_max2(a, b, c):
         (a0, a1), (b0, b1) = _halves(a), _halves(b)
-        return _larger(a0 + b0, a1 + b1, *_halves(c))
+        return _larger(a0 + b0 & 0xFFFF, a1 + b1 & 0xFFFF, *_halves(c))
 
     @cuda.jit(device=True)
     def permute(a, b, selector):
