@@ -16,12 +16,14 @@ def pair_score(a: str, b: str, match: int, mismatch: int, unknown: int) -> int:
     return match if a == b else mismatch
 
 
-def table(query: str, target: str, match: int, mismatch: int, unknown: int, costs) -> list[list[float]]:
-    """H(i, j): the best score of a path from (0, 0); every gap of every length is tried."""
+def table(query: str, target: str, match: int, mismatch: int, unknown: int, costs, band=(-1e9, 1e9)) -> list[list[float]]:
+    """H(i, j): the best score of a path from (0, 0) within a band of diagonals j - i; every gap of every length is tried."""
     h = [[LOWEST] * (len(target) + 1) for _ in range(len(query) + 1)]
     h[0][0] = 0
     for i in range(len(query) + 1):
         for j in range(len(target) + 1):
+            if not band[0] <= j - i <= band[1]:
+                continue
             ways = [h[i][j]]
             if i and j:
                 ways.append(h[i - 1][j - 1] + pair_score(query[i - 1], target[j - 1], match, mismatch, unknown))
@@ -77,3 +79,11 @@ def path(query: str, target: str, h: list[list[float]], match: int, mismatch: in
             size += runs.pop()[1]
         runs.append((operation, size))
     return runs[::-1]
+
+
+def band(query: str, target: str, rows: int, mode_is_global: bool = True) -> tuple[int, int]:
+    """The lowest and the highest diagonal of a band of so many rows around the corners."""
+    lowest = -2 * (rows // 2)
+    if mode_is_global:
+        lowest += 2 * ((len(target) - len(query)) // 4)
+    return lowest, lowest + 2 * rows - 1

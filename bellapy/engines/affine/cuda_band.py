@@ -23,7 +23,7 @@ COLUMNS = 7
 """Columns of a pair: first words of the sequences, their bases, padding, row of diagonal 0, where its runs may stand."""
 SCORE, N_RUNS = range(2)
 RESULTS = 2
-MOST_REGISTERS = {2: 48, 4: 64, 6: 80, 8: 96, 10: 128, 12: 168, 14: 168}  # of a thread, by registers of cells
+MOST_REGISTERS = {2: 56, 4: 64, 6: 80, 8: 96, 10: 128, 12: 168, 14: 168}  # of a thread, by registers of cells
 
 
 def padding(lengths: np.ndarray) -> np.ndarray:

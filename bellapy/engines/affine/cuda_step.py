@@ -4,9 +4,9 @@ Rows are those of lanes.py: row w holds diagonal 2 (w - centre) on even anti-dia
 nothing moves.  They stand in lanes as registers/window.py says.
 
 Halves are 2^`scale` times a score above a base, with the drift of lanes.py.  All cells of the table that can be reached lie
-within `_spread` of the best one, so 16 bits hold them exactly.  Cells outside the table begin at `floor`, so low that none of
-them is ever as good as one inside, even if all bases there were equal: they need no tests.  The same is true of the cells
-past the table's end, which nothing reads.
+within `_spread` of the best one, so 16 bits hold them exactly.  Cells outside the table begin at `floor`.  That is so low
+that none of them is ever as good as one inside, even if all bases there were equal: they need no tests.  Nothing reads the
+cells past the table's end.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from bellapy.engines.registers.window import (
 from bellapy.params import AffineScoring
 
 SCALES = 3, 0
-"""Scores are multiplied by 2 to the power of one of these: one pair of anti-diagonals more passes between shifts of bases."""
+"""Scores are multiplied by 2 to the power of one of these.  So many pairs of anti-diagonals more pass between two shifts of
+the words that say where bases are equal."""
 MOST = 0xFFFF  # a half
 TURN = 256  # the base rises by multiples of this: low bytes of scores can be compared
 SHUFFLES = WARP.bit_length() - 1  # until all lanes of a warp know what each has
@@ -59,7 +60,9 @@ class Packed(NamedTuple):
     """Scores with the drift as kernels want them, times the scale.  In both halves but `step` and `top`.
 
     step : what equal bases score above unequal ones.  unequal : what these score.
-    open1, extend1, open2 : what is added: less than 0, made for `Kind.packed`.  extend1 : without the drift.
+    open1, open2 : what is added: less than 0, made for `Kind.packed`.
+    extend1 : without the drift; what is taken away.
+    one : 1, which the compiler does not know: a product and sum in place of a sum leaves the pipe of the maxima free.
     floor : of cells outside the table.  top : the best cell at the start.
     """
 
@@ -68,6 +71,7 @@ class Packed(NamedTuple):
     open1: np.uint32
     extend1: np.uint32
     open2: np.uint32
+    one: np.uint32
     floor: np.uint32
     top: np.uint32
 
@@ -101,7 +105,7 @@ def _spread(scoring: AffineScoring, rows: int) -> int:
 
 def _levels(scoring: AffineScoring, rows: int) -> tuple[int, int, int]:
     """Floor, score of the best cell at the start, and the highest score that is ever reached; before the scale."""
-    floor = scoring.open1 + scoring.extend1 + scoring.open2 - scoring.mismatch
+    floor = 3 * scoring.open2 + scoring.open1 + scoring.extend1 - scoring.mismatch  # gaps from a band's ends begin at 0
     outside = (rows + CHUNK) * _rise(scoring) // 2  # what cells outside can gain while they are in the band
     top = floor + outside + _rise(scoring) + scoring.open2 + _spread(scoring, rows) + 1
     return floor, top, top + TURN + (PAIRS + 2) * _rise(scoring)
@@ -129,7 +133,8 @@ def pack_scoring(scoring: AffineScoring, rows: int, kind: Kind) -> Packed:
 
     return Packed(
         U32(scale * (scoring.match - scoring.mismatch)), added(scoring.mismatch + 2 * drift), added(-scoring.open1),
-        U32(scale * (scoring.extend1 - drift) * BOTH), added(-scoring.open2), U32(scale * floor * BOTH), U32(scale * top),
+        U32(scale * (scoring.extend1 - drift) * BOTH), added(-scoring.open2), U32(1),
+        U32(scale * floor * BOTH), U32(scale * top),
     )  # fmt: skip
 
 
@@ -162,8 +167,8 @@ def _step(stacks, h, j, e1, f1, e2, f2, bits, mask, step, rule, kind):
     score = _larger_sum(score, rule.unequal, e2, kind.packed)
     if kind.two:
         score = _larger(_larger(score, f2, kind.packed), _larger(e1, f1, kind.packed), kind.packed)
-        stacks.e1[j] = U32(_larger_sum(score, rule.open1, e1, kind.packed) - rule.extend1)
-        stacks.f1[j] = U32(_larger_sum(score, rule.open1, f1, kind.packed) - rule.extend1)
+        stacks.e1[j] = U32(_larger_sum(score, rule.open1, e1, kind.packed) * rule.one - rule.extend1)
+        stacks.f1[j] = U32(_larger_sum(score, rule.open1, f1, kind.packed) * rule.one - rule.extend1)
     else:
         score = _larger(score, f2, kind.packed)
     h[j] = score
@@ -251,14 +256,17 @@ def begin(stacks, row, centre, rule, kind):
         low = rule.top if row + j == centre else U32(rule.floor & HALF)
         high = rule.top if row + R + j == centre else U32(rule.floor & HALF)
         stacks.even[j], stacks.odd[j] = U32(low | high << U32(16)), rule.floor
-        for_gaps = _larger_sum(stacks.even[j], rule.open1, U32(0), kind.packed)
-        stacks.e1[j] = stacks.f1[j] = U32(for_gaps - rule.extend1)
-        stacks.e2[j] = stacks.f2[j] = _larger_sum(stacks.even[j], rule.open2, U32(0), kind.packed)
+        opened = _larger_sum(stacks.even[j], rule.open1, U32(rule.floor + rule.extend1), kind.packed)
+        stacks.e1[j] = stacks.f1[j] = U32(opened - rule.extend1)
+        stacks.e2[j] = stacks.f2[j] = _larger_sum(stacks.even[j], rule.open2, rule.floor, kind.packed)
 
 
 @inlined
 def _lower(cells, shift, rule, kind):
-    """Take `shift` from both halves of all cells, (registers,) uint32, none below the floor; `rule`, `kind`: Packed, Kind."""
+    """Take `shift` from both halves of `cells`, (registers,) uint32, but let none fall below the floor.
+
+    `rule`, `kind`: Packed, Kind.
+    """
     least = U32(shift + rule.floor)
     for j in range(kind.registers):
         cells[j] = U32(_larger(cells[j], least, kind.packed) - shift)

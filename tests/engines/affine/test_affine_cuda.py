@@ -1,0 +1,114 @@
+"""The affine engine on GPUs: on a GPU if there is one, else in Numba's simulator, as in test_extend_cuda.py; so these cases
+are small.  The simulator runs no code for CPUs: there the naive table is all that kernels are compared with.
+"""
+
+from __future__ import annotations
+
+import naive_affine
+import numpy as np
+import pytest
+from affine_pairs import pieces_of, runs_of
+from strategies import mutate, random_bases
+
+from bellapy.compute.gpu.devices import find_gpus
+from bellapy.compute.resources import Resources
+from bellapy.errors import DeviceError
+from bellapy.params import AffineScoring
+
+try:
+    find_gpus()
+except DeviceError as error:
+    pytest.skip(f"the GPU kernels do not run here: {error}", allow_module_level=True)
+
+from bellapy.compute.gpu.ops import SIMULATED
+from bellapy.engines.affine import batch_cuda, cuda_step
+from bellapy.engines.affine.batch_cpu import Aligner, Effort
+from bellapy.engines.affine.cuda_band import padding
+from bellapy.engines.affine.rule import GLOBAL, ordered
+
+pytestmark = pytest.mark.usefixtures("quick_threads")
+LARGE = AffineScoring(10, -9, 30, 10, 30, 10)
+
+
+def align(pairs, scoring, rows=batch_cuda.ROWS[0], traced=True, step=1):
+    queries, targets, pieces = pieces_of(pairs, GLOBAL, step)
+    return batch_cuda.align_bands(queries, targets, pieces, rows, ordered(scoring), traced, Resources(1, "cuda"))
+
+
+def check(pairs, scoring, solved, rows) -> None:
+    plain = (scoring.match, scoring.mismatch, scoring.unknown, scoring[2:6])
+    for p, (query, target) in enumerate(pairs):
+        h = naive_affine.table(query, target, *plain, naive_affine.band(query, target, rows))
+        assert solved.score[p] == h[-1][-1]
+        assert runs_of(solved, p) == naive_affine.path(query, target, h, *plain, len(query), len(target))
+
+
+def related(rng, n: int) -> tuple[str, str]:
+    """A sequence, and a copy with errors and one gap."""
+    one, at = random_bases(rng, n), n // 2
+    return one, mutate(rng, one[:at] + one[at + int(rng.integers(0, 12)) :], 0.15) or "A"
+
+
+@pytest.mark.parametrize("scoring", [AffineScoring(), AffineScoring(1, -1, 0, 1, 0, 1), LARGE], ids=["two", "one", "large"])
+def test_equals_the_naive_table(rng, scoring):
+    pairs = [related(rng, n) for n in (1, 7, 34)] + [("ACGTTG", "C")]
+    solved, taken = align(pairs, scoring)
+    assert taken.all()
+    check(pairs, scoring, solved, batch_cuda.ROWS[0])
+
+
+def test_a_band_is_kept_to(rng):
+    """The best alignment of the table lies outside: both sequences share a part, far from each other's diagonal."""
+    rows = batch_cuda.ROWS[0]
+    same, other = random_bases(rng, rows), random_bases(rng, rows + 4)
+    pairs = [(same + other, other + same)]
+    solved, taken = align(pairs, AffineScoring(), rows)
+    assert taken.all()
+    if SIMULATED:
+        check(pairs, AffineScoring(), solved, rows)
+    else:
+        queries, targets, pieces = pieces_of(pairs, GLOBAL)
+        wanted = Aligner(AffineScoring()).align(queries, targets, pieces, Effort(diagonals=2 * rows))
+        assert solved.score[0] == wanted.score[0] and runs_of(solved, 0) == runs_of(wanted, 0)
+        assert wanted.score[0] < Aligner(AffineScoring()).align(queries, targets, pieces).score[0]
+
+
+def test_unknown_bases_are_left_out(rng):
+    query = random_bases(rng, 12)
+    solved, taken = align(
+        [(query, query), (query, query[:5] + "N" + query[6:]), (query[1:], query)], AffineScoring(), traced=False
+    )
+    assert taken.tolist() == [True, False, True] and solved.score[[0, 2]].tolist() == [24, 22 - 6]
+
+
+def test_backwards(rng):
+    pairs = [related(rng, 20)]
+    solved, taken = align(pairs, AffineScoring(), step=-1)
+    assert taken.all()
+    check(pairs, AffineScoring(), solved, batch_cuda.ROWS[0])
+
+
+def test_scores_that_do_not_fit_have_no_kernel():
+    rows = batch_cuda.ROWS[-1]
+    assert cuda_step.scale_for(ordered(AffineScoring()), rows) == 3 and cuda_step.scale_for(LARGE, rows) == 0
+    assert cuda_step.scale_for(AffineScoring(100, -100, 10_000, 1000, 10_000, 1000), rows) < 0
+
+
+def test_padding_ends_a_table_with_a_chunk():
+    lengths = np.arange(1, 200)
+    pads = padding(lengths)
+    assert pads.min() >= 1 and set((lengths + 2 * pads) % 32) <= {0, 31}
+
+
+@pytest.mark.skipif(SIMULATED, reason="compares with code for CPUs")
+@pytest.mark.parametrize("scoring", [AffineScoring(), AffineScoring(1, -1, 0, 1, 0, 1), LARGE], ids=["two", "one", "large"])
+@pytest.mark.parametrize("size", [0, 2, -1])
+def test_gives_the_integers_of_the_cpu(rng, scoring, size):
+    rows = batch_cuda.ROWS[size]
+    pairs = [related(rng, int(n)) for n in rng.integers(1, 3000, 200)]
+    queries, targets, pieces = pieces_of(pairs, GLOBAL)
+    wanted = Aligner(ordered(scoring)).align(queries, targets, pieces, Effort(diagonals=2 * rows))
+    for traced in (True, False):
+        solved, taken = align(pairs, scoring, rows, traced)
+        assert taken.all() and (solved.score == wanted.score).all()
+        assert not traced or all(runs_of(solved, p) == runs_of(wanted, p) for p in range(len(pairs)))
