@@ -29,7 +29,7 @@ from bellapy.engines.affine.cuda_band import (
     make_kernel,
     padding,
 )
-from bellapy.engines.affine.cuda_bases import pack_bases, words_for
+from bellapy.engines.affine.cuda_bases import BASES, pack_bases, words_for
 from bellapy.engines.affine.cuda_step import Kind, pack_scoring, scale_for
 from bellapy.engines.affine.cuda_walk import NO_PATH
 from bellapy.engines.affine.pieces import Pieces, Solved
@@ -153,10 +153,10 @@ def _packed(job: _Job, worker: Worker, order: np.ndarray) -> tuple[np.ndarray, n
     sizes = np.concatenate([words_for(q_len + pads), words_for(t_len + pads)])
     places = np.cumsum(sizes) - sizes
     words = worker.pinned.of("packed words", int(sizes.sum()), dtype=np.uint64)
-    known = np.ones(n, np.bool_)
+    known, row = np.ones(n, np.bool_), np.empty(BASES, np.uint8)
     step = pieces.step[order]
-    pack_bases(job.query, pieces.q_at[order], q_len, step, pads, places[:n], words, known)
-    pack_bases(job.target, pieces.t_at[order], t_len, step, pads, places[n:], words, known)
+    pack_bases(job.query, pieces.q_at[order], q_len, step, pads, places[:n], words, known, row)
+    pack_bases(job.target, pieces.t_at[order], t_len, step, pads, places[n:], words, known, row)
     table = np.empty((n, COLUMNS), np.int64)
     centre = job.rows // 2 - ((t_len - q_len) >> 2)
     room = (job.begins[order + 1] - job.begins[order]) * known

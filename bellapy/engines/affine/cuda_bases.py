@@ -23,7 +23,7 @@ def words_for(lengths: np.ndarray) -> np.ndarray:
 
 
 @njit_entry
-def pack_bases(codes, at, lengths, step, pads, places, words, known):
+def pack_bases(codes, at, lengths, step, pads, places, words, known, row):
     """Sequences as words.
 
     Parameters
@@ -32,8 +32,8 @@ def pack_bases(codes, at, lengths, step, pads, places, words, known):
     at, lengths, step, pads, places : (n,) int64, the last two: bases of padding, first word.
     words : uint64, filled.
     known : (n,) bool, becomes False where a base is unknown.
+    row : (BASES,) uint8, scratch.
     """
-    row = np.empty(BASES, np.uint8)
     for s in range(len(at)):
         pad, total = pads[s], pads[s] + lengths[s]
         for word in range((total + BASES - 1) // BASES):
