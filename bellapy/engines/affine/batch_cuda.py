@@ -1,197 +1,114 @@
-"""Global alignments in given bands on NVIDIA GPUs; what does not fit there is left to the caller.
+"""Many alignments on NVIDIA GPUs: global ones in bands that fit there; the CPU does the rest.
 
-The workers of compute/gpu/pool.py share the pairs.  Only bases go to a device, and only scores and the runs of paths come
-back: the scores of cells stay in memory that each warp uses again for its next pair.
+Without a band that is asked for, a first score tells how wide a band has to be, and a second one in that band is the best.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import partial
-
 import numpy as np
 
-from bellapy.compute.gpu.ops import SIMULATED, WARP
-from bellapy.compute.gpu.pool import Work, Worker, pool
-from bellapy.compute.gpu.transfers import fetched, moment, sent
+from bellapy.compute.gpu.pool import give_to_cpu
+from bellapy.compute.jit import njit
 from bellapy.compute.resources import Resources
-from bellapy.engines.affine.cuda_band import (
-    COLUMNS,
-    MOST_REGISTERS,
-    N_QUERY,
-    N_RUNS,
-    N_TARGET,
-    PADDING,
-    RESULTS,
-    RUNS,
-    SCORE,
-    make_kernel,
-    padding,
-)
-from bellapy.engines.affine.cuda_bases import BASES, pack_bases, words_for
-from bellapy.engines.affine.cuda_step import Kind, pack_scoring, scale_for
-from bellapy.engines.affine.cuda_walk import NO_PATH
+from bellapy.compute.threads import map_threads
+from bellapy.engines.affine.bands_cuda import ROWS, align_bands
+from bellapy.engines.affine.batch_cpu import WIDE_MARGIN, WIDE_SHARE, Aligner, Effort
+from bellapy.engines.affine.cuda_step import scale_for
 from bellapy.engines.affine.pieces import Pieces, Solved
-from bellapy.engines.affine.rule import GLOBAL
-from bellapy.engines.registers.gather import gather_runs
+from bellapy.engines.affine.rule import GLOBAL, rows_of_band, width_needed
 from bellapy.params import AffineScoring
 
-ROWS = tuple(2 * WARP * registers for registers in MOST_REGISTERS)
-"""Rows of the bands that there are kernels for."""
-WARPS = 1 if SIMULATED else 4  # of a block
-REGISTERS = 1 << 16  # of a processor
-LEAST_PART = 1 << 10  # pairs, so that a part fills a GPU
-LEAST_BATCH = 1 << 5  # pairs; if so few do not fit, they are left out
-SHARE = 4  # of the free memory: how many times less the scores of a worker's pairs may take
+LEFT = "pairs that fit no band of a GPU, and extensions, are aligned on the CPU"
 
 
-@dataclass(frozen=True)
-class _Job:
-    """Alignment of pairs in bands of the same rows; runs of piece p go to runs[begins[p] : begins[p + 1]]."""
+@njit
+def _enough(pieces, index, score, scoring):
+    """Diagonals of bands in which the best of the whole table is found, if some band has given these scores.
 
-    query: np.ndarray
-    target: np.ndarray
-    pieces: Pieces
-    rows: int
-    scoring: AffineScoring
-    traced: bool
-    resources: Resources
-    begins: np.ndarray
-    solved: Solved
-    taken: np.ndarray
-
-
-def rows_on_gpu(rows: np.ndarray, pieces: Pieces, scoring: AffineScoring) -> np.ndarray:
-    """Rows of the kernel for bands of so many rows, (n,) int64; 0 where there is none."""
-    fitting = np.array([n for n in ROWS if scale_for(scoring, n) >= 0] + [0], np.int64)
-    found = fitting[np.searchsorted(fitting[:-1], rows)]
-    return np.where((pieces.mode == GLOBAL) & (found == rows), found, 0)
-
-
-def align_bands(
-    query: np.ndarray, target: np.ndarray, pieces: Pieces, rows: int, scoring: AffineScoring, traced: bool,
-    resources: Resources,
-) -> tuple[Solved, np.ndarray]:  # fmt: skip
-    """Align pieces, all global and of at least a base on each side, in bands of `rows` rows (one of ROWS).
-
-    Returns the solution, and which pieces have one: those with unknown bases have none, and what fits no memory.
+    pieces : Pieces, global ones.  index : (n,) int64, rows of pieces.  score : (n_pieces,) int64.  scoring : AffineScoring.
     """
-    gpus, n = pool(), len(pieces.q_at)
-    begins = np.zeros(n + 1, np.int64)
-    np.cumsum((pieces.q_len + pieces.t_len) if traced else np.zeros(n, np.int64), out=begins[1:])
-    score, starts, counts = np.zeros((3, n), np.int64)
-    solved = Solved(
-        score, pieces.q_len, pieces.t_len, np.zeros(n, np.bool_), np.empty(int(begins[-1]), np.uint32), starts, counts,
-        int((pieces.q_len + pieces.t_len).sum()) * rows,
-    )  # fmt: skip
-    job = _Job(query, target, pieces, rows, scoring, traced, resources, begins, solved, np.zeros(n, np.bool_))
-    parts = max(1, min(2 * len(gpus.devices), n // LEAST_PART))
-    edges = np.linspace(0, n, parts + 1).astype(np.int64).tolist()
-    work = Work(
-        list(zip(edges, edges[1:], strict=False)), LEAST_BATCH, partial(_align_on_gpu, job), lambda begin, end: None,
-        "kernel_s",
-    )  # fmt: skip
-    gpus.run(work, resources.devices)
-    return solved, job.taken
+    found = np.empty(len(index), np.int64)
+    for x in range(len(index)):
+        p = index[x]
+        q_len, t_len = pieces.q_len[p], pieces.t_len[p]
+        out = width_needed(score[p], q_len, t_len, GLOBAL, 0, scoring)
+        found[x] = abs(t_len - q_len) + 2 * out + 4
+    return found
 
 
-def _align_on_gpu(job: _Job, worker: Worker, parts: Iterator[tuple[int, int]], alone: bool) -> None:
-    """Align the pairs of the next part, first one and end, on the worker's device."""
-    begin, end = next(parts)
-    device, stream, pieces = worker.device, worker.stream, job.pieces
-    lengths = pieces.q_len[begin:end] + pieces.t_len[begin:end]
-    order = begin + np.argsort(-lengths, kind="stable")
-    words, table, known = _packed(job, worker, order)
-    order, table = order[known], table[known]
-    n = len(order)
-    if not n:
-        return
-    kind = Kind(
-        job.rows // (2 * WARP),
-        job.scoring.open1 != job.scoring.open2 or job.scoring.extend1 != job.scoring.extend2,
-        job.traced,
-        scale_for(job.scoring, job.rows),
-        device.packed,
-    )
-    there = sent(worker, "words", words)
-    plan = sent(worker, "table", table)
-    count = sent(worker, "count", np.zeros(1, np.int32))
-    results = worker.rooms.of("results", n, RESULTS, dtype=np.int32)
-    runs = worker.rooms.of("runs", max(1, int((job.begins[order + 1] - job.begins[order]).sum())), dtype=np.uint32)
-    warps, room = _room(job, worker, kind, table)
-    kept = worker.rooms.of("kept", max(1, warps * room), dtype=np.uint32)
-    spans = []
-    begun = moment(stream)
-    lost = worker.launch(
-        make_kernel(kind), -(-warps // WARPS), WARPS * WARP, there, plan, count,
-        pack_scoring(job.scoring, job.rows, kind), job.scoring, kept, room, runs, results,
-    )  # fmt: skip
-    spans.append((begun, moment(stream), lost))
-    found = fetched(worker, "results", results)
-    stream.synchronize()
-    job.solved.score[order] = found[:n, SCORE]
-    taken = np.ones(n, np.bool_)
-    if job.traced:
-        n_runs = found[:n, N_RUNS].astype(np.int64)
-        taken = n_runs != NO_PATH
-        n_runs[~taken] = 0
-        spans.append(_bring_runs(job, worker, order, plan, n_runs, runs))
-    job.taken[order] = taken
-    zero = device.zero
-    device.count(
-        [(zero.elapsed_time(a), zero.elapsed_time(b) - 1e3 * lost) for a, b, lost in spans],
-        extensions=n, cells=int(lengths.sum()) * job.rows, uploaded_bases=int(lengths.sum()),
-    )  # fmt: skip
+class _Found:
+    """Solutions of some pieces so far.
+
+    solved : of all pieces.  there : (n,) bool, which have a solution.  runs : of one part after the other.
+    """
+
+    def __init__(self, pieces: Pieces):
+        n = len(pieces.q_at)
+        score, q_used, t_used, starts, counts = np.zeros((5, n), np.int64)
+        none = np.empty(0, np.uint32)
+        self.solved = Solved(score, q_used, t_used, np.zeros(n, np.bool_), none, starts, counts, 0)
+        self.there, self.runs, self.n_runs = np.zeros(n, np.bool_), [none], 0
+
+    def put(self, index: np.ndarray, part: Solved, which: np.ndarray | slice = slice(None)) -> None:
+        """The pieces `index` have these solutions, `which` of a part."""
+        solved = self.solved
+        for whole, its in zip(solved[:4], part[:4], strict=True):
+            whole[index] = its[which]
+        solved.starts[index], solved.counts[index] = part.starts[which] + self.n_runs, part.counts[which]
+        self.runs.append(part.runs)
+        self.n_runs += len(part.runs)
+        self.solved = solved._replace(cells=solved.cells + part.cells)
+        self.there[index] = True
+
+    def all(self) -> Solved:
+        return self.solved._replace(runs=np.concatenate(self.runs))
 
 
-def _packed(job: _Job, worker: Worker, order: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Words of the bases of pieces in `order`, in pinned memory; table of the pairs; which have no unknown bases."""
-    pieces, n = job.pieces, len(order)
-    q_len, t_len = pieces.q_len[order], pieces.t_len[order]
-    pads = padding(q_len + t_len)
-    sizes = np.concatenate([words_for(q_len + pads), words_for(t_len + pads)])
-    places = np.cumsum(sizes) - sizes
-    words = worker.pinned.of("packed words", int(sizes.sum()), dtype=np.uint64)
-    known, row = np.ones(n, np.bool_), np.empty(BASES, np.uint8)
-    step = pieces.step[order]
-    pack_bases(job.query, pieces.q_at[order], q_len, step, pads, places[:n], words, known, row)
-    pack_bases(job.target, pieces.t_at[order], t_len, step, pads, places[n:], words, known, row)
-    table = np.empty((n, COLUMNS), np.int64)
-    centre = job.rows // 2 - ((t_len - q_len) >> 2)
-    room = (job.begins[order + 1] - job.begins[order]) * known
-    for column, values in enumerate((places[:n], places[n:], q_len, t_len, pads, centre, np.cumsum(room) - room)):
-        table[:, column] = values
-    return words, table, known
+class GpuAligner:
+    """Aligns pieces on all GPUs, and on threads of the CPU what fits no GPU.
 
+    scoring : from rule.ordered.  paths : whether they are wanted.
+    """
 
-def _room(job: _Job, worker: Worker, kind: Kind, table: np.ndarray) -> tuple[int, int]:
-    """Warps that work side by side, and words that each needs to keep the scores of a pair."""
-    device = worker.device
-    resident = 2 if SIMULATED else device.processors * (REGISTERS // (WARP * MOST_REGISTERS[kind.registers]))
-    warps = min(len(table), resident)
-    if not job.traced:
-        return warps, 0
-    diagonals = int((table[:, N_QUERY] + table[:, N_TARGET] + 2 * table[:, PADDING]).max()) + 1
-    room = diagonals * (kind.registers // 2) * WARP
-    warps = min(warps, device.gpu.free // SHARE // (4 * room))
-    if not warps:
-        raise MemoryError("device memory")
-    return warps, room
+    def __init__(self, scoring: AffineScoring, paths: bool, resources: Resources):
+        self.scoring, self.paths, self.resources = scoring, paths, resources
+        self.sizes = [rows for rows in ROWS if scale_for(scoring, rows) >= 0]
 
+    def align(self, query: np.ndarray, target: np.ndarray, pieces: Pieces, effort: Effort) -> Solved:
+        """Align all pieces; the results are those of `batch_cpu.Aligner`, paths left out if they are not wanted."""
+        codes, found = (query, target), _Found(pieces)
+        index = np.flatnonzero((pieces.mode == GLOBAL) & (pieces.q_len > 0) & (pieces.t_len > 0))
+        if effort.diagonals:
+            self._in_bands(codes, pieces, index, np.full(len(index), effort.diagonals), self.paths, found)
+        else:
+            guess = 2 * np.maximum(WIDE_MARGIN, np.minimum(pieces.q_len, pieces.t_len) // WIDE_SHARE)[index]
+            first = _Found(pieces)
+            self._in_bands(codes, pieces, index, guess, False, first)
+            index = index[first.there[index]]
+            enough = _enough(pieces, index, first.solved.score, self.scoring)
+            self._in_bands(codes, pieces, index, enough, self.paths, found)
+        self._on_cpu(codes, pieces, np.flatnonzero(~found.there), effort, found)
+        return found.all()
 
-def _bring_runs(job: _Job, worker: Worker, order, plan, n_runs: np.ndarray, runs) -> tuple:
-    """The runs of pairs to those of the job; when gathering began and ended, and seconds lost."""
-    stream, total = worker.stream, int(n_runs.sum())
-    begins = np.cumsum(n_runs) - n_runs
-    counts, places = sent(worker, "run counts", n_runs.astype(np.int32)), sent(worker, "begins", begins)
-    packed = worker.rooms.of("packed", max(1, total), dtype=np.uint32)
-    begun = moment(stream)
-    lost = worker.launch(gather_runs, -(-len(order) // WARPS), WARPS * WARP, plan[:, RUNS], counts, places, runs, packed)
-    span = begun, moment(stream), lost
-    there = fetched(worker, "runs", packed)
-    stream.synchronize()
-    at = int(job.begins[order.min()])
-    job.solved.runs[at : at + total] = there[:total]
-    job.solved.starts[order], job.solved.counts[order] = at + begins, n_runs
-    return span
+    def _in_bands(
+        self, codes: tuple[np.ndarray, np.ndarray], pieces: Pieces, index: np.ndarray, diagonals: np.ndarray, paths: bool,
+        found: _Found,
+    ) -> None:  # fmt: skip
+        """Align the pieces `index`, global ones, in bands of so many diagonals each, as far as there are kernels for these."""
+        some = pieces.take(index)
+        rows = rows_of_band(diagonals, some.q_len, some.t_len, some.mode)
+        for size in self.sizes:
+            its = np.flatnonzero(rows == size)
+            if len(its):
+                part, taken = align_bands(*codes, some.take(its), size, self.scoring, paths, self.resources)
+                found.put(index[its[taken]], part, taken)
+
+    def _on_cpu(self, codes: tuple, pieces: Pieces, index: np.ndarray, effort: Effort, found: _Found) -> None:
+        if not len(index):
+            return
+        give_to_cpu(self.resources.devices, LEFT, extensions=len(index))
+        threads = self.resources.threads
+        parts = [part for part in (index[thread::threads] for thread in range(threads)) if len(part)]
+        solved = map_threads(lambda part: Aligner(self.scoring).align(*codes, pieces.take(part), effort), parts, threads)
+        for part, its in zip(parts, solved, strict=True):
+            found.put(part, its)

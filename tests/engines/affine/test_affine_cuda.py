@@ -21,18 +21,19 @@ except DeviceError as error:
     pytest.skip(f"the GPU kernels do not run here: {error}", allow_module_level=True)
 
 from bellapy.compute.gpu.ops import SIMULATED
-from bellapy.engines.affine import batch_cuda, cuda_step
+from bellapy.engines.affine import bands_cuda, batch_cuda, cuda_step
 from bellapy.engines.affine.batch_cpu import Aligner, Effort
 from bellapy.engines.affine.cuda_band import padding
+from bellapy.engines.affine.pieces import Solved
 from bellapy.engines.affine.rule import GLOBAL, ordered
 
 pytestmark = pytest.mark.usefixtures("quick_threads")
 LARGE = AffineScoring(10, -9, 30, 10, 30, 10)
 
 
-def align(pairs, scoring, rows=batch_cuda.ROWS[0], traced=True, step=1):
+def align(pairs, scoring, rows=bands_cuda.ROWS[0], traced=True, step=1):
     queries, targets, pieces = pieces_of(pairs, GLOBAL, step)
-    return batch_cuda.align_bands(queries, targets, pieces, rows, ordered(scoring), traced, Resources(1, "cuda"))
+    return bands_cuda.align_bands(queries, targets, pieces, rows, ordered(scoring), traced, Resources(1, "cuda"))
 
 
 def check(pairs, scoring, solved, rows) -> None:
@@ -41,6 +42,11 @@ def check(pairs, scoring, solved, rows) -> None:
         h = naive_affine.table(query, target, *plain, naive_affine.band(query, target, rows))
         assert solved.score[p] == h[-1][-1]
         assert runs_of(solved, p) == naive_affine.path(query, target, h, *plain, len(query), len(target))
+
+
+def some(solved, p: int):
+    """The solution of piece p alone."""
+    return solved._replace(score=solved.score[p:], starts=solved.starts[p:], counts=solved.counts[p:])
 
 
 def related(rng, n: int) -> tuple[str, str]:
@@ -54,12 +60,12 @@ def test_equals_the_naive_table(rng, scoring):
     pairs = [related(rng, n) for n in (1, 7, 34)] + [("ACGTTG", "C")]
     solved, taken = align(pairs, scoring)
     assert taken.all()
-    check(pairs, scoring, solved, batch_cuda.ROWS[0])
+    check(pairs, scoring, solved, bands_cuda.ROWS[0])
 
 
 def test_a_band_is_kept_to(rng):
     """The best alignment of the table lies outside: both sequences share a part, far from each other's diagonal."""
-    rows = batch_cuda.ROWS[0]
+    rows = bands_cuda.ROWS[0]
     same, other = random_bases(rng, rows), random_bases(rng, rows + 4)
     pairs = [(same + other, other + same)]
     solved, taken = align(pairs, AffineScoring(), rows)
@@ -85,11 +91,11 @@ def test_backwards(rng):
     pairs = [related(rng, 20)]
     solved, taken = align(pairs, AffineScoring(), step=-1)
     assert taken.all()
-    check(pairs, AffineScoring(), solved, batch_cuda.ROWS[0])
+    check(pairs, AffineScoring(), solved, bands_cuda.ROWS[0])
 
 
 def test_scores_that_do_not_fit_have_no_kernel():
-    rows = batch_cuda.ROWS[-1]
+    rows = bands_cuda.ROWS[-1]
     assert cuda_step.scale_for(ordered(AffineScoring()), rows) == 3 and cuda_step.scale_for(LARGE, rows) == 0
     assert cuda_step.scale_for(AffineScoring(100, -100, 10_000, 1000, 10_000, 1000), rows) < 0
 
@@ -100,11 +106,40 @@ def test_padding_ends_a_table_with_a_chunk():
     assert pads.min() >= 1 and set((lengths + 2 * pads) % 32) <= {0, 31}
 
 
+def test_what_fits_no_gpu_goes_to_the_cpu(rng, monkeypatch):
+    """And bands are as wide as a proof needs, unless one is asked for."""
+    given = []
+
+    class Cpu:
+        def __init__(self, scoring):
+            pass
+
+        def align(self, query, target, pieces, effort):
+            n = len(pieces.q_at)
+            given.extend(pieces.q_len.tolist())
+            numbers = np.zeros((5, n), np.int64)
+            return Solved(*numbers[:3], np.zeros(n, np.bool_), np.empty(0, np.uint32), *numbers[3:], 0)
+
+    monkeypatch.setattr(batch_cuda, "Aligner", Cpu)
+    pairs = [related(rng, 20), ("ACNT", "ACTT"), ("", "ACGTA"), related(rng, 9)]
+    queries, targets, pieces = pieces_of(pairs, GLOBAL)
+    for diagonals in (0, 5):
+        given.clear()
+        resources = Resources(1, "cuda")
+        aligner = batch_cuda.GpuAligner(AffineScoring(), True, resources)
+        aligner.sizes = [128]
+        solved = aligner.align(queries, targets, pieces, Effort(diagonals=diagonals))
+        assert given == [4, 0]
+        check([pairs[0]], AffineScoring(), solved, 128)
+        check([pairs[3]], AffineScoring(), some(solved, 3), 128)
+        assert resources.devices.used()[-1].extensions == 2
+
+
 @pytest.mark.skipif(SIMULATED, reason="compares with code for CPUs")
 @pytest.mark.parametrize("scoring", [AffineScoring(), AffineScoring(1, -1, 0, 1, 0, 1), LARGE], ids=["two", "one", "large"])
 @pytest.mark.parametrize("size", [0, 2, -1])
 def test_gives_the_integers_of_the_cpu(rng, scoring, size):
-    rows = batch_cuda.ROWS[size]
+    rows = bands_cuda.ROWS[size]
     pairs = [related(rng, int(n)) for n in rng.integers(1, 3000, 200)]
     queries, targets, pieces = pieces_of(pairs, GLOBAL)
     wanted = Aligner(ordered(scoring)).align(queries, targets, pieces, Effort(diagonals=2 * rows))
