@@ -70,8 +70,8 @@ def align_pairs(
         first, pairs = batch
         pieces, queries, targets = _pieces(pairs, MODES[mode])
         solved = solve(queries, targets, pieces, effort)
-        columns = [first + np.arange(len(pairs)), solved.score, solved.q_used, solved.t_used]
-        columns = [(NUMBER, "", column) for column in columns]
+        numbers = first + np.arange(len(pairs)), solved.score, solved.q_used, solved.t_used
+        columns: list[tuple] = [(NUMBER, "", column) for column in numbers]
         if cigar:
             columns.append((TEXT, "cg:Z:", cigar_texts(solved)))
         return len(pairs), solved.cells, format_rows(columns, NO_NAMES)

@@ -94,7 +94,7 @@ class GpuAligner:
         self, codes: tuple[np.ndarray, np.ndarray], pieces: Pieces, index: np.ndarray, diagonals: np.ndarray, paths: bool,
         found: _Found,
     ) -> None:  # fmt: skip
-        """Align the pieces `index`, global ones, in bands of so many diagonals each, as far as there are kernels for these."""
+        """Align the pieces `index`, global ones, in bands of so many diagonals, as far as there are kernels for these."""
         some = pieces.take(index)
         rows = rows_of_band(diagonals, some.q_len, some.t_len, some.mode)
         for size in self.sizes:
@@ -109,6 +109,9 @@ class GpuAligner:
         give_to_cpu(self.resources.devices, LEFT, extensions=len(index))
         threads = self.resources.threads
         parts = [part for part in (index[thread::threads] for thread in range(threads)) if len(part)]
-        solved = map_threads(lambda part: Aligner(self.scoring).align(*codes, pieces.take(part), effort), parts, threads)
+        query, target = codes
+        solved = map_threads(
+            lambda part: Aligner(self.scoring).align(query, target, pieces.take(part), effort), parts, threads
+        )
         for part, its in zip(parts, solved, strict=True):
             found.put(part, its)

@@ -93,6 +93,26 @@ class Stacks(NamedTuple):
     odd_bits: np.ndarray
 
 
+class Gaps(NamedTuple):
+    """The best scores of gaps that end in the cells of a register, as in Stacks, uint32."""
+
+    e1: np.uint32
+    f1: np.uint32
+    e2: np.uint32
+    f2: np.uint32
+
+
+class Phase(NamedTuple):
+    """Where a lane stands between two shifts of the bits.
+
+    mask : the bit of this pair of anti-diagonals in both halves.
+    step : what equal bases score more, such that times that bit it stands in its half.
+    """
+
+    mask: np.uint32
+    step: np.uint32
+
+
 def _rise(scoring: AffineScoring) -> int:
     """By how much a score with its drift can rise in a pair of anti-diagonals."""
     return scoring.match + 2 * scoring.extend2
@@ -151,55 +171,59 @@ def _larger_sum(a, b, c, packed):
 
 
 @inlined
-def _step(stacks, h, j, e1, f1, e2, f2, bits, mask, step, rule, kind):
+def _step(stacks, h, j, gaps, bits, phase, rule, kind):
     """Register j of the next anti-diagonal.
 
     Parameters
     ----------
     stacks : Stacks; E and F are renewed.
     h : H of two anti-diagonals ago, renewed.
-    e1, f1, e2, f2 : the gaps that end in these cells.
-    bits, mask, step : where bases are equal; the bit of this pair of anti-diagonals; what equal bases score more, times
-        which this bit stands in its half.
-    rule, kind : Packed, Kind.
+    j : which register.
+    gaps : Gaps that end in these cells.
+    bits : where bases are equal.
+    phase, rule, kind : Phase, Packed, Kind.
     """
-    score = U32(U32(bits & mask) * step + h[j])
-    score = _larger_sum(score, rule.unequal, e2, kind.packed)
+    score = U32(U32(bits & phase.mask) * phase.step + h[j])
+    score = _larger_sum(score, rule.unequal, gaps.e2, kind.packed)
     if kind.two:
-        score = _larger(_larger(score, f2, kind.packed), _larger(e1, f1, kind.packed), kind.packed)
-        stacks.e1[j] = U32(_larger_sum(score, rule.open1, e1, kind.packed) * rule.one - rule.extend1)
-        stacks.f1[j] = U32(_larger_sum(score, rule.open1, f1, kind.packed) * rule.one - rule.extend1)
+        score = _larger(_larger(score, gaps.f2, kind.packed), _larger(gaps.e1, gaps.f1, kind.packed), kind.packed)
+        stacks.e1[j] = U32(_larger_sum(score, rule.open1, gaps.e1, kind.packed) * rule.one - rule.extend1)
+        stacks.f1[j] = U32(_larger_sum(score, rule.open1, gaps.f1, kind.packed) * rule.one - rule.extend1)
     else:
-        score = _larger(score, f2, kind.packed)
+        score = _larger(score, gaps.f2, kind.packed)
     h[j] = score
-    stacks.e2[j] = _larger_sum(score, rule.open2, e2, kind.packed)
-    stacks.f2[j] = _larger_sum(score, rule.open2, f2, kind.packed)
+    stacks.e2[j] = _larger_sum(score, rule.open2, gaps.e2, kind.packed)
+    stacks.f2[j] = _larger_sum(score, rule.open2, gaps.f2, kind.packed)
 
 
 @inlined
-def _odd_diagonal(stacks, after, to_next, mask, step, rule, kind):
+def _odd_diagonal(stacks, after, to_next, phase, rule, kind):
     """An odd anti-diagonal of this lane: gaps of the query come from the row above.
 
-    `stacks`: Stacks, changed; `after`, `to_next`: the next lane, selector of its words; the others as in `_step`.
+    `stacks`: Stacks, changed; `after`, `to_next`: the next lane, selector of its words; `phase`, `rule`, `kind`: Phase,
+    Packed, Kind.
     """
     last, e1, f1, e2, f2 = kind.registers - 1, stacks.e1, stacks.f1, stacks.e2, stacks.f2
     edge1 = permute(f1[0], U32(shuffle(I32(f1[0]), after)), to_next) if kind.two else U32(0)
     edge2 = permute(f2[0], U32(shuffle(I32(f2[0]), after)), to_next)
     for j in range(kind.registers):
         above1, above2 = (f1[j + 1], f2[j + 1]) if j < last else (edge1, edge2)
-        _step(stacks, stacks.odd, j, e1[j], above1, e2[j], above2, stacks.odd_bits[j], mask, step, rule, kind)
+        _step(stacks, stacks.odd, j, Gaps(e1[j], above1, e2[j], above2), stacks.odd_bits[j], phase, rule, kind)
 
 
 @inlined
-def _even_diagonal(stacks, before, to_before, mask, step, rule, kind):
-    """An even one: gaps of the target come from the row below; parameters as of `_odd_diagonal`."""
+def _even_diagonal(stacks, before, to_before, phase, rule, kind):
+    """An even one: gaps of the target come from the row below.
+
+    `before`, `to_before`: the lane before, selector of its words; `stacks`, `phase`, `rule`, `kind`: as above.
+    """
     last, e1, f1, e2, f2 = kind.registers - 1, stacks.e1, stacks.f1, stacks.e2, stacks.f2
     edge1 = permute(e1[last], U32(shuffle(I32(e1[last]), before)), to_before) if kind.two else U32(0)
     edge2 = permute(e2[last], U32(shuffle(I32(e2[last]), before)), to_before)
     for i in range(kind.registers):
         j = last - i
         below1, below2 = (e1[j - 1], e2[j - 1]) if j > 0 else (edge1, edge2)
-        _step(stacks, stacks.even, j, below1, f1[j], below2, f2[j], stacks.even_bits[j], mask, step, rule, kind)
+        _step(stacks, stacks.even, j, Gaps(below1, f1[j], below2, f2[j]), stacks.even_bits[j], phase, rule, kind)
 
 
 @inlined
@@ -232,10 +256,10 @@ def compute_chunk(stacks, lane, kept, at, rule, kind):
     for _ in range(PAIRS // together):
         mask, step = U32(BOTH), rule.step
         for _ in range(together):
-            _odd_diagonal(stacks, after, to_next, mask, step, rule, kind)
+            _odd_diagonal(stacks, after, to_next, Phase(mask, step), rule, kind)
             if kind.traced:
                 _keep(stacks.odd, kept, at, kind)
-            _even_diagonal(stacks, before, to_before, mask, step, rule, kind)
+            _even_diagonal(stacks, before, to_before, Phase(mask, step), rule, kind)
             if kind.traced:
                 _keep(stacks.even, kept, at + of_diagonal, kind)
             at += 2 * of_diagonal

@@ -52,7 +52,7 @@ def ordered(scoring: AffineScoring) -> AffineScoring:
     return scoring
 
 
-def rows_of_band(diagonals: int, q_len: np.ndarray, t_len: np.ndarray, mode: np.ndarray) -> np.ndarray:
+def rows_of_band(diagonals: int | np.ndarray, q_len: np.ndarray, t_len: np.ndarray, mode: np.ndarray) -> np.ndarray:
     """Rows, of two diagonals each, of bands that have at least so many diagonals and hold both ends of the alignments.
 
     They are multiples of BAND_ROWS.  q_len, t_len, mode : (n,) int64, as in pieces.Pieces.
