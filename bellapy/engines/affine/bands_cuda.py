@@ -133,7 +133,8 @@ def _align_on_gpu(job: _Job, worker: Worker, parts: Iterator[tuple[int, int]], a
     zero = device.zero
     device.count(
         [(zero.elapsed_time(a), zero.elapsed_time(b) - 1e3 * lost) for a, b, lost in spans],
-        extensions=n, cells=int(lengths.sum()) * job.rows, uploaded_bases=int(lengths.sum()),
+        extensions=n, paths=n if job.traced else 0, cells=int(lengths.sum()) * job.rows,
+        uploaded_bases=int(lengths.sum()),
     )  # fmt: skip
 
 

@@ -197,6 +197,22 @@ def test_pairwise_does_not_depend_on_threads_or_batches(tmp_path, rng, monkeypat
     assert want.code == got.code == 0 and want.out == got.out and want.out.count(b"\n") == 60
 
 
+def test_pairwise_aligns_in_a_band(tmp_path, rng):
+    """Of which the best alignment of this pair would need more."""
+    one, other = random_bases(rng, 300), random_bases(rng, 200)
+    (tmp_path / "p.tsv").write_text(f"{one + other}\t{other + one}\n")
+    scores = []
+    for options in (["--band", 900], ["--band", 2], ["--band", 256], []):
+        outcome = run("pairwise", tmp_path / "p.tsv", "--cigar", *options)
+        assert outcome.code == 0, outcome.err
+        index, score, q_used, t_used, path = outcome.out.decode().split("\t")
+        runs = [(letter, int(size)) for size, letter in re.findall(r"(\d+)([MID])", path)]
+        plain = (2, -4, -1, AffineScoring()[2:6])
+        assert naive_affine.path_score(one + other, other + one, runs, *plain) == (int(score), int(q_used), int(t_used))
+        scores.append(int(score))
+    assert scores[1] == scores[2] < scores[0] == scores[3]
+
+
 @pytest.mark.parametrize(
     "text, options, code, message",
     [
@@ -207,6 +223,8 @@ def test_pairwise_does_not_depend_on_threads_or_batches(tmp_path, rng, monkeypat
         ("A\tA\n", ["--gap-open", "4,24", "--gap-extend", "2"], 2, "as many values"),
         ("A\tA\n", ["--gap-open", "x"], 2, "whole numbers"),
         ("A\tA\n", ["--zdrop", "9"], 2, "only extensions end early"),
+        ("A\tA\n", ["--band", "0"], 2, "--band 0: must be from"),
+        ("A\tA\n", ["--device", "gpu"], 2, "choose from auto, cpu, cuda"),
         ("A\tA\n", ["--mismatch", "3"], 2, "--mismatch 3: must be from"),
     ],
 )
