@@ -126,7 +126,7 @@ def _spread(scoring: AffineScoring, rows: int) -> int:
 def _levels(scoring: AffineScoring, rows: int) -> tuple[int, int, int]:
     """Floor, score of the best cell at the start, and the highest score that is ever reached; before the scale."""
     floor = 3 * scoring.open2 + scoring.open1 + scoring.extend1 - scoring.mismatch  # gaps from a band's ends begin at 0
-    outside = (rows + CHUNK) * _rise(scoring) // 2  # what cells outside can gain while they are in the band
+    outside = (2 * rows + CHUNK) * _rise(scoring) // 2  # what cells outside can gain while they are in the band
     top = floor + outside + _rise(scoring) + scoring.open2 + _spread(scoring, rows) + 1
     return floor, top, top + TURN + (PAIRS + 2) * _rise(scoring)
 
