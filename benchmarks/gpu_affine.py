@@ -25,7 +25,7 @@ from pairs import noisy, random_read
 
 from bellapy.compute.gpu.pool import pool
 from bellapy.compute.resources import Resources
-from bellapy.engines.affine.bands_cuda import align_bands
+from bellapy.engines.affine.bands_cuda import Bands, align_bands
 from bellapy.engines.affine.batch_cpu import Aligner, Effort
 from bellapy.engines.affine.pieces import Pieces, Solved
 from bellapy.engines.affine.rule import GLOBAL, ordered, rows_of_band
@@ -102,7 +102,7 @@ def main() -> None:
         kernels, totals = [], []
         for _ in range(options.repeats + 1):
             resources, start = Resources(options.threads), time.perf_counter()
-            found, taken = align_bands(queries, targets, pieces, rows, scoring, paths, resources)
+            found, taken = align_bands(queries, targets, pieces, Bands(rows, scoring, paths), resources)
             totals.append(time.perf_counter() - start)
             kernels.append(max(device.kernel_s for device in resources.devices.used()))
         seconds, total = median(kernels[1:]), median(totals[1:])

@@ -1,4 +1,4 @@
-"""Global alignments in bands on NVIDIA GPUs.
+"""Alignments in bands on NVIDIA GPUs.
 
 The workers of compute/gpu/pool.py share the pairs.  Only bases go to a device, and only scores and the runs of paths come
 back: the scores of cells stay in memory that each warp uses again for its next pair.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,23 +17,30 @@ from bellapy.compute.gpu.ops import SIMULATED, WARP
 from bellapy.compute.gpu.pool import Work, Worker, pool
 from bellapy.compute.gpu.transfers import fetched, moment, sent
 from bellapy.compute.resources import Resources
+from bellapy.compute.threads import even_ranges
 from bellapy.engines.affine.cuda_band import (
     COLUMNS,
+    DROPPED,
     MOST_REGISTERS,
     N_QUERY,
     N_RUNS,
     N_TARGET,
     PADDING,
+    Q_USED,
     RESULTS,
     RUNS,
     SCORE,
+    T_USED,
     make_kernel,
+    most_registers,
     padding,
 )
 from bellapy.engines.affine.cuda_bases import BASES, pack_bases, words_for
+from bellapy.engines.affine.cuda_ends import TAG_BITS
 from bellapy.engines.affine.cuda_step import Kind, pack_scoring, scale_for
 from bellapy.engines.affine.cuda_walk import NO_PATH
 from bellapy.engines.affine.pieces import Pieces, Solved
+from bellapy.engines.affine.rule import NO_ZDROP
 from bellapy.engines.registers.gather import gather_runs
 from bellapy.params import AffineScoring
 
@@ -45,16 +53,35 @@ LEAST_BATCH = 1 << 5  # pairs; if so few do not fit, they are left out
 SHARE = 4  # of the free memory: how many times less the scores of a worker's pairs may take
 
 
+class Bands(NamedTuple):
+    """What is wanted of pairs.
+
+    rows : of the bands, one of ROWS.  scoring : from rule.ordered.
+    paths : whether they are wanted.
+    ends : the mode is EXTEND, not GLOBAL (rule.py).  zdrop : of extensions.
+    """
+
+    rows: int
+    scoring: AffineScoring
+    paths: bool
+    ends: bool = False
+    zdrop: int = NO_ZDROP
+
+    @property
+    def exist(self) -> bool:
+        """Whether there is a kernel for them on a device that has instructions for packed maxima."""
+        scale = scale_for(self.scoring, self.rows)
+        return scale >= (TAG_BITS if self.ends else 0) and (not self.ends or self.rows <= 2 * WARP << TAG_BITS)
+
+
 @dataclass(frozen=True)
 class _Job:
-    """Alignment of pairs in bands of the same rows; runs of piece p go to runs[begins[p] : begins[p + 1]]."""
+    """Alignment of pairs; runs of piece p go to runs[begins[p] : begins[p + 1]]."""
 
     query: np.ndarray
     target: np.ndarray
     pieces: Pieces
-    rows: int
-    scoring: AffineScoring
-    traced: bool
+    bands: Bands
     resources: Resources
     begins: np.ndarray
     solved: Solved
@@ -62,36 +89,36 @@ class _Job:
 
 
 def align_bands(
-    query: np.ndarray, target: np.ndarray, pieces: Pieces, rows: int, scoring: AffineScoring, traced: bool,
-    resources: Resources,
-) -> tuple[Solved, np.ndarray]:  # fmt: skip
-    """Align pieces, all global and of at least a base on each side, in bands of `rows` rows (one of ROWS).
+    query: np.ndarray, target: np.ndarray, pieces: Pieces, bands: Bands, resources: Resources
+) -> tuple[Solved, np.ndarray]:
+    """Align pieces, all of the mode of `bands` and of at least a base on each side.
 
-    Returns the solution, and which pieces have one: those with unknown bases have none, and what fits no memory.
+    Returns the solution, and which pieces have one.  Those with unknown bases have none, nor what fits no memory, nor
+    extensions on devices without instructions for packed maxima.
     """
     gpus, n = pool(), len(pieces.q_at)
     begins = np.zeros(n + 1, np.int64)
-    np.cumsum((pieces.q_len + pieces.t_len) if traced else np.zeros(n, np.int64), out=begins[1:])
-    score, starts, counts = np.zeros((3, n), np.int64)
-    solved = Solved(
-        score, pieces.q_len, pieces.t_len, np.zeros(n, np.bool_), np.empty(int(begins[-1]), np.uint32), starts, counts,
-        int((pieces.q_len + pieces.t_len).sum()) * rows,
-    )  # fmt: skip
-    job = _Job(query, target, pieces, rows, scoring, traced, resources, begins, solved, np.zeros(n, np.bool_))
-    parts = max(1, min(2 * len(gpus.devices), n // LEAST_PART))
-    edges = np.linspace(0, n, parts + 1).astype(np.int64).tolist()
-    work = Work(
-        list(zip(edges, edges[1:], strict=False)), LEAST_BATCH, partial(_align_on_gpu, job), lambda begin, end: None,
-        "kernel_s",
-    )  # fmt: skip
-    gpus.run(work, resources.devices)
+    np.cumsum((pieces.q_len + pieces.t_len) * bands.paths, out=begins[1:])
+    score, q_used, t_used, starts, counts = np.zeros((5, n), np.int64)
+    runs = np.empty(int(begins[-1]), np.uint32)
+    cells = int((pieces.q_len + pieces.t_len).sum()) * bands.rows
+    solved = Solved(score, q_used, t_used, np.zeros(n, np.bool_), runs, starts, counts, cells)
+    job = _Job(query, target, pieces, bands, resources, begins, solved, np.zeros(n, np.bool_))
+    parts = even_ranges(n, max(1, min(2 * len(gpus.devices), n // LEAST_PART)))
+    gpus.run(Work(parts, LEAST_BATCH, partial(_align_on_gpu, job), _leave_out, "kernel_s"), resources.devices)
     return solved, job.taken
+
+
+def _leave_out(begin: int, end: int) -> None:
+    """The caller does what has no solution."""
 
 
 def _align_on_gpu(job: _Job, worker: Worker, parts: Iterator[tuple[int, int]], alone: bool) -> None:
     """Align the pairs of the next part, first one and end, on the worker's device."""
     begin, end = next(parts)
     device, stream, pieces = worker.device, worker.stream, job.pieces
+    if job.bands.ends and not device.packed:
+        return
     lengths = pieces.q_len[begin:end] + pieces.t_len[begin:end]
     order = begin + np.argsort(-lengths, kind="stable")
     words, table, known = _packed(job, worker, order)
@@ -99,13 +126,9 @@ def _align_on_gpu(job: _Job, worker: Worker, parts: Iterator[tuple[int, int]], a
     n = len(order)
     if not n:
         return
-    kind = Kind(
-        job.rows // (2 * WARP),
-        job.scoring.open1 != job.scoring.open2 or job.scoring.extend1 != job.scoring.extend2,
-        job.traced,
-        scale_for(job.scoring, job.rows),
-        device.packed,
-    )
+    scoring, rows = job.bands.scoring, job.bands.rows
+    two = (scoring.open1, scoring.extend1) != (scoring.open2, scoring.extend2)
+    kind = Kind(rows // (2 * WARP), two, job.bands.paths, job.bands.ends, scale_for(scoring, rows), device.packed)
     there = sent(worker, "words", words)
     plan = sent(worker, "table", table)
     count = sent(worker, "count", np.zeros(1, np.int32))
@@ -117,14 +140,15 @@ def _align_on_gpu(job: _Job, worker: Worker, parts: Iterator[tuple[int, int]], a
     begun = moment(stream)
     lost = worker.launch(
         make_kernel(kind), -(-warps // WARPS), WARPS * WARP, there, plan, count,
-        pack_scoring(job.scoring, job.rows, kind), job.scoring, kept, room, runs, results,
+        pack_scoring(scoring, rows, kind), scoring, job.bands.zdrop, kept, room, runs, results,
     )  # fmt: skip
     spans.append((begun, moment(stream), lost))
     found = fetched(worker, "results", results)
     stream.synchronize()
-    job.solved.score[order] = found[:n, SCORE]
+    for column, values in zip((SCORE, Q_USED, T_USED, DROPPED), job.solved[:4], strict=True):
+        values[order] = found[:n, column]
     taken = np.ones(n, np.bool_)
-    if job.traced:
+    if job.bands.paths:
         n_runs = found[:n, N_RUNS].astype(np.int64)
         taken = n_runs != NO_PATH
         n_runs[~taken] = 0
@@ -133,7 +157,7 @@ def _align_on_gpu(job: _Job, worker: Worker, parts: Iterator[tuple[int, int]], a
     zero = device.zero
     device.count(
         [(zero.elapsed_time(a), zero.elapsed_time(b) - 1e3 * lost) for a, b, lost in spans],
-        extensions=n, paths=n if job.traced else 0, cells=int(lengths.sum()) * job.rows,
+        extensions=n, paths=n if job.bands.paths else 0, cells=int(lengths.sum()) * job.bands.rows,
         uploaded_bases=int(lengths.sum()),
     )  # fmt: skip
 
@@ -142,7 +166,7 @@ def _packed(job: _Job, worker: Worker, order: np.ndarray) -> tuple[np.ndarray, n
     """Words of the bases of pieces in `order`, in pinned memory; table of the pairs; which have no unknown bases."""
     pieces, n = job.pieces, len(order)
     q_len, t_len = pieces.q_len[order], pieces.t_len[order]
-    pads = padding(q_len + t_len)
+    pads = padding(q_len + t_len, job.bands.ends)
     sizes = np.concatenate([words_for(q_len + pads), words_for(t_len + pads)])
     places = np.cumsum(sizes) - sizes
     words = worker.pinned.of("packed words", int(sizes.sum()), dtype=np.uint64)
@@ -151,7 +175,7 @@ def _packed(job: _Job, worker: Worker, order: np.ndarray) -> tuple[np.ndarray, n
     pack_bases(job.query, pieces.q_at[order], q_len, step, pads, places[:n], words, known, row)
     pack_bases(job.target, pieces.t_at[order], t_len, step, pads, places[n:], words, known, row)
     table = np.empty((n, COLUMNS), np.int64)
-    centre = job.rows // 2 - ((t_len - q_len) >> 2)
+    centre = job.bands.rows // 2 - (0 if job.bands.ends else (t_len - q_len) >> 2)
     room = (job.begins[order + 1] - job.begins[order]) * known
     for column, values in enumerate((places[:n], places[n:], q_len, t_len, pads, centre, np.cumsum(room) - room)):
         table[:, column] = values
@@ -161,9 +185,9 @@ def _packed(job: _Job, worker: Worker, order: np.ndarray) -> tuple[np.ndarray, n
 def _room(job: _Job, worker: Worker, kind: Kind, table: np.ndarray) -> tuple[int, int]:
     """Warps that work side by side, and words that each needs to keep the scores of a pair."""
     device = worker.device
-    resident = 2 if SIMULATED else device.processors * (REGISTERS // (WARP * MOST_REGISTERS[kind.registers]))
+    resident = 2 if SIMULATED else device.processors * (REGISTERS // (WARP * most_registers(kind)))
     warps = min(len(table), resident)
-    if not job.traced:
+    if not job.bands.paths:
         return warps, 0
     diagonals = int((table[:, N_QUERY] + table[:, N_TARGET] + 2 * table[:, PADDING]).max()) + 1
     room = diagonals * (kind.registers // 2) * WARP

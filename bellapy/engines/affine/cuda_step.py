@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.gpu.ops import I32, U32, U64, WARP, add_max2, max2, max2_any, permute, shuffle
+from bellapy.engines.affine.cuda_ends import watch_diagonal
 from bellapy.engines.registers.window import (
     BEFORE,
     BEFORE_AT_END,
@@ -45,6 +46,7 @@ class Kind(NamedTuple):
     registers : of a lane, for each state of a parity; even.
     two : gaps have two pieces.
     traced : the low byte of every score is kept.
+    ends : the best cell is looked for, of extensions.
     scale : one of SCALES.
     packed : the device has instructions for packed maxima (compute capability 9.0 and more).
     """
@@ -52,6 +54,7 @@ class Kind(NamedTuple):
     registers: int
     two: bool
     traced: bool
+    ends: bool
     scale: int
     packed: bool
 
@@ -238,35 +241,45 @@ def _keep(cells, kept, at, kind):
 
 
 @inlined
-def compute_chunk(stacks, lane, kept, at, rule, kind):
+def compute_chunk(stacks, pairs, kept, at, watch, table, rule, kind):
     """CHUNK anti-diagonals of a band.
 
     Parameters
     ----------
     stacks : Stacks, whose cells are renewed, and bits used up.
-    lane : of the warp, int32.
+    pairs : of anti-diagonals that were computed before.
     kept, at : uint32, gets scores if they are kept; from where on, for this lane.
+    watch, table : Watch, Table.
     rule, kind : Packed, Kind.
+
+    Returns
+    -------
+    Watch; as it was if ends are not looked for.
     """
-    last = WARP - 1
+    last, lane = WARP - 1, table.lane
     to_next, to_before = (NEXT_AT_END if lane == last else NEXT), (BEFORE_AT_END if lane == 0 else BEFORE)
     after, before = I32(lane + 1 & last), I32(lane - 1 & last)
     together = kind.scale + 1
-    of_diagonal = kind.registers // 2 * WARP
+    of_diagonal, r = kind.registers // 2 * WARP, I32(2 * pairs)
     for _ in range(PAIRS // together):
         mask, step = U32(BOTH), rule.step
         for _ in range(together):
             _odd_diagonal(stacks, after, to_next, Phase(mask, step), rule, kind)
             if kind.traced:
                 _keep(stacks.odd, kept, at, kind)
+            if kind.ends:
+                watch = watch_diagonal(watch, stacks.odd, I32(r + 1), table, kind.registers)
             _even_diagonal(stacks, before, to_before, Phase(mask, step), rule, kind)
             if kind.traced:
                 _keep(stacks.even, kept, at + of_diagonal, kind)
-            at += 2 * of_diagonal
+            if kind.ends:
+                watch = watch_diagonal(watch, stacks.even, I32(r + 2), table, kind.registers)
+            at, r = at + 2 * of_diagonal, I32(r + 2)
             mask, step = U32(mask << ONE), U32(step >> ONE)
         for j in range(kind.registers):
             stacks.odd_bits[j] >>= U32(together)
             stacks.even_bits[j] >>= U32(together)
+    return watch
 
 
 @inlined

@@ -25,15 +25,17 @@ from bellapy.engines.affine import bands_cuda, batch_cuda, cuda_step
 from bellapy.engines.affine.batch_cpu import Aligner, Effort
 from bellapy.engines.affine.cuda_band import padding
 from bellapy.engines.affine.pieces import Solved
-from bellapy.engines.affine.rule import GLOBAL, ordered
+from bellapy.engines.affine.rule import EXTEND, GLOBAL, NO_ZDROP, ordered
 
 pytestmark = pytest.mark.usefixtures("quick_threads")
 LARGE = AffineScoring(10, -9, 30, 10, 30, 10)
 
 
-def align(pairs, scoring, rows=bands_cuda.ROWS[0], traced=True, step=1):
-    queries, targets, pieces = pieces_of(pairs, GLOBAL, step)
-    return bands_cuda.align_bands(queries, targets, pieces, rows, ordered(scoring), traced, Resources(1, "cuda"))
+def align(pairs, scoring, rows=bands_cuda.ROWS[0], paths=True, step=1, zdrop=None):
+    queries, targets, pieces = pieces_of(pairs, GLOBAL if zdrop is None else EXTEND, step)
+    bands = bands_cuda.Bands(rows, ordered(scoring), paths, zdrop is not None, zdrop or 0)
+    assert bands.exist
+    return bands_cuda.align_bands(queries, targets, pieces, bands, Resources(1, "cuda"))
 
 
 def check(pairs, scoring, solved, rows) -> None:
@@ -82,7 +84,7 @@ def test_a_band_is_kept_to(rng):
 def test_unknown_bases_are_left_out(rng):
     query = random_bases(rng, 12)
     solved, taken = align(
-        [(query, query), (query, query[:5] + "N" + query[6:]), (query[1:], query)], AffineScoring(), traced=False
+        [(query, query), (query, query[:5] + "N" + query[6:]), (query[1:], query)], AffineScoring(), paths=False
     )
     assert taken.tolist() == [True, False, True] and solved.score[[0, 2]].tolist() == [24, 22 - 6]
 
@@ -94,15 +96,32 @@ def test_backwards(rng):
     check(pairs, AffineScoring(), solved, bands_cuda.ROWS[0])
 
 
+@pytest.mark.parametrize("zdrop", [NO_ZDROP, 12])
+def test_extensions_end_where_the_table_says(rng, zdrop):
+    scoring, rows = AffineScoring(), bands_cuda.ROWS[0]
+    pairs = [related(rng, n) for n in (2, 15, 40)] + [("A", "C"), ("ACGTT", "ACG")]
+    pairs.append((pairs[2][0] + random_bases(rng, 30), pairs[2][1] + random_bases(rng, 12)))
+    plain = (scoring.match, scoring.mismatch, scoring.unknown, scoring[2:6])
+    solved, taken = align(pairs, scoring, rows, zdrop=zdrop)
+    assert taken.all()
+    for p, (query, target) in enumerate(pairs):
+        h = naive_affine.table(query, target, *plain, naive_affine.band(query, target, rows, False))
+        want = naive_affine.extension(h, zdrop)
+        assert (solved.score[p], solved.q_used[p], solved.t_used[p]) == want
+        assert runs_of(solved, p) == naive_affine.path(query, target, h, *plain, *want[1:])
+
+
 def test_scores_that_do_not_fit_have_no_kernel():
     rows = bands_cuda.ROWS[-1]
     assert cuda_step.scale_for(ordered(AffineScoring()), rows) == 3 and cuda_step.scale_for(LARGE, rows) == 0
     assert cuda_step.scale_for(AffineScoring(100, -100, 10_000, 1000, 10_000, 1000), rows) < 0
+    assert not bands_cuda.Bands(rows, ordered(AffineScoring()), True, True).exist
+    assert not bands_cuda.Bands(bands_cuda.ROWS[3], LARGE, True, True).exist
 
 
 def test_padding_ends_a_table_with_a_chunk():
     lengths = np.arange(1, 200)
-    pads = padding(lengths)
+    pads = padding(lengths, False)
     assert pads.min() >= 1 and set((lengths + 2 * pads) % 32) <= {0, 31}
 
 
@@ -127,7 +146,7 @@ def test_what_fits_no_gpu_goes_to_the_cpu(rng, monkeypatch):
         given.clear()
         resources = Resources(1, "cuda")
         aligner = batch_cuda.GpuAligner(AffineScoring(), True, resources)
-        aligner.sizes = [128]
+        aligner.sizes = (128,)
         solved = aligner.align(queries, targets, pieces, Effort(diagonals=diagonals))
         assert given == [4, 0]
         check([pairs[0]], AffineScoring(), solved, 128)
@@ -143,7 +162,7 @@ def test_gives_the_integers_of_the_cpu(rng, scoring, size):
     pairs = [related(rng, int(n)) for n in rng.integers(1, 3000, 200)]
     queries, targets, pieces = pieces_of(pairs, GLOBAL)
     wanted = Aligner(ordered(scoring)).align(queries, targets, pieces, Effort(diagonals=2 * rows))
-    for traced in (True, False):
-        solved, taken = align(pairs, scoring, rows, traced)
+    for paths in (True, False):
+        solved, taken = align(pairs, scoring, rows, paths)
         assert taken.all() and (solved.score == wanted.score).all()
-        assert not traced or all(runs_of(solved, p) == runs_of(wanted, p) for p in range(len(pairs)))
+        assert not paths or all(runs_of(solved, p) == runs_of(wanted, p) for p in range(len(pairs)))
