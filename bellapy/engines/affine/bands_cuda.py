@@ -38,7 +38,7 @@ from bellapy.engines.affine.cuda_band import (
 from bellapy.engines.affine.cuda_bases import BASES, pack_bases, words_for
 from bellapy.engines.affine.cuda_ends import TAG_BITS
 from bellapy.engines.affine.cuda_step import Kind, pack_scoring, scale_for
-from bellapy.engines.affine.cuda_walk import NO_PATH
+from bellapy.engines.affine.cuda_walk import NO_PATH, direct_size
 from bellapy.engines.affine.pieces import Pieces, Solved
 from bellapy.engines.affine.rule import NO_ZDROP
 from bellapy.engines.registers.gather import gather_runs
@@ -140,7 +140,7 @@ def _align_on_gpu(job: _Job, worker: Worker, parts: Iterator[tuple[int, int]], a
     begun = moment(stream)
     lost = worker.launch(
         make_kernel(kind), -(-warps // WARPS), WARPS * WARP, there, plan, count,
-        pack_scoring(scoring, rows, kind), scoring, job.bands.zdrop, kept, room, runs, results,
+        pack_scoring(scoring, rows, kind), scoring, direct_size(scoring), job.bands.zdrop, kept, room, runs, results,
     )  # fmt: skip
     spans.append((begun, moment(stream), lost))
     found = fetched(worker, "results", results)

@@ -56,7 +56,7 @@ def make_kernel(kind: Kind):
     KIND, R = kind, kind.registers
     ROWS, OF_DIAGONAL = 2 * R, R // 2 * WARP
 
-    def align_band(words, pairs, count, rule, scoring, zdrop, kept, room, runs, results):
+    def align_band(words, pairs, count, rule, scoring, direct, zdrop, kept, room, runs, results):
         """Align pairs; each warp takes one after the other.
 
         Parameters
@@ -64,7 +64,7 @@ def make_kernel(kind: Kind):
         words : uint64, bases (cuda_bases.py).
         pairs : (n, COLUMNS) int64.
         count : (1,) int32, pairs that were taken; 0.
-        rule, scoring : Packed, AffineScoring.
+        rule, scoring, direct : Packed, AffineScoring, and what cuda_walk.direct_size says of it.
         zdrop : of extensions, as in rule.py.
         kept : uint32, for the scores of a pair of each warp.
         room : words of `kept` for each warp.
@@ -116,11 +116,12 @@ def make_kernel(kind: Kind):
                     value = _value_of(stacks.odd, u, R) if odd else _value_of(stacks.even, u, R)
                     results[pair, SCORE] = I32((value >> KIND.scale) + zero - drift * diagonals)
             sync_warp()
+            n_runs = I32(0)
+            if KIND.traced:
+                band = Band(words, query, target, pad, kept, np.int64(warp) * room, centre)
+                n_runs = walk_back(band, i, j, scoring, direct, lane, R, runs, pairs[pair, RUNS])
             if lane == 0:
-                results[pair, Q_USED], results[pair, T_USED] = i, j
-                if KIND.traced:
-                    band = Band(words, query, target, pad, kept, np.int64(warp) * room, centre)
-                    results[pair, N_RUNS] = walk_back(band, i, j, scoring, R, runs, pairs[pair, RUNS])
+                results[pair, Q_USED], results[pair, T_USED], results[pair, N_RUNS] = i, j, n_runs
             sync_warp()
 
     align_band.most_registers = most_registers(kind)  # type: ignore[attr-defined]  # for `kernel_of`

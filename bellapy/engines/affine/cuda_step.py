@@ -31,10 +31,10 @@ from bellapy.engines.registers.window import (
 )
 from bellapy.params import AffineScoring
 
-SCALES = 3, 0
+SCALES = 3, 1, 0
 """Scores are multiplied by 2 to the power of one of these.  So many pairs of anti-diagonals more pass between two shifts of
 the words that say where bases are equal."""
-MOST = 0xFFFF  # a half
+MOST = 0x7FFF  # as registers/window.py has it: at the end of a band a half is made 0 by its top bit
 TURN = 256  # the base rises by multiples of this: low bytes of scores can be compared
 SHUFFLES = WARP.bit_length() - 1  # until all lanes of a warp know what each has
 BYTES = U32(0x7531)  # selector of `permute`: the upper byte of all halves
@@ -151,7 +151,7 @@ def pack_scoring(scoring: AffineScoring, rows: int, kind: Kind) -> Packed:
     drift, scale = scoring.extend2, 1 << kind.scale
 
     def added(n: int) -> np.uint32:
-        word = (n * scale & MOST) * BOTH if kind.packed else n * scale * BOTH
+        word = (n * scale & 0xFFFF) * BOTH if kind.packed else n * scale * BOTH
         return U32(word & 0xFFFFFFFF)
 
     return Packed(

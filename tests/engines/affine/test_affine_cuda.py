@@ -29,6 +29,12 @@ from bellapy.engines.affine.rule import EXTEND, GLOBAL, NO_ZDROP, ordered
 
 pytestmark = pytest.mark.usefixtures("quick_threads")
 LARGE = AffineScoring(10, -9, 30, 10, 30, 10)
+SCORINGS = {
+    "two": AffineScoring(),
+    "one": AffineScoring(1, -1, 0, 1, 0, 1),
+    "scale 1": AffineScoring(100, -100, 10, 20, 10, 20),
+    "scale 0": AffineScoring(150, -100, 10, 20, 10, 20),
+}
 
 
 def align(pairs, scoring, rows=bands_cuda.ROWS[0], paths=True, step=1, zdrop=None):
@@ -52,12 +58,12 @@ def some(solved, p: int):
 
 
 def related(rng, n: int) -> tuple[str, str]:
-    """A sequence, and a copy with errors and one gap."""
+    """A sequence, and a copy with errors and one gap, longer than those that a warp tries at once."""
     one, at = random_bases(rng, n), n // 2
     return one, mutate(rng, one[:at] + one[at + int(rng.integers(0, 12)) :], 0.15) or "A"
 
 
-@pytest.mark.parametrize("scoring", [AffineScoring(), AffineScoring(1, -1, 0, 1, 0, 1), LARGE], ids=["two", "one", "large"])
+@pytest.mark.parametrize("scoring", SCORINGS.values(), ids=SCORINGS)
 def test_equals_the_naive_table(rng, scoring):
     pairs = [related(rng, n) for n in (1, 7, 34)] + [("ACGTTG", "C")]
     solved, taken = align(pairs, scoring)
@@ -113,10 +119,11 @@ def test_extensions_end_where_the_table_says(rng, zdrop):
 
 def test_scores_that_do_not_fit_have_no_kernel():
     rows = bands_cuda.ROWS[-1]
-    assert cuda_step.scale_for(ordered(AffineScoring()), rows) == 3 and cuda_step.scale_for(LARGE, rows) == 0
-    assert cuda_step.scale_for(AffineScoring(100, -100, 10_000, 1000, 10_000, 1000), rows) < 0
+    assert cuda_step.scale_for(ordered(AffineScoring()), 384) == 3 and cuda_step.scale_for(LARGE, 128) == 1
+    assert cuda_step.scale_for(AffineScoring(100, -100, 10_000, 1000, 10_000, 1000), 128) < 0
     assert not bands_cuda.Bands(rows, ordered(AffineScoring()), True, True).exist
     assert not bands_cuda.Bands(bands_cuda.ROWS[3], LARGE, True, True).exist
+    assert [cuda_step.scale_for(SCORINGS[f"scale {n}"], 32) for n in (1, 0)] == [1, 0]
 
 
 def test_padding_ends_a_table_with_a_chunk():
