@@ -31,6 +31,7 @@ from bellapy.engines.affine.cuda_band import (
     RUNS,
     SCORE,
     T_USED,
+    Bounds,
     make_kernel,
     most_registers,
     padding,
@@ -140,7 +141,7 @@ def _align_on_gpu(job: _Job, worker: Worker, parts: Iterator[tuple[int, int]], a
     begun = moment(stream)
     lost = worker.launch(
         make_kernel(kind), -(-warps // WARPS), WARPS * WARP, there, plan, count,
-        pack_scoring(scoring, rows, kind), scoring, direct_size(scoring), job.bands.zdrop, kept, room, runs, results,
+        pack_scoring(scoring, rows, kind), scoring, Bounds(direct_size(scoring), job.bands.zdrop, room), kept, runs, results,
     )  # fmt: skip
     spans.append((begun, moment(stream), lost))
     found = fetched(worker, "results", results)

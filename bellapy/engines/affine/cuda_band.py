@@ -9,6 +9,7 @@ No path gains anything by leaving their diagonal, and the score of each cell of 
 from __future__ import annotations
 
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from numba import cuda
@@ -28,6 +29,18 @@ RESULTS = 5
 MOST_REGISTERS = {2: 56, 4: 64, 6: 80, 8: 96, 10: 128, 12: 168, 14: 168}
 """Of a thread, by registers of a lane for each state; extensions need more."""
 MORE_FOR_ENDS = 32
+
+
+class Bounds(NamedTuple):
+    """Numbers of a run of the kernel.
+
+    direct : what cuda_walk.direct_size says.  zdrop : of extensions, as in rule.py.
+    room : words of `kept` for each warp.
+    """
+
+    direct: int
+    zdrop: int
+    room: int
 
 
 def padding(lengths: np.ndarray, ends: bool) -> np.ndarray:
@@ -56,7 +69,7 @@ def make_kernel(kind: Kind):
     KIND, R = kind, kind.registers
     ROWS, OF_DIAGONAL = 2 * R, R // 2 * WARP
 
-    def align_band(words, pairs, count, rule, scoring, direct, zdrop, kept, room, runs, results):
+    def align_band(words, pairs, count, rule, scoring, bounds, kept, runs, results):
         """Align pairs; each warp takes one after the other.
 
         Parameters
@@ -64,10 +77,8 @@ def make_kernel(kind: Kind):
         words : uint64, bases (cuda_bases.py).
         pairs : (n, COLUMNS) int64.
         count : (1,) int32, pairs that were taken; 0.
-        rule, scoring, direct : Packed, AffineScoring, and what cuda_walk.direct_size says of it.
-        zdrop : of extensions, as in rule.py.
+        rule, scoring, bounds : Packed, AffineScoring, Bounds.
         kept : uint32, for the scores of a pair of each warp.
-        room : words of `kept` for each warp.
         runs : uint32, see RUNS.
         results : (n, RESULTS) int32.
         """
@@ -88,11 +99,11 @@ def make_kernel(kind: Kind):
             n_query, n_target, pad = I32(pairs[pair, N_QUERY]), I32(pairs[pair, N_TARGET]), I32(pairs[pair, PADDING])
             query, target, centre = I32(pairs[pair, QUERY]), I32(pairs[pair, TARGET]), I32(pairs[pair, CENTRE])
             row, drift, diagonals = I32(lane * ROWS), I32(scoring.extend2), I32(n_query + n_target + 2 * pad)
-            table = Table(I32(row - centre), lane, I32(n_query + pad), I32(n_target + pad), I32(zdrop), drift)
+            table = Table(I32(row - centre), lane, I32(n_query + pad), I32(n_target + pad), I32(bounds.zdrop), drift)
             zero = I32(-(I32(rule.top) >> KIND.scale) - pad * scoring.match)
             watch = Watch(I32(0), I32(0), I32(0), I32(0), I32(0), I32(zero - drift))
             begin(stacks, row, centre, rule, KIND)
-            at = np.int64(warp) * room + lane
+            at = np.int64(warp) * bounds.room + lane
             for done in range(0, (diagonals + 1) // 2, PAIRS):
                 compare_bases(words, query, target, I32(done), table.row, R, stacks)
                 watch = compute_chunk(stacks, I32(done), kept, at, watch, table, rule, KIND)
@@ -118,8 +129,8 @@ def make_kernel(kind: Kind):
             sync_warp()
             n_runs = I32(0)
             if KIND.traced:
-                band = Band(words, query, target, pad, kept, np.int64(warp) * room, centre)
-                n_runs = walk_back(band, i, j, scoring, direct, lane, R, runs, pairs[pair, RUNS])
+                band = Band(words, query, target, pad, kept, np.int64(warp) * bounds.room, centre)
+                n_runs = walk_back(band, i, j, scoring, bounds.direct, lane, R, runs, pairs[pair, RUNS])
             if lane == 0:
                 results[pair, Q_USED], results[pair, T_USED], results[pair, N_RUNS] = i, j, n_runs
             sync_warp()
