@@ -36,12 +36,12 @@ from bellapy.engines.affine.cuda_band import (
     most_registers,
     padding,
 )
-from bellapy.engines.affine.cuda_bases import BASES, pack_bases, words_for
 from bellapy.engines.affine.cuda_ends import TAG_BITS
 from bellapy.engines.affine.cuda_step import Kind, pack_scoring, scale_for
 from bellapy.engines.affine.cuda_walk import NO_PATH, direct_size
 from bellapy.engines.affine.pieces import Pieces, Solved
 from bellapy.engines.affine.rule import NO_ZDROP
+from bellapy.engines.affine.words import BASES, pack_bases, words_for
 from bellapy.engines.registers.gather import gather_runs
 from bellapy.params import AffineScoring
 
