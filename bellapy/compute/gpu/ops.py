@@ -50,7 +50,7 @@ if SIMULATED:
     @cuda.jit(device=True)
     def add_max2(a, b, c):
         (a0, a1), (b0, b1) = _halves(a), _halves(b)
-        return _larger(a0 + b0, a1 + b1, *_halves(c))
+        return _larger(a0 + b0 & 0xFFFF, a1 + b1 & 0xFFFF, *_halves(c))
 
     @cuda.jit(device=True)
     def permute(a, b, selector):
@@ -82,6 +82,14 @@ if SIMULATED:
         return word
 
     @cuda.jit(device=True)
+    def largest(word):
+        _box[cuda.threadIdx.x] = int(word)
+        cuda.syncthreads()
+        most = U32(max(_box))
+        cuda.syncthreads()
+        return most
+
+    @cuda.jit(device=True)
     def fresh(array, row, column):
         return array[row, column]
 
@@ -105,12 +113,12 @@ else:
         """
         host_to_device(there, rows, rows.nbytes, stream)
 
-    def _emit(text: str, n: int):
-        """An intrinsic's code: one piece of PTX with n words in and one word out."""
+    def _emit(text: str, n: int, among_lanes: bool = False):
+        """An intrinsic's code: one piece of PTX with n words in and one word out; `among_lanes`: must stay where it is."""
 
         def emit(context, builder, signature, arguments):
             word = ir.IntType(32)
-            code = ir.InlineAsm(ir.FunctionType(word, [word] * n), text, ",".join(["=r"] + ["r"] * n), side_effect=False)
+            code = ir.InlineAsm(ir.FunctionType(word, [word] * n), text, ",".join(["=r"] + ["r"] * n), among_lanes)
             return builder.call(code, arguments)
 
         return types.uint32(*[types.uint32] * n), emit
@@ -142,6 +150,11 @@ else:
     def add_max2(typing_context, a, b, c):
         """The larger of each half of a + b and c; one instruction from compute capability 9.0 on."""
         return _emit("{ .reg .b32 sum; add.u16x2 sum, $1, $2; max.u16x2 $0, sum, $3; }", 3)
+
+    @intrinsic
+    def largest(typing_context, word):
+        """The largest word of all lanes of a warp (compute capability 8.0 and more)."""
+        return _emit("redux.sync.max.u32 $0, $1, 0xffffffff;", 1, True)
 
     @intrinsic
     def permute(typing_context, a, b, selector):
