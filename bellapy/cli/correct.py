@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,8 +12,8 @@ from bellapy.cli.options import RUNNING, Given, Output, Reads, pick, takes
 from bellapy.cli.reading import Loaded, load_reads, with_run
 from bellapy.cli.session import Session, session
 from bellapy.errors import ParameterError
-from bellapy.params import FilterParams, KmerParams, Params, make_params
-from bellapy.params.correct import CorrectParams, make_correct_params
+from bellapy.params import KmerParams, Params, make_params
+from bellapy.params.correct import SHORTEST_OVERLAP, CorrectParams, make_correct_params
 from bellapy.params.fields import INPUT, given_values, options_of
 from bellapy.params.overlap import FIELDS, PresetParams
 from bellapy.params.run import RunParams
@@ -32,7 +32,8 @@ OverlapFile = Annotated[
     ),
 ]  # fmt: skip
 FINDING = {
-    **options_of(PresetParams), **pick(KmerParams, "error_rate depth"), **pick(FilterParams, "min_overlap"),
+    **options_of(PresetParams), **pick(KmerParams, "error_rate depth"),
+    "min_overlap": replace(FIELDS["min_overlap"], default=SHORTEST_OVERLAP),
 }  # fmt: skip
 """Options of `overlap` that rule how overlaps are found."""
 
@@ -42,7 +43,8 @@ def correct(given: Given, reads: Reads, output: Output = "-", overlaps: OverlapF
     """Reads corrected by each other."""
     chosen = make_correct_params(given)
     _check(given, output, overlaps)
-    params = make_params(given.get("preset"), **given_values(given, FIELDS.keys() & FINDING.keys()))
+    finding = {"min_overlap": SHORTEST_OVERLAP, **given_values(given, FIELDS.keys() & FINDING.keys())}
+    params = make_params(given.get("preset"), **finding)
     with session(given, [*reads, *([overlaps] if overlaps else [])], {"-o": output}) as run:
         from bellapy.jobs.correct.report import start_report
         from bellapy.jobs.overlap.report import REASONS

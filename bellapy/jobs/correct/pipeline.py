@@ -13,11 +13,13 @@ from bellapy.engines.tags.columns import Differences, compare, count_shares
 from bellapy.engines.tags.graph import Terms, find_consensus
 from bellapy.engines.tags.realign import realign
 from bellapy.engines.tags.symbols import make_pile
+from bellapy.jobs.correct.bridges import BRIDGE_BYTES, Bridges
 from bellapy.jobs.correct.members import (
     Members,
     TracedOverlaps,
     Tracer,
     find_members,
+    find_neighbours,
     find_sources,
     limit_depth,
     spans_on_template,
@@ -109,12 +111,13 @@ def _pile(job: Job, members: Members, traced: TracedOverlaps, read: int):
 
 
 def _correct_all(job: Job, members: Members, terms: Terms, rounds: int, report: RunReport) -> Iterator[Corrected]:
-    counts = Counts()
+    counts, bridges = Counts(), Bridges(terms, rounds, job.params.min_support)
 
     def correct(read: int) -> Corrected:
         if not len(members.of(read)[0]):
             return uncorrected(job.codes(read))
-        return correct_template(job.codes(read), _pile(job, members, traced, read), terms, rounds, job.params)
+        found = correct_template(job.codes(read), _pile(job, members, traced, read), terms, rounds, job.params)
+        return bridges.cross(found, lambda: find_neighbours(job.reads, job.overlaps, *members.of(read)))
 
     with report.stage(CorrectStage("correct")) as stage, progress("correct", len(job.reads)) as advance:
         ranges = _ranges(job, members)
@@ -134,7 +137,7 @@ def _ranges(job: Job, members: Members) -> list[tuple[int, int]]:
     start, end = spans_on_template(job.overlaps, members.overlap, members.as_query)
     totals = np.concatenate(([0], np.cumsum((end - start) * PATH_BYTES)))[members.offsets]
     most = int(np.diff(totals).max(initial=1)) + 1
-    piles = int(PILE_BYTES / PATH_BYTES * job.resources.threads * most)
+    piles = int(PILE_BYTES / PATH_BYTES * job.resources.threads * most) + BRIDGE_BYTES
     room = (
         job.resources.budget.items(
             "the paths of a read's overlaps", 1, least=most + piles, most=max(RANGE_BYTES, most) + piles
@@ -163,6 +166,7 @@ class Counts:
     members: int = 0
     foreign: int = 0
     deep: int = 0
+    bridges: int = 0  # bad stretches that others bridged
     support: float = 0.0  # other reads, summed over bases; in the report their mean
     changes_per_kb: dict[str, float] = field(default_factory=dict)
 
@@ -180,6 +184,7 @@ class Counts:
         self.members += found.n_reads
         self.foreign += found.n_foreign
         self.deep += found.n_deep
+        self.bridges += found.n_bridges
         self.support += found.support * len(codes)
 
     def tell(self, params: CorrectParams, report: RunReport) -> None:
@@ -190,9 +195,9 @@ class Counts:
         report.dropped.add({FOREIGN: self.foreign, DEEP: self.deep})
         logger.info(
             "%s bases in, %s out; changes per kb: %.1f bases replaced, %.1f put in, %.1f taken out; %.1f other reads on "
-            "each base; of %s reads in piles %s are of other haplotypes or copies",
+            "each base; of %s reads in piles %s are of other haplotypes or copies; %s bad stretches bridged",
             f"{self.bases_in:,}", f"{self.bases_out:,}", *per_kb.values(), self.support / n, f"{self.members:,}",
-            f"{self.foreign:,}",
+            f"{self.foreign:,}", f"{self.bridges:,}",
         )  # fmt: skip
         if self.raw > FEW * max(1, self.bases_out):
             logger.warning(

@@ -25,6 +25,7 @@ class Corrected(NamedTuple):
     begins : (n_raw + 1,) int64, the base with which each base of the raw read begins.
     n_reads, n_foreign, n_deep : other reads of its pile; left out by phasing; left out by depth.
     support : mean number of other reads over its bases.
+    n_bridges : bad stretches that were bridged.
     """
 
     codes: np.ndarray
@@ -34,6 +35,7 @@ class Corrected(NamedTuple):
     n_foreign: int
     n_deep: int
     support: float
+    n_bridges: int = 0
 
 
 def uncorrected(codes: np.ndarray) -> Corrected:
