@@ -13,11 +13,11 @@ import numpy as np
 
 from bellapy.engines.infix import MOST_PATTERN, find_infix
 from bellapy.engines.poa.windows import GAP_LETTER, Aligner
-from bellapy.engines.tags.graph import Terms, find_consensus
+from bellapy.engines.tags.graph import find_consensus
 from bellapy.engines.tags.realign import realign
 from bellapy.engines.tags.symbols import pile_of_rows
 from bellapy.jobs.correct.members import Neighbours
-from bellapy.jobs.correct.template import Corrected
+from bellapy.jobs.correct.template import Corrected, How
 from bellapy.params.correct import PoaScoring
 from bellapy.records.bases import UNKNOWN
 
@@ -46,9 +46,9 @@ def find_gaps(raw: np.ndarray) -> list[tuple[int, int]]:
 class Bridges:
     """Makes bridges, one at a time."""
 
-    def __init__(self, terms: Terms, rounds: int, least: int):
+    def __init__(self, how: How, least: int):
         self._aligner, self._lock = Aligner(SCORING, with_alignment=True), Lock()
-        self._terms, self._rounds, self._least = terms, rounds, least
+        self._how, self._least = how, least
 
     def cross(self, found: Corrected, find: Callable[[], Neighbours]) -> Corrected:
         """Put bridges in the place of bad stretches, where there are enough reads for them."""
@@ -58,21 +58,26 @@ class Bridges:
             texts = find_texts(found, start - MARGIN, end + MARGIN, near)
             if len(texts) >= self._least:
                 with self._lock:
-                    bridge = self._consensus(texts)
-                found = splice(found, start - MARGIN, end + MARGIN, bridge)
+                    bridge, margins = self._consensus(texts)
+                found = splice(found, start - MARGIN, end + MARGIN, bridge, margins)
         return found
 
-    def _consensus(self, texts: list[np.ndarray]) -> np.ndarray:
-        """Consensus of reads that show the same bases from end to end; it is found as that of piles, from the POA's on."""
+    def _consensus(self, texts: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """Consensus of reads that show the same bases from end to end, and its margins.
+
+        It is found as that of piles, from the partial-order consensus on.
+        """
         offsets = np.cumsum([0] + [len(text) for text in texts])
         window = self._aligner.align(np.concatenate(texts), offsets)
+        assert window.alignment is not None and window.columns is not None  # the aligner was asked for them
         first = np.full((1, window.alignment.shape[1]), GAP_LETTER, np.uint8)
-        first[0, window.columns] = codes = window.consensus
+        first[0, window.columns] = window.consensus
         pile = pile_of_rows(np.concatenate((first, window.alignment)), window.columns, GAP_LETTER)
-        for _ in range(self._rounds):
-            found = find_consensus(codes, pile, self._terms, self._least, with_template=False)
-            pile, codes = realign(pile, found), found.codes
-        return codes
+        found = find_consensus(window.consensus, pile, self._how.terms, self._least, with_template=False)
+        for _ in range(1, self._how.rounds):
+            pile = realign(pile, found)
+            found = find_consensus(found.codes, pile, self._how.terms, self._least, with_template=False)
+        return found.codes, self._how.margins(pile, found)
 
 
 def find_texts(found: Corrected, start: int, end: int, near: Neighbours) -> list[np.ndarray]:
@@ -88,8 +93,8 @@ def find_texts(found: Corrected, start: int, end: int, near: Neighbours) -> list
     for row in np.flatnonzero((ends > end + FLANK) & (starts < end + SLACK) & (starts > start)).tolist():
         at, back = int(near.bases[row]), 2 * max(0, end - int(starts[row])) + FLANK + SLACK
         text, first = near.text(row, at - SLACK - reach, at + back)
-        text = _between(text[::-1].copy(), first + len(text) - at + SLACK, right[::-1].copy(), left[::-1].copy())
-        _add(texts, int(near.reads[row]), None if text is None else text[::-1])
+        mirrored = _between(text[::-1].copy(), first + len(text) - at + SLACK, right[::-1].copy(), left[::-1].copy())
+        _add(texts, int(near.reads[row]), None if mirrored is None else mirrored[::-1])
     lengths = np.array([len(text) for text in texts.values()])
     middle = np.median(lengths) if len(lengths) else 0
     order = np.argsort(np.abs(lengths - middle), kind="stable")
@@ -117,7 +122,7 @@ def _between(text: np.ndarray, last: int, one: np.ndarray, other: np.ndarray) ->
     return np.concatenate((one, text[begin : begin + max(0, end - back)], other))
 
 
-def splice(found: Corrected, start: int, end: int, bridge: np.ndarray) -> Corrected:
+def splice(found: Corrected, start: int, end: int, bridge: np.ndarray, margins: np.ndarray) -> Corrected:
     """A corrected read with a bridge, which begins and ends with the flanks, in the place of the stretch."""
     start, end = start - FLANK, end + FLANK
     codes = np.concatenate((found.codes[:start], bridge, found.codes[end:]))
@@ -125,4 +130,5 @@ def splice(found: Corrected, start: int, end: int, bridge: np.ndarray) -> Correc
     begins, inside = found.begins.copy(), (found.begins > start) & (found.begins < end)
     begins[inside] = start + (begins[inside] - start) * len(bridge) // (end - start)
     begins[found.begins >= end] += len(bridge) - (end - start)
-    return found._replace(codes=codes, raw=raw, begins=begins, n_bridges=found.n_bridges + 1)
+    margins = np.concatenate((found.margins[:start], margins, found.margins[end:]))
+    return found._replace(codes=codes, raw=raw, begins=begins, n_bridges=found.n_bridges + 1, margins=margins)

@@ -26,7 +26,7 @@ from bellapy.jobs.correct.members import (
     trace_rows,
 )
 from bellapy.jobs.correct.report import DEEP, FOREIGN, CorrectStage, Details, LearnStage, PilesStage
-from bellapy.jobs.correct.template import Corrected, correct_template, uncorrected
+from bellapy.jobs.correct.template import Corrected, How, correct_template, uncorrected
 from bellapy.jobs.correct.terms import LEAST_DEPTH, N_BINS, Learnt, learn, sample
 from bellapy.params.correct import CorrectParams
 from bellapy.records import Overlaps, ReadSet
@@ -37,6 +37,7 @@ RANGE_BYTES = 256 << 20  # of paths held at a time, where no bound is given
 PATH_BYTES = 1.25  # of short runs for each column of very noisy reads, held twice while parts are joined
 PILE_BYTES = 8  # for each column of the piles that are worked on
 BEFORE_PHASING = 2  # times the depth that is kept in the end are looked at
+HALF = 0.5  # of the reads have to show a base, where nothing else is learnt
 FEW = 0.5  # share of bases with too little support from which on the user is told
 
 
@@ -59,7 +60,7 @@ class Job:
         return self.reads.codes[start : start + self.reads.lengths[read]]
 
 
-def correct_reads(job: Job, report: RunReport) -> Iterator[Corrected]:
+def correct_reads(job: Job, report: RunReport, *, with_margins: bool = False) -> Iterator[Corrected]:
     """Every read corrected, in order.  The stage ends with the last one."""
     with report.stage(PilesStage("piles")) as stage:
         members = find_members(job.overlaps, len(job.reads))
@@ -79,7 +80,8 @@ def correct_reads(job: Job, report: RunReport) -> Iterator[Corrected]:
         100 * learnt.mismatch, 100 * learnt.inserted, 100 * learnt.gap,
         "half (too few to learn from)" if learnt.share is None else f"{100 * learnt.share:.1f} %", rounds,
     )  # fmt: skip
-    yield from _correct_all(job, members, learnt.terms, rounds, report)
+    how = How(learnt.terms, rounds, learnt.share or HALF, with_margins)
+    yield from _correct_all(job, members, how, report)
 
 
 def _learn(job: Job, members: Members) -> Learnt:
@@ -110,13 +112,13 @@ def _pile(job: Job, members: Members, traced: TracedOverlaps, read: int):
     return make_pile(job.reads.both_ways, job.codes(read), sources, traced.runs)
 
 
-def _correct_all(job: Job, members: Members, terms: Terms, rounds: int, report: RunReport) -> Iterator[Corrected]:
-    counts, bridges = Counts(), Bridges(terms, rounds, job.params.min_support)
+def _correct_all(job: Job, members: Members, how: How, report: RunReport) -> Iterator[Corrected]:
+    counts, bridges = Counts(), Bridges(how, job.params.min_support)
 
     def correct(read: int) -> Corrected:
         if not len(members.of(read)[0]):
             return uncorrected(job.codes(read))
-        found = correct_template(job.codes(read), _pile(job, members, traced, read), terms, rounds, job.params)
+        found = correct_template(job.codes(read), _pile(job, members, traced, read), how, job.params)
         return bridges.cross(found, lambda: find_neighbours(job.reads, job.overlaps, *members.of(read)))
 
     with report.stage(CorrectStage("correct")) as stage, progress("correct", len(job.reads)) as advance:

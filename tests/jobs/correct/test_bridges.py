@@ -49,7 +49,7 @@ def test_a_bridge_takes_the_place_of_a_stretch():
     raw[180:200] = True
     found = Corrected(codes, raw, np.arange(n + 1), 5, 0, 0, 4.0)
     bridge = np.full(2 * FLANK + 10, 3, np.uint8)
-    after = splice(found, start, end, bridge)
+    after = splice(found, start, end, bridge, found.margins)
     assert after.codes.tolist() == [*codes[: start - FLANK], *bridge, *codes[end + FLANK :]]
     assert not after.raw.any() and len(after.raw) == len(after.codes)
     assert after.begins[0] == 0 and after.begins[-1] == len(after.codes)

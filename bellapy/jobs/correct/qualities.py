@@ -1,0 +1,4 @@
+"""Qualities of corrected bases."""
+
+
+class Qualities: ...
