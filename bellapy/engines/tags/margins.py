@@ -8,7 +8,8 @@ from bellapy.compute.jit import njit_entry, njit_inner
 from bellapy.engines.tags.graph import SLOTS, Consensus
 from bellapy.engines.tags.symbols import GAP, INSERTED, Pile
 
-PARTS = 16  # of a margin: it is given as a whole number of these
+PARTS = 64  # of a margin: it is given as a whole number of these
+GROWTH = 0.75  # power of the number of reads with which the reads grow that a margin stands for
 MOST = 32_000
 
 
@@ -35,8 +36,8 @@ def _count_slots(pile, counts, others):
 
 @njit_inner
 def _margin(beyond, n):
-    """`beyond` reads of n, in units of the square root of n."""
-    return np.int32(min(MOST, round(PARTS * beyond / np.sqrt(max(1, n)))))
+    """The margin of `beyond` reads of n."""
+    return np.int32(min(MOST, round(PARTS * beyond / max(1, n) ** GROWTH)))
 
 
 @njit_entry
@@ -65,8 +66,11 @@ def _find_margins(pile, found, share, counts, others, margins):
 def find_margins(pile: Pile, found: Consensus, share: float) -> np.ndarray:
     """How far the reads that speak for each base of a consensus exceed those that it needs, (n,) int32.
 
-    The unit is the square root of the number of reads there, in PARTS.  A base needs `share` of the reads.  The margin of a base that is not in the consensus, but in some
-    reads, is what these lack.  It counts for the base before it, if it is smaller than its own.
+    A base needs `share` of the reads.  The unit is a power of the number of reads there, in PARTS.  It lies between a share
+    of the reads, by which bases would be as sure if errors were common to them, and the square root, if each had its own.
+
+    The margin of a base that is not in the consensus, but in some reads, is what these lack.  It counts for the base
+    before it, if it is smaller than its own.
 
     Parameters
     ----------
@@ -77,3 +81,25 @@ def find_margins(pile: Pile, found: Consensus, share: float) -> np.ndarray:
     margins = np.zeros(len(found.codes), np.int32)
     _find_margins(pile, found, share, counts, others, margins)
     return margins
+
+
+@njit_entry
+def _mark_wrong(pile, codes, wrong):
+    column = pile.starts[1] - 1
+    for k in range(pile.offsets[1], pile.offsets[2]):
+        symbol = pile.symbols[k]
+        if symbol < INSERTED:
+            column += 1
+            wrong[column] |= symbol != codes[column]
+        elif column >= 0:
+            wrong[column] = True
+
+
+def mark_wrong(pile: Pile, codes: np.ndarray) -> np.ndarray:
+    """Where the second read of a pile differs from the template, (n,) bool; what it has more counts for the base before.
+
+    codes : (n,) uint8, of the template.
+    """
+    wrong = np.zeros(len(codes), bool)
+    _mark_wrong(pile, codes, wrong)
+    return wrong

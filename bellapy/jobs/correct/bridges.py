@@ -53,7 +53,9 @@ class Bridges:
     def cross(self, found: Corrected, find: Callable[[], Neighbours]) -> Corrected:
         """Put bridges in the place of bad stretches, where there are enough reads for them."""
         gaps = find_gaps(found.raw)
-        near = find() if gaps else None
+        if not gaps:
+            return found
+        near = find()
         for start, end in reversed(gaps):
             texts = find_texts(found, start - MARGIN, end + MARGIN, near)
             if len(texts) >= self._least:

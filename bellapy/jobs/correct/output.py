@@ -51,6 +51,10 @@ class Writer:
         self.params, self.qualities = params, qualities
         self.n_records = self.n_bases = self.n_short = self.n_unsupported = 0
 
+    def take_qualities(self, qualities: Qualities) -> None:
+        """Make FASTQ from now on."""
+        self.qualities = qualities
+
     def records(self, name: str, found: Corrected) -> Iterator[bytes]:
         """The records of one read."""
         letters = UPPER[found.codes]

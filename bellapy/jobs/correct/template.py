@@ -59,7 +59,9 @@ class How(NamedTuple):
 
 def uncorrected(codes: np.ndarray) -> Corrected:
     """A read that no other one overlaps."""
-    return Corrected(codes, np.ones(len(codes), bool), np.arange(len(codes) + 1), 0, 0, 0, 0.0)
+    return Corrected(
+        codes, np.ones(len(codes), bool), np.arange(len(codes) + 1), 0, 0, 0, 0.0, 0, np.zeros(len(codes), np.int32)
+    )
 
 
 def correct_template(template: np.ndarray, pile: Pile, how: How, params: CorrectParams) -> Corrected:

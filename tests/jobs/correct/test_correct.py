@@ -62,10 +62,10 @@ def test_the_output_does_not_depend_on_how_the_work_is_done(work, options, monke
 
 def test_overlaps_from_a_file_give_the_same(work):
     folder, _, out = work
-    assert run("overlap", folder / "reads.fa", "--cigar", "-o", folder / "x.paf.gz", "-q").code == 0
+    assert run("overlap", folder / "reads.fa", "--min-overlap", 500, "--cigar", "-o", folder / "x.paf.gz", "-q").code == 0
     outcome = run("correct", folder / "reads.fa", "--overlaps", folder / "x.paf.gz")
     assert records(outcome.out) == out
-    text = run("overlap", folder / "reads.fa", "--cigar", "-q").out
+    text = run("overlap", folder / "reads.fa", "--min-overlap", 500, "--cigar", "-q").out
     both = []
     for line in text.splitlines():
         columns = line.split(b"\t")
@@ -73,6 +73,29 @@ def test_overlaps_from_a_file_give_the_same(work):
     outcome = run("correct", folder / "reads.fa", "--overlaps", "-", stdin=b"\n".join(both))
     assert records(outcome.out) == out
     assert f"{len(both) - len(text.splitlines()):,} twice" in outcome.err
+
+
+def test_a_stopped_job_goes_on_in_its_folder(work, tmp_path, monkeypatch):
+    folder, _, out = work
+    monkeypatch.setattr(pipeline, "KEPT_BYTES", 1)  # a range for every read
+    command = ["correct", folder / "reads.fa", "--workdir", tmp_path / "work", "-t", 1]
+    made, correct = [], pipeline.correct_template
+
+    def stop_late(*given):
+        made.append(given)
+        if len(made) == 5:
+            raise KeyboardInterrupt
+        return correct(*given)
+
+    monkeypatch.setattr(pipeline, "correct_template", stop_late)
+    assert run(*command).code != 0
+    assert len(list((tmp_path / "work").glob("reads-*.npz"))) == 4
+    assert records(run(*command, "--keep-workdir").out) == out
+    assert len(made) == 5 + len(out) - 4
+    monkeypatch.setattr(pipeline, "correct_template", None)
+    assert records(run(*command, "-t", 2).out) == out
+    assert not (tmp_path / "work").exists()
+    assert run("correct", folder / "reads.fa", "--keep-workdir").code == 2
 
 
 def test_the_report_adds_up(work):
