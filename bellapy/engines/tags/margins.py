@@ -9,7 +9,7 @@ from bellapy.engines.tags.graph import SLOTS, Consensus
 from bellapy.engines.tags.symbols import GAP, INSERTED, Pile
 
 PARTS = 64  # of a margin: it is given as a whole number of these
-GROWTH = 0.75  # power of the number of reads with which the reads grow that a margin stands for
+GROWTH = 0.8  # power of the number of reads with which the reads grow that a margin stands for
 MOST = 32_000
 
 

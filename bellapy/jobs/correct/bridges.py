@@ -76,8 +76,9 @@ class Bridges:
         first[0, window.columns] = window.consensus
         pile = pile_of_rows(np.concatenate((first, window.alignment)), window.columns, GAP_LETTER)
         found = find_consensus(window.consensus, pile, self._how.terms, self._least, with_template=False)
+        before = None
         for _ in range(1, self._how.rounds):
-            pile = realign(pile, found)
+            pile, before = realign(pile, found, before), found.codes
             found = find_consensus(found.codes, pile, self._how.terms, self._least, with_template=False)
         return found.codes, self._how.margins(pile, found)
 

@@ -21,7 +21,7 @@ from bellapy.jobs.correct.template import Corrected
 LOWEST, N_BINS = -PARTS // 2, 2 * PARTS  # margins that are told apart
 USUAL = 0.08, 9.0, 0.0005  # of bases that are wrong, without more knowledge: first * exp(-second * margin) + third
 USUAL_WEIGHT = 20  # bases in each bin
-BESIDE = 0.33  # of all errors stand where no read speaks for them; 0.2 to 0.5 in the sets of benchmarks/RESULTS.md
+BESIDE = 0.27  # of all errors stand where no read speaks for them; 0.2 to 0.5 in the sets of benchmarks/RESULTS.md
 LEAST_QUALITY, MOST_QUALITY = 2, 60
 
 

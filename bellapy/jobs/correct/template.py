@@ -74,11 +74,12 @@ def correct_template(template: np.ndarray, pile: Pile, how: How, params: Correct
     """
     n_reads, n_foreign, n_deep = len(pile) - 1, 0, 0
     found = find_consensus(template, pile, how.terms, params.min_support, with_template=True)
-    begins = found.begins
+    begins, before = found.begins, None
     for turn in range(1, how.rounds):
-        pile = realign(pile, found)
+        pile = realign(pile, found, before)
         if turn == 1:
             pile, n_foreign, n_deep = choose_reads(pile, found, params)
+        before = found.codes
         found = find_consensus(found.codes, pile, how.terms, params.min_support, with_template=False)
         begins = found.begins[begins]
     support = (np.diff(pile.offsets)[1:].sum()) / max(1, len(template))

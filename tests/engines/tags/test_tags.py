@@ -131,6 +131,19 @@ def test_realigned_reads_are_those_of_the_definition(pile, least):
         assert after[0] == start
 
 
+@given(piles(longest=90, letters=2), st.integers(1, 3))
+def test_what_a_new_consensus_leaves_stays(pile, least):
+    template, reads = pile
+    first = find(template, reads, least=least)
+    pile = realign(pack(reads), first)
+    found = find_consensus(first.codes, pile, Terms(), least, with_template=False)
+    codes, begins = found.codes.tolist(), found.begins.tolist()
+    new = naive.new_columns(codes, begins, first.codes.tolist())
+    for before, after in zip(unpack(pile), unpack(realign(pile, found, first.codes)), strict=True):
+        start, symbols = naive.realign(*before, codes, begins, new)
+        assert after == (start, symbols)
+
+
 @pytest.mark.parametrize("error_rate, length", [(0.1, 1500), (0.7, 900), (1.0, 600)])
 def test_realignment_of_long_and_bad_reads(error_rate, length):
     rng = np.random.default_rng(length)
