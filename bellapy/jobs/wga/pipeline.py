@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.threads import map_threads
+from bellapy.engines.ydrop.sieve import pack
 from bellapy.jobs.wga.gapped import Aligner, Anchors, Part
 from bellapy.jobs.wga.select import drop_copies, one_to_one
 from bellapy.jobs.wga.ungapped import CAPPED, EXTENDED, HITS, Search, find_anchors, find_hsps
@@ -90,11 +91,12 @@ def _anchors(target, strands, params: WgaParams, report: RunReport, threads: int
     with report.stage(IndexStage("index")) as stage:
         masked = np.zeros_like(target.masked) if params.unmask else target.masked
         index = index_seeds(target.codes, masked, pattern, params.step)
-        stage.seeds = len(index.words)
+        stage.seeds = len(index.places)
     search = Search(target, index, pattern, params)
     with report.stage(SeedStage("seed")) as stage:
         jobs = [(strand, block) for strand in strands for block in search.blocks(strands[strand])]
-        results = map_threads(lambda job: find_hsps(search, strands[job[0]], job[0], job[1]), jobs, threads)
+        packed = {strand: pack(genome.codes) for strand, genome in strands.items()}
+        results = map_threads(lambda job: find_hsps(search, strands[job[0]], packed[job[0]], *job), jobs, threads)
         counts = np.sum([result[1] for result in results], axis=0)
         groups = []
         for strand, genome in strands.items():
