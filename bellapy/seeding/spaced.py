@@ -36,9 +36,9 @@ class Pattern(NamedTuple):
 
 
 class SeedIndex(NamedTuple):
-    """places : (n,) uint32, where windows begin, sorted by word, then place.  words : (n,) uint32, or none where a word is its
-    bucket.
+    """places : (n,) uint32, where windows begin, sorted by word, then place.
 
+    words : (n,) uint32, likewise; none where a word is its bucket.
     full : (n_buckets / 64,) uint64, a bit for each bucket that is not empty.  ranks : likewise uint32, full buckets before.
     starts : (n_full + 1,) uint32, first entry of each full bucket.  rest_bits : of a word that its bucket does not tell.
     """

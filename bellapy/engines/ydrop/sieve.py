@@ -21,7 +21,7 @@ BASES = 24  # of one word: eight in each of three planes
 LEFT_WORDS, RIGHT_WORDS = 4, 3
 LEFT, RIGHT = LEFT_WORDS * BASES, RIGHT_WORDS * BASES
 WORDS = LEFT_WORDS + RIGHT_WORDS
-BEFORE = 128  # packed bases before the first one, and behind the last one
+MARGIN = 128  # packed bases before the first one, and behind the last one
 ROUGH_SHIFT = 7
 """Bits of places that share a mark."""
 MOST_SPAN = 64  # of a seed: what its extension looks at lies within one mark to either side
@@ -30,7 +30,7 @@ MOST_DROP, MOST_SCORE = 15_000, 200
 
 
 class Packed(NamedTuple):
-    """bases : uint8, four to a byte, with BEFORE bases before and behind.  rough : (n >> ROUGH_SHIFT + 2,) bool, whether an
+    """bases : uint8, four to a byte, with MARGIN bases before and behind.  rough : (n >> ROUGH_SHIFT + 2,) bool, whether an
     unknown base is among the places with a mark, or with the marks beside it.
     """
 
@@ -50,7 +50,7 @@ def sieve_table(matrix: np.ndarray) -> np.ndarray:
 
 def pack(codes: np.ndarray) -> Packed:
     """Bases for the sieve; codes : (n,) uint8."""
-    bases = np.zeros((len(codes) + 2 * BEFORE >> 2) + 8, np.uint8)
+    bases = np.zeros((len(codes) + 2 * MARGIN >> 2) + 8, np.uint8)
     marked = np.zeros((len(codes) >> ROUGH_SHIFT) + 2, np.bool_)
     _pack(codes, bases, marked)
     rough = marked.copy()
@@ -64,7 +64,7 @@ def _pack(codes, bases, marked):
     for place in range(len(codes)):
         code = codes[place]
         marked[place >> ROUGH_SHIFT] |= code > 3
-        at = place + BEFORE
+        at = place + MARGIN
         bases[at >> 2] |= np.uint8((code & 3) << 2 * (at & 3))
 
 
@@ -143,7 +143,7 @@ _sieve_words = intrinsic(_sieve) if VECTORS else njit_inner(lambda words, table,
 @njit_inner
 def _put_words(packed, end, words, at, lane):
     """The words of one hit around the end of its seed."""
-    place = end + BEFORE
+    place = end + MARGIN
     byte, shift = place >> 2, np.uint64(2 * (place & 3))
     for row in range(WORDS):
         moved = (row - LEFT_WORDS) if row >= LEFT_WORDS else -row - 1

@@ -4,7 +4,7 @@ Anchors are taken in the order of their scores.  One that an earlier alignment p
 the same alignment once more.  The others are extended to both sides; earlier alignments are walls.  A second round takes the
 anchors of weaker HSPs that lie close to an end of what the first round found.
 
-In repeats every copy is like every other one.  Where copies are dropped later on, an anchor is left out if DEEP earlier
+In repeats every copy is like every other one.  Where copies are dropped later on, an anchor is left out if earlier
 alignments span it on both sequences: what it leads to would be dropped.  The result depends on the order alone.
 """
 
@@ -26,27 +26,22 @@ CLOSE = 10_000
 """Bases from the end of an alignment, on both sequences, within which weaker HSPs count too."""
 
 
-DEEP = 2
-"""Alignments of a place on both sequences beyond which no anchor there is extended."""
-
-
-class Depth:
-    """How many alignments span each base of two sequences; n_deep : anchors that were left out for that."""
+class Spanned:
+    """Bases of two sequences that alignments span; n_left_out : anchors that were left out for that."""
 
     def __init__(self, target: np.ndarray, query: np.ndarray):
-        self.target, self.query, self.n_deep = np.zeros(len(target), np.uint8), np.zeros(len(query), np.uint8), 0
+        self.target, self.query, self.n_left_out = np.zeros(len(target), np.bool_), np.zeros(len(query), np.bool_), 0
 
     def add(self, part: Part) -> None:
-        """Count one more alignment; DEEP is as far as it matters."""
         begin, end = _ends(part)
-        for spanned, first, last in ((self.target, begin[0], end[0]), (self.query, begin[1], end[1])):
-            spanned[first:last] += spanned[first:last] < DEEP
+        self.target[begin[0] : end[0]] = True
+        self.query[begin[1] : end[1]] = True
 
-    def is_deep(self, t: int, q: int) -> bool:
+    def leaves_out(self, t: int, q: int) -> bool:
         """Whether the anchor at t and q is left out, which is counted."""
-        deep = bool(self.target[t] >= DEEP and self.query[q] >= DEEP)
-        self.n_deep += deep
-        return deep
+        both = bool(self.target[t] and self.query[q])
+        self.n_left_out += both
+        return both
 
 
 class Anchors(NamedTuple):
@@ -76,11 +71,11 @@ class Part(NamedTuple):
 class Aligner:
     """Aligns pairs of sequences; not to be used by two threads at once.
 
-    n_extended : anchors that were extended.  n_deep : left out in repeats.  n_cells : computed.
+    n_extended : anchors that were extended.  n_left_out : left out in repeats.  n_cells : computed.
     """
 
     def __init__(self, params: WgaParams):
-        self.params, self.n_extended, self.n_deep = params, 0, 0
+        self.params, self.n_extended, self.n_left_out = params, 0, 0
         self.extender = Extender(params.scores, params.ydrop)
         self.costs = (params.scores.matrix, params.scores.open, params.scores.extend)
 
@@ -97,31 +92,31 @@ class Aligner:
         walls = no_walls(len(target) + len(query))
         if same:
             walls = add_wall(walls, 0, 0, np.array([(PAIR, len(target))], np.int64))
-        depth = None if self.params.all_copies or self.params.itself else Depth(target, query)
-        parts, walls = self._round(target, query, anchors.take(strong).ordered(), walls, depth)
+        spanned = None if self.params.all_copies or self.params.itself else Spanned(target, query)
+        parts, walls = self._round(target, query, anchors.take(strong).ordered(), walls, spanned)
         weak = anchors.take(~strong)
         if parts and len(weak.score):
             ends = np.array([end for part in parts for end in _ends(part)], np.int64)
             ends = ends[np.argsort(ends[:, 0], kind="stable")]
             weak = weak.take(are_close(weak.target, weak.query, ends, CLOSE))
-            parts += self._round(target, query, weak.ordered(), walls, depth)[0]
-        self.n_deep += depth.n_deep if depth else 0
+            parts += self._round(target, query, weak.ordered(), walls, spanned)[0]
+        self.n_left_out += spanned.n_left_out if spanned else 0
         return parts
 
     def _round(
-        self, target, query, anchors: Anchors, walls: Walls, depth: Depth | None
+        self, target, query, anchors: Anchors, walls: Walls, spanned: Spanned | None
     ) -> tuple[list[Part], Walls]:  # fmt: skip
         parts, x = [], 0
         while (x := first_free(walls, anchors.query, anchors.target, x)) < len(anchors.score):
             at = int(anchors.target[x]), int(anchors.query[x])
             x += 1
-            if depth and depth.is_deep(*at):
+            if spanned and spanned.leaves_out(*at):
                 continue
             t, q, runs = self._extend(target, query, *at, walls)
             for part in self._parts(target, query, t, q, runs):
                 parts.append(part)
-                if depth:
-                    depth.add(part)
+                if spanned:
+                    spanned.add(part)
                 walls = add_wall(walls, part.query, part.target, part.runs)
         return parts, walls
 
@@ -137,8 +132,7 @@ class Aligner:
         return t_start, q_start, joined(before, runs[1][::-1])
 
     def _parts(self, target, query, t: int, q: int, runs: np.ndarray) -> list[Part]:
-        drop = 0 if self.params.no_cut else self.params.gappedthresh
-        found = find_parts(target, query, t, q, runs, self.costs, drop, self.params.gappedthresh)
+        found = find_parts(target, query, t, q, runs, self.costs, self.params.cut_drop, self.params.gappedthresh)
         return [Part(int(part[SCORE]), int(part[TARGET]), int(part[QUERY]), runs_of_part(runs, part)) for part in found]
 
 

@@ -20,7 +20,7 @@ from bellapy.report.run_report import Dropped, RunReport, Stage
 from bellapy.seeding.spaced import index_seeds, parse_pattern
 
 COPIES, IDENTITY = "copies", "identity"
-REPEATS, DEEP = "seed hits in repeats", "anchors in repeats"
+REPEATS, SPANNED = "seed hits in repeats", "anchors in repeats"
 
 
 @dataclass(slots=True)
@@ -67,7 +67,7 @@ class Group(NamedTuple):
 
 def align_genomes(target: Genome, query: Genome, params: WgaParams, report: RunReport, threads: int) -> list[Alignment]:
     """All alignments of two genomes, by their place on the target."""
-    report.dropped = Dropped(COPIES, IDENTITY, REPEATS, DEEP)
+    report.dropped = Dropped(COPIES, IDENTITY, REPEATS, SPANNED)
     strands = {1: query, -1: query.reverse()}
     groups = _anchors(target, strands, params, report, threads)
     found = _extend(target, strands, groups, params, report, threads)
@@ -159,7 +159,7 @@ def _extend(target, strands, groups: list[Group], params: WgaParams, report: Run
         ]
         stage.anchors, stage.cells = sum(a.n_extended for a in aligners), sum(a.n_cells for a in aligners)
         stage.alignments = len(found)
-        report.dropped.add({DEEP: sum(a.n_deep for a in aligners)})
+        report.dropped.add({SPANNED: sum(a.n_left_out for a in aligners)})
     return found
 
 

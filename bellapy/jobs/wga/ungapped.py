@@ -16,7 +16,7 @@ import numpy as np
 from bellapy.compute.jit import njit, njit_inner, prefetch
 from bellapy.engines.ydrop.diagonal import extend_left, extend_right, table_of, use_vectors
 from bellapy.engines.ydrop.row import LANES
-from bellapy.engines.ydrop.sieve import BEFORE, WORDS, Packed, can_sieve, pack, sieve, sieve_table
+from bellapy.engines.ydrop.sieve import MARGIN, WORDS, Packed, can_sieve, pack, sieve, sieve_table
 from bellapy.params.wga import WgaParams
 from bellapy.records.genomes import Genome
 from bellapy.seeding.spaced import TRANSITION, Pattern, SeedIndex, find_word, has_bucket, rank_of, words_of
@@ -36,8 +36,8 @@ ANYWHERE, ABOVE, BEFORE = range(3)
 
 
 class HspRule(NamedTuple):
-    """matrix : (5, 5) int32, by target, then query.  table, vectors : as in engines/ydrop/diagonal.py.  sieve_table, sieved :
-    as in engines/ydrop/sieve.py.
+    """matrix : (5, 5) int32, by target, then query.  table, vectors : as in engines/ydrop/diagonal.py.
+    sieve_table, sieved : as in engines/ydrop/sieve.py.
 
     xdrop : see the module.  least, threshold : of HSPs to keep, of the entropy rule.  sensitive : no extension, all are
     kept.  transitions : (n,) uint32, what turns a word into others that count.  span : of a seed.
@@ -174,7 +174,7 @@ def _hold_hits(texts, index, wanted, n_wanted, rule, held, found):
             t = np.int64(index.places[entry])
             if rule.which == ANYWHERE or (rule.which == ABOVE and q > t) or (rule.which == BEFORE and t + q < last):
                 held[n, 0], held[n, 1] = t, q
-                prefetch(texts.packed_target.bases, t + BEFORE >> 2)
+                prefetch(texts.packed_target.bases, t + MARGIN >> 2)
                 n += 1
     found.counts[HITS] += n
     return n

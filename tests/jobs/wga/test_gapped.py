@@ -6,22 +6,19 @@ import numpy as np
 from strategies import mutate, random_bases
 
 from bellapy.jobs.wga import gapped
-from bellapy.jobs.wga.gapped import DEEP, Aligner, Anchors, Depth, Part, are_close, joined
+from bellapy.jobs.wga.gapped import Aligner, Anchors, Part, Spanned, are_close, joined
 from bellapy.params.wga import make_wga_params
 from bellapy.records.bases import encode
 from bellapy.records.genomes import PAIR, QUERY_ALONE, TARGET_ALONE
 
 
-def test_depth_counts_both_sequences():
-    depth = Depth(np.zeros(100, np.uint8), np.zeros(100, np.uint8))
+def test_anchors_are_left_out_where_both_sequences_are_spanned():
+    spanned = Spanned(np.zeros(100, np.uint8), np.zeros(100, np.uint8))
     runs = np.array([(PAIR, 10), (TARGET_ALONE, 5), (PAIR, 10)], np.int64)
-    for _ in range(DEEP):
-        assert not depth.is_deep(30, 50)
-        depth.add(Part(9000, 20, 40, runs))
-    assert depth.is_deep(20, 40) and depth.is_deep(44, 59) and depth.n_deep == 2
-    assert not depth.is_deep(45, 59) and not depth.is_deep(44, 60) and not depth.is_deep(19, 40)
-    depth.add(Part(9000, 20, 40, runs))
-    assert depth.target.max() == DEEP
+    assert not spanned.leaves_out(30, 50)
+    spanned.add(Part(9000, 20, 40, runs))
+    assert spanned.leaves_out(20, 40) and spanned.leaves_out(44, 59) and spanned.n_left_out == 2
+    assert not spanned.leaves_out(45, 59) and not spanned.leaves_out(44, 60) and not spanned.leaves_out(19, 40)
 
 
 def test_copies_of_a_repeat_are_extended_a_few_times_only():
@@ -31,12 +28,13 @@ def test_copies_of_a_repeat_are_extended_a_few_times_only():
     target, query = (encode("".join(random_bases(rng, 200) + mutate(rng, repeat, 0.03) for _ in range(6))) for _ in range(2))
     places = [(500 * x + 300, 500 * y + 300) for x in range(6) for y in range(6)]
     anchors = Anchors(*np.array([(t, q, 3000 + t + q) for t, q in places], np.int64).T)
-    some, every = Aligner(make_wga_params({})), Aligner(make_wga_params({"all_copies": True}))
+    some, every = (Aligner(make_wga_params({"ydrop": 4000, "all_copies": copies})) for copies in (False, True))
     few, many = some.align(target, query, anchors), every.align(target, query, anchors)
-    assert every.n_deep == 0 and len(many) > 20
-    assert some.n_deep > 10 and some.n_extended + some.n_deep <= 36 and len(few) < len(many)
-    deepest = max(sum(part.target <= 500 * x + 350 < part.target + 300 for part in few) for x in range(6))
-    assert deepest >= DEEP
+    assert every.n_left_out == 0 and len(many) > 20
+    assert some.n_left_out > 10 and some.n_extended + some.n_left_out <= 36 and len(few) < len(many)
+    for x in range(6):  # every copy has a partner
+        assert any(part.target <= 500 * x + 350 < part.target + 300 for part in few)
+        assert any(part.query <= 500 * x + 350 < part.query + 300 for part in few)
 
 
 def test_weak_anchors_count_near_ends_only(monkeypatch):
