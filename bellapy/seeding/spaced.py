@@ -68,22 +68,55 @@ def parse_pattern(text: str) -> Pattern:
     return Pattern(np.array([i for i, one in enumerate(shape) if one == "1"], np.int64), len(shape))
 
 
-def index_seeds(codes: np.ndarray, masked: np.ndarray, pattern: Pattern, step: int = 1) -> SeedIndex:
-    """The seeds of every `step`-th window of known, unmasked bases; codes : (n,) uint8, masked : (n,) bool."""
-    words, good = words_of(codes, masked, pattern)
-    places = np.flatnonzero(good[::step] if step > 1 else good).astype(np.uint64) * U(step)
-    keys = words[places].astype(np.uint64) << U(32) | places
+INDEX_BYTES = 12
+"""For each base of the target, while its seeds are sorted."""
+
+
+def index_seeds(codes: np.ndarray, masked: np.ndarray | None, pattern: Pattern, step: int = 1) -> SeedIndex:
+    """The seeds of every `step`-th window of known, unmasked bases.
+
+    codes : (n,) uint8.  masked : (n,) bool; None: no base is.
+    """
+    everywhere = masked is None
+    hidden = np.zeros(1, np.bool_) if masked is None else masked
+    keys = np.empty(_put_keys(codes, hidden, everywhere, pattern, step, np.empty(0, np.uint64)), np.uint64)
+    _put_keys(codes, hidden, everywhere, pattern, step, keys)
     keys.sort()
-    words, places = (keys >> U(32)).astype(np.uint32), keys.astype(np.uint32)
-    del keys
     bits = 2 * len(pattern.offsets)
-    bucket_bits = min(bits, MOST_BUCKET_BITS, max(LEAST_BUCKET_BITS, len(places).bit_length() + BUCKETS))
+    bucket_bits = min(bits, MOST_BUCKET_BITS, max(LEAST_BUCKET_BITS, len(keys).bit_length() + BUCKETS))
     rest_bits = bits - bucket_bits
     full = np.zeros(1 << bucket_bits >> 6, np.uint64)
     ranks = np.zeros(len(full), np.uint32)
-    starts = np.empty(_mark_full(words, rest_bits, full, ranks) + 1, np.uint32)
-    _begin_buckets(words, rest_bits, starts)
-    return SeedIndex(places, words if rest_bits else words[:0].copy(), full, ranks, starts, rest_bits)
+    starts = np.empty(_mark_full(keys, rest_bits, full, ranks) + 1, np.uint32)
+    _begin_buckets(keys, rest_bits, starts)
+    places = keys.astype(np.uint32)
+    words = (keys >> U(32)).astype(np.uint32) if rest_bits else places[:0].copy()
+    return SeedIndex(places, words, full, ranks, starts, rest_bits)
+
+
+@njit
+def _put_keys(codes, masked, everywhere, pattern, step, keys):
+    """Word and place of each seed, as one number, into `keys` as far as there is room; returns their number.
+
+    everywhere : no base is masked.
+    """
+    run = n = 0
+    for end in range(len(codes)):
+        run = run + 1 if codes[end] < 4 and (everywhere or not masked[end]) else 0
+        begin = end - pattern.span + 1
+        if run >= pattern.span and begin % step == 0:
+            if n < len(keys):
+                keys[n] = U(_word_at(codes, begin, pattern)) << U(32) | U(begin)
+            n += 1
+    return n
+
+
+@njit_inner
+def _word_at(codes, begin, pattern):
+    word = np.uint32(0)
+    for x in range(len(pattern.offsets)):
+        word = word << np.uint32(2) | np.uint32(codes[begin + pattern.offsets[x]])
+    return word
 
 
 @njit_inner
@@ -96,10 +129,10 @@ def count_ones(x):
 
 
 @njit
-def _mark_full(words, rest_bits, full, ranks):
-    """Fill `full` and `ranks`; returns the number of full buckets."""
-    for x in range(len(words)):
-        bucket = np.int64(words[x]) >> rest_bits
+def _mark_full(keys, rest_bits, full, ranks):
+    """Fill `full` and `ranks`; returns the number of full buckets.  keys : sorted, the word in the upper half."""
+    for x in range(len(keys)):
+        bucket = np.int64(keys[x] >> U(32)) >> rest_bits
         full[bucket >> 6] |= U(1) << U(bucket & 63)
     n = 0
     for x in range(len(full)):
@@ -109,14 +142,14 @@ def _mark_full(words, rest_bits, full, ranks):
 
 
 @njit
-def _begin_buckets(words, rest_bits, starts):
+def _begin_buckets(keys, rest_bits, starts):
     n, last = 0, np.int64(-1)
-    for x in range(len(words)):
-        bucket = np.int64(words[x]) >> rest_bits
+    for x in range(len(keys)):
+        bucket = np.int64(keys[x] >> U(32)) >> rest_bits
         if bucket != last:
             starts[n], last = x, bucket
             n += 1
-    starts[n] = len(words)
+    starts[n] = len(keys)
 
 
 @njit
@@ -129,10 +162,7 @@ def words_of(codes, masked, pattern):
         run = run + 1 if codes[end] < 4 and not masked[end] else 0
         if run >= pattern.span:
             begin = end - pattern.span + 1
-            word = np.uint32(0)
-            for x in range(len(pattern.offsets)):
-                word = word << np.uint32(2) | np.uint32(codes[begin + pattern.offsets[x]])
-            words[begin], good[begin] = word, True
+            words[begin], good[begin] = _word_at(codes, begin, pattern), True
     return words, good
 
 

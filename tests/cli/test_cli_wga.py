@@ -16,7 +16,9 @@ from strategies import mutate, random_bases
 
 from bellapy.io.genomes import load_genome
 from bellapy.io.maf import Layout
-from bellapy.jobs.wga.pipeline import align_genomes
+from bellapy.io.workdir import Workdir
+from bellapy.jobs.wga import kept
+from bellapy.jobs.wga.pipeline import Means, align_genomes
 from bellapy.jobs.wga.plot import plot_lines
 from bellapy.params.wga import DEFAULT_SCORES, HOXD70, make_wga_params
 from bellapy.records.bases import encode
@@ -206,7 +208,7 @@ def test_chains_plot_and_report(genomes, tmp_path):
 
 def test_plot_lines_stand_where_the_alignments_do(genomes):
     target, query = (load_genome(path) for path in genomes)
-    found = align_genomes(target, query, make_wga_params({}), RunReport(), 1)
+    found = align_genomes(target, query, make_wga_params({}), Means(RunReport()))
     same, opposite = (plot_lines(target, query, found, strand) for strand in (1, -1))
     assert len(same) == 2 and len(opposite) == 1
     assert (opposite[0, 0, 0] > 3000) and opposite[0, 0, 1] > opposite[0, 1, 1] >= query.lengths[0]
@@ -251,3 +253,42 @@ def test_errors_are_told(genomes, tmp_path, arguments, code, words):
     outcome = run("wga", *(argument.format(**names) for argument in arguments))
     assert outcome.code == code and words in outcome.err and "Traceback" not in outcome.err, outcome.err
     assert set(tmp_path.iterdir()) == before
+
+
+def test_a_stopped_run_goes_on(genomes, tmp_path, monkeypatch):
+    """Stopped between pairs and within one; what is there is not made again, and the output is the same."""
+    monkeypatch.setattr(kept, "SAVE_S", -1.0)
+    whole = run("wga", *genomes, "-q").out
+    folder, stop_after = tmp_path / "work", iter((1, 2, 1, 99))
+    n_saved = []
+
+    def stopping(work, name, arrays, save=Workdir.save):
+        if name.startswith("pair"):
+            n_saved.append(name)
+            if len(n_saved) > left:
+                raise KeyboardInterrupt
+        save(work, name, arrays)
+
+    monkeypatch.setattr(Workdir, "save", stopping)
+    for left in stop_after:
+        n_saved.clear()
+        command = [*genomes, "-q", "-t", "1", "--workdir", str(folder), "-o", str(tmp_path / "out.maf")]
+        outcome = run("wga", *command)
+        assert (outcome.code == 0) == (left == 99) == (tmp_path / "out.maf").exists()
+        assert folder.exists() == (left < 99)
+        if left < 99:
+            hsps = {path.name for path in folder.glob("hsps.*")}
+            assert len(hsps) == 2
+    assert (tmp_path / "out.maf").read_bytes() == whole
+    run("wga", *genomes, "-q", "--workdir", str(folder), "--keep-workdir", "-o", str(tmp_path / "again.maf"))
+    other = run("wga", *genomes, "-q", "--workdir", str(folder), "--ydrop", "5000")
+    assert other.code == 1 and "ydrop" in other.err
+    n_saved.clear()
+    again = run("wga", *genomes, "-q", "-t", "1", "--workdir", str(folder))
+    assert again.out == whole
+
+
+def test_the_bound_on_memory_is_kept(genomes):
+    outcome = run("wga", *genomes, "-q", "--max-memory", "1M")
+    assert outcome.code == 1 and "memory" in outcome.err and "Traceback" not in outcome.err
+    assert run("wga", *genomes, "-q", "--max-memory", "4G").out == run("wga", *genomes, "-q").out

@@ -19,6 +19,7 @@ from bellapy.engines.ydrop.extend import Extender
 from bellapy.engines.ydrop.sweep import Sides
 from bellapy.engines.ydrop.walls import Walls, add_wall, first_free, no_walls
 from bellapy.jobs.wga.cut import QUERY, SCORE, TARGET, find_parts, runs_of_part
+from bellapy.jobs.wga.kept import NOWHERE, Keeper, Part, Progress
 from bellapy.params.wga import WgaParams
 from bellapy.records.genomes import PAIR, QUERY_ALONE, TARGET_ALONE
 
@@ -59,70 +60,87 @@ class Anchors(NamedTuple):
         return self.take(np.lexsort((self.query, self.target, -self.score)))
 
 
-class Part(NamedTuple):
-    """An alignment: score, places of the first pair, runs as in `Alignment`."""
+class Scene:
+    """Two sequences while they are aligned: walls, what is spanned, and how far the alignment is."""
 
-    score: int
-    target: int
-    query: int
-    runs: np.ndarray
+    def __init__(self, target: np.ndarray, query: np.ndarray, *, same: bool, leave_out: bool):
+        self.target, self.query, self.parts, self.n_first = target, query, list[Part](), -1
+        self.walls = no_walls(len(target) + len(query))
+        if same:
+            self.walls = add_wall(self.walls, 0, 0, np.array([(PAIR, len(target))], np.int64))
+        self.spanned = Spanned(target, query) if leave_out else None
+        self.n_extended = 0
+
+    def go_on(self, progress: Progress) -> None:
+        """Take over what a stopped run has found."""
+        for part in progress.parts:
+            self.add(part)
+        self.n_first, self.n_extended = progress.n_first, progress.n_extended
+        if self.spanned:
+            self.spanned.n_left_out = progress.n_left_out
+
+    def add(self, part: Part) -> None:
+        self.parts.append(part)
+        if self.spanned:
+            self.spanned.add(part)
+        self.walls = add_wall(self.walls, part.query, part.target, part.runs)
+
+    def progress(self, at: int, n_cells: int) -> Progress:
+        n_left_out = self.spanned.n_left_out if self.spanned else 0
+        return Progress(self.parts, self.n_first, at, self.n_extended, n_left_out, n_cells)
 
 
 class Aligner:
-    """Aligns pairs of sequences; not to be used by two threads at once.
-
-    n_extended : anchors that were extended.  n_left_out : left out in repeats.  n_cells : computed.
-    """
+    """Aligns pairs of sequences; not to be used by two threads at once."""
 
     def __init__(self, params: WgaParams):
-        self.params, self.n_extended, self.n_left_out = params, 0, 0
+        self.params = params
         self.extender = Extender(params.scores, params.ydrop)
         self.costs = (params.scores.matrix, params.scores.open, params.scores.extend)
 
-    @property
-    def n_cells(self) -> int:
-        return self.extender.n_cells
-
-    def align(self, target: np.ndarray, query: np.ndarray, anchors: Anchors, *, same: bool = False) -> list[Part]:
+    def align(
+        self, target: np.ndarray, query: np.ndarray, anchors: Anchors, *, same: bool = False, keeper: Keeper = NOWHERE
+    ) -> Progress:
         """All alignments of two sequences, uint8 codes, in the order in which they are found.
 
-        same : the two are one, and its alignment with itself is a wall from the beginning.
+        same : the two are one, and its alignment with itself is a wall from the beginning.  keeper : has what a stopped run
+        found, and is given the rest.
         """
+        scene = Scene(target, query, same=same, leave_out=not (self.params.all_copies or self.params.itself))
+        done = keeper.load()
+        scene.go_on(done)
+        self.extender.n_cells = done.n_cells
         strong = (anchors.score >= self.params.hspthresh) | self.params.sensitive
-        walls = no_walls(len(target) + len(query))
-        if same:
-            walls = add_wall(walls, 0, 0, np.array([(PAIR, len(target))], np.int64))
-        spanned = None if self.params.all_copies or self.params.itself else Spanned(target, query)
-        parts, walls = self._round(target, query, anchors.take(strong).ordered(), walls, spanned)
-        weak = anchors.take(~strong)
-        if parts and len(weak.score):
-            ends = np.array([end for part in parts for end in _ends(part)], np.int64)
+        at = done.at
+        if scene.n_first < 0:
+            self._round(scene, anchors.take(strong).ordered(), at, keeper)
+            scene.n_first, at = len(scene.parts), 0
+        weak, first = anchors.take(~strong), scene.parts[: scene.n_first]
+        if first and len(weak.score):
+            ends = np.array([end for part in first for end in _ends(part)], np.int64)
             ends = ends[np.argsort(ends[:, 0], kind="stable")]
             weak = weak.take(are_close(weak.target, weak.query, ends, CLOSE))
-            parts += self._round(target, query, weak.ordered(), walls, spanned)[0]
-        self.n_left_out += spanned.n_left_out if spanned else 0
-        return parts
+            at = self._round(scene, weak.ordered(), at, keeper)
+        progress = scene.progress(at, self.extender.n_cells)
+        keeper.save(progress)
+        return progress
 
-    def _round(
-        self, target, query, anchors: Anchors, walls: Walls, spanned: Spanned | None
-    ) -> tuple[list[Part], Walls]:  # fmt: skip
-        parts, x = [], 0
-        while (x := first_free(walls, anchors.query, anchors.target, x)) < len(anchors.score):
+    def _round(self, scene: Scene, anchors: Anchors, x: int, keeper: Keeper) -> int:
+        """Extend anchors from number x on; returns how many there are."""
+        while (x := first_free(scene.walls, anchors.query, anchors.target, x)) < len(anchors.score):
             at = int(anchors.target[x]), int(anchors.query[x])
             x += 1
-            if spanned and spanned.leaves_out(*at):
+            if scene.spanned and scene.spanned.leaves_out(*at):
                 continue
-            t, q, runs = self._extend(target, query, *at, walls)
-            for part in self._parts(target, query, t, q, runs):
-                parts.append(part)
-                if spanned:
-                    spanned.add(part)
-                walls = add_wall(walls, part.query, part.target, part.runs)
-        return parts, walls
+            scene.n_extended += 1
+            for part in self._parts(scene, *self._extend(scene.target, scene.query, *at, scene.walls)):
+                scene.add(part)
+            if keeper.is_due():
+                keeper.save(scene.progress(x, self.extender.n_cells))
+        return x
 
     def _extend(self, target, query, t: int, q: int, walls: Walls) -> tuple[int, int, np.ndarray]:
         """The path through an anchor: places of its first base, runs."""
-        self.n_extended += 1
         left = Sides(query, target, q, t, -1, q + 1, t + 1)
         right = Sides(query, target, q + 1, t + 1, 1, len(query) - q - 1, len(target) - t - 1)
         runs = [self.extender.path(side, walls, self.extender.inspect(side, walls)) for side in (left, right)]
@@ -131,8 +149,8 @@ class Aligner:
         q_start = q + 1 - int(before[before[:, 0] != TARGET_ALONE, 1].sum())
         return t_start, q_start, joined(before, runs[1][::-1])
 
-    def _parts(self, target, query, t: int, q: int, runs: np.ndarray) -> list[Part]:
-        found = find_parts(target, query, t, q, runs, self.costs, self.params.cut_drop, self.params.gappedthresh)
+    def _parts(self, scene: Scene, t: int, q: int, runs: np.ndarray) -> list[Part]:
+        found = find_parts(scene.target, scene.query, t, q, runs, self.costs, self.params.cut_drop, self.params.gappedthresh)
         return [Part(int(part[SCORE]), int(part[TARGET]), int(part[QUERY]), runs_of_part(runs, part)) for part in found]
 
 

@@ -12,7 +12,7 @@ from bellapy.io.genomes import load_genome
 from bellapy.io.maf import check_sam_names, format_alignments, format_of
 from bellapy.io.outputs import open_output
 from bellapy.jobs.wga.chain import join_chains
-from bellapy.jobs.wga.pipeline import align_genomes
+from bellapy.jobs.wga.pipeline import Means, align_genomes
 from bellapy.jobs.wga.plot import check_plot, draw_plot
 from bellapy.params.wga import WgaParams
 from bellapy.records.genomes import Genome
@@ -48,12 +48,11 @@ class Request(NamedTuple):
     kind: str | None
     plot: str | None
     chain: bool
-    threads: int
 
 
-def align_files(request: Request, params: WgaParams, report: RunReport) -> None:
+def align_files(request: Request, params: WgaParams, means: Means) -> None:
     """Read, align, write."""
-    kind = format_of(request.output, request.kind)
+    report, kind = means.report, format_of(request.output, request.kind)
     if request.chain and kind != "chain":
         raise ParameterError(f"--chain: joins alignments over long gaps, which {kind} does not show; write .chain")
     if request.plot:
@@ -63,7 +62,7 @@ def align_files(request: Request, params: WgaParams, report: RunReport) -> None:
     if kind == "sam":
         check_sam_names(request.target, target)
         check_sam_names(request.query or request.target, query)
-    alignments = align_genomes(target, query, params, report, request.threads)
+    alignments = align_genomes(target, query, params, means)
     with report.stage(WriteAlignmentsStage("write")) as stage:
         written = join_chains(alignments) if request.chain else alignments
         with open_output(request.output) as stream:

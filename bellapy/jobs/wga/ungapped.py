@@ -70,6 +70,17 @@ class Found(NamedTuple):
     seen: np.ndarray
 
 
+def search_bytes(n_target: int, n_places: int) -> int:
+    """What a search for the seeds of a block of n_places holds, besides the genomes and their index."""
+    return 4 * (n_target + n_places) + 10 * n_places + (HELD << 4)
+
+
+def blocks_of(target: Genome, query: Genome) -> list[tuple[int, int]]:
+    """Ranges of query places; they depend on the genomes alone."""
+    size = max(BLOCK, len(target.codes) // 4)
+    return [(at, min(at + size, len(query.codes))) for at in range(0, len(query.codes), size)]
+
+
 class Texts(NamedTuple):
     """target, query : uint8 codes.  packed_target, packed_query : of the same."""
 
@@ -93,11 +104,6 @@ class Search:
             can_sieve(matrix, xdrop, pattern.span) and not params.sensitive, xdrop, int(params.hspthresh * WEAK),
             params.hspthresh, params.sensitive, np.array([0, *flips], np.uint32), pattern.span, params.max_copies, ANYWHERE,
         )  # fmt: skip
-
-    def blocks(self, query: Genome) -> list[tuple[int, int]]:
-        """Ranges of query places; they depend on the genomes alone."""
-        size = max(BLOCK, len(self.target) // 4)
-        return [(at, min(at + size, len(query.codes))) for at in range(0, len(query.codes), size)]
 
 
 @njit_inner

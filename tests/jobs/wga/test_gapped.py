@@ -6,7 +6,8 @@ import numpy as np
 from strategies import mutate, random_bases
 
 from bellapy.jobs.wga import gapped
-from bellapy.jobs.wga.gapped import Aligner, Anchors, Part, Spanned, are_close, joined
+from bellapy.jobs.wga.gapped import Aligner, Anchors, Spanned, are_close, joined
+from bellapy.jobs.wga.kept import Part
 from bellapy.params.wga import make_wga_params
 from bellapy.records.bases import encode
 from bellapy.records.genomes import PAIR, QUERY_ALONE, TARGET_ALONE
@@ -29,9 +30,10 @@ def test_copies_of_a_repeat_are_extended_a_few_times_only():
     places = [(500 * x + 300, 500 * y + 300) for x in range(6) for y in range(6)]
     anchors = Anchors(*np.array([(t, q, 3000 + t + q) for t, q in places], np.int64).T)
     some, every = (Aligner(make_wga_params({"ydrop": 4000, "all_copies": copies})) for copies in (False, True))
-    few, many = some.align(target, query, anchors), every.align(target, query, anchors)
-    assert every.n_left_out == 0 and len(many) > 20
-    assert some.n_left_out > 10 and some.n_extended + some.n_left_out <= 36 and len(few) < len(many)
+    fewer, all_of_them = some.align(target, query, anchors), every.align(target, query, anchors)
+    few, many = fewer.parts, all_of_them.parts
+    assert all_of_them.n_left_out == 0 and len(many) > 20
+    assert fewer.n_left_out > 10 and fewer.n_extended + fewer.n_left_out <= 36 and len(few) < len(many)
     for x in range(6):  # every copy has a partner
         assert any(part.target <= 500 * x + 350 < part.target + 300 for part in few)
         assert any(part.query <= 500 * x + 350 < part.query + 300 for part in few)
@@ -44,9 +46,9 @@ def test_weak_anchors_count_near_ends_only(monkeypatch):
     query = encode(first + random_bases(rng, 3000) + second)
     anchors = Anchors(np.array([100, 3220]), np.array([100, 3220]), np.array([3000, 2000]))
     params = make_wga_params({"ydrop": 1000})
-    assert len(Aligner(params).align(target, query, anchors)) == 2
+    assert len(Aligner(params).align(target, query, anchors).parts) == 2
     monkeypatch.setattr(gapped, "CLOSE", 1000)
-    assert len(Aligner(params).align(target, query, anchors)) == 1
+    assert len(Aligner(params).align(target, query, anchors).parts) == 1
 
 
 def test_close_places_are_those_of_the_definition():
