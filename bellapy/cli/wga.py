@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bellapy.cli.options import RUNNING, Given, takes
+from bellapy.cli.options import RUNNING, Given, pick, takes
 from bellapy.cli.session import session
 from bellapy.errors import ParameterError
 from bellapy.params.fields import ALIGNMENT, OUTPUT, given_values, options_of
-from bellapy.params.run import WorkdirParams
+from bellapy.params.run import RunParams, WorkdirParams
 from bellapy.params.wga import DEFAULT_SCORES, WgaParams, make_wga_params
 
 if TYPE_CHECKING:  # loaded when needed
@@ -49,7 +49,7 @@ Plot = Annotated[
 ]  # fmt: skip
 
 
-@takes(options_of(WgaParams, WorkdirParams), RUNNING)
+@takes(options_of(WgaParams, WorkdirParams), pick(RunParams, "device"), RUNNING)
 def wga(
     given: Given, target: Target, query: Query = None, output: Output = "-", output_format: Format = None,
     scores: Scores = None, chain: Chain = False, plot: Plot = None,

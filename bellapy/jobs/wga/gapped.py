@@ -5,7 +5,8 @@ the same alignment once more.  The others are extended to both sides; earlier al
 anchors of weaker HSPs that lie close to an end of what the first round found.
 
 In repeats every copy is like every other one.  Where copies are dropped later on, an anchor is left out if earlier
-alignments span it on both sequences: what it leads to would be dropped.  The result depends on the order alone.
+alignments span it on both sequences: what it leads to would be dropped.  The result depends on the order alone: what a GPU
+foresees saves time, and changes nothing.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit
-from bellapy.engines.ydrop.extend import Extender
+from bellapy.compute.resources import Resources
+from bellapy.engines.ydrop.extend import NEVER, Extender
+from bellapy.engines.ydrop.foresight import foresee
 from bellapy.engines.ydrop.sweep import Sides
-from bellapy.engines.ydrop.walls import Walls, add_wall, first_free, no_walls
+from bellapy.engines.ydrop.walls import add_wall, is_clear, no_walls, on_wall
 from bellapy.jobs.wga.cut import QUERY, SCORE, TARGET, find_parts, runs_of_part
 from bellapy.jobs.wga.kept import NOWHERE, Keeper, Part, Progress
 from bellapy.params.wga import WgaParams
@@ -27,22 +30,19 @@ CLOSE = 10_000
 """Bases from the end of an alignment, on both sequences, within which weaker HSPs count too."""
 
 
-class Spanned:
-    """Bases of two sequences that alignments span; n_left_out : anchors that were left out for that."""
+class Spanned(NamedTuple):
+    """Bases of two sequences that alignments span, (n,) bool each; no bases at all where anchors are not left out."""
 
-    def __init__(self, target: np.ndarray, query: np.ndarray):
-        self.target, self.query, self.n_left_out = np.zeros(len(target), np.bool_), np.zeros(len(query), np.bool_), 0
+    target: np.ndarray
+    query: np.ndarray
 
     def add(self, part: Part) -> None:
         begin, end = _ends(part)
         self.target[begin[0] : end[0]] = True
         self.query[begin[1] : end[1]] = True
 
-    def leaves_out(self, t: int, q: int) -> bool:
-        """Whether the anchor at t and q is left out, which is counted."""
-        both = bool(self.target[t] and self.query[q])
-        self.n_left_out += both
-        return both
+
+CPU = Resources()
 
 
 class Anchors(NamedTuple):
@@ -68,33 +68,30 @@ class Scene:
         self.walls = no_walls(len(target) + len(query))
         if same:
             self.walls = add_wall(self.walls, 0, 0, np.array([(PAIR, len(target))], np.int64))
-        self.spanned = Spanned(target, query) if leave_out else None
-        self.n_extended = 0
+        self.spanned = Spanned(*(np.zeros(len(text) if leave_out else 0, np.bool_) for text in (target, query)))
+        self.n_extended = self.n_left_out = 0
 
     def go_on(self, progress: Progress) -> None:
         """Take over what a stopped run has found."""
         for part in progress.parts:
             self.add(part)
-        self.n_first, self.n_extended = progress.n_first, progress.n_extended
-        if self.spanned:
-            self.spanned.n_left_out = progress.n_left_out
+        self.n_first, self.n_extended, self.n_left_out = progress.n_first, progress.n_extended, progress.n_left_out
 
     def add(self, part: Part) -> None:
         self.parts.append(part)
-        if self.spanned:
+        if len(self.spanned.target):
             self.spanned.add(part)
         self.walls = add_wall(self.walls, part.query, part.target, part.runs)
 
     def progress(self, at: int, n_cells: int) -> Progress:
-        n_left_out = self.spanned.n_left_out if self.spanned else 0
-        return Progress(self.parts, self.n_first, at, self.n_extended, n_left_out, n_cells)
+        return Progress(self.parts, self.n_first, at, self.n_extended, self.n_left_out, n_cells)
 
 
 class Aligner:
     """Aligns pairs of sequences; not to be used by two threads at once."""
 
-    def __init__(self, params: WgaParams):
-        self.params = params
+    def __init__(self, params: WgaParams, resources: Resources = CPU):
+        self.params, self.resources = params, resources
         self.extender = Extender(params.scores, params.ydrop)
         self.costs = (params.scores.matrix, params.scores.open, params.scores.extend)
 
@@ -127,23 +124,34 @@ class Aligner:
 
     def _round(self, scene: Scene, anchors: Anchors, x: int, keeper: Keeper) -> int:
         """Extend anchors from number x on; returns how many there are."""
-        while (x := first_free(scene.walls, anchors.query, anchors.target, x)) < len(anchors.score):
-            at = int(anchors.target[x]), int(anchors.query[x])
-            x += 1
-            if scene.spanned and scene.spanned.leaves_out(*at):
-                continue
+        params, t, q = self.params, anchors.target, anchors.query
+        foresight = foresee((scene.target, scene.query), t, q, params.scores, params.ydrop, self.resources)
+        most = max(1, int(params.scores.matrix.max()))
+        short = 2 * (-(-params.gappedthresh // most))
+        while True:
+            x, n_left_out, n_short = next_anchor(scene.walls, q, t, x, scene.spanned, foresight, short)
+            scene.n_left_out, scene.n_extended = scene.n_left_out + n_left_out, scene.n_extended + n_short
+            if x == len(t):
+                return x
             scene.n_extended += 1
-            for part in self._parts(scene, *self._extend(scene.target, scene.query, *at, scene.walls)):
+            ends = NEVER, NEVER
+            if foresight.known[x] and is_free(scene.walls, q[x], t[x], *foresight.last[x]):
+                ends = int(foresight.r[x, 0]), int(foresight.r[x, 1])
+            for part in self._parts(scene, *self._extend(scene, int(t[x]), int(q[x]), ends)):
                 scene.add(part)
+            x += 1
             if keeper.is_due():
                 keeper.save(scene.progress(x, self.extender.n_cells))
-        return x
 
-    def _extend(self, target, query, t: int, q: int, walls: Walls) -> tuple[int, int, np.ndarray]:
-        """The path through an anchor: places of its first base, runs."""
+    def _extend(self, scene: Scene, t: int, q: int, ends: tuple[int, int]) -> tuple[int, int, np.ndarray]:
+        """The path through an anchor: places of its first base, runs.  ends : anti-diagonals, as far as they are known."""
+        target, query, walls = scene.target, scene.query, scene.walls
         left = Sides(query, target, q, t, -1, q + 1, t + 1)
         right = Sides(query, target, q + 1, t + 1, 1, len(query) - q - 1, len(target) - t - 1)
-        runs = [self.extender.path(side, walls, self.extender.inspect(side, walls)) for side in (left, right)]
+        runs = [
+            self.extender.path(side, walls, self.extender.inspect(side, walls, until))
+            for side, until in zip((left, right), ends, strict=True)
+        ]
         before = runs[0]
         t_start = t + 1 - int(before[before[:, 0] != QUERY_ALONE, 1].sum())
         q_start = q + 1 - int(before[before[:, 0] != TARGET_ALONE, 1].sum())
@@ -152,6 +160,35 @@ class Aligner:
     def _parts(self, scene: Scene, t: int, q: int, runs: np.ndarray) -> list[Part]:
         found = find_parts(scene.target, scene.query, t, q, runs, self.costs, self.params.cut_drop, self.params.gappedthresh)
         return [Part(int(part[SCORE]), int(part[TARGET]), int(part[QUERY]), runs_of_part(runs, part)) for part in found]
+
+
+@njit
+def is_free(walls, q, t, left, right):
+    """`is_clear` for callers that are not compiled."""
+    return is_clear(walls, q, t, left, right)
+
+
+@njit
+def next_anchor(walls, q, t, begin, spanned, foresight, short):
+    """The first anchor, of places q and t, (n,) int64, from `begin` on that has to be extended, n if there is none; how many
+    were left out, and of how many the path is known to be too short.
+
+    Those on walls are passed over.  spanned : Spanned.  short : anti-diagonals of a path, both sides together, that cannot
+    score enough if there are fewer.
+    """
+    n_left_out = n_short = 0
+    for x in range(begin, len(q)):
+        if on_wall(walls, q[x], t[x]):
+            continue
+        if len(spanned.target) and spanned.target[t[x]] and spanned.query[q[x]]:
+            n_left_out += 1
+            continue
+        if foresight.known[x] and foresight.r[x, 0] + foresight.r[x, 1] < short:
+            if is_clear(walls, q[x], t[x], foresight.last[x, 0], foresight.last[x, 1]):
+                n_short += 1
+                continue
+        return x, n_left_out, n_short
+    return len(q), n_left_out, n_short
 
 
 def joined(before: np.ndarray, after: np.ndarray) -> np.ndarray:

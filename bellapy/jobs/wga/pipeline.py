@@ -188,7 +188,7 @@ def _extend(
 
     def align(group: Group) -> Progress:
         if not hasattr(mine, "aligner"):
-            mine.aligner = Aligner(params)
+            mine.aligner = Aligner(params, means.resources)
         same = params.itself and group.strand > 0 and group.target == group.query
         sequences = target.sequence(group.target), strands[group.strand].sequence(group.query)
         name = f"pair.{group.target}.{group.query}.{'plus' if group.strand > 0 else 'minus'}"

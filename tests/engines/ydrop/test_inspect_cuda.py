@@ -13,6 +13,7 @@ from bellapy.engines.ydrop.walls import no_walls
 from bellapy.errors import DeviceError
 from bellapy.params.wga import DEFAULT_SCORES
 from bellapy.records.bases import encode
+from bellapy.report.run_report import Devices
 
 try:
     find_gpus()
@@ -42,7 +43,7 @@ def test_ends_are_those_of_the_cpu(drop):
         at = AROUND + rng.integers(0, 10, MANY)
         for step in (1, -1):
             sides = inspect_cuda.sides_of(target, query, at, at, step)
-            ends = inspect_cuda.inspect(target, query, sides, DEFAULT_SCORES, drop)
+            ends = inspect_cuda.inspect(target, query, sides, DEFAULT_SCORES, drop, Devices())
             for x in np.flatnonzero(ends.done):
                 place = int(at[x])
                 lengths = (len(query) - place, len(target) - place) if step > 0 else (place + 1, place + 1)
@@ -59,4 +60,4 @@ def test_what_is_near_unknown_bases_is_handed_back():
     assert inspect_cuda.free_bases(codes, places, 1).tolist() == [3, 1, 2, 1]
     assert inspect_cuda.free_bases(codes, places, -1).tolist() == [1, 3, 1, 1]
     sides = inspect_cuda.sides_of(codes, codes, places[:1], places[:1], 1)
-    assert not inspect_cuda.inspect(codes, codes, sides, DEFAULT_SCORES, 900).done.any()
+    assert not inspect_cuda.inspect(codes, codes, sides, DEFAULT_SCORES, 900, Devices()).done.any()

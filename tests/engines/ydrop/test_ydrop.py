@@ -18,13 +18,18 @@ from bellapy.engines.ydrop.diagonal import extend_left, extend_right, table_of, 
 from bellapy.engines.ydrop.extend import Extender
 from bellapy.engines.ydrop.rule import CHUNK, cell_type
 from bellapy.engines.ydrop.sweep import Sides
-from bellapy.engines.ydrop.walls import add_wall, first_free, no_walls
+from bellapy.engines.ydrop.walls import add_wall, no_walls, on_wall
 from bellapy.jobs.wga.ungapped import HspRule
 from bellapy.params.wga import DEFAULT_SCORES, HOXD70, GapScores
 from bellapy.records.bases import encode
 from bellapy.records.genomes import PAIR, QUERY_ALONE, TARGET_ALONE
 
 LARGE = GapScores(HOXD70 * 40, 16_000, 1200)
+
+
+@njit
+def is_on_wall(walls, q, t):
+    return on_wall(walls, q, t)
 
 
 @njit
@@ -102,7 +107,7 @@ def test_no_path_touches_a_wall():
             changed += expected != naive_wga.ydrop(a, b, DEFAULT_SCORES, 9400)
             check(extender, sides, walls, expected)
         grid = np.indices((len(query), len(target))).reshape(2, -1)
-        free = [first_free(walls, q[None], t[None], 0) == 0 for q, t in grid.T]
+        free = [not is_on_wall(walls, q, t) for q, t in grid.T]
         assert dead == {(int(q), int(t)) for (q, t), is_free in zip(grid.T, free, strict=True) if not is_free}
     assert changed > 5
 
