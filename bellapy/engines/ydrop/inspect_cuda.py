@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import cuda
 
+from bellapy.compute.gpu.devices import known_gpus
 from bellapy.compute.gpu.ops import I32, SIMULATED, WARP, kernel_of
 from bellapy.compute.gpu.pool import FULL, give_to_cpu, is_out_of_memory
 from bellapy.engines.ydrop.cuda_inspect import (
@@ -84,7 +85,7 @@ def inspect(target, query, sides: np.ndarray, scores: GapScores, ydrop: int, dev
     devices : gets what the GPU did.  Where its memory is too small nothing is done.
     """
     found, done, n_cells = np.zeros((len(sides), 4), np.int32), np.zeros(len(sides), np.bool_), 0
-    device, begin = cuda.get_current_device(), monotonic()
+    begin = monotonic()
     with _one_at_a_time:
         try:
             texts = [cuda.to_device(text) for text in (target, query)]
@@ -96,9 +97,9 @@ def inspect(target, query, sides: np.ndarray, scores: GapScores, ydrop: int, dev
             if not is_out_of_memory(error):
                 raise
             give_to_cpu(devices, FULL, extensions=len(sides) - int(done.sum()))
-    seconds, name = monotonic() - begin, device.name.decode() if isinstance(device.name, bytes) else str(device.name)
     devices.add(
-        0, name, extensions=int(done.sum()), cells=n_cells, kernel_s=seconds, uploaded_bases=len(target) + len(query)
+        0, known_gpus()[0].name, extensions=int(done.sum()), cells=n_cells, kernel_s=monotonic() - begin,
+        uploaded_bases=len(target) + len(query),
     )  # fmt: skip
     return Ends(found[:, SCORE], found[:, R_BEST], found[:, R_LAST], done, n_cells)
 
