@@ -67,10 +67,8 @@ def wga(
         from bellapy.jobs.wga.pipeline import Means
         from bellapy.jobs.wga.run import Request, align_files
 
-        request, resources = (
-            Request(target, query, output, output_format, plot, chain),
-            Resources(run.run.threads, "cpu", run.budget),
-        )
+        resources = Resources.of(run.run, run.report.devices)
+        request = Request(target, query, output, output_format, plot, chain)
         with _workdir(given, inputs, params) as work:
             align_files(request, params, Means(run.report, resources, work))
 

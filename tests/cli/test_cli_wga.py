@@ -14,10 +14,13 @@ import pytest
 from cases import run
 from strategies import mutate, random_bases
 
+from bellapy.compute.gpu import devices
+from bellapy.engines.ydrop.foresight import none_known
+from bellapy.errors import DeviceError
 from bellapy.io.genomes import load_genome
 from bellapy.io.maf import Layout
 from bellapy.io.workdir import Workdir
-from bellapy.jobs.wga import kept
+from bellapy.jobs.wga import gapped, kept
 from bellapy.jobs.wga.pipeline import Means, align_genomes
 from bellapy.jobs.wga.plot import plot_lines
 from bellapy.params.wga import DEFAULT_SCORES, HOXD70, make_wga_params
@@ -292,3 +295,22 @@ def test_the_bound_on_memory_is_kept(genomes):
     outcome = run("wga", *genomes, "-q", "--max-memory", "1M")
     assert outcome.code == 1 and "memory" in outcome.err and "Traceback" not in outcome.err
     assert run("wga", *genomes, "-q", "--max-memory", "4G").out == run("wga", *genomes, "-q").out
+
+
+def test_the_device_is_used_or_refused(genomes, monkeypatch):
+    asked = []
+
+    def noting(sequences, t, q, scores, ydrop, means):
+        asked.append(means.device)
+        return none_known(len(t))
+
+    monkeypatch.setattr(gapped, "foresee", noting)
+    monkeypatch.setattr(devices, "known_gpus", lambda: [devices.Gpu(0, "one", 1 << 34, 1 << 34)])
+    assert run("wga", *genomes, "-q", "--device", "cuda").code == 0 and set(asked) == {"cuda"}
+
+    def none_there():
+        raise DeviceError("there is none")
+
+    monkeypatch.setattr(devices, "known_gpus", none_there)
+    outcome = run("wga", *genomes, "--device", "cuda")
+    assert outcome.code == 1 and "there is none" in outcome.err
