@@ -41,6 +41,10 @@ Scores = Annotated[
 Chain = Annotated[
     bool, typer.Option("--chain", help="Join alignments to chains, with -o FILE.chain.", rich_help_panel=OUTPUT)
 ]
+Net = Annotated[
+    str | None,
+    typer.Option("--net", metavar="FILE", help="Write nets of the chains to this file too.", rich_help_panel=OUTPUT),
+]
 Plot = Annotated[
     str | None,
     typer.Option(
@@ -52,7 +56,7 @@ Plot = Annotated[
 @takes(options_of(WgaParams, WorkdirParams), pick(RunParams, "device"), RUNNING)
 def wga(
     given: Given, target: Target, query: Query = None, output: Output = "-", output_format: Format = None,
-    scores: Scores = None, chain: Chain = False, plot: Plot = None,
+    scores: Scores = None, chain: Chain = False, net: Net = None, plot: Plot = None,
 ) -> None:  # fmt: skip
     """Align two genomes."""
     if (query is None) != bool(given["itself"]):
@@ -60,7 +64,7 @@ def wga(
     if target == query == "-":
         raise ParameterError("target and query: only one of them can be standard input")
     inputs = [path for path in (target, query, scores) if path is not None]
-    with session(given, inputs, {"-o": output, "--plot": plot}) as run:
+    with session(given, inputs, {"-o": output, "--net": net, "--plot": plot}) as run:
         params = _params(given, scores)
         run.watch()
         from bellapy.compute.resources import Resources
@@ -68,7 +72,7 @@ def wga(
         from bellapy.jobs.wga.run import Request, align_files
 
         resources = Resources.of(run.run, run.report.devices)
-        request = Request(target, query, output, output_format, plot, chain)
+        request = Request(target, query, output, output_format, plot, net, chain)
         with _workdir(given, inputs, params) as work:
             align_files(request, params, Means(run.report, resources, work))
 

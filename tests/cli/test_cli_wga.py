@@ -199,12 +199,16 @@ def test_options_change_what_they_say(genomes, tmp_path):
 
 
 def test_chains_plot_and_report(genomes, tmp_path):
-    names = [tmp_path / name for name in ("out.chain", "dots.png", "run.json")]
-    outcome = run("wga", *genomes, "--chain", "-o", names[0], "--plot", names[1], "--report", names[2], "-t", 1)
+    names = [tmp_path / name for name in ("out.chain", "dots.png", "run.json", "out.net")]
+    options = ["--chain", "-o", names[0], "--plot", names[1], "--report", names[2], "--net", names[3]]
+    outcome = run("wga", *genomes, *options, "-t", 1)
     assert outcome.code == 0, outcome.err
     heads = re.findall(r"chain \d+ (\S+) .* (\S+) \d+ [+-] ", names[0].read_text())
     assert sorted(heads) == [("t1", "q1"), ("t2", "q2")]  # both alignments of the first pair are one chain
     assert names[1].read_bytes().startswith(b"\x89PNG")
+    nets = [line.split() for line in names[3].read_text().splitlines()]
+    assert [words[:2] for words in nets if words[0] == "net"] == [["net", "t1"], ["net", "t2"]]
+    assert [words[3:5] for words in nets if words[0] == "fill"] == [["q1", "+"], ["q2", "-"]]
     data = json.loads(names[2].read_text())
     assert data["parameters"]["ydrop"] == 9400 and "seed hits in repeats" in data["dropped"]
 

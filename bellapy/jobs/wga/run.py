@@ -10,8 +10,10 @@ import numpy as np
 from bellapy.errors import InputError, ParameterError
 from bellapy.io.genomes import load_genome
 from bellapy.io.maf import check_sam_names, format_alignments, format_of
+from bellapy.io.nets import format_nets
 from bellapy.io.outputs import open_output
 from bellapy.jobs.wga.chain import join_chains
+from bellapy.jobs.wga.net import make_nets
 from bellapy.jobs.wga.pipeline import Means, align_genomes
 from bellapy.jobs.wga.plot import check_plot, draw_plot
 from bellapy.params.wga import WgaParams
@@ -40,13 +42,17 @@ class WriteAlignmentsStage(Stage):
 
 
 class Request(NamedTuple):
-    """What is asked for; query None : the target itself.  kind : of the output, None for what its name tells."""
+    """What is asked for; query None : the target itself.  kind : of the output, None for what its name tells.
+
+    plot, net : files for a picture and for nets, None for none.  chain : whether alignments are joined.
+    """
 
     target: str
     query: str | None
     output: str
     kind: str | None
     plot: str | None
+    net: str | None
     chain: bool
 
 
@@ -64,10 +70,15 @@ def align_files(request: Request, params: WgaParams, means: Means) -> None:
         check_sam_names(request.query or request.target, query)
     alignments = align_genomes(target, query, params, means)
     with report.stage(WriteAlignmentsStage("write")) as stage:
-        written = join_chains(alignments) if request.chain else alignments
+        chains = join_chains(alignments) if request.chain or request.net else []
+        written = chains if request.chain else alignments
         with open_output(request.output) as stream:
             for text in format_alignments(kind, target, query, written):
                 stream.write(text)
+        if request.net:
+            with open_output(request.net) as stream:
+                for text in format_nets(make_nets(chains, target, query), target, query):
+                    stream.write(text)
         if request.plot:
             draw_plot(request.plot, target, query, alignments)
         stage.alignments, stage.score = len(written), sum(found.score for found in written)
