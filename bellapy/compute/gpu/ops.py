@@ -60,6 +60,24 @@ if SIMULATED:
     def multiply_add(a, b, c):
         return U32(int(a) * int(b) + int(c) & 0xFFFFFFFF)
 
+    def _signed(half: int) -> int:
+        return half - (half >> 15 << 16)
+
+    @cuda.jit(device=True)
+    def signed_max2(a, b):
+        (a0, a1), (b0, b1) = _halves(a), _halves(b)
+        low, high = max(_signed(a0), _signed(b0)), max(_signed(a1), _signed(b1))
+        return U32(low & 0xFFFF | (high & 0xFFFF) << 16)
+
+    @cuda.jit(device=True)
+    def add2(a, b):
+        (a0, a1), (b0, b1) = _halves(a), _halves(b)
+        return U32(a0 + b0 & 0xFFFF | (a1 + b1 & 0xFFFF) << 16)
+
+    @cuda.jit(device=True)
+    def signed_add_max2(a, b, c):
+        return signed_max2(add2(a, b), c)
+
     @cuda.jit(device=True)
     def permute(a, b, selector):
         data, word = int(a) | int(b) << 32, 0
@@ -197,6 +215,21 @@ else:
     def largest(typing_context, word):
         """The largest word of all lanes of a warp (compute capability 8.0 and more)."""
         return _emit("redux.sync.max.u32 $0, $1, 0xffffffff;", 1, True)
+
+    @intrinsic
+    def signed_max2(typing_context, a, b):
+        """The larger of each pair of halves, which have signs; from compute capability 9.0 on."""
+        return _emit("max.s16x2 $0, $1, $2;", 2)
+
+    @intrinsic
+    def add2(typing_context, a, b):
+        """Sums of halves, which do not carry into one another; from compute capability 9.0 on."""
+        return _emit("add.s16x2 $0, $1, $2;", 2)
+
+    @intrinsic
+    def signed_add_max2(typing_context, a, b, c):
+        """The larger of each half of a + b and c, which have signs; from compute capability 9.0 on."""
+        return _emit("{ .reg .b32 sum; add.s16x2 sum, $1, $2; max.s16x2 $0, sum, $3; }", 3)
 
     @intrinsic
     def permute(typing_context, a, b, selector):
