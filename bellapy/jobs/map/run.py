@@ -16,6 +16,7 @@ from bellapy.io.fastx import Records, load_reads, stream_records
 from bellapy.io.index_files import is_index, load_index
 from bellapy.io.outputs import open_output
 from bellapy.io.sam import check_names, open_bam
+from bellapy.jobs.map.charts import MapCharts
 from bellapy.jobs.map.output import Counts, format_paf, format_sam, make_header
 from bellapy.jobs.map.pipeline import Mapper, batches, preset_for
 from bellapy.jobs.map.style import Style
@@ -107,15 +108,22 @@ def map_reads(job: Job, report: RunReport) -> None:
     if job.format != "paf":
         check_names(index.names)
     counts = Counts()
+    charts = MapCharts(index) if report.wants_charts else None
     show = partial(format_paf if job.format == "paf" else format_sam, index=index, style=job.style)
+
+    def map_batch(records: Records) -> tuple[bytes, Counts]:
+        return _map_batch(mapper, show, records, charts)
+
     with report.stage(MapStage("map")) as stage, _writer(job, index, report) as write:
         work = chain([first] if first else [], stream)
-        for lines, some in map_in_order(lambda records: _map_batch(mapper, show, records), work, job.threads):
+        for lines, some in map_in_order(map_batch, work, job.threads):
             write(lines)
             counts.add(some)
         stage.reads, stage.bases, stage.mapped = counts.reads, counts.bases, counts.mapped
         stage.secondary, stage.supplementary = counts.secondary, counts.supplementary
         stage.unmapped = counts.reads - counts.mapped
+    if charts:
+        report.charts = charts.charts()
 
 
 class Wanted(NamedTuple):
@@ -151,8 +159,11 @@ def prepare(reference: str | ReadSet, first: Records | None, wanted: Wanted, rep
     return mapper
 
 
-def _map_batch(mapper: Mapper, show, records: Records) -> tuple[bytes, Counts]:
-    shown = [show(mapped) for mapped in mapper.map(records)]
+def _map_batch(mapper: Mapper, show, records: Records, charts: MapCharts | None) -> tuple[bytes, Counts]:
+    parts = mapper.map(records)
+    for mapped in parts if charts else ():
+        charts.add(mapped)
+    shown = [show(mapped) for mapped in parts]
     counts = Counts()
     for _, some in shown:
         counts.add(some)
