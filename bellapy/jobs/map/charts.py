@@ -71,8 +71,10 @@ class MapCharts:
                 QUALITIES.tolist(), self._quality.tolist(), log_y=True,
             ),
             Curves(
-                "Read lengths", "All reads, and those that are mapped, on steps of five per cent of length.", "length (bases)",
-                "reads", [Curve(name, middle[some], self._lengths[row][some].tolist()) for row, name in enumerate(("all", "mapped"))],
+                "Read lengths", "All reads, and those that are mapped, on steps of a twentieth of a power of ten.",
+                "length (bases)", "reads", [
+                    Curve(name, middle[some], self._lengths[row][some].tolist()) for row, name in enumerate(("all", "mapped"))
+                ],
             ),
             Curves(
                 "Depth along the reference", "Mean number of reads on parts of the reference, its sequences end to end.",

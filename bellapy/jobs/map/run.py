@@ -161,8 +161,9 @@ def prepare(reference: str | ReadSet, first: Records | None, wanted: Wanted, rep
 
 def _map_batch(mapper: Mapper, show, records: Records, charts: MapCharts | None) -> tuple[bytes, Counts]:
     parts = mapper.map(records)
-    for mapped in parts if charts else ():
-        charts.add(mapped)
+    if charts:
+        for mapped in parts:
+            charts.add(mapped)
     shown = [show(mapped) for mapped in parts]
     counts = Counts()
     for _, some in shown:

@@ -21,8 +21,8 @@ def make_charts(target: Genome, query: Genome, alignments: list[Alignment]) -> l
     return [
         _map_of(target, query, alignments),
         histogram_of(
-            lengths, round_edges(top), "Lengths of alignments", "Bases of the target. The longest hundredth is counted in the "
-            "last bar.", "length (bases)", "alignments", log_y=True,
+            lengths, round_edges(top), "Lengths of alignments", "Bases of the target. The longest hundredth is counted in "
+            "the last bar.", "length (bases)", "alignments", log_y=True,
         ),
         histogram_of(
             np.clip(np.array(same), 0.3, 1), np.linspace(0.3, 1, 71), "Identity of alignments", "Equal bases among pairs of "
@@ -51,7 +51,7 @@ def _map_of(target: Genome, query: Genome, alignments: list[Alignment]) -> Chart
             q = query.lengths[found.query] - 1 - q
         counts += step * np.histogram2d(t + t_at[found.target], q + q_at[found.query], edges)[0]
     return Density(
-        "Where the genomes align", "Pairs of bases by their places on both genomes, sequences end to end. A rising line is the "
-        "same strand, a falling one the other.", "target (bases)", "query (bases)",
+        "Where the genomes align", "Pairs of bases by their places on both genomes, sequences end to end. A rising line is "
+        "the same strand, a falling one the other.", "target (bases)", "query (bases)",
         edges[0].tolist(), edges[1].tolist(), counts.astype(np.int64).tolist(),
     )  # fmt: skip
