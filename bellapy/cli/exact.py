@@ -46,7 +46,11 @@ Workdir = Annotated[
 ]
 
 
-@takes(options_of(ExactParams), pick(RunParams, "device"), {name: field for name, field in RUNNING.items() if name != "max_memory"})
+@takes(
+    options_of(ExactParams),
+    pick(RunParams, "device"),
+    {name: field for name, field in RUNNING.items() if name != "max_memory"},
+)
 def exact(
     given: Given, query: Query, target: Target, output: Output = "-", query_name: Name = None, target_name: Name = None,
     score_only: ScoreOnly = False, plot: Plot = None, workdir: Workdir = None,

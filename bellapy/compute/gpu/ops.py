@@ -54,11 +54,29 @@ if SIMULATED:
     @cuda.jit(device=True)
     def add_max2(a, b, c):
         (a0, a1), (b0, b1) = _halves(a), _halves(b)
-        return _larger(a0 + b0, a1 + b1, *_halves(c))
+        return _larger(a0 + b0 & 0xFFFF, a1 + b1 & 0xFFFF, *_halves(c))
 
     @cuda.jit(device=True)
     def multiply_add(a, b, c):
         return U32(int(a) * int(b) + int(c) & 0xFFFFFFFF)
+
+    def _signed(half: int) -> int:
+        return half - (half >> 15 << 16)
+
+    @cuda.jit(device=True)
+    def signed_max2(a, b):
+        (a0, a1), (b0, b1) = _halves(a), _halves(b)
+        low, high = max(_signed(a0), _signed(b0)), max(_signed(a1), _signed(b1))
+        return U32(low & 0xFFFF | (high & 0xFFFF) << 16)
+
+    @cuda.jit(device=True)
+    def add2(a, b):
+        (a0, a1), (b0, b1) = _halves(a), _halves(b)
+        return U32(a0 + b0 & 0xFFFF | (a1 + b1 & 0xFFFF) << 16)
+
+    @cuda.jit(device=True)
+    def signed_add_max2(a, b, c):
+        return signed_max2(add2(a, b), c)
 
     @cuda.jit(device=True)
     def permute(a, b, selector):
@@ -88,6 +106,14 @@ if SIMULATED:
         word = type(value)(_box[int(lane)])
         cuda.syncthreads()
         return word
+
+    @cuda.jit(device=True)
+    def largest(word):
+        _box[cuda.threadIdx.x] = int(word)
+        cuda.syncthreads()
+        most = U32(max(_box))
+        cuda.syncthreads()
+        return most
 
     @cuda.jit(device=True)
     def fresh(array, row, column):
@@ -125,12 +151,12 @@ else:
         """Fill an array of a device with one byte."""
         device_memset(there, byte, there.nbytes, stream)
 
-    def _emit(text: str, n: int):
-        """An intrinsic's code: one piece of PTX with n words in and one word out."""
+    def _emit(text: str, n: int, among_lanes: bool = False):
+        """An intrinsic's code: one piece of PTX with n words in and one word out; `among_lanes`: must stay where it is."""
 
         def emit(context, builder, signature, arguments):
             word = ir.IntType(32)
-            code = ir.InlineAsm(ir.FunctionType(word, [word] * n), text, ",".join(["=r"] + ["r"] * n), side_effect=False)
+            code = ir.InlineAsm(ir.FunctionType(word, [word] * n), text, ",".join(["=r"] + ["r"] * n), among_lanes)
             return builder.call(code, arguments)
 
         return types.uint32(*[types.uint32] * n), emit
@@ -184,6 +210,26 @@ else:
     def add_max2(typing_context, a, b, c):
         """The larger of each half of a + b and c; one instruction from compute capability 9.0 on."""
         return _emit("{ .reg .b32 sum; add.u16x2 sum, $1, $2; max.u16x2 $0, sum, $3; }", 3)
+
+    @intrinsic
+    def largest(typing_context, word):
+        """The largest word of all lanes of a warp (compute capability 8.0 and more)."""
+        return _emit("redux.sync.max.u32 $0, $1, 0xffffffff;", 1, True)
+
+    @intrinsic
+    def signed_max2(typing_context, a, b):
+        """The larger of each pair of halves, which have signs; from compute capability 9.0 on."""
+        return _emit("max.s16x2 $0, $1, $2;", 2)
+
+    @intrinsic
+    def add2(typing_context, a, b):
+        """Sums of halves, which do not carry into one another; from compute capability 9.0 on."""
+        return _emit("add.s16x2 $0, $1, $2;", 2)
+
+    @intrinsic
+    def signed_add_max2(typing_context, a, b, c):
+        """The larger of each half of a + b and c, which have signs; from compute capability 9.0 on."""
+        return _emit("{ .reg .b32 sum; add.s16x2 sum, $1, $2; max.s16x2 $0, sum, $3; }", 3)
 
     @intrinsic
     def permute(typing_context, a, b, selector):

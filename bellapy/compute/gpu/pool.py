@@ -259,7 +259,7 @@ def _fit(worker: Worker, work: Work, pieces: Iterator[tuple[int, int]], alone: b
         work.on_gpu(worker, take(), alone)
         return
     except Exception as error:
-        if not _is_out_of_memory(error):
+        if not is_out_of_memory(error):
             raise
     worker.stream.synchronize()
     worker.rooms.clear()
@@ -285,7 +285,8 @@ def _quick_turns() -> Iterator[None]:
         sys.setswitchinterval(before)
 
 
-def _is_out_of_memory(error: Exception) -> bool:
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether an error says that a GPU's memory, or the pinned one, is full."""
     return isinstance(error, MemoryError) or getattr(error, "code", None) == OUT_OF_MEMORY
 
 

@@ -153,7 +153,6 @@ class SpecialRows:
         keep = n_columns + 1 - first
         return int(first), high[:keep], gap[:keep]
 
-
     def are_complete(self) -> bool:
         """Whether all that a path may need was there; rows on a GPU are fetched in parts."""
         return True

@@ -156,7 +156,9 @@ class GpuSweep:
         """Columns computed in each strip as tiles of the task: (n_tile_rows, 2) int32, as of `cpu.Sweep`."""
         size = self.task.size
         there = first < end
-        reach = np.stack([np.where(there, first // size, -(-len(self.task.target) // size)), np.where(there, (end - 1) // size, -1)])
+        reach = np.stack(
+            [np.where(there, first // size, -(-len(self.task.target) // size)), np.where(there, (end - 1) // size, -1)]
+        )
         rows = np.arange(-(-len(self.task.query) // size)) * size // rows_of(self.kind)
         return np.ascontiguousarray(reach.T[rows]).astype(np.int32)
 

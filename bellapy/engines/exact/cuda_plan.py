@@ -11,6 +11,7 @@ from bellapy.engines.exact.cpu import Task
 from bellapy.engines.exact.cuda_tiles import BOTH, HIGHEST, LAG, Kind, Packed
 from bellapy.engines.exact.rule import Scores
 
+
 class Sizes(NamedTuple):
     """How a matrix is cut; chosen by measurement.
 

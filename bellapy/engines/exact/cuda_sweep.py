@@ -493,7 +493,9 @@ def make_kernel(registers: int, steps: int, masked: bool):
                     if floored:
                         flow, best = _step_through(matrix, results, job, cells, flow, (words, shown), best, True, rule, KIND)
                     else:
-                        flow, best = _step_through(matrix, results, job, cells, flow, (words, shown), best, False, rule, KIND)
+                        flow, best = _step_through(
+                            matrix, results, job, cells, flow, (words, shown), best, False, rule, KIND
+                        )
                     sync_warp()
                     walk = Walk(most, True, flow)
                     _flush(matrix, traffic, results, place, most, words, U32(at + U32(W)), rule, KIND)
