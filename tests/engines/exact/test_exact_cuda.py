@@ -14,6 +14,7 @@ from bellapy.engines.exact import align, bounds, sweeps
 from bellapy.engines.exact.align import align_one
 from bellapy.engines.exact.cpu import Bounds, Task, end_borders, free_borders
 from bellapy.engines.exact.rule import NONE, Scores, as_target
+from bellapy.engines.exact.trace import Cell
 from bellapy.errors import DeviceError
 from bellapy.report.run_report import Devices
 
@@ -128,7 +129,7 @@ def test_kept_rows_hold_the_scores_that_matter(rng):
     rows = sweep.special_rows()
     assert rows.rows.tolist() == list(range(STRIP, len(query), STRIP))
     high, _, gap = naive_exact.tables(text(query), text(target), *SCORES[0], "global")
-    goal = align.Cell(len(query), len(target), False, int(high[-1][-1]))
+    goal = Cell(len(query), len(target), False, int(high[-1][-1]))
     for row in rows.rows.tolist():
         first, scores, gaps = rows.get(row, len(target), goal)
         assert 0 < len(scores) == len(gaps)
