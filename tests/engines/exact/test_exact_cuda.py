@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from bellapy.compute.gpu.devices import find_gpus
-from bellapy.engines.exact import align, bounds
+from bellapy.engines.exact import align, bounds, sweeps
 from bellapy.engines.exact.align import align_one
-from bellapy.engines.exact.cpu import Bounds, Task
+from bellapy.engines.exact.cpu import Bounds, Task, end_borders, free_borders
 from bellapy.engines.exact.rule import NONE, Scores, as_target
+from bellapy.engines.exact.trace import Cell
 from bellapy.errors import DeviceError
 from bellapy.report.run_report import Devices
 
@@ -53,7 +54,7 @@ def task_of(query, target, scores, mode, known=None, limits=None, every=0):
         gains = [np.full(k + 1, 1 << 20, np.int32) for k in (n, m)]
         limits = Bounds(*gains, np.zeros(n_rows, np.int32), np.full(n_rows, m, np.int32))
     known = known if known is not None else 1 if mode == "local" else -(1 << 29)
-    borders, local = align._borders(scores, n, m, mode), mode == "local"
+    borders, local = (end_borders if mode == "global" else free_borders)(scores, n, m), mode == "local"
     return Task(query, target, scores, borders, limits, known, local, local, size, every)
 
 
@@ -128,7 +129,7 @@ def test_kept_rows_hold_the_scores_that_matter(rng):
     rows = sweep.special_rows()
     assert rows.rows.tolist() == list(range(STRIP, len(query), STRIP))
     high, _, gap = naive_exact.tables(text(query), text(target), *SCORES[0], "global")
-    goal = align.Cell(len(query), len(target), False, int(high[-1][-1]))
+    goal = Cell(len(query), len(target), False, int(high[-1][-1]))
     for row in rows.rows.tolist():
         first, scores, gaps = rows.get(row, len(target), goal)
         assert 0 < len(scores) == len(gaps)
@@ -140,12 +141,13 @@ def test_kept_rows_hold_the_scores_that_matter(rng):
 @pytest.mark.parametrize("mode", MODES)
 def test_alignments_are_those_of_the_definition(rng, mode, monkeypatch):
     """Score and path, both sweeps on the GPU."""
-    monkeypatch.setattr(align, "GPU_CELLS", 0)
-    monkeypatch.setattr(align, "EVERY", STRIP)
+    monkeypatch.setattr(align, "solve", lambda *_: None)
+    monkeypatch.setattr(sweeps, "GPU_CELLS", 0)
+    monkeypatch.setattr(sweeps, "EVERY", STRIP)
     query = rng.integers(0, 4, STRIP + 12).astype(np.uint8)
     target = np.concatenate([rng.integers(0, 4, 5).astype(np.uint8), evolved(rng, query)])
     devices = Devices()
-    found, work = align_one(query, target, SCORES[0], mode, devices=devices)
+    found, work = align_one(query, target, SCORES[0], mode, sweeper=sweeps.Sweeper(devices=devices))
     assert found.score == naive_exact.best_score(text(query), text(target), *SCORES[0], mode)
     assert sum(use.cells for use in devices.used()) == work.forward + work.backward > 0
     if not SIMULATED:
