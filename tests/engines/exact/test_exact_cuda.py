@@ -27,7 +27,8 @@ from bellapy.compute.gpu.ops import SIMULATED
 from bellapy.compute.gpu.pool import pool
 from bellapy.engines.exact import cuda, cuda_plan
 from bellapy.engines.exact.cuda import GpuSweep, best_of
-from bellapy.engines.exact.cuda_plan import Sizes, choose_kept, fits, list_tasks, living_tiles, rows_of
+from bellapy.engines.exact.cuda_plan import DEFAULT, Sizes, choose_kept, fits, list_tasks, living_tiles, rows_of
+from bellapy.engines.exact.cuda_records import NOT_KEPT
 from bellapy.engines.exact.cuda_tiles import LAG, Kind
 
 pytestmark = [pytest.mark.usefixtures("quick_threads"), pytest.mark.filterwarnings("ignore:overflow")]
@@ -64,15 +65,16 @@ def first_best(high):
     return next((best, i, row.index(best)) for i, row in enumerate(high) if best in row)
 
 
-def swept(*arguments, sizes=Sizes(), **options):
+def swept(*arguments, sizes=DEFAULT, **options):
     sweep = GpuSweep(task_of(*arguments, **options), sizes=sizes)
     sweep.run()
     return sweep
 
 
-@pytest.mark.parametrize("panel", [0, 1, 3])
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("scores", SCORES, ids=str)
+@pytest.mark.parametrize(
+    "mode, scores, panel",
+    [(mode, SCORES[(i + j) % 3], panel) for i, mode in enumerate(MODES) for j, panel in enumerate((0, 1, 3))],
+)
 def test_cells_are_those_of_the_definition(rng, mode, scores, panel):
     """More than one strip, unknown bases in one pair, panels of any width."""
     query = rng.integers(0, 4, STRIP + 7).astype(np.uint8)
@@ -144,6 +146,7 @@ def test_alignments_are_those_of_the_definition(rng, mode, monkeypatch):
     monkeypatch.setattr(align, "solve", lambda *_: None)
     monkeypatch.setattr(sweeps, "GPU_CELLS", 0)
     monkeypatch.setattr(sweeps, "EVERY", STRIP)
+    monkeypatch.setattr(align, "solve", lambda *_: None)  # waves, which need no sweep
     query = rng.integers(0, 4, STRIP + 12).astype(np.uint8)
     target = np.concatenate([rng.integers(0, 4, 5).astype(np.uint8), evolved(rng, query)])
     devices = Devices()
@@ -206,10 +209,10 @@ def test_rows_are_kept_within_their_room():
     kind, tiles = Kind(2, 2 * LAG, False), np.tile(np.array([0, 40], np.int32), (64, 1))
     m = 60 * LAG
     for most in (1 << 40, 20 * m, 5 * m, m - 1):
-        kept = choose_kept(tiles, m, kind, 1, most, cuda.NOT_KEPT)
-        assert kept.n <= most and ((kept.places > cuda.NOT_KEPT).sum() == len(kept.strips))
+        kept = choose_kept(tiles, m, kind, 1, most, NOT_KEPT)
+        assert kept.n <= most and ((kept.places > NOT_KEPT).sum() == len(kept.strips))
         assert (kept.last <= m).all() and len(kept.strips) == min(63, len(kept.strips))
-    assert choose_kept(tiles, m, kind, 0, 1 << 40, cuda.NOT_KEPT).n == 0
+    assert choose_kept(tiles, m, kind, 0, 1 << 40, NOT_KEPT).n == 0
 
 
 def test_only_scores_that_fit_are_taken():
