@@ -153,7 +153,7 @@ def test_what_fits_no_gpu_goes_to_the_cpu(rng, monkeypatch):
         given.clear()
         resources = Resources(1, "cuda")
         aligner = batch_cuda.GpuAligner(AffineScoring(), True, resources)
-        aligner.sizes = (128,)
+        aligner.sizes = aligner.few = (128,)
         solved = aligner.align(queries, targets, pieces, Effort(diagonals=diagonals))
         assert given == [4, 0]
         check([pairs[0]], AffineScoring(), solved, 128)
