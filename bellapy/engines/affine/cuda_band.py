@@ -18,7 +18,7 @@ from bellapy.compute.gpu.ops import I32, U32, U64, WARP, shuffle, sync_warp
 from bellapy.engines.affine.cuda_bases import compare_bases
 from bellapy.engines.affine.cuda_ends import Table, Watch, end_of
 from bellapy.engines.affine.cuda_step import Kind, Room, Stacks, begin, compute_chunk, rebase
-from bellapy.engines.affine.cuda_walk import Band, chunk_words, walk_back
+from bellapy.engines.affine.cuda_walk import Band, walk_back, words_of_chunk
 from bellapy.engines.registers.window import HALF, PAIRS, inlined
 
 QUERY, TARGET, N_QUERY, N_TARGET, PADDING, CENTRE, RUNS = range(7)
@@ -53,9 +53,6 @@ def padding(lengths: np.ndarray, ends: bool) -> np.ndarray:
 def most_registers(kind: Kind) -> int:
     """Registers of a thread."""
     return MOST_REGISTERS[kind.registers] + (MORE_FOR_ENDS if kind.ends else 0)
-
-
-words_of_chunk = inlined(chunk_words)
 
 
 @inlined

@@ -44,17 +44,17 @@ class Band(NamedTuple):
     centre: np.int32
 
 
+def chunk_words(registers, lanes):
+    """Words that a chunk of kept scores takes; `registers`: of a lane; `lanes`: whose scores are kept."""
+    return (1 + CHUNK * (registers // 2)) * lanes
+
+
 def _on_device(function):
     """A function that is compiled for CPUs, for kernels."""
     return inlined(getattr(function, "py_func", function))
 
 
-pack_run, gap_cost = _on_device(codec.pack_run), _on_device(affine_rule.gap_cost)
-
-
-def chunk_words(registers, lanes):
-    """Words that a chunk of kept scores takes; `registers`: of a lane; `lanes`: whose scores are kept."""
-    return (1 + CHUNK * (registers // 2)) * lanes
+pack_run, gap_cost, words_of_chunk = map(_on_device, (codec.pack_run, affine_rule.gap_cost, chunk_words))
 
 
 def direct_size(scoring: AffineScoring) -> int:
@@ -74,7 +74,7 @@ def _low_byte(band, i, j, registers):
     half = I32(1 if u >= registers else 0)
     register = I32(u - half * registers)
     before = I32(i + j + 2 * band.pad - 1)  # anti-diagonals
-    chunk = band.at + np.int64(before // CHUNK) * chunk_words(registers, band.lanes)
+    chunk = band.at + np.int64(before // CHUNK) * words_of_chunk(registers, band.lanes)
     word = 1 + (before % CHUNK) * (registers // 2) + (register >> 1)
     found = U32(band.kept[U64(chunk + word * band.lanes + (lane & (band.lanes - 1)))])
     first = I32(band.kept[U64(chunk)])
