@@ -53,8 +53,15 @@ COMMANDS = {
     "filter": Entry(
         "Step 4 of 4: keep the alignments that are overlaps; writes PAF, SAM or BAM.", "overlap", "filter_command"
     ),
+    "plan": Entry("Cut a large job into tasks in a folder, for batch systems.", "tiles", "plan"),
+    "run-tile": Entry("Do tasks of a planned job.", "tiles", "run_tile"),
+    "gather": Entry("Write the overlaps of a planned job whose tasks are done.", "tiles", "gather"),
     "stage-options": Entry(
         "Print those options of overlap that a stage takes; for workflows.", "stage_options", "stage_options"
+    ),
+    "view": Entry(
+        "Look at a read's overlaps, at a pair of reads or at a place base by base, in the terminal or as a picture.", "view",
+        "view",
     ),
     "info": Entry("Versions, processor, devices and where compiled code is cached.", "info", "info"),
 }  # fmt: skip
@@ -132,7 +139,7 @@ def _guarded(command: Callable[..., Any]) -> int:
     debug = "--debug" in sys.argv
     try:
         try:
-            command(standalone_mode=True)
+            command(prog_name="bellapy", standalone_mode=True)
             code = 0
         except SystemExit as stop:
             code = stop.code if isinstance(stop.code, int) else 1

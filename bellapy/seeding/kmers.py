@@ -15,7 +15,7 @@ does not change.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_vector_entry
+from bellapy.compute.mapped import let_go, pieces_of
 from bellapy.compute.memory import UNLIMITED, Budget
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.records.kmers import entry_type
@@ -301,6 +302,39 @@ class KmerCounts:
 SPECTRUM_SIZE = 10_001
 
 
+class Share(NamedTuple):
+    """The part-th of n_parts parts of all k-mers; the entries of all parts, end to end, are those of the whole.
+
+    sizes : (n_ranges, n_partitions) int64, as `size_partitions` gives it for the whole, so that it is not done again.
+    """
+
+    part: int
+    n_parts: int
+    sizes: np.ndarray
+
+
+def size_partitions(
+    codes: np.ndarray, k: int, *, keep_one_in: int = 1, mask: np.ndarray = NO_MASK, n_ranges: int = 1, threads: int = 1
+) -> np.ndarray:
+    """How many k-mers of each partition start in each of some even ranges of the codes, (n_ranges, n_partitions) int64.
+
+    Parameters
+    ----------
+    codes, k, keep_one_in, mask : as in `count_kmers`.
+    """
+    layout = make_layout(k, codes.size)
+    used = max(1, (1 << layout.partition_bits) // keep_one_in)
+    ranges = even_ranges(codes.size, max(n_ranges, pieces_of(codes)))
+
+    def count_range(bounds: tuple[int, int]) -> np.ndarray:
+        sizes = np.zeros(used, np.int64)
+        count_partitions(codes, mask, *bounds, layout, sizes)
+        let_go(codes)
+        return sizes
+
+    return np.array(map_threads(count_range, ranges, threads)).reshape(len(ranges), used)
+
+
 def count_kmers(
     codes: np.ndarray,
     k: int,
@@ -309,6 +343,7 @@ def count_kmers(
     *,
     keep_one_in: int = 1,
     mask: np.ndarray = NO_MASK,
+    share: Share | None = None,
     threads: int = 1,
     pass_words: int | None = None,
     budget: Budget = UNLIMITED,
@@ -321,6 +356,7 @@ def count_kmers(
     k : 1 to 31.
     keep_one_in : count only this share of all possible k-mers, the same ones in every read, chosen by hash.
     mask : (n,) uint8, 1 where a k-mer may start; empty: everywhere.
+    share : the part of the k-mers that is counted; None: all of them.
     pass_words : k-mer occurrences held at a time, in words of 8 bytes; does not change the result.  Unless given it is
         PASS_WORDS, or what MOST_PASSES passes need.
     budget : may make passes smaller.
@@ -331,17 +367,16 @@ def count_kmers(
     """
     layout = make_layout(k, codes.size)
     counted = _Counted(codes, mask, layout, lower, upper)
-    used = max(1, (1 << layout.partition_bits) // keep_one_in)
     limited = budget.limit is not None  # then there are fewer shares, since each takes memory of its own
-    ranges = even_ranges(codes.size, threads if limited or threads == 1 else 4 * threads)
     n_groups = (4 if limited else 8) * threads
-
-    def count_range(bounds):
-        sizes = np.zeros(used, np.int64)
-        count_partitions(codes, mask, *bounds, layout, sizes)
-        return sizes
-
-    histogram = np.array(map_threads(count_range, ranges, threads)).reshape(len(ranges), used)
+    if share is None:
+        n_ranges = threads if limited or threads == 1 else 4 * threads
+        whole = size_partitions(codes, k, keep_one_in=keep_one_in, mask=mask, n_ranges=n_ranges, threads=threads)
+        share = Share(0, 1, whole)
+    ranges, used = even_ranges(codes.size, len(share.sizes)), share.sizes.shape[1]
+    least, used = used * share.part // share.n_parts, used * (share.part + 1) // share.n_parts
+    histogram = share.sizes[:, :used].copy()
+    histogram[:, :least] = 0
     sizes = histogram.sum(axis=0)
     scratch = SCRATCH_WORDS * threads * int(sizes.max(initial=0))
     pass_words = pass_words or max(PASS_WORDS, words_of_passes(sizes))
@@ -350,7 +385,9 @@ def count_kmers(
     # the system moves pages, not their contents.  (NumPy marks the pages of what it makes large; then it cannot.)
     buffer, dtype, n_entries, n_kmers = np.empty(0, np.uint64), entry_type(codes.size), 0, 0
     spectrum = np.zeros(SPECTRUM_SIZE, np.int64)
-    first = 0
+    words = entries = np.empty(0, np.uint64)
+    group: Callable | None = None
+    first = least
     while first < used:
         n_kept = _words_of(n_entries, dtype)
         to_come = int(n_kept * (sizes[first:].sum() / max(1, sizes[:first].sum())))  # partitions are alike
@@ -360,12 +397,11 @@ def count_kmers(
         )  # fmt: skip
         last = _end_of_pass(sizes, first, room - scratch)
         n_words = n_kept + int(sizes[first:last].sum())
-        if first == 0 and budget.limit is None:
+        if first == least and budget.limit is None:
             buffer = np.empty(n_words + _words_of(int(sizes[last:].sum()), dtype), np.uint64)
         elif n_words > len(buffer):
             buffer.resize(n_words, refcheck=False)
-        words: np.ndarray = buffer[n_kept:n_words]
-        entries: np.ndarray = buffer.view(dtype)
+        words, entries = buffer[n_kept:n_words], buffer.view(dtype)
         _scatter_pass(counted, ranges, histogram[:, first:last], first, words, threads)
         bounds = np.concatenate(([0], np.cumsum(sizes[first:last])))
         group = partial(_group_range, counted, words, bounds)
@@ -374,7 +410,7 @@ def count_kmers(
             n_entries, n_kmers = n_entries + n, n_kmers + its_kmers
             spectrum += its_spectrum
         first = last
-    del words, entries, group
+    del words, entries, group  # nothing may look into what is about to move
     buffer.resize(_words_of(n_entries, dtype), refcheck=False)
     spectrum[:2] = 0  # what singletons slip through depends on how partitions are shared out
     return KmerCounts(buffer.view(dtype)[:n_entries], n_kmers, spectrum)
@@ -414,6 +450,7 @@ def _scatter_pass(
     def scatter_range(task):
         piece, at = task
         scatter(codes, mask, *piece, layout, first, at, words, *np.empty((2, SCRATCH + 1), np.uint64))
+        let_go(codes)
 
     map_threads(scatter_range, zip(ranges, begins, strict=True), threads)
 

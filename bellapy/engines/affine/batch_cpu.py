@@ -22,6 +22,8 @@ HEIGHTS = 12, 16, 24, 32, 64
 MARGIN = 8  # rows that the first class has beyond what the lengths ask for, unless told otherwise
 NEAR = 4  # a path so close to the end of its band, in rows, may be better in a wider one
 EXTENSION_HEIGHT = 32  # the first class of an extension
+WORTH_A_GAP = 100  # bases: with fewer left, an extension cannot earn what leaving its band would have cost
+EARLY_MARGIN = 256  # diagonals that an extension is given that ends with more left
 WIDE_MARGIN = 64  # diagonals that a wide band has at least beyond its corners
 WIDE_SHARE = 8  # and at least this part of the length
 WAYS_BYTES = 32 << 20  # of a block of one wide alignment
@@ -92,6 +94,10 @@ def _settle(piece, p, lane, scoring, effort, scratch, solved, n):
     covered = lanes.reach(q_len, t_len, mode, height)
     sure = outside(covered, q_len, t_len, mode, bonus, scoring) < score or (dropped and near >= NEAR)
     good = score * 1000 >= effort.floor * min(i, j) or (height == HEIGHTS[-1] and effort.floor < NEVER)
+    early = mode != GLOBAL and min(q_len - i, t_len - j) >= WORTH_A_GAP and effort.floor < NEVER
+    if early and (height < HEIGHTS[-1] or solved.score[p] != score):  # until a wider band gives nothing more
+        solved.score[p] = score
+        return n, EARLY_MARGIN
     if not sure and not (near >= NEAR and good):
         return n, width_needed(score, q_len, t_len, mode, bonus, scoring)
     solved.score[p], solved.q_used[p], solved.t_used[p], solved.dropped[p] = score, i, j, dropped

@@ -153,6 +153,20 @@ def test_an_extension_uses_up_the_query_for_a_bonus():
             assert (solved.score[0], solved.q_used[0], solved.t_used[0]) == want
 
 
+@pytest.mark.parametrize("size", [40, 60])
+def test_an_extension_that_ends_early_is_given_more_room(rng, size):
+    """What comes before a large gap looks like a good end in a narrow band."""
+    before, after = random_bases(rng, 500), random_bases(rng, 450)
+    pairs = [
+        (before + random_bases(rng, size) + after, before + after),
+        (before + after, before + random_bases(rng, size) + after),
+    ]
+    queries, targets, pieces = pieces_of(pairs, EXTEND)
+    wanted = Aligner(AffineScoring()).align(queries, targets, pieces)
+    solved = Aligner(AffineScoring()).align(queries, targets, pieces, Effort(floor=500, zdrop=400))
+    assert solved.score.tolist() == wanted.score.tolist() and solved.q_used.tolist() == [len(query) for query, _ in pairs]
+
+
 def test_scores_that_do_not_fit_bytes_are_found_out():
     assert fits(AffineScoring()) and not fits(AffineScoring(10, -9, 30, 10, 30, 10)) and not fits(AffineScoring(2, -60))
 
