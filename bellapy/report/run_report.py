@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from threading import Lock
 from typing import Any, TypeVar
 
+from bellapy.report.charts import Chart
 from bellapy.report.log import cpu_time, logger, peak_memory
 
 SCHEMA = 2
@@ -62,8 +63,9 @@ class WriteStage(Stage):
 class DeviceUse:
     """What a device did in this run.
 
-    extensions, cells, kernel_s, gcups : flanks extended, cells computed, seconds in kernels, 10^9 cells a second.
-    paths, path_s : flanks whose paths were traced, seconds in the kernels for that.
+    extensions, cells, kernel_s, gcups : flanks extended or pairs aligned, cells computed, seconds in kernels, 10^9 cells a
+    second.
+    paths, path_s : flanks or pairs whose paths were traced, seconds in kernels for paths alone.
     idle_s : seconds during which none of its kernels ran, though there was work.  compile_s : spent on compiling kernels.
     uploaded_bases : of reads that were sent to it.
     """
@@ -105,7 +107,7 @@ class Devices:
     def used(self) -> list[DeviceUse]:
         """The devices that did something, with rounded times."""
         with self._lock:
-            uses = [use for _, use in sorted(self._uses.items()) if use.extensions or use.paths]
+            uses = [use for _, use in sorted(self._uses.items()) if use.extensions or use.paths or use.cells]
         return [
             replace(
                 use, gcups=round(use.cells / use.kernel_s / 1e9, 1) if use.kernel_s else 0.0,
@@ -149,6 +151,7 @@ class RunReport:
 
     command, version : as they were called.  parameters : by group.  estimates, details : records of the job, or None.
     letters : how often every letter other than A, C, G, T, U and N occurs in the reads.
+    charts, warnings : to look at, where the run `wants_charts`; what the log warned of.
     wall_s, cpu_s, compile_s, peak_memory_bytes : of the whole run, as in `Stage`.
     """
 
@@ -161,6 +164,9 @@ class RunReport:
     devices: Devices = field(default_factory=Devices)
     letters: dict[str, int] = field(default_factory=dict)
     details: Any = None
+    charts: Sequence[Chart] = ()
+    warnings: list[str] = field(default_factory=list)
+    wants_charts: bool = False
     wall_s: float = 0.0
     cpu_s: float = 0.0
     compile_s: float = 0.0
@@ -206,7 +212,8 @@ class RunReport:
             "parameters": self.parameters, "estimates": _as_dict(self.estimates),
             "stages": [stage.to_dict() for stage in self.stages], "dropped": self.dropped.to_dict(),
             "devices": [asdict(device) for device in self.devices.used()], "letters": self.letters,
-            "details": _as_dict(self.details), "wall_s": self.wall_s, "cpu_s": self.cpu_s, "compile_s": self.compile_s,
+            "details": _as_dict(self.details), "warnings": self.warnings, "charts": list(map(_chart_dict, self.charts)),
+            "wall_s": self.wall_s, "cpu_s": self.cpu_s, "compile_s": self.compile_s,
             "peak_memory_bytes": self.peak_memory_bytes,
         }  # fmt: skip
 
@@ -221,6 +228,14 @@ def _as_dict(record: Any) -> dict[str, Any]:
         return {}
     given = record._asdict() if hasattr(record, "_asdict") else {f.name: getattr(record, f.name) for f in fields(record)}
     return {name: _as_dict(value) if _is_record(value) else value for name, value in given.items()}
+
+
+def _chart_dict(chart: Chart) -> dict[str, Any]:
+    """A chart as JSON holds it, with its kind."""
+    told = {name: list(value) if isinstance(value, tuple) else value for name, value in _as_dict(chart).items()}
+    for name in {"curves", "marks"} & told.keys():
+        told[name] = [item._asdict() for item in told[name]]
+    return {"kind": type(chart).__name__.lower(), **told}
 
 
 def _is_record(value: Any) -> bool:

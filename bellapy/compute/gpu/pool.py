@@ -153,11 +153,14 @@ class Worker:
             self.events.append(cuda.event())
         self.events[i].record(self.stream)
 
-    def launch(self, function, blocks: int, threads: int, *arguments) -> float:
-        """Start a kernel; the first time it is compiled, or loaded from the disk.  Return the seconds that took."""
+    def launch(self, function, blocks: int, threads: int, *arguments, shared: int = 0) -> float:
+        """Start a kernel; the first time it is compiled, or loaded from the disk.  Return the seconds that took.
+
+        shared : bytes of shared memory of each block.
+        """
         device = self.device
         kernel = kernel_of(function, device.gpu.index)
-        start = kernel[blocks, threads, self.stream]
+        start = kernel[blocks, threads, self.stream, shared]
         if SIMULATED or kernel in device.loaded:
             start(*arguments)
             return 0.0

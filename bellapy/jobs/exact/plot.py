@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 import numpy as np
 
+from bellapy.compute.runs import PAIR, QUERY_ALONE
 from bellapy.engines.exact.align import Alignment, Reached, Work
-from bellapy.engines.exact.trace import PAIR, QUERY_ALONE
+from bellapy.engines.exact.path import unpacked
 from bellapy.errors import ParameterError
 from bellapy.io.outputs import whole_files
 from bellapy.jobs.exact.output import Pair
+from bellapy.report.pictures import check_pictures
 
 KINDS = ".png", ".svg", ".pdf"
 
@@ -19,8 +19,7 @@ def check_plot(path: str) -> None:
     """Raise ParameterError before the work begins if no picture can be drawn."""
     if not path.endswith(KINDS):
         raise ParameterError(f"--plot {path}: the name does not tell the kind of picture; end it in {', '.join(KINDS)}")
-    if find_spec("matplotlib") is None:
-        raise ParameterError("--plot: matplotlib is not installed; run pip install matplotlib")
+    check_pictures("--plot")
 
 
 def draw_plot(path: str, pair: Pair, alignment: Alignment | Reached | None, strand: int, work: Work) -> None:
@@ -62,7 +61,7 @@ def _computed(work: Work, n: int, m: int) -> tuple[np.ndarray, np.ndarray, np.nd
 
 def path_points(alignment: Alignment) -> tuple[np.ndarray, np.ndarray]:
     """Columns and rows at the ends of a path's runs, its start included."""
-    operations, sizes = alignment.runs[:, 0], alignment.runs[:, 1]
+    operations, sizes = unpacked(alignment.runs).T
     rows = np.where((operations == PAIR) | (operations == QUERY_ALONE), sizes, 0)
     columns = np.where(operations != QUERY_ALONE, sizes, 0)
     across, down = np.concatenate(([0], np.cumsum(columns))), np.concatenate(([0], np.cumsum(rows)))

@@ -189,9 +189,9 @@ def test_kmers_that_set_copies_apart(rng):
 
 def test_thinning_leaves_what_overlaps_need():
     assert linking.choose_thinning(0, 0, 1.0) == 1
-    assert linking.choose_thinning(1000, 1000, 1.0) == depth.LINK_SPACING
+    assert linking.choose_thinning(1000, 1000, 1.0) == linking.LINK_SPACING
     assert linking.choose_thinning(10, 1000, 1.0) == 1
-    assert linking.choose_thinning(500, 1000, 0.5) == depth.LINK_SPACING // 2
+    assert linking.choose_thinning(500, 1000, 0.5) == linking.LINK_SPACING // 2
 
 
 def test_nothing_to_judge():
