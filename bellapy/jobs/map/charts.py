@@ -73,7 +73,7 @@ class MapCharts:
             Curves(
                 "Read lengths", "All reads, and those that are mapped, on steps of a twentieth of a power of ten.",
                 "length (bases)", "reads", [
-                    Curve(name, middle[some], self._lengths[row][some].tolist()) for row, name in enumerate(("all", "mapped"))
+                    Curve(name, middle[some], counts[some].tolist()) for name, counts in zip(("all", "mapped"), self._lengths, strict=True)
                 ],
             ),
             Curves(
