@@ -151,7 +151,8 @@ def _estimate(reads: ReadSet, kmers: KmerParams, threads: int) -> Estimate:
     k = kmers.k or estimates.choose_k(reads.lengths, None)
     one_in = estimates.sampling_rate(reads.n_bases)
     counts = count_kmers(reads.codes, k, 2, ANY_COUNT, keep_one_in=one_in, threads=threads)
-    found = estimates.estimate(reads, build_kmer_matrix(counts, reads, k, ANY_COUNT), one_in, kmers.error_rate, kmers.depth)
+    matrix = build_kmer_matrix(counts, reads, k, ANY_COUNT)
+    found = estimates.estimate(reads, matrix, one_in, kmers.error_rate, kmers.depth, threads)
     if found.error_rate is None and reads.error_rate is not None:
         return replace(found, error_rate=reads.error_rate, given=False, source="base qualities")
     return found
