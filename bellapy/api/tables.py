@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -199,8 +199,3 @@ def join_paths(parts: list[Paths]) -> Paths:
     names = ("n_matches", "n_mismatches", "n_gap_bases", "n_gaps")
     counts = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
     return Paths(np.concatenate([part.runs for part in parts]), np.concatenate(([0], np.cumsum(sizes))), *counts)
-
-
-def join_overlaps(parts: list[Overlaps]) -> Overlaps:
-    """Overlaps of consecutive parts as one record."""
-    return Overlaps(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Overlaps)))

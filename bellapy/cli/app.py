@@ -53,6 +53,9 @@ COMMANDS = {
     "filter": Entry(
         "Step 4 of 4: keep the alignments that are overlaps; writes PAF, SAM or BAM.", "overlap", "filter_command"
     ),
+    "plan": Entry("Cut a large job into tasks in a folder, for batch systems.", "tiles", "plan"),
+    "run-tile": Entry("Do tasks of a planned job.", "tiles", "run_tile"),
+    "gather": Entry("Write the overlaps of a planned job whose tasks are done.", "tiles", "gather"),
     "stage-options": Entry(
         "Print those options of overlap that a stage takes; for workflows.", "stage_options", "stage_options"
     ),

@@ -2,72 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bellapy import __version__
 from bellapy.cli.options import RUNNING, Given, Output, Reads, StageOutput, pick, takes
+from bellapy.cli.overlapping import ALL_RUNNING, SkipAlignment, destination, overlap_session
 from bellapy.cli.reading import Loaded, load_reads, with_run
-from bellapy.cli.session import Session, session
+from bellapy.cli.session import Session
 from bellapy.errors import ParameterError
-from bellapy.params import ExtensionParams, FilterParams, KmerParams, Params, SeedParams, make_params
-from bellapy.params.fields import INPUT, OUTPUT, given_values, options_of
+from bellapy.params import ExtensionParams, FilterParams, KmerParams, SeedParams, make_params
+from bellapy.params.fields import INPUT, given_values, options_of
 from bellapy.params.overlap import FIELDS, PresetParams, WritingParams
-from bellapy.params.run import RunParams
+from bellapy.params.run import LaunchParams, WorkdirParams
 
 if TYPE_CHECKING:  # loaded when needed
     from bellapy.io.overlap_writer import Destination
     from bellapy.jobs.overlap.ends import Steps
     from bellapy.records import Overlaps
 
-ALL_RUNNING = {**options_of(RunParams), **RUNNING}
 StageInput = {"show_default": False, "metavar": "FILE", "rich_help_panel": INPUT}
-
-
-def _params(given: Given) -> Params:
-    return make_params(given.get("preset"), **given_values(given, FIELDS))
-
-
-def _destination(output: str, given: Given) -> Destination:
-    """The output that the options of a command ask for."""
-    from bellapy.io.overlap_writer import choose_output
-
-    return choose_output(
-        output, **WritingParams(**given_values(given, WritingParams._fields))._asdict(),
-        trim=given["trim_identity"] is not None,
-    )  # fmt: skip
-
-
-@contextmanager
-def _overlap_session(given: Given, inputs: list[str], outputs: dict[str, str | None]) -> Iterator[tuple[Session, Params]]:
-    """A session with the parameters that were given."""
-    from bellapy.jobs.overlap.report import start_report
-
-    params = _params(given)
-    with session(given, inputs, outputs) as run:
-        params = with_run(params, run)
-        start_report(run.report)
-        run.report.parameters = params.to_dict()
-        yield run, params
 
 
 @takes(
     options_of(PresetParams, KmerParams, SeedParams, ExtensionParams, FilterParams, WritingParams), ALL_RUNNING,
+    options_of(WorkdirParams, LaunchParams),
 )  # fmt: skip
-def overlap(
-    given: Given, reads: Reads, output: Output = "-",
-    skip_alignment: Annotated[
-        bool, typer.Option("--skip-alignment", help="Report candidates, align nothing.", rich_help_panel=OUTPUT)
-    ] = False,
-) -> None:  # fmt: skip
+def overlap(given: Given, reads: Reads, output: Output = "-", skip_alignment: SkipAlignment = False) -> None:
     """Overlaps of all reads with each other."""
-    target = _destination(output, given)
-    if skip_alignment and target.paths:
-        raise ParameterError("--skip-alignment: without alignments there are no paths; write PAF, without --cigar")
-    with _overlap_session(given, reads, {"-o": output, "the index": target.index}) as (run, params):
+    target = destination(output, given, skip_alignment)
+    if given["workdir"] is not None:
+        from bellapy.cli.tiles import overlap_in_folder
+
+        overlap_in_folder(given, reads, target, skip_alignment)
+        return
+    if wanted := next((name for name in ("keep_workdir", "blocks", "scheduler") if given[name]), None):
+        raise ParameterError(f"--{wanted.replace('_', '-')}: name a folder with --workdir")
+    with overlap_session(given, reads, {"-o": output, "the index": target.index}) as (run, params):
         loaded = load_reads(run, params, reads, target, overlaps=not skip_alignment)
         from bellapy.jobs.overlap.pipeline import candidate_overlaps, overlap_reads
 
@@ -81,7 +53,7 @@ def overlap(
 @takes(options_of(PresetParams, KmerParams), RUNNING)
 def count(given: Given, reads: Reads, output: StageOutput) -> None:
     """Reliable k-mers of the reads."""
-    with _overlap_session(given, reads, {"-o": output}) as (run, params):
+    with overlap_session(given, reads, {"-o": output}) as (run, params):
         loaded = load_reads(run, params, reads)
         from bellapy.io.stage_files import save_stage
         from bellapy.jobs.overlap.pipeline import count_stage
@@ -96,7 +68,7 @@ def candidates(
     kmers: Annotated[str, typer.Option("--kmers", help="File of `bellapy count`.", **StageInput)], output: StageOutput,
 ) -> None:  # fmt: skip
     """Seeds of candidate pairs."""
-    with _overlap_session(given, [*reads, kmers], {"-o": output}) as (run, params):
+    with overlap_session(given, [*reads, kmers], {"-o": output}) as (run, params):
         loaded = load_reads(run, params, reads)
         from bellapy.io.stage_files import load_stage, save_stage
         from bellapy.jobs.overlap.pipeline import Counted, candidates_stage
@@ -112,7 +84,7 @@ def align(
     seeds: Annotated[str, typer.Option("--seeds", help="File of `bellapy candidates`.", **StageInput)], output: StageOutput,
 ) -> None:  # fmt: skip
     """Extensions of seeds."""
-    with _overlap_session(given, [*reads, seeds], {"-o": output}) as (run, params):
+    with overlap_session(given, [*reads, seeds], {"-o": output}) as (run, params):
         loaded = load_reads(run, params, reads)
         from bellapy.io.stage_files import load_stage, save_stage
         from bellapy.jobs.overlap.pipeline import align_stage, estimate_of
@@ -130,8 +102,8 @@ def filter_command(
     output: Output = "-",
 ) -> None:  # fmt: skip
     """Overlaps among alignments."""
-    target = _destination(output, given)
-    with _overlap_session(given, [*reads, alignments], {"-o": output, "the index": target.index}) as (run, params):
+    target = destination(output, given)
+    with overlap_session(given, [*reads, alignments], {"-o": output, "the index": target.index}) as (run, params):
         loaded = load_reads(run, params, reads, target)
         from bellapy.io.stage_files import load_stage, not_a_stage
         from bellapy.jobs.overlap.pipeline import are_extended, estimate_of, filter_stage, with_device

@@ -7,6 +7,7 @@ A process that forks must not have threads.  So the handler ends the program unt
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import signal
@@ -16,6 +17,7 @@ from contextlib import suppress
 from bellapy.errors import INTERRUPTED
 
 SIGNALS = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+PR_SET_PDEATHSIG = 1  # of prctl: the signal to get when the parent ends
 TRIES = 100  # to remove a folder into which others may still write
 
 begun: set[str] = set()
@@ -52,6 +54,13 @@ def end_now(number: int, frame: object = None) -> None:
         with suppress(OSError):
             os.write(2, f"{INTERRUPTED}\n".encode())
     os._exit(128 + number)
+
+
+def end_with_parent() -> None:
+    """Let the system end this process with its parent, however that ends; where the system can: on Linux."""
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)
+    if prctl is not None:
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def remove(folder: str) -> None:

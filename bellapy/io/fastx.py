@@ -87,6 +87,18 @@ class Pieces:
             yield self._pieces.pop(0)
 
 
+class WrittenPieces(Pieces):
+    """Codes that go to a file and not into memory."""
+
+    def __init__(self, stream: BinaryIO):
+        super().__init__()
+        self._stream = stream
+
+    def add(self, codes: bytes) -> None:
+        self._stream.write(codes)
+        self.size += len(codes)
+
+
 class GatheredReads(NamedTuple):
     """What a `ReadSet` holds, with the codes in pieces."""
 
@@ -127,12 +139,17 @@ def load_reads(paths: Sequence[str | os.PathLike], progress: Callable[[int, int]
     return join_reads(gather_reads(paths, progress))
 
 
-def gather_reads(paths: Sequence[str | os.PathLike], progress: Callable[[int, int], None] | None = None) -> GatheredReads:
-    """All of `load_reads` except its last step, `join_reads`."""
+def gather_reads(
+    paths: Sequence[str | os.PathLike], progress: Callable[[int, int], None] | None = None, codes: Pieces | None = None
+) -> GatheredReads:
+    """All of `load_reads` except its last step, `join_reads`.
+
+    codes : takes the codes; None: new `Pieces`.
+    """
     names = [os.fspath(path) for path in paths]
     if not names or names.count("-") > 1:
         raise ParameterError("name at least one file of reads, and standard input (-) only once")
-    collector = _Collector(progress)
+    collector = _Collector(progress, Pieces() if codes is None else codes)
     for path in names:
         _load_file(path, collector)
     return collector.finish()
@@ -388,13 +405,13 @@ def _spool() -> Iterator[tuple[IO[bytes], str]]:
 class _Collector:
     """The growing read set."""
 
-    def __init__(self, progress: Callable[[int, int], None] | None):
+    def __init__(self, progress: Callable[[int, int], None] | None, codes: Pieces):
         self._progress, self._n_reported = progress, 0
         self._refused: MemoryLimitError | None = None
         self._files: list[tuple[str, int, bool]] = []
         self._names: dict[str, int] = {}
         self._lengths: list[int] = []
-        self._codes = Pieces()
+        self._codes = codes
         self._histogram = np.zeros(256, np.int64)
         self._letters = np.zeros(256, np.int64)  # other than A, C, G, T, U, N: of all files, and
         self._of_file, self._bases_before = self._letters.copy(), 0  # of the present one; bases of those before it

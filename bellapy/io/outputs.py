@@ -162,7 +162,7 @@ def _own_folder(beside: str) -> Iterator[str]:
     _remove_left(beside)
     with ExitStack() as stack:
         while True:
-            folder = os.path.join(beside, f"{PREFIX}{_system()}-{secrets.token_hex(8)}")
+            folder = os.path.join(beside, f"{PREFIX}{system_id()}-{secrets.token_hex(8)}")
             stopping.begun.add(folder)
             stack.callback(stopping.begun.discard, folder)
             os.mkdir(folder, 0o700)
@@ -170,7 +170,7 @@ def _own_folder(beside: str) -> Iterator[str]:
             lock = os.path.join(folder, LOCK)
             held = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
             stack.callback(os.close, held)
-            if _lock(held) is not False and os.path.exists(lock):  # else another run took it for an old one
+            if lock_file(held) is not False and os.path.exists(lock):  # else another run took it for an old one
                 break
         yield folder
 
@@ -178,7 +178,7 @@ def _own_folder(beside: str) -> Iterator[str]:
 def _remove_left(beside: str) -> None:
     """Remove folders of runs of this user on this system that were killed."""
     with os.scandir(beside) as entries:
-        names = [entry.path for entry in entries if entry.name.startswith(f"{PREFIX}{_system()}-")]
+        names = [entry.path for entry in entries if entry.name.startswith(f"{PREFIX}{system_id()}-")]
     for folder in names:
         with suppress(OSError):
             if os.lstat(folder).st_uid == os.geteuid() and _is_left(folder):
@@ -192,12 +192,12 @@ def _is_left(folder: str) -> bool:
     except FileNotFoundError:  # its owner has just begun, or was killed while it removed the folder
         return time.time() - os.lstat(folder).st_mtime > BEGINNING
     try:
-        return _lock(held) is True
+        return lock_file(held) is True
     finally:
         os.close(held)
 
 
-def _lock(file: int) -> bool | None:
+def lock_file(file: int) -> bool | None:
     """Lock an open file; False: another process has.  None: no locks here, and so no run takes a folder for an old one."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -209,7 +209,7 @@ def _lock(file: int) -> bool | None:
 
 
 @cache
-def _system() -> str:
+def system_id() -> str:
     """What tells this system, since it was started, from every other one that may use the same disk."""
     import hashlib
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import pickle
 import select
@@ -12,7 +11,7 @@ from contextlib import suppress
 from io import BufferedReader
 from typing import Any, BinaryIO
 
-from bellapy.compute.stopping import SIGNALS
+from bellapy.compute.stopping import SIGNALS, end_with_parent
 from bellapy.errors import BellapyError
 from bellapy.io.fastx import GatheredReads
 from bellapy.records import ReadSet
@@ -20,7 +19,6 @@ from bellapy.records.reads import room_both_ways
 
 PIPE_SIZE = 1 << 20  # the largest that anyone may have
 THREADS = "/proc/self/task"  # where there is one: on Linux
-PR_SET_PDEATHSIG = 1  # of prctl: the signal to get when the parent ends
 
 
 def can_read_ahead() -> bool:
@@ -90,7 +88,7 @@ def _run(read: Callable[[], GatheredReads], sender: int, parent: int) -> None:
 def _end_with(parent: int) -> None:
     """Let the system end this process with its parent, however that ends.  A terminal tells both to stop: it is the parent's
     part to say so."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    end_with_parent()
     if os.getppid() != parent:  # the parent has ended already
         os._exit(0)
     for number in SIGNALS:

@@ -24,6 +24,33 @@ class RunParams:
     ] = None
 
 
+class WorkdirParams(NamedTuple):
+    """Where a long job keeps what it has done, and what does its tasks."""
+
+    workdir: Annotated[
+        str | None,
+        About("Keep what is done in this folder: the same command goes on after a stop", panel=RUN, metavar="DIR"),
+    ] = None
+    keep_workdir: Annotated[bool, About("Leave that folder when the job is done", panel=RUN)] = False
+
+
+class LaunchParams(NamedTuple):
+    """How a job in a folder is cut, and what does its tasks."""
+
+    blocks: Annotated[
+        int | None, About("Cut the reads into so many blocks, with --workdir", 1, 10_000, unset="by memory", panel=RUN)
+    ] = None
+    scheduler: Annotated[
+        str | None,
+        About(
+            "What does the tasks, with --workdir: local:N (so many processes) or the address of a Dask scheduler (tcp://...)",
+            unset="this process",
+            panel=RUN,
+            metavar="WHAT",
+        ),  # fmt: skip
+    ] = None
+
+
 class LogParams(NamedTuple):
     """What the user is told."""
 

@@ -116,6 +116,11 @@ class Overlaps:
         return Overlaps(*(getattr(self, f.name)[rows] for f in fields(self)))
 
 
+def join_overlaps(parts: list[Overlaps]) -> Overlaps:
+    """Overlaps of consecutive parts as one record."""
+    return Overlaps(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Overlaps)))
+
+
 @dataclass(frozen=True)
 class Paths:
     """The base-level paths of some overlaps, row i that of overlap i, along the target's forward strand.

@@ -65,6 +65,17 @@ def watch_compilation(report: Compiling) -> Iterator[None]:
 
 
 @contextmanager
+def quietly() -> Iterator[None]:
+    """Tell nothing but errors inside the block."""
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+@contextmanager
 def progress(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
     """A progress bar where standard error is a terminal, nothing elsewhere; call the function with what is done.
 

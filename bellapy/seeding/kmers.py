@@ -15,7 +15,7 @@ does not change.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_vector_entry
+from bellapy.compute.mapped import let_go, pieces_of
 from bellapy.compute.memory import UNLIMITED, Budget
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.records.kmers import entry_type
@@ -309,6 +310,7 @@ def count_kmers(
     *,
     keep_one_in: int = 1,
     mask: np.ndarray = NO_MASK,
+    share: tuple[int, int] = (0, 1),
     threads: int = 1,
     pass_words: int | None = None,
     budget: Budget = UNLIMITED,
@@ -321,6 +323,7 @@ def count_kmers(
     k : 1 to 31.
     keep_one_in : count only this share of all possible k-mers, the same ones in every read, chosen by hash.
     mask : (n,) uint8, 1 where a k-mer may start; empty: everywhere.
+    share : (i, n), count the i-th of n parts of all k-mers; the entries of all parts, end to end, are those of the whole.
     pass_words : k-mer occurrences held at a time, in words of 8 bytes; does not change the result.  Unless given it is
         PASS_WORDS, or what MOST_PASSES passes need.
     budget : may make passes smaller.
@@ -332,13 +335,17 @@ def count_kmers(
     layout = make_layout(k, codes.size)
     counted = _Counted(codes, mask, layout, lower, upper)
     used = max(1, (1 << layout.partition_bits) // keep_one_in)
+    least, used = used * share[0] // share[1], used * (share[0] + 1) // share[1]
     limited = budget.limit is not None  # then there are fewer shares, since each takes memory of its own
-    ranges = even_ranges(codes.size, threads if limited or threads == 1 else 4 * threads)
+    n_ranges = max(threads if limited or threads == 1 else 4 * threads, pieces_of(codes))
+    ranges = even_ranges(codes.size, n_ranges)
     n_groups = (4 if limited else 8) * threads
 
     def count_range(bounds):
         sizes = np.zeros(used, np.int64)
         count_partitions(codes, mask, *bounds, layout, sizes)
+        sizes[:least] = 0
+        let_go(codes)
         return sizes
 
     histogram = np.array(map_threads(count_range, ranges, threads)).reshape(len(ranges), used)
@@ -350,7 +357,9 @@ def count_kmers(
     # the system moves pages, not their contents.  (NumPy marks the pages of what it makes large; then it cannot.)
     buffer, dtype, n_entries, n_kmers = np.empty(0, np.uint64), entry_type(codes.size), 0, 0
     spectrum = np.zeros(SPECTRUM_SIZE, np.int64)
-    first = 0
+    words = entries = np.empty(0, np.uint64)
+    group: Callable | None = None
+    first = least
     while first < used:
         n_kept = _words_of(n_entries, dtype)
         to_come = int(n_kept * (sizes[first:].sum() / max(1, sizes[:first].sum())))  # partitions are alike
@@ -360,12 +369,11 @@ def count_kmers(
         )  # fmt: skip
         last = _end_of_pass(sizes, first, room - scratch)
         n_words = n_kept + int(sizes[first:last].sum())
-        if first == 0 and budget.limit is None:
+        if first == least and budget.limit is None:
             buffer = np.empty(n_words + _words_of(int(sizes[last:].sum()), dtype), np.uint64)
         elif n_words > len(buffer):
             buffer.resize(n_words, refcheck=False)
-        words: np.ndarray = buffer[n_kept:n_words]
-        entries: np.ndarray = buffer.view(dtype)
+        words, entries = buffer[n_kept:n_words], buffer.view(dtype)
         _scatter_pass(counted, ranges, histogram[:, first:last], first, words, threads)
         bounds = np.concatenate(([0], np.cumsum(sizes[first:last])))
         group = partial(_group_range, counted, words, bounds)
@@ -374,7 +382,7 @@ def count_kmers(
             n_entries, n_kmers = n_entries + n, n_kmers + its_kmers
             spectrum += its_spectrum
         first = last
-    del words, entries, group
+    del words, entries, group  # nothing may look into what is about to move
     buffer.resize(_words_of(n_entries, dtype), refcheck=False)
     spectrum[:2] = 0  # what singletons slip through depends on how partitions are shared out
     return KmerCounts(buffer.view(dtype)[:n_entries], n_kmers, spectrum)
@@ -414,6 +422,7 @@ def _scatter_pass(
     def scatter_range(task):
         piece, at = task
         scatter(codes, mask, *piece, layout, first, at, words, *np.empty((2, SCRATCH + 1), np.uint64))
+        let_go(codes)
 
     map_threads(scatter_range, zip(ranges, begins, strict=True), threads)
 

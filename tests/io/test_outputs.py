@@ -308,7 +308,7 @@ def test_another_system_s_files_are_left_alone(tmp_path, end):
 
 def test_a_folder_without_a_lock(tmp_path):
     """Its owner has just begun, or was killed while it removed the folder."""
-    folder = tmp_path / f"{output.PREFIX}{output._system()}-0"
+    folder = tmp_path / f"{output.PREFIX}{output.system_id()}-0"
     folder.mkdir()
     write(tmp_path / "x")
     assert folder.exists()
@@ -331,7 +331,7 @@ def test_without_locks_nothing_is_removed(tmp_path, monkeypatch):
 def test_a_folder_that_another_run_takes_for_an_old_one_is_left(tmp_path, monkeypatch):
     """It may, between the making of the lock and the locking."""
     answers = iter([False, True])
-    monkeypatch.setattr(output, "_lock", lambda file: next(answers))
+    monkeypatch.setattr(output, "lock_file", lambda file: next(answers))
     write(tmp_path / "x")
     assert listing(tmp_path) == {"x"} and list(answers) == []
 

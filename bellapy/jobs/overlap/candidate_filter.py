@@ -68,7 +68,7 @@ def lowest_depth(seeds: Seeds, profile: DepthProfile) -> np.ndarray:
     return out / np.where(usual > 0, usual, 1)
 
 
-def learn_typical(parts: list[Seeds], depths: list[np.ndarray], threads: int = 1) -> Typical:
+def learn_typical(support: np.ndarray, length: np.ndarray, depth: np.ndarray, threads: int = 1) -> Typical:
     """Medians over the best seeds of well-supported candidates, weighted by their support.
 
     Between long reads chance alone gives a support of SURE_SUPPORT, and there may be many more such candidates than sound
@@ -76,14 +76,10 @@ def learn_typical(parts: list[Seeds], depths: list[np.ndarray], threads: int = 1
 
     Parameters
     ----------
-    parts, depths : all seeds in any number of parts, and the `lowest_depth` of each part.
+    support, length, depth : (n,) of the seeds of rank 0 with so much support: `n_support`, `implied_length`, `lowest_depth`.
     """
-    sure = [(seeds.n_support >= SURE_SUPPORT) & (seeds.rank == 0) for seeds in parts]
-    if sum(int(rows.sum()) for rows in sure) < MIN_SURE:
+    if len(support) < MIN_SURE:
         return Typical(0.0, 0.0)
-    support = np.concatenate([seeds.n_support[rows] for seeds, rows in zip(parts, sure, strict=True)])
-    length = np.concatenate([seeds.implied_length[rows] for seeds, rows in zip(parts, sure, strict=True)])
-    depth = np.concatenate([depth[rows] for depth, rows in zip(depths, sure, strict=True)])
     return Typical(*map_threads(lambda values: weighted_median(values, support), (support / length, depth), threads))
 
 
@@ -127,24 +123,6 @@ def indistinct(ordinary: np.ndarray, apart: np.ndarray, profile: DepthProfile) -
     """
     usual = np.median(ordinary[ordinary > 0]) if (ordinary > 0).any() else 0
     return (apart > MOST_PARTNERS * usual) & (profile.repeats < 2)
-
-
-def keep_outside_repeats(
-    parts: list[Seeds], dense: list[np.ndarray], typical: Typical, profile: DepthProfile, max_copies: float
-) -> list[np.ndarray]:
-    """Mask of the seeds of each part that are no product of repeats.
-
-    Those have up to `max_copies` copies, or k-mers that tell one copy of a repeat from the others.
-    """
-    single = [seeds.copies <= max_copies for seeds in parts]
-    apart = [set_apart(s, typical, profile) & rows & ~few for s, rows, few in zip(parts, dense, single, strict=True)]
-    n_reads = len(profile.reference)
-    ordinary = count_partners(parts, [rows & few for rows, few in zip(dense, single, strict=True)], n_reads)
-    blind = indistinct(ordinary, count_partners(parts, apart, n_reads), profile)
-    return [
-        few | (rows & ~blind[seeds.query_id] & ~blind[seeds.target_id])
-        for seeds, few, rows in zip(parts, single, apart, strict=True)
-    ]
 
 
 def copies(depth: np.ndarray, typical: Typical) -> np.ndarray:

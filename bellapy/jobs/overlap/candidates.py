@@ -53,7 +53,7 @@ def make_key_layout(block_products: int, n_reads: int, longest_read: int) -> Key
     ------
     InputError : a read shares more k-mers with others than 64 bits can number.
     """
-    number_bits, target_bits = max(1, block_products.bit_length()), max(1, n_reads.bit_length())
+    number_bits, target_bits = max(1, (block_products - 1).bit_length()), max(1, n_reads.bit_length())
     room = 63 - number_bits - target_bits - BLOCK_QUERIES.bit_length()
     if room < 0:
         raise InputError(
@@ -82,13 +82,28 @@ class Products(NamedTuple):
     layout: KeyLayout
 
 
+class Between(NamedTuple):
+    """Which reads are multiplied with which.  n_queries : the first so many reads are queries.
+
+    first_target : reads from this one on are targets, of the queries before them.
+    """
+
+    n_queries: int
+    first_target: int
+
+
 class Columns(NamedTuple):
-    """What compiled code needs of a KmerMatrix: entries, starts, read_table and upper."""
+    """What compiled code needs of a KmerMatrix: entries, starts, read_table and upper; and of Between, as places.
+
+    queries_end : the queries lie before it.  targets_begin : the targets lie from there on.
+    """
 
     entries: np.ndarray
     starts: np.ndarray
     table: np.ndarray
     upper: int
+    queries_end: int
+    targets_begin: int
 
 
 class Blocks(NamedTuple):
@@ -135,17 +150,21 @@ def count_products(columns, begin, end, work):
 
     columns : Columns; begin and end count entries.
     """
-    entries, starts, table, upper = columns
+    entries, starts, table, upper, queries_end, targets_begin = columns
     first = next_column(entries, begin)
     while first < end:
         last = next_column(entries, first + 1)
         if 1 < last - first <= upper:
-            next_read, query = last, np.int64(-1)
+            next_read, query, targets = last, np.int64(-1), last
             for i in range(last - 1, first - 1, -1):  # entries after the last one of the same read
-                read = read_at(place_of(entries[i]), starts, table)
+                place = place_of(entries[i])
+                read = read_at(place, starts, table)
                 if read != query:
                     next_read, query = i + 1, read
-                work[query] += last - next_read
+                if place >= targets_begin:
+                    targets = i
+                if place < queries_end:
+                    work[query] += last - max(next_read, targets)
         first = last
 
 
@@ -157,7 +176,7 @@ def expand_products(columns, begin, end, queries, blocks, at, keys, payload):
     at : (n_blocks,) int64, next free slot of each block; advanced.
     keys, payload : uint64, as in Products; filled.
     """
-    entries, starts, table, upper = columns
+    entries, starts, table, upper, _, targets_begin = columns
     block, first_query, origin, layout = blocks
     low, width = U(starts[queries[0]]) << U2, U(starts[queries[1]] - starts[queries[0]]) << U2
     diagonal_shift = U(layout.number_bits)
@@ -179,7 +198,7 @@ def expand_products(columns, begin, end, queries, blocks, at, keys, payload):
             high = U(query - first_query[b]) << query_shift
             for j in range(i + 1, last):
                 place = place_of(entries[j])
-                if place < starts[query + 1]:  # a k-mer twice in one read makes no product with itself
+                if place < max(starts[query + 1], targets_begin):  # nor does a k-mer twice in one read make one with itself
                     continue
                 target = read_at(place, starts, table)
                 target_pos = place - starts[target]
@@ -197,22 +216,28 @@ def expand_products(columns, begin, end, queries, blocks, at, keys, payload):
             at[b] = slot
 
 
-def _columns(matrix: KmerMatrix) -> Columns:
-    return Columns(matrix.entries, matrix.starts, matrix.read_table, matrix.upper)
+def _columns(matrix: KmerMatrix, between: Between | None) -> Columns:
+    n_queries, first_target = between or Between(matrix.n_reads, 0)
+    places = int(matrix.starts[n_queries]), int(matrix.starts[first_target]) if first_target else 0
+    return Columns(matrix.entries, matrix.starts, matrix.read_table, matrix.upper, *places)
 
 
-def symbolic_product(matrix: KmerMatrix, threads: int = 1) -> np.ndarray:
+def symbolic_product(matrix: KmerMatrix, threads: int = 1, between: Between | None = None) -> np.ndarray:
     """Number of products of each query: the work of A·Aᵀ, known before it is done.
+
+    Parameters
+    ----------
+    between : which reads are multiplied; None: each with all that come later.
 
     Returns
     -------
     (n, n_reads) int64, n at most `threads`: row i counts the columns that begin in the i-th of n even ranges of the entries.
     """
-    ranges = even_ranges(len(matrix.entries), threads)
+    ranges, columns = even_ranges(len(matrix.entries), threads), _columns(matrix, between)
 
     def count(piece: tuple[int, int]) -> np.ndarray:
         work = np.zeros(matrix.n_reads, np.int64)
-        count_products(_columns(matrix), *piece, work)
+        count_products(columns, *piece, work)
         return work
 
     return np.array(map_threads(count, ranges, threads), np.int64).reshape(len(ranges), matrix.n_reads)
@@ -235,10 +260,21 @@ def cut_blocks(work, block_products, block_queries, block, first_query):
     return n_blocks
 
 
+def layout_of(matrix: KmerMatrix, most_products: int, block_products: int = BLOCK_PRODUCTS) -> KeyLayout:
+    """The layout of keys for a matrix of which a query has up to `most_products`.
+
+    It says how finely diagonals are told apart, and with that which k-mers of a candidate with very many are looked at.  So
+    parts of a matrix have to take the layout of the whole.
+    """
+    return make_key_layout(max(block_products, most_products), matrix.n_reads, int(np.diff(matrix.starts).max(initial=0)))
+
+
 def multiply(
     matrix: KmerMatrix,
     work: np.ndarray,
     *,
+    between: Between | None = None,
+    layout: KeyLayout | None = None,
     threads: int = 1,
     block_products: int = BLOCK_PRODUCTS,
     group_products: int = GROUP_PRODUCTS,
@@ -252,6 +288,8 @@ def multiply(
     Parameters
     ----------
     work : as `symbolic_product` gives it, for any number of threads.
+    between : as there.
+    layout : of the whole, where the matrix is a part; None: its own.
     block_products : products of a block, more only where a single query has more.
     group_products : products held in memory at a time, more only where a single block has more.
     budget : may make groups smaller.
@@ -261,13 +299,14 @@ def multiply(
     ------
     MemoryLimitError : `budget` has no room for the largest block.
     """
-    of_query = work.sum(axis=0)
-    block, first_query = np.empty(matrix.n_reads, np.int64), np.empty(matrix.n_reads + 1, np.int64)
+    n_queries = between.n_queries if between else matrix.n_reads
+    of_query, columns = work.sum(axis=0)[:n_queries], _columns(matrix, between)
+    block, first_query = np.empty(n_queries, np.int64), np.empty(n_queries + 1, np.int64)
     n_blocks = cut_blocks(of_query, block_products, BLOCK_QUERIES, block, first_query)
-    first_query = np.append(first_query[:n_blocks], matrix.n_reads)
+    first_query = np.append(first_query[:n_blocks], n_queries)
     before = np.concatenate(([0], np.cumsum(of_query)))[first_query]
     sizes = np.diff(before)
-    layout = make_key_layout(int(sizes.max(initial=1)), matrix.n_reads, int(np.diff(matrix.starts).max(initial=0)))
+    layout = layout or layout_of(matrix, int(of_query.max(initial=1)), block_products)
     b, size, room = 0, PRODUCT_BYTES + result_bytes, np.empty((2, 0), np.uint64)
     while b < n_blocks:
         n = budget.items("the product A·Aᵀ", size, least=int(sizes[b]), most=group_products, reused=room.nbytes)
@@ -277,12 +316,12 @@ def multiply(
             del room  # before the new one comes
             room = np.empty((2, n), np.uint64)
         if n:
-            yield _expand_group(matrix, layout, block - b, first_query[b : e + 1], work, room[:, :n], threads)
+            yield _expand_group(columns, layout, block - b, first_query[b : e + 1], work, room[:, :n], threads)
         b = e
 
 
 def _expand_group(
-    matrix: KmerMatrix, layout: KeyLayout, block: np.ndarray, first_query: np.ndarray, work: np.ndarray, room: np.ndarray,
+    columns: Columns, layout: KeyLayout, block: np.ndarray, first_query: np.ndarray, work: np.ndarray, room: np.ndarray,
     threads: int,
 ) -> Products:  # fmt: skip
     """The products of some blocks, the first of them number 0; the last of `first_query` is where they end.
@@ -293,7 +332,7 @@ def _expand_group(
     by_range = np.add.reduceat(work[:, queries[0] : queries[1]], begins - queries[0], axis=1)
     bounds = np.concatenate(([0], np.cumsum(by_range.sum(axis=0))))
     at = bounds[:-1] + np.cumsum(by_range, axis=0) - by_range
-    blocks, columns = Blocks(block, begins, bounds[:-1], layout), _columns(matrix)
+    blocks = Blocks(block, begins, bounds[:-1], layout)
     keys, payload = room
 
     def expand(task):
@@ -304,6 +343,6 @@ def _expand_group(
         for i in range(*blocks):
             keys[bounds[i] : bounds[i + 1]].sort()
 
-    map_threads(expand, zip(even_ranges(len(matrix.entries), len(work)), at, strict=True), threads)
+    map_threads(expand, zip(even_ranges(len(columns.entries), len(work)), at, strict=True), threads)
     map_threads(sort, even_ranges(len(begins), 4 * threads), threads)
     return Products(keys, payload, bounds, begins, layout)

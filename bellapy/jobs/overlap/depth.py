@@ -19,7 +19,7 @@ depth does not change.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -38,14 +38,6 @@ BELIEVED = UNIT // 5  # share of mixed reads on the low side of a step
 VOTE_BINS = 32
 VOTED = UNIT // 256  # share of places in repeats that makes a stretch one; a row of 150 copies has as many at its ends
 DEEP_SHARE = 0.25  # of the k-mers expected to be correct: a stretch with so many above the upper bound is deep
-MOST_PLACES = 1 << 12  # of a k-mer that links reads
-APART = 8  # k-mers that set the copies of a repeat apart are so much rarer than those around them
-APART_PLACES = 1 << 9  # and have no more places
-APART_WORK = 4  # and make no more products, in units of those up to the upper bound
-MOST_DEEP = 0.25  # share of the bins that are deep; if there are more, it is the upper bound that is wrong
-USUAL_SPREAD = 1.5  # the upper bound is no lower, in units of the usual level
-LEAST_TOLD = 0.01  # share of the bases that the log tells
-LINK_SPACING = 50  # bases, from one k-mer that two reads share to the next, in deep molecules
 
 
 class Bins(NamedTuple):
@@ -55,24 +47,6 @@ class Bins(NamedTuple):
     table: np.ndarray
     offsets: np.ndarray
     width: int
-
-
-class Links(NamedTuple):
-    """What `link_columns` did.
-
-    upper : the bound used: never so low that most reads were left out.
-    deep_share : share of the bins that are deep and no repeat.
-    repeat_share : share of the bins that are repeats.
-    kept, found : k-mers of each kind that link reads, and all.
-    one_in : one k-mer of each kind in so many links reads.
-    """
-
-    upper: int
-    deep_share: float
-    repeat_share: float
-    kept: list[int]
-    found: list[int]
-    one_in: list[int]
 
 
 ORDINARY, DEEP, APART_KIND, REPEAT = range(4)  # kinds of k-mers: see column_kind
@@ -170,15 +144,18 @@ def add_votes(entries, begin, end, bins, upper, repeat, unit, votes):
         first = last
 
 
-def _sum_over(kernel, matrix: KmerMatrix, shape: tuple[int, int], threads: int, *arguments) -> np.ndarray:
-    """Sum of what `kernel` adds up over the columns, int64 of that shape."""
+def _sum_over(kernel, parts: Iterable[KmerMatrix], shape: tuple[int, int], threads: int, *arguments) -> np.ndarray:
+    """Sum of what `kernel` adds up over the columns of all parts, int64 of that shape."""
+    total = np.zeros(shape, np.int64)
+    for matrix in parts:
 
-    def add(piece):
-        numbers = np.zeros(shape, np.int64)
-        kernel(matrix.entries, *piece, *arguments, numbers)
-        return numbers
+        def add(piece, entries=matrix.entries):
+            numbers = np.zeros(shape, np.int64)
+            kernel(entries, *piece, *arguments, numbers)
+            return numbers
 
-    return sum(map_threads(add, even_ranges(len(matrix.entries), threads), threads), np.zeros(shape, np.int64))
+        total += sum(map_threads(add, even_ranges(len(matrix.entries), threads), threads), np.zeros(shape, np.int64))
+    return total
 
 
 def window_sums(values: np.ndarray, offsets: np.ndarray, window: int) -> np.ndarray:
@@ -190,24 +167,27 @@ def window_sums(values: np.ndarray, offsets: np.ndarray, window: int) -> np.ndar
     return total[end] - total[begin]
 
 
-def judge_stretches(matrix: KmerMatrix, profile: DepthProfile, correct: float, threads: int = 1):
+def judge_stretches(
+    parts: Iterable[KmerMatrix], bins: Bins, profile: DepthProfile, upper: int, correct: float, threads: int = 1
+) -> tuple[np.ndarray, np.ndarray]:
     """Which bins of the profile are repeats, and which are deep and no repeats: (n_bins,) bool each.
 
     Parameters
     ----------
-    matrix : all k-mers that occur more than once.
+    parts : all k-mers that occur more than once, in any number of matrices; gone through several times.
+    bins : of the profile.
+    upper : columns with more entries tell of repeats.
     correct : k-mers per base that are expected to be without errors, of those that were counted.
     """
-    offsets, n_reads = profile.offsets, matrix.n_reads
-    bins = Bins(matrix.starts, matrix.read_table, offsets, profile.width)
+    offsets, n_reads = profile.offsets, len(profile.offsets) - 1
     low, repeat = np.empty(n_reads), np.zeros(len(profile.n_kmers), np.uint8)
     find_steps(offsets, profile.n_kmers, profile.copies, WINDOW_BINS, STEP, LEAST_KMERS, low)
     if np.isfinite(low).any():
         mark_high(offsets, profile.n_kmers, profile.copies, low, STEP, repeat)
-        company = _sum_over(add_company, matrix, (2, n_reads), threads, bins, low, repeat, UNIT)
+        company = _sum_over(add_company, parts, (2, n_reads), threads, bins, low, repeat, UNIT)
         low[company[0] < BELIEVED * company[1]] = np.inf
         mark_high(offsets, profile.n_kmers, profile.copies, low, STEP, repeat)
-    votes = _sum_over(add_votes, matrix, (2, len(repeat)), threads, bins, matrix.upper, repeat, UNIT)
+    votes = _sum_over(add_votes, parts, (2, len(repeat)), threads, bins, upper, repeat, UNIT)
     n_high = window_sums(votes[1], offsets, WINDOW_BINS)
     room = profile.width * window_sums(np.ones(len(repeat), np.int64), offsets, WINDOW_BINS)
     deep = n_high > DEEP_SHARE * correct * room
@@ -257,20 +237,20 @@ def column_kind(entries, first, last, tests):
 
 
 @njit
-def survey_columns(entries, tests):
-    """Products of ordinary and of apart columns, entries of deep columns in sound bins.
+def survey_columns(entries, tests, columns, products):
+    """Add columns and products of each kind to columns and products; return the entries of deep columns in sound bins.
 
-    entries : of a KmerMatrix.  tests : Tests.
+    entries : of a KmerMatrix.  tests : Tests.  columns, products : (N_KINDS,) int64.
     """
-    products, n_sound = np.zeros(N_KINDS, np.int64), 0
-    first = 0
+    n_sound = first = 0
     while first < entries.size:
         last = next_column(entries, first + 1)
         kind, its_sound = column_kind(entries, first, last, tests)
+        columns[kind] += 1
         products[kind] += (last - first) * (last - first - 1) // 2
         n_sound += its_sound if kind == DEEP else 0
         first = last
-    return products[ORDINARY], products[APART_KIND], n_sound
+    return n_sound
 
 
 @njit
@@ -278,7 +258,8 @@ def keep_linking(entries, tests, one_in, kept, n_apart):
     """Move the columns that link reads to the front of `entries`; return how many entries they have.
 
     entries : of a KmerMatrix.  tests : Tests.
-    Of each kind one column in one_in[kind] is kept.  kept : (2, N_KINDS) int64, columns of each kind that are kept, all.
+    Of each kind one column in one_in[kind] is kept.  kept : (2, N_KINDS) int64, columns of each kind that are kept, all;
+    both grow, and those in matrices before this one are counted in the second.
     n_apart : (n_reads,) int64, entries of apart columns, kept or not.
     """
     n = first = 0
@@ -297,57 +278,6 @@ def keep_linking(entries, tests, one_in, kept, n_apart):
                 n += 1
         first = last
     return n
-
-
-def choose_thinning(n_sound: int, n_bases: int, share_counted: float) -> int:
-    """Leave so many deep k-mers that overlapping reads share one in LINK_SPACING bases: one in so many.
-
-    The share of correct k-mers, and with it that of shared ones, shows in how many places they have on deep stretches.
-    """
-    if not n_sound:
-        return 1
-    density = n_sound / n_bases
-    return max(1, int(LINK_SPACING * density * density / share_counted))
-
-
-def link_columns(
-    entries: np.ndarray, matrix: KmerMatrix, profile: DepthProfile, correct: float, share_counted: float, *,
-    strict: bool = False, threads: int = 1,
-) -> tuple[int, DepthProfile, Links]:  # fmt: skip
-    """Choose the columns that link reads and move them to the front of `entries`; how many entries these are.
-
-    Parameters
-    ----------
-    entries : those of `matrix`, all k-mers that occur more than once; writable.
-    correct : k-mers per base that are expected to be without errors, of those that were counted.
-    share_counted : how much of all k-mers was counted.
-    strict : no column above the upper bound links reads: the user gave it.
-
-    Returns
-    -------
-    number of entries kept; the profile with what was learnt of every read; what was done.
-    """
-    bins = Bins(matrix.starts, matrix.read_table, profile.offsets, profile.width)
-    read = np.repeat(np.arange(matrix.n_reads), np.diff(profile.offsets))
-    repeat, deep = judge_stretches(matrix, profile, correct, threads)
-    usual, own = reference_depth(profile, repeat)
-    bound_is_wrong = len(deep) and deep.mean() > MOST_DEEP
-    sound = deep & ((own > STEP * usual)[read] | bound_is_wrong)
-    upper = matrix.upper if strict else max(matrix.upper, int(USUAL_SPREAD * usual))
-    most, apart_places = (0, 0) if strict else (MOST_PLACES, APART_PLACES)
-    level = (profile.copies / np.maximum(profile.n_kmers, 1)).astype(np.float32)
-    tests = Tests(bins, upper, most, sound, level, APART, apart_places)
-    ordinary, apart, n_sound = survey_columns(entries, tests)
-    one_in = np.ones(N_KINDS, np.int64)
-    one_in[DEEP] = choose_thinning(n_sound, profile.width * int(sound.sum()), share_counted)
-    one_in[APART_KIND] = max(1, -(-apart // max(1, APART_WORK * ordinary)))
-    kept, n_apart = np.zeros((2, N_KINDS), np.int64), np.zeros(matrix.n_reads, np.int64)
-    n = keep_linking(entries, tests, one_in, kept, n_apart)
-    in_repeat = profile.width * np.bincount(read, repeat, matrix.n_reads)
-    kinds = (in_repeat > 0).astype(np.uint8) + ((in_repeat > 0) & (n_apart > DEEP_SHARE * correct * in_repeat))
-    profile = replace(profile, reference=np.where(own > 0, own, usual).astype(np.float32), repeats=kinds)
-    deep_share, repeat_share = (float(mask.mean()) if len(mask) else 0.0 for mask in (sound, repeat))
-    return n, profile, Links(upper, deep_share, repeat_share, kept[0].tolist(), kept[1].tolist(), one_in.tolist())
 
 
 def reference_depth(profile: DepthProfile, repeat: np.ndarray) -> tuple[float, np.ndarray]:
@@ -370,20 +300,3 @@ def reference_depth(profile: DepthProfile, repeat: np.ndarray) -> tuple[float, n
     usual = float(level[known][order][np.searchsorted(reached, reached[-1] / 2)])
     own = known & ((level > STEP * usual) | (STEP * level < usual))
     return usual, np.where(own, level, 0)
-
-
-def describe(links: Links) -> list[str]:
-    """What the log tells of it."""
-    said = []
-    if links.deep_share > LEAST_TOLD:
-        share = f", one in {links.one_in[DEEP]}" if links.one_in[DEEP] > 1 else ""
-        said.append(
-            f"uneven depth: {100 * links.deep_share:.0f} % of the bases are in stretches far deeper than the bound allows; "
-            f"there, {links.kept[DEEP]:,} k-mers above {links.upper} link reads{share}"
-        )
-    if links.repeat_share > LEAST_TOLD:
-        said.append(
-            f"repeats: {100 * links.repeat_share:.0f} % of the bases are in sequence over {STEP:g} times as deep as that "
-            f"around it; {links.found[REPEAT]:,} k-mers link no reads, {links.kept[APART_KIND]:,} set copies apart"
-        )
-    return said

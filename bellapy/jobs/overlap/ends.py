@@ -65,7 +65,7 @@ def choose_tilt(reads: ReadSet, seeds: Seeds, scoring: Scoring, resources: Resou
     """The tilt for these reads, in parts of TILT_UNIT."""
     x = ALONE_X * scoring.match
     unrelated = unrelated_gain(scoring._replace(xdrop=FAR_X * scoring.match), resources)
-    pilot = pilot_seeds(reads, seeds)
+    pilot = pilot_seeds(reads.lengths, seeds)
     related = USUAL_GAIN * scoring.match
     if len(pilot) >= MIN_PILOT:
         step = tilted(scoring, x, round(TILT_UNIT * (unrelated + TILT_SHARE * (related - unrelated))))
@@ -75,10 +75,13 @@ def choose_tilt(reads: ReadSet, seeds: Seeds, scoring: Scoring, resources: Resou
     return max(0, round(TILT_UNIT * (unrelated + TILT_SHARE * max(0.0, related - unrelated))))
 
 
-def pilot_seeds(reads: ReadSet, seeds: Seeds) -> Seeds:
-    """Some well-supported seeds, chosen by the lengths of their reads: the order of the reads does not matter."""
+def pilot_seeds(lengths: np.ndarray, seeds: Seeds) -> Seeds:
+    """Some well-supported seeds, chosen by the lengths of their reads: the order of the reads does not matter.
+
+    lengths : (n_reads,) int32.
+    """
     sure = np.flatnonzero((seeds.rank == 0) & (seeds.n_support >= SURE_SUPPORT))
-    lengths = reads.lengths.astype(np.uint64)
+    lengths = lengths.astype(np.uint64)
     query, target = lengths[seeds.query_id[sure]], lengths[seeds.target_id[sure]]
     mixed = (query * target + query + target) * np.uint64(0x9E3779B97F4A7C15)
     return seeds.take(sure[np.argsort(mixed, kind="stable")[:PILOT_SEEDS]])

@@ -17,17 +17,17 @@ threshold rises to the 1st percentile of the sure ones, and nearly all of the im
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
 from bellapy.jobs.overlap.candidate_filter import MIN_SURE, SURE_SUPPORT
 from bellapy.jobs.overlap.estimate import DEFAULT_ERROR_RATE, expected_score_rate
-from bellapy.jobs.overlap.geometry import Geometry, fair_geometry, measure_geometry
+from bellapy.jobs.overlap.geometry import Geometry, measure_geometry
 from bellapy.jobs.overlap.pieces import SLACK, clear_of, implied_ends
 from bellapy.jobs.overlap.seeds import first_of_candidate
 from bellapy.params import ExtensionParams, FilterParams
-from bellapy.records import Extensions, Overlaps, ReadSet, Seeds
+from bellapy.records import Extensions, Overlaps, ReadSet, Seeds, join_overlaps
 
 SPREAD = 2.0
 REPEAT_SPREAD = 1.0
@@ -76,24 +76,6 @@ def score_floor(scoring: ExtensionParams, params: FilterParams, error_rate: floa
     return max(0.0, bound if given else min(bound, MAX_FLOOR * scoring.match))
 
 
-def judge(
-    reads: ReadSet, seeds: Seeds, extensions: Extensions, geometry: Geometry, floor: float, delta: float, *, given: bool
-) -> tuple[Thresholds, Geometry]:
-    """The thresholds that the alignments which are surely overlaps suggest, and the geometry without bad ends.
-
-    Parameters
-    ----------
-    floor : smallest score per base of implied length; it stays where it is `given` by the user.
-    delta : share of the median by which the threshold lies below it, at least.
-    """
-    sure, fair = surely_overlaps(seeds, extensions, geometry, floor), geometry
-    if int(sure.sum()) >= MIN_SURE:
-        rate = extensions.score / np.maximum(geometry.implied, 1)
-        sound = (rate >= np.median(rate[sure]) / 2) & (geometry.span >= SURE_SPAN)
-        fair = fair_geometry(reads, seeds, extensions, geometry, sound)
-    return learn_thresholds(extensions, sure & (fair.overhang <= SURE_OVERHANG), fair, floor, delta, given=given), fair
-
-
 def surely_overlaps(seeds: Seeds, extensions: Extensions, geometry: Geometry, floor: float) -> np.ndarray:
     """Mask of the alignments that are surely overlaps, though perhaps of reads with bad ends."""
     sure = (seeds.rank == 0) & (seeds.n_support >= SURE_SUPPORT) & (seeds.copies <= SURE_COPIES)
@@ -101,18 +83,40 @@ def surely_overlaps(seeds: Seeds, extensions: Extensions, geometry: Geometry, fl
     return sure & (extensions.score >= floor * geometry.implied)
 
 
-def learn_thresholds(
-    extensions: Extensions, sure: np.ndarray, fair: Geometry, floor: float, delta: float, *, given: bool
-) -> Thresholds:
-    """What the scores of sure overlaps suggest; see `judge`."""
-    n_sure = int(sure.sum())
-    if n_sure < MIN_SURE:
-        return Thresholds(floor, floor, floor, None, n_sure)
-    low, median = np.percentile((extensions.score / np.maximum(fair.implied, 1))[sure], (1, 50))
+def rates_of(extensions: Extensions, geometry: Geometry) -> np.ndarray:
+    """Score per base of implied length, (n,) float64."""
+    return extensions.score / np.maximum(geometry.implied, 1)
+
+
+def tell_of_reads(rates: np.ndarray, geometry: Geometry, usual: float) -> np.ndarray:
+    """Mask of the alignments that tell where reads go on.
+
+    rates : of `rates_of`.  usual : the median of those that are surely overlaps.
+    """
+    return (rates >= usual / 2) & (geometry.span >= SURE_SPAN)
+
+
+def teach(sure: np.ndarray, fair: Geometry) -> np.ndarray:
+    """Mask of the alignments that thresholds are learnt from: sure ones without overhangs, bad ends left out."""
+    return sure & (fair.overhang <= SURE_OVERHANG)
+
+
+def learn_thresholds(rates: np.ndarray, floor: float, delta: float, *, given: bool) -> Thresholds:
+    """What the scores of sure overlaps suggest.
+
+    Parameters
+    ----------
+    rates : score per base of implied length, bad ends left out, of the alignments that `teach`.
+    floor : smallest score per base of implied length; it stays where it is `given` by the user.
+    delta : share of the median by which the threshold lies below it, at least.
+    """
+    if len(rates) < MIN_SURE:
+        return Thresholds(floor, floor, floor, None, len(rates))
+    low, median = np.percentile(rates, (1, 50))
     least = floor if given else min(floor, LEAST_SHARE * median)
     ordinary = max(least, median - max(SPREAD * (median - low), delta * median))
     repeat = max(ordinary, median - REPEAT_SPREAD * (median - low))
-    return Thresholds(float(least), float(ordinary), float(repeat), float(median), n_sure)
+    return Thresholds(float(least), float(ordinary), float(repeat), float(median), len(rates))
 
 
 def estimate_matches(scoring: ExtensionParams, extensions: Extensions) -> tuple[np.ndarray, np.ndarray]:
@@ -159,7 +163,7 @@ def filter_overlaps(
     rows = np.concatenate((kept, further))
     rows = rows[np.argsort(_candidates(seeds.take(rows)), kind="stable")] if len(further) else kept
     parts = [_as_overlaps(seeds.take(piece), extensions.take(piece), scoring) for piece in _in_pieces(rows)]
-    return Overlaps(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Overlaps))), dropped
+    return join_overlaps(parts), dropped
 
 
 def further_pieces(reads: ReadSet, seeds: Seeds, extensions: Extensions, kept: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@ read (Li 2016): alignments that stop at the join in the lesser part are no overl
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -75,14 +76,36 @@ def measure_geometry(reads: ReadSet, seeds: Seeds | Overlaps, extensions: Extens
     return Geometry(left, right, np.minimum(query_span, target_span), implied, np.zeros(len(left), bool))
 
 
-def fair_geometry(reads: ReadSet, seeds: Seeds, extensions: Extensions, geometry: Geometry, sound: np.ndarray) -> Geometry:
+class Standing(NamedTuple):
+    """What all alignments together say of each bin of each read; (n_bins,) bool each.
+
+    bad : hardly any alignment goes on past it.  joined : none does, on whatever strand.  covered : some go on past it.
+    """
+
+    bad: np.ndarray
+    joined: np.ndarray
+    covered: np.ndarray
+
+    @classmethod
+    def of(cls, lengths: np.ndarray, steps: np.ndarray, hull_steps: np.ndarray) -> Standing:
+        """From the sums of what `steps_of` gives for sound alignments, and for `hulls`, over all of them."""
+        starts = bin_starts(lengths)
+        going_on, of_hulls = np.cumsum(steps, dtype=np.int32), np.cumsum(hull_steps, dtype=np.int32)
+        return cls(_hardly_any(starts, going_on), _hardly_any(starts, of_hulls), going_on > 0)
+
+
+def bin_starts(lengths: np.ndarray) -> np.ndarray:
+    """Where the bins of each read start, and where those of the last one end, (n_reads + 1,) int64."""
+    return np.concatenate(([0], np.cumsum(lengths // BIN + 2, dtype=np.int64)))
+
+
+def fair_geometry(reads: ReadSet, seeds: Seeds, extensions: Extensions, geometry: Geometry, standing: Standing) -> Geometry:
     """The geometry without the overhangs that do not count, and with what lies in the lesser part of a joined read.
 
-    sound : (n,) bool, the alignments that tell where reads go on.
+    standing : of the bins of these reads.
     """
-    starts, going_on = _going_on(reads, seeds.take(sound), extensions.take(sound))
-    bad, joined = (_hardly_any(starts, n) for n in (going_on, _going_on(reads, *_hulls(seeds, extensions))[1]))
-    covered = np.concatenate(([0], np.cumsum(going_on > 0)))  # bins before each one
+    starts, bad, joined = bin_starts(reads.lengths), standing.bad, standing.joined
+    covered = np.concatenate(([0], np.cumsum(standing.covered)))  # bins before each one
 
     def is_bad(read: np.ndarray, position: np.ndarray) -> np.ndarray:
         return bad[starts[read] + position // BIN]
@@ -108,7 +131,7 @@ def fair_geometry(reads: ReadSet, seeds: Seeds, extensions: Extensions, geometry
 def _hardly_any(starts: np.ndarray, going_on: np.ndarray) -> np.ndarray:
     """Mask of the bins that at most a share STRAY of what the read has anywhere goes on past."""
     most = np.maximum.reduceat(going_on, starts[:-1]) if len(starts) > 1 else going_on[:0]
-    return going_on[:-1] <= STRAY * np.repeat(most, np.diff(starts))
+    return going_on <= STRAY * np.repeat(most, np.diff(starts))
 
 
 def _by_pair(seeds: Seeds) -> tuple[np.ndarray, np.ndarray]:
@@ -118,7 +141,7 @@ def _by_pair(seeds: Seeds) -> tuple[np.ndarray, np.ndarray]:
     return order, np.flatnonzero(np.diff(pair[order], prepend=-1))
 
 
-def _hulls(seeds: Seeds, extensions: Extensions) -> tuple[Seeds, Extensions]:
+def hulls(seeds: Seeds, extensions: Extensions) -> tuple[Seeds, Extensions]:
     """One row for each pair of reads, from the first start to the last end of their alignments, whatever the strands."""
     order, begins = _by_pair(seeds)
     rows, ends = order[begins], {"start": np.minimum, "end": np.maximum}
@@ -127,14 +150,16 @@ def _hulls(seeds: Seeds, extensions: Extensions) -> tuple[Seeds, Extensions]:
     return seeds.take(rows), replace(extensions.take(rows), **columns)
 
 
-def _going_on(reads: ReadSet, seeds: Seeds, extensions: Extensions) -> tuple[np.ndarray, np.ndarray]:
-    """Number of alignments that go on past each bin of each read, and where the bins of the reads start, (n_reads + 1,)."""
-    starts = np.concatenate(([0], np.cumsum(reads.lengths // BIN + 2, dtype=np.int64)))
-    steps = np.zeros(starts[-1] + 1, np.int32)
-    on_query, on_target = _turns(len(reads), seeds, extensions)
-    _add_steps(starts, reads.lengths, seeds.query_id, extensions.query_start, extensions.query_end, on_query, steps)
-    _add_steps(starts, reads.lengths, seeds.target_id, extensions.target_start, extensions.target_end, on_target, steps)
-    return starts, np.cumsum(steps, dtype=np.int32)
+def steps_of(reads: ReadSet, seeds: Seeds, extensions: Extensions, turns: np.ndarray) -> np.ndarray:
+    """By how much the number of alignments that go on changes from bin to bin of each read, (n_bins,) int32.
+
+    turns : of the alignments, as from `Crossings.turns`.
+    """
+    starts = bin_starts(reads.lengths)
+    steps = np.zeros(starts[-1], np.int32)
+    _add_steps(starts, reads.lengths, seeds.query_id, extensions.query_start, extensions.query_end, turns[0], steps)
+    _add_steps(starts, reads.lengths, seeds.target_id, extensions.target_start, extensions.target_end, turns[1], steps)
+    return steps
 
 
 def _on_both_strands(seeds: Seeds, extensions: Extensions) -> tuple[np.ndarray, np.ndarray]:
@@ -150,12 +175,36 @@ def _on_both_strands(seeds: Seeds, extensions: Extensions) -> tuple[np.ndarray, 
     return rows, rows[best[np.searchsorted(candidate[best], candidate ^ 1)]]
 
 
-def _turns(n_reads: int, seeds: Seeds, extensions: Extensions) -> np.ndarray:
-    """Where reads turn that one other read alone runs across, and that on both strands; (2, n) int64.
+class Crossings(NamedTuple):
+    """Alignments of reads that align on both strands, and where the two cross.
 
-    Of each alignment the place on the query and on the target, NOWHERE where they do not turn.  Several such reads are
-    evidence of an inverted repeat in the molecule: reads turn at random places.
+    rows : (n,) int64, the alignments.
+    place : (2, n) int64, on the query and on the target.
+    across : (2, n) bool, whether both run across this place on the query, on the target.
+    partners : (n_reads,) int64, reads with which each read has such a place.
     """
+
+    rows: np.ndarray
+    place: np.ndarray
+    across: np.ndarray
+    partners: np.ndarray
+
+    def turns(self, seeds: Seeds, partners: np.ndarray) -> np.ndarray:
+        """Where reads turn that one other read alone runs across, and that on both strands; (2, n) int64.
+
+        Of each alignment the place on the query and on the target, NOWHERE where they do not turn.  Several such reads are
+        evidence of an inverted repeat in the molecule: reads turn at random places.
+
+        partners : the sum of those of all alignments of these reads.
+        """
+        turns = np.full((2, len(seeds)), NOWHERE, np.int64)
+        read = np.stack((seeds.query_id, seeds.target_id))[:, self.rows]
+        turns[:, self.rows] = np.where(self.across & (partners == 1)[read], self.place, NOWHERE)
+        return turns
+
+
+def find_crossings(n_reads: int, seeds: Seeds, extensions: Extensions) -> Crossings:
+    """Where the two alignments of reads that align on both strands cross; all those of a pair have to be given."""
     rows, others = _on_both_strands(seeds, extensions)
     read = np.stack((seeds.query_id, seeds.target_id))[:, rows]
     start = np.stack((extensions.query_start, extensions.target_start)).astype(np.int64)
@@ -163,13 +212,10 @@ def _turns(n_reads: int, seeds: Seeds, extensions: Extensions) -> np.ndarray:
     same, twice = seeds.strand[rows] > 0, start + end
     ahead, back = (twice[1] - twice[0])[np.where(same, rows, others)], twice.sum(axis=0)[np.where(same, others, rows)]
     place = np.stack((back - ahead, back + ahead)) // 4  # where the two diagonals cross
-    across = np.maximum(start[:, rows], start[:, others]) + BEYOND <= place
-    across &= place <= np.minimum(end[:, rows], end[:, others]) - BEYOND
-    pairs = np.unique(read[across].astype(np.int64) << 32 | read[::-1][across])
-    alone = np.bincount(pairs >> 32, minlength=n_reads) == 1
-    turns = np.full((2, len(seeds)), NOWHERE, np.int64)
-    turns[:, rows] = np.where(across & alone[read], place, NOWHERE)
-    return turns
+    within = np.maximum(start[:, rows], start[:, others]) + BEYOND <= place
+    within &= place <= np.minimum(end[:, rows], end[:, others]) - BEYOND
+    pairs = np.unique(read[within].astype(np.int64) << 32 | read[::-1][within])
+    return Crossings(rows, place, within, np.bincount(pairs >> 32, minlength=n_reads))
 
 
 @njit
@@ -177,7 +223,7 @@ def _add_steps(starts, lengths, read_id, begin, end, turn, steps):
     """Add 1 where an alignment begins to go on and take 1 where it does not any more; not around its turn.
 
     starts : (n_reads + 1,) int64, first bin of each read.  lengths : (n_reads,) int32.  read_id, begin, end : (n,) int32, of
-    the alignments.  turn : (n,) int64, where they cross others.  steps : (n_bins + 1,) int32, by bin.
+    the alignments.  turn : (n,) int64, where they cross others.  steps : (n_bins,) int32, by bin.
     """
     for i in range(len(read_id)):
         length, at = lengths[read_id[i]], starts[read_id[i]]

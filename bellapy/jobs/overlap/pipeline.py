@@ -1,9 +1,12 @@
-"""The whole flow, one call per stage: reads -> k-mers -> matrix -> candidates -> seeds -> alignments -> overlaps, paths."""
+"""The whole flow, one call per stage: reads -> k-mers -> matrix -> candidates -> seeds -> alignments -> overlaps, paths.
+
+A stage is some rounds of tasks (work.py).  In memory each round has one task.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TypeVar
 
@@ -12,24 +15,28 @@ import numpy as np
 from bellapy.compute.gpu.devices import choose_device
 from bellapy.compute.memory import Budget
 from bellapy.compute.resources import Resources
-from bellapy.compute.threads import map_threads
 from bellapy.engines import extend as xdrop
 from bellapy.engines import trace as base_level
 from bellapy.engines.ends import End
-from bellapy.engines.extend import extend_anchors, join_extensions
+from bellapy.engines.extend import extend_anchors
 from bellapy.jobs.overlap import estimate as estimates
-from bellapy.jobs.overlap.candidate_filter import copies, dense_enough, keep_outside_repeats, learn_typical, lowest_depth
-from bellapy.jobs.overlap.candidates import multiply, symbolic_product
-from bellapy.jobs.overlap.depth import Links, describe, link_columns
-from bellapy.jobs.overlap.ends import Steps, choose_steps, describe_steps, first_scoring
-from bellapy.jobs.overlap.filter import Thresholds, filter_overlaps, implied_overlaps, judge, score_floor
-from bellapy.jobs.overlap.geometry import Geometry, measure_geometry
+from bellapy.jobs.overlap.align_rounds import (
+    ALIGN_ROUNDS,
+    ALL,
+    FILTER_ROUNDS,
+    IMPLY_ROUNDS,
+    overlaps_of,
+    steps_for,
+    thresholds_of,
+)
+from bellapy.jobs.overlap.candidate_rounds import ROUNDS as CANDIDATE_ROUNDS
+from bellapy.jobs.overlap.candidate_rounds import typical_of
+from bellapy.jobs.overlap.count_rounds import ANY_COUNT, choose_settings, links_of, profile_of
+from bellapy.jobs.overlap.count_rounds import ROUNDS as COUNT_ROUNDS
+from bellapy.jobs.overlap.ends import Steps, describe_steps, first_scoring, pilot_seeds
+from bellapy.jobs.overlap.linking import describe
 from bellapy.jobs.overlap.path_filter import trim_and_test
-from bellapy.jobs.overlap.pieces import clear_of, implied_ends
 from bellapy.jobs.overlap.report import (
-    NO_SUPPORT,
-    REPEAT,
-    TOO_SPARSE,
     AlignStage,
     CandidatesStage,
     CountStage,
@@ -38,30 +45,15 @@ from bellapy.jobs.overlap.report import (
     FilterStage,
     PathsStage,
 )
-from bellapy.jobs.overlap.seeds import (
-    choose_seeds,
-    first_of_candidate,
-    has_any,
-    join_seeds,
-    seed_bytes,
-    starts_of_candidates,
-)
-from bellapy.params import TILT_UNIT, KmerParams, Params
-from bellapy.params.overlap import DEFAULT_SAMPLING_WINDOW
+from bellapy.jobs.overlap.work import HeldReads, Launch, MemoryStore, Plan, Round, Work, launch_here
+from bellapy.params import TILT_UNIT, Params
 from bellapy.records import DepthProfile, Estimate, Extensions, KmerMatrix, Overlaps, Paths, ReadSet, Seeds
 from bellapy.records.bases import PAD, UNKNOWN
 from bellapy.report.log import logger, progress
 from bellapy.report.run_report import RunReport, describe_dropped
-from bellapy.seeding.kmer_matrix import PROFILE_WIDTH, build_kmer_matrix, profile_depth
-from bellapy.seeding.kmers import NO_MASK, KmerCounts, count_kmers
-from bellapy.seeding.sampling import compress_homopolymers, restore_places, sampling_mask
+from bellapy.seeding.kmers import count_kmers
 
 Shown = TypeVar("Shown")
-
-ANY_COUNT = (1 << 31) - 1
-PROFILED_BYTES = 120  # of a bin of the depth profile, while it is judged
-JOINED_BYTES = 60  # of a copy of a seed and what is computed from it
-ALIGNED_BYTES = 240  # of copies, alignments and what is computed from them, for each seed
 
 
 @dataclass(frozen=True)
@@ -94,107 +86,107 @@ def load_kernels(params: Params) -> None:
         xdrop.load(first_scoring(params.extension))
 
 
-def overlap_reads(reads: ReadSet, params: Params, report: RunReport, *, with_paths: bool = False) -> tuple[Overlaps, Steps]:
-    """All overlaps of the reads with each other, and the scores of their alignments."""
-    Budget(params.run.max_memory).require("keeping the reads in both directions", reads.codes.nbytes)
-    params = with_device(params)
-    counted = count_stage(reads, params, report)
-    estimate, candidates = counted.estimate, [candidates_stage(reads, counted, params, report)]
-    del counted  # the matrix is large and not needed any more; nor are the candidates kept here
-    seeds, extensions, steps = align_stage(reads, candidates.pop(), estimate, params, report)
-    return filter_stage(reads, seeds, extensions, estimate, params, report, with_paths=with_paths), steps
-
-
 def with_device(params: Params) -> Params:
     """The parameters with the device that is there: before the work, so that a GPU that cannot be used is told early."""
     return replace(params, run=replace(params.run, device=choose_device(params.run.device)))
 
 
+# ---------------------------------------------------------------- the job, and its stages one by one
+
+
+def in_memory(reads: ReadSet, params: Params, report: RunReport, estimate: Estimate | None = None) -> Work:
+    """The whole job as one task for each round, in memory."""
+    work = Work(params, HeldReads(reads), Plan.whole(len(reads)), MemoryStore(), report)
+    if estimate is not None:
+        work.store.put("settings", {"estimate": asdict(estimate)})
+    return work
+
+
+def overlap_reads(reads: ReadSet, params: Params, report: RunReport, *, with_paths: bool = False) -> tuple[Overlaps, Steps]:
+    """All overlaps of the reads with each other, and the scores of their alignments.
+
+    with_paths : paths will be made: identities are left to them.
+    """
+    Budget(params.run.max_memory).require("keeping the reads in both directions", reads.codes.nbytes)
+    work = in_memory(reads, for_paths(with_device(params), with_paths), report)
+    find_overlaps(work)
+    return overlaps_of(work, 0), steps_for(work)
+
+
 def candidate_overlaps(reads: ReadSet, params: Params, report: RunReport) -> Overlaps:
     """What the seeds of all candidates imply, without any alignment."""
-    counted = count_stage(reads, params, report)
-    return implied_overlaps(reads, candidates_stage(reads, counted, params, report))
+    work = in_memory(reads, params, report)
+    find_overlaps(work, skip_alignment=True)
+    return overlaps_of(work, 0)
 
 
-def count_stage(reads: ReadSet, params: Params, report: RunReport) -> Counted:
+def for_paths(params: Params, with_paths: bool) -> Params:
+    """The parameters of the filter where paths will be made, which know identities better."""
+    return replace(params, filter=replace(params.filter, min_identity=0.0)) if with_paths else params
+
+
+def find_overlaps(work: Work, launch: Launch = launch_here, *, skip_alignment: bool = False) -> None:
+    """All rounds; what they find are the results "overlaps"."""
+    count_rounds(work, launch)
+    candidate_rounds(work, launch)
+    if skip_alignment:
+        _all(work, IMPLY_ROUNDS, launch)
+        return
+    align_rounds(work, launch)
+    filter_rounds(work, launch)
+
+
+def rounds_of(skip_alignment: bool) -> tuple[Round, ...]:
+    """All rounds of a job, in order."""
+    return (*COUNT_ROUNDS, *CANDIDATE_ROUNDS, *(IMPLY_ROUNDS if skip_alignment else (*ALIGN_ROUNDS, *FILTER_ROUNDS)))
+
+
+def _all(work: Work, rounds: Sequence[Round], launch: Launch) -> None:
+    for its_round in rounds:
+        launch(work, its_round)
+
+
+def count_rounds(work: Work, launch: Launch = launch_here) -> None:
     """Estimate depth and error rate, choose k and bounds, count k-mers, build the matrix."""
-    kmers, threads = params.kmers, params.run.threads
+    report, lengths = work.report, work.reads.lengths
     with report.stage(EstimateStage("estimate")) as stage:
-        found = _estimate(reads, kmers, threads)
-        k = kmers.k or estimates.choose_k(reads.lengths, found.choice_rate)
-        upper = kmers.upper or estimates.choose_upper(found.depth, found.error_rate, k, kmers.lower)
-        stage.reads, stage.bases = len(reads), reads.n_bases
-        sampling = kmers.sampling
-        window = kmers.sampling_window or DEFAULT_SAMPLING_WINDOW
-        if sampling == "auto":
-            sampling, window = "fraction", estimates.choose_sampling(found.choice_rate, k)
+        settings = work.store.once("settings", lambda: choose_settings(work))
+        stage.reads, stage.bases = len(lengths), int(lengths.sum(dtype=np.int64))
+    k, lower, upper, sampling, window = (
+        settings[name] for name in ("k", "lower", "upper", "sampling", "sampling_window")
+    )  # fmt: skip
     logger.info(
-        "%s; k %d, counts %d to %d%s", estimates.describe(reads, found), k, kmers.lower, upper,
+        "%s; k %d, counts %d to %d%s", estimates.describe(stage.bases, work.estimate), k, lower, upper,
         f", {sampling} 1 in {window}" if window > 1 and sampling != "none" else "",
     )  # fmt: skip
     report.estimates = replace(
-        Estimates.of(found), k=k, lower=kmers.lower, upper=upper, sampling=sampling, sampling_window=window
+        Estimates.of(work.estimate), k=k, lower=lower, upper=upper, sampling=sampling, sampling_window=window
     )
     with report.stage(CountStage("count")) as counted:
-        counts = _count(reads, params, k, sampling, window)
-        matrix, profile, links = _link(reads, counts, found, params, k, upper, window if sampling == "fraction" else 1)
-        counted.kmers, counted.places = matrix.n_kmers, len(matrix.entries)
+        _all(work, COUNT_ROUNDS, launch)
+        links, spectrum = links_of(work)
+        counted.kmers, counted.places = (work.total("keep", name, "parts") for name in ("kmers", "places"))
     for line in describe(links):
         logger.info(line)
-    report.details.links, report.details.spectrum = links, counts.spectrum[: 4 * upper + 1].tolist()
-    if not matrix.n_kmers:
-        _explain_no_kmers(reads, k, kmers.lower, upper)
-    return Counted(matrix, profile, found)
+    report.details.links, report.details.spectrum = links, spectrum[: 4 * upper + 1].tolist()
+    if not counted.kmers:
+        _explain_no_kmers(lengths, k, lower, upper)
 
 
-def _estimate(reads: ReadSet, kmers: KmerParams, threads: int) -> Estimate:
-    k = kmers.k or estimates.choose_k(reads.lengths, None)
-    one_in = estimates.sampling_rate(reads.n_bases)
-    counts = count_kmers(reads.codes, k, 2, ANY_COUNT, keep_one_in=one_in, threads=threads)
-    matrix = build_kmer_matrix(counts, reads, k, ANY_COUNT)
-    found = estimates.estimate(reads, matrix, one_in, kmers.error_rate, kmers.depth, threads)
-    if found.error_rate is None and reads.error_rate is not None:
-        return replace(found, error_rate=reads.error_rate, given=False, source="base qualities")
-    return found
+def count_stage(reads: ReadSet, params: Params, report: RunReport) -> Counted:
+    """The stage `count`, alone."""
+    work = in_memory(reads, params, report)
+    count_rounds(work)
+    kept = work.store.take("keep.0")
+    starts = np.append(reads.starts, len(reads.codes))
+    matrix = KmerMatrix(
+        n_kmers=kept["numbers"]["kmers"], entries=kept["entries.0"], starts=starts, upper=ANY_COUNT, **kept["shape"]
+    )
+    return Counted(matrix, profile_of(work), work.estimate)
 
 
-def _link(
-    reads: ReadSet, counts: KmerCounts, found: Estimate, params: Params, k: int, upper: int, one_in: int
-) -> tuple[KmerMatrix, DepthProfile, Links]:
-    """The matrix of the k-mers that link reads, and the depth profile of all."""
-    seed_length = 1 if params.kmers.homopolymer else k
-    full = build_kmer_matrix(replace(counts, entries=counts.entries[:]), reads, k, upper, seed_length=seed_length)
-    room = PROFILED_BYTES * (reads.n_bases // PROFILE_WIDTH + len(reads))
-    Budget(params.run.max_memory).require("the depth along the reads", room)
-    profile = profile_depth(full, reads, params.run.threads)
-    rate = estimates.DEFAULT_ERROR_RATE if found.error_rate is None else found.error_rate
-    correct = (1 - rate) ** k / one_in
-    n, profile, links = link_columns(
-        counts.entries, full, profile, correct, 1 / one_in,
-        strict=params.kmers.upper is not None, threads=params.run.threads,
-    )  # fmt: skip
-    kept = replace(counts, entries=counts.entries[:n], n_kmers=sum(links.kept))
-    return build_kmer_matrix(kept, reads, k, ANY_COUNT, seed_length=seed_length), profile, links
-
-
-def _count(reads: ReadSet, params: Params, k: int, sampling: str, window: int) -> KmerCounts:
-    kmers, threads, budget = params.kmers, params.run.threads, Budget(params.run.max_memory)
-    codes, mask, marks = reads.codes, NO_MASK, None
-    if kmers.homopolymer:
-        budget.require("homopolymer compression", 2 * len(codes))
-        codes, marks = compress_homopolymers(codes)
-    if sampling in ("minimizer", "syncmer"):
-        budget.require(f"sampling by {sampling}s", len(codes))
-        mask = sampling_mask(codes, k, sampling, window, threads)
-    counts = count_kmers(
-        codes, k, kmers.lower, ANY_COUNT, keep_one_in=window if sampling == "fraction" else 1, mask=mask,
-        threads=threads, budget=budget,
-    )  # fmt: skip
-    return counts if marks is None else replace(counts, entries=restore_places(reads.codes, marks, counts.entries, threads))
-
-
-def _explain_no_kmers(reads: ReadSet, k: int, lower: int, upper: int) -> None:
-    longest = int(reads.lengths.max(initial=0))
+def _explain_no_kmers(lengths: np.ndarray, k: int, lower: int, upper: int) -> None:
+    longest = int(lengths.max(initial=0))
     if longest < k:
         logger.warning("no read is as long as k (%d; the longest has %d bases): no overlaps; try a smaller -k", k, longest)
     else:
@@ -205,120 +197,80 @@ def _explain_no_kmers(reads: ReadSet, k: int, lower: int, upper: int) -> None:
         )  # fmt: skip
 
 
-def candidates_stage(reads: ReadSet, counted: Counted, params: Params, report: RunReport) -> Seeds:
+def candidate_rounds(work: Work, launch: Launch = launch_here) -> None:
     """A·Aᵀ by blocks of queries, seeds of every candidate, without chance matches and repeats."""
+    report = work.report
+    n_kmers = work.total("keep", "kmers", "parts")
     with report.stage(CandidatesStage("candidates")) as stage:
-        parts = _multiply_and_seed(reads, counted.matrix, params, report, stage)
-        n_seeds = sum(len(seeds) for seeds in parts)
-        Budget(params.run.max_memory).require("choosing seeds", JOINED_BYTES * n_seeds)
-        depths = map_threads(lambda seeds: lowest_depth(seeds, counted.profile), parts, params.run.threads)
-        typical = learn_typical(parts, depths, params.run.threads)
-
-        for i, depth in enumerate(depths):
-            parts[i] = replace(parts[i], copies=copies(depth, typical).astype(np.float32))
-        dense = [dense_enough(seeds, typical, params.seeds.density) for seeds in parts]
-        sound = keep_outside_repeats(parts, dense, typical, counted.profile, params.seeds.max_copies)
-
-        def drop(i):
-            seeds, kept = parts[i], dense[i] & sound[i]
-            still_there, linked = has_any(seeds, dense[i]), has_any(seeds, kept)
-            parts[i] = seeds.take(kept)  # what is dropped leaves before all are joined
-            return int((~still_there).sum()), int((still_there & ~linked).sum())
-
-        numbers_dropped = np.array(map_threads(drop, range(len(parts)), params.run.threads)).reshape(-1, 2)
-        report.dropped.add(dict(zip((TOO_SPARSE, REPEAT), numbers_dropped.sum(axis=0).tolist(), strict=True)))
-        seeds = join_seeds(parts, counted.matrix.seed_length, params.run.threads)
-        stage.seeds = len(seeds)
-    report.details.typical = typical
-    if counted.matrix.n_kmers and not len(seeds):
+        _all(work, CANDIDATE_ROUNDS, launch)
+        stage.products, stage.candidates = (work.total("seeds", name) for name in ("products", "candidates"))
+        stage.seeds = work.total("gate", "seeds")
+        report.dropped.add(work.dropped("seeds"))
+        report.dropped.add(work.dropped("gate"))
+    report.details.typical = typical_of(work)
+    if n_kmers and not stage.seeds:
         logger.warning(
             "no candidate is left: no overlaps. Of %s candidates, dropped: %s. Try a smaller -k, --min-overlap or "
             "--min-support, a larger --upper or --max-copies, or more reads.",
             f"{stage.candidates:,}", report.dropped,
         )  # fmt: skip
-    return seeds
 
 
-def _multiply_and_seed(
-    reads: ReadSet, matrix: KmerMatrix, params: Params, report: RunReport, stage: CandidatesStage
-) -> list[Seeds]:
-    threads, budget = params.run.threads, Budget(params.run.max_memory)
-    work = symbolic_product(matrix, threads)
-    n_products = int(work.sum())
-    parts, n_candidates, n_weak, done = [], 0, 0, 0
-    with progress("candidates", n_products) as advance:
-        for products in multiply(matrix, work, threads=threads, budget=budget, result_bytes=seed_bytes(params.seeds)):
-            more, n, weak = choose_seeds(products, matrix, reads, params.seeds, threads)
-            parts += more
-            n_candidates, n_weak, done = n_candidates + n, n_weak + weak, done + len(products.keys)
-            advance(done)
-            del products  # before the next ones are made
-    stage.products, stage.candidates = n_products, n_candidates
-    report.dropped.add({NO_SUPPORT: n_weak})
-    return parts
+def candidates_stage(reads: ReadSet, counted: Counted, params: Params, report: RunReport) -> Seeds:
+    """The stage `candidates`, alone."""
+    work, matrix, profile = in_memory(reads, params, report, counted.estimate), counted.matrix, counted.profile
+    work.store.put("keep.0", {
+        "entries.0": matrix.entries, "numbers": {"kmers": matrix.n_kmers},
+        "shape": {"k": matrix.k, "seed_length": matrix.seed_length},
+    })  # fmt: skip
+    work.store.put("profile", {f.name: getattr(profile, f.name) for f in fields(profile)})
+    candidate_rounds(work)
+    return work.store.take("gate.0")["seeds"]
+
+
+def align_rounds(work: Work, launch: Launch = launch_here) -> None:
+    """Extend the best seed of every candidate, and the others where the first gave no overlap or leaves room for another."""
+    report = work.report
+    with report.stage(AlignStage("align")) as stage:
+        _all(work, ALIGN_ROUNDS, launch)
+        stage.extensions, stage.second_seeds = (work.total(ALL, name) for name in ("extensions", "second_seeds"))
+    steps = steps_for(work)
+    logger.info("%s", describe_steps(steps))
+    report.estimates.xdrop, report.estimates.tilt = [step.xdrop for step in steps], steps[0].tilt / TILT_UNIT
 
 
 def align_stage(
     reads: ReadSet, seeds: Seeds, estimate: Estimate, params: Params, report: RunReport
 ) -> tuple[Seeds, Extensions, Steps]:
-    """Extend the best seed of every candidate, and the others where the first gave no overlap or leaves room for another;
-    the scores used."""
-    with report.stage(AlignStage("align")) as stage:
-        room = reads.codes.nbytes + ALIGNED_BYTES * len(seeds)
-        Budget(params.run.max_memory).require("the alignment, with the reads in both directions,", room)
-        resources = Resources.of(params.run, report.devices)
-        steps = choose_steps(reads, seeds, params.extension, resources)
-        is_first = first_of_candidate(seeds)
-        chosen, others, length = seeds.take(is_first), seeds.take(~is_first), seeds.length
-        candidate = (np.cumsum(is_first) - 1)[~is_first]
-        with progress("align", len(seeds)) as advance:
-            del seeds  # there are many, and now twice
-            resources, end = replace(resources, progress=advance), End.of(params.extension.extension)
-            extensions = extend_anchors(reads, chosen.anchors, steps, end, resources)
-            poor = poor_rows(reads, chosen, extensions, estimate, params)[candidate]
-            apart = clear_of(implied_ends(reads, others), extensions.take(candidate))  # another piece, if anything
-            others = others.take(np.where(poor, others.rank < params.seeds.ranks, apart))
-            more = extend_anchors(reads, others.anchors, steps, end, resources)
-        stage.extensions, stage.second_seeds = len(chosen) + len(others), len(others)
-    logger.info("%s", describe_steps(steps))
-    report.estimates.xdrop, report.estimates.tilt = [step.xdrop for step in steps], steps[0].tilt / TILT_UNIT
-    return join_seeds([chosen, others], length), join_extensions([extensions, more]), steps
+    """The stage `align`, alone: seeds, alignments, and the scores used."""
+    work = in_memory(reads, params, report, estimate)
+    work.store.put("gate.0", {"seeds": seeds, "pilot": pilot_seeds(reads.lengths, seeds)})
+    align_rounds(work)
+    found = work.store.take(f"{ALL}.0")
+    return found["seeds"], found["extensions"], steps_for(work)
 
 
-def judge_alignments(
-    reads: ReadSet, seeds: Seeds, extensions: Extensions, estimate: Estimate, params: Params
-) -> tuple[Thresholds, Geometry, Geometry]:
-    """What overlaps have to reach; how the alignments lie on their reads, and that without bad ends."""
-    geometry = measure_geometry(reads, seeds, extensions)
-    floor = score_floor(params.extension, params.filter, estimate.error_rate, estimate.given)
-    found = judge(reads, seeds, extensions, geometry, floor, params.filter.delta, given=estimate.given)
-    return *found, geometry
-
-
-def poor_rows(reads: ReadSet, seeds: Seeds, extensions: Extensions, estimate: Estimate, params: Params) -> np.ndarray:
-    """Mask of the alignments that do not reach the thresholds: another seed may do better."""
-    thresholds, fair, geometry = judge_alignments(reads, seeds, extensions, estimate, params)
-    return ~np.logical_and.reduce(list(thresholds.passed(extensions.score, seeds.copies, geometry, fair).values()))
+def filter_rounds(work: Work, launch: Launch = launch_here) -> None:
+    """Keep the alignments that are overlaps."""
+    report = work.report
+    with report.stage(FilterStage("filter")) as stage:
+        _all(work, FILTER_ROUNDS, launch)
+        thresholds, dropped = thresholds_of(work, ALL), work.dropped("overlaps")
+        stage.overlaps, stage.second_pieces = (work.total("overlaps", name) for name in ("overlaps", "second_pieces"))
+    report.dropped.add(dropped)
+    report.details.thresholds = thresholds
+    logger.info("kept what scores %.3f per base; dropped: %s", thresholds.score_rate, describe_dropped(dropped))
 
 
 def filter_stage(
     reads: ReadSet, seeds: Seeds, extensions: Extensions, estimate: Estimate, params: Params, report: RunReport, *,
     with_paths: bool = False,
 ) -> Overlaps:  # fmt: skip
-    """Keep the alignments that are overlaps.
-
-    with_paths : paths will be made: identities are left to them.
-    """
-    tests = replace(params.filter, min_identity=0.0) if with_paths else params.filter
-    with report.stage(FilterStage("filter")) as stage:
-        thresholds, fair, _ = judge_alignments(reads, seeds, extensions, estimate, params)
-        overlaps, dropped = filter_overlaps(reads, seeds, extensions, thresholds, fair, params.extension, tests)
-        n_candidates = int(starts_of_candidates(overlaps.query_id, overlaps.target_id, overlaps.strand).sum())
-        stage.overlaps, stage.second_pieces = len(overlaps), len(overlaps) - n_candidates
-    report.dropped.add(dropped)
-    report.details.thresholds = thresholds
-    logger.info("kept what scores %.3f per base; dropped: %s", thresholds.score_rate, describe_dropped(dropped))
-    return overlaps
+    """The stage `filter`, alone; with_paths : as in `overlap_reads`."""
+    work = in_memory(reads, for_paths(params, with_paths), report, estimate)
+    work.store.put(f"{ALL}.0", {"seeds": seeds, "extensions": extensions})
+    filter_rounds(work)
+    return overlaps_of(work, 0)
 
 
 def are_extended(reads: ReadSet, overlaps: Overlaps, steps: Steps, params: Params) -> bool:

@@ -14,7 +14,7 @@ from strategies import make_reads, random_bases, read_sets, simulate_reads
 
 from bellapy.errors import InputError
 from bellapy.jobs.overlap import candidates
-from bellapy.jobs.overlap.candidates import BLOCK_QUERIES, Products, make_key_layout, multiply, symbolic_product
+from bellapy.jobs.overlap.candidates import BLOCK_QUERIES, Between, Products, make_key_layout, multiply, symbolic_product
 from bellapy.records import KmerMatrix
 from bellapy.seeding.kmer_matrix import build_kmer_matrix
 from bellapy.seeding.kmers import count_kmers
@@ -55,7 +55,8 @@ def decode(products: Products, n_reads: int) -> list[tuple[tuple[int, int, int],
 def all_products(matrix, **options) -> dict[tuple[int, int, int], list[tuple[int, int]]]:
     shared = {}
     candidates_seen = []
-    for group in multiply(matrix, symbolic_product(matrix, options.get("threads", 1)), **options):
+    work = symbolic_product(matrix, options.get("threads", 1), options.get("between"))
+    for group in multiply(matrix, work, **options):
         for candidate, positions in decode(group, matrix.n_reads):
             if not candidates_seen or candidates_seen[-1] != candidate:
                 candidates_seen.append(candidate)
@@ -198,7 +199,19 @@ def test_nothing_to_multiply(sequences):
 @pytest.mark.parametrize("n_reads", [1, 1 << 10, 1 << 22, 1 << 30])
 def test_keys_have_64_bits_or_are_refused(n_reads):
     for bits in range(1, 63 - 11 - n_reads.bit_length() + 1):
-        layout = make_key_layout((1 << bits) - 1, n_reads, 100_000)
+        layout = make_key_layout(1 << bits, n_reads, 100_000)
         assert sum((layout.number_bits, layout.diagonal_bits, 1, layout.target_bits, BLOCK_QUERIES.bit_length())) <= 64
     with pytest.raises(InputError, match="too many to number"):
-        make_key_layout(1 << bits, n_reads, 100_000)
+        make_key_layout((1 << bits) + 1, n_reads, 100_000)
+
+
+def test_parts_of_the_product(sequences):
+    """Queries before a read, targets from one on: the products of the whole that are so."""
+    matrix, n = build(sequences, 13, 2, 12), len(sequences)
+    expected = all_products(matrix)
+    for n_queries, first_target in ((n // 3, n // 3), (n // 3, n // 2), (n, 0), (n // 2, 0), (n, n - 1), (1, n - 1), (0, 0)):
+        between = Between(n_queries, first_target)
+        got = all_products(matrix, between=between, block_products=300, group_products=900, threads=2)
+        assert got == {pair: where for pair, where in expected.items() if pair[0] < n_queries and pair[1] >= first_target}
+        assert symbolic_product(matrix, 2, between).sum() == sum(map(len, got.values()))
+    assert expected and any(pair[0] < n // 3 <= pair[1] for pair in expected)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import make_reads, random_bases
 
-from bellapy.jobs.overlap import depth
+from bellapy.jobs.overlap import depth, linking
 from bellapy.jobs.overlap.depth import (
     APART_KIND,
     DEEP,
@@ -21,7 +21,6 @@ from bellapy.jobs.overlap.depth import (
     REPEAT,
     STEP,
     WINDOW_BINS,
-    choose_thinning,
     find_steps,
     mark_high,
 )
@@ -90,8 +89,8 @@ def test_company_and_votes(rng, threads):
     bins = depth.Bins(matrix.starts, matrix.read_table, profile.offsets, profile.width)
     low = np.where(rng.random(len(sequences)) < 0.5, 2.0, np.inf)
     repeat = (rng.random(len(profile.n_kmers)) < 0.4).astype(np.uint8)
-    company = depth._sum_over(depth.add_company, matrix, (2, len(sequences)), threads, bins, low, repeat, depth.UNIT)
-    votes = depth._sum_over(depth.add_votes, matrix, (2, len(repeat)), threads, bins, 5, repeat, depth.UNIT)
+    company = depth._sum_over(depth.add_company, [matrix], (2, len(sequences)), threads, bins, low, repeat, depth.UNIT)
+    votes = depth._sum_over(depth.add_votes, [matrix], (2, len(repeat)), threads, bins, 5, repeat, depth.UNIT)
     its_company, its_votes = np.zeros_like(company), np.zeros_like(votes)
     for places in columns(sequences):
         mixed = sum(np.isfinite(low[read]) for read, _, _ in places)
@@ -111,8 +110,31 @@ def test_company_and_votes(rng, threads):
 
 def linked(sequences, upper, **options):
     counts, matrix, profile = counted(sequences, upper)
-    n, profile, links = depth.link_columns(counts.entries, matrix, profile, 0.9**K, 1.0, **options)
-    return counts.entries[:n], profile, links
+    rules = linking.learn_rules([matrix], profile, 0.9**K, 1.0, **options)
+    kept = linking.keep_columns(counts.entries, rules)
+    profile, links = linking.link_profile(profile, rules, [kept])
+    return counts.entries[: kept.n_entries], profile, links
+
+
+@pytest.mark.parametrize("n_parts", [2, 5])
+def test_a_matrix_in_parts(rng, n_parts):
+    """Rules are learnt from all parts, and every part keeps what it would keep of the whole."""
+    element = random_bases(rng, 1500)
+    text = "".join(random_bases(rng, 2500) + element for _ in range(12)) + random_bases(rng, 20_000)
+    sequences = sample_of([(text, 8), (random_bases(rng, 5000), 90)], 0.05).sequences
+    expected, profile, links = linked(sequences, 12)
+    counts, matrix, plain = counted(sequences, 12)
+    edges = matrix.indptr[np.linspace(0, matrix.n_kmers, n_parts + 1).astype(int)]
+    pieces = [counts.entries[a:b].copy() for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    parts = [replace(matrix, entries=piece[:]) for piece in pieces]
+    rules = linking.learn_rules(parts, plain, 0.9**K, 1.0)
+    kept = [linking.keep_columns(piece, rules, part) for part, piece in enumerate(pieces)]
+    joined = [piece[: its.n_entries] for piece, its in zip(pieces, kept, strict=True)]
+    np.testing.assert_array_equal(np.concatenate(joined), expected)
+    got, its_links = linking.link_profile(plain, rules, kept)
+    assert its_links == links and links.kept[DEEP] > 0 and links.found[REPEAT] > 0 and links.one_in[DEEP] > 1
+    for name in ("reference", "repeats"):
+        np.testing.assert_array_equal(getattr(got, name), getattr(profile, name))
 
 
 def test_what_is_kept_is_whole_columns(rng):
@@ -166,10 +188,10 @@ def test_kmers_that_set_copies_apart(rng):
 
 
 def test_thinning_leaves_what_overlaps_need():
-    assert choose_thinning(0, 0, 1.0) == 1
-    assert choose_thinning(1000, 1000, 1.0) == depth.LINK_SPACING
-    assert choose_thinning(10, 1000, 1.0) == 1
-    assert choose_thinning(500, 1000, 0.5) == depth.LINK_SPACING // 2
+    assert linking.choose_thinning(0, 0, 1.0) == 1
+    assert linking.choose_thinning(1000, 1000, 1.0) == depth.LINK_SPACING
+    assert linking.choose_thinning(10, 1000, 1.0) == 1
+    assert linking.choose_thinning(500, 1000, 0.5) == depth.LINK_SPACING // 2
 
 
 def test_nothing_to_judge():

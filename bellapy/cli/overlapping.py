@@ -1,0 +1,52 @@
+"""What the commands of the job `overlap` share: parameters, session, output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bellapy.cli.options import RUNNING, Given
+from bellapy.cli.reading import with_run
+from bellapy.cli.session import Session, session
+from bellapy.errors import ParameterError
+from bellapy.params import Params, make_params
+from bellapy.params.fields import OUTPUT, given_values, options_of
+from bellapy.params.overlap import FIELDS, WritingParams
+from bellapy.params.run import RunParams
+
+if TYPE_CHECKING:  # loaded when needed
+    from bellapy.io.overlap_writer import Destination
+
+ALL_RUNNING = {**options_of(RunParams), **RUNNING}
+SkipAlignment = Annotated[
+    bool, typer.Option("--skip-alignment", help="Report candidates, align nothing.", rich_help_panel=OUTPUT)
+]
+
+
+def destination(output: str, given: Given, skip_alignment: bool = False) -> Destination:
+    """The output that the options of a command ask for."""
+    from bellapy.io.overlap_writer import choose_output
+
+    target = choose_output(
+        output, **WritingParams(**given_values(given, WritingParams._fields))._asdict(),
+        trim=given["trim_identity"] is not None,
+    )  # fmt: skip
+    if skip_alignment and target.paths:
+        raise ParameterError("--skip-alignment: without alignments there are no paths; write PAF, without --cigar")
+    return target
+
+
+@contextmanager
+def overlap_session(given: Given, inputs: list[str], outputs: dict[str, str | None]) -> Iterator[tuple[Session, Params]]:
+    """A session with the parameters that were given."""
+    from bellapy.jobs.overlap.report import start_report
+
+    params = make_params(given.get("preset"), **given_values(given, FIELDS))
+    with session(given, inputs, outputs) as run:
+        params = with_run(params, run)
+        start_report(run.report)
+        run.report.parameters = params.to_dict()
+        yield run, params

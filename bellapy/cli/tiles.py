@@ -1,0 +1,174 @@
+"""`overlap` in a folder (--workdir), and the commands `plan`, `run-tile` and `gather` for batch systems."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bellapy import __version__
+from bellapy.cli.options import RUNNING, Given, Output, Reads, takes
+from bellapy.cli.overlapping import ALL_RUNNING, SkipAlignment, destination, overlap_session
+from bellapy.cli.reading import with_run
+from bellapy.cli.session import Session, session
+from bellapy.errors import ParameterError
+from bellapy.params import ExtensionParams, FilterParams, KmerParams, Params, SeedParams
+from bellapy.params.fields import INPUT, given_values, options_of
+from bellapy.params.overlap import PresetParams, WritingParams
+from bellapy.params.run import LaunchParams, WorkdirParams
+
+if TYPE_CHECKING:  # loaded when needed
+    from bellapy.io.overlap_writer import Destination
+    from bellapy.jobs.overlap.in_folder import FolderWork
+    from bellapy.runs.launch import Worker
+
+Folder = Annotated[str, typer.Argument(metavar="DIR", help="The folder of `bellapy plan`.", show_default=False)]
+Index = Annotated[
+    str, typer.Argument(help="Number of a task; - reads numbers from standard input, one a line.", show_default=False)
+]
+Offset = Annotated[int, typer.Option(help="Add this to the number: arrays of tasks may be small.", rich_help_panel=INPUT)]
+Count = Annotated[int, typer.Option(help="Do so many tasks, from this one on.", rich_help_panel=INPUT)]
+
+
+def overlap_in_folder(given: Given, reads: list[str], target: Destination, skip_alignment: bool) -> None:
+    """The command `overlap` with --workdir."""
+    from bellapy.runs.launch import check_scheduler
+
+    place = WorkdirParams(**given_values(given, WorkdirParams._fields))
+    launch = LaunchParams(**given_values(given, LaunchParams._fields))
+    check_scheduler(launch.scheduler)
+    assert place.workdir is not None
+    with overlap_session(given, reads, {"-o": target.path, "the index": target.index}) as (run, params):
+        run.watch()
+        with _begun(run, params, reads, given, target.paths, skip_alignment, place.keep_workdir) as work:
+            from bellapy.jobs.overlap.in_folder import run_rounds, warm_up
+            from bellapy.runs.launch import choose_launcher
+
+            if launch.scheduler:
+                warm_up()  # before many processes fill one cache of compiled code
+            with choose_launcher(launch.scheduler, _worker(work, run, launch.scheduler)) as launcher:
+                run_rounds(work, launcher)
+            _write(run, work, params, target)
+
+
+def _worker(work: FolderWork, run: Session, scheduler: str | None) -> Worker:
+    """How tasks of a folder are done here and elsewhere."""
+    from bellapy.jobs.overlap import in_folder
+    from bellapy.runs.launch import Worker, processes_of
+
+    threads = max(1, run.run.threads // processes_of(scheduler))
+    words = ["run-tile", str(work.folder.folder), "-q", "-t", str(threads), "--device", run.run.device]
+    words += ["--max-memory", str(run.run.max_memory)] if run.run.max_memory else []
+    return Worker(work.do, words, in_folder.__name__, str(work.folder.folder))
+
+
+@contextmanager
+def _begun(
+    run: Session, params: Params, reads: list[str], given: Given, paths: bool, skip_alignment: bool, keep: bool
+) -> Iterator[FolderWork]:
+    """The job of a folder, begun or gone on with; the folder is removed at the end unless it is to be kept."""
+    from bellapy.io.workdir import open_workdir
+    from bellapy.jobs.overlap.in_folder import KIND, Asked, begin
+    from bellapy.jobs.overlap.pipeline import with_device
+    from bellapy.report.log import progress
+    from bellapy.report.run_report import ReadStage
+
+    asked = Asked(with_device(params), skip_alignment, paths)
+    with open_workdir(given["workdir"], KIND, asked.to_json(), reads, keep=keep) as folder:
+        with run.report.stage(ReadStage("read")) as stage, progress("read", None) as advance:
+            work = begin(folder, reads, asked, run.report, given["blocks"], lambda n_reads, n_bases: advance(n_reads))
+            stage.reads, stage.bases = len(work.reads.lengths), int(work.reads.lengths.sum(dtype="int64"))
+        run.report.count_letters(work.stored.other_letters, stage.bases)
+        yield work
+
+
+@takes(
+    options_of(PresetParams, KmerParams, SeedParams, ExtensionParams, FilterParams, WritingParams), ALL_RUNNING,
+    options_of(WorkdirParams, LaunchParams),
+)  # fmt: skip
+def plan(given: Given, reads: Reads, skip_alignment: SkipAlignment = False) -> None:
+    """Read the reads into a folder, and say how the job is cut."""
+    if given["workdir"] is None:
+        raise ParameterError("--workdir: name a folder, which the tasks use")
+    with overlap_session(given, reads, {}) as (run, params):
+        run.watch()
+        paths = destination("overlaps.paf" if given["overlap_format"] != "bam" else "x.bam", given).paths
+        with _begun(run, params, reads, given, paths, skip_alignment, True) as work:
+            from bellapy.io.outputs import open_output
+            from bellapy.jobs.overlap.in_folder import describe_plan
+
+            with open_output("-") as stream:
+                stream.write(describe_plan(work).encode())
+
+
+@takes(ALL_RUNNING)
+def run_tile(given: Given, folder: Folder, index: Index, offset: Offset = 0, count: Count = 1) -> None:
+    """Tasks of a planned job."""
+    with session(given, [], {}) as run:
+        run.watch()
+        from bellapy.compute.stopping import end_with_parent
+        from bellapy.jobs.overlap.in_folder import join
+        from bellapy.jobs.overlap.pipeline import with_device
+        from bellapy.params import make_params
+
+        device = with_device(with_run(make_params(), run)).run
+        work = join(folder, device)
+        if index != "-":
+            if not index.isdecimal():
+                raise ParameterError(f"{index}: give the number of a task")
+            for number in range(int(index) + offset, int(index) + offset + count):
+                work.do(number)
+            return
+        end_with_parent()
+        for line in sys.stdin:
+            work.do(int(line))
+            print(line.strip(), flush=True)
+
+
+@takes(options_of(WritingParams), RUNNING, {"keep_workdir": options_of(WorkdirParams)["keep_workdir"]})
+def gather(given: Given, folder: Folder, output: Output = "-") -> None:
+    """Overlaps of a planned job whose tasks are done."""
+    target = destination(output, {**given, "trim_identity": None})
+    with session(given, [], {"-o": output, "the index": target.index}) as run:
+        run.watch()
+        from bellapy.jobs.overlap.in_folder import join, missing
+        from bellapy.jobs.overlap.report import start_report
+
+        work = join(folder, run.run)
+        params = work.asked.params
+        if target.paths != work.asked.paths:
+            raise ParameterError(f"{folder}: was planned {'with' if work.asked.paths else 'without'} base-level paths")
+        start_report(run.report)
+        run.report.parameters = params.to_dict()
+        missing(work)
+        _write(run, work, params, target)
+        if not given["keep_workdir"]:
+            work.folder.remove_all()
+
+
+def _write(run: Session, work: FolderWork, params: Params, output: Destination) -> None:
+    """Write the overlaps of a folder, with their paths if the output needs any."""
+    from bellapy.compute.threads import consume_ahead
+    from bellapy.io.overlap_writer import formatter, open_writer
+    from bellapy.io.paf import format_overlaps
+    from bellapy.jobs.overlap.align_rounds import steps_for
+    from bellapy.jobs.overlap.in_folder import placed
+    from bellapy.jobs.overlap.pipeline import paths_stage, with_device
+    from bellapy.records import join_overlaps
+    from bellapy.report.run_report import WriteStage
+
+    threads, command = run.run.threads, run.report.command
+    reads = work.stored.as_given(threads, with_bases=output.paths)
+    if output.paths:
+        overlaps, show, params = join_overlaps(list(placed(work))), formatter(output, reads), with_device(params)
+        with open_writer(output, reads, command, __version__, threads) as write:
+            consume_ahead(paths_stage(reads, overlaps, steps_for(work), params, run.report, show), write, threads)
+        return
+    with run.report.stage(WriteStage("write")) as stage, open_writer(output, reads, command, __version__, threads) as write:
+        stage.lines = 0
+        for overlaps in placed(work):
+            consume_ahead(format_overlaps(reads, overlaps, output.format), write, threads)
+            stage.lines += len(overlaps)

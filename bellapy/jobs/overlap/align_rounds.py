@@ -1,0 +1,286 @@
+"""Rounds over tiles: extension, what all alignments together say, second seeds, and the overlaps.
+
+Alignments are judged twice: those of best seeds, to see which candidates need a second one, and then all of them.
+What judges an alignment is learnt from all: the usual score, where reads turn, where they go on, and the thresholds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from functools import partial
+
+import numpy as np
+
+from bellapy.compute.memory import Budget
+from bellapy.engines.ends import End
+from bellapy.engines.extend import extend_anchors, join_extensions
+from bellapy.jobs.overlap.candidate_filter import MIN_SURE
+from bellapy.jobs.overlap.candidate_rounds import without_bases
+from bellapy.jobs.overlap.ends import Steps, choose_steps, pilot_seeds
+from bellapy.jobs.overlap.filter import (
+    Thresholds,
+    filter_overlaps,
+    implied_overlaps,
+    learn_thresholds,
+    rates_of,
+    score_floor,
+    surely_overlaps,
+    teach,
+    tell_of_reads,
+)
+from bellapy.jobs.overlap.geometry import (
+    NOWHERE,
+    Crossings,
+    Standing,
+    bin_starts,
+    fair_geometry,
+    find_crossings,
+    hulls,
+    measure_geometry,
+    steps_of,
+)
+from bellapy.jobs.overlap.pieces import clear_of, implied_ends
+from bellapy.jobs.overlap.seeds import first_of_candidate, join_seeds, starts_of_candidates
+from bellapy.jobs.overlap.work import Result, Round, Work
+from bellapy.params import Scoring
+from bellapy.records import Extensions, Overlaps, Seeds
+from bellapy.report.log import progress
+
+ALIGNED_BYTES = 240  # of copies, alignments and what is computed from them, for each seed
+FIRST, ALL = "first", "all"
+"""Alignments of the best seed of every candidate; of all seeds that are extended."""
+
+
+def steps_for(work: Work) -> Steps:
+    """The scores and limits of all extensions."""
+
+    def make() -> Result:
+        seeds = _pilot(work)
+        ids = np.unique(np.concatenate((seeds.query_id, seeds.target_id)).astype(np.int64))
+        reads, new_ids = work.reads.of(ids)
+        seeds = replace(
+            seeds, query_id=new_ids[np.searchsorted(ids, seeds.query_id)].astype(np.int32),
+            target_id=new_ids[np.searchsorted(ids, seeds.target_id)].astype(np.int32),
+        )  # fmt: skip
+        steps = choose_steps(reads, seeds, work.params.extension, work.resources)
+        return {"steps": [step._asdict() for step in steps]}
+
+    return tuple(Scoring(**step) for step in work.store.once("steps", make)["steps"])
+
+
+def _pilot(work: Work) -> Seeds:
+    """Some well-supported seeds of all tiles, in the order of candidates."""
+    parts = []
+    for tile in range(len(work.plan.tiles)):
+        seeds, ids = work.store.pick(f"gate.{tile}", "pilot"), work.ids(tile).astype(np.int32)
+        parts.append(replace(seeds, query_id=ids[seeds.query_id], target_id=ids[seeds.target_id]))
+    seeds = join_seeds(parts, parts[0].length)
+    in_order = seeds.take(np.lexsort((-seeds.strand, seeds.target_id, seeds.query_id)))
+    return pilot_seeds(work.reads.lengths, in_order)
+
+
+def _extend(work: Work, tile: int, seeds: Seeds, n_before: int, n_all: int) -> Extensions:
+    """The alignments that grow from some seeds of a tile."""
+    steps, end = steps_for(work), End.of(work.params.extension.extension)
+    reads, _ = work.reads.of(work.ids(tile))
+    with progress("align", n_all if work.is_whole else None) as advance:
+        resources = replace(work.resources, progress=lambda done: advance(n_before + done))
+        return extend_anchors(reads, seeds.anchors, steps, end, resources)
+
+
+def align_first(work: Work, tile: int) -> Result:
+    """The alignment of the best seed of every candidate."""
+    steps_for(work)  # from the seeds of all tiles
+    seeds = work.store.take(f"gate.{tile}")["seeds"]
+    n_bases = int(work.lengths(tile).sum(dtype=np.int64))
+    room = n_bases + ALIGNED_BYTES * len(seeds)
+    Budget(work.params.run.max_memory).require("the alignment, with the reads in both directions,", room)
+    is_first = first_of_candidate(seeds)
+    chosen, others = seeds.take(is_first), seeds.take(~is_first)
+    candidate = (np.cumsum(is_first) - 1)[~is_first]
+    del seeds  # there are many, and now twice
+    extensions = _extend(work, tile, chosen, 0, len(chosen) + len(others))
+    return {"seeds": chosen, "others": others, "candidate": candidate, "extensions": extensions}
+
+
+def align_second(work: Work, tile: int) -> Result:
+    """All alignments: second seeds, too, where the first gave no overlap or leaves room for another."""
+    thresholds, fair = thresholds_of(work, FIRST), work.store.take(f"{FIRST}_fair.{tile}")["fair"]
+    first = work.store.take(f"{FIRST}.{tile}")
+    geometry = work.store.take(f"{FIRST}_rates.{tile}")["geometry"]
+    chosen, others, extensions = first["seeds"], first["others"], first["extensions"]
+    candidate = first["candidate"]
+    passed = thresholds.passed(extensions.score, chosen.copies, geometry, fair)
+    poor = ~np.logical_and.reduce(list(passed.values()))[candidate]
+    apart = clear_of(implied_ends(without_bases(work, tile), others), extensions.take(candidate))  # another piece, if any
+    others = others.take(np.where(poor, others.rank < work.params.seeds.ranks, apart))
+    more = _extend(work, tile, others, len(chosen), len(chosen) + len(others)) if len(others) else _none()
+    return {
+        "seeds": join_seeds([chosen, others], chosen.length), "extensions": join_extensions([extensions, more]),
+        "numbers": {"extensions": len(chosen) + len(others), "second_seeds": len(others)},
+    }  # fmt: skip
+
+
+def _none() -> Extensions:
+    return Extensions(*np.zeros((9, 0), np.int32))
+
+
+# ---------------------------------------------------------------- what all alignments say
+
+
+def _floor(work: Work) -> float:
+    estimate = work.estimate
+    return score_floor(work.params.extension, work.params.filter, estimate.error_rate, estimate.given)
+
+
+def measure(kind: str, work: Work, tile: int) -> Result:
+    """How the alignments lie on their reads; the scores per base of those that are surely overlaps."""
+    result, reads = work.store.get(f"{kind}.{tile}"), without_bases(work, tile)
+    seeds, extensions = result["seeds"], result["extensions"]
+    geometry = measure_geometry(reads, seeds, extensions)
+    sure = surely_overlaps(seeds, extensions, geometry, _floor(work))
+    return {"geometry": geometry, "sure": sure, "rates": rates_of(extensions, geometry)[sure]}
+
+
+def _usual_rate(kind: str, work: Work) -> float | None:
+    """The median of the scores per base of what is surely an overlap; None: there are too few."""
+
+    def make() -> Result:
+        (rates,) = work.joined(f"{kind}_rates", "rates")
+        return {"usual": float(np.median(rates)) if len(rates) >= MIN_SURE else None}
+
+    return work.store.once(f"{kind}_usual", make)["usual"]
+
+
+def _telling(kind: str, work: Work, tile: int) -> tuple[np.ndarray, Seeds, Extensions]:
+    """The alignments that tell where reads go on: none where nothing is known of the usual."""
+    result, usual = work.store.get(f"{kind}.{tile}"), _usual_rate(kind, work)
+    seeds, extensions = result["seeds"], result["extensions"]
+    geometry = work.store.get(f"{kind}_rates.{tile}")["geometry"]
+    rows = np.zeros(len(seeds), bool)
+    if usual is not None:
+        rows = tell_of_reads(rates_of(extensions, geometry), geometry, usual)
+    return rows, seeds, extensions
+
+
+def cross(kind: str, work: Work, tile: int) -> Result:
+    """Where alignments of reads on both strands cross."""
+    rows, seeds, extensions = _telling(kind, work, tile)
+    found = find_crossings(len(work.ids(tile)), seeds.take(rows), extensions.take(rows))
+    return {**found._asdict(), "telling": rows}
+
+
+def cover(kind: str, work: Work, tile: int) -> Result:
+    """Where alignments go on along the reads."""
+    result, crossings = work.store.get(f"{kind}.{tile}"), work.store.get(f"{kind}_turns.{tile}")
+    seeds, extensions, rows = result["seeds"], result["extensions"], crossings["telling"]
+    n_bins = int(bin_starts(work.lengths(tile))[-1])
+    if _usual_rate(kind, work) is None:
+        return {"steps": np.zeros(n_bins, np.int32), "hull_steps": np.zeros(n_bins, np.int32)}
+
+    def make() -> Result:
+        return {"partners": work.summed(f"{kind}_turns", "partners")[0]}
+
+    partners = work.store.once(f"{kind}_partners", make)["partners"][work.ids(tile)]
+    reads, telling = without_bases(work, tile), seeds.take(rows)
+    turns = Crossings(*(crossings[name] for name in Crossings._fields)).turns(telling, partners)
+    around = hulls(seeds, extensions)
+    return {
+        "steps": steps_of(reads, telling, extensions.take(rows), turns),
+        "hull_steps": steps_of(reads, *around, np.full((2, len(around[0])), NOWHERE, np.int64)),
+    }  # fmt: skip
+
+
+def _standing(kind: str, work: Work, tile: int) -> Standing:
+    """What all alignments say of the bins of the reads of a tile."""
+    starts = bin_starts(work.reads.lengths)
+
+    def make() -> Result:
+        if work.is_whole:
+            ((steps, hull_steps),) = work.arrays(f"{kind}_cover", "steps", "hull_steps")
+        else:
+            steps, hull_steps = np.zeros((2, int(starts[-1])), np.int32)
+            for its_tile, (its_steps, its_hulls) in enumerate(work.arrays(f"{kind}_cover", "steps", "hull_steps")):
+                bins = _bins(starts, work.ids(its_tile))
+                steps[bins] += its_steps
+                hull_steps[bins] += its_hulls
+        return Standing.of(work.reads.lengths, steps, hull_steps)._asdict()
+
+    found = work.store.once(f"{kind}_standing", make)
+    bins = slice(None) if work.is_whole else _bins(starts, work.ids(tile))
+    return Standing(*(found[name][bins] for name in Standing._fields))
+
+
+def _bins(starts: np.ndarray, ids: np.ndarray) -> np.ndarray:
+    """The bins of some reads, (n,) int64."""
+    sizes = starts[ids + 1] - starts[ids]
+    ends = np.cumsum(sizes)
+    return np.repeat(starts[ids] - ends + sizes, sizes) + np.arange(ends[-1] if len(ends) else 0)
+
+
+def fair(kind: str, work: Work, tile: int) -> Result:
+    """The geometry without bad ends, and the scores per base that thresholds are learnt from."""
+    result, measured = work.store.get(f"{kind}.{tile}"), work.store.get(f"{kind}_rates.{tile}")
+    seeds, extensions, found = result["seeds"], result["extensions"], measured["geometry"]
+    if _usual_rate(kind, work) is not None:
+        found = fair_geometry(without_bases(work, tile), seeds, extensions, found, _standing(kind, work, tile))
+    rows = teach(measured["sure"], found)
+    return {"fair": found, "rates": rates_of(extensions, found)[rows]}
+
+
+def thresholds_of(work: Work, kind: str) -> Thresholds:
+    """What an overlap has to reach."""
+
+    def make() -> Result:
+        (rates,) = work.joined(f"{kind}_fair", "rates")
+        return asdict(learn_thresholds(rates, _floor(work), work.params.filter.delta, given=work.estimate.given))
+
+    return Thresholds(**work.store.once(f"{kind}_thresholds", make))
+
+
+# ---------------------------------------------------------------- overlaps
+
+
+def finish(work: Work, tile: int) -> Result:
+    """The overlaps of a tile."""
+    thresholds, params, reads = thresholds_of(work, ALL), work.params, without_bases(work, tile)
+    result, judged = work.store.take(f"{ALL}.{tile}"), work.store.take(f"{ALL}_fair.{tile}")
+    alignments = reads, result["seeds"], result["extensions"]
+    overlaps, dropped = filter_overlaps(*alignments, thresholds, judged["fair"], params.extension, params.filter)
+    n_candidates = int(starts_of_candidates(overlaps.query_id, overlaps.target_id, overlaps.strand).sum())
+    numbers = {"overlaps": len(overlaps), "second_pieces": len(overlaps) - n_candidates}
+    return {"overlaps": overlaps, "dropped": dropped, "numbers": numbers}
+
+
+def imply(work: Work, tile: int) -> Result:
+    """The overlaps that the seeds of a tile imply."""
+    overlaps = implied_overlaps(without_bases(work, tile), work.store.take(f"gate.{tile}")["seeds"])
+    return {"overlaps": overlaps, "numbers": {"overlaps": len(overlaps)}}
+
+
+def overlaps_of(work: Work, tile: int) -> Overlaps:
+    """The overlaps of a tile, by the ids of all reads."""
+    overlaps = work.store.pick(f"overlaps.{tile}", "overlaps")
+    if work.is_whole:
+        return overlaps
+    ids = work.ids(tile).astype(np.int32)
+    return replace(overlaps, query_id=ids[overlaps.query_id], target_id=ids[overlaps.target_id])
+
+
+def _judging(kind: str) -> tuple[Round, ...]:
+    """The rounds that judge alignments."""
+    return (
+        Round(f"{kind}_rates", "tiles", partial(measure, kind)),
+        Round(f"{kind}_turns", "tiles", partial(cross, kind)),
+        Round(f"{kind}_cover", "tiles", partial(cover, kind)),
+        Round(f"{kind}_fair", "tiles", partial(fair, kind), spends=(f"{kind}_turns", f"{kind}_cover")),
+    )
+
+
+ALIGN_ROUNDS = (
+    Round(FIRST, "tiles", align_first, spends=("gate",)),
+    *_judging(FIRST),
+    Round(ALL, "tiles", align_second, spends=(FIRST, f"{FIRST}_rates", f"{FIRST}_fair")),
+)
+FILTER_ROUNDS = (*_judging(ALL), Round("overlaps", "tiles", finish, spends=(ALL, f"{ALL}_rates", f"{ALL}_fair")))
+IMPLY_ROUNDS = (Round("overlaps", "tiles", imply, spends=("gate",)),)

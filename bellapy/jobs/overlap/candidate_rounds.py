@@ -1,0 +1,161 @@
+"""Rounds over tiles: the product A·Aᵀ, seeds of every candidate, and which of them are worth extending."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from bellapy.compute.memory import Budget
+from bellapy.compute.threads import map_threads
+from bellapy.jobs.overlap.candidate_filter import (
+    SURE_SUPPORT,
+    Typical,
+    copies,
+    count_partners,
+    dense_enough,
+    indistinct,
+    learn_typical,
+    lowest_depth,
+    set_apart,
+)
+from bellapy.jobs.overlap.candidates import multiply, symbolic_product
+from bellapy.jobs.overlap.count_rounds import profile_of, tile_matrix
+from bellapy.jobs.overlap.ends import pilot_seeds
+from bellapy.jobs.overlap.report import NO_SUPPORT, REPEAT, TOO_SPARSE
+from bellapy.jobs.overlap.seeds import choose_seeds, has_any, join_seeds, seed_bytes
+from bellapy.jobs.overlap.work import Result, Round, Work
+from bellapy.records import DepthProfile, ReadSet, Seeds
+from bellapy.records.bases import PAD, UNKNOWN
+from bellapy.report.log import progress
+
+JOINED_BYTES = 60  # of a copy of a seed and what is computed from it
+
+
+def tile_profile(work: Work, tile: int) -> DepthProfile:
+    """The depth profile of the reads of a tile."""
+    profile = profile_of(work)
+    if work.is_whole:
+        return profile
+    ids = work.ids(tile)
+    sizes = np.diff(profile.offsets)[ids]
+    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    bins = np.repeat(profile.offsets[ids] - offsets[:-1], sizes) + np.arange(offsets[-1])
+    return DepthProfile(
+        profile.width, offsets, profile.n_kmers[bins], profile.copies[bins], profile.reference[ids], profile.repeats[ids]
+    )
+
+
+def without_bases(work: Work, tile: int) -> ReadSet:
+    """The reads of a tile, of which only the lengths are known."""
+    if work.is_whole:
+        return work.reads.all()
+    lengths = work.lengths(tile)
+    return ReadSet(("",) * len(lengths), np.full(PAD, UNKNOWN, np.uint8), np.zeros(len(lengths), np.int64), lengths)
+
+
+def find_seeds(work: Work, tile: int) -> Result:
+    """Seeds of all candidates of a tile, and the depth around them."""
+    params, budget, threads = work.params, Budget(work.params.run.max_memory), work.params.run.threads
+    profile = tile_profile(work, tile)
+    matrix, between, layout = tile_matrix(work, tile)
+    reads = without_bases(work, tile)
+    products_of = symbolic_product(matrix, threads, between)
+    n_products = int(products_of.sum())
+    parts, n_candidates, n_weak, done = [join_seeds([], matrix.seed_length)], 0, 0, 0
+    groups = multiply(
+        matrix, products_of, between=between, layout=layout, threads=threads, budget=budget,
+        result_bytes=seed_bytes(params.seeds),
+    )  # fmt: skip
+    with progress("candidates", n_products if work.is_whole else None) as advance:
+        for products in groups:
+            more, n, weak = choose_seeds(products, matrix, reads, params.seeds, threads)
+            parts += more
+            n_candidates, n_weak, done = n_candidates + n, n_weak + weak, done + len(products.keys)
+            advance(done)
+            del products  # before the next ones are made
+    del matrix
+    budget.require("choosing seeds", JOINED_BYTES * sum(len(seeds) for seeds in parts))
+    depths = map_threads(lambda seeds: lowest_depth(seeds, profile), parts, threads)
+    support, length, depth = _sure(parts, depths)
+    return {
+        "seeds": parts, "depth": depths, "support": support, "length": length, "sure_depth": depth,
+        "dropped": {NO_SUPPORT: n_weak}, "numbers": {"products": n_products, "candidates": n_candidates},
+    }  # fmt: skip
+
+
+def _sure(parts: list[Seeds], depths: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Support, length and depth of the best seeds of well-supported candidates."""
+    sure = [(seeds.n_support >= SURE_SUPPORT) & (seeds.rank == 0) for seeds in parts]
+    return (
+        np.concatenate([seeds.n_support[rows] for seeds, rows in zip(parts, sure, strict=True)]),
+        np.concatenate([seeds.implied_length[rows] for seeds, rows in zip(parts, sure, strict=True)]),
+        np.concatenate([depth[rows] for depth, rows in zip(depths, sure, strict=True)]),
+    )
+
+
+def typical_of(work: Work) -> Typical:
+    """What sound candidates of all tiles show."""
+
+    def make() -> Result:
+        support, length, depth = work.joined("seeds", "support", "length", "sure_depth")
+        found = learn_typical(support, length, depth, work.params.run.threads)
+        return {"density": found.density, "depth": found.depth}
+
+    found = work.store.once("typical", make)
+    return Typical(found["density"], found["depth"])
+
+
+def mark(work: Work, tile: int) -> Result:
+    """Which seeds are dense enough, of few copies, or set copies of a repeat apart; partners of the reads by these."""
+    typical, profile, n_reads = typical_of(work), tile_profile(work, tile), len(work.ids(tile))
+    result, params = work.store.get(f"seeds.{tile}"), work.params.seeds
+    parts = result["seeds"]
+    times = [copies(depth, typical).astype(np.float32) for depth in result["depth"]]
+    dense = [dense_enough(seeds, typical, params.density) for seeds in parts]
+    few = [values <= params.max_copies for values in times]
+    apart = [set_apart(s, typical, profile) & rows & ~single for s, rows, single in zip(parts, dense, few, strict=True)]
+    single = [rows & mask for rows, mask in zip(dense, few, strict=True)]
+    return {
+        "copies": times, "dense": dense, "few": few, "apart": apart,
+        "ordinary": count_partners(parts, single, n_reads), "others": count_partners(parts, apart, n_reads),
+    }  # fmt: skip
+
+
+def _blind(work: Work) -> np.ndarray:
+    """Mask of the reads in repeats whose copies cannot be told from each other, (n_reads,) bool."""
+
+    def make() -> Result:
+        ordinary, others = work.summed("marks", "ordinary", "others")
+        return {"blind": indistinct(ordinary, others, profile_of(work))}
+
+    return work.store.once("blind", make)["blind"]
+
+
+def gate(work: Work, tile: int) -> Result:
+    """Seeds without chance matches and repeats, and some of them from which the steps of extensions are chosen."""
+    blind = _blind(work) if work.is_whole else _blind(work)[work.ids(tile)]
+    seeds, marks = work.store.take(f"seeds.{tile}"), work.store.take(f"marks.{tile}")
+    parts, dense = seeds["seeds"], marks["dense"]
+
+    def drop(i: int) -> tuple[int, int]:
+        part = replace(parts[i], copies=marks["copies"][i])
+        sound = marks["few"][i] | (marks["apart"][i] & ~blind[part.query_id] & ~blind[part.target_id])
+        kept = dense[i] & sound
+        still_there, linked = has_any(part, dense[i]), has_any(part, kept)
+        parts[i] = part.take(kept)  # what is dropped leaves before all are joined
+        return int((~still_there).sum()), int((still_there & ~linked).sum())
+
+    numbers = np.array(map_threads(drop, range(len(parts)), work.params.run.threads)).reshape(-1, 2).sum(axis=0).tolist()
+    joined = join_seeds(parts, parts[0].length, work.params.run.threads)
+    return {
+        "seeds": joined, "dropped": dict(zip((TOO_SPARSE, REPEAT), numbers, strict=True)),
+        "pilot": pilot_seeds(work.lengths(tile), joined), "numbers": {"seeds": len(joined)},
+    }  # fmt: skip
+
+
+ROUNDS = (
+    Round("seeds", "tiles", find_seeds, spends=("keep",)),
+    Round("marks", "tiles", mark),
+    Round("gate", "tiles", gate, spends=("seeds", "marks")),
+)

@@ -1,0 +1,348 @@
+"""The first rounds: what the reads say about themselves, counting, and the columns that link reads.
+
+Counting is cut by hash into parts of the k-mers.  What follows works on tiles, so every part leaves its entries by blocks of
+reads.  An entry of a block holds a place in the block, and goes with the number of its column in the part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields, replace
+
+import numpy as np
+
+from bellapy.compute.jit import njit
+from bellapy.compute.memory import Budget
+from bellapy.jobs.overlap import estimate as estimates
+from bellapy.jobs.overlap.candidates import Between, KeyLayout, layout_of, symbolic_product
+from bellapy.jobs.overlap.depth import Bins, Tests
+from bellapy.jobs.overlap.linking import Kept, Links, Rules, keep_columns, learn_rules, link_profile
+from bellapy.jobs.overlap.work import Result, Round, Work
+from bellapy.params import KmerParams
+from bellapy.params.overlap import DEFAULT_SAMPLING_WINDOW
+from bellapy.records import DepthProfile, Estimate, KmerMatrix, ReadSet
+from bellapy.records.bases import PAD
+from bellapy.records.kmers import entry_type
+from bellapy.seeding.entries import is_first, pack_entry, place_of, reverse_of
+from bellapy.seeding.kmer_matrix import PROFILE_WIDTH, build_kmer_matrix, profile_depth
+from bellapy.seeding.kmers import NO_MASK, KmerCounts, count_kmers
+from bellapy.seeding.sampling import compress_homopolymers, restore_places, sampling_mask
+
+ANY_COUNT = (1 << 31) - 1
+PROFILED_BYTES = 120  # of a bin of the depth profile, while it is judged
+
+U = np.uint64
+
+
+def choose_settings(work: Work) -> Result:
+    """Depth and error rate of the reads; k, bounds and sampling, given or chosen from these."""
+    reads, kmers = work.reads.all(), work.params.kmers
+    found = _estimate(reads, kmers, work.params.run.threads)
+    k = kmers.k or estimates.choose_k(reads.lengths, found.choice_rate)
+    upper = kmers.upper or estimates.choose_upper(found.depth, found.error_rate, k, kmers.lower)
+    sampling, window = kmers.sampling, kmers.sampling_window or DEFAULT_SAMPLING_WINDOW
+    if sampling == "auto":
+        sampling, window = "fraction", estimates.choose_sampling(found.choice_rate, k)
+    return {
+        "estimate": asdict(found), "k": k, "lower": kmers.lower, "upper": upper, "sampling": sampling,
+        "sampling_window": window,
+    }  # fmt: skip
+
+
+def _estimate(reads: ReadSet, kmers: KmerParams, threads: int) -> Estimate:
+    k = kmers.k or estimates.choose_k(reads.lengths, None)
+    one_in = estimates.sampling_rate(reads.n_bases)
+    counts = count_kmers(reads.codes, k, 2, ANY_COUNT, keep_one_in=one_in, threads=threads)
+    matrix = build_kmer_matrix(counts, reads, k, ANY_COUNT)
+    found = estimates.estimate(reads, matrix, one_in, kmers.error_rate, kmers.depth, threads)
+    if found.error_rate is None and reads.error_rate is not None:
+        return replace(found, error_rate=reads.error_rate, given=False, source="base qualities")
+    return found
+
+
+def _one_in(settings: Result) -> int:
+    return settings["sampling_window"] if settings["sampling"] == "fraction" else 1
+
+
+def needs_all_reads(kmers: KmerParams) -> bool:
+    """Whether counting holds arrays of the size of all reads, so that it is done in one part."""
+    return kmers.homopolymer or kmers.sampling in ("minimizer", "syncmer")
+
+
+def count(work: Work, part: int) -> Result:
+    """All k-mers of a part that occur more than once, and their depth profile."""
+    reads, settings, threads = work.reads.all(), work.settings, work.params.run.threads
+    counts = _count(reads, work, part)
+    full = _matrix(work, replace(counts, entries=counts.entries[:]), settings["upper"])
+    room = PROFILED_BYTES * (reads.n_bases // PROFILE_WIDTH + len(reads))
+    Budget(work.params.run.max_memory).require("the depth along the reads", room)
+    profile = profile_depth(full, reads, threads)
+    return {
+        "entries": counts.entries, "spectrum": counts.spectrum, "n_kmers": profile.n_kmers, "copies": profile.copies,
+        "numbers": {"kmers": counts.n_kmers},
+    }  # fmt: skip
+
+
+def _count(reads: ReadSet, work: Work, part: int) -> KmerCounts:
+    settings, kmers, threads = work.settings, work.params.kmers, work.params.run.threads
+    k, sampling, window, budget = (
+        settings["k"], settings["sampling"], settings["sampling_window"], Budget(work.params.run.max_memory),
+    )  # fmt: skip
+    codes, mask, marks = reads.codes, NO_MASK, None
+    if kmers.homopolymer:
+        budget.require("homopolymer compression", 2 * len(codes))
+        codes, marks = compress_homopolymers(codes)
+    if sampling in ("minimizer", "syncmer"):
+        budget.require(f"sampling by {sampling}s", len(codes))
+        mask = sampling_mask(codes, k, sampling, window, threads)
+    counts = count_kmers(
+        codes, k, kmers.lower, ANY_COUNT, keep_one_in=_one_in(settings), mask=mask, share=(part, work.plan.n_parts),
+        threads=threads, budget=budget,
+    )  # fmt: skip
+    return counts if marks is None else replace(counts, entries=restore_places(reads.codes, marks, counts.entries, threads))
+
+
+def _shape(work: Work) -> dict[str, int]:
+    """The length of k-mers, and how many bases match exactly at each of their positions."""
+    k = work.settings["k"]
+    return {"k": k, "seed_length": 1 if work.params.kmers.homopolymer else k}
+
+
+def _matrix(work: Work, counts: KmerCounts, upper: int) -> KmerMatrix:
+    return build_kmer_matrix(counts, work.reads.all(), upper=upper, **_shape(work))
+
+
+class _Matrices:
+    """The matrix of every part, loaded anew each time it is gone through."""
+
+    def __init__(self, work: Work):
+        self._work = work
+
+    def __iter__(self):
+        work = self._work
+        for entries, spectrum in work.arrays("count", "entries", "spectrum", over="parts"):
+            yield _matrix(work, KmerCounts(entries[:], 0, spectrum), work.settings["upper"])
+
+
+def _plain_profile(work: Work) -> DepthProfile:
+    """The sum of the profiles of all parts."""
+    lengths = work.reads.lengths
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths // PROFILE_WIDTH + 1, out=offsets[1:])
+    n_kmers, copies = np.zeros((2, int(offsets[-1])), np.uint32)
+    for its_kmers, its_copies in work.arrays("count", "n_kmers", "copies", over="parts"):
+        n_kmers += its_kmers
+        copies += its_copies
+    unknown = np.zeros(len(lengths))
+    return DepthProfile(PROFILE_WIDTH, offsets, n_kmers, copies, unknown.astype(np.float32), unknown.astype(np.uint8))
+
+
+def learn_from_parts(work: Work) -> Result:
+    """The depth profile, and which columns link reads."""
+    settings, estimate, profile = work.settings, work.estimate, _plain_profile(work)
+    rate = estimates.DEFAULT_ERROR_RATE if estimate.error_rate is None else estimate.error_rate
+    one_in = _one_in(settings)
+    rules = learn_rules(
+        _Matrices(work), profile, (1 - rate) ** settings["k"] / one_in, 1 / one_in,
+        strict=work.params.kmers.upper is not None, threads=work.params.run.threads,
+    )  # fmt: skip
+    tests = rules.tests
+    spectrum = np.sum([spectrum for (spectrum,) in work.arrays("count", "spectrum", over="parts")], axis=0)
+    return {
+        "n_kmers": profile.n_kmers, "copies": profile.copies, "sound": tests.sound, "level": tests.level,
+        "one_in": rules.one_in, "before": rules.before, "reference": rules.reference, "in_repeat": rules.in_repeat,
+        "spectrum": spectrum, "upper": tests.upper, "most": tests.most, "apart_places": tests.apart_places,
+        "apart": tests.apart, "shares": [rules.apart_share, rules.deep_share, rules.repeat_share],
+    }  # fmt: skip
+
+
+def _rules(work: Work) -> tuple[DepthProfile, Rules, np.ndarray]:
+    """The profile without what was learnt of each read, the rules, and the spectrum."""
+    learnt = work.store.once("links", lambda: learn_from_parts(work))
+    offsets = np.concatenate(([0], np.cumsum(work.reads.lengths // PROFILE_WIDTH + 1, dtype=np.int64)))
+    profile = DepthProfile(
+        PROFILE_WIDTH, offsets, learnt["n_kmers"], learnt["copies"], learnt["reference"],
+        np.zeros(len(work.reads.lengths), np.uint8),
+    )  # fmt: skip
+    none = _matrix(work, KmerCounts(np.zeros(0, entry_type(len(work.reads.all().codes))), 0, learnt["spectrum"]), ANY_COUNT)
+    tests = Tests(
+        Bins(none.starts, none.read_table, offsets, PROFILE_WIDTH), learnt["upper"], learnt["most"], learnt["sound"],
+        learnt["level"], learnt["apart"], learnt["apart_places"],
+    )  # fmt: skip
+    rest = learnt["one_in"], learnt["before"], learnt["reference"], learnt["in_repeat"], *learnt["shares"]
+    return profile, Rules(tests, *rest), learnt["spectrum"]
+
+
+def keep(work: Work, part: int) -> Result:
+    """The columns of a part that link reads, by blocks of reads, and the products that every query makes of them."""
+    _, rules, _ = _rules(work)
+    entries = work.store.take(f"count.{part}")["entries"]
+    kept = keep_columns(entries, rules, part)
+    entries = entries[: kept.n_entries]
+    numbers = {"kmers": int(kept.kept.sum()), "places": len(entries)}
+    result: Result = {
+        "kept": kept.kept, "found": kept.found, "n_apart": kept.n_apart, "numbers": numbers, "shape": _shape(work),
+    }  # fmt: skip
+    if work.is_whole:
+        return {**result, "entries.0": entries}
+    matrix = _matrix(work, KmerCounts(entries, numbers["kmers"], kept.kept), ANY_COUNT)
+    return {
+        **result, "products": symbolic_product(matrix, work.params.run.threads).sum(axis=0), **_by_block(work, matrix)
+    }  # fmt: skip
+
+
+def _by_block(work: Work, matrix: KmerMatrix) -> Result:
+    """Entries and their columns by blocks of reads."""
+    first = work.plan.first_reads
+    borders = matrix.starts[first] - PAD
+    borders[-1] = matrix.starts[-1]
+    sizes = np.zeros(work.plan.n_blocks, np.int64)
+    count_in_blocks(matrix.entries, borders, sizes)
+    at = np.concatenate(([0], np.cumsum(sizes)))
+    kind = entry_type(int(np.diff(borders).max(initial=0)))
+    entries, columns = np.empty(at[-1], kind), np.empty(at[-1], np.uint32)
+    split_by_block(matrix.entries, borders, at[:-1].copy(), entries, columns)
+    result: Result = {}
+    for b in range(work.plan.n_blocks):
+        result[f"entries.{b}"], result[f"columns.{b}"] = entries[at[b] : at[b + 1]], columns[at[b] : at[b + 1]]
+    return result
+
+
+@njit
+def count_in_blocks(entries, borders, sizes):
+    """Add the entries that lie in each block of reads to sizes, (n_blocks,) int64.
+
+    entries : of a KmerMatrix.  borders : (n_blocks + 1,) int64, places where blocks begin.
+    """
+    b = 0
+    for i in range(entries.size):
+        place = place_of(entries[i])
+        if is_first(entries[i]):
+            b = 0
+        while place >= borders[b + 1]:
+            b += 1
+        sizes[b] += 1
+
+
+@njit
+def split_by_block(entries, borders, at, out, columns):
+    """Write each entry, its place counted from the border of its block, to out[at[block]], and the number of its column.
+
+    entries, borders : as in count_in_blocks.  at : (n_blocks,) int64, advanced.
+    out : (n_entries,) of entry_type.  columns : (n_entries,) uint32.
+    """
+    b, column = 0, -1
+    for i in range(entries.size):
+        entry = entries[i]
+        place = place_of(entry)
+        if is_first(entry):
+            b = 0
+            column += 1
+        while place >= borders[b + 1]:
+            b += 1
+        out[at[b]] = pack_entry(place - borders[b], U(0), reverse_of(entry))
+        columns[at[b]] = column
+        at[b] += 1
+
+
+@njit
+def join_columns(one, one_columns, other, other_columns, shift, out):
+    """Write the columns that two blocks share to `out`; return how many entries and columns these are.
+
+    one, other : entries of the blocks.  one_columns, other_columns : (n,) uint32, of each entry, ascending.
+    shift : added to the places of the other block.  out : as long as both together.
+    """
+    a = b = n = n_columns = 0
+    while a < one.size and b < other.size:
+        column = one_columns[a]
+        if column < other_columns[b]:
+            a += 1
+        elif column > other_columns[b]:
+            b += 1
+        else:
+            first = n
+            while a < one.size and one_columns[a] == column:
+                out[n] = pack_entry(place_of(one[a]), U(n == first), reverse_of(one[a]))
+                n, a = n + 1, a + 1
+            while b < other.size and other_columns[b] == column:
+                out[n] = pack_entry(place_of(other[b]) + shift, U(0), reverse_of(other[b]))
+                n, b = n + 1, b + 1
+            n_columns += 1
+    return n, n_columns
+
+
+@njit
+def own_columns(one, columns, out):
+    """Write the columns with several entries in a block to `out`; return how many entries and columns these are.
+
+    one, columns, out : as in join_columns.
+    """
+    a = n = n_columns = 0
+    while a < one.size:
+        last = a + 1
+        while last < one.size and columns[last] == columns[a]:
+            last += 1
+        if last - a > 1:
+            for x in range(a, last):
+                out[n] = pack_entry(place_of(one[x]), U(x == a), reverse_of(one[x]))
+                n += 1
+            n_columns += 1
+        a = last
+    return n, n_columns
+
+
+def tile_matrix(work: Work, tile: int) -> tuple[KmerMatrix, Between | None, KeyLayout | None]:
+    """The columns that link reads of a tile, which reads are multiplied, and the layout of keys of the whole."""
+    shape = work.store.told("keep.0")["shape"]
+    if work.is_whole:
+        parts = [work.store.take(f"keep.{part}") for part in range(work.plan.n_parts)]
+        entries = parts[0]["entries.0"] if len(parts) == 1 else np.concatenate([part["entries.0"] for part in parts])
+        n_kmers = sum(part["numbers"]["kmers"] for part in parts)
+        starts = np.append(work.reads.all().starts, len(work.reads.all().codes))
+        return KmerMatrix(n_kmers=n_kmers, entries=entries, starts=starts, upper=ANY_COUNT, **shape), None, None
+    (i, j), first = work.plan.tiles[tile], work.plan.first_reads
+    lengths = work.lengths(tile)
+    starts = PAD + np.concatenate(([0], np.cumsum(lengths.astype(np.int64) + PAD)))
+    n_queries = int(first[i + 1] - first[i])
+    pieces, n_kmers, kind = [], 0, entry_type(int(starts[-1]))
+    for part in range(work.plan.n_parts):
+        names = [f"{what}.{b}" for b in ((i,) if i == j else (i, j)) for what in ("entries", "columns")]
+        blocks = work.store.some(f"keep.{part}", names)
+        room: np.ndarray = np.empty(sum(len(block) for block in blocks) // 2, kind)
+        shift = starts[n_queries] - PAD
+        n, its_kmers = own_columns(*blocks, room) if i == j else join_columns(*blocks, shift, room)
+        pieces.append(room[:n].copy())
+        n_kmers += its_kmers
+    matrix = KmerMatrix(n_kmers=n_kmers, entries=np.concatenate(pieces), starts=starts, upper=ANY_COUNT, **shape)
+    between = None if i == j else Between(n_queries, n_queries)
+    return matrix, between, KeyLayout(*work.store.once("layout", lambda: _layout(work))["layout"])
+
+
+def _layout(work: Work) -> Result:
+    """The layout of keys that the whole product would take."""
+    most = np.sum([products for (products,) in work.arrays("keep", "products", over="parts")], axis=0).max(initial=1)
+    reads = work.reads.all()
+    none = KmerMatrix(1, 0, np.zeros(0, entry_type(len(reads.codes))), np.append(reads.starts, len(reads.codes)), 1, 1)
+    return {"layout": list(layout_of(none, int(most)))}
+
+
+def profile_of(work: Work) -> DepthProfile:
+    """The depth profile of all reads, with what was learnt of each."""
+    found = work.store.once("profile", lambda: _linked_profile(work))
+    return DepthProfile(*(found[f.name] for f in fields(DepthProfile)))
+
+
+def links_of(work: Work) -> tuple[Links, np.ndarray]:
+    """Which k-mers link reads, and the spectrum."""
+    found = work.store.once("profile", lambda: _linked_profile(work))
+    return Links(*found["links"]), found["spectrum"]
+
+
+def _linked_profile(work: Work) -> Result:
+    profile, rules, spectrum = _rules(work)
+    kept = [Kept(0, *numbers) for numbers in work.arrays("keep", "kept", "found", "n_apart", over="parts")]
+    profile, links = link_profile(profile, rules, kept)
+    columns = {f.name: getattr(profile, f.name) for f in fields(profile)}
+    return {**columns, "links": list(links), "spectrum": spectrum}
+
+
+ROUNDS = (Round("count", "parts", count), Round("keep", "parts", keep, spends=("count",)))

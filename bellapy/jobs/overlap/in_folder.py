@@ -1,0 +1,300 @@
+"""The job in a folder (`--workdir`): cut into tiles, each a function of files, done by any number of processes.
+
+The process that begins the job reads the reads, makes the plan and hands out tasks, round by round.  Tasks are numbered
+through all rounds, so that arrays of a batch system can do them as well (`bellapy run-tile`).  The last step puts the
+overlaps in order and writes them.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bellapy.compute.memory import PROGRAM, RESERVE
+from bellapy.errors import InputError, ParameterError
+from bellapy.io.workdir import Workdir, join_workdir, open_workdir
+from bellapy.jobs.overlap.align_rounds import overlaps_of
+from bellapy.jobs.overlap.canonical import given_overlaps
+from bellapy.jobs.overlap.count_rounds import choose_settings, needs_all_reads
+from bellapy.jobs.overlap.pipeline import find_overlaps, for_paths, rounds_of, with_device
+from bellapy.jobs.overlap.report import start_report
+from bellapy.jobs.overlap.stored_reads import StoredReads, even_blocks, plan_of, store_reads
+from bellapy.jobs.overlap.work import DONE, FolderStore, Plan, Result, Round, Work, do_one, to_arrays
+from bellapy.params import ExtensionParams, FilterParams, KmerParams, Params, SeedParams, make_params
+from bellapy.params.run import RunParams
+from bellapy.records import Overlaps, join_overlaps
+from bellapy.report.log import logger, quietly
+from bellapy.report.run_report import RunReport
+from bellapy.runs.launch import Here, Launcher
+
+KIND = "overlap"
+USUAL_MEMORY = 4 * 10**9  # of a process, where no bound is given
+PART_BYTES, FEW_PARTS = 1 << 28, 8  # words of k-mers of a part; every part goes through all reads once more
+BLOCK_BYTES = 7  # of a tile, for each base of its blocks: both directions, entries of the matrix, seeds
+DISK_BYTES = 8  # for each base and k-mer that is counted: the reads, entries of the matrix, seeds
+CPU_SECONDS = 2.5e-7  # for each base, of reads with 15 % errors; repeats take more, accurate reads less
+TOLD_EVERY = 60  # seconds
+WARM_BASES, WARM_READ, WARM_READS = 20_000, 3000, 100
+
+
+class Asked(NamedTuple):
+    """What rules the results of a job, besides its input.
+
+    paths : whether base-level paths will be made.
+    """
+
+    params: Params
+    skip_alignment: bool
+    paths: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """As the journal holds it: how the work is done does not matter."""
+        params = self.params.to_dict()
+        del params["run"]
+        return {**params, "skip_alignment": self.skip_alignment, "paths": self.paths}
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any], run: RunParams) -> Asked:
+        """The inverse."""
+        groups = {"kmers": KmerParams, "seeds": SeedParams, "extension": ExtensionParams, "filter": FilterParams}
+        made = {name: group(**options[name]) for name, group in groups.items()}
+        return cls(Params(**made, run=run), options["skip_alignment"], options["paths"])
+
+    @property
+    def rounds(self) -> tuple[Round, ...]:
+        """All rounds of the job, in order."""
+        return (*rounds_of(self.skip_alignment), Round("placed", "tiles", place, spends=("overlaps",)))
+
+
+class FolderWork(Work):
+    """A job in a folder."""
+
+    asked: Asked
+    folder: Workdir
+
+    @classmethod
+    def of(cls, folder: Workdir, asked: Asked, report: RunReport | None = None) -> FolderWork:
+        """The job, of which reads, settings and plan are in the folder."""
+        plan = plan_of(folder) if folder.has("plan") else Plan.whole(0)
+        report = report or start_report(RunReport())
+        work = cls(for_paths(asked.params, asked.paths), StoredReads(folder), plan, FolderStore(folder), report)
+        work.asked, work.folder = asked, folder
+        return work
+
+    @cached_property
+    def stored(self) -> StoredReads:
+        """The reads."""
+        assert isinstance(self.reads, StoredReads)
+        return self.reads
+
+    @property
+    def one_in(self) -> int:
+        """One k-mer in so many is counted."""
+        settings = self.settings
+        return settings["sampling_window"] if settings["sampling"] == "fraction" else 1
+
+    def first_tasks(self) -> list[tuple[Round, int, int]]:
+        """All rounds, the number of their first task, and how many tasks they have."""
+        found, first = [], 0
+        for its_round in self.asked.rounds:
+            n = self.n_tasks(its_round.over)
+            found.append((its_round, first, n))
+            first += n
+        return found
+
+    def do(self, number: int) -> None:
+        """Do a task, unless it is done already."""
+        for its_round, first, n in self.first_tasks():
+            if first <= number < first + n:
+                if not self.folder.has(f"{its_round.name}.{number - first}"):
+                    do_one(self, its_round, number - first)
+                return
+        raise ParameterError(f"there is no task {number}; the last one is {first + n - 1}")
+
+
+# ---------------------------------------------------------------- the plan
+
+
+def begin(
+    folder: Workdir, paths: Sequence[str], asked: Asked, report: RunReport, n_blocks: int | None,
+    progress: Callable[[int, int], None] | None = None,
+) -> FolderWork:  # fmt: skip
+    """Read the reads, choose settings and plan, unless that was done."""
+    store_reads(folder, paths, progress, asked.params.run.threads)
+    if not folder.has("plan"):
+        work = FolderWork.of(folder, asked, report)
+        settings = work.store.once("settings", lambda: choose_settings(work))
+        plan = choose_plan(work.reads.lengths, settings, asked.params, n_blocks)
+        folder.save("plan", to_arrays({"first_reads": plan.first_reads, "n_parts": plan.n_parts}))
+    return FolderWork.of(folder, asked, report)
+
+
+def choose_plan(lengths: np.ndarray, settings: Result, params: Params, n_blocks: int | None = None) -> Plan:
+    """Blocks and parts with which a process holds no more than --max-memory, or USUAL_MEMORY.
+
+    n_blocks : None: by memory.
+    """
+    n_bases = int(lengths.sum(dtype=np.int64))
+    room = max(1, (params.run.max_memory or USUAL_MEMORY) - PROGRAM - RESERVE)
+    if n_blocks is None:
+        n_blocks = -(-2 * BLOCK_BYTES * n_bases // room)
+    first_reads = np.unique(even_blocks(lengths, max(1, n_blocks)))
+    if len(first_reads) < 2:
+        first_reads = np.array([0, len(lengths)])
+    one_in = settings["sampling_window"] if settings["sampling"] == "fraction" else 1
+    words = 8 * n_bases // one_in
+    n_parts = max(min(FEW_PARTS, -(-words // PART_BYTES)), -(-2 * words // room), 1)
+    return Plan(first_reads, 1 if needs_all_reads(params.kmers) else n_parts)
+
+
+def join(folder: str, run: RunParams) -> FolderWork:
+    """A job that another process has begun; InputError where there is none, or it is not that far."""
+    joined = join_workdir(folder, KIND)
+    if not joined.has("plan"):
+        raise InputError(folder, "the job has no plan yet; run `bellapy plan` to the end first")
+    return FolderWork.of(joined, Asked.of(joined.journal["options"], run))
+
+
+# ---------------------------------------------------------------- rounds
+
+
+def run_rounds(work: FolderWork, launcher: Launcher) -> None:
+    """Do all tasks that are not done, and keep what they tell."""
+    firsts = {its_round.name: (first, n) for its_round, first, n in work.first_tasks()}
+
+    def launch(_: Work, its_round: Round) -> None:
+        names = work.folder.names()
+        if f"{DONE}{its_round.name}" in names:
+            return
+        first, n = firsts[its_round.name]
+        todo = [first + index for index in range(n) if f"{its_round.name}.{index}" not in names]
+        progress = _Progress(work, its_round, n, n - len(todo))
+        for _done in launcher.run(todo):
+            progress.advance()
+        told = [work.store.told(f"{its_round.name}.{index}") for index in range(n)]
+        work.store.put(f"{DONE}{its_round.name}", {"tasks": told})
+        for spent in its_round.spends:
+            _remove(work, spent)
+
+    find_overlaps(work, launch, skip_alignment=work.asked.skip_alignment)
+    launch(work, work.asked.rounds[-1])
+
+
+def missing(work: FolderWork) -> None:
+    """Raise InputError unless all tasks are done."""
+    names = work.folder.names()
+    for its_round, first, n in work.first_tasks():
+        left = [first + index for index in range(n) if f"{its_round.name}.{index}" not in names]
+        if left and f"{DONE}{its_round.name}" not in names:
+            raise InputError(work.folder.folder, f"{len(left)} tasks of {its_round.name} are not done, such as {left[0]}")
+
+
+def describe_plan(work: FolderWork) -> str:
+    """What the plan is, for people and for scripts: a table of rounds behind lines of comments."""
+    lengths, plan = work.reads.lengths, work.plan
+    n_bases = int(lengths.sum(dtype=np.int64))
+    block = max(
+        int(lengths[a:b].sum(dtype=np.int64)) for a, b in zip(plan.first_reads[:-1], plan.first_reads[1:], strict=True)
+    )
+    tile = block * (2 if plan.n_blocks > 1 else 1)
+    part = 8 * n_bases // work.one_in // plan.n_parts
+    memory = PROGRAM + RESERVE + max(BLOCK_BYTES * tile, 2 * part)
+    disk = n_bases * (1 + DISK_BYTES / work.one_in)
+    lines = [
+        f"# reads: {len(lengths):,}, {n_bases:,} bases",
+        f"# blocks of reads: {plan.n_blocks}, of up to {block:,} bases; tiles: {len(plan.tiles)}",
+        f"# parts of k-mers: {plan.n_parts}",
+        f"# memory of a process: about {memory / 1e6:,.0f} MB; disk: about {disk / 1e6:,.0f} MB",
+        f"# work: about {n_bases * CPU_SECONDS / 3600 + 0.05:.1f} core hours",
+        "# round\tfirst task\ttasks",
+    ]
+    lines += [f"{its_round.name}\t{first}\t{n}" for its_round, first, n in work.first_tasks()]
+    return "\n".join(lines) + "\n"
+
+
+def _remove(work: FolderWork, name: str) -> None:
+    """Remove the results of a round: what they tell is kept."""
+    for index in range(work.n_tasks(next(r.over for r in work.asked.rounds if r.name == name))):
+        work.folder.remove(f"{name}.{index}")
+
+
+class _Progress:
+    """How far a round is, told once a minute."""
+
+    def __init__(self, work: FolderWork, its_round: Round, n: int, n_done: int):
+        self._name, self._n, self._done, self._before = its_round.name, n, n_done, n_done
+        rounds = [r.name for r in work.asked.rounds]
+        self._where = f"round {rounds.index(its_round.name) + 1} of {len(rounds)}"
+        self._started = self._told = time.monotonic()
+
+    def advance(self) -> None:
+        """One more task is done."""
+        self._done += 1
+        now = time.monotonic()
+        if now - self._told >= TOLD_EVERY:
+            self._told = now
+            left = (now - self._started) / (self._done - self._before) * (self._n - self._done)
+            logger.info(
+                "%s, %s: %d of %d tasks, about %.0f min left in it", self._where, self._name, self._done, self._n, left / 60
+            )
+
+
+# ---------------------------------------------------------------- in order
+
+
+def place(work: Work, tile: int) -> Result:
+    """The overlaps of a tile as the input has the reads, by ranges of queries."""
+    assert isinstance(work, FolderWork)
+    overlaps = given_overlaps(overlaps_of(work, tile), work.reads.lengths, work.stored.order)
+    borders = np.searchsorted(overlaps.query_id, _ranges(work))
+    rows = zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True)
+    return {f"range{i}": overlaps.take(slice(a, b)) for i, (a, b) in enumerate(rows)}
+
+
+def _ranges(work: Work) -> np.ndarray:
+    """Where ranges of queries begin and end, in the order of the input."""
+    return np.linspace(0, len(work.reads.lengths), work.plan.n_blocks + 1).astype(np.int64)
+
+
+def placed(work: FolderWork) -> Iterator[Overlaps]:
+    """All overlaps in order, some at a time."""
+    for i in range(work.plan.n_blocks):
+        parts = [work.store.pick(f"placed.{tile}", f"range{i}") for tile in range(len(work.plan.tiles))]
+        found = join_overlaps(parts)
+        yield found.take(
+            np.lexsort((found.strand, found.target_id, found.query_id))
+        )  # stable: those of a pair stay in order
+
+
+# ---------------------------------------------------------------- workers
+
+
+@lru_cache(maxsize=1)
+def _joined(folder: str) -> FolderWork:
+    return join(folder, RunParams(threads=1, device="auto"))
+
+
+def do_task(folder: str, number: int) -> None:
+    """Do a task of a folder, in a process that may do others too."""
+    _joined(folder).do(number)
+
+
+def warm_up() -> None:
+    """Load, the first time compile, what tasks need: a small job in tiles."""
+    rng = np.random.default_rng(1)
+    genome = rng.choice(np.frombuffer(b"ACGT", np.uint8), WARM_BASES).tobytes().decode()
+    starts = rng.integers(0, WARM_BASES - WARM_READ, WARM_READS)
+    params = with_device(make_params(threads=1))
+    with tempfile.TemporaryDirectory(prefix="bellapy-") as place:
+        path = f"{place}/reads.fa"
+        with open(path, "w") as stream:
+            stream.writelines(f">{i}\n{genome[start : start + WARM_READ]}\n" for i, start in enumerate(starts.tolist()))
+        asked = Asked(params, skip_alignment=False, paths=False)
+        with quietly(), open_workdir(f"{place}/work", KIND, asked.to_json(), [path]) as folder:
+            work = begin(folder, [path], asked, start_report(RunReport()), 2)
+            run_rounds(work, Here(work.do))

@@ -1,0 +1,180 @@
+"""Stage 3c: the depth along the reads -> the columns of the matrix that link reads; depth.py says which these are.
+
+The matrix may come in parts, each of some of the k-mers.  The rules are learnt from sums over all parts, and then each part
+is cut down on its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.jobs.overlap.depth import (
+    APART_KIND,
+    DEEP,
+    DEEP_SHARE,
+    N_KINDS,
+    ORDINARY,
+    REPEAT,
+    STEP,
+    Bins,
+    Tests,
+    judge_stretches,
+    keep_linking,
+    reference_depth,
+    survey_columns,
+)  # fmt: skip
+from bellapy.records import DepthProfile, KmerMatrix
+
+USUAL_SPREAD = 1.5  # the upper bound is no lower, in units of the usual level
+LEAST_TOLD = 0.01  # share of the bases that the log tells
+LINK_SPACING = 50  # bases, from one k-mer that two reads share to the next, in deep molecules
+MOST_PLACES = 1 << 12  # of a k-mer that links reads
+APART_PLACES = 1 << 9  # and have no more places
+APART_WORK = 4  # and make no more products, in units of those up to the upper bound
+MOST_DEEP = 0.25  # share of the bins that are deep; if there are more, it is the upper bound that is wrong
+APART = 8  # k-mers that set the copies of a repeat apart are so much rarer than those around them
+
+
+class Links(NamedTuple):
+    """What was done to the k-mers.
+
+    upper : the bound used: never so low that most reads were left out.
+    deep_share : share of the bins that are deep and no repeat.
+    repeat_share : share of the bins that are repeats.
+    kept, found : k-mers of each kind that link reads, and all.
+    one_in : one k-mer of each kind in so many links reads.
+    """
+
+    upper: int
+    deep_share: float
+    repeat_share: float
+    kept: list[int]
+    found: list[int]
+    one_in: list[int]
+
+
+class Rules(NamedTuple):
+    """Which columns link reads, learnt from all parts of the matrix.
+
+    tests : of a column.
+    one_in : (N_KINDS,) int64, one column of a kind in so many is kept.
+    before : (n_parts, N_KINDS) int64, columns of each kind in the parts before.
+    reference : (n_reads,) float32, as in DepthProfile.
+    in_repeat : (n_reads,) float64, bases in repeats.
+    apart_share : k-mers that set copies apart, for each base in repeats, from which on a read counts as set apart.
+    deep_share, repeat_share : as in Links.
+    """
+
+    tests: Tests
+    one_in: np.ndarray
+    before: np.ndarray
+    reference: np.ndarray
+    in_repeat: np.ndarray
+    apart_share: float
+    deep_share: float
+    repeat_share: float
+
+
+def choose_thinning(n_sound: int, n_bases: int, share_counted: float) -> int:
+    """Leave so many deep k-mers that overlapping reads share one in LINK_SPACING bases: one in so many.
+
+    The share of correct k-mers, and with it that of shared ones, shows in how many places they have on deep stretches.
+    """
+    if not n_sound:
+        return 1
+    density = n_sound / n_bases
+    return max(1, int(LINK_SPACING * density * density / share_counted))
+
+
+def learn_rules(
+    parts: Iterable[KmerMatrix], profile: DepthProfile, correct: float, share_counted: float, *, strict: bool = False,
+    threads: int = 1,
+) -> Rules:  # fmt: skip
+    """Which columns link reads.
+
+    Parameters
+    ----------
+    parts : all k-mers that occur more than once, in any number of matrices of the same reads; gone through several times.
+    correct : k-mers per base that are expected to be without errors, of those that were counted.
+    share_counted : how much of all k-mers was counted.
+    strict : no column above the upper bound links reads: the user gave it.
+    """
+    bins, bound, n_reads = _about(parts, profile)
+    read = np.repeat(np.arange(n_reads), np.diff(profile.offsets))
+    repeat, deep = judge_stretches(parts, bins, profile, bound, correct, threads)
+    usual, own = reference_depth(profile, repeat)
+    bound_is_wrong = len(deep) and deep.mean() > MOST_DEEP
+    sound = deep & ((own > STEP * usual)[read] | bound_is_wrong)
+    upper = bound if strict else max(bound, int(USUAL_SPREAD * usual))
+    most, apart_places = (0, 0) if strict else (MOST_PLACES, APART_PLACES)
+    level = (profile.copies / np.maximum(profile.n_kmers, 1)).astype(np.float32)
+    tests = Tests(bins, upper, most, sound, level, APART, apart_places)
+    columns, products, n_sound = [], np.zeros(N_KINDS, np.int64), 0
+    for matrix in parts:
+        columns.append(np.zeros(N_KINDS, np.int64))
+        n_sound += survey_columns(matrix.entries, tests, columns[-1], products)
+    one_in = np.ones(N_KINDS, np.int64)
+    one_in[DEEP] = choose_thinning(n_sound, profile.width * int(sound.sum()), share_counted)
+    one_in[APART_KIND] = max(1, -(-int(products[APART_KIND]) // max(1, APART_WORK * int(products[ORDINARY]))))
+    deep_share, repeat_share = (float(mask.mean()) if len(mask) else 0.0 for mask in (sound, repeat))
+    return Rules(
+        tests, one_in, np.cumsum(columns, axis=0) - columns, np.where(own > 0, own, usual).astype(np.float32),
+        profile.width * np.bincount(read, repeat, n_reads), DEEP_SHARE * correct, deep_share, repeat_share,
+    )  # fmt: skip
+
+
+def _about(parts: Iterable[KmerMatrix], profile: DepthProfile) -> tuple[Bins, int, int]:
+    """Where the bins of the reads lie; the upper bound, and the number of reads."""
+    some = next(iter(parts))
+    return Bins(some.starts, some.read_table, profile.offsets, profile.width), some.upper, some.n_reads
+
+
+class Kept(NamedTuple):
+    """What a part keeps.  n_entries : at its front.  kept, found : (N_KINDS,) int64, columns of each kind.
+
+    n_apart : (n_reads,) int64, entries of columns that set copies apart.
+    """
+
+    n_entries: int
+    kept: np.ndarray
+    found: np.ndarray
+    n_apart: np.ndarray
+
+
+def keep_columns(entries: np.ndarray, rules: Rules, part: int = 0) -> Kept:
+    """Move the columns that link reads to the front of `entries`, which are writable and those of one part of the matrix."""
+    kept, n_apart = np.zeros((2, N_KINDS), np.int64), np.zeros(len(rules.reference), np.int64)
+    kept[1] = rules.before[part]
+    n = keep_linking(entries, rules.tests, rules.one_in, kept, n_apart)
+    return Kept(n, kept[0], kept[1] - rules.before[part], n_apart)
+
+
+def link_profile(profile: DepthProfile, rules: Rules, parts: Sequence[Kept]) -> tuple[DepthProfile, Links]:
+    """The profile with what was learnt of every read, and what was done; `parts` : what every part keeps."""
+    n_apart = np.sum([part.n_apart for part in parts], axis=0)
+    in_repeat = rules.in_repeat > 0
+    kinds = in_repeat.astype(np.uint8) + (in_repeat & (n_apart > rules.apart_share * rules.in_repeat))
+    kept, found = (np.sum(columns, axis=0).tolist() for columns in ([x.kept for x in parts], [x.found for x in parts]))
+    links = Links(rules.tests.upper, rules.deep_share, rules.repeat_share, kept, found, rules.one_in.tolist())
+    return replace(profile, reference=rules.reference, repeats=kinds), links
+
+
+def describe(links: Links) -> list[str]:
+    """What the log tells of it."""
+    said = []
+    if links.deep_share > LEAST_TOLD:
+        share = f", one in {links.one_in[DEEP]}" if links.one_in[DEEP] > 1 else ""
+        said.append(
+            f"uneven depth: {100 * links.deep_share:.0f} % of the bases are in stretches far deeper than the bound allows; "
+            f"there, {links.kept[DEEP]:,} k-mers above {links.upper} link reads{share}"
+        )
+    if links.repeat_share > LEAST_TOLD:
+        said.append(
+            f"repeats: {100 * links.repeat_share:.0f} % of the bases are in sequence over {STEP:g} times as deep as that "
+            f"around it; {links.found[REPEAT]:,} k-mers link no reads, {links.kept[APART_KIND]:,} set copies apart"
+        )
+    return said

@@ -1,0 +1,152 @@
+"""Reads in a folder: checked and packed once, in canonical order, so that a task loads no more than its own blocks.
+
+Two passes over the codes are made, and neither holds them all: one while the files are read, one to put them in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from bellapy.compute.mapped import let_go, map_bytes, pieces_of
+from bellapy.compute.threads import even_ranges, map_threads
+from bellapy.errors import InputError
+from bellapy.io.fastx import WrittenPieces, gather_reads
+from bellapy.io.workdir import Workdir
+from bellapy.jobs.overlap.canonical import Order, copy_reads, given_reads, hash_strands
+from bellapy.jobs.overlap.work import Plan, from_arrays, to_arrays
+from bellapy.records import ReadSet
+from bellapy.records.bases import PAD, UNKNOWN
+from bellapy.records.reads import room_both_ways
+
+READS, CODES, GIVEN = "reads", "codes", "given"
+PIECE_BASES = 1 << 24  # put in order at a time
+
+
+def store_reads(
+    folder: Workdir, paths: Sequence[str], progress: Callable[[int, int], None] | None = None, threads: int = 1
+) -> None:
+    """Read files of reads into the folder, unless that was done."""
+    if folder.has(READS):
+        return
+    given = folder.bytes_of(GIVEN)
+    with folder.new_file(given) as written, open(written, "wb") as stream:
+        names, _, starts, lengths, error_rate, other_letters = gather_reads(paths, progress, WrittenPieces(stream))
+    codes = map_bytes(given)
+    order = _order(codes, starts, lengths, threads)
+    with folder.new_file(folder.bytes_of(CODES)) as written, open(written, "wb") as stream:
+        stream.write(bytes([UNKNOWN]) * PAD)
+        for piece in _in_order(codes, starts, lengths, order):
+            stream.write(piece.data)
+    text = "\n".join(names).encode()
+    folder.save(READS, to_arrays({
+        "names": np.frombuffer(text, np.uint8), "lengths": lengths[order.given], "given": order.given,
+        "flipped": order.flipped, "error_rate": error_rate, "other_letters": other_letters,
+    }))  # fmt: skip
+    del codes
+    given.unlink()
+
+
+def _order(codes: np.ndarray, starts: np.ndarray, lengths: np.ndarray, threads: int) -> Order:
+    """As `canonical_reads` has it."""
+    hashes = np.empty((2, len(lengths)), np.uint64)
+
+    def work(piece: tuple[int, int]) -> None:
+        hash_strands(codes, starts, lengths, *piece, hashes)
+        let_go(codes)
+
+    map_threads(work, even_ranges(len(lengths), max(4 * threads, pieces_of(codes))), threads)
+    given = np.argsort(hashes.min(axis=0), kind="stable")
+    return Order(given, (hashes[1] < hashes[0])[given])
+
+
+def _in_order(codes: np.ndarray, starts: np.ndarray, lengths: np.ndarray, order: Order):
+    """The codes of the reads in canonical order, each with what stands behind it, some reads at a time."""
+    new_lengths = lengths[order.given]
+    ends = np.cumsum(new_lengths.astype(np.int64) + PAD)
+    new_starts = ends - PAD - new_lengths
+    for first, last in even_ranges(len(lengths), 1 + len(codes) // PIECE_BASES):
+        begin = int(ends[first - 1]) if first else 0
+        piece = np.full(int(ends[last - 1]) - begin, UNKNOWN, np.uint8)
+        rows = slice(first, last)
+        its_order = order.given[rows], order.flipped[rows]
+        copy_reads(codes, starts, lengths, *its_order, 0, last - first, piece, new_starts[rows] - begin)
+        let_go(codes)
+        yield piece
+
+
+def even_blocks(lengths: np.ndarray, n_blocks: int) -> np.ndarray:
+    """The first read of each of so many blocks of about equal bases, and the number of reads, (n_blocks + 1,) int64."""
+    reached = np.cumsum(lengths, dtype=np.int64)
+    total = int(reached[-1]) if len(reached) else 0
+    inner = np.searchsorted(reached, total * np.arange(1, n_blocks) / n_blocks)
+    return np.concatenate(([0], inner, [len(lengths)])).astype(np.int64)
+
+
+class StoredReads:
+    """The reads of a folder."""
+
+    def __init__(self, folder: Workdir):
+        self._folder, self._stored = folder, from_arrays(folder.load(READS) or {})
+        self.lengths, self.error_rate = self._stored["lengths"], self._stored["error_rate"]
+        self.starts = PAD + np.cumsum(self.lengths.astype(np.int64) + PAD) - self.lengths - PAD
+
+    @property
+    def other_letters(self) -> dict[str, int]:
+        """As in ReadSet."""
+        return self._stored["other_letters"]
+
+    @property
+    def order(self) -> Order:
+        """How the reads were sorted and turned."""
+        return Order(self._stored["given"], self._stored["flipped"])
+
+    @cached_property
+    def _all(self) -> ReadSet:
+        codes = map_bytes(self._folder.bytes_of(CODES))
+        names = ("",) * len(self.lengths)
+        return ReadSet(names, codes, self.starts, self.lengths, self.error_rate, self.other_letters, in_room=True)
+
+    def all(self) -> ReadSet:
+        """All of them: their codes are those of the file, and their names are left out."""
+        return self._all
+
+    def of(self, ids: np.ndarray) -> tuple[ReadSet, np.ndarray]:
+        """Some reads, in memory, and their new ids."""
+        lengths = self.lengths[ids]
+        ends = np.cumsum(lengths.astype(np.int64) + PAD)
+        starts = PAD + ends - lengths - PAD
+        codes = room_both_ways(PAD + (int(ends[-1]) if len(ends) else 0))
+        codes[:PAD] = UNKNOWN
+        room = codes.data
+        runs = np.flatnonzero(np.diff(ids, prepend=-2) != 1)
+        with open(self._folder.bytes_of(CODES), "rb", buffering=0) as stream:
+            for first, last in zip(runs.tolist(), [*runs[1:].tolist(), len(ids)], strict=True):
+                stream.seek(int(self.starts[ids[first]]))
+                at, end = int(starts[first]), int(ends[last - 1]) + PAD
+                while at < end:
+                    if not (n := stream.readinto(room[at:end])):
+                        raise InputError(self._folder.bytes_of(CODES), "is cut short. Remove the folder, and start again.")
+                    at += n
+        names = ("",) * len(ids)
+        return ReadSet(names, codes, starts, lengths, self.error_rate, in_room=True), np.arange(len(ids))
+
+    def as_given(self, threads: int = 1, *, with_bases: bool) -> ReadSet:
+        """The reads as the input has them; without `with_bases` names and lengths only."""
+        order, names = self.order, self._stored["names"].tobytes().decode().split("\n") if len(self.lengths) else []
+        canonical = tuple(names[i] for i in order.given.tolist())
+        if with_bases:
+            held, _ = self.of(np.arange(len(self.lengths)))
+            held = ReadSet(canonical, held.codes, held.starts, held.lengths, self.error_rate, in_room=True)
+        else:
+            nothing = np.full(PAD, UNKNOWN, np.uint8)
+            held = ReadSet(canonical, nothing, self.starts, self.lengths, self.error_rate)
+        return given_reads(held, order, threads, with_bases=with_bases)
+
+
+def plan_of(folder: Workdir) -> Plan:
+    """How the job of a folder is cut."""
+    stored = from_arrays(folder.load("plan") or {})
+    return Plan(stored["first_reads"], stored["n_parts"])
