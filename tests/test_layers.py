@@ -10,7 +10,21 @@ import pytest
 import bellapy
 
 PACKAGE = Path(bellapy.__file__).parent
-FLOORS = ["errors", "params", "records", "report", "compute", "seeding", "engines", "io", "jobs", "api", "cli", "__main__"]
+FLOORS = [
+    "errors",
+    "params",
+    "records",
+    "report",
+    "compute",
+    "seeding",
+    "engines",
+    "io",
+    "runs",
+    "jobs",
+    "api",
+    "cli",
+    "__main__",
+]
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 

@@ -16,7 +16,7 @@ from bellapy.cli.reading import with_run
 from bellapy.cli.session import Session, session
 from bellapy.errors import ParameterError
 from bellapy.params import ExtensionParams, FilterParams, KmerParams, Params, SeedParams
-from bellapy.params.fields import INPUT, given_values, options_of
+from bellapy.params.fields import INPUT, check, fields_of, given_values, options_of
 from bellapy.params.overlap import PresetParams, WritingParams
 from bellapy.params.run import LaunchParams, WorkdirParams
 
@@ -35,12 +35,8 @@ Count = Annotated[int, typer.Option(help="Do so many tasks, from this one on.", 
 
 def overlap_in_folder(given: Given, reads: list[str], target: Destination, skip_alignment: bool) -> None:
     """The command `overlap` with --workdir."""
-    from bellapy.runs.launch import check_scheduler
-
     place = WorkdirParams(**given_values(given, WorkdirParams._fields))
-    launch = LaunchParams(**given_values(given, LaunchParams._fields))
-    check_scheduler(launch.scheduler)
-    assert place.workdir is not None
+    launch = _launch_params(given)
     with overlap_session(given, reads, {"-o": target.path, "the index": target.index}) as (run, params):
         run.watch()
         with _begun(run, params, reads, given, target.paths, skip_alignment, place.keep_workdir) as work:
@@ -52,6 +48,16 @@ def overlap_in_folder(given: Given, reads: list[str], target: Destination, skip_
             with choose_launcher(launch.scheduler, _worker(work, run, launch.scheduler)) as launcher:
                 run_rounds(work, launcher)
             _write(run, work, params, target)
+
+
+def _launch_params(given: Given) -> LaunchParams:
+    from bellapy.runs.launch import check_scheduler
+
+    values = given_values(given, LaunchParams._fields)
+    check(values, fields_of(LaunchParams))
+    launch = LaunchParams(**values)
+    check_scheduler(launch.scheduler)
+    return launch
 
 
 def _worker(work: FolderWork, run: Session, scheduler: str | None) -> Worker:
@@ -93,6 +99,7 @@ def plan(given: Given, reads: Reads, skip_alignment: SkipAlignment = False) -> N
     """Read the reads into a folder, and say how the job is cut."""
     if given["workdir"] is None:
         raise ParameterError("--workdir: name a folder, which the tasks use")
+    _launch_params(given)
     with overlap_session(given, reads, {}) as (run, params):
         run.watch()
         paths = destination("overlaps.paf" if given["overlap_format"] != "bam" else "x.bam", given).paths

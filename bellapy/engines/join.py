@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from bellapy.compute.jit import njit_entry, njit_inner
-from bellapy.compute.runs import PAIR, QUERY_ALONE, length_of, lengthened, operation_of, pack_run
+from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE, length_of, lengthened, operation_of, pack_run
 from bellapy.engines.flank_paths import FlankPaths
 from bellapy.engines.lanes.bases import EVERY_BYTE, read_word
 from bellapy.engines.lanes.shape import U
@@ -87,13 +87,13 @@ def _join_all(codes, where, table, near, far, out, offsets, found):
         for runs, starts, counts in (near, far):
             for j in range(starts[second] + counts[second] - 1, starts[second] - 1, -1):
                 end, q, t = _append(codes, query, target, out, begin, end, runs[j], q, t)
-        offsets[i + 1] = end
+        offsets[i + 1] = end = _settle(codes, query + q, target + t, out, begin, end)
         count_columns(codes, query, target, flip, out, begin, end, found[i])
 
 
 @njit_inner
 def _append(codes, query, target, out, begin, end, run, q, t):
-    """Append a run, a gap as far left as it goes.
+    """Append a run to a path; a gap before it, which is whole now, goes as far left as it can.
 
     Parameters
     ----------
@@ -108,18 +108,27 @@ def _append(codes, query, target, out, begin, end, run, q, t):
     The end of the runs, and the bases then.
     """
     op, size = operation_of(run), length_of(run)
+    if end > begin and operation_of(out[end - 1]) != op:
+        end = _settle(codes, query + q, target + t, out, begin, end)
     if end > begin and operation_of(out[end - 1]) == op:
         out[end - 1] = lengthened(out[end - 1], size)
     else:
         out[end] = np.uint32(run)
         end += 1
+    return end, q + (0 if op == TARGET_ALONE else size), t + (0 if op == QUERY_ALONE else size)
+
+
+@njit_inner
+def _settle(codes, query, target, out, begin, end):
+    """Shift a gap at the end of a path left; return the end of the runs.
+
+    `codes`: uint8; `query`, `target`: where the bases after the path begin in it; `out`: uint32, whose runs `begin` to
+    `end` - 1 are the path; changed.
+    """
+    op = operation_of(out[end - 1]) if end > begin else PAIR
     if op == PAIR:
-        return end, q + size, t + size
-    if op == QUERY_ALONE:
-        q += size
-    else:
-        t += size
-    return _shift_left(codes, query + q - 1 if op == QUERY_ALONE else target + t - 1, op, out, begin, end), q, t
+        return end
+    return _shift_left(codes, (query if op == QUERY_ALONE else target) - 1, op, out, begin, end)
 
 
 @njit_inner

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import tokenize
 import zipfile
 import zlib
@@ -14,7 +15,6 @@ import numpy as np
 
 from bellapy.compute.memory import UNLIMITED, Budget
 from bellapy.errors import InputError, ParameterError
-from bellapy.io.array_files import read_array, write_arrays
 from bellapy.io.outputs import open_output
 from bellapy.params import Scoring, validate
 from bellapy.records import DepthProfile, Estimate, Extensions, KmerMatrix, ReadSet, Seeds
@@ -32,6 +32,7 @@ DAMAGE = (  # shows up as
     ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError, OSError, EOFError, SyntaxError,
     ParameterError, zipfile.BadZipFile, zlib.error, tokenize.TokenError,
 )  # fmt: skip
+PIECE = 1 << 20  # bytes read at a time
 
 
 def fingerprint(reads: ReadSet) -> dict[str, int]:
@@ -52,8 +53,11 @@ def save_stage(path: str, kind: str, reads: ReadSet, meta: dict[str, Any], **rec
     }
     header = {"format": FORMAT, "kind": kind, "reads": fingerprint(reads), "meta": meta}
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
-    with open_output(path, compressible=False) as stream:
-        write_arrays(stream, arrays)
+    # as np.savez does it, which leaves the archive open when the disk is full
+    with open_output(path, compressible=False) as stream, zipfile.ZipFile(stream, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
 
 
 def load_stage(path: str, kind: str, reads: ReadSet, budget: Budget = UNLIMITED) -> tuple[Any, ...]:
@@ -73,7 +77,7 @@ def load_stage(path: str, kind: str, reads: ReadSet, budget: Budget = UNLIMITED)
         raise not_a_stage(path, "no archive")
     try:
         with zipfile.ZipFile(path) as archive:
-            header = json.loads(read_array(archive, "header").tobytes())
+            header = json.loads(_read_array(archive, "header").tobytes())
             if header["format"] != FORMAT or header["kind"] != kind:
                 raise InputError(path, f"holds {header['kind']} (format {header['format']}); {kind} are needed here")
             if header["reads"] != fingerprint(reads):
@@ -96,12 +100,34 @@ def _restore(archive: zipfile.ZipFile, name: str):
     """A record, each field of the kind that it has to be."""
     record, values = RECORDS[name], {}
     for f in fields(record):
-        value = values[f.name] = read_array(archive, f"{name}.{f.name}")
+        value = values[f.name] = _read_array(archive, f"{name}.{f.name}")
         if f.type == "int":
             if value.ndim or value.dtype.kind != "i":
                 raise ValueError(f"{f.name}: no whole number")
             values[f.name] = value.item()
     return record(**values)
+
+
+def _read_array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
+    """An array as `save_stage` writes it: stored as it is, so that it cannot be larger than the file."""
+    info = archive.getinfo(f"{name}.npy")
+    if info.compress_type != zipfile.ZIP_STORED:
+        raise ValueError(f"{name} is compressed")
+    with archive.open(info) as member:
+        if np.lib.format.read_magic(member) != (1, 0):
+            raise ValueError(f"{name}: no array")
+        shape, by_columns, dtype = np.lib.format.read_array_header_1_0(member)
+        size = math.prod(shape)
+        if dtype.hasobject or by_columns or size * dtype.itemsize != info.file_size - member.tell():
+            raise ValueError(f"{name}: no array")
+        array = np.empty(size, dtype)
+        room = array.data.cast("B") if size else memoryview(b"")
+        for at in range(0, len(room), PIECE):
+            piece = member.read(PIECE)
+            room[at : at + len(piece)] = piece
+        if member.read():  # nothing is left; checks the sum
+            raise ValueError(f"{name}: no array")
+        return array.reshape(shape)
 
 
 def _check_meta(kind: str, meta: dict[str, Any]) -> None:

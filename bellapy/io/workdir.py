@@ -22,9 +22,6 @@ import json
 import os
 import re
 import secrets
-import tokenize
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -39,13 +36,10 @@ from bellapy.io.outputs import lock_file, system_id
 from bellapy.report.log import logger
 
 JOURNAL, OWNER = "job.json", "owner.lock"
-RESULT, BYTES, UNFINISHED, LOCK = ".npz", ".bin", ".tmp", ".lock"
+RESULT, BYTES, UNFINISHED, LOCK = ".arrays", ".bin", ".tmp", ".lock"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 PIECE = 1 << 22  # bytes of an input that are read at a time
-DAMAGE = (  # of a result, shows up as
-    ValueError, TypeError, LookupError, ArithmeticError, RuntimeError, EOFError, SyntaxError, zipfile.BadZipFile, zlib.error,
-    tokenize.TokenError,
-)  # fmt: skip
+DAMAGE = ValueError, TypeError, LookupError, ArithmeticError, EOFError  # of a result, shows up as
 Arrays = Mapping[str, np.ndarray]
 
 

@@ -302,6 +302,39 @@ class KmerCounts:
 SPECTRUM_SIZE = 10_001
 
 
+class Share(NamedTuple):
+    """The part-th of n_parts parts of all k-mers; the entries of all parts, end to end, are those of the whole.
+
+    sizes : (n_ranges, n_partitions) int64, as `size_partitions` gives it for the whole, so that it is not done again.
+    """
+
+    part: int
+    n_parts: int
+    sizes: np.ndarray
+
+
+def size_partitions(
+    codes: np.ndarray, k: int, *, keep_one_in: int = 1, mask: np.ndarray = NO_MASK, n_ranges: int = 1, threads: int = 1
+) -> np.ndarray:
+    """How many k-mers of each partition start in each of some even ranges of the codes, (n_ranges, n_partitions) int64.
+
+    Parameters
+    ----------
+    codes, k, keep_one_in, mask : as in `count_kmers`.
+    """
+    layout = make_layout(k, codes.size)
+    used = max(1, (1 << layout.partition_bits) // keep_one_in)
+    ranges = even_ranges(codes.size, max(n_ranges, pieces_of(codes)))
+
+    def count_range(bounds: tuple[int, int]) -> np.ndarray:
+        sizes = np.zeros(used, np.int64)
+        count_partitions(codes, mask, *bounds, layout, sizes)
+        let_go(codes)
+        return sizes
+
+    return np.array(map_threads(count_range, ranges, threads)).reshape(len(ranges), used)
+
+
 def count_kmers(
     codes: np.ndarray,
     k: int,
@@ -310,7 +343,7 @@ def count_kmers(
     *,
     keep_one_in: int = 1,
     mask: np.ndarray = NO_MASK,
-    share: tuple[int, int] = (0, 1),
+    share: Share | None = None,
     threads: int = 1,
     pass_words: int | None = None,
     budget: Budget = UNLIMITED,
@@ -323,7 +356,7 @@ def count_kmers(
     k : 1 to 31.
     keep_one_in : count only this share of all possible k-mers, the same ones in every read, chosen by hash.
     mask : (n,) uint8, 1 where a k-mer may start; empty: everywhere.
-    share : (i, n), count the i-th of n parts of all k-mers; the entries of all parts, end to end, are those of the whole.
+    share : the part of the k-mers that is counted; None: all of them.
     pass_words : k-mer occurrences held at a time, in words of 8 bytes; does not change the result.  Unless given it is
         PASS_WORDS, or what MOST_PASSES passes need.
     budget : may make passes smaller.
@@ -334,21 +367,16 @@ def count_kmers(
     """
     layout = make_layout(k, codes.size)
     counted = _Counted(codes, mask, layout, lower, upper)
-    used = max(1, (1 << layout.partition_bits) // keep_one_in)
-    least, used = used * share[0] // share[1], used * (share[0] + 1) // share[1]
     limited = budget.limit is not None  # then there are fewer shares, since each takes memory of its own
-    n_ranges = max(threads if limited or threads == 1 else 4 * threads, pieces_of(codes))
-    ranges = even_ranges(codes.size, n_ranges)
     n_groups = (4 if limited else 8) * threads
-
-    def count_range(bounds):
-        sizes = np.zeros(used, np.int64)
-        count_partitions(codes, mask, *bounds, layout, sizes)
-        sizes[:least] = 0
-        let_go(codes)
-        return sizes
-
-    histogram = np.array(map_threads(count_range, ranges, threads)).reshape(len(ranges), used)
+    if share is None:
+        n_ranges = threads if limited or threads == 1 else 4 * threads
+        whole = size_partitions(codes, k, keep_one_in=keep_one_in, mask=mask, n_ranges=n_ranges, threads=threads)
+        share = Share(0, 1, whole)
+    ranges, used = even_ranges(codes.size, len(share.sizes)), share.sizes.shape[1]
+    least, used = used * share.part // share.n_parts, used * (share.part + 1) // share.n_parts
+    histogram = share.sizes[:, :used].copy()
+    histogram[:, :least] = 0
     sizes = histogram.sum(axis=0)
     scratch = SCRATCH_WORDS * threads * int(sizes.max(initial=0))
     pass_words = pass_words or max(PASS_WORDS, words_of_passes(sizes))

@@ -338,7 +338,7 @@ def test_folder_without_permission(here):
     assert "no permission" in last_line(fails(here, 1, "overlap", "reads.fa", "-o", "locked/x"))
 
 
-@pytest.mark.parametrize("where", ["count_stage", "candidates_stage", "align_stage", "filter_stage", "format_overlaps"])
+@pytest.mark.parametrize("where", ["count_rounds", "candidate_rounds", "align_rounds", "filter_rounds", "format_overlaps"])
 @pytest.mark.parametrize(
     ("error", "code", "problem"),
     [(MemoryError, 1, "out of memory"), (KeyboardInterrupt, 130, ""), (BrokenPipeError(32, ""), 1, "")],

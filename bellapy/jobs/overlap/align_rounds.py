@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
@@ -41,12 +42,13 @@ from bellapy.jobs.overlap.geometry import (
 )
 from bellapy.jobs.overlap.pieces import clear_of, implied_ends
 from bellapy.jobs.overlap.seeds import first_of_candidate, join_seeds, starts_of_candidates
-from bellapy.jobs.overlap.work import Result, Round, Work
+from bellapy.jobs.overlap.work import HeldReads, Result, Round, Work
 from bellapy.params import Scoring
-from bellapy.records import Extensions, Overlaps, Seeds
+from bellapy.records import Extensions, Overlaps, ReadSet, Seeds
 from bellapy.report.log import progress
 
 ALIGNED_BYTES = 240  # of copies, alignments and what is computed from them, for each seed
+SomeSeeds = TypeVar("SomeSeeds", Seeds, Overlaps)
 FIRST, ALL = "first", "all"
 """Alignments of the best seed of every candidate; of all seeds that are extended."""
 
@@ -55,25 +57,33 @@ def steps_for(work: Work) -> Steps:
     """The scores and limits of all extensions."""
 
     def make() -> Result:
-        seeds = _pilot(work)
-        ids = np.unique(np.concatenate((seeds.query_id, seeds.target_id)).astype(np.int64))
-        reads, new_ids = work.reads.of(ids)
-        seeds = replace(
-            seeds, query_id=new_ids[np.searchsorted(ids, seeds.query_id)].astype(np.int32),
-            target_id=new_ids[np.searchsorted(ids, seeds.target_id)].astype(np.int32),
-        )  # fmt: skip
-        steps = choose_steps(reads, seeds, work.params.extension, work.resources)
+        steps = choose_steps(*_with_bases(work, _pilot(work)), work.params.extension, work.resources)
         return {"steps": [step._asdict() for step in steps]}
 
     return tuple(Scoring(**step) for step in work.store.once("steps", make)["steps"])
+
+
+def _with_bases(work: Work, seeds: Seeds) -> tuple[ReadSet, Seeds]:
+    """The reads of some seeds, and perhaps others, and the seeds with the ids that their reads have there."""
+    if work.is_whole and isinstance(work.reads, HeldReads):
+        return work.reads.all(), seeds
+    ids = np.unique(np.concatenate((seeds.query_id, seeds.target_id)).astype(np.int64))
+    new_ids = np.zeros(len(work.reads.lengths), np.int32)
+    new_ids[ids] = np.arange(len(ids))
+    return work.reads.of(ids), with_ids(seeds, new_ids)
+
+
+def with_ids(seeds: SomeSeeds, ids: np.ndarray) -> SomeSeeds:
+    """Seeds or overlaps with other ids of reads; ids : (n_reads,), the new one of each."""
+    ids = ids.astype(np.int32)
+    return replace(seeds, query_id=ids[seeds.query_id], target_id=ids[seeds.target_id])
 
 
 def _pilot(work: Work) -> Seeds:
     """Some well-supported seeds of all tiles, in the order of candidates."""
     parts = []
     for tile in range(len(work.plan.tiles)):
-        seeds, ids = work.store.pick(f"gate.{tile}", "pilot"), work.ids(tile).astype(np.int32)
-        parts.append(replace(seeds, query_id=ids[seeds.query_id], target_id=ids[seeds.target_id]))
+        parts.append(with_ids(work.store.pick(f"gate.{tile}", "pilot"), work.ids(tile)))
     seeds = join_seeds(parts, parts[0].length)
     in_order = seeds.take(np.lexsort((-seeds.strand, seeds.target_id, seeds.query_id)))
     return pilot_seeds(work.reads.lengths, in_order)
@@ -82,7 +92,7 @@ def _pilot(work: Work) -> Seeds:
 def _extend(work: Work, tile: int, seeds: Seeds, n_before: int, n_all: int) -> Extensions:
     """The alignments that grow from some seeds of a tile."""
     steps, end = steps_for(work), End.of(work.params.extension.extension)
-    reads, _ = work.reads.of(work.ids(tile))
+    reads, seeds = _with_bases(work, seeds if work.is_whole else with_ids(seeds, work.ids(tile)))
     with progress("align", n_all if work.is_whole else None) as advance:
         resources = replace(work.resources, progress=lambda done: advance(n_before + done))
         return extend_anchors(reads, seeds.anchors, steps, end, resources)
@@ -263,8 +273,7 @@ def overlaps_of(work: Work, tile: int) -> Overlaps:
     overlaps = work.store.pick(f"overlaps.{tile}", "overlaps")
     if work.is_whole:
         return overlaps
-    ids = work.ids(tile).astype(np.int32)
-    return replace(overlaps, query_id=ids[overlaps.query_id], target_id=ids[overlaps.target_id])
+    return with_ids(overlaps, work.ids(tile))
 
 
 def _judging(kind: str) -> tuple[Round, ...]:

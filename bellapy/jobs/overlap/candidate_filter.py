@@ -12,6 +12,7 @@ Both tests compare with well-supported candidates of the same reads.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -68,6 +69,19 @@ def lowest_depth(seeds: Seeds, profile: DepthProfile) -> np.ndarray:
     return out / np.where(usual > 0, usual, 1)
 
 
+def sure_values(parts: list[Seeds], depths: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Support, implied length and depth of the best seeds of well-supported candidates, (n,) each.
+
+    parts, depths : all seeds in any number of parts, at least one, and the `lowest_depth` of each part.
+    """
+    sure = [(seeds.n_support >= SURE_SUPPORT) & (seeds.rank == 0) for seeds in parts]
+    return (
+        np.concatenate([seeds.n_support[rows] for seeds, rows in zip(parts, sure, strict=True)]),
+        np.concatenate([seeds.implied_length[rows] for seeds, rows in zip(parts, sure, strict=True)]),
+        np.concatenate([depth[rows] for depth, rows in zip(depths, sure, strict=True)]),
+    )
+
+
 def learn_typical(support: np.ndarray, length: np.ndarray, depth: np.ndarray, threads: int = 1) -> Typical:
     """Medians over the best seeds of well-supported candidates, weighted by their support.
 
@@ -76,7 +90,7 @@ def learn_typical(support: np.ndarray, length: np.ndarray, depth: np.ndarray, th
 
     Parameters
     ----------
-    support, length, depth : (n,) of the seeds of rank 0 with so much support: `n_support`, `implied_length`, `lowest_depth`.
+    support, length, depth : of all seeds, as from `sure_values`.
     """
     if len(support) < MIN_SURE:
         return Typical(0.0, 0.0)
@@ -123,6 +137,38 @@ def indistinct(ordinary: np.ndarray, apart: np.ndarray, profile: DepthProfile) -
     """
     usual = np.median(ordinary[ordinary > 0]) if (ordinary > 0).any() else 0
     return (apart > MOST_PARTNERS * usual) & (profile.repeats < 2)
+
+
+class Marks(NamedTuple):
+    """What is known of some seeds, (n,) each, bool but for the first.
+
+    copies : float32, as in Seeds.  dense : they have k-mers enough.  few : they have few copies.
+    apart : they have many, but k-mers that may tell one copy of a repeat from the others.
+    """
+
+    copies: np.ndarray
+    dense: np.ndarray
+    few: np.ndarray
+    apart: np.ndarray
+
+    def sound(self, seeds: Seeds, blind: np.ndarray) -> np.ndarray:
+        """Mask of the dense seeds that are no product of repeats; blind : (n_reads,) bool, as from `indistinct`."""
+        return self.dense & (self.few | (self.apart & ~blind[seeds.query_id] & ~blind[seeds.target_id]))
+
+
+def mark_seeds(
+    seeds: Seeds, depth: np.ndarray, typical: Typical, profile: DepthProfile, density: float, max_copies: float
+) -> Marks:
+    """What the depth around seeds and their support say.
+
+    Parameters
+    ----------
+    depth : (n,) float64, `lowest_depth` of the seeds.
+    density, max_copies : as in SeedParams.
+    """
+    times = copies(depth, typical).astype(np.float32)
+    dense, few = dense_enough(seeds, typical, density), times <= max_copies
+    return Marks(times, dense, few, set_apart(seeds, typical, profile) & dense & ~few)
 
 
 def copies(depth: np.ndarray, typical: Typical) -> np.ndarray:

@@ -9,15 +9,14 @@ import numpy as np
 from bellapy.compute.memory import Budget
 from bellapy.compute.threads import map_threads
 from bellapy.jobs.overlap.candidate_filter import (
-    SURE_SUPPORT,
+    Marks,
     Typical,
-    copies,
     count_partners,
-    dense_enough,
     indistinct,
     learn_typical,
     lowest_depth,
-    set_apart,
+    mark_seeds,
+    sure_values,
 )
 from bellapy.jobs.overlap.candidates import multiply, symbolic_product
 from bellapy.jobs.overlap.count_rounds import profile_of, tile_matrix
@@ -25,7 +24,7 @@ from bellapy.jobs.overlap.ends import pilot_seeds
 from bellapy.jobs.overlap.report import NO_SUPPORT, REPEAT, TOO_SPARSE
 from bellapy.jobs.overlap.seeds import choose_seeds, has_any, join_seeds, seed_bytes
 from bellapy.jobs.overlap.work import Result, Round, Work
-from bellapy.records import DepthProfile, ReadSet, Seeds
+from bellapy.records import DepthProfile, ReadSet
 from bellapy.records.bases import PAD, UNKNOWN
 from bellapy.report.log import progress
 
@@ -77,21 +76,11 @@ def find_seeds(work: Work, tile: int) -> Result:
     del matrix
     budget.require("choosing seeds", JOINED_BYTES * sum(len(seeds) for seeds in parts))
     depths = map_threads(lambda seeds: lowest_depth(seeds, profile), parts, threads)
-    support, length, depth = _sure(parts, depths)
+    support, length, depth = sure_values(parts, depths)
     return {
         "seeds": parts, "depth": depths, "support": support, "length": length, "sure_depth": depth,
         "dropped": {NO_SUPPORT: n_weak}, "numbers": {"products": n_products, "candidates": n_candidates},
     }  # fmt: skip
-
-
-def _sure(parts: list[Seeds], depths: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Support, length and depth of the best seeds of well-supported candidates."""
-    sure = [(seeds.n_support >= SURE_SUPPORT) & (seeds.rank == 0) for seeds in parts]
-    return (
-        np.concatenate([seeds.n_support[rows] for seeds, rows in zip(parts, sure, strict=True)]),
-        np.concatenate([seeds.implied_length[rows] for seeds, rows in zip(parts, sure, strict=True)]),
-        np.concatenate([depth[rows] for depth, rows in zip(depths, sure, strict=True)]),
-    )
 
 
 def typical_of(work: Work) -> Typical:
@@ -111,15 +100,17 @@ def mark(work: Work, tile: int) -> Result:
     typical, profile, n_reads = typical_of(work), tile_profile(work, tile), len(work.ids(tile))
     result, params = work.store.get(f"seeds.{tile}"), work.params.seeds
     parts = result["seeds"]
-    times = [copies(depth, typical).astype(np.float32) for depth in result["depth"]]
-    dense = [dense_enough(seeds, typical, params.density) for seeds in parts]
-    few = [values <= params.max_copies for values in times]
-    apart = [set_apart(s, typical, profile) & rows & ~single for s, rows, single in zip(parts, dense, few, strict=True)]
-    single = [rows & mask for rows, mask in zip(dense, few, strict=True)]
+
+    def mark_part(i: int) -> Marks:
+        return mark_seeds(parts[i], result["depth"][i], typical, profile, params.density, params.max_copies)
+
+    marks = map_threads(mark_part, range(len(parts)), work.params.run.threads)
+    columns = {name: [getattr(part, name) for part in marks] for name in Marks._fields}
     return {
-        "copies": times, "dense": dense, "few": few, "apart": apart,
-        "ordinary": count_partners(parts, single, n_reads), "others": count_partners(parts, apart, n_reads),
-    }  # fmt: skip
+        **columns,
+        "ordinary": count_partners(parts, [part.dense & part.few for part in marks], n_reads),
+        "others": count_partners(parts, columns["apart"], n_reads),
+    }
 
 
 def _blind(work: Work) -> np.ndarray:
@@ -139,9 +130,9 @@ def gate(work: Work, tile: int) -> Result:
     parts, dense = seeds["seeds"], marks["dense"]
 
     def drop(i: int) -> tuple[int, int]:
-        part = replace(parts[i], copies=marks["copies"][i])
-        sound = marks["few"][i] | (marks["apart"][i] & ~blind[part.query_id] & ~blind[part.target_id])
-        kept = dense[i] & sound
+        its_marks = Marks(*(marks[name][i] for name in Marks._fields))
+        part = replace(parts[i], copies=its_marks.copies)
+        kept = its_marks.sound(part, blind)
         still_there, linked = has_any(part, dense[i]), has_any(part, kept)
         parts[i] = part.take(kept)  # what is dropped leaves before all are joined
         return int((~still_there).sum()), int((still_there & ~linked).sum())

@@ -24,7 +24,7 @@ from bellapy.records.bases import PAD
 from bellapy.records.kmers import entry_type
 from bellapy.seeding.entries import is_first, pack_entry, place_of, reverse_of
 from bellapy.seeding.kmer_matrix import PROFILE_WIDTH, build_kmer_matrix, profile_depth
-from bellapy.seeding.kmers import NO_MASK, KmerCounts, count_kmers
+from bellapy.seeding.kmers import NO_MASK, KmerCounts, Share, count_kmers, size_partitions
 from bellapy.seeding.sampling import compress_homopolymers, restore_places, sampling_mask
 
 ANY_COUNT = (1 << 31) - 1
@@ -94,11 +94,23 @@ def _count(reads: ReadSet, work: Work, part: int) -> KmerCounts:
     if sampling in ("minimizer", "syncmer"):
         budget.require(f"sampling by {sampling}s", len(codes))
         mask = sampling_mask(codes, k, sampling, window, threads)
+    share = None if work.plan.n_parts == 1 else _share(codes, work, part)
     counts = count_kmers(
-        codes, k, kmers.lower, ANY_COUNT, keep_one_in=_one_in(settings), mask=mask, share=(part, work.plan.n_parts),
-        threads=threads, budget=budget,
+        codes, k, kmers.lower, ANY_COUNT, keep_one_in=_one_in(settings), mask=mask, share=share, threads=threads,
+        budget=budget,
     )  # fmt: skip
     return counts if marks is None else replace(counts, entries=restore_places(reads.codes, marks, counts.entries, threads))
+
+
+def _share(codes: np.ndarray, work: Work, part: int) -> Share:
+    """A part of the k-mers of all reads."""
+
+    def make() -> Result:
+        settings = work.settings
+        sizes = size_partitions(codes, settings["k"], keep_one_in=_one_in(settings), threads=work.params.run.threads)
+        return {"sizes": sizes}
+
+    return Share(part, work.plan.n_parts, work.store.once("sizes", make)["sizes"])
 
 
 def _shape(work: Work) -> dict[str, int]:

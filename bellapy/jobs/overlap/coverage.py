@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_vector_entry
+from bellapy.compute.mapped import let_go
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.records import ReadSet
 
@@ -214,6 +215,7 @@ def measure_depth(reads: ReadSet, k: int, one_in: int, threads: int = 1) -> floa
     def count(piece: tuple[int, int]) -> np.ndarray:
         counts = np.zeros(len(chosen), np.int64)
         count_covering(reads.codes, reads.starts, reads.lengths, *piece, table, chosen, middles, counts)
+        let_go(reads.codes)
         return counts
 
     counts = sum(map_threads(count, even_ranges(len(reads), RANGES * threads), threads), np.zeros(len(chosen), np.int64))

@@ -7,6 +7,7 @@ overlaps in order and writes them.
 
 from __future__ import annotations
 
+import math
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,6 +36,7 @@ from bellapy.runs.launch import Here, Launcher
 KIND = "overlap"
 USUAL_MEMORY = 4 * 10**9  # of a process, where no bound is given
 PART_BYTES, FEW_PARTS = 1 << 28, 8  # words of k-mers of a part; every part goes through all reads once more
+PART_ROOM = 1.25  # of what the words of a part take: scratch, the depth profile
 BLOCK_BYTES = 7  # of a tile, for each base of its blocks: both directions, entries of the matrix, seeds
 DISK_BYTES = 8  # for each base and k-mer that is counted: the reads, entries of the matrix, seeds
 CPU_SECONDS = 2.5e-7  # for each base, of reads with 15 % errors; repeats take more, accurate reads less
@@ -148,7 +150,7 @@ def choose_plan(lengths: np.ndarray, settings: Result, params: Params, n_blocks:
         first_reads = np.array([0, len(lengths)])
     one_in = settings["sampling_window"] if settings["sampling"] == "fraction" else 1
     words = 8 * n_bases // one_in
-    n_parts = max(min(FEW_PARTS, -(-words // PART_BYTES)), -(-2 * words // room), 1)
+    n_parts = max(min(FEW_PARTS, -(-words // PART_BYTES)), math.ceil(PART_ROOM * words / room), 1)
     return Plan(first_reads, 1 if needs_all_reads(params.kmers) else n_parts)
 
 

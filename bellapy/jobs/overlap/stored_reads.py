@@ -81,7 +81,7 @@ def even_blocks(lengths: np.ndarray, n_blocks: int) -> np.ndarray:
     """The first read of each of so many blocks of about equal bases, and the number of reads, (n_blocks + 1,) int64."""
     reached = np.cumsum(lengths, dtype=np.int64)
     total = int(reached[-1]) if len(reached) else 0
-    inner = np.searchsorted(reached, total * np.arange(1, n_blocks) / n_blocks)
+    inner = np.searchsorted(reached, total * np.arange(1, n_blocks) / n_blocks, side="right")
     return np.concatenate(([0], inner, [len(lengths)])).astype(np.int64)
 
 
@@ -113,8 +113,8 @@ class StoredReads:
         """All of them: their codes are those of the file, and their names are left out."""
         return self._all
 
-    def of(self, ids: np.ndarray) -> tuple[ReadSet, np.ndarray]:
-        """Some reads, in memory, and their new ids."""
+    def of(self, ids: np.ndarray) -> ReadSet:
+        """Some reads, in memory, in the order of `ids`."""
         lengths = self.lengths[ids]
         ends = np.cumsum(lengths.astype(np.int64) + PAD)
         starts = PAD + ends - lengths - PAD
@@ -131,14 +131,14 @@ class StoredReads:
                         raise InputError(self._folder.bytes_of(CODES), "is cut short. Remove the folder, and start again.")
                     at += n
         names = ("",) * len(ids)
-        return ReadSet(names, codes, starts, lengths, self.error_rate, in_room=True), np.arange(len(ids))
+        return ReadSet(names, codes, starts, lengths, self.error_rate, in_room=True)
 
     def as_given(self, threads: int = 1, *, with_bases: bool) -> ReadSet:
         """The reads as the input has them; without `with_bases` names and lengths only."""
         order, names = self.order, self._stored["names"].tobytes().decode().split("\n") if len(self.lengths) else []
         canonical = tuple(names[i] for i in order.given.tolist())
         if with_bases:
-            held, _ = self.of(np.arange(len(self.lengths)))
+            held = self.of(np.arange(len(self.lengths)))
             held = ReadSet(canonical, held.codes, held.starts, held.lengths, self.error_rate, in_room=True)
         else:
             nothing = np.full(PAD, UNKNOWN, np.uint8)

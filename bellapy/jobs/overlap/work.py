@@ -70,29 +70,26 @@ class Reads(Protocol):
     lengths: np.ndarray
     """(n_reads,) int32."""
 
-    error_rate: float | None
-    """As in ReadSet."""
-
     def all(self) -> ReadSet:
-        """All of them, not both ways."""
+        """All of them, of which not all bases should be looked at both ways."""
 
-    def of(self, ids: np.ndarray) -> tuple[ReadSet, np.ndarray]:
-        """Some reads, given by their ids in ascending order, and perhaps others; and the new ids of those given."""
+    def of(self, ids: np.ndarray) -> ReadSet:
+        """Some reads, given by their ids in ascending order, or all."""
 
 
 class HeldReads:
-    """Reads in memory, which may be used as they are."""
+    """Reads in memory."""
 
     def __init__(self, reads: ReadSet):
-        self.lengths, self.error_rate, self._reads = reads.lengths, reads.error_rate, reads
+        self.lengths, self._reads = reads.lengths, reads
 
     def all(self) -> ReadSet:
         """All of them."""
         return self._reads
 
-    def of(self, ids: np.ndarray) -> tuple[ReadSet, np.ndarray]:
-        """All reads."""
-        return self._reads, ids
+    def of(self, ids: np.ndarray) -> ReadSet:
+        """All of them: they are here."""
+        return self._reads
 
 
 class Store(Protocol):

@@ -214,6 +214,7 @@ def seeded_reads(draw, max_size: int = 60):
 @example((["AAAAAAAAC", "AAAAAAC"], make_seeds([0], [1], [1], [2], [2], 3)), Scoring(1, -1, -1, 9), None, False)
 @example((["GTTTTTTTTC", "GTTTTTTC"], make_seeds([0], [1], [1], [6], [2], 3)), Scoring(1, -1, -1, 9), None, False)
 @example((["GTTTTTTTTC", "GAAAAAAC"], make_seeds([0], [1], [-1], [6], [3], 3)), Scoring(1, -1, -1, 9), None, False)
+@example((["AACGA", "TCCTGTT"], make_seeds([0], [1], [-1], [3], [0], 2)), Scoring(1, -2, -1, 1), Scoring(1, -1, -1, 1), True)
 def test_path_of_an_overlap(case, scoring, second, longest):
     sequences, seeds = case
     steps = (scoring,) if second is None else (scoring, second._replace(**dict(zip(SCORES, scoring, strict=False))))

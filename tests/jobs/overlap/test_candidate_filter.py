@@ -16,10 +16,13 @@ from bellapy.jobs.overlap.candidate_filter import (
     WINDOW_BINS,
     Typical,
     copies,
+    count_partners,
     dense_enough,
-    keep_outside_repeats,
+    indistinct,
     learn_typical,
     lowest_depth,
+    mark_seeds,
+    sure_values,
     weighted_median,
 )
 from bellapy.jobs.overlap.seeds import MAX_MEMBERS
@@ -97,14 +100,14 @@ def test_weighted_median(pairs):
 def test_typical_is_the_median_of_the_sure():
     seeds, depth = sure_seeds(200), np.arange(200) % 17 + 1.0
     density = seeds.n_support / seeds.implied_length
-    found = learn_typical([seeds], [depth])
+    found = learn_typical(*sure_values([seeds], [depth]))
     assert found == Typical(lower_median(density, seeds.n_support), lower_median(depth, seeds.n_support))
     bad = np.arange(200) % 2 == 0
     for column, value in (("rank", 1), ("n_support", SURE_SUPPORT - 1)):
         spoilt = change_seeds(seeds, **{column: np.where(bad, value, getattr(seeds, column))})
         weights = seeds.n_support[~bad]
         expected = Typical(lower_median(density[~bad], weights), lower_median(depth[~bad], weights))
-        assert learn_typical([spoilt], [np.where(bad, 1000, depth)]) == expected
+        assert learn_typical(*sure_values([spoilt], [np.where(bad, 1000, depth)])) == expected
 
 
 def test_chance_does_not_hide_what_is_typical():
@@ -114,14 +117,14 @@ def test_chance_does_not_hide_what_is_typical():
     seeds = change_seeds(
         seeds, n_support=np.where(np.arange(n) < sound, 150, SURE_SUPPORT + 1), implied_length=np.full(n, 50_000)
     )
-    typical = learn_typical([seeds], [np.where(np.arange(n) < sound, 4.0, 2.0)])
+    typical = learn_typical(*sure_values([seeds], [np.where(np.arange(n) < sound, 4.0, 2.0)]))
     assert typical == Typical(150 / 50_000, 4.0)
     assert dense_enough(seeds, typical, 0.05).tolist() == [True] * sound + [False] * (n - sound)
 
 
 def test_too_few_are_not_typical():
-    assert learn_typical([sure_seeds(MIN_SURE - 1)], [np.ones(MIN_SURE - 1)]) == Typical(0.0, 0.0)
-    assert learn_typical([sure_seeds(MIN_SURE)], [np.ones(MIN_SURE)]).depth == 1
+    assert learn_typical(*sure_values([sure_seeds(MIN_SURE - 1)], [np.ones(MIN_SURE - 1)])) == Typical(0.0, 0.0)
+    assert learn_typical(*sure_values([sure_seeds(MIN_SURE)], [np.ones(MIN_SURE)])).depth == 1
     seeds = sure_seeds(20)
     assert dense_enough(seeds, Typical(0.0, 0.0), 1.0).all()
     assert (copies(np.full(20, np.inf), Typical(0.0, 0.0)) == 1).all()
@@ -166,11 +169,16 @@ def repeats_of(n_ordinary: int, n_apart: int, kinds=(1, 1)):
 )
 def test_copies_of_a_repeat_that_can_be_told_apart(n_apart, kinds, kept):
     seeds, profile = repeats_of(10, n_apart, kinds)
-    dense = np.ones(len(seeds), bool)
-    (mask,) = keep_outside_repeats([seeds], [dense], Typical(0.02, 8.0), profile, 2.5)
+
+    def sound(seeds):
+        marks = mark_seeds(seeds, 8.0 * seeds.copies, Typical(0.02, 8.0), profile, 0.0, 2.5)
+        partners = (count_partners([seeds], [rows], 4) for rows in (marks.dense & marks.few, marks.apart))
+        return marks.sound(seeds, indistinct(*partners, profile))
+
+    mask = sound(seeds)
     assert mask.tolist() == [True] * 10 + [kept] * n_apart
     weak = change_seeds(seeds, n_support=np.where(seeds.copies > 1, SURE_SUPPORT - 1, 20))
-    assert not keep_outside_repeats([weak], [dense], Typical(0.02, 8.0), profile, 2.5)[0][10:].any()
+    assert not sound(weak)[10:].any()
 
 
 def test_depth_in_units_of_what_is_usual_for_the_reads():

@@ -20,10 +20,11 @@ from bellapy.jobs.overlap.filter import (
     estimate_matches,
     filter_overlaps,
     implied_overlaps,
-    judge,
     learn_thresholds,
+    rates_of,
     score_floor,
     surely_overlaps,
+    teach,
 )
 from bellapy.jobs.overlap.geometry import Geometry, measure_geometry
 from bellapy.params import ExtensionParams, FilterParams
@@ -96,7 +97,7 @@ def test_thresholds_follow_sure_alignments(rng):
     extensions = make_extensions((rate * implied).astype(int), *np.zeros((4, n)))
 
     def learn(floor, delta, given=True):
-        return learn_thresholds(extensions, np.ones(n, bool), fair, floor, delta, given=given)
+        return learn_thresholds(rates_of(extensions, fair)[teach(np.ones(n, bool), fair)], floor, delta, given=given)
 
     found = learn(0.25, 0.01)
     assert found.n_sure == n and found.floor == 0.25
@@ -128,11 +129,8 @@ def test_what_is_not_sure_teaches_nothing(spoilt):
     seeds, geometry = change_seeds(seeds, copies=copies), make_geometry(**geometry)
     extensions = make_extensions(score, *np.zeros((4, n)))
     assert_array_equal(surely_overlaps(seeds, extensions, geometry, 0.25), ~bad)
-    reads = make_reads(["A" * 2000] * 2)
-    assert judge(reads, seeds, extensions, geometry, 0.25, 0.1, given=False) == (
-        Thresholds(0.25, 0.25, 0.25, None, 40),
-        geometry,
-    )
+    taught = learn_thresholds(rates_of(extensions, geometry)[teach(~bad, geometry)], 0.25, 0.1, given=False)
+    assert taught == Thresholds(0.25, 0.25, 0.25, None, 40), "there are too few"
 
 
 def test_thresholds_rise_in_repeats():

@@ -7,7 +7,19 @@ import pytest
 from numpy.testing import assert_array_equal
 from strategies import make_reads, make_seeds
 
-from bellapy.jobs.overlap.geometry import AT_END, BEYOND, BIN, _going_on, fair_geometry, measure_geometry
+from bellapy.jobs.overlap.geometry import (
+    AT_END,
+    BEYOND,
+    BIN,
+    NOWHERE,
+    Standing,
+    bin_starts,
+    fair_geometry,
+    find_crossings,
+    hulls,
+    measure_geometry,
+    steps_of,
+)
 from bellapy.records import Extensions
 
 
@@ -18,13 +30,26 @@ def alignments(rows):
     return seeds, Extensions(*np.array([[1] * len(rows), *ends, *[[0] * len(rows)] * 4], np.int32))
 
 
+def judged(reads, seeds, extensions, geometry, telling):
+    """The geometry without bad ends, of all alignments; `telling` : those that tell where reads go on."""
+    some = seeds.take(telling), extensions.take(telling)
+    crossings = find_crossings(len(reads), *some)
+    turns, around = crossings.turns(some[0], crossings.partners), hulls(seeds, extensions)
+    nowhere = np.full((2, len(around[0])), NOWHERE, np.int64)
+    steps = steps_of(reads, *some, turns), steps_of(reads, *around, nowhere)
+    return fair_geometry(reads, seeds, extensions, geometry, Standing.of(reads.lengths, *steps))
+
+
 def test_going_on_is_counted_by_bins(rng):
     lengths = [3000, 150, 5210]
     reads, rows = make_reads(["A" * n for n in lengths]), []
     for _ in range(200):
         q, t = sorted(rng.choice(3, 2, replace=False).tolist())
         rows.append((q, t, 1, *np.sort(rng.integers(0, lengths[q] + 1, 2)), *np.sort(rng.integers(0, lengths[t] + 1, 2))))
-    starts, found = _going_on(reads, *alignments(rows))
+    seeds, extensions = alignments(rows)
+    crossings = find_crossings(len(reads), seeds, extensions)
+    starts = bin_starts(reads.lengths)
+    found = np.cumsum(steps_of(reads, seeds, extensions, crossings.turns(seeds, crossings.partners)))
     expected = np.zeros_like(found)
     for q, t, _, *ends in rows:
         for read, begin, end in ((q, *ends[:2]), (t, *ends[2:])):
@@ -51,10 +76,10 @@ def test_an_overhang_counts_where_both_reads_go_on(strand, bad):
     seeds, extensions = alignments(rows)
     geometry = measure_geometry(reads, seeds, extensions)
     assert (geometry.left[0], geometry.right[0], geometry.implied[0]) == (0, 4000, 6000)
-    fair = fair_geometry(reads, seeds, extensions, geometry, np.ones(len(rows), bool))
+    fair = judged(reads, seeds, extensions, geometry, np.ones(len(rows), bool))
     assert fair.overhang[0] == (4000 if bad == "neither" else 0)
     assert fair.implied[0] == (6000 if bad == "neither" else 2000) and fair.aligned[0] == 2000
-    nobody = fair_geometry(reads, seeds, extensions, geometry, np.zeros(len(rows), bool))
+    nobody = judged(reads, seeds, extensions, geometry, np.zeros(len(rows), bool))
     assert not nobody.overhang.any(), "nothing shows that the reads go on"
 
 
@@ -72,7 +97,7 @@ def test_reads_that_turn_do_not_vouch_for_each_other(apart, strand, others):
     rows += [(read, 6, 1, 0, n, 0, n) for read in (2, 3)]
     seeds, extensions = alignments(rows)
     geometry = measure_geometry(reads, seeds, extensions)
-    fair = fair_geometry(reads, seeds, extensions, geometry, np.ones(len(rows), bool))
+    fair = judged(reads, seeds, extensions, geometry, np.ones(len(rows), bool))
     assert geometry.overhang[2] >= 2000 <= geometry.overhang[3]
     for row in (2, 3):
         assert fair.overhang[row] == (geometry.overhang[row] if others else 0)
@@ -96,7 +121,7 @@ def test_of_a_joined_read_the_larger_part_counts(strand, side):
         seeds, extensions = alignments(rows)
         geometry = measure_geometry(reads, seeds, extensions)
         assert not geometry.lesser.any()
-        return fair_geometry(reads, seeds, extensions, geometry, np.ones(len(rows), bool)).lesser
+        return judged(reads, seeds, extensions, geometry, np.ones(len(rows), bool)).lesser
 
     assert not found(rows).any(), "the others end there too: no overhang"
     inside = [[(5000, 9000), (1000, 7000)], [(1000, 5000), (3000, 9000)]][strand < 0]
@@ -110,4 +135,4 @@ def test_no_alignments():
     reads = make_reads(["ACGT", "ACGT"])
     seeds, extensions = make_seeds(*[[]] * 5, 3), Extensions(*np.zeros((9, 0), np.int32))
     geometry = measure_geometry(reads, seeds, extensions)
-    assert len(fair_geometry(reads, seeds, extensions, geometry, np.zeros(0, bool)).implied) == 0
+    assert len(judged(reads, seeds, extensions, geometry, np.zeros(0, bool)).implied) == 0

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from strategies import make_reads, mutate, random_bases, read_sets, simulate_reads
 
-from bellapy.jobs.overlap.candidate_filter import SURE_SUPPORT, Typical, dense_enough, learn_typical
+from bellapy.jobs.overlap.candidate_filter import SURE_SUPPORT, Typical, dense_enough, learn_typical, sure_values
 from bellapy.jobs.overlap.candidates import multiply, symbolic_product
 from bellapy.jobs.overlap.pieces import clear_of, implied_ends
 from bellapy.jobs.overlap.seeds import MAX_MEMBERS, choose_seeds, implied_overlap, join_seeds
@@ -217,7 +217,7 @@ def test_dense_enough():
     seeds, *_ = seeds_of(sequences, 13, 12)
     depth = np.random.default_rng(1).random(len(seeds))
     sure = [i for i in range(len(seeds)) if seeds.n_support[i] >= SURE_SUPPORT and seeds.rank[i] == 0]
-    typical = learn_typical([seeds], [depth])
+    typical = learn_typical(*sure_values([seeds], [depth]))
     assert len(sure) >= 50
     for found, values in ((typical.density, seeds.n_support / seeds.implied_length), (typical.depth, depth)):
         every = sorted(values[i] for i in sure for _ in range(seeds.n_support[i]))
@@ -234,7 +234,7 @@ def test_dense_enough():
 
 def test_too_few_seeds_show_nothing_typical():
     seeds, *_ = seeds_of(["ACGTTGCATTGACCA" * 3, "ACGTTGCATTGACCA" * 3], 9, 50)
-    assert learn_typical([seeds], [np.ones(len(seeds))]) == Typical(0.0, 0.0)
+    assert learn_typical(*sure_values([seeds], [np.ones(len(seeds))])) == Typical(0.0, 0.0)
 
 
 @pytest.mark.parametrize("turned", [False, True])
