@@ -37,7 +37,8 @@ BAND = 300  # diagonals
 MOST_PIECES = 16  # of one k-mer
 LEAST_KEPT = 0.5  # share of a piece's k-mers
 NEAR = 2.0  # counts are near each other up to this factor
-MARK_BITS, HEAD_BITS = 23, 20  # 1 MB of bits that most k-mers of the reads stop at, 4 MB of heads
+MARK_BITS, HEAD_BITS = 23, 18  # 1 MB of bits that most k-mers of the reads stop at, 1 MB of heads
+DEPTH_BYTES = 32 << 20  # of the pieces' k-mers, while they are sorted
 RANGES = 64  # of reads, for each thread
 POS_BITS, DIAGONAL_BITS = U(13), U(33)  # of a hit: PIECE fits, and the sum of two positions
 
