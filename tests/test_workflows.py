@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import ast
+import gzip
 import os
 import re
 import shlex
+import shutil
+import signal
 import string
 import subprocess
 import sys
+import textwrap
+import time
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from cases import run, sample_reads
+
+from bellapy import __version__
+from bellapy.jobs.overlap.pipeline import rounds_of
 
 ROOT = Path(__file__).parents[1]
 OPTIONS = "--preset ont -k 13 --min-overlap 700 --max-copies 9 --delta 0.2 --cigar"
@@ -151,3 +160,125 @@ def test_options_of_stages():
 def test_options_that_are_not_for_stages(words, problem):
     outcome = run("stage-options", *words)
     assert outcome.code == 2 and outcome.out == b"" and problem in outcome.err
+
+
+# ---------------------------------------------------------------- tiles
+
+TILES = ROOT / "workflows" / "tiles"
+SBATCH = """#!/usr/bin/env bash
+# What Slurm's sbatch does, at once, with arrays of at most 2.
+set -euo pipefail
+echo "$*" >> "$(dirname "$0")/sbatch.log"
+array=0-0
+while [ $# -gt 0 ]; do
+  case $1 in
+    --array) array=$2; shift;;
+    --wrap) command=$2; shift;;
+  esac
+  shift
+done
+[ "${array#*-}" -le 1 ]
+for ((i = ${array%-*}; i <= ${array#*-}; i++)); do SLURM_ARRAY_TASK_ID=$i bash -euo pipefail -c "$command" >&2; done
+echo $RANDOM
+"""
+
+
+def test_slurm_arrays_of_tiles(work):
+    """More tasks than an array may have, several in a job, and folders with blanks."""
+    sbatch = work / "bin" / "sbatch"
+    sbatch.write_text(SBATCH)
+    sbatch.chmod(0o755)
+    words = ["-t1", "-q", "--preset", "ont", "-k", "13", "--min-overlap", "700", "--skip-alignment"]
+    plain = shell(shlex.join(["bellapy", "overlap", "my reads.fa", "-o", "plain.paf", *words]), work)
+    assert plain.returncode == 0, plain.stderr
+    script = str(ROOT / "workflows" / "slurm_tiles.sh")
+    command = shlex.join([script, "tiles work", "tiles out.paf", "my reads.fa", "--blocks", "3", *words])
+    done = shell(f"MAX_ARRAY=2 TASKS_PER_JOB=2 {command}", work)
+    assert done.returncode == 0, done.stderr
+    assert (work / "tiles out.paf").read_bytes() == (work / "plain.paf").read_bytes()
+    assert not (work / "tiles work").exists()
+    log = (work / "bin" / "sbatch.log").read_text()
+    assert "--offset 6" in log and "--dependency afterok:" in log
+
+
+@pytest.mark.skipif(not find_spec("snakemake"), reason="needs snakemake")
+def test_snakemake_in_tiles(work):
+    """Stopped in the middle, it goes on, to the same bytes."""
+    out, clone = work / "out in tiles", work / "clone"
+    shutil.copytree(TILES, clone)
+    config = [f"reads={work / 'my reads.fa'}", f"out={out}", "blocks=2", "groups=1", "options=-q --min-overlap 700"]
+    command = [sys.executable, "-m", "snakemake", "-s", str(clone / "Snakefile")]
+    command += ["--profile", str(clone / "profiles" / "local")]
+    command += ["--cores", "1", "--nolock", "-q", "all", "--config", *config]
+    environment = {**os.environ, "PATH": f"{work / 'bin'}:{os.environ['PATH']}"}
+    log = open(work / "snakemake.log", "wb")
+    job = subprocess.Popen(command, cwd=work, env=environment, stdout=log, stderr=log, start_new_session=True)
+    while not (out / "done" / "seeds.0").exists() and job.poll() is None:
+        time.sleep(0.05)
+    assert job.poll() is None, (work / "snakemake.log").read_text()
+    os.killpg(job.pid, signal.SIGKILL)
+    job.wait()
+    first = (out / "done" / "count.0").stat().st_mtime_ns
+    done = subprocess.run(command, cwd=work, env=environment, stdout=log, stderr=log)
+    log.close()
+    assert done.returncode == 0, (work / "snakemake.log").read_text()
+    plain = shell(shlex.join(["bellapy", "overlap", "my reads.fa", "-o", "plain.paf", "-t1", "--min-overlap", "700"]), work)
+    assert plain.returncode == 0
+    assert (out / "overlaps.paf").read_bytes() == (work / "plain.paf").read_bytes()
+    assert (out / "done" / "count.0").stat().st_mtime_ns == first, "what was done was not done again"
+    assert not (out / "work").exists()
+
+
+MODULES = sorted((ROOT / "workflows" / "nextflow" / "modules").rglob("main.nf"))
+
+
+def module_script(name: str, kind: str = "script", **values: str) -> str:
+    """The command of a process, as Nextflow fills it in."""
+    path = next(path for path in MODULES if path.parent.name == name)
+    text = re.search(kind + r':\n.*?"""\n(.*?)"""', path.read_text(), re.S).group(1)
+    known = {"args": "", "prefix": "sample", "task.cpus": "1", "task.process": f"BELLAPY_{name.upper()}", **values}
+    text = re.sub(r"(?<!\\)\$(?:\{([\w.]+)\}|(\w+(?:\.\w+)?))", lambda found: known[found[1] or found[2]], text)
+    return textwrap.dedent(text).replace("\\\\", "\\").replace("\\$", "$")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.parent.name)
+def test_nextflow_modules_have_the_form_of_nf_core(path):
+    text = path.read_text()
+    parts = (
+        "tag ",
+        "label ",
+        "conda ",
+        "container ",
+        "tuple val(meta)",
+        "emit: versions",
+        "script:",
+        "stub:",
+        "task.ext.args",
+    )
+    assert [part for part in parts if part not in text] == []
+    assert text.count("{") == text.count("}") and (path.parent / "environment.yml").exists()
+
+
+def test_nextflow_in_tiles(work, tmp_path):
+    (tmp_path / "reads").mkdir()
+    (tmp_path / "reads" / "sample.fa").symlink_to(work / "my reads.fa")
+
+    def run_script(name, kind="script", **values):
+        done = shell(f"cd {tmp_path}\n{module_script(name, kind, **values)}", work)
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / "versions.yml").read_text() == f'"BELLAPY_{name.upper()}":\n    bellapy: {__version__}\n'
+
+    folder = str(tmp_path / "work of tiles")
+    run_script("overlap", args="-q --skip-alignment")
+    expected = gzip.decompress((tmp_path / "sample.paf.gz").read_bytes())
+    run_script("plan", args="-q --blocks 2 --skip-alignment", folder=folder)
+    rows = [line.split("\t") for line in (tmp_path / "plan.tsv").read_text().splitlines() if not line.startswith("#")]
+    named = re.findall(r"ROUND_\w+\(plan, '(\w+)'", (ROOT / "workflows" / "nextflow" / "main.nf").read_text())
+    assert named == [*(its_round.name for its_round in rounds_of(False)), "placed"]
+    assert {name for name, *_ in rows} <= set(named)
+    for _, first, count in rows:
+        run_script("runtile", args="-q", folder=folder, first=first, count=count)
+    run_script("gather", args="-q", folder=folder)
+    assert gzip.decompress((tmp_path / "sample.paf.gz").read_bytes()) == expected and len(expected) > 1000
+    for name in ("overlap", "plan", "runtile", "gather"):
+        run_script(name, "stub")

@@ -300,7 +300,7 @@ def expected_score_rate(error_rate: float, match: int, mismatch: int, gap: int) 
     return match * both_right + (mismatch + gap) / 2 * (1 - both_right)
 
 
-def describe(n_bases: int, estimate: Estimate) -> str:
+def describe(reads: ReadSet, estimate: Estimate) -> str:
     """One line for the log."""
     depth = "unknown" if estimate.depth is None else f"about {estimate.depth:.0f}x"
     error = "unknown" if estimate.error_rate is None else f"about {100 * estimate.error_rate:.1f} %"
@@ -308,5 +308,5 @@ def describe(n_bases: int, estimate: Estimate) -> str:
         error += f" (mixed reads: about {100 * estimate.worst_error_rate:.0f} % in the worst tenth)"
     if estimate.uneven > LEAST_UNEVEN:
         depth += f" (uneven: {100 * estimate.uneven:.0f} % of the bases are in reads far from that)"
-    size = "" if estimate.depth is None else f", genome about {n_bases / estimate.depth / 1e6:.2f} Mb"
+    size = "" if estimate.depth is None else f", genome about {reads.n_bases / estimate.depth / 1e6:.2f} Mb"
     return f"depth {depth}, error rate {error}{size} (from: {estimate.source})"

@@ -160,7 +160,7 @@ def count_rounds(work: Work, launch: Launch = launch_here) -> None:
         settings[name] for name in ("k", "lower", "upper", "sampling", "sampling_window")
     )  # fmt: skip
     logger.info(
-        "%s; k %d, counts %d to %d%s", estimates.describe(stage.bases, work.estimate), k, lower, upper,
+        "%s; k %d, counts %d to %d%s", estimates.describe(work.reads.all(), work.estimate), k, lower, upper,
         f", {sampling} 1 in {window}" if window > 1 and sampling != "none" else "",
     )  # fmt: skip
     report.estimates = replace(

@@ -16,7 +16,7 @@ from bellapy.engines import extend as xdrop
 from bellapy.engines.linear import extend_cpu as batch_cpu
 from bellapy.io import fastx as reads
 from bellapy.io import paf
-from bellapy.jobs.overlap import candidates, pipeline
+from bellapy.jobs.overlap import candidate_rounds, candidates, count_rounds
 from bellapy.jobs.overlap.candidates import multiply
 from bellapy.seeding import kmers
 from bellapy.seeding.kmers import count_kmers
@@ -189,7 +189,7 @@ def test_threads_do_not_matter_with_sampling(reference, sampling, threads):
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize(("block", "group"), [(1, 1), (7, 100), (1000, 3), (1 << 30, 1 << 30)])
 def test_blocks_do_not_matter(reference, monkeypatch, block, group, threads):
-    monkeypatch.setattr(pipeline, "multiply", partial(multiply, block_products=block, group_products=group))
+    monkeypatch.setattr(candidate_rounds, "multiply", partial(multiply, block_products=block, group_products=group))
     assert same(reference, "-t", threads)
 
 
@@ -216,7 +216,7 @@ def test_sizes_of_pieces_do_not_matter(reference, monkeypatch, module, name, val
 
 @pytest.mark.parametrize("words", [1, 5000, 1 << 40])
 def test_passes_do_not_matter(reference, monkeypatch, words):
-    monkeypatch.setattr(pipeline, "count_kmers", partial(count_kmers, pass_words=words))
+    monkeypatch.setattr(count_rounds, "count_kmers", partial(count_kmers, pass_words=words))
     assert same(reference)
 
 
