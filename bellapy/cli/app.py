@@ -59,6 +59,10 @@ COMMANDS = {
     "stage-options": Entry(
         "Print those options of overlap that a stage takes; for workflows.", "stage_options", "stage_options"
     ),
+    "view": Entry(
+        "Look at a read's overlaps, at a pair of reads or at a place base by base, in the terminal or as a picture.", "view",
+        "view",
+    ),
     "info": Entry("Versions, processor, devices and where compiled code is cached.", "info", "info"),
 }  # fmt: skip
 
@@ -135,7 +139,7 @@ def _guarded(command: Callable[..., Any]) -> int:
     debug = "--debug" in sys.argv
     try:
         try:
-            command(standalone_mode=True)
+            command(prog_name="bellapy", standalone_mode=True)
             code = 0
         except SystemExit as stop:
             code = stop.code if isinstance(stop.code, int) else 1

@@ -8,7 +8,7 @@ import typer
 
 from bellapy import __version__
 from bellapy.cli.options import RUNNING, Given, Output, Reads, StageOutput, pick, takes
-from bellapy.cli.overlapping import ALL_RUNNING, SkipAlignment, destination, overlap_session
+from bellapy.cli.overlapping import ALL_RUNNING, SkipAlignment, charting, destination, overlap_session
 from bellapy.cli.reading import Loaded, load_reads, with_run
 from bellapy.cli.session import Session
 from bellapy.errors import ParameterError
@@ -20,7 +20,7 @@ from bellapy.params.run import LaunchParams, WorkdirParams
 if TYPE_CHECKING:  # loaded when needed
     from bellapy.io.overlap_writer import Destination
     from bellapy.jobs.overlap.ends import Steps
-    from bellapy.records import Overlaps
+    from bellapy.records import Overlaps, Paths
 
 StageInput = {"show_default": False, "metavar": "FILE", "rich_help_panel": INPUT}
 
@@ -138,6 +138,8 @@ def _write(run: Session, loaded: Loaded, overlaps: Overlaps, output: Destination
     with run.report.stage(WriteStage("write")) as stage, open_writer(output, reads, command, __version__, threads) as write:
         consume_ahead(format_overlaps(reads, overlaps, output.format), write, threads)
         stage.lines = len(overlaps)
+    with charting(run, reads) as add:
+        add(overlaps)
 
 
 def _write_with_paths(run: Session, loaded: Loaded, overlaps: Overlaps, steps: Steps, output: Destination) -> None:
@@ -151,5 +153,10 @@ def _write_with_paths(run: Session, loaded: Loaded, overlaps: Overlaps, steps: S
 
     reads, overlaps = loaded.restore(overlaps, with_bases=True)
     threads, show = run.run.threads, formatter(output, reads)
-    with open_writer(output, reads, run.report.command, __version__, threads) as write:
-        consume_ahead(paths_stage(reads, overlaps, steps, loaded.params, run.report, show), write, threads)
+
+    def show_and_chart(some: Overlaps, paths: Paths) -> bytes:
+        add(some)
+        return show(some, paths)
+
+    with charting(run, reads) as add, open_writer(output, reads, run.report.command, __version__, threads) as write:
+        consume_ahead(paths_stage(reads, overlaps, steps, loaded.params, run.report, show_and_chart), write, threads)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +19,7 @@ from bellapy.params.run import RunParams
 
 if TYPE_CHECKING:  # loaded when needed
     from bellapy.io.overlap_writer import Destination
+    from bellapy.records import Overlaps, ReadSet
 
 ALL_RUNNING = {**options_of(RunParams), **RUNNING}
 SkipAlignment = Annotated[
@@ -50,3 +51,16 @@ def overlap_session(given: Given, inputs: list[str], outputs: dict[str, str | No
         start_report(run.report)
         run.report.parameters = params.to_dict()
         yield run, params
+
+
+@contextmanager
+def charting(run: Session, reads: ReadSet) -> Iterator[Callable[[Overlaps], None]]:
+    """A function that adds overlaps to the charts of the report, if one is asked for."""
+    if not run.report.wants_charts:
+        yield lambda overlaps: None
+        return
+    from bellapy.jobs.overlap.charts import OverlapCharts
+
+    charts = OverlapCharts(reads)
+    yield charts.add
+    charts.finish(run.report)

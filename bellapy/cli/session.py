@@ -47,8 +47,9 @@ def session(given: Given, inputs: Sequence[str], outputs: Mapping[str, str | Non
     outputs : what asks for each file, as the user knows it, and its path; None: no file.
     """
     from bellapy.compute.memory import Budget
-    from bellapy.io.outputs import check_outputs, open_output
-    from bellapy.report.log import set_up_logging
+    from bellapy.io.outputs import check_outputs
+    from bellapy.io.report_files import check_kind, write_report
+    from bellapy.report.log import collect_warnings, set_up_logging
     from bellapy.report.run_report import RunReport
 
     told = LogParams(**given_values(given, LogParams._fields))
@@ -57,11 +58,14 @@ def session(given: Given, inputs: Sequence[str], outputs: Mapping[str, str | Non
     check_outputs({**outputs, "--report": told.report_file}, inputs)
     report = RunReport(shlex.join(["bellapy", *sys.argv[1:]]), __version__)
     with ExitStack() as stack:
+        stack.enter_context(collect_warnings(report.warnings))
+        if told.report_file:
+            report.wants_charts = True
+            check_kind(told.report_file)
         yield Session(run, Budget(run.max_memory), report, stack)
     report.finish()
     if told.report_file:
-        with open_output(told.report_file) as stream:
-            stream.write(report.to_json())
+        write_report(report, told.report_file)
 
 
 def run_params(given: Given) -> RunParams:

@@ -11,7 +11,7 @@ import typer
 
 from bellapy import __version__
 from bellapy.cli.options import RUNNING, Given, Output, Reads, takes
-from bellapy.cli.overlapping import ALL_RUNNING, SkipAlignment, destination, overlap_session
+from bellapy.cli.overlapping import ALL_RUNNING, SkipAlignment, charting, destination, overlap_session
 from bellapy.cli.reading import with_run
 from bellapy.cli.session import Session, session
 from bellapy.errors import ParameterError
@@ -23,6 +23,7 @@ from bellapy.params.run import LaunchParams, WorkdirParams
 if TYPE_CHECKING:  # loaded when needed
     from bellapy.io.overlap_writer import Destination
     from bellapy.jobs.overlap.in_folder import FolderWork
+    from bellapy.records import Overlaps, Paths
     from bellapy.runs.launch import Worker
 
 Folder = Annotated[str, typer.Argument(metavar="DIR", help="The folder of `bellapy plan`.", show_default=False)]
@@ -171,11 +172,21 @@ def _write(run: Session, work: FolderWork, params: Params, output: Destination) 
     reads = work.stored.as_given(threads, with_bases=output.paths)
     if output.paths:
         overlaps, show, params = join_overlaps(list(placed(work))), formatter(output, reads), with_device(params)
-        with open_writer(output, reads, command, __version__, threads) as write:
-            consume_ahead(paths_stage(reads, overlaps, steps_for(work), params, run.report, show), write, threads)
+
+        def show_and_chart(some: Overlaps, paths: Paths) -> bytes:
+            add(some)
+            return show(some, paths)
+
+        with charting(run, reads) as add, open_writer(output, reads, command, __version__, threads) as write:
+            consume_ahead(paths_stage(reads, overlaps, steps_for(work), params, run.report, show_and_chart), write, threads)
         return
-    with run.report.stage(WriteStage("write")) as stage, open_writer(output, reads, command, __version__, threads) as write:
+    with (
+        charting(run, reads) as add,
+        run.report.stage(WriteStage("write")) as stage,
+        open_writer(output, reads, command, __version__, threads) as write,
+    ):
         stage.lines = 0
         for overlaps in placed(work):
             consume_ahead(format_overlaps(reads, overlaps, output.format), write, threads)
+            add(overlaps)
             stage.lines += len(overlaps)

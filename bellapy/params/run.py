@@ -56,7 +56,13 @@ class LogParams(NamedTuple):
 
     report_file: Annotated[
         str | None,
-        About("Write a report of the run as JSON to this file", panel=RUN, flags=("--report",), metavar="FILE", common=True),
+        About(
+            "Write a report of the run to this file: .html to look at, .png, .svg or JSON",
+            panel=RUN,
+            flags=("--report",),
+            metavar="FILE",
+            common=True,
+        ),
     ] = None
     quiet: Annotated[bool, About("Show only warnings and errors", panel=RUN, flags=("-q", "--quiet"), common=True)] = False
     debug: Annotated[bool, About("Show where an error comes from", panel=RUN)] = False

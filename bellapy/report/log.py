@@ -27,6 +27,22 @@ def set_up_logging(quiet: bool = False, debug: bool = False) -> None:
     logger.propagate = False
 
 
+@contextmanager
+def collect_warnings(texts: list[str]) -> Iterator[None]:
+    """Add every warning of the log to a list, too."""
+
+    class Collector(logging.Handler):
+        def emit(self, record):
+            texts.append(record.getMessage())
+
+    collector = Collector(logging.WARNING)
+    logger.addHandler(collector)
+    try:
+        yield
+    finally:
+        logger.removeHandler(collector)
+
+
 def peak_memory() -> int:
     """Largest resident size so far, in bytes."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

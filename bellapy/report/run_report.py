@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from threading import Lock
 from typing import Any, TypeVar
 
+from bellapy.report.charts import Chart
 from bellapy.report.log import cpu_time, logger, peak_memory
 
 SCHEMA = 2
@@ -149,6 +150,7 @@ class RunReport:
 
     command, version : as they were called.  parameters : by group.  estimates, details : records of the job, or None.
     letters : how often every letter other than A, C, G, T, U and N occurs in the reads.
+    charts, warnings : to look at, where the run `wants_charts`; what the log warned of.
     wall_s, cpu_s, compile_s, peak_memory_bytes : of the whole run, as in `Stage`.
     """
 
@@ -161,6 +163,9 @@ class RunReport:
     devices: Devices = field(default_factory=Devices)
     letters: dict[str, int] = field(default_factory=dict)
     details: Any = None
+    charts: Sequence[Chart] = ()
+    warnings: list[str] = field(default_factory=list)
+    wants_charts: bool = False
     wall_s: float = 0.0
     cpu_s: float = 0.0
     compile_s: float = 0.0
@@ -206,7 +211,8 @@ class RunReport:
             "parameters": self.parameters, "estimates": _as_dict(self.estimates),
             "stages": [stage.to_dict() for stage in self.stages], "dropped": self.dropped.to_dict(),
             "devices": [asdict(device) for device in self.devices.used()], "letters": self.letters,
-            "details": _as_dict(self.details), "wall_s": self.wall_s, "cpu_s": self.cpu_s, "compile_s": self.compile_s,
+            "details": _as_dict(self.details), "warnings": self.warnings, "charts": list(map(_chart_dict, self.charts)),
+            "wall_s": self.wall_s, "cpu_s": self.cpu_s, "compile_s": self.compile_s,
             "peak_memory_bytes": self.peak_memory_bytes,
         }  # fmt: skip
 
@@ -221,6 +227,14 @@ def _as_dict(record: Any) -> dict[str, Any]:
         return {}
     given = record._asdict() if hasattr(record, "_asdict") else {f.name: getattr(record, f.name) for f in fields(record)}
     return {name: _as_dict(value) if _is_record(value) else value for name, value in given.items()}
+
+
+def _chart_dict(chart: Chart) -> dict[str, Any]:
+    """A chart as JSON holds it, with its kind."""
+    told = {name: list(value) if isinstance(value, tuple) else value for name, value in _as_dict(chart).items()}
+    for name in {"curves", "marks"} & told.keys():
+        told[name] = [item._asdict() for item in told[name]]
+    return {"kind": type(chart).__name__.lower(), **told}
 
 
 def _is_record(value: Any) -> bool:

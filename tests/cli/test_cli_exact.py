@@ -168,7 +168,7 @@ def test_plot(here):
 
 
 def test_plot_without_matplotlib(here, monkeypatch):
-    monkeypatch.setattr("bellapy.jobs.exact.plot.find_spec", lambda name: None)
+    monkeypatch.setattr("bellapy.report.pictures.find_spec", lambda name: None)
     assert "pip install matplotlib" in fails(here, 2, "a.fa", "b.fa", "-o", "x.paf", "--plot", "x.png")
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 import numpy as np
 
 from bellapy.engines.exact.align import Alignment, Reached, Work
@@ -11,6 +9,7 @@ from bellapy.engines.exact.trace import PAIR, QUERY_ALONE
 from bellapy.errors import ParameterError
 from bellapy.io.outputs import whole_files
 from bellapy.jobs.exact.output import Pair
+from bellapy.report.pictures import check_pictures
 
 KINDS = ".png", ".svg", ".pdf"
 
@@ -19,8 +18,7 @@ def check_plot(path: str) -> None:
     """Raise ParameterError before the work begins if no picture can be drawn."""
     if not path.endswith(KINDS):
         raise ParameterError(f"--plot {path}: the name does not tell the kind of picture; end it in {', '.join(KINDS)}")
-    if find_spec("matplotlib") is None:
-        raise ParameterError("--plot: matplotlib is not installed; run pip install matplotlib")
+    check_pictures("--plot")
 
 
 def draw_plot(path: str, pair: Pair, alignment: Alignment | Reached | None, strand: int, work: Work) -> None:

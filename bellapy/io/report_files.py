@@ -1,0 +1,38 @@
+"""The file of `--report`: a page, pictures, a section of MultiQC or JSON, by its name."""
+
+from __future__ import annotations
+
+from bellapy.io.outputs import open_output, whole_files
+from bellapy.report.multiqc import ENDING, make_multiqc
+from bellapy.report.run_report import RunReport
+
+PICTURES = (".png", ".svg")
+PAGE = ".html"
+
+
+def check_kind(path: str) -> None:
+    """Raise ParameterError before the work begins if the report cannot be made."""
+    if path.endswith((PAGE, *PICTURES)):
+        from bellapy.report.pictures import check_pictures
+
+        check_pictures(f"--report {path}")
+
+
+def write_report(report: RunReport, path: str) -> None:
+    """Write a finished report."""
+    if path.endswith(PICTURES):
+        from bellapy.report.pictures import draw_sheet
+
+        with whole_files(path) as (written,):
+            draw_sheet(report.charts, f"bellapy {report.version}: {report.command}", written, path.rsplit(".", 1)[1])
+        return
+    if path.endswith(PAGE):
+        from bellapy.report.page import make_page
+
+        text = make_page(report)
+    elif path.endswith(ENDING):
+        text = make_multiqc(report, path)
+    else:
+        text = report.to_json()
+    with open_output(path) as stream:
+        stream.write(text)

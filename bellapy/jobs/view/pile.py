@@ -1,0 +1,116 @@
+"""The reads that lie on a place of a read, base by base, as a terminal or a picture shows them.
+
+Bases that equal the read's are dots, missing ones are -, inserted ones widen the column for all.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from bellapy.errors import InputError
+from bellapy.io.outputs import whole_files
+from bellapy.jobs.view.lines import Mate
+
+COMPLEMENT = str.maketrans("ACGTNacgtn", "TGCANtgcan")
+COLOURS = {"A": "#4b7a2f", "C": "#4f86b8", "G": "#c9a227", "T": "#b3400f"}
+GAP, SAME, NOTHING = "-", ".", " "
+
+
+class Row(NamedTuple):
+    """A read on the place: for each base of the place what stands there, and what is inserted after it."""
+
+    name: str
+    bases: list[str]
+    inserted: list[str]
+
+
+def reverse_complement(text: str) -> str:
+    """Of a sequence of letters."""
+    return text.translate(COMPLEMENT)[::-1]
+
+
+def mate_row(mate: Mate, sequence: str, place: tuple[int, int]) -> Row:
+    """The row of another read.
+
+    sequence : of the other read, forward.  place : start and end on the read looked at.
+    """
+    if mate.cigar is None:
+        raise InputError(mate.name, "its overlap has no path; make the overlaps with `bellapy overlap --cigar`")
+    steps = [(int(size), operation) for size, operation in re.findall(r"(\d+)([A-Z=])", mate.cigar)]
+    other = sequence[mate.other_start : mate.other_end]
+    if mate.is_query and mate.strand < 0:  # the path runs along the other read: turned, it runs along this one
+        steps = steps[::-1]
+    if mate.strand < 0:
+        other = reverse_complement(other)
+    here = "I" if mate.is_query else "D"  # bases of the read looked at alone
+    bases, inserted = [NOTHING] * (place[1] - place[0]), [""] * (place[1] - place[0])
+    at, i = mate.start, 0
+    for size, operation in steps:
+        if operation == here or operation in "M=X":
+            for j in range(max(at, place[0]), min(at + size, place[1])):
+                bases[j - place[0]] = GAP if operation == here else other[i + j - at]
+            at += size
+            i += 0 if operation == here else size
+        else:
+            if place[0] < at <= place[1]:
+                inserted[at - 1 - place[0]] = other[i : i + size]
+            i += size
+    return Row(mate.name, bases, inserted)
+
+
+def layout(sequence: str, place: tuple[int, int], rows: list[Row]) -> list[tuple[str, str]]:
+    """Names and texts of equal width: the read itself, then the others, with room for what is inserted."""
+    own = sequence[place[0] : place[1]]
+    room = [max((len(row.inserted[j]) for row in rows), default=0) for j in range(len(own))]
+    shown = [("", "".join(base + GAP * room[j] for j, base in enumerate(own)))]
+    for row in rows:
+        text = ""
+        for j, base in enumerate(row.bases):
+            filler = NOTHING if base == NOTHING else GAP
+            text += SAME if base.upper() == own[j].upper() else base
+            text += row.inserted[j].lower().ljust(room[j], filler)
+        shown.append((row.name, text))
+    return shown
+
+
+def pile_text(name: str, place: tuple[int, int], shown: list[tuple[str, str]], width: int) -> str:
+    """The rows below each other, as many columns at a time as the terminal has."""
+    label = min(24, max(12, width // 5))
+    size = max(20, width - label - 1)
+    names = [name, *(row for row, _ in shown[1:])]
+    rows = [f"{name}, bases {place[0]:,} to {place[1]:,}: {len(shown) - 1:,} other reads"]
+    for begin in range(0, len(shown[0][1]), size):
+        for row_name, (_, text) in zip(names, shown, strict=True):
+            part = text[begin : begin + size]
+            if part.strip():
+                rows.append(f"{row_name[:label]:{label}} {part.rstrip()}")
+        rows.append("")
+    return "\n".join(rows)
+
+
+def draw_pile(path: str, name: str, place: tuple[int, int], shown: list[tuple[str, str]]) -> None:
+    """The rows as a picture: a field for each base, grey where it equals the read's."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.colors import to_rgb
+    from matplotlib.figure import Figure
+
+    colours = {letter: to_rgb(colour) for letter, colour in COLOURS.items()}
+    colours |= {SAME: to_rgb("#dddddd"), GAP: to_rgb("#555555"), NOTHING: to_rgb("#ffffff")}
+    white = colours[NOTHING]
+    image = [[colours.get(letter.upper(), white) for letter in text] for _, text in shown]
+    figure = Figure(figsize=(min(16, 2 + 0.09 * len(image[0])), 1.6 + 0.14 * len(image)), dpi=130)
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    axes.imshow(image, aspect="auto", interpolation="nearest")
+    axes.set_yticks(range(len(shown)), [name[:24], *(row[:24] for row, _ in shown[1:])], fontsize=5)
+    axes.set_xticks([])
+    axes.set_title(f"{name}, bases {place[0]:,} to {place[1]:,}", fontsize=8)
+    for letter in "ACGT":
+        axes.plot([], [], "s", color=COLOURS[letter], label=letter)
+    axes.plot([], [], "s", color="#dddddd", label="as in the read")
+    axes.plot([], [], "s", color="#555555", label="missing")
+    axes.legend(fontsize=6, ncols=6, loc="upper center", bbox_to_anchor=(0.5, 0), frameon=False)
+    figure.tight_layout()
+    with whole_files(path) as (written,):
+        figure.savefig(written, format=path.rsplit(".", 1)[1])

@@ -1,0 +1,11 @@
+"""Align two genomes: `bellapy wga`."""
+
+from shlex import quote
+
+from snakemake.shell import shell
+
+extra = snakemake.params.get("extra", "")
+log = snakemake.log_fmt_shell(stdout=False, stderr=True)
+report = "--report " + quote(snakemake.output.report) if "report" in snakemake.output.keys() else ""
+options = "-t {snakemake.threads} {extra} {report} -o {snakemake.output[0]:q} {log}"
+shell("bellapy wga {snakemake.input.target:q} {snakemake.input.query:q} " + options)
