@@ -72,9 +72,8 @@ class MapCharts:
             ),
             Curves(
                 "Read lengths", "All reads, and those that are mapped, on steps of a twentieth of a power of ten.",
-                "length (bases)", "reads", [
-                    Curve(name, middle[some], counts[some].tolist()) for name, counts in zip(("all", "mapped"), self._lengths, strict=True)
-                ],
+                "length (bases)", "reads",
+                [Curve(name, middle[some], n[some].tolist()) for name, n in zip(("all", "mapped"), self._lengths, strict=True)],
             ),
             Curves(
                 "Depth along the reference", "Mean number of reads on parts of the reference, its sequences end to end.",
