@@ -73,7 +73,7 @@ class MapCharts:
             Curves(
                 "Read lengths", "All reads, and those that are mapped, on steps of a twentieth of a power of ten.",
                 "length (bases)", "reads",
-                [Curve(name, middle[some], n[some].tolist()) for name, n in zip(("all", "mapped"), self._lengths, strict=True)],
+                [Curve(name, middle[some], self._lengths[i][some].tolist()) for i, name in enumerate(("all", "mapped"))],
             ),
             Curves(
                 "Depth along the reference", "Mean number of reads on parts of the reference, its sequences end to end.",
