@@ -14,7 +14,6 @@ from bellapy.engines.exact import align, bounds, sweeps
 from bellapy.engines.exact.align import align_one
 from bellapy.engines.exact.cpu import Bounds, Task, end_borders, free_borders
 from bellapy.engines.exact.rule import NONE, Scores, as_target
-from bellapy.engines.exact.sweeps import Sweeper
 from bellapy.engines.exact.trace import Cell
 from bellapy.errors import DeviceError
 from bellapy.report.run_report import Devices
@@ -144,13 +143,14 @@ def test_kept_rows_hold_the_scores_that_matter(rng):
 @pytest.mark.parametrize("mode", MODES)
 def test_alignments_are_those_of_the_definition(rng, mode, monkeypatch):
     """Score and path, both sweeps on the GPU."""
+    monkeypatch.setattr(align, "solve", lambda *_: None)
     monkeypatch.setattr(sweeps, "GPU_CELLS", 0)
     monkeypatch.setattr(sweeps, "EVERY", STRIP)
     monkeypatch.setattr(align, "solve", lambda *_: None)  # waves, which need no sweep
     query = rng.integers(0, 4, STRIP + 12).astype(np.uint8)
     target = np.concatenate([rng.integers(0, 4, 5).astype(np.uint8), evolved(rng, query)])
     devices = Devices()
-    found, work = align_one(query, target, SCORES[0], mode, sweeper=Sweeper(devices=devices))
+    found, work = align_one(query, target, SCORES[0], mode, sweeper=sweeps.Sweeper(devices=devices))
     assert found.score == naive_exact.best_score(text(query), text(target), *SCORES[0], mode)
     assert sum(use.cells for use in devices.used()) == work.forward + work.backward > 0
     if not SIMULATED:
