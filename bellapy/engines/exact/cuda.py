@@ -34,7 +34,7 @@ from bellapy.records.bases import UNKNOWN
 from bellapy.report.run_report import Devices
 
 WARPS = 1 if SIMULATED else 4  # of a block
-BLOCKS = 1 if SIMULATED else 3  # of a processor
+BLOCKS = 1 if SIMULATED else 2  # of a processor
 LOOSE = 0.9  # of all tiles: with fewer that may matter there is one panel
 ROWS_SHARE = 3  # of a GPU's free memory: how many times less kept rows take
 
