@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,11 +38,12 @@ from bellapy.engines.affine.cuda_band import (
 )
 from bellapy.engines.affine.cuda_ends import TAG_BITS
 from bellapy.engines.affine.cuda_step import Kind, pack_scoring, scale_for
-from bellapy.engines.affine.cuda_walk import NO_PATH, direct_size
+from bellapy.engines.affine.cuda_walk import NO_PATH, chunk_words, direct_size
 from bellapy.engines.affine.pieces import Pieces, Solved
 from bellapy.engines.affine.rule import NO_ZDROP
 from bellapy.engines.affine.words import BASES, pack_bases, words_for
 from bellapy.engines.registers.gather import gather_runs
+from bellapy.engines.registers.window import CHUNK
 from bellapy.params import AffineScoring
 
 ROWS = tuple(2 * WARP * registers for registers in MOST_REGISTERS)
@@ -51,7 +52,12 @@ WARPS = 1 if SIMULATED else 4  # of a block
 REGISTERS = 1 << 16  # of a processor
 LEAST_PART = 1 << 10  # pairs, so that a part fills a GPU
 LEAST_BATCH = 1 << 5  # pairs; if so few do not fit, they are left out
+FEW_LANES = WARP // 4  # whose scores are kept at first; where a path needs others, those of all lanes are kept
 SHARE = 4  # of the free memory: how many times less the scores of a worker's pairs may take
+
+
+Span = tuple[Any, Any, float]
+"""Events before and after a kernel, and seconds of which it was compiled between them."""
 
 
 class Bands(NamedTuple):
@@ -117,50 +123,54 @@ def _leave_out(begin: int, end: int) -> None:
 def _align_on_gpu(job: _Job, worker: Worker, parts: Iterator[tuple[int, int]], alone: bool) -> None:
     """Align the pairs of the next part, first one and end, on the worker's device."""
     begin, end = next(parts)
-    device, stream, pieces = worker.device, worker.stream, job.pieces
+    device, pieces = worker.device, job.pieces
     if job.bands.ends and not device.packed:
         return
     lengths = pieces.q_len[begin:end] + pieces.t_len[begin:end]
     order = begin + np.argsort(-lengths, kind="stable")
     words, table, known = _packed(job, worker, order)
     order, table = order[known], table[known]
-    n = len(order)
-    if not n:
+    if not len(order):
         return
-    scoring, rows = job.bands.scoring, job.bands.rows
+    places = job.begins[order + 1] - job.begins[order]
+    runs = worker.rooms.of("runs", max(1, int(places.sum())), dtype=np.uint32)
+    bases = sent(worker, "words", words)
+    found, span = _launch(job, worker, table, FEW_LANES, bases, runs)
+    spans = [span]
+    if job.bands.paths and len(left := np.flatnonzero(found[:, N_RUNS] == NO_PATH)):
+        found[left], span = _launch(job, worker, table[left], WARP, bases, runs)
+        spans.append(span)
+    for column, values in zip((SCORE, Q_USED, T_USED, DROPPED), job.solved[:4], strict=True):
+        values[order] = found[:, column]
+    job.taken[order] = found[:, N_RUNS] != NO_PATH
+    if job.bands.paths:
+        spans.append(_bring_runs(job, worker, order, table[:, RUNS].copy(), np.maximum(found[:, N_RUNS], 0), runs))
+    n_bases, paths = int(lengths.sum()), int(job.bands.paths) * len(order)
+    spent = [(device.zero.elapsed_time(a), device.zero.elapsed_time(b) - 1e3 * lost) for a, b, lost in spans]
+    device.count(spent, extensions=len(order), paths=paths, cells=n_bases * job.bands.rows, uploaded_bases=n_bases)
+
+
+def _launch(job: _Job, worker: Worker, table: np.ndarray, lanes: int, bases, runs) -> tuple[np.ndarray, Span]:
+    """Align the pairs of a table; results, (n, RESULTS) int32, and when the kernel ran.
+
+    lanes : whose scores are kept.  bases, runs : of the kernel, on the device.
+    """
+    device, stream, scoring, rows = worker.device, worker.stream, job.bands.scoring, job.bands.rows
     two = (scoring.open1, scoring.extend1) != (scoring.open2, scoring.extend2)
     kind = Kind(rows // (2 * WARP), two, job.bands.paths, job.bands.ends, scale_for(scoring, rows), device.packed)
-    there = sent(worker, "words", words)
-    plan = sent(worker, "table", table)
-    count = sent(worker, "count", np.zeros(1, np.int32))
-    results = worker.rooms.of("results", n, RESULTS, dtype=np.int32)
-    runs = worker.rooms.of("runs", max(1, int((job.begins[order + 1] - job.begins[order]).sum())), dtype=np.uint32)
-    warps, room = _room(job, worker, kind, table)
+    warps, room = _room(job, worker, kind, table, lanes)
     kept = worker.rooms.of("kept", max(1, warps * room), dtype=np.uint32)
-    spans = []
+    plan, count = sent(worker, "table", table), sent(worker, "count", np.zeros(1, np.int32))
+    results = worker.rooms.of("results", len(table), RESULTS, dtype=np.int32)
+    bounds = Bounds(direct_size(scoring), job.bands.zdrop, room, lanes)
     begun = moment(stream)
     lost = worker.launch(
-        make_kernel(kind), -(-warps // WARPS), WARPS * WARP, there, plan, count,
-        pack_scoring(scoring, rows, kind), scoring, Bounds(direct_size(scoring), job.bands.zdrop, room), kept, runs, results,
+        make_kernel(kind), -(-warps // WARPS), WARPS * WARP, bases, plan, count, pack_scoring(scoring, rows, kind), scoring,
+        bounds, kept, runs, results,
     )  # fmt: skip
-    spans.append((begun, moment(stream), lost))
-    found = fetched(worker, "results", results)
+    ended, found = moment(stream), fetched(worker, "results", results)
     stream.synchronize()
-    for column, values in zip((SCORE, Q_USED, T_USED, DROPPED), job.solved[:4], strict=True):
-        values[order] = found[:n, column]
-    taken = np.ones(n, np.bool_)
-    if job.bands.paths:
-        n_runs = found[:n, N_RUNS].astype(np.int64)
-        taken = n_runs != NO_PATH
-        n_runs[~taken] = 0
-        spans.append(_bring_runs(job, worker, order, plan, n_runs, runs))
-    job.taken[order] = taken
-    zero = device.zero
-    device.count(
-        [(zero.elapsed_time(a), zero.elapsed_time(b) - 1e3 * lost) for a, b, lost in spans],
-        extensions=n, paths=n if job.bands.paths else 0, cells=int(lengths.sum()) * job.bands.rows,
-        uploaded_bases=int(lengths.sum()),
-    )  # fmt: skip
+    return found[: len(table)].copy(), (begun, ended, lost)
 
 
 def _packed(job: _Job, worker: Worker, order: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -183,33 +193,32 @@ def _packed(job: _Job, worker: Worker, order: np.ndarray) -> tuple[np.ndarray, n
     return words, table, known
 
 
-def _room(job: _Job, worker: Worker, kind: Kind, table: np.ndarray) -> tuple[int, int]:
-    """Warps that work side by side, and words that each needs to keep the scores of a pair."""
+def _room(job: _Job, worker: Worker, kind: Kind, table: np.ndarray, lanes: int) -> tuple[int, int]:
+    """Warps that work side by side, and words that each needs to keep the scores of a pair, of so many lanes."""
     device = worker.device
     resident = 2 if SIMULATED else device.processors * (REGISTERS // (WARP * most_registers(kind)))
     warps = min(len(table), resident)
     if not job.bands.paths:
         return warps, 0
-    diagonals = int((table[:, N_QUERY] + table[:, N_TARGET] + 2 * table[:, PADDING]).max()) + 1
-    room = diagonals * (kind.registers // 2) * WARP
+    diagonals = int((table[:, N_QUERY] + table[:, N_TARGET] + 2 * table[:, PADDING]).max())
+    room = -(-diagonals // CHUNK) * chunk_words(kind.registers, lanes)
     warps = min(warps, device.gpu.free // SHARE // (4 * room))
     if not warps:
         raise MemoryError("device memory")
     return warps, room
 
 
-def _bring_runs(job: _Job, worker: Worker, order, plan, n_runs: np.ndarray, runs) -> tuple:
-    """The runs of pairs to those of the job; when gathering began and ended, and seconds lost."""
-    stream, total = worker.stream, int(n_runs.sum())
-    begins = np.cumsum(n_runs) - n_runs
-    counts, places = sent(worker, "run counts", n_runs.astype(np.int32)), sent(worker, "begins", begins)
+def _bring_runs(job: _Job, worker: Worker, order: np.ndarray, places: np.ndarray, n_runs: np.ndarray, runs) -> Span:
+    """The runs of pairs, which stand at `places` of `runs`, to those of the job; when they were gathered."""
+    stream, ends = worker.stream, np.cumsum(n_runs, dtype=np.int64)
+    begins, total = ends - n_runs, int(ends[-1])
+    columns = [sent(worker, name, rows) for name, rows in (("places", places), ("run counts", n_runs), ("begins", begins))]
     packed = worker.rooms.of("packed", max(1, total), dtype=np.uint32)
     begun = moment(stream)
-    lost = worker.launch(gather_runs, -(-len(order) // WARPS), WARPS * WARP, plan[:, RUNS], counts, places, runs, packed)
-    span = begun, moment(stream), lost
-    there = fetched(worker, "runs", packed)
+    lost = worker.launch(gather_runs, -(-len(order) // WARPS), WARPS * WARP, *columns, runs, packed)
+    ended, there = moment(stream), fetched(worker, "runs", packed)
     stream.synchronize()
     at = int(job.begins[order.min()])
     job.solved.runs[at : at + total] = there[:total]
     job.solved.starts[order], job.solved.counts[order] = at + begins, n_runs
-    return span
+    return begun, ended, lost

@@ -74,7 +74,7 @@ class GpuAligner:
 
     def __init__(self, scoring: AffineScoring, paths: bool, resources: Resources):
         self.scoring, self.paths, self.resources = scoring, paths, resources
-        self.sizes = ROWS
+        self.sizes, self.few = ROWS, (ROWS[0], ROWS[2], ROWS[-1])  # each size has to be compiled
 
     def align(self, query: np.ndarray, target: np.ndarray, pieces: Pieces, effort: Effort) -> Solved:
         """Align all pieces; the results are those of `batch_cpu.Aligner`, paths left out if they are not wanted."""
@@ -100,6 +100,9 @@ class GpuAligner:
     ) -> None:  # fmt: skip
         """Align the pieces `index` in bands of so many diagonals, as far as there are kernels for these."""
         rows = rows_of_band(diagonals, pieces.q_len, pieces.t_len, pieces.mode)
+        if not effort.diagonals:  # wider ones do no harm
+            sizes = np.array([*self.few, 0])
+            rows = sizes[np.searchsorted(sizes[:-1], rows)]
         for size, mode in product(self.sizes, (GLOBAL, EXTEND)):
             bands = Bands(size, self.scoring, paths, mode == EXTEND, effort.zdrop)
             its = index[(rows[index] == size) & (pieces.mode[index] == mode)]

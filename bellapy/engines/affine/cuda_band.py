@@ -14,12 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from numba import cuda
 
-from bellapy.compute.gpu.ops import I32, U32, WARP, shuffle, sync_warp
+from bellapy.compute.gpu.ops import I32, U32, U64, WARP, shuffle, sync_warp
 from bellapy.engines.affine.cuda_bases import compare_bases
 from bellapy.engines.affine.cuda_ends import Table, Watch, end_of
-from bellapy.engines.affine.cuda_step import Kind, Stacks, begin, compute_chunk, rebase
-from bellapy.engines.affine.cuda_walk import Band, walk_back
-from bellapy.engines.registers.window import CHUNK, HALF, PAIRS, inlined
+from bellapy.engines.affine.cuda_step import Kind, Room, Stacks, begin, compute_chunk, rebase
+from bellapy.engines.affine.cuda_walk import Band, walk_back, words_of_chunk
+from bellapy.engines.registers.window import HALF, PAIRS, inlined
 
 QUERY, TARGET, N_QUERY, N_TARGET, PADDING, CENTRE, RUNS = range(7)
 COLUMNS = 7
@@ -36,11 +36,13 @@ class Bounds(NamedTuple):
 
     direct : what cuda_walk.direct_size says.  zdrop : of extensions, as in rule.py.
     room : words of `kept` for each warp.
+    lanes : a power of two: only the scores of so many lanes, around the best one, are kept of each chunk.
     """
 
     direct: int
     zdrop: int
     room: int
+    lanes: int
 
 
 def padding(lengths: np.ndarray, ends: bool) -> np.ndarray:
@@ -67,7 +69,7 @@ def _value_of(cells, u, registers):
 def make_kernel(kind: Kind):
     """The function of a kernel of a Kind."""
     KIND, R = kind, kind.registers
-    ROWS, OF_DIAGONAL = 2 * R, R // 2 * WARP
+    ROWS = 2 * R
 
     def align_band(words, pairs, count, rule, scoring, bounds, kept, runs, results):
         """Align pairs; each warp takes one after the other.
@@ -103,12 +105,17 @@ def make_kernel(kind: Kind):
             zero = I32(-(I32(rule.top) >> KIND.scale) - pad * scoring.match)
             watch = Watch(I32(0), I32(0), I32(0), I32(0), I32(0), I32(zero - drift))
             begin(stacks, row, centre, rule, KIND)
-            at = np.int64(warp) * bounds.room + lane
+            at, lanes, best = np.int64(warp) * bounds.room, I32(bounds.lanes), I32(centre // ROWS)
             for done in range(0, (diagonals + 1) // 2, PAIRS):
                 compare_bases(words, query, target, I32(done), table.row, R, stacks)
-                watch = compute_chunk(stacks, I32(done), kept, at, watch, table, rule, KIND)
-                at += CHUNK * OF_DIAGONAL
-                taken = rebase(stacks, lane, rule, KIND)
+                first = I32(max(I32(0), min(I32(best - lanes // 2), I32(WARP - lanes))))
+                if KIND.traced and lane == 0:
+                    kept[U64(at)] = U32(first)
+                keeps = first <= lane and lane < first + lanes
+                room = Room(at + lanes + (lane & (lanes - 1)), lanes, keeps)
+                watch = compute_chunk(stacks, I32(done), kept, room, watch, table, rule, KIND)
+                at += words_of_chunk(R, lanes)
+                taken, best = rebase(stacks, lane, rule, KIND)
                 zero = I32(zero + taken)
                 watch = Watch(
                     watch.best, watch.place, watch.diagonal, watch.before, watch.dropped, I32(watch.offset + taken)
@@ -129,7 +136,7 @@ def make_kernel(kind: Kind):
             sync_warp()
             n_runs = I32(0)
             if KIND.traced:
-                band = Band(words, query, target, pad, kept, np.int64(warp) * bounds.room, centre)
+                band = Band(words, query, target, pad, kept, np.int64(warp) * bounds.room, lanes, centre)
                 n_runs = walk_back(band, i, j, scoring, bounds.direct, lane, R, runs, pairs[pair, RUNS])
             if lane == 0:
                 results[pair, Q_USED], results[pair, T_USED], results[pair, N_RUNS] = i, j, n_runs

@@ -14,8 +14,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import cuda
 
-from bellapy.compute.gpu.ops import I32, U32, U64, WARP, add_max2, max2, max2_any, permute, shuffle
+from bellapy.compute.gpu.ops import I32, U32, U64, WARP, add_max2, ballot, max2, max2_any, permute, shuffle
 from bellapy.engines.affine.cuda_ends import watch_diagonal
 from bellapy.engines.registers.window import (
     BEFORE,
@@ -45,7 +46,7 @@ class Kind(NamedTuple):
 
     registers : of a lane, for each state of a parity; even.
     two : gaps have two pieces.
-    traced : the low byte of every score is kept.
+    traced : the low bytes of scores are kept.
     ends : the best cell is looked for, of extensions.
     scale : one of SCALES.
     packed : the device has instructions for packed maxima (compute capability 9.0 and more).
@@ -114,6 +115,17 @@ class Phase(NamedTuple):
 
     mask: np.uint32
     step: np.uint32
+
+
+class Room(NamedTuple):
+    """Where a lane writes scores: `lanes` words for each two registers of an anti-diagonal.
+
+    at : of the next anti-diagonal, for this lane.  lanes : whose scores are kept, of a warp.  keeps : of this lane.
+    """
+
+    at: np.int64
+    lanes: np.int32
+    keeps: bool
 
 
 def _rise(scoring: AffineScoring) -> int:
@@ -230,25 +242,26 @@ def _even_diagonal(stacks, before, to_before, phase, rule, kind):
 
 
 @inlined
-def _keep(cells, kept, at, kind):
-    """Write the low bytes of the scores of an anti-diagonal.
+def _keep(cells, kept, room, kind):
+    """Write the low bytes of the scores of an anti-diagonal, if this lane's are kept.
 
-    `cells`: (registers,) uint32; `kept`: uint32, from `at` on, WARP words for each two registers; `kind`: Kind.
+    `cells`: (registers,) uint32; `kept`: uint32; `room`: Room; `kind`: Kind.
     """
     up = U32(8 - kind.scale)
-    for i in range(kind.registers // 2):
-        kept[U64(at + i * WARP)] = permute(U32(cells[2 * i] << up), U32(cells[2 * i + 1] << up), BYTES)
+    if room.keeps:
+        for i in range(kind.registers // 2):
+            kept[U64(room.at + i * room.lanes)] = permute(U32(cells[2 * i] << up), U32(cells[2 * i + 1] << up), BYTES)
 
 
 @inlined
-def compute_chunk(stacks, pairs, kept, at, watch, table, rule, kind):
+def compute_chunk(stacks, pairs, kept, room, watch, table, rule, kind):
     """CHUNK anti-diagonals of a band.
 
     Parameters
     ----------
     stacks : Stacks, whose cells are renewed, and bits used up.
     pairs : of anti-diagonals that were computed before.
-    kept, at : uint32, gets scores if they are kept; from where on, for this lane.
+    kept, room : uint32, gets scores if paths are wanted; Room.
     watch, table : Watch, Table.
     rule, kind : Packed, Kind.
 
@@ -260,18 +273,19 @@ def compute_chunk(stacks, pairs, kept, at, watch, table, rule, kind):
     to_next, to_before = (NEXT_AT_END if lane == last else NEXT), (BEFORE_AT_END if lane == 0 else BEFORE)
     after, before = I32(lane + 1 & last), I32(lane - 1 & last)
     together = kind.scale + 1
-    of_diagonal, r = kind.registers // 2 * WARP, I32(2 * pairs)
+    r, at = I32(2 * pairs), room.at
+    of_diagonal = kind.registers // 2 * room.lanes
     for _ in range(PAIRS // together):
         mask, step = U32(BOTH), rule.step
         for _ in range(together):
             _odd_diagonal(stacks, after, to_next, Phase(mask, step), rule, kind)
             if kind.traced:
-                _keep(stacks.odd, kept, at, kind)
+                _keep(stacks.odd, kept, Room(at, room.lanes, room.keeps), kind)
             if kind.ends:
                 watch = watch_diagonal(watch, stacks.odd, I32(r + 1), table, kind.registers)
             _even_diagonal(stacks, before, to_before, Phase(mask, step), rule, kind)
             if kind.traced:
-                _keep(stacks.even, kept, at + of_diagonal, kind)
+                _keep(stacks.even, kept, Room(at + of_diagonal, room.lanes, room.keeps), kind)
             if kind.ends:
                 watch = watch_diagonal(watch, stacks.even, I32(r + 2), table, kind.registers)
             at, r = at + 2 * of_diagonal, I32(r + 2)
@@ -311,19 +325,22 @@ def _lower(cells, shift, rule, kind):
 
 @inlined
 def rebase(stacks, lane, rule, kind):
-    """Where the best score has risen by TURN, take that away from all; return what was taken, before the scale.
+    """Where the best score has risen by TURN, take that away from all.
 
     `stacks`: Stacks, after a chunk; `lane`: of the warp; `rule`, `kind`: Packed, Kind.
+
+    Returns what was taken, before the scale, and the first lane that has the best score.
     """
     most = stacks.even[0]
     for j in range(1, kind.registers):
         most = _larger(most, stacks.even[j], kind.packed)
-    best = I32(max(U32(most & HALF), U32(most >> U32(16))))
+    own = best = I32(max(U32(most & HALF), U32(most >> U32(16))))
     for i in range(SHUFFLES):
         best = max(best, shuffle(best, I32(lane ^ (1 << i))))
     turns = I32(best - I32(rule.top)) // (TURN << kind.scale) if best > I32(rule.top) else I32(0)
+    first = I32(cuda.ffs(I32(ballot(own == best)))) - 1
     if turns <= 0:
-        return I32(0)
+        return I32(0), I32(first)
     shift = U32(U32(turns * (TURN << kind.scale)) * U32(BOTH))
     _lower(stacks.even, shift, rule, kind)
     _lower(stacks.odd, shift, rule, kind)
@@ -332,4 +349,4 @@ def rebase(stacks, lane, rule, kind):
         _lower(stacks.f1, shift, rule, kind)
     _lower(stacks.e2, shift, rule, kind)
     _lower(stacks.f2, shift, rule, kind)
-    return I32(turns * TURN)
+    return I32(turns * TURN), I32(first)

@@ -18,17 +18,19 @@ from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE
 from bellapy.engines.affine import rule as affine_rule
 from bellapy.engines.affine.cuda_bases import BASES, window_of
 from bellapy.engines.affine.cuda_step import TURN
-from bellapy.engines.registers.window import inlined
+from bellapy.engines.registers.window import CHUNK, inlined
 from bellapy.params import AffineScoring
 
-NO_PATH = -1  # the scores do not explain each other
+NO_PATH = -1  # too few scores were kept
+MISSING = -1  # a score that was not kept, or a gap that it may explain
 
 
 class Band(NamedTuple):
     """A pair and its kept scores.
 
     words : uint64, the bases.  query, target : first words of the sequences.  pad : bases before each of them.
-    kept : uint32 (cuda_step.py).  at : where the first anti-diagonal stands.
+    kept : uint32; for each chunk, `lanes` words of which the first says which lane's scores are the first ones kept, then
+        those of its anti-diagonals (cuda_step.py).  at : where the first chunk stands.  lanes : whose scores are kept.
     centre : row of diagonal 0.
     """
 
@@ -38,7 +40,13 @@ class Band(NamedTuple):
     pad: np.int32
     kept: np.ndarray
     at: np.int64
+    lanes: np.int32
     centre: np.int32
+
+
+def chunk_words(registers, lanes):
+    """Words that a chunk of kept scores takes; `registers`: of a lane; `lanes`: whose scores are kept."""
+    return (1 + CHUNK * (registers // 2)) * lanes
 
 
 def _on_device(function):
@@ -46,7 +54,7 @@ def _on_device(function):
     return inlined(getattr(function, "py_func", function))
 
 
-pack_run, gap_cost = _on_device(codec.pack_run), _on_device(affine_rule.gap_cost)
+pack_run, gap_cost, words_of_chunk = map(_on_device, (codec.pack_run, affine_rule.gap_cost, chunk_words))
 
 
 def direct_size(scoring: AffineScoring) -> int:
@@ -60,14 +68,18 @@ def direct_size(scoring: AffineScoring) -> int:
 
 @inlined
 def _low_byte(band, i, j, registers):
-    """The low byte of the score of cell (i, j) of `band`, a Band; `registers`: of a lane."""
+    """The low byte of the score of cell (i, j) of `band`, a Band, or MISSING; `registers`: of a lane."""
     row = I32((j - i >> 1) + band.centre)
     lane, u = row // I32(2 * registers), row % I32(2 * registers)
     half = I32(1 if u >= registers else 0)
     register = I32(u - half * registers)
-    of_diagonal = registers // 2 * WARP
-    word = np.int64(i + j + 2 * band.pad - 1) * of_diagonal + (register >> 1) * WARP + lane
-    return I32(U32(band.kept[U64(band.at + word)] >> U32(8 * (2 * (register & 1) + half))) & U32(TURN - 1))
+    before = I32(i + j + 2 * band.pad - 1)  # anti-diagonals
+    chunk = band.at + np.int64(before // CHUNK) * words_of_chunk(registers, band.lanes)
+    word = 1 + (before % CHUNK) * (registers // 2) + (register >> 1)
+    found = U32(band.kept[U64(chunk + word * band.lanes + (lane & (band.lanes - 1)))])
+    first = I32(band.kept[U64(chunk)])
+    byte = I32(U32(found >> U32(8 * (2 * (register & 1) + half))) & U32(TURN - 1))
+    return byte if first <= lane and lane < first + band.lanes else I32(MISSING)
 
 
 @inlined
@@ -104,15 +116,18 @@ def _explain_short_gap(band, i, j, score, scoring, direct, lane, registers):
         there = size <= j and row - ((size + 1 - (j - i & 1)) >> 1) >= 0
     else:
         there = size <= i and row + ((size + (j - i & 1)) >> 1) < 2 * registers * WARP
-    explains = False
+    explains, missing = False, False
     if there and size <= direct:
         other = _low_byte(band, i if on_target else I32(i - size), I32(j - size) if on_target else j, registers)
         cost = I32(gap_cost(size, scoring) - scoring.extend2 * size)
-        explains = (other - cost - score) & (TURN - 1) == 0
+        missing = other == MISSING
+        explains = missing or (other - cost - score) & (TURN - 1) == 0
     votes = U32(ballot(explains))
+    unknown = U32(ballot(missing))
     if votes:
         best = I32(cuda.ffs(I32(votes))) - 1
-        return I32(TARGET_ALONE if best & 1 == 0 else QUERY_ALONE), I32((best >> 1) + 1)
+        size = I32(MISSING) if U32(unknown >> U32(best)) & U32(1) else I32((best >> 1) + 1)
+        return I32(TARGET_ALONE if best & 1 == 0 else QUERY_ALONE), size
     return I32(PAIR), I32(0)
 
 
@@ -124,7 +139,7 @@ def _difference(one, other, least):
 
 @inlined
 def _explain_gap(band, i, j, score, scoring, registers):
-    """The shortest gap that explains the cell (i, j): its operation and length; length 0 if none does.
+    """The shortest gap that explains the cell (i, j): its operation and length; MISSING if that is not known.
 
     `band`: Band; `score`: its low byte; `scoring`: AffineScoring; `registers`: of a lane.
     """
@@ -138,18 +153,22 @@ def _explain_gap(band, i, j, score, scoring, registers):
         cost = I32(gap_cost(size, scoring) - drift * size)
         if size <= j and row - ((size + 1 - (j - i & 1)) >> 1) >= 0:
             byte = _low_byte(band, i, I32(j - size), registers)
+            if byte == MISSING:
+                break
             fall_target = I32(fall_target + _difference(on_target, byte, least))
             on_target = byte
             if fall_target == -cost:
                 return I32(TARGET_ALONE), size
         if size <= i and row + ((size + (j - i & 1)) >> 1) < rows:
             byte = _low_byte(band, I32(i - size), j, registers)
+            if byte == MISSING:
+                break
             fall_query = I32(fall_query + _difference(on_query, byte, least))
             on_query = byte
             if fall_query == -cost:
                 return I32(QUERY_ALONE), size
         size = I32(size + 1)
-    return I32(PAIR), I32(0)
+    return I32(PAIR), I32(MISSING)
 
 
 @inlined
@@ -170,17 +189,18 @@ def walk_back(band, i, j, scoring, direct, lane, registers, runs, at):
     while i > 0 or j > 0:
         operation, size = I32(PAIR), _equal_bases(band, i, j, lane)
         if size == 0:
-            score, paired = _low_byte(band, i, j, registers), False
+            score, paired, known = _low_byte(band, i, j, registers), False, True
             if i > 0 and j > 0:
                 other = _low_byte(band, I32(i - 1), I32(j - 1), registers)
+                known = other != MISSING
                 paired = (score - other - scoring.mismatch - 2 * scoring.extend2) & (TURN - 1) == 0
             operation, size = _explain_short_gap(band, i, j, score, scoring, direct, lane, registers)
             if paired:
                 operation, size = I32(PAIR), I32(1)
             elif size == 0:
                 operation, size = _explain_gap(band, i, j, score, scoring, registers)
-                if size == 0:
-                    return I32(NO_PATH)
+            if not known or score == MISSING or size == MISSING:
+                return I32(NO_PATH)
         if operation != last and length > 0:
             if lane == 0:
                 runs[U64(at)] = U32(pack_run(last, length))

@@ -17,6 +17,7 @@ from bellapy.engines.exact.bounds import (
     behind_bounds,
     bound_region,
     narrowed,
+    tightened,
 )  # fmt: skip
 from bellapy.engines.exact.cpu import NO_BOUNDS, Sweep, Task, end_borders, free_borders
 from bellapy.engines.exact.guess import lower_bound
@@ -129,7 +130,9 @@ def align_one(
         return None, work
     if not with_path:
         return Reached(score, row, column), work
-    if score > known:
+    if score > known and sweeper.devices:  # a GPU computes what is left faster than a CPU finds tighter bounds
+        region = tightened(region, score)
+    elif score > known:
         region = bound_region(query, target, scores, mode, score, sweeper.threads)
     region = region._replace(corridor=narrowed(region.corridor, sweep.reach, size))
     del sweep

@@ -226,6 +226,13 @@ def bound_region(query: np.ndarray, target: np.ndarray, scores: Scores, mode: st
     return Region(rows, columns, across, known, scores.gap_open, ends, ends)
 
 
+def tightened(region: Region, known: int) -> Region:
+    """The same bounds for a higher score: its corridor, without looking for words again."""
+    ends = region.from_start, region.to_end
+    corridor = find_corridor(region.rows, region.columns, known, region.slack, *ends, region.corridor)
+    return region._replace(known=known, corridor=corridor)
+
+
 def _band(n: int, m: int, apart: int, scores: Scores, known: int, corridor: Corridor) -> Corridor:
     """Diagonals that a global alignment can reach and come back from: y bases off, it needs 2 y more in gaps."""
     most = scores.match * min(n, m) - scores.gap_extend * abs(apart) - known

@@ -20,7 +20,7 @@ try:
 except DeviceError as error:
     pytest.skip(f"the GPU kernels do not run here: {error}", allow_module_level=True)
 
-from bellapy.compute.gpu.ops import SIMULATED
+from bellapy.compute.gpu.ops import SIMULATED, WARP
 from bellapy.engines.affine import bands_cuda, batch_cuda, cuda_step
 from bellapy.engines.affine.batch_cpu import Aligner, Effort
 from bellapy.engines.affine.cuda_band import padding
@@ -85,6 +85,24 @@ def test_a_band_is_kept_to(rng):
         wanted = Aligner(AffineScoring()).align(queries, targets, pieces, Effort(diagonals=2 * rows))
         assert solved.score[0] == wanted.score[0] and runs_of(solved, 0) == runs_of(wanted, 0)
         assert wanted.score[0] < Aligner(AffineScoring()).align(queries, targets, pieces).score[0]
+
+
+def test_a_path_away_from_the_best_cells_is_found(rng, monkeypatch):
+    """Scores are kept around the best cell alone at first; here that is a by-way, until the end of the table."""
+    launched, launch = [], bands_cuda._launch
+
+    def noted(job, worker, table, lanes, *arrays):
+        launched.append((len(table), lanes))
+        return launch(job, worker, table, lanes, *arrays)
+
+    monkeypatch.setattr(bands_cuda, "_launch", noted)
+    rows = bands_cuda.ROWS[0]
+    away, same = rows - rows // 8, random_bases(rng, rows)
+    pairs = [(same + random_bases(rng, away), random_bases(rng, away) + same), (same, same)]
+    solved, taken = align(pairs, AffineScoring(), rows)
+    assert taken.all() and launched == [(2, bands_cuda.FEW_LANES), (1, WARP)]
+    if SIMULATED:
+        check(pairs, AffineScoring(), solved, rows)
 
 
 def test_unknown_bases_are_left_out(rng):
@@ -153,7 +171,7 @@ def test_what_fits_no_gpu_goes_to_the_cpu(rng, monkeypatch):
         given.clear()
         resources = Resources(1, "cuda")
         aligner = batch_cuda.GpuAligner(AffineScoring(), True, resources)
-        aligner.sizes = (128,)
+        aligner.sizes = aligner.few = (128,)
         solved = aligner.align(queries, targets, pieces, Effort(diagonals=diagonals))
         assert given == [4, 0]
         check([pairs[0]], AffineScoring(), solved, 128)
