@@ -85,7 +85,7 @@ class Aligner:
         self.report = RunReport("bellapy.map")
 
     def map(self, reads: Reads, *, threads: int | None = None) -> Iterator[Mapping]:
-        """The alignments of reads, in the order of reads, then of falling score.
+        """The alignments of reads, in the order of reads, the best first.
 
         The first call makes the index, and learns from its first reads how wide bands have to be.
         """

@@ -6,11 +6,12 @@ from typing import Annotated
 
 import typer
 
-from bellapy.cli.options import RUNNING, Given, takes
+from bellapy.cli.options import RUNNING, Given, pick, takes
 from bellapy.cli.session import session
 from bellapy.params import make_exact_params
 from bellapy.params.exact import ExactParams
 from bellapy.params.fields import INPUT, OUTPUT, RUN, options_of
+from bellapy.params.run import RunParams
 
 Query = Annotated[str, typer.Argument(metavar="A", help="The query: FASTA or FASTQ, plain or gzip.", show_default=False)]
 Target = Annotated[str, typer.Argument(metavar="B", help="The target, likewise.", show_default=False)]
@@ -45,7 +46,11 @@ Workdir = Annotated[
 ]
 
 
-@takes(options_of(ExactParams), {name: field for name, field in RUNNING.items() if name != "max_memory"})
+@takes(
+    options_of(ExactParams),
+    pick(RunParams, "device"),
+    {name: field for name, field in RUNNING.items() if name != "max_memory"},
+)
 def exact(
     given: Given, query: Query, target: Target, output: Output = "-", query_name: Name = None, target_name: Name = None,
     score_only: ScoreOnly = False, plot: Plot = None, workdir: Workdir = None,
@@ -56,5 +61,5 @@ def exact(
         run.watch()
         from bellapy.jobs.exact.pipeline import Request, align_files
 
-        request = Request(query, target, query_name, target_name, output, score_only, plot, workdir, run.run.threads)
+        request = Request(query, target, query_name, target_name, output, score_only, plot, workdir, run.run)
         align_files(request, params, run.report)

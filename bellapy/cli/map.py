@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bellapy.cli.options import LOG, RUNNING, Given, Output, Reads, takes
+from bellapy.cli.options import LOG, RUNNING, Given, Output, Reads, pick, takes
 from bellapy.cli.session import session
 from bellapy.errors import ParameterError
 from bellapy.params import affine_scoring, map_preset
 from bellapy.params.fields import OUTPUT, check, given_values, options_of
 from bellapy.params.map import IndexOptions, MapOptions, MapWriting, PairParams, ScoreOptions, adjusted
+from bellapy.params.run import RunParams
 from bellapy.params.scoring import AffineScoring
 
 if TYPE_CHECKING:  # loaded when needed
@@ -87,7 +88,7 @@ def index_command(
         save_index(make_index(reference, replace(params, **given_values(given, ("k", "window"))), run.report), output)
 
 
-@takes(options_of(PairParams), THREADS_AND_LOG)
+@takes(options_of(PairParams), THREADS_AND_LOG, pick(RunParams, "device"))
 def pairwise(
     given: Given,
     pairs: Annotated[str, typer.Argument(help="Two columns a line, query and target; - is standard input.")],
@@ -100,12 +101,14 @@ def pairwise(
     scoring = affine_scoring(AffineScoring(), *scores)
     with session(given, [pairs], {"-o": output}) as run:
         run.watch()
+        from bellapy.compute.resources import Resources
         from bellapy.io.outputs import open_output
         from bellapy.jobs.pairwise import align_pairs
 
         lines = align_pairs(
-            pairs, params.mode, scoring, run.report, zdrop=params.zdrop, cigar=params.cigar, threads=run.run.threads
-        )
+            pairs, params.mode, scoring, run.report, zdrop=params.zdrop, band=params.band, cigar=params.cigar,
+            resources=Resources.of(run.run, run.report.devices),
+        )  # fmt: skip
         with open_output(output) as stream:
             for some in lines:
                 stream.write(some)

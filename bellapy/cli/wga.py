@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bellapy.cli.options import RUNNING, Given, takes
+from bellapy.cli.options import RUNNING, Given, pick, takes
 from bellapy.cli.session import session
 from bellapy.errors import ParameterError
-from bellapy.params.fields import ALIGNMENT, OUTPUT, options_of
+from bellapy.params.fields import ALIGNMENT, OUTPUT, given_values, options_of
+from bellapy.params.run import RunParams, WorkdirParams
 from bellapy.params.wga import DEFAULT_SCORES, WgaParams, make_wga_params
+
+if TYPE_CHECKING:  # loaded when needed
+    from bellapy.io.workdir import Workdir
 
 Target = Annotated[str, typer.Argument(help="FASTA, plain or gzip; - is standard input.", show_default=False)]
 Query = Annotated[str | None, typer.Argument(help="FASTA likewise; left out with --self.", show_default=False)]
@@ -35,6 +41,10 @@ Scores = Annotated[
 Chain = Annotated[
     bool, typer.Option("--chain", help="Join alignments to chains, with -o FILE.chain.", rich_help_panel=OUTPUT)
 ]
+Net = Annotated[
+    str | None,
+    typer.Option("--net", metavar="FILE", help="Write nets of the chains to this file too.", rich_help_panel=OUTPUT),
+]
 Plot = Annotated[
     str | None,
     typer.Option(
@@ -43,10 +53,10 @@ Plot = Annotated[
 ]  # fmt: skip
 
 
-@takes(options_of(WgaParams), {name: field for name, field in RUNNING.items() if name != "max_memory"})
+@takes(options_of(WgaParams, WorkdirParams), pick(RunParams, "device"), RUNNING)
 def wga(
     given: Given, target: Target, query: Query = None, output: Output = "-", output_format: Format = None,
-    scores: Scores = None, chain: Chain = False, plot: Plot = None,
+    scores: Scores = None, chain: Chain = False, net: Net = None, plot: Plot = None,
 ) -> None:  # fmt: skip
     """Align two genomes."""
     if (query is None) != bool(given["itself"]):
@@ -54,12 +64,32 @@ def wga(
     if target == query == "-":
         raise ParameterError("target and query: only one of them can be standard input")
     inputs = [path for path in (target, query, scores) if path is not None]
-    with session(given, inputs, {"-o": output, "--plot": plot}) as run:
+    with session(given, inputs, {"-o": output, "--net": net, "--plot": plot}) as run:
         params = _params(given, scores)
         run.watch()
+        from bellapy.compute.resources import Resources
+        from bellapy.jobs.wga.pipeline import Means
         from bellapy.jobs.wga.run import Request, align_files
 
-        align_files(Request(target, query, output, output_format, plot, chain, run.run.threads), params, run.report)
+        resources = Resources.of(run.run, run.report.devices)
+        request = Request(target, query, output, output_format, plot, net, chain)
+        with _workdir(given, inputs, params) as work:
+            align_files(request, params, Means(run.report, resources, work))
+
+
+@contextmanager
+def _workdir(given: Given, inputs: list[str], params: WgaParams) -> Iterator[Workdir | None]:
+    """The folder that keeps what is done, None where none is named."""
+    from bellapy.io.workdir import open_workdir
+
+    place = WorkdirParams(**given_values(given, WorkdirParams._fields))
+    if place.workdir is None:
+        if place.keep_workdir:
+            raise ParameterError("--keep-workdir: name a folder with --workdir")
+        yield None
+        return
+    with open_workdir(place.workdir, "wga", params.to_dict(), inputs, keep=place.keep_workdir) as work:
+        yield work
 
 
 def _params(given: Given, scores: str | None) -> WgaParams:

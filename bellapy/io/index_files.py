@@ -11,7 +11,7 @@ from bellapy.errors import InputError
 from bellapy.io.outputs import whole_files
 from bellapy.seeding.index import Index, Lookup
 
-MAGIC = b"bellapy-index-1\n"
+MAGIC = b"bellapy-index-2\n"
 
 
 ALIGNMENT = 64

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from threading import local
 
 import numpy as np
 
-from bellapy.compute.threads import map_in_order
-from bellapy.engines.affine.batch_cpu import Aligner, Effort
+from bellapy.compute.resources import Resources
+from bellapy.compute.threads import made_ahead, map_in_order
+from bellapy.engines.affine.align import make_align
+from bellapy.engines.affine.batch_cpu import Effort
 from bellapy.engines.affine.pieces import Pieces
 from bellapy.engines.affine.rule import EXTEND, GLOBAL, NO_ZDROP, ordered
 from bellapy.errors import InputError, ParameterError
@@ -25,6 +26,7 @@ from bellapy.report.run_report import RunReport, Stage
 MODES = {"global": GLOBAL, "extend": EXTEND}
 BATCH_PAIRS = 1 << 12
 BATCH_BASES = 1 << 22
+GPU_BATCH = 1 << 5  # times as much: a GPU is full with some thousand pairs
 MOST_SCORE = 1 << 28  # what 32-bit cells hold for certain
 NO_NAMES = NameTable.of([])
 
@@ -38,14 +40,16 @@ class PairwiseStage(Stage):
 
 
 def align_pairs(
-    path: str, mode: str, scoring: AffineScoring, report: RunReport, *, zdrop: int | None = None, cigar: bool = False,
-    threads: int = 1,
+    path: str, mode: str, scoring: AffineScoring, report: RunReport, *, zdrop: int | None = None,
+    band: int | None = None, cigar: bool = False, resources: Resources | None = None,
 ) -> Iterator[bytes]:  # fmt: skip
     """Lines of index, score, query end and target end, in input order; with `cigar`, the path in `cg:Z`.
 
     path : two columns a line, query and target.
     mode : global, or extend (from the beginning of both to the best cell).
     zdrop : ends an extension; None: nothing does.
+    band : diagonals that the alignment has at its disposal, at least; None: all.
+    resources : threads and device; None: one thread.
 
     Raises
     ------
@@ -56,25 +60,27 @@ def align_pairs(
         raise ParameterError(f"--mode {mode}: choose from {', '.join(MODES)}")
     if zdrop is not None and mode != "extend":
         raise ParameterError("--zdrop: only extensions end early; leave it out, or choose --mode extend")
-    scoring, effort = ordered(scoring), Effort(zdrop=NO_ZDROP if zdrop is None else zdrop)
-    mine = local()
+    resources, scoring = resources or Resources(), ordered(scoring)
+    effort = Effort(zdrop=NO_ZDROP if zdrop is None else zdrop, diagonals=band or 0)
+    alone = resources.device != "cpu"  # the engine takes threads by itself
+    solve = make_align(scoring, cigar, resources)
     n_pairs = n_cells = 0
 
     def align(batch: tuple[int, list[tuple[np.ndarray, np.ndarray]]]) -> tuple[int, int, bytes]:
-        if not hasattr(mine, "aligner"):
-            mine.aligner = Aligner(scoring)
         first, pairs = batch
         pieces, queries, targets = _pieces(pairs, MODES[mode])
-        solved = mine.aligner.align(queries, targets, pieces, effort)
-        columns = [first + np.arange(len(pairs)), solved.score, solved.q_used, solved.t_used]
-        columns = [(NUMBER, "", column) for column in columns]
+        solved = solve(queries, targets, pieces, effort)
+        numbers = first + np.arange(len(pairs)), solved.score, solved.q_used, solved.t_used
+        columns: list[tuple] = [(NUMBER, "", column) for column in numbers]
         if cigar:
             columns.append((TEXT, "cg:Z:", cigar_texts(solved)))
         return len(pairs), solved.cells, format_rows(columns, NO_NAMES)
 
     with report.stage(PairwiseStage("pairwise")) as stage:
         start = cpu_time()
-        for n, cells, lines in map_in_order(align, _batches(path, scoring), threads):
+        batches = _batches(path, scoring, GPU_BATCH if alone else 1)
+        done = map(align, made_ahead(batches)) if alone else map_in_order(align, batches, resources.threads)
+        for n, cells, lines in done:
             n_pairs, n_cells = n_pairs + n, n_cells + cells
             yield lines
         if not n_pairs:
@@ -82,18 +88,18 @@ def align_pairs(
         stage.pairs, stage.aligning_cpu_s = n_pairs, round(cpu_time() - start, 3)
 
 
-def _batches(path: str, scoring: AffineScoring) -> Iterator[tuple[int, list[tuple[np.ndarray, np.ndarray]]]]:
-    """Pairs of code arrays, with the index of the first; a bounded number of bases at a time."""
+def _batches(path: str, scoring: AffineScoring, times: int) -> Iterator[tuple[int, list[tuple[np.ndarray, np.ndarray]]]]:
+    """Pairs of code arrays, with the index of the first; a bounded number of bases at a time, `times` the usual one."""
     most = MOST_SCORE // max(scoring.match, -scoring.mismatch, scoring.extend1, scoring.extend2)
     with open_input(path) as lines:
         first = 0
         numbered = enumerate(lines, 1)
         while True:
             pairs, bases = [], 0
-            for number, line in islice(numbered, BATCH_PAIRS):
+            for number, line in islice(numbered, times * BATCH_PAIRS):
                 pairs.append(_parse(path, number, line, most))
                 bases += len(line)
-                if bases > BATCH_BASES:
+                if bases > times * BATCH_BASES:
                     break
             if not pairs:
                 return

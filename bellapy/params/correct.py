@@ -7,6 +7,8 @@ from typing import Annotated, Any, NamedTuple
 from bellapy.errors import ParameterError
 from bellapy.params.fields import ALIGNMENT, FILTER, LARGEST, OUTPUT, About, check, fields_of, given_values
 
+SHORTEST_OVERLAP = 500  # bases; shorter ones than `overlap` reports, for the ends of reads and for short reads
+
 
 @dataclass(frozen=True)
 class CorrectParams:

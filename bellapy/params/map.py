@@ -175,4 +175,8 @@ class PairParams(NamedTuple):
     zdrop: Annotated[
         int | None, About("End an extension that falls so far below its best", 0, LARGEST, unset="never", panel=ALIGNMENT)
     ] = None
+    band: Annotated[
+        int | None,
+        About("Align in a band of at least so many diagonals", 1, LARGEST, unset="all that can matter", panel=ALIGNMENT),
+    ] = None
     cigar: Annotated[bool, About("Write the path in cg:Z", panel=OUTPUT)] = False

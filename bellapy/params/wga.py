@@ -77,6 +77,11 @@ class WgaParams:
         0.0
     )
 
+    @property
+    def cut_drop(self) -> int:
+        """Fall of the score where an alignment is cut, 0 for never: half of what ends an extension."""
+        return 0 if self.no_cut else self.ydrop // 2
+
     def to_dict(self) -> dict[str, Any]:
         """For the report."""
         shown = {name: value for name, value in vars(self).items() if name != "scores"}

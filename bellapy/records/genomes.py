@@ -94,3 +94,29 @@ class Alignment(NamedTuple):
         size = size[pair]
         within = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
         return np.repeat(t_at[pair] - size, size) + within, np.repeat(q_at[pair] - size, size) + within
+
+
+class Fill(NamedTuple):
+    """A part of a chain in a net: what best fills a stretch of a target sequence.
+
+    chain : its number, from 1 on.  score : of the part.  pairs : bases that are aligned in it.  strand, query : as in
+    `Alignment`.  t, q : first base and the one after the last on both sequences, the query's on its forward strand.
+    gaps : of the chain within it, in the order of the target.
+    """
+
+    chain: int
+    score: int
+    pairs: int
+    query: int
+    strand: int
+    t: tuple[int, int]
+    q: tuple[int, int]
+    gaps: list[Gap]
+
+
+class Gap(NamedTuple):
+    """A gap of a fill, with the fills within it; t, q : as in Fill, without bases on one side at most."""
+
+    t: tuple[int, int]
+    q: tuple[int, int]
+    fills: list[Fill]

@@ -63,8 +63,9 @@ class WriteStage(Stage):
 class DeviceUse:
     """What a device did in this run.
 
-    extensions, cells, kernel_s, gcups : flanks extended, cells computed, seconds in kernels, 10^9 cells a second.
-    paths, path_s : flanks whose paths were traced, seconds in the kernels for that.
+    extensions, cells, kernel_s, gcups : flanks extended or pairs aligned, cells computed, seconds in kernels, 10^9 cells a
+    second.
+    paths, path_s : flanks or pairs whose paths were traced, seconds in kernels for paths alone.
     idle_s : seconds during which none of its kernels ran, though there was work.  compile_s : spent on compiling kernels.
     uploaded_bases : of reads that were sent to it.
     """
@@ -106,7 +107,7 @@ class Devices:
     def used(self) -> list[DeviceUse]:
         """The devices that did something, with rounded times."""
         with self._lock:
-            uses = [use for _, use in sorted(self._uses.items()) if use.extensions or use.paths]
+            uses = [use for _, use in sorted(self._uses.items()) if use.extensions or use.paths or use.cells]
         return [
             replace(
                 use, gcups=round(use.cells / use.kernel_s / 1e9, 1) if use.kernel_s else 0.0,

@@ -18,7 +18,7 @@ U = np.uint64
 AHEAD = 16  # minimizers between asking for a cache line and using it
 RESCUE_SPAN = 500  # bases without any seed, from which on a repeated one is taken
 RESCUE_COPIES = 4095
-MOST_PER_BASE = 1  # anchors of a read, forty times the usual number: repeats with more are looked up less
+MOST_PER_BASE = 16  # anchors of a read: repeats with more are looked up less
 REACH = 1 << 17
 """Longer than any gap that chains may span: keeps the places of different strands and reads apart."""
 

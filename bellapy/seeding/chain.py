@@ -101,7 +101,7 @@ def score_anchors(anchors, layout, k, rule, costs, starts):
 
 @njit
 def walk_back(order, scores, before, rule):
-    """Chains from the best end on; an anchor belongs to the first chain that reaches it.
+    """Chains from the best end on, each back to where its score is highest; an anchor belongs to the first that reaches it.
 
     order : anchors by falling score.  scores, before : of `score_anchors`.  rule : ChainRule.
 
@@ -113,13 +113,17 @@ def walk_back(order, scores, before, rule):
     for last in order:
         if used[last]:
             continue
-        first, at = n, last
+        first, at, stop, score = n, last, n, np.int64(0)
         while at >= 0 and not used[at]:
-            used[at] = True
             members[n] = at
-            n += 1
-            at = before[at]
-        score = scores[last] - (scores[at] if at >= 0 else 0)
+            n, at = n + 1, before[at]
+            gained = np.int64(scores[last]) - (scores[at] if at >= 0 else 0)
+            if gained > score:
+                score, stop = gained, n
+            elif score - gained > rule.band:
+                break
+        n = stop
+        used[members[first:n]] = True
         if score < rule.min_score or n - first < rule.min_anchors:
             n = first
             continue

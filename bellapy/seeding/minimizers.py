@@ -64,11 +64,12 @@ def find_minimizers(codes, begin, end, k, window, hashes, marks, ring, ring_mark
                 mark = (x - begin - k + 1) << 1 | (forward > backward)
         else:
             known = 0
+        leaves = best == at  # the smallest one so far is now too old
         ring[at], ring_marks[at] = value, mark
-        if value <= ring[best]:
-            best = at
-        elif best == at:
+        if leaves:
             best = _smallest(ring, at, window)
+        elif value <= ring[best]:
+            best = at
         if x - begin >= k + window - 2 and ring[best] != NONE and ring_marks[best] != last:
             last = ring_marks[best]
             hashes[n], marks[n] = ring[best], last

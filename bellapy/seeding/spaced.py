@@ -2,7 +2,7 @@
 
 A seed's pattern says which bases of a window count: 12of19 of LASTZ is 1110100110010101111.  The bases that count make a
 word, two bits each.  The index is the sorted words of all windows, with their places; the first bits of a word choose a
-bucket.
+bucket.  A bit for each bucket tells whether it is empty.  Where a full one begins is found by its rank among the full ones.
 
 Source: B. Ma, J. Tromp, M. Li: PatternHunter, Bioinformatics 18, 2002; R. S. Harris: Improved pairwise alignment of genomic
 DNA, thesis, Pennsylvania State University 2007 (transitions, 12of19, 14of22).
@@ -22,7 +22,8 @@ LEAST_WEIGHT, MOST_WEIGHT = 4, 16
 TRANSITION = 2
 """A and G, C and T differ in this bit."""
 MOST_BUCKET_BITS = 24
-BUCKETS = 3  # bits more than the number of words has: most buckets are empty, which one bit tells
+LEAST_BUCKET_BITS = 8
+BUCKETS = 5  # bits more than the number of words has: most buckets are empty
 
 U = np.uint64
 
@@ -35,17 +36,19 @@ class Pattern(NamedTuple):
 
 
 class SeedIndex(NamedTuple):
-    """words, places : (n,) uint32, sorted by word, then place; a place is where a window begins.
+    """places : (n,) uint32, where windows begin, sorted by word, then place.
 
-    starts : (n_buckets + 1,) uint32, first entry of a bucket.  rest_bits : of a word that its bucket does not tell.
-    present : (n_buckets / 8,) uint8, a bit for each bucket that is not empty.
+    words : (n,) uint32, likewise; none where a word is its bucket.
+    full : (n_buckets / 64,) uint64, a bit for each bucket that is not empty.  ranks : likewise uint32, full buckets before.
+    starts : (n_full + 1,) uint32, first entry of each full bucket.  rest_bits : of a word that its bucket does not tell.
     """
 
-    words: np.ndarray
     places: np.ndarray
+    words: np.ndarray
+    full: np.ndarray
+    ranks: np.ndarray
     starts: np.ndarray
     rest_bits: int
-    present: np.ndarray
 
 
 def parse_pattern(text: str) -> Pattern:
@@ -65,29 +68,88 @@ def parse_pattern(text: str) -> Pattern:
     return Pattern(np.array([i for i, one in enumerate(shape) if one == "1"], np.int64), len(shape))
 
 
-def index_seeds(codes: np.ndarray, masked: np.ndarray, pattern: Pattern, step: int = 1) -> SeedIndex:
-    """The seeds of every `step`-th window of known, unmasked bases; codes : (n,) uint8, masked : (n,) bool."""
-    words, good = words_of(codes, masked, pattern)
-    places = np.flatnonzero(good[::step] if step > 1 else good).astype(np.uint64) * U(step)
-    keys = words[places].astype(np.uint64) << U(32) | places
+INDEX_BYTES = 12
+"""For each base of the target, while its seeds are sorted."""
+
+
+def index_seeds(codes: np.ndarray, masked: np.ndarray | None, pattern: Pattern, step: int = 1) -> SeedIndex:
+    """The seeds of every `step`-th window of known, unmasked bases.
+
+    codes : (n,) uint8.  masked : (n,) bool; None: no base is.
+    """
+    everywhere = masked is None
+    hidden = np.zeros(1, np.bool_) if masked is None else masked
+    keys = np.empty(_put_keys(codes, hidden, everywhere, pattern, step, np.empty(0, np.uint64)), np.uint64)
+    _put_keys(codes, hidden, everywhere, pattern, step, keys)
     keys.sort()
-    words, places = (keys >> U(32)).astype(np.uint32), keys.astype(np.uint32)
     bits = 2 * len(pattern.offsets)
-    bucket_bits = min(bits, MOST_BUCKET_BITS, max(8, len(places).bit_length() + BUCKETS))
-    starts, present = _buckets(words, bits - bucket_bits, 1 << bucket_bits)
-    return SeedIndex(words, places, starts, bits - bucket_bits, present)
+    bucket_bits = min(bits, MOST_BUCKET_BITS, max(LEAST_BUCKET_BITS, len(keys).bit_length() + BUCKETS))
+    rest_bits = bits - bucket_bits
+    full = np.zeros(1 << bucket_bits >> 6, np.uint64)
+    ranks = np.zeros(len(full), np.uint32)
+    starts = np.empty(_mark_full(keys, rest_bits, full, ranks) + 1, np.uint32)
+    _begin_buckets(keys, rest_bits, starts)
+    places = keys.astype(np.uint32)
+    words = (keys >> U(32)).astype(np.uint32) if rest_bits else places[:0].copy()
+    return SeedIndex(places, words, full, ranks, starts, rest_bits)
 
 
 @njit
-def _buckets(words, rest_bits, n):
-    starts, present = np.zeros(n + 1, np.uint32), np.zeros(max(1, n >> 3), np.uint8)
-    for x in range(len(words)):
-        bucket = words[x] >> rest_bits
-        starts[bucket + 1] += np.uint32(1)
-        present[bucket >> 3] |= np.uint8(1 << (bucket & 7))
-    for b in range(n):
-        starts[b + 1] += starts[b]
-    return starts, present
+def _put_keys(codes, masked, everywhere, pattern, step, keys):
+    """Word and place of each seed, as one number, into `keys` as far as there is room; returns their number.
+
+    everywhere : no base is masked.
+    """
+    run = n = 0
+    for end in range(len(codes)):
+        run = run + 1 if codes[end] < 4 and (everywhere or not masked[end]) else 0
+        begin = end - pattern.span + 1
+        if run >= pattern.span and begin % step == 0:
+            if n < len(keys):
+                keys[n] = U(_word_at(codes, begin, pattern)) << U(32) | U(begin)
+            n += 1
+    return n
+
+
+@njit_inner
+def _word_at(codes, begin, pattern):
+    word = np.uint32(0)
+    for x in range(len(pattern.offsets)):
+        word = word << np.uint32(2) | np.uint32(codes[begin + pattern.offsets[x]])
+    return word
+
+
+@njit_inner
+def count_ones(x):
+    """Ones among the bits of a uint64; LLVM knows this form, and makes one instruction of it."""
+    x = x - (x >> U(1) & U(0x5555555555555555))
+    x = (x & U(0x3333333333333333)) + (x >> U(2) & U(0x3333333333333333))
+    x = x + (x >> U(4)) & U(0x0F0F0F0F0F0F0F0F)
+    return np.int64(x * U(0x0101010101010101) >> U(56))
+
+
+@njit
+def _mark_full(keys, rest_bits, full, ranks):
+    """Fill `full` and `ranks`; returns the number of full buckets.  keys : sorted, the word in the upper half."""
+    for x in range(len(keys)):
+        bucket = np.int64(keys[x] >> U(32)) >> rest_bits
+        full[bucket >> 6] |= U(1) << U(bucket & 63)
+    n = 0
+    for x in range(len(full)):
+        ranks[x] = n
+        n += count_ones(full[x])
+    return n
+
+
+@njit
+def _begin_buckets(keys, rest_bits, starts):
+    n, last = 0, np.int64(-1)
+    for x in range(len(keys)):
+        bucket = np.int64(keys[x] >> U(32)) >> rest_bits
+        if bucket != last:
+            starts[n], last = x, bucket
+            n += 1
+    starts[n] = len(keys)
 
 
 @njit
@@ -100,18 +162,29 @@ def words_of(codes, masked, pattern):
         run = run + 1 if codes[end] < 4 and not masked[end] else 0
         if run >= pattern.span:
             begin = end - pattern.span + 1
-            word = np.uint32(0)
-            for x in range(len(pattern.offsets)):
-                word = word << np.uint32(2) | np.uint32(codes[begin + pattern.offsets[x]])
-            words[begin], good[begin] = word, True
+            words[begin], good[begin] = _word_at(codes, begin, pattern), True
     return words, good
 
 
 @njit_inner
-def find_word(index, word):
-    """First entry of a word and the end of its entries; both equal if there is none."""
-    bucket = np.int64(word >> index.rest_bits)
-    begin, end = np.int64(index.starts[bucket]), np.int64(index.starts[bucket + 1])
+def has_bucket(index, word):
+    """1 if the bucket of a word, uint32, is not empty, else 0."""
+    bucket = np.uint32(word) >> np.uint32(index.rest_bits)
+    return np.int64(index.full[bucket >> np.uint32(6)] >> U(bucket & np.uint32(63)) & U(1))
+
+
+@njit_inner
+def rank_of(index, word):
+    """The rank of a word's bucket, which is full, among the full ones."""
+    bucket = np.int64(word) >> index.rest_bits
+    before = index.full[bucket >> 6] & ((U(1) << U(bucket & 63)) - U(1))
+    return np.int64(index.ranks[bucket >> 6]) + count_ones(before)
+
+
+@njit_inner
+def find_word(index, word, rank):
+    """First entry of a word and the end of its entries; both equal if there is none.  rank : of its bucket."""
+    begin, end = np.int64(index.starts[rank]), np.int64(index.starts[rank + 1])
     if index.rest_bits == 0:
         return begin, end
     while begin < end and index.words[begin] < word:

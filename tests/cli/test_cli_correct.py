@@ -70,7 +70,7 @@ def test_a_damaged_paf_is_told_with_its_line(here, old, new, message):
         (["--rounds", "11"], "--rounds 11"),
         (["--min-length", "-1"], "--min-length -1"),
         (["--trim", "--split"], "leave --trim out"),
-        (["-o", "out.fq.gz"], "no qualities"),
+        (["--keep-workdir"], "name a folder with --workdir"),
         (["--overlaps", "good.paf", "-e", "0.1"], "--error-rate: rules how overlaps are found"),
         (["--overlaps", "good.paf", "--preset", "hifi"], "--preset: rules"),
         (["--preset", "sanger"], "--preset sanger"),

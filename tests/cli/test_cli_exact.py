@@ -211,10 +211,12 @@ def test_help_tells_the_default(name):
 KILLED = """
 import itertools, os, signal, sys
 from bellapy.cli import app as cli
-from bellapy.engines.exact import align, cpu
+from bellapy.engines.exact import band, cpu, sweeps
 from bellapy.jobs.exact.journal import FolderJournal
-align.SHOW_SECONDS = align.SAVE_SECONDS = 0.0
-cpu.STRETCH = 3
+sweeps.SHOW_SECONDS = sweeps.SAVE_SECONDS = 0.0
+if sys.argv.pop(1) == "tiles":
+    sweeps.is_narrow = lambda *_: False
+cpu.STRETCH, band.STRETCH = 3, 128
 count, die, save = itertools.count(), int(sys.argv.pop(1)), FolderJournal.save
 def save_and_die(self, name, state):
     save(self, name, state)
@@ -225,20 +227,24 @@ cli.main()
 """
 
 
-def test_killed_and_continued(here):
-    """Killed after some of the states it keeps, the run goes on where it was and writes the same bytes."""
+@pytest.mark.parametrize("way", ["lines", "tiles"])
+def test_killed_and_continued(here, way):
+    """Killed ten times after some of the states it keeps, the run goes on where it was and writes the same bytes."""
+    query, target = make_pair(4000)
+    for name, sequence in (("a.fa", query), ("b_rc.fa", reverse_complement(target))):
+        (here / name).write_text(f">{name[0]}\n{sequence}\n")
     command = ["exact", "a.fa", "b_rc.fa", "-o", "x.paf", "--workdir", "work", "-t", "1"]
     assert run("exact", "a.fa", "b_rc.fa", "-o", "whole.paf").code == 0
     kills = 0
-    for die in (0, 2, 1, 3, 10**6):
-        outcome = subprocess.run([sys.executable, "-c", KILLED, str(die), *command], capture_output=True, text=True)
+    for die in (0, 2, 1, 3, 1, 2, 4, 1, 3, 2, 10**6):
+        outcome = subprocess.run([sys.executable, "-c", KILLED, way, str(die), *command], capture_output=True, text=True)
         if outcome.returncode == 0:
             break
         kills += 1
         assert outcome.returncode == -signal.SIGKILL and (here / "work" / journal.JOB).exists(), outcome.stderr
         assert kills == 1 or "going on from" in outcome.stderr
         assert not (here / "x.paf").exists()
-    assert kills >= 3
+    assert kills == 10
     assert (here / "x.paf").read_bytes() == (here / "whole.paf").read_bytes()
     assert not list((here / "work").iterdir())
 

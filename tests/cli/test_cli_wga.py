@@ -14,9 +14,14 @@ import pytest
 from cases import run
 from strategies import mutate, random_bases
 
+from bellapy.compute.gpu import devices
+from bellapy.engines.ydrop.foresight import none_known
+from bellapy.errors import DeviceError
 from bellapy.io.genomes import load_genome
 from bellapy.io.maf import Layout
-from bellapy.jobs.wga.pipeline import align_genomes
+from bellapy.io.workdir import Workdir
+from bellapy.jobs.wga import gapped, kept
+from bellapy.jobs.wga.pipeline import Means, align_genomes
 from bellapy.jobs.wga.plot import plot_lines
 from bellapy.params.wga import DEFAULT_SCORES, HOXD70, make_wga_params
 from bellapy.records.bases import encode
@@ -194,19 +199,23 @@ def test_options_change_what_they_say(genomes, tmp_path):
 
 
 def test_chains_plot_and_report(genomes, tmp_path):
-    names = [tmp_path / name for name in ("out.chain", "dots.png", "run.json")]
-    outcome = run("wga", *genomes, "--chain", "-o", names[0], "--plot", names[1], "--report", names[2], "-t", 1)
+    names = [tmp_path / name for name in ("out.chain", "dots.png", "run.json", "out.net")]
+    options = ["--chain", "-o", names[0], "--plot", names[1], "--report", names[2], "--net", names[3]]
+    outcome = run("wga", *genomes, *options, "-t", 1)
     assert outcome.code == 0, outcome.err
     heads = re.findall(r"chain \d+ (\S+) .* (\S+) \d+ [+-] ", names[0].read_text())
     assert sorted(heads) == [("t1", "q1"), ("t2", "q2")]  # both alignments of the first pair are one chain
     assert names[1].read_bytes().startswith(b"\x89PNG")
+    nets = [line.split() for line in names[3].read_text().splitlines()]
+    assert [words[:2] for words in nets if words[0] == "net"] == [["net", "t1"], ["net", "t2"]]
+    assert [words[3:5] for words in nets if words[0] == "fill"] == [["q1", "+"], ["q2", "-"]]
     data = json.loads(names[2].read_text())
     assert data["parameters"]["ydrop"] == 9400 and "seed hits in repeats" in data["dropped"]
 
 
 def test_plot_lines_stand_where_the_alignments_do(genomes):
     target, query = (load_genome(path) for path in genomes)
-    found = align_genomes(target, query, make_wga_params({}), RunReport(), 1)
+    found = align_genomes(target, query, make_wga_params({}), Means(RunReport()))
     same, opposite = (plot_lines(target, query, found, strand) for strand in (1, -1))
     assert len(same) == 2 and len(opposite) == 1
     assert (opposite[0, 0, 0] > 3000) and opposite[0, 0, 1] > opposite[0, 1, 1] >= query.lengths[0]
@@ -251,3 +260,61 @@ def test_errors_are_told(genomes, tmp_path, arguments, code, words):
     outcome = run("wga", *(argument.format(**names) for argument in arguments))
     assert outcome.code == code and words in outcome.err and "Traceback" not in outcome.err, outcome.err
     assert set(tmp_path.iterdir()) == before
+
+
+def test_a_stopped_run_goes_on(genomes, tmp_path, monkeypatch):
+    """Stopped between pairs and within one; what is there is not made again, and the output is the same."""
+    monkeypatch.setattr(kept, "SAVE_S", -1.0)
+    whole = run("wga", *genomes, "-q").out
+    folder, stop_after = tmp_path / "work", iter((1, 2, 1, 99))
+    n_saved = []
+
+    def stopping(work, name, arrays, save=Workdir.save):
+        if name.startswith("pair"):
+            n_saved.append(name)
+            if len(n_saved) > left:
+                raise KeyboardInterrupt
+        save(work, name, arrays)
+
+    monkeypatch.setattr(Workdir, "save", stopping)
+    for left in stop_after:
+        n_saved.clear()
+        command = [*genomes, "-q", "-t", "1", "--workdir", str(folder), "-o", str(tmp_path / "out.maf")]
+        outcome = run("wga", *command)
+        assert (outcome.code == 0) == (left == 99) == (tmp_path / "out.maf").exists()
+        assert folder.exists() == (left < 99)
+        if left < 99:
+            hsps = {path.name for path in folder.glob("hsps.*")}
+            assert len(hsps) == 2
+    assert (tmp_path / "out.maf").read_bytes() == whole
+    run("wga", *genomes, "-q", "--workdir", str(folder), "--keep-workdir", "-o", str(tmp_path / "again.maf"))
+    other = run("wga", *genomes, "-q", "--workdir", str(folder), "--ydrop", "5000")
+    assert other.code == 1 and "ydrop" in other.err
+    n_saved.clear()
+    again = run("wga", *genomes, "-q", "-t", "1", "--workdir", str(folder))
+    assert again.out == whole
+
+
+def test_the_bound_on_memory_is_kept(genomes):
+    outcome = run("wga", *genomes, "-q", "--max-memory", "1M")
+    assert outcome.code == 1 and "memory" in outcome.err and "Traceback" not in outcome.err
+    assert run("wga", *genomes, "-q", "--max-memory", "4G").out == run("wga", *genomes, "-q").out
+
+
+def test_the_device_is_used_or_refused(genomes, monkeypatch):
+    asked = []
+
+    def noting(sequences, t, q, scores, ydrop, means):
+        asked.append(means.device)
+        return none_known(len(t))
+
+    monkeypatch.setattr(gapped, "foresee", noting)
+    monkeypatch.setattr(devices, "known_gpus", lambda: [devices.Gpu(0, "one", 1 << 34, 1 << 34)])
+    assert run("wga", *genomes, "-q", "--device", "cuda").code == 0 and set(asked) == {"cuda"}
+
+    def none_there():
+        raise DeviceError("there is none")
+
+    monkeypatch.setattr(devices, "known_gpus", none_there)
+    outcome = run("wga", *genomes, "--device", "cuda")
+    assert outcome.code == 1 and "there is none" in outcome.err

@@ -148,8 +148,37 @@ def _first_path(start, symbols, begins):
     return bases, [mates.get(i) for i in range(begins[column + 1] - first)]
 
 
-def realign(start, symbols, codes, begins):
-    """Start and symbols of one read on the consensus."""
+def new_columns(codes, begins, template):
+    """Which columns of a consensus are not just those of the template, or have lost a neighbour."""
+    new = [True] * len(codes)
+    for column, (begin, end) in enumerate(zip(begins, begins[1:], strict=False)):
+        if end - begin == 1:
+            new[begin] = codes[begin] != template[column]
+    for begin, end in zip(begins, begins[1:], strict=False):
+        if begin == end:
+            for column in (begin - 1, begin):
+                if 0 <= column < len(codes):
+                    new[column] = True
+    return new
+
+
+def _as_it_was(bases, mates, base, mate):
+    """Symbols of bases base to mate - 1 and of columns with these mates, on the first path."""
+    out = []
+    for at in mates:
+        while at is not None and base < at:
+            out.append(bases[base] + INSERTED)
+            base += 1
+        out.append(GAP if at is None else bases[at])
+        base += at is not None
+    return out + [letter + INSERTED for letter in bases[base:mate]]
+
+
+def realign(start, symbols, codes, begins, new=None):
+    """Start and symbols of one read on the consensus.
+
+    new : which columns differ from what the read was aligned to before; None: all.
+    """
     bases, mates = _first_path(start, symbols, begins)
     first, n = begins[start], len(mates)
     column = base = 0
@@ -177,7 +206,10 @@ def realign(start, symbols, codes, begins):
             mate = next((m + 1 for m in reversed(mates[column:begin]) if m is not None), base)
         else:
             mate = len(bases)
-        out += _cheapest(bases[base:mate], codes[first + column : first + kept])
+        if new is None and kept > column or new and any(new[first + column : first + kept]):
+            out += _cheapest(bases[base:mate], codes[first + column : first + kept])
+        else:
+            out += _as_it_was(bases, mates[column:kept], base, mate)
         out += bases[mate : mate + kept_end - kept]
         column, base = kept_end, mate + kept_end - kept
     while out and (out[0] == GAP or out[0] >= INSERTED):

@@ -117,3 +117,31 @@ def levels(target, query, t: int, q: int, runs, scores, forgiven: int) -> np.nda
         t += size if operation != QUERY_ALONE else 0
         q += size if operation != TARGET_ALONE else 0
     return np.array(out)
+
+
+def entropy(target, query, t: int, q: int, length: int) -> float:
+    """Entropy of the matching bases of a segment, 1 for fewer than 20 of them."""
+    same = target[t : t + length][target[t : t + length] == query[q : q + length]]
+    counts = np.bincount(same, minlength=4)[:4]
+    shares = counts[counts > 0] / length
+    return 1.0 if counts.sum() < 20 else float(-(shares * np.log(shares)).sum() / np.log(4.0))
+
+
+def hsps(target, query, hits, span: int, matrix, xdrop: int, least: int, threshold: int) -> set[tuple[int, int, int, int]]:
+    """HSPs of seed hits (target and query place): target and query place, length, score."""
+    found, seen = set(), {}
+    for t, q in sorted(hits, key=lambda hit: hit[1]):
+        if seen.get(t - q, 0) > q:
+            continue
+        t_end, q_end = t + span, q + span
+        before = [(t_end - n, q_end - n) for n in range(1, min(t_end, q_end) + 1)]
+        after = [(t_end + n, q_end + n) for n in range(min(len(target) - t_end, len(query) - q_end))]
+        left, score, _ = diagonal(target, query, before, matrix, xdrop)
+        right, more, looked = diagonal(target, query, after, matrix, xdrop)
+        score += more
+        if least <= score <= 3 * threshold:
+            score = int(score * entropy(target, query, t_end - left, q_end - left, left + right))
+        if score >= least:
+            seen[t - q] = q_end + looked
+            found.add((t_end - left, q_end - left, left + right, score))
+    return found

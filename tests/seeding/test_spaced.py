@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from strategies import mutate, random_bases
 
+from bellapy.engines.ydrop.sieve import pack
 from bellapy.errors import ParameterError
 from bellapy.jobs.wga.ungapped import QUERY, TARGET, Search, find_hsps
 from bellapy.params.wga import make_wga_params
@@ -37,7 +38,7 @@ def test_hits_are_those_of_all_windows(seed, transition):
     params = make_wga_params({"seed": seed, "notransition": not transition, "sensitive": True})
     pattern = parse_pattern(seed)
     search = Search(target, index_seeds(target.codes, target.masked, pattern), pattern, params)
-    found, counts = find_hsps(search, query, 1, (0, len(query.codes)))
+    found, counts = find_hsps(search, query, pack(query.codes), 1, (0, len(query.codes)))
     shape = PATTERNS.get(seed) or ("1" * int(seed) if len(seed) < 3 else seed)
     hits = naive_wga.seed_hits(target.codes, query.codes, (target.masked, query.masked), shape, transition)
     expected, seen = set(), {}
@@ -57,7 +58,9 @@ def test_words_of_many_places_are_left_out_and_counted():
     few, many = (
         Search(target, index, pattern, make_wga_params({"max_copies": most, "notransition": True})) for most in (7, 8)
     )
-    capped, all_hits = (find_hsps(search, target, 1, (0, len(target.codes)))[1] for search in (few, many))
+    capped, all_hits = (
+        find_hsps(search, target, pack(target.codes), 1, (0, len(target.codes)))[1] for search in (few, many)
+    )
     assert capped[0] + capped[2] == all_hits[0] and capped[2] > 0 == all_hits[2]
 
 

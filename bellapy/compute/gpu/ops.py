@@ -12,6 +12,7 @@ from functools import cache
 import numpy as np
 from numba import config, cuda
 
+EMPTY_BYTE = 0xC0  # four of them: a number below all scores
 SIMULATED = bool(config.ENABLE_CUDASIM)
 WARP = 8 if SIMULATED else 32
 U32, U64, I32 = np.uint32, np.uint64, np.int32
@@ -29,6 +30,9 @@ if SIMULATED:
 
     def upload(rows: np.ndarray, there, stream) -> None:
         there.copy_to_device(rows, stream=stream)
+
+    def fill_bytes(there, byte: int, stream) -> None:
+        there.copy_to_device(np.frombuffer(bytes([byte]) * there.nbytes, there.dtype).reshape(there.shape))
 
     EVERY = (1 << WARP) - 1
     _box = [0] * WARP  # of the one warp that runs; threads race to make the simulator's shared arrays
@@ -50,7 +54,29 @@ if SIMULATED:
     @cuda.jit(device=True)
     def add_max2(a, b, c):
         (a0, a1), (b0, b1) = _halves(a), _halves(b)
-        return _larger(a0 + b0, a1 + b1, *_halves(c))
+        return _larger(a0 + b0 & 0xFFFF, a1 + b1 & 0xFFFF, *_halves(c))
+
+    @cuda.jit(device=True)
+    def multiply_add(a, b, c):
+        return U32(int(a) * int(b) + int(c) & 0xFFFFFFFF)
+
+    def _signed(half: int) -> int:
+        return half - (half >> 15 << 16)
+
+    @cuda.jit(device=True)
+    def signed_max2(a, b):
+        (a0, a1), (b0, b1) = _halves(a), _halves(b)
+        low, high = max(_signed(a0), _signed(b0)), max(_signed(a1), _signed(b1))
+        return U32(low & 0xFFFF | (high & 0xFFFF) << 16)
+
+    @cuda.jit(device=True)
+    def add2(a, b):
+        (a0, a1), (b0, b1) = _halves(a), _halves(b)
+        return U32(a0 + b0 & 0xFFFF | (a1 + b1 & 0xFFFF) << 16)
+
+    @cuda.jit(device=True)
+    def signed_add_max2(a, b, c):
+        return signed_max2(add2(a, b), c)
 
     @cuda.jit(device=True)
     def permute(a, b, selector):
@@ -82,18 +108,34 @@ if SIMULATED:
         return word
 
     @cuda.jit(device=True)
+    def largest(word):
+        _box[cuda.threadIdx.x] = int(word)
+        cuda.syncthreads()
+        most = U32(max(_box))
+        cuda.syncthreads()
+        return most
+
+    @cuda.jit(device=True)
     def fresh(array, row, column):
         return array[row, column]
+
+    @cuda.jit(device=True)
+    def fresh_number(array, i):
+        return array[i]
 
     @cuda.jit(device=True)
     def sync_warp():
         cuda.syncthreads()
 
+    @cuda.jit(device=True)
+    def rest():
+        pass
+
 else:
     from llvmlite import ir
     from numba.cuda import cgutils, types
     from numba.cuda.core import config as cuda_config
-    from numba.cuda.cudadrv.driver import host_to_device
+    from numba.cuda.cudadrv.driver import device_memset, host_to_device
     from numba.cuda.extending import intrinsic
 
     EVERY = -1
@@ -105,12 +147,16 @@ else:
         """
         host_to_device(there, rows, rows.nbytes, stream)
 
-    def _emit(text: str, n: int):
-        """An intrinsic's code: one piece of PTX with n words in and one word out."""
+    def fill_bytes(there, byte: int, stream) -> None:
+        """Fill an array of a device with one byte."""
+        device_memset(there, byte, there.nbytes, stream)
+
+    def _emit(text: str, n: int, among_lanes: bool = False):
+        """An intrinsic's code: one piece of PTX with n words in and one word out; `among_lanes`: must stay where it is."""
 
         def emit(context, builder, signature, arguments):
             word = ir.IntType(32)
-            code = ir.InlineAsm(ir.FunctionType(word, [word] * n), text, ",".join(["=r"] + ["r"] * n), side_effect=False)
+            code = ir.InlineAsm(ir.FunctionType(word, [word] * n), text, ",".join(["=r"] + ["r"] * n), among_lanes)
             return builder.call(code, arguments)
 
         return types.uint32(*[types.uint32] * n), emit
@@ -129,6 +175,28 @@ else:
         return types.int64(array, types.int64, types.int64), emit
 
     @intrinsic
+    def fresh_number(typing_context, array, i):
+        """array[i], int32, as it is now: other processors, or other devices, change it."""
+
+        def emit(context, builder, signature, arguments):
+            of, (array, *at) = signature.args[0], arguments
+            pointer = cgutils.get_item_pointer(context, builder, of, context.make_array(of)(context, builder, array), at)
+            kind = ir.FunctionType(pointer.type.pointee, [pointer.type])
+            code = ir.InlineAsm(kind, "ld.relaxed.sys.global.b32 $0, [$1];", "=r,l", side_effect=True)
+            return builder.call(code, [pointer])
+
+        return types.int32(array, types.int64), emit
+
+    @cuda.jit(device=True, inline="always")
+    def rest():
+        cuda.nanosleep(U32(200))
+
+    @intrinsic
+    def multiply_add(typing_context, a, b, c):
+        """a * b + c: an addition for which the unit of sums is not needed, if b is 1 and the compiler does not know it."""
+        return _emit("mad.lo.u32 $0, $1, $2, $3;", 3)
+
+    @intrinsic
     def max2(typing_context, a, b):
         """The larger of each pair of halves; one instruction from compute capability 9.0 on."""
         return _emit("max.u16x2 $0, $1, $2;", 2)
@@ -142,6 +210,26 @@ else:
     def add_max2(typing_context, a, b, c):
         """The larger of each half of a + b and c; one instruction from compute capability 9.0 on."""
         return _emit("{ .reg .b32 sum; add.u16x2 sum, $1, $2; max.u16x2 $0, sum, $3; }", 3)
+
+    @intrinsic
+    def largest(typing_context, word):
+        """The largest word of all lanes of a warp (compute capability 8.0 and more)."""
+        return _emit("redux.sync.max.u32 $0, $1, 0xffffffff;", 1, True)
+
+    @intrinsic
+    def signed_max2(typing_context, a, b):
+        """The larger of each pair of halves, which have signs; from compute capability 9.0 on."""
+        return _emit("max.s16x2 $0, $1, $2;", 2)
+
+    @intrinsic
+    def add2(typing_context, a, b):
+        """Sums of halves, which do not carry into one another; from compute capability 9.0 on."""
+        return _emit("add.s16x2 $0, $1, $2;", 2)
+
+    @intrinsic
+    def signed_add_max2(typing_context, a, b, c):
+        """The larger of each half of a + b and c, which have signs; from compute capability 9.0 on."""
+        return _emit("{ .reg .b32 sum; add.s16x2 sum, $1, $2; max.s16x2 $0, sum, $3; }", 3)
 
     @intrinsic
     def permute(typing_context, a, b, selector):

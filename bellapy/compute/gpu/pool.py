@@ -153,11 +153,14 @@ class Worker:
             self.events.append(cuda.event())
         self.events[i].record(self.stream)
 
-    def launch(self, function, blocks: int, threads: int, *arguments) -> float:
-        """Start a kernel; the first time it is compiled, or loaded from the disk.  Return the seconds that took."""
+    def launch(self, function, blocks: int, threads: int, *arguments, shared: int = 0) -> float:
+        """Start a kernel; the first time it is compiled, or loaded from the disk.  Return the seconds that took.
+
+        shared : bytes of shared memory of each block.
+        """
         device = self.device
         kernel = kernel_of(function, device.gpu.index)
-        start = kernel[blocks, threads, self.stream]
+        start = kernel[blocks, threads, self.stream, shared]
         if SIMULATED or kernel in device.loaded:
             start(*arguments)
             return 0.0
@@ -256,7 +259,7 @@ def _fit(worker: Worker, work: Work, pieces: Iterator[tuple[int, int]], alone: b
         work.on_gpu(worker, take(), alone)
         return
     except Exception as error:
-        if not _is_out_of_memory(error):
+        if not is_out_of_memory(error):
             raise
     worker.stream.synchronize()
     worker.rooms.clear()
@@ -282,7 +285,8 @@ def _quick_turns() -> Iterator[None]:
         sys.setswitchinterval(before)
 
 
-def _is_out_of_memory(error: Exception) -> bool:
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether an error says that a GPU's memory, or the pinned one, is full."""
     return isinstance(error, MemoryError) or getattr(error, "code", None) == OUT_OF_MEMORY
 
 

@@ -11,7 +11,7 @@ from bellapy.compute.runs import QUERY_ALONE, TARGET_ALONE, pack_run
 from bellapy.engines.affine import lanes
 from bellapy.engines.affine.lanes import LANES, MAX_STEPS, Costs, Scratch
 from bellapy.engines.affine.pieces import Pieces, Solved, piece_at
-from bellapy.engines.affine.rule import GLOBAL, NO_ZDROP, REACH, gap_cost, outside, width_needed
+from bellapy.engines.affine.rule import GLOBAL, NO_ZDROP, REACH, band_of, gap_cost, outside, rows_of_band, width_needed
 from bellapy.engines.affine.trace import NO_PATH, find_end, query_end, trace
 from bellapy.engines.affine.wide import align_wide
 from bellapy.params import AffineScoring
@@ -22,6 +22,8 @@ HEIGHTS = 12, 16, 24, 32, 64
 MARGIN = 8  # rows that the first class has beyond what the lengths ask for, unless told otherwise
 NEAR = 4  # a path so close to the end of its band, in rows, may be better in a wider one
 EXTENSION_HEIGHT = 32  # the first class of an extension
+WORTH_A_GAP = 100  # bases: with fewer left, an extension cannot earn what leaving its band would have cost
+EARLY_MARGIN = 256  # diagonals that an extension is given that ends with more left
 WIDE_MARGIN = 64  # diagonals that a wide band has at least beyond its corners
 WIDE_SHARE = 8  # and at least this part of the length
 WAYS_BYTES = 32 << 20  # of a block of one wide alignment
@@ -35,12 +37,14 @@ class Effort(NamedTuple):
     without proof; NEVER: every result is that of the whole table.  The widest class takes any path that keeps clear.
     margin : rows that the first class has beyond what the lengths ask for.
     zdrop : of extensions, see rule.py.  bonus : what a piece of mode REACH gives up, at most, to use up its query.
+    diagonals : the result is the best in a band of at least so many (rule.rows_of_band), whether it is proved or not; 0: no.
     """
 
     floor: int = NEVER
     margin: int = MARGIN
     zdrop: int = NO_ZDROP
     bonus: int = 0
+    diagonals: int = 0
 
 
 EXACT = Effort()
@@ -90,6 +94,10 @@ def _settle(piece, p, lane, scoring, effort, scratch, solved, n):
     covered = lanes.reach(q_len, t_len, mode, height)
     sure = outside(covered, q_len, t_len, mode, bonus, scoring) < score or (dropped and near >= NEAR)
     good = score * 1000 >= effort.floor * min(i, j) or (height == HEIGHTS[-1] and effort.floor < NEVER)
+    early = mode != GLOBAL and min(q_len - i, t_len - j) >= WORTH_A_GAP and effort.floor < NEVER
+    if early and (height < HEIGHTS[-1] or solved.score[p] != score):  # until a wider band gives nothing more
+        solved.score[p] = score
+        return n, EARLY_MARGIN
     if not sure and not (near >= NEAR and good):
         return n, width_needed(score, q_len, t_len, mode, bonus, scoring)
     solved.score[p], solved.q_used[p], solved.t_used[p], solved.dropped[p] = score, i, j, dropped
@@ -154,6 +162,22 @@ def align_rest(codes, pieces, index, scoring, effort, solved, n, needed):
 
 
 @njit
+def align_bands(codes, pieces, index, scoring, effort, solved, n, rows):
+    """Align the pieces `index` one by one in bands of so many rows; returns the end of the runs.
+
+    codes, pieces, index, scoring, effort, solved, n : as in `align_class`.  rows : (n_pieces,) int64.
+    """
+    for p in index:
+        piece = piece_at(codes[0], codes[1], pieces, p)
+        band, bonus = band_of(piece.q_len, piece.t_len, piece.mode, rows[p]), _bonus(piece.mode, effort)
+        score, i, j, dropped, end = align_wide(piece, band, scoring, effort.zdrop, bonus, WAYS_BYTES, solved.runs, n)
+        solved.score[p], solved.q_used[p], solved.t_used[p], solved.dropped[p] = score, i, j, dropped
+        solved.starts[p], solved.counts[p] = n, end - n
+        n = end
+    return n
+
+
+@njit
 def empty_piece(pieces, index, scoring, solved, n):
     """Pieces of which one side is empty: a single gap, or nothing where the end is free; returns the end of the runs.
 
@@ -197,6 +221,12 @@ class Aligner:
         codes = (query_codes, target_codes)
         done = (pieces.q_len == 0) | (pieces.t_len == 0)
         at = empty_piece(pieces, np.flatnonzero(done), self.scoring, solved, 0)
+        if effort.diagonals:
+            rows = rows_of_band(effort.diagonals, pieces.q_len, pieces.t_len, pieces.mode)
+            at = align_bands(codes, pieces, np.flatnonzero(~done), self.scoring, effort, solved, at, rows)
+            return solved._replace(
+                cells=int((2 * rows * np.minimum(pieces.q_len, pieces.t_len))[~done].sum()), runs=runs[:at]
+            )
         shift = np.where(pieces.mode == GLOBAL, np.abs(pieces.t_len - pieces.q_len), 0)
         rows = np.where(pieces.mode == GLOBAL, shift // 2 + effort.margin, EXTENSION_HEIGHT)
         needed = np.maximum(WIDE_MARGIN, np.minimum(pieces.q_len, pieces.t_len) // WIDE_SHARE)

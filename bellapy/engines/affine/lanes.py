@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit_inner, njit_vector
-from bellapy.engines.affine.rule import GLOBAL
+from bellapy.engines.affine.rule import GLOBAL, band_of, centre_of
 from bellapy.params import AffineScoring
 from bellapy.records.bases import UNKNOWN
 
@@ -101,26 +101,13 @@ def fits(scoring: AffineScoring) -> bool:
 
 
 @njit_inner
-def centre_of(q_len, t_len, mode, height):
-    """Row of diagonal 0 of an alignment: the corners lie equally far from both ends of the band.
-
-    q_len, t_len : bases.  mode : one of rule.py's.  height : rows of the band.
-    """
-    if mode != GLOBAL:
-        return height // 2
-    return height // 2 - ((t_len - q_len) >> 2)
-
-
-@njit_inner
 def reach(q_len, t_len, mode, height):
     """How many diagonals beyond the corners a band covers on its narrower side, plus one: `out` of rule.outside.
 
-    q_len, t_len, mode, height : as in `centre_of`.
+    q_len, t_len, mode, height : as in `band_of`, rows of the band.
     """
-    centre, shift = centre_of(q_len, t_len, mode, height), t_len - q_len
-    if mode != GLOBAL:
-        shift = 0
-    lowest, highest = -2 * centre, 2 * (height - 1 - centre) + 1
+    shift = t_len - q_len if mode == GLOBAL else 0
+    lowest, highest = band_of(q_len, t_len, mode, height)
     return min(highest + 1 - max(0, shift), -(lowest - 1) - max(0, -shift))
 
 

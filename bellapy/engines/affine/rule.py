@@ -16,6 +16,8 @@ have more pairs than are left.  If it scores less than the band's best even with
 
 from __future__ import annotations
 
+import numpy as np
+
 from bellapy.compute.jit import njit_inner
 from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE
 from bellapy.errors import ParameterError
@@ -25,6 +27,8 @@ from bellapy.records.bases import UNKNOWN
 GLOBAL, EXTEND, REACH = range(3)
 """Modes: end to end; from the beginning to the best end; the same, with a bonus for using up the query."""
 NO_ZDROP = 1 << 30
+BAND_ROWS = 128
+"""Bands that are asked for have a multiple of so many rows, as the lanes of a GPU hold."""
 LOWEST = -(1 << 29)
 """Minus infinity in 32 bits: nothing that is added to it wraps around."""
 
@@ -46,6 +50,33 @@ def ordered(scoring: AffineScoring) -> AffineScoring:
         first, second = (scoring.open2, scoring.extend2), (scoring.open1, scoring.extend1)
         return scoring._replace(open1=first[0], extend1=first[1], open2=second[0], extend2=second[1])
     return scoring
+
+
+def rows_of_band(diagonals: int | np.ndarray, q_len: np.ndarray, t_len: np.ndarray, mode: np.ndarray) -> np.ndarray:
+    """Rows, of two diagonals each, of bands that have at least so many diagonals and hold both ends of the alignments.
+
+    They are multiples of BAND_ROWS.  q_len, t_len, mode : (n,) int64, as in pieces.Pieces.
+    """
+    shift = np.where(mode == GLOBAL, np.abs(t_len - q_len), 0)
+    return -(-np.maximum(diagonals, shift + 2) // (2 * BAND_ROWS)) * BAND_ROWS
+
+
+@njit_inner
+def centre_of(q_len, t_len, mode, rows):
+    """Row of diagonal 0 in a band of so many rows: the corners lie equally far from both ends of the band.
+
+    Row w holds the diagonals 2 (w - centre) and 2 (w - centre) + 1.  q_len, t_len : bases.  mode : GLOBAL and so on.
+    """
+    if mode != GLOBAL:
+        return rows // 2
+    return rows // 2 - ((t_len - q_len) >> 2)
+
+
+@njit_inner
+def band_of(q_len, t_len, mode, rows):
+    """The lowest and the highest diagonal of a band of so many rows; q_len, t_len, mode : as in `centre_of`."""
+    centre = centre_of(q_len, t_len, mode, rows)
+    return -2 * centre, 2 * (rows - 1 - centre) + 1
 
 
 @njit_inner

@@ -1,9 +1,9 @@
 """One alignment of any size, in a band of diagonals or in the whole table, with 32-bit scores.
 
 Anti-diagonals are computed one after the other; their cells are numbered by i, and plain loops over them become vector code.
-A byte a cell says where its score came from, and whether the gaps that leave it are opened there.  Where these bytes would
-take too much memory, the state at the start of every block of anti-diagonals is kept instead, and blocks are computed again,
-the last one first.
+A byte a cell says which gaps explain its score, and whether the gaps that leave it are opened there: the path is that of
+trace.py.  Where these bytes would take too much memory, the state at the start of every block of anti-diagonals is kept
+instead, and blocks are computed again, the last one first.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from bellapy.records.bases import UNKNOWN
 
 U = np.uint64
 N_STATES = 9  # H of three anti-diagonals, E1, E2, and F1, F2 of two
-FROM_PAIR, FROM_E1, FROM_F1, FROM_E2, FROM_F2 = range(5)
-E1_GOES_ON, F1_GOES_ON, E2_GOES_ON, F2_GOES_ON = 8, 16, 32, 64
-SOURCE = 7
+FROM_E1, FROM_F1, FROM_E2, FROM_F2 = 1, 2, 4, 8
+E1_GOES_ON, F1_GOES_ON, E2_GOES_ON, F2_GOES_ON = 16, 32, 64, 128
+GAPS = 15
+"""Bits of a way.  None of GAPS: a pair explains the score."""
 
 
 class Costs(NamedTuple):
@@ -99,16 +100,14 @@ def _cells(front, query, target, shift, low, high, costs, ways, ways_at):
         a, b = query[i], target[i + U(shift)]
         pair = match if a == b else mismatch
         pair = unknown if (a | b) >= np.uint8(UNKNOWN) else pair
-        score, way = h2[i] + pair, np.int32(FROM_PAIR)
+        paired = h2[i] + pair
         x1, x2, y1, y2 = e1[i + U(1)], e2[i + U(1)], f1[i], f2[i]
-        way = np.int32(FROM_E1) if x1 > score else way
-        score = max(score, x1)
-        way = np.int32(FROM_F1) if y1 > score else way
-        score = max(score, y1)
-        way = np.int32(FROM_E2) if x2 > score else way
-        score = max(score, x2)
-        way = np.int32(FROM_F2) if y2 > score else way
-        score = max(score, y2)
+        score = max(max(paired, max(x1, y1)), max(x2, y2))
+        way = np.int32(FROM_E1) if x1 == score else np.int32(0)
+        way |= np.int32(FROM_F1) if y1 == score else np.int32(0)
+        way |= np.int32(FROM_E2) if x2 == score else np.int32(0)
+        way |= np.int32(FROM_F2) if y2 == score else np.int32(0)
+        way = np.int32(0) if paired == score else way
         h[i + U(1)] = score
         opened1, opened2 = score - open1, score - open2
         way |= np.int32(E1_GOES_ON) if x1 > opened1 else np.int32(0)
@@ -211,30 +210,46 @@ def _lay_out(table, begin, end, rows):
 
 
 @njit_inner
-def _trace_block(memory, begin, i, j, gap, runs, first, n):
+def _opened(way, open_gaps, one, two):
+    """Whether a gap that leaves a cell is opened there.
+
+    way : of the cell.  open_gaps : those that are followed, of GAPS.  one, two : the bits of GAPS of its two pieces.
+    """
+    return (open_gaps & one > 0 and way & (one << 4) == 0) or (open_gaps & two > 0 and way & (two << 4) == 0)
+
+
+@njit_inner
+def _trace_block(memory, begin, i, j, gaps, size, runs, first, n):
     """Follow the ways from cell (i, j) back until anti-diagonal `begin` or before it.
 
     memory : Memory, whose ways are those from `begin` on.
-    gap : the source of the gap by which the path leaves the cell, 0 if it leaves by a pair.
+    gaps, size : which gaps may lead to the cell, of GAPS, and how long they are at least; 0, 0: a pair leads there, perhaps.
     runs : uint32; the path stands in runs[first : n] and goes on there.
 
-    Returns i, j, the gap and the end of the runs.
+    Returns i, j, gaps, size and the end of the runs.
     """
     ways, rows = memory.ways, memory.rows
-    while i + j > begin:
-        way = ways[rows[i + j - begin - 1] + i]
-        source = gap if gap > 0 and way & (4 << gap) else way & SOURCE
-        gap = source
-        if source == FROM_PAIR:
-            n = add_run(runs, first, n, PAIR, 1)
-            i, j = i - 1, j - 1
-        elif source == FROM_E1 or source == FROM_E2:
-            n = add_run(runs, first, n, TARGET_ALONE, 1)
-            j -= 1
+    while i + j - size > begin:
+        at = rows[i + j - size - begin - 1]
+        if size == 0:
+            gaps = ways[at + i] & GAPS
+            if gaps == 0:
+                n = add_run(runs, first, n, PAIR, 1)
+                i, j = i - 1, j - 1
+            else:
+                size = 1
+        elif gaps & (FROM_E1 | FROM_E2) and _opened(ways[at + i], gaps, FROM_E1, FROM_E2):
+            n = add_run(runs, first, n, TARGET_ALONE, size)
+            j, gaps, size = j - size, 0, 0
+        elif gaps & (FROM_F1 | FROM_F2) and _opened(ways[at + i - size], gaps, FROM_F1, FROM_F2):
+            n = add_run(runs, first, n, QUERY_ALONE, size)
+            i, gaps, size = i - size, 0, 0
         else:
-            n = add_run(runs, first, n, QUERY_ALONE, 1)
-            i -= 1
-    return i, j, gap, n
+            size += 1
+    if begin == 0 and size > 0:  # from the first cell
+        n = add_run(runs, first, n, TARGET_ALONE if i == 0 else QUERY_ALONE, size)
+        i = j = 0
+    return i, j, gaps, size, n
 
 
 @njit_inner
@@ -309,17 +324,17 @@ def _backward(table, memory, i, j, runs, n):
 
     table : Table.  memory : Memory, after `_forward`.
     """
-    first, gap, r = n, 0, i + j
+    first, gaps, size, r = n, 0, 0, i + j
     for b in range(len(memory.saved) - 1, -1, -1):
         begin = b * memory.block
-        if i + j <= begin:
+        if i + j - size <= begin and begin > 0:
             continue
         if len(memory.saved) > 1:
             end = min(r, begin + memory.block)
             memory.state[:] = memory.saved[b]
             _lay_out(table, begin, end, memory.rows)
             _walk(table, memory, begin, end, True, -1)
-        i, j, gap, n = _trace_block(memory, begin, i, j, gap, runs, first, n)
+        i, j, gaps, size, n = _trace_block(memory, begin, i, j, gaps, size, runs, first, n)
     return n
 
 

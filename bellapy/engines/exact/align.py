@@ -2,41 +2,41 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bellapy.compute.jit import njit
+from bellapy.compute.runs import PAIR, QUERY_ALONE, length_of, operation_of
+from bellapy.engines.exact.band import BandSweep
 from bellapy.engines.exact.bounds import (
+    BLOCK,
     Gains,
     Region,
     ahead_bounds,
     behind_bounds,
     bound_region,
     narrowed,
+    tightened,
 )  # fmt: skip
-from bellapy.engines.exact.cpu import Borders, Sweep, Task
+from bellapy.engines.exact.cpu import NO_BOUNDS, Sweep, Task, end_borders, free_borders
 from bellapy.engines.exact.guess import lower_bound
+from bellapy.engines.exact.path import LONGEST
 from bellapy.engines.exact.rule import NONE, Scores, as_target
-from bellapy.engines.exact.trace import PAIR, QUERY_ALONE, Cell, Space, end_borders, trace_path
+from bellapy.engines.exact.sweeps import Sweeper, Watch
+from bellapy.engines.exact.trace import Cell, Space, trace_path
+from bellapy.engines.exact.waves import Solved, solve
 from bellapy.errors import ParameterError
 from bellapy.records.bases import UNKNOWN
 
-SIZES = 32, 64, 128
-"""Sizes of tiles; the larger ones where enough of them lie on a wavefront."""
-
-EVERY = 512  # rows between special rows, as long as memory allows
+ALONE = Sweeper()
 LARGEST = (1 << 29) - 1  # of what a score may become
-SAVE_SECONDS = 20.0
-SHOW_SECONDS = 0.5
 
 
 class Alignment(NamedTuple):
     """An optimal alignment; positions count from 0 on both sequences as given to the engine, ends exclusive.
 
-    runs : (n, 2) int64, operations (trace.PAIR and so on) and bases, from the start.
+    runs : (n,) uint32, in the codec of compute/runs.py, from the start.
     """
 
     score: int
@@ -72,48 +72,18 @@ class Work(NamedTuple):
     from_end: bool
 
 
-class Journal(Protocol):
-    """Where a long run keeps what it has done."""
-
-    def load(self, name: str) -> dict | None: ...
-
-    def save(self, name: str, state: dict) -> None: ...
-
-
-Watch = Callable[[str, float], None]
-
-
-class _Run(NamedTuple):
+class _Pair(NamedTuple):
     """What the functions below need."""
 
     query: np.ndarray
     target: np.ndarray
     scores: Scores
     mode: str
-    threads: int
-    budget: int
-    journal: Journal | None
-    watch: Watch
-
-    def sweep(self, name: str, task: Task) -> Sweep:
-        """A finished sweep; one that was begun before goes on where it was."""
-        sweep = Sweep(task, self.budget)
-        state = self.journal and self.journal.load(name)
-        if state:
-            sweep.restore(state)
-        saved = time.monotonic()
-        while not sweep.done:
-            sweep.run(self.threads, SHOW_SECONDS)
-            self.watch(name, sweep.share_done)
-            if self.journal and (sweep.done or time.monotonic() - saved > SAVE_SECONDS):
-                self.journal.save(name, sweep.state())
-                saved = time.monotonic()
-        return sweep
 
 
 def align_one(
     query: np.ndarray, target: np.ndarray, scores: Scores, mode: str, *, beat: int | None = None, with_path: bool = True,
-    threads: int = 1, budget: int = 1 << 28, journal: Journal | None = None, watch: Watch = lambda name, share: None,
+    sweeper: Sweeper = ALONE,
 ) -> tuple[Alignment | Reached | None, Work]:  # fmt: skip
     """The optimal alignment of two sequences.
 
@@ -122,8 +92,7 @@ def align_one(
     query, target : (n,), (m,) uint8 codes as in records/bases.py, neither empty.
     mode : local, global, or semiglobal (gaps at the ends of either sequence cost nothing).
     beat : only a higher score is wanted.
-    budget : bytes that special rows may take.
-    watch : is told the stage and the share of it that is done.
+    sweeper : threads, memory and devices to use; one thread by default.
 
     Returns
     -------
@@ -136,55 +105,91 @@ def align_one(
     """
     target = as_target(target)
     n, m = len(query), len(target)
-    if max(scores.match, scores.gap_extend) * (n + m) + 2 * scores.gap_open > LARGEST:
+    if max(scores.match, scores.gap_extend) * (n + m) + 2 * scores.gap_open > LARGEST or max(n, m) > LONGEST:
         raise ParameterError("scores too large for sequences of this length; choose smaller --match, --gap-open and so on")
-    run = _Run(query, target, scores, mode, threads, budget, journal, watch)
+    pair = _Pair(query, target, scores, mode)
+    if mode == "global" and (solved := solve(query[::-1].copy(), target[::-1].copy(), scores)):
+        return _take_solved(pair, solved, beat, with_path)
     least = 1 if mode != "global" else None
-    known = lower_bound(query, target, scores, mode, _borders(scores, n, m, mode))
+    known = lower_bound(query, target, scores, mode, sweeper.threads)
     if beat is not None:
         known, least = max(known, beat + 1), beat + 1
-    watch("bounds", 0.0)
-    region = bound_region(query, target, scores, mode, known)
+    sweeper.watch("bounds", 0.0)
+    region = bound_region(query, target, scores, mode, known, sweeper.threads)
     upper = _upper(region)
     if upper < known:
-        return None, Work(known, upper, 0, 0, np.zeros((0, 2), np.int32), SIZES[0], False)
+        return None, Work(known, upper, 0, 0, np.zeros((0, 2), np.int32), BLOCK, False)
     if mode == "global":
-        alignment, sweep = _align_back(run, region, (n, m), None, least, with_path)
+        alignment, sweep = _align_back(pair, sweeper, region, (n, m), None, least, with_path)
         return alignment, Work(known, upper, 0, sweep.n_cells, sweep.reach, sweep.task.size, True)
-    size = _tile_size(region, n, m)
-    borders, local = _borders(scores, n, m, mode), mode == "local"
-    task = Task(query, target, scores, borders, ahead_bounds(region, size), known, local, local, size)
-    sweep = run.sweep("forward", task)
-    score, row, column = (int(x) for x in sweep.best) if local else _border_end(sweep, n)
+    sweep = _sweep_forward(pair, sweeper, region)
+    score, row, column = (int(x) for x in sweep.best) if mode == "local" else _border_end(sweep, n)
+    size = sweep.task.size
     work = Work(known, upper, sweep.n_cells, 0, sweep.reach, size, False)
     if row < 0 or score < known:
         return None, work
     if not with_path:
         return Reached(score, row, column), work
-    if score > known:
-        region = bound_region(query, target, scores, mode, score)
+    if score > known and sweeper.devices:  # a GPU computes what is left faster than a CPU finds tighter bounds
+        region = tightened(region, score)
+    elif score > known:
+        region = bound_region(query, target, scores, mode, score, sweeper.threads)
     region = region._replace(corridor=narrowed(region.corridor, sweep.reach, size))
-    del sweep, task
-    alignment, back = _align_back(run, region, (row, column), score, None, True)
+    del sweep
+    alignment, back = _align_back(pair, sweeper, region, (row, column), score, None, True)
     return alignment, work._replace(backward=back.n_cells)
 
 
+def _take_solved(pair: _Pair, solved: Solved, beat: int | None, with_path: bool) -> tuple[Alignment | Reached | None, Work]:
+    """A global alignment that waves have found."""
+    n, m, score = len(pair.query), len(pair.target), solved.score
+    work = Work(score, score, 0, solved.n_cells, np.zeros((0, 2), np.int32), BLOCK, True)
+    if beat is not None and score <= beat:
+        return None, work
+    if not with_path:
+        return Reached(score, n, m), work
+    _check_path(pair, 0, 0, solved.runs, (score, n, m))
+    return Alignment(score, 0, n, 0, m, solved.runs), work
+
+
+def _check_path(pair: _Pair, row: int, column: int, runs: np.ndarray, expected: tuple[int, int, int]) -> None:
+    """Score a path once more, base by base."""
+    counted = rescore(pair.query, pair.target, row, column, runs, pair.scores)
+    if counted != expected:
+        raise AssertionError(f"the path has {counted}, not {expected}")
+
+
+def _sweep_forward(pair: _Pair, sweeper: Sweeper, region: Region) -> Any:
+    """A finished sweep from the sequences' starts, to find where the best alignment ends."""
+    query, target, scores, mode = pair
+    n, m, local = len(query), len(target), mode == "local"
+    task = Task(query, target, scores, free_borders(scores, n, m), NO_BOUNDS, region.known, local, local, 0)
+    return sweeper.sweep("forward", task, lambda size: ahead_bounds(region, size), mode == "semiglobal")
+
+
 def _align_back(
-    run: _Run, region: Region, end: tuple[int, int], score: int | None, least: int | None, with_path: bool
-) -> tuple[Alignment | Reached | None, Sweep]:
-    """Sweep back from where an alignment ends, and trace the path.
+    pair: _Pair,
+    sweeper: Sweeper,
+    region: Region,
+    end: tuple[int, int],
+    score: int | None,
+    least: int | None,
+    with_path: bool,
+) -> tuple[Alignment | Reached | None, Any]:
+    """Sweep back from where an alignment ends, and trace the path; the alignment, and the sweep.
 
     score : the alignment's if it is known.  least : a lower one is of no interest.
     """
-    query, target, scores, mode = run.query, run.target, run.scores, run.mode
+    query, target, scores, mode = pair
     n, m = end
     back_query, back_target = query[:n][::-1].copy(), target[:m][::-1].copy()
-    size = _tile_size(region, n, m)
     local = mode == "local"
-    bounds = behind_bounds(region, n, m, size, score if local else None)
-    borders, every = end_borders(scores, n, m), EVERY if with_path else 0
-    task = Task(back_query, back_target, scores, borders, bounds, region.known, False, local, size, every)
-    sweep = run.sweep("backward", task)
+    most = score if local else None
+    borders = end_borders(scores, n, m)
+    task = Task(back_query, back_target, scores, borders, NO_BOUNDS, region.known, False, local, 0, int(with_path))
+    sweep = sweeper.sweep(
+        "backward", task, lambda size: behind_bounds(region, n, m, size, most), mode == "semiglobal"
+    )  # fmt: skip
     if local:
         found, row, column = (int(x) for x in sweep.best)
     elif mode == "global":
@@ -199,33 +204,22 @@ def _align_back(
         return Reached(found, n, m), sweep
     rows, columns = (Gains(-g.end[k::-1], -g.start[k::-1]) for g, k in ((region.rows, n), (region.columns, m)))
     space = Space(back_query, back_target, rows, columns, scores)
-    runs = trace_path(space, sweep, Cell(row, column, False, found), lambda share: run.watch("path", share))
-    counted = rescore(query, target, n - row, m - column, runs, scores)
-    if counted != (found, n, m):
-        raise AssertionError(f"the path has {counted}, not {(found, n, m)}")
+    runs = _trace(space, sweep, Cell(row, column, False, found), sweeper.watch)
+    _check_path(pair, n - row, m - column, runs, (found, n, m))
     return Alignment(found, n - row, n, m - column, m, runs), sweep
 
 
-def _borders(scores: Scores, n: int, m: int, mode: str) -> Borders:
-    """The matrix's borders from the sequences' starts on."""
-    if mode == "global":
-        return end_borders(scores, n, m)
-    top, left = np.zeros(m + 1, np.int32), np.zeros(n + 1, np.int32)
-    return Borders(top, top - np.int32(scores.first), left, left - np.int32(scores.first))
+def _trace(space: Space, sweep: Any, start: Cell, watch: Watch) -> np.ndarray:
+    """The path from a cell to the corner of the backward matrix."""
+    if isinstance(sweep, BandSweep):
+        return sweep.trace(start.row, start.column, start.score, lambda share: watch("path", share))
+    return trace_path(space, sweep, start, lambda share: watch("path", share))
 
 
 def _upper(region: Region) -> int:
     """The most that any alignment can score."""
     both = (gains.ahead(region.to_end) for gains in (region.rows, region.columns))
     return int(min(ahead[0] if region.from_start else ahead.max() for ahead in both))
-
-
-def _tile_size(region: Region, n: int, m: int) -> int:
-    """The largest size with at least 64 tiles on a wavefront of the corridor."""
-    first, last = region.corridor.first, np.minimum(region.corridor.last, m)
-    area = int(np.maximum(0, last - first)[: n // 32 + 1].sum()) * 32
-    fitting = [size for size in SIZES if area >= 64 * size * (n + m)]
-    return max(fitting, default=SIZES[0])
 
 
 def _border_end(sweep: Sweep, n: int, score: int | None = None) -> tuple[int, int, int]:
@@ -243,11 +237,11 @@ def _border_end(sweep: Sweep, n: int, score: int | None = None) -> tuple[int, in
 def rescore(query, target, i, j, runs, scores):
     """Score of a path from (i, j), and where it ends.
 
-    query, target : (any,) uint8 codes.  runs : (n, 2) int64, operations and bases.  scores : Scores.
+    query, target : (any,) uint8 codes.  runs : (n,) uint32.  scores : Scores.
     """
     score = 0
     for k in range(len(runs)):
-        operation, size = runs[k, 0], runs[k, 1]
+        operation, size = operation_of(runs[k]), length_of(runs[k])
         if operation == PAIR:
             for x in range(size):
                 same = query[i + x] == target[j + x] and query[i + x] < UNKNOWN

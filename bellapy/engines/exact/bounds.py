@@ -8,11 +8,13 @@ to every row; within narrower intervals more words are absent, and the bounds ge
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner
+from bellapy.compute.threads import map_threads
 from bellapy.engines.exact.cpu import Bounds
 from bellapy.engines.exact.rule import Scores
 from bellapy.records.bases import UNKNOWN
@@ -196,7 +198,13 @@ class Region(NamedTuple):
     to_end: bool
 
 
-def bound_region(query: np.ndarray, target: np.ndarray, scores: Scores, mode: str, known: int) -> Region:
+def _narrow(gains: tuple[Gains, Gains, Corridor], known: int, slack: int, ends: bool) -> Corridor:
+    """A corridor within one, by the gains along it and across."""
+    along, across, before = gains
+    return find_corridor(along, across, known, slack, ends, ends, before)
+
+
+def bound_region(query: np.ndarray, target: np.ndarray, scores: Scores, mode: str, known: int, threads: int = 1) -> Region:
     """Bounds for alignments that score at least `known`, made in rounds as long as they get much tighter.
 
     query, target : uint8 codes.
@@ -208,15 +216,21 @@ def bound_region(query: np.ndarray, target: np.ndarray, scores: Scores, mode: st
         across, down = (_band(x, y, y - x, scores, known, c) for x, y, c in ((n, m, across), (m, n, down)))
     area = across.area(n)
     for _ in range(ROUNDS):
-        rows, columns = find_gains(query, target, across, scores), find_gains(target, query, down, scores)
-        across, down = (
-            find_corridor(rows, columns, known, scores.gap_open, ends, ends, across),
-            find_corridor(columns, rows, known, scores.gap_open, ends, ends, down),
-        )
+        ways = (query, target, across), (target, query, down)
+        rows, columns = map_threads(lambda way: find_gains(*way, scores), ways, threads)
+        both = (rows, columns, across), (columns, rows, down)
+        across, down = map_threads(partial(_narrow, known=known, slack=scores.gap_open, ends=ends), both, threads)
         before, area = area, across.area(n)
         if area > PROGRESS * before:
             break
     return Region(rows, columns, across, known, scores.gap_open, ends, ends)
+
+
+def tightened(region: Region, known: int) -> Region:
+    """The same bounds for a higher score: its corridor, without looking for words again."""
+    ends = region.from_start, region.to_end
+    corridor = find_corridor(region.rows, region.columns, known, region.slack, *ends, region.corridor)
+    return region._replace(known=known, corridor=corridor)
 
 
 def _band(n: int, m: int, apart: int, scores: Scores, known: int, corridor: Corridor) -> Corridor:
@@ -244,6 +258,12 @@ def behind_bounds(region: Region, n: int, m: int, size: int, most: int | None) -
         rows, columns = np.minimum(rows, most), np.minimum(columns, most)
     first, last = by_tile_rows(region.corridor, n, m, size, backwards=True)
     return Bounds(rows.astype(np.int32), columns.astype(np.int32), first, last)
+
+
+def open_bounds(corridor: Corridor, n: int, m: int, scores: Scores) -> Bounds:
+    """A corridor, and no other bound than that every base left may match; for tiles of BLOCK rows."""
+    rows, columns = (scores.match * np.arange(k, -1, -1, dtype=np.int32) for k in (n, m))
+    return Bounds(rows, columns, *by_tile_rows(corridor, n, m, BLOCK))
 
 
 def narrowed(corridor: Corridor, reach: np.ndarray, size: int) -> Corridor:

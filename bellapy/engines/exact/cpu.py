@@ -16,9 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.threads import even_ranges, map_threads
+from bellapy.engines.exact.group_cells import CORNER, TURNS, Matrix, Pool, Scratch, State
 from bellapy.engines.exact.rule import NONE, Scores
 from bellapy.engines.exact.tiles import LANES
-from bellapy.engines.exact.wavefront import CORNER, TURNS, Matrix, Pool, Scratch, State, finish_step, run_steps, step_groups
+from bellapy.engines.exact.wavefront import finish_step, run_steps, step_groups
 from bellapy.engines.lanes.shape import aligned
 
 STRETCH = 4096  # steps of one thread between two signs of progress
@@ -64,6 +65,19 @@ class Borders(NamedTuple):
     left_gap: np.ndarray
 
 
+def end_borders(scores: Scores, n: int, m: int) -> Borders:
+    """Borders of a matrix whose alignments all begin in its corner."""
+    top, left = (-scores.gap(np.arange(k + 1)).astype(np.int32) for k in (m, n))
+    first = np.int32(scores.first)
+    return Borders(top, top - first, left, left - first)
+
+
+def free_borders(scores: Scores, n: int, m: int) -> Borders:
+    """Borders of a matrix whose alignments may begin anywhere on them."""
+    top, left = np.zeros(m + 1, np.int32), np.zeros(n + 1, np.int32)
+    return Borders(top, top - np.int32(scores.first), left, left - np.int32(scores.first))
+
+
 class Bounds(NamedTuple):
     """Where an alignment may run, and what it can still gain.
 
@@ -76,6 +90,10 @@ class Bounds(NamedTuple):
     target: np.ndarray
     first: np.ndarray
     last: np.ndarray
+
+
+NO_BOUNDS = Bounds(*(np.zeros(0, np.int32),) * 4)
+"""Bounds of a task before they are chosen."""
 
 
 def _scratch(cell: str, size: int) -> Scratch:
@@ -103,6 +121,12 @@ class Task(NamedTuple):
     size: int
     every: int = 0
 
+    @property
+    def n_allowed(self) -> int:
+        """Cells that the intervals of columns leave."""
+        width = np.maximum(0, self.bounds.last.astype(np.int64) - self.bounds.first + 1)
+        return int(width.sum()) * self.size
+
 
 class SpecialRows:
     """Scores of some rows of a matrix, where they were computed."""
@@ -113,8 +137,11 @@ class SpecialRows:
         self._places, self._values, self._size = pool.places[self._order], pool.values, size
         self.rows = np.unique(self._places[:, 0]).astype(np.int64) * size
 
-    def get(self, row: int, n_columns: int) -> tuple[int, np.ndarray, np.ndarray]:
-        """First column, scores H there and to the right of it, F for the row below; NONE where none was computed."""
+    def get(self, row: int, n_columns: int, goal: object = None) -> tuple[int, np.ndarray, np.ndarray]:
+        """First column, scores H there and to the right of it, F for the row below; NONE where none was computed.
+
+        goal : the cell that a path comes to; rows on a GPU leave out what does not lead to it.
+        """
         begin, end = np.searchsorted(self._places[:, 0], [row // self._size, row // self._size + 1])
         tiles, size = self._places[begin:end, 1].astype(np.int64), self._size
         first = tiles[0] * size + 1
@@ -125,6 +152,10 @@ class SpecialRows:
         high[places], gap[places] = values[:, 0].ravel(), values[:, 1].ravel()
         keep = n_columns + 1 - first
         return int(first), high[:keep], gap[:keep]
+
+    def are_complete(self) -> bool:
+        """Whether all that a path may need was there; rows on a GPU are fetched in parts."""
+        return True
 
 
 class Sweep:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from bellapy.compute.jit import njit
-from bellapy.engines.exact.bounds import BLOCK, Corridor
-from bellapy.engines.exact.cpu import Borders
-from bellapy.engines.exact.rule import NONE, Scores
+from bellapy.compute.threads import map_threads
+from bellapy.engines.exact.band import BandSweep
+from bellapy.engines.exact.bounds import BLOCK, Corridor, open_bounds
+from bellapy.engines.exact.cpu import Task, end_borders, free_borders
+from bellapy.engines.exact.rule import Scores
 from bellapy.records.bases import UNKNOWN
 
 HALF_WIDTH = 32  # columns on either side of the chain
@@ -128,7 +130,7 @@ def _cover(first, last, i, j, to_i, to_j):
         i, j = stop, reached
 
 
-def find_chain(query: np.ndarray, target: np.ndarray, scores: Scores) -> np.ndarray:
+def find_chain(query: np.ndarray, target: np.ndarray, scores: Scores, threads: int = 1) -> np.ndarray:
     """(n, 4) int64: segments of the best chain of unique k-mers, in order: query, target, query end, matching bases.
 
     Longer k-mers are unique more often, shorter ones survive more differences: the better chain of two lengths is taken.
@@ -136,7 +138,8 @@ def find_chain(query: np.ndarray, target: np.ndarray, scores: Scores) -> np.ndar
     longest = max(len(query), len(target))
     least = int(np.ceil(np.log(longest + 1) / np.log(4)))
     bits = min(26, max(10, int(np.ceil(np.log2(longest + 1))) + 2))
-    chains = [_find_chain(query, target, scores, min(20, max(11, least + extra)), bits) for extra in EXTRA]
+    lengths = [min(20, max(11, least + extra)) for extra in EXTRA]
+    chains = map_threads(lambda k: _find_chain(query, target, scores, k, bits), lengths, threads)
     return max(chains, key=lambda chain: chain[0])[1]
 
 
@@ -157,17 +160,10 @@ def _find_chain(query, target, scores: Scores, k: int, bits: int) -> tuple[int, 
     return best, segments[chain[::-1]]
 
 
-def chain_corridor(chain: np.ndarray, n: int, m: int, to_corners: bool) -> Corridor:
-    """A band around a chain, drawn out to the matrix's corners, or along its first and last diagonals to the borders."""
+def chain_corridor(chain: np.ndarray, n: int, m: int) -> Corridor:
+    """A band around a chain, drawn out to the matrix's corners."""
     first, last = np.full(n // BLOCK + 1, m + 1, np.int64), np.full(n // BLOCK + 1, -1, np.int64)
-    start, end = (0, 0), (n, m)
-    if not to_corners:
-        i, j, query_end, _ = chain[0]
-        start = (i - min(i, j), j - min(i, j))
-        i, j, query_end, _ = chain[-1]
-        on = min(n - query_end, m - (j + query_end - i))
-        end = (query_end + on, j + query_end - i + on)
-    at_i, at_j = (int(x) for x in start)
+    at_i = at_j = 0
     for i, j, query_end, _ in chain.tolist():
         i, j, target_end = max(i, at_i), max(j, at_j), j + query_end - i
         if query_end < i or target_end < j:
@@ -175,74 +171,38 @@ def chain_corridor(chain: np.ndarray, n: int, m: int, to_corners: bool) -> Corri
         _cover(first, last, at_i, at_j, i, j)
         _cover(first, last, i, j, query_end, target_end)
         at_i, at_j = query_end, target_end
-    _cover(first, last, at_i, at_j, *(int(x) for x in end))
+    _cover(first, last, at_i, at_j, n, m)
     first, last = np.minimum.accumulate(first[::-1])[::-1], np.maximum.accumulate(last)
     return Corridor(np.maximum(0, first - HALF_WIDTH), np.where(last < 0, -1, np.minimum(m, last + HALF_WIDTH)))
 
 
-@njit
-def _align_band(query, target, corridor, borders, scores, local, high, gap):
-    """The best score within a corridor: anywhere (local), of the last cell, and of the last row and column.
-
-    query, target : (any,) uint8 codes.  corridor : Corridor.  borders : Borders.  scores : Scores.
-    local : bool, no score is below 0.
-    high, gap : (columns + 1,) int64, scores H of the row above, F for the row below; NONE at first.
-    """
-    first, last, match, mismatch, extend = corridor.first, corridor.last, scores.match, scores.mismatch, scores.gap_extend
-    open_extend = scores.gap_open + extend
-    n, m = len(query), len(target)
-    best = corner = border = np.int64(NONE)
-    lowest = np.int64(0 if local else 2 * NONE)
-    end_above = min(last[0], m)
-    for j in range(max(0, first[0]), end_above + 1):
-        high[j], gap[j] = borders.top[j], borders.top_gap[j]
-    for i in range(1, n + 1):
-        block = (i - 1) // BLOCK
-        begin, end = max(0, first[block]), min(m, last[block])
-        if begin > end:
-            continue
-        diagonal = high[begin - 1] if begin > 0 else np.int64(NONE)
-        for j in range(end_above + 1, end + 1):
-            high[j] = gap[j] = NONE
-        end_above = end
-        e = np.int64(NONE)
-        base = query[i - 1]
-        if begin == 0:
-            diagonal, high[0] = high[0], borders.left[i]
-            e = np.int64(borders.left_gap[i])
-        for j in range(U(max(1, begin)), U(end + 1)):
-            above, f = high[j], gap[j]
-            h = max(max(diagonal + (match if base == target[j - U(1)] else mismatch), f), lowest)
-            best = max(best, h)  # a gap along the row ends in no better cell than it began
-            h = max(h, e)
-            opened = h - open_extend
-            e = max(opened, e - extend)
-            gap[j] = max(opened, f - extend)
-            high[j] = h
-            diagonal = above
-        if begin > 0:
-            high[begin - 1] = NONE
-        if end == m:
-            border = max(border, high[m])
-    if end_above == m:
-        corner = high[m]
-    for j in range(begin, end_above + 1):
-        border = max(border, high[j])
-    return best, corner, border
+def _part_of_chain(chain: np.ndarray, n: int, m: int) -> tuple[int, int, int, int]:
+    """First row and column, last row and column of a chain drawn out along its first and last diagonals."""
+    i, j, _, _ = chain[0].tolist()
+    start = min(i, j)
+    last_i, last_j, end, _ = chain[-1].tolist()
+    end_j = last_j + end - last_i
+    on = min(n - end, m - end_j)
+    return i - start, j - start, end + on, end_j + on
 
 
-def lower_bound(query: np.ndarray, target: np.ndarray, scores: Scores, mode: str, borders: Borders) -> int:
-    """The score of a good alignment of the two, found quickly.
+def lower_bound(query: np.ndarray, target: np.ndarray, scores: Scores, mode: str, threads: int = 1) -> int:
+    """The score of a good alignment of the two, found quickly: the best one in a band around a chain.
 
     query, target : codes as a sweep takes them.
     """
     n, m = len(query), len(target)
     least = 1 if mode != "global" else -int(scores.gap(n) + scores.gap(m))
-    chain = find_chain(query, target, scores)
+    chain = find_chain(query, target, scores, threads)
     if not len(chain):
         return least
-    corridor = chain_corridor(chain, n, m, mode == "global")
-    high, gap = np.full((2, m + 1), NONE, np.int64)
+    if mode != "global":
+        i, j, end_i, end_j = _part_of_chain(chain, n, m)
+        query, target, chain = query[i:end_i], target[j:end_j], chain - np.array([i, j, i, 0])
+        n, m = len(query), len(target)
+    bounds = open_bounds(chain_corridor(chain, n, m), n, m, scores)
     local = mode == "local"
-    best = _align_band(query, target, corridor, borders, scores, local, high, gap)
-    return max(least, int(best[("local", "global", "semiglobal").index(mode)]))
+    borders = free_borders(scores, n, m) if local else end_borders(scores, n, m)
+    sweep = BandSweep(Task(query, target, scores, borders, bounds, least, local, local, BLOCK))
+    sweep.run()
+    return max(least, int(sweep.best[0] if local else sweep.last_row[-1]))

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit_inner, njit_vector
+from bellapy.compute.jit import njit_inner, njit_part, njit_vector
 
 U = np.uint64
 LANES = 64
@@ -110,6 +110,14 @@ def _end_row(left, left_gaps, at, tops, last, gap, best, wanted):
     return reached
 
 
+@njit_part
+def _line_up(cells, at, arrival, row):
+    """Fill `row`, (65,), with an arrival and what the lanes have from `at` on; each lane finds the one before there."""
+    row[0] = arrival
+    for l in range(U_LANES):
+        row[l + U(1)] = cells[at + l]
+
+
 @njit_vector
 def shift_lanes(cells, arrivals, row, cap, shift, lowest, size):
     """Give every lane what the lane before has, and lane 0 the arrivals, relative to the base of the lane that gets it.
@@ -120,9 +128,7 @@ def shift_lanes(cells, arrivals, row, cap, shift, lowest, size):
     cell = cells.dtype.type
     for k in range(U(size)):
         at = k * U_LANES
-        row[0] = arrivals[k]
-        for l in range(U_LANES):
-            row[l + U(1)] = cells[at + l]
+        _line_up(cells, at, arrivals[k], row)
         for l in range(U_LANES):
             cells[at + l] = max(lowest, cell(min(row[l], cap[l]) + shift[l]))
 
@@ -132,9 +138,7 @@ def pass_lanes(cells, arrivals, row, size):
     """The same for bases, which are relative to nothing; cells, arrivals, row, size : as in `shift_lanes`."""
     for k in range(U(size)):
         at = k * U_LANES
-        row[0] = arrivals[k]
-        for l in range(U_LANES):
-            row[l + U(1)] = cells[at + l]
+        _line_up(cells, at, arrivals[k], row)
         for l in range(U_LANES):
             cells[at + l] = row[l]
 

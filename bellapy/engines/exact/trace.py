@@ -9,17 +9,16 @@ out, and ends a gap as soon as it can.  Gaps stand as far left as they go.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bellapy.compute.jit import njit
+from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE
 from bellapy.engines.exact.bounds import Gains
-from bellapy.engines.exact.cpu import Borders, Bounds, Sweep, Task
+from bellapy.engines.exact.cpu import Borders, Bounds, Sweep, Task, end_borders
+from bellapy.engines.exact.path import Runs, add_base
 from bellapy.engines.exact.rule import NONE, Scores
-
-PAIR, QUERY_ALONE, TARGET_ALONE = range(3)
-"""Operations of a path, as CIGAR's M, I and D."""
 
 IN_PAIR, IN_TARGET_GAP, IN_QUERY_GAP = 0, 1, 2  # where a cell's score comes from: two bits
 TARGET_GAP_GOES_ON, QUERY_GAP_GOES_ON = 4, 8
@@ -52,50 +51,36 @@ Top = tuple[int, np.ndarray, np.ndarray]
 """A row's scores: the first column, H from there on, F for the row below."""
 
 
-def end_borders(scores: Scores, n: int, m: int) -> Borders:
-    """Borders of a matrix whose alignments all begin in its corner."""
-    top, left = (-scores.gap(np.arange(k + 1)).astype(np.int32) for k in (m, n))
-    first = np.int32(scores.first)
-    return Borders(top, top - first, left, left - first)
-
-
-class Runs:
-    """A path as runs: operation and number of bases, in order."""
-
-    def __init__(self):
-        self._parts: list[np.ndarray] = []
-
-    def add(self, runs: np.ndarray) -> None:
-        if len(runs):
-            self._parts.append(runs)
-
-    def joined(self) -> np.ndarray:
-        """(n, 2) int64, neighbouring runs of one operation joined."""
-        runs = np.concatenate(self._parts) if self._parts else np.zeros((0, 2), np.int64)
-        if not len(runs):
-            return runs
-        begins = np.flatnonzero(np.concatenate(([True], runs[1:, 0] != runs[:-1, 0])))
-        return np.stack([runs[begins, 0], np.add.reduceat(runs[:, 1], begins)], axis=1)
-
-
 def trace_path(space: Space, sweep: Sweep, start: Cell, watch: Callable[[float], None]) -> np.ndarray:
-    """The path from `start` to the corner of the backward matrix: (n, 2) int64, operation and bases.
+    """The path from `start` to the corner of the backward matrix, as Runs has it.
 
     sweep : of the backward matrix, with its special rows.  watch : is told the share that is done.
     """
-    runs = Runs()
     special = sweep.special_rows()
+    try:
+        runs = _trace_rows(space, special, start, watch)
+    except AssertionError:
+        if special.are_complete():
+            raise
+    else:
+        if special.are_complete():
+            return runs
+    return _trace_rows(space, special, start, watch)  # now from all that may matter
+
+
+def _trace_rows(space: Space, special: Any, start: Cell, watch: Callable[[float], None]) -> np.ndarray:
+    """The path from `start` to the corner through special rows (cpu.SpecialRows, or cuda_rows.GpuRows)."""
+    runs = Runs()
     scores, columns = space.scores, start.column
     rows = special.rows[special.rows < start.row].tolist()
     cell = start
     for row in reversed(rows):
-        cell = _cross(space, row, _with_border(scores, row, special.get(row, columns)), cell, runs)
+        cell = _cross(space, row, _with_border(scores, row, special.get(row, columns, cell)), cell, runs)
         watch(1 - row / start.row)
     if cell.row > 0:
         top = end_borders(scores, 0, cell.column).top
         cell = _cross(space, 0, (0, top, top - np.int32(scores.first)), cell, runs)
-    if cell.column > 0:
-        runs.add(np.array([[TARGET_ALONE, cell.column]], np.int64))
+    runs.add_run(TARGET_ALONE, cell.column)
     return runs.joined()
 
 
@@ -168,7 +153,7 @@ def _trace_strip(space: Space, row: int, top: Top, end: Cell, low: int, high: in
     at = first + skip - left
     before[at : at + len(scores_above) - skip] = scores_above[skip:]
     gaps[at : at + len(gaps_above) - skip] = gaps_above[skip:]
-    out = np.empty((n_rows + end.column - left + 2, 2), np.int64)
+    out = np.empty(n_rows + end.column - left + 2, np.uint32)
     above, next_gaps = before.copy(), gaps.copy()
     low = low if steep else -(1 << 60)
     strip = Strip(space.query, space.target, row, end.row, end.column, left, low, width)
@@ -238,7 +223,7 @@ def _fill_strip(strip, scores, gaps, moves, costs):
 def _walk(strip, moves, in_gap, out):
     """Walk from the last cell of a strip up to its row; (runs in `out`, column, whether a query gap crosses the row).
 
-    strip, moves : as in `_fill_strip`.  in_gap : whether the walk begins in a query gap.  out : (any, 2) int64, filled.
+    strip, moves : as in `_fill_strip`.  in_gap : whether the walk begins in a query gap.  out : (any,) uint32, filled.
     """
     row, i, j, left, low = strip.row, strip.last_row, strip.last_column, strip.left, strip.low
     n = 0
@@ -249,32 +234,22 @@ def _walk(strip, moves, in_gap, out):
         if not in_gap and not in_target_gap:
             source = move & 3
             if source == IN_PAIR:
-                n = _add(out, n, PAIR)
+                n = add_base(out, n, PAIR)
                 i -= 1
                 j -= 1
                 continue
             in_target_gap = source == IN_TARGET_GAP
             in_gap = not in_target_gap
         if in_target_gap:  # to the left: whether it goes on there is written there
-            n = _add(out, n, TARGET_ALONE)
+            n = add_base(out, n, TARGET_ALONE)
             j -= 1
             in_target_gap = moves[i - row - 1, j - begin] & TARGET_GAP_GOES_ON != 0
         else:
-            n = _add(out, n, QUERY_ALONE)
+            n = add_base(out, n, QUERY_ALONE)
             i -= 1
             if i > row:
                 in_gap = moves[i - row - 1, j - max(left, i + low)] & QUERY_GAP_GOES_ON != 0
     return n, j, in_gap
-
-
-@njit
-def _add(out, n, operation):
-    """Add a base to the last of n runs in out, (any, 2) int64, or a run of another operation; their number then."""
-    if n and out[n - 1, 0] == operation:
-        out[n - 1, 1] += 1
-        return n
-    out[n, 0], out[n, 1] = operation, 1
-    return n + 1
 
 
 def _divide(space: Space, row: int, top: Top, end: Cell, low: int, high: int, runs: Runs) -> Cell:
@@ -285,7 +260,7 @@ def _divide(space: Space, row: int, top: Top, end: Cell, low: int, high: int, ru
     sweep.run()
     special = sweep.special_rows()
     for between in reversed(special.rows[special.rows < end.row - row].tolist()):
-        first, scores, gaps = special.get(between, end.column - left)
+        first, scores, gaps = special.get(between, end.column - left, end)
         its_top = _with_border(space.scores, row + between, (first + left, scores, gaps))
         end = _cross(space, row + between, its_top, end, runs)
     return _cross(space, row, top, end, runs)

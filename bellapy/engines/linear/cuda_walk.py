@@ -1,4 +1,4 @@
-"""The way back through the bits that cuda_trace.py has kept, one thread for each flank, and gathering what it writes."""
+"""The way back through the bits that cuda_trace.py has kept, one thread for each flank."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numba import cuda
 
 from bellapy.compute import runs as codec
-from bellapy.compute.gpu.ops import I32, U32, U64, WARP
+from bellapy.compute.gpu.ops import I32, U32, U64
 from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE
 from bellapy.engines.linear.cuda_trace import BITS, COLUMN, LAST, RUNS, chunk_words, first_kept
 from bellapy.engines.registers.window import CHUNK, EVERY_BIT, HALF, inlined
@@ -96,15 +96,3 @@ def make_walker(group: int, registers: int):
             ways[flank, TIME], ways[flank, AT_COLUMN], ways[flank, RUN], ways[flank, NEXT_RUN] = t, column, run, at
 
     return walk_back
-
-
-def gather_runs(plan, counts, begins, runs, packed):
-    """Copy the runs of every flank to where they stand one after the other, one warp for each flank.
-
-    `plan`: (n_flanks, PLAN) int64, whose RUNS say where they are in `runs`, uint32; `counts`: (n_flanks,) int32, how many;
-    `begins`: (n_flanks,) int64, where they go in `packed`, uint32.
-    """
-    lane, flank = cuda.threadIdx.x % WARP, cuda.grid(1) // WARP
-    if flank < counts.shape[0]:
-        for i in range(lane, counts[flank], WARP):
-            packed[begins[flank] + i] = runs[plan[flank, RUNS] + i]

@@ -9,23 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
-from numba import cuda
 
-from bellapy.compute.gpu.ops import WARP, upload
+from bellapy.compute.gpu.ops import WARP
 from bellapy.compute.gpu.pool import FULL, WORKERS, Work, Worker, give_to_cpu, pool
+from bellapy.compute.gpu.transfers import fetched, moment, sent
 from bellapy.compute.resources import Resources
 from bellapy.engines.ends import End
 from bellapy.engines.flank_paths import FlankPaths, block_chunks, most_runs
 from bellapy.engines.flanks import Flanks
 from bellapy.engines.linear.cuda_step import pack_scoring
-from bellapy.engines.linear.cuda_trace import Part, chunk_words, make_tracer, state_words
-from bellapy.engines.linear.cuda_walk import WAY, gather_runs, make_walker
+from bellapy.engines.linear.cuda_trace import RUNS, Part, chunk_words, make_tracer, state_words
+from bellapy.engines.linear.cuda_walk import WAY, make_walker
 from bellapy.engines.linear.extend_cuda import BATCH, WARPS, window_sizes
 from bellapy.engines.linear.trace_cpu import trace_flanks as trace_on_cpu
 from bellapy.engines.registers.bases import Reads
+from bellapy.engines.registers.gather import gather_runs
 from bellapy.engines.registers.host import cut_pieces
 from bellapy.engines.registers.window import CHUNK
 from bellapy.params import Scoring
@@ -168,8 +168,8 @@ def _trace_batch(
 ) -> tuple[np.ndarray, int]:
     """Which flanks failed, and how many runs the others have; these go to job.runs[at:], one flank after the other."""
     device, stream, n = worker.device, worker.stream, len(batch.rows)
-    table, plan = (_sent(worker, name, rows) for name, rows in (("table", batch.table), ("plan", batch.plan)))
-    failed, counts = (_sent(worker, name, np.zeros(n, np.int32)) for name in ("failed", "run counts"))
+    table, plan = (sent(worker, name, rows) for name, rows in (("table", batch.table), ("plan", batch.plan)))
+    failed, counts = (sent(worker, name, np.zeros(n, np.int32)) for name in ("failed", "run counts"))
     ways = worker.rooms.of("ways", n, WAY, dtype=np.int64)
     bits = worker.rooms.of("bits", batch.room[0], dtype=np.uint64)
     states = worker.rooms.of("states", max(1, batch.room[1]), dtype=np.uint32)
@@ -177,7 +177,7 @@ def _trace_batch(
     dear = job.scoring.mismatch < 2 * job.scoring.gap
     tracer = make_tracer(*size, job.scoring.match == 1, device.packed, dear)
     walker, rule, reads = make_walker(*size), pack_scoring(job.scoring), Reads(device.reads.planes, device.reads.n_bases)
-    begin, waited = _moment(stream), 0.0
+    begin, waited = moment(stream), 0.0
     for turn in range(int(batch.n_blocks[0])):
         left = int(np.count_nonzero(batch.n_blocks > turn))
         part = Part(left, batch.block, turn)
@@ -187,42 +187,20 @@ def _trace_batch(
             reads, table, plan, part, rule, job.end is End.LONGEST, bits, states, failed,
         )  # fmt: skip
         waited += worker.launch(walker, -(-left // WALKERS), WALKERS, plan, part, bits, failed, ways, runs, counts)
-    walked = _moment(stream)
-    n_runs, is_failed = _fetched(worker, "run counts", counts), _fetched(worker, "failed", failed)
+    walked = moment(stream)
+    n_runs, is_failed = fetched(worker, "run counts", counts), fetched(worker, "failed", failed)
     stream.synchronize()
     after = np.cumsum(n_runs, dtype=np.int64)
     total = int(after[-1])
-    begins = _sent(worker, "begins", after - n_runs)
+    begins = sent(worker, "begins", after - n_runs)
     packed = worker.rooms.of("packed", max(1, total), dtype=np.uint32)
-    gathering = _moment(stream)
-    waiting = worker.launch(gather_runs, -(-n // WARPS), WARPS * WARP, plan, counts, begins, runs, packed)
-    gathered = _moment(stream)
-    there = _fetched(worker, "runs", packed)
+    gathering = moment(stream)
+    waiting = worker.launch(gather_runs, -(-n // WARPS), WARPS * WARP, plan[:, RUNS], counts, begins, runs, packed)
+    gathered = moment(stream)
+    there = fetched(worker, "runs", packed)
     stream.synchronize()
     job.runs[at : at + total] = there[:total]
     job.starts[batch.rows], job.counts[batch.rows] = at + after - n_runs, n_runs
     for first, last, lost in ((begin, walked, waited), (gathering, gathered, waiting)):
         spans.append((device.zero.elapsed_time(first), device.zero.elapsed_time(last) - 1e3 * lost))
     return is_failed != 0, total
-
-
-def _sent(worker: Worker, name: str, rows: np.ndarray) -> Any:
-    """An array on the device, by way of pinned memory: copies of other memory wait for the kernels of other workers."""
-    pinned, there = (room.of(name, len(rows), *rows.shape[1:], dtype=rows.dtype) for room in (worker.pinned, worker.rooms))
-    pinned[:] = rows
-    upload(pinned, there, worker.stream)
-    return there
-
-
-def _fetched(worker: Worker, name: str, there) -> np.ndarray:
-    """An array of the device, in pinned memory, once the stream has come there."""
-    pinned = worker.pinned.of(name, there.shape[0], dtype=there.dtype)
-    there.copy_to_host(pinned, stream=worker.stream)
-    return pinned
-
-
-def _moment(stream: Any) -> Any:
-    """An event, now."""
-    event = cuda.event()
-    event.record(stream)
-    return event

@@ -31,11 +31,13 @@ class Window(NamedTuple):
 
     consensus : (n,) uint8 codes.  scores : (n_sequences,) int64, of each sequence's alignment; 0 for the first one.
     alignment : (n_sequences, n_columns) uint8 codes and GAP_LETTER, or None.
+    columns : (n,) int64, where the bases of the consensus stand in it, or None.
     """
 
     consensus: np.ndarray
     scores: np.ndarray
     alignment: np.ndarray | None
+    columns: np.ndarray | None
 
 
 @njit
@@ -99,14 +101,18 @@ def _build(graph, codes, offsets, scoring, narrow, wide, paths, scores):
 
 @njit
 def _consensus(graph, n_nodes, path):
+    """The nodes of the consensus, (n,) int32; path : (n_nodes,) int32, overwritten."""
     scores, before = np.empty(n_nodes, np.int64), np.empty(n_nodes, np.int32)
     n = heaviest_bundle(graph, n_nodes, scores, before, path)
-    return graph.base[path[:n]][::-1].copy()
+    return path[:n][::-1].copy()
 
 
 @njit
-def _lay_out(graph, offsets, codes, paths):
-    """The sequences by columns, (n_sequences, n_columns) uint8."""
+def _lay_out(graph, offsets, codes, paths, consensus):
+    """The sequences by columns, (n_sequences, n_columns) uint8, and the columns of the consensus, (n,) int64.
+
+    codes, paths : bases of all sequences end to end and the nodes of them.  consensus : (n,) int32 nodes.
+    """
     place, n, column = np.empty(graph.sizes[N_COLUMNS], np.int64), 0, graph.sizes[FIRST]
     while column != NONE:
         place[column] = n
@@ -115,7 +121,7 @@ def _lay_out(graph, offsets, codes, paths):
     for i in range(len(offsets) - 1):
         for j in range(offsets[i], offsets[i + 1]):
             out[i, place[graph.column[paths[j]]]] = codes[j]
-    return out
+    return out, place[graph.column[consensus]]
 
 
 def most_cells(lengths: np.ndarray) -> int:
@@ -147,5 +153,6 @@ class Aligner:
         n_nodes, self._narrow, self._wide = _build(
             graph, codes, offsets, self.scoring, self._narrow, self._wide, paths, scores
         )
-        consensus = _consensus(graph, n_nodes, np.empty(n, np.int32))
-        return Window(consensus, scores, _lay_out(graph, offsets, codes, paths) if self.with_alignment else None)
+        nodes = _consensus(graph, n_nodes, np.empty(n, np.int32))
+        rows, columns = _lay_out(graph, offsets, codes, paths, nodes) if self.with_alignment else (None, None)
+        return Window(graph.base[nodes], scores, rows, columns)

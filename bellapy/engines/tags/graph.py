@@ -65,11 +65,13 @@ class Consensus(NamedTuple):
 
     codes : (n,) uint8.
     raw : (n,) bool, where the template's base stays for want of other reads.
+    slots : (n,) uint8, of each base: 0 in a column, others between columns.
     begins : (n_template + 1,) int64, the consensus base with which each column of the template begins.
     """
 
     codes: np.ndarray
     raw: np.ndarray
+    slots: np.ndarray
     begins: np.ndarray
 
 
@@ -166,7 +168,7 @@ def _rebase(scores):
 
 
 @njit_inner
-def _trace(template, back, others, least, node, codes, raw, begins):
+def _trace(template, back, others, least, node, codes, raw, slots, begins):
     """Follow the best path back from a node of the last column.  Returns the number of bases; `codes` holds them backwards.
 
     begins : filled with bases still to come after each column begins.
@@ -176,11 +178,11 @@ def _trace(template, back, others, least, node, codes, raw, begins):
         few = others[column] < least
         while node >= LETTERS:
             if not few:
-                codes[n], raw[n] = node % LETTERS, False
+                codes[n], raw[n], slots[n] = node % LETTERS, False, node // LETTERS
                 n += 1
             node = np.int64(back[column, node])
         if few or node != GAP:
-            codes[n], raw[n] = (template[column] if few else node), few
+            codes[n], raw[n], slots[n] = (template[column] if few else node), few, 0
             n += 1
         begins[column] = n
         node = np.int64(back[column, node])
@@ -210,11 +212,12 @@ def _search(template, pile, terms, least, voters):
             best = _rebase(scores)
             before, scores = scores, before
     room = n_columns * SLOTS
-    codes, raw, begins = np.empty(room, np.uint8), np.empty(room, np.bool_), np.empty(n_columns + 1, np.int64)
-    n = _trace(template, back, others, least, best, codes, raw, begins)
+    codes, raw, slots = np.empty(room, np.uint8), np.empty(room, np.bool_), np.empty(room, np.uint8)
+    begins = np.empty(n_columns + 1, np.int64)
+    n = _trace(template, back, others, least, best, codes, raw, slots, begins)
     begins[:n_columns] = n - begins[:n_columns]
     begins[n_columns] = n
-    return codes[:n][::-1].copy(), raw[:n][::-1].copy(), begins
+    return codes[:n][::-1].copy(), raw[:n][::-1].copy(), slots[:n][::-1].copy(), begins
 
 
 def find_consensus(template: np.ndarray, pile: Pile, terms: Terms, least: int, *, with_template: bool) -> Consensus:

@@ -5,6 +5,9 @@ Where ANCHOR bases in a row are equal on it, it stays as it is, but for MARGIN b
 such stretch begins within LONGEST columns, the longest one there takes its place.  What is between two of them is aligned
 from corner to corner at least cost: MISMATCH for two unequal bases, GAP_COST for a base alone.
 
+Where the consensus is, but for a few bases, the template that the reads are aligned to already, what lies between two
+anchors and has no such base stays as it is.
+
 With unit costs two mismatches and a gap in either read often cost the same, and reads disagree where they need not.
 """
 
@@ -163,8 +166,28 @@ def _align(draft, codes, column, n_rows, base, n_bases, table, symbols, at):
 
 
 @njit_inner
-def _realign_read(draft, codes, first, n_bases, n_columns, table, symbols, at):
-    """Write the symbols of one read; returns where they end."""
+def _keep(draft, column, end_column, base, end_base, symbols, at):
+    """Write the symbols of bases and columns as they stand on the first path; returns where they end."""
+    for c in range(column, end_column):
+        mate = draft.mates[c]
+        for j in range(base, mate):
+            symbols[at] = draft.bases[j] + np.uint8(INSERTED)
+            at += 1
+        symbols[at] = GAP if mate < 0 else draft.bases[mate]
+        at += 1
+        base = max(base, mate + 1)
+    for j in range(base, end_base):
+        symbols[at] = draft.bases[j] + np.uint8(INSERTED)
+        at += 1
+    return at
+
+
+@njit_inner
+def _realign_read(draft, codes, changes, first, n_bases, n_columns, table, symbols, at):
+    """Write the symbols of one read; returns where they end.
+
+    changes : (n + 1,) int64, how many columns before each one are new.
+    """
     column = base = 0  # what is written already
     while column < n_columns or base < n_bases:
         begin, end = _anchor(draft, codes, first, n_columns, column)
@@ -175,7 +198,10 @@ def _realign_read(draft, codes, first, n_bases, n_columns, table, symbols, at):
             mate = draft.mates[begin] + kept - begin
         elif begin < n_columns:
             mate = _bases_before(draft, base, column, begin)
-        at = _align(draft, codes, first + column, kept - column, base, mate - base, table, symbols, at)
+        if changes[first + column] == changes[first + kept]:
+            at = _keep(draft, column, kept, base, mate, symbols, at)
+        else:
+            at = _align(draft, codes, first + column, kept - column, base, mate - base, table, symbols, at)
         for k in range(kept_end - kept):
             symbols[at + k] = draft.bases[mate + k]
         at += kept_end - kept
@@ -218,8 +244,8 @@ def _measure(pile, begins):
 
 
 @njit
-def _realign(pile, codes, begins):
-    """`realign` with arrays for records."""
+def _realign(pile, codes, begins, changes):
+    """`realign` with arrays for records; changes as `_realign_read` takes them."""
     n = len(pile.starts)
     most_symbols, most_columns, total = _measure(pile, begins)
     draft = Draft(np.empty(most_symbols, np.uint8), np.empty(most_columns, np.int64))
@@ -234,7 +260,7 @@ def _realign(pile, codes, begins):
         first = begins[pile.starts[i]]
         n_bases, n_columns = _draft(pile, i, begins, draft)
         begin, end, starts[i] = _strip(
-            symbols, at, _realign_read(draft, codes, first, n_bases, n_columns, table, symbols, at), first
+            symbols, at, _realign_read(draft, codes, changes, first, n_bases, n_columns, table, symbols, at), first
         )
         for k in range(end - begin):
             symbols[at + k] = symbols[begin + k]
@@ -244,9 +270,27 @@ def _realign(pile, codes, begins):
     return symbols[:at].copy(), offsets, starts
 
 
-def realign(pile: Pile, consensus: Consensus) -> Pile:
+def count_changes(consensus: Consensus, template: np.ndarray) -> np.ndarray:
+    """How many columns before each one of a consensus are new, (n + 1,) int64; beside a base that is left out, both are."""
+    begins, sizes = consensus.begins[:-1], np.diff(consensus.begins)
+    old = begins[sizes == 1]
+    changed = np.ones(len(consensus.codes) + 1, bool)
+    changed[old] = consensus.codes[old] != template[sizes == 1]
+    left_out = begins[sizes == 0]
+    changed[left_out] = True
+    changed[left_out[left_out > 0] - 1] = True
+    return np.concatenate(([0], np.cumsum(changed[:-1])))
+
+
+def realign(pile: Pile, consensus: Consensus, template: np.ndarray | None = None) -> Pile:
     """The pile of the same reads on the consensus, its first read the template as it was.
 
     A read of which nothing stands on the consensus has no symbols.
+
+    Parameters
+    ----------
+    template : (n,) uint8 codes that the pile was realigned to before; None: paths come from elsewhere, all is aligned again.
     """
-    return Pile(*_realign(pile, consensus.codes, consensus.begins))
+    n = len(consensus.codes)
+    changes = np.arange(n + 1) if template is None else count_changes(consensus, template)
+    return Pile(*_realign(pile, consensus.codes, consensus.begins, changes))

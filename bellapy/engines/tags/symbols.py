@@ -204,3 +204,41 @@ def shorten(paths: Paths) -> tuple[np.ndarray, np.ndarray]:
     runs, offsets = np.empty(room, np.uint8), np.zeros(len(paths) + 1, np.int64)
     _shorten(paths.runs, paths.offsets, runs, offsets)
     return runs[: offsets[-1]].copy(), offsets
+
+
+@njit_entry
+def _write_rows(rows, columns, absent, symbols, offsets, starts):
+    at = np.int64(0)
+    for i in range(len(rows)):
+        first, end, k = len(columns), 0, 0
+        for j in range(len(columns)):
+            if rows[i, columns[j]] != absent:
+                first, end = min(first, j), j + 1
+        for column in range(columns[first] if end else 0, columns[end - 1] + 1 if end else 0):
+            while k < len(columns) and columns[k] < column:
+                k += 1
+            beside, letter = columns[k] != column, rows[i, column]
+            if letter != absent:
+                symbols[at] = symbol_of(letter, 0) + np.uint8(INSERTED if beside else 0)
+                at += 1
+            elif not beside:
+                symbols[at] = GAP
+                at += 1
+        starts[i], offsets[i + 1] = first, at
+
+
+def pile_of_rows(rows: np.ndarray, columns: np.ndarray, absent: int) -> Pile:
+    """The pile of sequences that are laid out in columns; the first row is the template's.
+
+    Parameters
+    ----------
+    rows : (n, n_columns) uint8 codes, and `absent` where a sequence has no base.
+    columns : (n_template,) int64, ascending: those of the template.
+    """
+    symbols, offsets, starts = (
+        np.empty(rows.size, np.uint8),
+        np.zeros(len(rows) + 1, np.int64),
+        np.empty(len(rows), np.int64),
+    )
+    _write_rows(rows, columns, absent, symbols, offsets, starts)
+    return Pile(symbols[: offsets[-1]].copy(), offsets, starts)

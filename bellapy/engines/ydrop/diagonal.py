@@ -14,7 +14,7 @@ from numba.core.types.containers import UniTuple
 from numba.extending import intrinsic
 
 from bellapy.compute.jit import njit_inner
-from bellapy.engines.ydrop.row import BYTES, CELL, CELLS, LANES, VECTORS, WORD, Emitter
+from bellapy.engines.ydrop.row import BYTES, CELL, CELLS, LANES, VECTORS, WORD, Emitter, make_lookup
 from bellapy.engines.ydrop.rule import KINDS
 
 STEPS = (1, 2, 4, 8, 16)
@@ -53,7 +53,7 @@ def _emit(context, builder, signature, arguments, backward: bool):
 
     q_codes = codes(query, q)
     index = builder.add(builder.mul(q_codes, ir.Constant(CELLS, [KINDS] * LANES)), codes(target, t))
-    sums = on.call("llvm.x86.avx512.permvar.hi.512", CELLS, on.load(table, WORD(0)), index)
+    sums = make_lookup(on, on.load(table, WORD(0)))(index)
     nothing = ir.Constant(CELLS, [0] * LANES)
     for by in STEPS:
         sums = builder.add(sums, _shifted(builder, sums, nothing, by))

@@ -74,10 +74,13 @@ class Extender:
             np.zeros((n, N_STATE), np.int64), np.empty(n * ROWS * self.capacity, self.kind), np.zeros(n + 1, np.int64)
         )
 
-    def inspect(self, sides: Sides, walls: Walls) -> End:
-        """The end of one side, and blocks for `path`, which has to follow before the next call."""
+    def inspect(self, sides: Sides, walls: Walls, until: int = NEVER) -> End:
+        """The end of one side, and blocks for `path`, which has to follow before the next call.
+
+        until : the anti-diagonal of the end where it is known.
+        """
         while True:
-            end, n_blocks, cells = _inspect(self.rows, sides, self.rule, walls, self.kept)
+            end, n_blocks, cells = _inspect(self.rows, sides, self.rule, walls, self.kept, until)
             if n_blocks >= 0:
                 break
             if n_blocks == _NO_ROOM:
@@ -134,17 +137,17 @@ def _restore(rows, rule, kept, n):
 
 
 @njit
-def _inspect(rows, sides, rule, walls, kept):
+def _inspect(rows, sides, rule, walls, kept, until):
     """Score and anti-diagonal of the end; number of kept blocks, _NO_ROOM or _NO_BLOCKS; cells."""
     begin(rows, rule)
     state, n = rows.state, 0
     going = GOING
-    while going == GOING:
+    while going == GOING and state[R] < until:
         if state[R] % BLOCK == 0:
             if not _keep(rows, kept, n):
                 return (0, 0), _NO_BLOCKS, state[sweep.CELLS]
             n += 1
-        going = sweep_chunk(rows, sides, rule, walls, NEVER, None)
+        going = sweep_chunk(rows, sides, rule, walls, until, None)
     if going == NO_ROOM:
         return (0, 0), _NO_ROOM, state[sweep.CELLS]
     return (state[sweep.BASE] + state[sweep.BEST], state[sweep.BEST_R]), n, state[sweep.CELLS]

@@ -1,8 +1,8 @@
 """One anti-diagonal: the recurrence of `rule` for n cells in sequence, in vectors of 32 cells where the processor has them.
 
 LLVM finds vector code for everything but the score of a pair of bases: looking 16-bit numbers up in a table is one
-instruction of AVX-512, which it does not use by itself.  So `row` is written in LLVM's own language, and thirty times as
-fast as `row_plain`, the same in Python, which stands in on other processors and for 32-bit cells.
+instruction of AVX-512 and a few of AVX2, which it does not use by itself.  So `row` is written in LLVM's own language, and
+thirty times as fast as `row_plain`, the same in Python, which stands in on other processors and for 32-bit cells.
 
 Rows are places in one flat array; a cell stands at the same place x in all of them, x >= 1.
 
@@ -37,8 +37,10 @@ LANES = 32
 FROM_PAIR, FROM_E, FROM_F, E_EXTENDS, F_EXTENDS = 0, 1, 2, 4, 8
 """Bits of a cell's trace: which way its score came; whether the gaps that leave it were open before it."""
 
-VECTORS = not numba.config.DISABLE_JIT and "+avx512bw" in (numba.config.CPU_FEATURES or get_host_cpu_features()).split(",")
-"""Whether there is vector code."""
+FEATURES = () if numba.config.DISABLE_JIT else (numba.config.CPU_FEATURES or get_host_cpu_features()).split(",")
+LONG_VECTORS = "+avx512bw" in FEATURES
+VECTORS = LONG_VECTORS or "+avx2" in FEATURES
+"""Whether there is vector code, and whether one instruction looks 32 cells up."""
 
 
 @njit_inner
@@ -123,6 +125,31 @@ class Emitter:
         return self.builder.call(cgutils.get_or_insert_function(self.builder.module, kind, name), values)
 
 
+def make_lookup(on: Emitter, table):
+    """Code that looks cells up in a table of LANES: a function from indices to values, both CELLS.
+
+    AVX2 looks up bytes, in tables of 16.  So there is a table for each half of the entries and of their bytes.
+    """
+    builder = on.builder
+    if LONG_VECTORS:
+        return lambda index: on.call("llvm.x86.avx512.permvar.hi.512", CELLS, table, index)
+    half = LANES // 2
+    parts = [builder.trunc(table, BYTES), builder.trunc(builder.lshr(table, ir.Constant(CELLS, [8] * LANES)), BYTES)]
+    lanes = [ir.Constant(ir.VectorType(ir.IntType(32), LANES), 2 * list(range(at, at + half))) for at in (0, half)]
+    tables = [[builder.shuffle_vector(part, part, some) for some in lanes] for part in parts]
+
+    def look_up(index):
+        short = builder.trunc(index, BYTES)
+        is_low = builder.icmp_unsigned("<", short, ir.Constant(BYTES, [half] * LANES))
+        found = []
+        for low, high in tables:
+            both = (on.call("llvm.x86.avx2.pshuf.b", BYTES, some, short) for some in (low, high))
+            found.append(builder.zext(builder.select(is_low, *both), CELLS))
+        return builder.or_(found[0], builder.shl(found[1], ir.Constant(CELLS, [8] * LANES)))
+
+    return look_up
+
+
 SHIFTED = ir.Constant(ir.VectorType(ir.IntType(32), LANES), list(range(LANES - 1, 2 * LANES - 1)))
 """The last lane of one vector, then all but the last of the next one."""
 
@@ -139,7 +166,7 @@ def _emit(context, builder, signature, arguments, traced: bool):
     low = on.splat(builder.trunc(arguments[6], CELL))
     prices = (builder.trunc(value, CELL) for value in cgutils.unpack_tuple(builder, arguments[7], 3))
     dead, opened, extended = (on.splat(value) for value in prices)
-    scores = on.load(table, WORD(0))
+    look_up = make_lookup(on, on.load(table, WORD(0)))
     begin = builder.and_(builder.sub(x, WORD(1)), WORD(-LANES))
     end = builder.add(x, n)
     count = builder.add(builder.udiv(builder.sub(end, begin), WORD(LANES)), WORD(1))
@@ -155,7 +182,7 @@ def _emit(context, builder, signature, arguments, traced: bool):
         builder.store(h_here, h_before)
         builder.store(f_here, f_before)
         pair = builder.add(on.load(query, c), on.load(target, builder.add(y, builder.sub(c, x))))
-        p = builder.add(diagonal, on.call("llvm.x86.avx512.permvar.hi.512", CELLS, scores, pair))
+        p = builder.add(diagonal, look_up(pair))
         a = on.load(work, builder.add(e, c))
         v = on.most(p, on.most(a, b))
         lane = builder.add(LANE_NUMBERS, on.splat(builder.trunc(builder.sub(c, x), CELL)))

@@ -88,13 +88,24 @@ def on_wall(walls, q, t):
     return False
 
 
-@njit
-def first_free(walls, q, t, begin):
-    """The first of the pairs of bases q and t, (n,) int64, from `begin` on that is on no wall; n if all are."""
-    for x in range(begin, len(q)):
-        if not on_wall(walls, q[x], t[x]):
-            return x
-    return len(q)
+@njit_inner
+def is_clear(walls, q, t, left, right):
+    """Whether no path passes where extensions from the pair of bases q and t have been, `left` and `right` anti-diagonals
+    far.
+    """
+    first, last = max(0, q + t - left), min(q + t + 2 + right, (len(walls.heads) << SHIFT) - 1)
+    for bucket in range(first >> SHIFT, (last >> SHIFT) + 1):
+        p = walls.heads[bucket]
+        while p >= 0:
+            piece = walls.pieces[p]
+            p = piece[NEXT]
+            q_first, size, operation = piece[QUERY], piece[SIZE], piece[OPERATION]
+            t_first = piece[SUM] - q_first
+            q_last = q_first + (size - 1 if operation != TARGET_ALONE else 0)
+            t_last = t_first + (size - 1 if operation != QUERY_ALONE else 0)
+            if q_last >= q - left and q_first <= q + 1 + right and t_last >= t - left and t_first <= t + 1 + right:
+                return False
+    return True
 
 
 @njit_inner

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from bellapy.engines.tags.columns import choose_deep
 from bellapy.engines.tags.symbols import Sources, shorten
 from bellapy.records import Overlaps, Paths, ReadSet
+from bellapy.records.bases import UNKNOWN
 
 BIN = 64  # columns in which depth is counted together
 
@@ -121,4 +123,47 @@ def find_sources(
     return Sources(
         base, np.where(same, 0, 3), start, traced.offsets[at], traced.offsets[at + 1], traced.columns[at], as_query,
         as_query & ~same,
+    )  # fmt: skip
+
+
+class Neighbours(NamedTuple):
+    """The reads of a pile, in the direction of the template; int64, with an entry for each.
+
+    starts, ends : of the overlap on the template.  bases, base_ends : the same on the read, indices in `codes`.
+    firsts, lasts : the whole read.  flips : 3 if bases are to be complemented, else 0.  reads : which read it is.
+    codes : `ReadSet.both_ways`.
+    """
+
+    starts: np.ndarray
+    ends: np.ndarray
+    bases: np.ndarray
+    base_ends: np.ndarray
+    firsts: np.ndarray
+    lasts: np.ndarray
+    flips: np.ndarray
+    reads: np.ndarray
+    codes: np.ndarray
+
+    def text(self, row: int, first: int, last: int) -> tuple[np.ndarray, int]:
+        """The part of a read between two indices, as far as it reaches, and the index where it begins."""
+        first, last = max(first, int(self.firsts[row])), min(last, int(self.lasts[row]))
+        codes = self.codes[first : max(first, last)]
+        return np.where(codes < UNKNOWN, codes ^ np.uint8(self.flips[row]), codes), first
+
+
+def find_neighbours(reads: ReadSet, overlaps: Overlaps, rows: np.ndarray, as_query: np.ndarray) -> Neighbours:
+    """The reads of a template's pile, and where they lie beside it."""
+    starts, ends = spans_on_template(overlaps, rows, as_query)
+    begin, end = spans_on_template(overlaps, rows, ~as_query)
+    same = overlaps.strand[rows] > 0
+    other = np.where(as_query, overlaps.target_id[rows], overlaps.query_id[rows])
+    first = reads.starts[other]
+    last, whole = first + reads.lengths[other], 2 * len(reads.codes)
+
+    def place(forward: np.ndarray, backward: np.ndarray) -> np.ndarray:
+        return np.where(same, forward, whole - backward)
+
+    return Neighbours(
+        starts, ends, place(first + begin, first + end), place(first + end, first + begin), place(first, last),
+        place(last, first), np.where(same, 0, 3), other.astype(np.int64), reads.both_ways,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Corrected reads as FASTA: whole, without unsupported ends, or in supported pieces."""
+"""Corrected reads as FASTA or FASTQ: whole, without unsupported ends, or in supported pieces."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from bellapy.jobs.correct.qualities import Qualities
 from bellapy.jobs.correct.report import SHORT, UNSUPPORTED
 from bellapy.jobs.correct.template import Corrected
 from bellapy.params.correct import CorrectParams
 from bellapy.report.log import logger
 from bellapy.report.run_report import RunReport
 
+FIRST_MARK = np.uint8(33)  # of a quality of 0 in FASTQ
 UPPER, LOWER = np.frombuffer(b"ACGTN", np.uint8), np.frombuffer(b"acgtn", np.uint8)
 
 
@@ -39,19 +41,26 @@ def raw_span(found: Corrected, start: int, end: int) -> tuple[int, int]:
 class Writer:
     """Makes records of corrected reads, and counts what is left out.
 
+    qualities : what tells the qualities of bases; None: FASTA is made.
+
     n_records, n_bases : written.  n_short : reads or pieces that are too short, n_unsupported : reads of which nothing is
     supported; neither is written.
     """
 
-    def __init__(self, params: CorrectParams):
-        self.params = params
+    def __init__(self, params: CorrectParams, qualities: Qualities | None = None):
+        self.params, self.qualities = params, qualities
         self.n_records = self.n_bases = self.n_short = self.n_unsupported = 0
+
+    def take_qualities(self, qualities: Qualities) -> None:
+        """Make FASTQ from now on."""
+        self.qualities = qualities
 
     def records(self, name: str, found: Corrected) -> Iterator[bytes]:
         """The records of one read."""
         letters = UPPER[found.codes]
         if self.params.lowercase:
             letters = np.where(found.raw, LOWER[found.codes], letters)
+        marks = None if self.qualities is None else self.qualities.of(found) + FIRST_MARK
         pieces = choose_pieces(found, self.params)
         self.n_unsupported += not pieces
         for start, end in pieces:
@@ -64,7 +73,11 @@ class Writer:
                 label = f"{name}:{first}-{last}"
             self.n_records += 1
             self.n_bases += end - start
-            yield b">%s\n%s\n" % (label.encode(), letters[start:end].tobytes())
+            text = letters[start:end].tobytes()
+            if marks is None:
+                yield b">%s\n%s\n" % (label.encode(), text)
+            else:
+                yield b"@%s\n%s\n+\n%s\n" % (label.encode(), text, marks[start:end].tobytes())
 
     def tell(self, report: RunReport) -> None:
         """Say and report what was written and what was not."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -13,18 +14,24 @@ from bellapy.engines.tags.columns import Differences, compare, count_shares
 from bellapy.engines.tags.graph import Terms, find_consensus
 from bellapy.engines.tags.realign import realign
 from bellapy.engines.tags.symbols import make_pile
+from bellapy.io.workdir import Workdir
+from bellapy.jobs.correct.bridges import BRIDGE_BYTES, Bridges
+from bellapy.jobs.correct.charts import CorrectCharts
+from bellapy.jobs.correct.kept import pack, unpack
 from bellapy.jobs.correct.members import (
     Members,
     TracedOverlaps,
     Tracer,
     find_members,
+    find_neighbours,
     find_sources,
     limit_depth,
     spans_on_template,
     trace_rows,
 )
+from bellapy.jobs.correct.qualities import Half, Qualities, compare_halves
 from bellapy.jobs.correct.report import DEEP, FOREIGN, CorrectStage, Details, LearnStage, PilesStage
-from bellapy.jobs.correct.template import Corrected, correct_template, uncorrected
+from bellapy.jobs.correct.template import Corrected, How, correct_template, uncorrected
 from bellapy.jobs.correct.terms import LEAST_DEPTH, N_BINS, Learnt, learn, sample
 from bellapy.params.correct import CorrectParams
 from bellapy.records import Overlaps, ReadSet
@@ -32,9 +39,11 @@ from bellapy.report.log import logger, progress
 from bellapy.report.run_report import RunReport
 
 RANGE_BYTES = 256 << 20  # of paths held at a time, where no bound is given
+KEPT_BYTES = 64 << 20  # the same with a folder, which keeps each range when it is done
 PATH_BYTES = 1.25  # of short runs for each column of very noisy reads, held twice while parts are joined
 PILE_BYTES = 8  # for each column of the piles that are worked on
 BEFORE_PHASING = 2  # times the depth that is kept in the end are looked at
+HALF = 0.5  # of the reads have to show a base, where nothing else is learnt
 FEW = 0.5  # share of bases with too little support from which on the user is told
 
 
@@ -43,6 +52,7 @@ class Job:
     """What correction needs of its surroundings.
 
     trace : makes paths; see `members.Tracer`.
+    work : the folder that keeps what is done; None: nothing is kept.
     """
 
     reads: ReadSet
@@ -50,6 +60,7 @@ class Job:
     trace: Tracer
     params: CorrectParams
     resources: Resources = field(default_factory=Resources)
+    work: Workdir | None = None
 
     def codes(self, read: int) -> np.ndarray:
         """The codes of a read, (n,) uint8."""
@@ -57,8 +68,13 @@ class Job:
         return self.reads.codes[start : start + self.reads.lengths[read]]
 
 
-def correct_reads(job: Job, report: RunReport) -> Iterator[Corrected]:
-    """Every read corrected, in order.  The stage ends with the last one."""
+def correct_reads(
+    job: Job, report: RunReport, tell_qualities: Callable[[Qualities], None] | None = None
+) -> Iterator[Corrected]:
+    """Every read corrected, in order.  The stage ends with the last one.
+
+    tell_qualities : takes what tells the qualities of bases, before the first read comes; None: nothing is learnt of them.
+    """
     with report.stage(PilesStage("piles")) as stage:
         members = find_members(job.overlaps, len(job.reads))
         n_all = len(members.overlap)
@@ -77,7 +93,10 @@ def correct_reads(job: Job, report: RunReport) -> Iterator[Corrected]:
         100 * learnt.mismatch, 100 * learnt.inserted, 100 * learnt.gap,
         "half (too few to learn from)" if learnt.share is None else f"{100 * learnt.share:.1f} %", rounds,
     )  # fmt: skip
-    yield from _correct_all(job, members, learnt.terms, rounds, report)
+    how = How(learnt.terms, rounds, learnt.share or HALF, tell_qualities is not None)
+    if tell_qualities is not None:
+        tell_qualities(_learn_qualities(job, members, how, learnt.errors))
+    yield from _correct_all(job, members, how, report)
 
 
 def _learn(job: Job, members: Members) -> Learnt:
@@ -96,6 +115,21 @@ def _learn(job: Job, members: Members) -> Learnt:
     return learn(list(map_in_order(look, templates, job.resources.threads)))
 
 
+def _learn_qualities(job: Job, members: Members, how: How, raw_errors: float) -> Qualities:
+    """What tells qualities, from some reads that are corrected with their piles and with halves of them."""
+    templates = sample(job.reads.lengths)
+    traced = trace_rows(job.trace, len(job.overlaps), _rows_of(members, templates))
+
+    def look(read: int) -> Half:
+        codes, pile = job.codes(read), _pile(job, members, traced, read)
+        half = pile.take(np.arange(len(pile)) % 2 == 0)
+        return compare_halves(
+            codes, correct_template(codes, pile, how, job.params), correct_template(codes, half, how, job.params)
+        )
+
+    return Qualities(list(map_in_order(look, templates, job.resources.threads)), raw_errors)
+
+
 def _rows_of(members: Members, templates: np.ndarray) -> np.ndarray:
     """Rows of the overlaps of some templates, ascending, each once."""
     spans = [members.of(read)[0] for read in templates]
@@ -108,36 +142,61 @@ def _pile(job: Job, members: Members, traced: TracedOverlaps, read: int):
     return make_pile(job.reads.both_ways, job.codes(read), sources, traced.runs)
 
 
-def _correct_all(job: Job, members: Members, terms: Terms, rounds: int, report: RunReport) -> Iterator[Corrected]:
-    counts = Counts()
+def _correct_all(job: Job, members: Members, how: How, report: RunReport) -> Iterator[Corrected]:
+    counts, bridges = Counts(), Bridges(how, job.params.min_support)
+    charts = CorrectCharts() if report.wants_charts else None
+    traced: TracedOverlaps
 
     def correct(read: int) -> Corrected:
         if not len(members.of(read)[0]):
             return uncorrected(job.codes(read))
-        return correct_template(job.codes(read), _pile(job, members, traced, read), terms, rounds, job.params)
+        found = correct_template(job.codes(read), _pile(job, members, traced, read), how, job.params)
+        return bridges.cross(found, lambda: find_neighbours(job.reads, job.overlaps, *members.of(read)))
+
+    def correct_range(first: int, last: int) -> Iterator[Corrected]:
+        nonlocal traced
+        traced = trace_rows(job.trace, len(job.overlaps), _rows_of(members, np.arange(first, last)))
+        yield from map_in_order(correct, range(first, last), job.resources.threads)
 
     with report.stage(CorrectStage("correct")) as stage, progress("correct", len(job.reads)) as advance:
-        ranges = _ranges(job, members)
-        for first, last in ranges:
-            traced = trace_rows(job.trace, len(job.overlaps), _rows_of(members, np.arange(first, last)))
-            reads = range(first, last)
-            for read, found in zip(reads, map_in_order(correct, reads, job.resources.threads), strict=True):
+        edges = _edges(job, members)
+        for first, last in pairwise(edges):
+            for read, found in zip(range(first, last), _once(job, correct_range, first, last), strict=True):
                 counts.add(job.codes(read), found)
+                if charts:
+                    charts.add(job.codes(read), found)
                 advance(read)
                 yield found
-        stage.reads, stage.ranges = len(job.reads), len(ranges)
+        stage.reads, stage.ranges = len(job.reads), len(edges) - 1
     counts.tell(job.params, report)
+    if charts:
+        report.charts = [*report.charts, *charts.charts(report.details.correction.changes_per_kb)]
 
 
-def _ranges(job: Job, members: Members) -> list[tuple[int, int]]:
+def _once(job: Job, correct: Callable[[int, int], Iterator[Corrected]], first: int, last: int) -> Iterator[Corrected]:
+    """The reads of a range; those that the folder holds are not corrected again."""
+    if job.work is None:
+        return correct(first, last)
+    return unpack(job.work.once(f"reads-{first}", lambda: pack(correct(first, last))))
+
+
+def _edges(job: Job, members: Members) -> list[int]:
+    """Where ranges begin, and the last one ends.  A folder keeps them, so that they stay as they are."""
+    if job.work is None:
+        return _ranges(job, members, RANGE_BYTES)
+    kept = job.work.once("ranges", lambda: {"edges": np.array(_ranges(job, members, KEPT_BYTES), np.int64)})
+    return kept["edges"].tolist()
+
+
+def _ranges(job: Job, members: Members, most_bytes: int) -> list[int]:
     """Cut the reads into ranges whose paths fit the memory: those of one read, and of as many more as there is room for."""
     start, end = spans_on_template(job.overlaps, members.overlap, members.as_query)
     totals = np.concatenate(([0], np.cumsum((end - start) * PATH_BYTES)))[members.offsets]
     most = int(np.diff(totals).max(initial=1)) + 1
-    piles = int(PILE_BYTES / PATH_BYTES * job.resources.threads * most)
+    piles = int(PILE_BYTES / PATH_BYTES * job.resources.threads * most) + BRIDGE_BYTES
     room = (
         job.resources.budget.items(
-            "the paths of a read's overlaps", 1, least=most + piles, most=max(RANGE_BYTES, most) + piles
+            "the paths of a read's overlaps", 1, least=most + piles, most=max(most_bytes, most) + piles
         )
         - piles
     )
@@ -145,7 +204,7 @@ def _ranges(job: Job, members: Members) -> list[tuple[int, int]]:
     while edges[-1] < len(job.reads):
         at = int(np.searchsorted(totals, totals[edges[-1]] + room, side="right")) - 1
         edges.append(min(len(job.reads), max(edges[-1] + 1, at)))
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return edges
 
 
 @dataclass
@@ -163,6 +222,7 @@ class Counts:
     members: int = 0
     foreign: int = 0
     deep: int = 0
+    bridges: int = 0  # bad stretches that others bridged
     support: float = 0.0  # other reads, summed over bases; in the report their mean
     changes_per_kb: dict[str, float] = field(default_factory=dict)
 
@@ -180,6 +240,7 @@ class Counts:
         self.members += found.n_reads
         self.foreign += found.n_foreign
         self.deep += found.n_deep
+        self.bridges += found.n_bridges
         self.support += found.support * len(codes)
 
     def tell(self, params: CorrectParams, report: RunReport) -> None:
@@ -190,9 +251,9 @@ class Counts:
         report.dropped.add({FOREIGN: self.foreign, DEEP: self.deep})
         logger.info(
             "%s bases in, %s out; changes per kb: %.1f bases replaced, %.1f put in, %.1f taken out; %.1f other reads on "
-            "each base; of %s reads in piles %s are of other haplotypes or copies",
+            "each base; of %s reads in piles %s are of other haplotypes or copies; bad stretches bridged: %s",
             f"{self.bases_in:,}", f"{self.bases_out:,}", *per_kb.values(), self.support / n, f"{self.members:,}",
-            f"{self.foreign:,}",
+            f"{self.foreign:,}", f"{self.bridges:,}",
         )  # fmt: skip
         if self.raw > FEW * max(1, self.bases_out):
             logger.warning(

@@ -8,6 +8,7 @@ import numpy as np
 
 from bellapy.engines.tags.columns import compare, tell_apart
 from bellapy.engines.tags.graph import Consensus, Terms, find_consensus
+from bellapy.engines.tags.margins import find_margins
 from bellapy.engines.tags.realign import realign
 from bellapy.engines.tags.symbols import Pile
 from bellapy.jobs.correct.members import choose_depth
@@ -25,6 +26,8 @@ class Corrected(NamedTuple):
     begins : (n_raw + 1,) int64, the base with which each base of the raw read begins.
     n_reads, n_foreign, n_deep : other reads of its pile; left out by phasing; left out by depth.
     support : mean number of other reads over its bases.
+    n_bridges : bad stretches that were bridged.
+    margins : (n,) int32, see `find_margins`; empty if they are not asked for.
     """
 
     codes: np.ndarray
@@ -34,33 +37,54 @@ class Corrected(NamedTuple):
     n_foreign: int
     n_deep: int
     support: float
+    n_bridges: int = 0
+    margins: np.ndarray = np.empty(0, np.int32)
+
+
+class How(NamedTuple):
+    """How consensus is found.
+
+    rounds : of consensus.  share : of the reads that have to show a base.  with_margins : whether qualities are to be told.
+    """
+
+    terms: Terms
+    rounds: int
+    share: float
+    with_margins: bool = False
+
+    def margins(self, pile: Pile, found: Consensus) -> np.ndarray:
+        """Margins of a consensus of this pile, if they are asked for."""
+        return find_margins(pile, found, self.share) if self.with_margins else np.empty(0, np.int32)
 
 
 def uncorrected(codes: np.ndarray) -> Corrected:
     """A read that no other one overlaps."""
-    return Corrected(codes, np.ones(len(codes), bool), np.arange(len(codes) + 1), 0, 0, 0, 0.0)
+    return Corrected(
+        codes, np.ones(len(codes), bool), np.arange(len(codes) + 1), 0, 0, 0, 0.0, 0, np.zeros(len(codes), np.int32)
+    )
 
 
-def correct_template(template: np.ndarray, pile: Pile, terms: Terms, rounds: int, params: CorrectParams) -> Corrected:
+def correct_template(template: np.ndarray, pile: Pile, how: How, params: CorrectParams) -> Corrected:
     """Correct a read.
 
     Parameters
     ----------
     template : (n,) uint8 codes of the read.
     pile : of the read.
-    rounds : of consensus.
     """
     n_reads, n_foreign, n_deep = len(pile) - 1, 0, 0
-    found = find_consensus(template, pile, terms, params.min_support, with_template=True)
-    begins = found.begins
-    for turn in range(1, rounds):
-        pile = realign(pile, found)
+    found = find_consensus(template, pile, how.terms, params.min_support, with_template=True)
+    begins, before = found.begins, None
+    for turn in range(1, how.rounds):
+        pile = realign(pile, found, before)
         if turn == 1:
             pile, n_foreign, n_deep = choose_reads(pile, found, params)
-        found = find_consensus(found.codes, pile, terms, params.min_support, with_template=False)
+        before = found.codes
+        found = find_consensus(found.codes, pile, how.terms, params.min_support, with_template=False)
         begins = found.begins[begins]
     support = (np.diff(pile.offsets)[1:].sum()) / max(1, len(template))
-    return Corrected(found.codes, found.raw, begins, n_reads, n_foreign, n_deep, float(support))
+    margins = how.margins(pile, found)
+    return Corrected(found.codes, found.raw, begins, n_reads, n_foreign, n_deep, float(support), margins=margins)
 
 
 def choose_reads(pile: Pile, consensus: Consensus, params: CorrectParams) -> tuple[Pile, int, int]:

@@ -45,9 +45,14 @@ class Learnt(NamedTuple):
         return Terms(round(UNIT * (3 * self.share - 1)), round(UNIT * (2 - 4 * self.share)))
 
     @property
+    def errors(self) -> float:
+        """All of them, for each base of the consensus."""
+        return self.gap + self.inserted + self.mismatch
+
+    @property
     def rounds(self) -> int:
         """How many rounds such reads need."""
-        return NOISY_ROUNDS if self.gap + self.inserted + self.mismatch > NOISY else ROUNDS
+        return NOISY_ROUNDS if self.errors > NOISY else ROUNDS
 
 
 def find_valley(counts: np.ndarray) -> float | None:

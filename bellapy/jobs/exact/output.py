@@ -10,8 +10,9 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
+from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE
 from bellapy.engines.exact.align import Alignment, Reached
-from bellapy.engines.exact.trace import PAIR, QUERY_ALONE, TARGET_ALONE
+from bellapy.engines.exact.path import unpacked
 from bellapy.io.outputs import open_output
 from bellapy.params import ExactParams
 from bellapy.records.bases import UNKNOWN
@@ -63,7 +64,7 @@ class Counts(NamedTuple):
 def steps(alignment: Alignment) -> Iterator[tuple[int, int, int, int]]:
     """(operation, bases, query position, target position) of every run; positions on the strand that was aligned."""
     i, j = alignment.query_start, alignment.target_start
-    for operation, size in alignment.runs.tolist():
+    for operation, size in unpacked(alignment.runs).tolist():
         yield operation, size, i, j
         i += size if operation != TARGET_ALONE else 0
         j += size if operation != QUERY_ALONE else 0
@@ -88,7 +89,7 @@ def count_path(query: np.ndarray, target: np.ndarray, alignment: Alignment) -> C
 
 def cigar(alignment: Alignment) -> str:
     """The path as CIGAR."""
-    return "".join(f"{size}{OPERATIONS[operation]}" for operation, size in alignment.runs.tolist())
+    return "".join(f"{size}{OPERATIONS[operation]}" for operation, size in unpacked(alignment.runs).tolist())
 
 
 def letters(codes: np.ndarray) -> str:
@@ -225,7 +226,7 @@ def _blocks(pair: Pair, query: np.ndarray, alignment: Alignment, strand: int) ->
 
 def _aligned_rows(query: np.ndarray, target: np.ndarray, alignment: Alignment) -> tuple[np.ndarray, np.ndarray]:
     """Letters of both sequences along the path, - in gaps."""
-    operations, sizes = alignment.runs[:, 0], alignment.runs[:, 1]
+    operations, sizes = unpacked(alignment.runs).T
     column_operation = np.repeat(operations, sizes)
     rows = []
     for codes, start, end, alone in (

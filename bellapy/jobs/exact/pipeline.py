@@ -9,16 +9,19 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bellapy.compute.gpu.devices import choose_device
 from bellapy.engines.exact.align import Alignment, Reached, Work, align_one
 from bellapy.engines.exact.rule import Scores
+from bellapy.engines.exact.sweeps import GPU_CELLS, Sweeper
 from bellapy.errors import InputError, ParameterError
 from bellapy.io.fastx import load_reads
+from bellapy.jobs.exact.charts import make_charts
 from bellapy.jobs.exact.journal import open_journal
 from bellapy.jobs.exact.output import FORMATS, Pair, write_alignment
 from bellapy.jobs.exact.plot import check_plot, draw_plot
-from bellapy.params import ExactParams
+from bellapy.params import ExactParams, RunParams
 from bellapy.report.log import logger, progress
-from bellapy.report.run_report import RunReport, Stage
+from bellapy.report.run_report import Devices, RunReport, Stage
 
 STRANDS = {"both": (1, -1), "forward": (1,), "reverse": (-1,)}
 PARTS = 10_000  # of a progress bar
@@ -63,7 +66,7 @@ class Request(NamedTuple):
     score_only: bool
     plot: str | None
     workdir: str | None
-    threads: int
+    run: RunParams
 
 
 class Found(NamedTuple):
@@ -83,7 +86,7 @@ def align_files(request: Request, params: ExactParams, report: RunReport) -> Non
     ParameterError : an output whose name says no format, or options that exclude each other.
     """
     _check(request)
-    report.parameters = {**asdict(params), "score_only": request.score_only, "threads": request.threads}
+    report.parameters = {**asdict(params), "score_only": request.score_only, "threads": request.run.threads}
     with report.stage(ReadPairStage("read")) as stage:
         query_name, query = read_record(request.query, request.query_name, "--query-name")
         target_name, target = read_record(request.target, request.target_name, "--target-name")
@@ -96,6 +99,8 @@ def align_files(request: Request, params: ExactParams, report: RunReport) -> Non
             if request.plot:
                 draw_plot(request.plot, pair, found.alignment, found.strand, found.work)
             written.alignments = int(found.alignment is not None)
+    if report.wants_charts:
+        report.charts = make_charts(pair, found.alignment, found.strand, found.work)
 
 
 def _check(request: Request) -> None:
@@ -133,14 +138,18 @@ def read_record(path: str, name: str | None, option: str) -> tuple[str, np.ndarr
 def align_strands(pair: Pair, params: ExactParams, request: Request, report: RunReport, journal) -> Found:
     """The best alignment of the strands asked for; the second strand has to beat the first."""
     scores = Scores(params.match, params.mismatch, params.gap_open, params.gap_extend)
+    devices = _gpus(pair, request.run.device, report)
     best: Found | None = None
     for strand in STRANDS[params.strand]:
         label = "align" if strand > 0 else "align reverse complement"
         with report.stage(AlignStage(label)) as stage, show_stages() as watch:
             beat = best.alignment.score if best and best.alignment else None
+            sweeper = Sweeper(
+                threads=request.run.threads, journal=journal and journal.of_strand(strand), watch=watch, devices=devices
+            )  # fmt: skip
             alignment, work = align_one(
                 pair.oriented(strand), pair.target, scores, params.mode, beat=beat, with_path=not request.score_only,
-                threads=request.threads, journal=journal and journal.of_strand(strand), watch=watch,
+                sweeper=sweeper,
             )  # fmt: skip
             _count(stage, pair, alignment, work)
             if not alignment and beat is not None:
@@ -151,6 +160,13 @@ def align_strands(pair: Pair, params: ExactParams, request: Request, report: Run
     if not best.alignment:
         logger.warning("no alignment scores above 0; the output holds none")
     return best
+
+
+def _gpus(pair: Pair, device: str, report: RunReport) -> Devices | None:
+    """Where GPUs note what they do; None if none is to be used: auto looks for them only where they may be worth it."""
+    if device == "auto" and len(pair.query) * len(pair.target) < GPU_CELLS:
+        return None
+    return report.devices if choose_device(device) == "cuda" else None
 
 
 def _count(stage: AlignStage, pair: Pair, alignment: Alignment | Reached | None, work: Work) -> None:

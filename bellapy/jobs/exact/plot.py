@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from bellapy.compute.runs import PAIR, QUERY_ALONE
 from bellapy.engines.exact.align import Alignment, Reached, Work
-from bellapy.engines.exact.trace import PAIR, QUERY_ALONE
+from bellapy.engines.exact.path import unpacked
 from bellapy.errors import ParameterError
 from bellapy.io.outputs import whole_files
 from bellapy.jobs.exact.output import Pair
@@ -60,7 +61,7 @@ def _computed(work: Work, n: int, m: int) -> tuple[np.ndarray, np.ndarray, np.nd
 
 def path_points(alignment: Alignment) -> tuple[np.ndarray, np.ndarray]:
     """Columns and rows at the ends of a path's runs, its start included."""
-    operations, sizes = alignment.runs[:, 0], alignment.runs[:, 1]
+    operations, sizes = unpacked(alignment.runs).T
     rows = np.where((operations == PAIR) | (operations == QUERY_ALONE), sizes, 0)
     columns = np.where(operations != QUERY_ALONE, sizes, 0)
     across, down = np.concatenate(([0], np.cumsum(columns))), np.concatenate(([0], np.cumsum(rows)))

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from math import log
+from math import log, log2
 from typing import NamedTuple
 
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner
+from bellapy.compute.runs import PAIR, length_of, operation_of
 from bellapy.seeding.chain import overlap_of
 
+COVERS = 0.9  # share of a read, and of the best score, that alignments need to be weighed by their differences
+LEAST_ERRORS = 0.02  # of the columns of a read's best alignment: what is assumed at least when differences are weighed
 DROPPED, PRIMARY, SECONDARY, SUPPLEMENTARY = range(4)
 MOST_QUALITY = 60
 NONE, COPY = -1, -2  # in the place of a parent
 
 
 class Placed(NamedTuple):
-    """Alignments, or chains, in the order of reads, then of falling score; all columns (n,) int64 but `identity`.
+    """Alignments, or chains, in the order of reads, then of falling weight; all columns (n,) int64 but `identity`.
 
     read, strand; q_start, q_end : on the read as given; t_start, t_end : in the reference's codes.
-    score : of the alignment.  chain_score, rival_chain, n_anchors : of its chain.
+    score, weight : of the alignment.  chain_score, rival_chain, n_anchors : of its chain.
     identity : (n,) float64, matches of all columns.
     """
 
@@ -30,6 +33,7 @@ class Placed(NamedTuple):
     t_start: np.ndarray
     t_end: np.ndarray
     score: np.ndarray
+    weight: np.ndarray
     chain_score: np.ndarray
     rival_chain: np.ndarray
     n_anchors: np.ndarray
@@ -37,24 +41,79 @@ class Placed(NamedTuple):
 
 
 @njit_inner
-def _quality(score, rival_score, n_rivals, chain_score, rival_chain, n_anchors, identity, unique, match):
-    """Mapping quality by minimap2's formula, on the scores of alignments (Li 2018, section 2.4, and its later changes).
+def _logs_of_gaps(paths, a):
+    """The sum of log2(1 + bases) of the gaps of path a of paths (Paths)."""
+    total = 0.0
+    for x in range(paths.first[a], paths.first[a] + paths.n_runs[a]):
+        if operation_of(paths.runs[x]) != PAIR:
+            total += log2(1.0 + length_of(paths.runs[x]))
+    return total
 
-    score, chain_score, n_anchors : of the alignment and its chain.  rival_score, rival_chain : the best of other ones that
+
+@njit_inner
+def _weigh_by_differences(weights, logs, paths, begin, end, match):
+    """Weigh alignments begin to end of paths (Paths), those of a read, by what each mismatch or gap says about the place.
+
+    That is the more, the fewer errors the best one has (as in minimap2 since version 2.20).
+
+    weights : (n,) int64, changed.  logs : (n,) float64, of `_logs_of_gaps`.  match : the score of a pair of equal bases.
+    """
+    best = begin + np.argmax(weights[begin:end])
+    events = paths.n_mismatches[best] + paths.n_gaps[best]
+    cost = 0.5 / max(LEAST_ERRORS, events / max(np.int64(1), events + paths.n_matches[best]))
+    for a in range(begin, end):
+        lost = cost * (paths.n_mismatches[a] + paths.n_gaps[a]) + logs[a]
+        weights[a] = max(np.int64(0), np.int64(match * (paths.n_matches[a] - lost)))
+
+
+@njit
+def weigh(read, lengths, paths, scoring):
+    """What alignments of the same read are compared by, (n,) int64: their scores, if each gap cost by its logarithm.
+
+    So an alignment over a large insertion comes before one of the insertion.  Where several that score alike cover the read,
+    they are weighed by their differences.
+
+    read : (n,) int64, ascending, of the alignments paths (Paths).  lengths : (n_reads,) int64.  scoring : AffineScoring.
+    """
+    n = len(read)
+    weights, logs = paths.score.copy(), np.zeros(n)
+    begin = 0
+    while begin < n:
+        end = begin
+        while end < n and read[end] == read[begin]:
+            end += 1
+        if end - begin > 1:
+            for a in range(begin, end):
+                logs[a] = _logs_of_gaps(paths, a)
+                pairs = paths.n_matches[a] * scoring.match + paths.n_mismatches[a] * scoring.mismatch
+                weights[a] = pairs - np.int64(paths.n_gaps[a] * scoring.open1 + logs[a] * scoring.extend1)
+            best = begin + np.argmax(weights[begin:end])
+            several = (weights[begin:end] >= COVERS * weights[best]).sum() > 1
+            if several and paths.q_end[best] - paths.q_start[best] >= COVERS * lengths[read[begin]]:
+                _weigh_by_differences(weights, logs, paths, begin, end, scoring.match)
+        begin = end
+    return weights
+
+
+@njit_inner
+def _quality(weight, rival_weight, n_rivals, chain_score, rival_chain, n_anchors, identity, unique, match):
+    """Mapping quality by minimap2's formula, on the weights of alignments (Li 2018, section 2.4, and its later changes).
+
+    weight, chain_score, n_anchors : of the alignment and its chain.  rival_weight, rival_chain : the best of other ones that
     cover the same bases; n_rivals : how many of these come close.
     identity : matches of all columns.  unique : share of the chain in what it and repeated minimizers cover.
     match : the score of a pair of equal bases.
     """
     trust = min(unique * (1.0 if chain_score > 100 else 0.01 * chain_score), 1.0 if n_anchors > 10 else 0.1 * n_anchors)
-    if rival_score > 0:
-        ratio = rival_score * rival_chain / score / chain_score
-        quality = identity * trust * 40.0 * (1.0 - ratio * ratio) * log(score / match)
-        quality = min(quality, float(int(6.02 * identity * identity * (score - rival_score) / match + 0.499)))
+    if rival_weight > 0:
+        ratio = rival_weight * rival_chain / weight / chain_score
+        quality = identity * trust * 40.0 * (1.0 - ratio * ratio) * log(max(weight, 1) / match)
+        quality = min(quality, float(int(6.02 * identity * identity * (weight - rival_weight) / match + 0.499)))
     else:
-        quality = identity * trust * 40.0 * (1.0 - rival_chain / chain_score) * log(score / match)
+        quality = identity * trust * 40.0 * (1.0 - rival_chain / chain_score) * log(max(weight, 1) / match)
     quality = int(quality) - int(4.343 * log(n_rivals + 1.0) + 0.499)
     if quality <= 0:
-        return 1 if score > rival_score and quality == 0 else 0
+        return 1 if weight > rival_weight and quality == 0 else 0
     return min(MOST_QUALITY, quality)
 
 
@@ -90,14 +149,14 @@ def _find_parent(i, head, placed, kind, mask):
 
 @njit
 def choose(placed, repeated, rule, match, aligned):
-    """Kind, mapping quality and best rival's score of each alignment, (n,) int64 each.
+    """Kind, mapping quality and best rival's weight of each alignment, (n,) int64 each.
 
     placed : Placed.
     repeated : (n_reads,) int64, bases of a read that repeated minimizers lie on.
     rule : SelectRule.  match : the score of a pair of equal bases.
-    aligned : scores are those of alignments, not of chains.
+    aligned : weights are those of alignments, not of chains.
     """
-    read, score, chain_score = placed.read, placed.score, placed.chain_score
+    read, score, weight, chain_score = placed.read, placed.score, placed.weight, placed.chain_score
     n = len(read)
     kind, quality, rival = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
     n_rivals, n_secondary = np.zeros(n, np.int64), np.zeros(n, np.int64)
@@ -114,9 +173,9 @@ def choose(placed, repeated, rule, match, aligned):
         if parent == NONE:
             kind[i] = SUPPLEMENTARY if (kind[head:i] == PRIMARY).any() else PRIMARY
             continue
-        rival[parent] = max(rival[parent], score[i])
+        rival[parent] = max(rival[parent], weight[i])
         chains[parent] = max(chains[parent], min(chain_score[i], chain_score[parent]))
-        n_rivals[parent] += score[parent] - score[i] <= rule.near
+        n_rivals[parent] += weight[parent] - weight[i] <= rule.near
         if score[i] >= rule.ratio * score[parent] and n_secondary[parent] < rule.most:
             kind[i] = SECONDARY
             n_secondary[parent] += 1
@@ -125,7 +184,7 @@ def choose(placed, repeated, rule, match, aligned):
             unique = chain_score[i] / (chain_score[i] + repeated[read[i]])
             best_chain = min(max(chains[i], rule.min_chain), chain_score[i])
             quality[i] = _quality(
-                score[i], rival[i] if aligned else 0, n_rivals[i], chain_score[i], best_chain, placed.n_anchors[i],
+                weight[i], rival[i] if aligned else 0, n_rivals[i], chain_score[i], best_chain, placed.n_anchors[i],
                 placed.identity[i], unique, match,
             )  # fmt: skip
     return kind, quality, rival

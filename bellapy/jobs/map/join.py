@@ -125,15 +125,19 @@ def _gain(query, target, q, t, runs, begin, n, scoring, most):
 
 
 @njit_inner
-def _keep(points, n_parts, part, worth):
-    """Add a part to points, (any, 4) int64, after n_parts others, if it is worth anything; their number then.
+def _keep(points, kept, part, worth, least):
+    """Add a part to points, (any, 4) int64, if it is worth more than `least`, or the most while there is none.
 
+    kept : the number of parts so far, and what the first is worth where that is too little to count, else 0.
     part : (run, pairs into it, run, pairs into it), where it begins and ends.
+
+    Returns `kept` then.
     """
-    if worth <= 0:
-        return n_parts
+    n_parts, spare = kept
+    if worth <= (least if n_parts > 0 else spare):
+        return kept
     points[n_parts] = part
-    return n_parts + 1
+    return (n_parts, worth) if worth <= least else (n_parts + 1, np.int64(0))
 
 
 @njit_inner
@@ -149,7 +153,8 @@ def _cut_points(query, target, q, t, runs, n, scoring, zdrop, bonus, points):
 
     Returns the number of parts.
     """
-    n_parts, score, base, best, lowest = 0, np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    score = base = best = lowest = np.int64(0)
+    kept = (0, np.int64(0))
     begin_run = begin_in = end_run = end_in = low_run = low_in = 0
     shift = best_shift = np.int64(0)
     falling = False
@@ -162,14 +167,14 @@ def _cut_points(query, target, q, t, runs, n, scoring, zdrop, bonus, points):
             cost = gap_cost(size, scoring)
             if cost > zdrop and not falling:
                 if cost > min(best - base, _gain(query, target, q, t, runs, x + 1, n, scoring, zdrop)):
-                    n_parts = _keep(points, n_parts, (begin_run, begin_in, end_run, end_in), 1)
+                    kept = _keep(points, kept, (begin_run, begin_in, end_run, end_in), best - base, np.int64(0))
                     begin_run = end_run = x + 1
                     begin_in = end_in = 0
                     base, best, best_shift = score, score, shift
                     continue
             score -= cost
             if not falling and score - base < -bonus:
-                n_parts = _keep(points, n_parts, (begin_run, begin_in, end_run, end_in), best - base - half)
+                kept = _keep(points, kept, (begin_run, begin_in, end_run, end_in), best - base, half)
                 begin_run = end_run = x + 1
                 begin_in = end_in = 0
                 base, best, best_shift = score, score, shift
@@ -186,19 +191,19 @@ def _cut_points(query, target, q, t, runs, n, scoring, zdrop, bonus, points):
             elif score >= best:
                 best, best_shift, end_run, end_in = score, shift, x, b + 1
             elif score - base < -bonus:
-                n_parts = _keep(points, n_parts, (begin_run, begin_in, end_run, end_in), best - base - half)
+                kept = _keep(points, kept, (begin_run, begin_in, end_run, end_in), best - base, half)
                 begin_run = end_run = x
                 begin_in = end_in = b + 1
                 base, best, best_shift = score, score, shift
             elif best - score > zdrop + scoring.extend1 * abs(shift - best_shift):
-                n_parts = _keep(points, n_parts, (begin_run, begin_in, end_run, end_in), 1)
+                kept = _keep(points, kept, (begin_run, begin_in, end_run, end_in), best - base, np.int64(0))
                 falling, lowest, low_run, low_in = True, score, x, b + 1
         q, t = q + q_size, t + t_size
     if not falling and best > base:
         if best - score <= bonus:
             end_run, end_in = n - 1, length_of(runs[n - 1])
-        n_parts = _keep(points, n_parts, (begin_run, begin_in, end_run, end_in), 1)
-    return n_parts
+        kept = _keep(points, kept, (begin_run, begin_in, end_run, end_in), best - base, np.int64(0))
+    return kept[0] + (kept[1] > 0)
 
 
 @njit_inner

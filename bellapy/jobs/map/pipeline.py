@@ -13,7 +13,7 @@ from bellapy.engines.affine.pieces import Pieces
 from bellapy.engines.affine.rule import ordered
 from bellapy.io.fastx import Records
 from bellapy.jobs.map.bases import pack_both_ways
-from bellapy.jobs.map.choose import DROPPED, Placed, choose
+from bellapy.jobs.map.choose import DROPPED, Placed, choose, weigh
 from bellapy.jobs.map.join import Paths, error_rates, join_strokes, stray
 from bellapy.jobs.map.pieces import align_chains, cut_chains
 from bellapy.jobs.map.select import select_chains
@@ -23,7 +23,7 @@ from bellapy.seeding.anchors import Layout, find_anchors, layout_for
 from bellapy.seeding.chain import ChainRule, Chains, find_chains, penalties
 from bellapy.seeding.index import Index
 
-BATCH_BASES = 2_000_000
+BATCH_BASES = 1_000_000
 BATCH_READS = 500
 LEFT_OVER = 1000  # bases of a read outside its best chain from which on far joins are tried
 SHORT_BEYOND = 5  # bases beyond one anchor that a chain needs where a read has no other
@@ -34,11 +34,11 @@ FLOOR_QUANTILE = 0.01  # of the scores of sure pieces: below it, a band is prove
 
 
 class Hits(NamedTuple):
-    """Alignments of a batch to write, in the order of reads, then of falling score; all columns (n,) int64.
+    """Alignments of a batch to write, in the order of reads, then of falling weight; all columns (n,) int64.
 
     read; kind : as in choose.py; strand; quality : mapping quality.
     q_start, q_end : on the read as given.  sequence : of the reference; t_start, t_end : on it.
-    score, rival : of the alignment and of the best other one (chain scores where nothing is aligned).
+    score : of the alignment, or of the chain where nothing is aligned.  rival : the weight of the best other one.
     chain_score, rival_chain, n_anchors : of the chain.  row : in Paths.
     n_matches, n_columns : of the path, or estimates from the chain.
     """
@@ -208,7 +208,8 @@ class Mapper:
 
     def _choose(self, reads: Reads, chains: Chains, kept: np.ndarray, rival_chain: np.ndarray, paths: Paths) -> Hits:
         """The alignments to write; paths : those of the chains `kept`."""
-        order = np.lexsort((np.arange(len(paths.score)), -paths.score, chains.read[kept[paths.source]]))
+        weight = weigh(chains.read[kept[paths.source]], reads.lengths, paths, self.scoring)
+        order = np.lexsort((np.arange(len(weight)), -paths.score, -weight, chains.read[kept[paths.source]]))
         paths = Paths._make([*(column[order] for column in paths[:-1]), paths.runs])
         chain = kept[paths.source]
         read, strand = chains.read[chain], chains.strand[chain]
@@ -216,8 +217,8 @@ class Mapper:
         q_start, q_end = _on_read(paths.q_start - base, paths.q_end - base, strand, reads.lengths[read])
         columns = paths.n_matches + paths.n_mismatches + paths.n_gap_bases
         placed = Placed(
-            read, strand, q_start, q_end, paths.t_start, paths.t_end, paths.score, chains.score[chain], rival_chain[chain],
-            chains.n_anchors[chain], paths.n_matches / np.maximum(columns, 1),
+            read, strand, q_start, q_end, paths.t_start, paths.t_end, paths.score, weight[order],
+            chains.score[chain], rival_chain[chain], chains.n_anchors[chain], paths.n_matches / np.maximum(columns, 1),
         )  # fmt: skip
         kind, quality, rival = choose(placed, reads.repeated, self.select, self.scoring.match, True)
         return self._hits(placed, kind, quality, rival, order, paths.n_matches, columns)
@@ -227,8 +228,8 @@ class Mapper:
         some = Chains(*(column[kept] for column in chains))
         q_start, q_end = _on_read(some.q_start, some.q_end, some.strand, reads.lengths[some.read])
         placed = Placed(
-            some.read, some.strand, q_start, q_end, some.t_start, some.t_end, some.score, some.score, rival_chain[kept],
-            some.n_anchors, np.ones(len(kept)),
+            some.read, some.strand, q_start, q_end, some.t_start, some.t_end, some.score, some.score, some.score,
+            rival_chain[kept], some.n_anchors, np.ones(len(kept)),
         )  # fmt: skip
         kind, quality, rival = choose(placed, reads.repeated, self.select, 1, False)
         columns = np.maximum(some.q_end - some.q_start, some.t_end - some.t_start)

@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from threading import local
 from typing import NamedTuple
 
 import numpy as np
 
+from bellapy.compute.resources import Resources
 from bellapy.compute.threads import map_threads
-from bellapy.jobs.wga.gapped import Aligner, Anchors, Part
+from bellapy.engines.ydrop.sieve import pack
+from bellapy.io.workdir import Workdir
+from bellapy.jobs.wga.gapped import Aligner, Anchors
+from bellapy.jobs.wga.kept import Keeper, Progress
 from bellapy.jobs.wga.select import drop_copies, one_to_one
-from bellapy.jobs.wga.ungapped import CAPPED, EXTENDED, HITS, Search, find_anchors, find_hsps
+from bellapy.jobs.wga.ungapped import (
+    CAPPED,
+    EXTENDED,
+    HITS,
+    N_HSPS,
+    Search,
+    blocks_of,
+    find_anchors,
+    find_hsps,
+    search_bytes,
+)  # fmt: skip
 from bellapy.params.wga import WgaParams
 from bellapy.records.genomes import Alignment, Genome
 from bellapy.report.log import logger, progress
 from bellapy.report.run_report import Dropped, RunReport, Stage
-from bellapy.seeding.spaced import index_seeds, parse_pattern
+from bellapy.seeding.spaced import INDEX_BYTES, index_seeds, parse_pattern
 
 COPIES, IDENTITY = "copies", "identity"
-REPEATS, DEEP = "seed hits in repeats", "anchors in repeats"
+STRAND_BYTES, PAIR_BYTES = 3, 2  # for each base
+REPEATS, SPANNED = "seed hits in repeats", "anchors in repeats"
 
 
 @dataclass(slots=True)
@@ -64,12 +81,25 @@ class Group(NamedTuple):
     anchors: Anchors
 
 
-def align_genomes(target: Genome, query: Genome, params: WgaParams, report: RunReport, threads: int) -> list[Alignment]:
+class Means(NamedTuple):
+    """What the job may use, and where it notes what it does.
+
+    work : keeps results for a run that goes on after a stop; None: nowhere.
+    """
+
+    report: RunReport
+    resources: Resources = Resources()
+    work: Workdir | None = None
+
+
+def align_genomes(target: Genome, query: Genome, params: WgaParams, means: Means) -> list[Alignment]:
     """All alignments of two genomes, by their place on the target."""
-    report.dropped = Dropped(COPIES, IDENTITY, REPEATS, DEEP)
+    report = means.report
+    report.dropped = Dropped(COPIES, IDENTITY, REPEATS, SPANNED)
+    means.resources.budget.require("the query's other strand", STRAND_BYTES * len(query.codes))
     strands = {1: query, -1: query.reverse()}
-    groups = _anchors(target, strands, params, report, threads)
-    found = _extend(target, strands, groups, params, report, threads)
+    groups = _anchors(target, strands, params, means)
+    found = _extend(target, strands, groups, params, means)
     with report.stage(ChooseStage("choose")) as stage:
         kept = found
         if params.one_to_one:
@@ -85,30 +115,55 @@ def align_genomes(target: Genome, query: Genome, params: WgaParams, report: RunR
     return sorted(kept, key=Alignment.order)
 
 
-def _anchors(target, strands, params: WgaParams, report: RunReport, threads: int) -> list[Group]:
-    pattern = parse_pattern(params.seed)
-    with report.stage(IndexStage("index")) as stage:
-        masked = np.zeros_like(target.masked) if params.unmask else target.masked
-        index = index_seeds(target.codes, masked, pattern, params.step)
-        stage.seeds = len(index.words)
-    search = Search(target, index, pattern, params)
-    with report.stage(SeedStage("seed")) as stage:
-        jobs = [(strand, block) for strand in strands for block in search.blocks(strands[strand])]
-        results = map_threads(lambda job: find_hsps(search, strands[job[0]], job[0], job[1]), jobs, threads)
-        counts = np.sum([result[1] for result in results], axis=0)
-        groups = []
-        for strand, genome in strands.items():
-            hsps = np.concatenate([result[0] for job, result in zip(jobs, results, strict=True) if job[0] == strand])
-            groups += _grouped(target, genome, strand, np.unique(hsps, axis=0), params)
-        stage.hits, stage.extended = int(counts[HITS]), int(counts[EXTENDED])
-        stage.hsps = sum(len(group.anchors.score) for group in groups)
-    report.dropped.add({REPEATS: int(counts[CAPPED])})
+def _anchors(target: Genome, strands: dict[int, Genome], params: WgaParams, means: Means) -> list[Group]:
+    """Anchors by pair of sequences and strand."""
+    results = _search(target, strands, params, means)
+    counts = np.sum([counts for _, counts in results.values()], axis=0)
+    groups = []
+    for strand, genome in strands.items():
+        hsps = np.concatenate([hsps for (of, _), (hsps, _) in results.items() if of == strand])
+        groups += _grouped(target, genome, strand, np.unique(hsps, axis=0), params)
+    means.report.dropped.add({REPEATS: int(counts[CAPPED])})
     if counts[CAPPED]:
         logger.info(
             "seed hits left out: %s, of words with more than %d places in the target (--max-copies)",
             f"{counts[CAPPED]:,}", params.max_copies,
         )  # fmt: skip
     return groups
+
+
+def _search(
+    target: Genome, strands: dict[int, Genome], params: WgaParams, means: Means
+) -> dict[tuple[int, tuple[int, int]], tuple[np.ndarray, np.ndarray]]:
+    """HSPs and counts of every strand and block of the query."""
+    pattern, report, budget = parse_pattern(params.seed), means.report, means.resources.budget
+    jobs = [(strand, block) for strand in strands for block in blocks_of(target, strands[strand])]
+    names = {job: f"hsps.{'plus' if job[0] > 0 else 'minus'}.{job[1][0]}" for job in jobs}
+    results = {}
+    for job in jobs:
+        if means.work and (arrays := means.work.load(names[job])) is not None:
+            results[job] = arrays["hsps"], arrays["counts"]
+    missing = [job for job in jobs if job not in results]
+    with report.stage(IndexStage("index")) as stage:
+        budget.require("the seeds of the target", INDEX_BYTES * len(target.codes))
+        index = index_seeds(target.codes, None if params.unmask else target.masked, pattern, params.step)
+        stage.seeds = len(index.places)
+    search = Search(target, index, pattern, params)
+    packed = {strand: pack(genome.codes) for strand, genome in strands.items()}
+
+    def find(job: tuple[int, tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+        hsps, counts = find_hsps(search, strands[job[0]], packed[job[0]], *job)
+        if means.work:
+            means.work.save(names[job], {"hsps": hsps, "counts": counts})
+        return hsps, counts
+
+    with report.stage(SeedStage("seed")) as seeding:
+        size = search_bytes(len(target.codes), max(end - begin for _, (begin, end) in jobs))
+        threads = budget.items("the search for seeds", size, least=1, most=means.resources.threads)
+        results |= dict(zip(missing, map_threads(find, missing, threads), strict=True))
+        counts = np.sum([counts for _, counts in results.values()], axis=0)
+        seeding.hits, seeding.extended, seeding.hsps = (int(counts[which]) for which in (HITS, EXTENDED, N_HSPS))
+    return {job: results[job] for job in jobs}
 
 
 def _grouped(target: Genome, query: Genome, strand: int, hsps: np.ndarray, params: WgaParams) -> list[Group]:
@@ -128,36 +183,45 @@ def _grouped(target: Genome, query: Genome, strand: int, hsps: np.ndarray, param
     return groups
 
 
-def _extend(target, strands, groups: list[Group], params: WgaParams, report: RunReport, threads: int) -> list[Alignment]:
-    mine, aligners = local(), []
+def _extend(
+    target: Genome, strands: dict[int, Genome], groups: list[Group], params: WgaParams, means: Means
+) -> list[Alignment]:  # fmt: skip
+    mine = local()
+    size = PAIR_BYTES * int(target.lengths.max() + strands[1].lengths.max())
+    threads = means.resources.budget.items("the alignment of two sequences", size, least=1, most=means.resources.threads)
+    idle = ThreadPoolExecutor(threads - len(groups)) if 0 < len(groups) < threads else None
 
-    def align(group: Group) -> list[Part]:
+    def align(group: Group) -> Progress:
         if not hasattr(mine, "aligner"):
-            mine.aligner = Aligner(params)
-            aligners.append(mine.aligner)
+            mine.aligner = Aligner(params, means.resources, idle)
         same = params.itself and group.strand > 0 and group.target == group.query
         sequences = target.sequence(group.target), strands[group.strand].sequence(group.query)
-        return mine.aligner.align(*sequences, group.anchors, same=same)
+        name = f"pair.{group.target}.{group.query}.{'plus' if group.strand > 0 else 'minus'}"
+        return mine.aligner.align(*sequences, group.anchors, same=same, keeper=Keeper(means.work, name))
 
-    with report.stage(ExtendStage("extend")) as stage, progress("extend", len(groups)) as advance:
+    with (
+        means.report.stage(ExtendStage("extend")) as stage,
+        progress("extend", len(groups)) as advance,
+        idle or nullcontext(),
+    ):
         largest = sorted(range(len(groups)), key=lambda g: -len(groups[g].anchors.score))
         done = []
 
-        def one(g: int) -> tuple[int, list[Part]]:
-            parts = align(groups[g])
+        def one(g: int) -> tuple[int, Progress]:
+            result = align(groups[g])
             done.append(g)
             advance(len(done))
-            return g, parts
+            return g, result
 
         results = dict(map_threads(one, largest, threads))
         found = [
             Alignment(part.score, group.target, group.query, group.strand, part.target, part.query, part.runs)
             for g, group in enumerate(groups)
-            for part in results[g]
+            for part in results[g].parts
         ]
-        stage.anchors, stage.cells = sum(a.n_extended for a in aligners), sum(a.n_cells for a in aligners)
+        stage.anchors, stage.cells = (sum(getattr(r, name) for r in results.values()) for name in ("n_extended", "n_cells"))
         stage.alignments = len(found)
-        report.dropped.add({DEEP: sum(a.n_deep for a in aligners)})
+        means.report.dropped.add({SPANNED: sum(result.n_left_out for result in results.values())})
     return found
 
 

@@ -10,9 +10,12 @@ import numpy as np
 from bellapy.errors import InputError, ParameterError
 from bellapy.io.genomes import load_genome
 from bellapy.io.maf import check_sam_names, format_alignments, format_of
+from bellapy.io.nets import format_nets
 from bellapy.io.outputs import open_output
 from bellapy.jobs.wga.chain import join_chains
-from bellapy.jobs.wga.pipeline import align_genomes
+from bellapy.jobs.wga.charts import make_charts
+from bellapy.jobs.wga.net import make_nets
+from bellapy.jobs.wga.pipeline import Means, align_genomes
 from bellapy.jobs.wga.plot import check_plot, draw_plot
 from bellapy.params.wga import WgaParams
 from bellapy.records.genomes import Genome
@@ -40,20 +43,23 @@ class WriteAlignmentsStage(Stage):
 
 
 class Request(NamedTuple):
-    """What is asked for; query None : the target itself.  kind : of the output, None for what its name tells."""
+    """What is asked for; query None : the target itself.  kind : of the output, None for what its name tells.
+
+    plot, net : files for a picture and for nets, None for none.  chain : whether alignments are joined.
+    """
 
     target: str
     query: str | None
     output: str
     kind: str | None
     plot: str | None
+    net: str | None
     chain: bool
-    threads: int
 
 
-def align_files(request: Request, params: WgaParams, report: RunReport) -> None:
+def align_files(request: Request, params: WgaParams, means: Means) -> None:
     """Read, align, write."""
-    kind = format_of(request.output, request.kind)
+    report, kind = means.report, format_of(request.output, request.kind)
     if request.chain and kind != "chain":
         raise ParameterError(f"--chain: joins alignments over long gaps, which {kind} does not show; write .chain")
     if request.plot:
@@ -63,15 +69,22 @@ def align_files(request: Request, params: WgaParams, report: RunReport) -> None:
     if kind == "sam":
         check_sam_names(request.target, target)
         check_sam_names(request.query or request.target, query)
-    alignments = align_genomes(target, query, params, report, request.threads)
+    alignments = align_genomes(target, query, params, means)
     with report.stage(WriteAlignmentsStage("write")) as stage:
-        written = join_chains(alignments) if request.chain else alignments
+        chains = join_chains(alignments) if request.chain or request.net else []
+        written = chains if request.chain else alignments
         with open_output(request.output) as stream:
             for text in format_alignments(kind, target, query, written):
                 stream.write(text)
+        if request.net:
+            with open_output(request.net) as stream:
+                for text in format_nets(make_nets(chains, target, query), target, query):
+                    stream.write(text)
         if request.plot:
             draw_plot(request.plot, target, query, alignments)
         stage.alignments, stage.score = len(written), sum(found.score for found in written)
+    if report.wants_charts:
+        report.charts = make_charts(target, query, alignments)
     if not alignments:
         logger.warning("no alignment scores %s or more; the output holds none", f"{params.gappedthresh:,}")
 

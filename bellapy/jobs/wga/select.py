@@ -96,7 +96,7 @@ def _runs(t: np.ndarray, q: np.ndarray) -> np.ndarray:
 def _scored(some: Alignment, sequences: tuple[np.ndarray, np.ndarray], params: WgaParams) -> list[Alignment]:
     scores, least = params.scores, params.gappedthresh
     costs = (scores.matrix, scores.open, scores.extend)
-    parts = cut.find_parts(*sequences, some.t_start, some.q_start, some.runs, costs, 0 if params.no_cut else least, least)
+    parts = cut.find_parts(*sequences, some.t_start, some.q_start, some.runs, costs, params.cut_drop, least)
     return [
         some._replace(
             score=int(part[cut.SCORE]), t_start=int(part[cut.TARGET]), q_start=int(part[cut.QUERY]),

@@ -1,8 +1,10 @@
 """Ungapped extension of seed hits: high-scoring segment pairs (HSPs), and the anchor in each.
 
 A hit is extended to the left from its last base, then to the right, until the score falls by more than `xdrop` below the
-best; not to the left into what an earlier hit of the same diagonal has seen.  A hit that begins there is not extended.  An
-HSP's score is lowered by the entropy of its matching bases, unless it is more than three times the threshold.
+best.  An HSP's score is lowered by the entropy of its matching bases, unless it is more than three times the threshold.  A
+hit that begins in what was looked at for an earlier HSP of the same diagonal is not extended.
+
+Most hits are put aside by the sieve (engines/ydrop/sieve.py), which changes nothing but the time.
 """
 
 from __future__ import annotations
@@ -13,9 +15,11 @@ import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner, prefetch
 from bellapy.engines.ydrop.diagonal import extend_left, extend_right, table_of, use_vectors
+from bellapy.engines.ydrop.row import LANES
+from bellapy.engines.ydrop.sieve import MARGIN, WORDS, Packed, can_sieve, pack, sieve, sieve_table
 from bellapy.params.wga import WgaParams
 from bellapy.records.genomes import Genome
-from bellapy.seeding.spaced import TRANSITION, Pattern, SeedIndex, find_word, words_of
+from bellapy.seeding.spaced import TRANSITION, Pattern, SeedIndex, find_word, has_bucket, rank_of, words_of
 
 ENTROPY_BASES = 20  # with fewer matches there is no telling
 SURE = 3  # times the threshold: such a score is not lowered
@@ -23,9 +27,8 @@ WEAK = 2 / 3  # of the threshold: HSPs with so much count near alignments (gappe
 PEAK = 31  # columns; the middle of the best stretch of so many is the anchor
 TARGET, QUERY, LENGTH, SCORE = range(4)
 HITS, EXTENDED, CAPPED, N_HSPS, N_COUNTS = range(5)
-"""Counts: seed hits, those extended, those left out for too many copies, HSPs."""
+"""Counts: seed hits, those extended one by one, those left out for too many copies, HSPs."""
 HELD = 1 << 10  # words at a time, so that what they need is on its way from memory
-AROUND = 32  # bases on either side of a hit's beginning, where most extensions end
 ROOM = 1 << 14  # HSPs; searched again where there are more
 BLOCK = 1 << 19  # places of the query in one piece of work, unless the target is much longer
 ANYWHERE, ABOVE, BEFORE = range(3)
@@ -34,6 +37,7 @@ ANYWHERE, ABOVE, BEFORE = range(3)
 
 class HspRule(NamedTuple):
     """matrix : (5, 5) int32, by target, then query.  table, vectors : as in engines/ydrop/diagonal.py.
+    sieve_table, sieved : as in engines/ydrop/sieve.py.
 
     xdrop : see the module.  least, threshold : of HSPs to keep, of the entropy rule.  sensitive : no extension, all are
     kept.  transitions : (n,) uint32, what turns a word into others that count.  span : of a seed.
@@ -43,6 +47,8 @@ class HspRule(NamedTuple):
     matrix: np.ndarray
     table: np.ndarray
     vectors: bool
+    sieve_table: np.ndarray
+    sieved: bool
     xdrop: int
     least: int
     threshold: int
@@ -56,7 +62,7 @@ class HspRule(NamedTuple):
 class Found(NamedTuple):
     """hsps : (room, 4) int64, target and query place, length, score.  counts : (N_COUNTS,) int64.
 
-    seen : (n_diagonals,) int32, the query place up to which each diagonal was looked at.
+    seen : (n_diagonals,) int32, the query place up to which each diagonal was looked at for an HSP.
     """
 
     hsps: np.ndarray
@@ -64,24 +70,40 @@ class Found(NamedTuple):
     seen: np.ndarray
 
 
+def search_bytes(n_target: int, n_places: int) -> int:
+    """What a search for the seeds of a block of n_places holds, besides the genomes and their index."""
+    return 4 * (n_target + n_places) + 10 * n_places + (HELD << 4)
+
+
+def blocks_of(target: Genome, query: Genome) -> list[tuple[int, int]]:
+    """Ranges of query places; they depend on the genomes alone."""
+    size = max(BLOCK, len(target.codes) // 4)
+    return [(at, min(at + size, len(query.codes))) for at in range(0, len(query.codes), size)]
+
+
+class Texts(NamedTuple):
+    """target, query : uint8 codes.  packed_target, packed_query : of the same."""
+
+    target: np.ndarray
+    query: np.ndarray
+    packed_target: Packed
+    packed_query: Packed
+
+
 class Search:
     """What all searches in a target share."""
 
     def __init__(self, target: Genome, index: SeedIndex, pattern: Pattern, params: WgaParams):
         self.index, self.pattern, self.params = index, pattern, params
-        self.target = target.codes
+        self.target, self.packed = target.codes, pack(target.codes)
         weight = len(pattern.offsets)
         flips = [] if params.notransition else [TRANSITION << 2 * x for x in range(weight)]
-        matrix = params.scores.matrix
+        matrix, xdrop = params.scores.matrix, params.xdrop
         self.rule = HspRule(
-            matrix, table_of(matrix), use_vectors(matrix, params.xdrop), params.xdrop, int(params.hspthresh * WEAK),
+            matrix, table_of(matrix), use_vectors(matrix, xdrop), sieve_table(matrix),
+            can_sieve(matrix, xdrop, pattern.span) and not params.sensitive, xdrop, int(params.hspthresh * WEAK),
             params.hspthresh, params.sensitive, np.array([0, *flips], np.uint32), pattern.span, params.max_copies, ANYWHERE,
         )  # fmt: skip
-
-    def blocks(self, query: Genome) -> list[tuple[int, int]]:
-        """Ranges of query places; they depend on the genomes alone."""
-        size = max(BLOCK, len(self.target) // 4)
-        return [(at, min(at + size, len(query.codes))) for at in range(0, len(query.codes), size)]
 
 
 @njit_inner
@@ -118,10 +140,9 @@ def _extend(target, query, t, q, rule, first, found):
             score += rule.matrix[target[t + x], query[q + x]]
         right = np.int64(0)
     else:
-        left, score = extend_left(target, query, t_end, q_end, min(q_end - found.seen[diagonal], t_end), rule)
+        left, score = extend_left(target, query, t_end, q_end, min(q_end, t_end), rule)
         right, right_score, looked = extend_right(target, query, t_end, q_end, rule)
         score += right_score
-    found.seen[diagonal] = q_end + looked
     if score < rule.least and not rule.sensitive:
         return
     length = left + right
@@ -129,6 +150,7 @@ def _extend(target, query, t, q, rule, first, found):
         score = np.int64(score * entropy(target, query, t_end - left, q_end - left, length))
         if score < rule.least:
             return
+    found.seen[diagonal] = q_end + looked
     n = found.counts[N_HSPS]
     if n < len(found.hsps):
         found.hsps[n, TARGET], found.hsps[n, QUERY] = t_end - left, q_end - left
@@ -137,67 +159,81 @@ def _extend(target, query, t, q, rule, first, found):
 
 
 @njit_inner
-def _hold_hits(target, index, wanted, n_wanted, rule, first, held, found):
+def _hold_hits(texts, index, wanted, n_wanted, rule, held, found):
     """The hits of the words that are wanted, into `held`; their number.  What the next steps need is asked for in
     advance.
     """
     for x in range(n_wanted):
-        prefetch(index.starts, wanted[x, 0] >> index.rest_bits)
+        wanted[x, 2] = rank_of(index, wanted[x, 0])
+        prefetch(index.starts, wanted[x, 2])
     for x in range(n_wanted):
-        begin, end = find_word(index, np.uint32(wanted[x, 0]))
+        begin, end = find_word(index, np.uint32(wanted[x, 0]), wanted[x, 2])
         if end - begin > rule.most_copies:
             found.counts[CAPPED] += end - begin
             end = begin
         wanted[x, 0], wanted[x, 2] = begin, end
         prefetch(index.places, begin)
-    n, last = 0, len(target) - rule.span
+    n, last = 0, len(texts.target) - rule.span
     for x in range(n_wanted):
         q = wanted[x, 1]
         for entry in range(wanted[x, 0], wanted[x, 2]):
             t = np.int64(index.places[entry])
             if rule.which == ANYWHERE or (rule.which == ABOVE and q > t) or (rule.which == BEFORE and t + q < last):
                 held[n, 0], held[n, 1] = t, q
-                prefetch(found.seen, t - q + first)
-                prefetch(target, t - AROUND)
-                prefetch(target, t + AROUND)
+                prefetch(texts.packed_target.bases, t + MARGIN >> 2)
                 n += 1
     found.counts[HITS] += n
     return n
 
 
+@njit_inner
+def _extend_some(texts, held, n_hits, rule, first, words, found):
+    """Extend the hits that the sieve leaves, in their order."""
+    for begin in range(0, n_hits, LANES):
+        n = min(LANES, n_hits - begin)
+        some = np.uint64((1 << n) - 1)
+        if rule.sieved:
+            some = np.uint64(sieve(texts.packed_target, texts.packed_query, held, begin, n, rule, words))
+        for hit in range(begin, begin + n):
+            if some >> np.uint64(hit - begin) & np.uint64(1):
+                _extend(texts.target, texts.query, held[hit, 0], held[hit, 1], rule, first, found)
+
+
 @njit
-def _scan(target, query, words, good, begin, index, rule, found):
+def _scan(texts, words, good, begin, index, rule, found):
     """Look up the words, (m,), that begin at query places from `begin` on, with their transitions, and extend the hits."""
     n, n_others = 0, len(rule.transitions)
     wanted = np.empty((HELD + n_others, 3), np.int64)
     held = np.empty((len(wanted) * rule.most_copies, 2), np.int64)
-    present, rest_bits, first = index.present, np.uint32(index.rest_bits), begin + len(words)
+    packed = np.empty(2 * WORDS * LANES, np.uint64)
+    first = begin + len(words)
     for x in range(len(words)):
         if good[x]:
             for other in range(n_others):
                 word = words[x] ^ rule.transitions[other]
-                bucket = word >> rest_bits
                 wanted[n, 0], wanted[n, 1] = word, begin + x
-                n += present[bucket >> np.uint32(3)] >> np.uint8(bucket & np.uint32(7)) & 1
+                n += has_bucket(index, word)
         if n >= HELD or x == len(words) - 1:
-            n_hits = _hold_hits(target, index, wanted, n, rule, first, held, found)
-            for hit in range(n_hits):
-                _extend(target, query, held[hit, 0], held[hit, 1], rule, first, found)
+            n_hits = _hold_hits(texts, index, wanted, n, rule, held, found)
+            _extend_some(texts, held, n_hits, rule, first, packed, found)
             n = 0
 
 
-def find_hsps(search: Search, query: Genome, strand: int, block: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+def find_hsps(
+    search: Search, query: Genome, packed_query: Packed, strand: int, block: tuple[int, int]
+) -> tuple[np.ndarray, np.ndarray]:
     """HSPs of the seeds that begin in a block of a query strand, (n, 4) int64 as in Found, and the counts."""
     params, (begin, end) = search.params, block
     stop = min(end + search.pattern.span - 1, len(query.codes))
     masked = np.zeros(stop - begin, np.bool_) if params.unmask else query.masked[begin:stop]
     words, good = words_of(query.codes[begin:stop], masked, search.pattern)
     rule = search.rule._replace(which=ANYWHERE if not params.itself else ABOVE if strand > 0 else BEFORE)
+    texts = Texts(search.target, query.codes, search.packed, packed_query)
     room = ROOM
     while True:
         seen = np.zeros(len(search.target) + end - begin + 1, np.int32)
         found = Found(np.empty((room, 4), np.int64), np.zeros(N_COUNTS, np.int64), seen)
-        _scan(search.target, query.codes, words[: end - begin], good[: end - begin], begin, search.index, rule, found)
+        _scan(texts, words[: end - begin], good[: end - begin], begin, search.index, rule, found)
         n = int(found.counts[N_HSPS])
         if n <= room:
             return found.hsps[:n], found.counts

@@ -8,15 +8,16 @@ import re
 import naive_affine
 import numpy as np
 import pytest
+from affine_pairs import pieces_of, runs_of
 from cases import TESTS, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import mutate, random_bases
 
-from bellapy.engines.affine import wide
+from bellapy.engines.affine import rule, wide
 from bellapy.engines.affine.batch_cpu import Aligner, Effort
 from bellapy.engines.affine.lanes import fits
-from bellapy.engines.affine.pieces import Piece, Pieces
+from bellapy.engines.affine.pieces import Piece
 from bellapy.engines.affine.rule import EXTEND, GLOBAL, NO_ZDROP, REACH, ordered
 from bellapy.errors import ParameterError
 from bellapy.params import AffineScoring
@@ -32,24 +33,6 @@ SCORINGS = [
 ]
 
 
-def pieces_of(pairs: list[tuple[str, str]], mode: int, step: int = 1) -> tuple[np.ndarray, np.ndarray, Pieces]:
-    """Pairs end to end; with a step of -1 they stand backwards and are read from their last base."""
-    sides = []
-    for side in (0, 1):
-        lengths = np.array([len(pair[side]) for pair in pairs], np.int64)
-        at = np.cumsum(lengths) - lengths
-        codes = encode("".join(pair[side][::step] for pair in pairs))
-        sides.append((codes, at if step > 0 else at + lengths - 1, lengths))
-    (queries, q_at, q_len), (targets, t_at, t_len) = sides
-    ones = np.ones(len(pairs), np.int64)
-    return queries, targets, Pieces(q_at, q_len, t_at, t_len, step * ones, mode * ones)
-
-
-def runs_of(solved, p: int) -> list[tuple[str, int]]:
-    runs = solved.runs[solved.starts[p] : solved.starts[p] + solved.counts[p]][::-1]
-    return [("MID"[x & 15], int(x) >> 4) for x in runs]
-
-
 def check(pairs, scoring, mode, heights, zdrop=NO_ZDROP, step=1) -> None:
     aligner = Aligner(ordered(scoring))
     if aligner.heights:
@@ -63,6 +46,7 @@ def check(pairs, scoring, mode, heights, zdrop=NO_ZDROP, step=1) -> None:
         want = naive_affine.extension(h, zdrop) if mode == EXTEND else (h[-1][-1], len(query), len(target))
         assert (solved.score[p], solved.q_used[p], solved.t_used[p]) == want
         assert naive_affine.path_score(query, target, runs_of(solved, p), *plain) == want
+        assert runs_of(solved, p) == naive_affine.path(query, target, h, *plain, *want[1:])
 
 
 @st.composite
@@ -123,6 +107,29 @@ def test_insertions_and_deletions_in_one_piece(rng):
     assert (aligner.align(queries, targets, pieces).score == wanted.score).all()
 
 
+@pytest.mark.parametrize("mode", [GLOBAL, EXTEND])
+def test_a_band_that_is_asked_for_holds_all_cells(rng, mode, monkeypatch):
+    """Also where the best alignment of the whole table lies outside."""
+    monkeypatch.setattr(rule, "BAND_ROWS", 4)
+    scoring, outside = AffineScoring(), 0
+    plain = (scoring.match, scoring.mismatch, scoring.unknown, scoring[2:6])
+    pairs = [
+        (random_bases(rng, 12) + (x := random_bases(rng, n)), x + random_bases(rng, m)) for n in (9, 30) for m in (2, 12, 17)
+    ]
+    queries, targets, pieces = pieces_of(pairs, mode)
+    solved = Aligner(scoring).align(queries, targets, pieces, Effort(diagonals=11))
+    for p, (query, target) in enumerate(pairs):
+        rows = int(rule.rows_of_band(11, pieces.q_len, pieces.t_len, pieces.mode)[p])
+        assert rows % 4 == 0 and 2 * rows >= 11
+        h = naive_affine.table(query, target, *plain, naive_affine.band(query, target, rows, mode == GLOBAL))
+        want = naive_affine.extension(h) if mode == EXTEND else (h[-1][-1], len(query), len(target))
+        assert (solved.score[p], solved.q_used[p], solved.t_used[p]) == want
+        assert runs_of(solved, p) == naive_affine.path(query, target, h, *plain, *want[1:])
+        whole = naive_affine.table(query, target, *plain)
+        outside += (naive_affine.extension(whole)[0] if mode == EXTEND else whole[-1][-1]) > want[0]
+    assert outside
+
+
 def test_no_result_depends_on_its_neighbours(rng):
     pairs = [(x := random_bases(rng, int(n)), mutate(rng, x, 0.12)) for n in rng.integers(0, 400, 100)]
     queries, targets, pieces = pieces_of(pairs, GLOBAL)
@@ -144,6 +151,20 @@ def test_an_extension_uses_up_the_query_for_a_bonus():
         for bonus, want in ((0, (32, 16, 16)), (7, (32, 16, 16)), (8, (24, 18, 16))):
             solved = aligner.align(queries, targets, pieces, Effort(bonus=bonus))
             assert (solved.score[0], solved.q_used[0], solved.t_used[0]) == want
+
+
+@pytest.mark.parametrize("size", [40, 60])
+def test_an_extension_that_ends_early_is_given_more_room(rng, size):
+    """What comes before a large gap looks like a good end in a narrow band."""
+    before, after = random_bases(rng, 500), random_bases(rng, 450)
+    pairs = [
+        (before + random_bases(rng, size) + after, before + after),
+        (before + after, before + random_bases(rng, size) + after),
+    ]
+    queries, targets, pieces = pieces_of(pairs, EXTEND)
+    wanted = Aligner(AffineScoring()).align(queries, targets, pieces)
+    solved = Aligner(AffineScoring()).align(queries, targets, pieces, Effort(floor=500, zdrop=400))
+    assert solved.score.tolist() == wanted.score.tolist() and solved.q_used.tolist() == [len(query) for query, _ in pairs]
 
 
 def test_scores_that_do_not_fit_bytes_are_found_out():
@@ -190,6 +211,22 @@ def test_pairwise_does_not_depend_on_threads_or_batches(tmp_path, rng, monkeypat
     assert want.code == got.code == 0 and want.out == got.out and want.out.count(b"\n") == 60
 
 
+def test_pairwise_aligns_in_a_band(tmp_path, rng):
+    """Of which the best alignment of this pair would need more."""
+    one, other = random_bases(rng, 300), random_bases(rng, 200)
+    (tmp_path / "p.tsv").write_text(f"{one + other}\t{other + one}\n")
+    scores = []
+    for options in (["--band", 900], ["--band", 2], ["--band", 256], []):
+        outcome = run("pairwise", tmp_path / "p.tsv", "--cigar", *options)
+        assert outcome.code == 0, outcome.err
+        index, score, q_used, t_used, path = outcome.out.decode().split("\t")
+        runs = [(letter, int(size)) for size, letter in re.findall(r"(\d+)([MID])", path)]
+        plain = (2, -4, -1, AffineScoring()[2:6])
+        assert naive_affine.path_score(one + other, other + one, runs, *plain) == (int(score), int(q_used), int(t_used))
+        scores.append(int(score))
+    assert scores[1] == scores[2] < scores[0] == scores[3]
+
+
 @pytest.mark.parametrize(
     "text, options, code, message",
     [
@@ -200,6 +237,8 @@ def test_pairwise_does_not_depend_on_threads_or_batches(tmp_path, rng, monkeypat
         ("A\tA\n", ["--gap-open", "4,24", "--gap-extend", "2"], 2, "as many values"),
         ("A\tA\n", ["--gap-open", "x"], 2, "whole numbers"),
         ("A\tA\n", ["--zdrop", "9"], 2, "only extensions end early"),
+        ("A\tA\n", ["--band", "0"], 2, "--band 0: must be from"),
+        ("A\tA\n", ["--device", "gpu"], 2, "choose from auto, cpu, cuda"),
         ("A\tA\n", ["--mismatch", "3"], 2, "--mismatch 3: must be from"),
     ],
 )

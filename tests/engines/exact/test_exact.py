@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import contextmanager
+
 import naive_exact
 import numpy as np
 import parasail
@@ -9,7 +12,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bellapy.engines.exact import align, bounds, cpu, trace
+from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE
+from bellapy.engines.exact import align, band, bounds, cpu, line_paths, lines, path, sweeps, trace, waves
 from bellapy.engines.exact.align import align_one
 from bellapy.engines.exact.rule import NONE, Scores, as_target
 from bellapy.errors import ParameterError
@@ -17,6 +21,25 @@ from bellapy.errors import ParameterError
 MODES = "local", "global", "semiglobal"
 DEFAULT = Scores()
 SCORES = DEFAULT, Scores(2, -4, 4, 2), Scores(1, -1, 0, 1), Scores(5, -4, 10, 1), Scores(100, -100, 900, 100)
+
+
+EXAMPLES = int(os.environ.get("EXACT_EXAMPLES", "0"))
+"""Random pairs for each of the tests below that compare with parasail; 0: a few."""
+
+WAYS = "chosen", "lines", "tiles"
+"""How alignments are made: as the engine chooses; line by line where possible, and by tiles, both without waves."""
+
+
+@contextmanager
+def swept(way: str):
+    with pytest.MonkeyPatch.context() as patch:
+        if way != "chosen":
+            patch.setattr(align, "solve", lambda *_: None)
+        if way == "lines":
+            patch.setattr(sweeps, "is_narrow", lambda task, *_: band.is_connected(task.bounds.first, task.bounds.last))
+        elif way == "tiles":
+            patch.setattr(sweeps, "is_narrow", lambda *_: False)
+        yield
 
 
 def text(codes) -> str:
@@ -53,7 +76,7 @@ def pairs(draw, longest=700):
 def check_path(alignment, query, target, scores, mode):
     """The path covers what it says and scores what it says."""
     parts = query[alignment.query_start : alignment.query_end], target[alignment.target_start : alignment.target_end]
-    operations = [("MID"[operation], size) for operation, size in alignment.runs.tolist()]
+    operations = [("MID"[operation], size) for operation, size in path.unpacked(alignment.runs).tolist()]
     assert naive_exact.rescore(*map(text, parts), operations, *scores) == alignment.score
     if mode == "global":
         assert list(map(len, parts)) == [len(query), len(target)]
@@ -67,10 +90,11 @@ def score_of(alignment) -> int:
 
 
 @settings(max_examples=60)
-@given(pairs(90), st.sampled_from(SCORES), st.sampled_from(MODES))
-def test_optimal_by_definition(pair, scores, mode):
+@given(pairs(90), st.sampled_from(SCORES), st.sampled_from(MODES), st.sampled_from(WAYS[1:]))
+def test_optimal_by_definition(pair, scores, mode, way):
     query, target = pair
-    alignment, _ = align_one(query, target, scores, mode)
+    with swept(way):
+        alignment, _ = align_one(query, target, scores, mode)
     assert score_of(alignment) == naive_exact.best_score(text(query), text(target), *scores, mode)
     if alignment:
         check_path(alignment, query, target, scores, mode)
@@ -86,14 +110,25 @@ def peer_score(query, target, scores, mode) -> int:
     return score if mode == "global" else max(0, score)  # parasail always pairs something in semiglobal mode
 
 
-@settings(max_examples=250)
+@settings(max_examples=EXAMPLES or 150)
 @given(pairs(), st.sampled_from([s for s in SCORES if s.gap_open]), st.sampled_from(MODES))
 def test_optimal_as_parasail_says(pair, scores, mode):
+    """All ways of sweeping find one alignment, which scores what parasail says."""
     query, target = pair
-    alignment, _ = align_one(query, target, scores, mode)
-    assert score_of(alignment) == peer_score(query, target, scores, mode)
-    if alignment:
-        check_path(alignment, query, target, scores, mode)
+    found = []
+    for way in WAYS:
+        with swept(way):
+            found.append(align_one(query, target, scores, mode)[0])
+    assert [score_of(alignment) for alignment in found] == 3 * [peer_score(query, target, scores, mode)]
+    if found[0]:
+        check_path(found[0], query, target, scores, mode)
+        assert_same(*found[:2])
+        assert_same(*found[1:])
+
+
+def assert_same(one, other):
+    assert one[:5] == other[:5]
+    np.testing.assert_array_equal(one.runs, other.runs)
 
 
 @pytest.mark.parametrize("mode", ["global", "semiglobal"])
@@ -109,24 +144,28 @@ def test_a_path_along_the_border(mode, n):
                 check_path(alignment, query, target, SCORES[0], mode)
 
 
-@settings(max_examples=60)
-@given(pairs(), st.sampled_from(SCORES[:2]), st.sampled_from([(0, 32), (-1, 32), (0, 64), (-1, 64)]))
-def test_any_lower_bound_gives_the_same_alignment(pair, scores, below_and_size):
-    """From nothing known, from one less than the score and from the score itself: one alignment."""
+@settings(max_examples=EXAMPLES or 60)
+@given(
+    pairs(), st.sampled_from([s for s in SCORES if s.gap_open]), st.sampled_from(MODES), st.sampled_from(WAYS[1:]),
+    st.sampled_from([32, 64]),
+)  # fmt: skip
+def test_any_lower_bound_gives_the_same_alignment(pair, scores, mode, way, size):
+    """From nothing known, from one less than the score and from the score itself: one alignment, which parasail confirms."""
     query, target = pair
-    below, size = below_and_size
-    found, _ = align_one(query, target, scores, "local")
-    if not found:
+    score = peer_score(query, target, scores, mode)
+    nothing = 1 if mode != "global" else -int(scores.gap(len(query)) + scores.gap(len(target)))
+    if mode != "global" and score <= 0:
         return
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(align, "SIZES", (size,))
-        patch.setattr(align, "lower_bound", lambda *_: max(1, found.score + below))
-        tight, _ = align_one(query, target, scores, "local")
-        patch.setattr(align, "lower_bound", lambda *_: 1)
-        loose, _ = align_one(query, target, scores, "local")
-    for other in (tight, loose):
-        assert other[:5] == found[:5]
-        np.testing.assert_array_equal(other.runs, found.runs)
+    found = []
+    with swept(way), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sweeps, "SIZES", (size,))
+        for known in (nothing, max(nothing, score - 1), score):
+            patch.setattr(align, "lower_bound", lambda *_: known)  # noqa: B023
+            found.append(align_one(query, target, scores, mode)[0])
+    check_path(found[0], query, target, scores, mode)
+    assert found[0].score == score
+    for other in found[1:]:
+        assert_same(found[0], other)
 
 
 @settings(max_examples=60)
@@ -142,13 +181,13 @@ def test_bounds_hold_for_every_optimal_path(pair, scores, mode):
     ahead = [gains.ahead(mode == "global") for gains in (region.rows, region.columns)]
     behind = [gains.behind(mode == "global") for gains in (region.rows, region.columns)]
     i, j, so_far = alignment.query_start, alignment.target_start, 0
-    for operation, size in alignment.runs.tolist():
+    for operation, size in path.unpacked(alignment.runs).tolist():
         for step in range(size):
-            if operation == trace.PAIR:
+            if operation == PAIR:
                 so_far += scores.match if query[i] == target[j] < 4 else scores.mismatch
             else:
                 so_far -= scores.gap_extend + (scores.gap_open if step == 0 else 0)
-            i, j = i + (operation != trace.TARGET_ALONE), j + (operation != trace.QUERY_ALONE)
+            i, j = i + (operation != TARGET_ALONE), j + (operation != QUERY_ALONE)
             rest = alignment.score - so_far
             assert rest <= min(ahead[0][i], ahead[1][j]) + scores.gap_open
             assert so_far <= min(behind[0][i], behind[1][j])
@@ -175,12 +214,13 @@ def test_the_lower_bound_is_a_good_one(mode, length):
 
 def test_threads_do_not_matter(monkeypatch):
     monkeypatch.setattr(cpu, "GROUPS_PER_THREAD", 0)
+    monkeypatch.setattr(sweeps, "is_narrow", lambda *_: False)
     query, target = related(1, 9000)
     for mode in MODES:
-        one, work = align_one(query, target, DEFAULT, mode, threads=1)
-        two, other_work = align_one(query, target, DEFAULT, mode, threads=2)
-        assert one[:5] == two[:5] and work[:4] == other_work[:4]
-        np.testing.assert_array_equal(one.runs, two.runs)
+        one, work = align_one(query, target, DEFAULT, mode, sweeper=sweeps.Sweeper(threads=1))
+        two, other_work = align_one(query, target, DEFAULT, mode, sweeper=sweeps.Sweeper(threads=2))
+        assert_same(one, two)
+        assert work[:4] == other_work[:4]
 
 
 def test_strips_are_cut_until_they_fit(monkeypatch):
@@ -188,11 +228,12 @@ def test_strips_are_cut_until_they_fit(monkeypatch):
     query, target = related(2, 5000, 0.1, 3000)
     for mode in MODES:
         expected, _ = align_one(query, target, DEFAULT, mode)
-        with monkeypatch.context() as patch:
-            patch.setattr(trace, "DIRECT_CELLS", 20_000)
-            found, _ = align_one(query, target, DEFAULT, mode, budget=100_000)
-        assert found[:5] == expected[:5]
-        np.testing.assert_array_equal(found.runs, expected.runs)
+        for way in WAYS[1:]:
+            with monkeypatch.context() as patch, swept(way):
+                patch.setattr(trace, "DIRECT_CELLS", 20_000)
+                patch.setattr(line_paths, "MOST_LINES", 100)
+                found, _ = align_one(query, target, DEFAULT, mode, sweeper=sweeps.Sweeper(budget=100_000))
+            assert_same(found, expected)
         check_path(found, query, target, DEFAULT, mode)
 
 
@@ -236,11 +277,13 @@ CASES = (
 )  # fmt: skip
 
 
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", CASES)
-def test_hard_cases(name, mode):
+def test_hard_cases(name, mode, way):
     query, target = make(name)
-    alignment, _ = align_one(query, target, DEFAULT, mode)
+    with swept(way):
+        alignment, _ = align_one(query, target, DEFAULT, mode)
     assert score_of(alignment) == peer_score(query, target, DEFAULT, mode)
     if alignment:
         check_path(alignment, query, target, DEFAULT, mode)
@@ -249,18 +292,18 @@ def test_hard_cases(name, mode):
 def test_ties_are_broken_as_written():
     """First end in order of rows, last start, gaps as far left as they go, target bases left out first."""
     found, _ = align_one(codes("ACGTTGCAAAAC"), codes("ACGTTGCAAAAAC"), DEFAULT, "global")
-    assert found.runs.tolist() == [[0, 7], [2, 1], [0, 5]]
+    assert path.unpacked(found.runs).tolist() == [[0, 7], [2, 1], [0, 5]]
     twice = codes("ACGTACCA" + "G" * 20 + "ACGTACCA")
     found, _ = align_one(codes("ACGTACCA"), twice, DEFAULT, "local")
     assert (found.query_start, found.query_end, found.target_start, found.target_end) == (0, 8, 0, 8)
     found, _ = align_one(codes("AC"), codes("GT"), Scores(1, -9, 0, 1), "global")
-    assert found.runs.tolist() == [[2, 2], [1, 2]]
+    assert path.unpacked(found.runs).tolist() == [[2, 2], [1, 2]]
 
 
 def sweep_task(query, target, known, size=32, every=64):
     n, m = len(query), len(target)
     region = bounds.bound_region(query, target, DEFAULT, "local", known)
-    free = align._borders(DEFAULT, n, m, "local")
+    free = cpu.free_borders(DEFAULT, n, m)
     return cpu.Task(query, target, DEFAULT, free, bounds.ahead_bounds(region, size), known, True, True, size, every)
 
 
@@ -289,6 +332,76 @@ def test_a_sweep_goes_on_from_any_step():
                 np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("floor", [True, False])
+def test_a_band_goes_on_from_any_line(floor, monkeypatch):
+    """Stopped anywhere, kept and continued: the same best cell, ends, reach and kept lines."""
+    query, target = related(6, 4000, 0.1)
+    task = sweep_task(query, as_target(target), 900, 32, 512)
+    if not floor:
+        task = task._replace(borders=cpu.end_borders(DEFAULT, len(query), len(target)), floor=False)
+    whole = band.BandSweep(task, keep_ends=floor)
+    whole.run()
+    assert whole.best[1] > 0
+    for stop in np.linspace(0, len(query) + len(target), 11).astype(int):
+        first = band.BandSweep(task, keep_ends=floor)
+        while first._state.now[lines.LINE] < stop and not first.done:
+            lines.run_lines(first._frame, first._state, first._kept, stop)
+            first._make_room()
+        kept = {name: np.copy(value) for name, value in first.state().items()}
+        second = band.BandSweep(task, keep_ends=floor)
+        second.restore(kept)
+        second.run()
+        for name, value in whole.state().items():
+            np.testing.assert_array_equal(second.state()[name], value, err_msg=name)
+
+
+@settings(max_examples=EXAMPLES or 60)
+@given(pairs(300), st.sampled_from(SCORES))
+@example((codes("AAAAAAAA"), codes("AAAAAAAAAAA")), DEFAULT)
+@example((codes("ACGT"), codes("T")), DEFAULT)
+def test_waves_find_the_same_alignment(pair, scores):
+    """With room for any penalty: score and path of the sweep."""
+    query, target = pair
+    with swept("lines"):
+        expected, _ = align_one(query, target, scores, "global")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(waves, "LEAST_CELLS", 1 << 21)
+        assert waves.solve(query[::-1].copy(), as_target(target)[::-1].copy(), scores)
+        found, work = align_one(query, target, scores, "global")
+    assert_same(found, expected)
+    assert work.backward > 0
+
+
+def test_waves_stop_in_time():
+    """Sequences that differ much, and repeats in which everything matches, are left to other ways."""
+    rng = np.random.default_rng(9)
+    one, other = (rng.integers(0, 4, 20_000).astype(np.uint8) for _ in range(2))
+    assert waves.solve(one, other, DEFAULT) is None
+    assert waves.solve(np.zeros(20_000, np.uint8), np.zeros(19_000, np.uint8), DEFAULT) is None
+    assert waves.solve(one, one, DEFAULT).score == len(one)
+
+
+@settings(max_examples=40)
+@given(pairs(300), st.sampled_from(SCORES), st.integers(0, 2**32 - 1))
+def test_a_band_never_overrates(pair, scores, seed):
+    """In any corridor scores are those of real alignments; where it holds the whole matrix they are the best ones."""
+    query, target = pair
+    n, m = len(query), len(target)
+    rng = np.random.default_rng(seed)
+    slack = int(rng.integers(1, max(2, m)))
+    middle = np.linspace(0, m, n // 32 + 1)
+    corridor = bounds.Corridor(*(np.clip(middle + by, 0, m).astype(np.int64) for by in (-slack, slack)))
+    corridor.first[0], corridor.last[-1] = 0, m
+    borders, limits = cpu.end_borders(scores, n, m), bounds.open_bounds(corridor, n, m, scores)
+    task = cpu.Task(query, as_target(target), scores, borders, limits, -(1 << 28), False, False, 32)
+    sweep = band.BandSweep(task)
+    sweep.run()
+    true = align_one(query, target, scores, "global")[0].score
+    assert sweep.last_row[-1] <= true
+    if slack >= m - 1:
+        assert sweep.last_row[-1] == true
+
+
 def test_special_rows_hold_true_scores():
     query, target = related(7, 300, 0.1)
     sweep = cpu.Sweep(sweep_task(query, as_target(target), 1))
@@ -313,7 +426,7 @@ def test_scores_that_fit_no_sequence_are_an_error():
 def test_wide_and_narrow_cells_keep_their_distance():
     """What cells.dead and cells.limit promise: differences within a tile fit between."""
     for scores in SCORES:
-        for size in align.SIZES:
+        for size in sweeps.SIZES:
             wide = cpu.wide_cells(scores, size)
             assert 3 * size * scores.step() < -wide.dead
             assert np.iinfo(wide.name).min < 2 * wide.dead - 2 * scores.first

@@ -12,7 +12,17 @@ from numba import njit
 from bellapy.engines.tags.columns import compare, count_shares, tell_apart
 from bellapy.engines.tags.graph import Terms, find_consensus
 from bellapy.engines.tags.realign import realign
-from bellapy.engines.tags.symbols import GAP, INSERTED, UNKNOWN_BASE, Pile, Sources, make_pile, shift_left, shorten
+from bellapy.engines.tags.symbols import (
+    GAP,
+    INSERTED,
+    UNKNOWN_BASE,
+    Pile,
+    Sources,
+    make_pile,
+    pile_of_rows,
+    shift_left,
+    shorten,
+)
 from bellapy.records import Paths
 
 SYMBOLS = [0, 1, 2, 3, GAP, UNKNOWN_BASE, INSERTED, INSERTED + 1, INSERTED + 3, INSERTED + UNKNOWN_BASE]
@@ -121,6 +131,19 @@ def test_realigned_reads_are_those_of_the_definition(pile, least):
         assert after[0] == start
 
 
+@given(piles(longest=90, letters=2), st.integers(1, 3))
+def test_what_a_new_consensus_leaves_stays(pile, least):
+    template, reads = pile
+    first = find(template, reads, least=least)
+    pile = realign(pack(reads), first)
+    found = find_consensus(first.codes, pile, Terms(), least, with_template=False)
+    codes, begins = found.codes.tolist(), found.begins.tolist()
+    new = naive.new_columns(codes, begins, first.codes.tolist())
+    for before, after in zip(unpack(pile), unpack(realign(pile, found, first.codes)), strict=True):
+        start, symbols = naive.realign(*before, codes, begins, new)
+        assert after == (start, symbols)
+
+
 @pytest.mark.parametrize("error_rate, length", [(0.1, 1500), (0.7, 900), (1.0, 600)])
 def test_realignment_of_long_and_bad_reads(error_rate, length):
     rng = np.random.default_rng(length)
@@ -204,3 +227,19 @@ def test_shares_of_reads_that_show_a_base():
     # a base in 9 of 10 reads, one in all, one inserted by 2 of 10, none behind the last
     assert counts.tolist() == [1, 0, 1, 0, 0, 0, 0, 0, 0, 2]
     assert not count_shares(pack(reads), 2, 11, 10).any()
+
+
+def test_a_pile_is_read_from_sequences_in_columns():
+    none = 9
+    rows = [
+        [0, none, 1, 2, 3],
+        [0, 3, 1, none, 3],
+        [none, none, none, 2, none],
+        [none, 0, none, 4, 2],
+        [none] * 5,
+        [none, 1, none, none, none],
+    ]
+    pile = pile_of_rows(np.array(rows, np.uint8), np.array([0, 2, 3, 4]), none)
+    assert unpack(pile) == [
+        (0, [0, 1, 2, 3]), (0, [0, INSERTED + 3, 1, GAP, 3]), (2, [2]), (2, [UNKNOWN_BASE, 2]), (4, []), (4, []),
+    ]  # fmt: skip

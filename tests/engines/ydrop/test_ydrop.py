@@ -18,13 +18,18 @@ from bellapy.engines.ydrop.diagonal import extend_left, extend_right, table_of, 
 from bellapy.engines.ydrop.extend import Extender
 from bellapy.engines.ydrop.rule import CHUNK, cell_type
 from bellapy.engines.ydrop.sweep import Sides
-from bellapy.engines.ydrop.walls import add_wall, first_free, no_walls
+from bellapy.engines.ydrop.walls import add_wall, no_walls, on_wall
 from bellapy.jobs.wga.ungapped import HspRule
 from bellapy.params.wga import DEFAULT_SCORES, HOXD70, GapScores
 from bellapy.records.bases import encode
 from bellapy.records.genomes import PAIR, QUERY_ALONE, TARGET_ALONE
 
 LARGE = GapScores(HOXD70 * 40, 16_000, 1200)
+
+
+@njit
+def is_on_wall(walls, q, t):
+    return on_wall(walls, q, t)
 
 
 @njit
@@ -102,7 +107,7 @@ def test_no_path_touches_a_wall():
             changed += expected != naive_wga.ydrop(a, b, DEFAULT_SCORES, 9400)
             check(extender, sides, walls, expected)
         grid = np.indices((len(query), len(target))).reshape(2, -1)
-        free = [first_free(walls, q[None], t[None], 0) == 0 for q, t in grid.T]
+        free = [not is_on_wall(walls, q, t) for q, t in grid.T]
         assert dead == {(int(q), int(t)) for (q, t), is_free in zip(grid.T, free, strict=True) if not is_free}
     assert changed > 5
 
@@ -147,7 +152,7 @@ def test_diagonals_are_those_of_the_definition():
         query = np.where(rng.random(400) < errors, rng.integers(0, 5, 400), target).astype(np.uint8)
         for xdrop in (100, 910, 20_000):
             for vectors in {False, use_vectors(HOXD70, xdrop)}:
-                rule = HspRule(HOXD70, table_of(HOXD70), vectors, xdrop, 0, 0, False, none, 19, 1, 0)
+                rule = HspRule(HOXD70, table_of(HOXD70), vectors, none, False, xdrop, 0, 0, False, none, 19, 1, 0)
                 for at in (0, 1, 150, 370, 399):
                     right = naive_wga.diagonal(target, query, [(x, x) for x in range(at, 400)], HOXD70, xdrop)
                     assert run_right(target, query, at, rule) == right
@@ -156,28 +161,51 @@ def test_diagonals_are_those_of_the_definition():
                     assert run_left(target, query, at, most, rule) == left[:2]
 
 
-PLAIN = """
+ALONE = """
+import sys
 import numpy as np
+from bellapy.compute.jit import njit
 from bellapy.engines.ydrop import row
+from bellapy.engines.ydrop.diagonal import extend_left, extend_right, table_of, use_vectors
 from bellapy.engines.ydrop.extend import Extender
 from bellapy.engines.ydrop.sweep import Sides
 from bellapy.engines.ydrop.walls import no_walls
-from bellapy.params.wga import DEFAULT_SCORES
-assert not row.VECTORS
-codes = np.random.default_rng(9).integers(0, 4, 300).astype(np.uint8)
-sides = Sides(codes, codes, 0, 0, 1, 300, 300)
+from bellapy.jobs.wga.ungapped import HspRule
+from bellapy.params.wga import DEFAULT_SCORES, HOXD70
+assert (row.VECTORS, row.LONG_VECTORS) == (sys.argv[1] == "avx2", False)
+
+
+@njit
+def run(target, query, rule):
+    return extend_left(target, query, 200, 200, 150, rule), extend_right(target, query, 20, 20, rule)
+
+
+rng = np.random.default_rng(9)
+target = rng.integers(0, 4, 300).astype(np.uint8)
+query = np.where(rng.random(300) < 0.2, rng.integers(0, 5, 300), target).astype(np.uint8)
+none = np.zeros(1, np.uint32)
+rule = HspRule(HOXD70, table_of(HOXD70), use_vectors(HOXD70, 910), none, False, 910, 0, 0, False, none, 19, 1, 0)
+sides = Sides(query, target, 0, 0, 1, 300, 300)
 extender = Extender(DEFAULT_SCORES, 9400)
 print(*extender.inspect(sides, no_walls(600)), extender.path(sides, no_walls(600), extender.inspect(sides, no_walls(600))))
+print(run(target, query, rule))
 """
+"""Prints ends and paths of the processor that the environment names."""
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="names features of x86")
-def test_processors_without_vectors_give_the_same(tmp_path):
-    features = "+sse,+sse2,+sse3,+ssse3,+sse4.1,+sse4.2,+avx,+avx2,+popcnt,+64bit,+cx16"
-    there = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": features, "NUMBA_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-c", PLAIN]
-    done = subprocess.run(command, env=os.environ | there, capture_output=True, text=True, check=True)
-    codes = np.random.default_rng(9).integers(0, 4, 300).astype(np.uint8)
-    sides, extender = Sides(codes, codes, 0, 0, 1, 300, 300), Extender(DEFAULT_SCORES, 9400)
+def test_processors_with_short_vectors_or_none_give_the_same(tmp_path):
+    features = "+sse,+sse2,+sse3,+ssse3,+sse4.1,+sse4.2,+avx,+popcnt,+64bit,+cx16,"
+    printed, program = [], tmp_path / "alone.py"
+    program.write_text(ALONE)
+    for what, last in (("avx2", "+avx2"), ("none", "-avx2")):
+        there = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": features + last, "NUMBA_CACHE_DIR": str(tmp_path / what)}
+        command = [sys.executable, str(program), what]
+        printed.append(subprocess.run(command, env=os.environ | there, capture_output=True, text=True, check=True).stdout)
+    assert printed[0] == printed[1]
+    rng = np.random.default_rng(9)
+    target = rng.integers(0, 4, 300).astype(np.uint8)
+    query = np.where(rng.random(300) < 0.2, rng.integers(0, 5, 300), target).astype(np.uint8)
+    sides, extender = Sides(query, target, 0, 0, 1, 300, 300), Extender(DEFAULT_SCORES, 9400)
     end = extender.inspect(sides, no_walls(600))
-    assert done.stdout.split() == f"{' '.join(map(str, end))} {extender.path(sides, no_walls(600), end)}".split()
+    assert printed[0].startswith(f"{' '.join(map(str, end))} {extender.path(sides, no_walls(600), end)}")

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 from cases import run, sample_reads
+from corrected import edits, oriented, records
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import random_bases
@@ -19,26 +20,6 @@ from bellapy.jobs.correct.template import Corrected, uncorrected
 from bellapy.jobs.correct.terms import LEAST_SITES, N_BINS, Learnt, find_valley, sample
 from bellapy.params.correct import CorrectParams
 from bellapy.records import Overlaps
-
-
-def edits(one: str, other: str) -> int:
-    """Edit distance of a sequence to the best part of another."""
-    a, b = (np.frombuffer(text.encode(), np.uint8) for text in (one, other))
-    column, at = np.zeros(len(b) + 1, np.int64), np.arange(len(b) + 1)
-    for letter in a:
-        new = np.minimum(column + 1, np.concatenate(([len(a)], column[:-1] + (b != letter))))
-        new[0] = column[0] + 1
-        column = np.minimum.accumulate(new - at) + at
-    return int(column.min())
-
-
-def records(text: bytes) -> list[tuple[str, str]]:
-    lines = text.decode().splitlines()
-    return [(name[1:], sequence) for name, sequence in zip(lines[::2], lines[1::2], strict=True)]
-
-
-def oriented(sequence: str, strand: int) -> str:
-    return sequence if strand > 0 else sequence[::-1].translate(str.maketrans("ACGTacgt", "TGCAtgca"))
 
 
 @pytest.fixture(scope="module")
@@ -81,10 +62,10 @@ def test_the_output_does_not_depend_on_how_the_work_is_done(work, options, monke
 
 def test_overlaps_from_a_file_give_the_same(work):
     folder, _, out = work
-    assert run("overlap", folder / "reads.fa", "--cigar", "-o", folder / "x.paf.gz", "-q").code == 0
+    assert run("overlap", folder / "reads.fa", "--min-overlap", 500, "--cigar", "-o", folder / "x.paf.gz", "-q").code == 0
     outcome = run("correct", folder / "reads.fa", "--overlaps", folder / "x.paf.gz")
     assert records(outcome.out) == out
-    text = run("overlap", folder / "reads.fa", "--cigar", "-q").out
+    text = run("overlap", folder / "reads.fa", "--min-overlap", 500, "--cigar", "-q").out
     both = []
     for line in text.splitlines():
         columns = line.split(b"\t")
@@ -92,6 +73,30 @@ def test_overlaps_from_a_file_give_the_same(work):
     outcome = run("correct", folder / "reads.fa", "--overlaps", "-", stdin=b"\n".join(both))
     assert records(outcome.out) == out
     assert f"{len(both) - len(text.splitlines()):,} twice" in outcome.err
+
+
+def test_a_stopped_job_goes_on_in_its_folder(work, tmp_path, monkeypatch):
+    folder, _, out = work
+    monkeypatch.setattr(pipeline, "KEPT_BYTES", 1)  # a range for every read
+    command = ["correct", folder / "reads.fa", "--workdir", tmp_path / "work", "-t", 1]
+    made, correct = [], pipeline.correct_template
+
+    def stop_late(*given):
+        made.append(given)
+        if len(made) == 5:
+            raise KeyboardInterrupt
+        return correct(*given)
+
+    monkeypatch.setattr(pipeline, "correct_template", stop_late)
+    assert run(*command).code != 0
+    done = [path for path in (tmp_path / "work").glob("reads-*") if path.suffix != ".lock"]
+    assert len(done) == 4
+    assert records(run(*command, "--keep-workdir").out) == out
+    assert len(made) == 5 + len(out) - 4
+    monkeypatch.setattr(pipeline, "correct_template", None)
+    assert records(run(*command, "-t", 2).out) == out
+    assert not (tmp_path / "work").exists()
+    assert run("correct", folder / "reads.fa", "--keep-workdir").code == 2
 
 
 def test_the_report_adds_up(work):

@@ -19,7 +19,7 @@ from bellapy.jobs.map.bases import pack_both_ways
 from bellapy.jobs.map.pipeline import batches
 from bellapy.params import AffineScoring
 from bellapy.records.bases import ENCODE
-from bellapy.seeding.anchors import RESCUE_SPAN, find_anchors, layout_for
+from bellapy.seeding.anchors import MOST_PER_BASE, RESCUE_SPAN, find_anchors, layout_for
 from bellapy.seeding.index import build_index
 
 SCORES = AffineScoring()
@@ -256,6 +256,21 @@ def test_deletions_and_insertions_of_any_size(world, size):
         assert gaps == [(operation, size)]
 
 
+def test_an_insertion_that_is_a_copy_of_another_place_stays_an_insertion(world):
+    one, two = world.sequences["one"], world.sequences["two"]
+    world.write("copied.fa", {"read": one[20_000:23_000] + two[5000:10_000] + one[23_000:26_000]})
+    first = world.map("--preset", "ont", reads="copied.fa")[0]
+    assert (first.reference_name, first.reference_start, first.reference_end) == ("one", 20_000, 26_000)
+    assert first.cigarstring == "3000M5000I3000M"
+
+
+def test_the_best_part_is_kept_however_low(world):
+    one, junk = world.sequences["one"], random_bases(np.random.default_rng(6), 500)
+    world.write("low.fa", {"read": one[5000:5090] + junk + one[5590:5625]})
+    record = world.map("--preset", "ont", reads="low.fa")[0]
+    assert abs(record.reference_start - 5000) <= 5 and abs(record.reference_end - 5090) <= 30
+
+
 @pytest.mark.parametrize("size", [1500, 4000])
 def test_an_inversion_has_a_line_of_its_own(world, size):
     one = world.sequences["one"]
@@ -282,6 +297,24 @@ def test_copies_are_secondary_and_of_no_quality(world):
         lines = [line.split("\t") for line in outcome.out.decode().splitlines() if line[0] != "@"]
         assert [int(line[1]) & ~16 for line in lines] == flags and int(lines[0][4]) <= 3
         assert all(line[9] == "*" for line in lines[1:])
+
+
+def test_few_differences_between_copies_tell_them_apart(world):
+    """Where a read has few errors, some differences say where it comes from."""
+    rng = np.random.default_rng(11)
+    copy = random_bases(rng, 5000)
+    bases = list(copy)
+    for at in rng.choice(5000, 20, replace=False):
+        bases[at] = "ACGT"["ACGT".index(bases[at]) ^ 1]
+    other = "".join(bases)
+    world.write(
+        "alike.fa", {"r": random_bases(rng, 4000) + copy + random_bases(rng, 4000) + other + random_bases(rng, 3000)}
+    )
+    world.write("alike.fq.fa", {"read": mutate(rng, copy[500:4500], 0.03)})
+    outcome = run("map", world.folder / "alike.fa", world.folder / "alike.fq.fa", "-q", "--preset", "ont")
+    first, second = (line.split("\t") for line in outcome.out.decode().splitlines())
+    assert abs(int(first[7]) - 4500) < 5 and abs(int(second[7]) - 13_500) < 5
+    assert int(first[11]) == 60 and int(second[11]) == 0
 
 
 def test_what_fits_nowhere_is_unmapped_and_keeps_its_bases(world):
@@ -313,7 +346,7 @@ def test_a_read_of_nothing_but_repeats_has_few_anchors(world):
     codes, at, lengths = pack_both_ways([read], ENCODE)
     lookup = index.lookup._replace(cutoff=200)
     anchors, _ = find_anchors(lookup, 15, 10, codes, at, lengths, layout_for(len(read), len(index.codes)))
-    assert len(anchors) <= len(read) + len(read) // RESCUE_SPAN * 200
+    assert len(anchors) <= MOST_PER_BASE * len(read) + len(read) // RESCUE_SPAN * 200
 
 
 # ---------------------------------------------------------------- the command line

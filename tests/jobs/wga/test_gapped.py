@@ -5,23 +5,64 @@ from __future__ import annotations
 import numpy as np
 from strategies import mutate, random_bases
 
+from bellapy.engines.ydrop.extend import Extender
+from bellapy.engines.ydrop.foresight import none_known
+from bellapy.engines.ydrop.sweep import R, Sides
+from bellapy.engines.ydrop.walls import no_walls
 from bellapy.jobs.wga import gapped
-from bellapy.jobs.wga.gapped import DEEP, Aligner, Anchors, Depth, Part, are_close, joined
+from bellapy.jobs.wga.gapped import Aligner, Anchors, Spanned, are_close, joined, next_anchor
+from bellapy.jobs.wga.kept import Part
 from bellapy.params.wga import make_wga_params
 from bellapy.records.bases import encode
 from bellapy.records.genomes import PAIR, QUERY_ALONE, TARGET_ALONE
 
 
-def test_depth_counts_both_sequences():
-    depth = Depth(np.zeros(100, np.uint8), np.zeros(100, np.uint8))
-    runs = np.array([(PAIR, 10), (TARGET_ALONE, 5), (PAIR, 10)], np.int64)
-    for _ in range(DEEP):
-        assert not depth.is_deep(30, 50)
-        depth.add(Part(9000, 20, 40, runs))
-    assert depth.is_deep(20, 40) and depth.is_deep(44, 59) and depth.n_deep == 2
-    assert not depth.is_deep(45, 59) and not depth.is_deep(44, 60) and not depth.is_deep(19, 40)
-    depth.add(Part(9000, 20, 40, runs))
-    assert depth.target.max() == DEEP
+def test_anchors_are_left_out_where_both_sequences_are_spanned():
+    spanned = Spanned(np.zeros(100, np.bool_), np.zeros(100, np.bool_))
+    spanned.add(Part(9000, 20, 40, np.array([(PAIR, 10), (TARGET_ALONE, 5), (PAIR, 10)], np.int64)))
+    places = [(20, 40, True), (44, 59, True), (45, 59, False), (44, 60, False), (19, 40, False)]
+    for t, q, left_out in places:
+        some = np.array([t]), np.array([q])
+        found = next_anchor(no_walls(200), some[1], some[0], 0, spanned, none_known(1), (0, 0))
+        assert found == ((1, 1, 0) if left_out else (0, 0, 0))
+
+
+def test_foresight_changes_nothing(monkeypatch):
+    """Ends that are found without walls, in advance: the same alignments, and hardly any other extension."""
+    rng = np.random.default_rng(5)
+    texts = [random_bases(rng, 400) for _ in range(3)]
+    target = encode(texts[0] + random_bases(rng, 3000) + texts[1] + texts[2])
+    query = encode(mutate(rng, texts[1], 0.1) + random_bases(rng, 3000) + mutate(rng, texts[0], 0.1) + texts[1])
+    places = [(int(t), int(q)) for t in range(10, len(target), 260) for q in range(20, len(query), 260)] + [
+        (200, 3600),
+        (3600, 200),
+    ]
+    anchors = Anchors(*np.array([(t, q, 3000 + (t * 7 + q * 3) % 1000) for t, q in places], np.int64).T)
+    params = make_wga_params({"ydrop": 2000})
+    plain = Aligner(params).align(target, query, anchors)
+    asked = []
+
+    def foretold(sequences, t, q, scores, ydrop, means):
+        extender, walls, found = Extender(scores, ydrop), no_walls(len(target) + len(query)), none_known(len(t))
+        for x in range(len(t)):
+            at = int(q[x]), int(t[x])
+            sides = (
+                Sides(query, target, *at, -1, at[0] + 1, at[1] + 1),
+                Sides(query, target, at[0] + 1, at[1] + 1, 1, len(query) - at[0] - 1, len(target) - at[1] - 1),
+            )
+            for side in range(2):
+                end = extender.inspect(sides[side], walls)
+                found.score[x, side], found.r[x, side], found.last[x, side] = end.score, end.r, int(extender.rows.state[R])
+        found.known[::2] = True
+        asked.append(len(t))
+        return found
+
+    monkeypatch.setattr(gapped, "foresee", foretold)
+    told = Aligner(params).align(target, query, anchors)
+    assert asked and plain[1:-1] == told[1:-1] and plain.n_cells > told.n_cells
+    for one, other in zip(plain.parts, told.parts, strict=True):
+        assert one[:3] == other[:3] and np.array_equal(one.runs, other.runs)
+    assert len(plain.parts) >= 2
 
 
 def test_copies_of_a_repeat_are_extended_a_few_times_only():
@@ -31,12 +72,14 @@ def test_copies_of_a_repeat_are_extended_a_few_times_only():
     target, query = (encode("".join(random_bases(rng, 200) + mutate(rng, repeat, 0.03) for _ in range(6))) for _ in range(2))
     places = [(500 * x + 300, 500 * y + 300) for x in range(6) for y in range(6)]
     anchors = Anchors(*np.array([(t, q, 3000 + t + q) for t, q in places], np.int64).T)
-    some, every = Aligner(make_wga_params({})), Aligner(make_wga_params({"all_copies": True}))
-    few, many = some.align(target, query, anchors), every.align(target, query, anchors)
-    assert every.n_deep == 0 and len(many) > 20
-    assert some.n_deep > 10 and some.n_extended + some.n_deep <= 36 and len(few) < len(many)
-    deepest = max(sum(part.target <= 500 * x + 350 < part.target + 300 for part in few) for x in range(6))
-    assert deepest >= DEEP
+    some, every = (Aligner(make_wga_params({"ydrop": 4000, "all_copies": copies})) for copies in (False, True))
+    fewer, all_of_them = some.align(target, query, anchors), every.align(target, query, anchors)
+    few, many = fewer.parts, all_of_them.parts
+    assert all_of_them.n_left_out == 0 and len(many) > 20
+    assert fewer.n_left_out > 10 and fewer.n_extended + fewer.n_left_out <= 36 and len(few) < len(many)
+    for x in range(6):  # every copy has a partner
+        assert any(part.target <= 500 * x + 350 < part.target + 300 for part in few)
+        assert any(part.query <= 500 * x + 350 < part.query + 300 for part in few)
 
 
 def test_weak_anchors_count_near_ends_only(monkeypatch):
@@ -46,9 +89,9 @@ def test_weak_anchors_count_near_ends_only(monkeypatch):
     query = encode(first + random_bases(rng, 3000) + second)
     anchors = Anchors(np.array([100, 3220]), np.array([100, 3220]), np.array([3000, 2000]))
     params = make_wga_params({"ydrop": 1000})
-    assert len(Aligner(params).align(target, query, anchors)) == 2
+    assert len(Aligner(params).align(target, query, anchors).parts) == 2
     monkeypatch.setattr(gapped, "CLOSE", 1000)
-    assert len(Aligner(params).align(target, query, anchors)) == 1
+    assert len(Aligner(params).align(target, query, anchors).parts) == 1
 
 
 def test_close_places_are_those_of_the_definition():

@@ -1,0 +1,216 @@
+"""The sweep over a narrow part of a matrix, line by line (anti-diagonals); the same scores as `cpu.Sweep`.
+
+Where few tiles lie on a wavefront, most lanes of `cpu.Sweep` idle.  Here a line's cells fill the lanes, and rows are given
+up as soon as their scores allow.  Some lines are kept; the path is traced between them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from bellapy.engines.exact.antidiagonals import LANES, Codes, Differences, Plain, Raised, Whole
+from bellapy.engines.exact.cpu import Task
+from bellapy.engines.exact.line_paths import AT_CELL, Line, Tracer, Walk
+from bellapy.engines.exact.lines import (
+    CELLS,
+    CHECKS,
+    FIRST,
+    LAST,
+    LINE,
+    ROWS,
+    Frame,
+    Kept,
+    State,
+    begin_lines,
+    run_lines,
+)  # fmt: skip
+from bellapy.engines.exact.rule import BEYOND_QUERY, BEYOND_TARGET, NONE, Scores
+
+EVERY = 512  # lines between kept ones, as long as memory allows
+STRETCH = 1 << 14  # lines between two signs of progress
+
+
+def cell_type(scores: Scores) -> np.dtype:
+    """The narrowest type that holds differences of neighbouring cells."""
+    largest = scores.match + 2 * scores.first + scores.gap_open
+    return np.dtype(np.uint8 if largest <= 0xFF else np.uint16)
+
+
+def is_connected(first: np.ndarray, last: np.ndarray) -> bool:
+    """Whether intervals of columns leave one region, so that a band can follow it; it has to begin in the first rows."""
+    there = np.flatnonzero(first <= last)
+    if not len(there) or there[0] or there[-1] + 1 != len(there):
+        return False
+    n = len(there)
+    return bool((last[: n - 1] >= first[1:n]).all())
+
+
+class BandSweep:
+    """A sweep that can be stopped, kept and continued; `run` until it is done.
+
+    task : its bounds go by ROWS rows, and `is_connected`.  budget : bytes that kept lines may take; where they would take
+    more, every other one is dropped.
+    """
+
+    def __init__(self, task: Task, budget: int = 1 << 28, keep_ends: bool = False):
+        self.task, self._budget = task, budget
+        n, m = len(task.query), len(task.target)
+        cell = cell_type(task.scores)
+        self._frame = self._make_frame(cell, keep_ends)
+        by_row, by_column = n + 1 + LANES, m + 1 + LANES
+        wholes = task.floor or task.seek or keep_ends
+        self._state = State(
+            Differences(*(np.zeros(k, cell) for k in (by_row, by_row, by_column, by_column))),
+            Whole(
+                np.full((3, by_row + 1), NONE, np.int32),
+                *(np.full(k if wholes else 0, NONE, np.int32) for k in (by_row, by_column)),
+            ),
+            np.zeros(7, np.int64), np.array([task.known, -1, -1], np.int64),
+            np.tile(np.array([m + 1, -1], np.int32), (n + 1, 1)),
+            np.full(m + 1, NONE, np.int32), np.full(n + 1, NONE, np.int32), np.zeros((CHECKS[1] + 1, 2), np.int64),
+        )  # fmt: skip
+        self._state.last_row[0], self._state.last_column[0] = task.borders.left[-1], task.borders.top[-1]
+        self._kept = self._new_kept(1024 if task.every else 1, 0)
+        begin_lines(self._frame, self._state)
+
+    def _make_frame(self, cell: np.dtype, keep_ends: bool) -> Frame:
+        task, scores = self.task, self.task.scores
+        n, m = len(task.query), len(task.target)
+        query, target = np.full(n + 1 + LANES, BEYOND_QUERY, cell), np.full(m + 1 + LANES, BEYOND_TARGET, cell)
+        query[1 : n + 1], target[:m] = task.query, task.target[::-1]
+        raise_by, worst = 2 * scores.first, max(scores.mismatch, -2 * scores.first)
+        most = scores.match + raise_by
+        raised = Raised(*(cell.type(x) for x in (most, worst + raise_by, scores.gap_open, most)))
+        first, lowest = np.int32(scores.first), np.int32(0 if task.floor else NONE)
+        plain = Plain(np.int32(scores.match), np.int32(scores.mismatch), first, np.int32(scores.gap_extend), lowest)
+        row_bound, column_bound = (
+            np.maximum.accumulate(bound[::-1])[::-1].copy() for bound in (task.bounds.query, task.bounds.target)
+        )
+        every = max(CHECKS[1], task.every) if task.every else 0
+        return Frame(
+            Codes(query, target), raised, plain, *task.borders, task.bounds.first, task.bounds.last, row_bound,
+            column_bound, task.floor, task.seek, keep_ends, scores.gap_open, every,
+        )  # fmt: skip
+
+    def _new_kept(self, lines: int, values: int) -> Kept:
+        return Kept(np.zeros((lines, 5), np.int64), np.zeros(values, cell_type(self.task.scores)), np.zeros(2, np.int64))
+
+    def _make_room(self) -> None:
+        """Room for another kept line: more memory, or as many again by dropping every other line."""
+        kept, now = self._kept, self._state.now
+        needed = 4 * int(now[LAST] - now[FIRST] + 1 + CHECKS[1])
+        lines, values = (int(x) for x in kept.used)
+        room = max(5 * len(kept.values) // 4, values + needed)
+        if room * kept.values.itemsize > self._budget and lines > 1:
+            self._frame = self._frame._replace(every=2 * self._frame.every)
+            self._kept = self._new_kept(len(kept.about), len(kept.values))
+            for about in kept.about[:lines][kept.about[:lines, 0] % self._frame.every == 0]:
+                self._keep(about, kept.values[about[4] : about[4] + 4 * about[2]])
+            return
+        kept.values.resize(room, refcheck=False)  # in place where the system can
+        kept.about.resize((max(len(kept.about), 2 * lines), 5), refcheck=False)
+
+    def _keep(self, about: np.ndarray, values: np.ndarray) -> None:
+        at, begin = (int(x) for x in self._kept.used)
+        self._kept.about[at] = *about[:4], begin
+        self._kept.values[begin : begin + len(values)] = values
+        self._kept.used[:] = at + 1, begin + len(values)
+
+    @property
+    def _n_lines(self) -> int:
+        return len(self.task.query) + len(self.task.target)
+
+    @property
+    def done(self) -> bool:
+        now = self._state.now
+        return bool(now[LINE] == self._n_lines or now[FIRST] > now[LAST])
+
+    @property
+    def n_cells(self) -> int:
+        """Cells computed so far."""
+        return int(self._state.now[CELLS])
+
+    @property
+    def share_done(self) -> float:
+        """The share of the lines that are done."""
+        return 1.0 if self.done else float(self._state.now[LINE] / self._n_lines)
+
+    def run(self, threads: int = 1, seconds: float | None = None) -> None:
+        """Go on until the sweep is done, or for about so many seconds, but for some lines at least; by one thread."""
+        stop = None if seconds is None else time.monotonic() + seconds
+        now = self._state.now
+        while not self.done:
+            before = int(now[LINE])
+            run_lines(self._frame, self._state, self._kept, before + STRETCH if stop else self._n_lines)
+            if now[LINE] == before and not self.done:
+                self._make_room()
+            if stop is not None and time.monotonic() >= stop:
+                break
+        if self.done:
+            self._finish()
+
+    def _finish(self) -> None:
+        now, reach = self._state.now, self._state.reach
+        if now[FIRST] <= now[LAST]:
+            rows = np.arange(now[FIRST], now[LAST] + 1)
+            reach[rows, 1] = now[LINE] - rows
+            self._state.last_row[-1] = self._state.w.high[now[LINE] % 3, len(self.task.query) + 1]
+
+    @property
+    def best(self) -> np.ndarray:
+        """(3,) int64: score, row and column of the best cell; row -1: none reaches the known score."""
+        return self._state.best
+
+    @property
+    def last_row(self) -> np.ndarray:
+        """(columns + 1,) int32: scores of the matrix's last row; NONE where it was not computed."""
+        return self._state.last_row
+
+    @property
+    def last_column(self) -> np.ndarray:
+        """(rows + 1,) int32."""
+        return self._state.last_column
+
+    @property
+    def reach(self) -> np.ndarray:
+        """(n_blocks, 2) int32: first and last computed square of ROWS rows and columns in each row of squares; -1: none."""
+        computed = self._state.reach[1:]
+        edges = np.arange(0, len(computed), ROWS)
+        first, last = np.minimum.reduceat(computed[:, 0], edges), np.maximum.reduceat(computed[:, 1], edges)
+        n_squares = -(-len(self.task.target) // ROWS)
+        first = np.where(last >= 0, np.maximum(0, first - 1) // ROWS, n_squares)
+        return np.stack([first, np.where(last >= 0, np.maximum(0, last - 1) // ROWS, -1)], axis=1).astype(np.int32)
+
+    def trace(self, row: int, column: int, score: int, watch: Callable[[float], None]) -> np.ndarray:
+        """The path from a cell back to the matrix's corner, as Runs has it.
+
+        score : of the cell.  watch : is told the share that is done.
+        """
+        n = int(self._kept.used[0])
+        lines = [Line(0, 0, 1, int(self.task.borders.top[0]), np.zeros(4, self._kept.values.dtype))]
+        for line, first, size, its_score, at in self._kept.about[:n].tolist():
+            lines.append(Line(line, first, size, its_score, self._kept.values[at : at + 4 * size]))
+        return Tracer(self._frame).trace(lines, Walk(row, column, AT_CELL, score), watch)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All that changes, to go on from here another time with `restore`."""
+        s, (lines, values) = self._state, (int(x) for x in self._kept.used)
+        arrays = s.d._asdict() | s.w._asdict() | s._asdict()
+        return {name: value for name, value in arrays.items() if name not in ("d", "w")} | {
+            "step": s.now[LINE], "every": np.array(self._frame.every),
+            "kept_about": self._kept.about[:lines], "kept_values": self._kept.values[:values],
+        }  # fmt: skip
+
+    def restore(self, state) -> None:
+        """Go on from a `state` of a sweep of the same task."""
+        for key, value in self.state().items():
+            if key not in ("step", "every", "kept_about", "kept_values"):
+                value[...] = state[key]
+        self._frame = self._frame._replace(every=int(state["every"]))
+        lines, values = len(state["kept_about"]), len(state["kept_values"])
+        self._kept = self._new_kept(max(1, lines), values)
+        self._kept.about[:lines], self._kept.values[:] = state["kept_about"], state["kept_values"]
+        self._kept.used[:] = lines, values

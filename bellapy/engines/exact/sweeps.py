@@ -1,0 +1,138 @@
+"""Which sweep computes a matrix, and sweeps that go on where they were stopped.
+
+Wide matrices are swept by tiles, on GPUs where this is worth it.  Narrow bands are swept line by line.  The scores that
+matter are the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from bellapy.engines.exact.band import EVERY as EVERY_LINE
+from bellapy.engines.exact.band import BandSweep, is_connected
+from bellapy.engines.exact.cpu import Bounds, Sweep, Task
+from bellapy.engines.exact.lines import ROWS
+from bellapy.report.run_report import Devices
+
+SIZES = 32, 64, 128
+"""Sizes of tiles; the larger ones where enough of them lie on a wavefront."""
+
+EVERY = 512  # rows between special rows, as long as memory allows
+GPU_CELLS = 1 << 33
+"""Fewer cells are computed by a CPU before a GPU is ready."""
+
+NARROW = 1 << 18
+"""Cells of a line, on average, for each thread but the first, beyond which tiles are faster: lines take one thread."""
+
+NARROW_WHOLE = 1 << 12  # the same where whole scores may be needed
+WHOLE_SHARE = 1 / 16  # of the rows that may need whole scores at the start of a band
+SAVE_SECONDS = 20.0
+SHOW_SECONDS = 0.5
+
+
+class Journal(Protocol):
+    """Where a long run keeps what it has done."""
+
+    def load(self, name: str) -> dict | None: ...
+
+    def save(self, name: str, state: dict) -> None: ...
+
+
+Watch = Callable[[str, float], None]
+MakeBounds = Callable[[int], Bounds]
+"""Bounds by tiles of a size."""
+
+
+def _tell_nobody(stage: str, share: float) -> None:
+    pass
+
+
+class Sweeper(NamedTuple):
+    """What sweeps may use.
+
+    budget : bytes for special rows.  journal : keeps their states.  watch : is told the stage and the share of it that is
+    done.  devices : where GPUs note what they do; None: they are not used.
+    """
+
+    threads: int = 1
+    budget: int = 1 << 28
+    journal: Journal | None = None
+    watch: Watch = _tell_nobody
+    devices: Devices | None = None
+
+    def sweep(self, name: str, task: Task, make_bounds: MakeBounds, keep_ends: bool = False) -> Any:
+        """A finished sweep.
+
+        task : its bounds and size are chosen here; every : whether a path is to be traced.
+        keep_ends : the last row and column are asked for.
+        """
+        bounds, every = make_bounds(ROWS), task.every
+        task = task._replace(bounds=bounds, size=ROWS, every=EVERY_LINE if every else 0)
+        if not self._uses_gpus(task) and is_narrow(task, self.threads, keep_ends):
+            return self._finish(f"{name}_lines", BandSweep(task, self.budget, keep_ends))
+        size = tile_size(bounds, len(task.query) + len(task.target))
+        task = task._replace(bounds=make_bounds(size), size=size, every=EVERY if every else 0)
+        if self._uses_gpus(task):
+            return self._sweep_on_gpus(f"{name}_gpu", task)
+        return self._finish(name, Sweep(task, self.budget))
+
+    def _finish(self, name: str, sweep: Sweep | BandSweep) -> Sweep | BandSweep:
+        """Finish a sweep; one that was begun before goes on where it was."""
+        state = self.journal and self.journal.load(name)
+        if state:
+            sweep.restore(state)
+        saved = time.monotonic()
+        while not sweep.done:
+            sweep.run(self.threads, SHOW_SECONDS)
+            self.watch(name, sweep.share_done)
+            if self.journal and (sweep.done or time.monotonic() - saved > SAVE_SECONDS):
+                self.journal.save(name, sweep.state())
+                saved = time.monotonic()
+        return sweep
+
+    def _uses_gpus(self, task: Task) -> bool:
+        if not self.devices or task.n_allowed < GPU_CELLS:
+            return False
+        from bellapy.engines.exact.cuda_plan import fits
+
+        return fits(task.scores)
+
+    def _sweep_on_gpus(self, name: str, task: Task) -> Any:
+        """A finished sweep by GPUs, which are not asked on the way.
+
+        Rows that were kept on a GPU are not saved: such a sweep begins anew.
+        """
+        from bellapy.engines.exact.cuda import GpuSweep
+
+        sweep = GpuSweep(task, self.devices)
+        self.watch(name, 0.0)
+        journal = None if task.every else self.journal
+        if journal and (state := journal.load(name)):
+            sweep.restore(state)
+            return sweep
+        sweep.run()
+        if journal:
+            journal.save(name, sweep.state())
+        return sweep
+
+
+def is_narrow(task: Task, threads: int, keep_ends: bool) -> bool:
+    """Whether a matrix is swept faster line by line; its bounds go by ROWS rows."""
+    first, last = task.bounds.first, task.bounds.last
+    width = task.n_allowed / (len(task.query) + len(task.target))
+    if width * (threads - 1) > NARROW or not is_connected(first, last):
+        return False
+    if task.floor:  # alignments may begin where so much can still be gained
+        return width <= NARROW_WHOLE or float((task.bounds.query >= task.known).mean()) <= WHOLE_SHARE
+    return not keep_ends or width <= NARROW_WHOLE
+
+
+def tile_size(bounds: Bounds, n_lines: int) -> int:
+    """The largest size with at least 64 tiles on a wavefront of what bounds by ROWS rows leave."""
+    area = int(np.maximum(0, bounds.last.astype(np.int64) - bounds.first + 1).sum()) * ROWS
+    fitting = [size for size in SIZES if area >= 64 * size * n_lines]
+    return max(fitting, default=SIZES[0])

@@ -1,0 +1,130 @@
+"""Ends of many extensions without walls on an NVIDIA GPU; what it hands back is left to the CPU.
+
+The GPU needs packed instructions for two 16-bit numbers with signs: compute capability 9.0 (H100) and more.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+from time import monotonic
+from typing import NamedTuple
+
+import numpy as np
+from numba import cuda
+
+from bellapy.compute.gpu.devices import known_gpus
+from bellapy.compute.gpu.ops import I32, SIMULATED, WARP, kernel_of
+from bellapy.compute.gpu.pool import FULL, give_to_cpu, is_out_of_memory
+from bellapy.engines.ydrop.cuda_inspect import (
+    DEAD,
+    ENDED,
+    MOST_SCORE,
+    OUTGROWN,
+    R_BEST,
+    R_LAST,
+    SCORE,
+    STATUS,
+    Costs,
+    both,
+    make_kernel,
+)
+from bellapy.params.wga import GapScores
+from bellapy.records.bases import UNKNOWN
+from bellapy.report.run_report import Devices
+
+CLASSES = (2, 4) if SIMULATED else (8, 16)
+"""Registers of a lane; what outgrows the windows of one goes on, from its beginning, in those of the next."""
+WARPS = 1 if SIMULATED else 4  # of a block
+BLOCKS = 1 if SIMULATED else 4  # of a processor
+MOST_SIDES = 1 << 22  # at a time
+_one_at_a_time = Lock()
+ROOM = 1000  # what scores may move beyond the drop, within the numbers that cells hold
+
+
+class Ends(NamedTuple):
+    """score, r, last : (n,) int32: of an end its score and anti-diagonal, and the last anti-diagonal looked at.
+
+    done : (n,) bool, False for what is left to the CPU.  n_cells : computed.
+    """
+
+    score: np.ndarray
+    r: np.ndarray
+    last: np.ndarray
+    done: np.ndarray
+    n_cells: int
+
+
+def fits(scores: GapScores, ydrop: int) -> bool:
+    """Whether scores are bytes, and all that an extension compares stays within 16 bits."""
+    most = int(np.abs(scores.matrix).max())
+    return most <= MOST_SCORE and ydrop + scores.open + scores.extend + WARP * MOST_SCORE + ROOM < -DEAD
+
+
+def is_packed() -> bool:
+    """Whether the current GPU has the instructions."""
+    return SIMULATED or cuda.get_current_device().compute_capability >= (9, 0)
+
+
+def free_bases(codes: np.ndarray, places: np.ndarray, step: int) -> np.ndarray:
+    """Known bases in sequence from each place on, (n,) int64; step : 1 or -1."""
+    unknown = np.concatenate(([-1], np.flatnonzero(codes >= UNKNOWN), [len(codes)]))
+    if step > 0:
+        return unknown[np.searchsorted(unknown, places)] - places
+    return places - unknown[np.searchsorted(unknown, places, "right") - 1]
+
+
+def sides_of(target: np.ndarray, query: np.ndarray, t: np.ndarray, q: np.ndarray, step: int) -> np.ndarray:
+    """Rows of `sides` for the kernel, (n, 5) int64, from the places of base 1 of each side; codes of whole genomes."""
+    free = free_bases(target, t, step), free_bases(query, q, step)
+    return np.stack([t, q, np.full(len(t), step, np.int64), *free], axis=1)
+
+
+def inspect(target, query, sides: np.ndarray, scores: GapScores, ydrop: int, devices: Devices) -> Ends:
+    """Ends of extensions; target, query : uint8 codes, here or on the GPU.  sides : see `sides_of`.
+
+    devices : gets what the GPU did.  Where its memory is too small nothing is done.
+    """
+    found, done, n_cells = np.zeros((len(sides), 4), np.int32), np.zeros(len(sides), np.bool_), 0
+    begin = monotonic()
+    with _one_at_a_time:
+        try:
+            texts = [cuda.to_device(text) for text in (target, query)]
+            for at in range(0, len(sides), MOST_SIDES):
+                rows = slice(at, at + MOST_SIDES)
+                n_cells += _inspect(texts, sides[rows], scores, ydrop, found[rows])
+                done[rows] = found[rows, STATUS] == ENDED
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+            give_to_cpu(devices, FULL, extensions=len(sides) - int(done.sum()))
+    devices.add(
+        0, known_gpus()[0].name, extensions=int(done.sum()), cells=n_cells, kernel_s=monotonic() - begin,
+        uploaded_bases=len(target) + len(query),
+    )  # fmt: skip
+    return Ends(found[:, SCORE], found[:, R_BEST], found[:, R_LAST], done, n_cells)
+
+
+def _inspect(texts, sides: np.ndarray, scores: GapScores, ydrop: int, found: np.ndarray) -> int:
+    """Fill the rows of `found`, as the kernel does; returns cells computed."""
+    matrix = scores.matrix[:4, :4].astype(np.int64) & 0xFF  # by target, then query
+    words = cuda.to_device((matrix.T * (1 << 8 * np.arange(4))).sum(axis=1).astype(np.uint32))
+    costs = Costs(both(DEAD), both(-scores.open - scores.extend), both(-scores.extend), I32(ydrop))
+    number, processors = (0, 1) if SIMULATED else _numbers()
+    todo, n_cells = np.arange(len(sides)), 0
+    for registers in CLASSES:
+        if not len(todo):
+            break
+        results, counts = cuda.device_array((len(todo), 4), np.int32), cuda.to_device(np.zeros(2, np.int64))
+        blocks = min(BLOCKS * processors, (len(todo) + WARPS - 1) // WARPS)
+        kernel = kernel_of(make_kernel(registers), number)
+        kernel[blocks, WARPS * WARP](*texts, cuda.to_device(sides[todo]), words, costs, counts, results)
+        found[todo] = results.copy_to_host()
+        n_cells += int(counts.copy_to_host()[1])
+        todo = todo[found[todo, STATUS] == OUTGROWN]
+    return n_cells
+
+
+def _numbers() -> tuple[int, int]:
+    """The current GPU's number, and its processors."""
+    device = cuda.get_current_device()
+    return device.id, device.MULTIPROCESSOR_COUNT

@@ -1,0 +1,62 @@
+"""High-scoring segment pairs: those of the definition, whatever the sieve puts aside."""
+
+from __future__ import annotations
+
+import naive_wga
+import numpy as np
+import pytest
+from strategies import mutate, random_bases
+
+from bellapy.engines.ydrop.sieve import can_sieve, pack
+from bellapy.jobs.wga.ungapped import EXTENDED, Search, find_hsps
+from bellapy.params.wga import make_wga_params
+from bellapy.records.bases import encode
+from bellapy.records.genomes import BETWEEN, Genome
+from bellapy.seeding.spaced import PATTERNS, index_seeds, parse_pattern
+
+
+def genome_of(*texts: str) -> Genome:
+    between = "N" * BETWEEN
+    codes = encode(between + between.join(texts) + between)
+    lengths = np.array([len(text) for text in texts])
+    names = tuple("abc"[: len(texts)])
+    return Genome(
+        names, codes, np.zeros(len(codes), np.bool_), BETWEEN + np.cumsum(lengths + BETWEEN) - lengths - BETWEEN, lengths
+    )
+
+
+def make_pair(rng) -> tuple[Genome, Genome]:
+    """Parts of all identities, repeats, unknown bases inside of related sequence; and unrelated sequence far from these."""
+    some = [random_bases(rng, 150) for _ in range(5)]
+    others = [mutate(rng, text, errors) for text, errors in zip(some, (0.02, 0.1, 0.2, 0.3, 0.5), strict=True)]
+    low = "AC" * 30 + "A" * 40
+    target = genome_of(
+        some[0] + some[1] + low, some[2] + some[3][:60] + "N" + some[3][60:], some[4] + random_bases(rng, 700)
+    )
+    query = genome_of(
+        others[1] + random_bases(rng, 600) + others[0], low + others[3] + others[2][:99] + "NN" + others[2][99:]
+    )
+    return target, query
+
+
+@pytest.mark.parametrize("seed", ["12of19", "6", "14of22"])
+def test_hsps_are_those_of_the_definition(seed):
+    rng = np.random.default_rng(len(seed))
+    target, query = make_pair(rng)
+    pattern, shape = parse_pattern(seed), PATTERNS.get(seed) or "1" * int(seed)
+    hits = naive_wga.seed_hits(target.codes, query.codes, (target.masked, query.masked), shape, True)
+    index, packed = index_seeds(target.codes, target.masked, pattern), pack(query.codes)
+    for xdrop, hspthresh in ((910, 3000), (300, 1500), (910, 1200)):
+        params = make_wga_params({"seed": seed, "hspthresh": hspthresh}, xdrop=xdrop)
+        search, matrix = Search(target, index, pattern, params), params.scores.matrix
+        expected = naive_wga.hsps(
+            target.codes, query.codes, hits, len(shape), matrix, xdrop, int(hspthresh * 2 / 3), hspthresh
+        )  # fmt: skip
+        assert search.rule.sieved == can_sieve(matrix, xdrop, len(shape))
+        extended = []
+        for sieved in {False, search.rule.sieved}:
+            search.rule = search.rule._replace(sieved=sieved)
+            found, counts = find_hsps(search, query, packed, 1, (0, len(query.codes)))
+            assert set(map(tuple, found.tolist())) == expected and len(expected) > 3
+            extended.append(int(counts[EXTENDED]))
+        assert seed != "6" or len(extended) == 1 or extended[1] < extended[0]

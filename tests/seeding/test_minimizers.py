@@ -1,0 +1,53 @@
+"""Minimizers: those of every window, whatever strand is read and wherever the reference is cut into chunks."""
+
+from __future__ import annotations
+
+import naive
+import naive_map
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import make_reads, random_bases
+
+from bellapy.compute.jit import njit
+from bellapy.records.bases import encode
+from bellapy.seeding.index import build_index
+from bellapy.seeding.minimizers import find_minimizers
+
+
+@njit
+def _find(codes, k, window, hashes, marks, ring, ring_marks):
+    return find_minimizers(codes, 0, len(codes), k, window, hashes, marks, ring, ring_marks)
+
+
+def minimizers_of(sequence: str, k: int, window: int) -> list[tuple[int, int, bool]]:
+    hashes, marks = np.empty(len(sequence), np.uint64), np.empty(len(sequence), np.int64)
+    n = _find(encode(sequence), k, window, hashes, marks, np.empty(window, np.uint64), np.empty(window, np.int64))
+    return [(int(h), int(m) >> 1, bool(m & 1)) for h, m in zip(hashes[:n], marks[:n], strict=True)]
+
+
+@settings(max_examples=150)
+@given(
+    sequence=st.text("ACGT", max_size=120) | st.text("ACGTN", max_size=120) | st.text("AC", max_size=60),
+    k=st.integers(1, 15), window=st.integers(1, 12),
+)  # fmt: skip
+def test_are_the_smallest_of_every_window(sequence, k, window):
+    assert minimizers_of(sequence, k, window) == naive_map.minimizers(sequence, k, window)
+
+
+@pytest.mark.parametrize("k, window", [(15, 10), (19, 19)])
+def test_both_strands_have_the_same(rng, k, window):
+    """Else a read from the other strand would share fewer with the reference."""
+    sequence = random_bases(rng, 20_000)
+    here, there = (minimizers_of(s, k, window) for s in (sequence, naive.reverse_complement(sequence)))
+    assert {(h, len(sequence) - k - start, not strand) for h, start, strand in there} == set(here)
+    assert len(here) == pytest.approx(2 * len(sequence) / (window + 1), rel=0.05)
+
+
+def test_an_index_holds_those_of_all_sequences(rng):
+    """Windows may reach over the unknown base between two sequences."""
+    index = build_index(make_reads([random_bases(rng, n) for n in (3000, 10, 700)]), 15, 10)
+    text = "".join("ACGTN"[code] for code in index.codes)
+    places = index.lookup.words & np.uint64((1 << index.lookup.place_bits) - 1)
+    assert sorted(places.tolist()) == [start << 1 | strand for _, start, strand in naive_map.minimizers(text, 15, 10)]
