@@ -74,7 +74,8 @@ class GpuSweep:
         panel = self._panel(blocks * WARPS, len(gpus))
         gpus = gpus[: max(1, -(-int(self._tiles[:, 1].max(initial=0)) // panel))]
         self._kept = self._choose_kept(gpus)
-        shared = _SharedState(len(self._tiles), self.kind, len(gpus) > 1)
+        with cuda.gpus[gpus[0].gpu.index]:
+            shared = _SharedState(len(self._tiles), self.kind, len(gpus) > 1)
         self._parts = []
         for share, gpu in enumerate(gpus):
             with cuda.gpus[gpu.gpu.index]:
@@ -82,7 +83,7 @@ class GpuSweep:
                 tasks = list_tasks(self._tiles, panel, share, len(gpus))
                 self._parts.append(self._make_part(gpu, tasks, shared))
         for part in self._parts if len(gpus) > 1 else ():  # kernels are loaded before any of them waits for another
-            self._launch(part, blocks, part.traffic._replace(tasks=part.traffic.tasks[:0]))
+            self._load(part)
         began = time.perf_counter()
         lost = sum(self._launch(part, blocks, part.traffic) for part in self._parts)
         for part in self._parts:
@@ -111,6 +112,12 @@ class GpuSweep:
                 make_kernel(*kind), blocks, WARPS * WARP, part.matrix, traffic, part.results, rule,
                 shared=WARPS * shared_bytes(kind),
             )  # fmt: skip
+
+    def _load(self, part: _Part) -> None:
+        """Load the kernel on a part's GPU, by telling it that all tasks are taken."""
+        with cuda.gpus[part.device.gpu.index]:
+            taken = cuda.to_device(np.full(1, part.traffic.tasks.shape[0], np.int32))
+        self._launch(part, 1, part.traffic._replace(taken=taken))
 
     def _choose_kept(self, gpus: list[Device]) -> Kept:
         most = 1 << 20
