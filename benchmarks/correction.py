@@ -2,6 +2,7 @@
 """Correction beside racon: errors of reads against the reference they come from, CPU time, memory; windows beside spoa.
 
 python benchmarks/correction.py READS REFERENCE TRUTH.tsv [--racon] [--options "..."] [--first N] [-o RESULT.json]
+python benchmarks/correction.py READS REFERENCE TRUTH.tsv --qualities [-o RESULT.json]
 python benchmarks/correction.py --windows 100 --length 500 --depth 30 [-o RESULT.json]
 
 Needs edlib, and pyspoa for windows (pip).  A read is aligned from end to end with its own place on the reference, widened by
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import re
 import tempfile
 import time
 from collections.abc import Iterator
@@ -27,6 +29,7 @@ from peers import program_of_bellapy
 from bellapy.io.fastx import stream_records
 
 FLANK, WHOLE, END_SLACK = 300, 0.9, 100
+LONG, LEAST_BASES = 100, 1000  # of an edit, which is then a difference of the samples; of a quality that is shown
 COMPLEMENT = bytes.maketrans(b"ACGTacgt", b"TGCAtgca")
 LETTERS = np.frombuffer(b"ACGTN", np.uint8)
 BOTH_WAYS = "{print; print $6,$7,$8,$9,$5,$1,$2,$3,$4,$10,$11,$12}"
@@ -73,6 +76,51 @@ def judge(corrected: Path, reference: Path, truth: Path, first: int | None) -> d
         "worst hundredth": round(float(np.percentile(identities or [0], 1)), 5),
         "end to end": ends,
     }
+
+
+def mark_errors(query: bytes, region: bytes) -> np.ndarray:
+    """Bases of a read that are wrong, too many, or before missing ones, (n,) bool; what is longer than LONG is left out."""
+    import edlib
+
+    wrong, at = np.zeros(len(query), bool), 0
+    for size, operation in re.findall(r"(\d+)([=XID])", edlib.align(query, region, mode="HW", task="path")["cigar"]):
+        n = int(size)
+        if operation == "D":
+            wrong[max(0, at - 1)] |= n <= LONG
+            continue
+        wrong[at : at + n] |= operation != "=" and n <= LONG
+        at += n
+    return wrong
+
+
+def judge_qualities(arguments: argparse.Namespace) -> list[dict]:
+    """Stated and true quality of corrected bases."""
+    genome, places = dict(records(arguments.reference)), read_places(arguments.truth)
+    bases, errors = np.zeros(94), np.zeros(94)
+    with tempfile.TemporaryDirectory() as folder:
+        program, file = quote(program_of_bellapy()), f"{folder}/x.fq"
+        command = f"{program} correct {quote(str(arguments.reads))} -t 1 {arguments.options} -o {file}"
+        usage = measure(command, Path(folder) / "log", 12 * 3600)
+        if usage.status:
+            raise SystemExit((Path(folder) / "log").read_text())
+        lines = Path(file).read_bytes().split(b"\n")
+    for i, (name, sequence, marks) in enumerate(zip(lines[::4], lines[1::4], lines[3::4], strict=False)):
+        place = places.get(name[1:].decode())
+        if place is None or arguments.first and i >= arguments.first:
+            continue
+        ref, start, end, strand = place
+        forward = strand in "+1n"
+        wrong = mark_errors(
+            sequence if forward else sequence.translate(COMPLEMENT)[::-1], genome[ref][max(0, start - FLANK) : end + FLANK]
+        )
+        stated = np.frombuffer(marks, np.uint8) - 33
+        bases += np.bincount(stated, minlength=94)
+        errors += np.bincount(stated, weights=wrong if forward else wrong[::-1], minlength=94)
+    shown = np.flatnonzero(bases >= LEAST_BASES)
+    return [
+        {"stated": int(q), "bases": int(bases[q]), "true": round(-10 * np.log10(max(errors[q], 0.5) / bases[q]), 1)}
+        for q in shown
+    ]  # fmt: skip
 
 
 def compare(arguments: argparse.Namespace) -> list[dict]:
@@ -158,12 +206,13 @@ def main() -> None:
     parser.add_argument("--racon", action="store_true", help="run racon too; takes long")
     parser.add_argument("--options", default="", help="of bellapy correct")
     parser.add_argument("--first", type=int, help="judge so many reads")
+    parser.add_argument("--qualities", action="store_true", help="compare stated qualities with true ones instead")
     parser.add_argument("--windows", type=int, help="time so many windows instead")
     parser.add_argument("--length", type=int, default=500)
     parser.add_argument("--depth", type=int, default=30)
     parser.add_argument("-o", "--output")
     arguments = parser.parse_args()
-    rows = time_windows(arguments) if arguments.windows else compare(arguments)
+    rows = (time_windows if arguments.windows else judge_qualities if arguments.qualities else compare)(arguments)
     tables = [table(list(rows[0]), [list(row.values()) for row in rows])]
     finish(tables, {"machine": describe_machine(["racon"]), "rows": rows}, arguments.output)
 

@@ -27,7 +27,7 @@ NAME_RULE = re.compile(r"[0-9A-Za-z!#$%&+./:;?^_|~-][0-9A-Za-z!#$%&*+./:;=?@^_|~
 """What may name a query and a reference."""
 
 LONGEST_NAME, SHOWN = 254, 40  # letters; of a name in a message
-SORT_MEMORY = "128M"  # for each thread
+SORT_MEMORY = "64M"  # for each thread
 OPEN_FILES = "/proc/self/fd"  # on Linux; elsewhere names are UTF-8
 LEVEL = 1  # of compression; the usual 6 takes four times as long for a seventh less space
 

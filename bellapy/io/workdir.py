@@ -308,4 +308,6 @@ def _told(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise OutputError(f"{path}: {error.strerror or error}. What was done before is kept.") from error
+        raise OutputError(
+            f"{path}: {error.strerror or error}. What was done is kept: the same command goes on from it."
+        ) from error

@@ -167,6 +167,14 @@ class FilterParams:
         int | None,
         About("Unaligned bases allowed where both reads go on", 0, LARGEST, unset="any", panel=FILTER),
     ] = None
+    drop_contained: Annotated[
+        bool,
+        About("Drop overlaps of reads that lie in a longer one", panel=FILTER, flags=("--drop-contained",)),
+    ] = False
+    max_overlaps_per_read: Annotated[
+        int | None,
+        About("Keep so many overlaps of a read, those with the highest scores", 1, LARGEST, unset="all", panel=FILTER),
+    ] = None
 
 
 class WritingParams(NamedTuple):

@@ -57,7 +57,7 @@ class Cluster:
             self._client.submit(_call, self._job, "do_task", self._folder, number, pure=False, retries=RETRIES): number
             for number in numbers
         }
-        for future in as_completed(list(futures)):
+        for future in as_completed(list(futures), loop=self._client.loop):
             if future.status != "finished":
                 raise BellapyError(f"task {futures[future]} failed on the cluster: {future.exception()}")
             yield futures[future]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bellapy.compute.jit import njit
-from bellapy.compute.threads import even_ranges, map_threads
+from bellapy.compute.threads import map_threads
 from bellapy.records import DepthProfile, KmerMatrix, ReadSet
 from bellapy.records.kmers import TABLE_SHIFT
 from bellapy.seeding.entries import is_first, place_of
@@ -41,35 +41,48 @@ def build_kmer_matrix(
 
 
 @njit
-def add_to_profile(entries, begin, end, starts, table, offsets, width, n_kmers, copies):
-    """Count the columns that begin in [begin, end).
+def add_to_profile(entries, low, high, starts, table, offsets, width, n_kmers, copies):
+    """Count the entries whose places lie in [low, high).
 
     entries, starts, table : of a KmerMatrix.  offsets, width, n_kmers, copies : of a DepthProfile; the last two grow.
     """
-    first = next_column(entries, begin)
-    while first < end:
+    first = 0
+    while first < entries.size:
         last = next_column(entries, first + 1)
         for i in range(first, last):
             place = place_of(entries[i])
-            r = read_at(place, starts, table)
-            b = offsets[r] + (place - starts[r]) // width
-            n_kmers[b] += np.uint32(1)
-            copies[b] += np.uint32(min(last - first, MOST_COPIES))
+            if low <= place < high:
+                r = read_at(place, starts, table)
+                b = offsets[r] + (place - starts[r]) // width
+                n_kmers[b] += np.uint32(1)
+                copies[b] += np.uint32(min(last - first, MOST_COPIES))
         first = last
 
 
+def read_ranges(starts: np.ndarray, parts: int) -> list[tuple[int, int]]:
+    """Cut the places of all reads into at most `parts` ranges of whole reads, of about as many places.
+
+    starts : of a KmerMatrix.
+    """
+    wanted = np.linspace(0, int(starts[-1]), parts + 1).astype(np.int64)[1:-1]
+    edges = np.unique(np.concatenate(([0], starts[np.searchsorted(starts, wanted)], starts[-1:])))
+    return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+
+
 def profile_depth(matrix: KmerMatrix, reads: ReadSet, threads: int = 1) -> DepthProfile:
-    """Count the k-mers of A, and add up in how many places they occur, along every read."""
+    """Count the k-mers of A, and add up in how many places they occur, along every read.
+
+    A thread looks at all entries, and counts those of its own reads: so the profile is held once.
+    """
     offsets = np.zeros(len(reads) + 1, np.int64)
     np.cumsum(reads.lengths // PROFILE_WIDTH + 1, out=offsets[1:])
+    n_kmers, copies = np.zeros((2, int(offsets[-1])), np.uint32)
 
-    def count(piece):
-        numbers = np.zeros((2, int(offsets[-1])), np.uint32)
-        add_to_profile(matrix.entries, *piece, matrix.starts, matrix.read_table, offsets, PROFILE_WIDTH, *numbers)
-        return numbers
+    def count(places):
+        add_to_profile(
+            matrix.entries, *places, matrix.starts, matrix.read_table, offsets, PROFILE_WIDTH, n_kmers, copies
+        )  # fmt: skip
 
-    parts = map_threads(count, even_ranges(len(matrix.entries), threads), threads)
-    numbers = np.array(parts, np.uint32).reshape(len(parts), 2, int(offsets[-1]))
-    n_kmers, copies = numbers.sum(axis=0, dtype=np.uint32)
+    map_threads(count, read_ranges(matrix.starts, threads), threads)
     unknown = np.zeros(len(reads))
     return DepthProfile(PROFILE_WIDTH, offsets, n_kmers, copies, unknown.astype(np.float32), unknown.astype(np.uint8))

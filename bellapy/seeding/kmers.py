@@ -358,7 +358,7 @@ def count_kmers(
     mask : (n,) uint8, 1 where a k-mer may start; empty: everywhere.
     share : the part of the k-mers that is counted; None: all of them.
     pass_words : k-mer occurrences held at a time, in words of 8 bytes; does not change the result.  Unless given it is
-        PASS_WORDS, or what MOST_PASSES passes need.
+        PASS_WORDS, or what MOST_PASSES passes need, those of all parts together.
     budget : may make passes smaller.
 
     Raises
@@ -379,7 +379,7 @@ def count_kmers(
     histogram[:, :least] = 0
     sizes = histogram.sum(axis=0)
     scratch = SCRATCH_WORDS * threads * int(sizes.max(initial=0))
-    pass_words = pass_words or max(PASS_WORDS, words_of_passes(sizes))
+    pass_words = pass_words or max(PASS_WORDS, words_of_passes(sizes, max(1, MOST_PASSES // share.n_parts)))
     # One buffer holds the entries kept so far, and behind them the words of a pass.  With no limit it has room for all that
     # may be kept: what is never touched takes no memory, and all threads touch it first.  Under a limit it grows in place:
     # the system moves pages, not their contents.  (NumPy marks the pages of what it makes large; then it cannot.)
@@ -416,9 +416,9 @@ def count_kmers(
     return KmerCounts(buffer.view(dtype)[:n_entries], n_kmers, spectrum)
 
 
-def words_of_passes(sizes: np.ndarray) -> int:
-    """Words for each of MOST_PASSES passes over partitions of these sizes, (n,) int64: a pass holds whole partitions."""
-    return -(-int(sizes.sum()) // MOST_PASSES) + int(sizes.max(initial=0))
+def words_of_passes(sizes: np.ndarray, n_passes: int = MOST_PASSES) -> int:
+    """Words for each of so many passes over partitions of these sizes, (n,) int64: a pass holds whole partitions."""
+    return -(-int(sizes.sum()) // n_passes) + int(sizes.max(initial=0))
 
 
 def _words_of(n_entries: int, dtype: type) -> int:

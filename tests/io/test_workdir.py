@@ -140,7 +140,7 @@ def test_a_full_disk_keeps_what_is_there(tmp_path, reads, monkeypatch):
 
         before = listing(tmp_path)
         monkeypatch.setattr(workdir, "write_arrays", full)
-        with pytest.raises(OutputError, match="No space left on device. What was done before is kept"):
+        with pytest.raises(OutputError, match="No space left on device. What was done is kept"):
             work.save("second", RESULT)
         assert listing(tmp_path) == before
         monkeypatch.undo()

@@ -246,3 +246,4 @@ def test_passes_over_the_reads_are_few_at_any_size(rng, n_places):
         at = kmers._end_of_pass(sizes, at, max(kmers.PASS_WORDS, kmers.words_of_passes(sizes)))
         passes += 1
     assert passes <= kmers.MOST_PASSES
+    assert kmers.words_of_passes(sizes, 1) >= sizes.sum()  # a part of eight is counted in one

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,8 @@ from bellapy.engines.exact.bounds import (
     behind_bounds,
     bound_region,
     narrowed,
+    tightened,
+    whole_gains,
 )  # fmt: skip
 from bellapy.engines.exact.cpu import NO_BOUNDS, Sweep, Task, end_borders, free_borders
 from bellapy.engines.exact.guess import lower_bound
@@ -110,11 +113,11 @@ def align_one(
     if mode == "global" and (solved := solve(query[::-1].copy(), target[::-1].copy(), scores)):
         return _take_solved(pair, solved, beat, with_path)
     least = 1 if mode != "global" else None
-    known = lower_bound(query, target, scores, mode, sweeper.threads)
+    known, first = _begin_bounds(pair, sweeper.threads)
     if beat is not None:
         known, least = max(known, beat + 1), beat + 1
     sweeper.watch("bounds", 0.0)
-    region = bound_region(query, target, scores, mode, known, sweeper.threads)
+    region = bound_region(query, target, scores, mode, known, sweeper.threads, first)
     upper = _upper(region)
     if upper < known:
         return None, Work(known, upper, 0, 0, np.zeros((0, 2), np.int32), BLOCK, False)
@@ -129,12 +132,25 @@ def align_one(
         return None, work
     if not with_path:
         return Reached(score, row, column), work
-    if score > known:
+    if score > known and sweeper.devices:  # a GPU computes what is left faster than a CPU finds tighter bounds
+        region = tightened(region, score)
+    elif score > known:
         region = bound_region(query, target, scores, mode, score, sweeper.threads)
     region = region._replace(corridor=narrowed(region.corridor, sweep.reach, size))
     del sweep
     alignment, back = _align_back(pair, sweeper, region, (row, column), score, None, True)
     return alignment, work._replace(backward=back.n_cells)
+
+
+def _begin_bounds(pair: _Pair, threads: int) -> tuple[int, list[Gains] | None]:
+    """A lower bound; and the first upper bounds, where there are threads to make them meanwhile."""
+    query, target, scores, mode = pair
+    if mode == "global" or threads < 4:
+        return lower_bound(query, target, scores, mode, threads), None
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(whole_gains, query, target, scores, threads)
+        known = lower_bound(query, target, scores, mode, threads)
+    return known, coming.result()
 
 
 def _take_solved(pair: _Pair, solved: Solved, beat: int | None, with_path: bool) -> tuple[Alignment | Reached | None, Work]:

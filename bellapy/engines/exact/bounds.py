@@ -204,10 +204,20 @@ def _narrow(gains: tuple[Gains, Gains, Corridor], known: int, slack: int, ends: 
     return find_corridor(along, across, known, slack, ends, ends, before)
 
 
-def bound_region(query: np.ndarray, target: np.ndarray, scores: Scores, mode: str, known: int, threads: int = 1) -> Region:
+def whole_gains(query: np.ndarray, target: np.ndarray, scores: Scores, threads: int = 1) -> list[Gains]:
+    """Bounds along both sequences by words that the other one lacks, whatever score is known."""
+    n, m = len(query), len(target)
+    ways = (query, target, whole(n, m)), (target, query, whole(m, n))
+    return map_threads(lambda way: find_gains(*way, scores), ways, threads)
+
+
+def bound_region(
+    query: np.ndarray, target: np.ndarray, scores: Scores, mode: str, known: int, threads: int = 1,
+    first: list[Gains] | None = None,
+) -> Region:  # fmt: skip
     """Bounds for alignments that score at least `known`, made in rounds as long as they get much tighter.
 
-    query, target : uint8 codes.
+    query, target : uint8 codes.  first : `whole_gains`, if they are there; not for global mode.
     """
     n, m = len(query), len(target)
     ends = mode == "global"
@@ -217,13 +227,21 @@ def bound_region(query: np.ndarray, target: np.ndarray, scores: Scores, mode: st
     area = across.area(n)
     for _ in range(ROUNDS):
         ways = (query, target, across), (target, query, down)
-        rows, columns = map_threads(lambda way: find_gains(*way, scores), ways, threads)
+        rows, columns = first or map_threads(lambda way: find_gains(*way, scores), ways, threads)
+        first = None
         both = (rows, columns, across), (columns, rows, down)
         across, down = map_threads(partial(_narrow, known=known, slack=scores.gap_open, ends=ends), both, threads)
         before, area = area, across.area(n)
         if area > PROGRESS * before:
             break
     return Region(rows, columns, across, known, scores.gap_open, ends, ends)
+
+
+def tightened(region: Region, known: int) -> Region:
+    """The same bounds for a higher score: its corridor, without looking for words again."""
+    ends = region.from_start, region.to_end
+    corridor = find_corridor(region.rows, region.columns, known, region.slack, *ends, region.corridor)
+    return region._replace(known=known, corridor=corridor)
 
 
 def _band(n: int, m: int, apart: int, scores: Scores, known: int, corridor: Corridor) -> Corridor:

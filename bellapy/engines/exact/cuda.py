@@ -6,7 +6,7 @@ Several GPUs take the panels of columns in turn.  What a strip hands to its next
 from __future__ import annotations
 
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import cuda
@@ -15,6 +15,7 @@ from bellapy.compute.gpu.ops import EMPTY_BYTE, SIMULATED, WARP, fill_bytes
 from bellapy.compute.gpu.pool import Device, pool
 from bellapy.engines.exact.cpu import Task
 from bellapy.engines.exact.cuda_plan import (
+    DEFAULT,
     Kept,
     Sizes,
     choose_kept,
@@ -24,8 +25,9 @@ from bellapy.engines.exact.cuda_plan import (
     pack_scores,
     rows_of,
 )
+from bellapy.engines.exact.cuda_records import NOT_KEPT, NUMBERS, Matrix, Results, Traffic
 from bellapy.engines.exact.cuda_rows import GpuRows, RowsPart
-from bellapy.engines.exact.cuda_sweep import NOT_KEPT, NUMBERS, Matrix, Results, Traffic, make_kernel, shared_bytes
+from bellapy.engines.exact.cuda_sweep import make_kernel, shared_bytes
 from bellapy.engines.exact.cuda_tiles import LAG, Kind
 from bellapy.engines.exact.rule import NONE
 from bellapy.records.bases import UNKNOWN
@@ -33,6 +35,7 @@ from bellapy.report.run_report import Devices
 
 WARPS = 1 if SIMULATED else 4  # of a block
 BLOCKS = 1 if SIMULATED else 3  # of a processor
+LOOSE = 0.9  # of all tiles: with fewer that may matter there is one panel
 ROWS_SHARE = 3  # of a GPU's free memory: how many times less kept rows take
 
 
@@ -51,7 +54,7 @@ class GpuSweep:
     devices : where GPUs note what they did.  sizes : how the matrix is cut.  gpus : to use; None: all of the machine.
     """
 
-    def __init__(self, task: Task, devices: Devices | None = None, sizes: Sizes = Sizes(), gpus: list[Device] | None = None):
+    def __init__(self, task: Task, devices: Devices | None = None, sizes: Sizes = DEFAULT, gpus: list[Device] | None = None):
         self.task, self.sizes = task, sizes
         self.kind = Kind(sizes.registers, sizes.steps, bool((task.query >= UNKNOWN).any()))
         self._devices, self._gpus = devices or Devices(), gpus
@@ -68,10 +71,11 @@ class GpuSweep:
 
     def _run(self, gpus: list[Device]) -> None:
         blocks = min(gpu.processors for gpu in gpus) * BLOCKS
-        panel = self.sizes.panel or blocks * WARPS
+        panel = self._panel(blocks * WARPS, len(gpus))
         gpus = gpus[: max(1, -(-int(self._tiles[:, 1].max(initial=0)) // panel))]
         self._kept = self._choose_kept(gpus)
-        shared = _SharedState(len(self._tiles), self.kind, len(gpus) > 1)
+        with cuda.gpus[gpus[0].gpu.index]:
+            shared = _SharedState(len(self._tiles), self.kind, len(gpus) > 1)
         self._parts = []
         for share, gpu in enumerate(gpus):
             with cuda.gpus[gpu.gpu.index]:
@@ -79,7 +83,7 @@ class GpuSweep:
                 tasks = list_tasks(self._tiles, panel, share, len(gpus))
                 self._parts.append(self._make_part(gpu, tasks, shared))
         for part in self._parts if len(gpus) > 1 else ():  # kernels are loaded before any of them waits for another
-            self._launch(part, blocks, part.traffic._replace(tasks=part.traffic.tasks[:0]))
+            self._load(part)
         began = time.perf_counter()
         lost = sum(self._launch(part, blocks, part.traffic) for part in self._parts)
         for part in self._parts:
@@ -87,10 +91,17 @@ class GpuSweep:
                 part.device.workers[0].stream.synchronize()
         self.seconds = time.perf_counter() - began - lost
         self._collect()
-        for part in self._parts:
-            part.device.note(cells=int(part.results.n_cells.copy_to_host().sum()), kernel_s=self.seconds)
         if not self.task.every:
             self._parts = []
+
+    def _panel(self, warps: int, n_gpus: int) -> int:
+        """Tiles of a panel.  As many as there are warps let all of them work, and do so again in the next panel.
+
+        In a narrower region the strips that are alive at a time are few, and nothing is to wait for a panel's end.
+        """
+        whole = int(self._tiles[:, 1].max(initial=0))
+        share = float((self._tiles[:, 1] - self._tiles[:, 0]).sum()) / max(1, len(self._tiles) * whole)
+        return self.sizes.panel or (max(1, whole) if n_gpus == 1 and share < LOOSE else warps)
 
     def _launch(self, part: _Part, blocks: int, traffic: Traffic) -> float:
         """Start the kernel on a part's GPU; the seconds it took to compile."""
@@ -101,6 +112,12 @@ class GpuSweep:
                 make_kernel(*kind), blocks, WARPS * WARP, part.matrix, traffic, part.results, rule,
                 shared=WARPS * shared_bytes(kind),
             )  # fmt: skip
+
+    def _load(self, part: _Part) -> None:
+        """Load the kernel on a part's GPU, by telling it that all tasks are taken."""
+        with cuda.gpus[part.device.gpu.index]:
+            taken = cuda.to_device(np.full(1, part.traffic.tasks.shape[0], np.int32))
+        self._launch(part, 1, part.traffic._replace(taken=taken))
 
     def _choose_kept(self, gpus: list[Device]) -> Kept:
         most = 1 << 20
@@ -140,11 +157,13 @@ class GpuSweep:
         return _Part(device, matrix, traffic, results)
 
     def _collect(self) -> None:
-        """Fetch the results."""
+        """Fetch the results; note what each GPU did."""
         task, fetched = self.task, []
         for part in self._parts:
+            arrays: tuple[Any, ...] = part.results[:-1]
             with cuda.gpus[part.device.gpu.index]:
-                fetched.append([array.copy_to_host() for array in part.results[:-1]])
+                fetched.append([array.copy_to_host() for array in arrays])
+            part.device.note(cells=int(fetched[-1][2].sum()), kernel_s=self.seconds)
         found, reach, n_cells, rows, columns = zip(*fetched, strict=True)
         self.best = best_of(np.concatenate(found).reshape(-1, 3), task.known)
         self.n_cells = int(sum(x.sum() for x in n_cells))

@@ -23,6 +23,9 @@ class Sizes(NamedTuple):
     panel: int = 0
 
 
+DEFAULT = Sizes()
+
+
 def rows_of(kind: Kind) -> int:
     """Rows of a strip."""
     return LAG * kind.registers
@@ -49,7 +52,7 @@ def _added(scores: Scores) -> tuple[int, int]:
     return least_mismatch(scores) + more, scores.match + more
 
 
-def fits(scores: Scores, sizes: Sizes = Sizes()) -> bool:
+def fits(scores: Scores, sizes: Sizes = DEFAULT) -> bool:
     """Whether the kernel's numbers keep to 16 bits, those of pairs to 7, and none is below 0."""
     kind = Kind(sizes.registers, sizes.steps, False)
     wrong, right = _added(scores)

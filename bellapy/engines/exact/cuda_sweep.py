@@ -1,21 +1,31 @@
 """The kernel of the exact sweep on a GPU: warps take strips of rows, and follow each other from the left to the right.
 
 A task is a strip within a panel of columns.  Warps take tasks in order, panel by panel, from the first strip to the last, so
-what a task waits for is done or being done.  Strip s is LAG columns behind strip s - 1: tile t of it needs what tile t of the
-strip above has left in `border`, one row of scores for all strips, and the state that its own tile t - 1 has left, which
-goes through memory at a panel's end.  A tile is left out where even the best score on its borders, with the most that is
-still to be gained, misses the score that is known to be possible (docs/exact.md).
+what a task waits for is done or being done.  Strip s is LAG columns behind strip s - 1: tile t of it needs what tile t of
+the strip above has left in `border`, one row of scores for all strips, and the state that its own tile t - 1 has left,
+which goes through memory at a panel's end.  A tile is left out where even the best score on its borders, with the most that
+is still to be gained, misses the score that is known to be possible (docs/exact.md).
 """
 
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 from numba import cuda, uint32
 
 from bellapy.compute.gpu.ops import I32, U32, WARP, fresh_number, max2, rest, shuffle, sync_warp
+from bellapy.engines.exact.cuda_records import (
+    ALIVE,
+    BASE,
+    CORNER,
+    NOT_KEPT,
+    TOP_GAP,
+    TOP_HIGH,
+    Place,
+    Tile,
+    Walk,
+)
 from bellapy.engines.exact.cuda_tiles import (
     BOTH,
     HIGHEST,
@@ -24,7 +34,6 @@ from bellapy.engines.exact.cuda_tiles import (
     Cells,
     Flow,
     Kind,
-    Packed,
     clear,
     drift_of,
     enter,
@@ -49,117 +58,11 @@ from bellapy.engines.exact.cuda_tiles import (
 from bellapy.engines.exact.rule import NONE
 
 MOST_REGISTERS = 128  # of a thread
-BASE, ALIVE, TOP_HIGH, TOP_GAP, CORNER = range(5)
-"""Numbers of a strip's state beside its cells: the base of its scores, whether its last tile was computed, and what the strip
-above has left over its next column, and over the one before."""
-NUMBERS = 5
-SCORE, ROW, COLUMN = range(3)
-
-
-class Matrix(NamedTuple):
-    """What does not change.
-
-    query, target : uint8 codes.  left, left_gap : (rows + 1,) int32, the left border.
-    left_most, row_bound : (n_strips,) int32: the highest score of each strip's left border, and what its rows can gain.
-    column_bound : (groups,) int32, what LAG columns can gain.
-    tiles : (n_strips, 2) int32: first tile of each strip that may matter, and the one after the last; neither of them falls.
-    kept : (n_strips,) int64: where in `Results.rows` each strip's last row goes, the place of column 0; NOT_KEPT: nowhere.
-    ends : whether the last row and column are wanted.
-    """
-
-    query: np.ndarray
-    target: np.ndarray
-    left: np.ndarray
-    left_gap: np.ndarray
-    left_most: np.ndarray
-    row_bound: np.ndarray
-    column_bound: np.ndarray
-    tiles: np.ndarray
-    kept: np.ndarray
-    ends: bool
 
 
 def shared_bytes(kind: Kind) -> int:
     """Shared memory of a warp."""
     return 4 * (3 * kind.steps + LAG)
-
-
-NOT_KEPT = -(1 << 60)
-
-
-class Traffic(NamedTuple):
-    """What warps tell each other.
-
-    tasks : (n_tasks, 5) int32: strip, first tile, the one after the last; the same tiles of the strip above in this panel.
-    taken : (1,) int32, how many of them are.
-    done : (n_strips,) int32, the tile that is next; tiles before it have left what they leave.
-    border : (columns, 2) int32: H and F of the last row over each column.  made : (groups,) int32: the strip that left them,
-    for columns LAG g - LAG + 1 .. LAG g; -1: the matrix's upper border.
-    state : (n_strips, 2 registers + 2, WARP) uint32, cells between panels; numbers : (n_strips, NUMBERS) int32, see above.
-    handed : (n_strips,) int32: as `done`, for states.
-    best : (1,) int32, a score that is known to be reached.
-    """
-
-    tasks: np.ndarray
-    taken: np.ndarray
-    done: np.ndarray
-    border: np.ndarray
-    made: np.ndarray
-    state: np.ndarray
-    numbers: np.ndarray
-    handed: np.ndarray
-    best: np.ndarray
-
-
-class Results(NamedTuple):
-    """What is found.
-
-    found : (n_strips, WARP, 3) int32: score, row and column of the best cell of each lane.
-    reach : (n_strips, 2) int32: first column and the one after the last, of those computed.  n_cells : (n_strips,) int64.
-    last_row, last_column : (columns + 1,), (rows + 1,) int32.
-    rows : (any, 2) int32, H and F of kept rows.
-    """
-
-    found: np.ndarray
-    reach: np.ndarray
-    n_cells: np.ndarray
-    last_row: np.ndarray
-    last_column: np.ndarray
-    rows: np.ndarray
-
-
-class Place(NamedTuple):
-    """Where a warp works: lane, strip, tile, the lane's first row, the column of place 0 at the tile's first step; int32."""
-
-    lane: np.int32
-    strip: np.int32
-    tile: np.int32
-    row: np.int32
-    column: np.int32
-
-
-class Walk(NamedTuple):
-    """How a warp stands between two tiles: the base of its scores, whether the last tile was computed, its Flow."""
-
-    base: np.int32
-    alive: bool
-    flow: Flow
-
-
-class Tile(NamedTuple):
-    """A tile that is computed.
-
-    place : of the warp.  at : where its words in shared memory begin, uint32: what comes from above over each column, room for
-    what goes below, and profiles of target bases from LAG columns before on.
-    base : of the scores.  wanted : score of a cell that is to be noted; int32.  alarm, floor : as `_thresholds` has them.
-    """
-
-    place: Place
-    at: np.uint32
-    base: np.int32
-    wanted: np.int32
-    alarm: np.uint32
-    floor: np.uint32
 
 
 @inlined
@@ -208,8 +111,8 @@ def _over(traffic, column, strip):
 def _load_tops(matrix, traffic, place, continued, begin, high, gap, kind):
     """H and F over the tile's columns, one in WARP for each lane, to `high` and `gap`, int32; H before them.
 
-    `matrix`, `traffic`, `place`, `kind`: as their types; `continued`: the first of them stand in the strip's state; else they
-    are there if the tile before belongs to the strip above in this panel, whose first tile is `begin`.
+    `matrix`, `traffic`, `place`, `kind`: as their types; `continued`: the first of them stand in the strip's state; else
+    they are there if the tile before belongs to the strip above in this panel, whose first tile is `begin`.
     """
     strip = place.strip
     known = strip == 0 or begin < place.tile
@@ -265,8 +168,8 @@ def _bound(matrix, place, kind):
 def _begin_tile(walk, most, cells, corner, floor, floored, place, rule, kind):
     """The Flow of a tile that is computed, relative to the best score on its borders, `most`.
 
-    `walk`, `cells`, `place`, `rule`, `kind`: as their types; `corner`: as `_load_tops` has it; `floor`: as of Tile; `floored`:
-    whether it matters: then it is what lies before the first column.
+    `walk`, `cells`, `place`, `rule`, `kind`: as their types; `corner`: as `_load_tops` has it; `floor`: as of Tile;
+    `floored`: whether it matters: then it is what lies before the first column.
     """
     if walk.alive:
         return rebase(cells, walk.flow, I32(most - walk.base + rule.extend * kind.steps), rule, kind)
@@ -335,8 +238,8 @@ def _count(matrix, results, place, kind):
 def _at_edges(matrix, results, place, step, base, cells, shown, rule, kind):
     """Keep cells of the matrix's last column and row.
 
-    `matrix`, `results`, `place`, `cells`, `rule`, `kind`: as their types; `shown`: scratch; `step`: of the tile; `base`: of its
-    scores.
+    `matrix`, `results`, `place`, `cells`, `rule`, `kind`: as their types; `shown`: scratch; `step`: of the tile; `base`: of
+    its scores.
     """
     n, m = matrix.query.shape[0], matrix.target.shape[0]
     column = I32(place.column + step - 2 * place.lane)  # of the lane's first place

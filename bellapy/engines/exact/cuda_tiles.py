@@ -8,10 +8,9 @@ A tile is a number of steps of a strip, so it leans: its left and right borders 
 
 Scores are counted with a drift of one gap base for each row and column, so that gaps go on for nothing (rule.py):
 
-    T = max(H(i-1, j-1) + pair + 2 extend, E(i, j))                  and the floor, where it matters
-    H(i, j) = max(T, F(i, j))
+    H(i, j) = max(H(i-1, j-1) + pair + 2 extend, E(i, j), F(i, j))   and the floor, where it matters
     E(i, j+1) = max(H(i, j) - open, E(i, j))
-    F(i+1, j) = max(T - open, F(i, j))                               as H(i, j) = F(i, j) opens no better gap
+    F(i+1, j) = max(H(i, j) - open, F(i, j))
 
 Registers hold H - open, E and F, above the tile's base: H = `base` in row -1 and column -LAG stands there as `zero`.  Halves
 are unsigned and never borrow from one another: what is added to a score is 0 or more, and what is taken off is `open` alone.
@@ -81,8 +80,8 @@ class Packed(NamedTuple):
 class Cells(NamedTuple):
     """A lane's part of a strip, (registers,) uint32 each.
 
-    high, gap : H - open of the last column, E of the next one.  choice : selectors of `permute` that choose each row's score from
-    the profiles of two target bases.  known : where the row's base is known, all bits of its half; unused unless masked.
+    high, gap : H - open of the last column, E of the next one.  choice : selectors of `permute` that choose each row's score
+    from the profiles of two target bases.  known : all bits of each half whose row has a known base; unused unless masked.
     """
 
     high: np.ndarray
@@ -94,7 +93,8 @@ class Cells(NamedTuple):
 class Flow(NamedTuple):
     """What a lane hands from column to column; uint32.
 
-    above : H - open above the first row, of the last step.  below : F below the last row.  profile : of the last target base.
+    above : H - open above the first row, of the last step.  below : F below the last row.
+    profile : of the last target base.
     """
 
     above: np.uint32
@@ -142,7 +142,7 @@ def score_of(half, base, drift, rule):
 
 @inlined
 def drift_of(row, column, rule):
-    """The drift of a cell of a strip: rows from the strip's first one, columns from place 0's first one of the tile, int32."""
+    """The drift of a cell: rows from the strip's first one, columns from place 0's first one of the tile, int32."""
     return I32(rule.extend * I32(row + 1 + column + LAG))
 
 
@@ -186,15 +186,15 @@ def sum_of(a, b, rule):
 
 
 @inlined
-def _paired(k, low, high, before, gap, cells, rule, kind):
-    """The larger of `before` plus the score of register k's pairs, and `gap`.
+def _paired(k, low, high, before, cells, rule, kind):
+    """`before` plus the score of register k's pairs.
 
     `low`, `high`: profiles of the target's bases; `cells`, `rule`, `kind`: Cells, Packed, Kind.
     """
     score = permute(low, high, cells.choice[k])
     if kind.masked:
         score = U32(score & cells.known[k] | rule.mismatch & ~cells.known[k])
-    return max2(sum_of(before, score, rule), gap)
+    return sum_of(before, score, rule)
 
 
 @inlined
@@ -218,17 +218,17 @@ def step_column(cells, flow, top, profile, floor, floored, rule, kind):
     high, gap, R = cells.high, cells.gap, kind.registers
     above = permute(top, high[R - 1], LOW_HALVES)
     f = permute(top, flow.below, HIGH_THEN_LOW)
-    paired = _paired(0, profile, flow.profile, flow.above, gap[0], cells, rule, kind)
+    paired = _paired(0, profile, flow.profile, flow.above, cells, rule, kind)
     for k in range(R):
         if floored:
             paired = max2(paired, floor)
             floor = sum_of(floor, rule.drift, rule)
-        h, opened = max2(paired, f), sum_of(paired, rule.open, rule)
+        h = max2(max2(paired, gap[k]), f)  # one instruction
         if k + 1 < R:
-            paired = _paired(k + 1, profile, flow.profile, high[k], gap[k + 1], cells, rule, kind)
+            paired = _paired(k + 1, profile, flow.profile, high[k], cells, rule, kind)
         high[k] = sum_of(h, rule.open, rule)
         gap[k] = max2(gap[k], high[k])
-        f = max2(f, opened)
+        f = max2(f, high[k])
     return Flow(above, f, profile)
 
 
@@ -309,7 +309,8 @@ def show(cells, shown, rule, kind):
 def _shown_score(shown, row, place, step, base, rule, kind):
     """H of one of a lane's rows.
 
-    `shown`: as `show` fills it; `row`: from the lane's first; `place`, `rule`, `kind`: as below; `step`, `base`: of the tile.
+    `shown`: as `show` fills it; `row`: from the lane's first; `place`, `rule`, `kind`: as below; `step`, `base`: of the
+    tile.
     """
     R = kind.registers
     column = I32(step - 2 * place.lane - (1 if row >= R else 0))

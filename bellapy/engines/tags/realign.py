@@ -5,8 +5,8 @@ Where ANCHOR bases in a row are equal on it, it stays as it is, but for MARGIN b
 such stretch begins within LONGEST columns, the longest one there takes its place.  What is between two of them is aligned
 from corner to corner at least cost: MISMATCH for two unequal bases, GAP_COST for a base alone.
 
-Where the consensus is a template that the reads are aligned to already, but for a few bases, what lies between two anchors and
-has no such base stays as it is.
+Where the consensus is, but for a few bases, the template that the reads are aligned to already, what lies between two
+anchors and has no such base stays as it is.
 
 With unit costs two mismatches and a gap in either read often cost the same, and reads disagree where they need not.
 """
@@ -289,7 +289,7 @@ def realign(pile: Pile, consensus: Consensus, template: np.ndarray | None = None
 
     Parameters
     ----------
-    template : (n,) uint8 codes that the pile was realigned to before; None: it comes from elsewhere, and all is aligned again.
+    template : (n,) uint8 codes that the pile was realigned to before; None: paths come from elsewhere, all is aligned again.
     """
     n = len(consensus.codes)
     changes = np.arange(n + 1) if template is None else count_changes(consensus, template)

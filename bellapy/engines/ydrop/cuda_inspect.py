@@ -8,7 +8,7 @@ whose rows have all died are taken to the other end of the window after each chu
 The score of a pair is one byte of a word that belongs to the row's query base, chosen by the target base: one instruction
 for two cells.  Target bases move by one row with each anti-diagonal, as H and F do.
 
-An extension that gets near an unknown base or the end of a sequence, or that outgrows the window, is handed back.
+An extension that gets near an unknown base or the end of a sequence, that outgrows the window or is long is handed back.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ SIGNS = U32(0xBB99)  # selector of `permute`: each half's sign in all its bits
 BEFORE = U32(0x1076)  # selector: the high half of the lane before, the own low half
 BASES_BEFORE = U32(0x0005)  # likewise for bytes of target bases
 OTHER_HALF = U32(0x4444)  # what turns the choice of a low half into that of a high half, and back
-ENDED, UNKNOWN_NEAR, OUTGROWN = range(3)
+ENDED, UNKNOWN_NEAR, OUTGROWN, LONG = range(4)
+MOST_R = 1 << 14
+"""Anti-diagonals: all others would wait for a warp that goes on for long."""
 SCORE, R_BEST, R_LAST, STATUS = range(4)
 T_AT, Q_AT, STEP, T_FREE, Q_FREE = range(5)
 MOST_SCORE = 127
@@ -200,6 +202,8 @@ def make_kernel(registers: int):
                     status = I32(OUTGROWN)
                 elif last_row > side[Q_FREE] or r + CHUNK - low_row > side[T_FREE]:
                     status = I32(UNKNOWN_NEAR)
+                elif r >= MOST_R:
+                    status = I32(LONG)
                 else:
                     code = _base(target, side[T_AT], side[STEP], I32(r + 1 + lane - low_row), side[T_FREE])
                     fresh = U32((_choice(code) ^ U32(0x44)) << U32(8))

@@ -18,18 +18,21 @@ LEAST_ANCHORS = 256
 
 
 class Foresight(NamedTuple):
-    """known : (n,) bool, for each anchor.  r, last : (n, 2) int64, anti-diagonals of the end and the last one looked at, to
-    the left and to the right.
+    """known : (n,) bool, for each anchor.
+
+    score, r, last : (n, 2) int64, to the left and to the right: score and anti-diagonal of the end, and the last
+        anti-diagonal looked at.
     """
 
     known: np.ndarray
+    score: np.ndarray
     r: np.ndarray
     last: np.ndarray
 
 
 def none_known(n: int) -> Foresight:
     """The foresight of n anchors of which nothing is known."""
-    return Foresight(np.zeros(n, np.bool_), np.zeros((n, 2), np.int64), np.zeros((n, 2), np.int64))
+    return Foresight(np.zeros(n, np.bool_), *(np.zeros((n, 2), np.int64) for _ in range(3)))
 
 
 def foresee(
@@ -44,6 +47,6 @@ def foresee(
         return none_known(len(t))
     left, right = (inspect_cuda.sides_of(*sequences, t + on, q + on, step) for on, step in ((0, -1), (1, 1)))
     ends = inspect_cuda.inspect(*sequences, np.concatenate((left, right)), scores, ydrop, means.devices)
-    r, last = (column.reshape(2, -1).T.astype(np.int64) for column in (ends.r, ends.last))
+    columns = (np.stack((column[: len(t)], column[len(t) :]), axis=1) for column in (ends.score, ends.r, ends.last))
     known = ends.done[: len(t)] & ends.done[len(t) :]
-    return Foresight(known, np.ascontiguousarray(r), np.ascontiguousarray(last))
+    return Foresight(known, *(column.astype(np.int64) for column in columns))

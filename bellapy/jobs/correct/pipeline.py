@@ -16,6 +16,7 @@ from bellapy.engines.tags.realign import realign
 from bellapy.engines.tags.symbols import make_pile
 from bellapy.io.workdir import Workdir
 from bellapy.jobs.correct.bridges import BRIDGE_BYTES, Bridges
+from bellapy.jobs.correct.charts import CorrectCharts
 from bellapy.jobs.correct.kept import pack, unpack
 from bellapy.jobs.correct.members import (
     Members,
@@ -143,6 +144,7 @@ def _pile(job: Job, members: Members, traced: TracedOverlaps, read: int):
 
 def _correct_all(job: Job, members: Members, how: How, report: RunReport) -> Iterator[Corrected]:
     counts, bridges = Counts(), Bridges(how, job.params.min_support)
+    charts = CorrectCharts() if report.wants_charts else None
     traced: TracedOverlaps
 
     def correct(read: int) -> Corrected:
@@ -161,10 +163,14 @@ def _correct_all(job: Job, members: Members, how: How, report: RunReport) -> Ite
         for first, last in pairwise(edges):
             for read, found in zip(range(first, last), _once(job, correct_range, first, last), strict=True):
                 counts.add(job.codes(read), found)
+                if charts:
+                    charts.add(job.codes(read), found)
                 advance(read)
                 yield found
         stage.reads, stage.ranges = len(job.reads), len(edges) - 1
     counts.tell(job.params, report)
+    if charts:
+        report.charts = [*report.charts, *charts.charts(report.details.correction.changes_per_kb)]
 
 
 def _once(job: Job, correct: Callable[[int, int], Iterator[Corrected]], first: int, last: int) -> Iterator[Corrected]:

@@ -15,6 +15,7 @@ from bellapy.engines.exact.rule import Scores
 from bellapy.engines.exact.sweeps import GPU_CELLS, Sweeper
 from bellapy.errors import InputError, ParameterError
 from bellapy.io.fastx import load_reads
+from bellapy.jobs.exact.charts import make_charts
 from bellapy.jobs.exact.journal import open_journal
 from bellapy.jobs.exact.output import FORMATS, Pair, write_alignment
 from bellapy.jobs.exact.plot import check_plot, draw_plot
@@ -98,6 +99,8 @@ def align_files(request: Request, params: ExactParams, report: RunReport) -> Non
             if request.plot:
                 draw_plot(request.plot, pair, found.alignment, found.strand, found.work)
             written.alignments = int(found.alignment is not None)
+    if report.wants_charts:
+        report.charts = make_charts(pair, found.alignment, found.strand, found.work)
 
 
 def _check(request: Request) -> None:

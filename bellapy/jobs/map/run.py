@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +16,7 @@ from bellapy.io.fastx import Records, load_reads, stream_records
 from bellapy.io.index_files import is_index, load_index
 from bellapy.io.outputs import open_output
 from bellapy.io.sam import check_names, open_bam
+from bellapy.jobs.map.charts import MapCharts
 from bellapy.jobs.map.output import Counts, format_paf, format_sam, make_header
 from bellapy.jobs.map.pipeline import Mapper, batches, preset_for
 from bellapy.jobs.map.style import Style
@@ -103,19 +104,22 @@ def map_reads(job: Job, report: RunReport) -> None:
     stream = batches(stream_records(job.reads))
     first = next(stream, None)
     mapper = prepare(job.reference, first, Wanted(job.preset, job.adjust, job.align), report)
-    index = mapper.index
     if job.format != "paf":
-        check_names(index.names)
+        check_names(mapper.index.names)
     counts = Counts()
-    show = partial(format_paf if job.format == "paf" else format_sam, index=index, style=job.style)
-    with report.stage(MapStage("map")) as stage, _writer(job, index, report) as write:
-        work = chain([first] if first else [], stream)
-        for lines, some in map_in_order(lambda records: _map_batch(mapper, show, records), work, job.threads):
+    charts = MapCharts(mapper.index) if report.wants_charts else None
+    header = make_header(mapper.index, report.command, __version__, job.read_group)
+    found = _map_all(mapper, job, chain([first] if first else [], stream), charts)
+    del mapper  # so that its memory is free when a BAM file is sorted
+    with report.stage(MapStage("map")) as stage, _writer(job, header) as write:
+        for lines, some in found:
             write(lines)
             counts.add(some)
         stage.reads, stage.bases, stage.mapped = counts.reads, counts.bases, counts.mapped
         stage.secondary, stage.supplementary = counts.secondary, counts.supplementary
         stage.unmapped = counts.reads - counts.mapped
+    if charts:
+        report.charts = charts.charts()
 
 
 class Wanted(NamedTuple):
@@ -151,8 +155,18 @@ def prepare(reference: str | ReadSet, first: Records | None, wanted: Wanted, rep
     return mapper
 
 
-def _map_batch(mapper: Mapper, show, records: Records) -> tuple[bytes, Counts]:
-    shown = [show(mapped) for mapped in mapper.map(records)]
+def _map_all(mapper: Mapper, job: Job, work: Iterable[Records], charts: MapCharts | None) -> Iterator[tuple[bytes, Counts]]:
+    """Lines of all batches in their order."""
+    show = partial(format_paf if job.format == "paf" else format_sam, index=mapper.index, style=job.style)
+    yield from map_in_order(lambda records: _map_batch(mapper, show, records, charts), work, job.threads)
+
+
+def _map_batch(mapper: Mapper, show, records: Records, charts: MapCharts | None) -> tuple[bytes, Counts]:
+    parts = mapper.map(records)
+    if charts:
+        for mapped in parts:
+            charts.add(mapped)
+    shown = [show(mapped) for mapped in parts]
     counts = Counts()
     for _, some in shown:
         counts.add(some)
@@ -160,9 +174,8 @@ def _map_batch(mapper: Mapper, show, records: Records) -> tuple[bytes, Counts]:
 
 
 @contextmanager
-def _writer(job: Job, index: Index, report: RunReport) -> Iterator[Callable[[bytes], object]]:
+def _writer(job: Job, header: str) -> Iterator[Callable[[bytes], object]]:
     """A function that takes lines; SAM and BAM get a header first."""
-    header = make_header(index, report.command, __version__, job.read_group)
     if job.format == "bam":
         with open_bam(job.output, header, True, job.threads) as write:
             yield write

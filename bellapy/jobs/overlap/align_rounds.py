@@ -42,9 +42,10 @@ from bellapy.jobs.overlap.geometry import (
 )
 from bellapy.jobs.overlap.pieces import clear_of, implied_ends
 from bellapy.jobs.overlap.seeds import first_of_candidate, join_seeds, starts_of_candidates
+from bellapy.jobs.overlap.selection import select, selects
 from bellapy.jobs.overlap.work import HeldReads, Result, Round, Work
 from bellapy.params import Scoring
-from bellapy.records import Extensions, Overlaps, ReadSet, Seeds
+from bellapy.records import Extensions, Overlaps, ReadSet, Seeds, join_overlaps
 from bellapy.report.log import progress
 
 ALIGNED_BYTES = 240  # of copies, alignments and what is computed from them, for each seed
@@ -268,12 +269,34 @@ def imply(work: Work, tile: int) -> Result:
     return {"overlaps": overlaps, "numbers": {"overlaps": len(overlaps)}}
 
 
-def overlaps_of(work: Work, tile: int) -> Overlaps:
-    """The overlaps of a tile, by the ids of all reads."""
+def found_of(work: Work, tile: int) -> Overlaps:
+    """All overlaps of a tile, by the ids of all reads."""
     overlaps = work.store.pick(f"overlaps.{tile}", "overlaps")
     if work.is_whole:
         return overlaps
-    return with_ids(overlaps, work.ids(tile))
+    ids = work.ids(tile).astype(np.int32)
+    return replace(overlaps, query_id=ids[overlaps.query_id], target_id=ids[overlaps.target_id])
+
+
+def selected(work: Work) -> Result:
+    """Which overlaps of each tile are kept, mask by mask; how many are, and how many are not, by reason."""
+
+    def make() -> Result:
+        parts = [found_of(work, tile) for tile in range(len(work.plan.tiles))]
+        keep, dropped = select(work.reads.lengths, join_overlaps(parts), work.params.filter)
+        masks = np.split(keep, np.cumsum([len(part) for part in parts])[:-1])
+        kept = [part.take(mask) for part, mask in zip(parts, masks, strict=True)]
+        n_candidates = sum(int(starts_of_candidates(part.query_id, part.target_id, part.strand).sum()) for part in kept)
+        numbers = {"overlaps": int(keep.sum()), "second_pieces": int(keep.sum()) - n_candidates}
+        return {**{f"keep.{tile}": mask for tile, mask in enumerate(masks)}, "numbers": numbers, "dropped": dropped}
+
+    return work.store.once("selected", make)
+
+
+def overlaps_of(work: Work, tile: int) -> Overlaps:
+    """The overlaps of a tile that are kept, by the ids of all reads."""
+    overlaps = found_of(work, tile)
+    return overlaps.take(selected(work)[f"keep.{tile}"]) if selects(work.params.filter) else overlaps
 
 
 def _judging(kind: str) -> tuple[Round, ...]:

@@ -31,7 +31,8 @@ U1, U2, U32 = U(1), U(2), U(32)
 
 BLOCK_PRODUCTS = 1 << 16  # 1 MB
 BLOCK_QUERIES = 1 << 10
-GROUP_PRODUCTS = 1 << 23  # 128 MB
+GROUP_PRODUCTS = 1 << 23  # 128 MB; more where there would be more groups than MOST_GROUPS
+MOST_GROUPS = 64  # every group goes through all entries once more
 PRODUCT_BYTES = 16
 SCRATCH = 1 << 12
 
@@ -277,7 +278,7 @@ def multiply(
     layout: KeyLayout | None = None,
     threads: int = 1,
     block_products: int = BLOCK_PRODUCTS,
-    group_products: int = GROUP_PRODUCTS,
+    group_products: int | None = None,
     budget: Budget = UNLIMITED,
     result_bytes: int = 0,
 ) -> Iterator[Products]:
@@ -291,7 +292,8 @@ def multiply(
     between : as there.
     layout : of the whole, where the matrix is a part; None: its own.
     block_products : products of a block, more only where a single query has more.
-    group_products : products held in memory at a time, more only where a single block has more.
+    group_products : products held in memory at a time, more only where a single block has more.  Unless given it is
+        GROUP_PRODUCTS, or what MOST_GROUPS groups need.
     budget : may make groups smaller.
     result_bytes : what the caller may make of each product of a group before it lets go of the group.
 
@@ -307,6 +309,7 @@ def multiply(
     before = np.concatenate(([0], np.cumsum(of_query)))[first_query]
     sizes = np.diff(before)
     layout = layout or layout_of(matrix, int(of_query.max(initial=1)), block_products)
+    group_products = group_products or max(GROUP_PRODUCTS, -(-int(of_query.sum()) // MOST_GROUPS))
     b, size, room = 0, PRODUCT_BYTES + result_bytes, np.empty((2, 0), np.uint64)
     while b < n_blocks:
         n = budget.items("the product A·Aᵀ", size, least=int(sizes[b]), most=group_products, reused=room.nbytes)

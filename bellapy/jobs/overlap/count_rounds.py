@@ -14,6 +14,7 @@ from bellapy.compute.jit import njit
 from bellapy.compute.memory import Budget
 from bellapy.jobs.overlap import estimate as estimates
 from bellapy.jobs.overlap.candidates import Between, KeyLayout, layout_of, symbolic_product
+from bellapy.jobs.overlap.coverage import DEPTH_BYTES
 from bellapy.jobs.overlap.depth import Bins, Tests
 from bellapy.jobs.overlap.linking import Kept, Links, Rules, keep_columns, learn_rules, link_profile
 from bellapy.jobs.overlap.work import Result, Round, Work
@@ -28,7 +29,7 @@ from bellapy.seeding.kmers import NO_MASK, KmerCounts, Share, count_kmers, size_
 from bellapy.seeding.sampling import compress_homopolymers, restore_places, sampling_mask
 
 ANY_COUNT = (1 << 31) - 1
-PROFILED_BYTES = 120  # of a bin of the depth profile, while it is judged
+PROFILED_BYTES = 48  # of a bin of the depth profile, while it is judged
 
 U = np.uint64
 
@@ -36,7 +37,7 @@ U = np.uint64
 def choose_settings(work: Work) -> Result:
     """Depth and error rate of the reads; k, bounds and sampling, given or chosen from these."""
     reads, kmers = work.reads.all(), work.params.kmers
-    found = _estimate(reads, kmers, work.params.run.threads)
+    found = _estimate(reads, kmers, work.params.run.threads, Budget(work.params.run.max_memory))
     k = kmers.k or estimates.choose_k(reads.lengths, found.choice_rate)
     upper = kmers.upper or estimates.choose_upper(found.depth, found.error_rate, k, kmers.lower)
     sampling, window = kmers.sampling, kmers.sampling_window or DEFAULT_SAMPLING_WINDOW
@@ -48,11 +49,13 @@ def choose_settings(work: Work) -> Result:
     }  # fmt: skip
 
 
-def _estimate(reads: ReadSet, kmers: KmerParams, threads: int) -> Estimate:
+def _estimate(reads: ReadSet, kmers: KmerParams, threads: int, budget: Budget) -> Estimate:
     k = kmers.k or estimates.choose_k(reads.lengths, None)
     one_in = estimates.sampling_rate(reads.n_bases)
-    counts = count_kmers(reads.codes, k, 2, ANY_COUNT, keep_one_in=one_in, threads=threads)
-    found = estimates.estimate(reads, build_kmer_matrix(counts, reads, k, ANY_COUNT), one_in, kmers.error_rate, kmers.depth)
+    counts = count_kmers(reads.codes, k, 2, ANY_COUNT, keep_one_in=one_in, threads=threads, budget=budget)
+    budget.require("measuring the depth", DEPTH_BYTES)
+    matrix = build_kmer_matrix(counts, reads, k, ANY_COUNT)
+    found = estimates.estimate(reads, matrix, one_in, kmers.error_rate, kmers.depth, threads)
     if found.error_rate is None and reads.error_rate is not None:
         return replace(found, error_rate=reads.error_rate, given=False, source="base qualities")
     return found

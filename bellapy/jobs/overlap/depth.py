@@ -28,7 +28,7 @@ from bellapy.compute.jit import njit
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.records import DepthProfile, KmerMatrix
 from bellapy.seeding.entries import place_of, reverse_of
-from bellapy.seeding.kmer_matrix import next_column, read_at
+from bellapy.seeding.kmer_matrix import next_column, read_at, read_ranges
 
 WINDOW_BINS = 4  # bins of the depth profile: about a kilobase
 STEP = 5.0  # a linear molecule's depth grows from 0 at its end, threefold from one kilobase to the next
@@ -120,13 +120,13 @@ def add_company(entries, begin, end, bins, low, repeat, unit, company):
 
 
 @njit
-def add_votes(entries, begin, end, bins, upper, repeat, unit, votes):
-    """votes[0, b] += share of places in repeats, for the k-mers above `upper` in bin b; votes[1, b] counts these k-mers.
+def repeat_shares(entries, begin, end, bins, upper, repeat, unit, shares):
+    """Write the share of places in repeats of the columns with more than `upper` entries; return the number of these.
 
     A place is in a repeat if its bin is, or if the read shows the k-mer once more, the same way round.
-    entries, begin, end, bins, repeat, unit : as in `add_company`.  votes : (2, n_bins) int64.
+    entries, begin, end, bins, repeat, unit : as in `add_company`.  shares : uint32, as many as there may be.
     """
-    first = next_column(entries, begin)
+    n_columns, first = 0, next_column(entries, begin)
     while first < end:
         last = next_column(entries, first + 1)
         if last - first > upper:
@@ -136,35 +136,88 @@ def add_votes(entries, begin, end, bins, upper, repeat, unit, votes):
                 its_way = np.int64(reverse_of(entries[i]))
                 n += repeat[b] or (r == before and its_way == way)
                 before, way = r, its_way
-            share = unit * n // (last - first)
+            shares[n_columns] = unit * n // (last - first)
+            n_columns += 1
+        first = last
+    return n_columns
+
+
+@njit
+def add_votes(entries, low, high, bins, upper, shares, votes):
+    """votes[0, b] += shares of the k-mers above `upper` in bin b, votes[1, b] counts them, for places in [low, high).
+
+    entries, bins, upper : as in `add_company`.  shares : uint32, of `repeat_shares` over all columns.
+    votes : (2, n_bins) uint32; a bin of 256 places has room for as many whole shares.
+    """
+    column = first = 0
+    while first < entries.size:
+        last = next_column(entries, first + 1)
+        if last - first > upper:
             for i in range(first, last):
-                b = bin_of(place_of(entries[i]), bins)[1]
-                votes[0, b] += share
-                votes[1, b] += 1
+                place = place_of(entries[i])
+                if low <= place < high:
+                    b = bin_of(place, bins)[1]
+                    votes[0, b] += shares[column]
+                    votes[1, b] += np.uint32(1)
+            column += 1
         first = last
 
 
-def _sum_over(kernel, parts: Iterable[KmerMatrix], shape: tuple[int, int], threads: int, *arguments) -> np.ndarray:
-    """Sum of what `kernel` adds up over the columns of all parts, int64 of that shape."""
-    total = np.zeros(shape, np.int64)
+@njit
+def judge_bins(offsets, votes, needed, repeat, is_repeat, deep):
+    """is_repeat[b] and deep[b], (n_bins,) bool, by the sums of the votes around each bin, clipped to its read.
+
+    offsets : of a DepthProfile.  votes : of `add_votes`.  needed : k-mers above the bound in a bin of a deep stretch.
+    repeat : (n_bins,) uint8, of `mark_high`.
+    """
+    for r in range(offsets.size - 1):
+        for b in range(offsets[r], offsets[r + 1]):
+            begin, end = max(offsets[r], b - WINDOW_BINS // 2), min(offsets[r + 1], b + (WINDOW_BINS + 1) // 2)
+            n_high = np.int64(0)
+            for x in range(begin, end):
+                n_high += votes[1, x]
+            is_deep, voted = n_high > needed * (end - begin), False
+            if is_deep:
+                share = n = np.int64(0)
+                for x in range(max(offsets[r], b - VOTE_BINS // 2), min(offsets[r + 1], b + (VOTE_BINS + 1) // 2)):
+                    share += votes[0, x]
+                    n += votes[1, x]
+                voted = share > VOTED * n
+            is_repeat[b] = repeat[b] > 0 or voted
+            deep[b] = is_deep and not is_repeat[b]
+
+
+def add_up_company(parts: Iterable[KmerMatrix], n_reads: int, threads: int, *arguments) -> np.ndarray:
+    """Sum of `add_company` over the columns of all parts, (2, n_reads) int64."""
+    total = np.zeros((2, n_reads), np.int64)
     for matrix in parts:
 
         def add(piece, entries=matrix.entries):
-            numbers = np.zeros(shape, np.int64)
-            kernel(entries, *piece, *arguments, numbers)
+            numbers = np.zeros((2, n_reads), np.int64)
+            add_company(entries, *piece, *arguments, numbers)
             return numbers
 
-        total += sum(map_threads(add, even_ranges(len(matrix.entries), threads), threads), np.zeros(shape, np.int64))
+        total += sum(map_threads(add, even_ranges(len(matrix.entries), threads), threads), np.zeros_like(total))
     return total
 
 
-def window_sums(values: np.ndarray, offsets: np.ndarray, window: int) -> np.ndarray:
-    """Sum over the `window` bins around each bin, clipped to its read."""
-    lengths, bins = np.diff(offsets), np.arange(len(values))
-    total = np.concatenate(([0], np.cumsum(values, dtype=np.int64)))
-    begin = np.maximum(np.repeat(offsets[:-1], lengths), bins - window // 2)
-    end = np.minimum(np.repeat(offsets[1:], lengths), bins + (window + 1) // 2)
-    return total[end] - total[begin]
+def count_votes(parts: Iterable[KmerMatrix], bins: Bins, upper: int, repeat: np.ndarray, threads: int) -> np.ndarray:
+    """Sum of `add_votes` over all parts, (2, n_bins) uint32: threads write to bins of their own."""
+    votes = np.zeros((2, len(repeat)), np.uint32)
+    for matrix in parts:
+
+        def share(piece, entries=matrix.entries):
+            room = np.empty((piece[1] - piece[0]) // (upper + 1) + 1, np.uint32)
+            return room[: repeat_shares(entries, *piece, bins, upper, repeat, UNIT, room)]
+
+        ranges = even_ranges(len(matrix.entries), threads)
+        shares = np.concatenate([np.zeros(0, np.uint32), *map_threads(share, ranges, threads)])
+
+        def add(places, entries=matrix.entries, shares=shares):
+            add_votes(entries, *places, bins, upper, shares, votes)
+
+        map_threads(add, read_ranges(matrix.starts, threads), threads)
+    return votes
 
 
 def judge_stretches(
@@ -184,16 +237,13 @@ def judge_stretches(
     find_steps(offsets, profile.n_kmers, profile.copies, WINDOW_BINS, STEP, LEAST_KMERS, low)
     if np.isfinite(low).any():
         mark_high(offsets, profile.n_kmers, profile.copies, low, STEP, repeat)
-        company = _sum_over(add_company, parts, (2, n_reads), threads, bins, low, repeat, UNIT)
+        company = add_up_company(parts, n_reads, threads, bins, low, repeat, UNIT)
         low[company[0] < BELIEVED * company[1]] = np.inf
         mark_high(offsets, profile.n_kmers, profile.copies, low, STEP, repeat)
-    votes = _sum_over(add_votes, parts, (2, len(repeat)), threads, bins, upper, repeat, UNIT)
-    n_high = window_sums(votes[1], offsets, WINDOW_BINS)
-    room = profile.width * window_sums(np.ones(len(repeat), np.int64), offsets, WINDOW_BINS)
-    deep = n_high > DEEP_SHARE * correct * room
-    voted = window_sums(votes[0], offsets, VOTE_BINS) > VOTED * window_sums(votes[1], offsets, VOTE_BINS)
-    is_repeat = (repeat > 0) | (voted & deep)
-    return is_repeat, deep & ~is_repeat
+    votes = count_votes(parts, bins, upper, repeat, threads)
+    is_repeat, deep = np.empty((2, len(repeat)), bool)
+    judge_bins(offsets, votes, DEEP_SHARE * correct * profile.width, repeat, is_repeat, deep)
+    return is_repeat, deep
 
 
 class Tests(NamedTuple):
@@ -280,6 +330,11 @@ def keep_linking(entries, tests, one_in, kept, n_apart):
     return n
 
 
+def sum_of_reads(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Sum over the bins of each read, (n_reads,) int64; values : of every bin; offsets : of a DepthProfile."""
+    return np.add.reduceat(values, offsets[:-1], dtype=np.int64) if len(values) else np.zeros(len(offsets) - 1, np.int64)
+
+
 def reference_depth(profile: DepthProfile, repeat: np.ndarray) -> tuple[float, np.ndarray]:
     """The level of most bases, and that of the reads whose own, repeats left out, is more than STEP times higher or lower.
 
@@ -287,11 +342,11 @@ def reference_depth(profile: DepthProfile, repeat: np.ndarray) -> tuple[float, n
     repeat has none of its own.
     """
     sizes = np.diff(profile.offsets)
-    read = np.repeat(np.arange(len(sizes)), sizes)
     outside = ~repeat
-    n_kmers = np.bincount(read, profile.n_kmers * outside, len(sizes))
-    copies = np.bincount(read, profile.copies * outside, len(sizes))
-    known = (n_kmers > 0) & (2 * np.bincount(read, outside, len(sizes)) > sizes)
+    n_kmers, copies, n_outside = (
+        sum_of_reads(values, profile.offsets) for values in (profile.n_kmers * outside, profile.copies * outside, outside)
+    )
+    known = (n_kmers > 0) & (2 * n_outside > sizes)
     if not known.any():
         return 0.0, np.zeros(len(sizes))
     level = np.where(known, copies / np.maximum(n_kmers, 1), 0)

@@ -1,14 +1,16 @@
-"""Depth and error rate of the reads, from their k-mer spectrum, and the settings that follow from them."""
+"""Depth and error rate of the reads, from overlaps and the spectrum of k-mers, and the settings that follow from them."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from bellapy.compute.jit import njit
+from bellapy.jobs.overlap.coverage import measure_depth
 from bellapy.params import RANGES, SeedParams
 from bellapy.records import Estimate, KmerMatrix, ReadSet
 from bellapy.records.estimate import LEAST_UNEVEN
@@ -175,8 +177,10 @@ def fit_spectrum(
     return Estimate(best_depth, best_error, error_rate is not None, "k-mer spectrum")
 
 
-def estimate(reads: ReadSet, matrix: KmerMatrix, one_in: int, error_rate: float | None, depth: float | None) -> Estimate:
-    """Depth and error rate from a sample of the k-mers.
+def estimate(
+    reads: ReadSet, matrix: KmerMatrix, one_in: int, error_rate: float | None, depth: float | None, threads: int = 1
+) -> Estimate:
+    """Depth and error rate: the depth as coverage.py measures it, else both from a sample of the k-mers.
 
     Parameters
     ----------
@@ -189,7 +193,12 @@ def estimate(reads: ReadSet, matrix: KmerMatrix, one_in: int, error_rate: float 
     n_bases, n_usual = reads.n_bases, int(lengths[usual].sum(dtype=np.int64))
     chance = chance_copies(n_bases, k)
     spectrum = spectrum_of_reads(matrix, usual, SPECTRUM_SIZE) * one_in
-    found = fit_spectrum(spectrum, k, n_usual, error_rate, depth, level=level, chance=chance)
+    fit = partial(fit_spectrum, spectrum, k, n_usual, level=level, chance=chance)
+    found = fit(error_rate, depth)
+    if depth is None and found.depth is not None:
+        measured = measure_depth(reads, k, choose_sampling(found.error_rate, k), threads)
+        if measured is not None:
+            found = replace(fit(error_rate, measured), source="overlaps of a sample, k-mer spectrum")
     found = replace(found, uneven=1 - n_usual / max(1, n_bases))
     if error_rate is not None or found.error_rate is None:
         return found

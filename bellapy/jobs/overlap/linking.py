@@ -25,6 +25,7 @@ from bellapy.jobs.overlap.depth import (
     judge_stretches,
     keep_linking,
     reference_depth,
+    sum_of_reads,
     survey_columns,
 )  # fmt: skip
 from bellapy.records import DepthProfile, KmerMatrix
@@ -103,12 +104,11 @@ def learn_rules(
     share_counted : how much of all k-mers was counted.
     strict : no column above the upper bound links reads: the user gave it.
     """
-    bins, bound, n_reads = _about(parts, profile)
-    read = np.repeat(np.arange(n_reads), np.diff(profile.offsets))
+    bins, bound = _about(parts, profile)
     repeat, deep = judge_stretches(parts, bins, profile, bound, correct, threads)
     usual, own = reference_depth(profile, repeat)
     bound_is_wrong = len(deep) and deep.mean() > MOST_DEEP
-    sound = deep & ((own > STEP * usual)[read] | bound_is_wrong)
+    sound = deep & (np.repeat(own > STEP * usual, np.diff(profile.offsets)) | bound_is_wrong)
     upper = bound if strict else max(bound, int(USUAL_SPREAD * usual))
     most, apart_places = (0, 0) if strict else (MOST_PLACES, APART_PLACES)
     level = (profile.copies / np.maximum(profile.n_kmers, 1)).astype(np.float32)
@@ -123,14 +123,14 @@ def learn_rules(
     deep_share, repeat_share = (float(mask.mean()) if len(mask) else 0.0 for mask in (sound, repeat))
     return Rules(
         tests, one_in, np.cumsum(columns, axis=0) - columns, np.where(own > 0, own, usual).astype(np.float32),
-        profile.width * np.bincount(read, repeat, n_reads), DEEP_SHARE * correct, deep_share, repeat_share,
+        profile.width * sum_of_reads(repeat, profile.offsets).astype(float), DEEP_SHARE * correct, deep_share, repeat_share,
     )  # fmt: skip
 
 
-def _about(parts: Iterable[KmerMatrix], profile: DepthProfile) -> tuple[Bins, int, int]:
-    """Where the bins of the reads lie; the upper bound, and the number of reads."""
+def _about(parts: Iterable[KmerMatrix], profile: DepthProfile) -> tuple[Bins, int]:
+    """Where the bins of the reads lie, and the upper bound."""
     some = next(iter(parts))
-    return Bins(some.starts, some.read_table, profile.offsets, profile.width), some.upper, some.n_reads
+    return Bins(some.starts, some.read_table, profile.offsets, profile.width), some.upper
 
 
 class Kept(NamedTuple):

@@ -26,6 +26,7 @@ from bellapy.jobs.overlap.align_rounds import (
     FILTER_ROUNDS,
     IMPLY_ROUNDS,
     overlaps_of,
+    selected,
     steps_for,
     thresholds_of,
 )
@@ -45,6 +46,7 @@ from bellapy.jobs.overlap.report import (
     FilterStage,
     PathsStage,
 )
+from bellapy.jobs.overlap.selection import selects
 from bellapy.jobs.overlap.work import HeldReads, Launch, MemoryStore, Plan, Round, Work, launch_here
 from bellapy.params import TILT_UNIT, Params
 from bellapy.records import DepthProfile, Estimate, Extensions, KmerMatrix, Overlaps, Paths, ReadSet, Seeds
@@ -131,6 +133,8 @@ def find_overlaps(work: Work, launch: Launch = launch_here, *, skip_alignment: b
     candidate_rounds(work, launch)
     if skip_alignment:
         _all(work, IMPLY_ROUNDS, launch)
+        if selects(work.params.filter):
+            work.report.dropped.add(selected(work)["dropped"])
         return
     align_rounds(work, launch)
     filter_rounds(work, launch)
@@ -257,6 +261,10 @@ def filter_rounds(work: Work, launch: Launch = launch_here) -> None:
         _all(work, FILTER_ROUNDS, launch)
         thresholds, dropped = thresholds_of(work, ALL), work.dropped("overlaps")
         stage.overlaps, stage.second_pieces = (work.total("overlaps", name) for name in ("overlaps", "second_pieces"))
+        if selects(work.params.filter):
+            chosen = selected(work)
+            dropped = {**dropped, **chosen["dropped"]}
+            stage.overlaps, stage.second_pieces = (chosen["numbers"][name] for name in ("overlaps", "second_pieces"))
     report.dropped.add(dropped)
     report.details.thresholds = thresholds
     logger.info("kept what scores %.3f per base; dropped: %s", thresholds.score_rate, describe_dropped(dropped))

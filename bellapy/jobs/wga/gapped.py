@@ -11,6 +11,7 @@ foresees saves time, and changes nothing.
 
 from __future__ import annotations
 
+from concurrent.futures import Executor
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from bellapy.compute.resources import Resources
 from bellapy.engines.ydrop.extend import NEVER, Extender
 from bellapy.engines.ydrop.foresight import foresee
 from bellapy.engines.ydrop.sweep import Sides
-from bellapy.engines.ydrop.walls import add_wall, is_clear, no_walls, on_wall
+from bellapy.engines.ydrop.walls import Walls, add_wall, is_clear, no_walls, on_wall
 from bellapy.jobs.wga.cut import QUERY, SCORE, TARGET, find_parts, runs_of_part
 from bellapy.jobs.wga.kept import NOWHERE, Keeper, Part, Progress
 from bellapy.params.wga import WgaParams
@@ -88,11 +89,14 @@ class Scene:
 
 
 class Aligner:
-    """Aligns pairs of sequences; not to be used by two threads at once."""
+    """Aligns pairs of sequences; not to be used by two threads at once.
 
-    def __init__(self, params: WgaParams, resources: Resources = CPU):
-        self.params, self.resources = params, resources
-        self.extender = Extender(params.scores, params.ydrop)
+    beside : threads that have nothing else to do; the two sides of an anchor are extended at the same time.
+    """
+
+    def __init__(self, params: WgaParams, resources: Resources = CPU, beside: Executor | None = None):
+        self.params, self.resources, self.beside = params, resources, beside
+        self.extenders = Extender(params.scores, params.ydrop), Extender(params.scores, params.ydrop)
         self.costs = (params.scores.matrix, params.scores.open, params.scores.extend)
 
     def align(
@@ -106,7 +110,7 @@ class Aligner:
         scene = Scene(target, query, same=same, leave_out=not (self.params.all_copies or self.params.itself))
         done = keeper.load()
         scene.go_on(done)
-        self.extender.n_cells = done.n_cells
+        self.extenders[0].n_cells, self.extenders[1].n_cells = done.n_cells, 0
         strong = (anchors.score >= self.params.hspthresh) | self.params.sensitive
         at = done.at
         if scene.n_first < 0:
@@ -118,7 +122,7 @@ class Aligner:
             ends = ends[np.argsort(ends[:, 0], kind="stable")]
             weak = weak.take(are_close(weak.target, weak.query, ends, CLOSE))
             at = self._round(scene, weak.ordered(), at, keeper)
-        progress = scene.progress(at, self.extender.n_cells)
+        progress = scene.progress(at, self._n_cells())
         keeper.save(progress)
         return progress
 
@@ -126,11 +130,11 @@ class Aligner:
         """Extend anchors from number x on; returns how many there are."""
         params, t, q = self.params, anchors.target, anchors.query
         foresight = foresee((scene.target, scene.query), t, q, params.scores, params.ydrop, self.resources)
-        most = max(1, int(params.scores.matrix.max()))
-        short = 2 * (-(-params.gappedthresh // most))
+        least = params.gappedthresh
+        short = 2 * (-(-least // max(1, int(params.scores.matrix.max()))))
         while True:
-            x, n_left_out, n_short = next_anchor(scene.walls, q, t, x, scene.spanned, foresight, short)
-            scene.n_left_out, scene.n_extended = scene.n_left_out + n_left_out, scene.n_extended + n_short
+            x, n_left_out, n_poor = next_anchor(scene.walls, q, t, x, scene.spanned, foresight, (least, short))
+            scene.n_left_out, scene.n_extended = scene.n_left_out + n_left_out, scene.n_extended + n_poor
             if x == len(t):
                 return x
             scene.n_extended += 1
@@ -141,25 +145,36 @@ class Aligner:
                 scene.add(part)
             x += 1
             if keeper.is_due():
-                keeper.save(scene.progress(x, self.extender.n_cells))
+                keeper.save(scene.progress(x, self._n_cells()))
 
     def _extend(self, scene: Scene, t: int, q: int, ends: tuple[int, int]) -> tuple[int, int, np.ndarray]:
         """The path through an anchor: places of its first base, runs.  ends : anti-diagonals, as far as they are known."""
         target, query, walls = scene.target, scene.query, scene.walls
         left = Sides(query, target, q, t, -1, q + 1, t + 1)
         right = Sides(query, target, q + 1, t + 1, 1, len(query) - q - 1, len(target) - t - 1)
-        runs = [
-            self.extender.path(side, walls, self.extender.inspect(side, walls, until))
-            for side, until in zip((left, right), ends, strict=True)
-        ]
-        before = runs[0]
+        if self.beside and max(ends) == NEVER:
+            coming = self.beside.submit(_path, self.extenders[0], left, walls, ends[0])
+            after = _path(self.extenders[1], right, walls, ends[1])
+            before = coming.result()
+        else:
+            before, after = (
+                _path(*some) for some in zip(self.extenders, (left, right), (walls, walls), ends, strict=True)
+            )  # fmt: skip
         t_start = t + 1 - int(before[before[:, 0] != QUERY_ALONE, 1].sum())
         q_start = q + 1 - int(before[before[:, 0] != TARGET_ALONE, 1].sum())
-        return t_start, q_start, joined(before, runs[1][::-1])
+        return t_start, q_start, joined(before, after[::-1])
+
+    def _n_cells(self) -> int:
+        return sum(extender.n_cells for extender in self.extenders)
 
     def _parts(self, scene: Scene, t: int, q: int, runs: np.ndarray) -> list[Part]:
         found = find_parts(scene.target, scene.query, t, q, runs, self.costs, self.params.cut_drop, self.params.gappedthresh)
         return [Part(int(part[SCORE]), int(part[TARGET]), int(part[QUERY]), runs_of_part(runs, part)) for part in found]
+
+
+def _path(extender: Extender, side: Sides, walls: Walls, until: int) -> np.ndarray:
+    """The runs of one side, from its end back to the anchor."""
+    return extender.path(side, walls, extender.inspect(side, walls, until))
 
 
 @njit
@@ -169,26 +184,29 @@ def is_free(walls, q, t, left, right):
 
 
 @njit
-def next_anchor(walls, q, t, begin, spanned, foresight, short):
+def next_anchor(walls, q, t, begin, spanned, foresight, bounds):
     """The first anchor, of places q and t, (n,) int64, from `begin` on that has to be extended, n if there is none; how many
-    were left out, and of how many the path is known to be too short.
+    were left out, and how many are known to give no alignment.
 
-    Those on walls are passed over.  spanned : Spanned.  short : anti-diagonals of a path, both sides together, that cannot
-    score enough if there are fewer.
+    Those on walls are passed over.  spanned : Spanned.  bounds : least score of an alignment; the anti-diagonals that one
+    has at least.  A part of the path that spans the anchor scores no more than both sides together.  One that does not has
+    no more anti-diagonals than its side.
     """
-    n_left_out = n_short = 0
+    least, short = bounds
+    n_left_out = n_poor = 0
     for x in range(begin, len(q)):
         if on_wall(walls, q[x], t[x]):
             continue
         if len(spanned.target) and spanned.target[t[x]] and spanned.query[q[x]]:
             n_left_out += 1
             continue
-        if foresight.known[x] and foresight.r[x, 0] + foresight.r[x, 1] < short:
-            if is_clear(walls, q[x], t[x], foresight.last[x, 0], foresight.last[x, 1]):
-                n_short += 1
-                continue
-        return x, n_left_out, n_short
-    return len(q), n_left_out, n_short
+        score, r, last = foresight.score[x], foresight.r[x], foresight.last[x]
+        is_poor = foresight.known[x] and score[0] + score[1] < least and max(r[0], r[1]) < short
+        if is_poor and is_clear(walls, q[x], t[x], last[0], last[1]):
+            n_poor += 1
+            continue
+        return x, n_left_out, n_poor
+    return len(q), n_left_out, n_poor
 
 
 def joined(before: np.ndarray, after: np.ndarray) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from threading import local
 from typing import NamedTuple
@@ -185,16 +187,23 @@ def _extend(
     target: Genome, strands: dict[int, Genome], groups: list[Group], params: WgaParams, means: Means
 ) -> list[Alignment]:  # fmt: skip
     mine = local()
+    size = PAIR_BYTES * int(target.lengths.max() + strands[1].lengths.max())
+    threads = means.resources.budget.items("the alignment of two sequences", size, least=1, most=means.resources.threads)
+    idle = ThreadPoolExecutor(threads - len(groups)) if 0 < len(groups) < threads else None
 
     def align(group: Group) -> Progress:
         if not hasattr(mine, "aligner"):
-            mine.aligner = Aligner(params, means.resources)
+            mine.aligner = Aligner(params, means.resources, idle)
         same = params.itself and group.strand > 0 and group.target == group.query
         sequences = target.sequence(group.target), strands[group.strand].sequence(group.query)
         name = f"pair.{group.target}.{group.query}.{'plus' if group.strand > 0 else 'minus'}"
         return mine.aligner.align(*sequences, group.anchors, same=same, keeper=Keeper(means.work, name))
 
-    with means.report.stage(ExtendStage("extend")) as stage, progress("extend", len(groups)) as advance:
+    with (
+        means.report.stage(ExtendStage("extend")) as stage,
+        progress("extend", len(groups)) as advance,
+        idle or nullcontext(),
+    ):
         largest = sorted(range(len(groups)), key=lambda g: -len(groups[g].anchors.score))
         done = []
 
@@ -204,8 +213,6 @@ def _extend(
             advance(len(done))
             return g, result
 
-        size = PAIR_BYTES * int(target.lengths.max() + strands[1].lengths.max())
-        threads = means.resources.budget.items("the alignment of two sequences", size, least=1, most=means.resources.threads)
         results = dict(map_threads(one, largest, threads))
         found = [
             Alignment(part.score, group.target, group.query, group.strand, part.target, part.query, part.runs)

@@ -13,6 +13,7 @@ from bellapy.io.maf import check_sam_names, format_alignments, format_of
 from bellapy.io.nets import format_nets
 from bellapy.io.outputs import open_output
 from bellapy.jobs.wga.chain import join_chains
+from bellapy.jobs.wga.charts import make_charts
 from bellapy.jobs.wga.net import make_nets
 from bellapy.jobs.wga.pipeline import Means, align_genomes
 from bellapy.jobs.wga.plot import check_plot, draw_plot
@@ -82,6 +83,8 @@ def align_files(request: Request, params: WgaParams, means: Means) -> None:
         if request.plot:
             draw_plot(request.plot, target, query, alignments)
         stage.alignments, stage.score = len(written), sum(found.score for found in written)
+    if report.wants_charts:
+        report.charts = make_charts(target, query, alignments)
     if not alignments:
         logger.warning("no alignment scores %s or more; the output holds none", f"{params.gappedthresh:,}")
 

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from bellapy.compute.gpu.devices import find_gpus
-from bellapy.engines.exact import align, bounds
+from bellapy.engines.exact import align, bounds, sweeps
 from bellapy.engines.exact.align import align_one
-from bellapy.engines.exact.cpu import Bounds, Task
+from bellapy.engines.exact.cpu import Bounds, Task, end_borders, free_borders
 from bellapy.engines.exact.rule import NONE, Scores, as_target
+from bellapy.engines.exact.trace import Cell
 from bellapy.errors import DeviceError
 from bellapy.report.run_report import Devices
 
@@ -26,7 +27,8 @@ from bellapy.compute.gpu.ops import SIMULATED
 from bellapy.compute.gpu.pool import pool
 from bellapy.engines.exact import cuda, cuda_plan
 from bellapy.engines.exact.cuda import GpuSweep, best_of
-from bellapy.engines.exact.cuda_plan import Sizes, choose_kept, fits, list_tasks, living_tiles, rows_of
+from bellapy.engines.exact.cuda_plan import DEFAULT, Sizes, choose_kept, fits, list_tasks, living_tiles, rows_of
+from bellapy.engines.exact.cuda_records import NOT_KEPT
 from bellapy.engines.exact.cuda_tiles import LAG, Kind
 
 pytestmark = [pytest.mark.usefixtures("quick_threads"), pytest.mark.filterwarnings("ignore:overflow")]
@@ -53,7 +55,7 @@ def task_of(query, target, scores, mode, known=None, limits=None, every=0):
         gains = [np.full(k + 1, 1 << 20, np.int32) for k in (n, m)]
         limits = Bounds(*gains, np.zeros(n_rows, np.int32), np.full(n_rows, m, np.int32))
     known = known if known is not None else 1 if mode == "local" else -(1 << 29)
-    borders, local = align._borders(scores, n, m, mode), mode == "local"
+    borders, local = (end_borders if mode == "global" else free_borders)(scores, n, m), mode == "local"
     return Task(query, target, scores, borders, limits, known, local, local, size, every)
 
 
@@ -63,15 +65,16 @@ def first_best(high):
     return next((best, i, row.index(best)) for i, row in enumerate(high) if best in row)
 
 
-def swept(*arguments, sizes=Sizes(), **options):
+def swept(*arguments, sizes=DEFAULT, **options):
     sweep = GpuSweep(task_of(*arguments, **options), sizes=sizes)
     sweep.run()
     return sweep
 
 
-@pytest.mark.parametrize("panel", [0, 1, 3])
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("scores", SCORES, ids=str)
+@pytest.mark.parametrize(
+    "mode, scores, panel",
+    [(mode, SCORES[(i + j) % 3], panel) for i, mode in enumerate(MODES) for j, panel in enumerate((0, 1, 3))],
+)
 def test_cells_are_those_of_the_definition(rng, mode, scores, panel):
     """More than one strip, unknown bases in one pair, panels of any width."""
     query = rng.integers(0, 4, STRIP + 7).astype(np.uint8)
@@ -128,7 +131,7 @@ def test_kept_rows_hold_the_scores_that_matter(rng):
     rows = sweep.special_rows()
     assert rows.rows.tolist() == list(range(STRIP, len(query), STRIP))
     high, _, gap = naive_exact.tables(text(query), text(target), *SCORES[0], "global")
-    goal = align.Cell(len(query), len(target), False, int(high[-1][-1]))
+    goal = Cell(len(query), len(target), False, int(high[-1][-1]))
     for row in rows.rows.tolist():
         first, scores, gaps = rows.get(row, len(target), goal)
         assert 0 < len(scores) == len(gaps)
@@ -140,12 +143,14 @@ def test_kept_rows_hold_the_scores_that_matter(rng):
 @pytest.mark.parametrize("mode", MODES)
 def test_alignments_are_those_of_the_definition(rng, mode, monkeypatch):
     """Score and path, both sweeps on the GPU."""
-    monkeypatch.setattr(align, "GPU_CELLS", 0)
-    monkeypatch.setattr(align, "EVERY", STRIP)
+    monkeypatch.setattr(align, "solve", lambda *_: None)
+    monkeypatch.setattr(sweeps, "GPU_CELLS", 0)
+    monkeypatch.setattr(sweeps, "EVERY", STRIP)
+    monkeypatch.setattr(align, "solve", lambda *_: None)  # waves, which need no sweep
     query = rng.integers(0, 4, STRIP + 12).astype(np.uint8)
     target = np.concatenate([rng.integers(0, 4, 5).astype(np.uint8), evolved(rng, query)])
     devices = Devices()
-    found, work = align_one(query, target, SCORES[0], mode, devices=devices)
+    found, work = align_one(query, target, SCORES[0], mode, sweeper=sweeps.Sweeper(devices=devices))
     assert found.score == naive_exact.best_score(text(query), text(target), *SCORES[0], mode)
     assert sum(use.cells for use in devices.used()) == work.forward + work.backward > 0
     if not SIMULATED:
@@ -204,10 +209,10 @@ def test_rows_are_kept_within_their_room():
     kind, tiles = Kind(2, 2 * LAG, False), np.tile(np.array([0, 40], np.int32), (64, 1))
     m = 60 * LAG
     for most in (1 << 40, 20 * m, 5 * m, m - 1):
-        kept = choose_kept(tiles, m, kind, 1, most, cuda.NOT_KEPT)
-        assert kept.n <= most and ((kept.places > cuda.NOT_KEPT).sum() == len(kept.strips))
+        kept = choose_kept(tiles, m, kind, 1, most, NOT_KEPT)
+        assert kept.n <= most and ((kept.places > NOT_KEPT).sum() == len(kept.strips))
         assert (kept.last <= m).all() and len(kept.strips) == min(63, len(kept.strips))
-    assert choose_kept(tiles, m, kind, 0, 1 << 40, cuda.NOT_KEPT).n == 0
+    assert choose_kept(tiles, m, kind, 0, 1 << 40, NOT_KEPT).n == 0
 
 
 def test_only_scores_that_fit_are_taken():

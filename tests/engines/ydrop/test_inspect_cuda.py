@@ -21,7 +21,7 @@ except DeviceError as error:
     pytest.skip(f"the GPU kernels do not run here: {error}", allow_module_level=True)
 
 from bellapy.compute.gpu.ops import SIMULATED
-from bellapy.engines.ydrop import inspect_cuda
+from bellapy.engines.ydrop import cuda_inspect, inspect_cuda
 
 LENGTHS, DROPS, MANY = ((25, 50), (300,), 1) if SIMULATED else ((300, 3000, 10_000), (900, 9400), 100)
 AROUND = 70 if SIMULATED else 4000
@@ -61,3 +61,16 @@ def test_what_is_near_unknown_bases_is_handed_back():
     assert inspect_cuda.free_bases(codes, places, -1).tolist() == [1, 3, 1, 1]
     sides = inspect_cuda.sides_of(codes, codes, places[:1], places[:1], 1)
     assert not inspect_cuda.inspect(codes, codes, sides, DEFAULT_SCORES, 900, Devices()).done.any()
+
+
+@pytest.mark.skipif(not SIMULATED, reason="compiled kernels keep their bound")
+def test_long_extensions_are_handed_back(monkeypatch):
+    rng = np.random.default_rng(4)
+    target, query = texts(rng, 60, 0.0)
+    at = np.array([AROUND])
+    sides = inspect_cuda.sides_of(target, query, at, at, 1)
+    assert inspect_cuda.inspect(target, query, sides, DEFAULT_SCORES, 300, Devices()).done.all()
+    monkeypatch.setattr(cuda_inspect, "MOST_R", 32)
+    cuda_inspect.make_kernel.cache_clear()
+    assert not inspect_cuda.inspect(target, query, sides, DEFAULT_SCORES, 300, Devices()).done.any()
+    cuda_inspect.make_kernel.cache_clear()

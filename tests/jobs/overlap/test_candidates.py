@@ -215,3 +215,13 @@ def test_parts_of_the_product(sequences):
         assert got == {pair: where for pair, where in expected.items() if pair[0] < n_queries and pair[1] >= first_target}
         assert symbolic_product(matrix, 2, between).sum() == sum(map(len, got.values()))
     assert expected and any(pair[0] < n // 3 <= pair[1] for pair in expected)
+
+
+def test_groups_are_few_at_any_size(sequences, monkeypatch):
+    """Every group goes through all entries once more."""
+    matrix = build(sequences, 13, 2, 12)
+    work = symbolic_product(matrix)
+    monkeypatch.setattr(candidates, "GROUP_PRODUCTS", 1)
+    assert sum(1 for _ in multiply(matrix, work, block_products=1)) > 4
+    monkeypatch.setattr(candidates, "MOST_GROUPS", 4)
+    assert sum(1 for _ in multiply(matrix, work, block_products=1)) <= 5  # groups hold whole blocks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import naive
@@ -24,7 +25,7 @@ from bellapy.jobs.overlap.depth import (
     find_steps,
     mark_high,
 )
-from bellapy.seeding.kmer_matrix import PROFILE_WIDTH, build_kmer_matrix, profile_depth
+from bellapy.seeding.kmer_matrix import PROFILE_WIDTH, build_kmer_matrix, profile_depth, read_ranges
 from bellapy.seeding.kmers import count_kmers
 
 K = 13
@@ -89,9 +90,9 @@ def test_company_and_votes(rng, threads):
     bins = depth.Bins(matrix.starts, matrix.read_table, profile.offsets, profile.width)
     low = np.where(rng.random(len(sequences)) < 0.5, 2.0, np.inf)
     repeat = (rng.random(len(profile.n_kmers)) < 0.4).astype(np.uint8)
-    company = depth._sum_over(depth.add_company, [matrix], (2, len(sequences)), threads, bins, low, repeat, depth.UNIT)
-    votes = depth._sum_over(depth.add_votes, [matrix], (2, len(repeat)), threads, bins, 5, repeat, depth.UNIT)
-    its_company, its_votes = np.zeros_like(company), np.zeros_like(votes)
+    company = depth.add_up_company([matrix], len(sequences), threads, bins, low, repeat, depth.UNIT)
+    votes = depth.count_votes([matrix], bins, 5, repeat, threads)
+    its_company, its_votes = np.zeros_like(company), np.zeros(votes.shape, np.int64)
     for places in columns(sequences):
         mixed = sum(np.isfinite(low[read]) for read, _, _ in places)
         at = [profile.offsets[read] + b for read, b, _ in places]
@@ -106,6 +107,32 @@ def test_company_and_votes(rng, threads):
     np.testing.assert_array_equal(company, its_company)
     np.testing.assert_array_equal(votes, its_votes)
     assert votes[0].any() and company[0].any()
+
+
+@given(st.lists(st.integers(1, 70), min_size=1, max_size=4), st.randoms(use_true_random=False))
+def test_bins_are_judged_by_those_around_them(sizes, random):
+    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    n = int(offsets[-1])
+    votes = np.array([[random.choice([0, 0, 0, 900]) for _ in range(n)], [random.randrange(4) for _ in range(n)]], np.uint32)
+    repeat = np.array([random.random() < 0.1 for _ in range(n)], np.uint8)
+    is_repeat, deep = np.empty((2, n), bool)
+    depth.judge_bins(offsets, votes, 1.2, repeat, is_repeat, deep)
+    for first, last in zip(offsets[:-1], offsets[1:], strict=True):
+        for b in range(first, last):
+            around = votes[1, max(first, b - WINDOW_BINS // 2) : min(last, b + (WINDOW_BINS + 1) // 2)]
+            is_deep = int(around.sum()) > 1.2 * len(around)
+            begin, end = max(first, b - depth.VOTE_BINS // 2), min(last, b + (depth.VOTE_BINS + 1) // 2)
+            wide = votes[:, begin:end].astype(int).sum(axis=1)
+            voted = wide[0] > depth.VOTED * wide[1]
+            assert is_repeat[b] == (repeat[b] > 0 or (voted and is_deep)) and deep[b] == (is_deep and not is_repeat[b])
+
+
+def test_ranges_of_reads(rng):
+    starts = np.concatenate(([16], 16 + np.cumsum(rng.integers(1, 900, 50))))
+    for parts in (1, 2, 7, 60):
+        edges = read_ranges(starts, parts)
+        assert len(edges) <= parts and edges[0][0] == 0 and edges[-1][1] == starts[-1]
+        assert all(a[1] == b[0] and b[0] in starts for a, b in itertools.pairwise(edges))
 
 
 def linked(sequences, upper, **options):

@@ -196,7 +196,7 @@ def test_a_full_disk(here, monkeypatch):
 
     monkeypatch.setattr(workdir, "write_arrays", some)
     outcome = run(*words)
-    assert outcome.code == 1 and "No space left on device. What was done before is kept." in outcome.err
+    assert outcome.code == 1 and "No space left on device. What was done is kept" in outcome.err
     assert not [name for name in listing(here) if name.endswith(workdir.UNFINISHED)] and not (here / "tiles.paf").exists()
     monkeypatch.undo()
     again = run(*words)

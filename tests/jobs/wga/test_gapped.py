@@ -23,7 +23,7 @@ def test_anchors_are_left_out_where_both_sequences_are_spanned():
     places = [(20, 40, True), (44, 59, True), (45, 59, False), (44, 60, False), (19, 40, False)]
     for t, q, left_out in places:
         some = np.array([t]), np.array([q])
-        found = next_anchor(no_walls(200), some[1], some[0], 0, spanned, none_known(1), 0)
+        found = next_anchor(no_walls(200), some[1], some[0], 0, spanned, none_known(1), (0, 0))
         assert found == ((1, 1, 0) if left_out else (0, 0, 0))
 
 
@@ -52,7 +52,7 @@ def test_foresight_changes_nothing(monkeypatch):
             )
             for side in range(2):
                 end = extender.inspect(sides[side], walls)
-                found.r[x, side], found.last[x, side] = end.r, int(extender.rows.state[R])
+                found.score[x, side], found.r[x, side], found.last[x, side] = end.score, end.r, int(extender.rows.state[R])
         found.known[::2] = True
         asked.append(len(t))
         return found

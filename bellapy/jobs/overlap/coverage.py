@@ -1,0 +1,233 @@
+"""The sequencing depth, measured: how many other reads cover the middle of a read.
+
+The spectrum of k-mers tells depth only through k-mers that occur often.  In large and noisy sets few of these are of single
+copies: most are repeats, errors that repeat, and chance.  Overlaps are not mistaken for any of these.
+
+1. Pieces are taken from the middle of some reads.  In the canonical order of reads (canonical.py) the first ones are a
+   random sample.
+2. Every read is searched for the k-mers of the pieces.  It covers a piece's middle if MIN_HITS of them, at least k apart,
+   lie within one band of diagonals, and on both sides of it.  They end short of the overlap, by their mean distance.
+   Where other bands have hits too, more are asked for: this is the term for chance.
+3. Depth is the mean number over the pieces, without those that are far from most: repeats and deep molecules.
+
+A k-mer that a piece shows twice says nothing of where a read lies, and one that MOST_PIECES pieces show has said enough.
+Pieces that lose much of their k-mers in this way are not counted.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.compute.jit import njit, njit_vector_entry
+from bellapy.compute.mapped import let_go
+from bellapy.compute.threads import even_ranges, map_threads
+from bellapy.records import ReadSet
+
+U = np.uint64
+U0, U1, U2, U3, U6, U63 = (U(x) for x in (0, 1, 2, 3, 6, 63))
+
+N_PIECES, LEAST_PIECES = 64, 16
+PIECE = 6_000  # bases
+MIN_HITS = 3
+SPREADS = 4.0  # hits have to exceed what chance gives by so many times its spread
+BAND = 300  # diagonals
+MOST_PIECES = 16  # of one k-mer
+LEAST_KEPT = 0.5  # share of a piece's k-mers
+NEAR = 2.0  # counts are near each other up to this factor
+MARK_BITS, HEAD_BITS = 23, 18  # 1 MB of bits that most k-mers of the reads stop at, 1 MB of heads
+DEPTH_BYTES = 32 << 20  # of the pieces' k-mers, while they are sorted
+RANGES = 64  # of reads, for each thread
+POS_BITS, DIAGONAL_BITS = U(13), U(33)  # of a hit: PIECE fits, and the sum of two positions
+
+
+class Table(NamedTuple):
+    """The k-mers of the pieces, by hash.
+
+    k, multiplier : of the hash, the canonical k-mer times the multiplier modulo 4^k.
+    bits : hashes with more than so many bits are left out.
+    marks : (n,) uint64, a bit for each prefix of a hash: whether there is one.
+    heads : (n + 1,) int32, by prefix: where its hashes begin.  hashes : (m,) uint64, ascending.
+    items : (m,) uint64, piece << 14 | position in it << 1 | 1 where it shows the reverse complement.
+    """
+
+    k: int
+    multiplier: np.uint64
+    bits: int
+    marks: np.ndarray
+    heads: np.ndarray
+    hashes: np.ndarray
+    items: np.ndarray
+
+
+@njit_vector_entry
+def find_kmers(codes, begin, end, table, hashes, places):
+    """Write hash, and place << 1 | reverse, of the k-mers in codes[begin:end] that the marks let pass; return their number.
+
+    codes : (n,) uint8, as in ReadSet.  table : Table.  hashes, places : (end - begin + 1 or more,) uint64, filled.
+    """
+    k = U(table.k)
+    kmer_mask, top = (U1 << U(2 * table.k)) - U1, U(2 * (table.k - 1))
+    limit, to_mark = U1 << U(table.bits), U(max(0, table.bits - MARK_BITS))
+    forward, backward, run, n = U0, U0, U0, U0
+    for i in range(U(begin), U(end)):
+        c = U(codes[i])
+        run = U0 if c > U3 else run + U1
+        forward = ((forward << U2) | (c & U3)) & kmer_mask
+        backward = (backward >> U2) | ((U3 - (c & U3)) << top)
+        h = (min(forward, backward) * table.multiplier) & kmer_mask
+        hashes[n] = h
+        places[n] = ((i + U1 - k) << U1) | U(backward < forward)
+        prefix = min(h, limit - U1) >> to_mark
+        marked = (table.marks[prefix >> U6] >> (prefix & U63)) & U1
+        n += U((run >= k) & (forward != backward) & (h < limit)) & marked  # without a branch, as in seeding/kmers.py
+    return n
+
+
+@njit
+def _join_hits(found, n, start, table, hits):
+    """What k-mers of a read share with the pieces: [piece | opposite strand | diagonal | position in the piece].
+
+    found : (2, n or more) uint64, of find_kmers.  start : where the read begins.  table : Table.
+    hits : (any,) uint64.  Return it, or a longer array, and the number of hits.
+    """
+    n_hits, to_head, bias = 0, U(max(0, table.bits - HEAD_BITS)), U(PIECE)
+    for x in range(n):
+        h = found[0, x]
+        at, last = table.heads[h >> to_head], table.heads[(h >> to_head) + U1]
+        while at < last and table.hashes[at] < h:
+            at += 1
+        while at < last and table.hashes[at] == h:
+            item = table.items[at]
+            position, target = (item >> U1) & U(0x1FFF), (found[1, x] >> U1) - U(start)
+            opposite = (item ^ found[1, x]) & U1
+            diagonal = target + (position if opposite else bias - position)
+            if n_hits == hits.size:
+                longer = np.empty(2 * n_hits, np.uint64)
+                longer[:n_hits] = hits
+                hits = longer
+            strand = ((item >> U(14)) << U1) | opposite
+            hits[n_hits] = (((strand << DIAGONAL_BITS) | diagonal) << POS_BITS) | position
+            n_hits += 1
+            at += 1
+    return hits, n_hits
+
+
+@njit
+def _covers(hits, first, last, n_diagonals, k, middle):
+    """Whether hits[first:last], (any,) uint64, sorted, of one piece and strand, speak for an overlap over its middle.
+
+    n_diagonals : on which there may be hits.
+    """
+    begin, best, best_begin = first, 0, first
+    for i in range(first, last):
+        while (hits[i] >> POS_BITS) - (hits[begin] >> POS_BITS) > U(BAND):
+            begin += 1
+        if i + 1 - begin > best:
+            best, best_begin = i + 1 - begin, begin
+    positions = hits[best_begin : best_begin + best] & U(0x1FFF)
+    positions.sort()
+    n, before = 0, np.int64(-k)
+    for i in range(best):
+        if np.int64(positions[i]) - before >= k:
+            before = np.int64(positions[i])
+            n += 1
+    chance = (last - first - best) * BAND / n_diagonals  # hits of a band, as many as there are elsewhere
+    if n < MIN_HITS + chance + SPREADS * math.sqrt(chance):
+        return False
+    low, high = np.int64(positions[0]), np.int64(positions[-1]) + k
+    beyond = (high - low) // (n - 1)
+    return low - beyond <= middle < high + beyond
+
+
+@njit
+def count_covering(codes, starts, lengths, begin, end, table, own, middles, counts):
+    """Add to counts[p] the reads among [begin, end) that cover the middle of piece p.
+
+    codes, starts, lengths : of a ReadSet.  table : Table.
+    own, middles : (n_pieces,) int64, the read each piece is of, and its middle.  counts : (n_pieces,) int64.
+    """
+    found, hits = np.empty((2, lengths[begin:end].max() + 1), np.uint64), np.empty(1 << 12, np.uint64)
+    for r in range(begin, end):
+        n = find_kmers(codes, starts[r], starts[r] + lengths[r], table, found[0], found[1])
+        hits, n_hits = _join_hits(found, n, starts[r], table, hits)
+        hits[:n_hits].sort()
+        first, before = 0, -1
+        while first < n_hits:
+            group = hits[first] >> (POS_BITS + DIAGONAL_BITS)
+            last = first + 1
+            while last < n_hits and hits[last] >> (POS_BITS + DIAGONAL_BITS) == group:
+                last += 1
+            piece = np.int64(group >> U1)
+            if (
+                piece != before
+                and own[piece] != r
+                and _covers(hits, first, last, lengths[r] + PIECE, table.k, middles[piece])
+            ):
+                counts[piece] += 1
+                before = piece  # on either strand, once
+            first = last
+
+
+def make_table(reads: ReadSet, chosen: np.ndarray, k: int, one_in: int) -> tuple[Table, np.ndarray, np.ndarray]:
+    """The k-mers of pieces from the middle of some reads; the middle of each piece; and whether it kept enough of them.
+
+    chosen : (n,) int64, the reads.  one_in : a power of two; k-mers are left out so that one in so many is kept.
+    """
+    bits = 2 * k - (one_in.bit_length() - 1)
+    multiplier = U(0x9E3779B97F4A7C15 & ((1 << 2 * k) - 1) | 1)
+    everything = Table(k, multiplier, bits, np.full(1 << MARK_BITS >> 6, ~U0), *np.empty((3, 0), np.uint64))
+    begins = reads.starts[chosen] + np.maximum(0, (reads.lengths[chosen].astype(np.int64) - PIECE) // 2)
+    sizes = np.minimum(reads.lengths[chosen], PIECE).astype(np.int64)
+    parts = []
+    for piece, (begin, size) in enumerate(zip(begins.tolist(), sizes.tolist(), strict=True)):
+        found = np.empty((2, size + 1), np.uint64)
+        hashes, places = found[:, : find_kmers(reads.codes, begin, begin + size, everything, *found)]
+        _, at, times = np.unique(hashes, return_index=True, return_counts=True)
+        at = at[times == 1]
+        items = U(piece) << U(14) | (places[at] - (U(begin) << U1))
+        parts.append((hashes[at], items, len(hashes)))
+    hashes, items = (np.concatenate([part[i] for part in parts]) for i in range(2))
+    order = np.argsort(hashes, kind="stable")  # the pieces in order
+    hashes, items = hashes[order], items[order]
+    rank = np.arange(len(hashes)) - np.searchsorted(hashes, hashes)
+    hashes, items = hashes[rank < MOST_PIECES], items[rank < MOST_PIECES]
+    kept = np.bincount((items >> U(14)).astype(np.int64), minlength=len(chosen))
+    enough = kept >= np.maximum(MIN_HITS, LEAST_KEPT * np.array([part[2] for part in parts]))
+    marks, prefixes = np.zeros(1 << MARK_BITS >> 6, np.uint64), hashes >> U(max(0, bits - MARK_BITS))
+    np.bitwise_or.at(marks, prefixes >> U6, U1 << (prefixes & U63))
+    heads = np.searchsorted(hashes >> U(max(0, bits - HEAD_BITS)), np.arange((1 << HEAD_BITS) + 1).astype(U))
+    return Table(k, multiplier, bits, marks, heads.astype(np.int32), hashes, items), sizes // 2, enough
+
+
+def measure_depth(reads: ReadSet, k: int, one_in: int, threads: int = 1) -> float | None:
+    """How many reads cover a base, for most bases; None where the reads are too few or too bad to tell.
+
+    k : of k-mers that are rarely shared by chance.  one_in : keep one in so many of them, where reads share many.
+    """
+    long_enough = np.flatnonzero(reads.lengths >= np.median(reads.lengths)) if len(reads) else np.zeros(0, np.int64)
+    chosen = long_enough[:N_PIECES]
+    if len(chosen) < LEAST_PIECES or reads.lengths[chosen].min() < k:
+        return None
+    table, middles, enough = make_table(reads, chosen, k, one_in)
+
+    def count(piece: tuple[int, int]) -> np.ndarray:
+        counts = np.zeros(len(chosen), np.int64)
+        count_covering(reads.codes, reads.starts, reads.lengths, *piece, table, chosen, middles, counts)
+        let_go(reads.codes)
+        return counts
+
+    counts = sum(map_threads(count, even_ranges(len(reads), RANGES * threads), threads), np.zeros(len(chosen), np.int64))
+    return usual_mean(counts[enough])
+
+
+def usual_mean(counts: np.ndarray) -> float | None:
+    """Mean of the counts around the one that has most others near it; None for too few, or where most are 0."""
+    if len(counts) < LEAST_PIECES or not np.median(counts):
+        return None
+    levels = np.unique(counts[counts > 0])
+    near = (counts >= levels[:, None] / NEAR) & (counts <= levels[:, None] * NEAR)
+    most = np.flatnonzero(near.sum(axis=1) == near.sum(axis=1).max())
+    return float(counts[near[most[len(most) // 2]]].mean())

@@ -1,0 +1,104 @@
+"""Reads at places beyond 2^32: the pages between them are zeros that nobody writes, and take no memory."""
+
+from __future__ import annotations
+
+import mmap
+
+import naive
+import numpy as np
+import pytest
+from strategies import make_reads, random_bases
+
+from bellapy.engines.extend import extend_anchors
+from bellapy.jobs.overlap import count_rounds, seeds
+from bellapy.jobs.overlap.candidate_filter import lowest_depth
+from bellapy.jobs.overlap.candidates import multiply, symbolic_product
+from bellapy.params import Scoring, make_params
+from bellapy.records import KmerMatrix, ReadSet
+from bellapy.records.bases import PAD
+from bellapy.records.kmers import entry_type, places_of
+from bellapy.seeding.kmer_matrix import build_kmer_matrix, profile_depth
+from bellapy.seeding.kmers import count_kmers
+
+N_READS, LENGTH, K = 12, 3000, 15
+FAR = (1 << 32) + (1 << 20)
+
+
+def zeros(n: int) -> np.ndarray:
+    """Memory that is not there before it is written, and then only a page of it."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+    return np.frombuffer(mmap.mmap(-1, n, flags=flags), np.uint8)
+
+
+@pytest.fixture
+def sequences(rng) -> list[str]:
+    genome = random_bases(rng, 4 * LENGTH)
+    starts = rng.integers(0, len(genome) - LENGTH, N_READS)
+    found = [genome[start : start + LENGTH] for start in starts]
+    return [naive.reverse_complement(text) if i % 2 else text for i, text in enumerate(found)]
+
+
+def far_apart(reads: ReadSet, starts: np.ndarray, n: int) -> ReadSet:
+    """The same reads at other places of n codes, which are A between them; both ways."""
+    both = zeros(2 * n)
+    for i, start in enumerate(starts.tolist()):
+        codes = reads.codes[reads.starts[i] - PAD : reads.starts[i] + LENGTH + PAD]
+        both[start - PAD : start + LENGTH + PAD] = codes
+        both[2 * n - start - LENGTH - PAD : 2 * n - start + PAD] = codes[::-1]
+    far = ReadSet(reads.names, both[:n], starts, reads.lengths, in_room=True)
+    far.__dict__["both_ways"] = both
+    return far
+
+
+def moved(matrix: KmerMatrix, starts: np.ndarray, n: int) -> KmerMatrix:
+    """The same matrix of reads at other places."""
+    read, position, _ = matrix.locate()
+    entries = (starts[read] + position).astype(np.uint64) << np.uint64(2) | (matrix.entries & np.uint8(3)).astype(np.uint64)
+    entries = entries.astype(entry_type(n))
+    return KmerMatrix(matrix.k, matrix.n_kmers, entries, np.append(starts, n), matrix.upper, matrix.seed_length)
+
+
+def everything(reads: ReadSet, matrix: KmerMatrix) -> list[np.ndarray]:
+    """Seeds, extensions and depths."""
+    parts = []
+    for products in multiply(matrix, symbolic_product(matrix)):
+        parts += seeds.choose_seeds(products, matrix, reads, make_params().seeds)[0]
+    found = seeds.join_seeds(parts, K)
+    extensions = extend_anchors(reads, found.anchors, (Scoring(1, -1, -1, 15),))
+    columns = [getattr(found, name) for name in ("query_id", "target_id", "strand", "query_pos", "target_pos", "n_support")]
+    depth = lowest_depth(found, profile_depth(matrix, reads))
+    return [*columns, extensions.score, extensions.query_start, extensions.target_end, depth]
+
+
+def test_products_seeds_and_extensions(sequences):
+    reads = make_reads(sequences)
+    matrix = build_kmer_matrix(count_kmers(reads.codes, K, 2, 30), reads, K, 30)
+    starts = np.concatenate((PAD + (LENGTH + PAD) * np.arange(6), FAR - (LENGTH + PAD) * np.arange(6, 0, -1)))
+    far, far_matrix = far_apart(reads, starts, FAR), moved(matrix, starts, FAR)
+    assert places_of(far_matrix.entries).max() > 1 << 32 and far_matrix.entries.dtype == np.uint64
+    expected = everything(reads, matrix)
+    assert len(expected[0]) > 10 and (expected[-4] > 500).any()
+    for got, wanted in zip(everything(far, far_matrix), expected, strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("far", [False, True])
+def test_blocks_beyond(sequences, far):
+    """Entries of a block are places in the block, whatever lies before it."""
+    reads = make_reads(sequences)
+    matrix = build_kmer_matrix(count_kmers(reads.codes, K, 2, 30), reads, K, 30)
+    shift = FAR if far else 0
+    starts = reads.starts + np.where(np.arange(N_READS) < 6, 0, shift)
+    its = moved(matrix, starts, len(reads.codes) + shift)
+    borders = np.array([0, starts[6] - PAD, its.starts[-1]])
+    sizes = np.zeros(2, np.int64)
+    count_rounds.count_in_blocks(its.entries, borders, sizes)
+    out, columns = np.empty(sizes.sum(), np.uint32), np.empty(sizes.sum(), np.uint32)
+    count_rounds.split_by_block(its.entries, borders, np.array([0, sizes[0]]), out, columns)
+    room = np.empty(len(out), np.uint32)
+    first, second = slice(0, sizes[0]), slice(sizes[0], None)
+    gap = int(reads.starts[6] - PAD)
+    n, _ = count_rounds.join_columns(out[first], columns[first], out[second], columns[second], gap, room)
+    both = {tuple(part) for part in np.split(matrix.entries, matrix.indptr[1:-1])}
+    got = {tuple(part) for part in np.split(room[:n], np.flatnonzero(room[:n] & 2)[1:])}
+    assert got == {part for part in both if part[0] >> 2 < gap <= part[-1] >> 2} and got

@@ -1,0 +1,96 @@
+"""Depth as it is measured, against counts made by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cases import noisy_copy
+from strategies import make_reads, random_bases
+
+from bellapy.jobs.overlap import coverage
+from bellapy.jobs.overlap.coverage import PIECE, count_covering, make_table, measure_depth, usual_mean
+
+K = 16
+
+
+def sampled_reads(rng, text, depth, error=0.12, length=5000):
+    """Reads of one length from anywhere in a text, of which every second one is turned, and where they begin."""
+    starts = rng.integers(0, len(text) - length + 1, int(depth * len(text) / length)).tolist()
+    texts = [noisy_copy(rng, text[start : start + length], error)[0] for start in starts]
+    return [reverse(read) if i % 2 else read for i, read in enumerate(texts)], starts
+
+
+def reverse(text: str) -> str:
+    return text[::-1].translate(str.maketrans("ACGT", "TGCA"))
+
+
+def covering(reads, chosen, one_in=1, k=K):
+    table, middles, enough = make_table(reads, chosen, k, one_in)
+    counts = np.zeros(len(chosen), np.int64)
+    count_covering(reads.codes, reads.starts, reads.lengths, 0, len(reads), table, chosen, middles, counts)
+    return counts, enough
+
+
+@pytest.mark.parametrize("one_in", [1, 4])
+def test_counts_are_those_of_the_truth(rng, one_in):
+    text = random_bases(rng, 30_000)
+    sequences, starts = sampled_reads(rng, text, 12, error=0.05)
+    reads, chosen = make_reads(sequences), np.arange(15)
+    counts, enough = covering(reads, chosen, one_in)
+    middles = np.array(starts)[chosen, None] + 2500
+    true = ((np.array(starts) <= middles) & (middles < np.array(starts) + 5000)).sum(axis=1) - 1  # not by itself
+    assert enough.all() and np.abs(counts - true).max() <= 2 and abs(counts.sum() - true.sum()) <= 0.05 * true.sum()
+
+
+@pytest.mark.parametrize("depth", [5, 30])
+def test_depth(rng, depth):
+    reads = make_reads(sampled_reads(rng, random_bases(rng, 100_000), depth)[0])
+    assert measure_depth(reads, K, 1) == pytest.approx(depth, rel=0.15)
+    assert measure_depth(reads, K, 1) == measure_depth(reads, K, 1, threads=3)
+
+
+def test_repeats_do_not_change_it(rng):
+    """A third of the genome is copies of one sequence."""
+    element = random_bases(rng, 2000)
+    text = "".join(random_bases(rng, int(rng.integers(2000, 6000))) + noisy_copy(rng, element, 0.01)[0] for _ in range(40))
+    reads = make_reads(sampled_reads(rng, text, 12)[0])
+    assert measure_depth(reads, K, 1) == pytest.approx(12, rel=0.25)
+
+
+@pytest.mark.parametrize("letters", [(0.25, 0.25, 0.25, 0.25), (0.35, 0.35, 0.15, 0.15)])
+def test_chance_does_not_count(rng, letters):
+    """Reads that share nothing but chance: every band of diagonals has hits."""
+    letters = rng.choice(list("ATCG"), (150, PIECE), p=letters)
+    reads = make_reads(["".join(row) for row in letters])
+    assert measure_depth(reads, 13, 1) is None
+    assert covering(reads, np.arange(20), k=13)[0].mean() < 0.5
+
+
+def test_many_pieces_of_one_place(rng):
+    """Pieces that come after MOST_PIECES others of the same k-mers are not counted; the others are whole."""
+    text = random_bases(rng, 3000)
+    reads = make_reads([text] * 200)
+    counts, enough = covering(reads, np.arange(64))
+    assert enough.tolist() == [True] * coverage.MOST_PIECES + [False] * (64 - coverage.MOST_PIECES)
+    assert (counts[enough] == 199).all()
+    assert measure_depth(reads, K, 1) == 199
+
+
+def test_a_kmer_that_a_piece_shows_twice_says_nothing(rng):
+    unit = random_bases(rng, 171)
+    reads = make_reads([unit * 30] * 40)
+    assert not covering(reads, np.arange(20))[1].any()
+    assert measure_depth(reads, K, 1) is None
+
+
+def test_too_little_is_not_judged(rng):
+    assert measure_depth(make_reads([]), K, 1) is None
+    assert measure_depth(make_reads([random_bases(rng, 5000)] * 10), K, 1) is None
+    assert measure_depth(make_reads(["ACGT"] * 100), K, 1) is None
+    assert measure_depth(make_reads(["N" * 2000] * 100), K, 1) is None
+
+
+def test_usual_mean():
+    assert usual_mean(np.full(coverage.LEAST_PIECES - 1, 7)) is None
+    assert usual_mean(np.zeros(100, np.int64)) is None
+    assert usual_mean(np.array([10] * 20 + [12] * 20 + [500] * 15 + [1] * 5)) == 11
