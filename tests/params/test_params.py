@@ -40,7 +40,10 @@ def is_group(value) -> bool:
 
 
 NAMES = {module.__name__ for module in MODULES}
-NO_PARAMETER = {"output", "skip_alignment", "preset", "help_all", "help", *WritingParams._fields, *LogParams._fields}
+FOLDER = {"workdir", "keep_workdir", "blocks", "scheduler"}
+NO_PARAMETER = {
+    "output", "skip_alignment", "preset", "help_all", "help", *FOLDER, *WritingParams._fields, *LogParams._fields,
+}  # fmt: skip
 NOT_OFFERED = {"band", "band_slope", "ranks"}  # of the seeds: nobody needs to change them
 CHOICES = {"sampling": params.SAMPLINGS, "extension": params.EXTENSIONS, "device": params.DEVICES}
 GROUPS = [group for module in MODULES for group in vars(module).values() if is_group(group)]

@@ -158,14 +158,14 @@ def _launch(job: _Job, worker: Worker, table: np.ndarray, lanes: int, bases, run
     device, stream, scoring, rows = worker.device, worker.stream, job.bands.scoring, job.bands.rows
     two = (scoring.open1, scoring.extend1) != (scoring.open2, scoring.extend2)
     kind = Kind(rows // (2 * WARP), two, job.bands.paths, job.bands.ends, scale_for(scoring, rows), device.packed)
-    warps, room = _room(job, worker, kind, table, lanes)
-    kept = worker.rooms.of("kept", max(1, warps * room), dtype=np.uint32)
+    blocks, room = _room(job, worker, kind, table, lanes)
+    kept = worker.rooms.of("kept", max(1, blocks * WARPS * room), dtype=np.uint32)  # all warps of a block may take pairs
     plan, count = sent(worker, "table", table), sent(worker, "count", np.zeros(1, np.int32))
     results = worker.rooms.of("results", len(table), RESULTS, dtype=np.int32)
     bounds = Bounds(direct_size(scoring), job.bands.zdrop, room, lanes)
     begun = moment(stream)
     lost = worker.launch(
-        make_kernel(kind), -(-warps // WARPS), WARPS * WARP, bases, plan, count, pack_scoring(scoring, rows, kind), scoring,
+        make_kernel(kind), blocks, WARPS * WARP, bases, plan, count, pack_scoring(scoring, rows, kind), scoring,
         bounds, kept, runs, results,
     )  # fmt: skip
     ended, found = moment(stream), fetched(worker, "results", results)
@@ -194,18 +194,18 @@ def _packed(job: _Job, worker: Worker, order: np.ndarray) -> tuple[np.ndarray, n
 
 
 def _room(job: _Job, worker: Worker, kind: Kind, table: np.ndarray, lanes: int) -> tuple[int, int]:
-    """Warps that work side by side, and words that each needs to keep the scores of a pair, of so many lanes."""
+    """Blocks that work side by side, and words that each of their warps needs for the scores of a pair, of so many lanes."""
     device = worker.device
-    resident = 2 if SIMULATED else device.processors * (REGISTERS // (WARP * most_registers(kind)))
-    warps = min(len(table), resident)
+    resident = 2 if SIMULATED else device.processors * (REGISTERS // (WARPS * WARP * most_registers(kind)))
+    blocks = min(-(-len(table) // WARPS), resident)
     if not job.bands.paths:
-        return warps, 0
+        return blocks, 0
     diagonals = int((table[:, N_QUERY] + table[:, N_TARGET] + 2 * table[:, PADDING]).max())
     room = -(-diagonals // CHUNK) * chunk_words(kind.registers, lanes)
-    warps = min(warps, device.gpu.free // SHARE // (4 * room))
-    if not warps:
+    blocks = min(blocks, device.gpu.free // SHARE // (4 * room * WARPS))
+    if not blocks:
         raise MemoryError("device memory")
-    return warps, room
+    return blocks, room
 
 
 def _bring_runs(job: _Job, worker: Worker, order: np.ndarray, places: np.ndarray, n_runs: np.ndarray, runs) -> Span:

@@ -6,14 +6,16 @@ import os
 import platform
 import subprocess
 import sys
+from pathlib import Path
 
 import naive_wga
 import numpy as np
 import pytest
+import sieved
 from strategies import mutate, random_bases
 
 from bellapy.compute.jit import njit
-from bellapy.engines.ydrop import extend
+from bellapy.engines.ydrop import extend, row
 from bellapy.engines.ydrop.diagonal import extend_left, extend_right, table_of, use_vectors
 from bellapy.engines.ydrop.extend import Extender
 from bellapy.engines.ydrop.rule import CHUNK, cell_type
@@ -172,6 +174,7 @@ from bellapy.engines.ydrop.sweep import Sides
 from bellapy.engines.ydrop.walls import no_walls
 from bellapy.jobs.wga.ungapped import HspRule
 from bellapy.params.wga import DEFAULT_SCORES, HOXD70
+from sieved import sieved_hits
 assert (row.VECTORS, row.LONG_VECTORS) == (sys.argv[1] == "avx2", False)
 
 
@@ -189,6 +192,8 @@ sides = Sides(query, target, 0, 0, 1, 300, 300)
 extender = Extender(DEFAULT_SCORES, 9400)
 print(*extender.inspect(sides, no_walls(600)), extender.path(sides, no_walls(600), extender.inspect(sides, no_walls(600))))
 print(run(target, query, rule))
+if row.VECTORS:
+    print("sieve", sieved_hits())
 """
 """Prints ends and paths of the processor that the environment names."""
 
@@ -198,11 +203,15 @@ def test_processors_with_short_vectors_or_none_give_the_same(tmp_path):
     features = "+sse,+sse2,+sse3,+ssse3,+sse4.1,+sse4.2,+avx,+popcnt,+64bit,+cx16,"
     printed, program = [], tmp_path / "alone.py"
     program.write_text(ALONE)
+    (tmp_path / "sieved.py").write_text(Path(sieved.__file__).read_text())
     for what, last in (("avx2", "+avx2"), ("none", "-avx2")):
         there = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": features + last, "NUMBA_CACHE_DIR": str(tmp_path / what)}
         command = [sys.executable, str(program), what]
         printed.append(subprocess.run(command, env=os.environ | there, capture_output=True, text=True, check=True).stdout)
-    assert printed[0] == printed[1]
+    same, last = printed[0].split("sieve ")
+    assert same == printed[1]
+    if row.VECTORS:
+        assert last.split() == [str(sieved.sieved_hits())]
     rng = np.random.default_rng(9)
     target = rng.integers(0, 4, 300).astype(np.uint8)
     query = np.where(rng.random(300) < 0.2, rng.integers(0, 5, 300), target).astype(np.uint8)
