@@ -29,7 +29,7 @@ class Cluster:
         try:
             from distributed import Client
         except ImportError as error:
-            raise BellapyError(f"--scheduler {self._address}: needs Dask: pip install 'bellapy[cluster]'") from error
+            raise BellapyError(f"--scheduler {self._address}: needs Dask: pip install distributed") from error
         try:
             self._client = Client(self._address, timeout=PATIENCE, set_as_default=False)
         except OSError as error:
