@@ -1,0 +1,67 @@
+"""Charts of `map`, `correct`, `exact` and `wga` say what their output says."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from cases import run
+from strategies import mutate, random_bases
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    rng, made = np.random.default_rng(8), tmp_path_factory.mktemp("charts")
+    genome = random_bases(rng, 9000)
+    (made / "genome.fa").write_text(f">g\n{genome}\n")
+    (made / "other.fa").write_text(f">o\n{mutate(rng, genome, 0.04)}\n")
+    reads = [mutate(rng, genome[start : start + 3000], 0.08) for start in range(0, 6000, 250)]
+    (made / "reads.fa").write_text("".join(f">r{i}\n{text}\n" for i, text in enumerate(reads)))
+    return made
+
+
+def charts_of(folder, *command) -> dict:
+    outcome = run(*command, "-t", 1, "--report", folder / "run.json")
+    assert outcome.code == 0, outcome.err
+    return {chart["title"]: chart for chart in json.loads((folder / "run.json").read_text())["charts"]}
+
+
+def test_map(folder):
+    charts = charts_of(folder, "map", folder / "genome.fa", folder / "reads.fa", "-o", folder / "x.paf", "--secondary", "no")
+    rows = [line.split("\t") for line in (folder / "x.paf").read_text().splitlines()]
+    assert len({row[0] for row in rows}) == 24
+    assert sum(charts["Identity of reads"]["counts"]) == sum(charts["Mapping quality"]["counts"]) == 24
+    everything, mapped = charts["Read lengths"]["curves"]
+    assert sum(everything["y"]) == sum(mapped["y"]) == 24
+    (depth,) = charts["Depth along the reference"]["curves"]
+    part = depth["x"][1] - depth["x"][0]
+    assert sum(depth["y"]) * part == pytest.approx(sum(int(row[8]) - int(row[7]) for row in rows), rel=0.01)
+
+
+def test_correct(folder):
+    charts = charts_of(folder, "correct", folder / "reads.fa", "-o", folder / "c.fa")
+    for title in ("Changes of a read", "Support of a read", "What stayed as it was"):
+        assert sum(charts[title]["counts"]) == 24
+    assert charts["Changes"]["names"] == ["Mismatches", "Inserted", "Deleted"]
+    assert 30 < sum(charts["Changes"]["values"]) < 150
+    assert "K-mer spectrum" not in charts
+
+
+def test_exact(folder):
+    charts = charts_of(folder, "exact", folder / "genome.fa", folder / "other.fa", "-o", folder / "e.paf")
+    row = (folder / "e.paf").read_text().split("\t")
+    (path,) = charts["Path"]["curves"]
+    assert [path["y"][0], path["y"][-1], path["x"][0], path["x"][-1]] == [int(row[i]) for i in (2, 3, 7, 8)]
+    low, score, high = charts["Score"]["values"]
+    assert low <= score <= high
+    assert f"AS:i:{score}" in row
+
+
+def test_wga(folder):
+    charts = charts_of(folder, "wga", folder / "genome.fa", folder / "other.fa", "-o", folder / "w.paf")
+    rows = [line.split("\t") for line in (folder / "w.paf").read_text().splitlines()]
+    assert sum(charts["Lengths of alignments"]["counts"]) == sum(charts["Identity of alignments"]["counts"]) == len(rows) > 0
+    counts = np.array(charts["Where the genomes align"]["counts"])
+    assert counts.sum() > 7000
+    assert np.abs(np.subtract(*np.nonzero(counts))).max() < 10, "all lies near the diagonal"
