@@ -16,6 +16,7 @@ from bellapy.engines.exact.band import EVERY as EVERY_LINE
 from bellapy.engines.exact.band import BandSweep, is_connected
 from bellapy.engines.exact.cpu import Bounds, Sweep, Task
 from bellapy.engines.exact.lines import ROWS
+from bellapy.report.log import logger
 from bellapy.report.run_report import Devices
 
 SIZES = 32, 64, 128
@@ -24,6 +25,8 @@ SIZES = 32, 64, 128
 EVERY = 512  # rows between special rows, as long as memory allows
 GPU_CELLS = 1 << 33
 """Fewer cells are computed by a CPU before a GPU is ready."""
+
+OLD_GPU = "a GPU has no packed maxima (compute capability 9.0 and more have them): the CPU computes the matrix"
 
 NARROW = 1 << 18
 """Cells of a line, on average, for each thread but the first, beyond which tiles are faster: lines take one thread."""
@@ -97,9 +100,14 @@ class Sweeper(NamedTuple):
     def _uses_gpus(self, task: Task) -> bool:
         if not self.devices or task.n_allowed < GPU_CELLS:
             return False
+        from bellapy.compute.gpu.pool import pool
         from bellapy.engines.exact.cuda_plan import fits
 
-        return fits(task.scores)
+        if all(device.packed for device in pool().devices):
+            return fits(task.scores)
+        if self.devices.is_new(OLD_GPU):
+            logger.warning(OLD_GPU)
+        return False
 
     def _sweep_on_gpus(self, name: str, task: Task) -> Any:
         """A finished sweep by GPUs, which are not asked on the way.

@@ -227,3 +227,16 @@ def test_the_first_of_the_best_cells_is_taken():
     found = np.array([[NONE, 0, 0], [9, 7, 3], [9, 5, 8], [9, 5, 6], [8, 1, 1]], np.int32)
     assert best_of(found, 1).tolist() == [9, 5, 6]
     assert best_of(found, 10).tolist() == [10, -1, -1]
+
+
+def test_old_gpus_leave_the_matrix_to_the_cpu(rng, monkeypatch, caplog):
+    monkeypatch.setattr(align, "solve", lambda *_: None)
+    monkeypatch.setattr(sweeps, "GPU_CELLS", 0)
+    monkeypatch.setattr(pool().devices[0], "packed", False)
+    monkeypatch.setattr(sweeps.logger, "propagate", True)
+    query, target = (rng.integers(0, 4, 40).astype(np.uint8) for _ in range(2))
+    devices = Devices()
+    found, _ = align_one(query, as_target(target), SCORES[0], "global", sweeper=sweeps.Sweeper(devices=devices))
+    assert found.score == naive_exact.best_score(text(query), text(target), *SCORES[0], "global")
+    assert not devices.used()
+    assert caplog.messages == [sweeps.OLD_GPU]
