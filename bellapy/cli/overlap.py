@@ -6,9 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bellapy import __version__
 from bellapy.cli.options import RUNNING, Given, Output, Reads, StageOutput, pick, takes
-from bellapy.cli.overlapping import ALL_RUNNING, SkipAlignment, charting, destination, overlap_session
+from bellapy.cli.overlapping import (
+    ALL_RUNNING,
+    SkipAlignment,
+    destination,
+    overlap_session,
+    write_plain,
+    write_with_paths,
+)
 from bellapy.cli.reading import Loaded, load_reads, with_run
 from bellapy.cli.session import Session
 from bellapy.errors import ParameterError
@@ -20,7 +26,7 @@ from bellapy.params.run import LaunchParams, WorkdirParams
 if TYPE_CHECKING:  # loaded when needed
     from bellapy.io.overlap_writer import Destination
     from bellapy.jobs.overlap.ends import Steps
-    from bellapy.records import Overlaps, Paths
+    from bellapy.records import Overlaps
 
 StageInput = {"show_default": False, "metavar": "FILE", "rich_help_panel": INPUT}
 
@@ -44,10 +50,10 @@ def overlap(given: Given, reads: Reads, output: Output = "-", skip_alignment: Sk
         from bellapy.jobs.overlap.pipeline import candidate_overlaps, overlap_reads
 
         if skip_alignment:
-            _write(run, loaded, candidate_overlaps(loaded.reads, loaded.params, run.report), target)
+            _write(run, loaded, candidate_overlaps(loaded.reads, loaded.params, run.report), None, target)
         else:
             overlaps, steps = overlap_reads(loaded.reads, loaded.params, run.report, with_paths=target.paths)
-            _write_with_paths(run, loaded, overlaps, steps, target)
+            _write(run, loaded, overlaps, steps, target)
 
 
 @takes(options_of(PresetParams, KmerParams), RUNNING)
@@ -119,7 +125,7 @@ def filter_command(
         )
         if target.paths and not are_extended(loaded.reads, overlaps, steps, loaded.params):
             raise not_a_stage(alignments, "ends that are not those of an extension")
-        _write_with_paths(run, loaded, overlaps, steps, target)
+        _write(run, loaded, overlaps, steps, target)
 
 
 def _aligned_with(steps: Steps, meta: dict[str, Any]) -> dict[str, Any]:
@@ -127,36 +133,10 @@ def _aligned_with(steps: Steps, meta: dict[str, Any]) -> dict[str, Any]:
     return {**{name: getattr(steps[0], name) for name in ("match", "mismatch", "gap")}, "extension": meta["extension"]}
 
 
-def _write(run: Session, loaded: Loaded, overlaps: Overlaps, output: Destination) -> None:
-    from bellapy.compute.threads import consume_ahead
-    from bellapy.io.overlap_writer import open_writer
-    from bellapy.io.paf import format_overlaps
-    from bellapy.report.run_report import WriteStage
-
-    reads, overlaps = loaded.restore(overlaps, with_bases=False)
-    threads, command = run.run.threads, run.report.command
-    with run.report.stage(WriteStage("write")) as stage, open_writer(output, reads, command, __version__, threads) as write:
-        consume_ahead(format_overlaps(reads, overlaps, output.format), write, threads)
-        stage.lines = len(overlaps)
-    with charting(run, reads) as add:
-        add(overlaps)
-
-
-def _write_with_paths(run: Session, loaded: Loaded, overlaps: Overlaps, steps: Steps, output: Destination) -> None:
-    """Write overlaps, with their paths if the output needs any."""
-    if not output.paths:
-        _write(run, loaded, overlaps, output)
-        return
-    from bellapy.compute.threads import consume_ahead
-    from bellapy.io.overlap_writer import formatter, open_writer
-    from bellapy.jobs.overlap.pipeline import paths_stage
-
-    reads, overlaps = loaded.restore(overlaps, with_bases=True)
-    threads, show = run.run.threads, formatter(output, reads)
-
-    def show_and_chart(some: Overlaps, paths: Paths) -> bytes:
-        add(some)
-        return show(some, paths)
-
-    with charting(run, reads) as add, open_writer(output, reads, run.report.command, __version__, threads) as write:
-        consume_ahead(paths_stage(reads, overlaps, steps, loaded.params, run.report, show_and_chart), write, threads)
+def _write(run: Session, loaded: Loaded, overlaps: Overlaps, steps: Steps | None, output: Destination) -> None:
+    """Write overlaps, with their paths if the output needs any; steps : None where nothing was aligned."""
+    reads, overlaps = loaded.restore(overlaps, with_bases=output.paths)
+    if output.paths and steps:
+        write_with_paths(run, reads, overlaps, steps, loaded.params, output)
+    else:
+        write_plain(run, reads, [overlaps], output)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bellapy import __version__
 from bellapy.cli.options import RUNNING, Given
 from bellapy.cli.reading import with_run
 from bellapy.cli.session import Session, session
@@ -19,7 +20,8 @@ from bellapy.params.run import RunParams
 
 if TYPE_CHECKING:  # loaded when needed
     from bellapy.io.overlap_writer import Destination
-    from bellapy.records import Overlaps, ReadSet
+    from bellapy.jobs.overlap.ends import Steps
+    from bellapy.records import Overlaps, Paths, ReadSet
 
 ALL_RUNNING = {**options_of(RunParams), **RUNNING}
 SkipAlignment = Annotated[
@@ -64,3 +66,41 @@ def charting(run: Session, reads: ReadSet) -> Iterator[Callable[[Overlaps], None
     charts = OverlapCharts(reads)
     yield charts.add
     charts.finish(run.report)
+
+
+def write_plain(run: Session, reads: ReadSet, parts: Iterable[Overlaps], output: Destination) -> None:
+    """Write overlaps without paths, some at a time."""
+    from bellapy.compute.threads import consume_ahead
+    from bellapy.io.overlap_writer import open_writer
+    from bellapy.io.paf import format_overlaps
+    from bellapy.report.run_report import WriteStage
+
+    threads, command = run.run.threads, run.report.command
+    with (
+        charting(run, reads) as add,
+        run.report.stage(WriteStage("write")) as stage,
+        open_writer(output, reads, command, __version__, threads) as write,
+    ):
+        stage.lines = 0
+        for overlaps in parts:
+            consume_ahead(format_overlaps(reads, overlaps, output.format), write, threads)
+            add(overlaps)
+            stage.lines += len(overlaps)
+
+
+def write_with_paths(
+    run: Session, reads: ReadSet, overlaps: Overlaps, steps: Steps, params: Params, output: Destination
+) -> None:
+    """Write overlaps with their paths."""
+    from bellapy.compute.threads import consume_ahead
+    from bellapy.io.overlap_writer import formatter, open_writer
+    from bellapy.jobs.overlap.pipeline import paths_stage
+
+    threads, show = run.run.threads, formatter(output, reads)
+
+    def show_and_chart(some: Overlaps, paths: Paths) -> bytes:
+        add(some)
+        return show(some, paths)
+
+    with charting(run, reads) as add, open_writer(output, reads, run.report.command, __version__, threads) as write:
+        consume_ahead(paths_stage(reads, overlaps, steps, params, run.report, show_and_chart), write, threads)

@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bellapy import __version__
 from bellapy.cli.options import RUNNING, Given, Output, Reads, takes
-from bellapy.cli.overlapping import ALL_RUNNING, SkipAlignment, charting, destination, overlap_session
+from bellapy.cli.overlapping import (
+    ALL_RUNNING,
+    SkipAlignment,
+    destination,
+    overlap_session,
+    write_plain,
+    write_with_paths,
+)
 from bellapy.cli.reading import with_run
 from bellapy.cli.session import Session, session
 from bellapy.errors import ParameterError
@@ -23,7 +29,6 @@ from bellapy.params.run import LaunchParams, WorkdirParams
 if TYPE_CHECKING:  # loaded when needed
     from bellapy.io.overlap_writer import Destination
     from bellapy.jobs.overlap.in_folder import FolderWork
-    from bellapy.records import Overlaps, Paths
     from bellapy.runs.launch import Worker
 
 Folder = Annotated[str, typer.Argument(metavar="DIR", help="The folder of `bellapy plan`.", show_default=False)]
@@ -159,34 +164,13 @@ def gather(given: Given, folder: Folder, output: Output = "-") -> None:
 
 def _write(run: Session, work: FolderWork, params: Params, output: Destination) -> None:
     """Write the overlaps of a folder, with their paths if the output needs any."""
-    from bellapy.compute.threads import consume_ahead
-    from bellapy.io.overlap_writer import formatter, open_writer
-    from bellapy.io.paf import format_overlaps
     from bellapy.jobs.overlap.align_rounds import steps_for
     from bellapy.jobs.overlap.in_folder import placed
-    from bellapy.jobs.overlap.pipeline import paths_stage, with_device
+    from bellapy.jobs.overlap.pipeline import with_device
     from bellapy.records import join_overlaps
-    from bellapy.report.run_report import WriteStage
 
-    threads, command = run.run.threads, run.report.command
-    reads = work.stored.as_given(threads, with_bases=output.paths)
+    reads = work.stored.as_given(run.run.threads, with_bases=output.paths)
     if output.paths:
-        overlaps, show, params = join_overlaps(list(placed(work))), formatter(output, reads), with_device(params)
-
-        def show_and_chart(some: Overlaps, paths: Paths) -> bytes:
-            add(some)
-            return show(some, paths)
-
-        with charting(run, reads) as add, open_writer(output, reads, command, __version__, threads) as write:
-            consume_ahead(paths_stage(reads, overlaps, steps_for(work), params, run.report, show_and_chart), write, threads)
-        return
-    with (
-        charting(run, reads) as add,
-        run.report.stage(WriteStage("write")) as stage,
-        open_writer(output, reads, command, __version__, threads) as write,
-    ):
-        stage.lines = 0
-        for overlaps in placed(work):
-            consume_ahead(format_overlaps(reads, overlaps, output.format), write, threads)
-            add(overlaps)
-            stage.lines += len(overlaps)
+        write_with_paths(run, reads, join_overlaps(list(placed(work))), steps_for(work), with_device(params), output)
+    else:
+        write_plain(run, reads, placed(work), output)

@@ -14,7 +14,6 @@ from bellapy.params.run import LogParams
 if TYPE_CHECKING:  # loaded when needed
     from bellapy.jobs.view.pile import Row
 
-KINDS = (".png", ".svg", ".pdf")
 WIDTH = 100  # of the text where standard output is no terminal
 
 Names = Annotated[list[str], typer.Argument(metavar="READ [OTHER]", help="The read to look at, or two.", show_default=False)]
@@ -54,7 +53,9 @@ def view(
     set_up_logging(quiet=True, debug=bool(given["debug"]))
     _check_options(names, overlaps, reads, at, corrected, k)
     if output:
-        _check_picture(output)
+        from bellapy.report.pictures import check_plot
+
+        check_plot("-o", output)
     check_outputs({"-o": output or "-"}, [path for path in (overlaps, reads, corrected) if path])
     if len(names) == 2:
         assert reads
@@ -82,14 +83,6 @@ def _check_options(
         raise ParameterError("--corrected is a row of what --at shows; give --at FROM-TO")
     if k is not None and not (len(names) == 2 and 8 <= k <= 31):
         raise ParameterError("-k: 8 to 31, where two reads are compared")
-
-
-def _check_picture(output: str) -> None:
-    if not output.endswith(KINDS):
-        raise ParameterError(f"-o {output}: the name does not tell the kind of picture; end it in {', '.join(KINDS)}")
-    from bellapy.report.pictures import check_pictures
-
-    check_pictures(f"-o {output}")
 
 
 def _place(text: str) -> tuple[int, int]:

@@ -24,3 +24,12 @@ def encode(sequence: str | bytes) -> np.ndarray:
     """Codes, (length,) uint8, of a sequence given as text."""
     raw = sequence.encode("latin-1", "replace") if isinstance(sequence, str) else sequence
     return ENCODE[np.frombuffer(raw, np.uint8)]
+
+
+_COMPLEMENT = bytes.maketrans(b"ACGTUMRWSYKVHDBNacgtumrwsykvhdbn", b"TGCAAKYWSRMBDHVNtgcaakywsrmbdhvn")
+"""Of every letter that SAM knows."""
+
+
+def reverse_complement(letters: bytes) -> bytes:
+    """Of a sequence of letters."""
+    return letters.translate(_COMPLEMENT)[::-1]

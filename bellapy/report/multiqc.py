@@ -16,8 +16,7 @@ ENDING = "_mqc.json"  # by which MultiQC knows such files
 
 def make_multiqc(report: RunReport, path: str) -> bytes:
     """The file; the run is named by it: `sample7_mqc.json` is sample7."""
-    words = report.command.split()
-    job = words[1] if len(words) > 1 else "run"
+    job = report.job
     told = {
         "id": f"bellapy_{job}",
         "section_name": f"bellapy {job}",

@@ -35,7 +35,7 @@ def make_page(report: RunReport) -> bytes:
     )
     warnings = "".join(f'<p class="warning">Warning: {escape(text)}</p>' for text in report.warnings)
     style = files("bellapy.report").joinpath("page.css").read_text(encoding="utf-8")
-    job = escape(report.command.split()[1] if len(report.command.split()) > 1 else "run")
+    job = escape(report.job)
     page = f"""<!doctype html>
 <html lang="en">
 <head>

@@ -23,12 +23,20 @@ ON_PAGE = {INK: "currentColor", BAR: "var(--bar)", LINE: "var(--line)", SECOND: 
 ON_PAPER = {INK: "#1a1a1a", BAR: "#4f86b8", LINE: "#b3400f", SECOND: "#4b7a2f", THIRD: "#6d4a9c"}
 CLOUD = (0.31, 0.53, 0.72)  # seen on light and on dark ground
 CELL = (6.4, 3.6)  # inches
+PLOTS = (".png", ".svg", ".pdf")
 
 
 def check_pictures(asked: str) -> None:
     """Raise ParameterError before the work begins if no picture can be drawn; `asked`: the option that wants one."""
     if find_spec("matplotlib") is None:
         raise ParameterError(f"{asked}: matplotlib is not installed; run pip install matplotlib")
+
+
+def check_plot(option: str, path: str) -> None:
+    """Raise ParameterError before the work begins if no picture can be drawn; `option`: the one that names its file."""
+    if not path.endswith(PLOTS):
+        raise ParameterError(f"{option} {path}: the name does not tell the kind of picture; end it in {', '.join(PLOTS)}")
+    check_pictures(f"{option} {path}")
 
 
 def page_picture(chart: Chart, number: int) -> str:

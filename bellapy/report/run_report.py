@@ -217,6 +217,11 @@ class RunReport:
             "peak_memory_bytes": self.peak_memory_bytes,
         }  # fmt: skip
 
+    @property
+    def job(self) -> str:
+        """The command's name."""
+        return (self.command.split() + ["run", "run"])[1]
+
     def to_json(self) -> bytes:
         """The file of `--report`."""
         return (json.dumps(self.to_dict(), indent=1) + "\n").encode()

@@ -18,9 +18,10 @@ from bellapy.io.fastx import load_reads
 from bellapy.jobs.exact.charts import make_charts
 from bellapy.jobs.exact.journal import open_journal
 from bellapy.jobs.exact.output import FORMATS, Pair, write_alignment
-from bellapy.jobs.exact.plot import check_plot, draw_plot
+from bellapy.jobs.exact.plot import draw_plot
 from bellapy.params import ExactParams, RunParams
 from bellapy.report.log import logger, progress
+from bellapy.report.pictures import check_plot
 from bellapy.report.run_report import Devices, RunReport, Stage
 
 STRANDS = {"both": (1, -1), "forward": (1,), "reverse": (-1,)}
@@ -114,7 +115,7 @@ def _check(request: Request) -> None:
     if request.score_only and name.endswith(".sam"):
         raise ParameterError(f"-o {request.output}: SAM needs a path; leave --score-only out, or write .paf or .txt")
     if request.plot:
-        check_plot(request.plot)
+        check_plot("--plot", request.plot)
 
 
 def read_record(path: str, name: str | None, option: str) -> tuple[str, np.ndarray]:

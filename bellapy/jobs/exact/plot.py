@@ -7,19 +7,8 @@ import numpy as np
 from bellapy.compute.runs import PAIR, QUERY_ALONE
 from bellapy.engines.exact.align import Alignment, Reached, Work
 from bellapy.engines.exact.path import unpacked
-from bellapy.errors import ParameterError
 from bellapy.io.outputs import whole_files
 from bellapy.jobs.exact.output import Pair
-from bellapy.report.pictures import check_pictures
-
-KINDS = ".png", ".svg", ".pdf"
-
-
-def check_plot(path: str) -> None:
-    """Raise ParameterError before the work begins if no picture can be drawn."""
-    if not path.endswith(KINDS):
-        raise ParameterError(f"--plot {path}: the name does not tell the kind of picture; end it in {', '.join(KINDS)}")
-    check_pictures("--plot")
 
 
 def draw_plot(path: str, pair: Pair, alignment: Alignment | Reached | None, strand: int, work: Work) -> None:

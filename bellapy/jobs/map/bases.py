@@ -1,4 +1,4 @@
-"""The bases of a batch of reads: as codes, both ways; and the complement of letters."""
+"""The bases of a batch of reads: as codes, both ways."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ import numpy as np
 
 from bellapy.compute.jit import njit
 from bellapy.records.bases import UNKNOWN
-
-COMPLEMENT = bytes.maketrans(b"ACGTUMRWSYKVHDBNacgtumrwsykvhdbn", b"TGCAAKYWSRMBDHVNtgcaakywsrmbdhvn")
-"""Of every letter that SAM knows."""
 
 
 def pack_both_ways(sequences: list[bytes], encode: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -9,11 +9,11 @@ import numpy as np
 
 from bellapy.errors import OutputError, ParameterError
 from bellapy.io.path_text import Drawn, cigars_of, compared_cigars, differences, mismatches
-from bellapy.jobs.map.bases import COMPLEMENT
 from bellapy.jobs.map.choose import PRIMARY, SECONDARY, SUPPLEMENTARY
 from bellapy.jobs.map.join import Paths
 from bellapy.jobs.map.pipeline import Mapped
 from bellapy.jobs.map.style import Style
+from bellapy.records.bases import reverse_complement
 from bellapy.seeding.index import Index
 
 UNMAPPED_FLAG, REVERSE_FLAG, SECONDARY_FLAG, SUPPLEMENTARY_FLAG = 4, 16, 256, 2048
@@ -187,7 +187,7 @@ def _lines_of_read(mapped: Mapped, batch: _Batch, read: int, hits: range, style:
     elsewhere = {h: _other_part(batch, h, len(bases)) for h in parts} if len(parts) > 1 else {}
     both_ways = [(bases, quality)]
     if any(batch.strand[h] for h in hits):
-        both_ways.append((bases.translate(COMPLEMENT)[::-1], quality if quality == b"*" else quality[::-1]))
+        both_ways.append((reverse_complement(bases), quality if quality == b"*" else quality[::-1]))
     lines = []
     for h in hits:
         kind, reverse = batch.kind[h], batch.strand[h]

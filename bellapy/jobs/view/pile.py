@@ -11,8 +11,8 @@ from typing import NamedTuple
 from bellapy.errors import InputError
 from bellapy.io.outputs import whole_files
 from bellapy.jobs.view.lines import Mate
+from bellapy.records.bases import reverse_complement
 
-COMPLEMENT = str.maketrans("ACGTNacgtn", "TGCANtgcan")
 COLOURS = {"A": "#4b7a2f", "C": "#4f86b8", "G": "#c9a227", "T": "#b3400f"}
 GAP, SAME, NOTHING = "-", ".", " "
 
@@ -23,11 +23,6 @@ class Row(NamedTuple):
     name: str
     bases: list[str]
     inserted: list[str]
-
-
-def reverse_complement(text: str) -> str:
-    """Of a sequence of letters."""
-    return text.translate(COMPLEMENT)[::-1]
 
 
 def mate_row(mate: Mate, sequence: str, place: tuple[int, int]) -> Row:
@@ -42,7 +37,7 @@ def mate_row(mate: Mate, sequence: str, place: tuple[int, int]) -> Row:
     if mate.is_query and mate.strand < 0:  # the path runs along the other read: turned, it runs along this one
         steps = steps[::-1]
     if mate.strand < 0:
-        other = reverse_complement(other)
+        other = reverse_complement(other.encode()).decode()
     here = "I" if mate.is_query else "D"  # bases of the read looked at alone
     bases, inserted = [NOTHING] * (place[1] - place[0]), [""] * (place[1] - place[0])
     at, i = mate.start, 0

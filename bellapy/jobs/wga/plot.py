@@ -4,21 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from bellapy.errors import ParameterError
 from bellapy.io.outputs import whole_files
 from bellapy.records.genomes import Alignment, Genome
-from bellapy.report.pictures import check_pictures
 
-KINDS = ".png", ".svg", ".pdf"
 COLOURS = {1: "#2166ac", -1: "#b2182b"}
 NAMES = 40  # sequences; with more of them an axis has no names
-
-
-def check_plot(path: str) -> None:
-    """Raise ParameterError before the work begins if no picture can be drawn."""
-    if not path.endswith(KINDS):
-        raise ParameterError(f"--plot {path}: the name says no kind of picture; end it in {', '.join(KINDS)}")
-    check_pictures("--plot")
 
 
 def plot_lines(target: Genome, query: Genome, alignments: list[Alignment], strand: int) -> np.ndarray:

@@ -16,10 +16,11 @@ from bellapy.jobs.wga.chain import join_chains
 from bellapy.jobs.wga.charts import make_charts
 from bellapy.jobs.wga.net import make_nets
 from bellapy.jobs.wga.pipeline import Means, align_genomes
-from bellapy.jobs.wga.plot import check_plot, draw_plot
+from bellapy.jobs.wga.plot import draw_plot
 from bellapy.params.wga import WgaParams
 from bellapy.records.genomes import Genome
 from bellapy.report.log import logger
+from bellapy.report.pictures import check_plot
 from bellapy.report.run_report import RunReport, Stage
 
 MOST_BASES = 1 << 31  # of either genome: places have 32 bits
@@ -63,7 +64,7 @@ def align_files(request: Request, params: WgaParams, means: Means) -> None:
     if request.chain and kind != "chain":
         raise ParameterError(f"--chain: joins alignments over long gaps, which {kind} does not show; write .chain")
     if request.plot:
-        check_plot(request.plot)
+        check_plot("--plot", request.plot)
     report.parameters = params.to_dict()
     target, query = _load(request, params, report)
     if kind == "sam":
