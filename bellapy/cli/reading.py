@@ -90,7 +90,7 @@ class _Loading:
     def gather(self, paths: list[str]) -> GatheredReads:
         from bellapy.compute.memory import expect
         from bellapy.io.fastx import gather_reads
-        from bellapy.report.log import progress
+        from bellapy.report.progress import progress
 
         def check(n_reads: int, n_bases: int) -> None:
             advance(n_reads)

@@ -85,7 +85,7 @@ def _begun(
     from bellapy.io.workdir import open_workdir
     from bellapy.jobs.overlap.in_folder import KIND, Asked, begin
     from bellapy.jobs.overlap.pipeline import with_device
-    from bellapy.report.log import progress
+    from bellapy.report.progress import progress
     from bellapy.report.run_report import ReadStage
 
     asked = Asked(with_device(params), skip_alignment, paths)

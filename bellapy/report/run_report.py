@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from bellapy.report.charts import Chart
 from bellapy.report.log import cpu_time, logger, peak_memory
+from bellapy.report.progress import doing
 
 SCHEMA = 2
 """Raised when a name in the JSON changes its meaning or goes."""
@@ -177,7 +178,8 @@ class RunReport:
     def stage(self, stage: SomeStage) -> Iterator[SomeStage]:
         """Time a stage; the numbers put into its record go into its line and into the report."""
         start, cpu, compiled = time.perf_counter(), cpu_time(), self.compile_s
-        yield stage
+        with doing(stage.stage):
+            yield stage
         wall = time.perf_counter() - start
         stage.wall_s, stage.cpu_s = round(wall, 3), round(cpu_time() - cpu, 3)
         stage.compile_s, stage.peak_memory_bytes = round(self.compile_s - compiled, 3), peak_memory()

@@ -26,7 +26,7 @@ from bellapy.jobs.overlap.seeds import choose_seeds, has_any, join_seeds, seed_b
 from bellapy.jobs.overlap.work import Result, Round, Work
 from bellapy.records import DepthProfile, ReadSet
 from bellapy.records.bases import PAD, UNKNOWN
-from bellapy.report.log import progress
+from bellapy.report.progress import progress
 
 JOINED_BYTES = 60  # of a copy of a seed and what is computed from it
 

@@ -51,7 +51,8 @@ from bellapy.jobs.overlap.work import HeldReads, Launch, MemoryStore, Plan, Roun
 from bellapy.params import TILT_UNIT, Params
 from bellapy.records import DepthProfile, Estimate, Extensions, KmerMatrix, Overlaps, Paths, ReadSet, Seeds
 from bellapy.records.bases import PAD, UNKNOWN
-from bellapy.report.log import logger, progress
+from bellapy.report.log import logger
+from bellapy.report.progress import progress
 from bellapy.report.run_report import RunReport, describe_dropped
 from bellapy.seeding.kmers import count_kmers
 
