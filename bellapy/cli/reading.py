@@ -1,8 +1,7 @@
-"""Reads of a command: gathered while the program is loaded, put into their canonical order, and given back."""
+"""Reads of a command: gathered, put into their canonical order, and given back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -38,52 +37,48 @@ def load_reads(
 ) -> Loaded:
     """Read the files.
 
-    output : where its format limits names, they are checked now.  overlaps : kernels of the whole job are loaded, too.
+    output : where its format limits names, they are checked now.  overlaps : the device is chosen now.
     """
-    loading = _Loading(session, params, overlaps)
-    reads = loading.load(paths)
+    session.watch()
     from bellapy.jobs.overlap.canonical import canonical_reads
+    from bellapy.jobs.overlap.pipeline import with_device
+
+    params = with_device(params) if overlaps else params
+    reads = _Loading(session).load(paths)
 
     session.report.count_letters(reads.other_letters, reads.n_bases)
     if output and output.format in ("sam", "bam"):  # raised before the work
         from bellapy.io.sam import check_names
 
         check_names(reads.names)
-    return Loaded(*canonical_reads(reads, session.run.threads), loading.params)
+    return Loaded(*canonical_reads(reads, session.run.threads), params)
 
 
 class _Loading:
-    """Reading, and loading Numba and all stages: side by side where there are several threads."""
+    """Reading, within the bound on memory."""
 
-    def __init__(self, session: Session, params: Params, overlaps: bool):
-        self.session, self.params, self.overlaps = session, params, overlaps
+    def __init__(self, session: Session):
+        self.session = session
         self.refused: MemoryLimitError | None = None  # raised when the reads have been counted
         self.held = 0
 
     def load(self, paths: list[str]) -> ReadSet:
         from bellapy.compute.memory import PROGRAM, expect, resident
         from bellapy.io.fastx import join_reads
-        from bellapy.io.read_ahead import can_read_ahead, read_ahead
         from bellapy.report.run_report import ReadStage
 
-        session, budget = self.session, self.session.budget
-        ahead = session.run.threads > 1 and budget.limit is None and can_read_ahead()
-        if not ahead:
-            try:
-                budget.require("the program itself", max(0, PROGRAM - resident()))
-                self.load_program()
-            except MemoryLimitError as error:
-                self.refused = error
+        session = self.session
+        try:
+            session.budget.require("the program itself", max(0, PROGRAM - resident()))
+        except MemoryLimitError as error:
+            self.refused = error
         self.held = resident()
         with session.report.stage(ReadStage("read")) as stage:
-            if ahead:
-                reads = read_ahead(lambda: self.gather(paths), self.load_program)
-            else:
-                gathered = self.gather(paths)
-                expect(self.held, len(gathered.names), int(gathered.lengths.sum(dtype="int64")))
-                if self.refused:
-                    raise self.refused
-                reads = join_reads(gathered)
+            gathered = self.gather(paths)
+            expect(self.held, len(gathered.names), int(gathered.lengths.sum(dtype="int64")))
+            if self.refused:
+                raise self.refused
+            reads = join_reads(gathered)
             stage.reads, stage.bases = len(reads), reads.n_bases
         return reads
 
@@ -100,21 +95,7 @@ class _Loading:
             self.session.budget.require("holding the reads", n_bases)  # in the end they are copied once
 
         with progress("read", None) as advance:
-            return gather_reads(paths, check)
-
-    def load_program(self, look: Callable[[], None] | None = None) -> None:
-        """Load what takes a while to load; the device, and kernels if there is time, where overlaps are to be found.
-
-        look : if another process reads, raises what went wrong there; compiling kernels may take long.
-        """
-        self.session.watch()
-        from bellapy.jobs.overlap.pipeline import load_kernels, with_device
-
-        if self.overlaps:
-            self.params = with_device(self.params)
-            if look:
-                look()
-                load_kernels(self.params)
+            return gather_reads(paths, check, threads=self.session.run.threads)
 
 
 def with_run(params: Params, session: Session) -> Params:
