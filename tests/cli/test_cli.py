@@ -674,17 +674,6 @@ def test_panels_of_help(command):
         assert f"{options_of(command)[name].flags[0]}" in panels[field.about.panel], name
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [("bellapy ov", "overlap"), ("bellapy overlap --max-c", "--max-copies"), ("bellapy overlap --device cu", "cuda")],
-)
-def test_shells_complete(words, expected):
-    asked = {"_BELLAPY_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
-    code = "import sys; from bellapy.__main__ import main; sys.argv = ['bellapy']; main()"
-    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, **asked}, capture_output=True, text=True)
-    assert done.stdout.split() == [expected], done.stderr
-
-
 def test_report(here):
     assert run("overlap", "reads.fa", "-o", "x.paf", "--report", "x.json", "--min-overlap", "700", "-k", "15").code == 0
     report = json.loads((here / "x.json").read_text())
