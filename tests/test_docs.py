@@ -2,7 +2,7 @@
 
 A block that begins with ```sh or ```python holds commands for a shell, or for Python, in the top folder of the repository.
 They run here (those of docs/api.md in test_api.py).  So do those of a block that begins with ```sh your-files, on small
-files with the names that the reader's have there.  A block that begins with ```sh no-test does not run, and NOT_RUN says why.
+files with the names that the reader's have there.  A block that begins with ```sh no-test does not run: NOT_RUN says why.
 One with `needs X Y` runs where programs X and Y are found.  Options of all are checked.
 """
 

@@ -22,7 +22,7 @@ from bellapy.compute.threads import map_in_order
 from bellapy.errors import InputError, MemoryLimitError, ParameterError
 from bellapy.io.compressed import open_stream, told_damage
 from bellapy.io.fastx_blocks import Block, Taken, blocks_of, is_fastq
-from bellapy.io.fastx_lines import Fault, Records, lines_of, take, take_records
+from bellapy.io.fastx_lines import UPPER, Fault, Records, lines_of, take, take_records
 from bellapy.io.pieces import Pieces
 from bellapy.records import ReadSet
 from bellapy.records.bases import PAD, UNKNOWN
@@ -30,6 +30,7 @@ from bellapy.records.reads import room_both_ways
 
 _PROGRESS_STEP = 1 << 20  # bases
 _AMINO = list(b"EFIJLOPQZ")  # letters of amino acids that no base and no set of bases has; X masks sequence
+_LOOKED_AT = 1 << 16  # letters of a stream that tell whether it is protein
 _PROTEIN = 0.1  # share of them: about 0.3 in protein, none in reads
 
 
@@ -94,6 +95,8 @@ def gather_reads(
 def stream_records(paths: Sequence[str | os.PathLike]) -> Iterator[Records]:
     """The records of FASTA and FASTQ files in order, some at a time, checked as `load_reads` does but for equal names.
 
+    Whether a file holds protein is told by its first records.
+
     Nothing is kept, so that any amount of reads can pass through.
 
     Raises
@@ -109,6 +112,9 @@ def stream_records(paths: Sequence[str | os.PathLike]) -> Iterator[Records]:
             fastq = is_fastq(path, stream)
             for first_line, lines in lines_of(blocks_of(stream, fastq), fastq):
                 records, _ = take_records(lines, fastq, _faults(path, n_records, first_line))
+                if not n_records:
+                    text = np.frombuffer(b"".join(bases[:_LOOKED_AT] for bases in records.sequences), np.uint8)[:_LOOKED_AT]
+                    _check_letters(path, np.bincount(text & UPPER, minlength=256), len(text))
                 n_records += len(records.names)
                 yield records
 
@@ -149,6 +155,15 @@ def _load_file(path: str, collector: _Collector, threads: int) -> None:
         collector.end_file()
 
 
+def _check_letters(path: str, letters: np.ndarray, n_bases: int) -> None:
+    """Raise InputError where letters, (256,) int64, of n_bases are those of protein."""
+    n_amino = int(letters[_AMINO].sum())
+    if n_amino > _PROTEIN * n_bases:
+        seen = ", ".join(chr(letter) for letter in _AMINO if letters[letter])
+        problem = f"looks like protein: {n_amino} of {n_bases} letters ({seen}) stand for amino acids only"
+        raise InputError(path, f"{problem}. Give DNA or RNA.")
+
+
 class _Collector:
     """The growing read set."""
 
@@ -170,11 +185,7 @@ class _Collector:
 
     def end_file(self) -> None:
         """Check which letters the present file holds."""
-        n_bases, n_amino = self._n_bases - self._bases_before, int(self._of_file[_AMINO].sum())
-        if n_amino > _PROTEIN * n_bases:
-            seen = ", ".join(chr(letter) for letter in _AMINO if self._of_file[letter])
-            problem = f"looks like protein: {n_amino} of {n_bases} letters ({seen}) stand for amino acids only"
-            raise InputError(self._files[-1][0], f"{problem}. Give DNA or RNA.")
+        _check_letters(self._files[-1][0], self._of_file, self._n_bases - self._bases_before)
         self._letters += self._of_file
 
     @property

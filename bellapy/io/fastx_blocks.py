@@ -12,6 +12,9 @@ from bellapy.errors import InputError
 
 BLOCK_SIZE = 1 << 19  # bytes; the C library returns the memory of larger ones to the system each time
 
+QUALITY_SAMPLE = 1 << 15  # bases of a block whose qualities are all counted
+MOST_SPACING = 8
+
 
 class Block(NamedTuple):
     """Whole records.
@@ -38,6 +41,11 @@ class Taken(NamedTuple):
     lines: np.ndarray
     letters: np.ndarray
     qualities: np.ndarray
+
+
+def spacing_of(n_bases: int) -> int:
+    """Of the bases of a block, one of how many has its quality counted."""
+    return min(MOST_SPACING, 1 + n_bases // QUALITY_SAMPLE)
 
 
 def is_fastq(path: str, stream: io.BufferedReader) -> bool:

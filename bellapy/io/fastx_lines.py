@@ -14,12 +14,12 @@ import numpy as np
 
 from bellapy.errors import InputError
 from bellapy.io.compressed import FETCH_AGAIN
-from bellapy.io.fastx_blocks import Block, Taken, show
+from bellapy.io.fastx_blocks import Block, Taken, show, spacing_of
 from bellapy.records.bases import ENCODE, PAD
 
 _GAP = b"N" * PAD
 _CODES = ENCODE.tobytes()
-_UPPER = 0xDF  # a letter's bits but for its case
+UPPER = 0xDF  # a letter's bits but for its case
 _HEADER = re.compile(rb"[>@][!-~]+(?:[ \t][^\r\0]*)?")
 Fault = Callable[[str, int, int], InputError]
 """Makes an error from what is wrong, an index of the record and one of the line."""
@@ -84,10 +84,11 @@ def take(lines: list[bytes], fastq: bool, fault: Fault) -> Taken:
     text = _GAP.join([*records.sequences, b""])
     others = np.frombuffer(text.translate(None, b"ACGTUNacgtun"), np.uint8)
     values = np.frombuffer(b"".join(records.qualities or []), np.uint8)
+    spacing = spacing_of(len(values))
     return Taken(
         [name.decode("ascii") for name in records.names], np.array(list(map(len, records.sequences)), np.int64),
         np.frombuffer(text.translate(_CODES), np.uint8), np.array(headers, np.int64),
-        np.bincount(others & _UPPER, minlength=256), np.bincount(values, minlength=256),
+        np.bincount(others & UPPER, minlength=256), spacing * np.bincount(values[::spacing], minlength=256),
     )  # fmt: skip
 
 

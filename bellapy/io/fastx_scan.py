@@ -11,11 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from bellapy.compute.jit import njit_entry, njit_inner, njit_vector
-from bellapy.io.fastx_blocks import Block, Taken
+from bellapy.io.fastx_blocks import Block, Taken, spacing_of
 from bellapy.records.bases import PAD, UNKNOWN
 
-QUALITY_SAMPLE = 1 << 15  # bases of a block whose qualities are all counted
-MOST_SPACING = 8  # of the bases whose quality is counted, in large blocks
 NO_LETTER = 128  # a bit that no code has
 LF, CR, TAB, BLANK, PLUS, LESS, AT, N = (ord(c) for c in "\n\r\t +>@N")
 REFUSED = -1
@@ -187,8 +185,7 @@ def scan(block: Block, fastq: bool) -> Taken | None:
     letters, qualities = np.zeros((2, 256), np.int64)
     if fastq:
         n_bases = int((ends[1::4] - ends[::4]).sum()) - len(records)
-        spacing = min(MOST_SPACING, 1 + n_bases // QUALITY_SAMPLE)
-        n = scan_fastq(text, ends, spacing, codes, records, letters, qualities)
+        n = scan_fastq(text, ends, spacing_of(n_bases), codes, records, letters, qualities)
     else:
         n = scan_fasta(text, ends, codes, records, letters)
     if n == REFUSED:
