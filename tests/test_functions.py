@@ -36,10 +36,13 @@ def test_parameters_of_compiled_functions_are_documented():
 
 
 def test_compiled_functions_assign_no_arrays_to_slices():
-    """It would take Numba a second more to compile: `put` of compute/jit.py copies."""
+    """Nor tuples to rows: each takes Numba a second more to compile.  `put` of compute/jit.py copies."""
     for path in sorted(Path(bellapy.__file__).parent.rglob("*.py")):
         for function in ast.walk(ast.parse(path.read_text())):
             if isinstance(function, ast.FunctionDef) and any("njit" in ast.unparse(d) for d in function.decorator_list):
                 for node in ast.walk(function):
-                    if isinstance(node, ast.Assign) and any(has_slice(target) for target in node.targets):
-                        assert not has_slice(node.value), f"{path}:{node.lineno}"
+                    if not isinstance(node, ast.Assign):
+                        continue
+                    assert not (has_slice(node.targets[0]) and has_slice(node.value)), f"{path}:{node.lineno}"
+                    to_row = isinstance(node.targets[0], ast.Subscript) and isinstance(node.value, ast.Tuple)
+                    assert not to_row, f"{path}:{node.lineno}"
