@@ -61,7 +61,8 @@ def _estimate(reads: ReadSet, kmers: KmerParams, threads: int, budget: Budget) -
     return found
 
 
-def _one_in(settings: Result) -> int:
+def one_in(settings: Result) -> int:
+    """One k-mer in so many is counted."""
     return settings["sampling_window"] if settings["sampling"] == "fraction" else 1
 
 
@@ -98,7 +99,7 @@ def _count(reads: ReadSet, work: Work, part: int) -> KmerCounts:
         mask = sampling_mask(codes, k, sampling, window, threads)
     share = None if work.plan.n_parts == 1 else _share(codes, work, part)
     counts = count_kmers(
-        codes, k, kmers.lower, ANY_COUNT, keep_one_in=_one_in(settings), mask=mask, share=share, threads=threads,
+        codes, k, kmers.lower, ANY_COUNT, keep_one_in=one_in(settings), mask=mask, share=share, threads=threads,
         budget=budget,
     )  # fmt: skip
     return counts if marks is None else replace(counts, entries=restore_places(reads.codes, marks, counts.entries, threads))
@@ -109,7 +110,7 @@ def _share(codes: np.ndarray, work: Work, part: int) -> Share:
 
     def make() -> Result:
         settings = work.settings
-        sizes = size_partitions(codes, settings["k"], keep_one_in=_one_in(settings), threads=work.params.run.threads)
+        sizes = size_partitions(codes, settings["k"], keep_one_in=one_in(settings), threads=work.params.run.threads)
         return {"sizes": sizes}
 
     return Share(part, work.plan.n_parts, work.store.once("sizes", make)["sizes"])
@@ -154,9 +155,9 @@ def learn_from_parts(work: Work) -> Result:
     """The depth profile, and which columns link reads."""
     settings, estimate, profile = work.settings, work.estimate, _plain_profile(work)
     rate = estimates.DEFAULT_ERROR_RATE if estimate.error_rate is None else estimate.error_rate
-    one_in = _one_in(settings)
+    window = one_in(settings)
     rules = learn_rules(
-        _Matrices(work), profile, (1 - rate) ** settings["k"] / one_in, 1 / one_in,
+        _Matrices(work), profile, (1 - rate) ** settings["k"] / window, 1 / window,
         strict=work.params.kmers.upper is not None, threads=work.params.run.threads,
     )  # fmt: skip
     tests = rules.tests
