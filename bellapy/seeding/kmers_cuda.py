@@ -20,12 +20,13 @@ from bellapy.seeding.kmers import SPECTRUM_SIZE, make_layout
 WORD_BITS = 64
 SORT_BYTES = 24
 """Of device memory for each word: two words, and what the sort counts."""
+MOST_LOWER = 64
 ROOM = 0.6  # share of the free memory that is planned to be used
 
 
-def can_count(k: int, n_places: int) -> bool:
-    """Whether words hold the k-mers as the CPU's do: those of very long k-mers in very large sets do not."""
-    return make_layout(k, n_places).dropped_bits == 0
+def can_count(k: int, n_places: int, lower: int) -> bool:
+    """Whether a GPU can: not where the CPU's words drop bits of long k-mers, nor for a large `lower`, which it looks for."""
+    return make_layout(k, n_places).dropped_bits == 0 and lower <= MOST_LOWER
 
 
 def passes_for(k: int, n_places: int, free: int) -> int:

@@ -40,7 +40,10 @@ def some_codes(rng) -> np.ndarray:
 @pytest.mark.parametrize(
     ("k", "lower", "keep_one_in", "free"),
     [(5, 2, 1, PLENTY), (4, 3, 4, PLENTY), (7, 2, 1, 40_000)] if SIMULATED
-    else [(5, 2, 1, PLENTY), (17, 2, 1, PLENTY), (21, 3, 4, PLENTY), (13, 2, 1, 4_000_000), (22, 2, 1, 5_000_000), (1, 2, 1, PLENTY)],
+    else [
+        (5, 2, 1, PLENTY), (17, 2, 1, PLENTY), (21, 3, 4, PLENTY), (13, 2, 1, 4_000_000), (22, 2, 1, 5_000_000),
+        (1, 2, 1, PLENTY),
+    ],
 )  # fmt: skip
 def test_the_entries_are_those_of_the_cpu(rng, k, lower, keep_one_in, free):
     codes = some_codes(rng)
@@ -56,4 +59,5 @@ def test_the_entries_are_those_of_the_cpu(rng, k, lower, keep_one_in, free):
 
 
 def test_what_a_word_cannot_hold_is_left_to_the_cpu():
-    assert can_count(21, 1 << 33) and can_count(27, 1 << 10) and not can_count(31, 1 << 10)
+    assert can_count(21, 1 << 33, 2) and can_count(27, 1 << 10, 2)
+    assert not can_count(31, 1 << 10, 2) and not can_count(21, 1 << 10, 100)

@@ -45,7 +45,10 @@ def sum_before(value, sums):
 
 
 def add_tiles(numbers, sums):
-    """sums[i] = the sum of the i-th TILE numbers, one block for each.  numbers : (n,) uint32.  sums : (n_tiles + 1,) int64."""
+    """sums[i] = the sum of the i-th TILE numbers, one block for each.  numbers : (n,) uint32.
+
+    sums : (n_tiles + 1,) int64.
+    """
     scratch = cuda.shared.array(BLOCK, np.int64)
     me, own = cuda.threadIdx.x, np.int64(0)
     for r in range(OWN):

@@ -7,10 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bellapy.compute.gpu.desk import Desk
+from bellapy.compute.gpu.desk import Desk, desk
 from bellapy.compute.gpu.ops import U64
+from bellapy.compute.gpu.pool import FULL, give_to_cpu, is_out_of_memory
 from bellapy.compute.gpu.scan import BLOCK, TILE, begins_of_tiles, blocks_for, scan, total_of
 from bellapy.compute.gpu.sort import sort_words
+from bellapy.compute.resources import Resources
 from bellapy.compute.threads import even_ranges
 from bellapy.jobs.overlap.candidates import Between, KeyLayout, layout_of
 from bellapy.jobs.overlap.cuda_products import (
@@ -25,25 +27,19 @@ from bellapy.jobs.overlap.cuda_products import (
     list_candidates,
 )
 from bellapy.jobs.overlap.seeds import N_COLUMNS, seeds_from_columns
+from bellapy.jobs.overlap.seeds_of_matrix import PARTS, Found, Multiplied
 from bellapy.params import SeedParams
 from bellapy.records import KmerMatrix, Seeds
+from bellapy.records.kmers import HeldMatrix
 
 WORD_BITS = 64
+WIDE = "so many or so long reads do not fit the words of a GPU: the product is made on the CPU"
 GROUP_PRODUCTS = 1 << 27
 PRODUCT_BYTES = 20
 """Of device memory for each product: two words, a flag, and what the sort counts."""
 ENTRY_BYTES = 20
 ROOM = 0.6  # share of the free memory that is planned to be used
 CHOSEN_BYTES = 512 << 20  # of the rows of candidates that are looked at together
-
-
-class Found(NamedTuple):
-    """Seeds of all candidates in parts of whole queries, and how many products, candidates and dropped candidates."""
-
-    parts: list[Seeds]
-    n_products: int
-    n_candidates: int
-    n_weak: int
 
 
 class _Bits(NamedTuple):
@@ -62,21 +58,38 @@ def _bits(matrix: KmerMatrix, layout: KeyLayout) -> _Bits:
     return _Bits(position, diagonal, layout.target_bits, position + layout.diagonal_shift)
 
 
-def find_on_gpu(
-    desk: Desk, matrix: KmerMatrix, lengths: np.ndarray, params: SeedParams, n_parts: int, *,
-    between: Between | None = None, layout: KeyLayout | None = None,
-) -> Found | None:  # fmt: skip
-    """Seeds of all candidates; None where a word does not hold a product.
+def try_on_gpu(
+    matrix: KmerMatrix, lengths: np.ndarray, params: SeedParams, resources: Resources, multiplied: Multiplied
+) -> Found | None:
+    """Seeds of all candidates; None, which is told, where they do not fit the GPU's memory or words.
 
-    Parameters
-    ----------
     lengths : (n_reads,) int32.
-    n_parts : of the seeds, about.
-    between, layout : as in `multiply`.
     """
+    found, reason = None, WIDE
+    try:
+        with desk(resources.devices) as its_desk:
+            found = find_on_gpu(its_desk, matrix, lengths, params, PARTS * resources.threads, multiplied)
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        reason = FULL
+    if found is None:
+        give_to_cpu(resources.devices, reason)
+    return found
+
+
+def find_on_gpu(
+    desk: Desk, matrix: KmerMatrix, lengths: np.ndarray, params: SeedParams, n_parts: int, multiplied: Multiplied
+) -> Found | None:
+    """Seeds of all candidates, in about `n_parts` parts; None where a word does not hold a product.
+
+    matrix : all of whose columns link reads.  lengths : (n_reads,) int32.
+    """
+    between, layout = multiplied
     n_queries, first_target = between or Between(matrix.n_reads, 0)
     targets_begin = int(matrix.starts[first_target]) if first_target else 0
-    there = Matrix(desk.send(matrix.entries), desk.send(matrix.starts), desk.send(matrix.read_table), np.int64(targets_begin))
+    entries = matrix.entries.entries if isinstance(matrix, HeldMatrix) else desk.send(matrix.entries)
+    there = Matrix(entries, desk.send(matrix.starts), desk.send(matrix.read_table), np.int64(targets_begin))
     counts, of_query = desk.empty(len(matrix.entries), np.uint32), desk.zeros(matrix.n_reads + 1, np.uint64)
     _count(desk, there, (0, int(matrix.starts[n_queries])), counts, of_query)
     products = desk.fetch(of_query)[:n_queries].astype(np.int64)
@@ -157,6 +170,8 @@ def _choose(
 def _cut(columns: np.ndarray, seed_length: int, n_parts: int) -> list[Seeds]:
     """Seeds in about so many parts, each of whole queries; columns : (N_COLUMNS, n) int32."""
     query = columns[0]
+    if not len(query):
+        return []
     edges = np.unique([np.searchsorted(query, query[begin]) for begin, _ in even_ranges(len(query), n_parts)])
     return [
         seeds_from_columns(columns[:, begin:end], seed_length)

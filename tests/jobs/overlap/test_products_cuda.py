@@ -13,6 +13,7 @@ from bellapy.compute.gpu.devices import known_gpus
 from bellapy.errors import DeviceError
 from bellapy.jobs.overlap.candidates import Between, make_key_layout, multiply, symbolic_product
 from bellapy.jobs.overlap.seeds import choose_seeds, join_seeds
+from bellapy.jobs.overlap.seeds_of_matrix import Multiplied
 from bellapy.params import SeedParams
 from bellapy.records import Seeds
 from bellapy.seeding.kmer_matrix import build_kmer_matrix
@@ -62,7 +63,7 @@ def test_the_seeds_are_those_of_the_cpu(rng, monkeypatch, case):
     ]
     wanted = join_seeds([seeds for part in chosen for seeds in part[0]], matrix.seed_length)
     with desk(Devices()) as its_desk:
-        found = find_on_gpu(its_desk, matrix, reads.lengths, params, 3, between=between, layout=layout)
+        found = find_on_gpu(its_desk, matrix, reads.lengths, params, 3, Multiplied(between, layout))
     assert found.n_products == work.sum() > 0 and len(wanted) > 0
     assert (found.n_candidates, found.n_weak) == (sum(part[1] for part in chosen), sum(part[2] for part in chosen))
     got = join_seeds(found.parts, matrix.seed_length)
