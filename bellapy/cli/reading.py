@@ -40,6 +40,10 @@ def load_reads(
 
     output : where its format limits names, they are checked now.  overlaps : kernels of the whole job are loaded, too.
     """
+    if overlaps and params.run.device != "cpu":
+        from bellapy.jobs.overlap.first_run import compile_ahead
+
+        compile_ahead(with_paths=output is not None and output.paths)
     loading = _Loading(session, params, overlaps)
     reads = loading.load(paths)
     from bellapy.jobs.overlap.canonical import canonical_reads

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from bellapy.compute.gpu.desk import Desk
+from bellapy.compute.gpu.desk import desk as desk_for
 from bellapy.compute.gpu.ops import U64
 from bellapy.compute.gpu.scan import BLOCK, TILE, begins_of_tiles, blocks_for
 from bellapy.compute.gpu.sort import sort_words
 from bellapy.records.kmers import entry_type
+from bellapy.report.run_report import Devices
 from bellapy.seeding.cuda_kmers import Wanted, count_kept, count_words, write_entries, write_words
 from bellapy.seeding.kmers import SPECTRUM_SIZE, make_layout
 
@@ -67,6 +69,12 @@ def count_on_gpu(desk: Desk, planes: Any, n_places: int, k: int, lower: int, fre
         parts.append(_entries_of(desk, words, to_hash, lower, spectrum, entry_type(n_places)))
     counted = desk.fetch(spectrum).astype(np.int64)
     return _joined(desk, parts), counted
+
+
+def load() -> None:
+    """Compile, or load, the kernels of counting; not those of sorts."""
+    with desk_for(Devices()) as its_desk:
+        count_on_gpu(its_desk, its_desk.zeros((1, 3), np.uint32), 1, 1, 2, 1 << 30)
 
 
 def _entries_of(desk: Desk, words: Any, to_hash: int, lower: int, spectrum: Any, dtype: type) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from bellapy.compute.gpu import ahead
 from bellapy.compute.gpu.desk import Desk, desk
 from bellapy.compute.gpu.pool import FULL, give_to_cpu, is_out_of_memory
 from bellapy.compute.gpu.scan import BLOCK, TILE, begins_of_tiles, blocks_for, scan, total_of
@@ -32,6 +33,7 @@ from bellapy.seeding.kmer_matrix import MOST_COPIES
 from bellapy.seeding.kmers import KmerCounts
 from bellapy.seeding.kmers_cuda import can_count, count_on_gpu
 
+LOADING = "bellapy.compute.gpu.sort:load", "bellapy.seeding.kmers_cuda:load", f"{__name__}:load"
 LONG = "k-mers that long, of that many bases, do not fit the words of a GPU: the CPU counts them"
 
 
@@ -146,6 +148,7 @@ def try_to_count(reads: ReadSet, k: int, lower: int, keep_one_in: int, resources
     The bases stay on the device, for the extension.
     """
     n_places = len(reads.codes)
+    ahead.wait(*LOADING)
     if not can_count(k, n_places, lower):
         give_to_cpu(resources.devices, LONG)
         return None
@@ -162,6 +165,20 @@ def try_to_count(reads: ReadSet, k: int, lower: int, keep_one_in: int, resources
         give_to_cpu(resources.devices, FULL)
         return None
     return KmerCounts(DeviceColumns(entries, resources.devices), int(spectrum[lower:].sum()), spectrum)
+
+
+def load() -> None:
+    """Compile, or load, the kernels over columns: by those of two reads with one k-mer."""
+    bins = Bins(np.array([0, 10, 20]), np.zeros(1, np.int32), np.array([0, 1, 2]), 256)
+    with desk(Devices()) as its_desk:
+        held = DeviceColumns(its_desk.send(np.array([2, 40], np.uint32)), Devices())
+    flags = np.zeros(2, np.uint8)
+    held.profile(*bins)
+    held.company(bins, np.ones(2), flags)
+    held.votes(bins, 1, flags)
+    tests = Tests(bins, 1, 0, flags > 0, np.zeros(2, np.float32), 0, 0)
+    none = np.zeros(2, np.float32)
+    held.keep(Rules(tests, np.ones(N_KINDS, np.int64), np.zeros((1, N_KINDS), np.int64), none, none, 0.0, 0.0, 0.0))
 
 
 def thinned(kinds: np.ndarray, one_in: np.ndarray) -> np.ndarray:
