@@ -19,7 +19,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
-from typing import IO, Any
+from typing import Any
 
 from bellapy.compute.gpu.devices import DRIVER_FILE
 from bellapy.compute.stopping import end_with_parent
@@ -30,14 +30,15 @@ PACKAGE = Path(__file__).resolve().parents[2]
 PACKAGES = "numba", "numba_cuda", "llvmlite", "numpy"
 CARDS = DRIVER_FILE.parent / "gpus"
 _lock = Lock()
-_told: list[IO[str]] = []  # by the process that does the tasks
+_helpers: list[subprocess.Popen[str]] = []  # the process that does the tasks, and tells which are done
 _begun: set[str] = set()
 _done: set[str] = set()
 
 
 def start(tasks: Sequence[str]) -> None:
-    """Begin with those of the tasks that no run has done yet, in this order; nothing happens without a GPU's driver."""
-    if not DRIVER_FILE.exists() or not os.access(_folder(), os.W_OK):
+    """Begin with those of the tasks that no run has done yet, in this order; nothing happens without a GPU's driver, nor the
+    second time."""
+    if _helpers or not DRIVER_FILE.exists() or not os.access(_folder(), os.W_OK):
         return
     stamp = _stamp()
     todo = [task for task in tasks if not _mark(task, stamp).exists()]
@@ -45,11 +46,9 @@ def start(tasks: Sequence[str]) -> None:
         return
     command = [sys.executable, "-m", MODULE, stamp, str(usable_cores()), *todo]
     with suppress(OSError):  # then kernels are compiled where they are needed
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-        assert process.stdout
-        _told.append(process.stdout)
+        nothing = subprocess.DEVNULL
+        helper = subprocess.Popen(command, stdin=nothing, stdout=subprocess.PIPE, stderr=nothing, text=True)
+        _helpers.append(helper)
         _begun.update(todo)
 
 
@@ -57,7 +56,8 @@ def wait(*tasks: str) -> None:
     """Until these tasks are done, if they were begun."""
     with _lock:
         while not _done.issuperset(_begun.intersection(tasks)):
-            line = _told[0].readline()
+            stream = _helpers[0].stdout
+            line = stream.readline() if stream else ""
             if not line:
                 _begun.clear()  # it has ended: what is not there is compiled here
             _done.add(line.strip())

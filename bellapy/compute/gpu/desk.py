@@ -6,6 +6,7 @@ device, with arrays that are given back when nothing refers to them any more.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -58,5 +59,6 @@ def desk(devices: Devices) -> Iterator[Desk]:
     gpus = pool()
     device = gpus.devices[0]
     with gpus.turn, cuda.gpus[device.gpu.index]:
-        device.work_of = devices
+        device.work_of, began = devices, time.perf_counter()
         yield Desk(device, device.workers[0].stream)
+        device.note(seeding_s=time.perf_counter() - began)
