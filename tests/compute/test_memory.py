@@ -22,7 +22,7 @@ from bellapy.compute import memory, resources
 from bellapy.compute.memory import RESERVE, Budget, resident
 from bellapy.errors import MemoryLimitError, ParameterError
 from bellapy.io import fastx as reads_module
-from bellapy.jobs.overlap import align_rounds, candidate_rounds, candidates, count_rounds, pipeline
+from bellapy.jobs.overlap import align_rounds, candidate_rounds, candidates, count_rounds, pipeline, seeds_of_matrix
 from bellapy.jobs.overlap.candidates import multiply, symbolic_product
 from bellapy.jobs.overlap.seeds import choose_seeds, join_seeds, seed_bytes
 from bellapy.params import SeedParams, make_params, parse_size
