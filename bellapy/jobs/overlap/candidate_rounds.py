@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from bellapy.compute.memory import Budget
+from bellapy.compute.resources import Resources
 from bellapy.compute.threads import map_threads
 from bellapy.jobs.overlap.candidate_filter import (
     Marks,
@@ -58,7 +59,9 @@ def find_seeds(work: Work, tile: int) -> Result:
     profile = tile_profile(work, tile)
     matrix, between, layout = tile_matrix(work, tile)
     reads = without_bases(work, tile)
-    found = find_seeds_of(matrix, reads, params.seeds, work.resources, Multiplied(between, layout))
+    run = params.run if params.run.device == "cuda" else replace(params.run, device="cpu")  # "auto": nobody has chosen one
+    resources = Resources.of(run, work.report.devices)
+    found = find_seeds_of(matrix, reads, params.seeds, resources, Multiplied(between, layout))
     parts = [join_seeds([], matrix.seed_length), *found.parts]
     del matrix
     budget.require("choosing seeds", JOINED_BYTES * sum(len(seeds) for seeds in parts))
