@@ -45,6 +45,10 @@ def load_reads(
     output : where its format limits names, they are checked now.  overlaps : the device is chosen now.
     or_tiles : raise TooLarge as soon as it shows that the whole job does not fit in one piece.
     """
+    if overlaps and params.run.device != "cpu":
+        from bellapy.jobs.overlap.first_run import compile_ahead
+
+        compile_ahead(with_paths=output is not None and output.paths)
     session.watch()
     from bellapy.jobs.overlap.canonical import canonical_reads
     from bellapy.jobs.overlap.pipeline import with_device
