@@ -15,6 +15,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from bellapy.compute.memory import give_back_freed
 from bellapy.errors import OutputError
 from bellapy.io.outputs import whole_files
 from bellapy.io.paf import UNKNOWN_QUALITY, gap_compressed_divergence
@@ -107,6 +108,7 @@ def open_bam(path: str, header: str, sort: bool, threads: int) -> Iterator[Calla
 
                 yield write
             if sort:
+                give_back_freed()
                 options = ["-l", str(LEVEL), "-@", str(threads - 1), "-m", SORT_MEMORY, "-O", "bam"]
                 pysam.sort("--no-PG", *options, "-T", target, "-o", written[0], target)
                 pysam.index(*written)

@@ -10,6 +10,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from bellapy import __version__
+from bellapy.compute.memory import give_back_freed
 from bellapy.compute.threads import map_in_order
 from bellapy.errors import InputError
 from bellapy.io.fastx import Records, load_reads, stream_records
@@ -86,6 +87,7 @@ def make_index(reference: str | ReadSet, params: MapParams, report: RunReport) -
     if not len(index.lookup.words):
         where = reference if isinstance(reference, str) else "the reference"
         raise InputError(where, f"holds no sequence long enough for minimizers of {index.k} bases")
+    give_back_freed()
     return index
 
 

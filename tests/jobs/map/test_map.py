@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import weakref
 from pathlib import Path
 
 import naive
@@ -150,6 +151,27 @@ def test_bam_is_sorted_and_indexed_and_the_same(world):
         assert header["PG"][0]["ID"] == "bellapy" and "map" in header["PG"][0]["CL"]
         assert file.has_index() and sum(1 for _ in file.fetch("two")) == sum(r.reference_name == "two" for r in sam)
     assert all(record.get_tag("RG") == "a" for record in bam)
+
+
+def test_sorting_begins_when_the_index_is_gone_and_its_memory_given_back(world, monkeypatch):
+    """Sorting needs room of its own: together they would be the peak of a run."""
+    indexes, happened = [], []
+
+    def keep_in_sight(*arguments):
+        index = build_index(*arguments)
+        indexes.append(weakref.ref(index))
+        return index
+
+    def sort(*arguments):
+        happened.extend("held" if index() else "free" for index in indexes)
+        return real_sort(*arguments)
+
+    real_sort = pysam.sort
+    monkeypatch.setattr("bellapy.jobs.map.run.build_index", keep_in_sight)
+    monkeypatch.setattr("bellapy.io.sam.give_back_freed", lambda: happened.append("given back"))
+    monkeypatch.setattr(pysam, "sort", sort)
+    world.map("--preset", "ont", output="out.bam")
+    assert happened == ["given back", "free"]
 
 
 def test_output_does_not_depend_on_threads_or_batches(world, monkeypatch):
