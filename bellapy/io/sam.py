@@ -33,13 +33,13 @@ OPEN_FILES = "/proc/self/fd"  # on Linux; elsewhere names are UTF-8
 LEVEL = 1  # of compression; the usual 6 takes four times as long for a seventh less space
 
 
-def check_names(names: Sequence[str]) -> None:
-    """Raise OutputError for a name that cannot be that of a query and a reference."""
+def check_names(names: Sequence[str], what: str = "read") -> None:
+    """Raise OutputError for a name that cannot be that of a query and a reference.  what : it names."""
     for name in names:
         if not NAME_RULE.fullmatch(name):
             shown = name if len(name) <= SHOWN else f"{name[:SHOWN]}..."
             why = "which has at most 254 letters" if len(name) > LONGEST_NAME else "which leaves out some characters"
-            raise OutputError(f"read {shown!r}: SAM does not allow this name, {why}; rename the read, or write PAF")
+            raise OutputError(f"{what} {shown!r}: SAM does not allow this name, {why}; rename the {what}, or write PAF")
 
 
 def make_header(reads: ReadSet, command: str, version: str) -> str:

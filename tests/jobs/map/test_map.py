@@ -398,8 +398,10 @@ def test_bad_input_is_told_and_leaves_no_file(world, tmp_path):
     (tmp_path / "empty.fa").write_text("")
     (tmp_path / "tiny.fa").write_text(">a\nACGT\n")
     (tmp_path / "at.fq").write_text("@@a\nACGT\n+\nIIII\n")
+    (tmp_path / "star.fa").write_text(f">*a\n{world.sequences['one']}\n")
     ref, reads = world.folder / "ref.fa", world.folder / "reads.fq"
     for arguments, message in (
+        ((tmp_path / "star.fa", reads), "reference sequence '*a': SAM does not allow this name"),
         ((tmp_path / "no.fa", reads), "No such file"),
         ((ref, tmp_path / "no.fq"), "No such file"),
         ((ref, tmp_path / "bad.fq"), "4 bases but 2 quality values"),
@@ -411,6 +413,20 @@ def test_bad_input_is_told_and_leaves_no_file(world, tmp_path):
             outcome = run("map", *arguments, "-o", tmp_path / f"out.{ending}", "-t", 1)
             assert outcome.code == 1 and message in outcome.err and "Traceback" not in outcome.err
             assert not list(tmp_path.glob("out*"))
+
+
+def test_one_standard_input_for_reference_and_reads_is_refused(world):
+    outcome = run("map", "-", "-", stdin=(world.folder / "ref.fa").read_bytes())
+    assert outcome.code == 2 and "name a file for the other" in outcome.err and outcome.out == b""
+
+
+def test_an_index_of_another_preset_is_used_with_a_warning(world):
+    index = world.folder / "hifi.bpi"
+    assert run("index", world.folder / "ref.fa", "--preset", "hifi", "-o", index).code == 0
+    for options, wanted in ((["--preset", "clr"], True), ([], True), (["--preset", "hifi"], False)):
+        outcome = run("map", index, world.folder / "reads.fq", *options)
+        assert outcome.code == 0 and ("an index with k 19 and window 19 is used" in outcome.err) == wanted
+        assert outcome.out.count(b"tp:A:P") >= 38
 
 
 def test_compressed_output_and_standard_input(world):
