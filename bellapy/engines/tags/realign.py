@@ -6,7 +6,7 @@ such stretch begins within LONGEST columns, the longest one there takes its plac
 from corner to corner at least cost: MISMATCH for two unequal bases, GAP_COST for a base alone.
 
 Where the consensus is, but for a few bases, the template that the reads are aligned to already, what lies between two
-anchors and has no such base stays as it is.
+anchors and has no such base stays as it is.  Only the stretches around such bases are looked at, from an anchor to an anchor.
 
 With unit costs two mismatches and a gap in either read often cost the same, and reads disagree where they need not.
 """
@@ -43,23 +43,21 @@ class Draft(NamedTuple):
 @njit_inner
 def _draft(symbols, begin, end, column, begins, draft):
     """Fill the first path of symbols[begin:end], from a column of the template on; returns its bases and new columns."""
-    n_bases, column = 0, column - 1
-    first = room = last = begins[column + 1]  # room to last: what came of the present column and has no base yet
+    n_bases, first = 0, begins[column]
+    room = last = first  # room to last: what came of the present column and has no base yet
     for k in range(begin, end):
         symbol = symbols[k]
         if symbol < INSERTED:
-            column += 1
+            room, last = begins[column], begins[column + 1]
             for new in range(room, last):
                 draft.mates[new - first] = -1
-            room, last = begins[column], begins[column + 1]
+            column += 1
         if symbol != GAP:
             draft.bases[n_bases] = symbol & 7
             if room < last:
                 draft.mates[room - first] = n_bases
                 room += 1
             n_bases += 1
-    for new in range(room, last):
-        draft.mates[new - first] = -1
     return n_bases, last - first
 
 
@@ -189,7 +187,7 @@ def _realign_read(draft, codes, changes, first, n_bases, n_columns, scores, symb
         gaps, unequal, n_rows, n_between = 0, 0, kept - column, mate - base
         if changes[first + column] != changes[first + kept]:
             gaps, unequal = _differences(draft, codes, first, column, n_rows, n_between)
-        if gaps + unequal < 2:  # as cheap as any
+        if gaps + unequal < (2 if column > 0 else 1):  # as cheap as any; a gap before the first column would be cut
             at = _keep(draft, column, kept, base, mate, symbols, at)
         else:  # a path that is not dearer than the first one has so many gaps in both
             reach = (gaps - abs(n_rows - n_between) + unequal * MISMATCH // GAP_COST) // 2

@@ -12,7 +12,7 @@ from bellapy.engines.tags.judge import Odds, judge
 from bellapy.engines.tags.margins import find_margins
 from bellapy.engines.tags.realign import realign
 from bellapy.engines.tags.symbols import Pile
-from bellapy.jobs.correct.members import choose_depth
+from bellapy.jobs.correct.members import choose_depth, deepest
 from bellapy.params.correct import CorrectParams
 
 TELLING_READS, TELLING_SHARE = 4, 0.2  # that show a column's second base, for it to tell copies apart
@@ -104,7 +104,10 @@ def choose_reads(pile: Pile, consensus: Consensus, params: CorrectParams) -> tup
         same = kept & (against < FOREIGN)
         if same[1:].sum() >= min(LEFT, kept[1:].sum()):
             kept = same
-    n_foreign = n_before - int(kept.sum())
+    n_foreign, others = n_before - int(kept.sum()), np.flatnonzero(kept[1:]) + 1
+    ends = pile.starts[others] + np.diff(pile.offsets)[others]  # or before: some symbols stand between columns
+    if deepest(pile.starts[others], ends) <= params.max_depth:
+        return pile.take(kept), n_foreign, 0
     differences = compare(pile, consensus.codes)
     order = np.argsort(-differences.identity, kind="stable")
     order = order[kept[order] & (order > 0)]
