@@ -4,10 +4,10 @@
     python benchmarks/gpu_poa.py [--windows 20000] [--length 235] [--depth 32] [--check 2000] [--threads 16] [--repeats 3]
                                  [--msa] [-o RESULT.json]
 
-Windows are random stretches, and noisy copies of each: 5 % of their bases are left out or replaced, and 9 % put in.  None is
-longer than `--length`.  "kernels" is the time by events from the first kernel to the end of the last; "host to host" from base
-codes in memory to the consensus in memory.  Both are medians, after a run that is not counted.  `--check` windows are aligned
-by the CPU, too: scores, consensus and columns have to be equal.  That is timed as well, with all threads.
+Windows are random stretches, and noisy copies of each: 5 % of their bases are left out or replaced, and 9 % put in.  None
+is longer than `--length`.  "kernels" is the time by events from the first kernel to the end of the last; "host to host" from
+base codes in memory to the consensus in memory.  Both are medians, after a run that is not counted.  `--check` windows are
+aligned by the CPU, too: scores, consensus and columns have to be equal.  That is timed as well, with all threads.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ def main() -> None:
     wrong, rate = unequal(groups, found, checked, options.msa, options.threads)
     left, n = int((found.sizes == NOT_SOLVED).sum()), options.windows
     result = {"windows": n, "length": options.length, "depth": options.depth, "kernels s": seconds, "total s": total,
-              "windows/s": n / total, "gcups": cells / seconds / 1e9, "checked": len(checked), "unequal": wrong, "left": left,
-              "cpu windows/s": rate}  # fmt: skip
+              "windows/s": n / total, "gcups": cells / seconds / 1e9, "checked": len(checked), "unequal": wrong,
+              "left": left, "cpu windows/s": rate}  # fmt: skip
     header = ["windows", "bases", "sequences", "kernels ms", "windows/s", "GCUPS", "host to host ms", "windows/s",
               "unlike the CPU", "left out", f"CPU windows/s, {options.threads} threads"]  # fmt: skip
     line = [n, options.length, options.depth, f"{seconds * 1e3:.0f}", f"{n / seconds:,.0f}", f"{result['gcups']:.0f}",

@@ -108,7 +108,7 @@ class Devices:
     def used(self) -> list[DeviceUse]:
         """The devices that did something, with rounded times."""
         with self._lock:
-            uses = [use for _, use in sorted(self._uses.items()) if use.extensions or use.paths or use.cells]
+            uses = [use for _, use in sorted(self._uses.items()) if use.extensions or use.paths or use.cells or use.windows]
         return [
             replace(
                 use, gcups=round(use.cells / use.kernel_s / 1e9, 1) if use.kernel_s else 0.0,

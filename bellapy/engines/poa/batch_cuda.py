@@ -1,8 +1,8 @@
 """Many windows on NVIDIA GPUs; what fits none of their kernels is left to the CPU.
 
-The workers of compute/gpu/pool.py share the windows.  Bases go to a device; scores, consensus and columns come back.  Windows
-are taken by decreasing work, so that the last ones are short.  A warp uses its memory again for its next window: there is
-room for graphs as they usually are, and those that outgrow it are done again with room for all their bases.
+The workers of compute/gpu/pool.py share the windows.  Bases go to a device; scores, consensus and columns come back.
+Windows are taken by decreasing work, so that the last ones are short.  A warp uses its memory again for its next window:
+there is room for graphs as they usually are, and those that outgrow it are done again with room for all their bases.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _align_on_gpu(job: _Job, worker: Worker, parts: Iterator[tuple[int, int]], a
     groups, its = job.groups, slice(begin, end)
     some = groups.take(begin, end)
     bases = np.diff(some.offsets[some.firsts])
-    there = _send(worker, some, job.solved.columns is not None)
+    there = _send(worker, some, job.solved.layout is not None)
     results, spans = np.full((end - begin, RESULTS), -1, np.int32), []
     for registers in np.unique(job.kernel[its][job.kernel[its] > 0]).tolist():
         left = np.flatnonzero(job.kernel[its] == registers)
@@ -116,7 +116,7 @@ def _launch(
     job: _Job, worker: Worker, some: Groups, order: np.ndarray, registers: int, nodes: int, there: _Sent
 ) -> tuple[np.ndarray, tuple[Any, Any, float]]:
     """Align windows, in this order, with room for graphs of so many nodes; results of all, and when the kernel ran."""
-    device, stream, laid_out = worker.device, worker.stream, job.solved.columns is not None
+    device, stream, laid_out = worker.device, worker.stream, job.solved.layout is not None
     room = Room(nodes, 2 * nodes + 1, laid_out)
     of_rows, of_graph = (nodes + 1) * registers * WARP, room.places
     resident = 2 if SIMULATED else device.processors * (REGISTERS // (WARPS * WARP * MOST_REGISTERS[registers]))
@@ -143,9 +143,11 @@ def _bring(
     """What was found of the windows from `begin` on to the job; when the consensus was gathered."""
     stream, solved, sizes = worker.stream, job.solved, np.maximum(results[:, N_CONSENSUS], 0).astype(np.int64)
     begins, total = np.cumsum(sizes) - sizes, int(sizes.sum())
-    tables = sent(worker, "places", some.offsets[some.firsts[:-1]]), sent(worker, "sizes", sizes), sent(worker, "begins", begins)
+    columns = {"places": some.offsets[some.firsts[:-1]], "sizes": sizes, "begins": begins}
+    tables = [sent(worker, name, column) for name, column in columns.items()]
     written, base = there.written, int(job.groups.offsets[job.groups.firsts[begin]])
-    names = ("consensus", "consensus columns") if solved.columns is not None else ("consensus",)
+    layout = solved.layout
+    names = ("consensus", "consensus columns") if layout else ("consensus",)
     begun, lost, packed = moment(stream), 0.0, []
     for name, column in zip(names, (written.consensus, written.consensus_columns), strict=False):
         gathered = worker.rooms.of(f"packed {name}", max(1, total), dtype=column.dtype)
@@ -154,14 +156,14 @@ def _bring(
     ended = moment(stream)
     here = [fetched(worker, f"packed {name}", column) for name, column in zip(names, packed, strict=True)]
     scores = fetched(worker, "scores", written.scores)
-    columns = fetched(worker, "columns", written.columns) if solved.columns is not None else None
+    places = fetched(worker, "columns", written.columns) if layout else None
     stream.synchronize()
     first, n = int(job.groups.firsts[begin]), len(some)
     solved.consensus[base : base + total] = here[0][:total]
     solved.starts[begin : begin + n], solved.sizes[begin : begin + n] = base + begins, results[:, N_CONSENSUS]
     solved.scores[first : first + len(some.lengths)] = scores[: len(some.lengths)]
-    if columns is not None:
-        solved.consensus_columns[base : base + total] = here[1][:total]
-        solved.columns[base : base + len(some.codes)] = columns[: len(some.codes)]
-        solved.n_columns[begin : begin + n] = results[:, N_COLUMNS]
+    if layout and places is not None:
+        layout.consensus[base : base + total] = here[1][:total]
+        layout.bases[base : base + len(some.codes)] = places[: len(some.codes)]
+        layout.sizes[begin : begin + n] = results[:, N_COLUMNS]
     return begun, ended, lost

@@ -14,7 +14,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import cuda
 
 from bellapy.compute.gpu.ops import I32, U32, U64, WARP, add2, ballot, largest, shuffle, signed_add_max2, signed_max2
 from bellapy.engines.poa.cuda_graph import BASE_MASK, BEFORE, HAS_NEXT, ORDER, PATH, RECORD, RECORD_BITS, first_lane
@@ -54,8 +53,8 @@ class Costs(NamedTuple):
 
 def pack_scoring(scoring: PoaScoring) -> Costs:
     """Costs of a scoring."""
-    match, mismatch, gap = ((score & 0xFFFF) * BOTH for score in scoring)
-    return Costs(*map(np.int32, scoring), np.uint32(mismatch), np.uint32(match ^ mismatch), np.uint32(gap))
+    match, mismatch, gap = (np.uint32((score & 0xFFFF) * BOTH) for score in scoring)
+    return Costs(np.int32(scoring.match), np.int32(scoring.mismatch), np.int32(scoring.gap), mismatch, match ^ mismatch, gap)
 
 
 def fits(scoring: PoaScoring, columns: int) -> bool:

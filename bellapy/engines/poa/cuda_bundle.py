@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from numba import cuda
 
-from bellapy.compute.gpu.ops import I32, U32, WARP, ballot, shuffle, sync_warp
+from bellapy.compute.gpu.ops import I32, WARP, ballot, shuffle, sync_warp
 from bellapy.engines.poa.cuda_graph import (
-    BASE,
     BEFORE,
     COLUMN,
     FIRST_IN,

@@ -39,54 +39,59 @@ class Groups(NamedTuple):
         """Consecutive windows."""
         first, last = self.firsts[begin], self.firsts[end]
         base = self.offsets[first]
-        return Groups(
-            self.codes[base : self.offsets[last]], self.offsets[first : last + 1] - base, self.firsts[begin : end + 1] - first
-        )
+        codes, offsets = self.codes[base : self.offsets[last]], self.offsets[first : last + 1] - base
+        return Groups(codes, offsets, self.firsts[begin : end + 1] - first)
+
+
+class Layout(NamedTuple):
+    """Columns of windows.
+
+    consensus : (n_bases,) int32, of the bases of the consensus, which stand as in `Solved.consensus`.
+    bases : (n_bases,) int32, of all bases.  sizes : (n_windows,) int64, how many columns there are.
+    """
+
+    consensus: np.ndarray
+    bases: np.ndarray
+    sizes: np.ndarray
 
 
 class Solved(NamedTuple):
     """What a GPU gives.
 
-    consensus : uint8, that of window w is consensus[starts[w] : starts[w] + sizes[w]]; sizes is NOT_SOLVED where there is none.
-    scores : (n_sequences,) int64.
-    consensus_columns : int32, where the bases of the consensus stand.  columns : (n_bases,) int32 of all bases.
-    n_columns : (n_windows,) int64.  The last three are None if no alignment is wanted.
+    consensus : uint8, that of window w is consensus[starts[w] : starts[w] + sizes[w]]; NOT_SOLVED is the size of none.
+    scores : (n_sequences,) int64.  layout : None if no alignment is wanted.
     """
 
     consensus: np.ndarray
     starts: np.ndarray
     sizes: np.ndarray
     scores: np.ndarray
-    consensus_columns: np.ndarray | None
-    columns: np.ndarray | None
-    n_columns: np.ndarray | None
+    layout: Layout | None
 
     @classmethod
     def empty(cls, groups: Groups, with_alignment: bool) -> Solved:
         """Nothing yet."""
         n, bases = len(groups), len(groups.codes)
-        columns = (np.empty(bases, np.int32), np.empty(bases, np.int32), np.zeros(n, np.int64))
+        layout = Layout(np.empty(bases, np.int32), np.empty(bases, np.int32), np.zeros(n, np.int64))
         return cls(
             np.empty(bases, np.uint8), np.zeros(n, np.int64), np.full(n, NOT_SOLVED, np.int64),
-            np.zeros(len(groups.lengths), np.int64), *(columns if with_alignment else (None, None, None)),
+            np.zeros(len(groups.lengths), np.int64), layout if with_alignment else None,
         )  # fmt: skip
 
     def window(self, groups: Groups, w: int) -> Window:
         """One window."""
         first, end = groups.firsts[w], groups.firsts[w + 1]
         its = slice(self.starts[w], self.starts[w] + self.sizes[w])
-        if self.columns is None or self.consensus_columns is None or self.n_columns is None:
+        if self.layout is None:
             return Window(self.consensus[its], self.scores[first:end], None, None)
         bases = slice(groups.offsets[first], groups.offsets[end])
-        rows = np.full((end - first, self.n_columns[w]), GAP_LETTER, np.uint8)
+        rows = np.full((end - first, self.layout.sizes[w]), GAP_LETTER, np.uint8)
         sequence = np.repeat(np.arange(end - first), groups.lengths[first:end])
-        rows[sequence, self.columns[bases]] = groups.codes[bases]
-        return Window(self.consensus[its], self.scores[first:end], rows, self.consensus_columns[its].astype(np.int64))
+        rows[sequence, self.layout.bases[bases]] = groups.codes[bases]
+        return Window(self.consensus[its], self.scores[first:end], rows, self.layout.consensus[its].astype(np.int64))
 
 
-def make_aligner(
-    scoring: PoaScoring, with_alignment: bool, resources: Resources
-) -> Callable[[Groups], Iterator[Window]]:  # fmt: skip
+def make_aligner(scoring: PoaScoring, with_alignment: bool, resources: Resources) -> Callable[[Groups], Iterator[Window]]:
     """A function that gives every window of some groups, in order; safe to call from several threads."""
     mine = local()
 

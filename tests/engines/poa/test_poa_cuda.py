@@ -23,7 +23,9 @@ except DeviceError as error:
     pytest.skip(f"the GPU kernels do not run here: {error}", allow_module_level=True)
 
 from bellapy.engines.poa import batch_cuda
+from bellapy.engines.poa import groups as module
 from bellapy.engines.poa.groups import NOT_SOLVED, Groups, make_aligner
+from bellapy.engines.poa.windows import GAP_LETTER, Window
 
 pytestmark = pytest.mark.usefixtures("quick_threads")
 
@@ -68,3 +70,49 @@ def noisy(rng, true, n):
 def test_all_lanes_and_each_kernel(length, rng):
     true = rng.integers(0, 4, length)
     check([[*noisy(rng, true, 3), true[length // 2 :].tolist()]])
+
+
+def test_columns_are_those_of_the_naive_graph(rng):
+    groups = [noisy(rng, rng.integers(0, 4, 14), 4), [[0, 1], [], [1]]]
+    table, solved = groups_of(groups), align(groups, with_alignment=True)
+    for w, group in enumerate(groups):
+        found, (consensus, _, graph) = solved.window(table, w), naive.window(group, *PoaScoring())
+        assert found.alignment.shape == (len(group), len(graph.columns))
+        for row, sequence in zip(found.alignment.tolist(), group, strict=True):
+            assert [code for code in row if code != GAP_LETTER] == sequence
+        for column, nodes in zip(found.alignment.T.tolist(), graph.columns, strict=True):
+            assert set(column) - {GAP_LETTER} == set(nodes)
+        assert found.consensus.tolist() == consensus
+        bases = [found.alignment[:, column].tolist() for column in found.columns]
+        assert all(base in column for base, column in zip(consensus, bases, strict=True))
+
+
+def test_a_graph_that_outgrows_its_room_is_done_again(rng, monkeypatch):
+    monkeypatch.setattr(batch_cuda, "USUAL", 0)
+    monkeypatch.setattr(batch_cuda, "LEAST_PART", 1)
+    check([[rng.integers(0, 4, 9).tolist() for _ in range(3)] for _ in range(2)])
+
+
+def test_what_fits_no_kernel_goes_to_the_cpu(rng, monkeypatch):
+    class Naive:
+        def __init__(self, scoring, with_alignment):
+            self.scoring = scoring
+
+        def align(self, codes, offsets):
+            group = [codes[a:b].tolist() for a, b in zip(offsets, offsets[1:], strict=False)]
+            consensus, scores, _ = naive.window(group, *self.scoring)
+            return Window(np.array(consensus, np.uint8), np.array(scores), None, None)
+
+    monkeypatch.setattr(module, "Aligner", Naive)
+    monkeypatch.setattr(batch_cuda, "COLUMNS", {4: 12})
+    groups = [[[0, 1, 2]], [rng.integers(0, 4, 12).tolist()] * 2, [], [[]], [[3, 2, 1, 0], [3, 1, 0]]]
+    resources = Resources(1, "cuda")
+    found = list(make_aligner(PoaScoring(), False, resources)(groups_of(groups)))
+    for group, window in zip(groups, found, strict=True):
+        assert window.consensus.tolist() == naive.window(group, *PoaScoring())[0]
+    assert [use.windows for use in resources.devices.used()] == [4, 1]
+
+
+def test_scores_too_large_for_16_bits_are_left():
+    solved = align([[[0, 1, 2], [0, 2]]], PoaScoring(100, -100, -100))
+    assert solved.sizes.tolist() == [NOT_SOLVED]
