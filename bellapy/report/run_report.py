@@ -64,8 +64,8 @@ class WriteStage(Stage):
 class DeviceUse:
     """What a device did in this run.
 
-    extensions, cells, kernel_s, gcups : flanks extended or pairs aligned, cells computed, seconds in kernels, 10^9 cells a
-    second.
+    extensions, windows : flanks extended or pairs aligned, windows that gave a consensus.
+    cells, kernel_s, gcups : cells computed, seconds in kernels, 10^9 cells a second.
     paths, path_s : flanks or pairs whose paths were traced, seconds in kernels for paths alone.
     seeding_s : seconds of counting, product and seeds, with transfers.
     idle_s : seconds during which none of its kernels ran, though there was work.  compile_s : spent on compiling kernels.
@@ -74,6 +74,7 @@ class DeviceUse:
 
     name: str
     extensions: int = 0
+    windows: int = 0
     cells: int = 0
     kernel_s: float = 0.0
     gcups: float = 0.0
@@ -86,7 +87,7 @@ class DeviceUse:
 
     @property
     def did_something(self) -> bool:
-        return bool(self.extensions or self.paths or self.cells or self.seeding_s)
+        return bool(self.extensions or self.paths or self.cells or self.windows or self.seeding_s)
 
 
 class Devices:

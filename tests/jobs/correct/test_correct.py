@@ -63,6 +63,13 @@ def test_the_output_does_not_depend_on_how_the_work_is_done(work, options, monke
     assert records(run("correct", folder / "reads.fa", *options, "-q").out) == out
 
 
+def test_paths_of_the_next_range_may_be_made_ahead(work, monkeypatch):
+    folder, _, out = work
+    monkeypatch.setattr(pipeline, "RANGE_BYTES", 1 << 18)
+    monkeypatch.setattr(pipeline.Job, "traces_ahead", True)
+    assert records(run("correct", folder / "reads.fa", "-t", 2, "-q").out) == out
+
+
 def test_overlaps_from_a_file_give_the_same(work):
     folder, _, out = work
     assert run("overlap", folder / "reads.fa", "--min-overlap", 500, "--cigar", "-o", folder / "x.paf.gz", "-q").code == 0
