@@ -153,9 +153,9 @@ class SpecialRows:
         keep = n_columns + 1 - first
         return int(first), high[:keep], gap[:keep]
 
-    def are_complete(self) -> bool:
-        """Whether all that a path may need was there; rows on a GPU are fetched in parts."""
-        return True
+    def widen(self) -> list[int]:
+        """Rows that lacked something a path may need: none; those on a GPU are fetched in parts."""
+        return []
 
 
 class Sweep:
