@@ -165,10 +165,10 @@ class GpuRows:
         self._goals[at] = goal.row - row, goal.column, goal.score
         low, high = self._span_in(self._windows[at], goal, goal.row - row)
         if low > high or not self._is_inside(at, low, high):
-            first, last = self._spans(self._goals[at : at + 1], slice(at, at + 1), BLOCKS)
-            if first[0] <= last[0]:
-                self._widen(np.array([at]), first, last)
-            low, high = int(first[0]), int(last[0])
+            lows, highs = self._spans(self._goals[at : at + 1], slice(at, at + 1), BLOCKS)
+            if lows[0] <= highs[0]:
+                self._widen(np.array([at]), lows, highs)
+            low, high = int(lows[0]), int(highs[0])
         if self._from_border(row, goal):
             low, high = 1, max(1, high)
         first, values = self._windows[at]

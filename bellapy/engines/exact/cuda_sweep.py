@@ -58,6 +58,7 @@ from bellapy.engines.exact.cuda_tiles import (
 from bellapy.engines.exact.rule import NONE
 
 MOST_REGISTERS = 128  # of a thread
+INSIDE, EDGED, FLOORED = range(3)  # ways to step through a tile
 
 
 def shared_bytes(kind: Kind) -> int:
@@ -265,6 +266,14 @@ def _enter_at(matrix, place, step, cells, shown, flow, base, rule, kind):
 
 
 @inlined
+def _has_edge(matrix, place, kind):
+    """Whether borders are entered or kept in a tile; `matrix`, `place`, `kind`: Matrix, Place, Kind."""
+    n, m = matrix.query.shape[0], matrix.target.shape[0]
+    at_end = place.column + kind.steps + 1 >= m or (place.strip + 1) * LAG * kind.registers >= n
+    return place.column < LAG or matrix.ends and at_end
+
+
+@inlined
 def _take_state(traffic, strip, lane, cells, kind):
     """The Walk of a strip that another task has begun; `traffic`, `cells`, `kind`: as their types."""
     R, state = kind.registers, traffic.state
@@ -306,27 +315,28 @@ def _thresholds(wanted, base, place, rule, kind):
 
 
 @inlined
-def _step_through(matrix, results, tile, cells, flow, scratch, best, floored, rule, kind):
+def _step_through(matrix, results, tile, cells, flow, scratch, best, way, rule, kind):
     """All steps of a tile; what is left below it goes to shared memory.
 
     Parameters
     ----------
     matrix, results, tile, cells, flow, best, rule, kind : as their types.
     scratch : words of shared memory, as `_fill_words` fills them; scratch of cuda_tiles.show.
-    floored : whether the floor matters.  If so no border is entered, which is the floor, and none is kept.
+    way : FLOORED, where the floor matters: then no border is entered, which is the floor, and none is kept; EDGED, where
+    borders are entered or kept; INSIDE.  The compiler knows it, so that each way has a loop of its own.
 
     Returns
     -------
     Flow and Best then.
     """
-    place, lane, W, (words, shown) = tile.place, tile.place.lane, kind.steps, scratch
+    place, lane, W, (words, shown), floored = tile.place, tile.place.lane, kind.steps, scratch, way == FLOORED
     alarm, floor, bottoms = tile.alarm, tile.floor, U32(tile.at + U32(W))
     ahead = U32(bottoms + U32(I32(W + LAG - 2 * lane)))
     flow = Flow(flow.above, flow.below, words[ahead - U32(1)])
     passed = last_row_of(cells, flow, kind)
     ends = matrix.query.shape[0], matrix.target.shape[0]
     for step in range(W):
-        if not floored and place.column < LAG:
+        if way == EDGED:
             flow = _enter_at(matrix, place, I32(step), cells, shown, flow, tile.base, rule, kind)
         top = U32(shuffle(I32(passed), lane - 1 & WARP - 1))
         top = words[tile.at + U32(step)] if lane == 0 else top
@@ -336,7 +346,7 @@ def _step_through(matrix, results, tile, cells, flow, scratch, best, floored, ru
             words[bottoms + U32(step)] = passed
         if max2(flow.below, alarm) != alarm:
             best = look(cells, shown, place, I32(step), ends, tile, best, rule, kind)
-        if not floored and matrix.ends:
+        if way == EDGED and matrix.ends:
             _at_edges(matrix, results, place, I32(step), tile.base, cells, shown, rule, kind)
         alarm = sum_of(alarm, rule.drift, rule)
         if floored:
@@ -393,12 +403,13 @@ def make_kernel(registers: int, steps: int, masked: bool):
                     _fill_words(words, at, U32(at + U32(2 * W)), matrix.target, high, gap, place, most, rule, KIND)
                     sync_warp()
                     job = Tile(place, at, most, wanted, alarm, floor)
+                    scratch = words, shown
                     if floored:
-                        flow, best = _step_through(matrix, results, job, cells, flow, (words, shown), best, True, rule, KIND)
+                        flow, best = _step_through(matrix, results, job, cells, flow, scratch, best, FLOORED, rule, KIND)
+                    elif _has_edge(matrix, place, KIND):
+                        flow, best = _step_through(matrix, results, job, cells, flow, scratch, best, EDGED, rule, KIND)
                     else:
-                        flow, best = _step_through(
-                            matrix, results, job, cells, flow, (words, shown), best, False, rule, KIND
-                        )
+                        flow, best = _step_through(matrix, results, job, cells, flow, scratch, best, INSIDE, rule, KIND)
                     sync_warp()
                     walk = Walk(most, True, flow)
                     _flush(matrix, traffic, results, place, most, words, U32(at + U32(W)), rule, KIND)
