@@ -153,10 +153,6 @@ class SpecialRows:
         keep = n_columns + 1 - first
         return int(first), high[:keep], gap[:keep]
 
-    def widen(self) -> list[int]:
-        """Rows that lacked something a path may need: none; those on a GPU are fetched in parts."""
-        return []
-
 
 class Sweep:
     """A sweep that can be stopped, kept and continued; `run` until it is done.

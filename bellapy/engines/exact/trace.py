@@ -9,7 +9,7 @@ out, and ends a gap as soon as it can.  Gaps stand as far left as they go.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -47,14 +47,6 @@ class Cell(NamedTuple):
     score: int
 
 
-class Crossed(NamedTuple):
-    """The way from a cell up to one of a special row, as Runs has it."""
-
-    begin: Cell
-    end: Cell
-    runs: np.ndarray
-
-
 Top = tuple[int, np.ndarray, np.ndarray]
 """A row's scores: the first column, H from there on, F for the row below."""
 
@@ -64,41 +56,12 @@ def trace_path(space: Space, sweep: Sweep, start: Cell, watch: Callable[[float],
 
     sweep : of the backward matrix, with its special rows.  watch : is told the share that is done.
     """
-    special = sweep.special_rows()
-    crossed: dict[int, Crossed] = {}
-    while True:
-        wrong = None
-        try:
-            runs = _trace_rows(space, special, start, crossed, watch)
-        except AssertionError as error:
-            wrong = error
-        lacking = special.widen()
-        if not lacking and wrong:
-            raise wrong
-        if not lacking:
-            return runs
-        for row in lacking:
-            crossed.pop(row, None)
-
-
-def _trace_rows(
-    space: Space, special: Any, start: Cell, crossed: dict[int, Crossed], watch: Callable[[float], None]
-) -> np.ndarray:
-    """The path from `start` to the corner through special rows (cpu.SpecialRows, or cuda_rows.GpuRows).
-
-    crossed : ways to rows that are known already; filled.
-    """
-    runs = Runs()
+    special, runs = sweep.special_rows(), Runs()
     scores, columns = space.scores, start.column
     rows = special.rows[special.rows < start.row].tolist()
     cell = start
     for row in reversed(rows):
-        if row not in crossed or crossed[row].begin != cell:
-            way = Runs()
-            end = _cross(space, row, _with_border(scores, row, special.get(row, columns, cell)), cell, way)
-            crossed[row] = Crossed(cell, end, way.joined())
-        cell = crossed[row].end
-        runs.add(crossed[row].runs)
+        cell = _cross(space, row, _with_border(scores, row, special.get(row, columns, cell)), cell, runs)
         watch(1 - row / start.row)
     if cell.row > 0:
         top = end_borders(scores, 0, cell.column).top
