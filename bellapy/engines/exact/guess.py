@@ -22,14 +22,15 @@ EXTRA = 3, 5  # bases of k-mers beyond log4 of the longer sequence
 JOIN = 24  # anchors of one diagonal no further apart are one segment
 NEAR = 64  # bases between two segments that are taken for related; beyond, each costs half as much as in a gap
 FILLED = 1 << 28  # cells: what lies between two segments is computed as a whole up to this size
-EMPTY, SEVERAL = -1, -2
+EMPTY = -1
 
 
 @njit
 def _index(codes, k, bits, places):
-    """Put every k-mer that has a slot for itself into the table.
+    """Put every k-mer into the table.
 
-    codes : (any,) uint8.  places : (2^bits,) int32, EMPTY at first: start of the k-mer of each slot, or SEVERAL.
+    codes : (any,) uint8.  places : (2^bits,) int32, EMPTY at first: start of the k-mer of each slot; of several, -2 less the
+    first one's.
     """
     mask = np.uint64((1 << (2 * k)) - 1)
     word, known = np.uint64(0), 0
@@ -39,14 +40,24 @@ def _index(codes, k, bits, places):
         known = known + 1 if base < UNKNOWN else 0
         if known >= k:
             slot = (word * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits)
-            places[slot] = end - k if places[slot] == EMPTY else SEVERAL
+            if places[slot] >= 0:
+                places[slot] = -2 - places[slot]
+            elif places[slot] == EMPTY:
+                places[slot] = end - k
 
 
 @njit
-def _anchors(query, target, k, bits, of_query, of_target, segments):
+def _first_place(place, several):
+    """Where the first k-mer of a slot starts, EMPTY for none; several : whether there may be more than one."""
+    return -2 - place if several and place < EMPTY else place
+
+
+@njit
+def _anchors(query, target, k, bits, of_query, of_target, several, segments):
     """Segments of k-mers that are unique in both: (query, target, query end, matching bases); their number.
 
-    query, target : (any,) uint8 codes.  k, bits, of_query, of_target : tables as `_index` fills them.
+    query, target : (any,) uint8 codes.  k, bits, of_query, of_target : tables as `_index` fills them.  several : also of the
+    first ones of those that are not unique.
     segments : (bases + 1, 4) int32, filled.
     """
     mask = np.uint64((1 << (2 * k)) - 1)
@@ -59,8 +70,8 @@ def _anchors(query, target, k, bits, of_query, of_target, segments):
         if known < k:
             continue
         slot = (word * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits)
-        i, j = end - k, np.int64(of_target[slot])
-        if of_query[slot] != i or j < 0:
+        i, j = end - k, np.int64(_first_place(of_target[slot], several))
+        if _first_place(of_query[slot], several) != i or j < 0:
             continue
         same = True
         for x in range(k):
@@ -155,7 +166,10 @@ def _find_chain(query, target, scores: Scores, k: int, bits: int, threads: int) 
     """Score and segments of the best chain."""
     of_query, of_target = map_threads(lambda codes: _places(codes, k, bits), (query, target), threads)
     segments = np.empty((len(query) + 1, 4), np.int32)
-    n = _anchors(query, target, k, bits, of_query, of_target, segments)
+    for several in (False, True):
+        n = _anchors(query, target, k, bits, of_query, of_target, several, segments)
+        if n:  # else all is repeated
+            break
     segments = segments[:n].astype(np.int64)
     score, before = np.zeros(n, np.int64), np.zeros(n, np.int64)
     chain, s = [], _chain(segments, scores, score, before)
