@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from bellapy.engines.exact.antidiagonals import LANES, Codes, Differences, Plain, Raised, Whole
-from bellapy.engines.exact.cpu import Task
+from bellapy.engines.exact.cpu import Ends, Task
 from bellapy.engines.exact.line_paths import AT_CELL, Line, Tracer, Walk
 from bellapy.engines.exact.lines import (
     CELLS,
@@ -63,7 +63,7 @@ def is_connected(first: np.ndarray, last: np.ndarray) -> bool:
     return bool((last[: n - 1] >= first[1:n]).all())
 
 
-class BandSweep:
+class BandSweep(Ends):
     """A sweep that can be stopped, kept and continued; `run` until it is done.
 
     task : its bounds go by ROWS rows, and `is_connected`.  budget : bytes that kept lines may take; where they would take
@@ -173,16 +173,6 @@ class BandSweep:
     def best(self) -> np.ndarray:
         """(3,) int64: score, row and column of the best cell; row -1: none reaches the known score."""
         return self._state.best
-
-    @property
-    def last_row(self) -> np.ndarray:
-        """(columns + 1,) int32: scores of the matrix's last row; NONE where it was not computed."""
-        return self._state.last_row
-
-    @property
-    def last_column(self) -> np.ndarray:
-        """(rows + 1,) int32."""
-        return self._state.last_column
 
     @property
     def reach(self) -> np.ndarray:
