@@ -26,7 +26,7 @@ class Progress(NamedTuple):
     """How far the alignment of two sequences is.
 
     parts : found so far, n_first of them in the first round, -1: it is not over.  at : the next anchor of the round.
-    n_extended, n_left_out, n_cells : see `Aligner`.
+    n_extended, n_left_out, n_cells : anchors that were extended and that were left out in repeats, cells computed.
     """
 
     parts: list[Part]

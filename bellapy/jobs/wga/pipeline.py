@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import local
 from typing import NamedTuple
 
@@ -14,8 +14,9 @@ from bellapy.compute.resources import Resources
 from bellapy.compute.threads import map_threads
 from bellapy.engines.ydrop.sieve import pack
 from bellapy.io.workdir import Workdir
-from bellapy.jobs.wga.gapped import Aligner, Anchors
+from bellapy.jobs.wga.gapped import Aligner
 from bellapy.jobs.wga.kept import Keeper, Progress
+from bellapy.jobs.wga.scene import Anchors
 from bellapy.jobs.wga.select import drop_copies, one_to_one
 from bellapy.jobs.wga.ungapped import (
     CAPPED,
@@ -189,11 +190,11 @@ def _extend(
     mine = local()
     size = PAIR_BYTES * int(target.lengths.max() + strands[1].lengths.max())
     threads = means.resources.budget.items("the alignment of two sequences", size, least=1, most=means.resources.threads)
-    idle = ThreadPoolExecutor(threads - len(groups)) if 0 < len(groups) < threads else None
+    pool = ThreadPoolExecutor(threads) if 0 < len(groups) < threads else None
 
     def align(group: Group) -> Progress:
         if not hasattr(mine, "aligner"):
-            mine.aligner = Aligner(params, means.resources, idle)
+            mine.aligner = Aligner(params, replace(means.resources, threads=threads), pool)
         same = params.itself and group.strand > 0 and group.target == group.query
         sequences = target.sequence(group.target), strands[group.strand].sequence(group.query)
         name = f"pair.{group.target}.{group.query}.{'plus' if group.strand > 0 else 'minus'}"
@@ -202,7 +203,7 @@ def _extend(
     with (
         means.report.stage(ExtendStage("extend")) as stage,
         progress("extend", len(groups)) as advance,
-        idle or nullcontext(),
+        pool or nullcontext(),
     ):
         largest = sorted(range(len(groups)), key=lambda g: -len(groups[g].anchors.score))
         done = []
