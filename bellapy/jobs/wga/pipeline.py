@@ -23,6 +23,8 @@ from bellapy.jobs.wga.ungapped import (
     EXTENDED,
     HITS,
     N_HSPS,
+    QUERY,
+    TARGET,
     Search,
     blocks_of,
     find_anchors,
@@ -123,7 +125,7 @@ def _anchors(target: Genome, strands: dict[int, Genome], params: WgaParams, mean
     groups = []
     for strand, genome in strands.items():
         hsps = np.concatenate([hsps for (of, _), (hsps, _) in results.items() if of == strand])
-        groups += _grouped(target, genome, strand, np.unique(hsps, axis=0), params)
+        groups += _grouped(target, genome, strand, _distinct(hsps), params)
     means.report.dropped.add({REPEATS: int(counts[CAPPED])})
     if counts[CAPPED]:
         logger.info(
@@ -165,6 +167,12 @@ def _search(
         counts = np.sum([counts for _, counts in results.values()], axis=0)
         seeding.hits, seeding.extended, seeding.hsps = (int(counts[which]) for which in (HITS, EXTENDED, N_HSPS))
     return {job: results[job] for job in jobs}
+
+
+def _distinct(hsps: np.ndarray) -> np.ndarray:
+    """HSPs, those that two blocks have found once only."""
+    rows = hsps[np.argsort(hsps[:, TARGET] << 32 | hsps[:, QUERY], kind="stable")]
+    return rows[np.concatenate(([True], (rows[1:] != rows[:-1]).any(axis=1)))[: len(rows)]]
 
 
 def _grouped(target: Genome, query: Genome, strand: int, hsps: np.ndarray, params: WgaParams) -> list[Group]:

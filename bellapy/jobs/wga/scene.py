@@ -23,7 +23,8 @@ class Anchors(NamedTuple):
 
     def ordered(self) -> Anchors:
         """By falling score, then by target place, then by query place."""
-        return self.take(np.lexsort((self.query, self.target, -self.score)))
+        by_place = np.argsort(self.target << 32 | self.query, kind="stable")
+        return self.take(by_place[np.argsort(-self.score[by_place], kind="stable")])
 
 
 def ends_of(part: Part) -> list[tuple[int, int]]:

@@ -111,8 +111,9 @@ def test_anchors_told_poor_lead_to_no_alignment():
     extender = Extender(params.scores, params.ydrop)
     for x in range(len(t)):
         a, b = int(q[x]), int(t[x])
-        sides = Sides(query, target, a, b, -1, a + 1, b + 1), Sides(
-            query, target, a + 1, b + 1, 1, len(query) - a - 1, len(target) - b - 1
+        sides = (
+            Sides(query, target, a, b, -1, a + 1, b + 1),
+            Sides(query, target, a + 1, b + 1, 1, len(query) - a - 1, len(target) - b - 1),
         )
         for side in range(2):
             end = extender.inspect(sides[side], scene.walls)
