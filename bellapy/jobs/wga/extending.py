@@ -15,7 +15,7 @@ from bellapy.engines.ydrop.extend import BLOCK, NEVER, Extender, trace_known
 from bellapy.engines.ydrop.foresight import Foresight
 from bellapy.engines.ydrop.sweep import Sides
 from bellapy.engines.ydrop.walls import no_walls
-from bellapy.jobs.wga.cut import QUERY, SCORE, TARGET, find_parts, runs_of_part
+from bellapy.jobs.wga.cut import QUERY, SCORE, TARGET, find_parts, runs_between, runs_of_part
 from bellapy.jobs.wga.kept import Part
 from bellapy.jobs.wga.scene import Scene
 from bellapy.params.wga import WgaParams
@@ -99,7 +99,11 @@ class Extending:
         q = anchor.query + 1 - int(before[before[:, 0] != TARGET_ALONE, 1].sum())
         runs = joined(before, after[::-1])
         found = find_parts(scene.target, scene.query, t, q, runs, self.costs, self.params.cut_drop, self.params.gappedthresh)
-        return [Part(int(part[SCORE]), int(part[TARGET]), int(part[QUERY]), runs_of_part(runs, part)) for part in found]
+        falls = [runs[:0], *(runs_between(runs, *some) for some in zip(found, found[1:], strict=False))]
+        return [
+            Part(int(part[SCORE]), int(part[TARGET]), int(part[QUERY]), runs_of_part(runs, part), fall)
+            for part, fall in zip(found, falls, strict=False)
+        ]
 
     def find_poor(self, scene: Scene, t: np.ndarray, q: np.ndarray, foresight: Foresight) -> np.ndarray:
         """Which anchors, (n,) int64 places, are known to lead to no alignment where no wall is near, (n,) bool.

@@ -16,6 +16,7 @@ from bellapy.engines.ydrop.sieve import pack
 from bellapy.io.workdir import Workdir
 from bellapy.jobs.wga.gapped import Aligner
 from bellapy.jobs.wga.kept import Keeper, Progress
+from bellapy.jobs.wga.rejoin import rejoin
 from bellapy.jobs.wga.scene import Anchors
 from bellapy.jobs.wga.select import drop_copies, one_to_one
 from bellapy.jobs.wga.ungapped import (
@@ -102,7 +103,7 @@ def align_genomes(target: Genome, query: Genome, params: WgaParams, means: Means
     means.resources.budget.require("the query's other strand", STRAND_BYTES * len(query.codes))
     strands = {1: query, -1: query.reverse()}
     groups = _anchors(target, strands, params, means)
-    found = _extend(target, strands, groups, params, means)
+    found, falls = _extend(target, strands, groups, params, means)
     with report.stage(ChooseStage("choose")) as stage:
         kept = found
         if params.one_to_one:
@@ -110,11 +111,15 @@ def align_genomes(target: Genome, query: Genome, params: WgaParams, means: Means
         elif not (params.all_copies or params.itself):
             kept = drop_copies(found, target, query)
             report.dropped.add({COPIES: len(found) - len(kept)})
+        n_dropped = len(found) - len(kept)
+        if not params.one_to_one:
+            kept = rejoin(kept, falls, target, query, params.scores)
         if params.identity:
             same = [one for one in kept if _identity(target, strands, one) >= params.identity]
             report.dropped.add({IDENTITY: len(kept) - len(same)})
+            n_dropped += len(kept) - len(same)
             kept = same
-        stage.dropped, stage.alignments = max(0, len(found) - len(kept)), len(kept)
+        stage.dropped, stage.alignments = max(0, n_dropped), len(kept)
     return sorted(kept, key=Alignment.order)
 
 
@@ -194,7 +199,8 @@ def _grouped(target: Genome, query: Genome, strand: int, hsps: np.ndarray, param
 
 def _extend(
     target: Genome, strands: dict[int, Genome], groups: list[Group], params: WgaParams, means: Means
-) -> list[Alignment]:  # fmt: skip
+) -> tuple[list[Alignment], list[Alignment]]:  # fmt: skip
+    """Alignments, and the stretches that were cut out between two of one path."""
     mine = local()
     size = PAIR_BYTES * int(target.lengths.max() + strands[1].lengths.max())
     threads = means.resources.budget.items("the alignment of two sequences", size, least=1, most=means.resources.threads)
@@ -223,15 +229,19 @@ def _extend(
             return g, result
 
         results = dict(map_threads(one, largest, threads))
-        found = [
-            Alignment(part.score, group.target, group.query, group.strand, part.target, part.query, part.runs)
-            for g, group in enumerate(groups)
-            for part in results[g].parts
-        ]
+        found, falls = list[Alignment](), list[Alignment]()
+        for g, group in enumerate(groups):
+            for part in results[g].parts:
+                alignment = Alignment(
+                    part.score, group.target, group.query, group.strand, part.target, part.query, part.runs
+                )
+                found.append(alignment)
+                if len(part.fall):
+                    falls.append(alignment.behind(part.fall))
         stage.anchors, stage.cells = (sum(getattr(r, name) for r in results.values()) for name in ("n_extended", "n_cells"))
         stage.alignments = len(found)
         means.report.dropped.add({SPANNED: sum(result.n_left_out for result in results.values())})
-    return found
+    return found, falls
 
 
 def _identity(target: Genome, strands: dict[int, Genome], found: Alignment) -> float:
