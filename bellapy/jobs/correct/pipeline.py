@@ -10,7 +10,7 @@ import numpy as np
 
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import made_ahead, map_in_order
-from bellapy.engines.tags.columns import Differences, compare, count_shares
+from bellapy.engines.tags.columns import compare, count_shares
 from bellapy.engines.tags.graph import Terms, find_consensus
 from bellapy.engines.tags.judge import tally
 from bellapy.engines.tags.realign import realign
