@@ -16,6 +16,10 @@ if TYPE_CHECKING:  # loaded when needed
     from bellapy.records import Overlaps, ReadSet
 
 
+class TooLarge(Exception):
+    """A job that needs more than --max-memory in one piece."""
+
+
 @dataclass
 class Loaded:
     """The reads in canonical order, how they were given, and the parameters with the device that is there."""
@@ -33,18 +37,24 @@ class Loaded:
 
 
 def load_reads(
-    session: Session, params: Params, paths: list[str], output: Destination | None = None, *, overlaps: bool = False
-) -> Loaded:
+    session: Session, params: Params, paths: list[str], output: Destination | None = None, *, overlaps: bool = False,
+    or_tiles: bool = False,
+) -> Loaded:  # fmt: skip
     """Read the files.
 
     output : where its format limits names, they are checked now.  overlaps : the device is chosen now.
+    or_tiles : raise TooLarge as soon as it shows that the whole job does not fit in one piece.
     """
+    if overlaps and params.run.device != "cpu":
+        from bellapy.jobs.overlap.first_run import compile_ahead
+
+        compile_ahead(with_paths=output is not None and output.paths)
     session.watch()
     from bellapy.jobs.overlap.canonical import canonical_reads
     from bellapy.jobs.overlap.pipeline import with_device
 
     params = with_device(params) if overlaps else params
-    reads = _Loading(session).load(paths)
+    reads = _Loading(session, or_tiles).load(paths)
 
     session.report.count_letters(reads.other_letters, reads.n_bases)
     if output and output.format in ("sam", "bam"):  # raised before the work
@@ -57,13 +67,13 @@ def load_reads(
 class _Loading:
     """Reading, within the bound on memory."""
 
-    def __init__(self, session: Session):
-        self.session = session
+    def __init__(self, session: Session, or_tiles: bool):
+        self.session, self.or_tiles = session, or_tiles
         self.refused: MemoryLimitError | None = None  # raised when the reads have been counted
         self.held = 0
 
     def load(self, paths: list[str]) -> ReadSet:
-        from bellapy.compute.memory import PROGRAM, expect, resident
+        from bellapy.compute.memory import PROGRAM, resident
         from bellapy.io.fastx import join_reads
         from bellapy.report.run_report import ReadStage
 
@@ -75,23 +85,28 @@ class _Loading:
         self.held = resident()
         with session.report.stage(ReadStage("read")) as stage:
             gathered = self.gather(paths)
-            expect(self.held, len(gathered.names), int(gathered.lengths.sum(dtype="int64")))
-            if self.refused:
-                raise self.refused
+            self.expect(len(gathered.names), int(gathered.lengths.sum(dtype="int64")))
             reads = join_reads(gathered)
             stage.reads, stage.bases = len(reads), reads.n_bases
         return reads
 
+    def expect(self, n_reads: int, n_bases: int) -> None:
+        """Raise what is known to go wrong with so many reads."""
+        from bellapy.compute.memory import expect, fits_in_one_piece
+
+        expect(self.held, n_reads, n_bases, in_tiles=self.or_tiles)
+        if self.refused:
+            raise self.refused
+        if self.or_tiles and not fits_in_one_piece(self.session.budget, n_bases):
+            raise TooLarge
+
     def gather(self, paths: list[str]) -> GatheredReads:
-        from bellapy.compute.memory import expect
         from bellapy.io.fastx import gather_reads
         from bellapy.report.progress import progress
 
         def check(n_reads: int, n_bases: int) -> None:
             advance(n_reads)
-            expect(self.held, n_reads, n_bases)
-            if self.refused:
-                raise self.refused
+            self.expect(n_reads, n_bases)
             self.session.budget.require("holding the reads", n_bases)  # in the end they are copied once
 
         with progress("read", None) as advance:

@@ -49,6 +49,7 @@ from bellapy.jobs.overlap.selection import selects
 from bellapy.jobs.overlap.work import HeldReads, Launch, MemoryStore, Plan, Round, Work, launch_here
 from bellapy.params import TILT_UNIT, Params
 from bellapy.records import DepthProfile, Estimate, Extensions, KmerMatrix, Overlaps, Paths, ReadSet, Seeds
+from bellapy.records.kmers import Held
 from bellapy.report.log import logger
 from bellapy.report.progress import progress
 from bellapy.report.run_report import RunReport, describe_dropped
@@ -174,9 +175,8 @@ def count_stage(reads: ReadSet, params: Params, report: RunReport) -> Counted:
     count_rounds(work)
     kept = work.store.take("keep.0")
     starts = np.append(reads.starts, len(reads.codes))
-    matrix = KmerMatrix(
-        n_kmers=kept["numbers"]["kmers"], entries=kept["entries.0"], starts=starts, upper=ANY_COUNT, **kept["shape"]
-    )
+    entries = kept["entries.0"].on_host() if isinstance(kept["entries.0"], Held) else kept["entries.0"]
+    matrix = KmerMatrix(n_kmers=kept["numbers"]["kmers"], entries=entries, starts=starts, upper=ANY_COUNT, **kept["shape"])
     return Counted(matrix, profile_of(work), work.estimate)
 
 

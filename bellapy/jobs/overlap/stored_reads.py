@@ -23,7 +23,7 @@ from bellapy.records.bases import PAD, UNKNOWN
 from bellapy.records.reads import room_both_ways
 
 READS, CODES, GIVEN = "reads", "codes", "given"
-PIECE_BASES = 1 << 24  # put in order at a time
+PIECE_BASES = 1 << 22  # put in order at a time; they lie all over the file, each with what the system maps around it
 
 
 def store_reads(
