@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cases import run, sample_reads
+from cases import listing, run, sample_reads
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
@@ -22,6 +23,7 @@ from bellapy.compute import memory, resources
 from bellapy.compute.memory import RESERVE, Budget, resident
 from bellapy.errors import MemoryLimitError, ParameterError
 from bellapy.io import fastx as reads_module
+from bellapy.io import workdir
 from bellapy.jobs.overlap import align_rounds, candidate_rounds, candidates, count_rounds, pipeline, seeds_of_matrix
 from bellapy.jobs.overlap.candidates import multiply, symbolic_product
 from bellapy.jobs.overlap.seeds import choose_seeds, join_seeds, seed_bytes
@@ -314,9 +316,9 @@ def full_disk(stream, arrays):
 
 
 def test_all_reads_are_counted_but_not_held(reference, monkeypatch):
-    """The first ones show that there is no room; the message is about all of them.  A pipe cannot be read again for tiles."""
+    """The first ones show that there is no room; the message is about all.  A pipe cannot be read again for tiles."""
     monkeypatch.setattr("bellapy.io.fastx._PROGRESS_STEP", 1000)
-    monkeypatch.setattr("bellapy.io.fastx._BATCH_SIZE", 5000)
+    monkeypatch.setattr("bellapy.io.fastx_blocks.BLOCK_SIZE", 5000)
     monkeypatch.setattr(memory, "BASE_BYTES", 10**6)
     n_bases = sum(len(line) for line in reference[0].read_text().splitlines() if line[0] != ">")
     outcome = run("overlap", "-", "--max-memory", "1M", stdin=reference[0].read_bytes())
