@@ -289,7 +289,7 @@ def test_tiles_where_the_alignment_is_refused(reference, tmp_path, monkeypatch):
     require, refused = Budget.require, []
 
     def refuse_once(budget, what, size):
-        if "both directions" in what and not refused:
+        if "both directions," in what and not refused:
             refused.append(what)
             raise MemoryLimitError(budget.limit, what, 10**9)
         require(budget, what, size)
