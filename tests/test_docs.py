@@ -45,6 +45,7 @@ NOT_RUN = {
     "python3 -m venv .venv && .venv/bin/pip install .": "installs; `.ci/run` does it",
     "pip install -e '.[dev]'": "installs; `.ci/run` does the same",
     "pip install '.[dev]' && .venv/bin/pytest": "runs all tests; `.ci/run` does it",
+    "pip install '.[plot]'": "installs, and opens a browser",
     "pip install '.[cuda]'": "needs a GPU and its libraries",
     "pip install '.[cluster]'": "needs a cluster",
     "dask_jobqueue": "needs a cluster",
