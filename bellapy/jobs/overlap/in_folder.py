@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bellapy.compute.memory import PROGRAM, RESERVE, expect
+from bellapy.compute.memory import PROGRAM, RESERVE, expect, resident
 from bellapy.errors import InputError, ParameterError
 from bellapy.io.workdir import Workdir, join_workdir, open_workdir
 from bellapy.jobs.overlap.align_rounds import overlaps_of
@@ -127,7 +127,7 @@ def begin(
     """Read the reads, choose settings and plan, unless that was done."""
     store_reads(folder, paths, progress, asked.params.run.threads)
     lengths = StoredReads(folder).lengths
-    expect(PROGRAM, len(lengths), int(lengths.sum(dtype=np.int64)), in_tiles=True)
+    expect(resident(), len(lengths), int(lengths.sum(dtype=np.int64)), in_tiles=True)
     if not folder.has("plan"):
         work = FolderWork.of(folder, asked, report)
         settings = work.store.once("settings", lambda: choose_settings(work))
