@@ -76,6 +76,8 @@ def overlap_in_tiles(run: Session, params: Params, reads: list[str], target: Des
         logger.info("in one piece the job needs more than --max-memory; it is done in tiles, in the folder %s", folder)
         asked = _asked(params, skip_alignment, target)
         with _begun(run, asked, reads, WorkdirParams(os.path.join(folder, "work")), None, lasting=False) as work:
+            if target.paths:  # as long as they are traced, all reads are held
+                run.budget.require("base-level paths, with all reads in both directions,", 2 * work.n_bases)
             run_rounds(work, Here(work.do))
             _write(run, work, params, target)
 

@@ -98,6 +98,11 @@ class FolderWork(Work):
         assert isinstance(self.reads, StoredReads)
         return self.reads
 
+    @property
+    def n_bases(self) -> int:
+        """Bases of all reads."""
+        return int(self.reads.lengths.sum(dtype=np.int64))
+
     def first_tasks(self) -> list[tuple[Round, int, int]]:
         """All rounds, the number of their first task, and how many tasks they have."""
         found, first = [], 0
@@ -209,8 +214,7 @@ def missing(work: FolderWork) -> None:
 
 def describe_plan(work: FolderWork) -> str:
     """What the plan is, for people and for scripts: a table of rounds behind lines of comments."""
-    lengths, plan = work.reads.lengths, work.plan
-    n_bases = int(lengths.sum(dtype=np.int64))
+    lengths, plan, n_bases = work.reads.lengths, work.plan, work.n_bases
     block = max(
         int(lengths[a:b].sum(dtype=np.int64)) for a, b in zip(plan.first_reads[:-1], plan.first_reads[1:], strict=True)
     )
