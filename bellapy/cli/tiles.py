@@ -62,7 +62,7 @@ def overlap_in_folder(given: Given, reads: list[str], target: Destination, skip_
 def overlap_in_tiles(run: Session, params: Params, reads: list[str], target: Destination, skip_alignment: bool) -> None:
     """The command `overlap` where all at once does not fit: in a folder beside the output, or with temporary files."""
     from bellapy.compute.memory import PROGRAM, resident
-    from bellapy.io.outputs import own_folder
+    from bellapy.io.outputs import is_special, own_folder
 
     run.budget.require("the program itself", max(0, PROGRAM - resident()))
     from bellapy.jobs.overlap.in_folder import run_rounds
@@ -71,7 +71,7 @@ def overlap_in_tiles(run: Session, params: Params, reads: list[str], target: Des
     from bellapy.runs.launch import Here
 
     start_report(run.report).stages.clear()
-    beside = None if target.path == "-" or target.path.startswith("/dev/") else os.path.dirname(os.path.abspath(target.path))
+    beside = None if target.path == "-" or is_special(target.path) else os.path.dirname(os.path.realpath(target.path))
     with own_folder(beside or tempfile.gettempdir()) as folder:
         logger.info("in one piece the job needs more than --max-memory; it is done in tiles, in the folder %s", folder)
         asked = _asked(params, skip_alignment, target)
@@ -121,7 +121,7 @@ def _begun(
     """
     from bellapy.io.workdir import open_workdir
     from bellapy.jobs.overlap.in_folder import KIND, begin
-    from bellapy.report.log import progress
+    from bellapy.report.progress import progress
     from bellapy.report.run_report import ReadStage
 
     assert place.workdir

@@ -203,7 +203,12 @@ def open_workdir(
             with work.new_file(path / JOURNAL) as written:
                 written.write_text(json.dumps(journal, indent=1))
         work.remove_unfinished()
-        yield work
+        try:
+            yield work
+        except InputError:
+            if not work.names():  # so that the same folder can be named with other files
+                work.remove_all()
+            raise
         if not keep:
             work.remove_all()
 

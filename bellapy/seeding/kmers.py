@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -289,12 +289,12 @@ def _append_entries(words, begin, n, entries, at):
 class KmerCounts:
     """The kept k-mers.
 
-    entries : (n,) as in `KmerMatrix`.
+    entries : (n,) as in `KmerMatrix`; or Held.
     n_kmers : number of different ones.
     spectrum : (n,) int64, number of distinct k-mers by number of occurrences; 0 for 0 and 1: singletons are not seen.
     """
 
-    entries: np.ndarray
+    entries: Any
     n_kmers: int
     spectrum: np.ndarray
 

@@ -13,7 +13,8 @@ import numpy as np
 from bellapy.compute.mapped import let_go, map_bytes, pieces_of
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.errors import InputError
-from bellapy.io.fastx import WrittenPieces, gather_reads
+from bellapy.io.fastx import gather_reads
+from bellapy.io.pieces import WrittenPieces
 from bellapy.io.workdir import Workdir
 from bellapy.jobs.overlap.canonical import Order, copy_reads, given_reads, hash_strands
 from bellapy.jobs.overlap.work import Plan, from_arrays, to_arrays
@@ -33,7 +34,7 @@ def store_reads(
         return
     given = folder.bytes_of(GIVEN)
     with folder.new_file(given) as written, open(written, "wb") as stream:
-        names, _, starts, lengths, error_rate, other_letters = gather_reads(paths, progress, WrittenPieces(stream))
+        names, _, starts, lengths, error_rate, other_letters = gather_reads(paths, progress, WrittenPieces(stream), threads)
     codes = map_bytes(given)
     order = _order(codes, starts, lengths, threads)
     with folder.new_file(folder.bytes_of(CODES)) as written, open(written, "wb") as stream:
