@@ -319,7 +319,7 @@ def full_disk(stream, arrays):
 def test_all_reads_are_counted_but_not_held(reference, monkeypatch):
     """The first ones show that there is no room; the message is about all of them.  A pipe cannot be read again."""
     monkeypatch.setattr("bellapy.io.fastx._PROGRESS_STEP", 1000)
-    monkeypatch.setattr("bellapy.io.fastx._BATCH_SIZE", 5000)
+    monkeypatch.setattr("bellapy.io.fastx_blocks.BLOCK_SIZE", 5000)
     monkeypatch.setattr(memory, "BASE_BYTES", 10**6)
     n_bases = sum(len(line) for line in reference[0].read_text().splitlines() if line[0] != ">")
     outcome = run("overlap", "-", "--max-memory", "1M", stdin=reference[0].read_bytes())
