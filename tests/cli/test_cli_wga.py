@@ -270,7 +270,7 @@ def test_a_stopped_run_goes_on(genomes, tmp_path, monkeypatch):
     n_saved = []
 
     def stopping(work, name, arrays, save=Workdir.save):
-        if name.startswith("pair"):
+        if name.startswith("aligned"):
             n_saved.append(name)
             if len(n_saved) > left:
                 raise KeyboardInterrupt
