@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import Executor
 from threading import local
 from typing import NamedTuple
@@ -98,28 +99,32 @@ class Extending:
         unsure, walls = np.flatnonzero(poor & (furthest >= short) & (furthest <= BLOCK)), no_walls(0)
         poor &= furthest <= BLOCK
 
-        def judge(piece: Wanted) -> list[bool]:
-            return [not outcome.parts for outcome in self._extend(scene, piece, walls)]
+        def judge(piece: Wanted) -> list[np.ndarray]:
+            return [np.diff(told[:, PARTS_END], prepend=0) == 0 for told, _, _ in self._run(scene, piece, walls)]
 
         pieces = self._pieces(Wanted(t[unsure], q[unsure], foresight.r[unsure], foresight.last[unsure]))
         results = (self.pool.map if self.pool else map)(judge, pieces)
-        poor[unsure] = [is_poor for some in results for is_poor in some]
+        poor[unsure] = np.concatenate([np.zeros(0, np.bool_), *(told for some in results for told in some)])
         return poor
 
     def _extend(self, scene: Scene, wanted: Wanted, walls: Walls) -> list[Outcome]:
-        """One anchor after the other, with the extender of this thread."""
+        n_walls = int(walls.used[0])
+        return [outcome for some in self._run(scene, wanted, walls) for outcome in _outcomes(*some, n_walls)]
+
+    def _run(self, scene: Scene, wanted: Wanted, walls: Walls) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """What `extend_anchors` tells, some anchors after the other, with the extender of this thread."""
         if not hasattr(self._own, "extender"):
             self._own.extender = Extender(self.params.scores, self.params.ydrop)
-        extender, outcomes = self._own.extender, list[Outcome]()
-        while len(outcomes) < len(wanted.target):
-            left = wanted.rows(len(outcomes), len(wanted.target))
-            told, runs, parts, lack = extend_anchors(
+        extender, done = self._own.extender, 0
+        while done < len(wanted.target):
+            left = wanted.rows(done, len(wanted.target))
+            *told, lack = extend_anchors(
                 extender.scratch, (scene.target, scene.query), left, extender.rule, walls, self.costs, self.limits
             )
-            outcomes += _outcomes(told, runs, parts, int(walls.used[0]))
+            done += len(told[0])
             if lack:
                 extender.grow(lack)
-        return outcomes
+            yield tuple(told)
 
 
 def _outcomes(told: np.ndarray, runs: np.ndarray, parts: np.ndarray, n_walls: int) -> list[Outcome]:
