@@ -118,28 +118,15 @@ def _view_overlaps(name: str, overlaps: str, output: str | None) -> None:
         _write(overlaps_text(name, length, mates, _width()))
 
 
-def _sequences(path: str, wanted: set[str]) -> dict[str, str]:
-    """The reads of these names."""
-    from bellapy.io.fastx import stream_records
-
-    found = {}
-    for records in stream_records([path]):
-        for name, sequence in zip(records.names, records.sequences, strict=True):
-            if (text := name.decode("utf-8", "surrogateescape")) in wanted:
-                found[text] = sequence.decode()
-    if missing := sorted(wanted - found.keys()):
-        raise InputError(path, f"no read is named {missing[0]}; names are the first word of a header")
-    return found
-
-
 def _view_pair(first: str, second: str, path: str, k: int | None, output: str | None) -> None:
     from bellapy import api
+    from bellapy.io.named_reads import sequences_of
     from bellapy.jobs.view.pair import Drawn, describe_pair, draw_pair, shared_kmers, text_plot
     from bellapy.records.bases import encode
 
     if first == second:
         raise ParameterError(f"{first}: is named twice; name two reads")
-    sequences = _sequences(path, {first, second})
+    sequences = sequences_of(path, {first, second})
     table = api.overlap(sequences, cigar=True, k=k, depth=2, upper=100, min_overlap=1, threads=1)
     some, k = table.records, int(table.report.estimates.k)
     found = [
@@ -163,18 +150,19 @@ def _view_pair(first: str, second: str, path: str, k: int | None, output: str | 
 def _view_pile(
     name: str, overlaps: str, path: str, place: tuple[int, int], corrected: str | None, output: str | None
 ) -> None:
+    from bellapy.io.named_reads import sequences_of
     from bellapy.jobs.view.lines import read_mates
     from bellapy.jobs.view.pile import draw_pile, layout, mate_row, pile_text
 
     _, mates = read_mates(overlaps, name)
     there = [mate for mate in mates if mate.start < place[1] and mate.end > place[0]]
-    sequences = _sequences(path, {name, *(mate.name for mate in there)})
+    sequences = sequences_of(path, {name, *(mate.name for mate in there)})
     own = sequences[name]
     if place[1] > len(own):
         raise ParameterError(f"--at: the read {name} has {len(own):,} bases")
     rows = [mate_row(mate, sequences[mate.name], place) for mate in there]
     if corrected:
-        rows = [_corrected_row(own, _sequences(corrected, {name})[name], place), *rows]
+        rows = [_corrected_row(own, sequences_of(corrected, {name})[name], place), *rows]
     shown = layout(own, place, rows)
     if output:
         draw_pile(output, name, place, shown)
