@@ -35,7 +35,8 @@ from bellapy.jobs.correct.template import Corrected, How, correct_template, unco
 from bellapy.jobs.correct.terms import LEAST_DEPTH, N_BINS, Learnt, learn, sample
 from bellapy.params.correct import CorrectParams
 from bellapy.records import Overlaps, ReadSet
-from bellapy.report.log import logger, progress
+from bellapy.report.log import logger
+from bellapy.report.progress import progress
 from bellapy.report.run_report import RunReport
 
 RANGE_BYTES = 256 << 20  # of paths held at a time, where no bound is given

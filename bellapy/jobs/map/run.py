@@ -23,6 +23,7 @@ from bellapy.jobs.map.style import Style
 from bellapy.params import MapParams, map_preset
 from bellapy.records import ReadSet
 from bellapy.report.log import logger
+from bellapy.report.progress import progress
 from bellapy.report.run_report import RunReport, Stage
 from bellapy.seeding.index import Index, build_index
 
@@ -111,10 +112,11 @@ def map_reads(job: Job, report: RunReport) -> None:
     header = make_header(mapper.index, report.command, __version__, job.read_group)
     found = _map_all(mapper, job, chain([first] if first else [], stream), charts)
     del mapper  # so that its memory is free when a BAM file is sorted
-    with report.stage(MapStage("map")) as stage, _writer(job, header) as write:
+    with report.stage(MapStage("map")) as stage, _writer(job, header) as write, progress("map", None) as advance:
         for lines, some in found:
             write(lines)
             counts.add(some)
+            advance(counts.reads)
         stage.reads, stage.bases, stage.mapped = counts.reads, counts.bases, counts.mapped
         stage.secondary, stage.supplementary = counts.secondary, counts.supplementary
         stage.unmapped = counts.reads - counts.mapped

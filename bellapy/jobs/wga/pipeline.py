@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -30,7 +31,8 @@ from bellapy.jobs.wga.ungapped import (
 )  # fmt: skip
 from bellapy.params.wga import WgaParams
 from bellapy.records.genomes import Alignment, Genome
-from bellapy.report.log import logger, progress
+from bellapy.report.log import logger
+from bellapy.report.progress import progress
 from bellapy.report.run_report import Dropped, RunReport, Stage
 from bellapy.seeding.spaced import INDEX_BYTES, index_seeds, parse_pattern
 
@@ -155,9 +157,11 @@ def _search(
         hsps, counts = find_hsps(search, strands[job[0]], packed[job[0]], *job)
         if means.work:
             means.work.save(names[job], {"hsps": hsps, "counts": counts})
+        advance(next(done))
         return hsps, counts
 
-    with report.stage(SeedStage("seed")) as seeding:
+    done = itertools.count(1)
+    with report.stage(SeedStage("seed")) as seeding, progress("seed", len(missing)) as advance:
         size = search_bytes(len(target.codes), max(end - begin for _, (begin, end) in jobs))
         threads = budget.items("the search for seeds", size, least=1, most=means.resources.threads)
         results |= dict(zip(missing, map_threads(find, missing, threads), strict=True))
