@@ -26,7 +26,7 @@ SPACE, THREAD_SPACE = 900 << 20, 80 << 20  # addresses that the program needs to
 
 def resident() -> int:
     """Bytes of memory that this process holds now, without those that were freed but not yet given back."""
-    _give_back_freed()
+    give_back_freed()
     if os.path.exists("/proc/self/statm"):
         with open("/proc/self/statm") as stream:
             return int(stream.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -34,8 +34,8 @@ def resident() -> int:
     return int(told.stdout) * 1024
 
 
-def _give_back_freed() -> None:
-    """The C library keeps freed memory for later; glibc can be told not to."""
+def give_back_freed() -> None:
+    """Give freed memory back to the system: the C library would keep it for later; glibc can be told not to."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

@@ -10,8 +10,9 @@ import numpy as np
 
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import made_ahead, map_in_order
-from bellapy.engines.tags.columns import Differences, compare, count_shares
+from bellapy.engines.tags.columns import compare, count_shares
 from bellapy.engines.tags.graph import Terms, find_consensus
+from bellapy.engines.tags.judge import tally
 from bellapy.engines.tags.realign import realign
 from bellapy.engines.tags.symbols import make_pile
 from bellapy.io.workdir import Workdir
@@ -32,7 +33,7 @@ from bellapy.jobs.correct.members import (
 from bellapy.jobs.correct.qualities import Half, Qualities, compare_halves
 from bellapy.jobs.correct.report import DEEP, FOREIGN, CorrectStage, Details, LearnStage, PilesStage
 from bellapy.jobs.correct.template import Corrected, How, correct_template, uncorrected
-from bellapy.jobs.correct.terms import LEAST_DEPTH, N_BINS, Learnt, learn, sample
+from bellapy.jobs.correct.terms import LEAST_DEPTH, N_BINS, Learnt, Seen, learn, sample
 from bellapy.params.correct import CorrectParams
 from bellapy.records import Overlaps, ReadSet
 from bellapy.report.log import logger
@@ -99,7 +100,7 @@ def correct_reads(
         100 * learnt.mismatch, 100 * learnt.inserted, 100 * learnt.gap,
         "half (too few to learn from)" if learnt.share is None else f"{100 * learnt.share:.1f} %", rounds,
     )  # fmt: skip
-    how = How(learnt.terms, rounds, learnt.share or HALF, tell_qualities is not None)
+    how = How(learnt.terms, learnt.odds, rounds, learnt.share or HALF, tell_qualities is not None)
     if tell_qualities is not None:
         tell_qualities(_learn_qualities(job, members, how, learnt.errors))
     yield from _correct_all(job, members, how, report)
@@ -110,11 +111,12 @@ def _learn(job: Job, members: Members) -> Learnt:
     templates = sample(job.reads.lengths)
     traced = trace_rows(job.trace, len(job.overlaps), _rows_of(members, templates))
 
-    def look(read: int) -> tuple[Differences, np.ndarray]:
+    def look(read: int) -> Seen:
         pile = _pile(job, members, traced, read)
         found = find_consensus(job.codes(read), pile, terms, job.params.min_support, with_template=True)
         pile = realign(pile, found)
-        return compare(pile, found.codes), count_shares(pile, len(found.codes), LEAST_DEPTH, N_BINS)
+        shares = count_shares(pile, len(found.codes), LEAST_DEPTH, N_BINS)
+        return Seen(compare(pile, found.codes), shares, tally(pile, found.codes, LEAST_DEPTH))
 
     terms = Terms()
     terms = learn(list(map_in_order(look, templates, job.resources.threads))).terms
