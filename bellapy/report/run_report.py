@@ -87,7 +87,7 @@ class DeviceUse:
 
     @property
     def did_something(self) -> bool:
-        return bool(self.extensions or self.windows or self.paths or self.cells or self.seeding_s)
+        return bool(self.extensions or self.paths or self.cells or self.windows or self.seeding_s)
 
 
 class Devices:

@@ -6,7 +6,7 @@ such stretch begins within LONGEST columns, the longest one there takes its plac
 from corner to corner at least cost: MISMATCH for two unequal bases, GAP_COST for a base alone.
 
 Where the consensus is, but for a few bases, the template that the reads are aligned to already, what lies between two
-anchors and has no such base stays as it is.  Only the stretches around such bases are looked at, from an anchor to an anchor.
+anchors and has no such base stays as it is.  Only the stretches around such bases are looked at, from anchor to anchor.
 
 With unit costs two mismatches and a gap in either read often cost the same, and reads disagree where they need not.
 """
