@@ -29,6 +29,10 @@ def consensus(given: Given, windows: Windows, output: Output = "-") -> None:
         raise ParameterError("name standard input (-) only once")
     scoring = PoaScoring(**scores)
     with session(given, windows, {"-o": output}) as run:
+        from bellapy.engines.poa.groups import compile_ahead
+
+        if run.run.device != "cpu":
+            compile_ahead()
         run.watch()
         from bellapy.compute.resources import Resources
         from bellapy.io.outputs import open_output

@@ -57,7 +57,7 @@ def correct(given: Given, reads: Reads, output: Output = "-", overlaps: OverlapF
         start_report(start_overlaps(run.report), REASONS)
         run.report.parameters = {**params.to_dict(), "correct": asdict(chosen)}
         with _folder(given, [*reads, *([overlaps] if overlaps else [])], params, chosen, output) as work:
-            loaded = load_reads(run, params, reads, overlaps=not overlaps)
+            loaded = load_reads(run, params, reads, overlaps=not overlaps, with_paths=True)
             found = _read_overlaps(run, loaded, overlaps) if overlaps else _find_overlaps(run, loaded, work)
             _correct(run, *found, chosen, output, work)
 

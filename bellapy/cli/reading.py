@@ -38,17 +38,18 @@ class Loaded:
 
 def load_reads(
     session: Session, params: Params, paths: list[str], output: Destination | None = None, *, overlaps: bool = False,
-    or_tiles: bool = False,
+    with_paths: bool = False, or_tiles: bool = False,
 ) -> Loaded:  # fmt: skip
     """Read the files.
 
     output : where its format limits names, they are checked now.  overlaps : the device is chosen now.
+    with_paths : paths will be made, whatever is written.
     or_tiles : raise TooLarge as soon as it shows that the whole job does not fit in one piece.
     """
     if overlaps and params.run.device != "cpu":
         from bellapy.jobs.overlap.first_run import compile_ahead
 
-        compile_ahead(with_paths=output is not None and output.paths)
+        compile_ahead(with_paths=with_paths or (output is not None and output.paths))
     session.watch()
     from bellapy.jobs.overlap.canonical import canonical_reads
     from bellapy.jobs.overlap.pipeline import with_device

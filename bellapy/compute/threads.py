@@ -28,8 +28,14 @@ def map_threads(function: Callable[[Item], Result], items: Iterable[Item], threa
         return list(pool.map(function, items))
 
 
-def map_in_order(function: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
-    """Like `map_threads`, for items that come one by one: at most three results for each thread wait to be used."""
+def map_in_order(
+    function: Callable[[Item], Result], items: Iterable[Item], threads: int, begun_ahead: int = 2
+) -> Iterator[Result]:
+    """Like `map_threads`, for items that come one by one: few results wait to be used.
+
+    begun_ahead : items for each thread, begun or waiting, behind the one whose result is next.  Where some items take much
+        longer than others, threads wait for these if there are only a few.
+    """
     if threads <= 1:
         yield from map(function, items)
         return
@@ -37,7 +43,7 @@ def map_in_order(function: Callable[[Item], Result], items: Iterable[Item], thre
         begun: deque[Future[Result]] = deque()
         for item in items:
             begun.append(pool.submit(function, item))
-            if len(begun) > 2 * threads:
+            if len(begun) > begun_ahead * threads:
                 yield begun.popleft().result()
         while begun:
             yield begun.popleft().result()

@@ -30,6 +30,17 @@ def test_results_come_in_order_and_wait_in_bounded_number(threads, n):
     assert len(made) == n
 
 
+def test_others_are_done_while_the_first_one_takes_long():
+    done = Event()
+
+    def work(i):
+        if i == 9:
+            done.set()
+        return i if i else done.wait(10)
+
+    assert list(map_in_order(work, range(10), 2, 5)) == [True, *range(1, 10)]
+
+
 def test_the_next_item_is_made_while_one_is_used():
     made = [Event() for _ in range(3)]
 

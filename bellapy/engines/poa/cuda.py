@@ -23,11 +23,12 @@ from bellapy.engines.poa.cuda_graph import (
     list_rows_before,
     order_nodes,
 )
+from bellapy.engines.poa.groups import REGISTERS
 from bellapy.records.bases import UNKNOWN
 
 N_CONSENSUS, N_COLUMNS, N_ROWS, RESULTS = 0, 1, 2, 3
 FULL = -1  # in the place of N_CONSENSUS: the graph outgrew its room
-MOST_REGISTERS = {4: 72, 10: 104, 16: 128}
+MOST_REGISTERS = dict(zip(REGISTERS, (72, 104, 128), strict=True))
 """Of a thread, by registers of a lane for a row."""
 
 

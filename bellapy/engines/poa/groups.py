@@ -13,6 +13,8 @@ from bellapy.compute.threads import map_threads
 from bellapy.engines.poa.windows import GAP_LETTER, Aligner, Window
 from bellapy.params.correct import PoaScoring
 
+REGISTERS = 4, 10, 16
+"""Of a lane of a GPU, for a row; there is a kernel for each."""
 LEFT = "windows that fit no kernel of a GPU are aligned on the CPU"
 NOT_SOLVED = -1
 
@@ -89,6 +91,13 @@ class Solved(NamedTuple):
         sequence = np.repeat(np.arange(end - first), groups.lengths[first:end])
         rows[sequence, self.layout.bases[bases]] = groups.codes[bases]
         return Window(self.consensus[its], self.scores[first:end], rows, self.layout.consensus[its].astype(np.int64))
+
+
+def compile_ahead() -> None:
+    """Begin with the kernels of GPUs that no run has compiled yet."""
+    from bellapy.compute.gpu import ahead
+
+    ahead.start([f"bellapy.engines.poa.batch_cuda:load_size:{registers}" for registers in REGISTERS])
 
 
 def make_aligner(scoring: PoaScoring, with_alignment: bool, resources: Resources) -> Callable[[Groups], Iterator[Window]]:

@@ -44,6 +44,7 @@ RANGE_BYTES = 256 << 20  # of paths held at a time, where no bound is given
 KEPT_BYTES = 64 << 20  # the same with a folder, which keeps each range when it is done
 PATH_BYTES = 1.25  # of short runs for each column of very noisy reads, held twice while parts are joined
 PILE_BYTES = 8  # for each column of the piles that are worked on
+BEGUN_AHEAD = 16  # reads for each thread: a long one takes as long as ten others
 BEFORE_PHASING = 2  # times the depth that is kept in the end are looked at
 HALF = 0.5  # of the reads have to show a base, where nothing else is learnt
 FEW = 0.5  # share of bases with too little support from which on the user is told
@@ -167,7 +168,7 @@ def _correct_all(job: Job, members: Members, how: How, report: RunReport) -> Ite
     def correct_range(first: int, last: int) -> Iterator[Corrected]:
         nonlocal traced
         traced = next(ahead) if job.traces_ahead else trace_range(first, last)
-        yield from map_in_order(correct, range(first, last), job.resources.threads)
+        yield from map_in_order(correct, range(first, last), job.resources.threads, BEGUN_AHEAD)
 
     with report.stage(CorrectStage("correct")) as stage, progress("correct", len(job.reads)) as advance:
         edges = _edges(job, members)
