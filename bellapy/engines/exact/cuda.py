@@ -95,13 +95,15 @@ class GpuSweep:
             self._parts = []
 
     def _panel(self, warps: int, n_gpus: int) -> int:
-        """Tiles of a panel.  As many as there are warps let all of them work, and do so again in the next panel.
+        """Tiles of a panel.  With half as many more than there are warps, none waits for the strip above.
 
-        In a narrower region the strips that are alive at a time are few, and nothing is to wait for a panel's end.
+        Every GPU has the same number of panels.  A narrower region is one panel, since few of its strips are alive at a time
+        and nothing is to wait for a panel's end.
         """
-        whole = int(self._tiles[:, 1].max(initial=0))
-        share = float((self._tiles[:, 1] - self._tiles[:, 0]).sum()) / max(1, len(self._tiles) * whole)
-        return self.sizes.panel or (max(1, whole) if n_gpus == 1 and share < LOOSE else warps)
+        whole = max(1, int(self._tiles[:, 1].max(initial=0)))
+        share = float((self._tiles[:, 1] - self._tiles[:, 0]).sum()) / (max(1, len(self._tiles)) * whole)
+        panels = 1 if share < LOOSE else n_gpus * max(1, 2 * whole // (3 * warps * n_gpus))
+        return self.sizes.panel or -(-whole // panels)
 
     def _launch(self, part: _Part, blocks: int, traffic: Traffic) -> float:
         """Start the kernel on a part's GPU; the seconds it took to compile."""

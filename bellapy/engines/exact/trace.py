@@ -28,14 +28,30 @@ SUB_SIZE = 32  # of the tiles of such a sweep
 SUB_EVERY = 512
 
 
+class Room:
+    """Memory for moves, which is used again for every strip: to take it anew is slow."""
+
+    def __init__(self, scores: Scores):
+        self._moves = np.zeros(0, cell_type(scores))
+
+    def of(self, n: int) -> np.ndarray:
+        if len(self._moves) < n:
+            self._moves = np.zeros(n, self._moves.dtype)
+        return self._moves[:n]
+
+
 class Space(NamedTuple):
-    """A backward matrix: codes from the alignment's end on, and bounds along them (Gains of the backward sequences)."""
+    """A backward matrix: codes from the alignment's end on, and bounds along them (Gains of the backward sequences).
+
+    room : for what is traced.
+    """
 
     query: np.ndarray
     target: np.ndarray
     rows: Gains
     columns: Gains
     scores: Scores
+    room: Room
 
 
 class Cell(NamedTuple):
@@ -126,7 +142,7 @@ def _trace_strip(space: Space, row: int, top: Top, end: Cell, low: int, high: in
     d.x[m] = gaps[0] - above[0] + scores.first  # a gap may cross the row in its first column, too
     part = Part(codes, d, 0, 0, 0, int(above[0]), n, m, left - row - high, left - row - low)
     width = n + 1 + LANES
-    moves = np.empty((n + m) * width, cell)
+    moves = space.room.of((n + m) * width)
     *_, score = advance(sides, part, n + m, moves, width)
     if score != end.score and not end.in_gap:
         raise AssertionError(f"row {end.row}, column {end.column}: score {score}, not {end.score}")
