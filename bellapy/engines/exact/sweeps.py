@@ -140,8 +140,10 @@ def is_narrow(task: Task, threads: int, keep_ends: bool) -> bool:
 
 
 def _cells_where_begun(task: Task) -> int:
-    """Cells, about, on the lines on which alignments may begin: where so much can still be gained."""
+    """Cells, about, on the lines on which alignments may begin off the borders: where so much can still be gained."""
     row, column = (int(np.flatnonzero(x >= task.known)[-1:].sum()) for x in task.bounds[:2])
+    if not min(row, column):
+        return 0
     first, last = (x.astype(np.int64) for x in task.bounds[2:])
     last = np.minimum(last, row + column - task.size * np.arange(len(last)))
     return int(np.maximum(0, last - first + 1).sum()) * task.size
