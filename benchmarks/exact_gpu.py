@@ -3,7 +3,8 @@
     python benchmarks/exact_gpu.py A B [--bases N] [--unpruned] [--score S] [-o exact_gpu.json]
 
 A and B: FASTA with one record each.  --bases takes the first N of both.  --unpruned sweeps over the whole matrix on one GPU
-and on all: the lower bound is known, and nothing is left out.  Kernels are compiled before the clock runs.  CUDA_VISIBLE_DEVICES chooses.
+and on all: the lower bound is known, and nothing is left out.  Kernels are compiled before the clock runs.
+CUDA_VISIBLE_DEVICES chooses.
 """
 
 from __future__ import annotations
