@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +26,17 @@ def entry_type(n_places: int) -> type:
 def places_of(entries: np.ndarray) -> np.ndarray:
     """The places in entries of a KmerMatrix, int64."""
     return (entries >> np.uint8(PLACE_BITS)).astype(np.int64)
+
+
+class Held(ABC):
+    """Entries of a KmerMatrix that a device holds: they are looked at there, or brought here."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def on_host(self) -> np.ndarray:
+        """The entries as an array."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +125,21 @@ class KmerMatrix:
         order = entry.data - 1
         entry.data = np.ones(len(order), np.int32)
         return entry, position[order], strand[order]
+
+
+@dataclass(frozen=True)
+class HeldMatrix(KmerMatrix):
+    """A KmerMatrix whose entries a device holds."""
+
+    entries: Any
+
+    def __post_init__(self):
+        freeze(self, {"starts": np.int64})
+
+    def on_host(self) -> KmerMatrix:
+        """The same with its entries in memory."""
+        columns = {f.name: getattr(self, f.name) for f in fields(self)}
+        return KmerMatrix(**{**columns, "entries": self.entries.on_host()})
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import numpy as np
 from bellapy.compute.jit import njit
 from bellapy.compute.threads import map_threads
 from bellapy.records import DepthProfile, KmerMatrix, ReadSet
-from bellapy.records.kmers import TABLE_SHIFT
+from bellapy.records.kmers import TABLE_SHIFT, Held, HeldMatrix
 from bellapy.seeding.entries import is_first, place_of
 from bellapy.seeding.kmers import KmerCounts
 
@@ -37,7 +37,8 @@ def build_kmer_matrix(
 ) -> KmerMatrix:
     """The matrix A of the k-mers in `counts`; columns with more than `upper` entries link no reads."""
     starts = np.append(reads.starts, len(reads.codes))
-    return KmerMatrix(k, counts.n_kmers, counts.entries, starts, upper, k if seed_length is None else seed_length)
+    kind = HeldMatrix if isinstance(counts.entries, Held) else KmerMatrix
+    return kind(k, counts.n_kmers, counts.entries, starts, upper, k if seed_length is None else seed_length)
 
 
 @njit
@@ -76,13 +77,15 @@ def profile_depth(matrix: KmerMatrix, reads: ReadSet, threads: int = 1) -> Depth
     """
     offsets = np.zeros(len(reads) + 1, np.int64)
     np.cumsum(reads.lengths // PROFILE_WIDTH + 1, out=offsets[1:])
-    n_kmers, copies = np.zeros((2, int(offsets[-1])), np.uint32)
+    bins = matrix.starts, matrix.read_table, offsets, PROFILE_WIDTH
+    if isinstance(matrix, HeldMatrix):
+        n_kmers, copies = matrix.entries.profile(*bins)
+    else:
+        n_kmers, copies = np.zeros((2, int(offsets[-1])), np.uint32)
 
-    def count(places):
-        add_to_profile(
-            matrix.entries, *places, matrix.starts, matrix.read_table, offsets, PROFILE_WIDTH, n_kmers, copies
-        )  # fmt: skip
+        def count(places):
+            add_to_profile(matrix.entries, *places, *bins, n_kmers, copies)
 
-    map_threads(count, read_ranges(matrix.starts, threads), threads)
+        map_threads(count, read_ranges(matrix.starts, threads), threads)
     unknown = np.zeros(len(reads))
     return DepthProfile(PROFILE_WIDTH, offsets, n_kmers, copies, unknown.astype(np.float32), unknown.astype(np.uint8))

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -289,12 +289,12 @@ def _append_entries(words, begin, n, entries, at):
 class KmerCounts:
     """The kept k-mers.
 
-    entries : (n,) as in `KmerMatrix`.
+    entries : (n,) as in `KmerMatrix`; or Held.
     n_kmers : number of different ones.
     spectrum : (n,) int64, number of distinct k-mers by number of occurrences; 0 for 0 and 1: singletons are not seen.
     """
 
-    entries: np.ndarray
+    entries: Any
     n_kmers: int
     spectrum: np.ndarray
 
@@ -397,7 +397,7 @@ def count_kmers(
         )  # fmt: skip
         last = _end_of_pass(sizes, first, room - scratch)
         n_words = n_kept + int(sizes[first:last].sum())
-        if first == least and budget.limit is None:
+        if first == least and (budget.limit is None or last == used):
             buffer = np.empty(n_words + _words_of(int(sizes[last:].sum()), dtype), np.uint64)
         elif n_words > len(buffer):
             buffer.resize(n_words, refcheck=False)

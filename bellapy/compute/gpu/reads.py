@@ -51,6 +51,14 @@ class DeviceReads:
         """All that was sent; the memory stays."""
         self._whole = lambda: None
 
+    def bring_all(self, codes: np.ndarray, threads: int, stream) -> int:
+        """Upload all bases, as `bring` does those of some flanks."""
+        with self._lock:
+            sent = sum(self._send(*blocks, codes, threads) for blocks in stretches(~self._there, STAGED))
+            self._there[:] = True
+        self._sent.wait(stream)
+        return sent
+
     def bring(self, table: np.ndarray, codes: np.ndarray, threads: int, stream) -> int:
         """Upload the bases of some flanks as far as they are not there; return how many bases that were.
 

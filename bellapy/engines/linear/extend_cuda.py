@@ -16,11 +16,15 @@ from math import prod
 import numpy as np
 from numba import cuda
 
+from bellapy.compute.gpu import ahead
+from bellapy.compute.gpu.desk import desk
 from bellapy.compute.gpu.ops import SIMULATED, WARP, upload
 from bellapy.compute.gpu.pool import FULL, Device, Work, Worker, give_to_cpu, pool
 from bellapy.compute.resources import Resources
 from bellapy.engines.ends import End, Ends
 from bellapy.engines.flanks import Flanks
+from bellapy.engines.linear.classes import CLASSES as ALL_CLASSES
+from bellapy.engines.linear.classes import SIMULATED_CLASSES
 from bellapy.engines.linear.cuda_stack import CELLS, COUNTS, ENDED, HEAD, OUTGROWN, Handed, Queue, make_kernel
 from bellapy.engines.linear.cuda_step import fits, level_of_best, pack_scoring
 from bellapy.engines.linear.cuda_wide import GUARDS, Rest, extend_wide
@@ -28,15 +32,9 @@ from bellapy.engines.linear.extend_cpu import extend_flanks as extend_on_cpu
 from bellapy.engines.registers.bases import Reads
 from bellapy.engines.registers.host import RESULT_COLUMNS, clear, cut_seeds, list_piece, put_back, put_late, rows_of
 from bellapy.params import Scoring
+from bellapy.report.run_report import Devices
 
-CLASSES: tuple[tuple[int, int, int], ...] = ((4, 2, 3), (8, 4, 40))
-if not SIMULATED:
-    CLASSES = (
-        (4, 4, 14), (4, 6, 25), (8, 4, 50), (8, 8, 110), (8, 14, 200), (16, 10, 300), (16, 14, 500), (32, 10, 700),
-        (32, 14, 1010),
-    )  # fmt: skip
-"""Sizes of windows: lanes of a group, registers of a lane (of two rows each), and up to which X over the gap penalty nearly
-all true overlaps stay inside; by measurement (benchmarks/gpu.py)."""
+CLASSES = SIMULATED_CLASSES if SIMULATED else ALL_CLASSES
 WARPS = 1 if SIMULATED else 4  # of a block
 RESIDENT_WARPS = 2 if SIMULATED else 32  # of a processor, at most: a thread takes 64 registers and more
 FEW_WARPS = 2  # of the 16 or more of a processor: when fewer flanks than they hold are left, these go on in the next size
@@ -97,6 +95,27 @@ def window_sizes(scoring: Scoring, step: float = 1.0) -> list[tuple[int, int]]:
             if enough and (not chosen or group * registers >= step * chosen[-1][0] * chosen[-1][1]):
                 chosen.append((group, registers))
     return chosen
+
+
+def loading_of(size: tuple[int, int], module: str = __name__) -> str:
+    """The task (compute/gpu/ahead.py) that loads what needs windows of a size."""
+    return f"{module}:load_size:{[its[:2] for its in CLASSES].index(size)}"
+
+
+def load_size(number: int) -> None:
+    """Compile, or load, the kernel of one size of windows."""
+    size, scoring = CLASSES[number][:2], Scoring()
+    with desk(Devices()) as its_desk:
+        worker, kinds = its_desk.device.workers[0], (np.int64, np.int64, np.int32)
+        table, counts, results = (
+            its_desk.zeros((2, n), kind) for n, kind in zip((5, COUNTS, RESULT_COLUMNS), kinds, strict=True)
+        )
+        its_desk.launch(
+            make_kernel(*size, scoring.match == 1, its_desk.device.packed), 1, WARPS * WARP,
+            Reads(its_desk.zeros((1, 3), np.uint32), 1), table, counts, Queue(0, 0, 0, 0), _handed_over(worker, 0, 1, 2),
+            _handed_over(worker, 1, 1, 2 * prod(size)), pack_scoring(scoring), False, results,
+        )  # fmt: skip
+        its_desk.fetch(results)
 
 
 def _extend_on_cpu(job: _Job, begin: int, end: int) -> None:
@@ -225,6 +244,7 @@ class _Batch:
     def _extend(self, level: int, n: int) -> None:
         """In the windows of a level, n flanks."""
         job, device, (group, _) = self.job, self.worker.device, self.sizes[level]
+        ahead.wait(loading_of(self.sizes[level]))
         few = device.processors * FEW_WARPS * (WARP // group) if level + 1 < len(self.sizes) else 0
         blocks = _blocks(device, -(-n * group // WARP))
         self._launch(

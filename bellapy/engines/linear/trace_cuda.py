@@ -12,6 +12,8 @@ from functools import partial
 
 import numpy as np
 
+from bellapy.compute.gpu import ahead
+from bellapy.compute.gpu.desk import desk
 from bellapy.compute.gpu.ops import WARP
 from bellapy.compute.gpu.pool import FULL, WORKERS, Work, Worker, give_to_cpu, pool
 from bellapy.compute.gpu.transfers import fetched, moment, sent
@@ -20,15 +22,16 @@ from bellapy.engines.ends import End
 from bellapy.engines.flank_paths import FlankPaths, block_chunks, most_runs
 from bellapy.engines.flanks import Flanks
 from bellapy.engines.linear.cuda_step import pack_scoring
-from bellapy.engines.linear.cuda_trace import RUNS, Part, chunk_words, make_tracer, state_words
+from bellapy.engines.linear.cuda_trace import PLAN, RUNS, Part, chunk_words, make_tracer, state_words
 from bellapy.engines.linear.cuda_walk import WAY, make_walker
-from bellapy.engines.linear.extend_cuda import BATCH, WARPS, window_sizes
+from bellapy.engines.linear.extend_cuda import BATCH, CLASSES, WARPS, loading_of, window_sizes
 from bellapy.engines.linear.trace_cpu import trace_flanks as trace_on_cpu
 from bellapy.engines.registers.bases import Reads
 from bellapy.engines.registers.gather import gather_runs
 from bellapy.engines.registers.host import cut_pieces
 from bellapy.engines.registers.window import CHUNK
 from bellapy.params import Scoring
+from bellapy.report.run_report import Devices
 
 LEAST_PIECE = 1 << 12  # flanks
 LEAST_BATCH = 1 << 5  # flanks; if so few do not fit, they go to the CPU
@@ -78,6 +81,24 @@ def trace_flanks(
     work = Work(pieces, LEAST_BATCH, partial(_trace_on_gpu, job), partial(_trace_on_cpu, job), "path_s")
     gpus.run(work, resources.devices)
     return FlankPaths(job.runs, job.starts, job.counts)
+
+
+def load_size(number: int) -> None:
+    """Compile, or load, the kernels of one size of windows."""
+    size, scoring = CLASSES[number][:2], Scoring()
+    rule, dear = pack_scoring(scoring), scoring.mismatch < 2 * scoring.gap
+    with desk(Devices()) as its_desk:
+        zeros, part = its_desk.zeros, Part(1, 1, 0)
+        reads, plan = Reads(zeros((1, 3), np.uint32), 1), zeros((1, PLAN), np.int64)
+        failed, counts = its_desk.send(np.ones(1, np.int32)), zeros(1, np.int32)
+        bits, states, runs = zeros(1, np.uint64), zeros(1, np.uint32), zeros(1, np.uint32)
+        tracer = make_tracer(*size, scoring.match == 1, its_desk.device.packed, dear)
+        its_desk.launch(
+            tracer, 1, WARPS * WARP, reads, zeros((1, 5), np.int64), plan, part, rule, False, bits, states, failed
+        )  # fmt: skip
+        its_desk.launch(make_walker(*size), 1, WALKERS, plan, part, bits, failed, zeros((1, WAY), np.int64), runs, counts)
+        its_desk.launch(gather_runs, 1, WARPS * WARP, plan[:, RUNS], counts, zeros(1, np.int64), runs, zeros(1, np.uint32))
+        its_desk.fetch(runs)
 
 
 def _trace_on_cpu(job: _Job, begin: int, end: int) -> None:
@@ -175,6 +196,7 @@ def _trace_batch(
     states = worker.rooms.of("states", max(1, batch.room[1]), dtype=np.uint32)
     runs = worker.rooms.of("runs", batch.room[2], dtype=np.uint32)
     dear = job.scoring.mismatch < 2 * job.scoring.gap
+    ahead.wait(loading_of(size, __name__))
     tracer = make_tracer(*size, job.scoring.match == 1, device.packed, dear)
     walker, rule, reads = make_walker(*size), pack_scoring(job.scoring), Reads(device.reads.planes, device.reads.n_bases)
     begin, waited = moment(stream), 0.0

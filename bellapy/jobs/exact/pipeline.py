@@ -20,8 +20,9 @@ from bellapy.jobs.exact.charts import make_charts
 from bellapy.jobs.exact.output import FORMATS, Pair, write_alignment
 from bellapy.jobs.exact.plot import draw_plot
 from bellapy.params import ExactParams, RunParams
-from bellapy.report.log import logger, progress
+from bellapy.report.log import logger
 from bellapy.report.pictures import check_plot
+from bellapy.report.progress import progress
 from bellapy.report.run_report import Devices, RunReport, Stage
 
 STRANDS = {"both": (1, -1), "forward": (1,), "reverse": (-1,)}

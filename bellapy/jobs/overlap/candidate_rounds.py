@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from bellapy.compute.memory import Budget
+from bellapy.compute.resources import Resources
 from bellapy.compute.threads import map_threads
 from bellapy.jobs.overlap.candidate_filter import (
     Marks,
@@ -18,15 +19,14 @@ from bellapy.jobs.overlap.candidate_filter import (
     mark_seeds,
     sure_values,
 )
-from bellapy.jobs.overlap.candidates import multiply, symbolic_product
 from bellapy.jobs.overlap.count_rounds import profile_of, tile_matrix
 from bellapy.jobs.overlap.ends import pilot_seeds
 from bellapy.jobs.overlap.report import NO_SUPPORT, REPEAT, TOO_SPARSE
-from bellapy.jobs.overlap.seeds import choose_seeds, has_any, join_seeds, seed_bytes
+from bellapy.jobs.overlap.seeds import has_any, join_seeds
+from bellapy.jobs.overlap.seeds_of_matrix import Multiplied, find_seeds_of
 from bellapy.jobs.overlap.work import Result, Round, Work
 from bellapy.records import DepthProfile, ReadSet
 from bellapy.records.bases import PAD, UNKNOWN
-from bellapy.report.log import progress
 
 JOINED_BYTES = 60  # of a copy of a seed and what is computed from it
 
@@ -59,27 +59,18 @@ def find_seeds(work: Work, tile: int) -> Result:
     profile = tile_profile(work, tile)
     matrix, between, layout = tile_matrix(work, tile)
     reads = without_bases(work, tile)
-    products_of = symbolic_product(matrix, threads, between)
-    n_products = int(products_of.sum())
-    parts, n_candidates, n_weak, done = [join_seeds([], matrix.seed_length)], 0, 0, 0
-    groups = multiply(
-        matrix, products_of, between=between, layout=layout, threads=threads, budget=budget,
-        result_bytes=seed_bytes(params.seeds),
-    )  # fmt: skip
-    with progress("candidates", n_products if work.is_whole else None) as advance:
-        for products in groups:
-            more, n, weak = choose_seeds(products, matrix, reads, params.seeds, threads)
-            parts += more
-            n_candidates, n_weak, done = n_candidates + n, n_weak + weak, done + len(products.keys)
-            advance(done)
-            del products  # before the next ones are made
+    run = params.run if params.run.device == "cuda" else replace(params.run, device="cpu")  # "auto": nobody has chosen one
+    resources = Resources.of(run, work.report.devices)
+    found = find_seeds_of(matrix, reads, params.seeds, resources, Multiplied(between, layout))
+    parts = [join_seeds([], matrix.seed_length), *found.parts]
     del matrix
     budget.require("choosing seeds", JOINED_BYTES * sum(len(seeds) for seeds in parts))
     depths = map_threads(lambda seeds: lowest_depth(seeds, profile), parts, threads)
     support, length, depth = sure_values(parts, depths)
     return {
         "seeds": parts, "depth": depths, "support": support, "length": length, "sure_depth": depth,
-        "dropped": {NO_SUPPORT: n_weak}, "numbers": {"products": n_products, "candidates": n_candidates},
+        "dropped": {NO_SUPPORT: found.n_weak},
+        "numbers": {"products": found.n_products, "candidates": found.n_candidates},
     }  # fmt: skip
 
 

@@ -7,6 +7,7 @@ reads.  An entry of a block holds a place in the block, and goes with the number
 from __future__ import annotations
 
 from dataclasses import asdict, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -17,12 +18,12 @@ from bellapy.jobs.overlap.candidates import Between, KeyLayout, layout_of, symbo
 from bellapy.jobs.overlap.coverage import DEPTH_BYTES
 from bellapy.jobs.overlap.depth import Bins, Tests
 from bellapy.jobs.overlap.linking import Kept, Links, Rules, keep_columns, learn_rules, link_profile
-from bellapy.jobs.overlap.work import Result, Round, Work
+from bellapy.jobs.overlap.work import MemoryStore, Result, Round, Work
 from bellapy.params import KmerParams
 from bellapy.params.overlap import DEFAULT_SAMPLING_WINDOW
 from bellapy.records import DepthProfile, Estimate, KmerMatrix, ReadSet
 from bellapy.records.bases import PAD
-from bellapy.records.kmers import entry_type
+from bellapy.records.kmers import Held, HeldMatrix, entry_type
 from bellapy.seeding.entries import is_first, pack_entry, place_of, reverse_of
 from bellapy.seeding.kmer_matrix import PROFILE_WIDTH, build_kmer_matrix, profile_depth
 from bellapy.seeding.kmers import NO_MASK, KmerCounts, Share, count_kmers, size_partitions
@@ -30,6 +31,9 @@ from bellapy.seeding.sampling import compress_homopolymers, restore_places, samp
 
 ANY_COUNT = (1 << 31) - 1
 PROFILED_BYTES = 48  # of a bin of the depth profile, while it is judged
+
+MASKED = "minimizer", "syncmer"
+"""Ways of sampling that mark places of the reads."""
 
 U = np.uint64
 
@@ -61,20 +65,21 @@ def _estimate(reads: ReadSet, kmers: KmerParams, threads: int, budget: Budget) -
     return found
 
 
-def _one_in(settings: Result) -> int:
+def one_in(settings: Result) -> int:
+    """One k-mer in so many is counted."""
     return settings["sampling_window"] if settings["sampling"] == "fraction" else 1
 
 
 def needs_all_reads(kmers: KmerParams) -> bool:
     """Whether counting holds arrays of the size of all reads, so that it is done in one part."""
-    return kmers.homopolymer or kmers.sampling in ("minimizer", "syncmer")
+    return kmers.homopolymer or kmers.sampling in MASKED
 
 
 def count(work: Work, part: int) -> Result:
     """All k-mers of a part that occur more than once, and their depth profile."""
     reads, settings, threads = work.reads.all(), work.settings, work.params.run.threads
-    counts = _count(reads, work, part)
-    full = _matrix(work, replace(counts, entries=counts.entries[:]), settings["upper"])
+    counts = _count_on_gpu(reads, work) or _count(reads, work, part)
+    full = _matrix(work, replace(counts, entries=_view(counts.entries)), settings["upper"])
     room = PROFILED_BYTES * (reads.n_bases // PROFILE_WIDTH + len(reads))
     Budget(work.params.run.max_memory).require("the depth along the reads", room)
     profile = profile_depth(full, reads, threads)
@@ -82,6 +87,22 @@ def count(work: Work, part: int) -> Result:
         "entries": counts.entries, "spectrum": counts.spectrum, "n_kmers": profile.n_kmers, "copies": profile.copies,
         "numbers": {"kmers": counts.n_kmers},
     }  # fmt: skip
+
+
+def _view(entries: Any) -> Any:
+    """The entries, as another array, which may become read-only."""
+    return entries if isinstance(entries, Held) else entries[:]
+
+
+def _count_on_gpu(reads: ReadSet, work: Work) -> KmerCounts | None:
+    """The k-mers of the whole job, which a GPU holds from then on; None where the CPU has to count."""
+    settings, kmers = work.settings, work.params.kmers
+    in_memory = work.is_whole and work.plan.n_parts == 1 and isinstance(work.store, MemoryStore)
+    if not in_memory or work.params.run.device != "cuda" or kmers.homopolymer or settings["sampling"] in MASKED:
+        return None
+    from bellapy.jobs.overlap.columns_cuda import try_to_count
+
+    return try_to_count(reads, settings["k"], kmers.lower, one_in(settings), work.resources)
 
 
 def _count(reads: ReadSet, work: Work, part: int) -> KmerCounts:
@@ -93,12 +114,12 @@ def _count(reads: ReadSet, work: Work, part: int) -> KmerCounts:
     if kmers.homopolymer:
         budget.require("homopolymer compression", 2 * len(codes))
         codes, marks = compress_homopolymers(codes)
-    if sampling in ("minimizer", "syncmer"):
+    if sampling in MASKED:
         budget.require(f"sampling by {sampling}s", len(codes))
         mask = sampling_mask(codes, k, sampling, window, threads)
     share = None if work.plan.n_parts == 1 else _share(codes, work, part)
     counts = count_kmers(
-        codes, k, kmers.lower, ANY_COUNT, keep_one_in=_one_in(settings), mask=mask, share=share, threads=threads,
+        codes, k, kmers.lower, ANY_COUNT, keep_one_in=one_in(settings), mask=mask, share=share, threads=threads,
         budget=budget,
     )  # fmt: skip
     return counts if marks is None else replace(counts, entries=restore_places(reads.codes, marks, counts.entries, threads))
@@ -109,7 +130,7 @@ def _share(codes: np.ndarray, work: Work, part: int) -> Share:
 
     def make() -> Result:
         settings = work.settings
-        sizes = size_partitions(codes, settings["k"], keep_one_in=_one_in(settings), threads=work.params.run.threads)
+        sizes = size_partitions(codes, settings["k"], keep_one_in=one_in(settings), threads=work.params.run.threads)
         return {"sizes": sizes}
 
     return Share(part, work.plan.n_parts, work.store.once("sizes", make)["sizes"])
@@ -134,7 +155,7 @@ class _Matrices:
     def __iter__(self):
         work = self._work
         for entries, spectrum in work.arrays("count", "entries", "spectrum", over="parts"):
-            yield _matrix(work, KmerCounts(entries[:], 0, spectrum), work.settings["upper"])
+            yield _matrix(work, KmerCounts(_view(entries), 0, spectrum), work.settings["upper"])
 
 
 def _plain_profile(work: Work) -> DepthProfile:
@@ -154,9 +175,9 @@ def learn_from_parts(work: Work) -> Result:
     """The depth profile, and which columns link reads."""
     settings, estimate, profile = work.settings, work.estimate, _plain_profile(work)
     rate = estimates.DEFAULT_ERROR_RATE if estimate.error_rate is None else estimate.error_rate
-    one_in = _one_in(settings)
+    window = one_in(settings)
     rules = learn_rules(
-        _Matrices(work), profile, (1 - rate) ** settings["k"] / one_in, 1 / one_in,
+        _Matrices(work), profile, (1 - rate) ** settings["k"] / window, 1 / window,
         strict=work.params.kmers.upper is not None, threads=work.params.run.threads,
     )  # fmt: skip
     tests = rules.tests
@@ -190,8 +211,11 @@ def keep(work: Work, part: int) -> Result:
     """The columns of a part that link reads, by blocks of reads, and the products that every query makes of them."""
     _, rules, _ = _rules(work)
     entries = work.store.take(f"count.{part}")["entries"]
-    kept = keep_columns(entries, rules, part)
-    entries = entries[: kept.n_entries]
+    if isinstance(entries, Held):
+        entries, kept = entries.keep(rules)  # type: ignore[attr-defined]
+    else:
+        kept = keep_columns(entries, rules, part)
+        entries = entries[: kept.n_entries]
     numbers = {"kmers": int(kept.kept.sum()), "places": len(entries)}
     result: Result = {
         "kept": kept.kept, "found": kept.found, "n_apart": kept.n_apart, "numbers": numbers, "shape": _shape(work),
@@ -312,7 +336,8 @@ def tile_matrix(work: Work, tile: int) -> tuple[KmerMatrix, Between | None, KeyL
         entries = parts[0]["entries.0"] if len(parts) == 1 else np.concatenate([part["entries.0"] for part in parts])
         n_kmers = sum(part["numbers"]["kmers"] for part in parts)
         starts = np.append(work.reads.all().starts, len(work.reads.all().codes))
-        return KmerMatrix(n_kmers=n_kmers, entries=entries, starts=starts, upper=ANY_COUNT, **shape), None, None
+        kind: type[KmerMatrix] = HeldMatrix if isinstance(entries, Held) else KmerMatrix
+        return kind(n_kmers=n_kmers, entries=entries, starts=starts, upper=ANY_COUNT, **shape), None, None
     (i, j), first = work.plan.tiles[tile], work.plan.first_reads
     lengths = work.lengths(tile)
     starts = PAD + np.concatenate(([0], np.cumsum(lengths.astype(np.int64) + PAD)))

@@ -27,6 +27,7 @@ import numpy as np
 from bellapy.compute.jit import njit
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.records import DepthProfile, KmerMatrix
+from bellapy.records.kmers import HeldMatrix
 from bellapy.seeding.entries import place_of, reverse_of
 from bellapy.seeding.kmer_matrix import next_column, read_at, read_ranges
 
@@ -191,6 +192,9 @@ def add_up_company(parts: Iterable[KmerMatrix], n_reads: int, threads: int, *arg
     """Sum of `add_company` over the columns of all parts, (2, n_reads) int64."""
     total = np.zeros((2, n_reads), np.int64)
     for matrix in parts:
+        if isinstance(matrix, HeldMatrix):
+            total += matrix.entries.company(*arguments[:3])
+            continue
 
         def add(piece, entries=matrix.entries):
             numbers = np.zeros((2, n_reads), np.int64)
@@ -205,6 +209,9 @@ def count_votes(parts: Iterable[KmerMatrix], bins: Bins, upper: int, repeat: np.
     """Sum of `add_votes` over all parts, (2, n_bins) uint32: threads write to bins of their own."""
     votes = np.zeros((2, len(repeat)), np.uint32)
     for matrix in parts:
+        if isinstance(matrix, HeldMatrix):
+            votes += matrix.entries.votes(bins, upper, repeat)
+            continue
 
         def share(piece, entries=matrix.entries):
             room = np.empty((piece[1] - piece[0]) // (upper + 1) + 1, np.uint32)
@@ -213,7 +220,7 @@ def count_votes(parts: Iterable[KmerMatrix], bins: Bins, upper: int, repeat: np.
         ranges = even_ranges(len(matrix.entries), threads)
         shares = np.concatenate([np.zeros(0, np.uint32), *map_threads(share, ranges, threads)])
 
-        def add(places, entries=matrix.entries, shares=shares):
+        def add(places, entries=matrix.entries, shares=shares, votes=votes):
             add_votes(entries, *places, bins, upper, shares, votes)
 
         map_threads(add, read_ranges(matrix.starts, threads), threads)
@@ -267,11 +274,13 @@ class Tests(NamedTuple):
 
 @njit
 def column_kind(entries, first, last, tests):
-    """What a column, entries[first:last], may do by tests (Tests), and how many of its entries lie in sound bins."""
+    """What a column, entries[first:last], may do by tests (Tests), and how many entries of a deep one lie in sound bins."""
     bins, upper, most, sound, level, apart, apart_places = tests
     size = last - first
     if size <= upper:
         return ORDINARY, 0
+    if size > max(most, apart_places):
+        return REPEAT, 0
     n_sound, n_back, levels, before = 0, 0, 0.0, -1
     for i in range(first, last):
         r, b = bin_of(place_of(entries[i]), bins)

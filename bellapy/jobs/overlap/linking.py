@@ -29,6 +29,7 @@ from bellapy.jobs.overlap.depth import (
     survey_columns,
 )  # fmt: skip
 from bellapy.records import DepthProfile, KmerMatrix
+from bellapy.records.kmers import HeldMatrix
 
 USUAL_SPREAD = 1.5  # the upper bound is no lower, in units of the usual level
 LEAST_TOLD = 0.01  # share of the bases that the log tells
@@ -115,8 +116,10 @@ def learn_rules(
     tests = Tests(bins, upper, most, sound, level, APART, apart_places)
     columns, products, n_sound = [], np.zeros(N_KINDS, np.int64), 0
     for matrix in parts:
-        columns.append(np.zeros(N_KINDS, np.int64))
-        n_sound += survey_columns(matrix.entries, tests, columns[-1], products)
+        its_columns, its_products, its_sound = _survey(matrix, tests)
+        columns.append(its_columns)
+        products += its_products
+        n_sound += its_sound
     one_in = np.ones(N_KINDS, np.int64)
     one_in[DEEP] = choose_thinning(n_sound, profile.width * int(sound.sum()), share_counted)
     one_in[APART_KIND] = max(1, -(-int(products[APART_KIND]) // max(1, APART_WORK * int(products[ORDINARY]))))
@@ -125,6 +128,14 @@ def learn_rules(
         tests, one_in, np.cumsum(columns, axis=0) - columns, np.where(own > 0, own, usual).astype(np.float32),
         profile.width * sum_of_reads(repeat, profile.offsets).astype(float), DEEP_SHARE * correct, deep_share, repeat_share,
     )  # fmt: skip
+
+
+def _survey(matrix: KmerMatrix, tests: Tests) -> tuple[np.ndarray, np.ndarray, int]:
+    """Columns and products of each kind, (N_KINDS,) int64, and entries of deep columns in sound bins."""
+    if isinstance(matrix, HeldMatrix):
+        return matrix.entries.survey(tests)
+    columns, products = np.zeros((2, N_KINDS), np.int64)
+    return columns, products, survey_columns(matrix.entries, tests, columns, products)
 
 
 def _about(parts: Iterable[KmerMatrix], profile: DepthProfile) -> tuple[Bins, int]:

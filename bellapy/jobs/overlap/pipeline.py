@@ -15,7 +15,6 @@ import numpy as np
 from bellapy.compute.gpu.devices import choose_device
 from bellapy.compute.memory import Budget
 from bellapy.compute.resources import Resources
-from bellapy.engines import extend as xdrop
 from bellapy.engines import trace as base_level
 from bellapy.engines.ends import End
 from bellapy.engines.extend import extend_anchors
@@ -34,7 +33,7 @@ from bellapy.jobs.overlap.candidate_rounds import ROUNDS as CANDIDATE_ROUNDS
 from bellapy.jobs.overlap.candidate_rounds import typical_of
 from bellapy.jobs.overlap.count_rounds import ANY_COUNT, choose_settings, links_of, profile_of
 from bellapy.jobs.overlap.count_rounds import ROUNDS as COUNT_ROUNDS
-from bellapy.jobs.overlap.ends import Steps, describe_steps, first_scoring, pilot_seeds
+from bellapy.jobs.overlap.ends import Steps, describe_steps, pilot_seeds
 from bellapy.jobs.overlap.linking import describe
 from bellapy.jobs.overlap.path_filter import trim_and_test
 from bellapy.jobs.overlap.report import (
@@ -50,10 +49,10 @@ from bellapy.jobs.overlap.selection import selects
 from bellapy.jobs.overlap.work import HeldReads, Launch, MemoryStore, Plan, Round, Work, launch_here
 from bellapy.params import TILT_UNIT, Params
 from bellapy.records import DepthProfile, Estimate, Extensions, KmerMatrix, Overlaps, Paths, ReadSet, Seeds
-from bellapy.records.bases import PAD, UNKNOWN
-from bellapy.report.log import logger, progress
+from bellapy.records.kmers import Held
+from bellapy.report.log import logger
+from bellapy.report.progress import progress
 from bellapy.report.run_report import RunReport, describe_dropped
-from bellapy.seeding.kmers import count_kmers
 
 Shown = TypeVar("Shown")
 
@@ -79,13 +78,6 @@ class Counted:
 def estimate_of(meta: dict) -> Estimate:
     """The estimate that a stage file's `meta` holds."""
     return Estimate(**meta["estimate"])
-
-
-def load_kernels(params: Params) -> None:
-    """Load, the first time compile, what `overlap_reads` needs on a CPU."""
-    count_kmers(np.full(PAD, UNKNOWN, np.uint8), 1, 2, 2)
-    if params.run.device == "cpu":
-        xdrop.load(first_scoring(params.extension))
 
 
 def with_device(params: Params) -> Params:
@@ -183,9 +175,8 @@ def count_stage(reads: ReadSet, params: Params, report: RunReport) -> Counted:
     count_rounds(work)
     kept = work.store.take("keep.0")
     starts = np.append(reads.starts, len(reads.codes))
-    matrix = KmerMatrix(
-        n_kmers=kept["numbers"]["kmers"], entries=kept["entries.0"], starts=starts, upper=ANY_COUNT, **kept["shape"]
-    )
+    entries = kept["entries.0"].on_host() if isinstance(kept["entries.0"], Held) else kept["entries.0"]
+    matrix = KmerMatrix(n_kmers=kept["numbers"]["kmers"], entries=entries, starts=starts, upper=ANY_COUNT, **kept["shape"])
     return Counted(matrix, profile_of(work), work.estimate)
 
 

@@ -187,7 +187,7 @@ def _leave_pieces(members, candidate, first):
 
 
 @njit
-def _choose(members, candidate, params, out, n_out):
+def choose(members, candidate, params, out, n_out):
     """Append up to params.ranks seeds of one candidate to out, and one of another piece if none is; sorts its members.
 
     members : Members.  candidate : Candidate.  params : SeedParams.  out : (any, N_COLUMNS) int32, of which n_out rows hold
@@ -272,7 +272,7 @@ def choose_in_blocks(products, begin, end, read_lengths, k, seed_length, params,
             lengths = (np.int64(read_lengths[query]), np.int64(read_lengths[target]))
             before = n_out
             candidate = Candidate(query, target, strand, lengths, k, seed_length, j - i, n)
-            n_out = _choose(members, candidate, params, out, n_out)
+            n_out = choose(members, candidate, params, out, n_out)
             n_weak += n_out == before
             i = j
     return n_out, n_candidates, n_weak
@@ -306,10 +306,15 @@ def seed_bytes(params: SeedParams) -> int:
 
 def seeds_from_rows(rows: np.ndarray, seed_length: int) -> Seeds:
     """Seeds from the (n, N_COLUMNS) int32 table that the kernel writes: the first columns of Seeds, in their order."""
+    return seeds_from_columns(rows.T.copy(), seed_length)
+
+
+def seeds_from_columns(columns: np.ndarray, seed_length: int) -> Seeds:
+    """Seeds from the first columns of Seeds, (N_COLUMNS, n) int32."""
     names = [f.name for f in fields(Seeds)][:N_COLUMNS]
     types = {"strand": np.int8, "rank": np.int8}
-    columns = {name: column.astype(types.get(name, np.int32)) for name, column in zip(names, rows.T, strict=True)}
-    return Seeds(**columns, copies=np.ones(len(rows), np.float32), length=seed_length)
+    typed = {name: column.astype(types.get(name, np.int32), copy=False) for name, column in zip(names, columns, strict=True)}
+    return Seeds(**typed, copies=np.ones(columns.shape[1], np.float32), length=seed_length)
 
 
 def join_seeds(parts: list[Seeds], seed_length: int, threads: int = 1) -> Seeds:

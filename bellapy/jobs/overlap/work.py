@@ -21,10 +21,11 @@ from bellapy.io.workdir import Workdir
 from bellapy.jobs.overlap.geometry import Geometry
 from bellapy.params import Params
 from bellapy.records import Estimate, Extensions, Overlaps, ReadSet, Seeds
+from bellapy.records.kmers import Held
 from bellapy.report.run_report import RunReport
 
 Result = dict[str, Any]
-"""Arrays, records of arrays, lists of either that are meant end to end, and what JSON holds, by name."""
+"""Arrays, records of arrays, lists of either that are meant end to end, what devices hold, and what JSON holds, by name."""
 
 RECORDS: dict[str, type] = {kind.__name__: kind for kind in (Seeds, Extensions, Overlaps, Geometry)}
 ABOUT = "about"
@@ -209,7 +210,7 @@ class FolderStore:
 
 def _is_told(value: Any) -> bool:
     some = value[0] if isinstance(value, list) and value else value
-    return not isinstance(some, (np.ndarray, *RECORDS.values()))
+    return not isinstance(some, (np.ndarray, Held, *RECORDS.values()))
 
 
 def to_arrays(result: Mapping[str, Any]) -> dict[str, np.ndarray]:

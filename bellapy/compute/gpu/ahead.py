@@ -1,0 +1,148 @@
+"""Kernels compiled before they are needed, several at a time.
+
+Numba compiles one function at a time in a process.  So the first run with a GPU starts other processes, which compile and
+leave what they have made in Numba's cache.  This one reads and counts meanwhile, and waits where it comes to what is not yet
+there.  A mark in the cache's folder says that a task has been done: later runs start nothing.
+
+A task is the name of a function that starts some kernels on nothing: "module:function", or with a number behind a colon.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from bellapy.compute.gpu.devices import DRIVER_FILE
+from bellapy.compute.stopping import end_with_parent
+from bellapy.compute.threads import usable_cores
+
+MODULE = "bellapy.compute.gpu.ahead"
+PACKAGE = Path(__file__).resolve().parents[2]
+PACKAGES = "numba", "numba_cuda", "llvmlite", "numpy"
+CARDS = DRIVER_FILE.parent / "gpus"
+_lock = Lock()
+_helpers: list[subprocess.Popen[str]] = []  # the process that does the tasks, and tells which are done
+_begun: set[str] = set()
+_done: set[str] = set()
+
+
+def start(tasks: Sequence[str]) -> None:
+    """Begin with those of the tasks that no run has done yet, in this order; nothing happens without a GPU's driver, nor the
+    second time."""
+    if _helpers or not DRIVER_FILE.exists() or not os.access(_folder(), os.W_OK):
+        return
+    stamp = _stamp()
+    todo = [task for task in tasks if not _mark(task, stamp).exists()]
+    if not todo:
+        return
+    command = [sys.executable, "-m", MODULE, stamp, str(usable_cores()), *todo]
+    with suppress(OSError):  # then kernels are compiled where they are needed
+        nothing = subprocess.DEVNULL
+        helper = subprocess.Popen(command, stdin=nothing, stdout=subprocess.PIPE, stderr=nothing, text=True)
+        _helpers.append(helper)
+        _begun.update(todo)
+
+
+def wait(*tasks: str) -> None:
+    """Until these tasks are done, if they were begun."""
+    with _lock:
+        while not _done.issuperset(_begun.intersection(tasks)):
+            stream = _helpers[0].stdout
+            line = stream.readline() if stream else ""
+            if not line:
+                _begun.clear()  # it has ended: what is not there is compiled here
+            _done.add(line.strip())
+
+
+def _folder() -> Path:
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    return Path(given) if given else PACKAGE / "__pycache__"
+
+
+def _stamp() -> str:
+    """What compiled code depends on, in short."""
+    sources = sorted((path.relative_to(PACKAGE).as_posix(), path.stat().st_mtime_ns) for path in PACKAGE.rglob("*.py"))
+    cards = [card.read_text() for card in sorted(CARDS.glob("*/information"))] if CARDS.is_dir() else []
+    names = [line for card in cards for line in card.splitlines() if line.startswith("Model")]
+    whole = sources, sys.version, [_installed_at(package) for package in PACKAGES], names, DRIVER_FILE.read_text()
+    return hashlib.sha1(repr(whole).encode()).hexdigest()[:16]
+
+
+def _installed_at(package: str) -> int:
+    """When a package was installed: to ask for versions takes longer."""
+    spec = find_spec(package)
+    return os.stat(spec.origin).st_mtime_ns if spec and spec.origin else 0
+
+
+def _mark(task: str, stamp: str) -> Path:
+    return _folder() / f"ahead-{stamp}-{task.replace(':', '-')}"
+
+
+def _do_all(stamp: str, at_once: int, tasks: Sequence[str]) -> None:
+    """Do the tasks, so many at once, each in a process of its own; tell the name of each when it is done or has failed."""
+    running: dict[subprocess.Popen[bytes], str] = {}
+    left, first = list(tasks), os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": first}  # one is enough to compile for
+    while left or running:
+        while left and len(running) < at_once:
+            task = left.pop(0)
+            command = [sys.executable, "-m", MODULE, task]
+            running[subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment)] = task
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+        for process in [process for process in running if process.poll() is not None]:
+            task = running.pop(process)
+            if not process.returncode:
+                _mark(task, stamp).touch()
+            print(task, flush=True)
+
+
+def _do(task: str) -> None:
+    """Do one task."""
+    module, function, *numbers = task.split(":")
+    _save_in_turn()
+    getattr(import_module(module), function)(*map(int, numbers))
+
+
+def _save_in_turn() -> None:
+    """Let only one process at a time change an index of Numba's cache: functions made by one function share it."""
+    from numba.core import caching
+    from numba.cuda.core import caching as cuda_caching
+
+    for kind in {caching.IndexDataCacheFile, cuda_caching.IndexDataCacheFile}:
+        _lock_saves(kind)
+
+
+def _lock_saves(kind: Any) -> None:
+    save = kind.save
+
+    def save_alone(self: Any, key: Any, data: Any) -> None:
+        with _alone(f"{self._index_path}.lock"):
+            save(self, key, data)
+
+    kind.save = save_alone
+
+
+@contextmanager
+def _alone(path: str) -> Iterator[None]:
+    import fcntl  # not on every system
+
+    with open(path, "w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
+if __name__ == "__main__":
+    end_with_parent()
+    if len(sys.argv) == 2:
+        _do(sys.argv[1])
+    else:
+        _do_all(sys.argv[1], int(sys.argv[2]), sys.argv[3:])

@@ -1,0 +1,64 @@
+"""A GPU on which one piece of work after the other is done: arrays, and kernels of one thread of work, in order.
+
+The pool (pool.py) shares pieces among workers.  What has to see all k-mers at once works on a desk: one stream of one
+device, with arrays that are given back when nothing refers to them any more.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import cuda
+
+from bellapy.compute.gpu.ops import fill_bytes
+from bellapy.compute.gpu.pool import Device, pool
+from bellapy.report.run_report import Devices
+
+
+@dataclass
+class Desk:
+    """One stream of a device."""
+
+    device: Device
+    stream: Any
+
+    def empty(self, shape: int | tuple[int, ...], dtype: np.typing.DTypeLike) -> Any:
+        """An array on the device; MemoryError, or an error of the driver, where there is no room."""
+        return cuda.device_array(shape, dtype, stream=self.stream)
+
+    def zeros(self, shape: int | tuple[int, ...], dtype: np.typing.DTypeLike) -> Any:
+        """An array of zeros on the device."""
+        there = self.empty(shape, dtype)
+        fill_bytes(there, 0, self.stream)
+        return there
+
+    def send(self, here: np.ndarray) -> Any:
+        """A copy of an array on the device."""
+        return cuda.to_device(np.ascontiguousarray(here), stream=self.stream)
+
+    def fetch(self, there: Any) -> np.ndarray:
+        """A copy of an array of the device, when all work before has been done."""
+        here = there.copy_to_host(stream=self.stream)
+        self.stream.synchronize()
+        return here
+
+    def launch(self, kernel: Callable, blocks: int, threads: int, *arguments: Any) -> None:
+        """Start a kernel; nothing happens for no blocks."""
+        if blocks:
+            self.device.workers[0].launch(kernel, blocks, threads, *arguments)
+
+
+@contextmanager
+def desk(devices: Devices) -> Iterator[Desk]:
+    """The first GPU, for one caller at a time; what is done is noted in `devices`."""
+    gpus = pool()
+    device = gpus.devices[0]
+    with gpus.turn, cuda.gpus[device.gpu.index]:
+        device.work_of, began = devices, time.perf_counter()
+        yield Desk(device, device.workers[0].stream)
+        device.note(seeding_s=time.perf_counter() - began)

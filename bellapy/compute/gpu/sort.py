@@ -1,0 +1,120 @@
+"""Sorting of 64-bit words on GPUs by some of their bits: a radix sort that keeps the order of equal ones.
+
+Each pass sorts by one digit, the lowest first.  A block takes a tile of consecutive words.  It counts their digits; a scan
+over all counts, by digit and tile, tells where each tile's words of a digit go.  Then each block puts its tile in order in
+shared memory and writes it out, the words of a digit side by side.  The lanes of a warp find out by votes which of them hold
+the same digit (as Merrill and Grimshaw 2011 do it).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import cuda
+
+from bellapy.compute.gpu.desk import Desk
+from bellapy.compute.gpu.desk import desk as desk_for
+from bellapy.compute.gpu.ops import SIMULATED, U32, U64, WARP, ballot, sync_warp
+from bellapy.compute.gpu.scan import BLOCK, OWN, TILE, blocks_for, scan, sum_before
+from bellapy.report.run_report import Devices
+
+DIGIT_BITS = 3 if SIMULATED else 8
+DIGITS = 1 << DIGIT_BITS
+"""As many as a block has threads."""
+WARPS = BLOCK // WARP
+
+
+def count_digits(words, n, shift, mask, counts):
+    """counts[d * n_tiles + t] = words of tile t with digit d, one block for each tile.
+
+    words : (n or more,) uint64.  shift, mask : uint64, where the digit is.  counts : (DIGITS * n_tiles,) uint32.
+    """
+    here = cuda.shared.array(DIGITS, np.int32)
+    me = cuda.threadIdx.x
+    here[me] = 0
+    cuda.syncthreads()
+    for r in range(OWN):
+        i = cuda.blockIdx.x * TILE + r * BLOCK + me
+        if i < n:
+            cuda.atomic.add(here, np.int64((words[i] >> shift) & mask), 1)
+    cuda.syncthreads()
+    counts[me * cuda.gridDim.x + cuda.blockIdx.x] = here[me]
+
+
+def scatter_digits(words, n, shift, mask, begins, out):
+    """Write every word to where its digit belongs, one block for each tile.
+
+    words, n, shift, mask : as in `count_digits`.  begins : (DIGITS * n_tiles,) int64, the scan of its counts.
+    out : (n or more,) uint64.
+    """
+    here = cuda.shared.array((WARPS, DIGITS), np.int32)
+    moved = cuda.shared.array(TILE, np.uint64)
+    to = cuda.shared.array(DIGITS, np.int64)
+    sums = cuda.shared.array(BLOCK, np.int64)
+    own, ranks = cuda.local.array(OWN, np.uint64), cuda.local.array(OWN, np.int32)
+    me, tile = cuda.threadIdx.x, cuda.blockIdx.x
+    lane, warp = me % WARP, me // WARP
+    below = (U32(1) << U32(lane)) - U32(1)
+    for w in range(WARPS):
+        here[w, me] = 0
+    cuda.syncthreads()
+    for r in range(OWN):
+        i = tile * TILE + (warp * OWN + r) * WARP + lane
+        inside = i < n
+        word = words[i] if inside else U64(0)
+        digit = U32((word >> shift) & mask)
+        same = ballot(inside)
+        for b in range(DIGIT_BITS):
+            is_set = (digit >> U32(b)) & U32(1) != U32(0)
+            votes = ballot(is_set)
+            same &= votes if is_set else ~votes
+        rank = cuda.popc(same & below)
+        before = here[warp, digit]
+        sync_warp()
+        if inside and rank == 0:
+            here[warp, digit] = before + cuda.popc(same)
+        sync_warp()
+        own[r] = word
+        ranks[r] = before + rank
+    cuda.syncthreads()
+    total = 0
+    for w in range(WARPS):
+        count = here[w, me]
+        here[w, me] = total
+        total += count
+    before_digit, _ = sum_before(np.int64(total), sums)
+    to[me] = begins[me * cuda.gridDim.x + tile] - before_digit
+    for w in range(WARPS):
+        here[w, me] += before_digit
+    cuda.syncthreads()
+    for r in range(OWN):
+        if tile * TILE + (warp * OWN + r) * WARP + lane < n:
+            moved[here[warp, (own[r] >> shift) & mask] + ranks[r]] = own[r]
+    cuda.syncthreads()
+    for place in range(me, min(TILE, n - tile * TILE), BLOCK):
+        word = moved[place]
+        out[to[(word >> shift) & mask] + place] = word
+
+
+def load() -> None:
+    """Compile, or load, the kernels of sorts and scans."""
+    with desk_for(Devices()) as its_desk:
+        words, room = its_desk.zeros(2, np.uint64), its_desk.zeros(2, np.uint64)
+        its_desk.fetch(sort_words(its_desk, words, room, 2, 0, 1)[0])
+
+
+def sort_words(desk: Desk, words: Any, room: Any, n: int, first_bit: int, end_bit: int) -> tuple[Any, Any]:
+    """Sort by bits [first_bit, end_bit); equal words keep their order.  Return the sorted words, and the other array.
+
+    words, room : (n or more,) uint64 on the device; n of the first are sorted.  Both are overwritten.
+    """
+    n_tiles = blocks_for(n, TILE)
+    counts = desk.empty(DIGITS * n_tiles, np.uint32)
+    for bit in range(first_bit, end_bit if n > 1 else first_bit, DIGIT_BITS):
+        shift, mask = U64(bit), U64((1 << min(DIGIT_BITS, end_bit - bit)) - 1)
+        desk.launch(count_digits, n_tiles, BLOCK, words, n, shift, mask, counts)
+        begins, _ = scan(desk, counts)
+        desk.launch(scatter_digits, n_tiles, BLOCK, words, n, shift, mask, begins, room)
+        words, room = room, words
+    return words, room

@@ -1,0 +1,171 @@
+"""Kernels over the columns of a matrix on GPUs: the depth profile, and which columns link reads (depth.py says which do).
+
+A few lanes share a column: most are short, and some are very long.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import cuda
+
+from bellapy.compute.gpu.ops import SIMULATED, U32, U64
+from bellapy.compute.gpu.scan import BLOCK, OWN, TILE, sum_before
+from bellapy.jobs.overlap.depth import APART_KIND, DEEP, N_KINDS, REPEAT, Tests, bin_of, column_kind
+from bellapy.seeding.entries import is_first, place_of, reverse_of
+
+LANES = 2 if SIMULATED else 8
+"""Threads of a column."""
+TOTALS = 2 * N_KINDS + 1
+"""Columns and products of each kind, and entries of deep columns in sound bins."""
+
+
+def count_firsts(entries, sums):
+    """sums[t] = columns that begin in the t-th TILE entries, one block for each.
+
+    entries : of a KmerMatrix.  sums : (n_tiles + 1,) int64.
+    """
+    scratch = cuda.shared.array(BLOCK, np.int64)
+    me, own = cuda.threadIdx.x, np.int64(0)
+    for r in range(OWN):
+        i = np.int64(cuda.blockIdx.x) * TILE + r * BLOCK + me
+        if i < entries.size and is_first(entries[i]):
+            own += 1
+    _, total = sum_before(own, scratch)
+    if me == 0:
+        sums[cuda.blockIdx.x] = total
+
+
+def list_firsts(entries, before, begins):
+    """begins[c] = where column c begins, one block for TILE entries.
+
+    entries : of a KmerMatrix.  before : the sums of `count_firsts`, scanned.  begins : (n_columns + 1,) int64, but the last.
+    """
+    scratch = cuda.shared.array(BLOCK, np.int64)
+    first, n = np.int64(cuda.blockIdx.x) * TILE + cuda.threadIdx.x * OWN, np.int64(0)
+    end = min(first + OWN, entries.size)
+    for i in range(first, end):
+        n += is_first(entries[i])
+    mine, _ = sum_before(n, scratch)
+    at = before[cuda.blockIdx.x] + mine
+    for i in range(first, end):
+        if is_first(entries[i]):
+            begins[at] = i
+            at += 1
+
+
+def add_to_profile(entries, begins, bins, most, n_kmers, copies):
+    """Count all entries: kmer_matrix.add_to_profile for all places.
+
+    begins : (n_columns + 1,) int64.  bins : Bins.  most : copies counted of a k-mer.  n_kmers, copies : (n_bins,) uint32.
+    """
+    c, lane = cuda.grid(1) // LANES, cuda.grid(1) % LANES
+    if c < begins.size - 1:
+        first, last = begins[c], begins[c + 1]
+        size = U32(min(last - first, most))
+        for i in range(first + lane, last, LANES):
+            b = bin_of(place_of(entries[i]), bins)[1]
+            cuda.atomic.add(n_kmers, b, U32(1))
+            cuda.atomic.add(copies, b, size)
+
+
+def add_company(entries, begins, bins, low, repeat, unit, company):
+    """depth.add_company for all columns, a thread for each.
+
+    begins, bins : as in `add_to_profile`.  low, repeat, unit : as there.  company : (2, n_reads) uint64, grows.
+    """
+    c = cuda.grid(1)
+    if c < begins.size - 1:
+        first, last, mixed = begins[c], begins[c + 1], 0
+        for i in range(first, last):
+            mixed += low[bin_of(place_of(entries[i]), bins)[0]] < np.inf
+        if mixed:
+            share = U64(unit * (mixed - 1) // (last - first - 1))
+            for i in range(first, last):
+                r, b = bin_of(place_of(entries[i]), bins)
+                if low[r] < np.inf and not repeat[b]:
+                    cuda.atomic.add(company, (0, r), share)
+                    cuda.atomic.add(company, (1, r), U64(1))
+
+
+def count_in_repeats(entries, begins, bins, upper, repeat, in_repeat):
+    """in_repeat[c] = places in repeats of a column with more than `upper` entries, as depth.repeat_shares counts them.
+
+    begins, bins : as in `add_to_profile`.  repeat : (n_bins,) uint8.  in_repeat : (n_columns,) uint32, zeros.
+    """
+    c, lane = cuda.grid(1) // LANES, cuda.grid(1) % LANES
+    if c < begins.size - 1 and begins[c + 1] - begins[c] > upper:
+        n = U32(0)
+        for i in range(begins[c] + lane, begins[c + 1], LANES):
+            r, b = bin_of(place_of(entries[i]), bins)
+            again = False
+            if i > begins[c] and reverse_of(entries[i - 1]) == reverse_of(entries[i]):
+                again = bin_of(place_of(entries[i - 1]), bins)[0] == r
+            n += U32(1) if repeat[b] or again else U32(0)
+        if n:
+            cuda.atomic.add(in_repeat, c, n)
+
+
+def add_votes(entries, begins, bins, upper, unit, in_repeat, votes):
+    """depth.add_votes for all places.
+
+    begins, bins : as in `add_to_profile`.  upper, in_repeat : of `count_in_repeats`.  unit : a share of 1.
+    votes : (2, n_bins) uint32, grows.
+    """
+    c, lane = cuda.grid(1) // LANES, cuda.grid(1) % LANES
+    if c < begins.size - 1 and begins[c + 1] - begins[c] > upper:
+        share = U32(unit * np.int64(in_repeat[c]) // (begins[c + 1] - begins[c]))
+        for i in range(begins[c] + lane, begins[c + 1], LANES):
+            b = bin_of(place_of(entries[i]), bins)[1]
+            cuda.atomic.add(votes, (0, b), share)
+            cuda.atomic.add(votes, (1, b), U32(1))
+
+
+def survey_columns(entries, begins, bins, limits, sound, level, kinds, totals, n_apart):
+    """The kind of every column, and depth.survey_columns, a thread for each column.
+
+    begins, bins : as in `add_to_profile`.  limits : upper, most, apart and apart_places of Tests.  sound, level : of Tests.
+    kinds : (n_columns,) uint8.  totals : (TOTALS,) uint64, columns and products of each kind, and entries of deep
+    columns in sound bins; grows.  n_apart : (n_reads,) uint64, entries of apart columns; grows.
+    """
+    here = cuda.shared.array(TOTALS, np.uint64)
+    c, me = cuda.grid(1), cuda.threadIdx.x
+    for x in range(me, TOTALS, BLOCK):
+        here[x] = U64(0)
+    cuda.syncthreads()
+    if c < begins.size - 1:
+        first, last = begins[c], begins[c + 1]
+        tests = Tests(bins, limits[0], limits[1], sound, level, limits[2], limits[3])
+        kind, n_sound = column_kind(entries, first, last, tests)
+        kinds[c] = kind
+        cuda.atomic.add(here, kind, U64(1))
+        cuda.atomic.add(here, N_KINDS + kind, U64((last - first) * (last - first - 1) // 2))
+        if kind == DEEP:
+            cuda.atomic.add(here, 2 * N_KINDS, U64(n_sound))
+        if kind == APART_KIND:
+            for i in range(first, last):
+                cuda.atomic.add(n_apart, bin_of(place_of(entries[i]), bins)[0], U64(1))
+    cuda.syncthreads()
+    for x in range(me, TOTALS, BLOCK):
+        if here[x]:
+            cuda.atomic.add(totals, x, here[x])
+
+
+def size_kept(begins, kinds, sizes):
+    """sizes[c] = entries of column c, 0 for those that link no reads.  begins, kinds : of `survey_columns`.
+
+    sizes : (n_columns,) uint32.
+    """
+    c = cuda.grid(1)
+    if c < kinds.size:
+        sizes[c] = U32(0) if kinds[c] == REPEAT else U32(begins[c + 1] - begins[c])
+
+
+def copy_kept(entries, begins, sizes, to, out):
+    """Bring the columns that link reads together.
+
+    entries, begins : of `survey_columns`.  sizes : of `size_kept`.  to : (n_columns,) int64, its scan.  out : of entries.
+    """
+    c, lane = cuda.grid(1) // LANES, cuda.grid(1) % LANES
+    if c < sizes.size:
+        for i in range(lane, sizes[c], LANES):
+            out[to[c] + i] = entries[begins[c] + i]

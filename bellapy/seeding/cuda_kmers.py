@@ -1,0 +1,177 @@
+"""Kernels of counting on GPUs: bases -> words of k-mer occurrences -> runs of equal k-mers -> entries of the matrix.
+
+A word is that of kmers.py, but it has the whole hash, less that of the first k-mer of the pass:
+
+    [ hash of the k-mer | place | reverse ]
+
+Words are made in the order of places, and a sort by hash keeps it.  So equal k-mers come together in the CPU's order.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import cuda
+
+from bellapy.compute.gpu.ops import U32, U64, reverse_bits
+from bellapy.compute.gpu.scan import BLOCK, OWN, TILE, inlined, sum_before
+
+ONE = U64(1)
+
+
+class Wanted(NamedTuple):
+    """Which k-mers, and how they are laid out in words.
+
+    k, to_hash : int32, length; bits below the hash.
+    n_places : int64, places in the reads.
+    multiplier, kmer_mask : uint64, of the hash.  low, end : uint64, the first hash, and the one after the last.
+    """
+
+    k: np.int32
+    to_hash: np.int32
+    n_places: np.int64
+    multiplier: np.uint64
+    kmer_mask: np.uint64
+    low: np.uint64
+    end: np.uint64
+
+
+@inlined
+def _spread(bits):
+    """Bit i of 32 `bits`, uint64, to bit 2 i."""
+    bits = (bits | bits << U64(16)) & U64(0x0000FFFF0000FFFF)
+    bits = (bits | bits << U64(8)) & U64(0x00FF00FF00FF00FF)
+    bits = (bits | bits << U64(4)) & U64(0x0F0F0F0F0F0F0F0F)
+    bits = (bits | bits << U64(2)) & U64(0x3333333333333333)
+    return (bits | bits << U64(1)) & U64(0x5555555555555555)
+
+
+@inlined
+def _plane(planes, block, plane, shift, mask):
+    """Bits of one of the `planes`, (words, 3) uint32, from bit `shift` of a `block` on, as many as `mask`, uint32, has."""
+    after = min(block + 1, planes.shape[0] - 1)
+    return U32((U64(planes[after, plane]) << U64(32) | U64(planes[block, plane])) >> U64(shift)) & mask
+
+
+@inlined
+def word_at(planes, place, wanted):
+    """The word of the k-mer at a place, and whether it is wanted.
+
+    planes : (words, 3) uint32, of compute/gpu/planes.py.  place : int64, below wanted.n_places.  wanted : Wanted.
+    """
+    k = wanted.k
+    mask, block, shift = U32((ONE << U64(k)) - ONE), place >> 5, place & 31
+    low, high = _plane(planes, block, 0, shift, mask), _plane(planes, block, 1, shift, mask)
+    unknown = _plane(planes, block, 2, shift, mask)
+    turn = U32(32 - k)
+    forward = _spread(U64(reverse_bits(high) >> turn)) << ONE | _spread(U64(reverse_bits(low) >> turn))
+    backward = _spread(U64(high ^ mask)) << ONE | _spread(U64(low ^ mask))
+    hashed = min(forward, backward) * wanted.multiplier & wanted.kmer_mask
+    is_wanted = unknown == U32(0) and forward != backward and wanted.low <= hashed and hashed < wanted.end
+    rest = hashed - wanted.low if is_wanted else U64(0)
+    return rest << U64(wanted.to_hash) | U64(place) << ONE | (ONE if backward < forward else U64(0)), is_wanted
+
+
+def count_words(planes, wanted, sums):
+    """sums[t] = wanted k-mers of the t-th TILE places, one block for each.
+
+    planes, wanted : as in `word_at`.  sums : (n_tiles + 1,) int64.
+    """
+    scratch = cuda.shared.array(BLOCK, np.int64)
+    me, own = cuda.threadIdx.x, np.int64(0)
+    for r in range(OWN):
+        place = np.int64(cuda.blockIdx.x) * TILE + r * BLOCK + me
+        if place < wanted.n_places and word_at(planes, place, wanted)[1]:
+            own += 1
+    _, total = sum_before(own, scratch)
+    if me == 0:
+        sums[cuda.blockIdx.x] = total
+
+
+def write_words(planes, wanted, begins, words):
+    """The words of wanted k-mers, in the order of places, one block for TILE places.
+
+    planes, wanted : as in `word_at`.  begins : (n_tiles + 1,) int64, of each tile.  words : (n,) uint64.
+    """
+    scratch, own = cuda.shared.array(BLOCK, np.int64), cuda.local.array(OWN, np.uint64)
+    first, n = np.int64(cuda.blockIdx.x) * TILE + cuda.threadIdx.x * OWN, np.int64(0)
+    for place in range(first, min(first + OWN, wanted.n_places)):
+        word, is_wanted = word_at(planes, place, wanted)
+        if is_wanted:
+            own[n] = word
+            n += 1
+    before, _ = sum_before(n, scratch)
+    at = begins[cuda.blockIdx.x] + before
+    for i in range(n):
+        words[at + i] = own[i]
+
+
+@inlined
+def _is_kept(words, i, to_hash, lower):
+    """Whether `lower` words or more have the hash of words[i].  words : (n,) uint64, sorted.  to_hash : uint64."""
+    mine = words[i] >> to_hash
+    for back in range(lower):
+        first = i - back
+        if first < 0 or words[first] >> to_hash != mine:
+            return False
+        last = first + lower - 1
+        if last < words.size and words[last] >> to_hash == mine:
+            return True
+    return False
+
+
+@inlined
+def _end_of_run(words, first, to_hash):
+    """End of the run of equal hashes that begins at words[first]; words, to_hash : as in `_is_kept`."""
+    mine, step = words[first] >> to_hash, 1
+    while first + step < words.size and words[first + step] >> to_hash == mine:
+        step *= 2
+    inside, outside = first + step // 2, min(first + step, words.size)
+    while outside - inside > 1:
+        middle = (inside + outside) // 2
+        if words[middle] >> to_hash == mine:
+            inside = middle
+        else:
+            outside = middle
+    return outside
+
+
+def count_kept(words, to_hash, lower, sums):
+    """sums[t] = kept words of the t-th TILE words, one block for each.
+
+    words, to_hash, lower : as in `_is_kept`.  sums : (n_tiles + 1,) int64.
+    """
+    scratch = cuda.shared.array(BLOCK, np.int64)
+    me, own = cuda.threadIdx.x, np.int64(0)
+    for r in range(OWN):
+        i = np.int64(cuda.blockIdx.x) * TILE + r * BLOCK + me
+        if i < words.size and _is_kept(words, i, to_hash, lower):
+            own += 1
+    _, total = sum_before(own, scratch)
+    if me == 0:
+        sums[cuda.blockIdx.x] = total
+
+
+def write_entries(words, to_hash, lower, begins, spectrum, entries):
+    """Entries of the kept words, and the spectrum of all words that are not alone, one block for TILE words.
+
+    words, to_hash, lower : as in `_is_kept`.  begins : (n_tiles + 1,) int64, of each tile.  spectrum : (n,) uint64, grows.
+    entries : of a KmerMatrix, filled.
+    """
+    scratch = cuda.shared.array(BLOCK, np.int64)
+    first, n = np.int64(cuda.blockIdx.x) * TILE + cuda.threadIdx.x * OWN, np.int64(0)
+    end = min(first + OWN, words.size)
+    for i in range(first, end):
+        n += _is_kept(words, i, to_hash, lower)
+    before, _ = sum_before(n, scratch)
+    at, below = begins[cuda.blockIdx.x] + before, (ONE << to_hash) - ONE
+    for i in range(first, end):
+        word = words[i]
+        begins_run = i == 0 or words[i - 1] >> to_hash != word >> to_hash
+        if _is_kept(words, i, to_hash, lower):
+            place = (word & below) >> ONE
+            entries[at] = place << U64(2) | (U64(2) if begins_run else U64(0)) | word & ONE
+            at += 1
+        if begins_run and i + 1 < words.size and words[i + 1] >> to_hash == word >> to_hash:
+            cuda.atomic.add(spectrum, min(_end_of_run(words, i, to_hash) - i, spectrum.size - 1), ONE)

@@ -1,0 +1,99 @@
+"""Counting of k-mers on a GPU: the same entries, in the same order, as those of kmers.py.
+
+All k-mers are sorted by hash, in as many passes over the reads as memory and the bits of a word ask for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bellapy.compute.gpu.desk import Desk
+from bellapy.compute.gpu.desk import desk as desk_for
+from bellapy.compute.gpu.ops import U64
+from bellapy.compute.gpu.scan import BLOCK, TILE, begins_of_tiles, blocks_for
+from bellapy.compute.gpu.sort import sort_words
+from bellapy.records.kmers import entry_type
+from bellapy.report.run_report import Devices
+from bellapy.seeding.cuda_kmers import Wanted, count_kept, count_words, write_entries, write_words
+from bellapy.seeding.kmers import SPECTRUM_SIZE, make_layout
+
+WORD_BITS = 64
+SORT_BYTES = 24
+"""Of device memory for each word: two words, and what the sort counts."""
+MOST_LOWER = 64
+ROOM = 0.6  # share of the free memory that is planned to be used
+
+
+def can_count(k: int, n_places: int, lower: int) -> bool:
+    """Whether a GPU can: not where the CPU's words drop bits of long k-mers, nor for a large `lower`, which it looks for."""
+    return make_layout(k, n_places).dropped_bits == 0 and lower <= MOST_LOWER
+
+
+def passes_for(k: int, n_places: int, free: int) -> int:
+    """Bits of the hash that tell passes apart."""
+    needed = 2 * k + n_places.bit_length() + 1 - WORD_BITS
+    room = max(1, int(ROOM * free) // SORT_BYTES)
+    return min(2 * k, max(0, needed, (n_places // room).bit_length()))
+
+
+def count_on_gpu(desk: Desk, planes: Any, n_places: int, k: int, lower: int, free: int, keep_one_in: int = 1):
+    """Entries of all k-mers that occur `lower` times or more, on the device, and the spectrum.
+
+    Parameters
+    ----------
+    planes : (words, 3) uint32 on the device, all bases of the reads.
+    n_places : of `ReadSet.codes`.
+    k, lower, keep_one_in : as in `count_kmers`; `can_count` says whether they are possible.
+    free : bytes of device memory.
+    """
+    layout, pass_bits = make_layout(k, n_places), passes_for(k, n_places, free)
+    partition = 1 << (2 * k - layout.partition_bits)
+    end = max(1, (1 << layout.partition_bits) // keep_one_in) * partition
+    width, to_hash = 1 << (2 * k - pass_bits), n_places.bit_length() + 1
+    n_tiles, spectrum = blocks_for(n_places, TILE), desk.zeros(SPECTRUM_SIZE, np.uint64)
+    parts = []
+    for low in range(0, end, width):
+        wanted = Wanted(
+            np.int32(k), np.int32(to_hash), np.int64(n_places), layout.multiplier, U64(4**k - 1), U64(low),
+            U64(min(low + width, end)),
+        )  # fmt: skip
+        sums = desk.empty(n_tiles + 1, np.int64)
+        desk.launch(count_words, n_tiles, BLOCK, planes, wanted, sums)
+        n = begins_of_tiles(desk, sums)
+        words, room = desk.empty(n, np.uint64), desk.empty(n, np.uint64)
+        desk.launch(write_words, n_tiles, BLOCK, planes, wanted, sums, words)
+        words, room = sort_words(desk, words, room, n, to_hash, to_hash + 2 * k - pass_bits)
+        del room
+        parts.append(_entries_of(desk, words, to_hash, lower, spectrum, entry_type(n_places)))
+    counted = desk.fetch(spectrum).astype(np.int64)
+    return _joined(desk, parts), counted
+
+
+def load() -> None:
+    """Compile, or load, the kernels of counting; not those of sorts."""
+    with desk_for(Devices()) as its_desk:
+        count_on_gpu(its_desk, its_desk.zeros((1, 3), np.uint32), 1, 1, 2, 1 << 30)
+
+
+def _entries_of(desk: Desk, words: Any, to_hash: int, lower: int, spectrum: Any, dtype: type) -> Any:
+    """The entries of sorted words, and what they add to the spectrum."""
+    n_tiles = blocks_for(words.size, TILE)
+    sums = desk.empty(n_tiles + 1, np.int64)
+    desk.launch(count_kept, n_tiles, BLOCK, words, U64(to_hash), lower, sums)
+    entries = desk.empty(begins_of_tiles(desk, sums), dtype)
+    desk.launch(write_entries, n_tiles, BLOCK, words, U64(to_hash), lower, sums, spectrum, entries)
+    return entries
+
+
+def _joined(desk: Desk, parts: list[Any]) -> Any:
+    """Arrays of the device, end to end."""
+    if len(parts) == 1:
+        return parts[0]
+    whole, at = desk.empty(sum(part.size for part in parts), parts[0].dtype), 0
+    for part in parts:
+        if part.size:
+            whole[at : at + part.size].copy_to_device(part, stream=desk.stream)
+        at += part.size
+    return whole

@@ -1,0 +1,78 @@
+"""Kernels compiled ahead: each task is done once, those that fail hold nobody up, and none needs more than itself."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("numba_cuda")
+
+from bellapy.compute.gpu import ahead
+from bellapy.compute.gpu.ops import SIMULATED
+from bellapy.engines.linear.extend_cuda import CLASSES, loading_of
+from bellapy.jobs.overlap import columns_cuda, first_run, products_cuda
+
+FINE, FAILING = "time:sleep:0", "time:sleep:-1"
+
+
+@pytest.fixture
+def fresh(monkeypatch, tmp_path):
+    """A machine with a driver and an empty cache; call it for another run of the program."""
+    driver = tmp_path / "version"
+    driver.write_text("a driver")
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache))
+    monkeypatch.setattr(ahead, "DRIVER_FILE", driver)
+
+    def run():
+        for helper in ahead._helpers:
+            helper.communicate()
+        for name in ("_helpers", "_begun", "_done"):
+            monkeypatch.setattr(ahead, name, type(getattr(ahead, name))())
+
+    run()
+    yield run
+    run()
+
+
+def test_tasks_are_done_once_and_failures_are_told(fresh):
+    ahead.start([FINE, FAILING])
+    assert ahead._begun == {FINE, FAILING}
+    ahead.wait(FINE, "not:begun")
+    ahead.wait(FAILING, FINE)
+    assert ahead._done >= {FINE, FAILING}
+    fresh()
+    ahead.start([FINE])
+    assert not ahead._begun
+    ahead.wait(FINE)
+    fresh()
+    ahead.start([FINE, FAILING])
+    ahead.start([FINE])
+    assert ahead._begun == {FAILING}
+    ahead.wait(FAILING)
+
+
+def test_without_a_driver_nothing_begins(fresh, monkeypatch, tmp_path):
+    monkeypatch.setattr(ahead, "DRIVER_FILE", tmp_path / "none")
+    ahead.start([FINE])
+    ahead.wait(FINE)
+    assert not ahead._begun
+
+
+def test_what_the_job_waits_for_is_what_it_began():
+    tasks = first_run.tasks(with_paths=True)
+    assert set(columns_cuda.LOADING) | set(products_cuda.LOADING) <= set(tasks)
+    sizes = [
+        loading_of(its[:2], f"bellapy.engines.linear.{name}") for name in ("extend_cuda", "trace_cuda") for its in CLASSES
+    ]
+    assert set(sizes) <= set(tasks) and (SIMULATED or len(sizes) + len(first_run.COUNTING) == len(tasks))
+    assert set(first_run.tasks(with_paths=False)) < set(tasks)
+
+
+@pytest.mark.usefixtures("quick_threads")
+@pytest.mark.parametrize(
+    "task", [task for task in first_run.tasks(with_paths=True) if not task[-1:].isdigit() or task[-1] < "2"]
+)
+def test_every_task_can_be_done(task):
+    module, function, *numbers = task.split(":")
+    getattr(ahead.import_module(module), function)(*map(int, numbers))

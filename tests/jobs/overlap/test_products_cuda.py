@@ -1,0 +1,73 @@
+"""Product and seeds on a GPU: the CPU's, in its order; on a GPU if there is one, else in Numba's simulator."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from strategies import make_reads, mutate, random_bases
+
+from bellapy.compute.gpu.devices import known_gpus
+from bellapy.errors import DeviceError
+from bellapy.jobs.overlap.candidates import Between, make_key_layout, multiply, symbolic_product
+from bellapy.jobs.overlap.seeds import choose_seeds, join_seeds
+from bellapy.jobs.overlap.seeds_of_matrix import Multiplied
+from bellapy.params import SeedParams
+from bellapy.records import Seeds
+from bellapy.seeding.kmer_matrix import build_kmer_matrix
+from bellapy.seeding.kmers import count_kmers
+
+try:
+    known_gpus()
+except DeviceError as error:
+    pytest.skip(f"no GPU: {error}", allow_module_level=True)
+
+from bellapy.compute.gpu.desk import desk
+from bellapy.compute.gpu.ops import SIMULATED
+from bellapy.jobs.overlap import products_cuda
+from bellapy.jobs.overlap.products_cuda import find_on_gpu
+from bellapy.report.run_report import Devices
+
+pytestmark = pytest.mark.usefixtures("quick_threads")
+ANY = (1 << 31) - 1
+
+
+def some_reads(rng):
+    """Reads of one sequence that has a repeat, on both strands; the first two share very many k-mers."""
+    n, length = (3, 30) if SIMULATED else (60, 900)
+    whole = random_bases(rng, 2 * length)
+    reads = [mutate(rng, whole[at : at + length], 0.03) for at in rng.integers(0, length // 2, n)]
+    turned = [read[::-1].translate(str.maketrans("ACGT", "TGCA")) for read in reads[:2]]
+    unit = random_bases(rng, 7)
+    return make_reads([unit * (length // 14), *reads, *turned, unit * (length // 10) + whole[:length]])
+
+
+@pytest.mark.parametrize("case", ["whole", "groups", "between", "coarse"])
+def test_the_seeds_are_those_of_the_cpu(rng, monkeypatch, case):
+    reads = some_reads(rng)
+    k, params = (6, SeedParams(min_support=2, min_overlap=5)) if SIMULATED else (9, SeedParams(min_overlap=50))
+    matrix = build_kmer_matrix(count_kmers(reads.codes, k, 2, ANY), reads, k, ANY)
+    between = Between(3, 2) if case == "between" else None
+    work = symbolic_product(matrix, 1, between)
+    layout = None
+    if case == "coarse":
+        layout = make_key_layout(1 << 44, len(reads), int(np.diff(matrix.starts).max()))
+        assert layout.diagonal_shift > 0
+    if case == "groups":
+        monkeypatch.setattr(products_cuda, "GROUP_PRODUCTS", int(work.sum() // 3))
+        monkeypatch.setattr(products_cuda, "CHOSEN_BYTES", 1 << 10)
+    chosen = [
+        choose_seeds(products, matrix, reads, params) for products in multiply(matrix, work, between=between, layout=layout)
+    ]
+    wanted = join_seeds([seeds for part in chosen for seeds in part[0]], matrix.seed_length)
+    with desk(Devices()) as its_desk:
+        found = find_on_gpu(its_desk, matrix, reads.lengths, params, 3, Multiplied(between, layout))
+    assert found.n_products == work.sum() > 0 and len(wanted) > 0
+    assert (found.n_candidates, found.n_weak) == (sum(part[1] for part in chosen), sum(part[2] for part in chosen))
+    got = join_seeds(found.parts, matrix.seed_length)
+    for f in fields(Seeds):
+        assert_array_equal(getattr(got, f.name), getattr(wanted, f.name), f.name)
+    ends = [(part.query_id[-1], after.query_id[0]) for part, after in zip(found.parts, found.parts[1:], strict=False)]
+    assert all(one < other for one, other in ends)
