@@ -34,7 +34,7 @@ from bellapy.records.bases import UNKNOWN
 from bellapy.report.run_report import Devices
 
 WARPS = 1 if SIMULATED else 4  # of a block
-BLOCKS = 1 if SIMULATED else 2  # of a processor
+BLOCKS = 1 if SIMULATED else 2  # of a processor, at most
 LOOSE = 0.9  # of all tiles: with fewer that may matter there is one panel
 ROWS_SHARE = 3  # of a GPU's free memory: how many times less kept rows take
 
@@ -70,7 +70,7 @@ class GpuSweep:
         self.done = True
 
     def _run(self, gpus: list[Device]) -> None:
-        blocks = min(gpu.processors for gpu in gpus) * BLOCKS
+        blocks = self._blocks(min(gpu.processors for gpu in gpus))
         panel = self._panel(blocks * WARPS, len(gpus))
         gpus = gpus[: max(1, -(-int(self._tiles[:, 1].max(initial=0)) // panel))]
         self._kept = self._choose_kept(gpus)
@@ -93,6 +93,16 @@ class GpuSweep:
         self._collect()
         if not self.task.every:
             self._parts = []
+
+    def _blocks(self, processors: int) -> int:
+        """Blocks of a GPU: no more than one a processor if that is enough for the strips that can work at a time.
+
+        Warps that only wait slow the others down.  A strip begins when the one above is done with its first tile.
+        """
+        n, tiles = len(self._tiles), self._tiles.astype(np.int64)
+        apart = 1 + max(0, int(tiles[-1, 0] - tiles[0, 0])) / n
+        working = min(n, float((tiles[:, 1] - tiles[:, 0]).mean()) / apart)
+        return processors * (1 if working < processors * BLOCKS * WARPS else BLOCKS)
 
     def _panel(self, warps: int, n_gpus: int) -> int:
         """Tiles of a panel.  With half as many more than there are warps, none waits for the strip above.

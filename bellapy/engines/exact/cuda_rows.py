@@ -120,8 +120,8 @@ class GpuRows:
         s, down = self._scores, goal.row - row
         low, high = _span_in(values, first, down, goal.column, goal.score, s)
         off = abs(down - goal.column)
-        if s.match * min(down, goal.column) - int(s.gap(off)) - int(s.gap(row)) >= goal.score:  # from column 0
-            low, high = 1, max(1, high)
+        if s.match * min(down, goal.column) - sum(s.gap_open + s.gap_extend * g for g in (off, row) if g) >= goal.score:
+            low, high = 1, max(1, high)  # from column 0
         found = np.full((max(0, high - low + 1), 2), NONE, np.int32)
         begin, end = max(low, first), min(high + 1, first + len(values))
         found[begin - low : max(begin, end) - low] = values[begin - first : max(begin, end) - first]
@@ -135,8 +135,9 @@ class GpuRows:
         s, down = self._scores, int(goal.row - self.rows[at])
         spare = int(self._highest[at]) + s.gap_open + s.match * down - goal.score
         straight, off = goal.column - down, max(0, spare // s.gap_extend) + 1
-        begin, end = self._columns[at], self._columns[at] + self._places[at, 1] - self._places[at, 0]
-        return int(np.clip(straight - off, begin, end)), int(np.clip(straight + off + 1, begin, end))
+        begin = int(self._columns[at])
+        end = begin + int(self._places[at, 1] - self._places[at, 0])
+        return min(max(straight - off, begin), end), min(max(straight + off + 1, begin), end)
 
     def _part_of(self, at: int, first: int, end: int) -> tuple[int, np.ndarray]:
         """Columns of a row, from `first` at the latest to `end` at least: the first one, and (columns, 2) int32, H and F."""

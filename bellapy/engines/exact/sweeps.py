@@ -75,12 +75,12 @@ class Sweeper(NamedTuple):
         """
         bounds, every = make_bounds(ROWS), task.every
         task = task._replace(bounds=bounds, size=ROWS, every=EVERY_LINE if every else 0)
-        if not self._uses_gpus(task) and is_narrow(task, self.threads, keep_ends):
+        if self._uses_gpus(task):
+            return self._sweep_on_gpus(f"{name}_gpu", task)
+        if is_narrow(task, self.threads, keep_ends):
             return self._finish(f"{name}_lines", BandSweep(task, self.budget, keep_ends))
         size = tile_size(bounds, len(task.query) + len(task.target))
         task = task._replace(bounds=make_bounds(size), size=size, every=EVERY if every else 0)
-        if self._uses_gpus(task):
-            return self._sweep_on_gpus(f"{name}_gpu", task)
         return self._finish(name, Sweep(task, self.budget))
 
     def _finish(self, name: str, sweep: Sweep | BandSweep) -> Sweep | BandSweep:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bellapy.compute.jit import njit
 from bellapy.compute.runs import QUERY_ALONE, TARGET_ALONE
 from bellapy.engines.exact.antidiagonals import LANES, Differences
 from bellapy.engines.exact.band import cell_type, padded_codes, raised_scores
@@ -114,17 +115,30 @@ def _cut(top: Top, last: int) -> Top:
 def _band(scores: Scores, row: int, top: Top, end: Cell) -> tuple[int, int]:
     """Diagonals (column - row) between which all paths lie that reach the end with its score."""
     first, high, gap = top
-    columns = np.arange(first, first + len(high))
-    begin = np.maximum(high, gap + scores.first).astype(np.int64)
-    down, across = end.row - row, end.column - columns
-    most = scores.match * np.minimum(down, across) - scores.gap(np.abs(down - across))
-    spare = begin + most - end.score
-    good = np.flatnonzero(spare >= 0)
-    if not len(good):
+    low, last = _diagonals(high, gap, first - row, end.row - row, end.column - row, end.score, scores)
+    if low > last:
         raise AssertionError(f"no path leads from row {row} to row {end.row}, column {end.column}")
-    off = spare[good] // (scores.match + 2 * scores.gap_extend) + 1
-    diagonals, last = columns[good] - row, end.column - end.row
-    return int((np.minimum(diagonals, last) - off).min()), int((np.maximum(diagonals, last) + off).max())
+    return low, last
+
+
+@njit
+def _diagonals(high, gap, diagonal, down, column, score, costs):
+    """The same, for a row 0; 1 and 0: there are none.
+
+    high, gap : (columns,) int32, H and F of the row, from `diagonal` on.  down, column, score : of the end.  costs : Scores.
+    """
+    least, most, end = 1, 0, column - down
+    for k in range(len(high)):
+        begin = diagonal + k
+        across = column - begin
+        off = abs(down - across)
+        gain = costs.match * min(down, across) - (costs.gap_open + costs.gap_extend * off if off else 0)
+        spare = max(np.int64(high[k]), np.int64(gap[k]) + costs.gap_open + costs.gap_extend) + gain - score
+        if spare >= 0:
+            aside = spare // (costs.match + 2 * costs.gap_extend) + 1
+            low, last = min(begin, end) - aside, max(begin, end) + aside
+            least, most = (low, last) if least > most else (min(least, low), max(most, last))
+    return least, most
 
 
 def _trace_strip(space: Space, row: int, top: Top, end: Cell, low: int, high: int, runs: Runs) -> Cell:
