@@ -95,14 +95,15 @@ class GpuSweep:
             self._parts = []
 
     def _blocks(self, processors: int) -> int:
-        """Blocks of a GPU: no more than one a processor if that is enough for the strips that can work at a time.
+        """Blocks of a GPU: one a processor unless enough strips can work at a time for more.
 
-        Warps that only wait slow the others down.  A strip begins when the one above is done with its first tile.
+        Warps that only wait slow the others down, and some always do: half as many strips again are enough.  A strip begins
+        when the one above is done with its first tile.
         """
         n, tiles = len(self._tiles), self._tiles.astype(np.int64)
         apart = 1 + max(0, int(tiles[-1, 0] - tiles[0, 0])) / n
         working = min(n, float((tiles[:, 1] - tiles[:, 0]).mean()) / apart)
-        return processors * (1 if working < processors * BLOCKS * WARPS else BLOCKS)
+        return processors * (1 if 2 * working < 3 * processors * BLOCKS * WARPS else BLOCKS)
 
     def _panel(self, warps: int, n_gpus: int) -> int:
         """Tiles of a panel.  With half as many more than there are warps, none waits for the strip above.
