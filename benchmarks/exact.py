@@ -121,13 +121,16 @@ def hard_pairs() -> dict[str, tuple[np.ndarray, np.ndarray]]:
     million, foreign = rng.integers(0, 4, 1_000_000).astype(np.uint8), rng.integers(0, 4, 100_000).astype(np.uint8)
     unit, nothing = rng.integers(0, 4, 97).astype(np.uint8), np.full(20_000, 4, np.uint8)
     changed = np.where(rng.random(len(base)) < 0.01, rng.integers(0, 4, len(base)), base).astype(np.uint8)
+    many = tuple(np.concatenate([x, np.full(80_000, 4, np.uint8), x]) for x in (base, changed))
     return {
         "nothing in common, 100 x 80 kb": (base, other),
         "one base against 100 kb": (base[:1], base),
         "identical, 1 Mb": (million, million),
         "1 % apart, 20 kb of N in both": tuple(np.concatenate([x[:50_000], nothing, x[50_000:]]) for x in (base, changed)),
+        "1 % apart, 80 kb of N in both": many,
         "1 % apart, 100 kb inserted": (base, np.concatenate([changed[:50_000], foreign, changed[50_000:]])),
         "tandem repeat of 97 bases, 50 x 40 kb": (np.tile(unit, 515), np.tile(unit, 412)),
+        "tandem repeat of 97 bases, 200 x 160 kb": (np.tile(unit, 2060), np.tile(unit, 1650)),
     }
 
 

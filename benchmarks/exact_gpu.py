@@ -2,8 +2,9 @@
 
     python benchmarks/exact_gpu.py A B [--bases N] [--unpruned] [--score S] [-o exact_gpu.json]
 
-A and B: FASTA with one record each.  --bases takes the first N of both.  --unpruned sweeps over the whole matrix, with no
-bound but a score of 1, on one GPU and on all.  Kernels are compiled before the clock runs.  CUDA_VISIBLE_DEVICES chooses.
+A and B: FASTA with one record each.  --bases takes the first N of both.  --unpruned sweeps over the whole matrix on one GPU
+and on all: the lower bound is known, and nothing is left out.  Kernels are compiled before the clock runs.
+CUDA_VISIBLE_DEVICES chooses.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from bellapy.compute.threads import usable_cores
 from bellapy.engines.exact.align import align_one
 from bellapy.engines.exact.cpu import Bounds, Task, free_borders
 from bellapy.engines.exact.cuda import GpuSweep
+from bellapy.engines.exact.guess import lower_bound
 from bellapy.engines.exact.rule import Scores, as_target
 from bellapy.engines.exact.sweeps import Sweeper
 from bellapy.jobs.exact.pipeline import read_record
@@ -29,21 +31,22 @@ SIZE = 32
 ANY = 1 << 28  # a bound that excludes nothing
 
 
-def whole_matrix(query: np.ndarray, target: np.ndarray) -> Task:
-    """Local mode, nothing known, nothing left out."""
+def whole_matrix(query: np.ndarray, target: np.ndarray, known: int = 1) -> Task:
+    """Local mode, nothing left out."""
     n, m = len(query), len(target)
     n_rows = -(-n // SIZE)
     gains = [np.full(k + 1, ANY, np.int32) for k in (n, m)]
     bounds = Bounds(*gains, np.zeros(n_rows, np.int32), np.full(n_rows, m, np.int32))
-    return Task(query, target, SCORES, free_borders(SCORES, n, m), bounds, 1, True, True, SIZE)
+    return Task(query, target, SCORES, free_borders(SCORES, n, m), bounds, known, True, True, SIZE)
 
 
 def unpruned(query: np.ndarray, target: np.ndarray) -> list[dict]:
     """Sweeps over the whole matrix by one GPU, and by all."""
     rows, gpus = [], pool().devices
+    known = lower_bound(query, target, SCORES, "local", usable_cores())
     for n in sorted({1, len(gpus)}):
         GpuSweep(whole_matrix(query[:5000], target[:5000]), gpus=gpus[:n]).run()
-        sweep = GpuSweep(whole_matrix(query, target), gpus=gpus[:n])
+        sweep = GpuSweep(whole_matrix(query, target, known), gpus=gpus[:n])
         sweep.run()
         cells, seconds = len(query) * len(target), sweep.seconds
         rows.append({"gpus": n, "score": int(sweep.best[0]), "s": round(seconds, 3), "GCUPS": round(cells / seconds / 1e9)})

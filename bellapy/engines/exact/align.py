@@ -26,7 +26,7 @@ from bellapy.engines.exact.guess import lower_bound
 from bellapy.engines.exact.path import LONGEST
 from bellapy.engines.exact.rule import NONE, Scores, as_target
 from bellapy.engines.exact.sweeps import Sweeper, Watch
-from bellapy.engines.exact.trace import Cell, Space, trace_path
+from bellapy.engines.exact.trace import Cell, Room, Space, trace_path
 from bellapy.engines.exact.waves import Solved, solve
 from bellapy.errors import ParameterError
 from bellapy.records.bases import UNKNOWN
@@ -216,7 +216,7 @@ def _align_back(
     if not with_path:
         return Reached(found, n, m), sweep
     rows, columns = (Gains(-g.end[k::-1], -g.start[k::-1]) for g, k in ((region.rows, n), (region.columns, m)))
-    space = Space(back_query, back_target, rows, columns, scores)
+    space = Space(back_query, back_target, rows, columns, scores, Room(scores))
     runs = _trace(space, sweep, Cell(row, column, False, found), sweeper.watch)
     _check_path(pair, n - row, m - column, runs, (found, n, m))
     return Alignment(found, n - row, n, m - column, m, runs), sweep

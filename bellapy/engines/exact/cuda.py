@@ -34,7 +34,7 @@ from bellapy.records.bases import UNKNOWN
 from bellapy.report.run_report import Devices
 
 WARPS = 1 if SIMULATED else 4  # of a block
-BLOCKS = 1 if SIMULATED else 2  # of a processor
+BLOCKS = 1 if SIMULATED else 2  # of a processor, at most
 LOOSE = 0.9  # of all tiles: with fewer that may matter there is one panel
 ROWS_SHARE = 3  # of a GPU's free memory: how many times less kept rows take
 
@@ -70,7 +70,7 @@ class GpuSweep:
         self.done = True
 
     def _run(self, gpus: list[Device]) -> None:
-        blocks = min(gpu.processors for gpu in gpus) * BLOCKS
+        blocks = self._blocks(min(gpu.processors for gpu in gpus))
         panel = self._panel(blocks * WARPS, len(gpus))
         gpus = gpus[: max(1, -(-int(self._tiles[:, 1].max(initial=0)) // panel))]
         self._kept = self._choose_kept(gpus)
@@ -94,14 +94,27 @@ class GpuSweep:
         if not self.task.every:
             self._parts = []
 
-    def _panel(self, warps: int, n_gpus: int) -> int:
-        """Tiles of a panel.  As many as there are warps let all of them work, and do so again in the next panel.
+    def _blocks(self, processors: int) -> int:
+        """Blocks of a GPU: one a processor unless enough strips can work at a time for more.
 
-        In a narrower region the strips that are alive at a time are few, and nothing is to wait for a panel's end.
+        Warps that only wait slow the others down, and some always do: half as many strips again are enough.  A strip begins
+        when the one above is done with its first tile.
         """
-        whole = int(self._tiles[:, 1].max(initial=0))
-        share = float((self._tiles[:, 1] - self._tiles[:, 0]).sum()) / max(1, len(self._tiles) * whole)
-        return self.sizes.panel or (max(1, whole) if n_gpus == 1 and share < LOOSE else warps)
+        n, tiles = len(self._tiles), self._tiles.astype(np.int64)
+        apart = 1 + max(0, int(tiles[-1, 0] - tiles[0, 0])) / n
+        working = min(n, float((tiles[:, 1] - tiles[:, 0]).mean()) / apart)
+        return processors * (1 if 2 * working < 3 * processors * BLOCKS * WARPS else BLOCKS)
+
+    def _panel(self, warps: int, n_gpus: int) -> int:
+        """Tiles of a panel.  With half as many more than there are warps, none waits for the strip above.
+
+        Every GPU has the same number of panels.  A narrower region is one panel, since few of its strips are alive at a time
+        and nothing is to wait for a panel's end.
+        """
+        whole = max(1, int(self._tiles[:, 1].max(initial=0)))
+        share = float((self._tiles[:, 1] - self._tiles[:, 0]).sum()) / (max(1, len(self._tiles)) * whole)
+        panels = 1 if share < LOOSE else n_gpus * max(1, 2 * whole // (3 * warps * n_gpus))
+        return self.sizes.panel or -(-whole // panels)
 
     def _launch(self, part: _Part, blocks: int, traffic: Traffic) -> float:
         """Start the kernel on a part's GPU; the seconds it took to compile."""

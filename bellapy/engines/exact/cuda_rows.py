@@ -14,6 +14,7 @@ from numba import cuda
 
 from bellapy.compute.gpu.ops import SIMULATED, WARP
 from bellapy.compute.gpu.pool import Device
+from bellapy.compute.jit import njit
 from bellapy.engines.exact.cuda_plan import Kept
 from bellapy.engines.exact.rule import NONE, Scores
 
@@ -57,6 +58,26 @@ def cut_windows(rows, places, starts, windows):
         k += cuda.blockDim.x
 
 
+@njit
+def _span_in(values, first, down, column, score, costs):
+    """First and last column of part of a row from which a path may lead to a goal; 1 and 0: there is none.
+
+    values : (columns, 2) int32, H and F, from column `first` on.  down, column, score : rows down to the goal, its column
+    and score.  costs : Scores.
+    """
+    low, high = 1, 0
+    for k in range(len(values)):
+        across = column - (first + k)
+        if across < 0:
+            break
+        off = abs(down - across)
+        most = costs.match * min(down, across) - (costs.gap_open + costs.gap_extend * off if off else 0)
+        best = max(np.int64(values[k, 0]), np.int64(values[k, 1]) + costs.gap_open + costs.gap_extend)
+        if best + most >= score:
+            low, high = low if high else first + k, first + k
+    return low, high
+
+
 class GpuRows:
     """As `cpu.SpecialRows`."""
 
@@ -96,20 +117,15 @@ class GpuRows:
         """
         at = int(np.searchsorted(self.rows, row))
         first, values = self._part_of(at, *self._span(at, goal))
-        s, across = self._scores, goal.column - np.arange(first, first + len(values))
-        spare = self._most_to(goal.row - row, across) - goal.score
-        good = np.flatnonzero((across >= 0) & (np.maximum(values[:, 0], values[:, 1] + s.first) + spare >= 0))
-        low, high = (first + int(good[0]), first + int(good[-1])) if len(good) else (1, 0)
-        if int(self._most_to(goal.row - row, goal.column)) - int(s.gap(row)) >= goal.score:  # from column 0
-            low, high = 1, max(1, high)
+        s, down = self._scores, goal.row - row
+        low, high = _span_in(values, first, down, goal.column, goal.score, s)
+        off = abs(down - goal.column)
+        if s.match * min(down, goal.column) - sum(s.gap_open + s.gap_extend * g for g in (off, row) if g) >= goal.score:
+            low, high = 1, max(1, high)  # from column 0
         found = np.full((max(0, high - low + 1), 2), NONE, np.int32)
         begin, end = max(low, first), min(high + 1, first + len(values))
         found[begin - low : max(begin, end) - low] = values[begin - first : max(begin, end) - first]
         return low, found[:, 0].copy(), found[:, 1].copy()
-
-    def _most_to(self, down: int, across):
-        """The most that is gained so many rows down and columns across."""
-        return self._scores.match * np.minimum(down, across) - self._scores.gap(np.abs(down - across))
 
     def _span(self, at: int, goal) -> tuple[int, int]:
         """The columns of a row from which a path may lead to a goal, the last one excluded, whatever their scores.
@@ -119,8 +135,9 @@ class GpuRows:
         s, down = self._scores, int(goal.row - self.rows[at])
         spare = int(self._highest[at]) + s.gap_open + s.match * down - goal.score
         straight, off = goal.column - down, max(0, spare // s.gap_extend) + 1
-        begin, end = self._columns[at], self._columns[at] + self._places[at, 1] - self._places[at, 0]
-        return int(np.clip(straight - off, begin, end)), int(np.clip(straight + off + 1, begin, end))
+        begin = int(self._columns[at])
+        end = begin + int(self._places[at, 1] - self._places[at, 0])
+        return min(max(straight - off, begin), end), min(max(straight + off + 1, begin), end)
 
     def _part_of(self, at: int, first: int, end: int) -> tuple[int, np.ndarray]:
         """Columns of a row, from `first` at the latest to `end` at least: the first one, and (columns, 2) int32, H and F."""

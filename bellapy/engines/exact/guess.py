@@ -5,6 +5,9 @@ Its score belongs to a real alignment, so it may be used as a bound whatever the
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import pairwise
+
 import numpy as np
 
 from bellapy.compute.jit import njit
@@ -23,6 +26,12 @@ JOIN = 24  # anchors of one diagonal no further apart are one segment
 NEAR = 64  # bases between two segments that are taken for related; beyond, each costs half as much as in a gap
 FILLED = 1 << 28  # cells: what lies between two segments is computed as a whole up to this size
 EMPTY = -1
+PIECE = 1 << 17  # rows of a piece, which are computed side by side
+LOCAL, WHOLE, FROM_START, TO_END = "local", "whole", "from start", "to end"
+"""Ways of an alignment through a piece: anywhere in it, from corner to corner, or from or to one of them."""
+
+Piece = tuple[int, int, int, int]
+"""First row and column, and the ones after the last."""
 
 
 @njit
@@ -212,6 +221,8 @@ def _part_of_chain(chain: np.ndarray, n: int, m: int) -> tuple[int, int, int, in
 def lower_bound(query: np.ndarray, target: np.ndarray, scores: Scores, mode: str, threads: int = 1) -> int:
     """The score of a good alignment of the two, found quickly: the best one in a band around a chain.
 
+    A long chain is cut into pieces.  In local mode the best run of pieces counts, and what is worth it next to them.
+
     query, target : codes as a sweep takes them.
     """
     n, m = len(query), len(target)
@@ -219,13 +230,69 @@ def lower_bound(query: np.ndarray, target: np.ndarray, scores: Scores, mode: str
     chain = find_chain(query, target, scores, threads)
     if not len(chain):
         return least
-    if mode != "global":
-        i, j, end_i, end_j = _part_of_chain(chain, n, m)
-        query, target, chain = query[i:end_i], target[j:end_j], chain - np.array([i, j, i, 0])
-        n, m = len(query), len(target)
-    bounds = open_bounds(chain_corridor(chain, n, m), n, m, scores)
-    local = mode == "local"
-    borders = free_borders(scores, n, m) if local else end_borders(scores, n, m)
-    sweep = BandSweep(Task(query, target, scores, borders, bounds, least, local, local, BLOCK))
+    corners = _corners(chain, n, m)
+    if mode == "global":
+        corners = [(0, 0), *corners[1:-1], (n, m)]
+    pieces = [(*one, *other) for one, other in pairwise(corners)]
+
+    def score_of(piece: Piece, way: str) -> int:
+        return _score_of(query, target, scores, chain, piece, way)
+
+    if mode == "local":
+        return max(least, _local_bound(pieces, score_of, threads))
+    return max(least, sum(map_threads(lambda piece: score_of(piece, WHOLE), pieces, threads)))
+
+
+def _local_bound(pieces: list[Piece], score_of: Callable[[Piece, str], int], threads: int) -> int:
+    """The best run of pieces, with what is better or worth it at its ends."""
+    through = map_threads(lambda piece: score_of(piece, WHOLE), pieces, threads) if len(pieces) > 1 else [0]
+    best, first, last = _best_run(through)
+    inner = [(first, LOCAL)] if first == last else [(first, TO_END), (last, FROM_START)]
+    outer = [(first - 1, TO_END), (last + 1, FROM_START)]
+    tasks = [(k, way) for k, way in inner + outer if 0 <= k < len(pieces)]
+    found = map_threads(lambda task: score_of(pieces[task[0]], task[1]), tasks, threads)
+    scores = dict(zip(tasks, found, strict=True))
+    before, after = (scores.get(task, 0) for task in outer)
+    if first == last:
+        return max(scores[inner[0]], best + before + after)
+    better = [max(beyond, scores[task] - through[task[0]]) for task, beyond in zip(inner, (before, after), strict=True)]
+    return best + sum(better)
+
+
+def _best_run(scores: list[int]) -> tuple[int, int, int]:
+    """The best sum of scores that follow each other, and the first and the last one."""
+    best, total, since = (scores[0], 0, 0), 0, 0
+    for k, score in enumerate(scores):
+        total, since = (score, k) if total <= 0 else (total + score, since)
+        best = max(best, (total, since, k), key=lambda run: run[0])
+    return best
+
+
+def _corners(chain: np.ndarray, n: int, m: int) -> list[tuple[int, int]]:
+    """Cells at which a chain, drawn out along its first and last diagonals, is cut: where its longest segments begin."""
+    i, j, end_i, end_j = _part_of_chain(chain, n, m)
+    corners = [(i, j)]
+    for begin in range(i + PIECE, end_i - PIECE // 2, PIECE):
+        near = chain[(chain[:, 0] >= begin) & (chain[:, 0] < begin + PIECE // 4)]
+        if len(near):
+            corners.append(tuple(near[near[:, 3].argmax(), :2].tolist()))
+    return [*corners, (end_i, end_j)]
+
+
+def _score_of(query: np.ndarray, target: np.ndarray, scores: Scores, chain: np.ndarray, piece: Piece, way: str) -> int:
+    """The score of the best alignment of a piece of both sequences around a chain; way : WHOLE and so on."""
+    i, j, end_i, end_j = piece
+    inside = (
+        (chain[:, 0] >= i) & (chain[:, 1] >= j) & (chain[:, 2] <= end_i) & (chain[:, 1] + chain[:, 2] - chain[:, 0] <= end_j)
+    )
+    part = chain[inside] - np.array([i, j, i, 0])
+    query, target, n, m = query[i:end_i], target[j:end_j], end_i - i, end_j - j
+    if way == TO_END:
+        query, target, sizes = query[::-1].copy(), target[::-1].copy(), part[:, 2] - part[:, 0]
+        part = np.stack([n - part[:, 2], m - part[:, 1] - sizes, n - part[:, 0], part[:, 3]], axis=1)[::-1]
+    bounds = open_bounds(chain_corridor(part, n, m), n, m, scores)
+    borders = free_borders(scores, n, m) if way == LOCAL else end_borders(scores, n, m)
+    known = -int(scores.gap(n) + scores.gap(m)) if way == WHOLE else int(way == LOCAL)
+    sweep = BandSweep(Task(query, target, scores, borders, bounds, known, way == LOCAL, way != WHOLE, BLOCK))
     sweep.run()
-    return max(least, int(sweep.best[0] if local else sweep.last_row[-1]))
+    return int(sweep.last_row[-1] if way == WHOLE else sweep.best[0])

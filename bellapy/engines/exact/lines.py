@@ -278,8 +278,8 @@ def _needs_whole(m, s):
     now = s.now
     lines = _next_check(now) - now[LINE]
     line, first, last = now[LINE], now[FIRST], now[LAST]
-    if m.floor and min(m.row_bound[first], m.column_bound[line - last]) >= s.best[0]:
-        return True  # an alignment may begin here
+    if m.floor and min(m.row_bound[max(1, first)], m.column_bound[max(1, line - last)]) >= s.best[0]:
+        return True  # an alignment may begin here, and not only on the borders, which have their scores
     if m.keep_ends and (last + lines >= len(m.row_bound) - 1 or line - first + lines >= len(m.column_bound) - 1):
         return True
     if m.seek:

@@ -75,12 +75,12 @@ class Sweeper(NamedTuple):
         """
         bounds, every = make_bounds(ROWS), task.every
         task = task._replace(bounds=bounds, size=ROWS, every=EVERY_LINE if every else 0)
-        if not self._uses_gpus(task) and is_narrow(task, self.threads, keep_ends):
+        if self._uses_gpus(task):
+            return self._sweep_on_gpus(f"{name}_gpu", task)
+        if is_narrow(task, self.threads, keep_ends):
             return self._finish(f"{name}_lines", BandSweep(task, self.budget, keep_ends))
         size = tile_size(bounds, len(task.query) + len(task.target))
         task = task._replace(bounds=make_bounds(size), size=size, every=EVERY if every else 0)
-        if self._uses_gpus(task):
-            return self._sweep_on_gpus(f"{name}_gpu", task)
         return self._finish(name, Sweep(task, self.budget))
 
     def _finish(self, name: str, sweep: Sweep | BandSweep) -> Sweep | BandSweep:
@@ -140,8 +140,10 @@ def is_narrow(task: Task, threads: int, keep_ends: bool) -> bool:
 
 
 def _cells_where_begun(task: Task) -> int:
-    """Cells, about, on the lines on which alignments may begin: where so much can still be gained."""
+    """Cells, about, on the lines on which alignments may begin off the borders: where so much can still be gained."""
     row, column = (int(np.flatnonzero(x >= task.known)[-1:].sum()) for x in task.bounds[:2])
+    if not min(row, column):
+        return 0
     first, last = (x.astype(np.int64) for x in task.bounds[2:])
     last = np.minimum(last, row + column - task.size * np.arange(len(last)))
     return int(np.maximum(0, last - first + 1).sum()) * task.size

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bellapy.compute.jit import njit
 from bellapy.compute.runs import QUERY_ALONE, TARGET_ALONE
 from bellapy.engines.exact.antidiagonals import LANES, Differences
 from bellapy.engines.exact.band import cell_type, padded_codes, raised_scores
@@ -28,14 +29,30 @@ SUB_SIZE = 32  # of the tiles of such a sweep
 SUB_EVERY = 512
 
 
+class Room:
+    """Memory for moves, which is used again for every strip: to take it anew is slow."""
+
+    def __init__(self, scores: Scores):
+        self._moves = np.zeros(0, cell_type(scores))
+
+    def of(self, n: int) -> np.ndarray:
+        if len(self._moves) < n:
+            self._moves = np.zeros(n, self._moves.dtype)
+        return self._moves[:n]
+
+
 class Space(NamedTuple):
-    """A backward matrix: codes from the alignment's end on, and bounds along them (Gains of the backward sequences)."""
+    """A backward matrix: codes from the alignment's end on, and bounds along them (Gains of the backward sequences).
+
+    room : for what is traced.
+    """
 
     query: np.ndarray
     target: np.ndarray
     rows: Gains
     columns: Gains
     scores: Scores
+    room: Room
 
 
 class Cell(NamedTuple):
@@ -98,17 +115,30 @@ def _cut(top: Top, last: int) -> Top:
 def _band(scores: Scores, row: int, top: Top, end: Cell) -> tuple[int, int]:
     """Diagonals (column - row) between which all paths lie that reach the end with its score."""
     first, high, gap = top
-    columns = np.arange(first, first + len(high))
-    begin = np.maximum(high, gap + scores.first).astype(np.int64)
-    down, across = end.row - row, end.column - columns
-    most = scores.match * np.minimum(down, across) - scores.gap(np.abs(down - across))
-    spare = begin + most - end.score
-    good = np.flatnonzero(spare >= 0)
-    if not len(good):
+    low, last = _diagonals(high, gap, first - row, end.row - row, end.column - row, end.score, scores)
+    if low > last:
         raise AssertionError(f"no path leads from row {row} to row {end.row}, column {end.column}")
-    off = spare[good] // (scores.match + 2 * scores.gap_extend) + 1
-    diagonals, last = columns[good] - row, end.column - end.row
-    return int((np.minimum(diagonals, last) - off).min()), int((np.maximum(diagonals, last) + off).max())
+    return low, last
+
+
+@njit
+def _diagonals(high, gap, diagonal, down, column, score, costs):
+    """The same, for a row 0; 1 and 0: there are none.
+
+    high, gap : (columns,) int32, H and F of the row, from `diagonal` on.  down, column, score : of the end.  costs : Scores.
+    """
+    least, most, end = 1, 0, column - down
+    for k in range(len(high)):
+        begin = diagonal + k
+        across = column - begin
+        off = abs(down - across)
+        gain = costs.match * min(down, across) - (costs.gap_open + costs.gap_extend * off if off else 0)
+        spare = max(np.int64(high[k]), np.int64(gap[k]) + costs.gap_open + costs.gap_extend) + gain - score
+        if spare >= 0:
+            aside = spare // (costs.match + 2 * costs.gap_extend) + 1
+            low, last = min(begin, end) - aside, max(begin, end) + aside
+            least, most = (low, last) if least > most else (min(least, low), max(most, last))
+    return least, most
 
 
 def _trace_strip(space: Space, row: int, top: Top, end: Cell, low: int, high: int, runs: Runs) -> Cell:
@@ -126,7 +156,7 @@ def _trace_strip(space: Space, row: int, top: Top, end: Cell, low: int, high: in
     d.x[m] = gaps[0] - above[0] + scores.first  # a gap may cross the row in its first column, too
     part = Part(codes, d, 0, 0, 0, int(above[0]), n, m, left - row - high, left - row - low)
     width = n + 1 + LANES
-    moves = np.empty((n + m) * width, cell)
+    moves = space.room.of((n + m) * width)
     *_, score = advance(sides, part, n + m, moves, width)
     if score != end.score and not end.in_gap:
         raise AssertionError(f"row {end.row}, column {end.column}: score {score}, not {end.score}")

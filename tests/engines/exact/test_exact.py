@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE
-from bellapy.engines.exact import align, band, bounds, cpu, line_paths, lines, path, sweeps, trace, waves
+from bellapy.engines.exact import align, band, bounds, cpu, guess, line_paths, lines, path, sweeps, trace, waves
 from bellapy.engines.exact.align import align_one
 from bellapy.engines.exact.rule import NONE, Scores, as_target
 from bellapy.errors import ParameterError
@@ -235,6 +235,31 @@ def test_strips_are_cut_until_they_fit(monkeypatch):
                 found, _ = align_one(query, target, DEFAULT, mode, sweeper=sweeps.Sweeper(budget=100_000))
             assert_same(found, expected)
         check_path(found, query, target, DEFAULT, mode)
+
+
+@pytest.mark.parametrize("piece", [200, 1000])
+def test_lower_bounds_by_pieces_belong_to_alignments(monkeypatch, piece):
+    """However a chain is cut, no bound is above the best score, or far below that of the chain as a whole."""
+    rng = np.random.default_rng(8)
+    query, target = related(5, 4000, 0.03)
+    foreign = rng.integers(0, 4, 900).astype(np.uint8)
+    pairs = [(query, target), (np.concatenate([foreign, query, foreign]), target)]
+    pairs.append((query, np.concatenate([target[:1500], foreign, target[1500:]])))
+    for one, other in pairs:
+        for mode in MODES:
+            score = align_one(one, other, DEFAULT, mode)[0].score
+            whole = guess.lower_bound(one, as_target(other), DEFAULT, mode)
+            with monkeypatch.context() as patch:
+                patch.setattr(guess, "PIECE", piece)
+                known = [guess.lower_bound(one, as_target(other), DEFAULT, mode, threads) for threads in (1, 2)]
+            assert whole - 50 <= known[0] == known[1] <= score
+
+
+def test_repeats_without_unique_words_have_a_lower_bound():
+    rng = np.random.default_rng(9)
+    unit = rng.integers(0, 4, 97).astype(np.uint8)
+    known = guess.lower_bound(np.tile(unit, 30), as_target(np.tile(unit, 20)), DEFAULT, "local")
+    assert known == 20 * len(unit)
 
 
 def test_most_of_the_matrix_is_left_out():

@@ -135,6 +135,11 @@ def test_kept_rows_hold_the_scores_that_matter(rng):
     for row in rows.rows.tolist():
         first, scores, gaps = rows.get(row, len(target), goal)
         assert 0 < len(scores) == len(gaps)
+        for column in range(1, len(target) + 1):  # all from which the goal can be reached
+            down, across = goal.row - row, goal.column - column
+            most = SCORES[0].match * min(down, across) - int(SCORES[0].gap(abs(down - across)))
+            inside = first <= column < first + len(scores)
+            assert inside or high[row][column] + most < goal.score
         assert scores.tolist() == high[row][first : first + len(scores)]
         below = [max(h - SCORES[0].first, f - SCORES[0].gap_extend) for h, f in zip(high[row], gap[row], strict=True)]
         assert gaps.tolist() == below[first : first + len(gaps)]
