@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import select
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -30,7 +31,7 @@ PACKAGE = Path(__file__).resolve().parents[2]
 PACKAGES = "numba", "numba_cuda", "llvmlite", "numpy"
 CARDS = DRIVER_FILE.parent / "gpus"
 _lock = Lock()
-_helpers: list[subprocess.Popen[str]] = []  # the process that does the tasks, and tells which are done
+_helpers: list[subprocess.Popen[bytes]] = []  # the process that does the tasks, and tells which are done
 _begun: set[str] = set()
 _done: set[str] = set()
 
@@ -47,7 +48,7 @@ def start(tasks: Sequence[str]) -> None:
     command = [sys.executable, "-m", MODULE, stamp, str(usable_cores()), *todo]
     with suppress(OSError):  # then kernels are compiled where they are needed
         nothing = subprocess.DEVNULL
-        helper = subprocess.Popen(command, stdin=nothing, stdout=subprocess.PIPE, stderr=nothing, text=True)
+        helper = subprocess.Popen(command, stdin=nothing, stdout=subprocess.PIPE, stderr=nothing)
         _helpers.append(helper)
         _begun.update(todo)
 
@@ -56,11 +57,30 @@ def wait(*tasks: str) -> None:
     """Until these tasks are done, if they were begun."""
     with _lock:
         while not _done.issuperset(_begun.intersection(tasks)):
-            stream = _helpers[0].stdout
-            line = stream.readline() if stream else ""
-            if not line:
-                _begun.clear()  # it has ended: what is not there is compiled here
-            _done.add(line.strip())
+            _listen()
+
+
+def is_ready(task: str) -> bool:
+    """Whether a task need not be waited for: it is done, or was never begun."""
+    with _lock:
+        while _begun and select.select([_pipe()], [], [], 0)[0]:
+            _listen()
+        return task not in _begun or task in _done
+
+
+def _pipe() -> int:
+    """What the helper writes to."""
+    stream = _helpers[0].stdout
+    assert stream
+    return stream.fileno()
+
+
+def _listen() -> None:
+    """Hear of one more task, or of several."""
+    told = os.read(_pipe(), select.PIPE_BUF)
+    if not told:
+        _begun.clear()  # the helper has ended: what is not there is compiled here
+    _done.update(told.decode().split())
 
 
 def _folder() -> Path:
@@ -105,10 +125,9 @@ def _do_all(stamp: str, at_once: int, tasks: Sequence[str]) -> None:
             print(task, flush=True)
 
 
-def _do(task: str) -> None:
-    """Do one task."""
+def do(task: str) -> None:
+    """Do one task, here."""
     module, function, *numbers = task.split(":")
-    _save_in_turn()
     getattr(import_module(module), function)(*map(int, numbers))
 
 
@@ -143,6 +162,7 @@ def _alone(path: str) -> Iterator[None]:
 if __name__ == "__main__":
     end_with_parent()
     if len(sys.argv) == 2:
-        _do(sys.argv[1])
+        _save_in_turn()
+        do(sys.argv[1])
     else:
         _do_all(sys.argv[1], int(sys.argv[2]), sys.argv[3:])

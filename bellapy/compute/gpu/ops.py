@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 
 import numpy as np
 from numba import config, cuda
+
+from bellapy.compute import own_process
 
 EMPTY_BYTE = 0xC0  # four of them: a number below all scores
 SIMULATED = bool(config.ENABLE_CUDASIM)
@@ -132,6 +135,9 @@ if SIMULATED:
         pass
 
 else:
+    with own_process.without("scipy.linalg"):
+        import_module("numba.cuda.np.arraymath")  # where numba-cuda looks for it, when it loads its first kernel
+
     from llvmlite import ir
     from numba.cuda import cgutils, types
     from numba.cuda.core import config as cuda_config

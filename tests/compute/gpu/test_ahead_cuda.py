@@ -8,7 +8,8 @@ pytest.importorskip("numba_cuda")
 
 from bellapy.compute.gpu import ahead
 from bellapy.compute.gpu.ops import SIMULATED
-from bellapy.engines.linear.extend_cuda import CLASSES, loading_of
+from bellapy.engines.linear import extend_cuda
+from bellapy.engines.linear.extend_cuda import CLASSES, loading_of, ready_sizes
 from bellapy.jobs.overlap import columns_cuda, first_run, products_cuda
 
 FINE, FAILING = "time:sleep:0", "time:sleep:-1"
@@ -39,6 +40,7 @@ def test_tasks_are_done_once_and_failures_are_told(fresh):
     ahead.start([FINE, FAILING])
     assert ahead._begun == {FINE, FAILING}
     ahead.wait(FINE, "not:begun")
+    assert ahead.is_ready(FINE) and ahead.is_ready("not:begun")
     ahead.wait(FAILING, FINE)
     assert ahead._done >= {FINE, FAILING}
     fresh()
@@ -65,7 +67,8 @@ def test_what_the_job_waits_for_is_what_it_began():
     sizes = [
         loading_of(its[:2], f"bellapy.engines.linear.{name}") for name in ("extend_cuda", "trace_cuda") for its in CLASSES
     ]
-    assert set(sizes) <= set(tasks) and (SIMULATED or len(sizes) + len(first_run.COUNTING) == len(tasks))
+    assert set(sizes) | {extend_cuda.LOADING_WIDE, *first_run.ESTIMATE} <= set(tasks) and len(set(tasks)) == len(tasks)
+    assert SIMULATED or len(sizes) + len(first_run.COUNTING) + 3 == len(tasks)
     assert set(first_run.tasks(with_paths=False)) < set(tasks)
 
 
@@ -74,5 +77,13 @@ def test_what_the_job_waits_for_is_what_it_began():
     "task", [task for task in first_run.tasks(with_paths=True) if not task[-1:].isdigit() or task[-1] < "2"]
 )
 def test_every_task_can_be_done(task):
-    module, function, *numbers = task.split(":")
-    getattr(ahead.import_module(module), function)(*map(int, numbers))
+    ahead.do(task)
+
+
+def test_windows_that_are_not_ready_are_left_out_but_the_widest(monkeypatch):
+    sizes = [its[:2] for its in CLASSES]
+    assert ready_sizes(sizes) == sizes and ready_sizes([]) == []
+    monkeypatch.setattr(ahead, "is_ready", lambda task: task != loading_of(sizes[0]))
+    assert ready_sizes(sizes) == sizes[1:]
+    monkeypatch.setattr(ahead, "is_ready", lambda task: False)
+    assert ready_sizes(sizes) == sizes[-1:]

@@ -11,6 +11,7 @@ from strategies import make_reads, mutate, random_bases
 
 from bellapy.compute.gpu.devices import known_gpus
 from bellapy.errors import DeviceError
+from bellapy.jobs.overlap import count_rounds as count_rounds_module
 from bellapy.jobs.overlap import depth, linking
 from bellapy.jobs.overlap.depth import APART_KIND, DEEP, N_KINDS, ORDINARY, REPEAT, Bins
 from bellapy.jobs.overlap.pipeline import candidate_rounds, count_rounds, in_memory
@@ -29,6 +30,12 @@ from bellapy.compute.gpu.desk import desk
 from bellapy.compute.gpu.ops import SIMULATED
 from bellapy.jobs.overlap import columns_cuda, products_cuda
 from bellapy.jobs.overlap.columns_cuda import DeviceColumns
+
+
+@pytest.fixture(autouse=True)
+def small_sets_pay(monkeypatch):
+    monkeypatch.setattr(count_rounds_module, "LEAST_BASES", 0)
+
 
 pytestmark = pytest.mark.usefixtures("quick_threads")
 ANY, K = (1 << 31) - 1, 7
