@@ -21,6 +21,10 @@ WARP = 8 if SIMULATED else 32
 U32, U64, I32 = np.uint32, np.uint64, np.int32
 
 
+inlined = cuda.jit(device=True, **({"inline": "always"} if SIMULATED else {"forceinline": True}))
+"""For parts of kernels.  LLVM takes them in.  If Numba did, compiling would take six times as long."""
+
+
 @cache
 def kernel_of(function: Callable, device: int):
     """A function as the kernel of a device: numba-cuda unloads twice, at exit, a kernel that two devices have shared."""
