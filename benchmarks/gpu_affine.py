@@ -21,14 +21,14 @@ from statistics import median
 import numpy as np
 import pairs as pair_maker
 from common import describe_machine, finish, table
-from pairs import noisy, random_read
+from pairs import lay_out, noisy, random_read
 
 from bellapy.compute.gpu.pool import pool
 from bellapy.compute.resources import Resources
 from bellapy.engines.affine.bands_cuda import Bands, align_bands
 from bellapy.engines.affine.batch_cpu import Aligner, Effort
 from bellapy.engines.affine.pieces import Pieces, Solved
-from bellapy.engines.affine.rule import GLOBAL, ordered, rows_of_band
+from bellapy.engines.affine.rule import ordered, rows_of_band
 from bellapy.params import AffineScoring
 
 
@@ -37,17 +37,6 @@ def make_pairs(task: tuple[int, int, float]) -> list[tuple[np.ndarray, np.ndarra
     number, n, pair_maker.ERROR = task
     rng = np.random.default_rng(number)
     return [(noisy(rng, whole), noisy(rng, whole)) for whole in (random_read(rng) for _ in range(n))]
-
-
-def lay_out(pairs: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray, Pieces]:
-    """Queries and targets end to end."""
-    sides = []
-    for side in (0, 1):
-        lengths = np.array([len(pair[side]) for pair in pairs], np.int64)
-        sides.append((np.concatenate([pair[side] for pair in pairs]), np.cumsum(lengths) - lengths, lengths))
-    (queries, q_at, q_len), (targets, t_at, t_len) = sides
-    ones = np.ones(len(pairs), np.int64)
-    return queries, targets, Pieces(q_at, q_len, t_at, t_len, ones, GLOBAL * ones)
 
 
 def count_cells(pieces: Pieces, band: int) -> int:

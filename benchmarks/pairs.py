@@ -6,6 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from bellapy.engines.affine.pieces import Pieces
+from bellapy.engines.affine.rule import GLOBAL
+
 K, SHORTEST, LONGEST, ERROR = 17, 2500, 7500, 0.15
 LETTERS = np.frombuffer(b"ACGT", np.uint8)
 
@@ -42,6 +45,17 @@ def make_pairs(task: tuple[int, int, float]) -> list[tuple[np.ndarray, int, np.n
             sides += [np.concatenate((left, seed, right)), len(left)]
         pairs.append(tuple(sides))
     return pairs
+
+
+def lay_out(pairs: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray, Pieces]:
+    """Queries and targets end to end, as pieces for the affine engine."""
+    sides = []
+    for side in (0, 1):
+        lengths = np.array([len(pair[side]) for pair in pairs], np.int64)
+        sides.append((np.concatenate([pair[side] for pair in pairs]), np.cumsum(lengths) - lengths, lengths))
+    (queries, q_at, q_len), (targets, t_at, t_len) = sides
+    ones = np.ones(len(pairs), np.int64)
+    return queries, targets, Pieces(q_at, q_len, t_at, t_len, ones, GLOBAL * ones)
 
 
 def write_pairs(pairs, path: Path) -> None:

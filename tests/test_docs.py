@@ -1,13 +1,14 @@
 """README.md and docs/: their commands run as they stand, their options exist, their links lead somewhere.
 
 A block that begins with ```sh or ```python holds commands for a shell, or for Python, in the top folder of the repository.
-They run here (those of docs/api.md in test_api.py).  A block that begins with ```sh no-test needs more than the repository
-holds: files of the reader's, a GPU.  One with ```sh needs X Y runs where programs X and Y are found.  Options of both are
-checked all the same.
+They run here (those of docs/api.md in test_api.py).  So do those of a block that begins with ```sh your-files, on small
+files with the names that the reader's have there.  A block that begins with ```sh no-test does not run: NOT_RUN says why.
+One with `needs X Y` runs where programs X and Y are found.  Options of all are checked.
 """
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 import shlex
@@ -18,8 +19,11 @@ from functools import cache
 from pathlib import Path
 from shutil import which
 
+import numpy as np
 import pytest
 import typer
+from cases import noisy_copy, run, sample_reads
+from strategies import random_bases
 
 from bellapy.cli.app import app
 
@@ -36,6 +40,18 @@ CODE = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 NUMBER = re.compile(r"-[0-9.]+$")
 SEPARATORS = {"|", "&&", ";", ">", "<"}
+NOT_RUN = {
+    "python3 -m venv .venv && .venv/bin/pip install .": "installs; `.ci/run` does it",
+    "pip install -e '.[dev]'": "installs; `.ci/run` does the same",
+    "pip install '.[dev]' && .venv/bin/pytest": "runs all tests; `.ci/run` does it",
+    "pip install '.[cuda]'": "needs a GPU and its libraries",
+    "pip install '.[cluster]'": "needs a cluster",
+    "dask_jobqueue": "needs a cluster",
+    "bellapy run-tile": "numbers of tasks follow from the reads; tests/test_workflows.py plans, runs and gathers",
+    "slurm_tiles.sh": "needs Slurm; tests/test_workflows.py runs it with a stand-in for sbatch",
+}
+"""What stands in a block that does not run, and why it does not."""
+BLOCKS = {"sh", "sh your-files", "sh no-test"}
 PROGRAMS = {"sh": ["bash", "-euo", "pipefail", "-c"], "python": [sys.executable, "-c"]}
 
 
@@ -94,27 +110,82 @@ def name_of(page: Path) -> str:
     return str(page.relative_to(TOP))
 
 
-@pytest.mark.parametrize("page", RUN, ids=name_of)
-def test_commands_run_as_they_stand(page, tmp_path):
-    (tmp_path / "data").symlink_to(TOP / "data")
+def run_blocks(page: Path, kinds: set[str], folder: Path) -> None:
+    """Run the blocks of some kinds in a folder, one after the other."""
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     missing: set[str] = set()
     for kind, text in blocks_of(page):
         kind, _, needed = kind.partition(" needs ")
+        if kind not in kinds:
+            continue
         missing |= {program for program in needed.split() if not which(program)}
-        if kind in PROGRAMS and not (needed and missing):
-            done = subprocess.run([*PROGRAMS[kind], text], cwd=tmp_path, env=environment, capture_output=True, text=True)
+        if not (needed and missing):
+            words = [*PROGRAMS[kind.split()[0]], text]
+            done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
             assert done.returncode == 0, text + done.stderr
             assert "Traceback" not in done.stderr
     if missing:
         pytest.skip(f"what needs {' and '.join(sorted(missing))} was not run")
 
 
+@pytest.mark.parametrize("page", RUN, ids=name_of)
+def test_commands_run_as_they_stand(page, tmp_path):
+    (tmp_path / "data").symlink_to(TOP / "data")
+    run_blocks(page, set(PROGRAMS), tmp_path)
+
+
+@pytest.fixture(scope="session")
+def your_files(tmp_path_factory):
+    """Small files under the names that commands of the documentation give to the reader's."""
+    folder = tmp_path_factory.mktemp("files")
+    sample = sample_reads(11, genome=12_000, depth=14, mean=2500, error=0.03)
+    records = [f"@read{i}\n{text}\n+\n{'5' * len(text)}\n" for i, text in enumerate(sample.sequences)]
+    genome = random_bases(np.random.default_rng(3), 6000)
+    other = noisy_copy(np.random.default_rng(4), genome, 0.05)[0]
+    copies = [noisy_copy(np.random.default_rng(i), genome[:300], 0.1)[0] for i in range(5)]
+    texts = {
+        "reads.fastq": "".join(records),
+        "a.fa": f">a\n{genome}\n",
+        "b.fa": f">b\n{other}\n",
+        "genome.fa": f">g\n{2 * genome}\n",
+        "windows.fa": "".join(f">window{w}\n{copy}\n" for w in "12" for copy in copies),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    for name, source in {"reads.fq": "reads.fastq", "draft.fa": "a.fa", "target.fa": "a.fa", "query.fa": "b.fa"}.items():
+        (folder / name).write_text(texts[source])
+    longest = max(sample.sequences, key=len)
+    (folder / "reference.fa").write_text(f">g\n{longest}\n")
+    for name, part in {"reads.fastq.gz": records, "a.fa.gz": records[::2], "b.fa.gz": records[1::2]}.items():
+        (folder / name).write_bytes(gzip.compress("".join(part).encode()))
+    for words in (["overlap", "reads.fq", "-o", "overlaps.paf"], ["correct", "reads.fq", "-o", "corrected.fa"]):
+        assert run(*(folder / word if "." in word else word for word in words)).code == 0
+    return folder
+
+
+@pytest.mark.parametrize("page", [page for page in MANUAL if "```sh your-files" in page.read_text()], ids=name_of)
+def test_commands_run_on_files_of_the_reader(page, your_files, tmp_path):
+    for path in your_files.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    run_blocks(page, {"sh your-files"}, tmp_path)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_blocks_with_commands_say_whether_they_run(page):
     for kind, text in blocks_of(page):
         if any(calls_in(text)) and "[bellapy]" not in text:
-            assert kind.partition(" needs ")[0] in ("sh", "sh no-test"), text
+            assert kind.partition(" needs ")[0] in BLOCKS, text
+
+
+def test_what_does_not_run_is_told_with_its_reason():
+    unused = set(NOT_RUN)
+    for page in MANUAL:
+        for kind, text in blocks_of(page):
+            if kind == "sh no-test":
+                found = [part for part in NOT_RUN if part in text]
+                assert found, f"{page}: {text}"
+                unused -= set(found)
+    assert not unused
 
 
 @pytest.mark.parametrize("page", MANUAL, ids=name_of)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from pathlib import Path
 
@@ -13,6 +14,10 @@ import shape
 SHAPES = shape.shapes_of(Path(bellapy.__file__).parent)
 MOST_EXCEPTIONS = 3  # functions with many branches
 LEAST_DOCUMENTED = 0.8  # of the parameters of compiled functions
+
+
+def has_slice(node: ast.AST) -> bool:
+    return any(isinstance(part, ast.Slice) for part in ast.walk(node))
 
 
 def test_no_function_is_long_or_wide():
@@ -28,3 +33,16 @@ def test_few_functions_have_many_branches():
 def test_parameters_of_compiled_functions_are_documented():
     compiled = [s for s in SHAPES if s.compiled]
     assert sum(s.documented for s in compiled) >= LEAST_DOCUMENTED * sum(s.arguments for s in compiled) > 0
+
+
+def test_compiled_functions_assign_no_arrays_to_slices():
+    """Nor tuples to rows: each takes Numba a second more to compile.  `put` of compute/jit.py copies."""
+    for path in sorted(Path(bellapy.__file__).parent.rglob("*.py")):
+        for function in ast.walk(ast.parse(path.read_text())):
+            if isinstance(function, ast.FunctionDef) and any("njit" in ast.unparse(d) for d in function.decorator_list):
+                for node in ast.walk(function):
+                    if not isinstance(node, ast.Assign):
+                        continue
+                    assert not (has_slice(node.targets[0]) and has_slice(node.value)), f"{path}:{node.lineno}"
+                    to_row = isinstance(node.targets[0], ast.Subscript) and isinstance(node.value, ast.Tuple)
+                    assert not to_row, f"{path}:{node.lineno}"

@@ -6,11 +6,12 @@ from typing import Annotated
 
 import typer
 
-from bellapy.cli.options import RUNNING, Given, Output, takes
+from bellapy.cli.options import RUNNING, Given, Output, pick, takes
 from bellapy.cli.session import session
 from bellapy.errors import ParameterError
 from bellapy.params.correct import ConsensusWriting, PoaScoring
 from bellapy.params.fields import check, given_values, options_of
+from bellapy.params.run import RunParams
 
 THREADS_AND_LOG = {name: field for name, field in RUNNING.items() if name != "max_memory"}
 Windows = Annotated[
@@ -19,7 +20,7 @@ Windows = Annotated[
 ]
 
 
-@takes(options_of(ConsensusWriting, PoaScoring), THREADS_AND_LOG)
+@takes(options_of(ConsensusWriting, PoaScoring), pick(RunParams, "device"), THREADS_AND_LOG)
 def consensus(given: Given, windows: Windows, output: Output = "-") -> None:
     """Consensus of windows of sequences."""
     scores = given_values(given, PoaScoring._fields)
@@ -29,10 +30,12 @@ def consensus(given: Given, windows: Windows, output: Output = "-") -> None:
     scoring = PoaScoring(**scores)
     with session(given, windows, {"-o": output}) as run:
         run.watch()
+        from bellapy.compute.resources import Resources
         from bellapy.io.outputs import open_output
         from bellapy.jobs.windows import find_consensus
 
-        lines = find_consensus(windows, scoring, run.report, with_alignment=bool(given["msa"]), threads=run.run.threads)
+        resources = Resources.of(run.run, run.report.devices)
+        lines = find_consensus(windows, scoring, run.report, with_alignment=bool(given["msa"]), resources=resources)
         with open_output(output) as stream:
             for some in lines:
                 stream.write(some)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
+from bellapy.cli.folder import given_folder
 from bellapy.cli.options import RUNNING, Given, pick, takes
 from bellapy.cli.session import session
 from bellapy.params import make_exact_params
 from bellapy.params.exact import ExactParams
-from bellapy.params.fields import INPUT, OUTPUT, RUN, options_of
-from bellapy.params.run import RunParams
+from bellapy.params.fields import INPUT, OUTPUT, options_of
+from bellapy.params.run import RunParams, WorkdirParams
 
 Query = Annotated[str, typer.Argument(metavar="A", help="The query: FASTA or FASTQ, plain or gzip.", show_default=False)]
 Target = Annotated[str, typer.Argument(metavar="B", help="The target, likewise.", show_default=False)]
@@ -36,24 +38,16 @@ Plot = Annotated[
         rich_help_panel=OUTPUT,
     ),
 ]  # fmt: skip
-Workdir = Annotated[
-    str | None,
-    typer.Option(
-        help="Folder that keeps the state, so that the same command goes on after a stop.",
-        metavar="FOLDER",
-        rich_help_panel=RUN,
-    ),
-]
 
 
 @takes(
-    options_of(ExactParams),
+    options_of(ExactParams, WorkdirParams),
     pick(RunParams, "device"),
     {name: field for name, field in RUNNING.items() if name != "max_memory"},
 )
 def exact(
     given: Given, query: Query, target: Target, output: Output = "-", query_name: Name = None, target_name: Name = None,
-    score_only: ScoreOnly = False, plot: Plot = None, workdir: Workdir = None,
+    score_only: ScoreOnly = False, plot: Plot = None,
 ) -> None:  # fmt: skip
     """The optimal alignment of two sequences."""
     params = make_exact_params(given)
@@ -61,5 +55,7 @@ def exact(
         run.watch()
         from bellapy.jobs.exact.pipeline import Request, align_files
 
-        request = Request(query, target, query_name, target_name, output, score_only, plot, workdir, run.run)
-        align_files(request, params, run.report)
+        what = {"score_only": score_only, "query_name": query_name, "target_name": target_name}
+        with given_folder(given, "exact", {**asdict(params), **what}, [query, target]) as work:
+            request = Request(query, target, query_name, target_name, output, score_only, plot, work, run.run)
+            align_files(request, params, run.report)

@@ -33,6 +33,8 @@ IndexFile = Annotated[
 def map_command(given: Given, reference: Reference, reads: Reads, output: Output = "-") -> None:
     """Reads mapped to a reference."""
     check(given_values(given, MAPPING), MAPPING)
+    if reference == "-" and "-" in reads:
+        raise ParameterError("-: standard input holds the reference or the reads; name a file for the other")
     style = _style(given)
     kind = _format(output, given["output_format"], bool(given["no_align"]), style)
     adjusted(map_preset(given["preset"]), given)  # raised before the work

@@ -15,10 +15,10 @@ from bellapy.cli.overlapping import (
     write_plain,
     write_with_paths,
 )
-from bellapy.cli.reading import Loaded, load_reads, with_run
+from bellapy.cli.reading import Loaded, TooLarge, load_reads, with_run
 from bellapy.cli.session import Session
-from bellapy.errors import ParameterError
-from bellapy.params import ExtensionParams, FilterParams, KmerParams, SeedParams, make_params
+from bellapy.errors import MemoryLimitError, ParameterError
+from bellapy.params import ExtensionParams, FilterParams, KmerParams, Params, SeedParams, make_params
 from bellapy.params.fields import INPUT, given_values, options_of
 from bellapy.params.overlap import FIELDS, PresetParams, WritingParams
 from bellapy.params.run import LaunchParams, WorkdirParams
@@ -46,14 +46,33 @@ def overlap(given: Given, reads: Reads, output: Output = "-", skip_alignment: Sk
     if wanted := next((name for name in ("keep_workdir", "blocks", "scheduler") if given[name]), None):
         raise ParameterError(f"--{wanted.replace('_', '-')}: name a folder with --workdir")
     with overlap_session(given, reads, {"-o": output, "the index": target.index}) as (run, params):
-        loaded = load_reads(run, params, reads, target, overlaps=not skip_alignment)
+        found = _find(run, params, reads, target, skip_alignment)
+        if found:
+            _write(run, *found, target)
+            return
+        from bellapy.cli.tiles import overlap_in_tiles
+
+        overlap_in_tiles(run, params, reads, target, skip_alignment)
+
+
+def _find(
+    run: Session, params: Params, reads: list[str], target: Destination, skip_alignment: bool
+) -> tuple[Loaded, Overlaps, Steps | None] | None:
+    """Reads, overlaps and scores; None: all of it at once needs more than --max-memory, and the files can be read again."""
+    from os.path import isfile
+
+    or_tiles = all(map(isfile, reads))
+    try:
+        loaded = load_reads(run, params, reads, target, overlaps=not skip_alignment, or_tiles=or_tiles)
         from bellapy.jobs.overlap.pipeline import candidate_overlaps, overlap_reads
 
         if skip_alignment:
-            _write(run, loaded, candidate_overlaps(loaded.reads, loaded.params, run.report), None, target)
-        else:
-            overlaps, steps = overlap_reads(loaded.reads, loaded.params, run.report, with_paths=target.paths)
-            _write(run, loaded, overlaps, steps, target)
+            return loaded, candidate_overlaps(loaded.reads, loaded.params, run.report), None
+        return loaded, *overlap_reads(loaded.reads, loaded.params, run.report, with_paths=target.paths)
+    except (TooLarge, MemoryLimitError):
+        if not or_tiles:
+            raise
+        return None
 
 
 @takes(options_of(PresetParams, KmerParams), RUNNING)

@@ -1,8 +1,7 @@
-"""Reads of a command: gathered while the program is loaded, put into their canonical order, and given back."""
+"""Reads of a command: gathered, put into their canonical order, and given back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,10 @@ if TYPE_CHECKING:  # loaded when needed
     from bellapy.io.overlap_writer import Destination
     from bellapy.jobs.overlap.canonical import Order
     from bellapy.records import Overlaps, ReadSet
+
+
+class TooLarge(Exception):
+    """A job that needs more than --max-memory in one piece."""
 
 
 @dataclass
@@ -34,91 +37,80 @@ class Loaded:
 
 
 def load_reads(
-    session: Session, params: Params, paths: list[str], output: Destination | None = None, *, overlaps: bool = False
-) -> Loaded:
+    session: Session, params: Params, paths: list[str], output: Destination | None = None, *, overlaps: bool = False,
+    or_tiles: bool = False,
+) -> Loaded:  # fmt: skip
     """Read the files.
 
-    output : where its format limits names, they are checked now.  overlaps : kernels of the whole job are loaded, too.
+    output : where its format limits names, they are checked now.  overlaps : the device is chosen now.
+    or_tiles : raise TooLarge as soon as it shows that the whole job does not fit in one piece.
     """
     if overlaps and params.run.device != "cpu":
         from bellapy.jobs.overlap.first_run import compile_ahead
 
         compile_ahead(with_paths=output is not None and output.paths)
-    loading = _Loading(session, params, overlaps)
-    reads = loading.load(paths)
+    session.watch()
     from bellapy.jobs.overlap.canonical import canonical_reads
+    from bellapy.jobs.overlap.pipeline import with_device
+
+    params = with_device(params) if overlaps else params
+    reads = _Loading(session, or_tiles).load(paths)
 
     session.report.count_letters(reads.other_letters, reads.n_bases)
     if output and output.format in ("sam", "bam"):  # raised before the work
         from bellapy.io.sam import check_names
 
         check_names(reads.names)
-    return Loaded(*canonical_reads(reads, session.run.threads), loading.params)
+    return Loaded(*canonical_reads(reads, session.run.threads), params)
 
 
 class _Loading:
-    """Reading, and loading Numba and all stages: side by side where there are several threads."""
+    """Reading, within the bound on memory."""
 
-    def __init__(self, session: Session, params: Params, overlaps: bool):
-        self.session, self.params, self.overlaps = session, params, overlaps
+    def __init__(self, session: Session, or_tiles: bool):
+        self.session, self.or_tiles = session, or_tiles
         self.refused: MemoryLimitError | None = None  # raised when the reads have been counted
         self.held = 0
 
     def load(self, paths: list[str]) -> ReadSet:
-        from bellapy.compute.memory import PROGRAM, expect, resident
+        from bellapy.compute.memory import PROGRAM, resident
         from bellapy.io.fastx import join_reads
-        from bellapy.io.read_ahead import can_read_ahead, read_ahead
         from bellapy.report.run_report import ReadStage
 
-        session, budget = self.session, self.session.budget
-        ahead = session.run.threads > 1 and budget.limit is None and can_read_ahead()
-        if not ahead:
-            try:
-                budget.require("the program itself", max(0, PROGRAM - resident()))
-                self.load_program()
-            except MemoryLimitError as error:
-                self.refused = error
+        session = self.session
+        try:
+            session.budget.require("the program itself", max(0, PROGRAM - resident()))
+        except MemoryLimitError as error:
+            self.refused = error
         self.held = resident()
         with session.report.stage(ReadStage("read")) as stage:
-            if ahead:
-                reads = read_ahead(lambda: self.gather(paths), self.load_program)
-            else:
-                gathered = self.gather(paths)
-                expect(self.held, len(gathered.names), int(gathered.lengths.sum(dtype="int64")))
-                if self.refused:
-                    raise self.refused
-                reads = join_reads(gathered)
+            gathered = self.gather(paths)
+            self.expect(len(gathered.names), int(gathered.lengths.sum(dtype="int64")))
+            reads = join_reads(gathered)
             stage.reads, stage.bases = len(reads), reads.n_bases
         return reads
 
+    def expect(self, n_reads: int, n_bases: int) -> None:
+        """Raise what is known to go wrong with so many reads."""
+        from bellapy.compute.memory import expect, fits_in_one_piece
+
+        expect(self.held, n_reads, n_bases, in_tiles=self.or_tiles)
+        if self.refused:
+            raise self.refused
+        if self.or_tiles and not fits_in_one_piece(self.session.budget, n_bases):
+            raise TooLarge
+
     def gather(self, paths: list[str]) -> GatheredReads:
-        from bellapy.compute.memory import expect
         from bellapy.io.fastx import gather_reads
-        from bellapy.report.log import progress
+        from bellapy.report.progress import progress
 
         def check(n_reads: int, n_bases: int) -> None:
             advance(n_reads)
-            expect(self.held, n_reads, n_bases)
-            if self.refused:
-                raise self.refused
+            self.expect(n_reads, n_bases)
             self.session.budget.require("holding the reads", n_bases)  # in the end they are copied once
 
         with progress("read", None) as advance:
-            return gather_reads(paths, check)
-
-    def load_program(self, look: Callable[[], None] | None = None) -> None:
-        """Load what takes a while to load; the device, and kernels if there is time, where overlaps are to be found.
-
-        look : if another process reads, raises what went wrong there; compiling kernels may take long.
-        """
-        self.session.watch()
-        from bellapy.jobs.overlap.pipeline import load_kernels, with_device
-
-        if self.overlaps:
-            self.params = with_device(self.params)
-            if look:
-                look()
-                load_kernels(self.params)
+            return gather_reads(paths, check, threads=self.session.run.threads)
 
 
 def with_run(params: Params, session: Session) -> Params:

@@ -32,11 +32,13 @@ class Session:
     _stack: ExitStack = field(repr=False)
 
     def watch(self) -> None:
-        """Heed signals while compiled code runs, and tell of compilation.  No process may be started after this."""
+        """Heed signals while compiled code runs, and tell of compilation and progress.  No process may start after this."""
         from bellapy.compute import stopping
         from bellapy.report.log import watch_compilation
+        from bellapy.report.progress import tell_every_minute
 
         stopping.watch()
+        tell_every_minute()
         self._stack.enter_context(watch_compilation(self.report))
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
@@ -28,7 +30,7 @@ from bellapy.params.run import LaunchParams, WorkdirParams
 
 if TYPE_CHECKING:  # loaded when needed
     from bellapy.io.overlap_writer import Destination
-    from bellapy.jobs.overlap.in_folder import FolderWork
+    from bellapy.jobs.overlap.in_folder import Asked, FolderWork
     from bellapy.runs.launch import Worker
 
 Folder = Annotated[str, typer.Argument(metavar="DIR", help="The folder of `bellapy plan`.", show_default=False)]
@@ -45,7 +47,8 @@ def overlap_in_folder(given: Given, reads: list[str], target: Destination, skip_
     launch = _launch_params(given)
     with overlap_session(given, reads, {"-o": target.path, "the index": target.index}) as (run, params):
         run.watch()
-        with _begun(run, params, reads, given, target.paths, skip_alignment, place.keep_workdir) as work:
+        asked = _asked(params, skip_alignment, target)
+        with _begun(run, asked, reads, place, launch.blocks) as work:
             from bellapy.jobs.overlap.in_folder import run_rounds, warm_up
             from bellapy.runs.launch import choose_launcher
 
@@ -53,6 +56,26 @@ def overlap_in_folder(given: Given, reads: list[str], target: Destination, skip_
                 warm_up()  # before many processes fill one cache of compiled code
             with choose_launcher(launch.scheduler, _worker(work, run, launch.scheduler)) as launcher:
                 run_rounds(work, launcher)
+            _write(run, work, params, target)
+
+
+def overlap_in_tiles(run: Session, params: Params, reads: list[str], target: Destination, skip_alignment: bool) -> None:
+    """The command `overlap` where all at once does not fit: in a folder beside the output, or with temporary files."""
+    from bellapy.compute.memory import PROGRAM, resident
+
+    run.budget.require("the program itself", max(0, PROGRAM - resident()))
+    from bellapy.jobs.overlap.in_folder import run_rounds
+    from bellapy.jobs.overlap.report import start_report
+    from bellapy.report.log import logger
+    from bellapy.runs.launch import Here
+
+    start_report(run.report).stages.clear()
+    beside = None if target.path == "-" or target.path.startswith("/dev/") else os.path.dirname(os.path.abspath(target.path))
+    with tempfile.TemporaryDirectory(prefix=".bellapy-", dir=beside) as folder:
+        logger.info("in one piece the job needs more than --max-memory; it is done in tiles, in the folder %s", folder)
+        asked = _asked(params, skip_alignment, target)
+        with _begun(run, asked, reads, WorkdirParams(folder), None, lasting=False) as work:
+            run_rounds(work, Here(work.do))
             _write(run, work, params, target)
 
 
@@ -77,21 +100,32 @@ def _worker(work: FolderWork, run: Session, scheduler: str | None) -> Worker:
     return Worker(work.do, words, in_folder.__name__, str(work.folder.folder))
 
 
+def _asked(params: Params, skip_alignment: bool, target: Destination) -> Asked:
+    """What rules the results of the job."""
+    from bellapy.jobs.overlap.in_folder import Asked
+    from bellapy.jobs.overlap.pipeline import with_device
+
+    return Asked(with_device(params), skip_alignment, target.paths)
+
+
 @contextmanager
 def _begun(
-    run: Session, params: Params, reads: list[str], given: Given, paths: bool, skip_alignment: bool, keep: bool
+    run: Session, asked: Asked, reads: list[str], place: WorkdirParams, blocks: int | None, *, lasting: bool = True
 ) -> Iterator[FolderWork]:
-    """The job of a folder, begun or gone on with; the folder is removed at the end unless it is to be kept."""
+    """The job of a folder, begun or gone on with; the folder is removed at the end unless it is to be kept.
+
+    lasting : as in `open_workdir`.
+    """
     from bellapy.io.workdir import open_workdir
-    from bellapy.jobs.overlap.in_folder import KIND, Asked, begin
-    from bellapy.jobs.overlap.pipeline import with_device
-    from bellapy.report.log import progress
+    from bellapy.jobs.overlap.in_folder import KIND, begin
+    from bellapy.report.progress import progress
     from bellapy.report.run_report import ReadStage
 
-    asked = Asked(with_device(params), skip_alignment, paths)
-    with open_workdir(given["workdir"], KIND, asked.to_json(), reads, keep=keep) as folder:
+    assert place.workdir
+    opened = open_workdir(place.workdir, KIND, asked.to_json(), reads, keep=place.keep_workdir, lasting=lasting)
+    with opened as folder:
         with run.report.stage(ReadStage("read")) as stage, progress("read", None) as advance:
-            work = begin(folder, reads, asked, run.report, given["blocks"], lambda n_reads, n_bases: advance(n_reads))
+            work = begin(folder, reads, asked, run.report, blocks, lambda n_reads, n_bases: advance(n_reads))
             stage.reads, stage.bases = len(work.reads.lengths), int(work.reads.lengths.sum(dtype="int64"))
         run.report.count_letters(work.stored.other_letters, stage.bases)
         yield work
@@ -108,8 +142,9 @@ def plan(given: Given, reads: Reads, skip_alignment: SkipAlignment = False) -> N
     _launch_params(given)
     with overlap_session(given, reads, {}) as (run, params):
         run.watch()
-        paths = destination("overlaps.paf" if given["overlap_format"] != "bam" else "x.bam", given).paths
-        with _begun(run, params, reads, given, paths, skip_alignment, True) as work:
+        target = destination("overlaps.paf" if given["overlap_format"] != "bam" else "x.bam", given)
+        asked = _asked(params, skip_alignment, target)
+        with _begun(run, asked, reads, WorkdirParams(given["workdir"], True), given["blocks"]) as work:
             from bellapy.io.outputs import open_output
             from bellapy.jobs.overlap.in_folder import describe_plan
 

@@ -47,6 +47,16 @@ njit_vector = functools.partial(numba.njit, **_INNER, noalias=True)
 njit_part = functools.partial(numba.njit, **_INNER, forceinline=True)
 
 
+@njit_inner
+def put(target, at, source, begin, end):
+    """Copy source[begin:end] to target[at:], one-dimensional arrays of any type.
+
+    An assignment to a slice takes a second more to compile: Numba makes the text of an error about shapes, for each type.
+    """
+    for x in range(begin, end):
+        target[at + x - begin] = source[x]
+
+
 def _prefetch(typing_context, array, index):
     """Ask for the cache line of array[index], one-dimensional, before it is needed; index may lie outside the array."""
 

@@ -19,12 +19,14 @@ RESERVE = 24 << 20  # kept free for small arrays, thread stacks and code that is
 PROGRAM = 180 << 20  # what the interpreter, libraries and compiled code take
 SCRATCH = 64 << 20  # of kernels, beside arrays that grow with the input
 BASE_BYTES, READ_BYTES = 5, 12_000  # of whole jobs, for each base and read: reads, k-mers; candidates at a depth of 60
+TILED_BASE_BYTES, TILED_READ_BYTES = 0.5, 500  # of jobs in tiles: the depth along the reads, numbers of each read
+PIECE_BASE_BYTES = 3.3  # of jobs in one piece, where counting and the product take what is left
 SPACE, THREAD_SPACE = 900 << 20, 80 << 20  # addresses that the program needs to load and compile; for each further thread
 
 
 def resident() -> int:
     """Bytes of memory that this process holds now, without those that were freed but not yet given back."""
-    _give_back_freed()
+    give_back_freed()
     if os.path.exists("/proc/self/statm"):
         with open("/proc/self/statm") as stream:
             return int(stream.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -32,8 +34,8 @@ def resident() -> int:
     return int(told.stdout) * 1024
 
 
-def _give_back_freed() -> None:
-    """The C library keeps freed memory for later; glibc can be told not to."""
+def give_back_freed() -> None:
+    """Give freed memory back to the system: the C library would keep it for later; glibc can be told not to."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
@@ -78,13 +80,20 @@ class Budget:
 UNLIMITED = Budget()
 
 
-def expect(held: int, n_reads: int, n_bases: int) -> None:
+def expect(held: int, n_reads: int, n_bases: int, *, in_tiles: bool = False) -> None:
     """Remember how much memory a whole job is likely to need, for messages.
 
     held : by the program, without reads.  n_reads, n_bases : as far as they are known.
+    in_tiles : whether it may be cut into tiles.
     """
-    of_reads = BASE_BYTES * n_bases + READ_BYTES * n_reads
-    MemoryLimitError.likely = max(held, PROGRAM) + RESERVE + SCRATCH + of_reads
+    base_bytes, read_bytes = (TILED_BASE_BYTES, TILED_READ_BYTES) if in_tiles else (BASE_BYTES, READ_BYTES)
+    of_reads = base_bytes * n_bases + read_bytes * n_reads
+    MemoryLimitError.likely = int(max(held, PROGRAM) + RESERVE + SCRATCH + of_reads)
+
+
+def fits_in_one_piece(budget: Budget, n_bases: int) -> bool:
+    """Whether a job of so many bases is likely to need no more than the budget, if it is not cut into tiles."""
+    return budget.limit is None or PROGRAM + RESERVE + PIECE_BASE_BYTES * n_bases <= budget.limit
 
 
 def address_space(threads: int) -> int | None:

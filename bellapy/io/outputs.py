@@ -138,8 +138,14 @@ def whole_files(*paths: str) -> Iterator[list[str]]:
 
     Further files may be written beside them: all that is left there is removed.  The first of the files is what the others
     are about: no old one of these ever stands beside a new first one.  A file that is replaced leaves its permissions.
+
+    Raises
+    ------
+    OutputError : one of them is a device or a pipe, whose place no file must take, or writing fails.
     """
     targets = [os.path.realpath(path) for path in paths]
+    if special := next((path for path in paths if is_special(path)), None):
+        raise OutputError(f"{special}: is no ordinary file, and cannot hold what is written here; name another file")
     with _told(paths[0]), _own_folder(os.path.dirname(targets[0])) as folder:
         written = [os.path.join(folder, str(i)) for i in range(len(paths))]
         yield written

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from bellapy.compute.memory import give_back_freed
 from bellapy.errors import OutputError
 from bellapy.io.outputs import whole_files
 from bellapy.io.paf import UNKNOWN_QUALITY, gap_compressed_divergence
@@ -32,13 +33,13 @@ OPEN_FILES = "/proc/self/fd"  # on Linux; elsewhere names are UTF-8
 LEVEL = 1  # of compression; the usual 6 takes four times as long for a seventh less space
 
 
-def check_names(names: Sequence[str]) -> None:
-    """Raise OutputError for a name that cannot be that of a query and a reference."""
+def check_names(names: Sequence[str], what: str = "read") -> None:
+    """Raise OutputError for a name that cannot be that of a query and a reference.  what : it names."""
     for name in names:
         if not NAME_RULE.fullmatch(name):
             shown = name if len(name) <= SHOWN else f"{name[:SHOWN]}..."
             why = "which has at most 254 letters" if len(name) > LONGEST_NAME else "which leaves out some characters"
-            raise OutputError(f"read {shown!r}: SAM does not allow this name, {why}; rename the read, or write PAF")
+            raise OutputError(f"{what} {shown!r}: SAM does not allow this name, {why}; rename the {what}, or write PAF")
 
 
 def make_header(reads: ReadSet, command: str, version: str) -> str:
@@ -107,6 +108,7 @@ def open_bam(path: str, header: str, sort: bool, threads: int) -> Iterator[Calla
 
                 yield write
             if sort:
+                give_back_freed()
                 options = ["-l", str(LEVEL), "-@", str(threads - 1), "-m", SORT_MEMORY, "-O", "bam"]
                 pysam.sort("--no-PG", *options, "-T", target, "-o", written[0], target)
                 pysam.index(*written)

@@ -46,8 +46,9 @@ Arrays = Mapping[str, np.ndarray]
 class Workdir:
     """Results by name in a folder that has a journal."""
 
-    def __init__(self, folder: Path, journal: dict[str, Any]):
-        self.folder, self.journal = folder, journal
+    def __init__(self, folder: Path, journal: dict[str, Any], *, lasting: bool = True):
+        self.folder, self.journal, self._lasting = folder, journal, lasting
+        self._sound: dict[str, set[str]] = {}  # arrays of results that this process has compared with their checksums
 
     def path_of(self, name: str, ending: str = RESULT) -> Path:
         """The file of a result.  Names are letters, digits, points, dashes and underscores."""
@@ -76,7 +77,7 @@ class Workdir:
         path = self.path_of(name)
         try:
             with open(path, "rb") as stream:
-                return read_arrays(stream, only)
+                return read_arrays(stream, only, self._sound.setdefault(name, set()))
         except FileNotFoundError:
             return None
         except (OSError, *DAMAGE) as error:
@@ -89,6 +90,7 @@ class Workdir:
         ------
         OutputError : it cannot be written; what was done before is kept.
         """
+        self._sound.pop(name, None)
         with self.new_file(self.path_of(name)) as written, open(written, "wb") as stream:
             write_arrays(stream, arrays)
 
@@ -112,19 +114,22 @@ class Workdir:
 
     def remove(self, name: str) -> None:
         """Remove a result, if it is there."""
+        self._sound.pop(name, None)
         self.path_of(name).unlink(missing_ok=True)
 
     @contextmanager
     def new_file(self, path: Path) -> Iterator[Path]:
         """The name under which to write a file of this folder; when the block ends without an error it gets its own."""
         written = self.folder / f".{path.name}.{system_id()}-{os.getpid()}-{secrets.token_hex(8)}{UNFINISHED}"
-        with _told(path), _held(written):
+        with _told(path, lasting=self._lasting), _held(written):
             try:
                 yield written
-                _sync(written)
+                if self._lasting:
+                    _sync(written)
                 os.replace(written, path)
                 with suppress(OSError):  # not every file system can
-                    _sync(self.folder)
+                    if self._lasting:
+                        _sync(self.folder)
             finally:
                 written.unlink(missing_ok=True)
 
@@ -162,7 +167,7 @@ class Workdir:
 
 @contextmanager
 def open_workdir(
-    folder: str, kind: str, options: Mapping[str, Any], inputs: Sequence[str], *, keep: bool = False
+    folder: str, kind: str, options: Mapping[str, Any], inputs: Sequence[str], *, keep: bool = False, lasting: bool = True
 ) -> Iterator[Workdir]:
     """The folder of a job, new or gone on with; when the block ends without an error it is removed, unless `keep`.
 
@@ -171,6 +176,7 @@ def open_workdir(
     kind : of job, a word.
     options : what rules the results, as JSON holds it.
     inputs : files that the job reads, whose contents must stay the same.
+    lasting : whether the job is to go on after a stop; if not, inputs are not checked, and nothing waits for the disk.
 
     Raises
     ------
@@ -178,8 +184,9 @@ def open_workdir(
     InputError, ParameterError : an input cannot be read, or is standard input, which cannot be read again.
     """
     path = Path(folder)
-    journal = {"kind": kind, "version": __version__, "options": _plain(options), "inputs": [digest(name) for name in inputs]}
-    with _told(path):
+    checked = [digest(name) for name in inputs] if lasting else []
+    journal = {"kind": kind, "version": __version__, "options": _plain(options), "inputs": checked}
+    with _told(path, lasting=lasting):
         path.mkdir(exist_ok=True)
         others = [name for name in sorted(os.listdir(path)) if not (name == OWNER or name.endswith(UNFINISHED))]
         if others and not (path / JOURNAL).exists():
@@ -188,7 +195,7 @@ def open_workdir(
     with owner:
         if lock_file(owner.fileno()) is False:
             raise OutputError(f"{folder}: another bellapy works in this folder. Wait for it, or name another --workdir.")
-        work = Workdir(path, journal)
+        work = Workdir(path, journal, lasting=lasting)
         if (path / JOURNAL).exists():
             _check_same(folder, read_journal(path), journal)
             logger.info("%s: going on, %d results are there", folder, len(work.names()))
@@ -196,7 +203,12 @@ def open_workdir(
             with work.new_file(path / JOURNAL) as written:
                 written.write_text(json.dumps(journal, indent=1))
         work.remove_unfinished()
-        yield work
+        try:
+            yield work
+        except InputError:
+            if not work.names():  # so that the same folder can be named with other files
+                work.remove_all()
+            raise
         if not keep:
             work.remove_all()
 
@@ -303,11 +315,12 @@ def _sync(path: Path) -> None:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _told(path: Path, *, lasting: bool = True) -> Iterator[None]:
     """Errors of the system as errors about the output."""
     try:
         yield
     except OSError as error:
-        raise OutputError(
-            f"{path}: {error.strerror or error}. What was done is kept: the same command goes on from it."
-        ) from error
+        what_next = "What was done is kept: the same command goes on from it." if lasting else (
+            "The work needs room on this disk; --workdir names another folder for it."
+        )  # fmt: skip
+        raise OutputError(f"{path}: {error.strerror or error}. {what_next}") from error

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from threading import local
 from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.threads import map_in_order
-from bellapy.engines.poa.windows import MOST_CELLS, Aligner, Window, most_cells
+from bellapy.compute.resources import Resources
+from bellapy.compute.threads import made_ahead, map_in_order
+from bellapy.engines.poa.groups import Groups, make_aligner
+from bellapy.engines.poa.windows import MOST_CELLS, Window, most_cells
 from bellapy.errors import InputError
 from bellapy.io.fastx import stream_records
 from bellapy.params.correct import PoaScoring
@@ -18,6 +19,7 @@ from bellapy.records.bases import encode
 from bellapy.report.run_report import RunReport, Stage
 
 BATCH_BASES = 1 << 20
+GPU_BATCH = 64  # times as many for a GPU
 LETTERS = np.full(256, ord("-"), np.uint8)
 LETTERS[:5] = np.frombuffer(b"ACGTN", np.uint8)
 
@@ -31,10 +33,10 @@ class WindowsStage(Stage):
 
 
 class Group(NamedTuple):
-    """The sequences of one window: its name, their codes."""
+    """The sequences of one window: its name, their letters."""
 
     name: bytes
-    sequences: list[np.ndarray]
+    sequences: list[bytes]
 
 
 def read_windows(paths: Sequence[str]) -> Iterator[Group]:
@@ -56,50 +58,63 @@ def read_windows(paths: Sequence[str]) -> Iterator[Group]:
                     raise InputError(paths[0], problem)
                 seen.add(name)
                 group = Group(name, [])
-            group.sequences.append(encode(sequence))
+            group.sequences.append(sequence)
     if group is not None:
         yield group
 
 
 def find_consensus(
-    paths: Sequence[str], scoring: PoaScoring, report: RunReport, *, with_alignment: bool = False, threads: int = 1
+    paths: Sequence[str],
+    scoring: PoaScoring,
+    report: RunReport,
+    *,
+    with_alignment: bool = False,
+    resources: Resources | None = None,
 ) -> Iterator[bytes]:
     """FASTA records of all windows, in order: the consensus, or with `with_alignment` the sequences with gaps.
+
+    resources : threads and device; None: one thread.
 
     Raises
     ------
     InputError : see `read_windows`; a window that takes too much memory.
     """
-    mine = local()
+    resources = resources or Resources()
+    alone = resources.device != "cpu"  # the engine takes threads by itself
+    align = make_aligner(scoring, with_alignment, resources)
 
-    def align(batch: list[Group]) -> tuple[bytes, int, int]:
-        if not hasattr(mine, "aligner"):
-            mine.aligner = Aligner(scoring, with_alignment)
-        text = b"".join(_show(group, _align(paths[0], mine.aligner, group)) for group in batch)
-        return text, len(batch), sum(len(group.sequences) for group in batch)
+    def show(batch: list[Group]) -> tuple[bytes, int, int]:
+        groups = _lay_out(paths[0], batch)
+        text = b"".join(_show(group, window) for group, window in zip(batch, align(groups), strict=True))
+        return text, len(groups), len(groups.lengths)
 
     with report.stage(WindowsStage("consensus")) as stage:
-        for text, windows, sequences in map_in_order(align, _batches(read_windows(paths)), threads):
+        batches = _batches(read_windows(paths), GPU_BATCH * BATCH_BASES if alone else BATCH_BASES)
+        done = map(show, made_ahead(batches)) if alone else map_in_order(show, batches, resources.threads)
+        for text, windows, sequences in done:
             stage.windows, stage.sequences = stage.windows + windows, stage.sequences + sequences
             yield text
 
 
-def _align(path: str, aligner: Aligner, group: Group) -> Window:
-    lengths = np.array([len(sequence) for sequence in group.sequences], np.int64)
-    if most_cells(lengths) > MOST_CELLS:
-        problem = f"the window {group.name.decode()} has {lengths.sum():,} bases, too many for one; cut it into shorter ones"
-        raise InputError(path, problem)
-    offsets = np.concatenate(([0], np.cumsum(lengths)))
-    return aligner.align(np.concatenate(group.sequences), offsets)
+def _lay_out(path: str, batch: list[Group]) -> Groups:
+    """The sequences of some windows end to end."""
+    lengths = np.array([len(sequence) for group in batch for sequence in group.sequences], np.int64)
+    firsts = np.cumsum([0] + [len(group.sequences) for group in batch])
+    for group, first, end in zip(batch, firsts, firsts[1:], strict=False):
+        if most_cells(its := lengths[first:end]) > MOST_CELLS:
+            problem = f"the window {group.name.decode()} has {its.sum():,} bases, too many for one; cut it into shorter ones"
+            raise InputError(path, problem)
+    codes = encode(b"".join(sequence for group in batch for sequence in group.sequences))
+    return Groups(codes, np.concatenate(([0], np.cumsum(lengths))), firsts)
 
 
-def _batches(groups: Iterator[Group]) -> Iterator[list[Group]]:
-    """Some windows at a time."""
+def _batches(groups: Iterator[Group], most: int) -> Iterator[list[Group]]:
+    """Some windows at a time, until they have more bases than this."""
     batch, bases = [], 0
     for group in groups:
         batch.append(group)
         bases += sum(len(sequence) for sequence in group.sequences)
-        if bases > BATCH_BASES:
+        if bases > most:
             yield batch
             batch, bases = [], 0
     if batch:

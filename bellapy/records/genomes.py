@@ -75,6 +75,11 @@ class Alignment(NamedTuple):
     def q_end(self) -> int:
         return self.q_start + int(self.runs[self.runs[:, 0] != TARGET_ALONE, 1].sum())
 
+    def behind(self, runs: np.ndarray) -> Alignment:
+        """A path without a score that ends where this one begins."""
+        t, q = (int(runs[runs[:, 0] != alone, 1].sum()) for alone in (QUERY_ALONE, TARGET_ALONE))
+        return self._replace(score=0, t_start=self.t_start - t, q_start=self.q_start - q, runs=runs)
+
     def order(self) -> tuple:
         """By place on the target, then on the query."""
         return self.target, self.t_start, self.query, -self.strand, self.q_start, self.t_end

@@ -1,4 +1,4 @@
-"""What the user sees while the program works: messages, and progress on a terminal."""
+"""Messages to the user."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -89,20 +89,3 @@ def quietly() -> Iterator[None]:
         yield
     finally:
         logger.setLevel(before)
-
-
-@contextmanager
-def progress(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A progress bar where standard error is a terminal, nothing elsewhere; call the function with what is done.
-
-    A `total` of None: it is not known.
-    """
-    if not sys.stderr.isatty() or not logger.isEnabledFor(logging.INFO):
-        yield lambda done: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(label, total=total)
-        yield lambda done: bar.update(task, completed=done)

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from bellapy.report.charts import Chart
 from bellapy.report.log import cpu_time, logger, peak_memory
+from bellapy.report.progress import doing
 
 SCHEMA = 2
 """Raised when a name in the JSON changes its meaning or goes."""
@@ -63,8 +64,8 @@ class WriteStage(Stage):
 class DeviceUse:
     """What a device did in this run.
 
-    extensions, cells, kernel_s, gcups : flanks extended or pairs aligned, cells computed, seconds in kernels, 10^9 cells a
-    second.
+    extensions, windows : flanks extended or pairs aligned, windows that gave a consensus.
+    cells, kernel_s, gcups : cells computed, seconds in kernels, 10^9 cells a second.
     paths, path_s : flanks or pairs whose paths were traced, seconds in kernels for paths alone.
     seeding_s : seconds of counting, product and seeds, with transfers.
     idle_s : seconds during which none of its kernels ran, though there was work.  compile_s : spent on compiling kernels.
@@ -73,6 +74,7 @@ class DeviceUse:
 
     name: str
     extensions: int = 0
+    windows: int = 0
     cells: int = 0
     kernel_s: float = 0.0
     gcups: float = 0.0
@@ -85,7 +87,7 @@ class DeviceUse:
 
     @property
     def did_something(self) -> bool:
-        return bool(self.extensions or self.paths or self.cells or self.seeding_s)
+        return bool(self.extensions or self.paths or self.cells or self.windows or self.seeding_s)
 
 
 class Devices:
@@ -183,7 +185,8 @@ class RunReport:
     def stage(self, stage: SomeStage) -> Iterator[SomeStage]:
         """Time a stage; the numbers put into its record go into its line and into the report."""
         start, cpu, compiled = time.perf_counter(), cpu_time(), self.compile_s
-        yield stage
+        with doing(stage.stage):
+            yield stage
         wall = time.perf_counter() - start
         stage.wall_s, stage.cpu_s = round(wall, 3), round(cpu_time() - cpu, 3)
         stage.compile_s, stage.peak_memory_bytes = round(self.compile_s - compiled, 3), peak_memory()

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit, njit_inner, prefetch
+from bellapy.compute.jit import njit, njit_inner, prefetch, put
 from bellapy.seeding.index import find_run
 from bellapy.seeding.minimizers import find_minimizers
 
@@ -175,7 +175,7 @@ def find_anchors(lookup, k, window, codes, at, lengths, layout):
         total = counts[:m].sum()
         if n + total > len(found):
             more = np.empty(2 * len(found) + total, np.uint64)
-            more[:n] = found[:n]
+            put(more, 0, found, 0, n)
             found = more
         for x in range(m):
             forward = marks[x] >> 1

@@ -20,6 +20,9 @@ from bellapy.seeding.minimizers import find_minimizers
 MAX_K = 28
 REPEATED_SHARE = 2e-4  # of different minimizers, the most frequent, are left out of the lookup
 LEAST_CUTOFF = 50  # copies that are always looked up: fewer lead to the wrong copy of a repeat
+MOST_COUNTED = (1 << 16) - 1  # copies
+CHUNK = 1 << 17  # bases whose minimizers are found at a time
+FEW = 24  # words of a bucket that are sorted by insertion
 
 U = np.uint64
 
@@ -64,89 +67,146 @@ def build_index(reference: ReadSet, k: int, window: int) -> Index:
     """
     if not 4 <= k <= MAX_K or not 1 <= window <= 255:
         raise ParameterError(f"-k {k}, -w {window}: k must be from 4 to {MAX_K}, the window from 1 to 255")
-    hashes, marks = _minimizers_of(reference.codes, k, window)
-    place_bits = int(len(reference.codes)).bit_length() + 1
-    bucket_bits = max(1, min(2 * k, len(hashes).bit_length() - 2))
-    rest_bits = 2 * k - bucket_bits
+    codes = reference.codes
+    place_bits = int(len(codes)).bit_length() + 1
+    starts = _bucket_ends(codes, k, window)
+    rest_bits = 2 * k - (len(starts).bit_length() - 1)
     if rest_bits + place_bits > 64:
         raise ParameterError(f"-k {k}: too large for a reference of {reference.n_bases} bases; take a smaller k")
-    words, buckets = _sorted_words(hashes, marks, bucket_bits, rest_bits, place_bits)
-    lookup = Lookup(words, buckets, place_bits, rest_bits, 0)
-    lookup = lookup._replace(cutoff=_cutoff(_copies(lookup)))
-    for array in (words, buckets):
+    words = np.empty(int(starts[-1]), np.uint64)
+    _fill(codes, k, window, words, starts, rest_bits, place_bits)
+    _sort_buckets(words, starts)
+    for array in (words, starts):
         array.flags.writeable = False
-    return Index(reference.names, reference.codes, reference.starts, reference.lengths, k, window, lookup)
+    lookup = Lookup(words, starts, place_bits, rest_bits, _cutoff(_copies(words, starts, place_bits)))
+    return Index(reference.names, codes, reference.starts, reference.lengths, k, window, lookup)
 
 
-def _sorted_words(hashes, marks, bucket_bits: int, rest_bits: int, place_bits: int) -> tuple[np.ndarray, np.ndarray]:
-    """Words of all minimizers and the buckets' starts; sorted in parts where hash and place do not fit one word."""
-    n = len(hashes)
-    parts = max(0, rest_bits + bucket_bits + place_bits - 64)
-    kept = U(rest_bits + bucket_bits - parts)
-    words = np.empty(n, np.uint64)
-    counts = np.bincount((hashes >> U(rest_bits)).view(np.int64), minlength=1 << bucket_bits)
-    at = 0
-    for part in range(1 << parts):
-        mine = slice(None) if not parts else np.flatnonzero(hashes >> kept == U(part))
-        some = hashes[mine] << U(place_bits)  # the bits of the part are shifted out
-        some |= marks[mine].view(np.uint64)
-        some.sort()
-        words[at : at + len(some)] = some
-        at += len(some)
-    words &= (U(1) << U(rest_bits + place_bits)) - U(1) if rest_bits + place_bits < 64 else ~U(0)
-    starts = np.zeros((1 << bucket_bits) + 1, np.uint32 if n < 1 << 32 else np.uint64)
-    np.cumsum(counts, out=starts[1:])
-    return words, starts
+def _bucket_ends(codes: np.ndarray, k: int, window: int) -> np.ndarray:
+    """Where each bucket ends among the words of all, (n_buckets + 1,); the last value is the number of words.
+
+    There are 2 to 4 words for each bucket: as many buckets as could be needed are counted, and joined then.
+    """
+    most = 2 * (2 * len(codes) // (window + 1) + 1)
+    counts = np.zeros(1 << min(2 * k, max(1, most.bit_length() - 2)), np.uint32)
+    n = _count(codes, k, window, counts, 2 * k - (len(counts).bit_length() - 1))
+    while len(counts) > 2 and len(counts) > 1 << max(1, n.bit_length() - 2):
+        counts = counts[::2] + counts[1::2]
+    ends = np.empty(len(counts) + 1, np.uint32 if n < 1 << 32 else np.uint64)
+    np.cumsum(counts, out=ends[:-1])
+    ends[-1] = n
+    return ends
 
 
-def _minimizers_of(codes: np.ndarray, k: int, window: int) -> tuple[np.ndarray, np.ndarray]:
-    """Hashes (n,) uint64 and marks (n,) int64 of all minimizers, chunk by chunk."""
-    hashes: list[np.ndarray] = []
-    marks: list[np.ndarray] = []
-    overlap, size = k + window - 1, 1 << 20
-    for begin in range(0, len(codes), size):
-        end = min(len(codes), begin + size + overlap - 1)
-        some_hashes, some_marks = _chunk(codes, begin, end, k, window)
-        if marks and len(some_marks) and some_marks[0] == marks[-1][-1]:  # of the last window before, too
-            some_hashes, some_marks = some_hashes[1:], some_marks[1:]
-        if len(some_marks):
-            hashes.append(some_hashes)
-            marks.append(some_marks)
-    if not hashes:
-        return np.zeros(0, np.uint64), np.zeros(0, np.int64)
-    return np.concatenate(hashes), np.concatenate(marks)
+class _Scratch(NamedTuple):
+    """Working memory for the minimizers of a chunk.
+
+    hashes : (CHUNK + window,) uint64; marks : int64, of the same size.  ring, ring_marks : as in `find_minimizers`.
+    """
+
+    hashes: np.ndarray
+    marks: np.ndarray
+    ring: np.ndarray
+    ring_marks: np.ndarray
 
 
 @njit
-def _chunk(codes, begin, end, k, window):
-    """Hashes and marks of the minimizers of codes[begin:end], uint8; k, window : of these."""
-    hashes, marks = np.empty(end - begin, np.uint64), np.empty(end - begin, np.int64)
-    ring, ring_marks = np.empty(window, np.uint64), np.empty(window, np.int64)
-    n = find_minimizers(codes, begin, end, k, window, hashes, marks, ring, ring_marks)
-    return hashes[:n].copy(), marks[:n] + 2 * begin
+def _scratch(k, window):
+    """Memory for chunks of minimizers of these."""
+    most = CHUNK + k + window
+    return _Scratch(
+        np.empty(most, np.uint64), np.empty(most, np.int64), np.empty(window, np.uint64), np.empty(window, np.int64)
+    )
+
+
+@njit_inner
+def _chunk(codes, begin, k, window, scratch, last):
+    """Find the minimizers of the windows that begin in codes[begin : begin + CHUNK], uint8; all places are in `codes`.
+
+    scratch : _Scratch, filled.  last : the mark of the last one before, which is not given again.
+
+    Returns where they begin and end in `scratch`, and the last mark.
+    """
+    end = min(len(codes), begin + CHUNK + k + window - 2)
+    n = find_minimizers(codes, begin, end, k, window, scratch.hashes, scratch.marks, scratch.ring, scratch.ring_marks)
+    for x in range(n):
+        scratch.marks[x] += 2 * begin
+    first = 1 if n > 0 and scratch.marks[0] == last else 0
+    return first, n, scratch.marks[n - 1] if n > 0 else last
 
 
 @njit
-def _copies(lookup):
-    """How often each different minimizer of a Lookup, lookup, occurs: (n,) int64."""
-    counts, n = np.empty(len(lookup.words), np.int64), 0
-    shift = U(lookup.place_bits)
-    for b in range(len(lookup.starts) - 1):
-        for x in range(lookup.starts[b], lookup.starts[b + 1]):
-            if x > lookup.starts[b] and lookup.words[x] >> shift == lookup.words[x - 1] >> shift:
-                counts[n - 1] += 1
-            else:
-                counts[n] = 1
-                n += 1
-    return counts[:n]
+def _count(codes, k, window, counts, shift):
+    """Count the minimizers of codes, uint8, by the first bits of their hash, and return their number.
+
+    counts : (n_buckets,) uint32, zeros, filled.  shift : bits of a hash below those.
+    """
+    scratch, last, total = _scratch(k, window), np.int64(-1), 0
+    for begin in range(0, len(codes), CHUNK):
+        first, n, last = _chunk(codes, begin, k, window, scratch, last)
+        for x in range(first, n):
+            counts[scratch.hashes[x] >> U(shift)] += np.uint32(1)
+        total += n - first
+    return total
 
 
-def _cutoff(copies: np.ndarray) -> int:
+@njit
+def _fill(codes, k, window, words, starts, rest_bits, place_bits):
+    """Write the words of all minimizers of codes, uint8, to their buckets, in no order.
+
+    words : (n,) uint64, filled.  starts : as in Lookup, ends of buckets, which become their starts.
+    rest_bits, place_bits : as in Lookup.
+    """
+    scratch, last = _scratch(k, window), np.int64(-1)
+    mask = (U(1) << U(rest_bits)) - U(1)
+    for begin in range(0, len(codes), CHUNK):
+        first, n, last = _chunk(codes, begin, k, window, scratch, last)
+        for x in range(first, n):
+            bucket = scratch.hashes[x] >> U(rest_bits)
+            starts[bucket] -= np.uint32(1)
+            words[starts[bucket]] = (scratch.hashes[x] & mask) << U(place_bits) | U(scratch.marks[x])
+
+
+@njit
+def _sort_buckets(words, starts):
+    """Sort words, (n,) uint64, within each bucket; starts : as in Lookup."""
+    for b in range(len(starts) - 1):
+        begin, end = np.int64(starts[b]), np.int64(starts[b + 1])
+        if end - begin > FEW:
+            words[begin:end].sort()
+            continue
+        for x in range(begin + 1, end):
+            word, y = words[x], x
+            while y > begin and words[y - 1] > word:
+                words[y] = words[y - 1]
+                y -= 1
+            words[y] = word
+
+
+@njit
+def _copies(words, starts, place_bits):
+    """How many different minimizers occur so often, (MOST_COUNTED + 1,) int64; the last one counts those with more, too.
+
+    words, starts, place_bits : as in Lookup.
+    """
+    histogram, shift = np.zeros(MOST_COUNTED + 1, np.int64), U(place_bits)
+    for b in range(len(starts) - 1):
+        copies = 0
+        for x in range(starts[b], starts[b + 1]):
+            if copies > 0 and words[x] >> shift != words[x - 1] >> shift:
+                histogram[min(copies, MOST_COUNTED)] += 1
+                copies = 0
+            copies += 1
+        if copies > 0:
+            histogram[min(copies, MOST_COUNTED)] += 1
+    return histogram
+
+
+def _cutoff(histogram: np.ndarray) -> int:
     """Copies beyond which a minimizer counts as repeated, as minimap2 chooses it."""
-    if not len(copies):
-        return LEAST_CUTOFF
-    rank = int(len(copies) * REPEATED_SHARE)
-    return max(LEAST_CUTOFF, int(np.partition(copies, len(copies) - 1 - rank)[len(copies) - 1 - rank]))
+    different = int(histogram.sum())
+    rank = different - 1 - int(different * REPEATED_SHARE)
+    return max(LEAST_CUTOFF, int(np.searchsorted(np.cumsum(histogram), rank, side="right")) if different else 0)
 
 
 @njit_inner

@@ -397,7 +397,7 @@ def count_kmers(
         )  # fmt: skip
         last = _end_of_pass(sizes, first, room - scratch)
         n_words = n_kept + int(sizes[first:last].sum())
-        if first == least and budget.limit is None:
+        if first == least and (budget.limit is None or last == used):
             buffer = np.empty(n_words + _words_of(int(sizes[last:].sum()), dtype), np.uint64)
         elif n_words > len(buffer):
             buffer.resize(n_words, refcheck=False)

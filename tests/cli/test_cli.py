@@ -674,32 +674,6 @@ def test_panels_of_help(command):
         assert f"{options_of(command)[name].flags[0]}" in panels[field.about.panel], name
 
 
-def test_reading_begins_before_numba_is_loaded(here):
-    """Another process reads while this one loads the program."""
-    code = """
-import sys
-from unittest import mock
-from bellapy.cli import reading
-def gather(loading, paths):
-    sys.exit(int("numba" in sys.modules))
-with mock.patch.object(reading._Loading, "load_program"), mock.patch.object(reading._Loading, "load", gather):
-    from bellapy.cli.app import main
-    main()
-"""
-    assert subprocess.run([sys.executable, "-c", code, "overlap", "reads.fa", "-o", "x.paf", "-t", "2"]).returncode == 0
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [("bellapy ov", "overlap"), ("bellapy overlap --max-c", "--max-copies"), ("bellapy overlap --device cu", "cuda")],
-)
-def test_shells_complete(words, expected):
-    asked = {"_BELLAPY_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
-    code = "import sys; from bellapy.__main__ import main; sys.argv = ['bellapy']; main()"
-    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, **asked}, capture_output=True, text=True)
-    assert done.stdout.split() == [expected], done.stderr
-
-
 def test_report(here):
     assert run("overlap", "reads.fa", "-o", "x.paf", "--report", "x.json", "--min-overlap", "700", "-k", "15").code == 0
     report = json.loads((here / "x.json").read_text())

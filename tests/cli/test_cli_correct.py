@@ -7,6 +7,8 @@ import gzip
 import pytest
 from cases import listing, run, sample_reads
 
+from bellapy.jobs import windows
+
 READS = ">a\nACGTACGTAC\n>b\nACGTACGTACGG\n"
 LINE = "a\t10\t0\t10\t+\tb\t12\t0\t10\t10\t10\t255\tcg:Z:10M"
 
@@ -124,3 +126,25 @@ def test_windows_that_cannot_be_done(here):
     assert "empty" in fails(here, 1, "consensus", "w.fa", "-o", "out.fa")
     assert "--gap 3" in fails(here, 2, "consensus", "w.fa", "--gap", "3")
     assert "only once" in fails(here, 2, "consensus", "-", "-")
+
+
+def test_consensus_takes_the_device_that_is_asked_for(here, monkeypatch):
+    """With a GPU the windows of the whole file are handed over at once, else some at a time."""
+    monkeypatch.setattr("bellapy.compute.resources.choose_device", lambda wanted: wanted)
+    monkeypatch.setattr(windows, "BATCH_BASES", 1)
+    asked, make = [], windows.make_aligner
+
+    def watched(scoring, with_alignment, resources):
+        align = make(scoring, with_alignment, type(resources)(resources.threads))
+
+        def counted(groups):
+            asked.append((resources.device, len(groups)))
+            return align(groups)
+
+        return counted
+
+    monkeypatch.setattr(windows, "make_aligner", watched)
+    (here / "w.fa").write_text(WINDOWS)
+    found = {device: run("consensus", "w.fa", "-q", "-t", 1, "--device", device).out for device in ("cpu", "cuda")}
+    assert found["cpu"] == found["cuda"] != b""
+    assert asked == [("cpu", 1)] * 3 + [("cuda", 3)]

@@ -15,7 +15,8 @@ import pytest
 from cases import listing, options_of, run
 
 from bellapy import params
-from bellapy.jobs.exact import journal, pipeline
+from bellapy.io import workdir
+from bellapy.jobs.exact import pipeline
 
 SEED = 11
 DEFAULTS = params.ExactParams()
@@ -193,7 +194,7 @@ def test_plot_without_matplotlib(here, monkeypatch):
         (2, ["-", "-", "-o", "x.paf"], "only one of them can be standard input"),
         (2, ["a.fa", "b.fa", "-o", "x.png", "--plot", "x.png"], "the output goes there; name another file"),
         (1, ["a.fa", "b.fa", "-o", "x.paf", "--workdir", "."], "holds other files"),
-        (1, ["a.fa", "b.fa", "-o", "x.paf", "--workdir", "no/such"], "no/such: cannot be used as --workdir"),
+        (1, ["a.fa", "b.fa", "-o", "x.paf", "--workdir", "no/such"], "no/such: No such file or directory"),
     ],
 )
 def test_errors(here, code, arguments, problem):
@@ -212,17 +213,17 @@ KILLED = """
 import itertools, os, signal, sys
 from bellapy.cli import app as cli
 from bellapy.engines.exact import band, cpu, sweeps
-from bellapy.jobs.exact.journal import FolderJournal
+from bellapy.jobs.exact.pipeline import StrandJournal
 sweeps.SHOW_SECONDS = sweeps.SAVE_SECONDS = 0.0
 if sys.argv.pop(1) == "tiles":
     sweeps.is_narrow = lambda *_: False
 cpu.STRETCH, band.STRETCH = 3, 128
-count, die, save = itertools.count(), int(sys.argv.pop(1)), FolderJournal.save
+count, die, save = itertools.count(), int(sys.argv.pop(1)), StrandJournal.save
 def save_and_die(self, name, state):
     save(self, name, state)
     if next(count) == die:
         os.kill(os.getpid(), signal.SIGKILL)
-FolderJournal.save = save_and_die
+StrandJournal.save = save_and_die
 cli.main()
 """
 
@@ -241,12 +242,12 @@ def test_killed_and_continued(here, way):
         if outcome.returncode == 0:
             break
         kills += 1
-        assert outcome.returncode == -signal.SIGKILL and (here / "work" / journal.JOB).exists(), outcome.stderr
+        assert outcome.returncode == -signal.SIGKILL and (here / "work" / workdir.JOURNAL).exists(), outcome.stderr
         assert kills == 1 or "going on from" in outcome.stderr
         assert not (here / "x.paf").exists()
     assert kills == 10
     assert (here / "x.paf").read_bytes() == (here / "whole.paf").read_bytes()
-    assert not list((here / "work").iterdir())
+    assert not (here / "work").exists()
 
 
 def test_workdir_of_another_job(here, monkeypatch):
@@ -256,9 +257,13 @@ def test_workdir_of_another_job(here, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(pipeline, "write_alignment", stop)
         assert run("exact", "a.fa", "b.fa", "-o", "x.paf", "--workdir", "work").code == 130
-    assert "begun with other sequences or options" in fails(here, 1, "a.fa", "b_rc.fa", "-o", "x.paf", "--workdir", "work")
-    assert "begun with other" in fails(here, 1, "a.fa", "b.fa", "--match=2", "-o", "x.paf", "--workdir", "work")
-    (kept, *_) = (here / "work").glob("*.npz")
+    assert "b_rc.fa is not what the job was begun with" in fails(
+        here, 1, "a.fa", "b_rc.fa", "-o", "x.paf", "--workdir", "work"
+    )
+    assert "begun with match 1, now it is 2" in fails(
+        here, 1, "a.fa", "b.fa", "--match=2", "-o", "x.paf", "--workdir", "work"
+    )
+    (kept, *_) = (here / "work").glob("*.arrays")
     whole = kept.read_bytes()
     kept.write_bytes(whole[:100])
     assert "is damaged" in fails(here, 1, "a.fa", "b.fa", "-o", "x.paf", "--workdir", "work")

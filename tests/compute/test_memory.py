@@ -262,20 +262,71 @@ def test_what_is_told_is_enough(reference, limit):
     assert outcome.out == expected
 
 
+IN_TILES = "in one piece the job needs more than --max-memory; it is done in tiles"
+
+
+@pytest.mark.parametrize("options", [(), ("--skip-alignment",), ("--cigar",)], ids=str)
+def test_tiles_where_one_piece_is_too_large(reference, tmp_path, monkeypatch, options):
+    """Said to be too large while the reads are read: the same bytes, and nothing stays behind."""
+    expected = run("overlap", reference[0], "-t", 1, *options).out
+    monkeypatch.setattr(memory, "PIECE_BASE_BYTES", 10**6)
+    words = "overlap", reference[0], "-t", 1, "--max-memory", "8G", *options
+    outcome = run(*words, "-o", tmp_path / "x.paf", "--report", tmp_path / "report.json")
+    assert outcome.code == 0 and f"{IN_TILES}, in the folder {tmp_path}/" in outcome.err
+    assert (tmp_path / "x.paf").read_bytes() == expected and listing(tmp_path) == ["report.json", "x.paf"]
+    stages = [stage["stage"] for stage in json.loads((tmp_path / "report.json").read_text())["stages"]]
+    assert len(set(stages)) == len(stages)
+    outcome = run(*words)
+    assert outcome.out == expected and IN_TILES in outcome.err
+    piped = run("overlap", "-", *words[2:], stdin=reference[0].read_bytes())
+    assert piped.out == expected and IN_TILES not in piped.err
+
+
+def test_tiles_where_the_alignment_is_refused(reference, tmp_path, monkeypatch):
+    """Found to be too large later: all is done again in tiles, if the files can be read again."""
+    require, refused = Budget.require, []
+
+    def refuse_once(budget, what, size):
+        if "both directions" in what and not refused:
+            refused.append(what)
+            raise MemoryLimitError(budget.limit, what, 10**9)
+        require(budget, what, size)
+
+    monkeypatch.setattr(Budget, "require", refuse_once)
+    outcome = run("overlap", reference[0], "-t", 1, "--max-memory", "8G", "-o", tmp_path / "x.paf")
+    assert outcome.code == 0 and IN_TILES in outcome.err and refused
+    assert (tmp_path / "x.paf").read_bytes() == reference[1] and listing(tmp_path) == ["x.paf"]
+    refused.clear()
+    outcome = run("overlap", "-", "-t", 1, "--max-memory", "8G", stdin=reference[0].read_bytes())
+    assert outcome.code == 1 and "both directions, needs more" in outcome.err
+
+
+def test_no_room_on_the_disk_of_tiles(reference, tmp_path, monkeypatch):
+    monkeypatch.setattr(memory, "PIECE_BASE_BYTES", 10**6)
+    monkeypatch.setattr(workdir, "write_arrays", full_disk)
+    outcome = run("overlap", reference[0], "-t", 1, "--max-memory", "8G", "-o", tmp_path / "x.paf")
+    assert outcome.code == 1 and "No space left on device. The work needs room on this disk; --workdir names" in outcome.err
+    assert not listing(tmp_path)
+
+
+def full_disk(stream, arrays):
+    raise OSError(28, "No space left on device")
+
+
 def test_all_reads_are_counted_but_not_held(reference, monkeypatch):
-    """The first ones show that there is no room; the message is about all of them."""
+    """The first ones show that there is no room; the message is about all of them.  A pipe cannot be read again for tiles."""
     monkeypatch.setattr("bellapy.io.fastx._PROGRESS_STEP", 1000)
     monkeypatch.setattr("bellapy.io.fastx._BATCH_SIZE", 5000)
     monkeypatch.setattr(memory, "BASE_BYTES", 10**6)
     n_bases = sum(len(line) for line in reference[0].read_text().splitlines() if line[0] != ">")
-    outcome = run("overlap", reference[0], "--max-memory", "1M")
+    outcome = run("overlap", "-", "--max-memory", "1M", stdin=reference[0].read_bytes())
     assert "the program itself needs more" in outcome.err
     assert n_bases - 1000 <= int(allowed(outcome)[:-1]) <= n_bases + 1500
     monkeypatch.setattr(memory, "PROGRAM", 0)
     monkeypatch.setattr(Budget, "require", lambda budget, what, size: pytest.fail(what) if "direction" in what else (
         Budget.items(budget, what, size, least=1, most=1) if what == "holding the reads" else None))  # fmt: skip
     monkeypatch.setattr(reads_module.Pieces, "add", counted(reads_module.Pieces.add, held := []))
-    outcome = run("overlap", reference[0], "--max-memory", "1M")
+    outcome = run("overlap", "-", "--max-memory", "1M", stdin=reference[0].read_bytes())
     assert "holding the reads needs more" in outcome.err
     assert n_bases - 1000 <= int(allowed(outcome)[:-1]) <= n_bases + 1500
     assert held[-1] == 0 and max(held) < n_bases / 2

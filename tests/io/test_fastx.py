@@ -16,7 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bellapy.errors import BellapyError, InputError, OutputError, ParameterError
+from bellapy.errors import InputError, ParameterError
+from bellapy.io import compressed, fastx_blocks
 from bellapy.io import fastx as reads
 from bellapy.io.fastx import load_reads
 from bellapy.records import ReadSet
@@ -104,8 +105,8 @@ def test_good(data, expected, compress, tmp_path):
 @pytest.mark.parametrize("batch_size", [1, 2, 3, 5, 7, 11, 16, 40])
 @pytest.mark.parametrize("data, expected", GOOD.values(), ids=GOOD.keys())
 def test_batch_size_changes_nothing(data, expected, batch_size, tmp_path, monkeypatch):
-    monkeypatch.setattr(reads, "_BATCH_SIZE", batch_size)
-    monkeypatch.setattr(reads, "_READ_SIZE", batch_size + 1)
+    monkeypatch.setattr(fastx_blocks, "BLOCK_SIZE", batch_size)
+    monkeypatch.setattr(compressed, "READ_SIZE", batch_size + 1)
     assert_reads(load_bytes(data, tmp_path), expected)
 
 
@@ -118,7 +119,7 @@ def test_u_is_t(tmp_path):
 
 @pytest.mark.parametrize("batch_size", [1, 7, 1 << 19])
 def test_other_letters_are_counted(tmp_path, monkeypatch, batch_size):
-    monkeypatch.setattr(reads, "_BATCH_SIZE", batch_size)
+    monkeypatch.setattr(fastx_blocks, "BLOCK_SIZE", batch_size)
     first, second = tmp_path / "1.fa", tmp_path / "2.fq"
     first.write_bytes(b">x\nACGTUNacgtunRrYxX\n>y\n" + b"ACGT" * 9 + b"\n>z\nX\n")
     second.write_bytes(b"@a\nRACGT\n+\nIIIII\n@b\n\n+\n\n")
@@ -131,7 +132,7 @@ PROTEIN = "MSTNPKPQRKTKRNTNRRPQDVKFPGGGQIVGGVYLLPRRGPRLGVRATRKTSERSQPRGRRQPIPKAR
 @pytest.mark.parametrize("batch_size", [1, 1 << 19])
 @pytest.mark.parametrize("sequence", [PROTEIN, PROTEIN.lower(), PROTEIN + "ACGT" * 20], ids=range(3))
 def test_protein_is_refused(sequence, batch_size, tmp_path, monkeypatch):
-    monkeypatch.setattr(reads, "_BATCH_SIZE", batch_size)
+    monkeypatch.setattr(fastx_blocks, "BLOCK_SIZE", batch_size)
     error = error_of(f">a\nACGT\n>b\n{sequence}\n>c\n\n".encode(), tmp_path)
     assert re.search(r"looks like protein: \d+ of \d+ letters \(E, F, I, L, P, Q\).* Give DNA or RNA", error.problem)
     (tmp_path / "dna.fa").write_text(">r\n" + "ACGT" * 10_000 + "\n")
@@ -217,7 +218,7 @@ BAD = {
 @pytest.mark.parametrize("batch_size", [1, 1 << 19])
 @pytest.mark.parametrize("data, message, record, line", BAD.values(), ids=BAD.keys())
 def test_bad(data, message, record, line, batch_size, tmp_path, monkeypatch):
-    monkeypatch.setattr(reads, "_BATCH_SIZE", batch_size)
+    monkeypatch.setattr(fastx_blocks, "BLOCK_SIZE", batch_size)
     error = error_of(data, tmp_path)
     assert re.search(message, error.problem)
     assert (error.record, error.line) == (record, line)
@@ -393,30 +394,12 @@ def test_no_error_rate_with_fasta(tmp_path):
 
 
 def test_progress(tmp_path, monkeypatch):
-    monkeypatch.setattr(reads, "_BATCH_SIZE", 1)
+    monkeypatch.setattr(fastx_blocks, "BLOCK_SIZE", 1)
     monkeypatch.setattr(reads, "_PROGRESS_STEP", 15)
     path, calls = tmp_path / "x.fa", []
     path.write_bytes(b"".join(b">%d\nACGTA\n" % i for i in range(10)))
     load_reads([path], lambda *args: calls.append(args))
     assert calls == [(3, 15), (6, 30), (9, 45)]
-
-
-def test_without_files_in_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(reads, "_OPEN_FILES", str(tmp_path / "none"))
-    assert_reads(load_bytes(FASTQ, tmp_path), {"a": "ACGT", "b": "GG"})
-
-
-def test_no_temporary_folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(reads, "_OPEN_FILES", str(tmp_path / "none"))
-    monkeypatch.setattr(reads.tempfile, "tempdir", str(tmp_path / "none"))
-    with pytest.raises(OutputError, match="TMPDIR"):
-        load_bytes(FASTQ, tmp_path)
-
-
-def test_parser_that_loses_reads(tmp_path, monkeypatch):
-    monkeypatch.setattr(reads.pyfastx, "Fastx", lambda *_: [("a", "ACGT", "IIII")])
-    with pytest.raises(BellapyError, match="1 of 2 reads"):
-        load_bytes(FASTQ, tmp_path)
 
 
 LETTERS = "ACGTacgtNnRYKMSWBDHVUu"
@@ -449,7 +432,7 @@ def test_random_files(tmp_path_factory, case):
     if compress != "plain":
         data = gzip.compress(data) if compress == "gzip" else bgzip(data, folder / "in.gz")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reads, "_BATCH_SIZE", batch_size)
+        patch.setattr(fastx_blocks, "BLOCK_SIZE", batch_size)
         read_set = load_bytes(data, folder)
     assert_reads(read_set, {f"r{i}": sequence for i, sequence in enumerate(sequences)})
 

@@ -104,6 +104,15 @@ def test_a_device_stays_a_device():
     assert not os.path.isfile("/dev/null")
 
 
+def test_no_file_takes_the_place_of_a_pipe(tmp_path):
+    """Some formats cannot be written to a pipe; as root, a device would be lost."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OutputError, match="pipe: is no ordinary file"):
+        with whole_files(str(tmp_path / "pipe")):
+            pass
+    assert os.listdir(tmp_path) == ["pipe"] and not os.path.isfile(tmp_path / "pipe")
+
+
 def test_names_relative_to_the_working_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     check_writable("x")

@@ -217,3 +217,54 @@ def realign(start, symbols, codes, begins, new=None):
     while out and (out[-1] == GAP or out[-1] >= INSERTED):
         out.pop()
     return first, shift_left(out, codes, first)
+
+
+def _shown(reads, column):
+    """What the reads show in a column: letters, the first base behind it or None, and whether the read goes on."""
+    for start, symbols in reads[1:]:
+        at, last, seen = start - 1, start - 1 + sum(symbol < INSERTED for symbol in symbols), None
+        for i, symbol in enumerate(symbols):
+            if symbol >= INSERTED:
+                continue
+            at += 1
+            if at == column:
+                behind = symbols[i + 1] - INSERTED if i + 1 < len(symbols) and symbols[i + 1] >= INSERTED else None
+                seen = symbol, behind if behind is not None and behind < GAP else None, at < last
+        if seen:
+            yield seen
+
+
+def _run_from(codes, column, longest):
+    """Equal bases from a column on, if a run of them begins there."""
+    if column and codes[column - 1] == codes[column]:
+        return 0
+    n = 1
+    while column + n < len(codes) and codes[column + n] == codes[column]:
+        n += 1
+    return min(n, longest)
+
+
+def judge(codes, reads, odds, least, longest):
+    """Codes, whether they are raw, slots and begins; odds: (shown, other, missing), each by the bases of a run."""
+    shown, other, missing = odds
+    out, begins = [], []
+    for column, code in enumerate(codes):
+        begins.append(len(out))
+        seen = list(_shown(reads, column))
+        few = len(seen) < least
+        run = 0 if few or code >= GAP else _run_from(codes, column, longest)
+        known = [letter for letter, _, _ in seen if letter <= GAP]
+        against = [missing[run] if x == GAP else shown[run] if x == code else other[run] for x in known]
+        if run == 0 or sum(against) >= 0:
+            out.append((code, few, 0))
+        if few or column + 1 == len(codes):
+            continue
+        behind = [base for _, base, _ in seen if base is not None]
+        base = max(range(4), key=lambda b: (behind.count(b), -b))
+        run = min(longest, 1 + _run_from(codes, column + 1, longest)) if codes[column + 1] == base else 1
+        n = sum(goes_on for _, _, goes_on in seen)
+        evidence = shown[run] * behind.count(base) + other[run] * (len(behind) - behind.count(base))
+        if evidence + missing[run] * (n - len(behind)) > 0:
+            out.append((base, False, 1))
+    begins.append(len(out))
+    return *(list(part) for part in (zip(*out, strict=True) if out else ([], [], []))), begins

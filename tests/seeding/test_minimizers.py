@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import naive
 import naive_map
 import numpy as np
@@ -12,7 +14,7 @@ from strategies import make_reads, random_bases
 
 from bellapy.compute.jit import njit
 from bellapy.records.bases import encode
-from bellapy.seeding.index import build_index
+from bellapy.seeding.index import CHUNK, LEAST_CUTOFF, REPEATED_SHARE, U, build_index
 from bellapy.seeding.minimizers import find_minimizers
 
 
@@ -51,3 +53,27 @@ def test_an_index_holds_those_of_all_sequences(rng):
     text = "".join("ACGTN"[code] for code in index.codes)
     places = index.lookup.words & np.uint64((1 << index.lookup.place_bits) - 1)
     assert sorted(places.tolist()) == [start << 1 | strand for _, start, strand in naive_map.minimizers(text, 15, 10)]
+
+
+@pytest.mark.parametrize(
+    "k, window, size", [(15, 10, 4000), (15, 10, CHUNK + 100), (19, 19, 4000), (28, 5, 3000), (4, 1, 2000), (5, 3, 30)]
+)
+def test_an_index_is_sorted_small_and_knows_what_is_repeated(rng, k, window, size):
+    """Also where a hash and a place fill more than a word together, and across the borders of chunks."""
+    unit = random_bases(rng, size // 3)
+    index = build_index(make_reads([unit + random_bases(rng, size // 3), unit]), k, window)
+    lookup = index.lookup
+    sizes = np.diff(lookup.starts.astype(np.int64))
+    hashes = np.repeat(np.arange(len(sizes)), sizes) << lookup.rest_bits | (lookup.words >> U(lookup.place_bits)).astype(int)
+    marks = lookup.words & U((1 << lookup.place_bits) - 1)
+    text = "".join("ACGTN"[code] for code in index.codes)
+    expected = sorted((h, start << 1 | strand) for h, start, strand in naive_map.minimizers(text, k, window))
+    assert list(zip(hashes.tolist(), marks.tolist(), strict=True)) == expected
+    copies = sorted(Counter(h for h, _ in expected).values())
+    assert lookup.cutoff == max(LEAST_CUTOFF, copies[len(copies) - 1 - int(len(copies) * REPEATED_SHARE)])
+    assert lookup.words.nbytes + lookup.starts.nbytes <= 10 * len(expected) + 20
+
+
+def test_a_minimizer_with_many_copies_is_repeated(rng):
+    index = build_index(make_reads([random_bases(rng, 40) * 300]), 15, 10)
+    assert index.lookup.cutoff >= 298

@@ -205,11 +205,12 @@ class Aligner:
     def __init__(self, scoring: AffineScoring):
         self.scoring = scoring
         self.heights = HEIGHTS if lanes.fits(scoring) else ()
+        self._room = lanes.room_for_scores(HEIGHTS[-1])
         self._scratch: dict[int, Scratch] = {}
 
     def scratch(self, height: int) -> Scratch:
         if height not in self._scratch:
-            self._scratch[height] = lanes.make_scratch(height)
+            self._scratch[height] = lanes.make_scratch(height, self._room)
         return self._scratch[height]
 
     def align(self, query_codes: np.ndarray, target_codes: np.ndarray, pieces: Pieces, effort: Effort = EXACT) -> Solved:

@@ -75,14 +75,20 @@ class Costs(NamedTuple):
     open2: int
 
 
-def make_scratch(height: int) -> Scratch:
+def room_for_scores(height: int) -> np.ndarray:
+    """Room for the scores of bands of at most so many rows, int8; pages that are never written take no memory."""
+    return np.empty((MAX_STEPS + 2) * height * LANES, np.int8)
+
+
+def make_scratch(height: int, room: np.ndarray) -> Scratch:
+    """Working memory for bands of `height` rows.  room : from `room_for_scores`; those who share it take turns."""
     rows = MAX_STEPS // 2 + height + 8
     return Scratch(
         height,
         np.zeros((2, 5, (height + 2) * LANES), np.int8),
         np.zeros(rows * LANES, np.uint8),
         np.zeros(rows * LANES, np.uint8),
-        np.empty((MAX_STEPS + 2) * height * LANES, np.int8),
+        room[: (MAX_STEPS + 2) * height * LANES],
         np.zeros((MAX_STEPS // CHUNK + 2, LANES), np.int64),
         np.zeros(LANES, np.int8),
         np.zeros(LANES, np.int8),

@@ -302,6 +302,14 @@ def _make_memory(table, room):
     return Memory(state, saved, block, np.empty(n_ways + 1, np.uint8), rows, end_of)
 
 
+@njit_inner
+def _copy_state(one, other):
+    """Make `other` like `one`, (N_STATES, any) int32."""
+    for s in range(one.shape[0]):
+        for x in range(one.shape[1]):
+            other[s, x] = one[s, x]
+
+
 @njit
 def _forward(table, memory, zdrop):
     """All blocks of table (Table), keeping in memory (Memory) the state before each, and the ways if there is only one.
@@ -310,7 +318,7 @@ def _forward(table, memory, zdrop):
     """
     steps, block, alone = table.q_len + table.t_len, memory.block, len(memory.saved) == 1
     for b in range(len(memory.saved)):
-        memory.saved[b] = memory.state
+        _copy_state(memory.state, memory.saved[b])
         begin, end = b * block, min(steps, (b + 1) * block)
         if alone:
             _lay_out(table, begin, end, memory.rows)
@@ -331,7 +339,7 @@ def _backward(table, memory, i, j, runs, n):
             continue
         if len(memory.saved) > 1:
             end = min(r, begin + memory.block)
-            memory.state[:] = memory.saved[b]
+            _copy_state(memory.saved[b], memory.state)
             _lay_out(table, begin, end, memory.rows)
             _walk(table, memory, begin, end, True, -1)
         i, j, gaps, size, n = _trace_block(memory, begin, i, j, gaps, size, runs, first, n)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from bellapy.engines.exact.antidiagonals import LANES, Codes, Differences, Plain, Raised, Whole
-from bellapy.engines.exact.cpu import Task
+from bellapy.engines.exact.cpu import Ends, Task
 from bellapy.engines.exact.line_paths import AT_CELL, Line, Tracer, Walk
 from bellapy.engines.exact.lines import (
     CELLS,
@@ -39,6 +39,21 @@ def cell_type(scores: Scores) -> np.dtype:
     return np.dtype(np.uint8 if largest <= 0xFF else np.uint16)
 
 
+def padded_codes(query: np.ndarray, target: np.ndarray, cell: np.dtype) -> Codes:
+    """Codes of two sequences as lines want them."""
+    n, m = len(query), len(target)
+    rows, columns = np.full(n + 1 + LANES, BEYOND_QUERY, cell), np.full(m + 1 + LANES, BEYOND_TARGET, cell)
+    rows[1 : n + 1], columns[:m] = query, target[::-1]
+    return Codes(rows, columns)
+
+
+def raised_scores(scores: Scores, cell: np.dtype) -> Raised:
+    """Scores in the cells' type."""
+    raise_by, worst = 2 * scores.first, max(scores.mismatch, -2 * scores.first)
+    most = scores.match + raise_by
+    return Raised(*(cell.type(x) for x in (most, worst + raise_by, scores.gap_open, most)))
+
+
 def is_connected(first: np.ndarray, last: np.ndarray) -> bool:
     """Whether intervals of columns leave one region, so that a band can follow it; it has to begin in the first rows."""
     there = np.flatnonzero(first <= last)
@@ -48,7 +63,7 @@ def is_connected(first: np.ndarray, last: np.ndarray) -> bool:
     return bool((last[: n - 1] >= first[1:n]).all())
 
 
-class BandSweep:
+class BandSweep(Ends):
     """A sweep that can be stopped, kept and continued; `run` until it is done.
 
     task : its bounds go by ROWS rows, and `is_connected`.  budget : bytes that kept lines may take; where they would take
@@ -78,12 +93,6 @@ class BandSweep:
 
     def _make_frame(self, cell: np.dtype, keep_ends: bool) -> Frame:
         task, scores = self.task, self.task.scores
-        n, m = len(task.query), len(task.target)
-        query, target = np.full(n + 1 + LANES, BEYOND_QUERY, cell), np.full(m + 1 + LANES, BEYOND_TARGET, cell)
-        query[1 : n + 1], target[:m] = task.query, task.target[::-1]
-        raise_by, worst = 2 * scores.first, max(scores.mismatch, -2 * scores.first)
-        most = scores.match + raise_by
-        raised = Raised(*(cell.type(x) for x in (most, worst + raise_by, scores.gap_open, most)))
         first, lowest = np.int32(scores.first), np.int32(0 if task.floor else NONE)
         plain = Plain(np.int32(scores.match), np.int32(scores.mismatch), first, np.int32(scores.gap_extend), lowest)
         row_bound, column_bound = (
@@ -91,8 +100,9 @@ class BandSweep:
         )
         every = max(CHECKS[1], task.every) if task.every else 0
         return Frame(
-            Codes(query, target), raised, plain, *task.borders, task.bounds.first, task.bounds.last, row_bound,
-            column_bound, task.floor, task.seek, keep_ends, scores.gap_open, every,
+            padded_codes(task.query, task.target, cell), raised_scores(scores, cell), plain, *task.borders,
+            task.bounds.first, task.bounds.last, row_bound, column_bound, task.floor, task.seek, keep_ends,
+            scores.gap_open, every,
         )  # fmt: skip
 
     def _new_kept(self, lines: int, values: int) -> Kept:
@@ -163,16 +173,6 @@ class BandSweep:
     def best(self) -> np.ndarray:
         """(3,) int64: score, row and column of the best cell; row -1: none reaches the known score."""
         return self._state.best
-
-    @property
-    def last_row(self) -> np.ndarray:
-        """(columns + 1,) int32: scores of the matrix's last row; NONE where it was not computed."""
-        return self._state.last_row
-
-    @property
-    def last_column(self) -> np.ndarray:
-        """(rows + 1,) int32."""
-        return self._state.last_column
 
     @property
     def reach(self) -> np.ndarray:

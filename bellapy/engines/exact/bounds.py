@@ -23,7 +23,7 @@ BLOCK = 32
 """Rows, or columns, that share an interval."""
 
 ROUNDS = 8
-PROGRESS = 0.9  # another round is worth it if the last one left at most this share of the area
+PROGRESS = 0.5  # another round is worth it if the last one left at most this share of the area
 RARE = 64  # a word should occur by chance in at most one of so many windows: 4^k >= RARE * columns
 WIDE_WORD = 11  # in wide windows longer words have to be less rare, for the memory of their counts:
 WIDE_RARE = 4

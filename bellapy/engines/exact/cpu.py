@@ -11,7 +11,7 @@ The sweep's whole state is a few arrays whose size goes with the number of rows,
 from __future__ import annotations
 
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -153,12 +153,24 @@ class SpecialRows:
         keep = n_columns + 1 - first
         return int(first), high[:keep], gap[:keep]
 
-    def are_complete(self) -> bool:
-        """Whether all that a path may need was there; rows on a GPU are fetched in parts."""
-        return True
+
+class Ends:
+    """Where a sweep's state has the scores of the matrix's last row and column."""
+
+    _state: Any
+
+    @property
+    def last_row(self) -> np.ndarray:
+        """(columns + 1,) int32: scores of the matrix's last row; NONE where it was not computed."""
+        return self._state.last_row
+
+    @property
+    def last_column(self) -> np.ndarray:
+        """(rows + 1,) int32."""
+        return self._state.last_column
 
 
-class Sweep:
+class Sweep(Ends):
     """A sweep that can be stopped, kept and continued; `run` until it is done.
 
     budget : bytes that special rows may take; where they would take more, every other one is dropped.
@@ -284,16 +296,6 @@ class Sweep:
         map_threads(work, zip(pieces, scratches, strict=False), len(scratches))
         finish_step(self._matrix, self._state, begin, end, self.step, self.best, self._pool)
         self.step += 1
-
-    @property
-    def last_row(self) -> np.ndarray:
-        """(columns + 1,) int32: scores of the matrix's last row; NONE where it was not computed."""
-        return self._state.last_row
-
-    @property
-    def last_column(self) -> np.ndarray:
-        """(rows + 1,) int32."""
-        return self._state.last_column
 
     @property
     def reach(self) -> np.ndarray:

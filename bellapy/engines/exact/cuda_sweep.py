@@ -15,17 +15,18 @@ import numpy as np
 from numba import cuda, uint32
 
 from bellapy.compute.gpu.ops import I32, U32, WARP, fresh_number, max2, rest, shuffle, sync_warp
-from bellapy.engines.exact.cuda_records import (
-    ALIVE,
-    BASE,
-    CORNER,
-    NOT_KEPT,
-    TOP_GAP,
-    TOP_HIGH,
-    Place,
-    Tile,
-    Walk,
+from bellapy.engines.exact.cuda_borders import (
+    at_edges,
+    bound_of,
+    enter_at,
+    flush,
+    has_edge,
+    highest_border,
+    leave_state,
+    load_tops,
+    take_state,
 )
+from bellapy.engines.exact.cuda_records import Place, Tile, Walk
 from bellapy.engines.exact.cuda_tiles import (
     BOTH,
     HIGHEST,
@@ -36,28 +37,21 @@ from bellapy.engines.exact.cuda_tiles import (
     Kind,
     clear,
     drift_of,
-    enter,
     half_of,
-    high_of,
-    highest_cell,
-    highest_of_warp,
     inlined,
     last_row_of,
-    leave,
     load_rows,
     look,
-    low_of,
     pack,
     profile_of,
     rebase,
-    score_in,
-    score_of,
     step_column,
     sum_of,
 )
 from bellapy.engines.exact.rule import NONE
 
 MOST_REGISTERS = 128  # of a thread
+INSIDE, EDGED, FLOORED = range(3)  # ways to step through a tile
 
 
 def shared_bytes(kind: Kind) -> int:
@@ -101,74 +95,10 @@ def _next_task(traffic, lane):
 
 
 @inlined
-def _over(traffic, column, strip):
-    """Whether the strip above has left scores over a column; `traffic`: Traffic."""
-    there = 0 <= column and column < traffic.border.shape[0]
-    return there and traffic.made[(column + LAG - 1) // LAG if there else 0] == strip - 1
-
-
-@inlined
-def _load_tops(matrix, traffic, place, continued, begin, high, gap, kind):
-    """H and F over the tile's columns, one in WARP for each lane, to `high` and `gap`, int32; H before them.
-
-    `matrix`, `traffic`, `place`, `kind`: as their types; `continued`: the first of them stand in the strip's state; else
-    they are there if the tile before belongs to the strip above in this panel, whose first tile is `begin`.
-    """
-    strip = place.strip
-    known = strip == 0 or begin < place.tile
-    for i in range(kind.steps // WARP):
-        column = I32(place.column + i * WARP + place.lane)
-        there = _over(traffic, column, strip)
-        high[i] = traffic.border[column, 0] if there else I32(NONE)
-        gap[i] = traffic.border[column, 1] if there else I32(NONE)
-        if column == -1:
-            high[i] = matrix.left[strip * LAG * kind.registers]
-    corner = I32(NONE)
-    if place.column == 0:
-        corner = matrix.left[strip * LAG * kind.registers]
-    elif continued:
-        corner = traffic.numbers[strip, CORNER]
-    elif known and _over(traffic, I32(place.column - 1), strip):
-        corner = traffic.border[place.column - 1, 0]
-    if place.lane == 0 and (continued or not known):
-        high[0] = traffic.numbers[strip, TOP_HIGH] if continued else I32(NONE)
-        gap[0] = traffic.numbers[strip, TOP_GAP] if continued else I32(NONE)
-    return corner
-
-
-@inlined
-def _highest_border(matrix, rule, place, walk, cells, high, corner, kind):
-    """The best score on a tile's borders.
-
-    `matrix`, `rule`, `place`, `walk`, `cells`, `kind`: as their types; `high`, `corner`: as `_load_tops` has them.
-    """
-    most = I32(0 if rule.floor else NONE)
-    for i in range(kind.steps // WARP):
-        most = max(most, high[i])
-    if walk.alive:
-        inside = I32(2 * kind.registers * place.lane)
-        most = max(most, highest_cell(cells, walk.flow, inside, I32(kind.steps), walk.base, rule, kind))
-    else:
-        most = max(most, corner)
-    if -kind.steps < place.column and place.column < LAG:
-        most = max(most, matrix.left_most[place.strip])
-    return highest_of_warp(I32(most))
-
-
-@inlined
-def _bound(matrix, place, kind):
-    """The most that can be gained from a tile on; `matrix`, `place`, `kind`: Matrix, Place, Kind."""
-    group, most = I32(place.column // LAG - 1 + place.lane), I32(NONE)
-    if place.lane <= kind.steps // LAG and 0 <= group and group < matrix.column_bound.shape[0]:
-        most = matrix.column_bound[group]
-    return min(highest_of_warp(I32(most)), matrix.row_bound[place.strip])
-
-
-@inlined
 def _begin_tile(walk, most, cells, corner, floor, floored, place, rule, kind):
     """The Flow of a tile that is computed, relative to the best score on its borders, `most`.
 
-    `walk`, `cells`, `place`, `rule`, `kind`: as their types; `corner`: as `_load_tops` has it; `floor`: as of Tile;
+    `walk`, `cells`, `place`, `rule`, `kind`: as their types; `corner`: as `load_tops` has it; `floor`: as of Tile;
     `floored`: whether it matters: then it is what lies before the first column.
     """
     if walk.alive:
@@ -186,7 +116,7 @@ def _fill_words(words, tops, profiles, target, high, gap, place, base, rule, kin
     """What comes from above over each column, and the profiles of its bases.
 
     words : shared memory, filled from `tops` and from `profiles` on.  target : uint8 codes.
-    high, gap : as `_load_tops` fills them.  place, rule, kind : as their types.  base : of the scores.
+    high, gap : as `load_tops` fills them.  place, rule, kind : as their types.  base : of the scores.
     """
     for i in range(kind.steps // WARP):
         k = I32(i * WARP + place.lane)
@@ -195,30 +125,6 @@ def _fill_words(words, tops, profiles, target, high, gap, place, base, rule, kin
     for i in range(kind.steps // WARP + 2):
         k = I32(i * WARP + place.lane)
         words[profiles + U32(k)] = profile_of(target, I32(place.column - LAG + k), rule)
-
-
-@inlined
-def _flush(matrix, traffic, results, place, base, words, at, rule, kind):
-    """What a tile leaves below it, from `words`[`at`] on, to `border` and to the kept rows.
-
-    `matrix`, `traffic`, `results`, `place`, `rule`, `kind`: as their types; `base`: of its scores.
-    """
-    rows = LAG * kind.registers
-    m, kept = matrix.target.shape[0], matrix.kept[place.strip]
-    first = I32(place.column - LAG + 1)
-    for i in range(kind.steps // WARP):
-        k = I32(i * WARP + place.lane)
-        column, word = I32(first + k), words[at + U32(k)]
-        if 0 <= column and column < m:
-            drift = drift_of(rows - 1, I32(k - LAG + 1), rule)
-            high = I32(score_of(low_of(word), base, drift, rule) + rule.opening)
-            gap = score_of(high_of(word), base, I32(drift + rule.extend), rule)
-            traffic.border[column, 0], traffic.border[column, 1] = high, gap
-            if kept > NOT_KEPT:
-                results.rows[kept + column, 0], results.rows[kept + column, 1] = high, gap
-    group = I32((first + LAG - 1) // LAG + place.lane)
-    if place.lane < kind.steps // LAG and 0 <= group and group < traffic.made.shape[0]:
-        traffic.made[group] = place.strip
 
 
 @inlined
@@ -232,61 +138,6 @@ def _count(matrix, results, place, kind):
         results.reach[strip, 1] = max(results.reach[strip, 1], last)
         rows = min(LAG * kind.registers, matrix.query.shape[0] - strip * LAG * kind.registers)
         results.n_cells[strip] += rows * max(0, last - max(place.column, 0))
-
-
-@inlined
-def _at_edges(matrix, results, place, step, base, cells, shown, rule, kind):
-    """Keep cells of the matrix's last column and row.
-
-    `matrix`, `results`, `place`, `cells`, `rule`, `kind`: as their types; `shown`: scratch; `step`: of the tile; `base`: of
-    its scores.
-    """
-    n, m = matrix.query.shape[0], matrix.target.shape[0]
-    column = I32(place.column + step - 2 * place.lane)  # of the lane's first place
-    if column == m - 1 or column == m:
-        leave(cells, shown, I32(column - m + 1), place, step, base, results.last_column, rule, kind)
-    row = I32(n - 1 - place.row)
-    if 0 <= row and row < 2 * kind.registers:
-        at = I32(column - (1 if row >= kind.registers else 0))
-        if 0 <= at and at < m:
-            results.last_row[at + 1] = score_in(cells, shown, row, place, step, base, rule, kind)
-
-
-@inlined
-def _enter_at(matrix, place, step, cells, shown, flow, base, rule, kind):
-    """The Flow after the left border was taken to the place of this lane that begins, if one does.
-
-    `matrix`, `place`, `cells`, `flow`, `rule`, `kind`: as their types; `shown`: scratch; `step`, `base`: of the tile, int32.
-    """
-    column = I32(place.column + step - 2 * place.lane)
-    if column == 0 or column == 1:
-        flow = enter(cells, shown, flow, column, place, step, (matrix.left, matrix.left_gap), base, rule, kind)
-    return flow
-
-
-@inlined
-def _take_state(traffic, strip, lane, cells, kind):
-    """The Walk of a strip that another task has begun; `traffic`, `cells`, `kind`: as their types."""
-    R, state = kind.registers, traffic.state
-    for k in range(R):
-        cells.high[k], cells.gap[k] = state[strip, k, lane], state[strip, R + k, lane]
-    flow = Flow(state[strip, 2 * R, lane], state[strip, 2 * R + 1, lane], U32(0))
-    return Walk(traffic.numbers[strip, BASE], traffic.numbers[strip, ALIVE] != 0, flow)
-
-
-@inlined
-def _leave_state(traffic, place, walk, cells, kind):
-    """Keep a strip's state for the task that goes on; `place` is that of the next tile; the others as their types."""
-    R, state, numbers, strip, lane = kind.registers, traffic.state, traffic.numbers, place.strip, place.lane
-    for k in range(R):
-        state[strip, k, lane], state[strip, R + k, lane] = cells.high[k], cells.gap[k]
-    state[strip, 2 * R, lane], state[strip, 2 * R + 1, lane] = walk.flow.above, walk.flow.below
-    if lane == 0:
-        numbers[strip, BASE], numbers[strip, ALIVE] = walk.base, 1 if walk.alive else 0
-        there, before = _over(traffic, place.column, strip), _over(traffic, I32(place.column - 1), strip)
-        numbers[strip, TOP_HIGH] = traffic.border[place.column, 0] if there else NONE
-        numbers[strip, TOP_GAP] = traffic.border[place.column, 1] if there else NONE
-        numbers[strip, CORNER] = traffic.border[place.column - 1, 0] if before else NONE
 
 
 @inlined
@@ -306,28 +157,29 @@ def _thresholds(wanted, base, place, rule, kind):
 
 
 @inlined
-def _step_through(matrix, results, tile, cells, flow, scratch, best, floored, rule, kind):
+def _step_through(matrix, results, tile, cells, flow, scratch, best, way, rule, kind):
     """All steps of a tile; what is left below it goes to shared memory.
 
     Parameters
     ----------
     matrix, results, tile, cells, flow, best, rule, kind : as their types.
     scratch : words of shared memory, as `_fill_words` fills them; scratch of cuda_tiles.show.
-    floored : whether the floor matters.  If so no border is entered, which is the floor, and none is kept.
+    way : FLOORED, where the floor matters: then no border is entered, which is the floor, and none is kept; EDGED, where
+    borders are entered or kept; INSIDE.  The compiler knows it, so that each way has a loop of its own.
 
     Returns
     -------
     Flow and Best then.
     """
-    place, lane, W, (words, shown) = tile.place, tile.place.lane, kind.steps, scratch
+    place, lane, W, (words, shown), floored = tile.place, tile.place.lane, kind.steps, scratch, way == FLOORED
     alarm, floor, bottoms = tile.alarm, tile.floor, U32(tile.at + U32(W))
     ahead = U32(bottoms + U32(I32(W + LAG - 2 * lane)))
     flow = Flow(flow.above, flow.below, words[ahead - U32(1)])
     passed = last_row_of(cells, flow, kind)
     ends = matrix.query.shape[0], matrix.target.shape[0]
     for step in range(W):
-        if not floored and place.column < LAG:
-            flow = _enter_at(matrix, place, I32(step), cells, shown, flow, tile.base, rule, kind)
+        if way == EDGED:
+            flow = enter_at(matrix, place, I32(step), cells, shown, flow, tile.base, rule, kind)
         top = U32(shuffle(I32(passed), lane - 1 & WARP - 1))
         top = words[tile.at + U32(step)] if lane == 0 else top
         flow = step_column(cells, flow, top, words[ahead + U32(step)], floor, floored, rule, kind)
@@ -336,8 +188,8 @@ def _step_through(matrix, results, tile, cells, flow, scratch, best, floored, ru
             words[bottoms + U32(step)] = passed
         if max2(flow.below, alarm) != alarm:
             best = look(cells, shown, place, I32(step), ends, tile, best, rule, kind)
-        if not floored and matrix.ends:
-            _at_edges(matrix, results, place, I32(step), tile.base, cells, shown, rule, kind)
+        if way == EDGED and matrix.ends:
+            at_edges(matrix, results, place, I32(step), tile.base, cells, shown, rule, kind)
         alarm = sum_of(alarm, rule.drift, rule)
         if floored:
             floor = sum_of(floor, rule.drift, rule)
@@ -377,15 +229,15 @@ def make_kernel(registers: int, steps: int, masked: bool):
             if continued:
                 _wait(traffic.handed, strip, begin)
                 cuda.threadfence_system()
-                walk = _take_state(traffic, strip, lane, cells, KIND)
+                walk = take_state(traffic, strip, lane, cells, KIND)
             best = Best(results.found[strip, lane, 0], results.found[strip, lane, 1], results.found[strip, lane, 2])
             for tile in range(begin, end):
                 place = Place(lane, strip, I32(tile), row, I32(tile * W - LAG * strip))
                 _wait_above(traffic, strip, tile, above_begin, above_end)
-                corner = _load_tops(matrix, traffic, place, continued and tile == begin, above_begin, high, gap, KIND)
-                most = _highest_border(matrix, rule, place, walk, cells, high, corner, KIND)
+                corner = load_tops(matrix, traffic, place, continued and tile == begin, above_begin, high, gap, KIND)
+                most = highest_border(matrix, rule, place, walk, cells, high, corner, KIND)
                 reached = fresh_number(traffic.best, 0)
-                bound = _bound(matrix, place, KIND)
+                bound = bound_of(matrix, place, KIND)
                 if most > NONE and most + rule.opening + bound >= reached:
                     wanted, floored = max(reached, best.score), rule.floor and most < rule.zero
                     alarm, floor = _thresholds(wanted, most, place, rule, KIND)
@@ -393,15 +245,16 @@ def make_kernel(registers: int, steps: int, masked: bool):
                     _fill_words(words, at, U32(at + U32(2 * W)), matrix.target, high, gap, place, most, rule, KIND)
                     sync_warp()
                     job = Tile(place, at, most, wanted, alarm, floor)
+                    scratch = words, shown
                     if floored:
-                        flow, best = _step_through(matrix, results, job, cells, flow, (words, shown), best, True, rule, KIND)
+                        flow, best = _step_through(matrix, results, job, cells, flow, scratch, best, FLOORED, rule, KIND)
+                    elif has_edge(matrix, place, KIND):
+                        flow, best = _step_through(matrix, results, job, cells, flow, scratch, best, EDGED, rule, KIND)
                     else:
-                        flow, best = _step_through(
-                            matrix, results, job, cells, flow, (words, shown), best, False, rule, KIND
-                        )
+                        flow, best = _step_through(matrix, results, job, cells, flow, scratch, best, INSIDE, rule, KIND)
                     sync_warp()
                     walk = Walk(most, True, flow)
-                    _flush(matrix, traffic, results, place, most, words, U32(at + U32(W)), rule, KIND)
+                    flush(matrix, traffic, results, place, most, words, U32(at + U32(W)), rule, KIND)
                     _count(matrix, results, place, KIND)
                     if best.score > reached:
                         cuda.atomic.max(traffic.best, 0, best.score)
@@ -412,7 +265,7 @@ def make_kernel(registers: int, steps: int, masked: bool):
             results.found[strip, lane, 0], results.found[strip, lane, 1], results.found[strip, lane, 2] = best
             if end < matrix.tiles[strip, 1]:
                 place = Place(lane, strip, I32(end), row, I32(end * W - LAG * strip))
-                _leave_state(traffic, place, walk, cells, KIND)
+                leave_state(traffic, place, walk, cells, KIND)
                 cuda.threadfence_system()
                 _tell(traffic.handed, strip, end, lane)
 

@@ -20,15 +20,17 @@ U = np.uint64
 LOOK_BACK = 500  # segments that a chain's next one may follow
 EXTRA = 3, 5  # bases of k-mers beyond log4 of the longer sequence
 JOIN = 24  # anchors of one diagonal no further apart are one segment
-NEAR = 64  # bases between two segments that are taken for related; beyond, each costs as much as in a gap
-EMPTY, SEVERAL = -1, -2
+NEAR = 64  # bases between two segments that are taken for related; beyond, each costs half as much as in a gap
+FILLED = 1 << 28  # cells: what lies between two segments is computed as a whole up to this size
+EMPTY = -1
 
 
 @njit
 def _index(codes, k, bits, places):
-    """Put every k-mer that has a slot for itself into the table.
+    """Put every k-mer into the table.
 
-    codes : (any,) uint8.  places : (2^bits,) int32, EMPTY at first: start of the k-mer of each slot, or SEVERAL.
+    codes : (any,) uint8.  places : (2^bits,) int32, EMPTY at first: start of the k-mer of each slot; of several, -2 less the
+    first one's.
     """
     mask = np.uint64((1 << (2 * k)) - 1)
     word, known = np.uint64(0), 0
@@ -38,14 +40,24 @@ def _index(codes, k, bits, places):
         known = known + 1 if base < UNKNOWN else 0
         if known >= k:
             slot = (word * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits)
-            places[slot] = end - k if places[slot] == EMPTY else SEVERAL
+            if places[slot] >= 0:
+                places[slot] = -2 - places[slot]
+            elif places[slot] == EMPTY:
+                places[slot] = end - k
 
 
 @njit
-def _anchors(query, target, k, bits, of_query, of_target, segments):
+def _first_place(place, several):
+    """Where the first k-mer of a slot starts, EMPTY for none; several : whether there may be more than one."""
+    return -2 - place if several and place < EMPTY else place
+
+
+@njit
+def _anchors(query, target, k, bits, of_query, of_target, several, segments):
     """Segments of k-mers that are unique in both: (query, target, query end, matching bases); their number.
 
-    query, target : (any,) uint8 codes.  k, bits, of_query, of_target : tables as `_index` fills them.
+    query, target : (any,) uint8 codes.  k, bits, of_query, of_target : tables as `_index` fills them.  several : also of the
+    first ones of those that are not unique.
     segments : (bases + 1, 4) int32, filled.
     """
     mask = np.uint64((1 << (2 * k)) - 1)
@@ -58,8 +70,8 @@ def _anchors(query, target, k, bits, of_query, of_target, segments):
         if known < k:
             continue
         slot = (word * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits)
-        i, j = end - k, np.int64(of_target[slot])
-        if of_query[slot] != i or j < 0:
+        i, j = end - k, np.int64(_first_place(of_target[slot], several))
+        if _first_place(of_query[slot], several) != i or j < 0:
             continue
         same = True
         for x in range(k):
@@ -97,7 +109,7 @@ def _chain(segments, scores, score, before):
             down, across = max(0, down), max(0, across)
             apart, between = abs((j - i) - (segments[p, 1] - segments[p, 0])), min(down, across)
             cost = match * overlap + (gap_open + gap_extend * apart if apart else 0)
-            cost += match - mismatch + max(0, between - NEAR) * gap_extend
+            cost += match - mismatch + max(0, between - NEAR) * gap_extend // 2
             if score[p] - cost + own > score[s]:
                 score[s], before[s] = score[p] - cost + own, p
         if best < 0 or score[s] > score[best]:
@@ -139,17 +151,25 @@ def find_chain(query: np.ndarray, target: np.ndarray, scores: Scores, threads: i
     least = int(np.ceil(np.log(longest + 1) / np.log(4)))
     bits = min(26, max(10, int(np.ceil(np.log2(longest + 1))) + 2))
     lengths = [min(20, max(11, least + extra)) for extra in EXTRA]
-    chains = map_threads(lambda k: _find_chain(query, target, scores, k, bits), lengths, threads)
+    chains = map_threads(lambda k: _find_chain(query, target, scores, k, bits, threads // 2), lengths, threads)
     return max(chains, key=lambda chain: chain[0])[1]
 
 
-def _find_chain(query, target, scores: Scores, k: int, bits: int) -> tuple[int, np.ndarray]:
+def _places(codes: np.ndarray, k: int, bits: int) -> np.ndarray:
+    """A table as `_index` fills it."""
+    places = np.full(1 << bits, EMPTY, np.int32)
+    _index(codes, k, bits, places)
+    return places
+
+
+def _find_chain(query, target, scores: Scores, k: int, bits: int, threads: int) -> tuple[int, np.ndarray]:
     """Score and segments of the best chain."""
-    of_query, of_target = np.full(1 << bits, EMPTY, np.int32), np.full(1 << bits, EMPTY, np.int32)
-    _index(query, k, bits, of_query)
-    _index(target, k, bits, of_target)
+    of_query, of_target = map_threads(lambda codes: _places(codes, k, bits), (query, target), threads)
     segments = np.empty((len(query) + 1, 4), np.int32)
-    n = _anchors(query, target, k, bits, of_query, of_target, segments)
+    for several in (False, True):
+        n = _anchors(query, target, k, bits, of_query, of_target, several, segments)
+        if n:  # else all is repeated
+            break
     segments = segments[:n].astype(np.int64)
     score, before = np.zeros(n, np.int64), np.zeros(n, np.int64)
     chain, s = [], _chain(segments, scores, score, before)
@@ -161,13 +181,16 @@ def _find_chain(query, target, scores: Scores, k: int, bits: int) -> tuple[int, 
 
 
 def chain_corridor(chain: np.ndarray, n: int, m: int) -> Corridor:
-    """A band around a chain, drawn out to the matrix's corners."""
+    """A band around a chain, drawn out to the matrix's corners, and what lies between its segments, where that is small."""
     first, last = np.full(n // BLOCK + 1, m + 1, np.int64), np.full(n // BLOCK + 1, -1, np.int64)
     at_i = at_j = 0
     for i, j, query_end, _ in chain.tolist():
         i, j, target_end = max(i, at_i), max(j, at_j), j + query_end - i
         if query_end < i or target_end < j:
             continue
+        if at_i and (i - at_i) * (j - at_j) <= FILLED:
+            between = slice(at_i // BLOCK, i // BLOCK + 1)
+            first[between], last[between] = np.minimum(first[between], at_j), np.maximum(last[between], j)
         _cover(first, last, at_i, at_j, i, j)
         _cover(first, last, i, j, query_end, target_end)
         at_i, at_j = query_end, target_end

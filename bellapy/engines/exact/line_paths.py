@@ -21,6 +21,7 @@ from bellapy.engines.exact.antidiagonals import (
     TARGET_GAP_GOES_ON,
     Codes,
     Differences,
+    Raised,
     differences_line,
     limit_ends,
     moves_line,
@@ -75,11 +76,26 @@ class Part(NamedTuple):
     most: int
 
 
+class Sides(NamedTuple):
+    """What cells and borders are computed from: of a Frame, or of a part of a matrix on its own.
+
+    raised : scores.  first : what a gap's first base costs.  top, top_gap, left, left_gap : as in cpu.Borders.
+    """
+
+    raised: Raised
+    first: int
+    top: np.ndarray
+    top_gap: np.ndarray
+    left: np.ndarray
+    left_gap: np.ndarray
+
+
 class Tracer:
     """Traces the path of one frame part by part; holds memory for moves, which is used again for every part."""
 
     def __init__(self, frame: Frame):
         self._frame, self._runs = frame, Runs()
+        self._sides = Sides(frame.raised, int(frame.plain.first), frame.top, frame.top_gap, frame.left, frame.left_gap)
         self._moves = np.zeros(0, frame.codes.query.dtype)
 
     def trace(self, lines: list[Line], walk: Walk, watch: Callable[[float], None]) -> np.ndarray:
@@ -103,20 +119,20 @@ class Tracer:
         n_lines = end - line.line
         if n_lines > MOST_LINES:
             middle = line.line + n_lines // 2
-            first, last, score = _advance(self._frame, part, middle, self._moves[:0], 0)
+            first, last, score = advance(self._sides, part, middle, self._moves[:0], 0)
             walk = self._trace_from(_line_of(part, middle, first, last, score), walk)
             return self._trace_from(line, walk) if walk.row and walk.column else walk
         width = walk.row - part.low + 1 + LANES
         if len(self._moves) < n_lines * width:
             self._moves = np.zeros(n_lines * width, self._moves.dtype)
         moves = self._moves[: n_lines * width]
-        _advance(self._frame, part, end, moves, width)
+        advance(self._sides, part, end, moves, width)
         return self._walk_through(part, moves.reshape(n_lines, width), walk)
 
     def _walk_through(self, part: Part, moves: np.ndarray, walk: Walk) -> Walk:
         """Walk along a part's moves."""
         out = np.empty(len(moves), np.uint32)
-        n, row, column, at = _walk(moves, part.line, part.low, walk.row, walk.column, walk.at, out)
+        n, row, column, at = walk_back(moves, part.line, part.low, walk.row, walk.column, walk.at, out)
         self._runs.add(out[:n])
         gain = _gain(self._frame, out[:n], row, column)
         if walk.at != AT_CELL and operation_of(out[0]) == (TARGET_ALONE if walk.at == IN_TARGET else QUERY_ALONE):
@@ -207,12 +223,12 @@ def _line_of(part: Part, line: int, first: int, last: int, score: int) -> Line:
 
 
 @njit_entry
-def _advance(m, p, stop, moves, width):
+def advance(m, p, stop, moves, width):
     """Compute a part up to a line; first and last row of it, score of the first one.
 
-    m, p : Frame, Part.  moves : (lines * width,) in the cells' type, filled: each cell's move; none if empty.
+    m, p : Sides, Part.  moves : (lines * width,) in the cells' type, filled: each cell's move; none if empty.
     """
-    first, last, score, costs = p.low, p.last, p.score, m.plain.first
+    first, last, score, costs = p.low, p.last, p.score, m.first
     for line in range(p.line + 1, stop + 1):
         before = first
         first = max(max(first, line - p.column), (line + p.least + 1) >> 1)
@@ -234,7 +250,7 @@ def _advance(m, p, stop, moves, width):
 
 
 @njit
-def _walk(moves, line, low, i, j, at, out):
+def walk_back(moves, line, low, i, j, at, out):
     """Walk from (i, j) until a line, or one before, or the matrix's border; number of runs, row, column, AT_CELL and so on.
 
     moves : (lines, width), of the lines after `line` and the rows from `low` on.  out : (any,) uint32, runs, filled.

@@ -32,7 +32,7 @@ NARROW = 1 << 18
 """Cells of a line, on average, for each thread but the first, beyond which tiles are faster: lines take one thread."""
 
 NARROW_WHOLE = 1 << 12  # the same where whole scores may be needed
-WHOLE_SHARE = 1 / 16  # of the rows that may need whole scores at the start of a band
+WHOLE_SHARE = 1 / 6  # of the cells that may lie on lines with whole scores
 SAVE_SECONDS = 20.0
 SHOW_SECONDS = 0.5
 
@@ -134,9 +134,17 @@ def is_narrow(task: Task, threads: int, keep_ends: bool) -> bool:
     width = task.n_allowed / (len(task.query) + len(task.target))
     if width * (threads - 1) > NARROW or not is_connected(first, last):
         return False
-    if task.floor:  # alignments may begin where so much can still be gained
-        return width <= NARROW_WHOLE or float((task.bounds.query >= task.known).mean()) <= WHOLE_SHARE
+    if task.floor:
+        return width <= NARROW_WHOLE or _cells_where_begun(task) <= WHOLE_SHARE * task.n_allowed
     return not keep_ends or width <= NARROW_WHOLE
+
+
+def _cells_where_begun(task: Task) -> int:
+    """Cells, about, on the lines on which alignments may begin: where so much can still be gained."""
+    row, column = (int(np.flatnonzero(x >= task.known)[-1:].sum()) for x in task.bounds[:2])
+    first, last = (x.astype(np.int64) for x in task.bounds[2:])
+    last = np.minimum(last, row + column - task.size * np.arange(len(last)))
+    return int(np.maximum(0, last - first + 1).sum()) * task.size
 
 
 def tile_size(bounds: Bounds, n_lines: int) -> int:

@@ -9,20 +9,20 @@ out, and ends a gap as soon as it can.  Gaps stand as far left as they go.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit
-from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE
+from bellapy.compute.runs import QUERY_ALONE, TARGET_ALONE
+from bellapy.engines.exact.antidiagonals import LANES, Differences
+from bellapy.engines.exact.band import cell_type, padded_codes, raised_scores
 from bellapy.engines.exact.bounds import Gains
 from bellapy.engines.exact.cpu import Borders, Bounds, Sweep, Task, end_borders
-from bellapy.engines.exact.path import Runs, add_base
+from bellapy.engines.exact.line_paths import AT_CELL, IN_QUERY, Part, Sides, advance, walk_back
+from bellapy.engines.exact.path import Runs
 from bellapy.engines.exact.rule import NONE, Scores
 
-IN_PAIR, IN_TARGET_GAP, IN_QUERY_GAP = 0, 1, 2  # where a cell's score comes from: two bits
-TARGET_GAP_GOES_ON, QUERY_GAP_GOES_ON = 4, 8
-DIRECT_CELLS = 1 << 26  # a byte each: strips up to this size are traced at once, larger ones cut by a sweep of their own
+DIRECT_MOVES = 1 << 26  # strips that need up to so many are traced at once, larger ones cut by a sweep of their own
 DIRECT_ROWS = 64
 SUB_SIZE = 32  # of the tiles of such a sweep
 SUB_EVERY = 512
@@ -56,21 +56,7 @@ def trace_path(space: Space, sweep: Sweep, start: Cell, watch: Callable[[float],
 
     sweep : of the backward matrix, with its special rows.  watch : is told the share that is done.
     """
-    special = sweep.special_rows()
-    try:
-        runs = _trace_rows(space, special, start, watch)
-    except AssertionError:
-        if special.are_complete():
-            raise
-    else:
-        if special.are_complete():
-            return runs
-    return _trace_rows(space, special, start, watch)  # now from all that may matter
-
-
-def _trace_rows(space: Space, special: Any, start: Cell, watch: Callable[[float], None]) -> np.ndarray:
-    """The path from `start` to the corner through special rows (cpu.SpecialRows, or cuda_rows.GpuRows)."""
-    runs = Runs()
+    special, runs = sweep.special_rows(), Runs()
     scores, columns = space.scores, start.column
     rows = special.rows[special.rows < start.row].tolist()
     cell = start
@@ -98,8 +84,8 @@ def _cross(space: Space, row: int, top: Top, end: Cell, runs: Runs) -> Cell:
     top = _cut(top, end.column)
     low, high = _band(space.scores, row, top, end)
     n_rows = end.row - row
-    width = min(high - low + 1, end.column - max(0, row + low) + 1)
-    if n_rows * width <= DIRECT_CELLS or n_rows <= DIRECT_ROWS:
+    n_lines = n_rows + end.column - max(0, row + low)
+    if n_rows * n_lines <= DIRECT_MOVES or n_rows <= DIRECT_ROWS:
         return _trace_strip(space, row, top, end, low, high, runs)
     return _divide(space, row, top, end, low, high, runs)
 
@@ -125,131 +111,62 @@ def _band(scores: Scores, row: int, top: Top, end: Cell) -> tuple[int, int]:
     return int((np.minimum(diagonals, last) - off).min()), int((np.maximum(diagonals, last) + off).max())
 
 
-class Strip(NamedTuple):
-    """Rows row + 1 to last_row of a band to fill and trace; row i has columns from max(left, i + low) on, at most `width`.
-
-    query, target : (any,) uint8 codes of the whole backward matrix.  last_column : no column lies beyond.
-    """
-
-    query: np.ndarray
-    target: np.ndarray
-    row: int
-    last_row: int
-    last_column: int
-    left: int
-    low: int
-    width: int
-
-
 def _trace_strip(space: Space, row: int, top: Top, end: Cell, low: int, high: int, runs: Runs) -> Cell:
-    n_rows = end.row - row
+    """Compute the diagonals from `low` to `high` between `row` and `end`, and walk back to that row."""
     left = max(0, row + low)  # no column of the band lies before this one
-    width = min(high - low + 1, end.column - left + 1)
-    steep = width == high - low + 1  # the band moves on with the rows; else it takes in all columns
-    moves = np.empty((n_rows, width), np.uint8)
-    before, gaps = np.full(end.column - left + 2, NONE, np.int64), np.full(end.column - left + 2, NONE, np.int64)
-    first, scores_above, gaps_above = top
+    n, m = end.row - row, end.column - left
+    scores, cell = space.scores, cell_type(space.scores)
+    above, gaps = _joined(top, left, end.column, scores)
+    down = -scores.gap(np.arange(row, end.row + 1)) if left == 0 else -scores.first * np.arange(n + 1)
+    sides = Sides(
+        raised_scores(scores, cell), scores.first, *(x.astype(np.int32) for x in (above, gaps, down, down - scores.first))
+    )  # fmt: skip
+    codes = padded_codes(space.query[row : end.row], space.target[left : end.column], cell)
+    d = Differences(*(np.zeros(k + 1 + LANES, cell) for k in (n, n, m, m)))
+    d.x[m] = gaps[0] - above[0] + scores.first  # a gap may cross the row in its first column, too
+    part = Part(codes, d, 0, 0, 0, int(above[0]), n, m, left - row - high, left - row - low)
+    width = n + 1 + LANES
+    moves = np.empty((n + m) * width, cell)
+    *_, score = advance(sides, part, n + m, moves, width)
+    if score != end.score and not end.in_gap:
+        raise AssertionError(f"row {end.row}, column {end.column}: score {score}, not {end.score}")
+    out = np.empty(n + m + 1, np.uint32)
+    moves = moves.reshape(n + m, width)
+    n_runs, i, j, at = walk_back(moves, 0, 0, n, m, IN_QUERY if end.in_gap else AT_CELL, out)
+    runs.add(out[:n_runs])
+    if i and left:
+        raise AssertionError(f"no path leads from row {row} to row {end.row}, column {end.column}")
+    runs.add_run(QUERY_ALONE, i)  # along column 0
+    return _cell_of(top, row, left + j, at == IN_QUERY or i > 0, scores)
+
+
+def _joined(top: Top, left: int, last: int, scores: Scores) -> tuple[np.ndarray, np.ndarray]:
+    """H and F of a row's columns from `left` to `last`, int64.
+
+    What was not computed is raised to what must be reached from its neighbours, so that differences of neighbours fit.
+    """
+    first, high, gap = top
+    above, gaps = np.full(last + 1 - left, NONE, np.int64), np.full(last + 1 - left, NONE, np.int64)
     skip = max(0, left - first)
     at = first + skip - left
-    before[at : at + len(scores_above) - skip] = scores_above[skip:]
-    gaps[at : at + len(gaps_above) - skip] = gaps_above[skip:]
-    out = np.empty(n_rows + end.column - left + 2, np.uint32)
-    above, next_gaps = before.copy(), gaps.copy()
-    low = low if steep else -(1 << 60)
-    strip = Strip(space.query, space.target, row, end.row, end.column, left, low, width)
-    goal = _fill_strip(strip, before, gaps, moves, space.scores)
-    if goal[1 if end.in_gap else 0] != end.score:
-        raise AssertionError(f"row {end.row}, column {end.column}: score {goal}, not {end.score}")
-    n, column, in_gap = _walk(strip, moves, end.in_gap, out)
-    runs.add(out[:n])
-    if not in_gap:
-        return Cell(row, column, False, int(above[column - left]))
-    if next_gaps[column - left] == above[column - left] - space.scores.first:
-        return Cell(row, column, False, int(above[column - left]))
-    return Cell(row, column, True, int(next_gaps[column - left]) + space.scores.gap_extend)
+    above[at : at + len(high) - skip], gaps[at : at + len(gap) - skip] = high[skip:], gap[skip:]
+    steps = np.arange(len(above))
+    by = scores.gap_extend * steps  # gaps go on to the right
+    above = np.maximum(above, np.maximum.accumulate(above + by) - by - scores.gap_open)
+    by = (scores.first + scores.match) * steps[::-1]  # a true score is never less than that below the next one
+    above = np.maximum.accumulate((above + by)[::-1])[::-1] - by
+    return above, np.maximum(gaps, above - scores.first)
 
 
-@njit
-def _fill_strip(strip, scores, gaps, moves, costs):
-    """Fill a band, row by row; (H, F) of the last row's last column.
-
-    strip : Strip.  costs : Scores.
-    scores, gaps : (last_column - left + 2,) int64: H of the row above and F for the next row, from column `left` on.
-    moves : (rows, width) uint8, filled: where each cell's score came from.
-    """
-    query, target, row, last_row, last_column, left, low, width = strip
-    match, mismatch, first, extend = costs.match, costs.mismatch, costs.gap_open + costs.gap_extend, costs.gap_extend
-    none = -(1 << 40)
-    corner = none
-    h = f = none
-    for i in range(row + 1, last_row + 1):
-        begin = max(left, i + low)
-        end = min(last_column, begin + width - 1)
-        base = query[i - 1]
-        diagonal = scores[begin - 1 - left] if begin > left else none
-        e = none
-        for j in range(begin, end + 1):
-            f = gaps[j - left]
-            above = scores[j - left]
-            h = none
-            if j > 0:
-                h = diagonal + (match if base == target[j - 1] else mismatch)
-            move = IN_PAIR
-            if f >= h:
-                h, move = f, IN_QUERY_GAP
-            if e >= h:
-                h, move = e, IN_TARGET_GAP
-            opened = h - first
-            e_on, f_on = e - extend, f - extend
-            if e_on > opened:
-                move |= TARGET_GAP_GOES_ON
-                e = e_on
-            else:
-                e = opened
-            if f_on > opened:
-                move |= QUERY_GAP_GOES_ON
-                gaps[j - left] = f_on
-            else:
-                gaps[j - left] = opened
-            diagonal = above
-            scores[j - left] = h
-            moves[i - row - 1, j - begin] = move
-        scores[end + 1 - left] = gaps[end + 1 - left] = none  # the next row's last column has nothing above
-        corner = h
-    return corner, f
-
-
-@njit
-def _walk(strip, moves, in_gap, out):
-    """Walk from the last cell of a strip up to its row; (runs in `out`, column, whether a query gap crosses the row).
-
-    strip, moves : as in `_fill_strip`.  in_gap : whether the walk begins in a query gap.  out : (any,) uint32, filled.
-    """
-    row, i, j, left, low = strip.row, strip.last_row, strip.last_column, strip.left, strip.low
-    n = 0
-    in_target_gap = False
-    while i > row:
-        begin = max(left, i + low)
-        move = moves[i - row - 1, j - begin]
-        if not in_gap and not in_target_gap:
-            source = move & 3
-            if source == IN_PAIR:
-                n = add_base(out, n, PAIR)
-                i -= 1
-                j -= 1
-                continue
-            in_target_gap = source == IN_TARGET_GAP
-            in_gap = not in_target_gap
-        if in_target_gap:  # to the left: whether it goes on there is written there
-            n = add_base(out, n, TARGET_ALONE)
-            j -= 1
-            in_target_gap = moves[i - row - 1, j - begin] & TARGET_GAP_GOES_ON != 0
-        else:
-            n = add_base(out, n, QUERY_ALONE)
-            i -= 1
-            if i > row:
-                in_gap = moves[i - row - 1, j - max(left, i + low)] & QUERY_GAP_GOES_ON != 0
-    return n, j, in_gap
+def _cell_of(top: Top, row: int, column: int, in_gap: bool, scores: Scores) -> Cell:
+    """A cell of a row with known scores; in_gap: a gap crosses the row, or begins there."""
+    first, high, gap = top
+    if not 0 <= column - first < len(high):
+        raise AssertionError(f"the score of row {row}, column {column} is not known")
+    score, below = int(high[column - first]), int(gap[column - first])
+    if in_gap and below > score - scores.first:
+        return Cell(row, column, True, below + scores.gap_extend)
+    return Cell(row, column, False, score)
 
 
 def _divide(space: Space, row: int, top: Top, end: Cell, low: int, high: int, runs: Runs) -> Cell:

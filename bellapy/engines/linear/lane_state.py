@@ -204,7 +204,8 @@ def find_edges(task, group, walls):
     many there are.
     """
     lanes, height, _, half = task.shape
-    now, reach, n = group.now, task.scoring.xdrop // -task.scoring.gap, 0
+    now, edges, n = group.now, group.edges, 0
+    reach = task.scoring.xdrop // -task.scoring.gap
     for l in range(lanes):
         i = now[FLANK, l]
         if i < 0:
@@ -216,7 +217,8 @@ def find_edges(task, group, walls):
             ahead = height + half
             edge |= query_offset + ahead >= query_length or target_offset + ahead >= target_length
         if edge:
-            group.edges[n] = l, -query_offset, target_offset + height, query_length, target_length
+            edges[n, 0], edges[n, 1], edges[n, 2] = l, -query_offset, target_offset + height
+            edges[n, 3], edges[n, 4] = query_length, target_length
             n += 1
     return n
 

@@ -215,7 +215,8 @@ def _search(template, pile, terms, least, voters):
     codes, raw, slots = np.empty(room, np.uint8), np.empty(room, np.bool_), np.empty(room, np.uint8)
     begins = np.empty(n_columns + 1, np.int64)
     n = _trace(template, back, others, least, best, codes, raw, slots, begins)
-    begins[:n_columns] = n - begins[:n_columns]
+    for column in range(n_columns):
+        begins[column] = n - begins[column]
     begins[n_columns] = n
     return codes[:n][::-1].copy(), raw[:n][::-1].copy(), slots[:n][::-1].copy(), begins
 

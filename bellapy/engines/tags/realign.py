@@ -6,7 +6,7 @@ such stretch begins within LONGEST columns, the longest one there takes its plac
 from corner to corner at least cost: MISMATCH for two unequal bases, GAP_COST for a base alone.
 
 Where the consensus is, but for a few bases, the template that the reads are aligned to already, what lies between two
-anchors and has no such base stays as it is.
+anchors and has no such base stays as it is.  Only the stretches around such bases are looked at, from anchor to anchor.
 
 With unit costs two mismatches and a gap in either read often cost the same, and reads disagree where they need not.
 """
@@ -17,17 +17,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit, njit_inner, njit_vector
+from bellapy.compute.jit import njit, njit_inner
 from bellapy.engines.tags.graph import Consensus
 from bellapy.engines.tags.symbols import GAP, INSERTED, Pile, shift_left
 
 ANCHOR, MARGIN = 8, 2
 LONGEST = 256
-EQUAL, MISMATCH, GAP_COST = np.int16(0), np.int16(3), np.int16(2)
-MOST_BASES = 4096  # between two anchors: their costs fit 16 bits
-FAR = np.int16(1 << 14)  # the cost of a cell outside the table
-TILE = 32  # rows of an anti-diagonal computed at a time
-BESIDE = 255  # a base beyond the ends of the read: equal to nothing
+MISMATCH, GAP_COST = 3, 2
+EQUAL, UNEQUAL = 2 * GAP_COST, 2 * GAP_COST - MISMATCH  # what a pair saves beside two gaps: the score of a cell
+MOST_BASES = 4096  # between two anchors, for want of memory for more
 U = np.uint64
 
 
@@ -42,40 +40,25 @@ class Draft(NamedTuple):
     mates: np.ndarray
 
 
-class Table(NamedTuple):
-    """Working memory of one alignment.
-
-    costs : (n,) int16, of cells by anti-diagonals, with one before the first; a row beside another, the first at TILE.
-    read : (n,) uint8, bases of the read backwards, from TILE on.
-    template : (n,) uint8, the base before every row.
-    """
-
-    costs: np.ndarray
-    read: np.ndarray
-    template: np.ndarray
-
-
 @njit_inner
-def _draft(pile, i, begins, draft):
-    """Fill the first path of read i; returns the numbers of its bases and columns."""
-    n_bases, column = 0, pile.starts[i] - 1
-    first = room = end = begins[column + 1]  # room to end: what came of the present column and has no base yet
-    for k in range(pile.offsets[i], pile.offsets[i + 1]):
-        symbol = pile.symbols[k]
+def _draft(symbols, begin, end, column, begins, draft):
+    """Fill the first path of symbols[begin:end], from a column of the template on; returns its bases and new columns."""
+    n_bases, first = 0, begins[column]
+    room = last = first  # room to last: what came of the present column and has no base yet
+    for k in range(begin, end):
+        symbol = symbols[k]
         if symbol < INSERTED:
-            column += 1
-            for new in range(room, end):
+            room, last = begins[column], begins[column + 1]
+            for new in range(room, last):
                 draft.mates[new - first] = -1
-            room, end = begins[column], begins[column + 1]
+            column += 1
         if symbol != GAP:
             draft.bases[n_bases] = symbol & 7
-            if room < end:
+            if room < last:
                 draft.mates[room - first] = n_bases
                 room += 1
             n_bases += 1
-    for new in range(room, end):
-        draft.mates[new - first] = -1
-    return n_bases, end - first
+    return n_bases, last - first
 
 
 @njit_inner
@@ -98,63 +81,66 @@ def _anchor(draft, codes, first, n_columns, column):
     return (best, best + best_size) if best_size else (limit, limit)
 
 
-@njit_vector
-def _diagonal(new, new_at, old, old_at, older, older_at, read, read_at, template, tiles):
-    """Costs of the cells of one anti-diagonal, TILE rows at a time.
+@njit_inner
+def _differences(draft, codes, first, column, n_rows, n_bases):
+    """Gaps and unequal pairs of the first path between two anchors."""
+    pairs = unequal = 0
+    for i in range(column, column + n_rows):
+        mate = draft.mates[i]
+        pairs += mate >= 0
+        unequal += mate >= 0 and draft.bases[mate] != codes[first + i]
+    return n_rows + n_bases - 2 * pairs, unequal
 
-    new, old, older : parts of one array, which do not overlap: it and those before it, from *_at on.
-    tiles : int64, the first tile and the end of the last.
+
+@njit_inner
+def _fill(scores, draft, codes, base, n_bases, reach):
+    """Scores of the cells that cheapest paths may cross; that of (row, base) stands at row * (n_bases + 1) + base.
+
+    Cells beside these hold 0, the score of gaps alone.
+
+    reach : the most gaps in both that such a path has beyond those in the longer one that it needs.
     """
-    for t in range(U(tiles[0]), U(tiles[1])):
-        at = t * U(TILE)
-        n, o, p, r = U(new_at) + at, U(old_at) + at, U(older_at) + at, U(read_at) + at
-        for e in range(U(TILE)):
-            alone = np.int16(min(old[o + e], old[o + e - U(1)]) + GAP_COST)
-            paired = np.int16(older[p + e - U(1)] + (EQUAL if read[r + e] == template[at + e] else MISMATCH))
-            new[n + e] = min(alone, paired)
+    n_rows, width = len(codes), n_bases + 1
+    below, beyond = max(0, n_rows - n_bases) + reach, max(0, n_bases - n_rows) + reach
+    scores[: min(width, beyond + 2)] = 0
+    for i in range(1, n_rows + 1):
+        first, last = max(1, i - below), min(n_bases, i + beyond)
+        here = U(i * width + first)
+        above, read = here - U(width), U(base + first - 1)
+        letter, best = codes[i - 1], 0
+        scores[here - U(1)] = 0
+        before = np.int64(scores[above - U(1)])
+        for j in range(U(last - first + 1)):
+            up = np.int64(scores[above + j])
+            best = max(best, up, before + (EQUAL if draft.bases[read + j] == letter else UNEQUAL))
+            scores[here + j] = best
+            before = up
+        if last < n_bases:
+            scores[here + U(last - first + 1)] = 0
 
 
 @njit_inner
-def _fill(table, draft, codes, column, n_rows, base, n_bases):
-    """Costs of all cells; that of (row, base) stands at (row + base + 1) * width + TILE + row.  Returns width."""
-    read, template, costs = table.read, table.template, table.costs
-    for j in range(TILE):
-        read[j] = read[TILE + n_bases + j] = BESIDE
-    for j in range(n_bases):
-        read[TILE + n_bases - 1 - j] = draft.bases[base + j]
-    for j in range(n_rows):
-        template[j + 1] = codes[column + j]
-    width = TILE * (n_rows // TILE + 2)
-    costs[: (n_rows + n_bases + 2) * width] = FAR
-    costs[width + TILE] = 0
-    for d in range(1, n_rows + n_bases + 1):
-        new = (d + 1) * width + TILE
-        tiles = max(0, d - n_bases) // TILE, min(n_rows, d) // TILE + 1
-        _diagonal(costs, new, costs, new - width, costs, new - 2 * width, read, n_bases - d + TILE, template, tiles)
-    return width
-
-
-@njit_inner
-def _align(draft, codes, column, n_rows, base, n_bases, table, symbols, at):
+def _align(draft, codes, base, n_bases, reach, scores, symbols, at):
     """Align bases of the read to columns of the consensus and write the symbols; returns where they end.
 
     Of equal costs, seen from the end, a pair goes before a base of the read alone, and this before one of the consensus.
+
+    codes : (n_rows,) uint8, of these columns.  reach : see `_fill`.  scores : int16, overwritten.
     """
-    row, j = n_rows, n_bases
-    simple = n_rows == 0 or n_bases == 0 or n_bases > MOST_BASES
-    width = 0 if simple else _fill(table, draft, codes, column, n_rows, base, n_bases)
-    end, here = at + n_rows + n_bases, np.int16(0)  # written backwards from here, then moved
-    last, costs = end, table.costs
+    row, j, width = len(codes), n_bases, n_bases + 1
+    simple = row == 0 or n_bases == 0 or n_bases > MOST_BASES
+    if not simple:
+        _fill(scores, draft, codes, base, n_bases, reach)
+    last = end = at + row + n_bases  # written backwards from here, then moved
     while row > 0 or j > 0:
-        cell = (row + j + 1) * width + TILE + row
-        here = costs[cell]
+        cell = row * width + j
         letter = draft.bases[base + j - 1]
-        price = EQUAL if row > 0 and letter == codes[column + row - 1] else MISMATCH
+        gain = EQUAL if row > 0 and letter == codes[row - 1] else UNEQUAL
         end -= 1
-        if not simple and row > 0 and j > 0 and here == costs[cell - 2 * width - 1] + price:
+        if not simple and row > 0 and j > 0 and scores[cell] == scores[cell - width - 1] + gain:
             row, j = row - 1, j - 1
             symbols[end] = letter
-        elif j > 0 and (simple or here == costs[cell - width] + GAP_COST):
+        elif j > 0 and (simple or scores[cell] == scores[cell - 1]):
             j -= 1
             symbols[end] = letter + np.uint8(INSERTED)
         else:
@@ -183,10 +169,10 @@ def _keep(draft, column, end_column, base, end_base, symbols, at):
 
 
 @njit_inner
-def _realign_read(draft, codes, changes, first, n_bases, n_columns, table, symbols, at):
+def _realign_read(draft, codes, changes, first, n_bases, n_columns, scores, symbols, at):
     """Write the symbols of one read; returns where they end.
 
-    changes : (n + 1,) int64, how many columns before each one are new.
+    changes : (n + 1,) int64, how many columns before each one are new.  scores : int16, overwritten.
     """
     column = base = 0  # what is written already
     while column < n_columns or base < n_bases:
@@ -198,10 +184,15 @@ def _realign_read(draft, codes, changes, first, n_bases, n_columns, table, symbo
             mate = draft.mates[begin] + kept - begin
         elif begin < n_columns:
             mate = _bases_before(draft, base, column, begin)
-        if changes[first + column] == changes[first + kept]:
+        gaps, unequal, n_rows, n_between = 0, 0, kept - column, mate - base
+        if changes[first + column] != changes[first + kept]:
+            gaps, unequal = _differences(draft, codes, first, column, n_rows, n_between)
+        if gaps + unequal < (2 if column > 0 else 1):  # as cheap as any; a gap before the first column would be cut
             at = _keep(draft, column, kept, base, mate, symbols, at)
-        else:
-            at = _align(draft, codes, first + column, kept - column, base, mate - base, table, symbols, at)
+        else:  # a path that is not dearer than the first one has so many gaps in both
+            reach = (gaps - abs(n_rows - n_between) + unequal * MISMATCH // GAP_COST) // 2
+            between = codes[first + column : first + kept]
+            at = _align(draft, between, base, n_between, reach, scores, symbols, at)
         for k in range(kept_end - kept):
             symbols[at + k] = draft.bases[mate + k]
         at += kept_end - kept
@@ -243,35 +234,76 @@ def _measure(pile, begins):
     return most_symbols, most_columns, total
 
 
+@njit_inner
+def _next_slice(symbols, template, next_change, begin, end, column):
+    """The next stretch of a read, symbols[begin:end] from a column on, that has to be aligned again.
+
+    It begins with ANCHOR equal bases before the next column that changed, or with the read; it ends behind as many, or with
+    the read.  Returns its begin, column and end, and how many of its last symbols are such bases.
+
+    next_change : (n_template + 1,) int64, the next column that changed, from each one on.
+    """
+    change, k, here, equal = next_change[column], begin, column, 0
+    while k < end and (here < change or symbols[k] >= INSERTED):
+        here += symbols[k] < INSERTED
+        k += 1
+    if k == end:
+        return end, here, end, 0, here
+    first, start = k, here
+    while first > begin and equal < ANCHOR:
+        first -= 1
+        start -= symbols[first] < INSERTED
+        equal = equal + 1 if symbols[first] < GAP and symbols[first] == template[start] else 0
+    equal = 0
+    while k < end and equal < ANCHOR:
+        same = next_change[here] != here and symbols[k] < GAP and symbols[k] == template[here]
+        equal = equal + 1 if same else 0
+        here += symbols[k] < INSERTED
+        k += 1
+    ahead = equal if k < end else 0
+    return first, start, k, ahead, here - ahead
+
+
+@njit_inner
+def _cut_ends(symbols, begin, end, start):
+    """Cut the ends of a path that show no base; returns its end and first column."""
+    first, end, start = _strip(symbols, begin, end, start)
+    if first > begin:
+        for k in range(end - first):
+            symbols[begin + k] = symbols[first + k]
+    return begin + end - first, start
+
+
 @njit
-def _realign(pile, codes, begins, changes):
-    """`realign` with arrays for records; changes as `_realign_read` takes them."""
+def _realign(pile, codes, begins, changes, template, next_change):
+    """`realign` with arrays for records; changes and next_change as `_realign_read` and `_next_slice` take them."""
     n = len(pile.starts)
     most_symbols, most_columns, total = _measure(pile, begins)
     draft = Draft(np.empty(most_symbols, np.uint8), np.empty(most_columns, np.int64))
-    n_rows, n_bases = LONGEST + MARGIN, min(MOST_BASES, most_symbols)
-    table = Table(
-        np.empty((n_rows + n_bases + 2) * (n_rows + 2 * TILE), np.int16), np.empty(n_bases + 2 * TILE, np.uint8),
-        np.zeros(n_rows + 2 * TILE, np.uint8),
-    )  # fmt: skip
+    scores = np.empty((LONGEST + MARGIN + 1) * (min(MOST_BASES, most_symbols) + 1), np.int16)
     symbols, offsets, starts = np.empty(total, np.uint8), np.zeros(n + 1, np.int64), np.empty(n, np.int64)
-    at = 0
     for i in range(n):
-        first = begins[pile.starts[i]]
-        n_bases, n_columns = _draft(pile, i, begins, draft)
-        begin, end, starts[i] = _strip(
-            symbols, at, _realign_read(draft, codes, changes, first, n_bases, n_columns, table, symbols, at), first
-        )
-        for k in range(end - begin):
-            symbols[at + k] = symbols[begin + k]
-        end -= begin - at
-        shift_left(symbols, at, end, codes, starts[i])
-        offsets[i + 1] = at = end
+        at = begin = offsets[i]
+        k, end, column = pile.offsets[i], pile.offsets[i + 1], pile.starts[i]
+        starts[i] = begins[column]
+        while k < end:
+            first, start, last, ahead, column = _next_slice(pile.symbols, template, next_change, k, end, column)
+            for j in range(k, first):
+                symbols[at] = pile.symbols[j]
+                at += 1
+            if first < last:
+                n_bases, n_columns = _draft(pile.symbols, first, last, start, begins, draft)
+                written = at
+                at = _realign_read(draft, codes, changes, begins[start], n_bases, n_columns, scores, symbols, at)
+                at, starts[i] = _cut_ends(symbols, begin, at, starts[i])
+                shift_left(symbols, begin, written, at, codes, starts[i] if written == begin else begins[start])
+            at, k = at - ahead, last - ahead
+        offsets[i + 1] = at
     return symbols[:at].copy(), offsets, starts
 
 
-def count_changes(consensus: Consensus, template: np.ndarray) -> np.ndarray:
-    """How many columns before each one of a consensus are new, (n + 1,) int64; beside a base that is left out, both are."""
+def mark_changes(consensus: Consensus, template: np.ndarray) -> np.ndarray:
+    """Which columns of a consensus are new, (n,) bool; beside a base that is left out, both are."""
     begins, sizes = consensus.begins[:-1], np.diff(consensus.begins)
     old = begins[sizes == 1]
     changed = np.ones(len(consensus.codes) + 1, bool)
@@ -279,7 +311,16 @@ def count_changes(consensus: Consensus, template: np.ndarray) -> np.ndarray:
     left_out = begins[sizes == 0]
     changed[left_out] = True
     changed[left_out[left_out > 0] - 1] = True
-    return np.concatenate(([0], np.cumsum(changed[:-1])))
+    return changed[:-1]
+
+
+def find_next(consensus: Consensus, changed: np.ndarray) -> np.ndarray:
+    """The next column of the template that is not just a column of the consensus, from each one on, (n + 1,) int64."""
+    begins, sizes = consensus.begins[:-1], np.diff(consensus.begins)
+    places = np.append(
+        np.where((sizes != 1) | np.append(changed, True)[begins], np.arange(len(sizes)), len(sizes)), len(sizes)
+    )
+    return np.minimum.accumulate(places[::-1])[::-1]
 
 
 def realign(pile: Pile, consensus: Consensus, template: np.ndarray | None = None) -> Pile:
@@ -291,6 +332,11 @@ def realign(pile: Pile, consensus: Consensus, template: np.ndarray | None = None
     ----------
     template : (n,) uint8 codes that the pile was realigned to before; None: paths come from elsewhere, all is aligned again.
     """
-    n = len(consensus.codes)
-    changes = np.arange(n + 1) if template is None else count_changes(consensus, template)
-    return Pile(*_realign(pile, consensus.codes, consensus.begins, changes))
+    if template is None:
+        changed, next_change = np.ones(len(consensus.codes), bool), np.arange(len(consensus.begins))
+        template = consensus.codes  # not looked at
+    else:
+        changed = mark_changes(consensus, template)
+        next_change = find_next(consensus, changed)
+    changes = np.concatenate(([0], np.cumsum(changed)))
+    return Pile(*_realign(pile, consensus.codes, consensus.begins, changes, template, next_change))

@@ -104,29 +104,29 @@ def _move_inserted(symbols, begin, first, after):
 
 
 @njit_inner
-def shift_left(symbols, begin, end, template, start):
-    """Move the gaps of a path, symbols[begin:end], as far left as they go, in place.
+def shift_left(symbols, begin, first, end, template, column):
+    """Move the gaps of a path, symbols[begin:end], from symbols[first] on, as far left as they go, in place.
 
     A gap moves across a column with two bases where the base before the gap equals its last base: columns stay equal or
     unequal.  Gaps of one kind that meet become one.  A gap does not cross one of the other kind, nor the first column.
 
-    template : (n,) uint8 codes.  start : column of the first symbol.
+    template : (n,) uint8 codes.  column : of symbols[first].
     """
-    k, column = begin, start
+    k = first
     while k < end:
-        symbol, first = symbols[k], k
+        symbol, gap = symbols[k], k
         k += 1
         if symbol == GAP:
             while k < end and symbols[k] == GAP:
                 k += 1
-            column += k - first
-            _move_gap(symbols, begin, first, k, template, column)
+            column += k - gap
+            _move_gap(symbols, begin, gap, k, template, column)
         elif symbol < INSERTED:
             column += 1
         else:
             while k < end and symbols[k] >= INSERTED:
                 k += 1
-            _move_inserted(symbols, begin, first, k)
+            _move_inserted(symbols, begin, gap, k)
 
 
 @njit_inner
@@ -163,7 +163,7 @@ def _write_all(codes, template, sources, runs, symbols, offsets):
             codes, sources.bases[i], sources.flips[i], runs, sources.begins[i], sources.ends[i], sources.backwards[i],
             sources.as_query[i], symbols, at,
         )  # fmt: skip
-        shift_left(symbols, at, end, template, sources.starts[i])  # as the template runs, not as the path's target
+        shift_left(symbols, at, at, end, template, sources.starts[i])  # as the template runs, not as the path's target
         offsets[i + 2] = at = end
 
 

@@ -38,12 +38,12 @@ class Kept(NamedTuple):
 
 
 class End(NamedTuple):
-    """score; r : the anti-diagonal of the end, 0 for none.  n_blocks : kept.  cells : computed."""
+    """score; r : the anti-diagonal of the end, 0 for none; last : the last one computed.  n_blocks : kept."""
 
     score: int
     r: int
+    last: int
     n_blocks: int
-    cells: int
 
 
 def make_rule(scores: GapScores, ydrop: int) -> Rule:
@@ -87,9 +87,9 @@ class Extender:
                 self._make_room(2 * self.capacity)
             else:
                 self._make_kept(2 * len(self.kept.states))
-        score, r = end
         self.n_cells += cells
-        return End(score, r, n_blocks, cells)
+        score, r, last = end
+        return End(score, r, last, n_blocks)
 
     def path(self, sides: Sides, walls: Walls, end: End) -> np.ndarray:
         """Runs, (n, 2) int64 of operation and length, from the end back to the beginning."""
@@ -138,19 +138,19 @@ def _restore(rows, rule, kept, n):
 
 @njit
 def _inspect(rows, sides, rule, walls, kept, until):
-    """Score and anti-diagonal of the end; number of kept blocks, _NO_ROOM or _NO_BLOCKS; cells."""
+    """Score and anti-diagonal of the end, the last anti-diagonal; number of kept blocks, _NO_ROOM or _NO_BLOCKS; cells."""
     begin(rows, rule)
     state, n = rows.state, 0
     going = GOING
     while going == GOING and state[R] < until:
         if state[R] % BLOCK == 0:
             if not _keep(rows, kept, n):
-                return (0, 0), _NO_BLOCKS, state[sweep.CELLS]
+                return (0, 0, 0), _NO_BLOCKS, state[sweep.CELLS]
             n += 1
         going = sweep_chunk(rows, sides, rule, walls, until, None)
     if going == NO_ROOM:
-        return (0, 0), _NO_ROOM, state[sweep.CELLS]
-    return (state[sweep.BASE] + state[sweep.BEST], state[sweep.BEST_R]), n, state[sweep.CELLS]
+        return (0, 0, 0), _NO_ROOM, state[sweep.CELLS]
+    return (state[sweep.BASE] + state[sweep.BEST], state[sweep.BEST_R], state[R]), n, state[sweep.CELLS]
 
 
 @njit_inner
@@ -217,3 +217,19 @@ def _path(rows, sides, rule, walls, kept, end, trace, runs):
         last = kept.states[block, R]
         n = _go_back(trace, place, runs, n)
     return n, cells
+
+
+@njit
+def trace_known(scratch, sides, rule, walls, until, runs):
+    """Runs of the path back from an end that is known, into `runs`, (n, 2) int64, and their number; -1: no room.
+
+    scratch : rows, kept blocks and trace of an Extender.  until : the end's anti-diagonal.
+    """
+    rows, kept, trace = scratch
+    if until == 0:
+        return 0
+    _, n_blocks, _ = _inspect(rows, sides, rule, walls, kept, until)
+    if n_blocks < 0:
+        return -1
+    n, _ = _path(rows, sides, rule, walls, kept, (until, n_blocks), trace, runs)
+    return n

@@ -18,13 +18,14 @@ LEAST_ANCHORS = 256
 
 
 class Foresight(NamedTuple):
-    """known : (n,) bool, for each anchor.
+    """known : (n,) bool, for each anchor.  poor : likewise, whether it leads to no alignment; `find_poor` tells (jobs/wga).
 
     score, r, last : (n, 2) int64, to the left and to the right: score and anti-diagonal of the end, and the last
         anti-diagonal looked at.
     """
 
     known: np.ndarray
+    poor: np.ndarray
     score: np.ndarray
     r: np.ndarray
     last: np.ndarray
@@ -32,7 +33,7 @@ class Foresight(NamedTuple):
 
 def none_known(n: int) -> Foresight:
     """The foresight of n anchors of which nothing is known."""
-    return Foresight(np.zeros(n, np.bool_), *(np.zeros((n, 2), np.int64) for _ in range(3)))
+    return Foresight(np.zeros(n, np.bool_), np.zeros(n, np.bool_), *(np.zeros((n, 2), np.int64) for _ in range(3)))
 
 
 def foresee(
@@ -49,4 +50,4 @@ def foresee(
     ends = inspect_cuda.inspect(*sequences, np.concatenate((left, right)), scores, ydrop, means.devices)
     columns = (np.stack((column[: len(t)], column[len(t) :]), axis=1) for column in (ends.score, ends.r, ends.last))
     known = ends.done[: len(t)] & ends.done[len(t) :]
-    return Foresight(known, *(column.astype(np.int64) for column in columns))
+    return Foresight(known, np.zeros(len(t), np.bool_), *(column.astype(np.int64) for column in columns))

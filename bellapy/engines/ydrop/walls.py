@@ -89,14 +89,14 @@ def on_wall(walls, q, t):
 
 
 @njit_inner
-def is_clear(walls, q, t, left, right):
+def is_clear(walls, q, t, left, right, since):
     """Whether no path passes where extensions from the pair of bases q and t have been, `left` and `right` anti-diagonals
-    far.
+    far.  since : pieces that were there before; paths that were added earlier do not count.
     """
     first, last = max(0, q + t - left), min(q + t + 2 + right, (len(walls.heads) << SHIFT) - 1)
     for bucket in range(first >> SHIFT, (last >> SHIFT) + 1):
         p = walls.heads[bucket]
-        while p >= 0:
+        while p >= since:  # a bucket's last pieces come first
             piece = walls.pieces[p]
             p = piece[NEXT]
             q_first, size, operation = piece[QUERY], piece[SIZE], piece[OPERATION]

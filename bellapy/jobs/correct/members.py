@@ -72,6 +72,14 @@ def choose_depth(start: np.ndarray, end: np.ndarray, order: np.ndarray, most: in
     return chosen
 
 
+def deepest(start: np.ndarray, end: np.ndarray) -> int:
+    """The most intervals that lie in one bin, as `choose_depth` counts them."""
+    n_bins = int(end.max(initial=0)) // BIN + 2
+    begun = np.bincount(start // BIN, minlength=n_bins)
+    ended = np.bincount((end - 1) // BIN + 1, minlength=n_bins)
+    return int(np.cumsum(begun - ended).max(initial=0))
+
+
 def spans_on_template(overlaps: Overlaps, rows: np.ndarray, as_query: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Start and end of overlaps on their templates, int64."""
     start = np.where(as_query, overlaps.query_start[rows], overlaps.target_start[rows])

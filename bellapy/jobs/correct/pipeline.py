@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import pairwise, starmap
 
 import numpy as np
 
 from bellapy.compute.resources import Resources
-from bellapy.compute.threads import map_in_order
-from bellapy.engines.tags.columns import Differences, compare, count_shares
+from bellapy.compute.threads import made_ahead, map_in_order
+from bellapy.engines.tags.columns import compare, count_shares
 from bellapy.engines.tags.graph import Terms, find_consensus
+from bellapy.engines.tags.judge import tally
 from bellapy.engines.tags.realign import realign
 from bellapy.engines.tags.symbols import make_pile
 from bellapy.io.workdir import Workdir
@@ -32,10 +33,11 @@ from bellapy.jobs.correct.members import (
 from bellapy.jobs.correct.qualities import Half, Qualities, compare_halves
 from bellapy.jobs.correct.report import DEEP, FOREIGN, CorrectStage, Details, LearnStage, PilesStage
 from bellapy.jobs.correct.template import Corrected, How, correct_template, uncorrected
-from bellapy.jobs.correct.terms import LEAST_DEPTH, N_BINS, Learnt, learn, sample
+from bellapy.jobs.correct.terms import LEAST_DEPTH, N_BINS, Learnt, Seen, learn, sample
 from bellapy.params.correct import CorrectParams
 from bellapy.records import Overlaps, ReadSet
-from bellapy.report.log import logger, progress
+from bellapy.report.log import logger
+from bellapy.report.progress import progress
 from bellapy.report.run_report import RunReport
 
 RANGE_BYTES = 256 << 20  # of paths held at a time, where no bound is given
@@ -61,6 +63,11 @@ class Job:
     params: CorrectParams
     resources: Resources = field(default_factory=Resources)
     work: Workdir | None = None
+
+    @property
+    def traces_ahead(self) -> bool:
+        """Whether the paths of the next range are made while one is corrected: by a GPU, if no folder holds some already."""
+        return self.resources.device != "cpu" and self.work is None
 
     def codes(self, read: int) -> np.ndarray:
         """The codes of a read, (n,) uint8."""
@@ -93,7 +100,7 @@ def correct_reads(
         100 * learnt.mismatch, 100 * learnt.inserted, 100 * learnt.gap,
         "half (too few to learn from)" if learnt.share is None else f"{100 * learnt.share:.1f} %", rounds,
     )  # fmt: skip
-    how = How(learnt.terms, rounds, learnt.share or HALF, tell_qualities is not None)
+    how = How(learnt.terms, learnt.odds, rounds, learnt.share or HALF, tell_qualities is not None)
     if tell_qualities is not None:
         tell_qualities(_learn_qualities(job, members, how, learnt.errors))
     yield from _correct_all(job, members, how, report)
@@ -104,11 +111,12 @@ def _learn(job: Job, members: Members) -> Learnt:
     templates = sample(job.reads.lengths)
     traced = trace_rows(job.trace, len(job.overlaps), _rows_of(members, templates))
 
-    def look(read: int) -> tuple[Differences, np.ndarray]:
+    def look(read: int) -> Seen:
         pile = _pile(job, members, traced, read)
         found = find_consensus(job.codes(read), pile, terms, job.params.min_support, with_template=True)
         pile = realign(pile, found)
-        return compare(pile, found.codes), count_shares(pile, len(found.codes), LEAST_DEPTH, N_BINS)
+        shares = count_shares(pile, len(found.codes), LEAST_DEPTH, N_BINS)
+        return Seen(compare(pile, found.codes), shares, tally(pile, found.codes, LEAST_DEPTH))
 
     terms = Terms()
     terms = learn(list(map_in_order(look, templates, job.resources.threads))).terms
@@ -153,13 +161,17 @@ def _correct_all(job: Job, members: Members, how: How, report: RunReport) -> Ite
         found = correct_template(job.codes(read), _pile(job, members, traced, read), how, job.params)
         return bridges.cross(found, lambda: find_neighbours(job.reads, job.overlaps, *members.of(read)))
 
+    def trace_range(first: int, last: int) -> TracedOverlaps:
+        return trace_rows(job.trace, len(job.overlaps), _rows_of(members, np.arange(first, last)))
+
     def correct_range(first: int, last: int) -> Iterator[Corrected]:
         nonlocal traced
-        traced = trace_rows(job.trace, len(job.overlaps), _rows_of(members, np.arange(first, last)))
+        traced = next(ahead) if job.traces_ahead else trace_range(first, last)
         yield from map_in_order(correct, range(first, last), job.resources.threads)
 
     with report.stage(CorrectStage("correct")) as stage, progress("correct", len(job.reads)) as advance:
         edges = _edges(job, members)
+        ahead = made_ahead(starmap(trace_range, pairwise(edges)))
         for first, last in pairwise(edges):
             for read, found in zip(range(first, last), _once(job, correct_range, first, last), strict=True):
                 counts.add(job.codes(read), found)
@@ -194,12 +206,13 @@ def _ranges(job: Job, members: Members, most_bytes: int) -> list[int]:
     totals = np.concatenate(([0], np.cumsum((end - start) * PATH_BYTES)))[members.offsets]
     most = int(np.diff(totals).max(initial=1)) + 1
     piles = int(PILE_BYTES / PATH_BYTES * job.resources.threads * most) + BRIDGE_BYTES
+    held = 2 if job.traces_ahead else 1
     room = (
         job.resources.budget.items(
-            "the paths of a read's overlaps", 1, least=most + piles, most=max(most_bytes, most) + piles
+            "the paths of a read's overlaps", 1, least=held * most + piles, most=held * max(most_bytes, most) + piles
         )
         - piles
-    )
+    ) // held
     edges = [0]
     while edges[-1] < len(job.reads):
         at = int(np.searchsorted(totals, totals[edges[-1]] + room, side="right")) - 1

@@ -8,15 +8,17 @@ import numpy as np
 
 from bellapy.engines.tags.columns import compare, tell_apart
 from bellapy.engines.tags.graph import Consensus, Terms, find_consensus
+from bellapy.engines.tags.judge import Odds, judge
 from bellapy.engines.tags.margins import find_margins
 from bellapy.engines.tags.realign import realign
 from bellapy.engines.tags.symbols import Pile
-from bellapy.jobs.correct.members import choose_depth
+from bellapy.jobs.correct.members import choose_depth, deepest
 from bellapy.params.correct import CorrectParams
 
 TELLING_READS, TELLING_SHARE = 4, 0.2  # that show a column's second base, for it to tell copies apart
 FOREIGN = 3  # such columns against a read, less those for it
 LEFT = 4  # reads that phasing leaves at least
+JUDGED = 2  # times; what is put in or taken out changes what is seen beside it
 
 
 class Corrected(NamedTuple):
@@ -44,10 +46,12 @@ class Corrected(NamedTuple):
 class How(NamedTuple):
     """How consensus is found.
 
-    rounds : of consensus.  share : of the reads that have to show a base.  with_margins : whether qualities are to be told.
+    odds : by which the last consensus is judged.  rounds : of consensus.  share : of the reads that have to show a base.
+    with_margins : whether qualities are to be told.
     """
 
     terms: Terms
+    odds: Odds
     rounds: int
     share: float
     with_margins: bool = False
@@ -75,12 +79,15 @@ def correct_template(template: np.ndarray, pile: Pile, how: How, params: Correct
     n_reads, n_foreign, n_deep = len(pile) - 1, 0, 0
     found = find_consensus(template, pile, how.terms, params.min_support, with_template=True)
     begins, before = found.begins, None
-    for turn in range(1, how.rounds):
+    for turn in range(1, how.rounds + JUDGED):
         pile = realign(pile, found, before)
         if turn == 1:
             pile, n_foreign, n_deep = choose_reads(pile, found, params)
         before = found.codes
-        found = find_consensus(found.codes, pile, how.terms, params.min_support, with_template=False)
+        if turn < how.rounds:
+            found = find_consensus(before, pile, how.terms, params.min_support, with_template=False)
+        else:
+            found = judge(pile, before, how.odds, params.min_support)
         begins = found.begins[begins]
     support = (np.diff(pile.offsets)[1:].sum()) / max(1, len(template))
     margins = how.margins(pile, found)
@@ -97,7 +104,10 @@ def choose_reads(pile: Pile, consensus: Consensus, params: CorrectParams) -> tup
         same = kept & (against < FOREIGN)
         if same[1:].sum() >= min(LEFT, kept[1:].sum()):
             kept = same
-    n_foreign = n_before - int(kept.sum())
+    n_foreign, others = n_before - int(kept.sum()), np.flatnonzero(kept[1:]) + 1
+    ends = pile.starts[others] + np.diff(pile.offsets)[others]  # or before: some symbols stand between columns
+    if deepest(pile.starts[others], ends) <= params.max_depth:
+        return pile.take(kept), n_foreign, 0
     differences = compare(pile, consensus.codes)
     order = np.argsort(-differences.identity, kind="stable")
     order = order[kept[order] & (order > 0)]

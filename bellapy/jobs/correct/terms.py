@@ -12,6 +12,7 @@ import numpy as np
 
 from bellapy.engines.tags.columns import Differences
 from bellapy.engines.tags.graph import UNIT, Terms
+from bellapy.engines.tags.judge import Odds, Tally, find_odds
 
 SAMPLE_BASES = 400_000  # of templates that are corrected once to learn from
 N_BINS = 20  # of shares
@@ -26,12 +27,14 @@ class Learnt(NamedTuple):
     """gap, inserted, mismatch : errors of reads for each base of the consensus: missing bases, added ones, and wrong ones.
 
     share : of the reads that have to show a base; None: too little to learn from.
+    odds : by which single bases are judged.
     """
 
     gap: float
     inserted: float
     mismatch: float
     share: float | None
+    odds: Odds
 
     @property
     def terms(self) -> Terms:
@@ -67,14 +70,23 @@ def find_valley(counts: np.ndarray) -> float | None:
     return float(np.clip(-slope / (2 * square), *SHARES)) if square > 0 else None
 
 
-def learn(found: list[tuple[Differences, np.ndarray]]) -> Learnt:
-    """What the piles of some templates tell: differences of their reads, and bases by share."""
-    shares = sum((counts for _, counts in found), np.zeros(N_BINS, np.int64))
+class Seen(NamedTuple):
+    """What the pile of a template tells: differences of its reads, bases by the share of reads that show them, runs."""
+
+    differences: Differences
+    shares: np.ndarray
+    tally: Tally
+
+
+def learn(seen: list[Seen]) -> Learnt:
+    """What the piles of some templates tell."""
+    shares = sum((one.shares for one in seen), np.zeros(N_BINS, np.int64))
     columns, matches, gaps, inserted = (
-        sum(int(getattr(differences, name)[1:].sum()) for differences, _ in found) for name in Differences._fields
+        sum(int(getattr(one.differences, name)[1:].sum()) for one in seen) for name in Differences._fields
     )
     n = max(1, columns)
-    return Learnt(gaps / n, inserted / n, (columns - matches - gaps) / n, find_valley(shares))
+    odds = find_odds([one.tally for one in seen])
+    return Learnt(gaps / n, inserted / n, (columns - matches - gaps) / n, find_valley(shares), odds)
 
 
 def sample(lengths: np.ndarray) -> np.ndarray:

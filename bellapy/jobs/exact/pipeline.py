@@ -15,13 +15,14 @@ from bellapy.engines.exact.rule import Scores
 from bellapy.engines.exact.sweeps import GPU_CELLS, Sweeper
 from bellapy.errors import InputError, ParameterError
 from bellapy.io.fastx import load_reads
+from bellapy.io.workdir import Workdir
 from bellapy.jobs.exact.charts import make_charts
-from bellapy.jobs.exact.journal import open_journal
 from bellapy.jobs.exact.output import FORMATS, Pair, write_alignment
 from bellapy.jobs.exact.plot import draw_plot
 from bellapy.params import ExactParams, RunParams
-from bellapy.report.log import logger, progress
+from bellapy.report.log import logger
 from bellapy.report.pictures import check_plot
+from bellapy.report.progress import progress
 from bellapy.report.run_report import Devices, RunReport, Stage
 
 STRANDS = {"both": (1, -1), "forward": (1,), "reverse": (-1,)}
@@ -57,7 +58,7 @@ class WriteStage(Stage):
 
 
 class Request(NamedTuple):
-    """What a user asks for, beside the scores."""
+    """What a user asks for, beside the scores; work: where states of sweeps are kept."""
 
     query: str
     target: str
@@ -66,8 +67,28 @@ class Request(NamedTuple):
     output: str
     score_only: bool
     plot: str | None
-    workdir: str | None
+    work: Workdir | None
     run: RunParams
+
+
+@dataclass
+class StrandJournal:
+    """As `sweeps.Journal`: states of the sweeps of one strand."""
+
+    work: Workdir
+    strand: int
+
+    def _name(self, sweep: str) -> str:
+        return f"{'forward' if self.strand > 0 else 'reverse'}_strand_{sweep}"
+
+    def load(self, name: str) -> dict | None:
+        state = self.work.load(self._name(name))
+        if state:
+            logger.info("going on from %s, step %s", self._name(name), int(state["step"]))
+        return state
+
+    def save(self, name: str, state: dict) -> None:
+        self.work.save(self._name(name), state)
 
 
 class Found(NamedTuple):
@@ -93,13 +114,12 @@ def align_files(request: Request, params: ExactParams, report: RunReport) -> Non
         target_name, target = read_record(request.target, request.target_name, "--target-name")
         stage.query_bases, stage.target_bases = len(query), len(target)
     pair = Pair(query_name, query, target_name, target)
-    with open_journal(request.workdir, pair, params, request.score_only) as journal:
-        found = align_strands(pair, params, request, report, journal)
-        with report.stage(WriteStage("write")) as written:
-            write_alignment(request.output, pair, found.alignment, found.strand, params, report, request.score_only)
-            if request.plot:
-                draw_plot(request.plot, pair, found.alignment, found.strand, found.work)
-            written.alignments = int(found.alignment is not None)
+    found = align_strands(pair, params, request, report)
+    with report.stage(WriteStage("write")) as written:
+        write_alignment(request.output, pair, found.alignment, found.strand, params, report, request.score_only)
+        if request.plot:
+            draw_plot(request.plot, pair, found.alignment, found.strand, found.work)
+        written.alignments = int(found.alignment is not None)
     if report.wants_charts:
         report.charts = make_charts(pair, found.alignment, found.strand, found.work)
 
@@ -136,7 +156,7 @@ def read_record(path: str, name: str | None, option: str) -> tuple[str, np.ndarr
     return reads.names[at], reads.codes[start : start + int(reads.lengths[at])].copy()
 
 
-def align_strands(pair: Pair, params: ExactParams, request: Request, report: RunReport, journal) -> Found:
+def align_strands(pair: Pair, params: ExactParams, request: Request, report: RunReport) -> Found:
     """The best alignment of the strands asked for; the second strand has to beat the first."""
     scores = Scores(params.match, params.mismatch, params.gap_open, params.gap_extend)
     devices = _gpus(pair, request.run.device, report)
@@ -145,9 +165,8 @@ def align_strands(pair: Pair, params: ExactParams, request: Request, report: Run
         label = "align" if strand > 0 else "align reverse complement"
         with report.stage(AlignStage(label)) as stage, show_stages() as watch:
             beat = best.alignment.score if best and best.alignment else None
-            sweeper = Sweeper(
-                threads=request.run.threads, journal=journal and journal.of_strand(strand), watch=watch, devices=devices
-            )  # fmt: skip
+            journal = StrandJournal(request.work, strand) if request.work else None
+            sweeper = Sweeper(threads=request.run.threads, journal=journal, watch=watch, devices=devices)
             alignment, work = align_one(
                 pair.oriented(strand), pair.target, scores, params.mode, beat=beat, with_path=not request.score_only,
                 sweeper=sweeper,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit, njit_inner
+from bellapy.compute.jit import njit, njit_inner, put
 from bellapy.compute.runs import length_of, lengthened, operation_of, pack_run
 from bellapy.engines.affine.rule import PAIR, QUERY_ALONE, TARGET_ALONE, gap_cost, pair_score
 from bellapy.records.bases import UNKNOWN
@@ -256,12 +256,18 @@ def _copy_part(path, point, runs, n):
 
 
 @njit
+def _copy_rows(rows, n, longer):
+    """Make the first n of `longer` like those of `rows`, (any,) or (any, any) of one type."""
+    put(longer.reshape(-1), 0, rows.reshape(-1), 0, n * (rows.size // max(1, len(rows))))
+
+
+@njit
 def _with_room(array, n, more):
     """The array, or where it has no room for `more` rows beyond the first n, a longer one that begins with these."""
     if n + more <= len(array):
         return array
     longer = np.empty((2 * len(array) + more,) + array.shape[1:], array.dtype)
-    longer[:n] = array[:n]
+    _copy_rows(array, n, longer)
     return longer
 
 

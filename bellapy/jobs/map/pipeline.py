@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.engines.affine.batch_cpu import NEAR, Aligner, Effort
-from bellapy.engines.affine.pieces import Pieces
+from bellapy.engines.affine.pieces import Pieces, Solved
 from bellapy.engines.affine.rule import ordered
 from bellapy.io.fastx import Records
 from bellapy.jobs.map.bases import pack_both_ways
@@ -128,10 +128,7 @@ class Mapper:
             return None
         some = Pieces(*np.ascontiguousarray(inner[:6, :: -(-inner.shape[1] // SAMPLE_PIECES)]))
         solved = self._aligner().align(reads.codes, self.index.codes, some)
-        rates = 1000 * solved.score // np.minimum(some.q_len, some.t_len)
-        strays = stray(solved.runs, solved.starts, solved.counts)
-        margin = int(np.quantile(strays, MARGIN_QUANTILE)) + 2 * NEAR
-        self.effort = self.effort._replace(floor=int(np.quantile(rates, FLOOR_QUANTILE)), margin=margin)
+        self.effort = effort_from(some, solved, self.effort)
         return float(np.median(error_rates(reads.codes, self.index.codes, some, solved, self.scoring)))
 
     def map(self, records: Records) -> list[Mapped]:
@@ -249,6 +246,14 @@ class Mapper:
             columns,
         )  # fmt: skip
         return hits.take(kind != DROPPED)
+
+
+def effort_from(pieces: Pieces, solved: Solved, effort: Effort) -> Effort:
+    """The effort that is enough for pieces like these, which have been solved without doubt; zdrop and bonus stay."""
+    rates = 1000 * solved.score // np.minimum(pieces.q_len, pieces.t_len)
+    strays = stray(solved.runs, solved.starts, solved.counts)
+    margin = int(np.quantile(strays, MARGIN_QUANTILE)) + 2 * NEAR
+    return effort._replace(floor=int(np.quantile(rates, FLOOR_QUANTILE)), margin=margin)
 
 
 def _on_read(start: np.ndarray, end: np.ndarray, strand: np.ndarray, length: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -10,6 +10,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from bellapy import __version__
+from bellapy.compute.memory import give_back_freed
 from bellapy.compute.threads import map_in_order
 from bellapy.errors import InputError
 from bellapy.io.fastx import Records, load_reads, stream_records
@@ -23,6 +24,7 @@ from bellapy.jobs.map.style import Style
 from bellapy.params import MapParams, map_preset
 from bellapy.records import ReadSet
 from bellapy.report.log import logger
+from bellapy.report.progress import progress
 from bellapy.report.run_report import RunReport, Stage
 from bellapy.seeding.index import Index, build_index
 
@@ -86,6 +88,7 @@ def make_index(reference: str | ReadSet, params: MapParams, report: RunReport) -
     if not len(index.lookup.words):
         where = reference if isinstance(reference, str) else "the reference"
         raise InputError(where, f"holds no sequence long enough for minimizers of {index.k} bases")
+    give_back_freed()
     return index
 
 
@@ -105,16 +108,17 @@ def map_reads(job: Job, report: RunReport) -> None:
     first = next(stream, None)
     mapper = prepare(job.reference, first, Wanted(job.preset, job.adjust, job.align), report)
     if job.format != "paf":
-        check_names(mapper.index.names)
+        check_names(mapper.index.names, "reference sequence")
     counts = Counts()
     charts = MapCharts(mapper.index) if report.wants_charts else None
     header = make_header(mapper.index, report.command, __version__, job.read_group)
     found = _map_all(mapper, job, chain([first] if first else [], stream), charts)
     del mapper  # so that its memory is free when a BAM file is sorted
-    with report.stage(MapStage("map")) as stage, _writer(job, header) as write:
+    with report.stage(MapStage("map")) as stage, _writer(job, header) as write, progress("map", None) as advance:
         for lines, some in found:
             write(lines)
             counts.add(some)
+            advance(counts.reads)
         stage.reads, stage.bases, stage.mapped = counts.reads, counts.bases, counts.mapped
         stage.secondary, stage.supplementary = counts.secondary, counts.supplementary
         stage.unmapped = counts.reads - counts.mapped
@@ -146,13 +150,22 @@ def prepare(reference: str | ReadSet, first: Records | None, wanted: Wanted, rep
         told = "no read fits the reference" if errors is None else f"{100 * errors:.1f} % errors"
         logger.info("preset %s: %s", name, told)
         report.estimates = Estimates(errors, name)
-        from_file = isinstance(reference, str) and is_index(reference)
-        if (params.k, params.window) != (index.k, index.window) and not from_file:
+        if not (isinstance(reference, str) and is_index(reference)) and not _fits(index, params):
             index = make_index(reference, params, report)
+    if not _fits(index, params):
+        logger.warning(
+            "%s: an index with k %d and window %d is used; these reads would take %d and %d. "
+            "`bellapy index -k %d -w %d` makes such an index",
+            reference, index.k, index.window, params.k, params.window, params.k, params.window,
+        )  # fmt: skip
     mapper = Mapper(index, params, align=wanted.align)
     if wanted.align and first:
         mapper.learn(first)
     return mapper
+
+
+def _fits(index: Index, params: MapParams) -> bool:
+    return (index.k, index.window) == (params.k, params.window)
 
 
 def _map_all(mapper: Mapper, job: Job, work: Iterable[Records], charts: MapCharts | None) -> Iterator[tuple[bytes, Counts]]:

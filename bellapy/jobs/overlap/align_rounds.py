@@ -46,7 +46,7 @@ from bellapy.jobs.overlap.selection import select, selects
 from bellapy.jobs.overlap.work import HeldReads, Result, Round, Work
 from bellapy.params import Scoring
 from bellapy.records import Extensions, Overlaps, ReadSet, Seeds, join_overlaps
-from bellapy.report.log import progress
+from bellapy.report.progress import progress
 
 ALIGNED_BYTES = 240  # of copies, alignments and what is computed from them, for each seed
 SomeSeeds = TypeVar("SomeSeeds", Seeds, Overlaps)

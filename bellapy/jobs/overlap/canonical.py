@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from bellapy.compute.jit import njit
+from bellapy.compute.jit import njit, put
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.records import Overlaps, ReadSet
 from bellapy.records.bases import PAD, UNKNOWN
@@ -51,7 +51,7 @@ def copy_reads(codes, starts, lengths, source, flipped, begin, end, new_codes, n
                 code = codes[old + n - 1 - i]
                 new_codes[new + i] = code if code > 3 else 3 - code
         else:
-            new_codes[new : new + n] = codes[old : old + n]
+            put(new_codes, new, codes, old, old + n)
 
 
 @dataclass(frozen=True)

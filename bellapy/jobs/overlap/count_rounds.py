@@ -66,7 +66,8 @@ def _estimate(reads: ReadSet, kmers: KmerParams, threads: int, budget: Budget) -
     return found
 
 
-def _one_in(settings: Result) -> int:
+def one_in(settings: Result) -> int:
+    """One k-mer in so many is counted."""
     return settings["sampling_window"] if settings["sampling"] == "fraction" else 1
 
 
@@ -108,7 +109,7 @@ def _count_on_gpu(reads: ReadSet, work: Work) -> KmerCounts | None:
         return None
     from bellapy.jobs.overlap.columns_cuda import try_to_count
 
-    return try_to_count(reads, settings["k"], kmers.lower, _one_in(settings), work.resources)
+    return try_to_count(reads, settings["k"], kmers.lower, one_in(settings), work.resources)
 
 
 def _count(reads: ReadSet, work: Work, part: int) -> KmerCounts:
@@ -125,7 +126,7 @@ def _count(reads: ReadSet, work: Work, part: int) -> KmerCounts:
         mask = sampling_mask(codes, k, sampling, window, threads)
     share = None if work.plan.n_parts == 1 else _share(codes, work, part)
     counts = count_kmers(
-        codes, k, kmers.lower, ANY_COUNT, keep_one_in=_one_in(settings), mask=mask, share=share, threads=threads,
+        codes, k, kmers.lower, ANY_COUNT, keep_one_in=one_in(settings), mask=mask, share=share, threads=threads,
         budget=budget,
     )  # fmt: skip
     return counts if marks is None else replace(counts, entries=restore_places(reads.codes, marks, counts.entries, threads))
@@ -136,7 +137,7 @@ def _share(codes: np.ndarray, work: Work, part: int) -> Share:
 
     def make() -> Result:
         settings = work.settings
-        sizes = size_partitions(codes, settings["k"], keep_one_in=_one_in(settings), threads=work.params.run.threads)
+        sizes = size_partitions(codes, settings["k"], keep_one_in=one_in(settings), threads=work.params.run.threads)
         return {"sizes": sizes}
 
     return Share(part, work.plan.n_parts, work.store.once("sizes", make)["sizes"])
@@ -181,9 +182,9 @@ def learn_from_parts(work: Work) -> Result:
     """The depth profile, and which columns link reads."""
     settings, estimate, profile = work.settings, work.estimate, _plain_profile(work)
     rate = estimates.DEFAULT_ERROR_RATE if estimate.error_rate is None else estimate.error_rate
-    one_in = _one_in(settings)
+    window = one_in(settings)
     rules = learn_rules(
-        _Matrices(work), profile, (1 - rate) ** settings["k"] / one_in, 1 / one_in,
+        _Matrices(work), profile, (1 - rate) ** settings["k"] / window, 1 / window,
         strict=work.params.kmers.upper is not None, threads=work.params.run.threads,
     )  # fmt: skip
     tests = rules.tests

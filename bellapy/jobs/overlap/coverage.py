@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit, njit_vector_entry
+from bellapy.compute.jit import njit, njit_vector_entry, put
 from bellapy.compute.mapped import let_go
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.records import ReadSet
@@ -106,7 +106,7 @@ def _join_hits(found, n, start, table, hits):
             diagonal = target + (position if opposite else bias - position)
             if n_hits == hits.size:
                 longer = np.empty(2 * n_hits, np.uint64)
-                longer[:n_hits] = hits
+                put(longer, 0, hits, 0, n_hits)
                 hits = longer
             strand = ((item >> U(14)) << U1) | opposite
             hits[n_hits] = (((strand << DIAGONAL_BITS) | diagonal) << POS_BITS) | position

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bellapy.compute.memory import PROGRAM, RESERVE
+from bellapy.compute.memory import PROGRAM, RESERVE, expect
 from bellapy.errors import InputError, ParameterError
 from bellapy.io.workdir import Workdir, join_workdir, open_workdir
 from bellapy.jobs.overlap.align_rounds import overlaps_of
 from bellapy.jobs.overlap.canonical import given_overlaps
-from bellapy.jobs.overlap.count_rounds import choose_settings, needs_all_reads
+from bellapy.jobs.overlap.count_rounds import choose_settings, needs_all_reads, one_in
 from bellapy.jobs.overlap.pipeline import find_overlaps, for_paths, rounds_of, with_device
 from bellapy.jobs.overlap.report import start_report
 from bellapy.jobs.overlap.stored_reads import StoredReads, even_blocks, plan_of, store_reads
@@ -35,9 +35,13 @@ from bellapy.runs.launch import Here, Launcher
 
 KIND = "overlap"
 USUAL_MEMORY = 4 * 10**9  # of a process, where no bound is given
+LEAST_ROOM = 16 << 20  # of a tile: smaller ones would be very many
 PART_BYTES, FEW_PARTS = 1 << 28, 8  # words of k-mers of a part; every part goes through all reads once more
-PART_ROOM = 1.25  # of what the words of a part take: scratch, the depth profile
-BLOCK_BYTES = 7  # of a tile, for each base of its blocks: both directions, entries of the matrix, seeds
+PART_ROOM = 1.1  # of what the words of a part take: scratch, the depth profile
+BOTH_WAYS_BYTES = 2.2  # of a tile that is aligned, for each base of its blocks
+PLACE_BYTES = 10  # of the matrix of a tile while it is joined, for each place of a k-mer
+PAIR_BYTES = 300  # of a seed and its alignment
+CHANCE = 2  # places of k-mers for each that is correct: others match by chance
 DISK_BYTES = 8  # for each base and k-mer that is counted: the reads, entries of the matrix, seeds
 CPU_SECONDS = 2.5e-7  # for each base, of reads with 15 % errors; repeats take more, accurate reads less
 TOLD_EVERY = 60  # seconds
@@ -94,12 +98,6 @@ class FolderWork(Work):
         assert isinstance(self.reads, StoredReads)
         return self.reads
 
-    @property
-    def one_in(self) -> int:
-        """One k-mer in so many is counted."""
-        settings = self.settings
-        return settings["sampling_window"] if settings["sampling"] == "fraction" else 1
-
     def first_tasks(self) -> list[tuple[Round, int, int]]:
         """All rounds, the number of their first task, and how many tasks they have."""
         found, first = [], 0
@@ -128,6 +126,8 @@ def begin(
 ) -> FolderWork:  # fmt: skip
     """Read the reads, choose settings and plan, unless that was done."""
     store_reads(folder, paths, progress, asked.params.run.threads)
+    lengths = StoredReads(folder).lengths
+    expect(PROGRAM, len(lengths), int(lengths.sum(dtype=np.int64)), in_tiles=True)
     if not folder.has("plan"):
         work = FolderWork.of(folder, asked, report)
         settings = work.store.once("settings", lambda: choose_settings(work))
@@ -142,16 +142,27 @@ def choose_plan(lengths: np.ndarray, settings: Result, params: Params, n_blocks:
     n_blocks : None: by memory.
     """
     n_bases = int(lengths.sum(dtype=np.int64))
-    room = max(1, (params.run.max_memory or USUAL_MEMORY) - PROGRAM - RESERVE)
+    room = max(LEAST_ROOM, (params.run.max_memory or USUAL_MEMORY) - PROGRAM - RESERVE)
     if n_blocks is None:
-        n_blocks = -(-2 * BLOCK_BYTES * n_bases // room)
+        n_blocks = 1
+        while n_blocks < len(lengths) and tile_bytes(lengths, settings, n_blocks) > room:
+            n_blocks += 1
     first_reads = np.unique(even_blocks(lengths, max(1, n_blocks)))
     if len(first_reads) < 2:
         first_reads = np.array([0, len(lengths)])
-    one_in = settings["sampling_window"] if settings["sampling"] == "fraction" else 1
-    words = 8 * n_bases // one_in
+    words = 8 * n_bases // one_in(settings)
     n_parts = max(min(FEW_PARTS, -(-words // PART_BYTES)), math.ceil(PART_ROOM * words / room), 1)
     return Plan(first_reads, 1 if needs_all_reads(params.kmers) else n_parts)
+
+
+def tile_bytes(lengths: np.ndarray, settings: Result, n_blocks: int) -> float:
+    """What a tile of so many blocks takes, beside the program."""
+    estimate = settings["estimate"]
+    share = 1.0 / n_blocks if n_blocks == 1 else 2.0 / n_blocks
+    right = (1 - (estimate["error_rate"] or 0)) ** settings["k"]
+    places = min(1, CHANCE * right) / one_in(settings)
+    pairs = len(lengths) * (estimate["depth"] or 0) * share / n_blocks
+    return max(BOTH_WAYS_BYTES, PLACE_BYTES * places) * share * int(lengths.sum(dtype=np.int64)) + PAIR_BYTES * pairs
 
 
 def join(folder: str, run: RunParams) -> FolderWork:
@@ -203,10 +214,10 @@ def describe_plan(work: FolderWork) -> str:
     block = max(
         int(lengths[a:b].sum(dtype=np.int64)) for a, b in zip(plan.first_reads[:-1], plan.first_reads[1:], strict=True)
     )
-    tile = block * (2 if plan.n_blocks > 1 else 1)
-    part = 8 * n_bases // work.one_in // plan.n_parts
-    memory = PROGRAM + RESERVE + max(BLOCK_BYTES * tile, 2 * part)
-    disk = n_bases * (1 + DISK_BYTES / work.one_in)
+    counted = n_bases / one_in(work.settings)
+    part = PART_ROOM * 8 * counted / plan.n_parts
+    memory = PROGRAM + RESERVE + max(tile_bytes(lengths, work.settings, plan.n_blocks), part)
+    disk = n_bases + DISK_BYTES * counted
     lines = [
         f"# reads: {len(lengths):,}, {n_bases:,} bases",
         f"# blocks of reads: {plan.n_blocks}, of up to {block:,} bases; tiles: {len(plan.tiles)}",

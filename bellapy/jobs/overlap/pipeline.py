@@ -16,7 +16,6 @@ from bellapy.compute.gpu import ahead
 from bellapy.compute.gpu.devices import choose_device
 from bellapy.compute.memory import Budget
 from bellapy.compute.resources import Resources
-from bellapy.engines import extend as xdrop
 from bellapy.engines import trace as base_level
 from bellapy.engines.ends import End
 from bellapy.engines.extend import extend_anchors
@@ -36,7 +35,7 @@ from bellapy.jobs.overlap.candidate_rounds import ROUNDS as CANDIDATE_ROUNDS
 from bellapy.jobs.overlap.candidate_rounds import typical_of
 from bellapy.jobs.overlap.count_rounds import ANY_COUNT, choose_settings, links_of, pays_on_gpu, profile_of
 from bellapy.jobs.overlap.count_rounds import ROUNDS as COUNT_ROUNDS
-from bellapy.jobs.overlap.ends import Steps, describe_steps, first_scoring, pilot_seeds
+from bellapy.jobs.overlap.ends import Steps, describe_steps, pilot_seeds
 from bellapy.jobs.overlap.linking import describe
 from bellapy.jobs.overlap.path_filter import trim_and_test
 from bellapy.jobs.overlap.report import (
@@ -52,11 +51,10 @@ from bellapy.jobs.overlap.selection import selects
 from bellapy.jobs.overlap.work import HeldReads, Launch, MemoryStore, Plan, Round, Work, launch_here
 from bellapy.params import TILT_UNIT, Params
 from bellapy.records import DepthProfile, Estimate, Extensions, KmerMatrix, Overlaps, Paths, ReadSet, Seeds
-from bellapy.records.bases import PAD, UNKNOWN
 from bellapy.records.kmers import Held
-from bellapy.report.log import logger, progress
+from bellapy.report.log import logger
+from bellapy.report.progress import progress
 from bellapy.report.run_report import RunReport, describe_dropped
-from bellapy.seeding.kmers import count_kmers
 
 Shown = TypeVar("Shown")
 
@@ -82,13 +80,6 @@ class Counted:
 def estimate_of(meta: dict) -> Estimate:
     """The estimate that a stage file's `meta` holds."""
     return Estimate(**meta["estimate"])
-
-
-def load_kernels(params: Params) -> None:
-    """Load, the first time compile, what `overlap_reads` needs on a CPU."""
-    count_kmers(np.full(PAD, UNKNOWN, np.uint8), 1, 2, 2)
-    if params.run.device == "cpu":
-        xdrop.load(first_scoring(params.extension))
 
 
 def with_device(params: Params) -> Params:

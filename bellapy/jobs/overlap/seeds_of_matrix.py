@@ -13,7 +13,7 @@ from bellapy.jobs.overlap.seeds import choose_seeds, seed_bytes
 from bellapy.params import SeedParams
 from bellapy.records import KmerMatrix, ReadSet, Seeds
 from bellapy.records.kmers import HeldMatrix
-from bellapy.report.log import progress
+from bellapy.report.progress import progress
 
 LEAST_ENTRIES = 1 << 18  # for each thread: fewer are multiplied sooner than kernels are loaded
 PARTS = 4  # of the seeds, for each thread

@@ -13,7 +13,8 @@ import numpy as np
 from bellapy.compute.mapped import let_go, map_bytes, pieces_of
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.errors import InputError
-from bellapy.io.fastx import WrittenPieces, gather_reads
+from bellapy.io.fastx import gather_reads
+from bellapy.io.pieces import WrittenPieces
 from bellapy.io.workdir import Workdir
 from bellapy.jobs.overlap.canonical import Order, copy_reads, given_reads, hash_strands
 from bellapy.jobs.overlap.work import Plan, from_arrays, to_arrays
@@ -22,7 +23,7 @@ from bellapy.records.bases import PAD, UNKNOWN
 from bellapy.records.reads import room_both_ways
 
 READS, CODES, GIVEN = "reads", "codes", "given"
-PIECE_BASES = 1 << 24  # put in order at a time
+PIECE_BASES = 1 << 22  # put in order at a time; they lie all over the file, each with what the system maps around it
 
 
 def store_reads(
@@ -33,7 +34,7 @@ def store_reads(
         return
     given = folder.bytes_of(GIVEN)
     with folder.new_file(given) as written, open(written, "wb") as stream:
-        names, _, starts, lengths, error_rate, other_letters = gather_reads(paths, progress, WrittenPieces(stream))
+        names, _, starts, lengths, error_rate, other_letters = gather_reads(paths, progress, WrittenPieces(stream), threads)
     codes = map_bytes(given)
     order = _order(codes, starts, lengths, threads)
     with folder.new_file(folder.bytes_of(CODES)) as written, open(written, "wb") as stream:

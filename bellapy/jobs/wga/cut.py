@@ -88,3 +88,11 @@ def runs_of_part(runs: np.ndarray, part: np.ndarray) -> np.ndarray:
         some[-1, 1] = part[END_COLUMN]
     some[0, 1] -= part[START_COLUMN]
     return some
+
+
+def runs_between(runs: np.ndarray, part: np.ndarray, later: np.ndarray) -> np.ndarray:
+    """The runs from the end of one of the parts to the beginning of a later one, (n, 2) int64."""
+    some = runs[part[END_RUN] : later[START_RUN] + 1].copy()
+    some[-1, 1] = later[START_COLUMN]
+    some[0, 1] -= part[END_COLUMN]
+    return some[some[:, 1] > 0]

@@ -14,19 +14,23 @@ SAVE_S = 60.0
 
 
 class Part(NamedTuple):
-    """An alignment: score, places of the first pair, runs as in `Alignment`."""
+    """An alignment: score, places of the first pair, runs as in `Alignment`.
+
+    fall : runs that were cut out of the path before it, none at the beginning of the path.
+    """
 
     score: int
     target: int
     query: int
     runs: np.ndarray
+    fall: np.ndarray = np.zeros((0, 2), np.int64)
 
 
 class Progress(NamedTuple):
     """How far the alignment of two sequences is.
 
     parts : found so far, n_first of them in the first round, -1: it is not over.  at : the next anchor of the round.
-    n_extended, n_left_out, n_cells : see `Aligner`.
+    n_extended, n_left_out, n_cells : anchors that were extended and that were left out in repeats, cells computed.
     """
 
     parts: list[Part]
@@ -49,7 +53,10 @@ class Keeper:
         if arrays is None:
             return Progress([])
         runs, heads = arrays["runs"], arrays["heads"].tolist()
-        parts = [Part(score, target, query, runs[begin:end]) for score, target, query, begin, end in heads]
+        parts = [
+            Part(score, target, query, runs[begin:middle], runs[middle:end])
+            for score, target, query, begin, middle, end in heads
+        ]
         return Progress(parts, *arrays["numbers"].tolist())
 
     def is_due(self) -> bool:
@@ -58,13 +65,13 @@ class Keeper:
     def save(self, progress: Progress) -> None:
         if self.work is None:
             return
-        ends = np.cumsum([0, *(len(part.runs) for part in progress.parts)])
-        heads = [(*part[:3], ends[x], ends[x + 1]) for x, part in enumerate(progress.parts)]
-        runs = [np.zeros((0, 2), np.int64), *(part.runs for part in progress.parts)]
+        runs = [some for part in progress.parts for some in (part.runs, part.fall)]
+        ends, none = np.cumsum([0, *map(len, runs)]).tolist(), np.zeros((0, 2), np.int64)
+        heads = [(*part[:3], *ends[2 * x : 2 * x + 3]) for x, part in enumerate(progress.parts)]
         self.work.save(
             self.name,
             {
-                "heads": np.array(heads, np.int64).reshape(-1, 5), "runs": np.concatenate(runs),
+                "heads": np.array(heads, np.int64).reshape(-1, 6), "runs": np.concatenate([none, *runs]),
                 "numbers": np.array(progress[1:], np.int64),
             },
         )  # fmt: skip

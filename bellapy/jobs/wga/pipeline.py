@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import local
 from typing import NamedTuple
 
@@ -14,14 +15,18 @@ from bellapy.compute.resources import Resources
 from bellapy.compute.threads import map_threads
 from bellapy.engines.ydrop.sieve import pack
 from bellapy.io.workdir import Workdir
-from bellapy.jobs.wga.gapped import Aligner, Anchors
+from bellapy.jobs.wga.gapped import Aligner
 from bellapy.jobs.wga.kept import Keeper, Progress
+from bellapy.jobs.wga.rejoin import rejoin
+from bellapy.jobs.wga.scene import Anchors
 from bellapy.jobs.wga.select import drop_copies, one_to_one
 from bellapy.jobs.wga.ungapped import (
     CAPPED,
     EXTENDED,
     HITS,
     N_HSPS,
+    QUERY,
+    TARGET,
     Search,
     blocks_of,
     find_anchors,
@@ -30,7 +35,8 @@ from bellapy.jobs.wga.ungapped import (
 )  # fmt: skip
 from bellapy.params.wga import WgaParams
 from bellapy.records.genomes import Alignment, Genome
-from bellapy.report.log import logger, progress
+from bellapy.report.log import logger
+from bellapy.report.progress import progress
 from bellapy.report.run_report import Dropped, RunReport, Stage
 from bellapy.seeding.spaced import INDEX_BYTES, index_seeds, parse_pattern
 
@@ -99,7 +105,7 @@ def align_genomes(target: Genome, query: Genome, params: WgaParams, means: Means
     means.resources.budget.require("the query's other strand", STRAND_BYTES * len(query.codes))
     strands = {1: query, -1: query.reverse()}
     groups = _anchors(target, strands, params, means)
-    found = _extend(target, strands, groups, params, means)
+    found, falls = _extend(target, strands, groups, params, means)
     with report.stage(ChooseStage("choose")) as stage:
         kept = found
         if params.one_to_one:
@@ -107,11 +113,15 @@ def align_genomes(target: Genome, query: Genome, params: WgaParams, means: Means
         elif not (params.all_copies or params.itself):
             kept = drop_copies(found, target, query)
             report.dropped.add({COPIES: len(found) - len(kept)})
+        n_dropped = len(found) - len(kept)
+        if not params.one_to_one:
+            kept = rejoin(kept, falls, target, query, params.scores)
         if params.identity:
             same = [one for one in kept if _identity(target, strands, one) >= params.identity]
             report.dropped.add({IDENTITY: len(kept) - len(same)})
+            n_dropped += len(kept) - len(same)
             kept = same
-        stage.dropped, stage.alignments = max(0, len(found) - len(kept)), len(kept)
+        stage.dropped, stage.alignments = max(0, n_dropped), len(kept)
     return sorted(kept, key=Alignment.order)
 
 
@@ -122,7 +132,7 @@ def _anchors(target: Genome, strands: dict[int, Genome], params: WgaParams, mean
     groups = []
     for strand, genome in strands.items():
         hsps = np.concatenate([hsps for (of, _), (hsps, _) in results.items() if of == strand])
-        groups += _grouped(target, genome, strand, np.unique(hsps, axis=0), params)
+        groups += _grouped(target, genome, strand, _distinct(hsps), params)
     means.report.dropped.add({REPEATS: int(counts[CAPPED])})
     if counts[CAPPED]:
         logger.info(
@@ -155,15 +165,23 @@ def _search(
         hsps, counts = find_hsps(search, strands[job[0]], packed[job[0]], *job)
         if means.work:
             means.work.save(names[job], {"hsps": hsps, "counts": counts})
+        advance(next(done))
         return hsps, counts
 
-    with report.stage(SeedStage("seed")) as seeding:
+    done = itertools.count(1)
+    with report.stage(SeedStage("seed")) as seeding, progress("seed", len(missing)) as advance:
         size = search_bytes(len(target.codes), max(end - begin for _, (begin, end) in jobs))
         threads = budget.items("the search for seeds", size, least=1, most=means.resources.threads)
         results |= dict(zip(missing, map_threads(find, missing, threads), strict=True))
         counts = np.sum([counts for _, counts in results.values()], axis=0)
         seeding.hits, seeding.extended, seeding.hsps = (int(counts[which]) for which in (HITS, EXTENDED, N_HSPS))
     return {job: results[job] for job in jobs}
+
+
+def _distinct(hsps: np.ndarray) -> np.ndarray:
+    """HSPs, those that two blocks have found once only."""
+    rows = hsps[np.argsort(hsps[:, TARGET] << 32 | hsps[:, QUERY], kind="stable")]
+    return rows[np.concatenate(([True], (rows[1:] != rows[:-1]).any(axis=1)))[: len(rows)]]
 
 
 def _grouped(target: Genome, query: Genome, strand: int, hsps: np.ndarray, params: WgaParams) -> list[Group]:
@@ -185,15 +203,16 @@ def _grouped(target: Genome, query: Genome, strand: int, hsps: np.ndarray, param
 
 def _extend(
     target: Genome, strands: dict[int, Genome], groups: list[Group], params: WgaParams, means: Means
-) -> list[Alignment]:  # fmt: skip
+) -> tuple[list[Alignment], list[Alignment]]:  # fmt: skip
+    """Alignments, and the stretches that were cut out between two of one path."""
     mine = local()
     size = PAIR_BYTES * int(target.lengths.max() + strands[1].lengths.max())
     threads = means.resources.budget.items("the alignment of two sequences", size, least=1, most=means.resources.threads)
-    idle = ThreadPoolExecutor(threads - len(groups)) if 0 < len(groups) < threads else None
+    pool = ThreadPoolExecutor(threads) if 0 < len(groups) < threads else None
 
     def align(group: Group) -> Progress:
         if not hasattr(mine, "aligner"):
-            mine.aligner = Aligner(params, means.resources, idle)
+            mine.aligner = Aligner(params, replace(means.resources, threads=threads), pool)
         same = params.itself and group.strand > 0 and group.target == group.query
         sequences = target.sequence(group.target), strands[group.strand].sequence(group.query)
         name = f"pair.{group.target}.{group.query}.{'plus' if group.strand > 0 else 'minus'}"
@@ -202,7 +221,7 @@ def _extend(
     with (
         means.report.stage(ExtendStage("extend")) as stage,
         progress("extend", len(groups)) as advance,
-        idle or nullcontext(),
+        pool or nullcontext(),
     ):
         largest = sorted(range(len(groups)), key=lambda g: -len(groups[g].anchors.score))
         done = []
@@ -214,15 +233,19 @@ def _extend(
             return g, result
 
         results = dict(map_threads(one, largest, threads))
-        found = [
-            Alignment(part.score, group.target, group.query, group.strand, part.target, part.query, part.runs)
-            for g, group in enumerate(groups)
-            for part in results[g].parts
-        ]
+        found, falls = list[Alignment](), list[Alignment]()
+        for g, group in enumerate(groups):
+            for part in results[g].parts:
+                alignment = Alignment(
+                    part.score, group.target, group.query, group.strand, part.target, part.query, part.runs
+                )
+                found.append(alignment)
+                if len(part.fall):
+                    falls.append(alignment.behind(part.fall))
         stage.anchors, stage.cells = (sum(getattr(r, name) for r in results.values()) for name in ("n_extended", "n_cells"))
         stage.alignments = len(found)
         means.report.dropped.add({SPANNED: sum(result.n_left_out for result in results.values())})
-    return found
+    return found, falls
 
 
 def _identity(target: Genome, strands: dict[int, Genome], found: Alignment) -> float:

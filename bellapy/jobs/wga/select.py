@@ -16,7 +16,7 @@ from bellapy.records.genomes import PAIR, QUERY_ALONE, TARGET_ALONE, Alignment, 
 COVERED = 0.5
 
 
-class _Taken:
+class Taken:
     """Bases of both genomes that better alignments hold."""
 
     def __init__(self, target: Genome, query: Genome):
@@ -43,7 +43,7 @@ def best_first(alignments: list[Alignment]) -> list[Alignment]:
 
 def drop_copies(alignments: list[Alignment], target: Genome, query: Genome) -> list[Alignment]:
     """Without those whose sequence has better alignments on both genomes."""
-    taken, kept = _Taken(target, query), []
+    taken, kept = Taken(target, query), []
     for found in best_first(alignments):
         spans = taken.spans(found)
         if min(span.mean() for span in spans) < COVERED:
@@ -55,7 +55,7 @@ def drop_copies(alignments: list[Alignment], target: Genome, query: Genome) -> l
 
 def one_to_one(alignments: list[Alignment], target: Genome, query: Genome, params: WgaParams) -> list[Alignment]:
     """Every base in one alignment at most: of a worse one those parts stay that are alone and score enough."""
-    taken, kept, strands = _Taken(target, query), [], {1: query, -1: query.reverse()}
+    taken, kept, strands = Taken(target, query), [], {1: query, -1: query.reverse()}
     for found in best_first(alignments):
         t, q = taken.places(found)
         free = ~(taken.t[t] | taken.q[q])

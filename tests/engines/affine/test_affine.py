@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from strategies import mutate, random_bases
 
 from bellapy.engines.affine import rule, wide
-from bellapy.engines.affine.batch_cpu import Aligner, Effort
+from bellapy.engines.affine.batch_cpu import HEIGHTS, Aligner, Effort
 from bellapy.engines.affine.lanes import fits
 from bellapy.engines.affine.pieces import Piece
 from bellapy.engines.affine.rule import EXTEND, GLOBAL, NO_ZDROP, REACH, ordered
@@ -47,6 +47,14 @@ def check(pairs, scoring, mode, heights, zdrop=NO_ZDROP, step=1) -> None:
         assert (solved.score[p], solved.q_used[p], solved.t_used[p]) == want
         assert naive_affine.path_score(query, target, runs_of(solved, p), *plain) == want
         assert runs_of(solved, p) == naive_affine.path(query, target, h, *plain, *want[1:])
+
+
+def test_classes_share_the_room_for_scores():
+    """The largest array of an aligner is held once for each thread, not once for each class."""
+    aligner = Aligner(ordered(AffineScoring()))
+    scores = [aligner.scratch(height).scores for height in HEIGHTS]
+    assert all(np.shares_memory(scores[0], other) for other in scores)
+    assert len({len(row) / height for row, height in zip(scores, HEIGHTS, strict=True)}) == 1
 
 
 @st.composite

@@ -230,7 +230,7 @@ def test_strips_are_cut_until_they_fit(monkeypatch):
         expected, _ = align_one(query, target, DEFAULT, mode)
         for way in WAYS[1:]:
             with monkeypatch.context() as patch, swept(way):
-                patch.setattr(trace, "DIRECT_CELLS", 20_000)
+                patch.setattr(trace, "DIRECT_MOVES", 20_000)
                 patch.setattr(line_paths, "MOST_LINES", 100)
                 found, _ = align_one(query, target, DEFAULT, mode, sweeper=sweeps.Sweeper(budget=100_000))
             assert_same(found, expected)

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from poa_windows import SCORINGS, windows
 
 from bellapy.engines.poa.windows import GAP_LETTER, Aligner
 from bellapy.params.correct import PoaScoring
-
-SCORINGS = [PoaScoring(), PoaScoring(5, -4, -8), PoaScoring(1, -1, -1), PoaScoring(2, -9, -1)]
 
 
 def align(sequences, scoring=PoaScoring(), with_alignment=False, aligner=None):  # noqa: B008
@@ -19,25 +18,6 @@ def align(sequences, scoring=PoaScoring(), with_alignment=False, aligner=None): 
     offsets = np.concatenate(([0], np.cumsum([len(sequence) for sequence in codes]))).astype(np.int64)
     aligner = aligner or Aligner(scoring, with_alignment)
     return aligner.align(np.concatenate([*codes, np.empty(0, np.uint8)]), offsets)
-
-
-@st.composite
-def windows(draw, longest=24, most=6):
-    """Sequences that are alike, or not at all."""
-    letters = draw(st.sampled_from([2, 4, 5]))
-    base = st.integers(0, letters - 1)
-    true = draw(st.lists(base, min_size=1, max_size=longest))
-    sequences = []
-    for _ in range(draw(st.integers(1, most))):
-        if draw(st.integers(0, 5)) == 0:
-            sequences.append(draw(st.lists(base, max_size=longest)))
-            continue
-        copy = []
-        for letter in true:
-            kind = draw(st.integers(0, 9))
-            copy += [] if kind == 0 else [draw(base)] if kind == 1 else [letter, draw(base)] if kind == 2 else [letter]
-        sequences.append(copy)
-    return sequences
 
 
 @given(windows(), st.sampled_from(SCORINGS))

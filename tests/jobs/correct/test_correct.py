@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from strategies import random_bases
 
 from bellapy.engines.tags.graph import UNIT, Terms
+from bellapy.engines.tags.judge import find_odds
 from bellapy.jobs.correct import pipeline
 from bellapy.jobs.correct.members import BIN, choose_depth, find_members
 from bellapy.jobs.correct.output import Writer, choose_pieces, raw_span, supported_pieces
@@ -20,6 +21,8 @@ from bellapy.jobs.correct.template import Corrected, uncorrected
 from bellapy.jobs.correct.terms import LEAST_SITES, N_BINS, Learnt, find_valley, sample
 from bellapy.params.correct import CorrectParams
 from bellapy.records import Overlaps
+
+USUAL_ODDS = find_odds([])
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +61,13 @@ def test_the_output_does_not_depend_on_how_the_work_is_done(work, options, monke
     folder, _, out = work
     monkeypatch.setattr(pipeline, "RANGE_BYTES", 1)  # a range for every read
     assert records(run("correct", folder / "reads.fa", *options, "-q").out) == out
+
+
+def test_paths_of_the_next_range_may_be_made_ahead(work, monkeypatch):
+    folder, _, out = work
+    monkeypatch.setattr(pipeline, "RANGE_BYTES", 1 << 18)
+    monkeypatch.setattr(pipeline.Job, "traces_ahead", True)
+    assert records(run("correct", folder / "reads.fa", "-t", 2, "-q").out) == out
 
 
 def test_overlaps_from_a_file_give_the_same(work):
@@ -222,15 +232,15 @@ def test_the_valley_lies_between_false_and_true_bases():
 
 @pytest.mark.parametrize("share", [0.35, 0.45, 0.5, 0.6])
 def test_terms_let_paths_score_the_same_at_the_threshold(share):
-    terms = Learnt(0.05, 0.05, 0.02, share).terms
+    terms = Learnt(0.05, 0.05, 0.02, share, USUAL_ODDS).terms
     assert 2 * share - terms.insertion / UNIT == pytest.approx(1 - share, abs=0.02)
     assert 2 * (1 - share) - terms.gap / UNIT == pytest.approx(2 * share, abs=0.02)
 
 
 def test_noisy_reads_get_a_further_round_and_nothing_learnt_changes_nothing():
-    assert Learnt(0.05, 0.05, 0.02, 0.5).rounds == 2
-    assert Learnt(0.08, 0.08, 0.05, 0.5).rounds == 3
-    assert Learnt(0.0, 0.0, 0.0, None).terms == Terms() == Learnt(0.0, 0.0, 0.0, 0.5).terms
+    assert Learnt(0.05, 0.05, 0.02, 0.5, USUAL_ODDS).rounds == 2
+    assert Learnt(0.08, 0.08, 0.05, 0.5, USUAL_ODDS).rounds == 3
+    assert Learnt(0.0, 0.0, 0.0, None, USUAL_ODDS).terms == Terms() == Learnt(0.0, 0.0, 0.0, 0.5, USUAL_ODDS).terms
 
 
 def test_the_sample_is_spread_evenly():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import weakref
 from pathlib import Path
 
 import naive
@@ -150,6 +151,27 @@ def test_bam_is_sorted_and_indexed_and_the_same(world):
         assert header["PG"][0]["ID"] == "bellapy" and "map" in header["PG"][0]["CL"]
         assert file.has_index() and sum(1 for _ in file.fetch("two")) == sum(r.reference_name == "two" for r in sam)
     assert all(record.get_tag("RG") == "a" for record in bam)
+
+
+def test_sorting_begins_when_the_index_is_gone_and_its_memory_given_back(world, monkeypatch):
+    """Sorting needs room of its own: together they would be the peak of a run."""
+    indexes, happened = [], []
+
+    def keep_in_sight(*arguments):
+        index = build_index(*arguments)
+        indexes.append(weakref.ref(index))
+        return index
+
+    def sort(*arguments):
+        happened.extend("held" if index() else "free" for index in indexes)
+        return real_sort(*arguments)
+
+    real_sort = pysam.sort
+    monkeypatch.setattr("bellapy.jobs.map.run.build_index", keep_in_sight)
+    monkeypatch.setattr("bellapy.io.sam.give_back_freed", lambda: happened.append("given back"))
+    monkeypatch.setattr(pysam, "sort", sort)
+    world.map("--preset", "ont", output="out.bam")
+    assert happened == ["given back", "free"]
 
 
 def test_output_does_not_depend_on_threads_or_batches(world, monkeypatch):
@@ -376,8 +398,10 @@ def test_bad_input_is_told_and_leaves_no_file(world, tmp_path):
     (tmp_path / "empty.fa").write_text("")
     (tmp_path / "tiny.fa").write_text(">a\nACGT\n")
     (tmp_path / "at.fq").write_text("@@a\nACGT\n+\nIIII\n")
+    (tmp_path / "star.fa").write_text(f">*a\n{world.sequences['one']}\n")
     ref, reads = world.folder / "ref.fa", world.folder / "reads.fq"
     for arguments, message in (
+        ((tmp_path / "star.fa", reads), "reference sequence '*a': SAM does not allow this name"),
         ((tmp_path / "no.fa", reads), "No such file"),
         ((ref, tmp_path / "no.fq"), "No such file"),
         ((ref, tmp_path / "bad.fq"), "4 bases but 2 quality values"),
@@ -389,6 +413,20 @@ def test_bad_input_is_told_and_leaves_no_file(world, tmp_path):
             outcome = run("map", *arguments, "-o", tmp_path / f"out.{ending}", "-t", 1)
             assert outcome.code == 1 and message in outcome.err and "Traceback" not in outcome.err
             assert not list(tmp_path.glob("out*"))
+
+
+def test_one_standard_input_for_reference_and_reads_is_refused(world):
+    outcome = run("map", "-", "-", stdin=(world.folder / "ref.fa").read_bytes())
+    assert outcome.code == 2 and "name a file for the other" in outcome.err and outcome.out == b""
+
+
+def test_an_index_of_another_preset_is_used_with_a_warning(world):
+    index = world.folder / "hifi.bpi"
+    assert run("index", world.folder / "ref.fa", "--preset", "hifi", "-o", index).code == 0
+    for options, wanted in ((["--preset", "clr"], True), ([], True), (["--preset", "hifi"], False)):
+        outcome = run("map", index, world.folder / "reads.fq", *options)
+        assert outcome.code == 0 and ("an index with k 19 and window 19 is used" in outcome.err) == wanted
+        assert outcome.out.count(b"tp:A:P") >= 38
 
 
 def test_compressed_output_and_standard_input(world):

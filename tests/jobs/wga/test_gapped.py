@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 from strategies import mutate, random_bases
 
+from bellapy.compute.resources import Resources
 from bellapy.engines.ydrop.extend import Extender
 from bellapy.engines.ydrop.foresight import none_known
-from bellapy.engines.ydrop.sweep import R, Sides
+from bellapy.engines.ydrop.sweep import Sides
 from bellapy.engines.ydrop.walls import no_walls
 from bellapy.jobs.wga import gapped
-from bellapy.jobs.wga.gapped import Aligner, Anchors, Spanned, are_close, joined, next_anchor
-from bellapy.jobs.wga.kept import Part
+from bellapy.jobs.wga.extending import Extending, Wanted, joined
+from bellapy.jobs.wga.gapped import Aligner, are_close, next_anchor
+from bellapy.jobs.wga.kept import Part, Progress
+from bellapy.jobs.wga.scene import Anchors, Scene, Spanned
 from bellapy.params.wga import make_wga_params
 from bellapy.records.bases import encode
 from bellapy.records.genomes import PAIR, QUERY_ALONE, TARGET_ALONE
@@ -23,7 +28,7 @@ def test_anchors_are_left_out_where_both_sequences_are_spanned():
     places = [(20, 40, True), (44, 59, True), (45, 59, False), (44, 60, False), (19, 40, False)]
     for t, q, left_out in places:
         some = np.array([t]), np.array([q])
-        found = next_anchor(no_walls(200), some[1], some[0], 0, spanned, none_known(1), (0, 0))
+        found = next_anchor(no_walls(200), some[1], some[0], 0, spanned, none_known(1))
         assert found == ((1, 1, 0) if left_out else (0, 0, 0))
 
 
@@ -52,7 +57,7 @@ def test_foresight_changes_nothing(monkeypatch):
             )
             for side in range(2):
                 end = extender.inspect(sides[side], walls)
-                found.score[x, side], found.r[x, side], found.last[x, side] = end.score, end.r, int(extender.rows.state[R])
+                found.score[x, side], found.r[x, side], found.last[x, side] = end.score, end.r, end.last
         found.known[::2] = True
         asked.append(len(t))
         return found
@@ -63,6 +68,65 @@ def test_foresight_changes_nothing(monkeypatch):
     for one, other in zip(plain.parts, told.parts, strict=True):
         assert one[:3] == other[:3] and np.array_equal(one.runs, other.runs)
     assert len(plain.parts) >= 2
+
+
+def planted(seed: int) -> tuple[np.ndarray, np.ndarray, Anchors]:
+    """Sequences with some segments in common, some of them twice; anchors in and beside them, in any order."""
+    rng = np.random.default_rng(seed)
+    texts = [random_bases(rng, int(n)) for n in rng.integers(60, 300, 5)]
+    target = "".join(text + random_bases(rng, 150) for text in texts + texts[:2])
+    query = "".join(mutate(rng, text, 0.1) + random_bases(rng, 120) for text in texts[::-1] + texts[1:3])
+    places = [(t, q) for t in range(10, len(target), 90) for q in range(20, len(query), 70)]
+    columns = *np.array(places, np.int64).T, rng.integers(3000, 4000, len(places))
+    return encode(target), encode(query), Anchors(*columns)
+
+
+def same(one: Progress, other: Progress) -> bool:
+    """Alignments and all numbers."""
+    parts = zip(one.parts, other.parts, strict=True)
+    return one[1:] == other[1:] and all(a[:3] == b[:3] and np.array_equal(a.runs, b.runs) for a, b in parts)
+
+
+def test_anchors_ahead_of_their_turn_change_nothing(monkeypatch):
+    """Those whose surroundings have changed in the meantime are extended again."""
+    params, redone = make_wga_params({"ydrop": 2000, "all_copies": True}), []
+    is_free = gapped.is_free
+    monkeypatch.setattr(gapped, "is_free", lambda *where: redone.append(not is_free(*where)) or is_free(*where))
+    for seed in range(3):
+        target, query, anchors = planted(seed)
+        plain = Aligner(params).align(target, query, anchors)
+        with ThreadPoolExecutor(3) as pool:
+            ahead = Aligner(params, Resources(threads=3), pool).align(target, query, anchors)
+        assert same(plain, ahead) and len(plain.parts) > 5
+    assert any(redone) and not all(redone)
+
+
+def test_anchors_told_poor_lead_to_no_alignment():
+    """By both ways of telling; most of them are told."""
+    params = make_wga_params({"ydrop": 2000})
+    target, query, anchors = planted(7)
+    scene, extending = Scene(target, query, same=False, leave_out=False), Extending(params)
+    t, q = anchors.target, anchors.query
+    found = none_known(len(t))
+    extender = Extender(params.scores, params.ydrop)
+    for x in range(len(t)):
+        a, b = int(q[x]), int(t[x])
+        sides = (
+            Sides(query, target, a, b, -1, a + 1, b + 1),
+            Sides(query, target, a + 1, b + 1, 1, len(query) - a - 1, len(target) - b - 1),
+        )
+        for side in range(2):
+            end = extender.inspect(sides[side], scene.walls)
+            found.score[x, side], found.r[x, side], found.last[x, side] = end.score, end.r, end.last
+    found.known[:] = True
+    poor = extending.find_poor(scene, t, q, found)
+    outcomes = extending.extend(scene, [Wanted(int(a), int(b)) for a, b in zip(t, q, strict=True)])
+    leads_to_none = np.array([not outcome.parts for outcome in outcomes])
+    low, far = found.score.sum(axis=1) < params.gappedthresh, found.r.max(axis=1) >= 60
+    assert np.array_equal(poor, leads_to_none & low)
+    assert (poor & far).any() and (poor & ~far).any() and (~poor).any()
+    # a path that falls and rises again holds an alignment, though its score is low
+    assert (low & ~leads_to_none).any()
 
 
 def test_copies_of_a_repeat_are_extended_a_few_times_only():

@@ -1,0 +1,195 @@
+"""Every base of a consensus, judged by what the reads show: is it there, and is one missing beside it?
+
+Gaps lie as far left as they go.  So a read that lacks a base of a run of equal bases lacks it in the run's first column, and
+one that has a base more has it before this column.  Two cases are compared: a run has n bases, or n - 1.  How likely each
+is to give what a read shows follows from how often reads lack a base of such runs, or have one more.  These rates are
+counted on other piles.  The logarithms of the two likelihoods are subtracted, and summed over the reads.
+
+Source: the likelihood ratio of two simple hypotheses (Neyman and Pearson 1933), with independent reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.compute.jit import njit, njit_entry, njit_inner
+from bellapy.engines.tags.graph import Consensus
+from bellapy.engines.tags.symbols import GAP, INSERTED, UNKNOWN_BASE, Pile
+
+LONGEST_RUN = 9  # longer runs of equal bases are taken for such
+USUAL_MISSING, USUAL_MORE, USUAL_OTHER = 0.05, 0.02, 0.02  # rates, without more knowledge
+WEIGHT = 200  # reads that the rate of runs of one base less stands for
+LEAST_RATE = 0.001  # even the best reads have errors in common
+PARTS = 256  # of a unit of logarithms
+N_SEEN = 11  # what is counted of a column: five letters, unknown ones, four letters behind it, reads that go on to the next
+
+
+class Tally(NamedTuple):
+    """What reads show of the runs of a consensus; (LONGEST_RUN + 1,) int64 each, by the bases of a run.
+
+    runs : reads of runs of so many bases.  missing : those that lack the first one.  more : those that have one more; for
+    runs of no base this is a base unlike the next one, and each read counts for every such base.
+    bases, other : (1,) int64; reads with a base in a column, and those with another one than the consensus.
+    """
+
+    runs: np.ndarray
+    missing: np.ndarray
+    more: np.ndarray
+    bases: np.ndarray
+    other: np.ndarray
+
+
+class Odds(NamedTuple):
+    """What a read adds to the evidence that a run has n bases and not n - 1; (LONGEST_RUN + 1,) int64 each, by n >= 1.
+
+    shown : if it shows the base in question.  other : if it shows another one there.  missing : if it shows none.
+    The unit is the natural logarithm of a likelihood ratio, in PARTS.
+    """
+
+    shown: np.ndarray
+    other: np.ndarray
+    missing: np.ndarray
+
+
+@njit_inner
+def _see(pile, seen):
+    """Count what all reads but the first show in each column and behind it; seen : (n_columns, N_SEEN) int32 of zeros."""
+    for i in range(1, len(pile.starts)):
+        column, inside = pile.starts[i] - 1, False
+        for k in range(pile.offsets[i], pile.offsets[i + 1]):
+            symbol = np.int64(pile.symbols[k])
+            if symbol < INSERTED:
+                if column >= pile.starts[i]:
+                    seen[column, N_SEEN - 1] += np.int32(1)
+                column, inside = column + 1, True
+                seen[column, symbol] += np.int32(1)
+            elif inside:
+                inside = False
+                if symbol < INSERTED + GAP:
+                    seen[column, UNKNOWN_BASE + 1 + symbol - INSERTED] += np.int32(1)
+
+
+@njit_inner
+def _measure_runs(codes, runs):
+    """Fill in the bases of the run of equal bases that begins with each one; 0 inside of runs."""
+    begin = 0
+    for k in range(1, len(codes) + 1):
+        if k == len(codes) or codes[k] != codes[begin]:
+            runs[begin] = min(LONGEST_RUN, k - begin)
+            begin = k
+        if k < len(codes):
+            runs[k] = 0
+
+
+@njit_entry
+def _tally(pile, codes, least, seen, runs, tally):
+    _see(pile, seen)
+    _measure_runs(codes, runs)
+    for k in range(len(codes) - 1):
+        here = seen[k]
+        bases = here[0] + here[1] + here[2] + here[3]
+        if bases + here[GAP] < least or codes[k] >= GAP:
+            continue
+        tally.bases[0] += bases
+        tally.other[0] += bases - here[codes[k]]
+        if runs[k] > 0:
+            tally.runs[runs[k]] += bases + here[GAP]
+            tally.missing[runs[k]] += here[GAP]
+        for base in range(GAP):
+            more = here[UNKNOWN_BASE + 1 + base]
+            if base != codes[k + 1]:
+                tally.runs[0] += here[N_SEEN - 1]
+                tally.more[0] += more
+            elif runs[k + 1] > 0:
+                tally.more[runs[k + 1]] += more
+
+
+def no_tally() -> Tally:
+    """One in which nothing is counted yet."""
+    return Tally(*(np.zeros(n, np.int64) for n in (*[LONGEST_RUN + 1] * 3, 1, 1)))
+
+
+def tally(pile: Pile, codes: np.ndarray, least: int) -> Tally:
+    """What the reads of a pile show of the runs of a consensus, (n,) uint8 codes, where at least `least` lie."""
+    found = no_tally()
+    _tally(pile, codes, least, np.zeros((len(codes), N_SEEN), np.int32), np.zeros(len(codes), np.int64), found)
+    return found
+
+
+def _rates(counts: np.ndarray, of: np.ndarray, usual: float) -> np.ndarray:
+    """Rates by the bases of a run; where few runs are known, they are near that of runs of one base less."""
+    rates = []
+    for n, total in zip(counts.tolist(), of.tolist(), strict=True):
+        usual = (n + WEIGHT * usual) / (total + WEIGHT)
+        rates.append(max(usual, LEAST_RATE))
+    return np.array(rates)
+
+
+def find_odds(tallies: Iterable[Tally]) -> Odds:
+    """What a read's bases tell of the length of runs, from what was counted."""
+    whole = reduce(lambda a, b: Tally(*map(np.add, a, b)), tallies, no_tally())
+    other = float(_rates(whole.other, whole.bases, USUAL_OTHER)[0])
+    more = _rates(whole.more, whole.runs, USUAL_MORE)
+    missing = _rates(whole.missing[1:], whole.runs[1:], USUAL_MISSING)
+    fewer = more[:-1]  # of a run of one base less
+    shown = np.log(np.maximum(1 - missing - other, LEAST_RATE) / fewer)
+    absent = np.log(missing / np.maximum(1 - fewer - (GAP - 1) * more[0], LEAST_RATE))
+    unlike = np.full(LONGEST_RUN, np.log(other / (GAP - 1) / more[0]))
+    return Odds(*(np.round(PARTS * np.append(0.0, odds)).astype(np.int64) for odds in (shown, unlike, absent)))
+
+
+@njit_inner
+def _evidence(odds, run, shown, n_bases, n):
+    """For a run of so many bases and not of one less: `shown` of n reads show the base, n_bases any base there."""
+    return odds.shown[run] * shown + odds.other[run] * (n_bases - shown) + odds.missing[run] * (n - n_bases)
+
+
+@njit
+def _judge(pile, codes, odds, least):
+    n = len(codes)
+    seen, runs = np.zeros((n, N_SEEN), np.int32), np.zeros(n + 1, np.int64)
+    _see(pile, seen)
+    _measure_runs(codes, runs)
+    out, raw, slots = np.empty(2 * n, np.uint8), np.zeros(2 * n, np.bool_), np.zeros(2 * n, np.uint8)
+    begins, at = np.empty(n + 1, np.int64), 0
+    for k in range(n):
+        here, begins[k] = seen[k], at
+        bases = np.int64(here[0] + here[1] + here[2] + here[3])
+        few = bases + here[GAP] + here[UNKNOWN_BASE] < least
+        judged = not few and codes[k] < GAP and runs[k] > 0
+        if not judged or _evidence(odds, runs[k], here[codes[k]], bases, bases + here[GAP]) >= 0:
+            out[at], raw[at] = codes[k], few
+            at += 1
+        if few or k + 1 == n:
+            continue
+        best, more = 0, np.int64(0)
+        for base in range(GAP):
+            more += here[UNKNOWN_BASE + 1 + base]
+            if here[UNKNOWN_BASE + 1 + base] > here[UNKNOWN_BASE + 1 + best]:
+                best = base
+        run = min(LONGEST_RUN, 1 + runs[k + 1]) if codes[k + 1] == best else 1
+        if _evidence(odds, run, here[UNKNOWN_BASE + 1 + best], more, np.int64(here[N_SEEN - 1])) > 0:
+            out[at], slots[at] = best, 1
+            at += 1
+    begins[n] = at
+    return out[:at].copy(), raw[:at].copy(), slots[:at].copy(), begins
+
+
+def judge(pile: Pile, codes: np.ndarray, odds: Odds, least: int) -> Consensus:
+    """A consensus without the bases that are not likely, and with those that are likely to be missing.
+
+    Parameters
+    ----------
+    pile : of reads that are aligned to it; the first one, the template, does not count.
+    codes : (n,) uint8, the consensus.
+    least : reads that a column needs to be changed.
+
+    Notes
+    -----
+    One base of a run is taken out or put in at most, and one base between two others.  Without evidence all stays.
+    """
+    return Consensus(*_judge(pile, codes, odds, least))

@@ -1,0 +1,112 @@
+"""The text of FASTA and FASTQ in blocks of whole records, for readers that work side by side."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.errors import InputError
+
+BLOCK_SIZE = 1 << 19  # bytes; the C library returns the memory of larger ones to the system each time
+
+QUALITY_SAMPLE = 1 << 15  # bases of a block whose qualities are all counted
+MOST_SPACING = 8
+
+
+class Block(NamedTuple):
+    """Whole records.
+
+    first_line : number of the first line, from 1.  data : the text; only the input's last line may lack its end.
+    """
+
+    first_line: int
+    data: bytes
+
+
+class Taken(NamedTuple):
+    """The records of a block, checked.
+
+    names : first words of the headers.  lengths : (n,) int64, bases.  codes : (sum of lengths and of PAD behind each,)
+    uint8.  lines : (n,) int64, lines of the block before each header.  letters : (256,) int64, how often letters other than
+    A, C, G, T, U, N occur, in upper case.  qualities : (256,) int64, how often quality values occur, from evenly
+    spaced bases.
+    """
+
+    names: list[str]
+    lengths: np.ndarray
+    codes: np.ndarray
+    lines: np.ndarray
+    letters: np.ndarray
+    qualities: np.ndarray
+
+
+def spacing_of(n_bases: int) -> int:
+    """Of the bases of a block, one of how many has its quality counted."""
+    return min(MOST_SPACING, 1 + n_bases // QUALITY_SAMPLE)
+
+
+def is_fastq(path: str, stream: io.BufferedReader) -> bool:
+    """Tell FASTQ (True) from FASTA (False) by the first byte, without consuming it.
+
+    Raises
+    ------
+    InputError : it is neither.
+    """
+    head = stream.peek(16)[:16]
+    if head[:7] in (b"@HD\tVN:", b"@SQ\tSN:", b"@PG\tID:", b"@RG\tID:"):
+        raise InputError(path, "SAM, not FASTA or FASTQ. Convert it with `samtools fastq`.")
+    if head[:1] in (b">", b"@"):
+        return head[:1] == b"@"
+    if not head.strip() and not any(line.strip() for line in stream):
+        raise InputError(path, "the file is empty: it holds no reads. Check the step that made it.")
+    if head.startswith((b"BAM\1", b"CRAM")):
+        raise InputError(path, "BAM or CRAM, not FASTA or FASTQ. Convert it with `samtools fastq`.")
+    kind = "text before the first record" if head.isascii() and b"\0" not in head else "binary data"
+    problem = f"{kind}: starts with {show(head)}, not with '>' (FASTA) or '@' (FASTQ). Is this the right file?"
+    raise InputError(path, problem, line=1)
+
+
+def show(text: bytes) -> str:
+    """Bytes as they may stand in a message."""
+    return repr(text[:40])[1:] if text else "nothing"
+
+
+def blocks_of(stream: io.BufferedReader, fastq: bool) -> Iterator[Block]:
+    """The text of a stream, cut between records.  A record of any length is one piece."""
+    first_line, held = 1, list[bytes]()
+    n_held = 0  # lines that end in what is held: in FASTQ fewer than a record has
+    while chunk := stream.read(BLOCK_SIZE):
+        n_lines = chunk.count(b"\n")
+        cut = _cut_fastq(chunk, n_held + n_lines) if fastq else _cut_fasta(chunk, held)
+        if cut is None:
+            held.append(chunk)
+            n_held += n_lines
+            continue
+        data = b"".join((*held, chunk[:cut]))
+        held = [chunk[cut:]]
+        n_left = held[0].count(b"\n")
+        yield Block(first_line, data)
+        first_line += n_held + n_lines - n_left
+        n_held = n_left
+    if any(held):
+        yield Block(first_line, b"".join(held))
+
+
+def _cut_fastq(chunk: bytes, n_lines: int) -> int | None:
+    """Where the last whole record ends in a chunk; n_lines end in it and in what is held before it.  None: nowhere."""
+    if n_lines < 4:
+        return None
+    at = len(chunk)
+    for _ in range(n_lines % 4 + 1):
+        at = chunk.rfind(b"\n", 0, at)
+    return at + 1
+
+
+def _cut_fasta(chunk: bytes, held: list[bytes]) -> int | None:
+    """Where the last record begins in a chunk that follows what is held; None: before it."""
+    if at := chunk.rfind(b"\n>") + 1:
+        return at
+    return 0 if chunk.startswith(b">") and held and held[-1].endswith(b"\n") else None

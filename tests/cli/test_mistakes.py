@@ -1,0 +1,189 @@
+"""The likeliest mistakes of new users, each made with every command: a message that says what, where and what to do.
+
+Exit status 1 for files, 2 for usage; no traceback, nothing on standard output, and no file begun.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+
+import pysam
+import pytest
+from cases import COMMANDS, listing, options_of, run, sample_reads
+
+USES = {
+    "overlap": "reads.fa -o new.paf",
+    "correct": "reads.fa -o new.fa",
+    "map": "reference.fa reads.fa -o new.paf",
+    "index": "reference.fa -o new.idx",
+    "exact": "reference.fa other.fa -o new.paf",
+    "wga": "reference.fa other.fa -o new.maf",
+    "extend": "pairs.tsv -k 4 -x 7 -o new.tsv",
+    "pairwise": "pairs.tsv -o new.tsv",
+    "consensus": "windows.fa -o new.fa",
+    "evaluate": "overlaps.paf --truth truth.tsv --false-list new.paf",
+    "count": "reads.fa -o new.npz",
+    "candidates": "reads.fa --kmers stage.npz -o new.npz",
+    "align": "reads.fa --seeds stage.npz -o new.npz",
+    "filter": "reads.fa --alignments stage.npz -o new.paf",
+    "plan": "reads.fa --workdir new",
+    "view": "r0 --overlaps overlaps.paf -o new.png",
+}
+"""Every command that reads files, with files of sound kinds; stages get none that is sound."""
+TAKEN = {
+    "empty": {("evaluate", "overlaps.paf")},  # no overlaps were found
+    "sam": {("evaluate", "truth.tsv")},
+    "same names": {
+        ("map", "reads.fa"), ("exact", "reference.fa"), ("exact", "other.fa"), ("wga", "reference.fa"), ("wga", "other.fa"),
+        ("consensus", "windows.fa"),
+    },
+}  # fmt: skip
+"""Wrong files that some commands take in some places."""
+PAF = "r0\t900\t0\t800\t+\tr1\t900\t100\t900\t700\t800\t255\n"
+PROTEIN = "MKVLAAGIVGLLLLQPSTEF" * 30
+
+
+def write_bam(path: Path) -> None:
+    with pysam.AlignmentFile(str(path), "wb", header={"SQ": [{"SN": "g", "LN": 10}]}) as bam:
+        segment = pysam.AlignedSegment(bam.header)
+        segment.query_name, segment.query_sequence, segment.flag = "r", "ACGT", pysam.FUNMAP
+        bam.write(segment)
+
+
+WRONG = {
+    "missing": None,
+    "folder": "folder",
+    "empty": b"",
+    "pdf": b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n1 0 obj\n" * 20,
+    "html": b"<!DOCTYPE html>\n<html>404: not found</html>\n",
+    "cut.gz": gzip.compress(b">a\n" + b"ACGTTGCA" * 500)[:-9],
+    "bam": write_bam,
+    "sam": b"@HD\tVN:1.6\n@SQ\tSN:g\tLN:10\nr\t4\t*\t0\t0\t*\t*\t0\t0\tACGT\tIIII\n",
+    "protein": f">p\n{PROTEIN}\n".encode(),
+    "same names": b">a\nACGT\n>b\nACGT\n>a\nACGT\n",
+}
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A working folder with sound files and wrong ones."""
+    sample = sample_reads(7, genome=3000, depth=3, mean=900, error=0.05)
+    texts = {
+        "reads.fa": sample.fasta(), "truth.tsv": sample.truth(), "reference.fa": f">g\n{sample.sequences[0]}\n",
+        "other.fa": f">h\n{sample.sequences[1]}\n", "pairs.tsv": "ACGTACGTAC\t2\tACGTACGTAC\t2\tn\n",
+        "windows.fa": ">w\nACGTACGT\n>w\nACGTACG\n", "overlaps.paf": PAF, "stage.npz": "",
+    }  # fmt: skip
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    for name, content in WRONG.items():
+        if content == "folder":
+            (tmp_path / name).mkdir()
+        elif callable(content):
+            content(tmp_path / name)
+        elif content is not None:
+            (tmp_path / name).write_bytes(content)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def refused(folder: Path, code: int, *words: str) -> str:
+    """What is said of a call that must fail."""
+    before = listing(folder)
+    outcome = run(*words)
+    assert outcome.code == code, outcome.err
+    assert outcome.out == b"" and listing(folder) == before
+    assert "Traceback" not in outcome.err
+    line = outcome.err.strip().splitlines()[-1]
+    assert line.startswith("bellapy: error: " if code == 1 else ("bellapy: error: ", "Error: ")), outcome.err
+    return line
+
+
+def sound(command: str) -> list[str]:
+    return [command, *USES[command].split()]
+
+
+def with_wrong(command: str, wrong: str) -> list[list[str]]:
+    """Its calls with one of the files that are read replaced; what is sound for a command is left out."""
+    words, calls = sound(command), []
+    for i, word in enumerate(words):
+        if "." in word and not word.startswith("new"):
+            fine = (command, word) in TAKEN.get(wrong, ())
+            if not fine:
+                calls.append([*words[:i], wrong, *words[i + 1 :]])
+    return calls
+
+
+def test_every_command_that_reads_is_here():
+    assert set(COMMANDS) - set(USES) == {"run-tile", "gather", "stage-options", "info"}
+
+
+@pytest.mark.parametrize("command", USES)
+@pytest.mark.parametrize("wrong", WRONG)
+def test_wrong_file(here, command, wrong):
+    for words in with_wrong(command, wrong):
+        line = refused(here, 1, *words)
+        assert wrong in line, line
+
+
+@pytest.mark.parametrize("command", USES)
+def test_output_that_cannot_be(here, command):
+    words = sound(command)
+    at = next(i for i, word in enumerate(words) if word.startswith("new"))
+    ending = Path(words[at]).suffix
+    folder, read = here / f"folder{ending}", next(word for word in words if "." in word)
+    folder.mkdir(exist_ok=True)
+    refused(here, 1, *words[:at], f"nowhere/new{ending}", *words[at + 1 :])
+    if command != "plan":  # which wants a folder
+        assert "is a folder" in refused(here, 1, *words[:at], folder.name, *words[at + 1 :])
+        if Path(read).suffix == ending or command in ("overlap", "count", "extend"):
+            assert "is read as input" in refused(here, 1, *words[:at], read, *words[at + 1 :])
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+@pytest.mark.parametrize("command", USES)
+def test_folder_that_is_read_only(here, command):
+    (here / "locked").mkdir(mode=0o500)
+    words = [word.replace("new", "locked/new") for word in sound(command)]
+    assert "ermission" in refused(here, 1, *words)
+
+
+@pytest.mark.parametrize("command", USES)
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--threads", "-1"), ("--threads", "0"), ("--threads", "999999999"), ("--threads", "two"),
+        ("--max-memory", "-5G"), ("--max-memory", "banana"), ("--device", "gpu"), ("--preset", "nanopore"),
+        ("--min-overlap", "-10"), ("--min-overlap", "1e99"), ("-k", "-3"), ("-k", "1000"), ("--xdrop", "-1"),
+    ],
+)  # fmt: skip
+def test_absurd_value(here, command, option, value):
+    known = {flag for field in options_of(command).values() for flag in field.flags}
+    if option not in known:
+        pytest.skip("the command has no such option")
+    assert option in refused(here, 2, *sound(command), option, value)
+
+
+@pytest.mark.parametrize("command", USES)
+def test_typing_errors(here, command):
+    assert "No such option: --ouptut" in refused(here, 2, *sound(command), "--ouptut", "x")
+    assert f"No such command '{command}x'" in refused(here, 2, f"{command}x", "reads.fa")
+    line = run(command).err.strip().splitlines()[-1]
+    assert line.startswith(("Error: Missing", "bellapy: error: ")), line
+
+
+@pytest.mark.parametrize("command", [command for command in USES if "device" in options_of(command)])
+def test_no_gpu(here, command, monkeypatch):
+    monkeypatch.setattr("bellapy.compute.gpu.devices.find_devices", None, raising=False)
+    outcome = run(*sound(command), "--device", "cuda")
+    if outcome.code == 0:
+        pytest.skip("there is a GPU")
+    assert outcome.code == 1 and "Traceback" not in outcome.err
+
+
+@pytest.mark.parametrize("command", [command for command in USES if "max_memory" in options_of(command)])
+def test_too_little_memory(here, command):
+    outcome = run(*sound(command), "--max-memory", "2M")
+    assert outcome.code == 1 and "needs more" in outcome.err or "stage.npz" in outcome.err, outcome.err
+    assert command == "plan" or not list(here.glob("new*"))  # which keeps the reads that it has read

@@ -1,0 +1,81 @@
+"""Bases judged by what reads show, against a plain version and against what is known."""
+
+from __future__ import annotations
+
+import math
+
+import naive_tags as naive
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from piles import pack, piles
+
+from bellapy.engines.tags.judge import LONGEST_RUN, PARTS, Odds, find_odds, judge, no_tally, tally
+from bellapy.engines.tags.symbols import GAP, INSERTED
+
+USUAL = find_odds([])
+weights = st.lists(st.integers(-1500, 1500), min_size=LONGEST_RUN + 1, max_size=LONGEST_RUN + 1)
+
+
+@given(piles(letters=2), st.tuples(weights, weights, weights), st.integers(0, 4))
+def test_bases_are_judged_as_defined(pile, odds, least):
+    template, reads = pile
+    found = judge(pack(reads), template, Odds(*(np.array(part) for part in odds)), least)
+    codes, raw, slots, begins = naive.judge(template.tolist(), reads, odds, least, LONGEST_RUN)
+    assert found.codes.tolist() == codes
+    assert found.raw.tolist() == raw
+    assert found.slots.tolist() == slots
+    assert found.begins.tolist() == begins
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        ([0, 1, 3, 3, 2], [0, 1, 3, 3, 2]),
+        ([0, 1, GAP, 3, 2], [0, 1, 3, 2]),
+        ([0, 1, INSERTED + 3, 3, 3, 2], [0, 1, 3, 3, 3, 2]),
+        ([0, INSERTED + 2, 1, 3, 3, 2], [0, 2, 1, 3, 3, 2]),
+    ],
+)
+def test_most_reads_are_right(shown, expected):
+    codes = np.array([0, 1, 3, 3, 2], np.uint8)
+    reads = [(0, codes.tolist()), *[(0, shown)] * 6, *[(0, codes.tolist())] * 4]
+    assert judge(pack(reads), codes, USUAL, 3).codes.tolist() == expected
+    assert judge(pack(reads), codes, USUAL, 11).codes.tolist() == codes.tolist(), "too few reads"
+
+
+def test_a_read_with_another_base_speaks_against_a_base_where_reads_add_bases_more_often_than_they_replace_them():
+    counts = no_tally()
+    counts.runs[:], counts.bases[:] = 10_000, 10_000
+    counts.missing[:], counts.more[:], counts.other[:] = 400, 400, 100
+    odds = find_odds([counts])
+    codes = np.array([0, 1, 3, 2], np.uint8)
+    reads = [(0, codes.tolist()), *[(0, codes.tolist())] * 4, *[(0, [0, 1, GAP, 2])] * 4]
+    assert judge(pack(reads), codes, odds, 3).codes.tolist() == codes.tolist()
+    assert judge(pack([*reads, *[(0, [0, 1, 2, 2])] * 4]), codes, odds, 3).codes.tolist() == [0, 1, 2]
+
+
+def test_odds_are_logarithms_of_likelihood_ratios():
+    counts = no_tally()
+    counts.runs[:], counts.bases[:] = 10**7, 10**7
+    counts.more[:], counts.missing[:], counts.other[:] = 200_000, 500_000, 300_000
+    odds = find_odds([counts, no_tally()])
+    assert odds.shown[1] / PARTS == pytest.approx(math.log((1 - 0.05 - 0.03) / 0.02), abs=0.01)
+    assert odds.other[1] / PARTS == pytest.approx(math.log(0.03 / 3 / 0.02), abs=0.01)
+    assert odds.missing[1] / PARTS == pytest.approx(math.log(0.05 / (1 - 4 * 0.02)), abs=0.01)
+    rare = no_tally()
+    rare.runs[:2], rare.missing[1] = 10**6, 10**5
+    assert find_odds([rare]).missing[2] == find_odds([rare]).missing[1], "runs without any reads are like shorter ones"
+
+
+def test_runs_are_counted():
+    codes = np.array([0, 1, 1, 1, 2, 0], np.uint8)
+    reads = [codes.tolist(), [0, GAP, 1, 1, 2, 0], [0, INSERTED + 1, 1, 1, 1, 2, 0], [0, 1, 1, 3, 2, INSERTED + 2, 0]]
+    found = tally(pack([(0, read) for read in reads]), codes, 3)
+    assert found.runs[[1, 3]].tolist() == [9 - 3, 3]  # two runs of one base but the last one; the run of three
+    assert found.missing[3] == found.more[3] == 1
+    assert found.missing.sum() == 1
+    assert (found.more[0], found.runs[0]) == (1, 3 * 3 * 5)  # behind each column three bases are unlike the next one
+    assert (found.bases[0], found.other[0]) == (5 * 3 - 1, 1)
+    assert tally(pack([(0, read) for read in reads]), codes, 4).runs.sum() == 0
