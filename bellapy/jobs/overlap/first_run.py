@@ -10,7 +10,7 @@ from threading import Thread
 
 from bellapy.compute.gpu import ahead
 
-ESTIMATE = f"{__name__}:load_depth", f"{__name__}:load_fit"
+ESTIMATE = f"{__name__}:load_count", f"{__name__}:load_depth", f"{__name__}:load_fit"
 COUNTING = (
     "bellapy.compute.gpu.sort:load", "bellapy.seeding.kmers_cuda:load", "bellapy.jobs.overlap.columns_cuda:load",
     "bellapy.jobs.overlap.products_cuda:load_choice", "bellapy.jobs.overlap.products_cuda:load",
@@ -45,6 +45,16 @@ def _load(names: list[str]) -> None:
     with suppress(Exception):  # whoever needs a kernel will tell what is wrong with it
         for name in names:
             ahead.do(name)
+
+
+def load_count() -> None:
+    """Compile, or load, what counts k-mers on the CPU: by no reads."""
+    import numpy as np
+
+    from bellapy.records.bases import PAD, UNKNOWN
+    from bellapy.seeding.kmers import count_kmers
+
+    count_kmers(np.full(PAD, UNKNOWN, np.uint8), 1, 2, 2)
 
 
 def load_depth() -> None:

@@ -68,7 +68,7 @@ def test_what_the_job_waits_for_is_what_it_began():
         loading_of(its[:2], f"bellapy.engines.linear.{name}") for name in ("extend_cuda", "trace_cuda") for its in CLASSES
     ]
     assert set(sizes) | {extend_cuda.LOADING_WIDE, *first_run.ESTIMATE} <= set(tasks) and len(set(tasks)) == len(tasks)
-    assert SIMULATED or len(sizes) + len(first_run.COUNTING) + 3 == len(tasks)
+    assert SIMULATED or len(sizes) + len(first_run.COUNTING) + 4 == len(tasks)
     assert set(first_run.tasks(with_paths=False)) < set(tasks)
 
 
