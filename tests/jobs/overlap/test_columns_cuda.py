@@ -139,3 +139,15 @@ def test_what_does_not_fit_the_gpu_is_left_to_the_cpu(rng, monkeypatch):
     monkeypatch.setattr(columns_cuda, "count_on_gpu", full)
     with pytest.raises(AssertionError):  # counted by the CPU
         candidates_of(reads, "cuda")
+
+
+def test_small_sets_and_other_devices_stay_on_the_cpu(rng, monkeypatch):
+    reads = reads_of(rng)
+    cases = {
+        device: in_memory(reads, make_params(device=device, threads=2), RunReport()) for device in ("cpu", "cuda", "auto")
+    }
+    assert [count_rounds_module.pays_on_gpu(work) for work in cases.values()] == [False, True, False]
+    monkeypatch.setattr(count_rounds_module, "LEAST_BASES", reads.n_bases // 2)
+    assert count_rounds_module.pays_on_gpu(cases["cuda"])
+    monkeypatch.setattr(count_rounds_module, "LEAST_BASES", reads.n_bases // 2 + 1)
+    assert not count_rounds_module.pays_on_gpu(cases["cuda"])
