@@ -2,7 +2,7 @@
 
 Numba compiles one function at a time in a process.  So the first run with a GPU starts other processes, which compile and
 leave what they have made in Numba's cache.  This one reads and counts meanwhile, and waits where it comes to what is not yet
-there.  A mark in the cache's folder says that a task has been done: later runs start nothing.
+there.  A mark in the cache's folder says that a task has been tried: later runs start nothing.
 
 A task is the name of a function that starts some kernels on nothing: "module:function", or with a number behind a colon.
 """
@@ -37,7 +37,7 @@ _done: set[str] = set()
 
 
 def start(tasks: Sequence[str]) -> None:
-    """Begin with those of the tasks that no run has done yet, in this order; nothing happens without a GPU's driver, nor the
+    """Begin with those of the tasks that no run has tried yet, in this order; nothing happens without a GPU's driver, nor the
     second time."""
     if _helpers or not DRIVER_FILE.exists() or not os.access(_folder(), os.W_OK):
         return
@@ -120,8 +120,7 @@ def _do_all(stamp: str, at_once: int, tasks: Sequence[str]) -> None:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
         for process in [process for process in running if process.poll() is not None]:
             task = running.pop(process)
-            if not process.returncode:
-                _mark(task, stamp).touch()
+            _mark(task, stamp).touch()  # of failures, too: they would fail in every run
             print(task, flush=True)
 
 

@@ -12,13 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from math import prod
-from typing import Any
 
 import numpy as np
 from numba import cuda
 
 from bellapy.compute.gpu import ahead
-from bellapy.compute.gpu.desk import Desk, desk
+from bellapy.compute.gpu.desk import desk
 from bellapy.compute.gpu.ops import SIMULATED, WARP, upload
 from bellapy.compute.gpu.pool import FULL, Device, Work, Worker, give_to_cpu, pool
 from bellapy.compute.resources import Resources
@@ -36,7 +35,6 @@ from bellapy.params import Scoring
 from bellapy.report.run_report import Devices
 
 CLASSES = SIMULATED_CLASSES if SIMULATED else ALL_CLASSES
-LOADING_WIDE = f"{__name__}:load_wide"
 WARPS = 1 if SIMULATED else 4  # of a block
 RESIDENT_WARPS = 2 if SIMULATED else 32  # of a processor, at most: a thread takes 64 registers and more
 FEW_WARPS = 2  # of the 16 or more of a processor: when fewer flanks than they hold are left, these go on in the next size
@@ -110,33 +108,14 @@ def load_size(number: int) -> None:
     size, scoring = CLASSES[number][:2], Scoring()
     with desk(Devices()) as its_desk:
         worker = its_desk.device.workers[0]
-        table, counts, results = _no_flanks(its_desk)
+        kinds = (5, np.int64), (COUNTS, np.int64), (RESULT_COLUMNS, np.int32)
+        table, counts, results = (its_desk.zeros((2, columns), kind) for columns, kind in kinds)
         its_desk.launch(
             make_kernel(*size, scoring.match == 1, its_desk.device.packed), 1, WARPS * WARP,
             Reads(its_desk.zeros((1, 3), np.uint32), 1), table, counts, Queue(0, 0, 0, 0), _handed_over(worker, 0, 1, 2),
             _handed_over(worker, 1, 1, 2 * prod(size)), pack_scoring(scoring), False, results,
         )  # fmt: skip
         its_desk.fetch(results)
-
-
-def load_wide() -> None:
-    """Compile, or load, the kernel for any width."""
-    scoring = Scoring()
-    with desk(Devices()) as its_desk:
-        table, counts, results = _no_flanks(its_desk)
-        its_desk.launch(
-            extend_wide, 1, WARP, Reads(its_desk.zeros((1, 3), np.uint32), 1), table, counts,
-            Rest(0, OUTGROWN, level_of_best(scoring)), _handed_over(its_desk.device.workers[0], 0, 1, 2), scoring, False,
-            its_desk.zeros((1, 3, 8), np.int32), results,
-        )  # fmt: skip
-        its_desk.fetch(results)
-
-
-def _no_flanks(its_desk: Desk) -> tuple[Any, Any, Any]:
-    """The table, counts and results of none."""
-    kinds = (5, np.int64), (COUNTS, np.int64), (RESULT_COLUMNS, np.int32)
-    table, counts, results = (its_desk.zeros((2, columns), kind) for columns, kind in kinds)
-    return table, counts, results
 
 
 def ready_sizes(sizes: list[tuple[int, int]], module: str = __name__) -> list[tuple[int, int]]:
@@ -284,7 +263,6 @@ class _Batch:
         n = int(self.counted[level, column]) if self.sizes else self.n
         blocks, scratch = _wide_scratch(self.worker, n, int(self.table[: self.n, 1].max()))
         scoring = self.job.scoring
-        ahead.wait(LOADING_WIDE)
         self._launch(
             extend_wide, blocks, WARP, Rest(level, column, level_of_best(scoring)), self.handed, scoring, self.job.longest,
             scratch, self.results,

@@ -5,9 +5,6 @@ Few sizes of windows are enough: the widest, and others as they come.  So these 
 
 from __future__ import annotations
 
-from contextlib import suppress
-from threading import Thread
-
 from bellapy.compute.gpu import ahead
 
 ESTIMATE = f"{__name__}:load_count", f"{__name__}:load_depth", f"{__name__}:load_fit"
@@ -25,26 +22,12 @@ def tasks(*, with_paths: bool) -> list[str]:
     engine = "bellapy.engines.linear"
     extension = [f"{engine}.extend_cuda:load_size:{number}" for number in EXTENSION]
     paths = [f"{engine}.trace_cuda:load_size:{number}" for number in PATHS] if with_paths else []
-    return [*ESTIMATE, *COUNTING, *extension[:3], *paths[:4], *extension[3:], *paths[4:], f"{engine}.extend_cuda:load_wide"]
+    return [*ESTIMATE, *COUNTING, *extension[:3], *paths[:4], *extension[3:], *paths[4:]]
 
 
 def compile_ahead(*, with_paths: bool) -> None:
     """Begin with what no run has compiled yet."""
     ahead.start(tasks(with_paths=with_paths))
-
-
-def load_meanwhile() -> None:
-    """Load what has been compiled, in a thread: the first use of a kernel takes 10 to 20 ms."""
-    names = [*COUNTING, *(task for task in tasks(with_paths=False) if "extend_cuda" in task)]
-    ready = [name for name in names if ahead.is_ready(name)]
-    if len(ready) == len(names):
-        Thread(target=_load, args=(ready,), name="loading").start()
-
-
-def _load(names: list[str]) -> None:
-    with suppress(Exception):  # whoever needs a kernel will tell what is wrong with it
-        for name in names:
-            ahead.do(name)
 
 
 def load_count() -> None:

@@ -33,7 +33,7 @@ from bellapy.jobs.overlap.align_rounds import (
 )
 from bellapy.jobs.overlap.candidate_rounds import ROUNDS as CANDIDATE_ROUNDS
 from bellapy.jobs.overlap.candidate_rounds import typical_of
-from bellapy.jobs.overlap.count_rounds import ANY_COUNT, choose_settings, links_of, pays_on_gpu, profile_of
+from bellapy.jobs.overlap.count_rounds import ANY_COUNT, choose_settings, links_of, profile_of
 from bellapy.jobs.overlap.count_rounds import ROUNDS as COUNT_ROUNDS
 from bellapy.jobs.overlap.ends import Steps, describe_steps, pilot_seeds
 from bellapy.jobs.overlap.linking import describe
@@ -149,8 +149,6 @@ def count_rounds(work: Work, launch: Launch = launch_here) -> None:
     report, lengths = work.report, work.reads.lengths
     with report.stage(EstimateStage("estimate")) as stage:
         ahead.wait(*first_run.ESTIMATE)
-        if pays_on_gpu(work):
-            first_run.load_meanwhile()
         settings = work.store.once("settings", lambda: choose_settings(work))
         stage.reads, stage.bases = len(lengths), int(lengths.sum(dtype=np.int64))
     k, lower, upper, sampling, window = (

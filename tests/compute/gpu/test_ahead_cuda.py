@@ -8,11 +8,10 @@ pytest.importorskip("numba_cuda")
 
 from bellapy.compute.gpu import ahead
 from bellapy.compute.gpu.ops import SIMULATED
-from bellapy.engines.linear import extend_cuda
 from bellapy.engines.linear.extend_cuda import CLASSES, loading_of, ready_sizes
 from bellapy.jobs.overlap import columns_cuda, first_run, products_cuda
 
-FINE, FAILING = "time:sleep:0", "time:sleep:-1"
+FINE, OTHER, FAILING = "time:sleep:0", "time:sleep:1", "time:sleep:-1"
 
 
 @pytest.fixture
@@ -44,14 +43,13 @@ def test_tasks_are_done_once_and_failures_are_told(fresh):
     ahead.wait(FAILING, FINE)
     assert ahead._done >= {FINE, FAILING}
     fresh()
-    ahead.start([FINE])
-    assert not ahead._begun
-    ahead.wait(FINE)
-    fresh()
     ahead.start([FINE, FAILING])
-    ahead.start([FINE])
-    assert ahead._begun == {FAILING}
-    ahead.wait(FAILING)
+    assert not ahead._begun and ahead.is_ready(FINE)
+    ahead.wait(FINE)
+    ahead.start([FINE, OTHER])
+    ahead.start([FAILING])
+    assert ahead._begun == {OTHER}
+    ahead.wait(OTHER)
 
 
 def test_without_a_driver_nothing_begins(fresh, monkeypatch, tmp_path):
@@ -67,8 +65,8 @@ def test_what_the_job_waits_for_is_what_it_began():
     sizes = [
         loading_of(its[:2], f"bellapy.engines.linear.{name}") for name in ("extend_cuda", "trace_cuda") for its in CLASSES
     ]
-    assert set(sizes) | {extend_cuda.LOADING_WIDE, *first_run.ESTIMATE} <= set(tasks) and len(set(tasks)) == len(tasks)
-    assert SIMULATED or len(sizes) + len(first_run.COUNTING) + 4 == len(tasks)
+    assert set(sizes) | set(first_run.ESTIMATE) <= set(tasks) and len(set(tasks)) == len(tasks)
+    assert SIMULATED or len(sizes) + len(first_run.COUNTING) + 3 == len(tasks)
     assert set(first_run.tasks(with_paths=False)) < set(tasks)
 
 
