@@ -37,8 +37,10 @@ _done: set[str] = set()
 
 
 def start(tasks: Sequence[str]) -> None:
-    """Begin with those of the tasks that no run has tried yet, in this order; nothing happens without a GPU's driver, nor the
-    second time."""
+    """Begin with those of the tasks that no run has tried yet, in this order.
+
+    Nothing happens without a GPU's driver, nor the second time.
+    """
     if _helpers or not DRIVER_FILE.exists() or not os.access(_folder(), os.W_OK):
         return
     stamp = _stamp()
