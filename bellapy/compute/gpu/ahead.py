@@ -41,7 +41,11 @@ def start(tasks: Sequence[str]) -> None:
 
     Nothing happens without a GPU's driver, nor the second time.
     """
-    if _helpers or not DRIVER_FILE.exists() or not os.access(_folder(), os.W_OK):
+    if _helpers or not DRIVER_FILE.exists():
+        return
+    with suppress(OSError):
+        _folder().mkdir(parents=True, exist_ok=True)
+    if not os.access(_folder(), os.W_OK):
         return
     stamp = _stamp()
     todo = [task for task in tasks if not _mark(task, stamp).exists()]

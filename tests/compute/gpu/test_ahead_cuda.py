@@ -19,9 +19,7 @@ def fresh(monkeypatch, tmp_path):
     """A machine with a driver and an empty cache; call it for another run of the program."""
     driver = tmp_path / "version"
     driver.write_text("a driver")
-    cache = tmp_path / "cache"
-    cache.mkdir()
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(ahead, "DRIVER_FILE", driver)
 
     def run():
