@@ -63,7 +63,7 @@ def describe_machine(programs: list[str]) -> dict:
     git = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
     commit = subprocess.run(git, capture_output=True, text=True).stdout.strip() or "unknown"
     packages = {"bellapy": bellapy.__version__} | {
-        name: version(name) for name in ("numba", "llvmlite", "numpy", "scipy", "pysam", "pyfastx")
+        name: version(name) for name in ("numba", "llvmlite", "numpy", "scipy", "pysam")
     }
     return {
         "date": datetime.date.today().isoformat(),

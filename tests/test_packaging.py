@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from bellapy import __version__
 from bellapy.cli.app import COMMANDS
 
 TOP = Path(__file__).parents[1]
@@ -53,7 +54,7 @@ def test_recipe_has_the_versions_of_the_project():
     plot = lower_bounds(project[project.index("\nplot =") :].split("\n")[1])
     recipe = (PACKAGING / "conda" / "meta.yaml").read_text()
     run = lower_bounds(recipe[recipe.index("  run:\n") : recipe.index("\ntest:")])
-    assert len(needed) == 7
+    assert len(needed) == 6
     assert {**needed, "python": "3.10", "matplotlib-base": plot["matplotlib"]} == run
 
 
@@ -73,3 +74,29 @@ def test_nobody_is_told_to_install_the_other_bellapy():
     for path in texts:
         if path.suffix in (".py", ".md", ".yaml", ".yml", ".nf", ".def", "") and path.is_file():
             assert not re.search(r"pip install[^\n]*[ '\"]bellapy(?!-bio)\b", path.read_text()), path
+
+
+def test_recipe_is_sound():
+    """As conda reads it: a template that gives YAML."""
+    jinja2, yaml = pytest.importorskip("jinja2"), pytest.importorskip("yaml")
+    text = jinja2.Template((PACKAGING / "conda" / "meta.yaml").read_text()).render(
+        PYTHON="python", pin_subpackage=lambda name, max_pin: name
+    )
+    recipe = yaml.safe_load(text)
+    assert recipe["package"] == {"name": "bellapy-bio", "version": __version__}
+    assert recipe["build"]["entry_points"] == ["bellapy = bellapy.__main__:main"]
+    assert "pip install" in recipe["build"]["script"] and {"imports", "commands"} <= set(recipe["test"])
+
+
+def test_containers_copy_what_is_there():
+    docker = (PACKAGING / "Dockerfile").read_text()
+    copied = [name for line in re.findall(r"^COPY (.*)$", docker, re.MULTILINE) for name in line.split()[:-1]]
+    apptainer = (PACKAGING / "apptainer.def").read_text()
+    files = apptainer[apptainer.index("%files") : apptainer.index("%post")]
+    copied += [line.split()[0] for line in files.splitlines()[1:] if line.strip()]
+    assert copied and all((TOP / name).exists() for name in copied)
+    project = (TOP / "pyproject.toml").read_text()
+    needed = set(re.findall(r'"(README\.md|LICENSE)"', project)) | {"pyproject.toml", "bellapy"}
+    assert needed <= set(copied)
+    for extra in re.findall(r"/source\[([a-z,]+)\]", docker + apptainer):
+        assert all(f"\n{name} = [" in project for name in extra.split(","))

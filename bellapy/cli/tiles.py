@@ -62,6 +62,7 @@ def overlap_in_folder(given: Given, reads: list[str], target: Destination, skip_
 def overlap_in_tiles(run: Session, params: Params, reads: list[str], target: Destination, skip_alignment: bool) -> None:
     """The command `overlap` where all at once does not fit: in a folder beside the output, or with temporary files."""
     from bellapy.compute.memory import PROGRAM, resident
+    from bellapy.io.outputs import is_special, own_folder
 
     run.budget.require("the program itself", max(0, PROGRAM - resident()))
     from bellapy.jobs.overlap.in_folder import run_rounds
@@ -70,11 +71,13 @@ def overlap_in_tiles(run: Session, params: Params, reads: list[str], target: Des
     from bellapy.runs.launch import Here
 
     start_report(run.report).stages.clear()
-    beside = None if target.path == "-" or target.path.startswith("/dev/") else os.path.dirname(os.path.abspath(target.path))
-    with tempfile.TemporaryDirectory(prefix=".bellapy-", dir=beside) as folder:
+    beside = None if target.path == "-" or is_special(target.path) else os.path.dirname(os.path.realpath(target.path))
+    with own_folder(beside or tempfile.gettempdir()) as folder:
         logger.info("in one piece the job needs more than --max-memory; it is done in tiles, in the folder %s", folder)
         asked = _asked(params, skip_alignment, target)
-        with _begun(run, asked, reads, WorkdirParams(folder), None, lasting=False) as work:
+        with _begun(run, asked, reads, WorkdirParams(os.path.join(folder, "work")), None, lasting=False) as work:
+            if target.paths:  # as long as they are traced, all reads are held
+                run.budget.require("base-level paths, with all reads in both directions,", 2 * work.n_bases)
             run_rounds(work, Here(work.do))
             _write(run, work, params, target)
 

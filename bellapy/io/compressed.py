@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import gzip
 import io
+import struct
 import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, BinaryIO, cast
 
+from bellapy.compute.threads import map_in_order
 from bellapy.errors import InputError
 
 READ_SIZE = 1 << 18
 _DRAIN_SIZE, _DRAIN_STEP = 1 << 30, 1 << 19
 _BGZF_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
+_BGZF_HEAD = 18  # bytes before the compressed data of a block
+_BGZF_TAIL = 8  # behind them: CRC-32 of the text, and its length
+_GROUP_SIZE = 1 << 18  # compressed bytes that a thread inflates at a time
+_CUT = "Compressed file ended before the end-of-stream marker was reached"  # as Python says it of gzip
 FETCH_AGAIN = "The file may be cut short or damaged: check where it comes from and fetch it again."
 
 
@@ -30,7 +36,7 @@ def told_damage(path: str) -> Iterator[None]:
 
 
 @contextmanager
-def open_stream(path: str) -> Iterator[io.BufferedReader]:
+def open_stream(path: str, threads: int = 1) -> Iterator[io.BufferedReader]:
     """The decompressed bytes of a file, or of standard input, which is left open."""
     with ExitStack() as stack:
         if path == "-":
@@ -44,7 +50,11 @@ def open_stream(path: str) -> Iterator[io.BufferedReader]:
             yield source
             return
         watched = _Watched(source)
-        stream: Any = io.BufferedReader(gzip.GzipFile(fileobj=cast(BinaryIO, watched), mode="rb"), READ_SIZE)
+        if _is_bgzf(source.peek(_BGZF_HEAD)):
+            packed: Any = _Bgzip(watched, threads)
+        else:
+            packed = gzip.GzipFile(fileobj=cast(BinaryIO, watched), mode="rb")
+        stream: Any = io.BufferedReader(packed, READ_SIZE)
         try:
             yield stream
         except InputError:
@@ -69,3 +79,76 @@ class _Watched:
 
     def is_cut_bgzip(self) -> bool:
         return self._head[12:] == b"BC\2\0" and self._tail != _BGZF_END
+
+
+def _is_bgzf(head: bytes) -> bool:
+    """Whether a block of bgzip begins so: a member of gzip that says its own length, and nothing else about itself."""
+    return head[:4] == b"\x1f\x8b\x08\x04" and head[10:16] == b"\x06\0BC\2\0" and len(head) >= _BGZF_HEAD
+
+
+class _Bgzip(io.RawIOBase):
+    """The text of blocks of bgzip, which threads inflate side by side; other members of gzip may follow them."""
+
+    def __init__(self, source: _Watched, threads: int):
+        self._source, self._next = source, b""  # what was read of that which is no block
+        self._parts: Iterator[bytes] = map_in_order(_inflate, self._groups(), threads)
+        self._others: gzip.GzipFile | None = None
+        self._left = memoryview(b"")
+
+    def readable(self) -> bool:
+        """As of any stream to read from."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read some bytes; 0 at the end."""
+        while not self._left and self._others is None:
+            part = next(self._parts, None)
+            self._left = memoryview(part or b"")
+            if part is None:
+                self._others = gzip.GzipFile(fileobj=cast(BinaryIO, _Joined(self._next, self._source)), mode="rb")
+        if not self._left:
+            return self._others.readinto(buffer) if self._next and self._others else 0
+        n = min(len(buffer), len(self._left))
+        buffer[:n], self._left = self._left[:n], self._left[n:]
+        return n
+
+    def _groups(self) -> Iterator[list[bytes]]:
+        """Blocks as they stand in the file, some at a time, up to the first thing that is no block."""
+        group: list[bytes] = []
+        size = 0
+        while _is_bgzf(head := self._source.read(_BGZF_HEAD)):
+            n = int.from_bytes(head[16:], "little") + 1
+            group.append(head + self._source.read(max(0, n - _BGZF_HEAD)))
+            size += n
+            if size >= _GROUP_SIZE:
+                yield group
+                group, size = [], 0
+        yield group
+        while head and not head.strip(b"\0"):  # zeros may follow the last member
+            head = self._source.read(READ_SIZE)
+        self._next = head.lstrip(b"\0")
+
+
+class _Joined:
+    """Bytes that were read already, then the rest of their source."""
+
+    def __init__(self, first: bytes, source: _Watched):
+        self._first, self._source = first, source
+
+    def read(self, size: int) -> bytes:
+        data, self._first = self._first[:size], self._first[size:]
+        return data or self._source.read(size)
+
+
+def _inflate(blocks: list[bytes]) -> bytes:
+    """The text of blocks of bgzip."""
+    texts = []
+    for block in blocks:
+        if len(block) < int.from_bytes(block[16:_BGZF_HEAD], "little") + 1 or len(block) < _BGZF_HEAD + _BGZF_TAIL:
+            raise EOFError(_CUT)
+        text = zlib.decompress(block[_BGZF_HEAD:-_BGZF_TAIL], wbits=-zlib.MAX_WBITS)
+        checksum, size = struct.unpack("<II", block[-_BGZF_TAIL:])
+        if zlib.crc32(text) != checksum or len(text) != size:
+            raise gzip.BadGzipFile("CRC or length check failed")
+        texts.append(text)
+    return b"".join(texts)

@@ -138,7 +138,7 @@ def _load_file(path: str, collector: _Collector, threads: int) -> None:
     """Add all reads of one file to `collector`."""
     from bellapy.io.fastx_scan import scan  # loads Numba
 
-    with told_damage(path), open_stream(path) as stream:
+    with told_damage(path), open_stream(path, threads) as stream:
         fastq = is_fastq(path, stream)
         collector.begin_file(path, fastq)
         unusual: list[Block] = []

@@ -146,7 +146,7 @@ def whole_files(*paths: str) -> Iterator[list[str]]:
     targets = [os.path.realpath(path) for path in paths]
     if special := next((path for path in paths if is_special(path)), None):
         raise OutputError(f"{special}: is no ordinary file, and cannot hold what is written here; name another file")
-    with _told(paths[0]), _own_folder(os.path.dirname(targets[0])) as folder:
+    with _told(paths[0]), own_folder(os.path.dirname(targets[0])) as folder:
         written = [os.path.join(folder, str(i)) for i in range(len(paths))]
         yield written
         for name, target in zip(written, targets, strict=True):
@@ -159,7 +159,7 @@ def whole_files(*paths: str) -> Iterator[list[str]]:
 
 
 @contextmanager
-def _own_folder(beside: str) -> Iterator[str]:
+def own_folder(beside: str) -> Iterator[str]:
     """A new folder in another one, which nobody else can guess or enter; removed at the end, or by the next run.
 
     A lock that the system frees when a process ends tells whether the owner still runs.  Only one system can be asked that:

@@ -11,7 +11,7 @@ from pathlib import Path
 from bellapy import __version__
 from bellapy.errors import DeviceError
 
-PACKAGES = ("numba", "llvmlite", "numpy", "scipy", "pysam", "pyfastx", "typer", "numba-cuda")
+PACKAGES = ("numba", "llvmlite", "numpy", "scipy", "pysam", "typer", "numba-cuda")
 
 
 def describe_system() -> str:

@@ -270,7 +270,7 @@ def test_a_stopped_run_goes_on(genomes, tmp_path, monkeypatch):
     n_saved = []
 
     def stopping(work, name, arrays, save=Workdir.save):
-        if name.startswith("pair"):
+        if name.startswith("aligned"):
             n_saved.append(name)
             if len(n_saved) > left:
                 raise KeyboardInterrupt
@@ -301,7 +301,7 @@ def test_the_bound_on_memory_is_kept(genomes):
     assert run("wga", *genomes, "-q", "--max-memory", "4G").out == run("wga", *genomes, "-q").out
 
 
-def test_the_device_is_used_or_refused(genomes, monkeypatch):
+def test_the_device_is_used_or_refused(genomes, monkeypatch, tmp_path):
     asked = []
 
     def noting(sequences, t, q, scores, ydrop, means):
@@ -311,6 +311,10 @@ def test_the_device_is_used_or_refused(genomes, monkeypatch):
     monkeypatch.setattr(gapped, "foresee", noting)
     monkeypatch.setattr(devices, "known_gpus", lambda: [devices.Gpu(0, "one", 1 << 34, 1 << 34)])
     assert run("wga", *genomes, "-q", "--device", "cuda").code == 0 and set(asked) == {"cuda"}
+    asked.clear()
+    assert run("wga", *genomes, "-q", "--device", "auto").code == 0 and set(asked) == {"cpu"}
+    asked.clear()
+    assert run("wga", *genomes, "-q", "--sensitive", "-o", str(tmp_path / "out.maf")).code == 0 and set(asked) == {"cuda"}
 
     def none_there():
         raise DeviceError("there is none")

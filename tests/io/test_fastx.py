@@ -295,6 +295,26 @@ def test_bgzip_cut_in_a_block(tmp_path):
     assert "compressed data are damaged" in error_of(data[: len(data) // 2], tmp_path).problem
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_blocks_of_bgzip_are_inflated_side_by_side(threads, tmp_path, monkeypatch):
+    monkeypatch.setattr(compressed, "_GROUP_SIZE", 1)  # each block for itself
+    data = bgzip(BIG, tmp_path / "x.gz")
+    assert len(list(bgzf_blocks(data))) > 5
+    path = tmp_path / "y.gz"
+    for tail, names in ((b"", ("a", "b")), (bytes(1000), ("a", "b")), (gzip.compress(b"@c\nA\n+\nI\n"), ("a", "b", "c"))):
+        path.write_bytes(data + tail)
+        if tail:  # the last block of bgzip does not stand at the end, which looks like a cut
+            with pytest.raises(InputError, match="end-of-file block"):
+                load_reads([path], threads=threads)
+            path.write_bytes(data + tail + data[-28:])
+        reads = load_reads([path], threads=threads)
+        assert reads.names == names and reads.lengths[0] == len(RANDOM)
+    for at in (20, 20_000, -40):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 4]) + data[at:][1:])
+        with pytest.raises(InputError, match="compressed data are damaged"):
+            load_reads([path], threads=threads)
+
+
 def test_missing_file(tmp_path):
     with pytest.raises(InputError, match=r"none\.fq: No such file") as caught:
         load_reads([tmp_path / "none.fq"])

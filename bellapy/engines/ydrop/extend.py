@@ -15,7 +15,20 @@ from bellapy.compute.jit import njit, njit_inner
 from bellapy.engines.ydrop import sweep
 from bellapy.engines.ydrop.row import E_EXTENDS, F_EXTENDS, FROM_E, FROM_F, LANES
 from bellapy.engines.ydrop.rule import CHUNK, PAIR, QUERY_ALONE, TARGET_ALONE, cell_type, dead_of
-from bellapy.engines.ydrop.sweep import GOING, N_STATE, NO_ROOM, ROWS, R, Rule, Sides, Trace, begin, make_rows, sweep_chunk
+from bellapy.engines.ydrop.sweep import (
+    GOING,
+    N_STATE,
+    NO_ROOM,
+    ROWS,
+    R,
+    Rows,
+    Rule,
+    Sides,
+    Trace,
+    begin,
+    make_rows,
+    sweep_chunk,
+)
 from bellapy.engines.ydrop.walls import Walls
 from bellapy.params.wga import GapScores
 
@@ -38,11 +51,16 @@ class Kept(NamedTuple):
 
 
 class End(NamedTuple):
-    """score; r : the anti-diagonal of the end, 0 for none; last : the last one computed.  n_blocks : kept."""
+    """score; r : the anti-diagonal of the end, 0 for none; last : the last one computed.
+
+    low, high : bounds of the diagonals computed, query less target bases.  n_blocks : kept.
+    """
 
     score: int
     r: int
     last: int
+    low: int
+    high: int
     n_blocks: int
 
 
@@ -83,13 +101,22 @@ class Extender:
             end, n_blocks, cells = _inspect(self.rows, sides, self.rule, walls, self.kept, until)
             if n_blocks >= 0:
                 break
-            if n_blocks == _NO_ROOM:
-                self._make_room(2 * self.capacity)
-            else:
-                self._make_kept(2 * len(self.kept.states))
+            self.grow(n_blocks)
         self.n_cells += cells
-        score, r, last = end
-        return End(score, r, last, n_blocks)
+        score, r, last, low, high = end
+        return End(score, r, last, low, high, n_blocks)
+
+    @property
+    def scratch(self) -> tuple[Rows, Kept, Trace]:
+        """For `extend_side`."""
+        return self.rows, self.kept, self.trace
+
+    def grow(self, lack: int) -> None:
+        """Make the room that was lacking; lack : the number of blocks that told it."""
+        if lack == _NO_ROOM:
+            self._make_room(2 * self.capacity)
+        else:
+            self._make_kept(2 * len(self.kept.states))
 
     def path(self, sides: Sides, walls: Walls, end: End) -> np.ndarray:
         """Runs, (n, 2) int64 of operation and length, from the end back to the beginning."""
@@ -138,19 +165,23 @@ def _restore(rows, rule, kept, n):
 
 @njit
 def _inspect(rows, sides, rule, walls, kept, until):
-    """Score and anti-diagonal of the end, the last anti-diagonal; number of kept blocks, _NO_ROOM or _NO_BLOCKS; cells."""
+    """What End has before the number of blocks; that number, _NO_ROOM or _NO_BLOCKS; cells."""
     begin(rows, rule)
     state, n = rows.state, 0
+    low = high = state[R]
     going = GOING
     while going == GOING and state[R] < until:
         if state[R] % BLOCK == 0:
             if not _keep(rows, kept, n):
-                return (0, 0, 0), _NO_BLOCKS, state[sweep.CELLS]
+                return (low, low, low, low, low), _NO_BLOCKS, state[sweep.CELLS]
             n += 1
+        first, last, before = state[sweep.LOW], state[sweep.HIGH], state[R]
         going = sweep_chunk(rows, sides, rule, walls, until, None)
+        # a window grows by one cell at its upper end at most, and never at its lower end
+        low, high = min(low, 2 * first - state[R]), max(high, 2 * (last - before) + state[R])
     if going == NO_ROOM:
-        return (0, 0, 0), _NO_ROOM, state[sweep.CELLS]
-    return (state[sweep.BASE] + state[sweep.BEST], state[sweep.BEST_R], state[R]), n, state[sweep.CELLS]
+        return (low, low, low, low, low), _NO_ROOM, state[sweep.CELLS]
+    return (state[sweep.BASE] + state[sweep.BEST], state[sweep.BEST_R], state[R], low, high), n, state[sweep.CELLS]
 
 
 @njit_inner
@@ -220,16 +251,15 @@ def _path(rows, sides, rule, walls, kept, end, trace, runs):
 
 
 @njit
-def trace_known(scratch, sides, rule, walls, until, runs):
-    """Runs of the path back from an end that is known, into `runs`, (n, 2) int64, and their number; -1: no room.
+def extend_side(scratch, sides, rule, walls, until):
+    """A side's End and cells as `inspect` and `path` of Extender give them, and the runs; `n_blocks` of it below 0: no room.
 
-    scratch : rows, kept blocks and trace of an Extender.  until : the end's anti-diagonal.
+    scratch : of an Extender.
     """
     rows, kept, trace = scratch
-    if until == 0:
-        return 0
-    _, n_blocks, _ = _inspect(rows, sides, rule, walls, kept, until)
-    if n_blocks < 0:
-        return -1
-    n, _ = _path(rows, sides, rule, walls, kept, (until, n_blocks), trace, runs)
-    return n
+    end, n_blocks, cells = _inspect(rows, sides, rule, walls, kept, until)
+    runs, n = np.empty((max(0, end[1]), 2), np.int64), 0
+    if n_blocks >= 0 and end[1] > 0:
+        n, more = _path(rows, sides, rule, walls, kept, (end[1], n_blocks), trace, runs)
+        cells += more
+    return End(end[0], end[1], end[2], end[3], end[4], n_blocks), cells, runs[:n]

@@ -89,21 +89,24 @@ def on_wall(walls, q, t):
 
 
 @njit_inner
-def is_clear(walls, q, t, left, right, since):
-    """Whether no path passes where extensions from the pair of bases q and t have been, `left` and `right` anti-diagonals
-    far.  since : pieces that were there before; paths that were added earlier do not count.
+def is_clear(walls, q, t, region, since):
+    """Whether no path passes where extensions from the pair of bases q and t have been.
+
+    region : anti-diagonals looked at on the left and on the right; lowest and highest diagonal (query less target place)
+    less that of q and t.  since : pieces that were there before; paths that were added earlier do not count.
     """
+    left, right, low, high = region
     first, last = max(0, q + t - left), min(q + t + 2 + right, (len(walls.heads) << SHIFT) - 1)
     for bucket in range(first >> SHIFT, (last >> SHIFT) + 1):
         p = walls.heads[bucket]
         while p >= since:  # a bucket's last pieces come first
             piece = walls.pieces[p]
             p = piece[NEXT]
-            q_first, size, operation = piece[QUERY], piece[SIZE], piece[OPERATION]
-            t_first = piece[SUM] - q_first
-            q_last = q_first + (size - 1 if operation != TARGET_ALONE else 0)
-            t_last = t_first + (size - 1 if operation != QUERY_ALONE else 0)
-            if q_last >= q - left and q_first <= q + 1 + right and t_last >= t - left and t_first <= t + 1 + right:
+            operation, more = piece[OPERATION], piece[SIZE] - 1
+            begin = 2 * piece[QUERY] - piece[SUM] - (q - t)
+            end = begin + (0 if operation == PAIR else more if operation == QUERY_ALONE else -more)
+            sum_end = piece[SUM] + (2 * more if operation == PAIR else more)
+            if max(begin, end) >= low and min(begin, end) <= high and sum_end >= first and piece[SUM] <= last:
                 return False
     return True
 

@@ -104,7 +104,8 @@ def align_first(work: Work, tile: int) -> Result:
     steps_for(work)  # from the seeds of all tiles
     seeds = work.store.take(f"gate.{tile}")["seeds"]
     n_bases = int(work.lengths(tile).sum(dtype=np.int64))
-    room = n_bases + ALIGNED_BYTES * len(seeds)
+    ways = 1 if isinstance(work.reads, HeldReads) else 2  # that are not held yet
+    room = ways * n_bases + ALIGNED_BYTES * len(seeds)
     Budget(work.params.run.max_memory).require("the alignment, with the reads in both directions,", room)
     is_first = first_of_candidate(seeds)
     chosen, others = seeds.take(is_first), seeds.take(~is_first)

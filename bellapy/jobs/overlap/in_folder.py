@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bellapy.compute.memory import PROGRAM, RESERVE, expect
+from bellapy.compute.memory import PROGRAM, RESERVE, expect, resident
 from bellapy.errors import InputError, ParameterError
 from bellapy.io.workdir import Workdir, join_workdir, open_workdir
 from bellapy.jobs.overlap.align_rounds import overlaps_of
@@ -98,6 +98,11 @@ class FolderWork(Work):
         assert isinstance(self.reads, StoredReads)
         return self.reads
 
+    @property
+    def n_bases(self) -> int:
+        """Bases of all reads."""
+        return int(self.reads.lengths.sum(dtype=np.int64))
+
     def first_tasks(self) -> list[tuple[Round, int, int]]:
         """All rounds, the number of their first task, and how many tasks they have."""
         found, first = [], 0
@@ -127,7 +132,7 @@ def begin(
     """Read the reads, choose settings and plan, unless that was done."""
     store_reads(folder, paths, progress, asked.params.run.threads)
     lengths = StoredReads(folder).lengths
-    expect(PROGRAM, len(lengths), int(lengths.sum(dtype=np.int64)), in_tiles=True)
+    expect(resident(), len(lengths), int(lengths.sum(dtype=np.int64)), in_tiles=True)
     if not folder.has("plan"):
         work = FolderWork.of(folder, asked, report)
         settings = work.store.once("settings", lambda: choose_settings(work))
@@ -209,8 +214,7 @@ def missing(work: FolderWork) -> None:
 
 def describe_plan(work: FolderWork) -> str:
     """What the plan is, for people and for scripts: a table of rounds behind lines of comments."""
-    lengths, plan = work.reads.lengths, work.plan
-    n_bases = int(lengths.sum(dtype=np.int64))
+    lengths, plan, n_bases = work.reads.lengths, work.plan, work.n_bases
     block = max(
         int(lengths[a:b].sum(dtype=np.int64)) for a, b in zip(plan.first_reads[:-1], plan.first_reads[1:], strict=True)
     )

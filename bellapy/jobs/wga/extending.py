@@ -2,54 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterator
 from concurrent.futures import Executor
 from threading import local
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit
+from bellapy.compute.jit import njit, njit_inner
 from bellapy.compute.threads import even_ranges
-from bellapy.engines.ydrop.extend import BLOCK, NEVER, Extender, trace_known
+from bellapy.engines.ydrop.extend import BLOCK, NEVER, Extender, extend_side
 from bellapy.engines.ydrop.foresight import Foresight
 from bellapy.engines.ydrop.sweep import Sides
-from bellapy.engines.ydrop.walls import no_walls
-from bellapy.jobs.wga.cut import QUERY, SCORE, TARGET, find_parts, runs_between, runs_of_part
+from bellapy.engines.ydrop.walls import Walls, no_walls
+from bellapy.jobs.wga.cut import N_FIELDS, QUERY, SCORE, TARGET, find_parts, runs_between, runs_of_part
 from bellapy.jobs.wga.kept import Part
 from bellapy.jobs.wga.scene import Scene
 from bellapy.params.wga import WgaParams
 from bellapy.records.genomes import QUERY_ALONE, TARGET_ALONE
 
-PIECES = 8  # of the anchors that are judged, for each thread
-Item = TypeVar("Item")
-Result = TypeVar("Result")
+PIECES = 4  # of the anchors, for each thread
+LEFT, RIGHT, LOW, HIGH, CELLS, RUNS_END, PARTS_END, N_TOLD = range(8)
+"""What is told of an extended anchor: the region looked at, as in `is_clear`; cells computed; where the runs of its path and
+its parts end in the arrays of all.
+"""
 
 
 class Wanted(NamedTuple):
-    """An anchor to be extended, by its target and query place.
+    """Anchors to be extended.
 
-    ends, last : on the left and on the right the anti-diagonal of the end, NEVER if it is not known, and the last one that
-    was looked at to know it.
+    target, query : (n,) int64 places.  ends : (n, 2) int64, on the left and on the right the anti-diagonal of the end, NEVER
+    if it is not known.  last : (n, 2) int64, the last one that was looked at to know it.
     """
 
-    target: int
-    query: int
-    ends: tuple[int, int] = (NEVER, NEVER)
-    last: tuple[int, int] = (0, 0)
+    target: np.ndarray
+    query: np.ndarray
+    ends: np.ndarray
+    last: np.ndarray
+
+    def rows(self, begin: int, end: int) -> Wanted:
+        return Wanted(*(column[begin:end] for column in self))
 
 
 class Outcome(NamedTuple):
     """What an anchor leads to.
 
-    last : anti-diagonals looked at on the left and on the right.  n_walls : pieces of walls that were there.  n_cells :
-    computed.
+    region : as in `is_clear`.  n_walls : pieces of walls that were there.  n_cells : computed.
     """
 
     parts: list[Part]
-    last: tuple[int, int]
+    region: tuple[int, int, int, int]
     n_walls: int
     n_cells: int
+
+
+def unforeseen(target: np.ndarray, query: np.ndarray) -> Wanted:
+    """Anchors of which nothing is known."""
+    return Wanted(target, query, np.full((len(target), 2), NEVER), np.zeros((len(target), 2), np.int64))
 
 
 class Extending:
@@ -61,112 +70,142 @@ class Extending:
     def __init__(self, params: WgaParams, pool: Executor | None = None, threads: int = 1):
         self.params, self.pool, self.threads = params, pool, threads
         self.costs = (params.scores.matrix, params.scores.open, params.scores.extend)
+        self.limits = (params.cut_drop, params.gappedthresh)
         self._own = local()
 
-    def _extender(self) -> Extender:
-        """That of the thread."""
-        if not hasattr(self._own, "extender"):
-            self._own.extender = Extender(self.params.scores, self.params.ydrop)
-        return self._own.extender
+    def _pieces(self, wanted: Wanted) -> list[Wanted]:
+        pieces = even_ranges(len(wanted.target), PIECES * self.threads if self.pool else 1)
+        return [wanted.rows(*piece) for piece in pieces]
 
-    def _map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-        return list((self.pool.map if self.pool else map)(function, items))
-
-    def extend(self, scene: Scene, wanted: list[Wanted]) -> list[Outcome]:
+    def extend(self, scene: Scene, wanted: Wanted) -> list[Outcome]:
         """What each of the anchors leads to, all with the walls that are there now."""
-        target, query, walls = scene.target, scene.query, scene.walls
 
-        def path(side: tuple[Sides, int]) -> tuple[np.ndarray, int, int]:
-            """Runs from the end back to the anchor, last anti-diagonal, cells."""
-            extender = self._extender()
-            before = extender.n_cells
-            end = extender.inspect(side[0], walls, side[1])
-            return extender.path(side[0], walls, end), end.last, extender.n_cells - before
+        def some(piece: Wanted) -> list[Outcome]:
+            return self._extend(scene, piece, scene.walls)
 
-        sides = []
-        for t, q, (left, right), _ in wanted:
-            sides.append((Sides(query, target, q, t, -1, q + 1, t + 1), left))
-            sides.append((Sides(query, target, q + 1, t + 1, 1, len(query) - q - 1, len(target) - t - 1), right))
-        paths, outcomes = self._map(path, sides), []
-        for one, (before, left, cells), (after, right, more) in zip(wanted, paths[::2], paths[1::2], strict=True):
-            last = max(left, one.last[0]), max(right, one.last[1])
-            outcomes.append(Outcome(self._parts(scene, one, before, after), last, int(walls.used[0]), cells + more))
-        return outcomes
-
-    def _parts(self, scene: Scene, anchor: Wanted, before: np.ndarray, after: np.ndarray) -> list[Part]:
-        """Alignments from the paths on both sides, each from its end back to the anchor."""
-        t = anchor.target + 1 - int(before[before[:, 0] != QUERY_ALONE, 1].sum())
-        q = anchor.query + 1 - int(before[before[:, 0] != TARGET_ALONE, 1].sum())
-        runs = joined(before, after[::-1])
-        found = find_parts(scene.target, scene.query, t, q, runs, self.costs, self.params.cut_drop, self.params.gappedthresh)
-        falls = [runs[:0], *(runs_between(runs, *some) for some in zip(found, found[1:], strict=False))]
-        return [
-            Part(int(part[SCORE]), int(part[TARGET]), int(part[QUERY]), runs_of_part(runs, part), fall)
-            for part, fall in zip(found, falls, strict=False)
-        ]
+        results = (self.pool.map if self.pool else map)(some, self._pieces(wanted))
+        return [outcome for outcomes in results for outcome in outcomes]
 
     def find_poor(self, scene: Scene, t: np.ndarray, q: np.ndarray, foresight: Foresight) -> np.ndarray:
         """Which anchors, (n,) int64 places, are known to lead to no alignment where no wall is near, (n,) bool.
 
         A part of the path that spans the anchor scores no more than both sides together.  One that does not has no more
-        anti-diagonals than its side.  Where that does not tell, the path is computed.
+        anti-diagonals than its side.  Where that does not tell, the path is computed, unless it is long.
         """
         least = self.params.gappedthresh
         poor = foresight.known & (foresight.score.sum(axis=1) < least)
         short = 2 * (-(-least // max(1, int(self.params.scores.matrix.max()))))
-        unsure = np.flatnonzero(poor & (foresight.r.max(axis=1, initial=0) >= short))
-        walls, limits = no_walls(0), (self.params.cut_drop, least)
+        furthest = foresight.r.max(axis=1, initial=0)
+        unsure, walls = np.flatnonzero(poor & (furthest >= short) & (furthest <= BLOCK)), no_walls(0)
+        poor &= furthest <= BLOCK
 
-        def judge(piece: tuple[int, int]) -> None:
-            rows, extender = unsure[piece[0] : piece[1]], self._extender()
-            scratch = extender.rows, extender.kept, extender.trace
-            poor[rows] = are_poor(
-                scratch, (scene.target, scene.query), t[rows], q[rows], foresight.r[rows], extender.rule, walls, self.costs,
-                limits,
-            )  # fmt: skip
+        def judge(piece: Wanted) -> list[np.ndarray]:
+            return [np.diff(told[:, PARTS_END], prepend=0) == 0 for told, _, _ in self._run(scene, piece, walls)]
 
-        self._map(judge, even_ranges(len(unsure), PIECES * self.threads) if len(unsure) else [])
+        pieces = self._pieces(Wanted(t[unsure], q[unsure], foresight.r[unsure], foresight.last[unsure]))
+        results = (self.pool.map if self.pool else map)(judge, pieces)
+        poor[unsure] = np.concatenate([np.zeros(0, np.bool_), *(told for some in results for told in some)])
         return poor
+
+    def _extend(self, scene: Scene, wanted: Wanted, walls: Walls) -> list[Outcome]:
+        n_walls = int(walls.used[0])
+        return [outcome for some in self._run(scene, wanted, walls) for outcome in _outcomes(*some, n_walls)]
+
+    def _run(self, scene: Scene, wanted: Wanted, walls: Walls) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """What `extend_anchors` tells, some anchors after the other, with the extender of this thread."""
+        if not hasattr(self._own, "extender"):
+            self._own.extender = Extender(self.params.scores, self.params.ydrop)
+        extender, done = self._own.extender, 0
+        while done < len(wanted.target):
+            left = wanted.rows(done, len(wanted.target))
+            *told, lack = extend_anchors(
+                extender.scratch, (scene.target, scene.query), left, extender.rule, walls, self.costs, self.limits
+            )
+            done += len(told[0])
+            if lack:
+                extender.grow(lack)
+            yield tuple(told)
+
+
+def _outcomes(told: np.ndarray, runs: np.ndarray, parts: np.ndarray, n_walls: int) -> list[Outcome]:
+    outcomes, run, part = [], 0, 0
+    for *region, cells, runs_end, parts_end in told.tolist():
+        some = _parts(runs[run:runs_end], parts[part:parts_end]) if part < parts_end else []
+        outcomes.append(Outcome(some, tuple(region), n_walls, cells))
+        run, part = runs_end, parts_end
+    return outcomes
+
+
+def _parts(runs: np.ndarray, found: np.ndarray) -> list[Part]:
+    """Alignments of one path, as `find_parts` finds them."""
+    falls = [runs[:0], *(runs_between(runs, *some) for some in zip(found, found[1:], strict=False))]
+    return [
+        Part(int(part[SCORE]), int(part[TARGET]), int(part[QUERY]), runs_of_part(runs, part), fall)
+        for part, fall in zip(found, falls, strict=True)
+    ]
 
 
 @njit
-def are_poor(scratch, texts, t, q, ends, rule, walls, costs, limits):
-    """Which anchors have paths without a part that is an alignment, (n,) bool.
+def extend_anchors(scratch, texts, wanted, rule, walls, costs, limits):
+    """Extend anchors until there is no room: what is told of those done, (n, N_TOLD) int64, the runs of paths that hold
+    alignments, (m, 2), their parts as in `find_parts`, and what was lacking for the next one, 0 for nothing.
 
-    scratch : as in `trace_known`.  texts : uint8 codes of target and query.  t, q : (n,) int64.  ends : (n, 2) int64,
-    anti-diagonals of the ends on both sides; of long paths nothing is told.  rule : sweep.Rule.  walls : none.
-    costs : as in `find_parts`.  limits : fall of the score where a path is cut, least score of an alignment.
+    scratch, rule : of an Extender.  texts : uint8 codes of target and query.  costs : as in `find_parts`.  limits : fall of
+    the score where a path is cut, least score of an alignment.
     """
     target, query = texts
     drop, least = limits
-    poor = np.zeros(len(t), np.bool_)
-    before, after, runs = (
-        np.empty((BLOCK, 2), np.int64),
-        np.empty((BLOCK, 2), np.int64),
-        np.empty((2 * BLOCK, 2), np.int64),
-    )
-    for x in range(len(t)):
-        a, b = q[x], t[x]
-        if max(ends[x, 0], ends[x, 1]) > BLOCK:
-            continue
-        n = trace_known(scratch, Sides(query, target, a, b, -1, a + 1, b + 1), rule, walls, ends[x, 0], before)
-        right = Sides(query, target, a + 1, b + 1, 1, len(query) - a - 1, len(target) - b - 1)
-        m = trace_known(scratch, right, rule, walls, ends[x, 1], after)
-        if n < 0 or m < 0:
-            continue
-        t_start, q_start = b + 1, a + 1
-        for y in range(n):
-            runs[y] = before[y]
-            t_start -= before[y, 1] if before[y, 0] != QUERY_ALONE else 0
-            q_start -= before[y, 1] if before[y, 0] != TARGET_ALONE else 0
-        for y in range(m - 1, -1, -1):
-            if n > 0 and runs[n - 1, 0] == after[y, 0]:
-                runs[n - 1, 1] += after[y, 1]
-            else:
-                runs[n] = after[y]
-                n += 1
-        poor[x] = len(find_parts(target, query, t_start, q_start, runs[:n], costs, drop, least)) == 0
-    return poor
+    told = np.zeros((len(wanted.target), N_TOLD), np.int64)
+    all_runs, all_parts = np.empty((0, 2), np.int64), np.empty((0, N_FIELDS), np.int64)
+    for x in range(len(told)):
+        q, t = wanted.query[x], wanted.target[x]
+        left, cells, before = extend_side(
+            scratch, Sides(query, target, q, t, -1, q + 1, t + 1), rule, walls, wanted.ends[x, 0]
+        )  # fmt: skip
+        if left.n_blocks < 0:
+            return told[:x], all_runs, all_parts, left.n_blocks
+        right, more, after = extend_side(
+            scratch, Sides(query, target, q + 1, t + 1, 1, len(query) - q - 1, len(target) - t - 1), rule, walls,
+            wanted.ends[x, 1],
+        )  # fmt: skip
+        if right.n_blocks < 0:
+            return told[:x], all_runs, all_parts, right.n_blocks
+        one = told[x]
+        one[LEFT], one[RIGHT], one[CELLS] = (
+            max(left.last, wanted.last[x, 0]),
+            max(right.last, wanted.last[x, 1]),
+            cells + more,
+        )
+        one[LOW] = min(-left.high, right.low, -wanted.last[x, 0], -wanted.last[x, 1])
+        one[HIGH] = max(-left.low, right.high, wanted.last[x, 0], wanted.last[x, 1])
+        runs, place = np.empty((len(before) + len(after), 2), np.int64), np.array([t + 1, q + 1])
+        n = _join(before, after, runs, place)
+        parts = find_parts(target, query, place[0], place[1], runs[:n], costs, drop, least)
+        if len(parts):
+            all_runs, all_parts = np.concatenate((all_runs, runs[:n])), np.concatenate((all_parts, parts))
+        one[RUNS_END], one[PARTS_END] = len(all_runs), len(all_parts)
+    return told, all_runs, all_parts, 0
+
+
+@njit_inner
+def _join(before, after, runs, place):
+    """The runs of a path through an anchor, from those of both sides, back from their ends, into `runs`; their number.
+
+    place : (2,) the target and query base behind those on the left; gets the first ones of the path.
+    """
+    n = 0
+    for x in range(len(before)):
+        runs[n, 0], runs[n, 1] = before[x, 0], before[x, 1]
+        place[0] -= before[x, 1] if before[x, 0] != QUERY_ALONE else 0
+        place[1] -= before[x, 1] if before[x, 0] != TARGET_ALONE else 0
+        n += 1
+    for x in range(len(after) - 1, -1, -1):
+        if n and runs[n - 1, 0] == after[x, 0]:
+            runs[n - 1, 1] += after[x, 1]
+        else:
+            runs[n, 0], runs[n, 1] = after[x, 0], after[x, 1]
+            n += 1
+    return n
 
 
 def joined(before: np.ndarray, after: np.ndarray) -> np.ndarray:

@@ -19,18 +19,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit
+from bellapy.compute.jit import njit, njit_inner
 from bellapy.compute.resources import Resources
 from bellapy.engines.ydrop.foresight import Foresight, foresee
 from bellapy.engines.ydrop.walls import is_clear, on_wall
-from bellapy.jobs.wga.extending import Extending, Outcome, Wanted
+from bellapy.jobs.wga.extending import Extending, Outcome, Wanted, unforeseen
 from bellapy.jobs.wga.kept import NOWHERE, Keeper, Progress
 from bellapy.jobs.wga.scene import Anchors, Scene, ends_of
 from bellapy.params.wga import WgaParams
 
 CLOSE = 10_000
 """Bases from the end of an alignment, on both sequences, within which weaker HSPs count too."""
-AHEAD = 2  # anchors for each thread that are extended at a time
+AHEAD, AHEAD_SENSITIVE = 2, 32
+"""Anchors for each thread that are extended at a time; without a filter nearly all of them lead nowhere, and soon."""
 
 CPU = Resources()
 
@@ -51,7 +52,7 @@ class Aligner:
     def __init__(self, params: WgaParams, resources: Resources = CPU, pool: Executor | None = None):
         self.params, self.resources = params, resources
         self.extending = Extending(params, pool, resources.threads)
-        self.n_ahead = AHEAD * resources.threads if pool else 1
+        self.n_ahead = resources.threads * (AHEAD_SENSITIVE if params.sensitive else AHEAD) if pool else 1
 
     def align(
         self, target: np.ndarray, query: np.ndarray, anchors: Anchors, *, same: bool = False, keeper: Keeper = NOWHERE
@@ -91,7 +92,7 @@ class Aligner:
             if x == len(t):
                 return x
             outcome = ahead.get(x)
-            if outcome is None or not is_free(scene.walls, q[x], t[x], *outcome.last, outcome.n_walls):
+            if outcome is None or not is_free(scene.walls, q[x], t[x], outcome.region, outcome.n_walls):
                 ahead = self._look_ahead(scene, some, x, ahead)
                 outcome = ahead[x]
             scene.take(outcome.parts, outcome.n_cells)
@@ -102,29 +103,45 @@ class Aligner:
     def _look_ahead(self, scene: Scene, some: Round, x: int, ahead: dict[int, Outcome]) -> dict[int, Outcome]:
         """What anchor x leads to, and the next ones that may have to be extended; ahead : known already."""
         t, q = some.anchors.target, some.anchors.query
-        ahead = {number: outcome for number, outcome in ahead.items() if number > x}
-        numbers, number = [x], x
-        while len(numbers) < self.n_ahead:
+        held, numbers, number = dict[int, Outcome](), [x], x
+        while len(numbers) + len(held) < self.n_ahead:
             number, _, _ = next_anchor(scene.walls, q, t, number + 1, scene.spanned, some.foresight)
             if number == len(t):
                 break
-            if number not in ahead:
+            outcome = ahead.get(number)
+            if outcome is not None and is_free(scene.walls, q[number], t[number], outcome.region, outcome.n_walls):
+                held[number] = outcome
+            else:
                 numbers.append(number)
-        wanted = [self._wanted(scene, some, number) for number in numbers]
-        return ahead | dict(zip(numbers, self.extending.extend(scene, wanted), strict=True))
+        return held | dict(zip(numbers, self.extending.extend(scene, self._wanted(scene, some, numbers)), strict=True))
 
-    def _wanted(self, scene: Scene, some: Round, x: int) -> Wanted:
-        """Anchor x, with its ends if they are known and hold."""
-        (t, q, _), (known, _, _, r, last) = some
-        if not known[x] or not is_free(scene.walls, q[x], t[x], *last[x], 0):
-            return Wanted(int(t[x]), int(q[x]))
-        return Wanted(int(t[x]), int(q[x]), (int(r[x, 0]), int(r[x, 1])), (int(last[x, 0]), int(last[x, 1])))
+    def _wanted(self, scene: Scene, some: Round, numbers: list[int]) -> Wanted:
+        """Anchors by number, with their ends if they are known and hold."""
+        t, q, foresight = some.anchors.target, some.anchors.query, some.foresight
+        wanted = unforeseen(t[numbers], q[numbers])
+        for row, x in enumerate(numbers):
+            if foresight.known[x] and is_known_free(scene.walls, q[x], t[x], foresight.last[x]):
+                wanted.ends[row], wanted.last[row] = foresight.r[x], foresight.last[x]
+        return wanted
+
+
+@njit_inner
+def around(last):
+    """A region that holds all that is (2,) anti-diagonals away on the left and on the right."""
+    most = max(last[0], last[1])
+    return last[0], last[1], -most, most
 
 
 @njit
-def is_free(walls, q, t, left, right, since):
+def is_free(walls, q, t, region, since):
     """`is_clear` for callers that are not compiled."""
-    return is_clear(walls, q, t, left, right, since)
+    return is_clear(walls, q, t, region, since)
+
+
+@njit
+def is_known_free(walls, q, t, last):
+    """Likewise, for what was looked at without walls: (2,) anti-diagonals on the left and on the right."""
+    return is_clear(walls, q, t, around(last), 0)
 
 
 @njit
@@ -141,7 +158,7 @@ def next_anchor(walls, q, t, begin, spanned, foresight):
         if len(spanned.target) and spanned.target[t[x]] and spanned.query[q[x]]:
             n_left_out += 1
             continue
-        if foresight.poor[x] and is_clear(walls, q[x], t[x], foresight.last[x, 0], foresight.last[x, 1], 0):
+        if foresight.poor[x] and is_clear(walls, q[x], t[x], around(foresight.last[x]), 0):
             n_poor += 1
             continue
         return x, n_left_out, n_poor

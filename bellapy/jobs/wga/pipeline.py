@@ -215,7 +215,7 @@ def _extend(
             mine.aligner = Aligner(params, replace(means.resources, threads=threads), pool)
         same = params.itself and group.strand > 0 and group.target == group.query
         sequences = target.sequence(group.target), strands[group.strand].sequence(group.query)
-        name = f"pair.{group.target}.{group.query}.{'plus' if group.strand > 0 else 'minus'}"
+        name = f"aligned.{group.target}.{group.query}.{'plus' if group.strand > 0 else 'minus'}"
         return mine.aligner.align(*sequences, group.anchors, same=same, keeper=Keeper(means.work, name))
 
     with (

@@ -20,7 +20,7 @@ from bellapy.engines.ydrop.diagonal import extend_left, extend_right, table_of, 
 from bellapy.engines.ydrop.extend import Extender
 from bellapy.engines.ydrop.rule import CHUNK, cell_type
 from bellapy.engines.ydrop.sweep import Sides
-from bellapy.engines.ydrop.walls import add_wall, no_walls, on_wall
+from bellapy.engines.ydrop.walls import add_wall, is_clear, no_walls, on_wall
 from bellapy.jobs.wga.ungapped import HspRule
 from bellapy.params.wga import DEFAULT_SCORES, HOXD70, GapScores
 from bellapy.records.bases import encode
@@ -112,6 +112,51 @@ def test_no_path_touches_a_wall():
         free = [not is_on_wall(walls, q, t) for q, t in grid.T]
         assert dead == {(int(q), int(t)) for (q, t), is_free in zip(grid.T, free, strict=True) if not is_free}
     assert changed > 5
+
+
+@njit
+def is_clear_of(walls, q, t, region, since):
+    return is_clear(walls, q, t, region, since)
+
+
+def test_a_region_is_clear_where_no_path_comes_near():
+    """Never called clear if a path has a cell within; away from it always, and older paths do not count."""
+    rng = np.random.default_rng(8)
+    n_clear = 0
+    for _ in range(60):
+        q_path, t_path, runs = random_path(rng, 400, 400)
+        if not len(runs):
+            continue
+        walls = add_wall(no_walls(800), q_path, t_path, runs)
+        cells = np.array(sorted(naive_wga.cells_of_path(q_path, t_path, runs.tolist())))
+        for _ in range(20):
+            q, t, left, right = (int(x) for x in rng.integers(0, 400, 4))
+            low, high = -int(rng.integers(0, 60)), int(rng.integers(0, 60))
+            sums, diagonals = cells.sum(axis=1) - q - t, cells[:, 0] - cells[:, 1] - (q - t)
+            within = (sums >= -left) & (sums <= right + 2) & (diagonals >= low) & (diagonals <= high)
+            is_free = is_clear_of(walls, q, t, (left, right, low, high), 0)
+            assert not (is_free and within.any())
+            near = (sums >= -left - 150) & (sums <= right + 150) & (diagonals >= low - 150) & (diagonals <= high + 150)
+            assert is_free or near.any()
+            assert is_clear_of(walls, q, t, (left, right, low, high), int(walls.used[0]))
+            n_clear += is_free
+    assert n_clear > 20
+
+
+def test_what_is_computed_lies_within_the_bounds_told():
+    """Walls beyond the diagonals that an extension tells of change nothing."""
+    rng = np.random.default_rng(9)
+    extender = Extender(DEFAULT_SCORES, 3000)
+    for _ in range(5):
+        query, target = make_pair(rng, 900, 0.15)
+        sides = Sides(query, target, 0, 0, 1, len(query), len(target))
+        end = extender.inspect(sides, no_walls(len(query) + len(target)))
+        walls = no_walls(len(query) + len(target))
+        for q, t in ((0, 3 - end.low), (end.high + 3, 0)):
+            size = min(len(query) - q, len(target) - t)
+            if size > 0:
+                walls = add_wall(walls, q, t, np.array([(PAIR, size)], np.int64))
+        assert extender.inspect(sides, walls)[:3] == end[:3] and end.low < 0 < end.high
 
 
 def test_long_extensions_go_on_through_blocks_and_more_room(monkeypatch):

@@ -10,11 +10,13 @@ from cases import run, sample_reads
 from corrected import edits, oriented, records
 from hypothesis import given
 from hypothesis import strategies as st
+from piles import pack
 from strategies import random_bases
 
 from bellapy.engines.tags.graph import UNIT, Terms
-from bellapy.engines.tags.judge import find_odds
-from bellapy.jobs.correct import pipeline
+from bellapy.engines.tags.judge import find_odds, no_tally
+from bellapy.engines.tags.symbols import GAP
+from bellapy.jobs.correct import pipeline, template
 from bellapy.jobs.correct.members import BIN, choose_depth, find_members
 from bellapy.jobs.correct.output import Writer, choose_pieces, raw_span, supported_pieces
 from bellapy.jobs.correct.template import Corrected, uncorrected
@@ -68,6 +70,22 @@ def test_paths_of_the_next_range_may_be_made_ahead(work, monkeypatch):
     monkeypatch.setattr(pipeline, "RANGE_BYTES", 1 << 18)
     monkeypatch.setattr(pipeline.Job, "traces_ahead", True)
     assert records(run("correct", folder / "reads.fa", "-t", 2, "-q").out) == out
+
+
+@pytest.mark.parametrize(("judged", "left"), [(0, 41), (1, 40), (2, 40)])
+def test_the_last_consensus_is_judged(judged, left, monkeypatch):
+    monkeypatch.setattr(template, "JUDGED", judged)
+    counts = no_tally()
+    counts.runs[:], counts.bases[:] = 10_000, 10_000
+    counts.missing[:], counts.more[:], counts.other[:] = 400, 400, 100
+    flank = [0, 1, 0, 2, 1, 2, 0, 1, 3, 0, 2, 3, 1, 0, 3, 2, 1, 1, 0, 0]
+    raw = np.array([*flank, 3, *flank[::-1]], np.uint8)
+    shown = [3] * 4 + [GAP] * 4 + [2] * 4  # as many paths lead over the base as past it; other bases speak against it
+    pile = pack([(0, raw.tolist()), *((0, [*flank, symbol, *flank[::-1]]) for symbol in shown)])
+    how = template.How(Terms(), find_odds([counts]), 2, 0.5)
+    found = template.correct_template(raw, pile, how, CorrectParams())
+    assert len(found.codes) == left
+    assert found.begins[-1] == left
 
 
 def test_overlaps_from_a_file_give_the_same(work):

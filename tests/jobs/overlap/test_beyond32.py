@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
+import os
 
 import naive
 import numpy as np
@@ -17,6 +19,7 @@ from bellapy.params import Scoring, make_params
 from bellapy.records import KmerMatrix, ReadSet
 from bellapy.records.bases import PAD
 from bellapy.records.kmers import entry_type, places_of
+from bellapy.seeding import kmers
 from bellapy.seeding.kmer_matrix import build_kmer_matrix, profile_depth
 from bellapy.seeding.kmers import count_kmers
 
@@ -27,7 +30,8 @@ FAR = (1 << 32) + (1 << 20)
 def zeros(n: int) -> np.ndarray:
     """Memory that is not there before it is written, and then only a page of it."""
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
-    return np.frombuffer(mmap.mmap(-1, n, flags=flags), np.uint8)
+    memory = mmap.mmap(-1, n, flags=flags)
+    return np.frombuffer((ctypes.c_uint8 * n).from_buffer(memory), np.uint8)  # shows no map, which could be let go
 
 
 @pytest.fixture
@@ -80,6 +84,39 @@ def test_products_seeds_and_extensions(sequences):
     assert len(expected[0]) > 10 and (expected[-4] > 500).any()
     for got, wanted in zip(everything(far, far_matrix), expected, strict=True):
         np.testing.assert_array_equal(got, wanted)
+
+
+SCAN = "BEYOND32_SCAN"  # set: goes through all zeros, in about a minute
+
+
+@pytest.mark.parametrize("everything_scanned", [False, pytest.param(True, marks=pytest.mark.skipif(
+    SCAN not in os.environ, reason=f"takes a minute; {SCAN}=1 asks for it"))])  # fmt: skip
+@pytest.mark.parametrize("k", [K, 31])
+def test_counting(sequences, monkeypatch, k, everything_scanned):
+    """k-mers, their counts and the order of their places; k 31 has more bits than a word leaves beside such places."""
+    reads = make_reads(sequences)
+    starts = np.concatenate((PAD + (LENGTH + PAD) * np.arange(6), FAR - (LENGTH + PAD) * np.arange(6, 0, -1)))
+    far, may_start = far_apart(reads, starts, FAR), zeros(FAR)
+    for start in starts.tolist():
+        may_start[start : start + LENGTH] = 1
+    if not everything_scanned:
+        filled = [(0, int(starts[5]) + LENGTH + PAD), (int(starts[6]) - PAD, FAR)]
+        even_ranges = kmers.even_ranges
+        monkeypatch.setattr(kmers, "even_ranges", lambda n, parts: filled if n == FAR else even_ranges(n, parts))
+    here = build_kmer_matrix(count_kmers(reads.codes, k, 2, 30), reads, k, 30)
+    counts = count_kmers(far.codes, k, 2, 30, mask=may_start)
+    there = build_kmer_matrix(counts, far, k, 30)
+    assert there.entries.dtype == np.uint64 and places_of(there.entries).max() > 1 << 32
+    assert counts.n_kmers == here.n_kmers > 1000
+    assert columns_of(there) == columns_of(here)
+
+
+def columns_of(matrix: KmerMatrix) -> list[list[tuple[int, int, bool]]]:
+    """Read, position and direction of the places of every k-mer; their order depends on the layout of words."""
+    read, position, reverse = (values.tolist() for values in matrix.locate())
+    rows = list(zip(read, position, reverse, strict=True))
+    bounds = matrix.indptr.tolist()
+    return sorted(rows[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True))
 
 
 @pytest.mark.parametrize("far", [False, True])

@@ -14,8 +14,7 @@ from strategies import random_bases
 
 from bellapy.engines import extend as xdrop
 from bellapy.engines.linear import extend_cpu as batch_cpu
-from bellapy.io import fastx as reads
-from bellapy.io import paf
+from bellapy.io import fastx_blocks, paf
 from bellapy.jobs.overlap import candidates, count_rounds, seeds_of_matrix
 from bellapy.jobs.overlap.candidates import multiply
 from bellapy.seeding import kmers
@@ -206,7 +205,7 @@ def test_blocks_do_not_matter(reference, monkeypatch, block, group, threads):
         (kmers, "PARTITION_WORDS", 1 << 30),
         (kmers, "PASS_PARTITIONS", 1),
         (paf, "CHUNK", 1),
-        (reads, "_BATCH_SIZE", 1000),
+        (fastx_blocks, "BLOCK_SIZE", 1000),
     ],
 )
 def test_sizes_of_pieces_do_not_matter(reference, monkeypatch, module, name, value):

@@ -226,11 +226,14 @@ for line in sys.stdin:
 
 
 def test_plans():
-    settings = {"sampling": "none", "sampling_window": 8}
+    settings = {"sampling": "none", "sampling_window": 8, "k": 15, "estimate": {"error_rate": 0.12, "depth": 30.0}}
     lengths = np.full(10_000, 10_000, np.int32)
     assert choose_plan(lengths, settings, make_params()).n_blocks == 1
     small = choose_plan(lengths, settings, make_params(max_memory=400 * 10**6))
-    assert 5 <= small.n_blocks <= 20 and 3 <= small.n_parts <= 20
+    assert 3 <= small.n_blocks <= 10 and 3 <= small.n_parts <= 10
+    accurate = {**settings, "estimate": {"error_rate": 0.001, "depth": 30.0}}
+    assert choose_plan(lengths, accurate, make_params(max_memory=400 * 10**6)).n_blocks > 2 * small.n_blocks
+    assert choose_plan(lengths, settings, make_params(max_memory=1)).n_blocks < 100
     assert choose_plan(lengths, settings, make_params(), 4).first_reads.tolist() == [0, 2500, 5000, 7500, 10_000]
     assert len(small.tiles) == small.n_blocks * (small.n_blocks + 1) // 2
     assert choose_plan(lengths[:2], settings, make_params(), 9).n_blocks == 2

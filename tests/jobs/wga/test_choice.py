@@ -8,6 +8,8 @@ from strategies import random_bases
 
 from bellapy.jobs.wga import cut, select
 from bellapy.jobs.wga.chain import join_chains, way_cost
+from bellapy.jobs.wga.extending import joined
+from bellapy.jobs.wga.rejoin import rejoin
 from bellapy.params.wga import DEFAULT_SCORES, make_wga_params
 from bellapy.records.bases import encode
 from bellapy.records.genomes import PAIR, QUERY_ALONE, TARGET_ALONE, Alignment, Genome
@@ -66,6 +68,43 @@ def test_parts_are_where_the_score_does_not_fall():
             assert level.argmin() == 0 and level.argmax() == len(level) - 1  # neither end could be better
         whole = cut.find_parts(target, query, 0, 0, runs, COSTS, 0, 3000)
         assert len(whole) == 1 and whole[0][cut.SCORE] >= max(part[cut.SCORE] for part in parts) - 6400
+
+
+def test_what_is_between_two_parts_fills_the_path():
+    rng = np.random.default_rng(3)
+    for _ in range(5):
+        target, query, runs = glued(rng)
+        first, second = cut.find_parts(target, query, 0, 0, runs, COSTS, 3000, 3000)
+        between = cut.runs_between(runs, first, second)
+        pieces = [cut.runs_of_part(runs, first), between, cut.runs_of_part(runs, second)]
+        whole = joined(joined(pieces[0], pieces[1]), pieces[2])
+        begin, end = int(first[cut.START_RUN]), int(second[cut.END_RUN])
+        assert len(whole) == end - begin + 1 and np.array_equal(whole[1:-1], runs[begin + 1 : end])
+        assert np.array_equal(joined(pieces[1][:0], pieces[2]), pieces[2])
+
+
+def test_parts_are_joined_again_where_nothing_else_is_aligned():
+    rng = np.random.default_rng(4)
+    target, query = genome(random_bases(rng, 1000)), genome(random_bases(rng, 1000))
+    fall = np.array([(PAIR, 80), (QUERY_ALONE, 20), (PAIR, 10)], np.int64)
+    one, two, three = aligned(9000, 0, 0, 200), aligned(5000, 290, 310, 100), aligned(4000, 480, 520, 50)
+    falls = [two.behind(fall), three.behind(fall)]
+    assert (falls[0].t_start, falls[0].q_start, falls[0].t_end, falls[0].q_end) == (200, 200, 290, 310)
+
+    def rejoined(*kept: Alignment) -> list[Alignment]:
+        return sorted(rejoin(list(kept), falls, target, query, DEFAULT_SCORES), key=Alignment.order)
+
+    (whole,) = rejoined(three, one, two)
+    assert whole.runs[:, 1].tolist() == [280, 20, 190, 20, 60] and whole.runs[:, 0].tolist() == [0, 1, 0, 1, 0]
+    codes = target.codes, query.codes
+    lost = sum(naive_wga.path_score(*codes, x.t_start, x.q_start, fall.tolist(), DEFAULT_SCORES) for x in falls)
+    assert whole.score == 18_000 + lost
+    assert len(rejoined(one, three)) == 2  # the part between is not there
+    first = naive_wga.path_score(*codes, 200, 200, fall.tolist(), DEFAULT_SCORES)
+    # over the first fall, on either genome
+    for other in (aligned(3000, 230, 700, 40), aligned(3000, 700, 660, 60, strand=-1)):
+        some = {found.t_start: found for found in rejoined(one, two, three, other)}
+        assert len(some) == 3 and np.array_equal(some[0].runs, one.runs) and some[290].score == 9000 + lost - first
 
 
 def test_many_parts_in_one_run():

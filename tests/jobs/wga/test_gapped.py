@@ -13,7 +13,7 @@ from bellapy.engines.ydrop.foresight import none_known
 from bellapy.engines.ydrop.sweep import Sides
 from bellapy.engines.ydrop.walls import no_walls
 from bellapy.jobs.wga import gapped
-from bellapy.jobs.wga.extending import Extending, Wanted, joined
+from bellapy.jobs.wga.extending import Extending, joined, unforeseen
 from bellapy.jobs.wga.gapped import Aligner, are_close, next_anchor
 from bellapy.jobs.wga.kept import Part, Progress
 from bellapy.jobs.wga.scene import Anchors, Scene, Spanned
@@ -120,7 +120,7 @@ def test_anchors_told_poor_lead_to_no_alignment():
             found.score[x, side], found.r[x, side], found.last[x, side] = end.score, end.r, end.last
     found.known[:] = True
     poor = extending.find_poor(scene, t, q, found)
-    outcomes = extending.extend(scene, [Wanted(int(a), int(b)) for a, b in zip(t, q, strict=True)])
+    outcomes = extending.extend(scene, unforeseen(t, q))
     leads_to_none = np.array([not outcome.parts for outcome in outcomes])
     low, far = found.score.sum(axis=1) < params.gappedthresh, found.r.max(axis=1) >= 60
     assert np.array_equal(poor, leads_to_none & low)

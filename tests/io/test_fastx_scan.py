@@ -1,0 +1,113 @@
+"""Compiled reading beside line-by-line reading: what the one takes, the other takes alike, on sound and on damaged text."""
+
+from __future__ import annotations
+
+import io
+import random
+
+import hostile
+import numpy as np
+import pytest
+
+from bellapy.errors import InputError
+from bellapy.io import fastx_blocks
+from bellapy.io.fastx import load_reads
+from bellapy.io.fastx_blocks import Block, blocks_of
+from bellapy.io.fastx_lines import lines_of, take
+from bellapy.io.fastx_scan import scan
+from bellapy.records.bases import ENCODE, PAD
+
+INPUTS = 400
+
+
+def by_lines(block, fastq):
+    """What the line-by-line rules make of a block; None where they find a fault."""
+
+    def fault(problem, record, line):
+        return InputError("x", problem, record, line)
+
+    parts = list(lines_of([block], fastq))
+    try:
+        return [take(lines, fastq, fault) for _, lines in parts]
+    except InputError:
+        return None
+
+
+def assert_alike(block, fastq):
+    """Returns whether compiled code takes the block."""
+    taken = scan(block, fastq)
+    if taken is None:
+        return False
+    expected = by_lines(block, fastq)
+    assert expected is not None and len(expected) == 1, block
+    for name, mine, other in zip(taken._fields, taken, expected[0], strict=True):
+        np.testing.assert_array_equal(mine, other, name)
+    return True
+
+
+@pytest.mark.parametrize("maker", [hostile.fasta, hostile.fastq])
+def test_damaged_text(maker):
+    n_taken = 0
+    for i in range(INPUTS):
+        data = maker(random.Random(f"{maker.__name__} {i}"))
+        if data[:1] in (b">", b"@"):
+            n_taken += assert_alike(Block(1, data), data[:1] == b"@")
+    assert INPUTS // 20 < n_taken < INPUTS
+
+
+@pytest.mark.parametrize("letter", range(256))
+def test_every_letter(letter):
+    """At any place of a vector, in sequence and in quality values."""
+    for at in (1, 31, 63, 98):
+        bases, values = bytearray(b"ACGT" * 25), bytearray(b"I" * 100)
+        bases[at] = letter
+        taken = assert_alike(Block(1, b">a\n" + bases + b"\n"), False)
+        assert taken == (bytes([letter]).isalpha() or letter == ord("\n"))
+        if taken and letter != ord("\n"):
+            assert scan(Block(1, b">a\n" + bases + b"\n"), False).codes[at] == ENCODE[letter]
+        values[at] = letter
+        assert assert_alike(Block(1, b"@a\n" + b"ACGT" * 25 + b"\n+\n" + values + b"\n"), True) == (33 <= letter <= 126)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 20, 64, 1 << 19])
+def test_blocks_are_whole_records(size, monkeypatch):
+    monkeypatch.setattr(fastx_blocks, "BLOCK_SIZE", size)
+    fastq = b"".join(b"@r%d\n%s\n+\n%s\n" % (i, b"A" * i, b"@" * i) for i in range(20))
+    fasta = b"".join(b">r%d x>y\n%s\n" % (i, b"ACG\n" * i) for i in range(20))
+    for text, is_fastq in ((fastq, True), (fasta, False)):
+        blocks = list(blocks_of(io.BufferedReader(io.BytesIO(text)), is_fastq))
+        assert b"".join(block.data for block in blocks) == text
+        first = 1
+        for block in blocks:
+            assert block.first_line == first and block.data[:1] in b"@>"
+            first += block.data.count(b"\n")
+            assert scan(block, is_fastq) is not None
+        assert size > 1000 or len(blocks) > 5
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_threads_change_nothing(threads, tmp_path, monkeypatch):
+    monkeypatch.setattr(fastx_blocks, "BLOCK_SIZE", 1000)
+    rng = np.random.default_rng(1)
+    letters = np.frombuffer(b"ACGTNacgtRU", np.uint8)
+    texts = [rng.choice(letters, n).tobytes() for n in rng.integers(0, 300, 200)]
+    path = tmp_path / "x.fq"
+    named = {150: b"+r150"}
+    path.write_bytes(
+        b"".join(b"@r%d c\n%s\n%s\n%s\n" % (i, s, named.get(i, b"+"), b"I" * len(s)) for i, s in enumerate(texts))
+    )
+    reads = load_reads([path], threads=threads)
+    expected = b"".join(bytes([4]) * PAD + ENCODE[np.frombuffer(s, np.uint8)].tobytes() for s in texts) + bytes([4]) * PAD
+    assert reads.codes.tobytes() == expected and reads.names == tuple(f"r{i}" for i in range(200))
+    path.write_bytes(path.read_bytes().replace(b"+r150", b"+r151"))
+    with pytest.raises(InputError, match=r"record 151 \(line 603\): expected '\+'"):
+        load_reads([path], threads=threads)
+
+
+def test_protein_is_told_by_the_first_records_of_a_stream(tmp_path):
+    from bellapy.io.fastx import stream_records
+
+    path = tmp_path / "x.fa"
+    path.write_text(">p\n" + "MKVLAAGIVGLLLLQPSTEF" * 9 + "\n")
+    with pytest.raises(InputError, match="looks like protein"):
+        list(stream_records([path]))
