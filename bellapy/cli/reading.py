@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -54,8 +55,10 @@ def load_reads(
     from bellapy.jobs.overlap.canonical import canonical_reads
     from bellapy.jobs.overlap.pipeline import with_device
 
-    params = with_device(params) if overlaps else params
-    reads = _Loading(session, or_tiles).load(paths)
+    with ThreadPoolExecutor(1) as pool:  # to talk to a GPU for the first time takes half a second
+        chosen = pool.submit(with_device, params) if overlaps else None
+        reads = _Loading(session, or_tiles, chosen).load(paths)
+        params = chosen.result() if chosen else params
 
     session.report.count_letters(reads.other_letters, reads.n_bases)
     if output and output.format in ("sam", "bam"):  # raised before the work
@@ -68,8 +71,8 @@ def load_reads(
 class _Loading:
     """Reading, within the bound on memory."""
 
-    def __init__(self, session: Session, or_tiles: bool):
-        self.session, self.or_tiles = session, or_tiles
+    def __init__(self, session: Session, or_tiles: bool, chosen: Future[Params] | None):
+        self.session, self.or_tiles, self.chosen = session, or_tiles, chosen
         self.refused: MemoryLimitError | None = None  # raised when the reads have been counted
         self.held = 0
 
@@ -108,6 +111,8 @@ class _Loading:
         def check(n_reads: int, n_bases: int) -> None:
             advance(n_reads)
             self.expect(n_reads, n_bases)
+            if self.chosen and self.chosen.done():
+                self.chosen.result()  # or what is wrong with the device
             self.session.budget.require("holding the reads", n_bases)  # in the end they are copied once
 
         with progress("read", None) as advance:

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import cuda
 
-from bellapy.compute.gpu.ops import U32, U64, reverse_bits
-from bellapy.compute.gpu.scan import BLOCK, OWN, TILE, inlined, sum_before
+from bellapy.compute.gpu.ops import U32, U64, inlined, reverse_bits
+from bellapy.compute.gpu.scan import BLOCK, OWN, TILE, sum_before
 
 ONE = U64(1)
 

@@ -2,7 +2,7 @@
 
 Numba compiles one function at a time in a process.  So the first run with a GPU starts other processes, which compile and
 leave what they have made in Numba's cache.  This one reads and counts meanwhile, and waits where it comes to what is not yet
-there.  A mark in the cache's folder says that a task has been done: later runs start nothing.
+there.  A mark in the cache's folder says that a task has been tried: later runs start nothing.
 
 A task is the name of a function that starts some kernels on nothing: "module:function", or with a number behind a colon.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import select
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -30,15 +31,21 @@ PACKAGE = Path(__file__).resolve().parents[2]
 PACKAGES = "numba", "numba_cuda", "llvmlite", "numpy"
 CARDS = DRIVER_FILE.parent / "gpus"
 _lock = Lock()
-_helpers: list[subprocess.Popen[str]] = []  # the process that does the tasks, and tells which are done
+_helpers: list[subprocess.Popen[bytes]] = []  # the process that does the tasks, and tells which are done
 _begun: set[str] = set()
 _done: set[str] = set()
 
 
 def start(tasks: Sequence[str]) -> None:
-    """Begin with those of the tasks that no run has done yet, in this order; nothing happens without a GPU's driver, nor the
-    second time."""
-    if _helpers or not DRIVER_FILE.exists() or not os.access(_folder(), os.W_OK):
+    """Begin with those of the tasks that no run has tried yet, in this order.
+
+    Nothing happens without a GPU's driver, nor the second time.
+    """
+    if _helpers or not DRIVER_FILE.exists():
+        return
+    with suppress(OSError):
+        _folder().mkdir(parents=True, exist_ok=True)
+    if not os.access(_folder(), os.W_OK):
         return
     stamp = _stamp()
     todo = [task for task in tasks if not _mark(task, stamp).exists()]
@@ -47,7 +54,7 @@ def start(tasks: Sequence[str]) -> None:
     command = [sys.executable, "-m", MODULE, stamp, str(usable_cores()), *todo]
     with suppress(OSError):  # then kernels are compiled where they are needed
         nothing = subprocess.DEVNULL
-        helper = subprocess.Popen(command, stdin=nothing, stdout=subprocess.PIPE, stderr=nothing, text=True)
+        helper = subprocess.Popen(command, stdin=nothing, stdout=subprocess.PIPE, stderr=nothing)
         _helpers.append(helper)
         _begun.update(todo)
 
@@ -56,11 +63,30 @@ def wait(*tasks: str) -> None:
     """Until these tasks are done, if they were begun."""
     with _lock:
         while not _done.issuperset(_begun.intersection(tasks)):
-            stream = _helpers[0].stdout
-            line = stream.readline() if stream else ""
-            if not line:
-                _begun.clear()  # it has ended: what is not there is compiled here
-            _done.add(line.strip())
+            _listen()
+
+
+def is_ready(task: str) -> bool:
+    """Whether a task need not be waited for: it is done, or was never begun."""
+    with _lock:
+        while _begun and select.select([_pipe()], [], [], 0)[0]:
+            _listen()
+        return task not in _begun or task in _done
+
+
+def _pipe() -> int:
+    """What the helper writes to."""
+    stream = _helpers[0].stdout
+    assert stream
+    return stream.fileno()
+
+
+def _listen() -> None:
+    """Hear of one more task, or of several."""
+    told = os.read(_pipe(), select.PIPE_BUF)
+    if not told:
+        _begun.clear()  # the helper has ended: what is not there is compiled here
+    _done.update(told.decode().split())
 
 
 def _folder() -> Path:
@@ -100,15 +126,13 @@ def _do_all(stamp: str, at_once: int, tasks: Sequence[str]) -> None:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
         for process in [process for process in running if process.poll() is not None]:
             task = running.pop(process)
-            if not process.returncode:
-                _mark(task, stamp).touch()
+            _mark(task, stamp).touch()  # of failures, too: they would fail in every run
             print(task, flush=True)
 
 
-def _do(task: str) -> None:
-    """Do one task."""
+def do(task: str) -> None:
+    """Do one task, here."""
     module, function, *numbers = task.split(":")
-    _save_in_turn()
     getattr(import_module(module), function)(*map(int, numbers))
 
 
@@ -143,6 +167,7 @@ def _alone(path: str) -> Iterator[None]:
 if __name__ == "__main__":
     end_with_parent()
     if len(sys.argv) == 2:
-        _do(sys.argv[1])
+        _save_in_turn()
+        do(sys.argv[1])
     else:
         _do_all(sys.argv[1], int(sys.argv[2]), sys.argv[3:])

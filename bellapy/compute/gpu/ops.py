@@ -8,14 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 
 import numpy as np
 from numba import config, cuda
+
+from bellapy.compute import own_process
 
 EMPTY_BYTE = 0xC0  # four of them: a number below all scores
 SIMULATED = bool(config.ENABLE_CUDASIM)
 WARP = 8 if SIMULATED else 32
 U32, U64, I32 = np.uint32, np.uint64, np.int32
+
+
+inlined = cuda.jit(device=True, **({"inline": "always"} if SIMULATED else {"forceinline": True}))
+"""For parts of kernels.  LLVM takes them in.  If Numba did, compiling would take six times as long."""
 
 
 @cache
@@ -132,6 +139,9 @@ if SIMULATED:
         pass
 
 else:
+    with own_process.without("scipy.linalg"):
+        import_module("numba.cuda.np.arraymath")  # where numba-cuda looks for it, when it loads its first kernel
+
     from llvmlite import ir
     from numba.cuda import cgutils, types
     from numba.cuda.core import config as cuda_config

@@ -8,15 +8,13 @@ import numpy as np
 from numba import cuda
 
 from bellapy.compute.gpu.desk import Desk
-from bellapy.compute.gpu.ops import SIMULATED
+from bellapy.compute.gpu.ops import SIMULATED, inlined
 
 BLOCK = 8 if SIMULATED else 256
 """Threads of a block."""
 OWN = 4 if SIMULATED else 16
 """Consecutive items of a thread."""
 TILE = BLOCK * OWN
-
-inlined = cuda.jit(device=True, inline="always")
 
 
 def blocks_for(n: int, of_block: int = BLOCK) -> int:

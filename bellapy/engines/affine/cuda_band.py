@@ -14,12 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from numba import cuda
 
-from bellapy.compute.gpu.ops import I32, U32, U64, WARP, shuffle, sync_warp
+from bellapy.compute.gpu.ops import I32, U32, U64, WARP, inlined, shuffle, sync_warp
 from bellapy.engines.affine.cuda_bases import compare_bases
 from bellapy.engines.affine.cuda_ends import Table, Watch, end_of
 from bellapy.engines.affine.cuda_step import Kind, Room, Stacks, begin, compute_chunk, rebase
 from bellapy.engines.affine.cuda_walk import Band, walk_back, words_of_chunk
-from bellapy.engines.registers.window import HALF, PAIRS, inlined
+from bellapy.engines.registers.window import HALF, PAIRS
 
 QUERY, TARGET, N_QUERY, N_TARGET, PADDING, CENTRE, RUNS = range(7)
 COLUMNS = 7

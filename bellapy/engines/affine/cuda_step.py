@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import cuda
 
-from bellapy.compute.gpu.ops import I32, U32, U64, WARP, add_max2, ballot, max2, max2_any, permute, shuffle
+from bellapy.compute.gpu.ops import I32, U32, U64, WARP, add_max2, ballot, inlined, max2, max2_any, permute, shuffle
 from bellapy.engines.affine.cuda_ends import watch_diagonal
 from bellapy.engines.registers.window import (
     BEFORE,
@@ -28,7 +28,6 @@ from bellapy.engines.registers.window import (
     NEXT_AT_END,
     ONE,
     PAIRS,
-    inlined,
 )
 from bellapy.params import AffineScoring
 

@@ -13,12 +13,12 @@ import numpy as np
 from numba import cuda
 
 from bellapy.compute import runs as codec
-from bellapy.compute.gpu.ops import I32, U32, U64, WARP, ballot, shuffle
+from bellapy.compute.gpu.ops import I32, U32, U64, WARP, ballot, inlined, shuffle
 from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE
 from bellapy.engines.affine import rule as affine_rule
 from bellapy.engines.affine.cuda_bases import BASES, window_of
 from bellapy.engines.affine.cuda_step import TURN
-from bellapy.engines.registers.window import CHUNK, inlined
+from bellapy.engines.registers.window import CHUNK
 from bellapy.params import AffineScoring
 
 NO_PATH = -1  # too few scores were kept

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import cuda
 
-from bellapy.compute.gpu.ops import I32, U32, WARP, ballot, fresh, shuffle
+from bellapy.compute.gpu.ops import I32, U32, WARP, ballot, fresh, inlined, shuffle
 from bellapy.engines.linear.cuda_step import (
     HALF,
     SCALE,
@@ -34,7 +34,6 @@ from bellapy.engines.registers.window import (
     clear,
     follow,
     in_order,
-    inlined,
     load_cells,
     renew,
     save_cells,

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.gpu.ops import I32, U32, ballot, permute, shuffle
+from bellapy.compute.gpu.ops import I32, U32, ballot, inlined, permute, shuffle
 from bellapy.engines.registers.window import (
     BEFORE,
     BEFORE_AT_END,
@@ -31,7 +31,6 @@ from bellapy.engines.registers.window import (
     NEXT_AT_END,
     ONE,
     PAIRS,
-    inlined,
     larger,
     larger_sum,
     trim,

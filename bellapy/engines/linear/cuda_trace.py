@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import cuda
 
-from bellapy.compute.gpu.ops import I32, U32, U64, ballot
+from bellapy.compute.gpu.ops import I32, U32, U64, ballot, inlined
 from bellapy.engines.linear.cuda_step import Notes, compute_chunk, follow_border, has_left
 from bellapy.engines.registers.bases import Planes, compare_bases, sides_of
 from bellapy.engines.registers.window import (
@@ -33,7 +33,6 @@ from bellapy.engines.registers.window import (
     clear,
     follow,
     in_order,
-    inlined,
     renew,
     seat_of,
     words_of,

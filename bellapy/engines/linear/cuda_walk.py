@@ -8,10 +8,10 @@ import numpy as np
 from numba import cuda
 
 from bellapy.compute import runs as codec
-from bellapy.compute.gpu.ops import I32, U32, U64
+from bellapy.compute.gpu.ops import I32, U32, U64, inlined
 from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE
 from bellapy.engines.linear.cuda_trace import BITS, COLUMN, LAST, RUNS, chunk_words, first_kept
-from bellapy.engines.registers.window import CHUNK, EVERY_BIT, HALF, inlined
+from bellapy.engines.registers.window import CHUNK, EVERY_BIT, HALF
 
 TIME, AT_COLUMN, RUN, NEXT_RUN = range(4)
 WAY = 4

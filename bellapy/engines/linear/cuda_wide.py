@@ -12,13 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from numba import cuda
 
-from bellapy.compute.gpu.ops import I32, U32, WARP, ballot, shuffle, sync_warp
+from bellapy.compute.gpu.ops import I32, U32, WARP, ballot, inlined, shuffle, sync_warp
 from bellapy.engines.linear.cuda_stack import CELLS, COLUMN, ENDED, FIRST_ROW, FLANK, OUTGROWN, PAIRS_DONE, ROW, SCORE
 from bellapy.engines.linear.cuda_step import SCALE
 from bellapy.engines.linear.rule import STRIDE
 from bellapy.engines.registers.bases import sides_of
 from bellapy.engines.registers.host import STATE_COLUMN
-from bellapy.engines.registers.window import HALF, ONE, inlined
+from bellapy.engines.registers.window import HALF, ONE
 from bellapy.params import TILT_UNIT, Scoring
 
 DEAD = I32(-(1 << 30))

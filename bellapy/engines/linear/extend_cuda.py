@@ -59,6 +59,7 @@ class _Job:
     room: int  # flanks that a worker takes together, at most
     largest: int  # flanks of a piece, at most
     results: np.ndarray
+    sizes: list[tuple[int, int]]  # of windows
 
     @property
     def longest(self) -> bool:
@@ -79,8 +80,8 @@ def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, end: End,
     room = min(BATCH, len(flanks) // n_devices + 1)
     pieces = cut_seeds(flanks, shares, (room + 1) // 2)
     largest = 2 * max((end - begin for begin, end in pieces), default=0)
-    results = np.empty((len(flanks), 3), np.int64)
-    job = _Job(codes, flanks, scoring, end, resources, n_devices, max(room, largest), largest, results)
+    results, sizes = np.empty((len(flanks), 3), np.int64), ready_sizes(window_sizes(scoring))
+    job = _Job(codes, flanks, scoring, end, resources, n_devices, max(room, largest), largest, results, sizes)
     work = Work(pieces, LEAST_BATCH, partial(_extend_on_gpu, job), partial(_extend_on_cpu, job), "kernel_s")
     gpus.run(work, resources.devices)
     return Ends(job.results)
@@ -106,16 +107,20 @@ def load_size(number: int) -> None:
     """Compile, or load, the kernel of one size of windows."""
     size, scoring = CLASSES[number][:2], Scoring()
     with desk(Devices()) as its_desk:
-        worker, kinds = its_desk.device.workers[0], (np.int64, np.int64, np.int32)
-        table, counts, results = (
-            its_desk.zeros((2, n), kind) for n, kind in zip((5, COUNTS, RESULT_COLUMNS), kinds, strict=True)
-        )
+        worker = its_desk.device.workers[0]
+        kinds = (5, np.int64), (COUNTS, np.int64), (RESULT_COLUMNS, np.int32)
+        table, counts, results = (its_desk.zeros((2, columns), kind) for columns, kind in kinds)
         its_desk.launch(
             make_kernel(*size, scoring.match == 1, its_desk.device.packed), 1, WARPS * WARP,
             Reads(its_desk.zeros((1, 3), np.uint32), 1), table, counts, Queue(0, 0, 0, 0), _handed_over(worker, 0, 1, 2),
             _handed_over(worker, 1, 1, 2 * prod(size)), pack_scoring(scoring), False, results,
         )  # fmt: skip
         its_desk.fetch(results)
+
+
+def ready_sizes(sizes: list[tuple[int, int]], module: str = __name__) -> list[tuple[int, int]]:
+    """Those of some sizes whose kernels are there, and the last one: whichever are used, the results are the same."""
+    return [size for size in sizes[:-1] if ahead.is_ready(loading_of(size, module))] + sizes[-1:]
 
 
 def _extend_on_cpu(job: _Job, begin: int, end: int) -> None:
@@ -140,7 +145,7 @@ class _Batch:
     def __init__(self, job: _Job, worker: Worker, room: int):
         self.job, self.worker, self.room, self.uploaded = job, worker, room, 0
         self.n = self.last = self.n_back = self.n_late = 0
-        self.sizes, reads = window_sizes(job.scoring), worker.device.reads
+        self.sizes, reads = job.sizes, worker.device.reads
         reads.hold(job.codes)
         self.rows = worker.pinned.of("rows", room, dtype=np.int32)
         self.table = worker.pinned.of("table", room, 5, dtype=np.int64)

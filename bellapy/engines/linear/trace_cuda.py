@@ -24,7 +24,7 @@ from bellapy.engines.flanks import Flanks
 from bellapy.engines.linear.cuda_step import pack_scoring
 from bellapy.engines.linear.cuda_trace import PLAN, RUNS, Part, chunk_words, make_tracer, state_words
 from bellapy.engines.linear.cuda_walk import WAY, make_walker
-from bellapy.engines.linear.extend_cuda import BATCH, CLASSES, WARPS, loading_of, window_sizes
+from bellapy.engines.linear.extend_cuda import BATCH, CLASSES, WARPS, loading_of, ready_sizes, window_sizes
 from bellapy.engines.linear.trace_cpu import trace_flanks as trace_on_cpu
 from bellapy.engines.registers.bases import Reads
 from bellapy.engines.registers.gather import gather_runs
@@ -128,7 +128,7 @@ def _trace_on_gpu(job: _Job, worker: Worker, pieces: Iterator[tuple[int, int]], 
     uploaded = reads.bring(table, job.codes, max(1, job.resources.threads // job.devices), worker.stream)
     at = int(job.begins[begin])
     spans: list[tuple[float, float]] = []
-    for size in window_sizes(job.scoring, 2):  # what outgrows one begins anew in the next
+    for size in ready_sizes(window_sizes(job.scoring, 2), __name__):  # what outgrows one begins anew in the next
         if not len(todo):
             break
         failed = []

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import cuda
 
-from bellapy.compute.gpu.ops import I32, U32, U64, WARP, add_max2, max2, max2_any, permute
+from bellapy.compute.gpu.ops import I32, U32, U64, WARP, add_max2, inlined, max2, max2_any, permute
 
 CHUNK = 32
 PAIRS = CHUNK // 2  # of anti-diagonals
@@ -25,8 +25,6 @@ ONE = U32(1)
 NEXT, NEXT_AT_END = U32(0x5432), U32(0xDD32)  # own high half, next lane's low half (0 at the end of the window)
 BEFORE, BEFORE_AT_END = U32(0x1076), U32(0x10FF)  # previous lane's high half (0 at the end), own low half
 LOW_HALVES, HIGH_HALVES = U32(0x5410), U32(0x7632)  # of two words
-
-inlined = cuda.jit(device=True, inline="always")
 
 
 class Kind(NamedTuple):

@@ -32,6 +32,7 @@ from bellapy.seeding.sampling import compress_homopolymers, restore_places, samp
 ANY_COUNT = (1 << 31) - 1
 PROFILED_BYTES = 48  # of a bin of the depth profile, while it is judged
 
+LEAST_BASES = 1 << 20  # for each thread: fewer are counted sooner than kernels are loaded
 MASKED = "minimizer", "syncmer"
 """Ways of sampling that mark places of the reads."""
 
@@ -94,11 +95,17 @@ def _view(entries: Any) -> Any:
     return entries if isinstance(entries, Held) else entries[:]
 
 
+def pays_on_gpu(work: Work) -> bool:
+    """Whether a GPU was chosen, all of the job fits one task, and there are reads enough."""
+    in_memory = work.is_whole and work.plan.n_parts == 1 and isinstance(work.store, MemoryStore)
+    n_bases = int(work.reads.lengths.sum(dtype=np.int64))
+    return in_memory and work.params.run.device == "cuda" and n_bases >= LEAST_BASES * work.params.run.threads
+
+
 def _count_on_gpu(reads: ReadSet, work: Work) -> KmerCounts | None:
     """The k-mers of the whole job, which a GPU holds from then on; None where the CPU has to count."""
     settings, kmers = work.settings, work.params.kmers
-    in_memory = work.is_whole and work.plan.n_parts == 1 and isinstance(work.store, MemoryStore)
-    if not in_memory or work.params.run.device != "cuda" or kmers.homopolymer or settings["sampling"] in MASKED:
+    if not pays_on_gpu(work) or kmers.homopolymer or settings["sampling"] in MASKED:
         return None
     from bellapy.jobs.overlap.columns_cuda import try_to_count
 

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import cuda
 
-from bellapy.compute.gpu.ops import U64
-from bellapy.compute.gpu.scan import BLOCK, OWN, TILE, inlined, sum_before
+from bellapy.compute.gpu.ops import U64, inlined
+from bellapy.compute.gpu.scan import BLOCK, OWN, TILE, sum_before
 from bellapy.jobs.overlap.seeds import DIAGONAL_BIAS, MAX_MEMBERS, N_COLUMNS, Candidate, Members, choose
 from bellapy.seeding.entries import is_first, place_of, reverse_of
 from bellapy.seeding.kmer_matrix import read_at

@@ -1,23 +1,62 @@
-"""What the job has compiled ahead for GPUs, in the order in which it is needed."""
+"""What the job has compiled ahead for GPUs, in the order in which it is needed (compute/gpu/ahead.py).
+
+Few sizes of windows are enough: the widest, and others as they come.  So these are begun first, the widest before all.
+"""
 
 from __future__ import annotations
 
 from bellapy.compute.gpu import ahead
-from bellapy.engines.linear.classes import CLASSES
 
+ESTIMATE = f"{__name__}:load_count", f"{__name__}:load_depth", f"{__name__}:load_fit"
 COUNTING = (
     "bellapy.compute.gpu.sort:load", "bellapy.seeding.kmers_cuda:load", "bellapy.jobs.overlap.columns_cuda:load",
     "bellapy.jobs.overlap.products_cuda:load_choice", "bellapy.jobs.overlap.products_cuda:load",
 )  # fmt: skip
+EXTENSION = (8, 3, 1, 4, 0, 2, 5, 6, 7)
+"""Sizes, by their numbers among those of engines/linear/classes.py."""
+PATHS = (8, 7, 3, 1, 4, 5, 6, 0, 2)
 
 
 def tasks(*, with_paths: bool) -> list[str]:
     """All that a run may need."""
-    engines = ["extend_cuda", "trace_cuda"] if with_paths else ["extend_cuda"]
-    sizes = [f"bellapy.engines.linear.{engine}:load_size:{number}" for engine in engines for number in range(len(CLASSES))]
-    return [*COUNTING, *sizes]
+    engine = "bellapy.engines.linear"
+    extension = [f"{engine}.extend_cuda:load_size:{number}" for number in EXTENSION]
+    paths = [f"{engine}.trace_cuda:load_size:{number}" for number in PATHS] if with_paths else []
+    return [*ESTIMATE, *COUNTING, *extension[:3], *paths[:4], *extension[3:], *paths[4:]]
 
 
 def compile_ahead(*, with_paths: bool) -> None:
     """Begin with what no run has compiled yet."""
     ahead.start(tasks(with_paths=with_paths))
+
+
+def load_count() -> None:
+    """Compile, or load, what counts k-mers on the CPU: by no reads."""
+    import numpy as np
+
+    from bellapy.records.bases import PAD, UNKNOWN
+    from bellapy.seeding.kmers import count_kmers
+
+    count_kmers(np.full(PAD, UNKNOWN, np.uint8), 1, 2, 2)
+
+
+def load_depth() -> None:
+    """Compile, or load, what measures the depth: by reads of one base."""
+    from bellapy.jobs.overlap.coverage import LEAST_PIECES, measure_depth
+    from bellapy.records import ReadSet
+
+    measure_depth(ReadSet.from_sequences(["A" * 40] * LEAST_PIECES), 13, 1)
+
+
+def load_fit() -> None:
+    """Compile, or load, what fits the spectrum of k-mers: by a flat one, and a matrix of two reads with one k-mer."""
+    import numpy as np
+
+    from bellapy.jobs.overlap.estimate import MIN_DISTINCT, fit_spectrum, spectrum_of_reads, survey_reads
+    from bellapy.records import KmerMatrix
+    from bellapy.records.table import INT32_MAX
+
+    matrix = KmerMatrix(1, 1, np.array([2, 40], np.uint32), np.array([0, 10, 20]), INT32_MAX, 1)
+    survey_reads(matrix)
+    spectrum_of_reads(matrix, np.ones(2, bool), 3)
+    fit_spectrum(np.full(50, float(MIN_DISTINCT)), 13, 1000, 0.1, 10.0, chance=0.5)

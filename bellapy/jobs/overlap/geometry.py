@@ -113,8 +113,12 @@ def fair_geometry(reads: ReadSet, seeds: Seeds, extensions: Extensions, geometry
     def is_lesser(read: np.ndarray, position: np.ndarray, runs_on: np.ndarray | bool) -> np.ndarray:
         """Whether the read is joined there, and the side on which the alignment lies, behind or before it, is the lesser."""
         at = starts[read] + position // BIN
+        lesser = joined[at]
+        rows = np.flatnonzero(lesser)  # few
+        read, at, runs_on = read[rows], at[rows], np.broadcast_to(runs_on, len(lesser))[rows]
         before, behind = covered[at] - covered[starts[read]], covered[starts[read + 1]] - covered[at]
-        return joined[at] & np.where(runs_on, behind < before, before < behind)
+        lesser[rows] = np.where(runs_on, behind < before, before < behind)
+        return lesser
 
     same = seeds.strand > 0
     first = np.where(same, extensions.target_start, extensions.target_end)

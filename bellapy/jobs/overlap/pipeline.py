@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from bellapy.compute.gpu import ahead
 from bellapy.compute.gpu.devices import choose_device
 from bellapy.compute.memory import Budget
 from bellapy.compute.resources import Resources
@@ -19,6 +20,7 @@ from bellapy.engines import trace as base_level
 from bellapy.engines.ends import End
 from bellapy.engines.extend import extend_anchors
 from bellapy.jobs.overlap import estimate as estimates
+from bellapy.jobs.overlap import first_run
 from bellapy.jobs.overlap.align_rounds import (
     ALIGN_ROUNDS,
     ALL,
@@ -146,6 +148,7 @@ def count_rounds(work: Work, launch: Launch = launch_here) -> None:
     """Estimate depth and error rate, choose k and bounds, count k-mers, build the matrix."""
     report, lengths = work.report, work.reads.lengths
     with report.stage(EstimateStage("estimate")) as stage:
+        ahead.wait(*first_run.ESTIMATE)
         settings = work.store.once("settings", lambda: choose_settings(work))
         stage.reads, stage.bases = len(lengths), int(lengths.sum(dtype=np.int64))
     k, lower, upper, sampling, window = (

@@ -15,6 +15,7 @@ from bellapy.records import KmerMatrix, ReadSet, Seeds
 from bellapy.records.kmers import HeldMatrix
 from bellapy.report.progress import progress
 
+LEAST_ENTRIES = 1 << 18  # for each thread: fewer are multiplied sooner than kernels are loaded
 PARTS = 4  # of the seeds, for each thread
 
 
@@ -42,7 +43,8 @@ def find_seeds_of(
     matrix : all of whose columns link reads.  reads : of which the lengths are looked at.
     """
     found = None
-    if resources.device == "cuda":
+    pays = isinstance(matrix, HeldMatrix) or len(matrix.entries) >= LEAST_ENTRIES * resources.threads
+    if resources.device == "cuda" and pays:
         from bellapy.jobs.overlap.products_cuda import try_on_gpu
 
         found = try_on_gpu(matrix, reads.lengths, params, resources, multiplied)

@@ -11,6 +11,7 @@ from strategies import make_reads, mutate, random_bases
 
 from bellapy.compute.gpu.devices import known_gpus
 from bellapy.errors import DeviceError
+from bellapy.jobs.overlap import count_rounds as count_rounds_module
 from bellapy.jobs.overlap import depth, linking
 from bellapy.jobs.overlap.depth import APART_KIND, DEEP, N_KINDS, ORDINARY, REPEAT, Bins
 from bellapy.jobs.overlap.pipeline import candidate_rounds, count_rounds, in_memory
@@ -29,6 +30,12 @@ from bellapy.compute.gpu.desk import desk
 from bellapy.compute.gpu.ops import SIMULATED
 from bellapy.jobs.overlap import columns_cuda, products_cuda
 from bellapy.jobs.overlap.columns_cuda import DeviceColumns
+
+
+@pytest.fixture(autouse=True)
+def small_sets_pay(monkeypatch):
+    monkeypatch.setattr(count_rounds_module, "LEAST_BASES", 0)
+
 
 pytestmark = pytest.mark.usefixtures("quick_threads")
 ANY, K = (1 << 31) - 1, 7
@@ -132,3 +139,15 @@ def test_what_does_not_fit_the_gpu_is_left_to_the_cpu(rng, monkeypatch):
     monkeypatch.setattr(columns_cuda, "count_on_gpu", full)
     with pytest.raises(AssertionError):  # counted by the CPU
         candidates_of(reads, "cuda")
+
+
+def test_small_sets_and_other_devices_stay_on_the_cpu(rng, monkeypatch):
+    reads = reads_of(rng)
+    cases = {
+        device: in_memory(reads, make_params(device=device, threads=2), RunReport()) for device in ("cpu", "cuda", "auto")
+    }
+    assert [count_rounds_module.pays_on_gpu(work) for work in cases.values()] == [False, True, False]
+    monkeypatch.setattr(count_rounds_module, "LEAST_BASES", reads.n_bases // 2)
+    assert count_rounds_module.pays_on_gpu(cases["cuda"])
+    monkeypatch.setattr(count_rounds_module, "LEAST_BASES", reads.n_bases // 2 + 1)
+    assert not count_rounds_module.pays_on_gpu(cases["cuda"])
