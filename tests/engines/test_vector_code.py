@@ -25,7 +25,6 @@ import numpy as np
 from bellapy.engines.affine import lanes
 from bellapy.engines.exact import tiles
 from bellapy.engines.poa import align
-from bellapy.engines.tags import realign
 
 def row(dtype):
     return np.zeros(64, dtype)
@@ -44,7 +43,6 @@ stack = lanes.Stack(*(row("i1") for _ in range(5)))
 i2, size = row("i2"), np.int64(64)
 """
 CASES = {
-    "realignment": ("show(realign._diagonal, i2, size, i2, size, i2, size, u8, size, u8, (size, size))", "vpminsw"),
     "first edge to a node": ("show(align._begin_row, i2, i2, i2, size, size, size, np.int16(1))", "vpmaxsw"),
     "further edges": ("show(align._add_predecessor, i2, i2, i2, size, size, size, np.int16(1))", "vpmaxsw"),
     "bases alone": ("show(align._finish_row, i2, size, size, i2, np.int16(1))", "vpmaxsw"),
