@@ -15,6 +15,7 @@ import numpy as np
 from bellapy.compute.jit import njit, njit_inner
 from bellapy.errors import ParameterError
 from bellapy.records import ReadSet
+from bellapy.seeding.kmers import insertion_sort
 from bellapy.seeding.minimizers import find_minimizers
 
 MAX_K = 28
@@ -174,13 +175,8 @@ def _sort_buckets(words, starts):
         begin, end = np.int64(starts[b]), np.int64(starts[b + 1])
         if end - begin > FEW:
             words[begin:end].sort()
-            continue
-        for x in range(begin + 1, end):
-            word, y = words[x], x
-            while y > begin and words[y - 1] > word:
-                words[y] = words[y - 1]
-                y -= 1
-            words[y] = word
+        else:
+            insertion_sort(words, begin, end)
 
 
 @njit

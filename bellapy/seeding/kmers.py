@@ -132,7 +132,7 @@ def scatter(codes, mask, begin, end, layout, first, at, out, hashes, marks):
 
 
 @njit
-def _insertion_sort(words, start, end):
+def insertion_sort(words, start, end):
     """Sort words[start:end], uint64."""
     for i in range(start + 1, end):
         word, j = words[i], i
@@ -183,7 +183,7 @@ def _bucket_sort(words, start, end, shift, counts, out):
         if counts[b] - at > BUCKET_SORT_LIMIT:
             out[at : counts[b]].sort()
         else:
-            _insertion_sort(out, at, counts[b])
+            insertion_sort(out, at, counts[b])
         at = counts[b]
 
 

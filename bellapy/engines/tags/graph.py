@@ -28,7 +28,6 @@ BLOCK = 128  # columns counted at a time
 LOWEST = np.int32(-(1 << 24))  # of a node that no path reaches
 REACHED = np.int32(-(1 << 23))  # above it paths lie, below it what links add to no path
 I32 = np.int32
-RAW = 1  # flag of a consensus base: too few reads stood beside the template
 START = 0  # the node before the first column
 
 

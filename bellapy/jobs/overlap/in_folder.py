@@ -163,7 +163,7 @@ def choose_plan(lengths: np.ndarray, settings: Result, params: Params, n_blocks:
 def tile_bytes(lengths: np.ndarray, settings: Result, n_blocks: int) -> float:
     """What a tile of so many blocks takes, beside the program."""
     estimate = settings["estimate"]
-    share = 1.0 / n_blocks if n_blocks == 1 else 2.0 / n_blocks
+    share = min(1.0, 2.0 / n_blocks)
     right = (1 - (estimate["error_rate"] or 0)) ** settings["k"]
     places = min(1, CHANCE * right) / one_in(settings)
     pairs = len(lengths) * (estimate["depth"] or 0) * share / n_blocks
