@@ -6,6 +6,7 @@ import csv
 import gzip
 import os
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,28 @@ settings.register_profile(
 )
 settings.register_profile("ci", parent=settings.get_profile("default"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+if config.ENABLE_CUDASIM:
+    from numba.cuda.simulator.kernelapi import FakeCUDAShared
+
+    shared_array, making = FakeCUDAShared.array, threading.Lock()
+
+    def made_once(shared, shape, dtype):
+        """Shared arrays of the simulator, one for each line of a kernel.
+
+        Its own function makes two where two threads come to a line at once, and each thread goes on with another one.
+        """
+        if shape == 0:
+            return shared_array(shared, shape, dtype)
+        caller = sys._getframe(1)
+        line = caller.f_code.co_filename, caller.f_lineno
+        with making:
+            if line not in shared._allocations:
+                shared._allocations[line] = np.empty(shape, dtype)
+        return shared._allocations[line]
+
+    FakeCUDAShared.array = made_once
 
 
 @pytest.fixture(scope="session", params=sorted(BACKENDS))
