@@ -6,7 +6,7 @@ import math
 
 MEGABYTE = 10**6
 SLACK = 1.1  # for the stages after the one that does not fit
-INTERRUPTED = "bellapy: interrupted"
+INTERRUPTED = "bellapy: interrupted"  # by Ctrl-C
 
 
 class BellapyError(Exception):
@@ -76,6 +76,11 @@ class MemoryLimitError(BellapyError):
     def __str__(self) -> str:
         least = math.ceil(max(self.needed * SLACK, self.likely) / MEGABYTE)
         return (
-            f"--max-memory {self.limit / MEGABYTE:g}M: {self.what} needs more. Allow {least}M for the whole job, give fewer "
+            f"--max-memory {_shown(self.limit)}: {self.what} needs more. Allow {least}M for the whole job, give fewer "
             "reads, or keep a share of the k-mers (--sampling fraction)."
         )
+
+
+def _shown(size: int) -> str:
+    """A size in bytes as users write it."""
+    return f"{size / MEGABYTE:g}M" if size >= MEGABYTE else f"{size} bytes"

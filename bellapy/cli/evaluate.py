@@ -45,8 +45,8 @@ def evaluate(
         stream.write((json.dumps(result, indent=1) + "\n").encode())
 
 
-def _bounds(text: str) -> list[int]:
+def _bounds(text: str | None) -> list[int]:
     try:
-        return [int(bound) for bound in text.split(",") if bound]
+        return [int(bound) for bound in (text or "").split(",") if bound]
     except ValueError as error:
         raise ParameterError(f"--bins {text}: comma-separated whole numbers are needed") from error

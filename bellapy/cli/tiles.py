@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bellapy.cli.options import RUNNING, Given, Output, Reads, takes
+from bellapy.cli.options import RUNNING, Given, Output, Reads, pick, takes
 from bellapy.cli.overlapping import (
     ALL_RUNNING,
     SkipAlignment,
@@ -24,7 +24,7 @@ from bellapy.cli.reading import with_run
 from bellapy.cli.session import Session, session
 from bellapy.errors import ParameterError
 from bellapy.params import ExtensionParams, FilterParams, KmerParams, Params, SeedParams
-from bellapy.params.fields import INPUT, check, fields_of, given_values, options_of
+from bellapy.params.fields import INPUT, RUN, check, fields_of, given_values, options_of
 from bellapy.params.overlap import PresetParams, WritingParams
 from bellapy.params.run import LaunchParams, WorkdirParams
 
@@ -33,6 +33,12 @@ if TYPE_CHECKING:  # loaded when needed
     from bellapy.jobs.overlap.in_folder import Asked, FolderWork
     from bellapy.runs.launch import Worker
 
+PlanFolder = Annotated[
+    str,
+    typer.Option(
+        "--workdir", metavar="DIR", help="Folder to make, which the tasks use.", show_default=False, rich_help_panel=RUN
+    ),
+]
 Folder = Annotated[str, typer.Argument(metavar="DIR", help="The folder of `bellapy plan`.", show_default=False)]
 Index = Annotated[
     str, typer.Argument(help="Number of a task; - reads numbers from standard input, one a line.", show_default=False)
@@ -136,18 +142,16 @@ def _begun(
 
 @takes(
     options_of(PresetParams, KmerParams, SeedParams, ExtensionParams, FilterParams, WritingParams), ALL_RUNNING,
-    options_of(WorkdirParams, LaunchParams),
+    pick(LaunchParams, "blocks"),
 )  # fmt: skip
-def plan(given: Given, reads: Reads, skip_alignment: SkipAlignment = False) -> None:
+def plan(given: Given, reads: Reads, workdir: PlanFolder, skip_alignment: SkipAlignment = False) -> None:
     """Read the reads into a folder, and say how the job is cut."""
-    if given["workdir"] is None:
-        raise ParameterError("--workdir: name a folder, which the tasks use")
     _launch_params(given)
     with overlap_session(given, reads, {}) as (run, params):
         run.watch()
         target = destination("overlaps.paf" if given["overlap_format"] != "bam" else "x.bam", given)
         asked = _asked(params, skip_alignment, target)
-        with _begun(run, asked, reads, WorkdirParams(given["workdir"], True), given["blocks"]) as work:
+        with _begun(run, asked, reads, WorkdirParams(workdir, True), given["blocks"]) as work:
             from bellapy.io.outputs import open_output
             from bellapy.jobs.overlap.in_folder import describe_plan
 
@@ -168,15 +172,21 @@ def run_tile(given: Given, folder: Folder, index: Index, offset: Offset = 0, cou
         device = with_device(with_run(make_params(), run)).run
         work = join(folder, device)
         if index != "-":
-            if not index.isdecimal():
-                raise ParameterError(f"{index}: give the number of a task")
-            for number in range(int(index) + offset, int(index) + offset + count):
+            first = _task(index) + offset
+            for number in range(first, first + count):
                 work.do(number)
             return
         end_with_parent()
         for line in sys.stdin:
-            work.do(int(line))
+            work.do(_task(line))
             print(line.strip(), flush=True)
+
+
+def _task(text: str) -> int:
+    """The number of a task, as it was given."""
+    if not text.strip().isdecimal():
+        raise ParameterError(f"{text.strip()!r}: give the number of a task")
+    return int(text)
 
 
 @takes(options_of(WritingParams), RUNNING, {"keep_workdir": options_of(WorkdirParams)["keep_workdir"]})

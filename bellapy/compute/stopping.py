@@ -50,9 +50,9 @@ def end_now(number: int, frame: object = None) -> None:
     """End the program with the exit status that shells give to a signal: 128 plus its number."""
     for folder in list(begun):
         remove(folder)
-    if number == signal.SIGINT:
-        with suppress(OSError):
-            os.write(2, f"{INTERRUPTED}\n".encode())
+    told = INTERRUPTED if number == signal.SIGINT else f"bellapy: stopped by {signal.Signals(number).name}"
+    with suppress(OSError):
+        os.write(2, f"{told}\n".encode())
     os._exit(128 + number)
 
 

@@ -15,6 +15,8 @@ BLOCK_SIZE = 1 << 19  # bytes; the C library returns the memory of larger ones t
 QUALITY_SAMPLE = 1 << 15  # bases of a block whose qualities are all counted
 MOST_SPACING = 8
 
+BYTE_ORDER_MARKS = b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"  # of UTF-8 and UTF-16
+
 
 class Block(NamedTuple):
     """Whole records.
@@ -64,6 +66,8 @@ def is_fastq(path: str, stream: io.BufferedReader) -> bool:
         raise InputError(path, "the file is empty: it holds no reads. Check the step that made it.")
     if head.startswith((b"BAM\1", b"CRAM")):
         raise InputError(path, "BAM or CRAM, not FASTA or FASTQ. Convert it with `samtools fastq`.")
+    if head.startswith(BYTE_ORDER_MARKS):
+        raise InputError(path, "text with a byte-order mark, as some editors write it. Save it as plain ASCII text.", line=1)
     kind = "text before the first record" if head.isascii() and b"\0" not in head else "binary data"
     problem = f"{kind}: starts with {show(head)}, not with '>' (FASTA) or '@' (FASTQ). Is this the right file?"
     raise InputError(path, problem, line=1)

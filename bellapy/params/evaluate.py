@@ -19,7 +19,9 @@ class EvaluateParams(NamedTuple):
     end_to_end: Annotated[
         int | None, About("Leave out lines with longer overhangs", 0, LARGEST, unset="none", panel=FILTER)
     ] = None
-    bins: Annotated[str, About("Tell recall by true overlap too: comma-separated bounds", panel=OUTPUT)] = ""
+    bins: Annotated[
+        str | None, About("Tell recall by true overlap too: comma-separated bounds", unset="none", panel=OUTPUT)
+    ] = None
     false_pairs: Annotated[
         str | None, About("Write the false pairs to this file", panel=OUTPUT, flags=("--false-list",), metavar="FILE")
     ] = None

@@ -5,7 +5,7 @@ benchmarks/RESULTS.md has the figures.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, NamedTuple
 
 from bellapy.errors import ParameterError
@@ -251,8 +251,3 @@ def validate(values: Mapping[str, Any]) -> None:
         raise ParameterError(f"--upper {values['upper']}: must not be below --lower {values['lower']}")
     if values.get("sampling_window") and values.get("sampling", "auto") in ("auto", "none"):
         raise ParameterError("--sampling-window: choose a --sampling first (fraction, minimizer or syncmer)")
-
-
-def with_memory(params: Params, limit: int) -> Params:
-    """The same with a bound on memory, in bytes."""
-    return replace(params, run=replace(params.run, max_memory=limit))

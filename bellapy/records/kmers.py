@@ -43,8 +43,8 @@ class Held(ABC):
 class KmerMatrix:
     """The sparse matrix A, reads x reliable k-mers, with the place of every k-mer in every read.
 
-    Counting finds k-mers one by one, so A is held by columns (equally: the rows of its transpose); `to_csr` gives the
-    other order.  A k-mer that occurs several times in one read keeps all its positions.  An entry is one number,
+    Counting finds k-mers one by one, so A is held by columns (equally: the rows of its transpose).  A k-mer that occurs
+    several times in one read keeps all its positions.  An entry is one number,
 
         [ place | first | reverse ]
 
@@ -113,18 +113,6 @@ class KmerMatrix:
         place = places_of(self.entries)
         read_id = np.searchsorted(self.starts, place, side="right") - 1
         return read_id, place - self.starts[read_id], 1 - 2 * (self.entries & np.uint8(REVERSE)).astype(np.int64)
-
-    def to_csr(self):
-        """A as scipy `csr_array` of ones, with positions and strands in the same order."""
-        from scipy.sparse import csc_array
-
-        read_id, position, strand = self.locate()
-        entry = csc_array(
-            (np.arange(1, len(read_id) + 1, dtype=np.int64), read_id, self.indptr), shape=(self.n_reads, self.n_kmers)
-        ).tocsr()
-        order = entry.data - 1
-        entry.data = np.ones(len(order), np.int32)
-        return entry, position[order], strand[order]
 
 
 @dataclass(frozen=True)

@@ -96,6 +96,8 @@ BAD_READS = {
     "blank.fa": (b"\n\n", "empty"),
     "empty.fa.gz": (gzip.compress(b""), "empty"),
     "binary.fa": (bytes(range(256)) * 4, "binary data"),
+    "utf8.fa": ("\ufeff>a\nACGT\n".encode(), "byte-order mark"),
+    "utf16.fa": (">a\nACGT\n".encode("utf-16"), "byte-order mark"),
     "bam.bam": (write_bam, "samtools fastq"),
     "cut.fa.gz": (gzip.compress(b">a\n" + b"ACGTTGCA" * 50)[:-9], "compressed data"),
     "damaged.fa.gz": (b"\x1f\x8b\x08" + bytes(range(64)), "compressed data"),

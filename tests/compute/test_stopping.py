@@ -16,7 +16,11 @@ import bellapy
 
 ROOT = Path(bellapy.__file__).parents[1]
 PROGRAM = [sys.executable, "-m", "bellapy"]
-ENDS = [(signal.SIGINT, b"bellapy: interrupted\n"), (signal.SIGTERM, b""), (signal.SIGHUP, b"")]
+ENDS = [
+    (signal.SIGINT, b"bellapy: interrupted\n"),
+    (signal.SIGTERM, b"bellapy: stopped by SIGTERM\n"),
+    (signal.SIGHUP, b"bellapy: stopped by SIGHUP\n"),
+]
 SOON = 1.0  # seconds
 
 

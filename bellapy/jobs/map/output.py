@@ -182,7 +182,9 @@ def _lines_of_read(mapped: Mapped, batch: _Batch, read: int, hits: range, style:
     comment = comment_tags(records.comments[read])
     group = [b"RG:Z:" + style.read_group] if style.read_group else []
     if not hits:
-        return [b"\t".join([name, b"4\t*\t0\t0\t*\t*\t0\t0", bases or b"*", quality or b"*", *group, *comment])]
+        return [
+            b"\t".join([name, b"%d\t*\t0\t0\t*\t*\t0\t0" % UNMAPPED_FLAG, bases or b"*", quality or b"*", *group, *comment])
+        ]
     parts = [h for h in hits if batch.kind[h] != SECONDARY]
     elsewhere = {h: _other_part(batch, h, len(bases)) for h in parts} if len(parts) > 1 else {}
     both_ways = [(bases, quality)]

@@ -33,7 +33,6 @@ class OverlapCharts:
         looked_at = np.unique(np.linspace(0, len(reads) - 1, min(len(reads), LOOKED_AT)).astype(np.int64))
         self._row = np.full(len(reads), -1, np.int64)
         self._row[looked_at] = np.arange(len(looked_at))
-        self._looked_at = looked_at
         self._changes = np.zeros((len(looked_at), PLACES + 1), np.int32)  # of the coverage, from place to place
         self._lock = Lock()
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
+from scipy.sparse import csc_array
 from strategies import make_reads, random_bases, read_sets, simulate_reads
 
 from bellapy.errors import InputError
@@ -93,10 +94,10 @@ def test_products(sequences, k, upper, repeats):
 def test_scipy_counts_as_many(sequences, k, upper):
     """scipy's A·Aᵀ; with strands as values it gives same-strand less opposite-strand products."""
     matrix = build(sequences, k, 2, upper)
-    a, _, strand = matrix.to_csr()
+    read_id, _, strand = matrix.locate()
+    shape = matrix.n_reads, matrix.n_kmers
+    a, signed = (csc_array((values, read_id, matrix.indptr), shape=shape) for values in (np.abs(strand), strand))
     both = (a @ a.T).toarray()
-    signed = a.copy()
-    signed.data = strand.astype(np.int32)
     difference = (signed @ signed.T).toarray()
     same, opposite = np.triu((both + difference) // 2, 1), np.triu((both - difference) // 2, 1)
     got = np.zeros((2, matrix.n_reads, matrix.n_reads), np.int64)

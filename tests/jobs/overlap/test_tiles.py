@@ -111,7 +111,7 @@ def test_tasks_one_by_one(here, capfd):
         if name == "seeds":
             assert run("run-tile", here / "work", 0, "--offset", first, "--count", 6, "-t1", "-q").code == 0
     assert run("run-tile", here / "work", 10_000).code == 2
-    assert run("run-tile", here / "work", "x").code == 2
+    assert run("run-tile", here / "work", "x").code == run("run-tile", here / "work", "-", stdin=b"x\n").code == 2
     assert run("gather", here / "work", "--cigar", "-o", here / "tiles.paf").code == 2
     assert run("gather", here / "work", "-o", here / "tiles.paf", "--keep-workdir").code == 0
     assert same(here) and (here / "work").exists()
