@@ -150,7 +150,7 @@ def _find_overlaps(
 
 
 def _find_in_one_piece(run: Session, params: Params, paths: list[str]) -> tuple[ReadSet, Overlaps, Steps] | None:
-    """Reads as given, overlaps and their scores; None: this needs more than --max-memory, and the files can be read again."""
+    """Reads as given, overlaps and scores; None: it needs more than --max-memory, and the files can be read again."""
     from os.path import isfile
 
     or_tiles = all(map(isfile, paths))

@@ -20,13 +20,14 @@ U = np.uint64
 
 
 class Draft(NamedTuple):
-    """The first path of one read; int32 but for the letters and `differences`, each with an entry for every column.
+    """The first path of one read, beside its columns of the consensus.
 
-    bases : uint8, the read's letters, as symbols below INSERTED.
-    mates : the base that stands in a column of the consensus, from the first one on, or -1; the last entry is scratch.
-    rows : equal bases in a row, from each column on, with nothing between them.
-    anchors : the next column from which on ANCHOR of them follow; the number of columns if there is none.
-    differences : int64, columns with a base from each one on, times SEEN, and those of them with another base than the consensus.
+    bases : (n_bases,) uint8, the read's letters, as symbols below INSERTED.
+    mates : (n_columns + 1,) int32, the base that stands in a column, or -1; the last entry is scratch.
+    rows : (n_columns,) int32, equal bases in a row, from each column on, with nothing between them.
+    anchors : (n_columns + 1,) int32, the next column from which on ANCHOR of them follow; n_columns if there is none.
+    differences : (n_columns + 1,) int64, columns with a base from each one on, times SEEN, and those of them with another
+        base than the consensus.
     """
 
     bases: np.ndarray
