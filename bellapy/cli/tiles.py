@@ -105,6 +105,10 @@ def _own_tiles(run: Session, asked: Asked, reads: list[str], output: str) -> Ite
         place = WorkdirParams(os.path.join(folder, "work"))
         with _begun(run, asked, reads, place, None, lasting=False) as work:
             yield work
+        asked = _asked(params, skip_alignment, target)
+        with _begun(run, asked, reads, WorkdirParams(os.path.join(folder, "work")), None, lasting=False) as work:
+            run_rounds(work, Here(work.do))
+            _write(run, work, params, target)
 
 
 def _launch_params(given: Given) -> LaunchParams:
@@ -228,12 +232,12 @@ def gather(given: Given, folder: Folder, output: Output = "-") -> None:
 def _write(run: Session, work: FolderWork, params: Params, output: Destination) -> None:
     """Write the overlaps of a folder, with their paths if the output needs any."""
     from bellapy.jobs.overlap.align_rounds import steps_for
-    from bellapy.jobs.overlap.in_folder import placed
+    from bellapy.jobs.overlap.in_folder import n_placed, placed, placed_with_reads
     from bellapy.jobs.overlap.pipeline import with_device
-    from bellapy.records import join_overlaps
 
-    reads = work.stored.as_given(run.run.threads, with_bases=output.paths)
+    reads = work.stored.as_given()
     if output.paths:
-        write_with_paths(run, reads, join_overlaps(list(placed(work))), steps_for(work), with_device(params), output)
+        parts, params = placed_with_reads(work, run.budget), with_device(params)
+        write_with_paths(run, reads, parts, n_placed(work), steps_for(work), params, output)
     else:
         write_plain(run, reads, placed(work), output)
