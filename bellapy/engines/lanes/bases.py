@@ -62,7 +62,8 @@ def as_target(x, flip, apart):
     beyond = (x >> U(1)) & (x >> U(2)) & EVERY_BYTE
     unknown = ((x >> U(2)) & EVERY_BYTE) ^ beyond
     known = EVERY_BYTE ^ beyond ^ unknown
-    return (x ^ (known * U(flip))) + unknown * U(apart) + beyond
+    complemented = (known | known << U(1)) & (U(0) - U(flip & 1))  # no product: vector units have none of words
+    return (x ^ complemented) + unknown * U(apart) + beyond
 
 
 @njit_inner
@@ -89,6 +90,13 @@ def load_bases(codes, flank, l, shape, at, apart, bases):
             bases.query[w * lanes + lane] = U8(x)
             bases.target[(last - w) * lanes + lane] = U8(y)
             x, y = x >> U_EIGHT, y >> U_EIGHT
+
+
+@njit_vector
+def as_targets(word, flip, apart, lanes):
+    """The same for the words of all `lanes`: `word`, (TILE,) uint64, is changed; `flip`: (TILE,) int64, `apart`: as above."""
+    for l in range(U(lanes)):
+        word[l] = as_target(word[l], flip[l], apart)
 
 
 @njit_vector

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit_inner, njit_part, njit_vector, prefetch
-from bellapy.engines.lanes.bases import as_target, load_bases, read_word, spread, word_within
+from bellapy.engines.lanes.bases import as_targets, load_bases, read_word, spread, word_within
 from bellapy.engines.lanes.shape import TILE, U_TILE, Shape, U, aligned, move
 from bellapy.engines.linear.rule import flank_at
 from bellapy.engines.linear.sizes import CellScores
@@ -263,18 +263,19 @@ def fetch(task, now, words, bases):
     for l in range(lanes):
         if now[FLANK, l] < 0:
             continue
-        q, t, flip = now[QUERY_AT, l] + height, now[TARGET_AT, l] + height, now[FLIP, l]
+        q, t = now[QUERY_AT, l] + height, now[TARGET_AT, l] + height
         prefetch(codes, q + AHEAD)
         prefetch(codes, t + AHEAD)
-        inside = q + half <= now[QUERY_END, l] and t + half <= now[TARGET_END, l]
-        for j in range(half // 8):
-            if inside:
-                x, y = read_word(codes, q + 8 * j), read_word(codes, t + 8 * j)
-            else:
-                x = word_within(codes, q + 8 * j, now[QUERY_END, l])
-                y = word_within(codes, t + 8 * j, now[TARGET_END, l])
-            words[2 * j, l], words[2 * j + 1, l] = x, as_target(y, flip, apart)
+        if q + half <= now[QUERY_END, l] and t + half <= now[TARGET_END, l]:
+            for j in range(U(half // 8)):
+                words[U(2) * j, U(l)] = read_word(codes, U(q) + U(8) * j)
+                words[U(2) * j + U(1), U(l)] = read_word(codes, U(t) + U(8) * j)
+        else:
+            for j in range(half // 8):
+                words[2 * j, l] = word_within(codes, q + 8 * j, now[QUERY_END, l])
+                words[2 * j + 1, l] = word_within(codes, t + 8 * j, now[TARGET_END, l])
     for j in range(half // 8):
+        as_targets(words[2 * j + 1], now[FLIP], apart, lanes)
         spread(words[2 * j], bases.query, height + 8 * j, 1, lanes)
         spread(words[2 * j + 1], bases.target, half - 1 - 8 * j, -1, lanes)
 
