@@ -94,7 +94,7 @@ def load_bases(codes, flank, l, shape, at, apart, bases):
 
 @njit_vector
 def as_targets(word, flip, apart, lanes):
-    """The same for the words of all `lanes`: `word`, (TILE,) uint64, is changed; `flip`: (TILE,) int64, `apart`: as above."""
+    """The same for the words of all `lanes`: `word`, (TILE,) uint64, changed; `flip`: (TILE,) int64; `apart`: as above."""
     for l in range(U(lanes)):
         word[l] = as_target(word[l], flip[l], apart)
 

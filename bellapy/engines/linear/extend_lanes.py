@@ -212,7 +212,7 @@ def _collect(task, group, older, found, n_over):
 
 @njit_vector
 def _advance(task, progress, farthest, shift, ends, calls):
-    """Note the best cells of a chunk, look at the tilted scores as rule.py does, and let the windows go on: all lanes at once.
+    """Note the best cells of a chunk, look at tilted scores as rule.py does, and let windows go on: all lanes at once.
 
     Parameters
     ----------

@@ -128,7 +128,7 @@ def place(task, group, bases, taken):
     How many are taken now.
     """
     lanes, height, _, _ = task.shape
-    now, middle = group.now, height // 2
+    now = group.now
     _find_restless(now[FLANK], now[LOW], now[HIGH], task.shape, group.calls)
     for l in range(lanes):
         if group.calls[l] == 0:
