@@ -70,14 +70,14 @@ def overlap_in_tiles(run: Session, params: Params, reads: list[str], target: Des
         from bellapy.jobs.overlap.in_folder import run_rounds
         from bellapy.runs.launch import Here
 
-        if target.paths:  # as long as they are traced, all reads are held
-            run.budget.require("base-level paths, with all reads in both directions,", 2 * work.n_bases)
         run_rounds(work, Here(work.do))
         _write(run, work, params, target)
 
 
 def find_in_tiles(run: Session, params: Params, reads: list[str], output: str) -> tuple[ReadSet, Overlaps, Steps]:
     """Reads as given, their overlaps, and the scores of these, for another job for which all at once does not fit."""
+    import numpy as np
+
     with _own_tiles(run, _asked(params, False, False), reads, output) as work:
         from bellapy.jobs.overlap.align_rounds import steps_for
         from bellapy.jobs.overlap.in_folder import placed, run_rounds
@@ -87,7 +87,7 @@ def find_in_tiles(run: Session, params: Params, reads: list[str], output: str) -
         run.budget.require("all reads in both directions", 2 * work.n_bases)
         run_rounds(work, Here(work.do))
         overlaps, steps = join_overlaps(list(placed(work))), steps_for(work)
-        return work.stored.as_given(run.run.threads, with_bases=True), overlaps, steps
+        return work.stored.some_as_given(np.arange(len(work.stored.lengths)), run.run.threads), overlaps, steps
 
 
 @contextmanager
@@ -105,10 +105,6 @@ def _own_tiles(run: Session, asked: Asked, reads: list[str], output: str) -> Ite
         place = WorkdirParams(os.path.join(folder, "work"))
         with _begun(run, asked, reads, place, None, lasting=False) as work:
             yield work
-        asked = _asked(params, skip_alignment, target)
-        with _begun(run, asked, reads, WorkdirParams(os.path.join(folder, "work")), None, lasting=False) as work:
-            run_rounds(work, Here(work.do))
-            _write(run, work, params, target)
 
 
 def _launch_params(given: Given) -> LaunchParams:
