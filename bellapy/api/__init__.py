@@ -66,8 +66,8 @@ def overlap(
 
 
 def extend(
-    pairs: str | os.PathLike | Iterable[Sequence], k: int, xdrop: int, *, reads: Reads | None = None, cigar: bool = False,
-    threads: int | None = None, **options: Any,
+    pairs: str | os.PathLike[str] | Iterable[Sequence[Any]], k: int, xdrop: int, *, reads: Reads | None = None,
+    cigar: bool = False, threads: int | None = None, **options: Any,
 ) -> ExtensionTable:  # fmt: skip
     """Extend given seeds into alignments: what `bellapy extend` does.
 
@@ -103,7 +103,7 @@ def extend(
     )
 
 
-def _pairs(pairs: str | os.PathLike | Iterable[Sequence], k: int) -> tuple[ReadSet, Anchors]:
+def _pairs(pairs: str | os.PathLike[str] | Iterable[Sequence[Any]], k: int) -> tuple[ReadSet, Anchors]:
     if isinstance(pairs, (str, os.PathLike)):
         return pack_pairs(read_pairs(os.fspath(pairs), k), k)
     return pack_pairs(check_pairs(pairs, k), k)

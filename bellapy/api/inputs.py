@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from bellapy.errors import InputError
 
 if TYPE_CHECKING:  # loaded when needed
-    from bellapy.io.fastx import Records
+    from bellapy.io.fastx_lines import Records
     from bellapy.records import ReadSet
 
 Text: TypeAlias = str | bytes
-Path: TypeAlias = str | os.PathLike
+Path: TypeAlias = str | os.PathLike[str]
 Reads: TypeAlias = Path | Sequence[Path] | Mapping[str, Text] | Iterable[tuple[str, Text]]
 
 NAME = re.compile(r"[!-~]+")
@@ -59,7 +59,8 @@ def as_records(given: Reads) -> Iterator[Records]:
     ------
     InputError : as `as_reads`, but for names that occur twice.
     """
-    from bellapy.io.fastx import Records, stream_records
+    from bellapy.io.fastx import stream_records
+    from bellapy.io.fastx_lines import Records
 
     if (paths := paths_of(given)) is not None:
         yield from stream_records(paths)

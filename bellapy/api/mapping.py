@@ -21,7 +21,7 @@ from bellapy.params.map import MapOptions, MapWriting, ScoreOptions, adjusted
 from bellapy.report.run_report import RunReport
 
 if TYPE_CHECKING:  # loaded when needed
-    from bellapy.io.fastx import Records
+    from bellapy.io.fastx_lines import Records
 
 KINDS = {PRIMARY: "primary", SECONDARY: "secondary", SUPPLEMENTARY: "supplementary"}
 
@@ -88,6 +88,14 @@ class Aligner:
         """The alignments of reads, in the order of reads, the best first.
 
         The first call makes the index, and learns from its first reads how wide bands have to be.
+
+        Parameters
+        ----------
+        reads : as those of `bellapy.overlap`; names may occur twice.  threads : None: all cores.
+
+        Raises
+        ------
+        InputError : a reference or reads that cannot be read.
         """
         stream = batches(as_records(reads))
         first = next(stream, None)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -38,11 +39,8 @@ class Columns:
         ------
         BellapyError : pandas is not installed.
         """
-        try:
-            import pandas
-        except ImportError:
-            raise BellapyError("pandas is not installed; pip install pandas installs it") from None
-        return pandas.DataFrame(self.columns())
+        frame: pandas.DataFrame = _installed("pandas").DataFrame(self.columns())
+        return frame
 
     def to_arrow(self) -> pyarrow.Table:
         """All columns as an Arrow table.
@@ -51,11 +49,16 @@ class Columns:
         ------
         BellapyError : pyarrow is not installed.
         """
-        try:
-            import pyarrow
-        except ImportError:
-            raise BellapyError("pyarrow is not installed; pip install pyarrow installs it") from None
-        return pyarrow.table(self.columns())
+        table: pyarrow.Table = _installed("pyarrow").table(self.columns())
+        return table
+
+
+def _installed(name: str) -> Any:
+    """A package that is optional."""
+    try:
+        return import_module(name)
+    except ImportError:
+        raise BellapyError(f"{name} is not installed; pip install {name} installs it") from None
 
 
 class Overlap(NamedTuple):
@@ -118,7 +121,13 @@ class OverlapTable(Columns):
         return found if self._parts is None else {**found, "cigar": _texts([paths for _, paths in self._parts])}
 
     def write(
-        self, path: str | os.PathLike, *, format: str | None = None, cs: bool = False, sort: bool = False, threads: int = 1
+        self,
+        path: str | os.PathLike[str],
+        *,
+        format: str | None = None,
+        cs: bool = False,
+        sort: bool = False,
+        threads: int = 1,
     ) -> None:
         """Write all overlaps, as `bellapy overlap` does.
 
@@ -167,7 +176,7 @@ class ExtensionTable(Columns):
         found = {name: getattr(self.records, name) for name in names}
         return found if self._paths is None else {**found, "cigar": _texts([self._paths])}
 
-    def write(self, path: str | os.PathLike, *, cs: bool = False) -> None:
+    def write(self, path: str | os.PathLike[str], *, cs: bool = False) -> None:
         """Write what `bellapy extend` does.
 
         cs : differences in cs:Z, too.
