@@ -381,3 +381,8 @@ def test_stages_take_a_limit(reference, tmp_path):
         outcome = run(*command, "-o", tmp_path / "x", "--max-memory", "1M")
         assert outcome.code == 1 and f"loading {command[-1]} needs more" in outcome.err or "itself" in outcome.err
     assert not (tmp_path / "x").exists()
+
+
+def test_a_bound_of_a_few_bytes_is_told_as_it_was_given():
+    assert str(MemoryLimitError(5, "the program itself", 10**8)).startswith("--max-memory 5 bytes: ")
+    assert str(MemoryLimitError(6 * 10**8, "sorting", 10**9)).startswith("--max-memory 600M: ")
