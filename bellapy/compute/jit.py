@@ -1,18 +1,17 @@
-"""Numba defaults, in one place: every compiled function is cached on disk, releases the GIL and never raises.
+"""Numba's defaults, in one place: compiled functions release the GIL and never raise; those for Python are kept on disk.
 
 `njit` is for ordinary kernels.  The others leave out reference counts, so they must not make arrays.  Reference counts are
 atomic operations, and would cost more than the short functions of an inner loop.  The inner ones are for calls from
-compiled code only, which halves their code; from Python they would crash.  The vector ones are for loops that LLVM must
-turn into vector code.  They promise that array arguments do not overlap.  Without this promise LLVM checks every loop for
-overlap at run time, and often gives up.  `njit_part` is for parts of one
-function, which takes them in.  Else the arrays of a record are handed over one by one, which costs a few percent where it
-happens every few thousand cells.  `prefetch` hides the wait for memory where many streams are read side by side;
-`bit_of_each` is an instruction or two of every vector unit that LLVM does not find in a loop.
+compiled code only, and are compiled as `inner` says; from Python they would crash.  The vector ones are for loops that
+LLVM must turn into vector code.  They promise that array arguments do not overlap.  Without this promise LLVM checks every
+loop for overlap at run time, and often gives up.  `njit_part` is for parts of one function, which takes them in.  Else the
+arrays of a record are handed over one by one, which costs a few percent where it happens every few thousand cells.
+`prefetch` hides the wait for memory where many streams are read side by side; `bit_of_each` is an instruction or two of
+every vector unit that LLVM does not find in a loop.
 """
 
 from __future__ import annotations
 
-import functools
 from importlib import import_module
 
 import numba
@@ -24,6 +23,7 @@ from numba.core.options import TargetOptions
 from numba.extending import intrinsic
 
 from bellapy.compute import own_process
+from bellapy.compute.inner import InnerCompiler
 from bellapy.compute.processor import set_vector_code
 
 with own_process.without("scipy.linalg"):
@@ -32,19 +32,44 @@ with own_process.without("scipy.linalg"):
 VECTOR_CODE = set_vector_code()
 """Which vector code is made, and why, in words."""
 
-_OPTIONS = {"cache": True, "boundscheck": False, "error_model": "numpy", "nogil": True}
+_OPTIONS = {"cache": True, "boundscheck": False, "error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
 _NO_COUNTS = {**_OPTIONS, "_nrt": False}
-_INNER = {**_NO_COUNTS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_INNER = {**_NO_COUNTS, "no_cpython_wrapper": True, "cache": False, "pipeline_class": InnerCompiler}
 
 # Numba's CPU code generator honours the flag `noalias`, but its decorator does not offer it as an option.
 CPUTargetOptions.noalias = TargetOptions.Mapping("noalias")
 
-njit = functools.partial(numba.njit, **_OPTIONS)
-njit_entry = functools.partial(numba.njit, **_NO_COUNTS)
-njit_vector_entry = functools.partial(numba.njit, **_NO_COUNTS, noalias=True)
-njit_inner = functools.partial(numba.njit, **_INNER)
-njit_vector = functools.partial(numba.njit, **_INNER, noalias=True)
-njit_part = functools.partial(numba.njit, **_INNER, forceinline=True)
+
+def _plain(kind):
+    """The type of a number, for that of a constant or of a tuple with constants."""
+    return types.unliteral(kind) if isinstance(kind, (types.IntegerLiteral, types.Tuple, types.UniTuple)) else kind
+
+
+def _once_for_constants(dispatcher):
+    """Let calls with a constant take the code for any number: Numba would compile the function for each constant."""
+    compiled_for = dispatcher.get_call_template
+    dispatcher.get_call_template = lambda args, kws: compiled_for(
+        tuple(map(_plain, args)), {name: _plain(kind) for name, kind in kws.items()}
+    )
+    return dispatcher
+
+
+def _decorator(**options):
+    """A decorator that compiles with these options of Numba; others may be named where it is called."""
+
+    def decorate(function, **others):
+        made = numba.njit(function, **{**options, **others})
+        return made if numba.config.DISABLE_JIT else _once_for_constants(made)
+
+    return decorate
+
+
+njit = _decorator(**_OPTIONS)
+njit_entry = _decorator(**_NO_COUNTS)
+njit_vector_entry = _decorator(**_NO_COUNTS, noalias=True)
+njit_inner = _decorator(**_INNER)
+njit_vector = _decorator(**_INNER, noalias=True)
+njit_part = _decorator(**_INNER, forceinline=True)
 
 
 @njit_inner

@@ -28,8 +28,9 @@ def add(a, b):
     for i in range(np.uint64(1024)):
         a[i] += b[i]
 
-bytes_ = numba.uint8[::1]
-print(*numba.njit((bytes_, bytes_), **(njit_vector_entry.keywords | {"cache": False}))(add).inspect_asm().values())
+bytes_, compiled = numba.uint8[::1], njit_vector_entry(add, cache=False)
+compiled.compile((bytes_, bytes_))
+print(*compiled.inspect_asm().values())
 """
 
 
