@@ -12,14 +12,13 @@ from bellapy.errors import InputError
 
 BLOCK_SIZE = 1 << 19  # bytes; the C library returns the memory of larger ones to the system each time
 
+COMPRESSED = "compressed by bzip2, xz or zstd. Unpack it, or compress it by gzip or bgzip."
 OTHER_FILES = {
-    (b"MMI\2",): "an index of minimap2. Give the FASTA file that it was made from.",
-    (b"bellapy-index",): "an index of bellapy, not FASTA or FASTQ. Give the FASTA file that it was made from.",
-    (
-        b"BZh",
-        b"\xfd7zXZ",
-        b"\x28\xb5\x2f\xfd",
-    ): "compressed by bzip2, xz or zstd. Unpack it, or compress it by gzip or bgzip.",
+    b"MMI\2": "an index of minimap2. Give the FASTA file that it was made from.",
+    b"bellapy-index": "an index of bellapy, not FASTA or FASTQ. Give the FASTA file that it was made from.",
+    b"BZh": COMPRESSED,
+    b"\xfd7zXZ": COMPRESSED,
+    b"\x28\xb5\x2f\xfd": COMPRESSED,
 }
 """What is often given by mistake, by its first bytes."""
 
