@@ -56,8 +56,10 @@ def _format(output: str, given: str | None, no_align: bool, style: Style) -> str
     """paf, sam or bam, by the option or by the output's name."""
     from bellapy.io.outputs import COMPRESSED, is_special
 
-    stem = next((output[: -len(end)] for end in COMPRESSED if output.endswith(end)), output)
+    stem = next((output[: -len(end)] for end in COMPRESSED if output.endswith(end)), output).lower()
     kind = given or next((name for name in ("sam", "bam") if stem.endswith(f".{name}")), "paf")
+    if stem.endswith(".cram"):
+        raise ParameterError(f"-o {output}: CRAM is not written. Name a BAM file, and convert it with `samtools view -C`")
     if kind == "bam" and (output == "-" or output.endswith(COMPRESSED) or is_special(output)):
         raise ParameterError("--format bam: name a file that does not end in .gz with -o, or write SAM")
     if no_align and (kind != "paf" or style.cs or style.eqx):

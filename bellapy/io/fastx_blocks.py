@@ -12,6 +12,16 @@ from bellapy.errors import InputError
 
 BLOCK_SIZE = 1 << 19  # bytes; the C library returns the memory of larger ones to the system each time
 
+COMPRESSED = "compressed by bzip2, xz or zstd. Unpack it, or compress it by gzip or bgzip."
+OTHER_FILES = {
+    b"MMI\2": "an index of minimap2. Give the FASTA file that it was made from.",
+    b"bellapy-index": "an index of bellapy, not FASTA or FASTQ. Give the FASTA file that it was made from.",
+    b"BZh": COMPRESSED,
+    b"\xfd7zXZ": COMPRESSED,
+    b"\x28\xb5\x2f\xfd": COMPRESSED,
+}
+"""What is often given by mistake, by its first bytes."""
+
 QUALITY_SAMPLE = 1 << 15  # bases of a block whose qualities are all counted
 MOST_SPACING = 8
 
@@ -62,6 +72,9 @@ def is_fastq(path: str, stream: io.BufferedReader) -> bool:
         raise InputError(path, "SAM, not FASTA or FASTQ. Convert it with `samtools fastq`.")
     if head[:1] in (b">", b"@"):
         return head[:1] == b"@"
+    for begins, problem in OTHER_FILES.items():
+        if head.startswith(begins):
+            raise InputError(path, problem)
     if not head.strip() and not any(line.strip() for line in stream):
         raise InputError(path, "the file is empty: it holds no reads. Check the step that made it.")
     if head.startswith((b"BAM\1", b"CRAM")):

@@ -404,6 +404,7 @@ def test_a_read_of_nothing_but_repeats_has_few_anchors(world):
         (["--zdrop", "0"], 2, "--zdrop 0: must be from"),
         (["-N", "-1"], 2, "-N -1: must be from"),
         (["--gap-open", "4"], 2, "as many values"),
+        (["-o", "out.cram"], 2, "CRAM is not written"),
     ],
 )
 def test_wrong_options_are_refused(world, options, code, message):
@@ -431,6 +432,20 @@ def test_bad_input_is_told_and_leaves_no_file(world, tmp_path):
             outcome = run("map", *arguments, "-o", tmp_path / f"out.{ending}", "-t", 1)
             assert outcome.code == 1 and message in outcome.err and "Traceback" not in outcome.err
             assert not list(tmp_path.glob("out*"))
+
+
+@pytest.mark.parametrize(
+    "first, message", [(b"MMI\2abc", "minimap2"), (b"bellapy-index-2\n", "bellapy"), (b"BZh9", "bzip2")]
+)
+def test_other_files_are_told(world, first, message):
+    (world.folder / "other").write_bytes(first + bytes(100))
+    outcome = run("map", world.folder / "ref.fa", world.folder / "other")
+    assert outcome.code == 1 and message in outcome.err
+
+
+def test_the_name_tells_the_format_in_any_case(world):
+    assert run("map", world.folder / "ref.fa", world.folder / "reads.fq", "-q", "-o", world.folder / "OUT.BAM").code == 0
+    assert (world.folder / "OUT.BAM").read_bytes()[:4] == b"\x1f\x8b\x08\x04"
 
 
 def test_one_standard_input_for_reference_and_reads_is_refused(world):
