@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bellapy.cli.options import RUNNING, Given, Output, Reads, pick, takes
-from bellapy.cli.reading import Loaded, load_reads, with_run
+from bellapy.cli.reading import Loaded, TooLarge, load_reads, with_run
 from bellapy.cli.session import Session, session
-from bellapy.errors import ParameterError
+from bellapy.cli.tiles import find_in_tiles
+from bellapy.errors import MemoryLimitError, ParameterError
 from bellapy.params import KmerParams, Params, make_params
 from bellapy.params.correct import SHORTEST_OVERLAP, CorrectParams, make_correct_params
 from bellapy.params.fields import INPUT, given_values, options_of
@@ -49,17 +50,24 @@ def correct(given: Given, reads: Reads, output: Output = "-", overlaps: OverlapF
     finding = {"min_overlap": SHORTEST_OVERLAP, **given_values(given, FIELDS.keys() & FINDING.keys())}
     params = make_params(given.get("preset"), **finding)
     with session(given, [*reads, *([overlaps] if overlaps else [])], {"-o": output}) as run:
-        from bellapy.jobs.correct.report import start_report
-        from bellapy.jobs.overlap.report import REASONS
-        from bellapy.jobs.overlap.report import start_report as start_overlaps
-
         params = with_run(params, run)
-        start_report(start_overlaps(run.report), REASONS)
+        _start_report(run)
         run.report.parameters = {**params.to_dict(), "correct": asdict(chosen)}
         with _folder(given, [*reads, *([overlaps] if overlaps else [])], params, chosen, output) as work:
-            loaded = load_reads(run, params, reads, overlaps=not overlaps, with_paths=True)
-            found = _read_overlaps(run, loaded, overlaps) if overlaps else _find_overlaps(run, loaded, work)
+            if overlaps:
+                found = _read_overlaps(run, params, reads, overlaps)
+            else:
+                found = _find_overlaps(run, params, reads, output, work)
             _correct(run, *found, chosen, output, work)
+
+
+def _start_report(run: Session) -> None:
+    """Make the report ready for the numbers of this job, without what was counted before."""
+    from bellapy.jobs.correct.report import start_report
+    from bellapy.jobs.overlap.report import REASONS
+    from bellapy.jobs.overlap.report import start_report as start_overlaps
+
+    start_report(start_overlaps(run.report), REASONS)
 
 
 @contextmanager
@@ -109,23 +117,31 @@ def _correct(
     writer.tell(run.report)
 
 
-def _find_overlaps(run: Session, loaded: Loaded, work: Workdir | None) -> tuple[ReadSet, Overlaps, Tracer]:
+def _find_overlaps(
+    run: Session, params: Params, paths: list[str], output: str, work: Workdir | None
+) -> tuple[ReadSet, Overlaps, Tracer]:  # fmt: skip
     """The reads as given, their overlaps, and what makes the paths of these."""
     from bellapy.compute.resources import Resources
     from bellapy.engines.ends import End
     from bellapy.engines.trace import map_paths
     from bellapy.jobs.correct.kept import keep_overlaps
     from bellapy.jobs.correct.members import pack
-    from bellapy.jobs.overlap.pipeline import overlap_reads
+    from bellapy.jobs.overlap.pipeline import with_device
 
-    params: Params = loaded.params
+    held: ReadSet | None = None
 
     def find() -> tuple[Overlaps, Steps]:
-        return overlap_reads(loaded.reads, params, run.report)
+        nonlocal held
+        found = _find_in_one_piece(run, params, paths)
+        if found is None:
+            _start_report(run)
+            found = find_in_tiles(run, params, paths, output)
+        held, overlaps, steps = found
+        return overlaps, steps
 
-    canonical, steps = find() if work is None else keep_overlaps(work, find)
-    reads, overlaps = loaded.restore(canonical, with_bases=True)
-    end, resources = End.of(params.extension.extension), Resources.of(params.run, run.report.devices)
+    overlaps, steps = find() if work is None else keep_overlaps(work, find)
+    reads = _given(load_reads(run, params, paths)) if held is None else held  # a folder had the overlaps
+    end, resources = End.of(params.extension.extension), Resources.of(with_device(params).run, run.report.devices)
 
     def trace(rows: np.ndarray) -> Iterator[Traced]:
         return map_paths(pack, reads, overlaps.take(rows), steps, end, resources)
@@ -133,15 +149,38 @@ def _find_overlaps(run: Session, loaded: Loaded, work: Workdir | None) -> tuple[
     return reads, overlaps, trace
 
 
-def _read_overlaps(run: Session, loaded: Loaded, path: str) -> tuple[ReadSet, Overlaps, Tracer]:
-    """The same from a file."""
+def _find_in_one_piece(run: Session, params: Params, paths: list[str]) -> tuple[ReadSet, Overlaps, Steps] | None:
+    """Reads as given, overlaps and scores; None: it needs more than --max-memory, and the files can be read again."""
+    from os.path import isfile
+
+    or_tiles = all(map(isfile, paths))
+    try:
+        loaded = load_reads(run, params, paths, overlaps=True, with_paths=True, or_tiles=or_tiles)
+        from bellapy.jobs.overlap.pipeline import overlap_reads
+
+        overlaps, steps = overlap_reads(loaded.reads, loaded.params, run.report)
+        return *loaded.restore(overlaps, with_bases=True), steps
+    except (TooLarge, MemoryLimitError):
+        if not or_tiles:
+            raise
+        return None
+
+
+def _given(loaded: Loaded) -> ReadSet:
+    """The reads as the input has them."""
+    from bellapy.jobs.overlap.canonical import given_reads
+
+    return given_reads(loaded.reads, loaded.order, loaded.params.run.threads, with_bases=True)
+
+
+def _read_overlaps(run: Session, params: Params, paths: list[str], path: str) -> tuple[ReadSet, Overlaps, Tracer]:
+    """The same with overlaps from a file."""
     import numpy as np
 
     from bellapy.io.paf_paths import read_path_overlaps
     from bellapy.jobs.correct.report import OverlapsStage
-    from bellapy.jobs.overlap.canonical import given_reads
 
-    reads = given_reads(loaded.reads, loaded.order, loaded.params.run.threads, with_bases=True)
+    reads = _given(load_reads(run, params, paths))
     with run.report.stage(OverlapsStage("overlaps")) as stage:
         found = read_path_overlaps(path, reads)
         stage.overlaps, stage.with_itself, stage.twice = len(found.overlaps), found.n_self, found.n_twice

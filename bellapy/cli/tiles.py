@@ -30,7 +30,9 @@ from bellapy.params.run import LaunchParams, WorkdirParams
 
 if TYPE_CHECKING:  # loaded when needed
     from bellapy.io.overlap_writer import Destination
+    from bellapy.jobs.overlap.ends import Steps
     from bellapy.jobs.overlap.in_folder import Asked, FolderWork
+    from bellapy.records import Overlaps, ReadSet
     from bellapy.runs.launch import Worker
 
 Folder = Annotated[str, typer.Argument(metavar="DIR", help="The folder of `bellapy plan`.", show_default=False)]
@@ -47,7 +49,7 @@ def overlap_in_folder(given: Given, reads: list[str], target: Destination, skip_
     launch = _launch_params(given)
     with overlap_session(given, reads, {"-o": target.path, "the index": target.index}) as (run, params):
         run.watch()
-        asked = _asked(params, skip_alignment, target)
+        asked = _asked(params, skip_alignment, target.paths)
         with _begun(run, asked, reads, place, launch.blocks) as work:
             from bellapy.jobs.overlap.in_folder import run_rounds, warm_up
             from bellapy.runs.launch import choose_launcher
@@ -60,26 +62,49 @@ def overlap_in_folder(given: Given, reads: list[str], target: Destination, skip_
 
 
 def overlap_in_tiles(run: Session, params: Params, reads: list[str], target: Destination, skip_alignment: bool) -> None:
-    """The command `overlap` where all at once does not fit: in a folder beside the output, or with temporary files."""
+    """The command `overlap` where all at once does not fit."""
+    from bellapy.jobs.overlap.report import start_report
+
+    start_report(run.report)  # without what was counted before it showed
+    with _own_tiles(run, _asked(params, skip_alignment, target.paths), reads, target.path) as work:
+        from bellapy.jobs.overlap.in_folder import run_rounds
+        from bellapy.runs.launch import Here
+
+        run_rounds(work, Here(work.do))
+        _write(run, work, params, target)
+
+
+def find_in_tiles(run: Session, params: Params, reads: list[str], output: str) -> tuple[ReadSet, Overlaps, Steps]:
+    """Reads as given, their overlaps, and the scores of these, for another job for which all at once does not fit."""
+    import numpy as np
+
+    with _own_tiles(run, _asked(params, False, False), reads, output) as work:
+        from bellapy.jobs.overlap.align_rounds import steps_for
+        from bellapy.jobs.overlap.in_folder import placed, run_rounds
+        from bellapy.records import join_overlaps
+        from bellapy.runs.launch import Here
+
+        run.budget.require("all reads in both directions", 2 * work.n_bases)
+        run_rounds(work, Here(work.do))
+        overlaps, steps = join_overlaps(list(placed(work))), steps_for(work)
+        return work.stored.some_as_given(np.arange(len(work.stored.lengths)), run.run.threads), overlaps, steps
+
+
+@contextmanager
+def _own_tiles(run: Session, asked: Asked, reads: list[str], output: str) -> Iterator[FolderWork]:
+    """The job cut into tiles, in a folder beside the output or with temporary files."""
     from bellapy.compute.memory import PROGRAM, resident
     from bellapy.io.outputs import is_special, own_folder
+    from bellapy.report.log import logger
 
     run.budget.require("the program itself", max(0, PROGRAM - resident()))
-    from bellapy.jobs.overlap.in_folder import run_rounds
-    from bellapy.jobs.overlap.report import start_report
-    from bellapy.report.log import logger
-    from bellapy.runs.launch import Here
-
-    start_report(run.report).stages.clear()
-    beside = None if target.path == "-" or is_special(target.path) else os.path.dirname(os.path.realpath(target.path))
+    run.report.stages.clear()
+    beside = None if output == "-" or is_special(output) else os.path.dirname(os.path.realpath(output))
     with own_folder(beside or tempfile.gettempdir()) as folder:
         logger.info("in one piece the job needs more than --max-memory; it is done in tiles, in the folder %s", folder)
-        asked = _asked(params, skip_alignment, target)
-        with _begun(run, asked, reads, WorkdirParams(os.path.join(folder, "work")), None, lasting=False) as work:
-            if target.paths:  # as long as they are traced, all reads are held
-                run.budget.require("base-level paths, with all reads in both directions,", 2 * work.n_bases)
-            run_rounds(work, Here(work.do))
-            _write(run, work, params, target)
+        place = WorkdirParams(os.path.join(folder, "work"))
+        with _begun(run, asked, reads, place, None, lasting=False) as work:
+            yield work
 
 
 def _launch_params(given: Given) -> LaunchParams:
@@ -103,12 +128,12 @@ def _worker(work: FolderWork, run: Session, scheduler: str | None) -> Worker:
     return Worker(work.do, words, in_folder.__name__, str(work.folder.folder))
 
 
-def _asked(params: Params, skip_alignment: bool, target: Destination) -> Asked:
+def _asked(params: Params, skip_alignment: bool, paths: bool) -> Asked:
     """What rules the results of the job."""
     from bellapy.jobs.overlap.in_folder import Asked
     from bellapy.jobs.overlap.pipeline import with_device
 
-    return Asked(with_device(params), skip_alignment, target.paths)
+    return Asked(with_device(params), skip_alignment, paths)
 
 
 @contextmanager
@@ -146,7 +171,7 @@ def plan(given: Given, reads: Reads, skip_alignment: SkipAlignment = False) -> N
     with overlap_session(given, reads, {}) as (run, params):
         run.watch()
         target = destination("overlaps.paf" if given["overlap_format"] != "bam" else "x.bam", given)
-        asked = _asked(params, skip_alignment, target)
+        asked = _asked(params, skip_alignment, target.paths)
         with _begun(run, asked, reads, WorkdirParams(given["workdir"], True), given["blocks"]) as work:
             from bellapy.io.outputs import open_output
             from bellapy.jobs.overlap.in_folder import describe_plan
@@ -203,12 +228,12 @@ def gather(given: Given, folder: Folder, output: Output = "-") -> None:
 def _write(run: Session, work: FolderWork, params: Params, output: Destination) -> None:
     """Write the overlaps of a folder, with their paths if the output needs any."""
     from bellapy.jobs.overlap.align_rounds import steps_for
-    from bellapy.jobs.overlap.in_folder import placed
+    from bellapy.jobs.overlap.in_folder import n_placed, placed, placed_with_reads
     from bellapy.jobs.overlap.pipeline import with_device
-    from bellapy.records import join_overlaps
 
-    reads = work.stored.as_given(run.run.threads, with_bases=output.paths)
+    reads = work.stored.as_given()
     if output.paths:
-        write_with_paths(run, reads, join_overlaps(list(placed(work))), steps_for(work), with_device(params), output)
+        parts, params = placed_with_reads(work, run.budget), with_device(params)
+        write_with_paths(run, reads, parts, n_placed(work), steps_for(work), params, output)
     else:
         write_plain(run, reads, placed(work), output)

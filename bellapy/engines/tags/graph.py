@@ -27,7 +27,7 @@ ROW_BITS = 5  # of WIDTH
 BLOCK = 128  # columns counted at a time
 LOWEST = np.int32(-(1 << 24))  # of a node that no path reaches
 REACHED = np.int32(-(1 << 23))  # above it paths lie, below it what links add to no path
-I32 = np.int32
+I32, U = np.int32, np.uint64
 START = 0  # the node before the first column
 
 
@@ -49,8 +49,8 @@ class Cursor(NamedTuple):
 class Block(NamedTuple):
     """What the reads show in some columns; the last axis is the node before, in the column before or in the slot before.
 
-    links : (BLOCK, LETTERS, WIDTH) uint16, of nodes in slot 0.
-    inserted : (BLOCK, SLOTS, 4, LETTERS) uint16, of nodes in slot d; [.., 0, ..] is not used.
+    links : BLOCK x LETTERS x WIDTH uint16, end to end, of nodes in slot 0.
+    inserted : BLOCK x SLOTS x 4 x LETTERS uint16, end to end, of nodes in slot d; those of slot 0 are not used.
     top : (BLOCK,) int64, the last slot in use.
     """
 
@@ -80,48 +80,54 @@ def _count(pile, voters, cursor, first, last, block, cover, others):
 
     cover, others : (n_columns,) int32, overwritten there: known letters in a column; reads beside the template.
     """
-    symbols = pile.symbols
-    block.links[: last - first] = 0
+    symbols, links, inserted = pile.symbols, block.links, block.inserted
+    for k in range(U((last - first) * LETTERS * WIDTH)):
+        links[k] = 0
     block.top[: last - first] = 0
     cover[first:last] = 0
     others[first:last] = 0
     for i in range(voters, len(cursor.at)):
-        at, end, beside = cursor.at[i], pile.offsets[i + 1], np.int32(i > 0)
+        at, end, beside = U(cursor.at[i]), U(pile.offsets[i + 1]), np.int32(i > 0)
         if pile.starts[i] >= last or at >= end:
             continue
-        column, node = cursor.column[i], cursor.node[i]
+        row, node = cursor.column[i] - first, cursor.node[i]
         while at < end:
             symbol = np.int64(symbols[at])
             if symbol < INSERTED:
-                if column + 1 >= last:
+                if row + 1 >= last - first:
                     break
-                column += 1
-                others[column] += beside
+                row += 1
+                others[U(first + row)] += beside
                 if symbol > GAP:  # not known
                     node = -1
                 else:
                     if node >= 0:
-                        block.links[column - first, symbol, node] += np.uint16(1)
-                    cover[column] += np.int32(1)
+                        links[U((row * LETTERS + symbol) * WIDTH + node)] += np.uint16(1)
+                    cover[U(first + row)] += np.int32(1)
                     node = symbol
             elif node >= 0 and symbol - INSERTED < GAP:
-                slot, row = node // LETTERS + 1, column - first
+                slot = node // LETTERS + 1
                 if slot < SLOTS:
                     if slot > block.top[row]:
-                        block.inserted[row, slot] = 0
+                        for k in range(U(GAP * LETTERS)):
+                            inserted[U((row * SLOTS + slot) * GAP * LETTERS) + k] = 0
                         block.top[row] = slot
-                    block.inserted[row, slot, symbol - INSERTED, node - (slot - 1) * LETTERS] += np.uint16(1)
-                    node = slot * LETTERS + symbol - INSERTED
-            at += 1
-        cursor.at[i], cursor.column[i], cursor.node[i] = at, column, node
+                    letter, before = symbol - INSERTED, node - (slot - 1) * LETTERS
+                    inserted[U(((row * SLOTS + slot) * GAP + letter) * LETTERS + before)] += np.uint16(1)
+                    node = slot * LETTERS + letter
+            at += U(1)
+        cursor.at[i], cursor.column[i], cursor.node[i] = at, first + row, node
 
 
 @njit_vector
-def _best_link(links, scores):
-    """The best way into a node: score << ROW_BITS | (WIDTH - 1 - node before), so that the first of equals wins."""
+def _best_link(links, at, scores):
+    """The best way into a node: score << ROW_BITS | (WIDTH - 1 - node before), so that the first of equals wins.
+
+    links : of all nodes; those into this one begin at `at`.
+    """
     best = I32(LOWEST << ROW_BITS)
-    for m in range(WIDTH):
-        count = I32(links[m])
+    for m in range(U(WIDTH)):
+        count = I32(links[at + m])
         value = I32(I32(scores[m] + I32(UNIT) * count) << I32(ROW_BITS)) | I32(WIDTH - 1 - m)
         best = max(best, value if count > I32(0) else I32(LOWEST << ROW_BITS))
     return best
@@ -136,7 +142,7 @@ def _score_column(block, row, cover, terms, before, scores, back):
     scores[:] = LOWEST
     reached = False
     for letter in range(LETTERS):
-        best = _best_link(block.links[row, letter], before)
+        best = _best_link(block.links, U((row * LETTERS + letter) * WIDTH), before)
         if best > REACHED << ROW_BITS:
             reached = True
             back[letter] = WIDTH - 1 - (best & (WIDTH - 1))
@@ -144,10 +150,11 @@ def _score_column(block, row, cover, terms, before, scores, back):
     scores[GAP] -= terms.gap * cover
     for slot in range(1, block.top[row] + 1):
         for letter in range(GAP):
-            node, links = slot * LETTERS + letter, block.inserted[row, slot, letter]
+            node, first = slot * LETTERS + letter, U(((row * SLOTS + slot) * GAP + letter) * LETTERS)
             for m in range(LETTERS):
-                value = scores[node - LETTERS - letter + m] + UNIT * np.int64(links[m]) - terms.insertion * cover
-                if links[m] > 0 and scores[node - LETTERS - letter + m] > REACHED and value > scores[node]:
+                count = np.int64(block.inserted[first + U(m)])
+                value = scores[node - LETTERS - letter + m] + UNIT * count - terms.insertion * cover
+                if count > 0 and scores[node - LETTERS - letter + m] > REACHED and value > scores[node]:
                     scores[node] = value
                     back[node] = (slot - 1) * LETTERS + m
     return reached
@@ -194,7 +201,7 @@ def _search(template, pile, terms, least, voters):
     n_columns = len(template)
     cursor = Cursor(pile.offsets[:-1].copy(), pile.starts - 1, np.where(pile.starts == 0, START, -1))
     block = Block(
-        np.zeros((BLOCK, LETTERS, WIDTH), np.uint16), np.zeros((BLOCK, SLOTS, 4, LETTERS), np.uint16),
+        np.zeros(BLOCK * LETTERS * WIDTH, np.uint16), np.zeros(BLOCK * SLOTS * GAP * LETTERS, np.uint16),
         np.zeros(BLOCK, np.int64),
     )  # fmt: skip
     cover, others = np.zeros(n_columns, np.int32), np.zeros(n_columns, np.int32)

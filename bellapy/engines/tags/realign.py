@@ -13,87 +13,31 @@ With unit costs two mismatches and a gap in either read often cost the same, and
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from bellapy.compute.jit import njit, njit_inner
+from bellapy.compute.jit import njit, njit_inner, njit_part
+from bellapy.engines.tags.draft import (
+    ANCHOR,
+    LONGEST,
+    Draft,
+    count_columns,
+    count_differences,
+    find_anchor,
+    lay_out,
+    measure,
+)
 from bellapy.engines.tags.graph import Consensus
 from bellapy.engines.tags.symbols import GAP, INSERTED, Pile, shift_left
 
-ANCHOR, MARGIN = 8, 2
-LONGEST = 256
+MARGIN = 2
 MISMATCH, GAP_COST = 3, 2
 EQUAL, UNEQUAL = 2 * GAP_COST, 2 * GAP_COST - MISMATCH  # what a pair saves beside two gaps: the score of a cell
 MOST_BASES = 4096  # between two anchors, for want of memory for more
 U = np.uint64
 
 
-class Draft(NamedTuple):
-    """The first path of one read.
-
-    bases : uint8, the read's letters, as symbols below INSERTED.
-    mates : int64, for each column of the consensus from the first one on, the base of the read that stands there, or -1.
-    """
-
-    bases: np.ndarray
-    mates: np.ndarray
-
-
-@njit_inner
-def _draft(symbols, begin, end, column, begins, draft):
-    """Fill the first path of symbols[begin:end], from a column of the template on; returns its bases and new columns."""
-    n_bases, first = 0, begins[column]
-    room = last = first  # room to last: what came of the present column and has no base yet
-    for k in range(begin, end):
-        symbol = symbols[k]
-        if symbol < INSERTED:
-            room, last = begins[column], begins[column + 1]
-            for new in range(room, last):
-                draft.mates[new - first] = -1
-            column += 1
-        if symbol != GAP:
-            draft.bases[n_bases] = symbol & 7
-            if room < last:
-                draft.mates[room - first] = n_bases
-                room += 1
-            n_bases += 1
-    return n_bases, last - first
-
-
-@njit_inner
-def _anchor(draft, codes, first, n_columns, column):
-    """The next anchor from a column on: its first column and its end; both n_columns if there is none any more."""
-    best, best_size, at = column, 0, column
-    limit = min(n_columns, column + LONGEST)
-    while at < limit:
-        mate = draft.mates[at]
-        begin = at
-        while at < n_columns and mate >= 0 and draft.mates[at] == mate and draft.bases[mate] == codes[first + at]:
-            at, mate = at + 1, mate + 1
-        if at - begin > best_size:
-            best, best_size = begin, at - begin
-            if best_size >= ANCHOR:
-                return best, at
-        at = max(at, begin + 1)
-    if limit == n_columns:
-        return n_columns, n_columns
-    return (best, best + best_size) if best_size else (limit, limit)
-
-
-@njit_inner
-def _differences(draft, codes, first, column, n_rows, n_bases):
-    """Gaps and unequal pairs of the first path between two anchors."""
-    pairs = unequal = 0
-    for i in range(column, column + n_rows):
-        mate = draft.mates[i]
-        pairs += mate >= 0
-        unequal += mate >= 0 and draft.bases[mate] != codes[first + i]
-    return n_rows + n_bases - 2 * pairs, unequal
-
-
-@njit_inner
-def _fill(scores, draft, codes, base, n_bases, reach):
+@njit_part
+def _fill(scores, bases, codes, base, n_bases, reach):
     """Scores of the cells that cheapest paths may cross; that of (row, base) stands at row * (n_bases + 1) + base.
 
     Cells beside these hold 0, the score of gaps alone.
@@ -112,15 +56,15 @@ def _fill(scores, draft, codes, base, n_bases, reach):
         before = np.int64(scores[above - U(1)])
         for j in range(U(last - first + 1)):
             up = np.int64(scores[above + j])
-            best = max(best, up, before + (EQUAL if draft.bases[read + j] == letter else UNEQUAL))
+            best = max(best, max(up, before + (EQUAL if bases[read + j] == letter else UNEQUAL)))
             scores[here + j] = best
             before = up
         if last < n_bases:
             scores[here + U(last - first + 1)] = 0
 
 
-@njit_inner
-def _align(draft, codes, base, n_bases, reach, scores, symbols, at):
+@njit_part
+def _align(bases, codes, base, n_bases, reach, scores, symbols, at):
     """Align bases of the read to columns of the consensus and write the symbols; returns where they end.
 
     Of equal costs, seen from the end, a pair goes before a base of the read alone, and this before one of the consensus.
@@ -130,11 +74,11 @@ def _align(draft, codes, base, n_bases, reach, scores, symbols, at):
     row, j, width = len(codes), n_bases, n_bases + 1
     simple = row == 0 or n_bases == 0 or n_bases > MOST_BASES
     if not simple:
-        _fill(scores, draft, codes, base, n_bases, reach)
+        _fill(scores, bases, codes, base, n_bases, reach)
     last = end = at + row + n_bases  # written backwards from here, then moved
     while row > 0 or j > 0:
         cell = row * width + j
-        letter = draft.bases[base + j - 1]
+        letter = bases[base + j - 1]
         gain = EQUAL if row > 0 and letter == codes[row - 1] else UNEQUAL
         end -= 1
         if not simple and row > 0 and j > 0 and scores[cell] == scores[cell - width - 1] + gain:
@@ -151,19 +95,19 @@ def _align(draft, codes, base, n_bases, reach, scores, symbols, at):
     return at + last - end
 
 
-@njit_inner
-def _keep(draft, column, end_column, base, end_base, symbols, at):
+@njit_part
+def _keep(bases, mates, column, end_column, base, end_base, symbols, at):
     """Write the symbols of bases and columns as they stand on the first path; returns where they end."""
     for c in range(column, end_column):
-        mate = draft.mates[c]
+        mate = mates[c]
         for j in range(base, mate):
-            symbols[at] = draft.bases[j] + np.uint8(INSERTED)
+            symbols[at] = bases[j] + np.uint8(INSERTED)
             at += 1
-        symbols[at] = GAP if mate < 0 else draft.bases[mate]
+        symbols[at] = GAP if mate < 0 else bases[mate]
         at += 1
         base = max(base, mate + 1)
     for j in range(base, end_base):
-        symbols[at] = draft.bases[j] + np.uint8(INSERTED)
+        symbols[at] = bases[j] + np.uint8(INSERTED)
         at += 1
     return at
 
@@ -176,23 +120,23 @@ def _realign_read(draft, codes, changes, first, n_bases, n_columns, scores, symb
     """
     column = base = 0  # what is written already
     while column < n_columns or base < n_bases:
-        begin, end = _anchor(draft, codes, first, n_columns, column)
+        begin, end = find_anchor(draft, n_columns, column)
         kept, kept_end, mate = begin, end, n_bases
         if end > begin:
             kept = begin + (MARGIN if begin > column and end - begin > 2 * MARGIN else 0)
             kept_end = end - (MARGIN if end < n_columns and end - begin > 2 * MARGIN else 0)
             mate = draft.mates[begin] + kept - begin
         elif begin < n_columns:
-            mate = _bases_before(draft, base, column, begin)
+            mate = _bases_before(draft.mates, base, column, begin)
         gaps, unequal, n_rows, n_between = 0, 0, kept - column, mate - base
         if changes[first + column] != changes[first + kept]:
-            gaps, unequal = _differences(draft, codes, first, column, n_rows, n_between)
+            gaps, unequal = count_differences(draft, column, kept, n_between)
         if gaps + unequal < (2 if column > 0 else 1):  # as cheap as any; a gap before the first column would be cut
-            at = _keep(draft, column, kept, base, mate, symbols, at)
+            at = _keep(draft.bases, draft.mates, column, kept, base, mate, symbols, at)
         else:  # a path that is not dearer than the first one has so many gaps in both
             reach = (gaps - abs(n_rows - n_between) + unequal * MISMATCH // GAP_COST) // 2
             between = codes[first + column : first + kept]
-            at = _align(draft, between, base, n_between, reach, scores, symbols, at)
+            at = _align(draft.bases, between, base, n_between, reach, scores, symbols, at)
         for k in range(kept_end - kept):
             symbols[at + k] = draft.bases[mate + k]
         at += kept_end - kept
@@ -201,11 +145,11 @@ def _realign_read(draft, codes, changes, first, n_bases, n_columns, scores, symb
 
 
 @njit_inner
-def _bases_before(draft, base, column, end):
+def _bases_before(mates, base, column, end):
     """How many bases of the read stand before a column of the first path, where `base` stand before `column`."""
     for at in range(end - 1, column - 1, -1):
-        if draft.mates[at] >= 0:
-            return draft.mates[at] + 1
+        if mates[at] >= 0:
+            return mates[at] + 1
     return base
 
 
@@ -225,9 +169,8 @@ def _measure(pile, begins):
     """The most symbols and new columns that a read has, and those of all together."""
     most_symbols = most_columns = total = 0
     for i in range(len(pile.starts)):
-        n_symbols, n_columns = pile.offsets[i + 1] - pile.offsets[i], 0
-        for k in range(pile.offsets[i], pile.offsets[i + 1]):
-            n_columns += pile.symbols[k] < INSERTED
+        n_symbols = pile.offsets[i + 1] - pile.offsets[i]
+        n_columns = count_columns(pile.symbols, pile.offsets[i], pile.offsets[i + 1])
         n_columns = begins[pile.starts[i] + n_columns] - begins[pile.starts[i]]
         most_symbols, most_columns = max(most_symbols, n_symbols), max(most_columns, n_columns)
         total += n_symbols + n_columns
@@ -279,7 +222,10 @@ def _realign(pile, codes, begins, changes, template, next_change):
     """`realign` with arrays for records; changes and next_change as `_realign_read` and `_next_slice` take them."""
     n = len(pile.starts)
     most_symbols, most_columns, total = _measure(pile, begins)
-    draft = Draft(np.empty(most_symbols, np.uint8), np.empty(most_columns, np.int64))
+    draft = Draft(
+        np.empty(most_symbols, np.uint8), np.empty(most_columns + 1, np.int32), np.empty(most_columns, np.int32),
+        np.empty(most_columns + 1, np.int32), np.empty(most_columns + 1, np.int64),
+    )  # fmt: skip
     scores = np.empty((LONGEST + MARGIN + 1) * (min(MOST_BASES, most_symbols) + 1), np.int16)
     symbols, offsets, starts = np.empty(total, np.uint8), np.zeros(n + 1, np.int64), np.empty(n, np.int64)
     for i in range(n):
@@ -292,7 +238,8 @@ def _realign(pile, codes, begins, changes, template, next_change):
                 symbols[at] = pile.symbols[j]
                 at += 1
             if first < last:
-                n_bases, n_columns = _draft(pile.symbols, first, last, start, begins, draft)
+                n_bases, n_columns = lay_out(pile.symbols, first, last, start, begins, draft)
+                measure(draft, codes, begins[start], n_columns)
                 written = at
                 at = _realign_read(draft, codes, changes, begins[start], n_bases, n_columns, scores, symbols, at)
                 at, starts[i] = _cut_ends(symbols, begin, at, starts[i])

@@ -41,12 +41,12 @@ def unpack(arrays: Arrays) -> Iterator[Corrected]:
 def keep_overlaps(
     work: Workdir, find: Callable[[], tuple[Overlaps, tuple[Scoring, ...]]]
 ) -> tuple[Overlaps, tuple[Scoring, ...]]:
-    """Overlaps and the scores of their alignments, found once."""
+    """Overlaps of the reads as given, and the scores of their alignments, found once."""
 
     def make() -> Arrays:
         overlaps, steps = find()
         return {"steps": np.array(steps, np.int64), **{f.name: getattr(overlaps, f.name) for f in fields(Overlaps)}}
 
-    arrays = work.once("overlaps", make)
+    arrays = work.once("given-overlaps", make)
     steps = tuple(Scoring(*map(int, step)) for step in arrays["steps"])
     return Overlaps(**{f.name: arrays[f.name] for f in fields(Overlaps)}), steps

@@ -13,14 +13,17 @@ from hypothesis import strategies as st
 from piles import pack
 from strategies import random_bases
 
+from bellapy.compute import memory
 from bellapy.engines.tags.graph import UNIT, Terms
 from bellapy.engines.tags.judge import find_odds, no_tally
 from bellapy.engines.tags.symbols import GAP
+from bellapy.errors import MemoryLimitError
 from bellapy.jobs.correct import pipeline, template
 from bellapy.jobs.correct.members import BIN, choose_depth, find_members
 from bellapy.jobs.correct.output import Writer, choose_pieces, raw_span, supported_pieces
 from bellapy.jobs.correct.template import Corrected, uncorrected
 from bellapy.jobs.correct.terms import LEAST_SITES, N_BINS, Learnt, find_valley, sample
+from bellapy.jobs.overlap import pipeline as overlap_pipeline
 from bellapy.params.correct import CorrectParams
 from bellapy.records import Overlaps
 
@@ -86,6 +89,37 @@ def test_the_last_consensus_is_judged(judged, left, monkeypatch):
     found = template.correct_template(raw, pile, how, CorrectParams())
     assert len(found.codes) == left
     assert found.begins[-1] == left
+
+
+def _refuse(*_, **__):
+    raise MemoryLimitError(1, "the test", 2)
+
+
+@pytest.mark.parametrize("name", ["reading", "aligning", "aligning, with a folder"])
+def test_overlaps_are_found_in_tiles_where_memory_is_small(work, name, monkeypatch, tmp_path):
+    folder, _, out = work
+    if name == "reading":
+        monkeypatch.setattr(memory, "fits_in_one_piece", lambda *_: False)
+    else:
+        monkeypatch.setattr(overlap_pipeline, "overlap_reads", _refuse)
+    options = ["--workdir", tmp_path / "work", "--keep-workdir"] if "folder" in name else []
+    outcome = run("correct", folder / "reads.fa", "--max-memory", "2G", "-o", tmp_path / "out.fa", *options)
+    assert outcome.code == 0, outcome.err
+    assert "done in tiles" in outcome.err
+    assert records((tmp_path / "out.fa").read_bytes()) == out
+    assert {path.name for path in tmp_path.iterdir()} <= {"out.fa", "work"}
+    if options:  # the folder has the overlaps
+        again = run("correct", folder / "reads.fa", "--max-memory", "2G", "-o", tmp_path / "again.fa", *options)
+        assert "done in tiles" not in again.err
+        assert (tmp_path / "again.fa").read_bytes() == (tmp_path / "out.fa").read_bytes()
+
+
+def test_standard_input_is_not_read_twice(work, monkeypatch):
+    folder, _, _ = work
+    monkeypatch.setattr(overlap_pipeline, "overlap_reads", _refuse)
+    outcome = run("correct", "-", "--max-memory", "2G", stdin=(folder / "reads.fa").read_bytes())
+    assert outcome.code == 1 and not outcome.out
+    assert "--max-memory" in outcome.err.splitlines()[-1]
 
 
 def test_overlaps_from_a_file_give_the_same(work):
