@@ -23,6 +23,8 @@ matters.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import numba
 from llvmlite import ir
 from numba.core import cgutils
@@ -171,9 +173,13 @@ def _emit(context, builder, signature, arguments, traced: bool):
     end = builder.add(x, n)
     count = builder.add(builder.udiv(builder.sub(end, begin), WORD(LANES)), WORD(1))
     before = builder.sub(begin, WORD(LANES))
-    best, first, last = (cgutils.alloca_once_value(builder, value) for value in (dead, WORD(-1), WORD(-1)))
+    best = cgutils.alloca_once_value(builder, dead)
     h_before = cgutils.alloca_once_value(builder, on.load(work, builder.add(two, before)))
     f_before = cgutils.alloca_once_value(builder, on.load(work, builder.add(old, before)))
+    lane = cgutils.alloca_once_value(
+        builder, builder.add(LANE_NUMBERS, on.splat(builder.trunc(builder.sub(begin, x), CELL)))
+    )
+    size, step = on.splat(builder.trunc(n, CELL)), ir.Constant(CELLS, [LANES] * LANES)
     with cgutils.for_range(builder, count) as loop:
         c = builder.add(begin, builder.mul(loop.index, WORD(LANES)))
         h_here, f_here = on.load(work, builder.add(two, c)), on.load(work, builder.add(old, c))
@@ -185,8 +191,9 @@ def _emit(context, builder, signature, arguments, traced: bool):
         p = builder.add(diagonal, look_up(pair))
         a = on.load(work, builder.add(e, c))
         v = on.most(p, on.most(a, b))
-        lane = builder.add(LANE_NUMBERS, on.splat(builder.trunc(builder.sub(c, x), CELL)))
-        inside = builder.icmp_unsigned("<", lane, on.splat(builder.trunc(n, CELL)))
+        number = builder.load(lane)
+        inside = builder.icmp_unsigned("<", number, size)
+        builder.store(builder.add(number, step), lane)
         alive = builder.and_(builder.icmp_signed(">=", v, low), inside)
         kept = builder.select(alive, v, dead)
         g, longer_e, longer_f = builder.sub(kept, opened), builder.sub(a, extended), builder.sub(b, extended)
@@ -194,23 +201,51 @@ def _emit(context, builder, signature, arguments, traced: bool):
         on.store(work, builder.add(e, c), on.most(g, longer_e))
         on.store(work, builder.add(new, c), on.most(g, longer_f))
         builder.store(on.most(builder.load(best), kept), best)
-        _note_living(builder, alive, c, first, last)
         if traced:
             on.store(8, builder.add(z, builder.sub(c, begin)), _ways(builder, v, p, a, g, longer_e, longer_f))
     highest = on.call(f"llvm.vector.reduce.smax.v{LANES}i16", CELL, builder.load(best))
-    return cgutils.pack_array(builder, [builder.sext(highest, WORD), builder.load(first), builder.load(last)])
+    ends = (_living(on, builder.add(h, begin), count, dead, last) for last in (False, True))
+    first, last = (builder.select(builder.icmp_signed("<", end, WORD(0)), end, builder.add(begin, end)) for end in ends)
+    return cgutils.pack_array(builder, [builder.sext(highest, WORD), first, last])
 
 
-def _note_living(builder, alive, c, first, last):
-    """Keep the first and the last place of the living cells of a vector that begins at place c."""
-    bits = builder.bitcast(alive, ir.IntType(LANES))
-    some = builder.icmp_unsigned("!=", bits, bits.type(0))
-    lowest = builder.add(c, builder.zext(builder.cttz(bits, ir.IntType(1)(0)), WORD))
-    highest = builder.sub(builder.add(c, WORD(LANES - 1)), builder.zext(builder.ctlz(bits, ir.IntType(1)(0)), WORD))
-    old = builder.load(first)
-    is_first = builder.and_(some, builder.icmp_signed("<", old, WORD(0)))
-    builder.store(builder.select(is_first, lowest, old), first)
-    builder.store(builder.select(some, highest, builder.load(last)), last)
+@contextmanager
+def _looking(builder, number, count, alive):
+    """A loop while vectors are left and none of their cells was alive."""
+    head, body, behind = (builder.append_basic_block(name) for name in ("looking.head", "looking.body", "looking.behind"))
+    builder.branch(head)
+    builder.position_at_end(head)
+    is_left = builder.icmp_signed("<", builder.load(number), count)
+    none = builder.icmp_unsigned("==", builder.load(alive), alive.type.pointee(0))
+    builder.cbranch(builder.and_(is_left, none), body, behind)
+    builder.position_at_end(body)
+    yield
+    builder.branch(head)
+    builder.position_at_end(behind)
+
+
+def _living(on: Emitter, row, count, dead, last: bool):
+    """The first or the last living cell of a row of `count` vectors that begins at place `row`; -1 if there is none.
+
+    It is in one of the first vectors that are looked at, as a rule.
+    """
+    builder, bits = on.builder, ir.IntType(LANES)
+    number = cgutils.alloca_once_value(builder, WORD(0))
+    alive, at = cgutils.alloca_once_value(builder, bits(0)), cgutils.alloca_once_value(builder, WORD(0))
+    with _looking(builder, number, count, alive):
+        vector = builder.load(number)
+        builder.store(builder.add(vector, WORD(1)), number)
+        vector = builder.sub(builder.sub(count, WORD(1)), vector) if last else vector
+        builder.store(builder.mul(vector, WORD(LANES)), at)
+        cells = on.load(0, builder.add(row, builder.load(at)))
+        builder.store(builder.bitcast(builder.icmp_signed("!=", cells, dead), bits), alive)
+    found, is_zero = builder.load(alive), ir.IntType(1)(0)
+    if last:
+        lane = builder.sub(bits(LANES - 1), builder.ctlz(found, is_zero))
+    else:
+        lane = builder.cttz(found, is_zero)
+    cell = builder.add(builder.load(at), builder.zext(lane, WORD))
+    return builder.select(builder.icmp_unsigned("!=", found, bits(0)), cell, WORD(-1))
 
 
 def _ways(builder, v, p, a, g, longer_e, longer_f):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit_inner
+from bellapy.compute.jit import njit_inner, njit_vector
 from bellapy.engines.ydrop.row import LANES, row, row_traced
 from bellapy.engines.ydrop.rule import CHUNK, KINDS, PAIR, TARGET_ALONE
 from bellapy.engines.ydrop.walls import walls_near
@@ -44,7 +44,7 @@ class Sides(NamedTuple):
 class Rows(NamedTuple):
     """Working memory of one extension at a time.
 
-    work : (ROWS * capacity,) int16 or int32, scores relative to the state's BASE.
+    work : (ROWS * capacity,) int16 or int32, scores relative to the state's BASE.  spare : (capacity,), likewise.
     query, target : (capacity + CHUNK,) int16, staged codes: five times those of cells, and those of the target backwards.
     near : (capacity, 4) int64, pieces of walls that the chunk may meet: r and i of the first cell, cells, operation.
     state : (N_STATE,) int64.  R: the anti-diagonal computed last.  LOW, HIGH: its cells.  FIRST, LAST: its living cells, and
@@ -53,6 +53,7 @@ class Rows(NamedTuple):
     """
 
     work: np.ndarray
+    spare: np.ndarray
     query: np.ndarray
     target: np.ndarray
     near: np.ndarray
@@ -86,7 +87,9 @@ def make_rows(capacity: int, kind: type) -> Rows:
     room = np.empty(n_bytes + ALIGNED, np.uint8)
     begin = -room.ctypes.data % ALIGNED
     work: np.ndarray = room[begin : begin + n_bytes].view(kind)
-    return Rows(work, query, target, np.zeros((capacity, 4), np.int64), np.zeros(N_STATE, np.int64))
+    return Rows(
+        work, np.empty(capacity, kind), query, target, np.zeros((capacity, 4), np.int64), np.zeros(N_STATE, np.int64)
+    )
 
 
 @njit_inner
@@ -103,6 +106,13 @@ def begin(rows, rule):
     rows.work[3 * capacity + BESIDE] = rows.work[4 * capacity + BESIDE] = -opened
 
 
+@njit_vector
+def _put_scores(into, source, shift, dead):
+    """Scores less `shift`, but not below `dead`; two arrays that do not overlap."""
+    for x in range(len(into)):
+        into[x] = max(np.int32(source[x]) - np.int32(shift), np.int32(dead))
+
+
 @njit_inner
 def _shift(rows, rule):
     """Move the window to the beginning of its room, and take scores relative to the best one."""
@@ -114,13 +124,28 @@ def _shift(rows, rule):
     shift, best = state[BEST], state[BEST] - state[BEST]
     for number in range(ROWS):
         at = number * capacity
-        for x in range(BESIDE - 1, high + 2 - by):
-            work[at + x] = max(work[at + x + by] - shift, dead)
-        for x in range(max(BESIDE - 1, high + 2 - by), min(capacity, high + 2 - by + CHUNK + BESIDE)):
-            work[at + x] = dead
+        n = high + 3 - by - BESIDE
+        if n > 0:
+            spare, begin = rows.spare[:n], at + BESIDE - 1
+            _put_scores(spare, work[begin + by : begin + by + n], shift, dead)
+            _put_scores(work[begin : begin + n], spare, 0, dead)
+        end = max(BESIDE - 1, high + 2 - by)
+        work[at + end : at + max(end, min(capacity, high + 2 - by + CHUNK + BESIDE))] = dead
     state[OFFSET] += by
     state[BASE] += shift
     state[BEST] = best
+
+
+@njit_vector
+def _put_codes(into, codes, step, factor):
+    """Codes, those from the last one down if step is -1, times `factor`; what is not known is KINDS - 1."""
+    n = len(into)
+    if step > 0:
+        for x in range(n):
+            into[x] = factor * min(codes[x], KINDS - 1)
+    else:
+        for x in range(n):
+            into[x] = factor * min(codes[n - 1 - x], KINDS - 1)
 
 
 @njit_inner
@@ -133,13 +158,18 @@ def _stage(rows, sides):
     first, last = max(low, 1), min(reach, sides.q_len)
     rows.query[:] = KINDS * (KINDS - 1)
     base = sides.q_at - sides.step
-    for i in range(first, last + 1):
-        rows.query[i - state[OFFSET]] = KINDS * min(sides.query[base + i * sides.step], KINDS - 1)
+    if last >= first:
+        begin = base + min(first * sides.step, last * sides.step)
+        n, at = last + 1 - first, first - state[OFFSET]
+        _put_codes(rows.query[at : at + n], sides.query[begin : begin + n], sides.step, KINDS)
     j_last = state[R] + CHUNK - low
     rows.target[:] = KINDS - 1
     base = sides.t_at - sides.step
-    for j in range(max(1, state[R] + 1 - reach), min(j_last, sides.t_len) + 1):
-        rows.target[LANES + j_last - j] = min(sides.target[base + j * sides.step], KINDS - 1)
+    first, last = max(1, state[R] + 1 - reach), min(j_last, sides.t_len)
+    if last >= first:
+        begin = base + min(first * sides.step, last * sides.step)
+        n, at = last + 1 - first, LANES + j_last - last
+        _put_codes(rows.target[at : at + n], sides.target[begin : begin + n], -sides.step, 1)
     return j_last + LANES
 
 
