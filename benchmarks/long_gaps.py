@@ -20,7 +20,7 @@ from pairs import lay_out, noisy
 
 from bellapy.engines.affine.batch_cpu import EXACT, Aligner
 from bellapy.engines.affine.rule import ordered
-from bellapy.jobs.map.pipeline import effort_from
+from bellapy.jobs.map.pipeline import effort_from, rates_and_strays
 from bellapy.params import map_preset
 
 KINDS = (0.15, "clr"), (0.15, "ont"), (0.05, "ont"), (0.003, "hifi")
@@ -70,7 +70,7 @@ def measure_kind(error: float, preset: str, n: int) -> list[list]:
     rng, scoring = np.random.default_rng(1), ordered(map_preset(preset).scoring)
     aligner = Aligner(scoring)
     codes, more_codes, plain = lay_out([make_pair(rng, error, False) for _ in range(LEARNT_FROM)])
-    effort = effort_from(plain, aligner.align(codes, more_codes, plain), EXACT)
+    effort = effort_from(*rates_and_strays(plain, aligner.align(codes, more_codes, plain)), EXACT)
     pairs = [make_pair(rng, error, True) for _ in range(n)]
     costs = np.array([[scoring.open1, scoring.extend1], [scoring.open2, scoring.extend2]])
     wanted = np.array([whole_table(*pair, scoring.match, scoring.mismatch, costs) for pair in pairs])

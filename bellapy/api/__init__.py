@@ -58,7 +58,8 @@ def overlap(
     del canonical
     parts = None
     if cigar:
-        parts = tuple(paths_stage(given, found, steps, params, report, lambda some, paths: (some, paths)))
+        whole = given, found, lambda some, paths: (some, paths)
+        parts = tuple(paths_stage([whole], len(found), steps, params, report))
         found = join_overlaps([some for some, _ in parts]) if parts else found
     report.finish()
     return OverlapTable(given, found, report, parts)

@@ -93,19 +93,20 @@ class Aligner:
         first = next(stream, None)
         if first is None:
             return
-        mapper = self._ready(first)
-        work = chain([first], stream)
-        for parts in map_in_order(mapper.map, work, usable_cores() if threads is None else threads):
+        threads = usable_cores() if threads is None else threads
+        mapper = self._ready(first, threads)
+        for parts in map_in_order(mapper.map, chain([first], stream), threads):
             for part in parts:
                 yield from self._records(mapper, part)
 
     def _adjust(self, params: MapParams) -> MapParams:
         return adjusted(params, self._given)
 
-    def _ready(self, first: Records) -> Mapper:
+    def _ready(self, first: Records, threads: int) -> Mapper:
         with self._lock:
             if self._mapper is None:
-                self._mapper = prepare(self._reference, first, Wanted(self._preset, self._adjust, self._align), self.report)
+                wanted = Wanted(self._preset, self._adjust, self._align)
+                self._mapper = prepare(self._reference, first, wanted, self.report, threads)
             return self._mapper
 
     def _records(self, mapper: Mapper, mapped: Mapped) -> Iterator[Mapping]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bellapy.cli.options import LOG, RUNNING, Given, Output, Reads, pick, takes
+from bellapy.cli.options import RUNNING, Given, Output, Reads, pick, takes
 from bellapy.cli.session import session
 from bellapy.errors import ParameterError
 from bellapy.params import affine_scoring, map_preset
@@ -72,7 +72,7 @@ def _style(given: Given) -> Style:
     return Style(cs=wanted.cs, md=wanted.md, eqx=wanted.eqx, hard_clip=wanted.hard_clip, secondary=wanted.secondary == "yes")
 
 
-@takes(options_of(IndexOptions), LOG)
+@takes(options_of(IndexOptions), THREADS_AND_LOG)
 def index_command(
     given: Given,
     reference: Annotated[str, typer.Argument(help="FASTA, plain or gzip.", show_default=False)],
@@ -82,12 +82,13 @@ def index_command(
     if output == "-":
         raise ParameterError("-o -: an index is a file; name one")
     params = map_preset(given["preset"] or IndexOptions._field_defaults["preset"])
-    with session({**given, "threads": 1}, [reference], {"-o": output}) as run:
+    with session(given, [reference], {"-o": output}) as run:
         run.watch()
         from bellapy.io.index_files import save_index
         from bellapy.jobs.map.run import make_index
 
-        save_index(make_index(reference, replace(params, **given_values(given, ("k", "window"))), run.report), output)
+        params = replace(params, **given_values(given, ("k", "window")))
+        save_index(make_index(reference, params, run.report, run.run.threads), output)
 
 
 @takes(options_of(PairParams), THREADS_AND_LOG, pick(RunParams, "device"))

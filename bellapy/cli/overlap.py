@@ -156,6 +156,8 @@ def _write(run: Session, loaded: Loaded, overlaps: Overlaps, steps: Steps | None
     """Write overlaps, with their paths if the output needs any; steps : None where nothing was aligned."""
     reads, overlaps = loaded.restore(overlaps, with_bases=output.paths)
     if output.paths and steps:
-        write_with_paths(run, reads, overlaps, steps, loaded.params, output)
+        from bellapy.jobs.overlap.stored_reads import SomeOverlaps
+
+        write_with_paths(run, reads, [SomeOverlaps(reads, overlaps)], len(overlaps), steps, loaded.params, output)
     else:
         write_plain(run, reads, [overlaps], output)

@@ -21,6 +21,7 @@ from bellapy.params.run import RunParams
 if TYPE_CHECKING:  # loaded when needed
     from bellapy.io.overlap_writer import Destination
     from bellapy.jobs.overlap.ends import Steps
+    from bellapy.jobs.overlap.stored_reads import SomeOverlaps
     from bellapy.records import Overlaps, Paths, ReadSet
 
 ALL_RUNNING = {**options_of(RunParams), **RUNNING}
@@ -89,18 +90,24 @@ def write_plain(run: Session, reads: ReadSet, parts: Iterable[Overlaps], output:
 
 
 def write_with_paths(
-    run: Session, reads: ReadSet, overlaps: Overlaps, steps: Steps, params: Params, output: Destination
-) -> None:
-    """Write overlaps with their paths."""
+    run: Session, reads: ReadSet, parts: Iterable[SomeOverlaps], n_overlaps: int, steps: Steps, params: Params,
+    output: Destination,
+) -> None:  # fmt: skip
+    """Write overlaps with their paths; reads : all, perhaps without bases.  n_overlaps : of all parts."""
     from bellapy.compute.threads import consume_ahead
     from bellapy.io.overlap_writer import formatter, open_writer
     from bellapy.jobs.overlap.pipeline import paths_stage
 
-    threads, show = run.run.threads, formatter(output, reads)
-
-    def show_and_chart(some: Overlaps, paths: Paths) -> bytes:
-        add(some)
-        return show(some, paths)
-
+    threads = run.run.threads
     with charting(run, reads) as add, open_writer(output, reads, run.report.command, __version__, threads) as write:
-        consume_ahead(paths_stage(reads, overlaps, steps, params, run.report, show_and_chart), write, threads)
+
+        def shown(part: SomeOverlaps) -> tuple[ReadSet, Overlaps, Callable[[Overlaps, Paths], bytes]]:
+            lines = formatter(output, part.reads)
+
+            def show_and_chart(some: Overlaps, paths: Paths) -> bytes:
+                add(part.of_all(some))
+                return lines(some, paths)
+
+            return part.reads, part.overlaps, show_and_chart
+
+        consume_ahead(paths_stage(map(shown, parts), n_overlaps, steps, params, run.report), write, threads)

@@ -70,14 +70,14 @@ def overlap_in_tiles(run: Session, params: Params, reads: list[str], target: Des
         from bellapy.jobs.overlap.in_folder import run_rounds
         from bellapy.runs.launch import Here
 
-        if target.paths:  # as long as they are traced, all reads are held
-            run.budget.require("base-level paths, with all reads in both directions,", 2 * work.n_bases)
         run_rounds(work, Here(work.do))
         _write(run, work, params, target)
 
 
 def find_in_tiles(run: Session, params: Params, reads: list[str], output: str) -> tuple[ReadSet, Overlaps, Steps]:
     """Reads as given, their overlaps, and the scores of these, for another job for which all at once does not fit."""
+    import numpy as np
+
     with _own_tiles(run, _asked(params, False, False), reads, output) as work:
         from bellapy.jobs.overlap.align_rounds import steps_for
         from bellapy.jobs.overlap.in_folder import placed, run_rounds
@@ -87,7 +87,7 @@ def find_in_tiles(run: Session, params: Params, reads: list[str], output: str) -
         run.budget.require("all reads in both directions", 2 * work.n_bases)
         run_rounds(work, Here(work.do))
         overlaps, steps = join_overlaps(list(placed(work))), steps_for(work)
-        return work.stored.as_given(run.run.threads, with_bases=True), overlaps, steps
+        return work.stored.some_as_given(np.arange(len(work.stored.lengths)), run.run.threads), overlaps, steps
 
 
 @contextmanager
@@ -228,12 +228,12 @@ def gather(given: Given, folder: Folder, output: Output = "-") -> None:
 def _write(run: Session, work: FolderWork, params: Params, output: Destination) -> None:
     """Write the overlaps of a folder, with their paths if the output needs any."""
     from bellapy.jobs.overlap.align_rounds import steps_for
-    from bellapy.jobs.overlap.in_folder import placed
+    from bellapy.jobs.overlap.in_folder import n_placed, placed, placed_with_reads
     from bellapy.jobs.overlap.pipeline import with_device
-    from bellapy.records import join_overlaps
 
-    reads = work.stored.as_given(run.run.threads, with_bases=output.paths)
+    reads = work.stored.as_given()
     if output.paths:
-        write_with_paths(run, reads, join_overlaps(list(placed(work))), steps_for(work), with_device(params), output)
+        parts, params = placed_with_reads(work, run.budget), with_device(params)
+        write_with_paths(run, reads, parts, n_placed(work), steps_for(work), params, output)
     else:
         write_plain(run, reads, placed(work), output)

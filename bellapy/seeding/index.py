@@ -7,12 +7,14 @@ is these arrays as they are, so that it can be used from disk without being read
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner
+from bellapy.compute.threads import even_ranges, map_in_order, map_threads
 from bellapy.errors import ParameterError
 from bellapy.records import ReadSet
 from bellapy.seeding.kmers import insertion_sort
@@ -24,6 +26,7 @@ LEAST_CUTOFF = 50  # copies that are always looked up: fewer lead to the wrong c
 MOST_COUNTED = (1 << 16) - 1  # copies
 CHUNK = 1 << 17  # bases whose minimizers are found at a time
 FEW = 24  # words of a bucket that are sorted by insertion
+SHARES = 4  # ranges of buckets for each thread, which takes the next one when it is done
 
 U = np.uint64
 
@@ -59,7 +62,7 @@ class Index:
     lookup: Lookup
 
 
-def build_index(reference: ReadSet, k: int, window: int) -> Index:
+def build_index(reference: ReadSet, k: int, window: int, threads: int = 1) -> Index:
     """The index of all sequences of a reference.
 
     Raises
@@ -70,27 +73,43 @@ def build_index(reference: ReadSet, k: int, window: int) -> Index:
         raise ParameterError(f"-k {k}, -w {window}: k must be from 4 to {MAX_K}, the window from 1 to 255")
     codes = reference.codes
     place_bits = int(len(codes)).bit_length() + 1
-    starts = _bucket_ends(codes, k, window)
+    starts = _bucket_ends(codes, k, window, threads)
     rest_bits = 2 * k - (len(starts).bit_length() - 1)
     if rest_bits + place_bits > 64:
         raise ParameterError(f"-k {k}: too large for a reference of {reference.n_bases} bases; take a smaller k")
     words = np.empty(int(starts[-1]), np.uint64)
-    _fill(codes, k, window, words, starts, rest_bits, place_bits)
-    _sort_buckets(words, starts)
+    for hashes, marks in _minimizers(codes, k, window, threads):
+        _fill(hashes, marks, words, starts, rest_bits, place_bits)
+    ranges = even_ranges(len(starts) - 1, SHARES * threads)
+    map_threads(lambda some: _sort_buckets(words, starts, *some), ranges, threads)
     for array in (words, starts):
         array.flags.writeable = False
-    lookup = Lookup(words, starts, place_bits, rest_bits, _cutoff(_copies(words, starts, place_bits)))
+    copies = sum(map_threads(lambda some: _copies(words, starts, place_bits, *some), ranges, threads))
+    lookup = Lookup(words, starts, place_bits, rest_bits, _cutoff(copies))
     return Index(reference.names, codes, reference.starts, reference.lengths, k, window, lookup)
 
 
-def _bucket_ends(codes: np.ndarray, k: int, window: int) -> np.ndarray:
+def _minimizers(codes: np.ndarray, k: int, window: int, threads: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Hashes and marks of all minimizers in order, as of `find_minimizers`, some at a time; all places are in `codes`."""
+    last, chunks = -1, range(0, len(codes), CHUNK)
+    for hashes, marks in map_in_order(lambda begin: _of_chunk(codes, begin, k, window), chunks, threads):
+        if len(marks):
+            again = int(marks[0] == last)  # the last one before this chunk counts in its first windows, too
+            last = marks[-1]
+            yield hashes[again:], marks[again:]
+
+
+def _bucket_ends(codes: np.ndarray, k: int, window: int, threads: int) -> np.ndarray:
     """Where each bucket ends among the words of all, (n_buckets + 1,); the last value is the number of words.
 
     There are 2 to 4 words for each bucket: as many buckets as could be needed are counted, and joined then.
     """
     most = 2 * (2 * len(codes) // (window + 1) + 1)
     counts = np.zeros(1 << min(2 * k, max(1, most.bit_length() - 2)), np.uint32)
-    n = _count(codes, k, window, counts, 2 * k - (len(counts).bit_length() - 1))
+    shift, n = 2 * k - (len(counts).bit_length() - 1), 0
+    for hashes, _ in _minimizers(codes, k, window, threads):
+        _count(hashes, counts, shift)
+        n += len(hashes)
     while len(counts) > 2 and len(counts) > 1 << max(1, n.bit_length() - 2):
         counts = counts[::2] + counts[1::2]
     ends = np.empty(len(counts) + 1, np.uint32 if n < 1 << 32 else np.uint64)
@@ -99,79 +118,47 @@ def _bucket_ends(codes: np.ndarray, k: int, window: int) -> np.ndarray:
     return ends
 
 
-class _Scratch(NamedTuple):
-    """Working memory for the minimizers of a chunk.
-
-    hashes : (CHUNK + window,) uint64; marks : int64, of the same size.  ring, ring_marks : as in `find_minimizers`.
-    """
-
-    hashes: np.ndarray
-    marks: np.ndarray
-    ring: np.ndarray
-    ring_marks: np.ndarray
-
-
 @njit
-def _scratch(k, window):
-    """Memory for chunks of minimizers of these."""
-    most = CHUNK + k + window
-    return _Scratch(
-        np.empty(most, np.uint64), np.empty(most, np.int64), np.empty(window, np.uint64), np.empty(window, np.int64)
-    )
+def _of_chunk(codes, begin, k, window):
+    """Hashes and marks, (n,) uint64 and int64, of the minimizers of the windows that begin in codes[begin : begin + CHUNK].
 
-
-@njit_inner
-def _chunk(codes, begin, k, window, scratch, last):
-    """Find the minimizers of the windows that begin in codes[begin : begin + CHUNK], uint8; all places are in `codes`.
-
-    scratch : _Scratch, filled.  last : the mark of the last one before, which is not given again.
-
-    Returns where they begin and end in `scratch`, and the last mark.
+    codes : (any,) uint8; all places are in it.
     """
     end = min(len(codes), begin + CHUNK + k + window - 2)
-    n = find_minimizers(codes, begin, end, k, window, scratch.hashes, scratch.marks, scratch.ring, scratch.ring_marks)
-    for x in range(n):
-        scratch.marks[x] += 2 * begin
-    first = 1 if n > 0 and scratch.marks[0] == last else 0
-    return first, n, scratch.marks[n - 1] if n > 0 else last
+    hashes, marks = np.empty(end - begin, np.uint64), np.empty(end - begin, np.int64)
+    ring, ring_marks = np.empty(window, np.uint64), np.empty(window, np.int64)
+    n = find_minimizers(codes, begin, end, k, window, hashes, marks, ring, ring_marks)
+    return hashes[:n].copy(), marks[:n] + 2 * begin
 
 
 @njit
-def _count(codes, k, window, counts, shift):
-    """Count the minimizers of codes, uint8, by the first bits of their hash, and return their number.
+def _count(hashes, counts, shift):
+    """Count some minimizers by the first bits of their hashes, (n,) uint64.
 
-    counts : (n_buckets,) uint32, zeros, filled.  shift : bits of a hash below those.
+    counts : (n_buckets,) uint32, to which they are added.  shift : bits of a hash below those.
     """
-    scratch, last, total = _scratch(k, window), np.int64(-1), 0
-    for begin in range(0, len(codes), CHUNK):
-        first, n, last = _chunk(codes, begin, k, window, scratch, last)
-        for x in range(first, n):
-            counts[scratch.hashes[x] >> U(shift)] += np.uint32(1)
-        total += n - first
-    return total
+    for value in hashes:
+        counts[value >> U(shift)] += np.uint32(1)
 
 
 @njit
-def _fill(codes, k, window, words, starts, rest_bits, place_bits):
-    """Write the words of all minimizers of codes, uint8, to their buckets, in no order.
+def _fill(hashes, marks, words, starts, rest_bits, place_bits):
+    """Write the words of some minimizers to their buckets, in no order.
 
-    words : (n,) uint64, filled.  starts : as in Lookup, ends of buckets, which become their starts.
-    rest_bits, place_bits : as in Lookup.
+    hashes, marks : (n,) uint64 and int64, of `_of_chunk`.  words : (n_words,) uint64, filled.
+    starts : as in Lookup, ends of what is free in buckets, which become their starts.  rest_bits, place_bits : as in Lookup.
     """
-    scratch, last = _scratch(k, window), np.int64(-1)
     mask = (U(1) << U(rest_bits)) - U(1)
-    for begin in range(0, len(codes), CHUNK):
-        first, n, last = _chunk(codes, begin, k, window, scratch, last)
-        for x in range(first, n):
-            bucket = scratch.hashes[x] >> U(rest_bits)
-            starts[bucket] -= np.uint32(1)
-            words[starts[bucket]] = (scratch.hashes[x] & mask) << U(place_bits) | U(scratch.marks[x])
+    for x in range(len(hashes)):
+        bucket = hashes[x] >> U(rest_bits)
+        starts[bucket] -= np.uint32(1)
+        words[starts[bucket]] = (hashes[x] & mask) << U(place_bits) | U(marks[x])
 
 
 @njit
-def _sort_buckets(words, starts):
-    """Sort words, (n,) uint64, within each bucket; starts : as in Lookup."""
-    for b in range(len(starts) - 1):
+def _sort_buckets(words, starts, first, stop):
+    """Sort words, (n,) uint64, within each of the buckets from `first` to `stop`; starts : as in Lookup."""
+    for b in range(first, stop):
         begin, end = np.int64(starts[b]), np.int64(starts[b + 1])
         if end - begin > FEW:
             words[begin:end].sort()
@@ -180,13 +167,13 @@ def _sort_buckets(words, starts):
 
 
 @njit
-def _copies(words, starts, place_bits):
+def _copies(words, starts, place_bits, first, stop):
     """How many different minimizers occur so often, (MOST_COUNTED + 1,) int64; the last one counts those with more, too.
 
-    words, starts, place_bits : as in Lookup.
+    words, starts, place_bits : as in Lookup.  first, stop : the buckets to look at.
     """
     histogram, shift = np.zeros(MOST_COUNTED + 1, np.int64), U(place_bits)
-    for b in range(len(starts) - 1):
+    for b in range(first, stop):
         copies = 0
         for x in range(starts[b], starts[b + 1]):
             if copies > 0 and words[x] >> shift != words[x - 1] >> shift:

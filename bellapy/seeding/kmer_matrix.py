@@ -11,7 +11,10 @@ from bellapy.records.kmers import TABLE_SHIFT, Held, HeldMatrix
 from bellapy.seeding.entries import is_first, place_of
 from bellapy.seeding.kmers import KmerCounts
 
-PROFILE_WIDTH = 256  # bases
+U = np.uint64
+PROFILE_BITS = 8
+PROFILE_WIDTH = 1 << PROFILE_BITS  # bases
+EDGE_BITS, SHARED = 16, (1 << 16) - 1  # of a word of `bin_cells`; the edge of a cell that several reads share
 MOST_COPIES = 1 << 23  # counted of a k-mer in the profile, so that the sum of a bin has 32 bits
 
 
@@ -42,21 +45,60 @@ def build_kmer_matrix(
 
 
 @njit
-def add_to_profile(entries, low, high, starts, table, offsets, width, n_kmers, copies):
+def fill_bin_cells(starts, offsets, cells):
+    """Fill the words of `bin_cells`; starts : of a KmerMatrix.  offsets : of a DepthProfile.  cells : (n_cells,) int64."""
+    r = 0
+    for c in range(cells.size):
+        begin = c << PROFILE_BITS
+        while r + 2 < starts.size and starts[r + 1] <= begin:
+            r += 1
+        into = begin - starts[r]
+        edge = PROFILE_WIDTH - (into & (PROFILE_WIDTH - 1))
+        if starts[r + 1] < begin + PROFILE_WIDTH:
+            edge = SHARED
+        cells[c] = (offsets[r] + (into >> PROFILE_BITS)) << EDGE_BITS | edge
+
+
+def bin_cells(starts: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """In which bin of a DepthProfile each place lies, by cells of PROFILE_WIDTH places, (n_cells,) int64.
+
+    A word holds the bin of the first place of a cell, and behind it where in the cell the next bin begins: one look into
+    memory tells the bin of a place.  A search for its read would take three, and each would wait for the one before.
+
+    starts : of a KmerMatrix.  offsets : of the profile.
+    """
+    cells = np.empty((int(starts[-1]) >> PROFILE_BITS) + 1, np.int64)
+    if len(starts) > 1:
+        fill_bin_cells(starts, offsets, cells)
+    return cells
+
+
+@njit
+def bin_at(place, cells, starts, table, offsets):
+    """The bin of a place, by cells (`bin_cells`).  starts, table : of a KmerMatrix.  offsets : of a DepthProfile."""
+    word = cells[place >> PROFILE_BITS]
+    edge = word & SHARED
+    if edge == SHARED:
+        r = read_at(place, starts, table)
+        return offsets[r] + ((place - starts[r]) >> PROFILE_BITS)
+    return (word >> EDGE_BITS) + ((place & (PROFILE_WIDTH - 1)) >= edge)
+
+
+@njit
+def add_to_profile(entries, low, high, cells, starts, table, offsets, sums):
     """Count the entries whose places lie in [low, high).
 
-    entries, starts, table : of a KmerMatrix.  offsets, width, n_kmers, copies : of a DepthProfile; the last two grow.
+    entries, starts, table : of a KmerMatrix.  cells : of `bin_cells`.  offsets : of a DepthProfile.
+    sums : (n_bins,) uint64, grows: n_kmers of a DepthProfile in the lower half of a word, copies in the upper one.
     """
     first = 0
     while first < entries.size:
         last = next_column(entries, first + 1)
+        more = U(min(last - first, MOST_COPIES)) << U(32) | U(1)
         for i in range(first, last):
             place = place_of(entries[i])
             if low <= place < high:
-                r = read_at(place, starts, table)
-                b = offsets[r] + (place - starts[r]) // width
-                n_kmers[b] += np.uint32(1)
-                copies[b] += np.uint32(min(last - first, MOST_COPIES))
+                sums[bin_at(place, cells, starts, table, offsets)] += more
         first = last
 
 
@@ -77,15 +119,16 @@ def profile_depth(matrix: KmerMatrix, reads: ReadSet, threads: int = 1) -> Depth
     """
     offsets = np.zeros(len(reads) + 1, np.int64)
     np.cumsum(reads.lengths // PROFILE_WIDTH + 1, out=offsets[1:])
-    bins = matrix.starts, matrix.read_table, offsets, PROFILE_WIDTH
+    bins = matrix.starts, matrix.read_table, offsets
     if isinstance(matrix, HeldMatrix):
-        n_kmers, copies = matrix.entries.profile(*bins)
+        n_kmers, copies = matrix.entries.profile(*bins, PROFILE_WIDTH)
     else:
-        n_kmers, copies = np.zeros((2, int(offsets[-1])), np.uint32)
+        cells, sums = bin_cells(matrix.starts, offsets), np.zeros(int(offsets[-1]), np.uint64)
 
         def count(places):
-            add_to_profile(matrix.entries, *places, *bins, n_kmers, copies)
+            add_to_profile(matrix.entries, *places, cells, *bins, sums)
 
         map_threads(count, read_ranges(matrix.starts, threads), threads)
+        n_kmers, copies = sums.astype(np.uint32), (sums >> U(32)).astype(np.uint32)
     unknown = np.zeros(len(reads))
     return DepthProfile(PROFILE_WIDTH, offsets, n_kmers, copies, unknown.astype(np.float32), unknown.astype(np.uint8))

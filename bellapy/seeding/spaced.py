@@ -1,8 +1,10 @@
 """Spaced seeds of a genome, for queries that may differ from it in one transition.
 
 A seed's pattern says which bases of a window count: 12of19 of LASTZ is 1110100110010101111.  The bases that count make a
-word, two bits each.  The index is the sorted words of all windows, with their places; the first bits of a word choose a
-bucket.  A bit for each bucket tells whether it is empty.  Where a full one begins is found by its rank among the full ones.
+word of two halves.  The upper half has a bit of each base that transitions leave, the lower half the bit that they turn.  So
+a word and those that differ in a transition stand close together.  The index is the sorted words of all windows, with their
+places; the first bits of a word choose a bucket.  A bit for each bucket tells whether it is empty.  Where a full one begins
+is found by its rank among the full ones.
 
 Source: B. Ma, J. Tromp, M. Li: PatternHunter, Bioinformatics 18, 2002; R. S. Harris: Improved pairwise alignment of genomic
 DNA, thesis, Pennsylvania State University 2007 (transitions, 12of19, 14of22).
@@ -14,13 +16,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit, njit_inner
+from bellapy.compute.jit import njit, njit_inner, prefetch
 from bellapy.errors import ParameterError
 
 PATTERNS = {"12of19": "1110100110010101111", "14of22": "1110101100110010101111"}
 LEAST_WEIGHT, MOST_WEIGHT = 4, 16
-TRANSITION = 2
-"""A and G, C and T differ in this bit."""
+STAYS, TURNS = 0, 1
+"""Bits of a base: A and G, C and T differ in the second one."""
 MOST_BUCKET_BITS = 24
 LEAST_BUCKET_BITS = 8
 BUCKETS = 5  # bits more than the number of words has: most buckets are empty
@@ -113,10 +115,17 @@ def _put_keys(codes, masked, everywhere, pattern, step, keys):
 
 @njit_inner
 def _word_at(codes, begin, pattern):
-    word = np.uint32(0)
+    upper = lower = np.uint32(0)
     for x in range(len(pattern.offsets)):
-        word = word << np.uint32(2) | np.uint32(codes[begin + pattern.offsets[x]])
-    return word
+        code = np.uint32(codes[begin + pattern.offsets[x]])
+        upper = upper << np.uint32(1) | code >> np.uint32(STAYS) & np.uint32(1)
+        lower = lower << np.uint32(1) | code >> np.uint32(TURNS) & np.uint32(1)
+    return upper << np.uint32(len(pattern.offsets)) | lower
+
+
+def transitions_of(pattern: Pattern) -> np.ndarray:
+    """What turns a word into those that differ in a transition, (weight,) uint32, from the last base on."""
+    return np.uint32(1) << np.arange(len(pattern.offsets), dtype=np.uint32)
 
 
 @njit_inner
@@ -171,6 +180,12 @@ def has_bucket(index, word):
     """1 if the bucket of a word, uint32, is not empty, else 0."""
     bucket = np.uint32(word) >> np.uint32(index.rest_bits)
     return np.int64(index.full[bucket >> np.uint32(6)] >> U(bucket & np.uint32(63)) & U(1))
+
+
+@njit_inner
+def expect(index, word):
+    """Ask for the memory that `has_bucket` will read for a word, uint32."""
+    prefetch(index.full, np.int64(np.uint32(word) >> np.uint32(index.rest_bits) >> np.uint32(6)))
 
 
 @njit_inner

@@ -61,7 +61,8 @@ def test_an_index_holds_those_of_all_sequences(rng):
 def test_an_index_is_sorted_small_and_knows_what_is_repeated(rng, k, window, size):
     """Also where a hash and a place fill more than a word together, and across the borders of chunks."""
     unit = random_bases(rng, size // 3)
-    index = build_index(make_reads([unit + random_bases(rng, size // 3), unit]), k, window)
+    reads = make_reads([unit + random_bases(rng, size // 3), unit])
+    index = build_index(reads, k, window)
     lookup = index.lookup
     sizes = np.diff(lookup.starts.astype(np.int64))
     hashes = np.repeat(np.arange(len(sizes)), sizes) << lookup.rest_bits | (lookup.words >> U(lookup.place_bits)).astype(int)
@@ -72,6 +73,9 @@ def test_an_index_is_sorted_small_and_knows_what_is_repeated(rng, k, window, siz
     copies = sorted(Counter(h for h, _ in expected).values())
     assert lookup.cutoff == max(LEAST_CUTOFF, copies[len(copies) - 1 - int(len(copies) * REPEATED_SHARE)])
     assert lookup.words.nbytes + lookup.starts.nbytes <= 10 * len(expected) + 20
+    others = build_index(reads, k, window, threads=3).lookup
+    assert np.array_equal(others.words, lookup.words) and np.array_equal(others.starts, lookup.starts)
+    assert others[2:] == lookup[2:]
 
 
 def test_a_minimizer_with_many_copies_is_repeated(rng):

@@ -62,7 +62,8 @@ def as_target(x, flip, apart):
     beyond = (x >> U(1)) & (x >> U(2)) & EVERY_BYTE
     unknown = ((x >> U(2)) & EVERY_BYTE) ^ beyond
     known = EVERY_BYTE ^ beyond ^ unknown
-    return (x ^ (known * U(flip))) + unknown * U(apart) + beyond
+    complemented = (known | known << U(1)) & (U(0) - U(flip & 1))  # no product: vector units have none of words
+    return (x ^ complemented) + unknown * U(apart) + beyond
 
 
 @njit_inner
@@ -80,14 +81,22 @@ def load_bases(codes, flank, l, shape, at, apart, bases):
     bases : Bases; overwritten.
     """
     query_begin, query_length, target_begin, target_length, flip = flank
-    lanes, height = shape.lanes, shape.height
-    n_rows = height + shape.half
-    for j in range(0, height, 8):
-        x = word_within(codes, at[0] + j, query_begin + query_length)
-        y = as_target(word_within(codes, at[1] + j, target_begin + target_length), flip, apart)
-        for i in range(min(8, height - j)):
-            bases.query[(j + i) * lanes + l] = U8(x >> U(8 * i))
-            bases.target[(n_rows - 1 - j - i) * lanes + l] = U8(y >> U(8 * i))
+    lanes, lane, height = U(shape.lanes), U(l), U(shape.height)
+    last = height + U(shape.half) - U(1)
+    for j in range(U(0), height, U_EIGHT):
+        x = word_within(codes, at[0] + np.int64(j), query_begin + query_length)
+        y = as_target(word_within(codes, at[1] + np.int64(j), target_begin + target_length), flip, apart)
+        for w in range(j, min(j + U_EIGHT, height)):
+            bases.query[w * lanes + lane] = U8(x)
+            bases.target[(last - w) * lanes + lane] = U8(y)
+            x, y = x >> U_EIGHT, y >> U_EIGHT
+
+
+@njit_vector
+def as_targets(word, flip, apart, lanes):
+    """The same for the words of all `lanes`: `word`, (TILE,) uint64, changed; `flip`: (TILE,) int64; `apart`: as above."""
+    for l in range(U(lanes)):
+        word[l] = as_target(word[l], flip[l], apart)
 
 
 @njit_vector

@@ -78,8 +78,17 @@ def move(rows, shape, l, by, dead):
     by : rows; `height` and more empties the window.
     dead : a dead cell.
     """
-    lanes, height = shape.lanes, shape.height
-    for j in range(height):
-        w = j if by > 0 else height - 1 - j
-        alive = 0 <= w + by < height
-        rows[w * lanes + l] = rows[(w + by) * lanes + l] if alive else dead
+    lanes, lane, height = U(shape.lanes), U(l), shape.height
+    kept = U(max(0, height - abs(by)))  # unsigned and without branches: this costs as much as many steps of the lane
+    ahead = U(abs(by))
+    if by > 0:
+        for w in range(kept):
+            rows[w * lanes + lane] = rows[(w + ahead) * lanes + lane]
+        for w in range(kept, U(height)):
+            rows[w * lanes + lane] = dead
+    else:
+        for j in range(kept):
+            w = U(height) - U(1) - j
+            rows[w * lanes + lane] = rows[(w - ahead) * lanes + lane]
+        for w in range(U(height) - kept):
+            rows[w * lanes + lane] = dead

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit_entry, njit_inner, njit_part
-from bellapy.engines.lanes.shape import BYTE, TILE, CellType, Shape, copy_cells
+from bellapy.compute.jit import njit_entry, njit_inner, njit_part, njit_vector
+from bellapy.engines.lanes.shape import BYTE, TILE, CellType, Shape, U, copy_cells
 from bellapy.engines.linear.lane_state import (
     AGE,
     COLUMN,
@@ -22,24 +22,27 @@ from bellapy.engines.linear.lane_state import (
     HIGH,
     HIGHEST,
     LOW,
+    QUERY_AT,
     QUERY_OFFSET,
     ROW,
     SCORE,
+    TARGET_AT,
     TARGET_OFFSET,
     TARGET_ROW,
     TIME,
     Lanes,
     Task,
     clear_lanes,
-    go_on,
     make_lanes,
     place,
     retire,
 )
 from bellapy.engines.linear.lanes import compute_chunk, make_bases
-from bellapy.engines.linear.rule import DEAD, GUARD, STRIDE, extend_flank, flank_at, has_fallen, resume, take_tilted
+from bellapy.engines.linear.rule import DEAD, GUARD, STRIDE, extend_flank, flank_at, has_fallen, resume, tilted_score
 from bellapy.engines.linear.sizes import scores_of
 from bellapy.params import Scoring
+
+GOES_ON, ENDED, OUTGREW = (np.uint8(call) for call in range(3))
 
 
 class Saved(NamedTuple):
@@ -50,6 +53,33 @@ class Saved(NamedTuple):
     query_offset: np.ndarray
     target_offset: np.ndarray
     score: np.ndarray
+
+
+class Progress(NamedTuple):
+    """Rows of `now` as arrays of their own, which vector code needs: how far every lane has come."""
+
+    flank: np.ndarray
+    score: np.ndarray
+    column: np.ndarray
+    target_row: np.ndarray
+    age: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    time: np.ndarray
+    row: np.ndarray
+    query_at: np.ndarray
+    target_at: np.ndarray
+    query_offset: np.ndarray
+    target_offset: np.ndarray
+
+
+class Farthest(NamedTuple):
+    """More rows of `now`: the highest tilted score, and the cell that has it."""
+
+    highest: np.ndarray
+    score: np.ndarray
+    column: np.ndarray
+    row: np.ndarray
 
 
 class Found(NamedTuple):
@@ -156,23 +186,22 @@ def _collect(task, group, older, found, n_over):
     -------
     How many lanes became idle; how many flanks are left out now.
     """
-    _, height, margin, half = task.shape
-    now, n_done = group.now, 0
+    now, calls, n_done = group.now, group.calls, 0
+    progress = Progress(
+        now[FLANK], now[SCORE], now[COLUMN], now[TARGET_ROW], now[AGE], now[LOW], now[HIGH], now[TIME], now[ROW],
+        now[QUERY_AT], now[TARGET_AT], now[QUERY_OFFSET], now[TARGET_OFFSET],
+    )  # fmt: skip
+    farthest = Farthest(now[HIGHEST], now[END_SCORE], now[END_COLUMN], now[END_ROW])
+    _advance(task, progress, farthest, group.shift, group.ends, calls)
     for l in range(task.shape.lanes):
+        if calls[l] == GOES_ON:
+            continue
         i = now[FLANK, l]
-        if i < 0:
-            continue
-        if now[TIME, l] >= 0:
-            _note_best(now, l, group.shift[l] - 2 * half * task.scores.drift, height)
-        if group.ends[l] > task.scores.dead or now[HIGH, l] - now[LOW, l] > height - margin:
-            found.over[n_over] = i  # a cell outside the window may have lived
+        if calls[l] == OUTGREW:
+            found.over[n_over] = i
             n_over += 1
-        elif not _has_ended(task, now, l):
-            go_on(now, l, half)
-            now[AGE, l] += 1
-            continue
         elif task.longest:
-            _find_end(task, older, l, now[AGE, l], found.cells, i, found.results)
+            _find_end(task, older, l, now[AGE, l] - 1, found.cells, i, found.results)
         else:
             for j, row in enumerate((END_SCORE, END_COLUMN, END_ROW)):
                 found.results[i, j] = now[row, l]
@@ -181,32 +210,47 @@ def _collect(task, group, older, found, n_over):
     return n_done, n_over
 
 
-@njit_inner
-def _note_best(now, l, rise, height):
-    """Let the best cell of lane `l` be that of the last chunk, in which its score rose by `rise`.
+@njit_vector
+def _advance(task, progress, farthest, shift, ends, calls):
+    """Note the best cells of a chunk, look at tilted scores as rule.py does, and let windows go on: all lanes at once.
 
-    `now`: that of Lanes; `height`: rows of the window.
+    Parameters
+    ----------
+    task : Task.
+    progress, farthest : Progress and Farthest; renewed.
+    shift, ends : of Lanes.
+    calls : (TILE,) uint8, overwritten: GOES_ON, ENDED, or OUTGREW where a cell outside the window may have lived.
     """
-    time = now[TIME, l]
-    now[SCORE, l] += rise
-    now[COLUMN, l] = now[QUERY_OFFSET, l] + (time >> 1) + now[ROW, l] + 1
-    now[TARGET_ROW, l] = now[QUERY_OFFSET, l] + now[TARGET_OFFSET, l] + height + 1 + time - now[COLUMN, l]
+    scoring, (lanes, height, margin, half) = task.scoring, task.shape
+    drifted, dead = np.int64(2 * half * task.scores.drift), task.scores.dead
+    for l in range(U(lanes)):
+        time, offset, off = progress.time[l], progress.query_offset[l], progress.target_offset[l]
+        score, column, row = progress.score[l], progress.column[l], progress.target_row[l]
+        rose = time >= 0
+        score = score + (shift[l] - drifted) if rose else score
+        column = offset + (time >> 1) + progress.row[l] + 1 if rose else column
+        row = offset + off + height + 1 + time - column if rose else row
+        progress.score[l], progress.column[l], progress.target_row[l] = score, column, row
 
+        died, k = progress.high[l] < 0, (progress.age[l] + 1) * (2 * half)
+        looks = died | (k % STRIDE == 0)
+        tilted, highest = tilted_score(score, column + row, scoring.tilt), farthest.highest[l]
+        better = looks & (tilted > highest)
+        highest = tilted if better else highest
+        farthest.highest[l] = highest
+        farthest.score[l] = score if better else farthest.score[l]
+        farthest.column[l] = column if better else farthest.column[l]
+        farthest.row[l] = row if better else farthest.row[l]
 
-@njit_inner
-def _has_ended(task, now, l):
-    """Whether lane `l` is done after this chunk; its best cell is taken for the end where rule.py looks at it.
-
-    `task`: Task; `now`: that of Lanes, changed.
-    """
-    scoring = task.scoring
-    dead, k = now[HIGH, l] < 0, (now[AGE, l] + 1) * 2 * task.shape.half
-    if not dead and k % STRIDE:
-        return False
-    score, column, row = now[SCORE, l], now[COLUMN, l], now[TARGET_ROW, l]
-    end = now[END_SCORE : END_ROW + 1, l]
-    now[HIGHEST, l] = take_tilted(score, column, row, scoring.tilt, now[HIGHEST, l], end)
-    return dead or has_fallen(score, k, scoring.tilt, scoring.fall, now[HIGHEST, l])
+        over = (ends[l] > dead) | (progress.high[l] - progress.low[l] > height - margin)
+        ended = died | (looks & has_fallen(score, k, scoring.tilt, scoring.fall, highest))
+        call = OUTGREW if over else ENDED if ended else GOES_ON
+        calls[l] = GOES_ON if progress.flank[l] < 0 else call
+        progress.query_at[l] += half
+        progress.target_at[l] += half
+        progress.query_offset[l] = offset + half
+        progress.target_offset[l] = off + half
+        progress.age[l] += 1
 
 
 @njit_inner

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit_inner, njit_part, njit_vector, prefetch
-from bellapy.engines.lanes.bases import as_target, load_bases, read_word, spread, word_within
+from bellapy.engines.lanes.bases import as_targets, load_bases, read_word, spread, word_within
 from bellapy.engines.lanes.shape import TILE, U_TILE, Shape, U, aligned, move
 from bellapy.engines.linear.rule import flank_at
 from bellapy.engines.linear.sizes import CellScores
@@ -75,6 +75,7 @@ class Lanes(NamedTuple):
     twice : (3 * TILE,), scratch of `_agree`.  Those before it: (TILE,); all in the cells' type.
     words : (half / 4, TILE) uint64, bases as they come.
     edges : (TILE, 5) int64, lanes near the border of the matrix (`find_edges`).
+    calls : (TILE,) uint8, what each lane calls for; 0 for nothing.
     """
 
     even: np.ndarray
@@ -89,6 +90,7 @@ class Lanes(NamedTuple):
     twice: np.ndarray
     words: np.ndarray
     edges: np.ndarray
+    calls: np.ndarray
 
 
 def make_lanes(shape: Shape, dtype: np.dtype) -> Lanes:
@@ -99,7 +101,8 @@ def make_lanes(shape: Shape, dtype: np.dtype) -> Lanes:
     words, edges = np.zeros((shape.half // 4, TILE), np.uint64), np.empty((TILE, 5), np.int64)
     update, ends, shift, first, last = lines[4:9]
     twice = lines[9:].reshape(3 * TILE)
-    return Lanes(even, odd, now, Best(*lines[:4]), update, ends, shift, first, last, twice, words, edges)
+    calls = np.zeros(TILE, np.uint8)
+    return Lanes(even, odd, now, Best(*lines[:4]), update, ends, shift, first, last, twice, words, edges, calls)
 
 
 @njit_inner
@@ -124,9 +127,12 @@ def place(task, group, bases, taken):
     -------
     How many are taken now.
     """
-    lanes, height, margin, _ = task.shape
-    now, middle = group.now, height // 2
+    lanes, height, _, _ = task.shape
+    now = group.now
+    _find_restless(now[FLANK], now[LOW], now[HIGH], task.shape, group.calls)
     for l in range(lanes):
+        if group.calls[l] == 0:
+            continue
         i = now[FLANK, l]
         if i < 0:
             if taken == len(task.flanks):
@@ -134,11 +140,12 @@ def place(task, group, bases, taken):
             i = taken
             taken += 1
             _start(group, flank_at(task.flanks, i), i, l, task.shape, task.scores.top)
+            if i + lanes < len(task.flanks):  # the next flank of some lane: its bases are far away
+                prefetch(task.codes, task.flanks[i + lanes, 0])
+                prefetch(task.codes, task.flanks[i + lanes, 2])
         else:
             low, high = now[LOW, l], now[HIGH, l]
-            by = (low + high + 1) // 2 - middle
-            if min(low, height - 1 - high) >= margin or by == 0:
-                continue
+            by = _off_middle(low, high, height)
             move(group.even, task.shape, l, by, task.scores.dead)
             move(group.odd[TILE:], task.shape, l, by, task.scores.dead)
             now[QUERY_AT, l] += by
@@ -148,6 +155,24 @@ def place(task, group, bases, taken):
         now[QUERY_OFFSET, l], now[TARGET_OFFSET, l] = now[QUERY_AT, l] - flank[0], now[TARGET_AT, l] - flank[2]
         load_window(task, group, bases, l)
     return taken
+
+
+@njit_inner
+def _off_middle(low, high, height):
+    """Rows by which the middle of the live cells, `low` to `high`, lies off the middle of a window of `height` rows."""
+    return ((low + high + 1) >> 1) - (height >> 1)
+
+
+@njit_vector
+def _find_restless(flank, low, high, shape, calls):
+    """Set `calls`, (TILE,) uint8, to 1 for lanes that are idle or are to be moved, else to 0.
+
+    `flank`, `low`, `high`: the rows FLANK, LOW and HIGH of `now`, (TILE,) int64; `shape`: Shape.
+    """
+    height, margin = shape.height, shape.margin
+    for l in range(U(shape.lanes)):
+        near = min(low[l], height - 1 - high[l]) < margin
+        calls[l] = (flank[l] < 0) | (near & (_off_middle(low[l], high[l], height) != 0))
 
 
 @njit_inner
@@ -238,18 +263,19 @@ def fetch(task, now, words, bases):
     for l in range(lanes):
         if now[FLANK, l] < 0:
             continue
-        q, t, flip = now[QUERY_AT, l] + height, now[TARGET_AT, l] + height, now[FLIP, l]
+        q, t = now[QUERY_AT, l] + height, now[TARGET_AT, l] + height
         prefetch(codes, q + AHEAD)
         prefetch(codes, t + AHEAD)
-        inside = q + half <= now[QUERY_END, l] and t + half <= now[TARGET_END, l]
-        for j in range(half // 8):
-            if inside:
-                x, y = read_word(codes, q + 8 * j), read_word(codes, t + 8 * j)
-            else:
-                x = word_within(codes, q + 8 * j, now[QUERY_END, l])
-                y = word_within(codes, t + 8 * j, now[TARGET_END, l])
-            words[2 * j, l], words[2 * j + 1, l] = x, as_target(y, flip, apart)
+        if q + half <= now[QUERY_END, l] and t + half <= now[TARGET_END, l]:
+            for j in range(U(half // 8)):
+                words[U(2) * j, U(l)] = read_word(codes, U(q) + U(8) * j)
+                words[U(2) * j + U(1), U(l)] = read_word(codes, U(t) + U(8) * j)
+        else:
+            for j in range(half // 8):
+                words[2 * j, l] = word_within(codes, q + 8 * j, now[QUERY_END, l])
+                words[2 * j + 1, l] = word_within(codes, t + 8 * j, now[TARGET_END, l])
     for j in range(half // 8):
+        as_targets(words[2 * j + 1], now[FLIP], apart, lanes)
         spread(words[2 * j], bases.query, height + 8 * j, 1, lanes)
         spread(words[2 * j + 1], bases.target, half - 1 - 8 * j, -1, lanes)
 

@@ -145,12 +145,12 @@ def _survey(even, odd, tiles, n_tiles, scores, best, shift, first, last):
         first[e] = cell(n_tiles)
         last[e] = cell(-1)
     for tile in range(U(tiles[0]), U(tiles[1])):
-        at = tile * U_TILE
+        at, own = tile * U_TILE, cell(tile)
         for e in range(U_TILE):
             a, b, s = even[at + e], odd[at + e], shift[e]
-            live = max(a, b) > dead
-            first[e] = min(first[e], cell(tile) if live else cell(n_tiles))
-            last[e] = max(last[e], cell(tile) if live else cell(-1))
+            live, low, high = max(a, b) > dead, first[e], last[e]
+            first[e] = min(low, own) if live else low
+            last[e] = own if live else high
             even[at + e] = cell(a - s) if a > dead else dead
             odd[at + e] = cell(b - s) if b > dead else dead
 

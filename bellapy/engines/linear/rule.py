@@ -163,12 +163,18 @@ def _follow(codes, flank, scoring, longest, rows, k, window, extents, best, out)
 
 
 @njit_inner
+def tilted_score(score, k, tilt):
+    """The tilted score of a cell of anti-diagonal `k` with this `score`; `tilt`: as in Scoring."""
+    return TILT_UNIT * score - tilt * k
+
+
+@njit_inner
 def take_tilted(score, column, row, tilt, highest, out):
     """Take a best cell as the result if its tilted score exceeds the highest so far; return the higher of the two.
 
     `score`, `column`, `row`: the cell; `tilt`: as in Scoring; `highest`: the highest so far; `out`: the result, (3,) int64.
     """
-    tilted = TILT_UNIT * score - tilt * (column + row)
+    tilted = tilted_score(score, column + row, tilt)
     if tilted <= highest:
         return highest
     out[0], out[1], out[2] = score, column, row
@@ -181,7 +187,7 @@ def has_fallen(score, k, tilt, fall, highest):
 
     `score`: the highest so far; `tilt`, `fall`: as in Scoring; `highest`: the best tilted score.
     """
-    return fall > 0 and TILT_UNIT * score - tilt * k < highest - fall
+    return (fall > 0) & (tilted_score(score, k, tilt) < highest - fall)
 
 
 @njit_inner

@@ -15,7 +15,7 @@ from numba.core.types import int64, uint32, uint64
 from numba.extending import intrinsic
 
 from bellapy.compute.jit import njit, njit_inner
-from bellapy.engines.ydrop.row import CELL, CELLS, LANES, VECTORS, WORD, Emitter, make_lookup
+from bellapy.engines.ydrop.row import CELL, CELLS, LANES, LONG_VECTORS, VECTORS, WORD, Emitter, make_lookup
 
 BASES = 24  # of one word: eight in each of three planes
 LEFT_WORDS, RIGHT_WORDS = 4, 3
@@ -25,8 +25,8 @@ MARGIN = 128  # packed bases before the first one, and behind the last one
 ROUGH_SHIFT = 7
 """Bits of places that share a mark."""
 MOST_SPAN = 64  # of a seed: what its extension looks at lies within one mark to either side
-ENDED = -16_000  # the score of an extension that has ended
-MOST_DROP, MOST_SCORE = 15_000, 200
+MOST_DROP, MOST_SCORE = 15_000, ((1 << 15) - 1) // (2 * LEFT)
+"""Of scores up to here, differences of two sums over LEFT bases fit 16 bits."""
 
 
 class Packed(NamedTuple):
@@ -98,7 +98,7 @@ def _side(on: Emitter, look_up, rows: range, leftward: bool):
 
     xdrop = on.splat(builder.trunc(on.arguments[2], CELL))
     run = best = all_of(0)
-    ended = None
+    goes_on = ir.Constant(ir.VectorType(ir.IntType(1), LANES), [1] * LANES)
     for row in rows:
         pairs = list(zip(_planes(on, WORD(row)), _planes(on, WORD(WORDS + row)), strict=True))
         for target, query in pairs[::-1] if leftward else pairs:
@@ -109,12 +109,14 @@ def _side(on: Emitter, look_up, rows: range, leftward: bool):
                 builder.and_(builder.lshr(target, all_of(2)), all_of(0x3333)), builder.and_(query, all_of(0xCCCC))
             )  # fmt: skip
             for base in range(7, -1, -1) if leftward else range(8):
-                index = builder.and_(builder.lshr((even, odd)[base & 1], all_of(base >> 1 << 2)), all_of(15))
+                index = builder.lshr((even, odd)[base & 1], all_of(base >> 1 << 2))
+                if not LONG_VECTORS:  # these look at five bits, and the table holds its 16 values twice
+                    index = builder.and_(index, all_of(15))
                 run = builder.add(run, look_up(index))
-                best = on.most(best, run)
-                ended = builder.icmp_signed(">", builder.sub(best, run), xdrop)
-                run = builder.select(ended, all_of(ENDED), run)
-    return best, builder.not_(ended)
+                falls = builder.icmp_signed(">", builder.sub(best, run), xdrop)
+                goes_on = builder.and_(goes_on, builder.not_(falls))
+                best = builder.select(goes_on, on.most(best, run), best)
+    return best, goes_on
 
 
 def _sieve(typing_context, words, table, xdrop, least):

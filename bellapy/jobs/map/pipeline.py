@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bellapy.compute.threads import map_threads
 from bellapy.engines.affine.batch_cpu import NEAR, Aligner, Effort
 from bellapy.engines.affine.pieces import Pieces, Solved
 from bellapy.engines.affine.rule import ordered
@@ -28,7 +29,7 @@ BATCH_READS = 500
 LEFT_OVER = 1000  # bases of a read outside its best chain from which on far joins are tried
 SHORT_BEYOND = 5  # bases beyond one anchor that a chain needs where a read has no other
 SAMPLE_PIECES = 512
-SAMPLE_READS = 200
+SAMPLE_READS, SAMPLE_PART = 200, 50  # reads that are learnt from, and how many of them a thread takes at a time
 MARGIN_QUANTILE = 0.75  # of the diagonals that sure pieces stray: the first band is wide enough for so many
 FLOOR_QUANTILE = 0.01  # of the scores of sure pieces: below it, a band is proved or widened
 
@@ -80,6 +81,13 @@ class Reads(NamedTuple):
     layout: Layout
 
 
+class Sampled(NamedTuple):
+    """Some pieces of reads, to learn from.  codes : uint8, of the reads and their reverse complements."""
+
+    codes: np.ndarray
+    pieces: Pieces
+
+
 class Mapped(NamedTuple):
     """The result of a batch.
 
@@ -115,21 +123,33 @@ class Mapper:
         self._costs = penalties(index.k, params.long_gap)
         self._mine = local()
 
-    def learn(self, records: Records) -> float | None:
-        """Learn from the first reads how wide bands have to be, and which scores are so low that a wider one is tried.
+    def sample(self, records: Records, threads: int = 1) -> list[Sampled]:
+        """Inner pieces of the first reads, spread evenly, to learn from."""
+        some = _part(records, slice(SAMPLE_READS))
+        parts = [_part(some, slice(at, at + SAMPLE_PART)) for at in range(0, SAMPLE_READS, SAMPLE_PART)]
+        found = map_threads(self._inner_pieces, [part for part in parts if part.names], threads)
+        spacing = max(1, -(-sum(pieces.shape[1] for _, pieces in found) // SAMPLE_PIECES))
+        sampled, at = [], 0
+        for codes, pieces in found:
+            sampled.append(Sampled(codes, Pieces(*np.ascontiguousarray(pieces[:, -at % spacing :: spacing]))))
+            at += pieces.shape[1]
+        return [some for some in sampled if len(some.pieces.q_at)]
 
-        Returns the typical share of errors in the columns of their alignments; None if no read fits the reference.
+    def learn(self, sample: list[Sampled], threads: int = 1) -> float | None:
+        """Learn from some pieces how wide bands have to be, and which scores are so low that a wider one is tried.
+
+        Returns the typical share of errors in the columns of their alignments; None if there is none.
         """
-        reads, chains, anchors = self._chain(_first(records, SAMPLE_READS))
-        kept, _ = select_chains(chains, anchors, reads.layout, reads.lengths, self.select)
-        inner, *_ = self._cut(reads, chains, anchors, kept)
-        inner = inner[:, np.minimum(inner[1], inner[3]) > 0]
-        if not inner.shape[1]:
+        if not sample:
             return None
-        some = Pieces(*np.ascontiguousarray(inner[:6, :: -(-inner.shape[1] // SAMPLE_PIECES)]))
-        solved = self._aligner().align(reads.codes, self.index.codes, some)
-        self.effort = effort_from(some, solved, self.effort)
-        return float(np.median(error_rates(reads.codes, self.index.codes, some, solved, self.scoring)))
+        rates, strays, errors = np.concatenate(map_threads(self._inspect, sample, threads), axis=1)
+        self.effort = effort_from(rates, strays, self.effort)
+        return float(np.quantile(errors, 0.5))
+
+    def chains_like(self, other: Mapper) -> bool:
+        """Whether another mapper cuts the same pieces."""
+        rules = ((mapper._rule, mapper._far, mapper._short, mapper.select) for mapper in (self, other))
+        return self.index is other.index and next(rules) == next(rules)
 
     def map(self, records: Records) -> list[Mapped]:
         """Map some reads; a batch too large for the words of anchors gives several parts."""
@@ -147,6 +167,20 @@ class Mapper:
         rows, runs = join_strokes(codes, target, strokes, spans, self.scoring, self.params.zdrop, self.params.end_bonus)
         paths = Paths._make([*rows, runs])
         return [Mapped(records, codes, self._choose(reads, chains, kept, rival_chain, paths), paths)]
+
+    def _inner_pieces(self, records: Records) -> tuple[np.ndarray, np.ndarray]:
+        """The codes of some reads, and the columns of their inner pieces of which no side is empty."""
+        reads, chains, anchors = self._chain(records)
+        kept, _ = select_chains(chains, anchors, reads.layout, reads.lengths, self.select)
+        inner, *_ = self._cut(reads, chains, anchors, kept)
+        return reads.codes, inner[:6, np.minimum(inner[1], inner[3]) > 0]
+
+    def _inspect(self, sampled: Sampled) -> np.ndarray:
+        """Of each piece, aligned without doubt: score per 1,000 bases, diagonals that its path strays, share of errors."""
+        codes, pieces = sampled
+        solved = self._aligner().align(codes, self.index.codes, pieces)
+        errors = error_rates(codes, self.index.codes, pieces, solved, self.scoring)
+        return np.stack([*rates_and_strays(pieces, solved), errors])
 
     def _aligner(self) -> Aligner:
         if not hasattr(self._mine, "aligner"):
@@ -248,10 +282,13 @@ class Mapper:
         return hits.take(kind != DROPPED)
 
 
-def effort_from(pieces: Pieces, solved: Solved, effort: Effort) -> Effort:
-    """The effort that is enough for pieces like these, which have been solved without doubt; zdrop and bonus stay."""
-    rates = 1000 * solved.score // np.minimum(pieces.q_len, pieces.t_len)
-    strays = stray(solved.runs, solved.starts, solved.counts)
+def rates_and_strays(pieces: Pieces, solved: Solved) -> tuple[np.ndarray, np.ndarray]:
+    """Of pieces solved without doubt the scores per 1,000 bases, and the diagonals that paths stray, (n,) int64 both."""
+    return 1000 * solved.score // np.minimum(pieces.q_len, pieces.t_len), stray(solved.runs, solved.starts, solved.counts)
+
+
+def effort_from(rates: np.ndarray, strays: np.ndarray, effort: Effort) -> Effort:
+    """The effort that is enough for pieces like those that `rates_and_strays` tells of; zdrop and bonus stay."""
     margin = int(np.quantile(strays, MARGIN_QUANTILE)) + 2 * NEAR
     return effort._replace(floor=int(np.quantile(rates, FLOOR_QUANTILE)), margin=margin)
 
@@ -268,10 +305,6 @@ def _part(records: Records, rows: slice) -> Records:
 
 def _halves(records: Records, at: int) -> list[Records]:
     return [_part(records, slice(None, at)), _part(records, slice(at, None))]
-
-
-def _first(records: Records, n: int) -> Records:
-    return _halves(records, n)[0]
 
 
 def batches(stream: Iterable[Records], most_reads: int = BATCH_READS, most_bases: int = BATCH_BASES) -> Iterator[Records]:

@@ -19,7 +19,7 @@ from bellapy.io.outputs import open_output
 from bellapy.io.sam import check_names, open_bam
 from bellapy.jobs.map.charts import MapCharts
 from bellapy.jobs.map.output import Counts, format_paf, format_sam, make_header
-from bellapy.jobs.map.pipeline import Mapper, batches, preset_for
+from bellapy.jobs.map.pipeline import Mapper, Sampled, batches, preset_for
 from bellapy.jobs.map.style import Style
 from bellapy.params import MapParams, map_preset
 from bellapy.records import ReadSet
@@ -78,11 +78,11 @@ class Job:
     threads: int = 1
 
 
-def make_index(reference: str | ReadSet, params: MapParams, report: RunReport) -> Index:
+def make_index(reference: str | ReadSet, params: MapParams, report: RunReport, threads: int) -> Index:
     """The index of a FASTA or FASTQ file, or of sequences."""
     with report.stage(IndexStage("index")) as stage:
-        sequences = load_reads([reference]) if isinstance(reference, str) else reference
-        index = build_index(sequences, params.k, params.window)
+        sequences = load_reads([reference], threads=threads) if isinstance(reference, str) else reference
+        index = build_index(sequences, params.k, params.window, threads)
         stage.sequences, stage.bases = len(index.names), sequences.n_bases
         stage.minimizers = len(index.lookup.words)
     if not len(index.lookup.words):
@@ -92,10 +92,10 @@ def make_index(reference: str | ReadSet, params: MapParams, report: RunReport) -
     return index
 
 
-def open_index(reference: str | ReadSet, params: MapParams, report: RunReport) -> Index:
+def open_index(reference: str | ReadSet, params: MapParams, report: RunReport, threads: int) -> Index:
     """The index of a reference, from its file or made now."""
     if not isinstance(reference, str) or not is_index(reference):
-        return make_index(reference, params, report)
+        return make_index(reference, params, report, threads)
     with report.stage(IndexStage("index")) as stage:
         index = load_index(reference)
         stage.sequences, stage.minimizers = len(index.names), len(index.lookup.words)
@@ -106,7 +106,7 @@ def map_reads(job: Job, report: RunReport) -> None:
     """Map all reads and write what comes out."""
     stream = batches(stream_records(job.reads))
     first = next(stream, None)
-    mapper = prepare(job.reference, first, Wanted(job.preset, job.adjust, job.align), report)
+    mapper = prepare(job.reference, first, Wanted(job.preset, job.adjust, job.align), report, job.threads)
     if job.format != "paf":
         check_names(mapper.index.names, "reference sequence")
     counts = Counts()
@@ -134,7 +134,7 @@ class Wanted(NamedTuple):
     align: bool
 
 
-def prepare(reference: str | ReadSet, first: Records | None, wanted: Wanted, report: RunReport) -> Mapper:
+def prepare(reference: str | ReadSet, first: Records | None, wanted: Wanted, report: RunReport, threads: int = 1) -> Mapper:
     """A mapper to a reference that fits the first reads.
 
     Raises
@@ -142,26 +142,36 @@ def prepare(reference: str | ReadSet, first: Records | None, wanted: Wanted, rep
     ParameterError : an unknown preset.  InputError : a reference that cannot be read or is too short.
     """
     params = wanted.adjust(map_preset(wanted.preset))
-    index = open_index(reference, params, report)
-    if wanted.preset is None and first:
-        errors = Mapper(index, params).learn(first)
+    index = open_index(reference, params, report, threads)
+    mapper = Mapper(index, params, align=wanted.align)
+    if first and (wanted.align or wanted.preset is None):
+        sample = mapper.sample(first, threads)
+        errors = mapper.learn(sample, threads)
+    if first and wanted.preset is None:
         name = preset_for(errors)
         params = wanted.adjust(map_preset(name))
         told = "no read fits the reference" if errors is None else f"{100 * errors:.1f} % errors"
         logger.info("preset %s: %s", name, told)
         report.estimates = Estimates(errors, name)
         if not (isinstance(reference, str) and is_index(reference)) and not _fits(index, params):
-            index = make_index(reference, params, report)
+            index = make_index(reference, params, report, threads)
+        mapper = _relearnt(mapper, Mapper(index, params, align=wanted.align), first, sample, threads)
     if not _fits(index, params):
         logger.warning(
             "%s: an index with k %d and window %d is used; these reads would take %d and %d. "
             "`bellapy index -k %d -w %d` makes such an index",
             reference, index.k, index.window, params.k, params.window, params.k, params.window,
         )  # fmt: skip
-    mapper = Mapper(index, params, align=wanted.align)
-    if wanted.align and first:
-        mapper.learn(first)
     return mapper
+
+
+def _relearnt(old: Mapper, new: Mapper, first: Records, sample: list[Sampled], threads: int) -> Mapper:
+    """A mapper of the new one's parameters that has learnt from the first reads, as `old` has from their pieces `sample`."""
+    if new.index is old.index and new.params == old.params:
+        return old
+    if new.align:
+        new.learn(sample if new.chains_like(old) else new.sample(first, threads), threads)
+    return new
 
 
 def _fits(index: Index, params: MapParams) -> bool:

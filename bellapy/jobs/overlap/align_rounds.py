@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from functools import partial
-from typing import TypeVar
 
 import numpy as np
 
@@ -43,13 +42,12 @@ from bellapy.jobs.overlap.geometry import (
 from bellapy.jobs.overlap.pieces import clear_of, implied_ends
 from bellapy.jobs.overlap.seeds import first_of_candidate, join_seeds, starts_of_candidates
 from bellapy.jobs.overlap.selection import select, selects
-from bellapy.jobs.overlap.work import HeldReads, Result, Round, Work
+from bellapy.jobs.overlap.work import HeldReads, Result, Round, Work, with_ids
 from bellapy.params import Scoring
 from bellapy.records import Extensions, Overlaps, ReadSet, Seeds, join_overlaps
 from bellapy.report.progress import progress
 
 ALIGNED_BYTES = 240  # of copies, alignments and what is computed from them, for each seed
-SomeSeeds = TypeVar("SomeSeeds", Seeds, Overlaps)
 FIRST, ALL = "first", "all"
 """Alignments of the best seed of every candidate; of all seeds that are extended."""
 
@@ -72,12 +70,6 @@ def _with_bases(work: Work, seeds: Seeds) -> tuple[ReadSet, Seeds]:
     new_ids = np.zeros(len(work.reads.lengths), np.int32)
     new_ids[ids] = np.arange(len(ids))
     return work.reads.of(ids), with_ids(seeds, new_ids)
-
-
-def with_ids(seeds: SomeSeeds, ids: np.ndarray) -> SomeSeeds:
-    """Seeds or overlaps with other ids of reads; ids : (n_reads,), the new one of each."""
-    ids = ids.astype(np.int32)
-    return replace(seeds, query_id=ids[seeds.query_id], target_id=ids[seeds.target_id])
 
 
 def _pilot(work: Work) -> Seeds:

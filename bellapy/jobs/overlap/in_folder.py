@@ -16,15 +16,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bellapy.compute.memory import PROGRAM, RESERVE, expect, resident
+from bellapy.compute.memory import PROGRAM, RESERVE, Budget, expect, resident
 from bellapy.errors import InputError, ParameterError
 from bellapy.io.workdir import Workdir, join_workdir, open_workdir
-from bellapy.jobs.overlap.align_rounds import overlaps_of
+from bellapy.jobs.overlap.align_rounds import overlaps_of, selected
 from bellapy.jobs.overlap.canonical import given_overlaps
 from bellapy.jobs.overlap.count_rounds import choose_settings, needs_all_reads, one_in
 from bellapy.jobs.overlap.pipeline import find_overlaps, for_paths, rounds_of, with_device
 from bellapy.jobs.overlap.report import start_report
-from bellapy.jobs.overlap.stored_reads import StoredReads, even_blocks, plan_of, store_reads
+from bellapy.jobs.overlap.selection import selects
+from bellapy.jobs.overlap.stored_reads import SomeOverlaps, StoredReads, even_blocks, plan_of, store_reads
 from bellapy.jobs.overlap.work import DONE, FolderStore, Plan, Result, Round, Work, do_one, to_arrays
 from bellapy.params import ExtensionParams, FilterParams, KmerParams, Params, SeedParams, make_params
 from bellapy.params.run import RunParams
@@ -41,6 +42,7 @@ PART_ROOM = 1.1  # of what the words of a part take: scratch, the depth profile
 BOTH_WAYS_BYTES = 2.2  # of a tile that is aligned, for each base of its blocks
 PLACE_BYTES = 10  # of the matrix of a tile while it is joined, for each place of a k-mer
 PAIR_BYTES = 300  # of a seed and its alignment
+PATHS_BASES, PATHS_BYTES = 1 << 26, 4  # of reads while their paths are traced; in both directions, and as much for paths
 CHANCE = 2  # places of k-mers for each that is correct: others match by chance
 DISK_BYTES = 8  # for each base and k-mer that is counted: the reads, entries of the matrix, seeds
 CPU_SECONDS = 2.5e-7  # for each base, of reads with 15 % errors; repeats take more, accurate reads less
@@ -286,6 +288,19 @@ def placed(work: FolderWork) -> Iterator[Overlaps]:
         yield found.take(
             np.lexsort((found.strand, found.target_id, found.query_id))
         )  # stable: those of a pair stay in order
+
+
+def n_placed(work: FolderWork) -> int:
+    """How many overlaps there are."""
+    return selected(work)["numbers"]["overlaps"] if selects(work.params.filter) else work.total("overlaps", "overlaps")
+
+
+def placed_with_reads(work: FolderWork, budget: Budget) -> Iterator[SomeOverlaps]:
+    """All overlaps in order, some at a time, and the reads of these."""
+    longest = int(work.reads.lengths.max(initial=1))
+    for overlaps in placed(work):
+        room = budget.items("paths, with the reads of some overlaps,", PATHS_BYTES, least=2 * longest, most=PATHS_BASES)
+        yield from work.stored.with_reads(overlaps, max(room, 2 * longest), work.params.run.threads)
 
 
 # ---------------------------------------------------------------- workers

@@ -6,7 +6,7 @@ A stage is some rounds of tasks (work.py).  In memory each round has one task.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TypeVar
 
@@ -286,27 +286,29 @@ def are_extended(reads: ReadSet, overlaps: Overlaps, steps: Steps, params: Param
 
 
 def paths_stage(
-    reads: ReadSet, overlaps: Overlaps, steps: Steps, params: Params, report: RunReport,
-    show: Callable[[Overlaps, Paths], Shown],
+    parts: Iterable[tuple[ReadSet, Overlaps, Callable[[Overlaps, Paths], Shown]]], n_overlaps: int, steps: Steps,
+    params: Params, report: RunReport,
 ) -> Iterator[Shown]:  # fmt: skip
-    """What `show` makes of the overlaps and their base-level paths, in order, some at a time; the stage ends with the last.
+    """What is shown of the overlaps and their base-level paths, in order, some at a time; the stage ends with the last.
 
+    parts : the reads that some overlaps number, these overlaps, and what shows them.  n_overlaps : of all parts.
     steps : that the overlaps were aligned with.
     """
     end, resources = End.of(params.extension.extension), Resources.of(params.run, report.devices)
     dropped: Counter[str] = Counter()
     n_done, n_kept = 0, 0
+    with report.stage(PathsStage("paths")) as stage, progress("paths", n_overlaps) as advance:
+        for reads, overlaps, show in parts:
 
-    def use(some: Overlaps, paths: Paths) -> tuple[Shown, int, int, dict[str, int]]:
-        kept, paths, lost = trim_and_test(reads, some, paths, steps[0], params.filter)
-        return show(kept, paths), len(some), len(kept), lost
+            def use(some: Overlaps, paths: Paths, reads=reads, show=show) -> tuple[Shown, int, int, dict[str, int]]:
+                kept, paths, lost = trim_and_test(reads, some, paths, steps[0], params.filter)
+                return show(kept, paths), len(some), len(kept), lost
 
-    with report.stage(PathsStage("paths")) as stage, progress("paths", len(overlaps)) as advance:
-        for lines, n, kept, lost in base_level.map_paths(use, reads, overlaps, steps, end, resources):
-            yield lines
-            n_done, n_kept = n_done + n, n_kept + kept
-            dropped.update(lost)
-            advance(n_done)
+            for lines, n, kept, lost in base_level.map_paths(use, reads, overlaps, steps, end, resources):
+                yield lines
+                n_done, n_kept = n_done + n, n_kept + kept
+                dropped.update(lost)
+                advance(n_done)
         stage.overlaps = n_kept
     report.dropped.add(dropped)
     logger.info("dropped by their paths: %s", describe_dropped(dropped))

@@ -5,8 +5,10 @@ Two passes over the codes are made, and neither holds them all: one while the fi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,8 +19,8 @@ from bellapy.io.fastx import gather_reads
 from bellapy.io.pieces import WrittenPieces
 from bellapy.io.workdir import Workdir
 from bellapy.jobs.overlap.canonical import Order, copy_reads, given_reads, hash_strands
-from bellapy.jobs.overlap.work import Plan, from_arrays, to_arrays
-from bellapy.records import ReadSet
+from bellapy.jobs.overlap.work import Plan, from_arrays, to_arrays, with_ids
+from bellapy.records import Overlaps, ReadSet
 from bellapy.records.bases import PAD, UNKNOWN
 from bellapy.records.reads import room_both_ways
 
@@ -86,6 +88,21 @@ def even_blocks(lengths: np.ndarray, n_blocks: int) -> np.ndarray:
     return np.concatenate(([0], inner, [len(lengths)])).astype(np.int64)
 
 
+class SomeOverlaps(NamedTuple):
+    """Some overlaps, with no more reads than they need.
+
+    reads : that the ids of the overlaps number.  ids : (n,) of these reads among all; None: they are all.
+    """
+
+    reads: ReadSet
+    overlaps: Overlaps
+    ids: np.ndarray | None = None
+
+    def of_all(self, overlaps: Overlaps) -> Overlaps:
+        """Overlaps of these reads, by the ids of all reads."""
+        return overlaps if self.ids is None else with_ids(overlaps, self.ids)
+
+
 class StoredReads:
     """The reads of a folder."""
 
@@ -134,17 +151,40 @@ class StoredReads:
         names = ("",) * len(ids)
         return ReadSet(names, codes, starts, lengths, self.error_rate, in_room=True)
 
-    def as_given(self, threads: int = 1, *, with_bases: bool) -> ReadSet:
-        """The reads as the input has them; without `with_bases` names and lengths only."""
-        order, names = self.order, self._stored["names"].tobytes().decode().split("\n") if len(self.lengths) else []
-        canonical = tuple(names[i] for i in order.given.tolist())
-        if with_bases:
-            held = self.of(np.arange(len(self.lengths)))
-            held = ReadSet(canonical, held.codes, held.starts, held.lengths, self.error_rate, in_room=True)
-        else:
-            nothing = np.full(PAD, UNKNOWN, np.uint8)
-            held = ReadSet(canonical, nothing, self.starts, self.lengths, self.error_rate)
-        return given_reads(held, order, threads, with_bases=with_bases)
+    @cached_property
+    def _names(self) -> list[str]:
+        """As the input has them."""
+        return self._stored["names"].tobytes().decode().split("\n") if len(self.lengths) else []
+
+    def as_given(self) -> ReadSet:
+        """The reads as the input has them, without bases."""
+        nothing, lengths = np.full(PAD, UNKNOWN, np.uint8), np.empty_like(self.lengths)
+        lengths[self.order.given] = self.lengths
+        return ReadSet(tuple(self._names), nothing, np.zeros(len(lengths), np.int64), lengths, self.error_rate)
+
+    def with_reads(self, overlaps: Overlaps, room: int, threads: int = 1) -> Iterator[SomeOverlaps]:
+        """Overlaps of the reads as the input has them, in order, and their reads: up to `room` bases, or one pair."""
+        lengths = np.empty(len(self.lengths), np.int64)
+        lengths[self.order.given] = self.lengths
+        query, target = overlaps.query_id, overlaps.target_id
+        ends = np.cumsum(lengths[target] + lengths[query] * (np.diff(query, prepend=-1) != 0))
+        at = 0
+        while at < len(overlaps):
+            done = int(ends[at - 1] - lengths[query[at]]) if at else 0  # its query may have been counted before
+            end = max(at + 1, int(np.searchsorted(ends, done + room, side="right")))
+            ids = np.unique(np.concatenate((query[at:end], target[at:end])))
+            new_ids = np.zeros(len(lengths), np.int32)
+            new_ids[ids] = np.arange(len(ids))
+            yield SomeOverlaps(self.some_as_given(ids, threads), with_ids(overlaps.take(slice(at, end)), new_ids), ids)
+            at = end
+
+    def some_as_given(self, given: np.ndarray, threads: int = 1) -> ReadSet:
+        """Some reads as the input has them; given : (n,) their places there, ascending."""
+        order = self.order
+        ids = np.flatnonzero(np.isin(order.given, given, assume_unique=True))
+        places, held = order.given[ids], self.of(ids)
+        named = replace(held, names=tuple(self._names[place] for place in places.tolist()), in_room=True)
+        return given_reads(named, Order(np.searchsorted(given, places), order.flipped[ids]), threads, with_bases=True)
 
 
 def plan_of(folder: Workdir) -> Plan:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,7 @@ Result = dict[str, Any]
 """Arrays, records of arrays, lists of either that are meant end to end, what devices hold, and what JSON holds, by name."""
 
 RECORDS: dict[str, type] = {kind.__name__: kind for kind in (Seeds, Extensions, Overlaps, Geometry)}
+SomeSeeds = TypeVar("SomeSeeds", Seeds, Overlaps)
 ABOUT = "about"
 DONE = "done_"
 """Before the name of a round: the result that keeps what its tasks told, when all are done."""
@@ -322,6 +323,12 @@ class Work:
             for reason, n in self.store.told(f"{name}.{index}")["dropped"].items():
                 total[reason] = total.get(reason, 0) + n
         return total
+
+
+def with_ids(seeds: SomeSeeds, ids: np.ndarray) -> SomeSeeds:
+    """Seeds or overlaps with other ids of reads; ids : (n_reads,), the new one of each."""
+    ids = ids.astype(np.int32)
+    return replace(seeds, query_id=ids[seeds.query_id], target_id=ids[seeds.target_id])
 
 
 class Round(NamedTuple):

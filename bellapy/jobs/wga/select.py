@@ -1,8 +1,9 @@
 """Which alignments are kept, best ones first.
 
-Copies: where the sequence of an alignment has a better one on both genomes, over half of it at least, it joins copies of a
-repeat or members of a gene family that are not each other's counterparts.  A copy that has no counterpart of its own keeps
-its best alignment, since that one lies alone on one of the genomes.
+Copies: where the sequence of an alignment has a better one on both genomes, over a quarter of it at least, it joins copies
+of a repeat or members of a gene family that are not each other's counterparts.  A copy that has no counterpart of its own
+keeps its best alignment, since that one lies alone on one of the genomes.  A counterpart that has diverged is often aligned
+in part.  So its copies are told by a quarter already.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from bellapy.jobs.wga import cut
 from bellapy.params.wga import WgaParams
 from bellapy.records.genomes import PAIR, QUERY_ALONE, TARGET_ALONE, Alignment, Genome
 
-COVERED = 0.5
+COVERED = 0.25
 
 
 class Taken:

@@ -19,7 +19,7 @@ from bellapy.engines.ydrop.row import LANES
 from bellapy.engines.ydrop.sieve import MARGIN, WORDS, Packed, can_sieve, pack, sieve, sieve_table
 from bellapy.params.wga import WgaParams
 from bellapy.records.genomes import Genome
-from bellapy.seeding.spaced import TRANSITION, Pattern, SeedIndex, find_word, has_bucket, rank_of, words_of
+from bellapy.seeding.spaced import Pattern, SeedIndex, expect, find_word, has_bucket, rank_of, transitions_of, words_of
 
 ENTROPY_BASES = 20  # with fewer matches there is no telling
 SURE = 3  # times the threshold: such a score is not lowered
@@ -29,6 +29,7 @@ TARGET, QUERY, LENGTH, SCORE = range(4)
 HITS, EXTENDED, CAPPED, N_HSPS, N_COUNTS = range(5)
 """Counts: seed hits, those extended one by one, those left out for too many copies, HSPs."""
 HELD = 1 << 10  # words at a time, so that what they need is on its way from memory
+AHEAD = 16  # words that are asked for in advance
 ROOM = 1 << 14  # HSPs; searched again where there are more
 BLOCK = 1 << 19  # places of the query in one piece of work, unless the target is much longer
 ANYWHERE, ABOVE, BEFORE = range(3)
@@ -96,13 +97,14 @@ class Search:
     def __init__(self, target: Genome, index: SeedIndex, pattern: Pattern, params: WgaParams):
         self.index, self.pattern, self.params = index, pattern, params
         self.target, self.packed = target.codes, pack(target.codes)
-        weight = len(pattern.offsets)
-        flips = [] if params.notransition else [TRANSITION << 2 * x for x in range(weight)]
+        transitions = np.zeros(1, np.uint32)
+        if not params.notransition:
+            transitions = np.concatenate((transitions, transitions_of(pattern)))
         matrix, xdrop = params.scores.matrix, params.xdrop
         self.rule = HspRule(
             matrix, table_of(matrix), use_vectors(matrix, xdrop), sieve_table(matrix),
             can_sieve(matrix, xdrop, pattern.span) and not params.sensitive, xdrop, int(params.hspthresh * WEAK),
-            params.hspthresh, params.sensitive, np.array([0, *flips], np.uint32), pattern.span, params.max_copies, ANYWHERE,
+            params.hspthresh, params.sensitive, transitions, pattern.span, params.max_copies, ANYWHERE,
         )  # fmt: skip
 
 
@@ -208,6 +210,8 @@ def _scan(texts, words, good, begin, index, rule, found):
     packed = np.empty(2 * WORDS * LANES, np.uint64)
     first = begin + len(words)
     for x in range(len(words)):
+        if x + AHEAD < len(words):
+            expect(index, words[x + AHEAD])
         if good[x]:
             for other in range(n_others):
                 word = words[x] ^ rule.transitions[other]

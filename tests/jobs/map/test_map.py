@@ -17,8 +17,8 @@ from strategies import mutate, random_bases
 from bellapy.io.fastx import load_reads, stream_records
 from bellapy.io.index_files import load_index
 from bellapy.jobs.map.bases import pack_both_ways
-from bellapy.jobs.map.pipeline import batches
-from bellapy.params import AffineScoring
+from bellapy.jobs.map.pipeline import Mapper, batches
+from bellapy.params import AffineScoring, map_preset
 from bellapy.records.bases import ENCODE
 from bellapy.seeding.anchors import MOST_PER_BASE, RESCUE_SPAN, find_anchors, layout_for
 from bellapy.seeding.index import build_index
@@ -217,6 +217,24 @@ def test_a_preset_is_chosen_from_the_reads(world):
         outcome = run("map", world.folder / "ref.fa", world.folder / "some.fa")
         assert outcome.code == 0 and f"preset {preset}" in outcome.err
         assert outcome.out.count(b"\n") == 10
+
+
+def test_what_is_learnt_does_not_depend_on_how_reads_are_shared_out(world, monkeypatch):
+    """Nor is anything learnt twice where two presets cut the same pieces."""
+    index = build_index(load_reads([world.folder / "ref.fa"]), 15, 10)
+    records = next(batches(stream_records([world.folder / "reads.fq"])))
+    learnt = []
+    for part, threads in ((200, 1), (3, 2)):
+        monkeypatch.setattr("bellapy.jobs.map.pipeline.SAMPLE_PART", part)
+        monkeypatch.setattr("bellapy.jobs.map.pipeline.SAMPLE_PIECES", 50)
+        mapper = Mapper(index, map_preset("ont"))
+        sample = mapper.sample(records, threads)
+        learnt.append((sum(len(some.pieces.q_at) for some in sample), mapper.learn(sample, threads), mapper.effort))
+    assert len(sample) > 1 and learnt[0] == learnt[1] and 25 < learnt[0][0] <= 50
+    clr = Mapper(index, map_preset("clr"))
+    assert clr.chains_like(mapper) and not clr.chains_like(Mapper(index, map_preset("hifi")))
+    for mine, other in zip(clr.sample(records), sample, strict=True):
+        assert np.array_equal(np.stack(mine.pieces), np.stack(other.pieces))
 
 
 def test_chains_alone(world):

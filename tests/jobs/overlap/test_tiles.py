@@ -21,7 +21,7 @@ from bellapy.io import workdir
 from bellapy.jobs.overlap import in_folder, pipeline
 from bellapy.jobs.overlap.count_rounds import join_columns, own_columns, split_by_block
 from bellapy.jobs.overlap.in_folder import choose_plan
-from bellapy.jobs.overlap.stored_reads import even_blocks
+from bellapy.jobs.overlap.stored_reads import StoredReads, even_blocks
 from bellapy.jobs.overlap.work import from_arrays, to_arrays
 from bellapy.params import make_params
 from bellapy.records.kmers import places_of
@@ -91,6 +91,35 @@ def test_options(here, options):
     outcome = run("overlap", *words, "--workdir", here / "work", "--blocks", 3, "-o", here / "tiles.paf")
     assert outcome.code == 0, outcome.err
     assert same(here, expected="expected") and (here / "expected").stat().st_size
+
+
+@pytest.mark.parametrize("name", ["tiles.paf", "tiles.sam"])
+def test_paths_need_few_reads_at_a_time(here, monkeypatch, name):
+    sizes = []
+
+    def some_as_given(self, given, threads=1, made=StoredReads.some_as_given):
+        found = made(self, given, threads)
+        sizes.append(found.n_bases)
+        return found
+
+    monkeypatch.setattr(StoredReads, "some_as_given", some_as_given)
+    monkeypatch.setattr(in_folder, "PATHS_BASES", 30_000)
+    expected = f"expected{name[5:]}"
+    words = here / "reads.fa", "-t1", *(["--cigar"] if name.endswith("paf") else [])
+    assert run("overlap", *words, "-o", here / expected).code == 0 and not sizes
+    assert (
+        run("plan", *words, *([] if "--cigar" in words else ["--cigar"]), "--workdir", here / "work", "--blocks", 3).code
+        == 0
+    )
+    assert run("run-tile", here / "work", 0, "--count", 1000).code == 2  # beyond the last one
+    options = ["--cigar"] if name.endswith("paf") else []
+    assert run("gather", here / "work", *options, "-t2", "-o", here / name, "--report", here / "report.json").code == 0
+    assert len(sizes) > 10 and max(sizes) <= 30_000
+    if name.endswith("sam"):  # the header holds the command
+        lines = [[x for x in (here / it).read_text().splitlines() if x[:3] != "@PG"] for it in (name, expected)]
+        assert lines[0] == lines[1] and any(x[0] != "@" for x in lines[0])
+    else:
+        assert same(here, name, expected)
 
 
 def test_tasks_one_by_one(here, capfd):

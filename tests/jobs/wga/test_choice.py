@@ -124,8 +124,11 @@ def test_copies_are_dropped_where_both_genomes_have_better():
     duplicate = aligned(500, 20, 850, 140)  # nothing else there on the query
     kept = select.drop_copies([crossed, duplicate, second, first], *both)
     assert sorted(found.score for found in kept) == [500, 800, 900]
-    minus = aligned(300, 700, 200, 90, strand=-1)  # on the query's forward strand from 710 on: half of it is taken
+    minus = aligned(300, 700, 200, 90, strand=-1)  # on the query's forward strand from 710 on, where all of it is taken
     assert minus not in select.drop_copies([first, second, minus], *both)
+    for free, is_kept in ((70, False), (80, True)):  # of 100 bases on the target
+        beside = aligned(300, 300 - 100 + free, 500, 100)
+        assert (beside in select.drop_copies([first, second, beside], *both)) == is_kept
 
 
 def test_one_to_one_leaves_every_base_in_one_alignment():

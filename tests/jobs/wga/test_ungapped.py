@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from strategies import mutate, random_bases
 
-from bellapy.engines.ydrop.sieve import can_sieve, pack
+from bellapy.engines.ydrop.sieve import MOST_SCORE, can_sieve, pack
 from bellapy.jobs.wga.ungapped import EXTENDED, Search, find_hsps
-from bellapy.params.wga import make_wga_params
+from bellapy.params.wga import DEFAULT_SCORES, make_wga_params
 from bellapy.records.bases import encode
 from bellapy.records.genomes import BETWEEN, Genome
 from bellapy.seeding.spaced import PATTERNS, index_seeds, parse_pattern
@@ -46,8 +46,10 @@ def test_hsps_are_those_of_the_definition(seed):
     pattern, shape = parse_pattern(seed), PATTERNS.get(seed) or "1" * int(seed)
     hits = naive_wga.seed_hits(target.codes, query.codes, (target.masked, query.masked), shape, True)
     index, packed = index_seeds(target.codes, target.masked, pattern), pack(query.codes)
-    for xdrop, hspthresh in ((910, 3000), (300, 1500), (910, 1200)):
-        params = make_wga_params({"seed": seed, "hspthresh": hspthresh}, xdrop=xdrop)
+    largest = np.where(np.eye(5, dtype=np.bool_), MOST_SCORE, -MOST_SCORE).astype(np.int32)
+    cases = [(DEFAULT_SCORES, *some) for some in ((910, 3000), (300, 1500), (910, 1200))]
+    for scores, xdrop, hspthresh in [*cases, (DEFAULT_SCORES._replace(matrix=largest), 10 * MOST_SCORE, 5000)]:
+        params = make_wga_params({"seed": seed, "hspthresh": hspthresh}, scores, xdrop=xdrop)
         search, matrix = Search(target, index, pattern, params), params.scores.matrix
         expected = naive_wga.hsps(
             target.codes, query.codes, hits, len(shape), matrix, xdrop, int(hspthresh * 2 / 3), hspthresh
