@@ -43,6 +43,8 @@ def _fill(scores, bases, codes, base, n_bases, reach):
 
     Cells beside these hold 0, the score of gaps alone.
 
+    scores : int16, overwritten.  bases : uint8, letters of the read; base : of them, with which the rectangle begins.
+    codes : (n_rows,) uint8, of its columns.
     reach : the most gaps in both that such a path has beyond those in the longer one that it needs.
     """
     n_rows, width = len(codes), n_bases + 1
