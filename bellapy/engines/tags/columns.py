@@ -9,6 +9,9 @@ import numpy as np
 from bellapy.compute.jit import njit_entry, njit_inner
 from bellapy.engines.tags.symbols import GAP, INSERTED, UNKNOWN_BASE, Pile
 
+LETTERS = GAP + 1
+U = np.uint64
+
 
 class Differences(NamedTuple):
     """Of every read from the template, (n,) int64 each; `columns` are those of the template, `inserted` stand between."""
@@ -49,32 +52,37 @@ def compare(pile: Pile, template: np.ndarray) -> Differences:
 
 @njit_inner
 def _letters(pile, counts):
-    """Count letters in each column, of all reads but the first: (n, 5) int32, bases and gaps."""
+    """Count letters in each column, of all reads but the first.
+
+    counts : (n_columns * LETTERS,) int32, bases and gaps of each column, end to end.
+    """
+    symbols = pile.symbols
     for i in range(1, len(pile.starts)):
-        column = pile.starts[i]
-        for k in range(pile.offsets[i], pile.offsets[i + 1]):
-            symbol = pile.symbols[k]
+        at = U(pile.starts[i] * LETTERS)
+        for k in range(U(pile.offsets[i]), U(pile.offsets[i + 1])):
+            symbol = symbols[k]
             if symbol < INSERTED:
                 if symbol <= GAP:
-                    counts[column, symbol] += 1
-                column += 1
+                    counts[at + U(symbol)] += np.int32(1)
+                at += U(LETTERS)
 
 
 @njit_inner
 def _choose(counts, least, share, first, second):
     """The columns that tell copies apart, by their two most frequent bases; -1 elsewhere.  Returns their number."""
     n = 0
-    for column in range(len(counts)):
+    for column in range(len(first)):
+        here = counts[column * LETTERS : (column + 1) * LETTERS]
         a = b = -1
-        total = counts[column, GAP]
+        total = here[GAP]
         for base in range(GAP):
-            count = counts[column, base]
+            count = here[base]
             total += count
-            if a < 0 or count > counts[column, a]:
+            if a < 0 or count > here[a]:
                 a, b = base, a
-            elif b < 0 or count > counts[column, b]:
+            elif b < 0 or count > here[b]:
                 b = base
-        told = counts[column, b] >= least and counts[column, b] >= share * total
+        told = here[b] >= least and here[b] >= share * total
         first[column], second[column] = (a, b) if told else (-1, -1)
         n += told
     return n
@@ -84,18 +92,21 @@ def _choose(counts, least, share, first, second):
 def _tell_apart(pile, least, share, counts, first, second, own, against):
     _letters(pile, counts)
     n = _choose(counts, least, share, first, second)
+    symbols = pile.symbols
     for i in range(len(pile.starts)):
-        column = pile.starts[i]
-        for k in range(pile.offsets[i], pile.offsets[i + 1]):
-            symbol = pile.symbols[k]
+        column, difference = U(pile.starts[i]), 0
+        for k in range(U(pile.offsets[i]), U(pile.offsets[i + 1])):
+            symbol = symbols[k]
             if symbol >= INSERTED:
                 continue
             if i == 0:
                 own[column] = symbol
-            known = symbol == first[column] or symbol == second[column]
-            if known and (own[column] == first[column] or own[column] == second[column]):
-                against[i] += 1 if symbol != own[column] else -1
-            column += 1
+            if first[column] >= 0:
+                known = symbol == first[column] or symbol == second[column]
+                if known and (own[column] == first[column] or own[column] == second[column]):
+                    difference += 1 if symbol != own[column] else -1
+            column += U(1)
+        against[i] = difference
     return n
 
 
@@ -110,7 +121,7 @@ def tell_apart(pile: Pile, n_columns: int, least: int, share: float) -> tuple[np
         shows the same one.
     n : number of such columns.
     """
-    counts, against = np.zeros((n_columns, 5), np.int32), np.zeros(len(pile), np.int32)
+    counts, against = np.zeros(n_columns * LETTERS, np.int32), np.zeros(len(pile), np.int32)
     first, second = np.empty(n_columns, np.int8), np.empty(n_columns, np.int8)
     own = np.full(n_columns, UNKNOWN_BASE, np.uint8)  # what the template shows
     n = _tell_apart(pile, least, share, counts, first, second, own, against)

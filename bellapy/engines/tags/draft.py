@@ -39,7 +39,7 @@ class Draft(NamedTuple):
 
 @njit_vector
 def count_columns(symbols, begin, end):
-    """Columns of the template in symbols[begin:end]."""
+    """Columns of the template in symbols[begin:end]; symbols : (n,) uint8, of a pile."""
     n = 0
     for k in range(U(begin), U(end)):
         n += symbols[k] < INSERTED
@@ -48,7 +48,10 @@ def count_columns(symbols, begin, end):
 
 @njit_inner
 def lay_out(symbols, begin, end, column, begins, draft):
-    """Fill bases and mates from symbols[begin:end], from a column of the template on; returns their numbers."""
+    """Fill bases and mates from symbols[begin:end], from a column of the template on; returns their numbers.
+
+    symbols : (n,) uint8, of a pile.  begins : (n_template + 1,) int64, of the consensus.  draft : overwritten.
+    """
     n_columns = begins[column + count_columns(symbols, begin, end)] - begins[column]
     for c in range(n_columns):
         draft.mates[c] = -1
@@ -73,6 +76,7 @@ def lay_out(symbols, begin, end, column, begins, draft):
 def measure(draft, codes, first, n_columns):
     """Fill what is told of each column, from the last one back.
 
+    draft : bases and mates as `lay_out` fills them; the others are overwritten.
     codes : (n,) uint8, of the consensus.  first : column of it with which the path begins.
     """
     row, anchor, mate_after, seen = np.int32(0), np.int32(n_columns), np.int32(-1), np.int64(0)

@@ -23,7 +23,7 @@ UNIT = 64  # of a score: one link
 LETTERS = 5  # of a slot: four bases and a gap
 SLOTS = 6
 WIDTH = 32  # nodes of a column, filled up to a power of two
-ROW_BITS = 5  # of WIDTH
+ROW_BITS, HALF = 5, 16  # of WIDTH
 BLOCK = 128  # columns counted at a time
 LOWEST = np.int32(-(1 << 24))  # of a node that no path reaches
 REACHED = np.int32(-(1 << 23))  # above it paths lie, below it what links add to no path
@@ -120,13 +120,15 @@ def _count(pile, voters, cursor, first, last, block, cover, others):
 
 
 @njit_vector
-def _best_link(links, at, scores):
+def _best_link(links, at, scores, first):
     """The best way into a node: score << ROW_BITS | (WIDTH - 1 - node before), so that the first of equals wins.
+
+    Only HALF nodes before it are looked at, from `first` on.
 
     links : of all nodes; those into this one begin at `at`.
     """
     best = I32(LOWEST << ROW_BITS)
-    for m in range(U(WIDTH)):
+    for m in range(U(first), U(first + HALF)):
         count = I32(links[at + m])
         value = I32(I32(scores[m] + I32(UNIT) * count) << I32(ROW_BITS)) | I32(WIDTH - 1 - m)
         best = max(best, value if count > I32(0) else I32(LOWEST << ROW_BITS))
@@ -134,15 +136,19 @@ def _best_link(links, at, scores):
 
 
 @njit_inner
-def _score_column(block, row, cover, terms, before, scores, back):
+def _score_column(block, row, cover, terms, wide, before, scores, back):
     """Scores of all nodes of a column and the best ones before them; returns whether any path reaches it.
 
-    before, scores : (WIDTH,) int32, of the column before; overwritten.  back : (WIDTH,) uint8, overwritten.
+    wide : whether the column before has more than HALF nodes.  before, scores : (WIDTH,) int32, of the column before;
+    overwritten.  back : (WIDTH,) uint8, overwritten.
     """
     scores[:] = LOWEST
     reached = False
     for letter in range(LETTERS):
-        best = _best_link(block.links, U((row * LETTERS + letter) * WIDTH), before)
+        at = U((row * LETTERS + letter) * WIDTH)
+        best = _best_link(block.links, at, before, 0)
+        if wide:
+            best = max(best, _best_link(block.links, at, before, HALF))
         if best > REACHED << ROW_BITS:
             reached = True
             back[letter] = WIDTH - 1 - (best & (WIDTH - 1))
@@ -160,17 +166,20 @@ def _score_column(block, row, cover, terms, before, scores, back):
     return reached
 
 
-@njit_inner
-def _rebase(scores):
-    """Take scores relative to the best of a column; returns its node, the first of equals."""
-    best = 0
-    for m in range(1, WIDTH):
-        if scores[m] > scores[best]:
-            best = m
-    top = scores[best]
-    for m in range(WIDTH):
-        scores[m] = scores[m] - top if scores[m] > REACHED else LOWEST
+@njit_vector
+def _best_node(scores):
+    """The best score of a column and its node, as `_best_link` has them."""
+    best = I32(LOWEST << ROW_BITS)
+    for m in range(U(WIDTH)):
+        best = max(best, I32(scores[m] << I32(ROW_BITS)) | I32(WIDTH - 1 - m))
     return best
+
+
+@njit_vector
+def _rebase(scores, top):
+    """Take scores relative to the best one of a column."""
+    for m in range(U(WIDTH)):
+        scores[m] = scores[m] - top if scores[m] > REACHED else LOWEST
 
 
 @njit_inner
@@ -207,16 +216,18 @@ def _search(template, pile, terms, least, voters):
     cover, others = np.zeros(n_columns, np.int32), np.zeros(n_columns, np.int32)
     back = np.zeros((n_columns, WIDTH), np.uint8)
     before, scores = np.full(WIDTH, LOWEST, np.int32), np.empty(WIDTH, np.int32)
-    before[START], best = 0, START
+    before[START], best, wide = 0, START, False
     for first in range(0, n_columns, BLOCK):
         last = min(n_columns, first + BLOCK)
         _count(pile, voters, cursor, first, last, block, cover, others)
         for column in range(first, last):
-            if not _score_column(block, column - first, cover[column], terms, before, scores, back[column]):
+            if not _score_column(block, column - first, cover[column], terms, wide, before, scores, back[column]):
                 scores[:LETTERS], back[column, :LETTERS] = 0, best  # nothing is known: the template's own letter stays
                 others[column] = 0
-            best = _rebase(scores)
-            before, scores = scores, before
+            found = _best_node(scores)
+            best = WIDTH - 1 - (found & (WIDTH - 1))
+            _rebase(scores, found >> ROW_BITS)
+            before, scores, wide = scores, before, (block.top[column - first] + 1) * LETTERS > HALF
     room = n_columns * SLOTS
     codes, raw, slots = np.empty(room, np.uint8), np.empty(room, np.bool_), np.empty(room, np.uint8)
     begins = np.empty(n_columns + 1, np.int64)

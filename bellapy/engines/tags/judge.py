@@ -25,6 +25,7 @@ USUAL_MISSING, USUAL_MORE, USUAL_OTHER = 0.05, 0.02, 0.02  # rates, without more
 WEIGHT = 200  # reads that the rate of runs of one base less stands for
 LEAST_RATE = 0.001  # even the best reads have errors in common
 PARTS = 256  # of a unit of logarithms
+U = np.uint64
 N_SEEN = 11  # what is counted of a column: five letters, unknown ones, four letters behind it, reads that go on to the next
 
 
@@ -57,20 +58,26 @@ class Odds(NamedTuple):
 
 @njit_inner
 def _see(pile, seen):
-    """Count what all reads but the first show in each column and behind it; seen : (n_columns, N_SEEN) int32 of zeros."""
+    """Count what all reads but the first show in each column and behind it.
+
+    seen : (n_columns * N_SEEN,) int32 of zeros, of each column, end to end.
+    """
+    symbols = pile.symbols
     for i in range(1, len(pile.starts)):
-        column, inside = pile.starts[i] - 1, False
-        for k in range(pile.offsets[i], pile.offsets[i + 1]):
-            symbol = np.int64(pile.symbols[k])
+        at, first = U(pile.starts[i] * N_SEEN), U(pile.offsets[i])
+        inside = False
+        for k in range(first, U(pile.offsets[i + 1])):
+            symbol = symbols[k]
             if symbol < INSERTED:
-                if column >= pile.starts[i]:
-                    seen[column, N_SEEN - 1] += np.int32(1)
-                column, inside = column + 1, True
-                seen[column, symbol] += np.int32(1)
+                if k > first:
+                    seen[at + U(N_SEEN - 1)] += np.int32(1)
+                    at += U(N_SEEN)
+                seen[at + U(symbol)] += np.int32(1)
+                inside = True
             elif inside:
                 inside = False
                 if symbol < INSERTED + GAP:
-                    seen[column, UNKNOWN_BASE + 1 + symbol - INSERTED] += np.int32(1)
+                    seen[at + U(UNKNOWN_BASE + 1 - INSERTED + symbol)] += np.int32(1)
 
 
 @njit_inner
@@ -90,7 +97,7 @@ def _tally(pile, codes, least, seen, runs, tally):
     _see(pile, seen)
     _measure_runs(codes, runs)
     for k in range(len(codes) - 1):
-        here = seen[k]
+        here = seen[k * N_SEEN : (k + 1) * N_SEEN]
         bases = here[0] + here[1] + here[2] + here[3]
         if bases + here[GAP] < least or codes[k] >= GAP:
             continue
@@ -116,7 +123,7 @@ def no_tally() -> Tally:
 def tally(pile: Pile, codes: np.ndarray, least: int) -> Tally:
     """What the reads of a pile show of the runs of a consensus, (n,) uint8 codes, where at least `least` lie."""
     found = no_tally()
-    _tally(pile, codes, least, np.zeros((len(codes), N_SEEN), np.int32), np.zeros(len(codes), np.int64), found)
+    _tally(pile, codes, least, np.zeros(len(codes) * N_SEEN, np.int32), np.zeros(len(codes), np.int64), found)
     return found
 
 
@@ -151,13 +158,13 @@ def _evidence(odds, run, shown, n_bases, n):
 @njit
 def _judge(pile, codes, odds, least):
     n = len(codes)
-    seen, runs = np.zeros((n, N_SEEN), np.int32), np.zeros(n + 1, np.int64)
+    seen, runs = np.zeros(n * N_SEEN, np.int32), np.zeros(n + 1, np.int64)
     _see(pile, seen)
     _measure_runs(codes, runs)
     out, raw, slots = np.empty(2 * n, np.uint8), np.zeros(2 * n, np.bool_), np.zeros(2 * n, np.uint8)
     begins, at = np.empty(n + 1, np.int64), 0
     for k in range(n):
-        here, begins[k] = seen[k], at
+        here, begins[k] = seen[k * N_SEEN : (k + 1) * N_SEEN], at
         bases = np.int64(here[0] + here[1] + here[2] + here[3])
         few = bases + here[GAP] + here[UNKNOWN_BASE] < least
         judged = not few and codes[k] < GAP and runs[k] > 0

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bellapy.compute.jit import njit, njit_inner, njit_part
+from bellapy.compute.jit import njit, njit_inner, njit_part, put
 from bellapy.engines.tags.draft import (
     ANCHOR,
     LONGEST,
@@ -32,6 +32,7 @@ from bellapy.engines.tags.symbols import GAP, INSERTED, Pile, shift_left
 MARGIN = 2
 MISMATCH, GAP_COST = 3, 2
 EQUAL, UNEQUAL = 2 * GAP_COST, 2 * GAP_COST - MISMATCH  # what a pair saves beside two gaps: the score of a cell
+BLOCK = 32  # symbols that are passed at a time
 MOST_BASES = 4096  # between two anchors, for want of memory for more
 U = np.uint64
 
@@ -42,6 +43,8 @@ def _fill(scores, bases, codes, base, n_bases, reach):
 
     Cells beside these hold 0, the score of gaps alone.
 
+    scores : int16, overwritten.  bases : uint8, letters of the read; base : of them, with which the rectangle begins.
+    codes : (n_rows,) uint8, of its columns.
     reach : the most gaps in both that such a path has beyond those in the longer one that it needs.
     """
     n_rows, width = len(codes), n_bases + 1
@@ -187,6 +190,9 @@ def _next_slice(symbols, template, next_change, begin, end, column):
     next_change : (n_template + 1,) int64, the next column that changed, from each one on.
     """
     change, k, here, equal = next_change[column], begin, column, 0
+    while k + BLOCK <= end and here + BLOCK <= change:
+        here += count_columns(symbols, k, k + BLOCK)
+        k += BLOCK
     while k < end and (here < change or symbols[k] >= INSERTED):
         here += symbols[k] < INSERTED
         k += 1
@@ -234,9 +240,8 @@ def _realign(pile, codes, begins, changes, template, next_change):
         starts[i] = begins[column]
         while k < end:
             first, start, last, ahead, column = _next_slice(pile.symbols, template, next_change, k, end, column)
-            for j in range(k, first):
-                symbols[at] = pile.symbols[j]
-                at += 1
+            put(symbols, at, pile.symbols, k, first)
+            at += first - k
             if first < last:
                 n_bases, n_columns = lay_out(pile.symbols, first, last, start, begins, draft)
                 measure(draft, codes, begins[start], n_columns)

@@ -40,9 +40,9 @@ class Pile(NamedTuple):
         """The reads that a mask, (n,) bool, keeps."""
         if kept.all():
             return self
-        sizes = np.diff(self.offsets)
-        offsets = np.concatenate(([0], np.cumsum(sizes[kept])))
-        return Pile(self.symbols[np.repeat(kept, sizes)], offsets, self.starts[kept])
+        spans = [self.symbols[self.offsets[i] : self.offsets[i + 1]] for i in np.flatnonzero(kept)]
+        offsets = np.cumsum([0] + [len(span) for span in spans])
+        return Pile(np.concatenate(spans or [self.symbols[:0]]), offsets, self.starts[kept])
 
 
 class Sources(NamedTuple):
