@@ -12,9 +12,7 @@ from bellapy.seeding.entries import is_first, place_of
 from bellapy.seeding.kmers import KmerCounts
 
 U = np.uint64
-PROFILE_BITS = 8
-PROFILE_WIDTH = 1 << PROFILE_BITS  # bases
-EDGE_BITS, SHARED = 16, (1 << 16) - 1  # of a word of `bin_cells`; the edge of a cell that several reads share
+PROFILE_WIDTH = 256  # bases
 MOST_COPIES = 1 << 23  # counted of a k-mer in the profile, so that the sum of a bin has 32 bits
 
 
@@ -45,51 +43,12 @@ def build_kmer_matrix(
 
 
 @njit
-def fill_bin_cells(starts, offsets, cells):
-    """Fill the words of `bin_cells`; starts : of a KmerMatrix.  offsets : of a DepthProfile.  cells : (n_cells,) int64."""
-    r = 0
-    for c in range(cells.size):
-        begin = c << PROFILE_BITS
-        while r + 2 < starts.size and starts[r + 1] <= begin:
-            r += 1
-        into = begin - starts[r]
-        edge = PROFILE_WIDTH - (into & (PROFILE_WIDTH - 1))
-        if starts[r + 1] < begin + PROFILE_WIDTH:
-            edge = SHARED
-        cells[c] = (offsets[r] + (into >> PROFILE_BITS)) << EDGE_BITS | edge
-
-
-def bin_cells(starts: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """In which bin of a DepthProfile each place lies, by cells of PROFILE_WIDTH places, (n_cells,) int64.
-
-    A word holds the bin of the first place of a cell, and behind it where in the cell the next bin begins: one look into
-    memory tells the bin of a place.  A search for its read would take three, and each would wait for the one before.
-
-    starts : of a KmerMatrix.  offsets : of the profile.
-    """
-    cells = np.empty((int(starts[-1]) >> PROFILE_BITS) + 1, np.int64)
-    if len(starts) > 1:
-        fill_bin_cells(starts, offsets, cells)
-    return cells
-
-
-@njit
-def bin_at(place, cells, starts, table, offsets):
-    """The bin of a place, by cells (`bin_cells`).  starts, table : of a KmerMatrix.  offsets : of a DepthProfile."""
-    word = cells[place >> PROFILE_BITS]
-    edge = word & SHARED
-    if edge == SHARED:
-        r = read_at(place, starts, table)
-        return offsets[r] + ((place - starts[r]) >> PROFILE_BITS)
-    return (word >> EDGE_BITS) + ((place & (PROFILE_WIDTH - 1)) >= edge)
-
-
-@njit
-def add_to_profile(entries, low, high, cells, starts, table, offsets, sums):
+def add_to_profile(entries, low, high, starts, table, offsets, sums):
     """Count the entries whose places lie in [low, high).
 
-    entries, starts, table : of a KmerMatrix.  cells : of `bin_cells`.  offsets : of a DepthProfile.
-    sums : (n_bins,) uint64, grows: n_kmers of a DepthProfile in the lower half of a word, copies in the upper one.
+    entries, starts, table : of a KmerMatrix.  offsets : of a DepthProfile.
+    sums : (n_bins,) uint64, grows: n_kmers of a DepthProfile in the lower half of a word, copies in the upper one.  Of large
+        sets no bin is in the cache, so two arrays would be waited for twice.
     """
     first = 0
     while first < entries.size:
@@ -98,7 +57,8 @@ def add_to_profile(entries, low, high, cells, starts, table, offsets, sums):
         for i in range(first, last):
             place = place_of(entries[i])
             if low <= place < high:
-                sums[bin_at(place, cells, starts, table, offsets)] += more
+                r = read_at(place, starts, table)
+                sums[offsets[r] + (place - starts[r]) // PROFILE_WIDTH] += more
         first = last
 
 
@@ -123,10 +83,10 @@ def profile_depth(matrix: KmerMatrix, reads: ReadSet, threads: int = 1) -> Depth
     if isinstance(matrix, HeldMatrix):
         n_kmers, copies = matrix.entries.profile(*bins, PROFILE_WIDTH)
     else:
-        cells, sums = bin_cells(matrix.starts, offsets), np.zeros(int(offsets[-1]), np.uint64)
+        sums = np.zeros(int(offsets[-1]), np.uint64)
 
         def count(places):
-            add_to_profile(matrix.entries, *places, cells, *bins, sums)
+            add_to_profile(matrix.entries, *places, *bins, sums)
 
         map_threads(count, read_ranges(matrix.starts, threads), threads)
         n_kmers, copies = sums.astype(np.uint32), (sums >> U(32)).astype(np.uint32)

@@ -13,16 +13,7 @@ from numpy.testing import assert_array_equal
 from strategies import make_reads, random_bases, read_sets, simulate_reads
 
 from bellapy.jobs.overlap.candidates import multiply, symbolic_product
-from bellapy.seeding.kmer_matrix import (
-    PROFILE_WIDTH,
-    SHARED,
-    bin_at,
-    bin_cells,
-    build_kmer_matrix,
-    place_of,
-    profile_depth,
-    read_at,
-)
+from bellapy.seeding.kmer_matrix import PROFILE_WIDTH, build_kmer_matrix, place_of, profile_depth, read_at
 from bellapy.seeding.kmers import count_kmers
 
 
@@ -68,16 +59,10 @@ def test_many_short_reads():
     sequences.insert(30, pool * 40)
     _, matrix = check(sequences, 9, 2, 10_000)
     read_id, position, _ = matrix.locate()
-    offsets = np.concatenate(([0], np.cumsum([len(sequence) // PROFILE_WIDTH + 1 for sequence in sequences])))
-    cells = bin_cells(matrix.starts, offsets)
     for entry, read, its_position in zip(matrix.entries, read_id, position, strict=True):
         place = place_of(entry)
         assert read_at(place, matrix.starts, matrix.read_table) == read
         assert place - matrix.starts[read] == its_position
-        its_bin = bin_at(place, cells, matrix.starts, matrix.read_table, offsets)
-        assert its_bin == offsets[read] + its_position // PROFILE_WIDTH
-    shared = (cells & SHARED) == SHARED
-    assert shared.any() and not shared.all()  # both ways of finding a bin were needed
 
 
 def test_entries_of_many_bases_are_wide():

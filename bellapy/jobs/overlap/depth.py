@@ -29,7 +29,7 @@ from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.records import DepthProfile, KmerMatrix
 from bellapy.records.kmers import HeldMatrix
 from bellapy.seeding.entries import place_of, reverse_of
-from bellapy.seeding.kmer_matrix import bin_at, bin_cells, next_column, read_at, read_ranges
+from bellapy.seeding.kmer_matrix import next_column, read_at, read_ranges
 
 WINDOW_BINS = 4  # bins of the depth profile: about a kilobase
 STEP = 5.0  # a linear molecule's depth grows from 0 at its end, threefold from one kilobase to the next
@@ -97,19 +97,19 @@ def bin_of(place, bins):
 
 
 @njit
-def add_company(entries, begin, end, bins, cells, is_mixed, low, repeat, unit, company):
+def add_company(entries, begin, end, bins, low, repeat, unit, company):
     """For the low stretches of mixed reads: company[0, r] += share of mixed reads among the other places of its k-mers.
 
     company[1, r] counts these k-mers.  Columns that begin in [begin, end).
-    entries : of a KmerMatrix.  bins : Bins.  cells : of `bin_cells`.  is_mixed : (n_bins,) bool, bins of mixed reads.
-    low : of `find_steps`.  repeat : (n_bins,) uint8.  unit : a share of 1.  company : (2, n_reads) int64.
+    entries : of a KmerMatrix.  bins : Bins.  low : of `find_steps`.  repeat : (n_bins,) uint8.  unit : a share of 1.
+    company : (2, n_reads) int64.
     """
     first = next_column(entries, begin)
     while first < end:
         last = next_column(entries, first + 1)
         mixed = 0
         for i in range(first, last):
-            mixed += is_mixed[bin_at(place_of(entries[i]), cells, bins.starts, bins.table, bins.offsets)]
+            mixed += low[bin_of(place_of(entries[i]), bins)[0]] < np.inf
         if mixed:
             share = unit * (mixed - 1) // (last - first - 1)
             for i in range(first, last):
@@ -188,19 +188,17 @@ def judge_bins(offsets, votes, needed, repeat, is_repeat, deep):
             deep[b] = is_deep and not is_repeat[b]
 
 
-def add_up_company(parts: Iterable[KmerMatrix], bins: Bins, low: np.ndarray, repeat: np.ndarray, threads: int) -> np.ndarray:
+def add_up_company(parts: Iterable[KmerMatrix], n_reads: int, threads: int, *arguments) -> np.ndarray:
     """Sum of `add_company` over the columns of all parts, (2, n_reads) int64."""
-    n_reads = len(low)
     total = np.zeros((2, n_reads), np.int64)
-    cells, is_mixed = bin_cells(bins.starts, bins.offsets), np.repeat(np.isfinite(low), np.diff(bins.offsets))
     for matrix in parts:
         if isinstance(matrix, HeldMatrix):
-            total += matrix.entries.company(bins, low, repeat)
+            total += matrix.entries.company(*arguments[:3])
             continue
 
         def add(piece, entries=matrix.entries):
             numbers = np.zeros((2, n_reads), np.int64)
-            add_company(entries, *piece, bins, cells, is_mixed, low, repeat, UNIT, numbers)
+            add_company(entries, *piece, *arguments, numbers)
             return numbers
 
         total += sum(map_threads(add, even_ranges(len(matrix.entries), threads), threads), np.zeros_like(total))
@@ -246,7 +244,7 @@ def judge_stretches(
     find_steps(offsets, profile.n_kmers, profile.copies, WINDOW_BINS, STEP, LEAST_KMERS, low)
     if np.isfinite(low).any():
         mark_high(offsets, profile.n_kmers, profile.copies, low, STEP, repeat)
-        company = add_up_company(parts, bins, low, repeat, threads)
+        company = add_up_company(parts, n_reads, threads, bins, low, repeat, UNIT)
         low[company[0] < BELIEVED * company[1]] = np.inf
         mark_high(offsets, profile.n_kmers, profile.copies, low, STEP, repeat)
     votes = count_votes(parts, bins, upper, repeat, threads)
