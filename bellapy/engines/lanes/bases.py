@@ -62,7 +62,7 @@ def as_target(x, flip, apart):
     beyond = (x >> U(1)) & (x >> U(2)) & EVERY_BYTE
     unknown = ((x >> U(2)) & EVERY_BYTE) ^ beyond
     known = EVERY_BYTE ^ beyond ^ unknown
-    complemented = (known | known << U(1)) & (U(0) - U(flip & 1))  # no product: vector units have none of words
+    complemented = (known | known << U(1)) & U(np.int64(-(flip & 1)))  # no product: vector units have none of words
     return (x ^ complemented) + unknown * U(apart) + beyond
 
 
