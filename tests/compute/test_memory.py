@@ -94,7 +94,7 @@ def test_plans_keep_to_the_limit(limit, held, reused, size, least, more):
         n = Budget(limit, lambda: held).items("sorting", size, **ask)
     except MemoryLimitError as error:
         assert fixed + size * least > limit
-        told = re.search(r"--max-memory \d\S*(?: bytes|M): sorting needs more. Allow (\d+)M for the whole job", str(error))[1]
+        told = re.search(r"--max-memory \d\S*(?: bytes|M): sorting needs more. Allow (\d+)M for", str(error))[1]
         assert least <= Budget(parse_size(told + "M"), lambda: held).items("sorting", size, **ask) <= most
     else:
         assert least <= n <= most
