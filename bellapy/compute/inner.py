@@ -39,5 +39,6 @@ class InnerCompiler(Compiler):
 
     def define_pipelines(self) -> list:
         """The steps, once it is known what is compiled."""
-        self.state.library = InnerLibrary(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        state = self.state
+        state["library"] = InnerLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
         return super().define_pipelines()
