@@ -155,21 +155,23 @@ def _evidence(odds, run, shown, n_bases, n):
     return odds.shown[run] * shown + odds.other[run] * (n_bases - shown) + odds.missing[run] * (n - n_bases)
 
 
-@njit
-def _judge(pile, codes, odds, least):
-    n = len(codes)
-    seen, runs = np.zeros(n * N_SEEN, np.int32), np.zeros(n + 1, np.int64)
-    _see(pile, seen)
+@njit_inner
+def decide(codes, odds, least, seen, runs, found):
+    """Fill in the judged consensus; returns its number of bases.
+
+    codes : (n,) uint8, the consensus.  odds : Odds.  least : reads that a column needs to be changed.
+    seen : (n * N_SEEN,) int32, see `_see`.  runs : (n + 1,) int64, overwritten.
+    found : Consensus with room for 2 * n bases, overwritten.
+    """
+    n, at = len(codes), 0
     _measure_runs(codes, runs)
-    out, raw, slots = np.empty(2 * n, np.uint8), np.zeros(2 * n, np.bool_), np.zeros(2 * n, np.uint8)
-    begins, at = np.empty(n + 1, np.int64), 0
     for k in range(n):
-        here, begins[k] = seen[k * N_SEEN : (k + 1) * N_SEEN], at
+        here, found.begins[k] = seen[k * N_SEEN : (k + 1) * N_SEEN], at
         bases = np.int64(here[0] + here[1] + here[2] + here[3])
         few = bases + here[GAP] + here[UNKNOWN_BASE] < least
         judged = not few and codes[k] < GAP and runs[k] > 0
         if not judged or _evidence(odds, runs[k], here[codes[k]], bases, bases + here[GAP]) >= 0:
-            out[at], raw[at] = codes[k], few
+            found.codes[at], found.raw[at], found.slots[at] = codes[k], few, 0
             at += 1
         if few or k + 1 == n:
             continue
@@ -180,10 +182,22 @@ def _judge(pile, codes, odds, least):
                 best = base
         run = min(LONGEST_RUN, 1 + runs[k + 1]) if codes[k + 1] == best else 1
         if _evidence(odds, run, here[UNKNOWN_BASE + 1 + best], more, np.int64(here[N_SEEN - 1])) > 0:
-            out[at], slots[at] = best, 1
+            found.codes[at], found.raw[at], found.slots[at] = best, False, 1
             at += 1
-    begins[n] = at
-    return out[:at].copy(), raw[:at].copy(), slots[:at].copy(), begins
+    found.begins[n] = at
+    return at
+
+
+@njit
+def _judge(pile, codes, odds, least):
+    n = len(codes)
+    seen, runs = np.zeros(n * N_SEEN, np.int32), np.zeros(n + 1, np.int64)
+    _see(pile, seen)
+    found = Consensus(
+        np.empty(2 * n, np.uint8), np.empty(2 * n, np.bool_), np.empty(2 * n, np.uint8), np.empty(n + 1, np.int64)
+    )
+    at = decide(codes, odds, least, seen, runs, found)
+    return found.codes[:at].copy(), found.raw[:at].copy(), found.slots[:at].copy(), found.begins
 
 
 def judge(pile: Pile, codes: np.ndarray, odds: Odds, least: int) -> Consensus:

@@ -13,6 +13,8 @@ With unit costs two mismatches and a gap in either read often cost the same, and
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner, njit_part, put
@@ -34,6 +36,8 @@ MISMATCH, GAP_COST = 3, 2
 EQUAL, UNEQUAL = 2 * GAP_COST, 2 * GAP_COST - MISMATCH  # what a pair saves beside two gaps: the score of a cell
 BLOCK = 32  # symbols that are passed at a time
 MOST_BASES = 4096  # between two anchors, for want of memory for more
+MOST_ROWS = LONGEST + MARGIN + 1  # of a rectangle's scores
+TOO_SMALL = -1
 U = np.uint64
 
 
@@ -117,7 +121,7 @@ def _keep(bases, mates, column, end_column, base, end_base, symbols, at):
 
 @njit_inner
 def _realign_read(draft, codes, changes, first, n_bases, n_columns, scores, symbols, at):
-    """Write the symbols of one read; returns where they end.
+    """Write the symbols of a stretch of a read; returns where they end, or TOO_SMALL.
 
     changes : (n + 1,) int64, how many columns before each one are new.  scores : int16, overwritten.
     """
@@ -138,6 +142,8 @@ def _realign_read(draft, codes, changes, first, n_bases, n_columns, scores, symb
             at = _keep(draft.bases, draft.mates, column, kept, base, mate, symbols, at)
         else:  # a path that is not dearer than the first one has so many gaps in both
             reach = (gaps - abs(n_rows - n_between) + unequal * MISMATCH // GAP_COST) // 2
+            if n_between <= MOST_BASES and (n_rows + 1) * (n_between + 1) > len(scores):
+                return TOO_SMALL
             between = codes[first + column : first + kept]
             at = _align(draft.bases, between, base, n_between, reach, scores, symbols, at)
         for k in range(kept_end - kept):
@@ -223,56 +229,109 @@ def _cut_ends(symbols, begin, end, start):
     return begin + end - first, start
 
 
+class Change(NamedTuple):
+    """How a template became its consensus; of a read's path on the one comes that on the other.
+
+    codes : (n,) uint8, of the consensus.  begins : (n_template + 1,) int64, as `Consensus` has them.
+    changes : (n + 1,) int64, how many columns of the consensus before each one are new.
+    template : (n_template,) uint8 codes.
+    next_change : (n_template + 1,) int64, the next column of the template that is not just one of the consensus, from each on.
+    """
+
+    codes: np.ndarray
+    begins: np.ndarray
+    changes: np.ndarray
+    template: np.ndarray
+    next_change: np.ndarray
+
+
+@njit_inner
+def mark_all(change):
+    """Fill changes and next_change where everything is aligned again."""
+    for k in range(len(change.changes)):
+        change.changes[k] = k
+    for k in range(len(change.next_change)):
+        change.next_change[k] = k
+
+
+@njit_inner
+def mark_new(change):
+    """Fill changes and next_change: a column is new if its base is; beside a base that is left out, both are."""
+    begins, changes, next_change = change.begins, change.changes, change.next_change
+    n_new, n_old = len(change.codes), len(change.template)
+    changes[0] = 0
+    for k in range(1, n_new + 1):  # at first, whether the column before k is new
+        changes[k] = 1
+    for column in range(n_old):
+        if begins[column + 1] - begins[column] == 1:
+            changes[begins[column] + 1] = change.codes[begins[column]] != change.template[column]
+    for column in range(n_old):
+        here = begins[column]
+        if begins[column + 1] == here:
+            if here < n_new:
+                changes[here + 1] = 1
+            if here > 0:
+                changes[here] = 1
+    next_change[n_old] = n_old
+    for i in range(n_old):
+        column = n_old - 1 - i
+        stays = begins[column + 1] - begins[column] == 1 and changes[begins[column] + 1] == 0
+        next_change[column] = next_change[column + 1] if stays else column
+    for k in range(n_new):
+        changes[k + 1] += changes[k]
+
+
+@njit_inner
+def realign_read(old, begin, end, column, change, draft, scores, symbols, at):
+    """Write the symbols of a read on the consensus from symbols[at] on; returns where they end, and its first column.
+
+    Where they end is TOO_SMALL if `scores` has too little room.
+
+    old : (n,) uint8, symbols; those of the read are old[begin:end], from a column of the template on.
+    draft : with room for the whole read, overwritten.  scores : int16, overwritten.
+    """
+    codes, begins, written = change.codes, change.begins, at
+    k, start = begin, begins[column]
+    while k < end:
+        first, there, last, ahead, column = _next_slice(old, change.template, change.next_change, k, end, column)
+        put(symbols, at, old, k, first)
+        at += first - k
+        if first < last:
+            n_bases, n_columns = lay_out(old, first, last, there, begins, draft)
+            measure(draft, codes, begins[there], n_columns)
+            here = at
+            at = _realign_read(draft, codes, change.changes, begins[there], n_bases, n_columns, scores, symbols, at)
+            if at == TOO_SMALL:
+                return at, start
+            at, start = _cut_ends(symbols, written, at, start)
+            shift_left(symbols, written, here, at, codes, start if here == written else begins[there])
+        at, k = at - ahead, last - ahead
+    return at, start
+
+
 @njit
-def _realign(pile, codes, begins, changes, template, next_change):
-    """`realign` with arrays for records; changes and next_change as `_realign_read` and `_next_slice` take them."""
-    n = len(pile.starts)
-    most_symbols, most_columns, total = _measure(pile, begins)
+def _realign(pile, consensus, template, is_new):
+    """`realign` with arrays for records; is_new: whether all is aligned again."""
+    n, n_new = len(pile.starts), len(consensus.codes)
+    change = Change(
+        consensus.codes, consensus.begins, np.empty(n_new + 1, np.int64), template, np.empty(len(consensus.begins), np.int64)
+    )
+    if is_new:
+        mark_all(change)
+    else:
+        mark_new(change)
+    most_symbols, most_columns, total = _measure(pile, consensus.begins)
     draft = Draft(
         np.empty(most_symbols, np.uint8), np.empty(most_columns + 1, np.int32), np.empty(most_columns, np.int32),
         np.empty(most_columns + 1, np.int32), np.empty(most_columns + 1, np.int64),
     )  # fmt: skip
-    scores = np.empty((LONGEST + MARGIN + 1) * (min(MOST_BASES, most_symbols) + 1), np.int16)
+    scores = np.empty(MOST_ROWS * (min(MOST_BASES, most_symbols) + 1), np.int16)
     symbols, offsets, starts = np.empty(total, np.uint8), np.zeros(n + 1, np.int64), np.empty(n, np.int64)
     for i in range(n):
-        at = begin = offsets[i]
-        k, end, column = pile.offsets[i], pile.offsets[i + 1], pile.starts[i]
-        starts[i] = begins[column]
-        while k < end:
-            first, start, last, ahead, column = _next_slice(pile.symbols, template, next_change, k, end, column)
-            put(symbols, at, pile.symbols, k, first)
-            at += first - k
-            if first < last:
-                n_bases, n_columns = lay_out(pile.symbols, first, last, start, begins, draft)
-                measure(draft, codes, begins[start], n_columns)
-                written = at
-                at = _realign_read(draft, codes, changes, begins[start], n_bases, n_columns, scores, symbols, at)
-                at, starts[i] = _cut_ends(symbols, begin, at, starts[i])
-                shift_left(symbols, begin, written, at, codes, starts[i] if written == begin else begins[start])
-            at, k = at - ahead, last - ahead
-        offsets[i + 1] = at
-    return symbols[:at].copy(), offsets, starts
-
-
-def mark_changes(consensus: Consensus, template: np.ndarray) -> np.ndarray:
-    """Which columns of a consensus are new, (n,) bool; beside a base that is left out, both are."""
-    begins, sizes = consensus.begins[:-1], np.diff(consensus.begins)
-    old = begins[sizes == 1]
-    changed = np.ones(len(consensus.codes) + 1, bool)
-    changed[old] = consensus.codes[old] != template[sizes == 1]
-    left_out = begins[sizes == 0]
-    changed[left_out] = True
-    changed[left_out[left_out > 0] - 1] = True
-    return changed[:-1]
-
-
-def find_next(consensus: Consensus, changed: np.ndarray) -> np.ndarray:
-    """The next column of the template that is not just a column of the consensus, from each one on, (n + 1,) int64."""
-    begins, sizes = consensus.begins[:-1], np.diff(consensus.begins)
-    places = np.append(
-        np.where((sizes != 1) | np.append(changed, True)[begins], np.arange(len(sizes)), len(sizes)), len(sizes)
-    )
-    return np.minimum.accumulate(places[::-1])[::-1]
+        offsets[i + 1], starts[i] = realign_read(
+            pile.symbols, pile.offsets[i], pile.offsets[i + 1], pile.starts[i], change, draft, scores, symbols, offsets[i]
+        )
+    return symbols[: offsets[n]].copy(), offsets, starts
 
 
 def realign(pile: Pile, consensus: Consensus, template: np.ndarray | None = None) -> Pile:
@@ -284,11 +343,5 @@ def realign(pile: Pile, consensus: Consensus, template: np.ndarray | None = None
     ----------
     template : (n,) uint8 codes that the pile was realigned to before; None: paths come from elsewhere, all is aligned again.
     """
-    if template is None:
-        changed, next_change = np.ones(len(consensus.codes), bool), np.arange(len(consensus.begins))
-        template = consensus.codes  # not looked at
-    else:
-        changed = mark_changes(consensus, template)
-        next_change = find_next(consensus, changed)
-    changes = np.concatenate(([0], np.cumsum(changed)))
-    return Pile(*_realign(pile, consensus.codes, consensus.begins, changes, template, next_change))
+    is_new = template is None
+    return Pile(*_realign(pile, consensus, consensus.codes if template is None else template, is_new))
