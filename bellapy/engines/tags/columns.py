@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,20 @@ class Differences(NamedTuple):
     def identity(self) -> np.ndarray:
         """Matches of all columns, (n,) float."""
         return self.matches / np.maximum(self.columns + self.inserted, 1)
+
+
+class Look(NamedTuple):
+    """What the reads of a pile show on a consensus, the template first.
+
+    starts, sizes : (n,) int64, first column and number of symbols of each read.  n_columns : of the consensus.
+    against : (n,) int32, see `tell_apart`.  differences : gives what `compare` gives.
+    """
+
+    starts: np.ndarray
+    sizes: np.ndarray
+    n_columns: int
+    against: np.ndarray
+    differences: Callable[[], Differences]
 
 
 @njit_entry
@@ -68,7 +83,7 @@ def _letters(pile, counts):
 
 
 @njit_inner
-def _choose(counts, least, share, first, second):
+def choose_columns(counts, least, share, first, second):
     """The columns that tell copies apart, by their two most frequent bases; -1 elsewhere.  Returns their number."""
     n = 0
     for column in range(len(first)):
@@ -91,7 +106,7 @@ def _choose(counts, least, share, first, second):
 @njit_entry
 def _tell_apart(pile, least, share, counts, first, second, own, against):
     _letters(pile, counts)
-    n = _choose(counts, least, share, first, second)
+    n = choose_columns(counts, least, share, first, second)
     symbols = pile.symbols
     for i in range(len(pile.starts)):
         column, difference = U(pile.starts[i]), 0

@@ -183,7 +183,7 @@ def _rebase(scores, top):
 
 
 @njit_inner
-def _trace(template, back, others, least, node, codes, raw, slots, begins):
+def trace(template, back, others, least, node, codes, raw, slots, begins):
     """Follow the best path back from a node of the last column.  Returns the number of bases; `codes` holds them backwards.
 
     begins : filled with bases still to come after each column begins.
@@ -231,7 +231,7 @@ def _search(template, pile, terms, least, voters):
     room = n_columns * SLOTS
     codes, raw, slots = np.empty(room, np.uint8), np.empty(room, np.bool_), np.empty(room, np.uint8)
     begins = np.empty(n_columns + 1, np.int64)
-    n = _trace(template, back, others, least, best, codes, raw, slots, begins)
+    n = trace(template, back, others, least, best, codes, raw, slots, begins)
     for column in range(n_columns):
         begins[column] = n - begins[column]
     begins[n_columns] = n

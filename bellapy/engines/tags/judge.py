@@ -77,7 +77,7 @@ def _see(pile, seen):
             elif inside:
                 inside = False
                 if symbol < INSERTED + GAP:
-                    seen[at + U(UNKNOWN_BASE + 1 - INSERTED + symbol)] += np.int32(1)
+                    seen[at + U(UNKNOWN_BASE + 1 - INSERTED + np.int64(symbol))] += np.int32(1)
 
 
 @njit_inner

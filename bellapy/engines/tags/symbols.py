@@ -130,7 +130,7 @@ def shift_left(symbols, begin, first, end, template, column):
 
 
 @njit_inner
-def _write_path(codes, base, flip, runs, begin, end, backwards, as_query, out, at):
+def write_path(codes, base, flip, runs, begin, end, backwards, as_query, out, at):
     """Write the symbols of one path from out[at] on; returns where they end."""
     n = end - begin
     for j in range(n):
@@ -159,7 +159,7 @@ def _write_all(codes, template, sources, runs, symbols, offsets):
     at += len(template)
     offsets[1] = at
     for i in range(len(sources.bases)):
-        end = _write_path(
+        end = write_path(
             codes, sources.bases[i], sources.flips[i], runs, sources.begins[i], sources.ends[i], sources.backwards[i],
             sources.as_query[i], symbols, at,
         )  # fmt: skip

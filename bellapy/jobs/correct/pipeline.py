@@ -157,22 +157,24 @@ def _correct_all(job: Job, members: Members, how: How, report: RunReport) -> Ite
     traced: TracedOverlaps
 
     def correct(read: int) -> Corrected:
-        if not len(members.of(read)[0]):
+        found = given[read - begin]
+        if found is None and not len(members.of(read)[0]):
             return uncorrected(job.codes(read))
-        found = correct_template(job.codes(read), _pile(job, members, traced, read), how, job.params)
+        if found is None:
+            found = correct_template(job.codes(read), _pile(job, members, traced, read), how, job.params)
         return bridges.cross(found, lambda: find_neighbours(job.reads, job.overlaps, *members.of(read)))
 
-    def trace_range(first: int, last: int) -> TracedOverlaps:
-        return trace_rows(job.trace, len(job.overlaps), _rows_of(members, np.arange(first, last)))
-
     def correct_range(first: int, last: int) -> Iterator[Corrected]:
-        nonlocal traced
-        traced = next(ahead) if job.traces_ahead else trace_range(first, last)
+        nonlocal traced, given, begin
+        traced, given = next(ahead) if job.traces_ahead else prepare(first, last)
+        begin = first
         yield from map_in_order(correct, range(first, last), job.resources.threads, BEGUN_AHEAD)
 
+    begin, given = 0, list[Corrected | None]()
     with report.stage(CorrectStage("correct")) as stage, progress("correct", len(job.reads)) as advance:
         edges = _edges(job, members)
-        ahead = made_ahead(starmap(trace_range, pairwise(edges)))
+        prepare = _preparer(job, members, how)
+        ahead = made_ahead(starmap(prepare, pairwise(edges)))
         for first, last in pairwise(edges):
             for read, found in zip(range(first, last), _once(job, correct_range, first, last), strict=True):
                 counts.add(job.codes(read), found)
@@ -184,6 +186,24 @@ def _correct_all(job: Job, members: Members, how: How, report: RunReport) -> Ite
     counts.tell(job.params, report)
     if charts:
         report.charts = [*report.charts, *charts.charts(report.details.correction.changes_per_kb)]
+
+
+Prepared = tuple[TracedOverlaps, list[Corrected | None]]
+
+
+def _preparer(job: Job, members: Members, how: How) -> Callable[[int, int], Prepared]:
+    """Gives the paths of a range of reads, and those reads that GPUs have corrected."""
+    gpus = None
+    if job.resources.device != "cpu" and not how.with_margins:
+        from bellapy.jobs.correct.on_gpu import OnGpus  # needs a GPU's driver
+
+        gpus = OnGpus(job.reads, job.overlaps, members, how, job.params, job.resources.devices)
+
+    def prepare(first: int, last: int) -> Prepared:
+        traced = trace_rows(job.trace, len(job.overlaps), _rows_of(members, np.arange(first, last)))
+        return traced, gpus.correct(first, last, traced) if gpus else [None] * (last - first)
+
+    return prepare
 
 
 def _once(job: Job, correct: Callable[[int, int], Iterator[Corrected]], first: int, last: int) -> Iterator[Corrected]:

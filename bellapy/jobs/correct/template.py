@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.engines.tags.columns import compare, tell_apart
+from bellapy.engines.tags.columns import Look, compare, tell_apart
 from bellapy.engines.tags.graph import Consensus, Terms, find_consensus
 from bellapy.engines.tags.judge import Odds, judge
 from bellapy.engines.tags.margins import find_margins
@@ -82,7 +82,8 @@ def correct_template(template: np.ndarray, pile: Pile, how: How, params: Correct
     for turn in range(1, how.rounds + JUDGED):
         pile = realign(pile, found, before)
         if turn == 1:
-            pile, n_foreign, n_deep = choose_reads(pile, found, params)
+            kept, n_foreign, n_deep = choose_reads(look_at(pile, found), params)
+            pile = pile.take(kept)
         before = found.codes
         if turn < how.rounds:
             found = find_consensus(before, pile, how.terms, params.min_support, with_template=False)
@@ -94,24 +95,30 @@ def correct_template(template: np.ndarray, pile: Pile, how: How, params: Correct
     return Corrected(found.codes, found.raw, begins, n_reads, n_foreign, n_deep, float(support), margins=margins)
 
 
-def choose_reads(pile: Pile, consensus: Consensus, params: CorrectParams) -> tuple[Pile, int, int]:
-    """The reads that stay in a pile on its consensus, and how many are left out by phasing and by depth."""
-    kept = np.diff(pile.offsets) > 0
+def look_at(pile: Pile, consensus: Consensus) -> Look:
+    """What the reads of a pile show on its consensus."""
+    n = len(consensus.codes)
+    against, _ = tell_apart(pile, n, TELLING_READS, TELLING_SHARE)
+    return Look(pile.starts, np.diff(pile.offsets), n, against, lambda: compare(pile, consensus.codes))
+
+
+def choose_reads(look: Look, params: CorrectParams) -> tuple[np.ndarray, int, int]:
+    """Mask of the reads that stay in a pile on its consensus, and how many are left out by phasing and by depth."""
+    kept = look.sizes > 0
     kept[0] = True  # the template
     n_before = int(kept.sum())
     if not params.no_phase:
-        against, _ = tell_apart(pile, len(consensus.codes), TELLING_READS, TELLING_SHARE)
-        same = kept & (against < FOREIGN)
+        same = kept & (look.against < FOREIGN)
         if same[1:].sum() >= min(LEFT, kept[1:].sum()):
             kept = same
     n_foreign, others = n_before - int(kept.sum()), np.flatnonzero(kept[1:]) + 1
-    ends = pile.starts[others] + np.diff(pile.offsets)[others]  # or before: some symbols stand between columns
-    if deepest(pile.starts[others], ends) <= params.max_depth:
-        return pile.take(kept), n_foreign, 0
-    differences = compare(pile, consensus.codes)
+    ends = look.starts[others] + look.sizes[others]  # or before: some symbols stand between columns
+    if deepest(look.starts[others], ends) <= params.max_depth:
+        return kept, n_foreign, 0
+    differences = look.differences()
     order = np.argsort(-differences.identity, kind="stable")
     order = order[kept[order] & (order > 0)]
-    ends = np.maximum(pile.starts + differences.columns, pile.starts + 1)
-    chosen = choose_depth(pile.starts, ends, order, params.max_depth, len(consensus.codes))
+    ends = np.maximum(look.starts + differences.columns, look.starts + 1)
+    chosen = choose_depth(look.starts, ends, order, params.max_depth, look.n_columns)
     chosen[0] = True
-    return pile.take(chosen), n_foreign, int(kept.sum() - chosen.sum())
+    return chosen, n_foreign, int(kept.sum() - chosen.sum())

@@ -1,0 +1,141 @@
+"""Piles on GPUs: on a GPU if there is one, else in Numba's simulator; so these cases are small."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bellapy.compute.gpu.devices import find_gpus
+from bellapy.engines.tags.columns import Look, compare, tell_apart
+from bellapy.engines.tags.graph import Terms, find_consensus
+from bellapy.engines.tags.judge import find_odds, judge
+from bellapy.engines.tags.realign import realign
+from bellapy.engines.tags.symbols import Sources, make_pile
+from bellapy.errors import DeviceError
+from bellapy.report.run_report import Devices
+
+try:
+    find_gpus()
+except DeviceError as error:
+    pytest.skip(f"the GPU kernels do not run here: {error}", allow_module_level=True)
+
+from bellapy.engines.tags import batch_cuda
+from bellapy.engines.tags.batch_cuda import Given, Rule
+
+pytestmark = pytest.mark.usefixtures("quick_threads")
+PAIR, QUERY, TARGET = 0, 1, 2
+TELLING = 2, 0.2
+
+
+def members_of(rng: np.random.Generator, template: np.ndarray, n: int, error: float):
+    """Reads that follow a template with errors: their bases, first column and runs."""
+    for _ in range(n):
+        start = int(rng.integers(0, len(template) // 2 + 1))
+        end = int(rng.integers(start + 1, len(template) + 1))
+        bases, operations = [], []
+        for column in range(start, end):
+            kind = rng.random() / error
+            inner = start < column < end - 1
+            if kind < 0.3 and inner:
+                operations.append(TARGET)
+                continue
+            operations.append(PAIR)
+            bases.append(int(rng.integers(0, 4)) if kind < 0.5 else int(template[column]))
+            for _ in range(int(rng.integers(1, 4)) if kind > 0.5 and kind < 1 and column < end - 1 else 0):
+                operations.append(QUERY)
+                bases.append(int(rng.integers(0, 5)))
+        runs = []
+        for operation in operations:
+            if runs and runs[-1] & 3 == operation and runs[-1] >> 2 < 63:
+                runs[-1] += 4
+            else:
+                runs.append(4 | operation)
+        yield np.array(bases, np.uint8), start, runs, len(operations)
+
+
+def make(rng: np.random.Generator, lengths: list[int], error: float) -> tuple[np.ndarray, Given]:
+    """Piles of some templates, and the bases of all reads."""
+    codes, runs, columns = [], [], {name: [] for name in Sources._fields}
+    templates, members = [], []
+    for n in lengths:
+        template = rng.integers(0, 5 if rng.random() < 0.3 else 4, n).astype(np.uint8)
+        templates.append(template)
+        members.append(int(rng.integers(1, 7)))
+        for bases, start, its, size in members_of(rng, template, members[-1], error):
+            backwards = bool(rng.random() < 0.5)
+            values = (
+                sum(map(len, codes)), 3 if rng.random() < 0.1 else 0, start, len(runs), len(runs) + len(its), size, False,
+                backwards,
+            )  # fmt: skip
+            for name, value in zip(Sources._fields, values, strict=True):
+                columns[name].append(value)
+            codes.append(bases)
+            runs += its[::-1] if backwards else its
+    sources = Sources(*(np.array(columns[name], bool if name in ("as_query", "backwards") else np.int64) for name in columns))
+    offsets = np.cumsum([0, *lengths])
+    return np.concatenate(codes), Given(
+        np.concatenate(templates), offsets, np.array(members), sources, np.array(runs, np.uint8)
+    )
+
+
+def keep_same(look: Look) -> np.ndarray:
+    kept = (look.sizes > 0) & (look.against < 2) & (look.differences().identity > 0.3)
+    kept[0] = True
+    return kept
+
+
+def on_cpu(both_ways: np.ndarray, asked: Given, rule: Rule):
+    """The same steps for one pile after the other."""
+    for t in range(len(asked.members)):
+        one = asked.take(t, t + 1)
+        pile = make_pile(both_ways, one.codes, one.sources, one.runs)
+        found = find_consensus(one.codes, pile, rule.terms, rule.least, with_template=True)
+        begins, before = found.begins, None
+        for turn in range(1, rule.rounds + rule.judged):
+            pile = realign(pile, found, before)
+            if turn == 1:
+                against, _ = tell_apart(pile, len(found.codes), *rule.telling)
+                differences = compare(pile, found.codes)
+                look = Look(pile.starts, np.diff(pile.offsets), len(found.codes), against, lambda d=differences: d)
+                pile = pile.take(rule.choose(look))
+            before = found.codes
+            if turn < rule.rounds:
+                found = find_consensus(before, pile, rule.terms, rule.least, with_template=False)
+            else:
+                found = judge(pile, before, rule.odds, rule.least)
+            begins = found.begins[begins]
+        yield found.codes, found.raw, begins, int(np.diff(pile.offsets)[1:].sum())
+
+
+def check(both_ways: np.ndarray, asked: Given, rule: Rule) -> None:
+    (piles, *_) = batch_cuda.make_piles(both_ways, Devices())
+    found = list(piles.correct(asked, rule))
+    for one, expected in zip(found, on_cpu(both_ways, asked, rule), strict=True):
+        assert one.codes.tolist() == expected[0].tolist()
+        assert one.raw.tolist() == expected[1].tolist()
+        assert one.begins.tolist() == expected[2].tolist()
+        assert one.n_symbols == expected[3]
+
+
+@settings(max_examples=6)
+@given(
+    st.integers(0, 1 << 30), st.lists(st.integers(1, 45), min_size=1, max_size=3), st.sampled_from([0.1, 0.3, 0.8]),
+    st.sampled_from([Terms(), Terms(20, -9)]), st.integers(1, 3), st.integers(1, 3),
+)  # fmt: skip
+def test_equals_one_pile_after_the_other(seed, lengths, error, terms, rounds, least):
+    both_ways, asked = make(np.random.default_rng(seed), lengths, error)
+    check(both_ways, asked, Rule(terms, find_odds([]), rounds, 2, least, TELLING, keep_same))
+
+
+def test_rows_with_large_rectangles_are_done_again(monkeypatch):
+    monkeypatch.setattr(batch_cuda, "CELLS", 12)
+    both_ways, asked = make(np.random.default_rng(3), [40, 30], 0.6)
+    check(both_ways, asked, Rule(Terms(), find_odds([]), 2, 2, 2, TELLING, keep_same))
+
+
+def test_what_does_not_fit_at_once_is_done_in_parts(monkeypatch):
+    monkeypatch.setattr(batch_cuda, "SHARE", 1 << 60)
+    both_ways, asked = make(np.random.default_rng(4), [20, 9, 14], 0.2)
+    check(both_ways, asked, Rule(Terms(), find_odds([]), 2, 1, 1, TELLING, keep_same))
