@@ -64,9 +64,10 @@ class WriteStage(Stage):
 class DeviceUse:
     """What a device did in this run.
 
-    extensions, windows : flanks extended or pairs aligned, windows that gave a consensus.
+    extensions, windows, piles : flanks extended or pairs aligned, windows and piles that gave a consensus.
     cells, kernel_s, gcups : cells computed, seconds in kernels, 10^9 cells a second.
     paths, path_s : flanks or pairs whose paths were traced, seconds in kernels for paths alone.
+    pile_s : seconds of piles, with transfers.
     seeding_s : seconds of counting, product and seeds, with transfers.
     idle_s : seconds during which none of its kernels ran, though there was work.  compile_s : spent on compiling kernels.
     uploaded_bases : of reads that were sent to it.
@@ -75,11 +76,13 @@ class DeviceUse:
     name: str
     extensions: int = 0
     windows: int = 0
+    piles: int = 0
     cells: int = 0
     kernel_s: float = 0.0
     gcups: float = 0.0
     paths: int = 0
     path_s: float = 0.0
+    pile_s: float = 0.0
     seeding_s: float = 0.0
     idle_s: float = 0.0
     compile_s: float = 0.0
@@ -87,7 +90,7 @@ class DeviceUse:
 
     @property
     def did_something(self) -> bool:
-        return bool(self.extensions or self.paths or self.cells or self.windows or self.seeding_s)
+        return bool(self.extensions or self.paths or self.cells or self.windows or self.piles or self.seeding_s)
 
 
 class Devices:
@@ -120,7 +123,7 @@ class Devices:
             replace(
                 use, gcups=round(use.cells / use.kernel_s / 1e9, 1) if use.kernel_s else 0.0,
                 kernel_s=round(use.kernel_s, 4), path_s=round(use.path_s, 4), seeding_s=round(use.seeding_s, 4),
-                idle_s=round(use.idle_s, 4), compile_s=round(use.compile_s, 3),
+                pile_s=round(use.pile_s, 4), idle_s=round(use.idle_s, 4), compile_s=round(use.compile_s, 3),
             )
             for use in uses
         ]  # fmt: skip

@@ -6,9 +6,11 @@ one, the sizes of what it wrote are fetched, so that the next one has the room t
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +36,7 @@ CELLS = 1 << 15  # scores of such a thread; where a rectangle has more, the row 
 ALL_CELLS = MOST_ROWS * (MOST_BASES + 1)
 AGAIN = 512  # rows that are done again at a time
 ROW_BYTES, TEMPLATE_BYTES = 32, 384  # of memory for each column of a pile's rows, and for each column of templates
+LETTER_ROOMS = "letters", "raw", "slots"  # of a consensus that kernels write
 SHARE = 2  # of the free memory: how many times less a part takes
 
 
@@ -107,7 +110,10 @@ class Piles:
             n = len(given.members)
             parts = -(-given.bytes * SHARE // max(1, self._device.gpu.free))
             for begin, end in even_ranges(n, max(1, min(n, parts))):
-                yield from _Batch(self._worker, self._reads, given.take(begin, end), rule).found()
+                began = time.perf_counter()
+                found = _Batch(self._worker, self._reads, given.take(begin, end), rule).found()
+                self._device.note(piles=end - begin, pile_s=time.perf_counter() - began)
+                yield from found
 
 
 @dataclass
@@ -175,10 +181,10 @@ class _Batch:
         self._by_row(cuda_rows.write_rows, self._order(), reads, runs, there, self._templates, self._rows)
 
     def _order(self) -> Any:
-        """The rows on the device, those with the most symbols first, so that threads beside each other have as much to do."""
+        """The rows, those with the most symbols first, so that threads beside each other have as much to do."""
         return self._send("order", np.argsort(-self._sizes, kind="stable"))
 
-    def found(self) -> Iterator[Found]:
+    def found(self) -> list[Found]:
         """The consensus of every template."""
         rule, whole = self._rule, None
         step = self._search(0)
@@ -203,9 +209,9 @@ class _Batch:
         """The best path through the tag graph of every pile.  voters : 1 if templates do not count, else 0."""
         n, n_rows, room = int(self._offsets[-1]), len(self._sizes), self._room
         cursors = Cursors(room("at", n_rows, np.int64), room("column", n_rows, np.int32), room("node", n_rows, np.int32))
-        letters = (room(name, SLOTS * n, np.uint8) for name in ("letters", "raw", "slots"))
+        letters, raw, slots = (room(name, SLOTS * n, np.uint8) for name in LETTER_ROOMS)
         found = Search(
-            room("back", n, np.uint8, WIDTH), room("others", n, np.int32), *letters,
+            room("back", n, np.uint8, WIDTH), room("others", n, np.int32), letters, raw, slots,
             room("begins of bases", n + self._n, np.int64), room("sizes", self._n, np.int64),
         )  # fmt: skip
         self._launch(
@@ -253,9 +259,9 @@ class _Batch:
         """Realign all rows; those whose scores do not fit, again with room for all."""
         n_rows = len(self._sizes)
         bases_at, columns_at = (np.concatenate(([0], np.cumsum(sizes))) for sizes in (self._sizes, n_columns + 1))
+        mates, equal, anchors = (self._room(name, int(columns_at[-1]), np.int32) for name in ("mates", "equal", "anchors"))
         room = Room(
-            self._room("bases", int(bases_at[-1]), np.uint8),
-            *(self._room(name, int(columns_at[-1]), np.int32) for name in ("mates", "equal", "anchors")),
+            self._room("bases", int(bases_at[-1]), np.uint8), mates, equal, anchors,
             self._room("differences", int(columns_at[-1]), np.int64), self._send("bases at", bases_at),
             self._send("columns at", columns_at), self._room("scores", 1, np.int16),
         )  # fmt: skip
@@ -263,9 +269,7 @@ class _Batch:
         self._realign_some(self._order(), n_rows, min(resident, n_rows), CELLS, steps, room, fresh)
         left = np.flatnonzero(self._fetch("ends", fresh.ends)[:n_rows] == TOO_SMALL)
         if len(left):
-            self._realign_some(
-                self._send("order", left), len(left), min(AGAIN, len(left)), ALL_CELLS, steps, room, fresh
-            )
+            self._realign_some(self._send("order", left), len(left), min(AGAIN, len(left)), ALL_CELLS, steps, room, fresh)
 
     def _realign_some(
         self, order: Any, n: int, threads: int, cells: int, steps: Steps, room: Room, fresh: Rows
@@ -300,8 +304,8 @@ class _Batch:
         n = int(self._offsets[-1])
         seen = self._zeros("seen", n * N_SEEN, np.int32)
         self._by_row(cuda_columns.see_rows, self._rows, self._templates.offsets, seen)
-        letters = (self._room(name, 2 * n, np.uint8) for name in ("letters", "raw", "slots"))
-        found = Consensus(*letters, self._room("begins of bases", n + self._n, np.int64))
+        letters, raw, slots = (self._room(name, 2 * n, np.uint8) for name in LETTER_ROOMS)
+        found = Consensus(letters, raw, slots, self._room("begins of bases", n + self._n, np.int64))
         sizes, runs = self._room("sizes", self._n, np.int64), self._room("run", n + self._n, np.int64)
         self._launch(
             cuda_columns.judge_templates, self._n, 1, self._templates, self._rule.odds, self._rule.least, seen, runs, found,
@@ -310,21 +314,21 @@ class _Batch:
         self._judged = found
         return self._gather(found.codes, 2, False, found.begins, sizes)
 
-    def _bring(self, step: _Step, whole: Any) -> Iterator[Found]:
-        """What was found, of one template after the other."""
+    def _bring(self, step: _Step, whole: Any) -> list[Found]:
+        """What was found, of each template."""
         raw = self._room("packed raw", int(self._new_offsets[-1]), np.uint8)
         self._launch(
             cuda_columns.bring_together, self._n, BLOCK, self._judged.raw, 2, False, self._templates.offsets,
             step.templates.offsets, raw,
         )  # fmt: skip
-        codes, unchanged, begins = self._fetch("codes", step.templates.codes), self._fetch("raw", raw).view(bool), None
-        begins = self._fetch("whole", whole)
-        raw_offsets = self._raw_offsets
+        codes, unchanged = self._fetch("codes", step.templates.codes), self._fetch("raw", raw).view(bool)
+        begins, shift = self._fetch("whole", whole), np.arange(self._n + 1)
         n_symbols = np.add.reduceat(self._sizes, self._firsts[:-1]) - self._sizes[self._firsts[:-1]]
-        for t in range(self._n):
-            its = slice(self._new_offsets[t], self._new_offsets[t + 1])
-            places = slice(raw_offsets[t] + t, raw_offsets[t + 1] + t + 1)
-            yield Found(codes[its], unchanged[its], begins[places], int(n_symbols[t]))
+        bases, places = pairwise(self._new_offsets.tolist()), pairwise((self._raw_offsets + shift).tolist())
+        return [
+            Found(codes[at:end], unchanged[at:end], begins[first:last], n)
+            for (at, end), (first, last), n in zip(bases, places, n_symbols.tolist(), strict=True)
+        ]
 
 
 def _differences(counted: list[np.ndarray], rows: slice) -> Differences:

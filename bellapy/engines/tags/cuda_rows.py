@@ -44,7 +44,7 @@ class Templates(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """How templates became their consensus; arrays of `Change` end to end, those with an entry more from offsets[t] + t on."""
+    """How templates became their consensus: arrays of `Change`, those with an entry more from offsets[t] + t on."""
 
     old: Templates
     new: Templates

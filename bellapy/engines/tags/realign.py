@@ -235,7 +235,7 @@ class Change(NamedTuple):
     codes : (n,) uint8, of the consensus.  begins : (n_template + 1,) int64, as `Consensus` has them.
     changes : (n + 1,) int64, how many columns of the consensus before each one are new.
     template : (n_template,) uint8 codes.
-    next_change : (n_template + 1,) int64, the next column of the template that is not just one of the consensus, from each on.
+    next_change : (n_template + 1,) int64, the next column of the template that is not just one of the consensus.
     """
 
     codes: np.ndarray

@@ -59,7 +59,7 @@ class OnGpus:
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
-            give_to_cpu(self.devices, FULL)
+            give_to_cpu(self.devices, FULL, piles=sum(corrected[read - first] is None for read in reads.tolist()))
         finally:
             with self._lock:
                 self._free.append(piles)
@@ -74,9 +74,7 @@ class OnGpus:
             return kept
 
         how, given = self.how, self._given(reads, traced)
-        rule = Rule(
-            how.terms, how.odds, how.rounds, JUDGED, self.params.min_support, (TELLING_READS, TELLING_SHARE), choose
-        )
+        rule = Rule(how.terms, how.odds, how.rounds, JUDGED, self.params.min_support, (TELLING_READS, TELLING_SHARE), choose)
         for t, found in enumerate(piles.correct(given, rule)):
             n_foreign, n_deep = left_out[t]
             n_raw, n_reads = len(found.begins) - 1, int(given.members[t])

@@ -42,6 +42,7 @@ from bellapy.report.run_report import RunReport
 
 RANGE_BYTES = 256 << 20  # of paths held at a time, where no bound is given
 KEPT_BYTES = 64 << 20  # the same with a folder, which keeps each range when it is done
+HELD_AHEAD = 3  # ranges whose paths are held at a time, with a GPU
 PATH_BYTES = 1.25  # of short runs for each column of very noisy reads, held twice while parts are joined
 PILE_BYTES = 8  # for each column of the piles that are worked on
 BEGUN_AHEAD = 16  # reads for each thread: a long one takes as long as ten others
@@ -154,7 +155,9 @@ def _pile(job: Job, members: Members, traced: TracedOverlaps, read: int):
 def _correct_all(job: Job, members: Members, how: How, report: RunReport) -> Iterator[Corrected]:
     counts, bridges = Counts(), Bridges(how, job.params.min_support)
     charts = CorrectCharts() if report.wants_charts else None
+    begin: int
     traced: TracedOverlaps
+    given: list[Corrected | None]
 
     def correct(read: int) -> Corrected:
         found = given[read - begin]
@@ -166,15 +169,14 @@ def _correct_all(job: Job, members: Members, how: How, report: RunReport) -> Ite
 
     def correct_range(first: int, last: int) -> Iterator[Corrected]:
         nonlocal traced, given, begin
-        traced, given = next(ahead) if job.traces_ahead else prepare(first, last)
+        traced, given = next(ahead) if job.traces_ahead else ranges.prepare(first, last)
         begin = first
         yield from map_in_order(correct, range(first, last), job.resources.threads, BEGUN_AHEAD)
 
-    begin, given = 0, list[Corrected | None]()
     with report.stage(CorrectStage("correct")) as stage, progress("correct", len(job.reads)) as advance:
         edges = _edges(job, members)
-        prepare = _preparer(job, members, how)
-        ahead = made_ahead(starmap(prepare, pairwise(edges)))
+        ranges = _Ranges(job, members, how)
+        ahead = ranges.prepared_ahead(edges)
         for first, last in pairwise(edges):
             for read, found in zip(range(first, last), _once(job, correct_range, first, last), strict=True):
                 counts.add(job.codes(read), found)
@@ -191,19 +193,29 @@ def _correct_all(job: Job, members: Members, how: How, report: RunReport) -> Ite
 Prepared = tuple[TracedOverlaps, list[Corrected | None]]
 
 
-def _preparer(job: Job, members: Members, how: How) -> Callable[[int, int], Prepared]:
+class _Ranges:
     """Gives the paths of a range of reads, and those reads that GPUs have corrected."""
-    gpus = None
-    if job.resources.device != "cpu" and not how.with_margins:
-        from bellapy.jobs.correct.on_gpu import OnGpus  # needs a GPU's driver
 
-        gpus = OnGpus(job.reads, job.overlaps, members, how, job.params, job.resources.devices)
+    def __init__(self, job: Job, members: Members, how: How):
+        self._job, self._members, self._gpus = job, members, None
+        if job.resources.device != "cpu" and not how.with_margins:
+            from bellapy.jobs.correct.on_gpu import OnGpus  # needs a GPU's driver
 
-    def prepare(first: int, last: int) -> Prepared:
-        traced = trace_rows(job.trace, len(job.overlaps), _rows_of(members, np.arange(first, last)))
-        return traced, gpus.correct(first, last, traced) if gpus else [None] * (last - first)
+            self._gpus = OnGpus(job.reads, job.overlaps, members, how, job.params, job.resources.devices)
 
-    return prepare
+    def prepare(self, first: int, last: int) -> Prepared:
+        return self._solve(first, last, self._trace(first, last))
+
+    def prepared_ahead(self, edges: list[int]) -> Iterator[Prepared]:
+        """All ranges; the paths of one are made while a GPU corrects the one before, and the CPU has those before that."""
+        traced = made_ahead(starmap(self._trace, pairwise(edges)))
+        return made_ahead(self._solve(*edge, paths) for edge, paths in zip(pairwise(edges), traced, strict=True))
+
+    def _trace(self, first: int, last: int) -> TracedOverlaps:
+        return trace_rows(self._job.trace, len(self._job.overlaps), _rows_of(self._members, np.arange(first, last)))
+
+    def _solve(self, first: int, last: int, traced: TracedOverlaps) -> Prepared:
+        return traced, self._gpus.correct(first, last, traced) if self._gpus else [None] * (last - first)
 
 
 def _once(job: Job, correct: Callable[[int, int], Iterator[Corrected]], first: int, last: int) -> Iterator[Corrected]:
@@ -227,7 +239,7 @@ def _ranges(job: Job, members: Members, most_bytes: int) -> list[int]:
     totals = np.concatenate(([0], np.cumsum((end - start) * PATH_BYTES)))[members.offsets]
     most = int(np.diff(totals).max(initial=1)) + 1
     piles = int(PILE_BYTES / PATH_BYTES * job.resources.threads * most) + BRIDGE_BYTES
-    held = 2 if job.traces_ahead else 1
+    held = HELD_AHEAD if job.traces_ahead else 1
     room = (
         job.resources.budget.items(
             "the paths of a read's overlaps", 1, least=held * most + piles, most=held * max(most_bytes, most) + piles

@@ -73,7 +73,9 @@ def make(rng: np.random.Generator, lengths: list[int], error: float) -> tuple[np
                 columns[name].append(value)
             codes.append(bases)
             runs += its[::-1] if backwards else its
-    sources = Sources(*(np.array(columns[name], bool if name in ("as_query", "backwards") else np.int64) for name in columns))
+    sources = Sources(
+        *(np.array(columns[name], bool if name in ("as_query", "backwards") else np.int64) for name in columns)
+    )
     offsets = np.cumsum([0, *lengths])
     return np.concatenate(codes), Given(
         np.concatenate(templates), offsets, np.array(members), sources, np.array(runs, np.uint8)
