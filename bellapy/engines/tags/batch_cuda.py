@@ -307,8 +307,9 @@ class _Batch:
         letters, raw, slots = (self._room(name, 2 * n, np.uint8) for name in LETTER_ROOMS)
         found = Consensus(letters, raw, slots, self._room("begins of bases", n + self._n, np.int64))
         sizes, runs = self._room("sizes", self._n, np.int64), self._room("run", n + self._n, np.int64)
+        odds = Odds(*(self._send(f"odds {name}", column) for name, column in self._rule.odds._asdict().items()))
         self._launch(
-            cuda_columns.judge_templates, self._n, 1, self._templates, self._rule.odds, self._rule.least, seen, runs, found,
+            cuda_columns.judge_templates, self._n, 1, self._templates, odds, self._rule.least, seen, runs, found,
             sizes,
         )  # fmt: skip
         self._judged = found
