@@ -17,7 +17,7 @@ import numpy as np
 from numba import cuda
 
 from bellapy.compute.gpu.ops import SIMULATED, WARP, fill_bytes
-from bellapy.compute.gpu.pool import Device, Worker, pool
+from bellapy.compute.gpu.pool import WORKERS, Device, Worker, pool
 from bellapy.compute.gpu.transfers import fetched, sent
 from bellapy.compute.threads import even_ranges
 from bellapy.engines.tags import cuda_columns, cuda_rows
@@ -37,7 +37,7 @@ ALL_CELLS = MOST_ROWS * (MOST_BASES + 1)
 AGAIN = 512  # rows that are done again at a time
 ROW_BYTES, TEMPLATE_BYTES = 32, 384  # of memory for each column of a pile's rows, and for each column of templates
 LETTER_ROOMS = "letters", "raw", "slots"  # of a consensus that kernels write
-SHARE = 2  # of the free memory: how many times less a part takes
+SHARE = 2 * WORKERS  # of the free memory: how many times less a part takes
 
 
 class Given(NamedTuple):
@@ -95,14 +95,12 @@ class Found(NamedTuple):
 
 
 class Piles:
-    """Does piles on one GPU; the reads stay there."""
+    """Does piles on one GPU, one batch after the other; the reads stay there."""
 
-    def __init__(self, device: Device, both_ways: np.ndarray, devices: Devices):
-        self._device = device
+    def __init__(self, device: Device, reads: Any):
+        self._device, self._reads = device, reads
         with cuda.gpus[device.gpu.index]:
             self._worker = Worker(device, cuda.stream(), cuda.stream())
-            self._reads = cuda.to_device(both_ways if len(both_ways) else np.zeros(1, np.uint8), stream=self._worker.stream)
-        device.work_of = devices
 
     def correct(self, given: Given, rule: Rule) -> Iterator[Found]:
         """The consensus of every template.  Raises MemoryError, or an error of the driver, where there is no room."""
@@ -338,5 +336,14 @@ def _differences(counted: list[np.ndarray], rows: slice) -> Differences:
 
 
 def make_piles(both_ways: np.ndarray, devices: Devices) -> list[Piles]:
-    """One for every usable GPU that has room for the reads."""
-    return [Piles(device, both_ways, devices) for device in pool().devices]
+    """WORKERS of them for every usable GPU: while the last rows of one batch are done, the other one has work.
+
+    both_ways : `ReadSet.both_ways`, sent to every GPU.  devices : where what is done is noted.
+    """
+    found = []
+    for device in pool().devices:
+        with cuda.gpus[device.gpu.index]:
+            reads = cuda.to_device(both_ways if len(both_ways) else np.zeros(1, np.uint8))
+        device.work_of = devices
+        found.append([Piles(device, reads) for _ in range(WORKERS)])
+    return [piles for turn in zip(*found, strict=True) for piles in turn]

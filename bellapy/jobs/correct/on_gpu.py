@@ -20,9 +20,9 @@ from bellapy.report.run_report import Devices
 
 @dataclass
 class OnGpus:
-    """Corrects the reads of a range by a GPU that is free.
+    """Corrects the reads of ranges, each on a GPU.
 
-    members : of all reads.  how : consensus is found.
+    members : of all reads.  how : consensus is found.  at_once : ranges that may be corrected at a time.
     """
 
     reads: ReadSet
@@ -33,14 +33,15 @@ class OnGpus:
     devices: Devices
 
     def __post_init__(self) -> None:
-        self._free, self._lock = [], Lock()
+        self._free: list[Piles] = []
+        self._lock = Lock()
         try:
             self._free = make_piles(self.reads.both_ways, self.devices)
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
             give_to_cpu(self.devices, FULL)
-        self.number = len(self._free)
+        self.at_once = len(self._free)
 
     def correct(self, first: int, last: int, traced: TracedOverlaps) -> list[Corrected | None]:
         """Reads first .. last - 1; None: no GPU has room, or no other read overlaps it."""

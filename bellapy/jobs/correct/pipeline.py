@@ -41,8 +41,9 @@ from bellapy.report.progress import progress
 from bellapy.report.run_report import RunReport
 
 RANGE_BYTES = 256 << 20  # of paths held at a time, where no bound is given
+GPU_RANGE_BYTES = 512 << 20  # with a GPU, which takes little longer for many piles than for few
 KEPT_BYTES = 64 << 20  # the same with a folder, which keeps each range when it is done
-HELD_AHEAD = 3  # ranges whose paths are held at a time, with a GPU
+HELD_BESIDE = 3  # ranges whose paths are held beside those that GPUs have: the next one, one that waits, and the last
 PATH_BYTES = 1.25  # of short runs for each column of very noisy reads, held twice while parts are joined
 PILE_BYTES = 8  # for each column of the piles that are worked on
 BEGUN_AHEAD = 16  # reads for each thread: a long one takes as long as ten others
@@ -174,8 +175,8 @@ def _correct_all(job: Job, members: Members, how: How, report: RunReport) -> Ite
         yield from map_in_order(correct, range(first, last), job.resources.threads, BEGUN_AHEAD)
 
     with report.stage(CorrectStage("correct")) as stage, progress("correct", len(job.reads)) as advance:
-        edges = _edges(job, members)
         ranges = _Ranges(job, members, how)
+        edges = _edges(job, members, ranges.at_once + HELD_BESIDE if job.traces_ahead else 1)
         ahead = ranges.prepared_ahead(edges)
         for first, last in pairwise(edges):
             for read, found in zip(range(first, last), _once(job, correct_range, first, last), strict=True):
@@ -206,10 +207,16 @@ class _Ranges:
     def prepare(self, first: int, last: int) -> Prepared:
         return self._solve(first, last, self._trace(first, last))
 
+    @property
+    def at_once(self) -> int:
+        """Ranges that GPUs correct at a time."""
+        return max(1, self._gpus.at_once if self._gpus else 1)
+
     def prepared_ahead(self, edges: list[int]) -> Iterator[Prepared]:
-        """All ranges; the paths of one are made while a GPU corrects the one before, and the CPU has those before that."""
+        """All ranges; the paths of one are made while GPUs correct those before, and the CPU has the one before these."""
         traced = made_ahead(starmap(self._trace, pairwise(edges)))
-        return made_ahead(self._solve(*edge, paths) for edge, paths in zip(pairwise(edges), traced, strict=True))
+        spans = zip(pairwise(edges), traced, strict=True)
+        return map_in_order(lambda given: self._solve(*given[0], given[1]), spans, self.at_once, 1)
 
     def _trace(self, first: int, last: int) -> TracedOverlaps:
         return trace_rows(self._job.trace, len(self._job.overlaps), _rows_of(self._members, np.arange(first, last)))
@@ -225,21 +232,23 @@ def _once(job: Job, correct: Callable[[int, int], Iterator[Corrected]], first: i
     return unpack(job.work.once(f"reads-{first}", lambda: pack(correct(first, last))))
 
 
-def _edges(job: Job, members: Members) -> list[int]:
-    """Where ranges begin, and the last one ends.  A folder keeps them, so that they stay as they are."""
+def _edges(job: Job, members: Members, held: int) -> list[int]:
+    """Where ranges begin, and the last one ends.  A folder keeps them, so that they stay as they are.
+
+    held : ranges whose paths are held at a time.
+    """
     if job.work is None:
-        return _ranges(job, members, RANGE_BYTES)
-    kept = job.work.once("ranges", lambda: {"edges": np.array(_ranges(job, members, KEPT_BYTES), np.int64)})
+        return _ranges(job, members, GPU_RANGE_BYTES if job.traces_ahead else RANGE_BYTES, held)
+    kept = job.work.once("ranges", lambda: {"edges": np.array(_ranges(job, members, KEPT_BYTES, held), np.int64)})
     return kept["edges"].tolist()
 
 
-def _ranges(job: Job, members: Members, most_bytes: int) -> list[int]:
+def _ranges(job: Job, members: Members, most_bytes: int, held: int) -> list[int]:
     """Cut the reads into ranges whose paths fit the memory: those of one read, and of as many more as there is room for."""
     start, end = spans_on_template(job.overlaps, members.overlap, members.as_query)
     totals = np.concatenate(([0], np.cumsum((end - start) * PATH_BYTES)))[members.offsets]
     most = int(np.diff(totals).max(initial=1)) + 1
     piles = int(PILE_BYTES / PATH_BYTES * job.resources.threads * most) + BRIDGE_BYTES
-    held = HELD_AHEAD if job.traces_ahead else 1
     room = (
         job.resources.budget.items(
             "the paths of a read's overlaps", 1, least=held * most + piles, most=held * max(most_bytes, most) + piles
