@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
+import naive_tags as naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from piles import pack
 
 from bellapy.compute.gpu.devices import find_gpus
 from bellapy.engines.tags.columns import Look, compare, tell_apart
-from bellapy.engines.tags.graph import Terms, find_consensus
-from bellapy.engines.tags.judge import find_odds, judge
-from bellapy.engines.tags.realign import realign
-from bellapy.engines.tags.symbols import Sources, make_pile
+from bellapy.engines.tags.graph import Terms
+from bellapy.engines.tags.judge import LONGEST_RUN, find_odds
+from bellapy.engines.tags.symbols import Pile, Sources, make_pile
 from bellapy.errors import DeviceError
 from bellapy.report.run_report import Devices
 
@@ -88,37 +91,45 @@ def keep_same(look: Look) -> np.ndarray:
     return kept
 
 
-def on_cpu(both_ways: np.ndarray, asked: Given, rule: Rule):
-    """The same steps for one pile after the other."""
+def unpack(pile: Pile) -> list[tuple[int, list[int]]]:
+    parts = [pile.symbols[a:b].tolist() for a, b in pairwise(pile.offsets)]
+    return list(zip(pile.starts.tolist(), parts, strict=True))
+
+
+def kept_reads(reads, codes: list[int], rule: Rule) -> list[tuple[int, list[int]]]:
+    pile, template = pack(reads), np.array(codes, np.uint8)
+    against, _ = tell_apart(pile, len(codes), *rule.telling)
+    look = Look(pile.starts, np.diff(pile.offsets), len(codes), against, lambda: compare(pile, template))
+    return [read for read, stays in zip(reads, rule.choose(look), strict=True) if stays]
+
+
+def one_by_one(both_ways: np.ndarray, asked: Given, rule: Rule):
+    """The same steps for one pile after the other, as they are defined."""
+    odds = tuple(column.tolist() for column in rule.odds)
     for t in range(len(asked.members)):
         one = asked.take(t, t + 1)
-        pile = make_pile(both_ways, one.codes, one.sources, one.runs)
-        found = find_consensus(one.codes, pile, rule.terms, rule.least, with_template=True)
-        begins, before = found.begins, None
+        reads = unpack(make_pile(both_ways, one.codes, one.sources, one.runs))
+        codes, _, begins = naive.consensus(one.codes.tolist(), reads, *rule.terms, rule.least, True)
+        places, new = begins, None
         for turn in range(1, rule.rounds + rule.judged):
-            pile = realign(pile, found, before)
+            reads = [naive.realign(start, symbols, codes, begins, new) for start, symbols in reads if symbols]
             if turn == 1:
-                against, _ = tell_apart(pile, len(found.codes), *rule.telling)
-                differences = compare(pile, found.codes)
-                look = Look(pile.starts, np.diff(pile.offsets), len(found.codes), against, lambda d=differences: d)
-                pile = pile.take(rule.choose(look))
-            before = found.codes
+                reads = kept_reads(reads, codes, rule)
+            before = codes
             if turn < rule.rounds:
-                found = find_consensus(before, pile, rule.terms, rule.least, with_template=False)
+                codes, raw, begins = naive.consensus(before, reads, *rule.terms, rule.least, False)
             else:
-                found = judge(pile, before, rule.odds, rule.least)
-            begins = found.begins[begins]
-        yield found.codes, found.raw, begins, int(np.diff(pile.offsets)[1:].sum())
+                codes, raw, _, begins = naive.judge(before, reads, odds, rule.least, LONGEST_RUN)
+            new = naive.new_columns(codes, begins, before)
+            places = [begins[place] for place in places]
+        yield codes, raw, places, sum(len(symbols) for _, symbols in reads[1:])
 
 
 def check(both_ways: np.ndarray, asked: Given, rule: Rule) -> None:
     (piles, *_) = batch_cuda.make_piles(both_ways, Devices())
     found = list(piles.correct(asked, rule))
-    for one, expected in zip(found, on_cpu(both_ways, asked, rule), strict=True):
-        assert one.codes.tolist() == expected[0].tolist()
-        assert one.raw.tolist() == expected[1].tolist()
-        assert one.begins.tolist() == expected[2].tolist()
-        assert one.n_symbols == expected[3]
+    for one, expected in zip(found, one_by_one(both_ways, asked, rule), strict=True):
+        assert (one.codes.tolist(), one.raw.tolist(), one.begins.tolist(), one.n_symbols) == expected
 
 
 @settings(max_examples=6)
@@ -126,7 +137,7 @@ def check(both_ways: np.ndarray, asked: Given, rule: Rule) -> None:
     st.integers(0, 1 << 30), st.lists(st.integers(1, 45), min_size=1, max_size=3), st.sampled_from([0.1, 0.3, 0.8]),
     st.sampled_from([Terms(), Terms(20, -9)]), st.integers(1, 3), st.integers(1, 3),
 )  # fmt: skip
-def test_equals_one_pile_after_the_other(seed, lengths, error, terms, rounds, least):
+def test_equals_the_definition(seed, lengths, error, terms, rounds, least):
     both_ways, asked = make(np.random.default_rng(seed), lengths, error)
     check(both_ways, asked, Rule(terms, find_odds([]), rounds, 2, least, TELLING, keep_same))
 
