@@ -67,7 +67,7 @@ class DeviceUse:
     extensions, windows, piles : flanks extended or pairs aligned, windows and piles that gave a consensus.
     cells, kernel_s, gcups : cells computed, seconds in kernels, 10^9 cells a second.
     paths, path_s : flanks or pairs whose paths were traced, seconds in kernels for paths alone.
-    pile_s : seconds of piles, with transfers.
+    pile_s : seconds of piles, with transfers, summed over batches that are done at a time.
     seeding_s : seconds of counting, product and seeds, with transfers.
     idle_s : seconds during which none of its kernels ran, though there was work.  compile_s : spent on compiling kernels.
     uploaded_bases : of reads that were sent to it.
