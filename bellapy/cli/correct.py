@@ -40,6 +40,8 @@ FINDING = {
     "min_overlap": replace(FIELDS["min_overlap"], default=SHORTEST_OVERLAP),
 }  # fmt: skip
 """Options of `overlap` that rule how overlaps are found."""
+KERNELS = ("bellapy.engines.tags.batch_cuda:load",)
+"""What is compiled ahead for piles on GPUs."""
 
 
 @takes(FINDING, options_of(CorrectParams, RunParams, WorkdirParams), RUNNING)
@@ -155,7 +157,7 @@ def _find_in_one_piece(run: Session, params: Params, paths: list[str]) -> tuple[
 
     or_tiles = all(map(isfile, paths))
     try:
-        loaded = load_reads(run, params, paths, overlaps=True, with_paths=True, or_tiles=or_tiles)
+        loaded = load_reads(run, params, paths, overlaps=True, with_paths=True, or_tiles=or_tiles, kernels=KERNELS)
         from bellapy.jobs.overlap.pipeline import overlap_reads
 
         overlaps, steps = overlap_reads(loaded.reads, loaded.params, run.report)

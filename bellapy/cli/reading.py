@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -39,18 +40,19 @@ class Loaded:
 
 def load_reads(
     session: Session, params: Params, paths: list[str], output: Destination | None = None, *, overlaps: bool = False,
-    with_paths: bool = False, or_tiles: bool = False,
+    with_paths: bool = False, or_tiles: bool = False, kernels: Sequence[str] = (),
 ) -> Loaded:  # fmt: skip
     """Read the files.
 
     output : where its format limits names, they are checked now.  overlaps : the device is chosen now.
     with_paths : paths will be made, whatever is written.
     or_tiles : raise TooLarge as soon as it shows that the whole job does not fit in one piece.
+    kernels : tasks that compile what is needed for GPUs beside overlaps and paths.
     """
     if overlaps and params.run.device != "cpu":
         from bellapy.jobs.overlap.first_run import compile_ahead
 
-        compile_ahead(with_paths=with_paths or (output is not None and output.paths))
+        compile_ahead(with_paths=with_paths or (output is not None and output.paths), others=kernels)
     session.watch()
     from bellapy.jobs.overlap.canonical import canonical_reads
     from bellapy.jobs.overlap.pipeline import with_device

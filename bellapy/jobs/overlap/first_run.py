@@ -5,6 +5,8 @@ Few sizes of windows are enough: the widest, and others as they come.  So these 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bellapy.compute.gpu import ahead
 
 ESTIMATE = f"{__name__}:load_count", f"{__name__}:load_depth", f"{__name__}:load_fit"
@@ -25,9 +27,9 @@ def tasks(*, with_paths: bool) -> list[str]:
     return [*ESTIMATE, *COUNTING, *extension[:3], *paths[:4], *extension[3:], *paths[4:]]
 
 
-def compile_ahead(*, with_paths: bool) -> None:
-    """Begin with what no run has compiled yet."""
-    ahead.start(tasks(with_paths=with_paths))
+def compile_ahead(*, with_paths: bool, others: Sequence[str] = ()) -> None:
+    """Begin with what no run has compiled yet; others : what a job needs beside its overlaps."""
+    ahead.start([*tasks(with_paths=with_paths), *others])
 
 
 def load_count() -> None:

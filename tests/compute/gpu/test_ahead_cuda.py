@@ -6,6 +6,7 @@ import pytest
 
 pytest.importorskip("numba_cuda")
 
+from bellapy.cli import correct
 from bellapy.compute.gpu import ahead
 from bellapy.compute.gpu.ops import SIMULATED
 from bellapy.engines.linear.extend_cuda import CLASSES, loading_of, ready_sizes
@@ -70,7 +71,8 @@ def test_what_the_job_waits_for_is_what_it_began():
 
 @pytest.mark.usefixtures("quick_threads")
 @pytest.mark.parametrize(
-    "task", [task for task in first_run.tasks(with_paths=True) if not task[-1:].isdigit() or task[-1] < "2"]
+    "task",
+    [*(task for task in first_run.tasks(with_paths=True) if not task[-1:].isdigit() or task[-1] < "2"), *correct.KERNELS],
 )
 def test_every_task_can_be_done(task):
     ahead.do(task)
