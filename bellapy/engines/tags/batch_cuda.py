@@ -18,7 +18,7 @@ from numba import cuda
 
 from bellapy.compute.gpu import ahead
 from bellapy.compute.gpu.ops import SIMULATED, WARP, fill_bytes
-from bellapy.compute.gpu.pool import WORKERS, Device, Worker, pool
+from bellapy.compute.gpu.pool import WORKERS, Device, Worker, is_out_of_memory, pool
 from bellapy.compute.gpu.transfers import fetched, sent
 from bellapy.compute.threads import even_ranges
 from bellapy.engines.tags import cuda_columns, cuda_rows
@@ -74,7 +74,7 @@ class Rule(NamedTuple):
     """How consensus is found: as `find_consensus` and `judge` take it.
 
     rounds : of consensus.  judged : times.  telling : reads, and share of them, that show a column's second base.
-    choose : mask of the rows that stay after the first round; it is called for one template after the other.
+    choose : mask of the rows that stay after the first round, and how many it leaves out by phasing and by depth.
     """
 
     terms: Terms
@@ -83,16 +83,22 @@ class Rule(NamedTuple):
     judged: int
     least: int
     telling: tuple[int, float]
-    choose: Callable[[Look], np.ndarray]
+    choose: Callable[[Look], tuple[np.ndarray, int, int]]
 
 
 class Found(NamedTuple):
-    """The consensus of each template, as `judge` gives it, with places of raw bases; and symbols of its last pile."""
+    """What was found of a template.
+
+    codes, raw : of the consensus, as `judge` gives it.  begins : (n_raw + 1,) int64, places of the raw read's bases on it.
+    n_symbols : of the reads beside it, in the end.  n_foreign, n_deep : reads left out by phasing, and by depth.
+    """
 
     codes: np.ndarray
     raw: np.ndarray
     begins: np.ndarray
     n_symbols: int
+    n_foreign: int
+    n_deep: int
 
 
 class Piles:
@@ -104,15 +110,31 @@ class Piles:
             self._worker = Worker(device, cuda.stream(), cuda.stream())
 
     def correct(self, given: Given, rule: Rule) -> Iterator[Found]:
-        """The consensus of every template.  Raises MemoryError, or an error of the driver, where there is no room."""
+        """The consensus of every template.
+
+        Raises
+        ------
+        MemoryError, or an error of the driver : there is no room for one of them alone.
+        """
         with cuda.gpus[self._device.gpu.index]:
             n = len(given.members)
             parts = -(-given.bytes * SHARE // max(1, self._device.gpu.free))
             for begin, end in even_ranges(n, max(1, min(n, parts))):
-                began = time.perf_counter()
-                found = _Batch(self._worker, self._reads, given.take(begin, end), rule).found()
-                self._device.note(piles=end - begin, pile_s=time.perf_counter() - began)
-                yield from found
+                yield from self._fit(given.take(begin, end), rule)
+
+    def _fit(self, given: Given, rule: Rule) -> list[Found]:
+        """All at a time; what does not fit in halves."""
+        began, n = time.perf_counter(), len(given.members)
+        try:
+            found = _Batch(self._worker, self._reads, given, rule).found()
+            self._device.note(piles=n, pile_s=time.perf_counter() - began)
+            return found
+        except Exception as error:
+            if not is_out_of_memory(error) or n == 1:
+                raise
+        self._worker.stream.synchronize()
+        self._worker.rooms.clear()
+        return [*self._fit(given.take(0, n // 2), rule), *self._fit(given.take(n // 2, n), rule)]
 
 
 @dataclass
@@ -289,12 +311,14 @@ class _Batch:
         seen = self._room("compared", n_rows, np.int32, 5)
         self._by_row(cuda_columns.compare_rows, self._rows, self._templates, own, first, second, seen)
         against, *counted = self._fetch("compared", seen)[:n_rows].T.astype(np.int64)
-        kept = np.empty(n_rows, bool)
+        kept, self._left_out = np.empty(n_rows, bool), np.empty((self._n, 2), np.int64)
         for t in range(self._n):
             its = slice(self._firsts[t], self._firsts[t + 1])
             n_columns = int(self._offsets[t + 1] - self._offsets[t])
             differences = partial(_differences, counted, its)
-            kept[its] = self._rule.choose(Look(self._starts[its], self._sizes[its], n_columns, against[its], differences))
+            kept[its], self._left_out[t, 0], self._left_out[t, 1] = self._rule.choose(
+                Look(self._starts[its], self._sizes[its], n_columns, against[its], differences)
+            )
         self._sizes = np.where(kept, self._sizes, 0)
         self._rows = self._rows._replace(ends=self._send("ends of kept", self._begins + self._sizes))
 
@@ -326,8 +350,10 @@ class _Batch:
         n_symbols = np.add.reduceat(self._sizes, self._firsts[:-1]) - self._sizes[self._firsts[:-1]]
         bases, places = pairwise(self._new_offsets.tolist()), pairwise((self._raw_offsets + shift).tolist())
         return [
-            Found(codes[at:end], unchanged[at:end], begins[first:last], n)
-            for (at, end), (first, last), n in zip(bases, places, n_symbols.tolist(), strict=True)
+            Found(codes[at:end], unchanged[at:end], begins[first:last], n, *left_out)
+            for (at, end), (first, last), n, left_out in zip(
+                bases, places, n_symbols.tolist(), self._left_out.tolist(), strict=True
+            )
         ]
 
 
@@ -341,7 +367,7 @@ def load() -> None:
     one, none = np.zeros(1, np.uint8), np.zeros(0, np.int64)
     sources = Sources(*[none] * 6, *[np.zeros(0, np.bool_)] * 2)
     given = Given(one, np.array([0, 1]), np.zeros(1, np.int64), sources, one)
-    rule = Rule(Terms(), find_odds([]), 2, 1, 1, (1, 1.0), lambda look: look.sizes > 0)
+    rule = Rule(Terms(), find_odds([]), 2, 1, 1, (1, 1.0), lambda look: (look.sizes > 0, 0, 0))
     list(make_piles(one, Devices())[0].correct(given, rule))
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 
 import numpy as np
 
 from bellapy.compute.gpu.pool import FULL, give_to_cpu, is_out_of_memory
 from bellapy.engines.tags.batch_cuda import Given, Piles, Rule, make_piles
-from bellapy.engines.tags.columns import Look
 from bellapy.jobs.correct.members import Members, TracedOverlaps, find_sources
 from bellapy.jobs.correct.template import JUDGED, TELLING_READS, TELLING_SHARE, Corrected, How, choose_reads
 from bellapy.params.correct import CorrectParams
@@ -67,20 +67,12 @@ class OnGpus:
         return corrected
 
     def _correct(self, piles: Piles, reads: np.ndarray, traced: TracedOverlaps) -> Iterator[Corrected]:
-        left_out: list[tuple[int, int]] = []
-
-        def choose(look: Look) -> np.ndarray:
-            kept, n_foreign, n_deep = choose_reads(look, self.params)
-            left_out.append((n_foreign, n_deep))
-            return kept
-
-        how, given = self.how, self._given(reads, traced)
-        rule = Rule(how.terms, how.odds, how.rounds, JUDGED, self.params.min_support, (TELLING_READS, TELLING_SHARE), choose)
-        for t, found in enumerate(piles.correct(given, rule)):
-            n_foreign, n_deep = left_out[t]
-            n_raw, n_reads = len(found.begins) - 1, int(given.members[t])
-            support = float(found.n_symbols / max(1, n_raw))
-            yield Corrected(found.codes, found.raw, found.begins, n_reads, n_foreign, n_deep, support)
+        how, given, telling = self.how, self._given(reads, traced), (TELLING_READS, TELLING_SHARE)
+        choose = partial(choose_reads, params=self.params)
+        rule = Rule(how.terms, how.odds, how.rounds, JUDGED, self.params.min_support, telling, choose)
+        for found, n_reads in zip(piles.correct(given, rule), given.members.tolist(), strict=True):
+            support = float(found.n_symbols / max(1, len(found.begins) - 1))
+            yield Corrected(found.codes, found.raw, found.begins, n_reads, found.n_foreign, found.n_deep, support)
 
     def _given(self, reads: np.ndarray, traced: TracedOverlaps) -> Given:
         members, lengths = self.members, self.reads.lengths[reads]

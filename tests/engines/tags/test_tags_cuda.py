@@ -85,10 +85,10 @@ def make(rng: np.random.Generator, lengths: list[int], error: float) -> tuple[np
     )
 
 
-def keep_same(look: Look) -> np.ndarray:
+def keep_same(look: Look) -> tuple[np.ndarray, int, int]:
     kept = (look.sizes > 0) & (look.against < 2) & (look.differences().identity > 0.3)
     kept[0] = True
-    return kept
+    return kept, int(kept.sum()), len(kept)
 
 
 def unpack(pile: Pile) -> list[tuple[int, list[int]]]:
@@ -96,11 +96,12 @@ def unpack(pile: Pile) -> list[tuple[int, list[int]]]:
     return list(zip(pile.starts.tolist(), parts, strict=True))
 
 
-def kept_reads(reads, codes: list[int], rule: Rule) -> list[tuple[int, list[int]]]:
+def choose(reads, codes: list[int], rule: Rule) -> tuple[list[tuple[int, list[int]]], int, int]:
     pile, template = pack(reads), np.array(codes, np.uint8)
     against, _ = tell_apart(pile, len(codes), *rule.telling)
     look = Look(pile.starts, np.diff(pile.offsets), len(codes), against, lambda: compare(pile, template))
-    return [read for read, stays in zip(reads, rule.choose(look), strict=True) if stays]
+    kept, *left_out = rule.choose(look)
+    return [read for read, stays in zip(reads, kept, strict=True) if stays], *left_out
 
 
 def one_by_one(both_ways: np.ndarray, asked: Given, rule: Rule):
@@ -114,7 +115,7 @@ def one_by_one(both_ways: np.ndarray, asked: Given, rule: Rule):
         for turn in range(1, rule.rounds + rule.judged):
             reads = [naive.realign(start, symbols, codes, begins, new) for start, symbols in reads if symbols]
             if turn == 1:
-                reads = kept_reads(reads, codes, rule)
+                reads, *left_out = choose(reads, codes, rule)
             before = codes
             if turn < rule.rounds:
                 codes, raw, begins = naive.consensus(before, reads, *rule.terms, rule.least, False)
@@ -122,14 +123,14 @@ def one_by_one(both_ways: np.ndarray, asked: Given, rule: Rule):
                 codes, raw, _, begins = naive.judge(before, reads, odds, rule.least, LONGEST_RUN)
             new = naive.new_columns(codes, begins, before)
             places = [begins[place] for place in places]
-        yield codes, raw, places, sum(len(symbols) for _, symbols in reads[1:])
+        yield codes, raw, places, sum(len(symbols) for _, symbols in reads[1:]), *left_out
 
 
 def check(both_ways: np.ndarray, asked: Given, rule: Rule) -> None:
     (piles, *_) = batch_cuda.make_piles(both_ways, Devices())
     found = list(piles.correct(asked, rule))
     for one, expected in zip(found, one_by_one(both_ways, asked, rule), strict=True):
-        assert (one.codes.tolist(), one.raw.tolist(), one.begins.tolist(), one.n_symbols) == expected
+        assert (one.codes.tolist(), one.raw.tolist(), one.begins.tolist(), *one[3:]) == expected
 
 
 @settings(max_examples=6)
@@ -152,3 +153,18 @@ def test_what_does_not_fit_at_once_is_done_in_parts(monkeypatch):
     monkeypatch.setattr(batch_cuda, "SHARE", 1 << 60)
     both_ways, asked = make(np.random.default_rng(4), [20, 9, 14], 0.2)
     check(both_ways, asked, Rule(Terms(), find_odds([]), 2, 1, 1, TELLING, keep_same))
+
+
+def test_what_does_not_fit_after_all_is_halved(monkeypatch):
+    judge, sizes = batch_cuda._Batch._judge, []
+
+    def refuse(batch):
+        sizes.append(batch._n)
+        if batch._n > 1:
+            raise MemoryError
+        return judge(batch)
+
+    monkeypatch.setattr(batch_cuda._Batch, "_judge", refuse)
+    both_ways, asked = make(np.random.default_rng(6), [12, 9, 8], 0.2)
+    check(both_ways, asked, Rule(Terms(), find_odds([]), 1, 1, 1, TELLING, keep_same))
+    assert sizes == [3, 1, 2, 1, 1]
