@@ -40,7 +40,6 @@ class OnGpus:
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
-            give_to_cpu(self.devices, FULL)
         self.at_once = len(self._free)
 
     def correct(self, first: int, last: int, traced: TracedOverlaps) -> list[Corrected | None]:
@@ -52,7 +51,8 @@ class OnGpus:
             return corrected
         with self._lock:
             piles = self._free.pop() if self._free else None
-        if piles is None:
+        if piles is None:  # no GPU has room for the reads
+            give_to_cpu(self.devices, FULL, piles=len(reads))
             return corrected
         try:
             for read, found in zip(reads.tolist(), self._correct(piles, reads, traced), strict=True):

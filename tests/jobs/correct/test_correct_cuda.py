@@ -91,9 +91,10 @@ def test_what_does_not_fit_is_left_to_the_cpu(monkeypatch):
     def refuse(*_):
         raise MemoryError
 
-    monkeypatch.setattr(batch_cuda._Batch, "_judge", refuse)
-    found, _ = correct(job_of("cuda"))
-    check_equal(found, expected)
-    monkeypatch.setattr(on_gpu, "make_piles", refuse)
-    found, _ = correct(job_of("cuda"))
-    check_equal(found, expected)
+    for place, name in ((batch_cuda._Batch, "_judge"), (on_gpu, "make_piles")):
+        monkeypatch.setattr(place, name, refuse)
+        job = job_of("cuda")
+        found, _ = correct(job)
+        check_equal(found, expected)
+        (used,) = (use for use in job.resources.devices.used() if use.piles)
+        assert (used.name[:3], used.piles) == ("CPU", 5)
