@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+import os
+import stat
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
+from bellapy.compute.threads import map_in_order
 from bellapy.errors import InputError
 
 BLOCK_SIZE = 1 << 19  # bytes; the C library returns the memory of larger ones to the system each time
@@ -31,11 +34,17 @@ BYTE_ORDER_MARKS = b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"  # of UTF-8 and UTF
 class Block(NamedTuple):
     """Whole records.
 
-    first_line : number of the first line, from 1.  data : the text; only the input's last line may lack its end.
+    first_line : number of the first line, from 1.
+    parts : the text, in some pieces, which whoever works on it joins; only the input's last line may lack its end.
     """
 
     first_line: int
-    data: bytes
+    parts: tuple[bytes | memoryview, ...]
+
+    @property
+    def data(self) -> bytes:
+        """The text, joined."""
+        return b"".join(self.parts)
 
 
 class Taken(NamedTuple):
@@ -91,25 +100,51 @@ def show(text: bytes) -> str:
     return repr(text[:40])[1:] if text else "nothing"
 
 
-def blocks_of(stream: io.BufferedReader, fastq: bool) -> Iterator[Block]:
+def blocks_of(stream: io.BufferedReader, fastq: bool, threads: int = 1) -> Iterator[Block]:
     """The text of a stream, cut between records.  A record of any length is one piece."""
     first_line, held = 1, list[bytes]()
     n_held = 0  # lines that end in what is held: in FASTQ fewer than a record has
-    while chunk := stream.read(BLOCK_SIZE):
-        n_lines = chunk.count(b"\n")
+    for chunk, n_lines in _chunks_of(stream, threads):
         cut = _cut_fastq(chunk, n_held + n_lines) if fastq else _cut_fasta(chunk, held)
         if cut is None:
             held.append(chunk)
             n_held += n_lines
             continue
-        data = b"".join((*held, chunk[:cut]))
+        parts = (*held, memoryview(chunk)[:cut])
         held = [chunk[cut:]]
         n_left = held[0].count(b"\n")
-        yield Block(first_line, data)
+        yield Block(first_line, parts)
         first_line += n_held + n_lines - n_left
         n_held = n_left
     if any(held):
-        yield Block(first_line, b"".join(held))
+        yield Block(first_line, tuple(held))
+
+
+def _chunks_of(stream: io.BufferedReader, threads: int) -> Iterator[tuple[bytes, int]]:
+    """The text of a stream in pieces, and how many lines end in each; several threads read an ordinary file."""
+    if threads > 1 and _is_plain(stream):
+        file, begin = stream.fileno(), stream.tell()
+        end = os.fstat(file).st_size
+        chunks: Iterator[bytes] = map_in_order(
+            lambda at: _read_at(file, at, min(BLOCK_SIZE, end - at)), range(begin, end, BLOCK_SIZE), threads
+        )
+    else:
+        chunks = iter(lambda: stream.read(BLOCK_SIZE), b"")
+    for chunk in chunks:
+        yield chunk, chunk.count(b"\n")
+
+
+def _is_plain(stream: io.BufferedReader) -> bool:
+    """Whether a stream gives the bytes of an ordinary file, as they stand there."""
+    return isinstance(stream.raw, io.FileIO) and stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+
+
+def _read_at(file: int, at: int, size: int) -> bytes:
+    """Bytes of an open file from a place on; fewer where it has become shorter."""
+    parts = [os.pread(file, size, at)]
+    while parts[-1] and (left := size - sum(map(len, parts))):
+        parts.append(os.pread(file, left, at + size - left))
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _cut_fastq(chunk: bytes, n_lines: int) -> int | None:

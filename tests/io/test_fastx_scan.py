@@ -51,7 +51,7 @@ def test_damaged_text(maker):
     for i in range(INPUTS):
         data = maker(random.Random(f"{maker.__name__} {i}"))
         if data[:1] in (b">", b"@"):
-            n_taken += assert_alike(Block(1, data), data[:1] == b"@")
+            n_taken += assert_alike(Block(1, (data,)), data[:1] == b"@")
     assert INPUTS // 20 < n_taken < INPUTS
 
 
@@ -61,12 +61,12 @@ def test_every_letter(letter):
     for at in (1, 31, 63, 98):
         bases, values = bytearray(b"ACGT" * 25), bytearray(b"I" * 100)
         bases[at] = letter
-        taken = assert_alike(Block(1, b">a\n" + bases + b"\n"), False)
+        taken = assert_alike(Block(1, (b">a\n" + bases + b"\n",)), False)
         assert taken == (bytes([letter]).isalpha() or letter == ord("\n"))
         if taken and letter != ord("\n"):
-            assert scan(Block(1, b">a\n" + bases + b"\n"), False).codes[at] == ENCODE[letter]
+            assert scan(Block(1, (b">a\n" + bases + b"\n",)), False).codes[at] == ENCODE[letter]
         values[at] = letter
-        assert assert_alike(Block(1, b"@a\n" + b"ACGT" * 25 + b"\n+\n" + values + b"\n"), True) == (33 <= letter <= 126)
+        assert assert_alike(Block(1, (b"@a\n" + b"ACGT" * 25 + b"\n+\n" + values + b"\n",)), True) == (33 <= letter <= 126)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 20, 64, 1 << 19])

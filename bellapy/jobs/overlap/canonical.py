@@ -88,7 +88,7 @@ def given_reads(reads: ReadSet, order: Order, threads: int = 1, *, with_bases: b
     back = np.empty(len(reads), np.int64)
     back[order.given] = np.arange(len(reads))
     if not with_bases:
-        names = tuple(reads.names[i] for i in back)
+        names = tuple(reads.names[i] for i in back.tolist())
         return ReadSet(names, np.full(PAD, UNKNOWN, np.uint8), reads.starts[back], reads.lengths[back], reads.error_rate)
     n, room = len(reads.codes), memory_of(reads.codes)
     room.flags.writeable = True  # `ReadSet.both_ways` is done with
@@ -102,13 +102,15 @@ def _arrange(reads: ReadSet, source: np.ndarray, flipped: np.ndarray, codes: np.
     """The reads `source`, turned where `flipped`, in `codes`."""
     lengths = reads.lengths[source]
     starts = PAD + np.concatenate(([0], np.cumsum(lengths[:-1].astype(np.int64) + PAD)))[: len(lengths)]
-    codes[:] = UNKNOWN
+    edges = np.concatenate(([0], starts[1:] - PAD, [len(codes)]))  # a read goes with the unknown bases before it
+    codes[: starts[0] if len(starts) else len(codes)] = UNKNOWN
 
     def copy(piece):
+        codes[edges[piece[0]] : edges[piece[1]]] = UNKNOWN  # by the thread that fills it: first touches take time
         copy_reads(reads.codes, reads.starts, reads.lengths, source, flipped, *piece, codes, starts)
 
     map_threads(copy, even_ranges(len(reads), 4 * threads), threads)
-    names = tuple(reads.names[i] for i in source)
+    names = tuple(reads.names[i] for i in source.tolist())
     return ReadSet(names, codes, starts.astype(np.int64), lengths, reads.error_rate, in_room=True)
 
 
