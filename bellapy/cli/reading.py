@@ -53,13 +53,19 @@ def load_reads(
         compile_ahead(with_paths=with_paths or (output is not None and output.paths))
     session.watch()
     from bellapy.jobs.overlap.canonical import canonical_reads
+    from bellapy.jobs.overlap.first_run import load_ahead
     from bellapy.jobs.overlap.pipeline import with_device
 
-    with ThreadPoolExecutor(1) as pool:  # to talk to a GPU for the first time takes half a second
-        chosen = pool.submit(with_device, params) if overlaps else None
+    def choose() -> Params:
+        chosen = with_device(params)
+        if chosen.run.device == "cuda":
+            load_ahead()
+        return chosen
+
+    with ThreadPoolExecutor(1) as pool:  # to load what talks to a GPU takes a while
+        chosen = pool.submit(choose) if overlaps else None
         reads = _Loading(session, or_tiles, chosen).load(paths)
         params = chosen.result() if chosen else params
-
     session.report.count_letters(reads.other_letters, reads.n_bases)
     if output and output.format in ("sam", "bam"):  # raised before the work
         from bellapy.io.sam import check_names

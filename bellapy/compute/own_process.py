@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+TURN = 5e-4  # seconds until a thread asks another one for the GIL
 _claimed = False
 
 
@@ -16,6 +17,7 @@ def claim() -> None:
     global _claimed
     _claimed = True
     gc.disable()  # arrays are freed by their reference counts; looking for cycles only costs time
+    sys.setswitchinterval(TURN)  # a thread that loads code must not hold up those that need the GIL for a moment
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no linear algebra here: its idle threads cost time
 
 

@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 
 from bellapy.compute.memory import Budget
+from bellapy.compute.threads import shared_by
 from bellapy.engines.ends import End
 from bellapy.engines.extend import extend_anchors, join_extensions
 from bellapy.jobs.overlap.candidate_filter import MIN_SURE
@@ -65,7 +66,9 @@ def steps_for(work: Work) -> Steps:
 def _with_bases(work: Work, seeds: Seeds) -> tuple[ReadSet, Seeds]:
     """The reads of some seeds, and perhaps others, and the seeds with the ids that their reads have there."""
     if work.is_whole and isinstance(work.reads, HeldReads):
-        return work.reads.all(), seeds
+        reads = work.reads.all()
+        reads.turn_by(shared_by(work.params.run.threads))
+        return reads, seeds
     ids = np.unique(np.concatenate((seeds.query_id, seeds.target_id)).astype(np.int64))
     new_ids = np.zeros(len(work.reads.lengths), np.int32)
     new_ids[ids] = np.arange(len(ids))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from threading import Lock
 
 import numpy as np
@@ -141,10 +142,8 @@ def _expected(found: Estimates, counts: np.ndarray, x: np.ndarray) -> list[Curve
     """The Poisson curve of k-mers without errors at the estimated depth, with as many as there are beyond its mean."""
     if found.depth is None or found.error_rate is None or found.k is None:
         return []
-    from scipy.stats import poisson
-
-    mean = found.depth * (1 - found.error_rate) ** found.k
-    shape = poisson.pmf(x, mean)
+    mean = max(found.depth * (1 - found.error_rate) ** found.k, np.finfo(float).tiny)
+    shape = np.exp(x * math.log(mean) - mean - [math.lgamma(n + 1) for n in x.tolist()])
     beyond = x >= mean
     if not shape[beyond].sum():
         return []

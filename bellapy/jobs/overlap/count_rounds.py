@@ -6,6 +6,9 @@ reads.  An entry of a block holds a place in the block, and goes with the number
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
 from typing import Any
 
@@ -42,7 +45,8 @@ U = np.uint64
 def choose_settings(work: Work) -> Result:
     """Depth and error rate of the reads; k, bounds and sampling, given or chosen from these."""
     reads, kmers = work.reads.all(), work.params.kmers
-    found = _estimate(reads, kmers, work.params.run.threads, Budget(work.params.run.max_memory))
+    with _sending(work):
+        found = _estimate(reads, kmers, work.params.run.threads, Budget(work.params.run.max_memory))
     k = kmers.k or estimates.choose_k(reads.lengths, found.choice_rate)
     upper = kmers.upper or estimates.choose_upper(found.depth, found.error_rate, k, kmers.lower)
     sampling, window = kmers.sampling, kmers.sampling_window or DEFAULT_SAMPLING_WINDOW
@@ -52,6 +56,19 @@ def choose_settings(work: Work) -> Result:
         "estimate": asdict(found), "k": k, "lower": kmers.lower, "upper": upper, "sampling": sampling,
         "sampling_window": window,
     }  # fmt: skip
+
+
+@contextmanager
+def _sending(work: Work) -> Iterator[None]:
+    """Bring the reads to the GPU that will count while the CPU learns from them."""
+    if not pays_on_gpu(work):
+        yield
+        return
+    from bellapy.jobs.overlap.columns_cuda import send_reads
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(send_reads, work.reads.all(), work.resources)
+        yield
 
 
 def _estimate(reads: ReadSet, kmers: KmerParams, threads: int, budget: Budget) -> Estimate:

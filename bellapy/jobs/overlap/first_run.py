@@ -30,6 +30,13 @@ def compile_ahead(*, with_paths: bool) -> None:
     ahead.start(tasks(with_paths=with_paths))
 
 
+def load_ahead() -> None:
+    """Begin to load what a GPU does first, once one is there."""
+    engine = "bellapy.engines.linear"
+    narrow_first = sorted(EXTENSION, key=lambda number: number or len(EXTENSION))  # the narrowest of all is rarely used
+    ahead.load([*COUNTING, *(f"{engine}.extend_cuda:load_size:{number}" for number in narrow_first)])
+
+
 def load_count() -> None:
     """Compile, or load, what counts k-mers on the CPU: by no reads."""
     import numpy as np
