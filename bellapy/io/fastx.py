@@ -148,10 +148,11 @@ def _load_file(path: str, collector: _Collector, threads: int) -> None:
         fastq = is_fastq(path, stream)
         collector.begin_file(path, fastq)
         unusual: list[Block] = []
-        scanned = map_in_order(
-            lambda block: (block, None if unusual else scan(block, fastq, collector.room)), blocks_of(stream, fastq, threads),
-            threads,
-        )  # fmt: skip
+
+        def scanned_if_usual(block: Block) -> tuple[Block, Taken | None]:
+            return block, None if unusual else scan(block, fastq, collector.room)
+
+        scanned = map_in_order(scanned_if_usual, blocks_of(stream, fastq, threads), threads)
         for block, taken in scanned:
             if taken is None:
                 unusual.append(block)

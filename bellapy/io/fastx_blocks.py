@@ -110,7 +110,7 @@ def blocks_of(stream: io.BufferedReader, fastq: bool, threads: int = 1) -> Itera
             held.append(chunk)
             n_held += n_lines
             continue
-        parts = (*held, memoryview(chunk)[:cut])
+        parts: tuple[bytes | memoryview, ...] = (*held, memoryview(chunk)[:cut])
         held = [chunk[cut:]]
         n_left = held[0].count(b"\n")
         yield Block(first_line, parts)
