@@ -33,7 +33,7 @@ class Loaded:
         """Reads and overlaps as the input has them; with_bases : `reads` must not be used any more."""
         from bellapy.jobs.overlap.canonical import given_overlaps, given_reads
 
-        overlaps = given_overlaps(overlaps, self.reads.lengths, self.order)
+        overlaps = given_overlaps(overlaps, self.reads.lengths, self.order, self.params.run.threads)
         return given_reads(self.reads, self.order, self.params.run.threads, with_bases=with_bases), overlaps
 
 

@@ -11,6 +11,7 @@ from dataclasses import fields
 import numpy as np
 
 from bellapy.compute.resources import Resources
+from bellapy.compute.threads import map_threads
 from bellapy.engines.ends import End, Ends
 from bellapy.engines.flanks import Flanks, join_flanks, make_flanks
 from bellapy.params import Scoring
@@ -99,6 +100,7 @@ def _extend_in_steps(
     return ends, turns
 
 
-def join_extensions(parts: list[Extensions]) -> Extensions:
+def join_extensions(parts: list[Extensions], threads: int = 1) -> Extensions:
     """Extensions of consecutive anchors as one record."""
-    return Extensions(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Extensions)))
+    names = [f.name for f in fields(Extensions)]
+    return Extensions(*map_threads(lambda name: np.concatenate([getattr(part, name) for part in parts]), names, threads))
