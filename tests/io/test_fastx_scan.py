@@ -15,6 +15,7 @@ from bellapy.io.fastx import load_reads
 from bellapy.io.fastx_blocks import Block, blocks_of
 from bellapy.io.fastx_lines import lines_of, take
 from bellapy.io.fastx_scan import scan
+from bellapy.io.pieces import Pieces
 from bellapy.records.bases import ENCODE, PAD
 
 INPUTS = 400
@@ -83,6 +84,41 @@ def test_blocks_are_whole_records(size, monkeypatch):
             first += block.data.count(b"\n")
             assert scan(block, is_fastq) is not None
         assert size > 1000 or len(blocks) > 5
+
+
+@pytest.mark.parametrize("size", [1, 7, 64])
+def test_a_file_read_by_several_threads_gives_the_same_blocks(size, tmp_path, monkeypatch):
+    monkeypatch.setattr(fastx_blocks, "BLOCK_SIZE", size)
+    text = b"".join(b"@r%d\n%s\n+\n%s\n" % (i, b"A" * i, b"@" * i) for i in range(20))
+    (tmp_path / "x.fq").write_bytes(text)
+    expected = [(block.first_line, block.data) for block in blocks_of(io.BufferedReader(io.BytesIO(text)), True)]
+    reads = []
+    pread = fastx_blocks.os.pread
+    monkeypatch.setattr(
+        fastx_blocks.os, "pread", lambda *part: reads.append(part) or pread(part[0], (part[1] + 1) // 2, part[2])
+    )
+    with open(tmp_path / "x.fq", "rb") as stream:
+        assert [(block.first_line, block.data) for block in blocks_of(stream, True, 3)] == expected
+    assert reads, "several threads read the file itself"
+    with open(tmp_path / "x.fq", "rb") as stream:
+        blocks = blocks_of(stream, True, 3)
+        (tmp_path / "x.fq").write_bytes(text[:30])  # shorter while it is read
+        assert b"".join(block.data for block in blocks) == text[:30]
+
+
+def test_rooms_of_codes_are_apart():
+    pieces = Pieces()
+    rooms = [pieces.room(n) for n in (3, 0, 5, 1 << 26, 2)]
+    for i, room in enumerate(rooms):
+        room[:] = i
+    assert [len(room) for room in rooms] == [3, 0, 5, 1 << 26, 2] and all((room == i).all() for i, room in enumerate(rooms))
+    for room in (rooms[2], rooms[0][:2]):  # in the order in which they are added, and as much as is used
+        pieces.add(room)
+    assert pieces.size == 7
+    assert np.concatenate([piece for some in pieces.drain() for piece in some]).tolist() == [2] * 5 + [0] * 2
+    pieces.let_go()
+    pieces.add(pieces.room(4))
+    assert pieces.size == 11 and not list(pieces.drain())
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])

@@ -7,7 +7,11 @@ import json
 import numpy as np
 import pytest
 from cases import run
+from scipy import stats
 from strategies import mutate, random_bases
+
+from bellapy.jobs.overlap.charts import _expected
+from bellapy.jobs.overlap.report import Estimates
 
 
 @pytest.fixture(scope="module")
@@ -65,3 +69,17 @@ def test_wga(folder):
     counts = np.array(charts["Where the genomes align"]["counts"])
     assert counts.sum() > 7000
     assert np.abs(np.subtract(*np.nonzero(counts))).max() < 10, "all lies near the diagonal"
+
+
+@pytest.mark.parametrize("depth", [0.0, 3.0, 40.0, 900.0])
+def test_spectrum_expected_without_errors(depth):
+    """The curve is Poisson's, as high as the counts beyond the mean."""
+    counts, x = np.arange(5.0, 205.0), np.arange(2, 202)
+    found = _expected(Estimates(depth=depth, error_rate=0.1, k=15), counts, x)
+    shape = stats.poisson.pmf(x, depth * 0.9**15)
+    if not shape[x >= depth * 0.9**15].sum():
+        assert not found
+        return
+    y = shape * counts[x >= depth * 0.9**15].sum() / shape[x >= depth * 0.9**15].sum()
+    np.testing.assert_allclose(found[0].y, y[y >= 0.5], rtol=1e-9)
+    assert found[0].x == x[y >= 0.5].tolist()
