@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -56,16 +55,11 @@ def load_reads(
     from bellapy.jobs.overlap.first_run import load_ahead
     from bellapy.jobs.overlap.pipeline import with_device
 
-    def choose() -> Params:
-        chosen = with_device(params)
-        if chosen.run.device == "cuda":
-            load_ahead()
-        return chosen
-
-    with ThreadPoolExecutor(1) as pool:  # to load what talks to a GPU takes a while
-        chosen = pool.submit(choose) if overlaps else None
-        reads = _Loading(session, or_tiles, chosen).load(paths)
-        params = chosen.result() if chosen else params
+    if overlaps:
+        params = with_device(params)  # before the reading: both would wait for each other
+    reads = _Loading(session, or_tiles).load(paths)
+    if params.run.device == "cuda" and overlaps:
+        load_ahead()
     session.report.count_letters(reads.other_letters, reads.n_bases)
     if output and output.format in ("sam", "bam"):  # raised before the work
         from bellapy.io.sam import check_names
@@ -77,8 +71,8 @@ def load_reads(
 class _Loading:
     """Reading, within the bound on memory."""
 
-    def __init__(self, session: Session, or_tiles: bool, chosen: Future[Params] | None):
-        self.session, self.or_tiles, self.chosen = session, or_tiles, chosen
+    def __init__(self, session: Session, or_tiles: bool):
+        self.session, self.or_tiles = session, or_tiles
         self.refused: MemoryLimitError | None = None  # raised when the reads have been counted
         self.held = 0
 
@@ -117,8 +111,6 @@ class _Loading:
         def check(n_reads: int, n_bases: int) -> None:
             advance(n_reads)
             self.expect(n_reads, n_bases)
-            if self.chosen and self.chosen.done():
-                self.chosen.result()  # or what is wrong with the device
             self.session.budget.require("holding the reads", n_bases)  # in the end they are copied once
 
         with progress("read", None) as advance:
