@@ -21,7 +21,7 @@ import numpy as np
 from bellapy.compute.threads import map_in_order, map_threads
 from bellapy.errors import InputError, MemoryLimitError, ParameterError
 from bellapy.io.compressed import open_stream, told_damage
-from bellapy.io.fastx_blocks import Block, Taken, blocks_of, is_fastq
+from bellapy.io.fastx_blocks import Block, FileBlock, Taken, blocks_of, is_fastq
 from bellapy.io.fastx_lines import UPPER, Fault, Records, lines_of, take, take_records
 from bellapy.io.pieces import Pieces
 from bellapy.records import ReadSet
@@ -147,9 +147,9 @@ def _load_file(path: str, collector: _Collector, threads: int) -> None:
     with told_damage(path), open_stream(path, threads) as stream:
         fastq = is_fastq(path, stream)
         collector.begin_file(path, fastq)
-        unusual: list[Block] = []
+        unusual: list[Block | FileBlock] = []
 
-        def scanned_if_usual(block: Block) -> tuple[Block, Taken | None]:
+        def scanned_if_usual(block: Block | FileBlock) -> tuple[Block | FileBlock, Taken | None]:
             return block, None if unusual else scan(block, fastq, collector.room)
 
         scanned = map_in_order(scanned_if_usual, blocks_of(stream, fastq, threads), threads)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import stat
+import threading
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -14,6 +15,8 @@ from bellapy.compute.threads import map_in_order
 from bellapy.errors import InputError
 
 BLOCK_SIZE = 1 << 19  # bytes; the C library returns the memory of larger ones to the system each time
+
+LINES = 4  # of a record of FASTQ
 
 COMPRESSED = "compressed by bzip2, xz or zstd. Unpack it, or compress it by gzip or bgzip."
 OTHER_FILES = {
@@ -39,12 +42,57 @@ class Block(NamedTuple):
     """
 
     first_line: int
-    parts: tuple[bytes | memoryview, ...]
+    parts: tuple[bytes, ...]
 
     @property
     def data(self) -> bytes:
         """The text, joined."""
         return b"".join(self.parts)
+
+    def text(self) -> tuple[bytes | bytearray, int]:
+        """The text and its length, with a line end behind its last line."""
+        data = self.data
+        if not data.endswith(b"\n"):
+            data += b"\n"
+        return data, len(data)
+
+
+class FileBlock(NamedTuple):
+    """The same where the text stands in an ordinary file, from `begin` to `end`: each thread reads its own."""
+
+    first_line: int
+    file: int
+    begin: int
+    end: int
+
+    @property
+    def data(self) -> bytes:
+        """The text."""
+        text, n = _read(self.file, self.begin, self.end)
+        return bytes(text[:n])
+
+    def text(self) -> tuple[bytes | bytearray, int]:
+        """As of Block; it stays until this thread reads again."""
+        text, n = _read(self.file, self.begin, self.end)
+        if n and text[n - 1] != ord("\n"):
+            text[n : n + 1] = b"\n"
+            n += 1
+        return text, n
+
+
+_own = threading.local()
+
+
+def _read(file: int, begin: int, end: int) -> tuple[bytearray, int]:
+    """Bytes of an open file, in memory that this thread uses again, and their number: less where the file became shorter."""
+    room = getattr(_own, "room", None)
+    if room is None or len(room) <= end - begin:
+        room = _own.room = bytearray(max(BLOCK_SIZE, end - begin) + 1)
+    with memoryview(room) as view:
+        n = 0
+        while begin + n < end and (more := os.preadv(file, [view[n : end - begin]], begin + n)):
+            n += more
+    return room, n
 
 
 class Taken(NamedTuple):
@@ -100,17 +148,21 @@ def show(text: bytes) -> str:
     return repr(text[:40])[1:] if text else "nothing"
 
 
-def blocks_of(stream: io.BufferedReader, fastq: bool, threads: int = 1) -> Iterator[Block]:
+def blocks_of(stream: io.BufferedReader, fastq: bool, threads: int = 1) -> Iterator[Block | FileBlock]:
     """The text of a stream, cut between records.  A record of any length is one piece."""
+    if threads > 1 and _is_plain(stream):
+        yield from _blocks_of_file(stream.fileno(), stream.tell(), fastq, threads)
+        return
     first_line, held = 1, list[bytes]()
     n_held = 0  # lines that end in what is held: in FASTQ fewer than a record has
-    for chunk, n_lines in _chunks_of(stream, threads):
+    while chunk := stream.read(BLOCK_SIZE):
+        n_lines = chunk.count(b"\n")
         cut = _cut_fastq(chunk, n_held + n_lines) if fastq else _cut_fasta(chunk, held)
         if cut is None:
             held.append(chunk)
             n_held += n_lines
             continue
-        parts: tuple[bytes | memoryview, ...] = (*held, memoryview(chunk)[:cut])
+        parts = (*held, chunk[:cut])
         held = [chunk[cut:]]
         n_left = held[0].count(b"\n")
         yield Block(first_line, parts)
@@ -120,39 +172,69 @@ def blocks_of(stream: io.BufferedReader, fastq: bool, threads: int = 1) -> Itera
         yield Block(first_line, tuple(held))
 
 
-def _chunks_of(stream: io.BufferedReader, threads: int) -> Iterator[tuple[bytes, int]]:
-    """The text of a stream in pieces, and how many lines end in each; several threads read an ordinary file."""
-    if threads > 1 and _is_plain(stream):
-        file, begin = stream.fileno(), stream.tell()
-        end = os.fstat(file).st_size
-        chunks: Iterator[bytes] = map_in_order(
-            lambda at: _read_at(file, at, min(BLOCK_SIZE, end - at)), range(begin, end, BLOCK_SIZE), threads
-        )
-    else:
-        chunks = iter(lambda: stream.read(BLOCK_SIZE), b"")
-    for chunk in chunks:
-        yield chunk, chunk.count(b"\n")
-
-
 def _is_plain(stream: io.BufferedReader) -> bool:
     """Whether a stream gives the bytes of an ordinary file, as they stand there."""
-    return isinstance(stream.raw, io.FileIO) and stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    plain = isinstance(stream.raw, io.FileIO) and stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    return plain and hasattr(os, "preadv")
 
 
-def _read_at(file: int, at: int, size: int) -> bytes:
-    """Bytes of an open file from a place on; fewer where it has become shorter."""
-    parts = [os.pread(file, size, at)]
-    while parts[-1] and (left := size - sum(map(len, parts))):
-        parts.append(os.pread(file, left, at + size - left))
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+class _Seen(NamedTuple):
+    """What a thread has seen of a piece of a file.
+
+    n, n_lines : its bytes, and lines that end in it.
+    cuts : where it may be cut.  FASTQ: behind its last line ends, the last one first, as many as a record has lines; FASTA:
+    before its last header, unless that begins the piece.
+    left : lines behind that cut of FASTA.  begins, ends : of FASTA, whether it begins like a header, and ends a line.
+    """
+
+    n: int
+    n_lines: int
+    cuts: list[int]
+    left: int = 0
+    begins: bool = False
+    ends: bool = False
+
+
+def _look_at(file: int, at: int, end: int, fastq: bool) -> _Seen:
+    text, n = _read(file, at, min(at + BLOCK_SIZE, end))
+    n_lines, cuts = text.count(b"\n", 0, n), list[int]()
+    if not fastq:
+        cut = text.rfind(b"\n>", 0, n) + 1
+        return _Seen(n, n_lines, [cut] if cut else [], text.count(b"\n", cut, n), text[:1] == b">", text[n - 1 : n] == b"\n")
+    place = n
+    while len(cuts) < LINES and (place := text.rfind(b"\n", 0, place)) >= 0:
+        cuts.append(place + 1)
+    return _Seen(n, n_lines, cuts)
+
+
+def _blocks_of_file(file: int, begin: int, fastq: bool, threads: int) -> Iterator[FileBlock]:
+    """`blocks_of` an open file: the same cuts, though no thread holds more than one piece."""
+    first_line, n_held, ended, size = 1, 0, False, os.fstat(file).st_size
+    at = begin
+    for seen in map_in_order(lambda at: _look_at(file, at, size, fastq), range(begin, size, BLOCK_SIZE), threads):
+        total, cut, left = n_held + seen.n_lines, None, seen.left
+        if fastq and total >= LINES:
+            cut, left = seen.cuts[total % LINES], total % LINES
+        elif not fastq and seen.cuts:
+            cut = seen.cuts[0]
+        elif not fastq and seen.begins and ended and begin < at:
+            cut, left = 0, seen.n_lines
+        if cut is None:
+            n_held = total
+        else:
+            yield FileBlock(first_line, file, begin, at + cut)
+            begin, first_line, n_held = at + cut, first_line + total - left, left
+        at, ended = at + seen.n, seen.ends
+    if begin < at:
+        yield FileBlock(first_line, file, begin, at)
 
 
 def _cut_fastq(chunk: bytes, n_lines: int) -> int | None:
     """Where the last whole record ends in a chunk; n_lines end in it and in what is held before it.  None: nowhere."""
-    if n_lines < 4:
+    if n_lines < LINES:
         return None
     at = len(chunk)
-    for _ in range(n_lines % 4 + 1):
+    for _ in range(n_lines % LINES + 1):
         at = chunk.rfind(b"\n", 0, at)
     return at + 1
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from bellapy.compute.jit import njit_entry, njit_inner, njit_vector
-from bellapy.io.fastx_blocks import Block, Taken, spacing_of
+from bellapy.io.fastx_blocks import Block, FileBlock, Taken, spacing_of
 from bellapy.records.bases import PAD, UNKNOWN
 
 NO_LETTER = 128  # a bit that no code has
@@ -179,19 +179,18 @@ def _new_room(n: int) -> np.ndarray:
     return np.empty(n, np.uint8)
 
 
-def scan(block: Block, fastq: bool, room: Callable[[int], np.ndarray] = _new_room) -> Taken | None:
+def scan(block: Block | FileBlock, fastq: bool, room: Callable[[int], np.ndarray] = _new_room) -> Taken | None:
     """The records of a block; None where `fastx_lines` has to look at it.
 
     room : gives memory for so many codes, (n,) uint8.
     """
-    data = block.data
-    if not data.endswith(b"\n"):
-        data += b"\n"
-    text = np.frombuffer(data, np.uint8)
+    data, size = block.text()
+    text = np.frombuffer(data, np.uint8, size)
+    text.flags.writeable = False  # one type for compiled code
     ends = np.flatnonzero(text == LF)
     if fastq and len(ends) % 4:
         return None
-    records = np.empty((len(ends) // 4 if fastq else data.count(b"\n>") + 1, 4), np.int64)
+    records = np.empty((len(ends) // 4 if fastq else data.count(b"\n>", 0, size) + 1, 4), np.int64)
     letters, qualities = np.zeros((2, 256), np.int64)
     if fastq:
         n_bases = int((ends[1::4] - ends[::4]).sum()) - len(records)
@@ -202,5 +201,6 @@ def scan(block: Block, fastq: bool, room: Callable[[int], np.ndarray] = _new_roo
         n = scan_fasta(text, ends, codes, records, letters)
     if n == REFUSED:
         return None
-    names = [data[begin:end].decode("ascii") for begin, end in records[:, :2].tolist()]
+    view = memoryview(data)
+    names = [str(view[begin:end], "ascii") for begin, end in records[:, :2].tolist()]
     return Taken(names, records[:, 2], codes[:n], records[:, 3], letters, qualities)

@@ -86,24 +86,34 @@ def test_blocks_are_whole_records(size, monkeypatch):
         assert size > 1000 or len(blocks) > 5
 
 
-@pytest.mark.parametrize("size", [1, 7, 64])
-def test_a_file_read_by_several_threads_gives_the_same_blocks(size, tmp_path, monkeypatch):
+@pytest.mark.parametrize("is_fastq", [True, False])
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 20, 64, 1000])
+def test_a_file_read_by_several_threads_gives_the_same_blocks(size, is_fastq, tmp_path, monkeypatch):
     monkeypatch.setattr(fastx_blocks, "BLOCK_SIZE", size)
-    text = b"".join(b"@r%d\n%s\n+\n%s\n" % (i, b"A" * i, b"@" * i) for i in range(20))
-    (tmp_path / "x.fq").write_bytes(text)
-    expected = [(block.first_line, block.data) for block in blocks_of(io.BufferedReader(io.BytesIO(text)), True)]
-    reads = []
-    pread = fastx_blocks.os.pread
-    monkeypatch.setattr(
-        fastx_blocks.os, "pread", lambda *part: reads.append(part) or pread(part[0], (part[1] + 1) // 2, part[2])
-    )
-    with open(tmp_path / "x.fq", "rb") as stream:
-        assert [(block.first_line, block.data) for block in blocks_of(stream, True, 3)] == expected
+    fastq = b"".join(b"@r%d\n%s\n+\n%s\n" % (i, b"A" * i, b"@" * i) for i in range(20))
+    fasta = b"".join(b">r%d x>y\n%s\n" % (i, b"ACG\n" * i) for i in range(20))
+    path, preadv, reads = tmp_path / "x", fastx_blocks.os.preadv, []
+
+    def few(file, views, at):  # the system may give less than it is asked for
+        reads.append(at)
+        return preadv(file, [views[0][: (len(views[0]) + 1) // 2]], at)
+
+    monkeypatch.setattr(fastx_blocks.os, "preadv", few)
+    for text in (whole := fastq if is_fastq else fasta, whole[:-1], whole + b"\n\n", whole[:1]):
+        path.write_bytes(text)
+        expected = list(blocks_of(io.BufferedReader(io.BytesIO(text)), is_fastq))
+        with open(path, "rb") as stream:
+            blocks = list(blocks_of(stream, is_fastq, 3))
+            assert [(block.first_line, block.data) for block in blocks] == [(b.first_line, b.data) for b in expected]
+            for block, other in zip(blocks, expected, strict=True):
+                (mine, n), (its, size_of_it) = block.text(), other.text()
+                assert bytes(mine[:n]) == its[:size_of_it] and its.endswith(b"\n")
     assert reads, "several threads read the file itself"
-    with open(tmp_path / "x.fq", "rb") as stream:
-        blocks = blocks_of(stream, True, 3)
-        (tmp_path / "x.fq").write_bytes(text[:30])  # shorter while it is read
-        assert b"".join(block.data for block in blocks) == text[:30]
+    with open(path, "rb") as stream:
+        path.write_bytes(whole)
+        blocks = blocks_of(stream, is_fastq, 3)
+        path.write_bytes(whole[:30])  # shorter before it is read
+        assert b"".join(block.data for block in blocks) == whole[:30]
 
 
 def test_rooms_of_codes_are_apart():
