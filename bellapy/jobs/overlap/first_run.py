@@ -34,7 +34,8 @@ def load_ahead() -> None:
     """Begin to load what a GPU does first, once one is there."""
     engine = "bellapy.engines.linear"
     narrow_first = sorted(EXTENSION, key=lambda number: number or len(EXTENSION))  # the narrowest of all is rarely used
-    ahead.load([*COUNTING, *(f"{engine}.extend_cuda:load_size:{number}" for number in narrow_first)])
+    sizes = [f"{engine}.extend_cuda:load_size:{number}" for number in narrow_first]
+    ahead.load([*COUNTING, *sizes, f"{engine}.extend_cuda:take_memory"])
 
 
 def load_count() -> None:
