@@ -58,14 +58,15 @@ def load_reads(
     if overlaps:
         params = with_device(params)  # before the reading: both would wait for each other
     reads = _Loading(session, or_tiles).load(paths)
-    if params.run.device == "cuda" and overlaps:
-        load_ahead()
     session.report.count_letters(reads.other_letters, reads.n_bases)
     if output and output.format in ("sam", "bam"):  # raised before the work
         from bellapy.io.sam import check_names
 
         check_names(reads.names)
-    return Loaded(*canonical_reads(reads, session.run.threads), params)
+    loaded = Loaded(*canonical_reads(reads, session.run.threads), params)
+    if params.run.device == "cuda" and overlaps:
+        load_ahead()  # beside the estimate
+    return loaded
 
 
 class _Loading:
