@@ -45,6 +45,10 @@ def overlap(given: Given, reads: Reads, output: Output = "-", skip_alignment: Sk
         return
     if wanted := next((name for name in ("keep_workdir", "blocks", "scheduler") if given[name]), None):
         raise ParameterError(f"--{wanted.replace('_', '-')}: name a folder with --workdir")
+    if given["device"] != "cpu" and not skip_alignment:
+        from bellapy.compute.gpu.devices import wake
+
+        wake()
     with overlap_session(given, reads, {"-o": output, "the index": target.index}) as (run, params):
         found = _find(run, params, reads, target, skip_alignment)
         if found:

@@ -84,7 +84,7 @@ def write_plain(run: Session, reads: ReadSet, parts: Iterable[Overlaps], output:
     ):
         stage.lines = 0
         for overlaps in parts:
-            consume_ahead(format_overlaps(reads, overlaps, output.format), write, threads)
+            consume_ahead(format_overlaps(reads, overlaps, output.format, threads), write, threads)
             add(overlaps)
             stage.lines += len(overlaps)
 

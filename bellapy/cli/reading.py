@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -34,7 +33,7 @@ class Loaded:
         """Reads and overlaps as the input has them; with_bases : `reads` must not be used any more."""
         from bellapy.jobs.overlap.canonical import given_overlaps, given_reads
 
-        overlaps = given_overlaps(overlaps, self.reads.lengths, self.order)
+        overlaps = given_overlaps(overlaps, self.reads.lengths, self.order, self.params.run.threads)
         return given_reads(self.reads, self.order, self.params.run.threads, with_bases=with_bases), overlaps
 
 
@@ -55,26 +54,28 @@ def load_reads(
         compile_ahead(with_paths=with_paths or (output is not None and output.paths), others=kernels)
     session.watch()
     from bellapy.jobs.overlap.canonical import canonical_reads
+    from bellapy.jobs.overlap.first_run import load_ahead
     from bellapy.jobs.overlap.pipeline import with_device
 
-    with ThreadPoolExecutor(1) as pool:  # to talk to a GPU for the first time takes half a second
-        chosen = pool.submit(with_device, params) if overlaps else None
-        reads = _Loading(session, or_tiles, chosen).load(paths)
-        params = chosen.result() if chosen else params
-
+    if overlaps:
+        params = with_device(params)  # before the reading: both would wait for each other
+    reads = _Loading(session, or_tiles).load(paths)
     session.report.count_letters(reads.other_letters, reads.n_bases)
     if output and output.format in ("sam", "bam"):  # raised before the work
         from bellapy.io.sam import check_names
 
         check_names(reads.names)
-    return Loaded(*canonical_reads(reads, session.run.threads), params)
+    loaded = Loaded(*canonical_reads(reads, session.run.threads), params)
+    if params.run.device == "cuda" and overlaps:
+        load_ahead()  # beside the estimate
+    return loaded
 
 
 class _Loading:
     """Reading, within the bound on memory."""
 
-    def __init__(self, session: Session, or_tiles: bool, chosen: Future[Params] | None):
-        self.session, self.or_tiles, self.chosen = session, or_tiles, chosen
+    def __init__(self, session: Session, or_tiles: bool):
+        self.session, self.or_tiles = session, or_tiles
         self.refused: MemoryLimitError | None = None  # raised when the reads have been counted
         self.held = 0
 
@@ -113,8 +114,6 @@ class _Loading:
         def check(n_reads: int, n_bases: int) -> None:
             advance(n_reads)
             self.expect(n_reads, n_bases)
-            if self.chosen and self.chosen.done():
-                self.chosen.result()  # or what is wrong with the device
             self.session.budget.require("holding the reads", n_bases)  # in the end they are copied once
 
         with progress("read", None) as advance:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from bellapy import __version__
 from bellapy.cli.options import Given
+from bellapy.compute import own_process
 from bellapy.params.fields import check, fields_of, given_values, parse_size
 from bellapy.params.run import LogParams, RunParams
 
@@ -57,6 +58,8 @@ def session(given: Given, inputs: Sequence[str], outputs: Mapping[str, str | Non
     told = LogParams(**given_values(given, LogParams._fields))
     set_up_logging(told.quiet, told.debug)
     run = _within_address_space(run_params(given))
+    if run.max_memory is None:
+        own_process.keep_freed_memory()
     check_outputs({**outputs, "--report": told.report_file}, inputs)
     report = RunReport(shlex.join(["bellapy", *sys.argv[1:]]), __version__)
     with ExitStack() as stack:

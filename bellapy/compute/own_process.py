@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+TURN = 5e-4  # seconds until a thread asks another one for the GIL
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of mallopt
+LARGE = 32 << 20  # bytes: larger arrays go back to the system at once; the most that glibc takes
+KEPT = 1 << 30  # bytes of smaller ones
 _claimed = False
 
 
@@ -16,7 +21,19 @@ def claim() -> None:
     global _claimed
     _claimed = True
     gc.disable()  # arrays are freed by their reference counts; looking for cycles only costs time
+    sys.setswitchinterval(TURN)  # a thread that loads code must not hold up those that need the GIL for a moment
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no linear algebra here: its idle threads cost time
+
+
+def keep_freed_memory() -> None:
+    """Let the C library keep freed arrays for new ones: the first touch of new memory takes longer than much of the work.
+
+    Where memory has a bound this is not for: there it goes back.  Only glibc can be told; others do as they like.
+    """
+    tell = getattr(ctypes.CDLL(None), "mallopt", None) if _claimed else None
+    if tell is not None:
+        tell(M_MMAP_THRESHOLD, LARGE)
+        tell(M_TRIM_THRESHOLD, KEPT)
 
 
 @contextmanager

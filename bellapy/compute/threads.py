@@ -74,6 +74,11 @@ def consume_ahead(items: Iterable[Item], use: Callable[[Item], object], threads:
             last.result()
 
 
+def shared_by(threads: int) -> Callable[[Callable[[tuple[int, int]], object], int], object]:
+    """What calls a function with the begin and end of parts of range(n), by so many threads."""
+    return lambda function, n: map_threads(function, even_ranges(n, threads), threads)
+
+
 def even_ranges(n: int, parts: int) -> list[tuple[int, int]]:
     """Cut range(n) into at most `parts` consecutive non-empty pieces of nearly equal length."""
     edges = np.linspace(0, n, min(parts, n) + 1).astype(np.int64).tolist()

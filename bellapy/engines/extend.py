@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 
 import numpy as np
 
 from bellapy.compute.resources import Resources
+from bellapy.compute.threads import map_in_order, map_threads
 from bellapy.engines.ends import End, Ends
 from bellapy.engines.flanks import Flanks, join_flanks, make_flanks
 from bellapy.params import Scoring
@@ -40,6 +41,7 @@ NEAR = 50
 """Bases: an extension that ends so close to the end of a flank needs no second step."""
 
 BATCH_SEEDS = 1 << 18
+GPU_BATCHES, GPU_BATCH_SEEDS = 3, 3 << 16  # at a time: what the CPU does for some goes on while a GPU has others
 SEED_BYTES = 400  # of a batch, for each anchor: flanks, results, and what is between
 
 
@@ -74,16 +76,29 @@ def extend_anchors(
     resources : one thread of the CPU by default.  Its budget may make batches smaller.
     """
     resources = resources or Resources()
-    parts, at = [], 0
-    while at < max(1, len(anchors)):
-        size = resources.budget.items("the extension", SEED_BYTES, least=1, most=BATCH_SEEDS)
-        batch = anchors.take(slice(at, at + size))
+
+    def extend_batch(rows: slice) -> Extensions:
+        batch = anchors.take(rows)
         ends, turns = _extend_in_steps(reads.both_ways, make_flanks(reads, batch), steps, end, resources)
-        parts.append(join_flanks(batch, ends, turns, steps[0].match))
-        at += size
+        return join_flanks(batch, ends, turns, steps[0].match)
+
+    at_once = 1 if resources.device == "cpu" else min(GPU_BATCHES, resources.threads)
+    parts, done = [], 0
+    for part in map_in_order(extend_batch, _batches(len(anchors), at_once, resources), at_once):
+        parts.append(part)
+        done += len(part)
         if resources.progress:
-            resources.progress(min(at, len(anchors)))
-    return join_extensions(parts)
+            resources.progress(done)
+    return join_extensions(parts, resources.threads)
+
+
+def _batches(n: int, at_once: int, resources: Resources) -> Iterator[slice]:
+    """Rows of n anchors in batches that there is room for, if so many are extended at a time; at least one."""
+    at, most = 0, BATCH_SEEDS if at_once == 1 else GPU_BATCH_SEEDS
+    while at < max(1, n):
+        size = resources.budget.items("the extension", SEED_BYTES * at_once, least=1, most=most)
+        yield slice(at, min(at + size, n))
+        at += size
 
 
 def _extend_in_steps(
@@ -99,6 +114,7 @@ def _extend_in_steps(
     return ends, turns
 
 
-def join_extensions(parts: list[Extensions]) -> Extensions:
+def join_extensions(parts: list[Extensions], threads: int = 1) -> Extensions:
     """Extensions of consecutive anchors as one record."""
-    return Extensions(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Extensions)))
+    names = [f.name for f in fields(Extensions)]
+    return Extensions(*map_threads(lambda name: np.concatenate([getattr(part, name) for part in parts]), names, threads))

@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.threads import map_in_order
+from bellapy.compute.threads import map_in_order, map_threads
 from bellapy.errors import InputError, MemoryLimitError, ParameterError
 from bellapy.io.compressed import open_stream, told_damage
-from bellapy.io.fastx_blocks import Block, Taken, blocks_of, is_fastq
+from bellapy.io.fastx_blocks import Block, FileBlock, Taken, blocks_of, is_fastq
 from bellapy.io.fastx_lines import UPPER, Fault, Records, lines_of, take, take_records
 from bellapy.io.pieces import Pieces
 from bellapy.records import ReadSet
@@ -72,7 +72,7 @@ def load_reads(
     counted unless they are N.  Letters that only amino acids have are a sign of protein, which is an InputError.  Quality is
     Phred+33.  `error_rate` comes from evenly spaced bases, and from all of them in inputs below 32,768 bases.
     """
-    return join_reads(gather_reads(paths, progress, threads=threads))
+    return join_reads(gather_reads(paths, progress, threads=threads), threads)
 
 
 def gather_reads(
@@ -124,12 +124,18 @@ def _faults(path: str, n_before: int, first_line: int) -> Fault:
     return lambda problem, record, line: InputError(path, problem, n_before + record + 1, first_line + line)
 
 
-def join_reads(gathered: GatheredReads) -> ReadSet:
+def join_reads(gathered: GatheredReads, threads: int = 1) -> ReadSet:
     """The read set; the pieces are used up."""
     codes, at = room_both_ways(gathered.codes.size), 0
-    for piece in gathered.codes.drain():
-        codes[at : at + len(piece)] = piece
-        at += len(piece)
+
+    def put(item: tuple[np.ndarray, int]) -> None:
+        piece, begin = item
+        codes[begin : begin + len(piece)] = piece
+
+    for some in gathered.codes.drain():
+        ends = at + np.cumsum([len(piece) for piece in some])
+        map_threads(put, zip(some, (ends - list(map(len, some))).tolist(), strict=True), threads)
+        at = int(ends[-1])
     names, _, starts, lengths, error_rate, other_letters = gathered
     return ReadSet(names, codes, starts, lengths, error_rate, other_letters, in_room=True)
 
@@ -141,10 +147,12 @@ def _load_file(path: str, collector: _Collector, threads: int) -> None:
     with told_damage(path), open_stream(path, threads) as stream:
         fastq = is_fastq(path, stream)
         collector.begin_file(path, fastq)
-        unusual: list[Block] = []
-        scanned = map_in_order(
-            lambda block: (block, None if unusual else scan(block, fastq)), blocks_of(stream, fastq), threads
-        )
+        unusual: list[Block | FileBlock] = []
+
+        def scanned_if_usual(block: Block | FileBlock) -> tuple[Block | FileBlock, Taken | None]:
+            return block, None if unusual else scan(block, fastq, collector.room)
+
+        scanned = map_in_order(scanned_if_usual, blocks_of(stream, fastq, threads), threads)
         for block, taken in scanned:
             if taken is None:
                 unusual.append(block)
@@ -178,6 +186,7 @@ class _Collector:
         self._letters = np.zeros(256, np.int64)  # other than A, C, G, T, U, N: of all files, and
         self._of_file, self._bases_before = self._letters.copy(), 0  # of the present one; bases of those before it
         self._codes.add(np.full(PAD, UNKNOWN, np.uint8))
+        self.room = codes.room
 
     def begin_file(self, path: str, is_fastq: bool) -> None:
         self._files.append((path, len(self._names), is_fastq))

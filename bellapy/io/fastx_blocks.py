@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import io
+import os
+import stat
+import threading
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
+from bellapy.compute.threads import map_in_order
 from bellapy.errors import InputError
 
 BLOCK_SIZE = 1 << 19  # bytes; the C library returns the memory of larger ones to the system each time
+
+LINES = 4  # of a record of FASTQ
 
 COMPRESSED = "compressed by bzip2, xz or zstd. Unpack it, or compress it by gzip or bgzip."
 OTHER_FILES = {
@@ -31,11 +37,62 @@ BYTE_ORDER_MARKS = b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"  # of UTF-8 and UTF
 class Block(NamedTuple):
     """Whole records.
 
-    first_line : number of the first line, from 1.  data : the text; only the input's last line may lack its end.
+    first_line : number of the first line, from 1.
+    parts : the text, in some pieces, which whoever works on it joins; only the input's last line may lack its end.
     """
 
     first_line: int
-    data: bytes
+    parts: tuple[bytes, ...]
+
+    @property
+    def data(self) -> bytes:
+        """The text, joined."""
+        return b"".join(self.parts)
+
+    def text(self) -> tuple[bytes | bytearray, int]:
+        """The text and its length, with a line end behind its last line."""
+        data = self.data
+        if not data.endswith(b"\n"):
+            data += b"\n"
+        return data, len(data)
+
+
+class FileBlock(NamedTuple):
+    """The same where the text stands in an ordinary file, from `begin` to `end`: each thread reads its own."""
+
+    first_line: int
+    file: int
+    begin: int
+    end: int
+
+    @property
+    def data(self) -> bytes:
+        """The text."""
+        text, n = _read(self.file, self.begin, self.end)
+        return bytes(text[:n])
+
+    def text(self) -> tuple[bytes | bytearray, int]:
+        """As of Block; it stays until this thread reads again."""
+        text, n = _read(self.file, self.begin, self.end)
+        if n and text[n - 1] != ord("\n"):
+            text[n : n + 1] = b"\n"
+            n += 1
+        return text, n
+
+
+_own = threading.local()
+
+
+def _read(file: int, begin: int, end: int) -> tuple[bytearray, int]:
+    """Bytes of an open file, in memory that this thread uses again, and their number: less where the file became shorter."""
+    room = getattr(_own, "room", None)
+    if room is None or len(room) <= end - begin:
+        room = _own.room = bytearray(max(BLOCK_SIZE, end - begin) + 1)
+    with memoryview(room) as view:
+        n = 0
+        while begin + n < end and (more := os.preadv(file, [view[n : end - begin]], begin + n)):
+            n += more
+    return room, n
 
 
 class Taken(NamedTuple):
@@ -91,8 +148,11 @@ def show(text: bytes) -> str:
     return repr(text[:40])[1:] if text else "nothing"
 
 
-def blocks_of(stream: io.BufferedReader, fastq: bool) -> Iterator[Block]:
+def blocks_of(stream: io.BufferedReader, fastq: bool, threads: int = 1) -> Iterator[Block | FileBlock]:
     """The text of a stream, cut between records.  A record of any length is one piece."""
+    if threads > 1 and _is_plain(stream):
+        yield from _blocks_of_file(stream.fileno(), stream.tell(), fastq, threads)
+        return
     first_line, held = 1, list[bytes]()
     n_held = 0  # lines that end in what is held: in FASTQ fewer than a record has
     while chunk := stream.read(BLOCK_SIZE):
@@ -102,22 +162,79 @@ def blocks_of(stream: io.BufferedReader, fastq: bool) -> Iterator[Block]:
             held.append(chunk)
             n_held += n_lines
             continue
-        data = b"".join((*held, chunk[:cut]))
+        parts = (*held, chunk[:cut])
         held = [chunk[cut:]]
         n_left = held[0].count(b"\n")
-        yield Block(first_line, data)
+        yield Block(first_line, parts)
         first_line += n_held + n_lines - n_left
         n_held = n_left
     if any(held):
-        yield Block(first_line, b"".join(held))
+        yield Block(first_line, tuple(held))
+
+
+def _is_plain(stream: io.BufferedReader) -> bool:
+    """Whether a stream gives the bytes of an ordinary file, as they stand there."""
+    plain = isinstance(stream.raw, io.FileIO) and stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    return plain and hasattr(os, "preadv")
+
+
+class _Seen(NamedTuple):
+    """What a thread has seen of a piece of a file.
+
+    n, n_lines : its bytes, and lines that end in it.
+    cuts : where it may be cut.  FASTQ: behind its last line ends, the last one first, as many as a record has lines; FASTA:
+    before its last header, unless that begins the piece.
+    left : lines behind that cut of FASTA.  begins, ends : of FASTA, whether it begins like a header, and ends a line.
+    """
+
+    n: int
+    n_lines: int
+    cuts: list[int]
+    left: int = 0
+    begins: bool = False
+    ends: bool = False
+
+
+def _look_at(file: int, at: int, end: int, fastq: bool) -> _Seen:
+    text, n = _read(file, at, min(at + BLOCK_SIZE, end))
+    n_lines, cuts = text.count(b"\n", 0, n), list[int]()
+    if not fastq:
+        cut = text.rfind(b"\n>", 0, n) + 1
+        return _Seen(n, n_lines, [cut] if cut else [], text.count(b"\n", cut, n), text[:1] == b">", text[n - 1 : n] == b"\n")
+    place = n
+    while len(cuts) < LINES and (place := text.rfind(b"\n", 0, place)) >= 0:
+        cuts.append(place + 1)
+    return _Seen(n, n_lines, cuts)
+
+
+def _blocks_of_file(file: int, begin: int, fastq: bool, threads: int) -> Iterator[FileBlock]:
+    """`blocks_of` an open file: the same cuts, though no thread holds more than one piece."""
+    first_line, n_held, ended, size = 1, 0, False, os.fstat(file).st_size
+    at = begin
+    for seen in map_in_order(lambda at: _look_at(file, at, size, fastq), range(begin, size, BLOCK_SIZE), threads):
+        total, cut, left = n_held + seen.n_lines, None, seen.left
+        if fastq and total >= LINES:
+            cut, left = seen.cuts[total % LINES], total % LINES
+        elif not fastq and seen.cuts:
+            cut = seen.cuts[0]
+        elif not fastq and seen.begins and ended and begin < at:
+            cut, left = 0, seen.n_lines
+        if cut is None:
+            n_held = total
+        else:
+            yield FileBlock(first_line, file, begin, at + cut)
+            begin, first_line, n_held = at + cut, first_line + total - left, left
+        at, ended = at + seen.n, seen.ends
+    if begin < at:
+        yield FileBlock(first_line, file, begin, at)
 
 
 def _cut_fastq(chunk: bytes, n_lines: int) -> int | None:
     """Where the last whole record ends in a chunk; n_lines end in it and in what is held before it.  None: nowhere."""
-    if n_lines < 4:
+    if n_lines < LINES:
         return None
     at = len(chunk)
-    for _ in range(n_lines % 4 + 1):
+    for _ in range(n_lines % LINES + 1):
         at = chunk.rfind(b"\n", 0, at)
     return at + 1
 

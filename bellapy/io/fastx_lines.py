@@ -14,7 +14,7 @@ import numpy as np
 
 from bellapy.errors import InputError
 from bellapy.io.compressed import FETCH_AGAIN
-from bellapy.io.fastx_blocks import Block, Taken, show, spacing_of
+from bellapy.io.fastx_blocks import Block, FileBlock, Taken, show, spacing_of
 from bellapy.records.bases import ENCODE, PAD
 
 _GAP = b"N" * PAD
@@ -37,7 +37,7 @@ class Records(NamedTuple):
     qualities: list[bytes] | None
 
 
-def lines_of(blocks: Iterable[Block], fastq: bool) -> Iterator[tuple[int, list[bytes]]]:
+def lines_of(blocks: Iterable[Block | FileBlock], fastq: bool) -> Iterator[tuple[int, list[bytes]]]:
     """Lines without their ends, cut between records, each list with the number of its first line, from 1."""
     first_line = 0
     lines: list[bytes] = []

@@ -8,10 +8,12 @@ Indices into text are unsigned: LLVM makes vector code of loops only where no in
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from bellapy.compute.jit import njit_entry, njit_inner, njit_vector
-from bellapy.io.fastx_blocks import Block, Taken, spacing_of
+from bellapy.io.fastx_blocks import Block, FileBlock, Taken, spacing_of
 from bellapy.records.bases import PAD, UNKNOWN
 
 NO_LETTER = 128  # a bit that no code has
@@ -173,22 +175,32 @@ def scan_fasta(text, ends, codes, records, letters):
     return at + PAD
 
 
-def scan(block: Block, fastq: bool) -> Taken | None:
-    """The records of a block; None where `fastx_lines` has to look at it."""
-    data = block.data if block.data.endswith(b"\n") else block.data + b"\n"
-    text = np.frombuffer(data, np.uint8)
+def _new_room(n: int) -> np.ndarray:
+    return np.empty(n, np.uint8)
+
+
+def scan(block: Block | FileBlock, fastq: bool, room: Callable[[int], np.ndarray] = _new_room) -> Taken | None:
+    """The records of a block; None where `fastx_lines` has to look at it.
+
+    room : gives memory for so many codes, (n,) uint8.
+    """
+    data, size = block.text()
+    text = np.frombuffer(data, np.uint8, size)
+    text.flags.writeable = False  # one type for compiled code
     ends = np.flatnonzero(text == LF)
     if fastq and len(ends) % 4:
         return None
-    records = np.empty((len(ends) // 4 if fastq else data.count(b"\n>") + 1, 4), np.int64)
-    codes = np.empty(len(text) // (2 if fastq else 1) + PAD * len(records), np.uint8)
+    records = np.empty((len(ends) // 4 if fastq else data.count(b"\n>", 0, size) + 1, 4), np.int64)
     letters, qualities = np.zeros((2, 256), np.int64)
     if fastq:
         n_bases = int((ends[1::4] - ends[::4]).sum()) - len(records)
+        codes = room(n_bases + PAD * len(records))
         n = scan_fastq(text, ends, spacing_of(n_bases), codes, records, letters, qualities)
     else:
+        codes = room(len(text) + PAD * len(records))
         n = scan_fasta(text, ends, codes, records, letters)
     if n == REFUSED:
         return None
-    names = [data[begin:end].decode("ascii") for begin, end in records[:, :2].tolist()]
+    view = memoryview(data)
+    names = [str(view[begin:end], "ascii") for begin, end in records[:, :2].tolist()]
     return Taken(names, records[:, 2], codes[:n], records[:, 3], letters, qualities)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from bellapy.compute.threads import map_in_order
 from bellapy.io.path_text import cigars, differences, draw
 from bellapy.io.table_text import LETTER, NAME, NUMBER, SHARE, TEXT, NameTable, format_rows
 from bellapy.records import Overlaps, Paths, ReadSet
@@ -22,12 +23,15 @@ FORMATS = ("paf", "bella")
 """What `bellapy evaluate` reads and `format_overlaps` writes."""
 
 
-def format_overlaps(reads: ReadSet, overlaps: Overlaps, overlap_format: str = "paf") -> Iterator[bytes]:
-    """Lines of the overlaps, in their order, many at a time."""
+def format_overlaps(reads: ReadSet, overlaps: Overlaps, overlap_format: str = "paf", threads: int = 1) -> Iterator[bytes]:
+    """Lines of the overlaps, in their order, many at a time; each of the threads makes some."""
     columns = {"paf": _paf_columns, "bella": _bella_columns}[overlap_format]
     names = NameTable.of(reads.names)
-    for at in range(0, len(overlaps), CHUNK):
-        yield format_rows(columns(reads, overlaps, slice(at, at + CHUNK)), names)
+
+    def lines(at: int) -> bytes:
+        return format_rows(columns(reads, overlaps, slice(at, at + CHUNK)), names)
+
+    return map_in_order(lines, range(0, len(overlaps), CHUNK), threads)
 
 
 def format_with_paths(

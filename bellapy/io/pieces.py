@@ -2,49 +2,58 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
+from threading import Lock
 from typing import BinaryIO
 
 import numpy as np
 
-from bellapy.records.reads import memory_of
-
-_PIECE_SIZE = 1 << 25  # the C library returns arrays so large to the system at once, smaller ones perhaps not
+_ROOM_SIZE = 1 << 25  # the C library returns arrays so large to the system at once, smaller ones perhaps not
 
 
 class Pieces:
-    """Growing codes, in large arrays that are never moved; once there is no room for them, their number alone.
+    """Growing codes, in pieces that are never moved; once there is no room for them, their number alone.
 
     size : their number.
     """
 
     def __init__(self):
         self.size = 0
-        self._pieces: list[np.ndarray] = []
-        self._room: np.ndarray | None = np.empty(0, np.uint8)  # what is left of the last piece's memory
+        self._pieces: deque[np.ndarray] = deque()
+        self._counts_only = False
+        self._left = np.empty(0, np.uint8)  # of the memory that was taken last
+        self._lock = Lock()
+
+    def room(self, n: int) -> np.ndarray:
+        """Memory for n codes, (n,) uint8, part of a large array; any thread may ask."""
+        with self._lock:
+            if n > len(self._left):
+                self._left = np.empty(max(n, _ROOM_SIZE), np.uint8)
+            given, self._left = self._left[:n], self._left[n:]
+        return given
 
     def add(self, codes: np.ndarray) -> None:
-        n = len(codes)
-        if self._room is None:
-            self.size += n
-            return
-        if n > len(self._room):
-            self._room = np.empty(max(n, _PIECE_SIZE), np.uint8)
-            self._pieces.append(self._room[:0])
-        self._room[:n] = codes
-        self._pieces[-1] = memory_of(self._pieces[-1])[: len(self._pieces[-1]) + n]
-        self._room = self._room[n:]
-        self.size += n
+        """Add a piece, which is kept as it is."""
+        self.size += len(codes)
+        if not self._counts_only:
+            self._pieces.append(codes)
 
     def let_go(self) -> None:
         """Only count from now on."""
-        self._room, self._pieces = None, []
+        self._counts_only, self._left = True, np.empty(0, np.uint8)
+        self._pieces.clear()
 
-    def drain(self) -> Iterator[np.ndarray]:
-        """All pieces in order, each freed when the next one is asked for."""
-        self._room = None
+    def drain(self) -> Iterator[list[np.ndarray]]:
+        """All pieces in order, many at a time, freed when the next ones are asked for."""
+        self._left = np.empty(0, np.uint8)
         while self._pieces:
-            yield self._pieces.pop(0)
+            some, size = [], 0
+            while self._pieces and size < _ROOM_SIZE:
+                some.append(self._pieces.popleft())
+                size += len(some[-1])
+            yield some
+            some.clear()
 
 
 class WrittenPieces(Pieces):
@@ -53,6 +62,10 @@ class WrittenPieces(Pieces):
     def __init__(self, stream: BinaryIO):
         super().__init__()
         self._stream = stream
+
+    def room(self, n: int) -> np.ndarray:
+        """Memory for n codes, freed when they have been written."""
+        return np.empty(n, np.uint8)
 
     def add(self, codes: np.ndarray) -> None:
         self._stream.write(codes.data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 
@@ -73,8 +73,28 @@ class ReadSet:
 
         The base at index g of `codes` stands again at index 2 * len(codes) - 1 - g.
         """
-        both = memory_of(self.codes)[:]  # an array of its own: that it is the same one tells that the bases are the same
-        both[len(self.codes) :] = self.codes[::-1]
+        return self._turned(lambda turn, n: turn((0, n)))
+
+    def turn_by(self, share: Callable[[Callable[[tuple[int, int]], None], int], object]) -> np.ndarray:
+        """Make `both_ways` now, in parts.
+
+        share : calls its first argument with the begin and end of parts of range(n), of which n is its second one.
+        """
+        if "both_ways" not in self.__dict__:
+            self.__dict__["both_ways"] = self._turned(share)
+        return self.both_ways
+
+    def _turned(self, share: Callable[[Callable[[tuple[int, int]], None], int], object]) -> np.ndarray:
+        both, n = (
+            memory_of(self.codes)[:],
+            len(self.codes),
+        )  # an array of its own: that it is the same one tells of the bases
+
+        def turn(part: tuple[int, int]) -> None:
+            begin, end = part
+            both[2 * n - end : 2 * n - begin] = self.codes[begin:end][::-1]
+
+        share(turn, n)
         both.flags.writeable = False
         return both
 

@@ -15,6 +15,7 @@ from bellapy.io.fastx import load_reads
 from bellapy.io.fastx_blocks import Block, blocks_of
 from bellapy.io.fastx_lines import lines_of, take
 from bellapy.io.fastx_scan import scan
+from bellapy.io.pieces import Pieces
 from bellapy.records.bases import ENCODE, PAD
 
 INPUTS = 400
@@ -51,7 +52,7 @@ def test_damaged_text(maker):
     for i in range(INPUTS):
         data = maker(random.Random(f"{maker.__name__} {i}"))
         if data[:1] in (b">", b"@"):
-            n_taken += assert_alike(Block(1, data), data[:1] == b"@")
+            n_taken += assert_alike(Block(1, (data,)), data[:1] == b"@")
     assert INPUTS // 20 < n_taken < INPUTS
 
 
@@ -61,12 +62,12 @@ def test_every_letter(letter):
     for at in (1, 31, 63, 98):
         bases, values = bytearray(b"ACGT" * 25), bytearray(b"I" * 100)
         bases[at] = letter
-        taken = assert_alike(Block(1, b">a\n" + bases + b"\n"), False)
+        taken = assert_alike(Block(1, (b">a\n" + bases + b"\n",)), False)
         assert taken == (bytes([letter]).isalpha() or letter == ord("\n"))
         if taken and letter != ord("\n"):
-            assert scan(Block(1, b">a\n" + bases + b"\n"), False).codes[at] == ENCODE[letter]
+            assert scan(Block(1, (b">a\n" + bases + b"\n",)), False).codes[at] == ENCODE[letter]
         values[at] = letter
-        assert assert_alike(Block(1, b"@a\n" + b"ACGT" * 25 + b"\n+\n" + values + b"\n"), True) == (33 <= letter <= 126)
+        assert assert_alike(Block(1, (b"@a\n" + b"ACGT" * 25 + b"\n+\n" + values + b"\n",)), True) == (33 <= letter <= 126)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 20, 64, 1 << 19])
@@ -83,6 +84,51 @@ def test_blocks_are_whole_records(size, monkeypatch):
             first += block.data.count(b"\n")
             assert scan(block, is_fastq) is not None
         assert size > 1000 or len(blocks) > 5
+
+
+@pytest.mark.parametrize("is_fastq", [True, False])
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 20, 64, 1000])
+def test_a_file_read_by_several_threads_gives_the_same_blocks(size, is_fastq, tmp_path, monkeypatch):
+    monkeypatch.setattr(fastx_blocks, "BLOCK_SIZE", size)
+    fastq = b"".join(b"@r%d\n%s\n+\n%s\n" % (i, b"A" * i, b"@" * i) for i in range(20))
+    fasta = b"".join(b">r%d x>y\n%s\n" % (i, b"ACG\n" * i) for i in range(20))
+    path, preadv, reads = tmp_path / "x", fastx_blocks.os.preadv, []
+
+    def few(file, views, at):  # the system may give less than it is asked for
+        reads.append(at)
+        return preadv(file, [views[0][: (len(views[0]) + 1) // 2]], at)
+
+    monkeypatch.setattr(fastx_blocks.os, "preadv", few)
+    for text in (whole := fastq if is_fastq else fasta, whole[:-1], whole + b"\n\n", whole[:1]):
+        path.write_bytes(text)
+        expected = list(blocks_of(io.BufferedReader(io.BytesIO(text)), is_fastq))
+        with open(path, "rb") as stream:
+            blocks = list(blocks_of(stream, is_fastq, 3))
+            assert [(block.first_line, block.data) for block in blocks] == [(b.first_line, b.data) for b in expected]
+            for block, other in zip(blocks, expected, strict=True):
+                (mine, n), (its, size_of_it) = block.text(), other.text()
+                assert bytes(mine[:n]) == its[:size_of_it] and its.endswith(b"\n")
+    assert reads, "several threads read the file itself"
+    with open(path, "rb") as stream:
+        path.write_bytes(whole)
+        blocks = blocks_of(stream, is_fastq, 3)
+        path.write_bytes(whole[:30])  # shorter before it is read
+        assert b"".join(block.data for block in blocks) == whole[:30]
+
+
+def test_rooms_of_codes_are_apart():
+    pieces = Pieces()
+    rooms = [pieces.room(n) for n in (3, 0, 5, 1 << 26, 2)]
+    for i, room in enumerate(rooms):
+        room[:] = i
+    assert [len(room) for room in rooms] == [3, 0, 5, 1 << 26, 2] and all((room == i).all() for i, room in enumerate(rooms))
+    for room in (rooms[2], rooms[0][:2]):  # in the order in which they are added, and as much as is used
+        pieces.add(room)
+    assert pieces.size == 7
+    assert np.concatenate([piece for some in pieces.drain() for piece in some]).tolist() == [2] * 5 + [0] * 2
+    pieces.let_go()
+    pieces.add(pieces.room(4))
+    assert pieces.size == 11 and not list(pieces.drain())
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bellapy.compute.threads import shared_by
 from bellapy.io.fastx import load_reads
 from bellapy.records import ReadSet
 from bellapy.records.bases import PAD, UNKNOWN
@@ -31,3 +32,12 @@ def test_no_reads_and_no_names():
     assert ReadSet.from_sequences(["A", "C"]).names == ("0", "1")
     with pytest.raises(ValueError, match="differ in number"):
         ReadSet.from_sequences(["A", "C"], ["a"])
+
+
+@pytest.mark.parametrize("threads", [1, 3, 50])
+def test_threads_turn_the_same_reads(threads):
+    made, expected = ReadSet.from_sequences(SEQUENCES), ReadSet.from_sequences(SEQUENCES).both_ways
+    both_ways = made.turn_by(shared_by(threads))
+    np.testing.assert_array_equal(both_ways, expected)
+    assert made.both_ways is both_ways is made.turn_by(shared_by(threads)), "GPUs know by the array which bases they have"
+    assert not both_ways.flags.writeable

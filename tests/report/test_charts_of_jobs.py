@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 
 import numpy as np
 import pytest
 from cases import run
-from strategies import mutate, random_bases
+from scipy import stats
+from strategies import make_reads, mutate, random_bases
+
+from bellapy.jobs.overlap import charts as overlap_charts
+from bellapy.jobs.overlap.charts import OverlapCharts, _expected
+from bellapy.jobs.overlap.report import Estimates, start_report
+from bellapy.records import Overlaps
+from bellapy.report.run_report import RunReport
 
 
 @pytest.fixture(scope="module")
@@ -65,3 +73,38 @@ def test_wga(folder):
     counts = np.array(charts["Where the genomes align"]["counts"])
     assert counts.sum() > 7000
     assert np.abs(np.subtract(*np.nonzero(counts))).max() < 10, "all lies near the diagonal"
+
+
+@pytest.mark.parametrize("depth", [0.0, 3.0, 40.0, 900.0])
+def test_spectrum_expected_without_errors(depth):
+    """The curve is Poisson's, as high as the counts beyond the mean."""
+    counts, x = np.arange(5.0, 205.0), np.arange(2, 202)
+    found = _expected(Estimates(depth=depth, error_rate=0.1, k=15), counts, x)
+    shape = stats.poisson.pmf(x, depth * 0.9**15)
+    if not shape[x >= depth * 0.9**15].sum():
+        assert not found
+        return
+    y = shape * counts[x >= depth * 0.9**15].sum() / shape[x >= depth * 0.9**15].sum()
+    np.testing.assert_allclose(found[0].y, y[y >= 0.5], rtol=1e-9)
+    assert found[0].x == x[y >= 0.5].tolist()
+
+
+def test_overlaps_that_come_in_parts_give_the_same_charts(rng, monkeypatch):
+    reads, n = make_reads(["A" * 500] * 9), 50
+    columns = rng.integers(0, 9, (18, n)).astype(np.int32)
+    columns[[4, 6]] += columns[[3, 5]] + np.int32(40)  # ends behind starts
+    names = [f.name for f in fields(Overlaps)]
+    columns = {name: x.astype(np.int8) if name == "strand" else x for name, x in zip(names, columns, strict=True)}
+    overlaps = Overlaps(**columns)
+    made = []
+    for at_once, sizes in ((1000, [50]), (1000, [1, 0, 30, 19]), (20, [50]), (50, [10] * 5)):
+        monkeypatch.setattr(overlap_charts, "AT_ONCE", at_once)
+        charts, report = OverlapCharts(reads), start_report(RunReport())
+        begin = 0
+        for size in sizes:
+            charts.add(overlaps.take(slice(begin, begin + size)))
+            begin += size
+        charts.finish(report)
+        made.append(report.to_dict()["charts"])
+    assert made[0] == made[1] == made[2] == made[3]
+    assert sum(made[0][2]["counts"]) == n

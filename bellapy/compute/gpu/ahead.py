@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any
 
 from bellapy.compute.gpu.devices import DRIVER_FILE
@@ -72,6 +72,22 @@ def is_ready(task: str) -> bool:
         while _begun and select.select([_pipe()], [], [], 0)[0]:
             _listen()
         return task not in _begun or task in _done
+
+
+def load(tasks: Sequence[str]) -> None:
+    """Do those of the tasks here whose code is on the disk already, in a thread: what they load is there when it is needed.
+
+    Nothing happens without a GPU's driver.
+    """
+
+    def load_all() -> None:
+        for task in tasks:
+            if is_ready(task):
+                with suppress(Exception):  # it comes again where the code is needed, and is told there
+                    do(task)
+
+    if DRIVER_FILE.exists():
+        Thread(target=load_all, name="loading", daemon=True).start()
 
 
 def _pipe() -> int:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 from typing import NamedTuple
 
 from bellapy.errors import DeviceError
@@ -52,6 +54,30 @@ def known_gpus() -> list[Gpu]:
         if not _found:
             _found.extend(find_gpus())
         return list(_found)
+
+
+def wake() -> None:
+    """Begin to start the driver and a context on every GPU, in a thread: that takes half a second, and needs no Python.
+
+    numba-cuda gets the same contexts later, at once.  What goes wrong here it meets, too, and tells.
+    """
+    if DRIVER_FILE.exists() and _installed():
+        Thread(target=_start_contexts, name="waking", daemon=True).start()
+
+
+def _start_contexts() -> None:
+    with suppress(OSError, AttributeError):  # no such library, or an old one
+        driver, number = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
+        if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(number)):
+            return
+
+        def retain(index: int) -> None:
+            device, context = ctypes.c_int(), ctypes.c_void_p()
+            if not driver.cuDeviceGet(ctypes.byref(device), index):
+                driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
+
+        for index in range(number.value):
+            Thread(target=retain, args=(index,), name="waking", daemon=True).start()
 
 
 def _installed() -> bool:

@@ -278,7 +278,7 @@ def _quick_turns() -> Iterator[None]:
     those that wait should soon ask for it.
     """
     before = sys.getswitchinterval()
-    sys.setswitchinterval(TURN)
+    sys.setswitchinterval(min(before, TURN))
     try:
         yield
     finally:

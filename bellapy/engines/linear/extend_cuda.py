@@ -22,6 +22,7 @@ from bellapy.compute.gpu.ops import SIMULATED, WARP, upload
 from bellapy.compute.gpu.pool import FULL, Device, Work, Worker, give_to_cpu, pool
 from bellapy.compute.resources import Resources
 from bellapy.engines.ends import End, Ends
+from bellapy.engines.extend import GPU_BATCH_SEEDS
 from bellapy.engines.flanks import Flanks
 from bellapy.engines.linear.classes import CLASSES as ALL_CLASSES
 from bellapy.engines.linear.classes import SIMULATED_CLASSES
@@ -147,10 +148,7 @@ class _Batch:
         self.n = self.last = self.n_back = self.n_late = 0
         self.sizes, reads = job.sizes, worker.device.reads
         reads.hold(job.codes)
-        self.rows = worker.pinned.of("rows", room, dtype=np.int32)
-        self.table = worker.pinned.of("table", room, 5, dtype=np.int64)
-        self.found = worker.pinned.of("found", room, RESULT_COLUMNS, dtype=np.int32)
-        self.late = worker.pinned.of("late", room, dtype=np.int32)
+        self.rows, self.table, self.found, self.late = _pinned(worker, room)
         self.there = worker.rooms.of("table", room, 5, dtype=np.int64)
         self.results = worker.rooms.of("results", room, RESULT_COLUMNS, dtype=np.int32)
         self.counts = worker.rooms.of("counts", len(self.sizes) + 1, COUNTS, dtype=np.int64)
@@ -275,6 +273,21 @@ class _Batch:
             worker.launch(function, blocks, threads, Reads(reads.planes, reads.n_bases), self.there, self.counts, *arguments)
         )
         worker.mark(begin + 1)
+
+
+def _pinned(worker: Worker, room: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Pinned memory for so many flanks: rows, table, found and late of _Batch."""
+    return (
+        worker.pinned.of("rows", room, dtype=np.int32), worker.pinned.of("table", room, 5, dtype=np.int64),
+        worker.pinned.of("found", room, RESULT_COLUMNS, dtype=np.int32), worker.pinned.of("late", room, dtype=np.int32),
+    )  # fmt: skip
+
+
+def take_memory() -> None:
+    """Take the pinned memory of a batch ahead of it: that takes about as long as its kernels."""
+    with desk(Devices()) as its_desk:
+        for worker in its_desk.device.workers:
+            _pinned(worker, 2 * GPU_BATCH_SEEDS + 1)
 
 
 def _extend_on_gpu(job: _Job, worker: Worker, pieces: Iterator[tuple[int, int]], alone: bool) -> None:

@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 
 from bellapy.compute.memory import Budget
+from bellapy.compute.threads import map_threads, shared_by
 from bellapy.engines.ends import End
 from bellapy.engines.extend import extend_anchors, join_extensions
 from bellapy.jobs.overlap.candidate_filter import MIN_SURE
@@ -29,7 +30,7 @@ from bellapy.jobs.overlap.filter import (
     tell_of_reads,
 )
 from bellapy.jobs.overlap.geometry import (
-    NOWHERE,
+    Aligned,
     Crossings,
     Standing,
     bin_starts,
@@ -65,7 +66,9 @@ def steps_for(work: Work) -> Steps:
 def _with_bases(work: Work, seeds: Seeds) -> tuple[ReadSet, Seeds]:
     """The reads of some seeds, and perhaps others, and the seeds with the ids that their reads have there."""
     if work.is_whole and isinstance(work.reads, HeldReads):
-        return work.reads.all(), seeds
+        reads = work.reads.all()
+        reads.turn_by(shared_by(work.params.run.threads))
+        return reads, seeds
     ids = np.unique(np.concatenate((seeds.query_id, seeds.target_id)).astype(np.int64))
     new_ids = np.zeros(len(work.reads.lengths), np.int32)
     new_ids[ids] = np.arange(len(ids))
@@ -100,7 +103,7 @@ def align_first(work: Work, tile: int) -> Result:
     room = ways * n_bases + ALIGNED_BYTES * len(seeds)
     Budget(work.params.run.max_memory).require("the alignment, with the reads in both directions,", room)
     is_first = first_of_candidate(seeds)
-    chosen, others = seeds.take(is_first), seeds.take(~is_first)
+    chosen, others = seeds.take(np.flatnonzero(is_first)), seeds.take(np.flatnonzero(~is_first))
     candidate = (np.cumsum(is_first) - 1)[~is_first]
     del seeds  # there are many, and now twice
     extensions = _extend(work, tile, chosen, 0, len(chosen) + len(others))
@@ -119,10 +122,12 @@ def align_second(work: Work, tile: int) -> Result:
     apart = clear_of(implied_ends(without_bases(work, tile), others), extensions.take(candidate))  # another piece, if any
     others = others.take(np.where(poor, others.rank < work.params.seeds.ranks, apart))
     more = _extend(work, tile, others, len(chosen), len(chosen) + len(others)) if len(others) else _none()
+    threads = work.params.run.threads
     return {
-        "seeds": join_seeds([chosen, others], chosen.length), "extensions": join_extensions([extensions, more]),
+        "seeds": join_seeds([chosen, others], chosen.length, threads),
+        "extensions": join_extensions([extensions, more], threads),
         "numbers": {"extensions": len(chosen) + len(others), "second_seeds": len(others)},
-    }  # fmt: skip
+    }
 
 
 def _none() -> Extensions:
@@ -156,29 +161,23 @@ def _usual_rate(kind: str, work: Work) -> float | None:
     return work.store.once(f"{kind}_usual", make)["usual"]
 
 
-def _telling(kind: str, work: Work, tile: int) -> tuple[np.ndarray, Seeds, Extensions]:
-    """The alignments that tell where reads go on: none where nothing is known of the usual."""
+def cross(kind: str, work: Work, tile: int) -> Result:
+    """Where alignments of reads on both strands cross, of those that tell where reads go on: none if no rate is usual."""
     result, usual = work.store.get(f"{kind}.{tile}"), _usual_rate(kind, work)
     seeds, extensions = result["seeds"], result["extensions"]
     geometry = work.store.get(f"{kind}_rates.{tile}")["geometry"]
     rows = np.zeros(len(seeds), bool)
     if usual is not None:
         rows = tell_of_reads(rates_of(extensions, geometry), geometry, usual)
-    return rows, seeds, extensions
-
-
-def cross(kind: str, work: Work, tile: int) -> Result:
-    """Where alignments of reads on both strands cross."""
-    rows, seeds, extensions = _telling(kind, work, tile)
-    found = find_crossings(len(work.ids(tile)), seeds.take(rows), extensions.take(rows))
+    found = find_crossings(len(work.ids(tile)), Aligned.of(seeds, extensions).take(np.flatnonzero(rows)))
     return {**found._asdict(), "telling": rows}
 
 
 def cover(kind: str, work: Work, tile: int) -> Result:
     """Where alignments go on along the reads."""
     result, crossings = work.store.get(f"{kind}.{tile}"), work.store.get(f"{kind}_turns.{tile}")
-    seeds, extensions, rows = result["seeds"], result["extensions"], crossings["telling"]
-    n_bins = int(bin_starts(work.lengths(tile))[-1])
+    some = Aligned.of(result["seeds"], result["extensions"])
+    n_bins, threads = int(bin_starts(work.lengths(tile))[-1]), work.params.run.threads
     if _usual_rate(kind, work) is None:
         return {"steps": np.zeros(n_bins, np.int32), "hull_steps": np.zeros(n_bins, np.int32)}
 
@@ -186,13 +185,16 @@ def cover(kind: str, work: Work, tile: int) -> Result:
         return {"partners": work.summed(f"{kind}_turns", "partners")[0]}
 
     partners = work.store.once(f"{kind}_partners", make)["partners"][work.ids(tile)]
-    reads, telling = without_bases(work, tile), seeds.take(rows)
-    turns = Crossings(*(crossings[name] for name in Crossings._fields)).turns(telling, partners)
-    around = hulls(seeds, extensions)
-    return {
-        "steps": steps_of(reads, telling, extensions.take(rows), turns),
-        "hull_steps": steps_of(reads, *around, np.full((2, len(around[0])), NOWHERE, np.int64)),
-    }  # fmt: skip
+    reads = without_bases(work, tile)
+
+    def of_telling() -> np.ndarray:
+        telling = some.take(np.flatnonzero(crossings["telling"]))
+        turns = Crossings(*(crossings[name] for name in Crossings._fields)).turns(telling, partners)
+        return steps_of(reads, telling, turns, threads)
+
+    both = of_telling, lambda: steps_of(reads, hulls(some), threads=threads)
+    steps, hull_steps = map_threads(lambda make: make(), both, threads)
+    return {"steps": steps, "hull_steps": hull_steps}
 
 
 def _standing(kind: str, work: Work, tile: int) -> Standing:
@@ -250,7 +252,9 @@ def finish(work: Work, tile: int) -> Result:
     thresholds, params, reads = thresholds_of(work, ALL), work.params, without_bases(work, tile)
     result, judged = work.store.take(f"{ALL}.{tile}"), work.store.take(f"{ALL}_fair.{tile}")
     alignments = reads, result["seeds"], result["extensions"]
-    overlaps, dropped = filter_overlaps(*alignments, thresholds, judged["fair"], params.extension, params.filter)
+    overlaps, dropped = filter_overlaps(
+        *alignments, thresholds, judged["fair"], params.extension, params.filter, params.run.threads
+    )  # fmt: skip
     n_candidates = int(starts_of_candidates(overlaps.query_id, overlaps.target_id, overlaps.strand).sum())
     numbers = {"overlaps": len(overlaps), "second_pieces": len(overlaps) - n_candidates}
     return {"overlaps": overlaps, "dropped": dropped, "numbers": numbers}

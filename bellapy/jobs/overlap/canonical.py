@@ -88,7 +88,7 @@ def given_reads(reads: ReadSet, order: Order, threads: int = 1, *, with_bases: b
     back = np.empty(len(reads), np.int64)
     back[order.given] = np.arange(len(reads))
     if not with_bases:
-        names = tuple(reads.names[i] for i in back)
+        names = tuple(reads.names[i] for i in back.tolist())
         return ReadSet(names, np.full(PAD, UNKNOWN, np.uint8), reads.starts[back], reads.lengths[back], reads.error_rate)
     n, room = len(reads.codes), memory_of(reads.codes)
     room.flags.writeable = True  # `ReadSet.both_ways` is done with
@@ -102,45 +102,97 @@ def _arrange(reads: ReadSet, source: np.ndarray, flipped: np.ndarray, codes: np.
     """The reads `source`, turned where `flipped`, in `codes`."""
     lengths = reads.lengths[source]
     starts = PAD + np.concatenate(([0], np.cumsum(lengths[:-1].astype(np.int64) + PAD)))[: len(lengths)]
-    codes[:] = UNKNOWN
+    edges = np.concatenate(([0], starts[1:] - PAD, [len(codes)]))  # a read goes with the unknown bases before it
+    codes[: starts[0] if len(starts) else len(codes)] = UNKNOWN
 
     def copy(piece):
+        codes[edges[piece[0]] : edges[piece[1]]] = UNKNOWN  # by the thread that fills it: first touches take time
         copy_reads(reads.codes, reads.starts, reads.lengths, source, flipped, *piece, codes, starts)
 
     map_threads(copy, even_ranges(len(reads), 4 * threads), threads)
-    names = tuple(reads.names[i] for i in source)
+    names = tuple(reads.names[i] for i in source.tolist())
     return ReadSet(names, codes, starts.astype(np.int64), lengths, reads.error_rate, in_room=True)
 
 
-def given_overlaps(overlaps: Overlaps, lengths: np.ndarray, order: Order) -> Overlaps:
+NAMES = [f.name for f in fields(Overlaps) if f.name != "strand"]
+ID, START, END, SEED_AT, LEFT, RIGHT = (
+    (NAMES.index(query), NAMES.index(query.replace("query", "target")))
+    for query in ("query_id", "query_start", "query_end", "seed_query", "left_query", "right_query")
+)
+"""Columns of the query and of the target."""
+SEED_LENGTH = NAMES.index("seed_length")
+OF_BOTH = tuple(NAMES.index(name) for name in ("score", "n_support", "n_matches", "n_columns", "seed_length"))
+
+
+def given_overlaps(overlaps: Overlaps, lengths: np.ndarray, order: Order, threads: int = 1) -> Overlaps:
     """What was found, of the reads as they were given; the read given first is the query.
 
     lengths : (n_reads,) int32, of the reads in canonical order.
     """
-    columns = {f.name: getattr(overlaps, f.name) for f in fields(Overlaps)}
-    strand = columns["strand"].copy()
-    for side in ("query", "target"):
-        ids = columns[f"{side}_id"]
-        turned, n = order.flipped[ids], lengths[ids]
-        start, end, seed = columns[f"{side}_start"], columns[f"{side}_end"], columns[f"seed_{side}"]
-        columns[f"{side}_id"] = order.given[ids].astype(np.int32)
-        columns[f"{side}_start"] = np.where(turned, n - end, start)
-        columns[f"{side}_end"] = np.where(turned, n - start, end)
-        columns[f"seed_{side}"] = np.where(turned, n - columns["seed_length"] - seed, seed)
-        strand[turned] *= -1
-    columns["strand"] = strand
-    swapped = columns["query_id"] > columns["target_id"]
-    for name in ("query_id", "query_start", "query_end", "seed_query", "left_query", "right_query"):
-        _swap(columns, name, name.replace("query", "target"), swapped)
-    turned = order.flipped[overlaps.query_id] ^ (swapped & (strand < 0))  # left and right are as the query runs
-    for name in ("left_query", "left_target"):
-        _swap(columns, name, name.replace("left", "right"), turned)
-    rows = np.lexsort((strand, columns["target_id"], columns["query_id"]))  # stable: lines of one pair stay in order
-    return Overlaps(**{name: column[rows] for name, column in columns.items()})
+    columns = np.stack([getattr(overlaps, name) for name in NAMES])
+    given, n = order.given.astype(np.int32), len(overlaps)
+    query, target = given[overlaps.query_id], given[overlaps.target_id]
+    turned = order.flipped[overlaps.query_id] != order.flipped[overlaps.target_id]
+    strand = np.where(turned, -overlaps.strand, overlaps.strand).astype(np.int8)
+    rows = sort_rows(np.minimum(query, target), np.maximum(query, target), strand, len(given))
+    restored, strands = np.empty_like(columns), strand[rows]
+
+    def restore(part: tuple[int, int]) -> None:
+        restore_rows(columns, lengths, given, order.flipped, rows, strands, *part, restored)
+
+    map_threads(restore, even_ranges(n, threads), threads)
+    return Overlaps(**dict(zip(NAMES, restored, strict=True)), strand=strands)
 
 
-def _swap(columns: dict[str, np.ndarray], one: str, other: str, rows: np.ndarray) -> None:
-    """Swap two columns in some rows."""
-    columns[one], columns[other] = (
-        np.where(rows, columns[other], columns[one]), np.where(rows, columns[one], columns[other]),
-    )  # fmt: skip
+@njit
+def restore_rows(columns, lengths, given, flipped, rows, strands, begin, end, restored):
+    """Fill restored[:, begin:end] with overlaps of the reads as they were given.
+
+    columns, restored : (17, n) int32, the columns NAMES before and after.  lengths : (n_reads,) int32, and given, int32, and
+    flipped of Order, in canonical order.  rows : (n,) int64, the row before of each.  strands : (n,) int8, after.
+    """
+    for x in range(begin, end):
+        row = rows[x]
+        query, target = columns[ID[0], row], columns[ID[1], row]
+        swapped = given[query] > given[target]
+        turned = flipped[query] ^ (swapped and strands[x] < 0)  # left and right are as the query runs
+        for c in OF_BOTH:
+            restored[c, x] = columns[c, row]
+        for side in range(2):
+            read, to = columns[ID[side], row], np.int64(swapped) ^ side
+            first, last, seed = columns[START[side], row], columns[END[side], row], columns[SEED_AT[side], row]
+            left, right = columns[LEFT[side], row], columns[RIGHT[side], row]
+            if flipped[read]:
+                first, last = lengths[read] - last, lengths[read] - first
+                seed = lengths[read] - columns[SEED_LENGTH, row] - seed
+            restored[ID[to], x], restored[SEED_AT[to], x] = given[read], seed
+            restored[START[to], x], restored[END[to], x] = first, last
+            restored[LEFT[to], x], restored[RIGHT[to], x] = (right, left) if turned else (left, right)
+
+
+@njit
+def sort_rows(query, target, strand, n_reads):
+    """The rows by query, target and strand, (n,) int64; equal ones stay in order.
+
+    query, target : (n,) int32, below n_reads.  strand : (n,) int8.
+    """
+    rows, by_target = np.arange(query.size), np.empty(query.size, np.int64)
+    places = np.zeros(2 * n_reads + 1, np.int64)
+    for i in range(query.size):
+        places[2 * target[i] + (strand[i] > 0) + 1] += 1
+    for r in range(2 * n_reads):
+        places[r + 1] += places[r]
+    for i in range(query.size):
+        at = 2 * target[i] + (strand[i] > 0)
+        by_target[places[at]] = i
+        places[at] += 1
+    places[:] = 0
+    for i in range(query.size):
+        places[query[i] + 1] += 1
+    for r in range(n_reads):
+        places[r + 1] += places[r]
+    for x in range(query.size):
+        at = query[by_target[x]]
+        rows[places[at]] = by_target[x]
+        places[at] += 1
+    return rows

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from threading import Lock
 
 import numpy as np
 
 from bellapy.jobs.overlap.report import Details, Estimates
-from bellapy.records import Overlaps, ReadSet
+from bellapy.records import Overlaps, ReadSet, join_overlaps
 from bellapy.report.charts import Chart, Curve, Curves, Density, Histogram, Mark, histogram_of, round_edges
 from bellapy.report.run_report import RunReport
 
 PLACES = 50  # along a read, whatever its length
 LOOKED_AT = 20_000  # reads whose coverage is looked at, evenly spaced
 GRID = 60
+AT_ONCE = 1 << 18  # overlaps
 IDENTITIES = np.linspace(0.5, 1, 101)
 
 
@@ -34,15 +36,30 @@ class OverlapCharts:
         self._row = np.full(len(reads), -1, np.int64)
         self._row[looked_at] = np.arange(len(looked_at))
         self._changes = np.zeros((len(looked_at), PLACES + 1), np.int32)  # of the coverage, from place to place
-        self._lock = Lock()
+        self._lock, self._adding = Lock(), Lock()
+        self._waiting: list[Overlaps] = []
+        self._n_waiting = 0
 
     def add(self, overlaps: Overlaps) -> None:
-        """Add overlaps, some of the output."""
+        """Add overlaps, some of the output: they wait until there are many, so that threads need not wait for each other."""
+        with self._lock:
+            self._waiting.append(overlaps)
+            self._n_waiting += len(overlaps)
+            if self._n_waiting < AT_ONCE:
+                return
+            some = self._take_waiting()
+        self._add(some)
+
+    def _take_waiting(self) -> Overlaps:
+        some, self._waiting, self._n_waiting = join_overlaps(self._waiting), [], 0
+        return some
+
+    def _add(self, overlaps: Overlaps) -> None:
         if not len(overlaps):
             return
         spans = (overlaps.query_end - overlaps.query_start + (overlaps.target_end - overlaps.target_start)) / 2
         identity = overlaps.n_matches / np.maximum(overlaps.n_columns, 1)
-        with self._lock:
+        with self._adding:
             for read, start, end in (
                 (overlaps.query_id, overlaps.query_start, overlaps.query_end),
                 (overlaps.target_id, overlaps.target_start, overlaps.target_end),
@@ -66,6 +83,8 @@ class OverlapCharts:
 
     def finish(self, report: RunReport) -> None:
         """Put the charts into the report."""
+        if self._waiting:
+            self._add(self._take_waiting())
         report.charts = [
             *_spectrum(report.estimates, report.details), *self._reads(), *self._overlaps(report.details), *self._coverage()
         ]  # fmt: skip
@@ -141,10 +160,8 @@ def _expected(found: Estimates, counts: np.ndarray, x: np.ndarray) -> list[Curve
     """The Poisson curve of k-mers without errors at the estimated depth, with as many as there are beyond its mean."""
     if found.depth is None or found.error_rate is None or found.k is None:
         return []
-    from scipy.stats import poisson
-
-    mean = found.depth * (1 - found.error_rate) ** found.k
-    shape = poisson.pmf(x, mean)
+    mean = max(found.depth * (1 - found.error_rate) ** found.k, np.finfo(float).tiny)
+    shape = np.exp(x * math.log(mean) - mean - [math.lgamma(n + 1) for n in x.tolist()])
     beyond = x >= mean
     if not shape[beyond].sum():
         return []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from bellapy.compute.gpu.desk import Desk, desk
 from bellapy.compute.gpu.pool import FULL, give_to_cpu, is_out_of_memory
 from bellapy.compute.gpu.scan import BLOCK, TILE, begins_of_tiles, blocks_for, scan, total_of
 from bellapy.compute.resources import Resources
+from bellapy.compute.threads import shared_by
 from bellapy.jobs.overlap.cuda_columns import (
     LANES,
     TOTALS,
@@ -142,6 +144,20 @@ class DeviceColumns(Held):
         its_desk.launch(kernel, blocks_for(lanes * (begins.size - 1)), BLOCK, self.entries, begins, *arguments)
 
 
+def send_reads(reads: ReadSet, resources: Resources) -> None:
+    """Bring all bases to the first GPU, if there is room: they stay there, for counting and for the extension."""
+    with suppress(Exception):  # it comes again where the bases are needed, and is told there
+        both_ways = reads.turn_by(shared_by(resources.threads))
+        with desk(resources.devices) as its_desk:
+            _bring(its_desk, both_ways, resources)
+
+
+def _bring(its_desk: Desk, both_ways: np.ndarray, resources: Resources) -> None:
+    device = its_desk.device
+    device.reads.hold(both_ways)
+    device.note(uploaded_bases=device.reads.bring_all(both_ways, resources.threads, its_desk.stream))
+
+
 def try_to_count(reads: ReadSet, k: int, lower: int, keep_one_in: int, resources: Resources) -> KmerCounts | None:
     """What `count_kmers` finds without an upper bound, held by the first GPU; None where the CPU has to count.
 
@@ -155,8 +171,7 @@ def try_to_count(reads: ReadSet, k: int, lower: int, keep_one_in: int, resources
     try:
         with desk(resources.devices) as its_desk:
             device = its_desk.device
-            device.reads.hold(reads.both_ways)
-            device.note(uploaded_bases=device.reads.bring_all(reads.both_ways, resources.threads, its_desk.stream))
+            _bring(its_desk, reads.turn_by(shared_by(resources.threads)), resources)
             planes = device.reads.planes
             entries, spectrum = count_on_gpu(its_desk, planes, n_places, k, lower, device.gpu.free, keep_one_in)
     except Exception as error:

@@ -6,6 +6,7 @@ reads.  An entry of a block holds a place in the block, and goes with the number
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import asdict, fields, replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from bellapy.jobs.overlap import estimate as estimates
 from bellapy.jobs.overlap.candidates import Between, KeyLayout, layout_of, symbolic_product
 from bellapy.jobs.overlap.coverage import DEPTH_BYTES
 from bellapy.jobs.overlap.depth import Bins, Tests
+from bellapy.jobs.overlap.first_run import sending
 from bellapy.jobs.overlap.linking import Kept, Links, Rules, keep_columns, learn_rules, link_profile
 from bellapy.jobs.overlap.work import MemoryStore, Result, Round, Work
 from bellapy.params import KmerParams
@@ -42,7 +44,8 @@ U = np.uint64
 def choose_settings(work: Work) -> Result:
     """Depth and error rate of the reads; k, bounds and sampling, given or chosen from these."""
     reads, kmers = work.reads.all(), work.params.kmers
-    found = _estimate(reads, kmers, work.params.run.threads, Budget(work.params.run.max_memory))
+    with sending(reads, work.resources) if pays_on_gpu(work) else nullcontext():
+        found = _estimate(reads, kmers, work.params.run.threads, Budget(work.params.run.max_memory))
     k = kmers.k or estimates.choose_k(reads.lengths, found.choice_rate)
     upper = kmers.upper or estimates.choose_upper(found.depth, found.error_rate, k, kmers.lower)
     sampling, window = kmers.sampling, kmers.sampling_window or DEFAULT_SAMPLING_WINDOW

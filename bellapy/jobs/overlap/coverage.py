@@ -171,7 +171,9 @@ def count_covering(codes, starts, lengths, begin, end, table, own, middles, coun
             first = last
 
 
-def make_table(reads: ReadSet, chosen: np.ndarray, k: int, one_in: int) -> tuple[Table, np.ndarray, np.ndarray]:
+def make_table(
+    reads: ReadSet, chosen: np.ndarray, k: int, one_in: int, threads: int = 1
+) -> tuple[Table, np.ndarray, np.ndarray]:
     """The k-mers of pieces from the middle of some reads; the middle of each piece; and whether it kept enough of them.
 
     chosen : (n,) int64, the reads.  one_in : a power of two; k-mers are left out so that one in so many is kept.
@@ -181,25 +183,40 @@ def make_table(reads: ReadSet, chosen: np.ndarray, k: int, one_in: int) -> tuple
     everything = Table(k, multiplier, bits, np.full(1 << MARK_BITS >> 6, ~U0), *np.empty((3, 0), np.uint64))
     begins = reads.starts[chosen] + np.maximum(0, (reads.lengths[chosen].astype(np.int64) - PIECE) // 2)
     sizes = np.minimum(reads.lengths[chosen], PIECE).astype(np.int64)
-    parts = []
-    for piece, (begin, size) in enumerate(zip(begins.tolist(), sizes.tolist(), strict=True)):
+
+    def look(piece: int) -> tuple[np.ndarray, np.ndarray, int]:
+        begin, size = int(begins[piece]), int(sizes[piece])
         found = np.empty((2, size + 1), np.uint64)
         hashes, places = found[:, : find_kmers(reads.codes, begin, begin + size, everything, *found)]
         _, at, times = np.unique(hashes, return_index=True, return_counts=True)
         at = at[times == 1]
-        items = U(piece) << U(14) | (places[at] - (U(begin) << U1))
-        parts.append((hashes[at], items, len(hashes)))
+        return hashes[at], U(piece) << U(14) | (places[at] - (U(begin) << U1)), len(hashes)
+
+    parts = map_threads(look, range(len(chosen)), threads)
     hashes, items = (np.concatenate([part[i] for part in parts]) for i in range(2))
     order = np.argsort(hashes, kind="stable")  # the pieces in order
     hashes, items = hashes[order], items[order]
-    rank = np.arange(len(hashes)) - np.searchsorted(hashes, hashes)
+    row, is_first = np.arange(len(hashes)), np.diff(hashes, prepend=~hashes[:1]) != 0
+    rank = row - np.maximum.accumulate(np.where(is_first, row, 0))
     hashes, items = hashes[rank < MOST_PIECES], items[rank < MOST_PIECES]
     kept = np.bincount((items >> U(14)).astype(np.int64), minlength=len(chosen))
     enough = kept >= np.maximum(MIN_HITS, LEAST_KEPT * np.array([part[2] for part in parts]))
-    marks, prefixes = np.zeros(1 << MARK_BITS >> 6, np.uint64), hashes >> U(max(0, bits - MARK_BITS))
-    np.bitwise_or.at(marks, prefixes >> U6, U1 << (prefixes & U63))
-    heads = np.searchsorted(hashes >> U(max(0, bits - HEAD_BITS)), np.arange((1 << HEAD_BITS) + 1).astype(U))
-    return Table(k, multiplier, bits, marks, heads.astype(np.int32), hashes, items), sizes // 2, enough
+    heads = np.bincount((hashes >> U(max(0, bits - HEAD_BITS))).astype(np.int64), minlength=1 << HEAD_BITS)
+    heads = np.concatenate(([0], np.cumsum(heads))).astype(np.int32)
+    return (
+        Table(k, multiplier, bits, _marks_of(hashes >> U(max(0, bits - MARK_BITS))), heads, hashes, items),
+        sizes // 2,
+        enough,
+    )
+
+
+def _marks_of(prefixes: np.ndarray) -> np.ndarray:
+    """A bit for each prefix, as in Table; prefixes : (n,) uint64, ascending."""
+    marks, words = np.zeros(1 << MARK_BITS >> 6, np.uint64), (prefixes >> U6).astype(np.int64)
+    firsts = np.flatnonzero(np.diff(words, prepend=-1))
+    if len(firsts):
+        marks[words[firsts]] = np.bitwise_or.reduceat(U1 << (prefixes & U63), firsts)
+    return marks
 
 
 def measure_depth(reads: ReadSet, k: int, one_in: int, threads: int = 1) -> float | None:
@@ -211,7 +228,7 @@ def measure_depth(reads: ReadSet, k: int, one_in: int, threads: int = 1) -> floa
     chosen = long_enough[:N_PIECES]
     if len(chosen) < LEAST_PIECES or reads.lengths[chosen].min() < k:
         return None
-    table, middles, enough = make_table(reads, chosen, k, one_in)
+    table, middles, enough = make_table(reads, chosen, k, one_in, threads)
 
     def count(piece: tuple[int, int]) -> np.ndarray:
         counts = np.zeros(len(chosen), np.int64)

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bellapy.compute.threads import map_threads
 from bellapy.jobs.overlap.candidate_filter import MIN_SURE, SURE_SUPPORT
 from bellapy.jobs.overlap.estimate import DEFAULT_ERROR_RATE, expected_score_rate
 from bellapy.jobs.overlap.geometry import Geometry, measure_geometry
@@ -31,7 +32,7 @@ from bellapy.records import Extensions, Overlaps, ReadSet, Seeds, join_overlaps
 
 SPREAD = 2.0
 REPEAT_SPREAD = 1.0
-PIECE_ROWS = 1 << 16  # candidates examined at a time
+PIECE_ROWS = 1 << 15  # candidates examined at a time
 MAX_FLOOR = 0.2  # per match score
 LEAST_SHARE = 0.25  # of the median score per base of the implied length, overhangs of bad ends counted
 SURE_SHARE = 0.5  # of the implied length that is aligned
@@ -151,19 +152,23 @@ def best_of_candidate(seeds: Seeds, extensions: Extensions) -> np.ndarray:
 
 def filter_overlaps(
     reads: ReadSet, seeds: Seeds, extensions: Extensions, thresholds: Thresholds, fair: Geometry, scoring: ExtensionParams,
-    params: FilterParams,
+    params: FilterParams, threads: int = 1,
 ) -> tuple[Overlaps, dict[str, int]]:  # fmt: skip
     """The overlaps among the alignments, by query, target and strand; how many candidates were dropped for what reason.
 
     A candidate has one overlap, or two where its reads overlap at both ends (pieces.py), the higher-scoring one first.
     """
     alignments = reads, seeds, extensions, fair
-    kept, dropped = _passing(*alignments, best_of_candidate(seeds, extensions), thresholds, scoring, params)
-    further, _ = _passing(*alignments, further_pieces(reads, seeds, extensions, kept), thresholds, scoring, params)
+    judged = thresholds, scoring, params, threads
+    kept, dropped = _passing(*alignments, best_of_candidate(seeds, extensions), *judged)
+    further, _ = _passing(*alignments, further_pieces(reads, seeds, extensions, kept), *judged)
     rows = np.concatenate((kept, further))
     rows = rows[np.argsort(_candidates(seeds.take(rows)), kind="stable")] if len(further) else kept
-    parts = [_as_overlaps(seeds.take(piece), extensions.take(piece), scoring) for piece in _in_pieces(rows)]
-    return join_overlaps(parts), dropped
+
+    def show(piece: np.ndarray) -> Overlaps:
+        return _as_overlaps(seeds.take(piece), extensions.take(piece), scoring)
+
+    return join_overlaps(map_threads(show, _in_pieces(rows), threads)), dropped
 
 
 def further_pieces(reads: ReadSet, seeds: Seeds, extensions: Extensions, kept: np.ndarray) -> np.ndarray:
@@ -189,19 +194,22 @@ def _in_pieces(rows: np.ndarray) -> list[np.ndarray]:
 
 def _passing(
     reads: ReadSet, seeds: Seeds, extensions: Extensions, fair: Geometry, rows: np.ndarray, thresholds: Thresholds,
-    scoring: ExtensionParams, params: FilterParams,
+    scoring: ExtensionParams, params: FilterParams, threads: int,
 ) -> tuple[np.ndarray, dict[str, int]]:  # fmt: skip
     """Those of the rows whose alignments pass all tests; how many do not, by reason."""
-    kept, dropped = [], Counter[str]()
-    for piece in _in_pieces(rows):
+
+    def test(piece: np.ndarray) -> tuple[np.ndarray, dict[str, int]]:
         chosen, ends = seeds.take(piece), extensions.take(piece)
         geometry = measure_geometry(reads, chosen, ends)
         tests = shape_tests(geometry, *estimate_matches(scoring, ends), params)
         scores = thresholds.passed(ends.score, chosen.copies, geometry, fair.take(piece))
         keep, its_dropped = apply_tests({"too short": tests["too short"], **scores, **tests})
-        kept.append(piece[keep])
+        return piece[keep], its_dropped
+
+    done, dropped = map_threads(test, _in_pieces(rows), threads), Counter[str]()
+    for _, its_dropped in done:
         dropped.update(its_dropped)
-    return np.concatenate(kept), dict(dropped)
+    return np.concatenate([kept for kept, _ in done]), dict(dropped)
 
 
 def _as_overlaps(seeds: Seeds, extensions: Extensions, scoring: ExtensionParams) -> Overlaps:

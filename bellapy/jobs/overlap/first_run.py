@@ -5,9 +5,16 @@ Few sizes of windows are enough: the widest, and others as they come.  So these 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from bellapy.compute.gpu import ahead
+
+if TYPE_CHECKING:  # loaded when needed
+    from bellapy.compute.resources import Resources
+    from bellapy.records import ReadSet
 
 ESTIMATE = f"{__name__}:load_count", f"{__name__}:load_depth", f"{__name__}:load_fit"
 COUNTING = (
@@ -30,6 +37,24 @@ def tasks(*, with_paths: bool) -> list[str]:
 def compile_ahead(*, with_paths: bool, others: Sequence[str] = ()) -> None:
     """Begin with what no run has compiled yet; others : what a job needs beside its overlaps."""
     ahead.start([*tasks(with_paths=with_paths), *others])
+
+
+def load_ahead() -> None:
+    """Begin to load what a GPU does first, once one is there."""
+    engine = "bellapy.engines.linear"
+    narrow_first = sorted(EXTENSION, key=lambda number: number or len(EXTENSION))  # the narrowest of all is rarely used
+    sizes = [f"{engine}.extend_cuda:load_size:{number}" for number in narrow_first]
+    ahead.load([*COUNTING, *sizes, f"{engine}.extend_cuda:take_memory"])
+
+
+@contextmanager
+def sending(reads: ReadSet, resources: Resources) -> Iterator[None]:
+    """Bring the reads to the GPU that will count while the CPU learns from them, in the block."""
+    from bellapy.jobs.overlap.columns_cuda import send_reads
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(send_reads, reads, resources)
+        yield
 
 
 def load_count() -> None:

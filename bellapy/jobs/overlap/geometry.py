@@ -22,7 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit
+from bellapy.compute.jit import njit, njit_entry, njit_inner
+from bellapy.compute.threads import map_threads
 from bellapy.records import Extensions, Overlaps, ReadSet, Seeds
 
 BIN = 100  # bases: how finely it is known where alignments go on
@@ -63,17 +64,65 @@ class Geometry:
         return Geometry(self.left[rows], self.right[rows], self.span[rows], self.implied[rows], self.lesser[rows])
 
 
+@dataclass(frozen=True)
+class Aligned:
+    """What geometry looks at of alignments and their seeds, (n,) each, as in Seeds and Extensions."""
+
+    query_id: np.ndarray
+    target_id: np.ndarray
+    strand: np.ndarray
+    query_start: np.ndarray
+    query_end: np.ndarray
+    target_start: np.ndarray
+    target_end: np.ndarray
+    score: np.ndarray
+
+    @classmethod
+    def of(cls, seeds: Seeds | Overlaps, extensions: Extensions | Overlaps) -> Aligned:
+        """Those of seeds and the alignments that grew from them; overlaps are both."""
+        return cls(
+            seeds.query_id, seeds.target_id, seeds.strand, extensions.query_start, extensions.query_end,
+            extensions.target_start, extensions.target_end, extensions.score,
+        )  # fmt: skip
+
+    def __len__(self) -> int:
+        return len(self.query_id)
+
+    @property
+    def columns(self) -> tuple[np.ndarray, ...]:
+        """All but the score, for compiled code."""
+        ends = self.query_start, self.query_end, self.target_start, self.target_end
+        return self.query_id, self.target_id, self.strand, *ends
+
+    def take(self, rows: np.ndarray) -> Aligned:
+        """The same of some rows."""
+        return Aligned(*(column[rows] for column in (*self.columns, self.score)))
+
+
 def measure_geometry(reads: ReadSet, seeds: Seeds | Overlaps, extensions: Extensions | Overlaps) -> Geometry:
     """Overhangs, span and implied length of every alignment; overlaps are both, pairs of reads and alignments."""
-    query_after = reads.lengths[seeds.query_id] - extensions.query_end
-    target_after = reads.lengths[seeds.target_id] - extensions.target_end
-    same = seeds.strand > 0
-    left = np.minimum(extensions.query_start, np.where(same, extensions.target_start, target_after))
-    right = np.minimum(query_after, np.where(same, target_after, extensions.target_start))
-    query_span = extensions.query_end - extensions.query_start
-    target_span = extensions.target_end - extensions.target_start
-    implied = left + right + (query_span + target_span) / 2
-    return Geometry(left, right, np.minimum(query_span, target_span), implied, np.zeros(len(left), bool))
+    n = len(seeds)
+    (left, right, span), implied = np.empty((3, n), np.int32), np.empty(n)
+    _measure(reads.lengths, Aligned.of(seeds, extensions).columns, left, right, span, implied)
+    return Geometry(left, right, span, implied, np.zeros(n, bool))
+
+
+@njit_entry
+def _measure(lengths, aligned, left, right, span, implied):
+    """Fill in the columns of Geometry but the last, (n,) int32, `implied` float64.
+
+    lengths : (n_reads,) int32.  aligned : the columns of Aligned.
+    """
+    query_id, target_id, strand, query_start, query_end, target_start, target_end = aligned
+    for i in range(len(query_id)):
+        query_after = lengths[query_id[i]] - query_end[i]
+        target_after, target_before = lengths[target_id[i]] - target_end[i], target_start[i]
+        if strand[i] <= 0:
+            target_after, target_before = target_before, target_after
+        query_span, target_span = query_end[i] - query_start[i], target_end[i] - target_start[i]
+        left[i], right[i] = min(query_start[i], target_before), min(query_after, target_after)
+        span[i] = min(query_span, target_span)
+        implied[i] = left[i] + right[i] + (query_span + target_span) / 2
 
 
 class Standing(NamedTuple):
@@ -104,32 +153,65 @@ def fair_geometry(reads: ReadSet, seeds: Seeds, extensions: Extensions, geometry
 
     standing : of the bins of these reads.
     """
-    starts, bad, joined = bin_starts(reads.lengths), standing.bad, standing.joined
     covered = np.concatenate(([0], np.cumsum(standing.covered)))  # bins before each one
+    bins = _Bins(bin_starts(reads.lengths), standing.bad, standing.joined, covered)
+    n = len(seeds)
+    (left, right), implied, lesser = np.empty((2, n), np.int32), np.empty(n), np.empty(n, bool)
+    overhangs = geometry.left, geometry.right
+    _judge(bins, Aligned.of(seeds, extensions).columns, overhangs, geometry.implied, left, right, implied, lesser)
+    return Geometry(left, right, geometry.span, implied, lesser)
 
-    def is_bad(read: np.ndarray, position: np.ndarray) -> np.ndarray:
-        return bad[starts[read] + position // BIN]
 
-    def is_lesser(read: np.ndarray, position: np.ndarray, runs_on: np.ndarray | bool) -> np.ndarray:
-        """Whether the read is joined there, and the side on which the alignment lies, behind or before it, is the lesser."""
-        at = starts[read] + position // BIN
-        lesser = joined[at]
-        rows = np.flatnonzero(lesser)  # few
-        read, at, runs_on = read[rows], at[rows], np.broadcast_to(runs_on, len(lesser))[rows]
-        before, behind = covered[at] - covered[starts[read]], covered[starts[read + 1]] - covered[at]
-        lesser[rows] = np.where(runs_on, behind < before, before < behind)
-        return lesser
+class _Bins(NamedTuple):
+    """Bins for compiled code: where those of each read start, what stands of them, and covered bins before each one."""
 
-    same = seeds.strand > 0
-    first = np.where(same, extensions.target_start, extensions.target_end)
-    last = np.where(same, extensions.target_end, extensions.target_start)
-    left = is_bad(seeds.query_id, extensions.query_start) | is_bad(seeds.target_id, first)
-    right = is_bad(seeds.query_id, extensions.query_end) | is_bad(seeds.target_id, last)
-    left, right = np.where(left, 0, geometry.left), np.where(right, 0, geometry.right)
-    at_left = is_lesser(seeds.query_id, extensions.query_start, True) | is_lesser(seeds.target_id, first, same)
-    at_right = is_lesser(seeds.query_id, extensions.query_end, False) | is_lesser(seeds.target_id, last, ~same)
-    lesser = (geometry.left > BEYOND) & at_left | (geometry.right > BEYOND) & at_right
-    return Geometry(left, right, geometry.span, geometry.aligned + left + right, lesser)
+    starts: np.ndarray
+    bad: np.ndarray
+    joined: np.ndarray
+    covered: np.ndarray
+
+
+@njit_entry
+def _judge(bins, aligned, overhangs, spanned, left, right, implied, lesser):
+    """Fill in the columns of the fair Geometry.
+
+    bins : _Bins.  aligned : the columns of Aligned.  overhangs, spanned : left and right, and implied, of the
+    geometry, (n,).  left, right : (n,) int32.  implied : (n,) float64.  lesser : (n,) bool.
+    """
+    query_id, target_id, strand, query_start, query_end, target_start, target_end = aligned
+    for i in range(len(query_id)):
+        q, t, same = query_id[i], target_id[i], strand[i] > 0
+        first, last = (target_start[i], target_end[i]) if same else (target_end[i], target_start[i])
+        bad_left = bins.bad[_bin(bins, q, query_start[i])] or bins.bad[_bin(bins, t, first)]
+        bad_right = bins.bad[_bin(bins, q, query_end[i])] or bins.bad[_bin(bins, t, last)]
+        its_left, its_right = overhangs[0][i], overhangs[1][i]
+        left[i], right[i] = 0 if bad_left else its_left, 0 if bad_right else its_right
+        implied[i] = spanned[i] - its_left - its_right + left[i] + right[i]
+        lesser[i] = False
+        if its_left > BEYOND:
+            lesser[i] = _is_lesser(bins, q, query_start[i], True) or _is_lesser(bins, t, first, same)
+        if its_right > BEYOND and not lesser[i]:
+            lesser[i] = _is_lesser(bins, q, query_end[i], False) or _is_lesser(bins, t, last, not same)
+
+
+@njit_inner
+def _bin(bins, read, position):
+    """The bin of a position on a read.  bins : _Bins."""
+    return bins.starts[read] + position // BIN
+
+
+@njit_inner
+def _is_lesser(bins, read, position, runs_on):
+    """Whether the read is joined there, and the side on which the alignment lies is the lesser: behind, if it runs on.
+
+    bins : _Bins.
+    """
+    at = _bin(bins, read, position)
+    if not bins.joined[at]:
+        return False
+    before = bins.covered[at] - bins.covered[bins.starts[read]]
+    behind = bins.covered[bins.starts[read + 1]] - bins.covered[at]
+    return behind < before if runs_on else before < behind
 
 
 def _hardly_any(starts: np.ndarray, going_on: np.ndarray) -> np.ndarray:
@@ -138,43 +220,54 @@ def _hardly_any(starts: np.ndarray, going_on: np.ndarray) -> np.ndarray:
     return going_on <= STRAY * np.repeat(most, np.diff(starts))
 
 
-def _by_pair(seeds: Seeds) -> tuple[np.ndarray, np.ndarray]:
+def _by_pair(some: Aligned) -> tuple[np.ndarray, np.ndarray]:
     """The rows by their two reads, and where the rows of each pair begin among them."""
-    pair = seeds.query_id.astype(np.int64) << 32 | seeds.target_id
+    pair = some.query_id.astype(np.int64) << 32 | some.target_id
     order = np.argsort(pair, kind="stable")
     return order, np.flatnonzero(np.diff(pair[order], prepend=-1))
 
 
-def hulls(seeds: Seeds, extensions: Extensions) -> tuple[Seeds, Extensions]:
+def hulls(some: Aligned) -> Aligned:
     """One row for each pair of reads, from the first start to the last end of their alignments, whatever the strands."""
-    order, begins = _by_pair(seeds)
-    rows, ends = order[begins], {"start": np.minimum, "end": np.maximum}
+    order, begins = _by_pair(some)
+    ends = {"start": np.minimum, "end": np.maximum}
     names = [(f"{read}_{end}", pick) for read in ("query", "target") for end, pick in ends.items()]
-    columns = {name: pick.reduceat(getattr(extensions, name)[order], begins) for name, pick in names}
-    return seeds.take(rows), replace(extensions.take(rows), **columns)
+    columns = {name: pick.reduceat(getattr(some, name)[order], begins) for name, pick in names}
+    return replace(some.take(order[begins]), **columns)
 
 
-def steps_of(reads: ReadSet, seeds: Seeds, extensions: Extensions, turns: np.ndarray) -> np.ndarray:
+def steps_of(reads: ReadSet, some: Aligned, turns: np.ndarray | None = None, threads: int = 1) -> np.ndarray:
     """By how much the number of alignments that go on changes from bin to bin of each read, (n_bins,) int32.
 
-    turns : of the alignments, as from `Crossings.turns`.
+    turns : of the alignments, as from `Crossings.turns`; None: no read turns.
     """
     starts = bin_starts(reads.lengths)
-    steps = np.zeros(starts[-1], np.int32)
-    _add_steps(starts, reads.lengths, seeds.query_id, extensions.query_start, extensions.query_end, turns[0], steps)
-    _add_steps(starts, reads.lengths, seeds.target_id, extensions.target_start, extensions.target_end, turns[1], steps)
-    return steps
+    nowhere = np.zeros((2, 0), np.int64) if turns is None else turns
+    sides = (
+        (some.query_id, some.query_start, some.query_end, nowhere[0]),
+        (some.target_id, some.target_start, some.target_end, nowhere[1]),
+    )
+
+    def add(side: tuple[np.ndarray, ...]) -> np.ndarray:
+        steps = np.zeros(starts[-1], np.int32)
+        _add_steps(starts, reads.lengths, *side, steps)
+        return steps
+
+    of_queries, of_targets = map_threads(add, sides, threads)
+    of_queries += of_targets
+    return of_queries
 
 
-def _on_both_strands(seeds: Seeds, extensions: Extensions) -> tuple[np.ndarray, np.ndarray]:
+def _on_both_strands(some: Aligned) -> tuple[np.ndarray, np.ndarray]:
     """Rows of pairs of reads that align on both strands; for each the best row of its reads on the other strand."""
-    order, begins = _by_pair(seeds)
-    strand = seeds.strand[order]
+    order, begins = _by_pair(some)
+    strand = some.strand[order]
     both = np.minimum.reduceat(strand, begins) < np.maximum.reduceat(strand, begins)
     pair = np.repeat(np.arange(len(begins)), np.diff(begins, append=len(order)))
-    rows, pair = order[both[pair]], pair[both[pair]]
-    candidate = 2 * pair + (seeds.strand[rows] > 0)
-    by_score = np.lexsort((extensions.score[rows], candidate))
+    of_both = both[pair]
+    rows, pair = order[of_both], pair[of_both]
+    candidate = 2 * pair + (some.strand[rows] > 0)
+    by_score = np.lexsort((some.score[rows], candidate))
     best = by_score[np.diff(candidate[by_score], append=-1) != 0]
     return rows, rows[best[np.searchsorted(candidate[best], candidate ^ 1)]]
 
@@ -193,7 +286,7 @@ class Crossings(NamedTuple):
     across: np.ndarray
     partners: np.ndarray
 
-    def turns(self, seeds: Seeds, partners: np.ndarray) -> np.ndarray:
+    def turns(self, some: Aligned, partners: np.ndarray) -> np.ndarray:
         """Where reads turn that one other read alone runs across, and that on both strands; (2, n) int64.
 
         Of each alignment the place on the query and on the target, NOWHERE where they do not turn.  Several such reads are
@@ -201,23 +294,27 @@ class Crossings(NamedTuple):
 
         partners : the sum of those of all alignments of these reads.
         """
-        turns = np.full((2, len(seeds)), NOWHERE, np.int64)
-        read = np.stack((seeds.query_id, seeds.target_id))[:, self.rows]
+        turns = np.full((2, len(some)), NOWHERE, np.int64)
+        read = np.stack((some.query_id[self.rows], some.target_id[self.rows]))
         turns[:, self.rows] = np.where(self.across & (partners == 1)[read], self.place, NOWHERE)
         return turns
 
 
-def find_crossings(n_reads: int, seeds: Seeds, extensions: Extensions) -> Crossings:
+def find_crossings(n_reads: int, some: Aligned) -> Crossings:
     """Where the two alignments of reads that align on both strands cross; all those of a pair have to be given."""
-    rows, others = _on_both_strands(seeds, extensions)
-    read = np.stack((seeds.query_id, seeds.target_id))[:, rows]
-    start = np.stack((extensions.query_start, extensions.target_start)).astype(np.int64)
-    end = np.stack((extensions.query_end, extensions.target_end)).astype(np.int64)
-    same, twice = seeds.strand[rows] > 0, start + end
-    ahead, back = (twice[1] - twice[0])[np.where(same, rows, others)], twice.sum(axis=0)[np.where(same, others, rows)]
-    place = np.stack((back - ahead, back + ahead)) // 4  # where the two diagonals cross
-    within = np.maximum(start[:, rows], start[:, others]) + BEYOND <= place
-    within &= place <= np.minimum(end[:, rows], end[:, others]) - BEYOND
+    rows, others = _on_both_strands(some)
+    mine, its = some.take(rows), some.take(others)
+    read = np.stack((mine.query_id, mine.target_id))
+    start, end, start_of_other, end_of_other = (
+        np.stack((getattr(one, f"query_{edge}"), getattr(one, f"target_{edge}"))).astype(np.int64)
+        for one in (mine, its) for edge in ("start", "end")
+    )  # fmt: skip
+    same, twice, twice_of_other = mine.strand > 0, start + end, start_of_other + end_of_other
+    ahead, back = np.where(same, twice, twice_of_other), np.where(same, twice_of_other, twice)
+    difference, total = ahead[1] - ahead[0], back[0] + back[1]
+    place = np.stack((total - difference, total + difference)) // 4  # where the two diagonals cross
+    within = np.maximum(start, start_of_other) + BEYOND <= place
+    within &= place <= np.minimum(end, end_of_other) - BEYOND
     pairs = np.unique(read[within].astype(np.int64) << 32 | read[::-1][within])
     return Crossings(rows, place, within, np.bincount(pairs >> 32, minlength=n_reads))
 
@@ -227,7 +324,7 @@ def _add_steps(starts, lengths, read_id, begin, end, turn, steps):
     """Add 1 where an alignment begins to go on and take 1 where it does not any more; not around its turn.
 
     starts : (n_reads + 1,) int64, first bin of each read.  lengths : (n_reads,) int32.  read_id, begin, end : (n,) int32, of
-    the alignments.  turn : (n,) int64, where they cross others.  steps : (n_bins,) int32, by bin.
+    the alignments.  turn : (n,) int64, where they cross others, or empty.  steps : (n_bins,) int32, by bin.
     """
     for i in range(len(read_id)):
         length, at = lengths[read_id[i]], starts[read_id[i]]
@@ -236,6 +333,8 @@ def _add_steps(starts, lengths, read_id, begin, end, turn, steps):
         if first <= last:
             steps[at + first] += 1
             steps[at + last + 1] -= 1
+            if not turn.size:
+                continue
             begins, ends = max(first, (turn[i] - AROUND_TURN) // BIN), min(last, (turn[i] + AROUND_TURN) // BIN)
             if begins <= ends:
                 steps[at + begins] -= 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 pytest.importorskip("numba_cuda")
@@ -56,6 +58,25 @@ def test_without_a_driver_nothing_begins(fresh, monkeypatch, tmp_path):
     ahead.start([FINE])
     ahead.wait(FINE)
     assert not ahead._begun
+
+
+def test_what_is_ready_is_loaded_in_a_thread(fresh, monkeypatch, tmp_path):
+    done, last = [], threading.Event()
+
+    def do(task):
+        done.append((task, threading.current_thread() is threading.main_thread()))
+        if task == FAILING:
+            raise MemoryError
+        if task == OTHER:
+            last.set()
+
+    monkeypatch.setattr(ahead, "do", do)
+    monkeypatch.setattr(ahead, "is_ready", lambda task: task != "not:ready")
+    ahead.load([FINE, "not:ready", FAILING, OTHER])
+    assert last.wait(10) and done == [(FINE, False), (FAILING, False), (OTHER, False)]
+    monkeypatch.setattr(ahead, "DRIVER_FILE", tmp_path / "none")
+    monkeypatch.setattr(ahead, "Thread", lambda **given: pytest.fail("there is no GPU"))
+    ahead.load([FINE])
 
 
 def test_what_the_job_waits_for_is_what_it_began():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 
 import pytest
 from cases import run
@@ -100,3 +101,45 @@ def test_info_lists_devices(machine):
     assert "cpu, Big GPU (53.7 of 107.4 GB free)" in run("info").out.decode()
     machine(problem="no driver")
     assert "cpu (no NVIDIA GPU can be used: no driver)" in run("info").out.decode()
+
+
+class Driver:
+    """Two GPUs; notes which contexts are asked for."""
+
+    def __init__(self, problem=0):
+        self.problem, self.kept, self.done = problem, set(), threading.Event()
+
+    def cuInit(self, flags):
+        self.done.set()
+        return self.problem
+
+    def cuDeviceGetCount(self, number):
+        number._obj.value = 2
+        self.done.clear()
+        return 0
+
+    def cuDeviceGet(self, device, index):
+        device._obj.value = 40 + index
+        return 0
+
+    def cuDevicePrimaryCtxRetain(self, context, device):
+        self.kept.add(device.value)
+        if len(self.kept) == 2:
+            self.done.set()
+
+
+def test_every_gpu_is_woken(machine, monkeypatch, tmp_path):
+    monkeypatch.setattr(devices, "DRIVER_FILE", tmp_path / "version")
+    driver, broken = Driver(), Driver(problem=999)
+    monkeypatch.setattr(devices.ctypes, "CDLL", lambda name: driver)
+    devices.wake()
+    assert not driver.done.wait(0.1), "no driver is loaded"
+    (tmp_path / "version").write_text("a driver")
+    devices.wake()
+    assert driver.done.wait(10) and driver.kept == {40, 41}
+    monkeypatch.setattr(devices.ctypes, "CDLL", lambda name: broken)
+    devices.wake()
+    assert broken.done.wait(10) and not broken.kept
+    machine(installed=False)
+    monkeypatch.setattr(devices, "Thread", lambda **given: pytest.fail("nothing uses the contexts"))
+    devices.wake()

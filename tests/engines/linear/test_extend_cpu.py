@@ -7,6 +7,7 @@ import platform
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import llvmlite.binding
@@ -31,6 +32,7 @@ from strategies import (
 )
 
 import bellapy
+from bellapy.compute.resources import Resources
 from bellapy.engines import extend as xdrop
 from bellapy.engines.ends import Ends
 from bellapy.engines.flanks import Flanks, join_flanks, make_flanks
@@ -576,3 +578,23 @@ def test_the_loop_over_lanes_is_vector_code(tmp_path, kernel):
     assert run.returncode == 0, run.stderr
     assert len(re.findall(r"\bvpmaxsb\b.*%[yz]mm", run.stdout)) >= 3, "the maxima of a cell are not taken on vectors"
     assert not re.findall(r"\bvpmaxsb\b.*%xmm", run.stdout)
+
+
+def test_batches_side_by_side_change_nothing(rng, monkeypatch):
+    """What a GPU is given in several batches at a time; here the CPU stands in for it."""
+    sequences = [random_bases(rng, 60) for _ in range(9)]
+    reads, n = make_reads(sequences), 40
+    query = rng.integers(0, 8, n)
+    seeds = make_seeds(query, query + 1, rng.choice([1, -1], n), rng.integers(0, 50, n), rng.integers(0, 50, n), 3)
+    steps = (Scoring(1, -1, -1, 5), Scoring(1, -1, -1, 9))
+    expected = xdrop.extend_anchors(reads, seeds.anchors, steps)
+    monkeypatch.setitem(xdrop.BACKENDS, "cuda", xdrop.BACKENDS["cpu"])
+    monkeypatch.setattr(xdrop, "GPU_BATCH_SEEDS", 7)
+    told: list[int] = []
+    for threads in (1, 2, 8):
+        found = xdrop.extend_anchors(
+            reads, seeds.anchors, steps, resources=Resources(threads, "cuda", progress=told.append)
+        )  # fmt: skip
+        for f in fields(found):
+            np.testing.assert_array_equal(getattr(found, f.name), getattr(expected, f.name))
+    assert told == [40, *2 * [7, 14, 21, 28, 35, 40]]

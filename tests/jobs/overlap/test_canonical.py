@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import make_reads, read_sets
 
-from bellapy.jobs.overlap.canonical import canonical_reads, given_overlaps, given_reads
+from bellapy.jobs.overlap.canonical import canonical_reads, given_overlaps, given_reads, sort_rows
 from bellapy.records import Overlaps
 
 
@@ -62,7 +62,7 @@ def test_overlaps_lie_on_the_reads_as_given(rng):
         q.astype(np.int32), t.astype(np.int32), rng.choice([1, -1], n).astype(np.int8), start, start + 12, start, start + 12,
         *(column(1, 9) for _ in range(4)), seed, seed, np.full(n, 3, np.int32), *(column(0, 9) for _ in range(4)),
     )  # fmt: skip
-    found = given_overlaps(overlaps, lengths, order)
+    found = given_overlaps(overlaps, lengths, order, 3)
     assert (found.query_id < found.target_id).all()
     rows = {(frozenset((order.given[a], order.given[b]))): i for i, (a, b) in enumerate(zip(q, t, strict=True))}
     for i in range(n):
@@ -83,6 +83,15 @@ def test_overlaps_lie_on_the_reads_as_given(rng):
                 was = side if new_left_is_old_left else other
                 assert getattr(found, f"{side}_{name}")[i] == getattr(overlaps, f"{was}_{old}")[j]
         assert found.score[i] == overlaps.score[j]
+
+
+@pytest.mark.parametrize("n_reads", [1, 2, 40])
+def test_rows_in_order(rng, n_reads):
+    """Equal rows stay in order, also where one read has most of them."""
+    query, target = (rng.integers(0, n_reads, 500) * rng.integers(0, 2, 500) for _ in range(2))
+    query, target, strand = query.astype(np.int32), target.astype(np.int32), rng.choice([1, -1], 500).astype(np.int8)
+    np.testing.assert_array_equal(sort_rows(query, target, strand, n_reads), np.lexsort((strand, target, query)))
+    assert not len(sort_rows(query[:0], target[:0], strand[:0], n_reads))
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,10 @@ from numpy.testing import assert_array_equal
 from strategies import make_reads, mutate, random_bases
 
 from bellapy.compute.gpu.devices import known_gpus
+from bellapy.compute.resources import Resources
 from bellapy.errors import DeviceError
 from bellapy.jobs.overlap import count_rounds as count_rounds_module
-from bellapy.jobs.overlap import depth, linking
+from bellapy.jobs.overlap import depth, first_run, linking
 from bellapy.jobs.overlap.depth import APART_KIND, DEEP, N_KINDS, ORDINARY, REPEAT, Bins
 from bellapy.jobs.overlap.pipeline import candidate_rounds, count_rounds, in_memory
 from bellapy.jobs.overlap.report import start_report
@@ -123,6 +124,21 @@ def test_the_job_finds_the_same_candidates_on_both_devices(rng):
         assert_array_equal(getattr(seeds, f.name), getattr(held, f.name), f.name)
     assert told == held_told
     assert report.details == its_report.details and str(report.dropped) == str(its_report.dropped)
+
+
+def test_reads_are_sent_once_beside_the_estimate(rng, monkeypatch):
+    """What goes wrong there is no error: it comes again where the reads are needed."""
+    reads, resources = reads_of(rng), Resources(threads=2, device="cuda")
+    with first_run.sending(reads, resources):
+        pass
+    (use,) = resources.devices._uses.values()
+    assert use.uploaded_bases == len(reads.codes)
+    with desk(resources.devices) as its_desk:
+        columns_cuda._bring(its_desk, reads.both_ways, resources)
+    assert use.uploaded_bases == len(reads.codes), "they are there"
+    monkeypatch.setattr(columns_cuda, "_bring", lambda *anything: 1 / 0)
+    with first_run.sending(reads, resources):
+        pass
 
 
 def test_what_does_not_fit_the_gpu_is_left_to_the_cpu(rng, monkeypatch):

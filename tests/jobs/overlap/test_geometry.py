@@ -11,7 +11,7 @@ from bellapy.jobs.overlap.geometry import (
     AT_END,
     BEYOND,
     BIN,
-    NOWHERE,
+    Aligned,
     Standing,
     bin_starts,
     fair_geometry,
@@ -32,11 +32,10 @@ def alignments(rows):
 
 def judged(reads, seeds, extensions, geometry, telling):
     """The geometry without bad ends, of all alignments; `telling` : those that tell where reads go on."""
-    some = seeds.take(telling), extensions.take(telling)
-    crossings = find_crossings(len(reads), *some)
-    turns, around = crossings.turns(some[0], crossings.partners), hulls(seeds, extensions)
-    nowhere = np.full((2, len(around[0])), NOWHERE, np.int64)
-    steps = steps_of(reads, *some, turns), steps_of(reads, *around, nowhere)
+    every = Aligned.of(seeds, extensions)
+    some = every.take(telling)
+    crossings = find_crossings(len(reads), some)
+    steps = steps_of(reads, some, crossings.turns(some, crossings.partners), 2), steps_of(reads, hulls(every))
     return fair_geometry(reads, seeds, extensions, geometry, Standing.of(reads.lengths, *steps))
 
 
@@ -47,9 +46,10 @@ def test_going_on_is_counted_by_bins(rng):
         q, t = sorted(rng.choice(3, 2, replace=False).tolist())
         rows.append((q, t, 1, *np.sort(rng.integers(0, lengths[q] + 1, 2)), *np.sort(rng.integers(0, lengths[t] + 1, 2))))
     seeds, extensions = alignments(rows)
-    crossings = find_crossings(len(reads), seeds, extensions)
+    some = Aligned.of(seeds, extensions)
+    crossings = find_crossings(len(reads), some)
     starts = bin_starts(reads.lengths)
-    found = np.cumsum(steps_of(reads, seeds, extensions, crossings.turns(seeds, crossings.partners)))
+    found = np.cumsum(steps_of(reads, some, crossings.turns(some, crossings.partners)))
     expected = np.zeros_like(found)
     for q, t, _, *ends in rows:
         for read, begin, end in ((q, *ends[:2]), (t, *ends[2:])):
