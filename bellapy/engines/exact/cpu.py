@@ -153,6 +153,12 @@ class SpecialRows:
         keep = n_columns + 1 - first
         return int(first), high[:keep], gap[:keep]
 
+    def highest(self, row: int) -> tuple[int, int]:
+        """The first column that has the highest score, and that score."""
+        first, high, _ = self.get(row, 1 << 30)
+        at = int(high.argmax())
+        return first + at, int(high[at])
+
 
 class Ends:
     """Where a sweep's state has the scores of the matrix's last row and column."""

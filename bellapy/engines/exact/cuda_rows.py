@@ -94,8 +94,9 @@ class GpuRows:
         n, sizes = len(self.rows), self._places[:, 1] - self._places[:, 0]
         none = np.full(n, -(1 << 62), np.int64)
         highest = np.max(self._on_each(find_highest, n, none, self._places), axis=0)
-        self._highest = -(-highest >> 32)
-        self._starts = np.clip((-highest & 0xFFFFFFFF) - WINDOW // 2, 0, np.maximum(0, sizes - WINDOW))
+        self._highest, at = -(-highest >> 32), -highest & 0xFFFFFFFF
+        self._peaks = self._columns + at
+        self._starts = np.clip(at - WINDOW // 2, 0, np.maximum(0, sizes - WINDOW))
         empty = np.full((n, WINDOW, 2), NONE, np.int32)
         self._windows = np.max(self._on_each(cut_windows, n, empty, self._places, self._starts), axis=0)
 
@@ -126,6 +127,11 @@ class GpuRows:
         begin, end = max(low, first), min(high + 1, first + len(values))
         found[begin - low : max(begin, end) - low] = values[begin - first : max(begin, end) - first]
         return low, found[:, 0].copy(), found[:, 1].copy()
+
+    def highest(self, row: int) -> tuple[int, int]:
+        """The first column that has the highest score, and that score."""
+        at = int(np.searchsorted(self.rows, row))
+        return int(self._peaks[at]), int(self._highest[at])
 
     def _span(self, at: int, goal) -> tuple[int, int]:
         """The columns of a row from which a path may lead to a goal, the last one excluded, whatever their scores.

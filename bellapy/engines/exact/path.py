@@ -48,6 +48,10 @@ class Runs:
         if bases:
             self.add(np.array([pack_run(operation, bases)], np.uint32))
 
+    def extend(self, runs: Runs) -> None:
+        """Add all parts of others."""
+        self._parts += runs._parts
+
     def joined(self) -> np.ndarray:
         """(n,) uint32, neighbouring runs of one operation joined."""
         runs = np.concatenate([np.zeros(0, np.uint32), *self._parts])
