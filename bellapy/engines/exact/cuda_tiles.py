@@ -337,6 +337,29 @@ def _shown_score(shown, row, place, step, base, rule, kind):
 
 
 @inlined
+def _highest_in(cells, place, step, base, rule, kind):
+    """The highest score of a lane's column, and the first row that has it, as Best.
+
+    cells, place, rule, kind : Cells, cuda_sweep.Place, Packed, Kind.  step, base : of the tile.
+
+    Scores are compared with the drift of the last row of their place.
+    """
+    R, inside, column = kind.registers, I32(2 * kind.registers * place.lane), I32(step - 2 * place.lane)
+    most = U32(cells.high[R - 1])
+    for k in range(R - 1):
+        most = max2(most, multiply_add(rule.drift, U32(R - 1 - k), U32(cells.high[k])))
+    low = score_of(low_of(most), base, drift_of(I32(inside + R - 1), column, rule), rule)
+    high = score_of(high_of(most), base, drift_of(I32(inside + 2 * R - 1), I32(column - 1), rule), rule)
+    in_high = high > low
+    row, half = I32(R - 1), high_of(most) if in_high else low_of(most)
+    for i in range(1, R):
+        word = multiply_add(rule.drift, U32(i), U32(cells.high[R - 1 - i]))
+        row = I32(R - 1 - i) if (high_of(word) if in_high else low_of(word)) == half else row
+    row = I32(place.row + row + 1 + (R if in_high else 0))
+    return Best(I32(max(low, high) + rule.opening), row, I32(place.column + column + (0 if in_high else 1)))
+
+
+@inlined
 def look(cells, shown, place, step, ends, tile, best, rule, kind):
     """The best cell of a lane's column if it is no worse than `best`, Best, and than what is wanted, and comes first.
 
@@ -348,7 +371,12 @@ def look(cells, shown, place, step, ends, tile, best, rule, kind):
     ends : rows and columns of the matrix.
     rule, kind : Packed, Kind.
     """
-    rows = show(cells, shown, rule, kind)
+    found = _highest_in(cells, place, step, tile.base, rule, kind)
+    if found.score < max(tile.wanted, best.score):
+        return best
+    if found.row <= ends[0] and 1 <= found.column and found.column <= ends[1]:
+        return found if found.score > best.score or found.row < best.row else best
+    rows = show(cells, shown, rule, kind)  # one by one, since some lie outside the matrix
     for k in range(rows):
         score = _shown_score(shown, k, place, step, tile.base, rule, kind)
         row = I32(place.row + k + 1)
