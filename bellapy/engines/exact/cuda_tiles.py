@@ -31,15 +31,13 @@ BOTH = 0x10001  # times a number: the number in both halves
 HIGHEST = 65_535
 LOW_HALVES, HIGH_HALVES = U32(0x5410), U32(0x7632)  # of two words
 HIGH_THEN_LOW = U32(0x5432)  # high half of the one, low half of the other
-import os
-SHORT = int(os.environ.get('SHORT', '1'))
 inlined = cuda.jit(device=True, inline="always")
 
 
 class Kind(NamedTuple):
     """What a kernel is made for; constant while it is compiled.
 
-    registers : of a lane.  steps : of a tile, a multiple of LAG.  masked : the query holds unknown bases.
+    registers : of a lane, an even number.  steps : of a tile, a multiple of LAG.  masked : the query holds unknown bases.
     """
 
     registers: int
@@ -203,6 +201,10 @@ def _paired(k, low, high, before, cells, rule, kind):
 def step_column(cells, flow, top, profile, floor, floored, rule, kind):
     """One column of each place of a lane.
 
+    F goes on from every second row to the next by one instruction: a gap that comes from above and ends within a row opens
+    no better one, so F needs only the scores without it.  Each instruction waits for the one before, and few warps are there
+    to fill the time.
+
     Parameters
     ----------
     cells : Cells, renewed.
@@ -221,32 +223,19 @@ def step_column(cells, flow, top, profile, floor, floored, rule, kind):
     above = permute(top, high[R - 1], LOW_HALVES)
     f = permute(top, flow.below, HIGH_THEN_LOW)
     paired = _paired(0, profile, flow.profile, flow.above, cells, rule, kind)
-    if SHORT == 1 or SHORT == 2 and floored:
-        for k in range(0, R, 2):
-            one = max2(paired, gap[k])
-            other = max2(_paired(k + 1, profile, flow.profile, high[k], cells, rule, kind), gap[k + 1])
-            if k + 2 < R:
-                paired = _paired(k + 2, profile, flow.profile, high[k + 1], cells, rule, kind)
-            if floored:
-                one, floor = max2(one, floor), sum_of(floor, rule.drift, rule)
-                other, floor = max2(other, floor), sum_of(floor, rule.drift, rule)
-            opened = sum_of(one, rule.open, rule)
-            between = max2(f, opened)
-            high[k] = sum_of(max2(one, f), rule.open, rule)
-            high[k + 1] = sum_of(max2(other, between), rule.open, rule)
-            f = max2(max2(opened, sum_of(other, rule.open, rule)), f)
-            gap[k], gap[k + 1] = max2(gap[k], high[k]), max2(gap[k + 1], high[k + 1])
-    else:
-        for k in range(R):
-            if floored:
-                paired = max2(paired, floor)
-                floor = sum_of(floor, rule.drift, rule)
-            h = max2(max2(paired, gap[k]), f)  # one instruction
-            if k + 1 < R:
-                paired = _paired(k + 1, profile, flow.profile, high[k], cells, rule, kind)
-            high[k] = sum_of(h, rule.open, rule)
-            gap[k] = max2(gap[k], high[k])
-            f = max2(f, high[k])
+    for k in range(0, R, 2):
+        upper = max2(paired, gap[k])
+        lower = max2(_paired(k + 1, profile, flow.profile, high[k], cells, rule, kind), gap[k + 1])
+        if k + 2 < R:
+            paired = _paired(k + 2, profile, flow.profile, high[k + 1], cells, rule, kind)
+        if floored:
+            upper, floor = max2(upper, floor), sum_of(floor, rule.drift, rule)
+            lower, floor = max2(lower, floor), sum_of(floor, rule.drift, rule)
+        opened = sum_of(upper, rule.open, rule)
+        high[k] = sum_of(max2(upper, f), rule.open, rule)
+        high[k + 1] = sum_of(max2(lower, max2(f, opened)), rule.open, rule)
+        gap[k], gap[k + 1] = max2(gap[k], high[k]), max2(gap[k + 1], high[k + 1])
+        f = max2(max2(opened, sum_of(lower, rule.open, rule)), f)  # one instruction
     return Flow(above, f, profile)
 
 

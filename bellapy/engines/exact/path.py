@@ -37,8 +37,8 @@ def _join(runs):
 class Runs:
     """Parts of a path, in order."""
 
-    def __init__(self):
-        self._parts: list[np.ndarray] = []
+    def __init__(self, *parts: np.ndarray):
+        self._parts = list(parts)
 
     def add(self, runs: np.ndarray) -> None:
         """(n,) uint32."""

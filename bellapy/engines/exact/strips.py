@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit
-from bellapy.engines.exact.antidiagonals import LANES, Codes, Differences, Raised
+from bellapy.engines.exact.antidiagonals import LANES, Codes, Differences
 from bellapy.engines.exact.line_paths import AT_CELL, IN_QUERY, Part, Sides, advance, walk_back
 from bellapy.engines.exact.rule import BEYOND_QUERY, BEYOND_TARGET, NONE, Scores
 
@@ -64,11 +64,67 @@ class Strip(NamedTuple):
     low: int
     high: int
 
-    @property
-    def n_moves(self) -> int:
-        """Room that its moves take."""
-        n, m = self.end_row - self.row, self.end_column - self.left
-        return (n + m) * (n + 1 + LANES)
+
+class Windows(NamedTuple):
+    """Parts of kept rows around their highest scores, with the same number of columns each.
+
+    rows : (n,) int64 numbers of rows.  first : (n,) int64, first column of each part.  begin, end : (n,) int64, the columns
+    that the row has, the last one excluded.  highest : (n,) int64 scores.
+    high, gap : (n, width) int32, H, and F for the row below.
+    """
+
+    rows: np.ndarray
+    first: np.ndarray
+    begin: np.ndarray
+    end: np.ndarray
+    highest: np.ndarray
+    high: np.ndarray
+    gap: np.ndarray
+
+
+class Walked(NamedTuple):
+    """Room for a walk from row to row.
+
+    cells : (rows, 4) int64, where it stands on each, as Cell has it.  runs, sizes : (any,) uint32, (rows,) int64: its runs
+    in order, and their number in each strip.
+    """
+
+    cells: np.ndarray
+    runs: np.ndarray
+    sizes: np.ndarray
+
+
+@njit
+def n_moves(strip):
+    """Room that the moves of a Strip take."""
+    n, m = strip.end_row - strip.row, strip.end_column - strip.left
+    return (n + m) * (n + 1 + LANES)
+
+
+@njit
+def columns_of(windows, at, row, column, score, costs):
+    """The columns of a kept row from which a path may lead to a cell, whatever their scores, the last one excluded.
+
+    windows, at : Windows, number of the row there.  row, column, score : of the cell.  costs : Scores.
+
+    A path of the row's highest score, with a gap that may go on, can lose so much on the way; each base of a gap costs.
+    """
+    down = row - windows.rows[at]
+    spare = windows.highest[at] + costs.gap_open + costs.match * down - score
+    straight, off = column - down, max(0, spare // costs.gap_extend) + 1
+    begin, end = windows.begin[at], windows.end[at]
+    return min(max(straight - off, begin), end), min(max(straight + off + 1, begin), end)
+
+
+@njit
+def from_border(down, column, row, score, costs):
+    """Whether a path may lead from column 0 of a row to a cell.
+
+    down, column, score : rows down to the cell, its column and score.  row : that of column 0.  costs : Scores.
+    """
+    off = abs(down - column)
+    gaps = (costs.gap_open + costs.gap_extend * off if off else 0) + (costs.gap_open + costs.gap_extend * row if row else 0)
+    return costs.match * min(down, column) - gaps >= score
 
 
 def find_strip(scores: Scores, row: int, top: Top, end: Cell) -> Strip:
@@ -162,3 +218,51 @@ def walk_strip(query, target, strip, top, in_gap, costs, raised, moves):
     of_lines = moves[: (n + m) * by_row].reshape((n + m, by_row))
     n_runs, i, j, at = walk_back(of_lines, 0, 0, n, m, IN_QUERY if in_gap else AT_CELL, out)
     return score, i, j, at == IN_QUERY, out[:n_runs].copy()
+
+
+@njit
+def walk_windows(query, target, windows, at, walk, costs, raised, moves, walked):
+    """Walk from a cell to kept rows, one after the other, as far as windows and room suffice.
+
+    Parameters
+    ----------
+    query, target, costs, raised : as in `walk_strip`.
+    windows, at : Windows, number of the first row to walk to; the others lie before it.
+    walk : Cell.
+    moves : (any,) in the cells' type, scratch.
+    walked : Walked, filled.
+
+    Returns
+    -------
+    Rows that were reached.
+    """
+    end_row, column, in_gap, score = walk
+    used = 0
+    for n in range(len(walked.cells)):
+        k = at - n
+        row, first = windows.rows[k], windows.first[k]
+        begin, end = columns_of(windows, k, end_row, column, score, costs)
+        if begin < max(first, 2) or end > first + windows.high.shape[1]:  # columns 0 and 1 know of the border
+            return n
+        down, end = end_row - row, min(end, column + 1)
+        if end <= begin or from_border(down, column, row, score, costs):
+            return n
+        top = Top(begin, windows.high[k, begin - first : end - first], windows.gap[k, begin - first : end - first])
+        low, high = _diagonals(top.high, top.gap, begin - row, down, column - row, score, costs)
+        strip = Strip(row, max(0, row + low), end_row, column, low, high)
+        if low > high or n_moves(strip) > len(moves):
+            return n
+        found, i, j, over, runs = walk_strip(query, target, strip, top, in_gap, costs, raised, moves)
+        j += strip.left
+        if i or found != score and not in_gap or not begin <= j < end or used + len(runs) > len(walked.runs):
+            return n
+        walked.runs[used : used + len(runs)] = runs
+        used += len(runs)
+        score, below = np.int64(top.high[j - begin]), np.int64(top.gap[j - begin])
+        in_gap = over and below > score - costs.gap_open - costs.gap_extend
+        if in_gap:
+            score = below + costs.gap_extend
+        end_row, column = row, j
+        stands, walked.sizes[n] = walked.cells[n], len(runs)
+        stands[0], stands[1], stands[2], stands[3] = row, column, in_gap, score
+    return len(walked.cells)

@@ -26,10 +26,23 @@ from bellapy.engines.exact.bounds import Gains
 from bellapy.engines.exact.cpu import Borders, Bounds, Sweep, Task, end_borders
 from bellapy.engines.exact.path import Runs
 from bellapy.engines.exact.rule import NONE, Scores
-from bellapy.engines.exact.strips import Cell, LostPath, Strip, Top, find_strip, walk_strip
+from bellapy.engines.exact.strips import (
+    Cell,
+    LostPath,
+    Strip,
+    Top,
+    Walked,
+    Windows,
+    find_strip,
+    n_moves,
+    walk_strip,
+    walk_windows,
+)
 
 DIRECT_MOVES = 1 << 26  # strips that need up to so many are traced at once, larger ones cut by a sweep of their own
 MOVES_AHEAD = 1 << 24  # the same for what is traced ahead: larger strips are left to the walk that is known to be right
+WINDOW_MOVES = 1 << 22  # the same for strips between windows
+WINDOW_RUNS = 1 << 15  # of a stretch between windows
 DIRECT_ROWS = 64
 SUB_SIZE = 32  # of the tiles of such a sweep
 SUB_EVERY = 512
@@ -70,9 +83,13 @@ class Space(NamedTuple):
 
 
 class Rows(Protocol):
-    """Rows of a backward matrix whose scores were kept; `rows` are their numbers."""
+    """Rows of a backward matrix whose scores were kept.
+
+    rows : their numbers.  windows : parts of them that are at hand, if any are.
+    """
 
     rows: np.ndarray
+    windows: Windows | None
 
     def get(self, row: int, n_columns: int, goal: Cell) -> tuple[int, np.ndarray, np.ndarray]: ...
 
@@ -90,37 +107,64 @@ class Step(NamedTuple):
 class _Walker(NamedTuple):
     """What walks go by.
 
-    rows : numbers of rows to walk to, row 0 first.  last : the last column that a path may have.
+    rows : numbers of rows to walk to, row 0 first.  start : where the path begins.
     """
 
     space: Space
     special: Rows
     rows: list[int]
-    last: int
+    start: Cell
 
     def step(self, k: int, begin: Cell, most: int | None = None) -> Step:
         """Walk up to rows[k]; most : moves beyond which this is not done, but LostPath is raised."""
         row, scores, runs = self.rows[k], self.space.scores, Runs()
         if k:
-            top = _with_border(scores, row, Top(*self.special.get(row, self.last, begin)))
+            top = _with_border(scores, row, Top(*self.special.get(row, self.start.column, begin)))
         else:
             above = end_borders(scores, 0, begin.column).top
             top = Top(0, above, above - np.int32(scores.first))
         return Step(begin, runs, _cross(self.space, row, top, begin, runs, most))
 
+    def walk(self, stretch: range, begin: Cell, steps: list[Step], most: int | None = None) -> None:
+        """Add the steps from a cell to the rows of a stretch to `steps`; most : as above."""
+        while stretch:
+            found = self._steps_by_windows(stretch, begin)
+            steps += found
+            if len(found) < len(stretch):
+                steps.append(self.step(stretch[len(found)], found[-1].end if found else begin, most))
+            stretch, begin = stretch[len(found) + 1 :], steps[-1].end
+
     def walk_ahead(self, stretch: range) -> list[Step]:
         """Steps to the rows of a stretch from the best cell of the row before, as far as they lead."""
-        if stretch[0] + 1 == len(self.rows):
-            return []
-        row = self.rows[stretch[0] + 1]
-        column, score = self.special.highest(row)
-        steps, cell = [], Cell(row, column, False, score)
+        begin = self._begin(stretch[0] + 1)
+        steps: list[Step] = []
         try:
-            for k in stretch if column <= self.last else ():
-                steps.append(self.step(k, cell, MOVES_AHEAD))
-                cell = steps[-1].end
+            self.walk(stretch if begin.column <= self.start.column else stretch[:0], begin, steps, MOVES_AHEAD)
         except LostPath:
             pass
+        return steps
+
+    def _begin(self, k: int) -> Cell:
+        """The best cell of rows[k]; or the path's first one, if there are not so many rows."""
+        if k == len(self.rows):
+            return self.start
+        column, score = self.special.highest(self.rows[k])
+        return Cell(self.rows[k], column, False, score)
+
+    def _steps_by_windows(self, stretch: range, begin: Cell) -> list[Step]:
+        """Steps as far as the windows suffice."""
+        windows, scores, n = self.special.windows, self.space.scores, len(stretch) - (stretch[-1] == 0)
+        if windows is None or not n:
+            return []
+        walked = Walked(np.empty((n, 4), np.int64), np.empty(WINDOW_RUNS, np.uint32), np.empty(n, np.int64))
+        moves = self.space.rooms.take(WINDOW_MOVES)
+        raised, at = raised_scores(scores, moves.dtype), stretch[0] - 1
+        n = walk_windows(self.space.query, self.space.target, windows, at, begin, scores, raised, moves, walked)
+        self.space.rooms.give_back(moves)
+        steps, parts = [], np.split(walked.runs, np.cumsum(walked.sizes[:n]))
+        for (row, column, in_gap, score), runs in zip(walked.cells[:n].tolist(), parts[:n], strict=True):
+            steps.append(Step(begin, Runs(runs), Cell(row, column, bool(in_gap), score)))
+            begin = steps[-1].end
         return steps
 
 
@@ -129,15 +173,19 @@ def trace_path(space: Space, sweep: Sweep, start: Cell, watch: Callable[[float],
 
     sweep : of the backward matrix, with its special rows.  watch : is told the share that is done.
     """
-    special = sweep.special_rows()
+    special: Rows = sweep.special_rows()
     rows = [0, *special.rows[special.rows < start.row].tolist()] if start.row else []
-    walker, runs, cell = _Walker(space, special, rows, start.column), Runs(), start
+    walker, runs, cell = _Walker(space, special, rows, start), Runs(), start
     stretches = [range(k, max(-1, k - STRETCH), -1) for k in range(len(rows) - 1, -1, -STRETCH)]
     for stretch, ahead in zip(stretches, _walks_ahead(walker, stretches, threads), strict=True):
-        for at, k in enumerate(stretch):
-            step = ahead[at] if at < len(ahead) and ahead[at].begin == cell else walker.step(k, cell)
+        steps: list[Step] = []
+        for k, known in zip(stretch, ahead, strict=False):
+            steps.append(known if known.begin == cell else walker.step(k, cell))
+            cell = steps[-1].end
+        walker.walk(stretch[len(ahead) :], cell, steps)
+        for step in steps:
             runs.extend(step.runs)
-            cell = step.end
+        cell = steps[-1].end
         watch(1 - cell.row / start.row)
     runs.add_run(TARGET_ALONE, cell.column)
     return runs.joined()
@@ -161,16 +209,16 @@ def _cross(space: Space, row: int, top: Top, end: Cell, runs: Runs, most: int | 
     """Trace from `end` up to `row`, whose scores are known; most : as above."""
     top = top.cut(end.column)
     strip = find_strip(space.scores, row, top, end)
-    if most is not None and strip.n_moves > most:
+    if most is not None and n_moves(strip) > most:
         raise LostPath(f"too far from row {row} to row {end.row}, column {end.column}")
-    if strip.n_moves <= DIRECT_MOVES or end.row - row <= DIRECT_ROWS:
+    if n_moves(strip) <= DIRECT_MOVES or end.row - row <= DIRECT_ROWS:
         return _trace_strip(space, strip, top, end, runs)
     return _divide(space, strip, top, end, runs)
 
 
 def _trace_strip(space: Space, strip: Strip, top: Top, end: Cell, runs: Runs) -> Cell:
     """Compute a strip, and walk back from `end` to its row."""
-    scores, moves = space.scores, space.rooms.take(strip.n_moves)
+    scores, moves = space.scores, space.rooms.take(n_moves(strip))
     raised = raised_scores(scores, moves.dtype)
     score, i, j, in_gap, walked = walk_strip(space.query, space.target, strip, top, end.in_gap, scores, raised, moves)
     space.rooms.give_back(moves)

@@ -13,7 +13,21 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE
-from bellapy.engines.exact import align, anchors, band, bounds, cpu, guess, line_paths, lines, path, sweeps, trace, waves
+from bellapy.engines.exact import (
+    align,
+    anchors,
+    band,
+    bounds,
+    cpu,
+    guess,
+    line_paths,
+    lines,
+    path,
+    strips,
+    sweeps,
+    trace,
+    waves,
+)
 from bellapy.engines.exact.align import align_one
 from bellapy.engines.exact.rule import NONE, Scores, as_target
 from bellapy.errors import ParameterError
@@ -271,10 +285,40 @@ def test_a_path_is_the_same_wherever_threads_begin(guess_from, monkeypatch):
         with swept("tiles"):
             one, two = (align_one(query, target, DEFAULT, mode, sweeper=sweeps.Sweeper(threads=n))[0] for n in (1, 3))
         assert_same(one, two)
-    ahead = sum(bool(given) for given in steps)
-    assert (ahead == 0) == (guess_from == "no column")
+    ahead = sum(most != (None,) and most != () for most in steps)
+    assert (ahead == 3 * trace.STRETCH) == (guess_from == "no column")  # always from the path's first cell
     if guess_from == "highest":
         assert len(steps) - ahead < 1.6 * ahead  # half of them are those of one thread
+
+
+@pytest.mark.parametrize("width, threads", [(200, 1), (200, 3), (4000, 3)])
+def test_a_path_is_the_same_by_windows_of_rows(width, threads, monkeypatch):
+    """Narrow windows hold what a path needs of some rows only."""
+
+    def windows_of(rows):
+        all_rows = [rows.get(row, 1 << 30) for row in rows.rows.tolist()]
+        values = np.full((2, len(all_rows), width), NONE, np.int32)
+        about = np.zeros((4, len(all_rows)), np.int64)
+        for k, (first, high, gap) in enumerate(all_rows):
+            skip = max(0, min(int(high.argmax()) - width // 2, len(high) - width))
+            about[:, k] = first + skip, first, first + len(high), high.max()
+            values[0, k, : len(high) - skip], values[1, k, : len(high) - skip] = high[skip:][:width], gap[skip:][:width]
+        return strips.Windows(rows.rows, *about, *values)
+
+    query, target = related(3, 4000, 0.1, 700)
+    monkeypatch.setattr(sweeps, "EVERY", 128)
+    monkeypatch.setattr(trace, "STRETCH", 5)
+    reached = []
+    by_windows = trace.walk_windows
+    monkeypatch.setattr(trace, "walk_windows", lambda *given: reached.append(by_windows(*given)) or reached[-1])
+    for mode in MODES:
+        with swept("tiles"):
+            expected, _ = align_one(query, target, DEFAULT, mode)
+            with monkeypatch.context() as patch:
+                patch.setattr(cpu.SpecialRows, "windows", property(windows_of))
+                found, _ = align_one(query, target, DEFAULT, mode, sweeper=sweeps.Sweeper(threads=threads))
+        assert_same(found, expected)
+    assert sum(reached) > 3 * 15 and (min(reached) < 5)
 
 
 def test_strips_are_cut_until_they_fit(monkeypatch):
