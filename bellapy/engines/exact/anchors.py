@@ -13,6 +13,7 @@ from bellapy.compute.threads import map_threads
 from bellapy.records.bases import UNKNOWN
 
 EMPTY = -1
+PAIRED = 3  # in the place of a count: the first k-mer of a slot was seen
 JOIN = 24  # anchors of one diagonal no further apart are one segment
 MOST_PARTS = 8  # every thread looks at all k-mers: more parts cost more than they save
 
@@ -39,19 +40,37 @@ def _index(codes, k, bits, part, places):
 
 
 @njit
+def _count(codes, k, bits, part, counts):
+    """Count the k-mers of a part up to two.
+
+    codes, k, bits, part : as in `_index`.  counts : (slots of a part,) uint8, zeros at first.
+    """
+    mask, size = np.uint64((1 << (2 * k)) - 1), np.uint64(len(counts))
+    word, known, begin = np.uint64(0), 0, np.uint64(part) * size
+    for end in range(1, len(codes) + 1):
+        base = codes[end - 1]
+        word = (word << np.uint64(2) | np.uint64(base & 3)) & mask
+        known = known + 1 if base < UNKNOWN else 0
+        slot = ((word * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits)) - begin
+        if slot < size and known >= k:
+            counts[slot] = min(2, counts[slot] + 1)
+
+
+@njit
 def _first_place(place, several):
     """Where the first k-mer of a slot starts, EMPTY for none; several : whether there may be more than one."""
     return -2 - place if several and place < EMPTY else place
 
 
 @njit
-def _pair_up(query, target, k, bits, part, of_query, of_target, several, partners):
+def _pair_up(query, target, k, bits, part, counts, places, several, partners):
     """Note where in the target the k-mers of a part are that are unique in both.
 
-    query, target : (any,) uint8 codes.  k, bits, part : as in `_index`; of_query, of_target : tables as it fills them.
+    query, target : (any,) uint8 codes.  k, bits, part : as in `_index`.
+    counts, places : of the query's k-mers, and the target's, as `_count` and `_index` fill them; counts is changed.
     several : also the first ones of those that are not unique.  partners : (bases,) int32, changed at the k-mers' starts.
     """
-    mask, size = np.uint64((1 << (2 * k)) - 1), np.uint64(len(of_query))
+    mask, size = np.uint64((1 << (2 * k)) - 1), np.uint64(len(counts))
     word, known, begin = np.uint64(0), 0, np.uint64(part) * size
     for end in range(1, len(query) + 1):
         base = query[end - 1]
@@ -60,9 +79,11 @@ def _pair_up(query, target, k, bits, part, of_query, of_target, several, partner
         slot = ((word * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits)) - begin
         if slot >= size or known < k:
             continue
-        i, j = end - k, np.int64(_first_place(of_target[slot], several))
-        if j < 0 or _first_place(of_query[slot], several) != i:
+        i, j = end - k, np.int64(_first_place(places[slot], several))
+        if j < 0 or counts[slot] == PAIRED or counts[slot] > 1 and not several:
             continue
+        if several:
+            counts[slot] = PAIRED
         same = True
         for x in range(k):
             same &= query[i + x] == target[j + x]
@@ -111,10 +132,11 @@ def _partners(query: np.ndarray, target: np.ndarray, k: int, bits: int, several:
     n_parts = 1 << min(max(1, threads), MOST_PARTS).bit_length() - 1
 
     def pair_up(part: int) -> None:
-        of_query, of_target = (np.full((1 << bits) // n_parts, EMPTY, np.int32) for _ in range(2))
-        _index(query, k, bits, part, of_query)
-        _index(target, k, bits, part, of_target)
-        _pair_up(query, target, k, bits, part, of_query, of_target, several, partners)
+        slots = (1 << bits) // n_parts
+        counts, places = np.zeros(slots, np.uint8), np.full(slots, EMPTY, np.int32)
+        _count(query, k, bits, part, counts)
+        _index(target, k, bits, part, places)
+        _pair_up(query, target, k, bits, part, counts, places, several, partners)
 
     map_threads(pair_up, range(n_parts), threads)
     return partners
