@@ -178,8 +178,7 @@ def _step_through(matrix, results, tile, cells, flow, scratch, best, way, rule, 
     passed = last_row_of(cells, flow, kind)
     ends = matrix.query.shape[0], matrix.target.shape[0]
     top = U32(shuffle(I32(words[tile.at] if lane == WARP - 1 else passed), lane - 1 & WARP - 1))
-    step = I32(0)
-    while step < W:
+    for step in range(W):
         if way == EDGED:
             flow = enter_at(matrix, place, I32(step), cells, shown, flow, tile.base, rule, kind)
         following = words[U32(tile.at + U32(1)) + U32(step)]
@@ -196,7 +195,6 @@ def _step_through(matrix, results, tile, cells, flow, scratch, best, way, rule, 
         alarm = sum_of(alarm, rule.drift, rule)
         if floored:
             floor = sum_of(floor, rule.drift, rule)
-        step = I32(step + 1)
     return flow, best
 
 

@@ -47,6 +47,7 @@ DIRECT_ROWS = 64
 SUB_SIZE = 32  # of the tiles of such a sweep
 SUB_EVERY = 512
 STRETCH = 16  # strips that are traced ahead by one thread
+THREADS = 4  # more of them would wait for Python most of the time
 
 
 class Rooms:
@@ -192,8 +193,10 @@ def trace_path(space: Space, sweep: Sweep, start: Cell, watch: Callable[[float],
 
 
 def _walks_ahead(walker: _Walker, stretches: list[range], threads: int) -> Iterator[list[Step]]:
-    """What is walked ahead of each stretch, by all threads; nothing by one."""
-    return map_in_order(walker.walk_ahead, stretches, threads) if threads > 1 else repeat([], len(stretches))
+    """What is walked ahead of each stretch; nothing by one thread."""
+    if threads <= 1:
+        return repeat([], len(stretches))
+    return map_in_order(walker.walk_ahead, stretches, min(threads, THREADS))
 
 
 def _with_border(scores: Scores, row: int, top: Top) -> Top:
