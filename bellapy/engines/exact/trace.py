@@ -145,6 +145,28 @@ class _Walker(NamedTuple):
             pass
         return steps
 
+    def stretches(self, ahead: bool) -> list[range]:
+        """Ranges of rows to walk to, one after the other; ahead : several threads walk.
+
+        Then each begins at a row up to which the highest score has risen, since the best cell is most likely on the path
+        there.  Where it falls, the path has a lower score, since it goes through a long gap, or did so before.
+        """
+        stretches, k = [], len(self.rows) - 1
+        while k >= 0:
+            last = max(0, k - STRETCH + 1)
+            while ahead and last > 1 and not self._has_risen(last):
+                last -= 1
+            last = last if last > 1 else 0
+            stretches.append(range(k, last - 1, -1))
+            k = last - 1
+        return stretches
+
+    def _has_risen(self, k: int) -> bool:
+        """Whether the highest score of rows[k] is higher than that of the row before, by half of what is possible."""
+        row, before = self.rows[k], self.rows[k - 1]
+        by = self.special.highest(row)[1] - self.special.highest(before)[1]
+        return 2 * by >= self.space.scores.match * (row - before)
+
     def _begin(self, k: int) -> Cell:
         """The best cell of rows[k]; or the path's first one, if there are not so many rows."""
         if k == len(self.rows):
@@ -177,7 +199,7 @@ def trace_path(space: Space, sweep: Sweep, start: Cell, watch: Callable[[float],
     special: Rows = sweep.special_rows()
     rows = [0, *special.rows[special.rows < start.row].tolist()] if start.row else []
     walker, runs, cell = _Walker(space, special, rows, start), Runs(), start
-    stretches = [range(k, max(-1, k - STRETCH), -1) for k in range(len(rows) - 1, -1, -STRETCH)]
+    stretches = walker.stretches(threads > 1)
     for stretch, ahead in zip(stretches, _walks_ahead(walker, stretches, threads), strict=True):
         steps: list[Step] = []
         for k, known in zip(stretch, ahead, strict=False):

@@ -286,9 +286,10 @@ def test_a_path_is_the_same_wherever_threads_begin(guess_from, monkeypatch):
             one, two = (align_one(query, target, DEFAULT, mode, sweeper=sweeps.Sweeper(threads=n))[0] for n in (1, 3))
         assert_same(one, two)
     ahead = sum(most != (None,) and most != () for most in steps)
-    assert (ahead == 3 * trace.STRETCH) == (guess_from == "no column")  # always from the path's first cell
     if guess_from == "highest":
         assert len(steps) - ahead < 1.6 * ahead  # half of them are those of one thread
+    if guess_from == "no column":
+        assert 0 < ahead < len(steps) / 4  # those from the path's first cell
 
 
 @pytest.mark.parametrize("width, threads", [(200, 1), (200, 3), (4000, 3)])
