@@ -25,8 +25,8 @@ from bellapy.engines.exact.cpu import NO_BOUNDS, Sweep, Task, end_borders, free_
 from bellapy.engines.exact.guess import lower_bound
 from bellapy.engines.exact.path import LONGEST
 from bellapy.engines.exact.rule import NONE, Scores, as_target
-from bellapy.engines.exact.sweeps import Sweeper, Watch
-from bellapy.engines.exact.trace import Cell, Room, Space, trace_path
+from bellapy.engines.exact.sweeps import Sweeper
+from bellapy.engines.exact.trace import Cell, Rooms, Space, trace_path
 from bellapy.engines.exact.waves import Solved, solve
 from bellapy.errors import ParameterError
 from bellapy.records.bases import UNKNOWN
@@ -216,17 +216,17 @@ def _align_back(
     if not with_path:
         return Reached(found, n, m), sweep
     rows, columns = (Gains(-g.end[k::-1], -g.start[k::-1]) for g, k in ((region.rows, n), (region.columns, m)))
-    space = Space(back_query, back_target, rows, columns, scores, Room(scores))
-    runs = _trace(space, sweep, Cell(row, column, False, found), sweeper.watch)
+    space = Space(back_query, back_target, rows, columns, scores, Rooms(scores))
+    runs = _trace(space, sweep, Cell(row, column, False, found), sweeper)
     _check_path(pair, n - row, m - column, runs, (found, n, m))
     return Alignment(found, n - row, n, m - column, m, runs), sweep
 
 
-def _trace(space: Space, sweep: Any, start: Cell, watch: Watch) -> np.ndarray:
+def _trace(space: Space, sweep: Any, start: Cell, sweeper: Sweeper) -> np.ndarray:
     """The path from a cell to the corner of the backward matrix."""
     if isinstance(sweep, BandSweep):
-        return sweep.trace(start.row, start.column, start.score, lambda share: watch("path", share))
-    return trace_path(space, sweep, start, lambda share: watch("path", share))
+        return sweep.trace(start.row, start.column, start.score, lambda share: sweeper.watch("path", share))
+    return trace_path(space, sweep, start, lambda share: sweeper.watch("path", share), sweeper.threads)
 
 
 def _upper(region: Region) -> int:

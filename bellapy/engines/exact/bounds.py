@@ -55,12 +55,33 @@ class Gains(NamedTuple):
 
     def ahead(self, to_the_end: bool) -> np.ndarray:
         """(bases + 1,) the most that is gained from each base on: to the sequence's end, or to wherever it is most."""
-        last = self.end[-1] if to_the_end else np.maximum.accumulate(self.end[::-1])[::-1]
-        return last - self.start
+        ahead = np.empty(len(self.end), np.int32)
+        _gain_ahead(self.start, self.end, to_the_end, ahead)
+        return ahead
 
     def behind(self, from_the_start: bool) -> np.ndarray:
         """The most that is gained up to each base."""
-        return self.end - (self.start[0] if from_the_start else np.minimum.accumulate(self.start))
+        behind = np.empty(len(self.end), np.int32)
+        _gain_behind(self.start, self.end, from_the_start, behind)
+        return behind
+
+
+@njit
+def _gain_ahead(start, end, to_the_end, ahead):
+    """Fill `ahead`, (bases + 1,) int32, as Gains has it; `start`, `end`: of Gains."""
+    most = end[-1]
+    for i in range(len(end) - 1, -1, -1):
+        most = most if to_the_end else max(most, end[i])
+        ahead[i] = most - start[i]
+
+
+@njit
+def _gain_behind(start, end, from_the_start, behind):
+    """Fill `behind`, (bases + 1,) int32, as Gains has it; `start`, `end`: of Gains."""
+    least = start[0]
+    for i in range(len(end)):
+        least = least if from_the_start else min(least, start[i])
+        behind[i] = end[i] - least
 
 
 @njit_inner
@@ -75,7 +96,7 @@ def _absent_words(query, target, corridor, k, word_cost, unknown, counts, costs,
 
     query, target : (any,) uint8 codes.  corridor : Corridor.  word_cost, unknown : what a word, or an unknown base, costs.
     counts : (4^k,) uint8, zeros: scratch.
-    costs, ends : (bases + 1,) int64, zeros: the cost of the word that starts here, and of the one that ends here.
+    costs, ends : (bases + 1,) int32, zeros: the cost of the word that starts here, and of the one that ends here.
     """
     n, m = len(query), len(target)
     mask = np.uint64((1 << (2 * k)) - 1)
@@ -114,6 +135,16 @@ def _absent_words(query, target, corridor, k, word_cost, unknown, counts, costs,
             free = end
 
 
+@njit
+def _add_up(match, costs, ends):
+    """Make of what `_absent_words` found the `start` and `end` of Gains, in place; match : the score of one."""
+    paid = ended = 0
+    for i in range(len(costs)):
+        begun, ended = paid, ended + ends[i]
+        paid += costs[i]
+        costs[i], ends[i] = match * i - begun, match * i - ended
+
+
 class Corridor(NamedTuple):
     """Where an alignment may run: intervals of the other sequence's positions, for every BLOCK positions of one.
 
@@ -145,12 +176,11 @@ def find_gains(query: np.ndarray, target: np.ndarray, corridor: Corridor, scores
     n = len(query)
     width = (corridor.last - corridor.first).max(initial=0) + BLOCK
     k = word_length(int(width))
-    costs, ends = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
+    costs, ends = np.zeros(n + 1, np.int32), np.zeros(n + 1, np.int32)
     counts = np.zeros(4**k, np.uint8)
     _absent_words(query, target, corridor, k, break_cost(scores, k), unknown_cost(scores), counts, costs, ends)
-    ideal = scores.match * np.arange(n + 1)
-    start, end = ideal - (np.cumsum(costs) - costs), ideal - np.cumsum(ends)
-    return Gains(start.astype(np.int32), end.astype(np.int32))
+    _add_up(scores.match, costs, ends)
+    return Gains(costs, ends)
 
 
 def find_corridor(
@@ -160,26 +190,47 @@ def find_corridor(
 
     slack : the opening of a gap, which may have been paid before.
     """
-    behind, ahead = rows.behind(from_start), rows.ahead(to_end)
-    columns_behind, columns_ahead = columns.behind(from_start), columns.ahead(to_end)
-    edges = np.arange(len(before.first)) * BLOCK
-    highest_behind, highest_ahead = (_over_blocks(x, edges) for x in (behind, ahead))
-    possible = _over_blocks(behind + ahead, edges) + slack >= known
-    need = known - slack
-    first = np.searchsorted(np.maximum.accumulate(columns_behind), need - highest_ahead)
-    falling = np.maximum.accumulate(columns_ahead[::-1])
-    last = len(falling) - 1 - np.searchsorted(falling, need - highest_behind)
-    first, last = np.maximum(first, before.first), np.minimum(last, before.last)
-    first = np.where(possible, first, len(falling))
-    last = np.where(possible, last, -1)
+    first, last = np.empty_like(before.first), np.empty_like(before.last)
+    along, across = ((gains.behind(from_start), gains.ahead(to_end)) for gains in (rows, columns))
+    _find_intervals(*along, *across, known - slack, before, first, last)
     first = np.minimum.accumulate(first[::-1])[::-1]  # windows slide one way
     return Corridor(first, np.maximum.accumulate(last))
 
 
-def _over_blocks(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """The largest value of each block, the first one of the next block included."""
-    inside = np.maximum.reduceat(values, edges)
-    return np.maximum(inside, values[np.minimum(edges + BLOCK, len(values) - 1)])
+@njit
+def _find_intervals(behind, ahead, columns_behind, columns_ahead, need, before, first, last):
+    """The columns of each block of rows that an alignment may touch which gains `need` or more; first > last: none.
+
+    behind, ahead : (rows + 1,) int32, as Gains has them; columns_behind, columns_ahead : (columns + 1,), changed so that
+    neither falls towards where it is higher.  before : Corridor.  first, last : (n_blocks,) int64, filled.
+    """
+    n, m = len(behind) - 1, len(columns_behind) - 1
+    for j in range(1, m + 1):
+        columns_behind[j] = max(columns_behind[j], columns_behind[j - 1])
+        columns_ahead[m - j] = max(columns_ahead[m - j], columns_ahead[m - j + 1])
+    for block in range(len(first)):
+        most_behind = most_ahead = most = np.int64(-(1 << 62))
+        for i in range(block * BLOCK, min((block + 1) * BLOCK, n) + 1):  # with the first one of the next block
+            most_behind, most_ahead = max(most_behind, behind[i]), max(most_ahead, ahead[i])
+            most = max(most, np.int64(behind[i]) + ahead[i])
+        first[block], last[block] = m + 1, -1
+        if most >= need:
+            begin = _count_below(columns_behind, need - most_ahead, False)
+            end = m + 1 - _count_below(columns_ahead, need - most_behind, True)
+            first[block], last[block] = max(before.first[block], begin), min(before.last[block], end - 1)
+
+
+@njit
+def _count_below(values, least, falling):
+    """How many values, (any,) int32 in order, are less than `least`."""
+    low, high = 0, len(values)
+    while low < high:
+        middle = (low + high) // 2
+        if (values[middle] >= least) == falling:
+            low = middle + 1
+        else:
+            high = middle
+    return len(values) - low if falling else low
 
 
 class Region(NamedTuple):
@@ -257,7 +308,7 @@ def ahead_bounds(region: Region, size: int) -> Bounds:
     """A region's bounds as a sweep from the sequences' starts wants them."""
     rows, columns = region.rows.ahead(region.to_end), region.columns.ahead(region.to_end)
     first, last = by_tile_rows(region.corridor, len(rows) - 1, len(columns) - 1, size)
-    return Bounds(rows.astype(np.int32), columns.astype(np.int32), first, last)
+    return Bounds(rows, columns, first, last)
 
 
 def behind_bounds(region: Region, n: int, m: int, size: int, most: int | None) -> Bounds:
@@ -268,7 +319,7 @@ def behind_bounds(region: Region, n: int, m: int, size: int, most: int | None) -
     if most is not None:
         rows, columns = np.minimum(rows, most), np.minimum(columns, most)
     first, last = by_tile_rows(region.corridor, n, m, size, backwards=True)
-    return Bounds(rows.astype(np.int32), columns.astype(np.int32), first, last)
+    return Bounds(np.ascontiguousarray(rows), np.ascontiguousarray(columns), first, last)
 
 
 def open_bounds(corridor: Corridor, n: int, m: int, scores: Scores) -> Bounds:

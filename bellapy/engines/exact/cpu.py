@@ -131,13 +131,15 @@ class Task(NamedTuple):
 class SpecialRows:
     """Scores of some rows of a matrix, where they were computed."""
 
+    windows: Any = None  # as trace.Rows has it: no parts are cut out
+
     def __init__(self, pool: Pool, size: int):
         n = pool.used[0]
         self._order = np.lexsort((pool.places[:n, 1], pool.places[:n, 0]))
         self._places, self._values, self._size = pool.places[self._order], pool.values, size
         self.rows = np.unique(self._places[:, 0]).astype(np.int64) * size
 
-    def get(self, row: int, n_columns: int, goal: object = None) -> tuple[int, np.ndarray, np.ndarray]:
+    def get(self, row: int, n_columns: int, goal: Any = None) -> tuple[int, np.ndarray, np.ndarray]:
         """First column, scores H there and to the right of it, F for the row below; NONE where none was computed.
 
         goal : the cell that a path comes to; rows on a GPU leave out what does not lead to it.
@@ -152,6 +154,12 @@ class SpecialRows:
         high[places], gap[places] = values[:, 0].ravel(), values[:, 1].ravel()
         keep = n_columns + 1 - first
         return int(first), high[:keep], gap[:keep]
+
+    def highest(self, row: int) -> tuple[int, int]:
+        """The first column that has the highest score, and that score."""
+        first, high, _ = self.get(row, 1 << 30)
+        at = int(high.argmax())
+        return first + at, int(high[at])
 
 
 class Ends:

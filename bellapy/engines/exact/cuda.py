@@ -23,6 +23,7 @@ from bellapy.engines.exact.cuda_plan import (
     list_tasks,
     living_tiles,
     pack_scores,
+    panel_edges,
     rows_of,
 )
 from bellapy.engines.exact.cuda_records import NOT_KEPT, NUMBERS, Matrix, Results, Traffic
@@ -35,7 +36,6 @@ from bellapy.report.run_report import Devices
 
 WARPS = 1 if SIMULATED else 4  # of a block
 BLOCKS = 1 if SIMULATED else 2  # of a processor, at most
-LOOSE = 0.9  # of all tiles: with fewer that may matter there is one panel
 ROWS_SHARE = 3  # of a GPU's free memory: how many times less kept rows take
 
 
@@ -71,8 +71,8 @@ class GpuSweep:
 
     def _run(self, gpus: list[Device]) -> None:
         blocks = self._blocks(min(gpu.processors for gpu in gpus))
-        panel = self._panel(blocks * WARPS, len(gpus))
-        gpus = gpus[: max(1, -(-int(self._tiles[:, 1].max(initial=0)) // panel))]
+        edges = panel_edges(self._tiles, blocks * WARPS, len(gpus), self.sizes.panel)
+        gpus = gpus[: len(edges) - 1]
         self._kept = self._choose_kept(gpus)
         with cuda.gpus[gpus[0].gpu.index]:
             shared = _SharedState(len(self._tiles), self.kind, len(gpus) > 1)
@@ -80,7 +80,7 @@ class GpuSweep:
         for share, gpu in enumerate(gpus):
             with cuda.gpus[gpu.gpu.index]:
                 gpu.work_of = self._devices
-                tasks = list_tasks(self._tiles, panel, share, len(gpus))
+                tasks = list_tasks(self._tiles, edges, share, len(gpus))
                 self._parts.append(self._make_part(gpu, tasks, shared))
         for part in self._parts if len(gpus) > 1 else ():  # kernels are loaded before any of them waits for another
             self._load(part)
@@ -104,17 +104,6 @@ class GpuSweep:
         apart = 1 + max(0, int(tiles[-1, 0] - tiles[0, 0])) / n
         working = min(n, float((tiles[:, 1] - tiles[:, 0]).mean()) / apart)
         return processors * (1 if 2 * working < 3 * processors * BLOCKS * WARPS else BLOCKS)
-
-    def _panel(self, warps: int, n_gpus: int) -> int:
-        """Tiles of a panel.  With half as many more than there are warps, none waits for the strip above.
-
-        Every GPU has the same number of panels.  A narrower region is one panel, since few of its strips are alive at a time
-        and nothing is to wait for a panel's end.
-        """
-        whole = max(1, int(self._tiles[:, 1].max(initial=0)))
-        share = float((self._tiles[:, 1] - self._tiles[:, 0]).sum()) / (max(1, len(self._tiles)) * whole)
-        panels = 1 if share < LOOSE else n_gpus * max(1, 2 * whole // (3 * warps * n_gpus))
-        return self.sizes.panel or -(-whole // panels)
 
     def _launch(self, part: _Part, blocks: int, traffic: Traffic) -> float:
         """Start the kernel on a part's GPU; the seconds it took to compile."""

@@ -11,11 +11,14 @@ from bellapy.engines.exact.cpu import Task
 from bellapy.engines.exact.cuda_tiles import BOTH, HIGHEST, LAG, Kind, Packed
 from bellapy.engines.exact.rule import Scores
 
+LOOSE = 0.9  # of all tiles: with fewer that may matter there is one panel
+WIDER = 3 / 2  # how many times as many tiles a panel has as there are warps, at least
+
 
 class Sizes(NamedTuple):
     """How a matrix is cut; chosen by measurement.
 
-    registers, steps : as in Kind.  panel : tiles of a panel; 0: as many as a GPU has warps at work.
+    registers, steps : as in Kind.  panel : tiles of a panel; 0: as `panel_edges` chooses.
     """
 
     registers: int = 2 if SIMULATED else 16
@@ -105,14 +108,34 @@ def living_tiles(task: Task, kind: Kind) -> np.ndarray:
     return np.stack([begin, np.maximum(begin, np.maximum.accumulate(end))], axis=1).astype(np.int32)
 
 
-def list_tasks(tiles: np.ndarray, panel: int, share: int = 0, shares: int = 1) -> np.ndarray:
+def panel_edges(tiles: np.ndarray, warps: int, n_gpus: int = 1, width: int = 0) -> np.ndarray:
+    """(n_panels + 1,) int64: the tile at which each panel begins, and the end.
+
+    tiles : `living_tiles`.  warps : at work on a GPU.  width : tiles of all panels, if it is chosen.
+
+    With more tiles in a panel than there are warps, none waits for the strip above.  All GPUs but one wait for the first
+    panel, and the last one keeps but one GPU busy: with several GPUs these two are narrower.  All have as many panels.
+    A narrower region is one panel, since few of its strips are alive at a time and nothing is to wait for a panel's end.
+    """
+    whole = max(1, int(tiles[:, 1].max(initial=0)))
+    if width:
+        return np.append(np.arange(0, whole, width), whole)
+    if float((tiles[:, 1] - tiles[:, 0]).sum()) < LOOSE * len(tiles) * whole:
+        return np.array([0, whole])
+    ends = warps if n_gpus > 1 and whole > (n_gpus + 2) * warps else 0
+    wide = n_gpus * max(1, int((whole - 2 * ends) / (WIDER * warps * n_gpus)))
+    edges = np.linspace(ends, whole - ends, wide + 1).astype(np.int64)
+    return np.concatenate(([0], edges, [whole])) if ends else edges
+
+
+def list_tasks(tiles: np.ndarray, edges: np.ndarray, share: int = 0, shares: int = 1) -> np.ndarray:
     """(n_tasks, 5) int32, as in cuda_sweep.Traffic, in order.
 
-    tiles : `living_tiles`.  panel : tiles of a panel.  share, shares : of the panels that are dealt out in turn.
+    tiles, edges : `living_tiles`, `panel_edges`.  share, shares : of the panels that are dealt out in turn.
     """
     tiles, parts = tiles.astype(np.int64), [np.zeros((0, 5), np.int64)]
-    for begin in range(share * panel, int(tiles[:, 1].max(initial=0)), shares * panel):
-        inside = np.clip(tiles, begin, begin + panel)
+    for begin, end in zip(edges[share:-1:shares], edges[share + 1 :: shares], strict=True):
+        inside = np.clip(tiles, begin, end)
         strips = np.flatnonzero(inside[:, 0] < inside[:, 1])
         above = np.where((strips > 0)[:, None], inside[strips - 1], 0)
         parts.append(np.concatenate([strips[:, None], inside[strips], above], axis=1))

@@ -17,9 +17,10 @@ from bellapy.compute.gpu.pool import Device
 from bellapy.compute.jit import njit
 from bellapy.engines.exact.cuda_plan import Kept
 from bellapy.engines.exact.rule import NONE, Scores
+from bellapy.engines.exact.strips import Windows, columns_of, from_border
 
 THREADS = WARP if SIMULATED else 256
-WINDOW = 16 if SIMULATED else 1024  # columns
+WINDOW = 16 if SIMULATED else 2048  # columns
 
 
 class RowsPart(NamedTuple):
@@ -48,34 +49,34 @@ def cut_windows(rows, places, starts, windows):
     """Copy a window of each row.
 
     rows, places : as above.  starts : (n,) int64, the place in the row where its window begins.
-    windows : (n, WINDOW, 2) int32, filled as far as the rows go.
+    windows : (2, n, WINDOW) int32, H and F, filled as far as the rows go.
     """
     row = cuda.blockIdx.x
     begin = places[row, 0] + starts[row]
     k = cuda.threadIdx.x
-    while k < windows.shape[1] and begin + k < places[row, 1]:
-        windows[row, k, 0], windows[row, k, 1] = rows[begin + k, 0], rows[begin + k, 1]
+    while k < windows.shape[2] and begin + k < places[row, 1]:
+        windows[0, row, k], windows[1, row, k] = rows[begin + k, 0], rows[begin + k, 1]
         k += cuda.blockDim.x
 
 
 @njit
-def _span_in(values, first, down, column, score, costs):
+def _span_in(high, gap, first, down, column, score, costs):
     """First and last column of part of a row from which a path may lead to a goal; 1 and 0: there is none.
 
-    values : (columns, 2) int32, H and F, from column `first` on.  down, column, score : rows down to the goal, its column
+    high, gap : (columns,) int32, H and F, from column `first` on.  down, column, score : rows down to the goal, its column
     and score.  costs : Scores.
     """
-    low, high = 1, 0
-    for k in range(len(values)):
+    begin, last = 1, 0
+    for k in range(len(high)):
         across = column - (first + k)
         if across < 0:
             break
         off = abs(down - across)
         most = costs.match * min(down, across) - (costs.gap_open + costs.gap_extend * off if off else 0)
-        best = max(np.int64(values[k, 0]), np.int64(values[k, 1]) + costs.gap_open + costs.gap_extend)
+        best = max(np.int64(high[k]), np.int64(gap[k]) + costs.gap_open + costs.gap_extend)
         if best + most >= score:
-            low, high = low if high else first + k, first + k
-    return low, high
+            begin, last = begin if last else first + k, first + k
+    return begin, last
 
 
 class GpuRows:
@@ -87,17 +88,18 @@ class GpuRows:
         begin = kept.places[kept.strips] + kept.first
         self._places = np.stack([begin, begin + kept.last - kept.first], axis=1)
         self._columns = kept.first + 1  # of the matrix
-        if len(self.rows):
-            self._cut_windows()
+        self._cut_windows()
 
     def _cut_windows(self) -> None:
         n, sizes = len(self.rows), self._places[:, 1] - self._places[:, 0]
         none = np.full(n, -(1 << 62), np.int64)
         highest = np.max(self._on_each(find_highest, n, none, self._places), axis=0)
-        self._highest = -(-highest >> 32)
-        self._starts = np.clip((-highest & 0xFFFFFFFF) - WINDOW // 2, 0, np.maximum(0, sizes - WINDOW))
-        empty = np.full((n, WINDOW, 2), NONE, np.int32)
-        self._windows = np.max(self._on_each(cut_windows, n, empty, self._places, self._starts), axis=0)
+        most, at = -(-highest >> 32), -highest & 0xFFFFFFFF
+        starts = np.clip(at - WINDOW // 2, 0, np.maximum(0, sizes - WINDOW))
+        empty = np.full((2, n, WINDOW), NONE, np.int32)
+        windows = np.max(self._on_each(cut_windows, n, empty, self._places, starts), axis=0)
+        begin = self._columns
+        self.windows, self._peaks = Windows(self.rows, begin + starts, begin, begin + sizes, most, *windows), begin + at
 
     def _on_each(self, kernel, blocks, results: np.ndarray, *arguments) -> list[np.ndarray]:
         """Run a kernel on all GPUs: what becomes of `results`, its last argument, on each."""
@@ -105,7 +107,8 @@ class GpuRows:
         for device, rows in self._parts:
             with cuda.gpus[device.gpu.index]:
                 there = cuda.to_device(results)
-                device.workers[0].launch(kernel, blocks, THREADS, rows, *map(cuda.to_device, arguments), there)
+                if blocks:
+                    device.workers[0].launch(kernel, blocks, THREADS, rows, *map(cuda.to_device, arguments), there)
                 device.workers[0].stream.synchronize()
                 found.append(there.copy_to_host())
         return found
@@ -115,39 +118,32 @@ class GpuRows:
 
         goal : trace.Cell, below the row.
         """
+        at, costs = int(np.searchsorted(self.rows, row)), self._scores
+        first, values = self._part_of(at, *columns_of(self.windows, at, goal.row, goal.column, goal.score, costs))
+        down = goal.row - row
+        begin, last = _span_in(values[0], values[1], first, down, goal.column, goal.score, costs)
+        if from_border(down, goal.column, row, goal.score, costs):
+            begin, last = 1, max(1, last)
+        found = np.full((2, max(0, last - begin + 1)), NONE, np.int32)
+        left, right = max(begin, first), min(last + 1, first + values.shape[1])
+        found[:, left - begin : max(left, right) - begin] = values[:, left - first : max(left, right) - first]
+        return begin, found[0], found[1]
+
+    def highest(self, row: int) -> tuple[int, int]:
+        """The first column that has the highest score, and that score."""
         at = int(np.searchsorted(self.rows, row))
-        first, values = self._part_of(at, *self._span(at, goal))
-        s, down = self._scores, goal.row - row
-        low, high = _span_in(values, first, down, goal.column, goal.score, s)
-        off = abs(down - goal.column)
-        if s.match * min(down, goal.column) - sum(s.gap_open + s.gap_extend * g for g in (off, row) if g) >= goal.score:
-            low, high = 1, max(1, high)  # from column 0
-        found = np.full((max(0, high - low + 1), 2), NONE, np.int32)
-        begin, end = max(low, first), min(high + 1, first + len(values))
-        found[begin - low : max(begin, end) - low] = values[begin - first : max(begin, end) - first]
-        return low, found[:, 0].copy(), found[:, 1].copy()
-
-    def _span(self, at: int, goal) -> tuple[int, int]:
-        """The columns of a row from which a path may lead to a goal, the last one excluded, whatever their scores.
-
-        A path of the row's highest score, with a gap that may go on, can lose so much on the way; each base of a gap costs.
-        """
-        s, down = self._scores, int(goal.row - self.rows[at])
-        spare = int(self._highest[at]) + s.gap_open + s.match * down - goal.score
-        straight, off = goal.column - down, max(0, spare // s.gap_extend) + 1
-        begin = int(self._columns[at])
-        end = begin + int(self._places[at, 1] - self._places[at, 0])
-        return min(max(straight - off, begin), end), min(max(straight + off + 1, begin), end)
+        return int(self._peaks[at]), int(self.windows.highest[at])
 
     def _part_of(self, at: int, first: int, end: int) -> tuple[int, np.ndarray]:
-        """Columns of a row, from `first` at the latest to `end` at least: the first one, and (columns, 2) int32, H and F."""
-        of_window = int(self._columns[at] + self._starts[at])
+        """Columns of a row, from `first` at the latest to `end` at least: the first one, and (2, columns) int32, H and F."""
+        windows = self.windows
+        of_window = int(windows.first[at])
         if of_window <= first and end <= of_window + WINDOW:
-            return of_window, self._windows[at]
+            return of_window, np.stack([windows.high[at], windows.gap[at]])
         if first >= end:
-            return first, np.zeros((0, 2), np.int32)
+            return first, np.zeros((2, 0), np.int32)
         begin, values = int(self._places[at, 0] - self._columns[at]), []
         for device, rows in self._parts:
             with cuda.gpus[device.gpu.index]:
                 values.append(rows[begin + first : begin + end].copy_to_host())
-        return first, np.max(values, axis=0)
+        return first, np.ascontiguousarray(np.max(values, axis=0).T)

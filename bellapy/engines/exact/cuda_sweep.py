@@ -177,15 +177,17 @@ def _step_through(matrix, results, tile, cells, flow, scratch, best, way, rule, 
     flow = Flow(flow.above, flow.below, words[ahead - U32(1)])
     passed = last_row_of(cells, flow, kind)
     ends = matrix.query.shape[0], matrix.target.shape[0]
+    top = U32(shuffle(I32(words[tile.at] if lane == WARP - 1 else passed), lane - 1 & WARP - 1))
     for step in range(W):
         if way == EDGED:
             flow = enter_at(matrix, place, I32(step), cells, shown, flow, tile.base, rule, kind)
-        top = U32(shuffle(I32(passed), lane - 1 & WARP - 1))
-        top = words[tile.at + U32(step)] if lane == 0 else top
+        following = words[U32(tile.at + U32(1)) + U32(step)]
         flow = step_column(cells, flow, top, words[ahead + U32(step)], floor, floored, rule, kind)
         passed = last_row_of(cells, flow, kind)
         if lane == WARP - 1:
             words[bottoms + U32(step)] = passed
+            passed = following
+        top = U32(shuffle(I32(passed), lane - 1 & WARP - 1))
         if max2(flow.below, alarm) != alarm:
             best = look(cells, shown, place, I32(step), ends, tile, best, rule, kind)
         if way == EDGED and matrix.ends:

@@ -37,7 +37,7 @@ inlined = cuda.jit(device=True, inline="always")
 class Kind(NamedTuple):
     """What a kernel is made for; constant while it is compiled.
 
-    registers : of a lane.  steps : of a tile, a multiple of LAG.  masked : the query holds unknown bases.
+    registers : of a lane, an even number.  steps : of a tile, a multiple of LAG.  masked : the query holds unknown bases.
     """
 
     registers: int
@@ -201,6 +201,10 @@ def _paired(k, low, high, before, cells, rule, kind):
 def step_column(cells, flow, top, profile, floor, floored, rule, kind):
     """One column of each place of a lane.
 
+    F goes on from every second row to the next by one instruction: a gap that comes from above and ends within a row opens
+    no better one, so F needs only the scores without it.  Each instruction waits for the one before, and few warps are there
+    to fill the time.
+
     Parameters
     ----------
     cells : Cells, renewed.
@@ -219,16 +223,19 @@ def step_column(cells, flow, top, profile, floor, floored, rule, kind):
     above = permute(top, high[R - 1], LOW_HALVES)
     f = permute(top, flow.below, HIGH_THEN_LOW)
     paired = _paired(0, profile, flow.profile, flow.above, cells, rule, kind)
-    for k in range(R):
+    for k in range(0, R, 2):
+        upper = max2(paired, gap[k])
+        lower = max2(_paired(k + 1, profile, flow.profile, high[k], cells, rule, kind), gap[k + 1])
+        if k + 2 < R:
+            paired = _paired(k + 2, profile, flow.profile, high[k + 1], cells, rule, kind)
         if floored:
-            paired = max2(paired, floor)
-            floor = sum_of(floor, rule.drift, rule)
-        h = max2(max2(paired, gap[k]), f)  # one instruction
-        if k + 1 < R:
-            paired = _paired(k + 1, profile, flow.profile, high[k], cells, rule, kind)
-        high[k] = sum_of(h, rule.open, rule)
-        gap[k] = max2(gap[k], high[k])
-        f = max2(f, high[k])
+            upper, floor = max2(upper, floor), sum_of(floor, rule.drift, rule)
+            lower, floor = max2(lower, floor), sum_of(floor, rule.drift, rule)
+        opened = sum_of(upper, rule.open, rule)
+        high[k] = sum_of(max2(upper, f), rule.open, rule)
+        high[k + 1] = sum_of(max2(lower, max2(f, opened)), rule.open, rule)
+        gap[k], gap[k + 1] = max2(gap[k], high[k]), max2(gap[k + 1], high[k + 1])
+        f = max2(max2(opened, sum_of(lower, rule.open, rule)), f)  # one instruction
     return Flow(above, f, profile)
 
 
@@ -319,6 +326,29 @@ def _shown_score(shown, row, place, step, base, rule, kind):
 
 
 @inlined
+def _highest_in(cells, place, step, base, rule, kind):
+    """The highest score of a lane's column, and the first row that has it, as Best.
+
+    cells, place, rule, kind : Cells, cuda_sweep.Place, Packed, Kind.  step, base : of the tile.
+
+    Scores are compared with the drift of the last row of their place.
+    """
+    R, inside, column = kind.registers, I32(2 * kind.registers * place.lane), I32(step - 2 * place.lane)
+    most = U32(cells.high[R - 1])
+    for k in range(R - 1):
+        most = max2(most, multiply_add(rule.drift, U32(R - 1 - k), U32(cells.high[k])))
+    low = score_of(low_of(most), base, drift_of(I32(inside + R - 1), column, rule), rule)
+    high = score_of(high_of(most), base, drift_of(I32(inside + 2 * R - 1), I32(column - 1), rule), rule)
+    in_high = high > low
+    row, half = I32(R - 1), high_of(most) if in_high else low_of(most)
+    for i in range(1, R):
+        word = multiply_add(rule.drift, U32(i), U32(cells.high[R - 1 - i]))
+        row = I32(R - 1 - i) if (high_of(word) if in_high else low_of(word)) == half else row
+    row = I32(place.row + row + 1 + (R if in_high else 0))
+    return Best(I32(max(low, high) + rule.opening), row, I32(place.column + column + (0 if in_high else 1)))
+
+
+@inlined
 def look(cells, shown, place, step, ends, tile, best, rule, kind):
     """The best cell of a lane's column if it is no worse than `best`, Best, and than what is wanted, and comes first.
 
@@ -330,7 +360,12 @@ def look(cells, shown, place, step, ends, tile, best, rule, kind):
     ends : rows and columns of the matrix.
     rule, kind : Packed, Kind.
     """
-    rows = show(cells, shown, rule, kind)
+    found = _highest_in(cells, place, step, tile.base, rule, kind)
+    if found.score < max(tile.wanted, best.score):
+        return best
+    if found.row <= ends[0] and 1 <= found.column and found.column <= ends[1]:
+        return found if found.score > best.score or found.row < best.row else best
+    rows = show(cells, shown, rule, kind)  # one by one, since some lie outside the matrix
     for k in range(rows):
         score = _shown_score(shown, k, place, step, tile.base, rule, kind)
         row = I32(place.row + k + 1)

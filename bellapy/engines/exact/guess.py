@@ -12,20 +12,17 @@ import numpy as np
 
 from bellapy.compute.jit import njit
 from bellapy.compute.threads import map_threads
+from bellapy.engines.exact.anchors import find_segments
 from bellapy.engines.exact.band import BandSweep
 from bellapy.engines.exact.bounds import BLOCK, Corridor, open_bounds
 from bellapy.engines.exact.cpu import Task, end_borders, free_borders
 from bellapy.engines.exact.rule import Scores
-from bellapy.records.bases import UNKNOWN
 
 HALF_WIDTH = 32  # columns on either side of the chain
-U = np.uint64
 LOOK_BACK = 500  # segments that a chain's next one may follow
 EXTRA = 3, 5  # bases of k-mers beyond log4 of the longer sequence
-JOIN = 24  # anchors of one diagonal no further apart are one segment
 NEAR = 64  # bases between two segments that are taken for related; beyond, each costs half as much as in a gap
 FILLED = 1 << 28  # cells: what lies between two segments is computed as a whole up to this size
-EMPTY = -1
 PIECE = 1 << 17  # rows of a piece, which are computed side by side
 LOCAL, WHOLE, FROM_START, TO_END = "local", "whole", "from start", "to end"
 """Ways of an alignment through a piece: anywhere in it, from corner to corner, or from or to one of them."""
@@ -35,72 +32,10 @@ Piece = tuple[int, int, int, int]
 
 
 @njit
-def _index(codes, k, bits, places):
-    """Put every k-mer into the table.
-
-    codes : (any,) uint8.  places : (2^bits,) int32, EMPTY at first: start of the k-mer of each slot; of several, -2 less the
-    first one's.
-    """
-    mask = np.uint64((1 << (2 * k)) - 1)
-    word, known = np.uint64(0), 0
-    for end in range(1, len(codes) + 1):
-        base = codes[end - 1]
-        word = (word << np.uint64(2) | np.uint64(base & 3)) & mask
-        known = known + 1 if base < UNKNOWN else 0
-        if known >= k:
-            slot = (word * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits)
-            if places[slot] >= 0:
-                places[slot] = -2 - places[slot]
-            elif places[slot] == EMPTY:
-                places[slot] = end - k
-
-
-@njit
-def _first_place(place, several):
-    """Where the first k-mer of a slot starts, EMPTY for none; several : whether there may be more than one."""
-    return -2 - place if several and place < EMPTY else place
-
-
-@njit
-def _anchors(query, target, k, bits, of_query, of_target, several, segments):
-    """Segments of k-mers that are unique in both: (query, target, query end, matching bases); their number.
-
-    query, target : (any,) uint8 codes.  k, bits, of_query, of_target : tables as `_index` fills them.  several : also of the
-    first ones of those that are not unique.
-    segments : (bases + 1, 4) int32, filled.
-    """
-    mask = np.uint64((1 << (2 * k)) - 1)
-    word, known = np.uint64(0), 0
-    n = 0
-    for end in range(1, len(query) + 1):
-        base = query[end - 1]
-        word = (word << np.uint64(2) | np.uint64(base & 3)) & mask
-        known = known + 1 if base < UNKNOWN else 0
-        if known < k:
-            continue
-        slot = (word * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits)
-        i, j = end - k, np.int64(_first_place(of_target[slot], several))
-        if _first_place(of_query[slot], several) != i or j < 0:
-            continue
-        same = True
-        for x in range(k):
-            same &= query[i + x] == target[j + x]
-        if not same:
-            continue
-        if n and j - i == segments[n - 1, 1] - segments[n - 1, 0] and i <= segments[n - 1, 2] + JOIN:
-            segments[n - 1, 3] += end - max(i, segments[n - 1, 2])
-            segments[n - 1, 2] = end
-        else:
-            segments[n, 0], segments[n, 1], segments[n, 2], segments[n, 3] = i, j, end, k
-            n += 1
-    return n
-
-
-@njit
 def _chain(segments, scores, score, before):
     """The best chain's last segment, -1 for none.
 
-    segments : (n, 4) int64, as `_anchors` finds them.  scores : Scores.
+    segments : (n, 4) int64, as `find_segments` has them.  scores : Scores.
     score, before : (n,) int64, filled: of the best chain that ends with each segment; the one that it follows, -1 for none.
     """
     match, mismatch, gap_open, gap_extend = scores
@@ -164,46 +99,43 @@ def find_chain(query: np.ndarray, target: np.ndarray, scores: Scores, threads: i
     return max(chains, key=lambda chain: chain[0])[1]
 
 
-def _places(codes: np.ndarray, k: int, bits: int) -> np.ndarray:
-    """A table as `_index` fills it."""
-    places = np.full(1 << bits, EMPTY, np.int32)
-    _index(codes, k, bits, places)
-    return places
-
-
 def _find_chain(query, target, scores: Scores, k: int, bits: int, threads: int) -> tuple[int, np.ndarray]:
     """Score and segments of the best chain."""
-    of_query, of_target = map_threads(lambda codes: _places(codes, k, bits), (query, target), threads)
-    segments = np.empty((len(query) + 1, 4), np.int32)
-    for several in (False, True):
-        n = _anchors(query, target, k, bits, of_query, of_target, several, segments)
-        if n:  # else all is repeated
-            break
-    segments = segments[:n].astype(np.int64)
-    score, before = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    segments = find_segments(query, target, k, bits, threads)
+    score, before = np.zeros(len(segments), np.int64), np.zeros(len(segments), np.int64)
     chain, s = [], _chain(segments, scores, score, before)
-    best = int(score[s]) if n else 0
+    best = int(score[s]) if len(segments) else 0
     while s >= 0:
         chain.append(s)
         s = before[s]
     return best, segments[chain[::-1]]
 
 
-def chain_corridor(chain: np.ndarray, n: int, m: int) -> Corridor:
-    """A band around a chain, drawn out to the matrix's corners, and what lies between its segments, where that is small."""
-    first, last = np.full(n // BLOCK + 1, m + 1, np.int64), np.full(n // BLOCK + 1, -1, np.int64)
-    at_i = at_j = 0
-    for i, j, query_end, _ in chain.tolist():
-        i, j, target_end = max(i, at_i), max(j, at_j), j + query_end - i
+@njit
+def _cover_chain(chain, n, m, first, last):
+    """Take a chain into a corridor, drawn out to the matrix's corners, and what lies between its segments if that is small.
+
+    chain : (any, 4) int64.  n, m : rows and columns.  first, last : (n_blocks,) int64, of a Corridor; widened.
+    """
+    at_i = at_j = np.int64(0)
+    for s in range(len(chain)):
+        i, j, query_end = max(chain[s, 0], at_i), max(chain[s, 1], at_j), chain[s, 2]
+        target_end = chain[s, 1] + query_end - chain[s, 0]
         if query_end < i or target_end < j:
             continue
         if at_i and (i - at_i) * (j - at_j) <= FILLED:
-            between = slice(at_i // BLOCK, i // BLOCK + 1)
-            first[between], last[between] = np.minimum(first[between], at_j), np.maximum(last[between], j)
+            for block in range(at_i // BLOCK, i // BLOCK + 1):
+                first[block], last[block] = min(first[block], at_j), max(last[block], j)
         _cover(first, last, at_i, at_j, i, j)
         _cover(first, last, i, j, query_end, target_end)
         at_i, at_j = query_end, target_end
     _cover(first, last, at_i, at_j, n, m)
+
+
+def chain_corridor(chain: np.ndarray, n: int, m: int) -> Corridor:
+    """A band around a chain, drawn out to the matrix's corners, and what lies between its segments, where that is small."""
+    first, last = np.full(n // BLOCK + 1, m + 1, np.int64), np.full(n // BLOCK + 1, -1, np.int64)
+    _cover_chain(chain, n, m, first, last)
     first, last = np.minimum.accumulate(first[::-1])[::-1], np.maximum.accumulate(last)
     return Corridor(np.maximum(0, first - HALF_WIDTH), np.where(last < 0, -1, np.minimum(m, last + HALF_WIDTH)))
 

@@ -37,8 +37,8 @@ def _join(runs):
 class Runs:
     """Parts of a path, in order."""
 
-    def __init__(self):
-        self._parts: list[np.ndarray] = []
+    def __init__(self, *parts: np.ndarray):
+        self._parts = list(parts)
 
     def add(self, runs: np.ndarray) -> None:
         """(n,) uint32."""
@@ -47,6 +47,10 @@ class Runs:
     def add_run(self, operation: int, bases: int) -> None:
         if bases:
             self.add(np.array([pack_run(operation, bases)], np.uint32))
+
+    def extend(self, runs: Runs) -> None:
+        """Add all parts of others."""
+        self._parts += runs._parts
 
     def joined(self) -> np.ndarray:
         """(n,) uint32, neighbouring runs of one operation joined."""

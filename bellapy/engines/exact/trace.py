@@ -4,47 +4,75 @@ Everything here runs in the backward matrix: both sequences are read from where 
 are its end and a walk back through the matrix goes along the alignment from its start.  Of equally good alignments the walk
 takes, at every cell, a gap before a pair of bases, a gap that leaves target bases out before one that leaves query bases
 out, and ends a gap as soon as it can.  Gaps stand as far left as they go.
+
+Several threads trace at the same time: each begins at the best cell of a kept row, since the path most likely runs there or
+meets its walk soon.  How a walk goes on depends on the cell where it stands and on nothing else.  So from the first cell on
+that both walks have come to, what was traced ahead is the path.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import repeat
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from bellapy.compute.jit import njit
 from bellapy.compute.runs import QUERY_ALONE, TARGET_ALONE
-from bellapy.engines.exact.antidiagonals import LANES, Differences
-from bellapy.engines.exact.band import cell_type, padded_codes, raised_scores
+from bellapy.compute.threads import map_in_order
+from bellapy.engines.exact.band import cell_type, raised_scores
 from bellapy.engines.exact.bounds import Gains
 from bellapy.engines.exact.cpu import Borders, Bounds, Sweep, Task, end_borders
-from bellapy.engines.exact.line_paths import AT_CELL, IN_QUERY, Part, Sides, advance, walk_back
 from bellapy.engines.exact.path import Runs
 from bellapy.engines.exact.rule import NONE, Scores
+from bellapy.engines.exact.strips import (
+    Cell,
+    LostPath,
+    Strip,
+    Top,
+    Walked,
+    Windows,
+    find_strip,
+    n_moves,
+    walk_strip,
+    walk_windows,
+)
 
 DIRECT_MOVES = 1 << 26  # strips that need up to so many are traced at once, larger ones cut by a sweep of their own
+MOVES_AHEAD = 1 << 24  # the same for what is traced ahead: larger strips are left to the walk that is known to be right
+WINDOW_MOVES = 1 << 22  # the same for strips between windows
+WINDOW_RUNS = 1 << 15  # of a stretch between windows
 DIRECT_ROWS = 64
 SUB_SIZE = 32  # of the tiles of such a sweep
 SUB_EVERY = 512
+STRETCH = 16  # strips that are traced ahead by one thread
+THREADS = 4  # more of them would wait for Python most of the time
 
 
-class Room:
-    """Memory for moves, which is used again for every strip: to take it anew is slow."""
+class Rooms:
+    """Memory for moves, one piece for each thread, which is used again: to take it anew for every strip is slow."""
 
     def __init__(self, scores: Scores):
-        self._moves = np.zeros(0, cell_type(scores))
+        self._free: deque[np.ndarray] = deque()
+        self._cell = cell_type(scores)
 
-    def of(self, n: int) -> np.ndarray:
-        if len(self._moves) < n:
-            self._moves = np.zeros(n, self._moves.dtype)
-        return self._moves[:n]
+    def take(self, n: int) -> np.ndarray:
+        """(n or more,) of the cells' type."""
+        try:
+            moves = self._free.pop()
+        except IndexError:
+            moves = np.zeros(0, self._cell)
+        return moves if len(moves) >= n else np.zeros(n, self._cell)
+
+    def give_back(self, moves: np.ndarray) -> None:
+        self._free.append(moves)
 
 
 class Space(NamedTuple):
     """A backward matrix: codes from the alignment's end on, and bounds along them (Gains of the backward sequences).
 
-    room : for what is traced.
+    rooms : for what is traced.
     """
 
     query: np.ndarray
@@ -52,169 +80,198 @@ class Space(NamedTuple):
     rows: Gains
     columns: Gains
     scores: Scores
-    room: Room
+    rooms: Rooms
 
 
-class Cell(NamedTuple):
-    """Where a walk stands; in_gap: within a gap that leaves query bases out."""
+class Rows(Protocol):
+    """Rows of a backward matrix whose scores were kept.
 
-    row: int
-    column: int
-    in_gap: bool
-    score: int
+    rows : their numbers.  windows : parts of them that are at hand, if any are.
+    """
+
+    rows: np.ndarray
+    windows: Windows | None
+
+    def get(self, row: int, n_columns: int, goal: Cell) -> tuple[int, np.ndarray, np.ndarray]: ...
+
+    def highest(self, row: int) -> tuple[int, int]: ...
 
 
-Top = tuple[int, np.ndarray, np.ndarray]
-"""A row's scores: the first column, H from there on, F for the row below."""
+class Step(NamedTuple):
+    """A walk through one strip: where it begins, the path, where it comes to."""
+
+    begin: Cell
+    runs: Runs
+    end: Cell
 
 
-def trace_path(space: Space, sweep: Sweep, start: Cell, watch: Callable[[float], None]) -> np.ndarray:
+class _Walker(NamedTuple):
+    """What walks go by.
+
+    rows : numbers of rows to walk to, row 0 first.  start : where the path begins.
+    """
+
+    space: Space
+    special: Rows
+    rows: list[int]
+    start: Cell
+
+    def step(self, k: int, begin: Cell, most: int | None = None) -> Step:
+        """Walk up to rows[k]; most : moves beyond which this is not done, but LostPath is raised."""
+        row, scores, runs = self.rows[k], self.space.scores, Runs()
+        if k:
+            top = _with_border(scores, row, Top(*self.special.get(row, self.start.column, begin)))
+        else:
+            above = end_borders(scores, 0, begin.column).top
+            top = Top(0, above, above - np.int32(scores.first))
+        return Step(begin, runs, _cross(self.space, row, top, begin, runs, most))
+
+    def walk(self, stretch: range, begin: Cell, steps: list[Step], most: int | None = None) -> None:
+        """Add the steps from a cell to the rows of a stretch to `steps`; most : as above."""
+        while stretch:
+            found = self._steps_by_windows(stretch, begin)
+            steps += found
+            if len(found) < len(stretch):
+                steps.append(self.step(stretch[len(found)], found[-1].end if found else begin, most))
+            stretch, begin = stretch[len(found) + 1 :], steps[-1].end
+
+    def walk_ahead(self, stretch: range) -> list[Step]:
+        """Steps to the rows of a stretch from the best cell of the row before, as far as they lead."""
+        begin = self._begin(stretch[0] + 1)
+        steps: list[Step] = []
+        try:
+            self.walk(stretch if begin.column <= self.start.column else stretch[:0], begin, steps, MOVES_AHEAD)
+        except LostPath:
+            pass
+        return steps
+
+    def stretches(self, ahead: bool) -> list[range]:
+        """Ranges of rows to walk to, one after the other; ahead : several threads walk.
+
+        Then each begins at a row up to which the highest score has risen, since the best cell is most likely on the path
+        there.  Where it falls, the path has a lower score, since it goes through a long gap, or did so before.
+        """
+        stretches, k = [], len(self.rows) - 1
+        while k >= 0:
+            last = max(0, k - STRETCH + 1)
+            while ahead and last > 1 and not self._has_risen(last):
+                last -= 1
+            last = last if last > 1 else 0
+            stretches.append(range(k, last - 1, -1))
+            k = last - 1
+        return stretches
+
+    def _has_risen(self, k: int) -> bool:
+        """Whether the highest score of rows[k] is higher than that of the row before, by half of what is possible."""
+        row, before = self.rows[k], self.rows[k - 1]
+        by = self.special.highest(row)[1] - self.special.highest(before)[1]
+        return 2 * by >= self.space.scores.match * (row - before)
+
+    def _begin(self, k: int) -> Cell:
+        """The best cell of rows[k]; or the path's first one, if there are not so many rows."""
+        if k == len(self.rows):
+            return self.start
+        column, score = self.special.highest(self.rows[k])
+        return Cell(self.rows[k], column, False, score)
+
+    def _steps_by_windows(self, stretch: range, begin: Cell) -> list[Step]:
+        """Steps as far as the windows suffice."""
+        windows, scores, n = self.special.windows, self.space.scores, len(stretch) - (stretch[-1] == 0)
+        if windows is None or not n:
+            return []
+        walked = Walked(np.empty((n, 4), np.int64), np.empty(WINDOW_RUNS, np.uint32), np.empty(n, np.int64))
+        moves = self.space.rooms.take(WINDOW_MOVES)
+        raised, at = raised_scores(scores, moves.dtype), stretch[0] - 1
+        n = walk_windows(self.space.query, self.space.target, windows, at, begin, scores, raised, moves, walked)
+        self.space.rooms.give_back(moves)
+        steps, parts = [], np.split(walked.runs, np.cumsum(walked.sizes[:n]))
+        for (row, column, in_gap, score), runs in zip(walked.cells[:n].tolist(), parts[:n], strict=True):
+            steps.append(Step(begin, Runs(runs), Cell(row, column, bool(in_gap), score)))
+            begin = steps[-1].end
+        return steps
+
+
+def trace_path(space: Space, sweep: Sweep, start: Cell, watch: Callable[[float], None], threads: int = 1) -> np.ndarray:
     """The path from `start` to the corner of the backward matrix, as Runs has it.
 
     sweep : of the backward matrix, with its special rows.  watch : is told the share that is done.
     """
-    special, runs = sweep.special_rows(), Runs()
-    scores, columns = space.scores, start.column
-    rows = special.rows[special.rows < start.row].tolist()
-    cell = start
-    for row in reversed(rows):
-        cell = _cross(space, row, _with_border(scores, row, special.get(row, columns, cell)), cell, runs)
-        watch(1 - row / start.row)
-    if cell.row > 0:
-        top = end_borders(scores, 0, cell.column).top
-        cell = _cross(space, 0, (0, top, top - np.int32(scores.first)), cell, runs)
+    special: Rows = sweep.special_rows()
+    rows = [0, *special.rows[special.rows < start.row].tolist()] if start.row else []
+    walker, runs, cell = _Walker(space, special, rows, start), Runs(), start
+    stretches = walker.stretches(threads > 1)
+    for stretch, ahead in zip(stretches, _walks_ahead(walker, stretches, threads), strict=True):
+        steps: list[Step] = []
+        for k, known in zip(stretch, ahead, strict=False):
+            steps.append(known if known.begin == cell else walker.step(k, cell))
+            cell = steps[-1].end
+        walker.walk(stretch[len(ahead) :], cell, steps)
+        for step in steps:
+            runs.extend(step.runs)
+        cell = steps[-1].end
+        watch(1 - cell.row / start.row)
     runs.add_run(TARGET_ALONE, cell.column)
     return runs.joined()
 
 
+def _walks_ahead(walker: _Walker, stretches: list[range], threads: int) -> Iterator[list[Step]]:
+    """What is walked ahead of each stretch; nothing by one thread."""
+    if threads <= 1:
+        return repeat([], len(stretches))
+    return map_in_order(walker.walk_ahead, stretches, min(threads, THREADS))
+
+
 def _with_border(scores: Scores, row: int, top: Top) -> Top:
     """With column 0, one gap from the corner on, which special rows leave out, if the column beside it is there."""
-    first, high, gap = top
-    if first != 1:
+    if top.first != 1:
         return top
     border, below = -scores.gap(np.array([row, row + 1]))
-    return 0, np.concatenate((np.array([border], np.int32), high)), np.concatenate((np.array([below], np.int32), gap))
+    high, gap = (np.concatenate((np.array([x], np.int32), xs)) for x, xs in ((border, top.high), (below, top.gap)))
+    return Top(0, high, gap)
 
 
-def _cross(space: Space, row: int, top: Top, end: Cell, runs: Runs) -> Cell:
-    """Trace from `end` up to `row`, whose scores are known."""
-    top = _cut(top, end.column)
-    low, high = _band(space.scores, row, top, end)
-    n_rows = end.row - row
-    n_lines = n_rows + end.column - max(0, row + low)
-    if n_rows * n_lines <= DIRECT_MOVES or n_rows <= DIRECT_ROWS:
-        return _trace_strip(space, row, top, end, low, high, runs)
-    return _divide(space, row, top, end, low, high, runs)
+def _cross(space: Space, row: int, top: Top, end: Cell, runs: Runs, most: int | None = None) -> Cell:
+    """Trace from `end` up to `row`, whose scores are known; most : as above."""
+    top = top.cut(end.column)
+    strip = find_strip(space.scores, row, top, end)
+    if most is not None and n_moves(strip) > most:
+        raise LostPath(f"too far from row {row} to row {end.row}, column {end.column}")
+    if n_moves(strip) <= DIRECT_MOVES or end.row - row <= DIRECT_ROWS:
+        return _trace_strip(space, strip, top, end, runs)
+    return _divide(space, strip, top, end, runs)
 
 
-def _cut(top: Top, last: int) -> Top:
-    first, high, gap = top
-    return first, high[: last + 1 - first], gap[: last + 1 - first]
-
-
-def _band(scores: Scores, row: int, top: Top, end: Cell) -> tuple[int, int]:
-    """Diagonals (column - row) between which all paths lie that reach the end with its score."""
-    first, high, gap = top
-    low, last = _diagonals(high, gap, first - row, end.row - row, end.column - row, end.score, scores)
-    if low > last:
-        raise AssertionError(f"no path leads from row {row} to row {end.row}, column {end.column}")
-    return low, last
-
-
-@njit
-def _diagonals(high, gap, diagonal, down, column, score, costs):
-    """The same, for a row 0; 1 and 0: there are none.
-
-    high, gap : (columns,) int32, H and F of the row, from `diagonal` on.  down, column, score : of the end.  costs : Scores.
-    """
-    least, most, end = 1, 0, column - down
-    for k in range(len(high)):
-        begin = diagonal + k
-        across = column - begin
-        off = abs(down - across)
-        gain = costs.match * min(down, across) - (costs.gap_open + costs.gap_extend * off if off else 0)
-        spare = max(np.int64(high[k]), np.int64(gap[k]) + costs.gap_open + costs.gap_extend) + gain - score
-        if spare >= 0:
-            aside = spare // (costs.match + 2 * costs.gap_extend) + 1
-            low, last = min(begin, end) - aside, max(begin, end) + aside
-            least, most = (low, last) if least > most else (min(least, low), max(most, last))
-    return least, most
-
-
-def _trace_strip(space: Space, row: int, top: Top, end: Cell, low: int, high: int, runs: Runs) -> Cell:
-    """Compute the diagonals from `low` to `high` between `row` and `end`, and walk back to that row."""
-    left = max(0, row + low)  # no column of the band lies before this one
-    n, m = end.row - row, end.column - left
-    scores, cell = space.scores, cell_type(space.scores)
-    above, gaps = _joined(top, left, end.column, scores)
-    down = -scores.gap(np.arange(row, end.row + 1)) if left == 0 else -scores.first * np.arange(n + 1)
-    sides = Sides(
-        raised_scores(scores, cell), scores.first, *(x.astype(np.int32) for x in (above, gaps, down, down - scores.first))
-    )  # fmt: skip
-    codes = padded_codes(space.query[row : end.row], space.target[left : end.column], cell)
-    d = Differences(*(np.zeros(k + 1 + LANES, cell) for k in (n, n, m, m)))
-    d.x[m] = gaps[0] - above[0] + scores.first  # a gap may cross the row in its first column, too
-    part = Part(codes, d, 0, 0, 0, int(above[0]), n, m, left - row - high, left - row - low)
-    width = n + 1 + LANES
-    moves = space.room.of((n + m) * width)
-    *_, score = advance(sides, part, n + m, moves, width)
+def _trace_strip(space: Space, strip: Strip, top: Top, end: Cell, runs: Runs) -> Cell:
+    """Compute a strip, and walk back from `end` to its row."""
+    scores, moves = space.scores, space.rooms.take(n_moves(strip))
+    raised = raised_scores(scores, moves.dtype)
+    score, i, j, in_gap, walked = walk_strip(space.query, space.target, strip, top, end.in_gap, scores, raised, moves)
+    space.rooms.give_back(moves)
     if score != end.score and not end.in_gap:
-        raise AssertionError(f"row {end.row}, column {end.column}: score {score}, not {end.score}")
-    out = np.empty(n + m + 1, np.uint32)
-    moves = moves.reshape(n + m, width)
-    n_runs, i, j, at = walk_back(moves, 0, 0, n, m, IN_QUERY if end.in_gap else AT_CELL, out)
-    runs.add(out[:n_runs])
-    if i and left:
-        raise AssertionError(f"no path leads from row {row} to row {end.row}, column {end.column}")
+        raise LostPath(f"row {end.row}, column {end.column}: score {score}, not {end.score}")
+    if i and strip.left:
+        raise LostPath(f"no path leads from row {strip.row} to row {end.row}, column {end.column}")
+    runs.add(walked)
     runs.add_run(QUERY_ALONE, i)  # along column 0
-    return _cell_of(top, row, left + j, at == IN_QUERY or i > 0, scores)
+    return top.cell(strip.row, strip.left + j, in_gap or i > 0, scores)
 
 
-def _joined(top: Top, left: int, last: int, scores: Scores) -> tuple[np.ndarray, np.ndarray]:
-    """H and F of a row's columns from `left` to `last`, int64.
-
-    What was not computed is raised to what must be reached from its neighbours, so that differences of neighbours fit.
-    """
-    first, high, gap = top
-    above, gaps = np.full(last + 1 - left, NONE, np.int64), np.full(last + 1 - left, NONE, np.int64)
-    skip = max(0, left - first)
-    at = first + skip - left
-    above[at : at + len(high) - skip], gaps[at : at + len(gap) - skip] = high[skip:], gap[skip:]
-    steps = np.arange(len(above))
-    by = scores.gap_extend * steps  # gaps go on to the right
-    above = np.maximum(above, np.maximum.accumulate(above + by) - by - scores.gap_open)
-    by = (scores.first + scores.match) * steps[::-1]  # a true score is never less than that below the next one
-    above = np.maximum.accumulate((above + by)[::-1])[::-1] - by
-    return above, np.maximum(gaps, above - scores.first)
-
-
-def _cell_of(top: Top, row: int, column: int, in_gap: bool, scores: Scores) -> Cell:
-    """A cell of a row with known scores; in_gap: a gap crosses the row, or begins there."""
-    first, high, gap = top
-    if not 0 <= column - first < len(high):
-        raise AssertionError(f"the score of row {row}, column {column} is not known")
-    score, below = int(high[column - first]), int(gap[column - first])
-    if in_gap and below > score - scores.first:
-        return Cell(row, column, True, below + scores.gap_extend)
-    return Cell(row, column, False, score)
-
-
-def _divide(space: Space, row: int, top: Top, end: Cell, low: int, high: int, runs: Runs) -> Cell:
+def _divide(space: Space, strip: Strip, top: Top, end: Cell, runs: Runs) -> Cell:
     """Cut a strip by special rows of its own, and cross their strips."""
-    left = max(0, min(top[0], row + low) - 1)
-    task = _strip_task(space, row, top, end, low, high, left)
-    sweep = Sweep(task)
+    row, left = strip.row, max(0, min(top.first, strip.row + strip.low) - 1)
+    sweep = Sweep(_strip_task(space, strip, top, end, left))
     sweep.run()
     special = sweep.special_rows()
     for between in reversed(special.rows[special.rows < end.row - row].tolist()):
-        first, scores, gaps = special.get(between, end.column - left, end)
-        its_top = _with_border(space.scores, row + between, (first + left, scores, gaps))
+        first, high, gap = special.get(between, end.column - left, end)
+        its_top = _with_border(space.scores, row + between, Top(first + left, high, gap))
         end = _cross(space, row + between, its_top, end, runs)
     return _cross(space, row, top, end, runs)
 
 
-def _strip_task(space: Space, row: int, top: Top, end: Cell, low: int, high: int, left: int) -> Task:
+def _strip_task(space: Space, strip: Strip, top: Top, end: Cell, left: int) -> Task:
     """The matrix of rows row..end.row and columns left..end.column."""
+    row, low, high = strip.row, strip.low, strip.high
     n, m = end.row - row, end.column - left
     scores, (first, high_above, gap_above) = space.scores, top
     top_scores, top_gaps = np.full(m + 1, NONE, np.int32), np.full(m + 1, NONE, np.int32)

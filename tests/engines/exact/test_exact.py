@@ -13,7 +13,21 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE
-from bellapy.engines.exact import align, band, bounds, cpu, guess, line_paths, lines, path, sweeps, trace, waves
+from bellapy.engines.exact import (
+    align,
+    anchors,
+    band,
+    bounds,
+    cpu,
+    guess,
+    line_paths,
+    lines,
+    path,
+    strips,
+    sweeps,
+    trace,
+    waves,
+)
 from bellapy.engines.exact.align import align_one
 from bellapy.engines.exact.rule import NONE, Scores, as_target
 from bellapy.errors import ParameterError
@@ -195,6 +209,33 @@ def test_bounds_hold_for_every_optimal_path(pair, scores, mode):
             assert region.corridor.first[block] <= j <= region.corridor.last[block]
 
 
+@pytest.mark.parametrize("ends", [False, True])
+def test_intervals_hold_what_can_reach_the_score_and_no_more(ends):
+    """The widest interval of each block by definition, made to slide one way."""
+    rng = np.random.default_rng(7)
+    n, m, block = 150, 130, bounds.BLOCK
+    rows, columns = (bounds.Gains(*(np.cumsum(rng.integers(-2, 4, (2, k + 1)), 1).astype(np.int32))) for k in (n, m))
+    gained = [[gains.behind(ends), gains.ahead(ends)] for gains in (rows, columns)]
+    for gains, (behind, ahead) in zip((rows, columns), gained, strict=True):
+        for i in range(len(behind)):
+            assert behind[i] == gains.end[i] - (gains.start[0] if ends else gains.start[: i + 1].min())
+            assert ahead[i] == (gains.end[-1] if ends else gains.end[i:].max()) - gains.start[i]
+    whole = bounds.whole(n, m)
+    for known in range(-20, int(max(gained[0][1])) + 20, 7):
+        found = bounds.find_corridor(rows, columns, known, 3, ends, ends, whole)
+        first, last = [], []
+        for begin in range(0, n + 1, block):
+            (behind, ahead), (columns_behind, columns_ahead) = gained
+            part = slice(begin, min(begin + block, n) + 1)
+            begins = np.flatnonzero(columns_behind + ahead[part].max() + 3 >= known)
+            stops = np.flatnonzero(columns_ahead + behind[part].max() + 3 >= known)
+            possible = (behind[part] + ahead[part]).max() + 3 >= known
+            first.append(begins[0] if possible and len(begins) else m + 1)
+            last.append(stops[-1] if possible and len(stops) else -1)
+        assert found.first.tolist() == np.minimum.accumulate(first[::-1])[::-1].tolist()
+        assert found.last.tolist() == np.maximum.accumulate(last).tolist()
+
+
 def related(seed: int, length: int, rate: float = 0.05, insert: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     query = rng.integers(0, 4, length).astype(np.uint8)
@@ -221,6 +262,64 @@ def test_threads_do_not_matter(monkeypatch):
         two, other_work = align_one(query, target, DEFAULT, mode, sweeper=sweeps.Sweeper(threads=2))
         assert_same(one, two)
         assert work[:4] == other_work[:4]
+
+
+@pytest.mark.parametrize("guess_from", ["highest", "another column", "another score", "no column"])
+def test_a_path_is_the_same_wherever_threads_begin(guess_from, monkeypatch):
+    """Walks ahead begin where the path runs, beside it, at a cell that no path comes to, or not at all."""
+    true = cpu.SpecialRows.highest
+
+    def highest(rows, row):
+        column, score = true(rows, row)
+        moved = {"another column": (column + 9, score), "another score": (column, score + 1), "no column": (1 << 20, score)}
+        return moved.get(guess_from, (column, score))
+
+    monkeypatch.setattr(cpu.SpecialRows, "highest", highest)
+    monkeypatch.setattr(sweeps, "EVERY", 64)
+    monkeypatch.setattr(trace, "STRETCH", 3)
+    steps = []
+    step = trace._Walker.step
+    monkeypatch.setattr(trace._Walker, "step", lambda *given: steps.append(given[3:]) or step(*given))
+    query, target = related(3, 3000, 0.1, 300)
+    for mode in MODES:
+        with swept("tiles"):
+            one, two = (align_one(query, target, DEFAULT, mode, sweeper=sweeps.Sweeper(threads=n))[0] for n in (1, 3))
+        assert_same(one, two)
+    ahead = sum(most != (None,) and most != () for most in steps)
+    if guess_from == "highest":
+        assert len(steps) - ahead < 1.6 * ahead  # half of them are those of one thread
+    if guess_from == "no column":
+        assert 0 < ahead < len(steps) / 4  # those from the path's first cell
+
+
+@pytest.mark.parametrize("width, threads", [(200, 1), (200, 3), (4000, 3)])
+def test_a_path_is_the_same_by_windows_of_rows(width, threads, monkeypatch):
+    """Narrow windows hold what a path needs of some rows only."""
+
+    def windows_of(rows):
+        all_rows = [rows.get(row, 1 << 30) for row in rows.rows.tolist()]
+        values = np.full((2, len(all_rows), width), NONE, np.int32)
+        about = np.zeros((4, len(all_rows)), np.int64)
+        for k, (first, high, gap) in enumerate(all_rows):
+            skip = max(0, min(int(high.argmax()) - width // 2, len(high) - width))
+            about[:, k] = first + skip, first, first + len(high), high.max()
+            values[0, k, : len(high) - skip], values[1, k, : len(high) - skip] = high[skip:][:width], gap[skip:][:width]
+        return strips.Windows(rows.rows, *about, *values)
+
+    query, target = related(3, 4000, 0.1, 700)
+    monkeypatch.setattr(sweeps, "EVERY", 128)
+    monkeypatch.setattr(trace, "STRETCH", 5)
+    reached = []
+    by_windows = trace.walk_windows
+    monkeypatch.setattr(trace, "walk_windows", lambda *given: reached.append(by_windows(*given)) or reached[-1])
+    for mode in MODES:
+        with swept("tiles"):
+            expected, _ = align_one(query, target, DEFAULT, mode)
+            with monkeypatch.context() as patch:
+                patch.setattr(cpu.SpecialRows, "windows", property(windows_of))
+                found, _ = align_one(query, target, DEFAULT, mode, sweeper=sweeps.Sweeper(threads=threads))
+        assert_same(found, expected)
+    assert sum(reached) > 3 * 15 and (min(reached) < 5)
 
 
 def test_strips_are_cut_until_they_fit(monkeypatch):
@@ -253,6 +352,20 @@ def test_lower_bounds_by_pieces_belong_to_alignments(monkeypatch, piece):
                 patch.setattr(guess, "PIECE", piece)
                 known = [guess.lower_bound(one, as_target(other), DEFAULT, mode, threads) for threads in (1, 2)]
             assert whole - 50 <= known[0] == known[1] <= score
+
+
+def test_parts_of_a_table_pair_the_same_words():
+    """Also where a word has an unknown base, and where no word is unique."""
+    query, target = related(4, 3000, 0.02)
+    query[[5, 1000]], target[77] = 4, 5
+    unit = query[:80]
+    for one, other in ((query, target), (np.tile(unit, 30), np.tile(unit, 20))):
+        for k in (11, 16):
+            whole, *others = (anchors.find_segments(one, other, k, 14, threads) for threads in (1, 2, 5, 8))
+            assert len(whole) and all(np.array_equal(whole, found) for found in others)
+            for i, j, end, matching in whole.tolist():
+                same = one[i:end] == other[j : j + end - i]
+                assert same[:k].all() and same[-k:].all() and k <= matching <= same.sum()
 
 
 def test_repeats_without_unique_words_have_a_lower_bound():

@@ -27,7 +27,7 @@ from bellapy.compute.gpu.ops import SIMULATED
 from bellapy.compute.gpu.pool import pool
 from bellapy.engines.exact import cuda, cuda_plan
 from bellapy.engines.exact.cuda import GpuSweep, best_of
-from bellapy.engines.exact.cuda_plan import DEFAULT, Sizes, choose_kept, fits, list_tasks, living_tiles, rows_of
+from bellapy.engines.exact.cuda_plan import DEFAULT, Sizes, choose_kept, fits, list_tasks, living_tiles, panel_edges, rows_of
 from bellapy.engines.exact.cuda_records import NOT_KEPT
 from bellapy.engines.exact.cuda_tiles import LAG, Kind
 
@@ -198,16 +198,31 @@ def test_every_living_tile_is_one_task(rng):
     task = Task(np.zeros(n, np.uint8), np.zeros(m, np.uint8), SCORES[0], None, limits, 1, True, True, 32)
     tiles = living_tiles(task, kind)
     assert (np.diff(tiles, axis=0) >= 0).all()
+    edges = panel_edges(tiles, 1, width=4)
     for shares in (1, 2, 3):
         seen = []
         for share in range(shares):
-            for strip, begin, end, above, above_end in list_tasks(tiles, 4, share, shares).tolist():
+            for strip, begin, end, above, above_end in list_tasks(tiles, edges, share, shares).tolist():
                 seen += [(tile // 4, strip, tile) for tile in range(begin, end)]
                 assert above == above_end or tiles[strip - 1, 0] <= above < above_end <= tiles[strip - 1, 1]
             assert shares > 1 or seen == sorted(seen)
         assert sorted((strip, tile) for _, strip, tile in seen) == [
             (strip, tile) for strip, (begin, end) in enumerate(tiles.tolist()) for tile in range(begin, end)
         ]
+
+
+def test_panels_cover_all_tiles_and_gpus_have_equal_shares():
+    whole = np.tile(np.array([0, 19_150], np.int32), (4000, 1))
+    for n_gpus in (1, 2, 3, 4):
+        for warps in (64, 528, 1056, 9000, 50_000):
+            widths = np.diff(panel_edges(whole, warps, n_gpus))
+            assert widths.sum() == 19_150 and widths.min() > 0
+            assert len(widths) < 2 * n_gpus or widths.min() >= min(warps, 19_150 // n_gpus)
+            if n_gpus == 2:
+                assert abs(widths[::2].sum() - widths[1::2].sum()) <= len(widths)
+    assert panel_edges(whole, 1056, 2, width=10_000).tolist() == [0, 10_000, 19_150]
+    part = np.stack([np.arange(4000), np.arange(4000) + 300], axis=1)
+    assert panel_edges(part, 64, 2).tolist() == [0, 4299]
 
 
 def test_rows_are_kept_within_their_room():
