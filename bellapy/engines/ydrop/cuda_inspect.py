@@ -7,7 +7,7 @@ whose rows have all died are taken to the other end of the window after each chu
 
 Scores are taken relative to the best one less the drop, and LIVING is added: the top bit of a cell's number tells whether it
 lives.  When the best score rises, all numbers are lowered.  Gaps that leave a dead cell need not be cut, since they only
-lose.  No number is near 0.  So what a gap costs is taken off both halves of a word at once.
+lose.  No number is near 0.  So what a gap costs is taken off both halves of a word at once, in units that else are idle.
 
 The score of a pair is one byte of a word that belongs to the row's query base, chosen by the target base: one instruction
 for two cells.  Target bases move by one row with each anti-diagonal, as H and F do.
@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import cuda
 
-from bellapy.compute.gpu.ops import I32, SIMULATED, U32, WARP, add_max2, ballot, max2, permute, shuffle, sync_warp
+from bellapy.compute.gpu.ops import I32, U32, WARP, add_max2, ballot, max2, permute, shuffle
 
 CHUNK = WARP  # anti-diagonals; each lane brings one of their target bases
 BOTH = 0x10001
@@ -44,24 +44,15 @@ MOST_R = 1 << 14
 SCORE, R_BEST, R_LAST, STATUS = range(4)
 T_AT, Q_AT, STEP, T_FREE, Q_FREE = range(5)
 MOST_SCORE = 127
-REGISTERS = 1 << 16  # of a processor
-WARPS = 1 if SIMULATED else 4  # of a block
+MOST_REGISTERS = 168
 
 inlined = cuda.jit(device=True, inline="always")
-
-
-class Size(NamedTuple):
-    """small, large : registers of a lane; a window is large while it has to be.  blocks : of a processor."""
-
-    small: int
-    large: int
-    blocks: int
 
 
 class Costs(NamedTuple):
     """All uint32 with the same number in both halves, but ydrop, int32.
 
-    dead : DEAD.  opened : what a gap's first base costs.  extended : what each further one adds, below 0.
+    dead : DEAD.  opened, extended : what a gap's first base and each further one cost.
     """
 
     dead: np.uint32
@@ -97,16 +88,17 @@ def _choice(code):
 
 
 @inlined
-def _look(rows, r, lane_rows, texts, side, words, registers):
-    """Read what a lane's rows need: words of its query bases, choices of its target bases at anti-diagonal r.
+def _fill(rows, r, lane_rows, texts, side, words, registers, dead):
+    """Make a lane's rows new: dead cells, words of its query bases, choices of its target bases at anti-diagonal r.
 
-    rows : (H of two anti-diagonals, E, F, choices, words of scores), each (registers,) uint32 or more, the last twice as
-    long.  lane_rows : its first row.  texts : target and query codes.  side : (5,) int32.  words : (4,) uint32.
+    rows : (H of two anti-diagonals, E, F, choices, words of scores), each (registers,) uint32, the last twice as long.
+    lane_rows : its first row.  texts : target and query codes.  side : (5,) int32.  words : (4,) uint32.
     """
-    choices, scores = rows[4], rows[5]
+    one, two, e, f, choices, scores = rows
     target, query = texts
     for j in range(registers):
-        low, high = I32(lane_rows + j), I32(lane_rows + registers + j)
+        one[j] = two[j] = e[j] = f[j] = dead
+        low, high = lane_rows + j, lane_rows + registers + j
         scores[j] = words[_base(query, side[Q_AT], side[STEP], low)]
         scores[registers + j] = words[_base(query, side[Q_AT], side[STEP], high)]
         a = _choice(_base(target, side[T_AT], side[STEP], I32(r - low)))
@@ -115,47 +107,10 @@ def _look(rows, r, lane_rows, texts, side, words, registers):
 
 
 @inlined
-def _kill(rows, dead, registers):
-    """Make all cells of a lane dead; rows : as in `_look`."""
-    for j in range(registers):
-        rows[0][j] = rows[1][j] = rows[2][j] = rows[3][j] = dead
-
-
-@inlined
-def _deal(cells, scratch, at, to, dead, old, new):
-    """Give the rows of a window, two for each register, to the lanes anew: `new` registers instead of `old`.
-
-    cells : (registers,) uint32, of one kind.  scratch : uint16, of this warp.  at : the window's row that is the first of
-    this lane.  to : the one that will be.
-    """
-    for j in range(old):
-        scratch[at + j], scratch[at + old + j] = np.uint16(cells[j] & HALF), np.uint16(cells[j] >> U32(16))
-    sync_warp()
-    for j in range(new):
-        low, high = U32(dead & HALF), U32(dead & HALF)
-        if to + j < 2 * WARP * old:
-            low = U32(scratch[to + j])
-        if to + new + j < 2 * WARP * old:
-            high = U32(scratch[to + new + j])
-        cells[j] = low | high << U32(16)
-    sync_warp()
-
-
-@inlined
-def _resize(rows, scratch, place, dead, old, new):
-    """`_deal` for all cells; place : this lane's place in the window before, and in the one to come."""
-    at, to = I32(place[0] * 2 * old), I32(place[1] * 2 * new)
-    _deal(rows[0], scratch, at, to, dead, old, new)
-    _deal(rows[1], scratch, at, to, dead, old, new)
-    _deal(rows[2], scratch, at, to, dead, old, new)
-    _deal(rows[3], scratch, at, to, dead, old, new)
-
-
-@inlined
 def _diagonal(h, rows, edges, top, costs, registers):
     """The next anti-diagonal of a lane: `h` has H of the one before the last, and gets that of the next.
 
-    rows : as in `_look`.  edges : of H, F and choices, for the first register.  top : the number of the best score, in both
+    rows : as in `_fill`.  edges : of H, F and choices, for the first register.  top : the number of the best score, in both
     halves.  Returns the highest cells, or `top`.
     """
     _, _, e, f, choices, scores = rows
@@ -168,8 +123,8 @@ def _diagonal(h, rows, edges, top, costs, registers):
         lives = permute(value, U32(0), TOPS)
         new = U32(value - costs.opened)
         h[j] = U32(value & lives | costs.dead & ~lives)
-        e[j] = add_max2(e[j], costs.extended, new)
-        f[j] = add_max2(gap, costs.extended, new)
+        e[j] = max2(U32(e[j] - costs.extended), new)
+        f[j] = max2(U32(gap - costs.extended), new)
         top = max2(top, value)
     return top
 
@@ -222,37 +177,12 @@ def _is_living(rows, costs, registers):
     return top != costs.dead
 
 
-@inlined
-def _chunk(rows, fresh, lanes, best, costs, registers):
-    """CHUNK more anti-diagonals: how much the best score rises, and after how many of them it does so last, 0 for none.
-
-    fresh : as in `_edges`.  lanes : this one, the one before it, whether it is the window's first.  best : the number of the
-    best score, in both halves.
-    """
-    lane, lane_before, is_first = lanes
-    rise, last, number = I32(0), I32(0), I32(best & HALF)
-    for s in range(0, CHUNK, 2):
-        edges = _edges(rows[0], rows, fresh, s, is_first, lane_before, costs.dead, registers)
-        top = _diagonal(rows[0], rows, edges, best, costs, registers)
-        if ballot(top != best):
-            more, last = I32(_highest(top, lane) - number), I32(s + 1)
-            rise = I32(rise + more)
-            _lower(rows, _twice(-more), costs, registers)
-        edges = _edges(rows[1], rows, fresh, s + 1, is_first, lane_before, costs.dead, registers)
-        top = _diagonal(rows[1], rows, edges, best, costs, registers)
-        if ballot(top != best):
-            more, last = I32(_highest(top, lane) - number), I32(s + 2)
-            rise = I32(rise + more)
-            _lower(rows, _twice(-more), costs, registers)
-    return rise, last
-
-
 @cache
-def make_kernel(size: Size):
-    """The kernel for windows of WARP lanes, each with two rows in every register."""
-    small, large = size.small, size.large
-    SMALL, LARGE = 2 * small * WARP, 2 * large * WARP  # rows of the windows
-    ROOM, BOTH_ROWS = WARPS * LARGE, 2 * large
+def make_kernel(registers: int):
+    """The kernel for windows of WARP lanes of 2 * `registers` rows."""
+    R = registers
+    ROWS = 2 * R
+    WINDOW = WARP * ROWS
 
     def inspect(target, query, sides, words, costs, counts, results):
         """Ends of extensions.
@@ -263,12 +193,11 @@ def make_kernel(size: Size):
             the last one computed, and what became of it.
         """
         rows = (
-            cuda.local.array(large, np.uint32), cuda.local.array(large, np.uint32), cuda.local.array(large, np.uint32),
-            cuda.local.array(large, np.uint32), cuda.local.array(large, np.uint32), cuda.local.array(BOTH_ROWS, np.uint32),
+            cuda.local.array(R, np.uint32), cuda.local.array(R, np.uint32), cuda.local.array(R, np.uint32),
+            cuda.local.array(R, np.uint32), cuda.local.array(R, np.uint32), cuda.local.array(ROWS, np.uint32),
         )  # fmt: skip
+        odd, even, e, f = rows[0], rows[1], rows[2], rows[3]
         texts, lane = (target, query), I32(cuda.threadIdx.x & (WARP - 1))
-        shared = cuda.shared.array(ROOM, np.uint16)
-        scratch = shared[cuda.threadIdx.x // WARP * LARGE :]
         lane_before, cells = I32(lane + WARP - 1 & WARP - 1), np.int64(0)
         best = _twice(LIVING + costs.ydrop)
         while True:
@@ -279,60 +208,56 @@ def make_kernel(size: Size):
             if ticket >= sides.shape[0]:
                 break
             side = sides[ticket]
-            first, low_row, r, score, best_r, status = I32(0), I32(0), I32(0), I32(0), I32(0), I32(-1)
-            window, n_rows, row, is_new = I32(SMALL), I32(2 * small), I32(lane * 2 * small), True
-            _kill(rows, costs.dead, small)
+            first, row, r, base, best_r, status = I32(0), I32(lane * ROWS), I32(0), I32(0), I32(0), I32(-1)
+            n_living = I32(1)
+            _fill(rows, r, row, texts, side, words, R, costs.dead)
             if lane == 0:
-                rows[1][0] = U32(costs.dead & ~HALF | best & HALF)
-                rows[2][0] = rows[3][0] = U32(costs.dead & ~HALF | best - costs.opened & HALF)
+                even[0] = U32(costs.dead & ~HALF | best & HALF)
+                e[0] = f[0] = U32(costs.dead & ~HALF | best - costs.opened & HALF)
             while status < 0:
-                if is_new:
-                    if window == SMALL:
-                        _look(rows, r, row, texts, side, words, small)
-                    else:
-                        _look(rows, r, row, texts, side, words, large)
-                if n_rows + CHUNK > window:
+                low_row = I32(shuffle(row, first))
+                last_row = I32(low_row + n_living * ROWS - 1 + CHUNK)
+                if last_row >= I32(low_row + WINDOW):
                     status = I32(OUTGROWN)
-                elif low_row + n_rows - 1 + CHUNK > side[Q_FREE] or r + CHUNK - low_row > side[T_FREE]:
+                elif last_row > side[Q_FREE] or r + CHUNK - low_row > side[T_FREE]:
                     status = I32(UNKNOWN_NEAR)
                 elif r >= MOST_R:
                     status = I32(LONG)
                 else:
                     code = _base(target, side[T_AT], side[STEP], I32(r + 1 + lane - low_row))
                     fresh = U32((_choice(code) ^ U32(0x44)) << U32(8))
-                    lanes = lane, lane_before, lane == first
-                    if window == SMALL:
-                        rise, last = _chunk(rows, fresh, lanes, best, costs, small)
-                        votes = U32(ballot(_is_living(rows, costs, small)))
-                    else:
-                        rise, last = _chunk(rows, fresh, lanes, best, costs, large)
-                        votes = U32(ballot(_is_living(rows, costs, large)))
-                    score, best_r = I32(score + rise), I32(r + last) if last else best_r
-                    r, cells = I32(r + CHUNK), cells + n_rows * CHUNK
+                    is_first = lane == first
+                    for s in range(0, CHUNK, 2):
+                        edges = _edges(odd, rows, fresh, s, is_first, lane_before, costs.dead, R)
+                        top = _diagonal(odd, rows, edges, best, costs, R)
+                        if ballot(top != best):
+                            rise, best_r = I32(_highest(top, lane) - LIVING - costs.ydrop), I32(r + s + 1)
+                            base = I32(base + rise)
+                            _lower(rows, _twice(-rise), costs, R)
+                        edges = _edges(even, rows, fresh, s + 1, is_first, lane_before, costs.dead, R)
+                        top = _diagonal(even, rows, edges, best, costs, R)
+                        if ballot(top != best):
+                            rise, best_r = I32(_highest(top, lane) - LIVING - costs.ydrop), I32(r + s + 2)
+                            base = I32(base + rise)
+                            _lower(rows, _twice(-rise), costs, R)
+                    r = I32(r + CHUNK)
+                    votes = U32(ballot(_is_living(rows, costs, R)))
+                    cells += n_living * (ROWS * CHUNK)
                     if votes == 0:
                         status = I32(ENDED)
                     else:
                         by, n_living = _living(votes, first)
-                        is_new = I32(lane - first + WARP & WARP - 1) < by
+                        if I32(lane - first + WARP & WARP - 1) < by:
+                            row = I32(row + WINDOW)
+                            _fill(rows, r, row, texts, side, words, R, costs.dead)
                         first = I32(first + by & WARP - 1)
-                        if is_new:
-                            row = I32(row + window)
-                            _kill(rows, costs.dead, large)
-                        low_row, n_rows = I32(shuffle(row, first)), I32(n_living * (window // WARP))
-                        place = I32(lane - first + WARP & WARP - 1), lane
-                        if window == SMALL and n_rows + CHUNK > SMALL:
-                            _resize(rows, scratch, place, costs.dead, small, large)
-                            window, first, is_new, row = I32(LARGE), I32(0), True, I32(low_row + lane * 2 * large)
-                        elif window == LARGE and n_rows + 2 * CHUNK <= SMALL:
-                            _resize(rows, scratch, place, costs.dead, large, small)
-                            window, first, is_new, row = I32(SMALL), I32(0), True, I32(low_row + lane * 2 * small)
             if lane == 0:
-                results[ticket, SCORE], results[ticket, R_BEST] = score, best_r
+                results[ticket, SCORE], results[ticket, R_BEST] = base, best_r
                 results[ticket, R_LAST], results[ticket, STATUS] = r, status
         if lane == 0:
             cuda.atomic.add(counts, 1, cells)
 
-    inspect.most_registers = REGISTERS // (size.blocks * WARPS * WARP)  # type: ignore[attr-defined]  # for `kernel_of`
+    inspect.most_registers = MOST_REGISTERS  # type: ignore[attr-defined]  # for `kernel_of`
     return inspect
 
 

@@ -25,9 +25,7 @@ from bellapy.engines.ydrop.cuda_inspect import (
     R_LAST,
     SCORE,
     STATUS,
-    WARPS,
     Costs,
-    Size,
     both,
     make_kernel,
 )
@@ -35,8 +33,10 @@ from bellapy.params.wga import GapScores
 from bellapy.records.bases import UNKNOWN
 from bellapy.report.run_report import Devices
 
-CLASSES = (Size(1, 2, 1), Size(2, 4, 1)) if SIMULATED else (Size(4, 7, 5), Size(7, 16, 3))
-"""What outgrows the large windows of one size goes on, from its beginning, in those of the next."""
+CLASSES = (2, 4) if SIMULATED else (7, 16)
+"""Registers of a lane; what outgrows the windows of one goes on, from its beginning, in those of the next."""
+WARPS = 1 if SIMULATED else 4  # of a block
+BLOCKS = 1 if SIMULATED else 5  # of a processor
 MOST_SIDES = 1 << 22  # at a time
 _one_at_a_time = Lock()
 ROOM = 1000  # what scores may move beyond the drop, within the numbers that cells hold
@@ -112,15 +112,15 @@ def _inspect(texts, sides: np.ndarray, scores: GapScores, ydrop: int, found: np.
     """Fill the rows of `found`, as the kernel does; returns cells computed."""
     matrix = scores.matrix[:4, :4].astype(np.int64) & 0xFF  # by target, then query
     words = cuda.to_device((matrix.T * (1 << 8 * np.arange(4))).sum(axis=1).astype(np.uint32))
-    costs = Costs(both(DEAD), both(scores.open + scores.extend), both(-scores.extend), I32(ydrop))
+    costs = Costs(both(DEAD), both(scores.open + scores.extend), both(scores.extend), I32(ydrop))
     number, processors = (0, 1) if SIMULATED else _numbers()
     rows, some, n_cells = None, sides, 0  # numbers of the sides; None: all
-    for size in CLASSES:
+    for registers in CLASSES:
         if not len(some):
             break
         results, counts = cuda.device_array((len(some), 4), np.int32), cuda.to_device(np.zeros(2, np.int64))
-        blocks = min(size.blocks * processors, (len(some) + WARPS - 1) // WARPS)
-        kernel = kernel_of(make_kernel(size), number)
+        blocks = min(BLOCKS * processors, (len(some) + WARPS - 1) // WARPS)
+        kernel = kernel_of(make_kernel(registers), number)
         kernel[blocks, WARPS * WARP](*texts, cuda.to_device(some), words, costs, counts, results)
         if rows is None:
             results.copy_to_host(found)
