@@ -110,12 +110,10 @@ def stream_records(paths: Sequence[str | os.PathLike]) -> Iterator[Records]:
         n_records = 0
         with told_damage(path), open_stream(path) as stream:
             fastq = is_fastq(path, stream)
-            for block in _some_records(stream, fastq):
-                records = (
-                    block
-                    if isinstance(block, Records)
-                    else take_records(block[1], fastq, _faults(path, n_records, block[0]))[0]
-                )
+            for records in _some_records(stream, fastq):
+                if not isinstance(records, Records):
+                    first_line, lines = records
+                    records, _ = take_records(lines, fastq, _faults(path, n_records, first_line))
                 if not n_records:
                     text = np.frombuffer(b"".join(bases[:_LOOKED_AT] for bases in records.sequences), np.uint8)[:_LOOKED_AT]
                     _check_letters(path, np.bincount(text & UPPER, minlength=256), len(text))

@@ -77,10 +77,7 @@ def free_bases(codes: np.ndarray, places: np.ndarray, step: int) -> np.ndarray:
 def sides_of(target: np.ndarray, query: np.ndarray, t: np.ndarray, q: np.ndarray, step: int) -> np.ndarray:
     """Rows of `sides` for the kernel, (n, 5) int32, from the places of base 1 of each side; codes of whole genomes."""
     free = free_bases(target, t, step), free_bases(query, q, step)
-    sides = np.empty((len(t), 5), np.int32)
-    for column, values in enumerate((t, q, step, *free)):
-        sides[:, column] = values
-    return sides
+    return np.stack([t, q, np.full(len(t), step), *free], axis=1, dtype=np.int32, casting="same_kind")
 
 
 def inspect(target, query, sides: np.ndarray, scores: GapScores, ydrop: int, devices: Devices) -> Ends:
