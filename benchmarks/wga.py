@@ -27,7 +27,7 @@ DASH = ord("-")
 
 
 def read_maf(path: Path, numbers: dict[str, int]) -> tuple[np.ndarray, int, int]:
-    """Pairs of bases as sorted numbers, alignments, sum of scores; numbers : of pairs of sequences, the same for all files."""
+    """Pairs of bases as sorted numbers, alignments, sum of scores; numbers : of pairs of sequences, for all files."""
     pairs, rows, n, total = [np.zeros(0, np.uint64)], [], 0, 0
     for line in path.open("rb"):
         if line.startswith(b"a score="):
