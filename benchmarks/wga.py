@@ -26,9 +26,8 @@ from peers import program_of_bellapy
 DASH = ord("-")
 
 
-def read_maf(path: Path) -> tuple[np.ndarray, int, int]:
-    """Pairs of bases as sorted numbers, alignments, sum of scores; sequences count by the order of their names."""
-    numbers: dict[str, int] = {}
+def read_maf(path: Path, numbers: dict[str, int]) -> tuple[np.ndarray, int, int]:
+    """Pairs of bases as sorted numbers, alignments, sum of scores; numbers : of pairs of sequences, for all files."""
     pairs, rows, n, total = [np.zeros(0, np.uint64)], [], 0, 0
     for line in path.open("rb"):
         if line.startswith(b"a score="):
@@ -97,7 +96,8 @@ def main() -> None:
         for _ in range(options.rounds):
             for name, command in commands.items():
                 usages[name].append(measure(command))
-        found = {name: read_maf(outputs[name]) for name in commands}
+        numbers: dict[str, int] = {}
+        found = {name: read_maf(outputs[name], numbers) for name in commands}
     known = known_pairs(options.truth) if options.truth else None
     common = len(np.intersect1d(found["lastz"][0], found["bellapy"][0]))
     rows, results = [], {"machine": describe_machine(["lastz"]), "common pairs": common}

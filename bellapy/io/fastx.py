@@ -22,7 +22,7 @@ from bellapy.compute.threads import map_in_order, map_threads
 from bellapy.errors import InputError, MemoryLimitError, ParameterError
 from bellapy.io.compressed import open_stream, told_damage
 from bellapy.io.fastx_blocks import Block, FileBlock, Taken, blocks_of, is_fastq
-from bellapy.io.fastx_lines import UPPER, Fault, Records, lines_of, take, take_records
+from bellapy.io.fastx_lines import UPPER, Fault, Records, lines_of, take, take_records, whole_records
 from bellapy.io.pieces import Pieces
 from bellapy.records import ReadSet
 from bellapy.records.bases import PAD, UNKNOWN
@@ -110,13 +110,28 @@ def stream_records(paths: Sequence[str | os.PathLike]) -> Iterator[Records]:
         n_records = 0
         with told_damage(path), open_stream(path) as stream:
             fastq = is_fastq(path, stream)
-            for first_line, lines in lines_of(blocks_of(stream, fastq), fastq):
-                records, _ = take_records(lines, fastq, _faults(path, n_records, first_line))
+            for records in _some_records(stream, fastq):
+                if not isinstance(records, Records):
+                    first_line, lines = records
+                    records, _ = take_records(lines, fastq, _faults(path, n_records, first_line))
                 if not n_records:
                     text = np.frombuffer(b"".join(bases[:_LOOKED_AT] for bases in records.sequences), np.uint8)[:_LOOKED_AT]
                     _check_letters(path, np.bincount(text & UPPER, minlength=256), len(text))
                 n_records += len(records.names)
                 yield records
+
+
+def _some_records(stream, fastq: bool) -> Iterator[Records | tuple[int, list[bytes]]]:
+    """The records of a stream, as lines with the number of the first one where they have to be looked at one by one."""
+    blocks = blocks_of(stream, fastq)
+    if fastq:
+        yield from lines_of(blocks, fastq)
+    for block in blocks:
+        records = whole_records(block.data)
+        if records is None:
+            yield from lines_of([block], fastq)
+        else:
+            yield records
 
 
 def _faults(path: str, n_before: int, first_line: int) -> Fault:

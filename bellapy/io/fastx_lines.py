@@ -92,6 +92,29 @@ def take(lines: list[bytes], fastq: bool, fault: Fault) -> Taken:
     )  # fmt: skip
 
 
+def whole_records(text: bytes) -> Records | None:
+    """The records of FASTA text that begins with one; None if anything is unusual, for `take_records` to look at.
+
+    Long sequences are checked at once, not line by line.
+    """
+    names, comments, sequences = list[bytes](), list[bytes](), list[bytes]()
+    at = 0
+    while at < len(text):
+        end = text.find(b"\n", at)
+        begins_next = text.find(b"\n>", at) + 1
+        begins_next = begins_next if begins_next > 0 else len(text)
+        header = text[at : end if end >= 0 else len(text)]
+        sequence = text[at + len(header) : begins_next].translate(None, b"\n")
+        if not _HEADER.fullmatch(header) or header[:1] != b">" or not sequence.isalpha():
+            return None
+        name, comment = (*header[1:].split(None, 1), b"")[:2]
+        names.append(name)
+        comments.append(comment)
+        sequences.append(sequence)
+        at = begins_next
+    return Records(names, comments, sequences, None)
+
+
 def _check_fasta(lines: list[bytes], fault: Fault) -> list[int]:
     """Check every line; return the index of each header.  `fault` makes the error for an index of record and line."""
     headers: list[int] = []

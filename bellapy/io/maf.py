@@ -14,8 +14,9 @@ from bellapy.io.outputs import COMPRESSED
 from bellapy.records.bases import UNKNOWN
 from bellapy.records.genomes import PAIR, QUERY_ALONE, TARGET_ALONE, Alignment, Genome
 
-LETTERS = np.frombuffer(b"ACGTN", np.uint8)
-LOWER = 32  # what makes a letter lower case
+LOWER = 8  # what a code is raised by for lower case
+LETTERS = b"ACGTN".ljust(LOWER, b"N") + b"acgtn".ljust(256 - LOWER, b"n")
+"""By code, for `bytes.translate`."""
 OPERATIONS = "MID"
 SIGN = {1: "+", -1: "-"}
 UNKNOWN_QUALITY = 255
@@ -63,7 +64,8 @@ class Layout:
 
 def _letters(genome: Genome, i: int, begin: int, end: int) -> np.ndarray:
     at = int(genome.starts[i])
-    return LETTERS[genome.codes[at + begin : at + end]] + LOWER * genome.masked[at + begin : at + end].astype(np.uint8)
+    codes = genome.codes[at + begin : at + end] + LOWER * genome.masked[at + begin : at + end].view(np.uint8)
+    return np.frombuffer(codes.tobytes().translate(LETTERS), np.uint8)
 
 
 def _maf(layout: Layout, alignments: list[Alignment]) -> Iterator[bytes]:

@@ -6,6 +6,9 @@ a word and those that differ in a transition stand close together.  The index is
 places; the first bits of a word choose a bucket.  A bit for each bucket tells whether it is empty.  Where a full one begins
 is found by its rank among the full ones.
 
+The bits of the last 64 bases are kept in two registers, which move by one bit with each base.  Tables tell which bits of a
+word come from each TABLE_BITS of a register.
+
 Source: B. Ma, J. Tromp, M. Li: PatternHunter, Bioinformatics 18, 2002; R. S. Harris: Improved pairwise alignment of genomic
 DNA, thesis, Pennsylvania State University 2007 (transitions, 12of19, 14of22).
 """
@@ -17,23 +20,31 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner, prefetch
+from bellapy.compute.threads import map_threads
 from bellapy.errors import ParameterError
 
 PATTERNS = {"12of19": "1110100110010101111", "14of22": "1110101100110010101111"}
 LEAST_WEIGHT, MOST_WEIGHT = 4, 16
+MOST_SPAN = 64
+TABLE_BITS = 11
 STAYS, TURNS = 0, 1
 """Bits of a base: A and G, C and T differ in the second one."""
 MOST_BUCKET_BITS = 24
 LEAST_BUCKET_BITS = 8
 BUCKETS = 5  # bits more than the number of words has: most buckets are empty
+MOST_SHARES = 16  # of the words, for threads; a power of two
 
 U = np.uint64
 
 
 class Pattern(NamedTuple):
-    """offsets : (weight,) int64, places of the window's bases that count.  span : bases of the window."""
+    """tables : (n, 1 << TABLE_BITS) uint16, what the last TABLE_BITS bases, and those before, give to a word's half.
 
-    offsets: np.ndarray
+    weight : bases of the window that count.  span : bases of the window.
+    """
+
+    tables: np.ndarray
+    weight: int
     span: int
 
 
@@ -61,30 +72,45 @@ def parse_pattern(text: str) -> Pattern:
     ParameterError : none of these, or too many or too few bases that count.
     """
     shape = PATTERNS.get(text) or ("1" * int(text) if text.isdecimal() and len(text) < 3 else text)
-    weight = shape.count("1")
-    if not shape or set(shape) - {"0", "1"} or shape[0] + shape[-1] != "11" or not LEAST_WEIGHT <= weight <= MOST_WEIGHT:
+    weight, span = shape.count("1"), len(shape)
+    is_shape = shape and not set(shape) - {"0", "1"} and shape[0] + shape[-1] == "11"
+    if not is_shape or not LEAST_WEIGHT <= weight <= MOST_WEIGHT or span > MOST_SPAN:
         raise ParameterError(
             f"--seed {text}: give {', '.join(PATTERNS)}, a number of bases from {LEAST_WEIGHT} to {MOST_WEIGHT}, or a "
-            "pattern of ones and zeros with as many ones, such as 110100110010101111"
+            f"pattern of ones and zeros with as many ones and at most {MOST_SPAN} in all, such as 110100110010101111"
         )
-    return Pattern(np.array([i for i, one in enumerate(shape) if one == "1"], np.int64), len(shape))
+    ones = [at for at, one in enumerate(shape[::-1]) if one == "1"]
+    bits = np.arange(1 << TABLE_BITS)
+    tables = np.zeros((-(-span // TABLE_BITS), len(bits)), np.uint16)
+    for number, at in enumerate(ones):
+        tables[at // TABLE_BITS] |= ((bits >> at % TABLE_BITS & 1) << number).astype(np.uint16)
+    return Pattern(tables, weight, span)
 
 
 INDEX_BYTES = 12
 """For each base of the target, while its seeds are sorted."""
 
 
-def index_seeds(codes: np.ndarray, masked: np.ndarray | None, pattern: Pattern, step: int = 1) -> SeedIndex:
+def index_seeds(
+    codes: np.ndarray, masked: np.ndarray | None, pattern: Pattern, step: int = 1, threads: int = 1
+) -> SeedIndex:
     """The seeds of every `step`-th window of known, unmasked bases.
 
-    codes : (n,) uint8.  masked : (n,) bool; None: no base is.
+    codes : (n,) uint8.  masked : (n,) bool; None: no base is.  threads : each takes all words that begin with some bits.
     """
     everywhere = masked is None
     hidden = np.zeros(1, np.bool_) if masked is None else masked
-    keys = np.empty(_put_keys(codes, hidden, everywhere, pattern, step, np.empty(0, np.uint64)), np.uint64)
-    _put_keys(codes, hidden, everywhere, pattern, step, keys)
-    keys.sort()
-    bits = 2 * len(pattern.offsets)
+    shares = min(MOST_SHARES, 1 << (threads - 1).bit_length())
+
+    def keys_of(share: int) -> np.ndarray:
+        keys = np.empty(len(codes), np.uint64)
+        some = keys[: _put_keys(codes, hidden, everywhere, pattern, step, (shares, share), keys)]
+        some.sort()
+        return some
+
+    parts = map_threads(keys_of, range(shares), threads)
+    keys = parts[0] if shares == 1 else np.concatenate(parts)
+    bits = 2 * pattern.weight
     bucket_bits = min(bits, MOST_BUCKET_BITS, max(LEAST_BUCKET_BITS, len(keys).bit_length() + BUCKETS))
     rest_bits = bits - bucket_bits
     full = np.zeros(1 << bucket_bits >> 6, np.uint64)
@@ -97,35 +123,44 @@ def index_seeds(codes: np.ndarray, masked: np.ndarray | None, pattern: Pattern, 
 
 
 @njit
-def _put_keys(codes, masked, everywhere, pattern, step, keys):
-    """Word and place of each seed, as one number, into `keys` as far as there is room; returns their number.
+def _put_keys(codes, masked, everywhere, pattern, step, share, keys):
+    """Word and place of each seed, as one number, into `keys`; returns their number.
 
-    everywhere : no base is masked.
+    everywhere : no base is masked.  share : into how many parts words are divided by their first bits, and which is wanted.
     """
+    stays = turns = U(0)
     run = n = 0
+    shares, wanted = share
+    rest = 2 * pattern.weight
+    while shares > 1:
+        shares, rest = shares >> 1, rest - 1
     for end in range(len(codes)):
-        run = run + 1 if codes[end] < 4 and (everywhere or not masked[end]) else 0
+        code = U(codes[end])
+        stays, turns = stays << U(1) | code >> U(STAYS) & U(1), turns << U(1) | code >> U(TURNS) & U(1)
+        run = run + 1 if code < U(4) and (everywhere or not masked[end]) else 0
         begin = end - pattern.span + 1
         if run >= pattern.span and begin % step == 0:
-            if n < len(keys):
-                keys[n] = U(_word_at(codes, begin, pattern)) << U(32) | U(begin)
-            n += 1
+            word = _word_of(stays, turns, pattern)
+            keys[n] = word << U(32) | U(begin)
+            n += np.int64(word >> U(rest)) == wanted
     return n
 
 
 @njit_inner
-def _word_at(codes, begin, pattern):
-    upper = lower = np.uint32(0)
-    for x in range(len(pattern.offsets)):
-        code = np.uint32(codes[begin + pattern.offsets[x]])
-        upper = upper << np.uint32(1) | code >> np.uint32(STAYS) & np.uint32(1)
-        lower = lower << np.uint32(1) | code >> np.uint32(TURNS) & np.uint32(1)
-    return upper << np.uint32(len(pattern.offsets)) | lower
+def _word_of(stays, turns, pattern):
+    """The word of the window that ends at the last base of both registers, uint64."""
+    upper = lower = U(0)
+    last = U((1 << TABLE_BITS) - 1)
+    for x in range(len(pattern.tables)):
+        by = U(x * TABLE_BITS)
+        upper |= U(pattern.tables[x, stays >> by & last])
+        lower |= U(pattern.tables[x, turns >> by & last])
+    return upper << U(pattern.weight) | lower
 
 
 def transitions_of(pattern: Pattern) -> np.ndarray:
     """What turns a word into those that differ in a transition, (weight,) uint32, from the last base on."""
-    return np.uint32(1) << np.arange(len(pattern.offsets), dtype=np.uint32)
+    return np.uint32(1) << np.arange(pattern.weight, dtype=np.uint32)
 
 
 @njit_inner
@@ -166,12 +201,15 @@ def words_of(codes, masked, pattern):
     """The word of the window that begins at each base, (n,) uint32, and whether there is one, (n,) bool."""
     n = len(codes)
     words, good = np.zeros(n, np.uint32), np.zeros(n, np.bool_)
+    stays = turns = U(0)
     run = 0
     for end in range(n):
-        run = run + 1 if codes[end] < 4 and not masked[end] else 0
+        code = U(codes[end])
+        stays, turns = stays << U(1) | code >> U(STAYS) & U(1), turns << U(1) | code >> U(TURNS) & U(1)
+        run = run + 1 if code < U(4) and not masked[end] else 0
         if run >= pattern.span:
             begin = end - pattern.span + 1
-            words[begin], good[begin] = _word_at(codes, begin, pattern), True
+            words[begin], good[begin] = _word_of(stays, turns, pattern), True
     return words, good
 
 

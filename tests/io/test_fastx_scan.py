@@ -13,7 +13,7 @@ from bellapy.errors import InputError
 from bellapy.io import fastx_blocks
 from bellapy.io.fastx import load_reads
 from bellapy.io.fastx_blocks import Block, blocks_of
-from bellapy.io.fastx_lines import lines_of, take
+from bellapy.io.fastx_lines import lines_of, take, take_records, whole_records
 from bellapy.io.fastx_scan import scan
 from bellapy.io.pieces import Pieces
 from bellapy.records.bases import ENCODE, PAD
@@ -53,6 +53,18 @@ def test_damaged_text(maker):
         data = maker(random.Random(f"{maker.__name__} {i}"))
         if data[:1] in (b">", b"@"):
             n_taken += assert_alike(Block(1, (data,)), data[:1] == b"@")
+    assert INPUTS // 20 < n_taken < INPUTS
+
+
+def test_whole_records_are_those_of_the_lines():
+    n_taken = 0
+    for i in range(INPUTS):
+        data = hostile.fasta(random.Random(f"whole {i}"))
+        records = whole_records(data) if data[:1] == b">" else None
+        if records is not None:
+            n_taken += 1
+            [(_, lines)] = lines_of([Block(1, data)], False)
+            assert records == take_records(lines, False, InputError)[0]
     assert INPUTS // 20 < n_taken < INPUTS
 
 

@@ -24,7 +24,7 @@ def genome_of(text: str, masked: np.ndarray) -> Genome:
 
 
 @pytest.mark.parametrize("transition", [True, False])
-@pytest.mark.parametrize("seed", ["12of19", "5", "1101001", "14of22"])
+@pytest.mark.parametrize("seed", ["12of19", "5", "1101001", "14of22", "11" + "0" * 40 + "101"])
 def test_hits_are_those_of_all_windows(seed, transition):
     """Sensitive mode tells every hit that does not begin in an earlier one of its diagonal."""
     rng = np.random.default_rng(len(seed) + transition)
@@ -50,6 +50,17 @@ def test_hits_are_those_of_all_windows(seed, transition):
     assert counts[0] == len(hits)
 
 
+@pytest.mark.parametrize("seed", ["12of19", "4", "14of22"])
+def test_the_index_does_not_depend_on_threads(seed):
+    rng = np.random.default_rng(5)
+    codes, masked = encode(random_bases(rng, 3000) + "N" + random_bases(rng, 50)), rng.random(3051) < 0.01
+    for mask, step in ((None, 1), (masked, 3)):
+        one, *others = (index_seeds(codes, mask, parse_pattern(seed), step, threads) for threads in (1, 2, 3, 40))
+        assert len(one.places) > 200
+        for other in others:
+            assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
 def test_words_of_many_places_are_left_out_and_counted():
     text = "ACGTTGCATTGACCATGAACT" * 8
     target = genome_of(text, np.zeros(len(text), np.bool_))
@@ -64,7 +75,7 @@ def test_words_of_many_places_are_left_out_and_counted():
     assert capped[0] + capped[2] == all_hits[0] and capped[2] > 0 == all_hits[2]
 
 
-@pytest.mark.parametrize("text", ["", "3", "17", "0110", "1100", "12of18", "1" * 17, "11x11"])
+@pytest.mark.parametrize("text", ["", "3", "17", "0110", "1100", "12of18", "1" * 17, "11x11", "11" + "0" * 61 + "11"])
 def test_what_is_no_pattern(text):
     with pytest.raises(ParameterError, match="--seed"):
         parse_pattern(text)

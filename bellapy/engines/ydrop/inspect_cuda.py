@@ -17,6 +17,7 @@ from bellapy.compute.gpu.ops import I32, SIMULATED, WARP, kernel_of
 from bellapy.compute.gpu.pool import FULL, give_to_cpu, is_out_of_memory
 from bellapy.engines.ydrop.cuda_inspect import (
     DEAD,
+    DEPTH,
     ENDED,
     MOST_SCORE,
     OUTGROWN,
@@ -32,10 +33,10 @@ from bellapy.params.wga import GapScores
 from bellapy.records.bases import UNKNOWN
 from bellapy.report.run_report import Devices
 
-CLASSES = (2, 4) if SIMULATED else (8, 16)
+CLASSES = (2, 4) if SIMULATED else (7, 16)
 """Registers of a lane; what outgrows the windows of one goes on, from its beginning, in those of the next."""
 WARPS = 1 if SIMULATED else 4  # of a block
-BLOCKS = 1 if SIMULATED else 4  # of a processor
+BLOCKS = 1 if SIMULATED else 5  # of a processor
 MOST_SIDES = 1 << 22  # at a time
 _one_at_a_time = Lock()
 ROOM = 1000  # what scores may move beyond the drop, within the numbers that cells hold
@@ -57,7 +58,7 @@ class Ends(NamedTuple):
 def fits(scores: GapScores, ydrop: int) -> bool:
     """Whether scores are bytes, and all that an extension compares stays within 16 bits."""
     most = int(np.abs(scores.matrix).max())
-    return most <= MOST_SCORE and ydrop + scores.open + scores.extend + WARP * MOST_SCORE + ROOM < -DEAD
+    return most <= MOST_SCORE and ydrop + scores.open + scores.extend + WARP * MOST_SCORE + ROOM < DEPTH
 
 
 def is_packed() -> bool:
@@ -74,9 +75,9 @@ def free_bases(codes: np.ndarray, places: np.ndarray, step: int) -> np.ndarray:
 
 
 def sides_of(target: np.ndarray, query: np.ndarray, t: np.ndarray, q: np.ndarray, step: int) -> np.ndarray:
-    """Rows of `sides` for the kernel, (n, 5) int64, from the places of base 1 of each side; codes of whole genomes."""
+    """Rows of `sides` for the kernel, (n, 5) int32, from the places of base 1 of each side; codes of whole genomes."""
     free = free_bases(target, t, step), free_bases(query, q, step)
-    return np.stack([t, q, np.full(len(t), step, np.int64), *free], axis=1)
+    return np.stack([t, q, np.full(len(t), step), *free], axis=1, dtype=np.int32, casting="same_kind")
 
 
 def inspect(target, query, sides: np.ndarray, scores: GapScores, ydrop: int, devices: Devices) -> Ends:
@@ -108,19 +109,23 @@ def _inspect(texts, sides: np.ndarray, scores: GapScores, ydrop: int, found: np.
     """Fill the rows of `found`, as the kernel does; returns cells computed."""
     matrix = scores.matrix[:4, :4].astype(np.int64) & 0xFF  # by target, then query
     words = cuda.to_device((matrix.T * (1 << 8 * np.arange(4))).sum(axis=1).astype(np.uint32))
-    costs = Costs(both(DEAD), both(-scores.open - scores.extend), both(-scores.extend), I32(ydrop))
+    costs = Costs(both(DEAD), both(scores.open + scores.extend), both(scores.extend), I32(ydrop))
     number, processors = (0, 1) if SIMULATED else _numbers()
-    todo, n_cells = np.arange(len(sides)), 0
+    rows, some, n_cells = None, sides, 0  # numbers of the sides; None: all
     for registers in CLASSES:
-        if not len(todo):
+        if not len(some):
             break
-        results, counts = cuda.device_array((len(todo), 4), np.int32), cuda.to_device(np.zeros(2, np.int64))
-        blocks = min(BLOCKS * processors, (len(todo) + WARPS - 1) // WARPS)
+        results, counts = cuda.device_array((len(some), 4), np.int32), cuda.to_device(np.zeros(2, np.int64))
+        blocks = min(BLOCKS * processors, (len(some) + WARPS - 1) // WARPS)
         kernel = kernel_of(make_kernel(registers), number)
-        kernel[blocks, WARPS * WARP](*texts, cuda.to_device(sides[todo]), words, costs, counts, results)
-        found[todo] = results.copy_to_host()
+        kernel[blocks, WARPS * WARP](*texts, cuda.to_device(some), words, costs, counts, results)
+        if rows is None:
+            results.copy_to_host(found)
+        else:
+            found[rows] = results.copy_to_host()
         n_cells += int(counts.copy_to_host()[1])
-        todo = todo[found[todo, STATUS] == OUTGROWN]
+        rows = np.flatnonzero(found[:, STATUS] == OUTGROWN)
+        some = sides[rows]
     return n_cells
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from threading import local
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner
-from bellapy.compute.threads import even_ranges
 from bellapy.engines.ydrop.extend import BLOCK, NEVER, Extender, extend_side
 from bellapy.engines.ydrop.foresight import Foresight
 from bellapy.engines.ydrop.sweep import Sides
@@ -21,7 +20,7 @@ from bellapy.jobs.wga.scene import Scene
 from bellapy.params.wga import WgaParams
 from bellapy.records.genomes import QUERY_ALONE, TARGET_ALONE
 
-PIECES = 4  # of the anchors, for each thread
+Result = TypeVar("Result")
 LEFT, RIGHT, LOW, HIGH, CELLS, RUNS_END, PARTS_END, N_TOLD = range(8)
 """What is told of an extended anchor: the region looked at, as in `is_clear`; cells computed; where the runs of its path and
 its parts end in the arrays of all.
@@ -40,8 +39,8 @@ class Wanted(NamedTuple):
     ends: np.ndarray
     last: np.ndarray
 
-    def rows(self, begin: int, end: int) -> Wanted:
-        return Wanted(*(column[begin:end] for column in self))
+    def rows(self, which: slice) -> Wanted:
+        return Wanted(*(np.ascontiguousarray(column[which]) for column in self))
 
 
 class Outcome(NamedTuple):
@@ -73,18 +72,23 @@ class Extending:
         self.limits = (params.cut_drop, params.gappedthresh)
         self._own = local()
 
-    def _pieces(self, wanted: Wanted) -> list[Wanted]:
-        pieces = even_ranges(len(wanted.target), PIECES * self.threads if self.pool else 1)
-        return [wanted.rows(*piece) for piece in pieces]
+    def _each(self, function: Callable[[Wanted], list[Result]], wanted: Wanted) -> list[Result]:
+        """Results of a function that takes some anchors, for all of them.
+
+        Neighbours go to different threads: the first anchors have the best scores, and take longest.
+        """
+        n = min(self.threads if self.pool else 1, len(wanted.target))
+        pieces = [slice(first, None, n) for first in range(n)]
+        results: list[Result] = [*wanted.target]
+        for piece, some in zip(
+            pieces, (self.pool.map if self.pool else map)(function, map(wanted.rows, pieces)), strict=True
+        ):
+            results[piece] = some
+        return results
 
     def extend(self, scene: Scene, wanted: Wanted) -> list[Outcome]:
         """What each of the anchors leads to, all with the walls that are there now."""
-
-        def some(piece: Wanted) -> list[Outcome]:
-            return self._extend(scene, piece, scene.walls)
-
-        results = (self.pool.map if self.pool else map)(some, self._pieces(wanted))
-        return [outcome for outcomes in results for outcome in outcomes]
+        return self._each(lambda some: self._extend(scene, some, scene.walls), wanted)
 
     def find_poor(self, scene: Scene, t: np.ndarray, q: np.ndarray, foresight: Foresight) -> np.ndarray:
         """Which anchors, (n,) int64 places, are known to lead to no alignment where no wall is near, (n,) bool.
@@ -99,12 +103,11 @@ class Extending:
         unsure, walls = np.flatnonzero(poor & (furthest >= short) & (furthest <= BLOCK)), no_walls(0)
         poor &= furthest <= BLOCK
 
-        def judge(piece: Wanted) -> list[np.ndarray]:
-            return [np.diff(told[:, PARTS_END], prepend=0) == 0 for told, _, _ in self._run(scene, piece, walls)]
+        def judge(some: Wanted) -> list[bool]:
+            told = (np.diff(told[:, PARTS_END], prepend=0) == 0 for told, _, _ in self._run(scene, some, walls))
+            return [is_poor for piece in told for is_poor in piece.tolist()]
 
-        pieces = self._pieces(Wanted(t[unsure], q[unsure], foresight.r[unsure], foresight.last[unsure]))
-        results = (self.pool.map if self.pool else map)(judge, pieces)
-        poor[unsure] = np.concatenate([np.zeros(0, np.bool_), *(told for some in results for told in some)])
+        poor[unsure] = self._each(judge, Wanted(t[unsure], q[unsure], foresight.r[unsure], foresight.last[unsure]))
         return poor
 
     def _extend(self, scene: Scene, wanted: Wanted, walls: Walls) -> list[Outcome]:
@@ -117,7 +120,7 @@ class Extending:
             self._own.extender = Extender(self.params.scores, self.params.ydrop)
         extender, done = self._own.extender, 0
         while done < len(wanted.target):
-            left = wanted.rows(done, len(wanted.target))
+            left = wanted.rows(slice(done, None))
             *told, lack = extend_anchors(
                 extender.scratch, (scene.target, scene.query), left, extender.rule, walls, self.costs, self.limits
             )

@@ -30,7 +30,7 @@ from bellapy.params.wga import WgaParams
 
 CLOSE = 10_000
 """Bases from the end of an alignment, on both sequences, within which weaker HSPs count too."""
-AHEAD, AHEAD_SENSITIVE = 2, 32
+AHEAD, AHEAD_SENSITIVE = 4, 32
 """Anchors for each thread that are extended at a time; without a filter nearly all of them lead nowhere, and soon."""
 
 CPU = Resources()

@@ -156,7 +156,13 @@ def _search(
     missing = [job for job in jobs if job not in results]
     with report.stage(IndexStage("index")) as stage:
         budget.require("the seeds of the target", INDEX_BYTES * len(target.codes))
-        index = index_seeds(target.codes, None if params.unmask else target.masked, pattern, params.step)
+        index = index_seeds(
+            target.codes,
+            None if params.unmask else target.masked,
+            pattern,
+            params.step,
+            means.resources.threads,
+        )
         stage.seeds = len(index.places)
     search = Search(target, index, pattern, params)
     packed = {strand: pack(genome.codes) for strand, genome in strands.items()}

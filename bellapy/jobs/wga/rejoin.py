@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from bellapy.jobs.wga.extending import joined
-from bellapy.jobs.wga.select import Taken
+from bellapy.jobs.wga.select import Taken, share_of
 from bellapy.params.wga import GapScores
 from bellapy.records.bases import UNKNOWN
 from bellapy.records.genomes import PAIR, Alignment, Genome
@@ -34,7 +34,7 @@ def rejoin(
         before, behind = (
             ends.get(_place(fall, fall.t_start, fall.q_start)), starts.get(_place(fall, fall.t_end, fall.q_end))
         )  # fmt: skip
-        is_free = all(not len(span) or span.mean() < FREE for span in taken.spans(fall))
+        is_free = all(share_of(span) < FREE for span in taken.spans(fall))
         if before is not None and behind is not None and is_free:
             after[before] = fall, behind
     seconds, result = {behind for _, behind in after.values()}, []

@@ -38,6 +38,11 @@ class Taken:
         return t + self.target.starts[found.target], q + self.query.starts[found.query]
 
 
+def share_of(span: np.ndarray) -> float:
+    """How much of a stretch, (n,) bool, is taken; 0 of none."""
+    return np.count_nonzero(span) / max(1, len(span))
+
+
 def best_first(alignments: list[Alignment]) -> list[Alignment]:
     return sorted(alignments, key=lambda found: (-found.score, *found.order()))
 
@@ -47,7 +52,7 @@ def drop_copies(alignments: list[Alignment], target: Genome, query: Genome) -> l
     taken, kept = Taken(target, query), []
     for found in best_first(alignments):
         spans = taken.spans(found)
-        if min(span.mean() for span in spans) < COVERED:
+        if min(share_of(span) for span in spans) < COVERED:
             kept.append(found)
             for span in spans:
                 span[:] = True

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner, prefetch
+from bellapy.compute.threads import even_ranges
 from bellapy.engines.ydrop.diagonal import extend_left, extend_right, table_of, use_vectors
 from bellapy.engines.ydrop.row import LANES
 from bellapy.engines.ydrop.sieve import MARGIN, WORDS, Packed, can_sieve, pack, sieve, sieve_table
@@ -31,7 +32,8 @@ HITS, EXTENDED, CAPPED, N_HSPS, N_COUNTS = range(5)
 HELD = 1 << 10  # words at a time, so that what they need is on its way from memory
 AHEAD = 16  # words that are asked for in advance
 ROOM = 1 << 14  # HSPs; searched again where there are more
-BLOCK = 1 << 19  # places of the query in one piece of work, unless the target is much longer
+BLOCK, MOST_BLOCKS = 1 << 18, 16
+"""Places of the query in a piece of work at least, and pieces at most: each has a number for every diagonal."""
 ANYWHERE, ABOVE, BEFORE = range(3)
 """Which hits count: all; of a genome with itself, those with query beyond target, or with its counterpart beyond target."""
 
@@ -77,9 +79,8 @@ def search_bytes(n_target: int, n_places: int) -> int:
 
 
 def blocks_of(target: Genome, query: Genome) -> list[tuple[int, int]]:
-    """Ranges of query places; they depend on the genomes alone."""
-    size = max(BLOCK, len(target.codes) // 4)
-    return [(at, min(at + size, len(query.codes))) for at in range(0, len(query.codes), size)]
+    """Ranges of query places of equal size; they depend on the genomes alone."""
+    return even_ranges(len(query.codes), max(1, min(MOST_BLOCKS, len(query.codes) // BLOCK)))
 
 
 class Texts(NamedTuple):

@@ -34,23 +34,27 @@ def texts(rng, length: int, errors: float) -> tuple[np.ndarray, np.ndarray]:
     return encode(around[0] + text + around[1]), encode(around[2] + mutate(rng, text, errors) + around[3])
 
 
+def n_like_the_cpu(target: np.ndarray, query: np.ndarray, at: np.ndarray, step: int, drop: int) -> int:
+    """How many extensions the GPU ends, all as the CPU does."""
+    sides = inspect_cuda.sides_of(target, query, at, at, step)
+    ends = inspect_cuda.inspect(target, query, sides, DEFAULT_SCORES, drop, Devices())
+    extender, walls = Extender(DEFAULT_SCORES, drop), no_walls(len(target) + len(query))
+    for x in np.flatnonzero(ends.done):
+        place = int(at[x])
+        lengths = (len(query) - place, len(target) - place) if step > 0 else (place + 1, place + 1)
+        end = extender.inspect(Sides(query, target, place, place, step, *lengths), walls)
+        assert (ends.score[x], ends.r[x]) == (end.score, end.r) and end.r <= ends.last[x]
+    return int(ends.done.sum())
+
+
 @pytest.mark.parametrize("drop", DROPS)
 def test_ends_are_those_of_the_cpu(drop):
     rng = np.random.default_rng(drop)
-    extender, n_done = Extender(DEFAULT_SCORES, drop), 0
+    n_done = 0
     for length, errors in zip(LENGTHS, (0.1, 0.25, 0.2), strict=False):
         target, query = texts(rng, length, errors)
         at = AROUND + rng.integers(0, 10, MANY)
-        for step in (1, -1):
-            sides = inspect_cuda.sides_of(target, query, at, at, step)
-            ends = inspect_cuda.inspect(target, query, sides, DEFAULT_SCORES, drop, Devices())
-            for x in np.flatnonzero(ends.done):
-                place = int(at[x])
-                lengths = (len(query) - place, len(target) - place) if step > 0 else (place + 1, place + 1)
-                walls = no_walls(len(target) + len(query))
-                end = extender.inspect(Sides(query, target, place, place, step, *lengths), walls)
-                assert (ends.score[x], ends.r[x]) == (end.score, end.r) and end.r <= ends.last[x]
-            n_done += int(ends.done.sum())
+        n_done += sum(n_like_the_cpu(target, query, at, step, drop) for step in (1, -1))
     assert n_done > 2 * MANY
 
 
