@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit
+from bellapy.compute.jit import njit, njit_inner
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.jobs.overlap.candidates import Products
 from bellapy.jobs.overlap.pieces import SLACK
@@ -70,7 +70,7 @@ def implied_overlap(query_pos, target_pos, strand, query_length, target_length, 
     return min(query_pos, target_pos) + seed_length + right
 
 
-@njit
+@njit_inner
 def _lie(query_pos, target_pos, candidate):
     """Query and target start of the overlap that runs along a seed's diagonal, as the query runs, and its length.
 
@@ -84,7 +84,7 @@ def _lie(query_pos, target_pos, candidate):
     return query_pos - left, target_pos - left, np.int64(implied)
 
 
-@njit
+@njit_inner
 def _clear(one, other):
     """Whether two overlaps, one and other as from `_lie`, share hardly any bases, neither on the query nor on the target."""
     for side in range(2):
@@ -94,18 +94,23 @@ def _clear(one, other):
     return True
 
 
-@njit
-def _sort(words, n):
-    """Insertion sort of words[:n], uint64: lists are short, and members come nearly sorted."""
-    for i in range(1, n):
-        word, j = words[i], i
-        while j > 0 and words[j - 1] > word:
-            words[j] = words[j - 1]
-            j -= 1
-        words[j] = word
+@njit_inner
+def _sort(words, n, gap):
+    """Shell's sort of words[:n], uint64, with a quarter of each gap as the next one: lists are short.
+
+    gap : the first one; 1 for what comes nearly sorted: insertion sort.
+    """
+    while gap > 0:
+        for i in range(gap, n):
+            word, j = words[i], i
+            while j >= gap and words[j - gap] > word:
+                words[j] = words[j - gap]
+                j -= gap
+            words[j] = word
+        gap //= 4
 
 
-@njit
+@njit_inner
 def _unpack(word, strand):
     """Diagonal, query position, target position of a word of Members, on a strand (1 or -1)."""
     diagonal = np.int64(word >> U31) - DIAGONAL_BIAS
@@ -113,7 +118,7 @@ def _unpack(word, strand):
     return diagonal, query_pos, (diagonal - query_pos if strand < 0 else diagonal + query_pos)
 
 
-@njit
+@njit_inner
 def _support(by_query, low, high, candidate):
     """Members on diagonals low to high that lie at least k apart on both reads, taken greedily by query position.
 
@@ -132,7 +137,7 @@ def _support(by_query, low, high, candidate):
     return support
 
 
-@njit
+@njit_inner
 def _best_band(members, candidate, base, slope):
     """Best-supported band of diagonals among the unused members, which are sorted: support, first, last + 1.
 
@@ -159,7 +164,7 @@ def _best_band(members, candidate, base, slope):
     return best, best_first, best_last
 
 
-@njit
+@njit_inner
 def _extent(words, first, last, strand):
     """First and last query position, first and last target position of words [first, last) of Members, on a strand."""
     _, query_first, target_first = _unpack(words[first], strand)
@@ -171,7 +176,7 @@ def _extent(words, first, last, strand):
     return query_first, query_last, target_first, target_last
 
 
-@njit
+@njit_inner
 def _leave_pieces(members, candidate, first):
     """Use up the members whose diagonals imply no overlap clear of the first one; return how many are left.
 
@@ -186,7 +191,7 @@ def _leave_pieces(members, candidate, first):
     return left
 
 
-@njit
+@njit_inner
 def choose(members, candidate, params, out, n_out):
     """Append up to params.ranks seeds of one candidate to out, and one of another piece if none is; sorts its members.
 
@@ -194,8 +199,8 @@ def choose(members, candidate, params, out, n_out):
     seeds; their number then is returned.
     """
     words, used, n, strand = members.words, members.used, candidate.n, candidate.strand
-    _sort(words, n)
-    _sort(members.by_query, n)
+    _sort(words, n, 1)
+    _sort(members.by_query, n, 16 if n > 64 else 4 if n > 16 else 1)
     used[:n] = False
     unused, begin, has_piece, first_lie = n, n_out, False, (np.int64(0), np.int64(0), np.int64(0))
     for rank in range(params.ranks + 1):
