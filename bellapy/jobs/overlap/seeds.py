@@ -95,19 +95,14 @@ def _clear(one, other):
 
 
 @njit_inner
-def _sort(words, n, gap):
-    """Shell's sort of words[:n], uint64, with a quarter of each gap as the next one: lists are short.
-
-    gap : the first one; 1 for what comes nearly sorted: insertion sort.
-    """
-    while gap > 0:
-        for i in range(gap, n):
-            word, j = words[i], i
-            while j >= gap and words[j - gap] > word:
-                words[j] = words[j - gap]
-                j -= gap
-            words[j] = word
-        gap //= 4
+def _sort(words, n):
+    """Insertion sort of words[:n], uint64: lists are short, and members come nearly sorted."""
+    for i in range(1, n):
+        word, j = words[i], i
+        while j > 0 and words[j - 1] > word:
+            words[j] = words[j - 1]
+            j -= 1
+        words[j] = word
 
 
 @njit_inner
@@ -199,8 +194,8 @@ def choose(members, candidate, params, out, n_out):
     seeds; their number then is returned.
     """
     words, used, n, strand = members.words, members.used, candidate.n, candidate.strand
-    _sort(words, n, 1)
-    _sort(members.by_query, n, 16 if n > 64 else 4 if n > 16 else 1)
+    _sort(words, n)
+    _sort(members.by_query, n)
     used[:n] = False
     unused, begin, has_piece, first_lie = n, n_out, False, (np.int64(0), np.int64(0), np.int64(0))
     for rank in range(params.ranks + 1):
