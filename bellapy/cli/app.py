@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from bellapy import __version__
+from bellapy.cli.values import quickly
 from bellapy.compute import own_process
 from bellapy.errors import INTERRUPTED, BellapyError
 
@@ -86,6 +87,10 @@ class Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | None:
         """The parser of one of them."""
         return load_command(cmd_name) if cmd_name in COMMANDS else None
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Options before the command."""
+        return quickly(super().get_params(ctx), {})
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Their part of the help."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Set
-from typing import Annotated, Any
+from types import NoneType, UnionType
+from typing import Annotated, Any, get_args, get_origin
 
 import typer
 from typer.core import TyperCommand
 
+from bellapy.cli.values import quickly
 from bellapy.params.fields import OUTPUT, PANELS, Field, options_of
 from bellapy.params.run import LogParams, RunParams
 
@@ -76,11 +78,19 @@ def make_command(name: str, text: str, function: Callable) -> Command:
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    kind = type("Command", (Command,), {"rare": rare, "fields": options})
+    kinds = {p.name: _kind(p.annotation) for p in parameters}
+    kind = type("Command", (Command,), {"rare": rare, "fields": options, "kinds": kinds})
     alone.command(name, help=text, cls=kind, context_settings=SETTINGS)(run)
     command = typer.main.get_command(alone)
     assert isinstance(command, Command)
     return command
+
+
+def _kind(annotation: Any) -> Callable[[Any], Any]:
+    """What makes a value of a word, or of all words of a list, for an annotated type."""
+    hint = get_args(annotation)[0]
+    given = next(kind for kind in get_args(hint) if kind is not NoneType) if isinstance(hint, UnionType) else hint
+    return get_origin(given) or given
 
 
 def _argument(name: str, kind: Any, default: Any) -> inspect.Parameter:
@@ -122,6 +132,11 @@ class Command(TyperCommand):
 
     rare: Set[str] = frozenset()
     fields: Mapping[str, Field] = {}  # of the options that are parameters
+    kinds: Mapping[str, Callable[[Any], Any]] = {}
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Arguments and options, and help."""
+        return quickly(super().get_params(ctx), self.kinds)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments and options; all of them after --help-all."""

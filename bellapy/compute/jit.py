@@ -12,8 +12,6 @@ every vector unit that LLVM does not find in a loop.
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import numba
 import numpy as np
 from llvmlite import ir
@@ -22,17 +20,17 @@ from numba.core.cpu import CPUTargetOptions
 from numba.core.options import TargetOptions
 from numba.extending import intrinsic
 
-from bellapy.compute import own_process
 from bellapy.compute.inner import InnerCompiler
 from bellapy.compute.processor import set_vector_code
-
-with own_process.without("scipy.linalg"):
-    import_module("numba.np.arraymath")  # where Numba looks for it
+from bellapy.compute.stored import OuterCompiler, StoredCode
 
 VECTOR_CODE = set_vector_code()
 """Which vector code is made, and why, in words."""
 
-_OPTIONS = {"cache": True, "boundscheck": False, "error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
+_OPTIONS = {
+    "cache": True, "boundscheck": False, "error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True,
+    "pipeline_class": OuterCompiler,
+}  # fmt: skip
 _NO_COUNTS = {**_OPTIONS, "_nrt": False}
 _INNER = {**_NO_COUNTS, "no_cpython_wrapper": True, "cache": False, "pipeline_class": InnerCompiler}
 
@@ -58,8 +56,13 @@ def _decorator(**options):
     """A decorator that compiles with these options of Numba; others may be named where it is called."""
 
     def decorate(function, **others):
-        made = numba.njit(function, **{**options, **others})
-        return made if numba.config.DISABLE_JIT else _once_for_constants(made)
+        chosen = {**options, **others}
+        made = numba.njit(function, **{**chosen, "cache": False})  # Numba would look for the stored code at once
+        if numba.config.DISABLE_JIT:
+            return made
+        if chosen["cache"]:
+            made._cache = StoredCode(function)
+        return _once_for_constants(made)
 
     return decorate
 

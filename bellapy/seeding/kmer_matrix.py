@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bellapy.compute.jit import njit
+from bellapy.compute.jit import njit, njit_inner
 from bellapy.compute.threads import map_threads
 from bellapy.records import DepthProfile, KmerMatrix, ReadSet
 from bellapy.records.kmers import TABLE_SHIFT, Held, HeldMatrix
@@ -16,7 +16,7 @@ PROFILE_WIDTH = 256  # bases
 MOST_COPIES = 1 << 23  # counted of a k-mer in the profile, so that the sum of a bin has 32 bits
 
 
-@njit
+@njit_inner
 def next_column(entries, at):
     """The first entry from `at` on that begins a column, or the number of entries."""
     while at < entries.size and not is_first(entries[at]):

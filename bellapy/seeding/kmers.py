@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit, njit_vector_entry
+from bellapy.compute.jit import njit, njit_inner, njit_vector_entry
 from bellapy.compute.mapped import let_go, pieces_of
 from bellapy.compute.memory import UNLIMITED, Budget
 from bellapy.compute.threads import even_ranges, map_threads
@@ -131,7 +131,7 @@ def scatter(codes, mask, begin, end, layout, first, at, out, hashes, marks):
         n = U0
 
 
-@njit
+@njit_inner
 def insertion_sort(words, start, end):
     """Sort words[start:end], uint64."""
     for i in range(start + 1, end):
@@ -142,7 +142,7 @@ def insertion_sort(words, start, end):
         words[j] = word
 
 
-@njit
+@njit_inner
 def _drop_singletons(words, start, end, shift, once, twice):
     """Move the words whose hash prefix occurs more than once to the front of [start, end); return where they end.
 
@@ -187,7 +187,7 @@ def _bucket_sort(words, start, end, shift, counts, out):
         at = counts[b]
 
 
-@njit
+@njit_inner
 def _canonical(codes, start, k):
     """The canonical k-mer at `start` of codes, uint8, as scatter() computes it."""
     forward, backward = U0, U0
@@ -198,7 +198,7 @@ def _canonical(codes, start, k):
     return min(forward, backward)
 
 
-@njit
+@njit_inner
 def _split_run(words, start, end, codes, layout):
     """Bring equal k-mers together in words[start:end], of equal hash bits, where a word could not hold the whole hash.
 
@@ -219,7 +219,7 @@ def _split_run(words, start, end, codes, layout):
     return same
 
 
-@njit
+@njit_inner
 def _collect_runs(words, n, codes, layout, lower, upper, spectrum, entries, n_entries):
     """Append the entries of the runs of equal k-mers that are `lower` to `upper` long; return entries and k-mers.
 

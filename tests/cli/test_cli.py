@@ -779,6 +779,16 @@ def test_output_to_a_pipe(here):
     assert (here / "pipe").is_fifo()
 
 
+def test_options_are_read_without_pydantic(here):
+    """Typer would load it for every command, for a tenth of a second."""
+    code = (
+        "import sys, bellapy.cli.app as c; sys.argv = ['bellapy', 'overlap', '-qt', '1', 'reads.fa', '--delta', '.1'];"
+        "c._guarded(c.app); sys.exit(any(name.startswith('pydantic') for name in sys.modules))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], cwd=here, capture_output=True, text=True)
+    assert (run.returncode, run.stderr) == (0, "") and run.stdout
+
+
 def test_help_is_quick_and_loads_no_kernels():
     code = "import sys, bellapy.cli.app as c; sys.argv = ['bellapy', '--help']; c._guarded(c.app); print(*sys.modules)"
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()

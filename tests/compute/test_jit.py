@@ -43,3 +43,54 @@ def test_inner_functions_are_compiled_once_and_not_kept(tmp_path):
         compiled = run.stdout.split()[2:]
         assert compiled in (["1", "1"], ["0", "0"])  # the second time, all comes from the folder
     assert {path.name.split("-")[0] for path in kept.rglob("*.nbc")} == {"calls.call"}
+
+
+LATER = """
+import sys
+import numpy as np
+from bellapy.compute.jit import njit
+
+@njit
+def sums(words):
+    totals = np.zeros(2, np.int64)
+    for word in words:
+        totals[word & 1] += word
+    return totals
+
+@njit
+def twice(words):
+    return 2 * sums(words)
+
+words = np.arange(5)
+print(*sums(words), "numba.np.npyimpl" in sys.modules)
+if sys.argv[1:]:
+    print(*twice(words), len(sums.overloads), *sums.stats.cache_hits.values())
+"""
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="compilation is switched off (NUMBA_DISABLE_JIT)")
+def test_stored_code_comes_back_without_what_compiling_needs(tmp_path):
+    """Numba's rules stay unread until something is compiled, which may take in what is stored."""
+    program = tmp_path / "later.py"
+    program.write_text(LATER)
+    env = os.environ | {"PYTHONPATH": str(Path(bellapy.__file__).parents[1]), "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+
+    def told(*arguments):
+        run = subprocess.run([sys.executable, program, *arguments], env=env, capture_output=True, text=True)
+        assert run.returncode == 0, run.stderr
+        return run.stdout.splitlines()
+
+    assert told() == ["6 4 True"]
+    assert told() == ["6 4 False"]
+    assert told("compile the caller") == ["6 4 False", "12 8 1 1"]
+    assert told("load it") == ["6 4 False", "12 8 1 1"]
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="compilation is switched off (NUMBA_DISABLE_JIT)")
+def test_definitions_do_not_look_for_stored_code():
+    """A command defines far more functions than it calls."""
+    from bellapy.engines.linear.rule import extend_each
+
+    code = "from bellapy.engines.linear.rule import extend_each as e; print(*vars(e._cache)); print(e.stats.cache_path)"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert told == ["_function", extend_each.stats.cache_path]

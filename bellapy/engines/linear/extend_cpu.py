@@ -17,6 +17,8 @@ from bellapy.engines.linear.sizes import shapes
 from bellapy.params import Scoring
 
 BATCH = 8192  # flanks a thread takes at a time: enough that idle lanes at its end do not matter
+PROBE = 256  # flanks that tell whether windows of a size are worth trying for the others
+HOPELESS = 0.75  # where more than this share outgrow them: with a large X, unrelated sequence fills wide windows
 
 
 class _Job(NamedTuple):
@@ -43,7 +45,7 @@ def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, end: End,
     for cell in (BYTE, SHORT):
         for shape in shapes(scoring, cell):
             if len(todo) > shape.lanes // 4:
-                todo = _in_lanes(job, todo, shape, cell)
+                todo = _in_lanes(job, todo, shape, cell) if len(todo) < 4 * PROBE else _probed(job, todo, shape, cell)
     _one_by_one(job, todo)
     return Ends(results)
 
@@ -54,6 +56,16 @@ def longest_first(lengths: np.ndarray) -> np.ndarray:
     most = int(lengths.max(initial=0))
     keys = (most - lengths[todo]) >> max(0, most.bit_length() - 16)
     return todo[np.argsort(keys.astype(np.uint16), kind="stable")]
+
+
+def _probed(job: _Job, todo: np.ndarray, shape: Shape, cell: CellType) -> np.ndarray:
+    """The same as `_in_lanes`, but where too many of some flanks outgrow the windows, the others do not try them."""
+    probed = np.zeros(len(todo), bool)
+    probed[:: len(todo) // PROBE] = True
+    over = _in_lanes(job, todo[probed], shape, cell)
+    if len(over) > HOPELESS * np.count_nonzero(probed):
+        return todo[~probed | np.isin(todo, over)]
+    return np.concatenate([over, _in_lanes(job, todo[~probed], shape, cell)])
 
 
 def _in_lanes(job: _Job, todo: np.ndarray, shape: Shape, cell: CellType) -> np.ndarray:

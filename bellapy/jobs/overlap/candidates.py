@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit
+from bellapy.compute.jit import njit, njit_inner
 from bellapy.compute.memory import UNLIMITED, Budget
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.errors import InputError
@@ -120,7 +120,7 @@ class Blocks(NamedTuple):
     layout: KeyLayout
 
 
-@njit
+@njit_inner
 def _find_entries(entries, begin, end, low, width, found):
     """Write the indices of the entries with low <= entry < low + width in [begin, end) to `found`; return their number.
 
@@ -133,7 +133,7 @@ def _find_entries(entries, begin, end, low, width, found):
     return n
 
 
-@njit
+@njit_inner
 def _end_of_partners(entries, i, upper):
     """End of the column of entry i of `entries`, or i + 1 if that has more than `upper` of them."""
     first = i

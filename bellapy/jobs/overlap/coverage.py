@@ -94,13 +94,14 @@ def _join_hits(found, n, start, table, hits):
     hits : (any,) uint64.  Return it, or a longer array, and the number of hits.
     """
     n_hits, to_head, bias = 0, U(max(0, table.bits - HEAD_BITS)), U(PIECE)
+    heads, hashes, items = table.heads, table.hashes, table.items  # inside a loop Numba would count references to them
     for x in range(n):
         h = found[0, x]
-        at, last = table.heads[h >> to_head], table.heads[(h >> to_head) + U1]
-        while at < last and table.hashes[at] < h:
+        at, last = heads[h >> to_head], heads[(h >> to_head) + U1]
+        while at < last and hashes[at] < h:
             at += 1
-        while at < last and table.hashes[at] == h:
-            item = table.items[at]
+        while at < last and hashes[at] == h:
+            item = items[at]
             position, target = (item >> U1) & U(0x1FFF), (found[1, x] >> U1) - U(start)
             opposite = (item ^ found[1, x]) & U1
             diagonal = target + (position if opposite else bias - position)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit
+from bellapy.compute.jit import njit, njit_inner
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.jobs.overlap.candidates import Products
 from bellapy.jobs.overlap.pieces import SLACK
@@ -70,7 +70,7 @@ def implied_overlap(query_pos, target_pos, strand, query_length, target_length, 
     return min(query_pos, target_pos) + seed_length + right
 
 
-@njit
+@njit_inner
 def _lie(query_pos, target_pos, candidate):
     """Query and target start of the overlap that runs along a seed's diagonal, as the query runs, and its length.
 
@@ -84,7 +84,7 @@ def _lie(query_pos, target_pos, candidate):
     return query_pos - left, target_pos - left, np.int64(implied)
 
 
-@njit
+@njit_inner
 def _clear(one, other):
     """Whether two overlaps, one and other as from `_lie`, share hardly any bases, neither on the query nor on the target."""
     for side in range(2):
@@ -94,7 +94,7 @@ def _clear(one, other):
     return True
 
 
-@njit
+@njit_inner
 def _sort(words, n):
     """Insertion sort of words[:n], uint64: lists are short, and members come nearly sorted."""
     for i in range(1, n):
@@ -105,7 +105,7 @@ def _sort(words, n):
         words[j] = word
 
 
-@njit
+@njit_inner
 def _unpack(word, strand):
     """Diagonal, query position, target position of a word of Members, on a strand (1 or -1)."""
     diagonal = np.int64(word >> U31) - DIAGONAL_BIAS
@@ -113,7 +113,7 @@ def _unpack(word, strand):
     return diagonal, query_pos, (diagonal - query_pos if strand < 0 else diagonal + query_pos)
 
 
-@njit
+@njit_inner
 def _support(by_query, low, high, candidate):
     """Members on diagonals low to high that lie at least k apart on both reads, taken greedily by query position.
 
@@ -132,7 +132,7 @@ def _support(by_query, low, high, candidate):
     return support
 
 
-@njit
+@njit_inner
 def _best_band(members, candidate, base, slope):
     """Best-supported band of diagonals among the unused members, which are sorted: support, first, last + 1.
 
@@ -159,7 +159,7 @@ def _best_band(members, candidate, base, slope):
     return best, best_first, best_last
 
 
-@njit
+@njit_inner
 def _extent(words, first, last, strand):
     """First and last query position, first and last target position of words [first, last) of Members, on a strand."""
     _, query_first, target_first = _unpack(words[first], strand)
@@ -171,7 +171,7 @@ def _extent(words, first, last, strand):
     return query_first, query_last, target_first, target_last
 
 
-@njit
+@njit_inner
 def _leave_pieces(members, candidate, first):
     """Use up the members whose diagonals imply no overlap clear of the first one; return how many are left.
 
@@ -186,7 +186,7 @@ def _leave_pieces(members, candidate, first):
     return left
 
 
-@njit
+@njit_inner
 def choose(members, candidate, params, out, n_out):
     """Append up to params.ranks seeds of one candidate to out, and one of another piece if none is; sorts its members.
 

@@ -284,6 +284,24 @@ def test_windows_wider_than_any_lane(monkeypatch, rng):
         assert_array_equal(got, one_by_one(codes, flanks, scoring, longest))
 
 
+@pytest.mark.parametrize(("height", "hopeless"), [(8, True), (124, False)])
+def test_windows_that_most_flanks_outgrow_are_not_tried_by_all(monkeypatch, rng, height, hopeless):
+    tried = []
+
+    def extend(codes, table, shape, *others):
+        tried.append(len(table))
+        return extend_lanes(codes, table, shape, *others)
+
+    monkeypatch.setattr(batch_cpu, "extend_lanes", extend)
+    monkeypatch.setattr(batch_cpu, "PROBE", 8)
+    monkeypatch.setattr(batch_cpu, "shapes", lambda scoring, cell: [Shape(TILE, height, 3, 32)] if cell is BYTE else [])
+    scoring, n = Scoring(1, -1, -1, 15), 70
+    codes, flanks = lay_out_flanks([(random_bases(rng, 200), random_bases(rng, 200)) for _ in range(n)], rng)
+    got = on_tables(batch_cpu.extend_flanks)(codes, flanks, scoring, False, 1)
+    assert_array_equal(got, one_by_one(codes, flanks, scoring))
+    assert tried[0] < 2 * 8 and sum(tried) == (tried[0] if hopeless else n)
+
+
 @pytest.mark.parametrize("n", [0, 1, 2, TILE - 1, TILE, TILE + 1, 2 * TILE - 1, 2 * TILE, 3 * TILE + 1])
 def test_any_number_of_flanks(backend, rng, n):
     scoring = Scoring(1, -1, -1, 15)
