@@ -28,7 +28,7 @@ SLACK = 300  # between the end of an overlap and the stretch
 LONGEST, MOST = 2500, 12  # bases of a bridge, and reads that it is made of
 ALIKE = 0.25  # of the middle length, by which the lengths of reads may differ
 SCORING = PoaScoring(1, -1, -1)  # small, so that scores have 16 bits
-BRIDGE_BYTES = 96 << 20  # that the alignment of one bridge takes; one is made at a time
+BRIDGE_BYTES = 64 << 20  # that the alignment of one bridge takes, with 35 % errors; one is made at a time
 
 
 def find_gaps(raw: np.ndarray) -> list[tuple[int, int]]:
