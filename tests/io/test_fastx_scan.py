@@ -63,7 +63,7 @@ def test_whole_records_are_those_of_the_lines():
         records = whole_records(data) if data[:1] == b">" else None
         if records is not None:
             n_taken += 1
-            [(_, lines)] = lines_of([Block(1, data)], False)
+            [(_, lines)] = lines_of([Block(1, (data,))], False)
             assert records == take_records(lines, False, InputError)[0]
     assert INPUTS // 20 < n_taken < INPUTS
 
