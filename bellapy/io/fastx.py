@@ -126,6 +126,7 @@ def _some_records(stream, fastq: bool) -> Iterator[Records | tuple[int, list[byt
     blocks = blocks_of(stream, fastq)
     if fastq:
         yield from lines_of(blocks, fastq)
+        return
     for block in blocks:
         records = whole_records(block.data)
         if records is None:

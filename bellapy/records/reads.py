@@ -85,10 +85,8 @@ class ReadSet:
         return self.both_ways
 
     def _turned(self, share: Callable[[Callable[[tuple[int, int]], None], int], object]) -> np.ndarray:
-        both, n = (
-            memory_of(self.codes)[:],
-            len(self.codes),
-        )  # an array of its own: that it is the same one tells of the bases
+        n = len(self.codes)
+        both = memory_of(self.codes)[:]  # an array of its own: that it is the same one tells that the bases are the same
 
         def turn(part: tuple[int, int]) -> None:
             begin, end = part

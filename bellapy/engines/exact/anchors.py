@@ -8,14 +8,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from bellapy.compute.jit import njit
+from bellapy.compute.jit import njit, njit_inner
 from bellapy.compute.threads import map_threads
-from bellapy.records.bases import UNKNOWN
+from bellapy.engines.exact.bounds import push
 
 EMPTY = -1
 PAIRED = 3  # in the place of a count: the first k-mer of a slot was seen
 JOIN = 24  # anchors of one diagonal no further apart are one segment
 MOST_PARTS = 8  # every thread looks at all k-mers: more parts cost more than they save
+
+
+@njit_inner
+def _slot_of(word, bits):
+    """The slot of a k-mer, uint64, in a table of 1 << bits slots."""
+    return (word * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits)
 
 
 @njit
@@ -28,10 +34,8 @@ def _index(codes, k, bits, part, places):
     mask, size = np.uint64((1 << (2 * k)) - 1), np.uint64(len(places))
     word, known, begin = np.uint64(0), 0, np.uint64(part) * size
     for end in range(1, len(codes) + 1):
-        base = codes[end - 1]
-        word = (word << np.uint64(2) | np.uint64(base & 3)) & mask
-        known = known + 1 if base < UNKNOWN else 0
-        slot = ((word * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits)) - begin
+        word, known = push(word, known, codes[end - 1], mask)
+        slot = _slot_of(word, bits) - begin
         if slot < size and known >= k:
             if places[slot] >= 0:
                 places[slot] = -2 - places[slot]
@@ -48,10 +52,8 @@ def _count(codes, k, bits, part, counts):
     mask, size = np.uint64((1 << (2 * k)) - 1), np.uint64(len(counts))
     word, known, begin = np.uint64(0), 0, np.uint64(part) * size
     for end in range(1, len(codes) + 1):
-        base = codes[end - 1]
-        word = (word << np.uint64(2) | np.uint64(base & 3)) & mask
-        known = known + 1 if base < UNKNOWN else 0
-        slot = ((word * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits)) - begin
+        word, known = push(word, known, codes[end - 1], mask)
+        slot = _slot_of(word, bits) - begin
         if slot < size and known >= k:
             counts[slot] = min(2, counts[slot] + 1)
 
@@ -73,10 +75,8 @@ def _pair_up(query, target, k, bits, part, counts, places, several, partners):
     mask, size = np.uint64((1 << (2 * k)) - 1), np.uint64(len(counts))
     word, known, begin = np.uint64(0), 0, np.uint64(part) * size
     for end in range(1, len(query) + 1):
-        base = query[end - 1]
-        word = (word << np.uint64(2) | np.uint64(base & 3)) & mask
-        known = known + 1 if base < UNKNOWN else 0
-        slot = ((word * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits)) - begin
+        word, known = push(word, known, query[end - 1], mask)
+        slot = _slot_of(word, bits) - begin
         if slot >= size or known < k:
             continue
         i, j = end - k, np.int64(_first_place(places[slot], several))

@@ -85,7 +85,7 @@ def _gain_behind(start, end, from_the_start, behind):
 
 
 @njit_inner
-def _push(word, known, base, mask):
+def push(word, known, base, mask):
     """A word, uint64 with two bits a base, and the known bases it ends with, one base (uint8) further; mask : its bits."""
     return (word << np.uint64(2) | np.uint64(base & 3)) & mask, known + 1 if base < UNKNOWN else 0
 
@@ -106,7 +106,7 @@ def _absent_words(query, target, corridor, k, word_cost, unknown, counts, costs,
     free = new_at = old_at = 0
     for end in range(1, n + 1):
         base = query[end - 1]
-        word, known = _push(word, known, base, mask)
+        word, known = push(word, known, base, mask)
         if base >= UNKNOWN and end - 1 >= free:
             costs[end - 1] += unknown
             ends[end] += unknown
@@ -117,14 +117,14 @@ def _absent_words(query, target, corridor, k, word_cost, unknown, counts, costs,
         low, high = corridor.first[begin // BLOCK], corridor.last[begin // BLOCK]
         while added <= high and added + k <= m:  # the word at `added` joins the window
             while new_at < added + k:
-                new_word, new_known = _push(new_word, new_known, target[new_at], mask)
+                new_word, new_known = push(new_word, new_known, target[new_at], mask)
                 new_at += 1
             if new_known >= k and counts[new_word] < FULL:
                 counts[new_word] += 1
             added += 1
         while removed < low and removed < added:
             while old_at < removed + k:
-                old_word, old_known = _push(old_word, old_known, target[old_at], mask)
+                old_word, old_known = push(old_word, old_known, target[old_at], mask)
                 old_at += 1
             if old_known >= k and counts[old_word] < FULL:
                 counts[old_word] -= 1

@@ -170,29 +170,27 @@ def restore_rows(columns, lengths, given, flipped, rows, strands, begin, end, re
             restored[LEFT[to], x], restored[RIGHT[to], x] = (right, left) if turned else (left, right)
 
 
-@njit
-def sort_rows(query, target, strand, n_reads):
+def sort_rows(query: np.ndarray, target: np.ndarray, strand: np.ndarray, n_reads: int) -> np.ndarray:
     """The rows by query, target and strand, (n,) int64; equal ones stay in order.
 
     query, target : (n,) int32, below n_reads.  strand : (n,) int8.
     """
-    rows, by_target = np.arange(query.size), np.empty(query.size, np.int64)
-    places = np.zeros(2 * n_reads + 1, np.int64)
-    for i in range(query.size):
-        places[2 * target[i] + (strand[i] > 0) + 1] += 1
-    for r in range(2 * n_reads):
-        places[r + 1] += places[r]
-    for i in range(query.size):
-        at = 2 * target[i] + (strand[i] > 0)
-        by_target[places[at]] = i
-        places[at] += 1
-    places[:] = 0
-    for i in range(query.size):
-        places[query[i] + 1] += 1
-    for r in range(n_reads):
-        places[r + 1] += places[r]
-    for x in range(query.size):
-        at = query[by_target[x]]
-        rows[places[at]] = by_target[x]
-        places[at] += 1
-    return rows
+    by_target = _sorted_by(2 * target.astype(np.int64) + (strand > 0), 2 * n_reads, np.arange(len(query)))
+    return _sorted_by(query.astype(np.int64), n_reads, by_target)
+
+
+@njit
+def _sorted_by(keys, n_keys, rows):
+    """The rows by their keys, (n,) int64; equal ones stay in order.
+
+    keys : (n,) int64, from 0 to n_keys - 1, of every row.  rows : (n,) int64.
+    """
+    places, ordered = np.zeros(n_keys + 1, np.int64), np.empty(rows.size, np.int64)
+    for key in keys:
+        places[key + 1] += 1
+    for key in range(n_keys):
+        places[key + 1] += places[key]
+    for row in rows:
+        ordered[places[keys[row]]] = row
+        places[keys[row]] += 1
+    return ordered

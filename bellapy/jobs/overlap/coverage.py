@@ -204,11 +204,8 @@ def make_table(
     enough = kept >= np.maximum(MIN_HITS, LEAST_KEPT * np.array([part[2] for part in parts]))
     heads = np.bincount((hashes >> U(max(0, bits - HEAD_BITS))).astype(np.int64), minlength=1 << HEAD_BITS)
     heads = np.concatenate(([0], np.cumsum(heads))).astype(np.int32)
-    return (
-        Table(k, multiplier, bits, _marks_of(hashes >> U(max(0, bits - MARK_BITS))), heads, hashes, items),
-        sizes // 2,
-        enough,
-    )
+    marks = _marks_of(hashes >> U(max(0, bits - MARK_BITS)))
+    return Table(k, multiplier, bits, marks, heads, hashes, items), sizes // 2, enough
 
 
 def _marks_of(prefixes: np.ndarray) -> np.ndarray:
