@@ -11,6 +11,8 @@ from bellapy.errors import MemoryLimitError
 from bellapy.params import Params
 
 if TYPE_CHECKING:  # loaded when needed
+    from concurrent.futures import Future
+
     from bellapy.io.fastx import GatheredReads
     from bellapy.io.overlap_writer import Destination
     from bellapy.jobs.overlap.canonical import Order
@@ -54,28 +56,25 @@ def load_reads(
         compile_ahead(with_paths=with_paths or (output is not None and output.paths), others=kernels)
     session.watch()
     from bellapy.jobs.overlap.canonical import canonical_reads
-    from bellapy.jobs.overlap.first_run import load_ahead
-    from bellapy.jobs.overlap.pipeline import with_device
+    from bellapy.jobs.overlap.first_run import choose_beside
 
-    if overlaps:
-        params = with_device(params)  # before the reading: both would wait for each other
-    reads = _Loading(session, or_tiles).load(paths)
+    device = choose_beside(params.run.device if overlaps else "cpu")
+    reads = _Loading(session, or_tiles, device).load(paths)
     session.report.count_letters(reads.other_letters, reads.n_bases)
     if output and output.format in ("sam", "bam"):  # raised before the work
         from bellapy.io.sam import check_names
 
         check_names(reads.names)
-    loaded = Loaded(*canonical_reads(reads, session.run.threads), params)
-    if params.run.device == "cuda" and overlaps:
-        load_ahead()  # beside the estimate
-    return loaded
+    if overlaps:
+        params = replace(params, run=replace(params.run, device=device.result()))
+    return Loaded(*canonical_reads(reads, session.run.threads), params)
 
 
 class _Loading:
-    """Reading, within the bound on memory."""
+    """Reading, within the bound on memory; device : the choice of it, which may fail meanwhile."""
 
-    def __init__(self, session: Session, or_tiles: bool):
-        self.session, self.or_tiles = session, or_tiles
+    def __init__(self, session: Session, or_tiles: bool, device: Future[str]):
+        self.session, self.or_tiles, self.device = session, or_tiles, device
         self.refused: MemoryLimitError | None = None  # raised when the reads have been counted
         self.held = 0
 
@@ -93,7 +92,7 @@ class _Loading:
         with session.report.stage(ReadStage("read")) as stage:
             gathered = self.gather(paths)
             self.expect(len(gathered.names), int(gathered.lengths.sum(dtype="int64")))
-            reads = join_reads(gathered)
+            reads = join_reads(gathered, session.run.threads)
             stage.reads, stage.bases = len(reads), reads.n_bases
         return reads
 
@@ -113,6 +112,8 @@ class _Loading:
 
         def check(n_reads: int, n_bases: int) -> None:
             advance(n_reads)
+            if self.device.done():
+                self.device.result()
             self.expect(n_reads, n_bases)
             self.session.budget.require("holding the reads", n_bases)  # in the end they are copied once
 

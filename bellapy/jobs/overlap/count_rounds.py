@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from bellapy.compute.gpu import ahead
 from bellapy.compute.jit import njit
 from bellapy.compute.memory import Budget
 from bellapy.jobs.overlap import estimate as estimates
@@ -45,7 +46,7 @@ def choose_settings(work: Work) -> Result:
     """Depth and error rate of the reads; k, bounds and sampling, given or chosen from these."""
     reads, kmers = work.reads.all(), work.params.kmers
     with sending(reads, work.resources) if pays_on_gpu(work) else nullcontext():
-        found = _estimate(reads, kmers, work.params.run.threads, Budget(work.params.run.max_memory))
+        found = _estimate(work, reads, kmers, work.params.run.threads, Budget(work.params.run.max_memory))
     k = kmers.k or estimates.choose_k(reads.lengths, found.choice_rate)
     upper = kmers.upper or estimates.choose_upper(found.depth, found.error_rate, k, kmers.lower)
     sampling, window = kmers.sampling, kmers.sampling_window or DEFAULT_SAMPLING_WINDOW
@@ -57,16 +58,30 @@ def choose_settings(work: Work) -> Result:
     }  # fmt: skip
 
 
-def _estimate(reads: ReadSet, kmers: KmerParams, threads: int, budget: Budget) -> Estimate:
+def _estimate(work: Work, reads: ReadSet, kmers: KmerParams, threads: int, budget: Budget) -> Estimate:
     k = kmers.k or estimates.choose_k(reads.lengths, None)
     one_in = estimates.sampling_rate(reads.n_bases)
-    counts = count_kmers(reads.codes, k, 2, ANY_COUNT, keep_one_in=one_in, threads=threads, budget=budget)
+    counts = _sample_on_gpu(work, reads, k, one_in)
+    if counts is None:
+        counts = count_kmers(reads.codes, k, 2, ANY_COUNT, keep_one_in=one_in, threads=threads, budget=budget)
     budget.require("measuring the depth", DEPTH_BYTES)
     matrix = build_kmer_matrix(counts, reads, k, ANY_COUNT)
     found = estimates.estimate(reads, matrix, one_in, kmers.error_rate, kmers.depth, threads)
     if found.error_rate is None and reads.error_rate is not None:
         return replace(found, error_rate=reads.error_rate, given=False, source="base qualities")
     return found
+
+
+def _sample_on_gpu(work: Work, reads: ReadSet, k: int, one_in: int) -> KmerCounts | None:
+    """One k-mer in so many that occur more than once; None where the CPU has to count."""
+    if not pays_on_gpu(work):
+        return None
+    from bellapy.jobs.overlap.columns_cuda import LOADING, try_to_count
+
+    if not all(map(ahead.is_ready, LOADING)):  # in a first run they are compiled meanwhile
+        return None
+    counts = try_to_count(reads, k, 2, one_in, work.resources)
+    return None if counts is None else replace(counts, entries=counts.entries.on_host())
 
 
 def one_in(settings: Result) -> int:

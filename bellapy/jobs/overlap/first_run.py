@@ -6,11 +6,13 @@ Few sizes of windows are enough: the widest, and others as they come.  So these 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from bellapy.compute.gpu import ahead
+from bellapy.compute.gpu.devices import choose_device
 
 if TYPE_CHECKING:  # loaded when needed
     from bellapy.compute.resources import Resources
@@ -37,6 +39,37 @@ def tasks(*, with_paths: bool) -> list[str]:
 def compile_ahead(*, with_paths: bool, others: Sequence[str] = ()) -> None:
     """Begin with what no run has compiled yet; others : what a job needs beside its overlaps."""
     ahead.start([*tasks(with_paths=with_paths), *others])
+
+
+def choose_beside(wanted: str) -> Future[str]:
+    """Begin to choose the device, as `choose_device` does, and to load what a GPU does first, in a thread: reads can be read
+    meanwhile.
+
+    wanted : of `--device`.
+    """
+    choice: Future[str] = Future()
+
+    def choose() -> None:
+        try:
+            with global_compiler_lock:  # what is compiled must not meet Numba while its part for GPUs is loaded
+                device = choose_device(wanted)
+        except BaseException as error:
+            choice.set_exception(error)
+            return
+        choice.set_result(device)
+        if device == "cuda":
+            load_ahead()
+
+    if wanted == "cpu":
+        choice.set_result("cpu")
+        return choice
+    from numba.core.compiler_lock import global_compiler_lock
+
+    from bellapy.io.fastx_scan import load
+
+    load()  # what reads needs Numba no more
+    Thread(target=choose, name="choosing", daemon=True).start()
+    return choice
 
 
 def load_ahead() -> None:
