@@ -55,8 +55,8 @@ def _plane(planes, block, plane, shift, mask):
 
 
 @inlined
-def word_at(planes, place, wanted):
-    """The word of the k-mer at a place, and whether it is wanted.
+def hash_at(planes, place, wanted):
+    """Hash of the k-mer at a place, whether the read shows its reverse complement, and whether it is wanted.
 
     planes : (words, 3) uint32, of compute/gpu/planes.py.  place : int64, below wanted.n_places.  wanted : Wanted.
     """
@@ -69,8 +69,15 @@ def word_at(planes, place, wanted):
     backward = _spread(U64(high ^ mask)) << ONE | _spread(U64(low ^ mask))
     hashed = min(forward, backward) * wanted.multiplier & wanted.kmer_mask
     is_wanted = unknown == U32(0) and forward != backward and wanted.low <= hashed and hashed < wanted.end
+    return hashed, backward < forward, is_wanted
+
+
+@inlined
+def word_at(planes, place, wanted):
+    """The word of the k-mer at a place, and whether it is wanted.  planes, place, wanted : as in `hash_at`."""
+    hashed, is_reverse, is_wanted = hash_at(planes, place, wanted)
     rest = hashed - wanted.low if is_wanted else U64(0)
-    return rest << U64(wanted.to_hash) | U64(place) << ONE | (ONE if backward < forward else U64(0)), is_wanted
+    return rest << U64(wanted.to_hash) | U64(place) << ONE | (ONE if is_reverse else U64(0)), is_wanted
 
 
 def count_words(planes, wanted, sums):

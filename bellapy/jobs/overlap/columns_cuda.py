@@ -147,13 +147,13 @@ class DeviceColumns(Held):
 def send_reads(reads: ReadSet, resources: Resources) -> None:
     """Bring all bases to the first GPU, if there is room: they stay there, for counting and for the extension."""
     with suppress(Exception):  # it comes again where the bases are needed, and is told there
-        both_ways = reads.turn_by(shared_by(resources.threads))
         with desk(resources.devices) as its_desk:
-            _bring(its_desk, both_ways, resources)
+            bring_reads(its_desk, reads, resources)
 
 
-def _bring(its_desk: Desk, both_ways: np.ndarray, resources: Resources) -> None:
-    device = its_desk.device
+def bring_reads(its_desk: Desk, reads: ReadSet, resources: Resources) -> None:
+    """Bring all bases to a desk's GPU, unless they are there."""
+    both_ways, device = reads.turn_by(shared_by(resources.threads)), its_desk.device
     device.reads.hold(both_ways)
     device.note(uploaded_bases=device.reads.bring_all(both_ways, resources.threads, its_desk.stream))
 
@@ -171,7 +171,7 @@ def try_to_count(reads: ReadSet, k: int, lower: int, keep_one_in: int, resources
     try:
         with desk(resources.devices) as its_desk:
             device = its_desk.device
-            _bring(its_desk, reads.turn_by(shared_by(resources.threads)), resources)
+            bring_reads(its_desk, reads, resources)
             planes = device.reads.planes
             entries, spectrum = count_on_gpu(its_desk, planes, n_places, k, lower, device.gpu.free, keep_one_in)
     except Exception as error:

@@ -17,7 +17,7 @@ from bellapy.compute.jit import njit
 from bellapy.compute.memory import Budget
 from bellapy.jobs.overlap import estimate as estimates
 from bellapy.jobs.overlap.candidates import Between, KeyLayout, layout_of, symbolic_product
-from bellapy.jobs.overlap.coverage import DEPTH_BYTES
+from bellapy.jobs.overlap.coverage import DEPTH_BYTES, Finder
 from bellapy.jobs.overlap.depth import Bins, Tests
 from bellapy.jobs.overlap.first_run import sending
 from bellapy.jobs.overlap.linking import Kept, Links, Rules, keep_columns, learn_rules, link_profile
@@ -61,27 +61,30 @@ def choose_settings(work: Work) -> Result:
 def _estimate(work: Work, reads: ReadSet, kmers: KmerParams, threads: int, budget: Budget) -> Estimate:
     k = kmers.k or estimates.choose_k(reads.lengths, None)
     one_in = estimates.sampling_rate(reads.n_bases)
-    counts = _sample_on_gpu(work, reads, k, one_in)
+    counts, find = _sample_on_gpu(work, reads, k, one_in)
     if counts is None:
         counts = count_kmers(reads.codes, k, 2, ANY_COUNT, keep_one_in=one_in, threads=threads, budget=budget)
     budget.require("measuring the depth", DEPTH_BYTES)
     matrix = build_kmer_matrix(counts, reads, k, ANY_COUNT)
-    found = estimates.estimate(reads, matrix, one_in, kmers.error_rate, kmers.depth, threads)
+    found = estimates.estimate(reads, matrix, one_in, kmers.error_rate, kmers.depth, threads, find)
     if found.error_rate is None and reads.error_rate is not None:
         return replace(found, error_rate=reads.error_rate, given=False, source="base qualities")
     return found
 
 
-def _sample_on_gpu(work: Work, reads: ReadSet, k: int, one_in: int) -> KmerCounts | None:
-    """One k-mer in so many that occur more than once; None where the CPU has to count."""
+def _sample_on_gpu(work: Work, reads: ReadSet, k: int, one_in: int) -> tuple[KmerCounts | None, Finder | None]:
+    """One k-mer in so many that occur more than once, and what finds k-mers in the reads; None where the CPU has to."""
     if not pays_on_gpu(work):
-        return None
-    from bellapy.jobs.overlap.columns_cuda import LOADING, try_to_count
+        return None, None
+    from bellapy.jobs.overlap import columns_cuda, coverage_cuda
 
-    if not all(map(ahead.is_ready, LOADING)):  # in a first run they are compiled meanwhile
-        return None
-    counts = try_to_count(reads, k, 2, one_in, work.resources)
-    return None if counts is None else replace(counts, entries=counts.entries.on_host())
+    if not all(map(ahead.is_ready, (*columns_cuda.LOADING, coverage_cuda.LOADING))):  # a first run compiles them meanwhile
+        return None, None
+    counts = columns_cuda.try_to_count(reads, k, 2, one_in, work.resources)
+    if counts is None:
+        return None, None
+    its_counts = replace(counts, entries=counts.entries.on_host())
+    return its_counts, lambda table: coverage_cuda.find_listed(reads, table, work.resources)
 
 
 def one_in(settings: Result) -> int:

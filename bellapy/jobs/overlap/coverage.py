@@ -17,6 +17,7 @@ Pieces that lose much of their k-mers in this way are not counted.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -62,6 +63,9 @@ class Table(NamedTuple):
     items: np.ndarray
 
 
+Finder = Callable[[Table], np.ndarray | None]
+
+
 @njit_vector_entry
 def find_kmers(codes, begin, end, table, hashes, places):
     """Write hash, and place << 1 | reverse, of the k-mers in codes[begin:end] that the marks let pass; return their number.
@@ -87,15 +91,15 @@ def find_kmers(codes, begin, end, table, hashes, places):
 
 
 @njit
-def _join_hits(found, n, start, table, hits):
+def _join_hits(found, first, last, start, table, hits):
     """What k-mers of a read share with the pieces: [piece | opposite strand | diagonal | position in the piece].
 
-    found : (2, n or more) uint64, of find_kmers.  start : where the read begins.  table : Table.
+    found : (2, any) uint64, of find_kmers; of the read: first to last - 1.  start : where the read begins.  table : Table.
     hits : (any,) uint64.  Return it, or a longer array, and the number of hits.
     """
     n_hits, to_head, bias = 0, U(max(0, table.bits - HEAD_BITS)), U(PIECE)
     heads, hashes, items = table.heads, table.hashes, table.items  # inside a loop Numba would count references to them
-    for x in range(n):
+    for x in range(first, last):
         h = found[0, x]
         at, last = heads[h >> to_head], heads[(h >> to_head) + U1]
         while at < last and hashes[at] < h:
@@ -143,33 +147,59 @@ def _covers(hits, first, last, n_diagonals, k, middle):
     return low - beyond <= middle < high + beyond
 
 
+class Pieces(NamedTuple):
+    """The pieces: (n_pieces,) int64, the read that each is of, and its middle."""
+
+    own: np.ndarray
+    middles: np.ndarray
+
+
 @njit
-def count_covering(codes, starts, lengths, begin, end, table, own, middles, counts):
+def _count_read(found, shown, read, table, pieces, hits, counts):
+    """Add 1 to counts[p], (n_pieces,) int64, of each piece p whose middle a read covers.
+
+    found : (2, any) uint64, k-mers of the read among others.  shown : the first of these, and the one after the last.
+    read : its id, where it begins, its length.  table : Table.  pieces : Pieces.
+    hits : (any,) uint64, written.  Return it, or a longer array.
+    """
+    r, start, length = read
+    hits, n_hits = _join_hits(found, shown[0], shown[1], start, table, hits)
+    hits[:n_hits].sort()
+    first, before = 0, -1
+    while first < n_hits:
+        group = hits[first] >> (POS_BITS + DIAGONAL_BITS)
+        last = first + 1
+        while last < n_hits and hits[last] >> (POS_BITS + DIAGONAL_BITS) == group:
+            last += 1
+        p = np.int64(group >> U1)
+        if p != before and pieces.own[p] != r and _covers(hits, first, last, length + PIECE, table.k, pieces.middles[p]):
+            counts[p] += 1
+            before = p  # on either strand, once
+        first = last
+    return hits
+
+
+@njit
+def count_covering(codes, starts, lengths, begin, end, table, pieces, counts):
     """Add to counts[p] the reads among [begin, end) that cover the middle of piece p.
 
-    codes, starts, lengths : of a ReadSet.  table : Table.
-    own, middles : (n_pieces,) int64, the read each piece is of, and its middle.  counts : (n_pieces,) int64.
+    codes, starts, lengths : of a ReadSet.  table : Table.  pieces : Pieces.  counts : (n_pieces,) int64.
     """
     found, hits = np.empty((2, lengths[begin:end].max() + 1), np.uint64), np.empty(1 << 12, np.uint64)
     for r in range(begin, end):
         n = find_kmers(codes, starts[r], starts[r] + lengths[r], table, found[0], found[1])
-        hits, n_hits = _join_hits(found, n, starts[r], table, hits)
-        hits[:n_hits].sort()
-        first, before = 0, -1
-        while first < n_hits:
-            group = hits[first] >> (POS_BITS + DIAGONAL_BITS)
-            last = first + 1
-            while last < n_hits and hits[last] >> (POS_BITS + DIAGONAL_BITS) == group:
-                last += 1
-            piece = np.int64(group >> U1)
-            if (
-                piece != before
-                and own[piece] != r
-                and _covers(hits, first, last, lengths[r] + PIECE, table.k, middles[piece])
-            ):
-                counts[piece] += 1
-                before = piece  # on either strand, once
-            first = last
+        hits = _count_read(found, (0, n), (r, starts[r], lengths[r]), table, pieces, hits, counts)
+
+
+@njit
+def count_covering_by(found, edges, starts, lengths, begin, end, table, pieces, counts):
+    """`count_covering` where it is known which k-mers of the reads the table has.
+
+    found : (2, n) uint64, hash, and place << 1 | reverse, by place.  edges : (n_reads + 1,) int64, the first of each read.
+    """
+    hits = np.empty(1 << 12, np.uint64)
+    for r in range(begin, end):
+        hits = _count_read(found, (edges[r], edges[r + 1]), (r, starts[r], lengths[r]), table, pieces, hits, counts)
 
 
 def make_table(
@@ -217,25 +247,33 @@ def _marks_of(prefixes: np.ndarray) -> np.ndarray:
     return marks
 
 
-def measure_depth(reads: ReadSet, k: int, one_in: int, threads: int = 1) -> float | None:
+def measure_depth(reads: ReadSet, k: int, one_in: int, threads: int = 1, find: Finder | None = None) -> float | None:
     """How many reads cover a base, for most bases; None where the reads are too few or too bad to tell.
 
     k : of k-mers that are rarely shared by chance.  one_in : keep one in so many of them, where reads share many.
+    find : finds the table's k-mers in all reads, as `count_covering_by` takes them; without it, or where it gives None, the
+        CPU does.
     """
     long_enough = np.flatnonzero(reads.lengths >= np.median(reads.lengths)) if len(reads) else np.zeros(0, np.int64)
     chosen = long_enough[:N_PIECES]
     if len(chosen) < LEAST_PIECES or reads.lengths[chosen].min() < k:
         return None
     table, middles, enough = make_table(reads, chosen, k, one_in, threads)
+    pieces, found = Pieces(chosen, middles), find(table) if find else None
+    ends = np.append(reads.starts, len(reads.codes)).astype(np.uint64)
+    edges = np.zeros(0, np.int64) if found is None else np.searchsorted(found[1] >> U1, ends)
 
-    def count(piece: tuple[int, int]) -> np.ndarray:
+    def count(part: tuple[int, int]) -> np.ndarray:
         counts = np.zeros(len(chosen), np.int64)
-        count_covering(reads.codes, reads.starts, reads.lengths, *piece, table, chosen, middles, counts)
-        let_go(reads.codes)
+        if found is None:
+            count_covering(reads.codes, reads.starts, reads.lengths, *part, table, pieces, counts)
+            let_go(reads.codes)
+        else:
+            count_covering_by(found, edges, reads.starts, reads.lengths, *part, table, pieces, counts)
         return counts
 
-    counts = sum(map_threads(count, even_ranges(len(reads), RANGES * threads), threads), np.zeros(len(chosen), np.int64))
-    return usual_mean(counts[enough])
+    parts = even_ranges(len(reads), RANGES * threads if found is None else threads)
+    return usual_mean(sum(map_threads(count, parts, threads), np.zeros(len(chosen), np.int64))[enough])
 
 
 def usual_mean(counts: np.ndarray) -> float | None:

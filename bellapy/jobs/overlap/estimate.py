@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit
-from bellapy.jobs.overlap.coverage import measure_depth
+from bellapy.jobs.overlap.coverage import Finder, measure_depth
 from bellapy.params import RANGES, SeedParams
 from bellapy.records import Estimate, KmerMatrix, ReadSet
 from bellapy.records.estimate import LEAST_UNEVEN
@@ -178,8 +178,9 @@ def fit_spectrum(
 
 
 def estimate(
-    reads: ReadSet, matrix: KmerMatrix, one_in: int, error_rate: float | None, depth: float | None, threads: int = 1
-) -> Estimate:
+    reads: ReadSet, matrix: KmerMatrix, one_in: int, error_rate: float | None, depth: float | None, threads: int = 1,
+    find: Finder | None = None,
+) -> Estimate:  # fmt: skip
     """Depth and error rate: the depth as coverage.py measures it, else both from a sample of the k-mers.
 
     Parameters
@@ -187,6 +188,7 @@ def estimate(
     matrix : all k-mers of the sample that occur more than once.
     one_in : one k-mer in so many is in the sample.
     error_rate, depth : fixed if given.
+    find : of `measure_depth`.
     """
     survey, lengths, k = survey_reads(matrix), reads.lengths, matrix.k
     usual, level = usual_reads(survey, lengths)
@@ -196,7 +198,7 @@ def estimate(
     fit = partial(fit_spectrum, spectrum, k, n_usual, level=level, chance=chance)
     found = fit(error_rate, depth)
     if depth is None and found.depth is not None:
-        measured = measure_depth(reads, k, choose_sampling(found.error_rate, k), threads)
+        measured = measure_depth(reads, k, choose_sampling(found.error_rate, k), threads, find)
         if measured is not None:
             found = replace(fit(error_rate, measured), source="overlaps of a sample, k-mer spectrum")
     found = replace(found, uneven=1 - n_usual / max(1, n_bases))

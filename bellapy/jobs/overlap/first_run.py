@@ -20,7 +20,8 @@ if TYPE_CHECKING:  # loaded when needed
 
 ESTIMATE = f"{__name__}:load_count", f"{__name__}:load_depth", f"{__name__}:load_fit"
 COUNTING = (
-    "bellapy.compute.gpu.sort:load", "bellapy.seeding.kmers_cuda:load", "bellapy.jobs.overlap.columns_cuda:load",
+    "bellapy.compute.gpu.sort:load", "bellapy.seeding.kmers_cuda:load", "bellapy.jobs.overlap.coverage_cuda:load",
+    "bellapy.jobs.overlap.columns_cuda:load",
     "bellapy.jobs.overlap.products_cuda:load_choice", "bellapy.jobs.overlap.products_cuda:load",
 )  # fmt: skip
 EXTENSION = (8, 3, 1, 4, 0, 2, 5, 6, 7)

@@ -8,7 +8,7 @@ from cases import noisy_copy
 from strategies import make_reads, random_bases
 
 from bellapy.jobs.overlap import coverage
-from bellapy.jobs.overlap.coverage import PIECE, count_covering, make_table, measure_depth, usual_mean
+from bellapy.jobs.overlap.coverage import PIECE, Pieces, count_covering, find_kmers, make_table, measure_depth, usual_mean
 
 K = 16
 
@@ -27,7 +27,7 @@ def reverse(text: str) -> str:
 def covering(reads, chosen, one_in=1, k=K):
     table, middles, enough = make_table(reads, chosen, k, one_in)
     counts = np.zeros(len(chosen), np.int64)
-    count_covering(reads.codes, reads.starts, reads.lengths, 0, len(reads), table, chosen, middles, counts)
+    count_covering(reads.codes, reads.starts, reads.lengths, 0, len(reads), table, Pieces(chosen, middles), counts)
     return counts, enough
 
 
@@ -55,6 +55,23 @@ def test_repeats_do_not_change_it(rng):
     text = "".join(random_bases(rng, int(rng.integers(2000, 6000))) + noisy_copy(rng, element, 0.01)[0] for _ in range(40))
     reads = make_reads(sampled_reads(rng, text, 12)[0])
     assert measure_depth(reads, K, 1) == pytest.approx(12, rel=0.25)
+
+
+def listed(reads, table):
+    """What a GPU finds: the k-mers of all reads that the table has."""
+    found = np.empty((2, len(reads.codes) + 1), np.uint64)
+    n = find_kmers(reads.codes, 0, len(reads.codes), table, *found)
+    return found[:, :n][:, np.isin(found[0, :n], table.hashes)]
+
+
+@pytest.mark.parametrize("one_in", [1, 4])
+def test_kmers_found_elsewhere(rng, one_in):
+    reads = make_reads(sampled_reads(rng, random_bases(rng, 60_000), 20)[0])
+    asked = []
+    wanted = measure_depth(reads, K, one_in)
+    assert wanted == measure_depth(reads, K, one_in, 3, lambda table: asked.append(table) or listed(reads, table))
+    assert wanted == measure_depth(reads, K, one_in, 3, asked.append)  # it gives None
+    assert wanted and len(asked) == 2
 
 
 @pytest.mark.parametrize("letters", [(0.25, 0.25, 0.25, 0.25), (0.35, 0.35, 0.15, 0.15)])
