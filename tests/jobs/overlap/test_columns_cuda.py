@@ -136,7 +136,7 @@ def test_reads_are_sent_once_beside_the_estimate(rng, monkeypatch):
     with desk(resources.devices) as its_desk:
         columns_cuda.bring_reads(its_desk, reads, resources)
     assert use.uploaded_bases == len(reads.codes), "they are there"
-    monkeypatch.setattr(columns_cuda, "_bring", lambda *anything: 1 / 0)
+    monkeypatch.setattr(columns_cuda, "bring_reads", lambda *anything: 1 / 0)
     with first_run.sending(reads, resources):
         pass
 
