@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.threads import map_in_order, map_threads
+from bellapy.compute.threads import even_ranges, map_in_order, map_threads
 from bellapy.errors import InputError, MemoryLimitError, ParameterError
 from bellapy.io.compressed import open_stream, told_damage
-from bellapy.io.fastx_blocks import Block, FileBlock, Taken, blocks_of, is_fastq
+from bellapy.io.fastx_blocks import Block, FileBlock, Taken, blocks_of, is_fastq, taken_together
 from bellapy.io.fastx_lines import UPPER, Fault, Records, lines_of, take, take_records, whole_records
 from bellapy.io.pieces import Pieces
 from bellapy.records import ReadSet
@@ -144,31 +144,33 @@ def join_reads(gathered: GatheredReads, threads: int = 1) -> ReadSet:
     """The read set; the pieces are used up."""
     codes, at = room_both_ways(gathered.codes.size), 0
 
-    def put(item: tuple[np.ndarray, int]) -> None:
-        piece, begin = item
-        codes[begin : begin + len(piece)] = piece
-
     for some in gathered.codes.drain():
-        ends = at + np.cumsum([len(piece) for piece in some])
-        map_threads(put, zip(some, (ends - list(map(len, some))).tolist(), strict=True), threads)
-        at = int(ends[-1])
+        edges = at + np.cumsum([0, *map(len, some)])
+
+        def put(part: tuple[int, int], some=some, edges=edges) -> None:
+            np.concatenate(some[slice(*part)], out=codes[edges[part[0]] : edges[part[1]]])
+
+        map_threads(put, even_ranges(len(some), threads), threads)
+        at = int(edges[-1])
     names, _, starts, lengths, error_rate, other_letters = gathered
     return ReadSet(names, codes, starts, lengths, error_rate, other_letters, in_room=True)
 
 
 def _load_file(path: str, collector: _Collector, threads: int) -> None:
     """Add all reads of one file to `collector`."""
-    from bellapy.io.fastx_scan import scan  # loads Numba
+    from bellapy.io.fastx_scan import scan_all  # loads Numba
 
     with told_damage(path), open_stream(path, threads) as stream:
         fastq = is_fastq(path, stream)
         collector.begin_file(path, fastq)
         unusual: list[Block | FileBlock] = []
 
-        def scanned_if_usual(block: Block | FileBlock) -> tuple[Block | FileBlock, Taken | None]:
-            return block, None if unusual else scan(block, fastq, collector.room)
+        def scanned_if_usual(some: list[Block | FileBlock]) -> list[tuple[Block | FileBlock, Taken | None]]:
+            taken = [None] * len(some) if unusual else scan_all(some, fastq, collector.room)
+            return list(zip(some, taken, strict=True))
 
-        scanned = map_in_order(scanned_if_usual, blocks_of(stream, fastq, threads), threads)
+        together = map_in_order(scanned_if_usual, taken_together(blocks_of(stream, fastq, threads)), threads)
+        scanned = chain.from_iterable(together)
         for block, taken in scanned:
             if taken is None:
                 unusual.append(block)

@@ -6,7 +6,8 @@ import io
 import os
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from bellapy.errors import InputError
 
 BLOCK_SIZE = 1 << 19  # bytes; the C library returns the memory of larger ones to the system each time
 
+AT_ONCE = 4  # blocks that a thread reads at a time: so threads seldom ask for Python's lock
 LINES = 4  # of a record of FASTQ
 
 COMPRESSED = "compressed by bzip2, xz or zstd. Unpack it, or compress it by gzip or bgzip."
@@ -172,6 +174,18 @@ def blocks_of(stream: io.BufferedReader, fastq: bool, threads: int = 1) -> Itera
         yield Block(first_line, tuple(held))
 
 
+def taken_together(blocks: Iterable[Block | FileBlock]) -> Iterator[list[Block | FileBlock]]:
+    """Blocks as a thread takes them: some of an ordinary file, else one."""
+    some: list[Block | FileBlock] = []
+    for block in blocks:
+        some.append(block)
+        if len(some) == AT_ONCE or isinstance(block, Block):
+            yield some
+            some = []
+    if some:
+        yield some
+
+
 def _is_plain(stream: io.BufferedReader) -> bool:
     """Whether a stream gives the bytes of an ordinary file, as they stand there."""
     plain = isinstance(stream.raw, io.FileIO) and stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
@@ -195,23 +209,32 @@ class _Seen(NamedTuple):
     ends: bool = False
 
 
-def _look_at(file: int, at: int, end: int, fastq: bool) -> _Seen:
-    text, n = _read(file, at, min(at + BLOCK_SIZE, end))
-    n_lines, cuts = text.count(b"\n", 0, n), list[int]()
-    if not fastq:
-        cut = text.rfind(b"\n>", 0, n) + 1
-        return _Seen(n, n_lines, [cut] if cut else [], text.count(b"\n", cut, n), text[:1] == b">", text[n - 1 : n] == b"\n")
-    place = n
-    while len(cuts) < LINES and (place := text.rfind(b"\n", 0, place)) >= 0:
-        cuts.append(place + 1)
-    return _Seen(n, n_lines, cuts)
+def _look_at(file: int, at: int, end: int, fastq: bool) -> list[_Seen]:
+    """What is seen of the pieces that a thread reads at a time, from `at` on."""
+    from bellapy.io.fastx_ends import BEGINS, ENDS, FIRST_CUT, LEFT, N_SEEN, look_at  # loads Numba
+
+    text, n = _read(file, at, min(at + AT_ONCE * BLOCK_SIZE, end))
+    seen = np.empty((-(-n // BLOCK_SIZE), N_SEEN), np.int64)
+    look_at(read_only(text, n), BLOCK_SIZE, fastq, seen)
+    return [
+        _Seen(*row[:FIRST_CUT], [cut for cut in row[FIRST_CUT:LEFT] if cut >= 0], row[LEFT], row[BEGINS] > 0, row[ENDS] > 0)
+        for row in seen.tolist()
+    ]
+
+
+def read_only(text: bytes | bytearray, n: int) -> np.ndarray:
+    """The first n bytes of a text for compiled code, which has one type for all: uint8."""
+    codes = np.frombuffer(text, np.uint8, n)
+    codes.flags.writeable = False
+    return codes
 
 
 def _blocks_of_file(file: int, begin: int, fastq: bool, threads: int) -> Iterator[FileBlock]:
     """`blocks_of` an open file: the same cuts, though no thread holds more than one piece."""
     first_line, n_held, ended, size = 1, 0, False, os.fstat(file).st_size
     at = begin
-    for seen in map_in_order(lambda at: _look_at(file, at, size, fastq), range(begin, size, BLOCK_SIZE), threads):
+    starts = range(begin, size, AT_ONCE * BLOCK_SIZE)
+    for seen in chain.from_iterable(map_in_order(lambda at: _look_at(file, at, size, fastq), starts, threads)):
         total, cut, left = n_held + seen.n_lines, None, seen.left
         if fastq and total >= LINES:
             cut, left = seen.cuts[total % LINES], total % LINES

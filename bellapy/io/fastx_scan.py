@@ -8,16 +8,17 @@ Indices into text are unsigned: LLVM makes vector code of loops only where no in
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from bellapy.compute.jit import njit_entry, njit_inner, njit_vector
-from bellapy.io.fastx_blocks import Block, FileBlock, Taken, spacing_of
+from bellapy.io.fastx_blocks import Block, FileBlock, Taken, read_only, spacing_of
+from bellapy.io.fastx_ends import LESS, LINES, N_SEEN, count_lines, list_lines, look_at
 from bellapy.records.bases import PAD, UNKNOWN
 
 NO_LETTER = 128  # a bit that no code has
-LF, CR, TAB, BLANK, PLUS, LESS, AT, N = (ord(c) for c in "\n\r\t +>@N")
+CR, TAB, BLANK, PLUS, AT, N = (ord(c) for c in "\r\t +@N")
 REFUSED = -1
 
 U, U8 = np.uint64, np.uint8
@@ -184,13 +185,26 @@ def scan(block: Block | FileBlock, fastq: bool, room: Callable[[int], np.ndarray
 
     room : gives memory for so many codes, (n,) uint8.
     """
-    data, size = block.text()
-    text = np.frombuffer(data, np.uint8, size)
-    text.flags.writeable = False  # one type for compiled code
-    ends = np.flatnonzero(text == LF)
-    if fastq and len(ends) % 4:
+    return _scan(read_only(*block.text()), fastq, room)
+
+
+def scan_all(blocks: Sequence[Block | FileBlock], fastq: bool, room: Callable[[int], np.ndarray]) -> list[Taken | None]:
+    """`scan` of some blocks, which are read together where they follow each other in a file."""
+    first, last = blocks[0], blocks[-1]
+    if not (isinstance(first, FileBlock) and isinstance(last, FileBlock)):
+        return [scan(block, fastq, room) for block in blocks]
+    text, at = read_only(*first._replace(end=last.end).text()), first.begin
+    ends = [block.end - at for block in blocks[:-1] if isinstance(block, FileBlock)]
+    return [_scan(part, fastq, room) for part in np.split(text, ends)]
+
+
+def _scan(text: np.ndarray, fastq: bool, room: Callable[[int], np.ndarray]) -> Taken | None:
+    ends = np.empty(count_lines(text), np.int64)
+    list_lines(text, ends)
+    if fastq and len(ends) % LINES:
         return None
-    records = np.empty((len(ends) // 4 if fastq else data.count(b"\n>", 0, size) + 1, 4), np.int64)
+    n_records = len(ends) // LINES if fastq else int((text[:1] == LESS).sum() + (text[ends[:-1] + 1] == LESS).sum())
+    records = np.empty((n_records, 4), np.int64)
     letters, qualities = np.zeros((2, 256), np.int64)
     if fastq:
         n_bases = int((ends[1::4] - ends[::4]).sum()) - len(records)
@@ -201,12 +215,13 @@ def scan(block: Block | FileBlock, fastq: bool, room: Callable[[int], np.ndarray
         n = scan_fasta(text, ends, codes, records, letters)
     if n == REFUSED:
         return None
-    view = memoryview(data)
+    view = memoryview(text)
     names = [str(view[begin:end], "ascii") for begin, end in records[:, :2].tolist()]
     return Taken(names, records[:, 2], codes[:n], records[:, 3], letters, qualities)
 
 
 def load() -> None:
-    """Compile, or load, the code that scans: by one read of each format."""
+    """Compile, or load, the code that reads: by one read of each format."""
     for fastq, text in ((True, b"@r\nA\n+\n!\n"), (False, b">r\nA\n")):
         scan(Block(1, (text,)), fastq)
+        look_at(read_only(text, len(text)), len(text), fastq, np.empty((1, N_SEEN), np.int64))
