@@ -65,9 +65,10 @@ def load_reads(
         from bellapy.io.sam import check_names
 
         check_names(reads.names)
+    canonical = canonical_reads(reads, session.run.threads)
     if overlaps:
         params = replace(params, run=replace(params.run, device=device.result()))
-    return Loaded(*canonical_reads(reads, session.run.threads), params)
+    return Loaded(*canonical, params)
 
 
 class _Loading:

@@ -22,14 +22,13 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
 
-from bellapy.compute.gpu.devices import DRIVER_FILE
+from bellapy.compute.gpu.devices import DRIVER_FILE, card_models
 from bellapy.compute.stopping import end_with_parent
 from bellapy.compute.threads import usable_cores
 
 MODULE = "bellapy.compute.gpu.ahead"
 PACKAGE = Path(__file__).resolve().parents[2]
 PACKAGES = "numba", "numba_cuda", "llvmlite", "numpy"
-CARDS = DRIVER_FILE.parent / "gpus"
 _lock = Lock()
 _helpers: list[subprocess.Popen[bytes]] = []  # the process that does the tasks, and tells which are done
 _begun: set[str] = set()
@@ -113,9 +112,8 @@ def _folder() -> Path:
 def _stamp() -> str:
     """What compiled code depends on, in short."""
     sources = sorted((path.relative_to(PACKAGE).as_posix(), path.stat().st_mtime_ns) for path in PACKAGE.rglob("*.py"))
-    cards = [card.read_text() for card in sorted(CARDS.glob("*/information"))] if CARDS.is_dir() else []
-    names = [line for card in cards for line in card.splitlines() if line.startswith("Model")]
-    whole = sources, sys.version, [_installed_at(package) for package in PACKAGES], names, DRIVER_FILE.read_text()
+    installed = [_installed_at(package) for package in PACKAGES]
+    whole = sources, sys.version, installed, card_models(), DRIVER_FILE.read_text()
     return hashlib.sha1(repr(whole).encode()).hexdigest()[:16]
 
 

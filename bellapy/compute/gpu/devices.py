@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from contextlib import suppress
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock, Thread
@@ -15,6 +16,7 @@ from bellapy.report.log import logger
 LEAST_FREE = 512 << 20  # bytes of device memory: a context, the compiled kernels, some reads
 DRIVER_FILE = Path("/proc/driver/nvidia/version")
 """Exists where an NVIDIA driver is loaded (Linux)."""
+CARDS = DRIVER_FILE.parent / "gpus"
 _found: list[Gpu] = []
 _finding = Lock()
 
@@ -62,7 +64,15 @@ def wake() -> None:
     numba-cuda gets the same contexts later, at once.  What goes wrong here it meets, too, and tells.
     """
     if DRIVER_FILE.exists() and _installed():
+        card_models()  # later the driver would let us wait for it
         Thread(target=_start_contexts, name="waking", daemon=True).start()
+
+
+@cache
+def card_models() -> list[str]:
+    """The lines of the driver's files that name the models of all cards."""
+    cards = [card.read_text() for card in sorted(CARDS.glob("*/information"))] if CARDS.is_dir() else []
+    return [line for card in cards for line in card.splitlines() if line.startswith("Model")]
 
 
 def _start_contexts() -> None:

@@ -12,13 +12,13 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from bellapy.compute.jit import njit, put
+from bellapy.compute.jit import njit, njit_entry, njit_vector
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.records import Overlaps, ReadSet
 from bellapy.records.bases import PAD, UNKNOWN
 from bellapy.records.reads import memory_of, room_both_ways
 
-U = np.uint64
+U, U8 = np.uint64, np.uint8
 SEED, PRIME, SHIFT = U(0xCBF29CE484222325), U(0x9E3779B97F4A7C15), U(29)
 
 
@@ -38,7 +38,23 @@ def hash_strands(codes, starts, lengths, begin, end, hashes):
         hashes[0, r], hashes[1, r] = forward, backward
 
 
-@njit
+@njit_vector
+def _copy(codes, old, n, new_codes, new):
+    """Copy n codes from codes[old:], uint8, to new_codes[new:], uint8."""
+    for i in range(U(n)):
+        new_codes[U(new) + i] = codes[U(old) + i]
+
+
+@njit_vector
+def _turn(codes, old, n, new_codes, new):
+    """Write the reverse complement of n codes from codes[old:], uint8, to new_codes[new:], uint8."""
+    last = U(old) + U(n) - U(1)
+    for i in range(U(n)):
+        code = codes[last - i]
+        new_codes[U(new) + i] = code if code > 3 else U8(3) - code
+
+
+@njit_entry
 def copy_reads(codes, starts, lengths, source, flipped, begin, end, new_codes, new_starts):
     """Copy read source[r] of `codes` to new_starts[r], reverse-complemented where flipped[r], for r in [begin, end).
 
@@ -46,12 +62,10 @@ def copy_reads(codes, starts, lengths, source, flipped, begin, end, new_codes, n
     """
     for r in range(begin, end):
         old, new, n = starts[source[r]], new_starts[r], lengths[source[r]]
-        if flipped[r]:
-            for i in range(n):
-                code = codes[old + n - 1 - i]
-                new_codes[new + i] = code if code > 3 else 3 - code
-        else:
-            put(new_codes, new, codes, old, old + n)
+        if n and flipped[r]:
+            _turn(codes, old, n, new_codes, new)
+        elif n:
+            _copy(codes, old, n, new_codes, new)
 
 
 @dataclass(frozen=True)

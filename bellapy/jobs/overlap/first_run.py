@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:  # loaded when needed
     from bellapy.records import ReadSet
 
 ESTIMATE = f"{__name__}:load_count", f"{__name__}:load_depth", f"{__name__}:load_fit"
+PROGRAM = f"{__name__}:load_program"
 COUNTING = (
     "bellapy.compute.gpu.sort:load", "bellapy.seeding.kmers_cuda:load", "bellapy.jobs.overlap.coverage_cuda:load",
     "bellapy.jobs.overlap.columns_cuda:load",
@@ -74,11 +76,18 @@ def choose_beside(wanted: str) -> Future[str]:
 
 
 def load_ahead() -> None:
-    """Begin to load what a GPU does first, once one is there."""
+    """Begin to load what is needed first where a GPU counts, once one is there."""
     engine = "bellapy.engines.linear"
     narrow_first = sorted(EXTENSION, key=lambda number: number or len(EXTENSION))  # the narrowest of all is rarely used
     sizes = [f"{engine}.extend_cuda:load_size:{number}" for number in narrow_first]
-    ahead.load([*COUNTING, *sizes, f"{engine}.extend_cuda:take_memory"])
+    sample, *others = COUNTING[:3], *ESTIMATE[1:], *COUNTING[3:]
+    ahead.load([PROGRAM, *sample, *others, *sizes, f"{engine}.extend_cuda:take_memory"])
+
+
+def load_program() -> None:
+    """Load the modules of the job, which takes a while, and those that write."""
+    for module in ("jobs.overlap.pipeline", "io.overlap_writer", "io.paf"):
+        import_module(f"bellapy.{module}")
 
 
 @contextmanager
@@ -103,10 +112,14 @@ def load_count() -> None:
 
 def load_depth() -> None:
     """Compile, or load, what measures the depth: by reads of one base."""
+    import numpy as np
+
     from bellapy.jobs.overlap.coverage import LEAST_PIECES, measure_depth
     from bellapy.records import ReadSet
 
-    measure_depth(ReadSet.from_sequences(["A" * 40] * LEAST_PIECES), 13, 1)
+    reads = ReadSet.from_sequences(["A" * 40] * LEAST_PIECES)
+    for find in (None, lambda table: np.zeros((2, 0), np.uint64)):
+        measure_depth(reads, 13, 1, find=find)
 
 
 def load_fit() -> None:
