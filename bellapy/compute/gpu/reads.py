@@ -8,7 +8,9 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from threading import Lock
+from typing import Any
 
 import numpy as np
 from numba import cuda
@@ -17,45 +19,66 @@ from bellapy.compute.gpu.ops import upload
 from bellapy.compute.gpu.planes import BASES, BLOCK, mark_blocks, pack_planes, stretches
 from bellapy.compute.threads import even_ranges
 
+FEW = 1 << 22  # bases
 STAGED = 1 << 11  # blocks that are packed and sent at a time
 LEAST_PART = 1 << 7  # blocks: fewer are packed before a helper has begun
 WORDS = BLOCK // BASES
 
 
-class DeviceReads:
-    """The reads that a GPU holds.
+@dataclass
+class _Set:
+    """Reads on a device.
 
-    n_bases : of one direction.
-    planes : (words, 3) uint32 on the device.
+    whole : gives their `ReadSet.both_ways`, None when that is gone.  n_bases : of one direction.
+    planes : (words, 3) uint32 on the device.  there : (n_blocks,) bool, which blocks have been sent.
     """
+
+    whole: Callable[[], np.ndarray | None]
+    n_bases: int
+    planes: Any
+    there: np.ndarray
+
+
+class DeviceReads:
+    """The reads that a GPU holds: many, and beside them a set of few bases, so that a trial drives out nothing."""
 
     def __init__(self, rooms, helpers: ThreadPoolExecutor):
         self._rooms, self._helpers = rooms, helpers
         self._stream, self._sent = cuda.stream(), cuda.event()
-        self._whole: Callable[[], np.ndarray | None] = lambda: None
+        self._sets: dict[str, _Set] = {}
         self._staging = np.empty((0, 3), np.uint32)  # pinned memory
         self._lock = Lock()
 
+    @property
+    def n_bases(self) -> int:
+        """Bases of the set in use, in one direction."""
+        return self._used.n_bases
+
+    @property
+    def planes(self) -> Any:
+        """(words, 3) uint32 on the device, those of the set in use."""
+        return self._used.planes
+
     def hold(self, both_ways: np.ndarray) -> None:
-        """From now on these; `both_ways` is read-only, so its identity stands for its content."""
-        if self._whole() is both_ways:
-            return
+        """From now on use these; `both_ways` is read-only, so its identity stands for its content."""
+        n_bases = len(both_ways) // 2
+        name = "planes" if n_bases > FEW else "few planes"
         with self._lock:
-            if self._whole() is not both_ways:
-                self.n_bases = len(both_ways) // 2
-                self.planes = self._rooms.of("planes", -(-self.n_bases // BASES), 3, dtype=np.uint32)
-                self._there = np.zeros(-(-self.n_bases // BLOCK), np.bool_)
-                self._whole = weakref.ref(both_ways)
+            if name not in self._sets or self._sets[name].whole() is not both_ways:
+                planes = self._rooms.of(name, -(-n_bases // BASES), 3, dtype=np.uint32)
+                there = np.zeros(-(-n_bases // BLOCK), np.bool_)
+                self._sets[name] = _Set(weakref.ref(both_ways), n_bases, planes, there)
+            self._used = self._sets[name]
 
     def forget(self) -> None:
         """All that was sent; the memory stays."""
-        self._whole = lambda: None
+        self._sets.clear()
 
     def bring_all(self, codes: np.ndarray, threads: int, stream) -> int:
         """Upload all bases, as `bring` does those of some flanks."""
         with self._lock:
-            sent = sum(self._send(*blocks, codes, threads) for blocks in stretches(~self._there, STAGED))
-            self._there[:] = True
+            sent = sum(self._send(*blocks, codes, threads) for blocks in stretches(~self._used.there, STAGED))
+            self._used.there[:] = True
         self._sent.wait(stream)
         return sent
 
@@ -65,17 +88,17 @@ class DeviceReads:
         table : rows of `Flanks.table`.  codes : `both_ways`.  threads : that pack them.  stream : whose kernels, from now
             on, wait for them.
         """
-        sent = 0 if self._there.all() else self._send_missing(table, codes, threads)
+        sent = 0 if self._used.there.all() else self._send_missing(table, codes, threads)
         self._sent.wait(stream)
         return sent
 
     def _send_missing(self, table: np.ndarray, codes: np.ndarray, threads: int) -> int:
-        needed = np.zeros(len(self._there), np.bool_)
+        needed = np.zeros(len(self._used.there), np.bool_)
         mark_blocks(table, self.n_bases, needed)
         with self._lock:  # one worker after the other: the kernels of the first run while the second one's reads are packed
-            missing = needed & ~self._there
+            missing = needed & ~self._used.there
             sent = sum(self._send(*blocks, codes, threads) for blocks in stretches(missing, STAGED))
-            self._there |= missing
+            self._used.there |= missing
         return sent
 
     def _send(self, first: int, end: int, codes: np.ndarray, threads: int) -> int:
@@ -84,7 +107,7 @@ class DeviceReads:
         words = -(-len(part) // BASES)
         self._sent.synchronize()  # what was staged before
         if words > len(self._staging):
-            self._staging = cuda.pinned_array((min(STAGED, len(self._there)) * WORDS, 3), np.uint32)
+            self._staging = cuda.pinned_array((min(STAGED, len(self._used.there)) * WORDS, 3), np.uint32)
         staged = self._staging[:words]
 
         def pack(blocks: tuple[int, int]) -> None:

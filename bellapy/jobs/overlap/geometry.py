@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_entry, njit_inner
-from bellapy.compute.threads import map_threads
+from bellapy.compute.threads import shared_by
 from bellapy.records import Extensions, Overlaps, ReadSet, Seeds
 
 BIN = 100  # bases: how finely it is known where alignments go on
@@ -99,22 +99,24 @@ class Aligned:
         return Aligned(*(column[rows] for column in (*self.columns, self.score)))
 
 
-def measure_geometry(reads: ReadSet, seeds: Seeds | Overlaps, extensions: Extensions | Overlaps) -> Geometry:
+def measure_geometry(
+    reads: ReadSet, seeds: Seeds | Overlaps, extensions: Extensions | Overlaps, threads: int = 1
+) -> Geometry:
     """Overhangs, span and implied length of every alignment; overlaps are both, pairs of reads and alignments."""
-    n = len(seeds)
+    n, columns = len(seeds), Aligned.of(seeds, extensions).columns
     (left, right, span), implied = np.empty((3, n), np.int32), np.empty(n)
-    _measure(reads.lengths, Aligned.of(seeds, extensions).columns, left, right, span, implied)
+    shared_by(threads)(lambda part: _measure(reads.lengths, columns, *part, left, right, span, implied), n)
     return Geometry(left, right, span, implied, np.zeros(n, bool))
 
 
 @njit_entry
-def _measure(lengths, aligned, left, right, span, implied):
-    """Fill in the columns of Geometry but the last, (n,) int32, `implied` float64.
+def _measure(lengths, aligned, begin, end, left, right, span, implied):
+    """Fill in rows [begin, end) of the columns of Geometry but the last, (n,) int32, `implied` float64.
 
     lengths : (n_reads,) int32.  aligned : the columns of Aligned.
     """
     query_id, target_id, strand, query_start, query_end, target_start, target_end = aligned
-    for i in range(len(query_id)):
+    for i in range(begin, end):
         query_after = lengths[query_id[i]] - query_end[i]
         target_after, target_before = lengths[target_id[i]] - target_end[i], target_start[i]
         if strand[i] <= 0:
@@ -136,11 +138,11 @@ class Standing(NamedTuple):
     covered: np.ndarray
 
     @classmethod
-    def of(cls, lengths: np.ndarray, steps: np.ndarray, hull_steps: np.ndarray) -> Standing:
+    def of(cls, lengths: np.ndarray, steps: np.ndarray, hull_steps: np.ndarray, threads: int = 1) -> Standing:
         """From the sums of what `steps_of` gives for sound alignments, and for `hulls`, over all of them."""
-        starts = bin_starts(lengths)
-        going_on, of_hulls = np.cumsum(steps, dtype=np.int32), np.cumsum(hull_steps, dtype=np.int32)
-        return cls(_hardly_any(starts, going_on), _hardly_any(starts, of_hulls), going_on > 0)
+        starts, standing = bin_starts(lengths), cls(*np.empty((3, len(steps)), bool))
+        shared_by(threads)(lambda part: _stand(starts, steps, hull_steps, *part, standing), len(lengths))
+        return standing
 
 
 def bin_starts(lengths: np.ndarray) -> np.ndarray:
@@ -148,17 +150,40 @@ def bin_starts(lengths: np.ndarray) -> np.ndarray:
     return np.concatenate(([0], np.cumsum(lengths // BIN + 2, dtype=np.int64)))
 
 
-def fair_geometry(reads: ReadSet, seeds: Seeds, extensions: Extensions, geometry: Geometry, standing: Standing) -> Geometry:
+@njit_entry
+def _stand(starts, steps, hull_steps, begin, end, standing):
+    """Fill in the bins of reads [begin, end).
+
+    starts : (n_reads + 1,) int64, first bin of each read.  steps, hull_steps : (n_bins,) int32, as of `steps_of`; in every
+    read they sum up to 0.  standing : Standing.
+    """
+    for r in range(begin, end):
+        most = most_hulls = going_on = hulls = 0
+        for at in range(starts[r], starts[r + 1]):
+            going_on += steps[at]
+            hulls += hull_steps[at]
+            most, most_hulls = max(most, going_on), max(most_hulls, hulls)
+        going_on = hulls = 0
+        for at in range(starts[r], starts[r + 1]):
+            going_on += steps[at]
+            hulls += hull_steps[at]
+            standing.bad[at], standing.joined[at] = going_on <= STRAY * most, hulls <= STRAY * most_hulls
+            standing.covered[at] = going_on > 0
+
+
+def fair_geometry(
+    reads: ReadSet, seeds: Seeds, extensions: Extensions, geometry: Geometry, standing: Standing, threads: int = 1
+) -> Geometry:
     """The geometry without the overhangs that do not count, and with what lies in the lesser part of a joined read.
 
     standing : of the bins of these reads.
     """
     covered = np.concatenate(([0], np.cumsum(standing.covered)))  # bins before each one
     bins = _Bins(bin_starts(reads.lengths), standing.bad, standing.joined, covered)
-    n = len(seeds)
+    n, columns = len(seeds), Aligned.of(seeds, extensions).columns
     (left, right), implied, lesser = np.empty((2, n), np.int32), np.empty(n), np.empty(n, bool)
-    overhangs = geometry.left, geometry.right
-    _judge(bins, Aligned.of(seeds, extensions).columns, overhangs, geometry.implied, left, right, implied, lesser)
+    before, after = (geometry.left, geometry.right, geometry.implied), (left, right, implied, lesser)
+    shared_by(threads)(lambda part: _judge(bins, columns, before, *part, after), n)
     return Geometry(left, right, geometry.span, implied, lesser)
 
 
@@ -172,21 +197,22 @@ class _Bins(NamedTuple):
 
 
 @njit_entry
-def _judge(bins, aligned, overhangs, spanned, left, right, implied, lesser):
-    """Fill in the columns of the fair Geometry.
+def _judge(bins, aligned, before, begin, end, after):
+    """Fill in rows [begin, end) of the columns of the fair Geometry.
 
-    bins : _Bins.  aligned : the columns of Aligned.  overhangs, spanned : left and right, and implied, of the
-    geometry, (n,).  left, right : (n,) int32.  implied : (n,) float64.  lesser : (n,) bool.
+    bins : _Bins.  aligned : the columns of Aligned.  before : left, right and implied of the geometry.
+    after : of the fair one left and right, (n,) int32, implied, (n,) float64, and lesser, (n,) bool.
     """
+    left, right, implied, lesser = after
     query_id, target_id, strand, query_start, query_end, target_start, target_end = aligned
-    for i in range(len(query_id)):
+    for i in range(begin, end):
         q, t, same = query_id[i], target_id[i], strand[i] > 0
         first, last = (target_start[i], target_end[i]) if same else (target_end[i], target_start[i])
         bad_left = bins.bad[_bin(bins, q, query_start[i])] or bins.bad[_bin(bins, t, first)]
         bad_right = bins.bad[_bin(bins, q, query_end[i])] or bins.bad[_bin(bins, t, last)]
-        its_left, its_right = overhangs[0][i], overhangs[1][i]
+        its_left, its_right = before[0][i], before[1][i]
         left[i], right[i] = 0 if bad_left else its_left, 0 if bad_right else its_right
-        implied[i] = spanned[i] - its_left - its_right + left[i] + right[i]
+        implied[i] = before[2][i] - its_left - its_right + left[i] + right[i]
         lesser[i] = False
         if its_left > BEYOND:
             lesser[i] = _is_lesser(bins, q, query_start[i], True) or _is_lesser(bins, t, first, same)
@@ -212,12 +238,6 @@ def _is_lesser(bins, read, position, runs_on):
     before = bins.covered[at] - bins.covered[bins.starts[read]]
     behind = bins.covered[bins.starts[read + 1]] - bins.covered[at]
     return behind < before if runs_on else before < behind
-
-
-def _hardly_any(starts: np.ndarray, going_on: np.ndarray) -> np.ndarray:
-    """Mask of the bins that at most a share STRAY of what the read has anywhere goes on past."""
-    most = np.maximum.reduceat(going_on, starts[:-1]) if len(starts) > 1 else going_on[:0]
-    return going_on <= STRAY * np.repeat(most, np.diff(starts))
 
 
 def _by_pair(some: Aligned) -> tuple[np.ndarray, np.ndarray]:
@@ -248,14 +268,14 @@ def steps_of(reads: ReadSet, some: Aligned, turns: np.ndarray | None = None, thr
         (some.target_id, some.target_start, some.target_end, nowhere[1]),
     )
 
-    def add(side: tuple[np.ndarray, ...]) -> np.ndarray:
-        steps = np.zeros(starts[-1], np.int32)
-        _add_steps(starts, reads.lengths, *side, steps)
-        return steps
+    steps = np.zeros(starts[-1], np.int32)
 
-    of_queries, of_targets = map_threads(add, sides, threads)
-    of_queries += of_targets
-    return of_queries
+    def add(its_reads: tuple[int, int]) -> None:
+        for side in sides:
+            _add_steps(starts, reads.lengths, *its_reads, *side, steps)
+
+    shared_by(threads)(add, len(reads))
+    return steps
 
 
 def _on_both_strands(some: Aligned) -> tuple[np.ndarray, np.ndarray]:
@@ -320,13 +340,17 @@ def find_crossings(n_reads: int, some: Aligned) -> Crossings:
 
 
 @njit
-def _add_steps(starts, lengths, read_id, begin, end, turn, steps):
+def _add_steps(starts, lengths, low, high, read_id, begin, end, turn, steps):
     """Add 1 where an alignment begins to go on and take 1 where it does not any more; not around its turn.
+
+    Of reads [low, high): others are another thread's.
 
     starts : (n_reads + 1,) int64, first bin of each read.  lengths : (n_reads,) int32.  read_id, begin, end : (n,) int32, of
     the alignments.  turn : (n,) int64, where they cross others, or empty.  steps : (n_bins,) int32, by bin.
     """
     for i in range(len(read_id)):
+        if not low <= read_id[i] < high:
+            continue
         length, at = lengths[read_id[i]], starts[read_id[i]]
         first = 0 if begin[i] <= AT_END else (begin[i] + BEYOND + BIN - 1) // BIN
         last = length // BIN if end[i] >= length - AT_END else (end[i] - BEYOND) // BIN

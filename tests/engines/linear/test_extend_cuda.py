@@ -189,6 +189,27 @@ def test_reads_are_packed_in_parts_and_sent_in_stretches(rng, monkeypatch):
     assert_array_equal(reads.planes.copy_to_host(), planes)
 
 
+def test_a_few_reads_do_not_drive_out_many(rng, monkeypatch):
+    monkeypatch.setattr(cuda_reads, "FEW", BLOCK)
+    sets = [rng.integers(0, 5, 2 * n).astype(np.uint8) for n in (2 * BLOCK, 50, 70, 3 * BLOCK)]
+    stream = cuda.stream()
+
+    def bring(codes):
+        reads.hold(codes)
+        sent = reads.bring_all(codes, 2, stream)
+        cuda.synchronize()
+        planes = np.zeros((-(-len(codes) // 2 // BASES), 3), np.uint32)
+        pack_planes(codes[: len(codes) // 2], planes)
+        assert reads.n_bases == len(codes) // 2
+        assert_array_equal(reads.planes.copy_to_host(), planes)
+        return sent
+
+    with ThreadPoolExecutor(2) as helpers:
+        reads = cuda_reads.DeviceReads(cuda_pool.Rooms(cuda.device_array), helpers)
+        sent = [bring(sets[i]) for i in (0, 1, 0, 2, 1, 0, 3, 0)]
+    assert sent == [2 * BLOCK, 50, 0, 70, 50, 0, 3 * BLOCK, 2 * BLOCK]
+
+
 @pytest.mark.parametrize("scoring", [Scoring(1, -1, -1, 7), Scoring(2, -3, -4, 20)], ids=str)
 def test_devices_without_packed_instructions(rng, monkeypatch, scoring):
     monkeypatch.setattr(cuda_pool.pool().devices[0], "packed", False)
