@@ -28,7 +28,7 @@ from bellapy.jobs.overlap.cuda_products import (
     list_candidates,
 )
 from bellapy.jobs.overlap.seeds import N_COLUMNS, seeds_from_columns
-from bellapy.jobs.overlap.seeds_of_matrix import PARTS, Found, Multiplied
+from bellapy.jobs.overlap.seeds_of_matrix import Found, Multiplied
 from bellapy.params import SeedParams
 from bellapy.records import KmerMatrix, Seeds
 from bellapy.records.kmers import HeldMatrix
@@ -73,7 +73,7 @@ def try_on_gpu(
     ahead.wait(*LOADING)
     try:
         with desk(resources.devices) as its_desk:
-            found = find_on_gpu(its_desk, matrix, lengths, params, PARTS * resources.threads, multiplied)
+            found = find_on_gpu(its_desk, matrix, lengths, params, resources.threads, multiplied)
     except Exception as error:
         if not is_out_of_memory(error):
             raise

@@ -16,7 +16,6 @@ from bellapy.records.kmers import HeldMatrix
 from bellapy.report.progress import progress
 
 LEAST_ENTRIES = 1 << 18  # for each thread: fewer are multiplied sooner than kernels are loaded
-PARTS = 4  # of the seeds, for each thread
 
 
 class Multiplied(NamedTuple):
