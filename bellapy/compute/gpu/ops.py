@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from importlib import import_module
 
 import numpy as np
 from numba import config, cuda
-
-from bellapy.compute import own_process
 
 EMPTY_BYTE = 0xC0  # four of them: a number below all scores
 SIMULATED = bool(config.ENABLE_CUDASIM)
@@ -30,7 +27,9 @@ def kernel_of(function: Callable, device: int):
     """A function as the kernel of a device: numba-cuda unloads twice, at exit, a kernel that two devices have shared."""
     if SIMULATED:
         return cuda.jit(function)
-    return cuda.jit(cache=True, max_registers=getattr(function, "most_registers", None))(function)
+    made = cuda.jit(max_registers=getattr(function, "most_registers", None))(function)
+    made._cache = StoredKernels(function)
+    return made
 
 
 if SIMULATED:
@@ -139,14 +138,13 @@ if SIMULATED:
         pass
 
 else:
-    with own_process.without("scipy.linalg"):
-        import_module("numba.cuda.np.arraymath")  # where numba-cuda looks for it, when it loads its first kernel
-
     from llvmlite import ir
     from numba.cuda import cgutils, types
     from numba.cuda.core import config as cuda_config
     from numba.cuda.cudadrv.driver import device_memset, host_to_device
     from numba.cuda.extending import intrinsic
+
+    from bellapy.compute.gpu.stored import StoredKernels
 
     EVERY = -1
     cuda_config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # a small job has few blocks

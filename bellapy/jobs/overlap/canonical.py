@@ -143,8 +143,9 @@ def given_overlaps(overlaps: Overlaps, lengths: np.ndarray, order: Order, thread
 
     lengths : (n_reads,) int32, of the reads in canonical order.
     """
-    columns = np.stack([getattr(overlaps, name) for name in NAMES])
     given, n = order.given.astype(np.int32), len(overlaps)
+    columns = np.empty((len(NAMES), n), np.int32)
+    map_threads(lambda c: np.copyto(columns[c], getattr(overlaps, NAMES[c])), range(len(NAMES)), threads)
     query, target = given[overlaps.query_id], given[overlaps.target_id]
     turned = order.flipped[overlaps.query_id] != order.flipped[overlaps.target_id]
     strand = np.where(turned, -overlaps.strand, overlaps.strand).astype(np.int8)

@@ -17,7 +17,7 @@ threshold rises to the 1st percentile of the sure ones, and nearly all of the im
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from bellapy.jobs.overlap.geometry import Geometry, measure_geometry
 from bellapy.jobs.overlap.pieces import SLACK, clear_of, implied_ends
 from bellapy.jobs.overlap.seeds import first_of_candidate
 from bellapy.params import ExtensionParams, FilterParams
-from bellapy.records import Extensions, Overlaps, ReadSet, Seeds, join_overlaps
+from bellapy.records import Extensions, Overlaps, ReadSet, Seeds
 
 SPREAD = 2.0
 REPEAT_SPREAD = 1.0
@@ -168,7 +168,10 @@ def filter_overlaps(
     def show(piece: np.ndarray) -> Overlaps:
         return _as_overlaps(seeds.take(piece), extensions.take(piece), scoring)
 
-    return join_overlaps(map_threads(show, _in_pieces(rows), threads)), dropped
+    parts = map_threads(show, _in_pieces(rows), threads)
+    names = [f.name for f in fields(Overlaps)]
+    columns = map_threads(lambda name: np.concatenate([getattr(part, name) for part in parts]), names, threads)
+    return Overlaps(*columns), dropped
 
 
 def further_pieces(reads: ReadSet, seeds: Seeds, extensions: Extensions, kept: np.ndarray) -> np.ndarray:
