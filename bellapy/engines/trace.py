@@ -48,7 +48,7 @@ def _cuda() -> Executor:
 EXECUTORS: dict[str, Callable[[], Executor]] = {"cpu": _cpu, "cuda": _cuda}
 
 BLOCK_BASES = 1 << 23  # of queries and targets, aligned, at a time for each thread
-GPU_PIECES = 2  # of a turn for each thread: kernels with few flanks take as long as their longest one
+GPU_PIECES = 6  # of a turn for each thread: kernels with few flanks take as long as their longest one
 BASE_BYTES = 16  # of runs, text and temporary arrays, for each of them
 
 

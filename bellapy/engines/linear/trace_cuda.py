@@ -18,14 +18,16 @@ from bellapy.compute.gpu.ops import WARP
 from bellapy.compute.gpu.pool import FULL, WORKERS, Work, Worker, give_to_cpu, pool
 from bellapy.compute.gpu.transfers import fetched, moment, sent
 from bellapy.compute.resources import Resources
+from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.engines.ends import End
 from bellapy.engines.flank_paths import FlankPaths, block_chunks, most_runs
 from bellapy.engines.flanks import Flanks
 from bellapy.engines.linear.cuda_step import pack_scoring
-from bellapy.engines.linear.cuda_trace import PLAN, RUNS, Part, chunk_words, make_tracer, state_words
+from bellapy.engines.linear.cuda_trace import BITS, LAST, PLAN, RUNS, Part, chunk_words, make_tracer, state_words
 from bellapy.engines.linear.cuda_walk import WAY, make_walker
 from bellapy.engines.linear.extend_cuda import BATCH, CLASSES, WARPS, loading_of, ready_sizes, window_sizes
 from bellapy.engines.linear.trace_cpu import trace_flanks as trace_on_cpu
+from bellapy.engines.linear.trace_plan import lay_out, list_longest_first
 from bellapy.engines.registers.bases import Reads
 from bellapy.engines.registers.gather import gather_runs
 from bellapy.engines.registers.host import cut_pieces
@@ -35,7 +37,8 @@ from bellapy.report.run_report import Devices
 
 LEAST_PIECE = 1 << 12  # flanks
 LEAST_BATCH = 1 << 5  # flanks; if so few do not fit, they go to the CPU
-BATCH_BYTES = 2 << 30  # of device memory for a worker's batch, where so much is free
+LEAST_COPY = 1 << 21  # runs; fewer are copied before a thread has begun
+BATCH_BYTES = 8 << 30  # of device memory for a worker's batch, where so much is free
 SHARE = 8  # of the free memory: how many times less a batch may take
 WALKERS = WARPS * WARP  # flanks that a block goes back through
 
@@ -119,8 +122,8 @@ def _put_cpus_paths(job: _Job, rows: np.ndarray, at: int) -> None:
 def _trace_on_gpu(job: _Job, worker: Worker, pieces: Iterator[tuple[int, int]], alone: bool) -> None:
     """Trace the flanks of the next piece, first one and end, on the worker's device."""
     begin, end = next(pieces)
-    bases = job.ends[begin:end].sum(axis=1)
-    todo = begin + np.argsort(-bases, kind="stable")[: np.count_nonzero(bases)]
+    rows = np.empty(end - begin, np.int64)
+    todo = rows[: list_longest_first(job.ends, begin, end, rows)]
     if not len(todo):
         return
     table, reads, n = job.flanks.table(todo), worker.device.reads, len(todo)
@@ -164,24 +167,34 @@ class _Batch:
 
 def _batches(job: _Job, worker: Worker, todo: np.ndarray, table: np.ndarray, size: tuple[int, int]) -> list[_Batch]:
     """Flanks, by decreasing length, cut into batches that take no more memory than they may, or of one flank."""
-    of_chunk, of_state, columns = chunk_words(*size), state_words(*size), job.ends[todo, 0]
-    last = columns + job.ends[todo, 1]
-    n_chunks = -(-last // CHUNK)
-    block = block_chunks(int(n_chunks[0]), 8 * of_chunk, 4 * of_state)
-    n_blocks = -(-n_chunks // block)
-    words = np.minimum(n_chunks, block) * of_chunk, (n_blocks - 1) * of_state, job.begins[todo + 1] - job.begins[todo]
-    ends = [np.concatenate(([0], np.cumsum(column))) for column in words]
-    taken = 8 * ends[0] + 4 * ends[1] + 8 * ends[2]  # runs twice, as they are written and packed
-    most, edges = min(BATCH_BYTES, worker.device.gpu.free // SHARE), [0]
-    while edges[-1] < len(todo):
-        edges.append(max(edges[-1] + 1, int(np.searchsorted(taken, taken[edges[-1]] + most, side="right")) - 1))
-    batches = []
-    for begin, end in zip(edges, edges[1:], strict=False):
-        some = slice(begin, end)
-        plan = np.stack([last[some], columns[some], *(column[some] - column[begin] for column in ends)], axis=1)
-        room = tuple(int(column[end] - column[begin]) for column in ends)
-        batches.append(_Batch(todo[some], table[some], plan, block, n_blocks[some], room))
+    words, n = (chunk_words(*size), state_words(*size)), len(todo)
+    block = block_chunks(-(-int(job.ends[todo[0]].sum()) // CHUNK), 8 * words[0], 4 * words[1])
+    plan = np.empty((n + 1, PLAN), np.int64)
+    lay_out(todo, job.ends, job.begins, words, block, plan)
+    n_blocks = -(-plan[:n, LAST] // (CHUNK * block))
+    before = plan[:, BITS:]  # of each flank, and of all
+    taken = before @ np.array([8, 4, 8])  # runs twice, as they are written and packed
+    most, batches, begin = min(BATCH_BYTES, worker.device.gpu.free // SHARE), [], 0
+    while begin < n:
+        end = max(begin + 1, int(np.searchsorted(taken, taken[begin] + most, side="right")) - 1)
+        its_plan = plan[begin:end].copy()
+        its_plan[:, BITS:] -= before[begin]
+        room = tuple((before[end] - before[begin]).tolist())
+        batches.append(_Batch(todo[begin:end], table[begin:end], its_plan, block, n_blocks[begin:end], room))
+        begin = end
     return batches
+
+
+def _copy(there: np.ndarray, here: np.ndarray, threads: int) -> None:
+    """Copy runs to memory that is used for the first time, which takes longer than the copy."""
+    if len(here) < LEAST_COPY:
+        here[:] = there
+        return
+
+    def copy(part: tuple[int, int]) -> None:
+        here[slice(*part)] = there[slice(*part)]
+
+    map_threads(copy, even_ranges(len(here), threads), threads)
 
 
 def _trace_batch(
@@ -221,7 +234,7 @@ def _trace_batch(
     gathered = moment(stream)
     there = fetched(worker, "runs", packed)
     stream.synchronize()
-    job.runs[at : at + total] = there[:total]
+    _copy(there[:total], job.runs[at : at + total], max(1, job.resources.threads // job.devices))
     job.starts[batch.rows], job.counts[batch.rows] = at + after - n_runs, n_runs
     for first, last, lost in ((begin, walked, waited), (gathering, gathered, waiting)):
         spans.append((device.zero.elapsed_time(first), device.zero.elapsed_time(last) - 1e3 * lost))
