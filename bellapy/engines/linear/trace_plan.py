@@ -38,27 +38,26 @@ def list_longest_first(ends, begin, end, rows):
 
 @njit_entry
 def lay_out(rows, ends, begins, words, block, plan):
-    """Where each flank's bits, states and runs go, one after the other.
+    """Where each flank's bits and states go, one after the other, and where its runs go.
 
     Parameters
     ----------
     rows : (n,) int64, the flanks.
     ends : as above.
-    begins : (all + 1,) int64, sums of the runs that each flank has room for.
+    begins : (all + 1,) int64, where the runs of each flank begin.
     words : 64-bit words of a chunk's bits, 32-bit words of a state.
     block : chunks of a block.
-    plan : (n + 1, PLAN) int64, overwritten, as cuda_trace.py has it; the last row : where the flanks end.
+    plan : (n + 1, PLAN) int64, overwritten, as cuda_trace.py has it; the last row : what they take.
     """
-    bits = states = runs = np.int64(0)
+    bits = states = np.int64(0)
     n = len(rows)
     for i in range(n):
         row = rows[i]
         last = ends[row, 0] + ends[row, 1]
         chunks = (last + CHUNK - 1) // CHUNK
         plan[i, LAST], plan[i, COLUMN] = last, ends[row, 0]
-        plan[i, BITS], plan[i, STATES], plan[i, RUNS] = bits, states, runs
+        plan[i, BITS], plan[i, STATES], plan[i, RUNS] = bits, states, begins[row]
         bits += min(chunks, block) * words[0]
         states += ((chunks + block - 1) // block - 1) * words[1]
-        runs += begins[row + 1] - begins[row]
-    plan[n, LAST] = plan[n, COLUMN] = 0
-    plan[n, BITS], plan[n, STATES], plan[n, RUNS] = bits, states, runs
+    plan[n, LAST] = plan[n, COLUMN] = plan[n, RUNS] = 0
+    plan[n, BITS], plan[n, STATES] = bits, states

@@ -31,7 +31,8 @@ def tasks(*, with_paths: bool) -> list[str]:
     engine = "bellapy.engines.linear"
     extension = [f"{engine}.extend_cuda:load_size:{number}" for number in EXTENSION]
     paths = [f"{engine}.trace_cuda:load_size:{number}" for number in PATHS] if with_paths else []
-    return [*ESTIMATE, *COUNTING, *extension[:3], *paths[:4], *extension[3:], *paths[4:]]
+    joining = [f"{engine}.trace_cuda:load_join"] if with_paths else []
+    return [*ESTIMATE, *COUNTING, *extension[:3], *paths[:4], *joining, *extension[3:], *paths[4:]]
 
 
 def compile_ahead(*, with_paths: bool, others: Sequence[str] = ()) -> None:
