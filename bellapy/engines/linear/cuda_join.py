@@ -63,11 +63,15 @@ def _code(reads, at):
 
 
 @inlined
-def _settle(reads, last_base, path, begin, out):
-    """Shift the gap that a path ends with left; returns the path, Open.
+def _settle(reads, query, target, path, begin, out):
+    """Shift the gap that a path ends with, if it ends with one, left; returns the path, Open.
 
-    `reads`: Reads; `last_base`: place of the gap's last base; `path`: Open; `begin`: of the path in `out`, uint32, changed.
+    `reads`: Reads; `query`, `target`: places of the bases after the path; `path`: Open; `begin`: of the path in `out`,
+    uint32, changed.
     """
+    if operation_of(path.last) == PAIR:
+        return path
+    last_base = (query if operation_of(path.last) == QUERY_ALONE else target) - 1
     end, gap, moved, more = path.end, path.last, np.int64(0), True
     while more and end > begin and operation_of(out[end - 1]) == PAIR:
         size, left, least = length_of(gap), length_of(out[end - 1]), 1 if end - begin == 1 else 0
@@ -87,6 +91,17 @@ def _settle(reads, last_base, path, begin, out):
         out[end] = U32(gap)
         return Open(end + 1, np.int64(pack_run(PAIR, moved)))
     return Open(end, gap)
+
+
+@inlined
+def _append(path, run, out):
+    """A path, Open, with one more run; `out`: uint32, changed."""
+    if path.last > 0 and operation_of(path.last) == operation_of(run):
+        return Open(path.end, np.int64(lengthened(path.last, length_of(run))))
+    if path.last > 0:
+        out[path.end] = U32(path.last)
+        return Open(path.end + 1, run)
+    return Open(path.end, run)
 
 
 @inlined
@@ -143,21 +158,12 @@ def join_flanks(reads, table, steps, out, found):
             if part != 2:
                 run = np.int64(steps.runs[first + (j if part < 2 else n_runs - 1 - j)])
             op, size = operation_of(run), length_of(run)
-            ends = path.last > 0 and operation_of(path.last) != op
-            if ends and operation_of(path.last) != PAIR:
-                last_base = (query + q if operation_of(path.last) == QUERY_ALONE else target + t) - 1
-                path = _settle(reads, last_base, path, begin, out)
-            if path.last > 0 and operation_of(path.last) == op:
-                path = Open(path.end, np.int64(lengthened(path.last, size)))
-            else:
-                if path.last > 0:
-                    out[path.end] = U32(path.last)
-                path = Open(path.end + (1 if path.last > 0 else 0), run)
+            if operation_of(path.last) != op:
+                path = _settle(reads, query + q, target + t, path, begin, out)
+            path = _append(path, run, out)
             q += 0 if op == TARGET_ALONE else size
             t += 0 if op == QUERY_ALONE else size
-    if operation_of(path.last) != PAIR:
-        last_base = (query + q if operation_of(path.last) == QUERY_ALONE else target + t) - 1
-        path = _settle(reads, last_base, path, begin, out)
+    path = _settle(reads, query + q, target + t, path, begin, out)
     out[path.end] = U32(path.last)
     _count(reads, table[i], out, path.end + 1, found[i])
 
