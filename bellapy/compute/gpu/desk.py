@@ -54,10 +54,10 @@ class Desk:
 
 
 @contextmanager
-def desk(devices: Devices) -> Iterator[Desk]:
-    """The first GPU, for one caller at a time; what is done is noted in `devices`."""
+def desk(devices: Devices, number: int = 0) -> Iterator[Desk]:
+    """One of the GPUs, for one caller at a time; what is done is noted in `devices`."""
     gpus = pool()
-    device = gpus.devices[0]
+    device = gpus.devices[number]
     with gpus.turn, cuda.gpus[device.gpu.index]:
         device.work_of, began = devices, time.perf_counter()
         yield Desk(device, device.workers[0].stream)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from bellapy.compute.gpu import ahead
+from bellapy.compute.gpu.devices import known_gpus
 
 if TYPE_CHECKING:  # loaded when needed
     from bellapy.compute.resources import Resources
@@ -44,8 +45,9 @@ def load_ahead() -> None:
     """Begin to load what a GPU does first, once one is there."""
     engine = "bellapy.engines.linear"
     narrow_first = sorted(EXTENSION, key=lambda number: number or len(EXTENSION))  # the narrowest of all is rarely used
-    sizes = [f"{engine}.extend_cuda:load_size:{number}" for number in narrow_first]
-    ahead.load([*COUNTING, *sizes, f"{engine}.extend_cuda:take_memory"])
+    names = [*(f"load_size:{number}" for number in narrow_first), "take_memory"]
+    others = [f"{name}:{gpu}" for gpu in range(1, len(known_gpus())) for name in names]
+    ahead.load([*COUNTING, *(f"{engine}.extend_cuda:{name}" for name in (*names, *others))])
 
 
 @contextmanager
