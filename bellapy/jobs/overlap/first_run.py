@@ -18,10 +18,11 @@ if TYPE_CHECKING:  # loaded when needed
     from bellapy.records import ReadSet
 
 ESTIMATE = f"{__name__}:load_count", f"{__name__}:load_depth", f"{__name__}:load_fit"
-COUNTING = (
-    "bellapy.compute.gpu.sort:load", "bellapy.seeding.kmers_cuda:load", "bellapy.jobs.overlap.columns_cuda:load",
-    "bellapy.jobs.overlap.products_cuda:load_choice", "bellapy.jobs.overlap.products_cuda:load",
+PRODUCTS = (
+    "bellapy.compute.gpu.sort:load", "bellapy.jobs.overlap.products_cuda:load_choice",
+    "bellapy.jobs.overlap.products_cuda:load",
 )  # fmt: skip
+COUNTING = PRODUCTS[0], "bellapy.seeding.kmers_cuda:load", "bellapy.jobs.overlap.columns_cuda:load", *PRODUCTS[1:]
 EXTENSION = (8, 3, 1, 4, 0, 2, 5, 6, 7)
 """Sizes, by their numbers among those of engines/linear/classes.py."""
 PATHS = (8, 7, 3, 1, 4, 5, 6, 0, 2)
@@ -45,9 +46,12 @@ def load_ahead() -> None:
     """Begin to load what a GPU does first, once one is there."""
     engine = "bellapy.engines.linear"
     narrow_first = sorted(EXTENSION, key=lambda number: number or len(EXTENSION))  # the narrowest of all is rarely used
-    names = [*(f"load_size:{number}" for number in narrow_first), "take_memory"]
-    others = [f"{name}:{gpu}" for gpu in range(1, len(known_gpus())) for name in names]
-    ahead.load([*COUNTING, *(f"{engine}.extend_cuda:{name}" for name in (*names, *others))])
+    extension = [
+        *(f"{engine}.extend_cuda:load_size:{number}" for number in narrow_first),
+        f"{engine}.extend_cuda:take_memory",
+    ]
+    others = [f"{task}:{gpu}" for gpu in range(1, len(known_gpus())) for task in (*PRODUCTS, *extension)]
+    ahead.load([*COUNTING, *extension, *others])
 
 
 @contextmanager

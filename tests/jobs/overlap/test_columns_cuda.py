@@ -148,7 +148,7 @@ def test_what_does_not_fit_the_gpu_is_left_to_the_cpu(rng, monkeypatch):
     def full(*_):
         raise MemoryError
 
-    monkeypatch.setattr(products_cuda, "find_on_gpu", full)
+    monkeypatch.setattr(products_cuda, "find_on_gpus", full)
     held, held_told, _ = candidates_of(reads, "cuda")
     assert told == held_told
     assert_array_equal(held.query_pos, seeds.query_pos)
