@@ -210,7 +210,7 @@ def _standing(kind: str, work: Work, tile: int) -> Standing:
                 bins = _bins(starts, work.ids(its_tile))
                 steps[bins] += its_steps
                 hull_steps[bins] += its_hulls
-        return Standing.of(work.reads.lengths, steps, hull_steps, work.params.run.threads)._asdict()
+        return Standing.of(work.reads.lengths, steps, hull_steps)._asdict()
 
     found = work.store.once(f"{kind}_standing", make)
     bins = slice(None) if work.is_whole else _bins(starts, work.ids(tile))
@@ -229,8 +229,8 @@ def fair(kind: str, work: Work, tile: int) -> Result:
     result, measured = work.store.get(f"{kind}.{tile}"), work.store.get(f"{kind}_rates.{tile}")
     seeds, extensions, found = result["seeds"], result["extensions"], measured["geometry"]
     if _usual_rate(kind, work) is not None:
-        standing, threads = _standing(kind, work, tile), work.params.run.threads
-        found = fair_geometry(without_bases(work, tile), seeds, extensions, found, standing, threads)
+        standing = _standing(kind, work, tile)
+        found = fair_geometry(without_bases(work, tile), seeds, extensions, found, standing, work.params.run.threads)
     rows = teach(measured["sure"], found)
     return {"fair": found, "rates": rates_of(extensions, found)[rows]}
 

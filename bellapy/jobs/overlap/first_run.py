@@ -13,7 +13,7 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from bellapy.compute.gpu import ahead
-from bellapy.compute.gpu.devices import choose_device
+from bellapy.compute.gpu.devices import choose_device, known_gpus
 
 if TYPE_CHECKING:  # loaded when needed
     from bellapy.compute.resources import Resources
@@ -21,11 +21,12 @@ if TYPE_CHECKING:  # loaded when needed
 
 ESTIMATE = f"{__name__}:load_count", f"{__name__}:load_depth", f"{__name__}:load_fit"
 PROGRAM = f"{__name__}:load_program"
-COUNTING = (
-    "bellapy.compute.gpu.sort:load", "bellapy.seeding.kmers_cuda:load", "bellapy.jobs.overlap.coverage_cuda:load",
-    "bellapy.jobs.overlap.columns_cuda:load",
-    "bellapy.jobs.overlap.products_cuda:load_choice", "bellapy.jobs.overlap.products_cuda:load",
+PRODUCTS = (
+    "bellapy.compute.gpu.sort:load", "bellapy.jobs.overlap.products_cuda:load_choice",
+    "bellapy.jobs.overlap.products_cuda:load",
 )  # fmt: skip
+SAMPLE = PRODUCTS[0], "bellapy.seeding.kmers_cuda:load", "bellapy.jobs.overlap.coverage_cuda:load"
+COUNTING = *SAMPLE, "bellapy.jobs.overlap.columns_cuda:load", *PRODUCTS[1:]
 EXTENSION = (8, 3, 1, 4, 0, 2, 5, 6, 7)
 """Sizes, by their numbers among those of engines/linear/classes.py."""
 PATHS = (8, 7, 3, 1, 4, 5, 6, 0, 2)
@@ -36,7 +37,8 @@ def tasks(*, with_paths: bool) -> list[str]:
     engine = "bellapy.engines.linear"
     extension = [f"{engine}.extend_cuda:load_size:{number}" for number in EXTENSION]
     paths = [f"{engine}.trace_cuda:load_size:{number}" for number in PATHS] if with_paths else []
-    return [*ESTIMATE, *COUNTING, *extension[:3], *paths[:4], *extension[3:], *paths[4:]]
+    joining = [f"{engine}.trace_cuda:load_join"] if with_paths else []
+    return [*ESTIMATE, *COUNTING, *extension[:3], *paths[:4], *joining, *extension[3:], *paths[4:]]
 
 
 def compile_ahead(*, with_paths: bool, others: Sequence[str] = ()) -> None:
@@ -79,9 +81,12 @@ def load_ahead() -> None:
     """Begin to load what is needed first where a GPU counts, once one is there."""
     engine = "bellapy.engines.linear"
     narrow_first = sorted(EXTENSION, key=lambda number: number or len(EXTENSION))  # the narrowest of all is rarely used
-    sizes = [f"{engine}.extend_cuda:load_size:{number}" for number in narrow_first]
-    sample, *others = COUNTING[:3], *ESTIMATE[1:], *COUNTING[3:]
-    ahead.load([PROGRAM, *sample, *others, *sizes, f"{engine}.extend_cuda:take_memory"])
+    extension = [
+        *(f"{engine}.extend_cuda:load_size:{number}" for number in narrow_first),
+        f"{engine}.extend_cuda:take_memory",
+    ]
+    others = [f"{task}:{gpu}" for gpu in range(1, len(known_gpus())) for task in (*PRODUCTS, *extension)]
+    ahead.load([PROGRAM, *SAMPLE, *ESTIMATE[1:], *COUNTING[len(SAMPLE) :], *extension, *others])
 
 
 def load_program() -> None:
