@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bellapy.compute.gpu import ahead
 from bellapy.compute.resources import Resources
 from bellapy.engines.ends import End
 from bellapy.engines.extend import extend, extend_anchors
@@ -90,8 +91,30 @@ def pilot_seeds(lengths: np.ndarray, seeds: Seeds) -> Seeds:
     return seeds.take(sure[np.argsort(mixed, kind="stable")[:PILOT_SEEDS]])
 
 
+_known_gains: dict[Scoring, float] = {}
+
+
 def unrelated_gain(scoring: Scoring, resources: Resources) -> float:
-    """What the extension of unrelated sequence gains per base of either read; next to nothing where it dies."""
+    """What the extension of unrelated sequence gains per base of either read; next to nothing where it dies.
+
+    It follows from the scores alone, so it is found once.
+    """
+    if scoring not in _known_gains:
+        _known_gains[scoring] = _unrelated_gain(scoring, resources)
+    return _known_gains[scoring]
+
+
+def load_gain() -> None:
+    """Find the gain with the usual scores ahead, on the GPU, unless kernels for it are still being compiled."""
+    from bellapy.engines.linear.extend_cuda import loading_of, window_sizes
+
+    first = first_scoring(ExtensionParams())
+    scoring = first._replace(xdrop=FAR_X * first.match)
+    if all(ahead.is_ready(loading_of(size)) for size in window_sizes(scoring)):
+        unrelated_gain(scoring, Resources(device="cuda"))
+
+
+def _unrelated_gain(scoring: Scoring, resources: Resources) -> float:
     rng, n = np.random.default_rng(1), 2 * UNRELATED_FLANKS
     begins = PAD + np.arange(n) * (UNRELATED_BASES + PAD)
     codes = np.full(begins[-1] + UNRELATED_BASES + PAD, UNKNOWN, np.uint8)

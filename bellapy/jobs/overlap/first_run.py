@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # loaded when needed
 
 ESTIMATE = f"{__name__}:load_count", f"{__name__}:load_depth", f"{__name__}:load_fit"
 PROGRAM = f"{__name__}:load_program"
+GAIN = "bellapy.jobs.overlap.ends:load_gain"
 PRODUCTS = (
     "bellapy.compute.gpu.sort:load", "bellapy.jobs.overlap.products_cuda:load_choice",
     "bellapy.jobs.overlap.products_cuda:load",
@@ -86,7 +87,7 @@ def load_ahead() -> None:
         f"{engine}.extend_cuda:take_memory",
     ]
     others = [f"{task}:{gpu}" for gpu in range(1, len(known_gpus())) for task in (*PRODUCTS, *extension)]
-    ahead.load([PROGRAM, *SAMPLE, *ESTIMATE[1:], *COUNTING[len(SAMPLE) :], *extension, *others])
+    ahead.load([PROGRAM, *SAMPLE, *ESTIMATE[1:], *COUNTING[len(SAMPLE) :], *extension, GAIN, *others])
 
 
 def load_program() -> None:

@@ -38,6 +38,15 @@ def test_what_unrelated_sequence_gains(scores, low, high):
     assert low <= ends.unrelated_gain(Scoring(*scores, 130 * scores[0]), Resources()) <= high
 
 
+def test_what_unrelated_sequence_gains_is_found_once(monkeypatch):
+    asked = []
+    monkeypatch.setattr(ends, "_known_gains", {})
+    monkeypatch.setattr(ends, "_unrelated_gain", lambda scoring, resources: asked.append(scoring) or float(scoring.xdrop))
+    few, many = Scoring(1, -1, -1, 3), Scoring(1, -1, -1, 4)
+    assert [ends.unrelated_gain(scoring, Resources()) for scoring in (few, many, few)] == [3.0, 4.0, 3.0]
+    assert asked == [few, many]
+
+
 def test_tilt_lies_between_what_unrelated_sequence_and_homology_gain(sample):
     tilt = ends.choose_tilt(*sample, Scoring(), Resources()) / TILT_UNIT
     assert 0.06 < tilt < 0.2
