@@ -29,6 +29,7 @@ from bellapy.records.bases import PAD, UNKNOWN
 from bellapy.records.reads import room_both_ways
 
 _PROGRESS_STEP = 1 << 20  # bases
+READERS = 6  # threads: more wait for Python's lock, and hold up what is loaded meanwhile
 _AMINO = list(b"EFIJLOPQZ")  # letters of amino acids that no base and no set of bases has; X masks sequence
 _LOOKED_AT = 1 << 16  # letters of a stream that tell whether it is protein
 _PROTEIN = 0.1  # share of them: about 0.3 in protein, none in reads
@@ -169,7 +170,8 @@ def _load_file(path: str, collector: _Collector, threads: int) -> None:
             taken = [None] * len(some) if unusual else scan_all(some, fastq, collector.room)
             return list(zip(some, taken, strict=True))
 
-        together = map_in_order(scanned_if_usual, taken_together(blocks_of(stream, fastq, threads)), threads)
+        at_once = min(threads, READERS)
+        together = map_in_order(scanned_if_usual, taken_together(blocks_of(stream, fastq, at_once)), at_once)
         scanned = chain.from_iterable(together)
         for block, taken in scanned:
             if taken is None:

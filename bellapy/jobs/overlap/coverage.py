@@ -41,6 +41,7 @@ NEAR = 2.0  # counts are near each other up to this factor
 MARK_BITS, HEAD_BITS = 23, 18  # 1 MB of bits that most k-mers of the reads stop at, 1 MB of heads
 DEPTH_BYTES = 32 << 20  # of the pieces' k-mers, while they are sorted
 RANGES = 64  # of reads, for each thread
+ITEM_BITS = 20  # of an item of Table
 POS_BITS, DIAGONAL_BITS = U(13), U(33)  # of a hit: PIECE fits, and the sum of two positions
 
 
@@ -215,27 +216,37 @@ def make_table(
     begins = reads.starts[chosen] + np.maximum(0, (reads.lengths[chosen].astype(np.int64) - PIECE) // 2)
     sizes = np.minimum(reads.lengths[chosen], PIECE).astype(np.int64)
 
-    def look(piece: int) -> tuple[np.ndarray, np.ndarray, int]:
+    def look(piece: int) -> tuple[np.ndarray, np.ndarray]:
         begin, size = int(begins[piece]), int(sizes[piece])
         found = np.empty((2, size + 1), np.uint64)
         hashes, places = found[:, : find_kmers(reads.codes, begin, begin + size, everything, *found)]
-        _, at, times = np.unique(hashes, return_index=True, return_counts=True)
-        at = at[times == 1]
-        return hashes[at], U(piece) << U(14) | (places[at] - (U(begin) << U1)), len(hashes)
+        return hashes, U(piece) << U(14) | (places - (U(begin) << U1))
 
     parts = map_threads(look, range(len(chosen)), threads)
-    hashes, items = (np.concatenate([part[i] for part in parts]) for i in range(2))
-    order = np.argsort(hashes, kind="stable")  # the pieces in order
-    hashes, items = hashes[order], items[order]
+    hashes, items = _by_hash(*(np.concatenate([part[i] for part in parts]) for i in range(2)), bits)
+    alone = np.ones(len(hashes), bool)  # not twice in a piece
+    twice = (hashes[1:] == hashes[:-1]) & (items[1:] >> U(14) == items[:-1] >> U(14))
+    alone[1:] &= ~twice
+    alone[:-1] &= ~twice
+    hashes, items = hashes[alone], items[alone]
     row, is_first = np.arange(len(hashes)), np.diff(hashes, prepend=~hashes[:1]) != 0
     rank = row - np.maximum.accumulate(np.where(is_first, row, 0))
     hashes, items = hashes[rank < MOST_PIECES], items[rank < MOST_PIECES]
     kept = np.bincount((items >> U(14)).astype(np.int64), minlength=len(chosen))
-    enough = kept >= np.maximum(MIN_HITS, LEAST_KEPT * np.array([part[2] for part in parts]))
+    enough = kept >= np.maximum(MIN_HITS, LEAST_KEPT * np.array([len(part[0]) for part in parts]))
     heads = np.bincount((hashes >> U(max(0, bits - HEAD_BITS))).astype(np.int64), minlength=1 << HEAD_BITS)
     heads = np.concatenate(([0], np.cumsum(heads))).astype(np.int32)
     marks = _marks_of(hashes >> U(max(0, bits - MARK_BITS)))
     return Table(k, multiplier, bits, marks, heads, hashes, items), sizes // 2, enough
+
+
+def _by_hash(hashes: np.ndarray, items: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
+    """Both columns of a Table by hash and item, (n,) uint64 each; bits : of a hash."""
+    if bits + ITEM_BITS > 64:
+        order = np.lexsort((items, hashes))
+        return hashes[order], items[order]
+    words = np.sort(hashes << U(ITEM_BITS) | items)  # much faster than to sort by two columns
+    return words >> U(ITEM_BITS), words & U((1 << ITEM_BITS) - 1)
 
 
 def _marks_of(prefixes: np.ndarray) -> np.ndarray:

@@ -72,8 +72,11 @@ def choose_beside(wanted: str) -> Future[str]:
     from numba.core.compiler_lock import global_compiler_lock
 
     from bellapy.io.fastx_scan import load
+    from bellapy.jobs.overlap.canonical import canonical_reads
+    from bellapy.records import ReadSet
 
-    load()  # what reads needs Numba no more
+    load()  # what reads, and what puts reads in order, does not wait for Numba then
+    canonical_reads(ReadSet.from_sequences(["A"]))
     Thread(target=choose, name="choosing", daemon=True).start()
     return choice
 
