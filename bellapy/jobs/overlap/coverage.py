@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit, njit_vector_entry, put
+from bellapy.compute.jit import njit, njit_entry, njit_inner, njit_vector_entry
 from bellapy.compute.mapped import let_go
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.records import ReadSet
@@ -91,41 +91,50 @@ def find_kmers(codes, begin, end, table, hashes, places):
     return n
 
 
-@njit
+@njit_inner
 def _join_hits(found, first, last, start, table, hits):
-    """What k-mers of a read share with the pieces: [piece | opposite strand | diagonal | position in the piece].
+    """Write what k-mers of a read share with the pieces: [piece | opposite strand | diagonal | position in the piece].
 
     found : (2, any) uint64, of find_kmers; of the read: first to last - 1.  start : where the read begins.  table : Table.
-    hits : (any,) uint64.  Return it, or a longer array, and the number of hits.
+    hits : (MOST_PIECES times as many,) uint64.  Return their number.
     """
     n_hits, to_head, bias = 0, U(max(0, table.bits - HEAD_BITS)), U(PIECE)
-    heads, hashes, items = table.heads, table.hashes, table.items  # inside a loop Numba would count references to them
     for x in range(first, last):
         h = found[0, x]
-        at, last = heads[h >> to_head], heads[(h >> to_head) + U1]
-        while at < last and hashes[at] < h:
+        at, end = table.heads[h >> to_head], table.heads[(h >> to_head) + U1]
+        while at < end and table.hashes[at] < h:
             at += 1
-        while at < last and hashes[at] == h:
-            item = items[at]
+        while at < end and table.hashes[at] == h:
+            item = table.items[at]
             position, target = (item >> U1) & U(0x1FFF), (found[1, x] >> U1) - U(start)
             opposite = (item ^ found[1, x]) & U1
             diagonal = target + (position if opposite else bias - position)
-            if n_hits == hits.size:
-                longer = np.empty(2 * n_hits, np.uint64)
-                put(longer, 0, hits, 0, n_hits)
-                hits = longer
             strand = ((item >> U(14)) << U1) | opposite
             hits[n_hits] = (((strand << DIAGONAL_BITS) | diagonal) << POS_BITS) | position
             n_hits += 1
             at += 1
-    return hits, n_hits
+    return n_hits
 
 
-@njit
-def _covers(hits, first, last, n_diagonals, k, middle):
+@njit_inner
+def _sort(words, n):
+    """Sort words[:n], uint64, which are few, by ever smaller steps."""
+    step = n // 2
+    while step > 0:
+        for i in range(step, n):
+            word, j = words[i], i
+            while j >= step and words[j - step] > word:
+                words[j] = words[j - step]
+                j -= step
+            words[j] = word
+        step = 1 if step == 2 else step * 5 // 11
+
+
+@njit_inner
+def _covers(hits, first, last, positions, n_diagonals, k, middle):
     """Whether hits[first:last], (any,) uint64, sorted, of one piece and strand, speak for an overlap over its middle.
 
-    n_diagonals : on which there may be hits.
+    positions : (last - first or more,) uint64, overwritten.  n_diagonals : on which there may be hits.
     """
     begin, best, best_begin = first, 0, first
     for i in range(first, last):
@@ -133,8 +142,9 @@ def _covers(hits, first, last, n_diagonals, k, middle):
             begin += 1
         if i + 1 - begin > best:
             best, best_begin = i + 1 - begin, begin
-    positions = hits[best_begin : best_begin + best] & U(0x1FFF)
-    positions.sort()
+    for i in range(best):
+        positions[i] = hits[best_begin + i] & U(0x1FFF)
+    _sort(positions, best)
     n, before = 0, np.int64(-k)
     for i in range(best):
         if np.int64(positions[i]) - before >= k:
@@ -143,7 +153,7 @@ def _covers(hits, first, last, n_diagonals, k, middle):
     chance = (last - first - best) * BAND / n_diagonals  # hits of a band, as many as there are elsewhere
     if n < MIN_HITS + chance + SPREADS * math.sqrt(chance):
         return False
-    low, high = np.int64(positions[0]), np.int64(positions[-1]) + k
+    low, high = np.int64(positions[0]), np.int64(positions[best - 1]) + k
     beyond = (high - low) // (n - 1)
     return low - beyond <= middle < high + beyond
 
@@ -155,29 +165,29 @@ class Pieces(NamedTuple):
     middles: np.ndarray
 
 
-@njit
-def _count_read(found, shown, read, table, pieces, hits, counts):
+@njit_inner
+def _count_read(found, shown, read, table, pieces, scratch, counts):
     """Add 1 to counts[p], (n_pieces,) int64, of each piece p whose middle a read covers.
 
     found : (2, any) uint64, k-mers of the read among others.  shown : the first of these, and the one after the last.
     read : its id, where it begins, its length.  table : Table.  pieces : Pieces.
-    hits : (any,) uint64, written.  Return it, or a longer array.
+    scratch : (2, MOST_PIECES times as many) uint64, overwritten.
     """
-    r, start, length = read
-    hits, n_hits = _join_hits(found, shown[0], shown[1], start, table, hits)
-    hits[:n_hits].sort()
+    (r, start, length), (hits, positions) = read, scratch
+    n_hits = _join_hits(found, shown[0], shown[1], start, table, hits)
+    _sort(hits, n_hits)
     first, before = 0, -1
     while first < n_hits:
         group = hits[first] >> (POS_BITS + DIAGONAL_BITS)
         last = first + 1
         while last < n_hits and hits[last] >> (POS_BITS + DIAGONAL_BITS) == group:
             last += 1
-        p = np.int64(group >> U1)
-        if p != before and pieces.own[p] != r and _covers(hits, first, last, length + PIECE, table.k, pieces.middles[p]):
-            counts[p] += 1
-            before = p  # on either strand, once
+        p, n_diagonals = np.int64(group >> U1), length + PIECE
+        if p != before and pieces.own[p] != r:
+            if _covers(hits, first, last, positions, n_diagonals, table.k, pieces.middles[p]):
+                counts[p] += 1
+                before = p  # on either strand, once
         first = last
-    return hits
 
 
 @njit
@@ -186,21 +196,27 @@ def count_covering(codes, starts, lengths, begin, end, table, pieces, counts):
 
     codes, starts, lengths : of a ReadSet.  table : Table.  pieces : Pieces.  counts : (n_pieces,) int64.
     """
-    found, hits = np.empty((2, lengths[begin:end].max() + 1), np.uint64), np.empty(1 << 12, np.uint64)
+    longest = 0
+    for r in range(begin, end):
+        longest = max(longest, lengths[r])
+    found, scratch = np.empty((2, longest + 1), np.uint64), np.empty((2, 1 << 12), np.uint64)
     for r in range(begin, end):
         n = find_kmers(codes, starts[r], starts[r] + lengths[r], table, found[0], found[1])
-        hits = _count_read(found, (0, n), (r, starts[r], lengths[r]), table, pieces, hits, counts)
+        if scratch.shape[1] < MOST_PIECES * n:
+            scratch = np.empty((2, 2 * MOST_PIECES * n), np.uint64)
+        _count_read(found, (0, n), (r, starts[r], lengths[r]), table, pieces, (scratch[0], scratch[1]), counts)
 
 
-@njit
-def count_covering_by(found, edges, starts, lengths, begin, end, table, pieces, counts):
+@njit_entry
+def count_covering_by(found, edges, starts, lengths, begin, end, table, pieces, scratch, counts):
     """`count_covering` where it is known which k-mers of the reads the table has.
 
     found : (2, n) uint64, hash, and place << 1 | reverse, by place.  edges : (n_reads + 1,) int64, the first of each read.
+    scratch : (2, MOST_PIECES times the k-mers of a read) uint64, overwritten.
     """
-    hits = np.empty(1 << 12, np.uint64)
     for r in range(begin, end):
-        hits = _count_read(found, (edges[r], edges[r + 1]), (r, starts[r], lengths[r]), table, pieces, hits, counts)
+        shown, read = (edges[r], edges[r + 1]), (r, starts[r], lengths[r])
+        _count_read(found, shown, read, table, pieces, (scratch[0], scratch[1]), counts)
 
 
 def make_table(
@@ -280,7 +296,8 @@ def measure_depth(reads: ReadSet, k: int, one_in: int, threads: int = 1, find: F
             count_covering(reads.codes, reads.starts, reads.lengths, *part, table, pieces, counts)
             let_go(reads.codes)
         else:
-            count_covering_by(found, edges, reads.starts, reads.lengths, *part, table, pieces, counts)
+            scratch = np.empty((2, MOST_PIECES * int(np.diff(edges).max(initial=0))), np.uint64)
+            count_covering_by(found, edges, reads.starts, reads.lengths, *part, table, pieces, scratch, counts)
         return counts
 
     parts = even_ranges(len(reads), RANGES * threads if found is None else threads)
