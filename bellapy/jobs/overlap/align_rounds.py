@@ -192,7 +192,7 @@ def cover(kind: str, work: Work, tile: int) -> Result:
         turns = Crossings(*(crossings[name] for name in Crossings._fields)).turns(telling, partners)
         return steps_of(reads, telling, turns, threads)
 
-    both = of_telling, lambda: steps_of(reads, hulls(some), threads=threads)
+    both = of_telling, lambda: steps_of(reads, hulls(some, threads), threads=threads)
     steps, hull_steps = map_threads(lambda make: make(), both, threads)
     return {"steps": steps, "hull_steps": hull_steps}
 
@@ -210,7 +210,7 @@ def _standing(kind: str, work: Work, tile: int) -> Standing:
                 bins = _bins(starts, work.ids(its_tile))
                 steps[bins] += its_steps
                 hull_steps[bins] += its_hulls
-        return Standing.of(work.reads.lengths, steps, hull_steps)._asdict()
+        return Standing.of(work.reads.lengths, steps, hull_steps, work.params.run.threads)._asdict()
 
     found = work.store.once(f"{kind}_standing", make)
     bins = slice(None) if work.is_whole else _bins(starts, work.ids(tile))

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_entry, njit_inner
-from bellapy.compute.threads import even_ranges, map_threads
+from bellapy.compute.threads import map_threads, shared_by
 from bellapy.records import Extensions, Overlaps, ReadSet, Seeds
 
 BIN = 100  # bases: how finely it is known where alignments go on
@@ -31,8 +31,6 @@ BEYOND = 400  # bases: an alignment goes on past a place if it covers so many on
 AT_END = 100  # bases: an alignment that comes so close to the end of a read reaches it
 AROUND_TURN = 200  # bases: there two alignments that cross are less than BEYOND apart
 NOWHERE = -(1 << 40)
-MOST_SUMS = 4  # of the bins, for queries and for targets: more take longer to be added up
-LEAST_ROWS = 1 << 16  # alignments: fewer are looked at before a thread has begun
 STRAY = 0.02  # share of a read's alignments that may go on in what is bad
 
 
@@ -107,31 +105,18 @@ def measure_geometry(
     """Overhangs, span and implied length of every alignment; overlaps are both, pairs of reads and alignments."""
     n, columns = len(seeds), Aligned.of(seeds, extensions).columns
     (left, right, span), implied = np.empty((3, n), np.int32), np.empty(n)
-
-    def measure(rows: slice) -> None:
-        _measure(reads.lengths, _part(columns, rows), left[rows], right[rows], span[rows], implied[rows])
-
-    map_threads(measure, _shares(n, threads), threads)
+    shared_by(threads)(lambda part: _measure(reads.lengths, columns, *part, left, right, span, implied), n)
     return Geometry(left, right, span, implied, np.zeros(n, bool))
 
 
-def _shares(n: int, threads: int) -> list[slice]:
-    """Rows 0 .. n - 1 for threads, none of which has few; at least one share."""
-    return [slice(*part) for part in even_ranges(n, min(threads, 1 + n // LEAST_ROWS))] or [slice(0, 0)]
-
-
-def _part(columns: tuple[np.ndarray, ...], rows: slice) -> tuple[np.ndarray, ...]:
-    return tuple(column[rows] for column in columns)
-
-
 @njit_entry
-def _measure(lengths, aligned, left, right, span, implied):
-    """Fill in the columns of Geometry but the last, (n,) int32, `implied` float64.
+def _measure(lengths, aligned, begin, end, left, right, span, implied):
+    """Fill in rows [begin, end) of the columns of Geometry but the last, (n,) int32, `implied` float64.
 
     lengths : (n_reads,) int32.  aligned : the columns of Aligned.
     """
     query_id, target_id, strand, query_start, query_end, target_start, target_end = aligned
-    for i in range(len(query_id)):
+    for i in range(begin, end):
         query_after = lengths[query_id[i]] - query_end[i]
         target_after, target_before = lengths[target_id[i]] - target_end[i], target_start[i]
         if strand[i] <= 0:
@@ -153,16 +138,37 @@ class Standing(NamedTuple):
     covered: np.ndarray
 
     @classmethod
-    def of(cls, lengths: np.ndarray, steps: np.ndarray, hull_steps: np.ndarray) -> Standing:
+    def of(cls, lengths: np.ndarray, steps: np.ndarray, hull_steps: np.ndarray, threads: int = 1) -> Standing:
         """From the sums of what `steps_of` gives for sound alignments, and for `hulls`, over all of them."""
-        starts = bin_starts(lengths)
-        going_on, of_hulls = np.cumsum(steps, dtype=np.int32), np.cumsum(hull_steps, dtype=np.int32)
-        return cls(_hardly_any(starts, going_on), _hardly_any(starts, of_hulls), going_on > 0)
+        starts, standing = bin_starts(lengths), cls(*np.empty((3, len(steps)), bool))
+        shared_by(threads)(lambda part: _stand(starts, steps, hull_steps, *part, standing), len(lengths))
+        return standing
 
 
 def bin_starts(lengths: np.ndarray) -> np.ndarray:
     """Where the bins of each read start, and where those of the last one end, (n_reads + 1,) int64."""
     return np.concatenate(([0], np.cumsum(lengths // BIN + 2, dtype=np.int64)))
+
+
+@njit_entry
+def _stand(starts, steps, hull_steps, begin, end, standing):
+    """Fill in the bins of reads [begin, end).
+
+    starts : (n_reads + 1,) int64, first bin of each read.  steps, hull_steps : (n_bins,) int32, as of `steps_of`; in every
+    read they sum up to 0.  standing : Standing.
+    """
+    for r in range(begin, end):
+        most = most_hulls = going_on = hulls = 0
+        for at in range(starts[r], starts[r + 1]):
+            going_on += steps[at]
+            hulls += hull_steps[at]
+            most, most_hulls = max(most, going_on), max(most_hulls, hulls)
+        going_on = hulls = 0
+        for at in range(starts[r], starts[r + 1]):
+            going_on += steps[at]
+            hulls += hull_steps[at]
+            standing.bad[at], standing.joined[at] = going_on <= STRAY * most, hulls <= STRAY * most_hulls
+            standing.covered[at] = going_on > 0
 
 
 def fair_geometry(
@@ -176,13 +182,8 @@ def fair_geometry(
     bins = _Bins(bin_starts(reads.lengths), standing.bad, standing.joined, covered)
     n, columns = len(seeds), Aligned.of(seeds, extensions).columns
     (left, right), implied, lesser = np.empty((2, n), np.int32), np.empty(n), np.empty(n, bool)
-    overhangs = geometry.left, geometry.right
-
-    def judge(rows: slice) -> None:
-        told = _part(columns, rows), _part(overhangs, rows), geometry.implied[rows]
-        _judge(bins, *told, left[rows], right[rows], implied[rows], lesser[rows])
-
-    map_threads(judge, _shares(n, threads), threads)
+    before, after = (geometry.left, geometry.right, geometry.implied), (left, right, implied, lesser)
+    shared_by(threads)(lambda part: _judge(bins, columns, before, *part, after), n)
     return Geometry(left, right, geometry.span, implied, lesser)
 
 
@@ -196,21 +197,22 @@ class _Bins(NamedTuple):
 
 
 @njit_entry
-def _judge(bins, aligned, overhangs, spanned, left, right, implied, lesser):
-    """Fill in the columns of the fair Geometry.
+def _judge(bins, aligned, before, begin, end, after):
+    """Fill in rows [begin, end) of the columns of the fair Geometry.
 
-    bins : _Bins.  aligned : the columns of Aligned.  overhangs, spanned : left and right, and implied, of the
-    geometry, (n,).  left, right : (n,) int32.  implied : (n,) float64.  lesser : (n,) bool.
+    bins : _Bins.  aligned : the columns of Aligned.  before : left, right and implied of the geometry.
+    after : of the fair one left and right, (n,) int32, implied, (n,) float64, and lesser, (n,) bool.
     """
+    left, right, implied, lesser = after
     query_id, target_id, strand, query_start, query_end, target_start, target_end = aligned
-    for i in range(len(query_id)):
+    for i in range(begin, end):
         q, t, same = query_id[i], target_id[i], strand[i] > 0
         first, last = (target_start[i], target_end[i]) if same else (target_end[i], target_start[i])
         bad_left = bins.bad[_bin(bins, q, query_start[i])] or bins.bad[_bin(bins, t, first)]
         bad_right = bins.bad[_bin(bins, q, query_end[i])] or bins.bad[_bin(bins, t, last)]
-        its_left, its_right = overhangs[0][i], overhangs[1][i]
+        its_left, its_right = before[0][i], before[1][i]
         left[i], right[i] = 0 if bad_left else its_left, 0 if bad_right else its_right
-        implied[i] = spanned[i] - its_left - its_right + left[i] + right[i]
+        implied[i] = before[2][i] - its_left - its_right + left[i] + right[i]
         lesser[i] = False
         if its_left > BEYOND:
             lesser[i] = _is_lesser(bins, q, query_start[i], True) or _is_lesser(bins, t, first, same)
@@ -238,12 +240,6 @@ def _is_lesser(bins, read, position, runs_on):
     return behind < before if runs_on else before < behind
 
 
-def _hardly_any(starts: np.ndarray, going_on: np.ndarray) -> np.ndarray:
-    """Mask of the bins that at most a share STRAY of what the read has anywhere goes on past."""
-    most = np.maximum.reduceat(going_on, starts[:-1]) if len(starts) > 1 else going_on[:0]
-    return going_on <= STRAY * np.repeat(most, np.diff(starts))
-
-
 def _by_pair(some: Aligned) -> tuple[np.ndarray, np.ndarray]:
     """The rows by their two reads, and where the rows of each pair begin among them."""
     pair = some.query_id.astype(np.int64) << 32 | some.target_id
@@ -252,13 +248,13 @@ def _by_pair(some: Aligned) -> tuple[np.ndarray, np.ndarray]:
     return order, np.flatnonzero(np.diff(pair[order], prepend=-1))
 
 
-def hulls(some: Aligned) -> Aligned:
+def hulls(some: Aligned, threads: int = 1) -> Aligned:
     """One row for each pair of reads, from the first start to the last end of their alignments, whatever the strands."""
     order, begins = _by_pair(some)
     ends = {"start": np.minimum, "end": np.maximum}
     names = [(f"{read}_{end}", pick) for read in ("query", "target") for end, pick in ends.items()]
-    columns = {name: pick.reduceat(getattr(some, name)[order], begins) for name, pick in names}
-    return replace(some.take(order[begins]), **columns)
+    columns = map_threads(lambda its: its[1].reduceat(getattr(some, its[0])[order], begins), names, threads)
+    return replace(some.take(order[begins]), **{name: column for (name, _), column in zip(names, columns, strict=True)})
 
 
 def steps_of(reads: ReadSet, some: Aligned, turns: np.ndarray | None = None, threads: int = 1) -> np.ndarray:
@@ -273,21 +269,14 @@ def steps_of(reads: ReadSet, some: Aligned, turns: np.ndarray | None = None, thr
         (some.target_id, some.target_start, some.target_end, nowhere[1]),
     )
 
-    def add(part: tuple[tuple[np.ndarray, ...], slice]) -> np.ndarray:
-        (*columns, turn), rows = part
-        steps = np.zeros(starts[-1], np.int32)
-        _add_steps(starts, reads.lengths, *_part(tuple(columns), rows), turn[rows] if turn.size else turn, steps)
-        return steps
+    steps = np.zeros(starts[-1], np.int32)
 
-    shares = _shares(len(some), min(threads, MOST_SUMS))
-    total, *others = map_threads(add, [(side, rows) for side in sides for rows in shares], threads)
+    def add(its_reads: tuple[int, int]) -> None:
+        for side in sides:
+            _add_steps(starts, reads.lengths, *its_reads, *side, steps)
 
-    def add_up(bins: tuple[int, int]) -> None:
-        for steps in others:
-            total[slice(*bins)] += steps[slice(*bins)]
-
-    map_threads(add_up, even_ranges(len(total), threads), threads)
-    return total
+    shared_by(threads)(add, len(reads))
+    return steps
 
 
 def _on_both_strands(some: Aligned) -> tuple[np.ndarray, np.ndarray]:
@@ -352,13 +341,17 @@ def find_crossings(n_reads: int, some: Aligned) -> Crossings:
 
 
 @njit
-def _add_steps(starts, lengths, read_id, begin, end, turn, steps):
+def _add_steps(starts, lengths, low, high, read_id, begin, end, turn, steps):
     """Add 1 where an alignment begins to go on and take 1 where it does not any more; not around its turn.
+
+    Of reads [low, high): others are another thread's.
 
     starts : (n_reads + 1,) int64, first bin of each read.  lengths : (n_reads,) int32.  read_id, begin, end : (n,) int32, of
     the alignments.  turn : (n,) int64, where they cross others, or empty.  steps : (n_bins,) int32, by bin.
     """
     for i in range(len(read_id)):
+        if not low <= read_id[i] < high:
+            continue
         length, at = lengths[read_id[i]], starts[read_id[i]]
         first = 0 if begin[i] <= AT_END else (begin[i] + BEYOND + BIN - 1) // BIN
         last = length // BIN if end[i] >= length - AT_END else (end[i] - BEYOND) // BIN
