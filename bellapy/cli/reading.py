@@ -55,6 +55,7 @@ def load_reads(
 
         compile_ahead(with_paths=with_paths or (output is not None and output.paths), others=kernels)
     session.watch()
+    from bellapy.compute.threads import shared_by
     from bellapy.jobs.overlap.canonical import canonical_reads
     from bellapy.jobs.overlap.first_run import choose_beside
 
@@ -65,8 +66,11 @@ def load_reads(
         from bellapy.io.sam import check_names
 
         check_names(reads.names)
-    canonical = canonical_reads(reads, session.run.threads)
+    threads = session.run.threads
+    canonical = canonical_reads(reads, threads)
     if overlaps:
+        if not device.done() and session.run.max_memory is None:
+            canonical[0].turn_by(shared_by(threads))  # while a GPU is awaited
         params = replace(params, run=replace(params.run, device=device.result()))
     return Loaded(*canonical, params)
 
