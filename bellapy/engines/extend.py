@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
+from typing import NamedTuple
 
 import numpy as np
 
@@ -76,20 +77,49 @@ def extend_anchors(
     resources : one thread of the CPU by default.  Its budget may make batches smaller.
     """
     resources = resources or Resources()
-
-    def extend_batch(rows: slice) -> Extensions:
-        batch = anchors.take(rows)
-        ends, turns = _extend_in_steps(reads.both_ways, make_flanks(reads, batch), steps, end, resources)
-        return join_flanks(batch, ends, turns, steps[0].match)
-
     at_once = 1 if resources.device == "cpu" else min(GPU_BATCHES, resources.threads)
-    parts, done = [], 0
-    for part in map_in_order(extend_batch, _batches(len(anchors), at_once, resources), at_once):
-        parts.append(part)
-        done += len(part)
-        if resources.progress:
-            resources.progress(done)
+    batches = _batches(len(anchors), at_once, resources)
+    parts: list[Extensions] = []
+
+    def begin(rows: slice) -> _Begun:
+        batch = anchors.take(rows)
+        flanks = make_flanks(reads, batch)
+        ends = extend(reads.both_ways, flanks, steps[0], end, resources)
+        return _Begun(batch, flanks, ends, ends.bases)
+
+    def begun() -> Iterator[_Begun]:
+        done = 0
+        for its in map_in_order(begin, batches, at_once):
+            yield its
+            done += len(its.anchors)
+            if resources.progress:
+                resources.progress(done)
+
+    for some in _in_groups(begun(), together=resources.device != "cpu" and resources.budget.limit is None):
+        for step in steps[1:]:
+            _go_on(reads.both_ways, some, step, end, resources)
+        parts += map_threads(lambda its: join_flanks(its.anchors, its.ends, its.turns, steps[0].match), some, at_once)
     return join_extensions(parts, resources.threads)
+
+
+class _Begun(NamedTuple):
+    """A batch whose first step is done; turns : (n, 2) int64, where that ended."""
+
+    anchors: Anchors
+    flanks: Flanks
+    ends: Ends
+    turns: np.ndarray
+
+
+def _in_groups(batches: Iterator[_Begun], *, together: bool) -> Iterator[list[_Begun]]:
+    """Batches that go on together.
+
+    On a GPU a further step, of few flanks, takes about as long as its longest one does alone: there should be one for all.
+    """
+    if together:
+        yield list(batches)
+    else:
+        yield from ([its] for its in batches)
 
 
 def _batches(n: int, at_once: int, resources: Resources) -> Iterator[slice]:
@@ -101,17 +131,19 @@ def _batches(n: int, at_once: int, resources: Resources) -> Iterator[slice]:
         at += size
 
 
-def _extend_in_steps(
-    codes: np.ndarray, flanks: Flanks, steps: Sequence[Scoring], end: End, resources: Resources
-) -> tuple[Ends, np.ndarray]:
-    """Where all steps together end, and the first one, (n, 2) int64."""
-    ends = extend(codes, flanks, steps[0], end, resources)
-    turns = ends.bases
-    for step in steps[1:]:
-        left = np.minimum(flanks.query_length - turns[:, 0], flanks.target_length - turns[:, 1])
-        short = np.flatnonzero(left > NEAR)
-        ends.table[short] += extend(codes, flanks.beyond(short, turns), step, end, resources).table
-    return ends, turns
+def _go_on(codes: np.ndarray, batches: Sequence[_Begun], step: Scoring, end: End, resources: Resources) -> None:
+    """Take a further step with the flanks that ended far from the ends of both sequences; add it to their ends."""
+    shorts, flanks = [], []
+    for its in batches:
+        left = np.minimum(its.flanks.query_length - its.turns[:, 0], its.flanks.target_length - its.turns[:, 1])
+        shorts.append(np.flatnonzero(left > NEAR))
+        flanks.append(its.flanks.beyond(shorts[-1], its.turns))
+    columns = zip(*(some.columns for some in flanks), strict=True)
+    whole = flanks[0] if len(flanks) == 1 else Flanks(*map(np.concatenate, columns))
+    table, at = extend(codes, whole, step, end, resources).table, 0
+    for its, short in zip(batches, shorts, strict=True):
+        its.ends.table[short] += table[at : at + len(short)]
+        at += len(short)
 
 
 def join_extensions(parts: list[Extensions], threads: int = 1) -> Extensions:
