@@ -41,6 +41,7 @@ NEAR = 2.0  # counts are near each other up to this factor
 MARK_BITS, HEAD_BITS = 23, 18  # 1 MB of bits that most k-mers of the reads stop at, 1 MB of heads
 DEPTH_BYTES = 32 << 20  # of the pieces' k-mers, while they are sorted
 RANGES = 64  # of reads, for each thread
+FEW_THREADS = 4  # are enough where the k-mers are found already
 ITEM_BITS = 20  # of an item of Table
 POS_BITS, DIAGONAL_BITS = U(13), U(33)  # of a hit: PIECE fits, and the sum of two positions
 
@@ -219,9 +220,7 @@ def count_covering_by(found, edges, starts, lengths, begin, end, table, pieces, 
         _count_read(found, shown, read, table, pieces, (scratch[0], scratch[1]), counts)
 
 
-def make_table(
-    reads: ReadSet, chosen: np.ndarray, k: int, one_in: int, threads: int = 1
-) -> tuple[Table, np.ndarray, np.ndarray]:
+def make_table(reads: ReadSet, chosen: np.ndarray, k: int, one_in: int) -> tuple[Table, np.ndarray, np.ndarray]:
     """The k-mers of pieces from the middle of some reads; the middle of each piece; and whether it kept enough of them.
 
     chosen : (n,) int64, the reads.  one_in : a power of two; k-mers are left out so that one in so many is kept.
@@ -238,7 +237,7 @@ def make_table(
         hashes, places = found[:, : find_kmers(reads.codes, begin, begin + size, everything, *found)]
         return hashes, U(piece) << U(14) | (places - (U(begin) << U1))
 
-    parts = map_threads(look, range(len(chosen)), threads)
+    parts = [look(piece) for piece in range(len(chosen))]  # a millisecond: threads would take longer to begin
     hashes, items = _by_hash(*(np.concatenate([part[i] for part in parts]) for i in range(2)), bits)
     alone = np.ones(len(hashes), bool)  # not twice in a piece
     twice = (hashes[1:] == hashes[:-1]) & (items[1:] >> U(14) == items[:-1] >> U(14))
@@ -285,7 +284,7 @@ def measure_depth(reads: ReadSet, k: int, one_in: int, threads: int = 1, find: F
     chosen = long_enough[:N_PIECES]
     if len(chosen) < LEAST_PIECES or reads.lengths[chosen].min() < k:
         return None
-    table, middles, enough = make_table(reads, chosen, k, one_in, threads)
+    table, middles, enough = make_table(reads, chosen, k, one_in)
     pieces, found = Pieces(chosen, middles), find(table) if find else None
     ends = np.append(reads.starts, len(reads.codes)).astype(np.uint64)
     edges = np.zeros(0, np.int64) if found is None else np.searchsorted(found[1] >> U1, ends)
@@ -300,7 +299,7 @@ def measure_depth(reads: ReadSet, k: int, one_in: int, threads: int = 1, find: F
             count_covering_by(found, edges, reads.starts, reads.lengths, *part, table, pieces, scratch, counts)
         return counts
 
-    parts = even_ranges(len(reads), RANGES * threads if found is None else threads)
+    parts = even_ranges(len(reads), RANGES * threads if found is None else min(threads, FEW_THREADS))
     return usual_mean(sum(map_threads(count, parts, threads), np.zeros(len(chosen), np.int64))[enough])
 
 
