@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from bellapy.params import Scoring
+from bellapy.records import Paths
 
 BLOCK_BYTES = 8 << 20
 
@@ -22,6 +24,16 @@ class FlankPaths:
     runs: np.ndarray
     starts: np.ndarray
     counts: np.ndarray
+
+
+class SomePaths(Protocol):
+    """The paths of consecutive overlaps, as an executor keeps them."""
+
+    def __len__(self) -> int:
+        """How many."""
+
+    def part(self, begin: int, end: int) -> Paths:
+        """Those of rows begin .. end - 1."""
 
 
 def most_runs(ends: np.ndarray, scoring: Scoring, longest: bool) -> np.ndarray:

@@ -19,11 +19,12 @@ from bellapy.compute.memory import UNLIMITED, Budget
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import made_ahead, map_in_order
 from bellapy.engines.ends import End
+from bellapy.engines.flank_paths import SomePaths
 from bellapy.params import Scoring
 from bellapy.records import Overlaps, Paths, ReadSet, join_paths
 
 Result = TypeVar("Result")
-Executor = Callable[[ReadSet, Overlaps, Sequence[Scoring], End, Resources], list[Paths]]
+Executor = Callable[[ReadSet, Overlaps, Sequence[Scoring], End, Resources], Sequence[SomePaths]]
 """Gives the paths of overlaps, in consecutive parts."""
 
 
@@ -57,7 +58,8 @@ def trace_overlaps(
     resources : one thread of the CPU by default.
     """
     resources = resources or Resources()
-    return _counted(overlaps, join_paths(EXECUTORS[resources.device]()(reads, overlaps, steps, end, resources)))
+    parts = EXECUTORS[resources.device]()(reads, overlaps, steps, end, resources)
+    return _counted(overlaps, _some_of(parts, 0, len(overlaps)))
 
 
 def _counted(overlaps: Overlaps, paths: Paths) -> tuple[Overlaps, Paths]:
@@ -84,10 +86,10 @@ def map_paths(
         return map_in_order(on_cpu, pieces, threads)
     trace = EXECUTORS[resources.device]()
 
-    def traced(span: slice) -> list[Paths]:
+    def traced(span: slice) -> Sequence[SomePaths]:
         return trace(reads, overlaps.take(span), steps, end, resources)
 
-    def with_paths(item: tuple[slice, list[Paths], int]) -> Result:
+    def with_paths(item: tuple[slice, Sequence[SomePaths], int]) -> Result:
         piece, parts, first = item
         return use(*_counted(overlaps.take(piece), _some_of(parts, piece.start - first, piece.stop - first)))
 
@@ -95,8 +97,8 @@ def map_paths(
 
 
 def _traced_by_turns(
-    traced: Callable[[slice], list[Paths]], pieces: list[slice], n: int
-) -> Iterator[tuple[slice, list[Paths], int]]:
+    traced: Callable[[slice], Sequence[SomePaths]], pieces: list[slice], n: int
+) -> Iterator[tuple[slice, Sequence[SomePaths], int]]:
     """Each piece with the paths of its turn and the first row of that; `n` pieces are traced in a turn."""
     turns = [pieces[at : at + n] for at in range(0, len(pieces), n)]
     spans = [slice(turn[0].start, turn[-1].stop) for turn in turns]
@@ -105,7 +107,7 @@ def _traced_by_turns(
             yield piece, parts, span.start
 
 
-def _some_of(parts: list[Paths], begin: int, end: int) -> Paths:
+def _some_of(parts: Sequence[SomePaths], begin: int, end: int) -> Paths:
     """The paths of rows begin .. end - 1 of consecutive parts."""
     found, first = [], 0
     for part in parts:
@@ -113,7 +115,7 @@ def _some_of(parts: list[Paths], begin: int, end: int) -> Paths:
         if low < high:
             found.append(part.part(low, high))
         first += len(part)
-    return found[0] if len(found) == 1 else join_paths(found)
+    return join_paths(found) if len(found) > 1 else found[0] if found else parts[0].part(0, 0)
 
 
 def blocks(overlaps: Overlaps, threads: int = 1, budget: Budget = UNLIMITED) -> list[slice]:

@@ -52,11 +52,12 @@ from bellapy.engines.exact.rule import NONE
 
 MOST_REGISTERS = 128  # of a thread
 INSIDE, EDGED, FLOORED = range(3)  # ways to step through a tile
+SPARE = 1  # words behind what comes from above: all lanes read one ahead
 
 
 def shared_bytes(kind: Kind) -> int:
     """Shared memory of a warp."""
-    return 4 * (3 * kind.steps + LAG)
+    return 4 * (3 * kind.steps + LAG + SPARE)
 
 
 @inlined
@@ -172,7 +173,7 @@ def _step_through(matrix, results, tile, cells, flow, scratch, best, way, rule, 
     Flow and Best then.
     """
     place, lane, W, (words, shown), floored = tile.place, tile.place.lane, kind.steps, scratch, way == FLOORED
-    alarm, floor, bottoms = tile.alarm, tile.floor, U32(tile.at + U32(W))
+    alarm, floor, bottoms = tile.alarm, tile.floor, U32(tile.at + U32(W + SPARE))
     ahead = U32(bottoms + U32(I32(W + LAG - 2 * lane)))
     flow = Flow(flow.above, flow.below, words[ahead - U32(1)])
     passed = last_row_of(cells, flow, kind)
@@ -217,7 +218,7 @@ def make_kernel(registers: int, steps: int, masked: bool):
         shown = cuda.local.array(PLACES, np.int32)
         words = cuda.shared.array(0, uint32)  # see Tile.at
         lane, warp = I32(cuda.threadIdx.x & (WARP - 1)), I32(cuda.threadIdx.x // WARP)
-        at = U32(warp * (3 * W + LAG))  # unsigned: Numba makes no code for negative places then
+        at = U32(warp * (3 * W + LAG + SPARE))  # unsigned: Numba makes no code for negative places then
         while True:
             ticket = _next_task(traffic, lane)
             if ticket >= traffic.tasks.shape[0]:
@@ -244,7 +245,7 @@ def make_kernel(registers: int, steps: int, masked: bool):
                     wanted, floored = max(reached, best.score), rule.floor and most < rule.zero
                     alarm, floor = _thresholds(wanted, most, place, rule, KIND)
                     flow = _begin_tile(walk, most, cells, corner, floor, floored, place, rule, KIND)
-                    _fill_words(words, at, U32(at + U32(2 * W)), matrix.target, high, gap, place, most, rule, KIND)
+                    _fill_words(words, at, U32(at + U32(2 * W + SPARE)), matrix.target, high, gap, place, most, rule, KIND)
                     sync_warp()
                     job = Tile(place, at, most, wanted, alarm, floor)
                     scratch = words, shown
@@ -256,7 +257,7 @@ def make_kernel(registers: int, steps: int, masked: bool):
                         flow, best = _step_through(matrix, results, job, cells, flow, scratch, best, INSIDE, rule, KIND)
                     sync_warp()
                     walk = Walk(most, True, flow)
-                    flush(matrix, traffic, results, place, most, words, U32(at + U32(W)), rule, KIND)
+                    flush(matrix, traffic, results, place, most, words, U32(at + U32(W + SPARE)), rule, KIND)
                     _count(matrix, results, place, KIND)
                     if best.score > reached:
                         cuda.atomic.max(traffic.best, 0, best.score)

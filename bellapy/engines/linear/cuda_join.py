@@ -18,9 +18,11 @@ from bellapy.engines.registers.window import EVERY_BIT, ONE
 FIRST, SECOND, SEED, QUERY, TARGET, FLIP, ROOM = range(7)
 """What the kernel is told of an overlap, int64: the flank to the left on the target and the other one, bases of the seed;
 where query and target begin, and 3 to complement the query's bases, as `join.places` has it; where its runs go."""
-N_RUNS, N_MATCHES, N_MISMATCHES, N_GAP_BASES, N_GAPS = range(5)
-COUNTED = 5
+N_SHORT, N_RUNS, N_MATCHES, N_MISMATCHES, N_GAP_BASES, N_GAPS = range(6)
+COUNTED = 6
 """What it tells of its path."""
+MOST = 63
+"""Columns of a short run: one byte, length << 2 | operation.  A longer run becomes several."""
 PARTS = 5
 """Of a path: second and first step of one flank, seed, first and second step of the other."""
 
@@ -175,9 +177,11 @@ def _count(reads, told, out, end, found):
     `reads`: Reads; `told`: a row of the table; `out`: uint32, where the path ends before `end`; `found`: (COUNTED,) int32.
     """
     flip = EVERY_BIT if told[FLIP] else U32(0)
-    query, target, pairs, unequal, gap_bases, gaps = told[QUERY], told[TARGET], I32(0), I32(0), I32(0), I32(0)
+    query, target, short = told[QUERY], told[TARGET], I32(0)
+    pairs, unequal, gap_bases, gaps = I32(0), I32(0), I32(0), I32(0)
     for j in range(told[ROOM], end):
         op, size = operation_of(out[j]), length_of(out[j])
+        short += (size + MOST - 1) // MOST
         if op == PAIR:
             unequal += _count_unequal(reads, query, target, flip, size)
             pairs += size
@@ -186,5 +190,28 @@ def _count(reads, told, out, end, found):
             gaps += 1
         query += 0 if op == TARGET_ALONE else size
         target += 0 if op == QUERY_ALONE else size
+    found[N_SHORT] = short
     found[N_RUNS], found[N_MATCHES], found[N_MISMATCHES] = end - told[ROOM], pairs - unequal, unequal
     found[N_GAP_BASES], found[N_GAPS] = gap_bases, gaps
+
+
+def shorten_runs(table, found, begins, joined, packed):
+    """Write the runs of every path as short ones, one path after the other, a thread for each.
+
+    It takes whole tables: to take a column of one on a device, numba-cuda goes through its rows in Python.
+
+    Parameters
+    ----------
+    table, found, joined : of `join_flanks`.
+    begins : (n,) int64, where the short runs of each path go.
+    packed : uint8, filled in.
+    """
+    i = cuda.grid(1)
+    if i < table.shape[0]:
+        at, first = begins[i], table[i, ROOM]
+        for j in range(first, first + found[i, N_RUNS]):
+            op, size = operation_of(joined[j]), length_of(joined[j])
+            while size > 0:
+                packed[at] = np.uint8(min(size, MOST) << 2 | op)
+                size -= MOST
+                at += 1

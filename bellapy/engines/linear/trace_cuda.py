@@ -22,18 +22,18 @@ from bellapy.compute.gpu.transfers import fetched, moment, sent
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.engines.ends import End
-from bellapy.engines.flank_paths import block_chunks, most_runs
+from bellapy.engines.flank_paths import SomePaths, block_chunks, most_runs
 from bellapy.engines.flanks import Flanks, make_flanks
 from bellapy.engines.join import flank_ends, parts_of, places
 from bellapy.engines.linear import trace_cpu
-from bellapy.engines.linear.cuda_join import COUNTED, N_RUNS, ROOM, Steps, join_flanks
+from bellapy.engines.linear.cuda_join import COUNTED, N_RUNS, N_SHORT, ROOM, Steps, join_flanks, shorten_runs
 from bellapy.engines.linear.cuda_step import pack_scoring
 from bellapy.engines.linear.cuda_trace import BITS, LAST, PLAN, STATES, Part, chunk_words, make_tracer, state_words
 from bellapy.engines.linear.cuda_walk import WAY, make_walker
 from bellapy.engines.linear.extend_cuda import CLASSES, WARPS, loading_of, ready_sizes, window_sizes
+from bellapy.engines.linear.short_paths import ShortPaths, lengthen
 from bellapy.engines.linear.trace_plan import lay_out, list_longest_first
 from bellapy.engines.registers.bases import Reads
-from bellapy.engines.registers.gather import gather_runs
 from bellapy.engines.registers.window import CHUNK
 from bellapy.params import Scoring
 from bellapy.records import Overlaps, Paths, ReadSet, join_paths
@@ -41,7 +41,7 @@ from bellapy.report.run_report import Devices
 
 LEAST_PIECE = 1 << 11  # overlaps
 LEAST_BATCH = 1 << 4  # overlaps; if so few do not fit, they go to the CPU
-LEAST_COPY = 1 << 21  # runs; fewer are copied before a thread has begun
+LEAST_COPY = 1 << 23  # runs; fewer are copied before a thread has begun
 BATCH_BYTES = 8 << 30  # of device memory for a worker's batch, where so much is free
 SHARE = 8  # of the free memory: how many times less a batch may take
 WALKERS = WARPS * WARP  # flanks that a block goes back through, overlaps that it joins
@@ -60,12 +60,12 @@ class _Job:
     end: End
     resources: Resources
     devices: int
-    found: list[tuple[int, Paths]]
+    found: list[tuple[int, SomePaths]]
 
 
 def trace_overlaps(
     reads: ReadSet, overlaps: Overlaps, steps: Sequence[Scoring], end: End, resources: Resources
-) -> list[Paths]:
+) -> list[SomePaths]:
     """Paths of overlaps, as of trace_cpu.py, in consecutive parts.
 
     resources : whose threads pack reads and do what fits no GPU.
@@ -171,7 +171,7 @@ def _note(worker: Worker, spans: list[tuple[float, float]], first: Any, last: An
     spans.append((zero.elapsed_time(first), zero.elapsed_time(last) - 1e3 * lost))
 
 
-def _with_cpus(job: _Job, overlaps: Overlaps, paths: Paths, rows: np.ndarray) -> Paths:
+def _with_cpus(job: _Job, overlaps: Overlaps, paths: SomePaths, rows: np.ndarray) -> Paths:
     """The paths with those of some rows, ascending, from the CPU in their place."""
     theirs = trace_cpu.trace_overlaps(job.reads, overlaps.take(rows), job.steps, job.end, job.resources)
     parts, done = [], 0
@@ -254,7 +254,7 @@ def _start(
 
 def _join_on_gpu(
     job: _Job, worker: Worker, overlaps: Overlaps, laid: _Laid, runs: Any, spans: list[tuple[float, float]], threads: int
-) -> Paths:
+) -> SomePaths:
     """Whole paths; those of overlaps with a flank without runs are worth nothing."""
     n, device, stream = len(overlaps), worker.device, worker.stream
     room = 2 * laid.counts.reshape(4, n).sum(axis=0, dtype=np.int64) + 1
@@ -270,18 +270,15 @@ def _join_on_gpu(
     stream.synchronize()
     _note(worker, spans, first, last, lost)
     numbers = numbers.copy()  # of the pinned memory
-    offsets = np.concatenate(([0], np.cumsum(numbers[:, N_RUNS], dtype=np.int64)))
+    offsets = np.concatenate(([0], np.cumsum(numbers[:, N_SHORT], dtype=np.int64)))
     to = sent(worker, "offsets", offsets[:-1])
-    packed = worker.rooms.of("packed", int(offsets[-1]), dtype=np.uint32)
+    packed = worker.rooms.of("packed", int(offsets[-1]), dtype=np.uint8)
     first = moment(stream)
-    lost = worker.launch(
-        gather_runs, -(-n // WARPS), WARPS * WARP, table[:, ROOM], found[:, N_RUNS], to, joined, packed
-    )  # fmt: skip
+    lost = worker.launch(shorten_runs, -(-n // WALKERS), WALKERS, table, found, to, joined, packed)
     last, there = moment(stream), fetched(worker, "packed", packed)
     stream.synchronize()
     _note(worker, spans, first, last, lost)
-    columns = (np.ascontiguousarray(column) for column in numbers[:, N_RUNS + 1 :].T)
-    return Paths(_copied(there, threads), offsets, *columns)
+    return ShortPaths(_copied(there, threads), offsets, numbers[:, N_RUNS:])
 
 
 def _copied(there: np.ndarray, threads: int) -> np.ndarray:
@@ -317,11 +314,12 @@ def load_join() -> None:
     ends, rows, plan = np.zeros((1, 2), np.int64), np.zeros(1, np.int64), np.zeros((2, PLAN), np.int64)
     list_longest_first(ends, 0, 1, rows)
     lay_out(rows, ends, np.zeros(2, np.int64), (1, 1), 1, plan)
+    lengthen(np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(0, np.uint32), np.zeros(1, np.int64))
     with desk(Devices()) as its_desk:
         zeros = its_desk.zeros
         runs, table, found = zeros(1, np.uint32), zeros((1, ROOM + 1), np.int64), zeros((1, COUNTED), np.int32)
         steps = Steps(runs, zeros(4, np.int64), zeros(4, np.int32))
         its_desk.launch(join_flanks, 1, WALKERS, Reads(zeros((1, 3), np.uint32), 1), table, steps, runs, found)
         to = zeros(1, np.int64)
-        its_desk.launch(gather_runs, 1, WARPS * WARP, table[:, ROOM], found[:, N_RUNS], to, runs, zeros(1, np.uint32))
+        its_desk.launch(shorten_runs, 1, WALKERS, table, found, to, runs, zeros(1, np.uint8))
         its_desk.fetch(runs)
