@@ -17,8 +17,8 @@ from bellapy.engines.ydrop.rule import CHUNK, KINDS, PAIR, TARGET_ALONE
 from bellapy.engines.ydrop.walls import walls_near
 
 NONE = 1 << 40  # no living cell
-R, LOW, HIGH, FIRST, LAST, FIRST_BEFORE, LAST_BEFORE, BASE, BEST, BEST_R, OFFSET, CELLS, N_NEAR = range(13)
-N_STATE = 13
+R, LOW, HIGH, FIRST, LAST, FIRST_BEFORE, LAST_BEFORE, BASE, BEST, BEST_R, BEST_I, OFFSET, CELLS, N_NEAR = range(14)
+N_STATE = 14
 ALIGNED = 64  # bytes; a vector
 BESIDE = 2 * LANES  # cells of room on either side of a window
 ROWS = 6  # H of three anti-diagonals, E, F of two
@@ -48,7 +48,7 @@ class Rows(NamedTuple):
     query, target : (capacity + CHUNK,) int16, staged codes: five times those of cells, and those of the target backwards.
     near : (capacity, 4) int64, pieces of walls that the chunk may meet: r and i of the first cell, cells, operation.
     state : (N_STATE,) int64.  R: the anti-diagonal computed last.  LOW, HIGH: its cells.  FIRST, LAST: its living cells, and
-        _BEFORE those of the one before.  BASE: what is added to scores.  BEST: the best score, relative; BEST_R: where.
+        _BEFORE those of the one before.  BASE: what is added to scores.  BEST: the best score, relative; BEST_R, BEST_I: where.
         OFFSET: of the window.  CELLS: computed so far.  N_NEAR: pieces of walls.
     """
 
@@ -209,6 +209,15 @@ def _prepare(rows, sides, rule, walls):
 
 
 @njit_inner
+def _find(work, at, low, best):
+    """The first cell from `low` on with the best score; at : where cell 0 of the row would stand."""
+    i = low
+    while work[at + i] != best:
+        i += 1
+    return i
+
+
+@njit_inner
 def sweep_chunk(rows, sides, rule, walls, r_end, trace):
     """Compute anti-diagonals up to r_end, at most CHUNK of them.
 
@@ -222,7 +231,7 @@ def sweep_chunk(rows, sides, rule, walls, r_end, trace):
     capacity, offset, blocked = len(work) // ROWS, state[OFFSET], state[N_NEAR] > 0
     first, last, first_before, last_before = state[FIRST], state[LAST], state[FIRST_BEFORE], state[LAST_BEFORE]
     low, high, best, going = state[LOW], state[HIGH], state[BEST], GOING
-    r_first, piece = state[R] + 1, 0
+    r_first, piece, best_low = state[R] + 1, 0, NONE  # best_low: where to look for a new best score, which is done late
     # rows of H: of r - 2, of r - 1, of r; of F: of r - 1, of r
     two, one, now = (r_first + 1) % 3 * capacity, (r_first + 2) % 3 * capacity, r_first % 3 * capacity
     e_row, f_old, f_new = 3 * capacity, (4 + (r_first + 1) % 2) * capacity, (4 + r_first % 2) * capacity
@@ -253,8 +262,13 @@ def sweep_chunk(rows, sides, rule, walls, r_end, trace):
         state[R] = r
         state[CELLS] += n
         if most > best:
-            best, state[BEST_R] = most, r
+            best, state[BEST_R], best_low = most, r, low
+        elif best_low != NONE and state[BEST_R] == r - 2:
+            state[BEST_I], best_low = _find(work, two - offset, best_low, best), NONE
         two, one, now, f_old, f_new = one, now, two, f_new, f_old
+    if best_low != NONE:
+        at_best = one if state[BEST_R] == state[R] else two
+        state[BEST_I] = _find(work, at_best - offset, best_low, best)
     state[FIRST], state[LAST], state[FIRST_BEFORE], state[LAST_BEFORE] = first, last, first_before, last_before
     state[LOW], state[HIGH], state[BEST] = low, high, best
     return going
