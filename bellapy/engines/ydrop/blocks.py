@@ -18,7 +18,7 @@ import numpy as np
 
 from bellapy.compute.jit import njit_inner
 from bellapy.engines.ydrop import sweep
-from bellapy.engines.ydrop.row import E_EXTENDS, F_EXTENDS, FROM_E, FROM_F, LANES
+from bellapy.engines.ydrop.row import E_EXTENDS, F_EXTENDS, FROM_F, FROM_GAP, LANES, WAYS
 from bellapy.engines.ydrop.rule import CHUNK, PAIR, QUERY_ALONE, TARGET_ALONE
 from bellapy.engines.ydrop.sweep import N_STATE, ROWS, R, Trace, sweep_chunk
 
@@ -54,7 +54,7 @@ class Blocks(NamedTuple):
 
 def make_blocks(n: int, capacity: int, kind: type) -> Blocks:
     """Room for n blocks with windows of `capacity` cells."""
-    ways = np.empty(SLOTS * BLOCK * (capacity + 2 * LANES), np.uint8)
+    ways = np.empty(SLOTS * BLOCK * (capacity // LANES + 2) * WAYS, np.uint32)
     trace = Trace(ways, np.zeros(SLOTS * SLOT, np.int64), np.zeros(SLOTS * SLOT, np.int64), np.zeros(1, np.int64))
     return Blocks(
         np.zeros((n, N_STATE), np.int64), np.empty(n * ROWS * capacity, kind), np.zeros(n + 1, np.int64), trace,
@@ -130,12 +130,12 @@ def _go_back(blocks, block, runs, n):
     r, i, gap = place[0], place[1], place[2]
     while r >= first:
         at = r - trace.first[0]
-        way = trace.ways[trace.starts[at] + i - trace.lows[at]]
-        if gap == TARGET_ALONE and not way & E_EXTENDS or gap == QUERY_ALONE and not way & F_EXTENDS:
+        cell = i - trace.lows[at]
+        ways, bit = trace.starts[at] + cell // LANES * WAYS, np.uint32(1) << np.uint32(cell % LANES)
+        if gap != PAIR and not trace.ways[ways + (E_EXTENDS if gap == TARGET_ALONE else F_EXTENDS)] & bit:
             gap = PAIR
-        if gap == PAIR:
-            came = way & 3
-            gap = TARGET_ALONE if came == FROM_E else QUERY_ALONE if came == FROM_F else PAIR
+        if gap == PAIR and trace.ways[ways + FROM_GAP] & bit:
+            gap = QUERY_ALONE if trace.ways[ways + FROM_F] & bit else TARGET_ALONE
         n = _add_run(runs, n, gap, 1)
         r -= 2 if gap == PAIR else 1
         i -= 0 if gap == TARGET_ALONE else 1

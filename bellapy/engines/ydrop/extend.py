@@ -20,7 +20,7 @@ from bellapy.engines.ydrop.sweep import GOING, NO_ROOM, R, Rows, Rule, Sides, be
 from bellapy.engines.ydrop.walls import Walls
 from bellapy.params.wga import GapScores
 
-FIRST_ROOM = 4096  # cells of a window; doubled when one needs more
+FIRST_ROOM = 4096 + 128  # cells of a window; doubled when one needs more; rows must not begin at one place of a page
 FIRST_BLOCKS = 16  # likewise
 TABLE = 32
 NEVER = 1 << 60
@@ -45,8 +45,8 @@ def make_rule(scores: GapScores, ydrop: int) -> Rule:
     """What kernels need of scores; the type of the table is that of the cells."""
     kind = cell_type(scores, ydrop)
     table: np.ndarray = np.zeros(TABLE, kind)
-    table[: scores.matrix.size] = scores.matrix.T.ravel()
-    return Rule(table, (dead_of(kind), scores.open + scores.extend, scores.extend), ydrop)
+    table[: scores.matrix.size] = scores.matrix.T.ravel() + 2 * scores.extend
+    return Rule(table, (dead_of(kind), scores.open, scores.extend), ydrop)
 
 
 class Extender:
