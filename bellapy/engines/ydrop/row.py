@@ -21,8 +21,7 @@ Rows are places in one flat array; a cell stands at the same place x in all of t
     trace : uint32, from z on WAYS numbers for each vector of cells, the first of which begins at x - 1 & -LANES: a bit for each
         cell in each of them (see FROM_GAP); only `row_traced` writes it.
 
-All return the highest score and the places of the first and the last living cell; -1 for these where there is none.  Up to
-32 places before x and after the n-th cell are written too.  Vector code computes cells there like all others.  They come out
+All return the highest score.  Up to 32 places before x and after the n-th cell are written too.  Vector code computes cells there like all others.  They come out
 dead, since no living cell leads to them: the caller sees to it that this holds at the ends of the sequences, and that places
 where no cell was computed before hold minus infinity.
 """
@@ -60,19 +59,16 @@ def row_plain(work, at, window, query, target, table, low, costs):
     two, h, e, old, new = at
     x, n, y, _ = window
     dead, opened, _ = costs
-    most, first, last = dead, -1, -1
+    most = dead
     for c in range(x, x + n):
         a, b = work[e + c], work[old + c - 1]
         v = max(work[two + c - 1] + table[query[c] + target[y + c - x]], a, b)
-        if v >= low:
-            first, last = c if first < 0 else first, c
-        else:
-            v = dead
+        v = v if v >= low else dead
         g = v - opened
         work[h + c], work[e + c], work[new + c] = v, max(g, a), max(g, b)
         most = max(most, v)
     work[h + x - 1] = work[h + x + n] = work[e + x + n] = work[new + x - 1] = dead
-    return most, first, last
+    return most
 
 
 @njit_inner
@@ -81,7 +77,7 @@ def row_plain_traced(work, at, window, query, target, table, low, costs, trace):
     two, h, e, old, new = at
     x, n, y, z = window
     dead, opened, _ = costs
-    most, first, last = dead, -1, -1
+    most = dead
     begin = x - 1 & -LANES
     trace[z : z + WAYS * ((x + n - begin) // LANES + 1)] = 0
     for c in range(x, x + n):
@@ -91,17 +87,14 @@ def row_plain_traced(work, at, window, query, target, table, low, costs, trace):
         at_ways, lane = z + (c - begin) // LANES * WAYS, np.uint32((c - begin) % LANES)
         trace[at_ways + FROM_GAP] |= np.uint32(max(a, b) > p) << lane
         trace[at_ways + FROM_F] |= np.uint32(b > a) << lane
-        if v >= low:
-            first, last = c if first < 0 else first, c
-        else:
-            v = dead
+        v = v if v >= low else dead
         g = v - opened
         trace[at_ways + E_EXTENDS] |= np.uint32(a >= g) << lane
         trace[at_ways + F_EXTENDS] |= np.uint32(b >= g) << lane
         work[h + c], work[e + c], work[new + c] = v, max(g, a), max(g, b)
         most = max(most, v)
     work[h + x - 1] = work[h + x + n] = work[e + x + n] = work[new + x - 1] = dead
-    return most, first, last
+    return most
 
 
 CELL, BYTE, WORD = ir.IntType(16), ir.IntType(8), ir.IntType(64)
@@ -211,18 +204,17 @@ def _emit(context, builder, signature, arguments, traced: bool):
                 on.store(8, builder.add(ways, WORD(way)), bits)
     highest = on.call(f"llvm.vector.reduce.smax.v{LANES}i16", CELL, builder.load(best))
     ends = (_living(on, builder.add(h, begin), count, dead, last) for last in (False, True))
-    first, last = (builder.select(builder.icmp_signed("<", end, WORD(0)), end, builder.add(begin, end)) for end in ends)
-    return cgutils.pack_array(builder, [builder.sext(highest, WORD), first, last])
+    return builder.sext(highest, WORD)
 
 
 @contextmanager
-def _looking(builder, number, count, alive):
-    """A loop while vectors are left and none of their cells was alive."""
+def _looking(builder, number, count, found):
+    """A loop while vectors are left and no cell was found."""
     head, body, behind = (builder.append_basic_block(name) for name in ("looking.head", "looking.body", "looking.behind"))
     builder.branch(head)
     builder.position_at_end(head)
     is_left = builder.icmp_signed("<", builder.load(number), count)
-    none = builder.icmp_unsigned("==", builder.load(alive), alive.type.pointee(0))
+    none = builder.icmp_unsigned("==", builder.load(found), found.type.pointee(0))
     builder.cbranch(builder.and_(is_left, none), body, behind)
     builder.position_at_end(body)
     yield
@@ -230,28 +222,29 @@ def _looking(builder, number, count, alive):
     builder.position_at_end(behind)
 
 
-def _living(on: Emitter, row, count, dead, last: bool):
-    """The first or the last living cell of a row of `count` vectors that begins at place `row`; -1 if there is none.
+def _search(on: Emitter, row, count, comparison: str, value, last: bool):
+    """The first or the last cell of a row of `count` vectors that compares with `value`, counted from place `row` on; -1 if
+    there is none.
 
     It is in one of the first vectors that are looked at, as a rule.
     """
     builder, bits = on.builder, ir.IntType(LANES)
     number = cgutils.alloca_once_value(builder, WORD(0))
-    alive, at = cgutils.alloca_once_value(builder, bits(0)), cgutils.alloca_once_value(builder, WORD(0))
-    with _looking(builder, number, count, alive):
+    found, at = cgutils.alloca_once_value(builder, bits(0)), cgutils.alloca_once_value(builder, WORD(0))
+    with _looking(builder, number, count, found):
         vector = builder.load(number)
         builder.store(builder.add(vector, WORD(1)), number)
         vector = builder.sub(builder.sub(count, WORD(1)), vector) if last else vector
         builder.store(builder.mul(vector, WORD(LANES)), at)
         cells = on.load(0, builder.add(row, builder.load(at)))
-        builder.store(builder.bitcast(builder.icmp_signed("!=", cells, dead), bits), alive)
-    found, is_zero = builder.load(alive), ir.IntType(1)(0)
+        builder.store(builder.bitcast(builder.icmp_signed(comparison, cells, value), bits), found)
+    lanes, is_zero = builder.load(found), ir.IntType(1)(0)
     if last:
-        lane = builder.sub(bits(LANES - 1), builder.ctlz(found, is_zero))
+        lane = builder.sub(bits(LANES - 1), builder.ctlz(lanes, is_zero))
     else:
-        lane = builder.cttz(found, is_zero)
+        lane = builder.cttz(lanes, is_zero)
     cell = builder.add(builder.load(at), builder.zext(lane, WORD))
-    return builder.select(builder.icmp_unsigned("!=", found, bits(0)), cell, WORD(-1))
+    return builder.select(builder.icmp_unsigned("!=", lanes, bits(0)), cell, WORD(-1))
 
 
 def _typed(traced: bool):
@@ -265,7 +258,7 @@ def _typed(traced: bool):
                 return _emit(context, builder, signature, arguments, traced)
             return context.compile_internal(builder, plain.py_func, signature, arguments)
 
-        return prices(work, places, window, query, target, table, int64, prices, *trace), generate
+        return int64(work, places, window, query, target, table, int64, prices, *trace), generate
 
     return kind
 
@@ -278,5 +271,47 @@ def _row_traced(context, work, at, window, query, target, table, low, costs, tra
     return _typed(True)(work, query, target, table, trace)
 
 
+FIRST_ALIVE, LAST_ALIVE, EQUAL = range(3)
+
+
+def _plain_search(kind: int):
+    """The loop over cells that `_searching` stands for."""
+
+    def search(work, row, begin, end, value):
+        for step in range(end - begin):
+            x = end - 1 - step if kind == LAST_ALIVE else begin + step
+            if (work[row + x] == value) == (kind == EQUAL):
+                return x
+        return -1
+
+    return search
+
+
+def _searching(kind: int):
+    """A search among the cells at places `begin` to `end` of a row, at least one: for the first or the last one that is not
+    `value`, minus infinity, or for the first one that is; -1 if there is none.
+
+    Vector code looks at whole vectors: what lies beyond is dead.
+    """
+    plain = _plain_search(kind)
+
+    def search(context, work, row, begin, end, value):
+        def generate(context, builder, signature, arguments):
+            if not (VECTORS and work.dtype == int16):
+                return context.compile_internal(builder, plain, signature, arguments)
+            on = Emitter(context, builder, signature, arguments)
+            _, row_at, begin_at, end_at, wanted = arguments
+            first = builder.and_(begin_at, WORD(-LANES))
+            count = builder.udiv(builder.add(builder.sub(end_at, first), WORD(LANES - 1)), WORD(LANES))
+            compared, comparison = on.splat(builder.trunc(wanted, CELL)), "==" if kind == EQUAL else "!="
+            found = _search(on, builder.add(row_at, first), count, comparison, compared, kind == LAST_ALIVE)
+            return builder.select(builder.icmp_signed("<", found, WORD(0)), found, builder.add(found, first))
+
+        return int64(work, int64, int64, int64, int64), generate
+
+    return plain if numba.config.DISABLE_JIT else intrinsic(search)
+
+
 row = row_plain if numba.config.DISABLE_JIT else intrinsic(_row)
 row_traced = row_plain_traced if numba.config.DISABLE_JIT else intrinsic(_row_traced)
+first_alive, last_alive, first_equal = map(_searching, (FIRST_ALIVE, LAST_ALIVE, EQUAL))
