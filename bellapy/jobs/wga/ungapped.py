@@ -34,6 +34,8 @@ AHEAD = 16  # words that are asked for in advance
 ROOM = 1 << 14  # HSPs; searched again where there are more
 BLOCK, MOST_BLOCKS = 1 << 18, 16
 """Places of the query in a piece of work at least, and pieces at most: each has a number for every diagonal."""
+U = np.uint64
+"""Places in arrays without a sign: Numba would look at each whether it counts from the end."""
 ANYWHERE, ABOVE, BEFORE = range(3)
 """Which hits count: all; of a genome with itself, those with query beyond target, or with its counterpart beyond target."""
 
@@ -166,10 +168,12 @@ def _hold_hits(texts, index, wanted, n_wanted, rule, held, found):
     """The hits of the words that are wanted, into `held`; their number.  What the next steps need is asked for in
     advance.
     """
-    for x in range(n_wanted):
+    for word in range(n_wanted):
+        x = U(word)
         wanted[x, 2] = rank_of(index, wanted[x, 0])
         prefetch(index.starts, wanted[x, 2])
-    for x in range(n_wanted):
+    for word in range(n_wanted):
+        x = U(word)
         begin, end = find_word(index, np.uint32(wanted[x, 0]), wanted[x, 2])
         if end - begin > rule.most_copies:
             found.counts[CAPPED] += end - begin
@@ -177,12 +181,13 @@ def _hold_hits(texts, index, wanted, n_wanted, rule, held, found):
         wanted[x, 0], wanted[x, 2] = begin, end
         prefetch(index.places, begin)
     n, last = 0, len(texts.target) - rule.span
-    for x in range(n_wanted):
+    for word in range(n_wanted):
+        x = U(word)
         q = wanted[x, 1]
         for entry in range(wanted[x, 0], wanted[x, 2]):
-            t = np.int64(index.places[entry])
+            t = np.int64(index.places[U(entry)])
             if rule.which == ANYWHERE or (rule.which == ABOVE and q > t) or (rule.which == BEFORE and t + q < last):
-                held[n, 0], held[n, 1] = t, q
+                held[U(n), 0], held[U(n), 1] = t, q
                 prefetch(texts.packed_target.bases, t + MARGIN >> 2)
                 n += 1
     found.counts[HITS] += n
@@ -199,7 +204,7 @@ def _extend_some(texts, held, n_hits, rule, first, words, found):
             some = np.uint64(sieve(texts.packed_target, texts.packed_query, held, begin, n, rule, words))
         for hit in range(begin, begin + n):
             if some >> np.uint64(hit - begin) & np.uint64(1):
-                _extend(texts.target, texts.query, held[hit, 0], held[hit, 1], rule, first, found)
+                _extend(texts.target, texts.query, held[U(hit), 0], held[U(hit), 1], rule, first, found)
 
 
 @njit
@@ -215,8 +220,8 @@ def _scan(texts, words, good, begin, index, rule, found):
             expect(index, words[x + AHEAD])
         if good[x]:
             for other in range(n_others):
-                word = words[x] ^ rule.transitions[other]
-                wanted[n, 0], wanted[n, 1] = word, begin + x
+                word = words[x] ^ rule.transitions[U(other)]
+                wanted[U(n), 0], wanted[U(n), 1] = word, begin + x
                 n += has_bucket(index, word)
         if n >= HELD or x == len(words) - 1:
             n_hits = _hold_hits(texts, index, wanted, n, rule, held, found)
