@@ -170,7 +170,13 @@ def are_close(target, query, ends, most):
     """Which places, (n,) int64, have one of `ends`, (m, 2) int64 sorted by target, within `most` on both sequences."""
     close = np.zeros(len(target), np.bool_)
     for x in range(len(target)):
-        at = np.searchsorted(ends[:, 0], target[x] - most)
+        at, behind = 0, len(ends)  # not np.searchsorted: its code takes longer to load than all else, and brings SciPy along
+        while at < behind:
+            middle = (at + behind) // 2
+            if ends[middle, 0] < target[x] - most:
+                at = middle + 1
+            else:
+                behind = middle
         while at < len(ends) and ends[at, 0] <= target[x] + most:
             if abs(ends[at, 1] - query[x]) <= most:
                 close[x] = True
