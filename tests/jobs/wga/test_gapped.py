@@ -141,7 +141,7 @@ def test_a_stopped_run_goes_on_from_any_turn():
     aligner, keeper = Aligner(make_wga_params({"ydrop": 2000})), Stops(Progress([]))
     whole = aligner.align(target, query, anchors, keeper=keeper)
     assert any(progress.at > len(progress.waits) for progress in keeper.saved_all[:-1])
-    for begin in keeper.saved_all:
+    for begin in keeper.saved_all[:: len(keeper.saved_all) // 5]:
         assert same(aligner.align(target, query, anchors, keeper=Stops(begin)), whole)
 
 
