@@ -21,7 +21,7 @@ from bellapy.engines.ydrop.walls import Walls
 from bellapy.params.wga import GapScores
 
 FIRST_ROOM = 4096 + 128  # cells of a window; doubled when one needs more; rows must not begin at one place of a page
-FIRST_BLOCKS = 16  # likewise
+FIRST_BLOCKS = 256  # likewise; memory that is not used is not taken
 TABLE = 32
 NEVER = 1 << 60
 
