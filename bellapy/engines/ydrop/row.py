@@ -4,8 +4,8 @@ LLVM finds vector code for everything but the score of a pair of bases: looking 
 instruction of AVX-512 and a few of AVX2, which it does not use by itself.  So `row` is written in LLVM's own language, and
 thirty times as fast as `row_plain`, the same in Python, which stands in on other processors and for 32-bit cells.
 
-Scores are *tilted*: those of anti-diagonal r are higher by r times the cost of one more base in a gap.  So a gap that goes on
-keeps its score, and a pair of bases, which goes on by two anti-diagonals, gains twice as much more.  This saves two of a
+Scores are *tilted*: those of anti-diagonal r are higher by r times the cost of one more base in a gap.  So a gap that goes
+on keeps its score, and a pair of bases, which goes on by two anti-diagonals, gains twice that cost.  This saves two of a
 dozen instructions.
 
 Rows are places in one flat array; a cell stands at the same place x in all of them, x >= 1.
@@ -18,12 +18,12 @@ Rows are places in one flat array; a cell stands at the same place x in all of t
     table : (32,) of the cells' type, the score matrix by 5 query + target, tilted.
     low : a tilted score; cells below it are dead.
     costs : minus infinity, the cost of opening a gap, that of each of its bases.
-    trace : uint32, from z on WAYS numbers for each vector of cells, the first of which begins at x - 1 & -LANES: a bit for each
-        cell in each of them (see FROM_GAP); only `row_traced` writes it.
+    trace : uint32, from z on WAYS numbers for each vector of cells, the first of which begins at x - 1 & -LANES.  Each
+        number has a bit for each cell (see FROM_GAP).  Only `row_traced` writes it.
 
-All return the highest score.  Up to 32 places before x and after the n-th cell are written too.  Vector code computes cells there like all others.  They come out
-dead, since no living cell leads to them: the caller sees to it that this holds at the ends of the sequences, and that places
-where no cell was computed before hold minus infinity.
+All return the highest score.  Up to 32 places before x and after the n-th cell are written too.  Vector code computes cells
+there like all others.  They come out dead, since no living cell leads to them.  The caller sees to it that this holds at the
+ends of the sequences, and that places where no cell was computed before hold minus infinity.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ from bellapy.compute.jit import njit_inner
 LANES = 32
 WAYS = 4
 FROM_GAP, FROM_F, E_EXTENDS, F_EXTENDS = range(WAYS)
-"""Numbers of a vector's trace, a bit for each cell: whether its score came from a gap; if so, whether from F; whether the gaps
-that leave it were open before it."""
+"""Numbers of a vector's trace, a bit for each cell: whether its score came from a gap; if so, whether from F; whether the
+gaps that leave it were open before it.
+"""
 
 FEATURES = () if numba.config.DISABLE_JIT else (numba.config.CPU_FEATURES or get_host_cpu_features()).split(",")
 LONG_VECTORS = "+avx512bw" in FEATURES
@@ -203,7 +204,6 @@ def _emit(context, builder, signature, arguments, traced: bool):
                 bits = builder.bitcast(builder.icmp_signed(">" + or_equal, larger, smaller), ir.IntType(LANES))
                 on.store(8, builder.add(ways, WORD(way)), bits)
     highest = on.call(f"llvm.vector.reduce.smax.v{LANES}i16", CELL, builder.load(best))
-    ends = (_living(on, builder.add(h, begin), count, dead, last) for last in (False, True))
     return builder.sext(highest, WORD)
 
 

@@ -49,12 +49,14 @@ class Sides(NamedTuple):
 class Rows(NamedTuple):
     """Working memory of one extension at a time.
 
-    work : (ROWS * capacity,) int16 or int32, scores relative to the state's BASE, tilted from the chunk's beginning on.  spare : (capacity,), likewise.
+    work : (ROWS * capacity,) int16 or int32, scores relative to the state's BASE, tilted from the chunk's beginning on.
+    spare : (capacity,), likewise.
     query, target : (capacity + CHUNK,) int16, staged codes: five times those of cells, and those of the target backwards.
     near : (capacity, 4) int64, pieces of walls that the chunk may meet: r and i of the first cell, cells, operation.
     state : (N_STATE,) int64.  R: the anti-diagonal computed last.  LOW, HIGH: its cells.  FIRST, LAST: the living cells of
-        the last one of a group, and _BEFORE those of the one before.  BASE: what is added to scores.  BEST: the best score, relative; BEST_R, BEST_I: where.
-        OFFSET: of the window.  CELLS: computed so far.  N_NEAR: pieces of walls.  TILT: of the anti-diagonal computed last.
+        the last one of a group, and _BEFORE those of the one before.  BASE: what is added to scores.  BEST: the best score,
+        relative; BEST_R, BEST_I: where.  OFFSET: of the window.  CELLS: computed so far.  N_NEAR: pieces of walls.  TILT: of
+        the anti-diagonal computed last.
     """
 
     work: np.ndarray

@@ -153,8 +153,8 @@ def is_known_free(walls, q, t, last):
 
 @njit
 def next_anchor(walls, q, t, begin, spanned, waits, foresight):
-    """The first turn from `begin` on whose anchor, of places q and t, (n,) int64, has to be extended, TURNS n if there is none;
-    how many anchors were left out, and how many are known to give no alignment.
+    """The first turn from `begin` on whose anchor, of places q and t, (n,) int64, has to be extended, TURNS n if there is
+    none; how many anchors were left out, and how many are known to give no alignment.
 
     Turns x and x + n are those of anchor x.  Those on walls are passed over.  spanned : Spanned.  waits : (n,) bool, which
     anchors wait for their second turn; gets those that do from now on.

@@ -59,7 +59,7 @@ class Keeper:
             Part(score, target, query, runs[begin:middle], runs[middle:end])
             for score, target, query, begin, middle, end in heads
         ]
-        return Progress(parts, *arrays["numbers"].tolist(), arrays["waits"])
+        return Progress(parts, *arrays["numbers"].tolist())._replace(waits=arrays["waits"])
 
     def is_due(self) -> bool:
         return self.work is not None and monotonic() - self.saved > SAVE_S

@@ -179,7 +179,7 @@ def test_long_extensions_go_on_through_blocks_and_more_room(monkeypatch):
 
 @pytest.mark.parametrize("between", [0, 1800])
 def test_parts_of_a_path_that_are_known_early_are_those_computed_late(between):
-    """Through unrelated sequence the score does not rise, and no ways are noted; parts of another path are not taken over."""
+    """Through unrelated sequence the score does not rise, and no ways are noted.  Parts of another path are left."""
     rng = np.random.default_rng(11)
     pairs = [make_pair(rng, 3000, 0.1) for _ in range(2)]
     unrelated = [rng.integers(0, 4, between).astype(np.uint8) for _ in range(2)]
