@@ -2,8 +2,8 @@
 
 The inspector keeps its rows at every BLOCK-th anti-diagonal.  While the best score rises it notes the ways into all cells
 too, those of two blocks at a time, and follows them back from the best cell (blocks.py).  The executor goes back from the
-end, block after block.  It takes over what was followed already where it enters a block at the same cell, which is nearly always.
-Other blocks are computed once more from their kept rows.  So memory is bounded by two blocks whatever the length.
+end, block after block.  It takes over what was followed already where it enters a block at the same cell, which is nearly
+always.  Other blocks are computed once more from their kept rows.  So memory is bounded by two blocks whatever the length.
 """
 
 from __future__ import annotations
