@@ -229,20 +229,20 @@ def expect(index, word):
 @njit_inner
 def rank_of(index, word):
     """The rank of a word's bucket, which is full, among the full ones."""
-    bucket = np.int64(word) >> index.rest_bits
-    before = index.full[bucket >> 6] & ((U(1) << U(bucket & 63)) - U(1))
-    return np.int64(index.ranks[bucket >> 6]) + count_ones(before)
+    bucket = U(word) >> U(index.rest_bits)
+    before = index.full[bucket >> U(6)] & ((U(1) << (bucket & U(63))) - U(1))
+    return np.int64(index.ranks[bucket >> U(6)]) + count_ones(before)
 
 
 @njit_inner
 def find_word(index, word, rank):
     """First entry of a word and the end of its entries; both equal if there is none.  rank : of its bucket."""
-    begin, end = np.int64(index.starts[rank]), np.int64(index.starts[rank + 1])
+    begin, end = np.int64(index.starts[U(rank)]), np.int64(index.starts[U(rank + 1)])
     if index.rest_bits == 0:
         return begin, end
-    while begin < end and index.words[begin] < word:
+    while begin < end and index.words[U(begin)] < word:
         begin += 1
     stop = begin
-    while stop < end and index.words[stop] == word:
+    while stop < end and index.words[U(stop)] == word:
         stop += 1
     return begin, stop

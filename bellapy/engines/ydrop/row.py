@@ -4,6 +4,10 @@ LLVM finds vector code for everything but the score of a pair of bases: looking 
 instruction of AVX-512 and a few of AVX2, which it does not use by itself.  So `row` is written in LLVM's own language, and
 thirty times as fast as `row_plain`, the same in Python, which stands in on other processors and for 32-bit cells.
 
+Scores are *tilted*: those of anti-diagonal r are higher by r times the cost of one more base in a gap.  So a gap that goes
+on keeps its score, and a pair of bases, which goes on by two anti-diagonals, gains twice that cost.  This saves two of a
+dozen instructions.
+
 Rows are places in one flat array; a cell stands at the same place x in all of them, x >= 1.
 
     work : (rows * capacity,) int16 or int32; for vector code, rows begin at multiples of 64 bytes.
@@ -11,14 +15,15 @@ Rows are places in one flat array; a cell stands at the same place x in all of t
     window : x, n, y, z: the first cell's place, the number of cells, and where `target` and `trace` begin.
     query : int16, five times the code of a cell's query base, at x.  target : int16, codes of target bases, against the
         direction of i: that of the first cell at y.
-    table : (32,) of the cells' type, the score matrix by 5 query + target.
-    low : a score; cells below it are dead.
-    costs : minus infinity, cost of a gap of one base, and of one base more.
-    trace : uint8, from z on one for each place from x - 1 & -32 on (see FROM_PAIR); only `row_traced` writes it.
+    table : (32,) of the cells' type, the score matrix by 5 query + target, tilted.
+    low : a tilted score; cells below it are dead.
+    costs : minus infinity, the cost of opening a gap, that of each of its bases.
+    trace : uint32, from z on WAYS numbers for each vector of cells, the first of which begins at x - 1 & -LANES.  Each
+        number has a bit for each cell (see FROM_GAP).  Only `row_traced` writes it.
 
-All return the highest score and the places of the first and the last living cell; -1 for these where there is none.  Up to
-32 places before x and after the n-th cell are written too: H becomes minus infinity there, E and F become nothing that
-matters.
+All return the highest score.  Up to 32 places before x and after the n-th cell are written too.  Vector code computes cells
+there like all others.  They come out dead, since no living cell leads to them.  The caller sees to it that this holds at the
+ends of the sequences, and that places where no cell was computed before hold minus infinity.
 """
 
 from __future__ import annotations
@@ -26,6 +31,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 
 import numba
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils
 from numba.core.codegen import get_host_cpu_features
@@ -36,8 +42,11 @@ from numba.extending import intrinsic
 from bellapy.compute.jit import njit_inner
 
 LANES = 32
-FROM_PAIR, FROM_E, FROM_F, E_EXTENDS, F_EXTENDS = 0, 1, 2, 4, 8
-"""Bits of a cell's trace: which way its score came; whether the gaps that leave it were open before it."""
+WAYS = 4
+FROM_GAP, FROM_F, E_EXTENDS, F_EXTENDS = range(WAYS)
+"""Numbers of a vector's trace, a bit for each cell: whether its score came from a gap; if so, whether from F; whether the
+gaps that leave it were open before it.
+"""
 
 FEATURES = () if numba.config.DISABLE_JIT else (numba.config.CPU_FEATURES or get_host_cpu_features()).split(",")
 LONG_VECTORS = "+avx512bw" in FEATURES
@@ -50,20 +59,17 @@ def row_plain(work, at, window, query, target, table, low, costs):
     """See the module."""
     two, h, e, old, new = at
     x, n, y, _ = window
-    dead, opened, extended = costs
-    most, first, last = dead, -1, -1
+    dead, opened, _ = costs
+    most = dead
     for c in range(x, x + n):
         a, b = work[e + c], work[old + c - 1]
         v = max(work[two + c - 1] + table[query[c] + target[y + c - x]], a, b)
-        if v >= low:
-            first, last = c if first < 0 else first, c
-        else:
-            v = dead
+        v = v if v >= low else dead
         g = v - opened
-        work[h + c], work[e + c], work[new + c] = v, max(g, a - extended), max(g, b - extended)
+        work[h + c], work[e + c], work[new + c] = v, max(g, a), max(g, b)
         most = max(most, v)
     work[h + x - 1] = work[h + x + n] = work[e + x + n] = work[new + x - 1] = dead
-    return most, first, last
+    return most
 
 
 @njit_inner
@@ -71,29 +77,29 @@ def row_plain_traced(work, at, window, query, target, table, low, costs, trace):
     """See the module."""
     two, h, e, old, new = at
     x, n, y, z = window
-    dead, opened, extended = costs
-    most, first, last = dead, -1, -1
+    dead, opened, _ = costs
+    most = dead
+    begin = x - 1 & -LANES
+    trace[z : z + WAYS * ((x + n - begin) // LANES + 1)] = 0
     for c in range(x, x + n):
         a, b = work[e + c], work[old + c - 1]
         p = work[two + c - 1] + table[query[c] + target[y + c - x]]
         v = max(p, a, b)
-        way = FROM_PAIR if v == p else FROM_E if v == a else FROM_F
-        if v >= low:
-            first, last = c if first < 0 else first, c
-        else:
-            v = dead
+        at_ways, lane = z + (c - begin) // LANES * WAYS, np.uint32((c - begin) % LANES)
+        trace[at_ways + FROM_GAP] |= np.uint32(max(a, b) > p) << lane
+        trace[at_ways + FROM_F] |= np.uint32(b > a) << lane
+        v = v if v >= low else dead
         g = v - opened
-        way |= (E_EXTENDS if a - extended >= g else 0) | (F_EXTENDS if b - extended >= g else 0)
-        work[h + c], work[e + c], work[new + c] = v, max(g, a - extended), max(g, b - extended)
-        trace[z + c - (x - 1 & -LANES)] = way
+        trace[at_ways + E_EXTENDS] |= np.uint32(a >= g) << lane
+        trace[at_ways + F_EXTENDS] |= np.uint32(b >= g) << lane
+        work[h + c], work[e + c], work[new + c] = v, max(g, a), max(g, b)
         most = max(most, v)
     work[h + x - 1] = work[h + x + n] = work[e + x + n] = work[new + x - 1] = dead
-    return most, first, last
+    return most
 
 
 CELL, BYTE, WORD = ir.IntType(16), ir.IntType(8), ir.IntType(64)
 CELLS, BYTES = ir.VectorType(CELL, LANES), ir.VectorType(BYTE, LANES)
-LANE_NUMBERS = ir.Constant(CELLS, list(range(LANES)))
 
 
 class Emitter:
@@ -112,7 +118,7 @@ class Emitter:
         return self.builder.load(self.place(argument, index, CELLS), align=2)
 
     def store(self, argument: int, index, value):
-        self.builder.store(value, self.place(argument, index, value.type), align=1)
+        self.builder.store(value, self.place(argument, index, value.type), align=2)
 
     def splat(self, value):
         first = self.builder.insert_element(ir.Constant(CELLS, ir.Undefined), value, ir.IntType(32)(0))
@@ -157,66 +163,58 @@ SHIFTED = ir.Constant(ir.VectorType(ir.IntType(32), LANES), list(range(LANES - 1
 
 
 def _emit(context, builder, signature, arguments, traced: bool):
-    """The loop over vectors, all of which begin at multiples of LANES: what was stored is loaded whole, which is fast.
+    """The loop over vectors, all of which begin at multiples of LANES.
 
-    The cells of the place before are in the vector before, so each vector is kept for the next one.
+    The cells of F of the place before are in the vector before, so each vector is kept for the next one: what was stored a
+    moment ago is loaded as fast as it was stored, whole.  H of two anti-diagonals ago is loaded from the place before.
     """
     on = Emitter(context, builder, signature, arguments)
     work, query, target, table = 0, 3, 4, 5
     two, h, e, old, new = cgutils.unpack_tuple(builder, arguments[1], 5)
     x, n, y, z = cgutils.unpack_tuple(builder, arguments[2], 4)
     low = on.splat(builder.trunc(arguments[6], CELL))
-    prices = (builder.trunc(value, CELL) for value in cgutils.unpack_tuple(builder, arguments[7], 3))
-    dead, opened, extended = (on.splat(value) for value in prices)
+    minus_infinity, opened, _ = (builder.trunc(value, CELL) for value in cgutils.unpack_tuple(builder, arguments[7], 3))
+    dead, opened = on.splat(minus_infinity), on.splat(opened)
     look_up = make_lookup(on, on.load(table, WORD(0)))
     begin = builder.and_(builder.sub(x, WORD(1)), WORD(-LANES))
-    end = builder.add(x, n)
-    count = builder.add(builder.udiv(builder.sub(end, begin), WORD(LANES)), WORD(1))
-    before = builder.sub(begin, WORD(LANES))
-    best = cgutils.alloca_once_value(builder, dead)
-    h_before = cgutils.alloca_once_value(builder, on.load(work, builder.add(two, before)))
-    f_before = cgutils.alloca_once_value(builder, on.load(work, builder.add(old, before)))
-    lane = cgutils.alloca_once_value(
-        builder, builder.add(LANE_NUMBERS, on.splat(builder.trunc(builder.sub(begin, x), CELL)))
-    )
-    size, step = on.splat(builder.trunc(n, CELL)), ir.Constant(CELLS, [LANES] * LANES)
+    count = builder.add(builder.udiv(builder.sub(builder.add(x, n), begin), WORD(LANES)), WORD(1))
+    on.store(work, builder.add(h, builder.sub(begin, WORD(1))), minus_infinity)
+    best, f_before = cgutils.alloca_once_value(builder, dead), cgutils.alloca_once_value(builder, dead)
     with cgutils.for_range(builder, count) as loop:
         c = builder.add(begin, builder.mul(loop.index, WORD(LANES)))
-        h_here, f_here = on.load(work, builder.add(two, c)), on.load(work, builder.add(old, c))
-        diagonal = builder.shuffle_vector(builder.load(h_before), h_here, SHIFTED)
+        f_here = on.load(work, builder.add(old, c))
         b = builder.shuffle_vector(builder.load(f_before), f_here, SHIFTED)
-        builder.store(h_here, h_before)
         builder.store(f_here, f_before)
         pair = builder.add(on.load(query, c), on.load(target, builder.add(y, builder.sub(c, x))))
-        p = builder.add(diagonal, look_up(pair))
+        p = builder.add(on.load(work, builder.add(two, builder.sub(c, WORD(1)))), look_up(pair))
         a = on.load(work, builder.add(e, c))
-        v = on.most(p, on.most(a, b))
-        number = builder.load(lane)
-        inside = builder.icmp_unsigned("<", number, size)
-        builder.store(builder.add(number, step), lane)
-        alive = builder.and_(builder.icmp_signed(">=", v, low), inside)
-        kept = builder.select(alive, v, dead)
-        g, longer_e, longer_f = builder.sub(kept, opened), builder.sub(a, extended), builder.sub(b, extended)
+        gap = on.most(a, b)
+        v = on.most(p, gap)
+        kept = builder.select(builder.icmp_signed(">=", v, low), v, dead)
+        g = builder.sub(kept, opened)
         on.store(work, builder.add(h, c), kept)
-        on.store(work, builder.add(e, c), on.most(g, longer_e))
-        on.store(work, builder.add(new, c), on.most(g, longer_f))
+        on.store(work, builder.add(e, c), on.most(g, a))
+        on.store(work, builder.add(new, c), on.most(g, b))
         builder.store(on.most(builder.load(best), kept), best)
         if traced:
-            on.store(8, builder.add(z, builder.sub(c, begin)), _ways(builder, v, p, a, g, longer_e, longer_f))
+            ways = builder.add(z, builder.mul(loop.index, WORD(WAYS)))
+            for way, larger, smaller, or_equal in (
+                (FROM_GAP, gap, p, ""), (FROM_F, b, a, ""), (E_EXTENDS, a, g, "="), (F_EXTENDS, b, g, "="),
+            ):  # fmt: skip
+                bits = builder.bitcast(builder.icmp_signed(">" + or_equal, larger, smaller), ir.IntType(LANES))
+                on.store(8, builder.add(ways, WORD(way)), bits)
     highest = on.call(f"llvm.vector.reduce.smax.v{LANES}i16", CELL, builder.load(best))
-    ends = (_living(on, builder.add(h, begin), count, dead, last) for last in (False, True))
-    first, last = (builder.select(builder.icmp_signed("<", end, WORD(0)), end, builder.add(begin, end)) for end in ends)
-    return cgutils.pack_array(builder, [builder.sext(highest, WORD), first, last])
+    return builder.sext(highest, WORD)
 
 
 @contextmanager
-def _looking(builder, number, count, alive):
-    """A loop while vectors are left and none of their cells was alive."""
+def _looking(builder, number, count, found):
+    """A loop while vectors are left and no cell was found."""
     head, body, behind = (builder.append_basic_block(name) for name in ("looking.head", "looking.body", "looking.behind"))
     builder.branch(head)
     builder.position_at_end(head)
     is_left = builder.icmp_signed("<", builder.load(number), count)
-    none = builder.icmp_unsigned("==", builder.load(alive), alive.type.pointee(0))
+    none = builder.icmp_unsigned("==", builder.load(found), found.type.pointee(0))
     builder.cbranch(builder.and_(is_left, none), body, behind)
     builder.position_at_end(body)
     yield
@@ -224,41 +222,29 @@ def _looking(builder, number, count, alive):
     builder.position_at_end(behind)
 
 
-def _living(on: Emitter, row, count, dead, last: bool):
-    """The first or the last living cell of a row of `count` vectors that begins at place `row`; -1 if there is none.
+def _search(on: Emitter, row, count, comparison: str, value, last: bool):
+    """The first or the last cell of a row of `count` vectors that compares with `value`, counted from place `row` on; -1 if
+    there is none.
 
     It is in one of the first vectors that are looked at, as a rule.
     """
     builder, bits = on.builder, ir.IntType(LANES)
     number = cgutils.alloca_once_value(builder, WORD(0))
-    alive, at = cgutils.alloca_once_value(builder, bits(0)), cgutils.alloca_once_value(builder, WORD(0))
-    with _looking(builder, number, count, alive):
+    found, at = cgutils.alloca_once_value(builder, bits(0)), cgutils.alloca_once_value(builder, WORD(0))
+    with _looking(builder, number, count, found):
         vector = builder.load(number)
         builder.store(builder.add(vector, WORD(1)), number)
         vector = builder.sub(builder.sub(count, WORD(1)), vector) if last else vector
         builder.store(builder.mul(vector, WORD(LANES)), at)
         cells = on.load(0, builder.add(row, builder.load(at)))
-        builder.store(builder.bitcast(builder.icmp_signed("!=", cells, dead), bits), alive)
-    found, is_zero = builder.load(alive), ir.IntType(1)(0)
+        builder.store(builder.bitcast(builder.icmp_signed(comparison, cells, value), bits), found)
+    lanes, is_zero = builder.load(found), ir.IntType(1)(0)
     if last:
-        lane = builder.sub(bits(LANES - 1), builder.ctlz(found, is_zero))
+        lane = builder.sub(bits(LANES - 1), builder.ctlz(lanes, is_zero))
     else:
-        lane = builder.cttz(found, is_zero)
+        lane = builder.cttz(lanes, is_zero)
     cell = builder.add(builder.load(at), builder.zext(lane, WORD))
-    return builder.select(builder.icmp_unsigned("!=", found, bits(0)), cell, WORD(-1))
-
-
-def _ways(builder, v, p, a, g, longer_e, longer_f):
-    """The bits of a vector's traces."""
-
-    def number(value: int):
-        return ir.Constant(BYTES, [value] * LANES)
-
-    way = builder.select(builder.icmp_signed("==", v, a), number(FROM_E), number(FROM_F))
-    way = builder.select(builder.icmp_signed("==", v, p), number(FROM_PAIR), way)
-    for longer, bit in ((longer_e, E_EXTENDS), (longer_f, F_EXTENDS)):
-        way = builder.or_(way, builder.select(builder.icmp_signed(">=", longer, g), number(bit), number(0)))
-    return way
+    return builder.select(builder.icmp_unsigned("!=", lanes, bits(0)), cell, WORD(-1))
 
 
 def _typed(traced: bool):
@@ -272,7 +258,7 @@ def _typed(traced: bool):
                 return _emit(context, builder, signature, arguments, traced)
             return context.compile_internal(builder, plain.py_func, signature, arguments)
 
-        return prices(work, places, window, query, target, table, int64, prices, *trace), generate
+        return int64(work, places, window, query, target, table, int64, prices, *trace), generate
 
     return kind
 
@@ -285,5 +271,47 @@ def _row_traced(context, work, at, window, query, target, table, low, costs, tra
     return _typed(True)(work, query, target, table, trace)
 
 
+FIRST_ALIVE, LAST_ALIVE, EQUAL = range(3)
+
+
+def _plain_search(kind: int):
+    """The loop over cells that `_searching` stands for."""
+
+    def search(work, row, begin, end, value):
+        for step in range(end - begin):
+            x = end - 1 - step if kind == LAST_ALIVE else begin + step
+            if (work[row + x] == value) == (kind == EQUAL):
+                return x
+        return -1
+
+    return search
+
+
+def _searching(kind: int):
+    """A search among the cells at places `begin` to `end` of a row, at least one: for the first or the last one that is not
+    `value`, minus infinity, or for the first one that is; -1 if there is none.
+
+    Vector code looks at whole vectors: what lies beyond is dead.
+    """
+    plain = _plain_search(kind)
+
+    def search(context, work, row, begin, end, value):
+        def generate(context, builder, signature, arguments):
+            if not (VECTORS and work.dtype == int16):
+                return context.compile_internal(builder, plain, signature, arguments)
+            on = Emitter(context, builder, signature, arguments)
+            _, row_at, begin_at, end_at, wanted = arguments
+            first = builder.and_(begin_at, WORD(-LANES))
+            count = builder.udiv(builder.add(builder.sub(end_at, first), WORD(LANES - 1)), WORD(LANES))
+            compared, comparison = on.splat(builder.trunc(wanted, CELL)), "==" if kind == EQUAL else "!="
+            found = _search(on, builder.add(row_at, first), count, comparison, compared, kind == LAST_ALIVE)
+            return builder.select(builder.icmp_signed("<", found, WORD(0)), found, builder.add(found, first))
+
+        return int64(work, int64, int64, int64, int64), generate
+
+    return plain if numba.config.DISABLE_JIT else intrinsic(search)
+
+
 row = row_plain if numba.config.DISABLE_JIT else intrinsic(_row)
 row_traced = row_plain_traced if numba.config.DISABLE_JIT else intrinsic(_row_traced)
+first_alive, last_alive, first_equal = map(_searching, (FIRST_ALIVE, LAST_ALIVE, EQUAL))

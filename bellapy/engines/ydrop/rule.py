@@ -42,8 +42,8 @@ DEAD16, DEAD32 = -28_000, -(1 << 28)
 def cell_type(scores: GapScores, ydrop: int) -> type:
     """The narrowest type that holds the scores of a chunk: int16, or int32 for large drops or scores."""
     most = int(np.abs(scores.matrix).max())
-    rise = (CHUNK // 2 + 1) * most  # what a chunk may add to the best score
-    fits = ydrop + most < -DEAD16 and rise < MOST16 and scores.open + scores.extend + most < DEAD16 + MOST16
+    rise = (CHUNK // 2 + 1) * (most + 2 * scores.extend)  # what a chunk may add to the best score, tilted (row.py)
+    fits = ydrop + most + scores.extend < -DEAD16 and rise < MOST16 and scores.open + scores.extend + most < DEAD16 + MOST16
     return np.int16 if fits else np.int32
 
 

@@ -90,15 +90,17 @@ def _planes(on: Emitter, row):
 
 
 def _side(on: Emitter, look_up, rows: range, leftward: bool):
-    """Best scores of an extension over some rows of words, and which of the hits go on behind them."""
+    """Best scores of an extension over some rows of words, and how far they have fallen below them at most.
+
+    Both are taken after every second base.  So the best scores may be higher by one pair, and falls may be deeper.  Where a
+    score rises again after a fall that ends the extension, the best one is too high.
+    """
     builder = on.builder
 
     def all_of(value: int):
         return ir.Constant(CELLS, [value] * LANES)
 
-    xdrop = on.splat(builder.trunc(on.arguments[2], CELL))
-    run = best = all_of(0)
-    goes_on = ir.Constant(ir.VectorType(ir.IntType(1), LANES), [1] * LANES)
+    run = best = fall = all_of(0)
     for row in rows:
         pairs = list(zip(_planes(on, WORD(row)), _planes(on, WORD(WORDS + row)), strict=True))
         for target, query in pairs[::-1] if leftward else pairs:
@@ -108,15 +110,15 @@ def _side(on: Emitter, look_up, rows: range, leftward: bool):
             odd = builder.or_(
                 builder.and_(builder.lshr(target, all_of(2)), all_of(0x3333)), builder.and_(query, all_of(0xCCCC))
             )  # fmt: skip
-            for base in range(7, -1, -1) if leftward else range(8):
+            for number, base in enumerate(range(7, -1, -1) if leftward else range(8)):
                 index = builder.lshr((even, odd)[base & 1], all_of(base >> 1 << 2))
                 if not LONG_VECTORS:  # these look at five bits, and the table holds its 16 values twice
                     index = builder.and_(index, all_of(15))
                 run = builder.add(run, look_up(index))
-                falls = builder.icmp_signed(">", builder.sub(best, run), xdrop)
-                goes_on = builder.and_(goes_on, builder.not_(falls))
-                best = builder.select(goes_on, on.most(best, run), best)
-    return best, goes_on
+                if number % 2:
+                    fall = on.most(fall, builder.sub(best, run))
+                    best = on.most(best, run)
+    return best, fall
 
 
 def _sieve(typing_context, words, table, xdrop, least):
@@ -128,12 +130,16 @@ def _sieve(typing_context, words, table, xdrop, least):
 
     def generate(context, builder, signature, arguments):
         on = Emitter(context, builder, signature, arguments)
-        look_up = make_lookup(on, on.load(1, WORD(0)))
-        left, left_goes_on = _side(on, look_up, range(LEFT_WORDS), True)
-        right, right_goes_on = _side(on, look_up, range(LEFT_WORDS, WORDS), False)
-        enough = builder.icmp_signed(">=", builder.add(left, right), on.splat(builder.trunc(arguments[3], CELL)))
-        lanes = builder.or_(enough, builder.or_(left_goes_on, right_goes_on))
-        return builder.bitcast(lanes, ir.IntType(LANES))
+        table = on.load(1, WORD(0))
+        look_up = make_lookup(on, table)
+        left, left_fall = _side(on, look_up, range(LEFT_WORDS), True)
+        right, right_fall = _side(on, look_up, range(LEFT_WORDS, WORDS), False)
+        pair = on.call(f"llvm.vector.reduce.smax.v{LANES}i16", CELL, table)
+        least = builder.sub(builder.trunc(arguments[3], CELL), builder.shl(pair, CELL(1)))
+        enough = builder.icmp_signed(">=", builder.add(left, right), on.splat(least))
+        xdrop = on.splat(builder.trunc(arguments[2], CELL))
+        goes_on = (builder.icmp_signed("<=", fall, xdrop) for fall in (left_fall, right_fall))
+        return builder.bitcast(builder.or_(enough, builder.or_(*goes_on)), ir.IntType(LANES))
 
     return uint32(words, table, int64, int64), generate
 
@@ -149,7 +155,7 @@ def _put_words(packed, end, words, at, lane):
     byte, shift = place >> 2, np.uint64(2 * (place & 3))
     for row in range(WORDS):
         moved = (row - LEFT_WORDS) if row >= LEFT_WORDS else -row - 1
-        words[(at + row) * LANES + lane] = _load_word(packed.bases, byte + moved * (BASES >> 2)) >> shift
+        words[np.uint64((at + row) * LANES + lane)] = _load_word(packed.bases, byte + moved * (BASES >> 2)) >> shift
 
 
 @njit_inner
@@ -161,10 +167,11 @@ def sieve(target, query, hits, begin, n, rule, words):
     """
     sure = np.uint32(0)
     for lane in range(n):
-        t, q = hits[begin + lane, 0], hits[begin + lane, 1]
+        hit = np.uint64(begin + lane)  # without a sign: Numba would look at each place whether it counts from the end
+        t, q = hits[hit, 0], hits[hit, 1]
         _put_words(target, t + rule.span, words, 0, lane)
         _put_words(query, q + rule.span, words, WORDS, lane)
-        rough = target.rough[t >> ROUGH_SHIFT] | query.rough[q >> ROUGH_SHIFT]
+        rough = target.rough[np.uint64(t >> ROUGH_SHIFT)] | query.rough[np.uint64(q >> ROUGH_SHIFT)]
         sure |= np.uint32(rough) << np.uint32(lane)
     some = _sieve_words(words, rule.sieve_table, rule.xdrop, rule.least) | sure
     return some & np.uint32((np.uint64(1) << np.uint64(n)) - np.uint64(1))

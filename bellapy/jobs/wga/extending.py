@@ -10,7 +10,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner
-from bellapy.engines.ydrop.extend import BLOCK, NEVER, Extender, extend_side
+from bellapy.engines.ydrop.blocks import BLOCK
+from bellapy.engines.ydrop.extend import NEVER, Extender, extend_side
 from bellapy.engines.ydrop.foresight import Foresight
 from bellapy.engines.ydrop.sweep import Sides
 from bellapy.engines.ydrop.walls import Walls, no_walls

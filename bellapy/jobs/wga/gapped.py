@@ -5,7 +5,8 @@ the same alignment once more.  The others are extended to both sides; earlier al
 anchors of weaker HSPs that lie close to an end of what the first round found.
 
 In repeats every copy is like every other one.  Where copies are dropped later on, an anchor is left out if earlier
-alignments span it on both sequences: what it leads to would be dropped.
+alignments span it on both sequences: what it leads to would be dropped.  If they span it on one sequence, it waits until all
+anchors had their turn.  By then the other copy has an alignment too, as a rule, with one that had none.
 
 The result depends on the order alone.  Threads extend anchors ahead of their turn, with the walls that are there then.  This
 holds if no wall was added since where the extension has been; otherwise the anchor is extended once more.  What a GPU
@@ -32,6 +33,9 @@ CLOSE = 10_000
 """Bases from the end of an alignment, on both sequences, within which weaker HSPs count too."""
 AHEAD, AHEAD_SENSITIVE = 4, 32
 """Anchors for each thread that are extended at a time; without a filter nearly all of them lead nowhere, and soon."""
+
+TURNS = 2
+"""Of each anchor."""
 
 CPU = Resources()
 
@@ -81,18 +85,20 @@ class Aligner:
         return progress
 
     def _round(self, scene: Scene, anchors: Anchors, x: int, keeper: Keeper) -> int:
-        """Extend anchors from number x on; returns how many there are."""
+        """Extend anchors from turn x on; returns how many turns there are."""
         t, q = anchors.target, anchors.query
         foresight = foresee((scene.target, scene.query), t, q, self.params.scores, self.params.ydrop, self.resources)
         foresight = foresight._replace(poor=self.extending.find_poor(scene, t, q, foresight))
         some, ahead = Round(anchors, foresight), dict[int, Outcome]()
+        if x == 0:
+            scene.waits = np.zeros(len(t), np.bool_)
         while True:
-            x, n_left_out, n_poor = next_anchor(scene.walls, q, t, x, scene.spanned, foresight)
+            x, n_left_out, n_poor = next_anchor(scene.walls, q, t, x, scene.spanned, scene.waits, foresight)
             scene.n_left_out, scene.n_extended = scene.n_left_out + n_left_out, scene.n_extended + n_poor
-            if x == len(t):
+            if x == TURNS * len(t):
                 return x
-            outcome = ahead.get(x)
-            if outcome is None or not is_free(scene.walls, q[x], t[x], outcome.region, outcome.n_walls):
+            outcome, at = ahead.get(x), x % len(t)
+            if outcome is None or not is_free(scene.walls, q[at], t[at], outcome.region, outcome.n_walls):
                 ahead = self._look_ahead(scene, some, x, ahead)
                 outcome = ahead[x]
             scene.take(outcome.parts, outcome.n_cells)
@@ -101,25 +107,26 @@ class Aligner:
                 keeper.save(scene.progress(x))
 
     def _look_ahead(self, scene: Scene, some: Round, x: int, ahead: dict[int, Outcome]) -> dict[int, Outcome]:
-        """What anchor x leads to, and the next ones that may have to be extended; ahead : known already."""
-        t, q = some.anchors.target, some.anchors.query
+        """What the anchor of turn x leads to, and the next ones that may have to be extended; ahead : known already."""
+        t, q, waits = some.anchors.target, some.anchors.query, scene.waits.copy()
         held, numbers, number = dict[int, Outcome](), [x], x
         while len(numbers) + len(held) < self.n_ahead:
-            number, _, _ = next_anchor(scene.walls, q, t, number + 1, scene.spanned, some.foresight)
-            if number == len(t):
+            number, _, _ = next_anchor(scene.walls, q, t, number + 1, scene.spanned, waits, some.foresight)
+            if number == TURNS * len(t):
                 break
-            outcome = ahead.get(number)
-            if outcome is not None and is_free(scene.walls, q[number], t[number], outcome.region, outcome.n_walls):
+            outcome, at = ahead.get(number), number % len(t)
+            if outcome is not None and is_free(scene.walls, q[at], t[at], outcome.region, outcome.n_walls):
                 held[number] = outcome
             else:
                 numbers.append(number)
         return held | dict(zip(numbers, self.extending.extend(scene, self._wanted(scene, some, numbers)), strict=True))
 
     def _wanted(self, scene: Scene, some: Round, numbers: list[int]) -> Wanted:
-        """Anchors by number, with their ends if they are known and hold."""
+        """The anchors of some turns, with their ends if they are known and hold."""
         t, q, foresight = some.anchors.target, some.anchors.query, some.foresight
-        wanted = unforeseen(t[numbers], q[numbers])
-        for row, x in enumerate(numbers):
+        rows = [number % len(t) for number in numbers]
+        wanted = unforeseen(t[rows], q[rows])
+        for row, x in enumerate(rows):
             if foresight.known[x] and is_known_free(scene.walls, q[x], t[x], foresight.last[x]):
                 wanted.ends[row], wanted.last[row] = foresight.r[x], foresight.last[x]
         return wanted
@@ -145,24 +152,30 @@ def is_known_free(walls, q, t, last):
 
 
 @njit
-def next_anchor(walls, q, t, begin, spanned, foresight):
-    """The first anchor, of places q and t, (n,) int64, from `begin` on that has to be extended, n if there is none; how many
-    were left out, and how many are known to give no alignment.
+def next_anchor(walls, q, t, begin, spanned, waits, foresight):
+    """The first turn from `begin` on whose anchor, of places q and t, (n,) int64, has to be extended, TURNS n if there is
+    none; how many anchors were left out, and how many are known to give no alignment.
 
-    Those on walls are passed over.  spanned : Spanned.
+    Turns x and x + n are those of anchor x.  Those on walls are passed over.  spanned : Spanned.  waits : (n,) bool, which
+    anchors wait for their second turn; gets those that do from now on.
     """
     n_left_out = n_poor = 0
-    for x in range(begin, len(q)):
-        if on_wall(walls, q[x], t[x]):
+    for turn in range(begin, TURNS * len(q)):
+        x = turn % len(q)
+        if turn >= len(q) and not waits[x] or on_wall(walls, q[x], t[x]):
             continue
-        if len(spanned.target) and spanned.target[t[x]] and spanned.query[q[x]]:
+        n_spanned = 0
+        if len(spanned.target):
+            n_spanned = np.int64(spanned.target[t[x]]) + np.int64(spanned.query[q[x]])
+        if n_spanned == 2:
             n_left_out += 1
-            continue
-        if foresight.poor[x] and is_clear(walls, q[x], t[x], around(foresight.last[x]), 0):
+        elif n_spanned == 1 and turn < len(q):
+            waits[x] = True
+        elif foresight.poor[x] and is_clear(walls, q[x], t[x], around(foresight.last[x]), 0):
             n_poor += 1
-            continue
-        return x, n_left_out, n_poor
-    return len(q), n_left_out, n_poor
+        else:
+            return turn, n_left_out, n_poor
+    return TURNS * len(q), n_left_out, n_poor
 
 
 @njit
@@ -170,7 +183,13 @@ def are_close(target, query, ends, most):
     """Which places, (n,) int64, have one of `ends`, (m, 2) int64 sorted by target, within `most` on both sequences."""
     close = np.zeros(len(target), np.bool_)
     for x in range(len(target)):
-        at = np.searchsorted(ends[:, 0], target[x] - most)
+        at, behind = 0, len(ends)  # not np.searchsorted: its code takes longer to load than all else, and brings SciPy along
+        while at < behind:
+            middle = (at + behind) // 2
+            if ends[middle, 0] < target[x] - most:
+                at = middle + 1
+            else:
+                behind = middle
         while at < len(ends) and ends[at, 0] <= target[x] + most:
             if abs(ends[at, 1] - query[x]) <= most:
                 close[x] = True

@@ -29,8 +29,9 @@ class Part(NamedTuple):
 class Progress(NamedTuple):
     """How far the alignment of two sequences is.
 
-    parts : found so far, n_first of them in the first round, -1: it is not over.  at : the next anchor of the round.
+    parts : found so far, n_first of them in the first round, -1: it is not over.  at : the next turn of the round.
     n_extended, n_left_out, n_cells : anchors that were extended and that were left out in repeats, cells computed.
+    waits : (n,) bool, anchors of the round that wait for their second turn.
     """
 
     parts: list[Part]
@@ -39,6 +40,7 @@ class Progress(NamedTuple):
     n_extended: int = 0
     n_left_out: int = 0
     n_cells: int = 0
+    waits: np.ndarray = np.zeros(0, np.bool_)
 
 
 class Keeper:
@@ -57,7 +59,7 @@ class Keeper:
             Part(score, target, query, runs[begin:middle], runs[middle:end])
             for score, target, query, begin, middle, end in heads
         ]
-        return Progress(parts, *arrays["numbers"].tolist())
+        return Progress(parts, *arrays["numbers"].tolist())._replace(waits=arrays["waits"])
 
     def is_due(self) -> bool:
         return self.work is not None and monotonic() - self.saved > SAVE_S
@@ -72,7 +74,7 @@ class Keeper:
             self.name,
             {
                 "heads": np.array(heads, np.int64).reshape(-1, 6), "runs": np.concatenate([none, *runs]),
-                "numbers": np.array(progress[1:], np.int64),
+                "numbers": np.array(progress[1:-1], np.int64), "waits": progress.waits,
             },
         )  # fmt: skip
         self.saved = monotonic()

@@ -57,13 +57,14 @@ class Scene:
             self.walls = add_wall(self.walls, 0, 0, np.array([(PAIR, len(target))], np.int64))
         self.spanned = Spanned(*(np.zeros(len(text) if leave_out else 0, np.bool_) for text in (target, query)))
         self.n_extended = self.n_left_out = self.n_cells = 0
+        self.waits = np.zeros(0, np.bool_)
 
     def go_on(self, progress: Progress) -> None:
         """Take over what a stopped run has found."""
         for part in progress.parts:
             self.add(part)
         self.n_first, self.n_extended, self.n_left_out = progress.n_first, progress.n_extended, progress.n_left_out
-        self.n_cells = progress.n_cells
+        self.n_cells, self.waits = progress.n_cells, progress.waits
 
     def add(self, part: Part) -> None:
         self.parts.append(part)
@@ -78,5 +79,5 @@ class Scene:
             self.add(part)
 
     def progress(self, at: int) -> Progress:
-        """at : the next anchor."""
-        return Progress(self.parts, self.n_first, at, self.n_extended, self.n_left_out, self.n_cells)
+        """at : the next turn."""
+        return Progress(self.parts, self.n_first, at, self.n_extended, self.n_left_out, self.n_cells, self.waits)

@@ -31,9 +31,12 @@ HITS, EXTENDED, CAPPED, N_HSPS, N_COUNTS = range(5)
 """Counts: seed hits, those extended one by one, those left out for too many copies, HSPs."""
 HELD = 1 << 10  # words at a time, so that what they need is on its way from memory
 AHEAD = 16  # words that are asked for in advance
+RECENT = 1 << 12  # diagonals; a power of two
 ROOM = 1 << 14  # HSPs; searched again where there are more
 BLOCK, MOST_BLOCKS = 1 << 18, 16
 """Places of the query in a piece of work at least, and pieces at most: each has a number for every diagonal."""
+U = np.uint64
+"""Places in arrays without a sign: Numba would look at each whether it counts from the end."""
 ANYWHERE, ABOVE, BEFORE = range(3)
 """Which hits count: all; of a genome with itself, those with query beyond target, or with its counterpart beyond target."""
 
@@ -66,11 +69,14 @@ class Found(NamedTuple):
     """hsps : (room, 4) int64, target and query place, length, score.  counts : (N_COUNTS,) int64.
 
     seen : (n_diagonals,) int32, the query place up to which each diagonal was looked at for an HSP.
+    recent : (RECENT, 2) int32, such diagonals and places again, of the last HSP whose diagonal has these last bits.  It is
+        small, and tells quickly of the many hits that a repeat has behind its first one.
     """
 
     hsps: np.ndarray
     counts: np.ndarray
     seen: np.ndarray
+    recent: np.ndarray
 
 
 def search_bytes(n_target: int, n_places: int) -> int:
@@ -154,6 +160,8 @@ def _extend(target, query, t, q, rule, first, found):
         if score < rule.least:
             return
     found.seen[diagonal] = q_end + looked
+    at = U(diagonal) % U(RECENT)
+    found.recent[at, 0], found.recent[at, 1] = diagonal, q_end + looked
     n = found.counts[N_HSPS]
     if n < len(found.hsps):
         found.hsps[n, TARGET], found.hsps[n, QUERY] = t_end - left, q_end - left
@@ -162,30 +170,36 @@ def _extend(target, query, t, q, rule, first, found):
 
 
 @njit_inner
-def _hold_hits(texts, index, wanted, n_wanted, rule, held, found):
-    """The hits of the words that are wanted, into `held`; their number.  What the next steps need is asked for in
-    advance.
+def _hold_hits(texts, index, wanted, n_wanted, rule, first, held, found):
+    """The hits of the words that are wanted, into `held`, but for some that were seen; their number.  What the next steps
+    need is asked for in advance.
     """
-    for x in range(n_wanted):
+    for word in range(n_wanted):
+        x = U(word)
         wanted[x, 2] = rank_of(index, wanted[x, 0])
         prefetch(index.starts, wanted[x, 2])
-    for x in range(n_wanted):
+    for word in range(n_wanted):
+        x = U(word)
         begin, end = find_word(index, np.uint32(wanted[x, 0]), wanted[x, 2])
         if end - begin > rule.most_copies:
             found.counts[CAPPED] += end - begin
             end = begin
         wanted[x, 0], wanted[x, 2] = begin, end
         prefetch(index.places, begin)
-    n, last = 0, len(texts.target) - rule.span
-    for x in range(n_wanted):
+    n, n_hits, last = 0, 0, len(texts.target) - rule.span
+    for word in range(n_wanted):
+        x = U(word)
         q = wanted[x, 1]
         for entry in range(wanted[x, 0], wanted[x, 2]):
-            t = np.int64(index.places[entry])
+            t = np.int64(index.places[U(entry)])
             if rule.which == ANYWHERE or (rule.which == ABOVE and q > t) or (rule.which == BEFORE and t + q < last):
-                held[n, 0], held[n, 1] = t, q
+                held[U(n), 0], held[U(n), 1] = t, q
                 prefetch(texts.packed_target.bases, t + MARGIN >> 2)
-                n += 1
-    found.counts[HITS] += n
+                diagonal = t - q + first
+                at = U(diagonal) % U(RECENT)
+                n += found.recent[at, 0] != diagonal or found.recent[at, 1] <= q
+                n_hits += 1
+    found.counts[HITS] += n_hits
     return n
 
 
@@ -199,7 +213,7 @@ def _extend_some(texts, held, n_hits, rule, first, words, found):
             some = np.uint64(sieve(texts.packed_target, texts.packed_query, held, begin, n, rule, words))
         for hit in range(begin, begin + n):
             if some >> np.uint64(hit - begin) & np.uint64(1):
-                _extend(texts.target, texts.query, held[hit, 0], held[hit, 1], rule, first, found)
+                _extend(texts.target, texts.query, held[U(hit), 0], held[U(hit), 1], rule, first, found)
 
 
 @njit
@@ -215,11 +229,11 @@ def _scan(texts, words, good, begin, index, rule, found):
             expect(index, words[x + AHEAD])
         if good[x]:
             for other in range(n_others):
-                word = words[x] ^ rule.transitions[other]
-                wanted[n, 0], wanted[n, 1] = word, begin + x
+                word = words[x] ^ rule.transitions[U(other)]
+                wanted[U(n), 0], wanted[U(n), 1] = word, begin + x
                 n += has_bucket(index, word)
         if n >= HELD or x == len(words) - 1:
-            n_hits = _hold_hits(texts, index, wanted, n, rule, held, found)
+            n_hits = _hold_hits(texts, index, wanted, n, rule, first, held, found)
             _extend_some(texts, held, n_hits, rule, first, packed, found)
             n = 0
 
@@ -237,7 +251,8 @@ def find_hsps(
     room = ROOM
     while True:
         seen = np.zeros(len(search.target) + end - begin + 1, np.int32)
-        found = Found(np.empty((room, 4), np.int64), np.zeros(N_COUNTS, np.int64), seen)
+        recent = np.full((RECENT, 2), -1, np.int32)
+        found = Found(np.empty((room, 4), np.int64), np.zeros(N_COUNTS, np.int64), seen, recent)
         _scan(texts, words[: end - begin], good[: end - begin], begin, search.index, rule, found)
         n = int(found.counts[N_HSPS])
         if n <= room:

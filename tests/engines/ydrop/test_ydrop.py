@@ -171,10 +171,37 @@ def test_long_extensions_go_on_through_blocks_and_more_room(monkeypatch):
     assert end.n_blocks > 3
     assert naive_wga.path_score(target, query, 0, 0, runs[::-1].tolist(), DEFAULT_SCORES) == end.score
     monkeypatch.setattr(extend, "FIRST_ROOM", 2 * CHUNK + 256)
-    monkeypatch.setattr(extend, "FIRST_KEPT", 1)
+    monkeypatch.setattr(extend, "FIRST_BLOCKS", 1)
     small = Extender(DEFAULT_SCORES, 9400)
     assert small.inspect(sides, walls)[:2] == end[:2] and small.capacity > 2 * CHUNK + 256
     assert np.array_equal(small.path(sides, walls, small.inspect(sides, walls)), runs)
+
+
+@pytest.mark.parametrize("between", [0, 1800])
+def test_parts_of_a_path_that_are_known_early_are_those_computed_late(between):
+    """Through unrelated sequence the score does not rise, and no ways are noted.  Parts of another path are left."""
+    rng = np.random.default_rng(11)
+    pairs = [make_pair(rng, 3000, 0.1) for _ in range(2)]
+    unrelated = [rng.integers(0, 4, between).astype(np.uint8) for _ in range(2)]
+    query, target = (np.concatenate((pairs[0][x], unrelated[x], pairs[1][x])) for x in range(2))
+    walls = no_walls(len(query) + len(target))
+    sides, extender = Sides(query, target, 0, 0, 1, len(query), len(target)), Extender(DEFAULT_SCORES, 25_000)
+    end = extender.inspect(sides, walls)
+    assert end.n_blocks > 4 and end.i > 3000 + between
+    known = extender.blocks.parts[: end.n_blocks, 0] >= 0
+    assert known.sum() >= 2 and (between == 0 or not known[1:-1].all())
+    before = extender.n_cells
+    runs = extender.path(sides, walls, end)
+    late, cells = extender.n_cells - before, []
+    assert naive_wga.path_score(target, query, 0, 0, runs[::-1].tolist(), DEFAULT_SCORES) == end.score
+    for wrong in (-1, 1):
+        assert extender.inspect(sides, walls) == end
+        extender.blocks.held[:] = -1
+        extender.blocks.parts[:, 1] += wrong  # another query place
+        before = extender.n_cells
+        assert np.array_equal(extender.path(sides, walls, end), runs)
+        cells.append(extender.n_cells - before)
+    assert min(cells) > late
 
 
 def test_vectors_and_plain_rows_agree(monkeypatch):

@@ -15,7 +15,7 @@ from bellapy.engines.ydrop.walls import no_walls
 from bellapy.jobs.wga import gapped
 from bellapy.jobs.wga.extending import Extending, joined, unforeseen
 from bellapy.jobs.wga.gapped import Aligner, are_close, next_anchor
-from bellapy.jobs.wga.kept import Part, Progress
+from bellapy.jobs.wga.kept import Keeper, Part, Progress
 from bellapy.jobs.wga.scene import Anchors, Scene, Spanned
 from bellapy.params.wga import make_wga_params
 from bellapy.records.bases import encode
@@ -25,11 +25,29 @@ from bellapy.records.genomes import PAIR, QUERY_ALONE, TARGET_ALONE
 def test_anchors_are_left_out_where_both_sequences_are_spanned():
     spanned = Spanned(np.zeros(100, np.bool_), np.zeros(100, np.bool_))
     spanned.add(Part(9000, 20, 40, np.array([(PAIR, 10), (TARGET_ALONE, 5), (PAIR, 10)], np.int64)))
-    places = [(20, 40, True), (44, 59, True), (45, 59, False), (44, 60, False), (19, 40, False)]
-    for t, q, left_out in places:
-        some = np.array([t]), np.array([q])
-        found = next_anchor(no_walls(200), some[1], some[0], 0, spanned, none_known(1))
-        assert found == ((1, 1, 0) if left_out else (0, 0, 0))
+    left_out, waits, at_once = (2, 1, 0), (1, 0, 0), (0, 0, 0)  # the turn, anchors left out, poor ones
+    places = [
+        (20, 40, left_out), (44, 59, left_out), (45, 59, waits), (44, 60, waits), (19, 40, waits), (45, 60, at_once),
+    ]  # fmt: skip
+    for t, q, expected in places:
+        some, waiting = (np.array([t]), np.array([q])), np.zeros(1, np.bool_)
+        assert next_anchor(no_walls(200), some[1], some[0], 0, spanned, waiting, none_known(1)) == expected
+        assert waiting[0] == (expected == waits)
+
+
+def test_anchors_that_wait_come_last_and_only_if_nothing_better_spans_both():
+    spanned, waits = Spanned(np.zeros(100, np.bool_), np.zeros(100, np.bool_)), np.zeros(3, np.bool_)
+    spanned.target[10:20] = True
+    t, q = np.array([10, 50, 15]), np.array([30, 70, 90])
+
+    def following(turn: int) -> tuple[int, int, int]:
+        return next_anchor(no_walls(200), q, t, turn, spanned, waits, none_known(3))
+
+    assert following(0) == (1, 0, 0) and waits.tolist() == [True, False, False]
+    spanned.query[85:95] = True
+    assert following(2) == (3, 1, 0) and waits.tolist() == [True, False, False]
+    spanned.query[25:35] = True
+    assert following(3) == (6, 1, 0)
 
 
 def test_foresight_changes_nothing(monkeypatch):
@@ -64,7 +82,7 @@ def test_foresight_changes_nothing(monkeypatch):
 
     monkeypatch.setattr(gapped, "foresee", foretold)
     told = Aligner(params).align(target, query, anchors)
-    assert asked and plain[1:-1] == told[1:-1] and plain.n_cells > told.n_cells
+    assert asked and plain[1:5] == told[1:5] and plain.n_cells > told.n_cells
     for one, other in zip(plain.parts, told.parts, strict=True):
         assert one[:3] == other[:3] and np.array_equal(one.runs, other.runs)
     assert len(plain.parts) >= 2
@@ -84,21 +102,47 @@ def planted(seed: int) -> tuple[np.ndarray, np.ndarray, Anchors]:
 def same(one: Progress, other: Progress) -> bool:
     """Alignments and all numbers."""
     parts = zip(one.parts, other.parts, strict=True)
-    return one[1:] == other[1:] and all(a[:3] == b[:3] and np.array_equal(a.runs, b.runs) for a, b in parts)
+    numbers = one[1:-1] == other[1:-1] and np.array_equal(one.waits, other.waits)
+    return numbers and all(a[:3] == b[:3] and np.array_equal(a.runs, b.runs) for a, b in parts)
 
 
 def test_anchors_ahead_of_their_turn_change_nothing(monkeypatch):
     """Those whose surroundings have changed in the meantime are extended again."""
-    params, redone = make_wga_params({"ydrop": 2000, "all_copies": True}), []
-    is_free = gapped.is_free
+    redone, is_free = [], gapped.is_free
     monkeypatch.setattr(gapped, "is_free", lambda *where: redone.append(not is_free(*where)) or is_free(*where))
-    for seed in range(3):
+    for seed in range(6):
+        params = make_wga_params({"ydrop": 2000, "all_copies": seed < 3})
         target, query, anchors = planted(seed)
         plain = Aligner(params).align(target, query, anchors)
         with ThreadPoolExecutor(3) as pool:
             ahead = Aligner(params, Resources(threads=3), pool).align(target, query, anchors)
-        assert same(plain, ahead) and len(plain.parts) > 5
+        assert same(plain, ahead) and len(plain.parts) > 3 and plain.waits.any() == (not params.all_copies)
     assert any(redone) and not all(redone)
+
+
+class Stops(Keeper):
+    """Notes all that would be saved; a run goes on from what is given."""
+
+    def __init__(self, begin: Progress):
+        self.begin, self.saved_all = begin, []
+
+    def load(self) -> Progress:
+        return self.begin
+
+    def is_due(self) -> bool:
+        return True
+
+    def save(self, progress: Progress) -> None:
+        self.saved_all.append(progress._replace(parts=list(progress.parts), waits=progress.waits.copy()))
+
+
+def test_a_stopped_run_goes_on_from_any_turn():
+    target, query, anchors = planted(4)
+    aligner, keeper = Aligner(make_wga_params({"ydrop": 2000})), Stops(Progress([]))
+    whole = aligner.align(target, query, anchors, keeper=keeper)
+    assert any(progress.at > len(progress.waits) for progress in keeper.saved_all[:-1])
+    for begin in keeper.saved_all[:: len(keeper.saved_all) // 5]:
+        assert same(aligner.align(target, query, anchors, keeper=Stops(begin)), whole)
 
 
 def test_anchors_told_poor_lead_to_no_alignment():
