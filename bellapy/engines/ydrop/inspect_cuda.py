@@ -24,7 +24,9 @@ from bellapy.engines.ydrop.cuda_inspect import (
     R_BEST,
     R_LAST,
     SCORE,
+    PAD,
     STATUS,
+    WARPS,
     Costs,
     both,
     make_kernel,
@@ -33,9 +35,8 @@ from bellapy.params.wga import GapScores
 from bellapy.records.bases import UNKNOWN
 from bellapy.report.run_report import Devices
 
-CLASSES = (2, 4) if SIMULATED else (7, 16)
+CLASSES = ((1, 2), (4,)) if SIMULATED else ((4, 7), (16,))
 """Registers of a lane; what outgrows the windows of one goes on, from its beginning, in those of the next."""
-WARPS = 1 if SIMULATED else 4  # of a block
 BLOCKS = 1 if SIMULATED else 5  # of a processor
 MOST_SIDES = 1 << 22  # at a time
 _one_at_a_time = Lock()
@@ -89,7 +90,7 @@ def inspect(target, query, sides: np.ndarray, scores: GapScores, ydrop: int, dev
     begin = monotonic()
     with _one_at_a_time:
         try:
-            texts = [cuda.to_device(text) for text in (target, query)]
+            texts = [_padded(text) for text in (target, query)]
             for at in range(0, len(sides), MOST_SIDES):
                 rows = slice(at, at + MOST_SIDES)
                 n_cells += _inspect(texts, sides[rows], scores, ydrop, found[rows])
@@ -109,15 +110,15 @@ def _inspect(texts, sides: np.ndarray, scores: GapScores, ydrop: int, found: np.
     """Fill the rows of `found`, as the kernel does; returns cells computed."""
     matrix = scores.matrix[:4, :4].astype(np.int64) & 0xFF  # by target, then query
     words = cuda.to_device((matrix.T * (1 << 8 * np.arange(4))).sum(axis=1).astype(np.uint32))
-    costs = Costs(both(DEAD), both(scores.open + scores.extend), both(scores.extend), I32(ydrop))
+    costs = Costs(both(DEAD), both(scores.open + scores.extend), both(-scores.extend), I32(ydrop))
     number, processors = (0, 1) if SIMULATED else _numbers()
     rows, some, n_cells = None, sides, 0  # numbers of the sides; None: all
-    for registers in CLASSES:
+    for sizes in CLASSES:
         if not len(some):
             break
         results, counts = cuda.device_array((len(some), 4), np.int32), cuda.to_device(np.zeros(2, np.int64))
         blocks = min(BLOCKS * processors, (len(some) + WARPS - 1) // WARPS)
-        kernel = kernel_of(make_kernel(registers), number)
+        kernel = kernel_of(make_kernel(sizes), number)
         kernel[blocks, WARPS * WARP](*texts, cuda.to_device(some), words, costs, counts, results)
         if rows is None:
             results.copy_to_host(found)
@@ -127,6 +128,13 @@ def _inspect(texts, sides: np.ndarray, scores: GapScores, ydrop: int, found: np.
         rows = np.flatnonzero(found[:, STATUS] == OUTGROWN)
         some = sides[rows]
     return n_cells
+
+
+def _padded(codes):
+    """Codes on the GPU, with PAD of any kind at both ends."""
+    there = cuda.device_array(len(codes) + 2 * PAD, np.uint8)
+    there[PAD : PAD + len(codes)].copy_to_device(codes)
+    return there
 
 
 def _numbers() -> tuple[int, int]:
