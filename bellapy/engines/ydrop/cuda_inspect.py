@@ -30,6 +30,7 @@ from bellapy.compute.gpu.ops import (
     WARP,
     add_max2,
     ballot,
+    inlined,
     largest,
     max2,
     permute,
@@ -56,23 +57,23 @@ MOST_R = 1 << 14
 SCORE, R_BEST, R_LAST, STATUS = range(4)
 T_AT, Q_AT, STEP, T_FREE, Q_FREE = range(5)
 MOST_SCORE = 127
-MOST_REGISTERS = 168
+MOST_REGISTERS, FEWER_REGISTERS = 168, 102
 WARPS = 1 if SIMULATED else 4  # of a block
 PAD = 1 << 12
 
-inlined = cuda.jit(device=True, inline="always")
-
 
 class Costs(NamedTuple):
-    """All uint32 with the same number in both halves, but ydrop, int32.
+    """All uint32 with the same number in both halves, but ydrop and rise, int32.
 
-    dead : DEAD.  opened, extended : what a gap's first base and each further one cost.
+    dead : DEAD.  opened : what a gap's first base costs.  longer : what each further one adds, below 0.  rise : of scores in
+    a chunk, the most there may be.
     """
 
     dead: np.uint32
     opened: np.uint32
     longer: np.uint32
     ydrop: np.int32
+    rise: np.int32
 
 
 def both(value: int) -> np.uint32:
@@ -213,95 +214,78 @@ def _watch(h, rows, edges, best, found, r, costs, registers):
 
 @inlined
 def _living(rows, registers):
-    """A bit for each row of this lane with a living cell, and the highest cells."""
+    """A bit for each row of this lane with a living cell, and the highest cell of the warp."""
     one, two, _, _, _, _ = rows
     bits, top = U32(0), U32(0)
     for j in range(registers):
         top = max2(top, max2(one[j], two[j]))
         lives = U32(one[j] | two[j])
         bits |= (lives >> U32(15) & U32(1)) << U32(j) | (lives >> U32(31)) << U32(registers + j)
-    return bits, top
+    return bits, _highest(top)
 
 
 @inlined
-def _bounds(bits, registers):
-    """Of all rows that live, in a window, the first and the last one; -1 for both if there is none."""
-    votes = U32(ballot(bits != 0))
-    first, last = I32(cuda.ffs(I32(votes)) - 1) & (WARP - 1), I32(31 - cuda.clz(I32(votes))) & (WARP - 1)
-    low, high = U32(shuffle(I32(bits), first)), U32(shuffle(I32(bits), last))
+def _bounds(bits, low, registers):
+    """The first and the last living row of a window that begins at row `low`; -1 for both if there is none."""
+    votes = I32(ballot(bits != 0))
+    first, last = I32(cuda.ffs(votes) - 1), I32(31 - cuda.clz(votes))
+    lowest, highest = I32(shuffle(I32(bits), first & (WARP - 1))), I32(shuffle(I32(bits), last & (WARP - 1)))
     if votes == 0:
         return I32(-1), I32(-1)
-    rows = 2 * registers
-    return I32(first * rows + cuda.ffs(I32(low)) - 1), I32(last * rows + 31 - cuda.clz(I32(high)))
+    before = 2 * registers
+    return I32(low + first * before + cuda.ffs(lowest) - 1), I32(low + last * before + 31 - cuda.clz(highest))
 
 
-def _make_stay(sizes: tuple[int, ...]):
-    """A function that goes on with an extension in windows of `size` registers, one of `sizes`, as long as these are right."""
-    if not sizes:
+@inlined
+def _stay(rows, moved, state, texts, side, words, costs, sizes):
+    """Go on with an extension as long as its window is wide enough, and no narrower one is.
 
-        @inlined
-        def nothing(size, moved, state, texts, side, words, costs):
-            return state
-
-        return nothing
-
-    other, R = _make_stay(sizes[:-1]), sizes[-1]
-    LESS = sizes[-2] if len(sizes) > 1 else 0
-    ROWS = 2 * R
-
-    @inlined
-    def stay(size, moved, state, texts, side, words, costs):
-        if size != R:
-            return other(size, moved, state, texts, side, words, costs)
-        rows = (
-            cuda.local.array(R, np.uint32), cuda.local.array(R, np.uint32), cuda.local.array(R, np.uint32),
-            cuda.local.array(R, np.uint32), cuda.local.array(R, np.uint32), cuda.local.array(ROWS, np.uint32),
-        )  # fmt: skip
-        odd, even = rows[0], rows[1]
-        r, low, first, last, n, top, found, cells = state
-        target = texts[0]
-        lane = I32(cuda.threadIdx.x & (WARP - 1))
-        lane_before, is_first = I32(lane + WARP - 1 & WARP - 1), lane == 0
-        best, most_rise = _twice(LIVING + costs.ydrop), I32(CHUNK // 2 * MOST_SCORE)
-        _take(rows, moved, (r, I32(first + lane * ROWS), I32(first - low + lane * ROWS), n), texts, side, words, R, costs.dead)
-        low = first
-        while True:
-            code = _base(target, side[T_AT], side[STEP], I32(r + 1 + lane - low))
-            fresh = U32((_choice(code) ^ U32(0x44)) << U32(8))
-            _lower(rows, U32(0), costs, R)
-            if top + most_rise > LIVING + costs.ydrop:
-                for s in range(0, CHUNK, 2):
-                    edges = _edges(odd, rows, fresh, s, is_first, lane_before, R)
-                    found = _watch(odd, rows, edges, best, found, r + s + 1, costs, R)
-                    edges = _edges(even, rows, fresh, s + 1, is_first, lane_before, R)
-                    found = _watch(even, rows, edges, best, found, r + s + 2, costs, R)
-            else:
-                for s in range(0, CHUNK, 2):
-                    edges = _edges(odd, rows, fresh, s, is_first, lane_before, R)
-                    _diagonal(odd, rows, edges, best, costs, R, False)
-                    edges = _edges(even, rows, fresh, s + 1, is_first, lane_before, R)
-                    _diagonal(even, rows, edges, best, costs, R, False)
-            r = I32(r + CHUNK)
-            cells += I32(WARP * ROWS * CHUNK)
-            bits, tops = _living(rows, R)
-            top = _highest(tops)
-            first, last = _bounds(bits, R)
-            if first < 0:
-                break
-            first, last = I32(first + low), I32(last + low)
-            width = I32(last - first + 1 + CHUNK)
-            if (
-                last + CHUNK >= low + WARP * ROWS or width <= 2 * WARP * LESS or r >= MOST_R
-                or last + CHUNK > side[Q_FREE] or r + CHUNK - first > side[T_FREE]
-            ):  # fmt: skip
-                break
-        if first >= 0:
-            sync_warp()
-            _put(rows, moved, lane, R)
-            sync_warp()
-        return r, low, first, last, I32(WARP * ROWS), top, found, cells
-
-    return stay
+    rows, texts, side, words : as in `_take`.  moved : has the rows before, and gets them.  state : anti-diagonal, first row
+    in `moved`, first and last living row, rows in `moved`, highest cell, score and anti-diagonal of the best one, cells.
+    sizes : registers of this window, and of the next narrower one, 0 for none.  Returns the state then.
+    """
+    odd, even, target = rows[0], rows[1], texts[0]
+    registers, less = sizes
+    r, low, first, last, n, top, found, cells = state
+    lane, window = I32(cuda.threadIdx.x & (WARP - 1)), I32(2 * WARP * registers)
+    lane_before, is_first = I32(lane + WARP - 1 & WARP - 1), lane == 0
+    best, near = _twice(LIVING + costs.ydrop), I32(LIVING + costs.ydrop - costs.rise)
+    own = I32(2 * registers * lane)
+    _take(rows, moved, (r, I32(first + own), I32(first - low + own), n), texts, side, words, registers, costs.dead)
+    low = first
+    while True:
+        code = _base(target, side[T_AT], side[STEP], I32(r + 1 + lane - low))
+        fresh = U32((_choice(code) ^ U32(0x44)) << U32(8))
+        _lower(rows, U32(0), costs, registers)
+        if top > near:
+            s = I32(0)
+            while s < CHUNK:
+                edges = _edges(odd, rows, fresh, s, is_first, lane_before, registers)
+                found = _watch(odd, rows, edges, best, found, r + s + 1, costs, registers)
+                edges = _edges(even, rows, fresh, s + 1, is_first, lane_before, registers)
+                found = _watch(even, rows, edges, best, found, r + s + 2, costs, registers)
+                s = I32(s + 2)
+        else:
+            s = I32(0)
+            while s < CHUNK:
+                edges = _edges(odd, rows, fresh, s, is_first, lane_before, registers)
+                _diagonal(odd, rows, edges, best, costs, registers, False)
+                edges = _edges(even, rows, fresh, s + 1, is_first, lane_before, registers)
+                _diagonal(even, rows, edges, best, costs, registers, False)
+                s = I32(s + 2)
+        r, cells = I32(r + CHUNK), I32(cells + window * CHUNK)
+        bits, top = _living(rows, registers)
+        first, last = _bounds(bits, low, registers)
+        width = I32(last - first + 1 + CHUNK)
+        if (
+            first < 0 or r >= MOST_R or width <= 2 * WARP * less or last + CHUNK >= low + window
+            or last + CHUNK > side[Q_FREE] or r + CHUNK - first > side[T_FREE]
+        ):  # fmt: skip
+            break
+    sync_warp()
+    _put(rows, moved, lane, registers)
+    sync_warp()
+    return r, low, first, last, window, top, found, cells
 
 
 @inlined
@@ -317,25 +301,28 @@ def _status(r, first, last, side, widest):
 
 
 @cache
-def make_kernel(sizes: tuple[int, ...]):
-    """The kernel for windows of WARP lanes of 2 * registers rows, for each number of registers in `sizes`."""
-    WIDEST = 2 * WARP * sizes[-1]
-    ROOM = WIDEST + 2
-    stay = _make_stay(sizes)
-    SIZES = sizes
+def make_kernel(narrow: int, middle: int, wide: int):
+    """The kernel for windows of WARP lanes of 2 * `narrow`, 2 * `middle` or 2 * `wide` rows."""
+    R, ROWS = wide, 2 * wide
+    NARROW, MIDDLE, WIDE = (2 * WARP * registers for registers in (narrow, middle, wide))
+    ROOM = WIDE + 2  # rows of the four arrays lie in different banks
 
     def inspect(target, query, sides, words, costs, counts, results):
         """Ends of extensions.
 
-        target, query : uint8 codes.  sides : (n, 5) int32: places of base 1 on target and query, step, bases before the
-            first unknown one of each.  words : (4,) uint32, scores of a query base with all target bases.  costs : Costs.
+        target, query : uint8 codes, with PAD more at both ends.  sides : (n, 5) int32: places of base 1 on target and query,
+            step, bases before the first unknown one of each.  words : (4,) uint32, scores of a query base with all target
+            bases.  costs : Costs.
         counts : (2,) int64, of extensions taken and of cells.  results : (n, 4) int32: score, anti-diagonal of the end and
             the last one computed, and what became of it.
         """
-        shared = cuda.shared.array((WARPS, 4, ROOM), np.uint16)
+        rows = (
+            cuda.local.array(R, np.uint32), cuda.local.array(R, np.uint32), cuda.local.array(R, np.uint32),
+            cuda.local.array(R, np.uint32), cuda.local.array(R, np.uint32), cuda.local.array(ROWS, np.uint32),
+        )  # fmt: skip
         texts, lane = (target, query), I32(cuda.threadIdx.x & (WARP - 1))
-        moved = shared[cuda.threadIdx.x // WARP]
-        n_cells = np.int64(0)
+        moved = cuda.shared.array((WARPS, 4, ROOM), np.uint16)[cuda.threadIdx.x // WARP]
+        n_cells, begin = np.int64(0), I32(LIVING + costs.ydrop)
         while True:
             ticket = I32(0)
             if lane == 0:
@@ -345,22 +332,21 @@ def make_kernel(sizes: tuple[int, ...]):
                 break
             side = sides[ticket]
             if lane == 0:
-                begin = LIVING + costs.ydrop
                 moved[0, 0], moved[1, 0] = np.uint16(DEAD), np.uint16(begin)
                 moved[2, 0] = moved[3, 0] = np.uint16(begin - I32(costs.opened & HALF))
             sync_warp()
-            r, low, first, last, n, top = I32(0), I32(0), I32(0), I32(0), I32(1), I32(LIVING + costs.ydrop)
-            found, cells = (I32(0), I32(0)), I32(0)
-            status = _status(r, first, last, side, WIDEST)
+            state = (I32(0), I32(0), I32(0), I32(0), I32(1), begin, (I32(0), I32(0)), I32(0))
+            status = _status(I32(0), I32(0), I32(0), side, WIDE)
             while status < 0:
-                size = I32(SIZES[-1])
-                for other in SIZES[::-1]:
-                    if last - first + 1 + CHUNK <= 2 * WARP * other:
-                        size = I32(other)
-                r, low, first, last, n, top, found, cells = stay(
-                    size, moved, (r, low, first, last, n, top, found, cells), texts, side, words, costs
-                )
-                status = _status(r, first, last, side, WIDEST)
+                width = state[3] - state[2] + 1 + CHUNK
+                if width <= NARROW:
+                    state = _stay(rows, moved, state, texts, side, words, costs, (narrow, 0))
+                elif width <= MIDDLE:
+                    state = _stay(rows, moved, state, texts, side, words, costs, (middle, narrow))
+                else:
+                    state = _stay(rows, moved, state, texts, side, words, costs, (wide, middle))
+                status = _status(state[0], state[2], state[3], side, WIDE)
+            r, _, _, _, _, _, found, cells = state
             n_cells += cells
             if lane == 0:
                 results[ticket, SCORE], results[ticket, R_BEST] = found
@@ -368,5 +354,5 @@ def make_kernel(sizes: tuple[int, ...]):
         if lane == 0:
             cuda.atomic.add(counts, 1, n_cells)
 
-    inspect.most_registers = MOST_REGISTERS  # type: ignore[attr-defined]  # for `kernel_of`
+    inspect.most_registers = MOST_REGISTERS if wide > 8 else FEWER_REGISTERS  # type: ignore[attr-defined]  # for `kernel_of`
     return inspect

@@ -16,15 +16,16 @@ from bellapy.compute.gpu.devices import known_gpus
 from bellapy.compute.gpu.ops import I32, SIMULATED, WARP, kernel_of
 from bellapy.compute.gpu.pool import FULL, give_to_cpu, is_out_of_memory
 from bellapy.engines.ydrop.cuda_inspect import (
+    CHUNK,
     DEAD,
-    DEPTH,
     ENDED,
+    LIVING,
     MOST_SCORE,
     OUTGROWN,
+    PAD,
     R_BEST,
     R_LAST,
     SCORE,
-    PAD,
     STATUS,
     WARPS,
     Costs,
@@ -35,12 +36,11 @@ from bellapy.params.wga import GapScores
 from bellapy.records.bases import UNKNOWN
 from bellapy.report.run_report import Devices
 
-CLASSES = ((1, 2), (4,)) if SIMULATED else ((4, 7), (16,))
+CLASSES = ((1, 2, 3), (2, 3, 4)) if SIMULATED else ((3, 5, 7), (5, 10, 16))
 """Registers of a lane; what outgrows the windows of one goes on, from its beginning, in those of the next."""
 BLOCKS = 1 if SIMULATED else 5  # of a processor
 MOST_SIDES = 1 << 22  # at a time
 _one_at_a_time = Lock()
-ROOM = 1000  # what scores may move beyond the drop, within the numbers that cells hold
 
 
 class Ends(NamedTuple):
@@ -58,8 +58,12 @@ class Ends(NamedTuple):
 
 def fits(scores: GapScores, ydrop: int) -> bool:
     """Whether scores are bytes, and all that an extension compares stays within 16 bits."""
-    most = int(np.abs(scores.matrix).max())
-    return most <= MOST_SCORE and ydrop + scores.open + scores.extend + WARP * MOST_SCORE + ROOM < DEPTH
+    opened, falls = scores.open + scores.extend, CHUNK // 2 * (MOST_SCORE + 1)
+    return (
+        int(np.abs(scores.matrix).max()) <= MOST_SCORE
+        and ydrop + MOST_SCORE < LIVING
+        and max(opened + falls, CHUNK * scores.extend) < DEAD
+    )
 
 
 def is_packed() -> bool:
@@ -110,7 +114,8 @@ def _inspect(texts, sides: np.ndarray, scores: GapScores, ydrop: int, found: np.
     """Fill the rows of `found`, as the kernel does; returns cells computed."""
     matrix = scores.matrix[:4, :4].astype(np.int64) & 0xFF  # by target, then query
     words = cuda.to_device((matrix.T * (1 << 8 * np.arange(4))).sum(axis=1).astype(np.uint32))
-    costs = Costs(both(DEAD), both(scores.open + scores.extend), both(-scores.extend), I32(ydrop))
+    rise = max(0, CHUNK // 2 * int(scores.matrix[:4, :4].max()))
+    costs = Costs(both(DEAD), both(scores.open + scores.extend), both(-scores.extend), I32(ydrop), I32(rise))
     number, processors = (0, 1) if SIMULATED else _numbers()
     rows, some, n_cells = None, sides, 0  # numbers of the sides; None: all
     for sizes in CLASSES:
@@ -118,7 +123,7 @@ def _inspect(texts, sides: np.ndarray, scores: GapScores, ydrop: int, found: np.
             break
         results, counts = cuda.device_array((len(some), 4), np.int32), cuda.to_device(np.zeros(2, np.int64))
         blocks = min(BLOCKS * processors, (len(some) + WARPS - 1) // WARPS)
-        kernel = kernel_of(make_kernel(sizes), number)
+        kernel = kernel_of(make_kernel(*sizes), number)
         kernel[blocks, WARPS * WARP](*texts, cuda.to_device(some), words, costs, counts, results)
         if rows is None:
             results.copy_to_host(found)
