@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bellapy.compute.gpu.devices import choose_device
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import map_threads
 from bellapy.engines.ydrop.sieve import pack
@@ -42,6 +43,8 @@ from bellapy.seeding.spaced import INDEX_BYTES, index_seeds, parse_pattern
 
 COPIES, IDENTITY = "copies", "identity"
 STRAND_BYTES, PAIR_BYTES = 3, 2  # for each base
+ANCHORS_FOR_GPU = 4000
+"""For each thread: the extension of so many takes as long as the start of a GPU, or its driver and its kernels."""
 REPEATS, SPANNED = "seed hits in repeats", "anchors in repeats"
 
 
@@ -90,12 +93,14 @@ class Group(NamedTuple):
 class Means(NamedTuple):
     """What the job may use, and where it notes what it does.
 
-    work : keeps results for a run that goes on after a stop; None: nowhere.
+    work : keeps results for a run that goes on after a stop; None: nowhere.  may_use_gpu : whether a GPU that nobody asked
+    for is used if there are many anchors.
     """
 
     report: RunReport
     resources: Resources = Resources()
     work: Workdir | None = None
+    may_use_gpu: bool = False
 
 
 def align_genomes(target: Genome, query: Genome, params: WgaParams, means: Means) -> list[Alignment]:
@@ -211,14 +216,14 @@ def _extend(
     target: Genome, strands: dict[int, Genome], groups: list[Group], params: WgaParams, means: Means
 ) -> tuple[list[Alignment], list[Alignment]]:  # fmt: skip
     """Alignments, and the stretches that were cut out between two of one path."""
-    mine = local()
+    mine, resources = local(), _with_gpu(means, sum(len(group.anchors.score) for group in groups))
     size = PAIR_BYTES * int(target.lengths.max() + strands[1].lengths.max())
-    threads = means.resources.budget.items("the alignment of two sequences", size, least=1, most=means.resources.threads)
+    threads = resources.budget.items("the alignment of two sequences", size, least=1, most=resources.threads)
     pool = ThreadPoolExecutor(threads) if 0 < len(groups) < threads else None
 
     def align(group: Group) -> Progress:
         if not hasattr(mine, "aligner"):
-            mine.aligner = Aligner(params, replace(means.resources, threads=threads), pool)
+            mine.aligner = Aligner(params, replace(resources, threads=threads), pool)
         same = params.itself and group.strand > 0 and group.target == group.query
         sequences = target.sequence(group.target), strands[group.strand].sequence(group.query)
         name = f"aligned.{group.target}.{group.query}.{'plus' if group.strand > 0 else 'minus'}"
@@ -252,6 +257,13 @@ def _extend(
         stage.alignments = len(found)
         means.report.dropped.add({SPANNED: sum(result.n_left_out for result in results.values())})
     return found, falls
+
+
+def _with_gpu(means: Means, n_anchors: int) -> Resources:
+    """Resources, with a GPU if there is one that saves time."""
+    if not means.may_use_gpu or n_anchors < ANCHORS_FOR_GPU * means.resources.threads:
+        return means.resources
+    return replace(means.resources, device=choose_device("auto"))
 
 
 def _identity(target: Genome, strands: dict[int, Genome], found: Alignment) -> float:
