@@ -317,7 +317,7 @@ def test_the_device_is_used_or_refused(genomes, monkeypatch, tmp_path):
     sensitive = ("wga", *genomes, "-q", "--sensitive", "-t", "2", "-o", str(tmp_path / "out.maf"))
     assert run(*sensitive).code == 0 and set(asked) == {"cpu"}
     asked.clear()
-    monkeypatch.setattr(pipeline, "ANCHORS_FOR_GPU", 1)
+    monkeypatch.setattr(pipeline, "HITS_FOR_GPU", 0)
     assert run(*sensitive).code == 0 and set(asked) == {"cuda"}
 
     def none_there():

@@ -32,11 +32,11 @@ from bellapy.engines.ydrop.cuda_inspect import (
     both,
     make_kernel,
 )
-from bellapy.params.wga import GapScores
+from bellapy.params.wga import DEFAULT_SCORES, GapScores
 from bellapy.records.bases import UNKNOWN
 from bellapy.report.run_report import Devices
 
-CLASSES = ((1, 2, 3), (2, 3, 4)) if SIMULATED else ((3, 5, 7), (5, 10, 16))
+CLASSES = ((1, 2, 3), (2, 3, 4)) if SIMULATED else ((4, 6, 7), (5, 10, 16))
 """Registers of a lane; what outgrows the windows of one goes on, from its beginning, in those of the next."""
 BLOCKS = 1 if SIMULATED else 5  # of a processor
 MOST_SIDES = 1 << 22  # at a time
@@ -110,29 +110,47 @@ def inspect(target, query, sides: np.ndarray, scores: GapScores, ydrop: int, dev
     return Ends(found[:, SCORE], found[:, R_BEST], found[:, R_LAST], done, n_cells)
 
 
+def load() -> None:
+    """The task (compute/gpu/ahead.py) that loads the kernels, by a side of no bases."""
+    if known_gpus() and is_packed():
+        texts = [_padded(np.zeros(1, np.uint8))] * 2
+        for sizes in CLASSES:
+            _launch(sizes, texts, np.zeros((1, 5), np.int32), _rule(DEFAULT_SCORES, 0))
+
+
 def _inspect(texts, sides: np.ndarray, scores: GapScores, ydrop: int, found: np.ndarray) -> int:
     """Fill the rows of `found`, as the kernel does; returns cells computed."""
-    matrix = scores.matrix[:4, :4].astype(np.int64) & 0xFF  # by target, then query
-    words = cuda.to_device((matrix.T * (1 << 8 * np.arange(4))).sum(axis=1).astype(np.uint32))
-    rise = max(0, CHUNK // 2 * int(scores.matrix[:4, :4].max()))
-    costs = Costs(both(DEAD), both(scores.open + scores.extend), both(-scores.extend), I32(ydrop), I32(rise))
-    number, processors = (0, 1) if SIMULATED else _numbers()
-    rows, some, n_cells = None, sides, 0  # numbers of the sides; None: all
+    rule, rows, some, n_cells = _rule(scores, ydrop), None, sides, 0  # rows: numbers of the sides; None: all
     for sizes in CLASSES:
         if not len(some):
             break
-        results, counts = cuda.device_array((len(some), 4), np.int32), cuda.to_device(np.zeros(2, np.int64))
-        blocks = min(BLOCKS * processors, (len(some) + WARPS - 1) // WARPS)
-        kernel = kernel_of(make_kernel(*sizes), number)
-        kernel[blocks, WARPS * WARP](*texts, cuda.to_device(some), words, costs, counts, results)
+        results, more = _launch(sizes, texts, some, rule)
         if rows is None:
             results.copy_to_host(found)
         else:
             found[rows] = results.copy_to_host()
-        n_cells += int(counts.copy_to_host()[1])
+        n_cells += more
         rows = np.flatnonzero(found[:, STATUS] == OUTGROWN)
         some = sides[rows]
     return n_cells
+
+
+def _rule(scores: GapScores, ydrop: int):
+    """Words and costs for the kernel."""
+    matrix = scores.matrix[:4, :4].astype(np.int64) & 0xFF  # by target, then query
+    words = cuda.to_device((matrix.T * (1 << 8 * np.arange(4))).sum(axis=1).astype(np.uint32))
+    rise = max(0, CHUNK // 2 * int(scores.matrix[:4, :4].max()))
+    return words, Costs(both(DEAD), both(scores.open + scores.extend), both(-scores.extend), I32(ydrop), I32(rise))
+
+
+def _launch(sizes: tuple[int, int, int], texts, sides: np.ndarray, rule):
+    """Results of the kernel for windows of these sizes, on the GPU, and cells computed."""
+    number, processors = (0, 1) if SIMULATED else _numbers()
+    results, counts = cuda.device_array((len(sides), 4), np.int32), cuda.to_device(np.zeros(2, np.int64))
+    blocks = min(BLOCKS * processors, (len(sides) + WARPS - 1) // WARPS)
+    kernel = kernel_of(make_kernel(*sizes), number)
+    kernel[blocks, WARPS * WARP](*texts, cuda.to_device(sides), *rule, counts, results)
+    return results, int(counts.copy_to_host()[1])
 
 
 def _padded(codes):

@@ -80,6 +80,10 @@ def test_scores_that_cells_cannot_hold_are_refused():
         assert not inspect_cuda.fits(scores, drop)
 
 
+def test_kernels_load_on_a_side_of_no_bases():
+    inspect_cuda.load()
+
+
 def test_what_is_near_unknown_bases_is_handed_back():
     codes = np.array([4, 0, 1, 2, 4, 3, 3, 4, 1], np.uint8)
     places = np.array([1, 3, 5, 8])
