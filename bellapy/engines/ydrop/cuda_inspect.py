@@ -1,13 +1,14 @@
 """The inspector on a GPU: ends of extensions without walls, one warp for each, all cells in registers.
 
-A window is a ring of lanes.  A lane holds 2 R rows, query positions, in R registers for each of H of the last two
-anti-diagonals, E and F: row j in the low half of register j, row R + j in the high half.  So a cell's neighbour with one
-query base less stands in the register before, and one word comes from the lane before.  Rows stay in their lanes.  Lanes
-whose rows have all died are taken to the other end of the window after each chunk.
+A lane holds 2 R rows, query positions, in R registers for each of H of the last two anti-diagonals, E and F: row j in the
+low half of register j, row R + j in the high half.  So a cell's neighbour with one query base less stands in the register
+before, and one word comes from the lane before.  Rows stay in their lanes for some chunks.  When those that live reach the
+window's end, or fit a window of fewer registers, all go through shared memory, and lie anew from the first living row on.
 
 Scores are taken relative to the best one less the drop, and LIVING is added: the top bit of a cell's number tells whether it
-lives.  When the best score rises, all numbers are lowered.  Gaps that leave a dead cell need not be cut, since they only
-lose.  No number is near 0.  So what a gap costs is taken off both halves of a word at once, in units that else are idle.
+lives.  As numbers with a sign all that live are below all that are dead.  So the smaller one of a cell and DEAD is the cell
+if it lives: one instruction for two cells.  Gaps that leave a dead cell need not be cut, since they only lose.  When the
+best score rises, all numbers are lowered.  It is watched only in chunks where it may rise: those that begin near it.
 
 The score of a pair is one byte of a word that belongs to the row's query base, chosen by the target base: one instruction
 for two cells.  Target bases move by one row with each anti-diagonal, as H and F do.
@@ -42,9 +43,8 @@ from bellapy.compute.gpu.ops import (
 CHUNK = WARP  # anti-diagonals; each lane brings one of their target bases
 BOTH = 0x10001
 LIVING = 1 << 15
-DEPTH = 1 << 12
-DEAD = LIVING - DEPTH
-"""The least number of a living cell, and that of a dead one."""
+DEAD = LIVING - (1 << 12)
+"""The least number of a living cell, and that of a dead one: no pair leads from the one to the other, and no fall to 0."""
 HALF = U32(0xFFFF)
 HIGHS = U32(0x7632)  # selector: the high halves of two words
 FIRST_BEFORE, SECOND_BEFORE = U32(0x1054), U32(0x1076)
@@ -57,9 +57,12 @@ MOST_R = 1 << 14
 SCORE, R_BEST, R_LAST, STATUS = range(4)
 T_AT, Q_AT, STEP, T_FREE, Q_FREE = range(5)
 MOST_SCORE = 127
-MOST_REGISTERS, FEWER_REGISTERS = 168, 102
+FEW_REGISTERS, MANY_REGISTERS = 102, 168
+"""Of a thread, for windows of up to FEW registers of a lane and for wider ones."""
+FEW = 8
 WARPS = 1 if SIMULATED else 4  # of a block
 PAD = 1 << 12
+"""Bases before and behind the sequences, more than a window has rows: lanes beyond the ends read any."""
 
 
 class Costs(NamedTuple):
@@ -74,6 +77,23 @@ class Costs(NamedTuple):
     longer: np.uint32
     ydrop: np.int32
     rise: np.int32
+
+
+class State(NamedTuple):
+    """How far an extension is; all int32.
+
+    r : the last anti-diagonal.  low, n : first row in shared memory, and rows there.  first, last : living rows, -1 for
+    none.  top : number of the highest cell.  found : best score, and its anti-diagonal.  cells : computed so far.
+    """
+
+    r: int
+    low: int
+    first: int
+    last: int
+    n: int
+    top: int
+    found: tuple[int, int]
+    cells: int
 
 
 def both(value: int) -> np.uint32:
@@ -103,7 +123,10 @@ def _choice(code):
 
 @inlined
 def _pair(moved, number, at, n, dead, apart):
-    """A word of two rows, `at` and `apart` rows behind it, from the rows that `_put` wrote; dead beyond n."""
+    """A word of two rows, `at` and `apart` rows behind it, of the n rows that are there; others are dead.
+
+    moved : (4, widest window) uint16, H of two anti-diagonals, E, F.  number : which of these.
+    """
     low = U32(moved[number, U32(at)]) if at < n else dead & HALF
     high = U32(moved[number, U32(at + apart)]) if at + apart < n else dead & HALF
     return U32(low | high << U32(16))
@@ -114,8 +137,8 @@ def _take(rows, moved, place, texts, side, words, registers, dead):
     """Lay rows out from shared memory.
 
     rows : (H of two anti-diagonals, E, F, choices, words of scores), each (registers,) uint32, the last twice as long.
-    moved : (4, ROOM) uint16.  place : anti-diagonal, the lane's first row, where that stands in `moved`, rows there.
-    texts : target and query codes.  side : (5,) int32.  words : (4,) uint32.
+    moved : (4, widest window) uint16.  place : anti-diagonal, the lane's first row, where that stands in `moved`, and how
+    many rows that holds.  texts : target and query codes.  side : (5,) int32.  words : (4,) uint32.
     """
     one, two, e, f, choices, scores = rows
     target, query = texts
@@ -135,7 +158,7 @@ def _take(rows, moved, place, texts, side, words, registers, dead):
 
 @inlined
 def _put(rows, moved, lane, registers):
-    """Write rows to shared memory."""
+    """Write a lane's rows to shared memory, `moved`, for `_take`."""
     one, two, e, f, _, _ = rows
     at = U32(lane * 2 * registers)
     for j in range(registers):
@@ -240,9 +263,8 @@ def _bounds(bits, low, registers):
 def _stay(rows, moved, state, texts, side, words, costs, sizes):
     """Go on with an extension as long as its window is wide enough, and no narrower one is.
 
-    rows, texts, side, words : as in `_take`.  moved : has the rows before, and gets them.  state : anti-diagonal, first row
-    in `moved`, first and last living row, rows in `moved`, highest cell, score and anti-diagonal of the best one, cells.
-    sizes : registers of this window, and of the next narrower one, 0 for none.  Returns the state then.
+    rows, texts, side, words : as in `_take`.  moved : has the rows before, and gets them.  sizes : registers of this window,
+    and of the next narrower one, 0 for none.  Returns the State then.
     """
     odd, even, target = rows[0], rows[1], texts[0]
     registers, less = sizes
@@ -277,15 +299,13 @@ def _stay(rows, moved, state, texts, side, words, costs, sizes):
         bits, top = _living(rows, registers)
         first, last = _bounds(bits, low, registers)
         width = I32(last - first + 1 + CHUNK)
-        if (
-            first < 0 or r >= MOST_R or width <= 2 * WARP * less or last + CHUNK >= low + window
-            or last + CHUNK > side[Q_FREE] or r + CHUNK - first > side[T_FREE]
-        ):  # fmt: skip
+        is_narrow, is_full = width <= 2 * WARP * less, last + CHUNK >= low + window
+        if is_narrow or is_full or _status(r, first, last, side, window) >= 0:
             break
     sync_warp()
     _put(rows, moved, lane, registers)
     sync_warp()
-    return r, low, first, last, window, top, found, cells
+    return State(r, low, first, last, window, top, found, cells)
 
 
 @inlined
@@ -305,7 +325,6 @@ def make_kernel(narrow: int, middle: int, wide: int):
     """The kernel for windows of WARP lanes of 2 * `narrow`, 2 * `middle` or 2 * `wide` rows."""
     R, ROWS = wide, 2 * wide
     NARROW, MIDDLE, WIDE = (2 * WARP * registers for registers in (narrow, middle, wide))
-    ROOM = WIDE + 2  # rows of the four arrays lie in different banks
 
     def inspect(target, query, sides, words, costs, counts, results):
         """Ends of extensions.
@@ -321,7 +340,7 @@ def make_kernel(narrow: int, middle: int, wide: int):
             cuda.local.array(R, np.uint32), cuda.local.array(R, np.uint32), cuda.local.array(ROWS, np.uint32),
         )  # fmt: skip
         texts, lane = (target, query), I32(cuda.threadIdx.x & (WARP - 1))
-        moved = cuda.shared.array((WARPS, 4, ROOM), np.uint16)[cuda.threadIdx.x // WARP]
+        moved = cuda.shared.array((WARPS, 4, WIDE), np.uint16)[cuda.threadIdx.x // WARP]
         n_cells, begin = np.int64(0), I32(LIVING + costs.ydrop)
         while True:
             ticket = I32(0)
@@ -335,24 +354,23 @@ def make_kernel(narrow: int, middle: int, wide: int):
                 moved[0, 0], moved[1, 0] = np.uint16(DEAD), np.uint16(begin)
                 moved[2, 0] = moved[3, 0] = np.uint16(begin - I32(costs.opened & HALF))
             sync_warp()
-            state = (I32(0), I32(0), I32(0), I32(0), I32(1), begin, (I32(0), I32(0)), I32(0))
-            status = _status(I32(0), I32(0), I32(0), side, WIDE)
+            state = State(I32(0), I32(0), I32(0), I32(0), I32(1), begin, (I32(0), I32(0)), I32(0))
+            status = _status(state.r, state.first, state.last, side, WIDE)
             while status < 0:
-                width = state[3] - state[2] + 1 + CHUNK
+                width = state.last - state.first + 1 + CHUNK
                 if width <= NARROW:
                     state = _stay(rows, moved, state, texts, side, words, costs, (narrow, 0))
                 elif width <= MIDDLE:
                     state = _stay(rows, moved, state, texts, side, words, costs, (middle, narrow))
                 else:
                     state = _stay(rows, moved, state, texts, side, words, costs, (wide, middle))
-                status = _status(state[0], state[2], state[3], side, WIDE)
-            r, _, _, _, _, _, found, cells = state
-            n_cells += cells
+                status = _status(state.r, state.first, state.last, side, WIDE)
+            n_cells += state.cells
             if lane == 0:
-                results[ticket, SCORE], results[ticket, R_BEST] = found
-                results[ticket, R_LAST], results[ticket, STATUS] = r, status
+                results[ticket, SCORE], results[ticket, R_BEST] = state.found
+                results[ticket, R_LAST], results[ticket, STATUS] = state.r, status
         if lane == 0:
             cuda.atomic.add(counts, 1, n_cells)
 
-    inspect.most_registers = MOST_REGISTERS if wide > 8 else FEWER_REGISTERS  # type: ignore[attr-defined]  # for `kernel_of`
+    inspect.most_registers = FEW_REGISTERS if wide <= FEW else MANY_REGISTERS  # type: ignore[attr-defined]  # for `kernel_of`
     return inspect
