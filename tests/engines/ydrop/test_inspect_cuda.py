@@ -32,7 +32,7 @@ LOW = GapScores(DEFAULT_SCORES.matrix // 10, 40, 3)
 STEEP = GapScores(np.where(np.eye(5, dtype=bool), 127, -127).astype(DEFAULT_SCORES.matrix.dtype), 25_000, 890)
 """Gaps that cost nearly as much as the numbers of cells allow."""
 CASES = (
-    ((DEFAULT_SCORES, 300), (LOW, 60), (STEEP, 1500))
+    ((DEFAULT_SCORES, 300), (LOW, 70), (STEEP, 1500))
     if SIMULATED
     else ((DEFAULT_SCORES, 900), (DEFAULT_SCORES, 9400), (LOW, 940), (STEEP, 30_000))
 )
