@@ -41,6 +41,7 @@ CLASSES = ((1, 2, 3), (2, 3, 4)) if SIMULATED else ((4, 6, 7), (5, 10, 16))
 BLOCKS = 1 if SIMULATED else 5  # of a processor
 MOST_SIDES = 1 << 22  # at a time
 _one_at_a_time = Lock()
+"""Two threads that load one kernel would make numba-cuda fail."""
 
 
 class Ends(NamedTuple):
@@ -112,10 +113,11 @@ def inspect(target, query, sides: np.ndarray, scores: GapScores, ydrop: int, dev
 
 def load() -> None:
     """The task (compute/gpu/ahead.py) that loads the kernels, by a side of no bases."""
-    if known_gpus() and is_packed():
-        texts = [_padded(np.zeros(1, np.uint8))] * 2
-        for sizes in CLASSES:
-            _launch(sizes, texts, np.zeros((1, 5), np.int32), _rule(DEFAULT_SCORES, 0))
+    with _one_at_a_time:
+        if known_gpus() and is_packed():
+            texts = [_padded(np.zeros(1, np.uint8))] * 2
+            for sizes in CLASSES:
+                _launch(sizes, texts, np.zeros((1, 5), np.int32), _rule(DEFAULT_SCORES, 0))
 
 
 def _inspect(texts, sides: np.ndarray, scores: GapScores, ydrop: int, found: np.ndarray) -> int:
