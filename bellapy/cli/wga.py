@@ -64,19 +64,20 @@ def wga(
     with session(given, inputs, {"-o": output, "--net": net, "--plot": plot}) as run:
         params = _params(given, scores)
         run.watch()
+        from bellapy.compute.gpu.devices import wake
+
+        may_use_gpu = run.run.device == "auto" and params.sensitive
+        if may_use_gpu or run.run.device == "cuda":
+            wake()
         from bellapy.compute.resources import Resources
         from bellapy.jobs.wga.pipeline import Means
         from bellapy.jobs.wga.run import Request, align_files
 
-        resources = Resources.of(_device(run.run, params), run.report.devices)
+        known = replace(run.run, device="cpu") if run.run.device == "auto" else run.run
+        resources = Resources.of(known, run.report.devices)
         request = Request(target, query, output, output_format, plot, net, chain)
         with given_folder(given, "wga", params.to_dict(), inputs) as work:
-            align_files(request, params, Means(run.report, resources, work))
-
-
-def _device(run: RunParams, params: WgaParams) -> RunParams:
-    """A GPU that nobody asked for is used where it saves time: where every seed is extended."""
-    return replace(run, device="cpu") if run.device == "auto" and not params.sensitive else run
+            align_files(request, params, Means(run.report, resources, work, may_use_gpu))
 
 
 def _params(given: Given, scores: str | None) -> WgaParams:

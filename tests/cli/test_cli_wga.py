@@ -20,7 +20,7 @@ from bellapy.errors import DeviceError
 from bellapy.io.genomes import load_genome
 from bellapy.io.maf import Layout
 from bellapy.io.workdir import Workdir
-from bellapy.jobs.wga import gapped, kept
+from bellapy.jobs.wga import gapped, kept, pipeline
 from bellapy.jobs.wga.pipeline import Means, align_genomes
 from bellapy.jobs.wga.plot import plot_lines
 from bellapy.params.wga import DEFAULT_SCORES, HOXD70, make_wga_params
@@ -314,7 +314,11 @@ def test_the_device_is_used_or_refused(genomes, monkeypatch, tmp_path):
     asked.clear()
     assert run("wga", *genomes, "-q", "--device", "auto").code == 0 and set(asked) == {"cpu"}
     asked.clear()
-    assert run("wga", *genomes, "-q", "--sensitive", "-o", str(tmp_path / "out.maf")).code == 0 and set(asked) == {"cuda"}
+    sensitive = ("wga", *genomes, "-q", "--sensitive", "-t", "2", "-o", str(tmp_path / "out.maf"))
+    assert run(*sensitive).code == 0 and set(asked) == {"cpu"}
+    asked.clear()
+    monkeypatch.setattr(pipeline, "HITS_FOR_GPU", 0)
+    assert run(*sensitive).code == 0 and set(asked) == {"cuda"}
 
     def none_there():
         raise DeviceError("there is none")

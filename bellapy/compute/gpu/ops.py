@@ -79,6 +79,12 @@ if SIMULATED:
         return U32(low & 0xFFFF | (high & 0xFFFF) << 16)
 
     @cuda.jit(device=True)
+    def signed_min2(a, b):
+        (a0, a1), (b0, b1) = _halves(a), _halves(b)
+        low, high = min(_signed(a0), _signed(b0)), min(_signed(a1), _signed(b1))
+        return U32(low & 0xFFFF | (high & 0xFFFF) << 16)
+
+    @cuda.jit(device=True)
     def add2(a, b):
         (a0, a1), (b0, b1) = _halves(a), _halves(b)
         return U32(a0 + b0 & 0xFFFF | (a1 + b1 & 0xFFFF) << 16)
@@ -235,6 +241,11 @@ else:
     def signed_max2(typing_context, a, b):
         """The larger of each pair of halves, which have signs; from compute capability 9.0 on."""
         return _emit("max.s16x2 $0, $1, $2;", 2)
+
+    @intrinsic
+    def signed_min2(typing_context, a, b):
+        """The smaller of each pair of halves, which have signs; from compute capability 9.0 on."""
+        return _emit("min.s16x2 $0, $1, $2;", 2)
 
     @intrinsic
     def add2(typing_context, a, b):

@@ -16,30 +16,32 @@ from bellapy.compute.gpu.devices import known_gpus
 from bellapy.compute.gpu.ops import I32, SIMULATED, WARP, kernel_of
 from bellapy.compute.gpu.pool import FULL, give_to_cpu, is_out_of_memory
 from bellapy.engines.ydrop.cuda_inspect import (
+    CHUNK,
     DEAD,
-    DEPTH,
     ENDED,
+    LIVING,
     MOST_SCORE,
     OUTGROWN,
+    PAD,
     R_BEST,
     R_LAST,
     SCORE,
     STATUS,
+    WARPS,
     Costs,
     both,
     make_kernel,
 )
-from bellapy.params.wga import GapScores
+from bellapy.params.wga import DEFAULT_SCORES, GapScores
 from bellapy.records.bases import UNKNOWN
 from bellapy.report.run_report import Devices
 
-CLASSES = (2, 4) if SIMULATED else (7, 16)
+CLASSES = ((1, 2, 3), (2, 3, 4)) if SIMULATED else ((4, 6, 7), (5, 10, 16))
 """Registers of a lane; what outgrows the windows of one goes on, from its beginning, in those of the next."""
-WARPS = 1 if SIMULATED else 4  # of a block
 BLOCKS = 1 if SIMULATED else 5  # of a processor
 MOST_SIDES = 1 << 22  # at a time
 _one_at_a_time = Lock()
-ROOM = 1000  # what scores may move beyond the drop, within the numbers that cells hold
+"""Two threads that load one kernel would make numba-cuda fail."""
 
 
 class Ends(NamedTuple):
@@ -57,8 +59,12 @@ class Ends(NamedTuple):
 
 def fits(scores: GapScores, ydrop: int) -> bool:
     """Whether scores are bytes, and all that an extension compares stays within 16 bits."""
-    most = int(np.abs(scores.matrix).max())
-    return most <= MOST_SCORE and ydrop + scores.open + scores.extend + WARP * MOST_SCORE + ROOM < DEPTH
+    opened, falls = scores.open + scores.extend, CHUNK // 2 * (MOST_SCORE + 1)
+    return (
+        int(np.abs(scores.matrix).max()) <= MOST_SCORE
+        and ydrop + MOST_SCORE < LIVING
+        and max(opened + falls, CHUNK * scores.extend) < DEAD
+    )
 
 
 def is_packed() -> bool:
@@ -89,7 +95,7 @@ def inspect(target, query, sides: np.ndarray, scores: GapScores, ydrop: int, dev
     begin = monotonic()
     with _one_at_a_time:
         try:
-            texts = [cuda.to_device(text) for text in (target, query)]
+            texts = [_padded(text) for text in (target, query)]
             for at in range(0, len(sides), MOST_SIDES):
                 rows = slice(at, at + MOST_SIDES)
                 n_cells += _inspect(texts, sides[rows], scores, ydrop, found[rows])
@@ -105,28 +111,55 @@ def inspect(target, query, sides: np.ndarray, scores: GapScores, ydrop: int, dev
     return Ends(found[:, SCORE], found[:, R_BEST], found[:, R_LAST], done, n_cells)
 
 
+def load() -> None:
+    """The task (compute/gpu/ahead.py) that loads the kernels, by a side of no bases."""
+    with _one_at_a_time:
+        if known_gpus() and is_packed():
+            texts = [_padded(np.zeros(1, np.uint8))] * 2
+            for sizes in CLASSES:
+                _launch(sizes, texts, np.zeros((1, 5), np.int32), _rule(DEFAULT_SCORES, 0))
+
+
 def _inspect(texts, sides: np.ndarray, scores: GapScores, ydrop: int, found: np.ndarray) -> int:
     """Fill the rows of `found`, as the kernel does; returns cells computed."""
-    matrix = scores.matrix[:4, :4].astype(np.int64) & 0xFF  # by target, then query
-    words = cuda.to_device((matrix.T * (1 << 8 * np.arange(4))).sum(axis=1).astype(np.uint32))
-    costs = Costs(both(DEAD), both(scores.open + scores.extend), both(scores.extend), I32(ydrop))
-    number, processors = (0, 1) if SIMULATED else _numbers()
-    rows, some, n_cells = None, sides, 0  # numbers of the sides; None: all
-    for registers in CLASSES:
+    rule, rows, some, n_cells = _rule(scores, ydrop), None, sides, 0  # rows: numbers of the sides; None: all
+    for sizes in CLASSES:
         if not len(some):
             break
-        results, counts = cuda.device_array((len(some), 4), np.int32), cuda.to_device(np.zeros(2, np.int64))
-        blocks = min(BLOCKS * processors, (len(some) + WARPS - 1) // WARPS)
-        kernel = kernel_of(make_kernel(registers), number)
-        kernel[blocks, WARPS * WARP](*texts, cuda.to_device(some), words, costs, counts, results)
+        results, more = _launch(sizes, texts, some, rule)
         if rows is None:
             results.copy_to_host(found)
         else:
             found[rows] = results.copy_to_host()
-        n_cells += int(counts.copy_to_host()[1])
+        n_cells += more
         rows = np.flatnonzero(found[:, STATUS] == OUTGROWN)
         some = sides[rows]
     return n_cells
+
+
+def _rule(scores: GapScores, ydrop: int):
+    """Words and costs for the kernel."""
+    matrix = scores.matrix[:4, :4].astype(np.int64) & 0xFF  # by target, then query
+    words = cuda.to_device((matrix.T * (1 << 8 * np.arange(4))).sum(axis=1).astype(np.uint32))
+    rise = max(0, CHUNK // 2 * int(scores.matrix[:4, :4].max()))
+    return words, Costs(both(DEAD), both(scores.open + scores.extend), both(-scores.extend), I32(ydrop), I32(rise))
+
+
+def _launch(sizes: tuple[int, int, int], texts, sides: np.ndarray, rule):
+    """Results of the kernel for windows of these sizes, on the GPU, and cells computed."""
+    number, processors = (0, 1) if SIMULATED else _numbers()
+    results, counts = cuda.device_array((len(sides), 4), np.int32), cuda.to_device(np.zeros(2, np.int64))
+    blocks = min(BLOCKS * processors, (len(sides) + WARPS - 1) // WARPS)
+    kernel = kernel_of(make_kernel(*sizes), number)
+    kernel[blocks, WARPS * WARP](*texts, cuda.to_device(sides), *rule, counts, results)
+    return results, int(counts.copy_to_host()[1])
+
+
+def _padded(codes):
+    """Codes on the GPU, with PAD of any kind at both ends."""
+    there = cuda.device_array(len(codes) + 2 * PAD, np.uint8)
+    there[PAD : PAD + len(codes)].copy_to_device(codes)
+    return there
 
 
 def _numbers() -> tuple[int, int]:

@@ -14,24 +14,29 @@ from bellapy.compute.jit import njit, njit_inner
 from bellapy.engines.ydrop.rule import CHUNK, PAIR, QUERY_ALONE, TARGET_ALONE
 
 SHIFT = 6  # bits of the sums in a bucket
+BLOCK = 1 << 5  # buckets that share a mark
 SUM, QUERY, SIZE, OPERATION, NEXT = range(5)
 
 
 class Walls(NamedTuple):
-    """heads : (n_buckets,) int64, first piece of a bucket, -1 for none.
+    """heads : (n_buckets,) int64, first piece of a bucket, -1 for none.  marks : (n_blocks,) bool, whether a block of
+        buckets has any.
 
     pieces : (room, 5) int64, for each: sum of the first cell's query and target base, its query base, number of cells,
         operation, next piece of the bucket.  used : (1,) int64, pieces there are.
     """
 
     heads: np.ndarray
+    marks: np.ndarray
     pieces: np.ndarray
     used: np.ndarray
 
 
 def no_walls(n_places: int) -> Walls:
     """For sums of positions below `n_places`."""
-    return Walls(np.full((n_places >> SHIFT) + 2, -1, np.int64), np.empty((1 << 10, 5), np.int64), np.zeros(1, np.int64))
+    n_buckets = (n_places >> SHIFT) + 2
+    marks = np.zeros(n_buckets // BLOCK + 1, np.bool_)
+    return Walls(np.full(n_buckets, -1, np.int64), marks, np.empty((1 << 10, 5), np.int64), np.zeros(1, np.int64))
 
 
 def add_wall(walls: Walls, q: int, t: int, runs: np.ndarray) -> Walls:
@@ -63,7 +68,7 @@ def _add(walls, q, t, runs):
             piece = walls.pieces[n]
             piece[SUM], piece[QUERY], piece[SIZE], piece[OPERATION] = at, q_cell, size, operation
             piece[NEXT] = walls.heads[bucket]
-            walls.heads[bucket] = n
+            walls.heads[bucket], walls.marks[bucket // BLOCK] = n, True
             n += 1
             left -= size
             q += size if operation != TARGET_ALONE else 0
@@ -97,8 +102,13 @@ def is_clear(walls, q, t, region, since):
     """
     left, right, low, high = region
     first, last = max(0, q + t - left), min(q + t + 2 + right, (len(walls.heads) << SHIFT) - 1)
-    for bucket in range(first >> SHIFT, (last >> SHIFT) + 1):
+    bucket, behind = first >> SHIFT, (last >> SHIFT) + 1
+    while bucket < behind:
+        if not walls.marks[bucket // BLOCK]:
+            bucket = (bucket // BLOCK + 1) * BLOCK
+            continue
         p = walls.heads[bucket]
+        bucket += 1
         while p >= since:  # a bucket's last pieces come first
             piece = walls.pieces[p]
             p = piece[NEXT]

@@ -6,13 +6,16 @@ import itertools
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from math import prod
 from threading import local
 from typing import NamedTuple
 
 import numpy as np
 
+from bellapy.compute.gpu.devices import choose_device
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import map_threads
+from bellapy.engines.ydrop.foresight import load_ahead
 from bellapy.engines.ydrop.sieve import pack
 from bellapy.io.workdir import Workdir
 from bellapy.jobs.wga.gapped import Aligner
@@ -42,6 +45,8 @@ from bellapy.seeding.spaced import INDEX_BYTES, index_seeds, parse_pattern
 
 COPIES, IDENTITY = "copies", "identity"
 STRAND_BYTES, PAIR_BYTES = 3, 2  # for each base
+HITS_FOR_GPU = 4000
+"""For each thread: to extend so many takes as long as to start a GPU and to load its kernels."""
 REPEATS, SPANNED = "seed hits in repeats", "anchors in repeats"
 
 
@@ -90,17 +95,24 @@ class Group(NamedTuple):
 class Means(NamedTuple):
     """What the job may use, and where it notes what it does.
 
-    work : keeps results for a run that goes on after a stop; None: nowhere.
+    work : keeps results for a run that goes on after a stop; None: nowhere.  may_use_gpu : whether a GPU that nobody asked
+    for is used if it saves time.
     """
 
     report: RunReport
     resources: Resources = Resources()
     work: Workdir | None = None
+    may_use_gpu: bool = False
 
 
 def align_genomes(target: Genome, query: Genome, params: WgaParams, means: Means) -> list[Alignment]:
     """All alignments of two genomes, by their place on the target."""
-    report = means.report
+    report, gpu = means.report, means.resources.device == "cuda"
+    if means.may_use_gpu:
+        gpu = _pays_on_gpu(target, query, params, means.resources.threads)
+        means = means._replace(may_use_gpu=gpu)
+    if gpu:
+        load_ahead()
     report.dropped = Dropped(COPIES, IDENTITY, REPEATS, SPANNED)
     means.resources.budget.require("the query's other strand", STRAND_BYTES * len(query.codes))
     strands = {1: query, -1: query.reverse()}
@@ -211,14 +223,16 @@ def _extend(
     target: Genome, strands: dict[int, Genome], groups: list[Group], params: WgaParams, means: Means
 ) -> tuple[list[Alignment], list[Alignment]]:  # fmt: skip
     """Alignments, and the stretches that were cut out between two of one path."""
-    mine = local()
+    mine, resources = local(), means.resources
+    if means.may_use_gpu:
+        resources = replace(resources, device=choose_device("auto"))
     size = PAIR_BYTES * int(target.lengths.max() + strands[1].lengths.max())
-    threads = means.resources.budget.items("the alignment of two sequences", size, least=1, most=means.resources.threads)
+    threads = resources.budget.items("the alignment of two sequences", size, least=1, most=resources.threads)
     pool = ThreadPoolExecutor(threads) if 0 < len(groups) < threads else None
 
     def align(group: Group) -> Progress:
         if not hasattr(mine, "aligner"):
-            mine.aligner = Aligner(params, replace(means.resources, threads=threads), pool)
+            mine.aligner = Aligner(params, replace(resources, threads=threads), pool)
         same = params.itself and group.strand > 0 and group.target == group.query
         sequences = target.sequence(group.target), strands[group.strand].sequence(group.query)
         name = f"aligned.{group.target}.{group.query}.{'plus' if group.strand > 0 else 'minus'}"
@@ -252,6 +266,14 @@ def _extend(
         stage.alignments = len(found)
         means.report.dropped.add({SPANNED: sum(result.n_left_out for result in results.values())})
     return found, falls
+
+
+def _pays_on_gpu(target: Genome, query: Genome, params: WgaParams, threads: int) -> bool:
+    """Whether chance alone gives so many seed hits, on both strands, that a GPU saves time."""
+    bases = (genome.n_bases if params.unmask else genome.n_bases - int(genome.masked.sum()) for genome in (target, query))
+    weight = parse_pattern(params.seed).weight
+    words = 1 if params.notransition else 1 + weight
+    return 2 * prod(bases) // params.step * words >= HITS_FOR_GPU * threads * 4**weight
 
 
 def _identity(target: Genome, strands: dict[int, Genome], found: Alignment) -> float:

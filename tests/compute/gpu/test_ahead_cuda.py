@@ -12,6 +12,7 @@ from bellapy.cli import correct
 from bellapy.compute.gpu import ahead
 from bellapy.compute.gpu.ops import SIMULATED
 from bellapy.engines.linear.extend_cuda import CLASSES, loading_of, ready_sizes
+from bellapy.engines.ydrop import foresight
 from bellapy.jobs.overlap import columns_cuda, first_run, products_cuda
 
 FINE, OTHER, FAILING = "time:sleep:0", "time:sleep:1", "time:sleep:-1"
@@ -93,7 +94,11 @@ def test_what_the_job_waits_for_is_what_it_began():
 @pytest.mark.usefixtures("quick_threads")
 @pytest.mark.parametrize(
     "task",
-    [*(task for task in first_run.tasks(with_paths=True) if not task[-1:].isdigit() or task[-1] < "2"), *correct.KERNELS],
+    [
+        *(task for task in first_run.tasks(with_paths=True) if not task[-1:].isdigit() or task[-1] < "2"),
+        *correct.KERNELS,
+        foresight.KERNELS,
+    ],
 )
 def test_every_task_can_be_done(task):
     ahead.do(task)

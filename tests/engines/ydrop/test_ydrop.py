@@ -127,10 +127,12 @@ def test_a_region_is_clear_where_no_path_comes_near():
         q_path, t_path, runs = random_path(rng, 400, 400)
         if not len(runs):
             continue
-        walls = add_wall(no_walls(800), q_path, t_path, runs)
-        cells = np.array(sorted(naive_wga.cells_of_path(q_path, t_path, runs.tolist())))
+        away = int(rng.integers(0, 3000))
+        walls = add_wall(no_walls(8000), q_path, t_path + away, runs)
+        cells = np.array(sorted(naive_wga.cells_of_path(q_path, t_path + away, runs.tolist())))
         for _ in range(20):
-            q, t, left, right = (int(x) for x in rng.integers(0, 400, 4))
+            q, t, left, right = (int(x) for x in rng.integers(0, (400, 400, 3000, 3000)))
+            t += away + int(rng.integers(0, 2)) * 2000
             low, high = -int(rng.integers(0, 60)), int(rng.integers(0, 60))
             sums, diagonals = cells.sum(axis=1) - q - t, cells[:, 0] - cells[:, 1] - (q - t)
             within = (sums >= -left) & (sums <= right + 2) & (diagonals >= low) & (diagonals <= high)
