@@ -17,15 +17,12 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner, njit_vector
+from bellapy.engines.tags.links import HALF, LOWEST, ROW_BITS, UNIT, WIDTH, best_link
 from bellapy.engines.tags.symbols import GAP, INSERTED, Pile
 
-UNIT = 64  # of a score: one link
 LETTERS = 5  # of a slot: four bases and a gap
 SLOTS = 6
-WIDTH = 32  # nodes of a column, filled up to a power of two
-ROW_BITS, HALF = 5, 16  # of WIDTH
 BLOCK = 128  # columns counted at a time
-LOWEST = np.int32(-(1 << 24))  # of a node that no path reaches
 REACHED = np.int32(-(1 << 23))  # above it paths lie, below it what links add to no path
 I32, U = np.int32, np.uint64
 START = 0  # the node before the first column
@@ -50,7 +47,7 @@ class Block(NamedTuple):
     """What the reads show in some columns; the last axis is the node before, in the column before or in the slot before.
 
     links : BLOCK x LETTERS x WIDTH uint16, end to end, of nodes in slot 0.
-    inserted : BLOCK x SLOTS x 4 x LETTERS uint16, end to end, of nodes in slot d; those of slot 0 are not used.
+    inserted : BLOCK x SLOTS x 4 x HALF uint16, end to end, of nodes in slot d; those of slot 0 are not used.
     top : (BLOCK,) int64, the last slot in use.
     """
 
@@ -109,30 +106,14 @@ def _count(pile, voters, cursor, first, last, block, cover, others):
                 slot = node // LETTERS + 1
                 if slot < SLOTS:
                     if slot > block.top[row]:
-                        for k in range(U(GAP * LETTERS)):
-                            inserted[U((row * SLOTS + slot) * GAP * LETTERS) + k] = 0
+                        for k in range(U(GAP * HALF)):
+                            inserted[U((row * SLOTS + slot) * GAP * HALF) + k] = 0
                         block.top[row] = slot
                     letter, before = symbol - INSERTED, node - (slot - 1) * LETTERS
-                    inserted[U(((row * SLOTS + slot) * GAP + letter) * LETTERS + before)] += np.uint16(1)
+                    inserted[U(((row * SLOTS + slot) * GAP + letter) * HALF + before)] += np.uint16(1)
                     node = slot * LETTERS + letter
             at += U(1)
         cursor.at[i], cursor.column[i], cursor.node[i] = at, first + row, node
-
-
-@njit_vector
-def _best_link(links, at, scores, first):
-    """The best way into a node: score << ROW_BITS | (WIDTH - 1 - node before), so that the first of equals wins.
-
-    Only HALF nodes before it are looked at, from `first` on.
-
-    links : of all nodes; those into this one begin at `at`.
-    """
-    best = I32(LOWEST << ROW_BITS)
-    for m in range(U(first), U(first + HALF)):
-        count = I32(links[at + m])
-        value = I32(I32(scores[m] + I32(UNIT) * count) << I32(ROW_BITS)) | I32(WIDTH - 1 - m)
-        best = max(best, value if count > I32(0) else I32(LOWEST << ROW_BITS))
-    return best
 
 
 @njit_inner
@@ -146,23 +127,22 @@ def _score_column(block, row, cover, terms, wide, before, scores, back):
     reached = False
     for letter in range(LETTERS):
         at = U((row * LETTERS + letter) * WIDTH)
-        best = _best_link(block.links, at, before, 0)
+        best = best_link(block.links, at, before, 0)
         if wide:
-            best = max(best, _best_link(block.links, at, before, HALF))
+            best = max(best, best_link(block.links, at + U(HALF), before, HALF) - I32(HALF))
         if best > REACHED << ROW_BITS:
             reached = True
             back[letter] = WIDTH - 1 - (best & (WIDTH - 1))
             scores[letter] = best >> ROW_BITS
     scores[GAP] -= terms.gap * cover
     for slot in range(1, block.top[row] + 1):
+        cost, first = terms.insertion * cover, (slot - 1) * LETTERS
         for letter in range(GAP):
-            node, first = slot * LETTERS + letter, U(((row * SLOTS + slot) * GAP + letter) * LETTERS)
-            for m in range(LETTERS):
-                count = np.int64(block.inserted[first + U(m)])
-                value = scores[node - LETTERS - letter + m] + UNIT * count - terms.insertion * cover
-                if count > 0 and scores[node - LETTERS - letter + m] > REACHED and value > scores[node]:
-                    scores[node] = value
-                    back[node] = (slot - 1) * LETTERS + m
+            at = U(((row * SLOTS + slot) * GAP + letter) * HALF)
+            best = best_link(block.inserted, at, scores, first)
+            if best > REACHED << ROW_BITS:
+                scores[first + LETTERS + letter] = (best >> ROW_BITS) - cost
+                back[first + LETTERS + letter] = first + WIDTH - 1 - (best & (WIDTH - 1))
     return reached
 
 
@@ -210,12 +190,12 @@ def _search(template, pile, terms, least, voters):
     n_columns = len(template)
     cursor = Cursor(pile.offsets[:-1].copy(), pile.starts - 1, np.where(pile.starts == 0, START, -1))
     block = Block(
-        np.zeros(BLOCK * LETTERS * WIDTH, np.uint16), np.zeros(BLOCK * SLOTS * GAP * LETTERS, np.uint16),
+        np.zeros(BLOCK * LETTERS * WIDTH, np.uint16), np.zeros(BLOCK * SLOTS * GAP * HALF, np.uint16),
         np.zeros(BLOCK, np.int64),
     )  # fmt: skip
     cover, others = np.zeros(n_columns, np.int32), np.zeros(n_columns, np.int32)
     back = np.zeros((n_columns, WIDTH), np.uint8)
-    before, scores = np.full(WIDTH, LOWEST, np.int32), np.empty(WIDTH, np.int32)
+    before, scores = np.full(WIDTH + HALF, LOWEST, np.int32), np.full(WIDTH + HALF, LOWEST, np.int32)
     before[START], best, wide = 0, START, False
     for first in range(0, n_columns, BLOCK):
         last = min(n_columns, first + BLOCK)
