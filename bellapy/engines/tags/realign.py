@@ -37,37 +37,48 @@ EQUAL, UNEQUAL = 2 * GAP_COST, 2 * GAP_COST - MISMATCH  # what a pair saves besi
 BLOCK = 32  # symbols that are passed at a time
 MOST_BASES = 4096  # between two anchors, for want of memory for more
 MOST_ROWS = LONGEST + MARGIN + 1  # of a rectangle's scores
+MOST_WIDTH = MOST_BASES + MOST_ROWS + 1  # of its band, with a cell beside it
 TOO_SMALL = -1
 U = np.uint64
 
 
 @njit_part
-def _fill(scores, bases, codes, base, n_bases, reach):
-    """Scores of the cells that cheapest paths may cross; that of (row, base) stands at row * (n_bases + 1) + base.
+def _measure_band(n_rows, n_bases, reach):
+    """The cells that cheapest paths may cross: how far before its row's number the first one lies, and cells of a row.
+
+    reach : the most gaps in both that such a path has beyond those in the longer one that it needs.
+    """
+    below = min(n_rows, max(0, n_rows - n_bases) + reach)
+    return below, below + min(n_bases, max(0, n_bases - n_rows) + reach) + 1
+
+
+@njit_part
+def _fill(scores, bases, codes, base, n_bases, band):
+    """Scores of a band's cells; that of (row, base) stands at row * (width + 1) + base - row + below.
 
     Cells beside these hold 0, the score of gaps alone.
 
     scores : int16, overwritten.  bases : uint8, letters of the read; base : of them, with which the rectangle begins.
-    codes : (n_rows,) uint8, of its columns.
-    reach : the most gaps in both that such a path has beyond those in the longer one that it needs.
+    codes : (n_rows,) uint8, of its columns.  band : below and width, of `_measure_band`.
     """
-    n_rows, width = len(codes), n_bases + 1
-    below, beyond = max(0, n_rows - n_bases) + reach, max(0, n_bases - n_rows) + reach
-    scores[: min(width, beyond + 2)] = 0
-    for i in range(1, n_rows + 1):
-        first, last = max(1, i - below), min(n_bases, i + beyond)
-        here = U(i * width + first)
-        above, read = here - U(width), U(base + first - 1)
-        letter, best = codes[i - 1], 0
-        scores[here - U(1)] = 0
-        before = np.int64(scores[above - U(1)])
-        for j in range(U(last - first + 1)):
-            up = np.int64(scores[above + j])
-            best = max(best, max(up, before + (EQUAL if bases[read + j] == letter else UNEQUAL)))
-            scores[here + j] = best
+    below, width = band
+    here = U(width + 1)
+    scores[:here] = 0
+    for i in range(1, len(codes) + 1):
+        first = max(0, below + 1 - i)  # cells before it have no base
+        n = U(max(0, min(width, n_bases + below + 1 - i) - first))
+        read, at = U(base + first + i - below - 1), here + U(first)
+        above = at - U(width + 1)
+        letter, best, before = codes[U(i - 1)], 0, np.int64(scores[above])
+        if first > 0:
+            scores[at - U(1)] = 0
+        for k in range(n):
+            up = np.int64(scores[above + k + U(1)])
+            best = max(best, max(up, before + (EQUAL if bases[read + k] == letter else UNEQUAL)))
+            scores[at + k] = best
             before = up
-        if last < n_bases:
-            scores[here + U(last - first + 1)] = 0
+        here += U(width + 1)
+        scores[here - U(1)] = 0
 
 
 @njit_part
@@ -75,31 +86,45 @@ def _align(bases, codes, base, n_bases, reach, scores, symbols, at):
     """Align bases of the read to columns of the consensus and write the symbols; returns where they end.
 
     Of equal costs, seen from the end, a pair goes before a base of the read alone, and this before one of the consensus.
+    So equal bases at the end are pairs, as no path is cheaper without them.
 
-    codes : (n_rows,) uint8, of these columns.  reach : see `_fill`.  scores : int16, overwritten.
+    codes : (n_rows,) uint8, of these columns.  reach : see `_measure_band`.  scores : int16, overwritten.
     """
-    row, j, width = len(codes), n_bases, n_bases + 1
-    simple = row == 0 or n_bases == 0 or n_bases > MOST_BASES
-    if not simple:
-        _fill(scores, bases, codes, base, n_bases, reach)
-    last = end = at + row + n_bases  # written backwards from here, then moved
-    while row > 0 or j > 0:
-        cell = row * width + j
-        letter = bases[base + j - 1]
-        gain = EQUAL if row > 0 and letter == codes[row - 1] else UNEQUAL
-        end -= 1
-        if not simple and row > 0 and j > 0 and scores[cell] == scores[cell - width - 1] + gain:
+    last = end = U(at + len(codes) + n_bases)  # written backwards from here, then moved
+    row, j, short = len(codes), n_bases, n_bases <= MOST_BASES
+    while short and row > 0 and j > 0 and bases[U(base + j - 1)] == codes[U(row - 1)]:
+        row, j, end = row - 1, j - 1, end - U(1)
+        symbols[end] = bases[U(base + j)]
+    band = _measure_band(row, j, reach)
+    if short and row > 0 and j > 0:
+        _fill(scores, bases, codes[:row], base, j, band)
+    line = U(band[1] + 1)
+    cell = U(row) * line + U(j - row + band[0])
+    while short and row > 0 and j > 0:
+        letter = bases[U(base + j - 1)]
+        gain = EQUAL if letter == codes[U(row - 1)] else UNEQUAL
+        end -= U(1)
+        if scores[cell] == scores[cell - line] + gain:
             row, j = row - 1, j - 1
+            cell -= line
             symbols[end] = letter
-        elif j > 0 and (simple or scores[cell] == scores[cell - 1]):
+        elif scores[cell] == scores[cell - U(1)]:
             j -= 1
+            cell -= U(1)
             symbols[end] = letter + np.uint8(INSERTED)
         else:
             row -= 1
+            cell -= line - U(1)
             symbols[end] = GAP
+    while j > 0:
+        j, end = j - 1, end - U(1)
+        symbols[end] = bases[U(base + j)] + np.uint8(INSERTED)
+    while row > 0:
+        row, end = row - 1, end - U(1)
+        symbols[end] = GAP
     for k in range(last - end):
-        symbols[at + k] = symbols[end + k]
-    return at + last - end
+        symbols[U(at) + k] = symbols[end + k]
+    return at + np.int64(last - end)
 
 
 @njit_part
@@ -142,7 +167,7 @@ def _realign_read(draft, codes, changes, first, n_bases, n_columns, scores, symb
             at = _keep(draft.bases, draft.mates, column, kept, base, mate, symbols, at)
         else:  # a path that is not dearer than the first one has so many gaps in both
             reach = (gaps - abs(n_rows - n_between) + unequal * MISMATCH // GAP_COST) // 2
-            if n_between <= MOST_BASES and (n_rows + 1) * (n_between + 1) > len(scores):
+            if n_between <= MOST_BASES and (n_rows + 1) * (n_rows + n_between + 2) > len(scores):
                 return TOO_SMALL
             between = codes[first + column : first + kept]
             at = _align(draft.bases, between, base, n_between, reach, scores, symbols, at)
@@ -325,7 +350,7 @@ def _realign(pile, consensus, template, is_new):
         np.empty(most_symbols, np.uint8), np.empty(most_columns + 1, np.int32), np.empty(most_columns, np.int32),
         np.empty(most_columns + 1, np.int32), np.empty(most_columns + 1, np.int64),
     )  # fmt: skip
-    scores = np.empty(MOST_ROWS * (min(MOST_BASES, most_symbols) + 1), np.int16)
+    scores = np.empty(MOST_ROWS * min(MOST_WIDTH, most_symbols + MOST_ROWS + 1), np.int16)
     symbols, offsets, starts = np.empty(total, np.uint8), np.zeros(n + 1, np.int64), np.empty(n, np.int64)
     for i in range(n):
         offsets[i + 1], starts[i] = realign_read(
