@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner, njit_vector
+from bellapy.engines.tags.draft import count_columns
 from bellapy.engines.tags.links import HALF, LOWEST, ROW_BITS, UNIT, WIDTH, best_link
 from bellapy.engines.tags.symbols import GAP, INSERTED, Pile
 
@@ -72,19 +73,28 @@ class Consensus(NamedTuple):
 
 
 @njit_inner
-def _count(pile, voters, cursor, first, last, block, cover, others):
+def _count_reads(pile, first, depth):
+    """Count the reads in each column, from read `first` on; depth : (n_columns + 1,) int32 of zeros."""
+    for i in range(first, len(pile.starts)):
+        begin = pile.starts[i]
+        depth[begin] += np.int32(1)
+        depth[begin + count_columns(pile.symbols, pile.offsets[i], pile.offsets[i + 1])] -= np.int32(1)
+    for column in range(1, len(depth)):
+        depth[column] += depth[column - 1]
+
+
+@njit_inner
+def _count(pile, voters, cursor, first, last, block, cover):
     """Count what reads show in columns first to last - 1, from read `voters` on.
 
-    cover, others : (n_columns,) int32, overwritten there: known letters in a column; reads beside the template.
+    cover : (n_columns,) int32, reads in a column; those whose letter is not known are taken off.
     """
     symbols, links, inserted = pile.symbols, block.links, block.inserted
     for k in range(U((last - first) * LETTERS * WIDTH)):
         links[k] = 0
     block.top[: last - first] = 0
-    cover[first:last] = 0
-    others[first:last] = 0
     for i in range(voters, len(cursor.at)):
-        at, end, beside = U(cursor.at[i]), U(pile.offsets[i + 1]), np.int32(i > 0)
+        at, end = U(cursor.at[i]), U(pile.offsets[i + 1])
         if pile.starts[i] >= last or at >= end:
             continue
         row, node = cursor.column[i] - first, cursor.node[i]
@@ -94,13 +104,12 @@ def _count(pile, voters, cursor, first, last, block, cover, others):
                 if row + 1 >= last - first:
                     break
                 row += 1
-                others[U(first + row)] += beside
                 if symbol > GAP:  # not known
+                    cover[U(first + row)] -= np.int32(1)
                     node = -1
                 else:
                     if node >= 0:
                         links[U((row * LETTERS + symbol) * WIDTH + node)] += np.uint16(1)
-                    cover[U(first + row)] += np.int32(1)
                     node = symbol
             elif node >= 0 and symbol - INSERTED < GAP:
                 slot = node // LETTERS + 1
@@ -193,13 +202,15 @@ def _search(template, pile, terms, least, voters):
         np.zeros(BLOCK * LETTERS * WIDTH, np.uint16), np.zeros(BLOCK * SLOTS * GAP * HALF, np.uint16),
         np.zeros(BLOCK, np.int64),
     )  # fmt: skip
-    cover, others = np.zeros(n_columns, np.int32), np.zeros(n_columns, np.int32)
+    cover, others = np.zeros(n_columns + 1, np.int32), np.zeros(n_columns + 1, np.int32)
+    _count_reads(pile, voters, cover)
+    _count_reads(pile, 1, others)
     back = np.zeros((n_columns, WIDTH), np.uint8)
     before, scores = np.full(WIDTH + HALF, LOWEST, np.int32), np.full(WIDTH + HALF, LOWEST, np.int32)
     before[START], best, wide = 0, START, False
     for first in range(0, n_columns, BLOCK):
         last = min(n_columns, first + BLOCK)
-        _count(pile, voters, cursor, first, last, block, cover, others)
+        _count(pile, voters, cursor, first, last, block, cover)
         for column in range(first, last):
             if not _score_column(block, column - first, cover[column], terms, wide, before, scores, back[column]):
                 scores[:LETTERS], back[column, :LETTERS] = 0, best  # nothing is known: the template's own letter stays

@@ -20,6 +20,7 @@ import numpy as np
 from bellapy.compute.jit import njit, njit_inner, njit_part, put
 from bellapy.engines.tags.draft import (
     ANCHOR,
+    BLOCK,
     LONGEST,
     Draft,
     count_columns,
@@ -34,7 +35,6 @@ from bellapy.engines.tags.symbols import GAP, INSERTED, Pile, shift_left
 MARGIN = 2
 MISMATCH, GAP_COST = 3, 2
 EQUAL, UNEQUAL = 2 * GAP_COST, 2 * GAP_COST - MISMATCH  # what a pair saves beside two gaps: the score of a cell
-BLOCK = 32  # symbols that are passed at a time
 MOST_BASES = 4096  # between two anchors, for want of memory for more
 MOST_ROWS = LONGEST + MARGIN + 1  # of a rectangle's scores
 MOST_WIDTH = MOST_BASES + MOST_ROWS + 1  # of its band, with a cell beside it
