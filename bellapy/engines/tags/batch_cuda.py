@@ -25,8 +25,9 @@ from bellapy.engines.tags import cuda_columns, cuda_rows
 from bellapy.engines.tags.columns import LETTERS, Differences, Look
 from bellapy.engines.tags.cuda_graph import Cursors, Search, search_templates
 from bellapy.engines.tags.cuda_rows import Room, Rows, Steps, Templates
-from bellapy.engines.tags.graph import SLOTS, WIDTH, Consensus, Terms
+from bellapy.engines.tags.graph import SLOTS, Consensus, Terms
 from bellapy.engines.tags.judge import N_SEEN, Odds, find_odds
+from bellapy.engines.tags.links import WIDTH
 from bellapy.engines.tags.realign import MOST_ROWS, MOST_WIDTH, TOO_SMALL
 from bellapy.engines.tags.symbols import UNKNOWN_BASE, Sources
 from bellapy.report.run_report import Devices

@@ -139,7 +139,7 @@ def realign_rows(order, count, rows, steps, room, cells, found):
         )  # fmt: skip
         at, start = realign_read(
             rows.symbols, rows.begins[i], rows.ends[i], rows.starts[i], _change(steps, rows.owners[i]), draft, scores,
-            found.symbols, found.begins[i],
+            found.symbols, found.begins[i], None,
         )  # fmt: skip
         found.ends[i] = at
         if at != TOO_SMALL:

@@ -18,7 +18,7 @@ import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner, njit_vector
 from bellapy.engines.tags.draft import count_columns
-from bellapy.engines.tags.links import HALF, LOWEST, ROW_BITS, UNIT, WIDTH, best_link
+from bellapy.engines.tags.links import HALF, LOWEST, ROW_BITS, WIDTH, best_link
 from bellapy.engines.tags.symbols import GAP, INSERTED, Pile
 
 LETTERS = 5  # of a slot: four bases and a gap
