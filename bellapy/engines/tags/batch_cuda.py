@@ -25,16 +25,17 @@ from bellapy.engines.tags import cuda_columns, cuda_rows
 from bellapy.engines.tags.columns import LETTERS, Differences, Look
 from bellapy.engines.tags.cuda_graph import Cursors, Search, search_templates
 from bellapy.engines.tags.cuda_rows import Room, Rows, Steps, Templates
-from bellapy.engines.tags.graph import SLOTS, WIDTH, Consensus, Terms
+from bellapy.engines.tags.graph import SLOTS, Consensus, Terms
 from bellapy.engines.tags.judge import N_SEEN, Odds, find_odds
-from bellapy.engines.tags.realign import MOST_BASES, MOST_ROWS, TOO_SMALL
+from bellapy.engines.tags.links import WIDTH
+from bellapy.engines.tags.realign import MOST_ROWS, MOST_WIDTH, TOO_SMALL
 from bellapy.engines.tags.symbols import UNKNOWN_BASE, Sources
 from bellapy.report.run_report import Devices
 
 BLOCK = WARP if SIMULATED else 64  # threads that have a row each
 RESIDENT = 448  # threads of a processor that realign
 CELLS = 1 << 15  # scores of such a thread; where a rectangle has more, the row is done again with room for all
-ALL_CELLS = MOST_ROWS * (MOST_BASES + 1)
+ALL_CELLS = MOST_ROWS * MOST_WIDTH
 AGAIN = 512  # rows that are done again at a time
 ROW_BYTES, TEMPLATE_BYTES = 32, 384  # of memory for each column of a pile's rows, and for each column of templates
 LETTER_ROOMS = "letters", "raw", "slots"  # of a consensus that kernels write

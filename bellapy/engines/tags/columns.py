@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit_entry, njit_inner
+from bellapy.engines.tags.draft import BLOCK, count_columns
 from bellapy.engines.tags.symbols import GAP, INSERTED, UNKNOWN_BASE, Pile
 
 LETTERS = GAP + 1
@@ -103,24 +104,40 @@ def choose_columns(counts, least, share, first, second):
     return n
 
 
+@njit_inner
+def _note_next(told, next_told):
+    """Fill next_told, (n + 1,) int32: the next column of those told, from each one on; told : (n,) int8, -1 if it is not."""
+    next_told[len(told)] = len(told)
+    for i in range(len(told)):
+        column = len(told) - 1 - i
+        next_told[column] = column if told[column] >= 0 else next_told[column + 1]
+
+
 @njit_entry
-def _tell_apart(pile, least, share, counts, first, second, own, against):
+def _tell_apart(pile, least, share, counts, first, second, own, against, next_told):
     _letters(pile, counts)
     n = choose_columns(counts, least, share, first, second)
+    _note_next(first, next_told)
     symbols = pile.symbols
     for i in range(len(pile.starts)):
-        column, difference = U(pile.starts[i]), 0
-        for k in range(U(pile.offsets[i]), U(pile.offsets[i + 1])):
-            symbol = symbols[k]
-            if symbol >= INSERTED:
-                continue
+        column, k, end, difference = pile.starts[i], pile.offsets[i], pile.offsets[i + 1], 0
+        while k < end:
+            told = next_told[column]
+            while k + BLOCK <= end and column + BLOCK <= told:
+                column += count_columns(symbols, k, k + BLOCK)
+                k += BLOCK
+            while k < end and (column < told or symbols[k] >= INSERTED):
+                column += symbols[k] < INSERTED
+                k += 1
+            if k == end or column == len(first):
+                break
+            one, other, symbol = first[column], second[column], symbols[k]
             if i == 0:
                 own[column] = symbol
-            if first[column] >= 0:
-                known = symbol == first[column] or symbol == second[column]
-                if known and (own[column] == first[column] or own[column] == second[column]):
-                    difference += 1 if symbol != own[column] else -1
-            column += U(1)
+            if (symbol == one or symbol == other) and (own[column] == one or own[column] == other):
+                difference += 1 if symbol != own[column] else -1
+            column += 1
+            k += 1
         against[i] = difference
     return n
 
@@ -139,7 +156,7 @@ def tell_apart(pile: Pile, n_columns: int, least: int, share: float) -> tuple[np
     counts, against = np.zeros(n_columns * LETTERS, np.int32), np.zeros(len(pile), np.int32)
     first, second = np.empty(n_columns, np.int8), np.empty(n_columns, np.int8)
     own = np.full(n_columns, UNKNOWN_BASE, np.uint8)  # what the template shows
-    n = _tell_apart(pile, least, share, counts, first, second, own, against)
+    n = _tell_apart(pile, least, share, counts, first, second, own, against, np.empty(n_columns + 1, np.int32))
     return against, n
 
 

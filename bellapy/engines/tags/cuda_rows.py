@@ -12,7 +12,7 @@ from numba import cuda
 
 from bellapy.engines.tags.draft import Draft, count_columns
 from bellapy.engines.tags.realign import TOO_SMALL, Change, mark_all, mark_new, realign_read
-from bellapy.engines.tags.symbols import shift_left, symbol_of, write_path
+from bellapy.engines.tags.symbols import symbol_of, write_path
 
 
 class Rows(NamedTuple):
@@ -87,11 +87,7 @@ def write_rows(order, codes, runs, sources, templates, rows):
                 rows.symbols[at + c] = symbol_of(template[c], 0)
         else:
             s = i - t - 1  # the templates themselves have no source
-            end = write_path(
-                codes, sources.bases[s], sources.flips[s], runs, sources.begins[s], sources.ends[s], sources.backwards[s],
-                sources.as_query[s], rows.symbols, at,
-            )  # fmt: skip
-            shift_left(rows.symbols, at, at, end, template, sources.starts[s])
+            write_path(codes, runs, sources, s, template, rows.symbols, at, rows.ends[i])
 
 
 def mark_templates(steps, all_new):
@@ -143,7 +139,7 @@ def realign_rows(order, count, rows, steps, room, cells, found):
         )  # fmt: skip
         at, start = realign_read(
             rows.symbols, rows.begins[i], rows.ends[i], rows.starts[i], _change(steps, rows.owners[i]), draft, scores,
-            found.symbols, found.begins[i],
+            found.symbols, found.begins[i], None,
         )  # fmt: skip
         found.ends[i] = at
         if at != TOO_SMALL:

@@ -14,6 +14,7 @@ from bellapy.compute.jit import njit_inner, njit_part, njit_vector
 from bellapy.engines.tags.symbols import GAP, INSERTED
 
 ANCHOR = 8  # equal bases in a row that stay aligned
+BLOCK = 32  # symbols that are passed at a time
 LONGEST = 256  # columns in which the longest such row stays, where none has ANCHOR bases
 SEEN = np.int64(1) << 32
 U = np.uint64

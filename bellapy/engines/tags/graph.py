@@ -17,15 +17,13 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner, njit_vector
+from bellapy.engines.tags.draft import count_columns
+from bellapy.engines.tags.links import HALF, LOWEST, ROW_BITS, WIDTH, best_link
 from bellapy.engines.tags.symbols import GAP, INSERTED, Pile
 
-UNIT = 64  # of a score: one link
 LETTERS = 5  # of a slot: four bases and a gap
 SLOTS = 6
-WIDTH = 32  # nodes of a column, filled up to a power of two
-ROW_BITS, HALF = 5, 16  # of WIDTH
 BLOCK = 128  # columns counted at a time
-LOWEST = np.int32(-(1 << 24))  # of a node that no path reaches
 REACHED = np.int32(-(1 << 23))  # above it paths lie, below it what links add to no path
 I32, U = np.int32, np.uint64
 START = 0  # the node before the first column
@@ -50,7 +48,7 @@ class Block(NamedTuple):
     """What the reads show in some columns; the last axis is the node before, in the column before or in the slot before.
 
     links : BLOCK x LETTERS x WIDTH uint16, end to end, of nodes in slot 0.
-    inserted : BLOCK x SLOTS x 4 x LETTERS uint16, end to end, of nodes in slot d; those of slot 0 are not used.
+    inserted : BLOCK x SLOTS x 4 x HALF uint16, end to end, of nodes in slot d; those of slot 0 are not used.
     top : (BLOCK,) int64, the last slot in use.
     """
 
@@ -75,19 +73,28 @@ class Consensus(NamedTuple):
 
 
 @njit_inner
-def _count(pile, voters, cursor, first, last, block, cover, others):
+def _count_reads(pile, first, depth):
+    """Count the reads in each column, from read `first` on; depth : (n_columns + 1,) int32 of zeros."""
+    for i in range(first, len(pile.starts)):
+        begin = pile.starts[i]
+        depth[begin] += np.int32(1)
+        depth[begin + count_columns(pile.symbols, pile.offsets[i], pile.offsets[i + 1])] -= np.int32(1)
+    for column in range(1, len(depth)):
+        depth[column] += depth[column - 1]
+
+
+@njit_inner
+def _count(pile, voters, cursor, first, last, block, cover):
     """Count what reads show in columns first to last - 1, from read `voters` on.
 
-    cover, others : (n_columns,) int32, overwritten there: known letters in a column; reads beside the template.
+    cover : (n_columns,) int32, reads in a column; those whose letter is not known are taken off.
     """
     symbols, links, inserted = pile.symbols, block.links, block.inserted
     for k in range(U((last - first) * LETTERS * WIDTH)):
         links[k] = 0
     block.top[: last - first] = 0
-    cover[first:last] = 0
-    others[first:last] = 0
     for i in range(voters, len(cursor.at)):
-        at, end, beside = U(cursor.at[i]), U(pile.offsets[i + 1]), np.int32(i > 0)
+        at, end = U(cursor.at[i]), U(pile.offsets[i + 1])
         if pile.starts[i] >= last or at >= end:
             continue
         row, node = cursor.column[i] - first, cursor.node[i]
@@ -97,42 +104,25 @@ def _count(pile, voters, cursor, first, last, block, cover, others):
                 if row + 1 >= last - first:
                     break
                 row += 1
-                others[U(first + row)] += beside
                 if symbol > GAP:  # not known
+                    cover[U(first + row)] -= np.int32(1)
                     node = -1
                 else:
                     if node >= 0:
                         links[U((row * LETTERS + symbol) * WIDTH + node)] += np.uint16(1)
-                    cover[U(first + row)] += np.int32(1)
                     node = symbol
             elif node >= 0 and symbol - INSERTED < GAP:
                 slot = node // LETTERS + 1
                 if slot < SLOTS:
                     if slot > block.top[row]:
-                        for k in range(U(GAP * LETTERS)):
-                            inserted[U((row * SLOTS + slot) * GAP * LETTERS) + k] = 0
+                        for k in range(U(GAP * HALF)):
+                            inserted[U((row * SLOTS + slot) * GAP * HALF) + k] = 0
                         block.top[row] = slot
                     letter, before = symbol - INSERTED, node - (slot - 1) * LETTERS
-                    inserted[U(((row * SLOTS + slot) * GAP + letter) * LETTERS + before)] += np.uint16(1)
+                    inserted[U(((row * SLOTS + slot) * GAP + letter) * HALF + before)] += np.uint16(1)
                     node = slot * LETTERS + letter
             at += U(1)
         cursor.at[i], cursor.column[i], cursor.node[i] = at, first + row, node
-
-
-@njit_vector
-def _best_link(links, at, scores, first):
-    """The best way into a node: score << ROW_BITS | (WIDTH - 1 - node before), so that the first of equals wins.
-
-    Only HALF nodes before it are looked at, from `first` on.
-
-    links : of all nodes; those into this one begin at `at`.
-    """
-    best = I32(LOWEST << ROW_BITS)
-    for m in range(U(first), U(first + HALF)):
-        count = I32(links[at + m])
-        value = I32(I32(scores[m] + I32(UNIT) * count) << I32(ROW_BITS)) | I32(WIDTH - 1 - m)
-        best = max(best, value if count > I32(0) else I32(LOWEST << ROW_BITS))
-    return best
 
 
 @njit_inner
@@ -146,23 +136,22 @@ def _score_column(block, row, cover, terms, wide, before, scores, back):
     reached = False
     for letter in range(LETTERS):
         at = U((row * LETTERS + letter) * WIDTH)
-        best = _best_link(block.links, at, before, 0)
+        best = best_link(block.links, at, before, 0)
         if wide:
-            best = max(best, _best_link(block.links, at, before, HALF))
+            best = max(best, best_link(block.links, at + U(HALF), before, HALF) - I32(HALF))
         if best > REACHED << ROW_BITS:
             reached = True
             back[letter] = WIDTH - 1 - (best & (WIDTH - 1))
             scores[letter] = best >> ROW_BITS
     scores[GAP] -= terms.gap * cover
     for slot in range(1, block.top[row] + 1):
+        cost, first = terms.insertion * cover, (slot - 1) * LETTERS
         for letter in range(GAP):
-            node, first = slot * LETTERS + letter, U(((row * SLOTS + slot) * GAP + letter) * LETTERS)
-            for m in range(LETTERS):
-                count = np.int64(block.inserted[first + U(m)])
-                value = scores[node - LETTERS - letter + m] + UNIT * count - terms.insertion * cover
-                if count > 0 and scores[node - LETTERS - letter + m] > REACHED and value > scores[node]:
-                    scores[node] = value
-                    back[node] = (slot - 1) * LETTERS + m
+            at = U(((row * SLOTS + slot) * GAP + letter) * HALF)
+            best = best_link(block.inserted, at, scores, first)
+            if best > REACHED << ROW_BITS:
+                scores[first + LETTERS + letter] = (best >> ROW_BITS) - cost
+                back[first + LETTERS + letter] = first + WIDTH - 1 - (best & (WIDTH - 1))
     return reached
 
 
@@ -210,16 +199,18 @@ def _search(template, pile, terms, least, voters):
     n_columns = len(template)
     cursor = Cursor(pile.offsets[:-1].copy(), pile.starts - 1, np.where(pile.starts == 0, START, -1))
     block = Block(
-        np.zeros(BLOCK * LETTERS * WIDTH, np.uint16), np.zeros(BLOCK * SLOTS * GAP * LETTERS, np.uint16),
+        np.zeros(BLOCK * LETTERS * WIDTH, np.uint16), np.zeros(BLOCK * SLOTS * GAP * HALF, np.uint16),
         np.zeros(BLOCK, np.int64),
     )  # fmt: skip
-    cover, others = np.zeros(n_columns, np.int32), np.zeros(n_columns, np.int32)
+    cover, others = np.zeros(n_columns + 1, np.int32), np.zeros(n_columns + 1, np.int32)
+    _count_reads(pile, voters, cover)
+    _count_reads(pile, 1, others)
     back = np.zeros((n_columns, WIDTH), np.uint8)
-    before, scores = np.full(WIDTH, LOWEST, np.int32), np.empty(WIDTH, np.int32)
+    before, scores = np.full(WIDTH + HALF, LOWEST, np.int32), np.full(WIDTH + HALF, LOWEST, np.int32)
     before[START], best, wide = 0, START, False
     for first in range(0, n_columns, BLOCK):
         last = min(n_columns, first + BLOCK)
-        _count(pile, voters, cursor, first, last, block, cover, others)
+        _count(pile, voters, cursor, first, last, block, cover)
         for column in range(first, last):
             if not _score_column(block, column - first, cover[column], terms, wide, before, scores, back[column]):
                 scores[:LETTERS], back[column, :LETTERS] = 0, best  # nothing is known: the template's own letter stays

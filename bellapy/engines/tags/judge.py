@@ -62,22 +62,24 @@ def _see(pile, seen):
 
     seen : (n_columns * N_SEEN,) int32 of zeros, of each column, end to end.
     """
-    symbols = pile.symbols
+    symbols, going = pile.symbols, U(N_SEEN - 1)
     for i in range(1, len(pile.starts)):
-        at, first = U(pile.starts[i] * N_SEEN), U(pile.offsets[i])
-        inside = False
-        for k in range(first, U(pile.offsets[i + 1])):
+        at, inside = U(pile.starts[i] * N_SEEN - N_SEEN), False
+        for k in range(U(pile.offsets[i]), U(pile.offsets[i + 1])):
             symbol = symbols[k]
             if symbol < INSERTED:
-                if k > first:
-                    seen[at + U(N_SEEN - 1)] += np.int32(1)
-                    at += U(N_SEEN)
+                at += U(N_SEEN)
                 seen[at + U(symbol)] += np.int32(1)
                 inside = True
             elif inside:
                 inside = False
                 if symbol < INSERTED + GAP:
                     seen[at + U(UNKNOWN_BASE + 1 - INSERTED + np.int64(symbol))] += np.int32(1)
+        if pile.offsets[i + 1] > pile.offsets[i]:  # one more goes on from its first column, and one fewer from its last
+            seen[U(pile.starts[i] * N_SEEN) + going] += np.int32(1)
+            seen[at + going] -= np.int32(1)
+    for at in range(U(N_SEEN) + going, U(len(seen)), U(N_SEEN)):
+        seen[at] += seen[at - U(N_SEEN)]
 
 
 @njit_inner

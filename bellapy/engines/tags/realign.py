@@ -16,10 +16,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import config
 
 from bellapy.compute.jit import njit, njit_inner, njit_part, put
 from bellapy.engines.tags.draft import (
     ANCHOR,
+    BLOCK,
     LONGEST,
     Draft,
     count_columns,
@@ -29,77 +31,118 @@ from bellapy.engines.tags.draft import (
     measure,
 )
 from bellapy.engines.tags.graph import Consensus
+from bellapy.engines.tags.narrow import LANES, fill_narrow, fill_narrowest
 from bellapy.engines.tags.symbols import GAP, INSERTED, Pile, shift_left
 
 MARGIN = 2
 MISMATCH, GAP_COST = 3, 2
 EQUAL, UNEQUAL = 2 * GAP_COST, 2 * GAP_COST - MISMATCH  # what a pair saves beside two gaps: the score of a cell
-BLOCK = 32  # symbols that are passed at a time
 MOST_BASES = 4096  # between two anchors, for want of memory for more
 MOST_ROWS = LONGEST + MARGIN + 1  # of a rectangle's scores
+MOST_WIDTH = MOST_BASES + MOST_ROWS + 1  # of its band, with a cell beside it
 TOO_SMALL = -1
+IN_VECTORS = None if config.DISABLE_JIT else True
 U = np.uint64
 
 
 @njit_part
-def _fill(scores, bases, codes, base, n_bases, reach):
-    """Scores of the cells that cheapest paths may cross; that of (row, base) stands at row * (n_bases + 1) + base.
+def _measure_band(n_rows, n_bases, reach):
+    """The cells that cheapest paths may cross: how far before its row's number the first one lies, and cells of a row.
+
+    reach : the most gaps in both that such a path has beyond those in the longer one that it needs.
+    """
+    below = min(n_rows, max(0, n_rows - n_bases) + reach)
+    return below, below + min(n_bases, max(0, n_bases - n_rows) + reach) + 1
+
+
+@njit_part
+def _fill(scores, bases, codes, base, n_bases, band):
+    """Scores of a band's cells; that of (row, base) stands at row * (width + 1) + base - row + below.
 
     Cells beside these hold 0, the score of gaps alone.
 
     scores : int16, overwritten.  bases : uint8, letters of the read; base : of them, with which the rectangle begins.
-    codes : (n_rows,) uint8, of its columns.
-    reach : the most gaps in both that such a path has beyond those in the longer one that it needs.
+    codes : (n_rows,) uint8, of its columns.  band : below and width, of `_measure_band`.
     """
-    n_rows, width = len(codes), n_bases + 1
-    below, beyond = max(0, n_rows - n_bases) + reach, max(0, n_bases - n_rows) + reach
-    scores[: min(width, beyond + 2)] = 0
-    for i in range(1, n_rows + 1):
-        first, last = max(1, i - below), min(n_bases, i + beyond)
-        here = U(i * width + first)
-        above, read = here - U(width), U(base + first - 1)
-        letter, best = codes[i - 1], 0
-        scores[here - U(1)] = 0
-        before = np.int64(scores[above - U(1)])
-        for j in range(U(last - first + 1)):
-            up = np.int64(scores[above + j])
-            best = max(best, max(up, before + (EQUAL if bases[read + j] == letter else UNEQUAL)))
-            scores[here + j] = best
+    below, width = band
+    here = U(width + 1)
+    scores[:here] = 0
+    for i in range(1, len(codes) + 1):
+        first = max(0, below + 1 - i)  # cells before it have no base
+        n = U(max(0, min(width, n_bases + below + 1 - i) - first))
+        read, at = U(base + first + i - below - 1), here + U(first)
+        above = at - U(width + 1)
+        letter, best, before = codes[U(i - 1)], 0, np.int64(scores[above])
+        if first > 0:
+            scores[at - U(1)] = 0
+        for k in range(n):
+            up = np.int64(scores[above + k + U(1)])
+            best = max(best, max(up, before + (EQUAL if bases[read + k] == letter else UNEQUAL)))
+            scores[at + k] = best
             before = up
-        if last < n_bases:
-            scores[here + U(last - first + 1)] = 0
+        here += U(width + 1)
+        scores[here - U(1)] = 0
 
 
 @njit_part
-def _align(bases, codes, base, n_bases, reach, scores, symbols, at):
+def _fill_band(scores, bases, codes, base, n_bases, band, in_vectors):
+    """`_fill`, in vectors where it can."""
+    below, width = band
+    if in_vectors is None:
+        _fill(scores, bases, codes, base, n_bases, band)
+    elif width < LANES // 2:
+        fill_narrowest(scores, bases, base - below, codes, len(codes), below, width, EQUAL, UNEQUAL)
+    elif width < LANES:
+        fill_narrow(scores, bases, base - below, codes, len(codes), below, width, EQUAL, UNEQUAL)
+    else:
+        _fill(scores, bases, codes, base, n_bases, band)
+
+
+@njit_part
+def _align(bases, codes, base, n_bases, reach, scores, symbols, at, in_vectors):
     """Align bases of the read to columns of the consensus and write the symbols; returns where they end.
 
     Of equal costs, seen from the end, a pair goes before a base of the read alone, and this before one of the consensus.
+    So equal bases at the end are pairs, as no path is cheaper without them.
 
-    codes : (n_rows,) uint8, of these columns.  reach : see `_fill`.  scores : int16, overwritten.
+    codes : (n_rows,) uint8, of these columns.  reach : see `_measure_band`.  scores : int16, overwritten.
+    in_vectors : see `realign_read`.
     """
-    row, j, width = len(codes), n_bases, n_bases + 1
-    simple = row == 0 or n_bases == 0 or n_bases > MOST_BASES
-    if not simple:
-        _fill(scores, bases, codes, base, n_bases, reach)
-    last = end = at + row + n_bases  # written backwards from here, then moved
-    while row > 0 or j > 0:
-        cell = row * width + j
-        letter = bases[base + j - 1]
-        gain = EQUAL if row > 0 and letter == codes[row - 1] else UNEQUAL
-        end -= 1
-        if not simple and row > 0 and j > 0 and scores[cell] == scores[cell - width - 1] + gain:
+    last = end = U(at + len(codes) + n_bases)  # written backwards from here, then moved
+    row, j, short = len(codes), n_bases, n_bases <= MOST_BASES
+    while short and row > 0 and j > 0 and bases[U(base + j - 1)] == codes[U(row - 1)]:
+        row, j, end = row - 1, j - 1, end - U(1)
+        symbols[end] = bases[U(base + j)]
+    band = _measure_band(row, j, reach)
+    if short and row > 0 and j > 0:
+        _fill_band(scores, bases, codes[:row], base, j, band, in_vectors)
+    line = U(band[1] + 1)
+    cell = U(row) * line + U(j - row + band[0])
+    while short and row > 0 and j > 0:
+        letter = bases[U(base + j - 1)]
+        gain = EQUAL if letter == codes[U(row - 1)] else UNEQUAL
+        end -= U(1)
+        if scores[cell] == scores[cell - line] + gain:
             row, j = row - 1, j - 1
+            cell -= line
             symbols[end] = letter
-        elif j > 0 and (simple or scores[cell] == scores[cell - 1]):
+        elif scores[cell] == scores[cell - U(1)]:
             j -= 1
+            cell -= U(1)
             symbols[end] = letter + np.uint8(INSERTED)
         else:
             row -= 1
+            cell -= line - U(1)
             symbols[end] = GAP
+    while j > 0:
+        j, end = j - 1, end - U(1)
+        symbols[end] = bases[U(base + j)] + np.uint8(INSERTED)
+    while row > 0:
+        row, end = row - 1, end - U(1)
+        symbols[end] = GAP
     for k in range(last - end):
-        symbols[at + k] = symbols[end + k]
-    return at + last - end
+        symbols[U(at) + k] = symbols[end + k]
+    return at + np.int64(last - end)
 
 
 @njit_part
@@ -120,7 +163,7 @@ def _keep(bases, mates, column, end_column, base, end_base, symbols, at):
 
 
 @njit_inner
-def _realign_read(draft, codes, changes, first, n_bases, n_columns, scores, symbols, at):
+def _realign_read(draft, codes, changes, first, n_bases, n_columns, scores, symbols, at, in_vectors):
     """Write the symbols of a stretch of a read; returns where they end, or TOO_SMALL.
 
     changes : (n + 1,) int64, how many columns before each one are new.  scores : int16, overwritten.
@@ -142,10 +185,10 @@ def _realign_read(draft, codes, changes, first, n_bases, n_columns, scores, symb
             at = _keep(draft.bases, draft.mates, column, kept, base, mate, symbols, at)
         else:  # a path that is not dearer than the first one has so many gaps in both
             reach = (gaps - abs(n_rows - n_between) + unequal * MISMATCH // GAP_COST) // 2
-            if n_between <= MOST_BASES and (n_rows + 1) * (n_between + 1) > len(scores):
+            if n_between <= MOST_BASES and (n_rows + 1) * (n_rows + n_between + 2) > len(scores):
                 return TOO_SMALL
             between = codes[first + column : first + kept]
-            at = _align(draft.bases, between, base, n_between, reach, scores, symbols, at)
+            at = _align(draft.bases, between, base, n_between, reach, scores, symbols, at, in_vectors)
         for k in range(kept_end - kept):
             symbols[at + k] = draft.bases[mate + k]
         at += kept_end - kept
@@ -282,13 +325,14 @@ def mark_new(change):
 
 
 @njit_inner
-def realign_read(old, begin, end, column, change, draft, scores, symbols, at):
+def realign_read(old, begin, end, column, change, draft, scores, symbols, at, in_vectors):
     """Write the symbols of a read on the consensus from symbols[at] on; returns where they end, and its first column.
 
     Where they end is TOO_SMALL if `scores` has too little room.
 
     old : (n,) uint8, symbols; those of the read are old[begin:end], from a column of the template on.
     draft : with room for the whole read, overwritten.  scores : int16, overwritten.
+    in_vectors : None for code without vectors, as a GPU needs it; else bases and scores have room for LANES more beside.
     """
     codes, begins, written = change.codes, change.begins, at
     k, start = begin, begins[column]
@@ -300,7 +344,9 @@ def realign_read(old, begin, end, column, change, draft, scores, symbols, at):
             n_bases, n_columns = lay_out(old, first, last, there, begins, draft)
             measure(draft, codes, begins[there], n_columns)
             here = at
-            at = _realign_read(draft, codes, change.changes, begins[there], n_bases, n_columns, scores, symbols, at)
+            at = _realign_read(
+                draft, codes, change.changes, begins[there], n_bases, n_columns, scores, symbols, at, in_vectors
+            )
             if at == TOO_SMALL:
                 return at, start
             at, start = _cut_ends(symbols, written, at, start)
@@ -310,7 +356,7 @@ def realign_read(old, begin, end, column, change, draft, scores, symbols, at):
 
 
 @njit
-def _realign(pile, consensus, template, is_new):
+def _realign(pile, consensus, template, is_new, in_vectors):
     """`realign` with arrays for records; is_new: whether all is aligned again."""
     n, n_new = len(pile.starts), len(consensus.codes)
     change = Change(
@@ -321,16 +367,18 @@ def _realign(pile, consensus, template, is_new):
     else:
         mark_new(change)
     most_symbols, most_columns, total = _measure(pile, consensus.begins)
+    bases = np.zeros(most_symbols + 2 * LANES, np.uint8)[LANES:]
     draft = Draft(
-        np.empty(most_symbols, np.uint8), np.empty(most_columns + 1, np.int32), np.empty(most_columns, np.int32),
+        bases, np.empty(most_columns + 1, np.int32), np.empty(most_columns, np.int32),
         np.empty(most_columns + 1, np.int32), np.empty(most_columns + 1, np.int64),
     )  # fmt: skip
-    scores = np.empty(MOST_ROWS * (min(MOST_BASES, most_symbols) + 1), np.int16)
+    scores = np.empty(MOST_ROWS * min(MOST_WIDTH, most_symbols + MOST_ROWS + 1) + LANES, np.int16)
     symbols, offsets, starts = np.empty(total, np.uint8), np.zeros(n + 1, np.int64), np.empty(n, np.int64)
     for i in range(n):
         offsets[i + 1], starts[i] = realign_read(
-            pile.symbols, pile.offsets[i], pile.offsets[i + 1], pile.starts[i], change, draft, scores, symbols, offsets[i]
-        )
+            pile.symbols, pile.offsets[i], pile.offsets[i + 1], pile.starts[i], change, draft, scores, symbols, offsets[i],
+            in_vectors,
+        )  # fmt: skip
     return symbols[: offsets[n]].copy(), offsets, starts
 
 
@@ -344,4 +392,4 @@ def realign(pile: Pile, consensus: Consensus, template: np.ndarray | None = None
     template : (n,) uint8 codes that the pile was realigned to before; None: paths come from elsewhere, all is aligned again.
     """
     is_new = template is None
-    return Pile(*_realign(pile, consensus, consensus.codes if template is None else template, is_new))
+    return Pile(*_realign(pile, consensus, consensus.codes if template is None else template, is_new, IN_VECTORS))

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit_entry, njit_inner
+from bellapy.compute.jit import njit_entry, njit_inner, njit_part
+from bellapy.engines.lanes.bases import EVERY_BYTE, read_word
 from bellapy.records import Paths
 
 GAP = 4
@@ -19,6 +20,8 @@ UNKNOWN_BASE = 5
 INSERTED = 8
 PAIR, QUERY_ALONE = 0, 1  # operations of runs, as BAM numbers them
 MOST = 63  # columns of a short run
+STEP = 16  # symbols that are written at a time
+U = np.uint64
 
 
 class Pile(NamedTuple):
@@ -104,6 +107,15 @@ def _move_inserted(symbols, begin, first, after):
 
 
 @njit_inner
+def _move_left(symbols, begin, first, after, template, column):
+    """Move the gap symbols[first:after], of either kind, left; `column` is the one after it."""
+    if symbols[first] == GAP:
+        _move_gap(symbols, begin, first, after, template, column)
+    else:
+        _move_inserted(symbols, begin, first, after)
+
+
+@njit_inner
 def shift_left(symbols, begin, first, end, template, column):
     """Move the gaps of a path, symbols[begin:end], from symbols[first] on, as far left as they go, in place.
 
@@ -129,42 +141,62 @@ def shift_left(symbols, begin, first, end, template, column):
             _move_inserted(symbols, begin, gap, k)
 
 
+@njit_part
+def _write_some(codes, base, flip, kept, added, out, at):
+    """Write STEP symbols: those of bases, with `added`, or this alone where `kept` is 0.
+
+    flip, kept, added : uint64 with a byte for each of eight symbols.
+    """
+    for first in range(0, STEP, 8):
+        word = read_word(codes, base + first)
+        unknown = word >> U(2) & EVERY_BYTE
+        word = ((word ^ flip) & ~(unknown << U(1)) | unknown) & kept | added
+        for i in range(8):
+            out[U(at + first + i)] = np.uint8(word >> U(8 * i) & U(255))  # LLVM makes this one store
+
+
 @njit_inner
-def write_path(codes, base, flip, runs, begin, end, backwards, as_query, out, at):
-    """Write the symbols of one path from out[at] on; returns where they end."""
-    n = end - begin
+def write_path(codes, runs, sources, i, template, out, at, last):
+    """Write the symbols of path i, gaps as far left as they go, to out[at:last].
+
+    A run is written STEP symbols at a time where there is room for them; the next run takes the place of those too many.
+    """
+    begin, before, gap = at, PAIR, at
+    base, flip, column = sources.bases[i], sources.flips[i], sources.starts[i]
+    n, backwards, as_query = sources.ends[i] - sources.begins[i], sources.backwards[i], sources.as_query[i]
     for j in range(n):
-        run = np.int64(runs[end - 1 - j if backwards else begin + j])
+        run = np.int64(runs[sources.ends[i] - 1 - j if backwards else sources.begins[i] + j])
         size, operation = run >> 2, run & 3
-        if operation == PAIR:
-            for i in range(size):
-                out[at + i] = symbol_of(codes[base + i], flip)
-            base += size
-        elif (operation == QUERY_ALONE) != as_query:
-            for i in range(size):
-                out[at + i] = symbol_of(codes[base + i], flip) + np.uint8(INSERTED)
-            base += size
-        else:
-            for i in range(size):
-                out[at + i] = GAP
+        if operation != before:
+            if before != PAIR:
+                _move_left(out, begin, gap, at, template, column)
+            before, gap = operation, at
+        inserted = (operation != PAIR) & ((operation == QUERY_ALONE) != as_query)
+        shows = (operation == PAIR) | inserted
+        added = INSERTED if inserted else 0 if shows else GAP
+        every_kept, every_added = ~U(0) if shows else U(0), EVERY_BYTE * U(added)
+        for k in range(0, size, STEP):
+            if at + k + STEP <= last:
+                _write_some(codes, base + k, EVERY_BYTE * U(flip), every_kept, every_added, out, at + k)
+            else:
+                for c in range(k, size):
+                    out[at + c] = symbol_of(codes[base + c], flip) + added if shows else GAP
+                break
+        base += size if shows else 0
+        column += 0 if inserted else size
         at += size
-    return at
+    if before != PAIR:
+        _move_left(out, begin, gap, at, template, column)
 
 
 @njit_entry
 def _write_all(codes, template, sources, runs, symbols, offsets):
-    at = np.int64(0)
     for i in range(len(template)):
         symbols[i] = symbol_of(template[i], 0)
-    at += len(template)
-    offsets[1] = at
+    offsets[1] = len(template)
     for i in range(len(sources.bases)):
-        end = write_path(
-            codes, sources.bases[i], sources.flips[i], runs, sources.begins[i], sources.ends[i], sources.backwards[i],
-            sources.as_query[i], symbols, at,
-        )  # fmt: skip
-        shift_left(symbols, at, at, end, template, sources.starts[i])  # as the template runs, not as the path's target
-        offsets[i + 2] = at = end
+        offsets[i + 2] = offsets[i + 1] + sources.columns[i]
+        write_path(codes, runs, sources, i, template, symbols, offsets[i + 1], offsets[i + 2])
 
 
 def make_pile(codes: np.ndarray, template: np.ndarray, sources: Sources, runs: np.ndarray) -> Pile:

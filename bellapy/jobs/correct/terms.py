@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.engines.tags.columns import Differences
-from bellapy.engines.tags.graph import UNIT, Terms
+from bellapy.engines.tags.graph import Terms
 from bellapy.engines.tags.judge import Odds, Tally, find_odds
+from bellapy.engines.tags.links import UNIT
 
 SAMPLE_BASES = 400_000  # of templates that are corrected once to learn from
 N_BINS = 20  # of shares

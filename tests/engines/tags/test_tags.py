@@ -5,7 +5,7 @@ from __future__ import annotations
 import naive_tags as naive
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 from piles import pack, piles
@@ -25,6 +25,7 @@ from bellapy.engines.tags.symbols import (
     shorten,
 )
 from bellapy.records import Paths
+from bellapy.records.bases import PAD, UNKNOWN
 
 
 @njit
@@ -126,6 +127,35 @@ def test_realignment_of_long_and_bad_reads(error_rate, length):
     found = find(template, reads, least=2)
     for before, after in zip(reads, unpack(realign(pack(reads), found)), strict=True):
         assert after == naive.realign(*before, found.codes.tolist(), found.begins.tolist())
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6), flip=st.sampled_from([0, 3]), longest=st.sampled_from([2, 20, 63]), role=st.booleans())
+def test_runs_of_any_length_become_symbols(seed, flip, longest, role):
+    """Short runs and long ones, of paths that stand side by side, with unknown bases, complemented or not."""
+    rng = np.random.default_rng(seed)
+    template = rng.integers(0, 2, 400).astype(np.uint8)
+    codes, runs, expected, columns = [], [], [], {name: [] for name in Sources._fields}
+    for _ in range(3):
+        operations = [0, *rng.integers(0, 3, rng.integers(0, 8)).tolist(), 0]
+        sizes = rng.integers(1, longest + 1, len(operations)).tolist()
+        n_template = sum(size for size, operation in zip(sizes, operations, strict=True) if operation != (2 if role else 1))
+        start = int(rng.integers(0, max(1, len(template) - n_template)))
+        at, begin, symbols = sum(map(len, codes)), len(runs), []
+        bases = rng.choice([0, 1, 2, 3, UNKNOWN], 64 * len(operations), p=[0.47, 0.47, 0.02, 0.02, 0.02]).astype(np.uint8)
+        taken = iter(np.where(bases < UNKNOWN, bases ^ flip, UNKNOWN + 1).tolist())
+        for size, operation in zip(sizes, operations, strict=True):
+            runs.append(size << 2 | operation)
+            alone = operation == (2 if role else 1)
+            symbols += [next(taken) + INSERTED * alone if operation == 0 or alone else GAP for _ in range(size)]
+        values = at, flip, start, begin, len(runs), len(symbols), role, False
+        for name, value in zip(Sources._fields, values, strict=True):
+            columns[name].append(value)
+        codes.append(bases)
+        expected.append((start, naive.shift_left(symbols, template.tolist(), start)))
+    sources = Sources(*(np.array(columns[name]) for name in Sources._fields))
+    padded = np.concatenate([*codes, np.full(PAD, UNKNOWN, np.uint8)])
+    assert unpack(make_pile(padded, template, sources, np.array(runs, np.uint8)))[1:] == expected
 
 
 def test_a_pile_is_read_from_paths_in_either_role():

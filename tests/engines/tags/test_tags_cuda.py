@@ -17,6 +17,7 @@ from bellapy.engines.tags.graph import Terms
 from bellapy.engines.tags.judge import LONGEST_RUN, find_odds
 from bellapy.engines.tags.symbols import Pile, Sources, make_pile
 from bellapy.errors import DeviceError
+from bellapy.records.bases import PAD, UNKNOWN
 from bellapy.report.run_report import Devices
 
 try:
@@ -80,7 +81,7 @@ def make(rng: np.random.Generator, lengths: list[int], error: float) -> tuple[np
         *(np.array(columns[name], bool if name in ("as_query", "backwards") else np.int64) for name in columns)
     )
     offsets = np.cumsum([0, *lengths])
-    return np.concatenate(codes), Given(
+    return np.concatenate([*codes, np.full(PAD, UNKNOWN, np.uint8)]), Given(
         np.concatenate(templates), offsets, np.array(members), sources, np.array(runs, np.uint8)
     )
 

@@ -14,8 +14,9 @@ from piles import pack
 from strategies import random_bases
 
 from bellapy.compute import memory
-from bellapy.engines.tags.graph import UNIT, Terms
+from bellapy.engines.tags.graph import Terms
 from bellapy.engines.tags.judge import find_odds, no_tally
+from bellapy.engines.tags.links import UNIT
 from bellapy.engines.tags.symbols import GAP
 from bellapy.errors import MemoryLimitError
 from bellapy.jobs.correct import pipeline, template
