@@ -8,11 +8,13 @@ nothing.  So all of it waits until a compiler starts, or a function is called: t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
 import llvmlite.binding as llvm
+from numba.core import environment
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
@@ -59,6 +61,33 @@ class StoredLibrary(JITCodeLibrary):
         return self._shared_module
 
 
+def _environment(module: str, constants: list, name: str) -> environment.Environment:
+    """What machine code knows of Python: objects that it uses, and the name of the module that it stands in.
+
+    Numba imports the module, for globals that only code of Python objects looks up.  Most are modules of Numba's own, with
+    rules for compiling: a tenth of a second.
+    """
+    known = environment.lookup_environment(name)
+    if known is not None:
+        return known
+    made = environment.Environment({"__name__": module})
+    made.consts[:] = constants
+    made.env_name = name
+    environment.Environment._memo[name] = made
+    return made
+
+
+@contextmanager
+def _without_modules() -> Iterator[None]:
+    """Let stored code be read without imports of the modules that it was compiled from; Numba's lock is held."""
+    numbas = environment._rebuild_env
+    environment._rebuild_env = _environment
+    try:
+        yield
+    finally:
+        environment._rebuild_env = numbas
+
+
 class _Results(CompileResultCacheImpl):
     """What is stored of a function, and how it comes back."""
 
@@ -88,5 +117,5 @@ class StoredCode(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The function compiled for these types, None where that is not stored; what machine code calls is made known."""
         rtsys.initialize(target_context)
-        with self._guard_against_spurious_io_errors():
+        with self._guard_against_spurious_io_errors(), _without_modules():
             return self._load_overload(sig, target_context)
