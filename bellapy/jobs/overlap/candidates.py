@@ -31,7 +31,7 @@ U1, U2, U32 = U(1), U(2), U(32)
 
 BLOCK_PRODUCTS = 1 << 16  # 1 MB
 BLOCK_QUERIES = 1 << 10
-GROUP_PRODUCTS = 1 << 23  # 128 MB; more where there would be more groups than MOST_GROUPS
+GROUP_PRODUCTS = 1 << 22  # 64 MB; more where there would be more groups than MOST_GROUPS
 MOST_GROUPS = 64  # every group goes through all entries once more
 PRODUCT_BYTES = 16
 SCRATCH = 1 << 12
