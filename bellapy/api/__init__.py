@@ -14,7 +14,7 @@ from typing import Any
 from bellapy import __version__
 from bellapy.api.inputs import Reads, as_reads
 from bellapy.api.mapping import Aligner, Mapping
-from bellapy.api.tables import ExtensionTable, Overlap, OverlapTable, join_paths
+from bellapy.api.tables import ExtensionTable, Overlap, OverlapTable
 from bellapy.compute.memory import Budget
 from bellapy.compute.threads import usable_cores
 from bellapy.errors import InputError
@@ -23,7 +23,7 @@ from bellapy.jobs.overlap.canonical import canonical_reads, given_overlaps
 from bellapy.jobs.overlap.pipeline import overlap_reads, paths_stage, with_device
 from bellapy.jobs.overlap.report import PathsStage, start_report
 from bellapy.params import make_params
-from bellapy.records import Anchors, ReadSet, join_overlaps
+from bellapy.records import Anchors, ReadSet, join_overlaps, join_paths
 from bellapy.report.run_report import ReadStage, RunReport, Stage
 
 __all__ = ["Aligner", "ExtensionTable", "Mapping", "Overlap", "OverlapTable", "extend", "map", "overlap"]

@@ -200,11 +200,3 @@ def _texts(parts: list[Paths]) -> np.ndarray:
         text, ends = table.text.tobytes().decode(), table.offsets.tolist()
         found += [text[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
     return np.array(found, dtype=object)
-
-
-def join_paths(parts: list[Paths]) -> Paths:
-    """Paths of consecutive parts as one record."""
-    sizes = np.concatenate([np.diff(part.offsets) for part in parts])
-    names = ("n_matches", "n_mismatches", "n_gap_bases", "n_gaps")
-    counts = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
-    return Paths(np.concatenate([part.runs for part in parts]), np.concatenate(([0], np.cumsum(sizes))), *counts)

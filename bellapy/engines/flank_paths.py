@@ -23,10 +23,6 @@ class FlankPaths:
     starts: np.ndarray
     counts: np.ndarray
 
-    def take(self, rows: np.ndarray) -> FlankPaths:
-        """The paths of some flanks."""
-        return FlankPaths(self.runs, self.starts[rows], self.counts[rows])
-
 
 def most_runs(ends: np.ndarray, scoring: Scoring, longest: bool) -> np.ndarray:
     """How many runs a path can have, (n,) int64: with more gaps it would score less than any extension does.

@@ -41,6 +41,14 @@ def places(reads: ReadSet, overlaps: Overlaps) -> np.ndarray:
     return np.stack([query_at, target_at, np.where(same, 0, 3)], axis=1, dtype=np.int64)
 
 
+def parts_of(overlaps: Overlaps) -> np.ndarray:
+    """(n, 3) int64: the flank that lies to the left on the target, the other one, and the bases of the seed."""
+    n = len(overlaps)
+    left = np.arange(n)
+    first = np.where(overlaps.strand > 0, left, left + n)
+    return np.stack([first, 2 * left + n - first, overlaps.seed_length], axis=1, dtype=np.int64)
+
+
 def join_paths(reads: ReadSet, overlaps: Overlaps, flanks: FlankPaths, beyond: FlankPaths) -> Paths:
     """Paths of overlaps.
 
@@ -50,13 +58,10 @@ def join_paths(reads: ReadSet, overlaps: Overlaps, flanks: FlankPaths, beyond: F
     beyond : their second steps, from there to `flank_ends`.
     """
     n = len(overlaps)
-    left = np.arange(n)
-    first = np.where(overlaps.strand > 0, left, left + n)  # lies to the left on the target
-    table = np.stack([first, 2 * left + n - first, overlaps.seed_length], axis=1, dtype=np.int64)
     room = 2 * int(flanks.counts.sum() + beyond.counts.sum()) + n
     runs, offsets, counts = np.empty(room, np.uint32), np.zeros(n + 1, np.int64), np.zeros((n, 4), np.int32)
     near, far = (flanks.runs, flanks.starts, flanks.counts), (beyond.runs, beyond.starts, beyond.counts)
-    _join_all(reads.both_ways, places(reads, overlaps), table, near, far, runs, offsets, counts)
+    _join_all(reads.both_ways, places(reads, overlaps), parts_of(overlaps), near, far, runs, offsets, counts)
     runs = runs[: offsets[-1]].copy()
     return Paths(runs, offsets, *(np.ascontiguousarray(column) for column in counts.T))
 
@@ -69,7 +74,7 @@ def _join_all(codes, where, table, near, far, out, offsets, found):
     ----------
     codes : uint8, `ReadSet.both_ways`.
     where : (n, 3) int64, of `places`.
-    table : (n, 3) int64: the flank to the left on the target, the other one, bases of the seed.
+    table : (n, 3) int64, of `parts_of`.
     near, far : runs, starts and counts of FlankPaths, of the first steps and the second ones.
     out : uint32, filled in.
     offsets : (n + 1,) int64, filled in but for the first: where the runs of each overlap begin in `out`.

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -20,49 +19,34 @@ from bellapy.compute.memory import UNLIMITED, Budget
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import made_ahead, map_in_order
 from bellapy.engines.ends import End
-from bellapy.engines.flank_paths import FlankPaths
-from bellapy.engines.flanks import Flanks, make_flanks
-from bellapy.engines.join import flank_ends, join_paths
 from bellapy.params import Scoring
-from bellapy.records import Overlaps, Paths, ReadSet
+from bellapy.records import Overlaps, Paths, ReadSet, join_paths
 
 Result = TypeVar("Result")
-Executor = Callable[[np.ndarray, Flanks, np.ndarray, Scoring, End, Resources], FlankPaths]
+Executor = Callable[[ReadSet, Overlaps, Sequence[Scoring], End, Resources], list[Paths]]
+"""Gives the paths of overlaps, in consecutive parts."""
 
 
 def _cpu() -> Executor:
-    from bellapy.engines.linear.trace_cpu import trace_flanks
+    from bellapy.engines.linear import trace_cpu
 
-    return trace_flanks
+    return lambda *job: [trace_cpu.trace_overlaps(*job)]
 
 
 def _cuda() -> Executor:
     from bellapy.compute.gpu.devices import known_gpus
 
     known_gpus()
-    from bellapy.engines.linear.trace_cuda import trace_flanks
+    from bellapy.engines.linear.trace_cuda import trace_overlaps
 
-    return trace_flanks
+    return trace_overlaps
 
 
 EXECUTORS: dict[str, Callable[[], Executor]] = {"cpu": _cpu, "cuda": _cuda}
 
 BLOCK_BASES = 1 << 23  # of queries and targets, aligned, at a time for each thread
-GPU_PIECES = 2  # of a turn for each thread: kernels with few flanks take as long as their longest one
+GPU_PIECES = 6  # of a turn for each thread: kernels with few flanks take as long as their longest one
 BASE_BYTES = 16  # of runs, text and temporary arrays, for each of them
-
-
-def trace(
-    codes: np.ndarray, flanks: Flanks, ends: np.ndarray, scoring: Scoring, end: End, resources: Resources
-) -> FlankPaths:
-    """The path of every flank's extension.
-
-    Parameters
-    ----------
-    codes : uint8, `ReadSet.both_ways`.
-    ends : (n, 2) int64, query and target bases of the extension, as `Ends.bases`.
-    """
-    return EXECUTORS[resources.device]()(codes, flanks, ends, scoring, end, resources)
 
 
 def trace_overlaps(
@@ -72,21 +56,11 @@ def trace_overlaps(
 
     resources : one thread of the CPU by default.
     """
-    return _join(reads, overlaps, *_trace(reads, steps, end, resources or Resources(), overlaps))
+    resources = resources or Resources()
+    return _counted(overlaps, join_paths(EXECUTORS[resources.device]()(reads, overlaps, steps, end, resources)))
 
 
-def _trace(
-    reads: ReadSet, steps: Sequence[Scoring], end: End, resources: Resources, overlaps: Overlaps
-) -> tuple[FlankPaths, FlankPaths]:
-    """Paths of the left flanks of all overlaps, then of the right ones: of the first step, and of the second one."""
-    flanks, turns = make_flanks(reads, overlaps.anchors), overlaps.turns
-    near = trace(reads.both_ways, flanks, turns, steps[0], end, resources)
-    beyond, left = flanks.beyond(np.arange(len(flanks)), turns), flank_ends(overlaps) - turns
-    return near, trace(reads.both_ways, beyond, left, steps[-1], end, resources)
-
-
-def _join(reads: ReadSet, overlaps: Overlaps, near: FlankPaths, far: FlankPaths) -> tuple[Overlaps, Paths]:
-    paths = join_paths(reads, overlaps, near, far)
+def _counted(overlaps: Overlaps, paths: Paths) -> tuple[Overlaps, Paths]:
     columns = paths.n_matches + paths.n_mismatches + paths.n_gap_bases
     return replace(overlaps, n_matches=paths.n_matches.copy(), n_columns=columns), paths
 
@@ -108,27 +82,38 @@ def map_paths(
             return use(*trace_overlaps(reads, overlaps.take(piece), steps, end, alone))
 
         return map_in_order(on_cpu, pieces, threads)
+    trace = EXECUTORS[resources.device]()
 
-    def joined(item: tuple[slice, FlankPaths, FlankPaths]) -> Result:
-        piece, near, far = item
-        return use(*_join(reads, overlaps.take(piece), near, far))
+    def traced(span: slice) -> list[Paths]:
+        return trace(reads, overlaps.take(span), steps, end, resources)
 
-    traced = _traced_by_turns(partial(_trace, reads, steps, end, resources), overlaps, pieces, GPU_PIECES * threads)
-    return map_in_order(joined, traced, threads)
+    def with_paths(item: tuple[slice, list[Paths], int]) -> Result:
+        piece, parts, first = item
+        return use(*_counted(overlaps.take(piece), _some_of(parts, piece.start - first, piece.stop - first)))
+
+    return map_in_order(with_paths, _traced_by_turns(traced, pieces, GPU_PIECES * threads), threads)
 
 
 def _traced_by_turns(
-    traced: Callable[[Overlaps], tuple[FlankPaths, FlankPaths]], overlaps: Overlaps, pieces: list[slice], n: int
-) -> Iterator[tuple[slice, FlankPaths, FlankPaths]]:
-    """Each piece with the paths of its overlaps' flanks; `n` pieces are traced in a turn."""
+    traced: Callable[[slice], list[Paths]], pieces: list[slice], n: int
+) -> Iterator[tuple[slice, list[Paths], int]]:
+    """Each piece with the paths of its turn and the first row of that; `n` pieces are traced in a turn."""
     turns = [pieces[at : at + n] for at in range(0, len(pieces), n)]
     spans = [slice(turn[0].start, turn[-1].stop) for turn in turns]
-    found = made_ahead(traced(overlaps.take(span)) for span in spans)
-    for turn, span, (near, far) in zip(turns, spans, found, strict=True):
+    for turn, span, parts in zip(turns, spans, made_ahead(map(traced, spans)), strict=True):
         for piece in turn:
-            left = np.arange(piece.start - span.start, piece.stop - span.start)
-            rows = np.concatenate([left, left + span.stop - span.start])
-            yield piece, near.take(rows), far.take(rows)
+            yield piece, parts, span.start
+
+
+def _some_of(parts: list[Paths], begin: int, end: int) -> Paths:
+    """The paths of rows begin .. end - 1 of consecutive parts."""
+    found, first = [], 0
+    for part in parts:
+        low, high = max(begin - first, 0), min(end - first, len(part))
+        if low < high:
+            found.append(part.part(low, high))
+        first += len(part)
+    return found[0] if len(found) == 1 else join_paths(found)
 
 
 def blocks(overlaps: Overlaps, threads: int = 1, budget: Budget = UNLIMITED) -> list[slice]:

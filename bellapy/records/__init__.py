@@ -7,7 +7,7 @@ Positions are 0-based and intervals half-open, on the forward strand of each rea
 run the same way and -1 when they do not.  Arrays are made read-only: a stage builds new ones.
 """
 
-from bellapy.records.alignments import Extensions, Overlaps, Paths, join_overlaps
+from bellapy.records.alignments import Extensions, Overlaps, Paths, join_overlaps, join_paths
 from bellapy.records.estimate import Estimate
 from bellapy.records.kmers import DepthProfile, KmerMatrix
 from bellapy.records.reads import ReadSet
@@ -15,5 +15,5 @@ from bellapy.records.seeds import Anchors, Seeds
 
 __all__ = [
     "Anchors", "DepthProfile", "Estimate", "Extensions", "KmerMatrix", "Overlaps", "Paths", "ReadSet", "Seeds",
-    "join_overlaps",
+    "join_overlaps", "join_paths",
 ]  # fmt: skip

@@ -151,3 +151,17 @@ class Paths:
         numbers = (self.n_matches, self.n_mismatches, self.n_gap_bases, self.n_gaps)
         offsets = np.concatenate(([0], np.cumsum(sizes[mask])))
         return Paths(self.runs[np.repeat(mask, sizes)], offsets, *(column[mask] for column in numbers))
+
+    def part(self, begin: int, end: int) -> Paths:
+        """The paths of rows begin .. end - 1; the runs are not copied."""
+        offsets = self.offsets[begin : end + 1]
+        numbers = (self.n_matches, self.n_mismatches, self.n_gap_bases, self.n_gaps)
+        return Paths(self.runs[offsets[0] : offsets[-1]], offsets - offsets[0], *(column[begin:end] for column in numbers))
+
+
+def join_paths(parts: list[Paths]) -> Paths:
+    """Paths of consecutive parts as one record."""
+    sizes = np.concatenate([np.diff(part.offsets) for part in parts])
+    names = ("n_matches", "n_mismatches", "n_gap_bases", "n_gaps")
+    counts = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
+    return Paths(np.concatenate([part.runs for part in parts]), np.concatenate(([0], np.cumsum(sizes))), *counts)

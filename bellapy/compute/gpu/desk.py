@@ -7,10 +7,11 @@ device, with arrays that are given back when nothing refers to them any more.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numba import cuda
@@ -18,6 +19,8 @@ from numba import cuda
 from bellapy.compute.gpu.ops import fill_bytes
 from bellapy.compute.gpu.pool import Device, pool
 from bellapy.report.run_report import Devices
+
+Result = TypeVar("Result")
 
 
 @dataclass
@@ -54,10 +57,36 @@ class Desk:
 
 
 @contextmanager
-def desk(devices: Devices) -> Iterator[Desk]:
-    """The first GPU, for one caller at a time; what is done is noted in `devices`."""
+def desks(devices: Devices, most: int) -> Iterator[list[Desk]]:
+    """Some GPUs, the first ones, for one caller at a time; what is done is noted in `devices`."""
     gpus = pool()
-    device = gpus.devices[0]
+    with gpus.turn:
+        began, some = time.perf_counter(), gpus.devices[:most]
+        for device in some:
+            device.work_of = devices
+        yield [Desk(device, device.workers[0].stream) for device in some]
+        for device in some:
+            device.note(seeding_s=time.perf_counter() - began)
+
+
+def on_each(function: Callable[..., Result], all_desks: Sequence[Desk], *items: Sequence[Any]) -> list[Result]:
+    """Results of a function on every desk, and an item of each of the others, side by side."""
+
+    def do(its_desk: Desk, *its_items: Any) -> Result:
+        with cuda.gpus[its_desk.device.gpu.index]:
+            return function(its_desk, *its_items)
+
+    if len(all_desks) == 1:
+        return [do(all_desks[0], *(some[0] for some in items))]
+    with ThreadPoolExecutor(len(all_desks)) as threads:
+        return list(threads.map(do, all_desks, *items))
+
+
+@contextmanager
+def desk(devices: Devices, number: int = 0) -> Iterator[Desk]:
+    """One of the GPUs, for one caller at a time; what is done is noted in `devices`."""
+    gpus = pool()
+    device = gpus.devices[number]
     with gpus.turn, cuda.gpus[device.gpu.index]:
         device.work_of, began = devices, time.perf_counter()
         yield Desk(device, device.workers[0].stream)

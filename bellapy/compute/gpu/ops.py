@@ -38,6 +38,9 @@ if SIMULATED:
     def upload(rows: np.ndarray, there, stream) -> None:
         there.copy_to_device(rows, stream=stream)
 
+    def copy_between(source, there, stream) -> None:
+        there.copy_to_device(source, stream=stream)
+
     def fill_bytes(there, byte: int, stream) -> None:
         there.copy_to_device(np.frombuffer(bytes([byte]) * there.nbytes, there.dtype).reshape(there.shape))
 
@@ -145,7 +148,7 @@ else:
     from llvmlite import ir
     from numba.cuda import cgutils, types
     from numba.cuda.core import config as cuda_config
-    from numba.cuda.cudadrv.driver import device_memset, host_to_device
+    from numba.cuda.cudadrv.driver import device_memset, device_to_device, host_to_device
     from numba.cuda.extending import intrinsic
 
     EVERY = -1
@@ -156,6 +159,10 @@ else:
         and adapt them takes ten times as long, with the GIL.
         """
         host_to_device(there, rows, rows.nbytes, stream)
+
+    def copy_between(source, there, stream) -> None:
+        """Copy contiguous rows of a device to an array of another one, whose context is there."""
+        device_to_device(there, source, source.nbytes, stream)
 
     def fill_bytes(there, byte: int, stream) -> None:
         """Fill an array of a device with one byte."""

@@ -97,9 +97,9 @@ def scatter_digits(words, n, shift, mask, begins, out):
         out[to[(word >> shift) & mask] + place] = word
 
 
-def load() -> None:
+def load(gpu: int = 0) -> None:
     """Compile, or load, the kernels of sorts and scans."""
-    with desk_for(Devices()) as its_desk:
+    with desk_for(Devices(), gpu) as its_desk:
         words, room = its_desk.zeros(2, np.uint64), its_desk.zeros(2, np.uint64)
         its_desk.fetch(sort_words(its_desk, words, room, 2, 0, 1)[0])
 

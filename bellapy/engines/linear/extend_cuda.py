@@ -104,10 +104,12 @@ def loading_of(size: tuple[int, int], module: str = __name__) -> str:
     return f"{module}:load_size:{[its[:2] for its in CLASSES].index(size)}"
 
 
-def load_size(number: int) -> None:
-    """Compile, or load, the kernel of one size of windows."""
+def load_size(number: int, gpu: int = 0) -> None:
+    """Compile, or load, the kernel of one size of windows; on another GPU than the first, only once it is there."""
     size, scoring = CLASSES[number][:2], Scoring()
-    with desk(Devices()) as its_desk:
+    if gpu and not ahead.is_ready(loading_of(size)):
+        return
+    with desk(Devices(), gpu) as its_desk:
         worker = its_desk.device.workers[0]
         kinds = (5, np.int64), (COUNTS, np.int64), (RESULT_COLUMNS, np.int32)
         table, counts, results = (its_desk.zeros((2, columns), kind) for columns, kind in kinds)
@@ -283,9 +285,9 @@ def _pinned(worker: Worker, room: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
     )  # fmt: skip
 
 
-def take_memory() -> None:
+def take_memory(gpu: int = 0) -> None:
     """Take the pinned memory of a batch ahead of it: that takes about as long as its kernels."""
-    with desk(Devices()) as its_desk:
+    with desk(Devices(), gpu) as its_desk:
         for worker in its_desk.device.workers:
             _pinned(worker, 2 * GPU_BATCH_SEEDS + 1)
 

@@ -1,6 +1,8 @@
-"""Paths of flanks on a CPU: in narrow windows first, what outgrows them in ever wider ones."""
+"""Paths of overlaps on a CPU: flanks in narrow windows first, what outgrows them in ever wider ones; then joined."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -8,12 +10,24 @@ from bellapy.compute.resources import Resources
 from bellapy.compute.threads import map_threads
 from bellapy.engines.ends import End
 from bellapy.engines.flank_paths import FlankPaths, most_runs
-from bellapy.engines.flanks import Flanks
+from bellapy.engines.flanks import Flanks, make_flanks
+from bellapy.engines.join import flank_ends, join_paths
 from bellapy.engines.lanes.shape import BYTE, SHORT, TILE
 from bellapy.engines.linear.sizes import shapes
 from bellapy.engines.linear.trace_lanes import trace_lanes
 from bellapy.errors import BellapyError
 from bellapy.params import Scoring
+from bellapy.records import Overlaps, Paths, ReadSet
+
+
+def trace_overlaps(
+    reads: ReadSet, overlaps: Overlaps, steps: Sequence[Scoring], end: End, resources: Resources
+) -> Paths:  # fmt: skip
+    """Paths of overlaps: of their left flanks, then of the right ones, of the first step, and of the second one."""
+    flanks, turns = make_flanks(reads, overlaps.anchors), overlaps.turns
+    near = trace_flanks(reads.both_ways, flanks, turns, steps[0], end, resources)
+    beyond, left = flanks.beyond(np.arange(len(flanks)), turns), flank_ends(overlaps) - turns
+    return join_paths(reads, overlaps, near, trace_flanks(reads.both_ways, beyond, left, steps[-1], end, resources))
 
 
 def trace_flanks(

@@ -1,14 +1,16 @@
-"""Paths of flanks on NVIDIA GPUs: in narrow windows first, what outgrows them in wider ones, the rest on the CPU.
+"""Paths of overlaps on NVIDIA GPUs: in narrow windows first, what outgrows them in wider ones, the rest on the CPU.
 
-The workers of compute/gpu/pool.py share pieces of the flanks.  A piece goes through the windows of the extension, by
-decreasing length, in batches that fit a bounded part of the device's memory; what comes back are the runs alone.
+The workers of compute/gpu/pool.py share pieces of the overlaps.  The flanks of a piece, of both steps of the extension, go
+through the windows by decreasing length, in batches that fit a bounded part of the device's memory.  Their runs stay there:
+what comes back are whole paths, joined by a thread for each overlap (cuda_join.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,69 +20,279 @@ from bellapy.compute.gpu.ops import WARP
 from bellapy.compute.gpu.pool import FULL, WORKERS, Work, Worker, give_to_cpu, pool
 from bellapy.compute.gpu.transfers import fetched, moment, sent
 from bellapy.compute.resources import Resources
+from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.engines.ends import End
-from bellapy.engines.flank_paths import FlankPaths, block_chunks, most_runs
-from bellapy.engines.flanks import Flanks
+from bellapy.engines.flank_paths import block_chunks, most_runs
+from bellapy.engines.flanks import Flanks, make_flanks
+from bellapy.engines.join import flank_ends, parts_of, places
+from bellapy.engines.linear import trace_cpu
+from bellapy.engines.linear.cuda_join import COUNTED, N_RUNS, ROOM, Steps, join_flanks
 from bellapy.engines.linear.cuda_step import pack_scoring
-from bellapy.engines.linear.cuda_trace import PLAN, RUNS, Part, chunk_words, make_tracer, state_words
+from bellapy.engines.linear.cuda_trace import BITS, LAST, PLAN, STATES, Part, chunk_words, make_tracer, state_words
 from bellapy.engines.linear.cuda_walk import WAY, make_walker
-from bellapy.engines.linear.extend_cuda import BATCH, CLASSES, WARPS, loading_of, ready_sizes, window_sizes
-from bellapy.engines.linear.trace_cpu import trace_flanks as trace_on_cpu
+from bellapy.engines.linear.extend_cuda import CLASSES, WARPS, loading_of, ready_sizes, window_sizes
+from bellapy.engines.linear.trace_plan import lay_out, list_longest_first
 from bellapy.engines.registers.bases import Reads
 from bellapy.engines.registers.gather import gather_runs
-from bellapy.engines.registers.host import cut_pieces
 from bellapy.engines.registers.window import CHUNK
 from bellapy.params import Scoring
+from bellapy.records import Overlaps, Paths, ReadSet, join_paths
 from bellapy.report.run_report import Devices
 
-LEAST_PIECE = 1 << 12  # flanks
-LEAST_BATCH = 1 << 5  # flanks; if so few do not fit, they go to the CPU
-BATCH_BYTES = 2 << 30  # of device memory for a worker's batch, where so much is free
+LEAST_PIECE = 1 << 11  # overlaps
+LEAST_BATCH = 1 << 4  # overlaps; if so few do not fit, they go to the CPU
+LEAST_COPY = 1 << 21  # runs; fewer are copied before a thread has begun
+BATCH_BYTES = 8 << 30  # of device memory for a worker's batch, where so much is free
 SHARE = 8  # of the free memory: how many times less a batch may take
-WALKERS = WARPS * WARP  # flanks that a block goes back through
+WALKERS = WARPS * WARP  # flanks that a block goes back through, overlaps that it joins
+JOINING = f"{__name__}:load_join"
+WIDE = "paths that outgrow the windows of a GPU are traced on the CPU"
+UNFIT = "such scores do not fit the windows of a GPU: paths are traced on the CPU"
 
 
 @dataclass(frozen=True)
 class _Job:
-    """Paths of one set of flanks; runs of a piece go to its part of `runs`, runs[begins[first row] : begins[end]]."""
+    """Paths of some overlaps; `found` : the first overlap of each piece that is done, and its paths."""
 
-    codes: np.ndarray
-    flanks: Flanks
-    ends: np.ndarray
-    scoring: Scoring
+    reads: ReadSet
+    overlaps: Overlaps
+    steps: Sequence[Scoring]
     end: End
     resources: Resources
     devices: int
-    begins: np.ndarray
-    runs: np.ndarray
-    starts: np.ndarray
-    counts: np.ndarray
+    found: list[tuple[int, Paths]]
 
 
-def trace_flanks(
-    codes: np.ndarray, flanks: Flanks, ends: np.ndarray, scoring: Scoring, end: End, resources: Resources
-) -> FlankPaths:
-    """The path of every flank's extension, as of trace_cpu.py.
+def trace_overlaps(
+    reads: ReadSet, overlaps: Overlaps, steps: Sequence[Scoring], end: End, resources: Resources
+) -> list[Paths]:
+    """Paths of overlaps, as of trace_cpu.py, in consecutive parts.
 
     resources : whose threads pack reads and do what fits no GPU.
     """
-    gpus, n = pool(), len(flanks)
-    if not window_sizes(scoring):
-        reason = "such scores do not fit the windows of a GPU: paths are traced on the CPU"
-        give_to_cpu(resources.devices, reason, paths=n)
-        return trace_on_cpu(codes, flanks, ends, scoring, end, resources)
-    begins = np.zeros(n + 1, np.int64)
-    np.cumsum(most_runs(ends, scoring, end is End.LONGEST), out=begins[1:])
+    gpus, n = pool(), len(overlaps)
+    if not n:
+        return [trace_cpu.trace_overlaps(reads, overlaps, steps, end, resources)]
     n_pieces = max(1, min(WORKERS * len(gpus.devices), n // LEAST_PIECE))
-    job = _Job(
-        codes, flanks, ends, scoring, end, resources, min(n_pieces, len(gpus.devices)), begins,
-        np.empty(begins[-1], np.uint32), np.zeros(n, np.int64), np.zeros(n, np.int64),
+    job = _Job(reads, overlaps, steps, end, resources, min(n_pieces, len(gpus.devices)), [])
+    if not all(map(window_sizes, steps)):
+        _trace_on_cpu(job, UNFIT, 0, n)
+    else:
+        work = Work(
+            _pieces(overlaps, n_pieces), LEAST_BATCH, partial(_trace_on_gpu, job), partial(_trace_on_cpu, job, FULL),
+            "path_s",
+        )  # fmt: skip
+        gpus.run(work, resources.devices)
+    return [paths for _, paths in sorted(job.found, key=lambda found: found[0])]
+
+
+def _pieces(overlaps: Overlaps, n: int) -> list[tuple[int, int]]:
+    """First overlap and end of about `n` pieces of equal work."""
+    total = np.cumsum(overlaps.query_end - overlaps.query_start, dtype=np.int64)
+    inner = np.searchsorted(total, np.linspace(0, total[-1] if len(total) else 0, n + 1)[1:-1]).tolist()
+    edges = [0, *inner, len(overlaps)]
+    return [(begin, end) for begin, end in zip(edges, edges[1:], strict=False) if end > begin]
+
+
+def _trace_on_cpu(job: _Job, reason: str, begin: int, end: int) -> None:
+    some = job.overlaps.take(slice(begin, end))
+    give_to_cpu(job.resources.devices, reason, paths=int(np.count_nonzero(flank_ends(some).any(axis=1))))
+    job.found.append((begin, trace_cpu.trace_overlaps(job.reads, some, job.steps, job.end, job.resources)))
+
+
+class _Laid(NamedTuple):
+    """The flanks of a piece: those of the first steps, then those of the second ones.
+
+    flanks : Flanks of both steps.  ends : (2 n_flanks, 2) int64, bases up to where each step ends.
+    begins : (2 n_flanks + 1,) int64, sums of the runs that there is room for.
+    counts : (2 n_flanks,) int32, runs, filled in as they are found.
+    """
+
+    flanks: tuple[Flanks, Flanks]
+    ends: np.ndarray
+    begins: np.ndarray
+    counts: np.ndarray
+
+
+def _lay_flanks(job: _Job, overlaps: Overlaps) -> _Laid:
+    flanks, turns = make_flanks(job.reads, overlaps.anchors), overlaps.turns
+    beyond = flanks.beyond(np.arange(len(flanks)), turns)
+    ends = np.concatenate([turns, flank_ends(overlaps) - turns])
+    begins, longest = np.zeros(len(ends) + 1, np.int64), job.end is End.LONGEST
+    most = [most_runs(part, step, longest) for part, step in zip(np.split(ends, 2), _both(job.steps), strict=True)]
+    np.cumsum(np.concatenate(most), out=begins[1:])
+    return _Laid((flanks, beyond), ends, begins, np.zeros(len(ends), np.int32))
+
+
+def _both(steps: Sequence[Scoring]) -> tuple[Scoring, Scoring]:
+    return steps[0], steps[-1]
+
+
+def _trace_on_gpu(job: _Job, worker: Worker, pieces: Iterator[tuple[int, int]], alone: bool) -> None:
+    """Trace the overlaps of the next piece, first one and end, on the worker's device."""
+    begin, end = next(pieces)
+    overlaps = job.overlaps.take(slice(begin, end))
+    laid, reads, n_flanks = _lay_flanks(job, overlaps), worker.device.reads, 2 * len(overlaps)
+    spans: list[tuple[float, float]] = []
+    codes = job.reads.both_ways
+    reads.hold(codes)
+    threads = max(1, job.resources.threads // job.devices)
+    uploaded = reads.bring(laid.flanks[0].table(np.arange(n_flanks)), codes, threads, worker.stream)
+    runs = worker.rooms.of("runs", max(1, int(laid.begins[-1])), dtype=np.uint32)
+    todo = [_longest_first(laid.ends, first, first + n_flanks) for first in (0, n_flanks)]
+    n, sizes = sum(map(len, todo)), [ready_sizes(window_sizes(step, 2), __name__) for step in _both(job.steps)]
+    for level in range(max(map(len, sizes))):  # what outgrows one size begins anew in the next
+        started = [
+            (step, _start(job, worker, laid, step, todo[step], sizes[step][level]))
+            for step in range(2) if len(todo[step]) and level < len(sizes[step])
+        ]  # fmt: skip
+        worker.stream.synchronize()
+        for step, (counts, failed, first, last, lost) in started:
+            laid.counts[todo[step]] = np.where(failed, 0, counts)
+            todo[step] = todo[step][failed != 0]
+            _note(worker, spans, first, last, lost)
+    left = np.concatenate(todo)
+    paths = _join_on_gpu(job, worker, overlaps, laid, runs, spans, threads)
+    worker.device.count(spans, uploaded_bases=uploaded, paths=n - len(left))
+    if len(left):
+        give_to_cpu(job.resources.devices, WIDE, paths=len(left))
+        paths = _with_cpus(job, overlaps, paths, np.unique(left % len(overlaps)))
+    job.found.append((begin, paths))
+
+
+def _longest_first(ends: np.ndarray, begin: int, end: int) -> np.ndarray:
+    rows = np.empty(end - begin, np.int64)
+    return rows[: list_longest_first(ends, begin, end, rows)]
+
+
+def _note(worker: Worker, spans: list[tuple[float, float]], first: Any, last: Any, lost: float) -> None:
+    """When kernels ran, between two events, but for the seconds in which they were loaded."""
+    zero = worker.device.zero
+    spans.append((zero.elapsed_time(first), zero.elapsed_time(last) - 1e3 * lost))
+
+
+def _with_cpus(job: _Job, overlaps: Overlaps, paths: Paths, rows: np.ndarray) -> Paths:
+    """The paths with those of some rows, ascending, from the CPU in their place."""
+    theirs = trace_cpu.trace_overlaps(job.reads, overlaps.take(rows), job.steps, job.end, job.resources)
+    parts, done = [], 0
+    for i, row in enumerate(rows.tolist()):
+        parts += [paths.part(done, row), theirs.part(i, i + 1)]
+        done = row + 1
+    return join_paths([*parts, paths.part(done, len(paths))])
+
+
+class _Batch(NamedTuple):
+    """Flanks `begin` .. `end` - 1 of those that are traced, by decreasing length.
+
+    n_blocks : (n,) int64, of each.  room : words of bits and of states that there must be room for.
+    """
+
+    begin: int
+    end: int
+    n_blocks: np.ndarray
+    room: tuple[int, int]
+
+
+def _batches(plan: np.ndarray, block: int, most: int) -> list[_Batch]:
+    """Cut flanks into batches of at most so many bytes, or of one flank; in `plan`, of `lay_out`, each begins at 0 then."""
+    n = len(plan) - 1
+    n_blocks = -(-plan[:n, LAST] // (CHUNK * block))
+    before = plan[:, BITS : STATES + 1].copy()  # of each flank, and of all
+    taken, batches, begin = before @ np.array([8, 4]), [], 0
+    while begin < n:
+        end = max(begin + 1, int(np.searchsorted(taken, taken[begin] + most, side="right")) - 1)
+        plan[begin:end, BITS : STATES + 1] -= before[begin]
+        bits, states = (before[end] - before[begin]).tolist()
+        batches.append(_Batch(begin, end, n_blocks[begin:end], (bits, states)))
+        begin = end
+    return batches
+
+
+def _start(
+    job: _Job, worker: Worker, laid: _Laid, step: int, todo: np.ndarray, size: tuple[int, int]
+) -> tuple[np.ndarray, np.ndarray, Any, Any, float]:
+    """Start the kernels for some flanks of a step.
+
+    todo : rows of `laid`, the longest first.
+
+    Returns
+    -------
+    What there will be once the stream has come there: runs of each flank, and whether it failed; events before and after
+    the kernels; seconds that loading them took.
+    """
+    device, stream, scoring, n = worker.device, worker.stream, _both(job.steps)[step], len(todo)
+    words = chunk_words(*size), state_words(*size)
+    block = block_chunks(-(-int(laid.ends[todo[0]].sum()) // CHUNK), 8 * words[0], 4 * words[1])
+    plan = np.empty((n + 1, PLAN), np.int64)
+    lay_out(todo, laid.ends, laid.begins, words, block, plan)
+    batches = _batches(plan, block, min(BATCH_BYTES, device.gpu.free // SHARE))
+    rows = laid.flanks[step].table(todo - step * len(laid.flanks[0]))
+    table, its_plan = sent(worker, f"table {step}", rows), sent(worker, f"plan {step}", plan)
+    failed, counts = (sent(worker, f"{name} {step}", np.zeros(n, np.int32)) for name in ("failed", "counts"))
+    ways = worker.rooms.of("ways", n, WAY, dtype=np.int64)
+    bits = worker.rooms.of("bits", max(batch.room[0] for batch in batches), dtype=np.uint64)
+    states = worker.rooms.of("states", max(1, *(batch.room[1] for batch in batches)), dtype=np.uint32)
+    runs = worker.rooms.of("runs", max(1, int(laid.begins[-1])), dtype=np.uint32)
+    ahead.wait(loading_of(size, __name__))
+    tracer = make_tracer(*size, scoring.match == 1, device.packed, scoring.mismatch < 2 * scoring.gap)
+    walker, rule, reads = make_walker(*size), pack_scoring(scoring), Reads(device.reads.planes, device.reads.n_bases)
+    first, lost = moment(stream), 0.0
+    for batch in batches:
+        some = slice(batch.begin, batch.end)
+        its = [array[some] for array in (table, its_plan, failed, ways, counts)]
+        for turn in range(int(batch.n_blocks[0])):
+            left = int(np.count_nonzero(batch.n_blocks > turn))
+            part, warps = Part(left, block, turn), -(-left * size[0] // WARP)
+            lost += worker.launch(
+                tracer, -(-warps // WARPS), WARPS * WARP,
+                reads, its[0], its[1], part, rule, job.end is End.LONGEST, bits, states, its[2],
+            )  # fmt: skip
+            lost += worker.launch(walker, -(-left // WALKERS), WALKERS, its[1], part, bits, its[2], its[3], runs, its[4])
+    last = moment(stream)
+    return fetched(worker, f"counts {step}", counts), fetched(worker, f"failed {step}", failed), first, last, lost
+
+
+def _join_on_gpu(
+    job: _Job, worker: Worker, overlaps: Overlaps, laid: _Laid, runs: Any, spans: list[tuple[float, float]], threads: int
+) -> Paths:
+    """Whole paths; those of overlaps with a flank without runs are worth nothing."""
+    n, device, stream = len(overlaps), worker.device, worker.stream
+    room = 2 * laid.counts.reshape(4, n).sum(axis=0, dtype=np.int64) + 1
+    begins = np.cumsum(room) - room
+    told = np.concatenate([parts_of(overlaps), places(job.reads, overlaps), begins[:, None]], axis=1)
+    steps = Steps(runs, sent(worker, "begins", laid.begins[:-1]), sent(worker, "all counts", laid.counts))
+    table, found = sent(worker, "overlaps", told), worker.rooms.of("found", n, COUNTED, dtype=np.int32)
+    joined = worker.rooms.of("joined", int(room.sum()), dtype=np.uint32)
+    ahead.wait(JOINING)
+    first, reads = moment(stream), Reads(device.reads.planes, device.reads.n_bases)
+    lost = worker.launch(join_flanks, -(-n // WALKERS), WALKERS, reads, table, steps, joined, found)
+    last, numbers = moment(stream), fetched(worker, "found", found)
+    stream.synchronize()
+    _note(worker, spans, first, last, lost)
+    numbers = numbers.copy()  # of the pinned memory
+    offsets = np.concatenate(([0], np.cumsum(numbers[:, N_RUNS], dtype=np.int64)))
+    to = sent(worker, "offsets", offsets[:-1])
+    packed = worker.rooms.of("packed", int(offsets[-1]), dtype=np.uint32)
+    first = moment(stream)
+    lost = worker.launch(
+        gather_runs, -(-n // WARPS), WARPS * WARP, table[:, ROOM], found[:, N_RUNS], to, joined, packed
     )  # fmt: skip
-    aligned = Flanks(flanks.query_at, ends[:, 0].copy(), flanks.target_at, ends[:, 1].copy(), flanks.complement)
-    pieces = cut_pieces(aligned, n_pieces, BATCH, len(codes))
-    work = Work(pieces, LEAST_BATCH, partial(_trace_on_gpu, job), partial(_trace_on_cpu, job), "path_s")
-    gpus.run(work, resources.devices)
-    return FlankPaths(job.runs, job.starts, job.counts)
+    last, there = moment(stream), fetched(worker, "packed", packed)
+    stream.synchronize()
+    _note(worker, spans, first, last, lost)
+    columns = (np.ascontiguousarray(column) for column in numbers[:, N_RUNS + 1 :].T)
+    return Paths(_copied(there, threads), offsets, *columns)
+
+
+def _copied(there: np.ndarray, threads: int) -> np.ndarray:
+    """A copy of runs, by some threads: memory that is used for the first time takes longer than the copy."""
+    here = np.empty_like(there)
+
+    def copy(part: tuple[int, int]) -> None:
+        here[slice(*part)] = there[slice(*part)]
+
+    map_threads(copy, even_ranges(len(here), threads if len(here) >= LEAST_COPY else 1), threads)
+    return here
 
 
 def load_size(number: int) -> None:
@@ -97,132 +309,19 @@ def load_size(number: int) -> None:
             tracer, 1, WARPS * WARP, reads, zeros((1, 5), np.int64), plan, part, rule, False, bits, states, failed
         )  # fmt: skip
         its_desk.launch(make_walker(*size), 1, WALKERS, plan, part, bits, failed, zeros((1, WAY), np.int64), runs, counts)
-        its_desk.launch(gather_runs, 1, WARPS * WARP, plan[:, RUNS], counts, zeros(1, np.int64), runs, zeros(1, np.uint32))
         its_desk.fetch(runs)
 
 
-def _trace_on_cpu(job: _Job, begin: int, end: int) -> None:
-    give_to_cpu(job.resources.devices, FULL, paths=end - begin)
-    _put_cpus_paths(job, np.arange(begin, end), int(job.begins[begin]))
-
-
-def _put_cpus_paths(job: _Job, rows: np.ndarray, at: int) -> None:
-    """Paths of some flanks from the CPU, their runs to job.runs[at:]."""
-    some = Flanks(*(column[rows] for column in job.flanks.columns))
-    found = trace_on_cpu(job.codes, some, job.ends[rows], job.scoring, job.end, job.resources)
-    for row, begin, n in zip(rows.tolist(), found.starts.tolist(), found.counts.tolist(), strict=True):
-        job.runs[at : at + n] = found.runs[begin : begin + n]
-        job.starts[row], job.counts[row] = at, n
-        at += n
-
-
-def _trace_on_gpu(job: _Job, worker: Worker, pieces: Iterator[tuple[int, int]], alone: bool) -> None:
-    """Trace the flanks of the next piece, first one and end, on the worker's device."""
-    begin, end = next(pieces)
-    bases = job.ends[begin:end].sum(axis=1)
-    todo = begin + np.argsort(-bases, kind="stable")[: np.count_nonzero(bases)]
-    if not len(todo):
-        return
-    table, reads, n = job.flanks.table(todo), worker.device.reads, len(todo)
-    reads.hold(job.codes)
-    uploaded = reads.bring(table, job.codes, max(1, job.resources.threads // job.devices), worker.stream)
-    at = int(job.begins[begin])
-    spans: list[tuple[float, float]] = []
-    for size in ready_sizes(window_sizes(job.scoring, 2), __name__):  # what outgrows one begins anew in the next
-        if not len(todo):
-            break
-        failed = []
-        for batch in _batches(job, worker, todo, table, size):
-            over, n_runs = _trace_batch(job, worker, batch, size, at, spans)
-            failed.append(over)
-            at += n_runs
-        left = np.concatenate(failed)
-        todo, table = todo[left], table[left]
-    worker.device.count(spans, uploaded_bases=uploaded, paths=n - len(todo))
-    if len(todo):
-        reason = "paths that outgrow the windows of a GPU are traced on the CPU"
-        give_to_cpu(job.resources.devices, reason, paths=len(todo))
-        _put_cpus_paths(job, todo, at)
-
-
-@dataclass(frozen=True)
-class _Batch:
-    """Flanks that are traced together, the longest first.
-
-    rows : of the job.  table : theirs, `Flanks.table`.  plan : (n, PLAN) int64, cuda_trace.py.
-    block : chunks of a block.  n_blocks : (n,) int64.
-    room : words of bits, of states, and runs that there must be room for.
-    """
-
-    rows: np.ndarray
-    table: np.ndarray
-    plan: np.ndarray
-    block: int
-    n_blocks: np.ndarray
-    room: tuple[int, ...]
-
-
-def _batches(job: _Job, worker: Worker, todo: np.ndarray, table: np.ndarray, size: tuple[int, int]) -> list[_Batch]:
-    """Flanks, by decreasing length, cut into batches that take no more memory than they may, or of one flank."""
-    of_chunk, of_state, columns = chunk_words(*size), state_words(*size), job.ends[todo, 0]
-    last = columns + job.ends[todo, 1]
-    n_chunks = -(-last // CHUNK)
-    block = block_chunks(int(n_chunks[0]), 8 * of_chunk, 4 * of_state)
-    n_blocks = -(-n_chunks // block)
-    words = np.minimum(n_chunks, block) * of_chunk, (n_blocks - 1) * of_state, job.begins[todo + 1] - job.begins[todo]
-    ends = [np.concatenate(([0], np.cumsum(column))) for column in words]
-    taken = 8 * ends[0] + 4 * ends[1] + 8 * ends[2]  # runs twice, as they are written and packed
-    most, edges = min(BATCH_BYTES, worker.device.gpu.free // SHARE), [0]
-    while edges[-1] < len(todo):
-        edges.append(max(edges[-1] + 1, int(np.searchsorted(taken, taken[edges[-1]] + most, side="right")) - 1))
-    batches = []
-    for begin, end in zip(edges, edges[1:], strict=False):
-        some = slice(begin, end)
-        plan = np.stack([last[some], columns[some], *(column[some] - column[begin] for column in ends)], axis=1)
-        room = tuple(int(column[end] - column[begin]) for column in ends)
-        batches.append(_Batch(todo[some], table[some], plan, block, n_blocks[some], room))
-    return batches
-
-
-def _trace_batch(
-    job: _Job, worker: Worker, batch: _Batch, size: tuple[int, int], at: int, spans: list
-) -> tuple[np.ndarray, int]:
-    """Which flanks failed, and how many runs the others have; these go to job.runs[at:], one flank after the other."""
-    device, stream, n = worker.device, worker.stream, len(batch.rows)
-    table, plan = (sent(worker, name, rows) for name, rows in (("table", batch.table), ("plan", batch.plan)))
-    failed, counts = (sent(worker, name, np.zeros(n, np.int32)) for name in ("failed", "run counts"))
-    ways = worker.rooms.of("ways", n, WAY, dtype=np.int64)
-    bits = worker.rooms.of("bits", batch.room[0], dtype=np.uint64)
-    states = worker.rooms.of("states", max(1, batch.room[1]), dtype=np.uint32)
-    runs = worker.rooms.of("runs", batch.room[2], dtype=np.uint32)
-    dear = job.scoring.mismatch < 2 * job.scoring.gap
-    ahead.wait(loading_of(size, __name__))
-    tracer = make_tracer(*size, job.scoring.match == 1, device.packed, dear)
-    walker, rule, reads = make_walker(*size), pack_scoring(job.scoring), Reads(device.reads.planes, device.reads.n_bases)
-    begin, waited = moment(stream), 0.0
-    for turn in range(int(batch.n_blocks[0])):
-        left = int(np.count_nonzero(batch.n_blocks > turn))
-        part = Part(left, batch.block, turn)
-        warps = -(-left * size[0] // WARP)
-        waited += worker.launch(
-            tracer, -(-warps // WARPS), WARPS * WARP,
-            reads, table, plan, part, rule, job.end is End.LONGEST, bits, states, failed,
-        )  # fmt: skip
-        waited += worker.launch(walker, -(-left // WALKERS), WALKERS, plan, part, bits, failed, ways, runs, counts)
-    walked = moment(stream)
-    n_runs, is_failed = fetched(worker, "run counts", counts), fetched(worker, "failed", failed)
-    stream.synchronize()
-    after = np.cumsum(n_runs, dtype=np.int64)
-    total = int(after[-1])
-    begins = sent(worker, "begins", after - n_runs)
-    packed = worker.rooms.of("packed", max(1, total), dtype=np.uint32)
-    gathering = moment(stream)
-    waiting = worker.launch(gather_runs, -(-n // WARPS), WARPS * WARP, plan[:, RUNS], counts, begins, runs, packed)
-    gathered = moment(stream)
-    there = fetched(worker, "runs", packed)
-    stream.synchronize()
-    job.runs[at : at + total] = there[:total]
-    job.starts[batch.rows], job.counts[batch.rows] = at + after - n_runs, n_runs
-    for first, last, lost in ((begin, walked, waited), (gathering, gathered, waiting)):
-        spans.append((device.zero.elapsed_time(first), device.zero.elapsed_time(last) - 1e3 * lost))
-    return is_failed != 0, total
+def load_join() -> None:
+    """Compile, or load, what lays out flanks and joins their paths: by nothing."""
+    ends, rows, plan = np.zeros((1, 2), np.int64), np.zeros(1, np.int64), np.zeros((2, PLAN), np.int64)
+    list_longest_first(ends, 0, 1, rows)
+    lay_out(rows, ends, np.zeros(2, np.int64), (1, 1), 1, plan)
+    with desk(Devices()) as its_desk:
+        zeros = its_desk.zeros
+        runs, table, found = zeros(1, np.uint32), zeros((1, ROOM + 1), np.int64), zeros((1, COUNTED), np.int32)
+        steps = Steps(runs, zeros(4, np.int64), zeros(4, np.int32))
+        its_desk.launch(join_flanks, 1, WALKERS, Reads(zeros((1, 3), np.uint32), 1), table, steps, runs, found)
+        to = zeros(1, np.int64)
+        its_desk.launch(gather_runs, 1, WARPS * WARP, table[:, ROOM], found[:, N_RUNS], to, runs, zeros(1, np.uint32))
+        its_desk.fetch(runs)

@@ -146,7 +146,7 @@ def measure(kind: str, work: Work, tile: int) -> Result:
     """How the alignments lie on their reads; the scores per base of those that are surely overlaps."""
     result, reads = work.store.get(f"{kind}.{tile}"), without_bases(work, tile)
     seeds, extensions = result["seeds"], result["extensions"]
-    geometry = measure_geometry(reads, seeds, extensions)
+    geometry = measure_geometry(reads, seeds, extensions, work.params.run.threads)
     sure = surely_overlaps(seeds, extensions, geometry, _floor(work))
     return {"geometry": geometry, "sure": sure, "rates": rates_of(extensions, geometry)[sure]}
 
@@ -229,7 +229,8 @@ def fair(kind: str, work: Work, tile: int) -> Result:
     result, measured = work.store.get(f"{kind}.{tile}"), work.store.get(f"{kind}_rates.{tile}")
     seeds, extensions, found = result["seeds"], result["extensions"], measured["geometry"]
     if _usual_rate(kind, work) is not None:
-        found = fair_geometry(without_bases(work, tile), seeds, extensions, found, _standing(kind, work, tile))
+        standing = _standing(kind, work, tile)
+        found = fair_geometry(without_bases(work, tile), seeds, extensions, found, standing, work.params.run.threads)
     rows = teach(measured["sure"], found)
     return {"fair": found, "rates": rates_of(extensions, found)[rows]}
 

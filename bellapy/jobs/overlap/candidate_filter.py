@@ -24,6 +24,7 @@ from bellapy.records import DepthProfile, Seeds
 SURE_SUPPORT = 5  # shared k-mers; the typical values come from candidates with so many
 APART_DENSITY = 0.15  # share of the typical density in a repeat: there only the k-mers that set its copies apart count
 MOST_PARTNERS = 2.0  # in a repeat, in units of the usual number
+MEDIAN_CLASSES = 1 << 16  # of values
 MIN_SURE = 50  # candidates; with fewer, nothing is typical and nothing is dropped
 WINDOW_BINS = 2  # bins of the depth profile that have to be of ordinary depth together
 
@@ -98,10 +99,21 @@ def learn_typical(support: np.ndarray, length: np.ndarray, depth: np.ndarray, th
 
 
 def weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
-    """Smallest value with at least half of all weight at it or below."""
-    order = np.argsort(values)
-    reached = np.cumsum(weights[order], dtype=np.float64)
-    return float(values[order[np.searchsorted(reached, reached[-1] / 2)]])
+    """Smallest value with at least half of all weight at it or below; values are finite, weights whole numbers.
+
+    Sums over classes of values tell in which class it lies, so that few values are sorted.
+    """
+    low, width = values.min(), (values.max() - values.min()) / MEDIAN_CLASSES
+    its_class = np.zeros(len(values), np.int32)
+    if width > 0:
+        its_class = np.minimum((values - low) / width, MEDIAN_CLASSES - 1).astype(np.int32)
+    up_to = np.cumsum(np.bincount(its_class, weights))
+    half = up_to[-1] / 2
+    median_class = np.searchsorted(up_to, half)
+    rows = np.flatnonzero(its_class == median_class)
+    rows = rows[np.argsort(values[rows])]
+    before = up_to[median_class - 1] if median_class else 0
+    return float(values[rows[np.searchsorted(np.cumsum(weights[rows], dtype=np.float64), half - before)]])
 
 
 def dense_enough(seeds: Seeds, typical: Typical, share: float) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 
 from bellapy.compute.gpu import ahead
 from bellapy.compute.gpu.desk import Desk, desk
+from bellapy.compute.gpu.devices import known_gpus
 from bellapy.compute.gpu.pool import FULL, give_to_cpu, is_out_of_memory
 from bellapy.compute.gpu.scan import BLOCK, TILE, begins_of_tiles, blocks_for, scan, total_of
 from bellapy.compute.resources import Resources
@@ -145,11 +146,12 @@ class DeviceColumns(Held):
 
 
 def send_reads(reads: ReadSet, resources: Resources) -> None:
-    """Bring all bases to the first GPU, if there is room: they stay there, for counting and for the extension."""
+    """Bring all bases to every GPU, if there is room: they stay there, for counting on the first and for the extension."""
     with suppress(Exception):  # it comes again where the bases are needed, and is told there
         both_ways = reads.turn_by(shared_by(resources.threads))
-        with desk(resources.devices) as its_desk:
-            _bring(its_desk, both_ways, resources)
+        for gpu in range(len(known_gpus())):
+            with desk(resources.devices, gpu) as its_desk:
+                _bring(its_desk, both_ways, resources)
 
 
 def _bring(its_desk: Desk, both_ways: np.ndarray, resources: Resources) -> None:

@@ -11,16 +11,18 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from bellapy.compute.gpu import ahead
+from bellapy.compute.gpu.devices import known_gpus
 
 if TYPE_CHECKING:  # loaded when needed
     from bellapy.compute.resources import Resources
     from bellapy.records import ReadSet
 
 ESTIMATE = f"{__name__}:load_count", f"{__name__}:load_depth", f"{__name__}:load_fit"
-COUNTING = (
-    "bellapy.compute.gpu.sort:load", "bellapy.seeding.kmers_cuda:load", "bellapy.jobs.overlap.columns_cuda:load",
-    "bellapy.jobs.overlap.products_cuda:load_choice", "bellapy.jobs.overlap.products_cuda:load",
+PRODUCTS = (
+    "bellapy.compute.gpu.sort:load", "bellapy.jobs.overlap.products_cuda:load_choice",
+    "bellapy.jobs.overlap.products_cuda:load",
 )  # fmt: skip
+COUNTING = PRODUCTS[0], "bellapy.seeding.kmers_cuda:load", "bellapy.jobs.overlap.columns_cuda:load", *PRODUCTS[1:]
 EXTENSION = (8, 3, 1, 4, 0, 2, 5, 6, 7)
 """Sizes, by their numbers among those of engines/linear/classes.py."""
 PATHS = (8, 7, 3, 1, 4, 5, 6, 0, 2)
@@ -31,7 +33,8 @@ def tasks(*, with_paths: bool) -> list[str]:
     engine = "bellapy.engines.linear"
     extension = [f"{engine}.extend_cuda:load_size:{number}" for number in EXTENSION]
     paths = [f"{engine}.trace_cuda:load_size:{number}" for number in PATHS] if with_paths else []
-    return [*ESTIMATE, *COUNTING, *extension[:3], *paths[:4], *extension[3:], *paths[4:]]
+    joining = [f"{engine}.trace_cuda:load_join"] if with_paths else []
+    return [*ESTIMATE, *COUNTING, *extension[:3], *paths[:4], *joining, *extension[3:], *paths[4:]]
 
 
 def compile_ahead(*, with_paths: bool, others: Sequence[str] = ()) -> None:
@@ -43,8 +46,12 @@ def load_ahead() -> None:
     """Begin to load what a GPU does first, once one is there."""
     engine = "bellapy.engines.linear"
     narrow_first = sorted(EXTENSION, key=lambda number: number or len(EXTENSION))  # the narrowest of all is rarely used
-    sizes = [f"{engine}.extend_cuda:load_size:{number}" for number in narrow_first]
-    ahead.load([*COUNTING, *sizes, f"{engine}.extend_cuda:take_memory"])
+    extension = [
+        *(f"{engine}.extend_cuda:load_size:{number}" for number in narrow_first),
+        f"{engine}.extend_cuda:take_memory",
+    ]
+    others = [f"{task}:{gpu}" for gpu in range(1, len(known_gpus())) for task in (*PRODUCTS, *extension)]
+    ahead.load([*COUNTING, *extension, *others])
 
 
 @contextmanager

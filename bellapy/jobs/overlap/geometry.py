@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_entry, njit_inner
-from bellapy.compute.threads import map_threads
+from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.records import Extensions, Overlaps, ReadSet, Seeds
 
 BIN = 100  # bases: how finely it is known where alignments go on
@@ -31,6 +31,8 @@ BEYOND = 400  # bases: an alignment goes on past a place if it covers so many on
 AT_END = 100  # bases: an alignment that comes so close to the end of a read reaches it
 AROUND_TURN = 200  # bases: there two alignments that cross are less than BEYOND apart
 NOWHERE = -(1 << 40)
+MOST_SUMS = 4  # of the bins, for queries and for targets: more take longer to be added up
+LEAST_ROWS = 1 << 16  # alignments: fewer are looked at before a thread has begun
 STRAY = 0.02  # share of a read's alignments that may go on in what is bad
 
 
@@ -99,12 +101,27 @@ class Aligned:
         return Aligned(*(column[rows] for column in (*self.columns, self.score)))
 
 
-def measure_geometry(reads: ReadSet, seeds: Seeds | Overlaps, extensions: Extensions | Overlaps) -> Geometry:
+def measure_geometry(
+    reads: ReadSet, seeds: Seeds | Overlaps, extensions: Extensions | Overlaps, threads: int = 1
+) -> Geometry:
     """Overhangs, span and implied length of every alignment; overlaps are both, pairs of reads and alignments."""
-    n = len(seeds)
+    n, columns = len(seeds), Aligned.of(seeds, extensions).columns
     (left, right, span), implied = np.empty((3, n), np.int32), np.empty(n)
-    _measure(reads.lengths, Aligned.of(seeds, extensions).columns, left, right, span, implied)
+
+    def measure(rows: slice) -> None:
+        _measure(reads.lengths, _part(columns, rows), left[rows], right[rows], span[rows], implied[rows])
+
+    map_threads(measure, _shares(n, threads), threads)
     return Geometry(left, right, span, implied, np.zeros(n, bool))
+
+
+def _shares(n: int, threads: int) -> list[slice]:
+    """Rows 0 .. n - 1 for threads, none of which has few; at least one share."""
+    return [slice(*part) for part in even_ranges(n, min(threads, 1 + n // LEAST_ROWS))] or [slice(0, 0)]
+
+
+def _part(columns: tuple[np.ndarray, ...], rows: slice) -> tuple[np.ndarray, ...]:
+    return tuple(column[rows] for column in columns)
 
 
 @njit_entry
@@ -148,17 +165,24 @@ def bin_starts(lengths: np.ndarray) -> np.ndarray:
     return np.concatenate(([0], np.cumsum(lengths // BIN + 2, dtype=np.int64)))
 
 
-def fair_geometry(reads: ReadSet, seeds: Seeds, extensions: Extensions, geometry: Geometry, standing: Standing) -> Geometry:
+def fair_geometry(
+    reads: ReadSet, seeds: Seeds, extensions: Extensions, geometry: Geometry, standing: Standing, threads: int = 1
+) -> Geometry:
     """The geometry without the overhangs that do not count, and with what lies in the lesser part of a joined read.
 
     standing : of the bins of these reads.
     """
     covered = np.concatenate(([0], np.cumsum(standing.covered)))  # bins before each one
     bins = _Bins(bin_starts(reads.lengths), standing.bad, standing.joined, covered)
-    n = len(seeds)
+    n, columns = len(seeds), Aligned.of(seeds, extensions).columns
     (left, right), implied, lesser = np.empty((2, n), np.int32), np.empty(n), np.empty(n, bool)
     overhangs = geometry.left, geometry.right
-    _judge(bins, Aligned.of(seeds, extensions).columns, overhangs, geometry.implied, left, right, implied, lesser)
+
+    def judge(rows: slice) -> None:
+        told = _part(columns, rows), _part(overhangs, rows), geometry.implied[rows]
+        _judge(bins, *told, left[rows], right[rows], implied[rows], lesser[rows])
+
+    map_threads(judge, _shares(n, threads), threads)
     return Geometry(left, right, geometry.span, implied, lesser)
 
 
@@ -223,7 +247,8 @@ def _hardly_any(starts: np.ndarray, going_on: np.ndarray) -> np.ndarray:
 def _by_pair(some: Aligned) -> tuple[np.ndarray, np.ndarray]:
     """The rows by their two reads, and where the rows of each pair begin among them."""
     pair = some.query_id.astype(np.int64) << 32 | some.target_id
-    order = np.argsort(pair, kind="stable")
+    in_order = bool(np.all(pair[1:] >= pair[:-1]))  # usually
+    order = np.arange(len(pair)) if in_order else np.argsort(pair, kind="stable")
     return order, np.flatnonzero(np.diff(pair[order], prepend=-1))
 
 
@@ -248,14 +273,21 @@ def steps_of(reads: ReadSet, some: Aligned, turns: np.ndarray | None = None, thr
         (some.target_id, some.target_start, some.target_end, nowhere[1]),
     )
 
-    def add(side: tuple[np.ndarray, ...]) -> np.ndarray:
+    def add(part: tuple[tuple[np.ndarray, ...], slice]) -> np.ndarray:
+        (*columns, turn), rows = part
         steps = np.zeros(starts[-1], np.int32)
-        _add_steps(starts, reads.lengths, *side, steps)
+        _add_steps(starts, reads.lengths, *_part(tuple(columns), rows), turn[rows] if turn.size else turn, steps)
         return steps
 
-    of_queries, of_targets = map_threads(add, sides, threads)
-    of_queries += of_targets
-    return of_queries
+    shares = _shares(len(some), min(threads, MOST_SUMS))
+    total, *others = map_threads(add, [(side, rows) for side in sides for rows in shares], threads)
+
+    def add_up(bins: tuple[int, int]) -> None:
+        for steps in others:
+            total[slice(*bins)] += steps[slice(*bins)]
+
+    map_threads(add_up, even_ranges(len(total), threads), threads)
+    return total
 
 
 def _on_both_strands(some: Aligned) -> tuple[np.ndarray, np.ndarray]:

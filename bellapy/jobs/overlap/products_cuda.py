@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bellapy.compute.gpu import ahead
-from bellapy.compute.gpu.desk import Desk, desk
-from bellapy.compute.gpu.ops import U64
+from bellapy.compute.gpu.desk import Desk, desk, desks, on_each
+from bellapy.compute.gpu.ops import U64, copy_between
 from bellapy.compute.gpu.pool import FULL, give_to_cpu, is_out_of_memory
 from bellapy.compute.gpu.scan import BLOCK, TILE, begins_of_tiles, blocks_for, scan, total_of
 from bellapy.compute.gpu.sort import sort_words
@@ -39,6 +39,7 @@ WORD_BITS = 64
 LOADING = "bellapy.compute.gpu.sort:load", f"{__name__}:load", f"{__name__}:load_choice"
 WIDE = "so many or so long reads do not fit the words of a GPU: the product is made on the CPU"
 GROUP_PRODUCTS = 1 << 27
+SHARED_ENTRIES = 1 << 25  # for each GPU: fewer are multiplied before they are on another one
 PRODUCT_BYTES = 20
 """Of device memory for each product: two words, a flag, and what the sort counts."""
 ENTRY_BYTES = 20
@@ -67,87 +68,153 @@ def try_on_gpu(
 ) -> Found | None:
     """Seeds of all candidates; None, which is told, where they do not fit the GPU's memory or words.
 
+    Several GPUs share large products; if they do not fit these, the first one tries alone.
+
     lengths : (n_reads,) int32.
     """
-    found, reason = None, WIDE
     ahead.wait(*LOADING)
-    try:
-        with desk(resources.devices) as its_desk:
-            found = find_on_gpu(its_desk, matrix, lengths, params, PARTS * resources.threads, multiplied)
-    except Exception as error:
-        if not is_out_of_memory(error):
-            raise
-        reason = FULL
+    several = 1 + len(matrix.entries) // SHARED_ENTRIES
+    for most in sorted({1, several}, reverse=True):
+        reason = WIDE
+        try:
+            with desks(resources.devices, most) as some:
+                found = find_on_gpus(some, matrix, lengths, params, PARTS * resources.threads, multiplied)
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+            found, reason = None, FULL
+        if found or reason == WIDE:
+            break
     if found is None:
         give_to_cpu(resources.devices, reason)
     return found
 
 
-def load() -> None:
+def load(gpu: int = 0) -> None:
     """Compile, or load, the kernels of products: by two reads with one k-mer, too few for a seed."""
-    with desk(Devices()) as its_desk:
-        find_on_gpu(its_desk, _small_matrix(), np.full(2, 10, np.int32), SeedParams(min_support=2), 1, Multiplied())
+    with desk(Devices(), gpu) as its_desk:
+        find_on_gpus([its_desk], _small_matrix(), np.full(2, 10, np.int32), SeedParams(min_support=2), 1, Multiplied())
 
 
-def load_choice() -> None:
+def load_choice(gpu: int = 0) -> None:
     """Compile, or load, the kernels that choose seeds: for one product."""
-    columns: list[np.ndarray] = []
     group = Group(*map(np.int64, (0, 20, 0, 4, 5, 2, 10)))
-    with desk(Devices()) as its_desk:
+    with desk(Devices(), gpu) as its_desk:
         words, room = its_desk.send(np.array([1 << 10], np.uint64)), its_desk.zeros(1, np.uint64)
         lengths, params = its_desk.send(np.full(2, 10, np.int32)), SeedParams(min_support=1)
-        _choose(its_desk, words, room, lengths, group, _small_matrix(), params, columns)
+        _choose(its_desk, words, room, lengths, group, _small_matrix(), params)
 
 
 def _small_matrix() -> KmerMatrix:
     return KmerMatrix(1, 1, np.array([2, 40], np.uint32), np.array([0, 10, 20]), INT32_MAX, 1)
 
 
-def find_on_gpu(
-    desk: Desk, matrix: KmerMatrix, lengths: np.ndarray, params: SeedParams, n_parts: int, multiplied: Multiplied
-) -> Found | None:
+class _Product(NamedTuple):
+    """What is multiplied: a KmerMatrix, of reads with these lengths, (n_reads,) int32.
+
+    targets_begin : the place from which on targets lie.  n_queries : the first so many reads are queries.
+    """
+
+    matrix: KmerMatrix
+    lengths: np.ndarray
+    params: SeedParams
+    targets_begin: int
+    n_queries: int
+
+
+class _There(NamedTuple):
+    """What a GPU holds of it; counts : (n_entries,) uint32, room for the products of each entry."""
+
+    matrix: Matrix
+    lengths: Any
+    counts: Any
+
+
+def find_on_gpus(
+    its_desks: Sequence[Desk], matrix: KmerMatrix, lengths: np.ndarray, params: SeedParams, n_parts: int,
+    multiplied: Multiplied,
+) -> Found | None:  # fmt: skip
     """Seeds of all candidates, in about `n_parts` parts; None where a word does not hold a product.
 
+    its_desks : of GPUs that share the queries; the first one holds what a device holds of the matrix.
     matrix : all of whose columns link reads.  lengths : (n_reads,) int32.
     """
     between, layout = multiplied
     n_queries, first_target = between or Between(matrix.n_reads, 0)
-    targets_begin = int(matrix.starts[first_target]) if first_target else 0
-    entries = matrix.entries.entries if isinstance(matrix, HeldMatrix) else desk.send(matrix.entries)
-    there = Matrix(entries, desk.send(matrix.starts), desk.send(matrix.read_table), np.int64(targets_begin))
-    counts, of_query = desk.empty(len(matrix.entries), np.uint32), desk.zeros(matrix.n_reads + 1, np.uint64)
-    _count(desk, there, (0, int(matrix.starts[n_queries])), counts, of_query)
-    products = desk.fetch(of_query)[:n_queries].astype(np.int64)
+    product = _Product(matrix, lengths, params, int(matrix.starts[first_target]) if first_target else 0, n_queries)
+    first = its_desks[0]
+    entries = matrix.entries.entries if isinstance(matrix, HeldMatrix) else first.send(matrix.entries)
+    there, of_query = _bring(first, product, entries), first.zeros(matrix.n_reads + 1, np.uint64)
+    _count(first, there, (0, int(matrix.starts[n_queries])), of_query)
+    products = first.fetch(of_query)[:n_queries].astype(np.int64)
     layout = layout or layout_of(matrix, int(products.max(initial=1)))
     bits = _bits(matrix, layout)
     query_bits = WORD_BITS - bits.target - 1 - bits.diagonal - bits.position
     if query_bits < 0:
         return None
-    of_lengths, found = desk.send(lengths), Found([], int(products.sum()), 0, 0)
-    room = int(ROOM * desk.device.gpu.free) - ENTRY_BYTES * len(matrix.entries)
-    most = max(1, min(GROUP_PRODUCTS, room // PRODUCT_BYTES))
-    columns: list[np.ndarray] = []
-    none = desk.empty(0, np.uint64)
-    for first, end in _groups(products, most, 1 << query_bits):
-        low, high = int(matrix.starts[first]), int(matrix.starts[end])
-        group = Group(*map(np.int64, (low, high, first, bits.position, bits.diagonal, bits.target, layout.diagonal_bias)))
-        _count(desk, there, (low, high), counts, none)
-        begins, _ = scan(desk, counts)
-        n = int(products[first:end].sum())
-        words, room_for = desk.empty(n, np.uint64), desk.empty(n, np.uint64)
-        desk.launch(expand_pairs, blocks_for(counts.size), BLOCK, there, group, begins, words)
-        last_bit = bits.position + bits.diagonal + bits.target + 1 + (end - first - 1).bit_length()
-        words, room_for = sort_words(desk, words, room_for, n, bits.sorted, last_bit)
-        n_candidates, n_weak = _choose(desk, words, room_for, of_lengths, group, matrix, params, columns)
-        found = found._replace(n_candidates=found.n_candidates + n_candidates, n_weak=found.n_weak + n_weak)
-    whole = np.concatenate([np.zeros((N_COLUMNS, 0), np.int32), *columns], axis=1)
-    found.parts.extend(_cut(whole, matrix.seed_length, n_parts))
-    return found
+    total, room = int(products.sum()), min(int(ROOM * its.device.gpu.free) for its in its_desks)
+    room = (room - ENTRY_BYTES * len(matrix.entries)) // PRODUCT_BYTES
+    groups = list(_groups(products, max(1, min(GROUP_PRODUCTS, room, -(-total // len(its_desks)))), 1 << query_bits))
+    shares = [groups[begin:end] for begin, end in even_ranges(len(groups), len(its_desks))]
+
+    def find(its_desk: Desk, its_groups: list[tuple[int, int]]) -> list[_Chosen]:
+        its = there if its_desk is first else _bring(its_desk, product, _copied(its_desk, entries))
+        return [_multiply(its_desk, its, product, Block(*group, bits, layout.diagonal_bias)) for group in its_groups]
+
+    chosen = [some for share in on_each(find, its_desks[: len(shares)], shares) for some in share] if shares else []
+    whole = np.concatenate([np.zeros((N_COLUMNS, 0), np.int32), *(x for some in chosen for x in some.columns)], axis=1)
+    n_candidates, n_weak = (sum(getattr(some, name) for some in chosen) for name in ("n_candidates", "n_weak"))
+    return Found(_cut(whole, matrix.seed_length, n_parts), total, n_candidates, n_weak)
 
 
-def _count(desk: Desk, there: Matrix, places: tuple[int, int], counts: Any, of_query: Any) -> None:
+class Block(NamedTuple):
+    """Queries that are multiplied together, first one and end, and how words are laid out."""
+
+    first: int
+    end: int
+    bits: _Bits
+    bias: int
+
+
+class _Chosen(NamedTuple):
+    """Seeds, (N_COLUMNS, n) int32 in parts, the number of candidates, and of those without a seed."""
+
+    columns: list[np.ndarray]
+    n_candidates: int
+    n_weak: int
+
+
+def _bring(desk: Desk, product: _Product, entries: Any) -> _There:
+    matrix = product.matrix
+    there = Matrix(entries, desk.send(matrix.starts), desk.send(matrix.read_table), np.int64(product.targets_begin))
+    return _There(there, desk.send(product.lengths), desk.empty(len(matrix.entries), np.uint32))
+
+
+def _copied(desk: Desk, entries: Any) -> Any:
+    """The entries that another GPU holds."""
+    here = desk.empty(entries.size, entries.dtype)
+    copy_between(entries, here, desk.stream)
+    return here
+
+
+def _multiply(desk: Desk, there: _There, product: _Product, block: Block) -> _Chosen:
+    """The seeds of a block of queries."""
+    (first, end, bits, bias), starts = block, product.matrix.starts
+    low, high = int(starts[first]), int(starts[end])
+    group = Group(*map(np.int64, (low, high, first, bits.position, bits.diagonal, bits.target, bias)))
+    _count(desk, there, (low, high), desk.empty(0, np.uint64))
+    begins, sums = scan(desk, there.counts)
+    n = total_of(desk, sums)
+    words, room = desk.empty(n, np.uint64), desk.empty(n, np.uint64)
+    desk.launch(expand_pairs, blocks_for(there.counts.size), BLOCK, there.matrix, group, begins, words)
+    last_bit = bits.position + bits.diagonal + bits.target + 1 + (end - first - 1).bit_length()
+    words, room = sort_words(desk, words, room, n, bits.sorted, last_bit)
+    return _choose(desk, words, room, there.lengths, group, product.matrix, product.params)
+
+
+def _count(desk: Desk, there: _There, places: tuple[int, int], of_query: Any) -> None:
     low, high = map(np.int64, places)
-    desk.launch(count_pairs, blocks_for(counts.size), BLOCK, there, low, high, counts, of_query)
+    desk.launch(count_pairs, blocks_for(there.counts.size), BLOCK, there.matrix, low, high, there.counts, of_query)
 
 
 def _groups(products: np.ndarray, most: int, most_queries: int) -> Iterator[tuple[int, int]]:
@@ -163,16 +230,16 @@ def _groups(products: np.ndarray, most: int, most_queries: int) -> Iterator[tupl
 
 
 def _choose(
-    desk: Desk, words: Any, room: Any, lengths: Any, group: Group, matrix: KmerMatrix, params: SeedParams,
-    columns: list[np.ndarray],
-) -> tuple[int, int]:  # fmt: skip
-    """Append the seeds of sorted products to `columns`; return the number of candidates, and of those without a seed."""
+    desk: Desk, words: Any, room: Any, lengths: Any, group: Group, matrix: KmerMatrix, params: SeedParams
+) -> _Chosen:
+    """The seeds of sorted products."""
     n_tiles, to_pair = blocks_for(words.size, TILE), U64(group.position_bits + group.diagonal_bits)
     sums = desk.empty(n_tiles + 1, np.int64)
     desk.launch(count_candidates, n_tiles, BLOCK, words, to_pair, params.min_support, sums)
     total = begins_of_tiles(desk, sums)
     n_candidates, n_strong = total & ((1 << STRONG) - 1), total >> STRONG
     begins, used, chosen = desk.empty(n_strong, np.int64), desk.empty(words.size, np.bool_), 0
+    columns: list[np.ndarray] = []
     desk.launch(list_candidates, n_tiles, BLOCK, words, to_pair, params.min_support, sums, begins)
     most = params.ranks + 1
     at_once = max(1, CHOSEN_BYTES // (4 * N_COLUMNS * most))
@@ -189,7 +256,7 @@ def _choose(
         desk.launch(gather_rows, blocks, BLOCK, rows, counts, of_rows, most, packed)
         columns.append(desk.fetch(packed))
         chosen += int(np.count_nonzero(desk.fetch(counts)))
-    return n_candidates, n_candidates - chosen
+    return _Chosen(columns, n_candidates, n_candidates - chosen)
 
 
 def _cut(columns: np.ndarray, seed_length: int, n_parts: int) -> list[Seeds]:

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from strategies import (
     end_of,
-    extend_seeds,
     flank_pairs,
     lay_out_flanks,
     make_reads,
@@ -26,6 +25,7 @@ from strategies import (
     scorings,
     simulate_flanks,
 )
+from traced import check_counts, interval, joined, make_overlaps, pairs_of
 
 from bellapy.compute.memory import RESERVE, Budget
 from bellapy.compute.resources import Resources
@@ -35,13 +35,13 @@ from bellapy.engines import trace as base_level
 from bellapy.engines.ends import End
 from bellapy.engines.flank_paths import most_runs
 from bellapy.engines.linear import extend_cpu
-from bellapy.engines.trace import EXECUTORS, blocks, map_paths, trace_overlaps
+from bellapy.engines.linear.trace_cpu import trace_flanks
+from bellapy.engines.trace import blocks, map_paths, trace_overlaps
 from bellapy.engines.trim import trim_paths
 from bellapy.errors import MemoryLimitError
 from bellapy.io.path_text import aligned_bases, cigars, differences, draw, mismatches
 from bellapy.jobs.overlap.path_filter import keep_sound, trim_and_test
 from bellapy.params import FilterParams, Scoring
-from bellapy.records import Overlaps
 
 SCORINGS = [
     Scoring(1, -1, -1, 0),
@@ -56,22 +56,18 @@ SCORINGS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def executor(device):
-    return on_ends(EXECUTORS[device]())
-
-
 def letters_of(found, i: int) -> str:
     """A flank's path, M, I or D for every column."""
     begin = found.starts[i]
     return "".join("MID"[run & 15] * (run >> 4) for run in found.runs[begin : begin + found.counts[i]].tolist())
 
 
-def trace(executor, pairs, scoring, longest, rng):
+def trace(pairs, scoring, longest, rng):
     """Paths of flanks, and the results of their extension."""
     codes, flanks = lay_out_flanks(pairs, rng)
     results = on_tables(extend_cpu.extend_flanks)(codes, flanks, scoring, longest, 1)
-    found = executor(codes, flanks, np.ascontiguousarray(results[:, 1:]), scoring, longest, 1 + len(pairs) // 100)
+    ends = np.ascontiguousarray(results[:, 1:])
+    found = on_ends(trace_flanks)(codes, flanks, ends, scoring, longest, 1 + len(pairs) // 100)
     assert (found.counts <= most_runs(results[:, 1:], scoring, longest)).all()
     return [letters_of(found, i) for i in range(len(pairs))], results
 
@@ -98,37 +94,37 @@ def score_of(path: str, query: str, target: str, scoring: Scoring, n_is_n: bool)
 @example(("A" * 70, "C" * 70), Scoring(1, -1, -1, 300), True, 4)
 @example(("N" * 30, "N" * 30), Scoring(1, -2, -1, 300), True, 5)
 @example(("A" * 30, "A" * 12), Scoring(1, -2, -1, 100), True, 5)
-def test_path_is_the_tables(executor, pair, scoring, longest, seed):
-    (got,), (result,) = trace(executor, [pair], scoring, longest, np.random.default_rng(seed))
+def test_path_is_the_tables(pair, scoring, longest, seed):
+    (got,), (result,) = trace([pair], scoring, longest, np.random.default_rng(seed))
     assert got == naive.xdrop_path(*pair, scoring, tuple(result[1:].tolist()), longest)
 
 
 @pytest.mark.parametrize("longest", [False, True])
 @pytest.mark.parametrize("scoring", SCORINGS, ids=str)
-def test_paths_of_many_flanks_have_the_extensions_score(executor, rng, scoring, longest):
+def test_paths_of_many_flanks_have_the_extensions_score(rng, scoring, longest):
     pairs = simulate_flanks(rng, 200, 300) + simulate_flanks(rng, 20, 2500)
-    found, results = trace(executor, pairs, scoring, longest, rng)
+    found, results = trace(pairs, scoring, longest, rng)
     for path, pair, result in zip(found, pairs, results.tolist(), strict=True):
         assert score_of(path[::-1], *pair, scoring, longest) == tuple(result)
 
 
 @pytest.mark.parametrize("scoring", SCORINGS[1::2], ids=str)
-def test_blocks_change_nothing(executor, rng, monkeypatch, scoring):
+def test_blocks_change_nothing(rng, monkeypatch, scoring):
     pairs = simulate_flanks(rng, 150, 800)
-    expected, _ = trace(executor, pairs, scoring, False, np.random.default_rng(3))
+    expected, _ = trace(pairs, scoring, False, np.random.default_rng(3))
     for size in (1, 300_000):
         monkeypatch.setattr(flank_paths, "BLOCK_BYTES", size)
         monkeypatch.setattr(flank_paths.math, "isqrt", lambda n: 0)
-        assert trace(executor, pairs, scoring, False, np.random.default_rng(3))[0] == expected
+        assert trace(pairs, scoring, False, np.random.default_rng(3))[0] == expected
 
 
-def test_a_slightly_longer_flank_after_a_long_one(executor, rng):
+def test_a_slightly_longer_flank_after_a_long_one(rng):
     """So long that sorting by rounded lengths would not tell them apart."""
     n = 64 * 4200
     first, second = random_bases(rng, n), random_bases(rng, n + 7)
     other = next(base for base in "ACGT" if base not in second[-4:-2])
     pairs = [(first, first), (second, second[:-3] + other + second[-3:])]
-    found, _ = trace(executor, pairs, Scoring(1, -1, -1, 20), False, rng)
+    found, _ = trace(pairs, Scoring(1, -1, -1, 20), False, rng)
     assert found == ["M" * n, "MMMD" + "M" * (n + 4)]
 
 
@@ -144,26 +140,6 @@ def test_blocks_grow_with_the_square_root():
 # ---------------------------------------------------------------- overlaps
 
 
-def make_overlaps(sequences, seeds, *steps, longest=False):
-    """Every seed's extension as an overlap."""
-    reads = make_reads(sequences)
-    found = extend_seeds(reads, seeds, steps, longest=longest)
-    empty = np.zeros(len(seeds), np.int32)
-    return reads, Overlaps(
-        seeds.query_id, seeds.target_id, seeds.strand, found.query_start, found.query_end, found.target_start,
-        found.target_end, found.score, seeds.n_support, empty, empty.copy(), seeds.query_pos, seeds.target_pos,
-        np.full(len(seeds), seeds.length, np.int32), found.left_query, found.left_target, found.right_query,
-        found.right_target,
-    )  # fmt: skip
-
-
-def interval(sequences, overlaps, i: int) -> tuple[str, str]:
-    """The aligned bases of query and target along the target's forward strand."""
-    query = sequences[overlaps.query_id[i]][overlaps.query_start[i] : overlaps.query_end[i]]
-    target = sequences[overlaps.target_id[i]][overlaps.target_start[i] : overlaps.target_end[i]]
-    return query if overlaps.strand[i] > 0 else naive.reverse_complement(query), target
-
-
 def texts(table) -> list[str]:
     whole = table.text.tobytes().decode()
     return [whole[a:b] for a, b in zip(table.offsets[:-1], table.offsets[1:], strict=True)]
@@ -174,23 +150,6 @@ def spell(cigar: str) -> str:
     runs = re.findall(r"([0-9]+)([MIDH])", cigar)
     assert all(a[1] != b[1] for a, b in zip(runs, runs[1:], strict=False))
     return "".join(int(n) * op for n, op in runs)
-
-
-def check_counts(path: str, query: str, target: str, paths, i: int) -> None:
-    """Numbers of a path against those of its columns."""
-    assert len(query), len(target) == (len(path) - path.count("D"), len(path) - path.count("I"))
-    same = sum(a == b and a in naive.KNOWN for a, b in pairs_of(path, query, target))
-    assert (paths.n_matches[i], paths.n_mismatches[i]) == (same, path.count("M") - same)
-    assert paths.n_gap_bases[i] == len(path) - path.count("M")
-    assert paths.n_gaps[i] == len(re.findall("I+|D+", path))
-
-
-def pairs_of(path: str, query: str, target: str):
-    q = t = 0
-    for step in path:
-        if step == "M":
-            yield query[q], target[t]
-        q, t = q + (step != "D"), t + (step != "I")
 
 
 SCORES = "match", "mismatch", "gap"
@@ -215,12 +174,12 @@ def seeded_reads(draw, max_size: int = 60):
 @example((["GTTTTTTTTC", "GTTTTTTC"], make_seeds([0], [1], [1], [6], [2], 3)), Scoring(1, -1, -1, 9), None, False)
 @example((["GTTTTTTTTC", "GAAAAAAC"], make_seeds([0], [1], [-1], [6], [3], 3)), Scoring(1, -1, -1, 9), None, False)
 @example((["AACGA", "TCCTGTT"], make_seeds([0], [1], [-1], [3], [0], 2)), Scoring(1, -2, -1, 1), Scoring(1, -1, -1, 1), True)
-def test_path_of_an_overlap(case, scoring, second, longest):
+def test_path_of_an_overlap(device, case, scoring, second, longest):
     sequences, seeds = case
     steps = (scoring,) if second is None else (scoring, second._replace(**dict(zip(SCORES, scoring, strict=False))))
     with mock.patch.object(xdrop, "NEAR", 2):
         reads, overlaps = make_overlaps(sequences, seeds, *steps, longest=longest)
-    exact, paths = trace_overlaps(reads, overlaps, steps, end_of(longest))
+    exact, paths = trace_overlaps(reads, overlaps, steps, end_of(longest), Resources(1, device))
     (cigar,) = texts(cigars(paths))
     path, (query, target) = spell(cigar), interval(sequences, overlaps, 0)
     assert score_of(path, query, target, scoring, longest) == (overlaps.score[0], len(query), len(target))
@@ -231,25 +190,9 @@ def test_path_of_an_overlap(case, scoring, second, longest):
     assert path == naive.left_aligned(joined(sequences, overlaps, steps, longest), query, target)
 
 
-def joined(sequences, overlaps, steps, longest) -> str:
-    """The path of one overlap from the tables of its flanks, along the target's forward strand."""
-    query, target, k = *sequences, int(overlaps.seed_length[0])
-    q, t, same = int(overlaps.seed_query[0]), int(overlaps.seed_target[0]), overlaps.strand[0] > 0
-    if not same:
-        target, t = naive.reverse_complement(target), len(target) - k - t
-    ends = overlaps.query_start[0], overlaps.query_end[0], overlaps.target_start[0], overlaps.target_end[0]
-    start, end, first, last = map(int, ends)
-    first, last = (first, last) if same else (len(target) - last, len(target) - first)
-    near_left, near_right = map(tuple, overlaps.turns.tolist())
-    left = naive.steps_path(query[:q][::-1], target[:t][::-1], steps, (q - start, t - first), near_left, longest)
-    right = naive.steps_path(query[q + k :], target[t + k :], steps, (end - q - k, last - t - k), near_right, longest)
-    path = left + "M" * k + right[::-1]
-    return path if same else path[::-1]
-
-
 @pytest.mark.parametrize("longest", [False, True])
 @pytest.mark.parametrize("x", [7, 15, 25, 50, 100])
-def test_paths_of_seqans_pairs(oracle, x, longest):
+def test_paths_of_seqans_pairs(oracle, device, x, longest):
     """Every CIGAR consumes the reported interval and scores what is reported; the seed counts as matches, as in SeqAn."""
     n, scoring = 0, Scoring(1, -1, -1, x)
     for (k, its_x), (rows, reads, seeds) in oracle.items():
@@ -259,7 +202,7 @@ def test_paths_of_seqans_pairs(oracle, x, longest):
         _, overlaps = make_overlaps(sequences, seeds, scoring, longest=longest)
         if longest:
             assert_array_equal(overlaps.score, [int(row["score"]) for row in rows])
-        _, paths = trace_overlaps(reads, overlaps, (scoring,), end_of(longest))
+        _, paths = trace_overlaps(reads, overlaps, (scoring,), end_of(longest), Resources(1, device))
         for i, cigar in enumerate(texts(cigars(paths))):
             path, (query, target) = spell(cigar), interval(sequences, overlaps, i)
             v, h = (int(rows[i][name]) for name in ("posV", "posH"))

@@ -7,18 +7,26 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import fields
+from unittest import mock
 
 import naive
 import numpy as np
 import pytest
 from cases import run
-from strategies import end_of, lay_out_flanks, mutate, on_ends, on_tables, random_bases, simulate_flanks
+from numpy.testing import assert_array_equal
+from strategies import end_of, make_reads, mutate, random_bases, simulate_flanks
+from traced import around_seeds, as_overlaps, check_counts, interval, joined, make_overlaps
 
 from bellapy.compute.gpu.devices import find_gpus
 from bellapy.compute.resources import Resources
-from bellapy.engines import flank_paths
+from bellapy.engines import extend
+from bellapy.engines.ends import Ends
+from bellapy.engines.flanks import join_flanks
+from bellapy.engines.join import flank_ends
 from bellapy.errors import DeviceError
 from bellapy.params import Scoring
+from bellapy.records import Paths, join_paths
 from bellapy.report.log import logger
 
 try:
@@ -28,14 +36,15 @@ except DeviceError as error:
 
 from bellapy.compute.gpu import pool as cuda_pool
 from bellapy.compute.gpu.ops import SIMULATED
-from bellapy.engines.flanks import Flanks
-from bellapy.engines.linear import extend_cpu
 from bellapy.engines.linear import extend_cuda as extension
 from bellapy.engines.linear import trace_cuda as batch_cuda
 from bellapy.engines.linear.extend_cuda import CLASSES
-from bellapy.engines.linear.trace_cpu import trace_flanks as trace_on_cpu
+from bellapy.engines.linear.trace_cpu import trace_overlaps as trace_on_cpu
 
-pytestmark = pytest.mark.usefixtures("quick_threads")
+pytestmark = [
+    pytest.mark.usefixtures("quick_threads"),
+    pytest.mark.filterwarnings("ignore:overflow"),  # of the code for CPUs, not compiled in the simulator
+]
 MANY, LONG = (3, 40) if SIMULATED else (600, 300)  # flanks of a case, their bases
 SCORINGS = [
     Scoring(1, -1, -1, 7), Scoring(1, -1, -1, 0), Scoring(1, -3, -1, 12), Scoring(2, -3, -4, 20), Scoring(5, -11, -5, 50)
@@ -43,32 +52,40 @@ SCORINGS = [
 """Also with a mismatch that costs more than two gaps."""
 
 
-def runs_of(found) -> list[list[int]]:
-    return [found.runs[at : at + n].tolist() for at, n in zip(found.starts, found.counts, strict=True)]
-
-
-def ends_of(pairs, codes, flanks, scoring, longest):
-    """Where extensions end: by full tables, or for many flanks by the CPU."""
+def overlaps_of(rng, pairs, scoring, longest):
+    """Reads around seeds, and the overlaps that extension gives: by full tables, or for many flanks by the CPU."""
+    sequences, seeds = around_seeds(rng, pairs)
     if not SIMULATED:
-        return np.ascontiguousarray(on_tables(extend_cpu.extend_flanks)(codes, flanks, scoring, longest, 1)[:, 1:])
-    oracle = naive.xdrop_longest if longest else naive.xdrop_best
-    return np.array([oracle(*pair, *scoring)[1:] for pair in pairs], np.int64).reshape(len(pairs), 2)
+        return sequences, *make_overlaps(sequences, seeds, scoring, longest=longest)
+    oracle, none = naive.xdrop_longest if longest else naive.xdrop_best, ("", "")
+    ends = np.array([oracle(*pair, *scoring)[1:] for pair in [*pairs, none]], np.int64)
+    anchors, n = seeds.anchors, len(seeds)
+    table = np.zeros((2 * n, 3), np.int64)
+    table[:n, 1:], table[n:, 1:] = ends[: 2 * n : 2], ends[1 : 2 * n : 2]
+    return sequences, make_reads(sequences), as_overlaps(seeds, join_flanks(anchors, Ends(table), table[:, 1:], 1))
 
 
 def check(pairs, scoring, longest, rng, resources=None):
-    """Paths are those of the full table; on a GPU, where many are traced, those of the CPU."""
-    codes, flanks = lay_out_flanks(pairs, rng)
-    ends = ends_of(pairs, codes, flanks, scoring, longest)
-    got = batch_cuda.trace_flanks(codes, flanks, ends, scoring, end_of(longest), resources or Resources())
-    assert (got.counts <= flank_paths.most_runs(ends, scoring, longest)).all()
+    """Paths are those of the full tables; on a GPU, where many are traced, those of the CPU."""
+    sequences, reads, overlaps = overlaps_of(rng, pairs, scoring, longest)
+    check_paths(sequences, reads, overlaps, (scoring,), longest, resources)
+
+
+def check_paths(sequences, reads, overlaps, steps, longest, resources=None):
+    parts = batch_cuda.trace_overlaps(reads, overlaps, steps, end_of(longest), resources or Resources())
+    got = join_paths(parts)
+    assert len(got) == len(overlaps)
     if SIMULATED:
-        paths = ["".join("MID"[run & 15] * (run >> 4) for run in runs) for runs in runs_of(got)]
-        expected = [
-            naive.xdrop_path(*pair, scoring, tuple(end), longest) for pair, end in zip(pairs, ends.tolist(), strict=True)
-        ]
-        assert paths == expected
+        for i in range(len(overlaps)):
+            runs = got.runs[got.offsets[i] : got.offsets[i + 1]].tolist()
+            path, (query, target) = "".join("MID"[run & 15] * (run >> 4) for run in runs), interval(sequences, overlaps, i)
+            assert path == naive.left_aligned(joined(sequences, overlaps, steps, longest, i), query, target)
+            assert all(one & 15 != other & 15 for one, other in zip(runs, runs[1:], strict=False))
+            check_counts(path, query, target, got, i)
     else:
-        assert runs_of(got) == runs_of(on_ends(trace_on_cpu)(codes, flanks, ends, scoring, longest, 1))
+        wanted = trace_on_cpu(reads, overlaps, steps, end_of(longest), Resources())
+        for f in fields(Paths):
+            assert_array_equal(getattr(got, f.name), getattr(wanted, f.name), f.name)
 
 
 @pytest.mark.parametrize("scoring", SCORINGS, ids=str)
@@ -115,7 +132,8 @@ def test_blocks_change_nothing(rng, monkeypatch, chunks, longest):
 
 def test_batches_change_nothing(rng, monkeypatch):
     monkeypatch.setattr(batch_cuda, "BATCH_BYTES", 1 << (14 if SIMULATED else 20))
-    monkeypatch.setattr(batch_cuda, "LEAST_PIECE", MANY // 3)
+    monkeypatch.setattr(batch_cuda, "LEAST_PIECE", max(1, MANY // 6))
+    monkeypatch.setattr(batch_cuda, "LEAST_COPY", 0)
     check(simulate_flanks(rng, 2 * MANY, LONG), Scoring(1, -1, -1, 3), False, rng)
 
 
@@ -125,16 +143,32 @@ def test_devices_without_packed_instructions(rng, monkeypatch):
 
 
 def test_nothing_to_trace(rng):
-    for pairs in ([("", "ACGT"), ("A", ""), ("A", "C")], [("A", "A"), ("A", "AC"), ("AAA", "")]):
+    for pairs in ([("", "ACGT"), ("A", ""), ("A", "C")], [("A", "A"), ("A", "AC"), ("AAA", "")], [("", ""), ("", "")]):
         check(pairs, Scoring(), False, rng)
-    codes, flanks = lay_out_flanks([("A", "A")], rng)
-    nothing = Flanks(*(column[:0] for column in flanks.columns))
-    assert (
-        len(
-            batch_cuda.trace_flanks(codes, nothing, np.zeros((0, 2), np.int64), Scoring(), end_of(False), Resources()).counts
-        )
-        == 0
-    )
+    sequences, reads, overlaps = overlaps_of(rng, [("A", "A")], Scoring(), False)
+    check_paths(sequences, reads, overlaps.take(slice(0, 0)), (Scoring(),), False)
+
+
+def test_gaps_go_left_and_meet(rng):
+    """Through whole runs of pairs, up to the first pair of the path, and across the seed; of both kinds, side by side."""
+    pairs = [
+        ("A" * 9, "A" * 6), ("AAAAAC", "AAAC"), ("ACACACAC", "ACACAC"), ("ACACACACAC", "ACACAC"), ("CAAAAA", "CAAA"),
+        ("CCAAAAG", "CCAAG"), ("AACCAA", "AAGGAA"), ("TTTTTTTT", "TTTT"), ("", ""), ("GTTTTG", "GTTG"),
+    ]  # fmt: skip
+    for turned in (pairs, [(target, query) for query, target in pairs]):
+        check(turned if SIMULATED else 40 * turned, Scoring(1, -3, -1, 5), False, rng)
+
+
+@pytest.mark.parametrize("longest", [False, True])
+def test_both_steps(rng, longest):
+    steps = Scoring(1, -1, -1, 0), Scoring(1, -1, -1, 9)
+    whole = [random_bases(rng, LONG) for _ in range(2 * MANY)]
+    pairs = [(one, mutate(rng, one, 0.1)) for one in whole]
+    sequences, seeds = around_seeds(rng, pairs)
+    with mock.patch.object(extend, "NEAR", 5):
+        reads, overlaps = make_overlaps(sequences, seeds, *steps, longest=longest)
+    assert (overlaps.turns != flank_ends(overlaps)).any()
+    check_paths(sequences, reads, overlaps, steps, longest)
 
 
 def test_scores_that_fit_no_window_are_left_to_the_cpu(rng, monkeypatch, caplog):
@@ -157,7 +191,7 @@ def test_full_memory_makes_batches_smaller_then_the_cpu_helps(rng, monkeypatch, 
             raise Full
         on_gpu(job, worker, iter([(begin, end)]), alone)
 
-    sizes, on_gpu, pairs = [], batch_cuda._trace_on_gpu, simulate_flanks(rng, 5, 20)
+    sizes, on_gpu, pairs = [], batch_cuda._trace_on_gpu, 10 * [("ACGTAC", "ACGTAC")]
     monkeypatch.setattr(batch_cuda, "_trace_on_gpu", trace)
     monkeypatch.setattr(batch_cuda, "LEAST_BATCH", 2)
     monkeypatch.setattr(logger, "propagate", True)
@@ -165,11 +199,10 @@ def test_full_memory_makes_batches_smaller_then_the_cpu_helps(rng, monkeypatch, 
     resources = Resources()
     check(pairs, Scoring(1, -1, -1, 3), False, rng, resources)
     assert sizes == [5, 2, 3, 1, 2]
-    assert resources.devices.used()[-1].paths == 4
+    assert resources.devices.used()[-1].paths == 8
     assert caplog.text.count("what does not fit is done on the CPU") == 1
 
 
-@pytest.mark.filterwarnings("ignore:overflow")  # of the code for CPUs, not compiled in the simulator
 def test_lines_are_those_of_the_cpu(rng, monkeypatch, tmp_path):
     """Whole lines with CIGARs, through the command line; what the device did is in the report."""
     pairs = []

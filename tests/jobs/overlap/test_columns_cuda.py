@@ -131,11 +131,11 @@ def test_reads_are_sent_once_beside_the_estimate(rng, monkeypatch):
     reads, resources = reads_of(rng), Resources(threads=2, device="cuda")
     with first_run.sending(reads, resources):
         pass
-    (use,) = resources.devices._uses.values()
-    assert use.uploaded_bases == len(reads.codes)
+    uses = list(resources.devices._uses.values())
+    assert [use.uploaded_bases for use in uses] == len(known_gpus()) * [len(reads.codes)]
     with desk(resources.devices) as its_desk:
         columns_cuda._bring(its_desk, reads.both_ways, resources)
-    assert use.uploaded_bases == len(reads.codes), "they are there"
+    assert uses[0].uploaded_bases == len(reads.codes), "they are there"
     monkeypatch.setattr(columns_cuda, "_bring", lambda *anything: 1 / 0)
     with first_run.sending(reads, resources):
         pass
@@ -148,7 +148,7 @@ def test_what_does_not_fit_the_gpu_is_left_to_the_cpu(rng, monkeypatch):
     def full(*_):
         raise MemoryError
 
-    monkeypatch.setattr(products_cuda, "find_on_gpu", full)
+    monkeypatch.setattr(products_cuda, "find_on_gpus", full)
     held, held_told, _ = candidates_of(reads, "cuda")
     assert told == held_told
     assert_array_equal(held.query_pos, seeds.query_pos)

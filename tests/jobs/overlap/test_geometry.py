@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from strategies import make_reads, make_seeds
 
+from bellapy.jobs.overlap import geometry as geometry_module
 from bellapy.jobs.overlap.geometry import (
     AT_END,
     BEYOND,
@@ -58,6 +61,32 @@ def test_going_on_is_counted_by_bins(rng):
                 to_end = end >= lengths[read] - AT_END or i <= (end - BEYOND) // BIN
                 expected[starts[read] + i] += from_begin and to_end
     assert_array_equal(found, expected)
+
+
+def test_threads_change_nothing(rng, monkeypatch):
+    reads, rows = make_reads(["A" * n for n in rng.integers(2000, 6000, 12)]), []
+    for _ in range(300):
+        q, t = sorted(rng.choice(12, 2, replace=False).tolist())
+        ends = (np.sort(rng.integers(0, reads.lengths[read] + 1, 2)) for read in (q, t))
+        rows.append((q, t, int(rng.choice([1, -1])), *(place for pair in ends for place in pair)))
+    seeds, extensions = alignments(rows)
+    telling = np.flatnonzero(rng.random(300) < 0.6)
+    some = Aligned.of(seeds, extensions).take(telling)
+    crossings = find_crossings(len(reads), some)
+    turns = crossings.turns(some, crossings.partners)
+    wanted = measure_geometry(reads, seeds, extensions)
+    steps = steps_of(reads, some, turns), steps_of(reads, some)
+    fair = fair_geometry(reads, seeds, extensions, wanted, Standing.of(reads.lengths, *steps))
+    monkeypatch.setattr(geometry_module, "LEAST_ROWS", 20)
+    got = measure_geometry(reads, seeds, extensions, 5)
+    in_parts = steps_of(reads, some, turns, 5), steps_of(reads, some, threads=5)
+    for one, other in zip(steps, in_parts, strict=True):
+        assert_array_equal(one, other)
+    fair_in_parts = fair_geometry(reads, seeds, extensions, got, Standing.of(reads.lengths, *in_parts), 5)
+    for one, other in ((wanted, got), (fair, fair_in_parts)):
+        for f in fields(one):
+            assert_array_equal(getattr(one, f.name), getattr(other, f.name), f.name)
+    assert (fair.overhang < wanted.overhang).any()
 
 
 @pytest.mark.parametrize("strand", [1, -1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ except DeviceError as error:
 from bellapy.compute.gpu.desk import desk
 from bellapy.compute.gpu.ops import SIMULATED
 from bellapy.jobs.overlap import products_cuda
-from bellapy.jobs.overlap.products_cuda import find_on_gpu
+from bellapy.jobs.overlap.products_cuda import find_on_gpus
 from bellapy.report.run_report import Devices
 
 pytestmark = pytest.mark.usefixtures("quick_threads")
@@ -44,7 +44,7 @@ def some_reads(rng):
     return make_reads([unit * (length // 14), *reads, *turned, unit * (length // 10) + whole[:length]])
 
 
-@pytest.mark.parametrize("case", ["whole", "groups", "between", "coarse"])
+@pytest.mark.parametrize("case", ["whole", "groups", "between", "coarse", "shared"])
 def test_the_seeds_are_those_of_the_cpu(rng, monkeypatch, case):
     reads = some_reads(rng)
     k, params = (6, SeedParams(min_support=2, min_overlap=5)) if SIMULATED else (9, SeedParams(min_overlap=50))
@@ -58,12 +58,15 @@ def test_the_seeds_are_those_of_the_cpu(rng, monkeypatch, case):
     if case == "groups":
         monkeypatch.setattr(products_cuda, "GROUP_PRODUCTS", int(work.sum() // 3))
         monkeypatch.setattr(products_cuda, "CHOSEN_BYTES", 1 << 10)
+    if case == "shared" and SIMULATED:  # whose kernels run one at a time
+        monkeypatch.setattr(products_cuda, "on_each", lambda find, *items: list(map(find, *items)))
     chosen = [
         choose_seeds(products, matrix, reads, params) for products in multiply(matrix, work, between=between, layout=layout)
     ]
     wanted = join_seeds([seeds for part in chosen for seeds in part[0]], matrix.seed_length)
     with desk(Devices()) as its_desk:
-        found = find_on_gpu(its_desk, matrix, reads.lengths, params, 3, Multiplied(between, layout))
+        some = [its_desk, replace(its_desk), replace(its_desk)] if case == "shared" else [its_desk]
+        found = find_on_gpus(some, matrix, reads.lengths, params, 3, Multiplied(between, layout))
     assert found.n_products == work.sum() > 0 and len(wanted) > 0
     assert (found.n_candidates, found.n_weak) == (sum(part[1] for part in chosen), sum(part[2] for part in chosen))
     got = join_seeds(found.parts, matrix.seed_length)
