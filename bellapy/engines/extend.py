@@ -40,6 +40,10 @@ BACKENDS: dict[str, Callable[[], Backend]] = {"cpu": _cpu, "cuda": _cuda}
 NEAR = 50
 """Bases: an extension that ends so close to the end of a flank needs no second step."""
 
+LEAST_FOUND = 20
+"""Bases, of the mean of both reads: where the first step finds fewer on both sides of an anchor, there is no homology to go
+on with, and no second step is taken."""
+
 BATCH_SEEDS = 1 << 18
 GPU_BATCHES, GPU_BATCH_SEEDS = 3, 3 << 16  # at a time: what the CPU does for some goes on while a GPU has others
 SEED_BYTES = 400  # of a batch, for each anchor: flanks, results, and what is between
@@ -72,7 +76,7 @@ def extend_anchors(
     Parameters
     ----------
     steps : scores and limits of the first step and, if there is a second one, of that: it goes on where the first one ended
-        more than NEAR bases before the ends of both sequences.
+        more than NEAR bases before the ends of both sequences, and found LEAST_FOUND bases around the anchor.
     resources : one thread of the CPU by default.  Its budget may make batches smaller.
     """
     resources = resources or Resources()
@@ -104,12 +108,13 @@ def _batches(n: int, at_once: int, resources: Resources) -> Iterator[slice]:
 def _extend_in_steps(
     codes: np.ndarray, flanks: Flanks, steps: Sequence[Scoring], end: End, resources: Resources
 ) -> tuple[Ends, np.ndarray]:
-    """Where all steps together end, and the first one, (n, 2) int64."""
+    """Where all steps together end, and the first one, (n, 2) int64; flanks : of anchors, as from `make_flanks`."""
     ends = extend(codes, flanks, steps[0], end, resources)
     turns = ends.bases
     for step in steps[1:]:
         left = np.minimum(flanks.query_length - turns[:, 0], flanks.target_length - turns[:, 1])
-        short = np.flatnonzero(left > NEAR)
+        found = turns.reshape(2, -1, 2).sum(axis=(0, 2)) >= 2 * LEAST_FOUND
+        short = np.flatnonzero((left > NEAR) & np.tile(found, 2))
         ends.table[short] += extend(codes, flanks.beyond(short, turns), step, end, resources).table
     return ends, turns
 

@@ -40,7 +40,7 @@ SCRATCH_WORDS = 3  # of a thread, for each word of the largest partition
 SCRATCH = 1 << 12
 PASS_PARTITIONS = 1024  # streams written at once
 MOST_PARTITION_BITS = 13  # MOST_PASSES times PASS_PARTITIONS
-STREAM_AHEAD = 24
+STREAM_AHEAD = 24  # words of a partition that are asked for before they are written
 BUCKET_SORT_LIMIT = 64  # beyond, insertion sort would be slow
 NO_MASK = np.zeros(0, np.uint8)
 

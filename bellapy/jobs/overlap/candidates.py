@@ -35,7 +35,7 @@ GROUP_PRODUCTS = 1 << 22  # 64 MB; more where there would be more groups than MO
 MOST_GROUPS = 64  # every group goes through all entries once more
 PRODUCT_BYTES = 16
 SCRATCH = 1 << 12
-STREAM_AHEAD = 16  # words
+STREAM_AHEAD = 16  # products of a block that are asked for before they are written
 
 
 class KeyLayout(NamedTuple):

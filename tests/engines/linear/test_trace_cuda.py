@@ -165,7 +165,7 @@ def test_both_steps(rng, longest):
     whole = [random_bases(rng, LONG) for _ in range(2 * MANY)]
     pairs = [(one, mutate(rng, one, 0.1)) for one in whole]
     sequences, seeds = around_seeds(rng, pairs)
-    with mock.patch.object(extend, "NEAR", 5):
+    with mock.patch.multiple(extend, NEAR=5, LEAST_FOUND=0):
         reads, overlaps = make_overlaps(sequences, seeds, *steps, longest=longest)
     assert (overlaps.turns != flank_ends(overlaps)).any()
     check_paths(sequences, reads, overlaps, steps, longest)
