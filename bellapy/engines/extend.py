@@ -41,6 +41,10 @@ BACKENDS: dict[str, Callable[[], Backend]] = {"cpu": _cpu, "cuda": _cuda}
 NEAR = 50
 """Bases: an extension that ends so close to the end of a flank needs no second step."""
 
+LEAST_FOUND = 20
+"""Bases, of the mean of both reads: where the first step finds fewer on both sides of an anchor, there is no homology to go
+on with, and no second step is taken."""
+
 BATCH_SEEDS = 1 << 18
 GPU_BATCHES, GPU_BATCH_SEEDS = 3, 3 << 16  # at a time: what the CPU does for some goes on while a GPU has others
 SEED_BYTES = 400  # of a batch, for each anchor: flanks, results, and what is between
@@ -73,7 +77,7 @@ def extend_anchors(
     Parameters
     ----------
     steps : scores and limits of the first step and, if there is a second one, of that: it goes on where the first one ended
-        more than NEAR bases before the ends of both sequences.
+        more than NEAR bases before the ends of both sequences, and found LEAST_FOUND bases around the anchor.
     resources : one thread of the CPU by default.  Its budget may make batches smaller.
     """
     resources = resources or Resources()
@@ -136,7 +140,8 @@ def _go_on(codes: np.ndarray, batches: Sequence[_Begun], step: Scoring, end: End
     shorts, flanks = [], []
     for its in batches:
         left = np.minimum(its.flanks.query_length - its.turns[:, 0], its.flanks.target_length - its.turns[:, 1])
-        shorts.append(np.flatnonzero(left > NEAR))
+        found = its.turns.reshape(2, -1, 2).sum(axis=(0, 2)) >= 2 * LEAST_FOUND
+        shorts.append(np.flatnonzero((left > NEAR) & np.tile(found, 2)))
         flanks.append(its.flanks.beyond(shorts[-1], its.turns))
     columns = zip(*(some.columns for some in flanks), strict=True)
     whole = flanks[0] if len(flanks) == 1 else Flanks(*map(np.concatenate, columns))

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit, njit_inner, njit_vector_entry
+from bellapy.compute.jit import njit, njit_inner, njit_vector_entry, prefetch
 from bellapy.compute.mapped import let_go, pieces_of
 from bellapy.compute.memory import UNLIMITED, Budget
 from bellapy.compute.threads import even_ranges, map_threads
@@ -40,6 +40,7 @@ SCRATCH_WORDS = 3  # of a thread, for each word of the largest partition
 SCRATCH = 1 << 12
 PASS_PARTITIONS = 1024  # streams written at once
 MOST_PARTITION_BITS = 13  # MOST_PASSES times PASS_PARTITIONS
+STREAM_AHEAD = 24  # words of a partition that are asked for before they are written
 BUCKET_SORT_LIMIT = 64  # beyond, insertion sort would be slow
 NO_MASK = np.zeros(0, np.uint8)
 
@@ -126,8 +127,10 @@ def scatter(codes, mask, begin, end, layout, first, at, out, hashes, marks):
         for j in range(n):
             h = hashes[j]
             p = h >> to_partition
-            out[at[p]] = (((h & rest) >> dropped) << to_hash) | (marks[j] - (k << U1))
-            at[p] += 1
+            slot = at[p]
+            prefetch(out, slot + STREAM_AHEAD)
+            out[slot] = (((h & rest) >> dropped) << to_hash) | (marks[j] - (k << U1))
+            at[p] = slot + 1
         n = U0
 
 

@@ -241,18 +241,24 @@ def xdrop_longest(query: str, target: str, match: int, mismatch: int, gap: int, 
     return (0, 0, 0) if score == DEAD else (score, column, diagonal - column)
 
 
-def xdrop_steps(query: str, target: str, steps, near: int, longest: bool = False):
-    """An extension in one or two steps: score, query bases, target bases, and where the first step ended.
+def xdrop_steps(flanks, steps, near: int, least: int, longest: bool = False):
+    """Both flanks of an anchor, extended in one or two steps: score, query bases, target bases of each, and where its first
+    step ended.
 
-    The second step goes on from there if both sequences have more than `near` bases left.
+    flanks : two pairs of sequences.  The second step goes on from there if both sequences have more than `near` bases left,
+    and the first one found at least `least` bases on the two sides together, of the mean of query and target.
     """
     extend = xdrop_longest if longest else xdrop_best_sparse
-    score, q, t = extend(query, target, *steps[0])
-    turn = q, t
-    if len(steps) > 1 and min(len(query) - q, len(target) - t) > near:
-        more = extend(query[q:], target[t:], *steps[1])
-        score, q, t = score + more[0], q + more[1], t + more[2]
-    return score, q, t, turn
+    firsts = [extend(query, target, *steps[0]) for query, target in flanks]
+    found = sum(q + t for _, q, t in firsts) / 2
+    ends = []
+    for (query, target), (score, q, t) in zip(flanks, firsts, strict=True):
+        turn = q, t
+        if len(steps) > 1 and min(len(query) - q, len(target) - t) > near and found >= least:
+            more = extend(query[q:], target[t:], *steps[1])
+            score, q, t = score + more[0], q + more[1], t + more[2]
+        ends.append((score, q, t, turn))
+    return ends
 
 
 def steps_path(query: str, target: str, steps, end, turn, n_is_n: bool) -> str:

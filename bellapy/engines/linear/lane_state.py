@@ -282,17 +282,14 @@ def fetch(task, now, words, bases):
 
 @njit_inner
 def live_tiles(shape, now):
-    """Tiles that hold every cell that can live within the next chunk: the first, and the end.
-
-    `shape`: Shape; `now`: that of Lanes.
-    """
-    lanes, height, _, half = shape
-    low, high = height, -1
+    """Tiles that hold every live cell: the first, and the end.  `shape`: Shape; `now`: that of Lanes."""
+    lanes, height, _, _ = shape
+    low, high = height, np.int64(-1)
     for l in range(lanes):
         if now[FLANK, l] >= 0:
             low, high = min(low, now[LOW, l]), max(high, now[HIGH, l])
     phases = TILE // lanes
-    return max(0, low - half) // phases, min(height, high + half + phases) // phases
+    return low // phases, (high + phases) // phases
 
 
 @njit_vector

@@ -156,6 +156,30 @@ def _survey(even, odd, tiles, n_tiles, scores, best, shift, first, last):
 
 
 @njit_vector
+def _any_lives(even, odd, tile, dead):
+    """Whether any cell of a tile lives.  `even`, `odd`: the stacks.  `tile`: its number.  `dead`: a dead cell."""
+    at, lives = U(tile) * U_TILE, False
+    for e in range(U_TILE):
+        lives |= max(even[at + e], odd[at + e]) > dead
+    return lives
+
+
+@njit_inner
+def _make_room(even, odd, tiles, n_tiles, dead):
+    """Tiles that hold every cell that can live after two more anti-diagonals: one more at an end where any lives.
+
+    `even`, `odd`, `dead`: as in `_any_lives`.  `tiles`: first tile, and end of those that hold every live cell.
+    `n_tiles`: how many there are.
+    """
+    first, end = tiles
+    if first > 0 and _any_lives(even, odd, first, dead):
+        first -= 1
+    if end < n_tiles and _any_lives(even, odd, end - 1, dead):
+        end += 1
+    return first, end
+
+
+@njit_vector
 def _watch_ends(low, high, lanes, ends):
     """Remember in `ends`, (TILE,), whether the outermost rows of each of the `lanes`, `low` and `high`, were ever alive."""
     for l in range(U(lanes)):
@@ -217,6 +241,7 @@ def compute_chunk(task, group, bases, spare, bits):
         if bits is not None and p % OCTET == 0:
             for l in range(lanes):
                 bits.columns[p // OCTET, l] = now[QUERY_OFFSET, l] + p
+        tiles = _make_room(even, odd, tiles, n_cells // TILE, scores.dead)
         query, target = bases.query[p * lanes :], bases.target[(half - p) * lanes :]
         _step(odd, even, query, target, tiles, lanes, best, scores, _bits_of(bits, p // OCTET, 0))
         _agree(best.score, best.was, group.update, group.twice, lanes, 2 * p)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit, njit_inner
+from bellapy.compute.jit import njit, njit_inner, prefetch
 from bellapy.compute.memory import UNLIMITED, Budget
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.errors import InputError
@@ -31,10 +31,11 @@ U1, U2, U32 = U(1), U(2), U(32)
 
 BLOCK_PRODUCTS = 1 << 16  # 1 MB
 BLOCK_QUERIES = 1 << 10
-GROUP_PRODUCTS = 1 << 23  # 128 MB; more where there would be more groups than MOST_GROUPS
+GROUP_PRODUCTS = 1 << 22  # 64 MB; more where there would be more groups than MOST_GROUPS
 MOST_GROUPS = 64  # every group goes through all entries once more
 PRODUCT_BYTES = 16
 SCRATCH = 1 << 12
+STREAM_AHEAD = 16  # products of a block that are asked for before they are written
 
 
 class KeyLayout(NamedTuple):
@@ -184,11 +185,12 @@ def expand_products(columns, begin, end, queries, blocks, at, keys, payload):
     strand_shift = U(layout.number_bits + layout.diagonal_bits)
     target_shift, query_shift = strand_shift + U1, strand_shift + U(1 + layout.target_bits)
     found = np.empty(SCRATCH + 1, np.int64)
-    end = next_column(entries, end)
+    end, last = next_column(entries, end), np.int64(0)
     for piece in range(next_column(entries, begin), end, SCRATCH):
         for x in range(_find_entries(entries, piece, min(end, piece + SCRATCH), low, width, found)):
             i = found[x]
-            last = _end_of_partners(entries, i, upper)
+            if i >= last:
+                last = _end_of_partners(entries, i, upper)
             if i + 1 == last:
                 continue
             place = place_of(entries[i])
@@ -196,6 +198,8 @@ def expand_products(columns, begin, end, queries, blocks, at, keys, payload):
             query_pos = place - starts[query]
             b = block[query]
             slot = at[b]
+            prefetch(keys, slot + STREAM_AHEAD)
+            prefetch(payload, slot + STREAM_AHEAD)
             high = U(query - first_query[b]) << query_shift
             for j in range(i + 1, last):
                 place = place_of(entries[j])

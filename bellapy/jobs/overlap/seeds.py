@@ -28,6 +28,8 @@ DIAGONAL_BIAS = 1 << 31  # keeps diagonals positive
 LOW31, LOW33 = U((1 << 31) - 1), U((1 << 33) - 1)
 MAX_MEMBERS = 256  # shared k-mers of one candidate that are looked at, evenly spread over all of them
 N_COLUMNS = 13
+PARTS = 64  # of a query
+FEW = 12  # members that are sorted at once
 
 
 class Members(NamedTuple):
@@ -119,16 +121,16 @@ def _support(by_query, low, high, candidate):
 
     by_query : of Members.  candidate : Candidate.
     """
-    support, strand, k = 0, candidate.strand, candidate.k
+    support, strand, k = 0, np.int64(candidate.strand), np.int64(candidate.k)
     last_query = last_target = np.int64(-(1 << 40))
-    for x in range(candidate.n):
-        diagonal = np.int64(by_query[x] & LOW33) - DIAGONAL_BIAS
-        if low <= diagonal <= high:
-            query_pos = np.int64(by_query[x] >> U33)
-            target_pos = diagonal - query_pos if strand < 0 else diagonal + query_pos
-            if query_pos - last_query >= k and abs(target_pos - last_target) >= k:
-                support += 1
-                last_query, last_target = query_pos, target_pos
+    for x in range(candidate.n):  # without a branch: there is no telling which members count
+        diagonal, query_pos = np.int64(by_query[x] & LOW33) - DIAGONAL_BIAS, np.int64(by_query[x] >> U33)
+        target_pos = diagonal + strand * query_pos
+        apart = (query_pos - last_query >= k) & (abs(target_pos - last_target) >= k)
+        counts = apart & (low <= diagonal) & (diagonal <= high)
+        support += counts
+        last_query = query_pos if counts else last_query
+        last_target = target_pos if counts else last_target
     return support
 
 
@@ -231,6 +233,27 @@ def choose(members, candidate, params, out, n_out):
     return n_out
 
 
+@njit_inner
+def _sort_roughly(by_query, n, query_length, spare, heads):
+    """Bring the first n words of Members.by_query into the order of PARTS parts of the query, which leaves _sort little.
+
+    query_length : bases.  spare : (n or more,) uint64, heads : (PARTS + 1,) int64, scratch.
+    """
+    to_part = U33
+    while U(query_length) >> (to_part - U33) >= U(PARTS):
+        to_part += U1
+    heads[:] = 0
+    for x in range(n):
+        spare[x] = by_query[x]
+        heads[(spare[x] >> to_part) + U1] += 1
+    for part in range(U(PARTS)):
+        heads[part + U1] += heads[part]
+    for x in range(n):
+        part = spare[x] >> to_part
+        by_query[heads[part]] = spare[x]
+        heads[part] += 1
+
+
 @njit
 def choose_in_blocks(products, begin, end, read_lengths, k, seed_length, params, out):
     """Seeds of the candidates in blocks [begin, end).
@@ -245,6 +268,7 @@ def choose_in_blocks(products, begin, end, read_lengths, k, seed_length, params,
     number_mask = (U1 << U(layout.number_bits)) - U1
     target_mask = (U1 << U(layout.target_bits)) - U1
     words, by_query = np.empty(MAX_MEMBERS, np.uint64), np.empty(MAX_MEMBERS, np.uint64)
+    spare, heads = np.empty(MAX_MEMBERS, np.uint64), np.empty(PARTS + 1, np.int64)
     members = Members(words, by_query, np.zeros(MAX_MEMBERS, np.bool_))
     n_out = n_candidates = n_weak = 0
     for b in range(begin, end):
@@ -270,6 +294,8 @@ def choose_in_blocks(products, begin, end, read_lengths, k, seed_length, params,
                 by_query[n] = (U(query_pos) << U33) | U(diagonal + DIAGONAL_BIAS)
                 n += 1
             lengths = (np.int64(read_lengths[query]), np.int64(read_lengths[target]))
+            if n > FEW:
+                _sort_roughly(by_query, n, lengths[0], spare, heads)
             before = n_out
             candidate = Candidate(query, target, strand, lengths, k, seed_length, j - i, n)
             n_out = choose(members, candidate, params, out, n_out)

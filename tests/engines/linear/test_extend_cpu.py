@@ -406,6 +406,11 @@ def seeded():
                 left = random_bases(rng, len(left))
             if i % 16 == 1:
                 left = ""
+            if i % 8 == 4 and j == 1:  # errors on both sides of the seed
+                left, right = (
+                    left[:-30] + random_bases(rng, len(left[-30:])),
+                    random_bases(rng, len(right[:30])) + right[30:],
+                )
             pair.append((left + seed + right, len(left)))
         (query, query_pos), (target, target_pos) = pair
         strand = 1 if rng.random() < 0.5 else -1
@@ -423,15 +428,17 @@ STEPS = (Scoring(1, -1, -1, 9),), (Scoring(1, -1, -1, 2, 9, 20 * 64), Scoring(1,
 @pytest.mark.parametrize("longest", [False, True])
 def test_extensions_are_the_oracle(seeded, device, longest, steps):
     sequences, seeds = seeded
-    k, further = seeds.length, 0
+    k, further, poor = seeds.length, 0, 0
     got = extend_seeds(make_reads(sequences), seeds, steps, longest=longest, device=device)
     for i in range(0, len(seeds), 2):
         query, target = sequences[seeds.query_id[i]], sequences[seeds.target_id[i]]
         q, t = int(seeds.query_pos[i]), int(seeds.target_pos[i])
         if seeds.strand[i] < 0:
             target, t = naive.reverse_complement(target), len(target) - k - t
-        *left, left_turn = naive.xdrop_steps(query[:q][::-1], target[:t][::-1], steps, xdrop.NEAR, longest)
-        *right, right_turn = naive.xdrop_steps(query[q + k :], target[t + k :], steps, xdrop.NEAR, longest)
+        flanks = (query[:q][::-1], target[:t][::-1]), (query[q + k :], target[t + k :])
+        ends = naive.xdrop_steps(flanks, steps, xdrop.NEAR, xdrop.LEAST_FOUND, longest)
+        (*left, left_turn), (*right, right_turn) = ends
+        poor += naive.xdrop_steps(flanks, steps, xdrop.NEAR, 0, longest) != ends
         start, end = t - left[2], t + k + right[2]
         if seeds.strand[i] < 0:
             start, end = len(target) - end, len(target) - start
@@ -441,7 +448,7 @@ def test_extensions_are_the_oracle(seeded, device, longest, steps):
         assert (got.left_query[i], got.left_target[i]) == left_turn
         assert (got.right_query[i], got.right_target[i]) == right_turn
         further += right_turn != tuple(right[1:])
-    assert further > 5 or len(steps) == 1
+    assert (further > 5 and poor > 5) or len(steps) == 1
 
 
 @pytest.mark.parametrize("scoring", [Scoring(1, -1, -1, 15), Scoring(2, -4, -3, 30), Scoring(5, -6, -1, 200)], ids=str)

@@ -177,7 +177,7 @@ def seeded_reads(draw, max_size: int = 60):
 def test_path_of_an_overlap(device, case, scoring, second, longest):
     sequences, seeds = case
     steps = (scoring,) if second is None else (scoring, second._replace(**dict(zip(SCORES, scoring, strict=False))))
-    with mock.patch.object(xdrop, "NEAR", 2):
+    with mock.patch.multiple(xdrop, NEAR=2, LEAST_FOUND=0):
         reads, overlaps = make_overlaps(sequences, seeds, *steps, longest=longest)
     exact, paths = trace_overlaps(reads, overlaps, steps, end_of(longest), Resources(1, device))
     (cigar,) = texts(cigars(paths))

@@ -166,7 +166,7 @@ def test_both_steps(rng, longest):
     pairs = [("ACGGT" * 28, "ACGGT" * 28)]  # for several short runs
     pairs += [(one, mutate(rng, one, 0.1)) for one in whole[1:]]
     sequences, seeds = around_seeds(rng, pairs)
-    with mock.patch.object(extend, "NEAR", 5):
+    with mock.patch.multiple(extend, NEAR=5, LEAST_FOUND=0):
         reads, overlaps = make_overlaps(sequences, seeds, *steps, longest=longest)
     assert (overlaps.turns != flank_ends(overlaps)).any()
     check_paths(sequences, reads, overlaps, steps, longest)
