@@ -217,7 +217,7 @@ def _look_at(file: int, at: int, end: int, fastq: bool) -> list[_Seen]:
     seen = np.empty((-(-n // BLOCK_SIZE), N_SEEN), np.int64)
     look_at(read_only(text, n), BLOCK_SIZE, fastq, seen)
     return [
-        _Seen(*row[:FIRST_CUT], [cut for cut in row[FIRST_CUT:LEFT] if cut >= 0], row[LEFT], row[BEGINS] > 0, row[ENDS] > 0)
+        _Seen(row[0], row[1], [cut for cut in row[FIRST_CUT:LEFT] if cut >= 0], row[LEFT], row[BEGINS] > 0, row[ENDS] > 0)
         for row in seen.tolist()
     ]
 

@@ -215,7 +215,7 @@ def _scan(text: np.ndarray, fastq: bool, room: Callable[[int], np.ndarray]) -> T
         n = scan_fasta(text, ends, codes, records, letters)
     if n == REFUSED:
         return None
-    view = memoryview(text)
+    view = memoryview(text.data)
     names = [str(view[begin:end], "ascii") for begin, end in records[:, :2].tolist()]
     return Taken(names, records[:, 2], codes[:n], records[:, 3], letters, qualities)
 
