@@ -211,15 +211,14 @@ class _Seen(NamedTuple):
 
 def _look_at(file: int, at: int, end: int, fastq: bool) -> list[_Seen]:
     """What is seen of the pieces that a thread reads at a time, from `at` on."""
-    from bellapy.io.fastx_ends import BEGINS, ENDS, LEFT, N_SEEN, look_at  # loads Numba
+    from bellapy.io.fastx_ends import BEGINS, ENDS, FIRST_CUT, LEFT, N_SEEN, look_at  # loads Numba
 
     text, n = _read(file, at, min(at + AT_ONCE * BLOCK_SIZE, end))
     seen = np.empty((-(-n // BLOCK_SIZE), N_SEEN), np.int64)
     look_at(read_only(text, n), BLOCK_SIZE, fastq, seen)
     return [
-        _Seen(size, n_lines, [cut for cut in cuts if cut >= 0], row[LEFT], row[BEGINS] > 0, row[ENDS] > 0)
+        _Seen(row[0], row[1], [cut for cut in row[FIRST_CUT:LEFT] if cut >= 0], row[LEFT], row[BEGINS] > 0, row[ENDS] > 0)
         for row in seen.tolist()
-        for size, n_lines, *cuts in [row[:LEFT]]
     ]
 
 

@@ -238,7 +238,7 @@ def make_table(reads: ReadSet, chosen: np.ndarray, k: int, one_in: int) -> tuple
         return hashes, U(piece) << U(14) | (places - (U(begin) << U1))
 
     parts = [look(piece) for piece in range(len(chosen))]  # a millisecond: threads would take longer to begin
-    hashes, items = (np.concatenate(column) for column in zip(*parts, strict=True))
+    hashes, items = (np.concatenate([part[i] for part in parts]) for i in range(2))
     hashes, items = _by_hash(hashes, items, bits)
     alone = np.ones(len(hashes), bool)  # not twice in a piece
     twice = (hashes[1:] == hashes[:-1]) & (items[1:] >> U(14) == items[:-1] >> U(14))

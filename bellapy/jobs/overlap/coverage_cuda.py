@@ -47,9 +47,8 @@ def _find(its_desk: Desk, planes, n_places: int, table: Table) -> np.ndarray:
         np.int32(table.k), np.int32(0), np.int64(n_places), table.multiplier, U(4**table.k - 1), U(0), U(1 << table.bits)
     )  # fmt: skip
     to_mark, to_head = (U(max(0, table.bits - bits)) for bits in (MARK_BITS, HEAD_BITS))
-    listed = Listed(
-        wanted, to_mark, to_head, *(its_desk.send(column) for column in (table.marks, table.heads, table.hashes))
-    )
+    marks, heads, hashes = (its_desk.send(column) for column in (table.marks, table.heads, table.hashes))
+    listed = Listed(wanted, to_mark, to_head, marks, heads, hashes)
     n_tiles = blocks_for(n_places, TILE)
     sums = its_desk.empty(n_tiles + 1, np.int64)
     its_desk.launch(count_listed, n_tiles, BLOCK, planes, listed, sums)
