@@ -40,7 +40,7 @@ from bellapy.report.log import logger
 from bellapy.report.progress import progress
 from bellapy.report.run_report import RunReport
 
-RANGE_BYTES = 576 << 20  # of paths held at a time, where no bound is given; one between two ranges is traced for both
+RANGE_BYTES = 512 << 20  # of paths held at a time, where no bound is given; one between two ranges is traced for both
 GPU_RANGE_BYTES = 512 << 20  # with a GPU, which takes little longer for many piles than for few
 KEPT_BYTES = 64 << 20  # the same with a folder, which keeps each range when it is done
 HELD_BESIDE = 3  # ranges whose paths are held beside those that GPUs have: the next one, one that waits, and the last
