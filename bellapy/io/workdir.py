@@ -36,6 +36,7 @@ from bellapy.io.outputs import lock_file, system_id
 from bellapy.report.log import logger
 
 JOURNAL, OWNER = "job.json", "owner.lock"
+ENDED = {"ended": True}  # the journal of a job whose results are being removed
 RESULT, BYTES, UNFINISHED, LOCK = ".arrays", ".bin", ".tmp", ".lock"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 PIECE = 1 << 22  # bytes of an input that are read at a time
@@ -150,19 +151,29 @@ class Workdir:
                     path.unlink(missing_ok=True)
 
     def remove_all(self) -> None:
-        """Remove all results, then the journal, and the folder if nothing else is in it."""
+        """Remove all results, then the journal, and the folder if nothing else is in it.
+
+        The journal says so first, if the disk has room: from what is left of them no job can go on.
+        """
+        with suppress(OutputError):
+            self.write_journal(ENDED)
+        self.remove_results()
         with _told(self.folder):
-            for pattern in (
-                f"*{RESULT}",
-                f"*{BYTES}",
-                f".*{UNFINISHED}",
-                JOURNAL,
-                f"*{LOCK}",
-            ):  # the journal tells what they are
-                for path in self.folder.glob(pattern):
-                    path.unlink(missing_ok=True)
+            for pattern in (f".*{UNFINISHED}", JOURNAL, f"*{LOCK}"):
+                _remove(self.folder, pattern)
         with suppress(OSError):
             self.folder.rmdir()
+
+    def remove_results(self) -> None:
+        """Remove all results."""
+        with _told(self.folder):
+            for pattern in (f"*{RESULT}", f"*{BYTES}"):
+                _remove(self.folder, pattern)
+
+    def write_journal(self, journal: Mapping[str, Any]) -> None:
+        """Say what the folder is about."""
+        with self.new_file(self.folder / JOURNAL) as written:
+            written.write_text(json.dumps(journal, indent=1))
 
 
 @contextmanager
@@ -196,12 +207,14 @@ def open_workdir(
         if lock_file(owner.fileno()) is False:
             raise OutputError(f"{folder}: another bellapy works in this folder. Wait for it, or name another --workdir.")
         work = Workdir(path, journal, lasting=lasting)
-        if (path / JOURNAL).exists():
+        if (path / JOURNAL).exists() and read_journal(path) == ENDED:
+            work.remove_results()
+            work.write_journal(journal)
+        elif (path / JOURNAL).exists():
             _check_same(folder, read_journal(path), journal)
             logger.info("%s: going on, %d results are there", folder, len(work.names()))
         else:
-            with work.new_file(path / JOURNAL) as written:
-                written.write_text(json.dumps(journal, indent=1))
+            work.write_journal(journal)
         work.remove_unfinished()
         try:
             yield work
@@ -292,6 +305,11 @@ def differences(was: Mapping[str, Any], now: Mapping[str, Any], prefix: str = ""
 def _plain(value: Mapping[str, Any]) -> Any:
     """A record as it comes back from JSON."""
     return json.loads(json.dumps(value))
+
+
+def _remove(folder: Path, pattern: str) -> None:
+    for path in folder.glob(pattern):
+        path.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -195,6 +195,23 @@ def test_what_a_killed_process_leaves_goes(tmp_path, reads):
         assert set(os.listdir(work.folder)) == {workdir.JOURNAL, workdir.OWNER}
 
 
+def test_stopped_while_results_are_removed(tmp_path, reads, monkeypatch):
+    """What is left of the results of a job that ended says nothing of what is done."""
+
+    def stop(folder, pattern):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), monkeypatch.context() as patch, begin(tmp_path, reads) as work:
+        work.save("first", RESULT)
+        work.save("second", RESULT)
+        patch.setattr(workdir, "_remove", stop)
+    assert work.has("first")
+    with begin(tmp_path, reads) as work:
+        assert not work.names()
+        work.save("first", RESULT)
+    assert listing(tmp_path) == {"reads.fa"}
+
+
 MAKER = """
 import sys, time, numpy as np
 from bellapy.io.workdir import join_workdir

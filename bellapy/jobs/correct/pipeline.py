@@ -41,7 +41,6 @@ from bellapy.report.progress import progress
 from bellapy.report.run_report import RunReport
 
 RANGE_BYTES = 512 << 20  # of paths held at a time, where no bound is given; one between two ranges is traced for both
-GPU_RANGE_BYTES = 512 << 20  # with a GPU, which takes little longer for many piles than for few
 KEPT_BYTES = 64 << 20  # the same with a folder, which keeps each range when it is done
 HELD_BESIDE = 3  # ranges whose paths are held beside those that GPUs have: the next one, one that waits, and the last
 PATH_BYTES = 1.25  # of short runs for each column of very noisy reads, held twice while parts are joined
@@ -238,7 +237,7 @@ def _edges(job: Job, members: Members, held: int) -> list[int]:
     held : ranges whose paths are held at a time.
     """
     if job.work is None:
-        return _ranges(job, members, GPU_RANGE_BYTES if job.traces_ahead else RANGE_BYTES, held)
+        return _ranges(job, members, RANGE_BYTES, held)
     kept = job.work.once("ranges", lambda: {"edges": np.array(_ranges(job, members, KEPT_BYTES, held), np.int64)})
     return kept["edges"].tolist()
 

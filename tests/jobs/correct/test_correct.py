@@ -71,7 +71,7 @@ def test_the_output_does_not_depend_on_how_the_work_is_done(work, options, monke
 
 def test_paths_of_the_next_range_may_be_made_ahead(work, monkeypatch):
     folder, _, out = work
-    monkeypatch.setattr(pipeline, "GPU_RANGE_BYTES", 1 << 18)
+    monkeypatch.setattr(pipeline, "RANGE_BYTES", 1 << 18)
     monkeypatch.setattr(pipeline.Job, "traces_ahead", True)
     assert records(run("correct", folder / "reads.fa", "-t", 2, "-q").out) == out
 

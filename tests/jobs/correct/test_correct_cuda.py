@@ -77,7 +77,7 @@ def check_equal(found: list, expected: list) -> None:
 
 @pytest.mark.parametrize("range_bytes", [1 << 20, 150])
 def test_equal_to_those_of_the_cpu(range_bytes, monkeypatch):
-    monkeypatch.setattr(pipeline, "GPU_RANGE_BYTES", range_bytes)
+    monkeypatch.setattr(pipeline, "RANGE_BYTES", range_bytes)
     expected, _ = correct(job_of("cpu"))
     assert any(len(found.codes) and not found.raw.all() for found in expected)
     monkeypatch.setattr(pipeline, "correct_template", None)
