@@ -64,20 +64,20 @@ def _see(pile, seen):
     """
     symbols, going = pile.symbols, U(N_SEEN - 1)
     for i in range(1, len(pile.starts)):
-        at, inside = U(pile.starts[i] * N_SEEN - N_SEEN), False
+        at, inside = U(pile.starts[i] * N_SEEN), False  # behind the last column
         for k in range(U(pile.offsets[i]), U(pile.offsets[i + 1])):
             symbol = symbols[k]
             if symbol < INSERTED:
-                at += U(N_SEEN)
                 seen[at + U(symbol)] += np.int32(1)
+                at += U(N_SEEN)
                 inside = True
             elif inside:
                 inside = False
                 if symbol < INSERTED + GAP:
-                    seen[at + U(UNKNOWN_BASE + 1 - INSERTED + np.int64(symbol))] += np.int32(1)
+                    seen[at - U(N_SEEN - UNKNOWN_BASE - 1 + INSERTED - np.int64(symbol))] += np.int32(1)
         if pile.offsets[i + 1] > pile.offsets[i]:  # one more goes on from its first column, and one fewer from its last
             seen[U(pile.starts[i] * N_SEEN) + going] += np.int32(1)
-            seen[at + going] -= np.int32(1)
+            seen[at - U(1)] -= np.int32(1)
     for at in range(U(N_SEEN) + going, U(len(seen)), U(N_SEEN)):
         seen[at] += seen[at - U(N_SEEN)]
 
