@@ -54,20 +54,6 @@ def cut_seeds(flanks: Flanks, shares: Sequence[int], most: int) -> list[tuple[in
     return [(at, min(at + most, end)) for begin, end in pairwise(edges) for at in range(begin, end, most)]
 
 
-def cut_pieces(flanks: Flanks, n: int, most: int, end_of_bases: int) -> list[tuple[int, int]]:
-    """First row and end of about `n` pieces of equal work, none of more than `most` flanks, in the order of the reads.
-
-    That order brings left and right flanks of the same reads together.  `end_of_bases` is that of `ReadSet.both_ways`.
-    """
-    every = max(1, len(flanks) // SAMPLE)
-    lengths = np.minimum(flanks.query_length[::every], flanks.target_length[::every])
-    total = np.cumsum(lengths + 1)
-    inner = every * np.searchsorted(total, np.linspace(0, total[-1] if len(total) else 0, n + 1)[1:-1])
-    edges = [0, *inner.tolist(), len(flanks)]
-    pieces = [(at, min(at + most, end)) for begin, end in pairwise(edges) for at in range(begin, end, most)]
-    return sorted(pieces, key=lambda piece: min(flanks.query_at[piece[0]], end_of_bases - flanks.query_at[piece[0]]))
-
-
 @njit_inner
 def _rank(query_length, target_length):
     """0 for the longest, by `query_length` and `target_length`, bases; LENGTHS for flanks with nothing to extend."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit_entry, njit_inner
-from bellapy.engines.tags.draft import BLOCK, count_columns
+from bellapy.engines.tags.draft import go_to_column
 from bellapy.engines.tags.symbols import GAP, INSERTED, UNKNOWN_BASE, Pile
 
 LETTERS = GAP + 1
@@ -122,13 +122,7 @@ def _tell_apart(pile, least, share, counts, first, second, own, against, next_to
     for i in range(len(pile.starts)):
         column, k, end, difference = pile.starts[i], pile.offsets[i], pile.offsets[i + 1], 0
         while k < end:
-            told = next_told[column]
-            while k + BLOCK <= end and column + BLOCK <= told:
-                column += count_columns(symbols, k, k + BLOCK)
-                k += BLOCK
-            while k < end and (column < told or symbols[k] >= INSERTED):
-                column += symbols[k] < INSERTED
-                k += 1
+            k, column = go_to_column(symbols, k, end, column, next_told[column])
             if k == end or column == len(first):
                 break
             one, other, symbol = first[column], second[column], symbols[k]

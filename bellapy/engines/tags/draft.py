@@ -48,6 +48,21 @@ def count_columns(symbols, begin, end):
 
 
 @njit_inner
+def go_to_column(symbols, k, end, column, wanted):
+    """From symbols[k], before `column`, on to the symbol of column `wanted`, or to the end; returns its place and column.
+
+    symbols : (n,) uint8, of a pile; those before `end` belong to the read.
+    """
+    while k + BLOCK <= end and column + BLOCK <= wanted:
+        column += count_columns(symbols, k, k + BLOCK)
+        k += BLOCK
+    while k < end and (column < wanted or symbols[k] >= INSERTED):
+        column += symbols[k] < INSERTED
+        k += 1
+    return k, column
+
+
+@njit_inner
 def lay_out(symbols, begin, end, column, begins, draft):
     """Fill bases and mates from symbols[begin:end], from a column of the template on; returns their numbers.
 

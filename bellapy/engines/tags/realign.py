@@ -21,12 +21,12 @@ from numba import config
 from bellapy.compute.jit import njit, njit_inner, njit_part, put
 from bellapy.engines.tags.draft import (
     ANCHOR,
-    BLOCK,
     LONGEST,
     Draft,
     count_columns,
     count_differences,
     find_anchor,
+    go_to_column,
     lay_out,
     measure,
 )
@@ -238,13 +238,7 @@ def _next_slice(symbols, template, next_change, begin, end, column):
 
     next_change : (n_template + 1,) int64, the next column that changed, from each one on.
     """
-    change, k, here, equal = next_change[column], begin, column, 0
-    while k + BLOCK <= end and here + BLOCK <= change:
-        here += count_columns(symbols, k, k + BLOCK)
-        k += BLOCK
-    while k < end and (here < change or symbols[k] >= INSERTED):
-        here += symbols[k] < INSERTED
-        k += 1
+    (k, here), equal = go_to_column(symbols, begin, end, column, next_change[column]), 0
     if k == end:
         return end, here, end, 0, here
     first, start = k, here
