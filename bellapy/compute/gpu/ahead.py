@@ -9,7 +9,6 @@ A task is the name of a function that starts some kernels on nothing: "module:fu
 
 from __future__ import annotations
 
-import hashlib
 import os
 import select
 import subprocess
@@ -17,18 +16,16 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
 
-from bellapy.compute.gpu.devices import DRIVER_FILE, card_models
+from bellapy.compute.gpu.devices import DRIVER_FILE
+from bellapy.compute.gpu.stored import folder, stamp
 from bellapy.compute.stopping import end_with_parent
 from bellapy.compute.threads import usable_cores
 
 MODULE = "bellapy.compute.gpu.ahead"
-PACKAGE = Path(__file__).resolve().parents[2]
-PACKAGES = "numba", "numba_cuda", "llvmlite", "numpy"
 _lock = Lock()
 _helpers: list[subprocess.Popen[bytes]] = []  # the process that does the tasks, and tells which are done
 _begun: set[str] = set()
@@ -43,14 +40,13 @@ def start(tasks: Sequence[str]) -> None:
     if _helpers or not DRIVER_FILE.exists():
         return
     with suppress(OSError):
-        _folder().mkdir(parents=True, exist_ok=True)
-    if not os.access(_folder(), os.W_OK):
+        folder().mkdir(parents=True, exist_ok=True)
+    if not os.access(folder(), os.W_OK):
         return
-    stamp = _stamp()
-    todo = [task for task in tasks if not _mark(task, stamp).exists()]
+    todo = [task for task in tasks if not _mark(task, stamp()).exists()]
     if not todo:
         return
-    command = [sys.executable, "-m", MODULE, stamp, str(usable_cores()), *todo]
+    command = [sys.executable, "-m", MODULE, stamp(), str(usable_cores()), *todo]
     with suppress(OSError):  # then kernels are compiled where they are needed
         nothing = subprocess.DEVNULL
         helper = subprocess.Popen(command, stdin=nothing, stdout=subprocess.PIPE, stderr=nothing)
@@ -104,27 +100,8 @@ def _listen() -> None:
     _done.update(told.decode().split())
 
 
-def _folder() -> Path:
-    given = os.environ.get("NUMBA_CACHE_DIR")
-    return Path(given) if given else PACKAGE / "__pycache__"
-
-
-def _stamp() -> str:
-    """What compiled code depends on, in short."""
-    sources = sorted((path.relative_to(PACKAGE).as_posix(), path.stat().st_mtime_ns) for path in PACKAGE.rglob("*.py"))
-    installed = [_installed_at(package) for package in PACKAGES]
-    whole = sources, sys.version, installed, card_models(), DRIVER_FILE.read_text()
-    return hashlib.sha1(repr(whole).encode()).hexdigest()[:16]
-
-
-def _installed_at(package: str) -> int:
-    """When a package was installed: to ask for versions takes longer."""
-    spec = find_spec(package)
-    return os.stat(spec.origin).st_mtime_ns if spec and spec.origin else 0
-
-
 def _mark(task: str, stamp: str) -> Path:
-    return _folder() / f"ahead-{stamp}-{task.replace(':', '-')}"
+    return folder() / f"ahead-{stamp}-{task.replace(':', '-')}"
 
 
 def _do_all(stamp: str, at_once: int, tasks: Sequence[str]) -> None:
@@ -152,21 +129,15 @@ def do(task: str) -> None:
 
 def _save_in_turn() -> None:
     """Let only one process at a time change an index of Numba's cache: functions made by one function share it."""
-    from numba.core import caching
-    from numba.cuda.core import caching as cuda_caching
+    from numba.core.caching import IndexDataCacheFile
 
-    for kind in {caching.IndexDataCacheFile, cuda_caching.IndexDataCacheFile}:
-        _lock_saves(kind)
-
-
-def _lock_saves(kind: Any) -> None:
-    save = kind.save
+    save = IndexDataCacheFile.save
 
     def save_alone(self: Any, key: Any, data: Any) -> None:
         with _alone(f"{self._index_path}.lock"):
             save(self, key, data)
 
-    kind.save = save_alone
+    IndexDataCacheFile.save = save_alone
 
 
 @contextmanager

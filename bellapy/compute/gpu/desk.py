@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-from numba import cuda
 
-from bellapy.compute.gpu.ops import fill_bytes
+from bellapy.compute.gpu.ops import driver, fill_bytes
 from bellapy.compute.gpu.pool import Device, pool
 from bellapy.report.run_report import Devices
 
@@ -32,7 +31,7 @@ class Desk:
 
     def empty(self, shape: int | tuple[int, ...], dtype: np.typing.DTypeLike) -> Any:
         """An array on the device; MemoryError, or an error of the driver, where there is no room."""
-        return cuda.device_array(shape, dtype, stream=self.stream)
+        return driver.device_array(shape, dtype, stream=self.stream)
 
     def zeros(self, shape: int | tuple[int, ...], dtype: np.typing.DTypeLike) -> Any:
         """An array of zeros on the device."""
@@ -42,7 +41,7 @@ class Desk:
 
     def send(self, here: np.ndarray) -> Any:
         """A copy of an array on the device."""
-        return cuda.to_device(np.ascontiguousarray(here), stream=self.stream)
+        return driver.to_device(np.ascontiguousarray(here), stream=self.stream)
 
     def fetch(self, there: Any) -> np.ndarray:
         """A copy of an array of the device, when all work before has been done."""
@@ -73,7 +72,7 @@ def on_each(function: Callable[..., Result], all_desks: Sequence[Desk], *items: 
     """Results of a function on every desk, and an item of each of the others, side by side."""
 
     def do(its_desk: Desk, *its_items: Any) -> Result:
-        with cuda.gpus[its_desk.device.gpu.index]:
+        with driver.gpus[its_desk.device.gpu.index]:
             return function(its_desk, *its_items)
 
     if len(all_desks) == 1:
@@ -87,7 +86,7 @@ def desk(devices: Devices, number: int = 0) -> Iterator[Desk]:
     """One of the GPUs, for one caller at a time; what is done is noted in `devices`."""
     gpus = pool()
     device = gpus.devices[number]
-    with gpus.turn, cuda.gpus[device.gpu.index]:
+    with gpus.turn, driver.gpus[device.gpu.index]:
         device.work_of, began = devices, time.perf_counter()
         yield Desk(device, device.workers[0].stream)
         device.note(seeding_s=time.perf_counter() - began)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
@@ -10,6 +9,7 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import NamedTuple
 
+from bellapy.compute.gpu import driver
 from bellapy.errors import DeviceError
 from bellapy.report.log import logger
 
@@ -76,51 +76,50 @@ def card_models() -> list[str]:
 
 
 def _start_contexts() -> None:
-    with suppress(OSError, AttributeError):  # no such library, or an old one
-        driver, number = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
-        if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(number)):
-            return
-
-        def retain(index: int) -> None:
-            device, context = ctypes.c_int(), ctypes.c_void_p()
-            if not driver.cuDeviceGet(ctypes.byref(device), index):
-                driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
-
-        for index in range(number.value):
-            Thread(target=retain, args=(index,), name="waking", daemon=True).start()
+    with suppress(OSError, AttributeError, driver.DriverError):  # no such library, or an old one
+        for index in range(driver.start()):
+            Thread(target=driver.gpus.__getitem__, args=(index,), name="waking", daemon=True).start()
 
 
 def _installed() -> bool:
     return find_spec("numba_cuda") is not None
 
 
-def _driver_problem() -> str:
-    from numba import cuda
+def _simulated() -> bool:
+    from numba import config
 
-    return "" if cuda.is_available() else " ".join(str(cuda.cuda_error() or "the driver lists none").split())
+    return bool(config.ENABLE_CUDASIM)
+
+
+def _driver_problem() -> str:
+    if _simulated():
+        return ""
+    try:
+        return "" if driver.start() else "the driver lists none"
+    except (OSError, AttributeError) as error:
+        return f"the driver cannot be loaded: {error}"
+    except driver.DriverError as error:
+        return str(error)
 
 
 def _cuda_versions() -> tuple[tuple[int, int], tuple[int, int]]:
     """What the driver supports, what the installed libraries were made for."""
-    from numba import config
-    from numba.cuda.cudadrv import driver, runtime
+    from importlib.metadata import PackageNotFoundError, version
 
-    if config.ENABLE_CUDASIM:
+    if _simulated():
         return (0, 0), (0, 0)
-    return driver.driver.get_version(), runtime.runtime.get_version()
+    try:
+        major, minor = map(int, version("cuda-bindings").split(".")[:2])
+    except (PackageNotFoundError, ValueError):  # another installation: the compiler tells what it needs
+        major, minor = 0, 0
+    return driver.get_version(), (major, minor)
 
 
 def _list_gpus() -> list[Gpu]:
-    from numba import config, cuda
-
-    if config.ENABLE_CUDASIM:
+    if _simulated():
         return [Gpu(0, "Numba's simulator", 1 << 34, 1 << 34)]
-    gpus = []
-    for gpu in cuda.list_devices():
-        with cuda.gpus[gpu.id]:
-            memory = cuda.current_context().get_memory_info()
-        gpus.append(Gpu(gpu.id, gpu.name.decode() if isinstance(gpu.name, bytes) else gpu.name, memory.free, memory.total))
-    return gpus
+    cards = [driver.gpus[index] for index in range(driver.start())]
+    return [Gpu(card.id, card.name, *card.free_and_total()) for card in cards]
 
 
 def choose_device(wanted: str) -> str:

@@ -8,31 +8,36 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
-from numba import config, cuda
+
+from bellapy.compute.gpu.late import SIMULATED, cuda, inner, intrinsic
 
 EMPTY_BYTE = 0xC0  # four of them: a number below all scores
-SIMULATED = bool(config.ENABLE_CUDASIM)
 WARP = 8 if SIMULATED else 32
 U32, U64, I32 = np.uint32, np.uint64, np.int32
 
 
-inlined = cuda.jit(device=True, **({"inline": "always"} if SIMULATED else {"forceinline": True}))
+inlined = inner(**({"inline": "always"} if SIMULATED else {"forceinline": True}))
 """For parts of kernels.  LLVM takes them in.  If Numba did, compiling would take six times as long."""
 
 
 @cache
 def kernel_of(function: Callable, device: int):
-    """A function as the kernel of a device: numba-cuda unloads twice, at exit, a kernel that two devices have shared."""
-    if SIMULATED:
-        return cuda.jit(function)
-    made = cuda.jit(max_registers=getattr(function, "most_registers", None))(function)
-    made._cache = StoredKernels(function)
-    return made
+    """A function as the kernel of a device."""
+    return cuda.jit(function) if SIMULATED else Kernel(function)
 
 
 if SIMULATED:
+    driver: Any = cuda
+    """What memory, streams and devices are asked of."""
+
+    def current_card() -> Any:
+        return cuda.get_current_device()
+
+    def free_memory() -> int:
+        return 1 << 34
 
     def upload(rows: np.ndarray, there, stream) -> None:
         there.copy_to_device(rows, stream=stream)
@@ -148,29 +153,17 @@ if SIMULATED:
 
 else:
     from llvmlite import ir
-    from numba.cuda import cgutils, types
-    from numba.cuda.core import config as cuda_config
-    from numba.cuda.cudadrv.driver import device_memset, device_to_device, host_to_device
-    from numba.cuda.extending import intrinsic
 
-    from bellapy.compute.gpu.stored import StoredKernels
+    from bellapy.compute.gpu import arrays as driver
+    from bellapy.compute.gpu.arrays import current_card, fill_bytes, free_memory, upload
+    from bellapy.compute.gpu.stored import Kernel
 
+    __all__ = ["current_card", "driver", "fill_bytes", "free_memory", "upload"]
     EVERY = -1
-    cuda_config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # a small job has few blocks
-
-    def upload(rows: np.ndarray, there, stream) -> None:
-        """Copy contiguous rows to an array of a device, of the same shape and dtype: what `copy_to_device` does to compare
-        and adapt them takes ten times as long, with the GIL.
-        """
-        host_to_device(there, rows, rows.nbytes, stream)
 
     def copy_between(source, there, stream) -> None:
         """Copy contiguous rows of a device to an array of another one, whose context is there."""
-        device_to_device(there, source, source.nbytes, stream)
-
-    def fill_bytes(there, byte: int, stream) -> None:
-        """Fill an array of a device with one byte."""
-        device_memset(there, byte, there.nbytes, stream)
+        there.copy_to_device(source, stream)
 
     def _emit(text: str, n: int, among_lanes: bool = False):
         """An intrinsic's code: one piece of PTX with n words in and one word out; `among_lanes`: must stay where it is."""
@@ -180,7 +173,7 @@ else:
             code = ir.InlineAsm(ir.FunctionType(word, [word] * n), text, ",".join(["=r"] + ["r"] * n), among_lanes)
             return builder.call(code, arguments)
 
-        return types.uint32(*[types.uint32] * n), emit
+        return cuda.types.uint32(*[cuda.types.uint32] * n), emit
 
     @intrinsic
     def fresh(typing_context, array, row, column):
@@ -188,12 +181,13 @@ else:
 
         def emit(context, builder, signature, arguments):
             of, (array, *at) = signature.args[0], arguments
-            pointer = cgutils.get_item_pointer(context, builder, of, context.make_array(of)(context, builder, array), at)
+            whole, find = context.make_array(of)(context, builder, array), cuda.cgutils.get_item_pointer
+            pointer = find(context, builder, of, whole, at)
             kind = ir.FunctionType(pointer.type.pointee, [pointer.type])
             code = ir.InlineAsm(kind, "ld.relaxed.gpu.global.b64 $0, [$1];", "=l,l", side_effect=True)
             return builder.call(code, [pointer])
 
-        return types.int64(array, types.int64, types.int64), emit
+        return cuda.types.int64(array, cuda.types.int64, cuda.types.int64), emit
 
     @intrinsic
     def fresh_number(typing_context, array, i):
@@ -201,14 +195,15 @@ else:
 
         def emit(context, builder, signature, arguments):
             of, (array, *at) = signature.args[0], arguments
-            pointer = cgutils.get_item_pointer(context, builder, of, context.make_array(of)(context, builder, array), at)
+            whole, find = context.make_array(of)(context, builder, array), cuda.cgutils.get_item_pointer
+            pointer = find(context, builder, of, whole, at)
             kind = ir.FunctionType(pointer.type.pointee, [pointer.type])
             code = ir.InlineAsm(kind, "ld.relaxed.sys.global.b32 $0, [$1];", "=r,l", side_effect=True)
             return builder.call(code, [pointer])
 
-        return types.int32(array, types.int64), emit
+        return cuda.types.int32(array, cuda.types.int64), emit
 
-    @cuda.jit(device=True, inline="always")
+    @inner(inline="always")
     def rest():
         cuda.nanosleep(U32(200))
 
@@ -266,14 +261,14 @@ else:
     def reverse_bits(typing_context, word):
         return _emit("brev.b32 $0, $1;", 1)
 
-    @cuda.jit(device=True, inline="always")
+    @inner(inline="always")
     def ballot(flag):
         return U32(cuda.ballot_sync(I32(EVERY), flag))
 
-    @cuda.jit(device=True, inline="always")
+    @inner(inline="always")
     def shuffle(value, lane):
         return cuda.shfl_sync(I32(EVERY), value, I32(lane))
 
-    @cuda.jit(device=True, inline="always")
+    @inner(inline="always")
     def sync_warp():
         cuda.syncwarp()

@@ -19,10 +19,9 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import cuda
 
 from bellapy.compute.gpu.devices import Gpu, known_gpus
-from bellapy.compute.gpu.ops import SIMULATED, kernel_of
+from bellapy.compute.gpu.ops import SIMULATED, current_card, driver, kernel_of
 from bellapy.compute.gpu.reads import DeviceReads
 from bellapy.compute.threads import even_ranges
 from bellapy.report.log import logger
@@ -117,8 +116,8 @@ class Device:
 
     def open_spans(self) -> None:
         self.spans.clear()  # of work that ended with an error
-        with cuda.gpus[self.gpu.index]:
-            self.zero = cuda.event()
+        with driver.gpus[self.gpu.index]:
+            self.zero = driver.event()
             self.zero.record(self.workers[0].stream)
 
     def close_spans(self) -> float:
@@ -138,10 +137,10 @@ class Worker:
     device: Device
     stream: Any
     copies: Any
-    rooms: Rooms = field(default_factory=lambda: Rooms(cuda.device_array))
-    pinned: Rooms = field(default_factory=lambda: Rooms(cuda.pinned_array))
+    rooms: Rooms = field(default_factory=lambda: Rooms(driver.device_array))
+    pinned: Rooms = field(default_factory=lambda: Rooms(driver.pinned_array))
     events: list = field(default_factory=list)  # begin and end of each kernel of a batch; kept like the arrays
-    copied: Any = field(default_factory=cuda.event)  # when the last copy before a kernel ends
+    copied: Any = field(default_factory=driver.event)  # when the last copy before a kernel ends
 
     def has_run(self, function) -> bool:
         """Whether a kernel has been started on the device before, so that it is loaded."""
@@ -150,7 +149,7 @@ class Worker:
     def mark(self, i: int) -> None:
         """Let events[i] be when the kernels started so far end."""
         while len(self.events) <= i:
-            self.events.append(cuda.event())
+            self.events.append(driver.event())
         self.events[i].record(self.stream)
 
     def launch(self, function, blocks: int, threads: int, *arguments, shared: int = 0) -> float:
@@ -222,7 +221,6 @@ class Pool:
         workers = workers[: len(work.pieces)]
         left = Pieces(work.pieces, len(self.devices))
 
-        @cuda.require_context  # asked for once: in each call all threads would wait for each other
         def take_pieces(worker: Worker) -> None:
             share = next(i for i, device in enumerate(self.devices) if device is worker.device)
             pieces = iter(partial(left.take, share), None)
@@ -230,7 +228,7 @@ class Pool:
                 _fit(worker, work, chain([piece], pieces), False)
 
         def do(worker: Worker) -> None:
-            with cuda.gpus[worker.device.gpu.index]:
+            with driver.gpus[worker.device.gpu.index]:
                 take_pieces(worker)
 
         for device in self.devices:
@@ -305,12 +303,12 @@ def pool() -> Pool:
 def _make_pool() -> Pool:
     devices, helpers = [], ThreadPoolExecutor()
     for gpu in known_gpus():
-        with cuda.gpus[gpu.index]:
+        with driver.gpus[gpu.index]:
             packed, processors = True, 1
             if not SIMULATED:
-                card = cuda.get_current_device()
+                card = current_card()
                 packed, processors = card.compute_capability >= (9, 0), card.MULTIPROCESSOR_COUNT
-            device = Device(gpu, packed, processors, DeviceReads(Rooms(cuda.device_array), helpers))
-            device.workers = [Worker(device, cuda.stream(), cuda.stream()) for _ in range(WORKERS)]
+            device = Device(gpu, packed, processors, DeviceReads(Rooms(driver.device_array), helpers))
+            device.workers = [Worker(device, driver.stream(), driver.stream()) for _ in range(WORKERS)]
             devices.append(device)
     return Pool(devices, ThreadPoolExecutor(WORKERS * len(devices)))

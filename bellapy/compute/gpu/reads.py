@@ -13,9 +13,8 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
-from numba import cuda
 
-from bellapy.compute.gpu.ops import upload
+from bellapy.compute.gpu.ops import driver, upload
 from bellapy.compute.gpu.planes import BASES, BLOCK, mark_blocks, pack_planes, stretches
 from bellapy.compute.threads import even_ranges
 
@@ -44,7 +43,7 @@ class DeviceReads:
 
     def __init__(self, rooms, helpers: ThreadPoolExecutor):
         self._rooms, self._helpers = rooms, helpers
-        self._stream, self._sent = cuda.stream(), cuda.event()
+        self._stream, self._sent = driver.stream(), driver.event()
         self._sets: dict[str, _Set] = {}
         self._staging = np.empty((0, 3), np.uint32)  # pinned memory
         self._lock = Lock()
@@ -107,7 +106,7 @@ class DeviceReads:
         words = -(-len(part) // BASES)
         self._sent.synchronize()  # what was staged before
         if words > len(self._staging):
-            self._staging = cuda.pinned_array((min(STAGED, len(self._used.there)) * WORDS, 3), np.uint32)
+            self._staging = driver.pinned_array((min(STAGED, len(self._used.there)) * WORDS, 3), np.uint32)
         staged = self._staging[:words]
 
         def pack(blocks: tuple[int, int]) -> None:

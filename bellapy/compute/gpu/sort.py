@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import cuda
 
 from bellapy.compute.gpu.desk import Desk
 from bellapy.compute.gpu.desk import desk as desk_for
+from bellapy.compute.gpu.late import cuda
 from bellapy.compute.gpu.ops import SIMULATED, U32, U64, WARP, ballot, sync_warp
 from bellapy.compute.gpu.scan import BLOCK, OWN, TILE, blocks_for, scan, sum_before
 from bellapy.report.run_report import Devices

@@ -1,28 +1,152 @@
-"""Kernels that are kept on disk, and what it takes to start them again.
+"""Kernels on the disk: compiled once for each kind of arguments and of GPU, and started without the compiler.
 
-Before it looks for stored code, numba-cuda imports and enters thousands of rules that only its compiler needs.  Here they
-wait for the compiler, which asks for them itself (compute/stored.py does the same for CPUs).
+What is stored is the code of the device, and the name under which it is found there.  A stamp of all that it depends on is
+part of the file's name: the sources of the package, Python and the compiler.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
+import struct
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache, partial
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Lock
 from typing import Any
 
-from numba.cuda import utils
-from numba.cuda.dispatcher import CUDACache
+import numpy as np
 
 from bellapy.compute import own_process
+from bellapy.compute.gpu.arrays import DeviceArray, Function, current_card
+from bellapy.compute.gpu.devices import DRIVER_FILE, card_models
+
+PACKAGE = Path(__file__).resolve().parents[2]
+PACKAGES = "numba", "numba_cuda", "llvmlite", "numpy"
+LETTERS = {"u": "BHIQ", "i": "bhiq", "f": " efd", "b": "?"}  # of the module struct, for 1, 2, 4 and 8 bytes
+NUMBERS = {bool: np.dtype(np.bool_), int: np.dtype(np.int64), float: np.dtype(np.float64)}
+_compiling = Lock()
 
 
-class StoredKernels(CUDACache):
-    """The stored code of one kernel."""
+# ---------------------------------------------------------------- the place
 
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The kernel compiled for these types, None where that is not stored."""
-        with utils.numba_target_override(), self._guard_against_spurious_io_errors():
-            stored = self._load_overload(sig, target_context)
-        if stored is None:
-            with own_process.without("scipy.linalg"):
-                import_module("numba.cuda.np.arraymath")  # as the compiler does
-        return stored
+
+def folder() -> Path:
+    """Where compiled code is kept."""
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    return Path(given) if given else PACKAGE / "__pycache__"
+
+
+@cache
+def stamp() -> str:
+    """What compiled code depends on, in short."""
+    sources = sorted((path.relative_to(PACKAGE).as_posix(), path.stat().st_mtime_ns) for path in PACKAGE.rglob("*.py"))
+    installed = [_installed_at(package) for package in PACKAGES]
+    whole = sources, sys.version, installed, card_models(), DRIVER_FILE.read_text() if DRIVER_FILE.exists() else ""
+    return hashlib.sha1(repr(whole).encode()).hexdigest()[:16]
+
+
+def _installed_at(package: str) -> int:
+    """When a package was installed: to ask for versions takes longer."""
+    spec = find_spec(package)
+    return os.stat(spec.origin).st_mtime_ns if spec and spec.origin else 0
+
+
+# ---------------------------------------------------------------- arguments
+
+
+def kind_of(value: Any) -> Any:
+    """What tells arguments apart that need code of their own: the same in every process, and quick to find."""
+    if isinstance(value, DeviceArray):
+        return value.dtype.str, value.ndim
+    if isinstance(value, tuple):
+        return type(value).__qualname__, *map(kind_of, value)
+    return NUMBERS[type(value)].str if type(value) in NUMBERS else value.dtype.str
+
+
+def letters_of(value: Any) -> str:
+    """How an argument is laid out in memory, by letters of the module `struct`, with the gaps that C leaves."""
+    if isinstance(value, DeviceArray):
+        return "q" * len(value.as_argument)
+    if isinstance(value, tuple):
+        return "".join(map(letters_of, value))
+    kind = NUMBERS[type(value)] if type(value) in NUMBERS else value.dtype
+    return LETTERS[kind.kind][kind.itemsize.bit_length() - 1]
+
+
+def numbers_of(values: tuple, numbers: list) -> list:
+    """Append all numbers of arguments to a list."""
+    for value in values:
+        if isinstance(value, DeviceArray):
+            numbers.extend(value.as_argument)
+        elif isinstance(value, tuple):
+            numbers_of(value, numbers)
+        else:
+            numbers.append(value.item() if isinstance(value, np.generic) else value)
+    return numbers
+
+
+# ---------------------------------------------------------------- kernels
+
+
+class Kernel:
+    """A function as a kernel of one device, started as in numba-cuda: kernel[blocks, threads, stream, shared](...)."""
+
+    def __init__(self, function: Callable):
+        self._function = function
+        self._loaded: dict[Any, tuple[Function, struct.Struct]] = {}
+
+    def __getitem__(self, how: tuple) -> Callable[..., None]:
+        blocks, threads, stream, shared = (*how, 0, 0)[:4]
+        return partial(self._start, blocks, threads, stream, shared)
+
+    def _start(self, blocks: int, threads: int, stream: Any, shared: int, *arguments: Any) -> None:
+        kind = kind_of(arguments)
+        loaded = self._loaded.get(kind)
+        if loaded is None:
+            layout = struct.Struct(f"@{letters_of(arguments)}")
+            loaded = self._loaded[kind] = Function(*self._code(kind, arguments)), layout
+        function, layout = loaded
+        function.start(blocks, threads, stream, shared, layout.pack(*numbers_of(arguments, [])))
+
+    def _code(self, kind: Any, arguments: tuple) -> tuple[bytes, str]:
+        """The code for such arguments, and its name, from the disk or from the compiler."""
+        place = self._place(kind)
+        with suppress(OSError):
+            name, _, code = place.read_bytes().partition(b"\n")
+            if code:
+                return code, name.decode()
+        with _compiling:
+            code, name_of_code = compile_kernel(self._function, arguments)
+        with suppress(OSError):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            beside = place.with_suffix(f".{os.getpid()}")
+            beside.write_bytes(name_of_code.encode() + b"\n" + code)
+            beside.replace(place)
+        return code, name_of_code
+
+    def _place(self, kind: Any) -> Path:
+        """The file; a function that another one made is told by what it got from there."""
+        made = self._function
+        own = [repr(cell.cell_contents) for cell in made.__closure__ or () if not callable(cell.cell_contents)]
+        whole = stamp(), made.__module__, made.__qualname__, own, kind, current_card().compute_capability
+        return folder() / f"kernel-{made.__name__}-{hashlib.sha1(repr(whole).encode()).hexdigest()[:16]}"
+
+
+def compile_kernel(function: Callable, arguments: tuple) -> tuple[bytes, str]:
+    """The code of a kernel for such arguments, for the device in use, and the name that it has there."""
+    from numba.core.compiler_lock import global_compiler_lock
+
+    from bellapy.compute.gpu.late import cuda, make_inner
+
+    with global_compiler_lock, own_process.without("scipy.linalg"):
+        import_module("numba.cuda.np.arraymath")  # as the compiler does
+        make_inner(function)
+        dispatcher = cuda.jit(max_registers=getattr(function, "most_registers", None))(function)
+        with cuda.gpus[current_card().id]:
+            made = dispatcher.compile(tuple(map(cuda.typing.typeof.typeof, arguments)))
+            return bytes(made._codelibrary.get_cubin()), made.entry_name

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import cuda
 
-from bellapy.compute.gpu.ops import upload
+from bellapy.compute.gpu.ops import driver, upload
 from bellapy.compute.gpu.pool import Worker
 
 
@@ -28,6 +27,6 @@ def fetched(worker: Worker, name: str, there) -> np.ndarray:
 
 def moment(stream: Any) -> Any:
     """An event, now."""
-    event = cuda.event()
+    event = driver.event()
     event.record(stream)
     return event

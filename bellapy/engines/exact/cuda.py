@@ -9,9 +9,8 @@ import time
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import cuda
 
-from bellapy.compute.gpu.ops import EMPTY_BYTE, SIMULATED, WARP, fill_bytes
+from bellapy.compute.gpu.ops import EMPTY_BYTE, SIMULATED, WARP, driver, fill_bytes, free_memory
 from bellapy.compute.gpu.pool import Device, pool
 from bellapy.engines.exact.cpu import Task
 from bellapy.engines.exact.cuda_plan import (
@@ -74,11 +73,11 @@ class GpuSweep:
         edges = panel_edges(self._tiles, blocks * WARPS, len(gpus), self.sizes.panel)
         gpus = gpus[: len(edges) - 1]
         self._kept = self._choose_kept(gpus)
-        with cuda.gpus[gpus[0].gpu.index]:
+        with driver.gpus[gpus[0].gpu.index]:
             shared = _SharedState(len(self._tiles), self.kind, len(gpus) > 1)
         self._parts = []
         for share, gpu in enumerate(gpus):
-            with cuda.gpus[gpu.gpu.index]:
+            with driver.gpus[gpu.gpu.index]:
                 gpu.work_of = self._devices
                 tasks = list_tasks(self._tiles, edges, share, len(gpus))
                 self._parts.append(self._make_part(gpu, tasks, shared))
@@ -87,7 +86,7 @@ class GpuSweep:
         began = time.perf_counter()
         lost = sum(self._launch(part, blocks, part.traffic) for part in self._parts)
         for part in self._parts:
-            with cuda.gpus[part.device.gpu.index]:
+            with driver.gpus[part.device.gpu.index]:
                 part.device.workers[0].stream.synchronize()
         self.seconds = time.perf_counter() - began - lost
         self._collect()
@@ -109,7 +108,7 @@ class GpuSweep:
         """Start the kernel on a part's GPU; the seconds it took to compile."""
         task, kind = self.task, self.kind
         rule = pack_scores(task.scores, kind, task.floor, task.seek)
-        with cuda.gpus[part.device.gpu.index]:
+        with driver.gpus[part.device.gpu.index]:
             return part.device.workers[0].launch(
                 make_kernel(*kind), blocks, WARPS * WARP, part.matrix, traffic, part.results, rule,
                 shared=WARPS * shared_bytes(kind),
@@ -117,16 +116,16 @@ class GpuSweep:
 
     def _load(self, part: _Part) -> None:
         """Load the kernel on a part's GPU, by telling it that all tasks are taken."""
-        with cuda.gpus[part.device.gpu.index]:
-            taken = cuda.to_device(np.full(1, part.traffic.tasks.shape[0], np.int32))
+        with driver.gpus[part.device.gpu.index]:
+            taken = driver.to_device(np.full(1, part.traffic.tasks.shape[0], np.int32))
         self._launch(part, 1, part.traffic._replace(taken=taken))
 
     def _choose_kept(self, gpus: list[Device]) -> Kept:
         most = 1 << 20
         if not SIMULATED:
             for gpu in gpus:
-                with cuda.gpus[gpu.gpu.index]:
-                    most = max(most, cuda.current_context().get_memory_info().free // (8 * ROWS_SHARE))
+                with driver.gpus[gpu.gpu.index]:
+                    most = max(most, free_memory() // (8 * ROWS_SHARE))
         return choose_kept(self._tiles, len(self.task.target), self.kind, self.task.every, most, NOT_KEPT)
 
     def _make_part(self, device: Device, tasks: np.ndarray, shared: _SharedState) -> _Part:
@@ -135,7 +134,7 @@ class GpuSweep:
         left, top = task.borders.left, np.stack([task.borders.top[1:], task.borders.top_gap[1:]], axis=1)
 
         def sent(array: np.ndarray):
-            return cuda.to_device(np.ascontiguousarray(array), stream=stream)
+            return driver.to_device(np.ascontiguousarray(array), stream=stream)
 
         def full(value: int, *shape: int, dtype=np.int32):
             return sent(np.full(shape, value, dtype))
@@ -149,7 +148,7 @@ class GpuSweep:
             sent(tasks), full(0, 1), full(0, n_strips), sent(top), full(-1, (m + 2 * LAG - 2) // LAG), shared.state,
             shared.numbers, shared.handed, full(task.known, 1),
         )  # fmt: skip
-        rows = cuda.device_array((max(1, self._kept.n), 2), np.int32, stream=stream)
+        rows = driver.device_array((max(1, self._kept.n), 2), np.int32, stream=stream)
         fill_bytes(rows, EMPTY_BYTE, stream)
         found, reach = np.full((n_strips, WARP, 3), NONE, np.int32), np.tile(np.array([m, 0], np.int32), (n_strips, 1))
         results = Results(
@@ -163,7 +162,7 @@ class GpuSweep:
         task, fetched = self.task, []
         for part in self._parts:
             arrays: tuple[Any, ...] = part.results[:-1]
-            with cuda.gpus[part.device.gpu.index]:
+            with driver.gpus[part.device.gpu.index]:
                 fetched.append([array.copy_to_host() for array in arrays])
             part.device.note(cells=int(fetched[-1][2].sum()), kernel_s=self.seconds)
         found, reach, n_cells, rows, columns = zip(*fetched, strict=True)
@@ -207,7 +206,7 @@ class _SharedState:
     """What strips hand to their next panel (cuda_sweep.Traffic), in memory that all GPUs of a sweep reach."""
 
     def __init__(self, n_strips: int, kind: Kind, of_host: bool):
-        make = cuda.device_array if not of_host else _host_array
+        make = driver.device_array if not of_host else _host_array
         self.state = make((n_strips, 2 * kind.registers + 2, WARP), np.uint32)
         self.numbers = make((n_strips, NUMBERS), np.int32)
         self.handed = make((n_strips,), np.int32)
@@ -218,7 +217,7 @@ class _SharedState:
 
 
 def _host_array(shape: tuple[int, ...], dtype):
-    return cuda.mapped_array(shape, dtype, portable=True)
+    return driver.mapped_array(shape, dtype, portable=True)
 
 
 def best_of(found: np.ndarray, known: int) -> np.ndarray:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import cuda
 
-from bellapy.compute.gpu.ops import SIMULATED, WARP
+from bellapy.compute.gpu.late import cuda
+from bellapy.compute.gpu.ops import SIMULATED, WARP, driver
 from bellapy.compute.gpu.pool import Device
 from bellapy.compute.jit import njit
 from bellapy.engines.exact.cuda_plan import Kept
@@ -105,10 +105,10 @@ class GpuRows:
         """Run a kernel on all GPUs: what becomes of `results`, its last argument, on each."""
         found = []
         for device, rows in self._parts:
-            with cuda.gpus[device.gpu.index]:
-                there = cuda.to_device(results)
+            with driver.gpus[device.gpu.index]:
+                there = driver.to_device(results)
                 if blocks:
-                    device.workers[0].launch(kernel, blocks, THREADS, rows, *map(cuda.to_device, arguments), there)
+                    device.workers[0].launch(kernel, blocks, THREADS, rows, *map(driver.to_device, arguments), there)
                 device.workers[0].stream.synchronize()
                 found.append(there.copy_to_host())
         return found
@@ -144,6 +144,6 @@ class GpuRows:
             return first, np.zeros((2, 0), np.int32)
         begin, values = int(self._places[at, 0] - self._columns[at]), []
         for device, rows in self._parts:
-            with cuda.gpus[device.gpu.index]:
+            with driver.gpus[device.gpu.index]:
                 values.append(rows[begin + first : begin + end].copy_to_host())
         return first, np.ascontiguousarray(np.max(values, axis=0).T)

@@ -21,8 +21,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import cuda
 
+from bellapy.compute.gpu.late import cuda, inner
 from bellapy.compute.gpu.ops import I32, U32, WARP, max2, multiply_add, permute, shuffle
 from bellapy.records.bases import UNKNOWN
 
@@ -31,7 +31,7 @@ BOTH = 0x10001  # times a number: the number in both halves
 HIGHEST = 65_535
 LOW_HALVES, HIGH_HALVES = U32(0x5410), U32(0x7632)  # of two words
 HIGH_THEN_LOW = U32(0x5432)  # high half of the one, low half of the other
-inlined = cuda.jit(device=True, inline="always")
+inlined = inner(inline="always")
 
 
 class Kind(NamedTuple):

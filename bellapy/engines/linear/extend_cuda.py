@@ -14,11 +14,10 @@ from functools import partial
 from math import prod
 
 import numpy as np
-from numba import cuda
 
 from bellapy.compute.gpu import ahead
 from bellapy.compute.gpu.desk import desk
-from bellapy.compute.gpu.ops import SIMULATED, WARP, upload
+from bellapy.compute.gpu.ops import SIMULATED, WARP, free_memory, upload
 from bellapy.compute.gpu.pool import FULL, Device, Work, Worker, give_to_cpu, pool
 from bellapy.compute.resources import Resources
 from bellapy.engines.ends import End, Ends
@@ -319,7 +318,7 @@ def _wide_scratch(worker: Worker, n: int, longest_query: int) -> tuple[int, obje
     columns = 1 << (longest_query + GUARDS - 1).bit_length()  # few sizes, which can be used again
     blocks = min(n, WIDE_BLOCKS)
     if not SIMULATED:
-        blocks = min(blocks, cuda.current_context().get_memory_info().free // 2 // (12 * columns))
+        blocks = min(blocks, free_memory() // 2 // (12 * columns))
     if not blocks:
         raise MemoryError("device memory")
     return blocks, worker.rooms.of("scratch", blocks, 3, columns, dtype=np.int32)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from numba import cuda
-
+from bellapy.compute.gpu.late import cuda
 from bellapy.compute.gpu.ops import I32, WARP, ballot, shuffle, sync_warp
 from bellapy.engines.poa.cuda_graph import (
     BEFORE,

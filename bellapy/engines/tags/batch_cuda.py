@@ -14,10 +14,9 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import cuda
 
 from bellapy.compute.gpu import ahead
-from bellapy.compute.gpu.ops import SIMULATED, WARP, fill_bytes
+from bellapy.compute.gpu.ops import SIMULATED, WARP, driver, fill_bytes
 from bellapy.compute.gpu.pool import WORKERS, Device, Worker, is_out_of_memory, pool
 from bellapy.compute.gpu.transfers import fetched, sent
 from bellapy.compute.threads import even_ranges
@@ -107,8 +106,8 @@ class Piles:
 
     def __init__(self, device: Device, reads: Any):
         self._device, self._reads = device, reads
-        with cuda.gpus[device.gpu.index]:
-            self._worker = Worker(device, cuda.stream(), cuda.stream())
+        with driver.gpus[device.gpu.index]:
+            self._worker = Worker(device, driver.stream(), driver.stream())
 
     def correct(self, given: Given, rule: Rule) -> Iterator[Found]:
         """The consensus of every template.
@@ -117,7 +116,7 @@ class Piles:
         ------
         MemoryError, or an error of the driver : there is no room for one of them alone.
         """
-        with cuda.gpus[self._device.gpu.index]:
+        with driver.gpus[self._device.gpu.index]:
             n = len(given.members)
             parts = -(-given.bytes * SHARE // max(1, self._device.gpu.free))
             for begin, end in even_ranges(n, max(1, min(n, parts))):
@@ -380,8 +379,8 @@ def make_piles(both_ways: np.ndarray, devices: Devices) -> list[Piles]:
     ahead.wait(f"{__name__}:load")
     found = []
     for device in pool().devices:
-        with cuda.gpus[device.gpu.index]:
-            reads = cuda.to_device(both_ways if len(both_ways) else np.zeros(1, np.uint8))
+        with driver.gpus[device.gpu.index]:
+            reads = driver.to_device(both_ways if len(both_ways) else np.zeros(1, np.uint8))
         device.work_of = devices
         found.append([Piles(device, reads) for _ in range(WORKERS)])
     return [piles for turn in zip(*found, strict=True) for piles in turn]

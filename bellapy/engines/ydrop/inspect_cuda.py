@@ -10,10 +10,9 @@ from time import monotonic
 from typing import NamedTuple
 
 import numpy as np
-from numba import cuda
 
 from bellapy.compute.gpu.devices import known_gpus
-from bellapy.compute.gpu.ops import I32, SIMULATED, WARP, kernel_of
+from bellapy.compute.gpu.ops import I32, SIMULATED, WARP, current_card, driver, kernel_of
 from bellapy.compute.gpu.pool import FULL, give_to_cpu, is_out_of_memory
 from bellapy.engines.ydrop.cuda_inspect import (
     CHUNK,
@@ -69,7 +68,7 @@ def fits(scores: GapScores, ydrop: int) -> bool:
 
 def is_packed() -> bool:
     """Whether the current GPU has the instructions."""
-    return SIMULATED or cuda.get_current_device().compute_capability >= (9, 0)
+    return SIMULATED or current_card().compute_capability >= (9, 0)
 
 
 def free_bases(codes: np.ndarray, places: np.ndarray, step: int) -> np.ndarray:
@@ -140,7 +139,7 @@ def _inspect(texts, sides: np.ndarray, scores: GapScores, ydrop: int, found: np.
 def _rule(scores: GapScores, ydrop: int):
     """Words and costs for the kernel."""
     matrix = scores.matrix[:4, :4].astype(np.int64) & 0xFF  # by target, then query
-    words = cuda.to_device((matrix.T * (1 << 8 * np.arange(4))).sum(axis=1).astype(np.uint32))
+    words = driver.to_device((matrix.T * (1 << 8 * np.arange(4))).sum(axis=1).astype(np.uint32))
     rise = max(0, CHUNK // 2 * int(scores.matrix[:4, :4].max()))
     return words, Costs(both(DEAD), both(scores.open + scores.extend), both(-scores.extend), I32(ydrop), I32(rise))
 
@@ -148,21 +147,21 @@ def _rule(scores: GapScores, ydrop: int):
 def _launch(sizes: tuple[int, int, int], texts, sides: np.ndarray, rule):
     """Results of the kernel for windows of these sizes, on the GPU, and cells computed."""
     number, processors = (0, 1) if SIMULATED else _numbers()
-    results, counts = cuda.device_array((len(sides), 4), np.int32), cuda.to_device(np.zeros(2, np.int64))
+    results, counts = driver.device_array((len(sides), 4), np.int32), driver.to_device(np.zeros(2, np.int64))
     blocks = min(BLOCKS * processors, (len(sides) + WARPS - 1) // WARPS)
     kernel = kernel_of(make_kernel(*sizes), number)
-    kernel[blocks, WARPS * WARP](*texts, cuda.to_device(sides), *rule, counts, results)
+    kernel[blocks, WARPS * WARP](*texts, driver.to_device(sides), *rule, counts, results)
     return results, int(counts.copy_to_host()[1])
 
 
 def _padded(codes):
     """Codes on the GPU, with PAD of any kind at both ends."""
-    there = cuda.device_array(len(codes) + 2 * PAD, np.uint8)
+    there = driver.device_array(len(codes) + 2 * PAD, np.uint8)
     there[PAD : PAD + len(codes)].copy_to_device(codes)
     return there
 
 
 def _numbers() -> tuple[int, int]:
     """The current GPU's number, and its processors."""
-    device = cuda.get_current_device()
+    device = current_card()
     return device.id, device.MULTIPROCESSOR_COUNT
