@@ -37,6 +37,10 @@ StageInput = {"show_default": False, "metavar": "FILE", "rich_help_panel": INPUT
 )  # fmt: skip
 def overlap(given: Given, reads: Reads, output: Output = "-", skip_alignment: SkipAlignment = False) -> None:
     """Overlaps of all reads with each other."""
+    if given["device"] != "cpu" and given["workdir"] is None and not skip_alignment:
+        from bellapy.compute.gpu.devices import wake
+
+        wake()
     target = destination(output, given, skip_alignment)
     if given["workdir"] is not None:
         from bellapy.cli.tiles import overlap_in_folder
@@ -45,10 +49,6 @@ def overlap(given: Given, reads: Reads, output: Output = "-", skip_alignment: Sk
         return
     if wanted := next((name for name in ("keep_workdir", "blocks", "scheduler") if given[name]), None):
         raise ParameterError(f"--{wanted.replace('_', '-')}: name a folder with --workdir")
-    if given["device"] != "cpu" and not skip_alignment:
-        from bellapy.compute.gpu.devices import wake
-
-        wake()
     with overlap_session(given, reads, {"-o": output, "the index": target.index}) as (run, params):
         found = _find(run, params, reads, target, skip_alignment)
         if found:

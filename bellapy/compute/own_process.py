@@ -7,12 +7,13 @@ import gc
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 TURN = 5e-4  # seconds until a thread asks another one for the GIL
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of mallopt
 LARGE = 32 << 20  # bytes: larger arrays go back to the system at once; the most that glibc takes
 KEPT = 1 << 30  # bytes of smaller ones
+SETTINGS = ".numba_config.yaml"  # of Numba, in the working folder
 _claimed = False
 
 
@@ -50,3 +51,14 @@ def without(module: str) -> Iterator[None]:
         yield
     finally:
         del sys.modules[module]
+
+
+def load_numba() -> None:
+    """Import Numba without packages that it imports only to look at them: a tenth of the start.
+
+    They are what measures coverage, the version of SciPy, and what reads a file of settings, if there is none.
+    """
+    with ExitStack() as stack:
+        for module in ("coverage", "scipy", *(() if os.path.exists(SETTINGS) else ("yaml",))):
+            stack.enter_context(without(module))
+        import numba  # noqa: F401

@@ -125,7 +125,7 @@ def _used() -> list[Card]:
     return _own.cards
 
 
-class _Cards:
+class Cards:
     """All devices, by number."""
 
     def __init__(self) -> None:
@@ -139,7 +139,7 @@ class _Cards:
             return self._cards[index]
 
 
-gpus = _Cards()
+gpus = Cards()
 
 
 def current_card() -> Card:

@@ -57,8 +57,7 @@ def choose_beside(wanted: str) -> Future[str]:
 
     def choose() -> None:
         try:
-            with global_compiler_lock:  # what is compiled must not meet Numba while its part for GPUs is loaded
-                device = choose_device(wanted)
+            device = choose_device(wanted)
         except BaseException as error:
             choice.set_exception(error)
             return
@@ -69,14 +68,6 @@ def choose_beside(wanted: str) -> Future[str]:
     if wanted == "cpu":
         choice.set_result("cpu")
         return choice
-    from numba.core.compiler_lock import global_compiler_lock
-
-    from bellapy.io.fastx_scan import load
-    from bellapy.jobs.overlap.canonical import canonical_reads
-    from bellapy.records import ReadSet
-
-    load()  # what reads, and what puts reads in order, does not wait for Numba then
-    canonical_reads(ReadSet.from_sequences(["A"]))
     Thread(target=choose, name="choosing", daemon=True).start()
     return choice
 

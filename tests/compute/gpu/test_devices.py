@@ -9,7 +9,7 @@ import threading
 import pytest
 from cases import run
 
-from bellapy.compute.gpu import devices
+from bellapy.compute.gpu import devices, driver
 from bellapy.compute.gpu.devices import LEAST_FREE, Gpu, choose_device, find_gpus, known_gpus
 from bellapy.errors import DeviceError
 from bellapy.report.log import logger
@@ -126,18 +126,22 @@ class Driver:
         self.kept.add(device.value)
         if len(self.kept) == 2:
             self.done.set()
+        return 0
+
+    cuGetErrorName = cuGetErrorString = lambda self, code, text: 1
 
 
 def test_every_gpu_is_woken(machine, monkeypatch, tmp_path):
     monkeypatch.setattr(devices, "DRIVER_FILE", tmp_path / "version")
-    driver, broken = Driver(), Driver(problem=999)
-    monkeypatch.setattr(devices.ctypes, "CDLL", lambda name: driver)
+    fine, broken = Driver(), Driver(problem=999)
+    monkeypatch.setattr(driver, "gpus", driver.Cards())
+    monkeypatch.setattr(driver, "libraries", lambda: driver.Libraries(fine, fine))
     devices.wake()
-    assert not driver.done.wait(0.1), "no driver is loaded"
+    assert not fine.done.wait(0.1), "no driver is loaded"
     (tmp_path / "version").write_text("a driver")
     devices.wake()
-    assert driver.done.wait(10) and driver.kept == {40, 41}
-    monkeypatch.setattr(devices.ctypes, "CDLL", lambda name: broken)
+    assert fine.done.wait(10) and fine.kept == {40, 41}
+    monkeypatch.setattr(driver, "libraries", lambda: driver.Libraries(broken, broken))
     devices.wake()
     assert broken.done.wait(10) and not broken.kept
     machine(installed=False)

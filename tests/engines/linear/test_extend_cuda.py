@@ -30,11 +30,10 @@ try:
 except DeviceError as error:
     pytest.skip(f"the GPU kernels do not run here: {error}", allow_module_level=True)
 
-from numba import cuda
 
 from bellapy.compute.gpu import pool as cuda_pool
 from bellapy.compute.gpu import reads as cuda_reads
-from bellapy.compute.gpu.ops import SIMULATED
+from bellapy.compute.gpu.ops import SIMULATED, driver
 from bellapy.compute.gpu.planes import BASES, BLOCK, pack_planes
 from bellapy.engines.linear import extend_cuda as batch_cuda
 from bellapy.engines.linear.cuda_stack import OUTGROWN
@@ -179,12 +178,12 @@ def test_reads_are_packed_in_parts_and_sent_in_stretches(rng, monkeypatch):
     codes, planes = rng.integers(0, 5, 2 * n_bases).astype(np.uint8), np.zeros((-(-n_bases // BASES), 3), np.uint32)
     pack_planes(codes[:n_bases], planes)
     table = np.array([[0, BLOCK, 3 * BLOCK, 10, 0], [0, n_bases, 0, 1, 0]], np.int64)  # blocks 0 and 3, then all
-    stream = cuda.stream()
+    stream = driver.stream()
     with ThreadPoolExecutor(2) as helpers:
-        reads = cuda_reads.DeviceReads(cuda_pool.Rooms(cuda.device_array), helpers)
+        reads = cuda_reads.DeviceReads(cuda_pool.Rooms(driver.device_array), helpers)
         reads.hold(codes)
         sent = [reads.bring(table[: i + 1], codes, 3, stream) for i in (0, 1, 1)]
-    cuda.synchronize()
+    stream.synchronize()
     assert sent == [2 * BLOCK, n_bases - 2 * BLOCK, 0]
     assert_array_equal(reads.planes.copy_to_host(), planes)
 
@@ -192,12 +191,12 @@ def test_reads_are_packed_in_parts_and_sent_in_stretches(rng, monkeypatch):
 def test_a_few_reads_do_not_drive_out_many(rng, monkeypatch):
     monkeypatch.setattr(cuda_reads, "FEW", BLOCK)
     sets = [rng.integers(0, 5, 2 * n).astype(np.uint8) for n in (2 * BLOCK, 50, 70, 3 * BLOCK)]
-    stream = cuda.stream()
+    stream = driver.stream()
 
     def bring(codes):
         reads.hold(codes)
         sent = reads.bring_all(codes, 2, stream)
-        cuda.synchronize()
+        stream.synchronize()
         planes = np.zeros((-(-len(codes) // 2 // BASES), 3), np.uint32)
         pack_planes(codes[: len(codes) // 2], planes)
         assert reads.n_bases == len(codes) // 2
@@ -205,7 +204,7 @@ def test_a_few_reads_do_not_drive_out_many(rng, monkeypatch):
         return sent
 
     with ThreadPoolExecutor(2) as helpers:
-        reads = cuda_reads.DeviceReads(cuda_pool.Rooms(cuda.device_array), helpers)
+        reads = cuda_reads.DeviceReads(cuda_pool.Rooms(driver.device_array), helpers)
         sent = [bring(sets[i]) for i in (0, 1, 0, 2, 1, 0, 3, 0)]
     assert sent == [2 * BLOCK, 50, 0, 70, 50, 0, 3 * BLOCK, 2 * BLOCK]
 
