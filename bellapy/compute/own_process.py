@@ -56,9 +56,19 @@ def without(module: str) -> Iterator[None]:
 def load_numba() -> None:
     """Import Numba without packages that it imports only to look at them: a tenth of the start.
 
-    They are what measures coverage, the version of SciPy, and what reads a file of settings, if there is none.
+    They are what measures coverage, SciPy (its version), what reads a file of settings if there is none, and masked arrays.
     """
+    if not _claimed:
+        return
     with ExitStack() as stack:
         for module in ("coverage", "scipy", *(() if os.path.exists(SETTINGS) else ("yaml",))):
             stack.enter_context(without(module))
-        import numba  # noqa: F401
+        from numba.core import types
+        from numba.core.typing.typeof import typeof_impl
+        from numba.np.numpy_support import from_dtype, map_layout
+    import numpy as np
+
+    @typeof_impl.register(np.ndarray)
+    def type_of_array(array: np.ndarray, context: object) -> types.Array:
+        """As Numba does, but without a look at masked arrays, for which it loads numpy.ma: nobody gives it any here."""
+        return types.Array(from_dtype(array.dtype), array.ndim, map_layout(array), readonly=not array.flags.writeable)

@@ -10,7 +10,7 @@ import hashlib
 import os
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache, partial
 from importlib import import_module
@@ -44,10 +44,20 @@ def folder() -> Path:
 @cache
 def stamp() -> str:
     """What compiled code depends on, in short."""
-    sources = sorted((path.relative_to(PACKAGE).as_posix(), path.stat().st_mtime_ns) for path in PACKAGE.rglob("*.py"))
+    sources = sorted(_sources(str(PACKAGE)))
     installed = [_installed_at(package) for package in PACKAGES]
     whole = sources, sys.version, installed, card_models(), DRIVER_FILE.read_text() if DRIVER_FILE.exists() else ""
     return hashlib.sha1(repr(whole).encode()).hexdigest()[:16]
+
+
+def _sources(folder: str) -> Iterator[tuple[str, int]]:
+    """Modules in a folder and in those below, and when each was changed; pathlib takes three times as long."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                yield entry.path, entry.stat().st_mtime_ns
+            elif entry.is_dir(follow_symlinks=False) and entry.name != "__pycache__":
+                yield from _sources(entry.path)
 
 
 def _installed_at(package: str) -> int:
