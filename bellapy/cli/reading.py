@@ -61,7 +61,7 @@ def load_reads(
 
     device = choose_beside(params.run.device if overlaps else "cpu")
     reads = _Loading(session, or_tiles, device).load(paths)
-    session.report.count_letters(reads.other_letters, reads.n_bases)
+    session.report.count_letters(reads.other_letters, int(reads.lengths.sum(dtype="int64")))
     if output and output.format in ("sam", "bam"):  # raised before the work
         from bellapy.io.sam import check_names
 
@@ -83,9 +83,8 @@ class _Loading:
         self.refused: MemoryLimitError | None = None  # raised when the reads have been counted
         self.held = 0
 
-    def load(self, paths: list[str]) -> ReadSet:
+    def load(self, paths: list[str]) -> GatheredReads:
         from bellapy.compute.memory import PROGRAM, resident
-        from bellapy.io.fastx import join_reads
         from bellapy.report.run_report import ReadStage
 
         session = self.session
@@ -96,10 +95,9 @@ class _Loading:
         self.held = resident()
         with session.report.stage(ReadStage("read")) as stage:
             gathered = self.gather(paths)
-            self.expect(len(gathered.names), int(gathered.lengths.sum(dtype="int64")))
-            reads = join_reads(gathered, session.run.threads)
-            stage.reads, stage.bases = len(reads), reads.n_bases
-        return reads
+            stage.reads, stage.bases = len(gathered.names), int(gathered.lengths.sum(dtype="int64"))
+            self.expect(stage.reads, stage.bases)
+        return gathered
 
     def expect(self, n_reads: int, n_bases: int) -> None:
         """Raise what is known to go wrong with so many reads."""

@@ -9,11 +9,13 @@ whose hash is smaller.  At the end the results are converted to the reads as the
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_entry, njit_vector
 from bellapy.compute.threads import even_ranges, map_threads
+from bellapy.io.fastx import GatheredReads
 from bellapy.records import Overlaps, ReadSet
 from bellapy.records.bases import PAD, UNKNOWN
 from bellapy.records.reads import memory_of, room_both_ways
@@ -23,13 +25,13 @@ SEED, PRIME, SHIFT = U(0xCBF29CE484222325), U(0x9E3779B97F4A7C15), U(29)
 
 
 @njit
-def hash_strands(codes, starts, lengths, begin, end, hashes):
+def hash_strands(codes, before, starts, lengths, begin, end, hashes):
     """hashes[0, r] and hashes[1, r] of reads [begin, end): of the read and of its reverse complement, uint64.
 
-    codes, starts, lengths : of a ReadSet.
+    codes : (any,) uint8, those of a ReadSet from place `before` on.  starts, lengths : of the ReadSet.
     """
     for r in range(begin, end):
-        first, last = starts[r], starts[r] + lengths[r] - 1
+        first, last = starts[r] - before, starts[r] - before + lengths[r] - 1
         forward = backward = SEED
         for i in range(lengths[r]):
             a, b = U(codes[first + i]), U(codes[last - i])
@@ -55,14 +57,17 @@ def _turn(codes, old, n, new_codes, new):
 
 
 @njit_entry
-def copy_reads(codes, starts, lengths, source, flipped, begin, end, new_codes, new_starts):
-    """Copy read source[r] of `codes` to new_starts[r], reverse-complemented where flipped[r], for r in [begin, end).
+def copy_reads(codes, before, starts, lengths, begin, end, to, turned, new_codes):
+    """Copy reads [begin, end) to new_codes[to[r]:], reverse-complemented where turned[r], with unknown bases before each.
 
-    codes, starts, lengths : of a ReadSet.  new_codes : (any,) uint8, filled; new_starts : (n_reads,) int64, places there.
+    codes : (any,) uint8, those of a ReadSet from place `before` on.  starts, lengths : of the ReadSet.
+    to : (n_reads,) int64.  turned : (n_reads,) bool.  new_codes : (any,) uint8, filled.
     """
     for r in range(begin, end):
-        old, new, n = starts[source[r]], new_starts[r], lengths[source[r]]
-        if n and flipped[r]:
+        old, new, n = starts[r] - before, to[r], lengths[r]
+        for x in range(U(PAD)):
+            new_codes[U(new) - U(PAD) + x] = U8(UNKNOWN)
+        if n and turned[r]:
             _turn(codes, old, n, new_codes, new)
         elif n:
             _copy(codes, old, n, new_codes, new)
@@ -80,17 +85,39 @@ class Order:
     flipped: np.ndarray
 
 
-def canonical_reads(reads: ReadSet, threads: int = 1) -> tuple[ReadSet, Order]:
-    """The reads sorted by hash, each on the strand with the smaller one, and how to get back."""
-    hashes = np.empty((2, len(reads)), np.uint64)
+class _Part(NamedTuple):
+    """Consecutive reads: from begin to end; `codes` are theirs, from place `before` among those of all reads on."""
 
-    def work(piece):
-        hash_strands(reads.codes, reads.starts, reads.lengths, *piece, hashes)
+    codes: np.ndarray
+    before: int
+    begin: int
+    end: int
 
-    map_threads(work, even_ranges(len(reads), 4 * threads), threads)
+
+def _parts_of(reads: ReadSet | GatheredReads, threads: int) -> list[list[_Part]]:
+    """All reads in parts, for threads to take some at a time; codes that were gathered are used up."""
+    if isinstance(reads, ReadSet):
+        return [[_Part(reads.codes, 0, *some)] for some in even_ranges(len(reads), 4 * threads)]
+    pieces = [piece for some in reads.codes.drain() for piece in some]
+    edges = np.concatenate(([0], np.cumsum([len(piece) for piece in pieces])))
+    reads_before = np.searchsorted(reads.starts, edges).tolist()
+    parts = list(map(_Part, pieces, edges.tolist(), reads_before, reads_before[1:]))
+    return [parts[begin:end] for begin, end in even_ranges(len(parts), 4 * threads)]
+
+
+def canonical_reads(reads: ReadSet | GatheredReads, threads: int = 1) -> tuple[ReadSet, Order]:
+    """The reads sorted by hash, each on the strand with the smaller one, and how to get back; gathered ones are used up."""
+    hashes, parts = np.empty((2, len(reads.names)), np.uint64), _parts_of(reads, threads)
+
+    def work(some: list[_Part]) -> None:
+        for codes, before, begin, end in some:
+            hash_strands(codes, before, reads.starts, reads.lengths, begin, end, hashes)
+
+    map_threads(work, parts, threads)
     given = np.argsort(hashes.min(axis=0), kind="stable")
     order = Order(given, (hashes[1] < hashes[0])[given])
-    return _arrange(reads, given, order.flipped, room_both_ways(len(reads.codes)), threads), order
+    n_codes = PAD + int(reads.lengths.sum(dtype=np.int64)) + PAD * len(given)
+    return _arrange(reads, parts, given, order.flipped, room_both_ways(n_codes), threads), order
 
 
 def given_reads(reads: ReadSet, order: Order, threads: int = 1, *, with_bases: bool) -> ReadSet:
@@ -106,24 +133,28 @@ def given_reads(reads: ReadSet, order: Order, threads: int = 1, *, with_bases: b
         return ReadSet(names, np.full(PAD, UNKNOWN, np.uint8), reads.starts[back], reads.lengths[back], reads.error_rate)
     n, room = len(reads.codes), memory_of(reads.codes)
     room.flags.writeable = True  # `ReadSet.both_ways` is done with
-    restored = _arrange(reads, back, order.flipped[back], room[n:], threads)
+    restored = _arrange(reads, _parts_of(reads, threads), back, order.flipped[back], room[n:], threads)
     codes = room[:n]
     codes[:] = restored.codes
     return replace(restored, codes=codes, in_room=True)
 
 
-def _arrange(reads: ReadSet, source: np.ndarray, flipped: np.ndarray, codes: np.ndarray, threads: int) -> ReadSet:
-    """The reads `source`, turned where `flipped`, in `codes`."""
+def _arrange(
+    reads: ReadSet | GatheredReads, parts: list[list[_Part]], source: np.ndarray, flipped: np.ndarray, codes: np.ndarray,
+    threads: int,
+) -> ReadSet:  # fmt: skip
+    """The reads `source`, turned where `flipped`, in `codes`; parts : of all reads as they are."""
     lengths = reads.lengths[source]
     starts = PAD + np.concatenate(([0], np.cumsum(lengths[:-1].astype(np.int64) + PAD)))[: len(lengths)]
-    edges = np.concatenate(([0], starts[1:] - PAD, [len(codes)]))  # a read goes with the unknown bases before it
-    codes[: starts[0] if len(starts) else len(codes)] = UNKNOWN
+    to, turned = np.empty(len(starts), np.int64), np.empty(len(starts), np.bool_)
+    to[source], turned[source] = starts, flipped
+    codes[len(codes) - PAD :] = UNKNOWN
 
-    def copy(piece):
-        codes[edges[piece[0]] : edges[piece[1]]] = UNKNOWN  # by the thread that fills it: first touches take time
-        copy_reads(reads.codes, reads.starts, reads.lengths, source, flipped, *piece, codes, starts)
+    def copy(some: list[_Part]) -> None:
+        for old, before, begin, end in some:
+            copy_reads(old, before, reads.starts, reads.lengths, begin, end, to, turned, codes)
 
-    map_threads(copy, even_ranges(len(reads), 4 * threads), threads)
+    map_threads(copy, parts, threads)
     names = tuple(reads.names[i] for i in source.tolist())
     return ReadSet(names, codes, starts.astype(np.int64), lengths, reads.error_rate, in_room=True)
 

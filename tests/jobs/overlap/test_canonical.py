@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import naive
 import numpy as np
 import pytest
@@ -10,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import make_reads, read_sets
 
+from bellapy.io import fastx_blocks
+from bellapy.io.fastx import gather_reads, load_reads
 from bellapy.jobs.overlap.canonical import canonical_reads, given_overlaps, given_reads, sort_rows
 from bellapy.records import Overlaps
 
@@ -46,6 +50,21 @@ def test_there_and_back(sequences, threads):
     np.testing.assert_array_equal(back.codes, reads.codes)
     np.testing.assert_array_equal(back.starts, reads.starts)
     np.testing.assert_array_equal(back.both_ways, reads.both_ways)
+
+
+@pytest.mark.parametrize("block", [1, 60, 1 << 19])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_gathered_reads_are_put_in_order_as_they_stand_in_memory(tmp_path, monkeypatch, rng, block, threads):
+    sequences = ["", "ACGTN", *("".join(rng.choice(list("ACGTN"), n)) for n in rng.integers(0, 80, 30)), ""]
+    path = tmp_path / "reads.fa"
+    path.write_text("".join(f">{i}\n{s}\n" for i, s in enumerate(sequences)))
+    monkeypatch.setattr(fastx_blocks, "BLOCK_SIZE", block)
+    (whole, order), (pieces, its_order) = (
+        canonical_reads(read([path], threads=threads), threads) for read in (load_reads, gather_reads)
+    )
+    for of_pieces, of_whole in ((pieces, whole), (its_order, order)):
+        for f in fields(of_whole):
+            np.testing.assert_array_equal(getattr(of_pieces, f.name), getattr(of_whole, f.name))
 
 
 def test_overlaps_lie_on_the_reads_as_given(rng):
