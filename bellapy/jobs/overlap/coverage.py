@@ -220,6 +220,36 @@ def count_covering_by(found, edges, starts, lengths, begin, end, table, pieces, 
         _count_read(found, shown, read, table, pieces, (scratch[0], scratch[1]), counts)
 
 
+@njit_entry
+def index_hashes(hashes, items, to_mark, to_head, kept, marks, heads):
+    """Keep the k-mers that a piece shows once, and of equal ones MOST_PIECES, at the begin of both columns; return how many.
+
+    hashes, items : (n,) uint64, columns of a Table, by hash and item, overwritten.  kept : (n_pieces,) int64, added to: those
+    of each piece.  marks, heads : of Table, zeros, filled.  to_mark, to_head : uint64, bits from a hash to its prefix there.
+    """
+    n, last = 0, len(hashes) - 1
+    n_equal, before, piece_before = 0, U0, ~U0
+    for i in range(len(hashes)):
+        hashed, item = hashes[i], items[i]
+        piece = item >> U(14)
+        if hashed != before:
+            n_equal, before, piece_before = 0, hashed, ~U0
+        twice = piece == piece_before or (i < last and hashes[i + 1] == hashed and items[i + 1] >> U(14) == piece)
+        piece_before = piece
+        if twice or n_equal == MOST_PIECES:
+            continue
+        n_equal += 1
+        kept[np.int64(piece)] += 1
+        prefix = hashed >> to_mark
+        marks[np.int64(prefix >> U6)] |= U1 << (prefix & U63)
+        heads[np.int64(hashed >> to_head) + 1] += 1
+        hashes[n], items[n] = hashed, item
+        n += 1
+    for prefix in range(1, len(heads)):
+        heads[prefix] += heads[prefix - 1]
+    return n
+
+
 def make_table(reads: ReadSet, chosen: np.ndarray, k: int, one_in: int) -> tuple[Table, np.ndarray, np.ndarray]:
     """The k-mers of pieces from the middle of some reads; the middle of each piece; and whether it kept enough of them.
 
@@ -240,19 +270,11 @@ def make_table(reads: ReadSet, chosen: np.ndarray, k: int, one_in: int) -> tuple
     parts = [look(piece) for piece in range(len(chosen))]  # a millisecond: threads would take longer to begin
     hashes, items = (np.concatenate([part[i] for part in parts]) for i in range(2))
     hashes, items = _by_hash(hashes, items, bits)
-    alone = np.ones(len(hashes), bool)  # not twice in a piece
-    twice = (hashes[1:] == hashes[:-1]) & (items[1:] >> U(14) == items[:-1] >> U(14))
-    alone[1:] &= ~twice
-    alone[:-1] &= ~twice
-    hashes, items = hashes[alone], items[alone]
-    row, is_first = np.arange(len(hashes)), np.diff(hashes, prepend=~hashes[:1]) != 0
-    rank = row - np.maximum.accumulate(np.where(is_first, row, 0))
-    hashes, items = hashes[rank < MOST_PIECES], items[rank < MOST_PIECES]
-    kept = np.bincount((items >> U(14)).astype(np.int64), minlength=len(chosen))
+    kept, marks = np.zeros(len(chosen), np.int64), np.zeros(1 << MARK_BITS >> 6, np.uint64)
+    heads, to_mark, to_head = np.zeros((1 << HEAD_BITS) + 1, np.int32), *(max(0, bits - n) for n in (MARK_BITS, HEAD_BITS))
+    n_kept = index_hashes(hashes, items, U(to_mark), U(to_head), kept, marks, heads)
+    hashes, items = hashes[:n_kept], items[:n_kept]
     enough = kept >= np.maximum(MIN_HITS, LEAST_KEPT * np.array([len(part[0]) for part in parts]))
-    heads = np.bincount((hashes >> U(max(0, bits - HEAD_BITS))).astype(np.int64), minlength=1 << HEAD_BITS)
-    heads = np.concatenate(([0], np.cumsum(heads))).astype(np.int32)
-    marks = _marks_of(hashes >> U(max(0, bits - MARK_BITS)))
     return Table(k, multiplier, bits, marks, heads, hashes, items), sizes // 2, enough
 
 
@@ -263,15 +285,6 @@ def _by_hash(hashes: np.ndarray, items: np.ndarray, bits: int) -> tuple[np.ndarr
         return hashes[order], items[order]
     words = np.sort(hashes << U(ITEM_BITS) | items)  # much faster than to sort by two columns
     return words >> U(ITEM_BITS), words & U((1 << ITEM_BITS) - 1)
-
-
-def _marks_of(prefixes: np.ndarray) -> np.ndarray:
-    """A bit for each prefix, as in Table; prefixes : (n,) uint64, ascending."""
-    marks, words = np.zeros(1 << MARK_BITS >> 6, np.uint64), (prefixes >> U6).astype(np.int64)
-    firsts = np.flatnonzero(np.diff(words, prepend=-1))
-    if len(firsts):
-        marks[words[firsts]] = np.bitwise_or.reduceat(U1 << (prefixes & U63), firsts)
-    return marks
 
 
 def measure_depth(reads: ReadSet, k: int, one_in: int, threads: int = 1, find: Finder | None = None) -> float | None:
