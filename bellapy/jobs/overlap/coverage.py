@@ -224,7 +224,7 @@ def count_covering_by(found, edges, starts, lengths, begin, end, table, pieces, 
 def index_hashes(hashes, items, to_mark, to_head, kept, marks, heads):
     """Keep the k-mers that a piece shows once, and of equal ones MOST_PIECES, at the start of the columns; return how many.
 
-    hashes, items : (n,) uint64, columns of a Table, by hash and item, overwritten.  kept : (n_pieces,) int64, added to: those
+    hashes, items : (n,) uint64, columns of a Table, in order, overwritten.  kept : (n_pieces,) int64, added to: those
     of each piece.  marks, heads : of Table, zeros, filled.  to_mark, to_head : uint64, bits from a hash to its prefix there.
     """
     n, last = 0, len(hashes) - 1
