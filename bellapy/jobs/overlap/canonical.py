@@ -58,7 +58,7 @@ def _turn(codes, old, n, new_codes, new):
 
 @njit_entry
 def copy_reads(codes, before, starts, lengths, begin, end, to, turned, new_codes):
-    """Copy reads [begin, end) to new_codes[to[r]:], reverse-complemented where turned[r], with unknown bases before each.
+    """Copy reads [begin, end) to new_codes[to[r]:], reverse-complemented where turned[r], with unknown bases behind each.
 
     codes : (any,) uint8, those of a ReadSet from place `before` on.  starts, lengths : of the ReadSet.
     to : (n_reads,) int64.  turned : (n_reads,) bool.  new_codes : (any,) uint8, filled.
@@ -66,7 +66,7 @@ def copy_reads(codes, before, starts, lengths, begin, end, to, turned, new_codes
     for r in range(begin, end):
         old, new, n = starts[r] - before, to[r], lengths[r]
         for x in range(U(PAD)):
-            new_codes[U(new) - U(PAD) + x] = U8(UNKNOWN)
+            new_codes[U(new) + U(n) + x] = U8(UNKNOWN)
         if n and turned[r]:
             _turn(codes, old, n, new_codes, new)
         elif n:
@@ -148,7 +148,7 @@ def _arrange(
     starts = PAD + np.concatenate(([0], np.cumsum(lengths[:-1].astype(np.int64) + PAD)))[: len(lengths)]
     to, turned = np.empty(len(starts), np.int64), np.empty(len(starts), np.bool_)
     to[source], turned[source] = starts, flipped
-    codes[len(codes) - PAD :] = UNKNOWN
+    codes[:PAD] = UNKNOWN
 
     def copy(some: list[_Part]) -> None:
         for old, before, begin, end in some:
