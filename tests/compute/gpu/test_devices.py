@@ -110,12 +110,12 @@ class Driver:
         self.problem, self.kept, self.done = problem, set(), threading.Event()
 
     def cuInit(self, flags):
-        self.done.set()
+        if self.problem:
+            self.done.set()
         return self.problem
 
     def cuDeviceGetCount(self, number):
         number._obj.value = 2
-        self.done.clear()
         return 0
 
     def cuDeviceGet(self, device, index):
