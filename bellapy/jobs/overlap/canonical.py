@@ -8,7 +8,10 @@ whose hash is smaller.  At the end the results are converted to the reads as the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -17,6 +20,9 @@ from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.records import Overlaps, ReadSet
 from bellapy.records.bases import PAD, UNKNOWN
 from bellapy.records.reads import memory_of, room_both_ways
+
+if TYPE_CHECKING:  # loaded when needed
+    from bellapy.io.fastx import GatheredReads
 
 U, U8 = np.uint64, np.uint8
 SEED, PRIME, SHIFT = U(0xCBF29CE484222325), U(0x9E3779B97F4A7C15), U(29)
@@ -58,6 +64,7 @@ def _turn(codes, old, n, new_codes, new):
 def copy_reads(codes, starts, lengths, source, flipped, begin, end, new_codes, new_starts):
     """Copy read source[r] of `codes` to new_starts[r], reverse-complemented where flipped[r], for r in [begin, end).
 
+    Unknown bases are written behind each.
     codes, starts, lengths : of a ReadSet.  new_codes : (any,) uint8, filled; new_starts : (n_reads,) int64, places there.
     """
     for r in range(begin, end):
@@ -66,6 +73,8 @@ def copy_reads(codes, starts, lengths, source, flipped, begin, end, new_codes, n
             _turn(codes, old, n, new_codes, new)
         elif n:
             _copy(codes, old, n, new_codes, new)
+        for x in range(new + n, new + n + PAD):
+            new_codes[x] = UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -80,17 +89,62 @@ class Order:
     flipped: np.ndarray
 
 
-def canonical_reads(reads: ReadSet, threads: int = 1) -> tuple[ReadSet, Order]:
-    """The reads sorted by hash, each on the strand with the smaller one, and how to get back."""
-    hashes = np.empty((2, len(reads)), np.uint64)
+class _Piece(NamedTuple):
+    """Some consecutive reads, for compiled code.
 
-    def work(piece):
-        hash_strands(reads.codes, reads.starts, reads.lengths, *piece, hashes)
+    first : number of the first one.  codes : (any,) uint8, read-only, which hold them.  starts : (n,) int64, places there.
+    """
 
-    map_threads(work, even_ranges(len(reads), 4 * threads), threads)
+    first: int
+    codes: np.ndarray
+    starts: np.ndarray
+
+    @property
+    def rows(self) -> slice:
+        """Their numbers."""
+        return slice(self.first, self.first + len(self.starts))
+
+
+def canonical_reads(reads: ReadSet | GatheredReads, threads: int = 1) -> tuple[ReadSet, Order]:
+    """The reads sorted by hash, each on the strand with the smaller one, and how to get back.
+
+    reads : what has been gathered is used up.
+    """
+    if isinstance(reads, ReadSet):
+        names, lengths, n_codes, pieces = reads.names, reads.lengths, len(reads.codes), _pieces_of(reads, threads)
+    else:
+        names, lengths, n_codes, pieces = reads.names, reads.lengths, reads.codes.size, list(_gathered_pieces(reads))
+
+    def hash_piece(piece: _Piece) -> np.ndarray:
+        hashes = np.empty((2, len(piece.starts)), np.uint64)
+        hash_strands(piece.codes, piece.starts, lengths[piece.rows], 0, len(piece.starts), hashes)
+        return hashes
+
+    hashes = np.concatenate([np.zeros((2, 0), np.uint64), *map_threads(hash_piece, pieces, threads)], axis=1)
     given = np.argsort(hashes.min(axis=0), kind="stable")
     order = Order(given, (hashes[1] < hashes[0])[given])
-    return _arrange(reads, given, order.flipped, room_both_ways(len(reads.codes)), threads), order
+    codes = room_both_ways(n_codes)
+    starts, new_lengths = _arrange(pieces, lengths, given, order.flipped, codes, threads)
+    new_names = tuple(names[i] for i in given.tolist())
+    return ReadSet(new_names, codes, starts, new_lengths, reads.error_rate, in_room=True), order
+
+
+def _pieces_of(reads: ReadSet, threads: int) -> list[_Piece]:
+    """Reads in pieces that threads share."""
+    return [_Piece(begin, reads.codes, reads.starts[begin:end]) for begin, end in even_ranges(len(reads), 4 * threads)]
+
+
+def _gathered_pieces(gathered: GatheredReads) -> Iterator[_Piece]:
+    """Reads as they were gathered, each whole in one piece; what holds no read begins the first one."""
+    at, first = 0, 0
+    gathered.lengths.flags.writeable = False  # as in a ReadSet, for which there is compiled code
+    for codes in chain.from_iterable(gathered.codes.drain()):
+        end = first + int(np.searchsorted(gathered.starts[first:], at + len(codes)))
+        codes, starts = codes[:], gathered.starts[first:end] - at
+        codes.flags.writeable = starts.flags.writeable = False
+        if len(starts):
+            yield _Piece(first, codes, starts)
+        at, first = at + len(codes), end
 
 
 def given_reads(reads: ReadSet, order: Order, threads: int = 1, *, with_bases: bool) -> ReadSet:
@@ -106,26 +160,34 @@ def given_reads(reads: ReadSet, order: Order, threads: int = 1, *, with_bases: b
         return ReadSet(names, np.full(PAD, UNKNOWN, np.uint8), reads.starts[back], reads.lengths[back], reads.error_rate)
     n, room = len(reads.codes), memory_of(reads.codes)
     room.flags.writeable = True  # `ReadSet.both_ways` is done with
-    restored = _arrange(reads, back, order.flipped[back], room[n:], threads)
+    restored = room[n:]
+    starts, lengths = _arrange(_pieces_of(reads, threads), reads.lengths, back, order.flipped[back], restored, threads)
     codes = room[:n]
-    codes[:] = restored.codes
-    return replace(restored, codes=codes, in_room=True)
+    codes[:] = restored
+    names = tuple(reads.names[i] for i in back.tolist())
+    return ReadSet(names, codes, starts, lengths, reads.error_rate, in_room=True)
 
 
-def _arrange(reads: ReadSet, source: np.ndarray, flipped: np.ndarray, codes: np.ndarray, threads: int) -> ReadSet:
-    """The reads `source`, turned where `flipped`, in `codes`."""
-    lengths = reads.lengths[source]
-    starts = PAD + np.concatenate(([0], np.cumsum(lengths[:-1].astype(np.int64) + PAD)))[: len(lengths)]
-    edges = np.concatenate(([0], starts[1:] - PAD, [len(codes)]))  # a read goes with the unknown bases before it
-    codes[: starts[0] if len(starts) else len(codes)] = UNKNOWN
+def _arrange(
+    pieces: list[_Piece], lengths: np.ndarray, source: np.ndarray, flipped: np.ndarray, codes: np.ndarray, threads: int
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Put the reads `source` in `codes`, turned where `flipped`, and let go of the pieces; starts and lengths there.
 
-    def copy(piece):
-        codes[edges[piece[0]] : edges[piece[1]]] = UNKNOWN  # by the thread that fills it: first touches take time
-        copy_reads(reads.codes, reads.starts, reads.lengths, source, flipped, *piece, codes, starts)
+    lengths : (n_reads,) int32, of the reads in the order of the pieces.
+    """
+    new_lengths = lengths[source]
+    starts = PAD + np.concatenate(([0], np.cumsum(new_lengths[:-1].astype(np.int64) + PAD)))[: len(source)].astype(np.int64)
+    places, turned = np.empty(len(source), np.int64), np.empty(len(source), bool)
+    places[source], turned[source] = starts, flipped
+    codes[: PAD if len(source) else len(codes)] = UNKNOWN
 
-    map_threads(copy, even_ranges(len(reads), 4 * threads), threads)
-    names = tuple(reads.names[i] for i in source.tolist())
-    return ReadSet(names, codes, starts.astype(np.int64), lengths, reads.error_rate, in_room=True)
+    def copy(i: int) -> None:
+        piece, rows, n = pieces[i], pieces[i].rows, len(pieces[i].starts)
+        pieces[i] = piece._replace(codes=codes[:0])  # so that it can be freed
+        copy_reads(piece.codes, piece.starts, lengths[rows], np.arange(n), turned[rows], 0, n, codes, places[rows])
+
+    map_threads(copy, range(len(pieces)), threads)
+    return starts, new_lengths
 
 
 NAMES = [f.name for f in fields(Overlaps) if f.name != "strand"]

@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import make_reads, read_sets
 
+from bellapy.io.fastx import GatheredReads
+from bellapy.io.pieces import Pieces
 from bellapy.jobs.overlap.canonical import canonical_reads, given_overlaps, given_reads, sort_rows
 from bellapy.records import Overlaps
 
@@ -144,3 +146,23 @@ def test_order_strand_names_files_and_threads_do_not_matter(tmp_path_factory, sa
         for key, line in found.items()
     }
     assert renamed == turn(expected, flipped)
+
+
+@given(read_sets(), st.integers(1, 3), st.randoms(use_true_random=False))
+def test_reads_need_not_be_joined_before(sequences, threads, random):
+    """Reads as they were gathered, in pieces of any size, are put in order as those of one array are."""
+    reads = make_reads(sequences)
+    wanted, its_order = canonical_reads(reads, threads)
+    pieces, at = Pieces(), 0
+    edges = sorted({0, len(reads), *(random.randint(0, len(reads)) for _ in range(3))})
+    for edge in edges:
+        end = int(reads.starts[edge]) if edge < len(reads) else len(reads.codes)
+        pieces.add(reads.codes[at:end].copy())
+        at = end
+    gathered = GatheredReads(reads.names, pieces, reads.starts.copy(), reads.lengths.copy(), 0.1, {"K": 1})
+    got, order = canonical_reads(gathered, threads)
+    assert got.names == wanted.names and got.error_rate == 0.1
+    for name in ("codes", "starts", "lengths", "both_ways"):
+        np.testing.assert_array_equal(getattr(got, name), getattr(wanted, name))
+    np.testing.assert_array_equal(order.given, its_order.given)
+    np.testing.assert_array_equal(order.flipped, its_order.flipped)
