@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 
 from bellapy.compute.memory import Budget
+from bellapy.compute.ranks import median
 from bellapy.compute.threads import shared_by
 from bellapy.engines.ends import End
 from bellapy.engines.extend import extend_anchors, join_extensions
@@ -156,7 +157,7 @@ def _usual_rate(kind: str, work: Work) -> float | None:
 
     def make() -> Result:
         (rates,) = work.joined(f"{kind}_rates", "rates")
-        return {"usual": float(np.median(rates)) if len(rates) >= MIN_SURE else None}
+        return {"usual": median(rates, work.params.run.threads) if len(rates) >= MIN_SURE else None}
 
     return work.store.once(f"{kind}_usual", make)["usual"]
 
@@ -236,7 +237,8 @@ def thresholds_of(work: Work, kind: str) -> Thresholds:
 
     def make() -> Result:
         (rates,) = work.joined(f"{kind}_fair", "rates")
-        return asdict(learn_thresholds(rates, _floor(work), work.params.filter.delta, given=work.estimate.given))
+        given, threads = work.estimate.given, work.params.run.threads
+        return asdict(learn_thresholds(rates, _floor(work), work.params.filter.delta, given=given, threads=threads))
 
     return Thresholds(**work.store.once(f"{kind}_thresholds", make))
 

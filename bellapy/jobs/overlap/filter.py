@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bellapy.compute.ranks import quantiles
 from bellapy.compute.threads import even_ranges, map_threads, shared_by
 from bellapy.jobs.overlap.candidate_filter import MIN_SURE
 from bellapy.jobs.overlap.estimate import DEFAULT_ERROR_RATE, expected_score_rate
@@ -125,7 +126,7 @@ def teach(sure: np.ndarray, fair: Geometry, threads: int = 1) -> np.ndarray:
     return teaching
 
 
-def learn_thresholds(rates: np.ndarray, floor: float, delta: float, *, given: bool) -> Thresholds:
+def learn_thresholds(rates: np.ndarray, floor: float, delta: float, *, given: bool, threads: int = 1) -> Thresholds:
     """What the scores of sure overlaps suggest.
 
     Parameters
@@ -136,7 +137,7 @@ def learn_thresholds(rates: np.ndarray, floor: float, delta: float, *, given: bo
     """
     if len(rates) < MIN_SURE:
         return Thresholds(floor, floor, floor, None, len(rates))
-    low, median = np.percentile(rates, (1, 50))
+    low, median = quantiles(rates, (0.01, 0.5), threads)
     least = floor if given else min(floor, LEAST_SHARE * median)
     ordinary = max(least, median - max(SPREAD * (median - low), delta * median))
     repeat = max(ordinary, median - REPEAT_SPREAD * (median - low))
