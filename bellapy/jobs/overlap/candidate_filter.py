@@ -125,7 +125,8 @@ def count_partners(parts: list[Seeds], masks: list[np.ndarray], n_reads: int, th
 
     def of_part(i: int) -> np.ndarray:
         rows = masks[i] & (parts[i].rank == 0)
-        return sum(np.bincount(ids[rows], minlength=n_reads) for ids in (parts[i].query_id, parts[i].target_id))
+        query, target = (np.bincount(ids[rows], minlength=n_reads) for ids in (parts[i].query_id, parts[i].target_id))
+        return query + target
 
     return sum(map_threads(of_part, range(len(parts)), threads), np.zeros(n_reads, np.int64))
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_entry, njit_vector
-from bellapy.compute.threads import even_ranges, map_threads
+from bellapy.compute.sorting import sort_few
+from bellapy.compute.threads import even_ranges, map_threads, shared_by
 from bellapy.records import Overlaps, ReadSet
 from bellapy.records.bases import PAD, UNKNOWN
 from bellapy.records.reads import memory_of, room_both_ways
@@ -25,6 +26,7 @@ if TYPE_CHECKING:  # loaded when needed
     from bellapy.io.fastx import GatheredReads
 
 U, U8 = np.uint64, np.uint8
+ROW_BITS, ROW = U(32), U((1 << 32) - 1)
 SEED, PRIME, SHIFT = U(0xCBF29CE484222325), U(0x9E3779B97F4A7C15), U(29)
 
 
@@ -206,68 +208,104 @@ def given_overlaps(overlaps: Overlaps, lengths: np.ndarray, order: Order, thread
     lengths : (n_reads,) int32, of the reads in canonical order.
     """
     given, n = order.given.astype(np.int32), len(overlaps)
-    columns = np.empty((len(NAMES), n), np.int32)
-    map_threads(lambda c: np.copyto(columns[c], getattr(overlaps, NAMES[c])), range(len(NAMES)), threads)
-    query, target = given[overlaps.query_id], given[overlaps.target_id]
-    turned = order.flipped[overlaps.query_id] != order.flipped[overlaps.target_id]
-    strand = np.where(turned, -overlaps.strand, overlaps.strand).astype(np.int8)
-    rows = sort_rows(np.minimum(query, target), np.maximum(query, target), strand, len(given))
-    restored, strands = np.empty_like(columns), strand[rows]
+    columns = tuple(getattr(overlaps, name) for name in NAMES)
+    (query, target), strand = np.empty((2, n), np.int32), np.empty(n, np.int8)
+    reads, share = (overlaps.query_id, overlaps.target_id, overlaps.strand), shared_by(threads)
+    share(lambda part: name_given(*reads, given, order.flipped, *part, query, target, strand), n)
+    rows = sort_rows(query, target, strand, len(given), threads)
+    restored, strands = np.empty((len(NAMES), n), np.int32), np.empty(n, np.int8)
 
     def restore(part: tuple[int, int]) -> None:
+        strands[slice(*part)] = strand[rows[slice(*part)]]
         restore_rows(columns, lengths, given, order.flipped, rows, strands, *part, restored)
 
-    map_threads(restore, even_ranges(n, threads), threads)
+    share(restore, n)
     return Overlaps(**dict(zip(NAMES, restored, strict=True)), strand=strands)
+
+
+@njit
+def name_given(query_id, target_id, strand, given, flipped, begin, end, query, target, its_strand):
+    """Fill query, target, (n,) int32, and its_strand, (n,) int8, of rows [begin, end): by the reads as they were given.
+
+    query_id, target_id, strand : of Overlaps, in canonical order.  given, int32, flipped : of Order.
+    """
+    for i in range(begin, end):
+        q, t = query_id[i], target_id[i]
+        query[i], target[i] = min(given[q], given[t]), max(given[q], given[t])
+        its_strand[i] = -strand[i] if flipped[q] != flipped[t] else strand[i]
 
 
 @njit
 def restore_rows(columns, lengths, given, flipped, rows, strands, begin, end, restored):
     """Fill restored[:, begin:end] with overlaps of the reads as they were given.
 
-    columns, restored : (17, n) int32, the columns NAMES before and after.  lengths : (n_reads,) int32, and given, int32, and
-    flipped of Order, in canonical order.  rows : (n,) int64, the row before of each.  strands : (n,) int8, after.
+    columns, restored : 17 times (n,) int32, the columns NAMES before and after.  lengths : (n_reads,) int32, and given,
+    int32, and flipped of Order, in canonical order.  rows : (n,) int64, the row before of each.  strands : (n,) int8, after.
     """
     for x in range(begin, end):
         row = rows[x]
-        query, target = columns[ID[0], row], columns[ID[1], row]
+        query, target = columns[ID[0]][row], columns[ID[1]][row]
         swapped = given[query] > given[target]
         turned = flipped[query] ^ (swapped and strands[x] < 0)  # left and right are as the query runs
         for c in OF_BOTH:
-            restored[c, x] = columns[c, row]
+            restored[c, x] = columns[c][row]
         for side in range(2):
-            read, to = columns[ID[side], row], np.int64(swapped) ^ side
-            first, last, seed = columns[START[side], row], columns[END[side], row], columns[SEED_AT[side], row]
-            left, right = columns[LEFT[side], row], columns[RIGHT[side], row]
+            read, to = columns[ID[side]][row], np.int64(swapped) ^ side
+            first, last, seed = columns[START[side]][row], columns[END[side]][row], columns[SEED_AT[side]][row]
+            left, right = columns[LEFT[side]][row], columns[RIGHT[side]][row]
             if flipped[read]:
                 first, last = lengths[read] - last, lengths[read] - first
-                seed = lengths[read] - columns[SEED_LENGTH, row] - seed
+                seed = lengths[read] - columns[SEED_LENGTH][row] - seed
             restored[ID[to], x], restored[SEED_AT[to], x] = given[read], seed
             restored[START[to], x], restored[END[to], x] = first, last
             restored[LEFT[to], x], restored[RIGHT[to], x] = (right, left) if turned else (left, right)
 
 
-def sort_rows(query: np.ndarray, target: np.ndarray, strand: np.ndarray, n_reads: int) -> np.ndarray:
+def sort_rows(query: np.ndarray, target: np.ndarray, strand: np.ndarray, n_reads: int, threads: int = 1) -> np.ndarray:
     """The rows by query, target and strand, (n,) int64; equal ones stay in order.
 
     query, target : (n,) int32, below n_reads.  strand : (n,) int8.
     """
-    by_target = _sorted_by(2 * target.astype(np.int64) + (strand > 0), 2 * n_reads, np.arange(len(query)))
-    return _sorted_by(query.astype(np.int64), n_reads, by_target)
+    begins, rows = np.zeros(n_reads + 1, np.int64), np.empty(len(query), np.int64)
+    list_by_query(query, begins, rows)
+    shared_by(threads)(lambda part: sort_each(target, strand, begins, *part, rows), n_reads)
+    return rows
 
 
 @njit
-def _sorted_by(keys, n_keys, rows):
-    """The rows by their keys, (n,) int64; equal ones stay in order.
+def list_by_query(query, begins, rows):
+    """Write the rows by query to `rows`, (n,) int64, equal ones in order, and where those of each begin.
 
-    keys : (n,) int64, from 0 to n_keys - 1, of every row.  rows : (n,) int64.
+    query : (n,) int32.  begins : (n_reads + 1,) int64, zeros.
     """
-    places, ordered = np.zeros(n_keys + 1, np.int64), np.empty(rows.size, np.int64)
-    for key in keys:
-        places[key + 1] += 1
-    for key in range(n_keys):
-        places[key + 1] += places[key]
-    for row in rows:
-        ordered[places[keys[row]]] = row
-        places[keys[row]] += 1
-    return ordered
+    for q in query:
+        begins[q + 1] += 1
+    for q in range(1, begins.size):
+        begins[q] += begins[q - 1]
+    for i in range(query.size):
+        rows[begins[query[i]]] = i
+        begins[query[i]] += 1
+    for q in range(begins.size - 1, 0, -1):
+        begins[q] = begins[q - 1]
+    begins[0] = 0
+
+
+@njit
+def sort_each(target, strand, begins, low, high, rows):
+    """Sort the rows of each query in [low, high) by target and strand; equal ones stay in order.
+
+    target, strand : (n,).  begins : (n_reads + 1,) int64, first of the rows of each query.  rows : (n,) int64.
+    """
+    most = 0
+    for q in range(low, high):
+        most = max(most, begins[q + 1] - begins[q])
+    keys = np.empty(most, np.uint64)
+    for q in range(low, high):
+        first, n = begins[q], begins[q + 1] - begins[q]
+        for i in range(n):  # the row behind the key makes all different
+            row = rows[first + i]
+            keys[i] = U(2 * np.int64(target[row]) + (strand[row] > 0)) << ROW_BITS | U(row - rows[first])
+        base = rows[first] if n else 0
+        sort_few(keys, n)
+        for i in range(n):
+            rows[first + i] = base + np.int64(keys[i] & ROW)

@@ -92,7 +92,10 @@ def test_rows_in_order(rng, n_reads):
     """Equal rows stay in order, also where one read has most of them."""
     query, target = (rng.integers(0, n_reads, 500) * rng.integers(0, 2, 500) for _ in range(2))
     query, target, strand = query.astype(np.int32), target.astype(np.int32), rng.choice([1, -1], 500).astype(np.int8)
-    np.testing.assert_array_equal(sort_rows(query, target, strand, n_reads), np.lexsort((strand, target, query)))
+    for threads in (1, 3):
+        np.testing.assert_array_equal(
+            sort_rows(query, target, strand, n_reads, threads), np.lexsort((strand, target, query))
+        )
     assert not len(sort_rows(query[:0], target[:0], strand[:0], n_reads))
 
 
