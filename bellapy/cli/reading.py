@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -56,21 +56,15 @@ def load_reads(
         compile_ahead(with_paths=with_paths or (output is not None and output.paths), others=kernels)
     session.watch()
     from bellapy.compute.threads import shared_by
-    from bellapy.jobs.overlap.canonical import canonical_reads
     from bellapy.jobs.overlap.first_run import choose_beside
 
-    device = choose_beside(params.run.device if overlaps else "cpu")
-    reads = _Loading(session, or_tiles, device).load(paths)
-    session.report.count_letters(reads.other_letters, int(reads.lengths.sum(dtype="int64")))
-    if output and output.format in ("sam", "bam"):  # raised before the work
-        from bellapy.io.sam import check_names
-
-        check_names(reads.names)
-    threads = session.run.threads
-    canonical = canonical_reads(reads, threads)
+    device, check = choose_beside(params.run.device if overlaps else "cpu"), lambda names: None
+    if output and output.format in ("sam", "bam"):
+        from bellapy.io.sam import check_names as check
+    canonical = _Loading(session, or_tiles, device).load(paths, check)
     if overlaps:
         if not device.done() and session.run.max_memory is None:
-            canonical[0].turn_by(shared_by(threads))  # while a GPU is awaited
+            canonical[0].turn_by(shared_by(session.run.threads))  # while a GPU is awaited
         params = replace(params, run=replace(params.run, device=device.result()))
     return Loaded(*canonical, params)
 
@@ -83,8 +77,10 @@ class _Loading:
         self.refused: MemoryLimitError | None = None  # raised when the reads have been counted
         self.held = 0
 
-    def load(self, paths: list[str]) -> GatheredReads:
+    def load(self, paths: list[str], check: Callable[[Sequence[str]], None]) -> tuple[ReadSet, Order]:
+        """The reads in canonical order, and how they were given; check : raises what is wrong with their names."""
         from bellapy.compute.memory import PROGRAM, resident
+        from bellapy.jobs.overlap.canonical import canonical_reads
         from bellapy.report.run_report import ReadStage
 
         session = self.session
@@ -97,7 +93,9 @@ class _Loading:
             gathered = self.gather(paths)
             stage.reads, stage.bases = len(gathered.names), int(gathered.lengths.sum(dtype="int64"))
             self.expect(stage.reads, stage.bases)
-        return gathered
+            session.report.count_letters(gathered.other_letters, stage.bases)
+            check(gathered.names)  # before the work
+            return canonical_reads(gathered, session.run.threads)
 
     def expect(self, n_reads: int, n_bases: int) -> None:
         """Raise what is known to go wrong with so many reads."""

@@ -153,5 +153,8 @@ def _go_on(codes: np.ndarray, batches: Sequence[_Begun], step: Scoring, end: End
 
 def join_extensions(parts: list[Extensions], threads: int = 1) -> Extensions:
     """Extensions of consecutive anchors as one record."""
+    some = [part for part in parts if len(part)] or parts[:1]
+    if len(some) == 1:
+        return some[0]
     names = [f.name for f in fields(Extensions)]
     return Extensions(*map_threads(lambda name: np.concatenate([getattr(part, name) for part in parts]), names, threads))

@@ -105,8 +105,9 @@ class KmerMatrix:
     @cached_property
     def read_table(self) -> np.ndarray:
         """The read that begins last at or before place i << TABLE_SHIFT, or the first one, for every i, int32."""
-        marks = np.arange((int(self.starts[-1]) >> TABLE_SHIFT) + 1, dtype=np.int64) << TABLE_SHIFT
-        return np.maximum(np.searchsorted(self.starts[:-1], marks, side="right") - 1, 0).astype(np.int32)
+        n, first_after = (int(self.starts[-1]) >> TABLE_SHIFT) + 1, -(-self.starts[:-1] >> TABLE_SHIFT)
+        begun = np.cumsum(np.bincount(first_after, minlength=n)[:n])
+        return np.maximum(begun - 1, 0).astype(np.int32)
 
     def locate(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Read, position in it and strand (+1, -1 for reverse) of every entry, (nnz,) int64 each."""

@@ -4,7 +4,8 @@ A word is that of kmers.py, but it has the whole hash, less that of the first k-
 
     [ hash of the k-mer | place | reverse ]
 
-Words are made in the order of places, and a sort by hash keeps it.  So equal k-mers come together in the CPU's order.
+Each place is marked with its pass first, so that a pass computes the hashes of its own k-mers only.  Words are made in the
+order of places, and a sort by hash keeps it.  So equal k-mers come together in the CPU's order.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from bellapy.compute.gpu.ops import U32, U64, inlined, reverse_bits
 from bellapy.compute.gpu.scan import BLOCK, OWN, TILE, sum_before
 
 ONE = U64(1)
+MARKS = 4  # places whose marks share a word of 32 bits
+NO_PASS = 255
+"""The mark of a place without a wanted k-mer; passes are numbered below it."""
 
 
 class Wanted(NamedTuple):
@@ -73,45 +77,65 @@ def hash_at(planes, place, wanted):
 
 
 @inlined
-def word_at(planes, place, wanted):
-    """The word of the k-mer at a place, and whether it is wanted.  planes, place, wanted : as in `hash_at`."""
-    hashed, is_reverse, is_wanted = hash_at(planes, place, wanted)
-    rest = hashed - wanted.low if is_wanted else U64(0)
-    return rest << U64(wanted.to_hash) | U64(place) << ONE | (ONE if is_reverse else U64(0)), is_wanted
+def _in_word(i):
+    """Bits below the mark of the i-th of the places that share a word."""
+    return U32(8 * (i % MARKS))
 
 
-def count_words(planes, wanted, sums):
-    """sums[t] = wanted k-mers of the t-th TILE places, one block for each.
+def mark_passes(planes, wanted, to_pass, marks):
+    """Write the pass of the k-mer at each place, or NO_PASS where none is wanted, one block for TILE places.
 
-    planes, wanted : as in `word_at`.  sums : (n_tiles + 1,) int64.
+    planes, wanted : as in `hash_at`.  to_pass : uint64, bits of the hash below the pass.
+    marks : (n_tiles * TILE // MARKS,) uint32, MARKS places in each, the first one in its lowest byte.
+    """
+    for r in range(OWN // MARKS):
+        at = np.int64(cuda.blockIdx.x) * (TILE // MARKS) + r * BLOCK + cuda.threadIdx.x
+        word = U32(0)
+        for i in range(MARKS):
+            place, mark = at * MARKS + i, U32(NO_PASS)
+            if place < wanted.n_places:
+                hashed, _, is_wanted = hash_at(planes, place, wanted)
+                if is_wanted:
+                    mark = U32((hashed - wanted.low) >> to_pass)
+            word |= mark << _in_word(i)
+        marks[at] = word
+
+
+def count_marked(marks, number, sums):
+    """sums[t] = k-mers of a pass among the t-th TILE places, one block for each.
+
+    marks : of `mark_passes`.  number : uint32, of the pass.  sums : (n_tiles + 1,) int64.
     """
     scratch = cuda.shared.array(BLOCK, np.int64)
     me, own = cuda.threadIdx.x, np.int64(0)
-    for r in range(OWN):
-        place = np.int64(cuda.blockIdx.x) * TILE + r * BLOCK + me
-        if place < wanted.n_places and word_at(planes, place, wanted)[1]:
-            own += 1
+    for r in range(OWN // MARKS):
+        word = marks[np.int64(cuda.blockIdx.x) * (TILE // MARKS) + r * BLOCK + me]
+        for i in range(MARKS):
+            own += (word >> _in_word(i)) & U32(NO_PASS) == number
     _, total = sum_before(own, scratch)
     if me == 0:
         sums[cuda.blockIdx.x] = total
 
 
-def write_words(planes, wanted, begins, words):
-    """The words of wanted k-mers, in the order of places, one block for TILE places.
+def write_words(planes, wanted, marks, number, begins, words):
+    """The words of the k-mers of a pass, in the order of places, one block for TILE places.
 
-    planes, wanted : as in `word_at`.  begins : (n_tiles + 1,) int64, of each tile.  words : (n,) uint64.
+    planes, wanted : as in `hash_at`; wanted.low is the first hash of the pass.  marks, number : as in `count_marked`.
+    begins : (n_tiles + 1,) int64, of each tile.  words : (n,) uint64.
     """
-    scratch, own = cuda.shared.array(BLOCK, np.int64), cuda.local.array(OWN, np.uint64)
-    first, n = np.int64(cuda.blockIdx.x) * TILE + cuda.threadIdx.x * OWN, np.int64(0)
-    for place in range(first, min(first + OWN, wanted.n_places)):
-        word, is_wanted = word_at(planes, place, wanted)
-        if is_wanted:
-            own[n] = word
-            n += 1
-    before, _ = sum_before(n, scratch)
+    scratch = cuda.shared.array(BLOCK, np.int64)
+    first, found = np.int64(cuda.blockIdx.x) * TILE + cuda.threadIdx.x * OWN, U32(0)
+    for i in range(OWN):
+        mark = (marks[(first + i) // MARKS] >> _in_word(i)) & U32(NO_PASS)
+        found |= (U32(1) if mark == number else U32(0)) << U32(i)
+    before, _ = sum_before(np.int64(cuda.popc(found)), scratch)
     at = begins[cuda.blockIdx.x] + before
-    for i in range(n):
-        words[at + i] = own[i]
+    while found != U32(0):  # lanes of a warp have few each, at different places
+        place = first + np.int64(cuda.ffs(found)) - 1
+        found &= found - U32(1)
+        hashed, is_reverse, _ = hash_at(planes, place, wanted)
+        words[at] = (hashed - wanted.low) << U64(wanted.to_hash) | U64(place) << ONE | (ONE if is_reverse else U64(0))
+        at += 1
 
 
 @inlined

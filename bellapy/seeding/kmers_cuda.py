@@ -11,18 +11,28 @@ import numpy as np
 
 from bellapy.compute.gpu.desk import Desk
 from bellapy.compute.gpu.desk import desk as desk_for
-from bellapy.compute.gpu.ops import U64
+from bellapy.compute.gpu.ops import U32, U64
 from bellapy.compute.gpu.scan import BLOCK, TILE, begins_of_tiles, blocks_for
 from bellapy.compute.gpu.sort import sort_words
 from bellapy.records.kmers import entry_type
 from bellapy.report.run_report import Devices
-from bellapy.seeding.cuda_kmers import Wanted, count_kept, count_words, write_entries, write_words
+from bellapy.seeding.cuda_kmers import (
+    MARKS,
+    NO_PASS,
+    Wanted,
+    count_kept,
+    count_marked,
+    mark_passes,
+    write_entries,
+    write_words,
+)
 from bellapy.seeding.kmers import SPECTRUM_SIZE, make_layout
 
 WORD_BITS = 64
 SORT_BYTES = 24
 """Of device memory for each word: two words, and what the sort counts."""
 MOST_LOWER = 64
+MARKED_PASSES = NO_PASS  # whose marks are made together
 ROOM = 0.6  # share of the free memory that is planned to be used
 
 
@@ -48,27 +58,39 @@ def count_on_gpu(desk: Desk, planes: Any, n_places: int, k: int, lower: int, fre
     k, lower, keep_one_in : as in `count_kmers`; `can_count` says whether they are possible.
     free : bytes of device memory.
     """
-    layout, pass_bits = make_layout(k, n_places), passes_for(k, n_places, free)
+    layout = make_layout(k, n_places)
     partition = 1 << (2 * k - layout.partition_bits)
-    end = max(1, (1 << layout.partition_bits) // keep_one_in) * partition
-    width, to_hash = 1 << (2 * k - pass_bits), n_places.bit_length() + 1
-    n_tiles, spectrum = blocks_for(n_places, TILE), desk.zeros(SPECTRUM_SIZE, np.uint64)
+    n_tiles, to_hash = blocks_for(n_places, TILE), n_places.bit_length() + 1
+    pass_bits = passes_for(k, n_places, free - n_tiles * TILE)  # a mark for each place has to be there, too
+    width, end = 1 << (2 * k - pass_bits), max(1, (1 << layout.partition_bits) // keep_one_in) * partition
+    spectrum, marks = desk.zeros(SPECTRUM_SIZE, np.uint64), desk.empty(n_tiles * TILE // MARKS, np.uint32)
     parts = []
     for low in range(0, end, width):
         wanted = Wanted(
             np.int32(k), np.int32(to_hash), np.int64(n_places), layout.multiplier, U64(4**k - 1), U64(low),
-            U64(min(low + width, end)),
+            U64(min(low + MARKED_PASSES * width, end)),
         )  # fmt: skip
-        sums = desk.empty(n_tiles + 1, np.int64)
-        desk.launch(count_words, n_tiles, BLOCK, planes, wanted, sums)
-        n = begins_of_tiles(desk, sums)
-        words, room = desk.empty(n, np.uint64), desk.empty(n, np.uint64)
-        desk.launch(write_words, n_tiles, BLOCK, planes, wanted, sums, words)
-        words, room = sort_words(desk, words, room, n, to_hash, to_hash + 2 * k - pass_bits)
+        number = U32(low // width % MARKED_PASSES)
+        if not number:
+            desk.launch(mark_passes, n_tiles, BLOCK, planes, wanted, U64(2 * k - pass_bits), marks)
+        words = _words_of(desk, planes, wanted, marks, number, n_tiles)
+        words, room = sort_words(
+            desk, words, desk.empty(words.size, np.uint64), words.size, to_hash, to_hash + 2 * k - pass_bits
+        )
         del room
         parts.append(_entries_of(desk, words, to_hash, lower, spectrum, entry_type(n_places)))
+    del marks
     counted = desk.fetch(spectrum).astype(np.int64)
     return _joined(desk, parts), counted
+
+
+def _words_of(desk: Desk, planes: Any, wanted: Wanted, marks: Any, number: np.uint32, n_tiles: int) -> Any:
+    """The words of the k-mers of a pass, in the order of places."""
+    sums = desk.empty(n_tiles + 1, np.int64)
+    desk.launch(count_marked, n_tiles, BLOCK, marks, number, sums)
+    words = desk.empty(begins_of_tiles(desk, sums), np.uint64)
+    desk.launch(write_words, n_tiles, BLOCK, planes, wanted, marks, number, sums, words)
+    return words
 
 
 def load() -> None:

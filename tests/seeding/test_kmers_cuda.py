@@ -21,6 +21,7 @@ except DeviceError as error:
 from bellapy.compute.gpu.desk import desk
 from bellapy.compute.gpu.ops import SIMULATED
 from bellapy.report.run_report import Devices
+from bellapy.seeding import kmers_cuda
 from bellapy.seeding.kmers_cuda import can_count, count_on_gpu, passes_for
 
 pytestmark = pytest.mark.usefixtures("quick_threads")
@@ -56,6 +57,25 @@ def test_the_entries_are_those_of_the_cpu(rng, k, lower, keep_one_in, free):
         assert_array_equal(its_desk.fetch(entries), wanted.entries)
     assert entries.dtype == wanted.entries.dtype and len(wanted.entries)
     assert_array_equal(spectrum, wanted.spectrum)
+
+
+@pytest.mark.parametrize("keep_one_in", [1, 2])
+def test_places_are_marked_for_some_passes_at_a_time(rng, monkeypatch, keep_one_in):
+    codes, marked, free = some_codes(rng), [], (25_000 if SIMULATED else 8_000_000) // keep_one_in
+    monkeypatch.setattr(kmers_cuda, "MARKED_PASSES", 3)
+    wanted = count_kmers(codes, 9, 2, ANY, keep_one_in=keep_one_in)
+    planes = np.empty((-(-len(codes) // BASES), 3), np.uint32)
+    pack_planes(codes, planes)
+    with desk(Devices()) as its_desk:
+        launch = its_desk.launch
+        monkeypatch.setattr(
+            its_desk, "launch", lambda kernel, *rest: (marked.append(kernel.__name__), launch(kernel, *rest))
+        )
+        entries, spectrum = count_on_gpu(its_desk, its_desk.send(planes), len(codes), 9, 2, free, keep_one_in)
+        assert_array_equal(its_desk.fetch(entries), wanted.entries)
+    assert_array_equal(spectrum, wanted.spectrum)
+    n_passes = marked.count("write_words")
+    assert n_passes > 3 and marked.count("mark_passes") == -(-n_passes // 3)
 
 
 def test_what_a_word_cannot_hold_is_left_to_the_cpu():

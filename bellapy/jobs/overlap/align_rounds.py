@@ -12,16 +12,19 @@ from functools import partial
 import numpy as np
 
 from bellapy.compute.memory import Budget
-from bellapy.compute.threads import map_threads, shared_by
+from bellapy.compute.ranks import median
+from bellapy.compute.threads import shared_by
 from bellapy.engines.ends import End
 from bellapy.engines.extend import extend_anchors, join_extensions
 from bellapy.jobs.overlap.candidate_filter import MIN_SURE
 from bellapy.jobs.overlap.candidate_rounds import without_bases
+from bellapy.jobs.overlap.crossings import Aligned, Crossings, find_crossings
 from bellapy.jobs.overlap.ends import Steps, choose_steps, pilot_seeds
 from bellapy.jobs.overlap.filter import (
     Thresholds,
     filter_overlaps,
     implied_overlaps,
+    in_candidate_order,
     learn_thresholds,
     rates_of,
     score_floor,
@@ -30,18 +33,15 @@ from bellapy.jobs.overlap.filter import (
     tell_of_reads,
 )
 from bellapy.jobs.overlap.geometry import (
-    Aligned,
-    Crossings,
     Standing,
     bin_starts,
     fair_geometry,
-    find_crossings,
-    hulls,
+    hull_steps_of,
     measure_geometry,
     steps_of,
 )
 from bellapy.jobs.overlap.pieces import clear_of, implied_ends
-from bellapy.jobs.overlap.seeds import first_of_candidate, join_seeds, starts_of_candidates
+from bellapy.jobs.overlap.seeds import first_of_candidate, join_seeds, starts_of_candidates, take_by
 from bellapy.jobs.overlap.selection import select, selects
 from bellapy.jobs.overlap.work import HeldReads, Result, Round, Work, with_ids
 from bellapy.params import Scoring
@@ -102,9 +102,10 @@ def align_first(work: Work, tile: int) -> Result:
     ways = 1 if isinstance(work.reads, HeldReads) else 2  # that are not held yet
     room = ways * n_bases + ALIGNED_BYTES * len(seeds)
     Budget(work.params.run.max_memory).require("the alignment, with the reads in both directions,", room)
-    is_first = first_of_candidate(seeds)
-    chosen, others = seeds.take(np.flatnonzero(is_first)), seeds.take(np.flatnonzero(~is_first))
-    candidate = (np.cumsum(is_first) - 1)[~is_first]
+    is_first, threads = first_of_candidate(seeds), work.params.run.threads
+    further = np.flatnonzero(~is_first)
+    chosen = take_by(seeds, np.flatnonzero(is_first), threads) if len(further) else seeds
+    others, candidate = take_by(seeds, further, threads), further - np.arange(1, len(further) + 1)
     del seeds  # there are many, and now twice
     extensions = _extend(work, tile, chosen, 0, len(chosen) + len(others))
     return {"seeds": chosen, "others": others, "candidate": candidate, "extensions": extensions}
@@ -117,17 +118,16 @@ def align_second(work: Work, tile: int) -> Result:
     geometry = work.store.take(f"{FIRST}_rates.{tile}")["geometry"]
     chosen, others, extensions = first["seeds"], first["others"], first["extensions"]
     candidate = first["candidate"]
-    passed = thresholds.passed(extensions.score, chosen.copies, geometry, fair)
-    poor = ~np.logical_and.reduce(list(passed.values()))[candidate]
-    apart = clear_of(implied_ends(without_bases(work, tile), others), extensions.take(candidate))  # another piece, if any
+    its, copies = extensions.take(candidate), chosen.copies[candidate]
+    poor = thresholds.failures(its.score, copies, geometry.take(candidate), fair.take(candidate)) > 0
+    apart = clear_of(implied_ends(without_bases(work, tile), others), its)  # another piece, if any
     others = others.take(np.where(poor, others.rank < work.params.seeds.ranks, apart))
     more = _extend(work, tile, others, len(chosen), len(chosen) + len(others)) if len(others) else _none()
-    threads = work.params.run.threads
-    return {
-        "seeds": join_seeds([chosen, others], chosen.length, threads),
-        "extensions": join_extensions([extensions, more], threads),
-        "numbers": {"extensions": len(chosen) + len(others), "second_seeds": len(others)},
-    }
+    threads, numbers = work.params.run.threads, {"extensions": len(chosen) + len(others), "second_seeds": len(others)}
+    seeds, alignments = join_seeds([chosen, others], chosen.length, threads), join_extensions([extensions, more], threads)
+    if (order := in_candidate_order(seeds)) is not None:
+        seeds, alignments = take_by(seeds, order, threads), take_by(alignments, order, threads)
+    return {"seeds": seeds, "extensions": alignments, "numbers": numbers}
 
 
 def _none() -> Extensions:
@@ -146,9 +146,10 @@ def measure(kind: str, work: Work, tile: int) -> Result:
     """How the alignments lie on their reads; the scores per base of those that are surely overlaps."""
     result, reads = work.store.get(f"{kind}.{tile}"), without_bases(work, tile)
     seeds, extensions = result["seeds"], result["extensions"]
-    geometry = measure_geometry(reads, seeds, extensions, work.params.run.threads)
-    sure = surely_overlaps(seeds, extensions, geometry, _floor(work))
-    return {"geometry": geometry, "sure": sure, "rates": rates_of(extensions, geometry)[sure]}
+    threads = work.params.run.threads
+    geometry = measure_geometry(reads, seeds, extensions, threads)
+    sure = surely_overlaps(seeds, extensions, geometry, _floor(work), threads)
+    return {"geometry": geometry, "sure": sure, "rates": rates_of(extensions, geometry, sure, threads)}
 
 
 def _usual_rate(kind: str, work: Work) -> float | None:
@@ -156,7 +157,7 @@ def _usual_rate(kind: str, work: Work) -> float | None:
 
     def make() -> Result:
         (rates,) = work.joined(f"{kind}_rates", "rates")
-        return {"usual": float(np.median(rates)) if len(rates) >= MIN_SURE else None}
+        return {"usual": median(rates, work.params.run.threads) if len(rates) >= MIN_SURE else None}
 
     return work.store.once(f"{kind}_usual", make)["usual"]
 
@@ -166,11 +167,11 @@ def cross(kind: str, work: Work, tile: int) -> Result:
     result, usual = work.store.get(f"{kind}.{tile}"), _usual_rate(kind, work)
     seeds, extensions = result["seeds"], result["extensions"]
     geometry = work.store.get(f"{kind}_rates.{tile}")["geometry"]
-    rows = np.zeros(len(seeds), bool)
+    telling = np.zeros(len(seeds), bool)
     if usual is not None:
-        rows = tell_of_reads(rates_of(extensions, geometry), geometry, usual)
-    found = find_crossings(len(work.ids(tile)), Aligned.of(seeds, extensions).take(np.flatnonzero(rows)))
-    return {**found._asdict(), "telling": rows}
+        telling = tell_of_reads(extensions, geometry, usual, work.params.run.threads)
+    found = find_crossings(len(work.ids(tile)), Aligned.of(seeds, extensions), telling)
+    return {**found._asdict(), "telling": telling}
 
 
 def cover(kind: str, work: Work, tile: int) -> Result:
@@ -185,16 +186,11 @@ def cover(kind: str, work: Work, tile: int) -> Result:
         return {"partners": work.summed(f"{kind}_turns", "partners")[0]}
 
     partners = work.store.once(f"{kind}_partners", make)["partners"][work.ids(tile)]
-    reads = without_bases(work, tile)
-
-    def of_telling() -> np.ndarray:
-        telling = some.take(np.flatnonzero(crossings["telling"]))
-        turns = Crossings(*(crossings[name] for name in Crossings._fields)).turns(telling, partners)
-        return steps_of(reads, telling, turns, threads)
-
-    both = of_telling, lambda: steps_of(reads, hulls(some, threads), threads=threads)
-    steps, hull_steps = map_threads(lambda make: make(), both, threads)
-    return {"steps": steps, "hull_steps": hull_steps}
+    reads, found = without_bases(work, tile), Crossings(*(crossings[name] for name in Crossings._fields))
+    return {
+        "steps": steps_of(reads, some, crossings["telling"], found, partners, threads),
+        "hull_steps": hull_steps_of(reads, some, threads),
+    }
 
 
 def _standing(kind: str, work: Work, tile: int) -> Standing:
@@ -231,8 +227,9 @@ def fair(kind: str, work: Work, tile: int) -> Result:
     if _usual_rate(kind, work) is not None:
         standing = _standing(kind, work, tile)
         found = fair_geometry(without_bases(work, tile), seeds, extensions, found, standing, work.params.run.threads)
-    rows = teach(measured["sure"], found)
-    return {"fair": found, "rates": rates_of(extensions, found)[rows]}
+    threads = work.params.run.threads
+    rows = teach(measured["sure"], found, threads)
+    return {"fair": found, "rates": rates_of(extensions, found, rows, threads)}
 
 
 def thresholds_of(work: Work, kind: str) -> Thresholds:
@@ -240,7 +237,8 @@ def thresholds_of(work: Work, kind: str) -> Thresholds:
 
     def make() -> Result:
         (rates,) = work.joined(f"{kind}_fair", "rates")
-        return asdict(learn_thresholds(rates, _floor(work), work.params.filter.delta, given=work.estimate.given))
+        given, threads = work.estimate.given, work.params.run.threads
+        return asdict(learn_thresholds(rates, _floor(work), work.params.filter.delta, given=given, threads=threads))
 
     return Thresholds(**work.store.once(f"{kind}_thresholds", make))
 

@@ -17,14 +17,14 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit
-from bellapy.compute.threads import map_threads
+from bellapy.compute.ranks import weighted_median
+from bellapy.compute.threads import map_threads, shared_by
 from bellapy.jobs.overlap.seeds import MAX_MEMBERS
 from bellapy.records import DepthProfile, Seeds
 
 SURE_SUPPORT = 5  # shared k-mers; the typical values come from candidates with so many
 APART_DENSITY = 0.15  # share of the typical density in a repeat: there only the k-mers that set its copies apart count
 MOST_PARTNERS = 2.0  # in a repeat, in units of the usual number
-MEDIAN_CLASSES = 1 << 16  # of values
 MIN_SURE = 50  # candidates; with fewer, nothing is typical and nothing is dropped
 WINDOW_BINS = 2  # bins of the depth profile that have to be of ordinary depth together
 
@@ -70,17 +70,23 @@ def lowest_depth(seeds: Seeds, profile: DepthProfile) -> np.ndarray:
     return out / np.where(usual > 0, usual, 1)
 
 
-def sure_values(parts: list[Seeds], depths: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def sure_values(
+    parts: list[Seeds], depths: list[np.ndarray], threads: int = 1
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """Support, implied length and depth of the best seeds of well-supported candidates, (n,) each.
 
     parts, depths : all seeds in any number of parts, at least one, and the `lowest_depth` of each part.
     """
-    sure = [(seeds.n_support >= SURE_SUPPORT) & (seeds.rank == 0) for seeds in parts]
-    return (
-        np.concatenate([seeds.n_support[rows] for seeds, rows in zip(parts, sure, strict=True)]),
-        np.concatenate([seeds.implied_length[rows] for seeds, rows in zip(parts, sure, strict=True)]),
-        np.concatenate([depth[rows] for depth, rows in zip(depths, sure, strict=True)]),
-    )
+
+    def of_part(i: int) -> tuple[np.ndarray, ...]:
+        seeds = parts[i]
+        sure = (seeds.n_support >= SURE_SUPPORT) & (seeds.rank == 0)
+        return seeds.n_support[sure], seeds.implied_length[sure], depths[i][sure]
+
+    support, length, depth = map_threads(
+        np.concatenate, zip(*map_threads(of_part, range(len(parts)), threads), strict=True), threads
+    )  # fmt: skip
+    return support, length, depth
 
 
 def learn_typical(support: np.ndarray, length: np.ndarray, depth: np.ndarray, threads: int = 1) -> Typical:
@@ -95,25 +101,9 @@ def learn_typical(support: np.ndarray, length: np.ndarray, depth: np.ndarray, th
     """
     if len(support) < MIN_SURE:
         return Typical(0.0, 0.0)
-    return Typical(*map_threads(lambda values: weighted_median(values, support), (support / length, depth), threads))
-
-
-def weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
-    """Smallest value with at least half of all weight at it or below; values are finite, weights whole numbers.
-
-    Sums over classes of values tell in which class it lies, so that few values are sorted.
-    """
-    low, width = values.min(), (values.max() - values.min()) / MEDIAN_CLASSES
-    its_class = np.zeros(len(values), np.int32)
-    if width > 0:
-        its_class = np.minimum((values - low) / width, MEDIAN_CLASSES - 1).astype(np.int32)
-    up_to = np.cumsum(np.bincount(its_class, weights))
-    half = up_to[-1] / 2
-    median_class = np.searchsorted(up_to, half)
-    rows = np.flatnonzero(its_class == median_class)
-    rows = rows[np.argsort(values[rows])]
-    before = up_to[median_class - 1] if median_class else 0
-    return float(values[rows[np.searchsorted(np.cumsum(weights[rows], dtype=np.float64), half - before)]])
+    density = np.empty(len(support))
+    shared_by(threads)(lambda part: np.divide(*(x[slice(*part)] for x in (support, length, density))), len(support))
+    return Typical(*(weighted_median(values, support, threads) for values in (density, depth)))
 
 
 def dense_enough(seeds: Seeds, typical: Typical, share: float) -> np.ndarray:
@@ -130,14 +120,15 @@ def set_apart(seeds: Seeds, typical: Typical, profile: DepthProfile) -> np.ndarr
     )
 
 
-def count_partners(parts: list[Seeds], masks: list[np.ndarray], n_reads: int) -> np.ndarray:
+def count_partners(parts: list[Seeds], masks: list[np.ndarray], n_reads: int, threads: int = 1) -> np.ndarray:
     """Number of best seeds in the masks that each read has, (n_reads,) int64."""
-    partners = np.zeros(n_reads, np.int64)
-    for seeds, mask in zip(parts, masks, strict=True):
-        rows = mask & (seeds.rank == 0)
-        partners += np.bincount(seeds.query_id[rows], minlength=n_reads)
-        partners += np.bincount(seeds.target_id[rows], minlength=n_reads)
-    return partners
+
+    def of_part(i: int) -> np.ndarray:
+        rows = masks[i] & (parts[i].rank == 0)
+        query, target = (np.bincount(ids[rows], minlength=n_reads) for ids in (parts[i].query_id, parts[i].target_id))
+        return query + target
+
+    return sum(map_threads(of_part, range(len(parts)), threads), np.zeros(n_reads, np.int64))
 
 
 def indistinct(ordinary: np.ndarray, apart: np.ndarray, profile: DepthProfile) -> np.ndarray:

@@ -66,7 +66,7 @@ def find_seeds(work: Work, tile: int) -> Result:
     del matrix
     budget.require("choosing seeds", JOINED_BYTES * sum(len(seeds) for seeds in parts))
     depths = map_threads(lambda seeds: lowest_depth(seeds, profile), parts, threads)
-    support, length, depth = sure_values(parts, depths)
+    support, length, depth = sure_values(parts, depths, threads)
     return {
         "seeds": parts, "depth": depths, "support": support, "length": length, "sure_depth": depth,
         "dropped": {NO_SUPPORT: found.n_weak},
@@ -89,18 +89,18 @@ def typical_of(work: Work) -> Typical:
 def mark(work: Work, tile: int) -> Result:
     """Which seeds are dense enough, of few copies, or set copies of a repeat apart; partners of the reads by these."""
     typical, profile, n_reads = typical_of(work), tile_profile(work, tile), len(work.ids(tile))
-    result, params = work.store.get(f"seeds.{tile}"), work.params.seeds
+    result, params, threads = work.store.get(f"seeds.{tile}"), work.params.seeds, work.params.run.threads
     parts = result["seeds"]
 
     def mark_part(i: int) -> Marks:
         return mark_seeds(parts[i], result["depth"][i], typical, profile, params.density, params.max_copies)
 
-    marks = map_threads(mark_part, range(len(parts)), work.params.run.threads)
+    marks = map_threads(mark_part, range(len(parts)), threads)
     columns = {name: [getattr(part, name) for part in marks] for name in Marks._fields}
     return {
         **columns,
-        "ordinary": count_partners(parts, [part.dense & part.few for part in marks], n_reads),
-        "others": count_partners(parts, columns["apart"], n_reads),
+        "ordinary": count_partners(parts, [part.dense & part.few for part in marks], n_reads, threads),
+        "others": count_partners(parts, columns["apart"], n_reads, threads),
     }
 
 
@@ -129,10 +129,12 @@ def gate(work: Work, tile: int) -> Result:
         return int((~still_there).sum()), int((still_there & ~linked).sum())
 
     numbers = np.array(map_threads(drop, range(len(parts)), work.params.run.threads)).reshape(-1, 2).sum(axis=0).tolist()
+    lengths = work.lengths(tile)
+    pilots = map_threads(lambda part: pilot_seeds(lengths, part), parts, work.params.run.threads)
     joined = join_seeds(parts, parts[0].length, work.params.run.threads)
     return {
         "seeds": joined, "dropped": dict(zip((TOO_SPARSE, REPEAT), numbers, strict=True)),
-        "pilot": pilot_seeds(work.lengths(tile), joined), "numbers": {"seeds": len(joined)},
+        "pilot": pilot_seeds(lengths, join_seeds(pilots, joined.length)), "numbers": {"seeds": len(joined)},
     }  # fmt: skip
 
 

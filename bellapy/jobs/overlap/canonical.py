@@ -8,30 +8,36 @@ whose hash is smaller.  At the end the results are converted to the reads as the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_entry, njit_vector
-from bellapy.compute.threads import even_ranges, map_threads
-from bellapy.io.fastx import GatheredReads
+from bellapy.compute.sorting import sort_few
+from bellapy.compute.threads import even_ranges, map_threads, shared_by
 from bellapy.records import Overlaps, ReadSet
 from bellapy.records.bases import PAD, UNKNOWN
 from bellapy.records.reads import memory_of, room_both_ways
 
+if TYPE_CHECKING:  # loaded when needed
+    from bellapy.io.fastx import GatheredReads
+
 U, U8 = np.uint64, np.uint8
+ROW_BITS, ROW = U(32), U((1 << 32) - 1)
 SEED, PRIME, SHIFT = U(0xCBF29CE484222325), U(0x9E3779B97F4A7C15), U(29)
 
 
 @njit
-def hash_strands(codes, before, starts, lengths, begin, end, hashes):
+def hash_strands(codes, starts, lengths, begin, end, hashes):
     """hashes[0, r] and hashes[1, r] of reads [begin, end): of the read and of its reverse complement, uint64.
 
-    codes : (any,) uint8, those of a ReadSet from place `before` on.  starts, lengths : of the ReadSet.
+    codes, starts, lengths : of a ReadSet.
     """
     for r in range(begin, end):
-        first, last = starts[r] - before, starts[r] - before + lengths[r] - 1
+        first, last = starts[r], starts[r] + lengths[r] - 1
         forward = backward = SEED
         for i in range(lengths[r]):
             a, b = U(codes[first + i]), U(codes[last - i])
@@ -57,20 +63,20 @@ def _turn(codes, old, n, new_codes, new):
 
 
 @njit_entry
-def copy_reads(codes, before, starts, lengths, begin, end, to, turned, new_codes):
-    """Copy reads [begin, end) to new_codes[to[r]:], reverse-complemented where turned[r], with unknown bases behind each.
+def copy_reads(codes, starts, lengths, source, flipped, begin, end, new_codes, new_starts):
+    """Copy read source[r] of `codes` to new_starts[r], reverse-complemented where flipped[r], for r in [begin, end).
 
-    codes : (any,) uint8, those of a ReadSet from place `before` on.  starts, lengths : of the ReadSet.
-    to : (n_reads,) int64.  turned : (n_reads,) bool.  new_codes : (any,) uint8, filled.
+    Unknown bases are written behind each.
+    codes, starts, lengths : of a ReadSet.  new_codes : (any,) uint8, filled; new_starts : (n_reads,) int64, places there.
     """
     for r in range(begin, end):
-        old, new, n = starts[r] - before, to[r], lengths[r]
-        for x in range(U(PAD)):
-            new_codes[U(new) + U(n) + x] = U8(UNKNOWN)
-        if n and turned[r]:
+        old, new, n = starts[source[r]], new_starts[r], lengths[source[r]]
+        if n and flipped[r]:
             _turn(codes, old, n, new_codes, new)
         elif n:
             _copy(codes, old, n, new_codes, new)
+        for x in range(new + n, new + n + PAD):
+            new_codes[x] = UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -85,39 +91,62 @@ class Order:
     flipped: np.ndarray
 
 
-class _Part(NamedTuple):
-    """Consecutive reads: from begin to end; `codes` are theirs, from place `before` among those of all reads on."""
+class _Piece(NamedTuple):
+    """Some consecutive reads, for compiled code.
 
+    first : number of the first one.  codes : (any,) uint8, read-only, which hold them.  starts : (n,) int64, places there.
+    """
+
+    first: int
     codes: np.ndarray
-    before: int
-    begin: int
-    end: int
+    starts: np.ndarray
 
-
-def _parts_of(reads: ReadSet | GatheredReads, threads: int) -> list[list[_Part]]:
-    """All reads in parts, for threads to take some at a time; codes that were gathered are used up."""
-    if isinstance(reads, ReadSet):
-        return [[_Part(reads.codes, 0, *some)] for some in even_ranges(len(reads), 4 * threads)]
-    pieces = [piece for some in reads.codes.drain() for piece in some]
-    edges = np.concatenate(([0], np.cumsum([len(piece) for piece in pieces])))
-    reads_before = np.searchsorted(reads.starts, edges).tolist()
-    parts = list(map(_Part, pieces, edges.tolist(), reads_before, reads_before[1:]))
-    return [parts[begin:end] for begin, end in even_ranges(len(parts), 4 * threads)]
+    @property
+    def rows(self) -> slice:
+        """Their numbers."""
+        return slice(self.first, self.first + len(self.starts))
 
 
 def canonical_reads(reads: ReadSet | GatheredReads, threads: int = 1) -> tuple[ReadSet, Order]:
-    """The reads sorted by hash, each on the strand with the smaller one, and how to get back; gathered ones are used up."""
-    hashes, parts = np.empty((2, len(reads.names)), np.uint64), _parts_of(reads, threads)
+    """The reads sorted by hash, each on the strand with the smaller one, and how to get back.
 
-    def work(some: list[_Part]) -> None:
-        for codes, before, begin, end in some:
-            hash_strands(codes, before, reads.starts, reads.lengths, begin, end, hashes)
+    reads : what has been gathered is used up.
+    """
+    if isinstance(reads, ReadSet):
+        names, lengths, n_codes, pieces = reads.names, reads.lengths, len(reads.codes), _pieces_of(reads, threads)
+    else:
+        names, lengths, n_codes, pieces = reads.names, reads.lengths, reads.codes.size, list(_gathered_pieces(reads))
 
-    map_threads(work, parts, threads)
+    def hash_piece(piece: _Piece) -> np.ndarray:
+        hashes = np.empty((2, len(piece.starts)), np.uint64)
+        hash_strands(piece.codes, piece.starts, lengths[piece.rows], 0, len(piece.starts), hashes)
+        return hashes
+
+    hashes = np.concatenate([np.zeros((2, 0), np.uint64), *map_threads(hash_piece, pieces, threads)], axis=1)
     given = np.argsort(hashes.min(axis=0), kind="stable")
     order = Order(given, (hashes[1] < hashes[0])[given])
-    n_codes = PAD + int(reads.lengths.sum(dtype=np.int64)) + PAD * len(given)
-    return _arrange(reads, parts, given, order.flipped, room_both_ways(n_codes), threads), order
+    codes = room_both_ways(n_codes)
+    starts, new_lengths = _arrange(pieces, lengths, given, order.flipped, codes, threads)
+    new_names = tuple(names[i] for i in given.tolist())
+    return ReadSet(new_names, codes, starts, new_lengths, reads.error_rate, in_room=True), order
+
+
+def _pieces_of(reads: ReadSet, threads: int) -> list[_Piece]:
+    """Reads in pieces that threads share."""
+    return [_Piece(begin, reads.codes, reads.starts[begin:end]) for begin, end in even_ranges(len(reads), 4 * threads)]
+
+
+def _gathered_pieces(gathered: GatheredReads) -> Iterator[_Piece]:
+    """Reads as they were gathered, each whole in one piece; what holds no read begins the first one."""
+    at, first = 0, 0
+    gathered.lengths.flags.writeable = False  # as in a ReadSet, for which there is compiled code
+    for codes in chain.from_iterable(gathered.codes.drain()):
+        end = first + int(np.searchsorted(gathered.starts[first:], at + len(codes)))
+        codes, starts = codes[:], gathered.starts[first:end] - at
+        codes.flags.writeable = starts.flags.writeable = False
+        if len(starts):
+            yield _Piece(first, codes, starts)
+        at, first = at + len(codes), end
 
 
 def given_reads(reads: ReadSet, order: Order, threads: int = 1, *, with_bases: bool) -> ReadSet:
@@ -133,30 +162,34 @@ def given_reads(reads: ReadSet, order: Order, threads: int = 1, *, with_bases: b
         return ReadSet(names, np.full(PAD, UNKNOWN, np.uint8), reads.starts[back], reads.lengths[back], reads.error_rate)
     n, room = len(reads.codes), memory_of(reads.codes)
     room.flags.writeable = True  # `ReadSet.both_ways` is done with
-    restored = _arrange(reads, _parts_of(reads, threads), back, order.flipped[back], room[n:], threads)
+    restored = room[n:]
+    starts, lengths = _arrange(_pieces_of(reads, threads), reads.lengths, back, order.flipped[back], restored, threads)
     codes = room[:n]
-    codes[:] = restored.codes
-    return replace(restored, codes=codes, in_room=True)
+    codes[:] = restored
+    names = tuple(reads.names[i] for i in back.tolist())
+    return ReadSet(names, codes, starts, lengths, reads.error_rate, in_room=True)
 
 
 def _arrange(
-    reads: ReadSet | GatheredReads, parts: list[list[_Part]], source: np.ndarray, flipped: np.ndarray, codes: np.ndarray,
-    threads: int,
-) -> ReadSet:  # fmt: skip
-    """The reads `source`, turned where `flipped`, in `codes`; parts : of all reads as they are."""
-    lengths = reads.lengths[source]
-    starts = PAD + np.concatenate(([0], np.cumsum(lengths[:-1].astype(np.int64) + PAD)))[: len(lengths)]
-    to, turned = np.empty(len(starts), np.int64), np.empty(len(starts), np.bool_)
-    to[source], turned[source] = starts, flipped
-    codes[:PAD] = UNKNOWN
+    pieces: list[_Piece], lengths: np.ndarray, source: np.ndarray, flipped: np.ndarray, codes: np.ndarray, threads: int
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Put the reads `source` in `codes`, turned where `flipped`, and let go of the pieces; starts and lengths there.
 
-    def copy(some: list[_Part]) -> None:
-        for old, before, begin, end in some:
-            copy_reads(old, before, reads.starts, reads.lengths, begin, end, to, turned, codes)
+    lengths : (n_reads,) int32, of the reads in the order of the pieces.
+    """
+    new_lengths = lengths[source]
+    starts = PAD + np.concatenate(([0], np.cumsum(new_lengths[:-1].astype(np.int64) + PAD)))[: len(source)].astype(np.int64)
+    places, turned = np.empty(len(source), np.int64), np.empty(len(source), bool)
+    places[source], turned[source] = starts, flipped
+    codes[: PAD if len(source) else len(codes)] = UNKNOWN
 
-    map_threads(copy, parts, threads)
-    names = tuple(reads.names[i] for i in source.tolist())
-    return ReadSet(names, codes, starts.astype(np.int64), lengths, reads.error_rate, in_room=True)
+    def copy(i: int) -> None:
+        piece, rows, n = pieces[i], pieces[i].rows, len(pieces[i].starts)
+        pieces[i] = piece._replace(codes=codes[:0])  # so that it can be freed
+        copy_reads(piece.codes, piece.starts, lengths[rows], np.arange(n), turned[rows], 0, n, codes, places[rows])
+
+    map_threads(copy, range(len(pieces)), threads)
+    return starts, new_lengths
 
 
 NAMES = [f.name for f in fields(Overlaps) if f.name != "strand"]
@@ -175,68 +208,104 @@ def given_overlaps(overlaps: Overlaps, lengths: np.ndarray, order: Order, thread
     lengths : (n_reads,) int32, of the reads in canonical order.
     """
     given, n = order.given.astype(np.int32), len(overlaps)
-    columns = np.empty((len(NAMES), n), np.int32)
-    map_threads(lambda c: np.copyto(columns[c], getattr(overlaps, NAMES[c])), range(len(NAMES)), threads)
-    query, target = given[overlaps.query_id], given[overlaps.target_id]
-    turned = order.flipped[overlaps.query_id] != order.flipped[overlaps.target_id]
-    strand = np.where(turned, -overlaps.strand, overlaps.strand).astype(np.int8)
-    rows = sort_rows(np.minimum(query, target), np.maximum(query, target), strand, len(given))
-    restored, strands = np.empty_like(columns), strand[rows]
+    columns = tuple(getattr(overlaps, name) for name in NAMES)
+    (query, target), strand = np.empty((2, n), np.int32), np.empty(n, np.int8)
+    reads, share = (overlaps.query_id, overlaps.target_id, overlaps.strand), shared_by(threads)
+    share(lambda part: name_given(*reads, given, order.flipped, *part, query, target, strand), n)
+    rows = sort_rows(query, target, strand, len(given), threads)
+    restored, strands = np.empty((len(NAMES), n), np.int32), np.empty(n, np.int8)
 
     def restore(part: tuple[int, int]) -> None:
+        strands[slice(*part)] = strand[rows[slice(*part)]]
         restore_rows(columns, lengths, given, order.flipped, rows, strands, *part, restored)
 
-    map_threads(restore, even_ranges(n, threads), threads)
+    share(restore, n)
     return Overlaps(**dict(zip(NAMES, restored, strict=True)), strand=strands)
+
+
+@njit
+def name_given(query_id, target_id, strand, given, flipped, begin, end, query, target, its_strand):
+    """Fill query, target, (n,) int32, and its_strand, (n,) int8, of rows [begin, end): by the reads as they were given.
+
+    query_id, target_id, strand : of Overlaps, in canonical order.  given, int32, flipped : of Order.
+    """
+    for i in range(begin, end):
+        q, t = query_id[i], target_id[i]
+        query[i], target[i] = min(given[q], given[t]), max(given[q], given[t])
+        its_strand[i] = -strand[i] if flipped[q] != flipped[t] else strand[i]
 
 
 @njit
 def restore_rows(columns, lengths, given, flipped, rows, strands, begin, end, restored):
     """Fill restored[:, begin:end] with overlaps of the reads as they were given.
 
-    columns, restored : (17, n) int32, the columns NAMES before and after.  lengths : (n_reads,) int32, and given, int32, and
-    flipped of Order, in canonical order.  rows : (n,) int64, the row before of each.  strands : (n,) int8, after.
+    columns, restored : 17 times (n,) int32, the columns NAMES before and after.  lengths : (n_reads,) int32, and given,
+    int32, and flipped of Order, in canonical order.  rows : (n,) int64, the row before of each.  strands : (n,) int8, after.
     """
     for x in range(begin, end):
         row = rows[x]
-        query, target = columns[ID[0], row], columns[ID[1], row]
+        query, target = columns[ID[0]][row], columns[ID[1]][row]
         swapped = given[query] > given[target]
         turned = flipped[query] ^ (swapped and strands[x] < 0)  # left and right are as the query runs
         for c in OF_BOTH:
-            restored[c, x] = columns[c, row]
+            restored[c, x] = columns[c][row]
         for side in range(2):
-            read, to = columns[ID[side], row], np.int64(swapped) ^ side
-            first, last, seed = columns[START[side], row], columns[END[side], row], columns[SEED_AT[side], row]
-            left, right = columns[LEFT[side], row], columns[RIGHT[side], row]
+            read, to = columns[ID[side]][row], np.int64(swapped) ^ side
+            first, last, seed = columns[START[side]][row], columns[END[side]][row], columns[SEED_AT[side]][row]
+            left, right = columns[LEFT[side]][row], columns[RIGHT[side]][row]
             if flipped[read]:
                 first, last = lengths[read] - last, lengths[read] - first
-                seed = lengths[read] - columns[SEED_LENGTH, row] - seed
+                seed = lengths[read] - columns[SEED_LENGTH][row] - seed
             restored[ID[to], x], restored[SEED_AT[to], x] = given[read], seed
             restored[START[to], x], restored[END[to], x] = first, last
             restored[LEFT[to], x], restored[RIGHT[to], x] = (right, left) if turned else (left, right)
 
 
-def sort_rows(query: np.ndarray, target: np.ndarray, strand: np.ndarray, n_reads: int) -> np.ndarray:
+def sort_rows(query: np.ndarray, target: np.ndarray, strand: np.ndarray, n_reads: int, threads: int = 1) -> np.ndarray:
     """The rows by query, target and strand, (n,) int64; equal ones stay in order.
 
     query, target : (n,) int32, below n_reads.  strand : (n,) int8.
     """
-    by_target = _sorted_by(2 * target.astype(np.int64) + (strand > 0), 2 * n_reads, np.arange(len(query)))
-    return _sorted_by(query.astype(np.int64), n_reads, by_target)
+    begins, rows = np.zeros(n_reads + 1, np.int64), np.empty(len(query), np.int64)
+    list_by_query(query, begins, rows)
+    shared_by(threads)(lambda part: sort_each(target, strand, begins, *part, rows), n_reads)
+    return rows
 
 
 @njit
-def _sorted_by(keys, n_keys, rows):
-    """The rows by their keys, (n,) int64; equal ones stay in order.
+def list_by_query(query, begins, rows):
+    """Write the rows by query to `rows`, (n,) int64, equal ones in order, and where those of each begin.
 
-    keys : (n,) int64, from 0 to n_keys - 1, of every row.  rows : (n,) int64.
+    query : (n,) int32.  begins : (n_reads + 1,) int64, zeros.
     """
-    places, ordered = np.zeros(n_keys + 1, np.int64), np.empty(rows.size, np.int64)
-    for key in keys:
-        places[key + 1] += 1
-    for key in range(n_keys):
-        places[key + 1] += places[key]
-    for row in rows:
-        ordered[places[keys[row]]] = row
-        places[keys[row]] += 1
-    return ordered
+    for q in query:
+        begins[q + 1] += 1
+    for q in range(1, begins.size):
+        begins[q] += begins[q - 1]
+    for i in range(query.size):
+        rows[begins[query[i]]] = i
+        begins[query[i]] += 1
+    for q in range(begins.size - 1, 0, -1):
+        begins[q] = begins[q - 1]
+    begins[0] = 0
+
+
+@njit
+def sort_each(target, strand, begins, low, high, rows):
+    """Sort the rows of each query in [low, high) by target and strand; equal ones stay in order.
+
+    target, strand : (n,).  begins : (n_reads + 1,) int64, first of the rows of each query.  rows : (n,) int64.
+    """
+    most = 0
+    for q in range(low, high):
+        most = max(most, begins[q + 1] - begins[q])
+    keys = np.empty(most, np.uint64)
+    for q in range(low, high):
+        first, n = begins[q], begins[q + 1] - begins[q]
+        for i in range(n):  # the row behind the key makes all different
+            row = rows[first + i]
+            keys[i] = U(2 * np.int64(target[row]) + (strand[row] > 0)) << ROW_BITS | U(row - rows[first])
+        base = rows[first] if n else 0
+        sort_few(keys, n)
+        for i in range(n):
+            rows[first + i] = base + np.int64(keys[i] & ROW)

@@ -191,10 +191,13 @@ def _plain_profile(work: Work) -> DepthProfile:
     lengths = work.reads.lengths
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths // PROFILE_WIDTH + 1, out=offsets[1:])
-    n_kmers, copies = np.zeros((2, int(offsets[-1])), np.uint32)
-    for its_kmers, its_copies in work.arrays("count", "n_kmers", "copies", over="parts"):
-        n_kmers += its_kmers
-        copies += its_copies
+    if work.plan.n_parts == 1:
+        ((n_kmers, copies),) = work.arrays("count", "n_kmers", "copies", over="parts")
+    else:
+        n_kmers, copies = np.zeros((2, int(offsets[-1])), np.uint32)
+        for its_kmers, its_copies in work.arrays("count", "n_kmers", "copies", over="parts"):
+            n_kmers += its_kmers
+            copies += its_copies
     unknown = np.zeros(len(lengths))
     return DepthProfile(PROFILE_WIDTH, offsets, n_kmers, copies, unknown.astype(np.float32), unknown.astype(np.uint8))
 

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit
-from bellapy.compute.threads import even_ranges, map_threads
+from bellapy.compute.threads import even_ranges, map_threads, shared_by
 from bellapy.records import DepthProfile, KmerMatrix
 from bellapy.records.kmers import HeldMatrix
 from bellapy.seeding.entries import place_of, reverse_of
@@ -55,13 +55,13 @@ N_KINDS = 4
 
 
 @njit
-def find_steps(offsets, n_kmers, copies, window, step, least, low):
-    """low[r] = the lowest depth beside a step of read r, or infinity where it has none.
+def find_steps(offsets, n_kmers, copies, window, step, least, begin, end, low):
+    """low[r] = the lowest depth beside a step of read r, or infinity where it has none, for reads [begin, end).
 
     offsets, n_kmers, copies : of a DepthProfile.  window : bins on either side of a step.  step : of the depth, a factor.
     least : k-mers of a window.  low : (n_reads,) float64, filled.
     """
-    for r in range(low.size):
+    for r in range(begin, end):
         first, last = offsets[r], offsets[r + 1]
         low[r] = np.inf
         for b in range(first + window, last - window + 1):
@@ -79,12 +79,13 @@ def find_steps(offsets, n_kmers, copies, window, step, least, low):
 
 
 @njit
-def mark_high(offsets, n_kmers, copies, low, step, repeat):
+def mark_high(offsets, n_kmers, copies, low, step, begin, end, repeat):
     """repeat[b] = 1 for the bins of mixed reads that are more than `step` times as deep as their low stretches.
 
+    Of reads [begin, end).
     offsets, n_kmers, copies : of a DepthProfile.  low : of `find_steps`.  repeat : (n_bins,) uint8, filled.
     """
-    for r in range(low.size):
+    for r in range(begin, end):
         for b in range(offsets[r], offsets[r + 1]):
             repeat[b] = low[r] < np.inf and copies[b] > step * low[r] * n_kmers[b]
 
@@ -165,19 +166,20 @@ def add_votes(entries, low, high, bins, upper, shares, votes):
 
 
 @njit
-def judge_bins(offsets, votes, needed, repeat, is_repeat, deep):
+def judge_bins(offsets, votes, needed, repeat, begin, end, is_repeat, deep):
     """is_repeat[b] and deep[b], (n_bins,) bool, by the sums of the votes around each bin, clipped to its read.
 
+    Of reads [begin, end).
     offsets : of a DepthProfile.  votes : of `add_votes`.  needed : k-mers above the bound in a bin of a deep stretch.
     repeat : (n_bins,) uint8, of `mark_high`.
     """
-    for r in range(offsets.size - 1):
+    for r in range(begin, end):
         for b in range(offsets[r], offsets[r + 1]):
-            begin, end = max(offsets[r], b - WINDOW_BINS // 2), min(offsets[r + 1], b + (WINDOW_BINS + 1) // 2)
+            first, last = max(offsets[r], b - WINDOW_BINS // 2), min(offsets[r + 1], b + (WINDOW_BINS + 1) // 2)
             n_high = np.int64(0)
-            for x in range(begin, end):
+            for x in range(first, last):
                 n_high += votes[1, x]
-            is_deep, voted = n_high > needed * (end - begin), False
+            is_deep, voted = n_high > needed * (last - first), False
             if is_deep:
                 share = n = np.int64(0)
                 for x in range(max(offsets[r], b - VOTE_BINS // 2), min(offsets[r + 1], b + (VOTE_BINS + 1) // 2)):
@@ -239,17 +241,18 @@ def judge_stretches(
     upper : columns with more entries tell of repeats.
     correct : k-mers per base that are expected to be without errors, of those that were counted.
     """
-    offsets, n_reads = profile.offsets, len(profile.offsets) - 1
+    offsets, n_reads, by_reads = profile.offsets, len(profile.offsets) - 1, shared_by(threads)
     low, repeat = np.empty(n_reads), np.zeros(len(profile.n_kmers), np.uint8)
-    find_steps(offsets, profile.n_kmers, profile.copies, WINDOW_BINS, STEP, LEAST_KMERS, low)
+    columns = offsets, profile.n_kmers, profile.copies
+    by_reads(lambda part: find_steps(*columns, WINDOW_BINS, STEP, LEAST_KMERS, *part, low), n_reads)
     if np.isfinite(low).any():
-        mark_high(offsets, profile.n_kmers, profile.copies, low, STEP, repeat)
+        by_reads(lambda part: mark_high(*columns, low, STEP, *part, repeat), n_reads)
         company = add_up_company(parts, n_reads, threads, bins, low, repeat, UNIT)
         low[company[0] < BELIEVED * company[1]] = np.inf
-        mark_high(offsets, profile.n_kmers, profile.copies, low, STEP, repeat)
-    votes = count_votes(parts, bins, upper, repeat, threads)
+        by_reads(lambda part: mark_high(*columns, low, STEP, *part, repeat), n_reads)
+    votes, needed = count_votes(parts, bins, upper, repeat, threads), DEEP_SHARE * correct * profile.width
     is_repeat, deep = np.empty((2, len(repeat)), bool)
-    judge_bins(offsets, votes, DEEP_SHARE * correct * profile.width, repeat, is_repeat, deep)
+    by_reads(lambda part: judge_bins(offsets, votes, needed, repeat, *part, is_repeat, deep), n_reads)
     return is_repeat, deep
 
 
@@ -339,28 +342,54 @@ def keep_linking(entries, tests, one_in, kept, n_apart):
     return n
 
 
-def sum_of_reads(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Sum over the bins of each read, (n_reads,) int64; values : of every bin; offsets : of a DepthProfile."""
-    return np.add.reduceat(values, offsets[:-1], dtype=np.int64) if len(values) else np.zeros(len(offsets) - 1, np.int64)
+@njit
+def add_outside(offsets, n_kmers, copies, repeat, begin, end, sums):
+    """Sums over the bins of reads [begin, end) that are no repeats: k-mers, copies, bins; sums : (3, n_reads) int64, filled.
+
+    offsets, n_kmers, copies : of a DepthProfile.  repeat : (n_bins,) bool.
+    """
+    for r in range(begin, end):
+        its_kmers = its_copies = n = np.int64(0)
+        for b in range(offsets[r], offsets[r + 1]):
+            outside = not repeat[b]
+            its_kmers += n_kmers[b] if outside else 0
+            its_copies += copies[b] if outside else 0
+            n += outside
+        sums[0, r], sums[1, r], sums[2, r] = its_kmers, its_copies, n
 
 
-def reference_depth(profile: DepthProfile, repeat: np.ndarray) -> tuple[float, np.ndarray]:
+@njit
+def describe_bins(offsets, n_kmers, copies, counts, begin, end, sound, level):
+    """sound[b] is left where counts[r] for the read r of the bin; level[b] = mean count of the bin's k-mers.
+
+    Of reads [begin, end).
+    offsets, n_kmers, copies : of a DepthProfile.  counts : (n_reads,) bool.  sound : (n_bins,) bool.
+    level : (n_bins,) float32, filled.
+    """
+    for r in range(begin, end):
+        for b in range(offsets[r], offsets[r + 1]):
+            sound[b] = sound[b] and counts[r]
+            level[b] = copies[b] / max(n_kmers[b], 1)
+
+
+def reference_depth(
+    profile: DepthProfile, repeat: np.ndarray, threads: int = 1
+) -> tuple[float, np.ndarray, np.ndarray]:  # fmt: skip
     """The level of most bases, and that of the reads whose own, repeats left out, is more than STEP times higher or lower.
 
     The level is the mean count of repeated k-mers; (n_reads,) float64, 0 for the other reads.  A read of which most is
-    repeat has none of its own.
+    repeat has none of its own.  Besides: the bins of each read that are repeats, (n_reads,) int64.
     """
-    sizes = np.diff(profile.offsets)
-    outside = ~repeat
-    n_kmers, copies, n_outside = (
-        sum_of_reads(values, profile.offsets) for values in (profile.n_kmers * outside, profile.copies * outside, outside)
-    )
+    sizes, sums = np.diff(profile.offsets), np.empty((3, len(profile.offsets) - 1), np.int64)
+    columns = profile.offsets, profile.n_kmers, profile.copies, repeat
+    shared_by(threads)(lambda part: add_outside(*columns, *part, sums), len(sizes))
+    n_kmers, copies, n_outside = sums
     known = (n_kmers > 0) & (2 * n_outside > sizes)
     if not known.any():
-        return 0.0, np.zeros(len(sizes))
+        return 0.0, np.zeros(len(sizes)), sizes - n_outside
     level = np.where(known, copies / np.maximum(n_kmers, 1), 0)
     order = np.argsort(level[known], kind="stable")
     reached = np.cumsum(sizes[known][order])
     usual = float(level[known][order][np.searchsorted(reached, reached[-1] / 2)])
     own = known & ((level > STEP * usual) | (STEP * level < usual))
-    return usual, np.where(own, level, 0)
+    return usual, np.where(own, level, 0), sizes - n_outside

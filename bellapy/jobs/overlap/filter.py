@@ -16,31 +16,41 @@ threshold rises to the 1st percentile of the sure ones, and nearly all of the im
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
-from bellapy.compute.threads import map_threads
-from bellapy.jobs.overlap.candidate_filter import MIN_SURE, SURE_SUPPORT
+from bellapy.compute.ranks import quantiles
+from bellapy.compute.threads import even_ranges, map_threads, shared_by
+from bellapy.jobs.overlap.candidate_filter import MIN_SURE
 from bellapy.jobs.overlap.estimate import DEFAULT_ERROR_RATE, expected_score_rate
 from bellapy.jobs.overlap.geometry import Geometry, measure_geometry
+from bellapy.jobs.overlap.judging import (
+    REASONS,
+    Rises,
+    Shape,
+    are_in_order,
+    count_failed,
+    fill_matches,
+    list_best,
+    list_rates,
+    mark_sure,
+    mark_teaching,
+    mark_telling,
+    test_scores,
+    test_shapes,
+)
 from bellapy.jobs.overlap.pieces import SLACK, clear_of, implied_ends
-from bellapy.jobs.overlap.seeds import first_of_candidate
+from bellapy.jobs.overlap.seeds import first_of_candidate, take_by
 from bellapy.params import ExtensionParams, FilterParams
 from bellapy.records import Extensions, Overlaps, ReadSet, Seeds
 
 SPREAD = 2.0
 REPEAT_SPREAD = 1.0
-PIECE_ROWS = 1 << 15  # candidates examined at a time
 MAX_FLOOR = 0.2  # per match score
 LEAST_SHARE = 0.25  # of the median score per base of the implied length, overhangs of bad ends counted
-SURE_SHARE = 0.5  # of the implied length that is aligned
-SURE_SPAN = 1000  # bases
-SURE_OVERHANG = 50  # bases
-SURE_COPIES = np.float32(1.3)
-REPEAT_COPIES = (1.1, 1.5)  # from where on and up to where the thresholds rise
 REPEAT_ALIGNED = 0.95  # share of the implied length
+SHAPE_REASONS = tuple(REASONS[i] for i in (0, 4, 5))
 
 
 @dataclass(frozen=True)
@@ -59,15 +69,16 @@ class Thresholds:
     median_rate: float | None
     n_sure: int
 
-    def passed(self, score: np.ndarray, copies: np.ndarray, geometry: Geometry, fair: Geometry) -> dict[str, np.ndarray]:
-        """Mask of the alignments that pass each test, by the reason to drop the others."""
-        rate = np.interp(copies, REPEAT_COPIES, (self.score_rate, self.repeat_rate))
-        aligned = np.interp(copies, REPEAT_COPIES, (0, REPEAT_ALIGNED if self.median_rate else 0))
-        return {
-            "score too low": (score >= self.floor * geometry.implied) & (score >= rate * fair.implied),
-            "stops in a repeat": fair.aligned >= aligned * fair.implied,
-            "in the lesser part of a joined read": ~fair.lesser,
-        }
+    def failures(
+        self, score: np.ndarray, copies: np.ndarray, geometry: Geometry, fair: Geometry, threads: int = 1
+    ) -> np.ndarray:
+        """The bits of the tests (judging.py) that alignments with these scores and copies fail, (n,) uint8."""
+        rises = Rises(self.floor, (self.score_rate, self.repeat_rate), (0.0, REPEAT_ALIGNED if self.median_rate else 0.0))
+        failed, bases = np.zeros(len(score), np.uint8), (fair.left, fair.right, fair.implied, fair.lesser)
+        shared_by(threads)(
+            lambda part: test_scores((score, copies), geometry.implied, bases, rises, *part, failed), len(score)
+        )
+        return failed
 
 
 def score_floor(scoring: ExtensionParams, params: FilterParams, error_rate: float | None, given: bool) -> float:
@@ -77,32 +88,45 @@ def score_floor(scoring: ExtensionParams, params: FilterParams, error_rate: floa
     return max(0.0, bound if given else min(bound, MAX_FLOOR * scoring.match))
 
 
-def surely_overlaps(seeds: Seeds, extensions: Extensions, geometry: Geometry, floor: float) -> np.ndarray:
+def surely_overlaps(seeds: Seeds, extensions: Extensions, geometry: Geometry, floor: float, threads: int = 1) -> np.ndarray:
     """Mask of the alignments that are surely overlaps, though perhaps of reads with bad ends."""
-    sure = (seeds.rank == 0) & (seeds.n_support >= SURE_SUPPORT) & (seeds.copies <= SURE_COPIES)
-    sure &= (geometry.span >= SURE_SPAN) & (geometry.span >= SURE_SHARE * geometry.implied)
-    return sure & (extensions.score >= floor * geometry.implied)
+    sure, columns = np.empty(len(seeds), bool), (seeds.rank, seeds.n_support, seeds.copies)
+    measured = extensions.score, geometry.span, geometry.implied
+    shared_by(threads)(lambda part: mark_sure(columns, measured, floor, *part, sure), len(seeds))
+    return sure
 
 
-def rates_of(extensions: Extensions, geometry: Geometry) -> np.ndarray:
-    """Score per base of implied length, (n,) float64."""
-    return extensions.score / np.maximum(geometry.implied, 1)
+def rates_of(extensions: Extensions, geometry: Geometry, rows: np.ndarray, threads: int = 1) -> np.ndarray:
+    """Score per base of implied length of some alignments, (n,) float64; rows : mask of them."""
+    parts = even_ranges(len(rows), threads)
+    begins = np.concatenate(([0], np.cumsum([np.count_nonzero(rows[slice(*part)]) for part in parts], dtype=np.int64)))
+    rates = np.empty(begins[-1])
+
+    def list_part(i: int) -> None:
+        list_rates(extensions.score, geometry.implied, rows, *parts[i], rates[begins[i] : begins[i + 1]])
+
+    map_threads(list_part, range(len(parts)), threads)
+    return rates
 
 
-def tell_of_reads(rates: np.ndarray, geometry: Geometry, usual: float) -> np.ndarray:
+def tell_of_reads(extensions: Extensions, geometry: Geometry, usual: float, threads: int = 1) -> np.ndarray:
     """Mask of the alignments that tell where reads go on.
 
-    rates : of `rates_of`.  usual : the median of those that are surely overlaps.
+    usual : the median score per base of implied length of those that are surely overlaps.
     """
-    return (rates >= usual / 2) & (geometry.span >= SURE_SPAN)
+    telling, measured = np.empty(len(extensions), bool), (extensions.score, geometry.span, geometry.implied)
+    shared_by(threads)(lambda part: mark_telling(measured, usual / 2, *part, telling), len(extensions))
+    return telling
 
 
-def teach(sure: np.ndarray, fair: Geometry) -> np.ndarray:
+def teach(sure: np.ndarray, fair: Geometry, threads: int = 1) -> np.ndarray:
     """Mask of the alignments that thresholds are learnt from: sure ones without overhangs, bad ends left out."""
-    return sure & (fair.overhang <= SURE_OVERHANG)
+    teaching = np.empty(len(sure), bool)
+    shared_by(threads)(lambda part: mark_teaching(sure, fair.left, fair.right, *part, teaching), len(sure))
+    return teaching
 
 
-def learn_thresholds(rates: np.ndarray, floor: float, delta: float, *, given: bool) -> Thresholds:
+def learn_thresholds(rates: np.ndarray, floor: float, delta: float, *, given: bool, threads: int = 1) -> Thresholds:
     """What the scores of sure overlaps suggest.
 
     Parameters
@@ -113,26 +137,35 @@ def learn_thresholds(rates: np.ndarray, floor: float, delta: float, *, given: bo
     """
     if len(rates) < MIN_SURE:
         return Thresholds(floor, floor, floor, None, len(rates))
-    low, median = np.percentile(rates, (1, 50))
+    low, median = quantiles(rates, (0.01, 0.5), threads)
     least = floor if given else min(floor, LEAST_SHARE * median)
     ordinary = max(least, median - max(SPREAD * (median - low), delta * median))
     repeat = max(ordinary, median - REPEAT_SPREAD * (median - low))
     return Thresholds(float(least), float(ordinary), float(repeat), float(median), len(rates))
 
 
-def estimate_matches(scoring: ExtensionParams, extensions: Extensions) -> tuple[np.ndarray, np.ndarray]:
+def estimate_matches(
+    scoring: ExtensionParams, extensions: Extensions, threads: int = 1
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Matching bases and alignment columns, without a path: (n,) int32 each.
 
     Assumes that a third of the errors are mismatches and the rest gaps.  With m matches and x errors, score = match * m -
     cost * x, and the two spans add up to 2 m + 4/3 x.
     """
-    spans = (extensions.query_end - extensions.query_start).astype(float) + extensions.target_end - extensions.target_start
-    cost = -(scoring.mismatch + 2 * scoring.gap) / 3
-    matches = (spans + 4 / 3 * extensions.score / cost) / (2 + 4 / 3 * scoring.match / cost)
-    shorter = np.minimum(extensions.query_end - extensions.query_start, extensions.target_end - extensions.target_start)
-    matches = np.clip(np.rint(matches), 0, shorter).astype(np.int32)
-    errors = np.maximum(0, np.rint((scoring.match * matches - extensions.score) / cost)).astype(np.int32)
-    return matches, np.maximum(matches + errors, shorter)
+    (matches, columns), ends = np.empty((2, len(extensions)), np.int32), _ends_of(extensions)
+    scores = scoring.match, _cost(scoring)
+    shared_by(threads)(lambda part: fill_matches(ends, scores, *part, matches, columns), len(extensions))
+    return matches, columns
+
+
+def _cost(scoring: ExtensionParams) -> float:
+    """Of an error that is a mismatch once in three times, and else a gap."""
+    return -(scoring.mismatch + 2 * scoring.gap) / 3
+
+
+def _ends_of(extensions: Extensions) -> tuple[np.ndarray, ...]:
+    ends = extensions.query_start, extensions.query_end, extensions.target_start, extensions.target_end
+    return extensions.score, *ends
 
 
 def _candidates(seeds: Seeds) -> np.ndarray:
@@ -142,110 +175,94 @@ def _candidates(seeds: Seeds) -> np.ndarray:
 
 def best_of_candidate(seeds: Seeds, extensions: Extensions) -> np.ndarray:
     """Rows of the highest-scoring alignment of every candidate (query, target, strand), in that order."""
-    candidate = _candidates(seeds)
-    order = np.argsort(candidate, kind="stable")  # runs in order are merged, which is faster than sorting by score too
-    starts = np.flatnonzero(np.diff(candidate[order], prepend=-1))
-    merit = (extensions.score.astype(np.int64) << 8 | 127 - seeds.rank)[order]  # the lower rank of equal scores
-    best = np.maximum.reduceat(merit, starts) if len(starts) else merit
-    return order[merit == np.repeat(best, np.diff(starts, append=len(order)))]
+    order = in_candidate_order(seeds)
+    if order is not None:
+        return order[best_of_candidate(seeds.take(order), extensions.take(order))]
+    best = np.empty(len(seeds), np.int64)
+    n = list_best((seeds.query_id, seeds.target_id, seeds.strand), seeds.rank, extensions.score, best)
+    return best[:n].copy()
+
+
+def in_candidate_order(seeds: Seeds) -> np.ndarray | None:
+    """The rows in the order of candidates, those of one as they stand; None: they are in it, which is usual."""
+    if are_in_order(seeds.query_id, seeds.target_id, seeds.strand):
+        return None
+    return np.argsort(_candidates(seeds), kind="stable")
 
 
 def filter_overlaps(
     reads: ReadSet, seeds: Seeds, extensions: Extensions, thresholds: Thresholds, fair: Geometry, scoring: ExtensionParams,
     params: FilterParams, threads: int = 1,
 ) -> tuple[Overlaps, dict[str, int]]:  # fmt: skip
-    """The overlaps among the alignments, by query, target and strand; how many candidates were dropped for what reason.
+    """The overlaps among the alignments, by candidates; how many candidates were dropped for what reason.
 
     A candidate has one overlap, or two where its reads overlap at both ends (pieces.py), the higher-scoring one first.
     """
-    alignments = reads, seeds, extensions, fair
-    judged = thresholds, scoring, params, threads
-    kept, dropped = _passing(*alignments, best_of_candidate(seeds, extensions), *judged)
-    further, _ = _passing(*alignments, further_pieces(reads, seeds, extensions, kept), *judged)
-    rows = np.concatenate((kept, further))
-    rows = rows[np.argsort(_candidates(seeds.take(rows)), kind="stable")] if len(further) else kept
+    if (order := in_candidate_order(seeds)) is not None:
+        seeds, extensions, fair = seeds.take(order), extensions.take(order), fair.take(order)
+    geometry, estimated = measure_geometry(reads, seeds, extensions, threads), estimate_matches(scoring, extensions, threads)
+    failed = thresholds.failures(extensions.score, seeds.copies, geometry, fair, threads)
+    failed |= shape_failures(geometry, *estimated, params, threads)
+    best = best_of_candidate(seeds, extensions)
+    failed_best = failed[best]
+    kept = best[failed_best == 0]
+    further = further_pieces(reads, seeds, extensions, kept)
+    rows = _in_order(seeds, kept, further[failed[further] == 0])
+    chosen, ends = take_by(seeds, rows, threads), take_by(extensions, rows, threads)
+    overlaps = _as_overlaps(chosen, ends, *map_threads(lambda column: column[rows], estimated, threads))
+    return overlaps, count_failed(failed_best)
 
-    def show(piece: np.ndarray) -> Overlaps:
-        return _as_overlaps(seeds.take(piece), extensions.take(piece), scoring)
 
-    parts = map_threads(show, _in_pieces(rows), threads)
-    names = [f.name for f in fields(Overlaps)]
-    columns = map_threads(lambda name: np.concatenate([getattr(part, name) for part in parts]), names, threads)
-    return Overlaps(*columns), dropped
+def _in_order(seeds: Seeds, kept: np.ndarray, further: np.ndarray) -> np.ndarray:
+    """Kept rows, one of a candidate in the order of candidates, each with the further one of its candidate behind it."""
+    if not len(further):
+        return kept
+    rows, number = np.concatenate((kept, further)), np.cumsum(first_of_candidate(seeds))
+    return rows[np.argsort(number[rows], kind="stable")]
 
 
 def further_pieces(reads: ReadSet, seeds: Seeds, extensions: Extensions, kept: np.ndarray) -> np.ndarray:
     """Rows of alignments that may be a second overlap beside the kept one of their candidate, the best of each candidate.
 
-    kept : rows, one of a candidate, in the order of candidates.
+    kept : rows, one of a candidate, in the order of candidates; the rows of a candidate lie together.
     """
     others = np.ones(len(seeds), bool)
     others[kept] = False
-    rows, candidate = np.flatnonzero(others), _candidates(seeds)
-    at = np.minimum(np.searchsorted(candidate[kept], candidate[rows]), len(kept) - 1)
-    beside = candidate[kept[at]] == candidate[rows] if len(kept) else np.zeros(len(rows), bool)
-    rows, first = rows[beside], kept[at[beside]]
-    rows = rows[clear_of(extensions.take(rows), extensions.take(first))]
+    rows = np.flatnonzero(others) if len(kept) else kept
+    at, its = np.searchsorted(kept, rows), _candidates(seeds.take(rows))
+    first = np.full(len(rows), -1)
+    for beside in (kept[np.maximum(at - 1, 0)], kept[np.minimum(at, len(kept) - 1)]):  # the nearest ones on either side
+        first = np.where(_candidates(seeds.take(beside)) == its, beside, first)
+    rows, first = rows[first >= 0], first[first >= 0]
+    clear = clear_of(extensions.take(rows), extensions.take(first))
+    rows = rows[clear]
     geometry = measure_geometry(reads, seeds.take(rows), extensions.take(rows))
     rows = rows[geometry.overhang <= SLACK * geometry.implied]
     return rows[best_of_candidate(seeds.take(rows), extensions.take(rows))]
 
 
-def _in_pieces(rows: np.ndarray) -> list[np.ndarray]:
-    return [rows[at : at + PIECE_ROWS] for at in range(0, max(1, len(rows)), PIECE_ROWS)]
-
-
-def _passing(
-    reads: ReadSet, seeds: Seeds, extensions: Extensions, fair: Geometry, rows: np.ndarray, thresholds: Thresholds,
-    scoring: ExtensionParams, params: FilterParams, threads: int,
-) -> tuple[np.ndarray, dict[str, int]]:  # fmt: skip
-    """Those of the rows whose alignments pass all tests; how many do not, by reason."""
-
-    def test(piece: np.ndarray) -> tuple[np.ndarray, dict[str, int]]:
-        chosen, ends = seeds.take(piece), extensions.take(piece)
-        geometry = measure_geometry(reads, chosen, ends)
-        tests = shape_tests(geometry, *estimate_matches(scoring, ends), params)
-        scores = thresholds.passed(ends.score, chosen.copies, geometry, fair.take(piece))
-        keep, its_dropped = apply_tests({"too short": tests["too short"], **scores, **tests})
-        return piece[keep], its_dropped
-
-    done, dropped = map_threads(test, _in_pieces(rows), threads), Counter[str]()
-    for _, its_dropped in done:
-        dropped.update(its_dropped)
-    return np.concatenate([kept for kept, _ in done]), dict(dropped)
-
-
-def _as_overlaps(seeds: Seeds, extensions: Extensions, scoring: ExtensionParams) -> Overlaps:
+def _as_overlaps(seeds: Seeds, extensions: Extensions, matches: np.ndarray, columns: np.ndarray) -> Overlaps:
     """What is reported of some alignments."""
     return Overlaps(
         seeds.query_id, seeds.target_id, seeds.strand, extensions.query_start, extensions.query_end,
-        extensions.target_start, extensions.target_end, extensions.score, seeds.n_support,
-        *estimate_matches(scoring, extensions), seeds.query_pos, seeds.target_pos,
-        np.full(len(seeds), seeds.length, np.int32), extensions.left_query, extensions.left_target, extensions.right_query,
-        extensions.right_target,
+        extensions.target_start, extensions.target_end, extensions.score, seeds.n_support, matches, columns,
+        seeds.query_pos, seeds.target_pos, np.full(len(seeds), seeds.length, np.int32), extensions.left_query,
+        extensions.left_target, extensions.right_query, extensions.right_target,
     )  # fmt: skip
 
 
-def shape_tests(geometry: Geometry, matches: np.ndarray, columns: np.ndarray, params: FilterParams) -> dict[str, np.ndarray]:
-    """Mask of the alignments that pass each test of length, overhang and identity, by the reason to drop the others."""
-    return {
-        "too short": geometry.span >= params.min_overlap,
-        "overhang": geometry.overhang <= (np.inf if params.max_overhang is None else params.max_overhang),
-        "identity": matches >= params.min_identity * columns,
-    }
+def shape_failures(
+    geometry: Geometry, matches: np.ndarray, columns: np.ndarray, params: FilterParams, threads: int = 1
+) -> np.ndarray:
+    """The bits of the tests of length, overhang and identity (judging.py) that alignments fail, (n,) uint8.
 
-
-def apply_tests(tests: dict[str, np.ndarray]) -> tuple[np.ndarray, dict[str, int]]:
-    """Mask of the rows that pass all tests, and how many fail each one that pass those before it.
-
-    tests : mask of the rows that pass, by the reason to drop the others.
+    matches, columns : (n,) int32, matching bases, and all columns of the alignments.
     """
-    keep: np.ndarray = np.asarray(True)
-    dropped = {}
-    for reason, passed in tests.items():
-        dropped[reason] = int((keep & ~passed).sum())
-        keep = keep & passed
-    return keep, dropped
+    most = np.inf if params.max_overhang is None else float(params.max_overhang)
+    shape = Shape(float(params.min_overlap), most, float(params.min_identity))
+    failed, bases = np.zeros(len(matches), np.uint8), (geometry.left, geometry.right, geometry.span)
+    shared_by(threads)(lambda part: test_shapes(bases, (matches, columns), shape, *part, failed), len(matches))
+    return failed
 
 
 def implied_overlaps(reads: ReadSet, seeds: Seeds) -> Overlaps:

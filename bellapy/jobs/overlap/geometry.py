@@ -17,20 +17,19 @@ read (Li 2016): alignments that stop at the join in the lesser part are no overl
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit, njit_entry, njit_inner
-from bellapy.compute.threads import map_threads, shared_by
+from bellapy.compute.jit import njit_entry, njit_inner
+from bellapy.compute.threads import shared_by
+from bellapy.jobs.overlap.crossings import BEYOND, NOWHERE, Aligned, Crossings, in_order
 from bellapy.records import Extensions, Overlaps, ReadSet, Seeds
 
 BIN = 100  # bases: how finely it is known where alignments go on
-BEYOND = 400  # bases: an alignment goes on past a place if it covers so many on both sides of it
 AT_END = 100  # bases: an alignment that comes so close to the end of a read reaches it
 AROUND_TURN = 200  # bases: there two alignments that cross are less than BEYOND apart
-NOWHERE = -(1 << 40)
 STRAY = 0.02  # share of a read's alignments that may go on in what is bad
 
 
@@ -62,41 +61,6 @@ class Geometry:
     def take(self, rows: np.ndarray) -> Geometry:
         """The same of some alignments."""
         return Geometry(self.left[rows], self.right[rows], self.span[rows], self.implied[rows], self.lesser[rows])
-
-
-@dataclass(frozen=True)
-class Aligned:
-    """What geometry looks at of alignments and their seeds, (n,) each, as in Seeds and Extensions."""
-
-    query_id: np.ndarray
-    target_id: np.ndarray
-    strand: np.ndarray
-    query_start: np.ndarray
-    query_end: np.ndarray
-    target_start: np.ndarray
-    target_end: np.ndarray
-    score: np.ndarray
-
-    @classmethod
-    def of(cls, seeds: Seeds | Overlaps, extensions: Extensions | Overlaps) -> Aligned:
-        """Those of seeds and the alignments that grew from them; overlaps are both."""
-        return cls(
-            seeds.query_id, seeds.target_id, seeds.strand, extensions.query_start, extensions.query_end,
-            extensions.target_start, extensions.target_end, extensions.score,
-        )  # fmt: skip
-
-    def __len__(self) -> int:
-        return len(self.query_id)
-
-    @property
-    def columns(self) -> tuple[np.ndarray, ...]:
-        """All but the score, for compiled code."""
-        ends = self.query_start, self.query_end, self.target_start, self.target_end
-        return self.query_id, self.target_id, self.strand, *ends
-
-    def take(self, rows: np.ndarray) -> Aligned:
-        """The same of some rows."""
-        return Aligned(*(column[rows] for column in (*self.columns, self.score)))
 
 
 def measure_geometry(
@@ -178,8 +142,7 @@ def fair_geometry(
 
     standing : of the bins of these reads.
     """
-    covered = np.concatenate(([0], np.cumsum(standing.covered)))  # bins before each one
-    bins = _Bins(bin_starts(reads.lengths), standing.bad, standing.joined, covered)
+    bins = _Bins(bin_starts(reads.lengths), *standing)
     n, columns = len(seeds), Aligned.of(seeds, extensions).columns
     (left, right), implied, lesser = np.empty((2, n), np.int32), np.empty(n), np.empty(n, bool)
     before, after = (geometry.left, geometry.right, geometry.implied), (left, right, implied, lesser)
@@ -188,7 +151,7 @@ def fair_geometry(
 
 
 class _Bins(NamedTuple):
-    """Bins for compiled code: where those of each read start, what stands of them, and covered bins before each one."""
+    """Bins for compiled code: where those of each read start, and what Standing says of them."""
 
     starts: np.ndarray
     bad: np.ndarray
@@ -235,132 +198,127 @@ def _is_lesser(bins, read, position, runs_on):
     at = _bin(bins, read, position)
     if not bins.joined[at]:
         return False
-    before = bins.covered[at] - bins.covered[bins.starts[read]]
-    behind = bins.covered[bins.starts[read + 1]] - bins.covered[at]
+    before = behind = 0
+    for b in range(bins.starts[read], at):
+        before += bins.covered[b]
+    for b in range(at, bins.starts[read + 1]):
+        behind += bins.covered[b]
     return behind < before if runs_on else before < behind
 
 
-def _by_pair(some: Aligned) -> tuple[np.ndarray, np.ndarray]:
-    """The rows by their two reads, and where the rows of each pair begin among them."""
-    pair = some.query_id.astype(np.int64) << 32 | some.target_id
-    in_order = bool(np.all(pair[1:] >= pair[:-1]))  # usually
-    order = np.arange(len(pair)) if in_order else np.argsort(pair, kind="stable")
-    return order, np.flatnonzero(np.diff(pair[order], prepend=-1))
+class _Place(NamedTuple):
+    """Reads whose bins a thread fills: others are another thread's.
+
+    starts : (n_reads + 1,) int64, first bin of each read.  lengths : (n_reads,) int32.  low, high : the reads [low, high).
+    """
+
+    starts: np.ndarray
+    lengths: np.ndarray
+    low: int
+    high: int
 
 
-def hulls(some: Aligned, threads: int = 1) -> Aligned:
-    """One row for each pair of reads, from the first start to the last end of their alignments, whatever the strands."""
-    order, begins = _by_pair(some)
-    ends = {"start": np.minimum, "end": np.maximum}
-    names = [(f"{read}_{end}", pick) for read in ("query", "target") for end, pick in ends.items()]
-    columns = map_threads(lambda its: its[1].reduceat(getattr(some, its[0])[order], begins), names, threads)
-    return replace(some.take(order[begins]), **{name: column for (name, _), column in zip(names, columns, strict=True)})
-
-
-def steps_of(reads: ReadSet, some: Aligned, turns: np.ndarray | None = None, threads: int = 1) -> np.ndarray:
+def steps_of(
+    reads: ReadSet, some: Aligned, telling: np.ndarray, crossings: Crossings, partners: np.ndarray, threads: int = 1
+) -> np.ndarray:
     """By how much the number of alignments that go on changes from bin to bin of each read, (n_bins,) int32.
 
-    turns : of the alignments, as from `Crossings.turns`; None: no read turns.
+    telling : (n,) bool, the alignments that count.  crossings, partners : where they cross, as for `Crossings.turns`.
     """
     starts = bin_starts(reads.lengths)
-    nowhere = np.zeros((2, 0), np.int64) if turns is None else turns
-    sides = (
-        (some.query_id, some.query_start, some.query_end, nowhere[0]),
-        (some.target_id, some.target_start, some.target_end, nowhere[1]),
-    )
-
-    steps = np.zeros(starts[-1], np.int32)
+    steps, turns = np.zeros(starts[-1], np.int32), crossings.turns(some, partners)
+    crossing = some.take(crossings.rows).columns
 
     def add(its_reads: tuple[int, int]) -> None:
-        for side in sides:
-            _add_steps(starts, reads.lengths, *its_reads, *side, steps)
+        place = _Place(starts, reads.lengths, *its_reads)
+        _add_steps(place, some.columns, telling, steps)
+        _take_turns(place, crossing, turns, steps)
 
     shared_by(threads)(add, len(reads))
     return steps
 
 
-def _on_both_strands(some: Aligned) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of pairs of reads that align on both strands; for each the best row of its reads on the other strand."""
-    order, begins = _by_pair(some)
-    strand = some.strand[order]
-    both = np.minimum.reduceat(strand, begins) < np.maximum.reduceat(strand, begins)
-    pair = np.repeat(np.arange(len(begins)), np.diff(begins, append=len(order)))
-    of_both = both[pair]
-    rows, pair = order[of_both], pair[of_both]
-    candidate = 2 * pair + (some.strand[rows] > 0)
-    by_score = np.lexsort((some.score[rows], candidate))
-    best = by_score[np.diff(candidate[by_score], append=-1) != 0]
-    return rows, rows[best[np.searchsorted(candidate[best], candidate ^ 1)]]
+def hull_steps_of(reads: ReadSet, some: Aligned, threads: int = 1) -> np.ndarray:
+    """The same for one alignment of each pair of reads, from their first start to their last end, whatever the strands."""
+    starts, columns = bin_starts(reads.lengths), in_order(some)[0].columns
+    steps = np.zeros(starts[-1], np.int32)
+    shared_by(threads)(lambda part: _add_hull_steps(_Place(starts, reads.lengths, *part), columns, steps), len(reads))
+    return steps
 
 
-class Crossings(NamedTuple):
-    """Alignments of reads that align on both strands, and where the two cross.
+@njit_inner
+def _bins_of(place, read, begin, end):
+    """First and last bin of a read, among all bins, in which an alignment from begin to end goes on.  place : _Place."""
+    length, at = place.lengths[read], place.starts[read]
+    first = 0 if begin <= AT_END else (begin + BEYOND + BIN - 1) // BIN
+    last = length // BIN if end >= length - AT_END else (end - BEYOND) // BIN
+    return at + first, at + last
 
-    rows : (n,) int64, the alignments.
-    place : (2, n) int64, on the query and on the target.
-    across : (2, n) bool, whether both run across this place on the query, on the target.
-    partners : (n_reads,) int64, reads with which each read has such a place.
+
+@njit_inner
+def _add_step(place, read, begin, end, steps):
+    """Add 1 where an alignment begins to go on, and take 1 where it does not any more.
+
+    place : _Place.  steps : (n_bins,) int32, by bin.
     """
-
-    rows: np.ndarray
-    place: np.ndarray
-    across: np.ndarray
-    partners: np.ndarray
-
-    def turns(self, some: Aligned, partners: np.ndarray) -> np.ndarray:
-        """Where reads turn that one other read alone runs across, and that on both strands; (2, n) int64.
-
-        Of each alignment the place on the query and on the target, NOWHERE where they do not turn.  Several such reads are
-        evidence of an inverted repeat in the molecule: reads turn at random places.
-
-        partners : the sum of those of all alignments of these reads.
-        """
-        turns = np.full((2, len(some)), NOWHERE, np.int64)
-        read = np.stack((some.query_id[self.rows], some.target_id[self.rows]))
-        turns[:, self.rows] = np.where(self.across & (partners == 1)[read], self.place, NOWHERE)
-        return turns
-
-
-def find_crossings(n_reads: int, some: Aligned) -> Crossings:
-    """Where the two alignments of reads that align on both strands cross; all those of a pair have to be given."""
-    rows, others = _on_both_strands(some)
-    mine, its = some.take(rows), some.take(others)
-    read = np.stack((mine.query_id, mine.target_id))
-    start, end, start_of_other, end_of_other = (
-        np.stack((getattr(one, f"query_{edge}"), getattr(one, f"target_{edge}"))).astype(np.int64)
-        for one in (mine, its) for edge in ("start", "end")
-    )  # fmt: skip
-    same, twice, twice_of_other = mine.strand > 0, start + end, start_of_other + end_of_other
-    ahead, back = np.where(same, twice, twice_of_other), np.where(same, twice_of_other, twice)
-    difference, total = ahead[1] - ahead[0], back[0] + back[1]
-    place = np.stack((total - difference, total + difference)) // 4  # where the two diagonals cross
-    within = np.maximum(start, start_of_other) + BEYOND <= place
-    within &= place <= np.minimum(end, end_of_other) - BEYOND
-    pairs = np.unique(read[within].astype(np.int64) << 32 | read[::-1][within])
-    return Crossings(rows, place, within, np.bincount(pairs >> 32, minlength=n_reads))
-
-
-@njit
-def _add_steps(starts, lengths, low, high, read_id, begin, end, turn, steps):
-    """Add 1 where an alignment begins to go on and take 1 where it does not any more; not around its turn.
-
-    Of reads [low, high): others are another thread's.
-
-    starts : (n_reads + 1,) int64, first bin of each read.  lengths : (n_reads,) int32.  read_id, begin, end : (n,) int32, of
-    the alignments.  turn : (n,) int64, where they cross others, or empty.  steps : (n_bins,) int32, by bin.
-    """
-    for i in range(len(read_id)):
-        if not low <= read_id[i] < high:
-            continue
-        length, at = lengths[read_id[i]], starts[read_id[i]]
-        first = 0 if begin[i] <= AT_END else (begin[i] + BEYOND + BIN - 1) // BIN
-        last = length // BIN if end[i] >= length - AT_END else (end[i] - BEYOND) // BIN
+    if place.low <= read < place.high:
+        first, last = _bins_of(place, read, begin, end)
         if first <= last:
-            steps[at + first] += 1
-            steps[at + last + 1] -= 1
-            if not turn.size:
+            steps[first] += 1
+            steps[last + 1] -= 1
+
+
+@njit_entry
+def _add_steps(place, aligned, telling, steps):
+    """Of the alignments that tell.
+
+    place : _Place.  aligned : the columns of Aligned.  telling : (n,) bool.  steps : (n_bins,) int32, by bin.
+    """
+    query_id, target_id, _, query_start, query_end, target_start, target_end = aligned
+    for i in range(len(query_id)):
+        if telling[i]:
+            _add_step(place, query_id[i], query_start[i], query_end[i], steps)
+            _add_step(place, target_id[i], target_start[i], target_end[i], steps)
+
+
+@njit_entry
+def _add_hull_steps(place, aligned, steps):
+    """Of one alignment of each pair of reads, whose rows lie together.
+
+    place : _Place.  aligned : the columns of Aligned.  steps : (n_bins,) int32, by bin.
+    """
+    query_id, target_id, _, query_start, query_end, target_start, target_end = aligned
+    i = 0
+    while i < len(query_id):
+        q, t, its_query, its_target = query_id[i], target_id[i], query_start[i], target_start[i]
+        query_last, target_last = query_end[i], target_end[i]
+        i += 1
+        while i < len(query_id) and query_id[i] == q and target_id[i] == t:
+            its_query, query_last = min(its_query, query_start[i]), max(query_last, query_end[i])
+            its_target, target_last = min(its_target, target_start[i]), max(target_last, target_end[i])
+            i += 1
+        _add_step(place, q, its_query, query_last, steps)
+        _add_step(place, t, its_target, target_last, steps)
+
+
+@njit_entry
+def _take_turns(place, aligned, turns, steps):
+    """Let alignments not go on around the places where their reads turn.
+
+    place : _Place.  aligned : the columns of Aligned, of those that cross.  turns : (2, n) int64, as of `Crossings.turns`.
+    steps : (n_bins,) int32, by bin.
+    """
+    query_id, target_id, _, query_start, query_end, target_start, target_end = aligned
+    for i in range(len(query_id)):
+        for side in range(2):
+            read, begin, end = query_id[i], query_start[i], query_end[i]
+            if side:
+                read, begin, end = target_id[i], target_start[i], target_end[i]
+            if not place.low <= read < place.high or turns[side, i] == NOWHERE:
                 continue
-            begins, ends = max(first, (turn[i] - AROUND_TURN) // BIN), min(last, (turn[i] + AROUND_TURN) // BIN)
+            (first, last), at = _bins_of(place, read, begin, end), place.starts[read]
+            begins = max(first, at + (turns[side, i] - AROUND_TURN) // BIN)
+            ends = min(last, at + (turns[side, i] + AROUND_TURN) // BIN)
             if begins <= ends:
-                steps[at + begins] -= 1
-                steps[at + ends + 1] += 1
+                steps[begins] -= 1
+                steps[ends + 1] += 1

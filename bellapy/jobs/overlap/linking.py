@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bellapy.compute.threads import shared_by
 from bellapy.jobs.overlap.depth import (
     APART_KIND,
     DEEP,
@@ -22,10 +23,10 @@ from bellapy.jobs.overlap.depth import (
     STEP,
     Bins,
     Tests,
+    describe_bins,
     judge_stretches,
     keep_linking,
     reference_depth,
-    sum_of_reads,
     survey_columns,
 )  # fmt: skip
 from bellapy.records import DepthProfile, KmerMatrix
@@ -107,17 +108,18 @@ def learn_rules(
     """
     bins, bound = _about(parts, profile)
     repeat, deep = judge_stretches(parts, bins, profile, bound, correct, threads)
-    usual, own = reference_depth(profile, repeat)
+    usual, own, n_repeat = reference_depth(profile, repeat, threads)
     bound_is_wrong = len(deep) and deep.mean() > MOST_DEEP
-    sound = deep & (np.repeat(own > STEP * usual, np.diff(profile.offsets)) | bound_is_wrong)
+    sound, level, columns = deep, np.empty(len(deep), np.float32), (profile.offsets, profile.n_kmers, profile.copies)
+    counts = (own > STEP * usual) | bound_is_wrong
+    shared_by(threads)(lambda part: describe_bins(*columns, counts, *part, sound, level), len(counts))
     upper = bound if strict else max(bound, int(USUAL_SPREAD * usual))
     most, apart_places = (0, 0) if strict else (MOST_PLACES, APART_PLACES)
-    level = (profile.copies / np.maximum(profile.n_kmers, 1)).astype(np.float32)
     tests = Tests(bins, upper, most, sound, level, APART, apart_places)
-    columns, products, n_sound = [], np.zeros(N_KINDS, np.int64), 0
+    kinds, products, n_sound = [], np.zeros(N_KINDS, np.int64), 0
     for matrix in parts:
         its_columns, its_products, its_sound = _survey(matrix, tests)
-        columns.append(its_columns)
+        kinds.append(its_columns)
         products += its_products
         n_sound += its_sound
     one_in = np.ones(N_KINDS, np.int64)
@@ -125,8 +127,8 @@ def learn_rules(
     one_in[APART_KIND] = max(1, -(-int(products[APART_KIND]) // max(1, APART_WORK * int(products[ORDINARY]))))
     deep_share, repeat_share = (float(mask.mean()) if len(mask) else 0.0 for mask in (sound, repeat))
     return Rules(
-        tests, one_in, np.cumsum(columns, axis=0) - columns, np.where(own > 0, own, usual).astype(np.float32),
-        profile.width * sum_of_reads(repeat, profile.offsets).astype(float), DEEP_SHARE * correct, deep_share, repeat_share,
+        tests, one_in, np.cumsum(kinds, axis=0) - kinds, np.where(own > 0, own, usual).astype(np.float32),
+        profile.width * n_repeat.astype(float), DEEP_SHARE * correct, deep_share, repeat_share,
     )  # fmt: skip
 
 

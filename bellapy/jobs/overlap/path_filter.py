@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bellapy.engines.trim import trim_paths
-from bellapy.jobs.overlap.filter import apply_tests, shape_tests
+from bellapy.jobs.overlap.filter import SHAPE_REASONS, shape_failures
 from bellapy.jobs.overlap.geometry import measure_geometry
+from bellapy.jobs.overlap.judging import count_failed
 from bellapy.params import FilterParams, Scoring
 from bellapy.records import Overlaps, Paths, ReadSet
 
@@ -14,7 +15,8 @@ def keep_sound(
 ) -> tuple[Overlaps, Paths, dict[str, int]]:
     """What passes the tests of the filter that paths and trimming may change; how many do not, by reason."""
     geometry = measure_geometry(reads, overlaps, overlaps)
-    keep, dropped = apply_tests(shape_tests(geometry, overlaps.n_matches, overlaps.n_columns, params))
+    failed = shape_failures(geometry, overlaps.n_matches, overlaps.n_columns, params)
+    keep, dropped = failed == 0, count_failed(failed, SHAPE_REASONS)
     return (overlaps, paths, dropped) if keep.all() else (overlaps.take(keep), paths.take(keep), dropped)
 
 

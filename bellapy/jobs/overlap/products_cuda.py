@@ -162,9 +162,9 @@ def find_on_gpus(
         return [_multiply(its_desk, its, product, Block(*group, bits, layout.diagonal_bias)) for group in its_groups]
 
     chosen = [some for share in on_each(find, its_desks[: len(shares)], shares) for some in share] if shares else []
-    whole = np.concatenate([np.zeros((N_COLUMNS, 0), np.int32), *(x for some in chosen for x in some.columns)], axis=1)
+    columns = [x for some in chosen for x in some.columns]
     n_candidates, n_weak = (sum(getattr(some, name) for some in chosen) for name in ("n_candidates", "n_weak"))
-    return Found(_cut(whole, matrix.seed_length, n_parts), total, n_candidates, n_weak)
+    return Found(_cut(columns, matrix.seed_length, n_parts), total, n_candidates, n_weak)
 
 
 class Block(NamedTuple):
@@ -259,13 +259,18 @@ def _choose(
     return _Chosen(columns, n_candidates, n_candidates - chosen)
 
 
-def _cut(columns: np.ndarray, seed_length: int, n_parts: int) -> list[Seeds]:
-    """Seeds in about so many parts, each of whole queries; columns : (N_COLUMNS, n) int32."""
-    query = columns[0]
-    if not len(query):
-        return []
-    edges = np.unique([np.searchsorted(query, query[begin]) for begin, _ in even_ranges(len(query), n_parts)])
-    return [
-        seeds_from_columns(columns[:, begin:end], seed_length)
-        for begin, end in zip(edges, [*edges[1:], len(query)], strict=True)
-    ]
+def _cut(columns: list[np.ndarray], seed_length: int, n_parts: int) -> list[Seeds]:
+    """Seeds in about so many parts, each of whole queries or ending with what was chosen together.
+
+    columns : (N_COLUMNS, n) int32 each, whole candidates.
+    """
+    most, parts = -(-sum(some.shape[1] for some in columns) // n_parts), []
+    for some in columns:
+        query = some[0]
+        begins = [begin for begin, _ in even_ranges(len(query), -(-len(query) // most))] if len(query) else []
+        edges = np.unique([np.searchsorted(query, query[begin]) for begin in begins])
+        parts += [
+            seeds_from_columns(some[:, begin:end], seed_length)
+            for begin, end in zip(edges, [*edges[1:], len(query)], strict=True)
+        ]
+    return parts

@@ -10,18 +10,19 @@ a third seed.
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import NamedTuple
+from dataclasses import fields, replace
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from bellapy.compute.jit import njit, njit_inner
+from bellapy.compute.jit import njit, njit_inner, njit_vector_entry
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.jobs.overlap.candidates import Products
 from bellapy.jobs.overlap.pieces import SLACK
 from bellapy.params import SeedParams
-from bellapy.records import KmerMatrix, ReadSet, Seeds
+from bellapy.records import Extensions, KmerMatrix, ReadSet, Seeds
 
+Record = TypeVar("Record", Seeds, Extensions)
 U = np.uint64
 U1, U31, U32, U33 = U(1), U(31), U(32), U(33)
 DIAGONAL_BIAS = 1 << 31  # keeps diagonals positive
@@ -347,9 +348,19 @@ def join_seeds(parts: list[Seeds], seed_length: int, threads: int = 1) -> Seeds:
     """Seeds of consecutive groups of queries as one record."""
     if not parts:
         return seeds_from_rows(np.empty((0, N_COLUMNS), np.int32), seed_length)
+    some = [part for part in parts if len(part)] or parts[:1]
+    if len(some) == 1:
+        return some[0]
     names = [f.name for f in fields(Seeds) if f.name != "length"]
     columns = map_threads(lambda name: np.concatenate([getattr(part, name) for part in parts]), names, threads)
     return Seeds(**dict(zip(names, columns, strict=True)), length=seed_length)
+
+
+def take_by(record: Record, rows: np.ndarray, threads: int) -> Record:
+    """The given rows of a record of columns, Seeds or Extensions, by so many threads."""
+    names = [f.name for f in fields(record) if f.name != "length"]
+    columns = map_threads(lambda name: getattr(record, name)[rows], names, threads)
+    return replace(record, **dict(zip(names, columns, strict=True)))
 
 
 def first_of_candidate(seeds: Seeds) -> np.ndarray:
@@ -359,10 +370,18 @@ def first_of_candidate(seeds: Seeds) -> np.ndarray:
 
 def starts_of_candidates(query_id: np.ndarray, target_id: np.ndarray, strand: np.ndarray) -> np.ndarray:
     """Mask of the rows that differ from the row before, the first one included."""
-    first = np.ones(len(query_id), bool)
-    first[1:] = query_id[1:] != query_id[:-1]
-    first[1:] |= (target_id[1:] != target_id[:-1]) | (strand[1:] != strand[:-1])
+    first = np.empty(len(query_id), bool)
+    _mark_first(query_id, target_id, strand, first)
     return first
+
+
+@njit_vector_entry
+def _mark_first(query_id, target_id, strand, first):
+    """first[i] = whether row i of query_id, target_id and strand, (n,) each, differs from the row before."""
+    first[:1] = True
+    for i in range(U1, U(len(first))):
+        before = i - U1
+        first[i] = (query_id[i] != query_id[before]) | (target_id[i] != target_id[before]) | (strand[i] != strand[before])
 
 
 def has_any(seeds: Seeds, mask: np.ndarray) -> np.ndarray:

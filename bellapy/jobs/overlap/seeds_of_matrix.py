@@ -26,7 +26,7 @@ class Multiplied(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Seeds of all candidates in parts of whole queries, and how many products, candidates and dropped candidates."""
+    """Seeds of all candidates in parts of whole candidates, and how many products, candidates and dropped candidates."""
 
     parts: list[Seeds]
     n_products: int

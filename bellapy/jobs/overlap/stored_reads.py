@@ -57,7 +57,7 @@ def _order(codes: np.ndarray, starts: np.ndarray, lengths: np.ndarray, threads: 
     hashes = np.empty((2, len(lengths)), np.uint64)
 
     def work(piece: tuple[int, int]) -> None:
-        hash_strands(codes, 0, starts, lengths, *piece, hashes)
+        hash_strands(codes, starts, lengths, *piece, hashes)
         let_go(codes)
 
     map_threads(work, even_ranges(len(lengths), max(4 * threads, pieces_of(codes))), threads)
@@ -72,10 +72,10 @@ def _in_order(codes: np.ndarray, starts: np.ndarray, lengths: np.ndarray, order:
     new_starts = ends - PAD - new_lengths
     for first, last in even_ranges(len(lengths), 1 + len(codes) // PIECE_BASES):
         begin = int(ends[first - 1]) if first else 0
-        piece = np.empty(int(ends[last - 1]) - begin, np.uint8)
-        rows, some = slice(first, last), order.given[first:last]
-        to = new_starts[rows] - begin
-        copy_reads(codes, 0, starts[some], lengths[some], 0, last - first, to, order.flipped[rows], piece)
+        piece = np.full(int(ends[last - 1]) - begin, UNKNOWN, np.uint8)
+        rows = slice(first, last)
+        its_order = order.given[rows], order.flipped[rows]
+        copy_reads(codes, starts, lengths, *its_order, 0, last - first, piece, new_starts[rows] - begin)
         let_go(codes)
         yield piece
 

@@ -302,7 +302,8 @@ class Work:
 
     def joined(self, name: str, *keys: str) -> list[np.ndarray]:
         """Some arrays of all tiles, end to end."""
-        return [np.concatenate(parts) for parts in zip(*self.arrays(name, *keys), strict=True)]
+        columns = zip(*self.arrays(name, *keys), strict=True)
+        return [parts[0] if len(parts) == 1 else np.concatenate(parts) for parts in columns]
 
     def summed(self, name: str, *keys: str) -> list[np.ndarray]:
         """Sums over all tiles of arrays with a value for each read."""

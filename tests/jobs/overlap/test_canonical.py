@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import naive
 import numpy as np
 import pytest
@@ -12,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import make_reads, read_sets
 
-from bellapy.io import fastx_blocks
-from bellapy.io.fastx import gather_reads, load_reads
+from bellapy.io.fastx import GatheredReads
+from bellapy.io.pieces import Pieces
 from bellapy.jobs.overlap.canonical import canonical_reads, given_overlaps, given_reads, sort_rows
 from bellapy.records import Overlaps
 
@@ -50,21 +48,6 @@ def test_there_and_back(sequences, threads):
     np.testing.assert_array_equal(back.codes, reads.codes)
     np.testing.assert_array_equal(back.starts, reads.starts)
     np.testing.assert_array_equal(back.both_ways, reads.both_ways)
-
-
-@pytest.mark.parametrize("block", [1, 60, 1 << 19])
-@pytest.mark.parametrize("threads", [1, 3])
-def test_gathered_reads_are_put_in_order_as_they_stand_in_memory(tmp_path, monkeypatch, rng, block, threads):
-    sequences = ["", "ACGTN", *("".join(rng.choice(list("ACGTN"), n)) for n in rng.integers(0, 80, 30)), ""]
-    path = tmp_path / "reads.fa"
-    path.write_text("".join(f">{i}\n{s}\n" for i, s in enumerate(sequences)))
-    monkeypatch.setattr(fastx_blocks, "BLOCK_SIZE", block)
-    (whole, order), (pieces, its_order) = (
-        canonical_reads(read([path], threads=threads), threads) for read in (load_reads, gather_reads)
-    )
-    for of_pieces, of_whole in ((pieces, whole), (its_order, order)):
-        for f in fields(of_whole):
-            np.testing.assert_array_equal(getattr(of_pieces, f.name), getattr(of_whole, f.name))
 
 
 def test_overlaps_lie_on_the_reads_as_given(rng):
@@ -109,7 +92,10 @@ def test_rows_in_order(rng, n_reads):
     """Equal rows stay in order, also where one read has most of them."""
     query, target = (rng.integers(0, n_reads, 500) * rng.integers(0, 2, 500) for _ in range(2))
     query, target, strand = query.astype(np.int32), target.astype(np.int32), rng.choice([1, -1], 500).astype(np.int8)
-    np.testing.assert_array_equal(sort_rows(query, target, strand, n_reads), np.lexsort((strand, target, query)))
+    for threads in (1, 3):
+        np.testing.assert_array_equal(
+            sort_rows(query, target, strand, n_reads, threads), np.lexsort((strand, target, query))
+        )
     assert not len(sort_rows(query[:0], target[:0], strand[:0], n_reads))
 
 
@@ -163,3 +149,23 @@ def test_order_strand_names_files_and_threads_do_not_matter(tmp_path_factory, sa
         for key, line in found.items()
     }
     assert renamed == turn(expected, flipped)
+
+
+@given(read_sets(), st.integers(1, 3), st.randoms(use_true_random=False))
+def test_reads_need_not_be_joined_before(sequences, threads, random):
+    """Reads as they were gathered, in pieces of any size, are put in order as those of one array are."""
+    reads = make_reads(sequences)
+    wanted, its_order = canonical_reads(reads, threads)
+    pieces, at = Pieces(), 0
+    edges = sorted({0, len(reads), *(random.randint(0, len(reads)) for _ in range(3))})
+    for edge in edges:
+        end = int(reads.starts[edge]) if edge < len(reads) else len(reads.codes)
+        pieces.add(reads.codes[at:end].copy())
+        at = end
+    gathered = GatheredReads(reads.names, pieces, reads.starts.copy(), reads.lengths.copy(), 0.1, {"K": 1})
+    got, order = canonical_reads(gathered, threads)
+    assert got.names == wanted.names and got.error_rate == 0.1
+    for name in ("codes", "starts", "lengths", "both_ways"):
+        np.testing.assert_array_equal(getattr(got, name), getattr(wanted, name))
+    np.testing.assert_array_equal(order.given, its_order.given)
+    np.testing.assert_array_equal(order.flipped, its_order.flipped)

@@ -69,7 +69,7 @@ def test_steps(levels, n):
     n_kmers = np.full(len(levels), n, np.uint32)
     offsets, low = np.array([0, len(levels)]), np.empty(1)
     copies = np.array(levels, np.uint32) * n_kmers
-    find_steps(offsets, n_kmers, copies, WINDOW_BINS, STEP, 8, low)
+    find_steps(offsets, n_kmers, copies, WINDOW_BINS, STEP, 8, 0, len(low), low)
     beside = []
     for b in range(WINDOW_BINS, len(levels) - WINDOW_BINS + 1):
         left, right = np.mean(levels[b - WINDOW_BINS : b]), np.mean(levels[b : b + WINDOW_BINS])
@@ -77,7 +77,7 @@ def test_steps(levels, n):
             beside.append(min(left, right))
     assert low[0] == pytest.approx(min(beside, default=np.inf))
     repeat = np.zeros(len(levels), np.uint8)
-    mark_high(offsets, n_kmers, copies, low, STEP, repeat)
+    mark_high(offsets, n_kmers, copies, low, STEP, 0, len(low), repeat)
     assert repeat.tolist() == [int(n > 0 and np.isfinite(low[0]) and level > STEP * low[0]) for level in levels]
 
 
@@ -116,7 +116,7 @@ def test_bins_are_judged_by_those_around_them(sizes, random):
     votes = np.array([[random.choice([0, 0, 0, 900]) for _ in range(n)], [random.randrange(4) for _ in range(n)]], np.uint32)
     repeat = np.array([random.random() < 0.1 for _ in range(n)], np.uint8)
     is_repeat, deep = np.empty((2, n), bool)
-    depth.judge_bins(offsets, votes, 1.2, repeat, is_repeat, deep)
+    depth.judge_bins(offsets, votes, 1.2, repeat, 0, len(offsets) - 1, is_repeat, deep)
     for first, last in zip(offsets[:-1], offsets[1:], strict=True):
         for b in range(first, last):
             around = votes[1, max(first, b - WINDOW_BINS // 2) : min(last, b + (WINDOW_BINS + 1) // 2)]

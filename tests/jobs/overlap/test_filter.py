@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -20,6 +20,7 @@ from bellapy.jobs.overlap.filter import (
     estimate_matches,
     filter_overlaps,
     implied_overlaps,
+    in_candidate_order,
     learn_thresholds,
     rates_of,
     score_floor,
@@ -27,6 +28,7 @@ from bellapy.jobs.overlap.filter import (
     teach,
 )
 from bellapy.jobs.overlap.geometry import Geometry, measure_geometry
+from bellapy.jobs.overlap.judging import REASONS
 from bellapy.params import ExtensionParams, FilterParams
 from bellapy.records import Extensions, Seeds
 
@@ -97,7 +99,7 @@ def test_thresholds_follow_sure_alignments(rng):
     extensions = make_extensions((rate * implied).astype(int), *np.zeros((4, n)))
 
     def learn(floor, delta, given=True):
-        return learn_thresholds(rates_of(extensions, fair)[teach(np.ones(n, bool), fair)], floor, delta, given=given)
+        return learn_thresholds(rates_of(extensions, fair, teach(np.ones(n, bool), fair)), floor, delta, given=given)
 
     found = learn(0.25, 0.01)
     assert found.n_sure == n and found.floor == 0.25
@@ -128,9 +130,17 @@ def test_what_is_not_sure_teaches_nothing(spoilt):
         geometry[name] = np.where(bad, value, geometry[name])
     seeds, geometry = change_seeds(seeds, copies=copies), make_geometry(**geometry)
     extensions = make_extensions(score, *np.zeros((4, n)))
-    assert_array_equal(surely_overlaps(seeds, extensions, geometry, 0.25), ~bad)
-    taught = learn_thresholds(rates_of(extensions, geometry)[teach(~bad, geometry)], 0.25, 0.1, given=False)
+    for threads in (1, 3):
+        assert_array_equal(surely_overlaps(seeds, extensions, geometry, 0.25, threads), ~bad)
+    taught = learn_thresholds(rates_of(extensions, geometry, teach(~bad, geometry), 3), 0.25, 0.1, given=False)
     assert taught == Thresholds(0.25, 0.25, 0.25, None, 40), "there are too few"
+
+
+def passed_by(thresholds: Thresholds, score, copies, geometry, fair) -> dict[str, np.ndarray]:
+    """Mask of the alignments that pass each test of scores, by the reason to drop the others."""
+    failed = [thresholds.failures(score, copies, geometry, fair, threads) for threads in (1, 3)]
+    assert_array_equal(*failed)
+    return {REASONS[i]: failed[0] >> i & 1 == 0 for i in (1, 2, 3)}
 
 
 def test_thresholds_rise_in_repeats():
@@ -138,18 +148,18 @@ def test_thresholds_rise_in_repeats():
     copies = np.array([0.5, 1.1, 1.3, 1.5, 9.0])
     whole = make_geometry(np.zeros(n), np.zeros(n), np.full(n, 100), np.full(n, 100.0))
     for score, expected in ((39, [0] * 5), (40, [1, 1, 0, 0, 0]), (51, [1, 1, 1, 0, 0]), (61, [1] * 5)):
-        assert_array_equal(thresholds.passed(np.full(n, score), copies, whole, whole)["score too low"], expected)
+        assert_array_equal(passed_by(thresholds, np.full(n, score), copies, whole, whole)["score too low"], expected)
     cut = make_geometry(np.full(n, 6), np.zeros(n), np.full(n, 94), np.full(n, 100.0))
-    assert_array_equal(thresholds.passed(np.full(n, 90), copies, cut, cut)["stops in a repeat"], [1, 1, 1, 0, 0])
-    assert_array_equal(thresholds.passed(np.full(n, 90), copies, cut, whole)["stops in a repeat"], [1] * 5)
-    nothing_learnt = Thresholds(0.4, 0.4, 0.4, None, 3).passed(np.full(n, 41), copies, cut, cut)
+    assert_array_equal(passed_by(thresholds, np.full(n, 90), copies, cut, cut)["stops in a repeat"], [1, 1, 1, 0, 0])
+    assert_array_equal(passed_by(thresholds, np.full(n, 90), copies, cut, whole)["stops in a repeat"], [1] * 5)
+    nothing_learnt = passed_by(Thresholds(0.4, 0.4, 0.4, None, 3), np.full(n, 41), copies, cut, cut)
     assert all(passed.all() for passed in nothing_learnt.values())
 
 
 def test_the_lesser_part_of_a_joined_read_is_dropped():
     whole = make_geometry(np.zeros(2), np.zeros(2), np.full(2, 100), np.full(2, 100.0))
     fair = replace(whole, lesser=np.array([False, True]))
-    passed = Thresholds(0.2, 0.5, 0.6, 0.7, 100).passed(np.full(2, 90), np.ones(2), whole, fair)
+    passed = passed_by(Thresholds(0.2, 0.5, 0.6, 0.7, 100), np.full(2, 90), np.ones(2), whole, fair)
     assert_array_equal(passed.pop("in the lesser part of a joined read"), [True, False])
     assert all(mask.all() for mask in passed.values())
 
@@ -158,7 +168,7 @@ def test_bad_ends_do_not_count_but_in_the_floor():
     thresholds = Thresholds(0.2, 0.5, 0.6, 0.7, 100)
     geometry = make_geometry(np.full(2, 300), np.zeros(2), np.full(2, 100), np.full(2, 400.0))
     fair = make_geometry(np.zeros(2), np.zeros(2), np.full(2, 100), np.full(2, 100.0))
-    passed = thresholds.passed(np.array([79, 80]), np.ones(2), geometry, fair)["score too low"]
+    passed = passed_by(thresholds, np.array([79, 80]), np.ones(2), geometry, fair)["score too low"]
     assert_array_equal(passed, [False, True])
 
 
@@ -200,6 +210,28 @@ def test_best_of_candidate(rng):
         if key not in best or value < best[key][0]:
             best[key] = (value, i)
     assert best_of_candidate(seeds, extensions).tolist() == [best[key][1] for key in sorted(best)]
+
+
+def test_the_order_of_alignments_does_not_matter(reads, rng):
+    """Rows of a candidate need not lie together, nor in order: those of second seeds may come last."""
+    seeds, extensions = random_alignments(rng, 200)
+    fair, scoring, params = measure_geometry(reads, seeds, extensions), ExtensionParams(), FilterParams(min_overlap=9)
+    found = []
+    for rows, threads in ((np.arange(len(seeds)), 1), (rng.permutation(len(seeds)), 1), (np.arange(len(seeds)), 4)):
+        alignments = seeds.take(rows), extensions.take(rows)
+        assert (in_candidate_order(alignments[0]) is None) == (rows[0] == 0 and rows[1] == 1)
+        found.append(
+            filter_overlaps(
+                reads, *alignments, Thresholds(0.3, 0.3, 0.3, None, 0), fair.take(rows), scoring, params, threads
+            )
+        )
+    for overlaps, dropped in found[1:]:
+        assert dropped == found[0][1]
+        for f in fields(overlaps):
+            assert_array_equal(getattr(overlaps, f.name), getattr(found[0][0], f.name), f.name)
+    strand = [1, -1, 1, -1]
+    assert in_candidate_order(make_seeds([0] * 4, [1] * 4, strand, [0] * 4, [0] * 4, 1)).tolist() == [1, 3, 0, 2]
+    assert in_candidate_order(make_seeds([0] * 4, [1, 1, 2, 2], strand, [0] * 4, [0] * 4, 1)) is None
 
 
 @pytest.mark.parametrize(

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from strategies import make_reads, make_seeds
 
+from bellapy.jobs.overlap.crossings import BEYOND, Aligned, Crossings, find_crossings
 from bellapy.jobs.overlap.geometry import (
     AT_END,
-    BEYOND,
     BIN,
-    Aligned,
     Standing,
     bin_starts,
     fair_geometry,
-    find_crossings,
-    hulls,
+    hull_steps_of,
     measure_geometry,
     steps_of,
 )
@@ -35,9 +33,8 @@ def alignments(rows):
 def judged(reads, seeds, extensions, geometry, telling):
     """The geometry without bad ends, of all alignments; `telling` : those that tell where reads go on."""
     every = Aligned.of(seeds, extensions)
-    some = every.take(telling)
-    crossings = find_crossings(len(reads), some)
-    steps = steps_of(reads, some, crossings.turns(some, crossings.partners), 2), steps_of(reads, hulls(every))
+    crossings = find_crossings(len(reads), every, telling)
+    steps = steps_of(reads, every, telling, crossings, crossings.partners, 2), hull_steps_of(reads, every)
     return fair_geometry(reads, seeds, extensions, geometry, Standing.of(reads.lengths, *steps))
 
 
@@ -48,10 +45,10 @@ def test_going_on_is_counted_by_bins(rng):
         q, t = sorted(rng.choice(3, 2, replace=False).tolist())
         rows.append((q, t, 1, *np.sort(rng.integers(0, lengths[q] + 1, 2)), *np.sort(rng.integers(0, lengths[t] + 1, 2))))
     seeds, extensions = alignments(rows)
-    some = Aligned.of(seeds, extensions)
-    crossings = find_crossings(len(reads), some)
+    some, telling = Aligned.of(seeds, extensions), np.ones(len(rows), bool)
+    crossings = find_crossings(len(reads), some, telling)
     starts = bin_starts(reads.lengths)
-    found = np.cumsum(steps_of(reads, some, crossings.turns(some, crossings.partners)))
+    found = np.cumsum(steps_of(reads, some, telling, crossings, crossings.partners))
     expected = np.zeros_like(found)
     for q, t, _, *ends in rows:
         for read, begin, end in ((q, *ends[:2]), (t, *ends[2:])):
@@ -69,15 +66,14 @@ def test_threads_change_nothing(rng):
         ends = (np.sort(rng.integers(0, reads.lengths[read] + 1, 2)) for read in (q, t))
         rows.append((q, t, int(rng.choice([1, -1])), *(place for pair in ends for place in pair)))
     seeds, extensions = alignments(rows)
-    telling = np.flatnonzero(rng.random(300) < 0.6)
-    some = Aligned.of(seeds, extensions).take(telling)
-    crossings = find_crossings(len(reads), some)
-    turns = crossings.turns(some, crossings.partners)
+    telling, some = rng.random(300) < 0.6, Aligned.of(seeds, extensions)
+    crossings = find_crossings(len(reads), some, telling)
     wanted = measure_geometry(reads, seeds, extensions)
-    steps = steps_of(reads, some, turns), steps_of(reads, some)
+    about = telling, crossings, crossings.partners
+    steps = steps_of(reads, some, *about), hull_steps_of(reads, some)
     fair = fair_geometry(reads, seeds, extensions, wanted, Standing.of(reads.lengths, *steps))
     got = measure_geometry(reads, seeds, extensions, 5)
-    in_parts = steps_of(reads, some, turns, 5), steps_of(reads, some, threads=5)
+    in_parts = steps_of(reads, some, *about, 5), hull_steps_of(reads, some, 5)
     for one, other in zip(steps, in_parts, strict=True):
         assert_array_equal(one, other)
     fair_in_parts = fair_geometry(reads, seeds, extensions, got, Standing.of(reads.lengths, *in_parts, 5), 5)
@@ -85,6 +81,37 @@ def test_threads_change_nothing(rng):
         for f in fields(one):
             assert_array_equal(getattr(one, f.name), getattr(other, f.name), f.name)
     assert (fair.overhang < wanted.overhang).any()
+
+
+def test_crossings_and_hulls_do_not_depend_on_the_order_of_rows(rng):
+    """Pairs of reads, most of which align several times; each row on its own, as in the definition."""
+    reads, rows = make_reads(["A" * n for n in rng.integers(3000, 9000, 9)]), []
+    for _ in range(150):
+        q, t = sorted(rng.choice(9, 2, replace=False).tolist())
+        ends = (np.sort(rng.integers(0, reads.lengths[read] + 1, 2)) for read in (q, t))
+        rows.append((q, t, int(rng.choice([1, -1])), *(place for pair in ends for place in pair)))
+    by_pair = sorted(rows, key=lambda row: row[:2])
+    telling = rng.random(150) < 0.8
+    shuffled = rng.permutation(150)
+    found = []
+    for its_rows, tells in ((by_pair, telling), ([by_pair[i] for i in shuffled], telling[shuffled])):
+        some = Aligned.of(*alignments(its_rows))
+        some = replace(some, score=np.array([1 + hash(row) % 1000 for row in its_rows], np.int32))
+        crossings = find_crossings(len(reads), some, tells)
+        places = sorted(zip(map(its_rows.__getitem__, crossings.rows), *crossings.place.tolist(), strict=True))
+        found.append((places, crossings.partners.tolist(), hull_steps_of(reads, some).tolist()))
+        hulls: dict = {}
+        for q, t, _, *ends in its_rows:
+            known = hulls.setdefault((q, t), list(ends))
+            hulls[q, t] = [pick(a, b) for pick, a, b in zip((min, max, min, max), known, ends, strict=True)]
+        whole = Aligned.of(*alignments([(*pair, 1, *ends) for pair, ends in sorted(hulls.items())]))
+        every = np.ones(len(whole), bool)
+        nowhere = Crossings(np.zeros(0, np.int64), *np.zeros((2, 2, 0), np.int64), np.zeros(9, np.int64))
+        assert_array_equal(hull_steps_of(reads, some), steps_of(reads, whole, every, nowhere, nowhere.partners))
+    assert found[0] == found[1] and len(found[0][0]) > 20
+    both = {row[:2] for row, tells in zip(by_pair, telling, strict=True) if tells and row[2] > 0}
+    both &= {row[:2] for row, tells in zip(by_pair, telling, strict=True) if tells and row[2] < 0}
+    assert len(found[0][0]) == sum(row[:2] in both and tells for row, tells in zip(by_pair, telling, strict=True))
 
 
 @pytest.mark.parametrize("strand", [1, -1])
