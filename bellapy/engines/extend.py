@@ -14,7 +14,7 @@ import numpy as np
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import map_in_order, map_threads
 from bellapy.engines.ends import End, Ends
-from bellapy.engines.flanks import Flanks, join_flanks, make_flanks
+from bellapy.engines.flanks import Flanks, join_flanks, list_further, make_flanks
 from bellapy.params import Scoring
 from bellapy.records import Anchors, Extensions, ReadSet
 
@@ -102,7 +102,8 @@ def extend_anchors(
     for some in _in_groups(begun(), together=resources.device != "cpu" and resources.budget.limit is None):
         for step in steps[1:]:
             _go_on(reads.both_ways, some, step, end, resources)
-        parts += map_threads(lambda its: join_flanks(its.anchors, its.ends, its.turns, steps[0].match), some, at_once)
+        threads = resources.threads if at_once > 1 else 1
+        parts += map_threads(lambda its: join_flanks(its.anchors, its.ends, its.turns, steps[0].match), some, threads)
     return join_extensions(parts, resources.threads)
 
 
@@ -137,12 +138,10 @@ def _batches(n: int, at_once: int, resources: Resources) -> Iterator[slice]:
 
 def _go_on(codes: np.ndarray, batches: Sequence[_Begun], step: Scoring, end: End, resources: Resources) -> None:
     """Take a further step with the flanks that ended far from the ends of both sequences; add it to their ends."""
-    shorts, flanks = [], []
-    for its in batches:
-        left = np.minimum(its.flanks.query_length - its.turns[:, 0], its.flanks.target_length - its.turns[:, 1])
-        found = its.turns.reshape(2, -1, 2).sum(axis=(0, 2)) >= 2 * LEAST_FOUND
-        shorts.append(np.flatnonzero((left > NEAR) & np.tile(found, 2)))
-        flanks.append(its.flanks.beyond(shorts[-1], its.turns))
+    threads = resources.threads if len(batches) > 1 else 1
+    shorts = map_threads(lambda its: list_further(its.flanks, its.turns, NEAR, 2 * LEAST_FOUND), batches, threads)
+    pairs = zip(batches, shorts, strict=True)
+    flanks = map_threads(lambda pair: pair[0].flanks.beyond(pair[1], pair[0].turns), pairs, threads)
     columns = zip(*(some.columns for some in flanks), strict=True)
     whole = flanks[0] if len(flanks) == 1 else Flanks(*map(np.concatenate, columns))
     table, at = extend(codes, whole, step, end, resources).table, 0

@@ -107,6 +107,28 @@ def _place_flanks(starts, lengths, end, anchors, places, complement):
         complement[left] = complement[right] = np.uint8(not same)
 
 
+def list_further(flanks: Flanks, turns: np.ndarray, near: int, least: int) -> np.ndarray:
+    """The flanks, as `make_flanks` makes them, of which more than `near` bases are left behind `turns`, ascending.
+
+    Not those of anchors around which fewer than `least` bases were found, of both reads and flanks together.
+    turns : (n, 2) int64, query and target bases.
+    """
+    rows = np.empty(len(flanks), np.int64)
+    return rows[: _list_further(flanks.query_length, flanks.target_length, turns, near, least, rows)].copy()
+
+
+@njit_entry
+def _list_further(query_length, target_length, turns, near, least, rows):
+    """Write the rows of `list_further` to rows, (n,) int64; return how many.  query_length, target_length : of Flanks."""
+    half, n = len(query_length) // 2, 0
+    for row in range(2 * half):
+        left, right = row % half, half + row % half
+        found = turns[left, 0] + turns[left, 1] + turns[right, 0] + turns[right, 1]
+        rows[n] = row
+        n += found >= least and min(query_length[row] - turns[row, 0], target_length[row] - turns[row, 1]) > near
+    return n
+
+
 def join_flanks(anchors: Anchors, ends: Ends, turns: np.ndarray, match: int) -> Extensions:
     """Alignments of n anchors from the ends of their flanks.
 
@@ -117,16 +139,28 @@ def join_flanks(anchors: Anchors, ends: Ends, turns: np.ndarray, match: int) -> 
     ends : of 2 n flanks, as `make_flanks` makes them.
     turns : (2 n, 2) int64, query and target bases of the first step.
     """
-    n = len(anchors)
-    left, right = Ends(ends.table[:n]), Ends(ends.table[n:])
-    same, length = anchors.strand > 0, anchors.length.astype(np.int64)
-    columns = (
-        left.score + right.score + length * match,
-        anchors.query_pos - left.query,
-        anchors.query_pos + length + right.query,
-        anchors.target_pos - np.where(same, left.target, right.target),
-        anchors.target_pos + length + np.where(same, right.target, left.target),
-        *turns[:n].T,
-        *turns[n:].T,
-    )
-    return Extensions(*(np.ascontiguousarray(column, np.int32) for column in columns))
+    found = np.empty((9, len(anchors)), np.int32)
+    columns = anchors.strand, anchors.query_pos, anchors.target_pos, anchors.length
+    _join(columns, ends.table, np.ascontiguousarray(turns), match, found)
+    return Extensions(*found)
+
+
+@njit_entry
+def _join(anchors, table, turns, match, found):
+    """Fill in the columns of Extensions.
+
+    anchors : strand, query_pos, target_pos and length of Anchors.  table : of Ends.  turns, match : as of `join_flanks`.
+    found : (9, n) int32.
+    """
+    strand, query_pos, target_pos, length = anchors
+    n = len(strand)
+    for i in range(n):
+        left, right = i, n + i
+        before, behind = (left, right) if strand[i] > 0 else (right, left)
+        found[0, i] = table[left, 0] + table[right, 0] + np.int64(length[i]) * match
+        found[1, i] = query_pos[i] - table[left, 1]
+        found[2, i] = query_pos[i] + length[i] + table[right, 1]
+        found[3, i] = target_pos[i] - table[before, 2]
+        found[4, i] = target_pos[i] + length[i] + table[behind, 2]
+        found[5, i], found[6, i] = turns[left, 0], turns[left, 1]
+        found[7, i], found[8, i] = turns[right, 0], turns[right, 1]

@@ -290,13 +290,19 @@ def _add_hull_steps(place, aligned, steps):
     query_id, target_id, _, query_start, query_end, target_start, target_end = aligned
     i = 0
     while i < len(query_id):
-        q, t, its_query, its_target = query_id[i], target_id[i], query_start[i], target_start[i]
-        query_last, target_last = query_end[i], target_end[i]
+        q, t, first = query_id[i], target_id[i], i
+        if q >= place.high:  # the target of a row comes after its query
+            break
         i += 1
         while i < len(query_id) and query_id[i] == q and target_id[i] == t:
-            its_query, query_last = min(its_query, query_start[i]), max(query_last, query_end[i])
-            its_target, target_last = min(its_target, target_start[i]), max(target_last, target_end[i])
             i += 1
+        if not (place.low <= q < place.high or place.low <= t < place.high):
+            continue
+        its_query, query_last = query_start[first], query_end[first]
+        its_target, target_last = target_start[first], target_end[first]
+        for x in range(first + 1, i):
+            its_query, query_last = min(its_query, query_start[x]), max(query_last, query_end[x])
+            its_target, target_last = min(its_target, target_start[x]), max(target_last, target_end[x])
         _add_step(place, q, its_query, query_last, steps)
         _add_step(place, t, its_target, target_last, steps)
 
