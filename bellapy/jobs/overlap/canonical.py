@@ -266,28 +266,32 @@ def sort_rows(query: np.ndarray, target: np.ndarray, strand: np.ndarray, n_reads
 
     query, target : (n,) int32, below n_reads.  strand : (n,) int8.
     """
-    begins, rows = np.zeros(n_reads + 1, np.int64), np.empty(len(query), np.int64)
-    list_by_query(query, begins, rows)
+    parts, rows = even_ranges(len(query), threads), np.empty(len(query), np.int64)
+    counts = np.zeros((len(parts), n_reads), np.int64)
+    map_threads(lambda i: count_queries(query, *parts[i], counts[i]), range(len(parts)), threads)
+    begins = np.concatenate(([0], np.cumsum(counts.sum(axis=0))))
+    at = np.cumsum(counts, axis=0) - counts + begins[:-1]
+    map_threads(lambda i: list_by_query(query, *parts[i], at[i], rows), range(len(parts)), threads)
     shared_by(threads)(lambda part: sort_each(target, strand, begins, *part, rows), n_reads)
     return rows
 
 
 @njit
-def list_by_query(query, begins, rows):
-    """Write the rows by query to `rows`, (n,) int64, equal ones in order, and where those of each begin.
+def count_queries(query, begin, end, counts):
+    """Count the rows [begin, end) of each query; query : (n,) int32.  counts : (n_reads,) int64, zeros."""
+    for i in range(begin, end):
+        counts[query[i]] += 1
 
-    query : (n,) int32.  begins : (n_reads + 1,) int64, zeros.
+
+@njit
+def list_by_query(query, begin, end, at, rows):
+    """Write the rows [begin, end) to rows[at[q]:] of their query q, equal ones in order.
+
+    query : (n,) int32.  at : (n_reads,) int64, advanced.  rows : (n,) int64.
     """
-    for q in query:
-        begins[q + 1] += 1
-    for q in range(1, begins.size):
-        begins[q] += begins[q - 1]
-    for i in range(query.size):
-        rows[begins[query[i]]] = i
-        begins[query[i]] += 1
-    for q in range(begins.size - 1, 0, -1):
-        begins[q] = begins[q - 1]
-    begins[0] = 0
+    for i in range(begin, end):
+        rows[at[query[i]]] = i
+        at[query[i]] += 1
 
 
 @njit

@@ -44,6 +44,7 @@ PRODUCT_BYTES = 20
 """Of device memory for each product: two words, a flag, and what the sort counts."""
 ENTRY_BYTES = 20
 ROOM = 0.6  # share of the free memory that is planned to be used
+PARTS = 2  # of the seeds, for each thread, which need not all take as long
 CHOSEN_BYTES = 512 << 20  # of the rows of candidates that are looked at together
 
 
@@ -134,7 +135,7 @@ def find_on_gpus(
     its_desks: Sequence[Desk], matrix: KmerMatrix, lengths: np.ndarray, params: SeedParams, n_parts: int,
     multiplied: Multiplied,
 ) -> Found | None:  # fmt: skip
-    """Seeds of all candidates, in about `n_parts` parts; None where a word does not hold a product.
+    """Seeds of all candidates, in some parts for each of `n_parts`; None where a word does not hold a product.
 
     its_desks : of GPUs that share the queries; the first one holds what a device holds of the matrix.
     matrix : all of whose columns link reads.  lengths : (n_reads,) int32.
@@ -164,7 +165,7 @@ def find_on_gpus(
     chosen = [some for share in on_each(find, its_desks[: len(shares)], shares) for some in share] if shares else []
     columns = [x for some in chosen for x in some.columns]
     n_candidates, n_weak = (sum(getattr(some, name) for some in chosen) for name in ("n_candidates", "n_weak"))
-    return Found(_cut(columns, matrix.seed_length, n_parts), total, n_candidates, n_weak)
+    return Found(_cut(columns, matrix.seed_length, PARTS * n_parts), total, n_candidates, n_weak)
 
 
 class Block(NamedTuple):
@@ -264,7 +265,7 @@ def _cut(columns: list[np.ndarray], seed_length: int, n_parts: int) -> list[Seed
 
     columns : (N_COLUMNS, n) int32 each, whole candidates.
     """
-    most, parts = -(-sum(some.shape[1] for some in columns) // n_parts), []
+    most, parts = max(1, -(-sum(some.shape[1] for some in columns) // n_parts)), list[Seeds]()
     for some in columns:
         query = some[0]
         begins = [begin for begin, _ in even_ranges(len(query), -(-len(query) // most))] if len(query) else []
