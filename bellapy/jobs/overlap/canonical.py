@@ -8,10 +8,10 @@ whose hash is smaller.  At the end the results are converted to the reads as the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from bellapy.records.reads import memory_of, room_both_ways
 if TYPE_CHECKING:  # loaded when needed
     from bellapy.io.fastx import GatheredReads
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 U, U8 = np.uint64, np.uint8
 ROW_BITS, ROW = U(32), U((1 << 32) - 1)
 SEED, PRIME, SHIFT = U(0xCBF29CE484222325), U(0x9E3779B97F4A7C15), U(29)
@@ -122,7 +124,7 @@ def canonical_reads(reads: ReadSet | GatheredReads, threads: int = 1) -> tuple[R
         hash_strands(piece.codes, piece.starts, lengths[piece.rows], 0, len(piece.starts), hashes)
         return hashes
 
-    hashes = np.concatenate([np.zeros((2, 0), np.uint64), *map_threads(hash_piece, pieces, threads)], axis=1)
+    hashes = np.concatenate([np.zeros((2, 0), np.uint64), *_of_each(hash_piece, pieces, threads)], axis=1)
     given = np.argsort(hashes.min(axis=0), kind="stable")
     order = Order(given, (hashes[1] < hashes[0])[given])
     codes = room_both_ways(n_codes)
@@ -188,8 +190,14 @@ def _arrange(
         pieces[i] = piece._replace(codes=codes[:0])  # so that it can be freed
         copy_reads(piece.codes, piece.starts, lengths[rows], np.arange(n), turned[rows], 0, n, codes, places[rows])
 
-    map_threads(copy, range(len(pieces)), threads)
+    _of_each(copy, range(len(pieces)), threads)
     return starts, new_lengths
+
+
+def _of_each(function: Callable[[Item], Result], items: Sequence[Item], threads: int) -> list[Result]:
+    """Results of a function on many items, of which threads take some at a time."""
+    parts = even_ranges(len(items), 4 * threads)
+    return list(chain.from_iterable(map_threads(lambda part: list(map(function, items[slice(*part)])), parts, threads)))
 
 
 NAMES = [f.name for f in fields(Overlaps) if f.name != "strand"]
