@@ -167,8 +167,7 @@ def _load_file(path: str, collector: _Collector, threads: int) -> None:
         unusual: list[Block | FileBlock] = []
 
         def scanned_if_usual(some: list[Block | FileBlock]) -> list[tuple[Block | FileBlock, Taken | None]]:
-            taken = [None] * len(some) if unusual else scan_all(some, fastq, collector.room)
-            return list(zip(some, taken, strict=True))
+            return [(block, None) for block in some] if unusual else scan_all(some, fastq, collector.room)
 
         at_once = min(threads, READERS)
         together = map_in_order(scanned_if_usual, taken_together(blocks_of(stream, fastq, at_once)), at_once)

@@ -117,15 +117,20 @@ def _are_qualities(text, begin, end):
 
 
 @njit_entry
-def scan_fastq(text, ends, spacing, codes, records, letters, qualities):
+def scan_fastq(text, ends, blocks, codes, records, letters, qualities):
     """Records of FASTQ; returns how many codes they have, or REFUSED.
 
     text : (any,) uint8.  ends : (4 n,) int64, where its lines end.  codes : (any,) uint8, written.
     records : (n, 4) int64, written: where the name begins and ends, bases, line.
-    letters, qualities : (256,) int64, as in Taken, added to; of qualities one in `spacing` bases.
+    letters, qualities : (256,) int64, as in Taken, added to.
+    blocks : (n_blocks, 2) int64, of each block the record after its last one, and its spacing: of so many bases the quality
+        of one is counted, from the first base of the block on.
     """
-    at, begin, skip = 0, 0, 0
+    at, begin, skip, b = 0, 0, 0, 0
     for r in range(len(records)):
+        while r == blocks[b, 0]:
+            b, skip = b + 1, 0
+        spacing = blocks[b, 1]
         plus, quality = ends[4 * r + 1] + 1, ends[4 * r + 2] + 1
         bases = ends[4 * r] + 1
         header_end, bases_end = _line_end(text, begin, bases - 1), _line_end(text, bases, plus - 1)
@@ -185,20 +190,30 @@ def scan(block: Block | FileBlock, fastq: bool, room: Callable[[int], np.ndarray
 
     room : gives memory for so many codes, (n,) uint8.
     """
-    return _scan(read_only(*block.text()), fastq, room)
+    text = read_only(*block.text())
+    return _scan(text, [len(text)], fastq, room)
 
 
-def scan_all(blocks: Sequence[Block | FileBlock], fastq: bool, room: Callable[[int], np.ndarray]) -> list[Taken | None]:
-    """`scan` of some blocks, which are read together where they follow each other in a file."""
+def scan_all(
+    blocks: Sequence[Block | FileBlock], fastq: bool, room: Callable[[int], np.ndarray]
+) -> list[tuple[Block | FileBlock, Taken | None]]:
+    """Blocks and what `scan` gives of them; those that follow each other in a file are taken for one, unless one is unusual.
+
+    Threads ask for Python's lock for each block that they give, so there should be few.
+    """
     first, last = blocks[0], blocks[-1]
-    if not (isinstance(first, FileBlock) and isinstance(last, FileBlock)):
-        return [scan(block, fastq, room) for block in blocks]
-    text, at = read_only(*first._replace(end=last.end).text()), first.begin
-    ends = [block.end - at for block in blocks[:-1] if isinstance(block, FileBlock)]
-    return [_scan(part, fastq, room) for part in np.split(text, ends)]
+    if isinstance(first, FileBlock) and isinstance(last, FileBlock):
+        whole = first._replace(end=last.end)
+        text = read_only(*whole.text())
+        ends = [block.end - first.begin for block in blocks[:-1] if isinstance(block, FileBlock)]
+        taken = _scan(text, [*ends, len(text)], fastq, room)
+        if taken is not None or len(blocks) == 1:
+            return [(whole, taken)]
+    return [(block, scan(block, fastq, room)) for block in blocks]
 
 
-def _scan(text: np.ndarray, fastq: bool, room: Callable[[int], np.ndarray]) -> Taken | None:
+def _scan(text: np.ndarray, block_ends: list[int], fastq: bool, room: Callable[[int], np.ndarray]) -> Taken | None:
+    """The records of some blocks, which end at these places of the text."""
     ends = np.empty(count_lines(text), np.int64)
     list_lines(text, ends)
     if fastq and len(ends) % LINES:
@@ -207,9 +222,14 @@ def _scan(text: np.ndarray, fastq: bool, room: Callable[[int], np.ndarray]) -> T
     records = np.empty((n_records, 4), np.int64)
     letters, qualities = np.zeros((2, 256), np.int64)
     if fastq:
-        n_bases = int((ends[1::4] - ends[::4]).sum()) - len(records)
-        codes = room(n_bases + PAD * len(records))
-        n = scan_fastq(text, ends, spacing_of(n_bases), codes, records, letters, qualities)
+        bases = np.concatenate(([0], np.cumsum(ends[1::4] - ends[::4] - 1)))
+        last_lines = np.searchsorted(ends, block_ends)
+        if (last_lines % LINES).any():
+            return None
+        spacings = map(spacing_of, np.diff(bases[last_lines // LINES], prepend=0).tolist())
+        blocks = np.array(list(zip((last_lines // LINES).tolist(), spacings, strict=True)), np.int64)
+        codes = room(int(bases[-1]) + PAD * len(records))
+        n = scan_fastq(text, ends, blocks, codes, records, letters, qualities)
     else:
         codes = room(len(text) + PAD * len(records))
         n = scan_fasta(text, ends, codes, records, letters)

@@ -162,6 +162,21 @@ def test_threads_change_nothing(threads, tmp_path, monkeypatch):
         load_reads([path], threads=threads)
 
 
+@pytest.mark.parametrize("unusual", [False, True])
+def test_qualities_are_sampled_alike_by_any_number_of_threads(unusual, tmp_path, monkeypatch):
+    """In every block anew, also where a thread takes several blocks for one."""
+    monkeypatch.setattr(fastx_blocks, "BLOCK_SIZE", 900)
+    monkeypatch.setattr(fastx_blocks, "QUALITY_SAMPLE", 64)
+    rng, path = np.random.default_rng(3), tmp_path / "x.fq"
+    values = [(33 + rng.integers(1, 60, n).astype(np.uint8)).tobytes() for n in rng.integers(0, 300, 120)]
+    records = [b"@r%d\n%s\n+\n%s\n" % (i, b"A" * len(its), its) for i, its in enumerate(values)]
+    path.write_bytes(b"".join(records) + b"\n\n" * unusual)  # blank lines are looked at line by line
+    rates = [load_reads([path], threads=threads).error_rate for threads in (1, 2, 5)]
+    assert rates[0] is not None and rates == rates[:1] * 3
+    every = np.frombuffer(b"".join(values), np.uint8)
+    assert rates[0] != np.mean(10.0 ** ((33.0 - every) / 10)), "not all are counted"
+
+
 def test_protein_is_told_by_the_first_records_of_a_stream(tmp_path):
     from bellapy.io.fastx import stream_records
 
