@@ -82,6 +82,27 @@ def test_what_is_ready_is_loaded_in_a_thread(fresh, monkeypatch, tmp_path):
     ahead.load([FINE])
 
 
+def test_gpus_are_let_go_of_when_nothing_is_loaded_any_more(fresh, monkeypatch):
+    left, may_end = threading.Event(), threading.Event()
+    monkeypatch.setattr(ahead.driver.gpus, "close", left.set)
+    monkeypatch.setattr(ahead, "_loading", [])
+    monkeypatch.setattr(ahead, "do", lambda task: may_end.wait(10))
+    ahead.leave()
+    monkeypatch.setattr(ahead.own_process, "_claimed", True)
+    ahead.leave()
+    ahead.load([FINE])
+    ahead.leave()
+    assert not left.wait(0.05), "nothing was loaded, or is not yet"
+    may_end.set()
+    ahead._loading[0].join(10)
+    monkeypatch.setattr(ahead.own_process, "_claimed", False)
+    ahead.leave()
+    assert not left.wait(0.05), "the process is the caller's"
+    monkeypatch.setattr(ahead.own_process, "_claimed", True)
+    ahead.leave()
+    assert left.wait(10)
+
+
 def test_what_the_job_waits_for_is_what_it_began():
     tasks = first_run.tasks(with_paths=True)
     assert set(columns_cuda.LOADING) | set(products_cuda.LOADING) <= set(tasks)
