@@ -158,6 +158,10 @@ def _aligned_with(steps: Steps, meta: dict[str, Any]) -> dict[str, Any]:
 
 def _write(run: Session, loaded: Loaded, overlaps: Overlaps, steps: Steps | None, output: Destination) -> None:
     """Write overlaps, with their paths if the output needs any; steps : None where nothing was aligned."""
+    if not output.paths:
+        from bellapy.compute.gpu import ahead
+
+        ahead.leave()
     reads, overlaps = loaded.restore(overlaps, with_bases=output.paths)
     if output.paths and steps:
         from bellapy.jobs.overlap.stored_reads import SomeOverlaps

@@ -26,6 +26,11 @@ def claim() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no linear algebra here: its idle threads cost time
 
 
+def is_claimed() -> bool:
+    """Whether it is."""
+    return _claimed
+
+
 def keep_freed_memory() -> None:
     """Let the C library keep freed arrays for new ones: the first touch of new memory takes longer than much of the work.
 

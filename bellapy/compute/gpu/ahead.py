@@ -20,6 +20,8 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
 
+from bellapy.compute import own_process
+from bellapy.compute.gpu import driver
 from bellapy.compute.gpu.devices import DRIVER_FILE
 from bellapy.compute.gpu.stored import folder, stamp
 from bellapy.compute.stopping import end_with_parent
@@ -28,6 +30,7 @@ from bellapy.compute.threads import usable_cores
 MODULE = "bellapy.compute.gpu.ahead"
 _lock = Lock()
 _helpers: list[subprocess.Popen[bytes]] = []  # the process that does the tasks, and tells which are done
+_loading: list[Thread] = []
 _begun: set[str] = set()
 _done: set[str] = set()
 
@@ -82,7 +85,14 @@ def load(tasks: Sequence[str]) -> None:
                     do(task)
 
     if DRIVER_FILE.exists():
-        Thread(target=load_all, name="loading", daemon=True).start()
+        _loading.append(Thread(target=load_all, name="loading", daemon=True))
+        _loading[-1].start()
+
+
+def leave() -> None:
+    """Begin to let go of all GPUs, in a process of ours: its end would wait for that.  Nothing may use one any more."""
+    if own_process.is_claimed() and _loading and not any(thread.is_alive() for thread in _loading):
+        Thread(target=driver.gpus.close, name="leaving", daemon=True).start()
 
 
 def _pipe() -> int:

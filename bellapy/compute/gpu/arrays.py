@@ -290,6 +290,6 @@ class Function:
         )  # fmt: skip
         check(
             libraries().quick.cuLaunchKernel(
-                self._handle, blocks, 1, 1, threads, 1, 1, shared, _handle(stream), None, handed
+                self._handle, int(blocks), 1, 1, int(threads), 1, 1, int(shared), _handle(stream), None, handed
             )
         )  # fmt: skip

@@ -105,6 +105,10 @@ class Card:
             check(libraries().waiting.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)))
         return free.value, total.value
 
+    def close(self) -> None:
+        """Let go of all that this process has on it."""
+        check(libraries().waiting.cuDevicePrimaryCtxReset_v2(self._number))
+
     def __enter__(self) -> Card:
         check(libraries().quick.cuCtxPushCurrent_v2(self._context))
         _used().append(self)
@@ -137,6 +141,12 @@ class Cards:
             if index not in self._cards:
                 self._cards[index] = Card(index)
             return self._cards[index]
+
+    def close(self) -> None:
+        """Let go of all that this process has on devices; nothing may use one any more."""
+        with self._lock:
+            for card in self._cards.values():
+                card.close()
 
 
 gpus = Cards()

@@ -159,4 +159,4 @@ def compile_kernel(function: Callable, arguments: tuple) -> tuple[bytes, str]:
         dispatcher = cuda.jit(max_registers=getattr(function, "most_registers", None))(function)
         with cuda.gpus[current_card().id]:
             made = dispatcher.compile(tuple(map(cuda.typing.typeof.typeof, arguments)))
-            return bytes(made._codelibrary.get_cubin()), made.entry_name
+            return bytes(made._codelibrary.get_cubin().code), made.entry_name
