@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from bellapy.compute.gpu.ops import driver, fill_bytes
-from bellapy.compute.gpu.pool import Device, pool
+from bellapy.compute.gpu.pool import WORKERS, Device, Worker, pool
 from bellapy.report.run_report import Devices
 
 Result = TypeVar("Result")
@@ -24,10 +24,15 @@ Result = TypeVar("Result")
 
 @dataclass
 class Desk:
-    """One stream of a device."""
+    """The stream of one of a device's workers."""
 
     device: Device
-    stream: Any
+    worker: Worker
+
+    @property
+    def stream(self) -> Any:
+        """On which everything is done in order."""
+        return self.worker.stream
 
     def empty(self, shape: int | tuple[int, ...], dtype: np.typing.DTypeLike) -> Any:
         """An array on the device; MemoryError, or an error of the driver, where there is no room."""
@@ -52,18 +57,21 @@ class Desk:
     def launch(self, kernel: Callable, blocks: int, threads: int, *arguments: Any) -> None:
         """Start a kernel; nothing happens for no blocks."""
         if blocks:
-            self.device.workers[0].launch(kernel, blocks, threads, *arguments)
+            self.worker.launch(kernel, blocks, threads, *arguments)
 
 
 @contextmanager
 def desks(devices: Devices, most: int) -> Iterator[list[Desk]]:
-    """Some GPUs, the first ones, for one caller at a time; what is done is noted in `devices`."""
+    """Desks of some GPUs, the first ones, for one caller at a time; what is done is noted in `devices`.
+
+    First one of each GPU, then the others: the kernels of one run while another one's results are copied.
+    """
     gpus = pool()
     with gpus.turn:
         began, some = time.perf_counter(), gpus.devices[:most]
         for device in some:
             device.work_of = devices
-        yield [Desk(device, device.workers[0].stream) for device in some]
+        yield [Desk(device, device.workers[i]) for i in range(WORKERS) for device in some]
         for device in some:
             device.note(seeding_s=time.perf_counter() - began)
 
@@ -88,5 +96,5 @@ def desk(devices: Devices, number: int = 0) -> Iterator[Desk]:
     device = gpus.devices[number]
     with gpus.turn, driver.gpus[device.gpu.index]:
         device.work_of, began = devices, time.perf_counter()
-        yield Desk(device, device.workers[0].stream)
+        yield Desk(device, device.workers[0])
         device.note(seeding_s=time.perf_counter() - began)
