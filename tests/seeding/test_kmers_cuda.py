@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -22,7 +24,7 @@ from bellapy.compute.gpu.desk import desk
 from bellapy.compute.gpu.ops import SIMULATED
 from bellapy.report.run_report import Devices
 from bellapy.seeding import kmers_cuda
-from bellapy.seeding.kmers_cuda import can_count, count_on_gpu, passes_for
+from bellapy.seeding.kmers_cuda import can_count, count_on_gpus, passes_for
 
 pytestmark = pytest.mark.usefixtures("quick_threads")
 ANY, PLENTY = (1 << 31) - 1, 1 << 36
@@ -53,7 +55,7 @@ def test_the_entries_are_those_of_the_cpu(rng, k, lower, keep_one_in, free):
     pack_planes(codes, planes)
     assert (passes_for(k, len(codes), free) > 0) == (free < PLENTY)
     with desk(Devices()) as its_desk:
-        entries, spectrum = count_on_gpu(its_desk, its_desk.send(planes), len(codes), k, lower, free, keep_one_in)
+        entries, spectrum = count_on_gpus([its_desk], [its_desk.send(planes)], len(codes), k, lower, free, keep_one_in)
         assert_array_equal(its_desk.fetch(entries), wanted.entries)
     assert entries.dtype == wanted.entries.dtype and len(wanted.entries)
     assert_array_equal(spectrum, wanted.spectrum)
@@ -71,11 +73,27 @@ def test_places_are_marked_for_some_passes_at_a_time(rng, monkeypatch, keep_one_
         monkeypatch.setattr(
             its_desk, "launch", lambda kernel, *rest: (marked.append(kernel.__name__), launch(kernel, *rest))
         )
-        entries, spectrum = count_on_gpu(its_desk, its_desk.send(planes), len(codes), 9, 2, free, keep_one_in)
+        entries, spectrum = count_on_gpus([its_desk], [its_desk.send(planes)], len(codes), 9, 2, free, keep_one_in)
         assert_array_equal(its_desk.fetch(entries), wanted.entries)
     assert_array_equal(spectrum, wanted.spectrum)
     n_passes = marked.count("write_words")
     assert n_passes > 3 and marked.count("mark_passes") == -(-n_passes // 3)
+
+
+@pytest.mark.parametrize("n", [2, 5])
+def test_devices_share_the_passes(rng, monkeypatch, n):
+    """Also where some of them get none."""
+    codes, free = some_codes(rng), 30_000 if SIMULATED else 8_000_000
+    wanted = count_kmers(codes, 7, 2, ANY)
+    planes = np.empty((-(-len(codes) // BASES), 3), np.uint32)
+    pack_planes(codes, planes)
+    if SIMULATED:  # whose kernels run one at a time
+        monkeypatch.setattr(kmers_cuda, "on_each", lambda count, *items: list(map(count, *items)))
+    with desk(Devices()) as its_desk:
+        some = [its_desk, *(replace(its_desk, device=replace(its_desk.device)) for _ in range(n - 1))]
+        entries, spectrum = count_on_gpus(some, [its_desk.send(planes)] * n, len(codes), 7, 2, free)
+        assert_array_equal(its_desk.fetch(entries), wanted.entries)
+    assert_array_equal(spectrum, wanted.spectrum)
 
 
 def test_what_a_word_cannot_hold_is_left_to_the_cpu():

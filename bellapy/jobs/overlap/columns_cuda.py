@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from bellapy.compute.gpu import ahead
-from bellapy.compute.gpu.desk import Desk, desk
+from bellapy.compute.gpu.desk import Desk, desk, desks
 from bellapy.compute.gpu.devices import known_gpus
+from bellapy.compute.gpu.ops import driver
 from bellapy.compute.gpu.pool import FULL, give_to_cpu, is_out_of_memory
 from bellapy.compute.gpu.scan import BLOCK, TILE, begins_of_tiles, blocks_for, scan, total_of
 from bellapy.compute.resources import Resources
@@ -34,9 +35,10 @@ from bellapy.records.kmers import Held
 from bellapy.report.run_report import Devices
 from bellapy.seeding.kmer_matrix import MOST_COPIES
 from bellapy.seeding.kmers import KmerCounts
-from bellapy.seeding.kmers_cuda import can_count, count_on_gpu
+from bellapy.seeding.kmers_cuda import can_count, count_on_gpus
 
 LOADING = "bellapy.compute.gpu.sort:load", "bellapy.seeding.kmers_cuda:load", f"{__name__}:load"
+SHARED_PLACES = 1 << 28  # for each GPU: fewer k-mers are counted before another one has the bases
 LONG = "k-mers that long, of that many bases, do not fit the words of a GPU: the CPU counts them"
 
 
@@ -148,9 +150,11 @@ class DeviceColumns(Held):
 def send_reads(reads: ReadSet, resources: Resources) -> None:
     """Bring all bases to every GPU, if there is room: they stay there, for counting on the first and for the extension."""
     with suppress(Exception):  # it comes again where the bases are needed, and is told there
-        for gpu in range(len(known_gpus())):
+        with desk(resources.devices) as first:
+            bring_reads(first, reads, resources)
+        for gpu in range(1, len(known_gpus())):  # these get them from the first one, which is faster
             with desk(resources.devices, gpu) as its_desk:
-                bring_reads(its_desk, reads, resources)
+                its_desk.device.reads.bring_from(first.device.reads, reads.both_ways, its_desk.stream)
 
 
 def bring_reads(its_desk: Desk, reads: ReadSet, resources: Resources) -> None:
@@ -171,11 +175,13 @@ def try_to_count(reads: ReadSet, k: int, lower: int, keep_one_in: int, resources
         give_to_cpu(resources.devices, LONG)
         return None
     try:
-        with desk(resources.devices) as its_desk:
-            device = its_desk.device
-            bring_reads(its_desk, reads, resources)
-            planes = device.reads.planes
-            entries, spectrum = count_on_gpu(its_desk, planes, n_places, k, lower, device.gpu.free, keep_one_in)
+        with desks(resources.devices, 1 + n_places // SHARED_PLACES) as some:
+            some = some[: len({its.device.gpu.index for its in some})]  # one of each GPU
+            for its_desk in some:
+                with driver.gpus[its_desk.device.gpu.index]:
+                    bring_reads(its_desk, reads, resources)
+            planes, free = [its.device.reads.planes for its in some], min(its.device.gpu.free for its in some)
+            entries, spectrum = count_on_gpus(some, planes, n_places, k, lower, free, keep_one_in)
     except Exception as error:
         if not is_out_of_memory(error):
             raise

@@ -80,7 +80,8 @@ def load_ahead() -> None:
         *(f"{engine}.extend_cuda:load_size:{number}" for number in narrow_first),
         f"{engine}.extend_cuda:take_memory",
     ]
-    others = [f"{task}:{gpu}" for gpu in range(1, len(known_gpus())) for task in (*PRODUCTS, *extension)]
+    of_others = *SAMPLE[:2], *PRODUCTS[1:], *extension
+    others = [f"{task}:{gpu}" for gpu in range(1, len(known_gpus())) for task in of_others]
     ahead.load([PROGRAM, *SAMPLE, *ESTIMATE[1:], *COUNTING[len(SAMPLE) :], *extension, GAIN, *others])
 
 

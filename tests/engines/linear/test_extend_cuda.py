@@ -188,6 +188,22 @@ def test_reads_are_packed_in_parts_and_sent_in_stretches(rng, monkeypatch):
     assert_array_equal(reads.planes.copy_to_host(), planes)
 
 
+def test_reads_come_from_another_device_that_holds_them_all(rng):
+    codes, stream = rng.integers(0, 5, 2 * (BLOCK + 9)).astype(np.uint8), driver.stream()
+    table = np.array([[0, 5, 5, 5, 0]], np.int64)
+    with ThreadPoolExecutor(2) as helpers:
+        one, other = (cuda_reads.DeviceReads(cuda_pool.Rooms(driver.device_array), helpers) for _ in range(2))
+        one.hold(codes)
+        one.bring(table, codes, 1, stream)
+        other.bring_from(one, codes, stream)
+        assert other.bring_all(codes, 1, stream) == BLOCK + 9, "the first one has not all of them"
+        last = cuda_reads.DeviceReads(cuda_pool.Rooms(driver.device_array), helpers)
+        last.bring_from(other, codes, stream)
+        assert last.bring_all(codes, 1, stream) == 0
+    stream.synchronize()
+    assert_array_equal(last.planes.copy_to_host(), other.planes.copy_to_host())
+
+
 def test_a_few_reads_do_not_drive_out_many(rng, monkeypatch):
     monkeypatch.setattr(cuda_reads, "FEW", BLOCK)
     sets = [rng.integers(0, 5, 2 * n).astype(np.uint8) for n in (2 * BLOCK, 50, 70, 3 * BLOCK)]

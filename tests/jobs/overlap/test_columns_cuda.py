@@ -152,7 +152,7 @@ def test_what_does_not_fit_the_gpu_is_left_to_the_cpu(rng, monkeypatch):
     held, held_told, _ = candidates_of(reads, "cuda")
     assert told == held_told
     assert_array_equal(held.query_pos, seeds.query_pos)
-    monkeypatch.setattr(columns_cuda, "count_on_gpu", full)
+    monkeypatch.setattr(columns_cuda, "count_on_gpus", full)
     with pytest.raises(AssertionError):  # counted by the CPU
         candidates_of(reads, "cuda")
 
