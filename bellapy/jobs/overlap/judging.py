@@ -188,6 +188,8 @@ def test_shapes(geometry, columns, shape, begin, end, failed):
 
 def count_failed(failed: np.ndarray, reasons: Sequence[str] = REASONS) -> dict[str, int]:
     """How many are dropped for what reason, the first that holds; failed : (n,) uint8, the bits of the tests."""
-    lowest = np.array([0, *(1 + (bits & -bits).bit_length() - 1 for bits in range(1, 1 << len(REASONS)))])
-    counts = np.bincount(lowest[failed], minlength=len(REASONS) + 1)
-    return {reason: int(counts[1 + REASONS.index(reason)]) for reason in reasons}
+    counts = dict.fromkeys(reasons, 0)
+    for bits, n in enumerate(np.bincount(failed[failed > 0], minlength=1).tolist()):
+        if n:
+            counts[REASONS[(bits & -bits).bit_length() - 1]] += n
+    return counts
