@@ -109,6 +109,7 @@ class _Loading:
 
     def gather(self, paths: list[str]) -> GatheredReads:
         from bellapy.io.fastx import gather_reads
+        from bellapy.jobs.overlap.canonical import hash_taken
         from bellapy.report.progress import progress
 
         def check(n_reads: int, n_bases: int) -> None:
@@ -119,7 +120,7 @@ class _Loading:
             self.session.budget.require("holding the reads", n_bases)  # in the end they are copied once
 
         with progress("read", None) as advance:
-            return gather_reads(paths, check, threads=self.session.run.threads)
+            return gather_reads(paths, check, threads=self.session.run.threads, look=hash_taken)
 
 
 def with_run(params: Params, session: Session) -> Params:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,7 +36,7 @@ _PROTEIN = 0.1  # share of them: about 0.3 in protein, none in reads
 
 
 class GatheredReads(NamedTuple):
-    """What a `ReadSet` holds, with the codes in pieces."""
+    """What a `ReadSet` holds, with the codes in pieces; seen : what `gather_reads` was asked to look at, in order."""
 
     names: tuple[str, ...]
     codes: Pieces
@@ -44,6 +44,7 @@ class GatheredReads(NamedTuple):
     lengths: np.ndarray
     error_rate: float | None
     other_letters: dict[str, int]
+    seen: Sequence[Any] = ()
 
 
 def load_reads(
@@ -78,16 +79,16 @@ def load_reads(
 
 def gather_reads(
     paths: Sequence[str | os.PathLike], progress: Callable[[int, int], None] | None = None, codes: Pieces | None = None,
-    threads: int = 1,
+    threads: int = 1, look: Callable[[Taken], Any] | None = None,
 ) -> GatheredReads:  # fmt: skip
     """All of `load_reads` except its last step, `join_reads`.
 
-    codes : takes the codes; None: new `Pieces`.
+    codes : takes the codes; None: new `Pieces`.  look : called with some reads by the thread that has just read them.
     """
     names = [os.fspath(path) for path in paths]
     if not names or names.count("-") > 1:
         raise ParameterError("name at least one file of reads, and standard input (-) only once")
-    collector = _Collector(progress, Pieces() if codes is None else codes)
+    collector = _Collector(progress, Pieces() if codes is None else codes, look)
     for path in names:
         _load_file(path, collector, threads)
     return collector.finish()
@@ -153,7 +154,7 @@ def join_reads(gathered: GatheredReads, threads: int = 1) -> ReadSet:
 
         map_threads(put, even_ranges(len(some), threads), threads)
         at = int(edges[-1])
-    names, _, starts, lengths, error_rate, other_letters = gathered
+    names, _, starts, lengths, error_rate, other_letters, _ = gathered
     return ReadSet(names, codes, starts, lengths, error_rate, other_letters, in_room=True)
 
 
@@ -166,19 +167,22 @@ def _load_file(path: str, collector: _Collector, threads: int) -> None:
         collector.begin_file(path, fastq)
         unusual: list[Block | FileBlock] = []
 
-        def scanned_if_usual(some: list[Block | FileBlock]) -> list[tuple[Block | FileBlock, Taken | None]]:
-            return [(block, None) for block in some] if unusual else scan_all(some, fastq, collector.room)
+        def scanned_if_usual(some: list[Block | FileBlock]) -> list[tuple[Block | FileBlock, Taken | None, Any]]:
+            if unusual:
+                return [(block, None, None) for block in some]
+            return [(block, taken, collector.look(taken)) for block, taken in scan_all(some, fastq, collector.room)]
 
         at_once = min(threads, READERS)
         together = map_in_order(scanned_if_usual, taken_together(blocks_of(stream, fastq, at_once)), at_once)
         scanned = chain.from_iterable(together)
-        for block, taken in scanned:
+        for block, taken, seen in scanned:
             if taken is None:
                 unusual.append(block)
                 break
-            collector.add(block.first_line, taken)
-        for first_line, lines in lines_of(chain(unusual, (block for block, _ in scanned)), fastq):
-            collector.add(first_line, take(lines, fastq, collector.faults(first_line)))
+            collector.add(block.first_line, taken, seen)
+        for first_line, lines in lines_of(chain(unusual, (block for block, *_ in scanned)), fastq):
+            taken = take(lines, fastq, collector.faults(first_line))
+            collector.add(first_line, taken, collector.look(taken))
         collector.end_file()
 
 
@@ -194,8 +198,11 @@ def _check_letters(path: str, letters: np.ndarray, n_bases: int) -> None:
 class _Collector:
     """The growing read set."""
 
-    def __init__(self, progress: Callable[[int, int], None] | None, codes: Pieces):
-        self._progress, self._n_reported = progress, 0
+    def __init__(
+        self, progress: Callable[[int, int], None] | None, codes: Pieces, look: Callable[[Taken], Any] | None
+    ):  # fmt: skip
+        self._progress, self._n_reported, self._look = progress, 0, look
+        self._seen: list[Any] = []
         self._refused: MemoryLimitError | None = None
         self._files: list[tuple[str, int, bool]] = []
         self._names: dict[str, int] = {}
@@ -225,14 +232,19 @@ class _Collector:
         path, first, _ = self._files[-1]
         return _faults(path, len(self._names) - first, first_line)
 
-    def add(self, first_line: int, taken: Taken) -> None:
-        """Add the next records of the present file, which begin with a line of this number."""
+    def look(self, taken: Taken | None) -> Any:
+        """What is to be seen of some reads; any thread may ask."""
+        return None if taken is None or self._look is None or self._refused else self._look(taken)
+
+    def add(self, first_line: int, taken: Taken, seen: Any) -> None:
+        """Add the next records of the present file, which begin with a line of this number; seen : of `look`."""
         fault = self.faults(first_line)
         for record, name in enumerate(taken.names):
             if problem := self._add_name(name):
                 raise fault(problem, record, int(taken.lines[record]))
         self._lengths += taken.lengths.tolist()
         self._codes.add(taken.codes)
+        self._seen.append(seen)
         self._of_file += taken.letters
         self._histogram += taken.qualities
         if self._progress and self._n_bases - self._n_reported >= _PROGRESS_STEP:
@@ -265,4 +277,6 @@ class _Collector:
         lengths = np.array(self._lengths, np.int32)
         ends = np.cumsum(lengths.astype(np.int64) + PAD)
         others = {chr(letter): int(self._letters[letter]) for letter in np.flatnonzero(self._letters)}
-        return GatheredReads(tuple(self._names), self._codes, ends - lengths, lengths, self._error_rate(), others)
+        return GatheredReads(
+            tuple(self._names), self._codes, ends - lengths, lengths, self._error_rate(), others, self._seen
+        )  # fmt: skip

@@ -24,6 +24,7 @@ from bellapy.records.reads import memory_of, room_both_ways
 
 if TYPE_CHECKING:  # loaded when needed
     from bellapy.io.fastx import GatheredReads
+    from bellapy.io.fastx_blocks import Taken
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -112,25 +113,39 @@ class _Piece(NamedTuple):
 def canonical_reads(reads: ReadSet | GatheredReads, threads: int = 1) -> tuple[ReadSet, Order]:
     """The reads sorted by hash, each on the strand with the smaller one, and how to get back.
 
-    reads : what has been gathered is used up.
+    reads : what has been gathered is used up; what was seen meanwhile are the hashes of `hash_taken`.
     """
     if isinstance(reads, ReadSet):
         names, lengths, n_codes, pieces = reads.names, reads.lengths, len(reads.codes), _pieces_of(reads, threads)
     else:
         names, lengths, n_codes, pieces = reads.names, reads.lengths, reads.codes.size, list(_gathered_pieces(reads))
 
-    def hash_piece(piece: _Piece) -> np.ndarray:
-        hashes = np.empty((2, len(piece.starts)), np.uint64)
-        hash_strands(piece.codes, piece.starts, lengths[piece.rows], 0, len(piece.starts), hashes)
-        return hashes
-
-    hashes = np.concatenate([np.zeros((2, 0), np.uint64), *_of_each(hash_piece, pieces, threads)], axis=1)
+    seen = () if isinstance(reads, ReadSet) else reads.seen
+    if not len(seen):
+        seen = _of_each(lambda piece: _hashes_of(piece.codes, piece.starts, lengths[piece.rows]), pieces, threads)
+    hashes = np.concatenate([np.zeros((2, 0), np.uint64), *seen], axis=1)
     given = np.argsort(hashes.min(axis=0), kind="stable")
     order = Order(given, (hashes[1] < hashes[0])[given])
     codes = room_both_ways(n_codes)
     starts, new_lengths = _arrange(pieces, lengths, given, order.flipped, codes, threads)
     new_names = tuple(names[i] for i in given.tolist())
     return ReadSet(new_names, codes, starts, new_lengths, reads.error_rate, in_room=True), order
+
+
+def hash_taken(taken: Taken) -> np.ndarray:
+    """The hashes of some reads and of their reverse complements, (2, n) uint64; by the thread that has just read them."""
+    codes, lengths = taken.codes[:], taken.lengths.astype(np.int32)
+    starts = np.cumsum(taken.lengths + PAD) - taken.lengths - PAD
+    for column in (codes, lengths, starts):
+        column.flags.writeable = False  # as in a ReadSet, for which there is compiled code
+    return _hashes_of(codes, starts, lengths)
+
+
+def _hashes_of(codes: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The same; codes, starts, lengths : as in a ReadSet."""
+    hashes = np.empty((2, len(starts)), np.uint64)
+    hash_strands(codes, starts, lengths, 0, len(starts), hashes)
+    return hashes
 
 
 def _pieces_of(reads: ReadSet, threads: int) -> list[_Piece]:

@@ -36,7 +36,9 @@ def store_reads(
         return
     given = folder.bytes_of(GIVEN)
     with folder.new_file(given) as written, open(written, "wb") as stream:
-        names, _, starts, lengths, error_rate, other_letters = gather_reads(paths, progress, WrittenPieces(stream), threads)
+        names, _, starts, lengths, error_rate, other_letters, _ = gather_reads(
+            paths, progress, WrittenPieces(stream), threads
+        )
     codes = map_bytes(given)
     order = _order(codes, starts, lengths, threads)
     with folder.new_file(folder.bytes_of(CODES)) as written, open(written, "wb") as stream:

@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import make_reads, read_sets
 
-from bellapy.io.fastx import GatheredReads
+from bellapy.io import fastx_blocks
+from bellapy.io.fastx import GatheredReads, gather_reads, load_reads
 from bellapy.io.pieces import Pieces
-from bellapy.jobs.overlap.canonical import canonical_reads, given_overlaps, given_reads, sort_rows
+from bellapy.jobs.overlap import canonical
+from bellapy.jobs.overlap.canonical import canonical_reads, given_overlaps, given_reads, hash_taken, sort_rows
 from bellapy.records import Overlaps
 
 
@@ -149,6 +151,21 @@ def test_order_strand_names_files_and_threads_do_not_matter(tmp_path_factory, sa
         for key, line in found.items()
     }
     assert renamed == turn(expected, flipped)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_hashes_are_made_while_reads_are_read(tmp_path, monkeypatch, threads):
+    monkeypatch.setattr(fastx_blocks, "BLOCK_SIZE", 1000)
+    path, rng = tmp_path / "x.fa", np.random.default_rng(5)
+    texts = ["".join(rng.choice(list("ACGTN"), n)) for n in rng.integers(0, 500, 60)]
+    path.write_text("".join(f">{i}\n{bases}\n" for i, bases in enumerate([*texts, "", "ACGTNN"])))
+    wanted, order = canonical_reads(load_reads([path]), threads)
+    gathered = gather_reads([path], threads=threads, look=hash_taken)
+    assert sum(some.shape[1] for some in gathered.seen) == len(wanted)
+    monkeypatch.setattr(canonical, "_hashes_of", None)  # not made again
+    got, its_order = canonical_reads(gathered, threads)
+    assert got.names == wanted.names and got.codes.tobytes() == wanted.codes.tobytes()
+    np.testing.assert_array_equal(its_order.flipped, order.flipped)
 
 
 @given(read_sets(), st.integers(1, 3), st.randoms(use_true_random=False))
