@@ -28,6 +28,7 @@ from bellapy.engines.tags.cuda_rows import Room, Rows, Steps, Templates
 from bellapy.engines.tags.graph import SLOTS, Consensus, Terms
 from bellapy.engines.tags.judge import N_SEEN, Odds, find_odds
 from bellapy.engines.tags.links import WIDTH
+from bellapy.engines.tags.marks import WORD
 from bellapy.engines.tags.realign import MOST_ROWS, MOST_WIDTH, TOO_SMALL
 from bellapy.engines.tags.symbols import UNKNOWN_BASE, Sources
 from bellapy.report.run_report import Devices
@@ -280,12 +281,13 @@ class _Batch:
     def _run_realigner(self, steps: Steps, n_columns: np.ndarray, fresh: Rows) -> None:
         """Realign all rows; those whose scores do not fit, again with room for all."""
         n_rows = len(self._sizes)
-        bases_at, columns_at = (np.concatenate(([0], np.cumsum(sizes))) for sizes in (self._sizes, n_columns + 1))
-        mates, equal, anchors = (self._room(name, int(columns_at[-1]), np.int32) for name in ("mates", "equal", "anchors"))
+        sizes = self._sizes, n_columns + 1, cuda_rows.KINDS * (n_columns // WORD + 1)
+        bases_at, columns_at, marks_at = (np.concatenate(([0], np.cumsum(size))) for size in sizes)
         room = Room(
-            self._room("bases", int(bases_at[-1]), np.uint8), mates, equal, anchors,
-            self._room("differences", int(columns_at[-1]), np.int64), self._send("bases at", bases_at),
-            self._send("columns at", columns_at), self._room("scores", 1, np.int16),
+            self._room("bases", int(bases_at[-1]), np.uint8), self._room("mates", int(columns_at[-1]), np.int32),
+            self._room("laid out", int(columns_at[-1]), np.uint8), self._room("marks", int(marks_at[-1]), np.uint64),
+            self._send("bases at", bases_at), self._send("columns at", columns_at), self._send("marks at", marks_at),
+            self._room("scores", 1, np.int16),
         )  # fmt: skip
         resident = BLOCK if SIMULATED else self._worker.device.processors * RESIDENT
         self._realign_some(self._order(), n_rows, min(resident, n_rows), CELLS, steps, room, fresh)

@@ -136,6 +136,7 @@ def _plain_enter(coming, top, cost, gap_cost, keys, first, back, at):
     key, lane = coming - (top << ROW_BITS), np.arange(HALF)
     coming[:] = NO_LINK
     reached = (key > LEAST_KEY) & (lane < LETTERS)
+    key = np.where(reached, key, NO_LINK)
     back[at : at + HALF] = WIDTH - 1 - (key & WIDTH - 1)
     score = (key >> ROW_BITS) - cost - gap_cost * (lane == LETTERS - 1)
     keys[first : first + HALF] = np.where(reached, score << ROW_BITS | WIDTH - 1 - first - lane & WIDTH - 1, NO_LINK)

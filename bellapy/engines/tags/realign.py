@@ -22,6 +22,7 @@ from bellapy.compute.jit import njit, njit_inner, njit_part, put
 from bellapy.engines.tags.draft import (
     ANCHOR,
     LONGEST,
+    ROOM,
     Draft,
     count_columns,
     count_differences,
@@ -31,6 +32,7 @@ from bellapy.engines.tags.draft import (
     measure,
 )
 from bellapy.engines.tags.graph import Consensus
+from bellapy.engines.tags.marks import WORD
 from bellapy.engines.tags.narrow import LANES, fill_narrow, fill_narrowest
 from bellapy.engines.tags.symbols import GAP, INSERTED, Pile, shift_left
 
@@ -326,17 +328,20 @@ def realign_read(old, begin, end, column, change, draft, scores, symbols, at, in
 
     old : (n,) uint8, symbols; those of the read are old[begin:end], from a column of the template on.
     draft : with room for the whole read, overwritten.  scores : int16, overwritten.
-    in_vectors : None for code without vectors, as a GPU needs it; else bases and scores have room for LANES more beside.
+    in_vectors : None for code without vectors, as a GPU needs it; else bases and scores have room for LANES more beside,
+        and codes, mates and letters for ROOM more behind.
     """
     codes, begins, written = change.codes, change.begins, at
-    k, start = begin, begins[column]
+    k, start, all_new = begin, begins[column], change.changes[len(codes)] == len(codes)
     while k < end:
-        first, there, last, ahead, column = _next_slice(old, change.template, change.next_change, k, end, column)
+        first, there, last, ahead = begin, column, end, 0
+        if not all_new:
+            first, there, last, ahead, column = _next_slice(old, change.template, change.next_change, k, end, column)
         put(symbols, at, old, k, first)
         at += first - k
         if first < last:
             n_bases, n_columns = lay_out(old, first, last, there, begins, draft)
-            measure(draft, codes, begins[there], n_columns)
+            measure(draft, codes, begins[there], n_columns, in_vectors)
             here = at
             at = _realign_read(
                 draft, codes, change.changes, begins[there], n_bases, n_columns, scores, symbols, at, in_vectors
@@ -353,18 +358,20 @@ def realign_read(old, begin, end, column, change, draft, scores, symbols, at, in
 def _realign(pile, consensus, template, is_new, in_vectors):
     """`realign` with arrays for records; is_new: whether all is aligned again."""
     n, n_new = len(pile.starts), len(consensus.codes)
+    codes = np.zeros(n_new + ROOM, np.uint8)
+    put(codes, 0, consensus.codes, 0, n_new)
     change = Change(
-        consensus.codes, consensus.begins, np.empty(n_new + 1, np.int64), template, np.empty(len(consensus.begins), np.int64)
+        codes[:n_new], consensus.begins, np.empty(n_new + 1, np.int64), template, np.empty(len(consensus.begins), np.int64)
     )
     if is_new:
         mark_all(change)
     else:
         mark_new(change)
     most_symbols, most_columns, total = _measure(pile, consensus.begins)
-    bases = np.zeros(most_symbols + 2 * LANES, np.uint8)[LANES:]
+    bases, n_words = np.zeros(most_symbols + 2 * LANES, np.uint8)[LANES:], most_columns // WORD + 1
     draft = Draft(
-        bases, np.empty(most_columns + 1, np.int32), np.empty(most_columns, np.int32),
-        np.empty(most_columns + 1, np.int32), np.empty(most_columns + 1, np.int64),
+        bases, np.zeros(most_columns + ROOM, np.int32), np.zeros(most_columns + ROOM, np.uint8),
+        np.empty(n_words, U), np.empty(n_words, U), np.empty(n_words, U), np.empty(n_words, U),
     )  # fmt: skip
     scores = np.empty(MOST_ROWS * min(MOST_WIDTH, most_symbols + MOST_ROWS + 1) + LANES, np.int16)
     symbols, offsets, starts = np.empty(total, np.uint8), np.zeros(n + 1, np.int64), np.empty(n, np.int64)
