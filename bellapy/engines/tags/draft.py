@@ -13,12 +13,12 @@ import numpy as np
 from bellapy.compute.jit import njit_inner, njit_part, njit_vector
 from bellapy.engines.tags.marks import (
     WORD,
+    bytes_from,
     count_set,
     equal_bytes,
     find_set,
     find_unset,
     first_bits,
-    large_bytes,
     rising,
     shifted,
 )
@@ -135,7 +135,7 @@ def measure(draft, codes, first, n_columns, in_vectors):
             shown, equal, rises = _mark_some(draft, codes, first, column, n)
         else:
             kept = ~U(0) if n == WORD else first_bits(n)
-            shown = ~large_bytes(draft.letters, column) & kept
+            shown = ~bytes_from(draft.letters, column, NOTHING) & kept
             equal = equal_bytes(draft.letters, column, codes, first + column) & kept
             rises = rising(draft.mates, column)
         linked = equal & shifted(equal, equal_after, 1) & rises

@@ -34,14 +34,16 @@ def equal_bytes(typing_context, one, i, other, j):
 
 
 @intrinsic
-def large_bytes(typing_context, array, i):
-    """Where array[i : i + WORD], uint8, is 128 or more, as a word."""
+def bytes_from(typing_context, array, i, least):
+    """Where array[i : i + WORD], uint8, is `least` or more, as a word."""
 
     def generate(context, builder, signature, arguments):
         bytes_ = _load(context, builder, signature, arguments, 0, arguments[1], U8)
-        return builder.bitcast(builder.icmp_signed("<", bytes_, bytes_.type([0] * WORD)), U64)
+        one = builder.insert_element(bytes_.type([0] * WORD), builder.trunc(arguments[2], U8), U32(0))
+        every = builder.shuffle_vector(one, one, ir.VectorType(U32, WORD)([0] * WORD))
+        return builder.bitcast(builder.icmp_unsigned(">=", bytes_, every), U64)
 
-    return types.uint64(array, i), generate
+    return types.uint64(array, i, least), generate
 
 
 @intrinsic

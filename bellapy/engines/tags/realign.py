@@ -329,7 +329,7 @@ def realign_read(old, begin, end, column, change, draft, scores, symbols, at, in
     old : (n,) uint8, symbols; those of the read are old[begin:end], from a column of the template on.
     draft : with room for the whole read, overwritten.  scores : int16, overwritten.
     in_vectors : None for code without vectors, as a GPU needs it; else bases and scores have room for LANES more beside,
-        and codes, mates and letters for ROOM more behind.
+        codes, mates and letters for ROOM more behind, and symbols for WORD.
     """
     codes, begins, written = change.codes, change.begins, at
     k, start, all_new = begin, begins[column], change.changes[len(codes)] == len(codes)
@@ -349,7 +349,7 @@ def realign_read(old, begin, end, column, change, draft, scores, symbols, at, in
             if at == TOO_SMALL:
                 return at, start
             at, start = _cut_ends(symbols, written, at, start)
-            shift_left(symbols, written, here, at, codes, start if here == written else begins[there])
+            shift_left(symbols, written, here, at, codes, start if here == written else begins[there], in_vectors)
         at, k = at - ahead, last - ahead
     return at, start
 
@@ -374,7 +374,7 @@ def _realign(pile, consensus, template, is_new, in_vectors):
         np.empty(n_words, U), np.empty(n_words, U), np.empty(n_words, U), np.empty(n_words, U),
     )  # fmt: skip
     scores = np.empty(MOST_ROWS * min(MOST_WIDTH, most_symbols + MOST_ROWS + 1) + LANES, np.int16)
-    symbols, offsets, starts = np.empty(total, np.uint8), np.zeros(n + 1, np.int64), np.empty(n, np.int64)
+    symbols, offsets, starts = np.empty(total + WORD, np.uint8), np.zeros(n + 1, np.int64), np.empty(n, np.int64)
     for i in range(n):
         offsets[i + 1], starts[i] = realign_read(
             pile.symbols, pile.offsets[i], pile.offsets[i + 1], pile.starts[i], change, draft, scores, symbols, offsets[i],
