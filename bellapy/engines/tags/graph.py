@@ -25,7 +25,7 @@ SLOTS = 6
 BLOCK = 128  # columns counted at a time
 I32, U = np.int32, np.uint64
 START = 0  # the node before the first column
-NOWHERE = WIDTH - 1  # stands for no node
+SLOT = (BLOCK + 1) * LETTERS  # nodes that are counted in a slot
 
 
 class Terms(NamedTuple):
@@ -68,37 +68,34 @@ def _count(pile, voters, next_symbol, first, last, links, cover):
     Nothing of it but the end of a read hangs on a branch: where reads have errors cannot be foreseen.
 
     next_symbol : (n,) int64, the symbol of each read to go on from, which stands in a column; changed.
-    links : uint16, of the column before `first` and of these ones: LANES counts for each of WIDTH nodes, by the symbol that
-        comes next, be it behind `last` - 1.  What comes after letters that are not known, or beyond the slots, is counted
-        where nobody looks.
+    links : uint16, of the column before `first` and of these ones: LANES counts for each node, by the symbol that comes
+        next, be it behind `last` - 1.  Slot by slot, so that nodes in use lie close together.  What comes after letters that
+        are not known is counted behind the slots, where nobody looks.
     cover : (n_columns,) int32, reads in a column; those whose letter is not known are taken off.
     """
-    symbols, n_rows = pile.symbols, U(last - first)
+    symbols, end_row, step, nowhere = pile.symbols, U((last - first + 1) * LETTERS), U(SLOT), U(SLOTS * SLOT)
     for i in range(voters, len(next_symbol)):
         at, end = U(next_symbol[i]), U(pile.offsets[i + 1])
         if pile.starts[i] >= last or at >= end:
             continue
-        row, symbol = U(max(first, pile.starts[i]) - first + 1), U(symbols[at])
-        if row == 1 and pile.starts[i] == 0 and first == 0:
-            links[U(START) * U(LANES) + symbol] += np.uint16(1)
-        node, slot = symbol, U(0)
+        row, symbol = U((max(first, pile.starts[i]) - first + 1) * LETTERS), U(symbols[at])
+        if pile.starts[i] == 0 and first == 0:
+            links[U(START * LANES) + symbol] += np.uint16(1)
+        node = slot = U(0)
         while True:
-            if symbol & U(5) == U(UNKNOWN_BASE):  # no node of its own
-                if symbol < U(INSERTED):
-                    cover[U(first) + row - U(1)] -= np.int32(1)
-                    node = slot = U(NOWHERE)
-            else:
-                grown, inserted = slot + U(LETTERS), symbol >= U(INSERTED)
-                fits = grown < U(SLOTS * LETTERS)
-                node = (grown + symbol - U(INSERTED) if fits else node) if inserted else symbol
-                slot = (grown if fits else slot) if inserted else U(0)
+            grown = (symbol >> U(3)) * (slot + step)  # 0 for a symbol in a column
+            if symbol & U(5) != U(UNKNOWN_BASE) and grown < nowhere:
+                slot, node = grown, grown + (symbol & U(7))
+            elif symbol < U(INSERTED):  # not known
+                cover[U(first) + row // U(LETTERS) - U(1)] -= np.int32(1)
+                node = slot = nowhere
             at += U(1)
             if at >= end:
                 break
             symbol = U(symbols[at])
-            links[(row * U(WIDTH) + node) * U(LANES) + symbol] += np.uint16(1)
-            row += U(symbol < U(INSERTED))
-            if row > n_rows:
+            links[(row + node) * U(LANES) + symbol] += np.uint16(1)
+            row += U(LETTERS) if symbol < U(INSERTED) else U(0)
+            if row >= end_row:
                 break
         next_symbol[i] = at
 
@@ -112,7 +109,7 @@ def _score_column(links, row, costs, top, coming, between, keys, back, at):
     coming, between : (HALF,) int32, the best keys before the letters of this column, NO_LINK; then those of the next one.
     keys : (WIDTH + HALF,) int32, overwritten.  back : uint8, from `at` on overwritten.
     """
-    place = row * WIDTH * LANES
+    place = row * LETTERS * LANES
     best = enter(coming, top, 0, costs[1], keys, 0, back, at)
     reached, first = best > LEAST_KEY, 0
     if not reached:  # nothing is known: the template's own letter stays
@@ -123,9 +120,9 @@ def _score_column(links, row, costs, top, coming, between, keys, back, at):
     if not reached:
         between[:] = NO_LINK
     while more and first < (SLOTS - 1) * LETTERS:
-        first += LETTERS
+        first, place = first + LETTERS, place + SLOT * LANES
         best = max(best, enter(between, 0, costs[0], 0, keys, first, back, at + first))
-        more = follow(links, place + first * LANES, keys, first, coming, between)
+        more = follow(links, place, keys, first, coming, between)
     if more:  # beyond the slots
         between[:] = NO_LINK
     return best, reached
@@ -157,7 +154,7 @@ def trace(template, back, others, least, node, codes, raw, slots, begins):
 def _search(template, pile, terms, least, voters):
     """`find_consensus` with arrays for records."""
     n_columns = len(template)
-    next_symbol, links = pile.offsets[:-1].copy(), np.zeros((BLOCK + 1) * WIDTH * LANES, np.uint16)
+    next_symbol, links = pile.offsets[:-1].copy(), np.zeros((SLOTS + 1) * SLOT * LANES, np.uint16)
     cover, others = np.zeros(n_columns + 1, np.int32), np.zeros(n_columns + 1, np.int32)
     _count_reads(pile, voters, cover)
     _count_reads(pile, 1, others)
