@@ -33,7 +33,7 @@ from bellapy.engines.tags.draft import (
 )
 from bellapy.engines.tags.graph import Consensus
 from bellapy.engines.tags.marks import WORD
-from bellapy.engines.tags.narrow import LANES, fill_narrow, fill_narrowest
+from bellapy.engines.tags.narrow import LANES, MOST_SHORT, fill_8, fill_16, fill_16_short
 from bellapy.engines.tags.symbols import GAP, INSERTED, Pile, shift_left
 
 MARGIN = 2
@@ -92,10 +92,12 @@ def _fill_band(scores, bases, codes, base, n_bases, band, in_vectors):
     below, width = band
     if in_vectors is None:
         _fill(scores, bases, codes, base, n_bases, band)
-    elif width < LANES // 2:
-        fill_narrowest(scores, bases, base - below, codes, len(codes), below, width, EQUAL, UNEQUAL)
-    elif width < LANES:
-        fill_narrow(scores, bases, base - below, codes, len(codes), below, width, EQUAL, UNEQUAL)
+    elif width < 8:
+        fill_8(scores, bases, base - below, codes, len(codes), below, width, EQUAL, UNEQUAL)
+    elif width < 16 and len(codes) <= MOST_SHORT:
+        fill_16_short(scores, bases, base - below, codes, len(codes), below, width, EQUAL, UNEQUAL)
+    elif width < 16:
+        fill_16(scores, bases, base - below, codes, len(codes), below, width, EQUAL, UNEQUAL)
     else:
         _fill(scores, bases, codes, base, n_bases, band)
 
@@ -150,16 +152,16 @@ def _align(bases, codes, base, n_bases, reach, scores, symbols, at, in_vectors):
 @njit_part
 def _keep(bases, mates, column, end_column, base, end_base, symbols, at):
     """Write the symbols of bases and columns as they stand on the first path; returns where they end."""
-    for c in range(column, end_column):
-        mate = mates[c]
+    for c in range(U(column), U(end_column)):
+        mate = np.int64(mates[c])
         for j in range(base, mate):
-            symbols[at] = bases[j] + np.uint8(INSERTED)
+            symbols[U(at)] = bases[U(j)] + np.uint8(INSERTED)
             at += 1
-        symbols[at] = GAP if mate < 0 else bases[mate]
+        symbols[U(at)] = GAP if mate < 0 else bases[U(mate)]
         at += 1
         base = max(base, mate + 1)
     for j in range(base, end_base):
-        symbols[at] = bases[j] + np.uint8(INSERTED)
+        symbols[U(at)] = bases[U(j)] + np.uint8(INSERTED)
         at += 1
     return at
 
@@ -191,8 +193,7 @@ def _realign_read(draft, codes, changes, first, n_bases, n_columns, scores, symb
                 return TOO_SMALL
             between = codes[first + column : first + kept]
             at = _align(draft.bases, between, base, n_between, reach, scores, symbols, at, in_vectors)
-        for k in range(kept_end - kept):
-            symbols[at + k] = draft.bases[mate + k]
+        put(symbols, at, draft.bases, mate, mate + kept_end - kept)
         at += kept_end - kept
         column, base = kept_end, mate + kept_end - kept
     return at
