@@ -38,7 +38,7 @@ RESIDENT = 448  # threads of a processor that realign
 CELLS = 1 << 15  # scores of such a thread; where a rectangle has more, the row is done again with room for all
 ALL_CELLS = MOST_ROWS * MOST_WIDTH
 AGAIN = 512  # rows that are done again at a time
-ROW_BYTES, TEMPLATE_BYTES = 32, 384  # of memory for each column of a pile's rows, and for each column of templates
+ROW_BYTES, TEMPLATE_BYTES = 20, 384  # of memory for each column of a pile's rows, and for each column of templates
 LETTER_ROOMS = "letters", "raw", "slots"  # of a consensus that kernels write
 SHARE = 2 * WORKERS  # of the free memory: how many times less a part takes
 

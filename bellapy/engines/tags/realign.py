@@ -381,7 +381,7 @@ def _realign(pile, consensus, template, is_new, in_vectors):
             pile.symbols, pile.offsets[i], pile.offsets[i + 1], pile.starts[i], change, draft, scores, symbols, offsets[i],
             in_vectors,
         )  # fmt: skip
-    return symbols[: offsets[n]].copy(), offsets, starts
+    return symbols[: offsets[n]], offsets, starts
 
 
 def realign(pile: Pile, consensus: Consensus, template: np.ndarray | None = None) -> Pile:
