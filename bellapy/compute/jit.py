@@ -75,14 +75,15 @@ njit_vector = _decorator(**_INNER, noalias=True)
 njit_part = _decorator(**_INNER, forceinline=True)
 
 
-@njit_inner
+@njit_vector
 def put(target, at, source, begin, end):
-    """Copy source[begin:end] to target[at:], one-dimensional arrays of any type.
+    """Copy source[begin:end] to target[at:], one-dimensional arrays of any type that do not overlap.
 
     An assignment to a slice takes a second more to compile: Numba makes the text of an error about shapes, for each type.
     """
-    for x in range(begin, end):
-        target[at + x - begin] = source[x]
+    to, start = np.uint64(at), np.uint64(begin)
+    for x in range(np.uint64(max(0, end - begin))):
+        target[to + x] = source[start + x]
 
 
 def _prefetch(typing_context, array, index):

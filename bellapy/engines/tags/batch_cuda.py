@@ -27,6 +27,7 @@ from bellapy.engines.tags.cuda_rows import Room, Rows, Steps, Templates
 from bellapy.engines.tags.graph import SLOTS, Consensus, Terms
 from bellapy.engines.tags.judge import N_SEEN, Odds, find_odds
 from bellapy.engines.tags.links import WIDTH
+from bellapy.engines.tags.marks import WORD
 from bellapy.engines.tags.realign import MOST_ROWS, MOST_WIDTH, TOO_SMALL
 from bellapy.engines.tags.symbols import UNKNOWN_BASE, Sources
 from bellapy.report.run_report import Devices
@@ -36,7 +37,7 @@ RESIDENT = 448  # threads of a processor that realign
 CELLS = 1 << 15  # scores of such a thread; where a rectangle has more, the row is done again with room for all
 ALL_CELLS = MOST_ROWS * MOST_WIDTH
 AGAIN = 512  # rows that are done again at a time
-ROW_BYTES, TEMPLATE_BYTES = 32, 384  # of memory for each column of a pile's rows, and for each column of templates
+ROW_BYTES, TEMPLATE_BYTES = 20, 384  # of memory for each column of a pile's rows, and for each column of templates
 LETTER_ROOMS = "letters", "raw", "slots"  # of a consensus that kernels write
 SHARE = 2 * WORKERS  # of the free memory: how many times less a part takes
 
@@ -279,12 +280,13 @@ class _Batch:
     def _run_realigner(self, steps: Steps, n_columns: np.ndarray, fresh: Rows) -> None:
         """Realign all rows; those whose scores do not fit, again with room for all."""
         n_rows = len(self._sizes)
-        bases_at, columns_at = (np.concatenate(([0], np.cumsum(sizes))) for sizes in (self._sizes, n_columns + 1))
-        mates, equal, anchors = (self._room(name, int(columns_at[-1]), np.int32) for name in ("mates", "equal", "anchors"))
+        sizes = self._sizes, n_columns + 1, cuda_rows.KINDS * (n_columns // WORD + 1)
+        bases_at, columns_at, marks_at = (np.concatenate(([0], np.cumsum(size))) for size in sizes)
         room = Room(
-            self._room("bases", int(bases_at[-1]), np.uint8), mates, equal, anchors,
-            self._room("differences", int(columns_at[-1]), np.int64), self._send("bases at", bases_at),
-            self._send("columns at", columns_at), self._room("scores", 1, np.int16),
+            self._room("bases", int(bases_at[-1]), np.uint8), self._room("mates", int(columns_at[-1]), np.int32),
+            self._room("laid out", int(columns_at[-1]), np.uint8), self._room("marks", int(marks_at[-1]), np.uint64),
+            self._send("bases at", bases_at), self._send("columns at", columns_at), self._send("marks at", marks_at),
+            self._room("scores", 1, np.int16),
         )  # fmt: skip
         resident = BLOCK if SIMULATED else self._worker.device.processors * RESIDENT
         self._realign_some(self._order(), n_rows, min(resident, n_rows), CELLS, steps, room, fresh)

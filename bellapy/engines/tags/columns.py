@@ -70,17 +70,15 @@ def compare(pile: Pile, template: np.ndarray) -> Differences:
 def _letters(pile, counts):
     """Count letters in each column, of all reads but the first.
 
-    counts : (n_columns * LETTERS,) int32, bases and gaps of each column, end to end.
+    counts : (n_columns * LETTERS + 1,) int32, bases and gaps of each column, end to end; the last entry is scratch.
     """
-    symbols = pile.symbols
+    symbols, nowhere = pile.symbols, U(len(counts) - 1)
     for i in range(1, len(pile.starts)):
         at = U(pile.starts[i] * LETTERS)
         for k in range(U(pile.offsets[i]), U(pile.offsets[i + 1])):
-            symbol = symbols[k]
-            if symbol < INSERTED:
-                if symbol <= GAP:
-                    counts[at + U(symbol)] += np.int32(1)
-                at += U(LETTERS)
+            symbol = U(symbols[k])
+            counts[at + symbol if symbol <= U(GAP) else nowhere] += np.int32(1)
+            at += U(LETTERS) if symbol < U(INSERTED) else U(0)
 
 
 @njit_inner
@@ -147,7 +145,7 @@ def tell_apart(pile: Pile, n_columns: int, least: int, share: float) -> tuple[np
         shows the same one.
     n : number of such columns.
     """
-    counts, against = np.zeros(n_columns * LETTERS, np.int32), np.zeros(len(pile), np.int32)
+    counts, against = np.zeros(n_columns * LETTERS + 1, np.int32), np.zeros(len(pile), np.int32)
     first, second = np.empty(n_columns, np.int8), np.empty(n_columns, np.int8)
     own = np.full(n_columns, UNKNOWN_BASE, np.uint8)  # what the template shows
     n = _tell_apart(pile, least, share, counts, first, second, own, against, np.empty(n_columns + 1, np.int32))

@@ -12,8 +12,8 @@ import numpy as np
 
 from bellapy.compute.gpu.late import cuda
 from bellapy.compute.gpu.ops import I32, U32, WARP, inlined, largest, sync_warp
-from bellapy.engines.tags.graph import LETTERS, REACHED, SLOTS, START, trace
-from bellapy.engines.tags.links import LOWEST, ROW_BITS, UNIT, WIDTH
+from bellapy.engines.tags.graph import SLOTS, START, trace
+from bellapy.engines.tags.links import LETTERS, LOWEST, REACHED, ROW_BITS, UNIT, WIDTH
 from bellapy.engines.tags.symbols import GAP, INSERTED
 
 COLUMNS = 32  # counted at a time

@@ -14,6 +14,8 @@ from bellapy.engines.tags.draft import Draft, count_columns
 from bellapy.engines.tags.realign import TOO_SMALL, Change, mark_all, mark_new, realign_read
 from bellapy.engines.tags.symbols import symbol_of, write_path
 
+KINDS = 4  # of marks
+
 
 class Rows(NamedTuple):
     """The reads of many piles, those of a template one after the other, the template first.
@@ -56,18 +58,18 @@ class Steps(NamedTuple):
 class Room(NamedTuple):
     """Where reads are laid out.
 
-    bases : uint8, of row i from bases_at[i] on.  mates, runs, anchors, differences : as `Draft` has them, of row i from
-        columns_at[i] on; both (n_rows + 1,) int64.
+    bases : uint8, of row i from bases_at[i] on.  mates, letters : as `Draft` has them, of row i from columns_at[i] on.
+    marks : uint64, the four kinds of row i one after the other, from marks_at[i] on.  These three are (n_rows + 1,) int64.
     scores : int16, the same number for each thread.
     """
 
     bases: np.ndarray
     mates: np.ndarray
-    runs: np.ndarray
-    anchors: np.ndarray
-    differences: np.ndarray
+    letters: np.ndarray
+    marks: np.ndarray
     bases_at: np.ndarray
     columns_at: np.ndarray
+    marks_at: np.ndarray
     scores: np.ndarray
 
 
@@ -133,14 +135,17 @@ def realign_rows(order, count, rows, steps, room, cells, found):
             break
         i = order[k]
         here, end = room.columns_at[i], room.columns_at[i + 1]
+        at = room.marks_at[i]
+        n = (room.marks_at[i + 1] - at) // KINDS
         draft = Draft(
-            room.bases[room.bases_at[i] : room.bases_at[i + 1]], room.mates[here:end], room.runs[here:end],
-            room.anchors[here:end], room.differences[here:end],
+            room.bases[room.bases_at[i] : room.bases_at[i + 1]], room.mates[here:end], room.letters[here:end],
+            room.marks[at : at + n], room.marks[at + n : at + 2 * n], room.marks[at + 2 * n : at + 3 * n],
+            room.marks[at + 3 * n : at + KINDS * n],
         )  # fmt: skip
-        at, start = realign_read(
+        written, start = realign_read(
             rows.symbols, rows.begins[i], rows.ends[i], rows.starts[i], _change(steps, rows.owners[i]), draft, scores,
             found.symbols, found.begins[i], None,
         )  # fmt: skip
-        found.ends[i] = at
-        if at != TOO_SMALL:
+        found.ends[i] = written
+        if written != TOO_SMALL:
             found.starts[i] = start

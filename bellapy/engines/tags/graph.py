@@ -16,17 +16,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit, njit_inner, njit_vector
+from bellapy.compute.jit import njit, njit_inner
 from bellapy.engines.tags.draft import count_columns
-from bellapy.engines.tags.links import HALF, LOWEST, ROW_BITS, WIDTH, best_link
-from bellapy.engines.tags.symbols import GAP, INSERTED, Pile
+from bellapy.engines.tags.links import HALF, LANES, LEAST_KEY, LETTERS, NO_LINK, ROW_BITS, WIDTH, enter, follow
+from bellapy.engines.tags.symbols import GAP, INSERTED, UNKNOWN_BASE, Pile
 
-LETTERS = 5  # of a slot: four bases and a gap
 SLOTS = 6
 BLOCK = 128  # columns counted at a time
-REACHED = np.int32(-(1 << 23))  # above it paths lie, below it what links add to no path
 I32, U = np.int32, np.uint64
 START = 0  # the node before the first column
+SLOT = (BLOCK + 1) * LETTERS  # nodes that are counted in a slot
 
 
 class Terms(NamedTuple):
@@ -34,27 +33,6 @@ class Terms(NamedTuple):
 
     insertion: int = 32  # an inserted base
     gap: int = 0  # no base in a column
-
-
-class Cursor(NamedTuple):
-    """How far each read of a pile has been counted: next symbol, last column, last node (-1: none); all (n,) int64."""
-
-    at: np.ndarray
-    column: np.ndarray
-    node: np.ndarray
-
-
-class Block(NamedTuple):
-    """What the reads show in some columns; the last axis is the node before, in the column before or in the slot before.
-
-    links : BLOCK x LETTERS x WIDTH uint16, end to end, of nodes in slot 0.
-    inserted : BLOCK x SLOTS x 4 x HALF uint16, end to end, of nodes in slot d; those of slot 0 are not used.
-    top : (BLOCK,) int64, the last slot in use.
-    """
-
-    links: np.ndarray
-    inserted: np.ndarray
-    top: np.ndarray
 
 
 class Consensus(NamedTuple):
@@ -84,91 +62,70 @@ def _count_reads(pile, first, depth):
 
 
 @njit_inner
-def _count(pile, voters, cursor, first, last, block, cover):
-    """Count what reads show in columns first to last - 1, from read `voters` on.
+def _count(pile, voters, next_symbol, first, last, links, cover):
+    """Count what reads show after each node of columns first to last - 1, from read `voters` on.
 
+    Nothing of it but the end of a read hangs on a branch: where reads have errors cannot be foreseen.
+
+    next_symbol : (n,) int64, the symbol of each read to go on from, which stands in a column; changed.
+    links : uint16, of the column before `first` and of these ones: LANES counts for each node, by the symbol that comes
+        next, be it behind `last` - 1.  Slot by slot, so that nodes in use lie close together.  What comes after letters that
+        are not known is counted behind the slots, where nobody looks.
     cover : (n_columns,) int32, reads in a column; those whose letter is not known are taken off.
     """
-    symbols, links, inserted = pile.symbols, block.links, block.inserted
-    for k in range(U((last - first) * LETTERS * WIDTH)):
-        links[k] = 0
-    block.top[: last - first] = 0
-    for i in range(voters, len(cursor.at)):
-        at, end = U(cursor.at[i]), U(pile.offsets[i + 1])
+    symbols, end_row, step, nowhere = pile.symbols, U((last - first + 1) * LETTERS), U(SLOT), U(SLOTS * SLOT)
+    for i in range(voters, len(next_symbol)):
+        at, end = U(next_symbol[i]), U(pile.offsets[i + 1])
         if pile.starts[i] >= last or at >= end:
             continue
-        row, node = cursor.column[i] - first, cursor.node[i]
-        while at < end:
-            symbol = np.int64(symbols[at])
-            if symbol < INSERTED:
-                if row + 1 >= last - first:
-                    break
-                row += 1
-                if symbol > GAP:  # not known
-                    cover[U(first + row)] -= np.int32(1)
-                    node = -1
-                else:
-                    if node >= 0:
-                        links[U((row * LETTERS + symbol) * WIDTH + node)] += np.uint16(1)
-                    node = symbol
-            elif node >= 0 and symbol - INSERTED < GAP:
-                slot = node // LETTERS + 1
-                if slot < SLOTS:
-                    if slot > block.top[row]:
-                        for k in range(U(GAP * HALF)):
-                            inserted[U((row * SLOTS + slot) * GAP * HALF) + k] = 0
-                        block.top[row] = slot
-                    letter, before = symbol - INSERTED, node - (slot - 1) * LETTERS
-                    inserted[U(((row * SLOTS + slot) * GAP + letter) * HALF + before)] += np.uint16(1)
-                    node = slot * LETTERS + letter
+        row, symbol = U((max(first, pile.starts[i]) - first + 1) * LETTERS), U(symbols[at])
+        if pile.starts[i] == 0 and first == 0:
+            links[U(START * LANES) + symbol] += np.uint16(1)
+        node = slot = U(0)
+        while True:
+            grown = (symbol >> U(3)) * (slot + step)  # 0 for a symbol in a column
+            if symbol & U(5) != U(UNKNOWN_BASE) and grown < nowhere:
+                slot, node = grown, grown + (symbol & U(7))
+            elif symbol < U(INSERTED):  # not known
+                cover[U(first) + row // U(LETTERS) - U(1)] -= np.int32(1)
+                node = slot = nowhere
             at += U(1)
-        cursor.at[i], cursor.column[i], cursor.node[i] = at, first + row, node
+            if at >= end:
+                break
+            symbol = U(symbols[at])
+            links[(row + node) * U(LANES) + symbol] += np.uint16(1)
+            row += U(LETTERS) if symbol < U(INSERTED) else U(0)
+            if row >= end_row:
+                break
+        next_symbol[i] = at
 
 
 @njit_inner
-def _score_column(block, row, cover, terms, wide, before, scores, back):
-    """Scores of all nodes of a column and the best ones before them; returns whether any path reaches it.
+def _score_column(links, row, costs, top, coming, between, keys, back, at):
+    """Keys of all nodes of a column, and the best ones before them.  Returns the best key, and whether any path reaches it.
 
-    wide : whether the column before has more than HALF nodes.  before, scores : (WIDTH,) int32, of the column before;
-    overwritten.  back : (WIDTH,) uint8, overwritten.
+    links : as `_count` has them; those of the row are set to 0.  costs : of inserted nodes and of gaps.
+    top : the best score of the column before.
+    coming, between : (HALF,) int32, the best keys before the letters of this column, NO_LINK; then those of the next one.
+    keys : (WIDTH + HALF,) int32, overwritten.  back : uint8, from `at` on overwritten.
     """
-    scores[:] = LOWEST
-    reached = False
-    for letter in range(LETTERS):
-        at = U((row * LETTERS + letter) * WIDTH)
-        best = best_link(block.links, at, before, 0)
-        if wide:
-            best = max(best, best_link(block.links, at + U(HALF), before, HALF) - I32(HALF))
-        if best > REACHED << ROW_BITS:
-            reached = True
-            back[letter] = WIDTH - 1 - (best & (WIDTH - 1))
-            scores[letter] = best >> ROW_BITS
-    scores[GAP] -= terms.gap * cover
-    for slot in range(1, block.top[row] + 1):
-        cost, first = terms.insertion * cover, (slot - 1) * LETTERS
-        for letter in range(GAP):
-            at = U(((row * SLOTS + slot) * GAP + letter) * HALF)
-            best = best_link(block.inserted, at, scores, first)
-            if best > REACHED << ROW_BITS:
-                scores[first + LETTERS + letter] = (best >> ROW_BITS) - cost
-                back[first + LETTERS + letter] = first + WIDTH - 1 - (best & (WIDTH - 1))
-    return reached
-
-
-@njit_vector
-def _best_node(scores):
-    """The best score of a column and its node, as `_best_link` has them."""
-    best = I32(LOWEST << ROW_BITS)
-    for m in range(U(WIDTH)):
-        best = max(best, I32(scores[m] << I32(ROW_BITS)) | I32(WIDTH - 1 - m))
-    return best
-
-
-@njit_vector
-def _rebase(scores, top):
-    """Take scores relative to the best one of a column."""
-    for m in range(U(WIDTH)):
-        scores[m] = scores[m] - top if scores[m] > REACHED else LOWEST
+    place = row * LETTERS * LANES
+    best = enter(coming, top, 0, costs[1], keys, 0, back, at)
+    reached, first = best > LEAST_KEY, 0
+    if not reached:  # nothing is known: the template's own letter stays
+        for letter in range(LETTERS):
+            keys[letter] = WIDTH - 1 - letter
+        best = I32(WIDTH - 1)
+    more = follow(links, place, keys, 0, coming, between)
+    if not reached:
+        between[:] = NO_LINK
+    while more and first < (SLOTS - 1) * LETTERS:
+        first, place = first + LETTERS, place + SLOT * LANES
+        best = max(best, enter(between, 0, costs[0], 0, keys, first, back, at + first))
+        more = follow(links, place, keys, first, coming, between)
+    if more:  # beyond the slots
+        between[:] = NO_LINK
+    return best, reached
 
 
 @njit_inner
@@ -197,32 +154,31 @@ def trace(template, back, others, least, node, codes, raw, slots, begins):
 def _search(template, pile, terms, least, voters):
     """`find_consensus` with arrays for records."""
     n_columns = len(template)
-    cursor = Cursor(pile.offsets[:-1].copy(), pile.starts - 1, np.where(pile.starts == 0, START, -1))
-    block = Block(
-        np.zeros(BLOCK * LETTERS * WIDTH, np.uint16), np.zeros(BLOCK * SLOTS * GAP * HALF, np.uint16),
-        np.zeros(BLOCK, np.int64),
-    )  # fmt: skip
+    next_symbol, links = pile.offsets[:-1].copy(), np.zeros((SLOTS + 1) * SLOT * LANES, np.uint16)
     cover, others = np.zeros(n_columns + 1, np.int32), np.zeros(n_columns + 1, np.int32)
     _count_reads(pile, voters, cover)
     _count_reads(pile, 1, others)
-    back = np.zeros((n_columns, WIDTH), np.uint8)
-    before, scores = np.full(WIDTH + HALF, LOWEST, np.int32), np.full(WIDTH + HALF, LOWEST, np.int32)
-    before[START], best, wide = 0, START, False
+    back = np.empty((n_columns + 1, WIDTH), np.uint8)
+    flat_back = back.reshape(-1)
+    coming, between = np.full(HALF, NO_LINK, np.int32), np.full(HALF, NO_LINK, np.int32)
+    keys = np.full(WIDTH + HALF, NO_LINK, np.int32)
+    keys[START] = best = I32(WIDTH - 1 - START)
     for first in range(0, n_columns, BLOCK):
         last = min(n_columns, first + BLOCK)
-        _count(pile, voters, cursor, first, last, block, cover)
+        _count(pile, voters, next_symbol, first, last, links, cover)
+        if first == 0:
+            follow(links, 0, keys, 0, coming, between)
         for column in range(first, last):
-            if not _score_column(block, column - first, cover[column], terms, wide, before, scores, back[column]):
-                scores[:LETTERS], back[column, :LETTERS] = 0, best  # nothing is known: the template's own letter stays
-                others[column] = 0
-            found = _best_node(scores)
-            best = WIDTH - 1 - (found & (WIDTH - 1))
-            _rebase(scores, found >> ROW_BITS)
-            before, scores, wide = scores, before, (block.top[column - first] + 1) * LETTERS > HALF
+            costs, before = (terms.insertion * cover[column], terms.gap * cover[column]), best
+            best, reached = _score_column(
+                links, column - first + 1, costs, best >> ROW_BITS, coming, between, keys, flat_back, column * WIDTH
+            )
+            if not reached:
+                back[column, :LETTERS], others[column] = WIDTH - 1 - (before & (WIDTH - 1)), 0
     room = n_columns * SLOTS
     codes, raw, slots = np.empty(room, np.uint8), np.empty(room, np.bool_), np.empty(room, np.uint8)
     begins = np.empty(n_columns + 1, np.int64)
-    n = trace(template, back, others, least, best, codes, raw, slots, begins)
+    n = trace(template, back, others, least, np.int64(WIDTH - 1 - (best & (WIDTH - 1))), codes, raw, slots, begins)
     for column in range(n_columns):
         begins[column] = n - begins[column]
     begins[n_columns] = n

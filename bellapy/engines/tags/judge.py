@@ -60,24 +60,20 @@ class Odds(NamedTuple):
 def _see(pile, seen):
     """Count what all reads but the first show in each column and behind it.
 
-    seen : (n_columns * N_SEEN,) int32 of zeros, of each column, end to end.
+    seen : (n_columns * N_SEEN + 1,) int32 of zeros, of each column, end to end; the last entry is scratch.
     """
-    symbols, going = pile.symbols, U(N_SEEN - 1)
+    symbols, going, nowhere = pile.symbols, U(N_SEEN - 1), len(seen) - 1
     for i in range(1, len(pile.starts)):
-        at, inside = U(pile.starts[i] * N_SEEN), False  # behind the last column
+        at, inside = pile.starts[i] * N_SEEN, False  # behind the last column
         for k in range(U(pile.offsets[i]), U(pile.offsets[i + 1])):
-            symbol = symbols[k]
-            if symbol < INSERTED:
-                seen[at + U(symbol)] += np.int32(1)
-                at += U(N_SEEN)
-                inside = True
-            elif inside:
-                inside = False
-                if symbol < INSERTED + GAP:
-                    seen[at - U(N_SEEN - UNKNOWN_BASE - 1 + INSERTED - np.int64(symbol))] += np.int32(1)
+            symbol = np.int64(symbols[k])
+            stands, behind = symbol < INSERTED, at + symbol - (N_SEEN - UNKNOWN_BASE - 1 + INSERTED)
+            seen[U(at + symbol if stands else behind if inside & (symbol < INSERTED + GAP) else nowhere)] += np.int32(1)
+            at += N_SEEN if stands else 0
+            inside = stands
         if pile.offsets[i + 1] > pile.offsets[i]:  # one more goes on from its first column, and one fewer from its last
             seen[U(pile.starts[i] * N_SEEN) + going] += np.int32(1)
-            seen[at - U(1)] -= np.int32(1)
+            seen[U(at - 1)] -= np.int32(1)
     for at in range(U(N_SEEN) + going, U(len(seen)), U(N_SEEN)):
         seen[at] += seen[at - U(N_SEEN)]
 
@@ -125,7 +121,7 @@ def no_tally() -> Tally:
 def tally(pile: Pile, codes: np.ndarray, least: int) -> Tally:
     """What the reads of a pile show of the runs of a consensus, (n,) uint8 codes, where at least `least` lie."""
     found = no_tally()
-    _tally(pile, codes, least, np.zeros(len(codes) * N_SEEN, np.int32), np.zeros(len(codes), np.int64), found)
+    _tally(pile, codes, least, np.zeros(len(codes) * N_SEEN + 1, np.int32), np.zeros(len(codes), np.int64), found)
     return found
 
 
@@ -193,7 +189,7 @@ def decide(codes, odds, least, seen, runs, found):
 @njit
 def _judge(pile, codes, odds, least):
     n = len(codes)
-    seen, runs = np.zeros(n * N_SEEN, np.int32), np.zeros(n + 1, np.int64)
+    seen, runs = np.zeros(n * N_SEEN + 1, np.int32), np.zeros(n + 1, np.int64)
     _see(pile, seen)
     found = Consensus(
         np.empty(2 * n, np.uint8), np.empty(2 * n, np.bool_), np.empty(2 * n, np.uint8), np.empty(n + 1, np.int64)

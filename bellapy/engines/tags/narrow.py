@@ -6,7 +6,8 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-LANES = 16  # cells of a row, and how far rows reach beyond the bases on either side
+LANES = 16  # most cells of a row, and how far rows reach beyond the bases on either side
+MOST_SHORT = 31  # rows, of which scores have 8 bits
 
 
 def _shifted(builder, vector, by, kind):
@@ -22,8 +23,10 @@ def _every(builder, value, kind):
     return builder.shuffle_vector(one, one, ir.VectorType(ir.IntType(32), kind.count)([0] * kind.count))
 
 
-def _filler(n_lanes):
+def _filler(n_lanes, n_bits=16):
     """A function that fills in the scores of a band of fewer cells in a row than lanes, as `_fill` in realign.py does.
+
+    n_bits : of scores while they are computed; vectors of 16 bytes take half as long as larger ones.
 
     scores : int16, overwritten, with room for n_lanes more.
     bases : uint8, letters of the read; read : of them, that of cell 0 of the first row; n_lanes more may be looked at.
@@ -32,7 +35,7 @@ def _filler(n_lanes):
     """
 
     def fill(typing_context, scores, bases, read, codes, n_rows, below, width, equal, unequal):
-        cell, letter = ir.VectorType(ir.IntType(16), n_lanes), ir.VectorType(ir.IntType(8), n_lanes)
+        cell, letter, kept = (ir.VectorType(ir.IntType(bits), n_lanes) for bits in (n_bits, 8, 16))
 
         def generate(context, builder, signature, arguments):
             rows_of, letters, codes_of = (
@@ -44,7 +47,8 @@ def _filler(n_lanes):
             inside = builder.icmp_signed("<", lanes, _every(builder, width, cell))
 
             def store(row, at):
-                builder.store(row, builder.bitcast(builder.gep(rows_of, [at]), cell.as_pointer()), align=2)
+                row = row if n_bits == 16 else builder.sext(row, kept)
+                builder.store(row, builder.bitcast(builder.gep(rows_of, [at]), kept.as_pointer()), align=2)
 
             one = below.type(1)
             line = builder.add(width, one)
@@ -74,4 +78,4 @@ def _filler(n_lanes):
     return intrinsic(fill)
 
 
-fill_narrow, fill_narrowest = _filler(LANES), _filler(LANES // 2)
+fill_8, fill_16, fill_16_short = _filler(8), _filler(16), _filler(16, 8)

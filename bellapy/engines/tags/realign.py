@@ -22,6 +22,7 @@ from bellapy.compute.jit import njit, njit_inner, njit_part, put
 from bellapy.engines.tags.draft import (
     ANCHOR,
     LONGEST,
+    ROOM,
     Draft,
     count_columns,
     count_differences,
@@ -31,7 +32,8 @@ from bellapy.engines.tags.draft import (
     measure,
 )
 from bellapy.engines.tags.graph import Consensus
-from bellapy.engines.tags.narrow import LANES, fill_narrow, fill_narrowest
+from bellapy.engines.tags.marks import WORD
+from bellapy.engines.tags.narrow import LANES, MOST_SHORT, fill_8, fill_16, fill_16_short
 from bellapy.engines.tags.symbols import GAP, INSERTED, Pile, shift_left
 
 MARGIN = 2
@@ -90,10 +92,12 @@ def _fill_band(scores, bases, codes, base, n_bases, band, in_vectors):
     below, width = band
     if in_vectors is None:
         _fill(scores, bases, codes, base, n_bases, band)
-    elif width < LANES // 2:
-        fill_narrowest(scores, bases, base - below, codes, len(codes), below, width, EQUAL, UNEQUAL)
-    elif width < LANES:
-        fill_narrow(scores, bases, base - below, codes, len(codes), below, width, EQUAL, UNEQUAL)
+    elif width < 8:
+        fill_8(scores, bases, base - below, codes, len(codes), below, width, EQUAL, UNEQUAL)
+    elif width < 16 and len(codes) <= MOST_SHORT:
+        fill_16_short(scores, bases, base - below, codes, len(codes), below, width, EQUAL, UNEQUAL)
+    elif width < 16:
+        fill_16(scores, bases, base - below, codes, len(codes), below, width, EQUAL, UNEQUAL)
     else:
         _fill(scores, bases, codes, base, n_bases, band)
 
@@ -148,16 +152,16 @@ def _align(bases, codes, base, n_bases, reach, scores, symbols, at, in_vectors):
 @njit_part
 def _keep(bases, mates, column, end_column, base, end_base, symbols, at):
     """Write the symbols of bases and columns as they stand on the first path; returns where they end."""
-    for c in range(column, end_column):
-        mate = mates[c]
+    for c in range(U(column), U(end_column)):
+        mate = np.int64(mates[c])
         for j in range(base, mate):
-            symbols[at] = bases[j] + np.uint8(INSERTED)
+            symbols[U(at)] = bases[U(j)] + np.uint8(INSERTED)
             at += 1
-        symbols[at] = GAP if mate < 0 else bases[mate]
+        symbols[U(at)] = GAP if mate < 0 else bases[U(mate)]
         at += 1
         base = max(base, mate + 1)
     for j in range(base, end_base):
-        symbols[at] = bases[j] + np.uint8(INSERTED)
+        symbols[U(at)] = bases[U(j)] + np.uint8(INSERTED)
         at += 1
     return at
 
@@ -189,8 +193,7 @@ def _realign_read(draft, codes, changes, first, n_bases, n_columns, scores, symb
                 return TOO_SMALL
             between = codes[first + column : first + kept]
             at = _align(draft.bases, between, base, n_between, reach, scores, symbols, at, in_vectors)
-        for k in range(kept_end - kept):
-            symbols[at + k] = draft.bases[mate + k]
+        put(symbols, at, draft.bases, mate, mate + kept_end - kept)
         at += kept_end - kept
         column, base = kept_end, mate + kept_end - kept
     return at
@@ -326,17 +329,20 @@ def realign_read(old, begin, end, column, change, draft, scores, symbols, at, in
 
     old : (n,) uint8, symbols; those of the read are old[begin:end], from a column of the template on.
     draft : with room for the whole read, overwritten.  scores : int16, overwritten.
-    in_vectors : None for code without vectors, as a GPU needs it; else bases and scores have room for LANES more beside.
+    in_vectors : None for code without vectors, as a GPU needs it; else bases and scores have room for LANES more beside,
+        codes, mates and letters for ROOM more behind, and symbols for WORD.
     """
     codes, begins, written = change.codes, change.begins, at
-    k, start = begin, begins[column]
+    k, start, all_new = begin, begins[column], change.changes[len(codes)] == len(codes)
     while k < end:
-        first, there, last, ahead, column = _next_slice(old, change.template, change.next_change, k, end, column)
+        first, there, last, ahead = begin, column, end, 0
+        if not all_new:
+            first, there, last, ahead, column = _next_slice(old, change.template, change.next_change, k, end, column)
         put(symbols, at, old, k, first)
         at += first - k
         if first < last:
             n_bases, n_columns = lay_out(old, first, last, there, begins, draft)
-            measure(draft, codes, begins[there], n_columns)
+            measure(draft, codes, begins[there], n_columns, in_vectors)
             here = at
             at = _realign_read(
                 draft, codes, change.changes, begins[there], n_bases, n_columns, scores, symbols, at, in_vectors
@@ -344,7 +350,7 @@ def realign_read(old, begin, end, column, change, draft, scores, symbols, at, in
             if at == TOO_SMALL:
                 return at, start
             at, start = _cut_ends(symbols, written, at, start)
-            shift_left(symbols, written, here, at, codes, start if here == written else begins[there])
+            shift_left(symbols, written, here, at, codes, start if here == written else begins[there], in_vectors)
         at, k = at - ahead, last - ahead
     return at, start
 
@@ -353,27 +359,29 @@ def realign_read(old, begin, end, column, change, draft, scores, symbols, at, in
 def _realign(pile, consensus, template, is_new, in_vectors):
     """`realign` with arrays for records; is_new: whether all is aligned again."""
     n, n_new = len(pile.starts), len(consensus.codes)
+    codes = np.zeros(n_new + ROOM, np.uint8)
+    put(codes, 0, consensus.codes, 0, n_new)
     change = Change(
-        consensus.codes, consensus.begins, np.empty(n_new + 1, np.int64), template, np.empty(len(consensus.begins), np.int64)
+        codes[:n_new], consensus.begins, np.empty(n_new + 1, np.int64), template, np.empty(len(consensus.begins), np.int64)
     )
     if is_new:
         mark_all(change)
     else:
         mark_new(change)
     most_symbols, most_columns, total = _measure(pile, consensus.begins)
-    bases = np.zeros(most_symbols + 2 * LANES, np.uint8)[LANES:]
+    bases, n_words = np.zeros(most_symbols + 2 * LANES, np.uint8)[LANES:], most_columns // WORD + 1
     draft = Draft(
-        bases, np.empty(most_columns + 1, np.int32), np.empty(most_columns, np.int32),
-        np.empty(most_columns + 1, np.int32), np.empty(most_columns + 1, np.int64),
+        bases, np.zeros(most_columns + ROOM, np.int32), np.zeros(most_columns + ROOM, np.uint8),
+        np.empty(n_words, U), np.empty(n_words, U), np.empty(n_words, U), np.empty(n_words, U),
     )  # fmt: skip
     scores = np.empty(MOST_ROWS * min(MOST_WIDTH, most_symbols + MOST_ROWS + 1) + LANES, np.int16)
-    symbols, offsets, starts = np.empty(total, np.uint8), np.zeros(n + 1, np.int64), np.empty(n, np.int64)
+    symbols, offsets, starts = np.empty(total + WORD, np.uint8), np.zeros(n + 1, np.int64), np.empty(n, np.int64)
     for i in range(n):
         offsets[i + 1], starts[i] = realign_read(
             pile.symbols, pile.offsets[i], pile.offsets[i + 1], pile.starts[i], change, draft, scores, symbols, offsets[i],
             in_vectors,
         )  # fmt: skip
-    return symbols[: offsets[n]].copy(), offsets, starts
+    return symbols[: offsets[n]], offsets, starts
 
 
 def realign(pile: Pile, consensus: Consensus, template: np.ndarray | None = None) -> Pile:

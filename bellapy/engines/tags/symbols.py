@@ -13,6 +13,7 @@ import numpy as np
 
 from bellapy.compute.jit import njit_entry, njit_inner, njit_part
 from bellapy.engines.lanes.bases import EVERY_BYTE, read_word
+from bellapy.engines.tags.marks import WORD, bytes_from, lowest_bit
 from bellapy.records import Paths
 
 GAP = 4
@@ -115,18 +116,38 @@ def _move_left(symbols, begin, first, after, template, column):
         _move_inserted(symbols, begin, first, after)
 
 
+@njit_part
+def _next_gap(symbols, k, end, in_vectors):
+    """The next symbol, from symbols[k] on, that is not a known base in a column; `end` if there is none before."""
+    if in_vectors is None:
+        while k < end and symbols[k] < GAP:
+            k += 1
+        return k
+    while k < end:
+        others = bytes_from(symbols, k, GAP)
+        if others:
+            return min(end, k + lowest_bit(others))
+        k += WORD
+    return end
+
+
 @njit_inner
-def shift_left(symbols, begin, first, end, template, column):
+def shift_left(symbols, begin, first, end, template, column, in_vectors):
     """Move the gaps of a path, symbols[begin:end], from symbols[first] on, as far left as they go, in place.
 
     A gap moves across a column with two bases where the base before the gap equals its last base: columns stay equal or
     unequal.  Gaps of one kind that meet become one.  A gap does not cross one of the other kind, nor the first column.
 
     template : (n,) uint8 codes.  column : of symbols[first].
+    in_vectors : None for code without vectors; else symbols has WORD entries more behind.
     """
     k = first
     while k < end:
-        symbol, gap = symbols[k], k
+        gap = _next_gap(symbols, k, end, in_vectors)
+        column, k = column + gap - k, gap
+        if k == end:
+            break
+        symbol = symbols[k]
         k += 1
         if symbol == GAP:
             while k < end and symbols[k] == GAP:

@@ -12,7 +12,8 @@ from piles import pack, piles
 
 from bellapy.engines.tags.columns import compare, count_shares, tell_apart
 from bellapy.engines.tags.graph import Terms, find_consensus
-from bellapy.engines.tags.realign import realign
+from bellapy.engines.tags.marks import WORD
+from bellapy.engines.tags.realign import IN_VECTORS, realign
 from bellapy.engines.tags.symbols import (
     GAP,
     INSERTED,
@@ -29,8 +30,8 @@ from bellapy.records.bases import PAD, UNKNOWN
 
 
 @njit
-def shift(symbols, template, start):
-    shift_left(symbols, 0, 0, len(symbols), template, start)
+def shift(symbols, n, template, start, in_vectors):
+    shift_left(symbols, 0, 0, n, template, start, in_vectors)
 
 
 def unpack(pile: Pile) -> list[tuple[int, list[int]]]:
@@ -82,9 +83,11 @@ def test_three_reads_outvote_the_template():
 def test_gaps_go_as_far_left_as_they_can(pile):
     template, reads = pile
     for start, symbols in reads:
-        found = np.array(symbols, np.uint8)
-        shift(found, template, start)
-        assert found.tolist() == naive.shift_left(symbols, template.tolist(), start)
+        room = np.concatenate((np.array(symbols, np.uint8), np.full(WORD, GAP, np.uint8)))
+        found, plain = room[: len(symbols)], np.array(symbols, np.uint8)
+        shift(room, len(symbols), template, start, IN_VECTORS)
+        shift(plain, len(symbols), template, start, None)
+        assert plain.tolist() == found.tolist() == naive.shift_left(symbols, template.tolist(), start)
         assert [s % INSERTED for s in found if s != GAP] == [s % INSERTED for s in symbols if s != GAP]
 
 
