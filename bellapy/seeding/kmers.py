@@ -28,6 +28,7 @@ from bellapy.compute.memory import UNLIMITED, Budget
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.records.kmers import entry_type
 from bellapy.seeding.entries import pack_entry
+from bellapy.seeding.kmer_hashes import STRETCH, hash_stretch, make_stretch
 
 U = np.uint64
 U0, U1, U2, U3, U6, U63 = (U(x) for x in (0, 1, 2, 3, 6, 63))  # uint64 with a bare int is int64 or float64 in Numba
@@ -37,7 +38,6 @@ PASS_WORDS = 1 << 25  # 256 MB; more where there would be more passes than MOST_
 MOST_PASSES = 8  # then the words of a pass take a byte for each base of the reads
 WORD_BYTES = 8
 SCRATCH_WORDS = 3  # of a thread, for each word of the largest partition
-SCRATCH = 1 << 12
 PASS_PARTITIONS = 1024  # streams written at once
 MOST_PARTITION_BITS = 13  # MOST_PASSES times PASS_PARTITIONS
 STREAM_AHEAD = 24  # words of a partition that are asked for before they are written
@@ -66,7 +66,7 @@ def make_layout(k: int, n_places: int) -> Layout:
 
 
 @njit_vector_entry
-def count_partitions(codes, mask, begin, end, layout, sizes):
+def count_partitions(codes, mask, begin, end, layout, sizes, stretch):
     """Add the k-mers that start in [begin, end) of `codes` to sizes[partition]; partitions past its end are left out.
 
     Parameters
@@ -74,64 +74,50 @@ def count_partitions(codes, mask, begin, end, layout, sizes):
     codes : (n,) uint8.
     mask : (n,) uint8, 1 where a k-mer may start, or empty: everywhere.
     layout : Layout.
+    stretch : Stretch, overwritten.
     """
-    k, last = U(layout.k), U(sizes.size)
-    kmer_mask, top = (U1 << U(2 * layout.k)) - U1, U(2 * (layout.k - 1))
-    to_partition = U(2 * layout.k - layout.partition_bits)
-    forward, backward, run = U0, U0, U0
-    for i in range(U(begin), U(min(end + layout.k - 1, codes.size))):
-        c = U(codes[i])
-        run = U0 if c > U3 else run + U1
-        forward = ((forward << U2) | (c & U3)) & kmer_mask
-        backward = (backward >> U2) | ((U3 - (c & U3)) << top)
-        part = ((min(forward, backward) * layout.multiplier) & kmer_mask) >> to_partition
-        if (run >= k) & (forward != backward) & (part < last):  # a palindrome has no strand
-            if mask.size == 0 or mask[i + U1 - k]:
+    to_partition, last = U(2 * layout.k - layout.partition_bits), U(sizes.size)
+    stop = min(end, codes.size - layout.k + 1)
+    for at in range(begin, stop, STRETCH):
+        hash_stretch(codes, at, layout, stretch)
+        for x in range(U(min(STRETCH, stop - at))):
+            part = stretch.hashes[x] >> to_partition
+            if part < last and (mask.size == 0 or mask[U(at) + x]):
                 sizes[part] += 1
 
 
 @njit_vector_entry
-def scatter(codes, mask, begin, end, layout, first, at, out, hashes, marks):
+def scatter(codes, mask, begin, end, layout, first, at, out, stretch):
     """Send every k-mer that count_partitions counts to its partition, if that is one of first .. first + len(at) - 1.
 
     Parameters
     ----------
-    codes, mask, begin, end, layout : as in count_partitions.
+    codes, mask, begin, end, layout, stretch : as in count_partitions.
     at : int64, next free slot of each partition in `out`; advanced.
     out : uint64 words.
-    hashes, marks : (any + 1,) uint64 scratch.  The choice of what to keep is made without a branch, through these: one
-        mispredicted branch costs more than ten k-mers.
     """
-    k, full = U(layout.k), U(hashes.size - 1)
-    kmer_mask, top = (U1 << U(2 * layout.k)) - U1, U(2 * (layout.k - 1))
     to_partition = U(2 * layout.k - layout.partition_bits)
     low, width = U(first) << to_partition, U(at.size) << to_partition
     rest, dropped, to_hash = (U1 << to_partition) - U1, U(layout.dropped_bits), U(layout.place_bits + 1)
-    stop_at = U(min(end + layout.k - 1, codes.size))
-    forward, backward, run, i, n = U0, U0, U0, U(begin), U0
-    while i < stop_at:
-        stop = min(stop_at, i + full - n)
-        while i < stop:
-            c = U(codes[i])
-            i += U1
-            run = U0 if c > U3 else run + U1
-            forward = ((forward << U2) | (c & U3)) & kmer_mask
-            backward = (backward >> U2) | ((U3 - (c & U3)) << top)
-            h = ((min(forward, backward) * layout.multiplier) & kmer_mask) - low  # unsigned: one comparison tests both ends
-            hashes[n] = h
-            marks[n] = (i << U1) | U(backward < forward)
-            keep = (h < width) & (run >= k) & (forward != backward)
+    hashes, marks = stretch.hashes, stretch.marks
+    stop = min(end, codes.size - layout.k + 1)
+    for begins in range(begin, stop, STRETCH):
+        hash_stretch(codes, begins, layout, stretch)
+        n = U0
+        for x in range(U(min(STRETCH, stop - begins))):
+            h, mark = hashes[x] - low, marks[x]  # unsigned: one comparison tests both ends
+            hashes[n], marks[n] = h, mark  # without a branch: one mispredicted costs more than ten k-mers
+            keep = h < width
             if mask.size and keep:
-                keep = mask[i - k] != 0
+                keep = mask[mark >> U1] != 0
             n += U(keep)
-        for j in range(n):
-            h = hashes[j]
+        for x in range(n):
+            h = hashes[x]
             p = h >> to_partition
             slot = at[p]
             prefetch(out, slot + STREAM_AHEAD)
-            out[slot] = (((h & rest) >> dropped) << to_hash) | (marks[j] - (k << U1))
+            out[slot] = (((h & rest) >> dropped) << to_hash) | marks[x]
             at[p] = slot + 1
-        n = U0
 
 
 @njit_inner
@@ -331,7 +317,7 @@ def size_partitions(
 
     def count_range(bounds: tuple[int, int]) -> np.ndarray:
         sizes = np.zeros(used, np.int64)
-        count_partitions(codes, mask, *bounds, layout, sizes)
+        count_partitions(codes, mask, *bounds, layout, sizes, make_stretch())
         let_go(codes)
         return sizes
 
@@ -452,7 +438,7 @@ def _scatter_pass(
 
     def scatter_range(task):
         piece, at = task
-        scatter(codes, mask, *piece, layout, first, at, words, *np.empty((2, SCRATCH + 1), np.uint64))
+        scatter(codes, mask, *piece, layout, first, at, words, make_stretch())
         let_go(codes)
 
     map_threads(scatter_range, zip(ranges, begins, strict=True), threads)
