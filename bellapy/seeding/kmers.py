@@ -132,23 +132,23 @@ def insertion_sort(words, start, end):
 
 
 @njit_inner
-def _drop_singletons(words, start, end, shift, once, twice):
+def _drop_singletons(words, start, end, shift, seen):
     """Move the words whose hash prefix occurs more than once to the front of [start, end); return where they end.
 
-    words : uint64.  shift : bits below the prefix.  once, twice : uint64 scratch, a bit for each prefix.
+    words : uint64.  shift : bits below the prefix.  seen : uint64 scratch, in turn a word of bits for prefixes that occur,
+        and one for those that do so twice.
     """
-    once[:] = U0
-    twice[:] = U0
+    seen[:] = U0
     for i in range(start, end):
         g = words[i] >> shift
-        bit = U1 << (g & U63)
-        twice[g >> U6] |= once[g >> U6] & bit
-        once[g >> U6] |= bit
+        bit, at = U1 << (g & U63), (g >> U6) << U1
+        seen[at + U1] |= seen[at] & bit
+        seen[at] |= bit
     n = start
     for i in range(start, end):
         g = words[i] >> shift
         words[n] = words[i]
-        n += np.int64((twice[g >> U6] >> (g & U63)) & U1)
+        n += np.int64((seen[((g >> U6) << U1) + U1] >> (g & U63)) & U1)
     return n
 
 
@@ -253,12 +253,12 @@ def group_partitions(words, bounds, codes, layout, lower, upper, spectrum):
     bucket_bits = max(1, min(layout.hash_bits, bits - 3))
     to_filter = U(layout.place_bits + 1 + max(0, layout.hash_bits - filter_bits))
     to_bucket = U(layout.place_bits + 1 + max(0, layout.hash_bits - bucket_bits))
-    once, twice = np.empty(1 << (filter_bits - 6), np.uint64), np.empty(1 << (filter_bits - 6), np.uint64)
+    seen = np.empty(2 << (filter_bits - 6), np.uint64)
     counts, sorted_words = np.empty((1 << bucket_bits) + 1, np.int64), np.empty(largest, np.uint64)
     entries = words[bounds[0] :]  # never overtakes the words still to be read
     n_entries = n_kmers = 0
     for p in range(bounds.size - 1):
-        end = _drop_singletons(words, bounds[p], bounds[p + 1], to_filter, once, twice)
+        end = _drop_singletons(words, bounds[p], bounds[p + 1], to_filter, seen)
         _bucket_sort(words, bounds[p], end, to_bucket, counts, sorted_words)
         n_entries, more = _collect_runs(
             sorted_words, end - bounds[p], codes, layout, lower, upper, spectrum, entries, n_entries
