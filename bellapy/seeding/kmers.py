@@ -34,7 +34,8 @@ U = np.uint64
 U0, U1, U2, U3, U6, U63 = (U(x) for x in (0, 1, 2, 3, 6, 63))  # uint64 with a bare int is int64 or float64 in Numba
 
 PARTITION_WORDS = 1 << 17  # 1 MB
-PASS_WORDS = 1 << 25  # 256 MB; more where there would be more passes than MOST_PASSES
+LEAST_PASSES = 2  # memory that is touched for the first time costs more than a second pass
+PASS_WORDS = 1 << 25  # 256 MB, the most; more where there would be more passes than MOST_PASSES
 MOST_PASSES = 8  # then the words of a pass take a byte for each base of the reads
 WORD_BYTES = 8
 SCRATCH_WORDS = 3  # of a thread, for each word of the largest partition
@@ -346,8 +347,8 @@ def count_kmers(
     keep_one_in : count only this share of all possible k-mers, the same ones in every read, chosen by hash.
     mask : (n,) uint8, 1 where a k-mer may start; empty: everywhere.
     share : the part of the k-mers that is counted; None: all of them.
-    pass_words : k-mer occurrences held at a time, in words of 8 bytes; does not change the result.  Unless given it is
-        PASS_WORDS, or what MOST_PASSES passes need, those of all parts together.
+    pass_words : k-mer occurrences held at a time, in words of 8 bytes; does not change the result.  Unless given it
+        follows from `usual_pass`.
     budget : may make passes smaller.
 
     Raises
@@ -368,7 +369,7 @@ def count_kmers(
     histogram[:, :least] = 0
     sizes = histogram.sum(axis=0)
     scratch = SCRATCH_WORDS * threads * int(sizes.max(initial=0))
-    pass_words = pass_words or max(PASS_WORDS, words_of_passes(sizes, max(1, MOST_PASSES // share.n_parts)))
+    pass_words = pass_words or usual_pass(sizes, share.n_parts)
     # One buffer holds the entries kept so far, and behind them the words of a pass.  With no limit it has room for all that
     # may be kept: what is never touched takes no memory, and all threads touch it first.  Under a limit it grows in place:
     # the system moves pages, not their contents.  (NumPy marks the pages of what it makes large; then it cannot.)
@@ -403,6 +404,15 @@ def count_kmers(
     buffer.resize(_words_of(n_entries, dtype), refcheck=False)
     spectrum[:2] = 0  # what singletons slip through depends on how partitions are shared out
     return KmerCounts(buffer.view(dtype)[:n_entries], n_kmers, spectrum)
+
+
+def usual_pass(sizes: np.ndarray, n_parts: int) -> int:
+    """Words of a pass over partitions of these sizes, (n,) int64, of one of `n_parts` parts of all k-mers.
+
+    There are LEAST_PASSES, more where a pass would exceed PASS_WORDS, and at most MOST_PASSES, those of all parts together.
+    """
+    few, most = (words_of_passes(sizes, max(1, n // n_parts)) for n in (LEAST_PASSES, MOST_PASSES))
+    return max(min(PASS_WORDS, few), most)
 
 
 def words_of_passes(sizes: np.ndarray, n_passes: int = MOST_PASSES) -> int:
