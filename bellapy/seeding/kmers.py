@@ -28,16 +28,17 @@ from bellapy.compute.memory import UNLIMITED, Budget
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.records.kmers import entry_type
 from bellapy.seeding.entries import pack_entry
+from bellapy.seeding.kmer_hashes import STRETCH, hash_stretch, make_stretch
 
 U = np.uint64
 U0, U1, U2, U3, U6, U63 = (U(x) for x in (0, 1, 2, 3, 6, 63))  # uint64 with a bare int is int64 or float64 in Numba
 
 PARTITION_WORDS = 1 << 17  # 1 MB
-PASS_WORDS = 1 << 25  # 256 MB; more where there would be more passes than MOST_PASSES
+LEAST_PASSES = 2  # memory that is touched for the first time costs more than a second pass
+PASS_WORDS = 1 << 25  # 256 MB, the most; more where there would be more passes than MOST_PASSES
 MOST_PASSES = 8  # then the words of a pass take a byte for each base of the reads
 WORD_BYTES = 8
 SCRATCH_WORDS = 3  # of a thread, for each word of the largest partition
-SCRATCH = 1 << 12
 PASS_PARTITIONS = 1024  # streams written at once
 MOST_PARTITION_BITS = 13  # MOST_PASSES times PASS_PARTITIONS
 STREAM_AHEAD = 24  # words of a partition that are asked for before they are written
@@ -66,7 +67,7 @@ def make_layout(k: int, n_places: int) -> Layout:
 
 
 @njit_vector_entry
-def count_partitions(codes, mask, begin, end, layout, sizes):
+def count_partitions(codes, mask, begin, end, layout, sizes, stretch):
     """Add the k-mers that start in [begin, end) of `codes` to sizes[partition]; partitions past its end are left out.
 
     Parameters
@@ -74,64 +75,50 @@ def count_partitions(codes, mask, begin, end, layout, sizes):
     codes : (n,) uint8.
     mask : (n,) uint8, 1 where a k-mer may start, or empty: everywhere.
     layout : Layout.
+    stretch : Stretch, overwritten.
     """
-    k, last = U(layout.k), U(sizes.size)
-    kmer_mask, top = (U1 << U(2 * layout.k)) - U1, U(2 * (layout.k - 1))
-    to_partition = U(2 * layout.k - layout.partition_bits)
-    forward, backward, run = U0, U0, U0
-    for i in range(U(begin), U(min(end + layout.k - 1, codes.size))):
-        c = U(codes[i])
-        run = U0 if c > U3 else run + U1
-        forward = ((forward << U2) | (c & U3)) & kmer_mask
-        backward = (backward >> U2) | ((U3 - (c & U3)) << top)
-        part = ((min(forward, backward) * layout.multiplier) & kmer_mask) >> to_partition
-        if (run >= k) & (forward != backward) & (part < last):  # a palindrome has no strand
-            if mask.size == 0 or mask[i + U1 - k]:
+    to_partition, last = U(2 * layout.k - layout.partition_bits), U(sizes.size)
+    stop = min(end, codes.size - layout.k + 1)
+    for at in range(begin, stop, STRETCH):
+        hash_stretch(codes, at, layout, stretch)
+        for x in range(U(min(STRETCH, stop - at))):
+            part = stretch.hashes[x] >> to_partition
+            if part < last and (mask.size == 0 or mask[U(at) + x]):
                 sizes[part] += 1
 
 
 @njit_vector_entry
-def scatter(codes, mask, begin, end, layout, first, at, out, hashes, marks):
+def scatter(codes, mask, begin, end, layout, first, at, out, stretch):
     """Send every k-mer that count_partitions counts to its partition, if that is one of first .. first + len(at) - 1.
 
     Parameters
     ----------
-    codes, mask, begin, end, layout : as in count_partitions.
+    codes, mask, begin, end, layout, stretch : as in count_partitions.
     at : int64, next free slot of each partition in `out`; advanced.
     out : uint64 words.
-    hashes, marks : (any + 1,) uint64 scratch.  The choice of what to keep is made without a branch, through these: one
-        mispredicted branch costs more than ten k-mers.
     """
-    k, full = U(layout.k), U(hashes.size - 1)
-    kmer_mask, top = (U1 << U(2 * layout.k)) - U1, U(2 * (layout.k - 1))
     to_partition = U(2 * layout.k - layout.partition_bits)
     low, width = U(first) << to_partition, U(at.size) << to_partition
     rest, dropped, to_hash = (U1 << to_partition) - U1, U(layout.dropped_bits), U(layout.place_bits + 1)
-    stop_at = U(min(end + layout.k - 1, codes.size))
-    forward, backward, run, i, n = U0, U0, U0, U(begin), U0
-    while i < stop_at:
-        stop = min(stop_at, i + full - n)
-        while i < stop:
-            c = U(codes[i])
-            i += U1
-            run = U0 if c > U3 else run + U1
-            forward = ((forward << U2) | (c & U3)) & kmer_mask
-            backward = (backward >> U2) | ((U3 - (c & U3)) << top)
-            h = ((min(forward, backward) * layout.multiplier) & kmer_mask) - low  # unsigned: one comparison tests both ends
-            hashes[n] = h
-            marks[n] = (i << U1) | U(backward < forward)
-            keep = (h < width) & (run >= k) & (forward != backward)
+    hashes, marks = stretch.hashes, stretch.marks
+    stop = min(end, codes.size - layout.k + 1)
+    for begins in range(begin, stop, STRETCH):
+        hash_stretch(codes, begins, layout, stretch)
+        n = U0
+        for x in range(U(min(STRETCH, stop - begins))):
+            h, mark = hashes[x] - low, marks[x]  # unsigned: one comparison tests both ends
+            hashes[n], marks[n] = h, mark  # without a branch: one mispredicted costs more than ten k-mers
+            keep = h < width
             if mask.size and keep:
-                keep = mask[i - k] != 0
+                keep = mask[mark >> U1] != 0
             n += U(keep)
-        for j in range(n):
-            h = hashes[j]
+        for x in range(n):
+            h = hashes[x]
             p = h >> to_partition
             slot = at[p]
             prefetch(out, slot + STREAM_AHEAD)
-            out[slot] = (((h & rest) >> dropped) << to_hash) | (marks[j] - (k << U1))
+            out[slot] = (((h & rest) >> dropped) << to_hash) | marks[x]
             at[p] = slot + 1
-        n = U0
 
 
 @njit_inner
@@ -146,23 +133,23 @@ def insertion_sort(words, start, end):
 
 
 @njit_inner
-def _drop_singletons(words, start, end, shift, once, twice):
+def _drop_singletons(words, start, end, shift, seen):
     """Move the words whose hash prefix occurs more than once to the front of [start, end); return where they end.
 
-    words : uint64.  shift : bits below the prefix.  once, twice : uint64 scratch, a bit for each prefix.
+    words : uint64.  shift : bits below the prefix.  seen : uint64 scratch, in turn a word of bits for prefixes that occur,
+        and one for those that do so twice.
     """
-    once[:] = U0
-    twice[:] = U0
+    seen[:] = U0
     for i in range(start, end):
         g = words[i] >> shift
-        bit = U1 << (g & U63)
-        twice[g >> U6] |= once[g >> U6] & bit
-        once[g >> U6] |= bit
+        bit, at = U1 << (g & U63), (g >> U6) << U1
+        seen[at + U1] |= seen[at] & bit
+        seen[at] |= bit
     n = start
     for i in range(start, end):
         g = words[i] >> shift
         words[n] = words[i]
-        n += np.int64((twice[g >> U6] >> (g & U63)) & U1)
+        n += np.int64((seen[((g >> U6) << U1) + U1] >> (g & U63)) & U1)
     return n
 
 
@@ -267,12 +254,12 @@ def group_partitions(words, bounds, codes, layout, lower, upper, spectrum):
     bucket_bits = max(1, min(layout.hash_bits, bits - 3))
     to_filter = U(layout.place_bits + 1 + max(0, layout.hash_bits - filter_bits))
     to_bucket = U(layout.place_bits + 1 + max(0, layout.hash_bits - bucket_bits))
-    once, twice = np.empty(1 << (filter_bits - 6), np.uint64), np.empty(1 << (filter_bits - 6), np.uint64)
+    seen = np.empty(2 << (filter_bits - 6), np.uint64)
     counts, sorted_words = np.empty((1 << bucket_bits) + 1, np.int64), np.empty(largest, np.uint64)
     entries = words[bounds[0] :]  # never overtakes the words still to be read
     n_entries = n_kmers = 0
     for p in range(bounds.size - 1):
-        end = _drop_singletons(words, bounds[p], bounds[p + 1], to_filter, once, twice)
+        end = _drop_singletons(words, bounds[p], bounds[p + 1], to_filter, seen)
         _bucket_sort(words, bounds[p], end, to_bucket, counts, sorted_words)
         n_entries, more = _collect_runs(
             sorted_words, end - bounds[p], codes, layout, lower, upper, spectrum, entries, n_entries
@@ -331,7 +318,7 @@ def size_partitions(
 
     def count_range(bounds: tuple[int, int]) -> np.ndarray:
         sizes = np.zeros(used, np.int64)
-        count_partitions(codes, mask, *bounds, layout, sizes)
+        count_partitions(codes, mask, *bounds, layout, sizes, make_stretch())
         let_go(codes)
         return sizes
 
@@ -360,8 +347,8 @@ def count_kmers(
     keep_one_in : count only this share of all possible k-mers, the same ones in every read, chosen by hash.
     mask : (n,) uint8, 1 where a k-mer may start; empty: everywhere.
     share : the part of the k-mers that is counted; None: all of them.
-    pass_words : k-mer occurrences held at a time, in words of 8 bytes; does not change the result.  Unless given it is
-        PASS_WORDS, or what MOST_PASSES passes need, those of all parts together.
+    pass_words : k-mer occurrences held at a time, in words of 8 bytes; does not change the result.  Unless given it
+        follows from `usual_pass`.
     budget : may make passes smaller.
 
     Raises
@@ -382,7 +369,7 @@ def count_kmers(
     histogram[:, :least] = 0
     sizes = histogram.sum(axis=0)
     scratch = SCRATCH_WORDS * threads * int(sizes.max(initial=0))
-    pass_words = pass_words or max(PASS_WORDS, words_of_passes(sizes, max(1, MOST_PASSES // share.n_parts)))
+    pass_words = pass_words or usual_pass(sizes, share.n_parts)
     # One buffer holds the entries kept so far, and behind them the words of a pass.  With no limit it has room for all that
     # may be kept: what is never touched takes no memory, and all threads touch it first.  Under a limit it grows in place:
     # the system moves pages, not their contents.  (NumPy marks the pages of what it makes large; then it cannot.)
@@ -419,6 +406,15 @@ def count_kmers(
     return KmerCounts(buffer.view(dtype)[:n_entries], n_kmers, spectrum)
 
 
+def usual_pass(sizes: np.ndarray, n_parts: int) -> int:
+    """Words of a pass over partitions of these sizes, (n,) int64, of one of `n_parts` parts of all k-mers.
+
+    There are LEAST_PASSES, more where a pass would exceed PASS_WORDS, and at most MOST_PASSES, those of all parts together.
+    """
+    few, most = (words_of_passes(sizes, max(1, n // n_parts)) for n in (LEAST_PASSES, MOST_PASSES))
+    return max(min(PASS_WORDS, few), most)
+
+
 def words_of_passes(sizes: np.ndarray, n_passes: int = MOST_PASSES) -> int:
     """Words for each of so many passes over partitions of these sizes, (n,) int64: a pass holds whole partitions."""
     return -(-int(sizes.sum()) // n_passes) + int(sizes.max(initial=0))
@@ -452,7 +448,7 @@ def _scatter_pass(
 
     def scatter_range(task):
         piece, at = task
-        scatter(codes, mask, *piece, layout, first, at, words, *np.empty((2, SCRATCH + 1), np.uint64))
+        scatter(codes, mask, *piece, layout, first, at, words, make_stretch())
         let_go(codes)
 
     map_threads(scatter_range, zip(ranges, begins, strict=True), threads)

@@ -166,7 +166,7 @@ def test_counting_keeps_to_the_limit(reads, traced, monkeypatch, share, threads)
     """The limit allows for a share of the words beside the entries."""
     monkeypatch.setattr(kmers, "PARTITION_WORDS", 256)
     monkeypatch.setattr(kmers, "SPECTRUM_SIZE", 100)
-    monkeypatch.setattr(kmers, "SCRATCH", 64)
+    monkeypatch.setattr(kmers, "LEAST_PASSES", 1)
     passes = []
     monkeypatch.setattr(kmers, "_scatter_pass", lambda *args, of=kmers._scatter_pass: passes.append(args) or of(*args))
     expected = count_kmers(reads.codes, 15, 2, 20)

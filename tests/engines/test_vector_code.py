@@ -24,6 +24,7 @@ import numba
 import numpy as np
 from bellapy.engines.affine import lanes
 from bellapy.engines.exact import tiles
+from bellapy.engines.linear import slices
 from bellapy.engines.poa import align
 
 def row(dtype):
@@ -41,12 +42,14 @@ def show_row(dtype):
 
 stack = lanes.Stack(*(row("i1") for _ in range(5)))
 i2, size = row("i2"), np.int64(64)
+u64 = row("u8")
 """
 CASES = {
     "first edge to a node": ("show(align._begin_row, i2, i2, i2, size, size, size, np.int16(1))", "vpmaxsw"),
     "further edges": ("show(align._add_predecessor, i2, i2, i2, size, size, size, np.int16(1))", "vpmaxsw"),
     "bases alone": ("show(align._finish_row, i2, size, size, i2, np.int16(1))", "vpmaxsw"),
     "affine lanes": ("show(lanes._step, stack, stack, 0, 1, u8, u8, row('i1'), 12, lanes.Costs(*[i8] * 5))", "vpmaxsb"),
+    "bits of cells": ("show(slices._step, u64, u64, u64, u64, u64, size, u64, u64, u64)", "vpxor"),
     "exact bytes": ("show_row('i1')", "vpmaxsb"),
     "exact words": ("show_row('i2')", "vpmaxsw"),
 }

@@ -48,6 +48,7 @@ from bellapy.params import Scoring
 from bellapy.records import Extensions, Overlaps, ReadSet, Seeds, join_overlaps
 from bellapy.report.progress import progress
 
+PLANE_BYTES = 0.75  # of the reads as bit planes in both directions, for each base
 ALIGNED_BYTES = 240  # of copies, alignments and what is computed from them, for each seed
 FIRST, ALL = "first", "all"
 """Alignments of the best seed of every candidate; of all seeds that are extended."""
@@ -100,7 +101,7 @@ def align_first(work: Work, tile: int) -> Result:
     seeds = work.store.take(f"gate.{tile}")["seeds"]
     n_bases = int(work.lengths(tile).sum(dtype=np.int64))
     ways = 1 if isinstance(work.reads, HeldReads) else 2  # that are not held yet
-    room = ways * n_bases + ALIGNED_BYTES * len(seeds)
+    room = int((ways + PLANE_BYTES) * n_bases) + ALIGNED_BYTES * len(seeds)
     Budget(work.params.run.max_memory).require("the alignment, with the reads in both directions,", room)
     is_first, threads = first_of_candidate(seeds), work.params.run.threads
     further = np.flatnonzero(~is_first)

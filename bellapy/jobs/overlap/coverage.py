@@ -26,9 +26,10 @@ from bellapy.compute.jit import njit, njit_entry, njit_inner, njit_vector_entry
 from bellapy.compute.mapped import let_go
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.records import ReadSet
+from bellapy.seeding.kmer_hashes import STRETCH, hash_stretch, make_stretch
 
 U = np.uint64
-U0, U1, U2, U3, U6, U63 = (U(x) for x in (0, 1, 2, 3, 6, 63))
+U0, U1, U6, U63 = (U(x) for x in (0, 1, 6, 63))
 
 N_PIECES, LEAST_PIECES = 64, 16
 PIECE = 6_000  # bases
@@ -69,26 +70,21 @@ Finder = Callable[[Table], np.ndarray | None]
 
 
 @njit_vector_entry
-def find_kmers(codes, begin, end, table, hashes, places):
+def find_kmers(codes, begin, end, table, hashes, places, stretch):
     """Write hash, and place << 1 | reverse, of the k-mers in codes[begin:end] that the marks let pass; return their number.
 
     codes : (n,) uint8, as in ReadSet.  table : Table.  hashes, places : (end - begin + 1 or more,) uint64, filled.
+    stretch : Stretch, overwritten.
     """
-    k = U(table.k)
-    kmer_mask, top = (U1 << U(2 * table.k)) - U1, U(2 * (table.k - 1))
-    limit, to_mark = U1 << U(table.bits), U(max(0, table.bits - MARK_BITS))
-    forward, backward, run, n = U0, U0, U0, U0
-    for i in range(U(begin), U(end)):
-        c = U(codes[i])
-        run = U0 if c > U3 else run + U1
-        forward = ((forward << U2) | (c & U3)) & kmer_mask
-        backward = (backward >> U2) | ((U3 - (c & U3)) << top)
-        h = (min(forward, backward) * table.multiplier) & kmer_mask
-        hashes[n] = h
-        places[n] = ((i + U1 - k) << U1) | U(backward < forward)
-        prefix = min(h, limit - U1) >> to_mark
-        marked = (table.marks[prefix >> U6] >> (prefix & U63)) & U1
-        n += U((run >= k) & (forward != backward) & (h < limit)) & marked  # without a branch, as in seeding/kmers.py
+    limit, to_mark, n, stop = U1 << U(table.bits), U(max(0, table.bits - MARK_BITS)), U0, end - table.k + 1
+    for at in range(begin, stop, STRETCH):
+        hash_stretch(codes, at, table, stretch)
+        for x in range(U(min(STRETCH, stop - at))):
+            h = stretch.hashes[x]
+            hashes[n], places[n] = h, stretch.marks[x]
+            prefix = min(h, limit - U1) >> to_mark
+            marked = (table.marks[prefix >> U6] >> (prefix & U63)) & U1
+            n += U(h < limit) & marked  # without a branch, as in seeding/kmers.py
     return n
 
 
@@ -192,17 +188,18 @@ def _count_read(found, shown, read, table, pieces, scratch, counts):
 
 
 @njit
-def count_covering(codes, starts, lengths, begin, end, table, pieces, counts):
+def count_covering(codes, starts, lengths, begin, end, table, pieces, counts, stretch):
     """Add to counts[p] the reads among [begin, end) that cover the middle of piece p.
 
     codes, starts, lengths : of a ReadSet.  table : Table.  pieces : Pieces.  counts : (n_pieces,) int64.
+    stretch : Stretch, overwritten.
     """
     longest = 0
     for r in range(begin, end):
         longest = max(longest, lengths[r])
     found, scratch = np.empty((2, longest + 1), np.uint64), np.empty((2, 1 << 12), np.uint64)
     for r in range(begin, end):
-        n = find_kmers(codes, starts[r], starts[r] + lengths[r], table, found[0], found[1])
+        n = find_kmers(codes, starts[r], starts[r] + lengths[r], table, found[0], found[1], stretch)
         if scratch.shape[1] < MOST_PIECES * n:
             scratch = np.empty((2, 2 * MOST_PIECES * n), np.uint64)
         _count_read(found, (0, n), (r, starts[r], lengths[r]), table, pieces, (scratch[0], scratch[1]), counts)
@@ -261,10 +258,12 @@ def make_table(reads: ReadSet, chosen: np.ndarray, k: int, one_in: int) -> tuple
     begins = reads.starts[chosen] + np.maximum(0, (reads.lengths[chosen].astype(np.int64) - PIECE) // 2)
     sizes = np.minimum(reads.lengths[chosen], PIECE).astype(np.int64)
 
+    stretch = make_stretch()
+
     def look(piece: int) -> tuple[np.ndarray, np.ndarray]:
         begin, size = int(begins[piece]), int(sizes[piece])
         found = np.empty((2, size + 1), np.uint64)
-        hashes, places = found[:, : find_kmers(reads.codes, begin, begin + size, everything, *found)]
+        hashes, places = found[:, : find_kmers(reads.codes, begin, begin + size, everything, *found, stretch)]
         return hashes, U(piece) << U(14) | (places - (U(begin) << U1))
 
     parts = [look(piece) for piece in range(len(chosen))]  # a millisecond: threads would take longer to begin
@@ -306,7 +305,7 @@ def measure_depth(reads: ReadSet, k: int, one_in: int, threads: int = 1, find: F
     def count(part: tuple[int, int]) -> np.ndarray:
         counts = np.zeros(len(chosen), np.int64)
         if found is None:
-            count_covering(reads.codes, reads.starts, reads.lengths, *part, table, pieces, counts)
+            count_covering(reads.codes, reads.starts, reads.lengths, *part, table, pieces, counts, make_stretch())
             let_go(reads.codes)
         else:
             scratch = np.empty((2, MOST_PIECES * int(np.diff(edges).max(initial=0))), np.uint64)

@@ -9,6 +9,7 @@ from strategies import make_reads, random_bases
 
 from bellapy.jobs.overlap import coverage
 from bellapy.jobs.overlap.coverage import PIECE, Pieces, count_covering, find_kmers, make_table, measure_depth, usual_mean
+from bellapy.seeding.kmer_hashes import make_stretch
 
 K = 16
 
@@ -27,7 +28,9 @@ def reverse(text: str) -> str:
 def covering(reads, chosen, one_in=1, k=K):
     table, middles, enough = make_table(reads, chosen, k, one_in)
     counts = np.zeros(len(chosen), np.int64)
-    count_covering(reads.codes, reads.starts, reads.lengths, 0, len(reads), table, Pieces(chosen, middles), counts)
+    count_covering(
+        reads.codes, reads.starts, reads.lengths, 0, len(reads), table, Pieces(chosen, middles), counts, make_stretch()
+    )
     return counts, enough
 
 
@@ -60,7 +63,7 @@ def test_repeats_do_not_change_it(rng):
 def listed(reads, table):
     """What a GPU finds: the k-mers of all reads that the table has."""
     found = np.empty((2, len(reads.codes) + 1), np.uint64)
-    n = find_kmers(reads.codes, 0, len(reads.codes), table, *found)
+    n = find_kmers(reads.codes, 0, len(reads.codes), table, *found, make_stretch())
     return found[:, :n][:, np.isin(found[0, :n], table.hashes)]
 
 

@@ -11,6 +11,7 @@ from bellapy.compute.gpu.devices import known_gpus
 from bellapy.compute.resources import Resources
 from bellapy.errors import DeviceError
 from bellapy.jobs.overlap.coverage import find_kmers, make_table
+from bellapy.seeding.kmer_hashes import make_stretch
 
 try:
     known_gpus()
@@ -31,7 +32,7 @@ def test_listed_kmers(rng, k, one_in):
     reads = make_reads(sequences)
     table, *_ = make_table(reads, np.arange(2), k, one_in)
     found = np.empty((2, len(reads.codes) + 1), np.uint64)
-    n = find_kmers(reads.codes, 0, len(reads.codes), table, *found)
+    n = find_kmers(reads.codes, 0, len(reads.codes), table, *found, make_stretch())
     wanted = found[:, :n][:, np.isin(found[0, :n], table.hashes)]
     assert wanted.size and len(wanted[0]) > len(table.hashes)
     assert_array_equal(find_listed(reads, table, Resources(device="cuda")), wanted)
