@@ -41,7 +41,7 @@ NEAR = 2.0  # counts are near each other up to this factor
 MARK_BITS, HEAD_BITS = 23, 18  # 1 MB of bits that most k-mers of the reads stop at, 1 MB of heads
 DEPTH_BYTES = 32 << 20  # of the pieces' k-mers, while they are sorted
 RANGES = 64  # of reads, for each thread
-FEW_THREADS = 4  # are enough where the k-mers are found already
+FEW_THREADS = 8  # are enough where the k-mers are found already
 ITEM_BITS = 20  # of an item of Table
 POS_BITS, DIAGONAL_BITS = U(13), U(33)  # of a hit: PIECE fits, and the sum of two positions
 

@@ -76,19 +76,18 @@ def load_ahead() -> None:
     """Begin to load what is needed first where a GPU counts, once one is there."""
     engine = "bellapy.engines.linear"
     narrow_first = sorted(EXTENSION, key=lambda number: number or len(EXTENSION))  # the narrowest of all is rarely used
-    extension = [
-        *(f"{engine}.extend_cuda:load_size:{number}" for number in narrow_first),
-        f"{engine}.extend_cuda:take_memory",
-    ]
-    of_others = *SAMPLE[:2], *PRODUCTS[1:], *extension
+    extension = [f"{engine}.extend_cuda:load_size:{number}" for number in narrow_first]
+    memory = f"{engine}.extend_cuda:take_memory"  # without the GIL, which reading needs; the estimate would wait for it
+    of_others = *SAMPLE[:2], *PRODUCTS[1:], *extension, memory
     others = [f"{task}:{gpu}" for gpu in range(1, len(known_gpus())) for task in of_others]
-    ahead.load([PROGRAM, *SAMPLE, *ESTIMATE[1:], *COUNTING[len(SAMPLE) :], *extension, GAIN, *others])
+    ahead.load([PROGRAM, memory, *SAMPLE, *ESTIMATE[1:], *COUNTING[len(SAMPLE) :], *extension, GAIN, *others])
 
 
 def load_program() -> None:
     """Load the modules of the job, which takes a while, and those that write."""
     for module in ("jobs.overlap.pipeline", "io.overlap_writer", "io.paf"):
         import_module(f"bellapy.{module}")
+    import_module("numpy.ma")  # numpy.unique asks whether an array is masked
 
 
 @contextmanager
