@@ -43,8 +43,10 @@ GROUP_PRODUCTS = 1 << 27
 SHARED_ENTRIES = 1 << 25  # for each GPU: fewer are multiplied before they are on another one
 PRODUCT_BYTES = 20
 """Of device memory for each product: two words, a flag, and what the sort counts."""
-ENTRY_BYTES = 20
-ROOM = 0.6  # share of the free memory that is planned to be used
+ENTRY_BYTES, PLANES_BYTES = 20, 3 / 8
+"""For each entry: it, its products, and those before it.  For each base: its bit planes."""
+LEAST_PRODUCTS = 1 << 22  # groups of fewer would be too many
+ROOM = 0.6  # share of the memory for products that is planned to be used
 PARTS = 2  # of the seeds, for each thread, which need not all take as long
 MANY_ENTRIES = 1 << 25  # of which there are groups enough to use memory for their results again
 CHOSEN_BYTES = 512 << 20  # of the rows of candidates that are looked at together
@@ -155,8 +157,8 @@ def find_on_gpus(
     query_bits = WORD_BITS - bits.target - 1 - bits.diagonal - bits.position
     if query_bits < 0:
         return None
-    total, room = int(products.sum()), min(int(ROOM * its.device.gpu.free) for its in its_desks)
-    room = (room - ENTRY_BYTES * len(matrix.entries)) // PRODUCT_BYTES
+    total, free = int(products.sum()), min(its.device.gpu.free for its in its_desks)
+    room = products_for(free, len(matrix.entries), int(matrix.starts[-1]), total)
     groups = list(_groups(products, max(1, min(GROUP_PRODUCTS, room, -(-total // len(its_desks)))), 1 << query_bits))
     its_desks = its_desks[: max(1, len(groups))]
     shares = [groups[i :: len(its_desks)] for i in range(len(its_desks))]  # later queries have fewer targets
@@ -169,6 +171,21 @@ def find_on_gpus(
     columns = [x for some in chosen for x in some.columns]
     n_candidates, n_weak = (sum(getattr(some, name) for some in chosen) for name in ("n_candidates", "n_weak"))
     return Found(_cut(columns, matrix.seed_length, PARTS * n_parts), total, n_candidates, n_weak)
+
+
+def products_for(free: int, n_entries: int, n_places: int, total: int) -> int:
+    """How many of the products a GPU with so many bytes of free memory may hold, beside the bases and what each entry takes.
+
+    n_entries : of the matrix.  n_places : of the reads.  total : products of all queries.
+
+    Raises
+    ------
+    MemoryError : so few that there would be too many groups.
+    """
+    room = int(ROOM * (free - ENTRY_BYTES * n_entries - PLANES_BYTES * n_places)) // PRODUCT_BYTES
+    if room < min(LEAST_PRODUCTS, total):
+        raise MemoryError("device memory")
+    return room
 
 
 class Block(NamedTuple):

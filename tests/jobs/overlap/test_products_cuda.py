@@ -80,3 +80,12 @@ def test_the_seeds_are_those_of_the_cpu(rng, monkeypatch, case):
         assert_array_equal(getattr(got, f.name), getattr(wanted, f.name), f.name)
     ends = [(pair_of(part, -1), pair_of(after, 0)) for part, after in zip(found.parts, found.parts[1:], strict=False)]
     assert len(ends) > 1 and all(one < other for one, other in ends), "whole candidates"
+
+
+def test_what_hardly_fits_is_left_to_the_cpu():
+    """Groups of a few products would be very many; but a small device is used for a small matrix."""
+    large = 260_000_000, 1_550_000_000, 320_000_000
+    assert products_cuda.products_for(8 << 30, *large) > 50_000_000
+    with pytest.raises(MemoryError):
+        products_cuda.products_for(5 << 30, *large)
+    assert products_cuda.products_for(1 << 20, 1000, 9000, 5000) > 5000
