@@ -16,23 +16,21 @@ from typing import Any, TypeVar
 import numpy as np
 
 from bellapy.compute.gpu.ops import driver, fill_bytes
-from bellapy.compute.gpu.pool import WORKERS, Device, Worker, pool
+from bellapy.compute.gpu.pool import Device, pool
+from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.report.run_report import Devices
 
 Result = TypeVar("Result")
+COPIERS, LEAST_COPIED = 4, 1 << 20
+"""Threads that copy what has come to new memory; bytes that each should have."""
 
 
 @dataclass
 class Desk:
-    """The stream of one of a device's workers."""
+    """One stream of a device."""
 
     device: Device
-    worker: Worker
-
-    @property
-    def stream(self) -> Any:
-        """On which everything is done in order."""
-        return self.worker.stream
+    stream: Any
 
     def empty(self, shape: int | tuple[int, ...], dtype: np.typing.DTypeLike) -> Any:
         """An array on the device; MemoryError, or an error of the driver, where there is no room."""
@@ -54,24 +52,31 @@ class Desk:
         self.stream.synchronize()
         return here
 
+    def fetch_much(self, there: Any) -> np.ndarray:
+        """The same by way of memory that is kept: a copy straight to new memory waits for every page of it."""
+        kept = self.device.workers[0].pinned.of("fetched", there.size, dtype=there.dtype)
+        there.reshape(there.size).copy_to_host(kept, stream=self.stream)
+        self.stream.synchronize()
+        here = np.empty(there.shape, there.dtype)
+        parts = even_ranges(there.size, min(COPIERS, 1 + there.nbytes // LEAST_COPIED))
+        map_threads(lambda part: np.copyto(here.reshape(-1)[slice(*part)], kept[slice(*part)]), parts, COPIERS)
+        return here
+
     def launch(self, kernel: Callable, blocks: int, threads: int, *arguments: Any) -> None:
         """Start a kernel; nothing happens for no blocks."""
         if blocks:
-            self.worker.launch(kernel, blocks, threads, *arguments)
+            self.device.workers[0].launch(kernel, blocks, threads, *arguments)
 
 
 @contextmanager
 def desks(devices: Devices, most: int) -> Iterator[list[Desk]]:
-    """Desks of some GPUs, the first ones, for one caller at a time; what is done is noted in `devices`.
-
-    First one of each GPU, then the others: the kernels of one run while another one's results are copied.
-    """
+    """Some GPUs, the first ones, for one caller at a time; what is done is noted in `devices`."""
     gpus = pool()
     with gpus.turn:
         began, some = time.perf_counter(), gpus.devices[:most]
         for device in some:
             device.work_of = devices
-        yield [Desk(device, device.workers[i]) for i in range(WORKERS) for device in some]
+        yield [Desk(device, device.workers[0].stream) for device in some]
         for device in some:
             device.note(seeding_s=time.perf_counter() - began)
 
@@ -96,5 +101,5 @@ def desk(devices: Devices, number: int = 0) -> Iterator[Desk]:
     device = gpus.devices[number]
     with gpus.turn, driver.gpus[device.gpu.index]:
         device.work_of, began = devices, time.perf_counter()
-        yield Desk(device, device.workers[0])
+        yield Desk(device, device.workers[0].stream)
         device.note(seeding_s=time.perf_counter() - began)

@@ -176,7 +176,6 @@ def try_to_count(reads: ReadSet, k: int, lower: int, keep_one_in: int, resources
         return None
     try:
         with desks(resources.devices, 1 + n_places // SHARED_PLACES) as some:
-            some = some[: len({its.device.gpu.index for its in some})]  # one of each GPU
             for its_desk in some:
                 with driver.gpus[its_desk.device.gpu.index]:
                     bring_reads(its_desk, reads, resources)

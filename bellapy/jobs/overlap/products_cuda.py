@@ -10,7 +10,7 @@ import numpy as np
 
 from bellapy.compute.gpu import ahead
 from bellapy.compute.gpu.desk import Desk, desk, desks, on_each
-from bellapy.compute.gpu.ops import U64, copy_between, driver
+from bellapy.compute.gpu.ops import U64, copy_between
 from bellapy.compute.gpu.pool import FULL, give_to_cpu, is_out_of_memory
 from bellapy.compute.gpu.scan import BLOCK, TILE, begins_of_tiles, blocks_for, scan, total_of
 from bellapy.compute.gpu.sort import sort_words
@@ -28,7 +28,7 @@ from bellapy.jobs.overlap.cuda_products import (
     gather_rows,
     list_candidates,
 )
-from bellapy.jobs.overlap.seeds import N_COLUMNS, seeds_from_columns
+from bellapy.jobs.overlap.seeds import N_COLUMNS, seeds_from_columns, starts_of_candidates
 from bellapy.jobs.overlap.seeds_of_matrix import Found, Multiplied
 from bellapy.params import SeedParams
 from bellapy.records import KmerMatrix, Seeds
@@ -40,12 +40,15 @@ WORD_BITS = 64
 LOADING = "bellapy.compute.gpu.sort:load", f"{__name__}:load", f"{__name__}:load_choice"
 WIDE = "so many or so long reads do not fit the words of a GPU: the product is made on the CPU"
 GROUP_PRODUCTS = 1 << 27
-SHARED_ENTRIES = 1 << 25  # for each desk: fewer are multiplied before they are on another GPU
+SHARED_ENTRIES = 1 << 25  # for each GPU: fewer are multiplied before they are on another one
 PRODUCT_BYTES = 20
 """Of device memory for each product: two words, a flag, and what the sort counts."""
-ENTRY_BYTES = 20
-ROOM = 0.6  # share of the free memory that is planned to be used
+ENTRY_BYTES, PLANES_BYTES = 20, 3 / 8
+"""For each entry: it, its products, and those before it.  For each base: its bit planes."""
+LEAST_PRODUCTS = 1 << 22  # groups of fewer would be too many
+ROOM = 0.6  # share of the memory for products that is planned to be used
 PARTS = 2  # of the seeds, for each thread, which need not all take as long
+MANY_ENTRIES = 1 << 25  # of which there are groups enough to use memory for their results again
 CHOSEN_BYTES = 512 << 20  # of the rows of candidates that are looked at together
 
 
@@ -80,7 +83,7 @@ def try_on_gpu(
         reason = WIDE
         try:
             with desks(resources.devices, most) as some:
-                found = find_on_gpus(some[:most], matrix, lengths, params, resources.threads, multiplied)
+                found = find_on_gpus(some, matrix, lengths, params, resources.threads, multiplied)
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
@@ -146,8 +149,7 @@ def find_on_gpus(
     product = _Product(matrix, lengths, params, int(matrix.starts[first_target]) if first_target else 0, n_queries)
     first = its_desks[0]
     entries = matrix.entries.entries if isinstance(matrix, HeldMatrix) else first.send(matrix.entries)
-    there = _bring(first, product, entries)._replace(counts=first.empty(len(matrix.entries), np.uint32))
-    of_query = first.zeros(matrix.n_reads + 1, np.uint64)
+    there, of_query = _bring(first, product, entries), first.zeros(matrix.n_reads + 1, np.uint64)
     _count(first, there, (0, int(matrix.starts[n_queries])), of_query)
     products = first.fetch(of_query)[:n_queries].astype(np.int64)
     layout = layout or layout_of(matrix, int(products.max(initial=1)))
@@ -155,23 +157,35 @@ def find_on_gpus(
     query_bits = WORD_BITS - bits.target - 1 - bits.diagonal - bits.position
     if query_bits < 0:
         return None
-    total, room = int(products.sum()), min(int(ROOM * its.device.gpu.free) for its in its_desks)
-    of_each = -(-len(its_desks) // len({its.device.gpu.index for its in its_desks}))  # desks of a GPU
-    room = (room // of_each - ENTRY_BYTES * len(matrix.entries)) // PRODUCT_BYTES
+    total, free = int(products.sum()), min(its.device.gpu.free for its in its_desks)
+    room = products_for(free, len(matrix.entries), int(matrix.starts[-1]), total)
     groups = list(_groups(products, max(1, min(GROUP_PRODUCTS, room, -(-total // len(its_desks)))), 1 << query_bits))
     its_desks = its_desks[: max(1, len(groups))]
     shares = [groups[i :: len(its_desks)] for i in range(len(its_desks))]  # later queries have fewer targets
-    held = _on_others(its_desks, product, there)
 
-    def find(its_desk: Desk, its: _There, its_groups: list[tuple[int, int]]) -> list[_Chosen]:
-        counts = there.counts if its_desk is first else its_desk.empty(len(matrix.entries), np.uint32)
-        its = its._replace(counts=counts)
+    def find(its_desk: Desk, its_groups: list[tuple[int, int]]) -> list[_Chosen]:
+        its = there if its_desk is first else _bring(its_desk, product, _copied(its_desk, entries))
         return [_multiply(its_desk, its, product, Block(*group, bits, layout.diagonal_bias)) for group in its_groups]
 
-    chosen = [some for row in zip_longest(*on_each(find, its_desks, held, shares)) for some in row if some]
+    chosen = [some for row in zip_longest(*on_each(find, its_desks, shares)) for some in row if some]
     columns = [x for some in chosen for x in some.columns]
     n_candidates, n_weak = (sum(getattr(some, name) for some in chosen) for name in ("n_candidates", "n_weak"))
     return Found(_cut(columns, matrix.seed_length, PARTS * n_parts), total, n_candidates, n_weak)
+
+
+def products_for(free: int, n_entries: int, n_places: int, total: int) -> int:
+    """How many of the products a GPU with so many bytes of free memory may hold, beside the bases and what each entry takes.
+
+    n_entries : of the matrix.  n_places : of the reads.  total : products of all queries.
+
+    Raises
+    ------
+    MemoryError : so few that there would be too many groups.
+    """
+    room = int(ROOM * (free - ENTRY_BYTES * n_entries - PLANES_BYTES * n_places)) // PRODUCT_BYTES
+    if room < min(LEAST_PRODUCTS, total):
+        raise MemoryError("device memory")
+    return room
 
 
 class Block(NamedTuple):
@@ -194,21 +208,7 @@ class _Chosen(NamedTuple):
 def _bring(desk: Desk, product: _Product, entries: Any) -> _There:
     matrix = product.matrix
     there = Matrix(entries, desk.send(matrix.starts), desk.send(matrix.read_table), np.int64(product.targets_begin))
-    return _There(there, desk.send(product.lengths), None)
-
-
-def _on_others(its_desks: Sequence[Desk], product: _Product, there: _There) -> list[_There]:
-    """What the GPU of each desk holds, but for the room; there : on that of the first one, from where others get it."""
-    held: list[_There] = []
-    for i, its_desk in enumerate(its_desks):
-        same = [held[j] for j in range(i) if its_desks[j].device is its_desk.device]
-        if same or not i:
-            held.append(same[0] if same else there)
-            continue
-        with driver.gpus[its_desk.device.gpu.index]:
-            held.append(_bring(its_desk, product, _copied(its_desk, there.matrix.entries)))
-            its_desk.stream.synchronize()  # another stream may use it
-    return held
+    return _There(there, desk.send(product.lengths), desk.empty(len(matrix.entries), np.uint32))
 
 
 def _copied(desk: Desk, entries: Any) -> Any:
@@ -275,8 +275,8 @@ def _choose(
         of_rows, n_rows = scan(desk, counts)
         packed = desk.empty((N_COLUMNS, total_of(desk, n_rows)), np.int32)
         desk.launch(gather_rows, blocks, BLOCK, rows, counts, of_rows, most, packed)
-        columns.append(desk.fetch(packed))
-        chosen += int(np.count_nonzero(desk.fetch(counts)))
+        columns.append(desk.fetch_much(packed) if len(matrix.entries) > MANY_ENTRIES else desk.fetch(packed))
+        chosen += int(np.count_nonzero(starts_of_candidates(*columns[-1][:3])))
     return _Chosen(columns, n_candidates, n_candidates - chosen)
 
 

@@ -63,6 +63,7 @@ def test_the_seeds_are_those_of_the_cpu(rng, monkeypatch, case):
     if case == "groups":
         monkeypatch.setattr(products_cuda, "GROUP_PRODUCTS", int(work.sum() // 3))
         monkeypatch.setattr(products_cuda, "CHOSEN_BYTES", 1 << 10)
+        monkeypatch.setattr(products_cuda, "MANY_ENTRIES", 0)
     if case == "shared" and SIMULATED:  # whose kernels run one at a time
         monkeypatch.setattr(products_cuda, "on_each", lambda find, *items: list(map(find, *items)))
     chosen = [
@@ -70,9 +71,7 @@ def test_the_seeds_are_those_of_the_cpu(rng, monkeypatch, case):
     ]
     wanted = join_seeds([seeds for part in chosen for seeds in part[0]], matrix.seed_length)
     with desk(Devices()) as its_desk:
-        some = [its_desk]
-        if case == "shared":  # by another stream of the GPU, and what is taken for another GPU
-            some += [replace(its_desk), replace(its_desk, device=replace(its_desk.device))]
+        some = [its_desk, replace(its_desk), replace(its_desk)] if case == "shared" else [its_desk]
         found = find_on_gpus(some, matrix, reads.lengths, params, 3, Multiplied(between, layout))
     assert found.n_products == work.sum() > 0 and len(wanted) > 0
     assert (found.n_candidates, found.n_weak) == (sum(part[1] for part in chosen), sum(part[2] for part in chosen))
@@ -81,3 +80,12 @@ def test_the_seeds_are_those_of_the_cpu(rng, monkeypatch, case):
         assert_array_equal(getattr(got, f.name), getattr(wanted, f.name), f.name)
     ends = [(pair_of(part, -1), pair_of(after, 0)) for part, after in zip(found.parts, found.parts[1:], strict=False)]
     assert len(ends) > 1 and all(one < other for one, other in ends), "whole candidates"
+
+
+def test_what_hardly_fits_is_left_to_the_cpu():
+    """Groups of a few products would be very many; but a small device is used for a small matrix."""
+    large = 260_000_000, 1_550_000_000, 320_000_000
+    assert products_cuda.products_for(8 << 30, *large) > 50_000_000
+    with pytest.raises(MemoryError):
+        products_cuda.products_for(5 << 30, *large)
+    assert products_cuda.products_for(1 << 20, 1000, 9000, 5000) > 5000
