@@ -90,7 +90,8 @@ def see_rows(rows, offsets, seen):
 def judge_templates(rows, templates, odds, least, seen, runs, found, sizes):
     """Judge every template's consensus, a block of one thread for each.
 
-    rows : Rows.  seen : from `see_rows`; what templates show is added.  runs : int64, and found.begins, of template t from offsets[t] + t on, overwritten.
+    rows : Rows.  seen : from `see_rows`; what templates show is added.
+    runs : int64, and found.begins, of template t from offsets[t] + t on, overwritten.
     found : Consensus, the others of template t from 2 * offsets[t] on.  sizes : (n_templates,) int64, overwritten.
     """
     t = cuda.blockIdx.x
