@@ -9,7 +9,7 @@ from bellapy.engines.tags.graph import SLOTS, Consensus
 from bellapy.engines.tags.symbols import GAP, INSERTED, Pile
 
 PARTS = 64  # of a margin: it is given as a whole number of these
-GROWTH, ALONE = 0.6, 14  # power of the number of reads with which the reads grow that a margin stands for, up to so many
+GROWTH, ALONE = 0.6, 11  # power of the number of reads with which the reads grow that a margin stands for, up to so many
 MOST = 32_000
 
 

@@ -310,7 +310,7 @@ class Counts:
         )  # fmt: skip
         if self.raw > FEW * max(1, self.bases_out):
             logger.warning(
-                "%.0f %% of the bases have too few other reads beside them (--min-support %d) and stay as they were; the mean "
-                "is %.1f. More reads would help, or a smaller --min-support.",
+                "%.0f %% of the bases have too few other reads beside them (--min-support %d) and stay as they were; the "
+                "mean is %.1f. More reads would help, or a smaller --min-support.",
                 100 * self.raw / max(1, self.bases_out), params.min_support, self.support / n,
             )  # fmt: skip
