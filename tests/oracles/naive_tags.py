@@ -220,8 +220,8 @@ def realign(start, symbols, codes, begins, new=None):
 
 
 def _shown(reads, column):
-    """What the reads show in a column: letters, the first base behind it or None, and whether the read goes on."""
-    for start, symbols in reads[1:]:
+    """What reads show in a column: letters, the first base behind it or None, and whether the read goes on."""
+    for start, symbols in reads:
         at, last, seen = start - 1, start - 1 + sum(symbol < INSERTED for symbol in symbols), None
         for i, symbol in enumerate(symbols):
             if symbol >= INSERTED:
@@ -244,14 +244,19 @@ def _run_from(codes, column, longest):
     return min(n, longest)
 
 
-def judge(codes, reads, odds, least, longest):
-    """Codes, whether they are raw, slots and begins; odds: (shown, other, missing), each by the bases of a run."""
+def judge(codes, reads, odds, least, longest, many):
+    """Codes, whether they are raw, slots and begins; odds: (shown, other, missing), each by the bases of a run.
+
+    many : reads with which the first one, the template, does not count.
+    """
     shown, other, missing = odds
     out, begins = [], []
     for column, code in enumerate(codes):
         begins.append(len(out))
-        seen = list(_shown(reads, column))
-        few = len(seen) < least
+        seen = list(_shown(reads[1:], column))
+        if len(seen) < many:
+            seen += _shown(reads[:1], column)
+        few = len(seen) < max(2, least)
         run = 0 if few or code >= GAP else _run_from(codes, column, longest)
         known = [letter for letter, _, _ in seen if letter <= GAP]
         against = [missing[run] if x == GAP else shown[run] if x == code else other[run] for x in known]

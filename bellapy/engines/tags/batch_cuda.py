@@ -334,8 +334,8 @@ class _Batch:
         sizes, runs = self._room("sizes", self._n, np.int64), self._room("run", n + self._n, np.int64)
         odds = Odds(*(self._send(f"odds {name}", column) for name, column in self._rule.odds._asdict().items()))
         self._launch(
-            cuda_columns.judge_templates, self._n, 1, self._templates, odds, self._rule.least, seen, runs, found,
-            sizes,
+            cuda_columns.judge_templates, self._n, 1, self._rows, self._templates, odds, self._rule.least, seen, runs,
+            found, sizes,
         )  # fmt: skip
         self._judged = found
         return self._gather(found.codes, 2, False, found.begins, sizes)

@@ -10,7 +10,7 @@ import numpy as np
 from bellapy.compute.gpu.late import cuda
 from bellapy.engines.tags.columns import LETTERS, choose_columns
 from bellapy.engines.tags.graph import Consensus
-from bellapy.engines.tags.judge import N_SEEN, decide
+from bellapy.engines.tags.judge import N_SEEN, decide, see_template
 from bellapy.engines.tags.symbols import GAP, INSERTED, UNKNOWN_BASE
 
 
@@ -87,10 +87,11 @@ def see_rows(rows, offsets, seen):
                 cuda.atomic.add(seen, at + UNKNOWN_BASE + 1 - INSERTED + symbol, 1)
 
 
-def judge_templates(templates, odds, least, seen, runs, found, sizes):
+def judge_templates(rows, templates, odds, least, seen, runs, found, sizes):
     """Judge every template's consensus, a block of one thread for each.
 
-    seen : from `see_rows`.  runs : int64, and found.begins, of template t from offsets[t] + t on, overwritten.
+    rows : Rows.  seen : from `see_rows`; what templates show is added.
+    runs : int64, and found.begins, of template t from offsets[t] + t on, overwritten.
     found : Consensus, the others of template t from 2 * offsets[t] on.  sizes : (n_templates,) int64, overwritten.
     """
     t = cuda.blockIdx.x
@@ -99,9 +100,9 @@ def judge_templates(templates, odds, least, seen, runs, found, sizes):
     its = Consensus(
         found.codes[room:room_end], found.raw[room:room_end], found.slots[room:room_end], found.begins[at + t : end + t + 1]
     )
-    sizes[t] = decide(
-        templates.codes[at:end], odds, least, seen[at * N_SEEN : end * N_SEEN], runs[at + t : end + t + 1], its
-    )
+    own, first = seen[at * N_SEEN : end * N_SEEN], rows.firsts[t]
+    see_template(rows.symbols, rows.begins[first], rows.ends[first], rows.starts[first], end - at, own)
+    sizes[t] = decide(templates.codes[at:end], odds, least, own, runs[at + t : end + t + 1], its)
 
 
 def bring_together(room, room_of, backwards, offsets, new_offsets, out):

@@ -5,6 +5,8 @@ one that has a base more has it before this column.  Two cases are compared: a r
 is to give what a read shows follows from how often reads lack a base of such runs, or have one more.  These rates are
 counted on other piles.  The logarithms of the two likelihoods are subtracted, and summed over the reads.
 
+The template has no vote where many reads lie: its own errors made the columns.  Where there are few, it counts like them.
+
 Source: the likelihood ratio of two simple hypotheses (Neyman and Pearson 1933), with independent reads.
 """
 
@@ -26,6 +28,7 @@ WEIGHT = 200  # reads that the rate of runs of one base less stands for
 LEAST_RATE = 0.001  # even the best reads have errors in common
 PARTS = 256  # of a unit of logarithms
 U = np.uint64
+MANY = 7  # reads, with which the template has no vote
 N_SEEN = 11  # what is counted of a column: five letters, unknown ones, four letters behind it, reads that go on to the next
 
 
@@ -76,6 +79,29 @@ def _see(pile, seen):
             seen[U(at - 1)] -= np.int32(1)
     for at in range(U(N_SEEN) + going, U(len(seen)), U(N_SEEN)):
         seen[at] += seen[at - U(N_SEEN)]
+
+
+@njit_inner
+def see_template(symbols, begin, end, at, n, seen):
+    """Count what the template shows in columns of fewer than MANY other reads, and behind them.
+
+    symbols : (n,) uint8, of a pile; those of the template are symbols[begin:end].  at : its first column.
+    n : columns.  seen : as `_see` fills it.
+    """
+    alone = False  # or nearly: the column before is one of few reads
+    for k in range(begin, end):
+        symbol, here = np.int64(symbols[k]), at * N_SEEN
+        if symbol < INSERTED:
+            others = seen[here] + seen[here + 1] + seen[here + 2] + seen[here + 3] + seen[here + GAP]
+            alone = others + seen[here + UNKNOWN_BASE] < MANY
+            if alone:
+                seen[here + symbol] += np.int32(1)
+                seen[here + N_SEEN - 1] += np.int32(at + 1 < n)
+            at += 1
+        elif alone:
+            alone = False
+            if symbol < INSERTED + GAP:
+                seen[here - N_SEEN + UNKNOWN_BASE + 1 + symbol - INSERTED] += np.int32(1)
 
 
 @njit_inner
@@ -157,11 +183,11 @@ def _evidence(odds, run, shown, n_bases, n):
 def decide(codes, odds, least, seen, runs, found):
     """Fill in the judged consensus; returns its number of bases.
 
-    codes : (n,) uint8, the consensus.  odds : Odds.  least : reads that a column needs to be changed.
-    seen : (n * N_SEEN,) int32, see `_see`.  runs : (n + 1,) int64, overwritten.
+    codes : (n,) uint8, the consensus.  odds : Odds.  least : reads that a column needs to be changed, at least two.
+    seen : (n * N_SEEN,) int32, see `_see` and `see_template`.  runs : (n + 1,) int64, overwritten.
     found : Consensus with room for 2 * n bases, overwritten.
     """
-    n, at = len(codes), 0
+    n, at, least = len(codes), 0, max(2, least)  # the template alone tells nothing
     _measure_runs(codes, runs)
     for k in range(n):
         here, found.begins[k] = seen[k * N_SEEN : (k + 1) * N_SEEN], at
@@ -191,6 +217,7 @@ def _judge(pile, codes, odds, least):
     n = len(codes)
     seen, runs = np.zeros(n * N_SEEN + 1, np.int32), np.zeros(n + 1, np.int64)
     _see(pile, seen)
+    see_template(pile.symbols, pile.offsets[0], pile.offsets[1], pile.starts[0], n, seen)
     found = Consensus(
         np.empty(2 * n, np.uint8), np.empty(2 * n, np.bool_), np.empty(2 * n, np.uint8), np.empty(n + 1, np.int64)
     )
@@ -203,9 +230,9 @@ def judge(pile: Pile, codes: np.ndarray, odds: Odds, least: int) -> Consensus:
 
     Parameters
     ----------
-    pile : of reads that are aligned to it; the first one, the template, does not count.
+    pile : of reads that are aligned to it; the first one, the template, counts where there are fewer than MANY others.
     codes : (n,) uint8, the consensus.
-    least : reads that a column needs to be changed.
+    least : reads that a column needs to be changed, the template among them where it counts.
 
     Notes
     -----

@@ -9,7 +9,7 @@ from bellapy.engines.tags.graph import SLOTS, Consensus
 from bellapy.engines.tags.symbols import GAP, INSERTED, Pile
 
 PARTS = 64  # of a margin: it is given as a whole number of these
-GROWTH = 0.8  # power of the number of reads with which the reads grow that a margin stands for
+GROWTH, ALONE = 0.6, 11  # power of the number of reads with which the reads grow that a margin stands for, up to so many
 MOST = 32_000
 
 
@@ -37,40 +37,45 @@ def _count_slots(pile, counts, others):
 @njit_inner
 def _margin(beyond, n):
     """The margin of `beyond` reads of n."""
-    return np.int32(min(MOST, round(PARTS * beyond / max(1, n) ** GROWTH)))
+    unit = max(1, min(n, ALONE)) ** GROWTH * max(1, n / ALONE)
+    return np.int32(min(MOST, round(PARTS * beyond / unit)))
 
 
 @njit_entry
 def _find_margins(pile, found, share, counts, others, margins):
     _count_slots(pile, counts, others)
-    before = -1  # the base that missing ones are told of
+    before, behind = -1, np.int32(MOST)  # the last base; the margin of bases that are not there behind it
     for column in range(len(found.begins) - 1):
         n = others[column]
         k, end, slot = found.begins[column], found.begins[column + 1], 0
         if k == end or found.slots[k] > 0:  # no base in the column
-            shown = n - counts[column, 0, GAP]
-            if before >= 0:
-                margins[before] = min(margins[before], _margin(share * n - shown, n))
+            behind = min(behind, _margin(share * n - (n - counts[column, 0, GAP]), n))
             slot = 1
         while k < end:
-            slot, before = np.int64(found.slots[k]) + 1, k
-            margins[k] = _margin(counts[column, slot - 1, found.codes[k]] - share * n, n)
+            slot = np.int64(found.slots[k]) + 1
+            margins[k] = min(behind, _margin(counts[column, slot - 1, found.codes[k]] - share * n, n))
+            if before >= 0:
+                margins[before] = min(margins[before], behind)
+            before, behind = k, np.int32(MOST)
             k += 1
-        if slot < SLOTS and before >= 0:
+        if slot < SLOTS:
             most = counts[column, slot, 0]
             for base in range(1, GAP):
                 most = max(most, counts[column, slot, base])
-            margins[before] = min(margins[before], _margin(share * n - most, n))
+            behind = min(behind, _margin(share * n - most, n))
+    if before >= 0:
+        margins[before] = min(margins[before], behind)
 
 
 def find_margins(pile: Pile, found: Consensus, share: float) -> np.ndarray:
     """How far the reads that speak for each base of a consensus exceed those that it needs, (n,) int32.
 
-    A base needs `share` of the reads.  The unit is a power of the number of reads there, in PARTS.  It lies between a share
-    of the reads, by which bases would be as sure if errors were common to them, and the square root, if each had its own.
+    A base needs `share` of the reads.  The unit grows with the number of reads there, in PARTS.  If each read had errors of
+    its own, bases would be as sure by the square root of the reads; if errors were common to them, by a share of the reads.
+    Few reads are nearer to the first, many to the second.
 
-    The margin of a base that is not in the consensus, but in some reads, is what these lack.  It counts for the base
-    before it, if it is smaller than its own.
+    The margin of a base that is not in the consensus, but in some reads, is what these lack.  It counts for the bases on
+    both sides of it, if it is smaller than their own.  Which of them has the error depends on where one comes from.
 
     Parameters
     ----------
@@ -84,22 +89,23 @@ def find_margins(pile: Pile, found: Consensus, share: float) -> np.ndarray:
 
 
 @njit_entry
-def _mark_wrong(pile, codes, wrong):
-    column = pile.starts[1] - 1
+def _find_differing(pile, codes, beside):
+    column, base = pile.starts[1] - 1, -1
     for k in range(pile.offsets[1], pile.offsets[2]):
         symbol = pile.symbols[k]
-        if symbol < INSERTED:
-            column += 1
-            wrong[column] |= symbol != codes[column]
-        elif column >= 0:
-            wrong[column] = True
+        base += symbol != GAP
+        column += symbol < INSERTED
+        if column >= 0 and (symbol >= INSERTED or symbol != codes[column]):
+            beside[column] = max(0, base)
 
 
-def mark_wrong(pile: Pile, codes: np.ndarray) -> np.ndarray:
-    """Where the second read of a pile differs from the template, (n,) bool; what it has more counts for the base before.
+def find_differing(pile: Pile, codes: np.ndarray) -> np.ndarray:
+    """Where the second read of a pile differs from the template: its base there, or the one before, (n,) int64; else -1.
+
+    What it has more counts for the base before.
 
     codes : (n,) uint8, of the template.
     """
-    wrong = np.zeros(len(codes), bool)
-    _mark_wrong(pile, codes, wrong)
-    return wrong
+    beside = np.full(len(codes), -1, np.int64)
+    _find_differing(pile, codes, beside)
+    return beside

@@ -126,16 +126,15 @@ def _learn(job: Job, members: Members) -> Learnt:
 
 
 def _learn_qualities(job: Job, members: Members, how: How, raw_errors: float) -> Qualities:
-    """What tells qualities, from some reads that are corrected with their piles and with halves of them."""
+    """What tells qualities, from some reads that are corrected with their piles and with either half of them."""
     templates = sample(job.reads.lengths)
     traced = trace_rows(job.trace, len(job.overlaps), _rows_of(members, templates))
 
     def look(read: int) -> Half:
         codes, pile = job.codes(read), _pile(job, members, traced, read)
-        half = pile.take(np.arange(len(pile)) % 2 == 0)
-        return compare_halves(
-            codes, correct_template(codes, pile, how, job.params), correct_template(codes, half, how, job.params)
-        )
+        place = np.arange(len(pile))
+        some = pile, pile.take(place % 2 == 0), pile.take((place % 2 == 1) | (place == 0))
+        return compare_halves(codes, *(correct_template(codes, part, how, job.params) for part in some))
 
     return Qualities(list(map_in_order(look, templates, job.resources.threads)), raw_errors)
 
@@ -311,7 +310,7 @@ class Counts:
         )  # fmt: skip
         if self.raw > FEW * max(1, self.bases_out):
             logger.warning(
-                "%.0f %% of the bases have fewer than %d other reads beside them and stay as they were; the mean is %.1f. "
-                "More reads would help, or a smaller --min-support.",
+                "%.0f %% of the bases have too few other reads beside them (--min-support %d) and stay as they were; the "
+                "mean is %.1f. More reads would help, or a smaller --min-support.",
                 100 * self.raw / max(1, self.bases_out), params.min_support, self.support / n,
             )  # fmt: skip

@@ -1,9 +1,10 @@
 """Qualities of corrected bases, learnt from the reads themselves.
 
-Some reads are corrected twice, with all reads of their pile and with half of them.  Where the two differ, the half is
-taken to be wrong.  So it is known how often a base with a certain margin is wrong.  Margins are measured so that the same
-holds with all reads.  Some errors stand beside the base that they belong to, or most reads have them in common.  They are
-about the same share of all errors in all sets of reads, and any base may be one of them.
+Some reads are corrected three times, with all reads of their pile and with either half of them.  Where a half differs from
+the whole, the half is taken to be wrong.  If the whole is less sure there, either of them may be.  So it is known how often
+a base with a certain margin is wrong.  Margins are measured so that the same holds with all reads.  Some errors most reads
+have in common.  The halves then differ from the whole in the same places more often than they would by chance, and so less
+often from each other.
 """
 
 from __future__ import annotations
@@ -13,23 +14,31 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.engines.tags.graph import Consensus
-from bellapy.engines.tags.margins import PARTS, mark_wrong
+from bellapy.engines.tags.margins import PARTS, find_differing
 from bellapy.engines.tags.realign import realign
 from bellapy.engines.tags.symbols import GAP, INSERTED, UNKNOWN_BASE, Pile
 from bellapy.jobs.correct.template import Corrected
 
-LOWEST, N_BINS = -PARTS // 2, 2 * PARTS  # margins that are told apart
-USUAL = 0.08, 9.0, 0.0005  # of bases that are wrong, without more knowledge: first * exp(-second * margin) + third
+LOWEST, N_BINS = -PARTS // 2, 5 * PARTS // 2  # margins that are told apart
+SURE = 9 * PARTS // 16 - LOWEST  # bin from which on bases have one quality: how much surer they are is not seen
+USUAL = 0.08, 6.0, 0.00001  # of bases that are wrong, without more knowledge: first * exp(-second * margin) + third
 USUAL_WEIGHT = 20  # bases in each bin
-BESIDE = 0.27  # of all errors stand where no read speaks for them; 0.2 to 0.5 in the sets of benchmarks/RESULTS.md
+UNSURE = 0.5  # of the halves that differ from a whole that is less sure are wrong
 LEAST_QUALITY, MOST_QUALITY = 2, 60
 
 
 class Half(NamedTuple):
-    """What a read tells that was corrected with half of its pile: bases by bin, wrong ones, bases by bin with all reads."""
+    """What a read tells that was corrected with half of its pile.
+
+    bases : (N_BINS,) int64.  wrong : (N_BINS,) float, those that are taken to be wrong.
+    differing : those that differ from the read with all of its pile.  apart : those that differ from the other half's.
+    with_all : (N_BINS,) int64, bases of the read with all of its pile.
+    """
 
     bases: np.ndarray
     wrong: np.ndarray
+    differing: int
+    apart: int
     with_all: np.ndarray
 
 
@@ -57,21 +66,31 @@ def path_of(found: Corrected) -> tuple[np.ndarray, int]:
     return symbols[spots[first] : spots[last + 1]], int(first)
 
 
-def compare_halves(template: np.ndarray, whole: Corrected, half: Corrected) -> Half:
-    """How a read that was corrected with half of its pile differs from the same one with all of it.
+def differing(template: np.ndarray, found: Corrected, other: Corrected) -> np.ndarray:
+    """Where a read differs from the same one corrected in another way: the other's base there, (n,) int64; else -1.
 
     template : (n,) uint8 codes of the raw read.
     """
-    symbols, start = path_of(whole)
+    symbols, start = path_of(other)
     own = np.where(template < GAP, template, UNKNOWN_BASE).astype(np.uint8)
     offsets = np.array([0, len(own), len(own) + len(symbols)])
     pile = Pile(np.concatenate((own, symbols)), offsets, np.array([0, start]))
-    pile = realign(pile, Consensus(half.codes, half.raw, np.zeros(len(half.codes), np.uint8), half.begins))
-    wrong = mark_wrong(pile, half.codes)
-    kept = bins_of(half)[~half.raw]
+    pile = realign(pile, Consensus(found.codes, found.raw, np.zeros(len(found.codes), np.uint8), found.begins))
+    return find_differing(pile, found.codes)
+
+
+def compare_halves(template: np.ndarray, whole: Corrected, half: Corrected, other: Corrected) -> Half:
+    """How a read that was corrected with half of its pile differs from those with all of it and with the other half.
+
+    template : (n,) uint8 codes of the raw read.
+    """
+    beside, bins, of_whole, kept = differing(template, half, whole), bins_of(half), bins_of(whole), ~half.raw
+    differs = kept & (beside >= 0)
+    wrong = np.where(of_whole[beside[differs]] < bins[differs], UNSURE, 1.0)
     return Half(
-        np.bincount(kept, minlength=N_BINS), np.bincount(kept[wrong[~half.raw]], minlength=N_BINS),
-        np.bincount(bins_of(whole)[~whole.raw], minlength=N_BINS),
+        np.bincount(bins[kept], minlength=N_BINS), np.bincount(bins[differs], weights=wrong, minlength=N_BINS),
+        int(differs.sum()), int((kept & (differing(template, half, other) >= 0)).sum()),
+        np.bincount(of_whole[~whole.raw], minlength=N_BINS),
     )  # fmt: skip
 
 
@@ -88,17 +107,25 @@ def falling(rates: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return np.repeat([block[0] for block in blocks], [int(block[2]) for block in blocks])
 
 
+def shared_errors(halves: list[Half]) -> float:
+    """Share of the errors of halves that both have in the same places."""
+    n = sum(half.differing for half in halves)
+    return max(0.0, 1 - sum(half.apart for half in halves) / (2 * n)) if n else 0.0
+
+
 def learn_rates(halves: list[Half]) -> np.ndarray:
     """Share of bases that are wrong in each bin, (N_BINS,) float."""
     at_zero, slope, rest = USUAL
     margin = (np.arange(N_BINS) + LOWEST + 0.5) / PARTS
     usual = at_zero * np.exp(-slope * np.maximum(margin, 0)) + rest
-    bases, wrong, with_all = (sum((half[i] for half in halves), np.zeros(N_BINS)) for i in range(3))
+    bases, wrong, with_all = (
+        sum((getattr(half, name) for half in halves), np.zeros(N_BINS)) for name in ("bases", "wrong", "with_all")
+    )
     weights = bases + USUAL_WEIGHT
     rates = falling((wrong + USUAL_WEIGHT * usual) / weights, weights)
-    own = rates - rates[-1]
-    mean = np.average(own, weights=with_all + 1e-6) / (1 - BESIDE)  # without any bases all bins count the same
-    return np.minimum(0.5, own + BESIDE * mean)
+    with_all = with_all + 1e-6  # without any bases all bins count the same
+    rates[SURE:] = np.average(rates[SURE:], weights=with_all[SURE:])
+    return np.minimum(0.5, rates + shared_errors(halves) * np.average(rates, weights=with_all))
 
 
 class Qualities:

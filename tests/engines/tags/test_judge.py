@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from piles import pack, piles
 
-from bellapy.engines.tags.judge import LONGEST_RUN, PARTS, Odds, find_odds, judge, no_tally, tally
+from bellapy.engines.tags.judge import LONGEST_RUN, MANY, PARTS, Odds, find_odds, judge, no_tally, tally
 from bellapy.engines.tags.symbols import GAP, INSERTED
 
 USUAL = find_odds([])
@@ -22,7 +22,7 @@ weights = st.lists(st.integers(-1500, 1500), min_size=LONGEST_RUN + 1, max_size=
 def test_bases_are_judged_as_defined(pile, odds, least):
     template, reads = pile
     found = judge(pack(reads), template, Odds(*(np.array(part) for part in odds)), least)
-    codes, raw, slots, begins = naive.judge(template.tolist(), reads, odds, least, LONGEST_RUN)
+    codes, raw, slots, begins = naive.judge(template.tolist(), reads, odds, least, LONGEST_RUN, MANY)
     assert found.codes.tolist() == codes
     assert found.raw.tolist() == raw
     assert found.slots.tolist() == slots
@@ -43,6 +43,23 @@ def test_most_reads_are_right(shown, expected):
     reads = [(0, codes.tolist()), *[(0, shown)] * 6, *[(0, codes.tolist())] * 4]
     assert judge(pack(reads), codes, USUAL, 3).codes.tolist() == expected
     assert judge(pack(reads), codes, USUAL, 11).codes.tolist() == codes.tolist(), "too few reads"
+
+
+def test_the_template_counts_where_there_are_few_reads():
+    codes, one_more = [0, 1, 2, 3], [0, 1, 0, 2, 3]
+    template, plain = [0, 1, INSERTED + 0, 2, 3], codes
+
+    def judged(n_more, n_plain, least=3):
+        reads = [template, *[template] * n_more, *[plain] * n_plain]
+        return judge(pack([(0, read) for read in reads]), np.array(codes, np.uint8), USUAL, least)
+
+    assert judged(1, 1).codes.tolist() == one_more, "two of three"
+    assert judged(1, 1).raw.tolist() == [False] * 5
+    assert judged(0, 2).codes.tolist() == codes
+    assert judged(1, 0).raw.all() and judged(0, 0, least=1).raw.all(), "one other read is too few, and none at all"
+    even = MANY // 2
+    assert judged(even, even + 1).codes.tolist() == codes, "with many reads it has no vote"
+    assert judged(even, even).codes.tolist() == one_more
 
 
 def test_a_read_with_another_base_speaks_against_a_base_where_reads_add_bases_more_often_than_they_replace_them():

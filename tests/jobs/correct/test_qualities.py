@@ -11,9 +11,10 @@ from strategies import random_bases
 from bellapy.engines.tags.margins import PARTS
 from bellapy.engines.tags.symbols import GAP, INSERTED
 from bellapy.jobs.correct.qualities import (
-    BESIDE,
     LOWEST,
     N_BINS,
+    SURE,
+    UNSURE,
     Half,
     Qualities,
     bins_of,
@@ -21,6 +22,7 @@ from bellapy.jobs.correct.qualities import (
     falling,
     learn_rates,
     path_of,
+    shared_errors,
 )
 from bellapy.jobs.correct.template import Corrected
 
@@ -44,14 +46,19 @@ def test_a_corrected_read_as_a_path_on_its_raw_one():
     assert symbols.tolist() == [3, 2, INSERTED + 1, GAP, 0]
 
 
-def test_halves_that_differ_are_wrong():
+def test_halves_that_differ_from_the_whole_are_wrong_or_it_is_where_it_is_less_sure():
     template = np.array([0, 1, 2, 3] * 10, np.uint8)
-    whole = corrected(template, range(41))
+    whole = corrected(template, range(41), margins=PARTS)
     half = corrected([*template[:20], 3, *template[21:30], *template[31:]], [*range(31), *range(30, 40)])
-    found = compare_halves(template, whole, half)
+    found = compare_halves(template, whole, half, half)
     assert (found.bases.sum(), found.wrong.sum(), found.with_all.sum()) == (39, 2, 40)
+    assert (found.differing, found.apart) == (2, 0)
+    found = compare_halves(template, whole, half, whole)
+    assert (found.differing, found.apart) == (2, 2)
+    less_sure = whole._replace(margins=np.where(np.arange(40) == 20, -1, whole.margins).astype(np.int32))
+    assert compare_halves(template, less_sure, half, half).wrong.sum() == 1 + UNSURE
     unsure = corrected(template, range(41), raw=True)
-    found = compare_halves(template, whole, unsure)
+    found = compare_halves(template, whole, unsure, unsure)
     assert (found.bases.sum(), found.wrong.sum()) == (0, 0)
 
 
@@ -60,14 +67,29 @@ def test_rates_fall_and_stay_near_what_was_seen():
     assert falling(rates, weights) == pytest.approx([0.3, 0.175, 0.175, 0.05, 0.05])
 
 
-def test_rates_are_learnt_and_errors_that_nothing_tells_of_are_a_share_of_all():
-    true = 0.2 * np.exp(-np.arange(N_BINS) / 8.0)
+def half(true, bases, shared=0.0) -> Half:
+    """What a half tells of which so many bases are wrong in each bin, a share of them in common with the other half."""
+    wrong = np.round(true * bases)
+    n = int(wrong.sum())
+    return Half(bases, wrong, n, round(2 * (1 - shared) * n), bases)
+
+
+def test_rates_are_learnt_and_what_is_surer_than_can_be_told_is_one():
+    true = 0.3 * np.exp(-np.arange(N_BINS) / 8.0)
     bases = np.full(N_BINS, 10**6)
     none = learn_rates([])
     assert (np.diff(none) <= 0).all() and 0 < none[-1] < none[0] <= 0.5
-    found = learn_rates([Half(bases, np.round(true * bases), bases)])
-    assert found[:8] == pytest.approx(true[:8], rel=0.2)
-    assert found[-1] == pytest.approx(BESIDE * found.mean(), rel=0.01)
+    found = learn_rates([half(true, bases)])
+    assert found[:SURE] == pytest.approx(true[:SURE], rel=0.2)
+    assert found[SURE:] == pytest.approx(true[SURE:].mean(), rel=0.2)
+
+
+def test_errors_that_both_halves_have_are_a_share_of_all():
+    true, bases = 0.3 * np.exp(-np.arange(N_BINS) / 8.0), np.full(N_BINS, 10**6)
+    without, found = learn_rates([half(true, bases)]), learn_rates([half(true, bases, shared=0.2)])
+    assert shared_errors([half(true, bases, shared=0.2)]) == pytest.approx(0.2, abs=0.01)
+    assert found - without == pytest.approx(0.2 * without.mean(), rel=0.05)
+    assert shared_errors([half(true, bases, shared=-0.1)]) == shared_errors([]) == 0
 
 
 def test_raw_bases_have_the_quality_of_raw_reads():
