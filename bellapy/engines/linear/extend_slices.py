@@ -9,7 +9,7 @@ import numpy as np
 from bellapy.compute.jit import njit_entry, njit_inner, njit_part, njit_vector
 from bellapy.engines.lanes.shape import U
 from bellapy.engines.linear.rule import STRIDE, flank_at, has_fallen, tilted_score
-from bellapy.engines.linear.slice_bases import LANES, U0, U1, WORDS, fetch
+from bellapy.engines.linear.slice_bases import LANES, U0, U1, WORDS, fetch, look_ahead
 from bellapy.engines.linear.slices import (
     ALIVE,
     BEST,
@@ -149,6 +149,9 @@ def _run(task, some, now, found):
             return n_over
         fetch(task.planes, now.query_at, now.query_end, False, task.no_flip, some.query)
         fetch(task.planes, now.target_at, now.target_end, True, now.flip, some.target)
+        for l in range(LANES):
+            look_ahead(task.planes, now.query_at[l])
+            look_ahead(task.planes, now.target_at[l])
         compute_chunk(some, taken > before)
         n_done, n_over = _collect(task, some, now, found, n_over)
         active -= n_done
@@ -168,10 +171,9 @@ def _place(task, some, now, taken):
     How many are taken now.
     """
     even, odd = some.even, some.odd[CELL:]
-    clear(even, some.gone, task.dead)
-    clear(odd, some.gone, task.dead)
-    move_windows(even, some.down, some.up, task.dead)
-    move_windows(odd, some.down, some.up, task.dead)
+    for stack in (even, odd):
+        clear(stack, some.gone, task.dead, some.mask)
+        move_windows(stack, some.down, some.up, task.dead, some.mask)
     some.gone[:] = U0
     some.fresh[:] = U0
     for l in range(LANES):

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bellapy.compute.jit import bit_of_each, njit_entry, njit_inner, njit_vector
+from bellapy.compute.jit import bit_of_each, njit_entry, njit_inner, njit_vector, prefetch
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.engines.lanes.shape import U
 
@@ -20,6 +20,7 @@ WORDS = 8
 U_WORDS = U(WORDS)
 BITS = 64  # of a word
 GUARD = 4  # words before and after the planes of reads, since windows may begin or end outside
+AHEAD = 3  # words: a few chunks
 BASE_PLANES = 3  # of a base: the two bits of its code, and whether it matches nothing
 U0, U1 = U(0), U(1)
 ALL = ~U0
@@ -104,6 +105,12 @@ def fetch(planes, at, end, is_target, flip, rows):
         rows[l] = low | none if is_target else low & ~none
         rows[U(LANES) + l] = _plane(planes, place, 1) ^ complement
         rows[U(2 * LANES) + l] = none
+
+
+@njit_inner
+def look_ahead(planes, at):
+    """Ask for bases that a window, which begins at place `at` of the reads, comes to later.  `planes`: as in `fetch`."""
+    prefetch(planes, ((at >> 6) + GUARD + AHEAD) * BASE_PLANES)
 
 
 @njit_vector

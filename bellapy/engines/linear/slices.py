@@ -22,7 +22,7 @@ import numpy as np
 
 from bellapy.compute.jit import njit_inner, njit_part, njit_vector
 from bellapy.engines.lanes.shape import U, aligned
-from bellapy.engines.linear.slice_bases import ALL, BASE_PLANES, LANES, U0, U_WORDS, WORDS, turn
+from bellapy.engines.linear.slice_bases import ALL, BASE_PLANES, LANES, U0, U1, U_WORDS, WORDS, turn
 
 PLANES = 5
 XDROP = 15
@@ -49,6 +49,7 @@ class Slices(NamedTuple):
     risen : (BITS, WORDS), flat: lanes whose best score rose, by anti-diagonal of the chunk.
     told : (BITS, WORDS), flat: the row of the last rise by bits, then LOW_LIVES and the others.
     fresh, gone, down, up : (WORDS,) lanes that begin a flank, that ended one, whose windows are to move.
+    mask : (PLANES * WORDS,) scratch: some lanes, by plane.
     """
 
     even: np.ndarray
@@ -64,13 +65,14 @@ class Slices(NamedTuple):
     gone: np.ndarray
     down: np.ndarray
     up: np.ndarray
+    mask: np.ndarray
 
 
 def make_slices() -> Slices:
     """All lanes idle, all cells dead."""
     row = PLANES * WORDS
     sizes = [(HEIGHT + 1) * row] * 2 + [BASE_PLANES * LANES] * 2 + [WORDS] * 2
-    sizes += [HEIGHT * WORDS, LANES, LANES] + [WORDS] * 4
+    sizes += [HEIGHT * WORDS, LANES, LANES] + [WORDS] * 4 + [row]
     some = Slices(*(aligned(size, np.uint64) for size in sizes))
     for stack in (some.even, some.odd):
         for plane in range(PLANES):
@@ -264,33 +266,41 @@ def _find_moves(low, high, down, up):
 
 
 @njit_vector
-def _take(rows, others, which):
-    """Cells of one row as in another, in some lanes: `rows` is changed; `others`; `which`: (WORDS,) uint64."""
-    for plane in range(U(PLANES)):
-        for e in range(U_WORDS):
-            at = plane * U_WORDS + e
-            rows[at] = _choose(rows[at], others[at], which[e])
+def _of_planes(which, mask):
+    """Write lanes, `which`, (WORDS,) uint64, to each plane of a row, `mask`."""
+    for x in range(mask.size):
+        mask[x] = which[U(x) & (U_WORDS - U1)]
+
+
+@njit_vector
+def _take(rows, others, mask):
+    """Cells of one row as in another, in some lanes: `rows` is changed; `others`; `mask`: the lanes, by plane."""
+    for x in range(mask.size):  # one loop of unknown length: LLVM would unroll two short ones, without vectors
+        rows[x] = _choose(rows[x], others[x], mask[x])
 
 
 @njit_inner
-def move_windows(stack, down, up, dead):
+def move_windows(stack, down, up, dead, mask):
     """Move the windows of some lanes by STEP rows, that hold no live cell at the other end.
 
-    `stack`: cells from row 0 on; changed.  `down`, `up`: of Slices.  `dead`: a dead row.
+    `stack`: cells from row 0 on; changed.  `down`, `up`: of Slices.  `dead`: a dead row.  `mask`: of Slices, overwritten.
     """
+    _of_planes(down, mask)
     for w in range(HEIGHT - 1, -1, -1):
         others = stack[U(w - STEP) * CELL :] if w >= STEP else dead
-        _take(stack[U(w) * CELL :], others, down)
+        _take(stack[U(w) * CELL :], others, mask)
+    _of_planes(up, mask)
     for w in range(HEIGHT):
         others = stack[U(w + STEP) * CELL :] if w + STEP < HEIGHT else dead
-        _take(stack[U(w) * CELL :], others, up)
+        _take(stack[U(w) * CELL :], others, mask)
 
 
 @njit_inner
-def clear(stack, gone, dead):
-    """Let all cells of some lanes die.  `stack`: cells; changed.  `gone`: the lanes, (WORDS,) uint64.  `dead`: as above."""
+def clear(stack, gone, dead, mask):
+    """Let all cells of some lanes die.  `stack`, `dead`, `mask`: as in `move_windows`.  `gone`: of Slices."""
+    _of_planes(gone, mask)
     for w in range(HEIGHT):
-        _take(stack[U(w) * CELL :], dead, gone)
+        _take(stack[U(w) * CELL :], dead, mask)
 
 
 @njit_inner
@@ -299,7 +309,8 @@ def start_cells(some, w, first):
 
     some : Slices; changed.  first : such a row, (PLANES * WORDS,) uint64.
     """
-    _take(some.even[U(w) * CELL :], first, some.fresh)
+    _of_planes(some.fresh, some.mask)
+    _take(some.even[U(w) * CELL :], first, some.mask)
     for e in range(U_WORDS):
         some.rise[e] &= ~some.fresh[e]
         some.rises[e] &= ~some.fresh[e]
