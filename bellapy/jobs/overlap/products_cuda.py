@@ -288,7 +288,9 @@ def _cut(columns: list[np.ndarray], seed_length: int, n_parts: int) -> list[Seed
     most, parts = max(1, -(-sum(some.shape[1] for some in columns) // n_parts)), list[Seeds]()
     for some in columns:
         query = some[0]
-        begins = [begin for begin, _ in even_ranges(len(query), -(-len(query) // most))] if len(query) else []
+        if not len(query):
+            continue
+        begins = [begin for begin, _ in even_ranges(len(query), -(-len(query) // most))]
         edges = np.unique([np.searchsorted(query, query[begin]) for begin in begins])
         parts += [
             seeds_from_columns(some[:, begin:end], seed_length)

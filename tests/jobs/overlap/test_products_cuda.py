@@ -89,3 +89,10 @@ def test_what_hardly_fits_is_left_to_the_cpu():
     with pytest.raises(MemoryError):
         products_cuda.products_for(5 << 30, *large)
     assert products_cuda.products_for(1 << 20, 1000, 9000, 5000) > 5000
+
+
+def test_groups_without_seeds_are_left_out():
+    columns = np.zeros((products_cuda.N_COLUMNS, 5), np.int32)
+    columns[0] = 0, 1, 1, 2, 2
+    parts = products_cuda._cut([columns[:, :0], columns, columns[:, :0]], 9, 3)
+    assert [part.query_id.tolist() for part in parts] == [[0], [1, 1], [2, 2]]
