@@ -29,7 +29,7 @@ from bellapy.records.bases import PAD, UNKNOWN
 from bellapy.records.reads import room_both_ways
 
 _PROGRESS_STEP = 1 << 20  # bases
-READERS = 6  # threads: more wait for Python's lock, and hold up what is loaded meanwhile
+READERS = 12  # threads: more wait for Python's lock, and hold up what is loaded meanwhile
 _AMINO = list(b"EFIJLOPQZ")  # letters of amino acids that no base and no set of bases has; X masks sequence
 _LOOKED_AT = 1 << 16  # letters of a stream that tell whether it is protein
 _PROTEIN = 0.1  # share of them: about 0.3 in protein, none in reads
