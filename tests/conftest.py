@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
-from numba import config
+from numba import config as numba_config
 from strategies import make_reads, make_seeds, on_tables
 
 from bellapy.engines.extend import BACKENDS
@@ -27,7 +27,13 @@ settings.register_profile("ci", parent=settings.get_profile("default"), derandom
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 
-if config.ENABLE_CUDASIM:
+def pytest_configure(config: pytest.Config) -> None:
+    """Let numbers wrap around where nothing is compiled, as they do in compiled code."""
+    if numba_config.DISABLE_JIT:
+        config.addinivalue_line("filterwarnings", "ignore:overflow encountered in scalar:RuntimeWarning")
+
+
+if numba_config.ENABLE_CUDASIM:
     from numba.cuda.simulator.kernelapi import FakeCUDAShared
 
     shared_array, making = FakeCUDAShared.array, threading.Lock()
@@ -69,7 +75,7 @@ def backend(device):
 def quick_threads():
     """Numba's simulator waits for its threads in a loop: let others in more often."""
     before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-4 if config.ENABLE_CUDASIM else before)
+    sys.setswitchinterval(1e-4 if numba_config.ENABLE_CUDASIM else before)
     yield
     sys.setswitchinterval(before)
 

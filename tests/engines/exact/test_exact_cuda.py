@@ -31,7 +31,7 @@ from bellapy.engines.exact.cuda_plan import DEFAULT, Sizes, choose_kept, fits, l
 from bellapy.engines.exact.cuda_records import NOT_KEPT
 from bellapy.engines.exact.cuda_tiles import LAG, Kind
 
-pytestmark = [pytest.mark.usefixtures("quick_threads"), pytest.mark.filterwarnings("ignore:overflow")]
+pytestmark = pytest.mark.usefixtures("quick_threads")
 MODES = "local", "global", "semiglobal"
 SCORES = Scores(), Scores(2, -3, 4, 1), Scores(1, -1, 0, 1)
 STRIP = rows_of(Kind(Sizes().registers, Sizes().steps, False))

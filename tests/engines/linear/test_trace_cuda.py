@@ -41,10 +41,7 @@ from bellapy.engines.linear import trace_cuda as batch_cuda
 from bellapy.engines.linear.extend_cuda import CLASSES
 from bellapy.engines.linear.trace_cpu import trace_overlaps as trace_on_cpu
 
-pytestmark = [
-    pytest.mark.usefixtures("quick_threads"),
-    pytest.mark.filterwarnings("ignore:overflow"),  # of the code for CPUs, not compiled in the simulator
-]
+pytestmark = pytest.mark.usefixtures("quick_threads")
 MANY, LONG = (3, 40) if SIMULATED else (600, 300)  # flanks of a case, their bases
 SCORINGS = [
     Scoring(1, -1, -1, 7), Scoring(1, -1, -1, 0), Scoring(1, -3, -1, 12), Scoring(2, -3, -4, 20), Scoring(5, -11, -5, 50)
