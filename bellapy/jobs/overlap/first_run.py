@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # loaded when needed
     from bellapy.records import ReadSet
 
 ESTIMATE = f"{__name__}:load_count", f"{__name__}:load_depth", f"{__name__}:load_fit"
+JUDGING = f"{__name__}:load_judging"
 PROGRAM = f"{__name__}:load_program"
 GAIN = "bellapy.jobs.overlap.ends:load_gain"
 PRODUCTS = (
@@ -39,7 +40,7 @@ def tasks(*, with_paths: bool) -> list[str]:
     extension = [f"{engine}.extend_cuda:load_size:{number}" for number in EXTENSION]
     paths = [f"{engine}.trace_cuda:load_size:{number}" for number in PATHS] if with_paths else []
     joining = [f"{engine}.trace_cuda:load_join"] if with_paths else []
-    return [*ESTIMATE, *COUNTING, *extension[:3], *paths[:4], *joining, *extension[3:], *paths[4:]]
+    return [*ESTIMATE, JUDGING, *COUNTING, *extension[:3], *paths[:4], *joining, *extension[3:], *paths[4:]]
 
 
 def compile_ahead(*, with_paths: bool, others: Sequence[str] = ()) -> None:
@@ -134,3 +135,26 @@ def load_fit() -> None:
     survey_reads(matrix)
     spectrum_of_reads(matrix, np.ones(2, bool), 3)
     fit_spectrum(np.full(50, float(MIN_DISTINCT)), 13, 1000, 0.1, 10.0, chance=0.5)
+
+
+def load_judging() -> None:
+    """Compile, or load, what makes overlaps of alignments: by copies of one read, aligned from end to end."""
+    import numpy as np
+
+    from bellapy.jobs.overlap.pipeline import filter_stage
+    from bellapy.jobs.overlap.report import start_report
+    from bellapy.jobs.overlap.seeds import N_COLUMNS, seeds_from_columns
+    from bellapy.params import Params
+    from bellapy.records import Estimate, Extensions, ReadSet
+    from bellapy.report.log import quietly
+    from bellapy.report.run_report import RunReport
+
+    n_reads, n_bases = 12, 5000  # so many pairs that their usual score is known
+    pairs = np.triu_indices(n_reads, 1)
+    columns, alignments = np.zeros((N_COLUMNS, len(pairs[0])), np.int32), np.zeros((9, len(pairs[0])), np.int32)
+    columns[:2], columns[2], columns[6:9] = pairs, 1, n_bases  # reads, strand, support
+    alignments[[0, 2, 4]] = n_bases  # the score, and both ends
+    reads, seeds = ReadSet.from_sequences(["A" * n_bases] * n_reads), seeds_from_columns(columns, 1)
+    with quietly():
+        estimate, report = Estimate(None, None, False, ""), start_report(RunReport())
+        filter_stage(reads, seeds, Extensions(*alignments), estimate, Params(), report)

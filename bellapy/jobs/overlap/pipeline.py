@@ -230,6 +230,7 @@ def align_rounds(work: Work, launch: Launch = launch_here) -> None:
     """Extend the best seed of every candidate, and the others where the first gave no overlap or leaves room for another."""
     report = work.report
     with report.stage(AlignStage("align")) as stage:
+        ahead.wait(first_run.JUDGING)
         _all(work, ALIGN_ROUNDS, launch)
         stage.extensions, stage.second_seeds = (work.total(ALL, name) for name in ("extensions", "second_seeds"))
     steps = steps_for(work)
