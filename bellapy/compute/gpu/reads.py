@@ -69,10 +69,6 @@ class DeviceReads:
                 self._sets[name] = _Set(weakref.ref(both_ways), n_bases, planes, there)
             self._used = self._sets[name]
 
-    def forget(self) -> None:
-        """All that was sent; the memory stays."""
-        self._sets.clear()
-
     def bring_all(self, codes: np.ndarray, threads: int, stream) -> int:
         """Upload all bases, as `bring` does those of some flanks."""
         with self._lock:

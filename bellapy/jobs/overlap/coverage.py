@@ -24,6 +24,7 @@ import numpy as np
 
 from bellapy.compute.jit import njit, njit_entry, njit_inner, njit_vector_entry
 from bellapy.compute.mapped import let_go
+from bellapy.compute.sorting import sort_few
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.records import ReadSet
 from bellapy.seeding.kmer_hashes import STRETCH, hash_stretch, make_stretch
@@ -114,20 +115,6 @@ def _join_hits(found, first, last, start, table, hits):
 
 
 @njit_inner
-def _sort(words, n):
-    """Sort words[:n], uint64, which are few, by ever smaller steps."""
-    step = n // 2
-    while step > 0:
-        for i in range(step, n):
-            word, j = words[i], i
-            while j >= step and words[j - step] > word:
-                words[j] = words[j - step]
-                j -= step
-            words[j] = word
-        step = 1 if step == 2 else step * 5 // 11
-
-
-@njit_inner
 def _covers(hits, first, last, positions, n_diagonals, k, middle):
     """Whether hits[first:last], (any,) uint64, sorted, of one piece and strand, speak for an overlap over its middle.
 
@@ -141,7 +128,7 @@ def _covers(hits, first, last, positions, n_diagonals, k, middle):
             best, best_begin = i + 1 - begin, begin
     for i in range(best):
         positions[i] = hits[best_begin + i] & U(0x1FFF)
-    _sort(positions, best)
+    sort_few(positions, best)
     n, before = 0, np.int64(-k)
     for i in range(best):
         if np.int64(positions[i]) - before >= k:
@@ -172,7 +159,7 @@ def _count_read(found, shown, read, table, pieces, scratch, counts):
     """
     (r, start, length), (hits, positions) = read, scratch
     n_hits = _join_hits(found, shown[0], shown[1], start, table, hits)
-    _sort(hits, n_hits)
+    sort_few(hits, n_hits)
     first, before = 0, -1
     while first < n_hits:
         group = hits[first] >> (POS_BITS + DIAGONAL_BITS)

@@ -109,9 +109,9 @@ def test_what_the_job_waits_for_is_what_it_began():
     sizes = [
         loading_of(its[:2], f"bellapy.engines.linear.{name}") for name in ("extend_cuda", "trace_cuda") for its in CLASSES
     ]
-    assert set(sizes) | set(first_run.ESTIMATE) <= set(tasks) and len(set(tasks)) == len(tasks)
-    joining = 1
-    assert SIMULATED or len(sizes) + len(first_run.COUNTING) + len(first_run.ESTIMATE) + joining == len(tasks)
+    assert {*sizes, *first_run.ESTIMATE, first_run.JUDGING} <= set(tasks) and len(set(tasks)) == len(tasks)
+    judging = joining = 1
+    assert SIMULATED or len(sizes) + len(first_run.COUNTING) + len(first_run.ESTIMATE) + judging + joining == len(tasks)
     assert set(first_run.tasks(with_paths=False)) < set(tasks)
 
 
