@@ -20,7 +20,7 @@ PROGRAM = 180 << 20  # what the interpreter, libraries and compiled code take
 SCRATCH = 64 << 20  # of kernels, beside arrays that grow with the input
 BASE_BYTES, READ_BYTES = 5, 12_000  # of whole jobs, for each base and read: reads, k-mers; candidates at a depth of 60
 TILED_BASE_BYTES, TILED_READ_BYTES = 0.5, 500  # of jobs in tiles: the depth along the reads, numbers of each read
-PIECE_BASE_BYTES = 3.3  # of jobs in one piece, where counting and the product take what is left
+PIECE_BASE_BYTES = 4  # of jobs in one piece, where counting and the product take what is left
 SPACE, THREAD_SPACE = 900 << 20, 80 << 20  # addresses that the program needs to load and compile; for each further thread
 
 
