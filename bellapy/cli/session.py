@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 from bellapy import __version__
 from bellapy.cli.options import Given
 from bellapy.compute import own_process
+from bellapy.errors import MemoryLimitError
 from bellapy.params.fields import check, fields_of, given_values, parse_size
 from bellapy.params.run import LogParams, RunParams
 
@@ -53,7 +55,7 @@ def session(given: Given, inputs: Sequence[str], outputs: Mapping[str, str | Non
     from bellapy.compute.memory import Budget
     from bellapy.io.outputs import check_outputs
     from bellapy.io.report_files import check_kind, write_report
-    from bellapy.report.log import collect_warnings, set_up_logging
+    from bellapy.report.log import collect_warnings, logger, set_up_logging
     from bellapy.report.run_report import RunReport
 
     told = LogParams(**given_values(given, LogParams._fields))
@@ -68,10 +70,23 @@ def session(given: Given, inputs: Sequence[str], outputs: Mapping[str, str | Non
         if told.report_file:
             report.wants_charts = True
             check_kind(told.report_file)
-        yield Session(run, Budget(run.max_memory), report, stack)
+        try:
+            yield Session(run, Budget(run.max_memory), report, stack)
+        except MemoryLimitError:
+            if report.compile_s and _can_be_repeated(inputs):
+                logger.info("compiling takes memory: starting again with what is compiled now")
+                own_process.start_again()
+            raise
     report.finish()
     if told.report_file:
         write_report(report, told.report_file)
+
+
+def _can_be_repeated(inputs: Sequence[str]) -> bool:
+    """Whether the program can begin anew: what is read is still there, and nothing was written that cannot be taken back."""
+    from bellapy.io.outputs import is_streaming
+
+    return own_process.may_start_again() and all(map(os.path.isfile, inputs)) and not is_streaming()
 
 
 def run_params(given: Given) -> RunParams:

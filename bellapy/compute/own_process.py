@@ -8,12 +8,15 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from typing import NoReturn
 
 TURN = 5e-4  # seconds until a thread asks another one for the GIL
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of mallopt
 LARGE = 32 << 20  # bytes: larger arrays go back to the system at once; the most that glibc takes
 KEPT = 1 << 30  # bytes of smaller ones
 SETTINGS = ".numba_config.yaml"  # of Numba, in the working folder
+STARTS = "BELLAPY_STARTS"  # in the environment: how often the program began anew
+MOST_STARTS = 5
 _claimed = False
 
 
@@ -21,14 +24,31 @@ def claim() -> None:
     """Say that the process is ours, before NumPy and Numba are loaded."""
     global _claimed
     _claimed = True
-    gc.disable()  # arrays are freed by their reference counts; looking for cycles only costs time
+    gc.disable()  # arrays are freed by their reference counts; looking for cycles only costs time, where nothing compiles
     sys.setswitchinterval(TURN)  # a thread that loads code must not hold up those that need the GIL for a moment
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no linear algebra here: its idle threads cost time
+
+
+def collect_cycles() -> None:
+    """Look for cycles from now on: a compiler leaves hundreds of megabytes of them."""
+    if _claimed:
+        gc.enable()
 
 
 def is_claimed() -> bool:
     """Whether it is."""
     return _claimed
+
+
+def may_start_again() -> bool:
+    """Whether `start_again` can be called: it is bounded, since code that was compiled may not have been stored."""
+    return _claimed and int(os.environ.get(STARTS, "0")) < MOST_STARTS
+
+
+def start_again() -> NoReturn:
+    """Begin the program anew in its place, with the same process number: what it holds is given back."""
+    os.environ[STARTS] = str(int(os.environ.get(STARTS, "0")) + 1)
+    os.execv(sys.executable, sys.orig_argv)
 
 
 def keep_freed_memory() -> None:

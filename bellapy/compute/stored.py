@@ -27,6 +27,7 @@ class OuterCompiler(Compiler):
     """Numba's own steps, after the imports that they would make with more than is needed."""
 
     def __init__(self, *arguments: Any, **options: Any):
+        own_process.collect_cycles()
         with own_process.without("scipy.linalg"):
             import_module("numba.np.arraymath")
         super().__init__(*arguments, **options)

@@ -112,6 +112,9 @@ def _name(path: str) -> str:
 
 # ---------------------------------------------------------------- writing
 
+_streams: list[str] = []
+"""Pipes and devices to which this process has begun to write."""
+
 
 @contextmanager
 def open_output(path: str, compressible: bool = True) -> Iterator[BinaryIO]:
@@ -123,6 +126,7 @@ def open_output(path: str, compressible: bool = True) -> Iterator[BinaryIO]:
     check_writable(path)
     compressed = compressible and path.endswith(COMPRESSED)
     if path == "-" or is_special(path):
+        _streams.append(path)
         with _told(path), _open_stream(path, compressed) as stream:
             yield stream
             stream.flush()
@@ -130,6 +134,11 @@ def open_output(path: str, compressible: bool = True) -> Iterator[BinaryIO]:
     with whole_files(path) as (written,), _open_stream(written, compressed) as stream:
         yield stream
         stream.flush()
+
+
+def is_streaming() -> bool:
+    """Whether this process has begun to write to a pipe or a device: that cannot be taken back."""
+    return bool(_streams)
 
 
 @contextmanager

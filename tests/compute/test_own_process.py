@@ -40,3 +40,42 @@ def test_numba_types_arrays_the_same_without_what_it_only_looks_at(tmp_path, arg
     (tmp_path / own_process.SETTINGS).write_text("threading_layer: workqueue\n")
     pytest.importorskip("yaml")
     assert run()[1].endswith("True"), "the settings are read"
+
+
+AGAIN = """
+import os
+from bellapy.compute import own_process
+
+print(os.getpid(), flush=True)
+if {claimed}:
+    own_process.claim()
+if own_process.may_start_again():
+    own_process.start_again()
+"""
+
+
+@pytest.mark.parametrize("claimed", [True, False])
+def test_the_program_starts_again_in_its_place_a_few_times(claimed):
+    command = [sys.executable, "-c", AGAIN.format(claimed=claimed)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert len(told) == (1 + own_process.MOST_STARTS if claimed else 1)
+    assert len(set(told)) == 1, "the process stays the same"
+
+
+COMPILES = """
+import gc
+from bellapy.compute import own_process
+
+own_process.claim()
+print(gc.isenabled())
+from bellapy.compute.jit import njit
+
+njit(lambda x: x + 1, cache=False)(1)
+print(gc.isenabled())
+"""
+
+
+def test_cycles_are_looked_for_once_something_is_compiled():
+    """Else what the compiler leaves would stay: 400 MB in a first run of `correct`."""
+    command = [sys.executable, "-c", COMPILES]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == ["False", "True"]
