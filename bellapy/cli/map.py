@@ -90,7 +90,7 @@ def index_command(
         from bellapy.jobs.map.run import make_index
 
         params = replace(params, **given_values(given, ("k", "window")))
-        save_index(make_index(reference, params, run.report, run.run.threads), output)
+        save_index(make_index(reference, params, run.report, run.run.threads), output, run.run.threads)
 
 
 @takes(options_of(PairParams), THREADS_AND_LOG, pick(RunParams, "device"))

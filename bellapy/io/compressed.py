@@ -1,4 +1,4 @@
-"""Files of reads as streams of plain bytes: gzip and bgzip are inflated, and damage is told."""
+"""Files that are read as streams of plain bytes: gzip and bgzip are inflated, and damage is told."""
 
 from __future__ import annotations
 
@@ -37,11 +37,14 @@ def told_damage(path: str) -> Iterator[None]:
 
 @contextmanager
 def open_stream(path: str, threads: int = 1) -> Iterator[io.BufferedReader]:
-    """The decompressed bytes of a file, or of standard input, which is left open."""
-    with ExitStack() as stack:
+    """The decompressed bytes of a file, or of standard input ("-"), which is left open.
+
+    Whatever fails to be read while it is in use becomes InputError.
+    """
+    with told_damage(path), ExitStack() as stack:
         if path == "-":
             if sys.stdin is None:
-                raise InputError(path, "is closed; name a file of reads.")
+                raise InputError(path, "is closed; name a file.")
             source: Any = io.BufferedReader(cast(io.RawIOBase, sys.stdin.buffer), READ_SIZE)
             stack.callback(source.detach)
         else:
@@ -63,6 +66,16 @@ def open_stream(path: str, threads: int = 1) -> Iterator[io.BufferedReader]:
             raise
         if watched.is_cut_bgzip():
             raise InputError(path, f"the end-of-file block of bgzip is missing. {FETCH_AGAIN}")
+
+
+@contextmanager
+def as_text(stream: io.BufferedReader) -> Iterator[io.TextIOWrapper]:
+    """Read a byte stream as text; surrogates let any byte in a read name through."""
+    text = io.TextIOWrapper(stream, encoding="utf-8", errors="surrogateescape")
+    try:
+        yield text
+    finally:
+        text.detach()  # the owner of the stream closes it, and standard input stays open
 
 
 class _Watched:

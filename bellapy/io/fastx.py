@@ -20,7 +20,7 @@ import numpy as np
 
 from bellapy.compute.threads import even_ranges, map_in_order, map_threads
 from bellapy.errors import InputError, MemoryLimitError, ParameterError
-from bellapy.io.compressed import open_stream, told_damage
+from bellapy.io.compressed import open_stream
 from bellapy.io.fastx_blocks import Block, FileBlock, Taken, blocks_of, is_fastq, taken_together
 from bellapy.io.fastx_lines import UPPER, Fault, Records, lines_of, take, take_records, whole_records
 from bellapy.io.pieces import Pieces
@@ -110,7 +110,7 @@ def stream_records(paths: Sequence[str | os.PathLike]) -> Iterator[Records]:
         raise ParameterError("name at least one file of reads, and standard input (-) only once")
     for path in names:
         n_records = 0
-        with told_damage(path), open_stream(path) as stream:
+        with open_stream(path) as stream:
             fastq = is_fastq(path, stream)
             for records in _some_records(stream, fastq):
                 if not isinstance(records, Records):
@@ -162,7 +162,7 @@ def _load_file(path: str, collector: _Collector, threads: int) -> None:
     """Add all reads of one file to `collector`."""
     from bellapy.io.fastx_scan import scan_all  # loads Numba
 
-    with told_damage(path), open_stream(path, threads) as stream:
+    with open_stream(path, threads) as stream:
         fastq = is_fastq(path, stream)
         collector.begin_file(path, fastq)
         unusual: list[Block | FileBlock] = []

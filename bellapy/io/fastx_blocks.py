@@ -27,6 +27,7 @@ OTHER_FILES = {
     b"BZh": COMPRESSED,
     b"\xfd7zXZ": COMPRESSED,
     b"\x28\xb5\x2f\xfd": COMPRESSED,
+    b"PK\3\4": "a zip archive. Unpack it.",
 }
 """What is often given by mistake, by its first bytes."""
 

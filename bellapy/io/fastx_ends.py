@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from bellapy.compute.jit import njit_entry, njit_inner, njit_vector
+from bellapy.io.fastx_blocks import LINES
 
 LF, LESS = ord("\n"), ord(">")
-LINES = 4  # of a record of FASTQ
 NOWHERE = -1
 STRIDE = 64  # bytes
 FIRST_CUT = 2

@@ -1,74 +1,118 @@
-"""Index files of `bellapy index`: written whole, read through memory maps."""
+"""Index files of `bellapy index`: written whole, compared with their checksums, read through memory maps."""
 
 from __future__ import annotations
 
 import json
 import os
+import zlib
+from collections.abc import Callable
+from functools import partial
+from typing import Any, BinaryIO
 
 import numpy as np
 
+from bellapy.compute.threads import map_threads
 from bellapy.errors import InputError
+from bellapy.io.compressed import told_damage
 from bellapy.io.outputs import whole_files
 from bellapy.seeding.index import Index, Lookup
 
-MAGIC = b"bellapy-index-2\n"
-
-
+NAME = b"bellapy-index-"  # of any version
+MAGIC = NAME + b"3\n"
+NUMBER_BYTES = 8  # of the header's size and checksum, which stand before it
 ALIGNMENT = 64
+PIECE = 1 << 22  # bytes of an array that have a checksum of their own, so that threads share the work
+AGAIN = "make it again with `bellapy index`"
 
 
 def is_index(path: str | os.PathLike) -> bool:
-    """Whether a file is an index by its first bytes."""
+    """Whether a file is an index, of any version, by its first bytes."""
     try:
         with open(path, "rb") as stream:
-            return stream.read(len(MAGIC)) == MAGIC
+            return stream.read(len(NAME)) == NAME
     except OSError:
         return False
 
 
-def save_index(index: Index, path: str) -> None:
+def save_index(index: Index, path: str, threads: int = 1) -> None:
     """Write the index; the file appears under its name when it is complete."""
     arrays = {
         "codes": index.codes, "starts": index.starts, "lengths": index.lengths, "words": index.lookup.words,
         "buckets": index.lookup.starts,
     }  # fmt: skip
+    kinds = {
+        name: [array.dtype.str, len(array), _checksums(partial(_piece, array), array.nbytes, threads)]
+        for name, array in arrays.items()
+    }
     meta = {
         "names": index.names, "k": index.k, "window": index.window, "cutoff": index.lookup.cutoff,
         "place_bits": index.lookup.place_bits, "rest_bits": index.lookup.rest_bits,
-        "arrays": {name: [array.dtype.str, len(array)] for name, array in arrays.items()},
+        "arrays": kinds,
     }  # fmt: skip
     header = json.dumps(meta).encode()
     with whole_files(path) as (written,), open(written, "wb") as stream:
-        stream.write(MAGIC + len(header).to_bytes(8, "little") + header)
+        stream.write(MAGIC)
+        for number in (len(header), zlib.crc32(header)):
+            stream.write(number.to_bytes(NUMBER_BYTES, "little"))
+        stream.write(header)
         for array in arrays.values():
             stream.write(bytes(-stream.tell() % ALIGNMENT))
             array.tofile(stream)
 
 
-def load_index(path: str) -> Index:
+def load_index(path: str, threads: int = 1) -> Index:
     """An index file, mapped into memory.
+
+    All of it is read once, to compare checksums: compiled code follows what stands in it without a further look.
 
     Raises
     ------
-    InputError : a file that cannot be read, is no index or is cut short.
+    InputError : a file that cannot be read, is no index of this version, is damaged or cut short.
     """
-    try:
-        with open(path, "rb") as stream:
-            if stream.read(len(MAGIC)) != MAGIC:
-                raise InputError(path, "is no index of this version; make one with `bellapy index`")
-            meta = json.loads(stream.read(int.from_bytes(stream.read(8), "little")))
-            at, size, arrays = stream.tell(), os.path.getsize(path), {}
-            for name, (kind, length) in meta["arrays"].items():
-                at += -at % ALIGNMENT
-                n_bytes = np.dtype(kind).itemsize * length
-                if at + n_bytes > size:
-                    raise InputError(path, "the index is cut short; make it again with `bellapy index`")
-                arrays[name] = np.memmap(path, kind, "r", at, (length,)) if length else np.zeros(0, kind)
-                at += n_bytes
-    except OSError as error:
-        raise InputError(path, f"{error.strerror or error}. Check name, folder and permissions.") from error
-    except (ValueError, KeyError) as error:
-        raise InputError(path, "the index is damaged; make it again with `bellapy index`") from error
-    plain = {name: array.view(np.ndarray) for name, array in arrays.items()}
-    lookup = Lookup(plain["words"], plain["buckets"], meta["place_bits"], meta["rest_bits"], meta["cutoff"])
-    return Index(tuple(meta["names"]), plain["codes"], plain["starts"], plain["lengths"], meta["k"], meta["window"], lookup)
+    with told_damage(path), open(path, "rb") as stream:
+        size = os.fstat(stream.fileno()).st_size
+        meta = _read_header(stream, path, size)
+        at, arrays = stream.tell(), {}
+        for name, (kind, length, checksums) in meta["arrays"].items():
+            at += -at % ALIGNMENT
+            n_bytes = np.dtype(kind).itemsize * length
+            if at + n_bytes > size:
+                raise InputError(path, f"the index is cut short; {AGAIN}")
+            if _checksums(partial(_read_piece, stream.fileno(), at, n_bytes), n_bytes, threads) != checksums:
+                raise _damaged(path)
+            mapped = np.memmap(stream, kind, "r", at, (length,)) if length else np.zeros(0, kind)
+            arrays[name] = mapped.view(np.ndarray)
+            at += n_bytes
+    lookup = Lookup(arrays["words"], arrays["buckets"], meta["place_bits"], meta["rest_bits"], meta["cutoff"])
+    return Index(
+        tuple(meta["names"]), arrays["codes"], arrays["starts"], arrays["lengths"], meta["k"], meta["window"], lookup
+    )
+
+
+def _read_header(stream: BinaryIO, path: str, size: int) -> dict[str, Any]:
+    """What the file says of itself; size : of the whole file, bytes."""
+    if stream.read(len(MAGIC)) != MAGIC:
+        raise InputError(path, f"is an index of another version; {AGAIN}")
+    length, checksum = (int.from_bytes(stream.read(NUMBER_BYTES), "little") for _ in range(2))
+    header = stream.read(length) if length < size else b""
+    if not header or zlib.crc32(header) != checksum:
+        raise _damaged(path)
+    return json.loads(header)
+
+
+def _checksums(piece_at: Callable[[int], Any], n_bytes: int, threads: int) -> list[int]:
+    """CRC-32 of each piece of an array of n_bytes; piece_at : gives the one that begins at a byte of it."""
+    return map_threads(lambda at: zlib.crc32(piece_at(at)), range(0, n_bytes, PIECE), threads)
+
+
+def _piece(array: np.ndarray, at: int) -> np.ndarray:
+    return array.view(np.uint8)[at : at + PIECE]
+
+
+def _read_piece(file: int, begin: int, n_bytes: int, at: int) -> bytes:
+    """A piece of an array that begins somewhere in a file: read, so that the map takes no memory before it is used."""
+    return os.pread(file, min(PIECE, n_bytes - at), begin + at)
+
+
+def _damaged(path: str) -> InputError:
+    return InputError(path, f"the index is damaged; {AGAIN}")

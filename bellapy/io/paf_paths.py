@@ -9,7 +9,7 @@ import numpy as np
 
 from bellapy.compute.jit import njit_entry
 from bellapy.errors import InputError
-from bellapy.io.inputs import open_input
+from bellapy.io.compressed import open_stream
 from bellapy.records import Overlaps, ReadSet
 
 TAG = b"cg:Z:"
@@ -83,7 +83,7 @@ def read_path_overlaps(path: str, reads: ReadSet) -> PathOverlaps:
     paths: list[tuple[np.ndarray, int]] = []
     seen: set[tuple] = set()
     n_self = n_twice = 0
-    with open_input(path) as lines:
+    with open_stream(path) as lines:
         for number, line in enumerate(lines, 1):
             if not line.strip():
                 continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bellapy.errors import InputError
-from bellapy.io.inputs import as_text, open_input
+from bellapy.io.compressed import as_text, open_stream
 from bellapy.params.wga import DEFAULT_SCORES, GapScores
 
 BASES = "ACGT"
@@ -29,7 +29,7 @@ def read_scores(path: str) -> tuple[GapScores, dict[str, int]]:
     columns: list[str] = []
     rows: list[list[int]] = []
     order: list[str] = []
-    with open_input(path) as stream, as_text(stream) as lines:
+    with open_stream(path) as stream, as_text(stream) as lines:
         for number, line in enumerate(lines, 1):
             words = line.split("#")[0].replace("=", " = ").split()
             if not words:

@@ -32,6 +32,7 @@ import numpy as np
 from bellapy import __version__
 from bellapy.errors import InputError, OutputError, ParameterError
 from bellapy.io.array_files import read_arrays, write_arrays
+from bellapy.io.compressed import told_damage
 from bellapy.io.outputs import lock_file, system_id
 from bellapy.report.log import logger
 
@@ -198,6 +199,8 @@ def open_workdir(
     checked = [digest(name) for name in inputs] if lasting else []
     journal = {"kind": kind, "version": __version__, "options": _plain(options), "inputs": checked}
     with _told(path, lasting=lasting):
+        if path.exists() and not path.is_dir():
+            raise OutputError(f"{folder}: is no folder. Name an empty or a new folder as --workdir.")
         path.mkdir(exist_ok=True)
         others = [name for name in sorted(os.listdir(path)) if not (name == OWNER or name.endswith(UNFINISHED))]
         if others and not (path / JOURNAL).exists():
@@ -264,13 +267,10 @@ def digest(path: str) -> dict[str, Any]:
     if path == "-":
         raise ParameterError("--workdir: standard input cannot be read again when the job goes on; name files of reads")
     checksum, size = hashlib.sha256(), 0
-    try:
-        with open(path, "rb", buffering=0) as stream:
-            while piece := stream.read(PIECE):
-                checksum.update(piece)
-                size += len(piece)
-    except OSError as error:
-        raise InputError(path, f"{error.strerror or error}. Check name, folder and permissions.") from error
+    with told_damage(path), open(path, "rb", buffering=0) as stream:
+        while piece := stream.read(PIECE):
+            checksum.update(piece)
+            size += len(piece)
     return {"path": path, "bytes": size, "sha256": checksum.hexdigest()}
 
 

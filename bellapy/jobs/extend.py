@@ -14,7 +14,7 @@ from bellapy.engines.ends import End
 from bellapy.engines.extend import extend_anchors, load
 from bellapy.engines.trace import map_paths
 from bellapy.errors import InputError, ParameterError
-from bellapy.io.inputs import open_input
+from bellapy.io.compressed import open_stream
 from bellapy.io.paf import path_columns
 from bellapy.io.table_text import NUMBER, NameTable, format_rows
 from bellapy.params import Params, Scoring
@@ -106,7 +106,7 @@ def extend_pairs(
     n_pairs, packing, extending, tracing = 0, 0.0, 0.0, 0.0
     with report.stage(Stage("load")):  # compiled code, so that the times below are those of the work
         load(work.steps[0], work.resources.device)
-    with open_input(path) as lines, report.stage(ExtendStage("extend")) as stage:
+    with open_stream(path) as lines, report.stage(ExtendStage("extend")) as stage:
         start = cpu_time()
         while batch := list(islice(lines, BATCH_PAIRS)):
             reads, seeds = pack_pairs([_parse(path, n_pairs + i + 1, line, k) for i, line in enumerate(batch)], k)
@@ -167,7 +167,7 @@ def read_pairs(path: str, k: int) -> list[Pair]:
     ------
     InputError : a file that cannot be read, or a line that is no pair of sequences with a seed inside.
     """
-    with open_input(path) as lines:
+    with open_stream(path) as lines:
         return [_parse(path, number, line, k) for number, line in enumerate(lines, 1)]
 
 

@@ -16,7 +16,7 @@ from bellapy.engines.affine.pieces import Pieces
 from bellapy.engines.affine.rule import EXTEND, GLOBAL, NO_ZDROP, ordered
 from bellapy.errors import InputError, ParameterError
 from bellapy.io.cigar_text import cigar_texts
-from bellapy.io.inputs import open_input
+from bellapy.io.compressed import open_stream
 from bellapy.io.table_text import NUMBER, TEXT, NameTable, format_rows
 from bellapy.params import AffineScoring
 from bellapy.records.bases import encode
@@ -91,7 +91,7 @@ def align_pairs(
 def _batches(path: str, scoring: AffineScoring, times: int) -> Iterator[tuple[int, list[tuple[np.ndarray, np.ndarray]]]]:
     """Pairs of code arrays, with the index of the first; a bounded number of bases at a time, `times` the usual one."""
     most = MOST_SCORE // max(scoring.match, -scoring.mismatch, scoring.extend1, scoring.extend2)
-    with open_input(path) as lines:
+    with open_stream(path) as lines:
         first = 0
         numbered = enumerate(lines, 1)
         while True:

@@ -511,8 +511,8 @@ def test_stage_file_made_from_other_reads(here, command, change):
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (None, "pairs: cannot be read (No such file"),
-        ("folder", "pairs: cannot be read (Is a directory"),
+        (None, "pairs: No such file"),
+        ("folder", "pairs: Is a directory"),
         (b"", "pairs: is empty"),
         (b"ACGTACGT\t0\tACGTACGT\t0\n", "line 1: 4 columns instead of 5"),
         (b"ACGTACGT\t0\tACGTACGT\t0\tn\t7\n", "line 1: 6 columns instead of 5"),

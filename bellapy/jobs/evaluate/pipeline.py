@@ -34,7 +34,7 @@ from os import PathLike
 import numpy as np
 
 from bellapy.errors import InputError, ParameterError
-from bellapy.io.inputs import as_text, open_input
+from bellapy.io.compressed import as_text, open_stream
 from bellapy.io.outputs import open_output
 from bellapy.jobs.evaluate.truth import MAX_POSITION, UNKNOWN, Truth
 from bellapy.report.log import logger
@@ -125,7 +125,7 @@ def _read_overlaps(
     """Lines to judge, (n,) of _LINE in the order of the file, and how many lines there were of each kind."""
     kept = [np.empty(0, _LINE)]
     tally = Counter(lines=0, self_lines=0, lines_outside_truth=0, lines_bad_coordinates=0)
-    with open_input(path) as stream, as_text(stream) as texts:
+    with open_stream(path) as stream, as_text(stream) as texts:
         while chunk := list(islice(texts, CHUNK_LINES)):
             try:
                 lines = _parse_lines(chunk, overlap_format, truth.ids)

@@ -15,7 +15,7 @@ import numpy as np
 import pysam
 
 from bellapy.errors import InputError
-from bellapy.io.inputs import as_text, open_input
+from bellapy.io.compressed import as_text, open_stream
 
 UNKNOWN = -1  # read length where the truth gives none; id of a read outside the truth
 MIN_MAPPING_QUALITY = 10  # below it too many alignments lie in the wrong copy of a repeat
@@ -88,7 +88,7 @@ def read_truth(path: str | PathLike) -> Truth:
     path = str(path)
     if path == "-":
         raise InputError(path, "the truth cannot come from standard input; write it to a file and name that.")
-    with open_input(path) as stream:
+    with open_stream(path) as stream:
         truth_format = _format_by_suffix(path) or _format_by_content(stream.peek(4096))
         if truth_format not in _TRUTH_READERS:
             raise InputError(path, "unknown format; expected a tab-separated truth table, MAF, SAM or BAM.")

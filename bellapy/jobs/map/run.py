@@ -97,7 +97,7 @@ def open_index(reference: str | ReadSet, params: MapParams, report: RunReport, t
     if not isinstance(reference, str) or not is_index(reference):
         return make_index(reference, params, report, threads)
     with report.stage(IndexStage("index")) as stage:
-        index = load_index(reference)
+        index = load_index(reference, threads)
         stage.sequences, stage.minimizers = len(index.names), len(index.lookup.words)
     return index
 

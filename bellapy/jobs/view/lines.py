@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from bellapy.errors import InputError
-from bellapy.io.inputs import open_input
+from bellapy.io.compressed import open_stream
 
 CIGAR = b"cg:Z:"
 
@@ -39,7 +39,7 @@ def read_mates(path: str, name: str) -> tuple[int | None, list[Mate]]:
     InputError : a line of the read that is no PAF.
     """
     wanted, length, found = name.encode("utf-8", "surrogateescape"), None, []
-    with open_input(path) as lines:
+    with open_stream(path) as lines:
         for number, line in enumerate(lines, 1):
             if wanted not in line:
                 continue

@@ -11,6 +11,7 @@ import sys
 from itertools import combinations
 
 import numpy as np
+import pysam
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -333,6 +334,19 @@ def test_compressed_overlaps(judge, tmp_path, suffix):
     path = tmp_path / f"o.paf{suffix}"
     path.write_bytes(gzip.compress(text.encode()) if suffix else text.encode())
     assert evaluate_overlaps(read_truth(tmp_path / "truth.tsv"), path) == judge(AB, BC)
+
+
+def test_overlaps_cut_between_blocks_of_bgzip(tmp_path):
+    """No line is cut: only the block that ends such files, which is missing, tells of it."""
+    (tmp_path / "truth.tsv").write_text(TRUTH)
+    with pysam.BGZFile(str(tmp_path / "o.paf.gz"), "wb") as packed:
+        packed.write((format_line(AB, "paf") + format_line(BC, "paf")).encode())
+    whole = (tmp_path / "o.paf.gz").read_bytes()
+    first_block = int.from_bytes(whole[16:18], "little") + 1
+    assert first_block < len(whole)
+    (tmp_path / "o.paf.gz").write_bytes(whole[:first_block])
+    with pytest.raises(InputError, match="end-of-file block of bgzip is missing"):
+        evaluate_overlaps(read_truth(tmp_path / "truth.tsv"), tmp_path / "o.paf.gz")
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])

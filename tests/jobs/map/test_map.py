@@ -14,8 +14,9 @@ import pytest
 from cases import run
 from strategies import mutate, random_bases
 
+from bellapy.errors import InputError
 from bellapy.io.fastx import load_reads, stream_records
-from bellapy.io.index_files import load_index
+from bellapy.io.index_files import MAGIC, load_index, save_index
 from bellapy.jobs.map.bases import pack_both_ways
 from bellapy.jobs.map.pipeline import Mapper, batches
 from bellapy.params import AffineScoring, map_preset
@@ -207,6 +208,31 @@ def test_an_index_file_gives_the_same(world):
     cut.write_bytes((world.folder / "ref.bpi").read_bytes()[:-100])
     outcome = run("map", cut, world.folder / "reads.fq")
     assert outcome.code == 1 and "cut short" in outcome.err
+
+
+def same_index(a, b):
+    arrays = ((x.codes, x.starts, x.lengths, x.lookup.words, x.lookup.starts) for x in (a, b))
+    numbers = [(x.names, x.k, x.window, *x.lookup[2:]) for x in (a, b)]
+    return numbers[0] == numbers[1] and all(map(np.array_equal, *arrays))
+
+
+def test_an_index_file_that_is_not_sound_is_refused(world, monkeypatch):
+    monkeypatch.setattr("bellapy.io.index_files.PIECE", 1 << 14)
+    index, damaged = build_index(load_reads([world.folder / "ref.fa"]), 15, 10), world.folder / "damaged.bpi"
+    save_index(index, str(damaged), threads=2)
+    data, refused, taken = damaged.read_bytes(), 0, 0
+    for at in [*range(len(MAGIC), 600, 7), *range(600, len(data), 2999), len(data) - 1]:
+        damaged.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        try:
+            assert same_index(load_index(str(damaged), threads=2), index)  # what changed lies between arrays
+            taken += 1
+        except InputError as error:
+            assert re.search(r"damaged\.bpi: the index is (damaged|cut short); make it again", str(error))
+            refused += 1
+    assert refused > 100 > 10 > taken
+    damaged.write_bytes(b"bellapy-index-2\n" + data[len(MAGIC) :])
+    with pytest.raises(InputError, match="another version"):
+        load_index(str(damaged))
 
 
 def test_a_preset_is_chosen_from_the_reads(world):
