@@ -154,6 +154,8 @@ def test_options_of_stages():
         (["count", "--", "-t", "4"], "--threads"),
         (["count", "--", "--skip-alignment"], "--skip-alignment: no stage takes it"),
         (["count", "--", "x.fa"], "x.fa: is no option"),
+        (["count", "--", "--help-all"], "--help-all: no stage takes it"),
+        (["count", "--", "--such"], "Try 'bellapy overlap --help'"),
         (["overlap", "--", "-k", "13"], "overlap: is no stage; choose from count, candidates, align, filter"),
     ],
 )

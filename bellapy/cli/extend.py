@@ -20,12 +20,17 @@ K = Annotated[int, typer.Option("-k", help="Bases of a seed.", show_default=Fals
 XDrop = Annotated[
     int,
     typer.Option(
-        "-x", "--xdrop", help="X: give up cells so far below the best score.", show_default=False, rich_help_panel=ALIGNMENT
+        "-x",
+        "--xdrop",
+        help="Stop where the score falls so far below the best.",
+        show_default=False,
+        rich_help_panel=ALIGNMENT,
     ),
 ]
 
 _END = pick(ExtensionParams, "extension")["extension"]
-END = replace(_END, default="best", about=replace(_END.about, choices=("best", "longest")))
+_ABOUT = "Where an alignment ends: at the best score, or where the extension stopped, as in SeqAn"
+END = replace(_END, default="best", about=replace(_END.about, help=_ABOUT, choices=("best", "longest")))
 """Where an extension ends; the tilt of `homology` is learnt from whole sets of reads."""
 
 

@@ -67,8 +67,10 @@ def make_command(name: str, text: str, function: Callable) -> Command:
     options: dict[str, Field] = getattr(function, "options", {})
     own = [p for p in inspect.signature(function, eval_str=True).parameters.values() if p.name != "given"]
     rare = {name for name, field in options.items() if not field.about.common} if len(options) > FEW_OPTIONS else set()
-    added = [_argument(_HELP_ALL_NAME, _HELP_ALL, False)] if rare else []
-    parameters = [p.replace(kind=p.KEYWORD_ONLY) for p in own] + [_parameter(field) for field in options.values()] + added
+    help_all = _argument("help_all", _help_all(hidden=not rare), False)
+    parameters = (
+        [p.replace(kind=p.KEYWORD_ONLY) for p in own] + [_parameter(field) for field in options.values()] + [help_all]
+    )
 
     @functools.wraps(function)
     def run(**values: Any) -> None:
@@ -104,8 +106,10 @@ def _show_all(context: typer.Context, wanted: bool) -> None:
         raise typer.Exit
 
 
-_HELP_ALL_NAME = "help_all"
-_HELP_ALL = Annotated[bool, typer.Option("--help-all", is_eager=True, callback=_show_all, help="Show all options and exit.")]
+def _help_all(hidden: bool) -> Any:
+    """The option --help-all; hidden : where the short help shows all options too."""
+    text = "Show all options and exit."
+    return Annotated[bool, typer.Option("--help-all", is_eager=True, callback=_show_all, help=text, hidden=hidden)]
 
 
 def _parameter(field: Field) -> inspect.Parameter:

@@ -11,7 +11,7 @@ import typer
 from bellapy.errors import ParameterError
 
 STAGES = ("count", "candidates", "align", "filter")
-NOT_FOR_USERS = ("output", "report_file", "threads", "debug")  # the workflow says these
+NOT_FOR_USERS = ("output", "report_file", "threads", "debug", "help", "help_all")  # the workflow says these
 
 
 def stage_options(
@@ -42,7 +42,7 @@ def options_for(stage: str, options: Sequence[str], parser_of: Callable[[str], A
     if stage not in STAGES:
         raise ParameterError(f"{stage}: is no stage; choose from {', '.join(STAGES)}")
     whole = parser_of("overlap")
-    given, others, _ = whole.make_parser(whole.context_class(whole)).parse_args(list(options))
+    given, others, _ = whole.make_parser(whole.context_class(whole, info_name="bellapy overlap")).parse_args(list(options))
     if others := [*others, *(given.pop("reads", None) or ())]:
         raise ParameterError(f"{others[0]}: is no option of overlap")
     taken = {name: {option.name: option.opts[0] for option in parser_of(name).params} for name in STAGES}

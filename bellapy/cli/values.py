@@ -8,9 +8,11 @@ from typing import Any
 
 import typer
 
+from bellapy.errors import ParameterError
+
 
 def quickly(params: list[Any], kinds: Mapping[str, Callable[[Any], Any]]) -> list[Any]:
-    """Parameters that make their values by themselves; what is wrong or missing is left to Typer and its messages.
+    """Parameters that make their values by themselves; what is missing is left to Typer and its messages.
 
     Typer has values made by Pydantic, even those that are not given, and to load it takes a tenth of a second.
 
@@ -33,4 +35,5 @@ def _value(
     try:
         return kind(value)
     except ValueError:
-        return by_typer(context, value)
+        number = "a whole number" if kind is int else "a number"
+        raise ParameterError(f"{param.opts[-1]} {value}: give {number}") from None

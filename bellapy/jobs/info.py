@@ -8,6 +8,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+import bellapy
 from bellapy import __version__
 from bellapy.errors import DeviceError
 
@@ -54,8 +55,10 @@ def _version_of(package: str) -> str:
 
 
 def _cache_folder() -> str:
+    """Where compiled code lies, and how much: in a folder of its own, or beside the modules, where this program's is."""
     from bellapy.engines.linear.rule import extend_each
 
-    folder = Path(extend_each.stats.cache_path)
-    files = list(folder.glob("*.nbc")) if folder.is_dir() else []
+    package, folder = Path(bellapy.__file__).parent, Path(extend_each.stats.cache_path)
+    folder = package if package in folder.parents else folder.parent
+    files = list(folder.rglob("*.nbc"))
     return f"{folder} ({len(files)} functions, {sum(f.stat().st_size for f in files) / 1e6:.1f} MB)"

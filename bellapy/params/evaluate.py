@@ -9,12 +9,18 @@ class EvaluateParams(NamedTuple):
     """Which pairs count, and what is told of them."""
 
     overlap_format: Annotated[
-        str, About("Format; bella has 12 columns", choices=("paf", "bella"), panel=INPUT, flags=("--format",))
+        str,
+        About(
+            "Format; bella stands for the 12 columns of BELLA", choices=("paf", "bella"), panel=INPUT, flags=("--format",)
+        ),
     ] = "paf"
     min_overlap: Annotated[int, About("Reference bases that a true pair shares", 0, LARGEST, panel=FILTER)] = 2000
-    grey: Annotated[int, About("Pairs that share so many bases, but fewer, count neither way", 0, LARGEST, panel=FILTER)] = (
-        500
-    )
+    grey: Annotated[
+        int,
+        About(
+            "Pairs that share from so many bases up to --min-overlap are left out of the figures", 0, LARGEST, panel=FILTER
+        ),
+    ] = 500
     min_span: Annotated[int, About("Leave out lines shorter than this on both reads", 0, LARGEST, panel=FILTER)] = 0
     end_to_end: Annotated[
         int | None, About("Leave out lines with longer overhangs", 0, LARGEST, unset="none", panel=FILTER)

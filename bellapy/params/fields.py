@@ -77,7 +77,7 @@ class Field:
             raise ParameterError(f"{self.flags[-1]} {value}: choose from {', '.join(about.choices)}")
         if about.low is None or about.high is None or about.low <= value <= about.high:
             return
-        raise ParameterError(f"{self.flags[-1]} {value}: must be from {about.low:g} to {about.high:g}")
+        raise ParameterError(f"{self.flags[-1]} {value}: must be from {_shown(about.low)} to {_shown(about.high)}")
 
     def describe(self) -> str:
         """The help text: what it is, its unit, range, choices and default."""

@@ -132,7 +132,7 @@ class ExtensionParams:
     xdrop: Annotated[
         int | None,
         About(
-            "Stop an extension so far below its best score",
+            "Stop where the score falls so far below the best",
             0,
             16_000,
             unset="from the data",
@@ -183,7 +183,12 @@ class WritingParams(NamedTuple):
     overlap_format: Annotated[
         str | None,
         About(
-            "Format; bella has 12 columns", choices=FORMATS, unset="by name", panel=OUTPUT, flags=("--format",), common=True
+            "Format; bella stands for the 12 columns of BELLA",
+            choices=FORMATS,
+            unset="by name",
+            panel=OUTPUT,
+            flags=("--format",),
+            common=True,
         ),
     ] = None
     cigar: Annotated[bool, About("Write base-level paths, as CIGAR in cg:Z", panel=OUTPUT, common=True)] = False

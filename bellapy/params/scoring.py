@@ -9,7 +9,7 @@ Match = Annotated[int, About("Score of a match", 1, 100, panel=ALIGNMENT)]
 Mismatch = Annotated[int, About("Score of a mismatch", -100, -1, panel=ALIGNMENT)]
 Gap = Annotated[int, About("Score of a gap, per base", -100, -1, panel=ALIGNMENT)]
 XDrop = Annotated[
-    int, About("Stop an extension so far below its best score", 0, 16_000, panel=ALIGNMENT, flags=("-x", "--xdrop"))
+    int, About("Stop where the score falls so far below the best", 0, 16_000, panel=ALIGNMENT, flags=("-x", "--xdrop"))
 ]
 
 TILT_UNIT = 64

@@ -92,7 +92,7 @@ def draw(axes: Axes, chart: Chart, colours: dict[str, str] | None = None) -> Non
         _density(axes, chart)
     elif isinstance(chart, Histogram):
         axes.stairs(chart.counts, chart.edges, fill=True, color=shown[BAR])
-        if chart.log_y:
+        if chart.log_y and any(chart.counts):  # matplotlib warns where there is nothing to scale
             axes.set_yscale("log", nonpositive="clip")
         axes.set_ylim(bottom=0.5 if chart.log_y else 0)
     _over(axes, chart, shown)

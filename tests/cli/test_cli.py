@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pysam
@@ -175,7 +176,7 @@ def test_option_out_of_range(here, flag, value, low, high):
         fails(here, 2, "overlap", "reads.fa", "-o", "x.paf", f"{flag}={value}" if flag[1] == "-" else f"{flag}{value}")
     )
     assert line.startswith(f"bellapy: error: {flag} ")
-    assert f"must be from {low:g} to {high:g}" in line
+    assert line.endswith(f"must be from {low:.10g} to {high:.10g}")
 
 
 @pytest.mark.parametrize("name", sorted(RANGES))
@@ -623,6 +624,23 @@ def test_version_and_info():
     assert {"python", "numba", "numpy", "processor", "vector code", "devices"} <= set(rows)
 
 
+@pytest.mark.parametrize("place", ["beside the modules", "elsewhere"])
+def test_info_counts_all_compiled_code(monkeypatch, tmp_path, place):
+    package = tmp_path / "bellapy"
+    folders = [package / "io" / "__pycache__", package / "engines" / "linear" / "__pycache__"]
+    if place == "elsewhere":
+        folders = [tmp_path / "cache" / "io_12", tmp_path / "cache" / "linear_34"]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        (folder / "f.nbc").write_bytes(bytes(1_000_000))
+    monkeypatch.setattr("bellapy.__file__", str(package / "__init__.py"))
+    monkeypatch.setattr(
+        "bellapy.engines.linear.rule.extend_each", SimpleNamespace(stats=SimpleNamespace(cache_path=folders[1]))
+    )
+    shown = package if place != "elsewhere" else tmp_path / "cache"
+    assert run("info").out.decode().splitlines()[-1].endswith(f"{shown} (2 functions, 2.0 MB)")
+
+
 @pytest.mark.parametrize("command", [*COMMANDS, None])
 def test_help(command):
     outcome = run(*([command] if command else []), "--help")
@@ -667,9 +685,7 @@ def test_short_help_shows_what_people_use_first():
 def test_panels_of_help(command):
     """Every option that is a parameter stands in its own panel, and panels in their order."""
     fields = load_command(command).fields
-    parts = re.split(
-        r"^(\w+):$", run(command, "--help-all" if "help_all" in options_of(command) else "-h").out.decode(), flags=re.M
-    )
+    parts = re.split(r"^(\w+):$", run(command, "--help-all").out.decode(), flags=re.M)
     panels = dict(zip(parts[1::2], parts[2::2], strict=True))
     assert [name for name in panels if name in PANELS] == [name for name in PANELS if name in panels]
     for name, field in fields.items():

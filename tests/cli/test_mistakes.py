@@ -165,6 +165,19 @@ def test_absurd_value(here, command, option, value):
     assert option in refused(here, 2, *sound(command), option, value)
 
 
+@pytest.mark.parametrize(
+    ("command", "words", "problem"),
+    [
+        ("overlap", ["-k", "abc"], "-k abc: give a whole number"),
+        ("overlap", ["--depth", "3x"], "--depth 3x: give a number"),
+        ("extend", ["--match", "1.5"], "--match 1.5: give a whole number"),
+        ("pairwise", ["--band", "0"], "--band 0: must be from 1 to 2147483647"),
+    ],
+)
+def test_value_of_another_type(here, command, words, problem):
+    assert refused(here, 2, *sound(command), *words) == f"bellapy: error: {problem}"
+
+
 @pytest.mark.parametrize("command", USES)
 def test_typing_errors(here, command):
     assert "No such option: --ouptut" in refused(here, 2, *sound(command), "--ouptut", "x")

@@ -99,7 +99,7 @@ def test_folders_and_inputs_that_cannot_be_used(tmp_path, reads):
     assert listing(tmp_path) == {"reads.fa"}
     with pytest.raises(OutputError, match="No such file or directory"):
         open_workdir(str(tmp_path / "none" / "work"), "test", {}, [reads]).__enter__()
-    with pytest.raises(OutputError, match="File exists"):
+    with pytest.raises(OutputError, match="reads.fa: is no folder"):
         open_workdir(reads, "test", {}, [reads]).__enter__()
     with pytest.raises(ParameterError, match="standard input"):
         begin(tmp_path, "-").__enter__()

@@ -26,6 +26,13 @@ CHARTS = [
 ]
 
 
+@pytest.mark.parametrize("kind", ["html", "png"])
+def test_charts_of_nothing_are_drawn_without_a_warning(tmp_path, recwarn, kind):
+    empty = [Histogram("None", "How few.", "count", "things", [0, 1, 2], [0, 0], log_y=log_y) for log_y in (False, True)]
+    write_report(RunReport(charts=empty), str(tmp_path / f"x.{kind}"))
+    assert not [one.message for one in recwarn]
+
+
 @pytest.fixture
 def report() -> RunReport:
     made = RunReport("bellapy overlap 'a<b.fq'", "1.2", {"kmers": {"k": 17, "upper": None}}, charts=CHARTS)

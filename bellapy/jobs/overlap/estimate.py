@@ -201,7 +201,7 @@ def estimate(
         measured = measure_depth(reads, k, choose_sampling(found.error_rate, k), threads, find)
         if measured is not None:
             found = replace(fit(error_rate, measured), source="overlaps of a sample, k-mer spectrum")
-    found = replace(found, uneven=1 - n_usual / max(1, n_bases))
+    found = replace(found, uneven=(n_bases - n_usual) / max(1, n_bases))
     if error_rate is not None or found.error_rate is None:
         return found
     ratio = worst_ratio(survey, lengths, usual, 1 / one_in, 1 - math.exp(-chance))

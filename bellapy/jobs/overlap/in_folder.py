@@ -140,7 +140,11 @@ def begin(
         settings = work.store.once("settings", lambda: choose_settings(work))
         plan = choose_plan(work.reads.lengths, settings, asked.params, n_blocks)
         folder.save("plan", to_arrays({"first_reads": plan.first_reads, "n_parts": plan.n_parts}))
-    return FolderWork.of(folder, asked, report)
+    work = FolderWork.of(folder, asked, report)
+    if n_blocks not in (None, work.plan.n_blocks):
+        why = "the folder was begun so, or there are too few reads"
+        logger.info("the reads lie in %d blocks, not in %d: %s", work.plan.n_blocks, n_blocks, why)
+    return work
 
 
 def choose_plan(lengths: np.ndarray, settings: Result, params: Params, n_blocks: int | None = None) -> Plan:

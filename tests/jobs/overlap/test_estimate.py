@@ -196,6 +196,10 @@ def test_depth_of_an_amplicon(rng, fold):
     assert found.depth * (1 - found.error_rate) ** 13 == pytest.approx(fold * 0.9**13, rel=0.35)
 
 
+def test_reads_without_bases_are_not_uneven():
+    assert estimate_of_reads(["", ""]).uneven == 0
+
+
 def test_reads_of_unusual_depth_are_left_out(rng):
     text, deep = random_bases(rng, 60_000), random_bases(rng, 2000)
     found = estimate_of_reads(reads_of(rng, text, 15, 0.05) + reads_of(rng, deep, 200, 0.05, mean=2000))

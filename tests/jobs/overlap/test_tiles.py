@@ -129,6 +129,8 @@ def test_tasks_one_by_one(here, capfd):
     rows = [line.split("\t") for line in planned.out.decode().splitlines() if not line.startswith("#")]
     assert [int(first) for _, first, _ in rows] == np.cumsum([0] + [int(n) for *_, n in rows])[:-1].tolist()
     assert {name: int(n) for name, _, n in rows}["seeds"] == 6
+    again = run("plan", here / "reads.fa", "-t1", "--workdir", here / "work", "--blocks", 2)
+    assert again.out == planned.out and "the reads lie in 3 blocks, not in 2" in again.err
     early = run("run-tile", here / "work", int(rows[-1][1]))
     assert early.code == 1 and "run the tasks of the rounds before this one first" in early.err
     early = run("gather", here / "work", "-o", here / "tiles.paf")
