@@ -7,7 +7,6 @@ words of all lanes, one after the other, are 64 such rows turned by `turn`, and 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
 
 import numpy as np
 
@@ -57,16 +56,23 @@ def pack(codes: np.ndarray, threads: int = 1) -> np.ndarray:
     return planes
 
 
-_last: dict[str, tuple[Callable[[], np.ndarray | None], np.ndarray]] = {}
+_kept: list[tuple[weakref.ref[np.ndarray], np.ndarray]] = []  # the last codes that were packed, and their planes
 
 
 def planes_of(codes: np.ndarray, threads: int = 1) -> np.ndarray:
     """`pack` of the same array once, while it exists and if it cannot be written to."""
-    known, planes = _last.get("", (lambda: None, np.empty(0)))
-    if known() is not codes or codes.flags.writeable:
-        planes = pack(codes, threads)
-        _last[""] = weakref.ref(codes, lambda gone: _last.clear() if _last and _last[""][0] is gone else None), planes
+    if codes.flags.writeable:
+        return pack(codes, threads)
+    for known, planes in _kept:
+        if known() is codes:
+            return planes
+    planes = pack(codes, threads)
+    _kept[:] = [(weakref.ref(codes, _let_go), planes)]
     return planes
+
+
+def _let_go(gone: weakref.ref[np.ndarray]) -> None:
+    _kept[:] = [kept for kept in _kept if kept[0] is not gone]
 
 
 @njit_inner

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import naive
 import numba
 import numpy as np
@@ -181,4 +183,9 @@ def test_reads_are_packed_once(rng):
     other = codes.copy()
     other.flags.writeable = False
     assert planes_of(other) is not planes_of(codes)
+    alive = weakref.ref(planes_of(codes))
+    del other
+    assert alive() is not None
+    del codes
+    assert alive() is None
     assert HEIGHT + 32 <= BITS
