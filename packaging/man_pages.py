@@ -9,6 +9,7 @@ import typer
 
 from bellapy import __version__
 from bellapy.cli.app import COMMANDS, app
+from bellapy.cli.options import help_record
 
 
 def escape(text: str) -> str:
@@ -28,7 +29,7 @@ def head(name: str, help_text: str, usage: str) -> list[str]:
 
 def records_of(command: typer.core.TyperCommand, context: typer.Context) -> list[tuple[str, str]]:
     """Names and help of all arguments and options."""
-    found = (param.get_help_record(context) for param in command.get_params(context))
+    found = (help_record(param, context) for param in command.get_params(context))
     return [record for record in found if record]
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bellapy.cli.folder import given_folder
-from bellapy.cli.options import RUNNING, Given, pick, takes
+from bellapy.cli.options import RUNNING, Given, output_option, pick, takes
 from bellapy.cli.session import session
 from bellapy.params import make_exact_params
 from bellapy.params.exact import ExactParams
@@ -20,13 +20,7 @@ Target = Annotated[str, typer.Argument(metavar="B", help="The target, likewise."
 Name = Annotated[
     str | None, typer.Option(help="Record to take, where the file holds several.", metavar="NAME", rich_help_panel=INPUT)
 ]
-Output = Annotated[
-    str,
-    typer.Option(
-        "-o", "--output", metavar="FILE", rich_help_panel=OUTPUT,
-        help=".paf, .sam or .txt (side by side); .gz compresses; - is PAF on standard output.",
-    ),
-]  # fmt: skip
+Output = Annotated[str, output_option(".paf, .sam or .txt (side by side); .gz compresses; - is PAF on standard output.")]
 ScoreOnly = Annotated[
     bool,
     typer.Option("--score-only", help="Make no path: a line with the score and where it ends.", rich_help_panel=OUTPUT),

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bellapy.cli.options import RUNNING, Given, Output, Reads, pick, takes
+from bellapy.cli.options import RUNNING, Given, Output, Reads, output_option, pick, takes
 from bellapy.cli.session import session
 from bellapy.errors import ParameterError
 from bellapy.params import affine_scoring, map_preset
-from bellapy.params.fields import OUTPUT, check, given_values, options_of
+from bellapy.params.fields import check, given_values, options_of
 from bellapy.params.map import IndexOptions, MapOptions, MapWriting, PairParams, ScoreOptions, adjusted
 from bellapy.params.run import RunParams
 from bellapy.params.scoring import AffineScoring
@@ -25,7 +25,7 @@ THREADS_AND_LOG = {name: field for name, field in RUNNING.items() if name != "ma
 Reference = Annotated[str, typer.Argument(help="FASTA, or a file made by `bellapy index`.", show_default=False)]
 IndexFile = Annotated[
     str,
-    typer.Option("-o", "--output", help="Index file to write.", metavar="FILE", show_default=False, rich_help_panel=OUTPUT),
+    output_option("Index file to write.", show_default=False),
 ]
 
 

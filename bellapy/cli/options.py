@@ -23,19 +23,15 @@ OTHERS = "Other"
 FEW_OPTIONS = 16  # so many are shown by the short help too, whatever they are
 
 Reads = Annotated[list[str], typer.Argument(help="FASTA or FASTQ, plain or gzip; - is standard input.", show_default=False)]
-Output = Annotated[
-    str,
-    typer.Option(
-        "-o", "--output", metavar="FILE", help="File to write; .gz or .bgz compresses; - is standard output.",
-        rich_help_panel=OUTPUT,
-    ),
-]  # fmt: skip
-StageOutput = Annotated[
-    str,
-    typer.Option(
-        "-o", "--output", metavar="FILE", help="File for the next stage.", show_default=False, rich_help_panel=OUTPUT
-    ),
-]
+
+
+def output_option(text: str, **others: Any) -> Any:
+    """The option -o.  text : its help.  others : of `typer.Option`."""
+    return typer.Option("-o", "--output", metavar="FILE", help=text, rich_help_panel=OUTPUT, **others)
+
+
+Output = Annotated[str, output_option("File to write; .gz or .bgz compresses; - is standard output.")]
+StageOutput = Annotated[str, output_option("File for the next stage.", show_default=False)]
 
 
 def pick(group: type, names: str) -> dict[str, Field]:
@@ -131,6 +127,23 @@ def _completion(choices: tuple[str, ...]) -> Callable[[str], list[str]]:
     return starting
 
 
+VALUES = {"<str>": "WORD", "<int>": "N", "<float>": "NUMBER"}
+"""What stands for the values of options in help, for the names of Python's types that newer versions of Typer show."""
+
+
+def help_record(param: Any, context: typer.Context) -> tuple[str, str] | None:
+    """The name of an argument or option as help shows it, with what stands for its value, and its help; None: hidden."""
+    record = param.get_help_record(context)
+    if record is None:
+        return None
+    name, text = record
+    if param.param_type_name == "argument":
+        return name.split(" <")[0], text
+    for kind, shown in VALUES.items():
+        name = name.replace(kind, shown)
+    return name, text
+
+
 class Command(TyperCommand):
     """A command whose help groups options by panels, and leaves those out that few people need."""
 
@@ -147,7 +160,7 @@ class Command(TyperCommand):
         everything = ctx.meta.get(__name__, False)
         panels: dict[str, list] = {name: [] for name in ("Arguments", *PANELS, OTHERS)}
         for param in self.get_params(ctx):
-            if (param.name in self.rare and not everything) or (record := param.get_help_record(ctx)) is None:
+            if (param.name in self.rare and not everything) or (record := help_record(param, ctx)) is None:
                 continue
             if param.param_type_name == "argument":
                 panels["Arguments"].append(record)

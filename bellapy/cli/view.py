@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bellapy.cli.options import Given, pick, takes
+from bellapy.cli.options import Given, output_option, pick, takes
 from bellapy.errors import InputError, ParameterError
-from bellapy.params.fields import INPUT, OUTPUT
+from bellapy.params.fields import INPUT
 from bellapy.params.run import LogParams
 
 if TYPE_CHECKING:  # loaded when needed
@@ -34,11 +34,8 @@ At = Annotated[str | None, typer.Option(help="Bases to show one by one, such as 
 K = Annotated[int | None, typer.Option("-k", help="Length of k-mers of two reads, 8 to 31 [default: by the reads].")]
 Picture = Annotated[
     str | None,
-    typer.Option(
-        "-o", "--output", metavar="FILE", rich_help_panel=OUTPUT,
-        help="Picture: .png, .svg or .pdf (needs matplotlib) [default: text to standard output].",
-    ),
-]  # fmt: skip
+    output_option("Picture: .png, .svg or .pdf (needs matplotlib) [default: text to standard output]."),
+]
 
 
 @takes(pick(LogParams, "debug"))

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bellapy.cli.folder import given_folder
-from bellapy.cli.options import RUNNING, Given, pick, takes
+from bellapy.cli.options import RUNNING, Given, output_option, pick, takes
 from bellapy.cli.session import session
 from bellapy.errors import ParameterError
 from bellapy.params.fields import ALIGNMENT, OUTPUT, options_of
@@ -17,13 +17,7 @@ from bellapy.params.wga import DEFAULT_SCORES, WgaParams, make_wga_params
 
 Target = Annotated[str, typer.Argument(help="FASTA, plain or gzip; - is standard input.", show_default=False)]
 Query = Annotated[str | None, typer.Argument(help="FASTA likewise; left out with --self.", show_default=False)]
-Output = Annotated[
-    str,
-    typer.Option(
-        "-o", "--output", metavar="FILE", rich_help_panel=OUTPUT,
-        help=".maf, .paf, .sam, .axt or .chain; .gz compresses; - is MAF on standard output.",
-    ),
-]  # fmt: skip
+Output = Annotated[str, output_option(".maf, .paf, .sam, .axt or .chain; .gz compresses; - is MAF on standard output.")]
 Format = Annotated[
     str | None,
     typer.Option("--format", help="maf, paf, sam, axt or chain [default: by name].", rich_help_panel=OUTPUT),

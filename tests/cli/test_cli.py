@@ -647,6 +647,9 @@ def test_help(command):
     assert outcome.code == 0
     assert re.match(rf"Usage: .*bellapy {command or '.OPTIONS.'}", outcome.out.decode())
     assert outcome.err == ""
+    assert not re.search(
+        r"<\w+>|<list", run(*([command, "--help-all"] if command else ["-h"])).out.decode()
+    )  # Python's types
 
 
 def test_only_overlaps_on_standard_output(here):
