@@ -47,6 +47,9 @@ def evaluate(
 
 def _bounds(text: str | None) -> list[int]:
     try:
-        return [int(bound) for bound in (text or "").split(",") if bound]
-    except ValueError as error:
-        raise ParameterError(f"--bins {text}: comma-separated whole numbers are needed") from error
+        bounds = [int(bound) for bound in (text or "").split(",") if bound]
+    except ValueError:
+        bounds = []
+    if text and (not bounds or bounds != sorted(set(bounds))):
+        raise ParameterError(f"--bins {text}: give whole numbers that ascend, with commas between, such as 2000,5000")
+    return bounds

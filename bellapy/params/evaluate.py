@@ -14,7 +14,7 @@ class EvaluateParams(NamedTuple):
             "Format; bella stands for the 12 columns of BELLA", choices=("paf", "bella"), panel=INPUT, flags=("--format",)
         ),
     ] = "paf"
-    min_overlap: Annotated[int, About("Reference bases that a true pair shares", 0, LARGEST, panel=FILTER)] = 2000
+    min_overlap: Annotated[int, About("Reference bases that a true pair shares", 1, LARGEST, panel=FILTER)] = 2000
     grey: Annotated[
         int,
         About(

@@ -37,8 +37,11 @@ from bellapy.errors import InputError, ParameterError
 from bellapy.io.compressed import as_text, open_stream
 from bellapy.io.outputs import open_output
 from bellapy.jobs.evaluate.truth import MAX_POSITION, UNKNOWN, Truth
+from bellapy.params.evaluate import EvaluateParams
+from bellapy.params.fields import check, given_values, options_of
 from bellapy.report.log import logger
 
+DEFAULTS = EvaluateParams()
 READ_END_MARGIN = 100  # bases; an overlap that ends so near to a read's end ends because the read does: not "inner"
 CHUNK_LINES = 1 << 10  # parsed together: enough to hide the cost of a numpy call, few enough to stay in cache
 
@@ -56,11 +59,11 @@ def evaluate_overlaps(
     truth: Truth,
     path: str | PathLike,
     *,
-    overlap_format: str = "paf",
-    min_overlap: int = 2000,
-    grey: int = 500,
-    min_span: int = 0,
-    end_to_end: int | None = None,
+    overlap_format: str = DEFAULTS.overlap_format,
+    min_overlap: int = DEFAULTS.min_overlap,
+    grey: int = DEFAULTS.grey,
+    min_span: int = DEFAULTS.min_span,
+    end_to_end: int | None = DEFAULTS.end_to_end,
     bins: Sequence[int] = (),
     false_pairs: str | PathLike | None = None,
 ) -> dict:
@@ -108,15 +111,10 @@ def evaluate_overlaps(
 
 
 def _check_options(overlap_format: str, min_overlap: int, grey: int, min_span: int, end_to_end: int | None) -> None:
-    if overlap_format not in _COLUMNS:
-        raise ParameterError(f"--format {overlap_format}: choose from {', '.join(_COLUMNS)}")
-    if min_overlap < 1:
-        raise ParameterError(f"--min-overlap {min_overlap}: must be 1 or more")
-    if not 0 <= grey <= min_overlap:
+    given = EvaluateParams(overlap_format, min_overlap, grey, min_span, end_to_end)._asdict()
+    check(given_values(given, EvaluateParams._fields), options_of(EvaluateParams))
+    if grey > min_overlap:
         raise ParameterError(f"--grey {grey}: must be from 0 to --min-overlap ({min_overlap})")
-    for option, n_bases in (("--min-span", min_span), ("--end-to-end", end_to_end or 0)):
-        if n_bases < 0:
-            raise ParameterError(f"{option} {n_bases}: must be 0 or more")
 
 
 def _read_overlaps(
