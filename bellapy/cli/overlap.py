@@ -68,11 +68,13 @@ def _find(
     or_tiles = all(map(isfile, reads))
     try:
         loaded = load_reads(run, params, reads, target, overlaps=not skip_alignment, or_tiles=or_tiles)
+        from bellapy.compute.gpu import ahead
         from bellapy.jobs.overlap.pipeline import candidate_overlaps, overlap_reads
 
         if skip_alignment:
             return loaded, candidate_overlaps(loaded.reads, loaded.params, run.report), None
-        return loaded, *overlap_reads(loaded.reads, loaded.params, run.report, with_paths=target.paths)
+        leave = None if target.paths else ahead.leave
+        return loaded, *overlap_reads(loaded.reads, loaded.params, run.report, with_paths=target.paths, aligned=leave)
     except (TooLarge, MemoryLimitError):
         if not or_tiles:
             raise
@@ -158,10 +160,6 @@ def _aligned_with(steps: Steps, meta: dict[str, Any]) -> dict[str, Any]:
 
 def _write(run: Session, loaded: Loaded, overlaps: Overlaps, steps: Steps | None, output: Destination) -> None:
     """Write overlaps, with their paths if the output needs any; steps : None where nothing was aligned."""
-    if not output.paths:
-        from bellapy.compute.gpu import ahead
-
-        ahead.leave()
     reads, overlaps = loaded.restore(overlaps, with_bases=output.paths)
     if output.paths and steps:
         from bellapy.jobs.overlap.stored_reads import SomeOverlaps

@@ -6,7 +6,8 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from functools import cache
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -20,12 +21,71 @@ def usable_cores() -> int:
 
 
 def map_threads(function: Callable[[Item], Result], items: Iterable[Item], threads: int) -> list[Result]:
-    """Results of `function` on every item, in the order of the items, by at most `threads` threads."""
+    """Results of `function` on every item, in the order of the items, by at most `threads` threads.
+
+    The caller's thread is one of them.  So a call never waits for helpers that have other work, as calls from helpers may
+    have to.
+    """
     items = list(items)
     if threads <= 1 or len(items) <= 1:
         return [function(item) for item in items]
-    with ThreadPoolExecutor(min(threads, len(items))) as pool:
-        return list(pool.map(function, items))
+    shared, helping = _Shared(function, items), list[Future[None]]()
+    try:
+        while len(helping) < min(threads, len(items)) - 1 and not shared.is_taken:
+            helping.append(_helpers().submit(shared.work))
+        shared.work()
+    finally:
+        for helper in helping:
+            if not helper.cancel():
+                helper.result()
+    return shared.results()
+
+
+@cache
+def _helpers() -> ThreadPoolExecutor:
+    """Threads that wait for work: to start them for each of many short pieces of work would take longer than the work."""
+    return ThreadPoolExecutor(usable_cores(), "helping")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_helpers.cache_clear)  # a child has none of its parent's threads
+
+
+class _Shared(Generic[Item, Result]):
+    """Items of which several threads take one after the other."""
+
+    def __init__(self, function: Callable[[Item], Result], items: list[Item]):
+        self._function, self._items = function, items
+        self._left = deque(range(len(items)))
+        self._made: dict[int, Result] = {}
+        self._errors: dict[int, BaseException] = {}
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether no item is left to take."""
+        return not self._left
+
+    def work(self) -> None:
+        """Take items until none is left, or one has failed."""
+        while not self._errors:
+            try:
+                number = self._left.popleft()
+            except IndexError:
+                return
+            try:
+                self._made[number] = self._function(self._items[number])
+            except BaseException as error:
+                self._errors[number] = error
+
+    def results(self) -> list[Result]:
+        """Those of all items, in order, when all threads are done; raises the error of the first item that failed."""
+        if self._errors:
+            error, self._errors = self._errors[min(self._errors)], {}
+            try:
+                raise error
+            finally:
+                del error  # which would keep what its frames refer to
+        return [self._made[number] for number in range(len(self._items))]
 
 
 def map_in_order(

@@ -239,9 +239,10 @@ class _Collector:
     def add(self, first_line: int, taken: Taken, seen: Any) -> None:
         """Add the next records of the present file, which begin with a line of this number; seen : of `look`."""
         fault = self.faults(first_line)
-        for record, name in enumerate(taken.names):
-            if problem := self._add_name(name):
-                raise fault(problem, record, int(taken.lines[record]))
+        if not self._add_new_names(taken.names):
+            for record, name in enumerate(taken.names):
+                if problem := self._add_name(name):
+                    raise fault(problem, record, int(taken.lines[record]))
         self._lengths += taken.lengths.tolist()
         self._codes.add(taken.codes)
         self._seen.append(seen)
@@ -254,6 +255,14 @@ class _Collector:
             except MemoryLimitError as error:
                 self._refused = error
                 self._codes.let_go()
+
+    def _add_new_names(self, names: list[str]) -> bool:
+        """Add the names of the next reads; False, and none is added, where one of them is not new."""
+        n_known = len(self._names)
+        if len(set(names)) < len(names) or not self._names.keys().isdisjoint(names):
+            return False
+        self._names.update(zip(names, range(n_known, n_known + len(names)), strict=True))
+        return True
 
     def _add_name(self, name: str) -> str | None:
         """Add the next read's name; return what is wrong with it."""

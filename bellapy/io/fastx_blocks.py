@@ -17,7 +17,7 @@ from bellapy.errors import InputError
 
 BLOCK_SIZE = 1 << 19  # bytes; the C library returns the memory of larger ones to the system each time
 
-AT_ONCE = 4  # blocks that a thread reads at a time: so threads seldom ask for Python's lock
+AT_ONCE = 8  # blocks that a thread reads at a time: so threads seldom ask for Python's lock
 LINES = 4  # of a record of FASTQ
 
 COMPRESSED = "compressed by bzip2, xz or zstd. Unpack it, or compress it by gzip or bgzip."

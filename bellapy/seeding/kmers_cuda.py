@@ -141,4 +141,5 @@ def _joined(desk: Desk, parts: list[Any], dtype: type) -> Any:
         if part.size:
             copy_between(part, whole[at : at + part.size], desk.stream)
         at += part.size
+    desk.stream.synchronize()  # memory of another device may be used again there as soon as nothing refers to it
     return whole

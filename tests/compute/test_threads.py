@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
-from threading import Event
+from threading import Barrier, Event
 
 import pytest
 
-from bellapy.compute.threads import made_ahead, map_in_order
+from bellapy.compute import threads as its_module
+from bellapy.compute.threads import made_ahead, map_in_order, map_threads
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
@@ -68,3 +70,60 @@ def test_errors_reach_the_caller(threads):
     assert got == [0, 1, 2, 3]
     with pytest.raises(KeyError):
         list(made_ahead(map(fail, range(9))))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("n", [0, 1, 4, 60])
+def test_shared_items_have_their_results_in_order(threads, n):
+    assert map_threads(lambda i: (time.sleep(0.001 * (i % 3)), i * i)[1], range(n), threads) == [i * i for i in range(n)]
+
+
+@pytest.fixture
+def two_helpers(monkeypatch):
+    monkeypatch.setattr(its_module, "usable_cores", lambda: 2)
+    its_module._helpers.cache_clear()
+    yield
+    its_module._helpers.cache_clear()
+
+
+@pytest.mark.usefixtures("two_helpers")
+def test_the_caller_works_beside_its_helpers():
+    together = Barrier(3, timeout=10)
+    assert map_threads(lambda i: together.wait() >= 0, range(3), 3) == [True] * 3
+
+
+@pytest.mark.usefixtures("two_helpers")
+def test_helpers_may_share_items_themselves():
+    """Even if none of them is free."""
+    assert map_threads(lambda i: sum(map_threads(lambda j: i * j, range(9), 3)), range(9), 3) == [36 * i for i in range(9)]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_first_item_that_fails_tells(threads):
+    done = []
+
+    def work(i):
+        time.sleep(0.001)
+        done.append(i)
+        if i in (5, 7):
+            raise KeyError(i)
+
+    with pytest.raises(KeyError, match="5"):
+        map_threads(work, range(100), threads)
+    assert len(done) < 20, "what was not begun is left"
+    assert map_threads(abs, [-1, -2], threads) == [1, 2]
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes of this kind")
+def test_a_forked_process_has_helpers_of_its_own():
+    map_threads(abs, range(4), 4)
+    child = os.fork()
+    if not child:
+        together = Barrier(2, timeout=10)
+        try:
+            map_threads(lambda i: together.wait(), range(2), 2)
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -10,7 +10,7 @@ import ctypes
 import threading
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,14 +21,25 @@ __all__ = ["current_card", "gpus"]
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 PORTABLE, MAPPED = 1, 2  # flags of memory of the host
 BUFFER, BUFFER_SIZE, END = 1, 2, 0  # marks in the list that hands over arguments
-KEPT = 1 << 30  # bytes of freed memory that wait to be given back: to give back waits for all kernels
+KEPT = 4 << 30  # bytes of freed memory that wait to be used again or given back: to give back waits for all kernels
+LEAST_STEP, STEP_BITS = 1 << 9, 4  # between sizes of memory that is used again: bytes, and bits of the size that tell it
 
 Shape = int | tuple[int, ...]
 
 
 # ---------------------------------------------------------------- memory
 
-_freed: list[tuple[Card, int, int]] = []  # device, address and bytes of memory that nothing refers to any more
+
+class _Freed(NamedTuple):
+    """Memory that nothing refers to any more; stream : the handle of the one in whose order it was used, else 0."""
+
+    card: Card
+    n_bytes: int
+    stream: int
+    address: int
+
+
+_freed: list[_Freed] = []
 _freeing = threading.Lock()
 
 
@@ -36,9 +47,31 @@ def _give_back() -> None:
     """Free what nothing refers to any more."""
     with _freeing:
         some, _freed[:] = list(_freed), []
-    for card, address, _ in some:
-        with card:
-            check(libraries().waiting.cuMemFree_v2(Where(address)))
+    for memory in some:
+        with memory.card:
+            check(libraries().waiting.cuMemFree_v2(Where(memory.address)))
+
+
+def _use_again(card: Card, n_bytes: int, stream: int) -> int:
+    """The address of freed memory of a stream, whose new work comes after all that used it; 0: there is none of the size."""
+    with _freeing:
+        for i, memory in enumerate(_freed):
+            if (memory.card, memory.n_bytes, memory.stream) == (card, n_bytes, stream):
+                return _freed.pop(i).address
+    return 0
+
+
+def _allocate(n_bytes: int) -> int:
+    """The address of new memory on the device in use."""
+    address = Where()
+    if sum(memory.n_bytes for memory in list(_freed)) > KEPT:
+        _give_back()
+    code = libraries().waiting.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(n_bytes))
+    if code == OUT_OF_MEMORY:
+        _give_back()
+        code = libraries().waiting.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(n_bytes))
+    check(code)
+    return address.value or 0
 
 
 def free_memory() -> int:
@@ -48,23 +81,24 @@ def free_memory() -> int:
 
 
 class _Memory:
-    """Memory of a device; given back some time after nothing refers to it any more."""
+    """Memory of a device; used again or given back some time after nothing refers to it any more.
 
-    def __init__(self, n_bytes: int):
-        self.card, self.n_bytes, address = current_card(), n_bytes, Where()
-        if n_bytes:
-            if sum(size for *_, size in list(_freed)) > KEPT:
-                _give_back()
-            code = libraries().waiting.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(n_bytes))
-            if code == OUT_OF_MEMORY:
-                _give_back()
-                code = libraries().waiting.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(n_bytes))
-            check(code)
-        self.address = address.value or 0
+    stream : in whose order all work with it is done; 0: it is not known, and the memory is not used again.
+    """
+
+    def __init__(self, n_bytes: int, stream: Stream | int = 0):
+        self.card, self.stream, self.address = current_card(), _handle(stream).value or 0, 0
+        if self.stream:
+            step = max(LEAST_STEP, 1 << max(0, n_bytes.bit_length() - STEP_BITS))
+            n_bytes = -(-n_bytes // step) * step  # of few sizes, so that one fits another time
+            self.address = _use_again(self.card, n_bytes, self.stream)
+        self.n_bytes = n_bytes
+        if n_bytes and not self.address:
+            self.address = _allocate(n_bytes)
 
     def __del__(self) -> None:
         if getattr(self, "address", 0):
-            _freed.append((self.card, self.address, self.n_bytes))
+            _freed.append(_Freed(self.card, self.n_bytes, self.stream, self.address))
 
 
 class _HostMemory:
@@ -173,9 +207,12 @@ def _laid_out(shape: Shape, dtype: np.typing.DTypeLike) -> tuple[tuple[int, ...]
 
 
 def device_array(shape: Shape, dtype: np.typing.DTypeLike, stream: Stream | int = 0) -> DeviceArray:
-    """A new array on the device in use."""
+    """A new array on the device in use.
+
+    stream : in whose order all work with it is done, so that its memory serves other arrays of the stream at once later.
+    """
     whole, kind, n_bytes = _laid_out(shape, dtype)
-    memory = _Memory(n_bytes)
+    memory = _Memory(n_bytes, stream)
     return DeviceArray(memory, memory.address, whole, kind)
 
 

@@ -28,7 +28,6 @@ from bellapy.engines.linear.classes import SIMULATED_CLASSES
 from bellapy.engines.linear.cuda_stack import CELLS, COUNTS, ENDED, HEAD, OUTGROWN, Handed, Queue, make_kernel
 from bellapy.engines.linear.cuda_step import fits, level_of_best, pack_scoring
 from bellapy.engines.linear.cuda_wide import GUARDS, Rest, extend_wide
-from bellapy.engines.linear.extend_cpu import extend_flanks as extend_on_cpu
 from bellapy.engines.registers.bases import Reads
 from bellapy.engines.registers.host import RESULT_COLUMNS, clear, cut_seeds, list_piece, put_back, put_late, rows_of
 from bellapy.params import Scoring
@@ -126,6 +125,8 @@ def ready_sizes(sizes: list[tuple[int, int]], module: str = __name__) -> list[tu
 
 
 def _extend_on_cpu(job: _Job, begin: int, end: int) -> None:
+    from bellapy.engines.linear.extend_cpu import extend_flanks as extend_on_cpu  # few runs need it
+
     rows = rows_of(begin, end, len(job.flanks))
     give_to_cpu(job.resources.devices, FULL, extensions=len(rows))
     some = Flanks(*(column[rows] for column in job.flanks.columns))

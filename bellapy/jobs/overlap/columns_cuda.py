@@ -28,10 +28,10 @@ from bellapy.jobs.overlap.cuda_columns import (
     size_kept,
     survey_columns,
 )
-from bellapy.jobs.overlap.depth import N_KINDS, ORDINARY, REPEAT, UNIT, Bins, Tests
-from bellapy.jobs.overlap.linking import Kept, Rules
-from bellapy.records import ReadSet
-from bellapy.records.kmers import Held
+from bellapy.jobs.overlap.depth import LEAST_KMERS, N_KINDS, ORDINARY, REPEAT, STEP, UNIT, WINDOW_BINS, Bins, Tests
+from bellapy.jobs.overlap.linking import Kept, Rules, learn_rules
+from bellapy.records import DepthProfile, ReadSet
+from bellapy.records.kmers import Held, HeldMatrix
 from bellapy.report.run_report import Devices
 from bellapy.seeding.kmer_matrix import MOST_COPIES
 from bellapy.seeding.kmers import KmerCounts
@@ -190,17 +190,17 @@ def try_to_count(reads: ReadSet, k: int, lower: int, keep_one_in: int, resources
 
 
 def load() -> None:
-    """Compile, or load, the kernels over columns: by those of two reads with one k-mer."""
-    bins = Bins(np.array([0, 10, 20]), np.zeros(1, np.int32), np.array([0, 1, 2]), 256)
+    """Compile, or load, what keeps columns: by those of two reads with one k-mer, one of which shows a step of the depth."""
+    n_bins, width = 2 * WINDOW_BINS, 256
+    offsets, starts = np.array([0, n_bins, n_bins + 1]), np.array([0, width * n_bins, width * (n_bins + 1)])
+    n_kmers, no_read = np.full(n_bins + 1, LEAST_KMERS, np.uint32), np.zeros(2)
+    copies = n_kmers * np.where(np.arange(n_bins + 1) < WINDOW_BINS, 1, 2 * int(STEP)).astype(np.uint32)
+    profile = DepthProfile(width, offsets, n_kmers, copies, no_read.astype(np.float32), no_read.astype(np.uint8))
     with desk(Devices()) as its_desk:
-        held = DeviceColumns(its_desk.send(np.array([2, 40], np.uint32)), Devices())
-    flags = np.zeros(2, np.uint8)
-    held.profile(*bins)
-    held.company(bins, np.ones(2), flags)
-    held.votes(bins, 1, flags)
-    tests = Tests(bins, 1, 0, flags > 0, np.zeros(2, np.float32), 0, 0)
-    none = np.zeros(2, np.float32)
-    held.keep(Rules(tests, np.ones(N_KINDS, np.int64), np.zeros((1, N_KINDS), np.int64), none, none, 0.0, 0.0, 0.0))
+        held = DeviceColumns(its_desk.send(np.array([2, 4 * width * n_bins], np.uint32)), Devices())
+    matrix = HeldMatrix(1, 1, held, starts, 1, 1)
+    held.profile(starts, matrix.read_table, offsets, width)
+    held.keep(learn_rules([matrix], profile, 0.5, 1.0))
 
 
 def thinned(kinds: np.ndarray, one_in: np.ndarray) -> np.ndarray:

@@ -170,7 +170,11 @@ def _ends_of(extensions: Extensions) -> tuple[np.ndarray, ...]:
 
 def _candidates(seeds: Seeds) -> np.ndarray:
     """A number for the candidate (query, target, strand) of every row, (n,) int64."""
-    return seeds.query_id.astype(np.int64) << 32 | seeds.target_id.astype(np.int64) << 1 | (seeds.strand > 0)
+    key = seeds.query_id.astype(np.int64)
+    for bits, column in ((31, seeds.target_id), (1, seeds.strand > 0)):  # in place: new memory takes longer
+        key <<= bits
+        key |= column
+    return key
 
 
 def best_of_candidate(seeds: Seeds, extensions: Extensions) -> np.ndarray:

@@ -81,7 +81,7 @@ def load_ahead() -> None:
     memory = f"{engine}.extend_cuda:take_memory"  # without the GIL, which reading needs; the estimate would wait for it
     of_others = *SAMPLE[:2], *PRODUCTS[1:], *extension, memory
     others = [f"{task}:{gpu}" for gpu in range(1, len(known_gpus())) for task in of_others]
-    ahead.load([PROGRAM, memory, *SAMPLE, *ESTIMATE[1:], *COUNTING[len(SAMPLE) :], *extension, GAIN, *others])
+    ahead.load([PROGRAM, memory, *SAMPLE, *ESTIMATE[1:], *COUNTING[len(SAMPLE) :], *extension, GAIN, JUDGING, *others])
 
 
 def load_program() -> None:
@@ -138,9 +138,13 @@ def load_fit() -> None:
 
 
 def load_judging() -> None:
-    """Compile, or load, what makes overlaps of alignments: by copies of one read, aligned from end to end."""
+    """Compile, or load, what makes overlaps of alignments, and lines of these: by copies of one read, aligned from end to
+    end.
+    """
     import numpy as np
 
+    from bellapy.io.paf import format_overlaps
+    from bellapy.jobs.overlap.canonical import Order, given_overlaps
     from bellapy.jobs.overlap.pipeline import filter_stage
     from bellapy.jobs.overlap.report import start_report
     from bellapy.jobs.overlap.seeds import N_COLUMNS, seeds_from_columns
@@ -157,4 +161,6 @@ def load_judging() -> None:
     reads, seeds = ReadSet.from_sequences(["A" * n_bases] * n_reads), seeds_from_columns(columns, 1)
     with quietly():
         estimate, report = Estimate(None, None, False, ""), start_report(RunReport())
-        filter_stage(reads, seeds, Extensions(*alignments), estimate, Params(), report)
+        found = filter_stage(reads, seeds, Extensions(*alignments), estimate, Params(), report)
+    order = Order(np.arange(n_reads), np.zeros(n_reads, bool))
+    list(format_overlaps(reads, given_overlaps(found, reads.lengths, order)))

@@ -16,7 +16,6 @@ from bellapy.compute.gpu import ahead
 from bellapy.compute.gpu.devices import choose_device
 from bellapy.compute.memory import Budget
 from bellapy.compute.resources import Resources
-from bellapy.engines import trace as base_level
 from bellapy.engines.ends import End
 from bellapy.engines.extend import extend_anchors
 from bellapy.jobs.overlap import estimate as estimates
@@ -37,7 +36,6 @@ from bellapy.jobs.overlap.count_rounds import ANY_COUNT, choose_settings, links_
 from bellapy.jobs.overlap.count_rounds import ROUNDS as COUNT_ROUNDS
 from bellapy.jobs.overlap.ends import Steps, describe_steps, pilot_seeds
 from bellapy.jobs.overlap.linking import describe
-from bellapy.jobs.overlap.path_filter import trim_and_test
 from bellapy.jobs.overlap.report import (
     AlignStage,
     CandidatesStage,
@@ -98,14 +96,16 @@ def in_memory(reads: ReadSet, params: Params, report: RunReport, estimate: Estim
     return work
 
 
-def overlap_reads(reads: ReadSet, params: Params, report: RunReport, *, with_paths: bool = False) -> tuple[Overlaps, Steps]:
+def overlap_reads(
+    reads: ReadSet, params: Params, report: RunReport, *, with_paths: bool = False, aligned: Callable[[], None] | None = None
+) -> tuple[Overlaps, Steps]:
     """All overlaps of the reads with each other, and the scores of their alignments.
 
-    with_paths : paths will be made: identities are left to them.
+    with_paths : paths will be made: identities are left to them.  aligned : called when no GPU is needed here any more.
     """
     Budget(params.run.max_memory).require("keeping the reads in both directions", reads.codes.nbytes)
     work = in_memory(reads, for_paths(with_device(params), with_paths), report)
-    find_overlaps(work)
+    find_overlaps(work, aligned=aligned)
     return overlaps_of(work, 0), steps_for(work)
 
 
@@ -121,8 +121,10 @@ def for_paths(params: Params, with_paths: bool) -> Params:
     return replace(params, filter=replace(params.filter, min_identity=0.0)) if with_paths else params
 
 
-def find_overlaps(work: Work, launch: Launch = launch_here, *, skip_alignment: bool = False) -> None:
-    """All rounds; what they find are the results "overlaps"."""
+def find_overlaps(
+    work: Work, launch: Launch = launch_here, *, skip_alignment: bool = False, aligned: Callable[[], None] | None = None
+) -> None:
+    """All rounds; what they find are the results "overlaps".  aligned : as in `overlap_reads`."""
     count_rounds(work, launch)
     candidate_rounds(work, launch)
     if skip_alignment:
@@ -131,6 +133,8 @@ def find_overlaps(work: Work, launch: Launch = launch_here, *, skip_alignment: b
             work.report.dropped.add(selected(work)["dropped"])
         return
     align_rounds(work, launch)
+    if aligned:
+        aligned()
     filter_rounds(work, launch)
 
 
@@ -295,6 +299,9 @@ def paths_stage(
     parts : the reads that some overlaps number, these overlaps, and what shows them.  n_overlaps : of all parts.
     steps : that the overlaps were aligned with.
     """
+    from bellapy.engines.trace import map_paths  # what few runs need takes a while to load
+    from bellapy.jobs.overlap.path_filter import trim_and_test
+
     end, resources = End.of(params.extension.extension), Resources.of(params.run, report.devices)
     dropped: Counter[str] = Counter()
     n_done, n_kept = 0, 0
@@ -305,7 +312,7 @@ def paths_stage(
                 kept, paths, lost = trim_and_test(reads, some, paths, steps[0], params.filter)
                 return show(kept, paths), len(some), len(kept), lost
 
-            for lines, n, kept, lost in base_level.map_paths(use, reads, overlaps, steps, end, resources):
+            for lines, n, kept, lost in map_paths(use, reads, overlaps, steps, end, resources):
                 yield lines
                 n_done, n_kept = n_done + n, n_kept + kept
                 dropped.update(lost)

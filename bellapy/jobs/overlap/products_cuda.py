@@ -47,7 +47,8 @@ ENTRY_BYTES, PLANES_BYTES = 20, 3 / 8
 """For each entry: it, its products, and those before it.  For each base: its bit planes."""
 LEAST_PRODUCTS = 1 << 22  # groups of fewer would be too many
 ROOM = 0.6  # share of the memory for products that is planned to be used
-PARTS = 2  # of the seeds, for each thread, which need not all take as long
+PARTS, LEAST_PART = 2, 1 << 14
+"""Parts of the seeds for each thread, which need not all take as long; seeds of a part, if there are so many."""
 MANY_ENTRIES = 1 << 25  # of which there are groups enough to use memory for their results again
 CHOSEN_BYTES = 512 << 20  # of the rows of candidates that are looked at together
 
@@ -281,11 +282,11 @@ def _choose(
 
 
 def _cut(columns: list[np.ndarray], seed_length: int, n_parts: int) -> list[Seeds]:
-    """Seeds in about so many parts, each of whole queries or ending with what was chosen together.
+    """Seeds in at most about so many parts, each of whole queries or ending with what was chosen together.
 
     columns : (N_COLUMNS, n) int32 each, whole candidates.
     """
-    most, parts = max(1, -(-sum(some.shape[1] for some in columns) // n_parts)), list[Seeds]()
+    most, parts = max(LEAST_PART, -(-sum(some.shape[1] for some in columns) // n_parts)), list[Seeds]()
     for some in columns:
         query = some[0]
         if not len(query):

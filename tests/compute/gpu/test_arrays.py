@@ -122,6 +122,27 @@ def test_memory_is_given_back_when_there_is_no_more(host):
     assert caught.value.code == arrays.OUT_OF_MEMORY and len(part) == 10
 
 
+def test_memory_of_a_stream_is_used_again_by_it_alone(host):
+    streams = [arrays.Stream() for _ in range(2)]
+    for number, stream in enumerate(streams, 1):
+        stream.handle.value = number
+    first = device_array(10_000, np.uint8, stream=streams[0])
+    part, address = first[5:], first.address
+    assert device_array(10_000, np.uint8, stream=streams[0]).address != address, "it is still used"
+    arrays._give_back()
+    del first
+    assert device_array(10_000, np.uint8, stream=streams[0]).address != address, "a part of it is"
+    arrays._give_back()
+    del part
+    assert all(device_array(10_000, np.uint8, stream=other).address != address for other in (streams[1], 0))
+    assert device_array(20_000, np.uint8, stream=streams[0]).address != address
+    again = device_array(2_475, np.int32, stream=streams[0])  # of nearly the same size
+    assert again.address == address and again.nbytes == 9_900
+    del again
+    arrays._give_back()
+    assert not host.held
+
+
 class Inside(NamedTuple):
     flag: bool
     number: np.uint32

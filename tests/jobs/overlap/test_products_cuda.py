@@ -51,6 +51,7 @@ def pair_of(seeds: Seeds, row: int) -> tuple[int, int, int]:
 
 @pytest.mark.parametrize("case", ["whole", "groups", "between", "coarse", "shared"])
 def test_the_seeds_are_those_of_the_cpu(rng, monkeypatch, case):
+    monkeypatch.setattr(products_cuda, "LEAST_PART", 1)
     reads = some_reads(rng)
     k, params = (6, SeedParams(min_support=2, min_overlap=5)) if SIMULATED else (9, SeedParams(min_overlap=50))
     matrix = build_kmer_matrix(count_kmers(reads.codes, k, 2, ANY), reads, k, ANY)
@@ -91,8 +92,10 @@ def test_what_hardly_fits_is_left_to_the_cpu():
     assert products_cuda.products_for(1 << 20, 1000, 9000, 5000) > 5000
 
 
-def test_groups_without_seeds_are_left_out():
+def test_groups_without_seeds_are_left_out(monkeypatch):
     columns = np.zeros((products_cuda.N_COLUMNS, 5), np.int32)
     columns[0] = 0, 1, 1, 2, 2
-    parts = products_cuda._cut([columns[:, :0], columns, columns[:, :0]], 9, 3)
-    assert [part.query_id.tolist() for part in parts] == [[0], [1, 1], [2, 2]]
+    some = [columns[:, :0], columns, columns[:, :0]]
+    assert [part.query_id.tolist() for part in products_cuda._cut(some, 9, 3)] == [[0, 1, 1, 2, 2]], "few are one part"
+    monkeypatch.setattr(products_cuda, "LEAST_PART", 1)
+    assert [part.query_id.tolist() for part in products_cuda._cut(some, 9, 3)] == [[0], [1, 1], [2, 2]]
