@@ -360,8 +360,9 @@ def keep_linking(entries, tests, one_in, kept, n_apart):
     """Move the columns that link reads to the front of `entries`; return how many entries they have.
 
     entries : of a KmerMatrix.  tests : Tests.
-    All ORDINARY ones are kept, of the other kinds one column in one_in[kind].  kept : (2, N_KINDS) int64, columns of each kind that are kept, all;
-    both grow, and those in matrices before this one are counted in the second.
+    All ORDINARY ones are kept, of the other kinds one column in one_in[kind].
+    kept : (2, N_KINDS) int64, columns of each kind that are kept, all; both grow, and those in matrices before this one are
+        counted in the second.
     n_apart : (n_reads,) int64, entries of apart columns, kept or not.
     """
     n = last = 0
