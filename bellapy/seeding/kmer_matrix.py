@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bellapy.compute.jit import njit, njit_inner
+from bellapy.compute.jit import njit, njit_inner, prefetch
 from bellapy.compute.threads import map_threads
 from bellapy.records import DepthProfile, KmerMatrix, ReadSet
 from bellapy.records.kmers import TABLE_SHIFT, Held, HeldMatrix
@@ -13,6 +13,7 @@ from bellapy.seeding.kmers import KmerCounts
 
 U = np.uint64
 PROFILE_WIDTH = 256  # bases
+LOOKED_UP = 256  # entries, before their bins are written to
 MOST_COPIES = 1 << 23  # counted of a k-mer in the profile, so that the sum of a bin has 32 bits
 
 
@@ -24,10 +25,22 @@ def next_column(entries, at):
     return at
 
 
+@njit_inner
+def next_large(entries, at, end, upper):
+    """The first column with more than `upper` entries that begins in [at, end), or `end`; a column begins at `at`."""
+    n_before = np.int64(-1)  # entries of the same column
+    for i in range(at, min(end + upper, entries.size)):  # one branch, seldom taken: there is no telling where columns end
+        n_before = 0 if is_first(entries[i]) else n_before + 1
+        if n_before == upper:
+            return i - upper
+    return end
+
+
 @njit
 def read_at(place, starts, table):
     """The read that holds a place.  `starts` and `table` are those of a KmerMatrix."""
     r = np.int64(table[place >> TABLE_SHIFT])
+    r += starts[r + 1] <= place  # without a branch: there is no telling, and most reads are longer than a step of the table
     while starts[r + 1] <= place:
         r += 1
     return r
@@ -42,6 +55,19 @@ def build_kmer_matrix(
     return kind(k, counts.n_kmers, counts.entries, starts, upper, k if seed_length is None else seed_length)
 
 
+@njit_inner
+def _look_up(entries, begin, end, starts, table, offsets, sums, found):
+    """Write the bins of entries [begin, end) to `found`, (LOOKED_UP,) int64, and ask for their sums.
+
+    entries, starts, table, offsets, sums : as in add_to_profile.
+    """
+    for i in range(begin, end):
+        place = place_of(entries[i])
+        r = read_at(place, starts, table)
+        found[i - begin] = offsets[r] + (place - starts[r]) // PROFILE_WIDTH
+        prefetch(sums, found[i - begin])
+
+
 @njit
 def add_to_profile(entries, low, high, starts, table, offsets, sums):
     """Count the entries whose places lie in [low, high).
@@ -50,15 +76,17 @@ def add_to_profile(entries, low, high, starts, table, offsets, sums):
     sums : (n_bins,) uint64, grows: n_kmers of a DepthProfile in the lower half of a word, copies in the upper one.  Of large
         sets no bin is in the cache, so two arrays would be waited for twice.
     """
-    first = 0
+    found = np.empty(LOOKED_UP, np.int64)
+    first = begin = looked_up = 0
     while first < entries.size:
         last = next_column(entries, first + 1)
         more = U(min(last - first, MOST_COPIES)) << U(32) | U(1)
         for i in range(first, last):
-            place = place_of(entries[i])
-            if low <= place < high:
-                r = read_at(place, starts, table)
-                sums[offsets[r] + (place - starts[r]) // PROFILE_WIDTH] += more
+            if i == looked_up:  # many at once: a sum that is written to holds up what is read after it
+                begin, looked_up = i, min(i + LOOKED_UP, entries.size)
+                _look_up(entries, begin, looked_up, starts, table, offsets, sums, found)
+            if low <= place_of(entries[i]) < high:
+                sums[found[i - begin]] += more
         first = last
 
 

@@ -360,7 +360,7 @@ def count_kmers(
     limited = budget.limit is not None  # then there are fewer shares, since each takes memory of its own
     n_groups = (4 if limited else 8) * threads
     if share is None:
-        n_ranges = threads if limited or threads == 1 else 4 * threads
+        n_ranges = usual_ranges(threads, limited)
         whole = size_partitions(codes, k, keep_one_in=keep_one_in, mask=mask, n_ranges=n_ranges, threads=threads)
         share = Share(0, 1, whole)
     ranges, used = even_ranges(codes.size, len(share.sizes)), share.sizes.shape[1]
@@ -404,6 +404,11 @@ def count_kmers(
     buffer.resize(_words_of(n_entries, dtype), refcheck=False)
     spectrum[:2] = 0  # what singletons slip through depends on how partitions are shared out
     return KmerCounts(buffer.view(dtype)[:n_entries], n_kmers, spectrum)
+
+
+def usual_ranges(threads: int, limited: bool) -> int:
+    """In how many ranges the codes are gone through; fewer where memory is limited, since each has sizes of its own."""
+    return threads if limited or threads == 1 else 4 * threads
 
 
 def usual_pass(sizes: np.ndarray, n_parts: int) -> int:

@@ -20,6 +20,7 @@ import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner, prefetch
 from bellapy.compute.memory import UNLIMITED, Budget
+from bellapy.compute.sorting import DIGITS, sort_by_digits
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.errors import InputError
 from bellapy.records import KmerMatrix
@@ -221,6 +222,20 @@ def expand_products(columns, begin, end, queries, blocks, at, keys, payload):
             at[b] = slot
 
 
+@njit
+def sort_blocks(keys, bounds, begin, end, layout):
+    """Sort the keys of blocks [begin, end), in each of which they stand by the number of their product.
+
+    keys, bounds : as in Products, the keys not yet sorted.  layout : KeyLayout.
+    """
+    largest = 0
+    for b in range(begin, end):
+        largest = max(largest, bounds[b + 1] - bounds[b])
+    spare, heads = np.empty(largest, np.uint64), np.empty(DIGITS + U1, np.int64)
+    for b in range(begin, end):
+        sort_by_digits(keys[bounds[b] : bounds[b + 1]], layout.number_bits, spare, heads)
+
+
 def _columns(matrix: KmerMatrix, between: Between | None) -> Columns:
     n_queries, first_target = between or Between(matrix.n_reads, 0)
     places = int(matrix.starts[n_queries]), int(matrix.starts[first_target]) if first_target else 0
@@ -346,10 +361,6 @@ def _expand_group(
         piece, its_at = task
         expand_products(columns, *piece, queries, blocks, its_at, keys, payload)
 
-    def sort(blocks):
-        for i in range(*blocks):
-            keys[bounds[i] : bounds[i + 1]].sort()
-
     map_threads(expand, zip(even_ranges(len(columns.entries), len(work)), at, strict=True), threads)
-    map_threads(sort, even_ranges(len(begins), 4 * threads), threads)
+    map_threads(lambda part: sort_blocks(keys, bounds, *part, layout), even_ranges(len(begins), 4 * threads), threads)
     return Products(keys, payload, bounds, begins, layout)

@@ -29,7 +29,7 @@ from bellapy.records.bases import PAD
 from bellapy.records.kmers import Held, HeldMatrix, entry_type
 from bellapy.seeding.entries import is_first, pack_entry, place_of, reverse_of
 from bellapy.seeding.kmer_matrix import PROFILE_WIDTH, build_kmer_matrix, profile_depth
-from bellapy.seeding.kmers import NO_MASK, KmerCounts, Share, count_kmers, size_partitions
+from bellapy.seeding.kmers import NO_MASK, KmerCounts, Share, count_kmers, size_partitions, usual_ranges
 from bellapy.seeding.sampling import compress_homopolymers, restore_places, sampling_mask
 
 ANY_COUNT = (1 << 31) - 1
@@ -63,7 +63,8 @@ def _estimate(work: Work, reads: ReadSet, kmers: KmerParams, threads: int, budge
     one_in = estimates.sampling_rate(reads.n_bases)
     counts, find = _sample_on_gpu(work, reads, k, one_in)
     if counts is None:
-        counts = count_kmers(reads.codes, k, 2, ANY_COUNT, keep_one_in=one_in, threads=threads, budget=budget)
+        sample = Share(0, 1, _sizes(work, k, one_in))
+        counts = count_kmers(reads.codes, k, 2, ANY_COUNT, share=sample, threads=threads, budget=budget)
     budget.require("measuring the depth", DEPTH_BYTES)
     matrix = build_kmer_matrix(counts, reads, k, ANY_COUNT)
     found = estimates.estimate(reads, matrix, one_in, kmers.error_rate, kmers.depth, threads, find)
@@ -145,7 +146,8 @@ def _count(reads: ReadSet, work: Work, part: int) -> KmerCounts:
     if sampling in MASKED:
         budget.require(f"sampling by {sampling}s", len(codes))
         mask = sampling_mask(codes, k, sampling, window, threads)
-    share = None if work.plan.n_parts == 1 else _share(codes, work, part)
+    plain = marks is None and not len(mask)
+    share = Share(part, work.plan.n_parts, _sizes(work, k, one_in(settings))) if plain else None
     counts = count_kmers(
         codes, k, kmers.lower, ANY_COUNT, keep_one_in=one_in(settings), mask=mask, share=share, threads=threads,
         budget=budget,
@@ -153,15 +155,19 @@ def _count(reads: ReadSet, work: Work, part: int) -> KmerCounts:
     return counts if marks is None else replace(counts, entries=restore_places(reads.codes, marks, counts.entries, threads))
 
 
-def _share(codes: np.ndarray, work: Work, part: int) -> Share:
-    """A part of the k-mers of all reads."""
+def _sizes(work: Work, k: int, keep_one_in: int) -> np.ndarray:
+    """How many k-mers of each partition start in each range of the reads; of the partitions, the first one in so many.
+
+    They are counted once for each k: what is counted to learn about the reads mostly has the same.
+    """
 
     def make() -> Result:
-        settings = work.settings
-        sizes = size_partitions(codes, settings["k"], keep_one_in=one_in(settings), threads=work.params.run.threads)
-        return {"sizes": sizes}
+        threads, limited = work.params.run.threads, work.params.run.max_memory is not None
+        codes = work.reads.all().codes
+        return {"sizes": size_partitions(codes, k, n_ranges=usual_ranges(threads, limited), threads=threads)}
 
-    return Share(part, work.plan.n_parts, work.store.once("sizes", make)["sizes"])
+    sizes = work.store.once(f"sizes.{k}", make)["sizes"]
+    return sizes[:, : max(1, sizes.shape[1] // keep_one_in)]
 
 
 def _shape(work: Work) -> dict[str, int]:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit, njit_entry, njit_inner, njit_vector_entry
+from bellapy.compute.jit import njit, njit_entry, njit_inner, njit_vector_entry, prefetch
 from bellapy.compute.mapped import let_go
 from bellapy.compute.sorting import sort_few
 from bellapy.compute.threads import even_ranges, map_threads
@@ -41,6 +41,7 @@ MOST_PIECES = 16  # of one k-mer
 LEAST_KEPT = 0.5  # share of a piece's k-mers
 NEAR = 2.0  # counts are near each other up to this factor
 MARK_BITS, HEAD_BITS = 23, 18  # 1 MB of bits that most k-mers of the reads stop at, 1 MB of heads
+AHEAD = 32  # k-mers for which the table is asked before they are looked up
 DEPTH_BYTES = 32 << 20  # of the pieces' k-mers, while they are sorted
 RANGES = 64  # of reads, for each thread
 FEW_THREADS = 8  # are enough where the k-mers are found already
@@ -98,6 +99,8 @@ def _join_hits(found, first, last, start, table, hits):
     """
     n_hits, to_head, bias = 0, U(max(0, table.bits - HEAD_BITS)), U(PIECE)
     for x in range(first, last):
+        prefetch(table.heads, found[0, min(x + AHEAD, last - 1)] >> to_head)
+        prefetch(table.hashes, table.heads[found[0, min(x + AHEAD // 2, last - 1)] >> to_head])
         h = found[0, x]
         at, end = table.heads[h >> to_head], table.heads[(h >> to_head) + U1]
         while at < end and table.hashes[at] < h:

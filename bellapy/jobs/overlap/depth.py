@@ -24,12 +24,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit
+from bellapy.compute.jit import njit, njit_inner
 from bellapy.compute.threads import even_ranges, map_threads, shared_by
 from bellapy.records import DepthProfile, KmerMatrix
-from bellapy.records.kmers import HeldMatrix
-from bellapy.seeding.entries import place_of, reverse_of
-from bellapy.seeding.kmer_matrix import next_column, read_at, read_ranges
+from bellapy.records.kmers import TABLE_SHIFT, HeldMatrix
+from bellapy.seeding.entries import is_first, place_of, reverse_of
+from bellapy.seeding.kmer_matrix import next_column, next_large, read_at, read_ranges
 
 WINDOW_BINS = 4  # bins of the depth profile: about a kilobase
 STEP = 5.0  # a linear molecule's depth grows from 0 at its end, threefold from one kilobase to the next
@@ -97,28 +97,39 @@ def bin_of(place, bins):
     return r, bins.offsets[r] + (place - bins.starts[r]) // bins.width
 
 
+def near_mixed(bins: Bins, low: np.ndarray) -> np.ndarray:
+    """Whether a mixed read has places in each step of the table of `bins`, (n,) bool; low : of `find_steps`."""
+    n, mixed = len(bins.table), np.flatnonzero(low < np.inf)
+    first, last = bins.starts[mixed] >> TABLE_SHIFT, bins.starts[mixed + 1] >> TABLE_SHIFT
+    return np.cumsum(np.bincount(first, minlength=n + 1) - np.bincount(last + 1, minlength=n + 1))[:n] > 0
+
+
 @njit
-def add_company(entries, begin, end, bins, low, repeat, unit, company):
+def add_company(entries, begin, end, bins, low, repeat, unit, near, company):
     """For the low stretches of mixed reads: company[0, r] += share of mixed reads among the other places of its k-mers.
 
     company[1, r] counts these k-mers.  Columns that begin in [begin, end).
     entries : of a KmerMatrix.  bins : Bins.  low : of `find_steps`.  repeat : (n_bins,) uint8.  unit : a share of 1.
-    company : (2, n_reads) int64.
+    near : of `near_mixed`.  company : (2, n_reads) int64.
     """
-    first = next_column(entries, begin)
-    while first < end:
-        last = next_column(entries, first + 1)
+    i, end = next_column(entries, begin), next_column(entries, end)
+    while i < end:
+        if not near[place_of(entries[i]) >> TABLE_SHIFT]:  # few are, and most columns need no more than this
+            i += 1
+            continue
+        first, last = i, next_column(entries, i + 1)
+        while not is_first(entries[first]):
+            first -= 1
         mixed = 0
-        for i in range(first, last):
-            mixed += low[bin_of(place_of(entries[i]), bins)[0]] < np.inf
-        if mixed:
-            share = unit * (mixed - 1) // (last - first - 1)
-            for i in range(first, last):
-                r, b = bin_of(place_of(entries[i]), bins)
-                if low[r] < np.inf and not repeat[b]:
-                    company[0, r] += share
-                    company[1, r] += 1
-        first = last
+        for x in range(first, last):
+            mixed += low[bin_of(place_of(entries[x]), bins)[0]] < np.inf
+        share = unit * (mixed - 1) // (last - first - 1)
+        for x in range(first, last):
+            r, b = bin_of(place_of(entries[x]), bins)
+            if low[r] < np.inf and not repeat[b]:
+                company[0, r] += share
+                company[1, r] += 1
+        i = last
 
 
 @njit
@@ -128,19 +139,18 @@ def repeat_shares(entries, begin, end, bins, upper, repeat, unit, shares):
     A place is in a repeat if its bin is, or if the read shows the k-mer once more, the same way round.
     entries, begin, end, bins, repeat, unit : as in `add_company`.  shares : uint32, as many as there may be.
     """
-    n_columns, first = 0, next_column(entries, begin)
+    n_columns, first = 0, next_large(entries, next_column(entries, begin), end, upper)
     while first < end:
         last = next_column(entries, first + 1)
-        if last - first > upper:
-            n, before, way = 0, -1, -1
-            for i in range(first, last):
-                r, b = bin_of(place_of(entries[i]), bins)
-                its_way = np.int64(reverse_of(entries[i]))
-                n += repeat[b] or (r == before and its_way == way)
-                before, way = r, its_way
-            shares[n_columns] = unit * n // (last - first)
-            n_columns += 1
-        first = last
+        n, before, way = 0, -1, -1
+        for i in range(first, last):
+            r, b = bin_of(place_of(entries[i]), bins)
+            its_way = np.int64(reverse_of(entries[i]))
+            n += repeat[b] or (r == before and its_way == way)
+            before, way = r, its_way
+        shares[n_columns] = unit * n // (last - first)
+        n_columns += 1
+        first = next_large(entries, last, end, upper)
     return n_columns
 
 
@@ -151,18 +161,16 @@ def add_votes(entries, low, high, bins, upper, shares, votes):
     entries, bins, upper : as in `add_company`.  shares : uint32, of `repeat_shares` over all columns.
     votes : (2, n_bins) uint32; a bin of 256 places has room for as many whole shares.
     """
-    column = first = 0
-    while first < entries.size:
+    first = next_large(entries, 0, entries.size, upper)
+    for column in range(shares.size):
         last = next_column(entries, first + 1)
-        if last - first > upper:
-            for i in range(first, last):
-                place = place_of(entries[i])
-                if low <= place < high:
-                    b = bin_of(place, bins)[1]
-                    votes[0, b] += shares[column]
-                    votes[1, b] += np.uint32(1)
-            column += 1
-        first = last
+        for i in range(first, last):
+            place = place_of(entries[i])
+            if low <= place < high:
+                b = bin_of(place, bins)[1]
+                votes[0, b] += shares[column]
+                votes[1, b] += np.uint32(1)
+        first = next_large(entries, last, entries.size, upper)
 
 
 @njit
@@ -190,17 +198,19 @@ def judge_bins(offsets, votes, needed, repeat, begin, end, is_repeat, deep):
             deep[b] = is_deep and not is_repeat[b]
 
 
-def add_up_company(parts: Iterable[KmerMatrix], n_reads: int, threads: int, *arguments) -> np.ndarray:
+def add_up_company(
+    parts: Iterable[KmerMatrix], threads: int, bins: Bins, low: np.ndarray, repeat: np.ndarray
+) -> np.ndarray:  # fmt: skip
     """Sum of `add_company` over the columns of all parts, (2, n_reads) int64."""
-    total = np.zeros((2, n_reads), np.int64)
+    total, near = np.zeros((2, len(low)), np.int64), near_mixed(bins, low)
     for matrix in parts:
         if isinstance(matrix, HeldMatrix):
-            total += matrix.entries.company(*arguments[:3])
+            total += matrix.entries.company(bins, low, repeat)
             continue
 
         def add(piece, entries=matrix.entries):
-            numbers = np.zeros((2, n_reads), np.int64)
-            add_company(entries, *piece, *arguments, numbers)
+            numbers = np.zeros((2, len(low)), np.int64)
+            add_company(entries, *piece, bins, low, repeat, UNIT, near, numbers)
             return numbers
 
         total += sum(map_threads(add, even_ranges(len(matrix.entries), threads), threads), np.zeros_like(total))
@@ -247,7 +257,7 @@ def judge_stretches(
     by_reads(lambda part: find_steps(*columns, WINDOW_BINS, STEP, LEAST_KMERS, *part, low), n_reads)
     if np.isfinite(low).any():
         by_reads(lambda part: mark_high(*columns, low, STEP, *part, repeat), n_reads)
-        company = add_up_company(parts, n_reads, threads, bins, low, repeat, UNIT)
+        company = add_up_company(parts, threads, bins, low, repeat)
         low[company[0] < BELIEVED * company[1]] = np.inf
         by_reads(lambda part: mark_high(*columns, low, STEP, *part, repeat), n_reads)
     votes, needed = count_votes(parts, bins, upper, repeat, threads), DEEP_SHARE * correct * profile.width
@@ -298,21 +308,51 @@ def column_kind(entries, first, last, tests):
     return REPEAT, n_sound
 
 
+@njit_inner
+def _survey_ordinary(entries, begin, end, columns, products):
+    """Add the columns in entries [begin, end), all of them ORDINARY, to columns and products, as in survey_columns."""
+    n_columns = n_products = np.int64(0)
+    first = begin
+    for i in range(begin, end):  # without a branch, as in next_large
+        begins = is_first(entries[i])
+        first = i if begins else first
+        n_columns += begins
+        n_products += i - first
+    columns[ORDINARY] += n_columns
+    products[ORDINARY] += n_products
+
+
 @njit
 def survey_columns(entries, tests, columns, products):
     """Add columns and products of each kind to columns and products; return the entries of deep columns in sound bins.
 
     entries : of a KmerMatrix.  tests : Tests.  columns, products : (N_KINDS,) int64.
     """
-    n_sound = first = 0
-    while first < entries.size:
+    n_sound = last = 0
+    while last < entries.size:
+        first = next_large(entries, last, entries.size, tests.upper)
+        _survey_ordinary(entries, last, first, columns, products)
+        if first == entries.size:
+            break
         last = next_column(entries, first + 1)
         kind, its_sound = column_kind(entries, first, last, tests)
         columns[kind] += 1
         products[kind] += (last - first) * (last - first - 1) // 2
         n_sound += its_sound if kind == DEEP else 0
-        first = last
     return n_sound
+
+
+@njit_inner
+def _keep_ordinary(entries, begin, end, n, kept):
+    """Move entries [begin, end), of ORDINARY columns, to entries[n:], and count them in `kept`; return where they end."""
+    n_columns = 0
+    for i in range(begin, end):
+        entries[n] = entries[i]
+        n += 1
+        n_columns += is_first(entries[i])
+    kept[0, ORDINARY] += n_columns
+    kept[1, ORDINARY] += n_columns
+    return n
 
 
 @njit
@@ -320,12 +360,17 @@ def keep_linking(entries, tests, one_in, kept, n_apart):
     """Move the columns that link reads to the front of `entries`; return how many entries they have.
 
     entries : of a KmerMatrix.  tests : Tests.
-    Of each kind one column in one_in[kind] is kept.  kept : (2, N_KINDS) int64, columns of each kind that are kept, all;
-    both grow, and those in matrices before this one are counted in the second.
+    All ORDINARY ones are kept, of the other kinds one column in one_in[kind].
+    kept : (2, N_KINDS) int64, columns of each kind that are kept, all; both grow, and those in matrices before this one are
+        counted in the second.
     n_apart : (n_reads,) int64, entries of apart columns, kept or not.
     """
-    n = first = 0
-    while first < entries.size:
+    n = last = 0
+    while last < entries.size:
+        first = next_large(entries, last, entries.size, tests.upper)
+        n = _keep_ordinary(entries, last, first, n, kept)
+        if first == entries.size:
+            break
         last = next_column(entries, first + 1)
         kind = column_kind(entries, first, last, tests)[0]
         keep = kind != REPEAT and kept[1, kind] % one_in[kind] == 0
@@ -338,7 +383,6 @@ def keep_linking(entries, tests, one_in, kept, n_apart):
             for i in range(first, last):
                 entries[n] = entries[i]
                 n += 1
-        first = last
     return n
 
 

@@ -72,7 +72,7 @@ def test_profile_company_and_votes(rng):
     low = np.where(rng.random(len(reads)) < 0.5, np.inf, 2.0)
     repeat = (rng.random(len(profile.n_kmers)) < 0.4).astype(np.uint8)
     for find in (
-        lambda matrix: depth.add_up_company([matrix], len(reads), 1, bins, low, repeat, depth.UNIT),
+        lambda matrix: depth.add_up_company([matrix], 1, bins, low, repeat),
         lambda matrix: depth.count_votes([matrix], bins, 3, repeat, 1),
     ):
         wanted = find(here)

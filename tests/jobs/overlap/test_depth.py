@@ -90,7 +90,7 @@ def test_company_and_votes(rng, threads):
     bins = depth.Bins(matrix.starts, matrix.read_table, profile.offsets, profile.width)
     low = np.where(rng.random(len(sequences)) < 0.5, 2.0, np.inf)
     repeat = (rng.random(len(profile.n_kmers)) < 0.4).astype(np.uint8)
-    company = depth.add_up_company([matrix], len(sequences), threads, bins, low, repeat, depth.UNIT)
+    company = depth.add_up_company([matrix], threads, bins, low, repeat)
     votes = depth.count_votes([matrix], bins, 5, repeat, threads)
     its_company, its_votes = np.zeros_like(company), np.zeros(votes.shape, np.int64)
     for places in columns(sequences):
