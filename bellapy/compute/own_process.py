@@ -5,15 +5,20 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import re
 import sys
+import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 TURN = 5e-4  # seconds until a thread asks another one for the GIL
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of mallopt
 LARGE = 32 << 20  # bytes: larger arrays go back to the system at once; the most that glibc takes
 KEPT = 1 << 30  # bytes of smaller ones
 SETTINGS = ".numba_config.yaml"  # of Numba, in the working folder
+PROCESSOR = "/proc/cpuinfo"
+ZEN_4 = r"AuthenticAMD\ncpu family\t: 25\n"  # Zen 3, too, which has no AVX-512
+AVX_512 = "AVX512F X86_V4"  # as NumPy names it before 2.4, and since
 _claimed = False
 
 
@@ -24,6 +29,18 @@ def claim() -> None:
     gc.disable()  # arrays are freed by their reference counts; looking for cycles only costs time
     sys.setswitchinterval(TURN)  # a thread that loads code must not hold up those that need the GIL for a moment
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no linear algebra here: its idle threads cost time
+    _let_numpy_sort_fast()
+
+
+def _let_numpy_sort_fast() -> None:
+    """Keep NumPy from AVX-512 on Zen 4, where its sorts take four times as long with it as with AVX2.
+
+    They write chosen lanes to memory, which is one slow instruction there (benchmarks/RESULTS.md).
+    """
+    with suppress(OSError), open(PROCESSOR) as stream:
+        if re.search(ZEN_4, stream.read(200)):
+            os.environ.setdefault("NPY_DISABLE_CPU_FEATURES", AVX_512)
+            warnings.filterwarnings("ignore", "During parsing environment variable", ImportWarning)  # of the other name
 
 
 def is_claimed() -> bool:
