@@ -52,6 +52,10 @@ def _once_for_constants(dispatcher):
     return dispatcher
 
 
+def _nothing():
+    pass
+
+
 def _decorator(**options):
     """A decorator that compiles with these options of Numba; others may be named where it is called."""
 
@@ -62,6 +66,7 @@ def _decorator(**options):
             return made
         if chosen["cache"]:
             made._cache = StoredCode(function)
+            made._compilation_chain_init_hook = _nothing  # other packages' rules wait until a compiler starts
         return _once_for_constants(made)
 
     return decorate

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import importlib
 import os
 import re
 import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from importlib.util import LazyLoader, find_spec, module_from_spec
 
 TURN = 5e-4  # seconds until a thread asks another one for the GIL
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of mallopt
@@ -75,13 +77,27 @@ def without(module: str) -> Iterator[None]:
         del sys.modules[module]
 
 
+def _postpone(package: str, name: str) -> None:
+    """Let a module of a package be loaded when something of it is looked at."""
+    whole = f"{package}.{name}"
+    spec = None if whole in sys.modules else find_spec(whole)
+    if spec is None or spec.loader is None:
+        return
+    spec.loader = LazyLoader(spec.loader)
+    module = sys.modules[whole] = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    setattr(importlib.import_module(package), name, module)
+
+
 def load_numba() -> None:
     """Import Numba without packages that it imports only to look at them: a tenth of the start.
 
     They are what measures coverage, SciPy (its version), what reads a file of settings if there is none, and masked arrays.
+    What knows of installed packages is loaded when a compiler starts.
     """
     if not _claimed:
         return
+    _postpone("importlib", "metadata")
     with ExitStack() as stack:
         for module in ("coverage", "scipy", *(() if os.path.exists(SETTINGS) else ("yaml",))):
             stack.enter_context(without(module))
