@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import importlib
 import os
 import re
 import sys
@@ -12,6 +11,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import LazyLoader, find_spec, module_from_spec
+from types import ModuleType
 
 TURN = 5e-4  # seconds until a thread asks another one for the GIL
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of mallopt
@@ -77,16 +77,19 @@ def without(module: str) -> Iterator[None]:
         del sys.modules[module]
 
 
-def _postpone(package: str, name: str) -> None:
-    """Let a module of a package be loaded when something of it is looked at."""
-    whole = f"{package}.{name}"
-    spec = None if whole in sys.modules else find_spec(whole)
+def postponed(name: str) -> ModuleType:
+    """A module of a package, which is loaded when something of it is first used."""
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = find_spec(name)
     if spec is None or spec.loader is None:
-        return
+        raise ImportError(f"No module named {name!r}", name=name)
     spec.loader = LazyLoader(spec.loader)
-    module = sys.modules[whole] = module_from_spec(spec)
+    module = sys.modules[name] = module_from_spec(spec)
     spec.loader.exec_module(module)
-    setattr(importlib.import_module(package), name, module)
+    package, _, own_name = name.rpartition(".")
+    setattr(sys.modules[package], own_name, module)
+    return module
 
 
 def load_numba() -> None:
@@ -97,7 +100,7 @@ def load_numba() -> None:
     """
     if not _claimed:
         return
-    _postpone("importlib", "metadata")
+    postponed("importlib.metadata")
     with ExitStack() as stack:
         for module in ("coverage", "scipy", *(() if os.path.exists(SETTINGS) else ("yaml",))):
             stack.enter_context(without(module))

@@ -215,15 +215,15 @@ def count_covering(codes, starts, lengths, begin, end, table, pieces, counts, st
 
 
 @njit_entry
-def count_covering_by(found, edges, starts, lengths, begin, end, table, pieces, scratch, ends, counts):
+def count_covering_by(found, edges, starts, lengths, begin, end, table, pieces, scratch, counts):
     """`count_covering` where it is known which k-mers of the reads the table has.
 
     found : (2, n) uint64, hash, and place << 1 | reverse, by place.  edges : (n_reads + 1,) int64, the first of each read.
-    scratch : (2, MOST_PIECES times the k-mers of a read) uint64, overwritten.  ends : (2 n_pieces,) int64, overwritten.
+    scratch : as in _count_read, overwritten.
     """
     for r in range(begin, end):
         shown, read = (edges[r], edges[r + 1]), (r, starts[r], lengths[r])
-        _count_read(found, shown, read, table, pieces, (scratch[0], scratch[1], ends), counts)
+        _count_read(found, shown, read, table, pieces, scratch, counts)
 
 
 @njit_entry
@@ -317,9 +317,9 @@ def measure_depth(reads: ReadSet, k: int, one_in: int, threads: int = 1, find: F
             count_covering(reads.codes, reads.starts, reads.lengths, *part, table, pieces, counts, make_stretch())
             let_go(reads.codes)
         else:
-            scratch = np.empty((2, MOST_PIECES * int(np.diff(edges).max(initial=0))), np.uint64)
-            ends = np.empty(2 * len(chosen), np.int64)
-            count_covering_by(found, edges, reads.starts, reads.lengths, *part, table, pieces, scratch, ends, counts)
+            hits = np.empty((2, MOST_PIECES * int(np.diff(edges).max(initial=0))), np.uint64)
+            scratch = (*hits, np.empty(2 * len(chosen), np.int64))
+            count_covering_by(found, edges, reads.starts, reads.lengths, *part, table, pieces, scratch, counts)
         return counts
 
     parts = even_ranges(len(reads), RANGES * threads if found is None else min(threads, FEW_THREADS))
