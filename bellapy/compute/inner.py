@@ -35,6 +35,11 @@ class Inner:
         """Its type, which Numba asks for where it compiles a caller."""
         return self.made()._numba_type_
 
+    @property
+    def py_func(self) -> Callable:
+        """The function of Python, under Numba's name for it."""
+        return self.__wrapped__
+
     def __getattr__(self, name: str) -> Any:
         """What Numba tells of it."""
         if name.startswith("__"):  # what copies and describes objects asks for
