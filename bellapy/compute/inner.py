@@ -2,12 +2,53 @@
 
 Numba makes machine code of every function, and keeps it on disk.  That of an inner function is never run, as LLVM takes
 its code into each caller and makes machine code there.  So this step is left out: an inner function ends as LLVM's code.
+
+What Numba keeps of each function is made when a caller is compiled: a run that compiles nothing does without.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import update_wrapper
+from typing import Any
+
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+
+
+class Inner:
+    """A function that only compiled code calls.  make : gives what Numba makes of it."""
+
+    def __init__(self, function: Callable, make: Callable[[], Any]):
+        update_wrapper(self, function)  # type: ignore[arg-type]
+        self._make = make
+        self._made: Any = None
+
+    def made(self) -> Any:
+        """What Numba makes of it, once."""
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+    @property
+    def _numba_type_(self) -> Any:
+        """Its type, which Numba asks for where it compiles a caller."""
+        return self.made()._numba_type_
+
+    @property
+    def py_func(self) -> Callable:
+        """The function of Python, under Numba's name for it."""
+        return self.__wrapped__
+
+    def __getattr__(self, name: str) -> Any:
+        """What Numba tells of it."""
+        if name.startswith("__"):  # what copies and describes objects asks for
+            raise AttributeError(name)
+        return getattr(self.made(), name)
+
+    def __reduce__(self) -> Any:
+        """As Numba does: where a function is made by another one, Numba's stored code depends on what it holds."""
+        return self.made().__reduce__()
 
 
 class _NoMachineCode:

@@ -20,7 +20,7 @@ from numba.core.cpu import CPUTargetOptions
 from numba.core.options import TargetOptions
 from numba.extending import intrinsic
 
-from bellapy.compute.inner import InnerCompiler
+from bellapy.compute.inner import Inner, InnerCompiler
 from bellapy.compute.processor import set_vector_code
 from bellapy.compute.stored import OuterCompiler, StoredCode
 
@@ -52,16 +52,22 @@ def _once_for_constants(dispatcher):
     return dispatcher
 
 
+def _nothing():
+    pass
+
+
 def _decorator(**options):
     """A decorator that compiles with these options of Numba; others may be named where it is called."""
 
     def decorate(function, **others):
         chosen = {**options, **others}
-        made = numba.njit(function, **{**chosen, "cache": False})  # Numba would look for the stored code at once
         if numba.config.DISABLE_JIT:
-            return made
-        if chosen["cache"]:
-            made._cache = StoredCode(function)
+            return function
+        if chosen["pipeline_class"] is InnerCompiler:
+            return Inner(function, lambda: _once_for_constants(numba.njit(function, **chosen)))
+        made = numba.njit(function, **{**chosen, "cache": False})  # Numba would look for the stored code at once
+        made._cache = StoredCode(function)
+        made._compilation_chain_init_hook = _nothing  # other packages' rules wait until a compiler starts
         return _once_for_constants(made)
 
     return decorate

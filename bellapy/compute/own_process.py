@@ -5,9 +5,13 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import re
 import sys
+import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from importlib.util import LazyLoader, find_spec, module_from_spec
+from types import ModuleType
 from typing import NoReturn
 
 TURN = 5e-4  # seconds until a thread asks another one for the GIL
@@ -17,6 +21,9 @@ KEPT = 1 << 30  # bytes of smaller ones
 SETTINGS = ".numba_config.yaml"  # of Numba, in the working folder
 STARTS = "BELLAPY_STARTS"  # in the environment: how often the program began anew
 MOST_STARTS = 5
+PROCESSOR = "/proc/cpuinfo"
+ZEN_4 = r"AuthenticAMD\ncpu family\t: 25\n"  # Zen 3, too, which has no AVX-512
+AVX_512 = "AVX512F X86_V4"  # as NumPy names it before 2.4, and since
 _claimed = False
 
 
@@ -27,6 +34,18 @@ def claim() -> None:
     gc.disable()  # arrays are freed by their reference counts; looking for cycles only costs time, where nothing compiles
     sys.setswitchinterval(TURN)  # a thread that loads code must not hold up those that need the GIL for a moment
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no linear algebra here: its idle threads cost time
+    _let_numpy_sort_fast()
+
+
+def _let_numpy_sort_fast() -> None:
+    """Keep NumPy from AVX-512 on Zen 4, where its sorts take four times as long with it as with AVX2.
+
+    They write chosen lanes to memory, which is one slow instruction there (benchmarks/RESULTS.md).
+    """
+    with suppress(OSError), open(PROCESSOR) as stream:
+        if re.search(ZEN_4, stream.read(200)):
+            os.environ.setdefault("NPY_DISABLE_CPU_FEATURES", AVX_512)
+            warnings.filterwarnings("ignore", "During parsing environment variable", ImportWarning)  # of the other name
 
 
 def collect_cycles() -> None:
@@ -78,13 +97,30 @@ def without(module: str) -> Iterator[None]:
         del sys.modules[module]
 
 
+def postponed(name: str) -> ModuleType:
+    """A module of a package, which is loaded when something of it is first used."""
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = find_spec(name)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"No module named {name!r}", name=name)
+    spec.loader = LazyLoader(spec.loader)
+    module = sys.modules[name] = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    package, _, own_name = name.rpartition(".")
+    setattr(sys.modules[package], own_name, module)
+    return module
+
+
 def load_numba() -> None:
     """Import Numba without packages that it imports only to look at them: a tenth of the start.
 
     They are what measures coverage, SciPy (its version), what reads a file of settings if there is none, and masked arrays.
+    What knows of installed packages is loaded when a compiler starts.
     """
     if not _claimed:
         return
+    postponed("importlib.metadata")
     with ExitStack() as stack:
         for module in ("coverage", "scipy", *(() if os.path.exists(SETTINGS) else ("yaml",))):
             stack.enter_context(without(module))

@@ -4,12 +4,16 @@ Numba gets ready to compile before it looks for stored code: it imports and ente
 knew of each function, so that its callers may take it in.  It also looks for the folder of each function's code as soon as
 the function is defined.  Code that is only called needs none of this, and a command that runs for the second time compiles
 nothing.  So all of it waits until a compiler starts, or a function is called: that saves a fifth of the start.
+
+Numba's runtime counts references to arrays.  It is part of this program.  Numba compiles functions for its callers at
+every start; stored code has them in it, and only asks for names.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -18,7 +22,7 @@ from numba.core import environment
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
-from numba.core.runtime.nrt import rtsys
+from numba.core.runtime import _nrt_python
 
 from bellapy.compute import own_process
 
@@ -78,6 +82,19 @@ def _environment(module: str, constants: list, name: str) -> environment.Environ
     return made
 
 
+@cache
+def _name_runtime() -> None:
+    """Let LLVM find Numba's runtime, as Numba itself does before it compiles functions that call it."""
+    for name, address in _nrt_python.c_helpers.items():
+        llvm.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
+
+
+@cache
+def _remember_processor(codegen: Any) -> None:
+    """Let the processor be looked at once, not for each function."""
+    codegen.magic_tuple = cache(codegen.magic_tuple)
+
+
 @contextmanager
 def _without_modules() -> Iterator[None]:
     """Let stored code be read without imports of the modules that it was compiled from; Numba's lock is held."""
@@ -117,6 +134,7 @@ class StoredCode(FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The function compiled for these types, None where that is not stored; what machine code calls is made known."""
-        rtsys.initialize(target_context)
+        _name_runtime()
+        _remember_processor(target_context.codegen())
         with self._guard_against_spurious_io_errors(), _without_modules():
             return self._load_overload(sig, target_context)

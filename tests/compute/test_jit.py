@@ -26,7 +26,7 @@ def add_pair(pair, number):
 def call(number):
     return add_pair((1, number), number) + add_pair((number, 2), 1)
 
-print(call(5), call(np.int64(6)), len(add.overloads), len(add_pair.overloads))
+print(call(5), call(np.int64(6)), *(f._made and len(f.made().overloads) for f in (add, add_pair)))
 """
 
 
@@ -41,7 +41,7 @@ def test_inner_functions_are_compiled_once_and_not_kept(tmp_path):
         assert run.returncode == 0, run.stderr
         assert run.stdout.split()[:2] == [str(1 + 5 + 5 + 3 + 5 + 1 + 2 + 3), str(1 + 6 + 6 + 3 + 6 + 1 + 2 + 3)]
         compiled = run.stdout.split()[2:]
-        assert compiled in (["1", "1"], ["0", "0"])  # the second time, all comes from the folder
+        assert compiled in (["1", "1"], ["None", "None"])  # the second time, all comes from the folder
     assert {path.name.split("-")[0] for path in kept.rglob("*.nbc")} == {"calls.call"}
 
 

@@ -1,5 +1,6 @@
 """What a process of our own leaves out."""
 
+import os
 import subprocess
 import sys
 
@@ -79,3 +80,29 @@ def test_cycles_are_looked_for_once_something_is_compiled():
     """Else what the compiler leaves would stay: 400 MB in a first run of `correct`."""
     command = [sys.executable, "-c", COMPILES]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == ["False", "True"]
+
+
+CPUINFO = "processor\t: 0\nvendor_id\t: {}\ncpu family\t: {}\nmodel\t\t: 17\n"
+CLAIM = """
+import sys
+from bellapy.compute import own_process
+own_process.PROCESSOR = sys.argv[1]
+own_process.claim()
+import numpy as np
+from numpy._core._multiarray_umath import __cpu_features__ as found
+print(found.get("X86_V4", found.get("AVX512F")))
+"""
+
+
+@pytest.mark.parametrize(
+    "vendor, family, kept", [("AuthenticAMD", 25, False), ("AuthenticAMD", 26, True), ("GenuineIntel", 6, True)]
+)
+def test_numpy_does_not_sort_with_avx512_where_that_is_slow(tmp_path, vendor, family, kept):
+    def has_avx512(path: str) -> bool:
+        environment = {name: value for name, value in os.environ.items() if name != "NPY_DISABLE_CPU_FEATURES"}
+        command = [sys.executable, "-W", "error", "-c", CLAIM, path]
+        told = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+        return told.strip() == "True"
+
+    (tmp_path / "cpuinfo").write_text(CPUINFO.format(vendor, family))
+    assert has_avx512(str(tmp_path / "cpuinfo")) == (kept and has_avx512(str(tmp_path / "there is none")))

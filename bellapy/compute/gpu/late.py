@@ -9,47 +9,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from importlib.util import LazyLoader, find_spec, module_from_spec
-from types import ModuleType
 from typing import Any
 
-import numba
 from numba import config
 
+from bellapy.compute import own_process
+from bellapy.compute.inner import Inner
+
 SIMULATED = bool(config.ENABLE_CUDASIM)
-
-
-def _later(name: str) -> ModuleType:
-    """A module that is loaded when something of it is first used."""
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = find_spec(name)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"No module named {name!r}", name=name)
-    spec.loader = LazyLoader(spec.loader)
-    module = sys.modules[name] = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 if SIMULATED:
     from numba import cuda
 else:
-    cuda = numba.cuda = _later("numba.cuda")
-
-
-class Inner:
-    """A function that only kernels call.  make : gives what numba-cuda makes of it."""
-
-    def __init__(self, make: Callable[[], Any]):
-        self._make = make
-        self._made: Any = None
-
-    def made(self) -> Any:
-        """What numba-cuda makes of it, once."""
-        if self._made is None:
-            self._made = self._make()
-        return self._made
+    cuda = own_process.postponed("numba.cuda")
 
 
 def inner(**options: Any) -> Callable[[Callable], Any]:
@@ -58,7 +31,7 @@ def inner(**options: Any) -> Callable[[Callable], Any]:
     def decorate(function: Callable) -> Any:
         if SIMULATED:
             return cuda.jit(device=True, **options)(function)
-        return Inner(lambda: cuda.jit(device=True, **options)(function))
+        return Inner(function, lambda: cuda.jit(device=True, **options)(function))
 
     return decorate
 
@@ -71,7 +44,7 @@ def intrinsic(function: Callable) -> Any:
 
         return made_by_numba(function)
 
-    return Inner(make)
+    return Inner(function, make)
 
 
 def make_inner(kernel: Callable) -> None:

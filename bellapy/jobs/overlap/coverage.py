@@ -41,10 +41,10 @@ MOST_PIECES = 16  # of one k-mer
 LEAST_KEPT = 0.5  # share of a piece's k-mers
 NEAR = 2.0  # counts are near each other up to this factor
 MARK_BITS, HEAD_BITS = 23, 18  # 1 MB of bits that most k-mers of the reads stop at, 1 MB of heads
-AHEAD = 32  # k-mers for which the table is asked before they are looked up
 DEPTH_BYTES = 32 << 20  # of the pieces' k-mers, while they are sorted
 RANGES = 64  # of reads, for each thread
 FEW_THREADS = 8  # are enough where the k-mers are found already
+AHEAD = 12  # k-mers: so early the table's lines are asked for
 ITEM_BITS = 20  # of an item of Table
 POS_BITS, DIAGONAL_BITS = U(13), U(33)  # of a hit: PIECE fits, and the sum of two positions
 
@@ -91,16 +91,20 @@ def find_kmers(codes, begin, end, table, hashes, places, stretch):
 
 
 @njit_inner
-def _join_hits(found, first, last, start, table, hits):
+def _join_hits(found, first, last, start, table, hits, sizes):
     """Write what k-mers of a read share with the pieces: [piece | opposite strand | diagonal | position in the piece].
 
     found : (2, any) uint64, of find_kmers; of the read: first to last - 1.  start : where the read begins.  table : Table.
-    hits : (MOST_PIECES times as many,) uint64.  Return their number.
+    hits : (MOST_PIECES times as many,) uint64.  sizes : (any,) int64, filled: hits of each piece and strand.
+    Return the number of hits.
     """
     n_hits, to_head, bias = 0, U(max(0, table.bits - HEAD_BITS)), U(PIECE)
+    sizes[:] = 0
     for x in range(first, last):
-        prefetch(table.heads, found[0, min(x + AHEAD, last - 1)] >> to_head)
-        prefetch(table.hashes, table.heads[found[0, min(x + AHEAD // 2, last - 1)] >> to_head])
+        prefetch(table.heads, found[0, min(x + 2 * AHEAD, last - 1)] >> to_head)
+        coming = table.heads[found[0, min(x + AHEAD, last - 1)] >> to_head]
+        prefetch(table.hashes, coming)
+        prefetch(table.items, coming)
         h = found[0, x]
         at, end = table.heads[h >> to_head], table.heads[(h >> to_head) + U1]
         while at < end and table.hashes[at] < h:
@@ -112,23 +116,40 @@ def _join_hits(found, first, last, start, table, hits):
             diagonal = target + (position if opposite else bias - position)
             strand = ((item >> U(14)) << U1) | opposite
             hits[n_hits] = (((strand << DIAGONAL_BITS) | diagonal) << POS_BITS) | position
+            sizes[strand] += 1
             n_hits += 1
             at += 1
     return n_hits
 
 
 @njit_inner
-def _covers(hits, first, last, positions, n_diagonals, k, middle):
-    """Whether hits[first:last], (any,) uint64, sorted, of one piece and strand, speak for an overlap over its middle.
+def _group(hits, n_hits, sizes, grouped):
+    """Copy hits[:n_hits] to `grouped`, by piece and strand; sizes : of _join_hits, becomes where each group ends."""
+    begin = 0
+    for s in range(sizes.size):
+        begin, sizes[s] = begin + sizes[s], begin
+    for i in range(n_hits):
+        strand = hits[i] >> (POS_BITS + DIAGONAL_BITS)
+        grouped[sizes[strand]] = hits[i]
+        sizes[strand] += 1
 
-    positions : (last - first or more,) uint64, overwritten.  n_diagonals : on which there may be hits.
+
+@njit_inner
+def _covers(hits, positions, n_diagonals, k, middle):
+    """Whether `hits`, (any,) uint64, sorted, of one piece and strand, speak for an overlap over its middle.
+
+    positions : (hits or more,) uint64, overwritten.  n_diagonals : on which there may be hits.
     """
-    begin, best, best_begin = first, 0, first
-    for i in range(first, last):
+    begin, best, best_begin = 0, 0, 0
+    for i in range(hits.size):
         while (hits[i] >> POS_BITS) - (hits[begin] >> POS_BITS) > U(BAND):
             begin += 1
         if i + 1 - begin > best:
             best, best_begin = i + 1 - begin, begin
+    chance = (hits.size - best) * BAND / n_diagonals  # hits of a band, as many as there are elsewhere
+    enough = MIN_HITS + chance + SPREADS * math.sqrt(chance)
+    if best < enough:
+        return False
     for i in range(best):
         positions[i] = hits[best_begin + i] & U(0x1FFF)
     sort_few(positions, best)
@@ -137,8 +158,7 @@ def _covers(hits, first, last, positions, n_diagonals, k, middle):
         if np.int64(positions[i]) - before >= k:
             before = np.int64(positions[i])
             n += 1
-    chance = (last - first - best) * BAND / n_diagonals  # hits of a band, as many as there are elsewhere
-    if n < MIN_HITS + chance + SPREADS * math.sqrt(chance):
+    if n < enough:
         return False
     low, high = np.int64(positions[0]), np.int64(positions[best - 1]) + k
     beyond = (high - low) // (n - 1)
@@ -158,20 +178,18 @@ def _count_read(found, shown, read, table, pieces, scratch, counts):
 
     found : (2, any) uint64, k-mers of the read among others.  shown : the first of these, and the one after the last.
     read : its id, where it begins, its length.  table : Table.  pieces : Pieces.
-    scratch : (2, MOST_PIECES times as many) uint64, overwritten.
+    scratch : hits and grouped, (MOST_PIECES times the k-mers,) uint64, and ends, (2 n_pieces,) int64; overwritten.
     """
-    (r, start, length), (hits, positions) = read, scratch
-    n_hits = _join_hits(found, shown[0], shown[1], start, table, hits)
-    sort_few(hits, n_hits)
+    (r, start, length), (hits, grouped, ends) = read, scratch
+    n_hits = _join_hits(found, shown[0], shown[1], start, table, hits, ends)
+    _group(hits, n_hits, ends, grouped)
     first, before = 0, -1
-    while first < n_hits:
-        group = hits[first] >> (POS_BITS + DIAGONAL_BITS)
-        last = first + 1
-        while last < n_hits and hits[last] >> (POS_BITS + DIAGONAL_BITS) == group:
-            last += 1
-        p, n_diagonals = np.int64(group >> U1), length + PIECE
-        if p != before and pieces.own[p] != r:
-            if _covers(hits, first, last, positions, n_diagonals, table.k, pieces.middles[p]):
+    for strand in range(ends.size):
+        last, p = ends[strand], strand >> 1
+        if last - first >= MIN_HITS and p != before and pieces.own[p] != r:
+            group = grouped[first:last]
+            sort_few(group, last - first)
+            if _covers(group, hits, length + PIECE, table.k, pieces.middles[p]):
                 counts[p] += 1
                 before = p  # on either strand, once
         first = last
@@ -188,11 +206,12 @@ def count_covering(codes, starts, lengths, begin, end, table, pieces, counts, st
     for r in range(begin, end):
         longest = max(longest, lengths[r])
     found, scratch = np.empty((2, longest + 1), np.uint64), np.empty((2, 1 << 12), np.uint64)
+    ends = np.empty(2 * counts.size, np.int64)
     for r in range(begin, end):
         n = find_kmers(codes, starts[r], starts[r] + lengths[r], table, found[0], found[1], stretch)
         if scratch.shape[1] < MOST_PIECES * n:
             scratch = np.empty((2, 2 * MOST_PIECES * n), np.uint64)
-        _count_read(found, (0, n), (r, starts[r], lengths[r]), table, pieces, (scratch[0], scratch[1]), counts)
+        _count_read(found, (0, n), (r, starts[r], lengths[r]), table, pieces, (scratch[0], scratch[1], ends), counts)
 
 
 @njit_entry
@@ -200,11 +219,11 @@ def count_covering_by(found, edges, starts, lengths, begin, end, table, pieces, 
     """`count_covering` where it is known which k-mers of the reads the table has.
 
     found : (2, n) uint64, hash, and place << 1 | reverse, by place.  edges : (n_reads + 1,) int64, the first of each read.
-    scratch : (2, MOST_PIECES times the k-mers of a read) uint64, overwritten.
+    scratch : as in _count_read, overwritten.
     """
     for r in range(begin, end):
         shown, read = (edges[r], edges[r + 1]), (r, starts[r], lengths[r])
-        _count_read(found, shown, read, table, pieces, (scratch[0], scratch[1]), counts)
+        _count_read(found, shown, read, table, pieces, scratch, counts)
 
 
 @njit_entry
@@ -298,7 +317,8 @@ def measure_depth(reads: ReadSet, k: int, one_in: int, threads: int = 1, find: F
             count_covering(reads.codes, reads.starts, reads.lengths, *part, table, pieces, counts, make_stretch())
             let_go(reads.codes)
         else:
-            scratch = np.empty((2, MOST_PIECES * int(np.diff(edges).max(initial=0))), np.uint64)
+            hits = np.empty((2, MOST_PIECES * int(np.diff(edges).max(initial=0))), np.uint64)
+            scratch = (*hits, np.empty(2 * len(chosen), np.int64))
             count_covering_by(found, edges, reads.starts, reads.lengths, *part, table, pieces, scratch, counts)
         return counts
 
