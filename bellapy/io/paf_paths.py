@@ -147,7 +147,8 @@ def _check_path(path: str, number: int, text: bytes, row: tuple, room: np.ndarra
         raise InputError(path, "cg:Z has operations other than M, =, X, I and D", line=number)
     pairs, inserted, deleted = totals.tolist()
     if n < 0 or pairs + inserted != row[4] - row[3] or pairs + deleted != row[6] - row[5]:
-        raise InputError(path, "cg:Z does not fit the places on the reads", line=number)
+        problem = "cg:Z does not fit the places on the reads; is the file whole, and made from these reads?"
+        raise InputError(path, problem, line=number)
     if room[0] & 3 or room[n - 1] & 3:
         raise InputError(path, "the path begins or ends with a gap; cut it there", line=number)
     return room[:n].copy(), pairs + inserted + deleted

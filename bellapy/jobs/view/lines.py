@@ -44,7 +44,9 @@ def read_mates(path: str, name: str) -> tuple[int | None, list[Mate]]:
             if wanted not in line:
                 continue
             columns = line.rstrip(b"\r\n").split(b"\t")
-            if len(columns) < 12 or columns[0] == columns[5]:
+            if len(columns) < 12:
+                raise InputError(path, "a line of PAF has 12 columns or more; is this the right file?", line=number)
+            if columns[0] == columns[5]:
                 continue
             for is_query, column in ((True, 0), (False, 5)):
                 if columns[column] == wanted:

@@ -133,6 +133,7 @@ def test_commands(files, tmp_path):
         (["r1", "--overlaps", "PAF", "-o", "x.doc"], 2, "end it in .png"),
         (["r1", "--overlaps", "PAF", "--at", "1-5"], 2, "give --reads and --overlaps"),
         (["r1", "--overlaps", "gone.paf"], 1, "gone.paf"),
+        (["r1", "--overlaps", "READS"], 1, "a line of PAF has 12 columns or more"),
     ],
 )
 def test_mistakes(files, arguments, code, message):
