@@ -35,6 +35,7 @@ from bellapy.compute.gpu import pool as cuda_pool
 from bellapy.compute.gpu import reads as cuda_reads
 from bellapy.compute.gpu.ops import SIMULATED, driver
 from bellapy.compute.gpu.planes import BASES, BLOCK, pack_planes
+from bellapy.engines.linear import extend_cpu
 from bellapy.engines.linear import extend_cuda as batch_cuda
 from bellapy.engines.linear.cuda_stack import OUTGROWN
 from bellapy.engines.linear.cuda_step import SCALE, fits, pack_scoring
@@ -295,7 +296,7 @@ def test_full_memory_makes_batches_smaller_then_the_cpu_helps(rng, monkeypatch, 
     caplog.set_level(logging.INFO)
     resources = Resources()
     got = batch_cuda.extend_flanks(codes, flanks, scoring, end_of(False), resources).table
-    assert_array_equal(got, on_tables(batch_cuda.extend_on_cpu)(codes, flanks, scoring, False, 1))
+    assert_array_equal(got, on_tables(extend_cpu.extend_flanks)(codes, flanks, scoring, False, 1))
     assert sizes[0] == 20 and min(sizes) <= 6
     assert resources.devices.used()[-1].extensions == 40
     assert caplog.text.count("what does not fit is done on the CPU") == 1
