@@ -24,7 +24,7 @@ import numpy as np
 
 from bellapy.compute.jit import njit, njit_entry, njit_inner, njit_vector_entry, prefetch
 from bellapy.compute.mapped import let_go
-from bellapy.compute.sorting import sort_few
+from bellapy.compute.sorting import distinct, sort_few
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.records import ReadSet
 from bellapy.seeding.kmer_hashes import STRETCH, hash_stretch, make_stretch
@@ -330,7 +330,7 @@ def usual_mean(counts: np.ndarray) -> float | None:
     """Mean of the counts around the one that has most others near it; None for too few, or where most are 0."""
     if len(counts) < LEAST_PIECES or not np.median(counts):
         return None
-    levels = np.unique(counts[counts > 0])
+    levels = distinct(counts[counts > 0])
     near = (counts >= levels[:, None] / NEAR) & (counts <= levels[:, None] * NEAR)
     most = np.flatnonzero(near.sum(axis=1) == near.sum(axis=1).max())
     return float(counts[near[most[len(most) // 2]]].mean())
