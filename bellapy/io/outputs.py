@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import secrets
 import stat
 import sys
 import time
@@ -177,7 +176,7 @@ def own_folder(beside: str) -> Iterator[str]:
     _remove_left(beside)
     with ExitStack() as stack:
         while True:
-            folder = os.path.join(beside, f"{PREFIX}{system_id()}-{secrets.token_hex(8)}")
+            folder = os.path.join(beside, f"{PREFIX}{system_id()}-{os.urandom(8).hex()}")
             stopping.begun.add(folder)
             stack.callback(stopping.begun.discard, folder)
             os.mkdir(folder, 0o700)

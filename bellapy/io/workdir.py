@@ -21,7 +21,6 @@ import hashlib
 import json
 import os
 import re
-import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -122,7 +121,7 @@ class Workdir:
     @contextmanager
     def new_file(self, path: Path) -> Iterator[Path]:
         """The name under which to write a file of this folder; when the block ends without an error it gets its own."""
-        written = self.folder / f".{path.name}.{system_id()}-{os.getpid()}-{secrets.token_hex(8)}{UNFINISHED}"
+        written = self.folder / f".{path.name}.{system_id()}-{os.getpid()}-{os.urandom(8).hex()}{UNFINISHED}"
         with _told(path, lasting=self._lasting), _held(written):
             try:
                 yield written

@@ -12,11 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from threading import Lock
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from bellapy.report.charts import Chart
 from bellapy.report.log import cpu_time, logger, peak_memory
 from bellapy.report.progress import doing
+
+if TYPE_CHECKING:  # loaded when charts are made
+    from bellapy.report.charts import Chart
 
 SCHEMA = 2
 """Raised when a name in the JSON changes its meaning or goes."""

@@ -227,7 +227,7 @@ def test_nobody_else_can_foresee_or_enter_it(tmp_path):
 
 def test_no_link_is_followed(tmp_path, monkeypatch):
     """What stands under the folder's name already, by an evil chance, is left alone."""
-    monkeypatch.setattr(output.secrets, "token_hex", lambda n: "0" * 2 * n)
+    monkeypatch.setattr(output.os, "urandom", bytes)
     (tmp_path / "mine").mkdir()
     with whole_files(str(tmp_path / "x")) as (name,):
         planted = os.path.dirname(name)
