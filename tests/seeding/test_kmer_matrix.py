@@ -12,8 +12,17 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from strategies import make_reads, random_bases, read_sets, simulate_reads
 
+from bellapy.compute.jit import njit
 from bellapy.jobs.overlap.candidates import multiply, symbolic_product
-from bellapy.seeding.kmer_matrix import PROFILE_WIDTH, build_kmer_matrix, place_of, profile_depth, read_at
+from bellapy.seeding.kmer_matrix import (
+    PROFILE_WIDTH,
+    build_kmer_matrix,
+    next_column,
+    next_large,
+    place_of,
+    profile_depth,
+    read_at,
+)
 from bellapy.seeding.kmers import count_kmers
 
 
@@ -47,6 +56,29 @@ def test_matrix(k, lower, upper):
 @given(sequences=read_sets(), k=st.integers(1, 31), lower=st.integers(2, 3), upper=st.sampled_from((3, 10, 1000)))
 def test_small_matrix(sequences, k, lower, upper):
     check(sequences, k, lower, upper)
+
+
+@njit
+def list_large(entries, begin, end, upper, found):
+    """Write where columns with more than `upper` entries begin in [begin, end) to `found`; return their number."""
+    n, first = 0, next_large(entries, next_column(entries, begin), end, upper)
+    while first < end:
+        found[n] = first
+        n, first = n + 1, next_large(entries, next_column(entries, first + 1), end, upper)
+    return n
+
+
+@given(st.lists(st.integers(1, 9), max_size=30), st.integers(0, 10), st.data())
+def test_large_columns(sizes, upper, data):
+    its = np.array(sizes, np.int64)
+    begins = np.cumsum(its) - its
+    entries = np.zeros(sum(sizes), np.uint32)
+    entries[begins] = 2
+    begin, end = sorted(data.draw(st.tuples(*[st.integers(0, len(entries))] * 2)))
+    found = np.empty(len(sizes), np.int64)
+    found = found[: list_large(entries, begin, end, upper, found)]
+    columns = zip(begins.tolist(), sizes, strict=True)
+    assert found.tolist() == [first for first, size in columns if size > upper and begin <= first < end]
 
 
 def test_many_short_reads():
