@@ -9,31 +9,30 @@ import numpy as np
 from bellapy.compute.jit import njit_entry, njit_inner, njit_part, njit_vector
 from bellapy.engines.lanes.shape import U
 from bellapy.engines.linear.rule import STRIDE, flank_at, has_fallen, tilted_score
-from bellapy.engines.linear.slice_bases import LANES, U0, U1, WORDS, fetch, look_ahead
+from bellapy.engines.linear.slice_bases import APART, LANES, U0, U1, WORDS, fetch
 from bellapy.engines.linear.slices import (
     ALIVE,
-    BEST,
     CELL,
     DEAD,
     HALF,
     HEIGHT,
     HIGH_LIVES,
     LOW_LIVES,
+    MIDDLE,
     OUTSIDE,
-    PLANES,
     ROW_BITS,
     STEP,
     XDROP,
-    clear,
+    cells_of,
     compute_chunk,
+    first_cells,
     make_slices,
     move_windows,
     start_cells,
 )
 from bellapy.params import Scoring
 
-GOES_ON, ENDED, OUTGREW = (np.uint8(call) for call in range(3))
-MIDDLE = HEIGHT // 2
+GOES_ON, ENDED, OUTGREW = (np.int64(call) for call in range(3))  # as wide as the numbers that decide: vector code mixes none
 
 
 class Now(NamedTuple):
@@ -71,7 +70,7 @@ class Task(NamedTuple):
     planes : flat, the reads as `pack` makes them.
     flanks : (n, 5) int64 as `Flanks.table`.
     scoring : for which `slices_fit`.
-    dead, first : (PLANES * WORDS,) uint64, a row of dead cells, and one of cells that an extension starts from.
+    dead, first : uint64, STEP rows of dead cells, and the cells of both stacks that an extension starts from.
     no_flip : (LANES,) int64, zeros.
     """
 
@@ -88,7 +87,7 @@ class Found(NamedTuple):
 
     results : (n, 3) int64: score, query bases, target bases.
     over : (n,) int64, filled from the front by rows of the flanks left out.
-    calls : (LANES,) uint8, what each lane calls for.
+    calls : (LANES,) int64, what each lane calls for.
     """
 
     results: np.ndarray
@@ -114,17 +113,13 @@ def extend_slices(planes: np.ndarray, flanks: np.ndarray, scoring: Scoring) -> t
     results : (n, 3) int64: score, query bases, target bases.
     over : (n_over,) int64, rows of the flanks left out.
     """
-    task = Task(planes.reshape(-1), flanks, scoring, _row_of(DEAD), _row_of(BEST + 1), np.zeros(LANES, np.int64))
-    now = Now(*np.zeros((len(Now._fields), LANES), np.int64))
+    task = Task(planes.reshape(-1), flanks, scoring, cells_of(np.full(STEP, DEAD)), first_cells(), np.zeros(LANES, np.int64))
+    # rows a multiple of 4 KB apart would compete for the same places of the cache
+    now = Now(*np.zeros((len(Now._fields), APART), np.int64)[:, :LANES])
     now.flank[:] = -1
-    found = Found(np.zeros((len(flanks), 3), np.int64), np.empty(len(flanks), np.int64), np.zeros(LANES, np.uint8))
+    found = Found(np.zeros((len(flanks), 3), np.int64), np.empty(len(flanks), np.int64), np.zeros(LANES, np.int64))
     n_over = _run(task, make_slices(), now, found)
     return found.results, found.over[:n_over]
-
-
-def _row_of(value: int) -> np.ndarray:
-    """A row of cells of this value, (PLANES * WORDS,) uint64."""
-    return np.repeat(np.array([-(value >> plane & 1) % (1 << 64) for plane in range(PLANES)], np.uint64), WORDS)
 
 
 @njit_entry
@@ -141,17 +136,15 @@ def _run(task, some, now, found):
     How many flanks are left out.
     """
     n_over = taken = active = np.int64(0)
+    some.fresh[:] = ~U0
     while True:
         before = taken
         taken = _place(task, some, now, taken)
         active += taken - before
         if active == 0:
             return n_over
-        fetch(task.planes, now.query_at, now.query_end, False, task.no_flip, some.query)
-        fetch(task.planes, now.target_at, now.target_end, True, now.flip, some.target)
-        for l in range(LANES):
-            look_ahead(task.planes, now.query_at[l])
-            look_ahead(task.planes, now.target_at[l])
+        fetch(task.planes, now.query_at, now.query_begin, now.query_end, False, task.no_flip, some.query)
+        fetch(task.planes, now.target_at, now.target_begin, now.target_end, True, now.flip, some.target)
         compute_chunk(some, taken > before)
         n_done, n_over = _collect(task, some, now, found, n_over)
         active -= n_done
@@ -170,18 +163,13 @@ def _place(task, some, now, taken):
     -------
     How many are taken now.
     """
-    even, odd = some.even, some.odd[CELL:]
-    for stack in (even, odd):
-        clear(stack, some.gone, task.dead, some.mask)
-        move_windows(stack, some.down, some.up, task.dead, some.mask)
-    some.gone[:] = U0
-    some.fresh[:] = U0
+    for stack in (some.even, some.odd[CELL:]):
+        move_windows(stack, some.down, some.up, task.dead)
     for l in range(LANES):
         if now.flank[l] < 0 and taken < len(task.flanks):
             _start(now, flank_at(task.flanks, taken), taken, l)
-            some.fresh[l % WORDS] |= U1 << U(l // WORDS)
             taken += 1
-    start_cells(some, MIDDLE, task.first)
+    start_cells(some, task.first)
     return taken
 
 
@@ -225,7 +213,7 @@ def _advance(scoring, now, risen, told, calls):
     scoring : Scoring.
     now : Now; renewed.
     risen, told : of Slices, turned: a word of each lane.
-    calls : (LANES,) uint8, overwritten: GOES_ON, ENDED, or OUTGREW where a cell outside the window may have lived.
+    calls : (LANES,) int64, overwritten: GOES_ON, ENDED, or OUTGREW where a cell outside the window may have lived.
     """
     for l in range(U(LANES)):
         rises, tells = risen[l], told[l]
@@ -272,6 +260,7 @@ def _collect(task, some, now, found, n_over):
     How many lanes became idle; how many flanks are left out now.
     """
     n_done = 0
+    some.fresh[:] = U0
     _advance(task.scoring, now, some.risen, some.told, found.calls)
     for l in range(LANES):
         if found.calls[l] == GOES_ON:
@@ -285,5 +274,5 @@ def _collect(task, some, now, found, n_over):
                 found.results[i, j] = row[l]
         n_done += 1
         now.flank[l] = -1
-        some.gone[l % WORDS] |= U1 << U(l // WORDS)
+        some.fresh[l % WORDS] |= U1 << U(l // WORDS)
     return n_done, n_over

@@ -11,14 +11,16 @@ import weakref
 import numpy as np
 
 from bellapy.compute.jit import bit_of_each, njit_entry, njit_inner, njit_vector, prefetch
+from bellapy.compute.rows import WORDS, row_at, word_of
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.engines.lanes.shape import U
 
-LANES = 512
-WORDS = 8
 U_WORDS = U(WORDS)
 BITS = 64  # of a word
-GUARD = 4  # words before and after the planes of reads, since windows may begin or end outside
+LANES = BITS * WORDS
+APART = LANES + WORDS
+"""Words between planes of the same bases: 4 KB apart they would compete for the same places of the cache."""
+GUARD = 6  # words before and after the planes of reads, since windows may begin or end outside
 AHEAD = 3  # words: a few chunks
 BASE_PLANES = 3  # of a base: the two bits of its code, and whether it matches nothing
 U0, U1 = U(0), U(1)
@@ -76,13 +78,6 @@ def _let_go(gone: weakref.ref[np.ndarray]) -> None:
 
 
 @njit_inner
-def _plane(planes, at, i):
-    """Bits of one plane from bit `at` on.  `planes`: flat, as `pack` makes them.  `i`: which plane."""
-    word, shift = (at >> U(6)) * U(BASE_PLANES) + U(i), at & U(BITS - 1)
-    return planes[word] >> shift | planes[word + U(BASE_PLANES)] << U1 << (U(BITS - 1) - shift)
-
-
-@njit_inner
 def _beyond(length):
     """A word whose bits from `length` on, which may be any number, are set."""
     inside = min(max(length, 0), BITS - 1)
@@ -90,33 +85,35 @@ def _beyond(length):
 
 
 @njit_vector
-def fetch(planes, at, end, is_target, flip, rows):
+def fetch(planes, at, begin, end, is_target, flip, rows):
     """The next BITS bases of query or target of every lane, not turned yet.
 
-    Bases that are unknown, or past the end of the flank, get codes that match nothing: 4 and 6 in the query, 5 and 7 in the
+    Bases that are unknown, or outside the flank, get codes that match nothing: 4 and 6 in the query, 5 and 7 in the
     target.
 
     Parameters
     ----------
     planes : flat, as `pack` makes them.
-    at, end : (LANES,) int64, where windows begin in the reads, and where the flanks' bases end.
+    at, begin, end : (LANES,) int64, where windows begin in the reads, and where the flanks' bases begin and end.
     is_target : whether it is the target.
     flip : (LANES,) int64, 3 to complement the bases, else 0.
-    rows : (BASE_PLANES * LANES,) uint64, overwritten.
+    rows : (BASE_PLANES * APART,) uint64, overwritten.
     """
     for l in range(U(LANES)):
-        place, complement = U(at[l] + GUARD * BITS), U(-(flip[l] & 1))
-        none = _plane(planes, place, 2) | _beyond(end[l] - at[l])
-        low = _plane(planes, place, 0) ^ complement
+        place = U(at[l] + GUARD * BITS)
+        word, shift = (place >> U(6)) * U(BASE_PLANES), place & U(BITS - 1)
+        prefetch(planes, word + U(AHEAD * BASE_PLANES))
+        window = row_at(planes, word) >> shift | row_at(planes, word + U(BASE_PLANES)) << U1 << (U(BITS - 1) - shift)
+        rows[l] = word_of(window, 0)
+        rows[l + U(APART)] = word_of(window, 1)
+        rows[l + U(2 * APART)] = word_of(window, 2)
+    for l in range(U(LANES)):
+        complement = U(-(flip[l] & 1))
+        none = rows[l + U(2 * APART)] | _beyond(end[l] - at[l]) | ~_beyond(begin[l] - at[l])
+        low = rows[l] ^ complement
         rows[l] = low | none if is_target else low & ~none
-        rows[U(LANES) + l] = _plane(planes, place, 1) ^ complement
-        rows[U(2 * LANES) + l] = none
-
-
-@njit_inner
-def look_ahead(planes, at):
-    """Ask for bases that a window, which begins at place `at` of the reads, comes to later.  `planes`: as in `fetch`."""
-    prefetch(planes, ((at >> 6) + GUARD + AHEAD) * BASE_PLANES)
+        rows[l + U(APART)] ^= complement
+        rows[l + U(2 * APART)] = none
 
 
 @njit_vector

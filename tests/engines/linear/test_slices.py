@@ -17,7 +17,7 @@ from bellapy.engines.flanks import Flanks
 from bellapy.engines.linear import extend_cpu
 from bellapy.engines.linear.extend_slices import extend_slices, slices_fit
 from bellapy.engines.linear.rule import GUARD, extend_each
-from bellapy.engines.linear.slice_bases import BASE_PLANES, BITS, LANES, WORDS, fetch, pack, planes_of, turn
+from bellapy.engines.linear.slice_bases import APART, BASE_PLANES, BITS, LANES, WORDS, fetch, pack, planes_of, turn
 from bellapy.engines.linear.slices import HEIGHT, XDROP
 from bellapy.params import Scoring
 
@@ -30,8 +30,8 @@ def turned(rows):
 
 
 @numba.njit
-def fetched(planes, at, end, is_target, flip, rows):
-    fetch(planes, at, end, is_target, flip, rows)
+def fetched(planes, at, begin, end, is_target, flip, rows):
+    fetch(planes, at, begin, end, is_target, flip, rows)
 
 
 def one_by_one(codes, table, scoring):
@@ -162,16 +162,17 @@ def test_windows_of_bases(rng, is_target):
     codes = rng.integers(0, 5, 1000).astype(np.uint8)
     at, flip = rng.integers(-70, 1000, LANES), rng.integers(0, 2, LANES) * 3
     end = np.minimum(at + rng.integers(-5, 150, LANES), len(codes))
-    rows = np.empty(BASE_PLANES * LANES, np.uint64)
-    fetched(pack(codes, 3).reshape(-1), at, end, is_target, flip, rows)
-    bits = rows.reshape(BASE_PLANES, LANES, 1) >> np.arange(BITS, dtype=np.uint64) & np.uint64(1)
+    begin = np.minimum(np.maximum(0, at + rng.integers(-50, 40, LANES)), end)
+    rows = np.empty(BASE_PLANES * APART, np.uint64)
+    fetched(pack(codes, 3).reshape(-1), at, begin, end, is_target, flip, rows)
+    bits = rows.reshape(BASE_PLANES, APART, 1)[:, :LANES] >> np.arange(BITS, dtype=np.uint64) & np.uint64(1)
     got = (bits * np.array([1, 2, 4], np.uint64)[:, None, None]).sum(axis=0)
     for l in range(LANES):
         places = at[l] + np.arange(BITS)
         its = np.where((places >= 0) & (places < end[l]), codes[np.clip(places, 0, 999)], 0)
-        known = (places >= 0) & (places < end[l]) & (its < 4)
+        known = (places >= begin[l]) & (places < end[l]) & (its < 4)
         assert_array_equal(got[l][known], its[known] ^ flip[l])
-        beyond = (places >= end[l]) | (its == 4)
+        beyond = (places < begin[l]) | (places >= end[l]) | (its == 4)
         assert (got[l][beyond] & np.uint64(5) == (5 if is_target else 4)).all()
 
 

@@ -1,0 +1,113 @@
+"""Rows of 512 bits: numbers of a kind of their own, which compiled code computes with bit by bit.
+
+LLVM turns plain loops over words into vector code too, but not where a loop is short or runs inside another one: it then
+takes words one by one, or gathers them.  A row is a vector from the start.  It is one register of AVX-512, and some
+registers elsewhere.  Without compilation it is an array of WORDS words.
+"""
+
+from __future__ import annotations
+
+import operator
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.core.imputils import lower_builtin
+from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
+from numba.extending import intrinsic, models, register_model
+
+WORDS = 8
+_WORD = ir.IntType(64)
+_VECTOR = ir.VectorType(_WORD, WORDS)
+
+
+class _Row(types.Type):
+    """Numba's type of a row."""
+
+
+@register_model(_Row)
+class _RowModel(models.PrimitiveModel):
+    """A row is a vector to LLVM."""
+
+    def __init__(self, manager, kind):
+        super().__init__(manager, kind, _VECTOR)
+
+
+ROW = _Row("row")
+
+
+def _enter(kinds, make, *operators):
+    """Let compiled code apply these operators to a row and what `kinds` says: `make` builds LLVM's code."""
+
+    class Rule(ConcreteTemplate):
+        cases = [signature(ROW, *kinds)]
+
+    def generate(context, builder, signature, arguments):
+        return make(builder, *arguments)
+
+    for each in operators:
+        infer_global(each)(Rule)
+        lower_builtin(each, *kinds)(generate)
+
+
+def _each(builder, word):
+    """A row of which each word is `word`."""
+    row = ir.Constant(_VECTOR, ir.Undefined)
+    for i in range(WORDS):
+        row = builder.insert_element(row, word, ir.IntType(32)(i))
+    return row
+
+
+_enter((ROW, ROW), ir.IRBuilder.and_, operator.and_, operator.iand)
+_enter((ROW, ROW), ir.IRBuilder.or_, operator.or_, operator.ior)
+_enter((ROW, ROW), ir.IRBuilder.xor, operator.xor, operator.ixor)
+_enter((ROW,), ir.IRBuilder.not_, operator.invert)
+_enter((ROW, types.uint64), lambda builder, row, by: builder.shl(row, _each(builder, by)), operator.lshift)
+_enter((ROW, types.uint64), lambda builder, row, by: builder.lshr(row, _each(builder, by)), operator.rshift)
+
+
+def _word_of(typing_context, row, i):
+    """Word `i` of a row."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.extract_element(arguments[0], arguments[1])
+
+    return types.uint64(row, i), generate
+
+
+def _address(context, builder, kind, array, at):
+    data = context.make_array(kind)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [at]), _VECTOR.as_pointer())
+
+
+def _row_at(typing_context, array, at):
+    """The row in `array`, flat uint64, from word `at` on."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.load(_address(context, builder, signature.args[0], *arguments), align=8)
+
+    return ROW(array, at), generate
+
+
+def _put_row(typing_context, array, at, row):
+    """Write a row to `array`, flat uint64, from word `at` on."""
+
+    def generate(context, builder, signature, arguments):
+        builder.store(arguments[2], _address(context, builder, signature.args[0], *arguments[:2]), align=8)
+        return context.get_dummy_value()
+
+    return types.none(array, at, row), generate
+
+
+def _plain_put_row(array, at, row):
+    array[int(at) : int(at) + WORDS] = row
+
+
+def _plain_row_at(array, at) -> np.ndarray:
+    return array[int(at) : int(at) + WORDS].copy()
+
+
+word_of = intrinsic(_word_of) if not numba.config.DISABLE_JIT else lambda row, i: row[i]
+row_at = intrinsic(_row_at) if not numba.config.DISABLE_JIT else _plain_row_at
+put_row = intrinsic(_put_row) if not numba.config.DISABLE_JIT else _plain_put_row
