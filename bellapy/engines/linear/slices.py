@@ -125,10 +125,8 @@ def _step(new, old, query, target, from_row, rise, rises, none):
         b0, b1, b2 = row_at(new, c), row_at(new, c + A), row_at(new, c + B)
         b3, b4 = row_at(new, c + C), row_at(new, c + D)
         above0, above1 = row_at(old, c + CELL), row_at(old, c + CELL + A)
-        low, high = (
-            ~(b0 ^ r0),
-            b1 ^ (b0 | r0),
-        )  # one worse than the diagonal, which either neighbour is better than by 0 .. 3
+        # one worse than the diagonal: either neighbour is better than that by 0 to 3
+        low, high = ~(b0 ^ r0), b1 ^ (b0 | r0)
         x0, x1 = low ^ left0, high ^ (left0 & ~low) ^ left1
         y0, y1 = low ^ above0, high ^ (above0 & ~low) ^ above1
         left0, left1 = above0, above1
