@@ -251,25 +251,38 @@ def judge(codes, reads, odds, least, longest, many):
     """
     shown, other, missing = odds
     out, begins = [], []
+
+    def voices(column):
+        seen = list(_shown(reads[1:], column))
+        return seen + list(_shown(reads[:1], column)) if len(seen) < many else seen
+
     for column, code in enumerate(codes):
         begins.append(len(out))
-        seen = list(_shown(reads[1:], column))
-        if len(seen) < many:
-            seen += _shown(reads[:1], column)
+        seen = voices(column)
         few = len(seen) < max(2, least)
         run = 0 if few or code >= GAP else _run_from(codes, column, longest)
         known = [letter for letter, _, _ in seen if letter <= GAP]
-        against = [missing[run] if x == GAP else shown[run] if x == code else other[run] for x in known]
-        if run == 0 or sum(against) >= 0:
+        later = [at for at in range(column + 1, column + _run_from(codes, column, len(codes)))] if run else []
+        unlike = sum(letter < GAP and letter != code for at in later for letter, _, _ in voices(at))
+        n_shown = max(0, known.count(code) - unlike)
+        n_bases = len(known) - known.count(GAP)
+        against = shown[run] * n_shown + other[run] * (n_bases - n_shown) + missing[run] * known.count(GAP)
+        if run == 0 or against >= 0:
             out.append((code, few, 0))
         if few or column + 1 == len(codes):
             continue
         behind = [base for _, base, _ in seen if base is not None]
         base = max(range(4), key=lambda b: (behind.count(b), -b))
-        run = min(longest, 1 + _run_from(codes, column + 1, longest)) if codes[column + 1] == base else 1
+        size = next((i for i, letter in enumerate(codes[column + 1 :]) if letter != base), len(codes) - column - 1)
+        inside, beside = range(column + 1, column + 1 + size), [column + 1 + size]
+        beside = [at for at in beside if at < len(codes)] + ([column] if code != base else [])
+        misplaced = sum(x is not None and x != base for at in inside for _, x, _ in voices(at))
+        misplaced += sum(letter == base for at in beside for letter, _, _ in voices(at))
         n = sum(goes_on for _, _, goes_on in seen)
-        evidence = shown[run] * behind.count(base) + other[run] * (len(behind) - behind.count(base))
-        if evidence + missing[run] * (n - len(behind)) > 0:
+        n_bases = min(n, len(behind) + misplaced * max(0, n - len(behind)) // max(1, n))
+        run = min(longest, 1 + size)
+        evidence = shown[run] * behind.count(base) + other[run] * (n_bases - behind.count(base))
+        if evidence + missing[run] * (n - n_bases) > 0:
             out.append((base, False, 1))
     begins.append(len(out))
     return *(list(part) for part in (zip(*out, strict=True) if out else ([], [], []))), begins

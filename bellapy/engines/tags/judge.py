@@ -5,6 +5,10 @@ one that has a base more has it before this column.  Two cases are compared: a r
 is to give what a read shows follows from how often reads lack a base of such runs, or have one more.  These rates are
 counted on other piles.  The logarithms of the two likelihoods are subtracted, and summed over the reads.
 
+Realignment puts bases where they cost least, whatever the number of columns.  Where a run has a column too many, a read with
+another base added beside the run shows it in the run's place.  Where the run has one too few, a read with a wrong base in it
+seems to add one, or has its last base in the place of a neighbour.  Such reads are those that show another base.
+
 The template has no vote where many reads lie: its own errors made the columns.  Where there are few, it counts like them.
 
 Source: the likelihood ratio of two simple hypotheses (Neyman and Pearson 1933), with independent reads.
@@ -180,6 +184,57 @@ def _evidence(odds, run, shown, n_bases, n):
 
 
 @njit_inner
+def _count_unlike(codes, seen, k):
+    """Other bases than those of the run that begins with column k, in the run's later columns; seen : as in `decide`."""
+    unlike, column = np.int64(0), k + 1
+    while column < len(codes) and codes[column] == codes[k]:
+        there = seen[column * N_SEEN : (column + 1) * N_SEEN]
+        unlike += np.int64(there[0] + there[1] + there[2] + there[3] - there[codes[k]])
+        column += 1
+    return unlike
+
+
+@njit_inner
+def _count_misplaced(codes, seen, k, base):
+    """Bases that a run with one more than its columns may have lost to them: other bases that are added behind these, and
+    the run's bases in the columns beside.  Returns their number and that of the columns.
+
+    k : column before the run, which may be empty.  base : the code of its bases.  seen : as in `decide`.
+    """
+    misplaced, column = np.int64(seen[k * N_SEEN + base] if codes[k] != base else 0), k + 1
+    while column < len(codes) and codes[column] == base:
+        for other in range(GAP):
+            misplaced += np.int64(seen[column * N_SEEN + UNKNOWN_BASE + 1 + other] if other != base else 0)
+        column += 1
+    if column < len(codes):
+        misplaced += np.int64(seen[column * N_SEEN + base])
+    return misplaced, column - k - 1
+
+
+@njit_inner
+def _is_likely(codes, odds, seen, k, run):
+    """Whether the run of equal bases that begins with column k has so many bases; seen : as in `decide`."""
+    here = seen[k * N_SEEN : (k + 1) * N_SEEN]
+    bases = np.int64(here[0] + here[1] + here[2] + here[3])
+    shown = max(np.int64(0), here[codes[k]] - _count_unlike(codes, seen, k))
+    return _evidence(odds, run, shown, bases, bases + here[GAP]) >= 0
+
+
+@njit_inner
+def _find_missing(codes, odds, seen, k):
+    """The base that is likely to be missing behind column k, or GAP; seen : as in `decide`."""
+    here, best, more = seen[k * N_SEEN : (k + 1) * N_SEEN], 0, np.int64(0)
+    for base in range(GAP):
+        more += here[UNKNOWN_BASE + 1 + base]
+        if here[UNKNOWN_BASE + 1 + base] > here[UNKNOWN_BASE + 1 + best]:
+            best = base
+    misplaced, run = _count_misplaced(codes, seen, k, best)
+    n, shown = np.int64(here[N_SEEN - 1]), here[UNKNOWN_BASE + 1 + best]
+    bases = more + misplaced * max(0, n - more) // max(1, n)  # as many as expected of those that do not add one here
+    return best if _evidence(odds, min(LONGEST_RUN, run + 1), shown, min(n, bases), n) > 0 else GAP
+
+
+@njit_inner
 def decide(codes, odds, least, seen, runs, found):
     """Fill in the judged consensus; returns its number of bases.
 
@@ -191,22 +246,16 @@ def decide(codes, odds, least, seen, runs, found):
     _measure_runs(codes, runs)
     for k in range(n):
         here, found.begins[k] = seen[k * N_SEEN : (k + 1) * N_SEEN], at
-        bases = np.int64(here[0] + here[1] + here[2] + here[3])
-        few = bases + here[GAP] + here[UNKNOWN_BASE] < least
+        few = here[0] + here[1] + here[2] + here[3] + here[GAP] + here[UNKNOWN_BASE] < least
         judged = not few and codes[k] < GAP and runs[k] > 0
-        if not judged or _evidence(odds, runs[k], here[codes[k]], bases, bases + here[GAP]) >= 0:
+        if not judged or _is_likely(codes, odds, seen, k, runs[k]):
             found.codes[at], found.raw[at], found.slots[at] = codes[k], few, 0
             at += 1
         if few or k + 1 == n:
             continue
-        best, more = 0, np.int64(0)
-        for base in range(GAP):
-            more += here[UNKNOWN_BASE + 1 + base]
-            if here[UNKNOWN_BASE + 1 + base] > here[UNKNOWN_BASE + 1 + best]:
-                best = base
-        run = min(LONGEST_RUN, 1 + runs[k + 1]) if codes[k + 1] == best else 1
-        if _evidence(odds, run, here[UNKNOWN_BASE + 1 + best], more, np.int64(here[N_SEEN - 1])) > 0:
-            found.codes[at], found.raw[at], found.slots[at] = best, False, 1
+        missing = _find_missing(codes, odds, seen, k)
+        if missing < GAP:
+            found.codes[at], found.raw[at], found.slots[at] = missing, False, 1
             at += 1
     found.begins[n] = at
     return at

@@ -73,6 +73,32 @@ def test_a_read_with_another_base_speaks_against_a_base_where_reads_add_bases_mo
     assert judge(pack([*reads, *[(0, [0, 1, 2, 2])] * 4]), codes, odds, 3).codes.tolist() == [0, 1, 2]
 
 
+def rates(missing, more, other):
+    """Odds of reads with such rates of errors."""
+    counts = no_tally()
+    counts.runs[:], counts.bases[:] = 10**6, 10**6
+    counts.missing[:], counts.more[:], counts.other[:] = (round(10**6 * rate) for rate in (missing, more, other))
+    return find_odds([counts])
+
+
+def test_a_read_with_another_base_in_a_run_does_not_speak_for_its_last_base():
+    codes, odds = np.array([0, 3, 3, 3, 2], np.uint8), rates(0.05, 0.03, 0.01)
+    whole, short = [(0, codes.tolist())], [(0, [0, GAP, 3, 3, 2])]
+    one_less = [0, 3, 3, 2]
+    assert judge(pack([*whole * 8, *short * 6]), codes, odds, 3).codes.tolist() == codes.tolist()
+    for unlike in ([0, 3, 3, 1, 2], [0, 3, 1, 3, 2]):  # one added base, and no more than two of the run
+        assert judge(pack([*whole * 4, *short * 6, *[(0, unlike)] * 4]), codes, odds, 3).codes.tolist() == one_less
+
+
+@pytest.mark.parametrize("misplaced", [[0, 3, 3, INSERTED + 1, 2], [3, 3, 3, 2], [0, 3, 3, 3]])
+def test_a_read_with_a_moved_base_does_not_speak_against_a_missing_one(misplaced):
+    codes, odds = np.array([0, 3, 3, 2], np.uint8), rates(0.05, 0.03, 0.03)
+    more, plain = [(0, [0, INSERTED + 3, 3, 3, 2])], [(0, codes.tolist())]
+    one_more = [0, 3, 3, 3, 2]
+    assert judge(pack([*plain, *more * 9, *plain * 11]), codes, odds, 3).codes.tolist() == codes.tolist()
+    assert judge(pack([*plain, *more * 9, *plain * 6, *[(0, misplaced)] * 5]), codes, odds, 3).codes.tolist() == one_more
+
+
 def test_odds_are_logarithms_of_likelihood_ratios():
     counts = no_tally()
     counts.runs[:], counts.bases[:] = 10**7, 10**7
