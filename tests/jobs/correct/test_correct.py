@@ -141,7 +141,7 @@ def test_overlaps_from_a_file_give_the_same(work):
 def test_a_stopped_job_goes_on_in_its_folder(work, tmp_path, monkeypatch):
     folder, _, out = work
     monkeypatch.setattr(pipeline, "KEPT_BYTES", 1)  # a range for every read
-    command = ["correct", folder / "reads.fa", "--workdir", tmp_path / "work", "-t", 1]
+    command = ["correct", folder / "reads.fa", "--workdir", tmp_path / "work", "-t", 1, "--device", "cpu"]
     made, correct = [], pipeline.correct_template
 
     def stop_late(*given):
