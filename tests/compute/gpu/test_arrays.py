@@ -69,6 +69,7 @@ class HostDriver:
 
 @pytest.fixture
 def host(monkeypatch):
+    gc.collect()  # what other tests have left on a GPU is given back to it, not to this driver
     made = HostDriver()
     monkeypatch.setattr(driver, "libraries", lambda: driver.Libraries(made, made))
     monkeypatch.setattr(arrays, "libraries", driver.libraries)
