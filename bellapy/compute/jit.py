@@ -66,7 +66,8 @@ def _decorator(**options):
         if chosen["pipeline_class"] is InnerCompiler:
             return Inner(function, lambda: _once_for_constants(numba.njit(function, **chosen)))
         made = numba.njit(function, **{**chosen, "cache": False})  # Numba would look for the stored code at once
-        made._cache = StoredCode(function)
+        if chosen["cache"]:
+            made._cache = StoredCode(function)
         made._compilation_chain_init_hook = _nothing  # other packages' rules wait until a compiler starts
         return _once_for_constants(made)
 
