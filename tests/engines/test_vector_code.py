@@ -49,7 +49,7 @@ CASES = {
     "further edges": ("show(align._add_predecessor, i2, i2, i2, size, size, size, np.int16(1))", "vpmaxsw"),
     "bases alone": ("show(align._finish_row, i2, size, size, i2, np.int16(1))", "vpmaxsw"),
     "affine lanes": ("show(lanes._step, stack, stack, 0, 1, u8, u8, row('i1'), 12, lanes.Costs(*[i8] * 5))", "vpmaxsb"),
-    "bits of cells": ("show(slices._step, u64, u64, u64, u64, u64, size, u64, u64, u64)", "vpxor"),
+    "bits of cells": ("show(slices._step, u64, u64, u64, u64, size, u64, u64, u64)", "vpxor"),
     "exact bytes": ("show_row('i1')", "vpmaxsb"),
     "exact words": ("show_row('i2')", "vpmaxsw"),
 }
