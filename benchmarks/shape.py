@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How long, wide and branched the functions of the package are, and how much of the compiled ones is documented.
+"""How long modules are, how long, wide and branched functions, and how much of the compiled ones is documented.
 
     python benchmarks/shape.py [FOLDER]
 
@@ -22,6 +22,7 @@ from typing import NamedTuple
 BRANCHES = (ast.If, ast.For, ast.While, ast.IfExp, ast.ExceptHandler, ast.BoolOp, ast.comprehension, ast.match_case)
 COMPILED = re.compile(r"jit|^device$|^kernel")
 MOST_LINES, MOST_KERNEL_LINES, MOST_ARGUMENTS, MOST_BRANCHES = 60, 120, 10, 20
+MOST_MODULE_LINES = 400
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -79,6 +80,11 @@ def shape_of(function: Function, where: str, compiled: bool) -> Shape:
     return Shape(where, lines, len(names), sum(isinstance(n, BRANCHES) for n in own_nodes(function)), compiled, documented)
 
 
+def module_lines(package: Path) -> dict[str, int]:
+    """How many lines each module of a package has."""
+    return {str(path.relative_to(package)): len(path.read_text().splitlines()) for path in sorted(package.rglob("*.py"))}
+
+
 def shapes_of(package: Path) -> list[Shape]:
     """All functions of a package."""
     files = sorted(package.rglob("*.py"))
@@ -92,6 +98,8 @@ def main() -> None:
     for column in ("lines", "arguments", "branches"):
         values = sorted(getattr(shape, column) for shape in shapes)
         print(f"{column}: median {statistics.median(values):.0f}, p90 {values[len(values) * 9 // 10]}, most {values[-1]}")
+    modules = module_lines(package)
+    print(f"lines of a module: median {statistics.median(modules.values()):.0f}, most {max(modules.values())}")
     compiled = [shape for shape in shapes if shape.compiled]
     total, named = sum(s.arguments for s in compiled), sum(s.documented for s in compiled)
     print(f"parameters of compiled functions: {total}, documented {named} ({100 * named / max(1, total):.0f} %)")
@@ -103,6 +111,9 @@ def main() -> None:
         print(f"{title}: {len(rows)}")
         for s in sorted(rows, key=lambda s: -s.lines):
             print(f"  {s.where}: {s.lines} lines, {s.arguments} arguments, {s.branches} branches")
+
+    long = [f"  {name}: {lines} lines" for name, lines in modules.items() if lines > MOST_MODULE_LINES]
+    print("\n".join([f"long modules: {len(long)}", *long]))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from bellapy.compute.jit import njit, njit_inner
 from bellapy.compute.threads import even_ranges, map_in_order, map_threads
 from bellapy.errors import ParameterError
 from bellapy.records import ReadSet
-from bellapy.seeding.kmers import insertion_sort
+from bellapy.seeding.kmer_groups import insertion_sort
 from bellapy.seeding.minimizers import find_minimizers
 
 MAX_K = 28

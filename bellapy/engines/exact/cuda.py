@@ -25,10 +25,9 @@ from bellapy.engines.exact.cuda_plan import (
     panel_edges,
     rows_of,
 )
-from bellapy.engines.exact.cuda_records import NOT_KEPT, NUMBERS, Matrix, Results, Traffic
+from bellapy.engines.exact.cuda_records import LAG, NOT_KEPT, NUMBERS, Kind, Matrix, Results, Traffic
 from bellapy.engines.exact.cuda_rows import GpuRows, RowsPart
 from bellapy.engines.exact.cuda_sweep import make_kernel, shared_bytes
-from bellapy.engines.exact.cuda_tiles import LAG, Kind
 from bellapy.engines.exact.rule import NONE
 from bellapy.records.bases import UNKNOWN
 from bellapy.report.run_report import Devices

@@ -6,10 +6,8 @@ Every function works for one warp.
 from __future__ import annotations
 
 from bellapy.compute.gpu.ops import I32, U32, WARP
-from bellapy.engines.exact.cuda_records import ALIVE, BASE, CORNER, NOT_KEPT, TOP_GAP, TOP_HIGH, Walk
+from bellapy.engines.exact.cuda_records import ALIVE, BASE, CORNER, LAG, NOT_KEPT, TOP_GAP, TOP_HIGH, Flow, Walk
 from bellapy.engines.exact.cuda_tiles import (
-    LAG,
-    Flow,
     drift_of,
     enter,
     high_of,

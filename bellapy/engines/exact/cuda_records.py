@@ -1,4 +1,4 @@
-"""What the kernel of the exact sweep works on: arrays by purpose, and where a warp stands."""
+"""What the kernel of the exact sweep works on: arrays by purpose, cells in registers, and where a warp stands."""
 
 from __future__ import annotations
 
@@ -6,13 +6,90 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.engines.exact.cuda_tiles import Flow
+from bellapy.compute.gpu.ops import WARP
 
 BASE, ALIVE, TOP_HIGH, TOP_GAP, CORNER = range(5)
 """Numbers of a strip's state beside its cells: the base of its scores, whether its last tile was computed, and what the
 strip above has left over its next column, and over the one before."""
 NUMBERS = 5
 NOT_KEPT = -(1 << 60)
+LAG = 2 * WARP  # places of a warp
+
+
+class Kind(NamedTuple):
+    """What a kernel is made for; constant while it is compiled.
+
+    registers : of a lane, an even number.  steps : of a tile, a multiple of LAG.  masked : the query holds unknown bases.
+    """
+
+    registers: int
+    steps: int
+    masked: bool
+
+    @property
+    def rows(self) -> int:
+        """Rows of a strip."""
+        return LAG * self.registers
+
+
+class Packed(NamedTuple):
+    """Scores as the kernels want them.
+
+    open, drift, one : the opening of a gap, the drift of a row or column, 1; the first two in both halves.
+    mismatch : what is added for one, in both halves.  profile : four bytes, mismatches of four bases.
+    swap : what makes a byte of them a match.  All these are uint32.
+    extend, opening : the costs of gaps, int32.
+    zero : where the base of a tile stands.  dead : the lowest value of a half.
+    alarm : what a cell can lose until its gap is seen below its place's last row.
+    floor : no score is below 0.  seek : the best cell is sought.
+    """
+
+    open: np.uint32
+    drift: np.uint32
+    one: np.uint32
+    mismatch: np.uint32
+    profile: np.uint32
+    swap: np.uint32
+    extend: np.int32
+    opening: np.int32
+    zero: np.int32
+    dead: np.int32
+    alarm: np.int32
+    floor: bool
+    seek: bool
+
+
+class Cells(NamedTuple):
+    """A lane's part of a strip, (registers,) uint32 each.
+
+    high, gap : H - open of the last column, E of the next one.  choice : selectors of `permute` that choose each row's score
+    from the profiles of two target bases.  known : all bits of each half whose row has a known base; unused unless masked.
+    """
+
+    high: np.ndarray
+    gap: np.ndarray
+    choice: np.ndarray
+    known: np.ndarray
+
+
+class Flow(NamedTuple):
+    """What a lane hands from column to column; uint32.
+
+    above : H - open above the first row, of the last step.  below : F below the last row.
+    profile : of the last target base.
+    """
+
+    above: np.uint32
+    below: np.uint32
+    profile: np.uint32
+
+
+class Best(NamedTuple):
+    """The best cell that a lane has found: score, row and column of the matrix, from 1; int32."""
+
+    score: np.int32
+    row: np.int32
+    column: np.int32
 
 
 class Matrix(NamedTuple):

@@ -27,15 +27,10 @@ from bellapy.engines.exact.cuda_borders import (
     load_tops,
     take_state,
 )
-from bellapy.engines.exact.cuda_records import Place, Tile, Walk
+from bellapy.engines.exact.cuda_records import LAG, Best, Cells, Flow, Kind, Place, Tile, Walk
 from bellapy.engines.exact.cuda_tiles import (
     BOTH,
     HIGHEST,
-    LAG,
-    Best,
-    Cells,
-    Flow,
-    Kind,
     clear,
     drift_of,
     half_of,

@@ -15,6 +15,7 @@ from bellapy.compute.gpu.pool import FULL, give_to_cpu, is_out_of_memory
 from bellapy.compute.gpu.scan import BLOCK, TILE, begins_of_tiles, blocks_for, scan, total_of
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import shared_by
+from bellapy.jobs.overlap.column_kinds import N_KINDS, ORDINARY, REPEAT, Tests
 from bellapy.jobs.overlap.cuda_columns import (
     LANES,
     TOTALS,
@@ -28,7 +29,7 @@ from bellapy.jobs.overlap.cuda_columns import (
     size_kept,
     survey_columns,
 )
-from bellapy.jobs.overlap.depth import LEAST_KMERS, N_KINDS, ORDINARY, REPEAT, STEP, UNIT, WINDOW_BINS, Bins, Tests
+from bellapy.jobs.overlap.depth import LEAST_KMERS, STEP, UNIT, WINDOW_BINS, Bins
 from bellapy.jobs.overlap.linking import Kept, Rules, learn_rules
 from bellapy.records import DepthProfile, ReadSet
 from bellapy.records.kmers import Held, HeldMatrix

@@ -10,7 +10,8 @@ import numpy as np
 from bellapy.compute.gpu.late import cuda
 from bellapy.compute.gpu.ops import SIMULATED, U32, U64
 from bellapy.compute.gpu.scan import BLOCK, OWN, TILE, sum_before
-from bellapy.jobs.overlap.depth import APART_KIND, DEEP, N_KINDS, REPEAT, Tests, bin_of, column_kind
+from bellapy.jobs.overlap.column_kinds import APART_KIND, DEEP, N_KINDS, REPEAT, Tests, column_kind
+from bellapy.jobs.overlap.depth import bin_of
 from bellapy.seeding.entries import is_first, place_of, reverse_of
 
 LANES = 2 if SIMULATED else 8

@@ -1,4 +1,4 @@
-"""Stage 3c: the depth along the reads -> the columns of the matrix that link reads; depth.py says which these are.
+"""Stage 3c: the depth along the reads -> the columns of the matrix that link reads; column_kinds.py says which these are.
 
 The matrix may come in parts, each of some of the k-mers.  The rules are learnt from sums over all parts, and then each part
 is cut down on its own.
@@ -13,22 +13,17 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.threads import shared_by
-from bellapy.jobs.overlap.depth import (
+from bellapy.jobs.overlap.column_kinds import (
     APART_KIND,
     DEEP,
-    DEEP_SHARE,
     N_KINDS,
     ORDINARY,
     REPEAT,
-    STEP,
-    Bins,
     Tests,
-    describe_bins,
-    judge_stretches,
     keep_linking,
-    reference_depth,
     survey_columns,
-)  # fmt: skip
+)
+from bellapy.jobs.overlap.depth import DEEP_SHARE, STEP, Bins, describe_bins, judge_stretches, reference_depth
 from bellapy.records import DepthProfile, KmerMatrix
 from bellapy.records.kmers import HeldMatrix
 

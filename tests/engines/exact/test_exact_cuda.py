@@ -28,8 +28,7 @@ from bellapy.compute.gpu.pool import pool
 from bellapy.engines.exact import cuda, cuda_plan
 from bellapy.engines.exact.cuda import GpuSweep, best_of
 from bellapy.engines.exact.cuda_plan import DEFAULT, Sizes, choose_kept, fits, list_tasks, living_tiles, panel_edges, rows_of
-from bellapy.engines.exact.cuda_records import NOT_KEPT
-from bellapy.engines.exact.cuda_tiles import LAG, Kind
+from bellapy.engines.exact.cuda_records import LAG, NOT_KEPT, Kind
 
 pytestmark = pytest.mark.usefixtures("quick_threads")
 MODES = "local", "global", "semiglobal"

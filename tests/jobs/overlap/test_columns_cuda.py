@@ -12,9 +12,10 @@ from strategies import make_reads, mutate, random_bases
 from bellapy.compute.gpu.devices import known_gpus
 from bellapy.compute.resources import Resources
 from bellapy.errors import DeviceError
+from bellapy.jobs.overlap import column_kinds, depth, first_run, linking
 from bellapy.jobs.overlap import count_rounds as count_rounds_module
-from bellapy.jobs.overlap import depth, first_run, linking
-from bellapy.jobs.overlap.depth import APART_KIND, DEEP, N_KINDS, ORDINARY, REPEAT, Bins
+from bellapy.jobs.overlap.column_kinds import APART_KIND, DEEP, N_KINDS, ORDINARY, REPEAT
+from bellapy.jobs.overlap.depth import Bins
 from bellapy.jobs.overlap.pipeline import candidate_rounds, count_rounds, in_memory
 from bellapy.jobs.overlap.report import start_report
 from bellapy.params import make_params
@@ -88,7 +89,7 @@ def test_kinds_and_what_is_kept(rng, one_in):
     bins = Bins(here.starts, here.read_table, profile.offsets, profile.width)
     sound = rng.random(len(profile.n_kmers)) < 0.5
     level = rng.choice([1.0, 99.0], len(sound)).astype(np.float32)
-    tests = depth.Tests(bins, 2, 5 if SIMULATED else 30, sound, level, 2, 6 if SIMULATED else 20)
+    tests = column_kinds.Tests(bins, 2, 5 if SIMULATED else 30, sound, level, 2, 6 if SIMULATED else 20)
     one, other = (linking._survey(matrix, tests) for matrix in (here, there))
     assert one[0][[ORDINARY, DEEP, APART_KIND]].all() and (SIMULATED or one[0][REPEAT])
     for wanted, found in zip(one, other, strict=True):

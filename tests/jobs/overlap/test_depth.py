@@ -14,17 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import make_reads, random_bases
 
-from bellapy.jobs.overlap import depth, linking
-from bellapy.jobs.overlap.depth import (
-    APART_KIND,
-    DEEP,
-    ORDINARY,
-    REPEAT,
-    STEP,
-    WINDOW_BINS,
-    find_steps,
-    mark_high,
-)
+from bellapy.jobs.overlap import column_kinds, depth, linking
+from bellapy.jobs.overlap.column_kinds import APART_KIND, DEEP, ORDINARY, REPEAT
+from bellapy.jobs.overlap.depth import STEP, WINDOW_BINS, find_steps, mark_high
 from bellapy.records.kmers import FIRST
 from bellapy.seeding.kmer_matrix import PROFILE_WIDTH, build_kmer_matrix, profile_depth, read_ranges
 from bellapy.seeding.kmers import count_kmers
@@ -118,16 +110,16 @@ def test_columns_that_link_reads(sizes, upper):
     entries = 4 * np.arange(sum(sizes), dtype=np.uint32)
     entries[begins] += FIRST
     bins = depth.Bins(np.array([0, 1 << 20]), np.zeros(1 << 10, np.int32), np.array([0, 1 << 12]), PROFILE_WIDTH)
-    tests = depth.Tests(bins, upper, 0, np.zeros(1 << 12, bool), np.zeros(1 << 12, np.float32), 8, 0)
-    kinds, products = np.zeros((2, depth.N_KINDS), np.int64)
-    assert depth.survey_columns(entries, tests, kinds, products) == 0
-    for kind, some in ((depth.ORDINARY, [n for n in sizes if n <= upper]), (REPEAT, [n for n in sizes if n > upper])):
+    tests = column_kinds.Tests(bins, upper, 0, np.zeros(1 << 12, bool), np.zeros(1 << 12, np.float32), 8, 0)
+    kinds, products = np.zeros((2, column_kinds.N_KINDS), np.int64)
+    assert column_kinds.survey_columns(entries, tests, kinds, products) == 0
+    for kind, some in ((ORDINARY, [n for n in sizes if n <= upper]), (REPEAT, [n for n in sizes if n > upper])):
         assert (kinds[kind], products[kind]) == (len(some), sum(n * (n - 1) // 2 for n in some))
-    kept, left = np.zeros((2, depth.N_KINDS), np.int64), np.repeat(its <= upper, its)
+    kept, left = np.zeros((2, column_kinds.N_KINDS), np.int64), np.repeat(its <= upper, its)
     wanted = entries[left].tolist()
-    n = depth.keep_linking(entries, tests, np.ones(depth.N_KINDS, np.int64), kept, np.zeros(1, np.int64))
+    n = column_kinds.keep_linking(entries, tests, np.ones(column_kinds.N_KINDS, np.int64), kept, np.zeros(1, np.int64))
     assert entries[:n].tolist() == wanted
-    assert kept[1].tolist() == kinds.tolist() and kept[0, depth.ORDINARY] == kinds[depth.ORDINARY] == kept[0].sum()
+    assert kept[1].tolist() == kinds.tolist() and kept[0, ORDINARY] == kinds[ORDINARY] == kept[0].sum()
 
 
 @given(st.lists(st.integers(1, 70), min_size=1, max_size=4), st.randoms(use_true_random=False))

@@ -19,7 +19,7 @@ from strategies import random_bases
 from bellapy.compute import mapped
 from bellapy.io import workdir
 from bellapy.jobs.overlap import in_folder, pipeline
-from bellapy.jobs.overlap.count_rounds import join_columns, own_columns, split_by_block
+from bellapy.jobs.overlap.block_columns import join_columns, own_columns, split_by_block
 from bellapy.jobs.overlap.in_folder import choose_plan
 from bellapy.jobs.overlap.stored_reads import StoredReads, even_blocks
 from bellapy.jobs.overlap.work import from_arrays, to_arrays
