@@ -17,7 +17,8 @@ from bellapy.engines.extend import extend_anchors
 from bellapy.engines.flanks import Flanks
 from bellapy.jobs.overlap.seeds import join_seeds
 from bellapy.params import Scoring
-from bellapy.records import Extensions, ReadSet, Seeds
+from bellapy.records import Extensions, KmerMatrix, ReadSet, Seeds
+from bellapy.records.kmers import FIRST, REVERSE, places_of
 
 
 def make_reads(sequences: list[str]) -> ReadSet:
@@ -33,6 +34,21 @@ def make_seeds(query_id, target_id, strand, query_pos, target_pos, length: int) 
     empty, zeros = join_seeds([], length), np.zeros(len(given["query_id"]))
     columns = {f.name: getattr(empty, f.name).dtype for f in fields(Seeds) if f.name != "length"}
     return Seeds(**{name: np.array(given.get(name, zeros), dtype) for name, dtype in columns.items()}, length=length)
+
+
+# ---------------------------------------------------------------- entries of a KmerMatrix
+
+
+def column_bounds(matrix: KmerMatrix) -> np.ndarray:
+    """Where the columns begin in the entries, and the end of the last, (n_kmers + 1,) int64."""
+    return np.append(np.flatnonzero(matrix.entries & np.uint8(FIRST)), len(matrix.entries))
+
+
+def locate(matrix: KmerMatrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Read, position in it and strand (+1, -1 for reverse) of every entry, (nnz,) int64 each."""
+    place = places_of(matrix.entries)
+    read_id = np.searchsorted(matrix.starts, place, side="right") - 1
+    return read_id, place - matrix.starts[read_id], 1 - 2 * (matrix.entries & np.uint8(REVERSE)).astype(np.int64)
 
 
 # ---------------------------------------------------------------- engines

@@ -6,14 +6,13 @@ from typing import Annotated
 
 import typer
 
-from bellapy.cli.options import RUNNING, Given, Output, pick, takes
+from bellapy.cli.options import THREADS_AND_LOG, Given, Output, pick, takes
 from bellapy.cli.session import session
 from bellapy.errors import ParameterError
 from bellapy.params.correct import ConsensusWriting, PoaScoring
 from bellapy.params.fields import check, given_values, options_of
 from bellapy.params.run import RunParams
 
-THREADS_AND_LOG = {name: field for name, field in RUNNING.items() if name != "max_memory"}
 Windows = Annotated[
     list[str],
     typer.Argument(help="FASTA or FASTQ; records of one name, one after another, are a window.", show_default=False),
@@ -23,10 +22,13 @@ Windows = Annotated[
 @takes(options_of(ConsensusWriting, PoaScoring), pick(RunParams, "device"), THREADS_AND_LOG)
 def consensus(given: Given, windows: Windows, output: Output = "-") -> None:
     """Consensus of windows of sequences."""
+    from bellapy.io.outputs import check_sequence_name, open_output
+
     scores = given_values(given, PoaScoring._fields)
     check(scores, options_of(PoaScoring))
     if windows.count("-") > 1:
         raise ParameterError("name standard input (-) only once")
+    check_sequence_name(output, "the consensus is written as FASTA; name another file")
     scoring = PoaScoring(**scores)
     with session(given, windows, {"-o": output}) as run:
         from bellapy.engines.poa.groups import compile_ahead
@@ -35,7 +37,6 @@ def consensus(given: Given, windows: Windows, output: Output = "-") -> None:
             compile_ahead()
         run.watch()
         from bellapy.compute.resources import Resources
-        from bellapy.io.outputs import open_output
         from bellapy.jobs.windows import find_consensus
 
         resources = Resources.of(run.run, run.report.devices)

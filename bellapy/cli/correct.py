@@ -40,6 +40,7 @@ FINDING = {
     "min_overlap": replace(FIELDS["min_overlap"], default=SHORTEST_OVERLAP),
 }  # fmt: skip
 """Options of `overlap` that rule how overlaps are found."""
+FASTQ = "fq", "fastq"
 KERNELS = ("bellapy.engines.tags.batch_cuda:load",)
 """What is compiled ahead for piles on GPUs."""
 
@@ -48,7 +49,7 @@ KERNELS = ("bellapy.engines.tags.batch_cuda:load",)
 def correct(given: Given, reads: Reads, output: Output = "-", overlaps: OverlapFile = None) -> None:
     """Reads corrected by each other."""
     chosen = make_correct_params(given)
-    _check(given, overlaps)
+    _check(given, output, overlaps)
     finding = {"min_overlap": SHORTEST_OVERLAP, **given_values(given, FIELDS.keys() & FINDING.keys())}
     params = make_params(given.get("preset"), **finding)
     with session(given, [*reads, *([overlaps] if overlaps else [])], {"-o": output}) as run:
@@ -89,10 +90,15 @@ def _folder(
 
 
 def _is_fastq(output: str) -> bool:
-    return output.removesuffix(".gz").removesuffix(".bgz").endswith((".fq", ".fastq"))
+    from bellapy.io.outputs import ending_of
+
+    return ending_of(output) in FASTQ
 
 
-def _check(given: Given, overlaps: str | None) -> None:
+def _check(given: Given, output: str, overlaps: str | None) -> None:
+    from bellapy.io.outputs import check_sequence_name
+
+    check_sequence_name(output, "reads are written as FASTQ to .fq or .fastq, and as FASTA to any other name")
     if given["keep_workdir"] and given["workdir"] is None:
         raise ParameterError("--keep-workdir: name a folder with --workdir")
     for name, field in FINDING.items():

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bellapy.cli.folder import given_folder
-from bellapy.cli.options import RUNNING, Given, output_option, pick, takes
+from bellapy.cli.options import THREADS_AND_LOG, Given, output_option, pick, takes
 from bellapy.cli.session import session
 from bellapy.params import make_exact_params
 from bellapy.params.exact import ExactParams
@@ -37,7 +37,7 @@ Plot = Annotated[
 @takes(
     options_of(ExactParams, WorkdirParams),
     pick(RunParams, "device"),
-    {name: field for name, field in RUNNING.items() if name != "max_memory"},
+    THREADS_AND_LOG,
 )
 def exact(
     given: Given, query: Query, target: Target, output: Output = "-", query_name: Name = None, target_name: Name = None,

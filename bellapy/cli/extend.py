@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bellapy.cli.options import RUNNING, Given, Output, pick, takes
+from bellapy.cli.options import THREADS_AND_LOG, Given, Output, pick, takes
 from bellapy.cli.reading import with_run
 from bellapy.cli.session import session
 from bellapy.params import ExtensionParams, make_params
@@ -37,7 +37,7 @@ END = replace(_END, default="best", about=replace(_END.about, help=_ABOUT, choic
 @takes(
     pick(ExtensionParams, "match mismatch gap"), {"extension": END}, pick(WritingParams, "cigar cs"),
     pick(RunParams, "device"),
-    {name: field for name, field in RUNNING.items() if name != "max_memory"},
+    THREADS_AND_LOG,
 )  # fmt: skip
 def extend(given: Given, pairs: Pairs, k: K, xdrop: XDrop, output: Output = "-") -> None:
     """Alignments of given seeds."""

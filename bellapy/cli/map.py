@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bellapy.cli.options import RUNNING, Given, Output, Reads, output_option, pick, takes
+from bellapy.cli.options import THREADS_AND_LOG, Given, Output, Reads, output_option, pick, takes
 from bellapy.cli.session import session
 from bellapy.errors import ParameterError
 from bellapy.params import affine_scoring, map_preset
@@ -20,7 +20,6 @@ if TYPE_CHECKING:  # loaded when needed
     from bellapy.jobs.map.style import Style
 
 MAPPING = options_of(MapOptions, ScoreOptions, MapWriting)
-THREADS_AND_LOG = {name: field for name, field in RUNNING.items() if name != "max_memory"}
 
 Reference = Annotated[str, typer.Argument(help="FASTA, or a file made by `bellapy index`.", show_default=False)]
 IndexFile = Annotated[
@@ -54,14 +53,9 @@ def map_command(given: Given, reference: Reference, reads: Reads, output: Output
 
 def _format(output: str, given: str | None, no_align: bool, style: Style) -> str:
     """paf, sam or bam, by the option or by the output's name."""
-    from bellapy.io.outputs import COMPRESSED, is_special
+    from bellapy.io.outputs import alignment_format
 
-    stem = next((output[: -len(end)] for end in COMPRESSED if output.endswith(end)), output).lower()
-    kind = given or next((name for name in ("sam", "bam") if stem.endswith(f".{name}")), "paf")
-    if stem.endswith(".cram"):
-        raise ParameterError(f"-o {output}: CRAM is not written. Name a BAM file, and convert it with `samtools view -C`")
-    if kind == "bam" and (output == "-" or output.endswith(COMPRESSED) or is_special(output)):
-        raise ParameterError("--format bam: name a file that does not end in .gz with -o, or write SAM")
+    kind = alignment_format(output, given)
     if no_align and (kind != "paf" or style.cs or style.eqx):
         raise ParameterError("--no-align: without alignments there are no paths; write PAF, without --cs and --eqx")
     return kind

@@ -23,6 +23,7 @@ OTHERS = "Other"
 FEW_OPTIONS = 16  # so many are shown by the short help too, whatever they are
 
 Reads = Annotated[list[str], typer.Argument(help="FASTA or FASTQ, plain or gzip; - is standard input.", show_default=False)]
+ReadFiles = Annotated[list[str], typer.Argument(help="Files of FASTA or FASTQ, plain or gzip.", show_default=False)]
 
 
 def output_option(text: str, **others: Any) -> Any:
@@ -43,6 +44,8 @@ def pick(group: type, names: str) -> dict[str, Field]:
 LOG = options_of(LogParams)
 RUNNING = {**pick(RunParams, "threads max_memory"), **LOG}
 """Options of nearly every command."""
+THREADS_AND_LOG = {**pick(RunParams, "threads"), **LOG}
+"""Those of commands whose memory is not bounded."""
 
 
 def takes(*options: Mapping[str, Field]) -> Callable[[Callable], Callable]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bellapy.cli.options import RUNNING, Given, Output, Reads, pick, takes
+from bellapy.cli.options import RUNNING, Given, Output, ReadFiles, pick, takes
 from bellapy.cli.overlapping import (
     ALL_RUNNING,
     SkipAlignment,
@@ -45,7 +45,9 @@ Folder = Annotated[str, typer.Argument(metavar="DIR", help="The folder of `bella
 Index = Annotated[
     str, typer.Argument(help="Number of a task; - reads numbers from standard input, one a line.", show_default=False)
 ]
-Offset = Annotated[int, typer.Option(help="Add this to the number: arrays of tasks may be small.", rich_help_panel=INPUT)]
+Offset = Annotated[
+    int, typer.Option(help="Add this to the number, where arrays of tasks have to be small.", rich_help_panel=INPUT)
+]
 Count = Annotated[int, typer.Option(help="Do so many tasks, from this one on.", rich_help_panel=INPUT)]
 
 
@@ -169,7 +171,7 @@ def _begun(
     options_of(PresetParams, KmerParams, SeedParams, ExtensionParams, FilterParams, WritingParams), ALL_RUNNING,
     pick(LaunchParams, "blocks"),
 )  # fmt: skip
-def plan(given: Given, reads: Reads, workdir: PlanFolder, skip_alignment: SkipAlignment = False) -> None:
+def plan(given: Given, reads: ReadFiles, workdir: PlanFolder, skip_alignment: SkipAlignment = False) -> None:
     """Read the reads into a folder, and say how the job is cut."""
     _launch_params(given)
     with overlap_session(given, reads, {}) as (run, params):
@@ -198,6 +200,7 @@ def run_tile(given: Given, folder: Folder, index: Index, offset: Offset = 0, cou
         work = join(folder, device)
         if index != "-":
             first = _task(index) + offset
+            work.check_tasks(first, count)  # before any is done
             for number in range(first, first + count):
                 work.do(number)
             return

@@ -28,10 +28,13 @@ ReadFile = Annotated[
 ]
 Corrected = Annotated[
     str | None,
-    typer.Option(help="With --at: the same reads corrected, as a row more.", metavar="FILE", rich_help_panel=INPUT),
+    typer.Option(help="With --at: the corrected reads, shown as one more row.", metavar="FILE", rich_help_panel=INPUT),
 ]
 At = Annotated[str | None, typer.Option(help="Bases to show one by one, such as 1000-1100.", metavar="FROM-TO")]
-K = Annotated[int | None, typer.Option("-k", help="Length of k-mers of two reads, 8 to 31 [default: by the reads].")]
+K = Annotated[
+    int | None,
+    typer.Option("-k", help="Length of the k-mers that are marked in two reads, 8 to 31 [default: by the reads]."),
+]
 Picture = Annotated[
     str | None,
     output_option("Picture: .png, .svg or .pdf (needs matplotlib) [default: text to standard output]."),

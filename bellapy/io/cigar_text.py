@@ -7,9 +7,10 @@ import numpy as np
 from bellapy.compute.jit import njit_entry
 from bellapy.compute.runs import length_of, operation_of
 from bellapy.engines.affine.pieces import Solved
+from bellapy.io import codes
 from bellapy.io.table_text import NameTable, write_digits
 
-OPERATIONS = np.frombuffer(b"MID", np.uint8)
+OPERATIONS = np.frombuffer(codes.OPERATIONS.encode(), np.uint8)
 MAX_DIGITS = 10
 
 

@@ -10,17 +10,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from bellapy.errors import InputError, ParameterError
-from bellapy.io.outputs import COMPRESSED
+from bellapy.io.codes import OPERATIONS, REVERSE, SIGN, SUPPLEMENTARY, UNKNOWN_QUALITY
+from bellapy.io.outputs import ending_of
 from bellapy.records.bases import UNKNOWN
 from bellapy.records.genomes import PAIR, QUERY_ALONE, TARGET_ALONE, Alignment, Genome
 
 LOWER = 8  # what a code is raised by for lower case
 LETTERS = b"ACGTN".ljust(LOWER, b"N") + b"acgtn".ljust(256 - LOWER, b"n")
 """By code, for `bytes.translate`."""
-OPERATIONS = "MID"
-SIGN = {1: "+", -1: "-"}
-UNKNOWN_QUALITY = 255
-REVERSE, SUPPLEMENTARY = 16, 2048
 SAM_NAME = set(map(chr, range(33, 127))) - set("\\,\"`'()[]{}<>")
 
 
@@ -168,8 +165,7 @@ def format_of(output: str, given: str | None) -> str:
     ------
     ParameterError : an unknown format, or a name that tells none.
     """
-    stem = next((output[: -len(end)] for end in COMPRESSED if output.endswith(end)), output)
-    kind = given or ("maf" if output == "-" else stem.rsplit(".", 1)[-1])
+    kind = given or ("maf" if output == "-" else ending_of(output))
     if kind not in FORMATS:
         if given:
             raise ParameterError(f"--format {given}: choose from {', '.join(FORMATS)}")

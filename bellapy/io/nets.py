@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bellapy.io.maf import SIGN
+from bellapy.io.codes import SIGN
 from bellapy.records.genomes import Fill, Genome
 
 

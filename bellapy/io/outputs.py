@@ -17,6 +17,7 @@ from bellapy.compute import stopping
 from bellapy.errors import OutputError, ParameterError
 
 COMPRESSED = (".gz", ".bgz")
+ALIGNMENTS = ("sam", "bam", "cram", "paf", "maf")
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 PREFIX = ".bellapy-"
 LOCK = "lock"
@@ -109,6 +110,40 @@ def _name(path: str) -> str:
     return "standard output" if path == "-" else path
 
 
+def is_compressed(path: str) -> bool:
+    """Whether a file's name asks for compression."""
+    return path.lower().endswith(COMPRESSED)
+
+
+def ending_of(path: str) -> str:
+    """The ending of a file's name that tells its format, in lower case and without the one that asks for compression."""
+    name = os.path.basename(path).lower()
+    stem = name.rpartition(".")[0] if is_compressed(name) else name
+    return stem.rpartition(".")[2] if "." in stem else ""
+
+
+def check_sequence_name(path: str, written: str) -> None:
+    """Raise ParameterError where a name asks for alignments, and sequences are written; written : says how."""
+    if ending_of(path) in ALIGNMENTS:
+        raise ParameterError(f"-o {path}: {written}")
+
+
+def alignment_format(path: str, given: str | None) -> str:
+    """What is given, else sam or bam by a file's name, else paf.
+
+    Raises
+    ------
+    ParameterError : CRAM, or BAM where it cannot be written.
+    """
+    ending = ending_of(path)
+    if ending == "cram":
+        raise ParameterError(f"-o {path}: CRAM is not written. Name a BAM file, and convert it with `samtools view -C`")
+    chosen = given if given is not None else ending if ending in ("sam", "bam") else "paf"
+    if chosen == "bam" and (path == "-" or is_compressed(path) or is_special(path)):
+        raise ParameterError("--format bam: name a file that does not end in .gz with -o, or write SAM")
+    return chosen
+
+
 # ---------------------------------------------------------------- writing
 
 _streams: list[str] = []
@@ -123,7 +158,7 @@ def open_output(path: str, compressible: bool = True) -> Iterator[BinaryIO]:
     file, a pipe or a device, is written to as it stands.
     """
     check_writable(path)
-    compressed = compressible and path.endswith(COMPRESSED)
+    compressed = compressible and is_compressed(path)
     if path == "-" or is_special(path):
         _streams.append(path)
         with _told(path), _open_stream(path, compressed) as stream:

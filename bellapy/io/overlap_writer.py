@@ -7,15 +7,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from bellapy.errors import ParameterError
-from bellapy.io.outputs import COMPRESSED, is_special, open_output
+from bellapy.io.outputs import alignment_format, open_output
+from bellapy.params.overlap import FORMATS
 from bellapy.records import Overlaps, Paths, ReadSet
-
-FORMATS = ("paf", "sam", "bam", "bella")
 
 
 @dataclass(frozen=True)
 class Destination:
-    """path : "-" is standard output.  format : one of FORMATS.
+    """path : "-" is standard output.  format : one of `params.overlap.FORMATS`.
 
     cigar, cs : tags to write.  sort : BAM by target, with an index.  paths : whether paths are needed.
     """
@@ -48,16 +47,12 @@ def choose_output(
     ------
     ParameterError : an unknown format, or options that contradict each other.
     """
-    if overlap_format is None:
-        stem = next((path[: -len(end)] for end in COMPRESSED if path.endswith(end)), path)
-        overlap_format = next((name for name in ("sam", "bam") if stem.endswith(f".{name}")), "paf")
+    overlap_format = alignment_format(path, overlap_format)
     if overlap_format not in FORMATS:
         raise ParameterError(f"--format {overlap_format}: choose from {', '.join(FORMATS)}")
     paths = cigar or cs or trim or overlap_format in ("sam", "bam")
     if overlap_format == "bella" and paths:
         raise ParameterError("--format bella: has no place for base-level paths; leave out --cigar, --cs, --trim-identity")
-    if overlap_format == "bam" and (path == "-" or path.endswith(COMPRESSED) or is_special(path)):
-        raise ParameterError("--format bam: name a file that does not end in .gz with -o, or write SAM")
     if sort and overlap_format != "bam":
         raise ParameterError("--sort: only BAM is sorted; name a file that ends in .bam with -o")
     return Destination(path, overlap_format, cigar, cs, sort, paths)

@@ -13,12 +13,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from bellapy.compute.threads import map_in_order
+from bellapy.io.codes import UNKNOWN_QUALITY
 from bellapy.io.path_text import cigars, differences, draw
 from bellapy.io.table_text import LETTER, NAME, NUMBER, SHARE, TEXT, NameTable, format_rows
 from bellapy.records import Overlaps, Paths, ReadSet
 
 CHUNK = 1 << 14  # lines
-UNKNOWN_QUALITY = 255
 FORMATS = ("paf", "bella")
 """What `bellapy evaluate` reads and `format_overlaps` writes."""
 

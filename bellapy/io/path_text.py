@@ -14,12 +14,13 @@ import numpy as np
 from bellapy.compute.jit import njit_entry, njit_inner
 from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE, length_of, operation_of
 from bellapy.engines.join import places
+from bellapy.io import codes
 from bellapy.io.table_text import NameTable, write_digits
 from bellapy.records import Overlaps, Paths, ReadSet
 from bellapy.records.bases import UNKNOWN
 
 MAX_DIGITS = 11
-OPERATIONS, UPPER, LOWER = (np.frombuffer(text, np.uint8) for text in (b"MID", b"ACGTN", b"acgtn"))
+OPERATIONS, UPPER, LOWER = (np.frombuffer(text.encode(), np.uint8) for text in (codes.OPERATIONS, "ACGTN", "acgtn"))
 EQUAL, DIFFERENT, COLON, STAR, PLUS, MINUS, CARET, HARD_CLIP = (np.uint8(ord(letter)) for letter in "=X:*+-^H")
 
 

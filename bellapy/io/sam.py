@@ -17,13 +17,13 @@ import numpy as np
 
 from bellapy.compute.memory import give_back_freed
 from bellapy.errors import OutputError
+from bellapy.io.codes import REVERSE, SECONDARY, UNKNOWN_QUALITY
 from bellapy.io.outputs import whole_files
-from bellapy.io.paf import UNKNOWN_QUALITY, gap_compressed_divergence
+from bellapy.io.paf import gap_compressed_divergence
 from bellapy.io.path_text import aligned_bases, cigars, differences, draw, mismatches
 from bellapy.io.table_text import LETTER, NAME, NUMBER, SHARE, TEXT, NameTable, format_rows
 from bellapy.records import Overlaps, Paths, ReadSet
 
-SECONDARY, REVERSE = 0x100, 0x10
 NAME_RULE = re.compile(r"[0-9A-Za-z!#$%&+./:;?^_|~-][0-9A-Za-z!#$%&*+./:;=?@^_|~-]{0,253}")
 """What may name a query and a reference."""
 

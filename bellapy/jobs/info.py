@@ -58,6 +58,8 @@ def _cache_folder() -> str:
     """Where compiled code lies, and how much: in a folder of its own, or beside the modules, where this program's is."""
     from bellapy.engines.linear.rule import extend_each
 
+    if not hasattr(extend_each, "stats"):
+        return "none: NUMBA_DISABLE_JIT is set"
     package, folder = Path(bellapy.__file__).parent, Path(extend_each.stats.cache_path)
     folder = package if package in folder.parents else folder.parent
     files = list(folder.rglob("*.nbc"))

@@ -23,10 +23,17 @@ class EvaluateParams(NamedTuple):
     ] = 500
     min_span: Annotated[int, About("Leave out lines shorter than this on both reads", 0, LARGEST, panel=FILTER)] = 0
     end_to_end: Annotated[
-        int | None, About("Leave out lines with longer overhangs", 0, LARGEST, unset="none", panel=FILTER)
+        int | None,
+        About(
+            "Leave out lines with longer overhangs: bases unaligned on both reads at one end",
+            0,
+            LARGEST,
+            unset="none",
+            panel=FILTER,
+        ),
     ] = None
     bins: Annotated[
-        str | None, About("Tell recall by true overlap too: comma-separated bounds", unset="none", panel=OUTPUT)
+        str | None, About("Recall by length of the true overlap too: borders such as 2000,5000", unset="none", panel=OUTPUT)
     ] = None
     false_pairs: Annotated[
         str | None, About("Write the false pairs to this file", panel=OUTPUT, flags=("--false-list",), metavar="FILE")

@@ -91,7 +91,7 @@ class KmerParams:
     sampling: Annotated[
         str,
         About(
-            "Which k-mers count: none samples nothing, auto takes a fraction where reads are accurate",
+            "Which k-mers are counted: all (none), or some; auto takes a fraction where reads are accurate",
             choices=SAMPLINGS,
             panel=SEEDING,
         ),  # fmt: skip

@@ -97,23 +97,12 @@ class KmerMatrix:
     def n_reads(self) -> int:
         return len(self.starts) - 1
 
-    @property
-    def indptr(self) -> np.ndarray:
-        """Where the columns begin in `entries`, and the end of the last, (n_kmers + 1,) int64."""
-        return np.append(np.flatnonzero(self.entries & np.uint8(FIRST)), len(self.entries))
-
     @cached_property
     def read_table(self) -> np.ndarray:
         """The read that begins last at or before place i << TABLE_SHIFT, or the first one, for every i, int32."""
         n, first_after = (int(self.starts[-1]) >> TABLE_SHIFT) + 1, -(-self.starts[:-1] >> TABLE_SHIFT)
         begun = np.cumsum(np.bincount(first_after, minlength=n)[:n])
         return np.maximum(begun - 1, 0).astype(np.int32)
-
-    def locate(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Read, position in it and strand (+1, -1 for reverse) of every entry, (nnz,) int64 each."""
-        place = places_of(self.entries)
-        read_id = np.searchsorted(self.starts, place, side="right") - 1
-        return read_id, place - self.starts[read_id], 1 - 2 * (self.entries & np.uint8(REVERSE)).astype(np.int64)
 
 
 @dataclass(frozen=True)

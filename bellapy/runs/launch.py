@@ -9,7 +9,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from queue import Queue
 from threading import Thread
 from typing import NamedTuple, Protocol
@@ -104,9 +104,7 @@ class Processes:
             worker.kill()
         for worker in self._workers:
             worker.wait()
-            for stream in (worker.stdin, worker.stdout):
-                if stream:
-                    stream.close()
+            _close(worker)
 
     def _start(self) -> subprocess.Popen:
         return subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
@@ -151,7 +149,13 @@ class Processes:
         status = self._workers[which].wait()
         if status > 0 or n_starts >= STARTS:
             raise BellapyError(f"task {number} failed in another process, which has told why (exit status {status})")
-        for stream in (self._workers[which].stdin, self._workers[which].stdout):
-            if stream:
-                stream.close()
+        _close(self._workers[which])
         self._workers[which] = self._start()
+
+
+def _close(worker: subprocess.Popen) -> None:
+    """Close the pipes to a process that has ended."""
+    for stream in (worker.stdin, worker.stdout):
+        if stream:
+            with suppress(BrokenPipeError):  # closing writes once more what the process no longer read
+                stream.close()

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import re
+import resource
 import shlex
 import signal
 import subprocess
@@ -237,6 +238,13 @@ def test_contradictions(here, options, problem):
             ["filter", "reads.fa", "--alignments", "alignments.npz", "--format", "cram"],
             "--format cram: choose from paf, sam, bam, bella",
         ),
+        (["overlap", "reads.fa", "-o", "x.cram"], "-o x.cram: CRAM is not written. Name a BAM file"),
+        (["map", "reads.fa", "reads.fa", "-o", "x.cram"], "-o x.cram: CRAM is not written. Name a BAM file"),
+        (["overlap", "reads.fa", "-o", "x.BAM.gz"], "--format bam: name a file that does not end in .gz"),
+        (["correct", "reads.fa", "-o", "x.bam"], "-o x.bam: reads are written as FASTQ to .fq or .fastq, and as FASTA to"),
+        (["correct", "reads.fa", "-o", "x.PAF.gz"], "-o x.PAF.gz: reads are written as FASTQ"),
+        (["consensus", "reads.fa", "-o", "x.sam"], "-o x.sam: the consensus is written as FASTA"),
+        (["exact", "reads.fa", "reads.fa", "-o", "x.bam"], "-o x.bam: the name tells no format; end it in .paf, .sam, .txt"),
     ],
 )
 def test_usage(here, arguments, problem):
@@ -570,6 +578,7 @@ def test_options_of_extend(here, name):
     [
         (["overlaps.paf", "--truth", "missing.tsv"], 1, "missing.tsv: "),
         (["missing.paf", "--truth", "truth.tsv"], 1, "missing.paf: "),
+        (["overlaps.paf", "--truth", "-"], 2, "--truth -: the truth cannot come from standard input"),
         (["overlaps.paf", "--truth", "pairs.tsv"], 1, "pairs.tsv: line 1: "),
         (["truth.tsv", "--truth", "truth.tsv"], 1, "truth.tsv: line 1: 5 columns"),
         (["reads.fa", "--truth", "truth.tsv"], 1, "reads.fa: line 1: "),
@@ -602,7 +611,10 @@ def test_evaluate_gives_json(here):
     [
         (lambda line: "", "overlaps: holds no overlaps"),
         (lambda line: "x" + line, "both of its reads in the truth. Compare the names: the truth has reads such as 'r0'"),
-        (lambda line: "\t".join([*line.split("\t")[:5], *line.split("\t")[:1], *line.split("\t")[6:]]), "with itself"),
+        (
+            lambda line: "\t".join([*line.split("\t")[:5], *line.split("\t")[:1], *line.split("\t")[6:]]),
+            "of a read with itself",
+        ),
     ],
 )
 def test_evaluation_of_nothing(here, change, problem):
@@ -809,6 +821,12 @@ def test_options_are_read_without_pydantic(here):
     assert (run.returncode, run.stderr) == (0, "") and run.stdout
 
 
+def processor_time() -> float:
+    """Seconds of processors that ended processes took: unlike those of a clock they do not tell of other programs."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def test_help_is_quick_and_loads_no_kernels():
     code = "import sys, bellapy.cli.app as c; sys.argv = ['bellapy', '--help']; c._guarded(c.app); print(*sys.modules)"
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
@@ -816,7 +834,7 @@ def test_help_is_quick_and_loads_no_kernels():
     assert not {"numba", "numpy", "scipy", "pysam", "pyfastx"} & set(modules)
     best = 9.0
     for _ in range(3):
-        started = time.perf_counter()
+        before = processor_time()
         subprocess.run([*PROGRAM, "--help"], capture_output=True, check=True)
-        best = min(best, time.perf_counter() - started)
+        best = min(best, processor_time() - before)
     assert best < 0.5

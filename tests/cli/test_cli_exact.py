@@ -182,7 +182,7 @@ def test_plot_without_matplotlib(here, monkeypatch):
         (1, ["a.fa", "many.fa", "--target-name", "c"], "many.fa: holds no record c"),
         (1, ["a.fa", "many.fa", "--target-name", "empty"], "record empty has no bases"),
         (1, ["a.fa", "b.fa", "-o", "b.fa"], "b.fa: "),
-        (2, ["a.fa", "b.fa", "-o", "x.bam"], "-o x.bam: the name does not tell the format"),
+        (2, ["a.fa", "b.fa", "-o", "x.bam"], "-o x.bam: the name tells no format; end it in .paf, .sam, .txt"),
         (2, ["a.fa", "b.fa", "-o", "x.paf", "--mode", "best"], "--mode best: choose from local, global, semiglobal"),
         (2, ["a.fa", "b.fa", "-o", "x.paf", "--strand", "+"], "--strand +: choose from both, forward, reverse"),
         (2, ["a.fa", "b.fa", "-o", "x.paf", "--gap-extend=0"], "--gap-extend 0: must be from 1 to 1000"),

@@ -357,3 +357,20 @@ def test_standard_output_of_a_process():
     code = "import bellapy.io.outputs as o\nwith o.open_output('-') as s: s.write(b'\\x00\\xff\\n')\nprint('more')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert done.stdout == b"\x00\xff\nmore\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "ending", "compressed"),
+    [
+        ("x.sam", "sam", False), ("X.SAM.GZ", "sam", True), ("a.b/x", "", False), ("x.fq.bgz", "fq", True), ("-", "", False),
+        ("x.gz", "", True), ("x.tar.gz.paf", "paf", False),
+    ],
+)  # fmt: skip
+def test_endings(path, ending, compressed):
+    assert output.ending_of(path) == ending and output.is_compressed(path) == compressed
+
+
+def test_capitals_compress(tmp_path):
+    with open_output(str(tmp_path / "x.GZ")) as stream:
+        stream.write(b"ACGT")
+    assert gzip.decompress((tmp_path / "x.GZ").read_bytes()) == b"ACGT"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from strategies import column_bounds, locate
 
 from bellapy.records import KmerMatrix
 from bellapy.records.kmers import places_of
@@ -26,5 +27,5 @@ def test_a_matrix_reads_them():
         [pack_entry(np.uint64(p), np.uint64(f), np.uint64(r)) for p, f, r in ((3, 1, 0), (12, 0, 1), (4, 1, 1))]
     )
     matrix = KmerMatrix(3, 2, entries.astype(np.uint32), np.array([0, 10, 20], np.int64), 9, 3)
-    assert matrix.indptr.tolist() == [0, 2, 3]
-    assert [column.tolist() for column in matrix.locate()] == [[0, 1, 0], [3, 2, 4], [1, -1, -1]]
+    assert column_bounds(matrix).tolist() == [0, 2, 3]
+    assert [column.tolist() for column in locate(matrix)] == [[0, 1, 0], [3, 2, 4], [1, -1, -1]]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
-from strategies import make_reads, random_bases, read_sets, simulate_reads
+from strategies import column_bounds, locate, make_reads, random_bases, read_sets, simulate_reads
 
 from bellapy.compute.jit import njit
 from bellapy.jobs.overlap.candidates import multiply, symbolic_product
@@ -33,8 +33,8 @@ def build(sequences, k, lower, upper, **options):
 
 def columns_of(matrix) -> list[tuple[tuple[int, int, int], ...]]:
     """(read, position, strand) of the entries of every column, in order."""
-    entries = list(zip(*(column.tolist() for column in matrix.locate()), strict=True))
-    return [tuple(entries[a:b]) for a, b in zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)]
+    entries = list(zip(*(column.tolist() for column in locate(matrix)), strict=True))
+    return [tuple(entries[a:b]) for a, b in zip(column_bounds(matrix)[:-1], column_bounds(matrix)[1:], strict=True)]
 
 
 def check(sequences, k, lower, upper):
@@ -90,7 +90,7 @@ def test_many_short_reads():
         sequences += [""] * (i % 7) + [pool[i : i + 17], pool[i : i + 3]]
     sequences.insert(30, pool * 40)
     _, matrix = check(sequences, 9, 2, 10_000)
-    read_id, position, _ = matrix.locate()
+    read_id, position, _ = locate(matrix)
     for entry, read, its_position in zip(matrix.entries, read_id, position, strict=True):
         place = place_of(entry)
         assert read_at(place, matrix.starts, matrix.read_table) == read

@@ -15,7 +15,8 @@ A pair on several lines counts once, by the line of longest query span (the firs
     end_err_* (bases between reported and true end, on the query), inner_end_err_* (on both reads, true ends within
     READ_END_MARGIN of an end of the read left out), both_end_err_* (on both reads);
     covered_* (share of the true overlap, on the query, that the line spans);
-    self_lines, lines_outside_truth (not judged), lines_bad_coordinates (judged all the same);
+    self_lines, lines_outside_truth, lines_below_min_span, lines_not_end_to_end (not judged);
+    lines_bad_coordinates (judged all the same);
     min_overlap, grey_floor, min_span, reads_in_truth;
     recall_by_true_overlap, if asked for: "low-high" shared bases -> [true pairs, recall].
 
@@ -44,6 +45,14 @@ from bellapy.report.log import logger
 DEFAULTS = EvaluateParams()
 READ_END_MARGIN = 100  # bases; an overlap that ends so near to a read's end ends because the read does: not "inner"
 CHUNK_LINES = 1 << 10  # parsed together: enough to hide the cost of a numpy call, few enough to stay in cache
+
+LEFT_OUT = {
+    "self_lines": "of a read with itself",
+    "lines_outside_truth": "of a read that the truth does not have",
+    "lines_below_min_span": "shorter than --min-span",
+    "lines_not_end_to_end": "with overhangs longer than --end-to-end",
+}
+"""Why lines are not judged, by the figure that counts them."""
 
 _NUMBERS = ("query_length", "query_start", "query_end", "target_length", "target_start", "target_end")
 _LINE = np.dtype([(name, "i8") for name in ("query", "target", *_NUMBERS)] + [("same_strand", "?"), ("self", "?")])
@@ -122,7 +131,7 @@ def _read_overlaps(
 ) -> tuple[np.ndarray, Counter]:
     """Lines to judge, (n,) of _LINE in the order of the file, and how many lines there were of each kind."""
     kept = [np.empty(0, _LINE)]
-    tally = Counter(lines=0, self_lines=0, lines_outside_truth=0, lines_bad_coordinates=0)
+    tally = Counter(lines=0, **dict.fromkeys((*LEFT_OUT, "lines_bad_coordinates"), 0))
     with open_stream(path) as stream, as_text(stream) as texts:
         while chunk := list(islice(texts, CHUNK_LINES)):
             try:
@@ -145,7 +154,8 @@ def _warn_of_nothing(path: str, n_lines: int, tally: Counter, truth: Truth) -> N
             where, truth.names[0],
         )  # fmt: skip
     elif not n_lines:
-        logger.warning("%s: no line is left to judge: each is of a read with itself, or too short", where)
+        why = ", ".join(f"{tally[name]:,} {words}" for name, words in LEFT_OUT.items() if tally[name])
+        logger.warning("%s: no line is left to judge: %s", where, why)
 
 
 def _parse_lines(texts: list[str], overlap_format: str, ids: dict[str, int]) -> np.ndarray:
@@ -189,12 +199,18 @@ def _screen(lines: np.ndarray, min_span: int, end_to_end: int | None, tally: Cou
     tally["self_lines"] += int(lines["self"].sum())
     lines = lines[~lines["self"]]
     if min_span:
-        lines = lines[np.maximum(_span(lines, "query"), _span(lines, "target")) >= min_span]
+        long = np.maximum(_span(lines, "query"), _span(lines, "target")) >= min_span
+        tally["lines_below_min_span"] += int((~long).sum())
+        lines = lines[long]
     inside = (lines["query"] != UNKNOWN) & (lines["target"] != UNKNOWN)
     tally["lines_outside_truth"] += int((~inside).sum())
     lines = lines[inside]
     tally["lines_bad_coordinates"] += int((~(_fits_read(lines, "query") & _fits_read(lines, "target"))).sum())
-    return lines if end_to_end is None else lines[_overhang(lines) <= end_to_end]
+    if end_to_end is not None:
+        whole = _overhang(lines) <= end_to_end
+        tally["lines_not_end_to_end"] += int((~whole).sum())
+        lines = lines[whole]
+    return lines
 
 
 def _span(lines: np.ndarray, side: str) -> np.ndarray:

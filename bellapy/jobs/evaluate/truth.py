@@ -14,7 +14,7 @@ from typing import TextIO
 import numpy as np
 import pysam
 
-from bellapy.errors import InputError
+from bellapy.errors import InputError, ParameterError
 from bellapy.io.compressed import as_text, open_stream
 
 UNKNOWN = -1  # read length where the truth gives none; id of a read outside the truth
@@ -76,6 +76,7 @@ def read_truth(path: str | PathLike) -> Truth:
     Raises
     ------
     InputError : missing or damaged file, unknown format, no read at all, a read named twice, impossible coordinates.
+    ParameterError : the path is that of standard input.
 
     Notes
     -----
@@ -87,7 +88,7 @@ def read_truth(path: str | PathLike) -> Truth:
     """
     path = str(path)
     if path == "-":
-        raise InputError(path, "the truth cannot come from standard input; write it to a file and name that.")
+        raise ParameterError("--truth -: the truth cannot come from standard input; write it to a file and name that")
     with open_stream(path) as stream:
         truth_format = _format_by_suffix(path) or _format_by_content(stream.peek(4096))
         if truth_format not in _TRUTH_READERS:

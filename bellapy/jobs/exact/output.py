@@ -13,18 +13,15 @@ import numpy as np
 from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE
 from bellapy.engines.exact.align import Alignment, Reached
 from bellapy.engines.exact.path import unpacked
-from bellapy.io.outputs import open_output
+from bellapy.io.codes import OPERATIONS, REVERSE, SIGN, UNKNOWN_QUALITY, UNMAPPED
+from bellapy.io.outputs import ending_of, open_output
 from bellapy.params import ExactParams
 from bellapy.records.bases import UNKNOWN
 from bellapy.report.run_report import RunReport
 
-FORMATS = ".paf", ".sam", ".txt"
-UNKNOWN_QUALITY = 255
+FORMATS = "paf", "sam", "txt"
 LETTERS = np.frombuffer(b"ACGTN", np.uint8)
-OPERATIONS = "MID"
-REVERSE, UNMAPPED = 16, 4
 COLUMNS = 60  # of a block of text
-SIGN = {1: "+", -1: "-"}
 
 
 class Pair(NamedTuple):
@@ -102,14 +99,14 @@ def write_alignment(
     score_only: bool,
 ) -> None:  # fmt: skip
     """Write the alignment, or what stands for none, in the format that the file's name asks for."""
-    kind = path.removesuffix(".gz").removesuffix(".bgz")[-4:] if path != "-" else ".paf"
+    kind = "paf" if path == "-" else ending_of(path)
     with open_output(path) as stream:
         if isinstance(found, Reached):
             stream.write(score_line(pair, found, strand).encode())
-        elif score_only or kind == ".paf":
+        elif score_only or kind == "paf":
             if found:
                 stream.write(paf_line(pair, found, strand).encode())
-        elif kind == ".sam":
+        elif kind == "sam":
             stream.write(sam_text(pair, found, strand, report.command, report.version).encode())
         else:
             write_text(stream, pair, found, strand, params)

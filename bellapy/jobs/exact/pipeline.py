@@ -15,6 +15,7 @@ from bellapy.engines.exact.rule import Scores
 from bellapy.engines.exact.sweeps import GPU_CELLS, Sweeper
 from bellapy.errors import InputError, ParameterError
 from bellapy.io.fastx import load_reads
+from bellapy.io.outputs import ending_of
 from bellapy.io.workdir import Workdir
 from bellapy.jobs.exact.charts import make_charts
 from bellapy.jobs.exact.output import FORMATS, Pair, write_alignment
@@ -129,10 +130,10 @@ def _check(request: Request) -> None:
         raise ParameterError("--plot: draws a path, and --score-only makes none; leave one of them out")
     if request.query == request.target == "-":
         raise ParameterError("A and B: only one of them can be standard input")
-    name = request.output.removesuffix(".gz").removesuffix(".bgz")
-    if request.output != "-" and not name.endswith(FORMATS):
-        raise ParameterError(f"-o {request.output}: the name does not tell the format; end it in {', '.join(FORMATS)}")
-    if request.score_only and name.endswith(".sam"):
+    ending = ending_of(request.output)
+    if request.output != "-" and ending not in FORMATS:
+        raise ParameterError(f"-o {request.output}: the name tells no format; end it in .{', .'.join(FORMATS)}")
+    if request.score_only and ending == "sam":
         raise ParameterError(f"-o {request.output}: SAM needs a path; leave --score-only out, or write .paf or .txt")
     if request.plot:
         check_plot("--plot", request.plot)

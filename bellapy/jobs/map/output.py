@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from bellapy.errors import OutputError, ParameterError
+from bellapy.io import codes
 from bellapy.io.path_text import Drawn, cigars_of, compared_cigars, differences, mismatches
+from bellapy.io.sam import LONGEST_NAME
 from bellapy.jobs.map.choose import PRIMARY, SECONDARY, SUPPLEMENTARY
 from bellapy.jobs.map.join import Paths
 from bellapy.jobs.map.pipeline import Mapped
@@ -16,10 +18,8 @@ from bellapy.jobs.map.style import Style
 from bellapy.records.bases import reverse_complement
 from bellapy.seeding.index import Index
 
-UNMAPPED_FLAG, REVERSE_FLAG, SECONDARY_FLAG, SUPPLEMENTARY_FLAG = 4, 16, 256, 2048
 TAG = re.compile(rb"[A-Za-z][A-Za-z0-9]:[AifZHB]:[ -~]*")
 BASE_TAGS = b"MM:", b"ML:", b"Mm:", b"Ml:"  # about all bases of a read: wrong where some are clipped off
-LONGEST_NAME = 254
 TYPES = {PRIMARY: b"P", SECONDARY: b"S", SUPPLEMENTARY: b"P"}
 
 
@@ -183,7 +183,7 @@ def _lines_of_read(mapped: Mapped, batch: _Batch, read: int, hits: range, style:
     group = [b"RG:Z:" + style.read_group] if style.read_group else []
     if not hits:
         return [
-            b"\t".join([name, b"%d\t*\t0\t0\t*\t*\t0\t0" % UNMAPPED_FLAG, bases or b"*", quality or b"*", *group, *comment])
+            b"\t".join([name, b"%d\t*\t0\t0\t*\t*\t0\t0" % codes.UNMAPPED, bases or b"*", quality or b"*", *group, *comment])
         ]
     parts = [h for h in hits if batch.kind[h] != SECONDARY]
     elsewhere = {h: _other_part(batch, h, len(bases)) for h in parts} if len(parts) > 1 else {}
@@ -193,7 +193,9 @@ def _lines_of_read(mapped: Mapped, batch: _Batch, read: int, hits: range, style:
     lines = []
     for h in hits:
         kind, reverse = batch.kind[h], batch.strand[h]
-        flag = reverse * REVERSE_FLAG + SECONDARY_FLAG * (kind == SECONDARY) + SUPPLEMENTARY_FLAG * (kind == SUPPLEMENTARY)
+        flag = (
+            reverse * codes.REVERSE + codes.SECONDARY * (kind == SECONDARY) + codes.SUPPLEMENTARY * (kind == SUPPLEMENTARY)
+        )
         hard = style.hard_clip and kind == SUPPLEMENTARY
         cigar, shown = _clip(batch, h, both_ways[reverse], hard)
         whole = not hard and kind != SECONDARY

@@ -116,12 +116,19 @@ class FolderWork(Work):
 
     def do(self, number: int) -> None:
         """Do a task, unless it is done already."""
+        self.check_tasks(number)
         for its_round, first, n in self.first_tasks():
-            if first <= number < first + n:
-                if not self.folder.has(f"{its_round.name}.{number - first}"):
-                    do_one(self, its_round, number - first)
-                return
-        raise ParameterError(f"there is no task {number}; the last one is {first + n - 1}")
+            if first <= number < first + n and not self.folder.has(f"{its_round.name}.{number - first}"):
+                do_one(self, its_round, number - first)
+
+    def check_tasks(self, first: int, count: int = 1) -> None:
+        """Raise ParameterError unless there are all of `count` tasks, from `first` on."""
+        if count < 1:
+            raise ParameterError(f"--count {count}: must be 1 or more")
+        _, last_first, n = self.first_tasks()[-1]
+        wrong = first if first < 0 else first + count - 1
+        if not 0 <= wrong < last_first + n:
+            raise ParameterError(f"there is no task {wrong}; the last one is {last_first + n - 1}")
 
 
 # ---------------------------------------------------------------- the plan

@@ -23,7 +23,8 @@ from bellapy.jobs.evaluate.truth import read_truth
 
 KEYS = """lines pairs true_pairs tp fp grey fp_touching fp_disjoint precision_disjoint recall precision f1
 strand_accuracy end_err_median end_err_p95 end_err_mean inner_end_err_median inner_end_err_p95 both_end_err_median
-both_end_err_p95 covered_median covered_p5 covered_mean self_lines lines_outside_truth lines_bad_coordinates
+both_end_err_p95 covered_median covered_p5 covered_mean self_lines lines_outside_truth
+lines_below_min_span lines_not_end_to_end lines_bad_coordinates
 min_overlap grey_floor min_span reads_in_truth""".split()
 
 
@@ -44,13 +45,14 @@ def naive_true_ends(read, start, end, length):
 
 def naive_lines(reads, lines, min_span, end_to_end):
     """Best line of each pair, and how many lines there were of each kind."""
-    best, n_self, n_outside, n_bad = {}, 0, 0, 0
+    best, n_self, n_outside, n_short, n_inner, n_bad = {}, 0, 0, 0, 0, 0
     for line in lines:
         (query, ql, qs, qe), same, (target, tl, ts, te) = line
         if query == target:
             n_self += 1
             continue
         if min_span > 0 and qe - qs < min_span and te - ts < min_span:
+            n_short += 1
             continue
         if query not in reads or target not in reads:
             n_outside += 1
@@ -58,11 +60,13 @@ def naive_lines(reads, lines, min_span, end_to_end):
         n_bad += qs < 0 or qe < qs or qe > ql or ts < 0 or te < ts or te > tl
         left, right = (ts, tl - te) if same else (tl - te, ts)
         if end_to_end is not None and (min(qs, left) > end_to_end or min(ql - qe, right) > end_to_end):
+            n_inner += 1
             continue
         pair = frozenset((query, target))
         if pair not in best or qe - qs > best[pair][0][3] - best[pair][0][2]:
             best[pair] = line
-    return best, {"self_lines": n_self, "lines_outside_truth": n_outside, "lines_bad_coordinates": n_bad}
+    kinds = n_self, n_outside, n_short, n_inner, n_bad
+    return best, dict(zip(KEYS[KEYS.index("self_lines") :], kinds, strict=False))
 
 
 def naive_placement(reads, hits):
@@ -260,7 +264,7 @@ CASES = {
     "outside": ([AB, (AB[0], True, ("x", 9, 0, 9))], {}, {"pairs": 1, "lines_outside_truth": 1}),
     "bad coordinates": ([moved(AB, (0, 1)), moved(BC, target=(-1, 0))], {}, {"tp": 2, "lines_bad_coordinates": 2}),
     "min_span keeps": ([moved(AB, (2000, 0))], {"min_span": 3000}, {"pairs": 1}),
-    "min_span drops": ([AB, AC], {"min_span": 1001}, {"lines": 2, "pairs": 1, "grey": 0}),
+    "min_span drops": ([AB, AC], {"min_span": 1001}, {"lines": 2, "pairs": 1, "grey": 0, "lines_below_min_span": 1}),
     "end_to_end keeps": ([moved(AB, (100, -100), (100, -100))], {"end_to_end": 100}, {"pairs": 1}),
     "end_to_end drops left": ([moved(AB, target=(0, -101))], {"end_to_end": 100}, {"pairs": 0}),
     "end_to_end drops right": ([moved(AB, (0, -101))], {"end_to_end": 100}, {"pairs": 0}),

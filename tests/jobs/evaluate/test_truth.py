@@ -8,7 +8,7 @@ import numpy as np
 import pysam
 import pytest
 
-from bellapy.errors import InputError
+from bellapy.errors import InputError, ParameterError
 from bellapy.jobs.evaluate.truth import read_truth
 
 # name, flag, reference, 1-based position, mapping quality, CIGAR; with the same as rows of the table
@@ -137,5 +137,5 @@ def test_files_that_cannot_be_used(tmp_path):
     for name in ("missing.tsv", "missing", "missing.sam", ".", "cut.tsv.gz", "damaged.tsv.gz"):
         with pytest.raises(InputError):
             read_truth(tmp_path / name)
-    with pytest.raises(InputError, match="standard input"):
+    with pytest.raises(ParameterError, match="standard input"):
         read_truth("-")

@@ -9,7 +9,7 @@ import os
 import naive
 import numpy as np
 import pytest
-from strategies import make_reads, random_bases
+from strategies import column_bounds, locate, make_reads, random_bases
 
 from bellapy.engines.extend import extend_anchors
 from bellapy.jobs.overlap import block_columns, seeds
@@ -56,7 +56,7 @@ def far_apart(reads: ReadSet, starts: np.ndarray, n: int) -> ReadSet:
 
 def moved(matrix: KmerMatrix, starts: np.ndarray, n: int) -> KmerMatrix:
     """The same matrix of reads at other places."""
-    read, position, _ = matrix.locate()
+    read, position, _ = locate(matrix)
     entries = (starts[read] + position).astype(np.uint64) << np.uint64(2) | (matrix.entries & np.uint8(3)).astype(np.uint64)
     entries = entries.astype(entry_type(n))
     return KmerMatrix(matrix.k, matrix.n_kmers, entries, np.append(starts, n), matrix.upper, matrix.seed_length)
@@ -113,9 +113,9 @@ def test_counting(sequences, monkeypatch, k, everything_scanned):
 
 def columns_of(matrix: KmerMatrix) -> list[list[tuple[int, int, bool]]]:
     """Read, position and direction of the places of every k-mer; their order depends on the layout of words."""
-    read, position, reverse = (values.tolist() for values in matrix.locate())
+    read, position, reverse = (values.tolist() for values in locate(matrix))
     rows = list(zip(read, position, reverse, strict=True))
-    bounds = matrix.indptr.tolist()
+    bounds = column_bounds(matrix).tolist()
     return sorted(rows[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True))
 
 
@@ -136,6 +136,6 @@ def test_blocks_beyond(sequences, far):
     first, second = slice(0, sizes[0]), slice(sizes[0], None)
     gap = int(reads.starts[6] - PAD)
     n, _ = block_columns.join_columns(out[first], columns[first], out[second], columns[second], gap, room)
-    both = {tuple(part) for part in np.split(matrix.entries, matrix.indptr[1:-1])}
+    both = {tuple(part) for part in np.split(matrix.entries, column_bounds(matrix)[1:-1])}
     got = {tuple(part) for part in np.split(room[:n], np.flatnonzero(room[:n] & 2)[1:])}
     assert got == {part for part in both if part[0] >> 2 < gap <= part[-1] >> 2} and got

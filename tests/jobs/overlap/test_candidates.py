@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy.sparse import csc_array
-from strategies import make_reads, random_bases, read_sets, simulate_reads
+from strategies import column_bounds, locate, make_reads, random_bases, read_sets, simulate_reads
 
 from bellapy.errors import InputError
 from bellapy.jobs.overlap import candidates
@@ -94,9 +94,9 @@ def test_products(sequences, k, upper, repeats):
 def test_scipy_counts_as_many(sequences, k, upper):
     """scipy's A·Aᵀ; with strands as values it gives same-strand less opposite-strand products."""
     matrix = build(sequences, k, 2, upper)
-    read_id, _, strand = matrix.locate()
+    read_id, _, strand = locate(matrix)
     shape = matrix.n_reads, matrix.n_kmers
-    a, signed = (csc_array((values, read_id, matrix.indptr), shape=shape) for values in (np.abs(strand), strand))
+    a, signed = (csc_array((values, read_id, column_bounds(matrix)), shape=shape) for values in (np.abs(strand), strand))
     both = (a @ a.T).toarray()
     difference = (signed @ signed.T).toarray()
     same, opposite = np.triu((both + difference) // 2, 1), np.triu((both - difference) // 2, 1)

@@ -12,7 +12,7 @@ from cases import Sample as Reads
 from cases import accuracy, noisy_copy, parse_paf, run
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import make_reads, random_bases
+from strategies import column_bounds, make_reads, random_bases
 
 from bellapy.jobs.overlap import column_kinds, depth, linking
 from bellapy.jobs.overlap.column_kinds import APART_KIND, DEEP, ORDINARY, REPEAT
@@ -164,7 +164,7 @@ def test_a_matrix_in_parts(rng, n_parts):
     sequences = sample_of([(text, 8), (random_bases(rng, 5000), 90)], 0.05).sequences
     expected, profile, links = linked(sequences, 12)
     counts, matrix, plain = counted(sequences, 12)
-    edges = matrix.indptr[np.linspace(0, matrix.n_kmers, n_parts + 1).astype(int)]
+    edges = column_bounds(matrix)[np.linspace(0, matrix.n_kmers, n_parts + 1).astype(int)]
     pieces = [counts.entries[a:b].copy() for a, b in zip(edges[:-1], edges[1:], strict=True)]
     parts = [replace(matrix, entries=piece[:]) for piece in pieces]
     rules = linking.learn_rules(parts, plain, 0.9**K, 1.0)
@@ -181,7 +181,7 @@ def test_what_is_kept_is_whole_columns(rng):
     text = random_bases(rng, 4000)
     sequences = sample_of([(text, 60), (random_bases(rng, 30_000), 8)], 0.05).sequences
     counts, matrix, _ = counted(sequences, 12)
-    before = {tuple(column) for column in np.split(counts.entries.copy(), matrix.indptr[1:-1])}
+    before = {tuple(column) for column in np.split(counts.entries.copy(), column_bounds(matrix)[1:-1])}
     entries, _, links = linked(sequences, 12)
     starts = np.flatnonzero(entries & 2)
     after = [tuple(column) for column in np.split(entries, starts[1:])]

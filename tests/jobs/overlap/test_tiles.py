@@ -107,11 +107,11 @@ def test_paths_need_few_reads_at_a_time(here, monkeypatch, name):
     expected = f"expected{name[5:]}"
     words = here / "reads.fa", "-t1", *(["--cigar"] if name.endswith("paf") else [])
     assert run("overlap", *words, "-o", here / expected).code == 0 and not sizes
-    assert (
-        run("plan", *words, *([] if "--cigar" in words else ["--cigar"]), "--workdir", here / "work", "--blocks", 3).code
-        == 0
-    )
-    assert run("run-tile", here / "work", 0, "--count", 1000).code == 2  # beyond the last one
+    cigar = [] if "--cigar" in words else ["--cigar"]
+    planned = run("plan", *words, *cigar, "--workdir", here / "work", "--blocks", 3)
+    assert planned.code == 0
+    _, first, n = planned.out.decode().splitlines()[-1].split("\t")
+    assert run("run-tile", here / "work", 0, "--count", int(first) + int(n)).code == 0
     options = ["--cigar"] if name.endswith("paf") else []
     assert run("gather", here / "work", *options, "-t2", "-o", here / name, "--report", here / "report.json").code == 0
     assert len(sizes) > 10 and max(sizes) <= 30_000
@@ -131,6 +131,10 @@ def test_tasks_one_by_one(here, capfd):
     assert {name: int(n) for name, _, n in rows}["seeds"] == 6
     again = run("plan", here / "reads.fa", "-t1", "--workdir", here / "work", "--blocks", 2)
     assert again.out == planned.out and "the reads lie in 3 blocks, not in 2" in again.err
+    begun, n_tasks = sorted((here / "work").iterdir()), int(rows[-1][1]) + int(rows[-1][2])
+    beyond = run("run-tile", here / "work", 0, "--count", n_tasks + 3)
+    assert beyond.code == 2 and f"there is no task {n_tasks + 2}; the last one is {n_tasks - 1}" in beyond.err
+    assert sorted((here / "work").iterdir()) == begun  # it says so before it works
     early = run("run-tile", here / "work", int(rows[-1][1]))
     assert early.code == 1 and "run the tasks of the rounds before this one first" in early.err
     early = run("gather", here / "work", "-o", here / "tiles.paf")
@@ -141,7 +145,8 @@ def test_tasks_one_by_one(here, capfd):
             assert run("run-tile", here / "work", number, "--offset", first, "-t1", "-q").code == 0
         if name == "seeds":
             assert run("run-tile", here / "work", 0, "--offset", first, "--count", 6, "-t1", "-q").code == 0
-    assert run("run-tile", here / "work", 10_000).code == 2
+    for words in ((10_000,), (n_tasks,), (0, "--offset", -1), (0, "--count", 0)):
+        assert run("run-tile", here / "work", *words).code == 2
     assert run("run-tile", here / "work", "x").code == run("run-tile", here / "work", "-", stdin=b"x\n").code == 2
     assert run("gather", here / "work", "--cigar", "-o", here / "tiles.paf").code == 2
     assert run("gather", here / "work", "-o", here / "tiles.paf", "--keep-workdir").code == 0
@@ -250,6 +255,9 @@ for line in sys.stdin:
     processes = launch.Processes(2, [])
     processes._command = [sys.executable, "-c", script, str(here / "mark")]
     with processes:
+        for worker in processes._workers[:1]:  # lost before it gets a task
+            worker.kill()
+            worker.wait()
         assert sorted(processes.run(range(8))) == list(range(8))
         with pytest.raises(Exception, match="task 13 failed in another process"):
             list(processes.run(range(10, 16)))
