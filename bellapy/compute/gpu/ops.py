@@ -23,6 +23,11 @@ inlined = inner(**({"inline": "always"} if SIMULATED else {"forceinline": True})
 """For parts of kernels.  LLVM takes them in.  If Numba did, compiling would take six times as long."""
 
 
+def on_device(function: Callable) -> Any:
+    """A function that is compiled for CPUs, as a part of kernels."""
+    return inlined(getattr(function, "py_func", function))
+
+
 @cache
 def kernel_of(function: Callable, device: int):
     """A function as the kernel of a device."""

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.gpu.late import cuda
-from bellapy.compute.gpu.ops import I32, U32, U64, WARP, add_max2, ballot, inlined, max2, max2_any, permute, shuffle
+from bellapy.compute.gpu.ops import I32, U32, U64, WARP, ballot, inlined, permute, shuffle
 from bellapy.engines.affine.cuda_ends import watch_diagonal
 from bellapy.engines.registers.window import (
     BEFORE,
@@ -28,6 +28,8 @@ from bellapy.engines.registers.window import (
     NEXT_AT_END,
     ONE,
     PAIRS,
+    larger,
+    larger_sum,
 )
 from bellapy.params import AffineScoring
 
@@ -173,18 +175,6 @@ def pack_scoring(scoring: AffineScoring, rows: int, kind: Kind) -> Packed:
 
 
 @inlined
-def _larger(a, b, packed):
-    """The larger of each half of `a` and `b`; `packed` as in Kind."""
-    return max2(a, b) if packed else max2_any(a, b)
-
-
-@inlined
-def _larger_sum(a, b, c, packed):
-    """The larger of each half of `a` + `b` and `c`; `b` of Packed, `packed` as in Kind."""
-    return add_max2(a, b, c) if packed else max2_any(U32(a + b), c)
-
-
-@inlined
 def _step(stacks, h, j, gaps, bits, phase, rule, kind):
     """Register j of the next anti-diagonal.
 
@@ -198,16 +188,16 @@ def _step(stacks, h, j, gaps, bits, phase, rule, kind):
     phase, rule, kind : Phase, Packed, Kind.
     """
     score = U32(U32(bits & phase.mask) * phase.step + h[j])
-    score = _larger_sum(score, rule.unequal, gaps.e2, kind.packed)
+    score = larger_sum(score, rule.unequal, gaps.e2, kind.packed)
     if kind.two:
-        score = _larger(_larger(score, gaps.f2, kind.packed), _larger(gaps.e1, gaps.f1, kind.packed), kind.packed)
-        stacks.e1[j] = U32(_larger_sum(score, rule.open1, gaps.e1, kind.packed) * rule.one - rule.extend1)
-        stacks.f1[j] = U32(_larger_sum(score, rule.open1, gaps.f1, kind.packed) * rule.one - rule.extend1)
+        score = larger(larger(score, gaps.f2, kind.packed), larger(gaps.e1, gaps.f1, kind.packed), kind.packed)
+        stacks.e1[j] = U32(larger_sum(score, rule.open1, gaps.e1, kind.packed) * rule.one - rule.extend1)
+        stacks.f1[j] = U32(larger_sum(score, rule.open1, gaps.f1, kind.packed) * rule.one - rule.extend1)
     else:
-        score = _larger(score, gaps.f2, kind.packed)
+        score = larger(score, gaps.f2, kind.packed)
     h[j] = score
-    stacks.e2[j] = _larger_sum(score, rule.open2, gaps.e2, kind.packed)
-    stacks.f2[j] = _larger_sum(score, rule.open2, gaps.f2, kind.packed)
+    stacks.e2[j] = larger_sum(score, rule.open2, gaps.e2, kind.packed)
+    stacks.f2[j] = larger_sum(score, rule.open2, gaps.f2, kind.packed)
 
 
 @inlined
@@ -306,9 +296,9 @@ def begin(stacks, row, centre, rule, kind):
         low = rule.top if row + j == centre else U32(rule.floor & HALF)
         high = rule.top if row + R + j == centre else U32(rule.floor & HALF)
         stacks.even[j], stacks.odd[j] = U32(low | high << U32(16)), rule.floor
-        opened = _larger_sum(stacks.even[j], rule.open1, U32(rule.floor + rule.extend1), kind.packed)
+        opened = larger_sum(stacks.even[j], rule.open1, U32(rule.floor + rule.extend1), kind.packed)
         stacks.e1[j] = stacks.f1[j] = U32(opened - rule.extend1)
-        stacks.e2[j] = stacks.f2[j] = _larger_sum(stacks.even[j], rule.open2, rule.floor, kind.packed)
+        stacks.e2[j] = stacks.f2[j] = larger_sum(stacks.even[j], rule.open2, rule.floor, kind.packed)
 
 
 @inlined
@@ -319,7 +309,7 @@ def _lower(cells, shift, rule, kind):
     """
     least = U32(shift + rule.floor)
     for j in range(kind.registers):
-        cells[j] = U32(_larger(cells[j], least, kind.packed) - shift)
+        cells[j] = U32(larger(cells[j], least, kind.packed) - shift)
 
 
 @inlined
@@ -332,7 +322,7 @@ def rebase(stacks, lane, rule, kind):
     """
     most = stacks.even[0]
     for j in range(1, kind.registers):
-        most = _larger(most, stacks.even[j], kind.packed)
+        most = larger(most, stacks.even[j], kind.packed)
     own = best = I32(max(U32(most & HALF), U32(most >> U32(16))))
     for i in range(SHUFFLES):
         best = max(best, shuffle(best, I32(lane ^ (1 << i))))

@@ -13,7 +13,7 @@ import numpy as np
 
 from bellapy.compute import runs as codec
 from bellapy.compute.gpu.late import cuda
-from bellapy.compute.gpu.ops import I32, U32, U64, WARP, ballot, inlined, shuffle
+from bellapy.compute.gpu.ops import I32, U32, U64, WARP, ballot, inlined, on_device, shuffle
 from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE
 from bellapy.engines.affine import rule as affine_rule
 from bellapy.engines.affine.cuda_bases import BASES, window_of
@@ -49,12 +49,7 @@ def chunk_words(registers, lanes):
     return (1 + CHUNK * (registers // 2)) * lanes
 
 
-def _on_device(function):
-    """A function that is compiled for CPUs, for kernels."""
-    return inlined(getattr(function, "py_func", function))
-
-
-pack_run, gap_cost, words_of_chunk = map(_on_device, (codec.pack_run, affine_rule.gap_cost, chunk_words))
+pack_run, gap_cost, words_of_chunk = map(on_device, (codec.pack_run, affine_rule.gap_cost, chunk_words))
 
 
 def direct_size(scoring: AffineScoring) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 
 from bellapy.compute import runs as codec
 from bellapy.compute.gpu.late import cuda
-from bellapy.compute.gpu.ops import I32, U32, U64, inlined
+from bellapy.compute.gpu.ops import I32, U32, U64, inlined, on_device
 from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE
 from bellapy.engines.linear.cuda_trace import BITS, COLUMN, LAST, RUNS, chunk_words, first_kept
 from bellapy.engines.registers.window import CHUNK, EVERY_BIT, HALF
@@ -18,12 +18,7 @@ WAY = 4
 """Where the way back stands between two turns: anti-diagonal (the first is 0) and column, unfinished run, next place."""
 
 
-def _on_device(function):
-    """A function that is compiled for CPUs, for kernels."""
-    return inlined(getattr(function, "py_func", function))
-
-
-operation_of, pack_run, lengthened = map(_on_device, (codec.operation_of, codec.pack_run, codec.lengthened))
+operation_of, pack_run, lengthened = map(on_device, (codec.operation_of, codec.pack_run, codec.lengthened))
 
 
 @inlined
