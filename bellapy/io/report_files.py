@@ -12,7 +12,7 @@ PAGE = ".html"
 
 def check_kind(path: str) -> None:
     """Raise ParameterError before the work begins if the report cannot be made."""
-    if path.endswith((PAGE, *PICTURES)):
+    if path.lower().endswith((PAGE, *PICTURES)):
         from bellapy.report.pictures import check_pictures
 
         check_pictures(f"--report {path}")
@@ -20,13 +20,13 @@ def check_kind(path: str) -> None:
 
 def write_report(report: RunReport, path: str) -> None:
     """Write a finished report."""
-    if path.endswith(PICTURES):
+    if path.lower().endswith(PICTURES):
         from bellapy.report.pictures import draw_sheet
 
         with whole_files(path) as (written,):
             draw_sheet(report.charts, f"bellapy {report.version}: {report.command}", written, path.rsplit(".", 1)[1])
         return
-    if path.endswith(PAGE):
+    if path.lower().endswith(PAGE):
         from bellapy.report.page import make_page
 
         text = make_page(report)

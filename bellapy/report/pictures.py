@@ -34,7 +34,7 @@ def check_pictures(asked: str) -> None:
 
 def check_plot(option: str, path: str) -> None:
     """Raise ParameterError before the work begins if no picture can be drawn; `option`: the one that names its file."""
-    if not path.endswith(PLOTS):
+    if not path.lower().endswith(PLOTS):
         raise ParameterError(f"{option} {path}: the name does not tell the kind of picture; end it in {', '.join(PLOTS)}")
     check_pictures(f"{option} {path}")
 

@@ -85,12 +85,12 @@ def test_page(report, tmp_path):
     assert not re.search("#0102|<script|url\\(http", text)
 
 
-@pytest.mark.parametrize("kind", [".png", ".svg"])
+@pytest.mark.parametrize("kind", [".png", ".svg", ".PNG"])
 def test_sheet(report, tmp_path, kind):
     path = tmp_path / f"run{kind}"
     write_report(report, str(path))
     data = path.read_bytes()
-    assert data.startswith(b"\x89PNG" if kind == ".png" else b"<?xml")
+    assert data.startswith(b"\x89PNG" if kind.lower() == ".png" else b"<?xml")
     assert len(data) > 10_000
 
 
