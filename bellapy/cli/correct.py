@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bellapy.cli.folder import given_folder
 from bellapy.cli.options import RUNNING, Given, Output, Reads, pick, takes
 from bellapy.cli.reading import Loaded, TooLarge, load_reads, with_run
 from bellapy.cli.session import Session, session
@@ -52,11 +52,12 @@ def correct(given: Given, reads: Reads, output: Output = "-", overlaps: OverlapF
     _check(given, output, overlaps)
     finding = {"min_overlap": SHORTEST_OVERLAP, **given_values(given, FIELDS.keys() & FINDING.keys())}
     params = make_params(given.get("preset"), **finding)
-    with session(given, [*reads, *([overlaps] if overlaps else [])], {"-o": output}) as run:
+    inputs = [*reads, *([overlaps] if overlaps else [])]
+    with session(given, inputs, {"-o": output}) as run:
         params = with_run(params, run)
         _start_report(run)
         run.report.parameters = {**params.to_dict(), "correct": asdict(chosen)}
-        with _folder(given, [*reads, *([overlaps] if overlaps else [])], params, chosen, output) as work:
+        with given_folder(given, "correct", _ruling(params, chosen, output), inputs) as work:
             if overlaps:
                 found = _read_overlaps(run, params, reads, overlaps)
             else:
@@ -73,20 +74,11 @@ def _start_report(run: Session) -> None:
     start_report(start_overlaps(run.report), REASONS)
 
 
-@contextmanager
-def _folder(
-    given: Given, inputs: list[str], params: Params, chosen: CorrectParams, output: str
-) -> Iterator[Workdir | None]:  # fmt: skip
-    """The folder that was asked for."""
-    if given["workdir"] is None:
-        yield None
-        return
-    from bellapy.io.workdir import open_workdir
-
+def _ruling(params: Params, chosen: CorrectParams, output: str) -> dict[str, Any]:
+    """What rules the output; a folder is gone on with where it is the same."""
     options = {**params.to_dict(), "correct": asdict(chosen), "qualities": _is_fastq(output)}
-    del options["run"]  # does not change the output
-    with open_workdir(given["workdir"], "correct", options, inputs, keep=bool(given["keep_workdir"])) as work:
-        yield work
+    del options["run"]
+    return options
 
 
 def _is_fastq(output: str) -> bool:
@@ -99,8 +91,6 @@ def _check(given: Given, output: str, overlaps: str | None) -> None:
     from bellapy.io.outputs import check_sequence_name
 
     check_sequence_name(output, "reads are written as FASTQ to .fq or .fastq, and as FASTA to any other name")
-    if given["keep_workdir"] and given["workdir"] is None:
-        raise ParameterError("--keep-workdir: name a folder with --workdir")
     for name, field in FINDING.items():
         if overlaps and given[name] is not None:
             raise ParameterError(f"{field.flags[-1]}: rules how overlaps are found; leave out --overlaps")

@@ -85,13 +85,18 @@ def gather_reads(
 
     codes : takes the codes; None: new `Pieces`.  look : called with some reads by the thread that has just read them.
     """
+    collector = _Collector(progress, Pieces() if codes is None else codes, look)
+    for path in _names_of(paths):
+        _load_file(path, collector, threads)
+    return collector.finish()
+
+
+def _names_of(paths: Sequence[str | os.PathLike]) -> list[str]:
+    """The names of files, "-" for standard input, which can be read once only."""
     names = [os.fspath(path) for path in paths]
     if not names or names.count("-") > 1:
         raise ParameterError("name at least one file of reads, and standard input (-) only once")
-    collector = _Collector(progress, Pieces() if codes is None else codes, look)
-    for path in names:
-        _load_file(path, collector, threads)
-    return collector.finish()
+    return names
 
 
 def stream_records(paths: Sequence[str | os.PathLike]) -> Iterator[Records]:
@@ -105,10 +110,7 @@ def stream_records(paths: Sequence[str | os.PathLike]) -> Iterator[Records]:
     ------
     InputError, ParameterError : as `load_reads`.
     """
-    names = [os.fspath(path) for path in paths]
-    if not names or names.count("-") > 1:
-        raise ParameterError("name at least one file of reads, and standard input (-) only once")
-    for path in names:
+    for path in _names_of(paths):
         n_records = 0
         with open_stream(path) as stream:
             fastq = is_fastq(path, stream)
