@@ -32,7 +32,7 @@ TOP = Path(__file__).parents[1]
 MANUAL = [TOP / "README.md", TOP / "CONTRIBUTING.md", *sorted((TOP / "docs").glob("*.md"))]
 PAGES = [
     *MANUAL,
-    TOP / "benchmarks" / "RESULTS.md",
+    *sorted((TOP / "benchmarks").glob("RESULTS*.md")),
     *(TOP / room / "README.md" for room in ("benchmarks", "data", "workflows")),
 ]
 ABOUT = {"map.md": ("map", "index", "pairwise"), "exact.md": ("exact",), "evaluate.md": ("overlap", "map", "evaluate")}
