@@ -42,7 +42,6 @@ class Session:
 
         stopping.watch()
         tell_every_minute()
-        own_process.load_numba()
         self._stack.enter_context(watch_compilation(self.report))
 
 

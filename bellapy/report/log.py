@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+from bellapy.compute.late import watchers
+
 logger = logging.getLogger("bellapy")
 
 
@@ -58,26 +60,22 @@ def cpu_time() -> float:
 @contextmanager
 def watch_compilation(report: Compiling) -> Iterator[None]:
     """Announce the first compilation of a run, and add up the time of all; loading from the cache does not count."""
-    from numba.core import event
 
-    class Watcher(event.Listener):
-        depth = 0
-        started = 0.0
+    @contextmanager
+    def watch() -> Iterator[None]:
+        if not report.compile_s:
+            logger.info("compiling for this processor; this happens once")
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            report.compile_s += time.perf_counter() - started
 
-        def on_start(self, event):
-            if not self.depth and not report.compile_s:
-                logger.info("compiling for this processor; this happens once")
-            if not self.depth:
-                self.started = time.perf_counter()
-            self.depth += 1
-
-        def on_end(self, event):
-            self.depth -= 1
-            if not self.depth:
-                report.compile_s += time.perf_counter() - self.started
-
-    with event.install_listener("numba:compile", Watcher()):
+    watchers.append(watch)
+    try:
         yield
+    finally:
+        watchers.remove(watch)
 
 
 @contextmanager

@@ -11,9 +11,9 @@ from llvmlite import ir
 from numba.core import cgutils
 from numba.core.types import int64
 from numba.core.types.containers import UniTuple
-from numba.extending import intrinsic
 
 from bellapy.compute.jit import njit_inner
+from bellapy.compute.late import intrinsic
 from bellapy.engines.ydrop.row import BYTES, CELL, CELLS, LANES, VECTORS, WORD, Emitter, make_lookup
 from bellapy.engines.ydrop.rule import KINDS
 

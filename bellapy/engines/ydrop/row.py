@@ -30,16 +30,15 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils
-from numba.core.codegen import get_host_cpu_features
 from numba.core.types import int16, int64
 from numba.core.types.containers import UniTuple
-from numba.extending import intrinsic
 
 from bellapy.compute.jit import njit_inner
+from bellapy.compute.late import COMPILES, intrinsic
+from bellapy.compute.processor import compiled_for
 
 LANES = 32
 WAYS = 4
@@ -48,7 +47,7 @@ FROM_GAP, FROM_F, E_EXTENDS, F_EXTENDS = range(WAYS)
 gaps that leave it were open before it.
 """
 
-FEATURES = () if numba.config.DISABLE_JIT else (numba.config.CPU_FEATURES or get_host_cpu_features()).split(",")
+FEATURES = compiled_for()[1].split(",") if COMPILES else ()
 LONG_VECTORS = "+avx512bw" in FEATURES
 VECTORS = LONG_VECTORS or "+avx2" in FEATURES
 """Whether there is vector code, and whether one instruction looks 32 cells up."""
@@ -309,9 +308,8 @@ def _searching(kind: int):
 
         return int64(work, int64, int64, int64, int64), generate
 
-    return plain if numba.config.DISABLE_JIT else intrinsic(search)
+    return intrinsic(search, plain)
 
 
-row = row_plain if numba.config.DISABLE_JIT else intrinsic(_row)
-row_traced = row_plain_traced if numba.config.DISABLE_JIT else intrinsic(_row_traced)
+row, row_traced = intrinsic(_row, row_plain), intrinsic(_row_traced, row_plain_traced)
 first_alive, last_alive, first_equal = map(_searching, (FIRST_ALIVE, LAST_ALIVE, EQUAL))

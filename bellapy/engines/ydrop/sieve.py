@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from llvmlite import ir
 from numba.core.types import int64, uint32, uint64
-from numba.extending import intrinsic
 
 from bellapy.compute.jit import njit, njit_inner
+from bellapy.compute.late import intrinsic
 from bellapy.engines.ydrop.row import CELL, CELLS, LANES, LONG_VECTORS, VECTORS, WORD, Emitter, make_lookup
 
 BASES = 24  # of one word: eight in each of three planes

@@ -90,7 +90,7 @@ def mark_high(offsets, n_kmers, copies, low, step, begin, end, repeat):
             repeat[b] = low[r] < np.inf and copies[b] > step * low[r] * n_kmers[b]
 
 
-@njit
+@njit_inner
 def bin_of(place, bins):
     """The read of a place and its bin; bins : Bins."""
     r = read_at(place, bins.starts, bins.table)
@@ -285,7 +285,7 @@ class Tests(NamedTuple):
     apart_places: int
 
 
-@njit
+@njit_inner
 def column_kind(entries, first, last, tests):
     """What a column, entries[first:last], may do by tests (Tests), and how many entries of a deep one lie in sound bins."""
     bins, upper, most, sound, level, apart, apart_places = tests
