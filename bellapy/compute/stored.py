@@ -31,6 +31,7 @@ import numpy as np
 from bellapy.compute import own_process
 from bellapy.compute.late import Late, compiling
 from bellapy.compute.processor import compiled_for
+from bellapy.report.log import logger
 
 PACKAGE = Path(__file__).resolve().parents[1]
 COMPILERS = "numba", "llvmlite", "numpy"
@@ -48,8 +49,9 @@ def folder() -> Path:
     given = os.environ.get("NUMBA_CACHE_DIR")
     if given:
         return Path(given)
-    if os.access(PACKAGE, os.W_OK):
-        return PACKAGE / "__pycache__"
+    inside = PACKAGE / "__pycache__"
+    if os.access(inside if inside.exists() else PACKAGE, os.W_OK):
+        return inside
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bellapy"
 
 
@@ -68,12 +70,21 @@ def read(place: Path) -> bytes:
 
 
 def keep(place: Path, content: bytes) -> None:
-    """Write a file, whole or not at all; a folder that cannot be written keeps nothing."""
-    with suppress(OSError):
+    """Write a file, whole or not at all; where that fails nothing is kept, and a warning tells it."""
+    beside = place.with_suffix(f".{os.getpid()}")
+    try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        beside = place.with_suffix(f".{os.getpid()}")
         beside.write_bytes(content)
         beside.replace(place)
+    except OSError as error:
+        with suppress(OSError):
+            beside.unlink()
+        _warn(place.parent, error.strerror)
+
+
+@cache
+def _warn(folder: Path, reason: str) -> None:
+    logger.warning("%s: %s; so the next run compiles again. NUMBA_CACHE_DIR names another folder", folder, reason)
 
 
 @cache

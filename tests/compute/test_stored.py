@@ -168,7 +168,12 @@ def test_where_nothing_can_be_written_code_is_kept_at_home(monkeypatch, tmp_path
 
 
 @needs_compiler
-def test_a_folder_that_cannot_be_written_is_no_error(compiled, tmp_path, monkeypatch):
+def test_a_folder_that_cannot_be_written_is_told_once(compiled, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(stored.logger, "propagate", True)
     (tmp_path / "file").touch()
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file" / "below"))
-    assert njit(double)(3) == 6
+    function = njit(double)
+    assert [function(3), function(2.5)] == [6, 5.0]
+    assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
+        "Not a directory; so the next run compiles again. NUMBA_CACHE_DIR names another folder"
+    ]
