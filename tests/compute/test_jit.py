@@ -93,7 +93,8 @@ def test_stored_code_comes_back_without_numba(tmp_path):
 @needs_compiler
 def test_definitions_load_nothing():
     """A command defines far more functions than it calls."""
-    code = "import sys, bellapy.jobs.correct.pipeline; print('numba' in sys.modules)"
+    jobs = ", ".join(f"bellapy.jobs.{job}.pipeline" for job in ("overlap", "map", "correct", "exact", "wga"))
+    code = f"import sys, bellapy.jobs.windows, bellapy.jobs.pairwise, {jobs}; print('numba' in sys.modules)"
     env = os.environ | {"PYTHONPATH": str(Path(bellapy.__file__).parents[1])}
     run = subprocess.run([sys.executable, "-c", code], env=env, cwd="/", capture_output=True, text=True, check=True)
     assert run.stdout.splitlines() == ["False"]

@@ -159,7 +159,7 @@ class Emitter:
 
 
 def make_lookup(on: Emitter, table):
-    """Code that looks cells up in a table of LANES: a function from indices to values, both llvm.cells.
+    """Code that looks cells up in a table of LANES: a function from indices to values, both vectors of cells.
 
     AVX2 looks up bytes, in tables of 16.  So there is a table for each half of the entries and of their bytes.
     """
