@@ -51,14 +51,37 @@ class InnerLibrary(JITCodeLibrary):
         self._finalized = True
 
 
+class OuterLibrary(JITCodeLibrary):
+    """Machine code that is kept: the functions that it calls are its own.
+
+    LLVM takes functions of one name for the same one where it loads code.  Numba numbers functions, so that names differ.
+    But each process begins at 1, and code of several is loaded together.
+    """
+
+    def _finalize_final_module(self) -> None:
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage.name == "linkonce_odr":
+                function.linkage = "internal"
+        self.enable_object_caching()
+        super()._finalize_final_module()
+
+
 class InnerCompiler(Compiler):
     """Numba's own steps, with such a library."""
+
+    library: type[JITCodeLibrary] = InnerLibrary
 
     def define_pipelines(self) -> list:
         """The steps, once it is known what is compiled."""
         state = self.state
-        state["library"] = InnerLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        state["library"] = self.library(state.targetctx.codegen(), state.func_id.func_qualname)
         return super().define_pipelines()
+
+
+class OuterCompiler(InnerCompiler):
+    """Likewise."""
+
+    library = OuterLibrary
 
 
 class MachineCode(NamedTuple):
@@ -76,10 +99,8 @@ class MachineCode(NamedTuple):
 
 def dispatcher(function: Callable, inner: bool, options: dict) -> Any:
     """What Numba makes of a function, once for all constants; options : those that differ from the usual ones."""
-    chosen = {**_OPTIONS, **options}
-    if inner:
-        chosen |= {"no_cpython_wrapper": True, "pipeline_class": InnerCompiler}
-    return _once_for_constants(numba.njit(function, **chosen))
+    own = {"pipeline_class": InnerCompiler if inner else OuterCompiler, "no_cpython_wrapper": inner}
+    return _once_for_constants(numba.njit(function, **_OPTIONS, **own, **options))
 
 
 def compile_for(made: Any, arguments: tuple, known: Callable[[str], bool]) -> tuple[Callable, MachineCode | None]:

@@ -8,12 +8,15 @@ something of them is used.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import update_wrapper
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
+
+from bellapy.report.log import logger
 
 
 def _is_on(setting: str) -> bool:
@@ -24,17 +27,44 @@ COMPILES = not _is_on("NUMBA_DISABLE_JIT")
 SIMULATED = _is_on("NUMBA_ENABLE_CUDASIM")
 """Whether functions are compiled at all, and whether Numba's simulator stands in for GPUs: settings of Numba."""
 
-watchers: list[Callable[[], AbstractContextManager]] = []
-"""What surrounds every compilation."""
+
+class Compiling(Protocol):
+    """What adds up the seconds of compilation."""
+
+    compile_s: float
+
+
+_watchers: list[Callable[[], AbstractContextManager]] = []
 
 
 @contextmanager
 def compiling() -> Iterator[None]:
-    """Let the watchers know that something is compiled in this block."""
+    """Something is compiled in this block."""
     with ExitStack() as stack:
-        for watcher in watchers:
+        for watcher in _watchers:
             stack.enter_context(watcher())
         yield
+
+
+@contextmanager
+def watch_compilation(report: Compiling) -> Iterator[None]:
+    """Announce the first compilation of a run, and add up the time of all; loading from the cache does not count."""
+
+    @contextmanager
+    def watch() -> Iterator[None]:
+        if not report.compile_s:
+            logger.info("compiling for this processor; this happens once")
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            report.compile_s += time.perf_counter() - started
+
+    _watchers.append(watch)
+    try:
+        yield
+    finally:
+        _watchers.remove(watch)
 
 
 class Module:

@@ -71,7 +71,7 @@ def read(place: Path) -> bytes:
 
 def keep(place: Path, content: bytes) -> None:
     """Write a file, whole or not at all; where that fails nothing is kept, and a warning tells it."""
-    beside = place.with_suffix(f".{os.getpid()}")
+    beside = place.with_name(f"{place.name}.{os.getpid()}")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         beside.write_bytes(content)

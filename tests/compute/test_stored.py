@@ -12,10 +12,11 @@ import numba
 import numpy as np
 import pytest
 
-from bellapy.compute import stored
+from bellapy.compute import compiler, stored
 from bellapy.compute.jit import njit
-from bellapy.compute.late import COMPILES, watchers
+from bellapy.compute.late import COMPILES, watch_compilation
 from bellapy.compute.stored import folder, kind_of
+from bellapy.report.log import collect_warnings, logger
 
 needs_compiler = pytest.mark.skipif(not COMPILES, reason="compilation is switched off (NUMBA_DISABLE_JIT)")
 
@@ -106,22 +107,34 @@ def double(number):
     return 2 * number
 
 
+class Compiled:
+    """How long it took, once there was something to compile."""
+
+    compile_s = 0.0
+
+
 @pytest.fixture
 def compiled(monkeypatch, tmp_path):
     """An empty folder; a list that grows with each compilation."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kept"))
-    seen = []
+    seen, compile_for = [], compiler.compile_for
+    monkeypatch.setattr(compiler, "compile_for", lambda *of: seen.append(1) or compile_for(*of))
+    return seen
 
-    class Watch:
-        def __enter__(self):
-            seen.append(1)
 
-        def __exit__(self, *error):
-            return None
-
-    watchers.append(Watch)
-    yield seen
-    watchers.remove(Watch)
+@needs_compiler
+def test_compiling_is_told_once_and_timed(compiled, monkeypatch):
+    report, function, told = Compiled(), njit(double), []
+    monkeypatch.setattr(logger, "info", told.append)
+    with watch_compilation(report):
+        function(3)
+        first = report.compile_s
+        function(3)
+        assert 0 < first == report.compile_s
+        function(2.5)
+    assert report.compile_s > first
+    function(np.int8(3))
+    assert told == ["compiling for this processor; this happens once"]
 
 
 @needs_compiler
@@ -168,12 +181,12 @@ def test_where_nothing_can_be_written_code_is_kept_at_home(monkeypatch, tmp_path
 
 
 @needs_compiler
-def test_a_folder_that_cannot_be_written_is_told_once(compiled, tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(stored.logger, "propagate", True)
+def test_a_folder_that_cannot_be_written_is_told_once(compiled, tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file" / "below"))
-    function = njit(double)
-    assert [function(3), function(2.5)] == [6, 5.0]
-    assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
+    function, told = njit(double), []
+    with collect_warnings(told):
+        assert [function(3), function(2.5)] == [6, 5.0]
+    assert [text.partition(": ")[2] for text in told] == [
         "Not a directory; so the next run compiles again. NUMBA_CACHE_DIR names another folder"
     ]
