@@ -107,6 +107,56 @@ def double(number):
     return 2 * number
 
 
+ALIKE = """
+import sys
+import numpy as np
+from bellapy.compute.jit import njit, njit_inner
+
+def make(n):
+    @njit_inner
+    def mixed(numbers, by):
+        total = n
+        for i in range(len(numbers)):
+            if numbers[i] % 7 == by:
+                total += numbers[i] * n
+            elif numbers[i] % 5 == by:
+                numbers[i] += total
+            else:
+                total ^= numbers[i] >> 1
+            for j in range(i, len(numbers), 3):
+                total += numbers[j] if total & 4 else n
+        return total
+    return mixed
+
+one, two = make(1), make(2)
+
+@njit
+def first(numbers):
+    return one(numbers, 1) + one(numbers, 2) + one(numbers, 3)
+
+@njit
+def second(numbers):
+    return two(numbers, 1) + two(numbers, 2) + two(numbers, 3)
+
+for name in sys.argv[1:]:
+    print(globals()[name](np.arange(50)))
+"""
+
+
+@needs_compiler
+def test_functions_of_one_name_from_two_processes_are_told_apart(tmp_path):
+    """Numba numbers functions, but each process begins at 1."""
+    (tmp_path / "alike.py").write_text(ALIKE)
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+
+    def told(*names):
+        command = [sys.executable, tmp_path / "alike.py", *names]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
+
+    alone = told("first") + told("second")
+    assert len(set(alone)) == 2 and told("first", "second") == alone
+
+
 class Compiled:
     """How long it took, once there was something to compile."""
 
