@@ -37,12 +37,11 @@ class Session:
     def watch(self) -> None:
         """Heed signals while compiled code runs, and tell of compilation and progress.  No process may start after this."""
         from bellapy.compute import stopping
-        from bellapy.report.log import watch_compilation
+        from bellapy.compute.late import watch_compilation
         from bellapy.report.progress import tell_every_minute
 
         stopping.watch()
         tell_every_minute()
-        own_process.load_numba()
         self._stack.enter_context(watch_compilation(self.report))
 
 

@@ -12,74 +12,38 @@ every vector unit that LLVM does not find in a loop.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
-from llvmlite import ir
-from numba.core import types
-from numba.core.cpu import CPUTargetOptions
-from numba.core.options import TargetOptions
-from numba.extending import intrinsic
 
-from bellapy.compute.inner import Inner, InnerCompiler
-from bellapy.compute.processor import set_vector_code
-from bellapy.compute.stored import OuterCompiler, StoredCode
+from bellapy.compute.late import COMPILES, Inner, Module, intrinsic
+from bellapy.compute.stored import Outer
 
-VECTOR_CODE = set_vector_code()
-"""Which vector code is made, and why, in words."""
+ir, types = Module("llvmlite.ir"), Module("numba.core.types")
 
-_OPTIONS = {
-    "cache": True, "boundscheck": False, "error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True,
-    "pipeline_class": OuterCompiler,
-}  # fmt: skip
-_NO_COUNTS = {**_OPTIONS, "_nrt": False}
-_INNER = {**_NO_COUNTS, "no_cpython_wrapper": True, "cache": False, "pipeline_class": InnerCompiler}
-
-# Numba's CPU code generator honours the flag `noalias`, but its decorator does not offer it as an option.
-CPUTargetOptions.noalias = TargetOptions.Mapping("noalias")
+_NO_COUNTS = {"_nrt": False}
 
 
-def _plain(kind):
-    """The type of a number, for that of a constant or of a tuple with constants."""
-    return types.unliteral(kind) if isinstance(kind, (types.IntegerLiteral, types.Tuple, types.UniTuple)) else kind
+def _decorator(inner=False, **options):
+    """A decorator that compiles with these options of Numba, beside those for all; cache : whether code is kept on disk."""
 
+    def decorate(function, cache=True):
+        def make():
+            from bellapy.compute.compiler import dispatcher
 
-def _once_for_constants(dispatcher):
-    """Let calls with a constant take the code for any number: Numba would compile the function for each constant."""
-    compiled_for = dispatcher.get_call_template
-    dispatcher.get_call_template = lambda args, kws: compiled_for(
-        tuple(map(_plain, args)), {name: _plain(kind) for name, kind in kws.items()}
-    )
-    return dispatcher
+            return dispatcher(function, inner, options)
 
-
-def _nothing():
-    pass
-
-
-def _decorator(**options):
-    """A decorator that compiles with these options of Numba; others may be named where it is called."""
-
-    def decorate(function, **others):
-        chosen = {**options, **others}
-        if numba.config.DISABLE_JIT:
+        if not COMPILES:
             return function
-        if chosen["pipeline_class"] is InnerCompiler:
-            return Inner(function, lambda: _once_for_constants(numba.njit(function, **chosen)))
-        made = numba.njit(function, **{**chosen, "cache": False})  # Numba would look for the stored code at once
-        if chosen["cache"]:
-            made._cache = StoredCode(function)
-        made._compilation_chain_init_hook = _nothing  # other packages' rules wait until a compiler starts
-        return _once_for_constants(made)
+        return Inner(function, make) if inner else Outer(function, make, cache)
 
     return decorate
 
 
-njit = _decorator(**_OPTIONS)
+njit = _decorator()
 njit_entry = _decorator(**_NO_COUNTS)
 njit_vector_entry = _decorator(**_NO_COUNTS, noalias=True)
-njit_inner = _decorator(**_INNER)
-njit_vector = _decorator(**_INNER, noalias=True)
-njit_part = _decorator(**_INNER, forceinline=True)
+njit_inner = _decorator(True, **_NO_COUNTS)
+njit_vector = _decorator(True, **_NO_COUNTS, noalias=True)
+njit_part = _decorator(True, **_NO_COUNTS, forceinline=True)
 
 
 @njit_vector
@@ -126,9 +90,8 @@ def _bit_of_each(typing_context, array, index, bit):
     return types.uint32(array, index, bit), generate
 
 
-prefetch = intrinsic(_prefetch) if not numba.config.DISABLE_JIT else lambda array, index: None
-bit_of_each = (
-    intrinsic(_bit_of_each)
-    if not numba.config.DISABLE_JIT
-    else lambda array, index, bit: np.packbits(array[index : index + 32] >> bit & 1, bitorder="little").view(np.uint32)[0]
+prefetch = intrinsic(_prefetch, lambda array, index: None)
+bit_of_each = intrinsic(
+    _bit_of_each,
+    lambda array, index, bit: np.packbits(array[index : index + 32] >> bit & 1, bitorder="little").view(np.uint32)[0],
 )

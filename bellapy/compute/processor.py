@@ -1,4 +1,4 @@
-"""How wide the vectors of compiled code are: LLVM's choice, or the whole width of AVX-512 where that is faster.
+"""Which processor code is compiled for, and how wide its vectors are.
 
 LLVM prefers vectors of 256 bits on every Intel processor with AVX-512, since the first of these lowered their clock for
 longer vectors.  From Ice Lake on the clock hardly falls.  There the kernels with one flank in each lane take about 0.7 of
@@ -10,8 +10,10 @@ does.
 
 from __future__ import annotations
 
-import numba
-from numba.core.codegen import get_host_cpu_features
+import os
+from functools import cache
+
+import llvmlite.binding as llvm
 
 ICE_LAKE = "avx512vbmi2"  # instructions that Ice Lake was the first to have
 WHOLE_WIDTH = "-prefer-256-bit"
@@ -30,12 +32,22 @@ def choose_features(host: str, cpu_name: str | None, cpu_features: str | None) -
     return None, "vectors as LLVM chooses them for this processor"
 
 
-def set_vector_code() -> str:
-    """Let Numba compile for what `choose_features` says, before it compiles anything; the reason in words.
+@cache
+def _host() -> str:
+    try:
+        return llvm.get_host_cpu_features().flatten()
+    except RuntimeError:  # LLVM cannot tell them for every kind of processor
+        return ""
 
-    Numba's index of stored code holds the features, so code compiled for others is neither used nor overwritten.
-    """
-    features, reason = choose_features(get_host_cpu_features(), numba.config.CPU_NAME, numba.config.CPU_FEATURES)
-    if features is not None:
-        numba.config.CPU_FEATURES = features
-    return reason
+
+@cache
+def vector_code() -> tuple[str | None, str]:
+    """What `choose_features` says here."""
+    return choose_features(_host(), os.environ.get("NUMBA_CPU_NAME"), os.environ.get("NUMBA_CPU_FEATURES"))
+
+
+@cache
+def compiled_for() -> tuple[str, str]:
+    """Name and features of the processor that code is compiled for."""
+    given = os.environ.get("NUMBA_CPU_FEATURES", _host())
+    return os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name(), vector_code()[0] or given

@@ -8,40 +8,54 @@ registers elsewhere.  Without compilation it is an array of WORDS words.
 from __future__ import annotations
 
 import operator
+from functools import cache
 
-import numba
 import numpy as np
-from llvmlite import ir
-from numba.core import types
-from numba.core.imputils import lower_builtin
-from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
-from numba.extending import intrinsic, models, register_model
+
+from bellapy.compute.late import Module, intrinsic
+
+ir, types = Module("llvmlite.ir"), Module("numba.core.types")
 
 WORDS = 8
-_WORD = ir.IntType(64)
-_VECTOR = ir.VectorType(_WORD, WORDS)
 
 
-class _Row(types.Type):
-    """Numba's type of a row."""
+@cache
+def _vector():
+    """What a row is to LLVM."""
+    return ir.VectorType(ir.IntType(64), WORDS)
 
 
-@register_model(_Row)
-class _RowModel(models.PrimitiveModel):
-    """A row is a vector to LLVM."""
+@cache
+def make_known():
+    """Tell Numba what compiled code does with rows; returns their type."""
+    from numba.extending import models, register_model
 
-    def __init__(self, manager, kind):
-        super().__init__(manager, kind, _VECTOR)
+    class Row(types.Type):
+        pass
+
+    @register_model(Row)
+    class RowModel(models.PrimitiveModel):
+        def __init__(self, manager, kind):
+            super().__init__(manager, kind, _vector())
+
+    row = Row("row")
+    _enter(row, (row, row), ir.IRBuilder.and_, operator.and_, operator.iand)
+    _enter(row, (row, row), ir.IRBuilder.or_, operator.or_, operator.ior)
+    _enter(row, (row, row), ir.IRBuilder.xor, operator.xor, operator.ixor)
+    _enter(row, (row,), ir.IRBuilder.not_, operator.invert)
+    by_number = row, types.uint64
+    _enter(row, by_number, lambda builder, row, by: builder.shl(row, _each(builder, by)), operator.lshift)
+    _enter(row, by_number, lambda builder, row, by: builder.lshr(row, _each(builder, by)), operator.rshift)
+    return row
 
 
-ROW = _Row("row")
-
-
-def _enter(kinds, make, *operators):
+def _enter(row, kinds, make, *operators):
     """Let compiled code apply these operators to a row and what `kinds` says: `make` builds LLVM's code."""
+    from numba.core.imputils import lower_builtin
+    from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
 
     class Rule(ConcreteTemplate):
-        cases = [signature(ROW, *kinds)]
+        cases = [signature(row, *kinds)]
 
     def generate(context, builder, signature, arguments):
         return make(builder, *arguments)
@@ -53,18 +67,10 @@ def _enter(kinds, make, *operators):
 
 def _each(builder, word):
     """A row of which each word is `word`."""
-    row = ir.Constant(_VECTOR, ir.Undefined)
+    row = ir.Constant(_vector(), ir.Undefined)
     for i in range(WORDS):
         row = builder.insert_element(row, word, ir.IntType(32)(i))
     return row
-
-
-_enter((ROW, ROW), ir.IRBuilder.and_, operator.and_, operator.iand)
-_enter((ROW, ROW), ir.IRBuilder.or_, operator.or_, operator.ior)
-_enter((ROW, ROW), ir.IRBuilder.xor, operator.xor, operator.ixor)
-_enter((ROW,), ir.IRBuilder.not_, operator.invert)
-_enter((ROW, types.uint64), lambda builder, row, by: builder.shl(row, _each(builder, by)), operator.lshift)
-_enter((ROW, types.uint64), lambda builder, row, by: builder.lshr(row, _each(builder, by)), operator.rshift)
 
 
 def _word_of(typing_context, row, i):
@@ -78,7 +84,7 @@ def _word_of(typing_context, row, i):
 
 def _address(context, builder, kind, array, at):
     data = context.make_array(kind)(context, builder, array).data
-    return builder.bitcast(builder.gep(data, [at]), _VECTOR.as_pointer())
+    return builder.bitcast(builder.gep(data, [at]), _vector().as_pointer())
 
 
 def _row_at(typing_context, array, at):
@@ -87,7 +93,7 @@ def _row_at(typing_context, array, at):
     def generate(context, builder, signature, arguments):
         return builder.load(_address(context, builder, signature.args[0], *arguments), align=8)
 
-    return ROW(array, at), generate
+    return make_known()(array, at), generate
 
 
 def _put_row(typing_context, array, at, row):
@@ -108,6 +114,6 @@ def _plain_row_at(array, at) -> np.ndarray:
     return array[int(at) : int(at) + WORDS].copy()
 
 
-word_of = intrinsic(_word_of) if not numba.config.DISABLE_JIT else lambda row, i: row[i]
-row_at = intrinsic(_row_at) if not numba.config.DISABLE_JIT else _plain_row_at
-put_row = intrinsic(_put_row) if not numba.config.DISABLE_JIT else _plain_put_row
+word_of = intrinsic(_word_of, lambda row, i: row[i])
+row_at = intrinsic(_row_at, _plain_row_at)
+put_row = intrinsic(_put_row, _plain_put_row)

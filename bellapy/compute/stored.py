@@ -1,140 +1,242 @@
-"""Machine code that is kept on disk, and what it takes to use it again.
+"""Machine code that is kept on the disk, and called again without Numba.
 
-Numba gets ready to compile before it looks for stored code: it imports and enters thousands of rules, and reads what LLVM
-knew of each function, so that its callers may take it in.  It also looks for the folder of each function's code as soon as
-the function is defined.  Code that is only called needs none of this, and a command that runs for the second time compiles
-nothing.  So all of it waits until a compiler starts, or a function is called: that saves a fifth of the start.
+Numba makes of each function one for Python, which takes a tuple of objects.  LLVM loads the machine code and tells where
+that function lies.  What the code asks for is Python, the C library, and helpers that Numba has in modules in C: these are
+loaded without the package around them, which takes a sixth of a second.
 
-Numba's runtime counts references to arrays.  It is part of this program.  Numba compiles functions for its callers at
-every start; stored code has them in it, and only asks for names.
+Each kind of arguments has a file.  It begins with a stamp: the source of the function, Python, Numba, LLVM and NumPy as they
+were when it was compiled.  Code of another stamp is compiled again, and overwritten.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import ctypes
+import hashlib
+import os
+import pickle
+import sys
+from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
-from importlib import import_module
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, module_from_spec
+from pathlib import Path
+from threading import RLock
+from types import ModuleType
 from typing import Any
 
 import llvmlite.binding as llvm
-from numba.core import environment
-from numba.core.caching import CompileResultCacheImpl, FunctionCache
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
-from numba.core.runtime import _nrt_python
+import numpy as np
 
 from bellapy.compute import own_process
+from bellapy.compute.late import Late, compiling
+from bellapy.compute.processor import compiled_for
+from bellapy.report.log import logger
+
+PACKAGE = Path(__file__).resolve().parents[1]
+COMPILERS = "numba", "llvmlite", "numpy"
+C_ORDER, FORTRAN_ORDER, WRITABLE = 0x1, 0x2, 0x400  # flags of an array, as NumPy numbers them
+NUMBERS = {bool: np.dtype(np.bool_), float: np.dtype(np.float64)}
+SMALL, LARGE = np.dtype(np.int64), np.dtype(np.uint64)
+_alone = RLock()  # LLVM loads for one thread at a time
 
 
-class OuterCompiler(Compiler):
-    """Numba's own steps, after the imports that they would make with more than is needed."""
-
-    def __init__(self, *arguments: Any, **options: Any):
-        own_process.collect_cycles()
-        with own_process.without("scipy.linalg"):
-            import_module("numba.np.arraymath")
-        super().__init__(*arguments, **options)
+# ---------------------------------------------------------------- the place
 
 
-class StoredLibrary(JITCodeLibrary):
-    """Machine code from the disk; LLVM reads its own code of it when a caller is compiled that takes it in."""
-
-    _for_callers = b""
-    _shared_module: llvm.ModuleRef | None
-
-    @classmethod
-    def _unserialize(cls, codegen: Any, state: tuple[str, str, Any]) -> JITCodeLibrary:
-        name, kind, data = state
-        if kind != "object":
-            return super()._unserialize(codegen, state)
-        self = cls(codegen, name)
-        machine_code, self._for_callers = data
-        self.enable_object_caching()
-        self._set_compiled_object(machine_code)
-        self._finalize_final_module()
-        return self
-
-    def get_pointer_to_function(self, name: str) -> int:
-        """The address of one of its functions; Numba would first look for the name in LLVM's code."""
-        return self._codegen._engine.get_function_address(name)
-
-    def _get_module_for_linking(self) -> llvm.ModuleRef:
-        if self._shared_module is None:
-            self._shared_module = llvm.parse_bitcode(self._for_callers)
-            self._codegen._engine._load_defined_symbols(self._shared_module)
-        return self._shared_module
-
-
-def _environment(module: str, constants: list, name: str) -> environment.Environment:
-    """What machine code knows of Python: objects that it uses, and the name of the module that it stands in.
-
-    Numba imports the module, for globals that only code of Python objects looks up.  Most are modules of Numba's own, with
-    rules for compiling: a tenth of a second.
-    """
-    known = environment.lookup_environment(name)
-    if known is not None:
-        return known
-    made = environment.Environment({"__name__": module})
-    made.consts[:] = constants
-    made.env_name = name
-    environment.Environment._memo[name] = made
-    return made
+def folder() -> Path:
+    """Where compiled code is kept: where the user says, in the package, or, if nothing can be written there, at home."""
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    if given:
+        return Path(given)
+    inside = PACKAGE / "__pycache__"
+    if os.access(inside if inside.exists() else PACKAGE, os.W_OK):
+        return inside
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bellapy"
 
 
 @cache
-def _name_runtime() -> None:
-    """Let LLVM find Numba's runtime, as Numba itself does before it compiles functions that call it."""
-    for name, address in _nrt_python.c_helpers.items():
-        llvm.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
+def installed_at(package: str) -> int:
+    """When a package was installed: to ask for versions takes longer."""
+    spec = find_spec(package)
+    return os.stat(spec.origin).st_mtime_ns if spec and spec.origin else 0
 
 
-@cache
-def _remember_processor(codegen: Any) -> None:
-    """Let the processor be looked at once, not for each function."""
-    codegen.magic_tuple = cache(codegen.magic_tuple)
+def read(place: Path) -> bytes:
+    """What is kept at a place; nothing if there is no such file."""
+    with suppress(OSError):
+        return place.read_bytes()
+    return b""
 
 
-@contextmanager
-def _without_modules() -> Iterator[None]:
-    """Let stored code be read without imports of the modules that it was compiled from; Numba's lock is held."""
-    numbas = environment._rebuild_env
-    environment._rebuild_env = _environment
+def keep(place: Path, content: bytes) -> None:
+    """Write a file, whole or not at all; where that fails nothing is kept, and a warning tells it."""
+    beside = place.with_name(f"{place.name}.{os.getpid()}")
     try:
-        yield
-    finally:
-        environment._rebuild_env = numbas
+        place.parent.mkdir(parents=True, exist_ok=True)
+        beside.write_bytes(content)
+        beside.replace(place)
+    except OSError as error:
+        with suppress(OSError):
+            beside.unlink()
+        _warn(place.parent, error.strerror)
 
 
-class _Results(CompileResultCacheImpl):
-    """What is stored of a function, and how it comes back."""
-
-    def rebuild(self, target_context: Any, payload: tuple) -> Any:
-        """The compiled function; Numba's lock is held here, so that only this one gets such a library."""
-        codegen = target_context.codegen()
-        codegen._library_class = StoredLibrary
-        try:
-            return super().rebuild(target_context, payload)
-        finally:
-            del codegen._library_class
+@cache
+def _warn(folder: Path, reason: str) -> None:
+    logger.warning("%s: %s; so the next run compiles again. NUMBA_CACHE_DIR names another folder", folder, reason)
 
 
-class StoredCode(FunctionCache):
-    """The stored code of one function."""
+@cache
+def _stamp(source: str) -> bytes:
+    """What code from this file depends on, in short."""
+    with suppress(OSError):
+        file = os.stat(source)
+        whole = file.st_mtime_ns, file.st_size, sys.version, *map(installed_at, COMPILERS)
+        return hashlib.sha1(repr(whole).encode()).digest()
+    return b""
 
-    _impl_class = _Results
 
-    def __init__(self, function: Callable):
-        self._function = function
+# ---------------------------------------------------------------- LLVM
 
-    def __getattr__(self, name: str) -> Any:
-        """What Numba knows of the function's file and of the folder, when it is first asked for."""
-        super().__init__(self._function)
-        return object.__getattribute__(self, name)
 
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The function compiled for these types, None where that is not stored; what machine code calls is made known."""
-        _name_runtime()
-        _remember_processor(target_context.codegen())
-        with self._guard_against_spurious_io_errors(), _without_modules():
-            return self._load_overload(sig, target_context)
+@cache
+def _numba() -> Path:
+    spec = find_spec("numba")
+    if spec is None or spec.origin is None:
+        raise ImportError("No module named 'numba'", name="numba")
+    return Path(spec.origin).parent
+
+
+def _module_in_c(name: str) -> ModuleType:
+    """One of Numba's modules in C, loaded without the packages that it stands in; Numba takes the same one later."""
+    if name not in sys.modules:
+        spec = PathFinder.find_spec(name, [str(_numba().joinpath(*name.split(".")[1:-1]))])
+        if spec is None or spec.loader is None:
+            raise ImportError(f"No module named {name!r}", name=name)
+        sys.modules[name] = module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+@cache
+def _helpers() -> dict[str, int]:
+    """Names and addresses of what Numba's machine code calls of Numba."""
+    runtime = _module_in_c("numba.core.runtime._nrt_python")
+    runtime.memsys_use_cpython_allocator()  # as Numba does
+    named = {f"numba_{name}": at for module in ("_helperlib", "_dynfunc") for name, at in _c_helpers(module)}
+    return named | {name if name.startswith("_") else f"NRT_{name}": at for name, at in runtime.c_helpers.items()}
+
+
+def _c_helpers(module: str) -> Any:
+    return _module_in_c(f"numba.{module}").c_helpers.items()
+
+
+@ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
+def _unpickle(at: int, size: int, digest: int) -> Any:
+    """What machine code makes classes of arrays and records with; Numba's own would load Numba."""
+    return _unpickled(ctypes.string_at(at, size))
+
+
+_unpickled = cache(pickle.loads)
+
+
+def _is_known(name: str) -> bool:
+    """Whether LLVM finds a name when it loads machine code: it ends the program otherwise."""
+    return name in _helpers() or hasattr(ctypes.CDLL(None), name)
+
+
+@cache
+def _engine() -> llvm.ExecutionEngine:
+    """What loads machine code."""
+    own = {"numba_unpickle": ctypes.cast(_unpickle, ctypes.c_void_p).value}
+    for name, address in {**_helpers(), **own}.items():
+        llvm.add_symbol(name, address)
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine()
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    if os.environ.get("NUMBA_ENABLE_PROFILING", "0") != "0":
+        engine.enable_jit_events()
+    return engine
+
+
+def _load(function: Callable, name: str, place: str, objects: list, code: bytes) -> Callable:
+    """The function for Python in machine code, by the parts of compiler.MachineCode."""
+    engine, module = _engine(), sys.modules[function.__module__]
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    environment = _module_in_c("numba._dynfunc").Environment(vars(module))
+    environment.consts[:] = objects
+    ctypes.c_void_p.from_address(engine.get_global_value_address(place)).value = id(environment)
+    address = engine.get_function_address(name)
+    make = _module_in_c("numba._dynfunc").make_function
+    return make(module, function.__name__, "", address, environment, ())
+
+
+# ---------------------------------------------------------------- functions
+
+
+def kind_of(value: Any) -> Any:
+    """What tells arguments apart that need code of their own, as Numba tells them apart."""
+    if isinstance(value, np.ndarray):
+        flags = value.flags.num
+        order = C_ORDER if flags & C_ORDER else flags & FORTRAN_ORDER
+        return value.dtype, value.ndim, order | flags & WRITABLE
+    if isinstance(value, tuple):
+        return type(value), *map(kind_of, value)
+    if isinstance(value, np.generic):
+        return value.dtype
+    kind = type(value)
+    if kind is int:
+        return SMALL if -1 << 63 <= value < 1 << 63 else LARGE
+    return NUMBERS.get(kind, kind)
+
+
+class Outer(Late):
+    """A function that Python calls, and compiled code may.
+
+    make : gives Numba's dispatcher.  kept : whether its machine code is kept on the disk.
+    """
+
+    def __init__(self, function: Callable, make: Callable[[], Any], kept: bool):
+        super().__init__(function, make)
+        self._kept = kept
+        self._ready: dict[Any, Callable] = {}
+
+    def __call__(self, *arguments: Any) -> Any:
+        kind = kind_of(arguments)
+        ready = self._ready.get(kind)
+        if ready is None:
+            with _alone:
+                ready = self._ready.get(kind) or self._get_ready(kind, arguments)
+        return ready(*arguments)
+
+    def _get_ready(self, kind: Any, arguments: tuple) -> Callable:
+        """The function for such arguments, from the disk or from the compiler."""
+        function, place = self.__wrapped__, self._place(kind)
+        stamp = _stamp(function.__code__.co_filename)
+        content = read(place) if self._kept else b""
+        if stamp and content.startswith(stamp):
+            ready = _load(function, *pickle.loads(memoryview(content)[len(stamp) :]))
+        else:
+            ready, machine_code = self._compile(arguments)
+            if self._kept and stamp and machine_code:
+                keep(place, stamp + pickle.dumps(tuple(machine_code)))
+        self._ready[kind] = ready
+        return ready
+
+    def _compile(self, arguments: tuple) -> tuple[Callable, Any]:
+        own_process.collect_cycles()
+        with compiling():
+            from bellapy.compute.compiler import compile_for
+
+            return compile_for(self.made(), arguments, _is_known)
+
+    def _place(self, kind: Any) -> Path:
+        """The file for such arguments; a function that another one made is told by what it got from there."""
+        function = self.__wrapped__
+        own = [repr(cell.cell_contents) for cell in function.__closure__ or () if not callable(cell.cell_contents)]
+        whole = function.__code__.co_filename, function.__qualname__, own, kind, compiled_for()
+        module = function.__module__.rpartition(".")[2]
+        return folder() / f"code-{module}.{function.__name__}-{hashlib.sha1(repr(whole).encode()).hexdigest()[:16]}"

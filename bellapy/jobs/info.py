@@ -6,9 +6,7 @@ import os
 import platform
 import sys
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
-import bellapy
 from bellapy import __version__
 from bellapy.errors import DeviceError
 
@@ -42,9 +40,9 @@ def _devices() -> str:
 
 
 def _vector_code() -> str:
-    from bellapy.compute.jit import VECTOR_CODE
+    from bellapy.compute.processor import vector_code
 
-    return VECTOR_CODE
+    return vector_code()[1]
 
 
 def _version_of(package: str) -> str:
@@ -55,12 +53,11 @@ def _version_of(package: str) -> str:
 
 
 def _cache_folder() -> str:
-    """Where compiled code lies, and how much: in a folder of its own, or beside the modules, where this program's is."""
-    from bellapy.engines.linear.rule import extend_each
+    """Where compiled code lies, and how much."""
+    from bellapy.compute.late import COMPILES
+    from bellapy.compute.stored import folder
 
-    if not hasattr(extend_each, "stats"):
+    if not COMPILES:
         return "none: NUMBA_DISABLE_JIT is set"
-    package, folder = Path(bellapy.__file__).parent, Path(extend_each.stats.cache_path)
-    folder = package if package in folder.parents else folder.parent
-    files = list(folder.rglob("*.nbc"))
-    return f"{folder} ({len(files)} functions, {sum(f.stat().st_size for f in files) / 1e6:.1f} MB)"
+    files = [*folder().glob("code-*"), *folder().glob("kernel-*")]
+    return f"{folder()} ({len(files)} functions, {sum(file.stat().st_size for file in files) / 1e6:.1f} MB)"

@@ -5,18 +5,10 @@ from __future__ import annotations
 import logging
 import resource
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 logger = logging.getLogger("bellapy")
-
-
-class Compiling(Protocol):
-    """What adds up the seconds of compilation."""
-
-    compile_s: float
 
 
 def set_up_logging(quiet: bool = False, debug: bool = False) -> None:
@@ -53,31 +45,6 @@ def cpu_time() -> float:
     """User and system seconds of this process, and of the one that read."""
     both = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     return sum(usage.ru_utime + usage.ru_stime for usage in both)
-
-
-@contextmanager
-def watch_compilation(report: Compiling) -> Iterator[None]:
-    """Announce the first compilation of a run, and add up the time of all; loading from the cache does not count."""
-    from numba.core import event
-
-    class Watcher(event.Listener):
-        depth = 0
-        started = 0.0
-
-        def on_start(self, event):
-            if not self.depth and not report.compile_s:
-                logger.info("compiling for this processor; this happens once")
-            if not self.depth:
-                self.started = time.perf_counter()
-            self.depth += 1
-
-        def on_end(self, event):
-            self.depth -= 1
-            if not self.depth:
-                report.compile_s += time.perf_counter() - self.started
-
-    with event.install_listener("numba:compile", Watcher()):
-        yield
 
 
 @contextmanager

@@ -36,7 +36,7 @@ def next_large(entries, at, end, upper):
     return end
 
 
-@njit
+@njit_inner
 def read_at(place, starts, table):
     """The read that holds a place.  `starts` and `table` are those of a KmerMatrix."""
     r = np.int64(table[place >> TABLE_SHIFT])

@@ -14,7 +14,6 @@ import sys
 import threading
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pysam
@@ -637,21 +636,14 @@ def test_version_and_info():
     assert {"python", "numba", "numpy", "processor", "vector code", "devices"} <= set(rows)
 
 
-@pytest.mark.parametrize("place", ["beside the modules", "elsewhere"])
-def test_info_counts_all_compiled_code(monkeypatch, tmp_path, place):
-    package = tmp_path / "bellapy"
-    folders = [package / "io" / "__pycache__", package / "engines" / "linear" / "__pycache__"]
-    if place == "elsewhere":
-        folders = [tmp_path / "cache" / "io_12", tmp_path / "cache" / "linear_34"]
-    for folder in folders:
-        folder.mkdir(parents=True)
-        (folder / "f.nbc").write_bytes(bytes(1_000_000))
-    monkeypatch.setattr("bellapy.__file__", str(package / "__init__.py"))
-    monkeypatch.setattr(
-        "bellapy.engines.linear.rule.extend_each", SimpleNamespace(stats=SimpleNamespace(cache_path=folders[1]))
-    )
-    shown = package if place != "elsewhere" else tmp_path / "cache"
-    assert run("info").out.decode().splitlines()[-1].endswith(f"{shown} (2 functions, 2.0 MB)")
+def test_info_counts_all_compiled_code(monkeypatch, tmp_path):
+    kept = tmp_path / "cache"
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(kept))
+    assert run("info").out.decode().splitlines()[-1].endswith(f"{kept} (0 functions, 0.0 MB)")
+    kept.mkdir()
+    for name in ("code-rule.extend_each-12", "kernel-count-34", "something else"):
+        (kept / name).write_bytes(bytes(1_000_000))
+    assert run("info").out.decode().splitlines()[-1].endswith(f"{kept} (2 functions, 2.0 MB)")
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, None])

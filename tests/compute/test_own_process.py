@@ -8,41 +8,6 @@ import pytest
 
 from bellapy.compute import own_process
 
-RUN = """
-import sys
-import numpy as np
-from bellapy.compute import own_process
-if "claimed" in sys.argv:
-    own_process.claim()
-own_process.load_numba()
-import numba
-
-some = np.ones(4, np.uint8)
-some.flags.writeable = False
-table = np.arange(6.0).reshape(2, 3)
-print(*map(numba.typeof, (table, table.T, table[:, ::2], some, some[::2])), sep="; ")
-print(*(name in sys.modules for name in ("numpy.ma", "coverage", "yaml")))
-"""
-KINDS = (
-    "array(float64, 2d, C); array(float64, 2d, F); array(float64, 2d, A); readonly array(uint8, 1d, C); "
-    "readonly array(uint8, 1d, A)"
-)
-
-
-@pytest.mark.parametrize("arguments", [["claimed"], []])
-def test_numba_types_arrays_the_same_without_what_it_only_looks_at(tmp_path, arguments):
-    def run() -> list[str]:
-        command = [sys.executable, "-c", RUN, *arguments]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.splitlines()
-
-    kinds, modules = run()
-    assert kinds == KINDS
-    assert modules == "False False False" if arguments else modules.startswith("True")
-    (tmp_path / own_process.SETTINGS).write_text("threading_layer: workqueue\n")
-    pytest.importorskip("yaml")
-    assert run()[1].endswith("True"), "the settings are read"
-
-
 AGAIN = """
 import os
 from bellapy.compute import own_process

@@ -15,7 +15,7 @@ import bellapy
 from bellapy.compute.processor import ICE_LAKE, choose_features
 
 FEATURES_IN_USE = """
-import bellapy.compute.jit
+import bellapy.compute.compiler
 from numba.core.registry import cpu_target
 print(*cpu_target.target_context.codegen().magic_tuple()[1:], sep="|")
 """

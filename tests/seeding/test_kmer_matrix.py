@@ -26,6 +26,12 @@ from bellapy.seeding.kmer_matrix import (
 from bellapy.seeding.kmers import count_kmers
 
 
+@njit
+def place_and_read(entry, starts, table):
+    """Where an entry stands, and in which read."""
+    return place_of(entry), read_at(place_of(entry), starts, table)
+
+
 def build(sequences, k, lower, upper, **options):
     reads = make_reads(sequences)
     return reads, build_kmer_matrix(count_kmers(reads.codes, k, lower, upper), reads, k, upper, **options)
@@ -92,8 +98,8 @@ def test_many_short_reads():
     _, matrix = check(sequences, 9, 2, 10_000)
     read_id, position, _ = locate(matrix)
     for entry, read, its_position in zip(matrix.entries, read_id, position, strict=True):
-        place = place_of(entry)
-        assert read_at(place, matrix.starts, matrix.read_table) == read
+        place, found = place_and_read(entry, matrix.starts, matrix.read_table)
+        assert found == read
         assert place - matrix.starts[read] == its_position
 
 

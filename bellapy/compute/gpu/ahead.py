@@ -1,8 +1,8 @@
 """Kernels compiled before they are needed, several at a time.
 
 Numba compiles one function at a time in a process.  So the first run with a GPU starts other processes, which compile and
-leave what they have made in Numba's cache.  This one reads and counts meanwhile, and waits where it comes to what is not yet
-there.  A mark in the cache's folder says that a task has been tried: later runs start nothing.
+leave what they have made on the disk.  This one reads and counts meanwhile, and waits where it comes to what is not yet
+there.  A mark beside it says that a task has been tried: later runs start nothing.
 
 A task is the name of a function that starts some kernels on nothing: "module:function", or with a number behind a colon.
 """
@@ -13,18 +13,18 @@ import os
 import select
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Any
 
 from bellapy.compute import own_process
 from bellapy.compute.gpu import driver
 from bellapy.compute.gpu.devices import DRIVER_FILE
-from bellapy.compute.gpu.stored import folder, stamp
+from bellapy.compute.gpu.stored import stamp
 from bellapy.compute.stopping import end_with_parent
+from bellapy.compute.stored import folder
 from bellapy.compute.threads import usable_cores
 
 MODULE = "bellapy.compute.gpu.ahead"
@@ -137,32 +137,9 @@ def do(task: str) -> None:
     getattr(import_module(module), function)(*map(int, numbers))
 
 
-def _save_in_turn() -> None:
-    """Let only one process at a time change an index of Numba's cache: functions made by one function share it."""
-    from numba.core.caching import IndexDataCacheFile
-
-    save = IndexDataCacheFile.save
-
-    def save_alone(self: Any, key: Any, data: Any) -> None:
-        with _alone(f"{self._index_path}.lock"):
-            save(self, key, data)
-
-    IndexDataCacheFile.save = save_alone
-
-
-@contextmanager
-def _alone(path: str) -> Iterator[None]:
-    import fcntl  # not on every system
-
-    with open(path, "w") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        yield
-
-
 if __name__ == "__main__":
     end_with_parent()
     if len(sys.argv) == 2:
-        _save_in_turn()
         do(sys.argv[1])
     else:
         _do_all(sys.argv[1], int(sys.argv[2]), sys.argv[3:])

@@ -10,6 +10,7 @@ from threading import Lock, Thread
 from typing import NamedTuple
 
 from bellapy.compute.gpu import driver
+from bellapy.compute.late import SIMULATED
 from bellapy.errors import DeviceError
 from bellapy.report.log import logger
 
@@ -85,14 +86,8 @@ def _installed() -> bool:
     return find_spec("numba_cuda") is not None
 
 
-def _simulated() -> bool:
-    from numba import config
-
-    return bool(config.ENABLE_CUDASIM)
-
-
 def _driver_problem() -> str:
-    if _simulated():
+    if SIMULATED:
         return ""
     try:
         return "" if driver.start() else "the driver lists none"
@@ -106,7 +101,7 @@ def _cuda_versions() -> tuple[tuple[int, int], tuple[int, int]]:
     """What the driver supports, what the installed libraries were made for."""
     from importlib.metadata import PackageNotFoundError, version
 
-    if _simulated():
+    if SIMULATED:
         return (0, 0), (0, 0)
     try:
         major, minor = map(int, version("cuda-bindings").split(".")[:2])
@@ -116,7 +111,7 @@ def _cuda_versions() -> tuple[tuple[int, int], tuple[int, int]]:
 
 
 def _list_gpus() -> list[Gpu]:
-    if _simulated():
+    if SIMULATED:
         return [Gpu(0, "Numba's simulator", 1 << 34, 1 << 34)]
     cards = [driver.gpus[index] for index in range(driver.start())]
     return [Gpu(card.id, card.name, *card.free_and_total()) for card in cards]

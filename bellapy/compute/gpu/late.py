@@ -1,8 +1,8 @@
 """numba-cuda, which is loaded when a kernel is compiled, and not before.
 
 A run whose kernels are all on the disk compiles nothing.  So what a module of kernels says to numba-cuda while it is loaded
-waits: `cuda` is a module that loads itself when something of it is used, and functions for kernels are `Inner` ones until
-`make_inner` lets numba-cuda's own ones take their places.  In the simulator nothing waits.
+waits: `cuda` stands for a module that is loaded when something of it is used, and functions for kernels are `Inner` ones,
+until `make_inner` lets numba-cuda's own ones take their places.  In the simulator nothing waits.
 """
 
 from __future__ import annotations
@@ -11,18 +11,12 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from numba import config
-
-from bellapy.compute import own_process
-from bellapy.compute.inner import Inner
-
-SIMULATED = bool(config.ENABLE_CUDASIM)
-
+from bellapy.compute.late import SIMULATED, Inner, Module
 
 if SIMULATED:
     from numba import cuda
 else:
-    cuda = own_process.postponed("numba.cuda")
+    cuda = Module("numba.cuda")
 
 
 def inner(**options: Any) -> Callable[[Callable], Any]:
@@ -48,13 +42,13 @@ def intrinsic(function: Callable) -> Any:
 
 
 def make_inner(kernel: Callable) -> None:
-    """Put what numba-cuda makes in the places of inner functions: in all modules that are loaded, and in a kernel's own."""
+    """Put numba-cuda's own functions and modules in their places: in all modules that are loaded, and in a kernel's own."""
     modules = [
         vars(module) for name, module in list(sys.modules.items()) if name.startswith(f"{__package__.split('.')[0]}.")
     ]
     for names in [*modules, kernel.__globals__]:
         for name, value in list(names.items()):
-            if isinstance(value, Inner):
+            if isinstance(value, (Inner, Module)):
                 names[name] = value.made()
     for cell in kernel.__closure__ or ():
         if isinstance(cell.cell_contents, Inner):

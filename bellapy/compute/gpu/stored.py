@@ -11,22 +11,18 @@ import os
 import struct
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import cache, partial
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 import numpy as np
 
-from bellapy.compute import own_process
 from bellapy.compute.gpu.arrays import DeviceArray, Function, current_card
 from bellapy.compute.gpu.devices import DRIVER_FILE, card_models
+from bellapy.compute.late import compiling
+from bellapy.compute.stored import COMPILERS, PACKAGE, folder, installed_at, keep, read
 
-PACKAGE = Path(__file__).resolve().parents[2]
-PACKAGES = "numba", "numba_cuda", "llvmlite", "numpy"
 LETTERS = {"u": "BHIQ", "i": "bhiq", "f": " efd", "b": "?"}  # of the module struct, for 1, 2, 4 and 8 bytes
 NUMBERS = {bool: np.dtype(np.bool_), int: np.dtype(np.int64), float: np.dtype(np.float64)}
 _compiling = Lock()
@@ -35,17 +31,11 @@ _compiling = Lock()
 # ---------------------------------------------------------------- the place
 
 
-def folder() -> Path:
-    """Where compiled code is kept."""
-    given = os.environ.get("NUMBA_CACHE_DIR")
-    return Path(given) if given else PACKAGE / "__pycache__"
-
-
 @cache
 def stamp() -> str:
     """What compiled code depends on, in short."""
     sources = sorted(_sources(str(PACKAGE)))
-    installed = [_installed_at(package) for package in PACKAGES]
+    installed = [installed_at(package) for package in (*COMPILERS, "numba_cuda")]
     whole = sources, sys.version, installed, card_models(), DRIVER_FILE.read_text() if DRIVER_FILE.exists() else ""
     return hashlib.sha1(repr(whole).encode()).hexdigest()[:16]
 
@@ -58,12 +48,6 @@ def _sources(folder: str) -> Iterator[tuple[str, int]]:
                 yield entry.path, entry.stat().st_mtime_ns
             elif entry.is_dir(follow_symlinks=False) and entry.name != "__pycache__":
                 yield from _sources(entry.path)
-
-
-def _installed_at(package: str) -> int:
-    """When a package was installed: to ask for versions takes longer."""
-    spec = find_spec(package)
-    return os.stat(spec.origin).st_mtime_ns if spec and spec.origin else 0
 
 
 # ---------------------------------------------------------------- arguments
@@ -126,18 +110,13 @@ class Kernel:
     def _code(self, kind: Any, arguments: tuple) -> tuple[bytes, str]:
         """The code for such arguments, and its name, from the disk or from the compiler."""
         place = self._place(kind)
-        with suppress(OSError):
-            name, _, code = place.read_bytes().partition(b"\n")
-            if code:
-                return code, name.decode()
-        with _compiling:
-            code, name_of_code = compile_kernel(self._function, arguments)
-        with suppress(OSError):
-            place.parent.mkdir(parents=True, exist_ok=True)
-            beside = place.with_suffix(f".{os.getpid()}")
-            beside.write_bytes(name_of_code.encode() + b"\n" + code)
-            beside.replace(place)
-        return code, name_of_code
+        name, _, code = read(place).partition(b"\n")
+        if not code:
+            with _compiling, compiling():
+                code, name_of_code = compile_kernel(self._function, arguments)
+            name = name_of_code.encode()
+            keep(place, name + b"\n" + code)
+        return code, name.decode()
 
     def _place(self, kind: Any) -> Path:
         """The file; a function that another one made is told by what it got from there."""
@@ -149,12 +128,12 @@ class Kernel:
 
 def compile_kernel(function: Callable, arguments: tuple) -> tuple[bytes, str]:
     """The code of a kernel for such arguments, for the device in use, and the name that it has there."""
+    from numba import cuda
     from numba.core.compiler_lock import global_compiler_lock
 
-    from bellapy.compute.gpu.late import cuda, make_inner
+    from bellapy.compute.gpu.late import make_inner
 
-    with global_compiler_lock, own_process.without("scipy.linalg"):
-        import_module("numba.cuda.np.arraymath")  # as the compiler does
+    with global_compiler_lock:
         make_inner(function)
         dispatcher = cuda.jit(max_registers=getattr(function, "most_registers", None))(function)
         with cuda.gpus[current_card().id]:

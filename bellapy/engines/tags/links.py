@@ -6,11 +6,11 @@ better score, and the smaller number where scores are equal.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
-from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
+
+from bellapy.compute.late import Module, intrinsic
+
+ir, types = Module("llvmlite.ir"), Module("numba.core.types")
 
 UNIT, UNIT_BITS = 64, 6  # of a score: one link
 WIDTH, ROW_BITS = 32, 5  # nodes of a column, filled up to a power of two
@@ -143,4 +143,4 @@ def _plain_enter(coming, top, cost, gap_cost, keys, first, back, at):
     return int(keys[first : first + HALF].max())
 
 
-follow, enter = (intrinsic(_follow), intrinsic(_enter)) if not numba.config.DISABLE_JIT else (_plain_follow, _plain_enter)
+follow, enter = intrinsic(_follow, _plain_follow), intrinsic(_enter, _plain_enter)

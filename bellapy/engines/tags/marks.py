@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from llvmlite import ir
-from numba import config
-from numba.core import types
-from numba.extending import intrinsic
 
 from bellapy.compute.jit import njit_inner, njit_part
+from bellapy.compute.late import COMPILES, Module, intrinsic
+
+ir, types = Module("llvmlite.ir"), Module("numba.core.types")
 
 WORD = 64  # bits
 U8, U32, U64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
@@ -75,7 +74,7 @@ def _plain_count_bits(word):
     return int(word).bit_count()
 
 
-count_bits = njit_part(_count_bits) if not config.DISABLE_JIT else _plain_count_bits
+count_bits = njit_part(_count_bits) if COMPILES else _plain_count_bits
 
 
 @njit_part

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from llvmlite import ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
+from bellapy.compute.late import Module, intrinsic
+
+cgutils, ir, types = map(Module, ("numba.core.cgutils", "llvmlite.ir", "numba.core.types"))
 
 LANES = 16  # most cells of a row, and how far rows reach beyond the bases on either side
 MOST_SHORT = 31  # rows, of which scores have 8 bits

@@ -16,9 +16,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import config
 
 from bellapy.compute.jit import njit, njit_inner, njit_part, put
+from bellapy.compute.late import COMPILES
 from bellapy.engines.tags.draft import (
     ANCHOR,
     LONGEST,
@@ -43,7 +43,7 @@ MOST_BASES = 4096  # between two anchors, for want of memory for more
 MOST_ROWS = LONGEST + MARGIN + 1  # of a rectangle's scores
 MOST_WIDTH = MOST_BASES + MOST_ROWS + 1  # of its band, with a cell beside it
 TOO_SMALL = -1
-IN_VECTORS = None if config.DISABLE_JIT else True
+IN_VECTORS = True if COMPILES else None
 U = np.uint64
 
 

@@ -7,18 +7,15 @@ a time; the rest, and all of it elsewhere, is done pair by pair.  Both give the 
 from __future__ import annotations
 
 import numpy as np
-from llvmlite import ir
-from numba.core import cgutils
-from numba.core.types import int64
-from numba.core.types.containers import UniTuple
-from numba.extending import intrinsic
 
 from bellapy.compute.jit import njit_inner
-from bellapy.engines.ydrop.row import BYTES, CELL, CELLS, LANES, VECTORS, WORD, Emitter, make_lookup
+from bellapy.compute.late import Module, intrinsic
+from bellapy.engines.ydrop.row import LANES, VECTORS, Emitter, llvm, make_lookup
 from bellapy.engines.ydrop.rule import KINDS
 
+cgutils, ir, types = map(Module, ("numba.core.cgutils", "llvmlite.ir", "numba.core.types"))
+
 STEPS = (1, 2, 4, 8, 16)
-REVERSED = ir.Constant(ir.VectorType(ir.IntType(32), LANES), list(range(LANES - 1, -1, -1)))
 MOST_FALL = 1 << 14
 """Falls and scores of LANES pairs up to here fit 16 bits together."""
 
@@ -37,8 +34,7 @@ def table_of(matrix: np.ndarray) -> np.ndarray:
 
 def _shifted(builder, vector, fill, by: int):
     """The vector moved up by some lanes; the lowest ones come from the highest of `fill`."""
-    lanes = ir.Constant(ir.VectorType(ir.IntType(32), LANES), list(range(LANES - by, 2 * LANES - by)))
-    return builder.shuffle_vector(fill, vector, lanes)
+    return builder.shuffle_vector(fill, vector, llvm.lanes(LANES - by))
 
 
 def _emit(context, builder, signature, arguments, backward: bool):
@@ -47,22 +43,22 @@ def _emit(context, builder, signature, arguments, backward: bool):
     target, t, query, q, table, rest, xdrop = range(7)
 
     def codes(argument: int, place: int):
-        at = builder.sub(arguments[place], WORD(LANES)) if backward else arguments[place]
-        wide = builder.zext(builder.load(on.place(argument, at, BYTES), align=1), CELLS)
-        return builder.shuffle_vector(wide, wide, REVERSED) if backward else wide
+        at = builder.sub(arguments[place], llvm.word(LANES)) if backward else arguments[place]
+        wide = builder.zext(builder.load(on.place(argument, at, llvm.bytes), align=1), llvm.cells)
+        return builder.shuffle_vector(wide, wide, llvm.lanes(LANES - 1, -1)) if backward else wide
 
     q_codes = codes(query, q)
-    index = builder.add(builder.mul(q_codes, ir.Constant(CELLS, [KINDS] * LANES)), codes(target, t))
-    sums = make_lookup(on, on.load(table, WORD(0)))(index)
-    nothing = ir.Constant(CELLS, [0] * LANES)
+    index = builder.add(builder.mul(q_codes, ir.Constant(llvm.cells, [KINDS] * LANES)), codes(target, t))
+    sums = make_lookup(on, on.load(table, llvm.word(0)))(index)
+    nothing = ir.Constant(llvm.cells, [0] * LANES)
     for by in STEPS:
         sums = builder.add(sums, _shifted(builder, sums, nothing, by))
-    sums = builder.add(sums, on.splat(builder.trunc(arguments[rest], CELL)))
+    sums = builder.add(sums, on.splat(builder.trunc(arguments[rest], llvm.cell)))
     highest = on.most(sums, nothing)
     for by in STEPS:
         highest = on.most(highest, _shifted(builder, highest, nothing, by))
-    falls = builder.icmp_signed(">", builder.sub(highest, sums), on.splat(builder.trunc(arguments[xdrop], CELL)))
-    return [builder.sext(value, WORD) for value in _read_off(builder, sums, highest, falls)]
+    falls = builder.icmp_signed(">", builder.sub(highest, sums), on.splat(builder.trunc(arguments[xdrop], llvm.cell)))
+    return [builder.sext(value, llvm.word) for value in _read_off(builder, sums, highest, falls)]
 
 
 def _read_off(builder, sums, highest, falls):
@@ -72,7 +68,7 @@ def _read_off(builder, sums, highest, falls):
     ended = builder.cttz(builder.bitcast(falls, bits), is_zero)
     last = builder.select(builder.icmp_unsigned("<", ended, bits(LANES)), ended, bits(LANES - 1))
     gain = builder.extract_element(highest, last)
-    first = builder.insert_element(ir.Constant(CELLS, ir.Undefined), gain, ir.IntType(32)(0))
+    first = builder.insert_element(ir.Constant(llvm.cells, ir.Undefined), gain, ir.IntType(32)(0))
     zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
     same = builder.icmp_signed("==", sums, builder.shuffle_vector(first, first, zeros))
     where = builder.cttz(builder.bitcast(same, bits), is_zero)
@@ -84,8 +80,8 @@ def _typed(backward: bool):
         def generate(context, builder, signature, arguments):
             return cgutils.pack_array(builder, _emit(context, builder, signature, arguments, backward))
 
-        i64 = int64
-        return UniTuple(i64, 4)(target, i64, query, i64, table, i64, i64), generate
+        i64 = types.int64
+        return types.UniTuple(i64, 4)(target, i64, query, i64, table, i64, i64), generate
 
     return kind
 

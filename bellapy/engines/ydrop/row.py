@@ -29,17 +29,15 @@ ends of the sequences, and that places where no cell was computed before hold mi
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import cached_property
 
-import numba
 import numpy as np
-from llvmlite import ir
-from numba.core import cgutils
-from numba.core.codegen import get_host_cpu_features
-from numba.core.types import int16, int64
-from numba.core.types.containers import UniTuple
-from numba.extending import intrinsic
 
 from bellapy.compute.jit import njit_inner
+from bellapy.compute.late import COMPILES, Module, intrinsic
+from bellapy.compute.processor import compiled_for
+
+cgutils, ir, types = map(Module, ("numba.core.cgutils", "llvmlite.ir", "numba.core.types"))
 
 LANES = 32
 WAYS = 4
@@ -48,7 +46,7 @@ FROM_GAP, FROM_F, E_EXTENDS, F_EXTENDS = range(WAYS)
 gaps that leave it were open before it.
 """
 
-FEATURES = () if numba.config.DISABLE_JIT else (numba.config.CPU_FEATURES or get_host_cpu_features()).split(",")
+FEATURES = compiled_for()[1].split(",") if COMPILES else ()
 LONG_VECTORS = "+avx512bw" in FEATURES
 VECTORS = LONG_VECTORS or "+avx2" in FEATURES
 """Whether there is vector code, and whether one instruction looks 32 cells up."""
@@ -98,8 +96,35 @@ def row_plain_traced(work, at, window, query, target, table, low, costs, trace):
     return most
 
 
-CELL, BYTE, WORD = ir.IntType(16), ir.IntType(8), ir.IntType(64)
-CELLS, BYTES = ir.VectorType(CELL, LANES), ir.VectorType(BYTE, LANES)
+class Types:
+    """LLVM's types of vectors, made when something is compiled."""
+
+    @cached_property
+    def byte(self):
+        return ir.IntType(8)
+
+    @cached_property
+    def cell(self):
+        return ir.IntType(16)
+
+    @cached_property
+    def word(self):
+        return ir.IntType(64)
+
+    @cached_property
+    def bytes(self):
+        return ir.VectorType(self.byte, LANES)
+
+    @cached_property
+    def cells(self):
+        return ir.VectorType(self.cell, LANES)
+
+    def lanes(self, first: int, step: int = 1):
+        """Numbers of the lanes that a vector is made of, of two vectors one behind the other."""
+        return ir.Constant(ir.VectorType(ir.IntType(32), LANES), [first + step * lane for lane in range(LANES)])
+
+
+llvm = Types()
 
 
 class Emitter:
@@ -115,15 +140,15 @@ class Emitter:
         return self.builder.bitcast(self.builder.gep(data, [index]), kind.as_pointer())
 
     def load(self, argument: int, index):
-        return self.builder.load(self.place(argument, index, CELLS), align=2)
+        return self.builder.load(self.place(argument, index, llvm.cells), align=2)
 
     def store(self, argument: int, index, value):
         self.builder.store(value, self.place(argument, index, value.type), align=2)
 
     def splat(self, value):
-        first = self.builder.insert_element(ir.Constant(CELLS, ir.Undefined), value, ir.IntType(32)(0))
+        first = self.builder.insert_element(ir.Constant(llvm.cells, ir.Undefined), value, ir.IntType(32)(0))
         zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-        return self.builder.shuffle_vector(first, ir.Constant(CELLS, ir.Undefined), zeros)
+        return self.builder.shuffle_vector(first, ir.Constant(llvm.cells, ir.Undefined), zeros)
 
     def most(self, a, b):
         return self.builder.select(self.builder.icmp_signed(">", a, b), a, b)
@@ -134,32 +159,31 @@ class Emitter:
 
 
 def make_lookup(on: Emitter, table):
-    """Code that looks cells up in a table of LANES: a function from indices to values, both CELLS.
+    """Code that looks cells up in a table of LANES: a function from indices to values, both vectors of cells.
 
     AVX2 looks up bytes, in tables of 16.  So there is a table for each half of the entries and of their bytes.
     """
     builder = on.builder
     if LONG_VECTORS:
-        return lambda index: on.call("llvm.x86.avx512.permvar.hi.512", CELLS, table, index)
+        return lambda index: on.call("llvm.x86.avx512.permvar.hi.512", llvm.cells, table, index)
     half = LANES // 2
-    parts = [builder.trunc(table, BYTES), builder.trunc(builder.lshr(table, ir.Constant(CELLS, [8] * LANES)), BYTES)]
+    parts = [
+        builder.trunc(table, llvm.bytes),
+        builder.trunc(builder.lshr(table, ir.Constant(llvm.cells, [8] * LANES)), llvm.bytes),
+    ]
     lanes = [ir.Constant(ir.VectorType(ir.IntType(32), LANES), 2 * list(range(at, at + half))) for at in (0, half)]
     tables = [[builder.shuffle_vector(part, part, some) for some in lanes] for part in parts]
 
     def look_up(index):
-        short = builder.trunc(index, BYTES)
-        is_low = builder.icmp_unsigned("<", short, ir.Constant(BYTES, [half] * LANES))
+        short = builder.trunc(index, llvm.bytes)
+        is_low = builder.icmp_unsigned("<", short, ir.Constant(llvm.bytes, [half] * LANES))
         found = []
         for low, high in tables:
-            both = (on.call("llvm.x86.avx2.pshuf.b", BYTES, some, short) for some in (low, high))
-            found.append(builder.zext(builder.select(is_low, *both), CELLS))
-        return builder.or_(found[0], builder.shl(found[1], ir.Constant(CELLS, [8] * LANES)))
+            both = (on.call("llvm.x86.avx2.pshuf.b", llvm.bytes, some, short) for some in (low, high))
+            found.append(builder.zext(builder.select(is_low, *both), llvm.cells))
+        return builder.or_(found[0], builder.shl(found[1], ir.Constant(llvm.cells, [8] * LANES)))
 
     return look_up
-
-
-SHIFTED = ir.Constant(ir.VectorType(ir.IntType(32), LANES), list(range(LANES - 1, 2 * LANES - 1)))
-"""The last lane of one vector, then all but the last of the next one."""
 
 
 def _emit(context, builder, signature, arguments, traced: bool):
@@ -172,21 +196,21 @@ def _emit(context, builder, signature, arguments, traced: bool):
     work, query, target, table = 0, 3, 4, 5
     two, h, e, old, new = cgutils.unpack_tuple(builder, arguments[1], 5)
     x, n, y, z = cgutils.unpack_tuple(builder, arguments[2], 4)
-    low = on.splat(builder.trunc(arguments[6], CELL))
-    minus_infinity, opened, _ = (builder.trunc(value, CELL) for value in cgutils.unpack_tuple(builder, arguments[7], 3))
+    low = on.splat(builder.trunc(arguments[6], llvm.cell))
+    minus_infinity, opened, _ = (builder.trunc(value, llvm.cell) for value in cgutils.unpack_tuple(builder, arguments[7], 3))
     dead, opened = on.splat(minus_infinity), on.splat(opened)
-    look_up = make_lookup(on, on.load(table, WORD(0)))
-    begin = builder.and_(builder.sub(x, WORD(1)), WORD(-LANES))
-    count = builder.add(builder.udiv(builder.sub(builder.add(x, n), begin), WORD(LANES)), WORD(1))
-    on.store(work, builder.add(h, builder.sub(begin, WORD(1))), minus_infinity)
+    look_up = make_lookup(on, on.load(table, llvm.word(0)))
+    begin = builder.and_(builder.sub(x, llvm.word(1)), llvm.word(-LANES))
+    count = builder.add(builder.udiv(builder.sub(builder.add(x, n), begin), llvm.word(LANES)), llvm.word(1))
+    on.store(work, builder.add(h, builder.sub(begin, llvm.word(1))), minus_infinity)
     best, f_before = cgutils.alloca_once_value(builder, dead), cgutils.alloca_once_value(builder, dead)
     with cgutils.for_range(builder, count) as loop:
-        c = builder.add(begin, builder.mul(loop.index, WORD(LANES)))
+        c = builder.add(begin, builder.mul(loop.index, llvm.word(LANES)))
         f_here = on.load(work, builder.add(old, c))
-        b = builder.shuffle_vector(builder.load(f_before), f_here, SHIFTED)
+        b = builder.shuffle_vector(builder.load(f_before), f_here, llvm.lanes(LANES - 1))
         builder.store(f_here, f_before)
         pair = builder.add(on.load(query, c), on.load(target, builder.add(y, builder.sub(c, x))))
-        p = builder.add(on.load(work, builder.add(two, builder.sub(c, WORD(1)))), look_up(pair))
+        p = builder.add(on.load(work, builder.add(two, builder.sub(c, llvm.word(1)))), look_up(pair))
         a = on.load(work, builder.add(e, c))
         gap = on.most(a, b)
         v = on.most(p, gap)
@@ -197,14 +221,14 @@ def _emit(context, builder, signature, arguments, traced: bool):
         on.store(work, builder.add(new, c), on.most(g, b))
         builder.store(on.most(builder.load(best), kept), best)
         if traced:
-            ways = builder.add(z, builder.mul(loop.index, WORD(WAYS)))
+            ways = builder.add(z, builder.mul(loop.index, llvm.word(WAYS)))
             for way, larger, smaller, or_equal in (
                 (FROM_GAP, gap, p, ""), (FROM_F, b, a, ""), (E_EXTENDS, a, g, "="), (F_EXTENDS, b, g, "="),
             ):  # fmt: skip
                 bits = builder.bitcast(builder.icmp_signed(">" + or_equal, larger, smaller), ir.IntType(LANES))
-                on.store(8, builder.add(ways, WORD(way)), bits)
-    highest = on.call(f"llvm.vector.reduce.smax.v{LANES}i16", CELL, builder.load(best))
-    return builder.sext(highest, WORD)
+                on.store(8, builder.add(ways, llvm.word(way)), bits)
+    highest = on.call(f"llvm.vector.reduce.smax.v{LANES}i16", llvm.cell, builder.load(best))
+    return builder.sext(highest, llvm.word)
 
 
 @contextmanager
@@ -229,13 +253,13 @@ def _search(on: Emitter, row, count, comparison: str, value, last: bool):
     It is in one of the first vectors that are looked at, as a rule.
     """
     builder, bits = on.builder, ir.IntType(LANES)
-    number = cgutils.alloca_once_value(builder, WORD(0))
-    found, at = cgutils.alloca_once_value(builder, bits(0)), cgutils.alloca_once_value(builder, WORD(0))
+    number = cgutils.alloca_once_value(builder, llvm.word(0))
+    found, at = cgutils.alloca_once_value(builder, bits(0)), cgutils.alloca_once_value(builder, llvm.word(0))
     with _looking(builder, number, count, found):
         vector = builder.load(number)
-        builder.store(builder.add(vector, WORD(1)), number)
-        vector = builder.sub(builder.sub(count, WORD(1)), vector) if last else vector
-        builder.store(builder.mul(vector, WORD(LANES)), at)
+        builder.store(builder.add(vector, llvm.word(1)), number)
+        vector = builder.sub(builder.sub(count, llvm.word(1)), vector) if last else vector
+        builder.store(builder.mul(vector, llvm.word(LANES)), at)
         cells = on.load(0, builder.add(row, builder.load(at)))
         builder.store(builder.bitcast(builder.icmp_signed(comparison, cells, value), bits), found)
     lanes, is_zero = builder.load(found), ir.IntType(1)(0)
@@ -243,22 +267,22 @@ def _search(on: Emitter, row, count, comparison: str, value, last: bool):
         lane = builder.sub(bits(LANES - 1), builder.ctlz(lanes, is_zero))
     else:
         lane = builder.cttz(lanes, is_zero)
-    cell = builder.add(builder.load(at), builder.zext(lane, WORD))
-    return builder.select(builder.icmp_unsigned("!=", lanes, bits(0)), cell, WORD(-1))
+    cell = builder.add(builder.load(at), builder.zext(lane, llvm.word))
+    return builder.select(builder.icmp_unsigned("!=", lanes, bits(0)), cell, llvm.word(-1))
 
 
 def _typed(traced: bool):
     """Vector code for 16-bit cells, the plain loop for others."""
-    places, window, prices = (UniTuple(int64, n) for n in (5, 4, 3))
+    places, window, prices = (types.UniTuple(types.int64, n) for n in (5, 4, 3))
     plain = row_plain_traced if traced else row_plain
 
     def kind(work, query, target, table, *trace):
         def generate(context, builder, signature, arguments):
-            if VECTORS and work.dtype == int16:
+            if VECTORS and work.dtype == types.int16:
                 return _emit(context, builder, signature, arguments, traced)
             return context.compile_internal(builder, plain.py_func, signature, arguments)
 
-        return int64(work, places, window, query, target, table, int64, prices, *trace), generate
+        return types.int64(work, places, window, query, target, table, types.int64, prices, *trace), generate
 
     return kind
 
@@ -297,21 +321,20 @@ def _searching(kind: int):
 
     def search(context, work, row, begin, end, value):
         def generate(context, builder, signature, arguments):
-            if not (VECTORS and work.dtype == int16):
+            if not (VECTORS and work.dtype == types.int16):
                 return context.compile_internal(builder, plain, signature, arguments)
             on = Emitter(context, builder, signature, arguments)
             _, row_at, begin_at, end_at, wanted = arguments
-            first = builder.and_(begin_at, WORD(-LANES))
-            count = builder.udiv(builder.add(builder.sub(end_at, first), WORD(LANES - 1)), WORD(LANES))
-            compared, comparison = on.splat(builder.trunc(wanted, CELL)), "==" if kind == EQUAL else "!="
+            first = builder.and_(begin_at, llvm.word(-LANES))
+            count = builder.udiv(builder.add(builder.sub(end_at, first), llvm.word(LANES - 1)), llvm.word(LANES))
+            compared, comparison = on.splat(builder.trunc(wanted, llvm.cell)), "==" if kind == EQUAL else "!="
             found = _search(on, builder.add(row_at, first), count, comparison, compared, kind == LAST_ALIVE)
-            return builder.select(builder.icmp_signed("<", found, WORD(0)), found, builder.add(found, first))
+            return builder.select(builder.icmp_signed("<", found, llvm.word(0)), found, builder.add(found, first))
 
-        return int64(work, int64, int64, int64, int64), generate
+        return types.int64(work, *[types.int64] * 4), generate
 
-    return plain if numba.config.DISABLE_JIT else intrinsic(search)
+    return intrinsic(search, plain)
 
 
-row = row_plain if numba.config.DISABLE_JIT else intrinsic(_row)
-row_traced = row_plain_traced if numba.config.DISABLE_JIT else intrinsic(_row_traced)
+row, row_traced = intrinsic(_row, row_plain), intrinsic(_row_traced, row_plain_traced)
 first_alive, last_alive, first_equal = map(_searching, (FIRST_ALIVE, LAST_ALIVE, EQUAL))

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba.core.types import int64, uint32, uint64
-from numba.extending import intrinsic
 
 from bellapy.compute.jit import njit, njit_inner
-from bellapy.engines.ydrop.row import CELL, CELLS, LANES, LONG_VECTORS, VECTORS, WORD, Emitter, make_lookup
+from bellapy.compute.late import Module, intrinsic
+from bellapy.engines.ydrop.row import LANES, LONG_VECTORS, VECTORS, Emitter, llvm, make_lookup
+
+ir, types = Module("llvmlite.ir"), Module("numba.core.types")
 
 BASES = 24  # of one word: eight in each of three planes
 LEFT_WORDS, RIGHT_WORDS = 4, 3
@@ -73,20 +73,18 @@ def _load(typing_context, array, byte):
 
     def generate(context, builder, signature, arguments):
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        return builder.load(builder.bitcast(builder.gep(data, [arguments[1]]), WORD.as_pointer()), align=1)
+        return builder.load(builder.bitcast(builder.gep(data, [arguments[1]]), llvm.word.as_pointer()), align=1)
 
-    return uint64(array, int64), generate
-
-
-PLANES = ir.VectorType(WORD, LANES)
+    return types.uint64(array, types.int64), generate
 
 
 def _planes(on: Emitter, row):
     """The three planes of a row of words, each with eight bases of every hit."""
-    words = on.builder.load(on.place(0, on.builder.mul(row, WORD(LANES)), PLANES), align=8)
+    planes = ir.VectorType(llvm.word, LANES)
+    words = on.builder.load(on.place(0, on.builder.mul(row, llvm.word(LANES)), planes), align=8)
     for shift in (0, 16, 32):
-        moved = on.builder.lshr(words, ir.Constant(PLANES, [shift] * LANES))
-        yield on.builder.trunc(moved, CELLS)
+        moved = on.builder.lshr(words, ir.Constant(planes, [shift] * LANES))
+        yield on.builder.trunc(moved, llvm.cells)
 
 
 def _side(on: Emitter, look_up, rows: range, leftward: bool):
@@ -98,11 +96,11 @@ def _side(on: Emitter, look_up, rows: range, leftward: bool):
     builder = on.builder
 
     def all_of(value: int):
-        return ir.Constant(CELLS, [value] * LANES)
+        return ir.Constant(llvm.cells, [value] * LANES)
 
     run = best = fall = all_of(0)
     for row in rows:
-        pairs = list(zip(_planes(on, WORD(row)), _planes(on, WORD(WORDS + row)), strict=True))
+        pairs = list(zip(_planes(on, llvm.word(row)), _planes(on, llvm.word(WORDS + row)), strict=True))
         for target, query in pairs[::-1] if leftward else pairs:
             even = builder.or_(
                 builder.and_(target, all_of(0x3333)), builder.shl(builder.and_(query, all_of(0x3333)), all_of(2))
@@ -130,18 +128,18 @@ def _sieve(typing_context, words, table, xdrop, least):
 
     def generate(context, builder, signature, arguments):
         on = Emitter(context, builder, signature, arguments)
-        table = on.load(1, WORD(0))
+        table = on.load(1, llvm.word(0))
         look_up = make_lookup(on, table)
         left, left_fall = _side(on, look_up, range(LEFT_WORDS), True)
         right, right_fall = _side(on, look_up, range(LEFT_WORDS, WORDS), False)
-        pair = on.call(f"llvm.vector.reduce.smax.v{LANES}i16", CELL, table)
-        least = builder.sub(builder.trunc(arguments[3], CELL), builder.shl(pair, CELL(1)))
+        pair = on.call(f"llvm.vector.reduce.smax.v{LANES}i16", llvm.cell, table)
+        least = builder.sub(builder.trunc(arguments[3], llvm.cell), builder.shl(pair, llvm.cell(1)))
         enough = builder.icmp_signed(">=", builder.add(left, right), on.splat(least))
-        xdrop = on.splat(builder.trunc(arguments[2], CELL))
+        xdrop = on.splat(builder.trunc(arguments[2], llvm.cell))
         goes_on = (builder.icmp_signed("<=", fall, xdrop) for fall in (left_fall, right_fall))
         return builder.bitcast(builder.or_(enough, builder.or_(*goes_on)), ir.IntType(LANES))
 
-    return uint32(words, table, int64, int64), generate
+    return types.uint32(words, table, types.int64, types.int64), generate
 
 
 _load_word = intrinsic(_load) if VECTORS else njit_inner(lambda array, byte: np.uint64(0))

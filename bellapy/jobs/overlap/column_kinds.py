@@ -34,7 +34,7 @@ class Tests(NamedTuple):
     apart_places: int
 
 
-@njit
+@njit_inner
 def column_kind(entries, first, last, tests):
     """What a column, entries[first:last], may do by tests (Tests), and how many entries of a deep one lie in sound bins."""
     bins, upper, most, sound, level, apart, apart_places = tests

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit
+from bellapy.compute.jit import njit, njit_inner
 from bellapy.compute.threads import even_ranges, map_threads, shared_by
 from bellapy.records import DepthProfile, KmerMatrix
 from bellapy.records.kmers import TABLE_SHIFT, HeldMatrix
@@ -86,7 +86,7 @@ def mark_high(offsets, n_kmers, copies, low, step, begin, end, repeat):
             repeat[b] = low[r] < np.inf and copies[b] > step * low[r] * n_kmers[b]
 
 
-@njit
+@njit_inner
 def bin_of(place, bins):
     """The read of a place and its bin; bins : Bins."""
     r = read_at(place, bins.starts, bins.table)
