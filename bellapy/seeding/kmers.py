@@ -143,15 +143,27 @@ class KmerCounts:
 SPECTRUM_SIZE = 10_001
 
 
+class Known(NamedTuple):
+    """The k-mers of the first so many partitions, counted before: with the same k and bounds, no mask and no other share.
+
+    counts : is used up.
+    """
+
+    n_partitions: int
+    counts: KmerCounts
+
+
 class Share(NamedTuple):
     """The part-th of n_parts parts of all k-mers; the entries of all parts, end to end, are those of the whole.
 
     sizes : (n_ranges, n_partitions) int64, as `size_partitions` gives it for the whole, so that it is not done again.
+    known : what of the only part is known already.
     """
 
     part: int
     n_parts: int
     sizes: np.ndarray
+    known: Known | None = None
 
 
 def size_partitions(
@@ -216,6 +228,11 @@ def count_kmers(
         share = Share(0, 1, whole)
     ranges, used = even_ranges(codes.size, len(share.sizes)), share.sizes.shape[1]
     least, used = used * share.part // share.n_parts, used * (share.part + 1) // share.n_parts
+    known = KmerCounts(np.empty(0, entry_type(codes.size)), 0, np.zeros(SPECTRUM_SIZE, np.int64))
+    if share.known and share.known.n_partitions <= used:
+        least, known = share.known
+    if least == used:
+        return known
     histogram = share.sizes[:, :used].copy()
     histogram[:, :least] = 0
     sizes = histogram.sum(axis=0)
@@ -224,8 +241,8 @@ def count_kmers(
     # One buffer holds the entries kept so far, and behind them the words of a pass.  With no limit it has room for all that
     # may be kept: what is never touched takes no memory, and all threads touch it first.  Under a limit it grows in place:
     # the system moves pages, not their contents.  (NumPy marks the pages of what it makes large; then it cannot.)
-    buffer, dtype, n_entries, n_kmers = np.empty(0, np.uint64), entry_type(codes.size), 0, 0
-    spectrum = np.zeros(SPECTRUM_SIZE, np.int64)
+    buffer, dtype, n_entries, n_kmers = np.empty(0, np.uint64), known.entries.dtype, len(known.entries), known.n_kmers
+    spectrum = known.spectrum
     words = entries = np.empty(0, np.uint64)
     group: Callable | None = None
     first = least
@@ -243,6 +260,8 @@ def count_kmers(
         elif n_words > len(buffer):
             buffer.resize(n_words, refcheck=False)
         words, entries = buffer[n_kept:n_words], buffer.view(dtype)
+        if first == least:
+            entries[:n_entries] = known.entries
         _scatter_pass(counted, ranges, histogram[:, first:last], first, words, threads)
         bounds = np.concatenate(([0], np.cumsum(sizes[first:last])))
         group = partial(_group_range, counted, words, bounds)

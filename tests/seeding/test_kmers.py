@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import naive
 import numpy as np
@@ -13,9 +14,10 @@ from numpy.testing import assert_array_equal
 from strategies import make_reads, random_bases, read_sets, simulate_reads
 
 from bellapy.seeding import kmers
-from bellapy.seeding.kmers import SPECTRUM_SIZE, KmerCounts, count_kmers, make_layout
+from bellapy.seeding.kmers import SPECTRUM_SIZE, KmerCounts, Known, Share, count_kmers, make_layout, size_partitions
 
 ANY = 1 << 30
+scatter_pass = kmers._scatter_pass
 
 
 def runs_of(counts: KmerCounts) -> np.ndarray:
@@ -206,6 +208,25 @@ def test_a_share_is_the_same_kmers_in_every_read(monkeypatch, k):
     theirs = found(others, count_kmers(others.codes, k, 2, ANY, keep_one_in=4), k)
     mine = set(naive.kmer_places([sequences[0]], k)) & entries.keys()
     assert theirs.keys() & mine == kept[4].keys() & mine
+
+
+@pytest.mark.parametrize("keep_one_in", [1, 3])
+def test_what_is_known_is_not_counted_again(monkeypatch, sequences, keep_one_in):
+    """The first partitions, counted before: some of those that are wanted, all of them, or more than all."""
+    monkeypatch.setattr(kmers, "PARTITION_WORDS", 256)
+    codes, k = make_reads(sequences).codes, 13
+    expected = count_kmers(codes, k, 2, ANY, keep_one_in=keep_one_in)
+    whole = size_partitions(codes, k)
+    wanted, scattered = whole[:, : whole.shape[1] // keep_one_in], []
+    monkeypatch.setattr(kmers, "_scatter_pass", lambda *args: scattered.append(args[2].sum()) or scatter_pass(*args))
+    for n in (1, wanted.shape[1] - 1, wanted.shape[1], whole.shape[1]):
+        before = count_kmers(codes, k, 2, ANY, share=Share(0, 1, whole[:, :n]))
+        for pass_words in (None, 300):
+            scattered.clear()
+            known = Known(n, replace(before, entries=before.entries.copy(), spectrum=before.spectrum.copy()))
+            got = count_kmers(codes, k, 2, ANY, share=Share(0, 1, wanted, known), pass_words=pass_words, threads=2)
+            assert_equal_counts(got, expected)
+            assert sum(scattered) == (wanted[:, n:] if n <= wanted.shape[1] else wanted).sum()
 
 
 def test_a_share_larger_than_the_number_of_partitions(sequences):

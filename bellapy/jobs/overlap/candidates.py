@@ -28,7 +28,7 @@ from bellapy.seeding.entries import is_first, place_of, reverse_of
 from bellapy.seeding.kmer_matrix import next_column, read_at
 
 U = np.uint64
-U1, U2, U32 = U(1), U(2), U(32)
+U0, U1, U2, U32 = (U(x) for x in (0, 1, 2, 32))
 
 BLOCK_PRODUCTS = 1 << 16  # 1 MB
 BLOCK_QUERIES = 1 << 10
@@ -126,12 +126,12 @@ class Blocks(NamedTuple):
 def _find_entries(entries, begin, end, low, width, found):
     """Write the indices of the entries with low <= entry < low + width in [begin, end) to `found`; return their number.
 
-    entries : of a KmerMatrix.  low, width : uint64.  found : (end - begin + 1,) int64.
+    entries : of a KmerMatrix.  low, width : uint64.  found : (end - begin + 1,) uint64.
     """
-    n = 0
-    for i in range(begin, end):  # without a branch: there are few, and no telling where
+    n = U0
+    for i in range(U(begin), U(end)):  # without a branch: there are few, and no telling where
         found[n] = i
-        n += U(entries[i]) - low < width
+        n += U(U(entries[i]) - low < width)
     return n
 
 
@@ -185,11 +185,11 @@ def expand_products(columns, begin, end, queries, blocks, at, keys, payload):
     diagonal_shift = U(layout.number_bits)
     strand_shift = U(layout.number_bits + layout.diagonal_bits)
     target_shift, query_shift = strand_shift + U1, strand_shift + U(1 + layout.target_bits)
-    found = np.empty(SCRATCH + 1, np.int64)
+    found = np.empty(SCRATCH + 1, np.uint64)
     end, last = next_column(entries, end), np.int64(0)
     for piece in range(next_column(entries, begin), end, SCRATCH):
         for x in range(_find_entries(entries, piece, min(end, piece + SCRATCH), low, width, found)):
-            i = found[x]
+            i = np.int64(found[x])
             if i >= last:
                 last = _end_of_partners(entries, i, upper)
             if i + 1 == last:

@@ -29,10 +29,10 @@ from bellapy.records import DepthProfile, Estimate, KmerMatrix, ReadSet
 from bellapy.records.bases import PAD
 from bellapy.records.kmers import Held, HeldMatrix, entry_type
 from bellapy.seeding.kmer_matrix import PROFILE_WIDTH, build_kmer_matrix, profile_depth
-from bellapy.seeding.kmers import NO_MASK, KmerCounts, Share, count_kmers, size_partitions, usual_ranges
+from bellapy.seeding.kmers import NO_MASK, KmerCounts, Known, Share, count_kmers, size_partitions, usual_ranges
 from bellapy.seeding.sampling import compress_homopolymers, restore_places, sampling_mask
 
-ANY_COUNT = (1 << 31) - 1
+LOWEST, ANY_COUNT = 2, (1 << 31) - 1  # bounds of counts
 PROFILED_BYTES = 48  # of a bin of the depth profile, while it is judged
 
 LEAST_BASES = 1 << 20  # for each thread: fewer are counted sooner than kernels are loaded
@@ -64,9 +64,11 @@ def _estimate(work: Work, reads: ReadSet, kmers: KmerParams, threads: int, budge
     counts, find = _sample_on_gpu(work, reads, k, one_in)
     if counts is None:
         sample = Share(0, 1, _sizes(work, k, one_in))
-        counts = count_kmers(reads.codes, k, 2, ANY_COUNT, share=sample, threads=threads, budget=budget)
+        counts = count_kmers(reads.codes, k, LOWEST, ANY_COUNT, share=sample, threads=threads, budget=budget)
+        if _is_in_memory(work) and budget.limit is None:
+            work.store.put(f"sample.{k}", {"known": Known(sample.sizes.shape[1], counts)})
     budget.require("measuring the depth", DEPTH_BYTES)
-    matrix = build_kmer_matrix(counts, reads, k, ANY_COUNT)
+    matrix = build_kmer_matrix(replace(counts, entries=_view(counts.entries)), reads, k, ANY_COUNT)
     found = estimates.estimate(reads, matrix, one_in, kmers.error_rate, kmers.depth, threads, find)
     if found.error_rate is None and reads.error_rate is not None:
         return replace(found, error_rate=reads.error_rate, given=False, source="base qualities")
@@ -117,11 +119,15 @@ def _view(entries: Any) -> Any:
     return entries if isinstance(entries, Held) else entries[:]
 
 
+def _is_in_memory(work: Work) -> bool:
+    """Whether all of the job is one task, whose results are not written to files."""
+    return work.is_whole and work.plan.n_parts == 1 and isinstance(work.store, MemoryStore)
+
+
 def pays_on_gpu(work: Work) -> bool:
-    """Whether a GPU was chosen, all of the job fits one task, and there are reads enough."""
-    in_memory = work.is_whole and work.plan.n_parts == 1 and isinstance(work.store, MemoryStore)
+    """Whether a GPU was chosen, all of the job is one task, and there are reads enough."""
     n_bases = int(work.reads.lengths.sum(dtype=np.int64))
-    return in_memory and work.params.run.device == "cuda" and n_bases >= LEAST_BASES * work.params.run.threads
+    return _is_in_memory(work) and work.params.run.device == "cuda" and n_bases >= LEAST_BASES * work.params.run.threads
 
 
 def _count_on_gpu(reads: ReadSet, work: Work) -> KmerCounts | None:
@@ -147,12 +153,20 @@ def _count(reads: ReadSet, work: Work, part: int) -> KmerCounts:
         budget.require(f"sampling by {sampling}s", len(codes))
         mask = sampling_mask(codes, k, sampling, window, threads)
     plain = marks is None and not len(mask)
-    share = Share(part, work.plan.n_parts, _sizes(work, k, one_in(settings))) if plain else None
+    known = _sampled(work, k) if plain and kmers.lower == LOWEST else None
+    share = Share(part, work.plan.n_parts, _sizes(work, k, one_in(settings)), known) if plain else None
     counts = count_kmers(
         codes, k, kmers.lower, ANY_COUNT, keep_one_in=one_in(settings), mask=mask, share=share, threads=threads,
         budget=budget,
     )  # fmt: skip
     return counts if marks is None else replace(counts, entries=restore_places(reads.codes, marks, counts.entries, threads))
+
+
+def _sampled(work: Work, k: int) -> Known | None:
+    """The k-mers that were counted to learn about the reads, if these are some of those that are wanted; for once."""
+    if not _is_in_memory(work) or not work.store.once(f"sample.{k}", dict):
+        return None
+    return work.store.take(f"sample.{k}")["known"]
 
 
 def _sizes(work: Work, k: int, keep_one_in: int) -> np.ndarray:

@@ -18,7 +18,7 @@ import numpy as np
 from bellapy.compute.gpu.late import cuda
 from bellapy.compute.gpu.ops import U64, inlined
 from bellapy.compute.gpu.scan import BLOCK, OWN, TILE, sum_before
-from bellapy.jobs.overlap.seeds import DIAGONAL_BIAS, MAX_MEMBERS, N_COLUMNS, Candidate, Members, choose
+from bellapy.jobs.overlap.seeds import DIAGONAL_BIAS, MAX_MEMBERS, N_COLUMNS, Candidate, Members, choose, sort_members
 from bellapy.seeding.entries import is_first, place_of, reverse_of
 from bellapy.seeding.kmer_matrix import read_at
 
@@ -200,6 +200,8 @@ def choose_candidates(words, room, used, begins, lengths, group, shape, params, 
     strand = np.int64(1) - np.int64(2) * np.int64(pair & ONE)
     candidate = Candidate(query, target, strand, both, shape[0], shape[1], n_shared, np.int64(n))
     members = Members(words[begin : begin + n], room[begin : begin + n], used[begin : begin + n])
+    sort_members(members.words, n)
+    sort_members(members.by_query, n)
     most = params.ranks + 1
     counts[c] = choose(members, candidate, params, rows[c * most : (c + 1) * most], 0)
 

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from bellapy.compute.jit import njit, njit_inner, njit_vector_entry
+from bellapy.compute.jit import njit, njit_inner, njit_vector_entry, prefetch
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.jobs.overlap.candidates import Products
 from bellapy.jobs.overlap.pieces import SLACK
@@ -24,13 +24,14 @@ from bellapy.records import Extensions, KmerMatrix, ReadSet, Seeds
 
 Record = TypeVar("Record", Seeds, Extensions)
 U = np.uint64
-U1, U31, U32, U33 = U(1), U(31), U(32), U(33)
+U0, U1, U31, U32, U33 = (U(x) for x in (0, 1, 31, 32, 33))
 DIAGONAL_BIAS = 1 << 31  # keeps diagonals positive
 LOW31, LOW33 = U((1 << 31) - 1), U((1 << 33) - 1)
 MAX_MEMBERS = 256  # shared k-mers of one candidate that are looked at, evenly spread over all of them
 N_COLUMNS = 13
 PARTS = 64  # of a query
 FEW = 12  # members that are sorted at once
+AHEAD = 24  # products whose places are asked for before they are needed
 
 
 class Members(NamedTuple):
@@ -98,7 +99,7 @@ def _clear(one, other):
 
 
 @njit_inner
-def _sort(words, n):
+def sort_members(words, n):
     """Insertion sort of words[:n], uint64: lists are short, and members come nearly sorted."""
     for i in range(1, n):
         word, j = words[i], i
@@ -191,14 +192,12 @@ def _leave_pieces(members, candidate, first):
 
 @njit_inner
 def choose(members, candidate, params, out, n_out):
-    """Append up to params.ranks seeds of one candidate to out, and one of another piece if none is; sorts its members.
+    """Append up to params.ranks seeds of one candidate to out, and one of another piece if none is.
 
     members : Members.  candidate : Candidate.  params : SeedParams.  out : (any, N_COLUMNS) int32, of which n_out rows hold
     seeds; their number then is returned.
     """
     words, used, n, strand = members.words, members.used, candidate.n, candidate.strand
-    _sort(words, n)
-    _sort(members.by_query, n)
     used[:n] = False
     unused, begin, has_piece, first_lie = n, n_out, False, (np.int64(0), np.int64(0), np.int64(0))
     for rank in range(params.ranks + 1):
@@ -235,24 +234,49 @@ def choose(members, candidate, params, out, n_out):
 
 
 @njit_inner
-def _sort_roughly(by_query, n, query_length, spare, heads):
-    """Bring the first n words of Members.by_query into the order of PARTS parts of the query, which leaves _sort little.
+def _turned(word):
+    """A word of Members.words as one of Members.by_query."""
+    return word << U33 | word >> U31
 
-    query_length : bases.  spare : (n or more,) uint64, heads : (PARTS + 1,) int64, scratch.
+
+@njit_inner
+def _list_by_query(members, n, query_length, heads):
+    """Fill members.by_query from the first n of members.words, which are sorted.
+
+    Many come by parts of the query first: so k-mers of one stretch of equal bases, on one diagonal, stay in order.
+    query_length : bases.  heads : (PARTS + 1,) int64, scratch.
     """
-    to_part = U33
-    while U(query_length) >> (to_part - U33) >= U(PARTS):
-        to_part += U1
-    heads[:] = 0
-    for x in range(n):
-        spare[x] = by_query[x]
-        heads[(spare[x] >> to_part) + U1] += 1
-    for part in range(U(PARTS)):
-        heads[part + U1] += heads[part]
-    for x in range(n):
-        part = spare[x] >> to_part
-        by_query[heads[part]] = spare[x]
-        heads[part] += 1
+    words, by_query, to_part = members.words, members.by_query, U0
+    if n > FEW:
+        while U(query_length) >> to_part >= U(PARTS):
+            to_part += U1
+        heads[:] = 0
+        for x in range(U(n)):
+            heads[((words[x] & LOW31) >> to_part) + U1] += 1
+        for part in range(U(PARTS)):
+            heads[part + U1] += heads[part]
+        for x in range(U(n)):
+            part = (words[x] & LOW31) >> to_part
+            by_query[U(heads[part])] = _turned(words[x])
+            heads[part] += 1
+    else:
+        for x in range(U(n)):
+            by_query[x] = _turned(words[x])
+    sort_members(by_query, n)
+
+
+@njit_inner
+def _may_agree(keys, begin, end, n, width, layout):
+    """Whether any n of keys[begin:end], of one candidate, may lie on a band of `width` diagonals: most candidates have none.
+
+    keys : as in Products.  begin, end : uint64.  layout : KeyLayout.
+    """
+    to_diagonal, more = U(layout.number_bits), U(n - 1)
+    apart = (U(width) >> U(layout.diagonal_shift)) + U1  # where keys hold only the high bits of diagonals
+    for x in range(begin + more, end):
+        if (keys[x] >> to_diagonal) - (keys[x - more] >> to_diagonal) <= apart:
+            return True
+    return False
 
 
 @njit
@@ -269,36 +293,36 @@ def choose_in_blocks(products, begin, end, read_lengths, k, seed_length, params,
     number_mask = (U1 << U(layout.number_bits)) - U1
     target_mask = (U1 << U(layout.target_bits)) - U1
     words, by_query = np.empty(MAX_MEMBERS, np.uint64), np.empty(MAX_MEMBERS, np.uint64)
-    spare, heads = np.empty(MAX_MEMBERS, np.uint64), np.empty(PARTS + 1, np.int64)
-    members = Members(words, by_query, np.zeros(MAX_MEMBERS, np.bool_))
+    members, heads = Members(words, by_query, np.zeros(MAX_MEMBERS, np.bool_)), np.empty(PARTS + 1, np.int64)
     n_out = n_candidates = n_weak = 0
     for b in range(begin, end):
-        i = bounds[b]
-        while i < bounds[b + 1]:
-            pair, j = keys[i] >> pair_shift, i + 1
-            while j < bounds[b + 1] and keys[j] >> pair_shift == pair:
-                j += 1
+        i, first, last = U(bounds[b]), U(bounds[b]), U(bounds[b + 1])
+        while i < last:
+            pair, j = keys[i] >> pair_shift, i + U1
+            while j < last and keys[j] >> pair_shift == pair:
+                j += U1
             n_candidates += 1
-            if j - i < params.min_support:
+            target = np.int64((pair >> U1) & target_mask)
+            query = first_query[b] + np.int64(pair >> U(layout.target_bits + 1))
+            lengths = (np.int64(read_lengths[query]), np.int64(read_lengths[target]))
+            widest = params.band + np.int64(params.band_slope * min(lengths))
+            if not _may_agree(keys, i, j, params.min_support, widest, layout):
                 n_weak += 1
                 i = j
                 continue
             strand = 1 - 2 * np.int64(pair & U1)
-            target = np.int64((pair >> U1) & target_mask)
-            query = first_query[b] + np.int64(pair >> U(layout.target_bits + 1))
-            n = 0
-            for x in range(i, j, (j - i + MAX_MEMBERS - 1) // MAX_MEMBERS):
-                places = payload[bounds[b] + np.int64(keys[x] & number_mask)]
+            n = np.int64(0)
+            for x in range(i, j, (j - i + U(MAX_MEMBERS - 1)) // U(MAX_MEMBERS)):
+                prefetch(payload, first + (keys[min(x + U(AHEAD), last - U1)] & number_mask))
+                places = payload[first + (keys[x] & number_mask)]
                 query_pos, target_pos = np.int64(places >> U32), np.int64(places & U((1 << 32) - 1))
                 diagonal = target_pos + query_pos if strand < 0 else target_pos - query_pos
                 words[n] = (U(diagonal + DIAGONAL_BIAS) << U31) | U(query_pos)
-                by_query[n] = (U(query_pos) << U33) | U(diagonal + DIAGONAL_BIAS)
                 n += 1
-            lengths = (np.int64(read_lengths[query]), np.int64(read_lengths[target]))
-            if n > FEW:
-                _sort_roughly(by_query, n, lengths[0], spare, heads)
             before = n_out
-            candidate = Candidate(query, target, strand, lengths, k, seed_length, j - i, n)
+            candidate = Candidate(query, target, strand, lengths, k, seed_length, np.int64(j - i), n)
+            sort_members(words, n)
+            _list_by_query(members, n, lengths[0], heads)
             n_out = choose(members, candidate, params, out, n_out)
             n_weak += n_out == before
             i = j

@@ -221,6 +221,23 @@ def test_passes_do_not_matter(reference, monkeypatch, words):
     assert same(reference)
 
 
+@pytest.mark.parametrize(
+    ("options", "n_known"), [([], 1), (["-k", 15], 1), (["--lower", 3], 0), (["--max-memory", "2G"], 0)], ids=str
+)
+def test_what_the_sample_counted_does_not_matter(reference, monkeypatch, options, n_known):
+    """K-mers that were counted to learn about the reads are not counted again, where they are some of those wanted."""
+    given = []
+
+    def count(*arguments, share, **others):
+        given.append(share.known)
+        return count_kmers(*arguments, share=share._replace(known=None), **others)
+
+    expected = run("overlap", reference[0], *options, "-t", 1).out
+    monkeypatch.setattr(count_rounds, "count_kmers", count)
+    assert same((reference[0], expected), *options, "-t", 1)
+    assert len(given) == 2 and sum(known is not None for known in given) == n_known
+
+
 def test_packaging_of_the_reads_does_not_matter(reference, tmp_path):
     path, expected = reference
     text = path.read_bytes()

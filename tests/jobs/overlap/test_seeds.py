@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 from strategies import make_reads, mutate, random_bases, read_sets, simulate_reads
 
 from bellapy.jobs.overlap.candidate_filter import SURE_SUPPORT, Typical, dense_enough, learn_typical, sure_values
-from bellapy.jobs.overlap.candidates import multiply, symbolic_product
+from bellapy.jobs.overlap.candidates import make_key_layout, multiply, symbolic_product
 from bellapy.jobs.overlap.pieces import clear_of, implied_ends
 from bellapy.jobs.overlap.seeds import MAX_MEMBERS, choose_seeds, implied_overlap, join_seeds
 from bellapy.params import SeedParams
@@ -112,6 +112,23 @@ def test_threads_and_blocks_change_nothing(block_products, threads):
         assert its_numbers == numbers
         for field in fields(Seeds):
             assert_array_equal(getattr(got, field.name), getattr(expected, field.name), err_msg=field.name)
+
+
+@pytest.mark.parametrize("shift", [1, 4, 7])
+def test_coarse_diagonals_lose_no_seed(shift):
+    """Keys with only the high bits of diagonals: two k-mers on either side of a step may still agree."""
+    rng, k, n, width = np.random.default_rng(29), 15, 40, 5
+    sequences, n_wide = [], n // 4
+    for i in range(n):
+        one, other = random_bases(rng, k), random_bases(rng, k)
+        apart = width + (i < n_wide)  # diagonals: a band has room for them, or there is one too many
+        sequences.append(random_bases(rng, 50) + one + random_bases(rng, 30) + other)
+        sequences.append(random_bases(rng, 60 + i) + one + random_bases(rng, 30 + apart) + other)
+    fine = make_key_layout(1 << 16, len(sequences), max(map(len, sequences)))
+    coarse = fine._replace(diagonal_bits=fine.diagonal_bits - shift, diagonal_shift=fine.diagonal_shift + shift)
+    params = SeedParams(2, 0, width, 0.0, 1)
+    seeds, n_candidates, n_dropped = seeds_of(sequences, k, 2, params, layout=coarse)
+    assert (n_candidates, n_dropped) == (n, n_wide) and seeds.query_id.tolist() == list(range(2 * n_wide, 2 * n, 2))
 
 
 def test_one_diagonal():
