@@ -20,6 +20,7 @@ from bellapy.compute.threads import usable_cores
 from bellapy.errors import InputError
 from bellapy.jobs.extend import Extending, Pair, check_pairs, make_seeds, pack_pairs, read_pairs
 from bellapy.jobs.overlap.canonical import canonical_reads, given_overlaps
+from bellapy.jobs.overlap.estimate import with_min_overlap
 from bellapy.jobs.overlap.pipeline import overlap_reads, paths_stage, with_device
 from bellapy.jobs.overlap.report import PathsStage, start_report
 from bellapy.params import make_params
@@ -59,7 +60,8 @@ def overlap(
     parts = None
     if cigar:
         whole = given, found, lambda some, paths: (some, paths)
-        parts = tuple(paths_stage([whole], len(found), steps, params, report))
+        settled = with_min_overlap(params, given.lengths)
+        parts = tuple(paths_stage([whole], len(found), steps, settled, report))
         found = join_overlaps([some for some, _ in parts]) if parts else found
     report.finish()
     return OverlapTable(given, found, report, parts)

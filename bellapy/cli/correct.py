@@ -35,9 +35,10 @@ OverlapFile = Annotated[
         rich_help_panel=INPUT,
     ),
 ]  # fmt: skip
+_MIN_OVERLAP = FIELDS["min_overlap"]
 FINDING = {
     **options_of(PresetParams), **pick(KmerParams, "error_rate depth"),
-    "min_overlap": replace(FIELDS["min_overlap"], default=SHORTEST_OVERLAP),
+    "min_overlap": replace(_MIN_OVERLAP, default=SHORTEST_OVERLAP, about=replace(_MIN_OVERLAP.about, unset="")),
 }  # fmt: skip
 """Options of `overlap` that rule how overlaps are found."""
 FASTQ = "fq", "fastq"

@@ -96,9 +96,10 @@ def write_with_paths(
     """Write overlaps with their paths; reads : all, perhaps without bases.  n_overlaps : of all parts."""
     from bellapy.compute.threads import consume_ahead
     from bellapy.io.overlap_writer import formatter, open_writer
+    from bellapy.jobs.overlap.estimate import with_min_overlap
     from bellapy.jobs.overlap.pipeline import paths_stage
 
-    threads = run.run.threads
+    threads, params = run.run.threads, with_min_overlap(params, reads.lengths)
     with charting(run, reads) as add, open_writer(output, reads, run.report.command, __version__, threads) as write:
 
         def shown(part: SomeOverlaps) -> tuple[ReadSet, Overlaps, Callable[[Overlaps, Paths], bytes]]:

@@ -40,8 +40,20 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 DEFAULT_SAMPLING_WINDOW = 8
 
+SHORTEST_OVERLAP = 1000  # bases; shorter ones are mostly false
+SHORT_READS = 3  # where reads are short, so many times shorter than those that hold half of the bases
 MinOverlap = Annotated[
-    int, About("Shortest overlap", 1, LARGEST, unit="bases", panel=FILTER, flags=("--min-overlap",), common=True)
+    int | None,
+    About(
+        "Shortest overlap",
+        1,
+        LARGEST,
+        unit="bases",
+        unset=f"{SHORTEST_OVERLAP}, less for short reads",
+        panel=FILTER,
+        flags=("--min-overlap",),
+        common=True,
+    ),
 ]
 
 
@@ -110,7 +122,7 @@ class SeedParams(NamedTuple):
     """How shared k-mers become seeds (jobs/overlap/seeds.py); a NamedTuple because compiled code accepts it."""
 
     min_support: Annotated[int, About("Shared k-mers that have to agree on a diagonal", 1, 100, panel=SEEDING)] = 2
-    min_overlap: MinOverlap = 1000  # shorter ones are mostly false
+    min_overlap: MinOverlap = None
     band: Annotated[int, About("Width of a band, which holds the k-mers of one overlap", unit="diagonals")] = 100
     band_slope: Annotated[float, About("Further width for each base of overlap", unit="diagonals")] = 0.03
     ranks: Annotated[int, About("Seeds kept of a candidate, besides one where the reads may overlap at both ends")] = 2
@@ -156,7 +168,7 @@ class FilterParams:
     """Which alignments are overlaps (jobs/overlap/filter.py)."""
 
     delta: Annotated[float, About("Tolerance of the score threshold", 0.0, 1.0, panel=FILTER, source="BELLA")] = 0.1
-    min_overlap: MinOverlap = SeedParams._field_defaults["min_overlap"]  # aligned bases on both reads
+    min_overlap: MinOverlap = None  # aligned bases on both reads
     min_identity: Annotated[
         float, About("Least identity; that of the path where one is made", 0.0, 1.0, panel=FILTER, common=True)
     ] = 0.0  # estimated where there is no path

@@ -249,7 +249,7 @@ def thresholds_of(work: Work, kind: str) -> Thresholds:
 
 def finish(work: Work, tile: int) -> Result:
     """The overlaps of a tile."""
-    thresholds, params, reads = thresholds_of(work, ALL), work.params, without_bases(work, tile)
+    thresholds, params, reads = thresholds_of(work, ALL), work.rules, without_bases(work, tile)
     result, judged = work.store.take(f"{ALL}.{tile}"), work.store.take(f"{ALL}_fair.{tile}")
     alignments = reads, result["seeds"], result["extensions"]
     overlaps, dropped = filter_overlaps(

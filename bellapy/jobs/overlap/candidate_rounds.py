@@ -55,7 +55,7 @@ def without_bases(work: Work, tile: int) -> ReadSet:
 
 def find_seeds(work: Work, tile: int) -> Result:
     """Seeds of all candidates of a tile, and the depth around them."""
-    params, budget, threads = work.params, Budget(work.params.run.max_memory), work.params.run.threads
+    params, budget, threads = work.rules, Budget(work.params.run.max_memory), work.params.run.threads
     profile = tile_profile(work, tile)
     matrix, between, layout = tile_matrix(work, tile)
     reads = without_bases(work, tile)

@@ -14,7 +14,8 @@ depth does not change.
    places are deep, the bound itself is wrong, and being outside repeats is enough.  If there are more of these k-mers than
    overlaps need, some are left out, in the order of their hash.  In a repeat, k-mers that are far rarer than those around
    them link reads too: they set its copies apart.
-5. The depth of a read is compared with what is usual, or with its own level where that is far from usual.
+5. The depth of a read is compared with what is usual, or with its own level where that is far from usual, or a few times
+   higher and that of a molecule (molecules.py).
 """
 
 from __future__ import annotations
@@ -295,10 +296,10 @@ def describe_bins(offsets, n_kmers, copies, counts, begin, end, sound, level):
 def reference_depth(
     profile: DepthProfile, repeat: np.ndarray, threads: int = 1
 ) -> tuple[float, np.ndarray, np.ndarray]:  # fmt: skip
-    """The level of most bases, and that of the reads whose own, repeats left out, is more than STEP times higher or lower.
+    """The level of most bases, and that of each read, repeats left out.
 
-    The level is the mean count of repeated k-mers; (n_reads,) float64, 0 for the other reads.  A read of which most is
-    repeat has none of its own.  Besides: the bins of each read that are repeats, (n_reads,) int64.
+    The level is the mean count of repeated k-mers; (n_reads,) float64.  A read of which most is repeat has none: 0.
+    Besides: the bins of each read that are repeats, (n_reads,) int64.
     """
     sizes, sums = np.diff(profile.offsets), np.empty((3, len(profile.offsets) - 1), np.int64)
     columns = profile.offsets, profile.n_kmers, profile.copies, repeat
@@ -311,5 +312,4 @@ def reference_depth(
     order = np.argsort(level[known], kind="stable")
     reached = np.cumsum(sizes[known][order])
     usual = float(level[known][order][np.searchsorted(reached, reached[-1] / 2)])
-    own = known & ((level > STEP * usual) | (STEP * level < usual))
-    return usual, np.where(own, level, 0), sizes - n_outside
+    return usual, level, sizes - n_outside

@@ -11,7 +11,8 @@ import numpy as np
 
 from bellapy.compute.jit import njit
 from bellapy.jobs.overlap.coverage import Finder, measure_depth
-from bellapy.params import RANGES, SeedParams
+from bellapy.params import RANGES, Params, SeedParams
+from bellapy.params.overlap import SHORT_READS, SHORTEST_OVERLAP
 from bellapy.records import Estimate, KmerMatrix, ReadSet
 from bellapy.records.estimate import LEAST_UNEVEN
 from bellapy.seeding.entries import place_of
@@ -267,6 +268,20 @@ def n50(lengths: np.ndarray) -> int:
     longest_first = np.sort(lengths)[::-1]
     reached = np.cumsum(longest_first, dtype=np.int64)
     return int(longest_first[np.searchsorted(reached, reached[-1] / 2)]) if len(lengths) else 0
+
+
+def choose_min_overlap(lengths: np.ndarray) -> int:
+    """The shortest overlap, in bases: SHORTEST_OVERLAP, or a share of the N50 where that is less.
+
+    Reads of a kilobase share more than SHORTEST_OVERLAP bases with few others.
+    """
+    return max(1, min(SHORTEST_OVERLAP, n50(lengths) // SHORT_READS))
+
+
+def with_min_overlap(params: Params, lengths: np.ndarray) -> Params:
+    """The parameters with the shortest overlap, given or chosen; lengths : (n_reads,) int32, of all reads."""
+    least = params.filter.min_overlap or choose_min_overlap(lengths)
+    return replace(params, seeds=params.seeds._replace(min_overlap=least), filter=replace(params.filter, min_overlap=least))
 
 
 def choose_sampling(error_rate: float | None, k: int) -> int:

@@ -261,7 +261,9 @@ def shape_failures(
     """The bits of the tests of length, overhang and identity (judging.py) that alignments fail, (n,) uint8.
 
     matches, columns : (n,) int32, matching bases, and all columns of the alignments.
+    params : with the shortest overlap, as `with_min_overlap` gives it.
     """
+    assert params.min_overlap is not None
     most = np.inf if params.max_overhang is None else float(params.max_overhang)
     shape = Shape(float(params.min_overlap), most, float(params.min_identity))
     failed, bases = np.zeros(len(matches), np.uint8), (geometry.left, geometry.right, geometry.span)

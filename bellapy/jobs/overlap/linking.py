@@ -24,6 +24,7 @@ from bellapy.jobs.overlap.column_kinds import (
     survey_columns,
 )
 from bellapy.jobs.overlap.depth import DEEP_SHARE, STEP, Bins, describe_bins, judge_stretches, reference_depth
+from bellapy.jobs.overlap.molecules import in_molecules
 from bellapy.records import DepthProfile, KmerMatrix
 from bellapy.records.kmers import HeldMatrix
 
@@ -103,14 +104,16 @@ def learn_rules(
     """
     bins, bound = _about(parts, profile)
     repeat, deep = judge_stretches(parts, bins, profile, bound, correct, threads)
-    usual, own, n_repeat = reference_depth(profile, repeat, threads)
+    usual, level, n_repeat = reference_depth(profile, repeat, threads)
+    unlike = (level > STEP * usual) | (STEP * level < usual)
+    own = np.where(unlike | in_molecules(parts, bins, profile, bound, level, usual, threads), level, 0)
     bound_is_wrong = len(deep) and deep.mean() > MOST_DEEP
-    sound, level, columns = deep, np.empty(len(deep), np.float32), (profile.offsets, profile.n_kmers, profile.copies)
-    counts = (own > STEP * usual) | bound_is_wrong
-    shared_by(threads)(lambda part: describe_bins(*columns, counts, *part, sound, level), len(counts))
+    sound, bin_level, columns = deep, np.empty(len(deep), np.float32), (profile.offsets, profile.n_kmers, profile.copies)
+    counts = (own > usual) | bound_is_wrong
+    shared_by(threads)(lambda part: describe_bins(*columns, counts, *part, sound, bin_level), len(counts))
     upper = bound if strict else max(bound, int(USUAL_SPREAD * usual))
     most, apart_places = (0, 0) if strict else (MOST_PLACES, APART_PLACES)
-    tests = Tests(bins, upper, most, sound, level, APART, apart_places)
+    tests = Tests(bins, upper, most, sound, bin_level, APART, apart_places)
     kinds, products, n_sound = [], np.zeros(N_KINDS, np.int64), 0
     for matrix in parts:
         its_columns, its_products, its_sound = _survey(matrix, tests)

@@ -48,6 +48,7 @@ from bellapy.jobs.overlap.report import (
 from bellapy.jobs.overlap.selection import selects
 from bellapy.jobs.overlap.work import HeldReads, Launch, MemoryStore, Plan, Round, Work, launch_here
 from bellapy.params import TILT_UNIT, Params
+from bellapy.params.overlap import SHORTEST_OVERLAP
 from bellapy.records import DepthProfile, Estimate, Extensions, KmerMatrix, Overlaps, Paths, ReadSet, Seeds
 from bellapy.records.kmers import Held
 from bellapy.report.log import logger
@@ -158,10 +159,11 @@ def count_rounds(work: Work, launch: Launch = launch_here) -> None:
     k, lower, upper, sampling, window = (
         settings[name] for name in ("k", "lower", "upper", "sampling", "sampling_window")
     )  # fmt: skip
-    logger.info(
-        "%s; k %d, counts %d to %d%s", estimates.describe(work.reads.all(), work.estimate), k, lower, upper,
-        f", {sampling} 1 in {window}" if window > 1 and sampling != "none" else "",
-    )  # fmt: skip
+    sampled = f", {sampling} 1 in {window}" if window > 1 and sampling != "none" else ""
+    least = work.rules.filter.min_overlap
+    shorter = f", overlaps from {least:,} bases on" if least != SHORTEST_OVERLAP else ""
+    about_reads = estimates.describe(work.reads.all(), work.estimate)
+    logger.info("%s; k %d, counts %d to %d%s%s", about_reads, k, lower, upper, sampled, shorter)
     report.estimates = replace(
         Estimates.of(work.estimate), k=k, lower=lower, upper=upper, sampling=sampling, sampling_window=window
     )
@@ -297,7 +299,7 @@ def paths_stage(
     """What is shown of the overlaps and their base-level paths, in order, some at a time; the stage ends with the last.
 
     parts : the reads that some overlaps number, these overlaps, and what shows them.  n_overlaps : of all parts.
-    steps : that the overlaps were aligned with.
+    steps : that the overlaps were aligned with.  params : with the shortest overlap, as `with_min_overlap` gives it.
     """
     from bellapy.engines.trace import map_paths  # what few runs need takes a while to load
     from bellapy.jobs.overlap.path_filter import trim_and_test

@@ -99,7 +99,9 @@ def try_on_gpu(
 def load(gpu: int = 0) -> None:
     """Compile, or load, the kernels of products: by two reads with one k-mer, too few for a seed."""
     with desk(Devices(), gpu) as its_desk:
-        find_on_gpus([its_desk], _small_matrix(), np.full(2, 10, np.int32), SeedParams(min_support=2), 1, Multiplied())
+        find_on_gpus(
+            [its_desk], _small_matrix(), np.full(2, 10, np.int32), SeedParams(min_support=2, min_overlap=1), 1, Multiplied()
+        )
 
 
 def load_choice(gpu: int = 0) -> None:
@@ -107,7 +109,7 @@ def load_choice(gpu: int = 0) -> None:
     group = Group(*map(np.int64, (0, 20, 0, 4, 5, 2, 10)))
     with desk(Devices(), gpu) as its_desk:
         words, room = its_desk.send(np.array([1 << 10], np.uint64)), its_desk.zeros(1, np.uint64)
-        lengths, params = its_desk.send(np.full(2, 10, np.int32)), SeedParams(min_support=1)
+        lengths, params = its_desk.send(np.full(2, 10, np.int32)), SeedParams(min_support=1, min_overlap=1)
         _choose(its_desk, words, room, lengths, group, _small_matrix(), params)
 
 

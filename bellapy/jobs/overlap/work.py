@@ -18,6 +18,7 @@ import numpy as np
 from bellapy.compute.resources import Resources
 from bellapy.errors import InputError
 from bellapy.io.workdir import Workdir
+from bellapy.jobs.overlap.estimate import with_min_overlap
 from bellapy.jobs.overlap.geometry import Geometry
 from bellapy.params import Params
 from bellapy.records import Estimate, Extensions, Overlaps, ReadSet, Seeds
@@ -273,6 +274,11 @@ class Work:
     def resources(self) -> Resources:
         """What engines may use."""
         return Resources.of(self.params.run, self.report.devices)
+
+    @cached_property
+    def rules(self) -> Params:
+        """The parameters with the shortest overlap that suits the reads."""
+        return with_min_overlap(self.params, self.reads.lengths)
 
     @cached_property
     def settings(self) -> Result:

@@ -201,6 +201,24 @@ def test_a_deep_molecule_is_no_repeat(rng, threads):
     assert np.median(level) > STEP * np.median(profile.reference[np.asarray(sample.start) > len(deep)])
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_molecule_a_few_times_as_deep_has_a_level_of_its_own(rng, threads):
+    deep, rest = random_bases(rng, 8000), random_bases(rng, 80_000)
+    sample = sample_of([(deep, 56), (rest, 14)], 0.05)
+    _, profile, _ = linked(sample.sequences, 22, threads=threads)
+    inside, usual = np.asarray(sample.start) < len(deep), profile.reference.min()
+    assert (profile.reference[~inside] == usual).mean() > 0.99
+    assert (profile.reference[inside] > 2 * usual).mean() > 0.9
+
+
+def test_a_repeat_of_four_long_copies_has_none(rng):
+    """Most of its reads are from end to end in it, and as deep as those of a molecule with four copies."""
+    element = random_bases(rng, 5000)
+    text = "".join(random_bases(rng, 20_000) + element for _ in range(4)) + random_bases(rng, 20_000)
+    _, profile, _ = linked(sample_of([(text, 14)], 0.05).sequences, 22)
+    assert len(set(profile.reference.tolist())) == 1
+
+
 def test_a_transposon_is_a_repeat(rng):
     element = random_bases(rng, 2000)
     text = "".join(random_bases(rng, 2500) + element for _ in range(16)) + random_bases(rng, 60_000)
@@ -255,6 +273,12 @@ def test_metagenome(rng, tmp_path):
     recall, precision, messages = job(sample, tmp_path)
     assert recall > 0.96 and precision > 0.99
     assert "uneven depth" in messages
+
+
+def test_a_plasmid_of_four_copies(rng, tmp_path):
+    sample = sample_of([(random_bases(rng, 8000), 64), (random_bases(rng, 100_000), 16)], 0.08)
+    recall, precision, _ = job(sample, tmp_path)
+    assert recall > 0.98 and precision > 0.99
 
 
 def test_identical_reads_beyond_any_bound(rng, tmp_path):

@@ -17,6 +17,7 @@ from bellapy.jobs.overlap.estimate import (
     UPPER_TAIL,
     Survey,
     choose_k,
+    choose_min_overlap,
     choose_sampling,
     choose_upper,
     describe,
@@ -25,9 +26,10 @@ from bellapy.jobs.overlap.estimate import (
     fit_spectrum,
     n50,
     sampling_rate,
+    with_min_overlap,
     worst_ratio,
 )
-from bellapy.params import RANGES
+from bellapy.params import RANGES, make_params
 from bellapy.records import Estimate
 from bellapy.seeding.kmer_matrix import build_kmer_matrix
 from bellapy.seeding.kmers import count_kmers
@@ -114,6 +116,17 @@ def test_n50():
     assert n50(np.array([5], np.int32)) == 5
     assert n50(np.array([1, 2, 3, 4, 10], np.int32)) == 10
     assert n50(np.array([4, 4, 4, 4], np.int32)) == 4
+
+
+@pytest.mark.parametrize(
+    ("lengths", "least"), [([], 1), ([900], 300), ([100, 100, 1500], 500), ([3000], 1000), ([70_000], 1000)]
+)
+def test_choose_min_overlap(lengths, least):
+    lengths = np.array(lengths, np.int32)
+    assert choose_min_overlap(lengths) == least
+    for given in (None, 700):
+        settled = with_min_overlap(make_params(min_overlap=given), lengths)
+        assert settled.seeds.min_overlap == settled.filter.min_overlap == (given or least)
 
 
 @pytest.mark.parametrize("error", [0, 0.01, 0.05, 0.1, 0.15, 0.3])

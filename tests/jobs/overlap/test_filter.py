@@ -291,7 +291,7 @@ def test_filter_of_nothing(reads):
         Thresholds(0.5, 0.5, 0.5, None, 0),
         measure_geometry(reads, seeds, nothing),
         ExtensionParams(),
-        FilterParams(),
+        FilterParams(min_overlap=1),
     )
     assert len(overlaps) == 0 and set(dropped.values()) == {0}
     assert len(implied_overlaps(reads, seeds)) == 0

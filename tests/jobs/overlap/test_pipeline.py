@@ -77,6 +77,16 @@ def test_planted_overlaps_are_found(overlap, samples, name, least_recall, least_
     assert precision >= least_precision, precision
 
 
+@pytest.mark.parametrize("options", [[], ["--cigar", "--trim-identity", "0.5"]], ids=len)
+def test_overlaps_of_short_reads_are_found(overlap, options):
+    sample = sample_reads(5, genome=12_000, depth=15, mean=900, error=0.1)
+    lines, _, said = overlap(sample, *options)
+    assert "overlaps from" in said
+    recall, precision = accuracy(sample, lines, 450, 100)
+    assert recall >= 0.98, recall
+    assert precision >= 0.999, precision
+
+
 @pytest.mark.parametrize("name", ["noisy", "accurate"])
 @pytest.mark.parametrize(
     "options",

@@ -17,11 +17,13 @@ from bellapy.jobs.overlap.candidates import make_key_layout, multiply, symbolic_
 from bellapy.jobs.overlap.pieces import clear_of, implied_ends
 from bellapy.jobs.overlap.seeds import MAX_MEMBERS, choose_seeds, implied_overlap, join_seeds
 from bellapy.params import SeedParams
+from bellapy.params.overlap import SHORTEST_OVERLAP
 from bellapy.records import Seeds
 from bellapy.seeding.kmer_matrix import build_kmer_matrix
 from bellapy.seeding.kmers import count_kmers
 
 LOOSE = SeedParams(min_support=1, min_overlap=0)
+USUAL = SeedParams(min_overlap=SHORTEST_OVERLAP)
 
 
 def seeds_of(sequences, k, upper=8, params=LOOSE, threads=1, seed_length=None, **options) -> tuple[Seeds, int, int]:
@@ -80,7 +82,7 @@ def check(sequences, k, upper, params):
 
 @pytest.mark.parametrize(
     "params",
-    [LOOSE, SeedParams(), SeedParams(2, 100, 20, 0.0, 1), SeedParams(1, 0, 0, 0.0, 3), SeedParams(3, 300, 10, 0.1, 2)],
+    [LOOSE, USUAL, SeedParams(2, 100, 20, 0.0, 1), SeedParams(1, 0, 0, 0.0, 3), SeedParams(3, 300, 10, 0.1, 2)],
     ids=str,
 )
 @pytest.mark.parametrize(("k", "upper"), [(8, 20), (15, 8), (16, 40)])
@@ -157,7 +159,7 @@ def test_two_diagonals_give_two_ranks(turned, ranks):
     long, short = random_bases(rng, 700), random_bases(rng, 500)
     target = long + random_bases(rng, 1500) + short
     sequences = [long + short, naive.reverse_complement(target) if turned else target]
-    seeds, _ = check(sequences, k, 2, SeedParams(ranks=ranks))
+    seeds, _ = check(sequences, k, 2, USUAL._replace(ranks=ranks))
     strand = -1 if turned else 1
     assert rows(seeds, "query_id", "target_id", "strand", "rank") == [(0, 1, strand, r) for r in range(min(ranks, 2))]
     for i, (begin, end, offset) in enumerate([(0, 700, 0), (700, 1200, 1500)][: len(seeds)]):
@@ -176,7 +178,7 @@ def test_noise_does_not_hide_the_overlap():
         decoys = [piece[a : a + 30] for a in rng.integers(0, 400, 3)]
         query = random_bases(rng, 2000) + mutate(rng, piece, 0.06)
         target = mutate(rng, piece, 0.06) + "".join(decoy + random_bases(rng, 300) for decoy in decoys)
-        seeds, _ = check([query, target], k, 6, SeedParams())
+        seeds, _ = check([query, target], k, 6, USUAL)
         assert seeds.rank[0] == 0
         assert abs(int(seeds.query_pos[0]) - int(seeds.target_pos[0]) - 2000) < 60
 
@@ -193,7 +195,7 @@ def test_one_kmer_many_times_is_little_support():
 def test_very_many_shared_kmers():
     """Only so many are looked at, spread over all of them."""
     piece = random_bases(np.random.default_rng(7), 9000)
-    seeds, _ = check([piece, piece], 15, 2, SeedParams())
+    seeds, _ = check([piece, piece], 15, 2, USUAL)
     assert len(seeds) == 1
     assert seeds.n_shared[0] == 9000 - 14
     assert MAX_MEMBERS / 2 <= seeds.n_support[0] <= MAX_MEMBERS
