@@ -62,7 +62,7 @@ class Candidate(NamedTuple):
     n: int
 
 
-@njit
+@njit_inner
 def implied_overlap(query_pos, target_pos, strand, query_length, target_length, seed_length):
     """Bases of the overlap that runs along a seed's diagonal to the ends of the reads.
 

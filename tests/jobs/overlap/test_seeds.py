@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from strategies import make_reads, mutate, random_bases, read_sets, simulate_reads
 
+from bellapy.compute.jit import njit
 from bellapy.jobs.overlap.candidate_filter import SURE_SUPPORT, Typical, dense_enough, learn_typical, sure_values
 from bellapy.jobs.overlap.candidates import make_key_layout, multiply, symbolic_product
 from bellapy.jobs.overlap.pieces import clear_of, implied_ends
@@ -220,13 +221,19 @@ def test_no_candidates():
     assert (len(seeds), n_candidates, n_dropped) == (0, 0, 0)
 
 
+@njit
+def implied_here(query_pos, target_pos, strand, query_length, target_length, k):
+    """For Python."""
+    return implied_overlap(query_pos, target_pos, strand, query_length, target_length, k)
+
+
 @settings(max_examples=300)
 @given(data=st.data(), k=st.integers(1, 31), strand=st.sampled_from((1, -1)))
 def test_implied_overlap(data, k, strand):
     query_length, target_length = (data.draw(st.integers(k, 100_000)) for _ in range(2))
     query_pos, target_pos = (data.draw(st.integers(0, length - k)) for length in (query_length, target_length))
     arguments = (query_pos, target_pos, strand, query_length, target_length, k)
-    implied = implied_overlap(*arguments)
+    implied = implied_here(*arguments)
     assert implied == naive.implied_length(*arguments)
     assert k <= implied <= min(query_length, target_length)
 
