@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import resource
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -49,10 +50,14 @@ def cpu_time() -> float:
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Tell nothing but errors inside the block."""
-    before = logger.level
-    logger.setLevel(logging.ERROR)
+    """Let this thread tell nothing but errors inside the block; another one may be at work for the user."""
+    here = threading.get_ident()
+
+    def told(record: logging.LogRecord) -> bool:
+        return record.thread != here or record.levelno >= logging.ERROR
+
+    logger.addFilter(told)
     try:
         yield
     finally:
-        logger.setLevel(before)
+        logger.removeFilter(told)
