@@ -15,7 +15,7 @@ from bellapy.compute.resources import Resources
 from bellapy.engines.ends import End
 from bellapy.engines.extend import extend_anchors
 from bellapy.engines.flanks import Flanks
-from bellapy.jobs.overlap.seeds import join_seeds
+from bellapy.jobs.overlap.seed_rows import join_seeds
 from bellapy.params import Scoring
 from bellapy.records import Extensions, KmerMatrix, ReadSet, Seeds
 from bellapy.records.kmers import FIRST, REVERSE, places_of

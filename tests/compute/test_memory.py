@@ -26,7 +26,8 @@ from bellapy.io import fastx as reads_module
 from bellapy.io import workdir
 from bellapy.jobs.overlap import align_rounds, candidate_rounds, candidates, count_rounds, pipeline, seeds_of_matrix
 from bellapy.jobs.overlap.candidates import multiply, symbolic_product
-from bellapy.jobs.overlap.seeds import choose_seeds, join_seeds, seed_bytes
+from bellapy.jobs.overlap.seed_rows import join_seeds
+from bellapy.jobs.overlap.seeds import choose_seeds, seed_bytes
 from bellapy.params import SeedParams, make_params, parse_size
 from bellapy.seeding import kmers
 from bellapy.seeding.kmer_matrix import build_kmer_matrix

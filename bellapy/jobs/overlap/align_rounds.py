@@ -41,7 +41,7 @@ from bellapy.jobs.overlap.geometry import (
     steps_of,
 )
 from bellapy.jobs.overlap.pieces import clear_of, implied_ends
-from bellapy.jobs.overlap.seeds import first_of_candidate, join_seeds, starts_of_candidates, take_by
+from bellapy.jobs.overlap.seed_rows import first_of_candidate, join_seeds, starts_of_candidates, take_by
 from bellapy.jobs.overlap.selection import select, selects
 from bellapy.jobs.overlap.work import HeldReads, Result, Round, Work, with_ids
 from bellapy.params import Scoring

@@ -22,7 +22,7 @@ from bellapy.jobs.overlap.candidate_filter import (
 from bellapy.jobs.overlap.count_rounds import profile_of, tile_matrix
 from bellapy.jobs.overlap.ends import pilot_seeds
 from bellapy.jobs.overlap.report import NO_SUPPORT, REPEAT, TOO_SPARSE
-from bellapy.jobs.overlap.seeds import has_any, join_seeds
+from bellapy.jobs.overlap.seed_rows import has_any, join_seeds
 from bellapy.jobs.overlap.seeds_of_matrix import Multiplied, find_seeds_of
 from bellapy.jobs.overlap.work import Result, Round, Work
 from bellapy.records import DepthProfile, ReadSet

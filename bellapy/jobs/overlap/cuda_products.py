@@ -18,7 +18,8 @@ import numpy as np
 from bellapy.compute.gpu.late import cuda
 from bellapy.compute.gpu.ops import U64, inlined
 from bellapy.compute.gpu.scan import BLOCK, OWN, TILE, sum_before
-from bellapy.jobs.overlap.seeds import DIAGONAL_BIAS, MAX_MEMBERS, N_COLUMNS, Candidate, Members, choose, sort_members
+from bellapy.jobs.overlap.seed_rows import N_COLUMNS
+from bellapy.jobs.overlap.seeds import DIAGONAL_BIAS, MAX_MEMBERS, Candidate, Members, choose, sort_members
 from bellapy.seeding.entries import is_first, place_of, reverse_of
 from bellapy.seeding.kmer_matrix import read_at
 

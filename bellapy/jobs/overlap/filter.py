@@ -41,7 +41,7 @@ from bellapy.jobs.overlap.judging import (
     test_shapes,
 )
 from bellapy.jobs.overlap.pieces import SLACK, clear_of, implied_ends
-from bellapy.jobs.overlap.seeds import first_of_candidate, take_by
+from bellapy.jobs.overlap.seed_rows import first_of_candidate, take_by
 from bellapy.params import ExtensionParams, FilterParams
 from bellapy.records import Extensions, Overlaps, ReadSet, Seeds
 

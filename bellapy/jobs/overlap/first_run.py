@@ -147,7 +147,7 @@ def load_judging() -> None:
     from bellapy.jobs.overlap.canonical import Order, given_overlaps
     from bellapy.jobs.overlap.pipeline import filter_stage
     from bellapy.jobs.overlap.report import start_report
-    from bellapy.jobs.overlap.seeds import N_COLUMNS, seeds_from_columns
+    from bellapy.jobs.overlap.seed_rows import N_COLUMNS, seeds_from_columns
     from bellapy.params import Params
     from bellapy.records import Estimate, Extensions, ReadSet
     from bellapy.report.log import quietly

@@ -28,7 +28,7 @@ from bellapy.jobs.overlap.cuda_products import (
     gather_rows,
     list_candidates,
 )
-from bellapy.jobs.overlap.seeds import N_COLUMNS, seeds_from_columns, starts_of_candidates
+from bellapy.jobs.overlap.seed_rows import N_COLUMNS, seeds_from_columns, starts_of_candidates
 from bellapy.jobs.overlap.seeds_of_matrix import Found, Multiplied
 from bellapy.params import SeedParams
 from bellapy.records import KmerMatrix, Seeds

@@ -10,25 +10,23 @@ a third seed.
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit, njit_inner, njit_vector_entry, prefetch
+from bellapy.compute.jit import njit, njit_inner, prefetch
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.jobs.overlap.candidates import Products
 from bellapy.jobs.overlap.pieces import SLACK
+from bellapy.jobs.overlap.seed_rows import N_COLUMNS, seeds_from_rows
 from bellapy.params import SeedParams
-from bellapy.records import Extensions, KmerMatrix, ReadSet, Seeds
+from bellapy.records import KmerMatrix, ReadSet
 
-Record = TypeVar("Record", Seeds, Extensions)
 U = np.uint64
 U0, U1, U31, U32, U33 = (U(x) for x in (0, 1, 31, 32, 33))
 DIAGONAL_BIAS = 1 << 31  # keeps diagonals positive
 LOW31, LOW33 = U((1 << 31) - 1), U((1 << 33) - 1)
 MAX_MEMBERS = 256  # shared k-mers of one candidate that are looked at, evenly spread over all of them
-N_COLUMNS = 13
 PARTS = 64  # of a query
 FEW = 12  # members that are sorted at once
 AHEAD = 24  # products whose places are asked for before they are needed
@@ -353,62 +351,3 @@ def choose_seeds(products: Products, matrix: KmerMatrix, reads: ReadSet, params:
 def seed_bytes(params: SeedParams) -> int:
     """Bytes that `choose_seeds` needs at most for each product: the table, and the columns made from it."""
     return 2 * N_COLUMNS * np.dtype(np.int32).itemsize // params.min_support
-
-
-def seeds_from_rows(rows: np.ndarray, seed_length: int) -> Seeds:
-    """Seeds from the (n, N_COLUMNS) int32 table that the kernel writes: the first columns of Seeds, in their order."""
-    return seeds_from_columns(rows.T.copy(), seed_length)
-
-
-def seeds_from_columns(columns: np.ndarray, seed_length: int) -> Seeds:
-    """Seeds from the first columns of Seeds, (N_COLUMNS, n) int32."""
-    names = [f.name for f in fields(Seeds)][:N_COLUMNS]
-    types = {"strand": np.int8, "rank": np.int8}
-    typed = {name: column.astype(types.get(name, np.int32), copy=False) for name, column in zip(names, columns, strict=True)}
-    return Seeds(**typed, copies=np.ones(columns.shape[1], np.float32), length=seed_length)
-
-
-def join_seeds(parts: list[Seeds], seed_length: int, threads: int = 1) -> Seeds:
-    """Seeds of consecutive groups of queries as one record."""
-    if not parts:
-        return seeds_from_rows(np.empty((0, N_COLUMNS), np.int32), seed_length)
-    some = [part for part in parts if len(part)] or parts[:1]
-    if len(some) == 1:
-        return some[0]
-    names = [f.name for f in fields(Seeds) if f.name != "length"]
-    columns = map_threads(lambda name: np.concatenate([getattr(part, name) for part in parts]), names, threads)
-    return Seeds(**dict(zip(names, columns, strict=True)), length=seed_length)
-
-
-def take_by(record: Record, rows: np.ndarray, threads: int) -> Record:
-    """The given rows of a record of columns, Seeds or Extensions, by so many threads."""
-    names = [f.name for f in fields(record) if f.name != "length"]
-    columns = map_threads(lambda name: getattr(record, name)[rows], names, threads)
-    return replace(record, **dict(zip(names, columns, strict=True)))
-
-
-def first_of_candidate(seeds: Seeds) -> np.ndarray:
-    """Mask of the first row of every candidate (query, target, strand)."""
-    return starts_of_candidates(seeds.query_id, seeds.target_id, seeds.strand)
-
-
-def starts_of_candidates(query_id: np.ndarray, target_id: np.ndarray, strand: np.ndarray) -> np.ndarray:
-    """Mask of the rows that differ from the row before, the first one included."""
-    first = np.empty(len(query_id), bool)
-    _mark_first(query_id, target_id, strand, first)
-    return first
-
-
-@njit_vector_entry
-def _mark_first(query_id, target_id, strand, first):
-    """first[i] = whether row i of query_id, target_id and strand, (n,) each, differs from the row before."""
-    first[:1] = True
-    for i in range(U1, U(len(first))):
-        before = i - U1
-        first[i] = (query_id[i] != query_id[before]) | (target_id[i] != target_id[before]) | (strand[i] != strand[before])
-
-
-def has_any(seeds: Seeds, mask: np.ndarray) -> np.ndarray:
-    """Whether any of its seeds is in the mask, for every candidate in order."""
-    candidate = np.cumsum(first_of_candidate(seeds)) - 1
-    return np.bincount(candidate, mask, minlength=int(candidate[-1]) + 1 if len(candidate) else 0) > 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 import threading
 
 import pytest
@@ -147,3 +148,18 @@ def test_every_gpu_is_woken(machine, monkeypatch, tmp_path):
     machine(installed=False)
     monkeypatch.setattr(devices, "Thread", lambda **given: pytest.fail("nothing uses the contexts"))
     devices.wake()
+
+
+@pytest.mark.parametrize(
+    ("folders", "expected"),
+    [
+        (["cuda_bindings-13.0.3.dist-info", "cuda_core-1.2.dist-info"], (13, 0)),
+        (["cuda_bindings-12.9.dist-info"], (12, 9)),
+        (["cuda_bindings-later.dist-info", "other-1.0.dist-info"], (0, 0)),
+    ],
+)
+def test_the_version_of_the_libraries_is_read_off_their_folder(monkeypatch, tmp_path, folders, expected):
+    for name in folders:
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "not there"), str(tmp_path)])
+    assert devices._libraries_version() == expected

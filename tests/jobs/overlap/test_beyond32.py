@@ -15,6 +15,7 @@ from bellapy.engines.extend import extend_anchors
 from bellapy.jobs.overlap import block_columns, seeds
 from bellapy.jobs.overlap.candidate_filter import lowest_depth
 from bellapy.jobs.overlap.candidates import multiply, symbolic_product
+from bellapy.jobs.overlap.seed_rows import join_seeds
 from bellapy.params import Scoring, make_params
 from bellapy.records import KmerMatrix, ReadSet
 from bellapy.records.bases import PAD
@@ -66,8 +67,8 @@ def everything(reads: ReadSet, matrix: KmerMatrix) -> list[np.ndarray]:
     """Seeds, extensions and depths."""
     parts = []
     for products in multiply(matrix, symbolic_product(matrix)):
-        parts += seeds.choose_seeds(products, matrix, reads, make_params().seeds)[0]
-    found = seeds.join_seeds(parts, K)
+        parts += seeds.choose_seeds(products, matrix, reads, make_params(min_overlap=1000).seeds)[0]
+    found = join_seeds(parts, K)
     extensions = extend_anchors(reads, found.anchors, (Scoring(1, -1, -1, 15),))
     columns = [getattr(found, name) for name in ("query_id", "target_id", "strand", "query_pos", "target_pos", "n_support")]
     depth = lowest_depth(found, profile_depth(matrix, reads))

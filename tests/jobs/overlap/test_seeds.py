@@ -16,7 +16,8 @@ from bellapy.compute.jit import njit
 from bellapy.jobs.overlap.candidate_filter import SURE_SUPPORT, Typical, dense_enough, learn_typical, sure_values
 from bellapy.jobs.overlap.candidates import make_key_layout, multiply, symbolic_product
 from bellapy.jobs.overlap.pieces import clear_of, implied_ends
-from bellapy.jobs.overlap.seeds import MAX_MEMBERS, choose_seeds, implied_overlap, join_seeds
+from bellapy.jobs.overlap.seed_rows import join_seeds
+from bellapy.jobs.overlap.seeds import MAX_MEMBERS, choose_seeds, implied_overlap
 from bellapy.params import SeedParams
 from bellapy.params.overlap import SHORTEST_OVERLAP
 from bellapy.records import Seeds
