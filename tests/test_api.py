@@ -105,6 +105,13 @@ def test_records_and_columns_agree(here):
     assert "cigar" not in bellapy.overlap("reads.fa", threads=1).columns()
 
 
+def test_tables_are_shown_in_short(here):
+    found, pairs = bellapy.overlap("reads.fa", threads=1), bellapy.extend(PAIRS, 4, 7, threads=1)
+    assert repr(found) == f"<OverlapTable: {len(found):,} overlaps of {len(found.reads):,} reads>"
+    assert repr(pairs) == f"<ExtensionTable: {len(PAIRS)} pairs>"
+    assert repr(found.reads) == f"<ReadSet: {len(found.reads):,} reads, {found.reads.n_bases:,} bases>"
+
+
 def test_other_tables(here):
     found = bellapy.overlap("reads.fa", threads=1)
     import pandas

@@ -85,7 +85,7 @@ class Overlap(NamedTuple):
     cigar: str | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OverlapTable(Columns):
     """Overlaps in the order in which they are written: by query, target and strand.
 
@@ -100,6 +100,9 @@ class OverlapTable(Columns):
 
     def __len__(self) -> int:
         return len(self.records)
+
+    def __repr__(self) -> str:
+        return f"<OverlapTable: {len(self):,} overlaps of {len(self.reads):,} reads>"
 
     def __iter__(self) -> Iterator[Overlap]:
         columns = self.columns()
@@ -155,7 +158,7 @@ class OverlapTable(Columns):
                 write(show(overlaps, paths))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ExtensionTable(Columns):
     """The alignment of every pair, in the order given.
 
@@ -169,6 +172,9 @@ class ExtensionTable(Columns):
 
     def __len__(self) -> int:
         return len(self.records)
+
+    def __repr__(self) -> str:
+        return f"<ExtensionTable: {len(self):,} pairs>"
 
     def columns(self) -> dict[str, np.ndarray]:
         """score, query_start, query_end, target_start, target_end : (n,) int32; `cigar` where paths were asked for."""

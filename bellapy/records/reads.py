@@ -12,7 +12,7 @@ from bellapy.records.bases import PAD, UNKNOWN, encode
 from bellapy.records.table import freeze
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ReadSet:
     """Reads as base codes, end to end with PAD unknown bases before, between and after them.
 
@@ -61,6 +61,9 @@ class ReadSet:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def __repr__(self) -> str:
+        return f"<ReadSet: {len(self):,} reads, {self.n_bases:,} bases>"
 
     @property
     def n_bases(self) -> int:
