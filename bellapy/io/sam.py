@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
 
+from bellapy.compute import own_process
 from bellapy.compute.memory import give_back_freed
 from bellapy.errors import OutputError
 from bellapy.io.codes import REVERSE, SECONDARY, UNKNOWN_QUALITY
@@ -110,10 +112,27 @@ def open_bam(path: str, header: str, sort: bool, threads: int) -> Iterator[Calla
             if sort:
                 give_back_freed()
                 options = ["-l", str(LEVEL), "-@", str(threads - 1), "-m", SORT_MEMORY, "-O", "bam"]
-                pysam.sort("--no-PG", *options, "-T", target, "-o", written[0], target)
-                pysam.index(*written)
+                with _temporary_files_in(os.path.dirname(files[0])):
+                    pysam.sort("--no-PG", *options, "-T", target, "-o", written[0], target)
+                    pysam.index(*written)
         except pysam.SamtoolsError as error:
             raise OutputError(f"{path}: {error.value}") from error
+
+
+@contextmanager
+def _temporary_files_in(folder: str) -> Iterator[None]:
+    """Have Python's temporary files in a folder of ours, if the process is ours too.
+
+    pysam catches what samtools says in two of them, and would leave them behind where a signal ends the program.
+    """
+    if not own_process.is_claimed():
+        yield
+        return
+    before, tempfile.tempdir = tempfile.tempdir, folder
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
 
 
 @contextmanager

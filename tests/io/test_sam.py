@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sys
+import tempfile
 from pathlib import Path
 
 import naive
@@ -16,6 +17,7 @@ from cases import listing, parse_paf, run, sample_reads
 from pair_cases import make_pairs, rows, text
 
 from bellapy import __version__
+from bellapy.compute import own_process
 from bellapy.engines import trace as paths
 from bellapy.io import sam
 from bellapy.params import RANGES
@@ -349,3 +351,13 @@ def test_extend(rng, options):
             assert int(tags["NM:i"]) == len(found) - same
             if "longest" not in options:
                 assert score == 2 * same - len(found)
+
+
+def test_samtools_leaves_its_files_where_a_signal_cleans_up(here, monkeypatch):
+    places, sort = [], pysam.sort
+    monkeypatch.setattr(own_process, "_claimed", True)
+    monkeypatch.setattr(pysam, "sort", lambda *arguments: places.append(Path(tempfile.gettempdir())) or sort(*arguments))
+    before = tempfile.gettempdir()
+    bellapy("overlap", "reads.fa", "--cigar", "--sort", "-o", "x.bam")
+    assert [place.parent for place in places] == [here] and not places[0].exists()
+    assert tempfile.gettempdir() == before
