@@ -4,8 +4,8 @@ Numba makes of each function one for Python, which takes a tuple of objects.  LL
 that function lies.  What the code asks for is Python, the C library, and helpers that Numba has in modules in C: these are
 loaded without the package around them, which takes a sixth of a second.
 
-Each kind of arguments has a file.  It begins with a stamp: the source of the function, Python, Numba, LLVM and NumPy as they
-were when it was compiled.  Code of another stamp is compiled again, and overwritten.
+Each kind of arguments has a file.  It begins with a checksum, and with a stamp: the source of the function, Python, Numba,
+LLVM and NumPy as they were when it was compiled.  Damaged code, or that of another stamp, is compiled again and overwritten.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import hashlib
 import os
 import pickle
 import sys
+import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -35,6 +36,7 @@ from bellapy.report.log import logger
 
 PACKAGE = Path(__file__).resolve().parents[1]
 COMPILERS = "numba", "llvmlite", "numpy"
+SUM = 4  # bytes of a checksum
 C_ORDER, FORTRAN_ORDER, WRITABLE = 0x1, 0x2, 0x400  # flags of an array, as NumPy numbers them
 NUMBERS = {bool: np.dtype(np.bool_), float: np.dtype(np.float64)}
 SMALL, LARGE = np.dtype(np.int64), np.dtype(np.uint64)
@@ -63,10 +65,16 @@ def installed_at(package: str) -> int:
 
 
 def read(place: Path) -> bytes:
-    """What is kept at a place; nothing if there is no such file."""
+    """What is kept at a place; nothing if there is no such file, or a damaged one: such code could do anything."""
     with suppress(OSError):
-        return place.read_bytes()
+        content = memoryview(place.read_bytes())
+        if content[:SUM] == _sum(content[SUM:]):
+            return bytes(content[SUM:])
     return b""
+
+
+def _sum(content: bytes | memoryview) -> bytes:
+    return zlib.crc32(content).to_bytes(SUM, "little")
 
 
 def keep(place: Path, content: bytes) -> None:
@@ -74,7 +82,7 @@ def keep(place: Path, content: bytes) -> None:
     beside = place.with_name(f"{place.name}.{os.getpid()}")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_bytes(content)
+        beside.write_bytes(_sum(content) + content)
         beside.replace(place)
     except OSError as error:
         with suppress(OSError):

@@ -196,6 +196,24 @@ def test_each_kind_of_arguments_is_compiled_once(compiled):
     assert len(list(folder().iterdir())) == 2
 
 
+DAMAGE = {
+    "empty": lambda code: b"",
+    "cut short": lambda code: code[: len(code) // 2],
+    "another byte": lambda code: code[:-100] + bytes([code[-100] ^ 1]) + code[-99:],
+}
+
+
+@needs_compiler
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damaged_code_is_compiled_again(compiled, damage):
+    assert njit(double)(3) == 6
+    (place,) = folder().iterdir()
+    whole = place.read_bytes()
+    place.write_bytes(DAMAGE[damage](whole))
+    assert njit(double)(3) == 6 and len(compiled) == 2
+    assert njit(double)(3) == 6 and len(compiled) == 2
+
+
 @needs_compiler
 def test_threads_that_come_together_compile_once(compiled):
     function, told = njit(double), []
