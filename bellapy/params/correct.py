@@ -15,7 +15,7 @@ class CorrectParams:
     """How reads are corrected (jobs/correct/)."""
 
     min_support: Annotated[
-        int, About("Reads that a place needs to be changed", 1, 1000, panel=FILTER, common=True, source="CONSENT")
+        int, About("Other reads that a place needs to be changed", 1, 1000, panel=FILTER, common=True, source="CONSENT")
     ] = 3
     max_depth: Annotated[int, About("Reads used in any place, the most alike first", 4, 1000, panel=FILTER, common=True)] = (
         60

@@ -147,7 +147,7 @@ class ExtensionParams:
             "Stop where the score falls so far below the best",
             0,
             16_000,
-            unset="from the data",
+            unset="15, then 130; 25 with --extension best or longest",
             panel=ALIGNMENT,
             flags=("-x", "--xdrop"),
             common=True,
