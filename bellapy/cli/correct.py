@@ -15,7 +15,7 @@ from bellapy.cli.session import Session, session
 from bellapy.cli.tiles import find_in_tiles
 from bellapy.errors import MemoryLimitError, ParameterError
 from bellapy.params import KmerParams, Params, make_params
-from bellapy.params.correct import SHORTEST_OVERLAP, CorrectParams, make_correct_params
+from bellapy.params.correct import SHORTEST_USED, CorrectParams, make_correct_params
 from bellapy.params.fields import INPUT, given_values, options_of
 from bellapy.params.overlap import FIELDS, PresetParams
 from bellapy.params.run import RunParams, WorkdirParams
@@ -38,7 +38,7 @@ OverlapFile = Annotated[
 _MIN_OVERLAP = FIELDS["min_overlap"]
 FINDING = {
     **options_of(PresetParams), **pick(KmerParams, "error_rate depth"),
-    "min_overlap": replace(_MIN_OVERLAP, default=SHORTEST_OVERLAP, about=replace(_MIN_OVERLAP.about, unset="")),
+    "min_overlap": replace(_MIN_OVERLAP, default=SHORTEST_USED, about=replace(_MIN_OVERLAP.about, unset="")),
 }  # fmt: skip
 """Options of `overlap` that rule how overlaps are found."""
 FASTQ = "fq", "fastq"
@@ -51,7 +51,7 @@ def correct(given: Given, reads: Reads, output: Output = "-", overlaps: OverlapF
     """Reads corrected by each other."""
     chosen = make_correct_params(given)
     _check(given, output, overlaps)
-    finding = {"min_overlap": SHORTEST_OVERLAP, **given_values(given, FIELDS.keys() & FINDING.keys())}
+    finding = {"min_overlap": SHORTEST_USED, **given_values(given, FIELDS.keys() & FINDING.keys())}
     params = make_params(given.get("preset"), **finding)
     inputs = [*reads, *([overlaps] if overlaps else [])]
     with session(given, inputs, {"-o": output}) as run:

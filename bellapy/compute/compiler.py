@@ -111,8 +111,8 @@ def compile_for(made: Any, arguments: tuple, known: Callable[[str], bool]) -> tu
     library, names = result.library, result.fndesc
     module = library._final_module
     used = [each.name for each in (*module.functions, *module.global_variables) if each.is_declaration]
-    if not all(name.startswith(("llvm.", names.env_name)) or known(name) for name in used):
-        return entry, None
+    if library.has_dynamic_globals or not all(name.startswith(("llvm.", names.env_name)) or known(name) for name in used):
+        return entry, None  # it holds addresses of this process, or nobody would find what it calls
     code = library._get_compiled_object()
     return entry, MachineCode(names.llvm_cpython_wrapper_name, names.env_name, list(result.environment.consts), code)
 

@@ -2,7 +2,7 @@
 
 `njit` is for ordinary kernels.  The others leave out reference counts, so they must not make arrays.  Reference counts are
 atomic operations, and would cost more than the short functions of an inner loop.  The inner ones are for calls from
-compiled code only, and are compiled as `inner` says; from Python they would crash.  The vector ones are for loops that
+compiled code only, and are compiled as `compiler.py` says; Python cannot call them.  The vector ones are for loops that
 LLVM must turn into vector code.  They promise that array arguments do not overlap.  Without this promise LLVM checks every
 loop for overlap at run time, and often gives up.  `njit_part` is for parts of one function, which takes them in.  Else the
 arrays of a record are handed over one by one, which costs a few percent where it happens every few thousand cells.

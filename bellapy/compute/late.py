@@ -16,7 +16,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Protocol
 
-from bellapy.report.log import logger
+from bellapy.report.log import FOR_ALL, logger
 
 
 def _is_on(setting: str) -> bool:
@@ -53,7 +53,7 @@ def watch_compilation(report: Compiling) -> Iterator[None]:
     @contextmanager
     def watch() -> Iterator[None]:
         if not report.compile_s:
-            logger.info("compiling for this processor; this happens once")
+            logger.info("compiling for this processor; this happens once", extra=FOR_ALL)
         started = time.perf_counter()
         try:
             yield
@@ -78,6 +78,8 @@ class Module:
         return import_module(self._name)
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # what copies and describes objects asks for
+            raise AttributeError(name)
         return getattr(self.made(), name)
 
 
@@ -110,10 +112,6 @@ class Late:
         if name.startswith("__"):  # what copies and describes objects asks for
             raise AttributeError(name)
         return getattr(self.made(), name)
-
-    def __reduce__(self) -> Any:
-        """As Numba does."""
-        return self.made().__reduce__()
 
 
 class Inner(Late):

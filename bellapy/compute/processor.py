@@ -34,20 +34,30 @@ def choose_features(host: str, cpu_name: str | None, cpu_features: str | None) -
 
 @cache
 def _host() -> str:
+    """The processor's features, as Numba takes them."""
     try:
-        return llvm.get_host_cpu_features().flatten()
+        features = llvm.get_host_cpu_features()
     except RuntimeError:  # LLVM cannot tell them for every kind of processor
         return ""
+    if os.environ.get("NUMBA_ENABLE_AVX") == "0":
+        features.update((name, False) for name in features if name.startswith("avx"))
+    return features.flatten()
+
+
+def _asked_for() -> tuple[str | None, str | None]:
+    """Name and features of the processor as the user sets them, None where not: as Numba reads its settings."""
+    name, features = os.environ.get("NUMBA_CPU_NAME"), os.environ.get("NUMBA_CPU_FEATURES")
+    return name, "" if features is None and str(name).lower() == "generic" else features
 
 
 @cache
 def vector_code() -> tuple[str | None, str]:
     """What `choose_features` says here."""
-    return choose_features(_host(), os.environ.get("NUMBA_CPU_NAME"), os.environ.get("NUMBA_CPU_FEATURES"))
+    return choose_features(_host(), *_asked_for())
 
 
 @cache
 def compiled_for() -> tuple[str, str]:
     """Name and features of the processor that code is compiled for."""
-    given = os.environ.get("NUMBA_CPU_FEATURES", _host())
-    return os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name(), vector_code()[0] or given
+    name, features = _asked_for()
+    return name or llvm.get_host_cpu_name(), vector_code()[0] or (_host() if features is None else features)

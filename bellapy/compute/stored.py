@@ -4,8 +4,8 @@ Numba makes of each function one for Python, which takes a tuple of objects.  LL
 that function lies.  What the code asks for is Python, the C library, and helpers that Numba has in modules in C: these are
 loaded without the package around them, which takes a sixth of a second.
 
-Each kind of arguments has a file.  It begins with a checksum, and with a stamp: the source of the function, Python, Numba,
-LLVM and NumPy as they were when it was compiled.  Damaged code, or that of another stamp, is compiled again and overwritten.
+Each kind of arguments has a file.  Its name tells them, the processor, Python, Numba, LLVM and NumPy.  It begins with
+a checksum, and with a stamp of the sources.  Damaged code, or that of another stamp, is compiled again and overwritten.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import os
 import pickle
 import sys
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
 from importlib.machinery import PathFinder
@@ -32,7 +32,7 @@ import numpy as np
 from bellapy.compute import own_process
 from bellapy.compute.late import Late, compiling
 from bellapy.compute.processor import compiled_for
-from bellapy.report.log import logger
+from bellapy.report.log import FOR_ALL, logger
 
 PACKAGE = Path(__file__).resolve().parents[1]
 COMPILERS = "numba", "llvmlite", "numpy"
@@ -92,17 +92,41 @@ def keep(place: Path, content: bytes) -> None:
 
 @cache
 def _warn(folder: Path, reason: str) -> None:
-    logger.warning("%s: %s; so the next run compiles again. NUMBA_CACHE_DIR names another folder", folder, reason)
+    text = "%s: %s; so the next run compiles again. NUMBA_CACHE_DIR names another folder"
+    logger.warning(text, folder, reason, extra=FOR_ALL)
+
+
+@cache
+def package_sources() -> tuple[tuple[str, int], ...]:
+    """All modules of the package, and when each was changed."""
+    return tuple(sorted(_sources(str(PACKAGE))))
+
+
+def _sources(folder: str) -> Iterator[tuple[str, int]]:
+    """Modules in a folder and in those below; pathlib takes three times as long."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                yield entry.path, entry.stat().st_mtime_ns
+            elif entry.is_dir(follow_symlinks=False) and entry.name != "__pycache__":
+                yield from _sources(entry.path)
 
 
 @cache
 def _stamp(source: str) -> bytes:
-    """What code from this file depends on, in short."""
+    """What code from this file depends on, in short: it takes in functions and constants of any module of the package."""
     with suppress(OSError):
         file = os.stat(source)
-        whole = file.st_mtime_ns, file.st_size, sys.version, *map(installed_at, COMPILERS)
-        return hashlib.sha1(repr(whole).encode()).digest()
+        return hashlib.sha1(repr((file.st_mtime_ns, file.st_size, package_sources())).encode()).digest()
     return b""
+
+
+def place_of(kind: str, function: Callable, *whole: Any) -> Path:
+    """The file for the code of a function, by all that tells it apart; one that another made, by what it got from there."""
+    own = [repr(cell.cell_contents) for cell in function.__closure__ or () if not callable(cell.cell_contents)]
+    told = function.__code__.co_filename, function.__qualname__, own, sys.version, *map(installed_at, COMPILERS), *whole
+    module = function.__module__.rpartition(".")[2]
+    return folder() / f"{kind}-{module}.{function.__name__}-{hashlib.sha1(repr(told).encode()).hexdigest()[:16]}"
 
 
 # ---------------------------------------------------------------- LLVM
@@ -210,6 +234,7 @@ class Outer(Late):
     def __init__(self, function: Callable, make: Callable[[], Any], kept: bool):
         super().__init__(function, make)
         self._kept = kept
+        self._stamp = _stamp(function.__code__.co_filename)  # now, as the file may change before a call
         self._ready: dict[Any, Callable] = {}
 
     def __call__(self, *arguments: Any) -> Any:
@@ -222,8 +247,8 @@ class Outer(Late):
 
     def _get_ready(self, kind: Any, arguments: tuple) -> Callable:
         """The function for such arguments, from the disk or from the compiler."""
-        function, place = self.__wrapped__, self._place(kind)
-        stamp = _stamp(function.__code__.co_filename)
+        function, stamp = self.__wrapped__, self._stamp
+        place = place_of("code", function, kind, compiled_for())
         content = read(place) if self._kept else b""
         if stamp and content.startswith(stamp):
             ready = _load(function, *pickle.loads(memoryview(content)[len(stamp) :]))
@@ -240,11 +265,3 @@ class Outer(Late):
             from bellapy.compute.compiler import compile_for
 
             return compile_for(self.made(), arguments, _is_known)
-
-    def _place(self, kind: Any) -> Path:
-        """The file for such arguments; a function that another one made is told by what it got from there."""
-        function = self.__wrapped__
-        own = [repr(cell.cell_contents) for cell in function.__closure__ or () if not callable(cell.cell_contents)]
-        whole = function.__code__.co_filename, function.__qualname__, own, kind, compiled_for()
-        module = function.__module__.rpartition(".")[2]
-        return folder() / f"code-{module}.{function.__name__}-{hashlib.sha1(repr(whole).encode()).hexdigest()[:16]}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bellapy.io.outputs import open_output, whole_files
+from bellapy.io.outputs import ending_of, open_output, whole_files
 from bellapy.report.multiqc import ENDING, make_multiqc
 from bellapy.report.run_report import RunReport
 
@@ -24,13 +24,13 @@ def write_report(report: RunReport, path: str) -> None:
         from bellapy.report.pictures import draw_sheet
 
         with whole_files(path) as (written,):
-            draw_sheet(report.charts, f"bellapy {report.version}: {report.command}", written, path.rsplit(".", 1)[1])
+            draw_sheet(report.charts, f"bellapy {report.version}: {report.command}", written, ending_of(path))
         return
     if path.lower().endswith(PAGE):
         from bellapy.report.page import make_page
 
         text = make_page(report)
-    elif path.endswith(ENDING):
+    elif path.lower().endswith(ENDING):
         text = make_multiqc(report, path)
     else:
         text = report.to_json()

@@ -7,7 +7,7 @@ from typing import Annotated, Any, NamedTuple
 from bellapy.errors import ParameterError
 from bellapy.params.fields import ALIGNMENT, FILTER, LARGEST, OUTPUT, About, check, fields_of, given_values
 
-SHORTEST_OVERLAP = 500  # bases; shorter ones than `overlap` reports, for the ends of reads and for short reads
+SHORTEST_USED = 500  # bases of an overlap; shorter than most that `overlap` reports, for the ends of reads
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 logger = logging.getLogger("bellapy")
+FOR_ALL = {"for_all": True}
+"""Marks a message that tells of the whole program, not of what a thread does: `extra=FOR_ALL`."""
 
 
 def set_up_logging(quiet: bool = False, debug: bool = False) -> None:
@@ -50,11 +52,11 @@ def cpu_time() -> float:
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Let this thread tell nothing but errors inside the block; another one may be at work for the user."""
+    """Let this thread tell only errors, and what is FOR_ALL, inside the block; another may be at work for the user."""
     here = threading.get_ident()
 
     def told(record: logging.LogRecord) -> bool:
-        return record.thread != here or record.levelno >= logging.ERROR
+        return record.thread != here or record.levelno >= logging.ERROR or hasattr(record, "for_all")
 
     logger.addFilter(told)
     try:

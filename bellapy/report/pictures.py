@@ -67,6 +67,7 @@ def _opening(found: re.Match[str]) -> str:
 
 def draw_sheet(charts: Sequence[Chart], title: str, path: str, kind: str) -> None:
     """Draw all charts on one sheet, as a file of a kind that matplotlib knows."""
+    import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -78,7 +79,8 @@ def draw_sheet(charts: Sequence[Chart], title: str, path: str, kind: str) -> Non
         draw(figure.add_subplot(rows, columns, i + 1), chart, ON_PAPER)
     figure.suptitle(title, fontsize=9, wrap=True)
     figure.tight_layout()
-    figure.savefig(path, format=kind, metadata={"Date": None} if kind == "svg" else None)
+    with matplotlib.rc_context({"svg.hashsalt": "sheet"}):  # the same file each time
+        figure.savefig(path, format=kind, metadata={"Date": None} if kind == "svg" else None)
 
 
 def draw(axes: Axes, chart: Chart, colours: dict[str, str] | None = None) -> None:

@@ -74,7 +74,7 @@ def _bucket_sort(words, start, end, shift, counts, out):
 
 @njit_inner
 def _canonical(codes, start, k):
-    """The canonical k-mer at `start` of codes, uint8, as scatter() computes it."""
+    """The canonical k-mer at `start` of codes, uint8, as `kmers.scatter` computes it."""
     forward, backward = U0, U0
     for i in range(k):
         c = U(codes[start + i])
@@ -87,7 +87,7 @@ def _canonical(codes, start, k):
 def _split_run(words, start, end, codes, layout):
     """Bring equal k-mers together in words[start:end], of equal hash bits, where a word could not hold the whole hash.
 
-    codes, layout : as in count_partitions.
+    codes, layout : as in `kmers.count_partitions`.
 
     Return the end of the first group; the run is almost always one group.
     """
@@ -108,7 +108,8 @@ def _split_run(words, start, end, codes, layout):
 def _collect_runs(words, n, codes, layout, lower, upper, spectrum, entries, n_entries):
     """Append the entries of the runs of equal k-mers that are `lower` to `upper` long; return entries and k-mers.
 
-    words : (n or more,) uint64, sorted.  codes, layout : as in count_partitions.  spectrum : int64, k-mers by count, grows.
+    words : (n or more,) uint64, sorted.  codes, layout : as in `kmers.count_partitions`.
+    spectrum : int64, k-mers by count, grows.
     entries : of a KmerMatrix, n_entries of them filled.
     """
     to_hash = U(layout.place_bits + 1)
@@ -137,7 +138,7 @@ def group_partitions(words, bounds, codes, layout, lower, upper, spectrum):
 
     `spectrum[c]` counts distinct k-mers with c occurrences (its last entry: that many or more); its entry for 1 is short,
     since singletons are mostly dropped before they are seen.  The entries kept replace the words from bounds[0] on.  Return
-    how many entries and k-mers there are.  codes, layout : as in count_partitions.
+    how many entries and k-mers there are.  codes, layout : as in `kmers.count_partitions`.
     """
     largest = 0
     for p in range(bounds.size - 1):

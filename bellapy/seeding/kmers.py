@@ -146,7 +146,7 @@ SPECTRUM_SIZE = 10_001
 class Known(NamedTuple):
     """The k-mers of the first so many partitions, counted before: with the same k and bounds, no mask and no other share.
 
-    counts : is used up.
+    counts : is used up.  For counting without a bound on memory: what a pass may need is judged by the passes before.
     """
 
     n_partitions: int

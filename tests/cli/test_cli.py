@@ -624,6 +624,15 @@ def test_evaluation_of_nothing(here, change, problem):
     assert problem in outcome.err and len(outcome.err.splitlines()) == 1
 
 
+def test_several_reasons_for_nothing_to_evaluate(here):
+    """A read that the truth does not have is no sign of other names where other lines have its names."""
+    line = (here / "overlaps.paf").read_text().splitlines()[0].split("\t")
+    inside = [*line[:2], "300", "1500", line[4], *line[5:7], "300", "1500", *line[9:]]
+    (here / "overlaps").write_text("\t".join(inside) + "\n" + "\t".join(["x", *line[1:]]) + "\n")
+    outcome = run("evaluate", "overlaps", "--truth", "truth.tsv", "--end-to-end", 100)
+    assert "no line is left to judge: 1 of a read that the truth does not have, 1 with overhangs" in outcome.err
+
+
 # ---------------------------------------------------------------- what goes where
 
 

@@ -45,7 +45,7 @@ def run_code(code: str, **settings: str) -> str:
 
 def features_in_use(**settings: str) -> list[str]:
     """Name and features of the processor for which Numba compiles."""
-    return run_code(FEATURES_IN_USE, **settings).strip().split("|")
+    return run_code(FEATURES_IN_USE, **settings).rstrip("\n").split("|")
 
 
 @pytest.mark.parametrize(
@@ -78,6 +78,19 @@ def test_numba_compiles_for_the_choice():
     assert name == llvm.get_host_cpu_name()
     assert features.removeprefix(host.flatten()) == (",-prefer-256-bit" if host.get(ICE_LAKE) else "")
     assert features_in_use(NUMBA_CPU_NAME="haswell", NUMBA_CPU_FEATURES="+avx2") == ["haswell", "+avx2"]
+
+
+SETTINGS = [
+    {}, {"NUMBA_ENABLE_AVX": "0"}, {"NUMBA_CPU_NAME": "generic"},
+    {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2"},
+]  # fmt: skip
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="compilation is switched off (NUMBA_DISABLE_JIT)")
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_numbas_settings_are_read_as_numba_reads_them(settings):
+    told = run_code('from bellapy.compute.processor import compiled_for; print(*compiled_for(), sep="|")', **settings)
+    assert told.rstrip("\n").split("|") == features_in_use(**settings)
 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="compilation is switched off (NUMBA_DISABLE_JIT)")

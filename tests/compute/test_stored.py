@@ -15,7 +15,7 @@ import pytest
 from bellapy.compute import compiler, stored
 from bellapy.compute.jit import njit
 from bellapy.compute.late import COMPILES, watch_compilation
-from bellapy.compute.stored import folder, kind_of
+from bellapy.compute.stored import PACKAGE, folder, kind_of, package_sources
 from bellapy.report.log import collect_warnings, logger
 
 needs_compiler = pytest.mark.skipif(not COMPILES, reason="compilation is switched off (NUMBA_DISABLE_JIT)")
@@ -175,7 +175,7 @@ def compiled(monkeypatch, tmp_path):
 @needs_compiler
 def test_compiling_is_told_once_and_timed(compiled, monkeypatch):
     report, function, told = Compiled(), njit(double), []
-    monkeypatch.setattr(logger, "info", told.append)
+    monkeypatch.setattr(logger, "info", lambda text, **_: told.append(text))
     with watch_compilation(report):
         function(3)
         first = report.compile_s
@@ -212,6 +212,33 @@ def test_damaged_code_is_compiled_again(compiled, damage):
     place.write_bytes(DAMAGE[damage](whole))
     assert njit(double)(3) == 6 and len(compiled) == 2
     assert njit(double)(3) == 6 and len(compiled) == 2
+
+
+@needs_compiler
+def test_a_change_anywhere_in_the_package_counts(compiled, monkeypatch):
+    """Functions of other modules, and constants, are part of the code."""
+    assert njit(double)(3) == 6
+    monkeypatch.setattr(stored, "package_sources", lambda: "changed")
+    stored._stamp.cache_clear()
+    assert njit(double)(3) == 6 and len(compiled) == 2
+    stored._stamp.cache_clear()
+
+
+def test_the_sources_are_all_modules():
+    assert {name for name, _ in package_sources()} == set(map(str, PACKAGE.rglob("*.py")))
+
+
+NUMBERS = np.arange(1 << 18)
+
+
+def number_at(i):
+    return NUMBERS[i]
+
+
+@needs_compiler
+def test_code_with_addresses_of_this_process_is_not_kept(compiled):
+    """Numba does not take large arrays into the code."""
+    assert njit(number_at)(3) == 3 and not folder().exists()
 
 
 @needs_compiler

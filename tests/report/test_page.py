@@ -85,11 +85,13 @@ def test_page(report, tmp_path):
     assert not re.search("#0102|<script|url\\(http", text)
 
 
-@pytest.mark.parametrize("kind", [".png", ".svg", ".PNG"])
+@pytest.mark.parametrize("kind", [".png", ".svg", ".PNG", ".SVG"])
 def test_sheet(report, tmp_path, kind):
     path = tmp_path / f"run{kind}"
     write_report(report, str(path))
     data = path.read_bytes()
+    write_report(report, str(path))
+    assert path.read_bytes() == data
     assert data.startswith(b"\x89PNG" if kind.lower() == ".png" else b"<?xml")
     assert len(data) > 10_000
 

@@ -110,11 +110,12 @@ def _libraries_version() -> tuple[int, int]:
 
     0, 0 for another installation: then the compiler tells what it needs.
     """
-    for place in filter(os.path.isdir, sys.path):
-        for name in fnmatch.filter(os.listdir(place), "cuda_bindings-*.dist-info"):
-            numbers = name.split("-")[1].split(".")
-            if len(numbers) > 1 and all(map(str.isdigit, numbers[:2])):
-                return int(numbers[0]), int(numbers[1])
+    for place in sys.path:
+        with suppress(OSError):
+            for name in fnmatch.filter(os.listdir(place), "cuda_bindings-*.dist-info"):
+                numbers = name.split("-")[1].split(".")
+                if len(numbers) > 1 and all(map(str.isdigit, numbers[:2])):
+                    return int(numbers[0]), int(numbers[1])
     return 0, 0
 
 

@@ -7,12 +7,10 @@ part of the file's name: the sources of the package, Python and the compiler.
 from __future__ import annotations
 
 import hashlib
-import os
 import struct
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache, partial
-from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -21,7 +19,7 @@ import numpy as np
 from bellapy.compute.gpu.arrays import DeviceArray, Function, current_card
 from bellapy.compute.gpu.devices import DRIVER_FILE, card_models
 from bellapy.compute.late import compiling
-from bellapy.compute.stored import COMPILERS, PACKAGE, folder, installed_at, keep, read
+from bellapy.compute.stored import COMPILERS, installed_at, keep, package_sources, place_of, read
 
 LETTERS = {"u": "BHIQ", "i": "bhiq", "f": " efd", "b": "?"}  # of the module struct, for 1, 2, 4 and 8 bytes
 NUMBERS = {bool: np.dtype(np.bool_), int: np.dtype(np.int64), float: np.dtype(np.float64)}
@@ -34,20 +32,9 @@ _compiling = Lock()
 @cache
 def stamp() -> str:
     """What compiled code depends on, in short."""
-    sources = sorted(_sources(str(PACKAGE)))
     installed = [installed_at(package) for package in (*COMPILERS, "numba_cuda")]
-    whole = sources, sys.version, installed, card_models(), DRIVER_FILE.read_text() if DRIVER_FILE.exists() else ""
+    whole = package_sources(), sys.version, installed, card_models(), DRIVER_FILE.read_text() if DRIVER_FILE.exists() else ""
     return hashlib.sha1(repr(whole).encode()).hexdigest()[:16]
-
-
-def _sources(folder: str) -> Iterator[tuple[str, int]]:
-    """Modules in a folder and in those below, and when each was changed; pathlib takes three times as long."""
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.endswith(".py"):
-                yield entry.path, entry.stat().st_mtime_ns
-            elif entry.is_dir(follow_symlinks=False) and entry.name != "__pycache__":
-                yield from _sources(entry.path)
 
 
 # ---------------------------------------------------------------- arguments
@@ -109,21 +96,19 @@ class Kernel:
 
     def _code(self, kind: Any, arguments: tuple) -> tuple[bytes, str]:
         """The code for such arguments, and its name, from the disk or from the compiler."""
-        place = self._place(kind)
-        name, _, code = read(place).partition(b"\n")
-        if not code:
-            with _compiling, compiling():
-                code, name_of_code = compile_kernel(self._function, arguments)
-            name = name_of_code.encode()
-            keep(place, name + b"\n" + code)
+        place = place_of("kernel", self._function, stamp(), kind, current_card().compute_capability)
+        content = read(place)
+        if not content:
+            with _compiling:
+                content = read(place) or self._compiled(arguments)  # another thread, of another GPU, may have come first
+                keep(place, content)
+        name, _, code = content.partition(b"\n")
         return code, name.decode()
 
-    def _place(self, kind: Any) -> Path:
-        """The file; a function that another one made is told by what it got from there."""
-        made = self._function
-        own = [repr(cell.cell_contents) for cell in made.__closure__ or () if not callable(cell.cell_contents)]
-        whole = stamp(), made.__module__, made.__qualname__, own, kind, current_card().compute_capability
-        return folder() / f"kernel-{made.__name__}-{hashlib.sha1(repr(whole).encode()).hexdigest()[:16]}"
+    def _compiled(self, arguments: tuple) -> bytes:
+        with compiling():
+            code, name = compile_kernel(self._function, arguments)
+        return name.encode() + b"\n" + code
 
 
 def compile_kernel(function: Callable, arguments: tuple) -> tuple[bytes, str]:

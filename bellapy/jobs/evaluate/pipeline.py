@@ -148,7 +148,7 @@ def _warn_of_nothing(path: str, n_lines: int, tally: Counter, truth: Truth) -> N
     where = "standard input" if path == "-" else path
     if not tally["lines"]:
         logger.warning("%s: holds no overlaps", where)
-    elif not n_lines and tally["lines_outside_truth"]:
+    elif not n_lines and 0 < tally["lines_outside_truth"] == tally["lines"] - tally["self_lines"]:
         logger.warning(
             "%s: no line has both of its reads in the truth. Compare the names: the truth has reads such as %r.",
             where, truth.names[0],

@@ -7,7 +7,7 @@ import numpy as np
 from bellapy.compute.runs import PAIR, QUERY_ALONE
 from bellapy.engines.exact.align import Alignment, Reached, Work
 from bellapy.engines.exact.path import unpacked
-from bellapy.io.outputs import whole_files
+from bellapy.io.outputs import ending_of, whole_files
 from bellapy.jobs.exact.output import Pair
 
 
@@ -33,7 +33,7 @@ def draw_plot(path: str, pair: Pair, alignment: Alignment | Reached | None, stra
     axes.legend(loc="upper left", fontsize=8)
     figure.tight_layout()
     with whole_files(path) as (written,):
-        figure.savefig(written, format=path.rsplit(".", 1)[1])
+        figure.savefig(written, format=ending_of(path))
 
 
 def _computed(work: Work, n: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -1,7 +1,7 @@
 """The first rounds: what the reads say about themselves, counting, and the columns that link reads.
 
 Counting is cut by hash into parts of the k-mers.  What follows works on tiles, so every part leaves its entries by blocks of
-reads.  An entry of a block holds a place in the block, and goes with the number of its column in the part.
+reads (block_columns.py).
 """
 
 from __future__ import annotations
@@ -38,8 +38,6 @@ PROFILED_BYTES = 48  # of a bin of the depth profile, while it is judged
 LEAST_BASES = 1 << 20  # for each thread: fewer are counted sooner than kernels are loaded
 MASKED = "minimizer", "syncmer"
 """Ways of sampling that mark places of the reads."""
-
-U = np.uint64
 
 
 def choose_settings(work: Work) -> Result:
@@ -83,7 +81,7 @@ def _sample_on_gpu(work: Work, reads: ReadSet, k: int, one_in: int) -> tuple[Kme
 
     if not all(map(ahead.is_ready, (*columns_cuda.LOADING, coverage_cuda.LOADING))):  # a first run compiles them meanwhile
         return None, None
-    counts = columns_cuda.try_to_count(reads, k, 2, one_in, work.resources)
+    counts = columns_cuda.try_to_count(reads, k, LOWEST, one_in, work.resources)
     if counts is None:
         return None, None
     its_counts = replace(counts, entries=counts.entries.on_host())

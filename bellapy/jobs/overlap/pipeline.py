@@ -165,8 +165,9 @@ def count_rounds(work: Work, launch: Launch = launch_here) -> None:
     about_reads = estimates.describe(work.reads.all(), work.estimate)
     logger.info("%s; k %d, counts %d to %d%s%s", about_reads, k, lower, upper, sampled, shorter)
     report.estimates = replace(
-        Estimates.of(work.estimate), k=k, lower=lower, upper=upper, sampling=sampling, sampling_window=window
-    )
+        Estimates.of(work.estimate), k=k, lower=lower, upper=upper, sampling=sampling, sampling_window=window,
+        min_overlap=least,
+    )  # fmt: skip
     with report.stage(CountStage("count")) as counted:
         _all(work, COUNT_ROUNDS, launch)
         links, spectrum = links_of(work)

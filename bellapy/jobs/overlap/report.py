@@ -84,6 +84,7 @@ class Estimates:
     upper: int | None = None
     sampling: str | None = None
     sampling_window: int | None = None
+    min_overlap: int | None = None
     xdrop: list[int] | None = None
     tilt: float | None = None
 

@@ -284,7 +284,7 @@ def choose_in_blocks(products, begin, end, read_lengths, k, seed_length, params,
     products : Products.  read_lengths : (n_reads,) int32.  k, seed_length : of the matrix.  params : SeedParams.
     out : (any, N_COLUMNS) int32, filled.
 
-    Return the number of rows of `out`, of candidates seen and of those with too few shared k-mers.
+    Return the number of rows of `out`, of candidates seen and of those that gave no seed.
     """
     keys, payload, bounds, first_query, layout = products
     pair_shift = U(layout.number_bits + layout.diagonal_bits)

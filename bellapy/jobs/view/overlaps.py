@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bellapy.io.outputs import whole_files
+from bellapy.io.outputs import ending_of, whole_files
 from bellapy.jobs.view.lines import Mate
 
 NAME_SHARE = 3  # of the width, one part in so many is for names
@@ -67,4 +67,4 @@ def draw_overlaps(path: str, name: str, length: int, mates: list[Mate]) -> None:
     axes.spines[["top", "right", "left"]].set_visible(False)
     figure.tight_layout()
     with whole_files(path) as (written,):
-        figure.savefig(written, format=path.rsplit(".", 1)[1])
+        figure.savefig(written, format=ending_of(path))

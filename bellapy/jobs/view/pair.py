@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.io.outputs import whole_files
+from bellapy.io.outputs import ending_of, whole_files
 from bellapy.records.bases import UNKNOWN
 
 MOST_DOTS = 200_000
@@ -128,4 +128,4 @@ def draw_pair(
     axes.legend(fontsize=7, loc="best")
     figure.tight_layout()
     with whole_files(path) as (written,):
-        figure.savefig(written, format=path.rsplit(".", 1)[1])
+        figure.savefig(written, format=ending_of(path))

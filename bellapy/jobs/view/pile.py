@@ -9,7 +9,7 @@ import re
 from typing import NamedTuple
 
 from bellapy.errors import InputError
-from bellapy.io.outputs import whole_files
+from bellapy.io.outputs import ending_of, whole_files
 from bellapy.jobs.view.lines import Mate
 from bellapy.records.bases import reverse_complement
 
@@ -108,4 +108,4 @@ def draw_pile(path: str, name: str, place: tuple[int, int], shown: list[tuple[st
     axes.legend(fontsize=6, ncols=6, loc="upper center", bbox_to_anchor=(0.5, 0), frameon=False)
     figure.tight_layout()
     with whole_files(path) as (written,):
-        figure.savefig(written, format=path.rsplit(".", 1)[1])
+        figure.savefig(written, format=ending_of(path))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bellapy.io.outputs import whole_files
+from bellapy.io.outputs import ending_of, whole_files
 from bellapy.records.genomes import Alignment, Genome
 
 COLOURS = {1: "#2166ac", -1: "#b2182b"}
@@ -49,7 +49,7 @@ def draw_plot(path: str, target: Genome, query: Genome, alignments: list[Alignme
     axes.legend(loc="upper left", fontsize=8)
     figure.tight_layout()
     with whole_files(path) as (written,):
-        figure.savefig(written, format=path.rsplit(".", 1)[1])
+        figure.savefig(written, format=ending_of(path))
 
 
 def _label(genome: Genome) -> str:

@@ -6,6 +6,8 @@ import ctypes
 import gc
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -182,6 +184,27 @@ def make_kernel(n):
         numbers[0] = n
 
     return kernel
+
+
+def test_a_kernel_is_compiled_once_for_all_gpus_and_again_where_its_file_is_damaged(host, monkeypatch, tmp_path):
+    compiled = []
+
+    def compile_kernel(function, arguments):
+        time.sleep(0.05)
+        compiled.append(function)
+        return b"code", "name"
+
+    monkeypatch.setattr(stored, "compile_kernel", compile_kernel)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    words, kernel = device_array(3, np.uint32), make_kernel(1)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: stored.Kernel(kernel)[1, 32](words), range(4)))
+    assert len(compiled) == 1
+    (place,) = tmp_path.iterdir()
+    place.write_bytes(place.read_bytes()[:-1])
+    stored.Kernel(kernel)[1, 32](words)
+    stored.Kernel(kernel)[1, 32](words)
+    assert len(compiled) == 2
 
 
 def test_kernels_are_compiled_once_for_each_kind_of_arguments(host, monkeypatch, tmp_path):
