@@ -36,6 +36,7 @@ LOWEST, ANY_COUNT = 2, (1 << 31) - 1  # bounds of counts
 PROFILED_BYTES = 48  # of a bin of the depth profile, while it is judged
 
 LEAST_BASES = 1 << 20  # for each thread: fewer are counted sooner than kernels are loaded
+SAMPLE = "sample"  # name of what is counted to learn about the reads
 MASKED = "minimizer", "syncmer"
 """Ways of sampling that mark places of the reads."""
 
@@ -64,7 +65,7 @@ def _estimate(work: Work, reads: ReadSet, kmers: KmerParams, threads: int, budge
         sample = Share(0, 1, _sizes(work, k, one_in))
         counts = count_kmers(reads.codes, k, LOWEST, ANY_COUNT, share=sample, threads=threads, budget=budget)
         if _is_in_memory(work) and budget.limit is None:
-            work.store.put(f"sample.{k}", {"known": Known(sample.sizes.shape[1], counts)})
+            work.store.put(SAMPLE, {"k": k, "known": Known(sample.sizes.shape[1], counts)})
     budget.require("measuring the depth", DEPTH_BYTES)
     matrix = build_kmer_matrix(replace(counts, entries=_view(counts.entries)), reads, k, ANY_COUNT)
     found = estimates.estimate(reads, matrix, one_in, kmers.error_rate, kmers.depth, threads, find)
@@ -101,7 +102,8 @@ def needs_all_reads(kmers: KmerParams) -> bool:
 def count(work: Work, part: int) -> Result:
     """All k-mers of a part that occur more than once, and their depth profile."""
     reads, settings, threads = work.reads.all(), work.settings, work.params.run.threads
-    counts = _count_on_gpu(reads, work) or _count(reads, work, part)
+    known = _take_sample(work, settings["k"])
+    counts = _count_on_gpu(reads, work) or _count(reads, work, part, known)
     full = _matrix(work, replace(counts, entries=_view(counts.entries)), settings["upper"])
     room = PROFILED_BYTES * (reads.n_bases // PROFILE_WIDTH + len(reads))
     Budget(work.params.run.max_memory).require("the depth along the reads", room)
@@ -138,7 +140,7 @@ def _count_on_gpu(reads: ReadSet, work: Work) -> KmerCounts | None:
     return try_to_count(reads, settings["k"], kmers.lower, one_in(settings), work.resources)
 
 
-def _count(reads: ReadSet, work: Work, part: int) -> KmerCounts:
+def _count(reads: ReadSet, work: Work, part: int, known: Known | None) -> KmerCounts:
     settings, kmers, threads = work.settings, work.params.kmers, work.params.run.threads
     k, sampling, window, budget = (
         settings["k"], settings["sampling"], settings["sampling_window"], Budget(work.params.run.max_memory),
@@ -151,7 +153,7 @@ def _count(reads: ReadSet, work: Work, part: int) -> KmerCounts:
         budget.require(f"sampling by {sampling}s", len(codes))
         mask = sampling_mask(codes, k, sampling, window, threads)
     plain = marks is None and not len(mask)
-    known = _sampled(work, k) if plain and kmers.lower == LOWEST else None
+    known = known if kmers.lower == LOWEST else None
     share = Share(part, work.plan.n_parts, _sizes(work, k, one_in(settings)), known) if plain else None
     counts = count_kmers(
         codes, k, kmers.lower, ANY_COUNT, keep_one_in=one_in(settings), mask=mask, share=share, threads=threads,
@@ -160,11 +162,12 @@ def _count(reads: ReadSet, work: Work, part: int) -> KmerCounts:
     return counts if marks is None else replace(counts, entries=restore_places(reads.codes, marks, counts.entries, threads))
 
 
-def _sampled(work: Work, k: int) -> Known | None:
-    """The k-mers that were counted to learn about the reads, if these are some of those that are wanted; for once."""
-    if not _is_in_memory(work) or not work.store.once(f"sample.{k}", dict):
+def _take_sample(work: Work, k: int) -> Known | None:
+    """The k-mers that were counted to learn about the reads, if they have this k; they are forgotten in any case."""
+    if not _is_in_memory(work) or not work.store.once(SAMPLE, dict):
         return None
-    return work.store.take(f"sample.{k}")["known"]
+    sample = work.store.take(SAMPLE)
+    return sample["known"] if sample["k"] == k else None
 
 
 def _sizes(work: Work, k: int, keep_one_in: int) -> np.ndarray:
