@@ -1,6 +1,6 @@
 """Numba, where it compiles; nothing of this is loaded before.
 
-Numba makes machine code of every function, and keeps it on disk.  That of an inner function is never run, as LLVM takes
+Numba makes machine code of every function, which `stored.py` keeps.  That of an inner function is never run, as LLVM takes
 its code into each caller and makes machine code there.  So this step is left out: an inner function ends as LLVM's code.
 """
 
@@ -69,19 +69,19 @@ class OuterLibrary(JITCodeLibrary):
 class InnerCompiler(Compiler):
     """Numba's own steps, with such a library."""
 
-    library: type[JITCodeLibrary] = InnerLibrary
+    kept_as: type[JITCodeLibrary] = InnerLibrary
 
     def define_pipelines(self) -> list:
         """The steps, once it is known what is compiled."""
         state = self.state
-        state["library"] = self.library(state.targetctx.codegen(), state.func_id.func_qualname)
+        state["library"] = self.kept_as(state.targetctx.codegen(), state.func_id.func_qualname)
         return super().define_pipelines()
 
 
 class OuterCompiler(InnerCompiler):
     """Likewise."""
 
-    library = OuterLibrary
+    kept_as = OuterLibrary
 
 
 class MachineCode(NamedTuple):
