@@ -19,11 +19,12 @@ BUCKET_SORT_LIMIT = 64  # beyond, insertion sort would be slow
 @njit_inner
 def insertion_sort(words, start, end):
     """Sort words[start:end], uint64."""
-    for i in range(start + 1, end):
+    first = U(start)
+    for i in range(first + U1, U(end)):
         word, j = words[i], i
-        while j > start and words[j - 1] > word:
-            words[j] = words[j - 1]
-            j -= 1
+        while j > first and words[j - U1] > word:
+            words[j] = words[j - U1]
+            j -= U1
         words[j] = word
 
 
@@ -35,17 +36,17 @@ def _drop_singletons(words, start, end, shift, seen):
         and one for those that do so twice.
     """
     seen[:] = U0
-    for i in range(start, end):
+    for i in range(U(start), U(end)):
         g = words[i] >> shift
         bit, at = U1 << (g & U63), (g >> U6) << U1
         seen[at + U1] |= seen[at] & bit
         seen[at] |= bit
-    n = start
-    for i in range(start, end):
+    n = U(start)
+    for i in range(U(start), U(end)):
         g = words[i] >> shift
         words[n] = words[i]
-        n += np.int64((seen[((g >> U6) << U1) + U1] >> (g & U63)) & U1)
-    return n
+        n += (seen[((g >> U6) << U1) + U1] >> (g & U63)) & U1
+    return np.int64(n)
 
 
 @njit
@@ -55,11 +56,11 @@ def _bucket_sort(words, start, end, shift, counts, out):
     words, out : uint64.  counts : (n_buckets + 1,) int64 scratch.
     """
     counts[:] = 0
-    for i in range(start, end):
+    for i in range(U(start), U(end)):
         counts[(words[i] >> shift) + U1] += 1
     for b in range(counts.size - 1):
         counts[b + 1] += counts[b]
-    for i in range(start, end):
+    for i in range(U(start), U(end)):
         b = words[i] >> shift
         out[counts[b]] = words[i]
         counts[b] += 1
@@ -114,22 +115,23 @@ def _collect_runs(words, n, codes, layout, lower, upper, spectrum, entries, n_en
     """
     to_hash = U(layout.place_bits + 1)
     low = (U1 << to_hash) - U1
-    i = n_kmers = 0
-    while i < n:
-        j = i + 1
-        while j < n and words[j] >> to_hash == words[i] >> to_hash:
-            j += 1
-        if layout.dropped_bits and j - i > 1:
-            j = _split_run(words, i, j, codes, layout)
-        spectrum[min(j - i, spectrum.size - 1)] += 1
-        if lower <= j - i <= upper:
+    i, end, at, n_kmers = U0, U(n), U(n_entries), 0
+    while i < end:
+        j = i + U1
+        while j < end and words[j] >> to_hash == words[i] >> to_hash:
+            j += U1
+        if layout.dropped_bits and j - i > U1:
+            j = U(_split_run(words, np.int64(i), np.int64(j), codes, layout))
+        count = np.int64(j - i)
+        spectrum[min(count, spectrum.size - 1)] += 1
+        if lower <= count <= upper:
             for x in range(i, j):
                 place = words[x] & low
-                entries[n_entries] = pack_entry(place >> U1, U(x == i), place & U1)
-                n_entries += 1
+                entries[at] = pack_entry(place >> U1, U(x == i), place & U1)
+                at += U1
             n_kmers += 1
         i = j
-    return n_entries, n_kmers
+    return np.int64(at), n_kmers
 
 
 @njit

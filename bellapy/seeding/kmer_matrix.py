@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner, prefetch
-from bellapy.compute.threads import map_threads
+from bellapy.compute.sorting import distinct
+from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.records import DepthProfile, KmerMatrix, ReadSet
 from bellapy.records.kmers import TABLE_SHIFT, Held, HeldMatrix
 from bellapy.seeding.entries import is_first, place_of
@@ -13,7 +16,8 @@ from bellapy.seeding.kmers import KmerCounts
 
 U = np.uint64
 PROFILE_WIDTH = 256  # bases
-LOOKED_UP = 256  # entries, before their bins are written to
+LOOKED_UP = 256  # places, before their bins are written to
+MOST_SUMS = 4  # for each bin: no more memory than what judges the profile takes
 MOST_COPIES = 1 << 23  # counted of a k-mer in the profile, so that the sum of a bin has 32 bits
 
 
@@ -56,38 +60,41 @@ def build_kmer_matrix(
 
 
 @njit_inner
-def _look_up(entries, begin, end, starts, table, offsets, sums, found):
-    """Write the bins of entries [begin, end) to `found`, (LOOKED_UP,) int64, and ask for their sums.
+def _add_up(places, more, n, starts, table, offsets, sums):
+    """Add more[i], uint64, to the sum of the bin of places[i], int64, for the first n; `places` is overwritten.
 
-    entries, starts, table, offsets, sums : as in add_to_profile.
+    starts, table, offsets, sums : as in add_to_profile.
     """
-    for i in range(begin, end):
-        place = place_of(entries[i])
-        r = read_at(place, starts, table)
-        found[i - begin] = offsets[r] + (place - starts[r]) // PROFILE_WIDTH
-        prefetch(sums, found[i - begin])
+    for i in range(n):
+        r = read_at(places[i], starts, table)
+        places[i] = offsets[r] + (places[i] - starts[r]) // PROFILE_WIDTH
+        prefetch(sums, places[i])
+    for i in range(n):
+        sums[places[i]] += more[i]
 
 
 @njit
-def add_to_profile(entries, low, high, starts, table, offsets, sums):
-    """Count the entries whose places lie in [low, high).
+def add_to_profile(entries, begin, end, low, high, starts, table, offsets, sums):
+    """Count the entries whose places lie in [low, high), of columns that begin in [begin, end).
 
     entries, starts, table : of a KmerMatrix.  offsets : of a DepthProfile.
     sums : (n_bins,) uint64, grows: n_kmers of a DepthProfile in the lower half of a word, copies in the upper one.  Of large
         sets no bin is in the cache, so two arrays would be waited for twice.
     """
-    found = np.empty(LOOKED_UP, np.int64)
-    first = begin = looked_up = 0
-    while first < entries.size:
+    places, more = np.empty(LOOKED_UP, np.int64), np.empty(LOOKED_UP, np.uint64)
+    n, first, end = 0, next_column(entries, begin), next_column(entries, end)
+    while first < end:
         last = next_column(entries, first + 1)
-        more = U(min(last - first, MOST_COPIES)) << U(32) | U(1)
+        its_more = U(min(last - first, MOST_COPIES)) << U(32) | U(1)
         for i in range(first, last):
-            if i == looked_up:  # many at once: a sum that is written to holds up what is read after it
-                begin, looked_up = i, min(i + LOOKED_UP, entries.size)
-                _look_up(entries, begin, looked_up, starts, table, offsets, sums, found)
-            if low <= place_of(entries[i]) < high:
-                sums[found[i - begin]] += more
+            place = place_of(entries[i])
+            places[n], more[n] = place, its_more  # without a branch, as in seeding/kmers.py
+            n += low <= place < high
+            if n == LOOKED_UP:  # many at once: a sum that is written to holds up what is read after it
+                _add_up(places, more, n, starts, table, offsets, sums)
+                n = 0
         first = last
+    _add_up(places, more, n, starts, table, offsets, sums)
 
 
 def read_ranges(starts: np.ndarray, parts: int) -> list[tuple[int, int]]:
@@ -96,14 +103,14 @@ def read_ranges(starts: np.ndarray, parts: int) -> list[tuple[int, int]]:
     starts : of a KmerMatrix.
     """
     wanted = np.linspace(0, int(starts[-1]), parts + 1).astype(np.int64)[1:-1]
-    edges = np.unique(np.concatenate(([0], starts[np.searchsorted(starts, wanted)], starts[-1:])))
+    edges = distinct(np.concatenate(([0], starts[np.searchsorted(starts, wanted)], starts[-1:])))
     return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
 
 
 def profile_depth(matrix: KmerMatrix, reads: ReadSet, threads: int = 1) -> DepthProfile:
     """Count the k-mers of A, and add up in how many places they occur, along every read.
 
-    A thread looks at all entries, and counts those of its own reads: so the profile is held once.
+    Some groups of threads share the columns, each with sums of its own; those of a group share the reads.
     """
     offsets = np.zeros(len(reads) + 1, np.int64)
     np.cumsum(reads.lengths // PROFILE_WIDTH + 1, out=offsets[1:])
@@ -111,12 +118,16 @@ def profile_depth(matrix: KmerMatrix, reads: ReadSet, threads: int = 1) -> Depth
     if isinstance(matrix, HeldMatrix):
         n_kmers, copies = matrix.entries.profile(*bins, PROFILE_WIDTH)
     else:
-        sums = np.zeros(int(offsets[-1]), np.uint64)
+        n_groups = min(threads, MOST_SUMS)
+        sums = np.zeros((n_groups, int(offsets[-1])), np.uint64)
+        columns, places = even_ranges(len(matrix.entries), n_groups), read_ranges(matrix.starts, -(-threads // n_groups))
 
-        def count(places):
-            add_to_profile(matrix.entries, *places, *bins, sums)
+        def count(task):
+            (group, its_columns), its_places = task
+            add_to_profile(matrix.entries, *its_columns, *its_places, *bins, sums[group])
 
-        map_threads(count, read_ranges(matrix.starts, threads), threads)
-        n_kmers, copies = sums.astype(np.uint32), (sums >> U(32)).astype(np.uint32)
+        map_threads(count, product(enumerate(columns), places), threads)
+        total = sums.sum(axis=0)
+        n_kmers, copies = total.astype(np.uint32), (total >> U(32)).astype(np.uint32)
     unknown = np.zeros(len(reads))
     return DepthProfile(PROFILE_WIDTH, offsets, n_kmers, copies, unknown.astype(np.float32), unknown.astype(np.uint8))

@@ -135,12 +135,12 @@ def test_seed_length():
     assert build(["ACGTTGCATT"] * 2, 5, 2, 8, seed_length=1)[1].seed_length == 1
 
 
-@pytest.mark.parametrize("k", [4, 15])
-def test_depth_profile(k):
+@pytest.mark.parametrize("k, threads", [(4, 1), (15, 1), (4, 2), (4, 3), (15, 16)])
+def test_depth_profile(k, threads):
     sequences = simulate_reads(np.random.default_rng(2))
     sequences += ["", random_bases(np.random.default_rng(3), PROFILE_WIDTH), sequences[0]]
     reads, matrix = build(sequences, k, 2, 10_000)
-    profile = profile_depth(matrix, reads)
+    profile = profile_depth(matrix, reads, threads)
     n_kmers = [[0] * (len(sequence) // PROFILE_WIDTH + 1) for sequence in sequences]
     copies = [[0] * (len(sequence) // PROFILE_WIDTH + 1) for sequence in sequences]
     for places in naive.matrix_entries(sequences, k, 2, 10_000).values():

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
-from bellapy.compute.jit import njit, njit_entry, njit_vector
+from bellapy.compute.jit import njit, njit_entry, njit_inner, njit_vector
 from bellapy.compute.sorting import sort_few
 from bellapy.compute.threads import even_ranges, map_threads, shared_by
 from bellapy.records import Overlaps, ReadSet
@@ -33,20 +33,37 @@ ROW_BITS, ROW = U(32), U((1 << 32) - 1)
 SEED, PRIME, SHIFT = U(0xCBF29CE484222325), U(0x9E3779B97F4A7C15), U(29)
 
 
-@njit
-def hash_strands(codes, starts, lengths, begin, end, hashes):
-    """hashes[0, r] and hashes[1, r] of reads [begin, end): of the read and of its reverse complement, uint64.
+@njit_inner
+def _next_hashes(hashed, forward, backward):
+    """The hashes of both strands, `hashed`, by one code more of each; the code of the other one is not yet complemented."""
+    a, b = U(forward), U(backward)
+    return (
+        (hashed[0] ^ (hashed[0] >> SHIFT) ^ a) * PRIME,
+        (hashed[1] ^ (hashed[1] >> SHIFT) ^ (b if b > 3 else U(3) - b)) * PRIME,
+    )
 
+
+@njit
+def hash_strands(codes, starts, lengths, rows, hashes):
+    """hashes[0, r] and hashes[1, r] of the reads `rows`, (n,) int64: of the read and of its reverse complement, uint64.
+
+    Two reads are hashed at a time, since each step waits for the one before: so neighbours should be about as long.
     codes, starts, lengths : of a ReadSet.
     """
-    for r in range(begin, end):
-        first, last = starts[r], starts[r] + lengths[r] - 1
-        forward = backward = SEED
-        for i in range(lengths[r]):
-            a, b = U(codes[first + i]), U(codes[last - i])
-            forward = (forward ^ (forward >> SHIFT) ^ a) * PRIME
-            backward = (backward ^ (backward >> SHIFT) ^ (b if b > 3 else U(3) - b)) * PRIME
-        hashes[0, r], hashes[1, r] = forward, backward
+    for x in range(0, len(rows), 2):
+        r, other = rows[x], rows[min(x + 1, len(rows) - 1)]
+        one, two = (SEED, SEED), (SEED, SEED)
+        n, n_of_two, of_both = U(lengths[r]), U(lengths[other]), U(min(lengths[r], lengths[other]))
+        first, first_of_two = U(starts[r]), U(starts[other])
+        last, last_of_two = first + n - U(1), first_of_two + n_of_two - U(1)
+        for i in range(of_both):
+            one = _next_hashes(one, codes[first + i], codes[last - i])
+            two = _next_hashes(two, codes[first_of_two + i], codes[last_of_two - i])
+        for i in range(of_both, n):
+            one = _next_hashes(one, codes[first + i], codes[last - i])
+        for i in range(of_both, n_of_two):
+            two = _next_hashes(two, codes[first_of_two + i], codes[last_of_two - i])
+        (hashes[0, r], hashes[1, r]), (hashes[0, other], hashes[1, other]) = one, two
 
 
 @njit_vector
@@ -144,7 +161,7 @@ def hash_taken(taken: Taken) -> np.ndarray:
 def _hashes_of(codes: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """The same; codes, starts, lengths : as in a ReadSet."""
     hashes = np.empty((2, len(starts)), np.uint64)
-    hash_strands(codes, starts, lengths, 0, len(starts), hashes)
+    hash_strands(codes, starts, lengths, np.argsort(lengths), hashes)
     return hashes
 
 

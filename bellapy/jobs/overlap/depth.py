@@ -130,11 +130,12 @@ def add_company(entries, begin, end, bins, low, repeat, unit, near, company):
 
 
 @njit
-def repeat_shares(entries, begin, end, bins, upper, repeat, unit, shares):
-    """Write the share of places in repeats of the columns with more than `upper` entries; return the number of these.
+def repeat_shares(entries, begin, end, bins, upper, repeat, unit, firsts, shares):
+    """Write where columns with more than `upper` entries begin, and the share of places in repeats; return their number.
 
     A place is in a repeat if its bin is, or if the read shows the k-mer once more, the same way round.
-    entries, begin, end, bins, repeat, unit : as in `add_company`.  shares : uint32, as many as there may be.
+    entries, begin, end, bins, repeat, unit : as in `add_company`.
+    firsts, shares : int64 and uint32, as many as there may be.
     """
     n_columns, first = 0, next_large(entries, next_column(entries, begin), end, upper)
     while first < end:
@@ -145,29 +146,27 @@ def repeat_shares(entries, begin, end, bins, upper, repeat, unit, shares):
             its_way = np.int64(reverse_of(entries[i]))
             n += repeat[b] or (r == before and its_way == way)
             before, way = r, its_way
-        shares[n_columns] = unit * n // (last - first)
+        firsts[n_columns], shares[n_columns] = first, unit * n // (last - first)
         n_columns += 1
         first = next_large(entries, last, end, upper)
     return n_columns
 
 
 @njit
-def add_votes(entries, low, high, bins, upper, shares, votes):
-    """votes[0, b] += shares of the k-mers above `upper` in bin b, votes[1, b] counts them, for places in [low, high).
+def add_votes(entries, firsts, shares, low, high, bins, votes):
+    """votes[0, b] += shares of the large columns in bin b, votes[1, b] counts them, for places in [low, high).
 
-    entries, bins, upper : as in `add_company`.  shares : uint32, of `repeat_shares` over all columns.
+    entries, bins : as in `add_company`.  firsts, shares : int64 and uint32, of `repeat_shares` over all columns.
     votes : (2, n_bins) uint32; a bin of 256 places has room for as many whole shares.
     """
-    first = next_large(entries, 0, entries.size, upper)
     for column in range(shares.size):
-        last = next_column(entries, first + 1)
-        for i in range(first, last):
+        first = firsts[column]
+        for i in range(first, next_column(entries, first + 1)):
             place = place_of(entries[i])
             if low <= place < high:
                 b = bin_of(place, bins)[1]
                 votes[0, b] += shares[column]
                 votes[1, b] += np.uint32(1)
-        first = next_large(entries, last, entries.size, upper)
 
 
 @njit
@@ -223,14 +222,17 @@ def count_votes(parts: Iterable[KmerMatrix], bins: Bins, upper: int, repeat: np.
             continue
 
         def share(piece, entries=matrix.entries):
-            room = np.empty((piece[1] - piece[0]) // (upper + 1) + 1, np.uint32)
-            return room[: repeat_shares(entries, *piece, bins, upper, repeat, UNIT, room)]
+            most = (piece[1] - piece[0]) // (upper + 1) + 1
+            firsts, shares = np.empty(most, np.int64), np.empty(most, np.uint32)
+            n = repeat_shares(entries, *piece, bins, upper, repeat, UNIT, firsts, shares)
+            return firsts[:n], shares[:n]
 
-        ranges = even_ranges(len(matrix.entries), threads)
-        shares = np.concatenate([np.zeros(0, np.uint32), *map_threads(share, ranges, threads)])
+        parts_of_all = map_threads(share, even_ranges(len(matrix.entries), threads), threads)
+        none = np.zeros(0, np.int64), np.zeros(0, np.uint32)
+        large = tuple(map(np.concatenate, zip(none, *parts_of_all, strict=True)))
 
-        def add(places, entries=matrix.entries, shares=shares, votes=votes):
-            add_votes(entries, *places, bins, upper, shares, votes)
+        def add(places, entries=matrix.entries, large=large, votes=votes):
+            add_votes(entries, *large, *places, bins, votes)
 
         map_threads(add, read_ranges(matrix.starts, threads), threads)
     return votes

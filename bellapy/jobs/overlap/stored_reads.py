@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.mapped import let_go, map_bytes, pieces_of
+from bellapy.compute.sorting import distinct
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.errors import InputError
 from bellapy.io.fastx import gather_reads
@@ -59,7 +60,7 @@ def _order(codes: np.ndarray, starts: np.ndarray, lengths: np.ndarray, threads: 
     hashes = np.empty((2, len(lengths)), np.uint64)
 
     def work(piece: tuple[int, int]) -> None:
-        hash_strands(codes, starts, lengths, *piece, hashes)
+        hash_strands(codes, starts, lengths, piece[0] + np.argsort(lengths[slice(*piece)]), hashes)
         let_go(codes)
 
     map_threads(work, even_ranges(len(lengths), max(4 * threads, pieces_of(codes))), threads)
@@ -174,7 +175,7 @@ class StoredReads:
         while at < len(overlaps):
             done = int(ends[at - 1] - lengths[query[at]]) if at else 0  # its query may have been counted before
             end = max(at + 1, int(np.searchsorted(ends, done + room, side="right")))
-            ids = np.unique(np.concatenate((query[at:end], target[at:end])))
+            ids = distinct(np.concatenate((query[at:end], target[at:end])))
             new_ids = np.zeros(len(lengths), np.int32)
             new_ids[ids] = np.arange(len(ids))
             yield SomeOverlaps(self.some_as_given(ids, threads), with_ids(overlaps.take(slice(at, end)), new_ids), ids)
