@@ -15,6 +15,7 @@ from bellapy.seeding.entries import is_first, place_of
 from bellapy.seeding.kmers import KmerCounts
 
 U = np.uint64
+U1 = U(1)
 PROFILE_WIDTH = 256  # bases
 LOOKED_UP = 256  # places, before their bins are written to
 MOST_SUMS = 4  # for each bin: no more memory than what judges the profile takes
@@ -42,11 +43,17 @@ def next_large(entries, at, end, upper):
 
 @njit_inner
 def read_at(place, starts, table):
-    """The read that holds a place.  `starts` and `table` are those of a KmerMatrix."""
-    r = np.int64(table[place >> TABLE_SHIFT])
-    r += starts[r + 1] <= place  # without a branch: there is no telling, and most reads are longer than a step of the table
-    while starts[r + 1] <= place:
-        r += 1
+    """The read that holds a place, int64.  `starts` and `table` are those of a KmerMatrix."""
+    return np.int64(unsigned_read_at(place, starts, table))
+
+
+@njit_inner
+def unsigned_read_at(place, starts, table):
+    """The same as uint64, which is a faster index: it is not asked whether it counts from the end."""
+    r = U(table[U(place) >> U(TABLE_SHIFT)])
+    r += U(starts[r + U1] <= place)  # without a branch: there is no telling, and most reads are longer than a table's step
+    while starts[r + U1] <= place:
+        r += U1
     return r
 
 
@@ -65,12 +72,12 @@ def _add_up(places, more, n, starts, table, offsets, sums):
 
     starts, table, offsets, sums : as in add_to_profile.
     """
-    for i in range(n):
-        r = read_at(places[i], starts, table)
-        places[i] = offsets[r] + (places[i] - starts[r]) // PROFILE_WIDTH
+    for i in range(U(n)):
+        r = unsigned_read_at(places[i], starts, table)
+        places[i] = offsets[r] + np.int64(U(places[i] - starts[r]) // U(PROFILE_WIDTH))
         prefetch(sums, places[i])
-    for i in range(n):
-        sums[places[i]] += more[i]
+    for i in range(U(n)):
+        sums[U(places[i])] += more[i]
 
 
 @njit

@@ -25,7 +25,7 @@ from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.errors import InputError
 from bellapy.records import KmerMatrix
 from bellapy.seeding.entries import is_first, place_of, reverse_of
-from bellapy.seeding.kmer_matrix import next_column, read_at
+from bellapy.seeding.kmer_matrix import next_column, read_at, unsigned_read_at
 
 U = np.uint64
 U0, U1, U2, U32 = (U(x) for x in (0, 1, 2, 32))
@@ -36,7 +36,7 @@ GROUP_PRODUCTS = 1 << 22  # 64 MB; more where there would be more groups than MO
 MOST_GROUPS = 64  # every group goes through all entries once more
 PRODUCT_BYTES = 16
 SCRATCH = 1 << 12
-STREAM_AHEAD = 16  # products of a block that are asked for before they are written
+STREAM_AHEAD = U(16)  # products of a block that are asked for before they are written
 
 
 class KeyLayout(NamedTuple):
@@ -182,7 +182,7 @@ def expand_products(columns, begin, end, queries, blocks, at, keys, payload):
     entries, starts, table, upper, _, targets_begin = columns
     block, first_query, origin, layout = blocks
     low, width = U(starts[queries[0]]) << U2, U(starts[queries[1]] - starts[queries[0]]) << U2
-    diagonal_shift = U(layout.number_bits)
+    diagonal_shift, lost_bits, bias = U(layout.number_bits), U(layout.diagonal_shift), U(layout.diagonal_bias)
     strand_shift = U(layout.number_bits + layout.diagonal_bits)
     target_shift, query_shift = strand_shift + U1, strand_shift + U(1 + layout.target_bits)
     found = np.empty(SCRATCH + 1, np.uint64)
@@ -194,31 +194,31 @@ def expand_products(columns, begin, end, queries, blocks, at, keys, payload):
                 last = _end_of_partners(entries, i, upper)
             if i + 1 == last:
                 continue
-            place = place_of(entries[i])
-            query = read_at(place, starts, table)
-            query_pos = place - starts[query]
-            b = block[query]
-            slot = at[b]
+            place, reverse = place_of(entries[i]), reverse_of(entries[i])
+            query = unsigned_read_at(place, starts, table)
+            query_pos, least = U(place - starts[query]), max(starts[query + U1], targets_begin)
+            b = U(block[query])
+            slot, its_origin = U(at[b]), U(origin[b])
             prefetch(keys, slot + STREAM_AHEAD)
             prefetch(payload, slot + STREAM_AHEAD)
-            high = U(query - first_query[b]) << query_shift
-            for j in range(i + 1, last):
+            high = (query - U(first_query[b])) << query_shift
+            for j in range(U(i + 1), U(last)):
                 place = place_of(entries[j])
-                if place < max(starts[query + 1], targets_begin):  # nor does a k-mer twice in one read make one with itself
+                if place < least:  # nor does a k-mer twice in one read make one with itself
                     continue
-                target = read_at(place, starts, table)
-                target_pos = place - starts[target]
-                opposite = reverse_of(entries[i]) ^ reverse_of(entries[j])
-                diagonal = target_pos + (query_pos if opposite else layout.diagonal_bias - query_pos)
+                target = unsigned_read_at(place, starts, table)
+                target_pos = U(place - starts[target])
+                opposite = reverse ^ reverse_of(entries[j])
+                diagonal = target_pos + (query_pos if opposite else bias - query_pos)
                 keys[slot] = (
                     high
-                    | (U(target) << target_shift)
+                    | (target << target_shift)
                     | (opposite << strand_shift)
-                    | ((U(diagonal) >> U(layout.diagonal_shift)) << diagonal_shift)
-                    | U(slot - origin[b])
+                    | ((diagonal >> lost_bits) << diagonal_shift)
+                    | (slot - its_origin)
                 )
-                payload[slot] = (U(query_pos) << U32) | U(target_pos)
-                slot += 1
+                payload[slot] = (query_pos << U32) | target_pos
+                slot += U1
             at[b] = slot
 
 
