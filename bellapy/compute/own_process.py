@@ -11,7 +11,7 @@ import warnings
 from contextlib import suppress
 from typing import NoReturn
 
-TURN = 5e-4  # seconds until a thread asks another one for the GIL
+TURN = 1e-4  # seconds until a thread asks another one for the GIL: readers would wait long for those that load modules
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of mallopt
 LARGE = 32 << 20  # bytes: larger arrays go back to the system at once; the most that glibc takes
 KEPT = 1 << 30  # bytes of smaller ones

@@ -10,12 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit
+from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.jobs.overlap.coverage import Finder, measure_depth
 from bellapy.params import RANGES, Params, SeedParams
 from bellapy.params.overlap import SHORT_READS, SHORTEST_OVERLAP
 from bellapy.records import Estimate, KmerMatrix, ReadSet
 from bellapy.records.estimate import LEAST_UNEVEN
-from bellapy.seeding.entries import place_of
+from bellapy.seeding.entries import is_first, place_of
 from bellapy.seeding.kmer_matrix import next_column, read_at
 from bellapy.seeding.kmers import SPECTRUM_SIZE
 
@@ -30,6 +31,7 @@ WORST_SHARE = 0.1  # of the bases
 LEAST_RATIO = 0.02
 MIN_DISTINCT = 100  # k-mers counted at least FIRST_COUNT times; with fewer the spectrum says nothing
 SAMPLE_KMERS = 1 << 21
+FEW_THREADS = 4  # survey the sample: each has numbers of all reads
 ERROR_RATES = np.concatenate((np.arange(0, 0.03, 0.001), np.arange(0.03, 0.32, 0.005)))
 REPEAT_MIXES = ((1.0, 0.0), (0.7, 0.3))  # of the repeats: shares with two and with four copies
 REPEATS = ((0.0, 1.0, 0.0), *((share, *mix) for share in (0.02, 0.05, 0.1, 0.2) for mix in REPEAT_MIXES))
@@ -61,10 +63,22 @@ def sampling_rate(n_bases: int) -> int:
 
 
 @njit
-def _survey(entries, starts, table, repeated, copies):
-    """Fill repeated and copies, those of Survey; entries, starts, table : of a KmerMatrix."""
-    first = half = 0
-    while first < entries.size:
+def count_columns(entries, begin, end):
+    """How many columns begin in [begin, end) of the entries of a KmerMatrix."""
+    n = 0
+    for i in range(begin, end):
+        n += is_first(entries[i])
+    return n
+
+
+@njit
+def _survey(entries, begin, end, half, starts, table, repeated, copies):
+    """Add to repeated and copies, those of Survey, the columns that begin in [begin, end), the first one to a half, 0 or 1.
+
+    entries, starts, table : of a KmerMatrix.
+    """
+    first, end = next_column(entries, begin), next_column(entries, end)
+    while first < end:
         last = next_column(entries, first + 1)
         for i in range(first, last):
             r = read_at(place_of(entries[i]), starts, table)
@@ -75,24 +89,33 @@ def _survey(entries, starts, table, repeated, copies):
 
 
 @njit
-def _places_by_count(entries, starts, table, usual, places):
+def _places_by_count(entries, begin, end, starts, table, usual, places):
     """Add to places[c], int64, those of k-mers that occur c times, in the reads that are usual, (n_reads,) bool.
 
-    entries, starts, table : of a KmerMatrix.
+    entries, starts, table : of a KmerMatrix; its columns that begin in [begin, end).
     """
-    first = 0
-    while first < entries.size:
+    first, end = next_column(entries, begin), next_column(entries, end)
+    while first < end:
         last = next_column(entries, first + 1)
         for i in range(first, last):
             places[min(last - first, places.size - 1)] += usual[read_at(place_of(entries[i]), starts, table)]
         first = last
 
 
-def survey_reads(matrix: KmerMatrix) -> Survey:
+def survey_reads(matrix: KmerMatrix, threads: int = 1) -> Survey:
     """What the k-mers of the matrix, all that occur more than once in a sample, show of each read."""
-    survey = Survey(np.zeros((2, matrix.n_reads), np.int64), np.zeros(matrix.n_reads, np.int64))
-    _survey(matrix.entries, matrix.starts, matrix.read_table, *survey)
-    return survey
+    ranges, places = even_ranges(len(matrix.entries), min(threads, FEW_THREADS)), (matrix.starts, matrix.read_table)
+    n_columns = map_threads(lambda part: count_columns(matrix.entries, *part), ranges, threads)
+    halves = np.cumsum([0, *n_columns])[:-1] % 2
+
+    def survey(task: tuple[tuple[int, int], int]) -> np.ndarray:
+        seen = np.zeros((3, matrix.n_reads), np.int64)
+        _survey(matrix.entries, *task[0], task[1], *places, seen[:2], seen[2])
+        return seen
+
+    parts = map_threads(survey, zip(ranges, halves.tolist(), strict=True), threads)
+    seen = sum(parts, np.zeros((3, matrix.n_reads), np.int64))
+    return Survey(seen[:2], seen[2])
 
 
 def usual_reads(survey: Survey, lengths: np.ndarray) -> tuple[np.ndarray, float]:
@@ -109,10 +132,15 @@ def usual_reads(survey: Survey, lengths: np.ndarray) -> tuple[np.ndarray, float]
     return ~far, usual
 
 
-def spectrum_of_reads(matrix: KmerMatrix, usual: np.ndarray, size: int) -> np.ndarray:
+def spectrum_of_reads(matrix: KmerMatrix, usual: np.ndarray, size: int, threads: int = 1) -> np.ndarray:
     """Distinct k-mers by count, (size,) float64, of which each counts for the share of its places in the reads `usual`."""
-    places = np.zeros(size, np.int64)
-    _places_by_count(matrix.entries, matrix.starts, matrix.read_table, usual, places)
+
+    def count(part: tuple[int, int]) -> np.ndarray:
+        places = np.zeros(size, np.int64)
+        _places_by_count(matrix.entries, *part, matrix.starts, matrix.read_table, usual, places)
+        return places
+
+    places = sum(map_threads(count, even_ranges(len(matrix.entries), threads), threads), np.zeros(size, np.int64))
     return places / np.maximum(1, np.arange(size))
 
 
@@ -191,11 +219,11 @@ def estimate(
     error_rate, depth : fixed if given.
     find : of `measure_depth`.
     """
-    survey, lengths, k = survey_reads(matrix), reads.lengths, matrix.k
+    survey, lengths, k = survey_reads(matrix, threads), reads.lengths, matrix.k
     usual, level = usual_reads(survey, lengths)
     n_bases, n_usual = reads.n_bases, int(lengths[usual].sum(dtype=np.int64))
     chance = chance_copies(n_bases, k)
-    spectrum = spectrum_of_reads(matrix, usual, SPECTRUM_SIZE) * one_in
+    spectrum = spectrum_of_reads(matrix, usual, SPECTRUM_SIZE, threads) * one_in
     fit = partial(fit_spectrum, spectrum, k, n_usual, level=level, chance=chance)
     found = fit(error_rate, depth)
     if depth is None and found.depth is not None:
