@@ -72,16 +72,17 @@ def _survey_ordinary(entries, begin, end, columns, products):
 
 
 @njit
-def survey_columns(entries, tests, columns, products):
+def survey_columns(entries, begin, end, tests, columns, products):
     """Add columns and products of each kind to columns and products; return the entries of deep columns in sound bins.
 
+    Of columns that begin in [begin, end).
     entries : of a KmerMatrix.  tests : Tests.  columns, products : (N_KINDS,) int64.
     """
-    n_sound = last = 0
-    while last < entries.size:
-        first = next_large(entries, last, entries.size, tests.upper)
+    n_sound, last, end = 0, next_column(entries, begin), next_column(entries, end)
+    while last < end:
+        first = next_large(entries, last, end, tests.upper)
         _survey_ordinary(entries, last, first, columns, products)
-        if first == entries.size:
+        if first == end:
             break
         last = next_column(entries, first + 1)
         kind, its_sound = column_kind(entries, first, last, tests)

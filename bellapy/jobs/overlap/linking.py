@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.threads import shared_by
+from bellapy.compute.threads import even_ranges, map_threads, shared_by
 from bellapy.jobs.overlap.column_kinds import (
     APART_KIND,
     DEEP,
@@ -116,7 +116,7 @@ def learn_rules(
     tests = Tests(bins, upper, most, sound, bin_level, APART, apart_places)
     kinds, products, n_sound = [], np.zeros(N_KINDS, np.int64), 0
     for matrix in parts:
-        its_columns, its_products, its_sound = _survey(matrix, tests)
+        its_columns, its_products, its_sound = _survey(matrix, tests, threads)
         kinds.append(its_columns)
         products += its_products
         n_sound += its_sound
@@ -130,12 +130,18 @@ def learn_rules(
     )  # fmt: skip
 
 
-def _survey(matrix: KmerMatrix, tests: Tests) -> tuple[np.ndarray, np.ndarray, int]:
+def _survey(matrix: KmerMatrix, tests: Tests, threads: int) -> tuple[np.ndarray, np.ndarray, int]:
     """Columns and products of each kind, (N_KINDS,) int64, and entries of deep columns in sound bins."""
     if isinstance(matrix, HeldMatrix):
         return matrix.entries.survey(tests)
-    columns, products = np.zeros((2, N_KINDS), np.int64)
-    return columns, products, survey_columns(matrix.entries, tests, columns, products)
+
+    def survey(part: tuple[int, int]) -> tuple[np.ndarray, int]:
+        numbers = np.zeros((2, N_KINDS), np.int64)
+        return numbers, survey_columns(matrix.entries, *part, tests, *numbers)
+
+    parts = map_threads(survey, even_ranges(len(matrix.entries), threads), threads)
+    columns, products = sum((numbers for numbers, _ in parts), np.zeros((2, N_KINDS), np.int64))
+    return columns, products, sum(n_sound for _, n_sound in parts)
 
 
 def _about(parts: Iterable[KmerMatrix], profile: DepthProfile) -> tuple[Bins, int]:

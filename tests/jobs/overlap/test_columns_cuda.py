@@ -90,7 +90,7 @@ def test_kinds_and_what_is_kept(rng, one_in):
     sound = rng.random(len(profile.n_kmers)) < 0.5
     level = rng.choice([1.0, 99.0], len(sound)).astype(np.float32)
     tests = column_kinds.Tests(bins, 2, 5 if SIMULATED else 30, sound, level, 2, 6 if SIMULATED else 20)
-    one, other = (linking._survey(matrix, tests) for matrix in (here, there))
+    one, other = (linking._survey(matrix, tests, 2) for matrix in (here, there))
     assert one[0][[ORDINARY, DEEP, APART_KIND]].all() and (SIMULATED or one[0][REPEAT])
     for wanted, found in zip(one, other, strict=True):
         assert_array_equal(wanted, found)

@@ -111,10 +111,12 @@ def test_columns_that_link_reads(sizes, upper):
     entries[begins] += FIRST
     bins = depth.Bins(np.array([0, 1 << 20]), np.zeros(1 << 10, np.int32), np.array([0, 1 << 12]), PROFILE_WIDTH)
     tests = column_kinds.Tests(bins, upper, 0, np.zeros(1 << 12, bool), np.zeros(1 << 12, np.float32), 8, 0)
-    kinds, products = np.zeros((2, column_kinds.N_KINDS), np.int64)
-    assert column_kinds.survey_columns(entries, tests, kinds, products) == 0
-    for kind, some in ((ORDINARY, [n for n in sizes if n <= upper]), (REPEAT, [n for n in sizes if n > upper])):
-        assert (kinds[kind], products[kind]) == (len(some), sum(n * (n - 1) // 2 for n in some))
+    for edges in ((0, len(entries)), (0, len(entries) // 2, len(entries))):
+        kinds, products = np.zeros((2, column_kinds.N_KINDS), np.int64)
+        for part in itertools.pairwise(edges):
+            assert column_kinds.survey_columns(entries, *part, tests, kinds, products) == 0
+        for kind, some in ((ORDINARY, [n for n in sizes if n <= upper]), (REPEAT, [n for n in sizes if n > upper])):
+            assert (kinds[kind], products[kind]) == (len(some), sum(n * (n - 1) // 2 for n in some))
     kept, left = np.zeros((2, column_kinds.N_KINDS), np.int64), np.repeat(its <= upper, its)
     wanted = entries[left].tolist()
     n = column_kinds.keep_linking(entries, tests, np.ones(column_kinds.N_KINDS, np.int64), kept, np.zeros(1, np.int64))
