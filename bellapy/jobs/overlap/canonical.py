@@ -35,7 +35,7 @@ SEED, PRIME, SHIFT = U(0xCBF29CE484222325), U(0x9E3779B97F4A7C15), U(29)
 
 @njit_inner
 def _next_hashes(hashed, forward, backward):
-    """The hashes of both strands, `hashed`, by one code more of each; the code of the other one is not yet complemented."""
+    """The hashes of a read and of its reverse complement, `hashed`, with one code more of each, as the read has them."""
     a, b = U(forward), U(backward)
     return (
         (hashed[0] ^ (hashed[0] >> SHIFT) ^ a) * PRIME,

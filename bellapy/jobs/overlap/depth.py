@@ -227,9 +227,8 @@ def count_votes(parts: Iterable[KmerMatrix], bins: Bins, upper: int, repeat: np.
             n = repeat_shares(entries, *piece, bins, upper, repeat, UNIT, firsts, shares)
             return firsts[:n], shares[:n]
 
-        parts_of_all = map_threads(share, even_ranges(len(matrix.entries), threads), threads)
-        none = np.zeros(0, np.int64), np.zeros(0, np.uint32)
-        large = tuple(map(np.concatenate, zip(none, *parts_of_all, strict=True)))
+        none, ranges = (np.zeros(0, np.int64), np.zeros(0, np.uint32)), even_ranges(len(matrix.entries), threads)
+        large = tuple(map(np.concatenate, zip(none, *map_threads(share, ranges, threads), strict=True)))
 
         def add(places, entries=matrix.entries, large=large, votes=votes):
             add_votes(entries, *large, *places, bins, votes)
