@@ -18,8 +18,8 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-from common import describe_machine, finish, programs_of, read_report, table
-from measure import Usage, measure
+from common import describe_machine, finish, programs_of, run_tool, table
+from measure import Usage
 from peers import Job, Tool, choose_tools
 from speed import spread
 
@@ -30,14 +30,13 @@ HEADER = [
 ]  # fmt: skip
 
 
-def run(tool: Tool, job: Job) -> tuple[Usage, dict]:
-    """One run, which has to succeed, and bellapy's report."""
-    job.folder.mkdir(parents=True, exist_ok=True)
-    usage = measure(tool.command(job), job.folder / "log")
+def run(tool: Tool, job: Job, *, compiled: bool = True) -> tuple[Usage, dict]:
+    """As `run_tool`; it has to succeed."""
+    usage, report = run_tool(tool, job, compiled=compiled)
     if usage.status:
         raise SystemExit(f"{job.reads}: exit status {usage.status}\n{(job.folder / 'log').read_text()[-2000:]}")
     print(f"{job.folder.name}: {usage.wall:.2f} s, CPU {usage.cpu:.1f} s", flush=True)
-    return usage, read_report(job)
+    return usage, report
 
 
 def seeding_of(report: dict) -> float:
@@ -52,15 +51,14 @@ def run_set(reads: Path, tools: dict[str, Tool], options: argparse.Namespace, fo
         return Job(reads.resolve(), folder / f"{reads.stem}, {name}", reads.stem, options.threads, extra)
 
     on_gpus, on_cpu = (job(device, f"{options.options} --device {device}") for device in ("cuda", "cpu"))
-    found = {"first": asdict(run(tools["bellapy"], on_gpus)[0]), "rounds": []}  # and everything is compiled then
+    found = {"first": asdict(run(tools["bellapy"], on_gpus, compiled=False)[0]), "rounds": []}
     for _ in range(options.rounds):
         usage, report = run(tools["bellapy"], on_gpus)
         used = {"bellapy": asdict(usage), "seeding": seeding_of(report)}
         if options.peer in tools:
             used["peer"] = asdict(run(tools[options.peer], job(options.peer))[0])
         found["rounds"].append(used)
-    for _ in range(2):  # the first one may compile
-        usage, report = run(tools["bellapy"], on_cpu)
+    usage, report = run(tools["bellapy"], on_cpu)
     same = filecmp.cmp(on_gpus.paf, on_cpu.paf, shallow=False)
     return {**found, "cpu": asdict(usage), "seeding of the CPU": seeding_of(report), "same": same}
 

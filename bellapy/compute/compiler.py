@@ -7,6 +7,7 @@ its code into each caller and makes machine code there.  So this step is left ou
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numba
@@ -108,7 +109,7 @@ def compile_for(made: Any, arguments: tuple, known: Callable[[str], bool]) -> tu
     kinds = tuple(map(made.typeof_pyval, arguments))
     entry = made.compile(kinds)
     result = made.overloads[kinds]
-    library, names = result.library, result.fndesc
+    library, names = attrgetter("library", "fndesc")(result)
     module = library._final_module
     used = [each.name for each in (*module.functions, *module.global_variables) if each.is_declaration]
     if library.has_dynamic_globals or not all(name.startswith(("llvm.", names.env_name)) or known(name) for name in used):

@@ -1,4 +1,4 @@
-"""Sorting of words in compiled code: of few, and of so many as fit the cache; and the different numbers of an array."""
+"""Sorting of words inside compiled code: of few, and of so many as fit the cache."""
 
 from __future__ import annotations
 
@@ -10,12 +10,6 @@ U = np.uint64
 U0, U1, WORD_BITS = U(0), U(1), U(64)
 DIGIT_BITS = 10  # a digit has as many values as streams can be written side by side
 DIGITS = U(1 << DIGIT_BITS)
-
-
-def distinct(numbers: np.ndarray) -> np.ndarray:
-    """The different ones of (n,) numbers, ascending, as `numpy.unique`, which loads a package of 10 ms."""
-    ordered = np.sort(numbers)
-    return ordered[np.append(np.ones(min(1, len(ordered)), bool), ordered[1:] != ordered[:-1])]
 
 
 @njit_inner

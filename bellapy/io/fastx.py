@@ -162,7 +162,7 @@ def join_reads(gathered: GatheredReads, threads: int = 1) -> ReadSet:
 
 def _load_file(path: str, collector: _Collector, threads: int) -> None:
     """Add all reads of one file to `collector`."""
-    from bellapy.io.fastx_scan import scan_all  # loads Numba
+    from bellapy.io.fastx_scan import scan_all  # compiled code, which takes a while to load
 
     with open_stream(path, threads) as stream:
         fastq = is_fastq(path, stream)

@@ -7,7 +7,6 @@ from itertools import product
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner, prefetch
-from bellapy.compute.sorting import distinct
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.records import DepthProfile, KmerMatrix, ReadSet
 from bellapy.records.kmers import TABLE_SHIFT, Held, HeldMatrix
@@ -110,7 +109,7 @@ def read_ranges(starts: np.ndarray, parts: int) -> list[tuple[int, int]]:
     starts : of a KmerMatrix.
     """
     wanted = np.linspace(0, int(starts[-1]), parts + 1).astype(np.int64)[1:-1]
-    edges = distinct(np.concatenate(([0], starts[np.searchsorted(starts, wanted)], starts[-1:])))
+    edges = np.unique(np.concatenate(([0], starts[np.searchsorted(starts, wanted)], starts[-1:])))
     return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
 
 

@@ -1,4 +1,4 @@
-"""Words are sorted as NumPy sorts them, equal ones stay in order, and the different ones are found."""
+"""Words are sorted as NumPy sorts them, and equal ones stay in order."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bellapy.compute.jit import njit
-from bellapy.compute.sorting import DIGIT_BITS, DIGITS, distinct, sort_by_digits
+from bellapy.compute.sorting import DIGIT_BITS, DIGITS, sort_by_digits
 
 U = np.uint64
 
@@ -32,10 +32,3 @@ def test_in_order_and_stable(rng, low, high):
 def test_few(n):
     words = np.arange(n, 0, -1).astype(np.uint64)
     np.testing.assert_array_equal(sorted_by_digits(words, 0), np.sort(words))
-
-
-@pytest.mark.parametrize("n", [0, 1, 2, 1000])
-@pytest.mark.parametrize("most", [1, 7, 1 << 40])
-def test_distinct(rng, n, most):
-    numbers = rng.integers(0, most, n)
-    np.testing.assert_array_equal(distinct(numbers), np.unique(numbers))

@@ -13,7 +13,6 @@ import numpy as np
 
 from bellapy.compute.memory import Budget
 from bellapy.compute.ranks import median
-from bellapy.compute.sorting import distinct
 from bellapy.compute.threads import shared_by
 from bellapy.engines.ends import End
 from bellapy.engines.extend import extend_anchors, join_extensions
@@ -71,7 +70,7 @@ def _with_bases(work: Work, seeds: Seeds) -> tuple[ReadSet, Seeds]:
         reads = work.reads.all()
         reads.turn_by(shared_by(work.params.run.threads))
         return reads, seeds
-    ids = distinct(np.concatenate((seeds.query_id, seeds.target_id)).astype(np.int64))
+    ids = np.unique(np.concatenate((seeds.query_id, seeds.target_id)).astype(np.int64))
     new_ids = np.zeros(len(work.reads.lengths), np.int32)
     new_ids[ids] = np.arange(len(ids))
     return work.reads.of(ids), with_ids(seeds, new_ids)

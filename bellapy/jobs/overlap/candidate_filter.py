@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit
-from bellapy.compute.ranks import median, weighted_median
+from bellapy.compute.ranks import weighted_median
 from bellapy.compute.threads import map_threads, shared_by
 from bellapy.jobs.overlap.seeds import MAX_MEMBERS
 from bellapy.records import DepthProfile, Seeds
@@ -138,7 +138,7 @@ def indistinct(ordinary: np.ndarray, apart: np.ndarray, profile: DepthProfile) -
     ----------
     ordinary, apart : (n_reads,) partners of each read outside repeats, and those that k-mers in repeats suggest.
     """
-    usual = median(ordinary[ordinary > 0]) if (ordinary > 0).any() else 0
+    usual = np.median(ordinary[ordinary > 0]) if (ordinary > 0).any() else 0
     return (apart > MOST_PARTNERS * usual) & (profile.repeats < 2)
 
 

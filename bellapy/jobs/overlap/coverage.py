@@ -24,8 +24,7 @@ import numpy as np
 
 from bellapy.compute.jit import njit, njit_entry, njit_inner, njit_vector_entry, prefetch
 from bellapy.compute.mapped import let_go
-from bellapy.compute.ranks import median
-from bellapy.compute.sorting import distinct, sort_few
+from bellapy.compute.sorting import sort_few
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.records import ReadSet
 from bellapy.seeding.kmer_hashes import STRETCH, hash_stretch, make_stretch
@@ -303,7 +302,7 @@ def measure_depth(reads: ReadSet, k: int, one_in: int, threads: int = 1, find: F
     find : finds the table's k-mers in all reads, as `count_covering_by` takes them; without it, or where it gives None, the
         CPU does.
     """
-    long_enough = np.flatnonzero(reads.lengths >= median(reads.lengths)) if len(reads) else np.zeros(0, np.int64)
+    long_enough = np.flatnonzero(reads.lengths >= np.median(reads.lengths)) if len(reads) else np.zeros(0, np.int64)
     chosen = long_enough[:N_PIECES]
     if len(chosen) < LEAST_PIECES or reads.lengths[chosen].min() < k:
         return None
@@ -329,9 +328,9 @@ def measure_depth(reads: ReadSet, k: int, one_in: int, threads: int = 1, find: F
 
 def usual_mean(counts: np.ndarray) -> float | None:
     """Mean of the counts around the one that has most others near it; None for too few, or where most are 0."""
-    if len(counts) < LEAST_PIECES or not median(counts):
+    if len(counts) < LEAST_PIECES or not np.median(counts):
         return None
-    levels = distinct(counts[counts > 0])
+    levels = np.unique(counts[counts > 0])
     near = (counts >= levels[:, None] / NEAR) & (counts <= levels[:, None] * NEAR)
     most = np.flatnonzero(near.sum(axis=1) == near.sum(axis=1).max())
     return float(counts[near[most[len(most) // 2]]].mean())

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit_entry
-from bellapy.compute.sorting import distinct
 from bellapy.records import Extensions, Overlaps, Seeds
 
 BEYOND = 400  # bases: an alignment goes on past a place if it covers so many on both sides of it
@@ -151,5 +150,5 @@ def find_crossings(n_reads: int, some: Aligned, telling: np.ndarray) -> Crossing
     place = np.stack((total - difference, total + difference)) // 4  # where the two diagonals cross
     within = np.maximum(start, start_of_other) + BEYOND <= place
     within &= place <= np.minimum(end, end_of_other) - BEYOND
-    pairs = distinct(read[within].astype(np.int64) << 32 | read[::-1][within])
+    pairs = np.unique(read[within].astype(np.int64) << 32 | read[::-1][within])
     return Crossings(rows, place, within, np.bincount(pairs >> 32, minlength=n_reads))

@@ -14,7 +14,6 @@ from __future__ import annotations
 import numpy as np
 
 from bellapy.compute.gpu import ahead
-from bellapy.compute.ranks import median
 from bellapy.compute.resources import Resources
 from bellapy.engines.ends import End
 from bellapy.engines.extend import extend, extend_anchors
@@ -73,7 +72,7 @@ def choose_tilt(reads: ReadSet, seeds: Seeds, scoring: Scoring, resources: Resou
         step = tilted(scoring, x, round(TILT_UNIT * (unrelated + TILT_SHARE * (related - unrelated))))
         extensions = extend_anchors(reads, pilot.anchors, (step,), End.BEST, resources)
         rate = extensions.score / np.maximum(measure_geometry(reads, pilot, extensions).implied, 1)
-        related = median(rate) / 2
+        related = float(np.median(rate)) / 2
     return max(0, round(TILT_UNIT * (unrelated + TILT_SHARE * max(0.0, related - unrelated))))
 
 

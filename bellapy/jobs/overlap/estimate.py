@@ -16,7 +16,7 @@ from bellapy.params import RANGES, Params, SeedParams
 from bellapy.params.overlap import SHORT_READS, SHORTEST_OVERLAP
 from bellapy.records import Estimate, KmerMatrix, ReadSet
 from bellapy.records.estimate import LEAST_UNEVEN
-from bellapy.seeding.entries import is_first, place_of
+from bellapy.seeding.entries import place_of
 from bellapy.seeding.kmer_matrix import next_column, read_at
 from bellapy.seeding.kmers import SPECTRUM_SIZE
 
@@ -31,7 +31,6 @@ WORST_SHARE = 0.1  # of the bases
 LEAST_RATIO = 0.02
 MIN_DISTINCT = 100  # k-mers counted at least FIRST_COUNT times; with fewer the spectrum says nothing
 SAMPLE_KMERS = 1 << 21
-FEW_THREADS = 4  # survey the sample: each has numbers of all reads
 ERROR_RATES = np.concatenate((np.arange(0, 0.03, 0.001), np.arange(0.03, 0.32, 0.005)))
 REPEAT_MIXES = ((1.0, 0.0), (0.7, 0.3))  # of the repeats: shares with two and with four copies
 REPEATS = ((0.0, 1.0, 0.0), *((share, *mix) for share in (0.02, 0.05, 0.1, 0.2) for mix in REPEAT_MIXES))
@@ -63,22 +62,10 @@ def sampling_rate(n_bases: int) -> int:
 
 
 @njit
-def count_columns(entries, begin, end):
-    """How many columns begin in [begin, end) of the entries of a KmerMatrix."""
-    n = 0
-    for i in range(begin, end):
-        n += is_first(entries[i])
-    return n
-
-
-@njit
-def _survey(entries, begin, end, half, starts, table, repeated, copies):
-    """Add to repeated and copies, those of Survey, the columns that begin in [begin, end), the first one to a half, 0 or 1.
-
-    entries, starts, table : of a KmerMatrix.
-    """
-    first, end = next_column(entries, begin), next_column(entries, end)
-    while first < end:
+def _survey(entries, starts, table, repeated, copies):
+    """Fill repeated and copies, those of Survey; entries, starts, table : of a KmerMatrix."""
+    first = half = 0
+    while first < entries.size:
         last = next_column(entries, first + 1)
         for i in range(first, last):
             r = read_at(place_of(entries[i]), starts, table)
@@ -102,20 +89,11 @@ def _places_by_count(entries, begin, end, starts, table, usual, places):
         first = last
 
 
-def survey_reads(matrix: KmerMatrix, threads: int = 1) -> Survey:
+def survey_reads(matrix: KmerMatrix) -> Survey:
     """What the k-mers of the matrix, all that occur more than once in a sample, show of each read."""
-    ranges, places = even_ranges(len(matrix.entries), min(threads, FEW_THREADS)), (matrix.starts, matrix.read_table)
-    n_columns = map_threads(lambda part: count_columns(matrix.entries, *part), ranges, threads)
-    halves = np.cumsum([0, *n_columns])[:-1] % 2
-
-    def survey(task: tuple[tuple[int, int], int]) -> np.ndarray:
-        seen = np.zeros((3, matrix.n_reads), np.int64)
-        _survey(matrix.entries, *task[0], task[1], *places, seen[:2], seen[2])
-        return seen
-
-    parts = map_threads(survey, zip(ranges, halves.tolist(), strict=True), threads)
-    seen = sum(parts, np.zeros((3, matrix.n_reads), np.int64))
-    return Survey(seen[:2], seen[2])
+    survey = Survey(np.zeros((2, matrix.n_reads), np.int64), np.zeros(matrix.n_reads, np.int64))
+    _survey(matrix.entries, matrix.starts, matrix.read_table, *survey)
+    return survey
 
 
 def usual_reads(survey: Survey, lengths: np.ndarray) -> tuple[np.ndarray, float]:
@@ -219,7 +197,7 @@ def estimate(
     error_rate, depth : fixed if given.
     find : of `measure_depth`.
     """
-    survey, lengths, k = survey_reads(matrix, threads), reads.lengths, matrix.k
+    survey, lengths, k = survey_reads(matrix), reads.lengths, matrix.k
     usual, level = usual_reads(survey, lengths)
     n_bases, n_usual = reads.n_bases, int(lengths[usual].sum(dtype=np.int64))
     chance = chance_copies(n_bases, k)

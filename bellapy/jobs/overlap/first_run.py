@@ -88,6 +88,7 @@ def load_program() -> None:
     """Load the modules of the job, which takes a while, and those that write."""
     for module in ("jobs.overlap.pipeline", "io.overlap_writer", "io.paf"):
         import_module(f"bellapy.{module}")
+    import_module("numpy.ma")  # numpy.unique asks whether an array is masked
 
 
 @contextmanager

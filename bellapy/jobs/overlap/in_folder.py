@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bellapy.compute.memory import PROGRAM, RESERVE, Budget, expect, resident
-from bellapy.compute.sorting import distinct
 from bellapy.errors import InputError, ParameterError
 from bellapy.io.workdir import Workdir, join_workdir, open_workdir
 from bellapy.jobs.overlap.align_rounds import overlaps_of, selected
@@ -166,7 +165,7 @@ def choose_plan(lengths: np.ndarray, settings: Result, params: Params, n_blocks:
         n_blocks = 1
         while n_blocks < len(lengths) and tile_bytes(lengths, settings, n_blocks) > room:
             n_blocks += 1
-    first_reads = distinct(even_blocks(lengths, max(1, n_blocks)))
+    first_reads = np.unique(even_blocks(lengths, max(1, n_blocks)))
     if len(first_reads) < 2:
         first_reads = np.array([0, len(lengths)])
     words = 8 * n_bases // one_in(settings)

@@ -15,7 +15,6 @@ from bellapy.compute.gpu.pool import FULL, give_to_cpu, is_out_of_memory
 from bellapy.compute.gpu.scan import BLOCK, TILE, begins_of_tiles, blocks_for, scan, total_of
 from bellapy.compute.gpu.sort import sort_words
 from bellapy.compute.resources import Resources
-from bellapy.compute.sorting import distinct
 from bellapy.compute.threads import even_ranges
 from bellapy.jobs.overlap.candidates import Between, KeyLayout, layout_of
 from bellapy.jobs.overlap.cuda_products import (
@@ -295,7 +294,7 @@ def _cut(columns: list[np.ndarray], seed_length: int, n_parts: int) -> list[Seed
         if not len(query):
             continue
         begins = [begin for begin, _ in even_ranges(len(query), -(-len(query) // most))]
-        edges = distinct(np.searchsorted(query, query[begins]))
+        edges = np.unique([np.searchsorted(query, query[begin]) for begin in begins])
         parts += [
             seeds_from_columns(some[:, begin:end], seed_length)
             for begin, end in zip(edges, [*edges[1:], len(query)], strict=True)

@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.mapped import let_go, map_bytes, pieces_of
-from bellapy.compute.sorting import distinct
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.errors import InputError
 from bellapy.io.fastx import gather_reads
@@ -175,7 +174,7 @@ class StoredReads:
         while at < len(overlaps):
             done = int(ends[at - 1] - lengths[query[at]]) if at else 0  # its query may have been counted before
             end = max(at + 1, int(np.searchsorted(ends, done + room, side="right")))
-            ids = distinct(np.concatenate((query[at:end], target[at:end])))
+            ids = np.unique(np.concatenate((query[at:end], target[at:end])))
             new_ids = np.zeros(len(lengths), np.int32)
             new_ids[ids] = np.arange(len(ids))
             yield SomeOverlaps(self.some_as_given(ids, threads), with_ids(overlaps.take(slice(at, end)), new_ids), ids)
