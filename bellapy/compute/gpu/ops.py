@@ -17,6 +17,8 @@ from bellapy.compute.gpu.late import SIMULATED, cuda, inner, intrinsic
 EMPTY_BYTE = 0xC0  # four of them: a number below all scores
 WARP = 8 if SIMULATED else 32
 U32, U64, I32 = np.uint32, np.uint64, np.int32
+BOTH = 0x10001  # times a number: the number in both halves of a word
+LOW_HALVES, HIGH_HALVES = U32(0x5410), U32(0x7632)  # what `permute` chooses of two words
 
 
 inlined = inner(**({"inline": "always"} if SIMULATED else {"forceinline": True}))

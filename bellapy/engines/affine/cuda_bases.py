@@ -6,9 +6,9 @@ or the last one.
 
 from __future__ import annotations
 
-from bellapy.compute.gpu.ops import I32, U32, U64, inlined, permute
+from bellapy.compute.gpu.ops import I32, LOW_HALVES, U32, U64, inlined, permute
 from bellapy.engines.affine.words import BASES
-from bellapy.engines.registers.window import EVERY_BIT, LOW_HALVES, PAIRS
+from bellapy.engines.registers.window import EVERY_BIT, PAIRS
 
 SHORT = (BASES - PAIRS) // 2  # registers of a lane whose rows meet no more bases in a chunk than stand in a word
 

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.gpu.ops import I32, U32, add_max2, inlined, largest, max2
+from bellapy.compute.gpu.ops import BOTH, I32, U32, add_max2, inlined, largest, max2
 from bellapy.engines.affine.rule import LOWEST
-from bellapy.engines.registers.window import BOTH, HALF
+from bellapy.engines.registers.window import HALF
 
 TAG_BITS = 3  # of a half: the register, so that there must be no more than 8, and the scale leaves as many bits
 LANE_BITS = 5

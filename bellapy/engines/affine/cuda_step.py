@@ -16,12 +16,11 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.gpu.late import cuda
-from bellapy.compute.gpu.ops import I32, U32, U64, WARP, ballot, inlined, permute, shuffle
+from bellapy.compute.gpu.ops import BOTH, I32, U32, U64, WARP, ballot, inlined, permute, shuffle
 from bellapy.engines.affine.cuda_ends import watch_diagonal
 from bellapy.engines.registers.window import (
     BEFORE,
     BEFORE_AT_END,
-    BOTH,
     CHUNK,
     HALF,
     NEXT,

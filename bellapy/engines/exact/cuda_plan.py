@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.gpu.ops import SIMULATED, U32
+from bellapy.compute.gpu.ops import BOTH, SIMULATED, U32
 from bellapy.engines.exact.cpu import Task
 from bellapy.engines.exact.cuda_records import LAG, Kind, Packed
-from bellapy.engines.exact.cuda_tiles import BOTH, HIGHEST
+from bellapy.engines.exact.cuda_tiles import HIGHEST
 from bellapy.engines.exact.rule import Scores
 
 LOOSE = 0.9  # of all tiles: with fewer that may matter there is one panel

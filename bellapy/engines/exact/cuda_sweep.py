@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 
 from bellapy.compute.gpu.late import cuda
-from bellapy.compute.gpu.ops import I32, U32, WARP, fresh_number, max2, rest, shuffle, sync_warp
+from bellapy.compute.gpu.ops import BOTH, I32, U32, WARP, fresh_number, max2, rest, shuffle, sync_warp
 from bellapy.compute.late import Module
 from bellapy.engines.exact.cuda_borders import (
     at_edges,
@@ -29,7 +29,6 @@ from bellapy.engines.exact.cuda_borders import (
 )
 from bellapy.engines.exact.cuda_records import LAG, Best, Cells, Flow, Kind, Place, Tile, Walk
 from bellapy.engines.exact.cuda_tiles import (
-    BOTH,
     HIGHEST,
     clear,
     drift_of,

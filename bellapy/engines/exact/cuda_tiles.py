@@ -19,13 +19,11 @@ are unsigned and never borrow from one another: what is added to a score is 0 or
 from __future__ import annotations
 
 from bellapy.compute.gpu.late import cuda, inner
-from bellapy.compute.gpu.ops import I32, U32, WARP, max2, multiply_add, permute, shuffle
+from bellapy.compute.gpu.ops import BOTH, HIGH_HALVES, I32, LOW_HALVES, U32, WARP, max2, multiply_add, permute, shuffle
 from bellapy.engines.exact.cuda_records import LAG, Best, Flow
 from bellapy.records.bases import UNKNOWN
 
-BOTH = 0x10001  # times a number: the number in both halves
 HIGHEST = 65_535
-LOW_HALVES, HIGH_HALVES = U32(0x5410), U32(0x7632)  # of two words
 HIGH_THEN_LOW = U32(0x5432)  # high half of the one, low half of the other
 inlined = inner(inline="always")
 

@@ -19,11 +19,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.gpu.ops import I32, U32, ballot, inlined, permute, shuffle
+from bellapy.compute.gpu.ops import BOTH, I32, U32, ballot, inlined, permute, shuffle
 from bellapy.engines.registers.window import (
     BEFORE,
     BEFORE_AT_END,
-    BOTH,
     CHUNK,
     EVERY_BIT,
     HALF,

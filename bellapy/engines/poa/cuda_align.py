@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.gpu.ops import I32, U32, U64, WARP, add2, ballot, largest, shuffle, signed_add_max2, signed_max2
+from bellapy.compute.gpu.ops import BOTH, I32, U32, U64, WARP, add2, ballot, largest, shuffle, signed_add_max2, signed_max2
 from bellapy.engines.poa.cuda_graph import BASE_MASK, BEFORE, HAS_NEXT, ORDER, PATH, RECORD, RECORD_BITS, first_lane
-from bellapy.engines.registers.window import BOTH, HALF, inlined
+from bellapy.engines.registers.window import HALF, inlined
 from bellapy.params.correct import PoaScoring
 from bellapy.records.bases import UNKNOWN
 

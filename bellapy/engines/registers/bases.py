@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.gpu.ops import I32, U32, U64, inlined, permute, reverse_bits
-from bellapy.engines.registers.window import EVERY_BIT, LOW_HALVES, ONE
+from bellapy.compute.gpu.ops import I32, LOW_HALVES, U32, U64, inlined, permute, reverse_bits
+from bellapy.engines.registers.window import EVERY_BIT, ONE
 
 
 class Reads(NamedTuple):

@@ -15,16 +15,26 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.gpu.late import cuda
-from bellapy.compute.gpu.ops import I32, U32, U64, WARP, add_max2, inlined, max2, max2_any, permute
+from bellapy.compute.gpu.ops import (
+    HIGH_HALVES,
+    I32,
+    LOW_HALVES,
+    U32,
+    U64,
+    WARP,
+    add_max2,
+    inlined,
+    max2,
+    max2_any,
+    permute,
+)
 
 CHUNK = 32
 PAIRS = CHUNK // 2  # of anti-diagonals
-BOTH = 0x10001  # times a number: the number in both halves
 HALF, EVERY_BIT = U32(0xFFFF), U32(0xFFFFFFFF)
 ONE = U32(1)
 NEXT, NEXT_AT_END = U32(0x5432), U32(0xDD32)  # own high half, next lane's low half (0 at the end of the window)
 BEFORE, BEFORE_AT_END = U32(0x1076), U32(0x10FF)  # previous lane's high half (0 at the end), own low half
-LOW_HALVES, HIGH_HALVES = U32(0x5410), U32(0x7632)  # of two words
 
 
 class Kind(NamedTuple):

@@ -25,6 +25,8 @@ import numpy as np
 
 from bellapy.compute.gpu.late import cuda
 from bellapy.compute.gpu.ops import (
+    BOTH,
+    HIGH_HALVES,
     I32,
     SIMULATED,
     U32,
@@ -41,12 +43,10 @@ from bellapy.compute.gpu.ops import (
 )
 
 CHUNK = WARP  # anti-diagonals; each lane brings one of their target bases
-BOTH = 0x10001
 LIVING = 1 << 15
 DEAD = LIVING - (1 << 12)
 """The least number of a living cell, and that of a dead one: no pair leads from the one to the other, and no fall to 0."""
 HALF = U32(0xFFFF)
-HIGHS = U32(0x7632)  # selector: the high halves of two words
 FIRST_BEFORE, SECOND_BEFORE = U32(0x1054), U32(0x1076)
 """Selectors: the low or the high half of what comes from the lane before, then the own low half."""
 BASES_BEFORE = U32(0x0005)  # likewise for bytes of target bases
@@ -201,7 +201,7 @@ def _edges(h, rows, fresh, s, is_first, lane_before, registers):
     """
     _, _, _, f, choices, _ = rows
     last = registers - 1
-    both_before = U32(shuffle(I32(permute(h[last], f[last], HIGHS)), lane_before))
+    both_before = U32(shuffle(I32(permute(h[last], f[last], HIGH_HALVES)), lane_before))
     c_before, c_new = U32(shuffle(I32(choices[last]), lane_before)), U32(shuffle(I32(fresh), s))
     choice = permute(choices[last], c_new if is_first else c_before, BASES_BEFORE)
     h_edge, f_edge = permute(h[last], both_before, FIRST_BEFORE), permute(f[last], both_before, SECOND_BEFORE)
