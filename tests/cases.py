@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +14,12 @@ import naive
 import numpy as np
 from strategies import random_bases
 
+import bellapy
 from bellapy.cli import app as cli
 
 TESTS = Path(__file__).parent
+IMPORTS = os.pathsep.join(filter(None, [str(Path(bellapy.__file__).parents[1]), os.environ.get("PYTHONPATH")]))
+"""A PYTHONPATH for other processes, which find this package and what the tests find."""
 
 
 class Outcome(NamedTuple):

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from cases import run, sample_reads
+from cases import IMPORTS, run, sample_reads
 
 from bellapy import __version__
 from bellapy.jobs.overlap.pipeline import rounds_of
@@ -35,9 +35,7 @@ def work(tmp_path_factory):
     (folder / "my reads.fa").write_text(sample_reads(7, genome=9000, depth=10, mean=2000, error=0.05).fasta())
     (folder / "bin").mkdir()
     command = folder / "bin" / "bellapy"
-    command.write_text(
-        f'#!/bin/sh\nPYTHONPATH={shlex.quote(str(ROOT))} exec {shlex.quote(sys.executable)} -m bellapy "$@"\n'
-    )
+    command.write_text(f'#!/bin/sh\nPYTHONPATH={shlex.quote(IMPORTS)} exec {shlex.quote(sys.executable)} -m bellapy "$@"\n')
     command.chmod(0o755)
     assert run("overlap", folder / "my reads.fa", "-o", folder / "expected.paf", *OPTIONS.split()).code == 0
     return folder

@@ -3,11 +3,10 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from cases import IMPORTS
 
-import bellapy
 from bellapy.compute.late import COMPILES
 
 needs_compiler = pytest.mark.skipif(not COMPILES, reason="compilation is switched off (NUMBA_DISABLE_JIT)")
@@ -37,7 +36,7 @@ def test_inner_functions_are_compiled_once_and_not_kept(tmp_path):
     """A constant takes the code for numbers, and the folder of compiled code holds what Python calls only."""
     program, kept = tmp_path / "calls.py", tmp_path / "kept"
     program.write_text(CALLS)
-    env = os.environ | {"PYTHONPATH": str(Path(bellapy.__file__).parents[1]), "NUMBA_CACHE_DIR": str(kept)}
+    env = os.environ | {"PYTHONPATH": IMPORTS, "NUMBA_CACHE_DIR": str(kept)}
     for _ in range(2):
         run = subprocess.run([sys.executable, program], env=env, capture_output=True, text=True)
         assert run.returncode == 0, run.stderr
@@ -75,7 +74,7 @@ def test_stored_code_comes_back_without_numba(tmp_path):
     """It is loaded to compile, also where a caller is compiled later."""
     program = tmp_path / "later.py"
     program.write_text(LATER)
-    env = os.environ | {"PYTHONPATH": str(Path(bellapy.__file__).parents[1]), "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    env = os.environ | {"PYTHONPATH": IMPORTS, "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
 
     def told(*arguments):
         run = subprocess.run([sys.executable, program, *arguments], env=env, capture_output=True, text=True)
@@ -95,6 +94,6 @@ def test_definitions_load_nothing():
     """A command defines far more functions than it calls."""
     jobs = ", ".join(f"bellapy.jobs.{job}.pipeline" for job in ("overlap", "map", "correct", "exact", "wga"))
     code = f"import sys, bellapy.jobs.windows, bellapy.jobs.pairwise, {jobs}; print('numba' in sys.modules)"
-    env = os.environ | {"PYTHONPATH": str(Path(bellapy.__file__).parents[1])}
+    env = os.environ | {"PYTHONPATH": IMPORTS}
     run = subprocess.run([sys.executable, "-c", code], env=env, cwd="/", capture_output=True, text=True, check=True)
     assert run.stdout.splitlines() == ["False"]

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import llvmlite.binding as llvm
 import numba
 import pytest
+from cases import IMPORTS
 
-import bellapy
 from bellapy.compute.processor import ICE_LAKE, choose_features
 
 FEATURES_IN_USE = """
@@ -37,7 +36,7 @@ print(*compiled.inspect_asm().values())
 def run_code(code: str, **settings: str) -> str:
     """What Python prints for this code, in a program of its own with these settings of Numba."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_CPU_")}
-    env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(bellapy.__file__).parents[1]), env.get("PYTHONPATH")]))
+    env["PYTHONPATH"] = IMPORTS
     run = subprocess.run([sys.executable, "-c", code], env=env | settings, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     return run.stdout

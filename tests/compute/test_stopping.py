@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from cases import listing, sample_reads
+from cases import IMPORTS, listing, sample_reads
 
 import bellapy
 
@@ -98,7 +98,7 @@ def test_while_the_program_starts(tmp_path, sent, message):
     """In an import that takes long: no traceback of it."""
     slow = f"import os, sys, time\nos.kill(os.getpid(), {int(sent)})\ntime.sleep(60)\n"
     (tmp_path / "typer.py").write_text(slow)
-    paths = os.pathsep.join([str(tmp_path), str(ROOT)])
+    paths = os.pathsep.join([str(tmp_path), IMPORTS])
     with start(*PROGRAM, "overlap", "x.fa", env={**os.environ, "PYTHONPATH": paths}) as process:
         _, err = process.communicate(timeout=20)
     assert (process.returncode, err) == (128 + sent, message)
@@ -150,7 +150,7 @@ def test_at_any_moment(tmp_path, reads, seed):
     name, sent = rng.choice(["x.paf", "x.paf.gz", "x.sam", "x.bam"]), rng.choice([*ENDS, (signal.SIGKILL, b"")])[0]
     (tmp_path / "tmp").mkdir()
     (tmp_path / "out").mkdir()
-    environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp"), "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp"), "PYTHONPATH": IMPORTS}
     command = [*PROGRAM, "overlap", reads, "-t", rng.choice([1, 2]), "-o", name, "-q", *(["--sort"] * (name == "x.bam"))]
     with start(*command, cwd=tmp_path / "out", env=environment) as process:
         time.sleep(0.15 + 1.2 * rng.random())

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 import pytest
+from cases import IMPORTS
 
 from bellapy.compute import compiler, stored
 from bellapy.compute.jit import njit
@@ -94,7 +95,8 @@ print(loaded)
 def test_stored_code_does_the_same(tmp_path):
     """Arrays, tuples and records come back, and arrays stay alive as long as their views."""
     (tmp_path / "kept.py").write_text(MODULE)
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(tmp_path)}
+    paths = os.pathsep.join([str(tmp_path), IMPORTS])
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": paths}
     runs = [
         subprocess.run([sys.executable, "-c", RUN], env=environment, capture_output=True, text=True, check=True)
         for _ in range(2)

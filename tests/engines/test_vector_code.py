@@ -11,13 +11,11 @@ import platform
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import llvmlite.binding
 import numba
 import pytest
-
-import bellapy
+from cases import IMPORTS
 
 SHOW = """
 import numba
@@ -63,8 +61,7 @@ def test_the_inner_loop_is_vector_code(tmp_path, case):
     if not llvmlite.binding.get_host_cpu_features().get("avx2"):
         pytest.skip("this processor has no AVX2")
     code, instruction = CASES[case]
-    paths = [str(Path(bellapy.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
-    env = {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "NUMBA_CACHE_DIR": str(tmp_path)}
+    env = {"PYTHONPATH": IMPORTS, "NUMBA_CACHE_DIR": str(tmp_path)}
     env |= {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2"}
     run = subprocess.run([sys.executable, "-c", SHOW + code], env=os.environ | env, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr

@@ -8,13 +8,13 @@ import re
 import subprocess
 import sys
 from dataclasses import fields
-from pathlib import Path
 
 import llvmlite.binding
 import naive
 import numba
 import numpy as np
 import pytest
+from cases import IMPORTS
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
@@ -31,7 +31,6 @@ from strategies import (
     simulate_flanks,
 )
 
-import bellapy
 from bellapy.compute.resources import Resources
 from bellapy.engines import extend as xdrop
 from bellapy.engines.ends import Ends
@@ -595,8 +594,7 @@ def test_the_loop_over_lanes_is_vector_code(tmp_path, kernel):
         pytest.skip(f"knows only the vector instructions of x86-64, not of {platform.machine()}")
     if not llvmlite.binding.get_host_cpu_features().get("avx2"):
         pytest.skip("this processor has no AVX2")
-    paths = [str(Path(bellapy.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
-    env = {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "NUMBA_CACHE_DIR": str(tmp_path)}
+    env = {"PYTHONPATH": IMPORTS, "NUMBA_CACHE_DIR": str(tmp_path)}
     env |= {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2"}
     code = COMPILE_AND_SHOW + KERNELS[kernel] + "\nprint(*_step.inspect_asm().values())"
     run = subprocess.run([sys.executable, "-c", code], env=os.environ | env, capture_output=True, text=True)

@@ -7,17 +7,15 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
-from cases import run, sample_reads
+from cases import IMPORTS, run, sample_reads
 
 pytest.importorskip("distributed")
-ROOT = str(Path(__file__).parents[3])
 
 
 def start(*words, **options) -> subprocess.Popen:
-    environment = {**os.environ, "PYTHONPATH": ROOT, "PYTHONWARNINGS": "ignore"}
+    environment = {**os.environ, "PYTHONPATH": IMPORTS, "PYTHONWARNINGS": "ignore"}
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **options}
     return subprocess.Popen([sys.executable, "-m", *map(str, words)], env=environment, **quiet)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cases import listing, run, sample_reads
+from cases import IMPORTS, listing, run, sample_reads
 from strategies import random_bases
 
 from bellapy.compute import mapped
@@ -186,7 +186,7 @@ def test_killed_at_any_moment(here, scheduler, times):
     """What was killed goes on, to the same bytes, and nothing stays behind: neither processes nor files."""
     words = ["overlap", "reads.fa", "-t1", "-q", "--workdir", "work", "--blocks", "4", "-o", "tiles.paf"]
     command = [*PROGRAM, *words, *(["--scheduler", scheduler] if scheduler else [])]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    environment = {**os.environ, "PYTHONPATH": IMPORTS}
     usual, rng, killed = 4.0, random.Random(1), 0  # seconds
     while killed < times:
         job = subprocess.Popen(command, cwd=here, env=environment, start_new_session=True)
