@@ -2,13 +2,15 @@
 
 Numba compiles one function at a time in a process.  So the first run with a GPU starts other processes, which compile and
 leave what they have made on the disk.  This one reads and counts meanwhile, and waits where it comes to what is not yet
-there.  A mark beside it says that a task has been tried: later runs start nothing.
+there.  A mark beside it says that a task has been tried: later runs start nothing.  Of several first runs at once, as of the
+jobs of a cluster, one does a task and the others wait for it: a GPU has no room for the compilers of all of them.
 
 A task is the name of a function that starts some kernels on nothing: "module:function", or with a number behind a colon.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import subprocess
@@ -46,7 +48,7 @@ def start(tasks: Sequence[str]) -> None:
         folder().mkdir(parents=True, exist_ok=True)
     if not os.access(folder(), os.W_OK):
         return
-    todo = [task for task in tasks if not _mark(task, stamp()).exists()]
+    todo = [task for task in tasks if not _is_tried(_mark(task, stamp()))]
     if not todo:
         return
     command = [sys.executable, "-m", MODULE, stamp(), str(usable_cores()), *todo]
@@ -111,7 +113,12 @@ def _listen() -> None:
 
 
 def _mark(task: str, stamp: str) -> Path:
+    """The file that is locked while a process does a task, and empty until then."""
     return folder() / f"ahead-{stamp}-{task.replace(':', '-')}"
+
+
+def _is_tried(mark: Path) -> bool:
+    return mark.exists() and mark.stat().st_size > 0
 
 
 def _do_all(stamp: str, at_once: int, tasks: Sequence[str]) -> None:
@@ -122,13 +129,24 @@ def _do_all(stamp: str, at_once: int, tasks: Sequence[str]) -> None:
     while left or running:
         while left and len(running) < at_once:
             task = left.pop(0)
-            command = [sys.executable, "-m", MODULE, task]
+            command = [sys.executable, "-m", MODULE, stamp, task]
             running[subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment)] = task
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
         for process in [process for process in running if process.poll() is not None]:
-            task = running.pop(process)
-            _mark(task, stamp).touch()  # of failures, too: they would fail in every run
-            print(task, flush=True)
+            print(running.pop(process), flush=True)
+
+
+def _do_once(stamp: str, task: str) -> None:
+    """Do a task, unless another run has done it, or does it now."""
+    mark = _mark(task, stamp)
+    with open(mark, "ab") as file:
+        with suppress(OSError):  # no locks here: both do it
+            fcntl.flock(file, fcntl.LOCK_EX)
+        if not _is_tried(mark):
+            try:
+                do(task)
+            finally:
+                file.write(b"tried\n")  # of failures, too: they would fail in every run
 
 
 def do(task: str) -> None:
@@ -139,7 +157,7 @@ def do(task: str) -> None:
 
 if __name__ == "__main__":
     end_with_parent()
-    if len(sys.argv) == 2:
-        do(sys.argv[1])
+    if len(sys.argv) == 3:
+        _do_once(*sys.argv[1:])
     else:
         _do_all(sys.argv[1], int(sys.argv[2]), sys.argv[3:])

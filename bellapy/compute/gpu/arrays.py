@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bellapy.compute.gpu.driver import Card, Where, check, current_card, gpus, libraries
+from bellapy.compute.gpu.driver import OUT_OF_MEMORY, Card, Where, check, current_card, gpus, libraries
 
 __all__ = ["current_card", "gpus"]
 
-OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 PORTABLE, MAPPED = 1, 2  # flags of memory of the host
 BUFFER, BUFFER_SIZE, END = 1, 2, 0  # marks in the list that hands over arguments
 KEPT = 4 << 30  # bytes of freed memory that wait to be used again or given back: to give back waits for all kernels

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import os
+import resource
 import sys
 from contextlib import suppress
 from functools import cache
@@ -18,6 +19,7 @@ from bellapy.errors import DeviceError
 from bellapy.report.log import logger
 
 LEAST_FREE = 512 << 20  # bytes of device memory: a context, the compiled kernels, some reads
+ADDRESSES = 14 << 30  # bytes of addresses that the driver takes with one GPU, whatever is used of them
 DRIVER_FILE = Path("/proc/driver/nvidia/version")
 """Exists where an NVIDIA driver is loaded (Linux)."""
 CARDS = DRIVER_FILE.parent / "gpus"
@@ -63,11 +65,11 @@ def known_gpus() -> list[Gpu]:
 
 
 def wake() -> None:
-    """Begin to start the driver and a context on every GPU, in a thread: that takes half a second, and needs no Python.
+    """Begin to start the driver and a context on every GPU, in threads: that takes half a second, and needs no Python.
 
-    numba-cuda gets the same contexts later, at once.  What goes wrong here it meets, too, and tells.
+    What goes wrong here goes wrong again where GPUs are looked for, and is told there.
     """
-    if DRIVER_FILE.exists() and _installed():
+    if DRIVER_FILE.exists() and _installed() and not _lack_of_addresses():
         card_models()  # later the driver would let us wait for it
         Thread(target=_start_contexts, name="waking", daemon=True).start()
 
@@ -82,7 +84,12 @@ def card_models() -> list[str]:
 def _start_contexts() -> None:
     with suppress(OSError, AttributeError, driver.DriverError):  # no such library, or an old one
         for index in range(driver.start()):
-            Thread(target=driver.gpus.__getitem__, args=(index,), name="waking", daemon=True).start()
+            Thread(target=_start_context, args=(index,), name="waking", daemon=True).start()
+
+
+def _start_context(index: int) -> None:
+    with suppress(driver.DriverError):
+        driver.gpus[index]
 
 
 def _installed() -> bool:
@@ -92,12 +99,22 @@ def _installed() -> bool:
 def _driver_problem() -> str:
     if SIMULATED:
         return ""
+    if lack := _lack_of_addresses():
+        return lack
     try:
         return "" if driver.start() else "the driver lists none"
     except (OSError, AttributeError) as error:
         return f"the driver cannot be loaded: {error}"
     except driver.DriverError as error:
-        return str(error)
+        return error.problem
+
+
+def _lack_of_addresses() -> str:
+    """What keeps the driver from being started: it would fail, and keep many of the few addresses."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY or limit >= ADDRESSES:
+        return ""
+    return f"ulimit -v {limit >> 10}: the NVIDIA driver takes {ADDRESSES >> 10} of addresses"
 
 
 def _cuda_versions() -> tuple[tuple[int, int], tuple[int, int]]:
@@ -120,10 +137,21 @@ def _libraries_version() -> tuple[int, int]:
 
 
 def _list_gpus() -> list[Gpu]:
+    """All GPUs that let this process in: one may be full of others, or be for one process at a time."""
     if SIMULATED:
         return [Gpu(0, "Numba's simulator", 1 << 34, 1 << 34)]
-    cards = [driver.gpus[index] for index in range(driver.start())]
-    return [Gpu(card.id, card.name, *card.free_and_total()) for card in cards]
+    gpus, problems = [], []
+    for index in range(driver.start()):
+        try:
+            card = driver.gpus[index]
+            gpus.append(Gpu(card.id, card.name, *card.free_and_total()))
+        except driver.DriverError as error:
+            problems.append(f"GPU {index}: {error.problem}")
+    if not gpus:
+        raise DeviceError(f"no NVIDIA GPU can be used: {'; '.join(problems)}")
+    for problem in problems:
+        logger.warning("%s: it is left out", problem)
+    return gpus
 
 
 def choose_device(wanted: str) -> str:

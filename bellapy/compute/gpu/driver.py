@@ -11,22 +11,28 @@ import threading
 from functools import cache
 from typing import NamedTuple
 
+from bellapy.errors import DeviceError
+
 LIBRARY = "libcuda.so.1"
+OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 PROCESSORS, MAJOR, MINOR = 16, 75, 76  # numbers of attributes
 
 Where = ctypes.c_void_p  # an address, on the device or here
 
 
-class DriverError(Exception):
-    """What the driver says.  code : its number of the error."""
+class DriverError(DeviceError):
+    """What the driver says.
 
-    def __init__(self, code: int):
-        self.code = code
-        name, text = ctypes.c_char_p(), ctypes.c_char_p()
-        libraries().waiting.cuGetErrorName(code, ctypes.byref(name))
-        libraries().waiting.cuGetErrorString(code, ctypes.byref(text))
-        parts = [part.decode() for part in (name.value, text.value) if part]
-        super().__init__(": ".join(parts) or f"error {code} of the NVIDIA driver")
+    code : its number of the error.
+    problem : its words.
+    """
+
+    def __init__(self, code: int, problem: str):
+        self.code, self.problem = code, problem
+        super().__init__(f"the NVIDIA driver: {problem}; run again, or without a GPU: --device cpu")
+
+    def __reduce__(self):  # an exception is made again of its message alone, unless it says otherwise
+        return type(self), (self.code, self.problem)
 
 
 class Libraries(NamedTuple):
@@ -45,7 +51,11 @@ def libraries() -> Libraries:
 def check(code: int) -> None:
     """Raise what the driver says was wrong."""
     if code:
-        raise DriverError(code)
+        name, text = ctypes.c_char_p(), ctypes.c_char_p()
+        libraries().waiting.cuGetErrorName(code, ctypes.byref(name))
+        libraries().waiting.cuGetErrorString(code, ctypes.byref(text))
+        parts = [part.decode() for part in (name.value, text.value) if part]
+        raise DriverError(code, ": ".join(parts) or f"error {code}")
 
 
 def start() -> int:

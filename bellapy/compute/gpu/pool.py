@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bellapy.compute.gpu.devices import Gpu, known_gpus
+from bellapy.compute.gpu.driver import OUT_OF_MEMORY
 from bellapy.compute.gpu.ops import SIMULATED, current_card, driver, kernel_of
 from bellapy.compute.gpu.reads import DeviceReads
 from bellapy.compute.threads import even_ranges
@@ -30,7 +31,6 @@ from bellapy.report.run_report import Devices
 WORKERS = 1 if SIMULATED else 2  # for each GPU; the simulator runs one kernel at a time
 LONG = 2.0  # seconds: a kernel was compiled, not loaded
 TURN = 1e-3  # seconds until a thread asks another one for the GIL
-OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 FULL = "not enough GPU memory is free; what does not fit is done on the CPU"
 _compiling = Lock()  # for all devices: the second one finds on the disk what the first compiled
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import pickle
+import resource
 import sys
 import threading
 
@@ -11,7 +13,8 @@ import pytest
 from cases import run
 
 from bellapy.compute.gpu import devices, driver
-from bellapy.compute.gpu.devices import LEAST_FREE, Gpu, choose_device, find_gpus, known_gpus
+from bellapy.compute.gpu.devices import ADDRESSES, LEAST_FREE, Gpu, choose_device, find_gpus, known_gpus
+from bellapy.compute.late import SIMULATED
 from bellapy.errors import DeviceError
 from bellapy.report.log import logger
 
@@ -105,10 +108,10 @@ def test_info_lists_devices(machine):
 
 
 class Driver:
-    """Two GPUs; notes which contexts are asked for."""
+    """Two GPUs of 24 GB; notes which contexts are asked for, and gives none on those of which it says they are taken."""
 
-    def __init__(self, problem=0):
-        self.problem, self.kept, self.done = problem, set(), threading.Event()
+    def __init__(self, problem=0, taken=()):
+        self.problem, self.taken, self.kept, self.done = problem, taken, set(), threading.Event()
 
     def cuInit(self, flags):
         if self.problem:
@@ -127,9 +130,21 @@ class Driver:
         self.kept.add(device.value)
         if len(self.kept) == 2:
             self.done.set()
+        return 46 if device.value - 40 in self.taken else 0
+
+    def cuDeviceGetName(self, text, size, device):
+        text.value = b"GPU %d" % device.value
         return 0
 
-    cuGetErrorName = cuGetErrorString = lambda self, code, text: 1
+    def cuMemGetInfo_v2(self, free, total):
+        free._obj.value, total._obj.value = 20 << 30, 24 << 30
+        return 0
+
+    def cuGetErrorName(self, code, text):
+        text._obj.value = b"CUDA_ERROR_DEVICE_UNAVAILABLE"
+        return 0
+
+    cuGetErrorString = cuCtxPushCurrent_v2 = cuCtxPopCurrent_v2 = lambda *given: 0
 
 
 def test_every_gpu_is_woken(machine, monkeypatch, tmp_path):
@@ -148,6 +163,58 @@ def test_every_gpu_is_woken(machine, monkeypatch, tmp_path):
     machine(installed=False)
     monkeypatch.setattr(devices, "Thread", lambda **given: pytest.fail("nothing uses the contexts"))
     devices.wake()
+
+
+@pytest.mark.skipif(SIMULATED, reason="the simulator has one GPU, always")
+@pytest.mark.parametrize("taken", [{1}, {0, 1}])
+def test_gpus_that_let_nobody_in_are_left_out(monkeypatch, tmp_path, said, taken):
+    """Full of other programs' contexts, or for one program at a time: no traceback, whichever thread comes first."""
+    there, broken = Driver(taken=taken), "CUDA_ERROR_DEVICE_UNAVAILABLE"
+    (tmp_path / "version").write_text("a driver")
+    monkeypatch.setattr(devices, "DRIVER_FILE", tmp_path / "version")
+    monkeypatch.setattr(devices, "_installed", lambda: True)
+    monkeypatch.setattr(devices, "_cuda_versions", lambda: ((13, 0), (13, 0)))
+    monkeypatch.setattr(devices, "_found", [])
+    monkeypatch.setattr(driver, "gpus", driver.Cards())
+    monkeypatch.setattr(driver, "libraries", lambda: driver.Libraries(there, there))
+    monkeypatch.setattr(threading, "excepthook", lambda told: pytest.fail(str(told)))
+    devices.wake()
+    assert there.done.wait(10)
+    if taken == {1}:
+        assert choose_device("auto") == "cuda" and [gpu.name for gpu in known_gpus()] == ["GPU 40"]
+        assert f"GPU 1: {broken}: it is left out" in said.text
+        return
+    assert choose_device("auto") == "cpu"
+    assert f"aligning on the CPU: no NVIDIA GPU can be used: GPU 0: {broken}; GPU 1: {broken}" in said.text
+    with pytest.raises(DeviceError, match=f"--device cuda: no NVIDIA GPU can be used: GPU 0: {broken}"):
+        choose_device("cuda")
+
+
+@pytest.mark.skipif(SIMULATED, reason="the simulator has no driver")
+def test_no_driver_is_started_where_addresses_are_few(said, monkeypatch, tmp_path):
+    limit = ADDRESSES - 1
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (limit, limit))
+    monkeypatch.setattr(devices, "DRIVER_FILE", tmp_path)
+    monkeypatch.setattr(devices, "_installed", lambda: True)
+    monkeypatch.setattr(devices, "_found", [])
+    monkeypatch.setattr(driver, "libraries", lambda: pytest.fail("it was"))
+    devices.wake()
+    assert choose_device("auto") == "cpu"
+    assert f"ulimit -v {limit >> 10}: the NVIDIA driver takes {ADDRESSES >> 10} of addresses" in said.text
+
+
+def test_what_goes_wrong_on_a_gpu_is_told_without_a_traceback(machine, monkeypatch, tmp_path):
+    error = driver.DriverError(214, "CUDA_ERROR_ECC_UNCORRECTABLE: uncorrectable ECC error encountered")
+    again = pickle.loads(pickle.dumps(error))
+    assert (again.code, again.problem, str(again)) == (214, error.problem, str(error))
+
+    def fail():
+        raise error
+
+    monkeypatch.setattr(devices, "find_gpus", fail)
+    failed = run("extend", "-", "-k", 4, "-x", 5, "--device", "cuda", "-o", tmp_path / "x.tsv", stdin=PAIRS)
+    assert failed.code == 1 and "ECC error encountered; run again, or without a GPU: --device cpu\n" in failed.err
+    assert "Traceback" not in failed.err and not (tmp_path / "x.tsv").exists()
 
 
 @pytest.mark.parametrize(
