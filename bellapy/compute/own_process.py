@@ -6,13 +6,14 @@ import ctypes
 import gc
 import os
 import re
+import resource
 import sys
 import warnings
 from contextlib import suppress
 from typing import NoReturn
 
 TURN = 1e-4  # seconds until a thread asks another one for the GIL: readers would wait long for those that load modules
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of mallopt
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8  # of mallopt
 LARGE = 32 << 20  # bytes: larger arrays go back to the system at once; the most that glibc takes
 KEPT = 1 << 30  # bytes of smaller ones
 STARTS = "BELLAPY_STARTS"  # in the environment: how often the program began anew
@@ -30,6 +31,8 @@ def claim() -> None:
     gc.disable()  # arrays are freed by their reference counts; looking for cycles only costs time, where nothing compiles
     sys.setswitchinterval(TURN)  # a thread that loads code must not hold up those that need the GIL for a moment
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no linear algebra here: its idle threads cost time
+    if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+        _tell_allocator({M_ARENA_MAX: 1})  # each thread would get 64 MB of addresses
     _let_numpy_sort_fast()
 
 
@@ -69,9 +72,14 @@ def start_again() -> NoReturn:
 def keep_freed_memory() -> None:
     """Let the C library keep freed arrays for new ones: the first touch of new memory takes longer than much of the work.
 
-    Where memory has a bound this is not for: there it goes back.  Only glibc can be told; others do as they like.
+    Where memory has a bound this is not for: there it goes back.
     """
-    tell = getattr(ctypes.CDLL(None), "mallopt", None) if _claimed else None
-    if tell is not None:
-        tell(M_MMAP_THRESHOLD, LARGE)
-        tell(M_TRIM_THRESHOLD, KEPT)
+    if _claimed:
+        _tell_allocator({M_MMAP_THRESHOLD: LARGE, M_TRIM_THRESHOLD: KEPT})
+
+
+def _tell_allocator(settings: dict[int, int]) -> None:
+    """Set parameters of the C library's allocator, where it is glibc's."""
+    with suppress(AttributeError):
+        for parameter, value in settings.items():
+            ctypes.CDLL(None).mallopt(parameter, value)

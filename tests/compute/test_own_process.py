@@ -1,6 +1,7 @@
 """What a process of our own leaves out."""
 
 import os
+import platform
 import subprocess
 import sys
 
@@ -45,6 +46,38 @@ def test_cycles_are_looked_for_once_something_is_compiled():
     """Else what the compiler leaves would stay: 400 MB in a first run of `correct`."""
     command = [sys.executable, "-c", COMPILES]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == ["False", "True"]
+
+
+THREADS = """
+import resource, sys, threading
+resource.setrlimit(resource.RLIMIT_AS, (1 << 40, 1 << 40))
+from bellapy.compute import own_process
+if sys.argv[1] == "claimed":
+    own_process.claim()
+here, done = threading.Barrier(17), threading.Event()
+def hold():
+    kept = bytearray(5000)  # by the C library
+    here.wait()
+    done.wait()
+def addresses():
+    return int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize() >> 20
+threading.stack_size(1 << 20)
+before = addresses()
+for _ in range(16):
+    threading.Thread(target=hold).start()
+here.wait()
+print(addresses() - before)
+done.set()
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc gives threads addresses of their own")
+def test_threads_take_few_addresses_where_these_have_a_limit():
+    ours, others = (
+        int(subprocess.run([sys.executable, "-c", THREADS, whose], capture_output=True, text=True, check=True).stdout)
+        for whose in ("claimed", "a caller's")
+    )
+    assert ours < 40 < 128 < others, "megabytes of 16 threads"
 
 
 CPUINFO = "processor\t: 0\nvendor_id\t: {}\ncpu family\t: {}\nmodel\t\t: 17\n"
