@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import logging
 import os
 import sys
 import threading
@@ -17,6 +18,7 @@ from strategies import make_reads, make_seeds, on_tables
 
 from bellapy.engines.extend import BACKENDS
 from bellapy.errors import BellapyError
+from bellapy.report.log import logger
 
 ORACLE = Path(__file__).parent / "data" / "oracle_seqan_xdrop.tsv.gz"
 
@@ -78,6 +80,15 @@ def quick_threads():
     sys.setswitchinterval(1e-4 if numba_config.ENABLE_CUDASIM else before)
     yield
     sys.setswitchinterval(before)
+
+
+@pytest.fixture
+def said(monkeypatch, caplog):
+    """What goes to the log, as `caplog`, and once: after a run, pytest would hear it from the package's logger, too."""
+    monkeypatch.setattr(logger, "propagate", True)
+    monkeypatch.setattr(logger, "handlers", [])
+    caplog.set_level(logging.INFO, logger=logger.name)
+    return caplog
 
 
 @pytest.fixture

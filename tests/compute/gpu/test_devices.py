@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import pickle
 import resource
 import sys
@@ -16,7 +15,6 @@ from bellapy.compute.gpu import devices, driver
 from bellapy.compute.gpu.devices import ADDRESSES, LEAST_FREE, Gpu, choose_device, find_gpus, known_gpus
 from bellapy.compute.late import SIMULATED
 from bellapy.errors import DeviceError
-from bellapy.report.log import logger
 
 PAIRS = b"ACGTACGTTGCA\t4\tACGTACGTTGCC\t4\tn\n"
 BIG = Gpu(0, "Big GPU", 100 * LEAST_FREE, 200 * LEAST_FREE)
@@ -36,14 +34,6 @@ def machine(monkeypatch):
 
     change()
     return change
-
-
-@pytest.fixture
-def said(monkeypatch, caplog):
-    """What goes to the log."""
-    monkeypatch.setattr(logger, "propagate", True)
-    caplog.set_level(logging.INFO)
-    return caplog
 
 
 PROBLEMS = {

@@ -248,14 +248,13 @@ def test_the_first_of_the_best_cells_is_taken():
     assert best_of(found, 10).tolist() == [10, -1, -1]
 
 
-def test_old_gpus_leave_the_matrix_to_the_cpu(rng, monkeypatch, caplog):
+def test_old_gpus_leave_the_matrix_to_the_cpu(rng, monkeypatch, said):
     monkeypatch.setattr(align, "solve", lambda *_: None)
     monkeypatch.setattr(sweeps, "GPU_CELLS", 0)
     monkeypatch.setattr(pool().devices[0], "packed", False)
-    monkeypatch.setattr(sweeps.logger, "propagate", True)
     query, target = (rng.integers(0, 4, 40).astype(np.uint8) for _ in range(2))
     devices = Devices()
     found, _ = align_one(query, as_target(target), SCORES[0], "global", sweeper=sweeps.Sweeper(devices=devices))
     assert found.score == naive_exact.best_score(text(query), text(target), *SCORES[0], "global")
     assert not devices.used()
-    assert caplog.messages == [sweeps.OLD_GPU]
+    assert said.messages == [sweeps.OLD_GPU]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import logging
 from concurrent.futures import ThreadPoolExecutor
 
 import naive
@@ -23,7 +22,6 @@ from bellapy.compute.resources import Resources
 from bellapy.engines.flanks import Flanks, make_flanks
 from bellapy.errors import DeviceError
 from bellapy.params import Scoring
-from bellapy.report.log import logger
 
 try:
     find_gpus()
@@ -279,7 +277,7 @@ def test_nothing_to_extend(rng):
         assert_array_equal(extend_flanks(codes, flanks, Scoring(), False, 1), np.zeros((len(pairs), 3)))
 
 
-def test_full_memory_makes_batches_smaller_then_the_cpu_helps(rng, monkeypatch, caplog):
+def test_full_memory_makes_batches_smaller_then_the_cpu_helps(rng, monkeypatch, said):
     class Full(Exception):
         code = cuda_pool.OUT_OF_MEMORY
 
@@ -292,14 +290,12 @@ def test_full_memory_makes_batches_smaller_then_the_cpu_helps(rng, monkeypatch, 
     codes, flanks = lay_out_flanks(simulate_flanks(rng, 40, 30), rng)
     monkeypatch.setattr(batch_cuda, "_extend_on_gpu", extend)
     monkeypatch.setattr(batch_cuda, "LEAST_BATCH", 6)
-    monkeypatch.setattr(logger, "propagate", True)
-    caplog.set_level(logging.INFO)
     resources = Resources()
     got = batch_cuda.extend_flanks(codes, flanks, scoring, end_of(False), resources).table
     assert_array_equal(got, on_tables(extend_cpu.extend_flanks)(codes, flanks, scoring, False, 1))
     assert sizes[0] == 20 and min(sizes) <= 6
     assert resources.devices.used()[-1].extensions == 40
-    assert caplog.text.count("what does not fit is done on the CPU") == 1
+    assert said.text.count("what does not fit is done on the CPU") == 1
 
 
 def test_other_errors_are_not_taken_for_full_memory(rng, monkeypatch):

@@ -6,7 +6,6 @@ On a GPU the tests of test_paths.py run as well.
 from __future__ import annotations
 
 import json
-import logging
 from dataclasses import fields
 from unittest import mock
 
@@ -27,7 +26,6 @@ from bellapy.engines.join import flank_ends
 from bellapy.errors import DeviceError
 from bellapy.params import Scoring
 from bellapy.records import Paths, join_paths
-from bellapy.report.log import logger
 
 try:
     find_gpus()
@@ -169,16 +167,15 @@ def test_both_steps(rng, longest):
     check_paths(sequences, reads, overlaps, steps, longest)
 
 
-def test_scores_that_fit_no_window_are_left_to_the_cpu(rng, monkeypatch, caplog):
-    monkeypatch.setattr(logger, "propagate", True)
+def test_scores_that_fit_no_window_are_left_to_the_cpu(rng, said):
     resources = Resources()
     for _ in range(2):
         check([("ACGT", "ACGT")], Scoring(1, -1, -1, 1_200), False, rng, resources)
-    assert caplog.text.count("paths are traced on the CPU") == 1
+    assert said.text.count("paths are traced on the CPU") == 1
     assert resources.devices.used()[-1].paths == 2
 
 
-def test_full_memory_makes_batches_smaller_then_the_cpu_helps(rng, monkeypatch, caplog):
+def test_full_memory_makes_batches_smaller_then_the_cpu_helps(rng, monkeypatch, said):
     class Full(Exception):
         code = cuda_pool.OUT_OF_MEMORY
 
@@ -192,13 +189,11 @@ def test_full_memory_makes_batches_smaller_then_the_cpu_helps(rng, monkeypatch, 
     sizes, on_gpu, pairs = [], batch_cuda._trace_on_gpu, 10 * [("ACGTAC", "ACGTAC")]
     monkeypatch.setattr(batch_cuda, "_trace_on_gpu", trace)
     monkeypatch.setattr(batch_cuda, "LEAST_BATCH", 2)
-    monkeypatch.setattr(logger, "propagate", True)
-    caplog.set_level(logging.INFO)
     resources = Resources()
     check(pairs, Scoring(1, -1, -1, 3), False, rng, resources)
     assert sizes == [5, 2, 3, 1, 2]
     assert resources.devices.used()[-1].paths == 8
-    assert caplog.text.count("what does not fit is done on the CPU") == 1
+    assert said.text.count("what does not fit is done on the CPU") == 1
 
 
 def test_lines_are_those_of_the_cpu(rng, monkeypatch, tmp_path):
