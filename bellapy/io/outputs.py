@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from bellapy.compute import stopping
+from bellapy.compute.locks import lock_file
 from bellapy.errors import OutputError, ParameterError
 
 COMPRESSED = (".gz", ".bgz")
@@ -244,17 +244,6 @@ def _is_left(folder: str) -> bool:
         return lock_file(held) is True
     finally:
         os.close(held)
-
-
-def lock_file(file: int) -> bool | None:
-    """Lock an open file; False: another process has.  None: no locks here, and so no run takes a folder for an old one."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return None
-    return True
 
 
 @cache

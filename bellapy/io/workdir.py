@@ -29,10 +29,11 @@ from typing import Any
 import numpy as np
 
 from bellapy import __version__
+from bellapy.compute.locks import lock_file
 from bellapy.errors import InputError, OutputError, ParameterError
 from bellapy.io.array_files import read_arrays, write_arrays
 from bellapy.io.compressed import told_damage
-from bellapy.io.outputs import lock_file, system_id
+from bellapy.io.outputs import system_id
 from bellapy.report.log import logger
 
 JOURNAL, OWNER = "job.json", "owner.lock"

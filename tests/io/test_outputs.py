@@ -12,6 +12,7 @@ import pysam
 import pytest
 from cases import listing
 
+from bellapy.compute import locks
 from bellapy.errors import OutputError, ParameterError
 from bellapy.io import outputs as output
 from bellapy.io.outputs import check_outputs, check_writable, open_output, whole_files
@@ -332,7 +333,7 @@ def test_without_locks_nothing_is_removed(tmp_path, monkeypatch):
 
     finish(begin(tmp_path / "x", "dies"))
     before = listing(tmp_path)
-    monkeypatch.setattr(output.fcntl, "flock", none)
+    monkeypatch.setattr(locks.fcntl, "flock", none)
     write(tmp_path / "y")
     assert listing(tmp_path) == before | {"y"}
 

@@ -10,7 +10,6 @@ A task is the name of a function that starts some kernels on nothing: "module:fu
 
 from __future__ import annotations
 
-import fcntl
 import os
 import select
 import subprocess
@@ -25,11 +24,13 @@ from bellapy.compute import own_process
 from bellapy.compute.gpu import driver
 from bellapy.compute.gpu.devices import DRIVER_FILE
 from bellapy.compute.gpu.stored import stamp
+from bellapy.compute.locks import wait_for_lock
 from bellapy.compute.stopping import end_with_parent
 from bellapy.compute.stored import folder
 from bellapy.compute.threads import usable_cores
 
 MODULE = "bellapy.compute.gpu.ahead"
+PATIENCE = 100.0  # seconds: a run that takes longer for a task has been stopped for a while
 _lock = Lock()
 _helpers: list[subprocess.Popen[bytes]] = []  # the process that does the tasks, and tells which are done
 _loading: list[Thread] = []
@@ -140,8 +141,7 @@ def _do_once(stamp: str, task: str) -> None:
     """Do a task, unless another run has done it, or does it now."""
     mark = _mark(task, stamp)
     with open(mark, "ab") as file:
-        with suppress(OSError):  # no locks here: both do it
-            fcntl.flock(file, fcntl.LOCK_EX)
+        wait_for_lock(file.fileno(), PATIENCE)
         if not _is_tried(mark):
             try:
                 do(task)

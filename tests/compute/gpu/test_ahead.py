@@ -13,6 +13,7 @@ import pytest
 from cases import IMPORTS
 
 from bellapy.compute.gpu import ahead
+from bellapy.compute.locks import lock_file
 
 FINE, OTHER, FAILING = "time:sleep:0", "time:sleep:1", "time:sleep:-1"
 SLOW = """
@@ -84,6 +85,18 @@ def test_of_several_first_runs_one_does_a_task(fresh, tmp_path):
     for run in runs:
         assert sorted(run.communicate(timeout=50)[0].split()) == [b"slow:first", b"slow:second"]
     assert (tmp_path / "done").read_text() == "second first "
+
+
+def test_nobody_waits_for_ever(fresh, monkeypatch, tmp_path):
+    """For a run that was stopped by Ctrl-Z, or a lock that a lost machine left."""
+    (tmp_path / "cache").mkdir()
+    monkeypatch.setattr(ahead, "PATIENCE", 0.2)
+    mark, done = ahead._mark(FINE, "stamp"), []
+    monkeypatch.setattr(ahead, "do", done.append)
+    with open(mark, "ab") as held:
+        assert lock_file(held.fileno())
+        ahead._do_once("stamp", FINE)
+    assert done == [FINE] and ahead._is_tried(mark)
 
 
 def test_without_a_driver_nothing_begins(fresh, monkeypatch, tmp_path):
