@@ -107,6 +107,7 @@ def _within_address_space(run: RunParams) -> RunParams:
 
     if (space := address_space(run.threads)) is None:
         return run
+    own_process.spare_addresses()
     limit = min(space, run.max_memory or space)
     logger.info("ulimit -v: works as with --max-memory %.0fM", limit / 1e6)
     return replace(run, max_memory=limit)

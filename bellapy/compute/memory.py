@@ -96,6 +96,12 @@ def fits_in_one_piece(budget: Budget, n_bases: int) -> bool:
     return budget.limit is None or PROGRAM + RESERVE + PIECE_BASE_BYTES * n_bases <= budget.limit
 
 
+def address_limit() -> int | None:
+    """Bytes of addresses that this process may have (`ulimit -v`); None: any number."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if limit == resource.RLIM_INFINITY else limit
+
+
 def address_space(threads: int) -> int | None:
     """Bytes of memory that a limit on addresses (`ulimit -v`) allows; None: there is no such limit.
 
@@ -103,8 +109,8 @@ def address_space(threads: int) -> int | None:
     ------
     BellapyError : so few that libraries would end the program without a message.
     """
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit == resource.RLIM_INFINITY:
+    limit = address_limit()
+    if limit is None:
         return None
     needed = SPACE + THREAD_SPACE * (threads - 1)
     if limit < needed:

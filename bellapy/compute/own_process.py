@@ -6,7 +6,6 @@ import ctypes
 import gc
 import os
 import re
-import resource
 import sys
 import warnings
 from contextlib import suppress
@@ -31,8 +30,6 @@ def claim() -> None:
     gc.disable()  # arrays are freed by their reference counts; looking for cycles only costs time, where nothing compiles
     sys.setswitchinterval(TURN)  # a thread that loads code must not hold up those that need the GIL for a moment
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no linear algebra here: its idle threads cost time
-    if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
-        _tell_allocator({M_ARENA_MAX: 1})  # each thread would get 64 MB of addresses
     _let_numpy_sort_fast()
 
 
@@ -76,6 +73,12 @@ def keep_freed_memory() -> None:
     """
     if _claimed:
         _tell_allocator({M_MMAP_THRESHOLD: LARGE, M_TRIM_THRESHOLD: KEPT})
+
+
+def spare_addresses() -> None:
+    """Let all threads share one pool of the C library: each would get 64 MB of addresses for its own."""
+    if _claimed:
+        _tell_allocator({M_ARENA_MAX: 1})
 
 
 def _tell_allocator(settings: dict[int, int]) -> None:

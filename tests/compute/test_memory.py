@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from strategies import make_reads, simulate_reads
 
-from bellapy.compute import memory, resources
+from bellapy.compute import memory, own_process, resources
 from bellapy.compute.memory import RESERVE, Budget, resident
 from bellapy.errors import MemoryLimitError, ParameterError
 from bellapy.io import fastx as reads_module
@@ -369,6 +369,15 @@ def test_limited_addresses(reference, tmp_path, space, threads, enough):
     else:
         assert re.search(r"^bellapy: error: ulimit -v \d+: .* Allow \d+ for \d threads", done.stderr, re.M)
         assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("limit", [None, 1 << 33])
+def test_addresses_are_spared_where_they_have_a_limit(reference, monkeypatch, limit):
+    spared = []
+    monkeypatch.setattr(memory, "address_limit", lambda: limit)
+    monkeypatch.setattr(own_process, "spare_addresses", lambda: spared.append(limit))
+    assert run("count", reference[0], "-o", "/dev/null", "-t", 1).code == 0
+    assert spared == [limit] * (limit is not None)
 
 
 def test_stages_take_a_limit(reference, tmp_path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fnmatch
 import os
-import resource
 import sys
 from contextlib import suppress
 from functools import cache
@@ -15,6 +14,7 @@ from typing import NamedTuple
 
 from bellapy.compute.gpu import driver
 from bellapy.compute.late import SIMULATED
+from bellapy.compute.memory import address_limit
 from bellapy.errors import DeviceError
 from bellapy.report.log import logger
 
@@ -111,8 +111,8 @@ def _driver_problem() -> str:
 
 def _lack_of_addresses() -> str:
     """What keeps the driver from being started: it would fail, and keep many of the few addresses."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit == resource.RLIM_INFINITY or limit >= ADDRESSES:
+    limit = address_limit()
+    if limit is None or limit >= ADDRESSES:
         return ""
     return f"ulimit -v {limit >> 10}: the NVIDIA driver takes {ADDRESSES >> 10} of addresses"
 

@@ -72,9 +72,7 @@ def test_of_several_first_runs_one_does_a_task(fresh, tmp_path):
     (tmp_path / "cache").mkdir()
     (tmp_path / "slow.py").write_text(SLOW)
     command = [sys.executable, "-m", ahead.MODULE, "stamp", "2", "slow:first", "slow:second"]
-    environment = {
-        **os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), IMPORTS]), "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
-    }  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), IMPORTS])}
     runs = [subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, env=environment) for _ in range(3)]
     while not (tmp_path / "at work").exists() or not (tmp_path / "done").exists():
         assert all(run.poll() is None for run in runs)
