@@ -40,7 +40,16 @@ from bellapy.jobs.overlap.geometry import (
     measure_geometry,
     steps_of,
 )
+from bellapy.jobs.overlap.judging import SURE_SPAN
 from bellapy.jobs.overlap.pieces import clear_of, implied_ends
+from bellapy.jobs.overlap.read_rates import (
+    LEAST_PARTNERS,
+    USUAL_COPIES,
+    learn_limits,
+    means,
+    sum_rates,
+    with_other_copies,
+)
 from bellapy.jobs.overlap.seed_rows import first_of_candidate, join_seeds, starts_of_candidates, take_by
 from bellapy.jobs.overlap.selection import select, selects
 from bellapy.jobs.overlap.work import HeldReads, Result, Round, Work, with_ids
@@ -244,6 +253,63 @@ def thresholds_of(work: Work, kind: str) -> Thresholds:
     return Thresholds(**work.store.once(f"{kind}_thresholds", make))
 
 
+# ---------------------------------------------------------------- what the alignments of each read say
+
+
+def _rates(work: Work, tile: int) -> tuple[Seeds, np.ndarray, np.ndarray]:
+    """The seeds of all alignments of a tile, the bases that these score for, and their scores per base."""
+    result, implied = work.store.get(f"{ALL}.{tile}"), work.store.get(f"{ALL}_fair.{tile}")["fair"].implied
+    return result["seeds"], implied, result["extensions"].score / np.maximum(implied, 1.0)
+
+
+def add_up(work: Work, tile: int) -> Result:
+    """The alignments that pass the thresholds so far, and the sums of their scores per base by read."""
+    (seeds, _, rate), score = _rates(work, tile), work.store.get(f"{ALL}.{tile}")["extensions"].score
+    fair, geometry = work.store.get(f"{ALL}_fair.{tile}")["fair"], work.store.get(f"{ALL}_rates.{tile}")["geometry"]
+    failed = thresholds_of(work, ALL).failures(score, seeds.copies, geometry, fair, work.params.run.threads)
+    counted = (failed == 0) & (geometry.span >= SURE_SPAN)
+    totals, numbers = sum_rates(seeds, rate, counted, np.full(len(work.ids(tile)), -np.inf))
+    return {"counted": counted, "totals": totals, "n": numbers}
+
+
+def add_up_better(work: Work, tile: int) -> Result:
+    """The same of those that are no worse than the mean of their read."""
+
+    def make() -> Result:
+        totals, numbers = work.summed(f"{ALL}_sums", "totals", "n")
+        return {"mean": means(totals, numbers, LEAST_PARTNERS)}
+
+    least = work.store.once(f"{ALL}_means", make)["mean"][work.ids(tile)]
+    seeds, _, rate = _rates(work, tile)
+    totals, numbers = sum_rates(seeds, rate, work.store.get(f"{ALL}_sums.{tile}")["counted"], least)
+    return {"totals": totals, "n": numbers}
+
+
+def compare(work: Work, tile: int) -> Result:
+    """By how much alignments score less than their reads do elsewhere; of those that teach, also apart."""
+
+    def make() -> Result:
+        totals, numbers = work.summed(f"{ALL}_better", "totals", "n")
+        return {"level": means(totals, numbers)}
+
+    level = work.store.once(f"{ALL}_levels", make)["level"][work.ids(tile)]
+    seeds, implied, rate = _rates(work, tile)
+    shortfall = level[seeds.query_id] + level[seeds.target_id] - rate
+    fair, threads = work.store.get(f"{ALL}_fair.{tile}")["fair"], work.params.run.threads
+    rows = teach(work.store.get(f"{ALL}_rates.{tile}")["sure"], fair, threads) & (seeds.copies <= USUAL_COPIES)
+    return {"shortfall": shortfall, "taught": shortfall[rows], "implied": implied[rows]}
+
+
+def _with_other_copies(work: Work, tile: int, copies: np.ndarray, implied: np.ndarray) -> np.ndarray:
+    """Mask of the alignments of a tile with another copy of a sequence."""
+
+    def make() -> Result:
+        return {"limits": learn_limits(*work.joined(f"{ALL}_shortfalls", "taught", "implied"))}
+
+    limits = work.store.once(f"{ALL}_limits", make)["limits"]
+    return with_other_copies(copies, work.store.take(f"{ALL}_shortfalls.{tile}")["shortfall"], implied, limits)
+
+
 # ---------------------------------------------------------------- overlaps
 
 
@@ -251,9 +317,10 @@ def finish(work: Work, tile: int) -> Result:
     """The overlaps of a tile."""
     thresholds, params, reads = thresholds_of(work, ALL), work.rules, without_bases(work, tile)
     result, judged = work.store.take(f"{ALL}.{tile}"), work.store.take(f"{ALL}_fair.{tile}")
-    alignments = reads, result["seeds"], result["extensions"]
+    alignments, fair = (reads, result["seeds"], result["extensions"]), judged["fair"]
+    copies = _with_other_copies(work, tile, result["seeds"].copies, fair.implied)
     overlaps, dropped = filter_overlaps(
-        *alignments, thresholds, judged["fair"], params.extension, params.filter, params.run.threads
+        *alignments, thresholds, fair, copies, params.extension, params.filter, params.run.threads
     )  # fmt: skip
     n_candidates = int(starts_of_candidates(overlaps.query_id, overlaps.target_id, overlaps.strand).sum())
     numbers = {"overlaps": len(overlaps), "second_pieces": len(overlaps) - n_candidates}
@@ -311,5 +378,11 @@ ALIGN_ROUNDS = (
     *_judging(FIRST),
     Round(ALL, "tiles", align_second, spends=(FIRST, f"{FIRST}_rates", f"{FIRST}_fair")),
 )
-FILTER_ROUNDS = (*_judging(ALL), Round("overlaps", "tiles", finish, spends=(ALL, f"{ALL}_rates", f"{ALL}_fair")))
+FILTER_ROUNDS = (
+    *_judging(ALL),
+    Round(f"{ALL}_sums", "tiles", add_up),
+    Round(f"{ALL}_better", "tiles", add_up_better, spends=(f"{ALL}_sums",)),
+    Round(f"{ALL}_shortfalls", "tiles", compare, spends=(f"{ALL}_better",)),
+    Round("overlaps", "tiles", finish, spends=(ALL, f"{ALL}_rates", f"{ALL}_fair", f"{ALL}_shortfalls")),
+)
 IMPLY_ROUNDS = (Round("overlaps", "tiles", imply, spends=("gate",)),)

@@ -71,34 +71,39 @@ def lowest_depth(seeds: Seeds, profile: DepthProfile) -> np.ndarray:
 
 
 def sure_values(
-    parts: list[Seeds], depths: list[np.ndarray], threads: int = 1
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    """Support, implied length and depth of the best seeds of well-supported candidates, (n,) each.
+    parts: list[Seeds], depths: list[np.ndarray], own_level: np.ndarray, threads: int = 1
+) -> tuple[np.ndarray, ...]:  # fmt: skip
+    """Support, implied length, depth of the best seeds of well-supported candidates, and whether a read has its own level.
 
-    parts, depths : all seeds in any number of parts, at least one, and the `lowest_depth` of each part.
+    (n,) each.  parts, depths : all seeds in any number of parts, at least one, and the `lowest_depth` of each part.
+    own_level : (n_reads,) bool, reads whose depth is not compared with the usual one.
     """
 
     def of_part(i: int) -> tuple[np.ndarray, ...]:
         seeds = parts[i]
         sure = (seeds.n_support >= SURE_SUPPORT) & (seeds.rank == 0)
-        return seeds.n_support[sure], seeds.implied_length[sure], depths[i][sure]
+        own = own_level[seeds.query_id[sure]] | own_level[seeds.target_id[sure]]
+        return seeds.n_support[sure], seeds.implied_length[sure], depths[i][sure], own
 
-    support, length, depth = map_threads(
-        np.concatenate, zip(*map_threads(of_part, range(len(parts)), threads), strict=True), threads
-    )  # fmt: skip
-    return support, length, depth
+    found = zip(*map_threads(of_part, range(len(parts)), threads), strict=True)
+    return tuple(map_threads(np.concatenate, found, threads))
 
 
-def learn_typical(support: np.ndarray, length: np.ndarray, depth: np.ndarray, threads: int = 1) -> Typical:
+def learn_typical(
+    support: np.ndarray, length: np.ndarray, depth: np.ndarray, own: np.ndarray, threads: int = 1
+) -> Typical:  # fmt: skip
     """Medians over the best seeds of well-supported candidates, weighted by their support.
 
     Between long reads chance alone gives a support of SURE_SUPPORT, and there may be many more such candidates than sound
-    ones; but sound ones hold most of the k-mers that agree.
+    ones; but sound ones hold most of the k-mers that agree.  A deep molecule, whose reads have a level of their own, may
+    have most of the candidates.  It counts only where there is nothing else.
 
     Parameters
     ----------
-    support, length, depth : of all seeds, as from `sure_values`.
+    support, length, depth, own : of all seeds, as from `sure_values`.
     """
+    if np.count_nonzero(~own) >= MIN_SURE:
+        support, length, depth = support[~own], length[~own], depth[~own]
     if len(support) < MIN_SURE:
         return Typical(0.0, 0.0)
     density = np.empty(len(support))

@@ -66,9 +66,11 @@ def find_seeds(work: Work, tile: int) -> Result:
     del matrix
     budget.require("choosing seeds", JOINED_BYTES * sum(len(seeds) for seeds in parts))
     depths = map_threads(lambda seeds: lowest_depth(seeds, profile), parts, threads)
-    support, length, depth = sure_values(parts, depths, threads)
+    reference = profile_of(work).reference
+    own_level = profile.reference != np.median(reference) if len(reference) else np.zeros(0, bool)
+    support, length, depth, own = sure_values(parts, depths, own_level, threads)
     return {
-        "seeds": parts, "depth": depths, "support": support, "length": length, "sure_depth": depth,
+        "seeds": parts, "depth": depths, "support": support, "length": length, "sure_depth": depth, "own_level": own,
         "dropped": {NO_SUPPORT: found.n_weak},
         "numbers": {"products": found.n_products, "candidates": found.n_candidates},
     }  # fmt: skip
@@ -78,8 +80,8 @@ def typical_of(work: Work) -> Typical:
     """What sound candidates of all tiles show."""
 
     def make() -> Result:
-        support, length, depth = work.joined("seeds", "support", "length", "sure_depth")
-        found = learn_typical(support, length, depth, work.params.run.threads)
+        support, length, depth, own = work.joined("seeds", "support", "length", "sure_depth", "own_level")
+        found = learn_typical(support, length, depth, own, work.params.run.threads)
         return {"density": found.density, "depth": found.depth}
 
     found = work.store.once("typical", make)

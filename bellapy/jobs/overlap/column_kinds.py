@@ -19,8 +19,8 @@ class Tests(NamedTuple):
     """What a column has to be to link reads.
 
     ORDINARY : it has up to `upper` entries.  DEEP : up to `most`, more than half in bins that are `sound`.  APART : up to
-    `apart_places`, and `apart` times fewer than the mean `level` of the bins they lie in, most of them the only one in their
-    read.  REPEAT : none of these.
+    `apart_places`, and `apart` times fewer than the mean `level` of the bins they lie in.  Of the last two, most are
+    the only one in their read.  REPEAT : none of these.
 
     sound : (n_bins,) bool.  level : (n_bins,) float32, mean count of a bin's k-mers.
     """
@@ -50,9 +50,11 @@ def column_kind(entries, first, last, tests):
         n_back += r == before
         levels += level[b]
         before = r
+    if 2 * n_back >= size:
+        return REPEAT, n_sound
     if 2 * n_sound > size and size <= most:
         return DEEP, n_sound
-    if size <= apart_places and apart * size * size <= levels and 2 * n_back < size:
+    if size <= apart_places and apart * size * size <= levels:
         return APART_KIND, n_sound
     return REPEAT, n_sound
 

@@ -18,10 +18,11 @@ from bellapy.jobs.overlap import estimate as estimates
 from bellapy.jobs.overlap.block_columns import count_in_blocks, join_columns, own_columns, split_by_block
 from bellapy.jobs.overlap.candidates import Between, KeyLayout, layout_of, symbolic_product
 from bellapy.jobs.overlap.column_kinds import Tests
-from bellapy.jobs.overlap.coverage import DEPTH_BYTES, Finder
+from bellapy.jobs.overlap.coverage import DEPTH_BYTES
 from bellapy.jobs.overlap.depth import Bins
 from bellapy.jobs.overlap.first_run import sending
 from bellapy.jobs.overlap.linking import Kept, Links, Rules, keep_columns, learn_rules, link_profile
+from bellapy.jobs.overlap.measured import Finder
 from bellapy.jobs.overlap.work import MemoryStore, Result, Round, Work
 from bellapy.params import KmerParams
 from bellapy.params.overlap import DEFAULT_SAMPLING_WINDOW
@@ -59,7 +60,7 @@ def choose_settings(work: Work) -> Result:
 
 def _estimate(work: Work, reads: ReadSet, kmers: KmerParams, threads: int, budget: Budget) -> Estimate:
     k = kmers.k or estimates.choose_k(reads.lengths, None)
-    one_in = estimates.sampling_rate(reads.n_bases)
+    one_in = estimates.sampling_rate(reads.n_bases, len(reads))
     counts, find = _sample_on_gpu(work, reads, k, one_in)
     if counts is None:
         sample = Share(0, 1, _sizes(work, k, one_in))

@@ -1,4 +1,5 @@
-"""The sequencing depth, measured: how many other reads cover the middle of a read.
+"""The sequencing depth and the share of correct k-mers, measured: how many other reads cover the middle of a read, and how
+many of its k-mers they show.
 
 The spectrum of k-mers tells depth only through k-mers that occur often.  In large and noisy sets few of these are of single
 copies: most are repeats, errors that repeat, and chance.  Overlaps are not mistaken for any of these.
@@ -7,8 +8,12 @@ copies: most are repeats, errors that repeat, and chance.  Overlaps are not mist
    random sample.
 2. Every read is searched for the k-mers of the pieces.  It covers a piece's middle if MIN_HITS of them, at least k apart,
    lie within one band of diagonals, and on both sides of it.  They end short of the overlap, by their mean distance.
-   Where other bands have hits too, more are asked for: this is the term for chance.
+   Where other bands have hits too, more are asked for: this is the term for chance.  They have to span most of what read and
+   piece have in common along this diagonal, and to be LEAST_SHARE of what is usual: the copy of a repeat ends before, or
+   differs.
 3. Depth is the mean number over the pieces, without those that are far from most: repeats and deep molecules.
+4. A k-mer of the piece is found in a read that covers it if it is correct in both.  The median over these pieces tells how
+   many are.
 
 A k-mer that a piece shows twice says nothing of where a read lies, and one that MOST_PIECES pieces show has said enough.
 Pieces that lose much of their k-mers in this way are not counted.
@@ -17,33 +22,28 @@ Pieces that lose much of their k-mers in this way are not counted.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit, njit_entry, njit_inner, njit_vector_entry, prefetch
-from bellapy.compute.mapped import let_go
+from bellapy.compute.jit import njit, njit_entry, njit_inner, njit_vector_entry, prefetch, put
 from bellapy.compute.sorting import sort_few
-from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.records import ReadSet
 from bellapy.seeding.kmer_hashes import STRETCH, hash_stretch, make_stretch
 
 U = np.uint64
 U0, U1, U6, U63 = (U(x) for x in (0, 1, 6, 63))
 
-N_PIECES, LEAST_PIECES = 64, 16
 PIECE = 6_000  # bases
 MIN_HITS = 3
 SPREADS = 4.0  # hits have to exceed what chance gives by so many times its spread
 BAND = 300  # diagonals
 MOST_PIECES = 16  # of one k-mer
 LEAST_KEPT = 0.5  # share of a piece's k-mers
-NEAR = 2.0  # counts are near each other up to this factor
+SPANNED = 1 / 2  # of what a read and a piece have in common
+EVENTS = 1 << 10
 MARK_BITS, HEAD_BITS = 23, 18  # 1 MB of bits that most k-mers of the reads stop at, 1 MB of heads
 DEPTH_BYTES = 32 << 20  # of the pieces' k-mers, while they are sorted
-RANGES = 64  # of reads, for each thread
-FEW_THREADS = 8  # are enough where the k-mers are found already
 AHEAD = 12  # k-mers: so early the table's lines are asked for
 ITEM_BITS = 20  # of an item of Table
 POS_BITS, DIAGONAL_BITS = U(13), U(33)  # of a hit: PIECE fits, and the sum of two positions
@@ -66,9 +66,6 @@ class Table(NamedTuple):
     heads: np.ndarray
     hashes: np.ndarray
     items: np.ndarray
-
-
-Finder = Callable[[Table], np.ndarray | None]
 
 
 @njit_vector_entry
@@ -135,21 +132,31 @@ def _group(hits, n_hits, sizes, grouped):
 
 
 @njit_inner
-def _covers(hits, positions, n_diagonals, k, middle):
-    """Whether `hits`, (any,) uint64, sorted, of one piece and strand, speak for an overlap over its middle.
+def _overlap(hit, opposite, length, k, size):
+    """Where a piece of `size` bases overlaps a read of `length` bases, by the diagonal of a hit: begin and end."""
+    diagonal = np.int64((hit >> POS_BITS) & ((U1 << DIAGONAL_BITS) - U1))
+    first = diagonal + k - length if opposite else PIECE - diagonal
+    return max(first, 0), min(first + length, size)
 
-    positions : (hits or more,) uint64, overwritten.  n_diagonals : on which there may be hits.
+
+@njit_inner
+def _covers(hits, positions, opposite, length, k, piece):
+    """The k-mers and the bases that a read shares with a piece; 0 where `hits` do not speak for an overlap over its middle.
+
+    hits : (any,) uint64, sorted, of one piece and strand.  positions : (hits or more,) uint64, overwritten.
+    opposite : whether the read shows the reverse complement.  length : of the read.  piece : its middle and its size.
     """
+    middle, size = piece
     begin, best, best_begin = 0, 0, 0
     for i in range(hits.size):
         while (hits[i] >> POS_BITS) - (hits[begin] >> POS_BITS) > U(BAND):
             begin += 1
         if i + 1 - begin > best:
             best, best_begin = i + 1 - begin, begin
-    chance = (hits.size - best) * BAND / n_diagonals  # hits of a band, as many as there are elsewhere
+    chance = (hits.size - best) * BAND / (length + PIECE)  # hits of a band, as many as there are elsewhere
     enough = MIN_HITS + chance + SPREADS * math.sqrt(chance)
     if best < enough:
-        return False
+        return 0, 0
     for i in range(best):
         positions[i] = hits[best_begin + i] & U(0x1FFF)
     sort_few(positions, best)
@@ -159,25 +166,31 @@ def _covers(hits, positions, n_diagonals, k, middle):
             before = np.int64(positions[i])
             n += 1
     if n < enough:
-        return False
+        return 0, 0
     low, high = np.int64(positions[0]), np.int64(positions[best - 1]) + k
     beyond = (high - low) // (n - 1)
-    return low - beyond <= middle < high + beyond
+    first, last = _overlap(hits[best_begin + best // 2], opposite, length, k, size)
+    if not (low - beyond <= middle < high + beyond and high - low + 2 * beyond >= SPANNED * (last - first)):
+        return 0, 0
+    return best - np.int64(np.rint(chance)), max(last - first, 1)
 
 
 class Pieces(NamedTuple):
-    """The pieces: (n_pieces,) int64, the read that each is of, and its middle."""
+    """The pieces: (n_pieces,) int64, the read of each, its middle, its size, and how many k-mers the table has of it."""
 
     own: np.ndarray
     middles: np.ndarray
+    sizes: np.ndarray
+    kept: np.ndarray
 
 
 @njit_inner
-def _count_read(found, shown, read, table, pieces, scratch, counts):
-    """Add 1 to counts[p], (n_pieces,) int64, of each piece p whose middle a read covers.
+def _see_read(found, shown, read, table, pieces, scratch, seen, n_seen):
+    """Write each piece whose middle a read covers, and the k-mers and the bases that the two share; return the end in seen.
 
     found : (2, any) uint64, k-mers of the read among others.  shown : the first of these, and the one after the last.
     read : its id, where it begins, its length.  table : Table.  pieces : Pieces.
+    seen : (n_seen + 3 n_pieces or more,) int64, n_seen of them written.
     scratch : hits and grouped, (MOST_PIECES times the k-mers,) uint64, and ends, (2 n_pieces,) int64; overwritten.
     """
     (r, start, length), (hits, grouped, ends) = read, scratch
@@ -189,41 +202,56 @@ def _count_read(found, shown, read, table, pieces, scratch, counts):
         if last - first >= MIN_HITS and p != before and pieces.own[p] != r:
             group = grouped[first:last]
             sort_few(group, last - first)
-            if _covers(group, hits, length + PIECE, table.k, pieces.middles[p]):
-                counts[p] += 1
+            shared, bases = _covers(group, hits, strand & 1, length, table.k, (pieces.middles[p], pieces.sizes[p]))
+            if bases:
+                seen[n_seen], seen[n_seen + 1], seen[n_seen + 2] = p, shared, bases
+                n_seen += 3
                 before = p  # on either strand, once
         first = last
+    return n_seen
 
 
 @njit
-def count_covering(codes, starts, lengths, begin, end, table, pieces, counts, stretch):
-    """Add to counts[p] the reads among [begin, end) that cover the middle of piece p.
+def see_pieces(codes, starts, lengths, begin, end, table, pieces, stretch):
+    """What the reads [begin, end) show of the pieces, (3 n,) int64, as _see_read writes it.
 
-    codes, starts, lengths : of a ReadSet.  table : Table.  pieces : Pieces.  counts : (n_pieces,) int64.
+    codes, starts, lengths : of a ReadSet.  table : Table.  pieces : Pieces.
     stretch : Stretch, overwritten.
     """
     longest = 0
     for r in range(begin, end):
         longest = max(longest, lengths[r])
     found, scratch = np.empty((2, longest + 1), np.uint64), np.empty((2, 1 << 12), np.uint64)
-    ends = np.empty(2 * counts.size, np.int64)
+    ends, seen, n_seen = np.empty(2 * pieces.own.size, np.int64), np.empty(EVENTS, np.int64), 0
     for r in range(begin, end):
         n = find_kmers(codes, starts[r], starts[r] + lengths[r], table, found[0], found[1], stretch)
         if scratch.shape[1] < MOST_PIECES * n:
             scratch = np.empty((2, 2 * MOST_PIECES * n), np.uint64)
-        _count_read(found, (0, n), (r, starts[r], lengths[r]), table, pieces, (scratch[0], scratch[1], ends), counts)
+        if seen.size < n_seen + 3 * pieces.own.size:
+            larger = np.empty(2 * (n_seen + 3 * pieces.own.size), np.int64)
+            put(larger, 0, seen, 0, n_seen)
+            seen = larger
+        read = r, starts[r], lengths[r]
+        n_seen = _see_read(found, (0, n), read, table, pieces, (scratch[0], scratch[1], ends), seen, n_seen)
+    return seen[:n_seen]
 
 
-@njit_entry
-def count_covering_by(found, edges, starts, lengths, begin, end, table, pieces, scratch, counts):
-    """`count_covering` where it is known which k-mers of the reads the table has.
+@njit
+def see_pieces_by(found, edges, starts, lengths, begin, end, table, pieces, scratch):
+    """`see_pieces` where it is known which k-mers of the reads the table has.
 
     found : (2, n) uint64, hash, and place << 1 | reverse, by place.  edges : (n_reads + 1,) int64, the first of each read.
-    scratch : as in _count_read, overwritten.
+    scratch : as in _see_read, overwritten.
     """
+    seen, n_seen = np.empty(EVENTS, np.int64), 0
     for r in range(begin, end):
-        shown, read = (edges[r], edges[r + 1]), (r, starts[r], lengths[r])
-        _count_read(found, shown, read, table, pieces, scratch, counts)
+        if seen.size < n_seen + 3 * pieces.own.size:
+            larger = np.empty(2 * (n_seen + 3 * pieces.own.size), np.int64)
+            put(larger, 0, seen, 0, n_seen)
+            seen = larger
+        read = r, starts[r], lengths[r]
+        n_seen = _see_read(found, (edges[r], edges[r + 1]), read, table, pieces, scratch, seen, n_seen)
+    return seen[:n_seen]
 
 
 @njit_entry
@@ -256,8 +284,8 @@ def index_hashes(hashes, items, to_mark, to_head, kept, marks, heads):
     return n
 
 
-def make_table(reads: ReadSet, chosen: np.ndarray, k: int, one_in: int) -> tuple[Table, np.ndarray, np.ndarray]:
-    """The k-mers of pieces from the middle of some reads; the middle of each piece; and whether it kept enough of them.
+def make_table(reads: ReadSet, chosen: np.ndarray, k: int, one_in: int) -> tuple[Table, Pieces, np.ndarray]:
+    """The k-mers of pieces from the middle of some reads; the pieces; and whether each kept enough of its k-mers.
 
     chosen : (n,) int64, the reads.  one_in : a power of two; k-mers are left out so that one in so many is kept.
     """
@@ -277,13 +305,13 @@ def make_table(reads: ReadSet, chosen: np.ndarray, k: int, one_in: int) -> tuple
 
     parts = [look(piece) for piece in range(len(chosen))]  # a millisecond: threads would take longer to begin
     hashes, items = (np.concatenate([part[i] for part in parts]) for i in range(2))
+    least = np.maximum(MIN_HITS, LEAST_KEPT * np.array([len(part[0]) for part in parts]))
     hashes, items = _by_hash(hashes, items, bits)
     kept, marks = np.zeros(len(chosen), np.int64), np.zeros(1 << MARK_BITS >> 6, np.uint64)
     heads, to_mark, to_head = np.zeros((1 << HEAD_BITS) + 1, np.int32), *(max(0, bits - n) for n in (MARK_BITS, HEAD_BITS))
     n_kept = index_hashes(hashes, items, U(to_mark), U(to_head), kept, marks, heads)
     hashes, items = hashes[:n_kept], items[:n_kept]
-    enough = kept >= np.maximum(MIN_HITS, LEAST_KEPT * np.array([len(part[0]) for part in parts]))
-    return Table(k, multiplier, bits, marks, heads, hashes, items), sizes // 2, enough
+    return Table(k, multiplier, bits, marks, heads, hashes, items), Pieces(chosen, sizes // 2, sizes, kept), kept >= least
 
 
 def _by_hash(hashes: np.ndarray, items: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
@@ -293,44 +321,3 @@ def _by_hash(hashes: np.ndarray, items: np.ndarray, bits: int) -> tuple[np.ndarr
         return hashes[order], items[order]
     words = np.sort(hashes << U(ITEM_BITS) | items)  # much faster than to sort by two columns
     return words >> U(ITEM_BITS), words & U((1 << ITEM_BITS) - 1)
-
-
-def measure_depth(reads: ReadSet, k: int, one_in: int, threads: int = 1, find: Finder | None = None) -> float | None:
-    """How many reads cover a base, for most bases; None where the reads are too few or too bad to tell.
-
-    k : of k-mers that are rarely shared by chance.  one_in : keep one in so many of them, where reads share many.
-    find : finds the table's k-mers in all reads, as `count_covering_by` takes them; without it, or where it gives None, the
-        CPU does.
-    """
-    long_enough = np.flatnonzero(reads.lengths >= np.median(reads.lengths)) if len(reads) else np.zeros(0, np.int64)
-    chosen = long_enough[:N_PIECES]
-    if len(chosen) < LEAST_PIECES or reads.lengths[chosen].min() < k:
-        return None
-    table, middles, enough = make_table(reads, chosen, k, one_in)
-    pieces, found = Pieces(chosen, middles), find(table) if find else None
-    ends = np.append(reads.starts, len(reads.codes)).astype(np.uint64)
-    edges = np.zeros(0, np.int64) if found is None else np.searchsorted(found[1] >> U1, ends)
-
-    def count(part: tuple[int, int]) -> np.ndarray:
-        counts = np.zeros(len(chosen), np.int64)
-        if found is None:
-            count_covering(reads.codes, reads.starts, reads.lengths, *part, table, pieces, counts, make_stretch())
-            let_go(reads.codes)
-        else:
-            hits = np.empty((2, MOST_PIECES * int(np.diff(edges).max(initial=0))), np.uint64)
-            scratch = (*hits, np.empty(2 * len(chosen), np.int64))
-            count_covering_by(found, edges, reads.starts, reads.lengths, *part, table, pieces, scratch, counts)
-        return counts
-
-    parts = even_ranges(len(reads), RANGES * threads if found is None else min(threads, FEW_THREADS))
-    return usual_mean(sum(map_threads(count, parts, threads), np.zeros(len(chosen), np.int64))[enough])
-
-
-def usual_mean(counts: np.ndarray) -> float | None:
-    """Mean of the counts around the one that has most others near it; None for too few, or where most are 0."""
-    if len(counts) < LEAST_PIECES or not np.median(counts):
-        return None
-    levels = np.unique(counts[counts > 0])
-    near = (counts >= levels[:, None] / NEAR) & (counts <= levels[:, None] * NEAR)
-    most = np.flatnonzero(near.sum(axis=1) == near.sum(axis=1).max())
-    return float(counts[near[most[len(most) // 2]]].mean())

@@ -11,8 +11,8 @@ from bellapy.compute.gpu.late import cuda
 from bellapy.compute.gpu.ops import SIMULATED, U32, U64
 from bellapy.compute.gpu.scan import BLOCK, OWN, TILE, sum_before
 from bellapy.jobs.overlap.column_kinds import APART_KIND, DEEP, N_KINDS, REPEAT, Tests, column_kind
-from bellapy.jobs.overlap.depth import bin_of
-from bellapy.seeding.entries import is_first, place_of, reverse_of
+from bellapy.jobs.overlap.depth import COMPANY_PLACES, bin_of
+from bellapy.seeding.entries import is_first, place_of
 
 LANES = 2 if SIMULATED else 8
 """Threads of a column."""
@@ -77,6 +77,8 @@ def add_company(entries, begins, bins, low, repeat, unit, company):
     c = cuda.grid(1)
     if c < begins.size - 1:
         first, last, mixed = begins[c], begins[c + 1], 0
+        if last - first > COMPANY_PLACES:
+            return
         for i in range(first, last):
             mixed += low[bin_of(place_of(entries[i]), bins)[0]] < np.inf
         if mixed:
@@ -97,11 +99,7 @@ def count_in_repeats(entries, begins, bins, upper, repeat, in_repeat):
     if c < begins.size - 1 and begins[c + 1] - begins[c] > upper:
         n = U32(0)
         for i in range(begins[c] + lane, begins[c + 1], LANES):
-            r, b = bin_of(place_of(entries[i]), bins)
-            again = False
-            if i > begins[c] and reverse_of(entries[i - 1]) == reverse_of(entries[i]):
-                again = bin_of(place_of(entries[i - 1]), bins)[0] == r
-            n += U32(1) if repeat[b] or again else U32(0)
+            n += U32(1) if repeat[bin_of(place_of(entries[i]), bins)[1]] else U32(0)
         if n:
             cuda.atomic.add(in_repeat, c, n)
 

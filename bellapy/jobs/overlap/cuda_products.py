@@ -69,14 +69,59 @@ def _first_target(matrix, i, query):
     return i
 
 
-def count_pairs(matrix, low, high, counts, of_query):
-    """counts[i] = products that entry i is the query of, if it lies in [low, high), a thread for each.
+def count_within(entries, low, high, sums):
+    """sums[t] = entries with places in [low, high) among the t-th TILE ones, one block for each.
 
-    matrix : Matrix.  counts : (n_entries,) uint32.  of_query : (n_reads,) uint64, to which they are added, or empty.
+    entries : of a KmerMatrix.  sums : (n_tiles + 1,) int64.
     """
-    i, entries = cuda.grid(1), matrix.entries
-    if i >= entries.size:
+    scratch = cuda.shared.array(BLOCK, np.int64)
+    me, own = cuda.threadIdx.x, np.int64(0)
+    for r in range(OWN):
+        i = np.int64(cuda.blockIdx.x) * TILE + r * BLOCK + me
+        if i < entries.size:
+            place = place_of(entries[i])
+            own += low <= place and place < high
+    _, total = sum_before(own, scratch)
+    if me == 0:
+        sums[cuda.blockIdx.x] = total
+
+
+def list_within(entries, low, high, before, listed):
+    """listed[x] = the x-th entry with its place in [low, high), one block for TILE entries.
+
+    entries : of a KmerMatrix.  before : the sums of `count_within`, scanned.  listed : int64, as many as there are.
+    """
+    scratch = cuda.shared.array(BLOCK, np.int64)
+    first, n = np.int64(cuda.blockIdx.x) * TILE + cuda.threadIdx.x * OWN, np.int64(0)
+    end = min(first + OWN, entries.size)
+    for i in range(first, end):
+        place = place_of(entries[i])
+        n += low <= place and place < high
+    mine, _ = sum_before(n, scratch)
+    at = before[cuda.blockIdx.x] + mine
+    for i in range(first, end):
+        place = place_of(entries[i])
+        if low <= place and place < high:
+            listed[at] = i
+            at += 1
+
+
+@inlined
+def _listed(listed, x):
+    """The x-th entry that is listed; without a list, entry x."""
+    return listed[x] if listed.size else np.int64(x)
+
+
+def count_pairs(matrix, low, high, listed, counts, of_query):
+    """counts[x] = products that the x-th entry listed is the query of, if it lies in [low, high), a thread for each.
+
+    matrix : Matrix.  listed : of `list_within`, or empty: all entries.  counts : (n,) uint32, for each of them.
+    of_query : (n_reads,) uint64, to which they are added, or empty.
+    """
+    x, entries = cuda.grid(1), matrix.entries
+    if x >= counts.size:
         return
+    i = _listed(listed, x)
     place, n = place_of(entries[i]), np.uint32(0)
     if low <= place and place < high:
         query = read_at(place, matrix.starts, matrix.table)
@@ -86,22 +131,24 @@ def count_pairs(matrix, low, high, counts, of_query):
             j += 1
         if n and of_query.size:
             cuda.atomic.add(of_query, query, U64(n))
-    counts[i] = n
+    counts[x] = n
 
 
-def expand_pairs(matrix, group, begins, words):
-    """The words of the products of a group, a thread for each entry.
+def expand_pairs(matrix, group, listed, begins, words):
+    """The words of the products of a group, a thread for each entry listed.
 
-    matrix : Matrix.  group : Group.  begins : (n_entries,) int64, the scan of counts.  words : (n,) uint64.
+    matrix : Matrix.  group : Group.  listed : as in `count_pairs`.  begins : (n,) int64, the scan of its counts.
+    words : uint64, as many as there are products.
     """
-    i, entries = cuda.grid(1), matrix.entries
-    if i >= entries.size:
+    x, entries = cuda.grid(1), matrix.entries
+    if x >= begins.size:
         return
+    i = _listed(listed, x)
     place = place_of(entries[i])
     if place < group.low or place >= group.high:
         return
     query = read_at(place, matrix.starts, matrix.table)
-    position, at, way = place - matrix.starts[query], begins[i], reverse_of(entries[i])
+    position, at, way = place - matrix.starts[query], begins[x], reverse_of(entries[i])
     high = U64(query - group.first_query) << U64(group.target_bits + 1)
     j = _first_target(matrix, i, query)
     while j < entries.size and not is_first(entries[j]):

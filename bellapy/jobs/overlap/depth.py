@@ -5,15 +5,19 @@ deeper than the others (a plasmid, an organelle, an amplicon, the main organism 
 Where a repeat ends, the depth changes in a step, and all reads across this place show the step.  In a deep molecule the
 depth does not change.
 
-1. A read is mixed if the depth of a kilobase is more than STEP times that of the kilobase beside it.
+1. A read is mixed if the depth of a kilobase is more than STEP times that of the kilobase beside it, and the lower of the
+   two is no more than that of most stretches.  Steps on a deeper level are those of a deep molecule's own repeats.
 2. The step is believed if the k-mers on its low side lie in mixed reads too: at the joint of a chimera, or where a read was
    read badly, this read is the only one.
-3. High stretches of mixed reads are repeats.  So are stretches of other reads whose k-mers lie in such stretches, or return
-   in the same read: reads inside a long repeat show no step themselves.
-4. A k-mer above the upper bound links reads where most of its places are in deep reads and in no repeat.  Where very many
-   places are deep, the bound itself is wrong, and being outside repeats is enough.  If there are more of these k-mers than
-   overlaps need, some are left out, in the order of their hash.  In a repeat, k-mers that are far rarer than those around
-   them link reads too: they set its copies apart.
+3. High stretches of mixed reads are repeats.  So are stretches of other reads whose k-mers lie in such stretches: reads
+   inside a long repeat show no step themselves.  A read of which most is such is in a long repeat as a whole.  Less of it
+   is what a molecule has in common with others, such as an insertion element of a plasmid.  How many of a k-mer's places
+   have to be in high stretches follows from the share of mixed reads: a row of many copies has few ends, but where steps
+   are everywhere, those of chimeras are believed.
+4. A k-mer above the upper bound links reads where most of its places are in deep reads and in no repeat, and where it does
+   not return in most of these reads, as in satellites.  Where very many places are deep, the bound itself is wrong, and
+   being outside repeats is enough.  If there are more of these k-mers than overlaps need, some are left out, in the order
+   of their hash.  In a repeat, k-mers that are far rarer than those around them link reads too: they set its copies apart.
 5. The depth of a read is compared with what is usual, or with its own level where that is far from usual, or a few times
    higher and that of a molecule (molecules.py).
 """
@@ -29,16 +33,19 @@ from bellapy.compute.jit import njit, njit_inner
 from bellapy.compute.threads import even_ranges, map_threads, shared_by
 from bellapy.records import DepthProfile, KmerMatrix
 from bellapy.records.kmers import TABLE_SHIFT, HeldMatrix
-from bellapy.seeding.entries import is_first, place_of, reverse_of
+from bellapy.seeding.entries import is_first, place_of
 from bellapy.seeding.kmer_matrix import next_column, next_large, read_at, read_ranges
 
 WINDOW_BINS = 4  # bins of the depth profile: about a kilobase
 STEP = 5.0  # a linear molecule's depth grows from 0 at its end, threefold from one kilobase to the next
 LEAST_KMERS = 8  # in a window; fewer do not show its depth
+COMPANY_PLACES = 1 << 12
+LOOKED_AT = 1 << 18  # bins
 UNIT = 1 << 16  # shares are added up as integers in these units, so that the order of adding does not matter
 BELIEVED = UNIT // 5  # share of mixed reads on the low side of a step
-VOTE_BINS = 32
 VOTED = UNIT // 256  # share of places in repeats that makes a stretch one; a row of 150 copies has as many at its ends
+CHIMERAS = UNIT // 20  # so large a share of reads may be chimeras
+WHOLE = 0.5  # share of a read's deep bins that are repeats, from which on all are
 DEEP_SHARE = 0.25  # of the k-mers expected to be correct: a stretch with so many above the upper bound is deep
 
 
@@ -94,6 +101,14 @@ def bin_of(place, bins):
     return r, bins.offsets[r] + (place - bins.starts[r]) // bins.width
 
 
+def usual_level(profile: DepthProfile) -> float:
+    """The mean count of a stretch's k-mers that is usual: the median over some bins; 0 where no k-mer occurs twice."""
+    some = slice(None, None, 1 + len(profile.n_kmers) // LOOKED_AT)
+    n_kmers, copies = profile.n_kmers[some], profile.copies[some]
+    shown = n_kmers > 0
+    return float(np.median(copies[shown] / n_kmers[shown])) if shown.any() else 0.0
+
+
 def near_mixed(bins: Bins, low: np.ndarray) -> np.ndarray:
     """Whether a mixed read has places in each step of the table of `bins`, (n,) bool; low : of `find_steps`."""
     n, mixed = len(bins.table), np.flatnonzero(low < np.inf)
@@ -105,7 +120,8 @@ def near_mixed(bins: Bins, low: np.ndarray) -> np.ndarray:
 def add_company(entries, begin, end, bins, low, repeat, unit, near, company):
     """For the low stretches of mixed reads: company[0, r] += share of mixed reads among the other places of its k-mers.
 
-    company[1, r] counts these k-mers.  Columns that begin in [begin, end).
+    company[1, r] counts these k-mers.  Columns that begin in [begin, end) and have at most COMPANY_PLACES entries: where
+    depth is low there are no others.
     entries : of a KmerMatrix.  bins : Bins.  low : of `find_steps`.  repeat : (n_bins,) uint8.  unit : a share of 1.
     near : of `near_mixed`.  company : (2, n_reads) int64.
     """
@@ -117,7 +133,9 @@ def add_company(entries, begin, end, bins, low, repeat, unit, near, company):
         first, last = i, next_column(entries, i + 1)
         while not is_first(entries[first]):
             first -= 1
-        mixed = 0
+        i, mixed = last, 0
+        if last - first > COMPANY_PLACES:
+            continue
         for x in range(first, last):
             mixed += low[bin_of(place_of(entries[x]), bins)[0]] < np.inf
         share = unit * (mixed - 1) // (last - first - 1)
@@ -126,26 +144,21 @@ def add_company(entries, begin, end, bins, low, repeat, unit, near, company):
             if low[r] < np.inf and not repeat[b]:
                 company[0, r] += share
                 company[1, r] += 1
-        i = last
 
 
 @njit
 def repeat_shares(entries, begin, end, bins, upper, repeat, unit, firsts, shares):
     """Write where columns with more than `upper` entries begin, and the share of places in repeats; return their number.
 
-    A place is in a repeat if its bin is, or if the read shows the k-mer once more, the same way round.
     entries, begin, end, bins, repeat, unit : as in `add_company`.
     firsts, shares : int64 and uint32, as many as there may be.
     """
     n_columns, first = 0, next_large(entries, next_column(entries, begin), end, upper)
     while first < end:
         last = next_column(entries, first + 1)
-        n, before, way = 0, -1, -1
+        n = 0
         for i in range(first, last):
-            r, b = bin_of(place_of(entries[i]), bins)
-            its_way = np.int64(reverse_of(entries[i]))
-            n += repeat[b] or (r == before and its_way == way)
-            before, way = r, its_way
+            n += np.int64(repeat[bin_of(place_of(entries[i]), bins)[1]] > 0)
         firsts[n_columns], shares[n_columns] = first, unit * n // (last - first)
         n_columns += 1
         first = next_large(entries, last, end, upper)
@@ -170,28 +183,29 @@ def add_votes(entries, firsts, shares, low, high, bins, votes):
 
 
 @njit
-def judge_bins(offsets, votes, needed, repeat, begin, end, is_repeat, deep):
+def judge_bins(offsets, votes, needed, voted, repeat, begin, end, is_repeat, deep):
     """is_repeat[b] and deep[b], (n_bins,) bool, by the sums of the votes around each bin, clipped to its read.
 
     Of reads [begin, end).
     offsets : of a DepthProfile.  votes : of `add_votes`.  needed : k-mers above the bound in a bin of a deep stretch.
-    repeat : (n_bins,) uint8, of `mark_high`.
+    voted : share of places in repeats that makes a deep stretch one.  repeat : (n_bins,) uint8, of `mark_high`.
     """
     for r in range(begin, end):
+        n_deep = n_voted = 0
         for b in range(offsets[r], offsets[r + 1]):
             first, last = max(offsets[r], b - WINDOW_BINS // 2), min(offsets[r + 1], b + (WINDOW_BINS + 1) // 2)
-            n_high = np.int64(0)
+            share = n_high = np.int64(0)
             for x in range(first, last):
+                share += votes[0, x]
                 n_high += votes[1, x]
-            is_deep, voted = n_high > needed * (last - first), False
-            if is_deep:
-                share = n = np.int64(0)
-                for x in range(max(offsets[r], b - VOTE_BINS // 2), min(offsets[r + 1], b + (VOTE_BINS + 1) // 2)):
-                    share += votes[0, x]
-                    n += votes[1, x]
-                voted = share > VOTED * n
-            is_repeat[b] = repeat[b] > 0 or voted
-            deep[b] = is_deep and not is_repeat[b]
+            is_deep = n_high > needed * (last - first)
+            is_repeat[b] = repeat[b] > 0 or (is_deep and share > voted * n_high)
+            deep[b] = is_deep
+            n_deep += is_deep
+            n_voted += is_deep and is_repeat[b]
+        for b in range(offsets[r], offsets[r + 1]):
+            is_repeat[b] |= deep[b] and n_voted > WHOLE * n_deep
+            deep[b] &= not is_repeat[b]
 
 
 def add_up_company(
@@ -253,14 +267,16 @@ def judge_stretches(
     low, repeat = np.empty(n_reads), np.zeros(len(profile.n_kmers), np.uint8)
     columns = offsets, profile.n_kmers, profile.copies
     by_reads(lambda part: find_steps(*columns, WINDOW_BINS, STEP, LEAST_KMERS, *part, low), n_reads)
+    low[low > STEP * usual_level(profile)] = np.inf
     if np.isfinite(low).any():
         by_reads(lambda part: mark_high(*columns, low, STEP, *part, repeat), n_reads)
         company = add_up_company(parts, threads, bins, low, repeat)
         low[company[0] < BELIEVED * company[1]] = np.inf
         by_reads(lambda part: mark_high(*columns, low, STEP, *part, repeat), n_reads)
     votes, needed = count_votes(parts, bins, upper, repeat, threads), DEEP_SHARE * correct * profile.width
+    voted = max(VOTED, CHIMERAS * np.isfinite(low).mean()) if n_reads else VOTED
     is_repeat, deep = np.empty((2, len(repeat)), bool)
-    by_reads(lambda part: judge_bins(offsets, votes, needed, repeat, *part, is_repeat, deep), n_reads)
+    by_reads(lambda part: judge_bins(offsets, votes, needed, voted, repeat, *part, is_repeat, deep), n_reads)
     return is_repeat, deep
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from bellapy.compute.jit import njit
 from bellapy.compute.threads import even_ranges, map_threads
-from bellapy.jobs.overlap.coverage import Finder, measure_depth
+from bellapy.jobs.overlap.measured import Finder, Measured, measure_depth
 from bellapy.params import RANGES, Params, SeedParams
 from bellapy.params.overlap import SHORT_READS, SHORTEST_OVERLAP
 from bellapy.records import Estimate, KmerMatrix, ReadSet
@@ -30,7 +29,7 @@ LEAST_KMERS = 8  # of a read in the sample; with fewer its level is not known
 WORST_SHARE = 0.1  # of the bases
 LEAST_RATIO = 0.02
 MIN_DISTINCT = 100  # k-mers counted at least FIRST_COUNT times; with fewer the spectrum says nothing
-SAMPLE_KMERS = 1 << 21
+SAMPLE_KMERS, READ_KMERS = 1 << 21, 32
 ERROR_RATES = np.concatenate((np.arange(0, 0.03, 0.001), np.arange(0.03, 0.32, 0.005)))
 REPEAT_MIXES = ((1.0, 0.0), (0.7, 0.3))  # of the repeats: shares with two and with four copies
 REPEATS = ((0.0, 1.0, 0.0), *((share, *mix) for share in (0.02, 0.05, 0.1, 0.2) for mix in REPEAT_MIXES))
@@ -49,30 +48,51 @@ class Survey(NamedTuple):
     """What a sample of the k-mers shows of each read.
 
     repeated : (2, n_reads) int64, its k-mers that occur more than once, for two halves of the sample.
-    copies : (n_reads,) int64, sum of their counts.
+    level : (n_reads,) uint32, the median of their counts: in repeats these are so many that they would rule any mean.
     """
 
     repeated: np.ndarray
-    copies: np.ndarray
+    level: np.ndarray
 
 
-def sampling_rate(n_bases: int) -> int:
-    """Count one k-mer in so many to learn the spectrum."""
-    return 1 << max(0, (n_bases // SAMPLE_KMERS).bit_length() - 1)
+def sampling_rate(n_bases: int, n_reads: int) -> int:
+    """Count one k-mer in so many to learn the spectrum: SAMPLE_KMERS of all, and about READ_KMERS of a read, or more."""
+    most = min(n_bases // SAMPLE_KMERS, n_bases // max(1, n_reads) // READ_KMERS)
+    return 1 << max(0, most.bit_length() - 1)
 
 
 @njit
-def _survey(entries, starts, table, repeated, copies):
-    """Fill repeated and copies, those of Survey; entries, starts, table : of a KmerMatrix."""
+def _count_repeated(entries, starts, table, repeated):
+    """Fill `repeated` of Survey; entries, starts, table : of a KmerMatrix."""
     first = half = 0
     while first < entries.size:
         last = next_column(entries, first + 1)
         for i in range(first, last):
-            r = read_at(place_of(entries[i]), starts, table)
-            repeated[half, r] += 1
-            copies[r] += last - first
+            repeated[half, read_at(place_of(entries[i]), starts, table)] += 1
         half = 1 - half
         first = last
+
+
+@njit
+def _find_levels(entries, starts, table, ends, counts, level):
+    """Fill `level` of Survey; entries, starts, table : of a KmerMatrix.
+
+    ends : (n_reads,) int64, where the counts of each read begin in `counts`, (entries,) uint32; both are overwritten.
+    """
+    first = 0
+    while first < entries.size:
+        last = next_column(entries, first + 1)
+        for i in range(first, last):
+            r = read_at(place_of(entries[i]), starts, table)
+            counts[ends[r]] = last - first
+            ends[r] += 1
+        first = last
+    begin = 0
+    for r in range(ends.size):
+        if ends[r] > begin:
+            counts[begin : ends[r]].sort()
+            level[r] = counts[(begin + ends[r]) // 2]
+        begin = ends[r]
 
 
 @njit
@@ -91,18 +111,19 @@ def _places_by_count(entries, begin, end, starts, table, usual, places):
 
 def survey_reads(matrix: KmerMatrix) -> Survey:
     """What the k-mers of the matrix, all that occur more than once in a sample, show of each read."""
-    survey = Survey(np.zeros((2, matrix.n_reads), np.int64), np.zeros(matrix.n_reads, np.int64))
-    _survey(matrix.entries, matrix.starts, matrix.read_table, *survey)
+    places, n_reads = (matrix.entries, matrix.starts, matrix.read_table), matrix.n_reads
+    survey = Survey(np.zeros((2, n_reads), np.int64), np.zeros(n_reads, np.uint32))
+    _count_repeated(*places, survey.repeated)
+    n = survey.repeated.sum(axis=0)
+    _find_levels(*places, np.cumsum(n) - n, np.empty(len(matrix.entries), np.uint32), survey.level)
     return survey
 
 
 def usual_reads(survey: Survey, lengths: np.ndarray) -> tuple[np.ndarray, float]:
-    """Mask of the reads of usual depth, and the mean count of repeated k-mers that is usual: that of most bases."""
-    n = survey.repeated.sum(axis=0)
-    known = n >= LEAST_KMERS
+    """Mask of the reads of usual depth, and the level that is usual: that of most bases."""
+    known, level = survey.repeated.sum(axis=0) >= LEAST_KMERS, survey.level
     if not known.any():
-        return np.ones(len(n), bool), 0.0
-    level = survey.copies / np.maximum(n, 1)
+        return np.ones(len(known), bool), 0.0
     order = np.argsort(level[known], kind="stable")
     reached = np.cumsum(lengths[known][order], dtype=np.int64)
     usual = float(level[known][order][np.searchsorted(reached, reached[-1] / 2)])
@@ -188,7 +209,7 @@ def estimate(
     reads: ReadSet, matrix: KmerMatrix, one_in: int, error_rate: float | None, depth: float | None, threads: int = 1,
     find: Finder | None = None,
 ) -> Estimate:  # fmt: skip
-    """Depth and error rate: the depth as coverage.py measures it, else both from a sample of the k-mers.
+    """Depth and error rate: as coverage.py measures them, else both from a sample of the k-mers.
 
     Parameters
     ----------
@@ -202,17 +223,24 @@ def estimate(
     n_bases, n_usual = reads.n_bases, int(lengths[usual].sum(dtype=np.int64))
     chance = chance_copies(n_bases, k)
     spectrum = spectrum_of_reads(matrix, usual, SPECTRUM_SIZE, threads) * one_in
-    fit = partial(fit_spectrum, spectrum, k, n_usual, level=level, chance=chance)
-    found = fit(error_rate, depth)
-    if depth is None and found.depth is not None:
-        measured = measure_depth(reads, k, choose_sampling(found.error_rate, k), threads, find)
-        if measured is not None:
-            found = replace(fit(error_rate, measured), source="overlaps of a sample, k-mer spectrum")
+    found = fit_spectrum(spectrum, k, n_usual, error_rate, depth, level=level, chance=chance)
+    measured = measure(reads, k, found.error_rate, threads, find) if depth is None or error_rate is None else None
+    if measured is not None:
+        rate = 1 - measured.correct ** (1 / k) if error_rate is None else error_rate
+        found = replace(found, depth=depth or measured.depth, error_rate=rate, source="overlaps of a sample")
     found = replace(found, uneven=(n_bases - n_usual) / max(1, n_bases))
     if error_rate is not None or found.error_rate is None:
         return found
     ratio = worst_ratio(survey, lengths, usual, 1 / one_in, 1 - math.exp(-chance))
     return found if ratio is None else replace(found, worst_error_rate=1 - (1 - found.error_rate) * ratio ** (1 / k))
+
+
+def measure(reads: ReadSet, k: int, error_rate: float | None, threads: int, find: Finder | None) -> Measured | None:
+    """What coverage.py measures, by as many k-mers as reads with the error rate need; by more where it turns out higher."""
+    one_in = choose_sampling(error_rate, k)
+    measured = measure_depth(reads, k, one_in, threads, find)
+    needed = 1 if measured is None else choose_sampling(1 - measured.correct ** (1 / k), k)
+    return measured if needed >= one_in else measure_depth(reads, k, needed, threads, find)
 
 
 def _log_factorials(counts: np.ndarray) -> np.ndarray:

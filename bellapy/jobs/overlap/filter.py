@@ -11,7 +11,8 @@ Without sure alignments the threshold is BELLA's bound (1 - delta) * phi, where 
 error rate.  It is at most MAX_FLOOR, since real reads hold stretches far worse than their average.
 
 Where the shared k-mers are those of a repeat (Seeds.copies), a false overlap is as likely as a true one.  There the
-threshold rises to the 1st percentile of the sure ones, and nearly all of the implied length has to be aligned.
+threshold rises to the 1st percentile of the sure ones, and nearly all of the implied length has to be aligned.  Copies that
+are longer than reads are told apart by what each read scores elsewhere (read_rates.py).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from bellapy.jobs.overlap.candidate_filter import MIN_SURE
 from bellapy.jobs.overlap.estimate import DEFAULT_ERROR_RATE, expected_score_rate
 from bellapy.jobs.overlap.geometry import Geometry, measure_geometry
 from bellapy.jobs.overlap.judging import (
+    OTHER_COPY,
     REASONS,
     Rises,
     Shape,
@@ -195,18 +197,21 @@ def in_candidate_order(seeds: Seeds) -> np.ndarray | None:
 
 
 def filter_overlaps(
-    reads: ReadSet, seeds: Seeds, extensions: Extensions, thresholds: Thresholds, fair: Geometry, scoring: ExtensionParams,
-    params: FilterParams, threads: int = 1,
+    reads: ReadSet, seeds: Seeds, extensions: Extensions, thresholds: Thresholds, fair: Geometry, copies: np.ndarray,
+    scoring: ExtensionParams, params: FilterParams, threads: int = 1,
 ) -> tuple[Overlaps, dict[str, int]]:  # fmt: skip
     """The overlaps among the alignments, by candidates; how many candidates were dropped for what reason.
+
+    fair : the geometry without bad ends.  copies : (n,) bool, alignments with another copy of a sequence (read_rates.py).
 
     A candidate has one overlap, or two where its reads overlap at both ends (pieces.py), the higher-scoring one first.
     """
     if (order := in_candidate_order(seeds)) is not None:
-        seeds, extensions, fair = seeds.take(order), extensions.take(order), fair.take(order)
+        seeds, extensions, fair, copies = seeds.take(order), extensions.take(order), fair.take(order), copies[order]
     geometry, estimated = measure_geometry(reads, seeds, extensions, threads), estimate_matches(scoring, extensions, threads)
     failed = thresholds.failures(extensions.score, seeds.copies, geometry, fair, threads)
     failed |= shape_failures(geometry, *estimated, params, threads)
+    failed |= np.where(copies, OTHER_COPY, np.uint8(0))
     best = best_of_candidate(seeds, extensions)
     failed_best = failed[best]
     kept = best[failed_best == 0]

@@ -115,7 +115,7 @@ def load_depth() -> None:
     """Compile, or load, what measures the depth: by reads of one base."""
     import numpy as np
 
-    from bellapy.jobs.overlap.coverage import LEAST_PIECES, measure_depth
+    from bellapy.jobs.overlap.measured import LEAST_PIECES, measure_depth
     from bellapy.records import ReadSet
 
     reads = ReadSet.from_sequences(["A" * 40] * LEAST_PIECES)

@@ -19,9 +19,10 @@ SURE_OVERHANG = 50  # bases
 SURE_COPIES = np.float32(1.3)
 REPEAT_COPIES = (1.1, 1.5)  # from where on and up to where the thresholds rise
 REASONS = (
-    "too short", "score too low", "stops in a repeat", "in the lesser part of a joined read", "overhang", "identity"
+    "too short", "score too low", "stops in a repeat", "in the lesser part of a joined read", "overhang", "identity",
+    "with another copy",
 )  # fmt: skip
-SHORT, LOW, STOPS, LESSER, OVERHANG, IDENTITY = (np.uint8(1 << i) for i in range(len(REASONS)))
+SHORT, LOW, STOPS, LESSER, OVERHANG, IDENTITY, OTHER_COPY = (np.uint8(1 << i) for i in range(len(REASONS)))
 
 
 class Rises(NamedTuple):

@@ -19,8 +19,8 @@ from bellapy.records import DepthProfile, KmerMatrix
 
 RAISED = 2.0  # times the usual depth: such reads may be taken for repeats
 LEAST_RAISED = 5  # reads
-CROSSING = 0.05  # share of places on the high side of a step: fewer are chimeras
-CLEAN = 0.5  # share of a read's bins with fewer
+CROSSING = 0.03  # share of places on the high side of a step: fewer are chimeras
+CLEAN = 0.6  # share of a read's bins with fewer
 
 
 @njit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
@@ -24,9 +25,11 @@ from bellapy.jobs.overlap.cuda_products import (
     choose_candidates,
     count_candidates,
     count_pairs,
+    count_within,
     expand_pairs,
     gather_rows,
     list_candidates,
+    list_within,
 )
 from bellapy.jobs.overlap.seed_rows import N_COLUMNS, seeds_from_columns, starts_of_candidates
 from bellapy.jobs.overlap.seeds_of_matrix import Found, Multiplied
@@ -45,6 +48,7 @@ PRODUCT_BYTES = 20
 """Of device memory for each product: two words, a flag, and what the sort counts."""
 ENTRY_BYTES, PLANES_BYTES = 20, 3 / 8
 """For each entry: it, its products, and those before it.  For each base: its bit planes."""
+FEW_GROUPS = 4  # list the entries of their queries together
 LEAST_PRODUCTS = 1 << 22  # groups of fewer would be too many
 ROOM = 0.6  # share of the memory for products that is planned to be used
 PARTS, LEAST_PART = 2, 1 << 14
@@ -153,7 +157,7 @@ def find_on_gpus(
     first = its_desks[0]
     entries = matrix.entries.entries if isinstance(matrix, HeldMatrix) else first.send(matrix.entries)
     there, of_query = _bring(first, product, entries), first.zeros(matrix.n_reads + 1, np.uint64)
-    _count(first, there, (0, int(matrix.starts[n_queries])), of_query)
+    _count(first, there, (0, int(matrix.starts[n_queries])), first.empty(0, np.int64), of_query)
     products = first.fetch(of_query)[:n_queries].astype(np.int64)
     layout = layout or layout_of(matrix, int(products.max(initial=1)))
     bits = _bits(matrix, layout)
@@ -167,8 +171,15 @@ def find_on_gpus(
     shares = [groups[i :: len(its_desks)] for i in range(len(its_desks))]  # later queries have fewer targets
 
     def find(its_desk: Desk, its_groups: list[tuple[int, int]]) -> list[_Chosen]:
-        its = there if its_desk is first else _bring(its_desk, product, _copied(its_desk, entries))
-        return [_multiply(its_desk, its, product, Block(*group, bits, layout.diagonal_bias)) for group in its_groups]
+        its, chosen = there if its_desk is first else _bring(its_desk, product, _copied(its_desk, entries)), []
+        at_once = max(FEW_GROUPS, math.isqrt(len(its_groups)))
+        for at in range(0, len(its_groups), at_once):
+            some = its_groups[at : at + at_once]
+            listed = _list(its_desk, its, int(matrix.starts[some[0][0]]), int(matrix.starts[some[-1][1]]))
+            chosen += [
+                _multiply(its_desk, its, listed, product, Block(*group, bits, layout.diagonal_bias)) for group in some
+            ]
+        return chosen
 
     chosen = [some for row in zip_longest(*on_each(find, its_desks, shares)) for some in row if some]
     columns = [x for some in chosen for x in some.columns]
@@ -221,24 +232,38 @@ def _copied(desk: Desk, entries: Any) -> Any:
     return here
 
 
-def _multiply(desk: Desk, there: _There, product: _Product, block: Block) -> _Chosen:
-    """The seeds of a block of queries."""
+def _list(desk: Desk, there: _There, low: int, high: int) -> Any:
+    """The entries with places in [low, high), (n,) int64 on the device: a group looks at these instead of all."""
+    entries, places = there.matrix.entries, (np.int64(low), np.int64(high))
+    n_tiles = blocks_for(entries.size, TILE)
+    sums = desk.empty(n_tiles + 1, np.int64)
+    desk.launch(count_within, n_tiles, BLOCK, entries, *places, sums)
+    listed = desk.empty(begins_of_tiles(desk, sums), np.int64)
+    desk.launch(list_within, n_tiles, BLOCK, entries, *places, sums, listed)
+    return listed
+
+
+def _multiply(desk: Desk, there: _There, listed: Any, product: _Product, block: Block) -> _Chosen:
+    """The seeds of a block of queries; listed : of `_list`, their entries and perhaps others."""
     (first, end, bits, bias), starts = block, product.matrix.starts
     low, high = int(starts[first]), int(starts[end])
     group = Group(*map(np.int64, (low, high, first, bits.position, bits.diagonal, bits.target, bias)))
-    _count(desk, there, (low, high), desk.empty(0, np.uint64))
-    begins, sums = scan(desk, there.counts)
+    counts = _count(desk, there, (low, high), listed, desk.empty(0, np.uint64))
+    begins, sums = scan(desk, counts)
     n = total_of(desk, sums)
     words, room = desk.empty(n, np.uint64), desk.empty(n, np.uint64)
-    desk.launch(expand_pairs, blocks_for(there.counts.size), BLOCK, there.matrix, group, begins, words)
+    desk.launch(expand_pairs, blocks_for(counts.size), BLOCK, there.matrix, group, listed, begins, words)
     last_bit = bits.position + bits.diagonal + bits.target + 1 + (end - first - 1).bit_length()
     words, room = sort_words(desk, words, room, n, bits.sorted, last_bit)
     return _choose(desk, words, room, there.lengths, group, product.matrix, product.params)
 
 
-def _count(desk: Desk, there: _There, places: tuple[int, int], of_query: Any) -> None:
+def _count(desk: Desk, there: _There, places: tuple[int, int], listed: Any, of_query: Any) -> Any:
+    """The products of each entry listed, or of all, (n,) uint32 on the device."""
     low, high = map(np.int64, places)
-    desk.launch(count_pairs, blocks_for(there.counts.size), BLOCK, there.matrix, low, high, there.counts, of_query)
+    counts = there.counts[: listed.size] if listed.size else there.counts
+    desk.launch(count_pairs, blocks_for(counts.size), BLOCK, there.matrix, low, high, listed, counts, of_query)
+    return counts
 
 
 def _groups(products: np.ndarray, most: int, most_queries: int) -> Iterator[tuple[int, int]]:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:  # a report is begun before the program is loaded
 TOO_SPARSE, REPEAT, NO_SUPPORT = "too few k-mers for its length", "repeat", "too little support"
 REASONS = (
     NO_SUPPORT, TOO_SPARSE, REPEAT, "too short", "score too low", "stops in a repeat",
-    "in the lesser part of a joined read", "overhang", "identity", "of a contained read", "beyond the best of a read",
+    "in the lesser part of a joined read", "overhang", "identity", "with another copy", "of a contained read",
+    "beyond the best of a read",
 )  # fmt: skip
 """Why a candidate gives no overlap: before it is aligned, and after."""
 

@@ -97,17 +97,33 @@ def test_weighted_median(pairs):
     assert weighted_median(values, weights) == lower_median(values, weights)
 
 
+def sure(parts, depths, own=()):
+    """Of reads of which some, given by their ids, have a level of their own."""
+    n_reads = 1 + max(int(max(seeds.query_id.max(), seeds.target_id.max())) for seeds in parts)
+    return sure_values(parts, depths, np.isin(np.arange(n_reads), own))
+
+
+def test_reads_with_a_level_of_their_own_are_typical_of_nothing_else():
+    """A deep molecule has most of the candidates."""
+    n, few = 1000, MIN_SURE
+    seeds = change_seeds(make_seeds([0] * n, [1] * few + [2] * (n - few), [1] * n, [0] * n, [0] * n, 5), n_support=[9] * n)
+    seeds, depth = change_seeds(seeds, implied_length=[900] * few + [90] * (n - few)), np.where(np.arange(n) < few, 1.0, 0.5)
+    assert learn_typical(*sure([seeds], [depth])) == Typical(0.1, 0.5)
+    assert learn_typical(*sure([seeds], [depth], [2])) == Typical(0.01, 1.0)
+    assert learn_typical(*sure([seeds], [depth], [1, 2])) == Typical(0.1, 0.5), "there is nothing else"
+
+
 def test_typical_is_the_median_of_the_sure():
     seeds, depth = sure_seeds(200), np.arange(200) % 17 + 1.0
     density = seeds.n_support / seeds.implied_length
-    found = learn_typical(*sure_values([seeds], [depth]))
+    found = learn_typical(*sure([seeds], [depth]))
     assert found == Typical(lower_median(density, seeds.n_support), lower_median(depth, seeds.n_support))
     bad = np.arange(200) % 2 == 0
     for column, value in (("rank", 1), ("n_support", SURE_SUPPORT - 1)):
         spoilt = change_seeds(seeds, **{column: np.where(bad, value, getattr(seeds, column))})
         weights = seeds.n_support[~bad]
         expected = Typical(lower_median(density[~bad], weights), lower_median(depth[~bad], weights))
-        assert learn_typical(*sure_values([spoilt], [np.where(bad, 1000, depth)])) == expected
+        assert learn_typical(*sure([spoilt], [np.where(bad, 1000, depth)])) == expected
 
 
 def test_chance_does_not_hide_what_is_typical():
@@ -117,14 +133,14 @@ def test_chance_does_not_hide_what_is_typical():
     seeds = change_seeds(
         seeds, n_support=np.where(np.arange(n) < sound, 150, SURE_SUPPORT + 1), implied_length=np.full(n, 50_000)
     )
-    typical = learn_typical(*sure_values([seeds], [np.where(np.arange(n) < sound, 4.0, 2.0)]))
+    typical = learn_typical(*sure([seeds], [np.where(np.arange(n) < sound, 4.0, 2.0)]))
     assert typical == Typical(150 / 50_000, 4.0)
     assert dense_enough(seeds, typical, 0.05).tolist() == [True] * sound + [False] * (n - sound)
 
 
 def test_too_few_are_not_typical():
-    assert learn_typical(*sure_values([sure_seeds(MIN_SURE - 1)], [np.ones(MIN_SURE - 1)])) == Typical(0.0, 0.0)
-    assert learn_typical(*sure_values([sure_seeds(MIN_SURE)], [np.ones(MIN_SURE)])).depth == 1
+    assert learn_typical(*sure([sure_seeds(MIN_SURE - 1)], [np.ones(MIN_SURE - 1)])) == Typical(0.0, 0.0)
+    assert learn_typical(*sure([sure_seeds(MIN_SURE)], [np.ones(MIN_SURE)])).depth == 1
     seeds = sure_seeds(20)
     assert dense_enough(seeds, Typical(0.0, 0.0), 1.0).all()
     assert (copies(np.full(20, np.inf), Typical(0.0, 0.0)) == 1).all()

@@ -8,7 +8,8 @@ from cases import noisy_copy
 from strategies import make_reads, random_bases
 
 from bellapy.jobs.overlap import coverage
-from bellapy.jobs.overlap.coverage import PIECE, Pieces, count_covering, find_kmers, make_table, measure_depth, usual_mean
+from bellapy.jobs.overlap.coverage import PIECE, find_kmers, make_table, see_pieces
+from bellapy.jobs.overlap.measured import LEAST_PIECES, measure_depth, usual_pieces
 from bellapy.seeding.kmer_hashes import make_stretch
 
 K = 16
@@ -26,12 +27,9 @@ def reverse(text: str) -> str:
 
 
 def covering(reads, chosen, one_in=1, k=K):
-    table, middles, enough = make_table(reads, chosen, k, one_in)
-    counts = np.zeros(len(chosen), np.int64)
-    count_covering(
-        reads.codes, reads.starts, reads.lengths, 0, len(reads), table, Pieces(chosen, middles), counts, make_stretch()
-    )
-    return counts, enough
+    table, pieces, enough = make_table(reads, chosen, k, one_in)
+    seen = see_pieces(reads.codes, reads.starts, reads.lengths, 0, len(reads), table, pieces, make_stretch()).reshape(-1, 3)
+    return np.bincount(seen[:, 0], minlength=len(chosen)), enough
 
 
 @pytest.mark.parametrize("one_in", [1, 4])
@@ -48,8 +46,22 @@ def test_counts_are_those_of_the_truth(rng, one_in):
 @pytest.mark.parametrize("depth", [5, 30])
 def test_depth(rng, depth):
     reads = make_reads(sampled_reads(rng, random_bases(rng, 100_000), depth)[0])
-    assert measure_depth(reads, K, 1) == pytest.approx(depth, rel=0.15)
-    assert measure_depth(reads, K, 1) == measure_depth(reads, K, 1, threads=3)
+    measured = measure_depth(reads, K, 1)
+    assert measured.depth == pytest.approx(depth, rel=0.15) and 0 < measured.spread < 0.1 * depth
+    assert measured == measure_depth(reads, K, 1, threads=3)
+
+
+@pytest.mark.parametrize("error", [0.0, 0.01, 0.04, 0.12])
+@pytest.mark.parametrize("one_in", [1, 4])
+def test_correct_kmers(rng, error, one_in):
+    """Each base is another one with the same chance."""
+    sequences = []
+    for read in sampled_reads(rng, random_bases(rng, 60_000), 15, error=0)[0]:
+        codes = np.array(["ACGT".index(base) for base in read])
+        wrong = rng.random(len(codes)) < error
+        sequences.append("".join(np.array(list("ACGT"))[(codes + wrong * rng.integers(1, 4, len(codes))) % 4]))
+    measured = measure_depth(make_reads(sequences), K, one_in)
+    assert measured.correct == pytest.approx((1 - error) ** K, rel=0.1) and measured.depth == pytest.approx(15, rel=0.15)
 
 
 def test_repeats_do_not_change_it(rng):
@@ -57,7 +69,19 @@ def test_repeats_do_not_change_it(rng):
     element = random_bases(rng, 2000)
     text = "".join(random_bases(rng, int(rng.integers(2000, 6000))) + noisy_copy(rng, element, 0.01)[0] for _ in range(40))
     reads = make_reads(sampled_reads(rng, text, 12)[0])
-    assert measure_depth(reads, K, 1) == pytest.approx(12, rel=0.25)
+    assert measure_depth(reads, K, 1).depth == pytest.approx(12, rel=0.25)
+
+
+def test_half_the_genome_in_families_of_repeats(rng):
+    """Old copies of long elements, in and out of which every piece runs, and accurate reads."""
+    families, parts = [random_bases(rng, 3000) for _ in range(4)], []
+    for i in range(120):
+        old = noisy_copy(rng, families[i % 4], float(rng.uniform(0.05, 0.25)))[0]
+        parts += [random_bases(rng, 1500), old[int(rng.integers(0, 2000)) :]]
+    reads = make_reads(sampled_reads(rng, "".join(parts), 15, error=0.02)[0])
+    for one_in in (1, 8):
+        measured = measure_depth(reads, K, one_in)
+        assert measured.depth == pytest.approx(15, rel=0.15) and measured.correct == pytest.approx(0.98**K, rel=0.1)
 
 
 def listed(reads, table):
@@ -93,7 +117,7 @@ def test_many_pieces_of_one_place(rng):
     counts, enough = covering(reads, np.arange(64))
     assert enough.tolist() == [True] * coverage.MOST_PIECES + [False] * (64 - coverage.MOST_PIECES)
     assert (counts[enough] == 199).all()
-    assert measure_depth(reads, K, 1) == 199
+    assert measure_depth(reads, K, 1) == (199, 0, 1)
 
 
 def test_a_kmer_that_a_piece_shows_twice_says_nothing(rng):
@@ -110,7 +134,10 @@ def test_too_little_is_not_judged(rng):
     assert measure_depth(make_reads(["N" * 2000] * 100), K, 1) is None
 
 
-def test_usual_mean():
-    assert usual_mean(np.full(coverage.LEAST_PIECES - 1, 7)) is None
-    assert usual_mean(np.zeros(100, np.int64)) is None
-    assert usual_mean(np.array([10] * 20 + [12] * 20 + [500] * 15 + [1] * 5)) == 11
+def test_usual_pieces():
+    assert usual_pieces(np.full(LEAST_PIECES - 1, 7)) is None
+    assert usual_pieces(np.zeros(100, np.int64)) is None
+    counts = np.array([10] * 20 + [12] * 20 + [500] * 15 + [1] * 5)
+    assert counts[usual_pieces(counts)].tolist() == [10] * 20 + [12] * 20
+    counts = np.array([60] * 20 + [66] * 20 + [112] * 15)  # those of two copies are near, and yet apart
+    assert counts[usual_pieces(counts)].tolist() == [60] * 20 + [66] * 20

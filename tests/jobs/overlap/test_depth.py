@@ -93,8 +93,7 @@ def test_company_and_votes(rng, threads):
             if np.isfinite(low[read]) and not repeat[i]:
                 its_company[:, read] += int(depth.UNIT * (mixed - 1)) // (len(places) - 1), 1
         if len(places) > 5:
-            back = [x > 0 and places[x - 1][::2] == places[x][::2] for x in range(len(places))]
-            n = sum(bool(repeat[i]) or returns for i, returns in zip(at, back, strict=True))
+            n = sum(bool(repeat[i]) for i in at)
             for i in at:
                 its_votes[:, i] += depth.UNIT * n // len(places), 1
     np.testing.assert_array_equal(company, its_company)
@@ -126,20 +125,23 @@ def test_columns_that_link_reads(sizes, upper):
 
 @given(st.lists(st.integers(1, 70), min_size=1, max_size=4), st.randoms(use_true_random=False))
 def test_bins_are_judged_by_those_around_them(sizes, random):
-    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    offsets, voted = np.concatenate(([0], np.cumsum(sizes))), 300
     n = int(offsets[-1])
     votes = np.array([[random.choice([0, 0, 0, 900]) for _ in range(n)], [random.randrange(4) for _ in range(n)]], np.uint32)
     repeat = np.array([random.random() < 0.1 for _ in range(n)], np.uint8)
     is_repeat, deep = np.empty((2, n), bool)
-    depth.judge_bins(offsets, votes, 1.2, repeat, 0, len(offsets) - 1, is_repeat, deep)
+    depth.judge_bins(offsets, votes, 1.2, voted, repeat, 0, len(offsets) - 1, is_repeat, deep)
     for first, last in zip(offsets[:-1], offsets[1:], strict=True):
+        are_deep, are_repeats = [], []
         for b in range(first, last):
-            around = votes[1, max(first, b - WINDOW_BINS // 2) : min(last, b + (WINDOW_BINS + 1) // 2)]
-            is_deep = int(around.sum()) > 1.2 * len(around)
-            begin, end = max(first, b - depth.VOTE_BINS // 2), min(last, b + (depth.VOTE_BINS + 1) // 2)
-            wide = votes[:, begin:end].astype(int).sum(axis=1)
-            voted = wide[0] > depth.VOTED * wide[1]
-            assert is_repeat[b] == (repeat[b] > 0 or (voted and is_deep)) and deep[b] == (is_deep and not is_repeat[b])
+            around = votes[:, max(first, b - WINDOW_BINS // 2) : min(last, b + (WINDOW_BINS + 1) // 2)].astype(int)
+            are_deep.append(int(around[1].sum()) > 1.2 * around.shape[1])
+            are_repeats.append(repeat[b] > 0 or (are_deep[-1] and around[0].sum() > voted * around[1].sum()))
+        both = [its and own for its, own in zip(are_deep, are_repeats, strict=True)]
+        as_a_whole = sum(both) > depth.WHOLE * sum(are_deep)
+        expected = [its or (own and as_a_whole) for its, own in zip(are_repeats, are_deep, strict=True)]
+        assert is_repeat[first:last].tolist() == expected
+        assert deep[first:last].tolist() == [own and not its for own, its in zip(are_deep, expected, strict=True)]
 
 
 def test_ranges_of_reads(rng):

@@ -13,6 +13,7 @@ from strategies import make_reads, random_bases
 from bellapy.jobs.overlap.estimate import (
     DEFAULT_UPPER,
     MAX_SAMPLING,
+    READ_KMERS,
     SAMPLE_KMERS,
     UPPER_TAIL,
     Survey,
@@ -88,8 +89,9 @@ def test_fit_of_too_little_says_so(error, depth):
 
 @pytest.mark.parametrize("bases", [0, 1, 100, SAMPLE_KMERS, 10**7, 3 * 10**8, 10**11])
 def test_sampling_rate(bases):
-    rate = sampling_rate(bases)
+    rate = sampling_rate(bases, 1)
     assert rate & (rate - 1) == 0
+    assert sampling_rate(bases, bases // 2_000) <= 2_000 // READ_KMERS, "there are some of every read"
     assert rate == 1 or SAMPLE_KMERS <= bases / rate < 2 * SAMPLE_KMERS
     assert rate > 1 or bases < 2 * SAMPLE_KMERS
 

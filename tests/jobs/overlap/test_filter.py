@@ -216,13 +216,20 @@ def test_the_order_of_alignments_does_not_matter(reads, rng):
     """Rows of a candidate need not lie together, nor in order: those of second seeds may come last."""
     seeds, extensions = random_alignments(rng, 200)
     fair, scoring, params = measure_geometry(reads, seeds, extensions), ExtensionParams(), FilterParams(min_overlap=9)
-    found = []
+    copies, found = rng.random(len(seeds)) < 0.2, []
     for rows, threads in ((np.arange(len(seeds)), 1), (rng.permutation(len(seeds)), 1), (np.arange(len(seeds)), 4)):
         alignments = seeds.take(rows), extensions.take(rows)
         assert (in_candidate_order(alignments[0]) is None) == (rows[0] == 0 and rows[1] == 1)
         found.append(
             filter_overlaps(
-                reads, *alignments, Thresholds(0.3, 0.3, 0.3, None, 0), fair.take(rows), scoring, params, threads
+                reads,
+                *alignments,
+                Thresholds(0.3, 0.3, 0.3, None, 0),
+                fair.take(rows),
+                copies[rows],
+                scoring,
+                params,
+                threads,
             )
         )
     for overlaps, dropped in found[1:]:
@@ -250,7 +257,8 @@ def test_filter(reads, rng, params, rate):
     scoring = ExtensionParams()
     geometry, (matches, columns) = measure_geometry(reads, seeds, extensions), estimate_matches(scoring, extensions)
     expected, reasons = [], {"too short": 0, "score too low": 0, "stops in a repeat": 0, "overhang": 0, "identity": 0}
-    reasons["in the lesser part of a joined read"] = 0
+    reasons |= {"in the lesser part of a joined read": 0, "with another copy": 0}
+    copies = rng.random(len(seeds)) < 0.2
     best = best_of_candidate(seeds, extensions).tolist()
     for i in best:
         if geometry.span[i] < params.min_overlap:
@@ -261,6 +269,8 @@ def test_filter(reads, rng, params, rate):
             reasons["overhang"] += 1
         elif matches[i] < params.min_identity * columns[i]:
             reasons["identity"] += 1
+        elif copies[i]:
+            reasons["with another copy"] += 1
         else:
             expected.append(i)
     overlaps, dropped = filter_overlaps(
@@ -269,6 +279,7 @@ def test_filter(reads, rng, params, rate):
         extensions,
         Thresholds(rate, rate, rate, None, 0),
         measure_geometry(reads, seeds, extensions),
+        copies,
         scoring,
         params,
     )
@@ -290,6 +301,7 @@ def test_filter_of_nothing(reads):
         nothing,
         Thresholds(0.5, 0.5, 0.5, None, 0),
         measure_geometry(reads, seeds, nothing),
+        np.zeros(0, bool),
         ExtensionParams(),
         FilterParams(min_overlap=1),
     )

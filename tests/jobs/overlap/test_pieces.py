@@ -86,8 +86,9 @@ def test_a_second_overlap_stands_beside_a_first_one(rng, params):
             twice += bool(passing[other])
     assert twice > 20
     overlaps, dropped = filter_overlaps(
-        reads, seeds, extensions, thresholds, measure_geometry(reads, seeds, extensions), scoring, params
-    )
+        reads, seeds, extensions, thresholds, measure_geometry(reads, seeds, extensions), np.zeros(len(seeds), bool),
+        scoring, params,
+    )  # fmt: skip
     for name in ("query_start", "query_end", "target_start", "target_end", "score"):
         assert getattr(overlaps, name).tolist() == getattr(extensions, name)[rows].tolist()
     assert sum(dropped.values()) == (~passing[best]).sum(), "a second overlap that is none is no candidate dropped"

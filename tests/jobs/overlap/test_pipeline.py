@@ -430,7 +430,8 @@ def test_numbers_of_the_report_add_up(overlap, samples, name, options):
     by_filter = sum(
         dropped[reason]
         for reason in (
-            "too short", "score too low", "stops in a repeat", "in the lesser part of a joined read", "overhang", "identity"
+            "too short", "score too low", "stops in a repeat", "in the lesser part of a joined read", "overhang", "identity",
+            "with another copy",
         )
     )  # fmt: skip
     assert stages["align"]["extensions"] - stages["align"]["second_seeds"] == by_filter + n_candidates

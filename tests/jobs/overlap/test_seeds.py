@@ -244,7 +244,7 @@ def test_dense_enough():
     seeds, *_ = seeds_of(sequences, 13, 12)
     depth = np.random.default_rng(1).random(len(seeds))
     sure = [i for i in range(len(seeds)) if seeds.n_support[i] >= SURE_SUPPORT and seeds.rank[i] == 0]
-    typical = learn_typical(*sure_values([seeds], [depth]))
+    typical = learn_typical(*sure_values([seeds], [depth], np.zeros(40, bool)))
     assert len(sure) >= 50
     for found, values in ((typical.density, seeds.n_support / seeds.implied_length), (typical.depth, depth)):
         every = sorted(values[i] for i in sure for _ in range(seeds.n_support[i]))
@@ -261,7 +261,7 @@ def test_dense_enough():
 
 def test_too_few_seeds_show_nothing_typical():
     seeds, *_ = seeds_of(["ACGTTGCATTGACCA" * 3, "ACGTTGCATTGACCA" * 3], 9, 50)
-    assert learn_typical(*sure_values([seeds], [np.ones(len(seeds))])) == Typical(0.0, 0.0)
+    assert learn_typical(*sure_values([seeds], [np.ones(len(seeds))], np.zeros(2, bool))) == Typical(0.0, 0.0)
 
 
 @pytest.mark.parametrize("turned", [False, True])
