@@ -12,7 +12,7 @@ import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner, prefetch, put
 from bellapy.seeding.index import find_run
-from bellapy.seeding.minimizers import find_minimizers
+from bellapy.seeding.minimizers import find_minimizers, make_room
 
 U = np.uint64
 AHEAD = 16  # minimizers between asking for a cache line and using it
@@ -164,12 +164,12 @@ def find_anchors(lookup, k, window, codes, at, lengths, layout):
     longest = lengths.max() + 1
     hashes, marks = np.empty(longest, np.uint64), np.empty(longest, np.int64)
     firsts, counts = np.empty(longest, np.int64), np.empty(longest, np.int64)
-    ring, ring_marks = np.empty(window, np.uint64), np.empty(window, np.int64)
+    room = make_room()
     found, n = np.empty(max(1024, lengths.sum() // 4), np.uint64), 0
     repeated = np.zeros(len(at), np.int64)
     for read in range(len(at)):
         length = lengths[read]
-        m = find_minimizers(codes, at[read], at[read] + length, k, window, hashes, marks, ring, ring_marks)
+        m = find_minimizers(codes, at[read], at[read] + length, k, window, hashes, marks, room)
         _look_up(lookup, hashes, m, firsts, counts)
         repeated[read] = _choose(counts, marks, m, length, k, _cutoff_of(counts, m, length, lookup.cutoff))
         total = counts[:m].sum()

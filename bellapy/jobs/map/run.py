@@ -9,19 +9,21 @@ from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
+import numpy as np
+
 from bellapy import __version__
 from bellapy.compute.memory import give_back_freed
 from bellapy.compute.threads import map_in_order
 from bellapy.errors import InputError
-from bellapy.io.fastx import Records, load_reads, stream_records
+from bellapy.io.fastx import Records, error_rate_of, load_reads, stream_records
 from bellapy.io.index_files import is_index, load_index
 from bellapy.io.outputs import open_output
 from bellapy.io.sam import check_names, open_bam
 from bellapy.jobs.map.charts import MapCharts
 from bellapy.jobs.map.output import Counts, format_paf, format_sam, make_header
-from bellapy.jobs.map.pipeline import Mapper, Sampled, batches, preset_for
+from bellapy.jobs.map.pipeline import SAMPLE_READS, Mapper, Sampled, batches, preset_for
 from bellapy.jobs.map.style import Style
-from bellapy.params import MapParams, map_preset
+from bellapy.params import ONT_ERRORS, MapParams, map_preset
 from bellapy.records import ReadSet
 from bellapy.report.log import logger
 from bellapy.report.progress import progress
@@ -133,6 +135,10 @@ class Wanted(NamedTuple):
     adjust: Callable[[MapParams], MapParams]
     align: bool
 
+    def params(self, preset: str) -> MapParams:
+        """The parameters of a preset, adjusted."""
+        return self.adjust(map_preset(preset))
+
 
 def prepare(reference: str | ReadSet, first: Records | None, wanted: Wanted, report: RunReport, threads: int = 1) -> Mapper:
     """A mapper to a reference that fits the first reads.
@@ -141,21 +147,28 @@ def prepare(reference: str | ReadSet, first: Records | None, wanted: Wanted, rep
     ------
     ParameterError : an unknown preset.  InputError : a reference that cannot be read or is too short.
     """
-    params = wanted.adjust(map_preset(wanted.preset))
-    index = open_index(reference, params, report, threads)
-    mapper = Mapper(index, params, align=wanted.align)
+    name = wanted.preset or _likely_preset(first)
+    index = open_index(reference, wanted.params(name), report, threads)
+    mapper = Mapper(index, wanted.params(name), align=wanted.align)
     if first and (wanted.align or wanted.preset is None):
         sample = mapper.sample(first, threads)
         errors = mapper.learn(sample, threads)
     if first and wanted.preset is None:
         name = preset_for(errors)
-        params = wanted.adjust(map_preset(name))
+        if not _fits(index, wanted.params(name)) and not (isinstance(reference, str) and is_index(reference)):
+            sequences = ReadSet(index.names, index.codes, index.starts, index.lengths, in_room=True)
+            del index, mapper, sample  # so that there is one index at a time
+            index = make_index(sequences, wanted.params(name), report, threads)
+            mapper = Mapper(index, wanted.params(name), align=wanted.align)
+            sample = mapper.sample(first, threads)
+            errors = mapper.learn(sample, threads)
+            if _fits(index, wanted.params(preset_for(errors))):  # else the index is not changed back
+                name = preset_for(errors)
         told = "no read fits the reference" if errors is None else f"{100 * errors:.1f} % errors"
         logger.info("preset %s: %s", name, told)
         report.estimates = Estimates(errors, name)
-        if not (isinstance(reference, str) and is_index(reference)) and not _fits(index, params):
-            index = make_index(reference, params, report, threads)
-        mapper = _relearnt(mapper, Mapper(index, params, align=wanted.align), first, sample, threads)
+        mapper = _relearnt(mapper, Mapper(index, wanted.params(name), align=wanted.align), first, sample, threads)
+    params = mapper.params
     if not _fits(index, params):
         logger.warning(
             "%s: an index with k %d and window %d is used; these reads would take %d and %d. "
@@ -165,9 +178,18 @@ def prepare(reference: str | ReadSet, first: Records | None, wanted: Wanted, rep
     return mapper
 
 
+def _likely_preset(first: Records | None) -> str:
+    """The preset whose index is tried first: `hq`, which has the smallest one, unless base qualities tell of noisy reads."""
+    if first is None or first.qualities is None:
+        return "hq"
+    values = np.frombuffer(b"".join(first.qualities[:SAMPLE_READS]), np.uint8)
+    errors = error_rate_of(np.bincount(values, minlength=256))
+    return "ont" if errors is not None and errors >= ONT_ERRORS else "hq"
+
+
 def _relearnt(old: Mapper, new: Mapper, first: Records, sample: list[Sampled], threads: int) -> Mapper:
     """A mapper of the new one's parameters that has learnt from the first reads, as `old` has from their pieces `sample`."""
-    if new.index is old.index and new.params == old.params:
+    if new.params == old.params:
         return old
     if new.align:
         new.learn(sample if new.chains_like(old) else new.sample(first, threads), threads)
