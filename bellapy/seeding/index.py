@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner
+from bellapy.compute.memory import let_go_of_pages
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.errors import ParameterError
 from bellapy.records import ReadSet
@@ -64,8 +65,13 @@ class Index:
     lookup: Lookup
 
 
-def build_index(reference: ReadSet, k: int, window: int, threads: int = 1) -> Index:
+def build_index(
+    reference: ReadSet, k: int, window: int, threads: int = 1, store: Callable[[int], tuple[np.ndarray, int]] | None = None
+) -> Index:
     """The index of all sequences of a reference.
+
+    store : gives (n,) uint64 for the words, mapped from a file, and how many of them may be in memory at a time; the fewer,
+        the more often all minimizers are found.  None: the words are in memory.
 
     Raises
     ------
@@ -80,16 +86,19 @@ def build_index(reference: ReadSet, k: int, window: int, threads: int = 1) -> In
     rest_bits = 2 * k - (len(starts).bit_length() - 1)
     if rest_bits + place_bits > 64:
         raise ParameterError(f"-k {k}: too large for a reference of {reference.n_bases} bases; take a smaller k")
-    words = np.empty(int(starts[-1]), np.uint64)
-    chunks.share_out(
-        lambda some, begins, ends: _fill(some, begins, ends, words, starts, rest_bits, place_bits), len(starts) - 1
-    )
-    del chunks
-    ranges = even_ranges(len(starts) - 1, RANGES * threads)
-    map_threads(lambda some: _sort_buckets(words, starts, *some), ranges, threads)
+    n, n_buckets, copies = int(starts[-1]), len(starts) - 1, np.zeros(MOST_COUNTED + 1, np.int64)
+    words, at_once = (np.empty(n, np.uint64), n) if store is None else store(n)
+    for shares, first, stop in chunks.groups(n_buckets, -(-n // max(1, at_once))):
+        end, following = starts[stop - 1], starts[stop]
+        chunks.share_out(lambda *some: _fill(*some, words, starts, rest_bits, place_bits), n_buckets, shares)
+        starts[stop] = end  # until the next group is filled, this is the end of its own free room
+        ranges = [(first + a, first + b) for a, b in even_ranges(stop - first, RANGES * threads)]
+        map_threads(lambda some: _sort_buckets(words, starts, *some), ranges, threads)
+        copies += sum(map_threads(lambda some: _copies(words, starts, place_bits, *some), ranges, threads))
+        starts[stop] = following
+        let_go_of_pages(words)
     for array in (words, starts):
         array.flags.writeable = False
-    copies = sum(map_threads(lambda some: _copies(words, starts, place_bits, *some), ranges, threads))
     lookup = Lookup(words, starts, place_bits, rest_bits, _cutoff(copies))
     return Index(reference.names, codes, reference.starts, reference.lengths, k, window, lookup)
 
@@ -112,21 +121,32 @@ class _Chunks:
 
     def __init__(self, codes: np.ndarray, k: int, window: int, threads: int):
         self._codes, self.k, self.window, self._threads = codes, k, window, threads
+        self.n_shares = 1 << min(SHARE_BITS, 2 * k)
         self._shift = max(0, 2 * k - SHARE_BITS)  # bits of a hash below those of its share
         self._step = AT_ONCE * CHUNK * max(1, threads // 2)
 
-    def share_out(self, use: Callable[[Dealt, np.ndarray, np.ndarray], object], n_buckets: int) -> None:
+    def groups(self, n_buckets: int, n_groups: int) -> Iterator[tuple[range, int, int]]:
+        """Shares that are filled together, and the first of their buckets and the one after the last."""
+        if n_buckets < self.n_shares:  # some have a bucket in common
+            yield range(self.n_shares), 0, n_buckets
+            return
+        for first, stop in even_ranges(self.n_shares, n_groups):
+            yield range(first, stop), first * n_buckets // self.n_shares, stop * n_buckets // self.n_shares
+
+    def share_out(
+        self, use: Callable[[Dealt, np.ndarray, np.ndarray], object], n_buckets: int, shares: range | None = None
+    ) -> None:
         """Call `use` with some minimizers, and where those of one share begin and end there, (n_chunks,) int64 both.
 
-        Different shares are used at the same time, unless they have a bucket in common.
+        Different shares are used at the same time, unless they have a bucket in common.  shares : None: all.
         """
+        shares = range(self.n_shares) if shares is None else shares
         for dealt, edges in self._all():
 
             def use_share(share: int, dealt=dealt, edges=edges) -> None:
                 use(dealt, edges[:, share], edges[:, share + 1])
 
-            n_shares = edges.shape[1] - 1
-            map_threads(use_share, range(n_shares), self._threads if n_buckets >= n_shares else 1)
+            map_threads(use_share, shares, self._threads if n_buckets >= self.n_shares else 1)
 
     def _all(self) -> Iterator[tuple[Dealt, np.ndarray]]:
         """Minimizers of some chunks at a time, and where each share of each chunk begins."""
@@ -140,12 +160,13 @@ class _Chunks:
                 last = marks[-1] if len(marks) else last
                 mine.append((hashes[again:], marks[again:]))
             yield self._deal(mine)
+            let_go_of_pages(self._codes)
 
     def _deal(self, found: list[tuple[np.ndarray, np.ndarray]]) -> tuple[Dealt, np.ndarray]:
         """Some chunks' hashes and marks, dealt to shares, and where each begins, (n_chunks, n_shares + 1) int64."""
         ends = np.cumsum([0] + [len(hashes) for hashes, _ in found])
         dealt = Dealt(np.empty(ends[-1], np.uint64), np.empty(ends[-1], np.int64))
-        edges = np.zeros((len(found), (1 << min(SHARE_BITS, 2 * self.k)) + 1), np.int64)
+        edges = np.zeros((len(found), self.n_shares + 1), np.int64)
 
         def deal(chunk: int) -> None:
             _deal_chunk(*found[chunk], self._shift, dealt, ends[chunk], edges[chunk])

@@ -153,20 +153,31 @@ class Mapper:
 
     def map(self, records: Records) -> list[Mapped]:
         """Map some reads; a batch too large for the words of anchors gives several parts."""
-        layout = self._layout(records)
-        if len(records.names) > layout.most_reads:
-            half = len(records.names) // 2
-            return [part for some in _halves(records, half) for part in self.map(some)]
-        reads, chains, anchors = self._chain(records)
-        kept, host, rival_chain = select_chains(chains, anchors, layout, reads.lengths, self.select)
+        return [self.map_anchored(some, *self._anchor(some)) for some in self.fitting(records)]
+
+    def fitting(self, records: Records) -> list[Records]:
+        """The reads in parts that fit the words of anchors."""
+        if len(records.names) <= self._layout(records).most_reads:
+            return [records]
+        return [part for some in _halves(records, len(records.names) // 2) for part in self.fitting(some)]
+
+    def pack(self, records: Records) -> Reads:
+        """The bases of reads, of which nothing else is known yet."""
+        codes, at, lengths = pack_both_ways(records.sequences, ENCODE)
+        return Reads(codes, at, lengths, np.zeros_like(lengths), self._layout(records))
+
+    def map_anchored(self, records: Records, reads: Reads, anchors: np.ndarray) -> Mapped:
+        """Map reads whose anchors, (n,) uint64, are found; these are sorted in place."""
+        chains, anchors = self._chain(reads, anchors)
+        kept, host, rival_chain = select_chains(chains, anchors, reads.layout, reads.lengths, self.select)
         if not self.align:
-            return [Mapped(records, reads.codes, self._chains_as_hits(reads, chains, kept, rival_chain), None)]
+            return Mapped(records, reads.codes, self._chains_as_hits(reads, chains, kept, rival_chain), None)
         paths = self._align(reads, chains, anchors, kept[host == NONE])
         guests, host = kept[host != NONE], host[host != NONE]
         left = guests[still_open(chains, guests, host, paths, reads.at, reads.lengths, self.select.mask)]
         if len(left):
             paths = merge_paths(paths, self._align(reads, chains, anchors, left))
-        return [Mapped(records, reads.codes, self._choose(reads, chains, rival_chain, paths), paths)]
+        return Mapped(records, reads.codes, self._choose(reads, chains, rival_chain, paths), paths)
 
     def _align(self, reads: Reads, chains: Chains, anchors: np.ndarray, some: np.ndarray) -> Paths:
         """The alignments of some chains, (n,) int64 ascending; `source` of a path is its chain."""
@@ -178,7 +189,8 @@ class Mapper:
 
     def _inner_pieces(self, records: Records) -> tuple[np.ndarray, np.ndarray]:
         """The codes of some reads, and the columns of their inner pieces of which no side is empty."""
-        reads, chains, anchors = self._chain(records)
+        reads, anchors = self._anchor(records)
+        chains, anchors = self._chain(reads, anchors)
         kept, host, _ = select_chains(chains, anchors, reads.layout, reads.lengths, self.select)
         inner, *_ = self._cut(reads, chains, anchors, kept[host == NONE])
         return reads.codes, inner[:6, np.minimum(inner[1], inner[3]) > 0]
@@ -198,15 +210,21 @@ class Mapper:
     def _layout(self, records: Records) -> Layout:
         return layout_for(max(map(len, records.sequences), default=1), len(self.index.codes))
 
-    def _chain(self, records: Records) -> tuple[Reads, Chains, np.ndarray]:
-        """Chains of all reads, and their anchors."""
-        index, layout = self.index, self._layout(records)
-        codes, at, lengths = pack_both_ways(records.sequences, ENCODE)
-        anchors, repeated = find_anchors(index.lookup, index.k, index.window, codes, at, lengths, layout)
+    def _anchor(self, records: Records) -> tuple[Reads, np.ndarray]:
+        """Reads and their anchors, not sorted."""
+        index, reads = self.index, self.pack(records)
+        anchors, repeated = find_anchors(
+            index.lookup, index.k, index.window, reads.codes, reads.at, reads.lengths, reads.layout
+        )
+        return reads._replace(repeated=repeated), anchors
+
+    def _chain(self, reads: Reads, anchors: np.ndarray) -> tuple[Chains, np.ndarray]:
+        """Chains of all reads, and their anchors; `anchors` are sorted in place."""
+        index, layout = self.index, reads.layout
         anchors.sort()
         found = find_chains(anchors, layout, index.k, self._rule, self._costs, index.starts)
-        found = self._join_far(*found, layout, lengths)
-        return Reads(codes, at, lengths, repeated, layout), *self._try_harder(*found, anchors, layout, len(lengths))
+        found = self._join_far(*found, layout, reads.lengths)
+        return self._try_harder(*found, anchors, layout, len(reads.lengths))
 
     def _join_far(self, chains: Chains, chained: np.ndarray, layout: Layout, lengths: np.ndarray) -> Found:
         """Chain again, over longer gaps, the reads whose best chain leaves much of them."""

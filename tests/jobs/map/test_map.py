@@ -18,6 +18,7 @@ from strategies import make_reads, mutate, random_bases
 from bellapy.errors import InputError
 from bellapy.io.fastx import Records, load_reads, stream_records
 from bellapy.io.index_files import MAGIC, load_index, save_index
+from bellapy.jobs.map import rounds
 from bellapy.jobs.map.bases import pack_both_ways
 from bellapy.jobs.map.pipeline import Mapper, batches
 from bellapy.params import AffineScoring, map_preset
@@ -209,6 +210,58 @@ def test_an_index_file_gives_the_same(world):
     cut.write_bytes((world.folder / "ref.bpi").read_bytes()[:-100])
     outcome = run("map", cut, world.folder / "reads.fq")
     assert outcome.code == 1 and "cut short" in outcome.err
+
+
+@pytest.mark.parametrize("options", [(), ("--preset", "clr"), ("--no-align",)])
+def test_an_index_in_parts_gives_the_same(world, monkeypatch, options):
+    """In several rounds of reads and ranges of hashes, with repeats that are left out or taken for want of others."""
+    rng = np.random.default_rng(4)
+    element = random_bases(rng, 2000)
+    genome = "".join(mutate(rng, element, 0.01) + random_bases(rng, 1000) for _ in range(120))
+    world.write("many.fa", {"r": genome, "one": world.sequences["one"]})
+    starts = rng.integers(0, len(genome) - 5000, 30)
+    world.write("many.reads.fa", {f"r{x}": mutate(rng, genome[at : at + 5000], 0.04) for x, at in enumerate(starts)})
+    seen = []
+    monkeypatch.setattr("bellapy.jobs.map.store.Store.is_needed", lambda *_: True)
+    monkeypatch.setattr("bellapy.jobs.map.rounds._rounds", lambda stream, budget: ([records] for records in stream))
+    monkeypatch.setattr("bellapy.jobs.map.run.batches", lambda stream: batches(stream, most_reads=11))
+    monkeypatch.setattr("bellapy.jobs.map.store.LEAST_WORDS", 5000)
+    real = rounds.look_up
+
+    def noted(lookup, found, low, high):
+        seen.append((int(low), int(high)))
+        real(lookup, found, low, high)
+
+    def in_parts(lookup, k, budget):
+        edges = [(1 << 2 * k) * x // 5 for x in range(6)]
+        return [(np.uint64(a), np.uint64(b - 1)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+
+    monkeypatch.setattr("bellapy.jobs.map.rounds.look_up", noted)
+    monkeypatch.setattr("bellapy.jobs.map.rounds._ranges", in_parts)
+    monkeypatch.setattr("bellapy.jobs.map.store.Budget.items", lambda *_, least, **__: least)
+    whole, parts = (
+        run("map", world.folder / "many.fa", world.folder / "many.reads.fa", "-t", "2", *options, *bound)
+        for bound in ((), ("--max-memory", "1G"))
+    )
+    assert whole.code == parts.code == 0 and whole.out.count(b"\n") >= 30
+    assert parts.out == whole.out and "in a file" in parts.err
+    assert len(set(seen)) == 5 and len(seen) in (10, 15)
+
+
+def test_an_index_file_is_the_same_however_it_is_made(world, monkeypatch):
+    monkeypatch.setattr("bellapy.jobs.map.store.Store.is_needed", lambda *_: True)
+    monkeypatch.setattr("bellapy.jobs.map.store.Store.room", lambda self, n: (np.zeros(n, np.uint64), n // 7))
+    made = []
+    for x, bound in enumerate(((), ("--max-memory", "1G"))):
+        path = world.folder / f"made{x}.bpi"
+        assert run("index", world.folder / "ref.fa", "-o", path, "-q", "-t", "3", *bound).code == 0
+        made.append(path.read_bytes())
+    assert made[0] == made[1]
+
+
+def test_a_bound_on_memory_that_nothing_fits_is_told(world):
+    outcome = run("map", world.folder / "ref.fa", world.folder / "reads.fq", "--max-memory", "10M")
+    assert outcome.code == 1 and "--max-memory 10M" in outcome.err and outcome.out == b""
 
 
 def same_index(a, b):
