@@ -38,7 +38,7 @@ def overlap(
     Parameters
     ----------
     reads : a FASTA or FASTQ file, a list of such files, a dictionary of sequences by name, or pairs of name and sequence.
-    preset : clr, ont or hifi.  threads : None: all cores.  cigar : make base-level paths, which SAM and BAM need.
+    preset : clr, ont, hq or hifi.  threads : None: all cores.  cigar : make base-level paths, which SAM and BAM need.
     options : the options of `bellapy overlap` by their names, with _ for -: min_overlap=500, device="cpu", max_memory="2G".
 
     Raises

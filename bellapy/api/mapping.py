@@ -57,7 +57,7 @@ class Aligner:
     Parameters
     ----------
     reference : a FASTA file, a file made by `bellapy index`, a dictionary of sequences by name, or pairs of both.
-    preset : clr, ont or hifi; None: by the errors of the first reads that are mapped.
+    preset : clr, ont, hq or hifi; None: by the errors of the first reads that are mapped.
     align : False: only chain seeds.  secondary : give secondary alignments, too.
     options : match, mismatch, gap_open, gap_extend, zdrop, end_bonus, most_secondary, as options of `bellapy map`.
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bellapy.cli.options import THREADS_AND_LOG, Given, Output, Reads, output_option, pick, takes
-from bellapy.cli.session import session
+from bellapy.cli.options import RUNNING, THREADS_AND_LOG, Given, Output, Reads, output_option, pick, takes
+from bellapy.cli.session import Session, session
 from bellapy.errors import ParameterError
 from bellapy.params import affine_scoring, map_preset
 from bellapy.params.fields import check, given_values, options_of
@@ -17,6 +19,7 @@ from bellapy.params.run import RunParams
 from bellapy.params.scoring import AffineScoring
 
 if TYPE_CHECKING:  # loaded when needed
+    from bellapy.jobs.map.store import Store
     from bellapy.jobs.map.style import Style
 
 MAPPING = options_of(MapOptions, ScoreOptions, MapWriting)
@@ -28,7 +31,7 @@ IndexFile = Annotated[
 ]
 
 
-@takes(MAPPING, THREADS_AND_LOG)
+@takes(MAPPING, RUNNING)
 def map_command(given: Given, reference: Reference, reads: Reads, output: Output = "-") -> None:
     """Reads mapped to a reference."""
     check(given_values(given, MAPPING), MAPPING)
@@ -46,7 +49,7 @@ def map_command(given: Given, reference: Reference, reads: Reads, output: Output
         line, group = parse_read_group(given["read_group"]) if given["read_group"] is not None else (None, None)
         job = Job(
             reference, reads, output, kind, replace(style, read_group=group), line, given["preset"],
-            lambda params: adjusted(params, given), not given["no_align"], run.run.threads,
+            lambda params: adjusted(params, given), not given["no_align"], run.run.threads, _store(run, output),
         )  # fmt: skip
         map_reads(job, run.report)
 
@@ -68,7 +71,7 @@ def _style(given: Given) -> Style:
     return Style(cs=wanted.cs, md=wanted.md, eqx=wanted.eqx, hard_clip=wanted.hard_clip, secondary=wanted.secondary == "yes")
 
 
-@takes(options_of(IndexOptions), THREADS_AND_LOG)
+@takes(options_of(IndexOptions), RUNNING)
 def index_command(
     given: Given,
     reference: Annotated[str, typer.Argument(help="FASTA, plain or gzip.", show_default=False)],
@@ -84,7 +87,19 @@ def index_command(
         from bellapy.jobs.map.run import make_index
 
         params = replace(params, **given_values(given, ("k", "window")))
-        save_index(make_index(reference, params, run.report, run.run.threads), output, run.run.threads)
+        index = make_index(reference, params, run.report, run.run.threads, _store(run, output))
+        save_index(index, output, run.run.threads)
+
+
+def _store(run: Session, output: str) -> Store | None:
+    """Where an index goes that --max-memory leaves no room for: beside the output, or where temporary files are."""
+    from bellapy.io.outputs import is_special
+    from bellapy.jobs.map.store import Store
+
+    if run.run.max_memory is None:
+        return None
+    beside = None if output == "-" or is_special(output) else os.path.dirname(os.path.realpath(output))
+    return Store(beside or tempfile.gettempdir(), run.budget)
 
 
 @takes(options_of(PairParams), THREADS_AND_LOG, pick(RunParams, "device"))

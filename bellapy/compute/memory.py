@@ -7,11 +7,14 @@ Pieces of any size give the same results, so only time depends on the measuremen
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import resource
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
+
+import numpy as np
 
 from bellapy.errors import BellapyError, MemoryLimitError
 
@@ -39,6 +42,21 @@ def give_back_freed() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
+
+
+def mapped_file(array: np.ndarray) -> mmap.mmap | None:
+    """The map of a file that an array lies in; None: it lies in memory."""
+    base: object = array
+    while base is not None and not isinstance(base, mmap.mmap):
+        base = getattr(base, "base", None)
+    return base
+
+
+def let_go_of_pages(array: np.ndarray) -> None:
+    """Let pages of a mapped file leave memory, where the system can be told; they come back when they are looked at."""
+    mapped = mapped_file(array)
+    if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 @dataclass(frozen=True)

@@ -197,6 +197,14 @@ def _check_letters(path: str, letters: np.ndarray, n_bases: int) -> None:
         raise InputError(path, f"{problem}. Give DNA or RNA.")
 
 
+def error_rate_of(histogram: np.ndarray) -> float | None:
+    """Mean error probability by how often each letter of qualities occurs, (256,) int64; None where they tell nothing."""
+    used = np.flatnonzero(histogram)
+    if len(used) < 2 or used[-1] <= ord('"'):
+        return None
+    return float(np.average(10.0 ** ((33 - used) / 10), weights=histogram[used]))
+
+
 class _Collector:
     """The growing read set."""
 
@@ -276,10 +284,7 @@ class _Collector:
         return f"has the same name {name!r} as {other}. Names must be unique: rename one of them."
 
     def _error_rate(self) -> float | None:
-        used = np.flatnonzero(self._histogram)
-        if not all(is_fastq for *_, is_fastq in self._files) or len(used) < 2 or used[-1] <= ord('"'):
-            return None
-        return float(np.average(10.0 ** ((33 - used) / 10), weights=self._histogram[used]))
+        return error_rate_of(self._histogram) if all(is_fastq for *_, is_fastq in self._files) else None
 
     def finish(self) -> GatheredReads:
         """All reads; the collector must not be used any more."""

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from bellapy.compute.memory import let_go_of_pages
 from bellapy.compute.threads import map_threads
 from bellapy.errors import InputError
 from bellapy.io.compressed import told_damage
@@ -40,10 +41,10 @@ def save_index(index: Index, path: str, threads: int = 1) -> None:
         "codes": index.codes, "starts": index.starts, "lengths": index.lengths, "words": index.lookup.words,
         "buckets": index.lookup.starts,
     }  # fmt: skip
-    kinds = {
-        name: [array.dtype.str, len(array), _checksums(partial(_piece, array), array.nbytes, threads)]
-        for name, array in arrays.items()
-    }
+    kinds = {}
+    for name, array in arrays.items():
+        kinds[name] = [array.dtype.str, len(array), _checksums(partial(_piece, array), array.nbytes, threads)]
+        let_go_of_pages(array)
     meta = {
         "names": index.names, "k": index.k, "window": index.window, "cutoff": index.lookup.cutoff,
         "place_bits": index.lookup.place_bits, "rest_bits": index.lookup.rest_bits,
@@ -58,6 +59,7 @@ def save_index(index: Index, path: str, threads: int = 1) -> None:
         for array in arrays.values():
             stream.write(bytes(-stream.tell() % ALIGNMENT))
             array.tofile(stream)
+            let_go_of_pages(array)
 
 
 def load_index(path: str, threads: int = 1) -> Index:

@@ -2,7 +2,15 @@
 
 from bellapy.params.exact import MODES, STRANDS, ExactParams, make_exact_params
 from bellapy.params.fields import Range, parse_size
-from bellapy.params.map import HIFI_ERRORS, MAP_PRESETS, ONT_ERRORS, MapParams, SelectRule, map_preset
+from bellapy.params.map import (
+    HIFI_ERRORS,
+    HQ_ERRORS,
+    MAP_PRESETS,
+    ONT_ERRORS,
+    MapParams,
+    SelectRule,
+    map_preset,
+)
 from bellapy.params.overlap import (
     CHOICES,
     EXTENSIONS,
@@ -21,8 +29,8 @@ from bellapy.params.run import DEVICES, RunParams
 from bellapy.params.scoring import TILT_UNIT, AffineScoring, Scoring, affine_scoring
 
 __all__ = [
-    "CHOICES", "DEVICES", "EXTENSIONS", "HIFI_ERRORS", "MAP_PRESETS", "MODES", "ONT_ERRORS", "PRESETS", "RANGES",
-    "SAMPLINGS", "STRANDS", "TILT_UNIT", "AffineScoring", "ExactParams", "ExtensionParams", "FilterParams", "KmerParams",
-    "MapParams", "Params", "Range", "RunParams", "Scoring", "SeedParams", "SelectRule", "affine_scoring",
-    "make_exact_params", "make_params", "map_preset", "parse_size", "validate",
+    "CHOICES", "DEVICES", "EXTENSIONS", "HIFI_ERRORS", "HQ_ERRORS", "MAP_PRESETS", "MODES", "ONT_ERRORS", "PRESETS",
+    "RANGES", "SAMPLINGS", "STRANDS", "TILT_UNIT", "AffineScoring", "ExactParams", "ExtensionParams",
+    "FilterParams", "KmerParams", "MapParams", "Params", "Range", "RunParams", "Scoring", "SeedParams", "SelectRule",
+    "affine_scoring", "make_exact_params", "make_params", "map_preset", "parse_size", "validate",
 ]  # fmt: skip

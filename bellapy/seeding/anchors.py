@@ -11,14 +11,15 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner, prefetch, put
-from bellapy.seeding.index import find_run
-from bellapy.seeding.minimizers import find_minimizers
+from bellapy.seeding.index import Lookup, find_run
+from bellapy.seeding.minimizers import find_minimizers, make_room
 
 U = np.uint64
 AHEAD = 16  # minimizers between asking for a cache line and using it
 RESCUE_SPAN = 500  # bases without any seed, from which on a repeated one is taken
 RESCUE_COPIES = 4095
 MOST_PER_BASE = 16  # anchors of a read: repeats with more are looked up less
+ALL = U(0), U(0xFFFFFFFFFFFFFFFF)  # the range of all hashes
 REACH = 1 << 17
 """Longer than any gap that chains may span: keeps the places of different strands and reads apart."""
 
@@ -90,25 +91,64 @@ def _count(words, begin, stop, shift, most):
     return low - begin
 
 
-@njit_inner
-def _look_up(lookup, hashes, n, firsts, counts):
-    """The first word and the number of words of every minimizer; RESCUE_COPIES + 1: more than that.
+class Found(NamedTuple):
+    """The minimizers of some reads, and where their words stand.
 
-    lookup : Lookup.  hashes : (n or more,) uint64.  firsts, counts : (n or more,) int64, filled.
+    hashes, marks : (n,) uint64 and int64, as of `find_minimizers`.  ends : (n_reads + 1,) int64, of each read's ones.
+    firsts, counts : (n,) int64, the first word of each and how many are to be used; RESCUE_COPIES + 1: more than that.
+    """
+
+    hashes: np.ndarray
+    marks: np.ndarray
+    ends: np.ndarray
+    firsts: np.ndarray
+    counts: np.ndarray
+
+
+@njit
+def find_in_reads(codes, at, lengths, k, window):
+    """The minimizers of all reads, Found, which are not looked up yet.
+
+    at, lengths : (n_reads,) int64, where each read begins in `codes`, and its bases.
+    """
+    room, longest = make_room(), lengths.max() + 1
+    hashes, marks = np.empty(longest, np.uint64), np.empty(longest, np.int64)
+    all_hashes = np.empty(max(1024, 3 * lengths.sum() // (window + 1)), np.uint64)
+    all_marks, ends, n = np.empty(len(all_hashes), np.int64), np.zeros(len(at) + 1, np.int64), 0
+    for read in range(len(at)):
+        m = find_minimizers(codes, at[read], at[read] + lengths[read], k, window, hashes, marks, room)
+        if n + m > len(all_hashes):
+            more, more_marks = np.empty(2 * (n + m), np.uint64), np.empty(2 * (n + m), np.int64)
+            put(more, 0, all_hashes, 0, n)
+            put(more_marks, 0, all_marks, 0, n)
+            all_hashes, all_marks = more, more_marks
+        put(all_hashes, n, hashes, 0, m)
+        put(all_marks, n, marks, 0, m)
+        n += m
+        ends[read + 1] = n
+    return Found(all_hashes[:n], all_marks[:n], ends, np.zeros(n, np.int64), np.zeros(n, np.int64))
+
+
+@njit
+def look_up(lookup, found, low, high):
+    """Fill `firsts` and `counts` of those minimizers in `found` (Found) whose hashes are from `low` to `high`, uint64.
+
+    lookup : Lookup.
     """
     shift, rest = U(lookup.place_bits), U(lookup.rest_bits)
+    hashes, n = found.hashes, len(found.hashes)
     for x in range(min(2 * AHEAD, n)):
         prefetch(lookup.starts, hashes[x] >> rest)
     for x in range(-AHEAD, n):
         if x + 2 * AHEAD < n:
             prefetch(lookup.starts, hashes[x + 2 * AHEAD] >> rest)
-        if x + AHEAD < n:
+        if x + AHEAD < n and low <= hashes[x + AHEAD] <= high:
             prefetch(lookup.words, np.int64(lookup.starts[hashes[x + AHEAD] >> rest]))
-        if x < 0:
+        if x < 0 or not low <= hashes[x] <= high:
             continue
         begin, stop = find_run(lookup, hashes[x])
-        firsts[x] = begin
-        counts[x] = _count(lookup.words, begin, stop, shift, RESCUE_COPIES) if stop > begin else 0
+        found.firsts[x] = begin
+        found.counts[x] = _count(lookup.words, begin, stop, shift, RESCUE_COPIES) if stop > begin else 0
 
 
 @njit_inner
@@ -156,34 +196,55 @@ def _choose(counts, marks, n, length, k, cutoff):
 
 
 @njit
-def find_anchors(lookup, k, window, codes, at, lengths, layout):
+def choose_seeds(found, lengths, k, cutoff):
+    """Set the `counts` of minimizers that are not to be used to 0; return each read's repeated bases, (n_reads,) int64.
+
+    found : Found, looked up.  lengths : (n_reads,) int64.  cutoff : of Lookup.
+    """
+    repeated = np.zeros(len(lengths), np.int64)
+    for read in range(len(lengths)):
+        begin, end = found.ends[read], found.ends[read + 1]
+        counts, marks, n = found.counts[begin:end], found.marks[begin:end], end - begin
+        repeated[read] = _choose(counts, marks, n, lengths[read], k, _cutoff_of(counts, n, lengths[read], cutoff))
+    return repeated
+
+
+@njit
+def collect_anchors(lookup, found, lengths, k, layout, low, high):
+    """Anchors of those minimizers in `found` whose hashes are from `low` to `high`, uint64, not sorted.
+
+    lookup : Lookup.  found : Found, chosen.  lengths : (n_reads,) int64.  layout : Layout.
+    """
+    total = 0
+    for x in range(len(found.hashes)):
+        total += found.counts[x] if low <= found.hashes[x] <= high else 0
+    anchors, n = np.empty(total, np.uint64), 0
+    place_mask = (U(1) << U(lookup.place_bits)) - U(1)
+    for read in range(len(lengths)):
+        for x in range(found.ends[read], found.ends[read + 1]):
+            if x + AHEAD < len(found.counts) and found.counts[x + AHEAD] > 0:
+                prefetch(lookup.words, found.firsts[x + AHEAD])
+            if found.counts[x] == 0 or not low <= found.hashes[x] <= high:
+                continue
+            forward = found.marks[x] >> 1
+            for y in range(found.firsts[x], found.firsts[x] + found.counts[x]):
+                mark = np.int64(lookup.words[y] & place_mask)
+                strand = (mark ^ found.marks[x]) & 1
+                q = lengths[read] - k - forward if strand else forward
+                track = U((read << 1 | strand) << layout.place_bits | (mark >> 1))
+                anchors[n] = track << U(layout.q_bits) | U(q)
+                n += 1
+    return anchors
+
+
+def find_anchors(
+    lookup: Lookup, k: int, window: int, codes: np.ndarray, at: np.ndarray, lengths: np.ndarray, layout: Layout
+) -> tuple[np.ndarray, np.ndarray]:
     """Anchors of all reads, not sorted, and the repeated bases of each read, (n_reads,) int64.
 
     at, lengths : (n_reads,) int64, where each read begins in `codes`, and its bases.
     """
-    longest = lengths.max() + 1
-    hashes, marks = np.empty(longest, np.uint64), np.empty(longest, np.int64)
-    firsts, counts = np.empty(longest, np.int64), np.empty(longest, np.int64)
-    ring, ring_marks = np.empty(window, np.uint64), np.empty(window, np.int64)
-    found, n = np.empty(max(1024, lengths.sum() // 4), np.uint64), 0
-    repeated = np.zeros(len(at), np.int64)
-    for read in range(len(at)):
-        length = lengths[read]
-        m = find_minimizers(codes, at[read], at[read] + length, k, window, hashes, marks, ring, ring_marks)
-        _look_up(lookup, hashes, m, firsts, counts)
-        repeated[read] = _choose(counts, marks, m, length, k, _cutoff_of(counts, m, length, lookup.cutoff))
-        total = counts[:m].sum()
-        if n + total > len(found):
-            more = np.empty(2 * len(found) + total, np.uint64)
-            put(more, 0, found, 0, n)
-            found = more
-        for x in range(m):
-            forward = marks[x] >> 1
-            for y in range(firsts[x], firsts[x] + counts[x]):
-                mark = np.int64(lookup.words[y] & ((U(1) << U(lookup.place_bits)) - U(1)))
-                strand = (mark ^ marks[x]) & 1
-                q = length - k - forward if strand else forward
-                track = U((read << 1 | strand) << layout.place_bits | (mark >> 1))
-                found[n] = track << U(layout.q_bits) | U(q)
-                n += 1
-    return found[:n], repeated
+    found = find_in_reads(codes, at, lengths, k, window)
+    look_up(lookup, found, ALL[0], ALL[1])
+    repeated = choose_seeds(found, lengths, k, lookup.cutoff)
+    return collect_anchors(lookup, found, lengths, k, layout, ALL[0], ALL[1]), repeated

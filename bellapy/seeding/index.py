@@ -7,26 +7,29 @@ is these arrays as they are, so that it can be used from disk without being read
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner
-from bellapy.compute.threads import even_ranges, map_in_order, map_threads
+from bellapy.compute.memory import let_go_of_pages
+from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.errors import ParameterError
 from bellapy.records import ReadSet
 from bellapy.seeding.kmer_groups import insertion_sort
-from bellapy.seeding.minimizers import find_minimizers
+from bellapy.seeding.minimizers import MAX_WINDOW, find_minimizers, make_room
 
 MAX_K = 28
 REPEATED_SHARE = 2e-4  # of different minimizers, the most frequent, are left out of the lookup
 LEAST_CUTOFF = 50  # copies that are always looked up: fewer lead to the wrong copy of a repeat
 MOST_COUNTED = (1 << 16) - 1  # copies
-CHUNK = 1 << 17  # bases whose minimizers are found at a time
+CHUNK = 1 << 17  # bases whose minimizers a thread finds at a time
+AT_ONCE = 32  # chunks whose minimizers are held at a time, for each two threads
+SHARE_BITS = 8  # of hashes: minimizers are counted and written by threads that take shares of them
 FEW = 24  # words of a bucket that are sorted by insertion
-SHARES = 4  # ranges of buckets for each thread, which takes the next one when it is done
+RANGES = 4  # ranges of buckets for each thread, which takes the next one when it is done
 
 U = np.uint64
 
@@ -62,54 +65,127 @@ class Index:
     lookup: Lookup
 
 
-def build_index(reference: ReadSet, k: int, window: int, threads: int = 1) -> Index:
+def build_index(
+    reference: ReadSet, k: int, window: int, threads: int = 1, store: Callable[[int], tuple[np.ndarray, int]] | None = None
+) -> Index:
     """The index of all sequences of a reference.
+
+    store : gives (n,) uint64 for the words, mapped from a file, and how many of them may be in memory at a time; the fewer,
+        the more often all minimizers are found.  None: the words are in memory.
 
     Raises
     ------
     ParameterError : k or window out of range.
     """
-    if not 4 <= k <= MAX_K or not 1 <= window <= 255:
-        raise ParameterError(f"-k {k}, -w {window}: k must be from 4 to {MAX_K}, the window from 1 to 255")
+    if not 4 <= k <= MAX_K or not 1 <= window <= MAX_WINDOW:
+        raise ParameterError(f"-k {k}, -w {window}: k must be from 4 to {MAX_K}, the window from 1 to {MAX_WINDOW}")
     codes = reference.codes
     place_bits = int(len(codes)).bit_length() + 1
-    starts = _bucket_ends(codes, k, window, threads)
+    chunks = _Chunks(codes, k, window, threads)
+    starts = _bucket_ends(chunks, len(codes))
     rest_bits = 2 * k - (len(starts).bit_length() - 1)
     if rest_bits + place_bits > 64:
         raise ParameterError(f"-k {k}: too large for a reference of {reference.n_bases} bases; take a smaller k")
-    words = np.empty(int(starts[-1]), np.uint64)
-    for hashes, marks in _minimizers(codes, k, window, threads):
-        _fill(hashes, marks, words, starts, rest_bits, place_bits)
-    ranges = even_ranges(len(starts) - 1, SHARES * threads)
-    map_threads(lambda some: _sort_buckets(words, starts, *some), ranges, threads)
+    n, n_buckets, copies = int(starts[-1]), len(starts) - 1, np.zeros(MOST_COUNTED + 1, np.int64)
+    words, at_once = (np.empty(n, np.uint64), n) if store is None else store(n)
+    for shares, first, stop in chunks.groups(n_buckets, -(-n // max(1, at_once))):
+        end, following = starts[stop - 1], starts[stop]
+        chunks.share_out(lambda *some: _fill(*some, words, starts, rest_bits, place_bits), n_buckets, shares)
+        starts[stop] = end  # until the next group is filled, this is the end of its own free room
+        ranges = [(first + a, first + b) for a, b in even_ranges(stop - first, RANGES * threads)]
+        map_threads(lambda some: _sort_buckets(words, starts, *some), ranges, threads)
+        copies += sum(map_threads(lambda some: _copies(words, starts, place_bits, *some), ranges, threads))
+        starts[stop] = following
+        let_go_of_pages(words)
     for array in (words, starts):
         array.flags.writeable = False
-    copies = sum(map_threads(lambda some: _copies(words, starts, place_bits, *some), ranges, threads))
     lookup = Lookup(words, starts, place_bits, rest_bits, _cutoff(copies))
     return Index(reference.names, codes, reference.starts, reference.lengths, k, window, lookup)
 
 
-def _minimizers(codes: np.ndarray, k: int, window: int, threads: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Hashes and marks of all minimizers in order, as of `find_minimizers`, some at a time; all places are in `codes`."""
-    last, chunks = -1, range(0, len(codes), CHUNK)
-    for hashes, marks in map_in_order(lambda begin: _of_chunk(codes, begin, k, window), chunks, threads):
-        if len(marks):
-            again = int(marks[0] == last)  # the last one before this chunk counts in its first windows, too
-            last = marks[-1]
-            yield hashes[again:], marks[again:]
+class Dealt(NamedTuple):
+    """Minimizers of some chunks, each chunk's in the order of the shares that their hashes belong to.
+
+    hashes, marks : (n,) uint64 and int64, as of `find_minimizers`; all places are in the reference's codes.
+    """
+
+    hashes: np.ndarray
+    marks: np.ndarray
 
 
-def _bucket_ends(codes: np.ndarray, k: int, window: int, threads: int) -> np.ndarray:
+class _Chunks:
+    """The minimizers of a reference, found chunk by chunk and dealt to shares, ranges of hashes.
+
+    Threads that each take a share do not get into each other's way, and what they write lies close together.
+    """
+
+    def __init__(self, codes: np.ndarray, k: int, window: int, threads: int):
+        self._codes, self.k, self.window, self._threads = codes, k, window, threads
+        self.n_shares = 1 << min(SHARE_BITS, 2 * k)
+        self._shift = max(0, 2 * k - SHARE_BITS)  # bits of a hash below those of its share
+        self._step = AT_ONCE * CHUNK * max(1, threads // 2)
+
+    def groups(self, n_buckets: int, n_groups: int) -> Iterator[tuple[range, int, int]]:
+        """Shares that are filled together, and the first of their buckets and the one after the last."""
+        if n_buckets < self.n_shares:  # some have a bucket in common
+            yield range(self.n_shares), 0, n_buckets
+            return
+        for first, stop in even_ranges(self.n_shares, n_groups):
+            yield range(first, stop), first * n_buckets // self.n_shares, stop * n_buckets // self.n_shares
+
+    def share_out(
+        self, use: Callable[[Dealt, np.ndarray, np.ndarray], object], n_buckets: int, shares: range | None = None
+    ) -> None:
+        """Call `use` with some minimizers, and where those of one share begin and end there, (n_chunks,) int64 both.
+
+        Different shares are used at the same time, unless they have a bucket in common.  shares : None: all.
+        """
+        shares = range(self.n_shares) if shares is None else shares
+        for dealt, edges in self._all():
+
+            def use_share(share: int, dealt=dealt, edges=edges) -> None:
+                use(dealt, edges[:, share], edges[:, share + 1])
+
+            map_threads(use_share, shares, self._threads if n_buckets >= self.n_shares else 1)
+
+    def _all(self) -> Iterator[tuple[Dealt, np.ndarray]]:
+        """Minimizers of some chunks at a time, and where each share of each chunk begins."""
+        last = -1
+        for begin in range(0, len(self._codes), self._step):
+            chunks = range(begin, min(len(self._codes), begin + self._step), CHUNK)
+            found = map_threads(lambda at: _of_chunk(self._codes, at, self.k, self.window), chunks, self._threads)
+            mine = []
+            for hashes, marks in found:
+                again = int(len(marks) > 0 and marks[0] == last)  # the last one before counts in its first windows, too
+                last = marks[-1] if len(marks) else last
+                mine.append((hashes[again:], marks[again:]))
+            yield self._deal(mine)
+            let_go_of_pages(self._codes)
+
+    def _deal(self, found: list[tuple[np.ndarray, np.ndarray]]) -> tuple[Dealt, np.ndarray]:
+        """Some chunks' hashes and marks, dealt to shares, and where each begins, (n_chunks, n_shares + 1) int64."""
+        ends = np.cumsum([0] + [len(hashes) for hashes, _ in found])
+        dealt = Dealt(np.empty(ends[-1], np.uint64), np.empty(ends[-1], np.int64))
+        edges = np.zeros((len(found), self.n_shares + 1), np.int64)
+
+        def deal(chunk: int) -> None:
+            _deal_chunk(*found[chunk], self._shift, dealt, ends[chunk], edges[chunk])
+
+        map_threads(deal, range(len(found)), self._threads)
+        return dealt, edges
+
+
+def _bucket_ends(chunks: _Chunks, n_codes: int) -> np.ndarray:
     """Where each bucket ends among the words of all, (n_buckets + 1,); the last value is the number of words.
 
     There are 2 to 4 words for each bucket: as many buckets as could be needed are counted, and joined then.
     """
-    most = 2 * (2 * len(codes) // (window + 1) + 1)
-    counts = np.zeros(1 << min(2 * k, max(1, most.bit_length() - 2)), np.uint32)
-    shift, n = 2 * k - (len(counts).bit_length() - 1), 0
-    for hashes, _ in _minimizers(codes, k, window, threads):
-        _count(hashes, counts, shift)
-        n += len(hashes)
+    hash_bits, window = 2 * chunks.k, chunks.window
+    most = 2 * (2 * n_codes // (window + 1) + 1)
+    counts = np.zeros(1 << min(hash_bits, max(1, most.bit_length() - 2)), np.uint32)
+    shift = hash_bits - (len(counts).bit_length() - 1)
+    chunks.share_out(lambda some, begins, ends: _count(some.hashes, begins, ends, counts, shift), len(counts))
+    n = int(counts.sum(dtype=np.int64))
     while len(counts) > 2 and len(counts) > 1 << max(1, n.bit_length() - 2):
         counts = counts[::2] + counts[1::2]
     ends = np.empty(len(counts) + 1, np.uint32 if n < 1 << 32 else np.uint64)
@@ -126,33 +202,54 @@ def _of_chunk(codes, begin, k, window):
     """
     end = min(len(codes), begin + CHUNK + k + window - 2)
     hashes, marks = np.empty(end - begin, np.uint64), np.empty(end - begin, np.int64)
-    ring, ring_marks = np.empty(window, np.uint64), np.empty(window, np.int64)
-    n = find_minimizers(codes, begin, end, k, window, hashes, marks, ring, ring_marks)
+    n = find_minimizers(codes, begin, end, k, window, hashes, marks, make_room())
     return hashes[:n].copy(), marks[:n] + 2 * begin
 
 
 @njit
-def _count(hashes, counts, shift):
-    """Count some minimizers by the first bits of their hashes, (n,) uint64.
+def _deal_chunk(hashes, marks, shift, dealt, at, edges):
+    """Write the minimizers of a chunk, share by share, to `dealt` (Dealt) from `at` on.
 
-    counts : (n_buckets,) uint32, to which they are added.  shift : bits of a hash below those.
+    hashes, marks : (n,) uint64 and int64, of `_of_chunk`.  shift : bits of a hash below those of its share.
+    edges : (n_shares + 1,) int64, zeros; filled with where each share begins.
     """
     for value in hashes:
-        counts[value >> U(shift)] += np.uint32(1)
+        edges[np.int64(value >> U(shift)) + 1] += 1
+    edges[0] = at
+    for share in range(1, len(edges)):
+        edges[share] += edges[share - 1]
+    free = edges.copy()
+    for x in range(len(hashes)):
+        share = np.int64(hashes[x] >> U(shift))
+        dealt.hashes[free[share]], dealt.marks[free[share]] = hashes[x], marks[x]
+        free[share] += 1
 
 
 @njit
-def _fill(hashes, marks, words, starts, rest_bits, place_bits):
+def _count(hashes, begins, ends, counts, shift):
+    """Count some minimizers by the first bits of their hashes, (n,) uint64.
+
+    begins, ends : (n_chunks,) int64, those of `hashes` to count.  counts : (n_buckets,) uint32, to which they are added.
+    shift : bits of a hash below those.
+    """
+    for chunk in range(len(begins)):
+        for x in range(begins[chunk], ends[chunk]):
+            counts[hashes[x] >> U(shift)] += np.uint32(1)
+
+
+@njit
+def _fill(some, begins, ends, words, starts, rest_bits, place_bits):
     """Write the words of some minimizers to their buckets, in no order.
 
-    hashes, marks : (n,) uint64 and int64, of `_of_chunk`.  words : (n_words,) uint64, filled.
+    some : Dealt.  begins, ends : (n_chunks,) int64, which ones.  words : (n_words,) uint64, filled.
     starts : as in Lookup, ends of what is free in buckets, which become their starts.  rest_bits, place_bits : as in Lookup.
     """
     mask = (U(1) << U(rest_bits)) - U(1)
-    for x in range(len(hashes)):
-        bucket = hashes[x] >> U(rest_bits)
-        starts[bucket] -= np.uint32(1)
-        words[starts[bucket]] = (hashes[x] & mask) << U(place_bits) | U(marks[x])
+    for chunk in range(len(begins)):
+        for x in range(begins[chunk], ends[chunk]):
+            bucket = some.hashes[x] >> U(rest_bits)
+            starts[bucket] -= np.uint32(1)
+            words[starts[bucket]] = (some.hashes[x] & mask) << U(place_bits) | U(some.marks[x])
 
 
 @njit

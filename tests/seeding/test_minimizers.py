@@ -15,17 +15,17 @@ from strategies import make_reads, random_bases
 from bellapy.compute.jit import njit
 from bellapy.records.bases import encode
 from bellapy.seeding.index import CHUNK, LEAST_CUTOFF, REPEATED_SHARE, U, build_index
-from bellapy.seeding.minimizers import find_minimizers
+from bellapy.seeding.minimizers import find_minimizers, make_room
 
 
 @njit
-def _find(codes, k, window, hashes, marks, ring, ring_marks):
-    return find_minimizers(codes, 0, len(codes), k, window, hashes, marks, ring, ring_marks)
+def _find(codes, k, window, hashes, marks):
+    return find_minimizers(codes, 0, len(codes), k, window, hashes, marks, make_room())
 
 
 def minimizers_of(sequence: str, k: int, window: int) -> list[tuple[int, int, bool]]:
     hashes, marks = np.empty(len(sequence), np.uint64), np.empty(len(sequence), np.int64)
-    n = _find(encode(sequence), k, window, hashes, marks, np.empty(window, np.uint64), np.empty(window, np.int64))
+    n = _find(encode(sequence), k, window, hashes, marks)
     return [(int(h), int(m) >> 1, bool(m & 1)) for h, m in zip(hashes[:n], marks[:n], strict=True)]
 
 

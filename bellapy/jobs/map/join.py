@@ -15,7 +15,7 @@ from bellapy.records.bases import UNKNOWN
 class Paths(NamedTuple):
     """Alignments with their paths; all columns (n,) int64 but `runs`.
 
-    source : the alignment that a part was cut from, as given to `join_strokes`.
+    source : the chain that a part was aligned from; as `join_strokes` gives it, the alignment that it was cut from.
     q_start, q_end, t_start, t_end : in the codes of reads and of the reference.
     score; n_matches : pairs of equal bases; n_mismatches; n_gap_bases; n_gaps : runs of gaps.
     first, n_runs : of the runs in `runs`, uint32, length << 4 | operation, along the reference.
@@ -319,6 +319,14 @@ def join_strokes(query, target, strokes, spans, scoring, zdrop, bonus):
             row[10], row[11] = first, n_runs - first
             n_rows += 1
     return rows[:n_rows].T.copy(), runs[:n_runs]
+
+
+def merge_paths(one: Paths, other: Paths) -> Paths:
+    """All paths of both, in the order of their sources."""
+    other = other._replace(first=other.first + len(one.runs))
+    columns = [np.concatenate(both) for both in zip(one, other, strict=True)]
+    order = np.argsort(columns[0], kind="stable")
+    return Paths._make([*(column[order] for column in columns[:-1]), columns[-1]])
 
 
 @njit

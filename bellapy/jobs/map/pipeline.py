@@ -15,10 +15,10 @@ from bellapy.engines.affine.rule import ordered
 from bellapy.io.fastx import Records
 from bellapy.jobs.map.bases import pack_both_ways
 from bellapy.jobs.map.choose import DROPPED, Placed, choose, weigh
-from bellapy.jobs.map.join import Paths, error_rates, join_strokes, stray
+from bellapy.jobs.map.join import Paths, error_rates, join_strokes, merge_paths, stray
 from bellapy.jobs.map.pieces import align_chains, cut_chains
-from bellapy.jobs.map.select import select_chains
-from bellapy.params import HIFI_ERRORS, ONT_ERRORS, MapParams
+from bellapy.jobs.map.select import NONE, select_chains, still_open
+from bellapy.params import HIFI_ERRORS, HQ_ERRORS, ONT_ERRORS, MapParams
 from bellapy.records.bases import ENCODE
 from bellapy.seeding.anchors import Layout, find_anchors, layout_for
 from bellapy.seeding.chain import ChainRule, Chains, find_chains, penalties
@@ -153,26 +153,46 @@ class Mapper:
 
     def map(self, records: Records) -> list[Mapped]:
         """Map some reads; a batch too large for the words of anchors gives several parts."""
-        layout = self._layout(records)
-        if len(records.names) > layout.most_reads:
-            half = len(records.names) // 2
-            return [part for some in _halves(records, half) for part in self.map(some)]
-        reads, chains, anchors = self._chain(records)
-        kept, rival_chain = select_chains(chains, anchors, layout, reads.lengths, self.select)
+        return [self.map_anchored(some, *self._anchor(some)) for some in self.fitting(records)]
+
+    def fitting(self, records: Records) -> list[Records]:
+        """The reads in parts that fit the words of anchors."""
+        if len(records.names) <= self._layout(records).most_reads:
+            return [records]
+        return [part for some in _halves(records, len(records.names) // 2) for part in self.fitting(some)]
+
+    def pack(self, records: Records) -> Reads:
+        """The bases of reads, of which nothing else is known yet."""
+        codes, at, lengths = pack_both_ways(records.sequences, ENCODE)
+        return Reads(codes, at, lengths, np.zeros_like(lengths), self._layout(records))
+
+    def map_anchored(self, records: Records, reads: Reads, anchors: np.ndarray) -> Mapped:
+        """Map reads whose anchors, (n,) uint64, are found; these are sorted in place."""
+        chains, anchors = self._chain(reads, anchors)
+        kept, host, rival_chain = select_chains(chains, anchors, reads.layout, reads.lengths, self.select)
         if not self.align:
-            return [Mapped(records, reads.codes, self._chains_as_hits(reads, chains, kept, rival_chain), None)]
-        inner, ends, spans = self._cut(reads, chains, anchors, kept)
+            return Mapped(records, reads.codes, self._chains_as_hits(reads, chains, kept, rival_chain), None)
+        paths = self._align(reads, chains, anchors, kept[host == NONE])
+        guests, host = kept[host != NONE], host[host != NONE]
+        left = guests[still_open(chains, guests, host, paths, reads.at, reads.lengths, self.select.mask)]
+        if len(left):
+            paths = merge_paths(paths, self._align(reads, chains, anchors, left))
+        return Mapped(records, reads.codes, self._choose(reads, chains, rival_chain, paths), paths)
+
+    def _align(self, reads: Reads, chains: Chains, anchors: np.ndarray, some: np.ndarray) -> Paths:
+        """The alignments of some chains, (n,) int64 ascending; `source` of a path is its chain."""
+        inner, ends, spans = self._cut(reads, chains, anchors, some)
         codes, target = reads.codes, self.index.codes
         strokes, _ = align_chains(self._aligner(), codes, target, inner, ends, spans, self.effort)
         rows, runs = join_strokes(codes, target, strokes, spans, self.scoring, self.params.zdrop, self.params.end_bonus)
-        paths = Paths._make([*rows, runs])
-        return [Mapped(records, codes, self._choose(reads, chains, kept, rival_chain, paths), paths)]
+        return Paths._make([some[rows[0]], *rows[1:], runs])
 
     def _inner_pieces(self, records: Records) -> tuple[np.ndarray, np.ndarray]:
         """The codes of some reads, and the columns of their inner pieces of which no side is empty."""
-        reads, chains, anchors = self._chain(records)
-        kept, _ = select_chains(chains, anchors, reads.layout, reads.lengths, self.select)
-        inner, *_ = self._cut(reads, chains, anchors, kept)
+        reads, anchors = self._anchor(records)
+        chains, anchors = self._chain(reads, anchors)
+        kept, host, _ = select_chains(chains, anchors, reads.layout, reads.lengths, self.select)
+        inner, *_ = self._cut(reads, chains, anchors, kept[host == NONE])
         return reads.codes, inner[:6, np.minimum(inner[1], inner[3]) > 0]
 
     def _inspect(self, sampled: Sampled) -> np.ndarray:
@@ -190,15 +210,21 @@ class Mapper:
     def _layout(self, records: Records) -> Layout:
         return layout_for(max(map(len, records.sequences), default=1), len(self.index.codes))
 
-    def _chain(self, records: Records) -> tuple[Reads, Chains, np.ndarray]:
-        """Chains of all reads, and their anchors."""
-        index, layout = self.index, self._layout(records)
-        codes, at, lengths = pack_both_ways(records.sequences, ENCODE)
-        anchors, repeated = find_anchors(index.lookup, index.k, index.window, codes, at, lengths, layout)
+    def _anchor(self, records: Records) -> tuple[Reads, np.ndarray]:
+        """Reads and their anchors, not sorted."""
+        index, reads = self.index, self.pack(records)
+        anchors, repeated = find_anchors(
+            index.lookup, index.k, index.window, reads.codes, reads.at, reads.lengths, reads.layout
+        )
+        return reads._replace(repeated=repeated), anchors
+
+    def _chain(self, reads: Reads, anchors: np.ndarray) -> tuple[Chains, np.ndarray]:
+        """Chains of all reads, and their anchors; `anchors` are sorted in place."""
+        index, layout = self.index, reads.layout
         anchors.sort()
         found = find_chains(anchors, layout, index.k, self._rule, self._costs, index.starts)
-        found = self._join_far(*found, layout, lengths)
-        return Reads(codes, at, lengths, repeated, layout), *self._try_harder(*found, anchors, layout, len(lengths))
+        found = self._join_far(*found, layout, reads.lengths)
+        return self._try_harder(*found, anchors, layout, len(reads.lengths))
 
     def _join_far(self, chains: Chains, chained: np.ndarray, layout: Layout, lengths: np.ndarray) -> Found:
         """Chain again, over longer gaps, the reads whose best chain leaves much of them."""
@@ -237,12 +263,12 @@ class Mapper:
             chains, anchors, kept, reads.layout, self.index.k, reads.at, reads.lengths, self.index.starts, self.index.lengths
         )
 
-    def _choose(self, reads: Reads, chains: Chains, kept: np.ndarray, rival_chain: np.ndarray, paths: Paths) -> Hits:
-        """The alignments to write; paths : those of the chains `kept`."""
-        weight = weigh(chains.read[kept[paths.source]], reads.lengths, paths, self.scoring)
-        order = np.lexsort((np.arange(len(weight)), -paths.score, -weight, chains.read[kept[paths.source]]))
+    def _choose(self, reads: Reads, chains: Chains, rival_chain: np.ndarray, paths: Paths) -> Hits:
+        """The alignments to write; paths : in the order of their chains."""
+        weight = weigh(chains.read[paths.source], reads.lengths, paths, self.scoring)
+        order = np.lexsort((np.arange(len(weight)), -paths.score, -weight, chains.read[paths.source]))
         paths = Paths._make([*(column[order] for column in paths[:-1]), paths.runs])
-        chain = kept[paths.source]
+        chain = paths.source
         read, strand = chains.read[chain], chains.strand[chain]
         base = reads.at[read] + strand * reads.lengths[read]
         q_start, q_end = _on_read(paths.q_start - base, paths.q_end - base, strand, reads.lengths[read])
@@ -335,6 +361,6 @@ def _merge(parts: list[Records]) -> Records:
 
 def preset_for(errors: float | None) -> str:
     """The preset that fits reads with so many errors."""
-    if errors is None:
-        return "ont"
-    return "hifi" if errors < HIFI_ERRORS else "ont" if errors < ONT_ERRORS else "clr"
+    if errors is None or errors >= HQ_ERRORS:
+        return "clr" if errors is not None and errors >= ONT_ERRORS else "ont"
+    return "hifi" if errors < HIFI_ERRORS else "hq"

@@ -9,19 +9,23 @@ from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
+import numpy as np
+
 from bellapy import __version__
-from bellapy.compute.memory import give_back_freed
+from bellapy.compute.memory import give_back_freed, mapped_file
 from bellapy.compute.threads import map_in_order
 from bellapy.errors import InputError
-from bellapy.io.fastx import Records, load_reads, stream_records
+from bellapy.io.fastx import Records, error_rate_of, load_reads, stream_records
 from bellapy.io.index_files import is_index, load_index
 from bellapy.io.outputs import open_output
 from bellapy.io.sam import check_names, open_bam
 from bellapy.jobs.map.charts import MapCharts
 from bellapy.jobs.map.output import Counts, format_paf, format_sam, make_header
-from bellapy.jobs.map.pipeline import Mapper, Sampled, batches, preset_for
+from bellapy.jobs.map.pipeline import SAMPLE_READS, Mapped, Mapper, Sampled, batches, preset_for
+from bellapy.jobs.map.rounds import map_in_rounds
+from bellapy.jobs.map.store import Store
 from bellapy.jobs.map.style import Style
-from bellapy.params import MapParams, map_preset
+from bellapy.params import ONT_ERRORS, MapParams, map_preset
 from bellapy.records import ReadSet
 from bellapy.report.log import logger
 from bellapy.report.progress import progress
@@ -76,13 +80,27 @@ class Job:
     adjust: Callable[[MapParams], MapParams] = lambda params: params
     align: bool = True
     threads: int = 1
+    store: Store | None = None
 
 
-def make_index(reference: str | ReadSet, params: MapParams, report: RunReport, threads: int) -> Index:
-    """The index of a FASTA or FASTQ file, or of sequences."""
+def make_index(
+    reference: str | ReadSet, params: MapParams, report: RunReport, threads: int, store: Store | None = None
+) -> Index:
+    """The index of a FASTA or FASTQ file, or of sequences.
+
+    store : where it goes if memory has no room for it; None: memory is not bounded.
+    """
     with report.stage(IndexStage("index")) as stage:
-        sequences = load_reads([reference], threads=threads) if isinstance(reference, str) else reference
-        index = build_index(sequences, params.k, params.window, threads)
+        stored = store is not None and store.is_needed(reference, params)
+        if not isinstance(reference, str):
+            sequences = reference
+        elif store is not None and stored:
+            logger.info("the index may need more than --max-memory; it is in a file in the folder %s", store.folder)
+            sequences = store.load(reference)
+        else:
+            sequences = load_reads([reference], threads=threads)
+        room = store.room if store is not None and stored else None
+        index = build_index(sequences, params.k, params.window, threads, room)
         stage.sequences, stage.bases = len(index.names), sequences.n_bases
         stage.minimizers = len(index.lookup.words)
     if not len(index.lookup.words):
@@ -92,10 +110,12 @@ def make_index(reference: str | ReadSet, params: MapParams, report: RunReport, t
     return index
 
 
-def open_index(reference: str | ReadSet, params: MapParams, report: RunReport, threads: int) -> Index:
-    """The index of a reference, from its file or made now."""
+def open_index(
+    reference: str | ReadSet, params: MapParams, report: RunReport, threads: int, store: Store | None = None
+) -> Index:
+    """The index of a reference, from its file or made now; store : as in `make_index`."""
     if not isinstance(reference, str) or not is_index(reference):
-        return make_index(reference, params, report, threads)
+        return make_index(reference, params, report, threads, store)
     with report.stage(IndexStage("index")) as stage:
         index = load_index(reference, threads)
         stage.sequences, stage.minimizers = len(index.names), len(index.lookup.words)
@@ -106,7 +126,7 @@ def map_reads(job: Job, report: RunReport) -> None:
     """Map all reads and write what comes out."""
     stream = batches(stream_records(job.reads))
     first = next(stream, None)
-    mapper = prepare(job.reference, first, Wanted(job.preset, job.adjust, job.align), report, job.threads)
+    mapper = prepare(job.reference, first, Wanted(job.preset, job.adjust, job.align), report, job.threads, job.store)
     if job.format != "paf":
         check_names(mapper.index.names, "reference sequence")
     counts = Counts()
@@ -133,29 +153,43 @@ class Wanted(NamedTuple):
     adjust: Callable[[MapParams], MapParams]
     align: bool
 
+    def params(self, preset: str) -> MapParams:
+        """The parameters of a preset, adjusted."""
+        return self.adjust(map_preset(preset))
 
-def prepare(reference: str | ReadSet, first: Records | None, wanted: Wanted, report: RunReport, threads: int = 1) -> Mapper:
-    """A mapper to a reference that fits the first reads.
+
+def prepare(
+    reference: str | ReadSet, first: Records | None, wanted: Wanted, report: RunReport, threads: int = 1,
+    store: Store | None = None,
+) -> Mapper:  # fmt: skip
+    """A mapper to a reference that fits the first reads; store : as in `make_index`.
 
     Raises
     ------
     ParameterError : an unknown preset.  InputError : a reference that cannot be read or is too short.
     """
-    params = wanted.adjust(map_preset(wanted.preset))
-    index = open_index(reference, params, report, threads)
-    mapper = Mapper(index, params, align=wanted.align)
+    name = wanted.preset or _likely_preset(first)
+    index = open_index(reference, wanted.params(name), report, threads, store)
+    mapper = Mapper(index, wanted.params(name), align=wanted.align)
     if first and (wanted.align or wanted.preset is None):
         sample = mapper.sample(first, threads)
         errors = mapper.learn(sample, threads)
     if first and wanted.preset is None:
         name = preset_for(errors)
-        params = wanted.adjust(map_preset(name))
+        if not _fits(index, wanted.params(name)) and not (isinstance(reference, str) and is_index(reference)):
+            sequences = ReadSet(index.names, index.codes, index.starts, index.lengths, in_room=True)
+            del index, mapper, sample  # so that there is one index at a time
+            index = make_index(sequences, wanted.params(name), report, threads, store)
+            mapper = Mapper(index, wanted.params(name), align=wanted.align)
+            sample = mapper.sample(first, threads)
+            errors = mapper.learn(sample, threads)
+            if _fits(index, wanted.params(preset_for(errors))):  # else the index is not changed back
+                name = preset_for(errors)
         told = "no read fits the reference" if errors is None else f"{100 * errors:.1f} % errors"
         logger.info("preset %s: %s", name, told)
         report.estimates = Estimates(errors, name)
-        if not (isinstance(reference, str) and is_index(reference)) and not _fits(index, params):
-            index = make_index(reference, params, report, threads)
-        mapper = _relearnt(mapper, Mapper(index, params, align=wanted.align), first, sample, threads)
+        mapper = _relearnt(mapper, Mapper(index, wanted.params(name), align=wanted.align), first, sample, threads)
+    params = mapper.params
     if not _fits(index, params):
         logger.warning(
             "%s: an index with k %d and window %d is used; these reads would take %d and %d. "
@@ -165,9 +199,18 @@ def prepare(reference: str | ReadSet, first: Records | None, wanted: Wanted, rep
     return mapper
 
 
+def _likely_preset(first: Records | None) -> str:
+    """The preset whose index is tried first: `hq`, which has the smallest one, unless base qualities tell of noisy reads."""
+    if first is None or first.qualities is None:
+        return "hq"
+    values = np.frombuffer(b"".join(first.qualities[:SAMPLE_READS]), np.uint8)
+    errors = error_rate_of(np.bincount(values, minlength=256))
+    return "ont" if errors is not None and errors >= ONT_ERRORS else "hq"
+
+
 def _relearnt(old: Mapper, new: Mapper, first: Records, sample: list[Sampled], threads: int) -> Mapper:
     """A mapper of the new one's parameters that has learnt from the first reads, as `old` has from their pieces `sample`."""
-    if new.index is old.index and new.params == old.params:
+    if new.params == old.params:
         return old
     if new.align:
         new.learn(sample if new.chains_like(old) else new.sample(first, threads), threads)
@@ -181,11 +224,13 @@ def _fits(index: Index, params: MapParams) -> bool:
 def _map_all(mapper: Mapper, job: Job, work: Iterable[Records], charts: MapCharts | None) -> Iterator[tuple[bytes, Counts]]:
     """Lines of all batches in their order."""
     show = partial(format_paf if job.format == "paf" else format_sam, index=mapper.index, style=job.style)
-    yield from map_in_order(lambda records: _map_batch(mapper, show, records, charts), work, job.threads)
+    if job.store is not None and mapped_file(mapper.index.lookup.words) is not None:
+        yield from map_in_rounds(mapper, work, lambda parts: _show(parts, show, charts), job.threads, job.store.budget)
+        return
+    yield from map_in_order(lambda records: _show(mapper.map(records), show, charts), work, job.threads)
 
 
-def _map_batch(mapper: Mapper, show, records: Records, charts: MapCharts | None) -> tuple[bytes, Counts]:
-    parts = mapper.map(records)
+def _show(parts: list[Mapped], show, charts: MapCharts | None) -> tuple[bytes, Counts]:
     if charts:
         for mapped in parts:
             charts.add(mapped)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 import weakref
+from dataclasses import replace
 from pathlib import Path
 
 import naive
@@ -12,11 +13,12 @@ import numpy as np
 import pysam
 import pytest
 from cases import run
-from strategies import mutate, random_bases
+from strategies import make_reads, mutate, random_bases
 
 from bellapy.errors import InputError
-from bellapy.io.fastx import load_reads, stream_records
+from bellapy.io.fastx import Records, load_reads, stream_records
 from bellapy.io.index_files import MAGIC, load_index, save_index
+from bellapy.jobs.map import rounds
 from bellapy.jobs.map.bases import pack_both_ways
 from bellapy.jobs.map.pipeline import Mapper, batches
 from bellapy.params import AffineScoring, map_preset
@@ -210,6 +212,58 @@ def test_an_index_file_gives_the_same(world):
     assert outcome.code == 1 and "cut short" in outcome.err
 
 
+@pytest.mark.parametrize("options", [(), ("--preset", "clr"), ("--no-align",)])
+def test_an_index_in_parts_gives_the_same(world, monkeypatch, options):
+    """In several rounds of reads and ranges of hashes, with repeats that are left out or taken for want of others."""
+    rng = np.random.default_rng(4)
+    element = random_bases(rng, 2000)
+    genome = "".join(mutate(rng, element, 0.01) + random_bases(rng, 1000) for _ in range(120))
+    world.write("many.fa", {"r": genome, "one": world.sequences["one"]})
+    starts = rng.integers(0, len(genome) - 5000, 30)
+    world.write("many.reads.fa", {f"r{x}": mutate(rng, genome[at : at + 5000], 0.04) for x, at in enumerate(starts)})
+    seen = []
+    monkeypatch.setattr("bellapy.jobs.map.store.Store.is_needed", lambda *_: True)
+    monkeypatch.setattr("bellapy.jobs.map.rounds._rounds", lambda stream, budget: ([records] for records in stream))
+    monkeypatch.setattr("bellapy.jobs.map.run.batches", lambda stream: batches(stream, most_reads=11))
+    monkeypatch.setattr("bellapy.jobs.map.store.LEAST_WORDS", 5000)
+    real = rounds.look_up
+
+    def noted(lookup, found, low, high):
+        seen.append((int(low), int(high)))
+        real(lookup, found, low, high)
+
+    def in_parts(lookup, k, budget):
+        edges = [(1 << 2 * k) * x // 5 for x in range(6)]
+        return [(np.uint64(a), np.uint64(b - 1)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+
+    monkeypatch.setattr("bellapy.jobs.map.rounds.look_up", noted)
+    monkeypatch.setattr("bellapy.jobs.map.rounds._ranges", in_parts)
+    monkeypatch.setattr("bellapy.jobs.map.store.Budget.items", lambda *_, least, **__: least)
+    whole, parts = (
+        run("map", world.folder / "many.fa", world.folder / "many.reads.fa", "-t", "2", *options, *bound)
+        for bound in ((), ("--max-memory", "1G"))
+    )
+    assert whole.code == parts.code == 0 and whole.out.count(b"\n") >= 30
+    assert parts.out == whole.out and "in a file" in parts.err
+    assert len(set(seen)) == 5 and len(seen) in (10, 15)
+
+
+def test_an_index_file_is_the_same_however_it_is_made(world, monkeypatch):
+    monkeypatch.setattr("bellapy.jobs.map.store.Store.is_needed", lambda *_: True)
+    monkeypatch.setattr("bellapy.jobs.map.store.Store.room", lambda self, n: (np.zeros(n, np.uint64), n // 7))
+    made = []
+    for x, bound in enumerate(((), ("--max-memory", "1G"))):
+        path = world.folder / f"made{x}.bpi"
+        assert run("index", world.folder / "ref.fa", "-o", path, "-q", "-t", "3", *bound).code == 0
+        made.append(path.read_bytes())
+    assert made[0] == made[1]
+
+
+def test_a_bound_on_memory_that_nothing_fits_is_told(world):
+    outcome = run("map", world.folder / "ref.fa", world.folder / "reads.fq", "--max-memory", "10M")
+    assert outcome.code == 1 and "--max-memory 10M" in outcome.err and outcome.out == b""
+
+
 def same_index(a, b):
     arrays = ((x.codes, x.starts, x.lengths, x.lookup.words, x.lookup.starts) for x in (a, b))
     numbers = [(x.names, x.k, x.window, *x.lookup[2:]) for x in (a, b)]
@@ -237,12 +291,30 @@ def test_an_index_file_that_is_not_sound_is_refused(world, monkeypatch):
 
 def test_a_preset_is_chosen_from_the_reads(world):
     rng = np.random.default_rng(1)
-    for error, preset in ((0.002, "hifi"), (0.05, "ont"), (0.16, "clr")):
+    for error, preset in ((0.002, "hifi"), (0.03, "hq"), (0.08, "ont"), (0.16, "clr")):
         reads = {f"r{x}": mutate(rng, world.sequences["one"][x * 5000 : x * 5000 + 4000], error) for x in range(10)}
         world.write("some.fa", reads)
         outcome = run("map", world.folder / "ref.fa", world.folder / "some.fa")
         assert outcome.code == 0 and f"preset {preset}" in outcome.err
         assert outcome.out.count(b"\n") == 10
+
+
+@pytest.mark.parametrize(
+    "error, quality, tried", [(0.002, "?", 1), (0.03, "I", 1), (0.16, "?", 2), (0.16, "+#", 1), (0.01, "+#", 2)]
+)
+def test_the_index_is_rarely_made_twice(world, error, quality, tried):
+    """Of long minimizers first, unless qualities tell of noisy reads; reads are mapped by what fits them in any case."""
+    rng = np.random.default_rng(1)
+    lines = []
+    for x in range(10):
+        read = mutate(rng, world.sequences["one"][x * 5000 : x * 5000 + 4000], error)
+        lines.append(f"@r{x}\n{read}\n+\n{(quality * len(read))[: len(read)]}\n")
+    (world.folder / "told.fq").write_text("".join(lines))
+    outcome = run("map", world.folder / "ref.fa", world.folder / "told.fq")
+    assert outcome.err.count("] index: ") == tried
+    wanted = "hifi" if error < 0.015 else "hq" if error < 0.06 else "clr"
+    assert f"preset {wanted}" in outcome.err
+    assert outcome.out == run("map", world.folder / "ref.fa", world.folder / "told.fq", "--preset", wanted).out
 
 
 def test_what_is_learnt_does_not_depend_on_how_reads_are_shared_out(world, monkeypatch):
@@ -350,6 +422,29 @@ def test_an_inversion_has_a_line_of_its_own(world, size):
     assert abs(straight[0][1] - 13_000) <= 20 and abs(straight[-1][0] - 13_000 - size) <= 20
 
 
+def test_a_copy_of_a_repeat_in_a_gap_of_a_chain_is_not_aligned(world, monkeypatch):
+    """Where repeats are left out, a chain has gaps, and each copy of the repeat a chain of its own."""
+    rng = np.random.default_rng(12)
+    element = random_bases(rng, 4000)
+    sides = [random_bases(rng, 3000) for _ in range(61)]
+    genome = sides[0] + "".join(mutate(rng, element, 0.002) + side for side in sides[1:])
+    place = genome.index(sides[30])
+    read = mutate(rng, genome[place : place + 10_000], 0.02)
+    index = build_index(make_reads([genome]), 19, 19)
+    index = replace(index, lookup=index.lookup._replace(cutoff=30))
+    mapper, aligned = Mapper(index, map_preset("hq")), []
+    real = Mapper._align
+
+    def counted(self, reads, chains, anchors, some):
+        aligned.append((len(some), len(chains.read)))
+        return real(self, reads, chains, anchors, some)
+
+    monkeypatch.setattr(Mapper, "_align", counted)
+    [mapped] = mapper.map(Records([b"read"], [b""], [read.encode()], None))
+    assert aligned[0][0] < 5 and aligned[0][1] > 20 and len(aligned) == 1
+    assert abs(int(mapped.hits.t_start[0]) - place) < 20 and mapped.hits.quality[0] == 60
+
+
 def test_copies_are_secondary_and_of_no_quality(world):
     rng = np.random.default_rng(5)
     copy = random_bases(rng, 5000)
@@ -421,7 +516,7 @@ def test_a_read_of_nothing_but_repeats_has_few_anchors(world):
 @pytest.mark.parametrize(
     "options, code, message",
     [
-        (["--preset", "sr"], 2, "choose from clr, ont, hifi"),
+        (["--preset", "sr"], 2, "choose from clr, ont, hq, hifi"),
         (["--secondary", "maybe"], 2, "choose from yes, no"),
         (["--rg", "ID:a"], 2, "a line of a SAM header"),
         (["--no-align", "--format", "sam"], 2, "--no-align"),
