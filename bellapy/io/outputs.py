@@ -21,6 +21,7 @@ ALIGNMENTS = ("sam", "bam", "cram", "paf", "maf")
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 PREFIX = ".bellapy-"
 LOCK = "lock"
+MOST_LINKS = 40  # that lead to a file, as the system allows
 BEGINNING = 3600  # seconds; no process takes so long to begin
 
 
@@ -48,12 +49,13 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Sequence[str] = ())
         if path is None:
             continue
         check_writable(path)
-        file = ("-",) if path == "-" else _identity(path, 1)
+        found = _identity(path if path == "-" or is_special(path) else target_of(path), 1)
+        file = ("-",) if path == "-" else found
         if file and file in written:
             raise ParameterError(f"{option} {path}: the output goes there; name another file")
-        if _identity(path, 1) in read:
+        if found in read:
             raise OutputError(f"{_name(path)}: is read as input; name another file")
-        written |= {file, _identity(path, 1)} - {None}
+        written |= {file, found} - {None}
 
 
 def check_writable(path: str) -> None:
@@ -62,25 +64,51 @@ def check_writable(path: str) -> None:
         if sys.stdout is None:
             raise OutputError("standard output: is closed; name a file with -o")
         return
-    folder = os.path.dirname(os.path.realpath(path))
-    if os.path.isdir(path) or not path:
-        raise OutputError(f"{path or 'an empty name'}: is a folder; name a file")
+    if not path:
+        raise OutputError("an empty name stands where a file is to be named; name a file, or - for standard output")
+    if os.path.isdir(path) or path.endswith("/"):
+        raise OutputError(f"{path}: is a folder; name a file")
     if is_special(path):
         if not os.access(path, os.W_OK):
             raise OutputError(f"{path}: no permission to write to it")
         return
-    if not os.path.isdir(folder):
-        raise OutputError(f"{path}: the folder {folder} does not exist; make it first")
+    target = target_of(path)
+    folder = os.path.dirname(target)
     if not os.access(folder, os.W_OK):
         raise OutputError(f"{path}: no permission to write to {folder}")
     try:
-        os.stat(path)
+        os.stat(target)
     except FileNotFoundError:
         return
     except OSError as error:
         raise OutputError(f"{path}: {error.strerror}; name another file") from error
     if not os.access(path, os.W_OK):
         raise OutputError(f"{path}: is write-protected; name another file")
+
+
+def target_of(path: str) -> str:
+    """The file that a name leads to, through links, in a folder that exists; the file need not.
+
+    A name is followed as the system follows it: "no/../x" is x only where there is a folder "no".
+
+    Raises
+    ------
+    OutputError : there is no such folder, or links lead in a circle.
+    """
+    target = path
+    for _ in range(MOST_LINKS):
+        folder, name = os.path.split(target)
+        try:
+            os.stat(os.path.join(folder or os.curdir, ""))  # `realpath` takes "no/.." for a folder
+        except (FileNotFoundError, NotADirectoryError):
+            raise OutputError(f"{path}: the folder {folder} does not exist; make it first") from None
+        except OSError as error:
+            raise OutputError(f"{path}: the folder {folder}: {error.strerror}") from error
+        target = os.path.join(os.path.realpath(folder or os.curdir), name)
+        if not os.path.islink(target):
+            return target
+        target = os.path.join(os.path.dirname(target), os.readlink(target))
+    raise OutputError(f"{path}: links lead in a circle; name another file")
 
 
 def is_special(path: str) -> bool:
@@ -96,9 +124,9 @@ def _identity(path: str, stream: int) -> tuple | None:
     try:
         found = os.fstat(stream) if path == "-" else os.stat(path)
     except FileNotFoundError:
-        folder, name = os.path.split(os.path.realpath(path))
+        folder, name = os.path.split(path)
         with suppress(OSError):
-            found = os.stat(folder)
+            found = os.stat(folder or os.curdir)
             return found.st_dev, found.st_ino, name
         return None
     except OSError:
@@ -186,7 +214,7 @@ def whole_files(*paths: str) -> Iterator[list[str]]:
     ------
     OutputError : one of them is a device or a pipe, whose place no file must take, or writing fails.
     """
-    targets = [os.path.realpath(path) for path in paths]
+    targets = [target_of(path) for path in paths]
     if special := next((path for path in paths if is_special(path)), None):
         raise OutputError(f"{special}: is no ordinary file, and cannot hold what is written here; name another file")
     with _told(paths[0]), own_folder(os.path.dirname(targets[0])) as folder:
