@@ -37,6 +37,7 @@ from bellapy.io.outputs import system_id
 from bellapy.report.log import logger
 
 JOURNAL, OWNER = "job.json", "owner.lock"
+SUM = "checksum"  # of the journal, in the journal
 ENDED = {"ended": True}  # the journal of a job whose results are being removed
 RESULT, BYTES, UNFINISHED, LOCK = ".arrays", ".bin", ".tmp", ".lock"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -174,7 +175,7 @@ class Workdir:
     def write_journal(self, journal: Mapping[str, Any]) -> None:
         """Say what the folder is about."""
         with self.new_file(self.folder / JOURNAL) as written:
-            written.write_text(json.dumps(journal, indent=1))
+            written.write_text(json.dumps({**journal, SUM: _sum(journal)}, indent=1))
 
 
 @contextmanager
@@ -250,11 +251,15 @@ def read_journal(folder: Path) -> dict[str, Any]:
     """What a folder is about; raises InputError where the journal is damaged."""
     try:
         journal = json.loads((folder / JOURNAL).read_text())
-        if not isinstance(journal, dict):
-            raise ValueError("no record")
+        if not isinstance(journal, dict) or journal.pop(SUM, None) != _sum(journal):
+            raise ValueError("wrong checksum")
     except (OSError, ValueError) as error:
         raise InputError(folder / JOURNAL, f"is damaged ({error}). Remove the folder, and start again.") from error
     return journal
+
+
+def _sum(journal: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(journal, sort_keys=True).encode()).hexdigest()
 
 
 def digest(path: str) -> dict[str, Any]:
