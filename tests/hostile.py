@@ -216,28 +216,21 @@ def wrapped(rng: Rng, make: Callable[[Rng, str], bytes], scratch: str) -> bytes:
 # ---------------------------------------------------------------- what is in a file, read in the plainest way
 
 
-def plainly_read(data: bytes) -> list[tuple[str, bytes]] | None:
-    """Names and codes of the reads in a FASTA or FASTQ file that was accepted; None where nobody could tell."""
+def plainly_read(data: bytes) -> list[tuple[str, bytes]]:
+    """Names and codes of the reads in a FASTA or FASTQ file that was accepted."""
     if data[:2] == b"\x1f\x8b":
         data = gzip.decompress(data)
-    lines = [line.rstrip(b"\r") for line in data.split(b"\n")]
-    records: list[tuple[bytes, bytes]] = []
-    if data[:1] == b">":
-        for line in lines:
-            if line.startswith(b">"):
-                records.append((line, b""))
-            else:
-                records[-1] = records[-1][0], records[-1][1] + line
-    elif data[:1] == b"@":
-        while lines and not lines[-1]:
-            lines.pop()
-        lines += [b""] * (-len(lines) % 4)
-        records = [(lines[at], lines[at + 1]) for at in range(0, len(lines), 4)]
-        if any(header[:1] != b"@" for header, _ in records):
-            return None
-    else:
-        return None
-    return [(header[1:].split()[0].decode(), ENCODE[np.frombuffer(bases, np.uint8)].tobytes()) for header, bases in records]
+    lines = [text for line in data.split(b"\n") if (text := line.removesuffix(b"\r")) and not text.isspace()]
+    records = []
+    while lines:
+        header, bases = lines.pop(0), []
+        while lines and lines[0][:1] not in (b">", b"@", b"+"):
+            bases.append(lines.pop(0))
+        if header[:1] == b"@":
+            del lines[: 1 + len(bases)]
+        codes = ENCODE[np.frombuffer(b"".join(bases), np.uint8)].tobytes()
+        records.append((header[1:].split()[0].decode(), codes))
+    return records
 
 
 # ---------------------------------------------------------------- stage files that are sound archives

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import struct
 import sys
 import zlib
@@ -22,6 +23,11 @@ _BGZF_TAIL = 8  # behind them: CRC-32 of the text, and its length
 _GROUP_SIZE = 1 << 18  # compressed bytes that a thread inflates at a time
 _CUT = "Compressed file ended before the end-of-stream marker was reached"  # as Python says it of gzip
 FETCH_AGAIN = "The file may be cut short or damaged: check where it comes from and fetch it again."
+
+
+def is_read_once(path: str) -> bool:
+    """Whether what is read there is gone: standard input, a pipe or the like."""
+    return path == "-" or (os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path))
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Any
 from bellapy.errors import InputError
 from bellapy.io.compressed import open_stream
 from bellapy.io.fastx import stream_records
-from bellapy.io.fastx_blocks import is_fastq
+from bellapy.io.fastx_blocks import begin
 
 INDEX_SUFFIX = ".fxi"
 """What pyfastx adds to the name of a file for its index."""
@@ -37,7 +37,7 @@ def _look_up(path: str, wanted: set[str]) -> dict[str, str]:
     import pyfastx
 
     with open_stream(path) as stream:
-        fastq = is_fastq(path, stream)
+        fastq, _ = begin(path, stream)
     try:
         reads: Any = pyfastx.Fastq(path) if fastq else pyfastx.Fasta(path)
         return {name: reads[name].seq for name in wanted if name in reads}

@@ -45,11 +45,7 @@ def check_names(names: Sequence[str], what: str = "read") -> None:
 
 
 def make_header(reads: ReadSet, command: str, version: str) -> str:
-    """Header lines; a read without bases cannot be a reference and is left out.
-
-    Names of files may hold bytes that are not UTF-8: the header, which has to be, shows them with a backslash.
-    """
-    command = command.encode(errors="backslashreplace").decode()
+    """Header lines; a read without bases cannot be a reference and is left out."""
     sizes = zip(reads.names, reads.lengths.tolist(), strict=True)
     return "".join(
         ["@HD\tVN:1.6\tSO:unsorted\n", *(f"@SQ\tSN:{name}\tLN:{size}\n" for name, size in sizes if size)]

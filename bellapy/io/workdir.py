@@ -32,7 +32,7 @@ from bellapy import __version__
 from bellapy.compute.locks import lock_file
 from bellapy.errors import InputError, OutputError, ParameterError
 from bellapy.io.array_files import read_arrays, write_arrays
-from bellapy.io.compressed import told_damage
+from bellapy.io.compressed import is_read_once, told_damage
 from bellapy.io.outputs import system_id
 from bellapy.report.log import logger
 
@@ -267,10 +267,11 @@ def digest(path: str) -> dict[str, Any]:
 
     Raises
     ------
-    ParameterError : standard input.  InputError : it cannot be read.
+    ParameterError : standard input or a pipe.  InputError : it cannot be read.
     """
-    if path == "-":
-        raise ParameterError("--workdir: standard input cannot be read again when the job goes on; name files of reads")
+    if is_read_once(path):
+        shown = "standard input" if path == "-" else path
+        raise ParameterError(f"--workdir: {shown} cannot be read again when the job goes on; name files of reads")
     checksum, size = hashlib.sha256(), 0
     with told_damage(path), open(path, "rb", buffering=0) as stream:
         while piece := stream.read(PIECE):

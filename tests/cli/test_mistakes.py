@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import os
 from pathlib import Path
+from threading import Thread
 
 import pysam
 import pytest
@@ -115,8 +116,51 @@ def with_wrong(command: str, wrong: str) -> list[list[str]]:
     return calls
 
 
+ODD = os.fsdecode(b"\xff\xe9.fa")  # no UTF-8
+
+
+@pytest.mark.parametrize(
+    "words", ["map {} reads.fa -o x.bam", "map {} reads.fa -o x.sam", "overlap {} -o x.bam", "exact {} other.fa -o x.sam",
+              "wga {} other.fa -o x.sam", "overlap {} -o x.paf", "correct {} -o x.fa", "map reference.fa {} -o {}.bam"]
+)  # fmt: skip
+def test_file_names_that_are_not_utf_8(here, words):
+    """The command stands in headers and reports."""
+    os.rename("reference.fa" if not words.startswith(("overlap", "correct", "map ref")) else "reads.fa", ODD)
+    command = [word.replace("{}", ODD) for word in words.split()]
+    for report in ("report.html", "report.json", "report.svg", f"{ODD}.html", "report_mqc.json"):
+        outcome = run(*command, "--report", report)
+        assert outcome.code == 0, outcome.err
+        assert "Traceback" not in outcome.err and os.path.exists(report)
+        Path(report).read_text()
+
+
 def test_every_command_that_reads_is_here():
     assert set(COMMANDS) - set(USES) == {"run-tile", "gather", "stage-options", "info"}
+
+
+def from_pipe(data: bytes) -> str:
+    """The name of a pipe that gives these bytes, as of <(...) in a shell."""
+    reader, writer = os.pipe()
+    Thread(target=lambda: (os.write(writer, data), os.close(writer)), daemon=True).start()
+    return f"/dev/fd/{reader}"
+
+
+@pytest.mark.parametrize(
+    "words", ["map reference.fa reads.fa", "exact reference.fa other.fa", "wga reference.fa other.fa", "overlap reads.fa",
+              "correct reads.fa", "map reference.fa reads.fa --preset hifi --secondary no"]
+)  # fmt: skip
+def test_pipes_as_files(here, words):
+    """Also a reference of `map`, which is indexed anew where the reads want other k-mers."""
+    expected = run(*words.split())
+    assert expected.code == 0
+    for i, name in enumerate(words.split()):
+        if name.endswith(".fa"):
+            command = words.split()
+            command[i] = from_pipe((here / name).read_bytes())
+            found = run(*command)
+            assert found.code == 0 and found.out == expected.out, found.err
+    line = refused(here, 2, "overlap", from_pipe((here / "reads.fa").read_bytes()), "--workdir", "new", "-o", "new.paf")
+    assert "/dev/fd/" in line and "cannot be read again" in line
 
 
 @pytest.mark.parametrize("command", USES)

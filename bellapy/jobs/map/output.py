@@ -164,10 +164,8 @@ def format_sam(mapped: Mapped, index: Index, style: Style) -> tuple[bytes, Count
     lines: list[bytes] = []
     h = 0
     for read, name in enumerate(mapped.records.names):
-        if len(name) > LONGEST_NAME or name.startswith(b"@"):
-            raise OutputError(
-                f"read {name.decode('latin-1')!r}: SAM does not allow this name; rename the read, or write PAF"
-            )
+        if len(name) > LONGEST_NAME or name.startswith(b"@") or not name.isascii():
+            raise OutputError(f"read {name.decode()!r}: SAM does not allow this name; rename the read, or write PAF")
         begin = h
         while h < batch.n and batch.read[h] == read:
             h += 1

@@ -13,6 +13,7 @@ from bellapy import __version__
 from bellapy.compute.memory import give_back_freed
 from bellapy.compute.threads import map_in_order
 from bellapy.errors import InputError
+from bellapy.io.compressed import is_read_once
 from bellapy.io.fastx import Records, load_reads, stream_records
 from bellapy.io.index_files import is_index, load_index
 from bellapy.io.outputs import open_output
@@ -142,6 +143,8 @@ def prepare(reference: str | ReadSet, first: Records | None, wanted: Wanted, rep
     ParameterError : an unknown preset.  InputError : a reference that cannot be read or is too short.
     """
     params = wanted.adjust(map_preset(wanted.preset))
+    if isinstance(reference, str) and is_read_once(reference):
+        reference = load_reads([reference], threads=threads)  # for other k-mers it may be needed once more
     index = open_index(reference, params, report, threads)
     mapper = Mapper(index, params, align=wanted.align)
     if first and (wanted.align or wanted.preset is None):
