@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
@@ -21,6 +23,7 @@ ALIGNMENTS = ("sam", "bam", "cram", "paf", "maf")
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 PREFIX = ".bellapy-"
 LOCK = "lock"
+PROBE = 1 << 20  # bytes
 MOST_LINKS = 40  # that lead to a file, as the system allows
 BEGINNING = 3600  # seconds; no process takes so long to begin
 
@@ -217,7 +220,7 @@ def whole_files(*paths: str) -> Iterator[list[str]]:
     targets = [target_of(path) for path in paths]
     if special := next((path for path in paths if is_special(path)), None):
         raise OutputError(f"{special}: is no ordinary file, and cannot hold what is written here; name another file")
-    with _told(paths[0]), own_folder(os.path.dirname(targets[0])) as folder:
+    with _told(paths[0]), own_folder(os.path.dirname(targets[0])) as folder, _told(paths[0], folder):
         written = [os.path.join(folder, str(i)) for i in range(len(paths))]
         yield written
         for name, target in zip(written, targets, strict=True):
@@ -289,8 +292,8 @@ def system_id() -> str:
 
 
 @contextmanager
-def _told(path: str) -> Iterator[None]:
-    """Errors of the system as errors about the output."""
+def _told(path: str, folder: str | None = None) -> Iterator[None]:
+    """Errors of the system as errors about the output; folder : in which it is written."""
     try:
         yield
     except BrokenPipeError:
@@ -298,7 +301,18 @@ def _told(path: str) -> Iterator[None]:
     except OSError as error:
         if path == "-":
             silence_stdout()
-        raise OutputError(f"{_name(path)}: {error.strerror or error}") from error
+        raise OutputError(f"{_name(path)}: {reason(error, folder)}") from error
+
+
+def reason(error: OSError, folder: str | Path | None = None) -> str:
+    """What the system says of an error.  Libraries may have lost that: then something is written into the folder."""
+    if folder is not None and error.errno in (None, errno.EAGAIN, 0):
+        try:
+            with tempfile.TemporaryFile(dir=str(folder)) as stream:
+                stream.write(bytes(PROBE))
+        except OSError as found:
+            error = found
+    return error.strerror or str(error)
 
 
 def silence_stdout() -> None:
@@ -311,6 +325,6 @@ def _open_stream(path: str, compressed: bool):
         return nullcontext(sys.stdout.buffer)
     if not compressed:
         return open(path, "wb")
-    from pysam import BGZFile
+    from bellapy.io.htslib import load_pysam
 
-    return BGZFile(path, "wb")
+    return load_pysam().BGZFile(path, "wb")

@@ -20,6 +20,7 @@ from bellapy.compute import own_process
 from bellapy.compute.memory import give_back_freed
 from bellapy.errors import OutputError
 from bellapy.io.codes import REVERSE, SECONDARY, UNKNOWN_QUALITY
+from bellapy.io.htslib import load_pysam
 from bellapy.io.outputs import whole_files
 from bellapy.io.paf import gap_compressed_divergence
 from bellapy.io.path_text import aligned_bases, cigars, differences, draw, mismatches
@@ -91,11 +92,12 @@ def open_bam(path: str, header: str, sort: bool, threads: int) -> Iterator[Calla
 
     The file, and its index PATH.bai, appear when the block ends without an error, and not at all otherwise.
     """
-    import pysam
-
+    pysam = load_pysam()
     with whole_files(path, *([f"{path}.bai"] if sort else [])) as files, _as_utf8(files) as written:
         target = f"{written[0]}.unsorted" if sort else written[0]
         try:
+            with open(target, "wb") as stream:
+                stream.write(header.encode())  # a full disk shows now: pysam would tell it with a traceback
             parsed = pysam.AlignmentHeader.from_text(header)
             level = [b"level=%d" % (0 if sort else LEVEL)]  # pysam 0.22 takes no text
             with pysam.AlignmentFile(target, "wb", header=parsed, threads=threads, format_options=level) as bam:
@@ -112,7 +114,7 @@ def open_bam(path: str, header: str, sort: bool, threads: int) -> Iterator[Calla
                     pysam.sort("--no-PG", *options, "-T", target, "-o", written[0], target)
                     pysam.index(*written)
         except pysam.SamtoolsError as error:
-            raise OutputError(f"{path}: {error.value}") from error
+            raise OSError(error.value) from error
 
 
 @contextmanager

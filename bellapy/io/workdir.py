@@ -22,7 +22,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ from bellapy.compute.locks import lock_file
 from bellapy.errors import InputError, OutputError, ParameterError
 from bellapy.io.array_files import read_arrays, write_arrays
 from bellapy.io.compressed import is_read_once, told_damage
-from bellapy.io.outputs import system_id
+from bellapy.io.outputs import reason, system_id
 from bellapy.report.log import logger
 
 JOURNAL, OWNER = "job.json", "owner.lock"
@@ -65,7 +65,7 @@ class Workdir:
 
     def names(self) -> set[str]:
         """The names of all results, from one look at the folder."""
-        with _told(self.folder):
+        with self.told():
             return {name.removesuffix(RESULT) for name in os.listdir(self.folder) if name.endswith(RESULT)}
 
     def load(self, name: str, only: Sequence[str] = ()) -> dict[str, np.ndarray] | None:
@@ -124,7 +124,7 @@ class Workdir:
     def new_file(self, path: Path) -> Iterator[Path]:
         """The name under which to write a file of this folder; when the block ends without an error it gets its own."""
         written = self.folder / f".{path.name}.{system_id()}-{os.getpid()}-{os.urandom(8).hex()}{UNFINISHED}"
-        with _told(path, lasting=self._lasting), _held(written):
+        with self.told(path), _held(written):
             try:
                 yield written
                 if self._lasting:
@@ -136,9 +136,13 @@ class Workdir:
             finally:
                 written.unlink(missing_ok=True)
 
+    def told(self, path: Path | None = None) -> AbstractContextManager[None]:
+        """Errors of the system as errors about a file of the folder, or about the folder."""
+        return told_errors(self.folder, path, lasting=self._lasting)
+
     @contextmanager
     def _locked(self, name: str) -> Iterator[None]:
-        with _told(self.folder):
+        with self.told():
             stream = open(self.path_of(name, LOCK), "ab")
         with stream:
             with suppress(OSError):  # no locks here: both make the same
@@ -160,7 +164,7 @@ class Workdir:
         with suppress(OutputError):
             self.write_journal(ENDED)
         self.remove_results()
-        with _told(self.folder):
+        with self.told():
             for pattern in (f".*{UNFINISHED}", JOURNAL, f"*{LOCK}"):
                 _remove(self.folder, pattern)
         with suppress(OSError):
@@ -168,7 +172,7 @@ class Workdir:
 
     def remove_results(self) -> None:
         """Remove all results."""
-        with _told(self.folder):
+        with self.told():
             for pattern in (f"*{RESULT}", f"*{BYTES}"):
                 _remove(self.folder, pattern)
 
@@ -176,6 +180,20 @@ class Workdir:
         """Say what the folder is about."""
         with self.new_file(self.folder / JOURNAL) as written:
             written.write_text(json.dumps({**journal, SUM: _sum(journal)}, indent=1))
+
+
+@contextmanager
+def told_errors(folder: Path, path: Path | None = None, *, lasting: bool = True) -> Iterator[None]:
+    """Errors of the system as errors about the output."""
+    try:
+        yield
+    except OSError as error:
+        what_next = "Name another --workdir."
+        if not lasting:
+            what_next = "The work needs room on this disk; --workdir names another folder for it."
+        elif (folder / JOURNAL).exists():
+            what_next = "What was done is kept: the same command goes on from it."
+        raise OutputError(f"{path or folder}: {reason(error, folder)}. {what_next}") from error
 
 
 @contextmanager
@@ -199,7 +217,7 @@ def open_workdir(
     path = Path(folder)
     checked = [digest(name) for name in inputs] if lasting else []
     journal = {"kind": kind, "version": __version__, "options": _plain(options), "inputs": checked}
-    with _told(path, lasting=lasting):
+    with told_errors(path, lasting=lasting):
         if path.exists() and not path.is_dir():
             raise OutputError(f"{folder}: is no folder. Name an empty or a new folder as --workdir.")
         path.mkdir(exist_ok=True)
@@ -336,15 +354,3 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-@contextmanager
-def _told(path: Path, *, lasting: bool = True) -> Iterator[None]:
-    """Errors of the system as errors about the output."""
-    try:
-        yield
-    except OSError as error:
-        what_next = "What was done is kept: the same command goes on from it." if lasting else (
-            "The work needs room on this disk; --workdir names another folder for it."
-        )  # fmt: skip
-        raise OutputError(f"{path}: {error.strerror or error}. {what_next}") from error

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import gzip
 import os
+import resource
+import subprocess
+import sys
 from pathlib import Path
 from threading import Thread
 
 import pysam
 import pytest
-from cases import COMMANDS, listing, options_of, run, sample_reads
+from cases import COMMANDS, IMPORTS, listing, options_of, run, sample_reads
 
 USES = {
     "overlap": "reads.fa -o new.paf",
@@ -161,6 +164,32 @@ def test_pipes_as_files(here, words):
             assert found.code == 0 and found.out == expected.out, found.err
     line = refused(here, 2, "overlap", from_pipe((here / "reads.fa").read_bytes()), "--workdir", "new", "-o", "new.paf")
     assert "/dev/fd/" in line and "cannot be read again" in line
+
+
+@pytest.mark.parametrize("room", [0, 6000])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "map reference.fa reads.fa -o new.bam", "map reference.fa reads.fa -o new.paf.gz", "overlap reads.fa -o new.bam",
+        "map reference.fa reads.fa -o new.sam", "index reference.fa -o new.idx", "overlap reads.fa --workdir new",
+        "plan reads.fa --workdir new", "correct reads.fa --workdir new", "overlap reads.fa -o new.paf.gz",
+        "count reads.fa -o new.npz", "wga reference.fa other.fa -o new.maf", "overlap reads.fa --report new.html",
+        "exact reference.fa other.fa -o new.sam",
+    ],
+)  # fmt: skip
+def test_files_that_have_no_room(here, words, room):
+    """The system says it, whatever libraries make of it; a limit on the size of files stands for a full disk."""
+    command = [sys.executable, "-m", "bellapy", *words.split(), "-q"]
+    environment = {**os.environ, "PYTHONPATH": IMPORTS}
+    done = subprocess.run(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)),
+    )  # fmt: skip
+    if room and done.returncode == 0 and "--workdir" not in words:
+        pytest.skip("the output is smaller")
+    assert done.returncode == 1, done.stderr
+    (line,) = [text for text in done.stderr.splitlines() if "compiles again" not in text]
+    assert line.startswith("bellapy: error: new") and ": File too large" in line
 
 
 @pytest.mark.parametrize("command", USES)

@@ -38,8 +38,13 @@ def store_reads(
         return
     given = folder.bytes_of(GIVEN)
     with folder.new_file(given) as written, open(written, "wb") as stream:
+
+        def write(codes: memoryview) -> None:
+            with folder.told(given):  # here: around it, errors are those of reading
+                stream.write(codes)
+
         names, _, starts, lengths, error_rate, other_letters, _ = gather_reads(
-            paths, progress, WrittenPieces(stream), threads
+            paths, progress, WrittenPieces(write), threads
         )
     codes = map_bytes(given)
     order = _order(codes, starts, lengths, threads)
