@@ -76,8 +76,8 @@ class MemoryLimitError(BellapyError):
     def __str__(self) -> str:
         least = math.ceil(max(self.needed * SLACK, self.likely) / MEGABYTE)
         return (
-            f"--max-memory {_shown(self.limit)}: {self.what} needs more. Allow {least}M for the whole job, give fewer "
-            "reads, or keep a share of the k-mers (--sampling fraction)."
+            f"--max-memory {_shown(self.limit)}: {self.what} needs more. Allow {least}M for the whole job, or "
+            "give fewer reads."
         )
 
 

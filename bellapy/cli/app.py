@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 from bellapy import __version__
 from bellapy.cli.values import quickly
 from bellapy.compute import own_process
-from bellapy.errors import INTERRUPTED, BellapyError
+from bellapy.errors import INTERRUPTED, BellapyError, MemoryLimitError
 
 
 class Entry(NamedTuple):
@@ -175,7 +175,8 @@ def _guarded(command: Callable[..., Any]) -> int:
     except BellapyError as error:
         if debug:
             raise
-        print(f"bellapy: error: {error}", file=sys.stderr)
+        less = _less_memory("--sampling") if isinstance(error, MemoryLimitError) else ""
+        print(f"bellapy: error: {error}{less}", file=sys.stderr)
         return error.exit_code
     except RuntimeError as error:
         if debug or "start new thread" not in str(error):
@@ -185,5 +186,16 @@ def _guarded(command: Callable[..., Any]) -> int:
     except MemoryError:
         if debug:
             raise
-        print("bellapy: error: out of memory; set --max-memory, use fewer reads, or --sampling fraction", file=sys.stderr)
+        less = _less_memory("--max-memory", "--sampling") or " Use fewer threads (-t), or a machine with more."
+        print(f"bellapy: error: out of memory.{less}", file=sys.stderr)
         return 1
+
+
+LESS_MEMORY = {"--max-memory": "--max-memory bounds it.", "--sampling": "--sampling fraction needs less."}
+
+
+def _less_memory(*options: str) -> str:
+    """What else may help, of options that the command has."""
+    command = next((word for word in sys.argv[1:] if word in COMMANDS), None)
+    known = {name for param in load_command(command).params for name in param.opts} if command else set()
+    return "".join(f" {LESS_MEMORY[option]}" for option in options if option in known)

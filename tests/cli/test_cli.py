@@ -23,6 +23,7 @@ from cases import COMMANDS, listing, options_of, run, sample_reads
 import bellapy.io.outputs
 from bellapy import __version__
 from bellapy.cli.app import load_command
+from bellapy.errors import MemoryLimitError
 from bellapy.params import RANGES
 from bellapy.params.fields import PANELS
 
@@ -820,6 +821,42 @@ def test_options_are_read_without_pydantic(here):
     )
     run = subprocess.run([sys.executable, "-c", code], cwd=here, capture_output=True, text=True)
     assert (run.returncode, run.stderr) == (0, "") and run.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("overlap reads.fa", ["--max-memory", "--sampling"]),
+        ("correct reads.fa", ["--max-memory"]),
+        ("map reads.fa reads.fa", []),
+    ],
+)
+@pytest.mark.parametrize("kind", [MemoryError, MemoryLimitError])
+def test_too_little_memory_names_options_of_the_command(here, monkeypatch, command, named, kind):
+    def fail(*_, **__):
+        raise kind() if kind is MemoryError else kind(10**9, "the work", 10**9)
+
+    monkeypatch.setattr("bellapy.cli.session.run_params", fail)
+    message = last_line(fails(here, 1, *command.split()))
+    assert [option for option in ("--max-memory", "--sampling") if option in message.replace("--max-memory 1000M", "")] == [
+        option for option in named if kind is MemoryError or option == "--sampling"
+    ]
+
+
+def test_what_is_not_compiled_is_told(here):
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run([*PROGRAM, "overlap", "missing.fa"], cwd=here, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1 and "NUMBA_DISABLE_JIT is set: nothing is compiled" in done.stderr
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), NotADirectoryError(20, "Not a directory")])
+def test_info_where_the_folder_of_compiled_code_cannot_be_read(monkeypatch, error):
+    def fail(path):
+        raise error
+
+    monkeypatch.setattr("bellapy.jobs.info.os.scandir", fail)
+    outcome = run("info")
+    assert outcome.code == 0 and f"({error.strerror}; NUMBA_CACHE_DIR names another folder)" in outcome.out.decode()
 
 
 def processor_time() -> float:
