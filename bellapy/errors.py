@@ -55,6 +55,12 @@ class OutputError(BellapyError):
     """Output that cannot be written."""
 
 
+class OutputClosed(OutputError):
+    """What reads the output has closed it, as `head` does: no error of the run, and nothing is said."""
+
+    exit_code = 128 + 13  # as a shell tells it of a program that SIGPIPE ended
+
+
 class MemoryLimitError(BellapyError):
     """A job that does not fit the memory it may use.
 

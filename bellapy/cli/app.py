@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 from bellapy import __version__
 from bellapy.cli.values import quickly
 from bellapy.compute import own_process
-from bellapy.errors import INTERRUPTED, BellapyError, MemoryLimitError
+from bellapy.errors import INTERRUPTED, BellapyError, MemoryLimitError, OutputClosed
 
 
 class Entry(NamedTuple):
@@ -159,7 +159,7 @@ def _guarded(command: Callable[..., Any]) -> int:
         return code
     except BrokenPipeError:  # the reader of our output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return OutputClosed.exit_code
     except KeyboardInterrupt:
         print(INTERRUPTED, file=sys.stderr)
         return 130
@@ -175,6 +175,8 @@ def _guarded(command: Callable[..., Any]) -> int:
     except BellapyError as error:
         if debug:
             raise
+        if isinstance(error, OutputClosed):
+            return error.exit_code
         less = _less_memory("--sampling") if isinstance(error, MemoryLimitError) else ""
         print(f"bellapy: error: {error}{less}", file=sys.stderr)
         return error.exit_code

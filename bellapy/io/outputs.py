@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from bellapy.compute import stopping
 from bellapy.compute.locks import lock_file
-from bellapy.errors import OutputError, ParameterError
+from bellapy.errors import OutputClosed, OutputError, ParameterError
 
 COMPRESSED = (".gz", ".bgz")
 ALIGNMENTS = ("sam", "bam", "cram", "paf", "maf")
@@ -170,6 +170,8 @@ def alignment_format(path: str, given: str | None) -> str:
     if ending == "cram":
         raise ParameterError(f"-o {path}: CRAM is not written. Name a BAM file, and convert it with `samtools view -C`")
     chosen = given if given is not None else ending if ending in ("sam", "bam") else "paf"
+    if ending in ALIGNMENTS and chosen in ALIGNMENTS and chosen != ending:
+        raise ParameterError(f"--format {chosen}: -o {path} ends in .{ending}; give one of both")
     if chosen == "bam" and (path == "-" or is_compressed(path) or is_special(path)):
         raise ParameterError("--format bam: name a file that does not end in .gz with -o, or write SAM")
     return chosen
@@ -297,7 +299,9 @@ def _told(path: str, folder: str | None = None) -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        raise
+        if path == "-":
+            silence_stdout()
+        raise OutputClosed(f"{_name(path)}: was closed by what reads it") from None
     except OSError as error:
         if path == "-":
             silence_stdout()

@@ -23,7 +23,7 @@ from cases import COMMANDS, listing, options_of, run, sample_reads
 import bellapy.io.outputs
 from bellapy import __version__
 from bellapy.cli.app import load_command
-from bellapy.errors import MemoryLimitError
+from bellapy.errors import MemoryLimitError, OutputClosed
 from bellapy.params import RANGES
 from bellapy.params.fields import PANELS
 
@@ -268,7 +268,7 @@ def test_no_command_shows_the_help():
         ("folder", "is a folder"),
         ("reads.fa/x", "does not exist"),
         ("reads.fa", "is read as input"),
-        ("", "is a folder"),
+        ("", "name a file"),
     ],
 )
 def test_output_that_cannot_be(here, monkeypatch, flag, path, problem):
@@ -276,7 +276,7 @@ def test_output_that_cannot_be(here, monkeypatch, flag, path, problem):
     monkeypatch.setattr("bellapy.io.fastx.gather_reads", None)  # nothing is read before the error
     line = last_line(fails(here, 1, "overlap", "reads.fa", flag, path))
     assert problem in line
-    assert line.startswith(f"bellapy: error: {path or 'an empty name'}: ")
+    assert line.startswith(f"bellapy: error: {path}: " if path else "bellapy: error: an empty name ")
 
 
 def test_inputs_of_later_stages_are_not_overwritten(here):
@@ -352,7 +352,7 @@ def test_folder_without_permission(here):
 @pytest.mark.parametrize("where", ["count_rounds", "candidate_rounds", "align_rounds", "filter_rounds", "format_overlaps"])
 @pytest.mark.parametrize(
     ("error", "code", "problem"),
-    [(MemoryError, 1, "out of memory"), (KeyboardInterrupt, 130, ""), (BrokenPipeError(32, ""), 1, "")],
+    [(MemoryError, 1, "out of memory"), (KeyboardInterrupt, 130, ""), (OutputClosed(""), 141, "")],
 )
 def test_failure_halfway_leaves_nothing(here, monkeypatch, where, error, code, problem):
     def fail(*arguments, **options):
@@ -360,6 +360,16 @@ def test_failure_halfway_leaves_nothing(here, monkeypatch, where, error, code, p
 
     monkeypatch.setattr(f"bellapy.{'io.paf' if where == 'format_overlaps' else 'jobs.overlap.pipeline'}.{where}", fail)
     assert problem in fails(here, code, "overlap", "reads.fa", "-o", "x.paf", "--report", "x.json")
+
+
+@pytest.mark.parametrize("words", ["overlap reads.fa", "map reads.fa reads.fa", "map reads.fa reads.fa --format sam"])
+def test_a_reader_that_closes_the_output(here, words):
+    """As `head` does: nothing is said, and the status is that of a program which SIGPIPE ended."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([*PROGRAM, *words.split(), "-q"], cwd=here, stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 class FullDisk:

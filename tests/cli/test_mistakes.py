@@ -6,6 +6,7 @@ Exit status 1 for files, 2 for usage; no traceback, nothing on standard output, 
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import resource
 import subprocess
@@ -135,6 +136,38 @@ def test_file_names_that_are_not_utf_8(here, words):
         assert outcome.code == 0, outcome.err
         assert "Traceback" not in outcome.err and os.path.exists(report)
         Path(report).read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ("overlap reads.fa -o new.paf --report new.pdf", "--report new.pdf: reports are .html, .png, .svg and .json"),
+        ("overlap reads.fa -o new.bam --format sam", "--format sam: -o new.bam ends in .bam"),
+        ("map reference.fa reads.fa -o new.paf --format bam", "--format bam: -o new.paf ends in .paf"),
+        ("map reference.fa reads.fa -o new.maf", "--format paf: -o new.maf ends in .maf"),
+    ],
+)
+def test_names_that_do_not_fit_what_is_written(here, words, problem):
+    assert problem in refused(here, 2, *words.split())
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda line: line.replace("\t+\t", "\t*\t"), "the strand is '*', not +"),
+        (lambda line: line.replace("\t800\t+", "\t901\t+"), "outside the read"),
+        (lambda line: line.replace("\t0\t800", "\t-1\t800"), "outside the read"),
+        (lambda line: line.replace("\t100\t900\t", "\t900\t100\t"), "not in order"),
+    ],
+)
+def test_lines_of_paf_that_cannot_be(here, change, problem):
+    (here / "overlaps.paf").write_text(PAF + change(PAF))
+    assert problem in refused(here, 1, "view", "r0", "--overlaps", "overlaps.paf")
+    outcome = run("evaluate", "overlaps.paf", "--truth", "truth.tsv")
+    if "strand" in problem:
+        assert outcome.code == 1 and "overlaps.paf: line 2: the strand is '*', not + or -" in outcome.err
+    else:
+        assert json.loads(outcome.out)["lines_bad_coordinates"] == 1
 
 
 def test_every_command_that_reads_is_here():
