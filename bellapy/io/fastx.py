@@ -20,7 +20,7 @@ import numpy as np
 
 from bellapy.compute.threads import even_ranges, map_in_order, map_threads
 from bellapy.errors import InputError, MemoryLimitError, ParameterError
-from bellapy.io.compressed import open_stream
+from bellapy.io.aligned import open_reads
 from bellapy.io.fastx_blocks import Block, FileBlock, Taken, begin, blocks_of, taken_together
 from bellapy.io.fastx_lines import UPPER, Records, chunks_of, take, whole_records
 from bellapy.io.pieces import Pieces
@@ -112,7 +112,7 @@ def stream_records(paths: Sequence[str | os.PathLike]) -> Iterator[Records]:
     """
     for path in _names_of(paths):
         n_records = 0
-        with open_stream(path) as stream:
+        with open_reads(path) as stream:
             for records in _some_records(stream, path):
                 if not n_records:
                     text = np.frombuffer(b"".join(bases[:_LOOKED_AT] for bases in records.sequences), np.uint8)[:_LOOKED_AT]
@@ -165,7 +165,7 @@ def _load_file(path: str, collector: _Collector, threads: int) -> None:
     """Add all reads of one file to `collector`."""
     from bellapy.io.fastx_scan import scan_all  # compiled code, which takes a while to load
 
-    with open_stream(path, threads) as stream:
+    with open_reads(path, threads) as stream:
         fastq, first_line = begin(path, stream)
         collector.begin_file(path)
         unusual: list[Block | FileBlock] = []

@@ -133,8 +133,6 @@ def begin(path: str, stream: io.BufferedReader) -> tuple[bool, int]:
         blank = stream.readline()
         line += not blank.strip()
     head = blank.strip(b"\n") if blank.strip() else stream.peek(LOOKED_AT)[:LOOKED_AT]
-    if head[:7] in (b"@HD\tVN:", b"@SQ\tSN:", b"@PG\tID:", b"@RG\tID:"):
-        raise InputError(path, "SAM, not FASTA or FASTQ. Convert it with `samtools fastq`.")
     if head[:1] in (b">", b"@"):
         return head[:1] == b"@", line
     for begins, problem in OTHER_FILES.items():
@@ -142,8 +140,6 @@ def begin(path: str, stream: io.BufferedReader) -> tuple[bool, int]:
             raise InputError(path, problem)
     if not head:
         raise InputError(path, "the file is empty: it holds no reads. Check the step that made it.")
-    if head.startswith((b"BAM\1", b"CRAM")):
-        raise InputError(path, "BAM or CRAM, not FASTA or FASTQ. Convert it with `samtools fastq`.")
     if head.startswith(BYTE_ORDER_MARKS):
         raise InputError(path, "text with a byte-order mark, as some editors write it. Save it as plain ASCII text.", line=1)
     kind = "text before the first record" if head.isascii() and b"\0" not in head else "binary data"

@@ -85,6 +85,7 @@ def write_bam(path: Path) -> None:
         segment = pysam.AlignedSegment(bam.header)
         segment.query_name, segment.query_sequence, segment.flag = "r", "ACGT", pysam.FUNMAP
         bam.write(segment)
+    path.write_bytes(path.read_bytes()[:-40])  # cut short
 
 
 def fastq(*lengths: tuple[int, int]) -> bytes:
@@ -100,7 +101,7 @@ BAD_READS = {
     "binary.fa": (bytes(range(256)) * 4, "binary data"),
     "utf8.fa": ("\ufeff>a\nACGT\n".encode(), "byte-order mark"),
     "utf16.fa": (">a\nACGT\n".encode("utf-16"), "byte-order mark"),
-    "bam.bam": (write_bam, "samtools fastq"),
+    "bam.bam": (write_bam, "the compressed data are damaged"),
     "cut.fa.gz": (gzip.compress(b">a\n" + b"ACGTTGCA" * 50)[:-9], "compressed data"),
     "damaged.fa.gz": (b"\x1f\x8b\x08" + bytes(range(64)), "compressed data"),
     "unequal.fq": (fastq((5, 5), (7, 6)), "record 2 (line 8): 7 bases but 6 quality values"),

@@ -39,7 +39,6 @@ USES = {
 """Every command that reads files, with files of sound kinds; stages get none that is sound."""
 TAKEN = {
     "empty": {("evaluate", "overlaps.paf")},  # no overlaps were found
-    "sam": {("evaluate", "truth.tsv")},
     "same names": {
         ("map", "reads.fa"), ("exact", "reference.fa"), ("exact", "other.fa"), ("wga", "reference.fa"), ("wga", "other.fa"),
         ("consensus", "windows.fa"),
@@ -55,6 +54,7 @@ def write_bam(path: Path) -> None:
         segment = pysam.AlignedSegment(bam.header)
         segment.query_name, segment.query_sequence, segment.flag = "r", "ACGT", pysam.FUNMAP
         bam.write(segment)
+    path.write_bytes(path.read_bytes()[:-40])  # cut short
 
 
 WRONG = {
@@ -65,7 +65,7 @@ WRONG = {
     "html": b"<!DOCTYPE html>\n<html>404: not found</html>\n",
     "cut.gz": gzip.compress(b">a\n" + b"ACGTTGCA" * 500)[:-9],
     "bam": write_bam,
-    "sam": b"@HD\tVN:1.6\n@SQ\tSN:g\tLN:10\nr\t4\t*\t0\t0\t*\t*\t0\t0\tACGT\tIIII\n",
+    "sam": b"@HD\tVN:1.6\n@SQ\tSN:g\tLN:10\nr\t4\t*\t0\t0\n",
     "protein": f">p\n{PROTEIN}\n".encode(),
     "same names": b">a\nACGT\n>b\nACGT\n>a\nACGT\n",
 }
