@@ -22,8 +22,10 @@ SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 OTHERS = "Other"
 FEW_OPTIONS = 16  # so many are shown by the short help too, whatever they are
 
-Reads = Annotated[list[str], typer.Argument(help="FASTA or FASTQ, plain or gzip; - is standard input.", show_default=False)]
-ReadFiles = Annotated[list[str], typer.Argument(help="Files of FASTA or FASTQ, plain or gzip.", show_default=False)]
+Reads = Annotated[
+    list[str], typer.Argument(help="FASTA, FASTQ or BAM, packed or not; - is standard input.", show_default=False)
+]
+ReadFiles = Annotated[list[str], typer.Argument(help="Files of FASTA, FASTQ or BAM, packed or not.", show_default=False)]
 
 
 def output_option(text: str, **others: Any) -> Any:

@@ -11,12 +11,13 @@ import io
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from threading import Thread
 from typing import Any, BinaryIO
 
 from bellapy.errors import InputError
+from bellapy.io.base_tags import ABOUT_BASES
 from bellapy.io.codes import REVERSE, SECONDARY, SUPPLEMENTARY, UNMAPPED
 from bellapy.io.compressed import FETCH_AGAIN, READ_SIZE, is_read_once, open_stream
 from bellapy.io.htslib import load_pysam
@@ -28,19 +29,20 @@ BEGINS = b"BAM\1", b"CRAM", b"@HD\tVN:", b"@SQ\tSN:", b"@PG\tID:", b"@RG\tID:", 
 LOOKED_AT = max(map(len, BEGINS))
 CHUNK = 1 << 20  # bytes of text
 GZIP = 16  # to be added to the size of the window, for zlib
-BY_ALIGNERS = frozenset(
-    "AS CC CG CP H0 H1 H2 HI IH MC MD MQ NH NM SA TS XA XS cg cm cs de ds dv mg ms nn rl s1 s2 tp zd".split()
-)
+NAMES_BY_ALIGNERS = "AS CC CG CP H0 H1 H2 HI IH MC MD MQ NH NM SA TS XA XS cg cm cs de ds dv mg ms nn rl s1 s2 tp zd"
+BY_ALIGNERS = (*(f"{name}:".encode() for name in NAMES_BY_ALIGNERS.split()), b"ts:A")
 """Tags about an alignment."""
-ABOUT_BASES = frozenset(("MM", "ML", "MN", "Mm", "Ml"))
-"""Tags about all bases of a read."""
 DAMAGE = OSError, ValueError, UnicodeDecodeError  # of pysam
 READ_GROUP = re.compile(r"^@RG\t(?:.*\t)?ID:([^\t\n]+).*$", re.MULTILINE)
 
 
 @contextmanager
-def open_reads(path: str, threads: int = 1) -> Iterator[io.BufferedReader]:
+def open_reads(
+    path: str, threads: int = 1, see_groups: Callable[[str, dict[str, str]], None] | None = None
+) -> Iterator[io.BufferedReader]:
     """The text of reads, as FASTA or FASTQ, from a file of any kind; "-" is standard input.
+
+    see_groups : called with the name of a file of alignments, and the lines of its header about read groups, by their ID.
 
     Raises
     ------
@@ -51,6 +53,8 @@ def open_reads(path: str, threads: int = 1) -> Iterator[io.BufferedReader]:
             yield stream
             return
         with _through_pipe(stream) as end, _opened(path, end) as file:
+            if see_groups:
+                see_groups(path, _groups_in(file))
             yield io.BufferedReader(_AsFastq(path, file), CHUNK)
 
 
@@ -64,7 +68,11 @@ def read_groups(path: str) -> dict[str, str]:
     if not _is_aligned_file(path):
         return {}
     with _opened(path, path) as file:
-        return {found[1]: found[0] for found in READ_GROUP.finditer(str(file.header))}
+        return _groups_in(file)
+
+
+def _groups_in(file: Any) -> dict[str, str]:
+    return {found[1]: found[0] for found in READ_GROUP.finditer(str(file.header))}
 
 
 def _is_aligned_file(path: str) -> bool:
@@ -188,6 +196,6 @@ def _record(segment: Any) -> tuple[bytes, bool]:
 
 def _own_tags(tags: bytes, is_cut: bool) -> bytes:
     """The tags that are about the read; is_cut : not all of its bases are there."""
-    left_out = BY_ALIGNERS | ABOUT_BASES if is_cut else BY_ALIGNERS
-    kept = (tag for tag in tags.split(b"\t") if tag[:2].decode("latin-1") not in left_out and not tag.startswith(b"ts:A"))
+    left_out = (*BY_ALIGNERS, *ABOUT_BASES) if is_cut else BY_ALIGNERS
+    kept = (tag for tag in tags.split(b"\t") if not tag.startswith(left_out))
     return b"\t".join(kept)

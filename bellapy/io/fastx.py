@@ -1,6 +1,6 @@
-"""Stage 1: FASTA and FASTQ, plain or compressed by gzip or bgzip, into one `ReadSet`.
+"""Stage 1: reads of any format, compressed or not, into one `ReadSet`.
 
-1. `compressed` inflates.
+1. `compressed` unpacks, and `aligned` makes FASTQ of SAM, BAM and CRAM.
 2. `fastx_blocks` tells the format, and cuts the text into blocks of whole records.
 3. `fastx_scan` checks and packs the records of several blocks side by side.
 4. `fastx_lines` does it line by line from the first block on that is unusual, and says what is wrong.
@@ -54,7 +54,7 @@ def load_reads(
 
     Parameters
     ----------
-    paths : files, each FASTA or FASTQ, plain or compressed by gzip or bgzip, told by content; "-" is standard input.
+    paths : files, each FASTA, FASTQ, SAM, BAM or CRAM, compressed or not, told by content; "-" is standard input.
     progress : called with reads and bases so far, at most every million bases; what it raises ends the reading.  Only after
         a MemoryLimitError all reads are counted, and it is raised at the end.
 
@@ -99,10 +99,12 @@ def _names_of(paths: Sequence[str | os.PathLike]) -> list[str]:
     return names
 
 
-def stream_records(paths: Sequence[str | os.PathLike]) -> Iterator[Records]:
+def stream_records(
+    paths: Sequence[str | os.PathLike], see_groups: Callable[[str, dict[str, str]], None] | None = None
+) -> Iterator[Records]:  # fmt: skip
     """The records of FASTA and FASTQ files in order, some at a time, checked as `load_reads` does but for equal names.
 
-    Whether a file holds protein is told by its first records.
+    Whether a file holds protein is told by its first records.  see_groups : as of `open_reads`.
 
     Nothing is kept, so that any amount of reads can pass through.
 
@@ -112,7 +114,7 @@ def stream_records(paths: Sequence[str | os.PathLike]) -> Iterator[Records]:
     """
     for path in _names_of(paths):
         n_records = 0
-        with open_reads(path) as stream:
+        with open_reads(path, see_groups=see_groups) as stream:
             for records in _some_records(stream, path):
                 if not n_records:
                     text = np.frombuffer(b"".join(bases[:_LOOKED_AT] for bases in records.sequences), np.uint8)[:_LOOKED_AT]

@@ -21,13 +21,9 @@ AT_ONCE = 8  # blocks that a thread reads at a time: so threads seldom ask for P
 LINES = 4  # of a record of FASTQ
 LOOKED_AT = 16  # bytes that tell what a file holds
 
-COMPRESSED = "compressed by bzip2, xz or zstd. Unpack it, or compress it by gzip or bgzip."
 OTHER_FILES = {
     b"MMI\2": "an index of minimap2. Give the FASTA file that it was made from.",
     b"bellapy-index": "an index of bellapy, not FASTA or FASTQ. `map` takes it as a file, not from a pipe.",
-    b"BZh": COMPRESSED,
-    b"\xfd7zXZ": COMPRESSED,
-    b"\x28\xb5\x2f\xfd": COMPRESSED,
     b"PK\3\4": "a zip archive. Unpack it.",
 }
 """What is often given by mistake, by its first bytes."""

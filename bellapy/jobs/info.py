@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from bellapy import __version__
 from bellapy.errors import DeviceError
 
-PACKAGES = ("numba", "llvmlite", "numpy", "scipy", "pysam", "pyfastx", "typer", "numba-cuda")
+PACKAGES = ("numba", "llvmlite", "numpy", "scipy", "pysam", "pyfastx", "typer", "zstandard", "numba-cuda")
 
 
 def describe_system() -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import lzma
 import os
 import re
 import subprocess
@@ -13,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pysam
 import pytest
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -65,6 +68,7 @@ def error_of(data, folder):
     return caught.value
 
 
+OTHERS = {"bzip2": bz2.compress, "xz": lzma.compress, "zstd": zstandard.ZstdCompressor().compress}
 GOOD = {
     "fasta": (b">a\nACGT\n>b\nGG\n", {"a": "ACGT", "b": "GG"}),
     "wrapped": (b">a\nACG\nTAC\nG\n>b\nGG\n", {"a": "ACGTACG", "b": "GG"}),
@@ -102,7 +106,7 @@ GOOD = {
 }
 
 
-@pytest.mark.parametrize("compress", ["plain", "gzip", "bgzip", "members"])
+@pytest.mark.parametrize("compress", ["plain", "gzip", "bgzip", "members", *OTHERS])
 @pytest.mark.parametrize("data, expected", GOOD.values(), ids=GOOD.keys())
 def test_good(data, expected, compress, tmp_path):
     if compress == "gzip":
@@ -111,6 +115,8 @@ def test_good(data, expected, compress, tmp_path):
         data = gzip.compress(data[:9]) + gzip.compress(b"") + gzip.compress(data[9:]) + bytes(700)
     elif compress == "bgzip":
         data = bgzip(data, tmp_path / "in.gz")
+    elif compress in OTHERS:  # of two files behind each other
+        data = OTHERS[compress](data[:9]) + OTHERS[compress](data[9:])
     assert_reads(load_bytes(data, tmp_path), expected)
 
 
@@ -177,8 +183,9 @@ BAD = {
     "only blank lines": (b"\n\r\n" + b"\n" * 40, "empty", None, None),
     "gzip of nothing": (gzip.compress(b""), "empty", None, None),
     "binary": (b"\0\1\2\3", "binary", None, 1),
-    "xz": (b"\xfd7zXZ\0", "by gzip", None, None),
-    "zstd": (b"\x28\xb5\x2f\xfd\0", "by gzip", None, None),
+    "xz": (b"\xfd7zXZ\0", "compressed data are damaged", None, None),
+    "zstd": (b"\x28\xb5\x2f\xfd\0", "compressed data are damaged", None, None),
+    "bzip2": (b"BZh9", "compressed data are damaged", None, None),
     "BAM": (b"BAM\1\0\0\0\0", "as SAM, BAM or CRAM", None, None),
     "compressed BAM": (gzip.compress(b"BAM\1\0\0\0\0"), "as SAM, BAM or CRAM", None, None),
     "CRAM": (b"CRAM\3\0", "as SAM, BAM or CRAM", None, None),
@@ -260,6 +267,17 @@ BIG = b"@a\n" + RANDOM + b"\n+\n" + b"I" * len(RANDOM) + b"\n@b\nAC\n+\nII\n"
 @pytest.mark.parametrize("kept", [1, 5, 10, 11, 1000, -9, -8, -4, -1])
 def test_cut_gzip(kept, tmp_path):
     assert "compressed data are damaged" in error_of(gzip.compress(BIG)[:kept], tmp_path).problem
+
+
+@pytest.mark.parametrize("kept", [7, 1000, -1])
+@pytest.mark.parametrize("compress", OTHERS)
+def test_cut_or_changed(compress, kept, tmp_path):
+    whole = OTHERS[compress](BIG)
+    assert len(load_bytes(whole, tmp_path)) == 2
+    assert "compressed data are damaged" in error_of(whole[:kept], tmp_path).problem
+    if compress != "zstd":  # which has no checksum unless asked for
+        changed = whole[: len(whole) // 2] + bytes([whole[len(whole) // 2] ^ 4]) + whole[len(whole) // 2 + 1 :]
+        assert "compressed data are damaged" in error_of(changed, tmp_path).problem
 
 
 @pytest.mark.parametrize("at", [100, 20_000, -8, -5, -4, -1], ids=str)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from bellapy.errors import OutputError, ParameterError
 from bellapy.io import codes
+from bellapy.io.base_tags import ABOUT_BASES, clip_base_tags
 from bellapy.io.path_text import Drawn, cigars_of, compared_cigars, differences, mismatches
 from bellapy.io.sam import LONGEST_NAME
 from bellapy.jobs.map.choose import PRIMARY, SECONDARY, SUPPLEMENTARY
@@ -19,7 +21,7 @@ from bellapy.records.bases import reverse_complement
 from bellapy.seeding.index import Index
 
 TAG = re.compile(rb"[A-Za-z][A-Za-z0-9]:[AifZHB]:[ -~]*")
-BASE_TAGS = b"MM:", b"ML:", b"Mm:", b"Ml:"  # about all bases of a read: wrong where some are clipped off
+OWN_TAGS = b"NM:", b"AS:", b"tp:", b"cm:", b"s1:", b"s2:", b"de:", b"MD:", b"cs:", b"SA:"  # of each line, written here
 TYPES = {PRIMARY: b"P", SECONDARY: b"S", SUPPLEMENTARY: b"P"}
 
 
@@ -53,11 +55,11 @@ def parse_read_group(text: str) -> tuple[str, bytes]:
     return line, ids[0].encode()
 
 
-def make_header(index: Index, command: str, version: str, read_group: str | None) -> str:
+def make_header(index: Index, command: str, version: str, read_groups: Iterable[str]) -> str:
     """The lines before the alignments in SAM."""
     sizes = zip(index.names, index.lengths.tolist(), strict=True)
     lines = ["@HD\tVN:1.6\tSO:unsorted", *(f"@SQ\tSN:{name}\tLN:{size}" for name, size in sizes if size)]
-    lines += [read_group] if read_group else []
+    lines += read_groups
     return "\n".join([*lines, f"@PG\tID:bellapy\tPN:bellapy\tVN:{version}\tCL:{' '.join(command.split())}", ""])
 
 
@@ -177,7 +179,8 @@ def _lines_of_read(mapped: Mapped, batch: _Batch, read: int, hits: range, style:
     records = mapped.records
     name, bases = records.names[read], records.sequences[read]
     quality = records.qualities[read] if records.qualities else b"*"
-    comment = comment_tags(records.comments[read])
+    left_out = (*OWN_TAGS, b"RG:") if style.read_group else OWN_TAGS
+    comment = [tag for tag in comment_tags(records.comments[read]) if not tag.startswith(left_out)]
     group = [b"RG:Z:" + style.read_group] if style.read_group else []
     if not hits:
         return [
@@ -196,8 +199,12 @@ def _lines_of_read(mapped: Mapped, batch: _Batch, read: int, hits: range, style:
         )
         hard = style.hard_clip and kind == SUPPLEMENTARY
         cigar, shown = _clip(batch, h, both_ways[reverse], hard)
-        whole = not hard and kind != SECONDARY
-        tags = [*_sam_tags(batch, h, elsewhere), *group, *(t for t in comment if whole or not t.startswith(BASE_TAGS))]
+        own = comment
+        if kind == SECONDARY:  # without bases
+            own = [tag for tag in comment if not tag.startswith(ABOUT_BASES)]
+        elif hard:
+            own = clip_base_tags(comment, bases, batch.q_start[h], batch.q_end[h])
+        tags = [*_sam_tags(batch, h, elsewhere), *group, *own]
         fields = (flag, batch.target[h], batch.t_start[h] + 1, batch.quality[h])
         lines.append(b"\t".join([name, b"%d\t%b\t%d\t%d" % fields, cigar, b"*\t0\t0", *shown, *tags]))
     return lines

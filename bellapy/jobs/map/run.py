@@ -19,6 +19,7 @@ from bellapy.io.index_files import is_index, load_index
 from bellapy.io.outputs import open_output
 from bellapy.io.sam import check_names, open_bam
 from bellapy.jobs.map.charts import MapCharts
+from bellapy.jobs.map.groups import ReadGroups
 from bellapy.jobs.map.output import Counts, format_paf, format_sam, make_header
 from bellapy.jobs.map.pipeline import Mapper, Sampled, batches, preset_for
 from bellapy.jobs.map.style import Style
@@ -105,14 +106,15 @@ def open_index(reference: str | ReadSet, params: MapParams, report: RunReport, t
 
 def map_reads(job: Job, report: RunReport) -> None:
     """Map all reads and write what comes out."""
-    stream = batches(stream_records(job.reads))
+    groups = ReadGroups(job.reads, job.read_group)
+    stream = batches(stream_records(job.reads, groups.add))
     first = next(stream, None)
     mapper = prepare(job.reference, first, Wanted(job.preset, job.adjust, job.align), report, job.threads)
     if job.format != "paf":
         check_names(mapper.index.names, "reference sequence")
     counts = Counts()
     charts = MapCharts(mapper.index) if report.wants_charts else None
-    header = make_header(mapper.index, report.command, __version__, job.read_group)
+    header = make_header(mapper.index, report.command, __version__, groups.close())
     found = _map_all(mapper, job, chain([first] if first else [], stream), charts)
     del mapper  # so that its memory is free when a BAM file is sorted
     with report.stage(MapStage("map")) as stage, _writer(job, header) as write, progress("map", None) as advance:

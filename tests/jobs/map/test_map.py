@@ -293,10 +293,67 @@ def test_parts_of_a_read_from_two_places_are_supplementary(world):
         assert first.get_tag("SA") == f"two,10001,-,{size}M{5000 - size}S,{second.mapping_quality},{second.get_tag('NM')};"
         assert second.get_tag("SA") == f"one,5001,+,3000M2000S,{first.mapping_quality},0;"
         assert first.get_tag("MM") == "C+m,5;" and list(first.get_tag("ML")) == [200]
-        assert second.has_tag("MM") == (clipped == "S") and second.get_tag("XX") == 3
+        assert second.get_tag("XX") == 3
+        assert (second.get_tag("MM") == "C+m;") == (clipped == "H"), "the modified base is one of the other part"
+        assert list(second.get_tag("ML")) == ([200] if clipped == "S" else [])
         assert len(second.query_sequence) == (5000 if clipped == "S" else size)
         assert len(second.query_qualities) == len(second.query_sequence)
         check_record(first, world.sequences, read)
+
+
+def modified_on_reference(records) -> set[tuple]:
+    """Places of modified bases on the reference, with their probabilities."""
+    found = set()
+    for record in records:
+        places = dict(record.get_aligned_pairs(matches_only=True))
+        for kind, bases in (record.modified_bases or {}).items():
+            found |= {(record.query_name, record.reference_name, places.get(at), kind, chance) for at, chance in bases}
+    return {row for row in found if row[2] is not None}
+
+
+def test_modified_bases_and_read_groups_of_bam(world):
+    """On both strands, soft and hard clips: those of FASTQ with the same tags, and no others."""
+    one, two = world.sequences["one"], world.sequences["two"]
+    turned = naive.reverse_complement
+    reads = {
+        "forward": one[100:3000], "reverse": turned(one[4000:7000]), "split": one[5000:8000] + turned(two[10_000:12_000]),
+        "nowhere": "ACGT" * 50,
+    }  # fmt: skip
+    header = pysam.AlignmentHeader.from_dict({"HD": {"VN": "1.6"}, "RG": [{"ID": "run1", "SM": "s"}]})
+    with (
+        pysam.AlignmentFile(str(world.folder / "u.bam"), "wb", header=header) as bam,
+        open(world.folder / "u.fq", "w") as fastq,
+    ):
+        for name, bases in reads.items():
+            chosen = [i % 5 == 2 for i in range(bases.count("C"))]
+            skips = [2, *([4] * (sum(chosen) - 1))]
+            tags = f"RG:Z:run1\tMM:Z:C+m?,{','.join(map(str, skips))};\tML:B:C" + "".join(
+                f",{i % 256}" for i in range(len(skips))
+            )
+            line = f"{name}\t4\t*\t0\t0\t*\t*\t0\t0\t{bases}\t{'5' * len(bases)}\t{tags}"
+            bam.write(pysam.AlignedSegment.fromstring(line, header))
+            fastq.write(f"@{name}\t{tags}\n{bases}\n+\n{'5' * len(bases)}\n")
+    soft, hard = (world.map("--preset", "ont", *options, reads="u.bam") for options in ([], ["--hard-clip"]))
+    assert [record.to_string() for record in soft] == [
+        record.to_string() for record in world.map("--preset", "ont", reads="u.fq")
+    ]
+    primary = [record for record in soft if record.query_name != "split"]
+    expected = modified_on_reference(soft)
+    assert len(expected) > 500 and {row[1] for row in expected} == {"one", "two"}
+    assert modified_on_reference(hard) == expected and all(record.get_tag("RG") == "run1" for record in soft + hard)
+    for record in primary:
+        assert record.get_tag("MM").startswith("C+m?,2,4")
+    lines = run("map", world.folder / "ref.fa", world.folder / "u.bam", "-q", "--format", "sam").out.decode().splitlines()
+    assert "@RG\tID:run1\tSM:s" in lines
+    given = run("map", world.folder / "ref.fa", world.folder / "u.bam", "-q", "--format", "sam", "--rg", "@RG\\tID:x")
+    groups = [line for line in given.out.decode().splitlines() if line.startswith("@RG") or "RG:Z:" in line]
+    assert groups[0] == "@RG\tID:x" and all(line.count("RG:Z:x") == 1 and "run1" not in line for line in groups[1:])
+
+
+def test_tags_that_are_written_are_not_taken_from_comments(world):
+    world.fastq("tags.fq", {"r": world.sequences["one"][:3000]}, " NM:i:77\tcs:Z:x\tXX:i:3\tSA:Z:x")
+    (record,) = world.map("--preset", "ont", reads="tags.fq")
+    assert record.get_tag("NM") == 0 and record.get_tag("XX") == 3 and not record.has_tag("SA") and not record.has_tag("cs")
 
 
 def test_a_gap_that_costs_more_than_a_side_is_worth_splits(world):
