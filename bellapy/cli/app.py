@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from typing import Annotated, Any, NamedTuple, NoReturn
@@ -16,7 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 from bellapy import __version__
 from bellapy.cli.values import quickly
 from bellapy.compute import own_process
-from bellapy.errors import INTERRUPTED, BellapyError, MemoryLimitError, OutputClosed
+from bellapy.errors import INTERRUPTED, BellapyError, MemoryLimitError, OutputClosed, ParameterError
 
 
 class Entry(NamedTuple):
@@ -83,6 +84,15 @@ class Commands(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         """Their names."""
         return list(COMMANDS)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is asked for; ParameterError names the nearest where there is none."""
+        name = args[0] if args else ""
+        if name and name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
+            near = get_close_matches(name, COMMANDS, 1)
+            meant = f"did you mean `bellapy {near[0]}`?" if near else "`bellapy -h` shows all"
+            raise ParameterError(f"{name}: there is no such command; {meant}")
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | None:
         """The parser of one of them."""

@@ -50,9 +50,22 @@ MAP_PRESETS: dict[str, MapParams] = {
     "hifi": MapParams(
         k=19, window=19, max_gap=10_000, scoring=AffineScoring(1, -4, 6, 2, 26, 1), select=SelectRule(min_score=200, near=6)
     ),
-}
+    **{
+        name: MapParams(
+            k=19, window=window, max_gap=10_000, scoring=AffineScoring(1, *costs), zdrop=200, end_bonus=0,
+            select=SelectRule(min_score=200, near=6),
+        )
+        for name, window, costs in (
+            ("asm5", 19, (-19, 39, 3, 81, 1)), ("asm10", 19, (-9, 16, 2, 41, 1)), ("asm20", 10, (-4, 6, 2, 26, 1))
+        )
+    },
+}  # fmt: skip
 """By name; `map` chooses by the reads' errors: hifi below 1.5 %, ont below 10 %, else clr."""
 
+MINIMAP2_READS = (
+    ("map-ont", "ont"), ("lr:hq", "hifi"), ("map-hifi", "hifi"), ("map-ccs", "hifi"), ("map-pb", "clr"),
+)  # fmt: skip
+"""What minimap2 calls presets for reads."""
 HIFI_ERRORS, ONT_ERRORS = 0.015, 0.1
 
 
@@ -93,7 +106,14 @@ class MapOptions(NamedTuple):
 
     preset: Annotated[
         str | None,
-        About("Settings for a kind of reads", choices=tuple(MAP_PRESETS), unset="from the reads", panel=INPUT, common=True),
+        About(
+            "Settings for a kind of reads",
+            choices=tuple(MAP_PRESETS),
+            unset="from the reads",
+            panel=INPUT,
+            common=True,
+            aliases=MINIMAP2_READS,
+        ),
     ] = None
     zdrop: Annotated[
         int | None,
@@ -146,7 +166,10 @@ def adjusted(params: MapParams, options: Mapping[str, Any]) -> MapParams:
 class IndexOptions(NamedTuple):
     """Options of `index`; None: as the preset says."""
 
-    preset: Annotated[str, About("Kind of reads that will be mapped", choices=tuple(MAP_PRESETS), panel=INPUT)] = "ont"
+    preset: Annotated[
+        str,
+        About("Kind of reads that will be mapped", choices=tuple(MAP_PRESETS), panel=INPUT, aliases=MINIMAP2_READS),
+    ] = "ont"
     k: Annotated[
         int | None, About("Length of a minimizer", unit="bases", unset="of the preset", panel=SEEDING, flags=("-k",))
     ] = None
