@@ -37,7 +37,10 @@ def map_command(given: Given, reference: Reference, reads: Reads, output: Output
     style = _style(given)
     kind = _format(output, given["output_format"], bool(given["no_align"]), style)
     adjusted(map_preset(given["preset"]), given)  # raised before the work
-    outputs = {"-o": output, **({f"the index {output}.bai": f"{output}.bai"} if kind == "bam" else {})}
+    from bellapy.io.sam import index_of
+
+    index = index_of(output, kind)
+    outputs = {"-o": output, **({f"the index {index}": index} if index else {})}
     with session(given, [reference, *reads], outputs) as run:
         run.watch()
         from bellapy.jobs.map.output import parse_read_group
@@ -55,7 +58,7 @@ def _format(output: str, given: str | None, no_align: bool, style: Style) -> str
     """paf, sam or bam, by the option or by the output's name."""
     from bellapy.io.outputs import alignment_format
 
-    kind = alignment_format(output, given)
+    kind = alignment_format(output, given, cram=True)
     if no_align and (kind != "paf" or style.cs or style.eqx):
         raise ParameterError("--no-align: without alignments there are no paths; write PAF, without --cs and --eqx")
     return kind

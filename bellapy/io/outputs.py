@@ -159,21 +159,25 @@ def check_sequence_name(path: str, written: str) -> None:
         raise ParameterError(f"-o {path}: {written}")
 
 
-def alignment_format(path: str, given: str | None) -> str:
-    """What is given, else sam or bam by a file's name, else paf.
+def alignment_format(path: str, given: str | None, *, cram: bool = False) -> str:
+    """What is given, else sam, bam or cram by a file's name, else paf.
+
+    cram : whether it may be written.
 
     Raises
     ------
-    ParameterError : CRAM, or BAM where it cannot be written.
+    ParameterError : a format that cannot be written there, or that is not the one of the file's name.
     """
     ending = ending_of(path)
-    if ending == "cram":
+    if ending == "cram" and not cram:
         raise ParameterError(f"-o {path}: CRAM is not written. Name a BAM file, and convert it with `samtools view -C`")
-    chosen = given if given is not None else ending if ending in ("sam", "bam") else "paf"
+    chosen = given if given is not None else ending if ending in ("sam", "bam", "cram") else "paf"
     if ending in ALIGNMENTS and chosen in ALIGNMENTS and chosen != ending:
         raise ParameterError(f"--format {chosen}: -o {path} ends in .{ending}; give one of both")
-    if chosen == "bam" and (path == "-" or is_compressed(path) or is_special(path)):
-        raise ParameterError("--format bam: name a file that does not end in .gz with -o, or write SAM")
+    if chosen in ("bam", "cram") and is_compressed(path):
+        raise ParameterError(f"--format {chosen}: name a file that does not end in .gz with -o, or write SAM")
+    if cram and chosen == "cram" and (path == "-" or is_special(path)):
+        raise ParameterError("--format cram: name a file with -o, or write BAM")
     return chosen
 
 

@@ -8,7 +8,7 @@ from bellapy.errors import ParameterError
 from bellapy.params.fields import ALIGNMENT, INPUT, LARGEST, OUTPUT, SEEDING, About, given_values
 from bellapy.params.scoring import AffineScoring, affine_scoring
 
-MAP_FORMATS = ("paf", "sam", "bam")
+MAP_FORMATS = ("paf", "sam", "bam", "cram")
 PAIR_MODES = ("global", "extend")
 
 

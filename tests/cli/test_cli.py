@@ -240,7 +240,8 @@ def test_contradictions(here, options, problem):
             "--format cram: choose from paf, sam, bam, bella",
         ),
         (["overlap", "reads.fa", "-o", "x.cram"], "-o x.cram: CRAM is not written. Name a BAM file"),
-        (["map", "reads.fa", "reads.fa", "-o", "x.cram"], "-o x.cram: CRAM is not written. Name a BAM file"),
+        (["map", "reads.fa", "reads.fa", "--format", "cram"], "--format cram: name a file with -o"),
+        (["map", "reads.fa", "reads.fa", "-o", "x.cram.gz"], "--format cram: name a file that does not end in .gz"),
         (["overlap", "reads.fa", "-o", "x.BAM.gz"], "--format bam: name a file that does not end in .gz"),
         (["correct", "reads.fa", "-o", "x.bam"], "-o x.bam: reads are written as FASTQ to .fq or .fastq, and as FASTA to"),
         (["correct", "reads.fa", "-o", "x.PAF.gz"], "-o x.PAF.gz: reads are written as FASTQ"),
@@ -363,7 +364,15 @@ def test_failure_halfway_leaves_nothing(here, monkeypatch, where, error, code, p
     assert problem in fails(here, code, "overlap", "reads.fa", "-o", "x.paf", "--report", "x.json")
 
 
-@pytest.mark.parametrize("words", ["overlap reads.fa", "map reads.fa reads.fa", "map reads.fa reads.fa --format sam"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "overlap reads.fa",
+        "map reads.fa reads.fa",
+        "map reads.fa reads.fa --format sam",
+        "map reads.fa reads.fa --format bam",
+    ],
+)
 def test_a_reader_that_closes_the_output(here, words):
     """As `head` does: nothing is said, and the status is that of a program which SIGPIPE ended."""
     reader, writer = os.pipe()

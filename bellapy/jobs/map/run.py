@@ -17,7 +17,7 @@ from bellapy.io.compressed import is_read_once
 from bellapy.io.fastx import Records, load_reads, stream_records
 from bellapy.io.index_files import is_index, load_index
 from bellapy.io.outputs import open_output
-from bellapy.io.sam import check_names, open_bam
+from bellapy.io.sam import INDEXES, check_names, index_of, open_bam
 from bellapy.jobs.map.charts import MapCharts
 from bellapy.jobs.map.groups import ReadGroups
 from bellapy.jobs.map.output import Counts, format_paf, format_sam, make_header
@@ -64,7 +64,7 @@ class Estimates:
 class Job:
     """What `map` is to do.
 
-    reference : FASTA, FASTQ or an index file.  format : paf, sam or bam.  read_group : a header line.
+    reference : FASTA, FASTQ or an index file.  format : paf, sam, bam or cram.  read_group : a header line.
     preset : a name, None: chosen from the reads.  adjust : changes a preset's parameters.  align : False for chains only.
     """
 
@@ -204,8 +204,8 @@ def _map_batch(mapper: Mapper, show, records: Records, charts: MapCharts | None)
 @contextmanager
 def _writer(job: Job, header: str) -> Iterator[Callable[[bytes], object]]:
     """A function that takes lines; SAM and BAM get a header first."""
-    if job.format == "bam":
-        with open_bam(job.output, header, True, job.threads) as write:
+    if job.format in INDEXES:
+        with open_bam(job.output, header, index_of(job.output, job.format), job.threads, job.format) as write:
             yield write
         return
     with open_output(job.output) as stream:
