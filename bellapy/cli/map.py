@@ -12,14 +12,14 @@ from bellapy.cli.session import session
 from bellapy.errors import ParameterError
 from bellapy.params import affine_scoring, map_preset
 from bellapy.params.fields import check, given_values, options_of
-from bellapy.params.map import IndexOptions, MapOptions, MapWriting, PairParams, ScoreOptions, adjusted
+from bellapy.params.map import IndexOptions, MapOptions, MapWriting, PairParams, ReadOptions, ScoreOptions, adjusted
 from bellapy.params.run import RunParams
 from bellapy.params.scoring import AffineScoring
 
 if TYPE_CHECKING:  # loaded when needed
     from bellapy.jobs.map.style import Style
 
-MAPPING = options_of(MapOptions, ScoreOptions, MapWriting)
+MAPPING = options_of(MapOptions, ReadOptions, ScoreOptions, MapWriting)
 
 Reference = Annotated[str, typer.Argument(help="FASTA, or a file made by `bellapy index`.", show_default=False)]
 IndexFile = Annotated[
@@ -50,6 +50,7 @@ def map_command(given: Given, reference: Reference, reads: Reads, output: Output
         job = Job(
             reference, reads, output, kind, replace(style, read_group=group), line, given["preset"],
             lambda params: adjusted(params, given), not given["no_align"], run.run.threads,
+            ReadOptions(**given_values(given, ReadOptions._fields)),
         )  # fmt: skip
         map_reads(job, run.report)
 
@@ -68,7 +69,10 @@ def _style(given: Given) -> Style:
     from bellapy.jobs.map.style import Style
 
     wanted = MapWriting(**given_values(given, MapWriting._fields))
-    return Style(cs=wanted.cs, md=wanted.md, eqx=wanted.eqx, hard_clip=wanted.hard_clip, secondary=wanted.secondary == "yes")
+    return Style(
+        cs=wanted.cs, md=wanted.md, eqx=wanted.eqx, hard_clip=wanted.hard_clip, secondary=wanted.secondary == "yes",
+        paf_no_hit=wanted.paf_no_hit, sam_hit_only=wanted.sam_hit_only,
+    )  # fmt: skip
 
 
 @takes(options_of(IndexOptions), THREADS_AND_LOG)

@@ -128,6 +128,15 @@ class MapOptions(NamedTuple):
     ] = False
 
 
+class ReadOptions(NamedTuple):
+    """Which reads are mapped."""
+
+    min_length: Annotated[int, About("Leave out shorter reads", 0, LARGEST, unit="bases", panel=INPUT)] = 0
+    min_quality: Annotated[
+        float, About("Leave out reads whose base qualities tell more errors", 0, 60, unit="Phred", panel=INPUT)
+    ] = 0.0
+
+
 class MapWriting(NamedTuple):
     """What is written of each alignment, as options."""
 
@@ -148,6 +157,8 @@ class MapWriting(NamedTuple):
     ] = None
     eqx: Annotated[bool, About("Write = and X in CIGARs instead of M", panel=OUTPUT)] = False
     hard_clip: Annotated[bool, About("Leave clipped bases out of supplementary lines", panel=OUTPUT)] = False
+    paf_no_hit: Annotated[bool, About("Write reads that fit nowhere in PAF, too", panel=OUTPUT)] = False
+    sam_hit_only: Annotated[bool, About("Leave reads that fit nowhere out of SAM and BAM", panel=OUTPUT)] = False
 
 
 def adjusted(params: MapParams, options: Mapping[str, Any]) -> MapParams:

@@ -113,7 +113,7 @@ class _Batch:
 
 
 def format_paf(mapped: Mapped, index: Index, style: Style) -> tuple[bytes, Counts]:
-    """PAF lines of a batch; reads without an alignment have none."""
+    """PAF lines of a batch; reads without an alignment have none unless asked for."""
     batch = _Batch(mapped, index, style, style.cs and mapped.paths is not None, bool(style.md) and mapped.paths is not None)
     names, lengths = mapped.records.names, [len(sequence) for sequence in mapped.records.sequences]
     lines = []
@@ -136,7 +136,16 @@ def format_paf(mapped: Mapped, index: Index, style: Style) -> tuple[bytes, Count
         if batch.md is not None:
             line.append(b"MD:Z:" + batch.md[h])
         lines.append(b"\t".join(line))
+    if style.paf_no_hit:
+        lines = _with_the_rest(lines, batch.read, names, lengths)
     return b"\n".join([*lines, b""]), _count(mapped, batch)
+
+
+def _with_the_rest(lines: list[bytes], reads: list[int], names: list[bytes], lengths: list[int]) -> list[bytes]:
+    """Lines of PAF, with one for each read that has none.  reads : of the lines, ascending."""
+    nowhere = set(range(len(names))).difference(reads)
+    rest = [(read, b"%b\t%d\t0\t0\t*\t*\t0\t0\t0\t0\t0\t0" % (names[read], lengths[read])) for read in nowhere]
+    return [line for _, line in sorted([*zip(reads, lines, strict=True), *rest], key=lambda row: row[0])]
 
 
 def _count(mapped: Mapped, batch: _Batch) -> Counts:
@@ -156,7 +165,7 @@ def comment_tags(comment: bytes) -> list[bytes]:
 
 
 def format_sam(mapped: Mapped, index: Index, style: Style) -> tuple[bytes, Counts]:
-    """SAM lines of a batch, one at least for every read.
+    """SAM lines of a batch, one at least for every read, or for those that fit somewhere.
 
     Raises
     ------
@@ -182,6 +191,8 @@ def _lines_of_read(mapped: Mapped, batch: _Batch, read: int, hits: range, style:
     left_out = (*OWN_TAGS, b"RG:") if style.read_group else OWN_TAGS
     comment = [tag for tag in comment_tags(records.comments[read]) if not tag.startswith(left_out)]
     group = [b"RG:Z:" + style.read_group] if style.read_group else []
+    if not hits and style.sam_hit_only:
+        return []
     if not hits:
         return [
             b"\t".join([name, b"%d\t*\t0\t0\t*\t*\t0\t0" % codes.UNMAPPED, bases or b"*", quality or b"*", *group, *comment])

@@ -22,12 +22,14 @@ from bellapy.jobs.map.charts import MapCharts
 from bellapy.jobs.map.groups import ReadGroups
 from bellapy.jobs.map.output import Counts, format_paf, format_sam, make_header
 from bellapy.jobs.map.pipeline import Mapper, Sampled, batches, preset_for
+from bellapy.jobs.map.read_filter import ReadFilter
 from bellapy.jobs.map.style import Style
 from bellapy.params import MapParams, map_preset
+from bellapy.params.map import ReadOptions
 from bellapy.records import ReadSet
 from bellapy.report.log import logger
 from bellapy.report.progress import progress
-from bellapy.report.run_report import RunReport, Stage
+from bellapy.report.run_report import Dropped, RunReport, Stage
 from bellapy.seeding.index import Index, build_index
 
 
@@ -78,6 +80,7 @@ class Job:
     adjust: Callable[[MapParams], MapParams] = lambda params: params
     align: bool = True
     threads: int = 1
+    reads_kept: ReadOptions = ReadOptions()
 
 
 def make_index(reference: str | ReadSet, params: MapParams, report: RunReport, threads: int) -> Index:
@@ -107,7 +110,9 @@ def open_index(reference: str | ReadSet, params: MapParams, report: RunReport, t
 def map_reads(job: Job, report: RunReport) -> None:
     """Map all reads and write what comes out."""
     groups = ReadGroups(job.reads, job.read_group)
-    stream = batches(stream_records(job.reads, groups.add))
+    kept = ReadFilter(*job.reads_kept)
+    report.dropped = Dropped(*kept.dropped)
+    stream = batches(kept(stream_records(job.reads, groups.add)))
     first = next(stream, None)
     mapper = prepare(job.reference, first, Wanted(job.preset, job.adjust, job.align), report, job.threads)
     if job.format != "paf":
@@ -125,6 +130,9 @@ def map_reads(job: Job, report: RunReport) -> None:
         stage.reads, stage.bases, stage.mapped = counts.reads, counts.bases, counts.mapped
         stage.secondary, stage.supplementary = counts.secondary, counts.supplementary
         stage.unmapped = counts.reads - counts.mapped
+    report.dropped.add(kept.dropped)
+    if any(kept.dropped.values()):
+        logger.info("left out: %s", report.dropped)
     if charts:
         report.charts = charts.charts()
 

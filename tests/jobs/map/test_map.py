@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import re
 import weakref
@@ -350,6 +351,40 @@ def test_modified_bases_and_read_groups_of_bam(world):
     given = run("map", world.folder / "ref.fa", world.folder / "u.bam", "-q", "--format", "sam", "--rg", "@RG\\tID:x")
     groups = [line for line in given.out.decode().splitlines() if line.startswith("@RG") or "RG:Z:" in line]
     assert groups[0] == "@RG\tID:x" and all(line.count("RG:Z:x") == 1 and "run1" not in line for line in groups[1:])
+
+
+def test_reads_that_fit_nowhere(world):
+    world.write("some.fa", {"a": "ACGGT" * 80, "b": world.sequences["one"][:2000], "c": "ACTTG" * 90})
+    words = "map", world.folder / "ref.fa", world.folder / "some.fa", "-q", "--preset", "ont"
+    usual = run(*words).out.decode().splitlines()
+    assert [line.split("\t")[0] for line in usual] == ["b"]
+    every = run(*words, "--paf-no-hit").out.decode().splitlines()
+    assert every == ["a\t400" + "\t0" * 2 + "\t*" * 2 + "\t0" * 6, *usual, "c\t450" + "\t0" * 2 + "\t*" * 2 + "\t0" * 6]
+    sam = run(*words, "--format", "sam", "--sam-hit-only").out.decode().splitlines()
+    assert [line.split("\t")[0] for line in sam if not line.startswith("@")] == ["b"]
+
+
+def test_short_and_poor_reads_are_left_out(world):
+    one = world.sequences["one"]
+    rows = {"long": (2000, "5"), "short": (900, "5"), "poor": (2000, "#"), "mixed": (2000, "I")}
+    text = "".join(
+        f"@{name}\n{one[:size]}\n+\n{letter * (size - 400 * (name == 'mixed'))}{'#' * 400 * (name == 'mixed')}\n"
+        for name, (size, letter) in rows.items()
+    )
+    (world.folder / "kinds.fq").write_text(text)
+    words = "map", world.folder / "ref.fa", world.folder / "kinds.fq", "--preset", "ont", "--report", world.folder / "r.json"
+    for options, kept, dropped in (
+        ([], ["long", "short", "poor", "mixed"], [0, 0]),
+        (["--min-length", 1000], ["long", "poor", "mixed"], [1, 0]),
+        (["--min-quality", 8], ["long", "short", "mixed"], [0, 1]),
+        (["--min-quality", 10, "--min-length", 901], ["long"], [1, 2]),  # a fifth at 50 % are 10 %: Q9
+    ):
+        outcome = run(*words, *options)
+        assert [line.split("\t")[0] for line in outcome.out.decode().splitlines()] == kept, outcome.err
+        assert list(json.loads((world.folder / "r.json").read_text())["dropped"].values()) == dropped
+        assert ("left out: " in outcome.err) == any(dropped)
+    outcome = run("map", world.folder / "ref.fa", world.folder / "ref.fa", "--min-quality", 5)
+    assert outcome.code == 2 and "reads of FASTA have no quality values" in outcome.err
 
 
 def lines_of(path) -> list[str]:
