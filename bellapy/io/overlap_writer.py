@@ -25,6 +25,7 @@ class Destination:
     cs: bool
     sort: bool
     paths: bool
+    both_directions: bool = False
 
     @property
     def index(self) -> str | None:
@@ -34,7 +35,7 @@ class Destination:
 
 def choose_output(
     path: str, overlap_format: str | None = None, *, cigar: bool = False, cs: bool = False, sort: bool = False,
-    trim: bool = False,
+    trim: bool = False, both_directions: bool = False,
 ) -> Destination:  # fmt: skip
     """The output that options ask for.
 
@@ -55,7 +56,9 @@ def choose_output(
         raise ParameterError("--format bella: has no place for base-level paths; leave out --cigar, --cs, --trim-identity")
     if sort and (overlap_format != "bam" or path == "-" or is_special(path)):
         raise ParameterError("--sort: only BAM is sorted; name a file that ends in .bam with -o")
-    return Destination(path, overlap_format, cigar, cs, sort, paths)
+    if both_directions and (overlap_format != "paf" or paths):
+        raise ParameterError("--both-directions: only PAF without base-level paths is written so")
+    return Destination(path, overlap_format, cigar, cs, sort, paths, both_directions)
 
 
 def formatter(output: Destination, reads: ReadSet) -> Callable[[Overlaps, Paths], bytes]:

@@ -210,6 +210,9 @@ class WritingParams(NamedTuple):
     cigar: Annotated[bool, About("Write base-level paths, as CIGAR in cg:Z", panel=OUTPUT, common=True)] = False
     cs: Annotated[bool, About("Write base-level paths, as differences in cs:Z", panel=OUTPUT)] = False
     sort: Annotated[bool, About("Sort BAM by target and index it", panel=OUTPUT)] = False
+    both_directions: Annotated[
+        bool, About("Write every overlap twice in PAF, once from each read, as racon wants it", panel=OUTPUT)
+    ] = False
 
 
 @dataclass(frozen=True)

@@ -382,6 +382,21 @@ def test_a_reader_that_closes_the_output(here, words):
     assert (done.returncode, done.stderr) == (141, "")
 
 
+@pytest.mark.parametrize("options", [[], ["--workdir", "wk", "--blocks", "2"], ["-t", "3"]])
+def test_both_directions(here, options):
+    """Each line is followed by the same overlap, seen from the target."""
+    once = run("overlap", "reads.fa", "-q").out.decode().splitlines()
+    both = run("overlap", "reads.fa", "-q", "--both-directions", *options).out.decode().splitlines()
+    assert both[::2] == once
+    for line, other in zip(once, both[1::2], strict=True):
+        columns = line.split("\t")
+        assert other.split("\t") == [*columns[5:9], columns[4], *columns[:4], *columns[9:]]
+    for wrong in (["--cigar"], ["-o", "x.sam"], ["--format", "bella"]):
+        assert "--both-directions: only PAF without" in last_line(
+            fails(here, 2, "overlap", "reads.fa", "--both-directions", *wrong)
+        )
+
+
 class FullDisk:
     """A stream into a file that takes `room` bytes."""
 
