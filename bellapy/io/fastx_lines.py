@@ -201,16 +201,19 @@ def whole_records(text: bytes, is_fastq: bool) -> Records | None:
 
 
 def _whole_fastq(text: bytes) -> Records | None:
-    lines = text.removesuffix(b"\n").split(b"\n")
+    lines = text.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
     if len(lines) % LINES:
         return None
     headers, sequences, marks, qualities = (lines[i::LINES] for i in range(LINES))
+    values = np.frombuffer(b"".join(qualities), np.uint8)
     if not (
         all(header.startswith(b"@") and _HEADER.fullmatch(header) for header in headers)
         and all(sequence.isalpha() for sequence in sequences)
         and all(mark.startswith(b"+") for mark in marks)
         and list(map(len, sequences)) == list(map(len, qualities))
-        and not b"".join(qualities).translate(None, _QUALITIES)
+        and (not values.size or (values.min() >= _QUALITIES[0] and values.max() <= _QUALITIES[-1]))
     ):
         return None
     words = [(*header[1:].split(None, 1), b"")[:2] for header in headers]

@@ -309,7 +309,10 @@ def _check_same(folder: str, was: dict[str, Any], now: dict[str, Any]) -> None:
         raise OutputError(f"{folder}: was begun with {len(old)} input files, now there are {len(new)}. {way_out}")
     for one, other in zip(old, new, strict=True):
         if (one["bytes"], one["sha256"]) != (other["bytes"], other["sha256"]):
-            raise OutputError(f"{folder}: {other['path']} is not what the job was begun with ({one['path']}). {way_out}")
+            what = "has changed since the job was begun"
+            if other["path"] != one["path"]:
+                what = f"is not {one['path']}, with which the job was begun"
+            raise OutputError(f"{folder}: {other['path']} {what}. {way_out}")
     for name, (before, value) in sorted(differences(was.get("options", {}), now["options"]).items()):
         raise OutputError(f"{folder}: was begun with {name} {before}, now it is {value}. {way_out}")
 

@@ -287,7 +287,8 @@ def test_value_of_another_type(here, command, words, problem):
 @pytest.mark.parametrize("command", USES)
 def test_typing_errors(here, command):
     assert "No such option: --ouptut" in refused(here, 2, *sound(command), "--ouptut", "x")
-    assert f"No such command '{command}x'" in refused(here, 2, f"{command}x", "reads.fa")
+    near = f"{command}x: there is no such command; did you mean `bellapy {command}`?"
+    assert near in refused(here, 2, f"{command}x", "reads.fa")
     line = run(command).err.strip().splitlines()[-1]
     assert line.startswith(("Error: Missing", "bellapy: error: ")), line
 
