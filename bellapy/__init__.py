@@ -14,6 +14,11 @@ __version__ = "0.1.0"
 __all__ = ["Aligner", "__version__", "extend", "map", "overlap"]
 
 
+def __dir__() -> list[str]:
+    """What there is, loaded or not."""
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     """The functions of `bellapy.api`, loaded when they are asked for: the command line's help needs none of them."""
     if name not in __all__:

@@ -55,6 +55,12 @@ class OutputError(BellapyError):
     """Output that cannot be written."""
 
 
+class OutputClosed(OutputError):
+    """What reads the output has closed it, as `head` does: no error of the run, and nothing is said."""
+
+    exit_code = 128 + 13  # as a shell tells it of a program that SIGPIPE ended
+
+
 class MemoryLimitError(BellapyError):
     """A job that does not fit the memory it may use.
 
@@ -76,8 +82,8 @@ class MemoryLimitError(BellapyError):
     def __str__(self) -> str:
         least = math.ceil(max(self.needed * SLACK, self.likely) / MEGABYTE)
         return (
-            f"--max-memory {_shown(self.limit)}: {self.what} needs more. Allow {least}M for the whole job, give fewer "
-            "reads, or keep a share of the k-mers (--sampling fraction)."
+            f"--max-memory {_shown(self.limit)}: {self.what} needs more. Allow {least}M for the whole job, or "
+            "give fewer reads."
         )
 
 

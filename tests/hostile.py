@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pysam
@@ -38,6 +40,23 @@ def fasta(rng: Rng, end: str = "\n") -> bytes:
         bases, width = sequence(rng, rng.choice((0, 1, 5, 50, 300))), rng.choice((7, 60, 10**9))
         lines += [f">r{i} text", *(bases[at : at + width] for at in range(0, len(bases), width))]
     return "".join(line + end for line in lines).encode()
+
+
+def bam(rng: Rng, end: str = "\n") -> bytes:
+    """Inflated: what is damaged then are its records."""
+    header = pysam.AlignmentHeader.from_dict({"HD": {"VN": "1.6"}, "SQ": [{"SN": "g", "LN": 900}], "RG": [{"ID": "a"}]})
+    lines = []
+    for i in range(rng.randint(0, 8)):
+        bases = sequence(rng, rng.choice((1, 5, 50, 300))).upper().replace("U", "T")
+        flag = rng.choice((4, 4, 4, 0, 16, 256, 2048))
+        place = "*\t0\t0\t*" if flag == 4 else f"g\t{rng.randint(1, 500)}\t9\t{len(bases)}M"
+        quality = rng.choice(("*", "".join(map(chr, rng.choices(range(33, 127), k=len(bases))))))
+        lines.append(f"r{i}\t{flag}\t{place}\t*\t0\t0\t{bases}\t{quality}\tRG:Z:a\tMM:Z:C+m,1;\tML:B:C,7")
+    with tempfile.NamedTemporaryFile() as file:
+        with pysam.AlignmentFile(file.name, "wb", header=header) as written:
+            for line in lines:
+                written.write(pysam.AlignedSegment.fromstring(line, header))
+        return gzip.decompress(Path(file.name).read_bytes())
 
 
 def paf(rng: Rng, end: str = "\n") -> bytes:
@@ -216,28 +235,21 @@ def wrapped(rng: Rng, make: Callable[[Rng, str], bytes], scratch: str) -> bytes:
 # ---------------------------------------------------------------- what is in a file, read in the plainest way
 
 
-def plainly_read(data: bytes) -> list[tuple[str, bytes]] | None:
-    """Names and codes of the reads in a FASTA or FASTQ file that was accepted; None where nobody could tell."""
+def plainly_read(data: bytes) -> list[tuple[str, bytes]]:
+    """Names and codes of the reads in a FASTA or FASTQ file that was accepted."""
     if data[:2] == b"\x1f\x8b":
         data = gzip.decompress(data)
-    lines = [line.rstrip(b"\r") for line in data.split(b"\n")]
-    records: list[tuple[bytes, bytes]] = []
-    if data[:1] == b">":
-        for line in lines:
-            if line.startswith(b">"):
-                records.append((line, b""))
-            else:
-                records[-1] = records[-1][0], records[-1][1] + line
-    elif data[:1] == b"@":
-        while lines and not lines[-1]:
-            lines.pop()
-        lines += [b""] * (-len(lines) % 4)
-        records = [(lines[at], lines[at + 1]) for at in range(0, len(lines), 4)]
-        if any(header[:1] != b"@" for header, _ in records):
-            return None
-    else:
-        return None
-    return [(header[1:].split()[0].decode(), ENCODE[np.frombuffer(bases, np.uint8)].tobytes()) for header, bases in records]
+    lines = [text for line in data.split(b"\n") if (text := line.removesuffix(b"\r")) and not text.isspace()]
+    records = []
+    while lines:
+        header, bases = lines.pop(0), []
+        while lines and lines[0][:1] not in (b">", b"@", b"+"):
+            bases.append(lines.pop(0))
+        if header[:1] == b"@":
+            del lines[: 1 + len(bases)]
+        codes = ENCODE[np.frombuffer(b"".join(bases), np.uint8)].tobytes()
+        records.append((header[1:].split()[0].decode(), codes))
+    return records
 
 
 # ---------------------------------------------------------------- stage files that are sound archives

@@ -44,6 +44,31 @@ def state() -> tuple:
     return gc.isenabled(), gc.get_freeze_count(), handlers, logs, list(sys.argv), sys.modules.get("scipy.linalg")
 
 
+def test_what_there_is():
+    assert {"Aligner", "extend", "map", "overlap", "__version__"} <= set(dir(bellapy))
+
+
+def test_overlaps_by_their_place(here):
+    found = bellapy.overlap("reads.fa", threads=1, min_overlap=500)
+    rows = list(found)
+    assert found[0] == rows[0] and found[-1] == rows[-1] and found[2:9:3] == rows[2:9:3]
+    with pytest.raises(IndexError):
+        found[len(rows)]
+
+
+@pytest.mark.parametrize("kind", [str, str.lower, str.encode])
+def test_a_sequence_is_mapped_as_such(here, sample, kind):
+    """As mappy does it; a file of this name comes first."""
+    aligner = bellapy.Aligner({"g": sample.sequences[0]}, preset="ont")
+    sequence = sample.sequences[0][100:900]
+    expected = list(aligner.map({"read": sequence}))
+    assert expected and list(aligner.map(kind(sequence))) == expected
+    with pytest.raises(InputError, match="No such file"):
+        list(aligner.map("reads.fastq"))
+    (here / "ACGT").write_text(f">r\n{sequence}\n")
+    assert [found.query for found in aligner.map("ACGT")] == ["r"]
+
+
 def test_twice_in_one_process_and_in_four_threads(here):
     assert run("overlap", "reads.fa", "-o", "cli.paf", "-t", 1, "--min-overlap", 500).code == 0
     expected, before = (here / "cli.paf").read_bytes(), state()

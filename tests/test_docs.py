@@ -39,13 +39,14 @@ ABOUT = {"map.md": ("map", "index", "pairwise"), "exact.md": ("exact",), "evalua
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+DRAWS = re.compile(r"(--report|--plot|-o) \S+\.(html|png|svg)\b")
 NUMBER = re.compile(r"-[0-9.]+$")
 SEPARATORS = {"|", "&&", ";", ">", "<"}
 NOT_RUN = {
     "python3 -m venv .venv && .venv/bin/pip install .": "installs; `.ci/run` does it",
     "pip install -e '.[dev]'": "installs; `.ci/run` does the same",
     "pip install '.[dev]' && .venv/bin/pytest": "runs all tests; `.ci/run` does it",
-    "pip install '.[plot]'": "installs, and opens a browser",
+    "pip install '.[plot]'": "installs; one opens a browser",
     "pip install '.[cuda]'": "needs a GPU and its libraries",
     "pip install '.[cluster]'": "needs a cluster",
     "dask_jobqueue": "needs a cluster",
@@ -189,6 +190,15 @@ def test_what_does_not_run_is_told_with_its_reason():
                 assert found, f"{page}: {text}"
                 unused -= set(found)
     assert not unused
+
+
+@pytest.mark.parametrize("page", RUN, ids=name_of)
+def test_what_draws_is_installed_first(page):
+    """As a page says it: an installation without matplotlib draws nothing."""
+    installs = False
+    for kind, text in blocks_of(page):
+        installs = installs or ".[plot]" in text
+        assert installs or kind != "sh" or not DRAWS.search(text), text
 
 
 @pytest.mark.parametrize("page", MANUAL, ids=name_of)

@@ -27,6 +27,7 @@ from bellapy.jobs.evaluate.pipeline import evaluate_overlaps
 from bellapy.jobs.evaluate.truth import read_truth
 from bellapy.jobs.extend import extend_pairs
 from bellapy.params import make_params
+from bellapy.records.bases import UNKNOWN
 from bellapy.report.run_report import RunReport
 
 INPUTS = int(os.environ.get("HOSTILE_INPUTS", 300))
@@ -73,6 +74,16 @@ def test_reads(tmp_path):
         assert found == expected
 
     sweep(tmp_path, (hostile.fasta, hostile.fastq), lambda path: load_reads([path]), check=check)
+
+
+def test_aligned_reads(tmp_path):
+    """As BAM: an error, or reads that can be."""
+
+    def check(data, reads):
+        assert len(set(reads.names)) == len(reads.names)
+        assert reads.codes.max() <= UNKNOWN and reads.lengths.min(initial=0) >= 0
+
+    sweep(tmp_path, (hostile.bam,), lambda path: load_reads([path]), ".bam", check)
 
 
 @pytest.mark.parametrize("maker", [hostile.table, hostile.maf, hostile.sam], ids=["table", "maf", "sam"])

@@ -202,6 +202,16 @@ def test_slurm_arrays_of_tiles(work):
 
 
 @pytest.mark.skipif(not find_spec("snakemake"), reason="needs snakemake")
+@pytest.mark.parametrize("target", ["", "staged"])
+def test_the_call_in_the_header_of_the_snakefile(work, target):
+    line = next(line for line in (ROOT / "workflows" / "Snakefile").read_text().splitlines() if "snakemake -s" in line)
+    call = line.lstrip("# ").replace("[staged]", target).replace("reads=reads.fastq.gz", "reads='my reads.fa'")
+    words = [sys.executable, "-m", *shlex.split(call.replace("workflows/", f"{ROOT / 'workflows'}/")), "--dry-run"]
+    done = subprocess.run(words, cwd=work, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not find_spec("snakemake"), reason="needs snakemake")
 def test_snakemake_in_tiles(work):
     """Stopped in the middle, it goes on, to the same bytes."""
     out, clone = work / "out in tiles", work / "clone"

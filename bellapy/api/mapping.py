@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator
 from itertools import chain
 from threading import Lock
@@ -24,6 +26,18 @@ if TYPE_CHECKING:  # loaded when needed
     from bellapy.io.fastx_lines import Records
 
 KINDS = {PRIMARY: "primary", SECONDARY: "secondary", SUPPLEMENTARY: "supplementary"}
+
+
+BASES = re.compile(r"[ACGTUNRYKMSWBDHV]+", re.IGNORECASE)
+
+
+def _named(given: Reads | bytes) -> Reads:
+    """Reads as given; one sequence that is given where names of files may be, too, with a name."""
+    if isinstance(given, bytes):
+        return {"read": given}
+    if isinstance(given, str) and BASES.fullmatch(given) and not os.path.exists(given):
+        return {"read": given}
+    return given
 
 
 class Mapping(NamedTuple):
@@ -84,20 +98,21 @@ class Aligner:
         self._reference = as_reads(reference) if paths is None else paths[0]
         self.report = RunReport("bellapy.map")
 
-    def map(self, reads: Reads, *, threads: int | None = None) -> Iterator[Mapping]:
+    def map(self, reads: Reads | bytes, *, threads: int | None = None) -> Iterator[Mapping]:
         """The alignments of reads, in the order of reads, the best first.
 
         The first call makes the index, and learns from its first reads how wide bands have to be.
 
         Parameters
         ----------
-        reads : as those of `bellapy.overlap`; names may occur twice.  threads : None: all cores.
+        reads : as those of `bellapy.overlap`; names may occur twice.  Or one sequence, which is named "read"; text is taken
+            for a sequence if all of it stands for bases, and no file has this name.  threads : None: all cores.
 
         Raises
         ------
         InputError : a reference or reads that cannot be read.
         """
-        stream = batches(as_records(reads))
+        stream = batches(as_records(_named(reads)))
         first = next(stream, None)
         if first is None:
             return

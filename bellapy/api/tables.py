@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
@@ -103,6 +104,17 @@ class OverlapTable(Columns):
 
     def __repr__(self) -> str:
         return f"<OverlapTable: {len(self):,} overlaps of {len(self.reads):,} reads>"
+
+    @overload
+    def __getitem__(self, which: int) -> Overlap: ...
+    @overload
+    def __getitem__(self, which: slice) -> list[Overlap]: ...
+    def __getitem__(self, which: int | slice) -> Overlap | list[Overlap]:
+        return self._rows[which]
+
+    @cached_property
+    def _rows(self) -> list[Overlap]:
+        return list(self)
 
     def __iter__(self) -> Iterator[Overlap]:
         columns = self.columns()

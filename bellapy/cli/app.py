@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from typing import Annotated, Any, NamedTuple, NoReturn
@@ -16,7 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 from bellapy import __version__
 from bellapy.cli.values import quickly
 from bellapy.compute import own_process
-from bellapy.errors import INTERRUPTED, BellapyError
+from bellapy.errors import INTERRUPTED, BellapyError, MemoryLimitError, OutputClosed, ParameterError
 
 
 class Entry(NamedTuple):
@@ -83,6 +84,15 @@ class Commands(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         """Their names."""
         return list(COMMANDS)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is asked for; ParameterError names the nearest where there is none."""
+        name = args[0] if args else ""
+        if name and name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
+            near = get_close_matches(name, COMMANDS, 1)
+            meant = f"did you mean `bellapy {near[0]}`?" if near else "`bellapy -h` shows all"
+            raise ParameterError(f"{name}: there is no such command; {meant}")
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | None:
         """The parser of one of them."""
@@ -159,7 +169,7 @@ def _guarded(command: Callable[..., Any]) -> int:
         return code
     except BrokenPipeError:  # the reader of our output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return OutputClosed.exit_code
     except KeyboardInterrupt:
         print(INTERRUPTED, file=sys.stderr)
         return 130
@@ -175,7 +185,10 @@ def _guarded(command: Callable[..., Any]) -> int:
     except BellapyError as error:
         if debug:
             raise
-        print(f"bellapy: error: {error}", file=sys.stderr)
+        if isinstance(error, OutputClosed):
+            return error.exit_code
+        less = _less_memory("--sampling") if isinstance(error, MemoryLimitError) else ""
+        print(f"bellapy: error: {error}{less}", file=sys.stderr)
         return error.exit_code
     except RuntimeError as error:
         if debug or "start new thread" not in str(error):
@@ -185,5 +198,16 @@ def _guarded(command: Callable[..., Any]) -> int:
     except MemoryError:
         if debug:
             raise
-        print("bellapy: error: out of memory; set --max-memory, use fewer reads, or --sampling fraction", file=sys.stderr)
+        less = _less_memory("--max-memory", "--sampling") or " Use fewer threads (-t), or a machine with more."
+        print(f"bellapy: error: out of memory.{less}", file=sys.stderr)
         return 1
+
+
+LESS_MEMORY = {"--max-memory": "--max-memory bounds it.", "--sampling": "--sampling fraction needs less."}
+
+
+def _less_memory(*options: str) -> str:
+    """What else may help, of options that the command has."""
+    command = next((word for word in sys.argv[1:] if word in COMMANDS), None)
+    known = {name for param in load_command(command).params for name in param.opts} if command else set()
+    return "".join(f" {LESS_MEMORY[option]}" for option in options if option in known)

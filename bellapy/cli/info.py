@@ -8,5 +8,6 @@ def info() -> None:
     from bellapy.io.outputs import open_output
     from bellapy.jobs.info import describe_system
 
+    told = f"{describe_system()}\n".encode(errors="backslashreplace")
     with open_output("-") as stream:
-        stream.write(f"{describe_system()}\n".encode(errors="backslashreplace"))
+        stream.write(told)

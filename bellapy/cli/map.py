@@ -14,7 +14,7 @@ from bellapy.cli.session import Session, session
 from bellapy.errors import ParameterError
 from bellapy.params import affine_scoring, map_preset
 from bellapy.params.fields import check, given_values, options_of
-from bellapy.params.map import IndexOptions, MapOptions, MapWriting, PairParams, ScoreOptions, adjusted
+from bellapy.params.map import IndexOptions, MapOptions, MapWriting, PairParams, ReadOptions, ScoreOptions, adjusted
 from bellapy.params.run import RunParams
 from bellapy.params.scoring import AffineScoring
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # loaded when needed
     from bellapy.jobs.map.store import Store
     from bellapy.jobs.map.style import Style
 
-MAPPING = options_of(MapOptions, ScoreOptions, MapWriting)
+MAPPING = options_of(MapOptions, ReadOptions, ScoreOptions, MapWriting)
 
 Reference = Annotated[str, typer.Argument(help="FASTA, or a file made by `bellapy index`.", show_default=False)]
 IndexFile = Annotated[
@@ -40,7 +40,10 @@ def map_command(given: Given, reference: Reference, reads: Reads, output: Output
     style = _style(given)
     kind = _format(output, given["output_format"], bool(given["no_align"]), style)
     adjusted(map_preset(given["preset"]), given)  # raised before the work
-    outputs = {"-o": output, **({f"the index {output}.bai": f"{output}.bai"} if kind == "bam" else {})}
+    from bellapy.io.sam import index_of
+
+    index = index_of(output, kind)
+    outputs = {"-o": output, **({f"the index {index}": index} if index else {})}
     with session(given, [reference, *reads], outputs) as run:
         run.watch()
         from bellapy.jobs.map.output import parse_read_group
@@ -50,6 +53,7 @@ def map_command(given: Given, reference: Reference, reads: Reads, output: Output
         job = Job(
             reference, reads, output, kind, replace(style, read_group=group), line, given["preset"],
             lambda params: adjusted(params, given), not given["no_align"], run.run.threads, _store(run, output),
+            ReadOptions(**given_values(given, ReadOptions._fields)),
         )  # fmt: skip
         map_reads(job, run.report)
 
@@ -58,7 +62,7 @@ def _format(output: str, given: str | None, no_align: bool, style: Style) -> str
     """paf, sam or bam, by the option or by the output's name."""
     from bellapy.io.outputs import alignment_format
 
-    kind = alignment_format(output, given)
+    kind = alignment_format(output, given, cram=True)
     if no_align and (kind != "paf" or style.cs or style.eqx):
         raise ParameterError("--no-align: without alignments there are no paths; write PAF, without --cs and --eqx")
     return kind
@@ -68,7 +72,10 @@ def _style(given: Given) -> Style:
     from bellapy.jobs.map.style import Style
 
     wanted = MapWriting(**given_values(given, MapWriting._fields))
-    return Style(cs=wanted.cs, md=wanted.md, eqx=wanted.eqx, hard_clip=wanted.hard_clip, secondary=wanted.secondary == "yes")
+    return Style(
+        cs=wanted.cs, md=wanted.md, eqx=wanted.eqx, hard_clip=wanted.hard_clip, secondary=wanted.secondary == "yes",
+        paf_no_hit=wanted.paf_no_hit, sam_hit_only=wanted.sam_hit_only,
+    )  # fmt: skip
 
 
 @takes(options_of(IndexOptions), RUNNING)

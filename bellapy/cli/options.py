@@ -11,6 +11,7 @@ from typing import Annotated, Any, get_args, get_origin
 import typer
 from typer.core import TyperCommand
 
+from bellapy.cli.habits import from_minimap2
 from bellapy.cli.values import quickly
 from bellapy.params.fields import OUTPUT, PANELS, Field, options_of
 from bellapy.params.run import LogParams, RunParams
@@ -22,8 +23,10 @@ SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 OTHERS = "Other"
 FEW_OPTIONS = 16  # so many are shown by the short help too, whatever they are
 
-Reads = Annotated[list[str], typer.Argument(help="FASTA or FASTQ, plain or gzip; - is standard input.", show_default=False)]
-ReadFiles = Annotated[list[str], typer.Argument(help="Files of FASTA or FASTQ, plain or gzip.", show_default=False)]
+Reads = Annotated[
+    list[str], typer.Argument(help="FASTA, FASTQ or BAM, packed or not; - is standard input.", show_default=False)
+]
+ReadFiles = Annotated[list[str], typer.Argument(help="Files of FASTA, FASTQ or BAM, packed or not.", show_default=False)]
 
 
 def output_option(text: str, **others: Any) -> Any:
@@ -74,7 +77,9 @@ def make_command(name: str, text: str, function: Callable) -> Command:
     @functools.wraps(function)
     def run(**values: Any) -> None:
         mine = {p.name: values[p.name] for p in own}
-        function(**mine, **({"given": {name: values[name] for name in options}} if options else {}))
+        function(
+            **mine, **({"given": {name: field.meant(values[name]) for name, field in options.items()}} if options else {})
+        )
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in parameters}
@@ -153,6 +158,14 @@ class Command(TyperCommand):
     rare: Set[str] = frozenset()
     fields: Mapping[str, Field] = {}  # of the options that are parameters
     kinds: Mapping[str, Callable[[Any], Any]] = {}
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; those of minimap2's users are understood where there are presets."""
+        if preset := self.fields.get("preset"):
+            known = {*preset.about.choices, *dict(preset.about.aliases)}
+            needs_name = "xdrop" not in self.fields
+            args = from_minimap2(args, lambda word: needs_name or word in known or not word[:1].isdigit())
+        return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Arguments and options, and help."""

@@ -84,9 +84,9 @@ def write_plain(run: Session, reads: ReadSet, parts: Iterable[Overlaps], output:
     ):
         stage.lines = 0
         for overlaps in parts:
-            consume_ahead(format_overlaps(reads, overlaps, output.format, threads), write, threads)
+            consume_ahead(format_overlaps(reads, overlaps, output.format, threads, output.both_directions), write, threads)
             add(overlaps)
-            stage.lines += len(overlaps)
+            stage.lines += len(overlaps) * (1 + output.both_directions)
 
 
 def write_with_paths(

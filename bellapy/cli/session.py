@@ -63,7 +63,7 @@ def session(given: Given, inputs: Sequence[str], outputs: Mapping[str, str | Non
     if run.max_memory is None:
         own_process.keep_freed_memory()
     check_outputs({**outputs, "--report": told.report_file}, inputs)
-    report = RunReport(shlex.join(["bellapy", *sys.argv[1:]]), __version__)
+    report = RunReport(_command(), __version__)
     with ExitStack() as stack:
         stack.enter_context(collect_warnings(report.warnings))
         if told.report_file:
@@ -79,6 +79,11 @@ def session(given: Given, inputs: Sequence[str], outputs: Mapping[str, str | Non
     report.finish()
     if told.report_file:
         write_report(report, told.report_file)
+
+
+def _command() -> str:
+    """The command as reports and headers tell it: bytes of a file's name that are not UTF-8 are shown with a backslash."""
+    return shlex.join(["bellapy", *sys.argv[1:]]).encode(errors="backslashreplace").decode()
 
 
 def _can_be_repeated(inputs: Sequence[str]) -> bool:

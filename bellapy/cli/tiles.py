@@ -102,12 +102,12 @@ def find_in_tiles(run: Session, params: Params, reads: list[str], output: str) -
 def _own_tiles(run: Session, asked: Asked, reads: list[str], output: str) -> Iterator[FolderWork]:
     """The job cut into tiles, in a folder beside the output or with temporary files."""
     from bellapy.compute.memory import PROGRAM, resident
-    from bellapy.io.outputs import is_special, own_folder
+    from bellapy.io.outputs import is_special, own_folder, target_of
     from bellapy.report.log import logger
 
     run.budget.require("the program itself", max(0, PROGRAM - resident()))
     run.report.stages.clear()
-    beside = None if output == "-" or is_special(output) else os.path.dirname(os.path.realpath(output))
+    beside = None if output == "-" or is_special(output) else os.path.dirname(target_of(output))
     with own_folder(beside or tempfile.gettempdir()) as folder:
         logger.info("in one piece the job needs more than --max-memory; it is done in tiles, in the folder %s", folder)
         place = WorkdirParams(os.path.join(folder, "work"))

@@ -49,6 +49,8 @@ def compiling() -> Iterator[None]:
 @contextmanager
 def watch_compilation(report: Compiling) -> Iterator[None]:
     """Announce the first compilation of a run, and add up the time of all; loading from the cache does not count."""
+    if not COMPILES:
+        logger.warning("NUMBA_DISABLE_JIT is set: nothing is compiled, and the work takes hundreds of times as long")
 
     @contextmanager
     def watch() -> Iterator[None]:

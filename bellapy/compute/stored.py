@@ -58,23 +58,26 @@ def folder() -> Path:
 
 
 @cache
-def installed_at(package: str) -> int:
-    """When a package was installed: to ask for versions takes longer."""
+def installed(package: str) -> tuple[str, ...]:
+    """Which version of a package is installed, by the names of what describes it: to ask for versions takes longer."""
     spec = find_spec(package)
-    return os.stat(spec.origin).st_mtime_ns if spec and spec.origin else 0
+    if spec is None or spec.origin is None:
+        return ()
+    return tuple(sorted(path.name for path in Path(spec.origin).parents[1].glob(f"{package}-*")))
 
 
 def read(place: Path) -> bytes:
     """What is kept at a place; nothing if there is no such file, or a damaged one: such code could do anything."""
     with suppress(OSError):
         content = memoryview(place.read_bytes())
-        if content[:SUM] == _sum(content[SUM:]):
+        if content[:SUM] == _sum(place, content[SUM:]):
             return bytes(content[SUM:])
     return b""
 
 
-def _sum(content: bytes | memoryview) -> bytes:
-    return zlib.crc32(content).to_bytes(SUM, "little")
+def _sum(place: Path, content: bytes | memoryview) -> bytes:
+    """A checksum, also of the file's name: under that of another one it is damaged."""
+    return zlib.crc32(content, zlib.crc32(os.fsencode(place.name))).to_bytes(SUM, "little")
 
 
 def keep(place: Path, content: bytes) -> None:
@@ -82,7 +85,7 @@ def keep(place: Path, content: bytes) -> None:
     beside = place.with_name(f"{place.name}.{os.getpid()}")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_bytes(_sum(content) + content)
+        beside.write_bytes(_sum(place, content) + content)
         beside.replace(place)
     except OSError as error:
         with suppress(OSError):
@@ -97,34 +100,38 @@ def _warn(folder: Path, reason: str) -> None:
 
 
 @cache
-def package_sources() -> tuple[tuple[str, int], ...]:
-    """All modules of the package, and when each was changed."""
-    return tuple(sorted(_sources(str(PACKAGE))))
+def package_sources() -> tuple[tuple[str, bytes], ...]:
+    """All modules of the package and what is in each, in short; time stamps may stay when a file changes."""
+    return tuple(sorted((path, _digest(path)) for path in _sources(str(PACKAGE))))
 
 
-def _sources(folder: str) -> Iterator[tuple[str, int]]:
+def _sources(folder: str) -> Iterator[str]:
     """Modules in a folder and in those below; pathlib takes three times as long."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.endswith(".py"):
-                yield entry.path, entry.stat().st_mtime_ns
+                yield entry.path
             elif entry.is_dir(follow_symlinks=False) and entry.name != "__pycache__":
                 yield from _sources(entry.path)
+
+
+def _digest(path: str) -> bytes:
+    with open(path, "rb") as stream:
+        return hashlib.sha1(stream.read()).digest()
 
 
 @cache
 def _stamp(source: str) -> bytes:
     """What code from this file depends on, in short: it takes in functions and constants of any module of the package."""
     with suppress(OSError):
-        file = os.stat(source)
-        return hashlib.sha1(repr((file.st_mtime_ns, file.st_size, package_sources())).encode()).digest()
+        return hashlib.sha1(repr((_digest(source), package_sources())).encode()).digest()
     return b""
 
 
 def place_of(kind: str, function: Callable, *whole: Any) -> Path:
     """The file for the code of a function, by all that tells it apart; one that another made, by what it got from there."""
     own = [repr(cell.cell_contents) for cell in function.__closure__ or () if not callable(cell.cell_contents)]
-    told = function.__code__.co_filename, function.__qualname__, own, sys.version, *map(installed_at, COMPILERS), *whole
+    told = function.__code__.co_filename, function.__qualname__, own, sys.version, *map(installed, COMPILERS), *whole
     module = function.__module__.rpartition(".")[2]
     return folder() / f"{kind}-{module}.{function.__name__}-{hashlib.sha1(repr(told).encode()).hexdigest()[:16]}"
 

@@ -13,17 +13,18 @@ from typing import BinaryIO
 
 import numpy as np
 
-MAGIC = b"bellapy-arrays-1\n"
-LENGTH_BYTES = 8
+MAGIC = b"bellapy-arrays-2\n"
+LENGTH_BYTES, SUM_BYTES = 8, 4
+MOST_HEADER = 1 << 24  # bytes; a damaged length would ask for all memory
 PLAIN = "biuf"  # kinds of types that may stand in a file
 
 
 def write_arrays(stream: BinaryIO, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write arrays of numbers, each with a checksum."""
+    """Write arrays of numbers, each with a checksum, and one of what is said of them."""
     plain = {name: np.ascontiguousarray(array).reshape(np.shape(array)) for name, array in arrays.items()}
     about = {name: [a.dtype.str, a.shape, zlib.crc32(_bytes(a))] for name, a in plain.items()}
     header = json.dumps(about).encode()
-    stream.write(MAGIC + len(header).to_bytes(LENGTH_BYTES, "little") + header)
+    stream.write(MAGIC + len(header).to_bytes(LENGTH_BYTES, "little") + _sum(header) + header)
     for array in plain.values():
         stream.write(_bytes(array))
 
@@ -39,7 +40,11 @@ def read_arrays(stream: BinaryIO, only: Sequence[str] = (), sound: set[str] | No
     """
     if stream.read(len(MAGIC)) != MAGIC:
         raise ValueError("not a file of arrays of this version")
-    about = json.loads(stream.read(int.from_bytes(stream.read(LENGTH_BYTES), "little")))
+    size, checksum = int.from_bytes(stream.read(LENGTH_BYTES), "little"), stream.read(SUM_BYTES)
+    header = stream.read(min(size, MOST_HEADER))
+    if _sum(header) != checksum:
+        raise ValueError("wrong checksum")
+    about = json.loads(header)
     at, found = stream.tell(), {}
     wanted = set(only) or about.keys()
     if missing := wanted - about.keys():
@@ -63,6 +68,10 @@ def read_arrays(stream: BinaryIO, only: Sequence[str] = (), sound: set[str] | No
             found[name] = array
         at += size
     return found
+
+
+def _sum(header: bytes) -> bytes:
+    return zlib.crc32(header).to_bytes(SUM_BYTES, "little")
 
 
 def _bytes(array: np.ndarray) -> memoryview:

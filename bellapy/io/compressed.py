@@ -1,13 +1,15 @@
-"""Files that are read as streams of plain bytes: gzip and bgzip are inflated, and damage is told."""
+"""Files that are read as streams of plain bytes: gzip, bgzip, bzip2, xz and zstd are unpacked, and damage is told."""
 
 from __future__ import annotations
 
 import gzip
 import io
+import lzma
+import os
 import struct
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, BinaryIO, cast
 
@@ -24,15 +26,26 @@ _CUT = "Compressed file ended before the end-of-stream marker was reached"  # as
 FETCH_AGAIN = "The file may be cut short or damaged: check where it comes from and fetch it again."
 
 
+def is_read_once(path: str) -> bool:
+    """Whether what is read there is gone: standard input, a pipe or the like."""
+    return path == "-" or (os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path))
+
+
 @contextmanager
 def told_damage(path: str) -> Iterator[None]:
     """Errors of reading as errors about the input."""
     try:
         yield
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(path, f"the compressed data are damaged ({error}). {FETCH_AGAIN}") from None
     except OSError as error:
+        if error.errno is None:  # of a library that unpacks
+            raise _damaged(path, error) from None
         raise InputError(path, f"{error.strerror or error}. Check name, folder and permissions.") from error
+    except (EOFError, zlib.error, lzma.LZMAError) as error:
+        raise _damaged(path, error) from None
+
+
+def _damaged(path: str, error: Exception) -> InputError:
+    return InputError(path, f"the compressed data are damaged ({error}). {FETCH_AGAIN}")
 
 
 @contextmanager
@@ -49,12 +62,16 @@ def open_stream(path: str, threads: int = 1) -> Iterator[io.BufferedReader]:
             stack.callback(source.detach)
         else:
             source = stack.enter_context(open(path, "rb", buffering=READ_SIZE))
-        if source.peek(1)[:1] != b"\x1f":
+        head = source.peek(_LOOKED_AT)[:_LOOKED_AT]
+        unpack = next((unpack for begins, unpack in _UNPACKERS.items() if head.startswith(begins)), None)
+        watched = _Watched(source)
+        if unpack:
+            packed = unpack(cast(BinaryIO, watched))
+        elif head[:1] != b"\x1f":
             yield source
             return
-        watched = _Watched(source)
-        if _is_bgzf(source.peek(_BGZF_HEAD)):
-            packed: Any = _Bgzip(watched, threads)
+        elif _is_bgzf(source.peek(_BGZF_HEAD)):
+            packed = _Bgzip(watched, threads)
         else:
             packed = gzip.GzipFile(fileobj=cast(BinaryIO, watched), mode="rb")
         stream: Any = io.BufferedReader(packed, READ_SIZE)
@@ -66,6 +83,54 @@ def open_stream(path: str, threads: int = 1) -> Iterator[io.BufferedReader]:
             raise
         if watched.is_cut_bgzip():
             raise InputError(path, f"the end-of-file block of bgzip is missing. {FETCH_AGAIN}")
+
+
+def _unpack_bzip2(source: BinaryIO) -> Any:
+    import bz2
+
+    return bz2.BZ2File(source)
+
+
+class _Zstd(io.RawIOBase):
+    """The text of frames of zstd; the package's own stream does not tell where one is cut short."""
+
+    def __init__(self, source: BinaryIO):
+        import zstandard
+
+        self._source, self._made, self._left = source, zstandard.ZstdDecompressor(max_window_size=1 << 31), memoryview(b"")
+        self._frame, self._packed, self._error = self._made.decompressobj(), b"", zstandard.ZstdError
+
+    def readable(self) -> bool:
+        """As of any stream to read from."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read some bytes; 0 at the end."""
+        while not self._left:
+            if not self._packed and not (packed := self._source.read(READ_SIZE)):
+                if self._frame.eof:
+                    return 0
+                raise EOFError(_CUT)
+            self._packed = self._packed or packed
+            if self._frame.eof:
+                self._frame = self._made.decompressobj()
+            try:
+                self._left = memoryview(self._frame.decompress(self._packed))
+            except self._error as error:
+                raise EOFError(error) from None
+            self._packed = self._frame.unused_data
+        n = min(len(buffer), len(self._left))
+        buffer[:n], self._left = self._left[:n], self._left[n:]
+        return n
+
+
+_UNPACKERS: dict[bytes, Callable[[BinaryIO], Any]] = {
+    b"BZh": _unpack_bzip2,
+    b"\xfd7zXZ\0": lzma.LZMAFile,
+    b"\x28\xb5\x2f\xfd": _Zstd,
+}
+"""By the first bytes of a file."""
+_LOOKED_AT = max(map(len, _UNPACKERS))
 
 
 @contextmanager

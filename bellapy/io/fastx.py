@@ -1,6 +1,6 @@
-"""Stage 1: FASTA and FASTQ, plain or compressed by gzip or bgzip, into one `ReadSet`.
+"""Stage 1: reads of any format, compressed or not, into one `ReadSet`.
 
-1. `compressed` inflates.
+1. `compressed` unpacks, and `aligned` makes FASTQ of SAM, BAM and CRAM.
 2. `fastx_blocks` tells the format, and cuts the text into blocks of whole records.
 3. `fastx_scan` checks and packs the records of several blocks side by side.
 4. `fastx_lines` does it line by line from the first block on that is unusual, and says what is wrong.
@@ -20,9 +20,9 @@ import numpy as np
 
 from bellapy.compute.threads import even_ranges, map_in_order, map_threads
 from bellapy.errors import InputError, MemoryLimitError, ParameterError
-from bellapy.io.compressed import open_stream
-from bellapy.io.fastx_blocks import Block, FileBlock, Taken, blocks_of, is_fastq, taken_together
-from bellapy.io.fastx_lines import UPPER, Fault, Records, lines_of, take, take_records, whole_records
+from bellapy.io.aligned import open_reads
+from bellapy.io.fastx_blocks import Block, FileBlock, Taken, begin, blocks_of, taken_together
+from bellapy.io.fastx_lines import UPPER, Records, chunks_of, take, whole_records
 from bellapy.io.pieces import Pieces
 from bellapy.records import ReadSet
 from bellapy.records.bases import PAD, UNKNOWN
@@ -54,7 +54,7 @@ def load_reads(
 
     Parameters
     ----------
-    paths : files, each FASTA or FASTQ, plain or compressed by gzip or bgzip, told by content; "-" is standard input.
+    paths : files, each FASTA, FASTQ, SAM, BAM or CRAM, compressed or not, told by content; "-" is standard input.
     progress : called with reads and bases so far, at most every million bases; what it raises ends the reading.  Only after
         a MemoryLimitError all reads are counted, and it is raised at the end.
 
@@ -70,9 +70,9 @@ def load_reads(
 
     Notes
     -----
-    FASTA may be wrapped, FASTQ may not.  U is read as T.  All letters but ACGTU, in either case, become UNKNOWN, and are
-    counted unless they are N.  Letters that only amino acids have are a sign of protein, which is an InputError.  Quality is
-    Phred+33.  `error_rate` comes from evenly spaced bases, and from all of them in inputs below 32,768 bases.
+    Both may be wrapped, and stand in one file.  U is read as T.  All letters but ACGTU, in either case, become UNKNOWN, and
+    are counted unless they are N.  Letters that only amino acids have are a sign of protein, which is an InputError.
+    Quality is Phred+33.  `error_rate` comes from evenly spaced bases, and from all of them in inputs below 32,768 bases.
     """
     return join_reads(gather_reads(paths, progress, threads=threads), threads)
 
@@ -99,10 +99,12 @@ def _names_of(paths: Sequence[str | os.PathLike]) -> list[str]:
     return names
 
 
-def stream_records(paths: Sequence[str | os.PathLike]) -> Iterator[Records]:
+def stream_records(
+    paths: Sequence[str | os.PathLike], see_groups: Callable[[str, dict[str, str]], None] | None = None
+) -> Iterator[Records]:  # fmt: skip
     """The records of FASTA and FASTQ files in order, some at a time, checked as `load_reads` does but for equal names.
 
-    Whether a file holds protein is told by its first records.
+    Whether a file holds protein is told by its first records.  see_groups : as of `open_reads`.
 
     Nothing is kept, so that any amount of reads can pass through.
 
@@ -112,12 +114,8 @@ def stream_records(paths: Sequence[str | os.PathLike]) -> Iterator[Records]:
     """
     for path in _names_of(paths):
         n_records = 0
-        with open_stream(path) as stream:
-            fastq = is_fastq(path, stream)
-            for records in _some_records(stream, fastq):
-                if not isinstance(records, Records):
-                    first_line, lines = records
-                    records, _ = take_records(lines, fastq, _faults(path, n_records, first_line))
+        with open_reads(path, see_groups=see_groups) as stream:
+            for records in _some_records(stream, path):
                 if not n_records:
                     text = np.frombuffer(b"".join(bases[:_LOOKED_AT] for bases in records.sequences), np.uint8)[:_LOOKED_AT]
                     _check_letters(path, np.bincount(text & UPPER, minlength=256), len(text))
@@ -125,23 +123,28 @@ def stream_records(paths: Sequence[str | os.PathLike]) -> Iterator[Records]:
                 yield records
 
 
-def _some_records(stream, fastq: bool) -> Iterator[Records | tuple[int, list[bytes]]]:
-    """The records of a stream, as lines with the number of the first one where they have to be looked at one by one."""
-    blocks = blocks_of(stream, fastq)
-    if fastq:
-        yield from lines_of(blocks, fastq)
-        return
+def _some_records(stream, path: str) -> Iterator[Records]:
+    """The records of a stream, a block at a time; from the first unusual one on, line by line."""
+    is_fastq, first_line = begin(path, stream)
+    blocks, n_records = blocks_of(stream, is_fastq, first_line=first_line), 0
+
+    def fault(problem: str, record: int, line: int) -> InputError:
+        return _fault(path, n_records, problem, record, line)
+
     for block in blocks:
-        records = whole_records(block.data)
+        records = whole_records(block.data, is_fastq)
         if records is None:
-            yield from lines_of([block], fastq)
-        else:
-            yield records
+            for records, _ in chunks_of(chain([block], blocks), fault):
+                n_records += len(records.names)
+                yield records
+            return
+        n_records += len(records.names)
+        yield records
 
 
-def _faults(path: str, n_before: int, first_line: int) -> Fault:
-    """What makes errors about records of which n_before stand before them in the file, and lines from first_line on."""
-    return lambda problem, record, line: InputError(path, problem, n_before + record + 1, first_line + line)
+def _fault(path: str, n_before: int, problem: str, record: int, line: int) -> InputError:
+    """An error about a record, by its number behind n_before others of the file, and the number of a line."""
+    return InputError(path, problem, n_before + record + 1, line)
 
 
 def join_reads(gathered: GatheredReads, threads: int = 1) -> ReadSet:
@@ -164,9 +167,9 @@ def _load_file(path: str, collector: _Collector, threads: int) -> None:
     """Add all reads of one file to `collector`."""
     from bellapy.io.fastx_scan import scan_all  # compiled code, which takes a while to load
 
-    with open_stream(path, threads) as stream:
-        fastq = is_fastq(path, stream)
-        collector.begin_file(path, fastq)
+    with open_reads(path, threads) as stream:
+        fastq, first_line = begin(path, stream)
+        collector.begin_file(path)
         unusual: list[Block | FileBlock] = []
 
         def scanned_if_usual(some: list[Block | FileBlock]) -> list[tuple[Block | FileBlock, Taken | None, Any]]:
@@ -175,16 +178,16 @@ def _load_file(path: str, collector: _Collector, threads: int) -> None:
             return [(block, taken, collector.look(taken)) for block, taken in scan_all(some, fastq, collector.room)]
 
         at_once = min(threads, READERS)
-        together = map_in_order(scanned_if_usual, taken_together(blocks_of(stream, fastq, at_once)), at_once)
-        scanned = chain.from_iterable(together)
+        blocks = taken_together(blocks_of(stream, fastq, at_once, first_line))
+        scanned = chain.from_iterable(map_in_order(scanned_if_usual, blocks, at_once))
         for block, taken, seen in scanned:
             if taken is None:
                 unusual.append(block)
                 break
-            collector.add(block.first_line, taken, seen)
-        for first_line, lines in lines_of(chain(unusual, (block for block, *_ in scanned)), fastq):
-            taken = take(lines, fastq, collector.faults(first_line))
-            collector.add(first_line, taken, collector.look(taken))
+            collector.add(block.first_line, taken, seen, fastq)
+        for records, lines in chunks_of(chain(unusual, (block for block, *_ in scanned)), collector.fault):
+            taken = take(records, lines)
+            collector.add(0, taken, collector.look(taken), records.qualities is not None)
         collector.end_file()
 
 
@@ -214,7 +217,8 @@ class _Collector:
         self._progress, self._n_reported, self._look = progress, 0, look
         self._seen: list[Any] = []
         self._refused: MemoryLimitError | None = None
-        self._files: list[tuple[str, int, bool]] = []
+        self._files: list[tuple[str, int]] = []
+        self._have_qualities = True
         self._names: dict[str, int] = {}
         self._lengths: list[int] = []
         self._codes = codes
@@ -224,8 +228,8 @@ class _Collector:
         self._codes.add(np.full(PAD, UNKNOWN, np.uint8))
         self.room = codes.room
 
-    def begin_file(self, path: str, is_fastq: bool) -> None:
-        self._files.append((path, len(self._names), is_fastq))
+    def begin_file(self, path: str) -> None:
+        self._files.append((path, len(self._names)))
         self._of_file[:], self._bases_before = 0, self._n_bases
 
     def end_file(self) -> None:
@@ -237,22 +241,22 @@ class _Collector:
     def _n_bases(self) -> int:
         return self._codes.size - PAD * (1 + len(self._lengths))
 
-    def faults(self, first_line: int) -> Fault:
-        """What makes errors about the next records of the present file."""
-        path, first, _ = self._files[-1]
-        return _faults(path, len(self._names) - first, first_line)
+    def fault(self, problem: str, record: int, line: int) -> InputError:
+        """An error about one of the next records of the present file."""
+        path, first = self._files[-1]
+        return _fault(path, len(self._names) - first, problem, record, line)
 
     def look(self, taken: Taken | None) -> Any:
         """What is to be seen of some reads; any thread may ask."""
         return None if taken is None or self._look is None or self._refused else self._look(taken)
 
-    def add(self, first_line: int, taken: Taken, seen: Any) -> None:
+    def add(self, first_line: int, taken: Taken, seen: Any, fastq: bool) -> None:
         """Add the next records of the present file, which begin with a line of this number; seen : of `look`."""
-        fault = self.faults(first_line)
+        self._have_qualities &= fastq
         if not self._add_new_names(taken.names):
-            for record, name in enumerate(taken.names):
+            for name, line in zip(taken.names, taken.lines.tolist(), strict=True):
                 if problem := self._add_name(name):
-                    raise fault(problem, record, int(taken.lines[record]))
+                    raise self.fault(problem, 0, first_line + line)
         self._lengths += taken.lengths.tolist()
         self._codes.add(taken.codes)
         self._seen.append(seen)
@@ -279,12 +283,12 @@ class _Collector:
         n_known = len(self._names)
         if (known := self._names.setdefault(name, n_known)) == n_known:
             return None
-        path, first, _ = next(file for file in reversed(self._files) if file[1] <= known)
+        path, first = next(file for file in reversed(self._files) if file[1] <= known)
         other = f"record {known - first + 1}" + (f" of {path}" if first != self._files[-1][1] else "")
         return f"has the same name {name!r} as {other}. Names must be unique: rename one of them."
 
     def _error_rate(self) -> float | None:
-        return error_rate_of(self._histogram) if all(is_fastq for *_, is_fastq in self._files) else None
+        return error_rate_of(self._histogram) if self._have_qualities else None
 
     def finish(self) -> GatheredReads:
         """All reads; the collector must not be used any more."""

@@ -19,14 +19,11 @@ BLOCK_SIZE = 1 << 19  # bytes; the C library returns the memory of larger ones t
 
 AT_ONCE = 8  # blocks that a thread reads at a time: so threads seldom ask for Python's lock
 LINES = 4  # of a record of FASTQ
+LOOKED_AT = 16  # bytes that tell what a file holds
 
-COMPRESSED = "compressed by bzip2, xz or zstd. Unpack it, or compress it by gzip or bgzip."
 OTHER_FILES = {
     b"MMI\2": "an index of minimap2. Give the FASTA file that it was made from.",
-    b"bellapy-index": "an index of bellapy, not FASTA or FASTQ. Give the FASTA file that it was made from.",
-    b"BZh": COMPRESSED,
-    b"\xfd7zXZ": COMPRESSED,
-    b"\x28\xb5\x2f\xfd": COMPRESSED,
+    b"bellapy-index": "an index of bellapy, not FASTA or FASTQ. `map` takes it as a file, not from a pipe.",
     b"PK\3\4": "a zip archive. Unpack it.",
 }
 """What is often given by mistake, by its first bytes."""
@@ -120,30 +117,30 @@ def spacing_of(n_bases: int) -> int:
     return min(MOST_SPACING, 1 + n_bases // QUALITY_SAMPLE)
 
 
-def is_fastq(path: str, stream: io.BufferedReader) -> bool:
-    """Tell FASTQ (True) from FASTA (False) by the first byte, without consuming it.
+def begin(path: str, stream: io.BufferedReader) -> tuple[bool, int]:
+    """Whether the first record is one of FASTQ, not of FASTA, and the number of its line; what stands before is consumed.
 
     Raises
     ------
     InputError : it is neither.
     """
-    head = stream.peek(16)[:16]
-    if head[:7] in (b"@HD\tVN:", b"@SQ\tSN:", b"@PG\tID:", b"@RG\tID:"):
-        raise InputError(path, "SAM, not FASTA or FASTQ. Convert it with `samtools fastq`.")
+    line, blank = 1, b""
+    while stream.peek(1)[:1].isspace() and not blank.strip():
+        blank = stream.readline()
+        line += not blank.strip()
+    head = blank.strip(b"\n") if blank.strip() else stream.peek(LOOKED_AT)[:LOOKED_AT]
     if head[:1] in (b">", b"@"):
-        return head[:1] == b"@"
+        return head[:1] == b"@", line
     for begins, problem in OTHER_FILES.items():
         if head.startswith(begins):
             raise InputError(path, problem)
-    if not head.strip() and not any(line.strip() for line in stream):
+    if not head:
         raise InputError(path, "the file is empty: it holds no reads. Check the step that made it.")
-    if head.startswith((b"BAM\1", b"CRAM")):
-        raise InputError(path, "BAM or CRAM, not FASTA or FASTQ. Convert it with `samtools fastq`.")
     if head.startswith(BYTE_ORDER_MARKS):
         raise InputError(path, "text with a byte-order mark, as some editors write it. Save it as plain ASCII text.", line=1)
     kind = "text before the first record" if head.isascii() and b"\0" not in head else "binary data"
     problem = f"{kind}: starts with {show(head)}, not with '>' (FASTA) or '@' (FASTQ). Is this the right file?"
-    raise InputError(path, problem, line=1)
+    raise InputError(path, problem, line=line)
 
 
 def show(text: bytes) -> str:
@@ -151,14 +148,19 @@ def show(text: bytes) -> str:
     return repr(text[:40])[1:] if text else "nothing"
 
 
-def blocks_of(stream: io.BufferedReader, fastq: bool, threads: int = 1) -> Iterator[Block | FileBlock]:
-    """The text of a stream, cut between records.  A record of any length is one piece."""
+def blocks_of(
+    stream: io.BufferedReader, fastq: bool, threads: int = 1, first_line: int = 1
+) -> Iterator[Block | FileBlock]:  # fmt: skip
+    """The text of a stream, cut between records if these have the usual form.  A record of any length is one piece.
+
+    first_line : the number of the line that comes next.
+    """
     if threads > 1 and _is_plain(stream):
-        yield from _blocks_of_file(stream.fileno(), stream.tell(), fastq, threads)
+        yield from _blocks_of_file(stream.fileno(), stream.tell(), fastq, threads, first_line)
         return
     from bellapy.io.fastx_ends import count_lines  # takes LINES from here
 
-    first_line, held = 1, list[bytes]()
+    held = list[bytes]()
     n_held = 0  # lines that end in what is held: in FASTQ fewer than a record has
     while chunk := stream.read(BLOCK_SIZE):
         n_lines = count_lines(read_only(chunk, len(chunk)))  # ten times as fast as bytes.count
@@ -232,9 +234,9 @@ def read_only(text: bytes | bytearray, n: int) -> np.ndarray:
     return codes
 
 
-def _blocks_of_file(file: int, begin: int, fastq: bool, threads: int) -> Iterator[FileBlock]:
+def _blocks_of_file(file: int, begin: int, fastq: bool, threads: int, first_line: int) -> Iterator[FileBlock]:
     """`blocks_of` an open file: the same cuts, though no thread holds more than one piece."""
-    first_line, n_held, ended, size = 1, 0, False, os.fstat(file).st_size
+    n_held, ended, size = 0, False, os.fstat(file).st_size
     at = begin
     starts = range(begin, size, AT_ONCE * BLOCK_SIZE)
     for seen in chain.from_iterable(map_in_order(lambda at: _look_at(file, at, size, fastq), starts, threads)):

@@ -1,6 +1,7 @@
-"""FASTA and FASTQ line by line: the rules, with a message for whatever breaks them.
+"""FASTA and FASTQ line by line, in any form: the rules, with a message for whatever breaks them.
 
-`fastx_scan` reads nearly all text faster.  It leaves to this module what is damaged, or sound but rare.
+`fastx_scan` reads nearly all text faster.  It leaves to this module what is damaged, or sound but rare: wrapped FASTQ, blank
+lines, names beyond ASCII, records of both formats in one file.
 """
 
 from __future__ import annotations
@@ -14,15 +15,17 @@ import numpy as np
 
 from bellapy.errors import InputError
 from bellapy.io.compressed import FETCH_AGAIN
-from bellapy.io.fastx_blocks import Block, FileBlock, Taken, show, spacing_of
+from bellapy.io.fastx_blocks import LINES, Block, FileBlock, Taken, show, spacing_of
 from bellapy.records.bases import ENCODE, PAD
 
 _GAP = b"N" * PAD
 _CODES = ENCODE.tobytes()
 UPPER = 0xDF  # a letter's bits but for its case
+CHUNK = 1 << 19  # bases
 _HEADER = re.compile(rb"[>@][!-~]+(?:[ \t][^\r\0]*)?")
+_QUALITIES = bytes(range(ord("!"), ord("~") + 1))
 Fault = Callable[[str, int, int], InputError]
-"""Makes an error from what is wrong, an index of the record and one of the line."""
+"""Makes an error from what is wrong, how many records were read since some were last given, and the number of the line."""
 
 
 class Records(NamedTuple):
@@ -37,66 +40,187 @@ class Records(NamedTuple):
     qualities: list[bytes] | None
 
 
-def lines_of(blocks: Iterable[Block | FileBlock], fastq: bool) -> Iterator[tuple[int, list[bytes]]]:
-    """Lines without their ends, cut between records, each list with the number of its first line, from 1."""
-    first_line = 0
-    lines: list[bytes] = []
-    for block in blocks:
-        first_line = first_line or block.first_line
-        text = block.data.split(b"\n")
-        lines += [line.rstrip(b"\r") for line in (text[:-1] if not text[-1] else text)]
-        n = _count_whole(lines) if fastq else len(lines)
-        if n:
-            yield first_line, lines[:n]
-            first_line, lines = first_line + n, lines[n:]
-    while lines and not lines[-1]:
-        lines.pop()
-    if lines:
-        # The last line of a FASTQ file may be the empty quality of an empty read; other missing lines fail the checks.
-        yield first_line, lines + [b""] * (-len(lines) % 4)
+def chunks_of(blocks: Iterable[Block | FileBlock], fault: Fault) -> Iterator[tuple[Records, list[int]]]:
+    """The records of a text, some of one format at a time, and the number of the line on which each begins.
+
+    blocks : follow each other; they need not end where records do.
+    """
+    held: list[_Record] = []
+    size = 0
+
+    def fail(problem: str, line: int) -> InputError:
+        return fault(problem, len(held), line)
+
+    for record in _cut(_Lines(blocks), fail):
+        if held and (size >= CHUNK or (held[0].qualities is None) != (record.qualities is None)):
+            yield _joined(held)
+            held, size = [], 0
+        held.append(record)
+        size += len(record.sequence)
+    if held:
+        yield _joined(held)
 
 
-def _count_whole(lines: list[bytes]) -> int:
-    """Count the lines of FASTQ up to the last record border behind which something follows."""
-    n = len(lines) - len(lines) % 4
-    while n and not any(lines[n - 4 : n]):  # blank lines, an error unless nothing follows
-        n -= 4
-    return n
+class _Record(NamedTuple):
+    line: int
+    name: bytes
+    comment: bytes
+    sequence: bytes
+    qualities: bytes | None
 
 
-def take_records(lines: list[bytes], fastq: bool, fault: Fault) -> tuple[Records, list[int]]:
-    """Check and split the records that stand in some lines; the index of each one's header."""
-    headers = _check_fastq(lines, fault) if fastq else _check_fasta(lines, fault)
-    if fastq:
-        _check_qualities(lines[3::4], fault)
-        sequences, qualities = lines[1::4], lines[3::4]
-    else:
-        ends = [*headers[1:], len(lines)] if headers else []
-        sequences = [b"".join(lines[a + 1 : b]) for a, b in zip(headers, ends, strict=True)]
-        qualities = None
-    words = [(*lines[i][1:].split(None, 1), b"")[:2] for i in headers]
-    return Records([word[0] for word in words], [word[1] for word in words], sequences, qualities), list(headers)
+def _joined(records: list[_Record]) -> tuple[Records, list[int]]:
+    lines, names, comments, sequences, qualities = map(list, zip(*records, strict=True))
+    return Records(names, comments, sequences, None if qualities[0] is None else qualities), lines
 
 
-def take(lines: list[bytes], fastq: bool, fault: Fault) -> Taken:
+class _Lines:
+    """The lines of a text without their ends, one after the other.  line : the present one, None behind the last one."""
+
+    def __init__(self, blocks: Iterable[Block | FileBlock]):
+        self._lines = self._of(blocks)
+        self.number = 0
+        self.line: bytes | None = None
+        self.advance()
+
+    def advance(self) -> None:
+        """Go on to the next line."""
+        self.number, self.line = next(self._lines, (self.number + 1, None))
+
+    @staticmethod
+    def _of(blocks: Iterable[Block | FileBlock]) -> Iterator[tuple[int, bytes | None]]:
+        number, begun = 0, b""
+        for block in blocks:
+            number = number or block.first_line
+            *lines, begun = (begun + block.data).split(b"\n")
+            for line in lines:
+                yield number, line.removesuffix(b"\r")
+                number += 1
+        if begun:
+            yield number, begun.removesuffix(b"\r")
+
+
+Fail = Callable[[str, int], InputError]
+
+
+def _cut(lines: _Lines, fail: Fail) -> Iterator[_Record]:
     """The records that stand in some lines."""
-    records, headers = take_records(lines, fastq, fault)
+    while True:
+        while lines.line is not None and not lines.line.strip():
+            lines.advance()
+        if lines.line is None:
+            return
+        at, header = lines.number, lines.line
+        name, comment = _split_header(header, fail, at)
+        lines.advance()
+        is_fastq = header.startswith(b"@")
+        bases = _take_bases(lines, is_fastq, fail)
+        sequence = b"".join(bases)
+        yield _Record(
+            at, name, comment, sequence, _take_qualities(lines, len(bases), len(sequence), fail) if is_fastq else None
+        )
+
+
+def _split_header(header: bytes, fail: Fail, line: int) -> tuple[bytes, bytes]:
+    """Name and comment."""
+    if header[:1] not in (b">", b"@"):
+        raise fail(f"expected '>' or '@' and a name, found {show(header)}. {FETCH_AGAIN}", line)
+    name, comment = (*header[1:].split(None, 1), b"", b"")[:2]
+    if not name:
+        raise fail(f"the name is empty: {show(header)}. Name the read.", line)
+    if b"\r" in header or b"\0" in header or not _is_printable(name):
+        raise fail(f"the name is not printable, or a line end not LF or CRLF: {show(header)}. Rename the read.", line)
+    return name, comment
+
+
+def _is_printable(name: bytes) -> bool:
+    try:
+        return name.decode().isprintable()
+    except UnicodeDecodeError:
+        return False
+
+
+def _take_bases(lines: _Lines, is_fastq: bool, fail: Fail) -> list[bytes]:
+    """The lines of bases of a record, without blank ones."""
+    bases: list[bytes] = []
+    while lines.line is not None:
+        mark = lines.line[:1]
+        if mark == b"+" and is_fastq:
+            return bases
+        if (mark and not mark.isalpha() and bases) if is_fastq else mark in (b">", b"@"):
+            break
+        if lines.line and not lines.line.isalpha():
+            raise fail(_letter_problem(lines.line), lines.number)
+        bases += [lines.line] * bool(lines.line)
+        lines.advance()
+    if is_fastq:
+        raise fail(f"expected '+' after the bases, found {show(lines.line or b'')}. {FETCH_AGAIN}", lines.number)
+    return bases
+
+
+def _take_qualities(lines: _Lines, n_lines: int, n_bases: int, fail: Fail) -> bytes:
+    """The quality values of a record, behind its line with "+".
+
+    They stand on as many lines as the bases.  So no value can be taken for the mark of the next record.
+    """
+    lines.advance()
+    values: list[bytes] = []
+    line = 0
+    while lines.line is not None and len(values) < n_lines:
+        if lines.line:
+            line = lines.number
+            values.append(lines.line)
+        lines.advance()
+    joined = b"".join(values)
+    if len(joined) != n_bases:
+        raise fail(f"{n_bases} bases but {len(joined)} quality values. {FETCH_AGAIN}", line or lines.number)
+    if joined.translate(None, _QUALITIES):
+        raise fail(f"a quality value is not one of '!' to '~'. {FETCH_AGAIN}", line)
+    return joined
+
+
+def take(records: Records, lines: list[int]) -> Taken:
+    """Records as compiled code takes them; lines : the number of each one's first line."""
     text = _GAP.join([*records.sequences, b""])
     others = np.frombuffer(text.translate(None, b"ACGTUNacgtun"), np.uint8)
     values = np.frombuffer(b"".join(records.qualities or []), np.uint8)
     spacing = spacing_of(len(values))
     return Taken(
-        [name.decode("ascii") for name in records.names], np.array(list(map(len, records.sequences)), np.int64),
-        np.frombuffer(text.translate(_CODES), np.uint8), np.array(headers, np.int64),
+        [name.decode() for name in records.names], np.array(list(map(len, records.sequences)), np.int64),
+        np.frombuffer(text.translate(_CODES), np.uint8), np.array(lines, np.int64),
         np.bincount(others & UPPER, minlength=256), spacing * np.bincount(values[::spacing], minlength=256),
     )  # fmt: skip
 
 
-def whole_records(text: bytes) -> Records | None:
-    """The records of FASTA text that begins with one; None if anything is unusual, for `take_records` to look at.
+def whole_records(text: bytes, is_fastq: bool) -> Records | None:
+    """The records of a text that holds whole ones; None if anything is unusual, for `chunks_of` to look at.
 
     Long sequences are checked at once, not line by line.
     """
+    return _whole_fastq(text) if is_fastq else _whole_fasta(text)
+
+
+def _whole_fastq(text: bytes) -> Records | None:
+    lines = text.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    if len(lines) % LINES:
+        return None
+    headers, sequences, marks, qualities = (lines[i::LINES] for i in range(LINES))
+    values = np.frombuffer(b"".join(qualities), np.uint8)
+    if not (
+        all(header.startswith(b"@") and _HEADER.fullmatch(header) for header in headers)
+        and all(sequence.isalpha() for sequence in sequences)
+        and all(mark.startswith(b"+") for mark in marks)
+        and list(map(len, sequences)) == list(map(len, qualities))
+        and (not values.size or (values.min() >= _QUALITIES[0] and values.max() <= _QUALITIES[-1]))
+    ):
+        return None
+    words = [(*header[1:].split(None, 1), b"")[:2] for header in headers]
+    return Records([word[0] for word in words], [word[1] for word in words], sequences, qualities)
+
+
+def _whole_fasta(text: bytes) -> Records | None:
     names, comments, sequences = list[bytes](), list[bytes](), list[bytes]()
     at = 0
     while at < len(text):
@@ -113,51 +237,6 @@ def whole_records(text: bytes) -> Records | None:
         sequences.append(sequence)
         at = begins_next
     return Records(names, comments, sequences, None)
-
-
-def _check_fasta(lines: list[bytes], fault: Fault) -> list[int]:
-    """Check every line; return the index of each header.  `fault` makes the error for an index of record and line."""
-    headers: list[int] = []
-    for i, line in enumerate(lines):
-        if line and not line.isalpha():
-            if not line.startswith(b">"):
-                raise fault(_letter_problem(line), len(headers) - 1, i)
-            _check_header(line, fault, len(headers), i)
-            headers.append(i)
-    return headers
-
-
-def _check_fastq(lines: list[bytes], fault: Fault) -> range:
-    """Check every line, quality values apart; return the index of each header."""
-    headers = range(0, len(lines), 4)
-    for record, i in enumerate(headers):
-        header, sequence, plus, quality = lines[i : i + 4]
-        if not header.startswith(b"@"):
-            raise fault(f"expected '@' and a name, found {show(header)}. {FETCH_AGAIN}", record, i)
-        _check_header(header, fault, record, i)
-        if not plus.startswith(b"+") or plus[1:].split()[:1] not in ([], header[1:].split()[:1]):
-            problem = f"expected '+', alone or with the read's name, after one line of bases, found {show(plus)}"
-            raise fault(f"{problem}. {FETCH_AGAIN}", record, i + 2)
-        if len(sequence) != len(quality):
-            raise fault(f"{len(sequence)} bases but {len(quality)} quality values. {FETCH_AGAIN}", record, i + 3)
-        if sequence and not sequence.isalpha():
-            raise fault(_letter_problem(sequence), record, i + 1)
-    return headers
-
-
-def _check_qualities(qualities: list[bytes], fault: Fault) -> None:
-    """Check the range of all quality values."""
-    values = np.frombuffer(b"".join(qualities), np.uint8)
-    if values.size and not 33 <= values.min() <= values.max() <= 126:
-        record = next(i for i, line in enumerate(qualities) if re.search(rb"[^!-~]", line))
-        raise fault(f"a quality value is not one of '!' to '~'. {FETCH_AGAIN}", record, 4 * record + 3)
-
-
-def _check_header(header: bytes, fault: Fault, record: int, line: int) -> None:
-    if not _HEADER.fullmatch(header):
-        named = header[1:2].strip()
-        problem = "the name is not printable ASCII, or a line end not LF or CRLF" if named else "the name is empty"
-        raise fault(f"{problem}: {show(header)}. Rename the read.", record, line)
 
 
 def _letter_problem(line: bytes) -> str:

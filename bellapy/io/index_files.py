@@ -14,7 +14,7 @@ import numpy as np
 from bellapy.compute.memory import let_go_of_pages
 from bellapy.compute.threads import map_threads
 from bellapy.errors import InputError
-from bellapy.io.compressed import told_damage
+from bellapy.io.compressed import is_read_once, told_damage
 from bellapy.io.outputs import whole_files
 from bellapy.seeding.index import Index, Lookup
 
@@ -27,7 +27,9 @@ AGAIN = "make it again with `bellapy index`"
 
 
 def is_index(path: str | os.PathLike) -> bool:
-    """Whether a file is an index, of any version, by its first bytes."""
+    """Whether a file is an index, of any version, by its first bytes; nothing is taken from a pipe."""
+    if is_read_once(os.fspath(path)):
+        return False
     try:
         with open(path, "rb") as stream:
             return stream.read(len(NAME)) == NAME

@@ -6,9 +6,9 @@ import os
 from typing import Any
 
 from bellapy.errors import InputError
-from bellapy.io.compressed import open_stream
+from bellapy.io.aligned import open_reads
 from bellapy.io.fastx import stream_records
-from bellapy.io.fastx_blocks import is_fastq
+from bellapy.io.fastx_blocks import begin
 
 INDEX_SUFFIX = ".fxi"
 """What pyfastx adds to the name of a file for its index."""
@@ -36,8 +36,8 @@ def _has_index(path: str) -> bool:
 def _look_up(path: str, wanted: set[str]) -> dict[str, str]:
     import pyfastx
 
-    with open_stream(path) as stream:
-        fastq = is_fastq(path, stream)
+    with open_reads(path) as stream:
+        fastq, _ = begin(path, stream)
     try:
         reads: Any = pyfastx.Fastq(path) if fastq else pyfastx.Fasta(path)
         return {name: reads[name].seq for name in wanted if name in reads}

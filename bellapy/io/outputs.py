@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
@@ -14,13 +16,15 @@ from typing import BinaryIO
 
 from bellapy.compute import stopping
 from bellapy.compute.locks import lock_file
-from bellapy.errors import OutputError, ParameterError
+from bellapy.errors import OutputClosed, OutputError, ParameterError
 
 COMPRESSED = (".gz", ".bgz")
 ALIGNMENTS = ("sam", "bam", "cram", "paf", "maf")
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 PREFIX = ".bellapy-"
 LOCK = "lock"
+PROBE = 1 << 20  # bytes
+MOST_LINKS = 40  # that lead to a file, as the system allows
 BEGINNING = 3600  # seconds; no process takes so long to begin
 
 
@@ -48,12 +52,13 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Sequence[str] = ())
         if path is None:
             continue
         check_writable(path)
-        file = ("-",) if path == "-" else _identity(path, 1)
+        found = _identity(path if path == "-" or is_special(path) else target_of(path), 1)
+        file = ("-",) if path == "-" else found
         if file and file in written:
             raise ParameterError(f"{option} {path}: the output goes there; name another file")
-        if _identity(path, 1) in read:
+        if found in read:
             raise OutputError(f"{_name(path)}: is read as input; name another file")
-        written |= {file, _identity(path, 1)} - {None}
+        written |= {file, found} - {None}
 
 
 def check_writable(path: str) -> None:
@@ -62,25 +67,51 @@ def check_writable(path: str) -> None:
         if sys.stdout is None:
             raise OutputError("standard output: is closed; name a file with -o")
         return
-    folder = os.path.dirname(os.path.realpath(path))
-    if os.path.isdir(path) or not path:
-        raise OutputError(f"{path or 'an empty name'}: is a folder; name a file")
+    if not path:
+        raise OutputError("an empty name stands where a file is to be named; name a file, or - for standard output")
+    if os.path.isdir(path) or path.endswith("/"):
+        raise OutputError(f"{path}: is a folder; name a file")
     if is_special(path):
         if not os.access(path, os.W_OK):
             raise OutputError(f"{path}: no permission to write to it")
         return
-    if not os.path.isdir(folder):
-        raise OutputError(f"{path}: the folder {folder} does not exist; make it first")
+    target = target_of(path)
+    folder = os.path.dirname(target)
     if not os.access(folder, os.W_OK):
         raise OutputError(f"{path}: no permission to write to {folder}")
     try:
-        os.stat(path)
+        os.stat(target)
     except FileNotFoundError:
         return
     except OSError as error:
         raise OutputError(f"{path}: {error.strerror}; name another file") from error
     if not os.access(path, os.W_OK):
         raise OutputError(f"{path}: is write-protected; name another file")
+
+
+def target_of(path: str) -> str:
+    """The file that a name leads to, through links, in a folder that exists; the file need not.
+
+    A name is followed as the system follows it: "no/../x" is x only where there is a folder "no".
+
+    Raises
+    ------
+    OutputError : there is no such folder, or links lead in a circle.
+    """
+    target = path
+    for _ in range(MOST_LINKS):
+        folder, name = os.path.split(target)
+        try:
+            os.stat(os.path.join(folder or os.curdir, ""))  # `realpath` takes "no/.." for a folder
+        except (FileNotFoundError, NotADirectoryError):
+            raise OutputError(f"{path}: the folder {folder} does not exist; make it first") from None
+        except OSError as error:
+            raise OutputError(f"{path}: the folder {folder}: {error.strerror}") from error
+        target = os.path.join(os.path.realpath(folder or os.curdir), name)
+        if not os.path.islink(target):
+            return target
+        target = os.path.join(os.path.dirname(target), os.readlink(target))
+    raise OutputError(f"{path}: links lead in a circle; name another file")
 
 
 def is_special(path: str) -> bool:
@@ -96,9 +127,9 @@ def _identity(path: str, stream: int) -> tuple | None:
     try:
         found = os.fstat(stream) if path == "-" else os.stat(path)
     except FileNotFoundError:
-        folder, name = os.path.split(os.path.realpath(path))
+        folder, name = os.path.split(path)
         with suppress(OSError):
-            found = os.stat(folder)
+            found = os.stat(folder or os.curdir)
             return found.st_dev, found.st_ino, name
         return None
     except OSError:
@@ -128,19 +159,25 @@ def check_sequence_name(path: str, written: str) -> None:
         raise ParameterError(f"-o {path}: {written}")
 
 
-def alignment_format(path: str, given: str | None) -> str:
-    """What is given, else sam or bam by a file's name, else paf.
+def alignment_format(path: str, given: str | None, *, cram: bool = False) -> str:
+    """What is given, else sam, bam or cram by a file's name, else paf.
+
+    cram : whether it may be written.
 
     Raises
     ------
-    ParameterError : CRAM, or BAM where it cannot be written.
+    ParameterError : a format that cannot be written there, or that is not the one of the file's name.
     """
     ending = ending_of(path)
-    if ending == "cram":
+    if ending == "cram" and not cram:
         raise ParameterError(f"-o {path}: CRAM is not written. Name a BAM file, and convert it with `samtools view -C`")
-    chosen = given if given is not None else ending if ending in ("sam", "bam") else "paf"
-    if chosen == "bam" and (path == "-" or is_compressed(path) or is_special(path)):
-        raise ParameterError("--format bam: name a file that does not end in .gz with -o, or write SAM")
+    chosen = given if given is not None else ending if ending in ("sam", "bam", "cram") else "paf"
+    if ending in ALIGNMENTS and chosen in ALIGNMENTS and chosen != ending:
+        raise ParameterError(f"--format {chosen}: -o {path} ends in .{ending}; give one of both")
+    if chosen in ("bam", "cram") and is_compressed(path):
+        raise ParameterError(f"--format {chosen}: name a file that does not end in .gz with -o, or write SAM")
+    if cram and chosen == "cram" and (path == "-" or is_special(path)):
+        raise ParameterError("--format cram: name a file with -o, or write BAM")
     return chosen
 
 
@@ -186,10 +223,10 @@ def whole_files(*paths: str) -> Iterator[list[str]]:
     ------
     OutputError : one of them is a device or a pipe, whose place no file must take, or writing fails.
     """
-    targets = [os.path.realpath(path) for path in paths]
+    targets = [target_of(path) for path in paths]
     if special := next((path for path in paths if is_special(path)), None):
         raise OutputError(f"{special}: is no ordinary file, and cannot hold what is written here; name another file")
-    with _told(paths[0]), own_folder(os.path.dirname(targets[0])) as folder:
+    with _told(paths[0]), own_folder(os.path.dirname(targets[0])) as folder, _told(paths[0], folder):
         written = [os.path.join(folder, str(i)) for i in range(len(paths))]
         yield written
         for name, target in zip(written, targets, strict=True):
@@ -261,16 +298,29 @@ def system_id() -> str:
 
 
 @contextmanager
-def _told(path: str) -> Iterator[None]:
-    """Errors of the system as errors about the output."""
+def _told(path: str, folder: str | None = None) -> Iterator[None]:
+    """Errors of the system as errors about the output; folder : in which it is written."""
     try:
         yield
     except BrokenPipeError:
-        raise
+        if path == "-":
+            silence_stdout()
+        raise OutputClosed(f"{_name(path)}: was closed by what reads it") from None
     except OSError as error:
         if path == "-":
             silence_stdout()
-        raise OutputError(f"{_name(path)}: {error.strerror or error}") from error
+        raise OutputError(f"{_name(path)}: {reason(error, folder)}") from error
+
+
+def reason(error: OSError, folder: str | Path | None = None) -> str:
+    """What the system says of an error.  Libraries may have lost that: then something is written into the folder."""
+    if folder is not None and error.errno in (None, errno.EAGAIN, 0):
+        try:
+            with tempfile.TemporaryFile(dir=str(folder)) as stream:
+                stream.write(bytes(PROBE))
+        except OSError as found:
+            error = found
+    return error.strerror or str(error)
 
 
 def silence_stdout() -> None:
@@ -283,6 +333,6 @@ def _open_stream(path: str, compressed: bool):
         return nullcontext(sys.stdout.buffer)
     if not compressed:
         return open(path, "wb")
-    from pysam import BGZFile
+    from bellapy.io.htslib import load_pysam
 
-    return BGZFile(path, "wb")
+    return load_pysam().BGZFile(path, "wb")

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from bellapy.errors import ParameterError
-from bellapy.io.outputs import alignment_format, open_output
+from bellapy.io.outputs import alignment_format, is_special, open_output
 from bellapy.params.overlap import FORMATS
 from bellapy.records import Overlaps, Paths, ReadSet
 
@@ -25,6 +25,7 @@ class Destination:
     cs: bool
     sort: bool
     paths: bool
+    both_directions: bool = False
 
     @property
     def index(self) -> str | None:
@@ -34,7 +35,7 @@ class Destination:
 
 def choose_output(
     path: str, overlap_format: str | None = None, *, cigar: bool = False, cs: bool = False, sort: bool = False,
-    trim: bool = False,
+    trim: bool = False, both_directions: bool = False,
 ) -> Destination:  # fmt: skip
     """The output that options ask for.
 
@@ -53,9 +54,11 @@ def choose_output(
     paths = cigar or cs or trim or overlap_format in ("sam", "bam")
     if overlap_format == "bella" and paths:
         raise ParameterError("--format bella: has no place for base-level paths; leave out --cigar, --cs, --trim-identity")
-    if sort and overlap_format != "bam":
+    if sort and (overlap_format != "bam" or path == "-" or is_special(path)):
         raise ParameterError("--sort: only BAM is sorted; name a file that ends in .bam with -o")
-    return Destination(path, overlap_format, cigar, cs, sort, paths)
+    if both_directions and (overlap_format != "paf" or paths):
+        raise ParameterError("--both-directions: only PAF without base-level paths is written so")
+    return Destination(path, overlap_format, cigar, cs, sort, paths, both_directions)
 
 
 def formatter(output: Destination, reads: ReadSet) -> Callable[[Overlaps, Paths], bytes]:
@@ -83,7 +86,7 @@ def open_writer(
 
     header = make_header(reads, command, version)
     if output.format == "bam":
-        with open_bam(output.path, header, output.sort, threads) as write:
+        with open_bam(output.path, header, output.index, threads) as write:
             yield write
         return
     with open_output(output.path) as stream:

@@ -9,6 +9,7 @@ write), `cm:i` shared k-mers on the seed's diagonal, `AS:i` score.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,22 +17,37 @@ from bellapy.compute.threads import map_in_order
 from bellapy.io.codes import UNKNOWN_QUALITY
 from bellapy.io.path_text import cigars, differences, draw
 from bellapy.io.table_text import LETTER, NAME, NUMBER, SHARE, TEXT, NameTable, format_rows
-from bellapy.records import Overlaps, Paths, ReadSet
+from bellapy.records import Overlaps, Paths, ReadSet, join_overlaps
 
 CHUNK = 1 << 14  # lines
 FORMATS = ("paf", "bella")
 """What `bellapy evaluate` reads and `format_overlaps` writes."""
 
 
-def format_overlaps(reads: ReadSet, overlaps: Overlaps, overlap_format: str = "paf", threads: int = 1) -> Iterator[bytes]:
-    """Lines of the overlaps, in their order, many at a time; each of the threads makes some."""
+def format_overlaps(
+    reads: ReadSet, overlaps: Overlaps, overlap_format: str = "paf", threads: int = 1, both_directions: bool = False
+) -> Iterator[bytes]:
+    """Lines of the overlaps, in their order, many at a time; each of the threads makes some.
+
+    both_directions : every overlap has two lines, of which the second one is seen from the target.
+    """
     columns = {"paf": _paf_columns, "bella": _bella_columns}[overlap_format]
     names = NameTable.of(reads.names)
 
     def lines(at: int) -> bytes:
-        return format_rows(columns(reads, overlaps, slice(at, at + CHUNK)), names)
+        some = overlaps.take(slice(at, at + CHUNK))
+        return format_rows(columns(reads, _both(some) if both_directions else some, slice(None)), names)
 
     return map_in_order(lines, range(0, len(overlaps), CHUNK), threads)
+
+
+def _both(overlaps: Overlaps) -> Overlaps:
+    """Every overlap, and behind it the same with query and target in each other's place."""
+    turned = replace(
+        overlaps, query_id=overlaps.target_id, query_start=overlaps.target_start, query_end=overlaps.target_end,
+        target_id=overlaps.query_id, target_start=overlaps.query_start, target_end=overlaps.query_end,
+    )  # fmt: skip
+    return join_overlaps([overlaps, turned]).take(np.arange(2 * len(overlaps)).reshape(2, -1).T.ravel())
 
 
 def format_with_paths(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from threading import Lock
-from typing import BinaryIO
 
 import numpy as np
 
@@ -59,14 +58,14 @@ class Pieces:
 class WrittenPieces(Pieces):
     """Codes that go to a file and not into memory."""
 
-    def __init__(self, stream: BinaryIO):
+    def __init__(self, write: Callable[[memoryview], object]):
         super().__init__()
-        self._stream = stream
+        self._write = write
 
     def room(self, n: int) -> np.ndarray:
         """Memory for n codes, freed when they have been written."""
         return np.empty(n, np.uint8)
 
     def add(self, codes: np.ndarray) -> None:
-        self._stream.write(codes.data)
+        self._write(codes.data)
         self.size += len(codes)

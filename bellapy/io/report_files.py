@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from bellapy.io.outputs import ending_of, open_output, whole_files
+from bellapy.errors import ParameterError
+from bellapy.io.outputs import ALIGNMENTS, ending_of, open_output, whole_files
 from bellapy.report.multiqc import ENDING, make_multiqc
 from bellapy.report.run_report import RunReport
 
 PICTURES = (".png", ".svg")
 PAGE = ".html"
+OTHERS = ("pdf", "jpg", "jpeg", "gif", "eps", "ps", "tif", "tiff", "htm", "txt", "tsv", "csv", "xlsx", "md", *ALIGNMENTS)
+"""What a report is not, though its name may say so."""
 
 
 def check_kind(path: str) -> None:
     """Raise ParameterError before the work begins if the report cannot be made."""
+    if ending_of(path) in OTHERS:
+        raise ParameterError(f"--report {path}: reports are .html, .png, .svg and .json")
     if path.lower().endswith((PAGE, *PICTURES)):
         from bellapy.report.pictures import check_pictures
 

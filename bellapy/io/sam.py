@@ -13,6 +13,8 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from threading import Thread
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -20,7 +22,8 @@ from bellapy.compute import own_process
 from bellapy.compute.memory import give_back_freed
 from bellapy.errors import OutputError
 from bellapy.io.codes import REVERSE, SECONDARY, UNKNOWN_QUALITY
-from bellapy.io.outputs import whole_files
+from bellapy.io.htslib import load_pysam
+from bellapy.io.outputs import is_special, open_output, whole_files
 from bellapy.io.paf import gap_compressed_divergence
 from bellapy.io.path_text import aligned_bases, cigars, differences, draw, mismatches
 from bellapy.io.table_text import LETTER, NAME, NUMBER, SHARE, TEXT, NameTable, format_rows
@@ -32,6 +35,7 @@ NAME_RULE = re.compile(r"[0-9A-Za-z!#$%&+./:;?^_|~-][0-9A-Za-z!#$%&*+./:;=?@^_|~
 LONGEST_NAME, SHOWN = 254, 40  # letters; of a name in a message
 SORT_MEMORY = "64M"  # for each thread
 OPEN_FILES = "/proc/self/fd"  # on Linux; elsewhere names are UTF-8
+PIPE_SIZE = 1 << 16
 LEVEL = 1  # of compression; the usual 6 takes four times as long for a seventh less space
 
 
@@ -45,11 +49,7 @@ def check_names(names: Sequence[str], what: str = "read") -> None:
 
 
 def make_header(reads: ReadSet, command: str, version: str) -> str:
-    """Header lines; a read without bases cannot be a reference and is left out.
-
-    Names of files may hold bytes that are not UTF-8: the header, which has to be, shows them with a backslash.
-    """
-    command = command.encode(errors="backslashreplace").decode()
+    """Header lines; a read without bases cannot be a reference and is left out."""
     sizes = zip(reads.names, reads.lengths.tolist(), strict=True)
     return "".join(
         ["@HD\tVN:1.6\tSO:unsorted\n", *(f"@SQ\tSN:{name}\tLN:{size}\n" for name, size in sizes if size)]
@@ -89,34 +89,93 @@ def format_records(reads: ReadSet, overlaps: Overlaps, paths: Paths, cs: bool, n
     return format_rows(columns, names)
 
 
+INDEXES = {"bam": "bai", "cram": "crai"}
+"""Endings of the indexes of sorted files, by format."""
+CRAM = "cram,embed_ref=2"  # with the part of the reference that it needs, so that it can be read anywhere
+
+
+def index_of(path: str, kind: str) -> str | None:
+    """The index that stands beside a sorted file of a format; None where there is none, as of what goes to a pipe."""
+    return f"{path}.{INDEXES[kind]}" if kind in INDEXES and path != "-" and not is_special(path) else None
+
+
 @contextmanager
-def open_bam(path: str, header: str, sort: bool, threads: int) -> Iterator[Callable[[bytes], None]]:
-    """A function that writes alignment lines to a BAM file; with `sort`, to one in order of targets, beside its index.
+def open_bam(
+    path: str, header: str, index: str | None, threads: int, kind: str = "bam"
+) -> Iterator[Callable[[bytes], None]]:
+    """A function that writes alignment lines to a BAM or CRAM file.
 
-    The file, and its index PATH.bai, appear when the block ends without an error, and not at all otherwise.
+    index : the name of its index; then lines are sorted by targets.  None: they stay as they come, and BAM may go to a pipe.
+
+    Files appear when the block ends without an error, and not at all otherwise.
     """
-    import pysam
-
-    with whole_files(path, *([f"{path}.bai"] if sort else [])) as files, _as_utf8(files) as written:
-        target = f"{written[0]}.unsorted" if sort else written[0]
+    pysam = load_pysam()
+    parsed = pysam.AlignmentHeader.from_text(header)
+    if path == "-" or is_special(path):
+        with open_output(path, compressible=False) as stream, _through_pipe(stream) as end:
+            with pysam.AlignmentFile(end, "wb", header=parsed, threads=1, format_options=_level(LEVEL)) as bam:
+                yield _writer(bam, parsed)
+        return
+    with whole_files(path, *([index] if index else [])) as files, _as_utf8(files) as written:
+        target = f"{written[0]}.unsorted" if index else written[0]
         try:
-            parsed = pysam.AlignmentHeader.from_text(header)
-            level = [b"level=%d" % (0 if sort else LEVEL)]  # pysam 0.22 takes no text
+            with open(target, "wb") as stream:
+                stream.write(header.encode())  # a full disk shows now: pysam would tell it with a traceback
+            level = _level(0 if index else LEVEL)
             with pysam.AlignmentFile(target, "wb", header=parsed, threads=threads, format_options=level) as bam:
-
-                def write(lines: bytes) -> None:
-                    for line in lines.decode().splitlines():
-                        bam.write(pysam.AlignedSegment.fromstring(line, parsed))
-
-                yield write
-            if sort:
+                yield _writer(bam, parsed)
+            if index:
                 give_back_freed()
-                options = ["-l", str(LEVEL), "-@", str(threads - 1), "-m", SORT_MEMORY, "-O", "bam"]
+                options = ["-@", str(threads - 1), "-m", SORT_MEMORY, "-O", CRAM if kind == "cram" else "bam"]
+                options += [] if kind == "cram" else ["-l", str(LEVEL)]
                 with _temporary_files_in(os.path.dirname(files[0])):
                     pysam.sort("--no-PG", *options, "-T", target, "-o", written[0], target)
                     pysam.index(*written)
         except pysam.SamtoolsError as error:
-            raise OutputError(f"{path}: {error.value}") from error
+            raise OSError(error.value) from error
+
+
+def _level(level: int) -> list[bytes]:
+    return [b"level=%d" % level]  # pysam 0.22 takes no text
+
+
+def _writer(bam: Any, header: Any) -> Callable[[bytes], None]:
+    from pysam import AlignedSegment
+
+    def write(lines: bytes) -> None:
+        for line in lines.decode().splitlines():
+            bam.write(AlignedSegment.fromstring(line, header))
+
+    return write
+
+
+@contextmanager
+def _through_pipe(stream: BinaryIO) -> Iterator[BinaryIO]:
+    """What pysam can write to in place of a stream; a thread copies its bytes."""
+    reader, writer = os.pipe()
+    errors: list[Exception] = []
+
+    def copy() -> None:
+        try:
+            with open(reader, "rb", buffering=0) as pipe:  # closed after an error, so that writing ends
+                while data := pipe.read(PIPE_SIZE):
+                    stream.write(data)
+        except Exception as error:  # told by the thread that writes
+            errors.append(error)
+
+    thread = Thread(target=copy, daemon=True)
+    thread.start()
+    try:
+        with open(writer, "wb") as end:
+            yield end
+    except OSError:
+        thread.join()
+        if errors:
+            raise errors[0] from None
+        raise
+    thread.join()
+    if errors:
+        raise errors[0]
 
 
 @contextmanager

@@ -22,7 +22,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +32,12 @@ from bellapy import __version__
 from bellapy.compute.locks import lock_file
 from bellapy.errors import InputError, OutputError, ParameterError
 from bellapy.io.array_files import read_arrays, write_arrays
-from bellapy.io.compressed import told_damage
-from bellapy.io.outputs import system_id
+from bellapy.io.compressed import is_read_once, told_damage
+from bellapy.io.outputs import reason, system_id
 from bellapy.report.log import logger
 
 JOURNAL, OWNER = "job.json", "owner.lock"
+SUM = "checksum"  # of the journal, in the journal
 ENDED = {"ended": True}  # the journal of a job whose results are being removed
 RESULT, BYTES, UNFINISHED, LOCK = ".arrays", ".bin", ".tmp", ".lock"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -64,7 +65,7 @@ class Workdir:
 
     def names(self) -> set[str]:
         """The names of all results, from one look at the folder."""
-        with _told(self.folder):
+        with self.told():
             return {name.removesuffix(RESULT) for name in os.listdir(self.folder) if name.endswith(RESULT)}
 
     def load(self, name: str, only: Sequence[str] = ()) -> dict[str, np.ndarray] | None:
@@ -123,7 +124,7 @@ class Workdir:
     def new_file(self, path: Path) -> Iterator[Path]:
         """The name under which to write a file of this folder; when the block ends without an error it gets its own."""
         written = self.folder / f".{path.name}.{system_id()}-{os.getpid()}-{os.urandom(8).hex()}{UNFINISHED}"
-        with _told(path, lasting=self._lasting), _held(written):
+        with self.told(path), _held(written):
             try:
                 yield written
                 if self._lasting:
@@ -135,9 +136,13 @@ class Workdir:
             finally:
                 written.unlink(missing_ok=True)
 
+    def told(self, path: Path | None = None) -> AbstractContextManager[None]:
+        """Errors of the system as errors about a file of the folder, or about the folder."""
+        return told_errors(self.folder, path, lasting=self._lasting)
+
     @contextmanager
     def _locked(self, name: str) -> Iterator[None]:
-        with _told(self.folder):
+        with self.told():
             stream = open(self.path_of(name, LOCK), "ab")
         with stream:
             with suppress(OSError):  # no locks here: both make the same
@@ -159,7 +164,7 @@ class Workdir:
         with suppress(OutputError):
             self.write_journal(ENDED)
         self.remove_results()
-        with _told(self.folder):
+        with self.told():
             for pattern in (f".*{UNFINISHED}", JOURNAL, f"*{LOCK}"):
                 _remove(self.folder, pattern)
         with suppress(OSError):
@@ -167,14 +172,28 @@ class Workdir:
 
     def remove_results(self) -> None:
         """Remove all results."""
-        with _told(self.folder):
+        with self.told():
             for pattern in (f"*{RESULT}", f"*{BYTES}"):
                 _remove(self.folder, pattern)
 
     def write_journal(self, journal: Mapping[str, Any]) -> None:
         """Say what the folder is about."""
         with self.new_file(self.folder / JOURNAL) as written:
-            written.write_text(json.dumps(journal, indent=1))
+            written.write_text(json.dumps({**journal, SUM: _sum(journal)}, indent=1))
+
+
+@contextmanager
+def told_errors(folder: Path, path: Path | None = None, *, lasting: bool = True) -> Iterator[None]:
+    """Errors of the system as errors about the output."""
+    try:
+        yield
+    except OSError as error:
+        what_next = "Name another --workdir."
+        if not lasting:
+            what_next = "The work needs room on this disk; --workdir names another folder for it."
+        elif (folder / JOURNAL).exists():
+            what_next = "What was done is kept: the same command goes on from it."
+        raise OutputError(f"{path or folder}: {reason(error, folder)}. {what_next}") from error
 
 
 @contextmanager
@@ -198,7 +217,7 @@ def open_workdir(
     path = Path(folder)
     checked = [digest(name) for name in inputs] if lasting else []
     journal = {"kind": kind, "version": __version__, "options": _plain(options), "inputs": checked}
-    with _told(path, lasting=lasting):
+    with told_errors(path, lasting=lasting):
         if path.exists() and not path.is_dir():
             raise OutputError(f"{folder}: is no folder. Name an empty or a new folder as --workdir.")
         path.mkdir(exist_ok=True)
@@ -250,11 +269,15 @@ def read_journal(folder: Path) -> dict[str, Any]:
     """What a folder is about; raises InputError where the journal is damaged."""
     try:
         journal = json.loads((folder / JOURNAL).read_text())
-        if not isinstance(journal, dict):
-            raise ValueError("no record")
+        if not isinstance(journal, dict) or journal.pop(SUM, None) != _sum(journal):
+            raise ValueError("wrong checksum")
     except (OSError, ValueError) as error:
         raise InputError(folder / JOURNAL, f"is damaged ({error}). Remove the folder, and start again.") from error
     return journal
+
+
+def _sum(journal: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(journal, sort_keys=True).encode()).hexdigest()
 
 
 def digest(path: str) -> dict[str, Any]:
@@ -262,10 +285,11 @@ def digest(path: str) -> dict[str, Any]:
 
     Raises
     ------
-    ParameterError : standard input.  InputError : it cannot be read.
+    ParameterError : standard input or a pipe.  InputError : it cannot be read.
     """
-    if path == "-":
-        raise ParameterError("--workdir: standard input cannot be read again when the job goes on; name files of reads")
+    if is_read_once(path):
+        shown = "standard input" if path == "-" else path
+        raise ParameterError(f"--workdir: {shown} cannot be read again when the job goes on; name files of reads")
     checksum, size = hashlib.sha256(), 0
     with told_damage(path), open(path, "rb", buffering=0) as stream:
         while piece := stream.read(PIECE):
@@ -285,7 +309,10 @@ def _check_same(folder: str, was: dict[str, Any], now: dict[str, Any]) -> None:
         raise OutputError(f"{folder}: was begun with {len(old)} input files, now there are {len(new)}. {way_out}")
     for one, other in zip(old, new, strict=True):
         if (one["bytes"], one["sha256"]) != (other["bytes"], other["sha256"]):
-            raise OutputError(f"{folder}: {other['path']} is not what the job was begun with ({one['path']}). {way_out}")
+            what = "has changed since the job was begun"
+            if other["path"] != one["path"]:
+                what = f"is not {one['path']}, with which the job was begun"
+            raise OutputError(f"{folder}: {other['path']} {what}. {way_out}")
     for name, (before, value) in sorted(differences(was.get("options", {}), now["options"]).items()):
         raise OutputError(f"{folder}: was begun with {name} {before}, now it is {value}. {way_out}")
 
@@ -330,15 +357,3 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-@contextmanager
-def _told(path: Path, *, lasting: bool = True) -> Iterator[None]:
-    """Errors of the system as errors about the output."""
-    try:
-        yield
-    except OSError as error:
-        what_next = "What was done is kept: the same command goes on from it." if lasting else (
-            "The work needs room on this disk; --workdir names another folder for it."
-        )  # fmt: skip
-        raise OutputError(f"{path}: {error.strerror or error}. {what_next}") from error

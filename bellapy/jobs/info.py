@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from bellapy import __version__
 from bellapy.errors import DeviceError
 
-PACKAGES = ("numba", "llvmlite", "numpy", "scipy", "pysam", "pyfastx", "typer", "numba-cuda")
+PACKAGES = ("numba", "llvmlite", "numpy", "scipy", "pysam", "pyfastx", "typer", "zstandard", "numba-cuda")
 
 
 def describe_system() -> str:
@@ -59,5 +59,12 @@ def _cache_folder() -> str:
 
     if not COMPILES:
         return "none: NUMBA_DISABLE_JIT is set"
-    files = [*folder().glob("code-*"), *folder().glob("kernel-*")]
-    return f"{folder()} ({len(files)} functions, {sum(file.stat().st_size for file in files) / 1e6:.1f} MB)"
+    sizes: list[int] = []
+    try:
+        with os.scandir(folder()) as entries:
+            sizes = [entry.stat().st_size for entry in entries if entry.name.startswith(("code-", "kernel-"))]
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        return f"{folder()} ({error.strerror}; NUMBA_CACHE_DIR names another folder)"
+    return f"{folder()} ({len(sizes)} functions, {sum(sizes) / 1e6:.1f} MB)"

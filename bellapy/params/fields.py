@@ -40,6 +40,7 @@ class About:
     flags : names of the option; none: made of the field's name.  metavar : what stands for the value in help.
     text : the option takes text, which something else turns into the value.
     common : shown by the short help too.
+    aliases : other words for choices, as other programs have them, each with the choice that is meant.
     """
 
     help: str
@@ -54,6 +55,7 @@ class About:
     metavar: str | None = None
     text: bool = False
     common: bool = False
+    aliases: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,13 @@ class Field:
     def flags(self) -> tuple[str, ...]:
         """Names of its option, the one that messages use last."""
         return self.about.flags or ("--" + self.name.replace("_", "-"),)
+
+    def meant(self, value: Any) -> Any:
+        """The value that a user means: what is always negative may be given without its sign."""
+        about = self.about
+        if about.high is not None and about.high < 0 and value is not None:
+            return -abs(value)
+        return dict(about.aliases).get(value, value) if about.aliases else value
 
     def check(self, value: Any) -> None:
         """Raise ParameterError, naming the option, for a value out of range."""

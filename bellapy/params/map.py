@@ -8,7 +8,7 @@ from bellapy.errors import ParameterError
 from bellapy.params.fields import ALIGNMENT, INPUT, LARGEST, OUTPUT, SEEDING, About, given_values
 from bellapy.params.scoring import AffineScoring, affine_scoring
 
-MAP_FORMATS = ("paf", "sam", "bam")
+MAP_FORMATS = ("paf", "sam", "bam", "cram")
 PAIR_MODES = ("global", "extend")
 
 
@@ -51,9 +51,22 @@ MAP_PRESETS: dict[str, MapParams] = {
     "hifi": MapParams(
         k=19, window=19, max_gap=10_000, scoring=AffineScoring(1, -4, 6, 2, 26, 1), select=SelectRule(min_score=200, near=6)
     ),
-}
+    **{
+        name: MapParams(
+            k=19, window=window, max_gap=10_000, scoring=AffineScoring(1, *costs), zdrop=200, end_bonus=0,
+            select=SelectRule(min_score=200, near=6),
+        )
+        for name, window, costs in (
+            ("asm5", 19, (-19, 39, 3, 81, 1)), ("asm10", 19, (-9, 16, 2, 41, 1)), ("asm20", 10, (-4, 6, 2, 26, 1))
+        )
+    },
+}  # fmt: skip
 """By name; `map` chooses by the reads' errors: hifi below 1.5 %, hq below 6 %, ont below 10 %, else clr."""
 
+MINIMAP2_READS = (
+    ("map-ont", "ont"), ("lr:hq", "hq"), ("map-hifi", "hifi"), ("map-ccs", "hifi"), ("map-pb", "clr"),
+)  # fmt: skip
+"""What minimap2 calls presets for reads."""
 HIFI_ERRORS, HQ_ERRORS, ONT_ERRORS = 0.015, 0.06, 0.1
 
 
@@ -94,7 +107,14 @@ class MapOptions(NamedTuple):
 
     preset: Annotated[
         str | None,
-        About("Settings for a kind of reads", choices=tuple(MAP_PRESETS), unset="from the reads", panel=INPUT, common=True),
+        About(
+            "Settings for a kind of reads",
+            choices=tuple(MAP_PRESETS),
+            unset="from the reads",
+            panel=INPUT,
+            common=True,
+            aliases=MINIMAP2_READS,
+        ),
     ] = None
     zdrop: Annotated[
         int | None,
@@ -107,6 +127,15 @@ class MapOptions(NamedTuple):
     no_align: Annotated[
         bool, About("Only chain seeds, which is fast and leaves rough ends; PAF", panel=ALIGNMENT, common=True)
     ] = False
+
+
+class ReadOptions(NamedTuple):
+    """Which reads are mapped."""
+
+    min_length: Annotated[int, About("Leave out shorter reads", 0, LARGEST, unit="bases", panel=INPUT)] = 0
+    min_quality: Annotated[
+        float, About("Leave out reads whose base qualities tell more errors", 0, 60, unit="Phred", panel=INPUT)
+    ] = 0.0
 
 
 class MapWriting(NamedTuple):
@@ -129,6 +158,8 @@ class MapWriting(NamedTuple):
     ] = None
     eqx: Annotated[bool, About("Write = and X in CIGARs instead of M", panel=OUTPUT)] = False
     hard_clip: Annotated[bool, About("Leave clipped bases out of supplementary lines", panel=OUTPUT)] = False
+    paf_no_hit: Annotated[bool, About("Write reads that fit nowhere in PAF, too", panel=OUTPUT)] = False
+    sam_hit_only: Annotated[bool, About("Leave reads that fit nowhere out of SAM and BAM", panel=OUTPUT)] = False
 
 
 def adjusted(params: MapParams, options: Mapping[str, Any]) -> MapParams:
@@ -147,7 +178,10 @@ def adjusted(params: MapParams, options: Mapping[str, Any]) -> MapParams:
 class IndexOptions(NamedTuple):
     """Options of `index`; None: as the preset says."""
 
-    preset: Annotated[str, About("Kind of reads that will be mapped", choices=tuple(MAP_PRESETS), panel=INPUT)] = "ont"
+    preset: Annotated[
+        str,
+        About("Kind of reads that will be mapped", choices=tuple(MAP_PRESETS), panel=INPUT, aliases=MINIMAP2_READS),
+    ] = "ont"
     k: Annotated[
         int | None, About("Length of a minimizer", unit="bases", unset="of the preset", panel=SEEDING, flags=("-k",))
     ] = None

@@ -38,6 +38,9 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 """Differences from the defaults, by name.  Explicit options override them."""
 
+MINIMAP2_OVERLAPS = (("ava-ont", "ont"), ("ava-pb", "clr"))
+"""What minimap2 calls presets for overlaps."""
+
 DEFAULT_SAMPLING_WINDOW = 8
 
 SHORTEST_OVERLAP = 1000  # bases; shorter ones are mostly false
@@ -61,7 +64,8 @@ class PresetParams(NamedTuple):
     """What comes before all other parameters."""
 
     preset: Annotated[
-        str | None, About("Settings for a kind of reads", choices=tuple(PRESETS), panel=INPUT, common=True)
+        str | None,
+        About("Settings for a kind of reads", choices=tuple(PRESETS), panel=INPUT, common=True, aliases=MINIMAP2_OVERLAPS),
     ] = None
 
 
@@ -206,6 +210,9 @@ class WritingParams(NamedTuple):
     cigar: Annotated[bool, About("Write base-level paths, as CIGAR in cg:Z", panel=OUTPUT, common=True)] = False
     cs: Annotated[bool, About("Write base-level paths, as differences in cs:Z", panel=OUTPUT)] = False
     sort: Annotated[bool, About("Sort BAM by target and index it", panel=OUTPUT)] = False
+    both_directions: Annotated[
+        bool, About("Write every overlap twice in PAF, once from each read, as racon wants it", panel=OUTPUT)
+    ] = False
 
 
 @dataclass(frozen=True)

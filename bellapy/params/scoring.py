@@ -68,7 +68,7 @@ def affine_scoring(
 
 def _numbers(option: str, text: str) -> list[int]:
     try:
-        values = [int(value) for value in text.split(",")]
+        values = [abs(int(value)) for value in text.split(",")]
     except ValueError:
         raise ParameterError(f"{option} {text}: one or two whole numbers are needed, such as 4,24") from None
     if len(values) > 2:

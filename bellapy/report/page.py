@@ -60,7 +60,7 @@ def make_page(report: RunReport) -> bytes:
 </body>
 </html>
 """
-    return page.encode()
+    return page.encode(errors="backslashreplace")
 
 
 def _figures(told: Mapping[str, Any]) -> str:

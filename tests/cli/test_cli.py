@@ -23,6 +23,7 @@ from cases import COMMANDS, listing, options_of, run, sample_reads
 import bellapy.io.outputs
 from bellapy import __version__
 from bellapy.cli.app import load_command
+from bellapy.errors import MemoryLimitError, OutputClosed
 from bellapy.params import RANGES
 from bellapy.params.fields import PANELS
 
@@ -84,6 +85,7 @@ def write_bam(path: Path) -> None:
         segment = pysam.AlignedSegment(bam.header)
         segment.query_name, segment.query_sequence, segment.flag = "r", "ACGT", pysam.FUNMAP
         bam.write(segment)
+    path.write_bytes(path.read_bytes()[:-40])  # cut short
 
 
 def fastq(*lengths: tuple[int, int]) -> bytes:
@@ -99,7 +101,7 @@ BAD_READS = {
     "binary.fa": (bytes(range(256)) * 4, "binary data"),
     "utf8.fa": ("\ufeff>a\nACGT\n".encode(), "byte-order mark"),
     "utf16.fa": (">a\nACGT\n".encode("utf-16"), "byte-order mark"),
-    "bam.bam": (write_bam, "samtools fastq"),
+    "bam.bam": (write_bam, "the compressed data are damaged"),
     "cut.fa.gz": (gzip.compress(b">a\n" + b"ACGTTGCA" * 50)[:-9], "compressed data"),
     "damaged.fa.gz": (b"\x1f\x8b\x08" + bytes(range(64)), "compressed data"),
     "unequal.fq": (fastq((5, 5), (7, 6)), "record 2 (line 8): 7 bases but 6 quality values"),
@@ -238,7 +240,8 @@ def test_contradictions(here, options, problem):
             "--format cram: choose from paf, sam, bam, bella",
         ),
         (["overlap", "reads.fa", "-o", "x.cram"], "-o x.cram: CRAM is not written. Name a BAM file"),
-        (["map", "reads.fa", "reads.fa", "-o", "x.cram"], "-o x.cram: CRAM is not written. Name a BAM file"),
+        (["map", "reads.fa", "reads.fa", "--format", "cram"], "--format cram: name a file with -o"),
+        (["map", "reads.fa", "reads.fa", "-o", "x.cram.gz"], "--format cram: name a file that does not end in .gz"),
         (["overlap", "reads.fa", "-o", "x.BAM.gz"], "--format bam: name a file that does not end in .gz"),
         (["correct", "reads.fa", "-o", "x.bam"], "-o x.bam: reads are written as FASTQ to .fq or .fastq, and as FASTA to"),
         (["correct", "reads.fa", "-o", "x.PAF.gz"], "-o x.PAF.gz: reads are written as FASTQ"),
@@ -267,7 +270,7 @@ def test_no_command_shows_the_help():
         ("folder", "is a folder"),
         ("reads.fa/x", "does not exist"),
         ("reads.fa", "is read as input"),
-        ("", "is a folder"),
+        ("", "name a file"),
     ],
 )
 def test_output_that_cannot_be(here, monkeypatch, flag, path, problem):
@@ -275,7 +278,7 @@ def test_output_that_cannot_be(here, monkeypatch, flag, path, problem):
     monkeypatch.setattr("bellapy.io.fastx.gather_reads", None)  # nothing is read before the error
     line = last_line(fails(here, 1, "overlap", "reads.fa", flag, path))
     assert problem in line
-    assert line.startswith(f"bellapy: error: {path or 'an empty name'}: ")
+    assert line.startswith(f"bellapy: error: {path}: " if path else "bellapy: error: an empty name ")
 
 
 def test_inputs_of_later_stages_are_not_overwritten(here):
@@ -351,7 +354,7 @@ def test_folder_without_permission(here):
 @pytest.mark.parametrize("where", ["count_rounds", "candidate_rounds", "align_rounds", "filter_rounds", "format_overlaps"])
 @pytest.mark.parametrize(
     ("error", "code", "problem"),
-    [(MemoryError, 1, "out of memory"), (KeyboardInterrupt, 130, ""), (BrokenPipeError(32, ""), 1, "")],
+    [(MemoryError, 1, "out of memory"), (KeyboardInterrupt, 130, ""), (OutputClosed(""), 141, "")],
 )
 def test_failure_halfway_leaves_nothing(here, monkeypatch, where, error, code, problem):
     def fail(*arguments, **options):
@@ -359,6 +362,39 @@ def test_failure_halfway_leaves_nothing(here, monkeypatch, where, error, code, p
 
     monkeypatch.setattr(f"bellapy.{'io.paf' if where == 'format_overlaps' else 'jobs.overlap.pipeline'}.{where}", fail)
     assert problem in fails(here, code, "overlap", "reads.fa", "-o", "x.paf", "--report", "x.json")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "overlap reads.fa",
+        "map reads.fa reads.fa",
+        "map reads.fa reads.fa --format sam",
+        "map reads.fa reads.fa --format bam",
+    ],
+)
+def test_a_reader_that_closes_the_output(here, words):
+    """As `head` does: nothing is said, and the status is that of a program which SIGPIPE ended."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([*PROGRAM, *words.split(), "-q"], cwd=here, stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.parametrize("options", [[], ["--workdir", "wk", "--blocks", "2"], ["-t", "3"]])
+def test_both_directions(here, options):
+    """Each line is followed by the same overlap, seen from the target."""
+    once = run("overlap", "reads.fa", "-q").out.decode().splitlines()
+    both = run("overlap", "reads.fa", "-q", "--both-directions", *options).out.decode().splitlines()
+    assert both[::2] == once
+    for line, other in zip(once, both[1::2], strict=True):
+        columns = line.split("\t")
+        assert other.split("\t") == [*columns[5:9], columns[4], *columns[:4], *columns[9:]]
+    for wrong in (["--cigar"], ["-o", "x.sam"], ["--format", "bella"]):
+        assert "--both-directions: only PAF without" in last_line(
+            fails(here, 2, "overlap", "reads.fa", "--both-directions", *wrong)
+        )
 
 
 class FullDisk:
@@ -756,7 +792,7 @@ def test_broken_pipe_is_quiet(here):
         err = process.stderr.read()
         process.wait()
     assert err == b""
-    assert process.returncode == 1
+    assert process.returncode == 141
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
@@ -820,6 +856,42 @@ def test_options_are_read_without_pydantic(here):
     )
     run = subprocess.run([sys.executable, "-c", code], cwd=here, capture_output=True, text=True)
     assert (run.returncode, run.stderr) == (0, "") and run.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("overlap reads.fa", ["--max-memory", "--sampling"]),
+        ("correct reads.fa", ["--max-memory"]),
+        ("map reads.fa reads.fa", []),
+    ],
+)
+@pytest.mark.parametrize("kind", [MemoryError, MemoryLimitError])
+def test_too_little_memory_names_options_of_the_command(here, monkeypatch, command, named, kind):
+    def fail(*_, **__):
+        raise kind() if kind is MemoryError else kind(10**9, "the work", 10**9)
+
+    monkeypatch.setattr("bellapy.cli.session.run_params", fail)
+    message = last_line(fails(here, 1, *command.split()))
+    assert [option for option in ("--max-memory", "--sampling") if option in message.replace("--max-memory 1000M", "")] == [
+        option for option in named if kind is MemoryError or option == "--sampling"
+    ]
+
+
+def test_what_is_not_compiled_is_told(here):
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run([*PROGRAM, "overlap", "missing.fa"], cwd=here, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1 and "NUMBA_DISABLE_JIT is set: nothing is compiled" in done.stderr
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), NotADirectoryError(20, "Not a directory")])
+def test_info_where_the_folder_of_compiled_code_cannot_be_read(monkeypatch, error):
+    def fail(path):
+        raise error
+
+    monkeypatch.setattr("bellapy.jobs.info.os.scandir", fail)
+    outcome = run("info")
+    assert outcome.code == 0 and f"({error.strerror}; NUMBA_CACHE_DIR names another folder)" in outcome.out.decode()
 
 
 def processor_time() -> float:

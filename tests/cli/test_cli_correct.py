@@ -125,7 +125,7 @@ def test_windows_that_cannot_be_done(here):
     assert "cut it into shorter ones" in fails(here, 1, "consensus", "w.fa", "-o", "out.fa")
     (here / "w.fa").write_text("")
     assert "empty" in fails(here, 1, "consensus", "w.fa", "-o", "out.fa")
-    assert "--gap 3" in fails(here, 2, "consensus", "w.fa", "--gap", "3")
+    assert "--gap -300: must be from" in fails(here, 2, "consensus", "w.fa", "--gap", "300")
     assert "only once" in fails(here, 2, "consensus", "-", "-")
 
 

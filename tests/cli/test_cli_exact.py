@@ -257,9 +257,7 @@ def test_workdir_of_another_job(here, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(pipeline, "write_alignment", stop)
         assert run("exact", "a.fa", "b.fa", "-o", "x.paf", "--workdir", "work").code == 130
-    assert "b_rc.fa is not what the job was begun with" in fails(
-        here, 1, "a.fa", "b_rc.fa", "-o", "x.paf", "--workdir", "work"
-    )
+    assert "b_rc.fa is not" in fails(here, 1, "a.fa", "b_rc.fa", "-o", "x.paf", "--workdir", "work")
     assert "begun with match 1, now it is 2" in fails(
         here, 1, "a.fa", "b.fa", "--match=2", "-o", "x.paf", "--workdir", "work"
     )

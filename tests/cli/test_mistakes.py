@@ -6,12 +6,17 @@ Exit status 1 for files, 2 for usage; no traceback, nothing on standard output, 
 from __future__ import annotations
 
 import gzip
+import json
 import os
+import resource
+import subprocess
+import sys
 from pathlib import Path
+from threading import Thread
 
 import pysam
 import pytest
-from cases import COMMANDS, listing, options_of, run, sample_reads
+from cases import COMMANDS, IMPORTS, listing, options_of, run, sample_reads
 
 USES = {
     "overlap": "reads.fa -o new.paf",
@@ -34,7 +39,6 @@ USES = {
 """Every command that reads files, with files of sound kinds; stages get none that is sound."""
 TAKEN = {
     "empty": {("evaluate", "overlaps.paf")},  # no overlaps were found
-    "sam": {("evaluate", "truth.tsv")},
     "same names": {
         ("map", "reads.fa"), ("exact", "reference.fa"), ("exact", "other.fa"), ("wga", "reference.fa"), ("wga", "other.fa"),
         ("consensus", "windows.fa"),
@@ -50,6 +54,7 @@ def write_bam(path: Path) -> None:
         segment = pysam.AlignedSegment(bam.header)
         segment.query_name, segment.query_sequence, segment.flag = "r", "ACGT", pysam.FUNMAP
         bam.write(segment)
+    path.write_bytes(path.read_bytes()[:-40])  # cut short
 
 
 WRONG = {
@@ -60,7 +65,7 @@ WRONG = {
     "html": b"<!DOCTYPE html>\n<html>404: not found</html>\n",
     "cut.gz": gzip.compress(b">a\n" + b"ACGTTGCA" * 500)[:-9],
     "bam": write_bam,
-    "sam": b"@HD\tVN:1.6\n@SQ\tSN:g\tLN:10\nr\t4\t*\t0\t0\t*\t*\t0\t0\tACGT\tIIII\n",
+    "sam": b"@HD\tVN:1.6\n@SQ\tSN:g\tLN:10\nr\t4\t*\t0\t0\n",
     "protein": f">p\n{PROTEIN}\n".encode(),
     "same names": b">a\nACGT\n>b\nACGT\n>a\nACGT\n",
 }
@@ -115,8 +120,109 @@ def with_wrong(command: str, wrong: str) -> list[list[str]]:
     return calls
 
 
+ODD = os.fsdecode(b"\xff\xe9.fa")  # no UTF-8
+
+
+@pytest.mark.parametrize(
+    "words", ["map {} reads.fa -o x.bam", "map {} reads.fa -o x.sam", "overlap {} -o x.bam", "exact {} other.fa -o x.sam",
+              "wga {} other.fa -o x.sam", "overlap {} -o x.paf", "correct {} -o x.fa", "map reference.fa {} -o {}.bam"]
+)  # fmt: skip
+def test_file_names_that_are_not_utf_8(here, words):
+    """The command stands in headers and reports."""
+    os.rename("reference.fa" if not words.startswith(("overlap", "correct", "map ref")) else "reads.fa", ODD)
+    command = [word.replace("{}", ODD) for word in words.split()]
+    for report in ("report.html", "report.json", "report.svg", f"{ODD}.html", "report_mqc.json"):
+        outcome = run(*command, "--report", report)
+        assert outcome.code == 0, outcome.err
+        assert "Traceback" not in outcome.err and os.path.exists(report)
+        Path(report).read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ("overlap reads.fa -o new.paf --report new.pdf", "--report new.pdf: reports are .html, .png, .svg and .json"),
+        ("overlap reads.fa -o new.bam --format sam", "--format sam: -o new.bam ends in .bam"),
+        ("map reference.fa reads.fa -o new.paf --format bam", "--format bam: -o new.paf ends in .paf"),
+        ("map reference.fa reads.fa -o new.maf", "--format paf: -o new.maf ends in .maf"),
+    ],
+)
+def test_names_that_do_not_fit_what_is_written(here, words, problem):
+    assert problem in refused(here, 2, *words.split())
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda line: line.replace("\t+\t", "\t*\t"), "the strand is '*', not +"),
+        (lambda line: line.replace("\t800\t+", "\t901\t+"), "outside the read"),
+        (lambda line: line.replace("\t0\t800", "\t-1\t800"), "outside the read"),
+        (lambda line: line.replace("\t100\t900\t", "\t900\t100\t"), "not in order"),
+    ],
+)
+def test_lines_of_paf_that_cannot_be(here, change, problem):
+    (here / "overlaps.paf").write_text(PAF + change(PAF))
+    assert problem in refused(here, 1, "view", "r0", "--overlaps", "overlaps.paf")
+    outcome = run("evaluate", "overlaps.paf", "--truth", "truth.tsv")
+    if "strand" in problem:
+        assert outcome.code == 1 and "overlaps.paf: line 2: the strand is '*', not + or -" in outcome.err
+    else:
+        assert json.loads(outcome.out)["lines_bad_coordinates"] == 1
+
+
 def test_every_command_that_reads_is_here():
     assert set(COMMANDS) - set(USES) == {"run-tile", "gather", "stage-options", "info"}
+
+
+def from_pipe(data: bytes) -> str:
+    """The name of a pipe that gives these bytes, as of <(...) in a shell."""
+    reader, writer = os.pipe()
+    Thread(target=lambda: (os.write(writer, data), os.close(writer)), daemon=True).start()
+    return f"/dev/fd/{reader}"
+
+
+@pytest.mark.parametrize(
+    "words", ["map reference.fa reads.fa", "exact reference.fa other.fa", "wga reference.fa other.fa", "overlap reads.fa",
+              "correct reads.fa", "map reference.fa reads.fa --preset hifi --secondary no"]
+)  # fmt: skip
+def test_pipes_as_files(here, words):
+    """Also a reference of `map`, which is indexed anew where the reads want other k-mers."""
+    expected = run(*words.split())
+    assert expected.code == 0
+    for i, name in enumerate(words.split()):
+        if name.endswith(".fa"):
+            command = words.split()
+            command[i] = from_pipe((here / name).read_bytes())
+            found = run(*command)
+            assert found.code == 0 and found.out == expected.out, found.err
+    line = refused(here, 2, "overlap", from_pipe((here / "reads.fa").read_bytes()), "--workdir", "new", "-o", "new.paf")
+    assert "/dev/fd/" in line and "cannot be read again" in line
+
+
+@pytest.mark.parametrize("room", [0, 6000])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "map reference.fa reads.fa -o new.bam", "map reference.fa reads.fa -o new.paf.gz", "overlap reads.fa -o new.bam",
+        "map reference.fa reads.fa -o new.sam", "index reference.fa -o new.idx", "overlap reads.fa --workdir new",
+        "plan reads.fa --workdir new", "correct reads.fa --workdir new", "overlap reads.fa -o new.paf.gz",
+        "count reads.fa -o new.npz", "wga reference.fa other.fa -o new.maf", "overlap reads.fa --report new.html",
+        "exact reference.fa other.fa -o new.sam",
+    ],
+)  # fmt: skip
+def test_files_that_have_no_room(here, words, room):
+    """The system says it, whatever libraries make of it; a limit on the size of files stands for a full disk."""
+    command = [sys.executable, "-m", "bellapy", *words.split(), "-q"]
+    environment = {**os.environ, "PYTHONPATH": IMPORTS}
+    done = subprocess.run(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)),
+    )  # fmt: skip
+    if room and done.returncode == 0 and "--workdir" not in words:
+        pytest.skip("the output is smaller")
+    assert done.returncode == 1, done.stderr
+    (line,) = [text for text in done.stderr.splitlines() if "compiles again" not in text]
+    assert line.startswith("bellapy: error: new") and ": File too large" in line
 
 
 @pytest.mark.parametrize("command", USES)
@@ -181,7 +287,8 @@ def test_value_of_another_type(here, command, words, problem):
 @pytest.mark.parametrize("command", USES)
 def test_typing_errors(here, command):
     assert "No such option: --ouptut" in refused(here, 2, *sound(command), "--ouptut", "x")
-    assert f"No such command '{command}x'" in refused(here, 2, f"{command}x", "reads.fa")
+    near = f"{command}x: there is no such command; did you mean `bellapy {command}`?"
+    assert near in refused(here, 2, f"{command}x", "reads.fa")
     line = run(command).err.strip().splitlines()[-1]
     assert line.startswith(("Error: Missing", "bellapy: error: ")), line
 

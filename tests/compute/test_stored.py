@@ -1,8 +1,10 @@
 """Machine code on the disk: which arguments share it, and that it does the same as what was compiled."""
 
 import os
+import shutil
 import subprocess
 import sys
+from importlib.metadata import version
 from itertools import combinations
 from pathlib import Path
 from threading import Thread
@@ -224,6 +226,55 @@ def test_a_change_anywhere_in_the_package_counts(compiled, monkeypatch):
     stored._stamp.cache_clear()
     assert njit(double)(3) == 6 and len(compiled) == 2
     stored._stamp.cache_clear()
+
+
+INNER = """
+from bellapy.compute.jit import njit_inner
+
+@njit_inner
+def number():
+    return {}
+"""
+OUTER = """
+from bellapy.compute.jit import njit
+from bellapy.engines.numbers_for_a_test import number
+
+@njit
+def told():
+    return number()
+
+print(told())
+"""
+
+
+@needs_compiler
+def test_an_inner_function_that_changed_with_its_time_stamp_kept(tmp_path):
+    """As `cp -p` and images do it that can be made again."""
+    shutil.copytree(PACKAGE, tmp_path / "bellapy", ignore=shutil.ignore_patterns("__pycache__"))
+    inner = tmp_path / "bellapy" / "engines" / "numbers_for_a_test.py"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    (tmp_path / "outer.py").write_text(OUTER)
+    for number in (1, 2, 1):
+        inner.write_text(INNER.format(number))
+        os.utime(inner, (10**9, 10**9))
+        command = [sys.executable, tmp_path / "outer.py"]
+        found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        assert found.stdout == f"{number}\n"
+
+
+def test_versions_are_part_of_the_name():
+    for package in stored.COMPILERS:
+        assert any(name.startswith(f"{package}-{version(package)}") for name in stored.installed(package))
+
+
+@needs_compiler
+def test_code_under_the_name_of_another_is_not_taken(compiled):
+    assert (njit(double)(3), njit(double)(2.5)) == (6, 5.0)
+    one, other = folder().iterdir()
+    code = one.read_bytes()
+    one.write_bytes(other.read_bytes())
+    other.write_bytes(code)
+    assert (njit(double)(3), njit(double)(2.5)) == (6, 5.0) and len(compiled) == 4
 
 
 def test_the_sources_are_all_modules():

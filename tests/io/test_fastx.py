@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import lzma
 import os
 import re
 import subprocess
@@ -13,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pysam
 import pytest
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -65,6 +68,7 @@ def error_of(data, folder):
     return caught.value
 
 
+OTHERS = {"bzip2": bz2.compress, "xz": lzma.compress, "zstd": zstandard.ZstdCompressor().compress}
 GOOD = {
     "fasta": (b">a\nACGT\n>b\nGG\n", {"a": "ACGT", "b": "GG"}),
     "wrapped": (b">a\nACG\nTAC\nG\n>b\nGG\n", {"a": "ACGTACG", "b": "GG"}),
@@ -86,11 +90,23 @@ GOOD = {
     "quality starts with > and +": (b"@a\nAC\n+\n>I\n@b\nA\n+\n+\n", {"a": "AC", "b": "A"}),
     "name repeated after +": (b"@a x y\nAC\n+a x y\nII\n@b z\nA\n+b\nI\n", {"a": "AC", "b": "A"}),
     "comments": (b">a/1 x>y @ + \xc3\xb5\nAC\n>b\tz\nA\n>c \nA\n", {"a/1": "AC", "b": "A", "c": "A"}),
+    "wrapped fastq": (b"@a x\nACG\nTA\n+\n@II\n+I\n@b\nC\n+\n>\n", {"a": "ACGTA", "b": "C"}),
+    "wrapped fastq, blank lines": (b"@a\n\nACG\n\nTA\n+\n\n@II\n\n+I\n\n@b\nC\n+\n>\n", {"a": "ACGTA", "b": "C"}),
+    "empty wrapped fastq": (b"@a\n+\n@b\nC\nC\n+\n>\n>\n@c\n\n\n+\n\n\n", {"a": "", "b": "CC", "c": ""}),
+    "blank lines first": (b"\n\r\n \n" + b"\n" * 40 + FASTQ, {"a": "ACGT", "b": "GG"}),
+    "blank lines first, fasta": (b"\n\n>a\nACGT\n", {"a": "ACGT"}),
+    "blank lines between": (FASTQ + b"\n\n \n\t\n\r\n@c\nA\n+\nI\n", {"a": "ACGT", "b": "GG", "c": "A"}),
+    "many blank lines between": (FASTQ + b"\n" * 8 + b"@c\nA\n+\nI\n", {"a": "ACGT", "b": "GG", "c": "A"}),
+    "another name after +": (b"@a x\nAC\n+1/2 length=2\nII\n@b z\nA\n+ \nI\n", {"a": "AC", "b": "A"}),
+    "names beyond ASCII": (">\xe9\u4e2d x\nAC\n@b\xf6\nA\n+\nI\n".encode(), {"\xe9\u4e2d": "AC", "b\xf6": "A"}),
+    "blanks before names": (b"> a x\nAC\n>\tb\nA\n@ c\nG\n+\nI\n", {"a": "AC", "b": "A", "c": "G"}),
+    "fasta after fastq": (FASTQ + b">c\nA\nC\n\n@d\nG\n+\nI\n", {"a": "ACGT", "b": "GG", "c": "AC", "d": "G"}),
+    "fastq after fasta": (b">c\nA\nC\n" + FASTQ + b">d\nG\n", {"c": "AC", "a": "ACGT", "b": "GG", "d": "G"}),
     "odd but printable names": (b">>a|~!\nAC\n>@b\nA\n", {">a|~!": "AC", "@b": "A"}),
 }
 
 
-@pytest.mark.parametrize("compress", ["plain", "gzip", "bgzip", "members"])
+@pytest.mark.parametrize("compress", ["plain", "gzip", "bgzip", "members", *OTHERS])
 @pytest.mark.parametrize("data, expected", GOOD.values(), ids=GOOD.keys())
 def test_good(data, expected, compress, tmp_path):
     if compress == "gzip":
@@ -99,6 +115,8 @@ def test_good(data, expected, compress, tmp_path):
         data = gzip.compress(data[:9]) + gzip.compress(b"") + gzip.compress(data[9:]) + bytes(700)
     elif compress == "bgzip":
         data = bgzip(data, tmp_path / "in.gz")
+    elif compress in OTHERS:  # of two files behind each other
+        data = OTHERS[compress](data[:9]) + OTHERS[compress](data[9:])
     assert_reads(load_bytes(data, tmp_path), expected)
 
 
@@ -165,13 +183,13 @@ BAD = {
     "only blank lines": (b"\n\r\n" + b"\n" * 40, "empty", None, None),
     "gzip of nothing": (gzip.compress(b""), "empty", None, None),
     "binary": (b"\0\1\2\3", "binary", None, 1),
-    "xz": (b"\xfd7zXZ\0", "by gzip", None, None),
-    "zstd": (b"\x28\xb5\x2f\xfd\0", "by gzip", None, None),
-    "BAM": (b"BAM\1\0\0\0\0", "samtools fastq", None, None),
-    "compressed BAM": (gzip.compress(b"BAM\1\0\0\0\0"), "samtools fastq", None, None),
-    "CRAM": (b"CRAM\3\0", "samtools fastq", None, None),
+    "xz": (b"\xfd7zXZ\0", "compressed data are damaged", None, None),
+    "zstd": (b"\x28\xb5\x2f\xfd\0", "compressed data are damaged", None, None),
+    "bzip2": (b"BZh9", "compressed data are damaged", None, None),
+    "BAM": (b"BAM\1\0\0\0\0", "as SAM, BAM or CRAM", None, None),
+    "compressed BAM": (gzip.compress(b"BAM\1\0\0\0\0"), "as SAM, BAM or CRAM", None, None),
+    "CRAM": (b"CRAM\3\0", "as SAM, BAM or CRAM", None, None),
     "text before the first record": (b"hello\n>a\nACGT\n", "text before the first record: starts with 'hello", None, 1),
-    "blank line before the first record": (b"\n>a\nACGT\n", "before the first record", None, 1),
     "table": (b"a\t1\n", "before the first record", None, 1),
     "fasta, digit": (b">a\nAC\nGT\n>b\nAC\nA1C\n", "'1' at column 2 is not a letter", 2, 6),
     "fasta, gap": (b">a\nAC-GT\n", "'-' at column 3 is not a letter", 1, 2),
@@ -181,36 +199,36 @@ BAD = {
     "fasta, tab": (b">a\nAC\tGT\n", r"'\\t' at column 3 is not a letter", 1, 2),
     "fasta, NUL": (b">a\nAC\0GT\n", r"'\\x00' at column 3 is not a letter", 1, 2),
     "fasta, not ASCII": (b">a\nAC\xc3\xa9\n", r"'\\xc3' at column 3 is not a letter", 1, 2),
-    "fasta, @ record": (b">a\nAC\n@b\nAC\n", "'@' at column 1 is not a letter", 1, 3),
+    "fasta, @ record": (b">a\nAC\n@b\nAC\n", r"expected '\+'.*found nothing", 2, 5),
     "fasta, + line": (b">a\nAC\n+\nII\n", r"'\+' at column 1 is not a letter", 1, 3),
     "fasta, empty name": (b">a\nAC\n>\nAC\n", "the name is empty", 2, 3),
-    "fasta, space before the name": (b">a\nAC\n> b\nAC\n", "the name is empty", 2, 3),
-    "fasta, name not ASCII": (b">a\xc3\xa9\nAC\n", "not printable ASCII", 1, 1),
-    "fasta, name not UTF-8": (b">a\xe9\nAC\n", "not printable ASCII", 1, 1),
-    "fasta, NUL in a comment": (b">a x\0\nAC\n", "not printable ASCII", 1, 1),
+    "fasta, name not UTF-8": (b">a\xe9\nAC\n", "not printable", 1, 1),
+    "fasta, NUL in a comment": (b">a x\0\nAC\n", "not printable", 1, 1),
     "fasta, old Mac line ends": (b">a\rACGT\r>b\rACGT\r", "line end not LF or CRLF", 1, 1),
     "fasta, same name": (b">a\nA\nC\n>b\nA\n>a x\nA\n", "has the same name 'a' as record 1. ", 3, 6),
     "same name twice running": (b">a\nA\n>a\nA\n", "has the same name 'a' as record 1. ", 2, 3),
     "fastq, same name": (FASTQ + b"@b\nA\n+\nI\n", "has the same name 'b' as record 2. ", 3, 9),
     "fastq, empty name": (b"@\nA\n+\nI\n", "the name is empty", 1, 1),
-    "fastq, name not ASCII": (FASTQ + b"@\xff\nA\n+\nI\n", "not printable ASCII", 3, 9),
+    "fastq, name not ASCII": (FASTQ + b"@\xff\nA\n+\nI\n", "not printable", 3, 9),
     "fastq, quality too short": (FASTQ + b"@c\nACG\n+\nII\n", "3 bases but 2 quality values", 3, 12),
     "fastq, quality too long": (b"@c\nACG\n+\nIIII\n" + FASTQ, "3 bases but 4 quality values", 1, 4),
     "fastq, quality missing": (b"@c\nACG\n+\n" + FASTQ, "3 bases but 8 quality values", 1, 4),
-    "fastq, + line missing": (b"@c\nACG\nIII\n" + FASTQ, r"expected '\+'.*found 'III'", 1, 3),
-    "fastq, + line wrong": (b"@c\nACG\n+d\nIII\n", r"expected '\+'.*found '\+d'", 1, 3),
-    "fastq, wrapped": (b"@c\nACG\nACG\n+\nIII\nIII\n", r"expected '\+'.*one line of bases, found 'ACG'", 1, 3),
-    "fastq, no header": (FASTQ + b"c\nA\n+\nI\n", "expected '@' and a name, found 'c'", 3, 9),
-    "fastq, > record": (FASTQ + b">c\nA\n", "expected '@' and a name, found '>c'", 3, 9),
-    "fastq, blank line between": (FASTQ + b"\n" + FASTQ, "expected '@' and a name, found nothing", 3, 9),
-    "fastq, blank lines between": (FASTQ + b"\n" * 8 + FASTQ, "expected '@' and a name, found nothing", 3, 9),
+    "fastq, + line missing": (b"@c\nACG\nIII\n" + FASTQ, r"expected '\+'.*found '@a first'", 1, 4),
+    "fastq, no header": (FASTQ + b"c\nA\n+\nI\n", "expected '>' or '@' and a name, found 'c'", 3, 9),
     "fastq, digit": (FASTQ + b"@c\nA1\n+\nII\n", "'1' at column 2 is not a letter", 3, 10),
     "fastq, sequence starts with @": (b"@c\n@C\n+\nII\n", "'@' at column 1 is not a letter", 1, 2),
     "fastq, sequence starts with >": (b"@c\n>C\n+\nII\n", "'>' at column 1 is not a letter", 1, 2),
     "fastq, space in quality": (FASTQ + b"@c\nAC\n+\nI I\n", "2 bases but 3 quality values", 3, 12),
     "fastq, quality out of range": (FASTQ + b"@c\nAC\n+\nI \n", "quality value", 3, 12),
     "fastq, quality not ASCII": (FASTQ + b"@c\nAC\n+\nI\xff\n", "quality value", 3, 12),
-    "fastq, ends in a header": (FASTQ + b"@c", r"expected '\+'.*found nothing", 3, 11),
+    "fastq, ends in a header": (FASTQ + b"@c", r"expected '\+'.*found nothing", 3, 10),
+    "fastq, wrapped, quality short": (b"@c\nACG\nACG\n+\nIII\n" + FASTQ, "6 bases but 11 quality values", 1, 6),
+    "fastq, wrapped, cut short": (b"@c\nACG\nACG\n+\nIII\n", "6 bases but 3 quality values.*cut short", 1, 5),
+    "fastq, - line": (b"@c\nACG\n-\nIII\n", r"expected '\+' after the bases, found '-'", 1, 3),
+    "fasta, then a table": (b">a\nAC\n@b\nA\n+\nI\nb 1\n", "expected '>' or '@' and a name, found 'b 1'", 3, 7),
+    "line of a name alone": (b">a\nAC\n@ \nA\n+\nI\n", "the name is empty", 2, 3),
+    "name with a blank of another alphabet": ("@a\u00a0b\nA\n+\nI\n".encode(), "not printable", 1, 1),
+    "blank lines before a table": (b"\n \n\r\na 1\n", "before the first record", None, 4),
     "fastq, ends in a sequence": (FASTQ + b"@c\nACG", r"expected '\+'.*found nothing", 3, 11),
     "fastq, ends at the quality": (FASTQ + b"@c\nACG\n+\n", "3 bases but 0 quality values.*cut short", 3, 12),
 }
@@ -249,6 +267,17 @@ BIG = b"@a\n" + RANDOM + b"\n+\n" + b"I" * len(RANDOM) + b"\n@b\nAC\n+\nII\n"
 @pytest.mark.parametrize("kept", [1, 5, 10, 11, 1000, -9, -8, -4, -1])
 def test_cut_gzip(kept, tmp_path):
     assert "compressed data are damaged" in error_of(gzip.compress(BIG)[:kept], tmp_path).problem
+
+
+@pytest.mark.parametrize("kept", [7, 1000, -1])
+@pytest.mark.parametrize("compress", OTHERS)
+def test_cut_or_changed(compress, kept, tmp_path):
+    whole = OTHERS[compress](BIG)
+    assert len(load_bytes(whole, tmp_path)) == 2
+    assert "compressed data are damaged" in error_of(whole[:kept], tmp_path).problem
+    if compress != "zstd":  # which has no checksum unless asked for
+        changed = whole[: len(whole) // 2] + bytes([whole[len(whole) // 2] ^ 4]) + whole[len(whole) // 2 + 1 :]
+        assert "compressed data are damaged" in error_of(changed, tmp_path).problem
 
 
 @pytest.mark.parametrize("at", [100, 20_000, -8, -5, -4, -1], ids=str)

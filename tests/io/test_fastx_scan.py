@@ -11,9 +11,9 @@ import pytest
 
 from bellapy.errors import InputError
 from bellapy.io import fastx_blocks
-from bellapy.io.fastx import load_reads
+from bellapy.io.fastx import load_reads, stream_records
 from bellapy.io.fastx_blocks import Block, blocks_of
-from bellapy.io.fastx_lines import lines_of, take, take_records, whole_records
+from bellapy.io.fastx_lines import chunks_of, take, whole_records
 from bellapy.io.fastx_scan import scan
 from bellapy.io.pieces import Pieces
 from bellapy.records.bases import ENCODE, PAD
@@ -21,15 +21,14 @@ from bellapy.records.bases import ENCODE, PAD
 INPUTS = 400
 
 
-def by_lines(block, fastq):
+def by_lines(block):
     """What the line-by-line rules make of a block; None where they find a fault."""
 
     def fault(problem, record, line):
         return InputError("x", problem, record, line)
 
-    parts = list(lines_of([block], fastq))
     try:
-        return [take(lines, fastq, fault) for _, lines in parts]
+        return [take(records, [line - 1 for line in lines]) for records, lines in chunks_of([block], fault)]
     except InputError:
         return None
 
@@ -39,7 +38,7 @@ def assert_alike(block, fastq):
     taken = scan(block, fastq)
     if taken is None:
         return False
-    expected = by_lines(block, fastq)
+    expected = by_lines(block)
     assert expected is not None and len(expected) == 1, block
     for name, mine, other in zip(taken._fields, taken, expected[0], strict=True):
         np.testing.assert_array_equal(mine, other, name)
@@ -56,15 +55,16 @@ def test_damaged_text(maker):
     assert INPUTS // 20 < n_taken < INPUTS
 
 
-def test_whole_records_are_those_of_the_lines():
+@pytest.mark.parametrize("maker", [hostile.fasta, hostile.fastq])
+def test_whole_records_are_those_of_the_lines(maker):
     n_taken = 0
     for i in range(INPUTS):
-        data = hostile.fasta(random.Random(f"whole {i}"))
-        records = whole_records(data) if data[:1] == b">" else None
+        data = maker(random.Random(f"whole {i}"))
+        records = whole_records(data, data[:1] == b"@") if data[:1] in (b">", b"@") else None
         if records is not None:
             n_taken += 1
-            [(_, lines)] = lines_of([Block(1, (data,))], False)
-            assert records == take_records(lines, False, InputError)[0]
+            [(expected, _)] = chunks_of([Block(1, (data,))], InputError)
+            assert records == expected
     assert INPUTS // 20 < n_taken < INPUTS
 
 
@@ -157,7 +157,7 @@ def test_threads_change_nothing(threads, tmp_path, monkeypatch):
     reads = load_reads([path], threads=threads)
     expected = b"".join(bytes([4]) * PAD + ENCODE[np.frombuffer(s, np.uint8)].tobytes() for s in texts) + bytes([4]) * PAD
     assert reads.codes.tobytes() == expected and reads.names == tuple(f"r{i}" for i in range(200))
-    path.write_bytes(path.read_bytes().replace(b"+r150", b"+r151"))
+    path.write_bytes(path.read_bytes().replace(b"+r150", b"*r151"))
     with pytest.raises(InputError, match=r"record 151 \(line 603\): expected '\+'"):
         load_reads([path], threads=threads)
 
@@ -177,9 +177,48 @@ def test_qualities_are_sampled_alike_by_any_number_of_threads(unusual, tmp_path,
     assert rates[0] != np.mean(10.0 ** ((33.0 - every) / 10)), "not all are counted"
 
 
-def test_protein_is_told_by_the_first_records_of_a_stream(tmp_path):
-    from bellapy.io.fastx import stream_records
+@pytest.mark.parametrize("size", [1, 40, 1000, 1 << 19])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_any_form_of_records(size, threads, tmp_path, monkeypatch):
+    """Of both formats, wrapped and not, with blank lines: by any number of threads, and as a stream."""
+    monkeypatch.setattr(fastx_blocks, "BLOCK_SIZE", size)
+    rng, path, parts, expected = random.Random(size), tmp_path / "x", [], []
+    for i in range(300):
+        bases = "".join(rng.choices("ACGT", k=rng.choice((0, 1, 5, 60, 200))))
+        width, usual = rng.choice((7, 60, 500)), i < 200 or rng.random() < 0.5
+        values = "".join(map(chr, rng.choices(range(33, 127), k=len(bases))))
+        if usual and size % 3:
+            parts.append(f"@r{i} c\n{bases}\n+\n{values}\n")
+        elif rng.random() < 0.5:
+            parts.append(f"@r{i} c\n{wrapped(bases, width)}+r{i}\n{wrapped(values, width)}")
+        else:
+            parts.append(f">r{i} c\n{wrapped(bases, width)}")
+            values = None
+        parts.append("\n" * rng.choice((0, 0, 0, 1, 9)) * (not usual))
+        expected.append((f"r{i}".encode(), b"c", bases.encode(), values if values is None else values.encode()))
+    path.write_text("".join(parts))
+    reads = load_reads([path], threads=threads)
+    assert reads.names == tuple(name.decode() for name, *_ in expected)
+    assert (
+        reads.codes.tobytes()
+        == b"".join(bytes([4]) * PAD + encoded(bases) for _, _, bases, _ in expected) + bytes([4]) * PAD
+    )
+    found = [
+        row for some in stream_records([path])
+        for row in zip(some.names, some.comments, some.sequences, some.qualities or [None] * len(some.names), strict=True)
+    ]  # fmt: skip
+    assert found == expected
 
+
+def wrapped(text: str, width: int) -> str:
+    return "".join(text[at : at + width] + "\n" for at in range(0, len(text), width))
+
+
+def encoded(bases: bytes) -> bytes:
+    return ENCODE[np.frombuffer(bases, np.uint8)].tobytes()
+
+
+def test_protein_is_told_by_the_first_records_of_a_stream(tmp_path):
     path = tmp_path / "x.fa"
     path.write_text(">p\n" + "MKVLAAGIVGLLLLQPSTEF" * 9 + "\n")
     with pytest.raises(InputError, match="looks like protein"):

@@ -134,15 +134,65 @@ def reads(tmp_path, monkeypatch):
     (tmp_path / "hard").hardlink_to("reads")
     (tmp_path / "way").symlink_to("folder")
     (tmp_path / "ahead").symlink_to("folder/new")
+    links = {
+        "twice": "soft", "up": "folder/../reads", "whole": tmp_path / "reads", "over": f"../{tmp_path.name}/hard",
+        "folder/back": "../reads", "folder/own": "../way/back", "self": ".", "aside": tmp_path, "wrong": "no/../reads",
+    }  # fmt: skip
+    for name, target in links.items():
+        (tmp_path / name).symlink_to(target)
     return tmp_path
 
 
-NAMES = ["reads", "soft", "hard", "./reads", "folder/../reads", "{}/reads"]
+NAMES = [
+    "reads",
+    "soft",
+    "hard",
+    "./reads",
+    ".//reads",
+    "././reads",
+    "folder/../reads",
+    "folder/.././reads",
+    "way/../reads",
+    "{}/reads",
+    "{}//reads",
+    "/{}/reads",
+    "//{}/reads",
+    "{}/./reads",
+    "{}/folder/../reads",
+    "{}/way/../reads",
+    "{}/soft",
+    "{}/hard",
+    "{}/../{name}/reads",
+    "../{name}/reads",
+    "../{name}/soft",
+    "folder/../../{name}/reads",
+    "twice",
+    "up",
+    "whole",
+    "over",
+    "folder/back",
+    "way/back",
+    "{}/folder/back",
+    "folder/../twice",
+    "self/reads",
+    "self/self/reads",
+    "self/soft",
+    "/proc/self/cwd/reads",
+    "/proc/self/cwd/folder/../hard",
+    "./self/../{name}/reads",
+    "folder/own",
+    "way/own",
+    "aside/reads",
+    "aside/../{name}/hard",
+]
+"""The same file, spelled in 40 ways."""
+ASTRAY = ["no/../reads", "folder/no/../../reads", "reads/../reads", "soft/../reads", "wrong", "{}/no/../reads"]
+"""What looks like it, but leads through a folder that does not exist."""
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_inputs_are_not_overwritten(reads, name):
-    name = name.format(reads)
+    name = name.format(reads, name=reads.name)
     check_outputs({"-o": "new", "--report": None}, ["reads", "-", "missing"])
     for outputs in ({"-o": name}, {"-o": "x", "--report": name}, {"-o": "-", "the index": name}):
         with pytest.raises(OutputError, match="is read as input"):
@@ -151,11 +201,21 @@ def test_inputs_are_not_overwritten(reads, name):
             check_outputs(outputs, ["soft"])
 
 
+@pytest.mark.parametrize("name", ASTRAY)
+def test_a_way_through_no_folder_leads_nowhere(reads, name):
+    """Put together by its letters alone, it would lead to the reads."""
+    name = name.format(reads)
+    for act in (lambda: check_outputs({"-o": name}, ["reads"]), lambda: check_outputs({"-o": name}), lambda: write(name)):
+        with pytest.raises(OutputError, match="the folder .* does not exist; make it first"):
+            act()
+    assert (reads / "reads").read_text() == ">a\n"
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        *(("reads", name) for name in NAMES),
-        *((name, "hard") for name in NAMES),
+        *(("reads", name) for name in NAMES[:8]),
+        *((name, "hard") for name in NAMES[:8]),
         *(("folder/new", name) for name in ("folder/new", "./folder//new", "way/new", "ahead", "{}/folder/new")),
     ],
 )
@@ -187,7 +247,12 @@ def test_streams_that_are_files(reads):
 def test_names_that_cannot_be(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "round").symlink_to("round")
-    for name, problem in (("x" * 256, "File name too long"), ("round", "symbolic links"), ("a" * 300 + "/x", "not exist")):
+    (tmp_path / "x").write_text("")
+    for name, problem in (
+        ("x" * 256, "File name too long"), ("round", "links lead in a circle"), ("a" * 300 + "/x", "File name too long"),
+        ("", "an empty name"), ("new/", "new/: is a folder"), ("no/x", "folder no does not exist"),
+        ("x/x", "folder x does not exist"),
+    ):  # fmt: skip
         with pytest.raises(OutputError, match=problem):
             check_writable(name)
 

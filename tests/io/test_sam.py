@@ -307,7 +307,7 @@ def test_failure_of_the_sorting_leaves_nothing(here, monkeypatch):
     [
         (["-o", "x.paf", "--sort"], "--sort: only BAM is sorted"),
         (["-o", "x.sam", "--sort"], "--sort: only BAM is sorted"),
-        (["--format", "bam"], "--format bam: name a file"),
+        (["--format", "bam", "--sort"], "--sort: only BAM is sorted; name a file"),
         (["--format", "bam", "-o", "x.gz"], "--format bam: name a file"),
         (["--format", "bella", "--cigar"], "--format bella: has no place for base-level paths"),
         (["--format", "bella", "--trim-identity", "0.5"], "--format bella: has no place for base-level paths"),

@@ -78,7 +78,7 @@ def test_another_job_is_refused(tmp_path, reads, monkeypatch):
         with pytest.raises(OutputError, match="this is 99"):
             begin(tmp_path, reads).__enter__()
     Path(reads).write_text(">a\nACGA\n")
-    with pytest.raises(OutputError, match=r"reads.fa is not what the job was begun with"):
+    with pytest.raises(OutputError, match=r"reads.fa has changed since the job was begun. Name another"):
         begin(tmp_path, reads).__enter__()
     Path(reads).write_text(">a\nACGT\n")
     with begin(tmp_path, reads) as work:

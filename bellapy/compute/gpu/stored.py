@@ -19,7 +19,7 @@ import numpy as np
 from bellapy.compute.gpu.arrays import DeviceArray, Function, current_card
 from bellapy.compute.gpu.devices import DRIVER_FILE, card_models
 from bellapy.compute.late import compiling
-from bellapy.compute.stored import COMPILERS, installed_at, keep, package_sources, place_of, read
+from bellapy.compute.stored import COMPILERS, installed, keep, package_sources, place_of, read
 
 LETTERS = {"u": "BHIQ", "i": "bhiq", "f": " efd", "b": "?"}  # of the module struct, for 1, 2, 4 and 8 bytes
 NUMBERS = {bool: np.dtype(np.bool_), int: np.dtype(np.int64), float: np.dtype(np.float64)}
@@ -32,8 +32,8 @@ _compiling = Lock()
 @cache
 def stamp() -> str:
     """What compiled code depends on, in short."""
-    installed = [installed_at(package) for package in (*COMPILERS, "numba_cuda")]
-    whole = package_sources(), sys.version, installed, card_models(), DRIVER_FILE.read_text() if DRIVER_FILE.exists() else ""
+    versions = [installed(package) for package in (*COMPILERS, "numba_cuda")]
+    whole = package_sources(), sys.version, versions, card_models(), DRIVER_FILE.read_text() if DRIVER_FILE.exists() else ""
     return hashlib.sha1(repr(whole).encode()).hexdigest()[:16]
 
 

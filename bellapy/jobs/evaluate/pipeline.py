@@ -61,7 +61,7 @@ _COLUMNS = {  # from 0: query, target, strand, then as _NUMBERS
     "paf": (0, 5, 4, 1, 2, 3, 6, 7, 8),
     "bella": (0, 1, 5, 8, 6, 7, 11, 9, 10),
 }
-_SAME_STRAND = {"paf": "+", "bella": "n"}
+_STRANDS = {"paf": ("+", "-"), "bella": ("n", "c")}
 
 
 def evaluate_overlaps(
@@ -167,7 +167,9 @@ def _parse_lines(texts: list[str], overlap_format: str, ids: dict[str, int]) -> 
     query, target, strand, *numbers = (columns[i] for i in _COLUMNS[overlap_format])
     values: list[Iterator] = [map(ids.get, names, repeat(UNKNOWN)) for names in (query, target)]
     values += [map(int, column) for column in numbers]
-    values += [map(_SAME_STRAND[overlap_format].__eq__, strand), map(operator.eq, query, target)]
+    if not set(strand) <= set(_STRANDS[overlap_format]):
+        raise ValueError("unknown strand")
+    values += [map(_STRANDS[overlap_format][0].__eq__, strand), map(operator.eq, query, target)]
     lines = np.empty(len(texts), _LINE)
     for field, column in zip(_LINE.names or (), values, strict=True):
         lines[field] = np.fromiter(column, _LINE[field], len(texts))
@@ -184,6 +186,9 @@ def _first_fault(path: str, texts: list[str], first_number: int, overlap_format:
         columns = text.split("\t", _N_COLUMNS)
         if len(columns) < _N_COLUMNS:
             problem = f"{len(columns)} columns where {_N_COLUMNS} are needed; check --format and whether the file is whole."
+            return InputError(path, problem, line=number)
+        if (found := columns[_COLUMNS[overlap_format][2]]) not in _STRANDS[overlap_format]:
+            problem = f"the strand is {found!r}, not {' or '.join(_STRANDS[overlap_format])}; check --format."
             return InputError(path, problem, line=number)
         for i in sorted(_COLUMNS[overlap_format][3:]):
             try:

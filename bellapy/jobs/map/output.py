@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from bellapy.errors import OutputError, ParameterError
 from bellapy.io import codes
+from bellapy.io.base_tags import ABOUT_BASES, clip_base_tags
 from bellapy.io.path_text import Drawn, cigars_of, compared_cigars, differences, mismatches
 from bellapy.io.sam import LONGEST_NAME
 from bellapy.jobs.map.choose import PRIMARY, SECONDARY, SUPPLEMENTARY
@@ -19,7 +21,7 @@ from bellapy.records.bases import reverse_complement
 from bellapy.seeding.index import Index
 
 TAG = re.compile(rb"[A-Za-z][A-Za-z0-9]:[AifZHB]:[ -~]*")
-BASE_TAGS = b"MM:", b"ML:", b"Mm:", b"Ml:"  # about all bases of a read: wrong where some are clipped off
+OWN_TAGS = b"NM:", b"AS:", b"tp:", b"cm:", b"s1:", b"s2:", b"de:", b"MD:", b"cs:", b"SA:"  # of each line, written here
 TYPES = {PRIMARY: b"P", SECONDARY: b"S", SUPPLEMENTARY: b"P"}
 
 
@@ -53,11 +55,11 @@ def parse_read_group(text: str) -> tuple[str, bytes]:
     return line, ids[0].encode()
 
 
-def make_header(index: Index, command: str, version: str, read_group: str | None) -> str:
+def make_header(index: Index, command: str, version: str, read_groups: Iterable[str]) -> str:
     """The lines before the alignments in SAM."""
     sizes = zip(index.names, index.lengths.tolist(), strict=True)
     lines = ["@HD\tVN:1.6\tSO:unsorted", *(f"@SQ\tSN:{name}\tLN:{size}" for name, size in sizes if size)]
-    lines += [read_group] if read_group else []
+    lines += read_groups
     return "\n".join([*lines, f"@PG\tID:bellapy\tPN:bellapy\tVN:{version}\tCL:{' '.join(command.split())}", ""])
 
 
@@ -111,7 +113,7 @@ class _Batch:
 
 
 def format_paf(mapped: Mapped, index: Index, style: Style) -> tuple[bytes, Counts]:
-    """PAF lines of a batch; reads without an alignment have none."""
+    """PAF lines of a batch; reads without an alignment have none unless asked for."""
     batch = _Batch(mapped, index, style, style.cs and mapped.paths is not None, bool(style.md) and mapped.paths is not None)
     names, lengths = mapped.records.names, [len(sequence) for sequence in mapped.records.sequences]
     lines = []
@@ -134,7 +136,16 @@ def format_paf(mapped: Mapped, index: Index, style: Style) -> tuple[bytes, Count
         if batch.md is not None:
             line.append(b"MD:Z:" + batch.md[h])
         lines.append(b"\t".join(line))
+    if style.paf_no_hit:
+        lines = _with_the_rest(lines, batch.read, names, lengths)
     return b"\n".join([*lines, b""]), _count(mapped, batch)
+
+
+def _with_the_rest(lines: list[bytes], reads: list[int], names: list[bytes], lengths: list[int]) -> list[bytes]:
+    """Lines of PAF, with one for each read that has none.  reads : of the lines, ascending."""
+    nowhere = set(range(len(names))).difference(reads)
+    rest = [(read, b"%b\t%d\t0\t0\t*\t*\t0\t0\t0\t0\t0\t0" % (names[read], lengths[read])) for read in nowhere]
+    return [line for _, line in sorted([*zip(reads, lines, strict=True), *rest], key=lambda row: row[0])]
 
 
 def _count(mapped: Mapped, batch: _Batch) -> Counts:
@@ -154,7 +165,7 @@ def comment_tags(comment: bytes) -> list[bytes]:
 
 
 def format_sam(mapped: Mapped, index: Index, style: Style) -> tuple[bytes, Counts]:
-    """SAM lines of a batch, one at least for every read.
+    """SAM lines of a batch, one at least for every read, or for those that fit somewhere.
 
     Raises
     ------
@@ -164,10 +175,8 @@ def format_sam(mapped: Mapped, index: Index, style: Style) -> tuple[bytes, Count
     lines: list[bytes] = []
     h = 0
     for read, name in enumerate(mapped.records.names):
-        if len(name) > LONGEST_NAME or name.startswith(b"@"):
-            raise OutputError(
-                f"read {name.decode('latin-1')!r}: SAM does not allow this name; rename the read, or write PAF"
-            )
+        if len(name) > LONGEST_NAME or name.startswith(b"@") or not name.isascii():
+            raise OutputError(f"read {name.decode()!r}: SAM does not allow this name; rename the read, or write PAF")
         begin = h
         while h < batch.n and batch.read[h] == read:
             h += 1
@@ -179,8 +188,11 @@ def _lines_of_read(mapped: Mapped, batch: _Batch, read: int, hits: range, style:
     records = mapped.records
     name, bases = records.names[read], records.sequences[read]
     quality = records.qualities[read] if records.qualities else b"*"
-    comment = comment_tags(records.comments[read])
+    left_out = (*OWN_TAGS, b"RG:") if style.read_group else OWN_TAGS
+    comment = [tag for tag in comment_tags(records.comments[read]) if not tag.startswith(left_out)]
     group = [b"RG:Z:" + style.read_group] if style.read_group else []
+    if not hits and style.sam_hit_only:
+        return []
     if not hits:
         return [
             b"\t".join([name, b"%d\t*\t0\t0\t*\t*\t0\t0" % codes.UNMAPPED, bases or b"*", quality or b"*", *group, *comment])
@@ -198,8 +210,12 @@ def _lines_of_read(mapped: Mapped, batch: _Batch, read: int, hits: range, style:
         )
         hard = style.hard_clip and kind == SUPPLEMENTARY
         cigar, shown = _clip(batch, h, both_ways[reverse], hard)
-        whole = not hard and kind != SECONDARY
-        tags = [*_sam_tags(batch, h, elsewhere), *group, *(t for t in comment if whole or not t.startswith(BASE_TAGS))]
+        own = comment
+        if kind == SECONDARY:  # without bases
+            own = [tag for tag in comment if not tag.startswith(ABOUT_BASES)]
+        elif hard:
+            own = clip_base_tags(comment, bases, batch.q_start[h], batch.q_end[h])
+        tags = [*_sam_tags(batch, h, elsewhere), *group, *own]
         fields = (flag, batch.target[h], batch.t_start[h] + 1, batch.quality[h])
         lines.append(b"\t".join([name, b"%d\t%b\t%d\t%d" % fields, cigar, b"*\t0\t0", *shown, *tags]))
     return lines

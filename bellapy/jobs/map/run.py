@@ -15,21 +15,25 @@ from bellapy import __version__
 from bellapy.compute.memory import give_back_freed, mapped_file
 from bellapy.compute.threads import map_in_order
 from bellapy.errors import InputError
+from bellapy.io.compressed import is_read_once
 from bellapy.io.fastx import Records, error_rate_of, load_reads, stream_records
 from bellapy.io.index_files import is_index, load_index
 from bellapy.io.outputs import open_output
-from bellapy.io.sam import check_names, open_bam
+from bellapy.io.sam import INDEXES, check_names, index_of, open_bam
 from bellapy.jobs.map.charts import MapCharts
+from bellapy.jobs.map.groups import ReadGroups
 from bellapy.jobs.map.output import Counts, format_paf, format_sam, make_header
 from bellapy.jobs.map.pipeline import SAMPLE_READS, Mapped, Mapper, Sampled, batches, preset_for
+from bellapy.jobs.map.read_filter import ReadFilter
 from bellapy.jobs.map.rounds import map_in_rounds
 from bellapy.jobs.map.store import Store
 from bellapy.jobs.map.style import Style
 from bellapy.params import ONT_ERRORS, MapParams, map_preset
+from bellapy.params.map import ReadOptions
 from bellapy.records import ReadSet
 from bellapy.report.log import logger
 from bellapy.report.progress import progress
-from bellapy.report.run_report import RunReport, Stage
+from bellapy.report.run_report import Dropped, RunReport, Stage
 from bellapy.seeding.index import Index, build_index
 
 
@@ -66,7 +70,7 @@ class Estimates:
 class Job:
     """What `map` is to do.
 
-    reference : FASTA, FASTQ or an index file.  format : paf, sam or bam.  read_group : a header line.
+    reference : FASTA, FASTQ or an index file.  format : paf, sam, bam or cram.  read_group : a header line.
     preset : a name, None: chosen from the reads.  adjust : changes a preset's parameters.  align : False for chains only.
     """
 
@@ -81,6 +85,7 @@ class Job:
     align: bool = True
     threads: int = 1
     store: Store | None = None
+    reads_kept: ReadOptions = ReadOptions()
 
 
 def make_index(
@@ -124,14 +129,17 @@ def open_index(
 
 def map_reads(job: Job, report: RunReport) -> None:
     """Map all reads and write what comes out."""
-    stream = batches(stream_records(job.reads))
+    groups = ReadGroups(job.reads, job.read_group)
+    kept = ReadFilter(*job.reads_kept)
+    report.dropped = Dropped(*kept.dropped)
+    stream = batches(kept(stream_records(job.reads, groups.add)))
     first = next(stream, None)
     mapper = prepare(job.reference, first, Wanted(job.preset, job.adjust, job.align), report, job.threads, job.store)
     if job.format != "paf":
         check_names(mapper.index.names, "reference sequence")
     counts = Counts()
     charts = MapCharts(mapper.index) if report.wants_charts else None
-    header = make_header(mapper.index, report.command, __version__, job.read_group)
+    header = make_header(mapper.index, report.command, __version__, groups.close())
     found = _map_all(mapper, job, chain([first] if first else [], stream), charts)
     del mapper  # so that its memory is free when a BAM file is sorted
     with report.stage(MapStage("map")) as stage, _writer(job, header) as write, progress("map", None) as advance:
@@ -142,6 +150,9 @@ def map_reads(job: Job, report: RunReport) -> None:
         stage.reads, stage.bases, stage.mapped = counts.reads, counts.bases, counts.mapped
         stage.secondary, stage.supplementary = counts.secondary, counts.supplementary
         stage.unmapped = counts.reads - counts.mapped
+    report.dropped.add(kept.dropped)
+    if any(kept.dropped.values()):
+        logger.info("left out: %s", report.dropped)
     if charts:
         report.charts = charts.charts()
 
@@ -169,6 +180,8 @@ def prepare(
     ParameterError : an unknown preset.  InputError : a reference that cannot be read or is too short.
     """
     name = wanted.preset or _likely_preset(first)
+    if isinstance(reference, str) and is_read_once(reference):
+        reference = load_reads([reference], threads=threads)  # for other k-mers it may be needed once more
     index = open_index(reference, wanted.params(name), report, threads, store)
     mapper = Mapper(index, wanted.params(name), align=wanted.align)
     if first and (wanted.align or wanted.preset is None):
@@ -244,8 +257,8 @@ def _show(parts: list[Mapped], show, charts: MapCharts | None) -> tuple[bytes, C
 @contextmanager
 def _writer(job: Job, header: str) -> Iterator[Callable[[bytes], object]]:
     """A function that takes lines; SAM and BAM get a header first."""
-    if job.format == "bam":
-        with open_bam(job.output, header, True, job.threads) as write:
+    if job.format in INDEXES:
+        with open_bam(job.output, header, index_of(job.output, job.format), job.threads, job.format) as write:
             yield write
         return
     with open_output(job.output) as stream:

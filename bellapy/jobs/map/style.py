@@ -12,6 +12,7 @@ class Style:
     cigar : in PAF, as cg:Z.  cs, md : tags; md None: in SAM only.  eqx : = and X instead of M.
     hard_clip : in supplementary lines, the bases that the primary one holds.
     secondary : secondary ones at all.  read_group : RG of every line.
+    paf_no_hit, sam_hit_only : whether reads that fit nowhere have a line in PAF, and none in SAM.
     """
 
     cigar: bool = True
@@ -21,3 +22,5 @@ class Style:
     hard_clip: bool = False
     secondary: bool = True
     read_group: bytes | None = None
+    paf_no_hit: bool = False
+    sam_hit_only: bool = False

@@ -5,10 +5,11 @@ Two passes over the codes are made, and neither holds them all: one while the fi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from bellapy.records.bases import PAD, UNKNOWN
 from bellapy.records.reads import room_both_ways
 
 READS, CODES, GIVEN = "reads", "codes", "given"
+SUMMED = 1 << 20  # codes of the file that have a checksum of their own
 PIECE_BASES = 1 << 22  # put in order at a time; they lie all over the file, each with what the system maps around it
 
 
@@ -36,19 +38,22 @@ def store_reads(
         return
     given = folder.bytes_of(GIVEN)
     with folder.new_file(given) as written, open(written, "wb") as stream:
+
+        def write(codes: memoryview) -> None:
+            with folder.told(given):  # here: around it, errors are those of reading
+                stream.write(codes)
+
         names, _, starts, lengths, error_rate, other_letters, _ = gather_reads(
-            paths, progress, WrittenPieces(stream), threads
+            paths, progress, WrittenPieces(write), threads
         )
     codes = map_bytes(given)
     order = _order(codes, starts, lengths, threads)
     with folder.new_file(folder.bytes_of(CODES)) as written, open(written, "wb") as stream:
-        stream.write(bytes([UNKNOWN]) * PAD)
-        for piece in _in_order(codes, starts, lengths, order):
-            stream.write(piece.data)
+        sums = _write_summed(stream, _in_order(codes, starts, lengths, order))
     text = "\n".join(names).encode()
     folder.save(READS, to_arrays({
         "names": np.frombuffer(text, np.uint8), "lengths": lengths[order.given], "given": order.given,
-        "flipped": order.flipped, "error_rate": error_rate, "other_letters": other_letters,
+        "flipped": order.flipped, "sums": sums, "error_rate": error_rate, "other_letters": other_letters,
     }))  # fmt: skip
     del codes
     given.unlink()
@@ -68,7 +73,8 @@ def _order(codes: np.ndarray, starts: np.ndarray, lengths: np.ndarray, threads: 
 
 
 def _in_order(codes: np.ndarray, starts: np.ndarray, lengths: np.ndarray, order: Order):
-    """The codes of the reads in canonical order, each with what stands behind it, some reads at a time."""
+    """The codes of the reads in canonical order, some reads at a time, with what stands before, between and behind them."""
+    yield np.full(PAD, UNKNOWN, np.uint8)
     new_lengths = lengths[order.given]
     ends = np.cumsum(new_lengths.astype(np.int64) + PAD)
     new_starts = ends - PAD - new_lengths
@@ -80,6 +86,20 @@ def _in_order(codes: np.ndarray, starts: np.ndarray, lengths: np.ndarray, order:
         copy_reads(codes, starts, lengths, *its_order, 0, last - first, piece, new_starts[rows] - begin)
         let_go(codes)
         yield piece
+
+
+def _write_summed(stream: BinaryIO, pieces: Iterable[np.ndarray]) -> np.ndarray:
+    """Write pieces of codes; the checksum of every SUMMED codes of them, (n,) uint32."""
+    sums, last, room = list[int](), 0, SUMMED
+    for piece in pieces:
+        stream.write(piece.data)
+        left = piece.data
+        while len(left):
+            last, room, left = zlib.crc32(left[:room], last), room - len(left[:room]), left[room:]
+            if not room:
+                sums.append(last)
+                last, room = 0, SUMMED
+    return np.array([*sums, last], np.uint32)
 
 
 def even_blocks(lengths: np.ndarray, n_blocks: int) -> np.ndarray:
@@ -111,6 +131,7 @@ class StoredReads:
     def __init__(self, folder: Workdir):
         self._folder, self._stored = folder, from_arrays(folder.load(READS) or {})
         self.lengths, self.error_rate = self._stored["lengths"], self._stored["error_rate"]
+        self._unchecked = set(range(len(self._stored["sums"])))  # parts of the file not yet compared with their checksums
         self.starts = PAD + np.cumsum(self.lengths.astype(np.int64) + PAD) - self.lengths - PAD
 
     @property
@@ -123,9 +144,26 @@ class StoredReads:
         """How the reads were sorted and turned."""
         return Order(self._stored["given"], self._stored["flipped"])
 
+    @property
+    def _size(self) -> int:
+        return int(self.starts[-1] + self.lengths[-1]) + PAD if len(self.lengths) else PAD
+
+    def _check(self, stream: BinaryIO, begin: int, end: int) -> None:
+        """Raise InputError unless codes begin to end of the file are those that were written; no part is checked twice."""
+        for part in sorted(self._unchecked.intersection(range(begin // SUMMED, -(-end // SUMMED)))):
+            stream.seek(part * SUMMED)
+            if zlib.crc32(stream.read(SUMMED)) != self._stored["sums"][part]:
+                raise InputError(
+                    self._folder.bytes_of(CODES), "is damaged or cut short. Remove the folder, and start again."
+                )
+            self._unchecked.discard(part)
+
     @cached_property
     def _all(self) -> ReadSet:
-        codes = map_bytes(self._folder.bytes_of(CODES))
+        path = self._folder.bytes_of(CODES)
+        with open(path, "rb") as stream:
+            self._check(stream, 0, self._size)
+        codes = map_bytes(path)
         names = ("",) * len(self.lengths)
         return ReadSet(names, codes, self.starts, self.lengths, self.error_rate, self.other_letters, in_room=True)
 
@@ -142,14 +180,12 @@ class StoredReads:
         codes[:PAD] = UNKNOWN
         room = codes.data
         runs = np.flatnonzero(np.diff(ids, prepend=-2) != 1)
-        with open(self._folder.bytes_of(CODES), "rb", buffering=0) as stream:
+        with open(self._folder.bytes_of(CODES), "rb") as stream:
             for first, last in zip(runs.tolist(), [*runs[1:].tolist(), len(ids)], strict=True):
-                stream.seek(int(self.starts[ids[first]]))
-                at, end = int(starts[first]), int(ends[last - 1]) + PAD
-                while at < end:
-                    if not (n := stream.readinto(room[at:end])):
-                        raise InputError(self._folder.bytes_of(CODES), "is cut short. Remove the folder, and start again.")
-                    at += n
+                at, end, place = int(starts[first]), int(ends[last - 1]) + PAD, int(self.starts[ids[first]])
+                self._check(stream, place, place + end - at)
+                stream.seek(place)
+                stream.readinto(room[at:end])
         names = ("",) * len(ids)
         return ReadSet(names, codes, starts, lengths, self.error_rate, in_room=True)
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from bellapy.errors import InputError
 from bellapy.io.compressed import open_stream
+from bellapy.io.fastx_blocks import show
 
 CIGAR = b"cg:Z:"
 
@@ -62,8 +63,14 @@ def _mate(path: str, number: int, columns: list[bytes], is_query: bool) -> tuple
     except ValueError:
         raise InputError(path, "a column that has to be a whole number is none", line=number) from None
     own, other = (query, target) if is_query else (target, query)
-    name = columns[5 if is_query else 0].decode("utf-8", "surrogateescape")
+    for name, (length, start, end) in ((columns[0], query), (columns[5], target)):
+        if not 0 <= start <= end <= length:
+            shown = name.decode(errors="backslashreplace")
+            raise InputError(path, f"the places on {shown} are not in order, or outside the read", line=number)
+    if columns[4] not in (b"+", b"-"):
+        raise InputError(path, f"the strand is {show(columns[4])}, not + or -", line=number)
+    other_name = columns[5 if is_query else 0].decode("utf-8", "surrogateescape")
     text = next((column[len(CIGAR) :].decode() for column in columns[12:] if column.startswith(CIGAR)), None)
     strand = -1 if columns[4] == b"-" else 1
     identity = matches / max(size, 1)
-    return own[0], Mate(name, other[0], other[1], other[2], own[1], own[2], strand, identity, text, is_query)
+    return own[0], Mate(other_name, other[0], other[1], other[2], own[1], own[2], strand, identity, text, is_query)

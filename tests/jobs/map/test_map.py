@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import json
+import os
 import re
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -365,10 +368,126 @@ def test_parts_of_a_read_from_two_places_are_supplementary(world):
         assert first.get_tag("SA") == f"two,10001,-,{size}M{5000 - size}S,{second.mapping_quality},{second.get_tag('NM')};"
         assert second.get_tag("SA") == f"one,5001,+,3000M2000S,{first.mapping_quality},0;"
         assert first.get_tag("MM") == "C+m,5;" and list(first.get_tag("ML")) == [200]
-        assert second.has_tag("MM") == (clipped == "S") and second.get_tag("XX") == 3
+        assert second.get_tag("XX") == 3
+        assert (second.get_tag("MM") == "C+m;") == (clipped == "H"), "the modified base is one of the other part"
+        assert list(second.get_tag("ML")) == ([200] if clipped == "S" else [])
         assert len(second.query_sequence) == (5000 if clipped == "S" else size)
         assert len(second.query_qualities) == len(second.query_sequence)
         check_record(first, world.sequences, read)
+
+
+def modified_on_reference(records) -> set[tuple]:
+    """Places of modified bases on the reference, with their probabilities."""
+    found = set()
+    for record in records:
+        places = dict(record.get_aligned_pairs(matches_only=True))
+        for kind, bases in (record.modified_bases or {}).items():
+            found |= {(record.query_name, record.reference_name, places.get(at), kind, chance) for at, chance in bases}
+    return {row for row in found if row[2] is not None}
+
+
+def test_modified_bases_and_read_groups_of_bam(world):
+    """On both strands, soft and hard clips: those of FASTQ with the same tags, and no others."""
+    one, two = world.sequences["one"], world.sequences["two"]
+    turned = naive.reverse_complement
+    reads = {
+        "forward": one[100:3000], "reverse": turned(one[4000:7000]), "split": one[5000:8000] + turned(two[10_000:12_000]),
+        "nowhere": "ACGT" * 50,
+    }  # fmt: skip
+    header = pysam.AlignmentHeader.from_dict({"HD": {"VN": "1.6"}, "RG": [{"ID": "run1", "SM": "s"}]})
+    with (
+        pysam.AlignmentFile(str(world.folder / "u.bam"), "wb", header=header) as bam,
+        open(world.folder / "u.fq", "w") as fastq,
+    ):
+        for name, bases in reads.items():
+            chosen = [i % 5 == 2 for i in range(bases.count("C"))]
+            skips = [2, *([4] * (sum(chosen) - 1))]
+            tags = f"RG:Z:run1\tMM:Z:C+m?,{','.join(map(str, skips))};\tML:B:C" + "".join(
+                f",{i % 256}" for i in range(len(skips))
+            )
+            line = f"{name}\t4\t*\t0\t0\t*\t*\t0\t0\t{bases}\t{'5' * len(bases)}\t{tags}"
+            bam.write(pysam.AlignedSegment.fromstring(line, header))
+            fastq.write(f"@{name}\t{tags}\n{bases}\n+\n{'5' * len(bases)}\n")
+    soft, hard = (world.map("--preset", "ont", *options, reads="u.bam") for options in ([], ["--hard-clip"]))
+    assert [record.to_string() for record in soft] == [
+        record.to_string() for record in world.map("--preset", "ont", reads="u.fq")
+    ]
+    primary = [record for record in soft if record.query_name != "split"]
+    expected = modified_on_reference(soft)
+    assert len(expected) > 500 and {row[1] for row in expected} == {"one", "two"}
+    assert modified_on_reference(hard) == expected and all(record.get_tag("RG") == "run1" for record in soft + hard)
+    for record in primary:
+        assert record.get_tag("MM").startswith("C+m?,2,4")
+    lines = run("map", world.folder / "ref.fa", world.folder / "u.bam", "-q", "--format", "sam").out.decode().splitlines()
+    assert "@RG\tID:run1\tSM:s" in lines
+    given = run("map", world.folder / "ref.fa", world.folder / "u.bam", "-q", "--format", "sam", "--rg", "@RG\\tID:x")
+    groups = [line for line in given.out.decode().splitlines() if line.startswith("@RG") or "RG:Z:" in line]
+    assert groups[0] == "@RG\tID:x" and all(line.count("RG:Z:x") == 1 and "run1" not in line for line in groups[1:])
+
+
+def test_reads_that_fit_nowhere(world):
+    world.write("some.fa", {"a": "ACGGT" * 80, "b": world.sequences["one"][:2000], "c": "ACTTG" * 90})
+    words = "map", world.folder / "ref.fa", world.folder / "some.fa", "-q", "--preset", "ont"
+    usual = run(*words).out.decode().splitlines()
+    assert [line.split("\t")[0] for line in usual] == ["b"]
+    every = run(*words, "--paf-no-hit").out.decode().splitlines()
+    assert every == ["a\t400" + "\t0" * 2 + "\t*" * 2 + "\t0" * 6, *usual, "c\t450" + "\t0" * 2 + "\t*" * 2 + "\t0" * 6]
+    sam = run(*words, "--format", "sam", "--sam-hit-only").out.decode().splitlines()
+    assert [line.split("\t")[0] for line in sam if not line.startswith("@")] == ["b"]
+
+
+def test_short_and_poor_reads_are_left_out(world):
+    one = world.sequences["one"]
+    rows = {"long": (2000, "5"), "short": (900, "5"), "poor": (2000, "#"), "mixed": (2000, "I")}
+    text = "".join(
+        f"@{name}\n{one[:size]}\n+\n{letter * (size - 400 * (name == 'mixed'))}{'#' * 400 * (name == 'mixed')}\n"
+        for name, (size, letter) in rows.items()
+    )
+    (world.folder / "kinds.fq").write_text(text)
+    words = "map", world.folder / "ref.fa", world.folder / "kinds.fq", "--preset", "ont", "--report", world.folder / "r.json"
+    for options, kept, dropped in (
+        ([], ["long", "short", "poor", "mixed"], [0, 0]),
+        (["--min-length", 1000], ["long", "poor", "mixed"], [1, 0]),
+        (["--min-quality", 8], ["long", "short", "mixed"], [0, 1]),
+        (["--min-quality", 10, "--min-length", 901], ["long"], [1, 2]),  # a fifth at 50 % are 10 %: Q9
+    ):
+        outcome = run(*words, *options)
+        assert [line.split("\t")[0] for line in outcome.out.decode().splitlines()] == kept, outcome.err
+        assert list(json.loads((world.folder / "r.json").read_text())["dropped"].values()) == dropped
+        assert ("left out: " in outcome.err) == any(dropped)
+    outcome = run("map", world.folder / "ref.fa", world.folder / "ref.fa", "--min-quality", 5)
+    assert outcome.code == 2 and "reads of FASTA have no quality values" in outcome.err
+
+
+def lines_of(path) -> list[str]:
+    with pysam.AlignmentFile(str(path), check_sq=False) as file:
+        return [segment.to_string() for segment in file.fetch(until_eof=True)]
+
+
+def test_bam_on_standard_output_and_cram(world):
+    """The same records as SAM has; in CRAM, htslib puts some tags in another place."""
+    folder, words = world.folder, ["map", world.folder / "ref.fa", world.folder / "reads.fq", "-q", "--preset", "ont"]
+    (folder / "out.bam").write_bytes(run(*words, "--format", "bam").out)
+    (folder / "out.sam").write_bytes(run(*words, "--format", "sam").out)
+    assert lines_of(folder / "out.bam") == lines_of(folder / "out.sam")
+    assert run(*words, "-o", folder / "out.cram").code == run(*words, "-o", folder / "sorted.bam").code == 0
+    assert (folder / "out.cram").read_bytes()[:4] == b"CRAM" and (folder / "out.cram.crai").exists()
+    (folder / "ref.fa").rename(folder / "away.fa")  # what it needs of the reference is in it
+    fields = [[sorted(line.split("\t")) for line in lines_of(folder / name)] for name in ("out.cram", "sorted.bam")]
+    (folder / "away.fa").rename(folder / "ref.fa")
+    assert fields[0] == fields[1] and len(fields[0]) >= len(world.reads)
+    os.mkfifo(folder / "pipe")
+    with ThreadPoolExecutor() as pool:
+        reader = pool.submit((folder / "pipe").read_bytes)
+        assert run(*words, "--format", "bam", "-o", folder / "pipe").code == 0
+    (folder / "piped.bam").write_bytes(reader.result())
+    assert lines_of(folder / "piped.bam") == lines_of(folder / "out.sam")
+
+
+def test_tags_that_are_written_are_not_taken_from_comments(world):
+    world.fastq("tags.fq", {"r": world.sequences["one"][:3000]}, " NM:i:77\tcs:Z:x\tXX:i:3\tSA:Z:x")
+    (record,) = world.map("--preset", "ont", reads="tags.fq")
+    assert record.get_tag("NM") == 0 and record.get_tag("XX") == 3 and not record.has_tag("SA") and not record.has_tag("cs")
 
 
 def test_a_gap_that_costs_more_than_a_side_is_worth_splits(world):
@@ -520,12 +639,11 @@ def test_a_read_of_nothing_but_repeats_has_few_anchors(world):
         (["--secondary", "maybe"], 2, "choose from yes, no"),
         (["--rg", "ID:a"], 2, "a line of a SAM header"),
         (["--no-align", "--format", "sam"], 2, "--no-align"),
-        (["--format", "bam"], 2, "name a file"),
-        (["--format", "cram"], 2, "choose from paf, sam, bam"),
+        (["--format", "cram"], 2, "--format cram: name a file with -o"),
         (["--zdrop", "0"], 2, "--zdrop 0: must be from"),
         (["-N", "-1"], 2, "-N -1: must be from"),
         (["--gap-open", "4"], 2, "as many values"),
-        (["-o", "out.cram"], 2, "CRAM is not written"),
+        (["-o", "out.cram.gz"], 2, "--format cram: name a file that does not end in .gz"),
     ],
 )
 def test_wrong_options_are_refused(world, options, code, message):

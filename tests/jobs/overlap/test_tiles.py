@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -236,6 +237,38 @@ def test_a_full_disk(here, monkeypatch):
     monkeypatch.undo()
     again = run(*words)
     assert again.code == 0 and "work: going on, " in again.err and same(here)
+
+
+@pytest.mark.parametrize("n_saved", [6, 30])
+def test_damaged_results(here, monkeypatch, tmp_path, n_saved):
+    """A byte that changed in any file of the folder is an error, or does not matter: never other overlaps."""
+    words = ["overlap", here / "reads.fa", "-t1", "--blocks", 4, "-o", here / "tiles.paf", "--workdir"]
+    saved, write_arrays = [], workdir.write_arrays
+
+    def stop(stream, arrays):
+        saved.append(stream)
+        if len(saved) > n_saved:
+            raise OSError(28, "No space left on device")
+        write_arrays(stream, arrays)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(workdir, "write_arrays", stop)
+        assert run(*words, tmp_path / "sound").code == 1
+    rng = random.Random(n_saved)
+    for name in sorted(listing(tmp_path / "sound")):
+        size = (tmp_path / "sound" / name).stat().st_size
+        for place in rng.sample(range(size), min(size, 10 if name in ("codes.bin", "job.json", "reads.arrays") else 1)):
+            shutil.copytree(tmp_path / "sound", tmp_path / "work")
+            with open(tmp_path / "work" / name, "r+b") as stream:
+                stream.seek(place)
+                byte = stream.read(1)[0]
+                stream.seek(place)
+                stream.write(bytes([byte ^ 1 << rng.randrange(8)]))
+            outcome = run(*words, tmp_path / "work")
+            damaged = outcome.code == 1 and "is damaged" in outcome.err and name in outcome.err
+            assert damaged or (outcome.code == 0 and same(here)), (name, place, outcome)
+            assert damaged or name != "codes.bin"
+            shutil.rmtree(tmp_path / "work", ignore_errors=True)
 
 
 def test_a_lost_process_costs_its_task(here):
