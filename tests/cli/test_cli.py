@@ -863,7 +863,7 @@ def test_options_are_read_without_pydantic(here):
     [
         ("overlap reads.fa", ["--max-memory", "--sampling"]),
         ("correct reads.fa", ["--max-memory"]),
-        ("map reads.fa reads.fa", []),
+        ("map reads.fa reads.fa", ["--max-memory"]),
     ],
 )
 @pytest.mark.parametrize("kind", [MemoryError, MemoryLimitError])

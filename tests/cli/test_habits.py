@@ -77,7 +77,7 @@ def test_presets_for_assemblies(here, preset, rng):
     [
         ("mapp g.fa reads.fa", "mapp: there is no such command; did you mean `bellapy map`?"),
         ("nothing", "nothing: there is no such command; `bellapy -h` shows all"),
-        ("map -x sr g.fa reads.fa", "--preset sr: choose from clr, ont, hifi, asm5, asm10, asm20"),
+        ("map -x sr g.fa reads.fa", "--preset sr: choose from clr, ont, hq, hifi, asm5, asm10, asm20"),
         ("overlap -x map-foo reads.fa", "--preset map-foo: no preset has this name"),
         ("map --presett ont g.fa reads.fa", "--preset"),
     ],

@@ -86,6 +86,8 @@ def test_stored_code_comes_back_without_numba(tmp_path):
     assert told("compile the caller") == ["6 4 False", "12 8 True"]
     assert told("load it") == ["6 4 False", "12 8 False"]
     os.utime(program)
+    assert told() == ["6 4 False"], "only its time stamp has changed"
+    program.write_text(LATER.replace("return 2 * sums", "return 1 + sums"))
     assert told() == ["6 4 True"], "the source has changed"
 
 

@@ -21,6 +21,9 @@ include { ROUND as ROUND_ALL_RATES } from './subworkflows/local/round'
 include { ROUND as ROUND_ALL_TURNS } from './subworkflows/local/round'
 include { ROUND as ROUND_ALL_COVER } from './subworkflows/local/round'
 include { ROUND as ROUND_ALL_FAIR } from './subworkflows/local/round'
+include { ROUND as ROUND_ALL_SUMS } from './subworkflows/local/round'
+include { ROUND as ROUND_ALL_BETTER } from './subworkflows/local/round'
+include { ROUND as ROUND_ALL_SHORTFALLS } from './subworkflows/local/round'
 include { ROUND as ROUND_OVERLAPS } from './subworkflows/local/round'
 include { ROUND as ROUND_PLACED } from './subworkflows/local/round'
 
@@ -45,7 +48,10 @@ workflow {
     ROUND_ALL_TURNS(plan, 'all_turns', ROUND_ALL_RATES.out.done, folder)
     ROUND_ALL_COVER(plan, 'all_cover', ROUND_ALL_TURNS.out.done, folder)
     ROUND_ALL_FAIR(plan, 'all_fair', ROUND_ALL_COVER.out.done, folder)
-    ROUND_OVERLAPS(plan, 'overlaps', ROUND_ALL_FAIR.out.done, folder)
+    ROUND_ALL_SUMS(plan, 'all_sums', ROUND_ALL_FAIR.out.done, folder)
+    ROUND_ALL_BETTER(plan, 'all_better', ROUND_ALL_SUMS.out.done, folder)
+    ROUND_ALL_SHORTFALLS(plan, 'all_shortfalls', ROUND_ALL_BETTER.out.done, folder)
+    ROUND_OVERLAPS(plan, 'overlaps', ROUND_ALL_SHORTFALLS.out.done, folder)
     ROUND_PLACED(plan, 'placed', ROUND_OVERLAPS.out.done, folder)
     BELLAPY_GATHER(plan.combine(ROUND_PLACED.out.done).map { meta, table, ready -> [meta, ready] }, folder)
 }

@@ -247,7 +247,7 @@ def test_pairwise_aligns_in_a_band(tmp_path, rng):
         ("A\tA\n", ["--zdrop", "9"], 2, "only extensions end early"),
         ("A\tA\n", ["--band", "0"], 2, "--band 0: must be from"),
         ("A\tA\n", ["--device", "gpu"], 2, "choose from auto, cpu, cuda"),
-        ("A\tA\n", ["--mismatch", "3"], 2, "--mismatch 3: must be from"),
+        ("A\tA\n", ["--mismatch", "3000"], 2, "must be from"),
     ],
 )
 def test_pairwise_tells_what_is_wrong(tmp_path, text, options, code, message):

@@ -674,7 +674,7 @@ def test_bad_input_is_told_and_leaves_no_file(world, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "first, message", [(b"MMI\2abc", "minimap2"), (b"bellapy-index-2\n", "bellapy"), (b"BZh9", "bzip2")]
+    "first, message", [(b"MMI\2abc", "minimap2"), (b"bellapy-index-2\n", "bellapy"), (b"BZh9", "damaged")]
 )
 def test_other_files_are_told(world, first, message):
     (world.folder / "other").write_bytes(first + bytes(100))

@@ -244,7 +244,7 @@ def test_dense_enough():
     seeds, *_ = seeds_of(sequences, 13, 12)
     depth = np.random.default_rng(1).random(len(seeds))
     sure = [i for i in range(len(seeds)) if seeds.n_support[i] >= SURE_SUPPORT and seeds.rank[i] == 0]
-    typical = learn_typical(*sure_values([seeds], [depth], np.zeros(40, bool)))
+    typical = learn_typical(*sure_values([seeds], [depth], np.zeros(len(sequences), bool)))
     assert len(sure) >= 50
     for found, values in ((typical.density, seeds.n_support / seeds.implied_length), (typical.depth, depth)):
         every = sorted(values[i] for i in sure for _ in range(seeds.n_support[i]))
