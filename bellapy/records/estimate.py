@@ -14,6 +14,8 @@ class Estimate:
     given : whether the user gave the error rate.  source : in words, for the log.
     worst_error_rate : of the reads that hold the worst tenth of the bases; None where unknown or given.
     uneven : share of the bases in reads whose depth is far from the usual one.
+    spread : standard error of a depth that was measured.  repeats : share of the genome in repeats; None where unknown.
+    level : usual count of a read's repeated k-mers, 0 where there are none.
     """
 
     depth: float | None
@@ -22,6 +24,9 @@ class Estimate:
     source: str
     worst_error_rate: float | None = None
     uneven: float = 0.0
+    spread: float | None = None
+    repeats: float | None = None
+    level: float = 0.0
 
     @property
     def mixed(self) -> bool:

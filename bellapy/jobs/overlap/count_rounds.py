@@ -48,7 +48,7 @@ def choose_settings(work: Work) -> Result:
     with sending(reads, work.resources) if pays_on_gpu(work) else nullcontext():
         found = _estimate(work, reads, kmers, work.params.run.threads, Budget(work.params.run.max_memory))
     k = kmers.k or estimates.choose_k(reads.lengths, found.choice_rate)
-    upper = kmers.upper or estimates.choose_upper(found.depth, found.error_rate, k, kmers.lower)
+    upper = kmers.upper or estimates.choose_upper(found.depth, found.error_rate, k, kmers.lower, found.level)
     sampling, window = kmers.sampling, kmers.sampling_window or DEFAULT_SAMPLING_WINDOW
     if sampling == "auto":
         sampling, window = "fraction", estimates.choose_sampling(found.choice_rate, k)

@@ -41,6 +41,11 @@ CHANCE_ROOM = 8
 SHARED_SPACING = 50  # bases
 MAX_SAMPLING = 16
 
+LEAST_TELLING, REPEATED = 6.0, 1.75  # copies of a k-mer that occurs once; times as many are of a repeat
+WITHOUT_DEPTH = (
+    "depth and error rate of the reads could not be measured; k-mers that occur up to %d times link reads, which fits the "
+    "counts of most reads; give --depth and --error-rate if you know them"
+)
 ACCURATE = 0.05  # reads with fewer errors per base share long k-mers
 
 
@@ -227,8 +232,12 @@ def estimate(
     measured = measure(reads, k, found.error_rate, threads, find) if depth is None or error_rate is None else None
     if measured is not None:
         rate = 1 - measured.correct ** (1 / k) if error_rate is None else error_rate
-        found = replace(found, depth=depth or measured.depth, error_rate=rate, source="overlaps of a sample")
-    found = replace(found, uneven=(n_bases - n_usual) / max(1, n_bases))
+        spread = None if depth else measured.spread
+        found = replace(
+            found, depth=depth or measured.depth, error_rate=rate, source="overlaps of a sample", spread=spread
+        )  # fmt: skip
+    repeats = share_in_repeats(spectrum, found, k)
+    found = replace(found, uneven=(n_bases - n_usual) / max(1, n_bases), level=level, repeats=repeats)
     if error_rate is not None or found.error_rate is None:
         return found
     ratio = worst_ratio(survey, lengths, usual, 1 / one_in, 1 - math.exp(-chance))
@@ -241,6 +250,23 @@ def measure(reads: ReadSet, k: int, error_rate: float | None, threads: int, find
     measured = measure_depth(reads, k, one_in, threads, find)
     needed = 1 if measured is None else choose_sampling(1 - measured.correct ** (1 / k), k)
     return measured if needed >= one_in else measure_depth(reads, k, needed, threads, find)
+
+
+def share_in_repeats(spectrum: np.ndarray, found: Estimate, k: int) -> float | None:
+    """The share of the genome whose k-mers occur elsewhere in it; None where depth is too low to tell two copies from one.
+
+    spectrum : (n,) distinct k-mers by count, which are repeats from REPEATED times the usual count on.
+    """
+    if found.depth is None or found.error_rate is None:
+        return None
+    usual = found.depth * (1 - found.error_rate) ** k
+    if usual < LEAST_TELLING:
+        return None
+    counts = np.arange(len(spectrum))
+    places = spectrum * counts
+    real = counts > usual / 4  # errors lie below
+    in_repeats = counts > REPEATED * usual
+    return float(places[in_repeats].sum() / max(1.0, places[real].sum()))
 
 
 def _log_factorials(counts: np.ndarray) -> np.ndarray:
@@ -329,15 +355,18 @@ def choose_sampling(error_rate: float | None, k: int) -> int:
     return min(MAX_SAMPLING, 1 << max(0, int(affordable).bit_length() - 1))
 
 
-def choose_upper(depth: float | None, error_rate: float | None, k: int, lower: int) -> int:
+def choose_upper(depth: float | None, error_rate: float | None, k: int, lower: int, level: float = 0.0) -> int:
     """Largest count of a k-mer that occurs once in the genome, all but for a chance of UPPER_TAIL.
 
     BELLA takes counts as Binomial(depth, (1 - e)^k).  The depth itself varies from place to place, so that they are
-    rather Poisson with the same mean.
+    rather Poisson with the same mean.  Where that is unknown, the level of most reads stands for it: of the k-mers that
+    were counted more than once, half of those in such reads occur less often.
+
+    level : of Estimate.
     """
-    if depth is None or error_rate is None:
+    if (depth is None or error_rate is None) and not level:
         return max(lower, DEFAULT_UPPER)
-    mean = depth * (1 - error_rate) ** k
+    mean = level if depth is None or error_rate is None else depth * (1 - error_rate) ** k
     counts = np.arange(max(RANGES["upper"].high, lower + 2) + 1)
     log_factorial = np.concatenate(([0.0], np.cumsum(np.log(counts[1:]))))
     above = 1 - np.cumsum(np.exp(counts * math.log(mean) - mean - log_factorial))
@@ -354,10 +383,12 @@ def expected_score_rate(error_rate: float, match: int, mismatch: int, gap: int) 
 def describe(reads: ReadSet, estimate: Estimate) -> str:
     """One line for the log."""
     depth = "unknown" if estimate.depth is None else f"about {estimate.depth:.0f}x"
+    depth += "" if estimate.spread is None else f" (± {estimate.spread:.1f})"
     error = "unknown" if estimate.error_rate is None else f"about {100 * estimate.error_rate:.1f} %"
     if estimate.mixed and estimate.worst_error_rate is not None:
         error += f" (mixed reads: about {100 * estimate.worst_error_rate:.0f} % in the worst tenth)"
     if estimate.uneven > LEAST_UNEVEN:
         depth += f" (uneven: {100 * estimate.uneven:.0f} % of the bases are in reads far from that)"
     size = "" if estimate.depth is None else f", genome about {reads.n_bases / estimate.depth / 1e6:.2f} Mb"
+    size += "" if not size or estimate.repeats is None else f" with {100 * estimate.repeats:.0f} % in repeats"
     return f"depth {depth}, error rate {error}{size} (from: {estimate.source})"

@@ -164,6 +164,8 @@ def count_rounds(work: Work, launch: Launch = launch_here) -> None:
     shorter = f", overlaps from {least:,} bases on" if least != SHORTEST_OVERLAP else ""
     about_reads = estimates.describe(work.reads.all(), work.estimate)
     logger.info("%s; k %d, counts %d to %d%s%s", about_reads, k, lower, upper, sampled, shorter)
+    if (work.estimate.depth is None or work.estimate.error_rate is None) and work.params.kmers.upper is None:
+        logger.warning(estimates.WITHOUT_DEPTH, upper)
     report.estimates = replace(
         Estimates.of(work.estimate), k=k, lower=lower, upper=upper, sampling=sampling, sampling_window=window,
         min_overlap=least,

@@ -80,6 +80,9 @@ class Estimates:
     source: str = ""
     worst_error_rate: float | None = None
     uneven: float = 0.0
+    spread: float | None = None
+    repeats: float | None = None
+    level: float = 0.0
     k: int | None = None
     lower: int | None = None
     upper: int | None = None

@@ -180,11 +180,11 @@ def _leave_pieces(members, candidate, first):
     members : Members.  candidate : Candidate.  first : as from `_lie`.
     """
     left, used = 0, members.used
-    for x in range(candidate.n):
-        if not used[x]:
-            _, query_pos, target_pos = _unpack(members.words[x], candidate.strand)
-            used[x] = not _clear(first, _lie(query_pos, target_pos, candidate))
-            left += not used[x]
+    for x in range(candidate.n):  # all are written: LLVM 22 stores wrong flags where it writes some, 8 members at a time
+        _, query_pos, target_pos = _unpack(members.words[x], candidate.strand)
+        counts = (not used[x]) & _clear(first, _lie(query_pos, target_pos, candidate))
+        used[x] = not counts
+        left += counts
     return left
 
 
