@@ -65,6 +65,7 @@ COMMANDS = {
         "Look at a read's overlaps, at a pair of reads or at a place base by base, in the terminal or as a picture.", "view",
         "view",
     ),
+    "warm-up": Entry("Compile what the commands need, so that their first runs need not.", "warm_up", "warm_up"),
     "info": Entry("Versions, processor, devices and where compiled code is cached.", "info", "info"),
 }  # fmt: skip
 
@@ -200,6 +201,16 @@ def _guarded(command: Callable[..., Any]) -> int:
             raise
         less = _less_memory("--max-memory", "--sampling") or " Use fewer threads (-t), or a machine with more."
         print(f"bellapy: error: out of memory.{less}", file=sys.stderr)
+        return 1
+    except Exception as error:
+        from bellapy.compute.code_cache import folder, remove_damaged
+
+        if debug or not remove_damaged(error):
+            raise
+        print(
+            f"bellapy: error: {folder()}: this compiled code is damaged; it is removed: run the command again",
+            file=sys.stderr,
+        )
         return 1
 
 

@@ -37,7 +37,7 @@ class Session:
     def watch(self) -> None:
         """Heed signals while compiled code runs, and tell of compilation and progress.  No process may start after this."""
         from bellapy.compute import stopping
-        from bellapy.compute.late import watch_compilation
+        from bellapy.compute.compiling import watch_compilation
         from bellapy.report.progress import tell_every_minute
 
         stopping.watch()

@@ -1,49 +1,60 @@
-"""Numba's defaults, in one place: compiled functions release the GIL and never raise; those for Python are kept on disk.
+"""Numba's decorators with the settings of this package, in one place: functions release the GIL, and check no bounds.
 
-`njit` is for ordinary kernels.  The others leave out reference counts, so they must not make arrays.  Reference counts are
-atomic operations, and would cost more than the short functions of an inner loop.  The inner ones are for calls from
-compiled code only, and are compiled as `compiler.py` says; Python cannot call them.  The vector ones are for loops that
-LLVM must turn into vector code.  They promise that array arguments do not overlap.  Without this promise LLVM checks every
-loop for overlap at run time, and often gives up.  `njit_part` is for parts of one function, which takes them in.  Else the
-arrays of a record are handed over one by one, which costs a few percent where it happens every few thousand cells.
-`prefetch` hides the wait for memory where many streams are read side by side; `bit_of_each` is an instruction or two of
-every vector unit that LLVM does not find in a loop.
+`njit` is for functions that Python calls; their machine code is kept on the disk (code_cache.py).  `njit_entry` is the same
+without reference counts, so such a function must not make arrays.  Reference counts are atomic operations, and would cost
+more than the short functions of an inner loop.  `njit_inner` is for calls from compiled code: machine code is kept as
+part of the caller's.  The vector ones are for loops that LLVM must turn into vector code.  They promise that array arguments
+do not overlap.  Without this promise LLVM checks every loop for overlap at run time, and often gives up.  `njit_part` is for
+parts of one function, which takes them in.  Else the arrays of a record are handed over one by one, which costs a few
+percent where it happens every few thousand cells.  `prefetch` hides the wait for memory where many streams are read side by
+side; `bit_of_each` is an instruction or two of every vector unit that LLVM does not find in a loop.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import numba
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic as _intrinsic
 
-from bellapy.compute.late import COMPILES, Inner, Module, intrinsic
-from bellapy.compute.stored import Outer
+from bellapy.compute import code_cache, lowering
 
-ir, types = Module("llvmlite.ir"), Module("numba.core.types")
+COMPILES = not numba.config.DISABLE_JIT
+"""Whether functions are compiled at all: NUMBA_DISABLE_JIT is a setting of Numba."""
 
+_OPTIONS = {"boundscheck": False, "error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
 _NO_COUNTS = {"_nrt": False}
 
 
-def _decorator(inner=False, **options):
+def _decorator(cache: bool = False, **options: Any) -> Callable[[Callable], Any]:
     """A decorator that compiles with these options of Numba, beside those for all; cache : whether code is kept on disk."""
 
-    def decorate(function, cache=True):
-        def make():
-            from bellapy.compute.compiler import dispatcher
-
-            return dispatcher(function, inner, options)
-
+    def decorate(function: Callable) -> Any:
         if not COMPILES:
             return function
-        return Inner(function, make) if inner else Outer(function, make, cache)
+        if not (cache and code_cache.can_keep()):
+            return numba.njit(function, no_cpython_wrapper=not cache, **_OPTIONS, **options)
+        with code_cache.in_use():
+            return numba.njit(function, cache=True, **_OPTIONS, **options)
 
     return decorate
 
 
-njit = _decorator()
-njit_entry = _decorator(**_NO_COUNTS)
-njit_vector_entry = _decorator(**_NO_COUNTS, noalias=True)
-njit_inner = _decorator(True, **_NO_COUNTS)
-njit_vector = _decorator(True, **_NO_COUNTS, noalias=True)
-njit_part = _decorator(True, **_NO_COUNTS, forceinline=True)
+njit = _decorator(cache=True)
+njit_entry = _decorator(cache=True, **_NO_COUNTS)
+njit_vector_entry = _decorator(cache=True, **_NO_COUNTS, **lowering.NO_OVERLAP)
+njit_inner = _decorator(**_NO_COUNTS)
+njit_vector = _decorator(**_NO_COUNTS, **lowering.NO_OVERLAP)
+njit_part = _decorator(**_NO_COUNTS, forceinline=True)
+
+
+def intrinsic(function: Callable, plain: Callable | None = None) -> Any:
+    """As Numba's decorator.  plain : does the same where nothing is compiled."""
+    return _intrinsic(function) if COMPILES else plain
 
 
 @njit_vector

@@ -8,69 +8,47 @@ registers elsewhere.  Without compilation it is an array of WORDS words.
 from __future__ import annotations
 
 import operator
-from functools import cache
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import models, register_model
 
-from bellapy.compute.late import Module, intrinsic
-
-ir, types = Module("llvmlite.ir"), Module("numba.core.types")
+from bellapy.compute.jit import intrinsic
+from bellapy.compute.lowering import add_operators
 
 WORDS = 8
+VECTOR = ir.VectorType(ir.IntType(64), WORDS)
+"""What a row is to LLVM."""
 
 
-@cache
-def _vector():
-    """What a row is to LLVM."""
-    return ir.VectorType(ir.IntType(64), WORDS)
+class Row(types.Type):
+    """The type of a row."""
 
 
-@cache
-def make_known():
-    """Tell Numba what compiled code does with rows; returns their type."""
-    from numba.extending import models, register_model
+@register_model(Row)
+class RowModel(models.PrimitiveModel):
+    """A row is one vector."""
 
-    class Row(types.Type):
-        pass
-
-    @register_model(Row)
-    class RowModel(models.PrimitiveModel):
-        def __init__(self, manager, kind):
-            super().__init__(manager, kind, _vector())
-
-    row = Row("row")
-    _enter(row, (row, row), ir.IRBuilder.and_, operator.and_, operator.iand)
-    _enter(row, (row, row), ir.IRBuilder.or_, operator.or_, operator.ior)
-    _enter(row, (row, row), ir.IRBuilder.xor, operator.xor, operator.ixor)
-    _enter(row, (row,), ir.IRBuilder.not_, operator.invert)
-    by_number = row, types.uint64
-    _enter(row, by_number, lambda builder, row, by: builder.shl(row, _each(builder, by)), operator.lshift)
-    _enter(row, by_number, lambda builder, row, by: builder.lshr(row, _each(builder, by)), operator.rshift)
-    return row
-
-
-def _enter(row, kinds, make, *operators):
-    """Let compiled code apply these operators to a row and what `kinds` says: `make` builds LLVM's code."""
-    from numba.core.imputils import lower_builtin
-    from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
-
-    class Rule(ConcreteTemplate):
-        cases = [signature(row, *kinds)]
-
-    def generate(context, builder, signature, arguments):
-        return make(builder, *arguments)
-
-    for each in operators:
-        infer_global(each)(Rule)
-        lower_builtin(each, *kinds)(generate)
+    def __init__(self, manager, kind):
+        super().__init__(manager, kind, VECTOR)
 
 
 def _each(builder, word):
     """A row of which each word is `word`."""
-    row = ir.Constant(_vector(), ir.Undefined)
+    row = ir.Constant(VECTOR, ir.Undefined)
     for i in range(WORDS):
         row = builder.insert_element(row, word, ir.IntType(32)(i))
     return row
+
+
+ROW = Row("row")
+add_operators((ROW, ROW), ir.IRBuilder.and_, operator.and_, operator.iand)
+add_operators((ROW, ROW), ir.IRBuilder.or_, operator.or_, operator.ior)
+add_operators((ROW, ROW), ir.IRBuilder.xor, operator.xor, operator.ixor)
+add_operators((ROW,), ir.IRBuilder.not_, operator.invert)
+add_operators((ROW, types.uint64), lambda builder, row, by: builder.shl(row, _each(builder, by)), operator.lshift)
+add_operators((ROW, types.uint64), lambda builder, row, by: builder.lshr(row, _each(builder, by)), operator.rshift)
 
 
 def _word_of(typing_context, row, i):
@@ -84,7 +62,7 @@ def _word_of(typing_context, row, i):
 
 def _address(context, builder, kind, array, at):
     data = context.make_array(kind)(context, builder, array).data
-    return builder.bitcast(builder.gep(data, [at]), _vector().as_pointer())
+    return builder.bitcast(builder.gep(data, [at]), VECTOR.as_pointer())
 
 
 def _row_at(typing_context, array, at):
@@ -93,7 +71,7 @@ def _row_at(typing_context, array, at):
     def generate(context, builder, signature, arguments):
         return builder.load(_address(context, builder, signature.args[0], *arguments), align=8)
 
-    return make_known()(array, at), generate
+    return ROW(array, at), generate
 
 
 def _put_row(typing_context, array, at, row):

@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from bellapy import __version__
 from bellapy.errors import DeviceError
 
+CPU_CODE, KERNEL = ".nbc", "kernel-"  # how files of compiled code end, and begin
 PACKAGES = ("numba", "llvmlite", "numpy", "scipy", "pysam", "pyfastx", "typer", "zstandard", "numba-cuda")
 
 
@@ -54,17 +55,22 @@ def _version_of(package: str) -> str:
 
 def _cache_folder() -> str:
     """Where compiled code lies, and how much."""
-    from bellapy.compute.late import COMPILES
-    from bellapy.compute.stored import folder
+    from bellapy.compute.code_cache import folder
+    from bellapy.compute.compiling import is_on
 
-    if not COMPILES:
+    if is_on("NUMBA_DISABLE_JIT"):
         return "none: NUMBA_DISABLE_JIT is set"
     sizes: list[int] = []
     try:
-        with os.scandir(folder()) as entries:
-            sizes = [entry.stat().st_size for entry in entries if entry.name.startswith(("code-", "kernel-"))]
+        for here, _, names in os.walk(folder(), onerror=_raise):
+            kept = [name for name in names if name.endswith(CPU_CODE) or name.startswith(KERNEL)]
+            sizes += [os.stat(os.path.join(here, name)).st_size for name in kept]
     except FileNotFoundError:
         pass
     except OSError as error:
         return f"{folder()} ({error.strerror}; NUMBA_CACHE_DIR names another folder)"
     return f"{folder()} ({len(sizes)} functions, {sum(sizes) / 1e6:.1f} MB)"
+
+
+def _raise(error: OSError) -> None:
+    raise error

@@ -19,10 +19,13 @@ import numpy as np
 import pysam
 import pytest
 from cases import COMMANDS, listing, options_of, run, sample_reads
+from numba.core import caching
 
 import bellapy.io.outputs
 from bellapy import __version__
+from bellapy.cli import app as app_module
 from bellapy.cli.app import load_command
+from bellapy.compute.code_cache import PREFIX, digest
 from bellapy.errors import MemoryLimitError, OutputClosed
 from bellapy.params import RANGES
 from bellapy.params.fields import PANELS
@@ -684,11 +687,33 @@ def test_version_and_info():
 def test_info_counts_all_compiled_code(monkeypatch, tmp_path):
     kept = tmp_path / "cache"
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(kept))
-    assert run("info").out.decode().splitlines()[-1].endswith(f"{kept} (0 functions, 0.0 MB)")
-    kept.mkdir()
-    for name in ("code-rule.extend_each-12", "kernel-count-34", "something else"):
-        (kept / name).write_bytes(bytes(1_000_000))
-    assert run("info").out.decode().splitlines()[-1].endswith(f"{kept} (2 functions, 2.0 MB)")
+    place = kept / f"{PREFIX}{digest()}"
+    assert run("info").out.decode().splitlines()[-1].endswith(f"{place} (0 functions, 0.0 MB)")
+    (place / "rule_12").mkdir(parents=True)
+    for name in (
+        "rule_12/extend_each-34.py311.1.nbc",
+        "rule_12/extend_each-34.py311.nbi",
+        "kernel-count-34",
+        "something else",
+    ):
+        (place / name).write_bytes(bytes(1_000_000))
+    assert run("info").out.decode().splitlines()[-1].endswith(f"{place} (2 functions, 2.0 MB)")
+
+
+def test_damaged_code_is_removed(monkeypatch, tmp_path, capfd):
+    monkeypatch.setattr(app_module.sys, "argv", ["bellapy", "overlap"])
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    place = tmp_path / f"{PREFIX}{digest()}"
+    place.mkdir()
+
+    def command(**_):
+        caching.IndexDataCacheFile(str(place), "index", "stamp")._load_data("damaged")
+
+    (place / "damaged").write_bytes(b"no pickle")
+    assert app_module._guarded(command) == 1
+    assert not place.exists() and "damaged; it is removed: run the command again" in capfd.readouterr().err
+    with pytest.raises(ZeroDivisionError):
+        app_module._guarded(lambda **_: 1 / 0)
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, None])

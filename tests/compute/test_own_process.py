@@ -31,13 +31,16 @@ def test_the_program_starts_again_in_its_place_a_few_times(claimed):
 
 COMPILES = """
 import gc
+import numba
 from bellapy.compute import own_process
 
 own_process.claim()
 print(gc.isenabled())
-from bellapy.compute.jit import njit
+from bellapy.compute.compiling import watch_compilation
+from bellapy.report.run_report import RunReport
 
-njit(lambda x: x + 1, cache=False)(1)
+with watch_compilation(RunReport()):
+    numba.njit(lambda x: x + 1)(1)
 print(gc.isenabled())
 """
 

@@ -14,7 +14,7 @@ from cases import IMPORTS
 from bellapy.compute.processor import ICE_LAKE, choose_features
 
 FEATURES_IN_USE = """
-import bellapy.compute.compiler
+import bellapy.compute.jit
 from numba.core.registry import cpu_target
 print(*cpu_target.target_context.codegen().magic_tuple()[1:], sep="|")
 """
@@ -27,7 +27,7 @@ def add(a, b):
     for i in range(np.uint64(1024)):
         a[i] += b[i]
 
-bytes_, compiled = numba.uint8[::1], njit_vector_entry(add, cache=False)
+bytes_, compiled = numba.uint8[::1], njit_vector_entry(add)
 compiled.compile((bytes_, bytes_))
 print(*compiled.inspect_asm().values())
 """

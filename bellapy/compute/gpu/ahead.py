@@ -21,12 +21,12 @@ from pathlib import Path
 from threading import Lock, Thread
 
 from bellapy.compute import own_process
+from bellapy.compute.code_cache import folder
 from bellapy.compute.gpu import driver
 from bellapy.compute.gpu.devices import DRIVER_FILE
 from bellapy.compute.gpu.stored import stamp
 from bellapy.compute.locks import wait_for_lock
 from bellapy.compute.stopping import end_with_parent
-from bellapy.compute.stored import folder
 from bellapy.compute.threads import usable_cores
 
 MODULE = "bellapy.compute.gpu.ahead"

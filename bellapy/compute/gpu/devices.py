@@ -13,7 +13,7 @@ from threading import Lock, Thread
 from typing import NamedTuple
 
 from bellapy.compute.gpu import driver
-from bellapy.compute.late import SIMULATED
+from bellapy.compute.gpu.late import SIMULATED
 from bellapy.compute.memory import address_limit
 from bellapy.errors import DeviceError
 from bellapy.report.log import logger

@@ -9,9 +9,47 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import update_wrapper
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
-from bellapy.compute.late import SIMULATED, Inner, Module
+from bellapy.compute.compiling import is_on
+
+SIMULATED = is_on("NUMBA_ENABLE_CUDASIM")
+"""Whether Numba's simulator stands in for GPUs."""
+
+
+class Module:
+    """A module that is loaded when something of it is used."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def made(self) -> ModuleType:
+        """The module."""
+        return import_module(self._name)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # what copies and describes objects asks for
+            raise AttributeError(name)
+        return getattr(self.made(), name)
+
+
+class Inner:
+    """A function that only kernels call.  make : gives what numba-cuda makes of it."""
+
+    def __init__(self, function: Callable, make: Callable[[], Any]):
+        update_wrapper(self, function)  # type: ignore[arg-type]
+        self._make = make
+        self._made: Any = None
+
+    def made(self) -> Any:
+        """What numba-cuda makes of it, once."""
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
 
 if SIMULATED:
     from numba import cuda

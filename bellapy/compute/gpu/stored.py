@@ -1,26 +1,33 @@
 """Kernels on the disk: compiled once for each kind of arguments and of GPU, and started without the compiler.
 
-What is stored is the code of the device, and the name under which it is found there.  A stamp of all that it depends on is
-part of the file's name: the sources of the package, Python and the compiler.
+What is stored is the code of the device, and the name under which it is found there, behind a checksum.  The folder is that
+of the sources as they are (code_cache.py).  All else that code depends on is part of the file's name.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import struct
 import sys
+import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, partial
+from importlib.metadata import version
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
 import numpy as np
 
+from bellapy.compute.code_cache import folder
+from bellapy.compute.compiling import compiling
 from bellapy.compute.gpu.arrays import DeviceArray, Function, current_card
 from bellapy.compute.gpu.devices import DRIVER_FILE, card_models
-from bellapy.compute.late import compiling
-from bellapy.compute.stored import COMPILERS, installed, keep, package_sources, place_of, read
+from bellapy.report.log import FOR_ALL, logger
 
+SUM = 4  # bytes of a checksum
 LETTERS = {"u": "BHIQ", "i": "bhiq", "f": " efd", "b": "?"}  # of the module struct, for 1, 2, 4 and 8 bytes
 NUMBERS = {bool: np.dtype(np.bool_), int: np.dtype(np.int64), float: np.dtype(np.float64)}
 _compiling = Lock()
@@ -31,10 +38,51 @@ _compiling = Lock()
 
 @cache
 def stamp() -> str:
-    """What compiled code depends on, in short."""
-    versions = [installed(package) for package in (*COMPILERS, "numba_cuda")]
-    whole = package_sources(), sys.version, versions, card_models(), DRIVER_FILE.read_text() if DRIVER_FILE.exists() else ""
+    """What compiled code depends on beside the sources, in short."""
+    driver = DRIVER_FILE.read_text() if DRIVER_FILE.exists() else ""
+    whole = folder().name, sys.version, version("numba-cuda"), card_models(), driver
     return hashlib.sha1(repr(whole).encode()).hexdigest()[:16]
+
+
+def place_of(function: Callable, *whole: Any) -> Path:
+    """The file for the code of a function, by all that tells it apart; one that another made, by what it got from there."""
+    own = [repr(cell.cell_contents) for cell in function.__closure__ or () if not callable(cell.cell_contents)]
+    told = function.__qualname__, own, stamp(), *whole
+    module = function.__module__.rpartition(".")[2]
+    return folder() / f"kernel-{module}.{function.__name__}-{hashlib.sha1(repr(told).encode()).hexdigest()[:16]}"
+
+
+def read(place: Path) -> bytes:
+    """What is kept at a place; nothing if there is no such file, or a damaged one: such code could do anything."""
+    with suppress(OSError):
+        content = memoryview(place.read_bytes())
+        if content[:SUM] == _sum(place, content[SUM:]):
+            return bytes(content[SUM:])
+    return b""
+
+
+def _sum(place: Path, content: bytes | memoryview) -> bytes:
+    """A checksum, also of the file's name: under that of another one it is damaged."""
+    return zlib.crc32(content, zlib.crc32(os.fsencode(place.name))).to_bytes(SUM, "little")
+
+
+def keep(place: Path, content: bytes) -> None:
+    """Write a file, whole or not at all; where that fails nothing is kept, and a warning tells it."""
+    beside = place.with_name(f"{place.name}.{os.getpid()}")
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        beside.write_bytes(_sum(place, content) + content)
+        beside.replace(place)
+    except OSError as error:
+        with suppress(OSError):
+            beside.unlink()
+        _warn(place.parent, error.strerror)
+
+
+@cache
+def _warn(folder: Path, reason: str) -> None:
+    text = "%s: %s; so the next run compiles again. NUMBA_CACHE_DIR names another folder"
+    logger.warning(text, folder, reason, extra=FOR_ALL)
 
 
 # ---------------------------------------------------------------- arguments
@@ -96,7 +144,7 @@ class Kernel:
 
     def _code(self, kind: Any, arguments: tuple) -> tuple[bytes, str]:
         """The code for such arguments, and its name, from the disk or from the compiler."""
-        place = place_of("kernel", self._function, stamp(), kind, current_card().compute_capability)
+        place = place_of(self._function, kind, current_card().compute_capability)
         content = read(place)
         if not content:
             with _compiling:

@@ -12,10 +12,10 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
+from numba import uint32
 
 from bellapy.compute.gpu.late import cuda
 from bellapy.compute.gpu.ops import BOTH, I32, U32, WARP, fresh_number, max2, rest, shuffle, sync_warp
-from bellapy.compute.late import Module
 from bellapy.engines.exact.cuda_borders import (
     at_edges,
     bound_of,
@@ -44,8 +44,6 @@ from bellapy.engines.exact.cuda_tiles import (
     sum_of,
 )
 from bellapy.engines.exact.rule import NONE
-
-numba = Module("numba")
 
 MOST_REGISTERS = 128  # of a thread
 INSIDE, EDGED, FLOORED = range(3)  # ways to step through a tile
@@ -213,7 +211,7 @@ def make_kernel(registers: int, steps: int, masked: bool):
         )  # fmt: skip
         high, gap = cuda.local.array(EACH, np.int32), cuda.local.array(EACH, np.int32)
         shown = cuda.local.array(PLACES, np.int32)
-        words = cuda.shared.array(0, numba.uint32)  # see Tile.at
+        words = cuda.shared.array(0, uint32)  # see Tile.at
         lane, warp = I32(cuda.threadIdx.x & (WARP - 1)), I32(cuda.threadIdx.x // WARP)
         at = U32(warp * (3 * W + LAG + SPARE))  # unsigned: Numba makes no code for negative places then
         while True:

@@ -7,10 +7,10 @@ better score, and the smaller number where scores are equal.
 from __future__ import annotations
 
 import numpy as np
+from llvmlite import ir
+from numba import types
 
-from bellapy.compute.late import Module, intrinsic
-
-ir, types = Module("llvmlite.ir"), Module("numba.core.types")
+from bellapy.compute.jit import intrinsic
 
 UNIT, UNIT_BITS = 64, 6  # of a score: one link
 WIDTH, ROW_BITS = 32, 5  # nodes of a column, filled up to a power of two

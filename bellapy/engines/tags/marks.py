@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from llvmlite import ir
+from numba import types
 
-from bellapy.compute.jit import njit_inner, njit_part
-from bellapy.compute.late import COMPILES, Module, intrinsic
-
-ir, types = Module("llvmlite.ir"), Module("numba.core.types")
+from bellapy.compute.jit import COMPILES, intrinsic, njit_inner, njit_part
 
 WORD = 64  # bits
 U8, U32, U64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from bellapy.compute.late import Module, intrinsic
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
 
-cgutils, ir, types = map(Module, ("numba.core.cgutils", "llvmlite.ir", "numba.core.types"))
+from bellapy.compute.jit import intrinsic
 
 LANES = 16  # most cells of a row, and how far rows reach beyond the bases on either side
 MOST_SHORT = 31  # rows, of which scores have 8 bits

@@ -17,8 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit, njit_inner, njit_part, put
-from bellapy.compute.late import COMPILES
+from bellapy.compute.jit import COMPILES, njit, njit_inner, njit_part, put
 from bellapy.engines.tags.draft import (
     ANCHOR,
     LONGEST,

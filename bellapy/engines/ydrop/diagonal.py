@@ -7,13 +7,13 @@ a time; the rest, and all of it elsewhere, is done pair by pair.  Both give the 
 from __future__ import annotations
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
 
-from bellapy.compute.jit import njit_inner
-from bellapy.compute.late import Module, intrinsic
+from bellapy.compute.jit import intrinsic, njit_inner
 from bellapy.engines.ydrop.row import LANES, VECTORS, Emitter, llvm, make_lookup
 from bellapy.engines.ydrop.rule import KINDS
-
-cgutils, ir, types = map(Module, ("numba.core.cgutils", "llvmlite.ir", "numba.core.types"))
 
 STEPS = (1, 2, 4, 8, 16)
 MOST_FALL = 1 << 14

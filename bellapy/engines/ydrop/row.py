@@ -32,12 +32,12 @@ from contextlib import contextmanager
 from functools import cached_property
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
 
-from bellapy.compute.jit import njit_inner
-from bellapy.compute.late import COMPILES, Module, intrinsic
+from bellapy.compute.jit import COMPILES, intrinsic, njit_inner
 from bellapy.compute.processor import compiled_for
-
-cgutils, ir, types = map(Module, ("numba.core.cgutils", "llvmlite.ir", "numba.core.types"))
 
 LANES = 32
 WAYS = 4

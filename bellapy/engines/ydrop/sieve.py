@@ -10,12 +10,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from llvmlite import ir
+from numba import types
 
-from bellapy.compute.jit import njit, njit_inner
-from bellapy.compute.late import Module, intrinsic
+from bellapy.compute.jit import intrinsic, njit, njit_inner
 from bellapy.engines.ydrop.row import LANES, LONG_VECTORS, VECTORS, Emitter, llvm, make_lookup
-
-ir, types = Module("llvmlite.ir"), Module("numba.core.types")
 
 BASES = 24  # of one word: eight in each of three planes
 LEFT_WORDS, RIGHT_WORDS = 4, 3

@@ -69,7 +69,7 @@ def test_tasks_are_done_once_and_failures_are_told(fresh):
 
 def test_of_several_first_runs_one_does_a_task(fresh, tmp_path):
     """The others wait until it is done, or until that run has been killed."""
-    (tmp_path / "cache").mkdir()
+    ahead.folder().mkdir(parents=True)
     (tmp_path / "slow.py").write_text(SLOW)
     command = [sys.executable, "-m", ahead.MODULE, "stamp", "2", "slow:first", "slow:second"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), IMPORTS])}
@@ -87,7 +87,7 @@ def test_of_several_first_runs_one_does_a_task(fresh, tmp_path):
 
 def test_nobody_waits_for_ever(fresh, monkeypatch, tmp_path):
     """For a run that was stopped by Ctrl-Z, or a lock that a lost machine left."""
-    (tmp_path / "cache").mkdir()
+    ahead.folder().mkdir(parents=True)
     monkeypatch.setattr(ahead, "PATIENCE", 0.2)
     mark, done = ahead._mark(FINE, "stamp"), []
     monkeypatch.setattr(ahead, "do", done.append)

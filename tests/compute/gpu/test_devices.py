@@ -12,7 +12,7 @@ from cases import run
 
 from bellapy.compute.gpu import devices, driver
 from bellapy.compute.gpu.devices import ADDRESSES, LEAST_FREE, Gpu, choose_device, find_gpus, known_gpus
-from bellapy.compute.late import SIMULATED
+from bellapy.compute.gpu.late import SIMULATED
 from bellapy.errors import DeviceError
 
 PAIRS = b"ACGTACGTTGCA\t4\tACGTACGTTGCC\t4\tn\n"
