@@ -14,7 +14,16 @@ from bellapy.cli.session import Session, session
 from bellapy.errors import ParameterError
 from bellapy.params import affine_scoring, map_preset
 from bellapy.params.fields import check, given_values, options_of
-from bellapy.params.map import IndexOptions, MapOptions, MapWriting, PairParams, ReadOptions, ScoreOptions, adjusted
+from bellapy.params.map import (
+    IndexOptions,
+    MapOptions,
+    MapWriting,
+    PairParams,
+    ReadOptions,
+    ReferenceOptions,
+    ScoreOptions,
+    adjusted,
+)  # fmt: skip
 from bellapy.params.run import RunParams
 from bellapy.params.scoring import AffineScoring
 
@@ -22,7 +31,7 @@ if TYPE_CHECKING:  # loaded when needed
     from bellapy.jobs.map.store import Store
     from bellapy.jobs.map.style import Style
 
-MAPPING = options_of(MapOptions, ReadOptions, ScoreOptions, MapWriting)
+MAPPING = options_of(MapOptions, ReferenceOptions, ReadOptions, ScoreOptions, MapWriting)
 
 Reference = Annotated[str, typer.Argument(help="FASTA, or a file made by `bellapy index`.", show_default=False)]
 IndexFile = Annotated[
@@ -46,14 +55,16 @@ def map_command(given: Given, reference: Reference, reads: Reads, output: Output
     outputs = {"-o": output, **({f"the index {index}": index} if index else {})}
     with session(given, [reference, *reads], outputs) as run:
         run.watch()
+        from bellapy.jobs.map.circles import circles_of
         from bellapy.jobs.map.output import parse_read_group
         from bellapy.jobs.map.run import Job, map_reads
 
         line, group = parse_read_group(given["read_group"]) if given["read_group"] is not None else (None, None)
+        circular = circles_of(given["circular"] or (), not given["no_align"])
         job = Job(
             reference, reads, output, kind, replace(style, read_group=group), line, given["preset"],
             lambda params: adjusted(params, given), not given["no_align"], run.run.threads, _store(run, output),
-            ReadOptions(**given_values(given, ReadOptions._fields)),
+            ReadOptions(**given_values(given, ReadOptions._fields)), circular,
         )  # fmt: skip
         map_reads(job, run.report)
 

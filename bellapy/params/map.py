@@ -129,6 +129,15 @@ class MapOptions(NamedTuple):
     ] = False
 
 
+class ReferenceOptions(NamedTuple):
+    """What is known of the reference."""
+
+    circular: Annotated[
+        str | None,
+        About("Sequences that are circles, by name, or all", unset="none", panel=INPUT, common=True, metavar="NAME[,NAME]"),
+    ] = None
+
+
 class ReadOptions(NamedTuple):
     """Which reads are mapped."""
 

@@ -27,13 +27,16 @@ TYPES = {PRIMARY: b"P", SECONDARY: b"S", SUPPLEMENTARY: b"P"}
 
 @dataclass
 class Counts:
-    """How many reads and lines there were."""
+    """How many reads and lines there were, and how many reads on circles, as in `Crossed`."""
 
     reads: int = 0
     bases: int = 0
     mapped: int = 0
     secondary: int = 0
     supplementary: int = 0
+    over_origin: int = 0
+    around: int = 0
+    too_long: int = 0
 
     def add(self, other: Counts) -> None:
         for name, value in vars(other).items():
@@ -151,7 +154,8 @@ def _with_the_rest(lines: list[bytes], reads: list[int], names: list[bytes], len
 def _count(mapped: Mapped, batch: _Batch) -> Counts:
     kinds = batch.kinds
     reads, bases = len(mapped.records.names), sum(map(len, mapped.records.sequences))
-    return Counts(reads, bases, *(int((kinds == kind).sum()) for kind in (PRIMARY, SECONDARY, SUPPLEMENTARY)))
+    of_kinds = [int((kinds == kind).sum()) for kind in (PRIMARY, SECONDARY, SUPPLEMENTARY)]
+    return Counts(*(reads, bases, *of_kinds, *mapped.crossed))
 
 
 def comment_tags(comment: bytes) -> list[bytes]:

@@ -23,7 +23,8 @@ from bellapy.io.fastx import Records, load_reads, stream_records
 from bellapy.io.index_files import MAGIC, load_index, save_index
 from bellapy.jobs.map import rounds
 from bellapy.jobs.map.bases import pack_both_ways
-from bellapy.jobs.map.pipeline import Mapper, batches
+from bellapy.jobs.map.batches import batches
+from bellapy.jobs.map.pipeline import Mapper
 from bellapy.params import AffineScoring, map_preset
 from bellapy.records.bases import ENCODE
 from bellapy.seeding.anchors import MOST_PER_BASE, RESCUE_SPAN, find_anchors, layout_for
