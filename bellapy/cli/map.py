@@ -13,17 +13,17 @@ from bellapy.cli.options import RUNNING, THREADS_AND_LOG, Given, Output, Reads, 
 from bellapy.cli.session import Session, session
 from bellapy.errors import ParameterError
 from bellapy.params import affine_scoring, map_preset
-from bellapy.params.fields import check, given_values, options_of
+from bellapy.params.fields import check, fields_of, given_values, options_of
 from bellapy.params.map import (
     IndexOptions,
     MapOptions,
     MapWriting,
     PairParams,
-    ReadOptions,
     ReferenceOptions,
     ScoreOptions,
     adjusted,
 )  # fmt: skip
+from bellapy.params.reads import ReadParams
 from bellapy.params.run import RunParams
 from bellapy.params.scoring import AffineScoring
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # loaded when needed
     from bellapy.jobs.map.store import Store
     from bellapy.jobs.map.style import Style
 
-MAPPING = options_of(MapOptions, ReferenceOptions, ReadOptions, ScoreOptions, MapWriting)
+MAPPING = options_of(MapOptions, ReferenceOptions, ReadParams, ScoreOptions, MapWriting)
 
 Reference = Annotated[str, typer.Argument(help="FASTA, or a file made by `bellapy index`.", show_default=False)]
 IndexFile = Annotated[
@@ -64,7 +64,7 @@ def map_command(given: Given, reference: Reference, reads: Reads, output: Output
         job = Job(
             reference, reads, output, kind, replace(style, read_group=group), line, given["preset"],
             lambda params: adjusted(params, given), not given["no_align"], run.run.threads, _store(run, output),
-            ReadOptions(**given_values(given, ReadOptions._fields)), circular,
+            ReadParams(**given_values(given, fields_of(ReadParams))), circular,
         )  # fmt: skip
         map_reads(job, run.report)
 

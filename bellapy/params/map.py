@@ -138,15 +138,6 @@ class ReferenceOptions(NamedTuple):
     ] = None
 
 
-class ReadOptions(NamedTuple):
-    """Which reads are mapped."""
-
-    min_length: Annotated[int, About("Leave out shorter reads", 0, LARGEST, unit="bases", panel=INPUT)] = 0
-    min_quality: Annotated[
-        float, About("Leave out reads whose base qualities tell more errors", 0, 60, unit="Phred", panel=INPUT)
-    ] = 0.0
-
-
 class MapWriting(NamedTuple):
     """What is written of each alignment, as options."""
 

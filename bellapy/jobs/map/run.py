@@ -19,6 +19,7 @@ from bellapy.io.compressed import is_read_once
 from bellapy.io.fastx import Records, error_rate_of, load_reads, stream_records
 from bellapy.io.index_files import is_index, load_index
 from bellapy.io.outputs import open_output
+from bellapy.io.read_filter import ReadFilter
 from bellapy.io.sam import INDEXES, check_names, index_of, open_bam
 from bellapy.jobs.map.batches import batches
 from bellapy.jobs.map.charts import MapCharts
@@ -26,12 +27,11 @@ from bellapy.jobs.map.circles import UNROLLED, Target, longest_sure, unroll
 from bellapy.jobs.map.groups import ReadGroups
 from bellapy.jobs.map.output import Counts, format_paf, format_sam, make_header
 from bellapy.jobs.map.pipeline import SAMPLE_READS, Mapped, Mapper, Sampled, preset_for
-from bellapy.jobs.map.read_filter import ReadFilter
 from bellapy.jobs.map.rounds import map_in_rounds
 from bellapy.jobs.map.store import Store
 from bellapy.jobs.map.style import Style
 from bellapy.params import ONT_ERRORS, MapParams, map_preset
-from bellapy.params.map import ReadOptions
+from bellapy.params.reads import ReadParams
 from bellapy.records import ReadSet
 from bellapy.report.log import logger
 from bellapy.report.progress import progress
@@ -93,7 +93,7 @@ class Job:
     align: bool = True
     threads: int = 1
     store: Store | None = None
-    reads_kept: ReadOptions = ReadOptions()
+    reads_kept: ReadParams = ReadParams()
     circular: Sequence[str] = ()
 
 
@@ -139,7 +139,7 @@ def open_index(
 def map_reads(job: Job, report: RunReport) -> None:
     """Map all reads and write what comes out."""
     groups = ReadGroups(job.reads, job.read_group)
-    kept = ReadFilter(*job.reads_kept)
+    kept = ReadFilter(job.reads_kept)
     report.dropped = Dropped(*kept.dropped)
     stream = batches(kept(stream_records(job.reads, groups.add)))
     first = next(stream, None)
