@@ -43,7 +43,7 @@ COMMANDS = {
         "extend", "extend",
     ),
     "pairwise": Entry(
-        "Align given pairs with affine gap costs: index, score, query end and target end of each.", "map", "pairwise"
+        "Align given pairs with affine gap costs: score and ends of each.", "map", "pairwise"
     ),
     "consensus": Entry("Consensus of windows of sequences by partial-order alignment.", "consensus", "consensus"),
     "evaluate": Entry(

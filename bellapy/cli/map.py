@@ -123,7 +123,8 @@ def _store(run: Session, output: str) -> Store | None:
 @takes(options_of(PairParams), THREADS_AND_LOG, pick(RunParams, "device"))
 def pairwise(
     given: Given,
-    pairs: Annotated[str, typer.Argument(help="Two columns a line, query and target; - is standard input.")],
+    pairs: Annotated[str, typer.Argument(help="Two columns a line, query and target; or FASTA, FASTQ or BAM of queries.")],
+    targets: Annotated[str | None, typer.Argument(help="FASTA, FASTQ or BAM of as many targets.")] = None,
     output: Output = "-",
 ) -> None:
     """Affine alignments of given pairs."""
@@ -131,14 +132,14 @@ def pairwise(
     check(given_values(given, PairParams._fields), options_of(PairParams))
     scores = params.match, params.mismatch, params.gap_open, params.gap_extend
     scoring = affine_scoring(AffineScoring(), *scores)
-    with session(given, [pairs], {"-o": output}) as run:
+    with session(given, [pairs, *([] if targets is None else [targets])], {"-o": output}) as run:
         run.watch()
         from bellapy.compute.resources import Resources
         from bellapy.io.outputs import open_output
         from bellapy.jobs.pairwise import align_pairs
 
         lines = align_pairs(
-            pairs, params.mode, scoring, run.report, zdrop=params.zdrop, band=params.band, cigar=params.cigar,
+            (pairs, targets), params.mode, scoring, run.report, zdrop=params.zdrop, band=params.band, cigar=params.cigar,
             resources=Resources.of(run.run, run.report.devices),
         )  # fmt: skip
         with open_output(output) as stream:

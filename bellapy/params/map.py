@@ -9,7 +9,7 @@ from bellapy.params.fields import ALIGNMENT, INPUT, LARGEST, OUTPUT, SEEDING, Ab
 from bellapy.params.scoring import AffineScoring, affine_scoring
 
 MAP_FORMATS = ("paf", "sam", "bam", "cram")
-PAIR_MODES = ("global", "extend")
+PAIR_MODES = ("global", "extend", "local")
 
 
 class SelectRule(NamedTuple):
@@ -197,7 +197,10 @@ class PairParams(NamedTuple):
     """How `pairwise` aligns; the scores are those of AffineScoring."""
 
     mode: Annotated[
-        str, About("extend aligns from the beginning of both to the best end", choices=PAIR_MODES, panel=ALIGNMENT)
+        str,
+        About(
+            "extend aligns from both beginnings to the best end, local the best parts", choices=PAIR_MODES, panel=ALIGNMENT
+        ),
     ] = "global"
     match: Annotated[int, About("Score of a match", 1, 100, panel=ALIGNMENT)] = _SCORES.match
     mismatch: Annotated[int, About("Score of a mismatch", -100, -1, panel=ALIGNMENT)] = _SCORES.mismatch
