@@ -84,7 +84,8 @@ def _style(given: Given) -> Style:
 
     wanted = MapWriting(**given_values(given, MapWriting._fields))
     return Style(
-        cs=wanted.cs, md=wanted.md, eqx=wanted.eqx, hard_clip=wanted.hard_clip, secondary=wanted.secondary == "yes",
+        cs=wanted.cs or wanted.cs_long, cs_long=wanted.cs_long,
+        md=wanted.md, eqx=wanted.eqx, hard_clip=wanted.hard_clip, secondary=wanted.secondary == "yes",
         paf_no_hit=wanted.paf_no_hit, sam_hit_only=wanted.sam_hit_only,
     )  # fmt: skip
 

@@ -153,6 +153,7 @@ class MapWriting(NamedTuple):
         str | None, About(r"Read group, such as '@RG\tID:run1\tSM:sample1'", panel=OUTPUT, flags=("--rg",), common=True)
     ] = None
     cs: Annotated[bool, About("Write differences in cs:Z", panel=OUTPUT, common=True)] = False
+    cs_long: Annotated[bool, About("Write cs:Z with equal bases spelled, as --cs=long", panel=OUTPUT)] = False
     md: Annotated[
         bool | None, About("Write mismatches in MD:Z", unset="in SAM and BAM", panel=OUTPUT, flags=("--md/--no-md",))
     ] = None

@@ -19,7 +19,7 @@ from bellapy.jobs.map.circles import Crossed, Target, cut_at_origins, fold, line
 from bellapy.jobs.map.join import Paths, error_rates, join_strokes, merge_paths, stray
 from bellapy.jobs.map.pieces import align_chains, cut_chains
 from bellapy.jobs.map.select import NONE, select_chains, still_open
-from bellapy.params import HIFI_ERRORS, HQ_ERRORS, ONT_ERRORS, MapParams
+from bellapy.params import HIFI_ERRORS, HQ_ERRORS, ONT_ERRORS, AffineScoring, MapParams
 from bellapy.records.bases import ENCODE
 from bellapy.seeding.anchors import Layout, find_anchors, layout_for
 from bellapy.seeding.chain import ChainRule, Chains, find_chains, penalties
@@ -90,13 +90,16 @@ class Sampled(NamedTuple):
 class Mapped(NamedTuple):
     """The result of a batch.
 
-    codes : uint8, of each read and its reverse complement.  paths : None where nothing is aligned.  crossed : on circles.
+    codes : uint8, of each read and its reverse complement.  repeated : as in Reads.  paths : None where nothing is aligned.
+    scoring : of the alignments.  crossed : on circles.
     """
 
     records: Records
     codes: np.ndarray
+    repeated: np.ndarray
     hits: Hits
     paths: Paths | None
+    scoring: AffineScoring
     crossed: Crossed = Crossed()
 
 
@@ -172,7 +175,7 @@ class Mapper:
         chains, anchors = self._chain(reads, anchors)
         kept, host, rival_chain = select_chains(chains, anchors, reads.layout, reads.lengths, self.select)
         if not self.align:
-            return Mapped(records, reads.codes, self._chains_as_hits(reads, chains, kept, rival_chain), None)
+            return self._mapped(records, reads, self._chains_as_hits(reads, chains, kept, rival_chain), None)
         paths = self._align(reads, chains, anchors, kept[host == NONE])
         guests, host = kept[host != NONE], host[host != NONE]
         left = guests[still_open(chains, guests, host, paths, reads.at, reads.lengths, self.select.mask)]
@@ -180,8 +183,12 @@ class Mapper:
             paths = merge_paths(paths, self._align(reads, chains, anchors, left))
         hits = self._choose(reads, chains, rival_chain, paths)
         if not self.target.has_circles:
-            return Mapped(records, reads.codes, hits, paths)
-        return Mapped(records, reads.codes, *self._cut_circles(reads, hits, paths))
+            return self._mapped(records, reads, hits, paths)
+        hits, paths, crossed = self._cut_circles(reads, hits, paths)
+        return self._mapped(records, reads, hits, paths)._replace(crossed=crossed)
+
+    def _mapped(self, records: Records, reads: Reads, hits: Hits, paths: Paths | None) -> Mapped:
+        return Mapped(records, reads.codes, reads.repeated, hits, paths, self.scoring)
 
     def _align(self, reads: Reads, chains: Chains, anchors: np.ndarray, some: np.ndarray) -> Paths:
         """The alignments of some chains, (n,) int64 ascending; `source` of a path is its chain."""
