@@ -23,6 +23,7 @@ from bellapy.params.run import RunParams, WorkdirParams
 if TYPE_CHECKING:  # loaded when needed
     import numpy as np
 
+    from bellapy.io.read_comments import ReadComments
     from bellapy.io.workdir import Workdir
     from bellapy.jobs.correct.members import Traced, Tracer
     from bellapy.jobs.overlap.ends import Steps
@@ -66,12 +67,14 @@ def correct(given: Given, reads: Reads, output: Output = "-", overlaps: OverlapF
         params = with_run(params, run)
         _start_report(run)
         run.report.parameters = {**params.to_dict(), "correct": asdict(chosen)}
+        from bellapy.io.read_comments import ReadComments
+
         with given_folder(given, "correct", _ruling(params, chosen, output), inputs) as work:
             if overlaps:
                 found = _read_overlaps(run, params, reads, overlaps)
             else:
                 found = _find_overlaps(run, params, reads, output, work)
-            _correct(run, *found, chosen, output, work)
+            _correct(run, *found, chosen, output, work, ReadComments(reads, params.reads))
 
 
 def _start_report(run: Session) -> None:
@@ -107,7 +110,7 @@ def _check(given: Given, output: str, overlaps: str | None) -> None:
 
 def _correct(
     run: Session, reads: ReadSet, overlaps: Overlaps, trace: Tracer, params: CorrectParams, output: str,
-    work: Workdir | None,
+    work: Workdir | None, comments: ReadComments,
 ) -> None:  # fmt: skip
     from bellapy.compute.resources import Resources
     from bellapy.io.outputs import open_output
@@ -118,10 +121,11 @@ def _correct(
     writer = Writer(params)
     corrected = correct_reads(job, run.report, writer.take_qualities if _is_fastq(output) else None)
     with open_output(output) as stream:
-        for name, found in zip(reads.names, corrected, strict=True):
-            for record in writer.records(name, found):
+        for name, comment, found in zip(reads.names, comments(reads.names), corrected, strict=True):
+            for record in writer.records(name, comment, found):
                 stream.write(record)
     writer.tell(run.report)
+    comments.tell()
 
 
 def _find_overlaps(

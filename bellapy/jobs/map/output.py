@@ -12,6 +12,7 @@ from bellapy.errors import OutputError, ParameterError
 from bellapy.io import codes
 from bellapy.io.base_tags import ABOUT_BASES, clip_base_tags
 from bellapy.io.path_text import Drawn, cigars_of, compared_cigars, differences, mismatches
+from bellapy.io.read_comments import tags_of
 from bellapy.io.sam import LONGEST_NAME
 from bellapy.jobs.map.choose import PRIMARY, SECONDARY, SUPPLEMENTARY
 from bellapy.jobs.map.join import Paths
@@ -21,7 +22,6 @@ from bellapy.jobs.map.style import Style
 from bellapy.records.bases import reverse_complement
 from bellapy.seeding.index import Index
 
-TAG = re.compile(rb"[A-Za-z][A-Za-z0-9]:[AifZHB]:[ -~]*")
 OWN_TAGS = tuple(tag + b":" for tag in b"NM ms AS nn tp cm s1 s2 de rl MD cs SA".split())  # of each line, written here
 TYPES = {PRIMARY: b"P", SECONDARY: b"S", SUPPLEMENTARY: b"P"}
 
@@ -167,10 +167,7 @@ def comment_tags(comment: bytes) -> list[bytes]:
     """What a FASTQ comment becomes in SAM: its tags, if it consists of such, else one CO:Z with all of it."""
     if not comment:
         return []
-    fields = comment.split(b"\t")
-    if all(TAG.fullmatch(field) for field in fields):
-        return fields
-    return [b"CO:Z:" + re.sub(rb"[^ -~]", b" ", comment)]
+    return tags_of(comment) or [b"CO:Z:" + re.sub(rb"[^ -~]", b" ", comment)]
 
 
 def format_sam(mapped: Mapped, index: Index, style: Style) -> tuple[bytes, Counts]:
