@@ -143,6 +143,16 @@ def as_text(stream: io.BufferedReader) -> Iterator[io.TextIOWrapper]:
         text.detach()  # the owner of the stream closes it, and standard input stays open
 
 
+def check_line_end(path: str, line: str | bytes, number: int) -> None:
+    """Raise InputError where the last line of a file has no line end: it may be cut, and others may be missing.
+
+    number : of the line, from 1 on.
+    """
+    if line[-1:] not in ("\n", b"\n"):
+        problem = "the last line has no line end, so the file may be cut short. Make it again, or end the line."
+        raise InputError(path, problem, line=number)
+
+
 class _Watched:
     """Passes on a gzip file's bytes and looks out for bgzip's last block: nothing else tells a cut between blocks."""
 
