@@ -188,7 +188,7 @@ def test_compiling_is_told_once_and_timed(compiled, monkeypatch):
         function(2.5)
     assert report.compile_s > first
     function(np.int8(3))
-    assert told == ["compiling for this processor; this happens once"]
+    assert told == ["compiling what this command needs; later runs load it"]
 
 
 @needs_compiler

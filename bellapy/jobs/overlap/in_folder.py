@@ -228,7 +228,9 @@ def missing(work: FolderWork) -> None:
     for its_round, first, n in work.first_tasks():
         left = [first + index for index in range(n) if f"{its_round.name}.{index}" not in names]
         if left and f"{DONE}{its_round.name}" not in names:
-            raise InputError(work.folder.folder, f"{len(left)} tasks of {its_round.name} are not done, such as {left[0]}")
+            number = "a task is" if len(left) == 1 else f"{len(left):,} tasks are"
+            problem = f"{number} not done yet, from {left[0]} on (round {its_round.name}). Run them with `bellapy run-tile`."
+            raise InputError(work.folder.folder, problem)
 
 
 def describe_plan(work: FolderWork) -> str:

@@ -277,7 +277,7 @@ def filter_rounds(work: Work, launch: Launch = launch_here) -> None:
             stage.overlaps, stage.second_pieces = (chosen["numbers"][name] for name in ("overlaps", "second_pieces"))
     report.dropped.add(dropped)
     report.details.thresholds = thresholds
-    logger.info("kept what scores %.3f per base; dropped: %s", thresholds.score_rate, describe_dropped(dropped))
+    logger.info("kept with a score of %.3f per base or more; dropped: %s", thresholds.score_rate, describe_dropped(dropped))
 
 
 def filter_stage(

@@ -122,7 +122,7 @@ def test_parts_of_a_read_round_a_plasmid_follow_each_other(bacterium):
 
 def test_the_log_counts_reads_over_origins(bacterium):
     outcome = bacterium.map("--circular", "all")
-    over, around = map(int, re.search(r"(\d+) over origin, (\d+) around", outcome.err).groups())
+    over, around = map(int, re.search(r"(\d+) over an origin, (\d+) of them round more than once", outcome.err).groups())
     assert over > around > 20
     plain = bacterium.map()
     assert "origin" not in plain.err

@@ -139,7 +139,7 @@ def test_tasks_one_by_one(here, capfd):
     early = run("run-tile", here / "work", int(rows[-1][1]))
     assert early.code == 1 and "run the tasks of the rounds before this one first" in early.err
     early = run("gather", here / "work", "-o", here / "tiles.paf")
-    assert early.code == 1 and "are not done, such as 0" in early.err and not (here / "tiles.paf").exists()
+    assert early.code == 1 and "tasks are not done yet, from 0 on (round" in early.err and not (here / "tiles.paf").exists()
     for name, first, n in rows:
         numbers = list(range(int(n)))[::-1]
         for number in numbers if name != "seeds" else numbers[3:]:
@@ -176,7 +176,7 @@ def test_another_job_is_refused(here):
     assert run(*words).code == 0 and same(here)
     before = listing(here)
     outcome = run(*words, "-k", 12)
-    assert outcome.code == 1 and "was begun with kmers.k None, now it is 12. Name another --workdir" in outcome.err
+    assert outcome.code == 1 and "another kmers.k: not given then, 12 now. Name another --workdir" in outcome.err
     assert listing(here) == before
     assert run(*words[:-4], "-t2", "-o", here / "tiles.paf", "--workdir", here / "work").code == 0, "threads may change"
     assert same(here) and not (here / "work").exists()
