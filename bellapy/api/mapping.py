@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,9 +13,11 @@ from bellapy.api.inputs import Reads, as_reads, as_records, paths_of
 from bellapy.compute.threads import map_in_order, usable_cores
 from bellapy.errors import ParameterError
 from bellapy.io.path_text import cigars_of
+from bellapy.jobs.map.batches import batches
 from bellapy.jobs.map.choose import PRIMARY, SECONDARY, SUPPLEMENTARY
+from bellapy.jobs.map.circles import circles_of
 from bellapy.jobs.map.output import draw
-from bellapy.jobs.map.pipeline import Mapped, Mapper, batches
+from bellapy.jobs.map.pipeline import Mapped, Mapper
 from bellapy.jobs.map.run import Wanted, prepare
 from bellapy.params import MapParams, map_preset
 from bellapy.params.fields import check, given_values, options_of
@@ -73,6 +75,8 @@ class Aligner:
     reference : a FASTA file, a file made by `bellapy index`, a dictionary of sequences by name, or pairs of both.
     preset : clr, ont, hq or hifi; None: by the errors of the first reads that are mapped.
     align : False: only chain seeds.  secondary : give secondary alignments, too.
+    circular : names of sequences that are circles, or `all`.  An alignment over an origin gives a record for each part, with
+        the score and the quality of the whole.
     options : match, mismatch, gap_open, gap_extend, zdrop, end_bonus, most_secondary, as options of `bellapy map`.
 
     Raises
@@ -81,14 +85,16 @@ class Aligner:
     """
 
     def __init__(
-        self, reference: Reads, *, preset: str | None = None, align: bool = True, secondary: bool = True, **options: Any
-    ):
+        self, reference: Reads, *, preset: str | None = None, align: bool = True, secondary: bool = True,
+        circular: Sequence[str] | str = (), **options: Any,
+    ):  # fmt: skip
         known = options_of(MapOptions, MapWriting, ScoreOptions)
         names = (*ScoreOptions._fields, "zdrop", "end_bonus", "most_secondary")
         if unknown := options.keys() - set(names):
             raise TypeError(f"unknown options: {', '.join(sorted(unknown))}")
         check(given_values(options, names), known)
         self._given, self._align, self._secondary = options, align, secondary
+        self._circular = circles_of(circular, align)
         self._preset, self._lock = preset, Lock()
         self._mapper: Mapper | None = None
         adjusted(map_preset(preset), options)  # told now
@@ -128,7 +134,7 @@ class Aligner:
     def _ready(self, first: Records, threads: int) -> Mapper:
         with self._lock:
             if self._mapper is None:
-                wanted = Wanted(self._preset, self._adjust, self._align)
+                wanted = Wanted(self._preset, self._adjust, self._align, self._circular)
                 self._mapper = prepare(self._reference, first, wanted, self.report, threads)
             return self._mapper
 

@@ -31,19 +31,19 @@ class Entry(NamedTuple):
 COMMANDS = {
     "overlap": Entry("Overlaps of all reads with each other: the whole job, as PAF, SAM or BAM.", "overlap", "overlap"),
     "correct": Entry("Correct reads by each other: the same reads, whole, with far fewer errors.", "correct", "correct"),
-    "map": Entry("Map reads to a reference, base by base; BAM is sorted and indexed.", "map", "map_command"),
+    "map": Entry("Map reads, which come second, to a reference; BAM is sorted and indexed.", "map", "map_command"),
     "index": Entry("Make the index of a reference once, for many runs of `map`.", "map", "index_command"),
     "exact": Entry(
-        "The optimal alignment of two long sequences with affine gaps, with its path: provably no other scores higher.",
+        "The optimal alignment of a query (first) and a target (second) with affine gaps: provably no other scores higher.",
         "exact", "exact",
     ),
-    "wga": Entry("Align two genomes: all local alignments on both strands, as sensitive as LASTZ.", "wga", "wga"),
+    "wga": Entry("Align two genomes, target first: all local alignments, as sensitive as LASTZ.", "wga", "wga"),
     "extend": Entry(
         "Extend given seeds: index, score, query start and end, target start and end of each pair; with paths, their tags.",
         "extend", "extend",
     ),
     "pairwise": Entry(
-        "Align given pairs with affine gap costs: index, score, query end and target end of each.", "map", "pairwise"
+        "Align given pairs, query first, with affine gap costs: score and ends of each.", "map", "pairwise"
     ),
     "consensus": Entry("Consensus of windows of sequences by partial-order alignment.", "consensus", "consensus"),
     "evaluate": Entry(

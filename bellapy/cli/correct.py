@@ -16,13 +16,14 @@ from bellapy.cli.tiles import find_in_tiles
 from bellapy.errors import MemoryLimitError, ParameterError
 from bellapy.params import KmerParams, Params, make_params
 from bellapy.params.correct import SHORTEST_USED, CorrectParams, make_correct_params
-from bellapy.params.fields import INPUT, given_values, options_of
+from bellapy.params.fields import INPUT, check, given_values, options_of
 from bellapy.params.overlap import FIELDS, PresetParams
 from bellapy.params.run import RunParams, WorkdirParams
 
 if TYPE_CHECKING:  # loaded when needed
     import numpy as np
 
+    from bellapy.io.read_comments import ReadComments
     from bellapy.io.workdir import Workdir
     from bellapy.jobs.correct.members import Traced, Tracer
     from bellapy.jobs.overlap.ends import Steps
@@ -41,29 +42,39 @@ FINDING = {
     "min_overlap": replace(_MIN_OVERLAP, default=SHORTEST_USED, about=replace(_MIN_OVERLAP.about, unset="")),
 }  # fmt: skip
 """Options of `overlap` that rule how overlaps are found."""
+TAKEN = {
+    f"min_read_{what}": replace(field, name=f"min_read_{what}")
+    for what in ("length", "quality")
+    for field in [FIELDS[f"min_{what}"]]
+}
+"""Those that rule which reads are taken: the option --min-length is about what is written."""
 FASTQ = "fq", "fastq"
 KERNELS = ("bellapy.engines.tags.batch_cuda:load",)
 """What is compiled ahead for piles on GPUs."""
 
 
-@takes(FINDING, options_of(CorrectParams, RunParams, WorkdirParams), RUNNING)
+@takes(FINDING, TAKEN, options_of(CorrectParams, RunParams, WorkdirParams), RUNNING)
 def correct(given: Given, reads: Reads, output: Output = "-", overlaps: OverlapFile = None) -> None:
     """Reads corrected by each other."""
     chosen = make_correct_params(given)
     _check(given, output, overlaps)
     finding = {"min_overlap": SHORTEST_USED, **given_values(given, FIELDS.keys() & FINDING.keys())}
-    params = make_params(given.get("preset"), **finding)
+    check(given_values(given, TAKEN), TAKEN)
+    taken = {name.replace("read_", ""): value for name, value in given_values(given, TAKEN).items()}
+    params = make_params(given.get("preset"), **finding, **taken)
     inputs = [*reads, *([overlaps] if overlaps else [])]
     with session(given, inputs, {"-o": output}) as run:
         params = with_run(params, run)
         _start_report(run)
         run.report.parameters = {**params.to_dict(), "correct": asdict(chosen)}
+        from bellapy.io.read_comments import ReadComments
+
         with given_folder(given, "correct", _ruling(params, chosen, output), inputs) as work:
             if overlaps:
                 found = _read_overlaps(run, params, reads, overlaps)
             else:
                 found = _find_overlaps(run, params, reads, output, work)
-            _correct(run, *found, chosen, output, work)
+            _correct(run, *found, chosen, output, work, ReadComments(reads, params.reads))
 
 
 def _start_report(run: Session) -> None:
@@ -92,14 +103,14 @@ def _check(given: Given, output: str, overlaps: str | None) -> None:
     from bellapy.io.outputs import check_sequence_name
 
     check_sequence_name(output, "reads are written as FASTQ to .fq or .fastq, and as FASTA to any other name")
-    for name, field in FINDING.items():
+    for name, field in {**FINDING, **TAKEN}.items():
         if overlaps and given[name] is not None:
             raise ParameterError(f"{field.flags[-1]}: rules how overlaps are found; leave out --overlaps")
 
 
 def _correct(
     run: Session, reads: ReadSet, overlaps: Overlaps, trace: Tracer, params: CorrectParams, output: str,
-    work: Workdir | None,
+    work: Workdir | None, comments: ReadComments,
 ) -> None:  # fmt: skip
     from bellapy.compute.resources import Resources
     from bellapy.io.outputs import open_output
@@ -110,10 +121,11 @@ def _correct(
     writer = Writer(params)
     corrected = correct_reads(job, run.report, writer.take_qualities if _is_fastq(output) else None)
     with open_output(output) as stream:
-        for name, found in zip(reads.names, corrected, strict=True):
-            for record in writer.records(name, found):
+        for name, comment, found in zip(reads.names, comments(reads.names), corrected, strict=True):
+            for record in writer.records(name, comment, found):
                 stream.write(record)
     writer.tell(run.report)
+    comments.tell()
 
 
 def _find_overlaps(

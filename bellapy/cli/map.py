@@ -13,8 +13,17 @@ from bellapy.cli.options import RUNNING, THREADS_AND_LOG, Given, Output, Reads, 
 from bellapy.cli.session import Session, session
 from bellapy.errors import ParameterError
 from bellapy.params import affine_scoring, map_preset
-from bellapy.params.fields import check, given_values, options_of
-from bellapy.params.map import IndexOptions, MapOptions, MapWriting, PairParams, ReadOptions, ScoreOptions, adjusted
+from bellapy.params.fields import check, fields_of, given_values, options_of
+from bellapy.params.map import (
+    IndexOptions,
+    MapOptions,
+    MapWriting,
+    PairParams,
+    ReferenceOptions,
+    ScoreOptions,
+    adjusted,
+)  # fmt: skip
+from bellapy.params.reads import ReadParams
 from bellapy.params.run import RunParams
 from bellapy.params.scoring import AffineScoring
 
@@ -22,7 +31,7 @@ if TYPE_CHECKING:  # loaded when needed
     from bellapy.jobs.map.store import Store
     from bellapy.jobs.map.style import Style
 
-MAPPING = options_of(MapOptions, ReadOptions, ScoreOptions, MapWriting)
+MAPPING = options_of(MapOptions, ReferenceOptions, ReadParams, ScoreOptions, MapWriting)
 
 Reference = Annotated[str, typer.Argument(help="FASTA, or a file made by `bellapy index`.", show_default=False)]
 IndexFile = Annotated[
@@ -46,14 +55,16 @@ def map_command(given: Given, reference: Reference, reads: Reads, output: Output
     outputs = {"-o": output, **({f"the index {index}": index} if index else {})}
     with session(given, [reference, *reads], outputs) as run:
         run.watch()
+        from bellapy.jobs.map.circles import circles_of
         from bellapy.jobs.map.output import parse_read_group
         from bellapy.jobs.map.run import Job, map_reads
 
         line, group = parse_read_group(given["read_group"]) if given["read_group"] is not None else (None, None)
+        circular = circles_of(given["circular"] or (), not given["no_align"])
         job = Job(
             reference, reads, output, kind, replace(style, read_group=group), line, given["preset"],
             lambda params: adjusted(params, given), not given["no_align"], run.run.threads, _store(run, output),
-            ReadOptions(**given_values(given, ReadOptions._fields)),
+            ReadParams(**given_values(given, fields_of(ReadParams))), circular,
         )  # fmt: skip
         map_reads(job, run.report)
 
@@ -73,7 +84,8 @@ def _style(given: Given) -> Style:
 
     wanted = MapWriting(**given_values(given, MapWriting._fields))
     return Style(
-        cs=wanted.cs, md=wanted.md, eqx=wanted.eqx, hard_clip=wanted.hard_clip, secondary=wanted.secondary == "yes",
+        cs=wanted.cs or wanted.cs_long, cs_long=wanted.cs_long,
+        md=wanted.md, eqx=wanted.eqx, hard_clip=wanted.hard_clip, secondary=wanted.secondary == "yes",
         paf_no_hit=wanted.paf_no_hit, sam_hit_only=wanted.sam_hit_only,
     )  # fmt: skip
 
@@ -112,7 +124,8 @@ def _store(run: Session, output: str) -> Store | None:
 @takes(options_of(PairParams), THREADS_AND_LOG, pick(RunParams, "device"))
 def pairwise(
     given: Given,
-    pairs: Annotated[str, typer.Argument(help="Two columns a line, query and target; - is standard input.")],
+    pairs: Annotated[str, typer.Argument(help="Two columns a line, query and target; or FASTA, FASTQ or BAM of queries.")],
+    targets: Annotated[str | None, typer.Argument(help="FASTA, FASTQ or BAM of as many targets.")] = None,
     output: Output = "-",
 ) -> None:
     """Affine alignments of given pairs."""
@@ -120,14 +133,14 @@ def pairwise(
     check(given_values(given, PairParams._fields), options_of(PairParams))
     scores = params.match, params.mismatch, params.gap_open, params.gap_extend
     scoring = affine_scoring(AffineScoring(), *scores)
-    with session(given, [pairs], {"-o": output}) as run:
+    with session(given, [pairs, *([] if targets is None else [targets])], {"-o": output}) as run:
         run.watch()
         from bellapy.compute.resources import Resources
         from bellapy.io.outputs import open_output
         from bellapy.jobs.pairwise import align_pairs
 
         lines = align_pairs(
-            pairs, params.mode, scoring, run.report, zdrop=params.zdrop, band=params.band, cigar=params.cigar,
+            (pairs, targets), params.mode, scoring, run.report, zdrop=params.zdrop, band=params.band, cigar=params.cigar,
             resources=Resources.of(run.run, run.report.devices),
         )  # fmt: skip
         with open_output(output) as stream:

@@ -10,8 +10,11 @@ from bellapy.cli.options import RUNNING, Given, Output, Reads, StageOutput, pick
 from bellapy.cli.overlapping import (
     ALL_RUNNING,
     SkipAlignment,
+    TargetFile,
     destination,
     overlap_session,
+    tell_within,
+    wanted_pairs,
     write_plain,
     write_with_paths,
 )
@@ -21,6 +24,7 @@ from bellapy.errors import MemoryLimitError, ParameterError
 from bellapy.params import ExtensionParams, FilterParams, KmerParams, Params, SeedParams, make_params
 from bellapy.params.fields import INPUT, given_values, options_of
 from bellapy.params.overlap import FIELDS, PresetParams, WritingParams
+from bellapy.params.reads import ReadParams
 from bellapy.params.run import LaunchParams, WorkdirParams
 
 if TYPE_CHECKING:  # loaded when needed
@@ -32,31 +36,43 @@ StageInput = {"show_default": False, "metavar": "FILE", "rich_help_panel": INPUT
 
 
 @takes(
-    options_of(PresetParams, KmerParams, SeedParams, ExtensionParams, FilterParams, WritingParams), ALL_RUNNING,
+    options_of(PresetParams, ReadParams, KmerParams, SeedParams, ExtensionParams, FilterParams, WritingParams), ALL_RUNNING,
     options_of(WorkdirParams, LaunchParams),
 )  # fmt: skip
-def overlap(given: Given, reads: Reads, output: Output = "-", skip_alignment: SkipAlignment = False) -> None:
-    """Overlaps of all reads with each other."""
+def overlap(
+    given: Given, reads: Reads, output: Output = "-", skip_alignment: SkipAlignment = False, targets: TargetFile = None
+) -> None:
+    """Overlaps of all reads with each other, or with those of another file."""
     if given["device"] != "cpu" and given["workdir"] is None and not skip_alignment:
         from bellapy.compute.gpu.devices import wake
 
         wake()
     target = destination(output, given, skip_alignment)
+    files, n_files = _with_targets(given, reads, targets)
     if given["workdir"] is not None:
         from bellapy.cli.tiles import overlap_in_folder
 
-        overlap_in_folder(given, reads, target, skip_alignment)
+        overlap_in_folder(given, files, target, skip_alignment, n_files)
         return
     if wanted := next((name for name in ("keep_workdir", "blocks", "scheduler") if given[name]), None):
         raise ParameterError(f"--{wanted.replace('_', '-')}: name a folder with --workdir")
-    with overlap_session(given, reads, {"-o": output, "the index": target.index}) as (run, params):
-        found = _find(run, params, reads, target, skip_alignment)
+    with overlap_session(given, files, {"-o": output, "the index": target.index}) as (run, params):
+        found = _find(run, params, files, target, skip_alignment)
         if found:
-            _write(run, *found, target)
+            _write(run, *found, target, n_files)
             return
         from bellapy.cli.tiles import overlap_in_tiles
 
-        overlap_in_tiles(run, params, reads, target, skip_alignment)
+        overlap_in_tiles(run, params, files, target, skip_alignment, n_files)
+
+
+def _with_targets(given: Given, reads: list[str], targets: str | None) -> tuple[list[str], int | None]:
+    """All files, and how many of them hold reads where others hold targets."""
+    if targets is None:
+        return reads, None
+    if wanted := next((name for name in ("max_overlaps_per_read", "drop_contained") if given[name]), None):
+        raise ParameterError(f"--{wanted.replace('_', '-')}: looks at overlaps within a file, too; leave out --targets")
+    return [*reads, targets], len(reads)
 
 
 def _find(
@@ -81,7 +97,7 @@ def _find(
         return None
 
 
-@takes(options_of(PresetParams, KmerParams), RUNNING)
+@takes(options_of(PresetParams, ReadParams, KmerParams), RUNNING)
 def count(given: Given, reads: Reads, output: StageOutput) -> None:
     """Reliable k-mers of the reads."""
     with overlap_session(given, reads, {"-o": output}) as (run, params):
@@ -93,7 +109,7 @@ def count(given: Given, reads: Reads, output: StageOutput) -> None:
         save_stage(output, "k-mers", loaded.reads, counted.meta(), matrix=counted.matrix, profile=counted.profile)
 
 
-@takes(options_of(SeedParams), RUNNING)
+@takes(options_of(ReadParams, SeedParams), RUNNING)
 def candidates(
     given: Given, reads: Reads,
     kmers: Annotated[str, typer.Option("--kmers", help="File of `bellapy count`.", **StageInput)], output: StageOutput,
@@ -109,7 +125,7 @@ def candidates(
         save_stage(output, "seeds", loaded.reads, meta, seeds=seeds)
 
 
-@takes(options_of(PresetParams, ExtensionParams), pick(FilterParams, "delta"), ALL_RUNNING)
+@takes(options_of(PresetParams, ReadParams, ExtensionParams), pick(FilterParams, "delta"), ALL_RUNNING)
 def align(
     given: Given, reads: Reads,
     seeds: Annotated[str, typer.Option("--seeds", help="File of `bellapy candidates`.", **StageInput)], output: StageOutput,
@@ -126,7 +142,7 @@ def align(
         save_stage(output, "alignments", loaded.reads, meta, seeds=seed_set, extensions=extensions)
 
 
-@takes(options_of(FilterParams, WritingParams), ALL_RUNNING)
+@takes(options_of(ReadParams, FilterParams, WritingParams), ALL_RUNNING)
 def filter_command(
     given: Given, reads: Reads,
     alignments: Annotated[str, typer.Option("--alignments", help="File of `bellapy align`.", **StageInput)],
@@ -158,12 +174,19 @@ def _aligned_with(steps: Steps, meta: dict[str, Any]) -> dict[str, Any]:
     return {**{name: getattr(steps[0], name) for name in ("match", "mismatch", "gap")}, "extension": meta["extension"]}
 
 
-def _write(run: Session, loaded: Loaded, overlaps: Overlaps, steps: Steps | None, output: Destination) -> None:
-    """Write overlaps, with their paths if the output needs any; steps : None where nothing was aligned."""
+def _write(
+    run: Session, loaded: Loaded, overlaps: Overlaps, steps: Steps | None, output: Destination, n_files: int | None = None
+) -> None:  # fmt: skip
+    """Write overlaps, with their paths if the output needs any.
+
+    steps : None where nothing was aligned.  n_files : of reads, as of `wanted_pairs`.
+    """
     reads, overlaps = loaded.restore(overlaps, with_bases=output.paths)
+    overlaps = wanted_pairs(n_files, loaded.file_ends, run.report)(overlaps)
     if output.paths and steps:
         from bellapy.jobs.overlap.stored_reads import SomeOverlaps
 
         write_with_paths(run, reads, [SomeOverlaps(reads, overlaps)], len(overlaps), steps, loaded.params, output)
     else:
         write_plain(run, reads, [overlaps], output)
+    tell_within(run, n_files)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bellapy.cli.session import Session
 from bellapy.errors import MemoryLimitError
 from bellapy.params import Params
+from bellapy.params.reads import ReadParams
 
 if TYPE_CHECKING:  # loaded when needed
     from concurrent.futures import Future
@@ -17,6 +18,7 @@ if TYPE_CHECKING:  # loaded when needed
     from bellapy.io.overlap_writer import Destination
     from bellapy.jobs.overlap.canonical import Order
     from bellapy.records import Overlaps, ReadSet
+    from bellapy.report.run_report import RunReport
 
 
 class TooLarge(Exception):
@@ -25,11 +27,15 @@ class TooLarge(Exception):
 
 @dataclass
 class Loaded:
-    """The reads in canonical order, how they were given, and the parameters with the device that is there."""
+    """The reads in canonical order, how they were given, and the parameters with the device that is there.
+
+    file_ends : as in GatheredReads.
+    """
 
     reads: ReadSet
     order: Order
     params: Params
+    file_ends: Sequence[int] = ()
 
     def restore(self, overlaps: Overlaps, *, with_bases: bool) -> tuple[ReadSet, Overlaps]:
         """Reads and overlaps as the input has them; with_bases : `reads` must not be used any more."""
@@ -61,19 +67,24 @@ def load_reads(
     device, check = choose_beside(params.run.device if overlaps else "cpu"), lambda names: None
     if output and output.format in ("sam", "bam"):
         from bellapy.io.sam import check_names as check
-    canonical = _Loading(session, or_tiles, device).load(paths, check)
+    loading = _Loading(session, or_tiles, device, params.reads)
+    canonical = loading.load(paths, check)
     if overlaps:
         if not device.done() and session.run.max_memory is None:
             canonical[0].turn_by(shared_by(session.run.threads))  # while a GPU is awaited
         params = replace(params, run=replace(params.run, device=device.result()))
-    return Loaded(*canonical, params)
+    return Loaded(*canonical, params, loading.file_ends)
 
 
 class _Loading:
-    """Reading, within the bound on memory; device : the choice of it, which may fail meanwhile."""
+    """Reading, within the bound on memory; device : the choice of it, which may fail meanwhile.
 
-    def __init__(self, session: Session, or_tiles: bool, device: Future[str]):
-        self.session, self.or_tiles, self.device = session, or_tiles, device
+    wanted : which reads are taken.  file_ends : as in GatheredReads.
+    """
+
+    def __init__(self, session: Session, or_tiles: bool, device: Future[str], wanted: ReadParams):
+        self.session, self.or_tiles, self.device, self.wanted = session, or_tiles, device, wanted
+        self.file_ends: Sequence[int] = ()
         self.refused: MemoryLimitError | None = None  # raised when the reads have been counted
         self.held = 0
 
@@ -91,9 +102,11 @@ class _Loading:
         self.held = resident()
         with session.report.stage(ReadStage("read")) as stage:
             gathered = self.gather(paths)
+            self.file_ends = gathered.file_ends
             stage.reads, stage.bases = len(gathered.names), int(gathered.lengths.sum(dtype="int64"))
             self.expect(stage.reads, stage.bases)
             session.report.count_letters(gathered.other_letters, stage.bases)
+            tell_left_out(session.report, gathered.dropped)
             check(gathered.names)  # before the work
             return canonical_reads(gathered, session.run.threads)
 
@@ -120,7 +133,17 @@ class _Loading:
             self.session.budget.require("holding the reads", n_bases)  # in the end they are copied once
 
         with progress("read", None) as advance:
-            return gather_reads(paths, check, threads=self.session.run.threads, look=hash_taken)
+            return gather_reads(paths, check, threads=self.session.run.threads, look=hash_taken, wanted=self.wanted)
+
+
+def tell_left_out(report: RunReport, dropped: Mapping[str, int]) -> None:
+    """Report and log the reads that were left out; dropped : by reason."""
+    from bellapy.report.log import logger
+    from bellapy.report.run_report import describe_dropped
+
+    report.dropped.add(dropped)
+    if any(dropped.values()):
+        logger.info("left out: %s", describe_dropped(dropped))
 
 
 def with_run(params: Params, session: Session) -> Params:

@@ -17,15 +17,18 @@ from bellapy.cli.overlapping import (
     SkipAlignment,
     destination,
     overlap_session,
+    tell_within,
+    wanted_pairs,
     write_plain,
     write_with_paths,
 )
-from bellapy.cli.reading import with_run
+from bellapy.cli.reading import tell_left_out, with_run
 from bellapy.cli.session import Session, session
 from bellapy.errors import ParameterError
 from bellapy.params import ExtensionParams, FilterParams, KmerParams, Params, SeedParams
 from bellapy.params.fields import INPUT, RUN, check, fields_of, given_values, options_of
 from bellapy.params.overlap import PresetParams, WritingParams
+from bellapy.params.reads import ReadParams
 from bellapy.params.run import LaunchParams, WorkdirParams
 
 if TYPE_CHECKING:  # loaded when needed
@@ -51,8 +54,10 @@ Offset = Annotated[
 Count = Annotated[int, typer.Option(help="Do so many tasks, from this one on.", rich_help_panel=INPUT)]
 
 
-def overlap_in_folder(given: Given, reads: list[str], target: Destination, skip_alignment: bool) -> None:
-    """The command `overlap` with --workdir."""
+def overlap_in_folder(
+    given: Given, reads: list[str], target: Destination, skip_alignment: bool, n_files: int | None
+) -> None:  # fmt: skip
+    """The command `overlap` with --workdir; n_files : of reads, as of `wanted_pairs`."""
     place = WorkdirParams(**given_values(given, WorkdirParams._fields))
     launch = _launch_params(given)
     with overlap_session(given, reads, {"-o": target.path, "the index": target.index}) as (run, params):
@@ -66,11 +71,13 @@ def overlap_in_folder(given: Given, reads: list[str], target: Destination, skip_
                 warm_up()  # before many processes fill one cache of compiled code
             with choose_launcher(launch.scheduler, _worker(work, run, launch.scheduler)) as launcher:
                 run_rounds(work, launcher)
-            _write(run, work, params, target)
+            _write(run, work, params, target, n_files)
 
 
-def overlap_in_tiles(run: Session, params: Params, reads: list[str], target: Destination, skip_alignment: bool) -> None:
-    """The command `overlap` where all at once does not fit."""
+def overlap_in_tiles(
+    run: Session, params: Params, reads: list[str], target: Destination, skip_alignment: bool, n_files: int | None
+) -> None:
+    """The command `overlap` where all at once does not fit; n_files : of reads, as of `wanted_pairs`."""
     from bellapy.jobs.overlap.report import start_report
 
     start_report(run.report)  # without what was counted before it showed
@@ -79,7 +86,7 @@ def overlap_in_tiles(run: Session, params: Params, reads: list[str], target: Des
         from bellapy.runs.launch import Here
 
         run_rounds(work, Here(work.do))
-        _write(run, work, params, target)
+        _write(run, work, params, target, n_files)
 
 
 def find_in_tiles(run: Session, params: Params, reads: list[str], output: str) -> tuple[ReadSet, Overlaps, Steps]:
@@ -164,11 +171,12 @@ def _begun(
             work = begin(folder, reads, asked, run.report, blocks, lambda n_reads, n_bases: advance(n_reads))
             stage.reads, stage.bases = len(work.reads.lengths), int(work.reads.lengths.sum(dtype="int64"))
         run.report.count_letters(work.stored.other_letters, stage.bases)
+        tell_left_out(run.report, work.stored.dropped)
         yield work
 
 
 @takes(
-    options_of(PresetParams, KmerParams, SeedParams, ExtensionParams, FilterParams, WritingParams), ALL_RUNNING,
+    options_of(PresetParams, ReadParams, KmerParams, SeedParams, ExtensionParams, FilterParams, WritingParams), ALL_RUNNING,
     pick(LaunchParams, "blocks"),
 )  # fmt: skip
 def plan(given: Given, reads: ReadFiles, workdir: PlanFolder, skip_alignment: SkipAlignment = False) -> None:
@@ -238,15 +246,16 @@ def gather(given: Given, folder: Folder, output: Output = "-") -> None:
             work.folder.remove_all()
 
 
-def _write(run: Session, work: FolderWork, params: Params, output: Destination) -> None:
-    """Write the overlaps of a folder, with their paths if the output needs any."""
+def _write(run: Session, work: FolderWork, params: Params, output: Destination, n_files: int | None = None) -> None:
+    """Write the overlaps of a folder, with their paths if the output needs any; n_files : as of `wanted_pairs`."""
     from bellapy.jobs.overlap.align_rounds import steps_for
     from bellapy.jobs.overlap.in_folder import n_placed, placed, placed_with_reads
     from bellapy.jobs.overlap.pipeline import with_device
 
-    reads = work.stored.as_given()
+    reads, kept = work.stored.as_given(), wanted_pairs(n_files, work.stored.file_ends.tolist(), run.report)
     if output.paths:
-        parts, params = placed_with_reads(work, run.budget), with_device(params)
+        parts, params = placed_with_reads(work, run.budget, kept), with_device(params)
         write_with_paths(run, reads, parts, n_placed(work), steps_for(work), params, output)
     else:
-        write_plain(run, reads, placed(work), output)
+        write_plain(run, reads, placed(work, kept), output)
+    tell_within(run, n_files)

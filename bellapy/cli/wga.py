@@ -15,7 +15,10 @@ from bellapy.params.fields import ALIGNMENT, OUTPUT, options_of
 from bellapy.params.run import RunParams, WorkdirParams
 from bellapy.params.wga import DEFAULT_SCORES, WgaParams, make_wga_params
 
-Target = Annotated[str, typer.Argument(help="FASTA, plain or gzip; - is standard input.", show_default=False)]
+Target = Annotated[
+    str,
+    typer.Argument(help="Genome whose places come first: FASTA, packed or not; - is standard input.", show_default=False),
+]
 Query = Annotated[str | None, typer.Argument(help="FASTA likewise; left out with --self.", show_default=False)]
 Output = Annotated[str, output_option(".maf, .paf, .sam, .axt or .chain; .gz compresses; - is MAF on standard output.")]
 Format = Annotated[

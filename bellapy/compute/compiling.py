@@ -47,7 +47,7 @@ def watch_compilation(report: Compiling) -> Iterator[None]:
     @contextmanager
     def watch() -> Iterator[None]:
         if not report.compile_s:
-            logger.info("compiling for this processor; this happens once", extra=FOR_ALL)
+            logger.info("compiling what this command needs; later runs load it", extra=FOR_ALL)
         started = time.perf_counter()
         try:
             yield

@@ -10,13 +10,13 @@ import ctypes
 import mmap
 import os
 import resource
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from bellapy.errors import BellapyError, MemoryLimitError
+from bellapy.report.log import peak_memory
 
 RESERVE = 24 << 20  # kept free for small arrays, thread stacks and code that is not loaded yet
 PROGRAM = 180 << 20  # what the interpreter, libraries and compiled code take
@@ -33,8 +33,11 @@ def resident() -> int:
     if os.path.exists("/proc/self/statm"):
         with open("/proc/self/statm") as stream:
             return int(stream.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    told = subprocess.run(["ps", "-o", "rss=", "-p", str(os.getpid())], capture_output=True, text=True, check=True)
-    return int(told.stdout) * 1024
+    try:
+        import psutil
+    except ImportError:
+        return peak_memory()  # never less than what is held
+    return psutil.Process().memory_info().rss
 
 
 def give_back_freed() -> None:

@@ -164,8 +164,8 @@ class _AsFastq(io.RawIOBase):
                 continue
             text, is_cut = _record(segment)
             n_cut += is_cut
-            parts.append(text)
-            size += len(text)
+            parts += text
+            size += sum(map(len, text))
             if size >= CHUNK:
                 yield b"".join(parts)
                 parts, size = [], 0
@@ -177,8 +177,8 @@ class _AsFastq(io.RawIOBase):
             logger.warning("%s: bases of %s reads were clipped off for good (H), and are missing", self._path, f"{n_cut:,}")
 
 
-def _record(segment: Any) -> tuple[bytes, bool]:
-    """A read as FASTQ, or as FASTA, and whether bases are missing."""
+def _record(segment: Any) -> tuple[tuple[bytes, ...], bool]:
+    """A read as FASTQ, or as FASTA, in parts that are not copied; and whether bases are missing."""
     name, _, _, _, _, cigar, _, _, _, bases, values, *tags = segment.to_string().encode().split(b"\t", 11)
     bases = b"" if bases == b"*" else bases
     has_values = values != b"*" or (len(bases) == 1 and segment.query_qualities is not None)
@@ -190,8 +190,8 @@ def _record(segment: Any) -> tuple[bytes, bool]:
         comment = _own_tags(comment, is_cut)
     header = name + b"\t" + comment if comment else name
     if not has_values and bases:
-        return b">%b\n%b\n" % (header, bases), is_cut
-    return b"@%b\n%b\n+\n%b\n" % (header, bases, values if bases else b""), is_cut
+        return (b">", header, b"\n", bases, b"\n"), is_cut
+    return (b"@", header, b"\n", bases, b"\n+\n", values if bases else b"", b"\n"), is_cut
 
 
 def _own_tags(tags: bytes, is_cut: bool) -> bytes:

@@ -12,7 +12,7 @@ Each input is read once and in order.  So pipes work like files, and memory beyo
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -24,9 +24,12 @@ from bellapy.io.aligned import open_reads
 from bellapy.io.fastx_blocks import Block, FileBlock, Taken, begin, blocks_of, taken_together
 from bellapy.io.fastx_lines import UPPER, Records, chunks_of, take, whole_records
 from bellapy.io.pieces import Pieces
+from bellapy.io.read_filter import ReadFilter
+from bellapy.params.reads import ReadParams
 from bellapy.records import ReadSet
 from bellapy.records.bases import PAD, UNKNOWN
 from bellapy.records.reads import room_both_ways
+from bellapy.report.run_report import describe_dropped
 
 _PROGRESS_STEP = 1 << 20  # bases
 READERS = 12  # threads: more wait for Python's lock, and hold up what is loaded meanwhile
@@ -36,7 +39,11 @@ _PROTEIN = 0.1  # share of them: about 0.3 in protein, none in reads
 
 
 class GatheredReads(NamedTuple):
-    """What a `ReadSet` holds, with the codes in pieces; seen : what `gather_reads` was asked to look at, in order."""
+    """What a `ReadSet` holds, with the codes in pieces.
+
+    seen : what `gather_reads` was asked to look at, in order.  file_ends : number of reads up to the end of each file.
+    dropped : reads that were left out, by reason.
+    """
 
     names: tuple[str, ...]
     codes: Pieces
@@ -45,6 +52,8 @@ class GatheredReads(NamedTuple):
     error_rate: float | None
     other_letters: dict[str, int]
     seen: Sequence[Any] = ()
+    file_ends: Sequence[int] = ()
+    dropped: Mapping[str, int] = {}
 
 
 def load_reads(
@@ -79,13 +88,18 @@ def load_reads(
 
 def gather_reads(
     paths: Sequence[str | os.PathLike], progress: Callable[[int, int], None] | None = None, codes: Pieces | None = None,
-    threads: int = 1, look: Callable[[Taken], Any] | None = None,
+    threads: int = 1, look: Callable[[Taken], Any] | None = None, wanted: ReadParams | None = None,
 ) -> GatheredReads:  # fmt: skip
     """All of `load_reads` except its last step, `join_reads`.
 
     codes : takes the codes; None: new `Pieces`.  look : called with some reads by the thread that has just read them.
+    wanted : which reads are taken; None: all.
+
+    Raises
+    ------
+    ParameterError : also, no read is as it is wanted.
     """
-    collector = _Collector(progress, Pieces() if codes is None else codes, look)
+    collector = _Collector(progress, Pieces() if codes is None else codes, look, ReadFilter(wanted or ReadParams()))
     for path in _names_of(paths):
         _load_file(path, collector, threads)
     return collector.finish()
@@ -159,7 +173,7 @@ def join_reads(gathered: GatheredReads, threads: int = 1) -> ReadSet:
 
         map_threads(put, even_ranges(len(some), threads), threads)
         at = int(edges[-1])
-    names, _, starts, lengths, error_rate, other_letters, _ = gathered
+    names, _, starts, lengths, error_rate, other_letters, *_ = gathered
     return ReadSet(names, codes, starts, lengths, error_rate, other_letters, in_room=True)
 
 
@@ -177,6 +191,9 @@ def _load_file(path: str, collector: _Collector, threads: int) -> None:
                 return [(block, None, None) for block in some]
             return [(block, taken, collector.look(taken)) for block, taken in scan_all(some, fastq, collector.room)]
 
+        if collector.kept.params.leave_out:
+            collector.add_kept(blocks_of(stream, fastq, first_line=first_line))
+            return
         at_once = min(threads, READERS)
         blocks = taken_together(blocks_of(stream, fastq, at_once, first_line))
         scanned = chain.from_iterable(map_in_order(scanned_if_usual, blocks, at_once))
@@ -212,12 +229,15 @@ class _Collector:
     """The growing read set."""
 
     def __init__(
-        self, progress: Callable[[int, int], None] | None, codes: Pieces, look: Callable[[Taken], Any] | None
+        self, progress: Callable[[int, int], None] | None, codes: Pieces, look: Callable[[Taken], Any] | None,
+        kept: ReadFilter,
     ):  # fmt: skip
+        self.kept = kept
         self._progress, self._n_reported, self._look = progress, 0, look
         self._seen: list[Any] = []
         self._refused: MemoryLimitError | None = None
         self._files: list[tuple[str, int]] = []
+        self._file_ends: list[int] = []
         self._have_qualities = True
         self._names: dict[str, int] = {}
         self._lengths: list[int] = []
@@ -233,7 +253,8 @@ class _Collector:
         self._of_file[:], self._bases_before = 0, self._n_bases
 
     def end_file(self) -> None:
-        """Check which letters the present file holds."""
+        """The present file is at its end: check which letters it holds."""
+        self._file_ends.append(len(self._names))
         _check_letters(self._files[-1][0], self._of_file, self._n_bases - self._bases_before)
         self._letters += self._of_file
 
@@ -244,7 +265,18 @@ class _Collector:
     def fault(self, problem: str, record: int, line: int) -> InputError:
         """An error about one of the next records of the present file."""
         path, first = self._files[-1]
+        if self.kept.params.leave_out:  # records are not counted then
+            return InputError(path, problem, line=line)
         return _fault(path, len(self._names) - first, problem, record, line)
+
+    def add_kept(self, blocks: Iterable[Block | FileBlock]) -> None:
+        """Add those reads of the present file, up to its end, that are as they are wanted."""
+        for records, lines in chunks_of(blocks, self.fault):
+            records, lines = self.kept.keep(records, lines)
+            if records.names:
+                taken = take(records, lines)
+                self.add(0, taken, self.look(taken), records.qualities is not None)
+        self.end_file()
 
     def look(self, taken: Taken | None) -> Any:
         """What is to be seen of some reads; any thread may ask."""
@@ -284,7 +316,8 @@ class _Collector:
         if (known := self._names.setdefault(name, n_known)) == n_known:
             return None
         path, first = next(file for file in reversed(self._files) if file[1] <= known)
-        other = f"record {known - first + 1}" + (f" of {path}" if first != self._files[-1][1] else "")
+        number = "another record" if self.kept.params.leave_out else f"record {known - first + 1}"
+        other = number + (f" of {path}" if first != self._files[-1][1] else "")
         return f"has the same name {name!r} as {other}. Names must be unique: rename one of them."
 
     def _error_rate(self) -> float | None:
@@ -294,9 +327,13 @@ class _Collector:
         """All reads; the collector must not be used any more."""
         if self._refused:
             raise self._refused
+        if not self._lengths and any(self.kept.dropped.values()):
+            what = describe_dropped(self.kept.dropped)
+            raise ParameterError(f"--min-length, --min-quality: no read is left of {what}; give smaller values")
         lengths = np.array(self._lengths, np.int32)
         ends = np.cumsum(lengths.astype(np.int64) + PAD)
         others = {chr(letter): int(self._letters[letter]) for letter in np.flatnonzero(self._letters)}
         return GatheredReads(
-            tuple(self._names), self._codes, ends - lengths, lengths, self._error_rate(), others, self._seen
+            tuple(self._names), self._codes, ends - lengths, lengths, self._error_rate(), others, self._seen,
+            self._file_ends, self.kept.dropped,
         )  # fmt: skip

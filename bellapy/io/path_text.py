@@ -1,7 +1,7 @@
 """Paths as text: CIGAR, cs, MD, and the aligned bases of queries; one entry for every path, end to end.
 
-All run along the target's forward strand.  cs is minimap2's short form (`:6-ata:10+gtc*at`, target before query in `*`); MD
-is SAM's.  Unknown bases match nothing and are written as N.
+All run along the target's forward strand.  cs is minimap2's short form (`:6-ata:10+gtc*at`, target before query in `*`),
+or the long one (`=ACGTAC-ata=`); MD is SAM's.  Unknown bases match nothing and are written as N.
 """
 
 from __future__ import annotations
@@ -46,6 +46,11 @@ class Drawn(NamedTuple):
     def n_runs(self) -> int:
         return int((self.ends - self.begins).sum())
 
+    @property
+    def n_run_bases(self) -> int:
+        """Columns of all paths together, or more."""
+        return int((self.runs >> np.uint32(4)).sum(dtype=np.int64))
+
 
 def cigars(paths: Paths, clips: np.ndarray | None = None) -> NameTable:
     """CIGAR strings.
@@ -70,9 +75,9 @@ def compared_cigars(drawn: Drawn) -> NameTable:
     return _fill((drawn.n_runs + 2 * (drawn.n_errors + n)) * (MAX_DIGITS + 1), n, _write_compared, drawn)
 
 
-def differences(drawn: Drawn) -> NameTable:
-    """cs strings."""
-    return _compare(drawn, _write_differences)
+def differences(drawn: Drawn, long: bool = False) -> NameTable:
+    """cs strings; long : with equal bases spelled."""
+    return _compare(drawn, _write_spelled if long else _write_differences, drawn.n_run_bases if long else 0)
 
 
 def mismatches(drawn: Drawn) -> NameTable:
@@ -98,9 +103,10 @@ def aligned_bases(reads: ReadSet, overlaps: Overlaps) -> NameTable:
     return NameTable(text[: offsets[-1]], offsets)
 
 
-def _compare(drawn: Drawn, write: Callable[..., None]) -> NameTable:
+def _compare(drawn: Drawn, write: Callable[..., None], more: int = 0) -> NameTable:
+    """What a kernel writes of all differences; more : bytes that it needs beside these."""
     n = len(drawn.where)
-    return _fill((drawn.n_errors + n) * (MAX_DIGITS + 4) + drawn.n_gap_bases, n, write, drawn)
+    return _fill((drawn.n_errors + n) * (MAX_DIGITS + 4) + drawn.n_gap_bases + more, n, write, drawn)
 
 
 def _fill(room: int, n: int, write: Callable[..., None], *arguments: object) -> NameTable:
@@ -229,6 +235,38 @@ def _write_gap(out, at, mark, codes, begin, size, flip, letters):
         out[at] = _letter(codes[begin + i], flip, letters)
         at += 1
     return at
+
+
+@njit_entry
+def _write_spelled(drawn, out, offsets):
+    """Write a cs string with equal bases for each path.  drawn : Drawn.  out, offsets : as in `_write_cigars`."""
+    at = np.int64(0)
+    for i in range(len(drawn.where)):
+        query, target, flip = drawn.where[i]
+        for j in range(drawn.begins[i], drawn.ends[i]):
+            op, size = operation_of(drawn.runs[j]), length_of(drawn.runs[j])
+            if op == PAIR:
+                spelling = False
+                for _ in range(size):
+                    if _is_match(drawn, query, target, flip):
+                        if not spelling:
+                            out[at] = EQUAL
+                            at += 1
+                        out[at] = _letter(drawn.target[target], 0, UPPER)
+                        at, spelling = at + 1, True
+                    else:
+                        out[at], out[at + 1] = STAR, _letter(drawn.target[target], 0, LOWER)
+                        out[at + 2] = _letter(drawn.query[query], flip, LOWER)
+                        at, spelling = at + 3, False
+                    query += 1
+                    target += 1
+            elif op == QUERY_ALONE:
+                at = _write_gap(out, at, PLUS, drawn.query, query, size, flip, LOWER)
+                query += size
+            else:
+                at = _write_gap(out, at, MINUS, drawn.target, target, size, 0, LOWER)
+                target += size
+        offsets[i + 1] = at
 
 
 @njit_entry

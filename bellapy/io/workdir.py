@@ -314,7 +314,8 @@ def _check_same(folder: str, was: dict[str, Any], now: dict[str, Any]) -> None:
                 what = f"is not {one['path']}, with which the job was begun"
             raise OutputError(f"{folder}: {other['path']} {what}. {way_out}")
     for name, (before, value) in sorted(differences(was.get("options", {}), now["options"]).items()):
-        raise OutputError(f"{folder}: was begun with {name} {before}, now it is {value}. {way_out}")
+        was_shown, is_shown = ("not given" if shown is None else str(shown) for shown in (before, value))
+        raise OutputError(f"{folder}: was begun with another {name}: {was_shown} then, {is_shown} now. {way_out}")
 
 
 def differences(was: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> dict[str, tuple[Any, Any]]:

@@ -9,7 +9,7 @@ from bellapy.params.fields import ALIGNMENT, INPUT, LARGEST, OUTPUT, SEEDING, Ab
 from bellapy.params.scoring import AffineScoring, affine_scoring
 
 MAP_FORMATS = ("paf", "sam", "bam", "cram")
-PAIR_MODES = ("global", "extend")
+PAIR_MODES = ("global", "extend", "local")
 
 
 class SelectRule(NamedTuple):
@@ -129,13 +129,13 @@ class MapOptions(NamedTuple):
     ] = False
 
 
-class ReadOptions(NamedTuple):
-    """Which reads are mapped."""
+class ReferenceOptions(NamedTuple):
+    """What is known of the reference."""
 
-    min_length: Annotated[int, About("Leave out shorter reads", 0, LARGEST, unit="bases", panel=INPUT)] = 0
-    min_quality: Annotated[
-        float, About("Leave out reads whose base qualities tell more errors", 0, 60, unit="Phred", panel=INPUT)
-    ] = 0.0
+    circular: Annotated[
+        str | None,
+        About("Sequences that are circles, by name, or all", unset="none", panel=INPUT, common=True, metavar="NAME[,NAME]"),
+    ] = None
 
 
 class MapWriting(NamedTuple):
@@ -153,6 +153,7 @@ class MapWriting(NamedTuple):
         str | None, About(r"Read group, such as '@RG\tID:run1\tSM:sample1'", panel=OUTPUT, flags=("--rg",), common=True)
     ] = None
     cs: Annotated[bool, About("Write differences in cs:Z", panel=OUTPUT, common=True)] = False
+    cs_long: Annotated[bool, About("Write cs:Z with equal bases spelled, as --cs=long", panel=OUTPUT)] = False
     md: Annotated[
         bool | None, About("Write mismatches in MD:Z", unset="in SAM and BAM", panel=OUTPUT, flags=("--md/--no-md",))
     ] = None
@@ -197,7 +198,10 @@ class PairParams(NamedTuple):
     """How `pairwise` aligns; the scores are those of AffineScoring."""
 
     mode: Annotated[
-        str, About("extend aligns from the beginning of both to the best end", choices=PAIR_MODES, panel=ALIGNMENT)
+        str,
+        About(
+            "extend aligns from both beginnings to the best end, local the best parts", choices=PAIR_MODES, panel=ALIGNMENT
+        ),
     ] = "global"
     match: Annotated[int, About("Score of a match", 1, 100, panel=ALIGNMENT)] = _SCORES.match
     mismatch: Annotated[int, About("Score of a mismatch", -100, -1, panel=ALIGNMENT)] = _SCORES.mismatch

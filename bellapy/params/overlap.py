@@ -24,6 +24,7 @@ from bellapy.params.fields import (
     parse_size,
     ranges_of,
 )
+from bellapy.params.reads import ReadParams
 from bellapy.params.run import DEVICES, RunParams
 from bellapy.params.scoring import Gap, Match, Mismatch, Scoring
 
@@ -219,6 +220,7 @@ class WritingParams(NamedTuple):
 class Params:
     """All parameters of a run."""
 
+    reads: ReadParams = field(default_factory=ReadParams)
     kmers: KmerParams = field(default_factory=KmerParams)
     seeds: SeedParams = field(default_factory=SeedParams)
     extension: ExtensionParams = field(default_factory=ExtensionParams)
@@ -231,6 +233,7 @@ class Params:
 
 
 GROUPS: dict[str, type] = {
+    "reads": ReadParams,
     "kmers": KmerParams,
     "seeds": SeedParams,
     "extension": ExtensionParams,

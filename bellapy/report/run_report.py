@@ -196,7 +196,7 @@ class RunReport:
         stage.wall_s, stage.cpu_s = round(wall, 3), round(cpu_time() - cpu, 3)
         stage.compile_s, stage.peak_memory_bytes = round(self.compile_s - compiled, 3), peak_memory()
         self.stages.append(stage)
-        what = ", ".join(f"{_show(value)} {name.replace('_', ' ')}" for name, value in stage.numbers().items())
+        what = ", ".join(_told(name, value) for name, value in stage.numbers().items())
         logger.info("%s: %s(%.2f s, peak %.0f MB)", stage.stage, what + " " if what else "", wall, peak_memory() / 1e6)
 
     def count_letters(self, others: dict[str, int], n_bases: int) -> None:
@@ -261,5 +261,23 @@ def _is_record(value: Any) -> bool:
     return is_dataclass(value) or hasattr(value, "_asdict")
 
 
-def _show(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int) else str(value)
+WORDS = {
+    "kmers": "{} k-mers", "second_seeds": "{} of them second ones of a pair",
+    "second_pieces": "{} of them second ones of a pair",
+    "hsps": "{} ungapped alignments", "lower_bound": "at least {}", "upper_bound": "at most {}",
+    "cells_forward": "{} cells computed forward", "cells_backward": "{} cells computed backward",
+    "matrix_percent_forward": "{} % of the matrix", "matrix_percent_backward": "{} % of the matrix",
+    "aligning_cpu_s": "{} s of CPU time", "packing_cpu_s": "{} s of CPU time for packing",
+    "extending_cpu_s": "{} s for extending", "tracing_cpu_s": "{} s for paths",
+    "over_origin": "{} over an origin", "around": "{} of them round more than once",
+    "with_itself": "{} of a read with itself", "twice": "{} written twice", "templates": "{} reads",
+    "ranges": "in {} parts",
+}  # fmt: skip
+"""How the log tells the numbers of a stage whose names do not say it."""
+
+
+def _told(name: str, value: Any) -> str:
+    """A number of a stage in words."""
+    shown = f"{value:,}" if isinstance(value, int) else str(value)
+    text = WORDS.get(name, "{} " + name.replace("_", " ")).format(shown)
+    return text.removesuffix("s") if value == 1 and isinstance(value, int) else text

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import gzip
+import re
+from array import array
+from pathlib import Path
 
+import pysam
 import pytest
 from cases import listing, run, sample_reads
 
 from bellapy.jobs import windows
 
+DATA = Path(__file__).parents[2] / "data" / "lambda_reads.fastq.gz"
 READS = ">a\nACGTACGTAC\n>b\nACGTACGTACGG\n"
 LINE = "a\t10\t0\t10\t+\tb\t12\t0\t10\t10\t10\t255\tcg:Z:10M"
 
@@ -149,3 +154,65 @@ def test_consensus_takes_the_device_that_is_asked_for(here, monkeypatch):
     found = {device: run("consensus", "w.fa", "-q", "-t", 1, "--device", device).out for device in ("cpu", "cuda")}
     assert found["cpu"] == found["cuda"] != b""
     assert asked == [("cpu", 1)] * 3 + [("cuda", 3)]
+
+
+# ---------------------------------------------------------------- comments and tags
+
+
+@pytest.fixture(scope="module")
+def sample():
+    return sample_reads(3, genome=5000, depth=8, mean=1200, error=0.05)
+
+
+def headers(text: bytes) -> list[str]:
+    return [line for line in text.decode().splitlines() if line[:1] in (">", "@")]
+
+
+def test_comments_stay_with_their_reads(here, sample):
+    """What was said of the length before is left out, and counted; a pipe is told that there is nothing to read again."""
+    text = "".join(f">r{x} ch={x} length={len(bases)} run 7\n{bases}\n" for x, bases in enumerate(sample.sequences))
+    (here / "in.fa").write_text(text)
+    outcome = run("correct", "in.fa")
+    assert outcome.code == 0, outcome.err
+    assert headers(outcome.out) == [f">r{x} ch={x} run 7" for x in range(len(sample))]
+    assert f"length of {len(sample)} reads" in outcome.err
+    kept = [x for x, bases in enumerate(sample.sequences) if len(bases) >= 1000]
+    some = run("correct", "in.fa", "--min-read-length", "1000", "-q")
+    assert headers(some.out) == [f">r{x} ch={x} run 7" for x in kept]
+    piped = run("correct", "-", stdin=text.encode())
+    assert "comments of the reads are left out" in piped.err
+    assert headers(piped.out) == [f">r{x}" for x in range(len(sample))]
+    pieces = headers(run("correct", "in.fa", "--split", "-q").out)
+    assert all(re.fullmatch(r">r(\d+):\d+-\d+ ch=\1 run 7", line) for line in pieces) and len(pieces) >= len(sample)
+
+
+def test_tags_of_bam_stay_but_for_those_about_bases(here, sample):
+    """RG and the like stay true; modified bases, qualities and arrays along the read do not."""
+    header = {"HD": {"VN": "1.6"}, "RG": [{"ID": "g", "SM": "s"}]}
+    with pysam.AlignmentFile("in.bam", "wb", header=header) as bam:
+        for x, bases in enumerate(sample.sequences):
+            read = pysam.AlignedSegment(bam.header)
+            read.query_name, read.query_sequence, read.flag = f"r{x}", bases, 4
+            read.query_qualities = pysam.qualitystring_to_array("5" * len(bases))
+            read.set_tags([
+                ("RG", "g"), ("MM", "C+m,0;"), ("ML", array("B", [9])), ("np", x, "i"), ("rq", 0.99, "f"),
+                ("mv", array("b", [1] * 40)), ("sn", array("f", [1.0, 2.0])), ("dq", "!" * len(bases)),
+            ])  # fmt: skip
+            bam.write(read)
+    outcome = run("correct", "in.bam", "-o", "out.fq")
+    assert outcome.code == 0, outcome.err
+    written = [line for line in (here / "out.fq").read_text().splitlines()[::4]]
+    assert written == [f"@r{x}\tRG:Z:g\tnp:i:{x}\tsn:B:f,1,2" for x in range(len(sample))]
+    n = len(sample)
+    assert f"ML of {n}, MM of {n}, dq of {n}, mv of {n}, rq of {n} reads" in outcome.err
+    mapped = run("map", "in.bam", "out.fq", "-q", "--format", "sam", "--sam-hit-only")
+    assert b"RG:Z:g\tnp:i:" in mapped.out
+
+
+def test_reads_that_change_meanwhile_are_told():
+    from bellapy.errors import InputError
+    from bellapy.io.read_comments import ReadComments
+    from bellapy.params.reads import ReadParams
+
+    with pytest.raises(InputError, match="have changed"):
+        list(ReadComments([str(DATA)], ReadParams())(["a", "b"]))

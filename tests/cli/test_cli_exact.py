@@ -258,7 +258,7 @@ def test_workdir_of_another_job(here, monkeypatch):
         patch.setattr(pipeline, "write_alignment", stop)
         assert run("exact", "a.fa", "b.fa", "-o", "x.paf", "--workdir", "work").code == 130
     assert "b_rc.fa is not" in fails(here, 1, "a.fa", "b_rc.fa", "-o", "x.paf", "--workdir", "work")
-    assert "begun with match 1, now it is 2" in fails(
+    assert "begun with another match: 1 then, 2 now" in fails(
         here, 1, "a.fa", "b.fa", "--match=2", "-o", "x.paf", "--workdir", "work"
     )
     (kept, *_) = (here / "work").glob("*.arrays")

@@ -32,6 +32,9 @@ def here(tmp_path, monkeypatch):
         ("-x", "--preset"),
         ("- -t 3 -- -x ont", "- -t 3 -- -x ont"),
         ("--xdrop 7 -N 3", "--xdrop 7 -N 3"),
+        ("a b --cs=long", "a b --cs-long"),
+        ("a b --cs=short", "a b --cs"),
+        ("--cs long a b", "--cs-long a b"),
     ],
 )
 def test_words_of_minimap2(given, made):

@@ -307,3 +307,11 @@ def test_too_little_memory(here, command):
     outcome = run(*sound(command), "--max-memory", "2M")
     assert outcome.code == 1 and "needs more" in outcome.err or "stage.npz" in outcome.err, outcome.err
     assert command == "plan" or not list(here.glob("new*"))  # which keeps the reads that it has read
+
+
+def test_reads_of_unknown_bases_are_not_called_too_shallow(tmp_path):
+    (tmp_path / "n.fa").write_text("".join(f">r{x}\n{'N' * 3000}\n" for x in range(4)))
+    for command in ("overlap", "correct"):
+        outcome = run(command, tmp_path / "n.fa")
+        assert outcome.code == 0 and "100 % of the bases are unknown (N, or no letter of a base)" in outcome.err
+        assert "shallow" not in outcome.err

@@ -66,7 +66,7 @@ def test_compiling_is_told_once_and_timed(place, monkeypatch):
         second = report.compile_s
         njit(double)(3)
         assert first < second == report.compile_s, "what is loaded is not compiled"
-    assert told == ["compiling for this processor; this happens once"]
+    assert told == ["compiling what this command needs; later runs load it"]
 
 
 INNER = """

@@ -65,9 +65,9 @@ def test_a_kept_folder(tmp_path, reads):
 def test_another_job_is_refused(tmp_path, reads, monkeypatch):
     with begin(tmp_path, reads, keep=True) as work:
         work.save("first", RESULT)
-    with pytest.raises(OutputError, match=r"begun with group.x None, now it is 3. Name another --workdir"):
+    with pytest.raises(OutputError, match=r"begun with another group.x: not given then, 3 now. Name another --workdir"):
         begin(tmp_path, reads, {"k": 15, "group": {"x": 3}}).__enter__()
-    with pytest.raises(OutputError, match="begun with k 15, now it is None"):
+    with pytest.raises(OutputError, match="begun with another k: 15 then, not given now"):
         begin(tmp_path, reads, {"group": {"x": None}}).__enter__()
     with pytest.raises(OutputError, match="begun by bellapy test; this is other"):
         begin(tmp_path, reads, kind="other").__enter__()

@@ -20,6 +20,7 @@ from bellapy.params import (
     exact,
     make_params,
     overlap,
+    reads,
     run,
     scoring,
     validate,
@@ -31,7 +32,7 @@ from bellapy.params.fields import options_of as options_from
 from bellapy.params.overlap import WritingParams
 from bellapy.params.run import LogParams
 
-MODULES = (scoring, run, overlap, mapping, exact, evaluate, correcting)
+MODULES = (scoring, run, reads, overlap, mapping, exact, evaluate, correcting)
 
 
 def is_group(value) -> bool:
@@ -42,7 +43,7 @@ def is_group(value) -> bool:
 NAMES = {module.__name__ for module in MODULES}
 FOLDER = {"workdir", "keep_workdir", "blocks", "scheduler"}
 NO_PARAMETER = {
-    "output", "skip_alignment", "preset", "help_all", "help", *FOLDER, *WritingParams._fields, *LogParams._fields,
+    "output", "targets", "skip_alignment", "preset", "help_all", "help", *FOLDER, *WritingParams._fields, *LogParams._fields,
 }  # fmt: skip
 NOT_OFFERED = {"band", "band_slope", "ranks"}  # of the seeds: nobody needs to change them
 CHOICES = {"sampling": params.SAMPLINGS, "extension": params.EXTENSIONS, "device": params.DEVICES}

@@ -173,7 +173,7 @@ class Worker:
             device.compile_s += spent
             if not device.told_of_compiling and device.compile_s > LONG:
                 device.told_of_compiling = True
-                logger.info("compiling for %s; this happens once", device.gpu.name)
+                logger.info("compiling kernels for %s; later runs load them", device.gpu.name)
         return time.perf_counter() - asked
 
 

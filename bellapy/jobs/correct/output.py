@@ -55,8 +55,8 @@ class Writer:
         """Make FASTQ from now on."""
         self.qualities = qualities
 
-    def records(self, name: str, found: Corrected) -> Iterator[bytes]:
-        """The records of one read."""
+    def records(self, name: str, comment: bytes, found: Corrected) -> Iterator[bytes]:
+        """The records of one read; comment : what stands behind its name."""
         letters = UPPER[found.codes]
         if self.params.lowercase:
             letters = np.where(found.raw, LOWER[found.codes], letters)
@@ -75,9 +75,9 @@ class Writer:
             self.n_bases += end - start
             text = letters[start:end].tobytes()
             if marks is None:
-                yield b">%s\n%s\n" % (label.encode(), text)
+                yield b">%s%s\n%s\n" % (label.encode(), comment, text)
             else:
-                yield b"@%s\n%s\n+\n%s\n" % (label.encode(), text, marks[start:end].tobytes())
+                yield b"@%s%s\n%s\n+\n%s\n" % (label.encode(), comment, text, marks[start:end].tobytes())
 
     def tell(self, report: RunReport) -> None:
         """Say and report what was written and what was not."""

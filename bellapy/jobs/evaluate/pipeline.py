@@ -35,7 +35,7 @@ from os import PathLike
 import numpy as np
 
 from bellapy.errors import InputError, ParameterError
-from bellapy.io.compressed import as_text, open_stream
+from bellapy.io.compressed import as_text, check_line_end, open_stream
 from bellapy.io.outputs import open_output
 from bellapy.jobs.evaluate.truth import MAX_POSITION, UNKNOWN, Truth
 from bellapy.params.evaluate import EvaluateParams
@@ -139,6 +139,7 @@ def _read_overlaps(
             except (ValueError, OverflowError) as error:
                 raise _first_fault(path, chunk, tally["lines"] + 1, overlap_format) from error
             tally["lines"] += len(chunk)
+            check_line_end(path, chunk[-1], tally["lines"])
             kept.append(_screen(lines, min_span, end_to_end, tally))
     return np.concatenate(kept), tally
 

@@ -15,7 +15,7 @@ import numpy as np
 import pysam
 
 from bellapy.errors import InputError, ParameterError
-from bellapy.io.compressed import as_text, open_stream
+from bellapy.io.compressed import as_text, check_line_end, open_stream
 
 UNKNOWN = -1  # read length where the truth gives none; id of a read outside the truth
 MIN_MAPPING_QUALITY = 10  # below it too many alignments lie in the wrong copy of a repeat
@@ -135,6 +135,7 @@ def _read_table(path: str, lines: TextIO) -> Iterator[tuple]:
     for number, line in enumerate(lines, 1):
         if line.startswith("#") or not line.strip():
             continue
+        check_line_end(path, line, number)
         columns = line.rstrip("\n").split("\t")
         on_read = columns[5:8] if len(columns) >= 8 else (UNKNOWN,) * 3
         try:

@@ -43,13 +43,13 @@ def _unpack(run):
 
 
 @njit_inner
-def _advance(operation, size):
+def advance(operation, size):
     """Query and target bases that a run takes up: an operation and its size in bases."""
     return size if operation != TARGET_ALONE else np.int64(0), size if operation != QUERY_ALONE else np.int64(0)
 
 
 @njit_inner
-def _append(out, first, n, run):
+def append_run(out, first, n, run):
     """Add a run to out[first:n], uint32, or to the last one there if it is of the same operation; return the new end."""
     if n > first and operation_of(out[n - 1]) == operation_of(run):
         out[n - 1] = lengthened(out[n - 1], length_of(run))
@@ -65,7 +65,7 @@ def _join(strokes, begin, end, out):
     for s in range(begin, end):
         first, count = strokes.starts[s], strokes.counts[s]
         for x in range(count):
-            n = _append(out, 0, n, strokes.runs[first + (x if strokes.backward[s] else count - 1 - x)])
+            n = append_run(out, 0, n, strokes.runs[first + (x if strokes.backward[s] else count - 1 - x)])
     return n
 
 
@@ -79,7 +79,7 @@ def _move_left(query, target, q, t, runs, n, out):
     m = 0
     for x in range(n):
         operation, size = _unpack(runs[x])
-        q_size, t_size = _advance(operation, size)
+        q_size, t_size = advance(operation, size)
         if (
             operation != PAIR
             and m > 0
@@ -99,7 +99,7 @@ def _move_left(query, target, q, t, runs, n, out):
                 q, t = q + q_size, t + t_size
                 continue
         q, t = q + q_size, t + t_size
-        m = _append(out, 0, m, runs[x])
+        m = append_run(out, 0, m, runs[x])
     return m
 
 
@@ -119,7 +119,7 @@ def _gain(query, target, q, t, runs, begin, n, scoring, most):
             break
         else:
             score -= gap_cost(size, scoring)
-        q_size, t_size = _advance(operation, size)
+        q_size, t_size = advance(operation, size)
         q, t = q + q_size, t + t_size
     return score
 
@@ -161,7 +161,7 @@ def _cut_points(query, target, q, t, runs, n, scoring, zdrop, bonus, points):
     half = zdrop // 2
     for x in range(n):
         operation, size = _unpack(runs[x])
-        q_size, t_size = _advance(operation, size)
+        q_size, t_size = advance(operation, size)
         if operation != PAIR:
             q, t, shift = q + q_size, t + t_size, shift + t_size - q_size
             cost = gap_cost(size, scoring)
@@ -207,7 +207,7 @@ def _cut_points(query, target, q, t, runs, n, scoring, zdrop, bonus, points):
 
 
 @njit_inner
-def _count(query, target, q, t, runs, first, n, scoring):
+def count_path(query, target, q, t, runs, first, n, scoring):
     """Score, matches, mismatches, gap bases, gaps of a path; and the ends of query and target.
 
     query, target, q, t : codes and the path's beginning in them, as in `_move_left`.  runs[first : first + n], uint32, is
@@ -227,7 +227,7 @@ def _count(query, target, q, t, runs, first, n, scoring):
         else:
             score -= gap_cost(size, scoring)
             gap_bases, gaps = gap_bases + size, gaps + 1
-        q_size, t_size = _advance(operation, size)
+        q_size, t_size = advance(operation, size)
         q, t = q + q_size, t + t_size
     return score, matches, mismatches, gap_bases, gaps, q, t
 
@@ -245,12 +245,12 @@ def _copy_part(path, point, runs, n):
         low = point[1] if x == point[0] else 0
         high = point[3] if x == point[2] else length_of(path[x])
         if high > low:
-            n = _append(runs, first, n, pack_run(operation_of(path[x]), high - low))
+            n = append_run(runs, first, n, pack_run(operation_of(path[x]), high - low))
     while n > first and operation_of(runs[n - 1]) != PAIR:
         n -= 1
     while n > first and operation_of(runs[first]) != PAIR:
         operation, size = _unpack(runs[first])
-        q_size, t_size = _advance(operation, size)
+        q_size, t_size = advance(operation, size)
         q, t, first = q + q_size, t + t_size, first + 1
     return first, n, q, t
 
@@ -305,13 +305,13 @@ def join_strokes(query, target, strokes, spans, scoring, zdrop, bonus):
         for p in range(n_parts):
             while at < points[p, 0]:
                 operation, size = _unpack(path[at])
-                q_size, t_size = _advance(operation, size)
+                q_size, t_size = advance(operation, size)
                 q, t, at = q + q_size, t + t_size, at + 1
             first, n_runs, q_out, t_out = _copy_part(path, points[p], runs, n_runs)
             if n_runs == first:
                 continue
             q_begin, t_begin = q + points[p, 1] + q_out, t + points[p, 1] + t_out
-            counted = _count(query, target, q_begin, t_begin, runs, first, n_runs - first, scoring)
+            counted = count_path(query, target, q_begin, t_begin, runs, first, n_runs - first, scoring)
             row = rows[n_rows]
             row[0], row[1], row[2], row[3], row[4] = a, q_begin, counted[5], t_begin, counted[6]
             for x in range(5):
@@ -340,7 +340,7 @@ def stray(runs, starts, counts):
         shift = lowest = highest = np.int64(0)
         for x in range(starts[p], starts[p] + counts[p]):
             operation, size = _unpack(runs[x])
-            q_size, t_size = _advance(operation, size)
+            q_size, t_size = advance(operation, size)
             shift += t_size - q_size
             lowest, highest = min(lowest, shift), max(highest, shift)
         found[p] = max(min(0, shift) - lowest, highest - max(0, shift))
@@ -356,6 +356,6 @@ def error_rates(query, target, pieces, solved, scoring):
     rates = np.zeros(len(solved.counts))
     for p in range(len(rates)):
         runs = solved.runs[solved.starts[p] : solved.starts[p] + solved.counts[p]][::-1].copy()
-        counted = _count(query, target, pieces.q_at[p], pieces.t_at[p], runs, 0, len(runs), scoring)
+        counted = count_path(query, target, pieces.q_at[p], pieces.t_at[p], runs, 0, len(runs), scoring)
         rates[p] = (counted[2] + counted[3]) / max(np.int64(1), counted[1] + counted[2] + counted[3])
     return rates

@@ -12,28 +12,32 @@ from bellapy.errors import OutputError, ParameterError
 from bellapy.io import codes
 from bellapy.io.base_tags import ABOUT_BASES, clip_base_tags
 from bellapy.io.path_text import Drawn, cigars_of, compared_cigars, differences, mismatches
+from bellapy.io.read_comments import tags_of
 from bellapy.io.sam import LONGEST_NAME
 from bellapy.jobs.map.choose import PRIMARY, SECONDARY, SUPPLEMENTARY
 from bellapy.jobs.map.join import Paths
+from bellapy.jobs.map.measures import best_parts
 from bellapy.jobs.map.pipeline import Mapped
 from bellapy.jobs.map.style import Style
 from bellapy.records.bases import reverse_complement
 from bellapy.seeding.index import Index
 
-TAG = re.compile(rb"[A-Za-z][A-Za-z0-9]:[AifZHB]:[ -~]*")
-OWN_TAGS = b"NM:", b"AS:", b"tp:", b"cm:", b"s1:", b"s2:", b"de:", b"MD:", b"cs:", b"SA:"  # of each line, written here
+OWN_TAGS = tuple(tag + b":" for tag in b"NM ms AS nn tp cm s1 s2 de rl MD cs SA".split())  # of each line, written here
 TYPES = {PRIMARY: b"P", SECONDARY: b"S", SUPPLEMENTARY: b"P"}
 
 
 @dataclass
 class Counts:
-    """How many reads and lines there were."""
+    """How many reads and lines there were, and how many reads on circles, as in `Crossed`."""
 
     reads: int = 0
     bases: int = 0
     mapped: int = 0
     secondary: int = 0
     supplementary: int = 0
+    over_origin: int = 0
+    around: int = 0
+    too_long: int = 0
 
     def add(self, other: Counts) -> None:
         for name, value in vars(other).items():
@@ -87,6 +91,7 @@ class _Batch:
         self.target_length = index.lengths[hits.sequence].tolist()
         self.score, self.quality, self.n_anchors = hits.score.tolist(), hits.quality.tolist(), hits.n_anchors.tolist()
         self.chain_score, self.rival_chain = hits.chain_score.tolist(), hits.rival_chain.tolist()
+        self.repeated = mapped.repeated[hits.read].tolist()
         self.matches, self.columns = hits.n_matches.tolist(), hits.n_columns.tolist()
         self.cigars: list[bytes] | None = None
         self.cs: list[bytes] | None = None
@@ -96,9 +101,11 @@ class _Batch:
             return
         drawn = draw(paths, row, mapped.codes, index.codes)
         self.cigars = (compared_cigars if style.eqx else cigars_of)(drawn).to_list()
-        self.cs = differences(drawn).to_list() if cs else None
+        self.cs = differences(drawn, style.cs_long).to_list() if cs else None
         self.md = mismatches(drawn).to_list() if md else None
         events = paths.n_mismatches[row] + paths.n_gaps[row]
+        best, unknown = best_parts(mapped.codes, index.codes, paths, row, mapped.scoring)
+        self.best_part, self.unknown = best.tolist(), unknown.tolist()
         self.differences = (paths.n_mismatches[row] + paths.n_gap_bases[row]).tolist()
         self.divergence = (events / np.maximum(events + paths.n_matches[row], 1)).tolist()
 
@@ -108,8 +115,9 @@ class _Batch:
         if self.kind[h] != SECONDARY:
             found.append(b"s2:i:%d" % self.rival_chain[h])
         if self.cigars is not None:
-            found = [b"NM:i:%d" % self.differences[h], b"AS:i:%d" % self.score[h], *found, b"de:f:%.4f" % self.divergence[h]]
-        return found
+            numbers = self.differences[h], self.best_part[h], self.score[h], self.unknown[h]
+            found = [b"NM:i:%d\tms:i:%d\tAS:i:%d\tnn:i:%d" % numbers, *found, b"de:f:%.4f" % self.divergence[h]]
+        return [*found, b"rl:i:%d" % self.repeated[h]]
 
 
 def format_paf(mapped: Mapped, index: Index, style: Style) -> tuple[bytes, Counts]:
@@ -151,17 +159,15 @@ def _with_the_rest(lines: list[bytes], reads: list[int], names: list[bytes], len
 def _count(mapped: Mapped, batch: _Batch) -> Counts:
     kinds = batch.kinds
     reads, bases = len(mapped.records.names), sum(map(len, mapped.records.sequences))
-    return Counts(reads, bases, *(int((kinds == kind).sum()) for kind in (PRIMARY, SECONDARY, SUPPLEMENTARY)))
+    of_kinds = [int((kinds == kind).sum()) for kind in (PRIMARY, SECONDARY, SUPPLEMENTARY)]
+    return Counts(*(reads, bases, *of_kinds, *mapped.crossed))
 
 
 def comment_tags(comment: bytes) -> list[bytes]:
     """What a FASTQ comment becomes in SAM: its tags, if it consists of such, else one CO:Z with all of it."""
     if not comment:
         return []
-    fields = comment.split(b"\t")
-    if all(TAG.fullmatch(field) for field in fields):
-        return fields
-    return [b"CO:Z:" + re.sub(rb"[^ -~]", b" ", comment)]
+    return tags_of(comment) or [b"CO:Z:" + re.sub(rb"[^ -~]", b" ", comment)]
 
 
 def format_sam(mapped: Mapped, index: Index, style: Style) -> tuple[bytes, Counts]:

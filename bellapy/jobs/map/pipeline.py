@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from threading import local
 from typing import NamedTuple
 
@@ -14,18 +13,18 @@ from bellapy.engines.affine.pieces import Pieces, Solved
 from bellapy.engines.affine.rule import ordered
 from bellapy.io.fastx import Records
 from bellapy.jobs.map.bases import pack_both_ways
-from bellapy.jobs.map.choose import DROPPED, Placed, choose, weigh
+from bellapy.jobs.map.batches import halves, part_of
+from bellapy.jobs.map.choose import DROPPED, PRIMARY, SUPPLEMENTARY, Placed, choose, weigh
+from bellapy.jobs.map.circles import Crossed, Target, cut_at_origins, fold, linear, longest_sure, to_circles, without_images
 from bellapy.jobs.map.join import Paths, error_rates, join_strokes, merge_paths, stray
 from bellapy.jobs.map.pieces import align_chains, cut_chains
 from bellapy.jobs.map.select import NONE, select_chains, still_open
-from bellapy.params import HIFI_ERRORS, HQ_ERRORS, ONT_ERRORS, MapParams
+from bellapy.params import HIFI_ERRORS, HQ_ERRORS, ONT_ERRORS, AffineScoring, MapParams
 from bellapy.records.bases import ENCODE
 from bellapy.seeding.anchors import Layout, find_anchors, layout_for
 from bellapy.seeding.chain import ChainRule, Chains, find_chains, penalties
 from bellapy.seeding.index import Index
 
-BATCH_BASES = 1_000_000
-BATCH_READS = 500
 LEFT_OVER = 1000  # bases of a read outside its best chain from which on far joins are tried
 SHORT_BEYOND = 5  # bases beyond one anchor that a chain needs where a read has no other
 SAMPLE_PIECES = 512
@@ -91,13 +90,17 @@ class Sampled(NamedTuple):
 class Mapped(NamedTuple):
     """The result of a batch.
 
-    codes : uint8, of each read and its reverse complement.  paths : None where nothing is aligned.
+    codes : uint8, of each read and its reverse complement.  repeated : as in Reads.  paths : None where nothing is aligned.
+    scoring : of the alignments.  crossed : on circles.
     """
 
     records: Records
     codes: np.ndarray
+    repeated: np.ndarray
     hits: Hits
     paths: Paths | None
+    scoring: AffineScoring
+    crossed: Crossed = Crossed()
 
 
 Found = tuple[Chains, np.ndarray]
@@ -107,11 +110,12 @@ Found = tuple[Chains, np.ndarray]
 class Mapper:
     """Maps reads to an index; may be used by several threads.
 
-    align : False for chains only.
+    align : False for chains only.  target : with its circles unrolled; None: there are none.  Reads of circles are aligned.
     """
 
-    def __init__(self, index: Index, params: MapParams, *, align: bool = True):
+    def __init__(self, index: Index, params: MapParams, *, align: bool = True, target: Target | None = None):
         self.index, self.params, self.align = index, params, align
+        self.target = target or linear(index)
         self.scoring = ordered(params.scoring)
         select = params.select
         if not align:
@@ -125,8 +129,8 @@ class Mapper:
 
     def sample(self, records: Records, threads: int = 1) -> list[Sampled]:
         """Inner pieces of the first reads, spread evenly, to learn from."""
-        some = _part(records, slice(SAMPLE_READS))
-        parts = [_part(some, slice(at, at + SAMPLE_PART)) for at in range(0, SAMPLE_READS, SAMPLE_PART)]
+        some = part_of(records, slice(SAMPLE_READS))
+        parts = [part_of(some, slice(at, at + SAMPLE_PART)) for at in range(0, SAMPLE_READS, SAMPLE_PART)]
         found = map_threads(self._inner_pieces, [part for part in parts if part.names], threads)
         spacing = max(1, -(-sum(pieces.shape[1] for _, pieces in found) // SAMPLE_PIECES))
         sampled, at = [], 0
@@ -159,7 +163,7 @@ class Mapper:
         """The reads in parts that fit the words of anchors."""
         if len(records.names) <= self._layout(records).most_reads:
             return [records]
-        return [part for some in _halves(records, len(records.names) // 2) for part in self.fitting(some)]
+        return [part for some in halves(records, len(records.names) // 2) for part in self.fitting(some)]
 
     def pack(self, records: Records) -> Reads:
         """The bases of reads, of which nothing else is known yet."""
@@ -171,18 +175,25 @@ class Mapper:
         chains, anchors = self._chain(reads, anchors)
         kept, host, rival_chain = select_chains(chains, anchors, reads.layout, reads.lengths, self.select)
         if not self.align:
-            return Mapped(records, reads.codes, self._chains_as_hits(reads, chains, kept, rival_chain), None)
+            return self._mapped(records, reads, self._chains_as_hits(reads, chains, kept, rival_chain), None)
         paths = self._align(reads, chains, anchors, kept[host == NONE])
         guests, host = kept[host != NONE], host[host != NONE]
         left = guests[still_open(chains, guests, host, paths, reads.at, reads.lengths, self.select.mask)]
         if len(left):
             paths = merge_paths(paths, self._align(reads, chains, anchors, left))
-        return Mapped(records, reads.codes, self._choose(reads, chains, rival_chain, paths), paths)
+        hits = self._choose(reads, chains, rival_chain, paths)
+        if not self.target.has_circles:
+            return self._mapped(records, reads, hits, paths)
+        hits, paths, crossed = self._cut_circles(reads, hits, paths)
+        return self._mapped(records, reads, hits, paths)._replace(crossed=crossed)
+
+    def _mapped(self, records: Records, reads: Reads, hits: Hits, paths: Paths | None) -> Mapped:
+        return Mapped(records, reads.codes, reads.repeated, hits, paths, self.scoring)
 
     def _align(self, reads: Reads, chains: Chains, anchors: np.ndarray, some: np.ndarray) -> Paths:
         """The alignments of some chains, (n,) int64 ascending; `source` of a path is its chain."""
         inner, ends, spans = self._cut(reads, chains, anchors, some)
-        codes, target = reads.codes, self.index.codes
+        codes, target = reads.codes, self.target.codes
         strokes, _ = align_chains(self._aligner(), codes, target, inner, ends, spans, self.effort)
         rows, runs = join_strokes(codes, target, strokes, spans, self.scoring, self.params.zdrop, self.params.end_bonus)
         return Paths._make([some[rows[0]], *rows[1:], runs])
@@ -198,8 +209,8 @@ class Mapper:
     def _inspect(self, sampled: Sampled) -> np.ndarray:
         """Of each piece, aligned without doubt: score per 1,000 bases, diagonals that its path strays, share of errors."""
         codes, pieces = sampled
-        solved = self._aligner().align(codes, self.index.codes, pieces)
-        errors = error_rates(codes, self.index.codes, pieces, solved, self.scoring)
+        solved = self._aligner().align(codes, self.target.codes, pieces)
+        errors = error_rates(codes, self.target.codes, pieces, solved, self.scoring)
         return np.stack([*rates_and_strays(pieces, solved), errors])
 
     def _aligner(self) -> Aligner:
@@ -208,7 +219,7 @@ class Mapper:
         return self._mine.aligner
 
     def _layout(self, records: Records) -> Layout:
-        return layout_for(max(map(len, records.sequences), default=1), len(self.index.codes))
+        return layout_for(max(map(len, records.sequences), default=1), len(self.target.codes))
 
     def _anchor(self, records: Records) -> tuple[Reads, np.ndarray]:
         """Reads and their anchors, not sorted."""
@@ -219,12 +230,18 @@ class Mapper:
         return reads._replace(repeated=repeated), anchors
 
     def _chain(self, reads: Reads, anchors: np.ndarray) -> tuple[Chains, np.ndarray]:
-        """Chains of all reads, and their anchors; `anchors` are sorted in place."""
-        index, layout = self.index, reads.layout
+        """Chains of all reads, and their anchors; `anchors` may be sorted in place."""
+        index, layout, target = self.index, reads.layout, self.target
+        if target.has_circles:
+            anchors = to_circles(anchors, layout, reads.lengths, target, self.params.long_gap)
         anchors.sort()
-        found = find_chains(anchors, layout, index.k, self._rule, self._costs, index.starts)
+        found = find_chains(anchors, layout, index.k, self._rule, self._costs, self.target.starts)
         found = self._join_far(*found, layout, reads.lengths)
-        return self._try_harder(*found, anchors, layout, len(reads.lengths))
+        chains, chained = self._try_harder(*found, anchors, layout, len(reads.lengths))
+        if target.has_circles:
+            kept = without_images(chains, chained, layout, target)
+            chains = Chains(*(column[kept] for column in chains))
+        return chains, chained
 
     def _join_far(self, chains: Chains, chained: np.ndarray, layout: Layout, lengths: np.ndarray) -> Found:
         """Chain again, over longer gaps, the reads whose best chain leaves much of them."""
@@ -250,7 +267,7 @@ class Mapper:
         if not len(some):
             return chains, chained
         index = self.index
-        new, its_anchors = find_chains(np.sort(some), layout, index.k, rule, self._costs, index.starts)
+        new, its_anchors = find_chains(np.sort(some), layout, index.k, rule, self._costs, self.target.starts)
         stay = ~reads[chains.read]
         both = [np.concatenate([a[stay], b]) for a, b in zip(chains, new, strict=True)]
         both[-1][stay.sum() :] += len(chained)
@@ -260,8 +277,9 @@ class Mapper:
     def _cut(self, reads: Reads, chains: Chains, anchors: np.ndarray, kept: np.ndarray) -> tuple[np.ndarray, ...]:
         """Pieces, ends and spans of the chains `kept`, as cut_chains gives them."""
         return cut_chains(
-            chains, anchors, kept, reads.layout, self.index.k, reads.at, reads.lengths, self.index.starts, self.index.lengths
-        )
+            chains, anchors, kept, reads.layout, self.index.k, reads.at, reads.lengths, self.target.starts,
+            self.target.lengths,
+        )  # fmt: skip
 
     def _choose(self, reads: Reads, chains: Chains, rival_chain: np.ndarray, paths: Paths) -> Hits:
         """The alignments to write; paths : in the order of their chains."""
@@ -273,12 +291,42 @@ class Mapper:
         base = reads.at[read] + strand * reads.lengths[read]
         q_start, q_end = _on_read(paths.q_start - base, paths.q_end - base, strand, reads.lengths[read])
         columns = paths.n_matches + paths.n_mismatches + paths.n_gap_bases
+        t_start, t_end = paths.t_start, paths.t_end
+        if self.target.has_circles:  # so that those which end alike are seen, whatever the turn
+            t_start, t_end = fold(t_start, self.target), fold(t_end - 1, self.target) + 1
         placed = Placed(
-            read, strand, q_start, q_end, paths.t_start, paths.t_end, paths.score, weight[order],
+            read, strand, q_start, q_end, t_start, t_end, paths.score, weight[order],
             chains.score[chain], rival_chain[chain], chains.n_anchors[chain], paths.n_matches / np.maximum(columns, 1),
         )  # fmt: skip
         kind, quality, rival = choose(placed, reads.repeated, self.select, self.scoring.match, True)
         return self._hits(placed, kind, quality, rival, order, paths.n_matches, columns)
+
+    def _cut_circles(self, reads: Reads, hits: Hits, paths: Paths) -> tuple[Hits, Paths, Crossed]:
+        """Alignments cut at origins, each part with score and quality of the whole, the largest of each first."""
+        target, on = self.target, self.target.lengths[hits.sequence]
+        where = np.stack([hits.sequence, hits.t_start])
+        cut, runs = cut_at_origins(reads.codes, target, paths, hits.row, where, self.scoring)
+        parts = Paths._make([*cut, runs])
+        whole, first = parts.source, np.zeros(len(parts.source), bool)
+        largest = np.lexsort((-parts.n_matches, whole))
+        first[largest[np.diff(whole[largest], prepend=-1) > 0]] = True
+        order = np.lexsort((~first, whole))
+        parts, first = Paths._make([*(column[order] for column in parts[:-1]), runs]), first[order]
+        some = hits.take(parts.source)
+        base, t_base = reads.at[some.read] + some.strand * reads.lengths[some.read], self.index.starts[some.sequence]
+        q_start, q_end = _on_read(parts.q_start - base, parts.q_end - base, some.strand, reads.lengths[some.read])
+        n_columns = parts.n_matches + parts.n_mismatches + parts.n_gap_bases
+        some = some._replace(
+            kind=np.where(first | (some.kind != PRIMARY), some.kind, SUPPLEMENTARY), q_start=q_start, q_end=q_end,
+            t_start=parts.t_start - t_base, t_end=parts.t_end - t_base, row=np.arange(len(first)),
+            n_matches=parts.n_matches, n_columns=n_columns,
+        )  # fmt: skip
+        primary, circle = hits.kind == PRIMARY, target.track[hits.sequence] >= 0
+        several = np.bincount(whole, minlength=len(primary)) > 1
+        around = paths.t_end[hits.row] - paths.t_start[hits.row] > on
+        long = reads.lengths[hits.read] > longest_sure(self.params.long_gap)
+        told = (several & primary, several & around & primary, circle & long & primary)
+        return some, parts, Crossed(*(int(some.sum()) for some in told))
 
     def _chains_as_hits(self, reads: Reads, chains: Chains, kept: np.ndarray, rival_chain: np.ndarray) -> Hits:
         """The chains to write, where nothing is aligned."""
@@ -322,41 +370,6 @@ def effort_from(rates: np.ndarray, strays: np.ndarray, effort: Effort) -> Effort
 def _on_read(start: np.ndarray, end: np.ndarray, strand: np.ndarray, length: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Intervals on the read as given, of intervals on the oriented read."""
     return np.where(strand == 1, length - end, start), np.where(strand == 1, length - start, end)
-
-
-def _part(records: Records, rows: slice) -> Records:
-    names, comments, sequences, qualities = records
-    return Records(names[rows], comments[rows], sequences[rows], qualities and qualities[rows])
-
-
-def _halves(records: Records, at: int) -> list[Records]:
-    return [_part(records, slice(None, at)), _part(records, slice(at, None))]
-
-
-def batches(stream: Iterable[Records], most_reads: int = BATCH_READS, most_bases: int = BATCH_BASES) -> Iterator[Records]:
-    """Records in batches of about so many reads or bases at most, which depend on the records alone."""
-    waiting: list[Records] = []
-    n_reads = n_bases = 0
-    for records in stream:
-        kind = records.qualities is None
-        if waiting and (waiting[-1].qualities is None) != kind:
-            yield _merge(waiting)
-            waiting, n_reads, n_bases = [], 0, 0
-        waiting.append(records)
-        n_reads, n_bases = n_reads + len(records.names), n_bases + sum(map(len, records.sequences))
-        if n_bases >= most_bases or n_reads >= most_reads:
-            yield _merge(waiting)
-            waiting, n_reads, n_bases = [], 0, 0
-    if waiting:
-        yield _merge(waiting)
-
-
-def _merge(parts: list[Records]) -> Records:
-    """One batch of several, all with qualities or all without."""
-    columns = list(zip(*parts, strict=True))[:3]
-    names, comments, sequences = ([x for some in column for x in some] for column in columns)
-    qualities = None if parts[0].qualities is None else [x for part in parts for x in part.qualities or ()]
-    return Records(names, comments, sequences, qualities)
 
 
 def preset_for(errors: float | None) -> str:

@@ -15,7 +15,8 @@ import numpy as np
 from bellapy.compute.memory import Budget, let_go_of_pages
 from bellapy.compute.threads import map_in_order, map_threads
 from bellapy.io.fastx import Records
-from bellapy.jobs.map.pipeline import BATCH_BASES, Mapped, Mapper
+from bellapy.jobs.map.batches import BATCH_BASES
+from bellapy.jobs.map.pipeline import Mapped, Mapper
 from bellapy.seeding.anchors import Found, choose_seeds, collect_anchors, find_in_reads, look_up
 from bellapy.seeding.index import Lookup
 

@@ -19,17 +19,19 @@ from bellapy.io.compressed import is_read_once
 from bellapy.io.fastx import Records, error_rate_of, load_reads, stream_records
 from bellapy.io.index_files import is_index, load_index
 from bellapy.io.outputs import open_output
+from bellapy.io.read_filter import ReadFilter
 from bellapy.io.sam import INDEXES, check_names, index_of, open_bam
+from bellapy.jobs.map.batches import batches
 from bellapy.jobs.map.charts import MapCharts
+from bellapy.jobs.map.circles import UNROLLED, Target, longest_sure, unroll
 from bellapy.jobs.map.groups import ReadGroups
 from bellapy.jobs.map.output import Counts, format_paf, format_sam, make_header
-from bellapy.jobs.map.pipeline import SAMPLE_READS, Mapped, Mapper, Sampled, batches, preset_for
-from bellapy.jobs.map.read_filter import ReadFilter
+from bellapy.jobs.map.pipeline import SAMPLE_READS, Mapped, Mapper, Sampled, preset_for
 from bellapy.jobs.map.rounds import map_in_rounds
 from bellapy.jobs.map.store import Store
 from bellapy.jobs.map.style import Style
 from bellapy.params import ONT_ERRORS, MapParams, map_preset
-from bellapy.params.map import ReadOptions
+from bellapy.params.reads import ReadParams
 from bellapy.records import ReadSet
 from bellapy.report.log import logger
 from bellapy.report.progress import progress
@@ -48,7 +50,10 @@ class IndexStage(Stage):
 
 @dataclass(slots=True)
 class MapStage(Stage):
-    """Reads and bases, and how many reads and lines there were of each kind."""
+    """Reads and bases, and how many reads and lines there were of each kind.
+
+    over_origin, around : on circles, primary alignments over an origin, and those of them that are longer than the circle.
+    """
 
     reads: int | None = None
     bases: int | None = None
@@ -56,6 +61,8 @@ class MapStage(Stage):
     secondary: int | None = None
     supplementary: int | None = None
     unmapped: int | None = None
+    over_origin: int | None = None
+    around: int | None = None
 
 
 @dataclass(slots=True)
@@ -72,6 +79,7 @@ class Job:
 
     reference : FASTA, FASTQ or an index file.  format : paf, sam, bam or cram.  read_group : a header line.
     preset : a name, None: chosen from the reads.  adjust : changes a preset's parameters.  align : False for chains only.
+    circular : names of circles among the reference's sequences, or `all`.
     """
 
     reference: str
@@ -85,7 +93,8 @@ class Job:
     align: bool = True
     threads: int = 1
     store: Store | None = None
-    reads_kept: ReadOptions = ReadOptions()
+    reads_kept: ReadParams = ReadParams()
+    circular: Sequence[str] = ()
 
 
 def make_index(
@@ -130,17 +139,19 @@ def open_index(
 def map_reads(job: Job, report: RunReport) -> None:
     """Map all reads and write what comes out."""
     groups = ReadGroups(job.reads, job.read_group)
-    kept = ReadFilter(*job.reads_kept)
+    kept = ReadFilter(job.reads_kept)
     report.dropped = Dropped(*kept.dropped)
     stream = batches(kept(stream_records(job.reads, groups.add)))
     first = next(stream, None)
-    mapper = prepare(job.reference, first, Wanted(job.preset, job.adjust, job.align), report, job.threads, job.store)
+    wanted = Wanted(job.preset, job.adjust, job.align, job.circular)
+    mapper = prepare(job.reference, first, wanted, report, job.threads, job.store)
     if job.format != "paf":
         check_names(mapper.index.names, "reference sequence")
     counts = Counts()
     charts = MapCharts(mapper.index) if report.wants_charts else None
     header = make_header(mapper.index, report.command, __version__, groups.close())
     found = _map_all(mapper, job, chain([first] if first else [], stream), charts)
+    sure = longest_sure(mapper.params.long_gap)
     del mapper  # so that its memory is free when a BAM file is sorted
     with report.stage(MapStage("map")) as stage, _writer(job, header) as write, progress("map", None) as advance:
         for lines, some in found:
@@ -150,6 +161,13 @@ def map_reads(job: Job, report: RunReport) -> None:
         stage.reads, stage.bases, stage.mapped = counts.reads, counts.bases, counts.mapped
         stage.secondary, stage.supplementary = counts.secondary, counts.supplementary
         stage.unmapped = counts.reads - counts.mapped
+        if job.circular:
+            stage.over_origin, stage.around = counts.over_origin, counts.around
+    if counts.too_long:
+        logger.warning(
+            "%d reads on circles have more than %d bases: some may be cut in two though they are one alignment",
+            counts.too_long, sure,
+        )  # fmt: skip
     report.dropped.add(kept.dropped)
     if any(kept.dropped.values()):
         logger.info("left out: %s", report.dropped)
@@ -158,11 +176,12 @@ def map_reads(job: Job, report: RunReport) -> None:
 
 
 class Wanted(NamedTuple):
-    """How a mapper is to be made.  preset : a name, None: chosen from the reads.  adjust, align : as in `Job`."""
+    """How a mapper is to be made.  preset : a name, None: chosen from the reads.  adjust, align, circular : as in `Job`."""
 
     preset: str | None
     adjust: Callable[[MapParams], MapParams]
     align: bool
+    circular: Sequence[str] = ()
 
     def params(self, preset: str) -> MapParams:
         """The parameters of a preset, adjusted."""
@@ -183,7 +202,8 @@ def prepare(
     if isinstance(reference, str) and is_read_once(reference):
         reference = load_reads([reference], threads=threads)  # for other k-mers it may be needed once more
     index = open_index(reference, wanted.params(name), report, threads, store)
-    mapper = Mapper(index, wanted.params(name), align=wanted.align)
+    target = _target(index, wanted.circular, store)
+    mapper = Mapper(index, wanted.params(name), align=wanted.align, target=target)
     if first and (wanted.align or wanted.preset is None):
         sample = mapper.sample(first, threads)
         errors = mapper.learn(sample, threads)
@@ -191,9 +211,10 @@ def prepare(
         name = preset_for(errors)
         if not _fits(index, wanted.params(name)) and not (isinstance(reference, str) and is_index(reference)):
             sequences = ReadSet(index.names, index.codes, index.starts, index.lengths, in_room=True)
-            del index, mapper, sample  # so that there is one index at a time
+            del index, mapper, sample, target  # so that there is one index at a time
             index = make_index(sequences, wanted.params(name), report, threads, store)
-            mapper = Mapper(index, wanted.params(name), align=wanted.align)
+            target = _target(index, wanted.circular, store)
+            mapper = Mapper(index, wanted.params(name), align=wanted.align, target=target)
             sample = mapper.sample(first, threads)
             errors = mapper.learn(sample, threads)
             if _fits(index, wanted.params(preset_for(errors))):  # else the index is not changed back
@@ -201,7 +222,8 @@ def prepare(
         told = "no read fits the reference" if errors is None else f"{100 * errors:.1f} % errors"
         logger.info("preset %s: %s", name, told)
         report.estimates = Estimates(errors, name)
-        mapper = _relearnt(mapper, Mapper(index, wanted.params(name), align=wanted.align), first, sample, threads)
+        new = Mapper(index, wanted.params(name), align=wanted.align, target=target)
+        mapper = _relearnt(mapper, new, first, sample, threads)
     params = mapper.params
     if not _fits(index, params):
         logger.warning(
@@ -210,6 +232,13 @@ def prepare(
             reference, index.k, index.window, params.k, params.window, params.k, params.window,
         )  # fmt: skip
     return mapper
+
+
+def _target(index: Index, circular: Sequence[str], store: Store | None) -> Target:
+    """What reads are aligned to."""
+    if circular and store is not None:
+        store.budget.require("the reference with its circles", len(index.codes) + UNROLLED * len(index.names))
+    return unroll(index, circular)
 
 
 def _likely_preset(first: Records | None) -> str:

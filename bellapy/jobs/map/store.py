@@ -43,7 +43,7 @@ class Store(NamedTuple):
         """The sequences of a file; codes are mapped.  One thread reads: each more would hold some whole sequences."""
         with self._file() as stream:
             written = WrittenPieces(stream.write)
-            names, pieces, starts, lengths, error_rate, others, _ = gather_reads([reference], codes=written)
+            names, pieces, starts, lengths, error_rate, others, *_ = gather_reads([reference], codes=written)
             stream.flush()
             codes = np.memmap(stream, np.uint8, "r", 0, (pieces.size,)).view(np.ndarray)
         return ReadSet(names, codes, starts, lengths, error_rate, others, in_room=True)

@@ -130,4 +130,5 @@ def _unrelated_gain(scoring: Scoring, resources: Resources) -> float:
 def describe_steps(steps: Steps) -> str:
     """One line for the log."""
     x = ", then ".join(str(step.xdrop) for step in steps)
-    return f"X {x}; tilt {steps[0].tilt / TILT_UNIT:.3f} per base" if steps[0].fall else f"X {x}"
+    ends = f"; ends are chosen with {steps[0].tilt / TILT_UNIT:.3f} off for each base" if steps[0].fall else ""
+    return f"alignments were extended until the score fell by {x}{ends}"

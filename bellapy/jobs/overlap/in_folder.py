@@ -28,11 +28,14 @@ from bellapy.jobs.overlap.selection import selects
 from bellapy.jobs.overlap.stored_reads import SomeOverlaps, StoredReads, even_blocks, plan_of, store_reads
 from bellapy.jobs.overlap.work import DONE, FolderStore, Plan, Result, Round, Work, do_one, to_arrays
 from bellapy.params import ExtensionParams, FilterParams, KmerParams, Params, SeedParams, make_params
+from bellapy.params.reads import ReadParams
 from bellapy.params.run import RunParams
 from bellapy.records import Overlaps, join_overlaps
 from bellapy.report.log import logger, quietly
 from bellapy.report.run_report import RunReport
 from bellapy.runs.launch import Here, Launcher
+
+Kept = Callable[[Overlaps], Overlaps]
 
 KIND = "overlap"
 USUAL_MEMORY = 4 * 10**9  # of a process, where no bound is given
@@ -69,7 +72,10 @@ class Asked(NamedTuple):
     @classmethod
     def of(cls, options: Mapping[str, Any], run: RunParams) -> Asked:
         """The inverse."""
-        groups = {"kmers": KmerParams, "seeds": SeedParams, "extension": ExtensionParams, "filter": FilterParams}
+        groups = {
+            "reads": ReadParams, "kmers": KmerParams, "seeds": SeedParams, "extension": ExtensionParams,
+            "filter": FilterParams,
+        }  # fmt: skip
         made = {name: group(**options[name]) for name, group in groups.items()}
         return cls(Params(**made, run=run), options["skip_alignment"], options["paths"])
 
@@ -139,7 +145,7 @@ def begin(
     progress: Callable[[int, int], None] | None = None,
 ) -> FolderWork:  # fmt: skip
     """Read the reads, choose settings and plan, unless that was done."""
-    store_reads(folder, paths, progress, asked.params.run.threads)
+    store_reads(folder, paths, progress, asked.params.run.threads, asked.params.reads)
     lengths = StoredReads(folder).lengths
     expect(resident(), len(lengths), int(lengths.sum(dtype=np.int64)), in_tiles=True)
     if not folder.has("plan"):
@@ -222,7 +228,9 @@ def missing(work: FolderWork) -> None:
     for its_round, first, n in work.first_tasks():
         left = [first + index for index in range(n) if f"{its_round.name}.{index}" not in names]
         if left and f"{DONE}{its_round.name}" not in names:
-            raise InputError(work.folder.folder, f"{len(left)} tasks of {its_round.name} are not done, such as {left[0]}")
+            number = "a task is" if len(left) == 1 else f"{len(left):,} tasks are"
+            problem = f"{number} not done yet, from {left[0]} on (round {its_round.name}). Run them with `bellapy run-tile`."
+            raise InputError(work.folder.folder, problem)
 
 
 def describe_plan(work: FolderWork) -> str:
@@ -291,11 +299,11 @@ def _ranges(work: Work) -> np.ndarray:
     return np.linspace(0, len(work.reads.lengths), work.plan.n_blocks + 1).astype(np.int64)
 
 
-def placed(work: FolderWork) -> Iterator[Overlaps]:
-    """All overlaps in order, some at a time."""
+def placed(work: FolderWork, kept: Kept = lambda overlaps: overlaps) -> Iterator[Overlaps]:
+    """All overlaps in order, some at a time, or those that `kept` gives back."""
     for i in range(work.plan.n_blocks):
         parts = [work.store.pick(f"placed.{tile}", f"range{i}") for tile in range(len(work.plan.tiles))]
-        found = join_overlaps(parts)
+        found = kept(join_overlaps(parts))
         yield found.take(
             np.lexsort((found.strand, found.target_id, found.query_id))
         )  # stable: those of a pair stay in order
@@ -306,10 +314,10 @@ def n_placed(work: FolderWork) -> int:
     return selected(work)["numbers"]["overlaps"] if selects(work.params.filter) else work.total("overlaps", "overlaps")
 
 
-def placed_with_reads(work: FolderWork, budget: Budget) -> Iterator[SomeOverlaps]:
-    """All overlaps in order, some at a time, and the reads of these."""
+def placed_with_reads(work: FolderWork, budget: Budget, kept: Kept) -> Iterator[SomeOverlaps]:
+    """As `placed`, with the reads of the overlaps."""
     longest = int(work.reads.lengths.max(initial=1))
-    for overlaps in placed(work):
+    for overlaps in placed(work, kept):
         room = budget.items("paths, with the reads of some overlaps,", PATHS_BYTES, least=2 * longest, most=PATHS_BASES)
         yield from work.stored.with_reads(overlaps, max(room, 2 * longest), work.params.run.threads)
 

@@ -192,6 +192,7 @@ def describe(links: Links) -> list[str]:
     if links.repeat_share > LEAST_TOLD:
         said.append(
             f"repeats: {100 * links.repeat_share:.0f} % of the bases are in sequence over {STEP:g} times as deep as that "
-            f"around it; {links.found[REPEAT]:,} k-mers link no reads, {links.kept[APART_KIND]:,} set copies apart"
+            f"around it; {links.found[REPEAT]:,} k-mers of repeats are left out, {links.kept[APART_KIND]:,} that differ "
+            "between copies are used"
         )
     return said

@@ -50,12 +50,14 @@ from bellapy.jobs.overlap.work import HeldReads, Launch, MemoryStore, Plan, Roun
 from bellapy.params import TILT_UNIT, Params
 from bellapy.params.overlap import SHORTEST_OVERLAP
 from bellapy.records import DepthProfile, Estimate, Extensions, KmerMatrix, Overlaps, Paths, ReadSet, Seeds
+from bellapy.records.bases import UNKNOWN
 from bellapy.records.kmers import Held
 from bellapy.report.log import logger
 from bellapy.report.progress import progress
 from bellapy.report.run_report import RunReport, describe_dropped
 
 Shown = TypeVar("Shown")
+MOSTLY = 0.5  # share of unknown bases that explains why reads have no k-mers in common
 
 
 @dataclass(frozen=True)
@@ -178,7 +180,7 @@ def count_rounds(work: Work, launch: Launch = launch_here) -> None:
         logger.info(line)
     report.details.links, report.details.spectrum = links, spectrum[: 4 * upper + 1].tolist()
     if not counted.kmers:
-        _explain_no_kmers(lengths, k, lower, upper)
+        _explain_no_kmers(work.reads.all(), k, lower, upper)
 
 
 def count_stage(reads: ReadSet, params: Params, report: RunReport) -> Counted:
@@ -192,9 +194,15 @@ def count_stage(reads: ReadSet, params: Params, report: RunReport) -> Counted:
     return Counted(matrix, profile_of(work), work.estimate)
 
 
-def _explain_no_kmers(lengths: np.ndarray, k: int, lower: int, upper: int) -> None:
-    longest = int(lengths.max(initial=0))
-    if longest < k:
+def _explain_no_kmers(reads: ReadSet, k: int, lower: int, upper: int) -> None:
+    longest, n_bases = int(reads.lengths.max(initial=0)), int(reads.lengths.sum(dtype=np.int64))
+    unknown = 1 - np.count_nonzero(reads.codes < UNKNOWN) / max(1, n_bases)
+    if n_bases and unknown > MOSTLY:
+        logger.warning(
+            "%.0f %% of the bases are unknown (N, or no letter of a base): no overlaps. Is this the right input?",
+            100 * unknown,
+        )  # fmt: skip
+    elif longest < k:
         logger.warning("no read is as long as k (%d; the longest has %d bases): no overlaps; try a smaller -k", k, longest)
     else:
         logger.warning(
@@ -271,7 +279,7 @@ def filter_rounds(work: Work, launch: Launch = launch_here) -> None:
             stage.overlaps, stage.second_pieces = (chosen["numbers"][name] for name in ("overlaps", "second_pieces"))
     report.dropped.add(dropped)
     report.details.thresholds = thresholds
-    logger.info("kept what scores %.3f per base; dropped: %s", thresholds.score_rate, describe_dropped(dropped))
+    logger.info("kept with a score of %.3f per base or more; dropped: %s", thresholds.score_rate, describe_dropped(dropped))
 
 
 def filter_stage(

@@ -14,12 +14,13 @@ if TYPE_CHECKING:  # a report is begun before the program is loaded
     from bellapy.records import Estimate
 
 TOO_SPARSE, REPEAT, NO_SUPPORT = "too few k-mers for its length", "repeat", "too little support"
+WITHIN = "within one set of reads"
 REASONS = (
-    NO_SUPPORT, TOO_SPARSE, REPEAT, "too short", "score too low", "stops in a repeat",
-    "in the lesser part of a joined read", "overhang", "identity", "with another copy", "of a contained read",
-    "beyond the best of a read",
+    "reads too short", "reads of low quality", NO_SUPPORT, TOO_SPARSE, REPEAT, "too short", "score too low",
+    "stops in a repeat", "in the lesser part of a joined read", "overhang", "identity", "with another copy",
+    "of a contained read", "beyond the best of a read", WITHIN,
 )  # fmt: skip
-"""Why a candidate gives no overlap: before it is aligned, and after."""
+"""Why a read is left out, and why a candidate gives no overlap: before it is aligned, and after."""
 
 
 @dataclass(slots=True)

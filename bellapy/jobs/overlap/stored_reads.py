@@ -21,6 +21,7 @@ from bellapy.io.pieces import WrittenPieces
 from bellapy.io.workdir import Workdir
 from bellapy.jobs.overlap.canonical import Order, copy_reads, given_reads, hash_strands
 from bellapy.jobs.overlap.work import Plan, from_arrays, to_arrays, with_ids
+from bellapy.params.reads import ReadParams
 from bellapy.records import Overlaps, ReadSet
 from bellapy.records.bases import PAD, UNKNOWN
 from bellapy.records.reads import room_both_ways
@@ -31,9 +32,10 @@ PIECE_BASES = 1 << 22  # put in order at a time; they lie all over the file, eac
 
 
 def store_reads(
-    folder: Workdir, paths: Sequence[str], progress: Callable[[int, int], None] | None = None, threads: int = 1
-) -> None:
-    """Read files of reads into the folder, unless that was done."""
+    folder: Workdir, paths: Sequence[str], progress: Callable[[int, int], None] | None = None, threads: int = 1,
+    wanted: ReadParams | None = None,
+) -> None:  # fmt: skip
+    """Read files of reads into the folder, unless that was done; wanted : as of `gather_reads`."""
     if folder.has(READS):
         return
     given = folder.bytes_of(GIVEN)
@@ -43,9 +45,8 @@ def store_reads(
             with folder.told(given):  # here: around it, errors are those of reading
                 stream.write(codes)
 
-        names, _, starts, lengths, error_rate, other_letters, _ = gather_reads(
-            paths, progress, WrittenPieces(write), threads
-        )
+        gathered = gather_reads(paths, progress, WrittenPieces(write), threads, wanted=wanted)
+    names, _, starts, lengths, error_rate, other_letters, *_ = gathered
     codes = map_bytes(given)
     order = _order(codes, starts, lengths, threads)
     with folder.new_file(folder.bytes_of(CODES)) as written, open(written, "wb") as stream:
@@ -54,6 +55,7 @@ def store_reads(
     folder.save(READS, to_arrays({
         "names": np.frombuffer(text, np.uint8), "lengths": lengths[order.given], "given": order.given,
         "flipped": order.flipped, "sums": sums, "error_rate": error_rate, "other_letters": other_letters,
+        "dropped": gathered.dropped, "file_ends": np.array(gathered.file_ends, np.int64),
     }))  # fmt: skip
     del codes
     given.unlink()
@@ -138,6 +140,16 @@ class StoredReads:
     def other_letters(self) -> dict[str, int]:
         """As in ReadSet."""
         return self._stored["other_letters"]
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """As in GatheredReads."""
+        return self._stored["dropped"]
+
+    @property
+    def file_ends(self) -> np.ndarray:
+        """As in GatheredReads."""
+        return self._stored["file_ends"]
 
     @property
     def order(self) -> Order:

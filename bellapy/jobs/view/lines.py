@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from bellapy.errors import InputError
-from bellapy.io.compressed import open_stream
+from bellapy.io.compressed import check_line_end, open_stream
 from bellapy.io.fastx_blocks import show
 
 CIGAR = b"cg:Z:"
@@ -42,6 +42,7 @@ def read_mates(path: str, name: str) -> tuple[int | None, list[Mate]]:
     wanted, length, found = name.encode("utf-8", "surrogateescape"), None, []
     with open_stream(path) as lines:
         for number, line in enumerate(lines, 1):
+            check_line_end(path, line, number)
             if wanted not in line:
                 continue
             columns = line.rstrip(b"\r\n").split(b"\t")

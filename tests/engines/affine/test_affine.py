@@ -241,7 +241,10 @@ def test_pairwise_aligns_in_a_band(tmp_path, rng):
         ("ACGT\n", [], 1, "1 columns instead of 2"),
         ("AC-T\tACGT\n", [], 1, "the query holds characters that are not letters"),
         ("", [], 1, "is empty"),
-        ("A\tA\n", ["--mode", "local"], 2, "choose from global, extend"),
+        ("A\tA\n", ["--mode", "near"], 2, "choose from global, extend, local"),
+        ("A\tA\n", ["--mode", "local", "--band", "9"], 2, "may lie on any diagonal"),
+        ("A\tA\n", ["--mode", "local", "--zdrop", "9"], 2, "only extensions end early"),
+        (">a\nACGT\n", [], 1, "For FASTA or FASTQ give two files."),
         ("A\tA\n", ["--gap-open", "4,24", "--gap-extend", "2"], 2, "as many values"),
         ("A\tA\n", ["--gap-open", "x"], 2, "whole numbers"),
         ("A\tA\n", ["--zdrop", "9"], 2, "only extensions end early"),
@@ -261,3 +264,89 @@ def test_one_value_means_one_piece(tmp_path):
     (tmp_path / "p.tsv").write_text("ACGTACGTACGTACGTACGT\tACGTACGTACACGTACGT\n")
     outcome = run("pairwise", tmp_path / "p.tsv", "--gap-open", "4", "--gap-extend", "2", "--cigar")
     assert outcome.out.decode().split("\t")[1] == "28"
+
+
+# ---------------------------------------------------------------- local alignments, and pairs of files
+
+
+def local_score(query, target, match, mismatch, unknown, costs):
+    """The best score of any part with any part: the best extension of all suffixes."""
+    best = 0
+    for i in range(len(query)):
+        for j in range(len(target)):
+            h = naive_affine.table(query[i:], target[j:], match, mismatch, unknown, costs)
+            best = max(best, naive_affine.extension(h)[0])
+    return best
+
+
+def local_lines(path, *options):
+    outcome = run("pairwise", path, "--mode", "local", "--cigar", *options)
+    assert outcome.code == 0, outcome.err
+    return [line.split("\t") for line in outcome.out.decode().splitlines()]
+
+
+def check_local(query, target, line, scores):
+    """A path of that score between the ends that are told."""
+    score, q_start, q_end, t_start, t_end = map(int, line[1:6])
+    runs = [(letter, int(size)) for size, letter in re.findall(r"(\d+)([MID])", line[6])]
+    found = naive_affine.path_score(query[q_start:q_end], target[t_start:t_end], runs, *scores)
+    assert found == (score, q_end - q_start, t_end - t_start)
+
+
+def test_local_alignments_are_those_of_all_tables(tmp_path, rng):
+    """Two pieces of gap costs, on short pairs, against all beginnings and ends."""
+    pairs = []
+    for size in rng.integers(1, 14, 40).tolist():
+        core = random_bases(rng, size)
+        pairs.append((random_bases(rng, 3) + core + "N" * (size % 2), mutate(rng, core, 0.2) + random_bases(rng, 2)))
+    pairs += [("ACGT", ""), ("AAAA", "CCCC"), ("", "")]
+    (tmp_path / "p.tsv").write_text("".join(f"{q}\t{t}\n" for q, t in pairs))
+    options = ("--match", 3, "--mismatch", -2, "--gap-open", "1,3", "--gap-extend", "2,1")
+    scores = 3, -2, -1, (1, 2, 3, 1)
+    for (query, target), line in zip(pairs, local_lines(tmp_path / "p.tsv", *options), strict=True):
+        assert int(line[1]) == local_score(query, target, *scores)
+        if int(line[1]):
+            check_local(query, target, line, scores)
+        else:
+            assert line[2:] == ["0", "0", "0", "0", "cg:Z:"]
+
+
+def test_local_alignments_score_what_parasail_says(tmp_path, rng):
+    import parasail
+
+    pairs = []
+    for size in rng.integers(20, 1500, 60).tolist():
+        core = random_bases(rng, size)
+        pairs.append((random_bases(rng, 200) + core, mutate(rng, core, 0.15) + random_bases(rng, 300)))
+    (tmp_path / "p.tsv").write_text("".join(f"{q}\t{t}\n" for q, t in pairs))
+    options = ("--match", 2, "--mismatch", -4, "--gap-open", "4", "--gap-extend", "2")
+    matrix = parasail.matrix_create("ACGT", 2, -4)
+    for (query, target), line in zip(pairs, local_lines(tmp_path / "p.tsv", *options, "-t", 2), strict=True):
+        assert int(line[1]) == parasail.sw_striped_32(query, target, 6, 2, matrix).score
+        check_local(query, target, line, (2, -4, -1, (4, 2, 4, 2)))
+
+
+@pytest.mark.parametrize("mode", ["global", "extend", "local"])
+def test_two_files_of_pairs_give_what_lines_give(tmp_path, rng, mode):
+    """With names in the place of the index; FASTQ and FASTA may be paired."""
+    pairs = [(x := random_bases(rng, int(n)), mutate(rng, x, 0.1)) for n in rng.integers(1, 900, 40)]
+    (tmp_path / "p.tsv").write_text("".join(f"{q}\t{t}\n" for q, t in pairs))
+    (tmp_path / "q.fq").write_text("".join(f"@q{x} c\n{q}\n+\n{'I' * len(q)}\n" for x, (q, _) in enumerate(pairs)))
+    (tmp_path / "t.fa").write_text("".join(f">t{x}\n{t}\n" for x, (_, t) in enumerate(pairs)))
+    of_lines = run("pairwise", tmp_path / "p.tsv", "--mode", mode, "--cigar")
+    of_files = run("pairwise", tmp_path / "q.fq", tmp_path / "t.fa", "--mode", mode, "--cigar")
+    assert of_files.code == 0, of_files.err
+    want = [line.split(b"\t")[1:] for line in of_lines.out.splitlines()]
+    got = [line.split(b"\t") for line in of_files.out.splitlines()]
+    assert [line[2:] for line in got] == want
+    assert [(line[0], line[1]) for line in got] == [(b"q%d" % x, b"t%d" % x) for x in range(len(pairs))]
+
+
+def test_files_of_different_numbers_are_refused(tmp_path):
+    (tmp_path / "q.fa").write_text(">a\nACGT\n>b\nACGT\n")
+    (tmp_path / "t.fa").write_text(">a\nACGT\n")
+    for files in (("q.fa", "t.fa"), ("t.fa", "q.fa")):
+        outcome = run("pairwise", *(tmp_path / name for name in files), "-o", tmp_path / "out.tsv")
+        assert outcome.code == 1 and "t.fa: has 1 sequences, but" in outcome.err and not (tmp_path / "out.tsv").exists()
+    outcome = run("pairwise", "-", "-")
+    assert outcome.code == 2 and "standard input holds" in outcome.err

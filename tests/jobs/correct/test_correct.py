@@ -240,7 +240,7 @@ def test_pieces_of_a_read():
 def test_records_and_what_is_left_out():
     def text(**options):
         writer = Writer(CorrectParams(**options))
-        return b"".join(writer.records("r", some_read())).decode(), writer
+        return b"".join(writer.records("r", b"", some_read())).decode(), writer
 
     assert text()[0] == ">r\nACGTACGTAC\n"
     assert text(lowercase=True)[0] == ">r\nacgTACgtAc\n"
@@ -250,7 +250,7 @@ def test_records_and_what_is_left_out():
     assert shown == ">r:3-5\nTAC\n"
     assert (writer.n_records, writer.n_bases, writer.n_short, writer.n_unsupported) == (1, 3, 1, 0)
     writer = Writer(CorrectParams(trim=True))
-    assert list(writer.records("r", uncorrected(np.zeros(5, np.uint8)))) == []
+    assert list(writer.records("r", b"", uncorrected(np.zeros(5, np.uint8)))) == []
     assert writer.n_unsupported == 1
 
 

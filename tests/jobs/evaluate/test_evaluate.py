@@ -13,6 +13,7 @@ from itertools import combinations
 import numpy as np
 import pysam
 import pytest
+from cases import run as program
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -338,6 +339,20 @@ def test_compressed_overlaps(judge, tmp_path, suffix):
     path = tmp_path / f"o.paf{suffix}"
     path.write_bytes(gzip.compress(text.encode()) if suffix else text.encode())
     assert evaluate_overlaps(read_truth(tmp_path / "truth.tsv"), path) == judge(AB, BC)
+
+
+def test_a_cut_last_line_is_told(tmp_path):
+    """Whatever its last column is then; lines before it would be judged as if nothing was missing."""
+    (tmp_path / "t.tsv").write_text("a\tg\t0\t2000\t+\nb\tg\t100\t2100\t+\n")
+    line = "a\t2000\t100\t2000\t+\tb\t2000\t0\t1900\t1900\t1900\t255\n"
+    for text, truth, told in ((line, True, None), (line[:-1], True, "o.paf: line 1"), (line[:-3], True, "o.paf: line 1"),
+                              (line, False, "t.tsv: line 2")):  # fmt: skip
+        (tmp_path / "o.paf").write_text(text)
+        if not truth:
+            (tmp_path / "t.tsv").write_text((tmp_path / "t.tsv").read_text()[:-1])
+        outcome = program("evaluate", tmp_path / "o.paf", "--truth", tmp_path / "t.tsv")
+        assert outcome.code == (told is not None), outcome.err
+        assert told is None or (told in outcome.err and "may be cut short" in outcome.err)
 
 
 def test_overlaps_cut_between_blocks_of_bgzip(tmp_path):

@@ -23,7 +23,8 @@ from bellapy.io.fastx import Records, load_reads, stream_records
 from bellapy.io.index_files import MAGIC, load_index, save_index
 from bellapy.jobs.map import rounds
 from bellapy.jobs.map.bases import pack_both_ways
-from bellapy.jobs.map.pipeline import Mapper, batches
+from bellapy.jobs.map.batches import batches
+from bellapy.jobs.map.pipeline import Mapper
 from bellapy.params import AffineScoring, map_preset
 from bellapy.records.bases import ENCODE
 from bellapy.seeding.anchors import MOST_PER_BASE, RESCUE_SPAN, find_anchors, layout_for
@@ -145,6 +146,85 @@ def test_paf_tells_the_same(world):
         equal = sum(int(n) for n in re.findall(r"(\d+)=", tags["cg"]))
         assert int(line[9]) == equal == sum(int(n) for n in re.findall(r":(\d+)", tags["cs"]))
         assert int(line[10]) == sum(int(n) for n in re.findall(r"\d+", tags["cg"]))
+
+
+def best_part(query, target, cigar):
+    """The highest score of any part of a path, and the columns with an unknown base, from their definition."""
+    score = best = unknown = q = t = 0
+    for size, step in ((int(n), step) for n, step in re.findall(r"(\d+)([MID])", cigar)):
+        if step == "M":
+            for x in range(size):
+                letters = query[q + x], target[t + x]
+                unknown += "N" in letters
+                score = max(0, score + (-1 if "N" in letters else 2 if letters[0] == letters[1] else -4))
+                best = max(best, score)
+            q, t = q + size, t + size
+            continue
+        unknown += (query[q : q + size] if step == "I" else target[t : t + size]).count("N")
+        score = max(0, score - min(4 + 2 * size, 24 + size))
+        q, t = q + size * (step == "I"), t + size * (step == "D")
+    return best, unknown
+
+
+def test_tags_of_best_part_unknown_and_repeated_bases(world):
+    """ms and nn by their definitions; rl is one number for all lines of a read, and 0 without repeats."""
+    rng = np.random.default_rng(9)
+    reads = {name: bases for name, bases in list(world.reads.items())[:12]}
+    for x, name in enumerate(reads):
+        bases = list(reads[name])
+        for at in rng.integers(0, len(bases), x):
+            bases[at] = "N"
+        middle = len(bases) // 2
+        reads[name] = "".join(bases[:middle]) + random_bases(rng, 60 * x) + "".join(bases[middle:])
+    world.write("tags.fa", reads)
+    for form in ((), ("--format", "sam")):
+        out = run(
+            "map", world.folder / "ref.fa", world.folder / "tags.fa", "-q", "--preset", "ont", "--secondary", "no", *form
+        ).out
+        seen = 0
+        for line in out.decode().splitlines():
+            fields = line.split("\t")
+            if line.startswith("@") or form:
+                assert line.startswith("@") or re.search("\tms:i:\\d+\tAS:i:\\d+\tnn:i:\\d+\ttp:A:P.*\trl:i:0", line)
+                continue
+            tags = {tag[:2]: tag[5:] for tag in fields[12:]}
+            read = reads[fields[0]]
+            read = read if fields[4] == "+" else naive.reverse_complement(read)
+            q_start = int(fields[2]) if fields[4] == "+" else int(fields[1]) - int(fields[3])
+            target = world.sequences[fields[5]][int(fields[7]) : int(fields[8])]
+            assert best_part(read[q_start:], target, tags["cg"]) == (int(tags["ms"]), int(tags["nn"]))
+            assert int(tags["ms"]) >= int(tags["AS"]) and tags["rl"] == "0"
+            seen += int(tags["nn"])
+        assert form or seen > 20
+
+
+def test_repeated_bases_are_told(world):
+    rng = np.random.default_rng(3)
+    element = random_bases(rng, 600)
+    genome = "".join(element + random_bases(rng, 100) for _ in range(400))
+    world.write("rl.fa", {"r": genome})
+    world.write("rl.reads.fa", {"r": genome[5000:9000], "none": random_bases(rng, 3000)})
+    out = run("map", world.folder / "rl.fa", world.folder / "rl.reads.fa", "-q", "--preset", "ont", "--paf-no-hit").out
+    lines = out.decode().splitlines()
+    numbers = {int(re.search(r"rl:i:(\d+)", line)[1]) for line in lines if line.startswith("r\t")}
+    assert len(numbers) == 1 and 1000 < numbers.pop() < 4000
+
+
+def test_the_long_form_of_cs_spells_what_the_short_one_counts(world):
+    short, long = (
+        run("map", world.folder / "ref.fa", world.folder / "reads.fq", "-q", "--preset", "ont", option).out.decode()
+        for option in ("--cs", "--cs=long")
+    )
+    texts = [re.findall(r"cs:Z:(\S+)", out) for out in (short, long)]
+    assert len(texts[0]) == len(texts[1]) == len(world.reads)
+    assert [re.sub(r"=([ACGTN]+)", lambda found: f":{len(found[1])}", text) for text in texts[1]] == texts[0]
+    lines = [line.split("\t") for line in long.splitlines()]
+    for line, text in zip(lines, texts[1], strict=True):
+        target = "".join(
+            bases.upper() if mark in "=-" else bases[0].upper() if mark == "*" else ""
+            for mark, bases in re.findall(r"([=*+-])([A-Za-z]+)", text)
+        )
+        assert target == world.sequences[line[5]][int(line[7]) : int(line[8])]
 
 
 def test_bam_is_sorted_and_indexed_and_the_same(world):
