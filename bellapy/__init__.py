@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from bellapy.api import Aligner, extend, map, overlap
 
 __version__ = "0.1.0"
-__all__ = ["Aligner", "__version__", "extend", "map", "overlap"]
+__all__ = ["Aligner", "__version__", "candidates", "count", "extend", "map", "overlap"]
 
 
 def __dir__() -> list[str]:

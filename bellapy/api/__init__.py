@@ -14,6 +14,7 @@ from typing import Any
 from bellapy import __version__
 from bellapy.api.inputs import Reads, as_reads
 from bellapy.api.mapping import Aligner, Mapping
+from bellapy.api.matrices import candidates, count
 from bellapy.api.tables import ExtensionTable, Overlap, OverlapTable
 from bellapy.compute.memory import Budget
 from bellapy.compute.threads import usable_cores
@@ -27,7 +28,18 @@ from bellapy.params import make_params
 from bellapy.records import Anchors, ReadSet, join_overlaps, join_paths
 from bellapy.report.run_report import ReadStage, RunReport, Stage
 
-__all__ = ["Aligner", "ExtensionTable", "Mapping", "Overlap", "OverlapTable", "extend", "map", "overlap"]
+__all__ = [
+    "Aligner",
+    "ExtensionTable",
+    "Mapping",
+    "Overlap",
+    "OverlapTable",
+    "candidates",
+    "count",
+    "extend",
+    "map",
+    "overlap",
+]
 
 
 def overlap(

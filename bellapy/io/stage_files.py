@@ -1,4 +1,7 @@
-"""Files between stages, for workflows that cut the job: records of arrays in NumPy's .npz, with what they were made from."""
+"""Files between stages, for workflows that cut the job: records of arrays in NumPy's .npz, with what they were made from.
+
+The matrix of k-mers and the candidates are there as arrays of scipy.sparse, too, which `scipy.sparse.load_npz` reads.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,20 @@ import math
 import tokenize
 import zipfile
 import zlib
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from bellapy.compute.memory import UNLIMITED, Budget
 from bellapy.errors import InputError, ParameterError
 from bellapy.io.outputs import open_output
 from bellapy.params import Scoring, validate
 from bellapy.records import DepthProfile, Estimate, Extensions, KmerMatrix, ReadSet, Seeds
+from bellapy.records.sparse import sparse_kmers, sparse_seeds
 
 FORMAT = 4
 MOST_TILT, MOST_FALL = 1 << 16, 1 << 30  # far above any chosen value, far below overflow
@@ -27,11 +33,20 @@ KINDS = {
     "seeds": ("seeds",),
     "alignments": ("seeds", "extensions"),
 }
+AS_SPARSE: dict[type, Callable[[Any, ReadSet], Any]] = {
+    KmerMatrix: lambda matrix, reads: sparse_kmers(matrix), Seeds: lambda seeds, reads: sparse_seeds(seeds, len(reads))
+}  # fmt: skip
+"""Records that a stage file also has as an array of scipy.sparse."""
 ABOUT = {"extensions": ("seeds",)}  # records whose check needs others
 DAMAGE = (  # shows up as
     ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError, OSError, EOFError, SyntaxError,
     ParameterError, zipfile.BadZipFile, zlib.error, tokenize.TokenError,
 )  # fmt: skip
+ESTIMATED = (
+    ("depth", 0, 1e12), ("error_rate", 0, 1), ("worst_error_rate", 0, 1), ("uneven", 0, 1), ("spread", 0, 1e12),
+    ("repeats", 0, 1), ("level", 0, 1e12),
+)  # fmt: skip
+"""Numbers of an Estimate, and between what they lie."""
 PIECE = 1 << 20  # bytes read at a time
 
 
@@ -51,6 +66,9 @@ def save_stage(path: str, kind: str, reads: ReadSet, meta: dict[str, Any], **rec
     arrays = {
         f"{name}.{f.name}": np.asarray(getattr(record, f.name)) for name, record in records.items() for f in fields(record)
     }
+    for record in records.values():
+        if type(record) in AS_SPARSE:
+            arrays |= _sparse_arrays(AS_SPARSE[type(record)](record, reads), reads)
     header = {"format": FORMAT, "kind": kind, "reads": fingerprint(reads), "meta": meta}
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
     # as np.savez does it, which leaves the archive open when the disk is full
@@ -58,6 +76,15 @@ def save_stage(path: str, kind: str, reads: ReadSet, meta: dict[str, Any], **rec
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)
+
+
+def _sparse_arrays(matrix: sparse.csc_array | sparse.csr_array, reads: ReadSet) -> dict[str, np.ndarray]:
+    """What `scipy.sparse.load_npz` looks for in a file, and the names of the rows, one in a line."""
+    names = np.frombuffer("\n".join(reads.names).encode(), np.uint8)
+    return {
+        "data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr, "shape": np.array(matrix.shape),
+        "format": np.array(matrix.format.encode()), "_is_array": np.array(True), "names": names,
+    }  # fmt: skip
 
 
 def load_stage(path: str, kind: str, reads: ReadSet, budget: Budget = UNLIMITED) -> tuple[Any, ...]:
@@ -133,7 +160,7 @@ def _read_array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
 def _check_meta(kind: str, meta: dict[str, Any]) -> None:
     """Raise ValueError or the like unless it is what the stages of this version write."""
     estimate = Estimate(**meta["estimate"])
-    for name, low, high in (("depth", 0, 1e12), ("error_rate", 0, 1), ("worst_error_rate", 0, 1), ("uneven", 0, 1)):
+    for name, low, high in ESTIMATED:
         value = getattr(estimate, name)
         if value is not None and not (type(value) in (int, float) and low <= value <= high):
             raise ValueError(f"{name}: out of range")

@@ -10,12 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cases import listing
+from scipy import sparse
 from strategies import make_reads, make_seeds
 
 from bellapy import records
 from bellapy.errors import InputError, OutputError
 from bellapy.io.stage_files import KINDS, fingerprint, load_stage, save_stage
 from bellapy.records import DepthProfile, Extensions, KmerMatrix
+from bellapy.records.kmers import REVERSE, places_of
 
 READS = make_reads(["ACGTACGT", "", "ACGNNACGT"])
 ENTRIES = np.array([322 << 2 | 2, 968 << 2 | 1, 323 << 2 | 2], np.uint32)
@@ -334,3 +336,18 @@ def test_nothing_stays_after_an_error(tmp_path):
     with pytest.raises(OutputError):
         save(tmp_path / "nowhere" / "x", "seeds")
     assert listing(tmp_path) == set()
+
+
+def test_scipy_reads_the_matrices(tmp_path):
+    """Positions from 1, negative where the k-mer is turned; the k-mers that pairs share, of the best seeds."""
+    kmers = sparse.load_npz(save(tmp_path / "kmers.npz", "k-mers"))
+    assert kmers.format == "csc" and kmers.shape == (3, 2)
+    places, starts = places_of(ENTRIES), READS.starts
+    reads = np.searchsorted(starts, places, side="right") - 1
+    assert kmers.indices.tolist() == reads.tolist() and kmers.indptr.tolist() == [0, 2, 3]
+    turned = np.where(ENTRIES & np.uint8(REVERSE), -1, 1)
+    assert kmers.data.tolist() == (turned * (places - starts[reads] + 1)).tolist()
+    seeds = sparse.load_npz(save(tmp_path / "seeds.npz", "seeds"))
+    assert seeds.shape == (3, 3) and seeds.format == "csr" and seeds[0, 2] == SEEDS.n_shared.sum()
+    with np.load(tmp_path / "seeds.npz") as file:
+        assert file["names"].tobytes().decode().split("\n") == list(READS.names)

@@ -1,0 +1,78 @@
+"""The first two steps of the method as functions: the matrix A of reads and k-mers, and the candidates of A·Aᵀ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from bellapy import __version__
+from bellapy.api.inputs import Reads, as_reads
+from bellapy.compute.threads import usable_cores
+from bellapy.jobs.overlap.canonical import Order, canonical_reads
+from bellapy.jobs.overlap.pipeline import Counted, candidates_stage, count_stage, with_device
+from bellapy.jobs.overlap.report import start_report
+from bellapy.params import Params, make_params
+from bellapy.records import ReadSet
+from bellapy.records.sparse import sparse_kmers, sparse_seeds
+from bellapy.report.run_report import RunReport
+
+
+def count(reads: Reads, *, preset: str | None = None, threads: int | None = None, **options: Any) -> sparse.csc_array:
+    """The matrix A, reads x reliable k-mers: what `bellapy count` finds.
+
+    Parameters
+    ----------
+    reads, preset, threads, options : as of `bellapy.overlap`.
+
+    Returns
+    -------
+    (n_reads, n_kmers) int32, rows in the order of the reads: the start of the k-mer in the read as given, from 1, negative
+    where the read shows its reverse complement.  A k-mer that a read has several times has several values there.
+
+    Raises
+    ------
+    As `bellapy.overlap`.
+    """
+    read_set, order, counted, _ = _counted(reads, preset, threads, options, "bellapy.count")
+    found = sparse_kmers(counted.matrix)
+    row = order.given[found.indices]
+    whole = read_set.lengths[found.indices].astype(np.int64) - counted.matrix.seed_length + 2
+    turned = np.sign(found.data) * (np.abs(found.data) - whole)
+    value = np.where(order.flipped[found.indices], turned, found.data).astype(np.int32)
+    columns = np.repeat(np.arange(found.shape[1]), np.diff(found.indptr))
+    by_row = np.lexsort((np.abs(value), row, columns))
+    return sparse.csc_array((value[by_row], row[by_row].astype(np.int32), found.indptr), shape=found.shape)
+
+
+def candidates(reads: Reads, *, preset: str | None = None, threads: int | None = None, **options: Any) -> sparse.csr_array:
+    """The pairs of reads that may overlap, the non-zeros of A·Aᵀ that have a seed: what `bellapy candidates` finds.
+
+    Parameters
+    ----------
+    reads, preset, threads, options : as of `bellapy.overlap`.
+
+    Returns
+    -------
+    (n_reads, n_reads) int32, in the order of the reads: the k-mers that both share, each pair once, above the diagonal.
+
+    Raises
+    ------
+    As `bellapy.overlap`.
+    """
+    read_set, order, counted, params = _counted(reads, preset, threads, options, "bellapy.candidates")
+    seeds = candidates_stage(read_set, counted, params, start_report(RunReport("bellapy.candidates", __version__)))
+    pairs = sparse_seeds(seeds, len(read_set)).tocoo()
+    rows = np.sort(order.given[np.stack(pairs.coords)], axis=0)
+    return sparse.coo_array((pairs.data, (rows[0], rows[1])), shape=pairs.shape).tocsr()
+
+
+def _counted(
+    reads: Reads, preset: str | None, threads: int | None, options: dict[str, Any], name: str
+) -> tuple[ReadSet, Order, Counted, Params]:
+    """The reads in their canonical order, how to get back, what counting found, and the parameters."""
+    params = with_device(make_params(preset, threads=threads or usable_cores(), **options))
+    read_set, order = canonical_reads(as_reads(reads), params.run.threads)
+    report = start_report(RunReport(name, __version__, params.to_dict()))
+    return read_set, order, count_stage(read_set, params, report), params
