@@ -57,17 +57,25 @@ def _lowest_depth(read_id, first, last, offsets, width, n_kmers, copies, window,
                 out[i] = min(out[i], total / n)
 
 
-def lowest_depth(seeds: Seeds, profile: DepthProfile) -> np.ndarray:
+def lowest_depth(seeds: Seeds, profile: DepthProfile, usual: float) -> np.ndarray:
     """Mean count of the k-mers in the least repeated stretch between a seed's outermost k-mers, (n,) float64.
 
-    The stretch may be on either read.  The count is in units of what is usual for the read for which less is usual.
+    The stretch may be on either read.  The count is in units of what is usual for the read for which less is usual.  Of a
+    read that is all repeat nobody knows what that is, so the other one tells; of two, `usual_reference`, given as `usual`.
     """
     out = np.full(len(seeds), np.inf)
     shape = (profile.offsets, profile.width, profile.n_kmers, profile.copies, WINDOW_BINS, out)
     _lowest_depth(seeds.query_id, seeds.query_first, seeds.query_last, *shape)
     _lowest_depth(seeds.target_id, seeds.target_first, seeds.target_last, *shape)
-    usual = np.minimum(profile.reference[seeds.query_id], profile.reference[seeds.target_id])
-    return out / np.where(usual > 0, usual, 1)
+    one, other = profile.reference[seeds.query_id], profile.reference[seeds.target_id]
+    known = np.where((one > 0) & (other > 0), np.minimum(one, other), np.maximum(one, other))
+    return out / np.where(known > 0, known, usual)
+
+
+def usual_reference(reference: np.ndarray) -> float:
+    """What is usual for most reads, 1 where that is unknown; reference : of a DepthProfile."""
+    known = reference[reference > 0]
+    return float(np.median(known)) if len(known) else 1.0
 
 
 def sure_values(

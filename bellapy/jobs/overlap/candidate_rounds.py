@@ -18,6 +18,7 @@ from bellapy.jobs.overlap.candidate_filter import (
     lowest_depth,
     mark_seeds,
     sure_values,
+    usual_reference,
 )
 from bellapy.jobs.overlap.count_rounds import profile_of, tile_matrix
 from bellapy.jobs.overlap.ends import pilot_seeds
@@ -65,9 +66,9 @@ def find_seeds(work: Work, tile: int) -> Result:
     parts = [join_seeds([], matrix.seed_length), *found.parts]
     del matrix
     budget.require("choosing seeds", JOINED_BYTES * sum(len(seeds) for seeds in parts))
-    depths = map_threads(lambda seeds: lowest_depth(seeds, profile), parts, threads)
-    reference = profile_of(work).reference
-    own_level = profile.reference != np.median(reference) if len(reference) else np.zeros(0, bool)
+    usual = usual_reference(profile_of(work).reference)
+    depths = map_threads(lambda seeds: lowest_depth(seeds, profile, usual), parts, threads)
+    own_level = (profile.reference > 0) & (profile.reference != usual)
     support, length, depth, own = sure_values(parts, depths, own_level, threads)
     return {
         "seeds": parts, "depth": depths, "support": support, "length": length, "sure_depth": depth, "own_level": own,

@@ -125,9 +125,14 @@ def learn_rules(
     one_in[APART_KIND] = max(1, -(-int(products[APART_KIND]) // max(1, APART_WORK * int(products[ORDINARY]))))
     deep_share, repeat_share = (float(mask.mean()) if len(mask) else 0.0 for mask in (sound, repeat))
     return Rules(
-        tests, one_in, np.cumsum(kinds, axis=0) - kinds, np.where(own > 0, own, usual).astype(np.float32),
+        tests, one_in, np.cumsum(kinds, axis=0) - kinds, _references(own, level, usual),
         profile.width * n_repeat.astype(float), DEEP_SHARE * correct, deep_share, repeat_share,
     )  # fmt: skip
+
+
+def _references(own: np.ndarray, level: np.ndarray, usual: float) -> np.ndarray:
+    """`reference` of a DepthProfile: a read's own level, else the usual one; 0 for reads that are all repeat."""
+    return np.where(own > 0, own, np.where(level > 0, usual, 0)).astype(np.float32)
 
 
 def _survey(matrix: KmerMatrix, tests: Tests, threads: int) -> tuple[np.ndarray, np.ndarray, int]:

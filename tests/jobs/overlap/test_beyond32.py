@@ -71,7 +71,7 @@ def everything(reads: ReadSet, matrix: KmerMatrix) -> list[np.ndarray]:
     found = join_seeds(parts, K)
     extensions = extend_anchors(reads, found.anchors, (Scoring(1, -1, -1, 15),))
     columns = [getattr(found, name) for name in ("query_id", "target_id", "strand", "query_pos", "target_pos", "n_support")]
-    depth = lowest_depth(found, profile_depth(matrix, reads))
+    depth = lowest_depth(found, profile_depth(matrix, reads), 1.0)
     return [*columns, extensions.score, extensions.query_start, extensions.target_end, depth]
 
 

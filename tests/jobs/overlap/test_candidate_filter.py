@@ -23,6 +23,7 @@ from bellapy.jobs.overlap.candidate_filter import (
     lowest_depth,
     mark_seeds,
     sure_values,
+    usual_reference,
     weighted_median,
 )
 from bellapy.jobs.overlap.seeds import MAX_MEMBERS
@@ -66,7 +67,7 @@ def test_lowest_depth(rng):
         query_first=query_first, query_last=query_last, target_first=target_first, target_last=target_last,
     )  # fmt: skip
     expected = [min(least_mean(profile, q, qf, ql), least_mean(profile, t, tf, tl)) for q, t, qf, ql, tf, tl in rows]
-    np.testing.assert_allclose(lowest_depth(seeds, profile), expected)
+    np.testing.assert_allclose(lowest_depth(seeds, profile, 1.0), expected)
 
 
 def test_a_unique_stretch_saves_a_candidate():
@@ -75,9 +76,9 @@ def test_a_unique_stretch_saves_a_candidate():
     profile = make_profile(np.array([0, 20, 40]), n_kmers, n_kmers * depths)
     seeds = make_seeds([0], [1], [1], [0], [0], 5)
     seeds = change_seeds(seeds, query_first=[0], query_last=[199], target_first=[0], target_last=[199])
-    assert lowest_depth(seeds, profile)[0] == 6
-    assert lowest_depth(change_seeds(seeds, query_last=[109]), profile)[0] > 6
-    assert lowest_depth(change_seeds(seeds, query_first=[100], query_last=[109], target_first=[20]), profile)[0] == 6
+    assert lowest_depth(seeds, profile, 1.0)[0] == 6
+    assert lowest_depth(change_seeds(seeds, query_last=[109]), profile, 1.0)[0] > 6
+    assert lowest_depth(change_seeds(seeds, query_first=[100], query_last=[109], target_first=[20]), profile, 1.0)[0] == 6
 
 
 def sure_seeds(n: int):
@@ -200,4 +201,7 @@ def test_copies_of_a_repeat_that_can_be_told_apart(n_apart, kinds, kept):
 def test_depth_in_units_of_what_is_usual_for_the_reads():
     profile = make_profile([0, 1, 2, 3], np.full(3, 5, np.uint32), np.full(3, 100, np.uint32), reference=[20, 4, 20])
     seeds = make_seeds([0, 0], [2, 1], [1, 1], [0, 0], [0, 0], 5)
-    assert lowest_depth(seeds, profile).tolist() == [1, 5]
+    assert lowest_depth(seeds, profile, 1.0).tolist() == [1, 5]
+    nobody_knows = make_profile([0, 1, 2, 3], np.full(3, 5, np.uint32), np.full(3, 100, np.uint32), reference=[0, 4, 0])
+    assert lowest_depth(seeds, nobody_knows, 2.0).tolist() == [10, 5], "what is usual for most; what the other read tells"
+    assert usual_reference(nobody_knows.reference) == 4 and usual_reference(np.zeros(3, np.float32)) == 1

@@ -220,7 +220,7 @@ def test_a_repeat_of_four_long_copies_has_none(rng):
     element = random_bases(rng, 5000)
     text = "".join(random_bases(rng, 20_000) + element for _ in range(4)) + random_bases(rng, 20_000)
     _, profile, _ = linked(sample_of([(text, 14)], 0.05).sequences, 22)
-    assert len(set(profile.reference.tolist())) == 1
+    assert len(set(profile.reference[profile.reference > 0].tolist())) == 1
 
 
 def test_a_transposon_is_a_repeat(rng):
@@ -228,7 +228,7 @@ def test_a_transposon_is_a_repeat(rng):
     text = "".join(random_bases(rng, 2500) + element for _ in range(16)) + random_bases(rng, 60_000)
     _, profile, links = linked(sample_of([(text, 8)], 0.05, mean=4000).sequences, 12)
     assert links.repeat_share > 0.1 and links.deep_share == 0 and links.kept[DEEP] == 0 and links.found[REPEAT] > 500
-    assert len(set(profile.reference.tolist())) == 1 and profile.repeats.any()
+    assert len(set(profile.reference[profile.reference > 0].tolist())) == 1 and profile.repeats.any()
 
 
 def test_chimeras_make_no_repeats(rng):
