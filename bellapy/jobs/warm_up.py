@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 GENOME, READ, DEPTH = 30_000, 3_000, 20  # bases
+THREADS = "2"  # of each run: with one, some code is not needed
 ERROR_RATES = {"noisy": 0.12, "accurate": 0.01}
 RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
     "overlap": (
@@ -78,7 +79,7 @@ def warm_up(commands: Sequence[str], device: str, threads: int) -> Iterator[Warm
             began, out = time.perf_counter(), f"{command}{i}"
             words = [word.format(out=out) for word in line]
             device_words = () if command == "map" else ("--device", device)
-            whole = [sys.executable, "-m", "bellapy", *words, "-t", "1", *device_words]
+            whole = [sys.executable, "-m", "bellapy", *words, "-t", THREADS, *device_words]
             done = subprocess.run(whole, cwd=folder, capture_output=True, text=True)
             error = done.stderr.strip().splitlines()[-1:] if done.returncode else []
             return Warmed(" ".join(words), time.perf_counter() - began, "".join(error))
