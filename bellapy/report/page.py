@@ -9,6 +9,7 @@ from typing import Any
 
 from bellapy.report.charts import Chart, Curves, Density, Histogram, Levels
 from bellapy.report.pictures import page_picture
+from bellapy.report.results import results_of
 from bellapy.report.run_report import RunReport
 
 SHOWN_ROWS = 200  # of a chart's numbers
@@ -20,20 +21,24 @@ def make_page(report: RunReport) -> bytes:
     told = report.to_dict()
     charts = [*report.charts, *_times(report)]
     sections = {
-        "Figures": _figures(told),
+        "Results": _figures(results_of(report)),
+        "Estimates": _figures(told["estimates"]),
         "Charts": f'<div class="charts">{"".join(map(_chart, charts, range(len(charts))))}</div>' if charts else "",
         "Stages": _stages(told["stages"]),
         "Dropped": _dropped(told["dropped"]),
         "Devices": _devices(told["devices"]),
+        "Time and memory": _taken(told),
         "Parameters": _parameters(told["parameters"]),
     }
     shown = {name: text for name, text in sections.items() if text}
-    links = "".join(f'<li><a href="#{name.lower()}">{name}</a></li>' for name in shown)
+    ids = {name: name.lower().replace(" ", "-") for name in shown}
+    links = "".join(f'<li><a href="#{ids[name]}">{name}</a></li>' for name in shown)
     body = "".join(
-        f'<section aria-labelledby="{name.lower()}"><h2 id="{name.lower()}">{name}</h2>{text}</section>'
+        f'<section aria-labelledby="{ids[name]}"><h2 id="{ids[name]}">{name}</h2>{text}</section>'
         for name, text in shown.items()
     )
     warnings = "".join(f'<p class="warning">Warning: {escape(text)}</p>' for text in report.warnings)
+    versions = ", ".join(f"{name} {number}" for name, number in told["versions"].items())
     style = files("bellapy.report").joinpath("page.css").read_text(encoding="utf-8")
     job = escape(report.job)
     page = f"""<!doctype html>
@@ -49,7 +54,7 @@ def make_page(report: RunReport) -> bytes:
 <body>
 <header>
 <h1>bellapy {job}</h1>
-<p>Version {escape(report.version)}</p>
+<p>{escape(told["date"])}, {escape(versions)}</p>
 <pre>{escape(report.command)}</pre>
 {warnings}<nav aria-label="Sections"><ul>{links}</ul></nav>
 </header>
@@ -63,12 +68,19 @@ def make_page(report: RunReport) -> bytes:
     return page.encode(errors="backslashreplace")
 
 
-def _figures(told: Mapping[str, Any]) -> str:
-    """What the run took, and what was learnt from the input."""
-    taken = {UNITS[name]: _amount(name, told[name]) for name in UNITS if told[name]}
-    learnt = {_words(name): _value(value) for name, value in told["estimates"].items() if value not in (None, "")}
-    cells = "".join(f"<div><dt>{escape(name)}</dt><dd>{text}</dd></div>" for name, text in {**taken, **learnt}.items())
-    return f"<dl>{cells}</dl>"
+def _figures(numbers: Mapping[str, Any]) -> str:
+    """What came out, or what was learnt from the input."""
+    return _list({_words(name): _value(value) for name, value in numbers.items() if value not in (None, "")})
+
+
+def _taken(told: Mapping[str, Any]) -> str:
+    """What the run took."""
+    return _list({UNITS[name]: _amount(name, told[name]) for name in UNITS if told[name]})
+
+
+def _list(shown: Mapping[str, str]) -> str:
+    cells = "".join(f"<div><dt>{escape(name)}</dt><dd>{text}</dd></div>" for name, text in shown.items())
+    return f"<dl>{cells}</dl>" if cells else ""
 
 
 def _times(report: RunReport) -> list[Chart]:

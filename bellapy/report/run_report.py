@@ -7,10 +7,12 @@ derives a record from `Stage`; what it estimated or learnt is a record of its ow
 from __future__ import annotations
 
 import json
+import platform
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from datetime import datetime, timezone
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -165,7 +167,7 @@ class RunReport:
     command, version : as they were called.  parameters : by group.  estimates, details : records of the job, or None.
     letters : how often every letter other than A, C, G, T, U and N occurs in the reads.
     charts, warnings : to look at, where the run `wants_charts`; what the log warned of.
-    wall_s, cpu_s, compile_s, peak_memory_bytes : of the whole run, as in `Stage`.
+    wall_s, cpu_s, compile_s, peak_memory_bytes : of the whole run, as in `Stage`.  date : of its beginning.
     """
 
     command: str = ""
@@ -184,6 +186,7 @@ class RunReport:
     cpu_s: float = 0.0
     compile_s: float = 0.0
     peak_memory_bytes: int = 0
+    date: str = field(default_factory=lambda: datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"))
     _started: float = field(default_factory=time.perf_counter, repr=False)
 
     @contextmanager
@@ -223,6 +226,7 @@ class RunReport:
         """As JSON holds it; docs/report.md says what each name means."""
         return {
             "schema": SCHEMA, "program": "bellapy", "version": self.version, "command": self.command,
+            "date": self.date, "versions": versions(self.version),
             "parameters": self.parameters, "estimates": _as_dict(self.estimates),
             "stages": [stage.to_dict() for stage in self.stages], "dropped": self.dropped.to_dict(),
             "devices": [asdict(device) for device in self.devices.used()], "letters": self.letters,
@@ -239,6 +243,17 @@ class RunReport:
     def to_json(self) -> bytes:
         """The file of `--report`."""
         return (json.dumps(self.to_dict(), indent=1) + "\n").encode()
+
+
+def versions(own: str) -> dict[str, str]:
+    """Versions of the program, of Python and of the packages that results may depend on, by name."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {"bellapy": own, "Python": platform.python_version()}
+    for name in ("numba", "numpy", "pysam"):
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 def _as_dict(record: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import re
 import subprocess
 import sys
@@ -11,10 +12,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cases import run, sample_reads
+from strategies import random_bases
 
 from bellapy.errors import ParameterError
 from bellapy.io.report_files import check_kind, write_report
+from bellapy.jobs.map.run import MapStage
+from bellapy.jobs.overlap.report import FilterStage
 from bellapy.report.charts import Curve, Curves, Density, Histogram, Levels, Mark, histogram_of, round_edges
+from bellapy.report.page import make_page
 from bellapy.report.run_report import ReadStage, RunReport
 
 CHARTS = [
@@ -83,6 +89,53 @@ def test_page(report, tmp_path):
         assert shown in words
     assert text.count("<svg") == len(CHARTS) + 1  # and the times of the stages
     assert not re.search("#0102|<script|url\\(http", text)
+
+
+def test_results_come_first(report):
+    """Reads, bases, overlaps of a read, share mapped, identity; then date and versions; and no word of the source."""
+    with report.stage(FilterStage("filter")) as stage:
+        stage.overlaps = 6170
+    with report.stage(MapStage("map")) as stage:
+        stage.mapped = 617
+    report.charts = [*CHARTS, Histogram("Identity", "Alike.", "identity", "reads", [0.8, 0.9, 1.0], [1, 5])]
+    text = make_page(report).decode()
+    page = Page(text)
+    headings = re.findall("<h2[^>]*>([^<]*)</h2>", text)
+    assert headings[0] == "Results" and headings[-1] == "Parameters"
+    shown = dict(re.findall("<dt>([^<]*)</dt><dd>([^<]*)</dd>", text.split("</section>")[0]))
+    assert shown == {
+        "Reads": "1,234", "Bases": "56,789", "Overlaps": "6,170", "Mapped": "617", "Overlaps of a read": "10",
+        "Share mapped": "0.5", "Median identity": "0.95",
+    }  # fmt: skip
+    words = "".join(page.words)
+    assert report.date in words and f"Python {platform.python_version()}, numba" in words
+
+
+NOT_IN_A_PAGE = re.compile(r"```|^\|.*\||^#+ |\bNone\b|\bnan\b|array\(|dtype|<class|\bobject at 0x", re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", ["overlap {reads}", "map {genome} {reads}", "correct {reads}", "exact {genome} {genome}",
+                                     "wga {genome} {genome}"])  # fmt: skip
+def test_reports_of_all_jobs_can_be_read_on_a_phone(tmp_path, command):
+    """All tables lie in boxes that scroll, headings follow each other, and nothing of Markdown or Python is left in."""
+    sample = sample_reads(7, genome=6000, depth=6, mean=1500, error=0.05)
+    (tmp_path / "reads.fa").write_text(sample.fasta())
+    rng = np.random.default_rng(1)
+    (tmp_path / "genome.fa").write_text(f">g\n{random_bases(rng, 3000)}{sample.sequences[0]}\n")
+    words = command.format(reads=tmp_path / "reads.fa", genome=tmp_path / "genome.fa").split()
+    output = tmp_path / {"correct": "out.fa", "wga": "out.maf"}.get(words[0], "out.paf")
+    outcome = run(*words, "-q", "-o", output, "--report", tmp_path / "run.html")
+    assert outcome.code == 0, outcome.err
+    text = (tmp_path / "run.html").read_text()
+    page = Page(text)
+    prose = re.sub("<style>.*?</style>|<svg.*?</svg>", "", text, flags=re.DOTALL)
+    shown = re.sub("<[^>]*>", " ", prose)
+    assert not NOT_IN_A_PAGE.search(shown), NOT_IN_A_PAGE.search(shown)
+    assert prose.count("<table") == len(re.findall(r'<div class="wide"[^>]*><table', prose)) > 1
+    levels = [int(level) for level in re.findall("<h([1-6])", prose)]
+    assert levels[0] == 1 and all(b <= a + 1 for a, b in zip(levels, levels[1:], strict=False))
+    assert 'name="viewport"' in text and len(set(page.ids)) == len(page.ids)
+    assert re.findall("<h2[^>]*>([^<]*)</h2>", text)[0] == "Results"
 
 
 @pytest.mark.parametrize("kind", [".png", ".svg", ".PNG", ".SVG"])

@@ -228,8 +228,8 @@ def missing(work: FolderWork) -> None:
     for its_round, first, n in work.first_tasks():
         left = [first + index for index in range(n) if f"{its_round.name}.{index}" not in names]
         if left and f"{DONE}{its_round.name}" not in names:
-            number = "a task is" if len(left) == 1 else f"{len(left):,} tasks are"
-            problem = f"{number} not done yet, from {left[0]} on (round {its_round.name}). Run them with `bellapy run-tile`."
+            which = f"task {left[0]} is" if len(left) == 1 else f"{len(left):,} tasks, of which {left[0]} is the first, are"
+            problem = f"{which} not done yet (round {its_round.name}). Do all tasks with `bellapy run-tile`."
             raise InputError(work.folder.folder, problem)
 
 

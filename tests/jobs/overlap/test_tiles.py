@@ -139,7 +139,7 @@ def test_tasks_one_by_one(here, capfd):
     early = run("run-tile", here / "work", int(rows[-1][1]))
     assert early.code == 1 and "run the tasks of the rounds before this one first" in early.err
     early = run("gather", here / "work", "-o", here / "tiles.paf")
-    assert early.code == 1 and "tasks are not done yet, from 0 on (round" in early.err and not (here / "tiles.paf").exists()
+    assert early.code == 1 and "task 0 is not done yet (round count)" in early.err and not (here / "tiles.paf").exists()
     for name, first, n in rows:
         numbers = list(range(int(n)))[::-1]
         for number in numbers if name != "seeds" else numbers[3:]:
