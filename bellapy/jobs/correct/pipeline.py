@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise, starmap
 
 import numpy as np
 
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import made_ahead, map_in_order
-from bellapy.engines.tags.columns import compare, count_shares
-from bellapy.engines.tags.graph import Terms, find_consensus
-from bellapy.engines.tags.judge import tally
-from bellapy.engines.tags.realign import realign
 from bellapy.engines.tags.symbols import make_pile
 from bellapy.io.workdir import Workdir
 from bellapy.jobs.correct.bridges import BRIDGE_BYTES, Bridges
@@ -33,7 +30,7 @@ from bellapy.jobs.correct.members import (
 from bellapy.jobs.correct.qualities import Half, Qualities, compare_halves
 from bellapy.jobs.correct.report import DEEP, FOREIGN, CorrectStage, Details, LearnStage, PilesStage
 from bellapy.jobs.correct.template import Corrected, How, correct_template, uncorrected
-from bellapy.jobs.correct.terms import LEAST_DEPTH, N_BINS, Learnt, Seen, learn, sample
+from bellapy.jobs.correct.terms import HALF, Learnt, learn_from, sample
 from bellapy.params.correct import CorrectParams
 from bellapy.records import Overlaps, ReadSet
 from bellapy.report.log import logger
@@ -47,7 +44,6 @@ PATH_BYTES = 1.25  # of short runs for each column of very noisy reads, held twi
 PILE_BYTES = 8  # for each column of the piles that are worked on
 BEGUN_AHEAD = 16  # reads for each thread: a long one takes as long as ten others
 BEFORE_PHASING = 2  # times the depth that is kept in the end are looked at
-HALF = 0.5  # of the reads have to show a base, where nothing else is learnt
 FEW = 0.5  # share of bases with too little support from which on the user is told
 
 
@@ -109,20 +105,12 @@ def correct_reads(
 
 
 def _learn(job: Job, members: Members) -> Learnt:
-    """Terms from a first round over some reads, done again with what it tells."""
+    """What some reads tell."""
     templates = sample(job.reads.lengths)
     traced = trace_rows(job.trace, len(job.overlaps), _rows_of(members, templates))
 
-    def look(read: int) -> Seen:
-        pile = _pile(job, members, traced, read)
-        found = find_consensus(job.codes(read), pile, terms, job.params.min_support, with_template=True)
-        pile = realign(pile, found)
-        shares = count_shares(pile, len(found.codes), LEAST_DEPTH, N_BINS)
-        return Seen(compare(pile, found.codes), shares, tally(pile, found.codes, LEAST_DEPTH))
-
-    terms = Terms()
-    terms = learn(list(map_in_order(look, templates, job.resources.threads))).terms
-    return learn(list(map_in_order(look, templates, job.resources.threads)))
+    piles = partial(_pile, job, members, traced)
+    return learn_from(job.codes, piles, templates, job.params.min_support, job.resources.threads)
 
 
 def _learn_qualities(job: Job, members: Members, how: How, raw_errors: float) -> Qualities:

@@ -1,0 +1,169 @@
+"""Reads to contigs: correction, overlaps, graph, polishing, one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, fields, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.api.polishing import Draft, Polished, polish_once
+from bellapy.compute.resources import Resources
+from bellapy.engines.ends import End
+from bellapy.engines.trace import map_paths
+from bellapy.io.gfa import Link, Segment
+from bellapy.io.workdir import Workdir
+from bellapy.jobs.assemble.contigs import Contig, leave_out_inner, settle, spell
+from bellapy.jobs.assemble.layout import Layout, lay_out
+from bellapy.jobs.assemble.links import find_links
+from bellapy.jobs.assemble.report import ContigLine, Details, fates_of
+from bellapy.jobs.correct.kept import keep_overlaps
+from bellapy.jobs.correct.members import Traced, pack
+from bellapy.jobs.correct.pipeline import Job, correct_reads
+from bellapy.jobs.correct.report import start_report as start_correct
+from bellapy.jobs.overlap.canonical import canonical_reads
+from bellapy.jobs.overlap.estimate import with_min_overlap
+from bellapy.jobs.overlap.pipeline import overlap_reads, paths_stage
+from bellapy.jobs.overlap.report import REASONS
+from bellapy.jobs.overlap.report import start_report as start_overlaps
+from bellapy.params import Params, Scoring
+from bellapy.params.assemble import AssembleParams
+from bellapy.params.correct import SHORTEST_USED, CorrectParams
+from bellapy.records import Overlaps, ReadSet, join_overlaps
+from bellapy.report.log import logger
+from bellapy.report.run_report import RunReport, Stage
+
+
+class Assembled(NamedTuple):
+    """The contigs, the longest first, and the links between them."""
+
+    segments: list[Segment]
+    links: list[Link]
+
+
+class Assembler:
+    """Makes contigs of reads.
+
+    params : how overlaps are found, and what may be used for it.  chosen : how contigs are made.
+    report : its details are those of this job.  work : the folder that keeps what is done; None: nothing is kept.
+    """
+
+    def __init__(self, params: Params, chosen: AssembleParams, report: RunReport, work: Workdir | None = None):
+        self.params, self.chosen, self.report, self.work = params, chosen, report, work
+        self.resources = Resources.of(params.run, report.devices)
+        self.details = report.details = Details()
+        report.dropped = start_correct(start_overlaps(RunReport()), REASONS).dropped
+
+    def assemble(self, reads: ReadSet) -> Assembled:
+        """The contigs of reads, which are in canonical order."""
+        used = reads if self.chosen.fast else self._corrected(reads)
+        layout = self._laid_out(used)
+        contigs = [one for one in spell(used, layout, self.chosen.min_reads)]
+        long = [one for one in contigs if len(one.codes) >= self.chosen.min_contig]
+        kept = leave_out_inner(long)
+        self.details.short, self.details.inner = len(contigs) - len(long), len(long) - len(kept)
+        self.details.reads = fates_of(layout, kept, used.lengths)
+        del used
+        return self._finished(*self._polished(kept, reads), layout)
+
+    @contextmanager
+    def _part(self) -> Iterator[RunReport]:
+        """A report for a part of the job; its stages and what it drops are those of the whole."""
+        part = start_correct(start_overlaps(RunReport(devices=self.report.devices)), REASONS)
+        yield part
+        self.report.stages += part.stages
+        self.report.dropped.add(part.dropped.to_dict())
+
+    def _corrected(self, reads: ReadSet) -> ReadSet:
+        """All reads corrected by each other, in canonical order."""
+        finding = replace(self.params, filter=replace(self.params.filter, min_overlap=SHORTEST_USED))
+        with self._part() as part:
+
+            def find() -> tuple[Overlaps, tuple[Scoring, ...]]:
+                return overlap_reads(reads, finding, part)
+
+            overlaps, steps = find() if self.work is None else keep_overlaps(self.work, find)
+            end = End.of(self.params.extension.extension)
+
+            def trace(rows: np.ndarray) -> Iterator[Traced]:
+                return map_paths(pack, reads, overlaps.take(rows), steps, end, self.resources)
+
+            job = Job(reads, overlaps, trace, CorrectParams(), self.resources, self.work)
+            corrected = [found.codes for found in correct_reads(job, part)]
+            self.details.corrected = part.details.correction
+        return canonical_reads(ReadSet.from_codes(corrected, reads.names), self.resources.threads)[0]
+
+    def _laid_out(self, reads: ReadSet) -> Layout:
+        """The graph of the overlaps of reads, which have exact numbers of matches where reads are corrected."""
+        chosen, exact = self.chosen, not self.chosen.fast
+
+        def find() -> Overlaps:
+            with self._part() as part:
+                overlaps, steps = overlap_reads(reads, self.params, part, with_paths=exact)
+                if not exact:
+                    return overlaps
+                whole = reads, overlaps, lambda some, paths: some
+                settled = with_min_overlap(self.params, reads.lengths)
+                return join_overlaps(list(paths_stage([whole], len(overlaps), steps, settled, part)) or [overlaps])
+
+        overlaps = self._once("overlaps", Overlaps, find)
+        with self.report.stage(Stage("graph")):
+            return lay_out(reads, overlaps, chosen.min_overlap, chosen.min_depth, exact=exact)
+
+    def _once(self, name: str, kind: type[Overlaps], make: Callable[[], Overlaps]) -> Overlaps:
+        """What `make` gives, kept in the folder if there is one."""
+        if self.work is None:
+            return make()
+
+        def arrays() -> dict[str, np.ndarray]:
+            found = make()
+            return {f.name: getattr(found, f.name) for f in fields(kind)}
+
+        kept = self.work.once(name, arrays)
+        return kind(**{f.name: kept[f.name] for f in fields(kind)})
+
+    def _polished(self, contigs: list[Contig], reads: ReadSet) -> tuple[list[Contig], np.ndarray]:
+        """The contigs after all rounds of polishing, and the reads on a base of each."""
+        depth = np.zeros(len(contigs))
+        for turn in range(self.chosen.polishing if contigs else 0):
+            drafts = [Draft(f"contig_{i}", one.codes, one.circular) for i, one in enumerate(contigs, 1)]
+            done = self._polished_once(turn, drafts, reads)
+            self.details.polished.append(done.changes)
+            contigs = [one._replace(codes=codes) for one, codes in zip(contigs, done.contigs, strict=True)]
+            depth = done.depth
+        return contigs, depth
+
+    def _polished_once(self, turn: int, drafts: list[Draft], reads: ReadSet) -> Polished:
+        """A round of polishing, kept in the folder if there is one."""
+
+        def polish() -> Polished:
+            return polish_once(drafts, reads, CorrectParams(), self.resources, self.report)
+
+        if self.work is None:
+            return polish()
+        return Polished.unpack(self.work.once(f"polished-{turn}", lambda: polish().pack()))
+
+    def _finished(self, contigs: list[Contig], depth: np.ndarray, layout: Layout) -> Assembled:
+        """The contigs in their last order, with names."""
+        settled = [settle(one) for one in contigs]
+        order = sorted(range(len(settled)), key=lambda i: (-len(settled[i].codes), settled[i].codes.tobytes()))
+        settled, depth = [settled[i] for i in order], depth[order]
+        segments = [
+            Segment(f"contig_{i}", one.codes, one.circular, round(float(deep), 2), float(deep / max(depth[0], 1e-9)))
+            for i, (one, deep) in enumerate(zip(settled, depth, strict=True), 1)
+        ]
+        links = find_links(settled, layout.graph)
+        self.details.links = len(links)
+        self.details.contigs = [asdict(ContigLine(s.name, len(s.codes), s.circular, s.depth)) for s in segments]
+        _tell(segments)
+        return Assembled(segments, links)
+
+
+def _tell(segments: Sequence[Segment]) -> None:
+    bases = sum(len(one.codes) for one in segments)
+    circles = sum(one.circular for one in segments)
+    logger.info("%d contigs, %d of them circular, %s bases", len(segments), circles, f"{bases:,}")
+    if not segments:
+        logger.warning("no contig: the reads may be too few, too shallow or too noisy; see the lines above")

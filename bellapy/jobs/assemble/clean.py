@@ -1,0 +1,151 @@
+"""What is taken from a reduced graph: arcs far weaker than others, tips, and all ways but one through a bubble."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.jobs.assemble.graph import Graph
+
+TIP_READS, TIP_BASES = 4, 50_000  # of a dead end that is short
+BUBBLE_BASES, BUBBLE_VERTICES = 50_000, 400
+RATIOS = 0.5, 0.6, 0.7  # of the longest overlap of a vertex, that a weak one falls short of, one after another
+TURNS = 3  # of tips and bubbles: one may make the other
+
+
+class Cleaned(NamedTuple):
+    """Reads of tips, bubbles, and weak arcs that were taken away."""
+
+    tips: int
+    bubbles: int
+    weak: int
+
+
+def clean_graph(graph: Graph) -> Cleaned:
+    """Take away what hides the way through a graph."""
+    tips, bubbles, weak = *_simplify(graph), 0
+    for share in RATIOS:
+        if not (n := drop_weak(graph, share)):
+            continue
+        weak += n
+        again = _simplify(graph)
+        tips, bubbles = tips + again[0], bubbles + again[1]
+    return Cleaned(tips, bubbles, weak)
+
+
+def _simplify(graph: Graph) -> tuple[int, int]:
+    tips = bubbles = 0
+    for _ in range(TURNS):
+        cut, popped = drop_tips(graph), pop_bubbles(graph)
+        tips, bubbles = tips + cut, bubbles + popped
+        if not cut + popped:
+            break
+    return tips, bubbles
+
+
+def drop_weak(graph: Graph, share: float) -> int:
+    """Arcs whose overlap is less than a share of the longest one that leaves their source, or their target's complement."""
+    return graph.drop(graph.arcs.overlap < share * graph.longest_overlaps()[graph.arcs.source])
+
+
+class _Tip(NamedTuple):
+    """A dead end, from its end to the read before the fork; ordered by what it is worth."""
+
+    bases: int
+    reads: int
+    last: int  # vertex
+    path: tuple[int, ...]
+
+
+def drop_tips(graph: Graph) -> int:
+    """Short dead ends, the shortest first, as long as something else goes on at their fork; how many reads these were.
+
+    One goes after another: all at once, both sides of a fork would go.
+    """
+    first, target, gone = graph.first.tolist(), graph.arcs.target.tolist(), np.zeros(graph.n_vertices // 2, bool)
+    for tip in sorted(_find_tips(graph)):
+        if any(gone[v >> 1] for v in tip.path):
+            continue
+        after = [w for w in target[first[tip.last] : first[tip.last + 1]] if not gone[w >> 1]]
+        if all(sum(not gone[x >> 1] for x in target[first[w ^ 1] : first[(w ^ 1) + 1]]) > 1 for w in after):
+            gone[[v >> 1 for v in tip.path]] = True
+    graph.drop_reads(gone)
+    return int(gone.sum())
+
+
+def _find_tips(graph: Graph) -> list[_Tip]:
+    """The short dead ends that come to a fork."""
+    first, target, degrees = graph.first.tolist(), graph.arcs.target.tolist(), graph.degrees.tolist()
+    length = graph.arcs.length.tolist()
+    tips = []
+    for end in np.flatnonzero((graph.degrees == 0) & (graph.degrees.reshape(-1, 2)[:, ::-1].ravel() > 0)).tolist():
+        v = end ^ 1
+        path, bases = [v], 0
+        while len(path) <= TIP_READS and bases <= TIP_BASES and degrees[v] == 1:
+            arc = first[v]
+            w = target[arc]
+            if degrees[w ^ 1] > 1:
+                tips.append(_Tip(bases + int(graph.lengths[v >> 1]), len(path), v, tuple(path)))
+                break
+            bases, v = bases + length[arc], w
+            path.append(v)
+    return tips
+
+
+def pop_bubbles(graph: Graph) -> int:
+    """Keep one way through each superbubble (Onodera 2013), that of the longest overlaps; how many there were."""
+    popped = 0
+    for source in np.flatnonzero(graph.degrees > 1).tolist():
+        bubble = find_bubble(graph, source) if graph.degrees[source] > 1 else None
+        if bubble is None:
+            continue
+        others, way = bubble
+        gone = np.zeros(graph.n_vertices // 2, bool)
+        gone[[v >> 1 for v in others]] = True
+        gone[[v >> 1 for v in way]] = False
+        n = graph.drop_reads(gone)
+        on_way = np.zeros(graph.n_vertices, bool)
+        on_way[way] = True
+        steps = np.array(way[:-1]) * graph.n_vertices + np.array(way[1:])
+        inside = on_way[graph.arcs.source] & on_way[graph.arcs.target]
+        leaves = inside & (graph.arcs.source != way[-1]) & (graph.arcs.target != way[0])
+        n += graph.drop(leaves & ~np.isin(graph.keys, steps))
+        popped += n > 0
+    return popped
+
+
+def find_bubble(graph: Graph, source: int) -> tuple[list[int], list[int]] | None:
+    """The vertices beside the way that is kept through the bubble that begins at a vertex, and this way; None: no bubble.
+
+    A bubble is a part of the graph without cycles that is entered at its source only, and left at one vertex only.
+    """
+    first, target = graph.first, graph.arcs.target
+    best: dict[int, tuple[int, int, int]] = {source: (0, 0, -1)}  # overlaps together, bases from the source, vertex before
+    waits: dict[int, int] = {}  # arcs that have not been gone along yet, of vertices that were reached
+    ready = [source]
+    while ready:
+        v = ready.pop()
+        if first[v + 1] == first[v]:
+            return None  # a dead end inside
+        overlaps, bases, _ = best[v]
+        for arc in range(first[v], first[v + 1]):
+            w = int(target[arc])
+            if w == source or w ^ 1 in best or bases + graph.arcs.length[arc] > BUBBLE_BASES:
+                return None
+            if w not in waits:
+                waits[w] = int(first[(w ^ 1) + 1] - first[w ^ 1])
+            found = (overlaps + int(graph.arcs.overlap[arc]), bases + int(graph.arcs.length[arc]), v)
+            if w not in best or found[0] > best[w][0]:
+                best[w] = found
+            waits[w] -= 1
+            if waits[w] == 0:
+                ready.append(w)
+        if len(ready) == 1 and not any(waits.values()):
+            way = [ready[0]]
+            while way[-1] != source:
+                way.append(best[way[-1]][2])
+            return [v for v in best if v not in set(way)], way[::-1]
+        if len(best) > BUBBLE_VERTICES:
+            return None
+    return None
