@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.api.polishing import Draft, Polished, polish_once
+from bellapy.api.polishing import Draft, Polisher
 from bellapy.compute.resources import Resources
 from bellapy.engines.ends import End
 from bellapy.engines.trace import map_paths
@@ -18,6 +18,7 @@ from bellapy.io.workdir import Workdir
 from bellapy.jobs.assemble.contigs import Contig, leave_out_inner, settle, spell
 from bellapy.jobs.assemble.layout import Layout, lay_out
 from bellapy.jobs.assemble.links import find_links
+from bellapy.jobs.assemble.needed import needed_reads
 from bellapy.jobs.assemble.report import ContigLine, Details, fates_of
 from bellapy.jobs.correct.kept import keep_overlaps
 from bellapy.jobs.correct.members import Traced, pack
@@ -77,7 +78,7 @@ class Assembler:
         self.report.dropped.add(part.dropped.to_dict())
 
     def _corrected(self, reads: ReadSet) -> ReadSet:
-        """All reads corrected by each other, in canonical order."""
+        """The reads that few others contain, corrected by all, in canonical order."""
         finding = replace(self.params, filter=replace(self.params.filter, min_overlap=SHORTEST_USED))
         with self._part() as part:
 
@@ -90,10 +91,13 @@ class Assembler:
             def trace(rows: np.ndarray) -> Iterator[Traced]:
                 return map_paths(pack, reads, overlaps.take(rows), steps, end, self.resources)
 
-            job = Job(reads, overlaps, trace, CorrectParams(), self.resources, self.work)
-            corrected = [found.codes for found in correct_reads(job, part)]
-            self.details.corrected = part.details.correction
-        return canonical_reads(ReadSet.from_codes(corrected, reads.names), self.resources.threads)[0]
+            wanted = needed_reads(overlaps, reads.lengths, self.chosen.haplotypes)
+            logger.info("%s of %s reads are corrected; the others are inside these", f"{wanted.sum():,}", f"{len(reads):,}")
+            job = Job(reads, overlaps, trace, CorrectParams(), self.resources, self.work, wanted)
+            corrected = [found.codes for found, use in zip(correct_reads(job, part), wanted, strict=True) if use]
+            self.details.corrected, self.details.spared = part.details.correction, int((~wanted).sum())
+        names = [name for name, use in zip(reads.names, wanted, strict=True) if use]
+        return canonical_reads(ReadSet.from_codes(corrected, names), self.resources.threads)[0]
 
     def _laid_out(self, reads: ReadSet) -> Layout:
         """The graph of the overlaps of reads, which have exact numbers of matches where reads are corrected."""
@@ -126,24 +130,13 @@ class Assembler:
 
     def _polished(self, contigs: list[Contig], reads: ReadSet) -> tuple[list[Contig], np.ndarray]:
         """The contigs after all rounds of polishing, and the reads on a base of each."""
-        depth = np.zeros(len(contigs))
-        for turn in range(self.chosen.polishing if contigs else 0):
-            drafts = [Draft(f"contig_{i}", one.codes, one.circular) for i, one in enumerate(contigs, 1)]
-            done = self._polished_once(turn, drafts, reads)
-            self.details.polished.append(done.changes)
-            contigs = [one._replace(codes=codes) for one, codes in zip(contigs, done.contigs, strict=True)]
-            depth = done.depth
-        return contigs, depth
-
-    def _polished_once(self, turn: int, drafts: list[Draft], reads: ReadSet) -> Polished:
-        """A round of polishing, kept in the folder if there is one."""
-
-        def polish() -> Polished:
-            return polish_once(drafts, reads, CorrectParams(), self.resources, self.report)
-
-        if self.work is None:
-            return polish()
-        return Polished.unpack(self.work.once(f"polished-{turn}", lambda: polish().pack()))
+        polisher = Polisher(CorrectParams(), self.chosen.rounds, self.resources, self.report, self.work)
+        drafts = [Draft(f"contig_{i}", one.codes, one.circular) for i, one in enumerate(contigs, 1)]
+        done = polisher.polish(drafts, reads)
+        self.details.polished = [one.changes for one in done]
+        if not done:
+            return contigs, np.zeros(len(contigs))
+        return [one._replace(codes=codes) for one, codes in zip(contigs, done[-1].contigs, strict=True)], done[-1].depth
 
     def _finished(self, contigs: list[Contig], depth: np.ndarray, layout: Layout) -> Assembled:
         """The contigs in their last order, with names."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
@@ -13,12 +13,16 @@ from bellapy.compute.resources import Resources
 from bellapy.compute.threads import map_in_order
 from bellapy.engines.tags.symbols import shorten
 from bellapy.io.fastx_lines import Records
+from bellapy.io.workdir import Workdir
 from bellapy.jobs.correct.contigs import Piles, Placements, polish
+from bellapy.jobs.correct.drafts import DraftContig
 from bellapy.jobs.correct.pipeline import BEFORE_PHASING, Counts
 from bellapy.jobs.map.choose import SECONDARY
 from bellapy.jobs.map.pipeline import Mapped, batches
 from bellapy.jobs.map.run import Wanted, prepare
+from bellapy.params.assemble import MOST_ROUNDS, SETTLED
 from bellapy.params.correct import CorrectParams
+from bellapy.params.run import RunParams
 from bellapy.records import Paths, ReadSet
 from bellapy.report.log import logger
 from bellapy.report.progress import progress
@@ -27,7 +31,8 @@ from bellapy.report.run_report import RunReport, Stage
 BEYOND = 20_000  # bases by which circles go on for the reads that cross their joint
 MOST_TURNS = 3  # of small ones
 SOME = 100  # reads at a time
-CHANGES = "mismatches", "inserted", "deleted", "raw"  # of Counts
+RAW = "raw"
+CHANGES = "mismatches", "inserted", "deleted", RAW  # of Counts
 LETTERS = np.frombuffer(b"ACGTN", np.uint8)
 
 
@@ -45,6 +50,13 @@ class PolishStage(Stage):
 
     contigs: int | None = None
     windows: int | None = None
+
+
+@dataclass(slots=True)
+class Details:
+    """polished : what each round changed."""
+
+    polished: list[dict[str, int]] = field(default_factory=list)
 
 
 class Polished(NamedTuple):
@@ -69,6 +81,42 @@ class Polished(NamedTuple):
         """The inverse of `pack`."""
         contigs = np.split(arrays["codes"], np.cumsum(arrays["lengths"])[:-1])
         return cls(contigs, arrays["depth"], dict(zip(CHANGES, arrays["changes"].tolist(), strict=True)))
+
+    @property
+    def n_changes(self) -> int:
+        """Changed bases."""
+        return sum(n for name, n in self.changes.items() if name != RAW)
+
+
+class Polisher:
+    """Polishes drafts by reads until they stay as they are.
+
+    rounds : how often; None: until few bases change.  work : the folder that keeps what is done; None: nothing is kept.
+    """
+
+    def __init__(
+        self, params: CorrectParams, rounds: int | None, resources: Resources, report: RunReport, work: Workdir | None = None
+    ):
+        self._params, self._rounds, self._resources, self._report, self._work = params, rounds, resources, report, work
+
+    def polish(self, drafts: list[Draft], reads: ReadSet) -> list[Polished]:
+        """All rounds; the last one has the contigs in the end."""
+        done: list[Polished] = []
+        while drafts and len(done) < (MOST_ROUNDS if self._rounds is None else self._rounds):
+            done.append(self._round(len(done), drafts, reads))
+            bases = sum(len(draft.codes) for draft in drafts)
+            drafts = [one._replace(codes=codes) for one, codes in zip(drafts, done[-1].contigs, strict=True)]
+            if self._rounds is None and done[-1].n_changes < SETTLED * bases:
+                break
+        return done
+
+    def _round(self, turn: int, drafts: list[Draft], reads: ReadSet) -> Polished:
+        def polish() -> Polished:
+            return polish_once(drafts, reads, self._params, self._resources, self._report)
+
+        if self._work is None:
+            return polish()
+        return Polished.unpack(self._work.once(f"polished-{turn}", lambda: polish().pack()))
 
 
 def polish_once(
@@ -153,3 +201,16 @@ def _placements(mapped: Mapped, reads: ReadSet) -> Placements:
         base, np.where(hits.strand == 0, 0, 3), hits.sequence, hits.t_start, hits.t_end, ends[:-1], ends[1:],
         hits.quality == 0, 1 - hits.n_matches / np.maximum(1, hits.n_columns), runs,
     )  # fmt: skip
+
+
+def polish_drafts(
+    drafts: list[DraftContig], reads: ReadSet, params: CorrectParams, rounds: int | None, run: RunParams, report: RunReport,
+    work: Workdir | None = None,
+) -> list[np.ndarray]:  # fmt: skip
+    """The bases of drafts, polished; reads : in canonical order.  rounds, work : as in Polisher."""
+    report.details = Details()
+    some = [Draft(one.name, one.codes, one.circular) for one in drafts if len(one.codes)]
+    done = Polisher(params, rounds, Resources.of(run, report.devices), report, work).polish(some, reads)
+    report.details.polished = [one.changes for one in done]
+    polished = iter(done[-1].contigs if done else [one.codes for one in some])
+    return [next(polished) if len(one.codes) else one.codes for one in drafts]

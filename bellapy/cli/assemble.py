@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from bellapy.cli.folder import given_folder
 from bellapy.cli.options import RUNNING, Given, Output, Reads, pick, takes
 from bellapy.cli.reading import load_reads, with_run
 from bellapy.cli.session import session
+from bellapy.errors import ParameterError
 from bellapy.params import KmerParams, Params, make_params
-from bellapy.params.assemble import AssembleParams, AssembleWriting, make_assemble_params
-from bellapy.params.fields import given_values, options_of
+from bellapy.params.assemble import AssembleParams, AssembleWriting, PolishParams, make_assemble_params
+from bellapy.params.correct import CorrectParams, make_correct_params
+from bellapy.params.fields import check, given_values, options_of
 from bellapy.params.overlap import FIELDS, PresetParams
 from bellapy.params.run import RunParams, WorkdirParams
 
 if TYPE_CHECKING:  # loaded when needed
+    import numpy as np
+
     from bellapy.api.assembling import Assembled
+    from bellapy.jobs.correct.drafts import DraftContig
 
 FINDING = {**options_of(PresetParams), **pick(KmerParams, "error_rate depth")}
 """Options of `overlap` that rule how overlaps are found."""
+POLISHING = pick(CorrectParams, "min_support max_depth no_phase")
+"""Options of `correct` that rule what reads change."""
 GFA = "gfa"
 
 
@@ -63,3 +72,41 @@ def _write(found: Assembled, output: str, gfa: str | None) -> None:
         with open_output(path) as stream:
             for text in format_gfa(found.segments, found.links) if as_gfa else format_fasta(found.segments):
                 stream.write(text)
+
+
+Drafts = Annotated[str, typer.Argument(help="Contigs of any assembler, as FASTA.", show_default=False)]
+
+
+@takes(POLISHING, options_of(PolishParams, RunParams, WorkdirParams), RUNNING)
+def polish(given: Given, draft: Drafts, reads: Reads, output: Output = "-") -> None:
+    """Contigs corrected by reads."""
+    from bellapy.io.outputs import check_sequence_name
+
+    check_sequence_name(output, "contigs are written as FASTA; name another file")
+    if draft == "-" and "-" in reads:
+        raise ParameterError("-: standard input holds the draft or the reads; name a file for the other")
+    params = make_correct_params({name: given[name] for name in POLISHING})
+    rounds = given["rounds"]
+    check(given_values(given, ["rounds"]), options_of(PolishParams))
+    with session(given, [draft, *reads], {"-o": output}) as run:
+        run.report.parameters = {"polish": {**asdict(params), "rounds": rounds}}
+        options = dict(run.report.parameters)
+        with given_folder(given, "polish", options, [draft, *reads]) as work:
+            from bellapy.jobs.correct.drafts import read_drafts
+
+            drafts = read_drafts(draft)
+            loaded = load_reads(run, with_run(make_params(), run), reads)
+            from bellapy.api.polishing import polish_drafts
+
+            polished = polish_drafts(drafts, loaded.reads, params, rounds, run.run, run.report, work)
+            _write_fasta(drafts, polished, output)
+
+
+def _write_fasta(drafts: list[DraftContig], polished: list[np.ndarray], output: str) -> None:
+    from bellapy.io.gfa import LETTERS
+    from bellapy.io.outputs import open_output
+
+    with open_output(output) as stream:
+        for one, codes in zip(drafts, polished, strict=True):
+            header = one.header_for(len(codes)).encode(errors="surrogateescape")
+            stream.write(b">%s\n%s\n" % (header, LETTERS[codes].tobytes()))

@@ -4,9 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
-from bellapy.params.fields import FILTER, LARGEST, OUTPUT, SEEDING, About, check, fields_of, given_values
+from bellapy.params.fields import ALIGNMENT, FILTER, LARGEST, OUTPUT, SEEDING, About, check, fields_of, given_values
 
 TRUSTED_OVERLAP = 1000  # bases of an overlap that joins reads
+MOST_ROUNDS, SETTLED = 3, 0.001  # of polishing, and share of changed bases from which on a further round does not pay
+ROUNDS = About(
+    "How often contigs are polished by the reads", 0, 10, unset="until fewer than 1 base of 1,000 changes, at most 3 times",
+    panel=ALIGNMENT, common=True,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -24,18 +29,18 @@ class AssembleParams:
     min_overlap: Annotated[
         int, About("Shortest overlap that joins reads", 100, LARGEST, unit="bases", panel=SEEDING, common=True)
     ] = TRUSTED_OVERLAP
+    haplotypes: Annotated[
+        int, About("How many haplotypes are assembled apart, where they differ", 1, 2, panel=FILTER, common=True)
+    ] = 1
     fast: Annotated[bool, About("Do not correct reads before they are joined", panel=SEEDING, common=True)] = False
-    rounds: Annotated[
-        int | None,
-        About(
-            "How often contigs are polished by the reads", 0, 10, unset="once; twice with --fast", panel=OUTPUT, common=True
-        ),
-    ] = None
+    rounds: Annotated[int | None, ROUNDS] = None
 
-    @property
-    def polishing(self) -> int:
-        """Rounds of polishing."""
-        return (2 if self.fast else 1) if self.rounds is None else self.rounds
+
+@dataclass(frozen=True)
+class PolishParams:
+    """How contigs are polished (jobs/correct/contigs.py); the rest is as in CorrectParams."""
+
+    rounds: Annotated[int | None, ROUNDS] = None
 
 
 class AssembleWriting(NamedTuple):

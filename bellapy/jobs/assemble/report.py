@@ -40,12 +40,14 @@ class ContigLine:
 
 @dataclass(slots=True)
 class Details:
-    """reads : what became of them.  contigs : that are written.  links : between them.
+    """spared : reads inside so many others that they are not looked at on their own; they help to correct.
+    reads : what became of the others.  contigs : that are written.  links : between them.
 
     inner, short : contigs that are left out because they stand in others, and because they are short.
     corrected : what correction did to the reads.  polished : what each round of polishing did.
     """
 
+    spared: int = 0
     reads: Fates | None = None
     contigs: list[dict[str, Any]] = field(default_factory=list)
     links: int = 0

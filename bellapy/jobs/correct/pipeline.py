@@ -53,6 +53,7 @@ class Job:
 
     trace : makes paths; see `members.Tracer`.
     work : the folder that keeps what is done; None: nothing is kept.
+    wanted : (n_reads,) bool, reads that are to be corrected; the others only help, and stay as they are.  None: all.
     """
 
     reads: ReadSet
@@ -61,6 +62,13 @@ class Job:
     params: CorrectParams
     resources: Resources = field(default_factory=Resources)
     work: Workdir | None = None
+    wanted: np.ndarray | None = None
+
+    @property
+    def samples(self) -> np.ndarray:
+        """Reads that are learnt from, (n,) int64."""
+        some = np.arange(len(self.reads)) if self.wanted is None else np.flatnonzero(self.wanted)
+        return some[sample(self.reads.lengths[some])]
 
     @property
     def traces_ahead(self) -> bool:
@@ -82,13 +90,15 @@ def correct_reads(
     """
     with report.stage(PilesStage("piles")) as stage:
         members = find_members(job.overlaps, len(job.reads))
+        if job.wanted is not None:
+            members = members.only(job.wanted)
         n_all = len(members.overlap)
         members = limit_depth(job.overlaps, members, job.reads.lengths, BEFORE_PHASING * job.params.max_depth)
         stage.overlaps = len(job.overlaps)
         report.dropped.add({DEEP: n_all - len(members.overlap)})
     with report.stage(LearnStage("learn")) as learning:
         learnt = _learn(job, members)
-        learning.templates = len(sample(job.reads.lengths))
+        learning.templates = len(job.samples)
     rounds = job.params.rounds or learnt.rounds
     errors = {"mismatches": learnt.mismatch, "inserted": learnt.inserted, "missing": learnt.gap}
     report.details = Details(report.details, errors, learnt.share, rounds)
@@ -106,7 +116,7 @@ def correct_reads(
 
 def _learn(job: Job, members: Members) -> Learnt:
     """What some reads tell."""
-    templates = sample(job.reads.lengths)
+    templates = job.samples
     traced = trace_rows(job.trace, len(job.overlaps), _rows_of(members, templates))
 
     piles = partial(_pile, job, members, traced)
@@ -115,7 +125,7 @@ def _learn(job: Job, members: Members) -> Learnt:
 
 def _learn_qualities(job: Job, members: Members, how: How, raw_errors: float) -> Qualities:
     """What tells qualities, from some reads that are corrected with their piles and with either half of them."""
-    templates = sample(job.reads.lengths)
+    templates = job.samples
     traced = trace_rows(job.trace, len(job.overlaps), _rows_of(members, templates))
 
     def look(read: int) -> Half:
@@ -166,9 +176,10 @@ def _correct_all(job: Job, members: Members, how: How, report: RunReport) -> Ite
         ahead = ranges.prepared_ahead(edges)
         for first, last in pairwise(edges):
             for read, found in zip(range(first, last), _once(job, correct_range, first, last), strict=True):
-                counts.add(job.codes(read), found)
-                if charts:
-                    charts.add(job.codes(read), found)
+                if job.wanted is None or job.wanted[read]:
+                    counts.add(job.codes(read), found)
+                    if charts:
+                        charts.add(job.codes(read), found)
                 advance(read)
                 yield found
         stage.reads, stage.ranges = len(job.reads), len(edges) - 1
