@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from bellapy import __version__
+from bellapy.api.assembling import Assembly, assemble
 from bellapy.api.inputs import Reads, as_reads
 from bellapy.api.mapping import Aligner, Mapping
 from bellapy.api.tables import ExtensionTable, Overlap, OverlapTable
@@ -27,7 +28,9 @@ from bellapy.params import make_params
 from bellapy.records import Anchors, ReadSet, join_overlaps, join_paths
 from bellapy.report.run_report import ReadStage, RunReport, Stage
 
-__all__ = ["Aligner", "ExtensionTable", "Mapping", "Overlap", "OverlapTable", "extend", "map", "overlap"]
+__all__ = [
+    "Aligner", "Assembly", "ExtensionTable", "Mapping", "Overlap", "OverlapTable", "assemble", "extend", "map", "overlap",
+]  # fmt: skip
 
 
 def overlap(

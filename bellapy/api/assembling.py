@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from bellapy import __version__
+from bellapy.api.inputs import Reads, as_reads
 from bellapy.api.polishing import Draft, Polisher
 from bellapy.compute.resources import Resources
+from bellapy.compute.threads import usable_cores
 from bellapy.engines.ends import End
 from bellapy.engines.trace import map_paths
-from bellapy.io.gfa import Link, Segment
+from bellapy.io.gfa import GFA, Link, Segment, format_fasta, format_gfa
+from bellapy.io.outputs import ending_of, open_output
 from bellapy.io.workdir import Workdir
-from bellapy.jobs.assemble.contigs import Contig, leave_out_inner, settle, spell
+from bellapy.jobs.assemble.contigs import Contig, close_variants, leave_out_inner, settle, spell
 from bellapy.jobs.assemble.layout import Layout, lay_out
 from bellapy.jobs.assemble.links import find_links
 from bellapy.jobs.assemble.needed import needed_reads
@@ -26,22 +31,68 @@ from bellapy.jobs.correct.pipeline import Job, correct_reads
 from bellapy.jobs.correct.report import start_report as start_correct
 from bellapy.jobs.overlap.canonical import canonical_reads
 from bellapy.jobs.overlap.estimate import with_min_overlap
-from bellapy.jobs.overlap.pipeline import overlap_reads, paths_stage
+from bellapy.jobs.overlap.pipeline import overlap_reads, paths_stage, with_device
 from bellapy.jobs.overlap.report import REASONS
 from bellapy.jobs.overlap.report import start_report as start_overlaps
-from bellapy.params import Params, Scoring
-from bellapy.params.assemble import AssembleParams
+from bellapy.params import Params, Scoring, make_params
+from bellapy.params.assemble import AssembleParams, make_assemble_params
 from bellapy.params.correct import SHORTEST_USED, CorrectParams
+from bellapy.params.fields import fields_of
 from bellapy.records import Overlaps, ReadSet, join_overlaps
 from bellapy.report.log import logger
-from bellapy.report.run_report import RunReport, Stage
+from bellapy.report.run_report import ReadStage, RunReport, Stage
 
 
-class Assembled(NamedTuple):
-    """The contigs, the longest first, and the links between them."""
+class Assembly(NamedTuple):
+    """The contigs, the longest first, and the links between them.  report : what was done; see docs/report.md."""
 
     segments: list[Segment]
     links: list[Link]
+    report: RunReport
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the graph to a file that ends in .gfa, or .gfa.gz, and the contigs as FASTA to any other.
+
+        Raises
+        ------
+        OutputError : the file cannot be written.
+        """
+        as_gfa = ending_of(os.fspath(path)) == GFA
+        with open_output(os.fspath(path)) as stream:
+            for text in format_gfa(self.segments, self.links) if as_gfa else format_fasta(self.segments):
+                stream.write(text)
+
+
+def assemble(
+    reads: Reads, *, preset: str | None = None, threads: int | None = None, device: str = "auto", **options: Any
+) -> Assembly:
+    """Join reads to contigs: what `bellapy assemble` does.
+
+    Parameters
+    ----------
+    reads : as those of `bellapy.overlap`.  preset : clr, ont, hq or hifi.  threads : None: all cores.
+    device : auto, cpu or cuda.
+    options : the options of `bellapy assemble` by their names, with _ for -: min_depth=3, haplotypes=2, fast=True.
+
+    Raises
+    ------
+    ParameterError : an option out of range.  InputError : reads that cannot be read.  DeviceError : no GPU can be used.
+    TypeError : an option of no such name.
+    """
+    if unknown := options.keys() - fields_of(AssembleParams).keys():
+        raise TypeError(f"unknown options: {', '.join(sorted(unknown))}")
+    chosen = make_assemble_params(options)
+    params = with_device(make_params(preset, threads=threads or usable_cores(), device=device))
+    report = RunReport("bellapy.assemble", __version__, {**params.to_dict(), "assemble": asdict(chosen)})
+    with report.stage(ReadStage("read")) as stage:
+        given = as_reads(reads)
+        stage.reads, stage.bases = len(given), given.n_bases
+    report.count_letters(given.other_letters, given.n_bases)
+    canonical, _ = canonical_reads(given, params.run.threads)
+    del given
+    found = Assembler(params, chosen, report).assemble(canonical)
+    report.finish()
+    return found
 
 
 class Assembler:
@@ -57,13 +108,13 @@ class Assembler:
         self.details = report.details = Details()
         report.dropped = start_correct(start_overlaps(RunReport()), REASONS).dropped
 
-    def assemble(self, reads: ReadSet) -> Assembled:
+    def assemble(self, reads: ReadSet) -> Assembly:
         """The contigs of reads, which are in canonical order."""
         used = reads if self.chosen.fast else self._corrected(reads)
         layout = self._laid_out(used)
         contigs = [one for one in spell(used, layout, self.chosen.min_reads)]
         long = [one for one in contigs if len(one.codes) >= self.chosen.min_contig]
-        kept = leave_out_inner(long)
+        kept = leave_out_inner(close_variants(long, layout.graph), layout.graph, self.chosen.haplotypes)
         self.details.short, self.details.inner = len(contigs) - len(long), len(long) - len(kept)
         self.details.reads = fates_of(layout, kept, used.lengths)
         del used
@@ -91,7 +142,7 @@ class Assembler:
             def trace(rows: np.ndarray) -> Iterator[Traced]:
                 return map_paths(pack, reads, overlaps.take(rows), steps, end, self.resources)
 
-            wanted = needed_reads(overlaps, reads.lengths, self.chosen.haplotypes)
+            wanted = needed_reads(overlaps, reads.lengths, self.chosen.haplotypes, self.chosen.min_overlap)
             logger.info("%s of %s reads are corrected; the others are inside these", f"{wanted.sum():,}", f"{len(reads):,}")
             job = Job(reads, overlaps, trace, CorrectParams(), self.resources, self.work, wanted)
             corrected = [found.codes for found, use in zip(correct_reads(job, part), wanted, strict=True) if use]
@@ -138,7 +189,7 @@ class Assembler:
             return contigs, np.zeros(len(contigs))
         return [one._replace(codes=codes) for one, codes in zip(contigs, done[-1].contigs, strict=True)], done[-1].depth
 
-    def _finished(self, contigs: list[Contig], depth: np.ndarray, layout: Layout) -> Assembled:
+    def _finished(self, contigs: list[Contig], depth: np.ndarray, layout: Layout) -> Assembly:
         """The contigs in their last order, with names."""
         settled = [settle(one) for one in contigs]
         order = sorted(range(len(settled)), key=lambda i: (-len(settled[i].codes), settled[i].codes.tobytes()))
@@ -151,7 +202,7 @@ class Assembler:
         self.details.links = len(links)
         self.details.contigs = [asdict(ContigLine(s.name, len(s.codes), s.circular, s.depth)) for s in segments]
         _tell(segments)
-        return Assembled(segments, links)
+        return Assembly(segments, links, self.report)
 
 
 def _tell(segments: Sequence[Segment]) -> None:

@@ -22,21 +22,22 @@ from bellapy.params.run import RunParams, WorkdirParams
 if TYPE_CHECKING:  # loaded when needed
     import numpy as np
 
-    from bellapy.api.assembling import Assembled
     from bellapy.jobs.correct.drafts import DraftContig
 
 FINDING = {**options_of(PresetParams), **pick(KmerParams, "error_rate depth")}
 """Options of `overlap` that rule how overlaps are found."""
 POLISHING = pick(CorrectParams, "min_support max_depth no_phase")
 """Options of `correct` that rule what reads change."""
-GFA = "gfa"
 
 
 @takes(FINDING, options_of(AssembleParams, AssembleWriting, RunParams, WorkdirParams), RUNNING)
 def assemble(given: Given, reads: Reads, output: Output = "-") -> None:
     """Reads to contigs."""
-    from bellapy.io.outputs import check_sequence_name
+    from bellapy.io.gfa import GFA
+    from bellapy.io.outputs import check_sequence_name, ending_of
 
+    if given["gfa"] is not None and ending_of(given["gfa"]) != GFA:
+        raise ParameterError(f"--gfa {given['gfa']}: name a file that ends in .gfa or .gfa.gz")
     check_sequence_name(output, "contigs are written as GFA to .gfa, and as FASTA to any other name")
     chosen = make_assemble_params(given)
     params = make_params(given.get("preset"), **given_values(given, FIELDS.keys() & FINDING.keys()))
@@ -51,7 +52,9 @@ def assemble(given: Given, reads: Reads, output: Output = "-") -> None:
             from bellapy.api.assembling import Assembler
 
             found = Assembler(loaded.params, chosen, run.report, work).assemble(loaded.reads)
-            _write(found, output, given["gfa"])
+            found.write(output)
+            if given["gfa"] is not None:
+                found.write(given["gfa"])
 
 
 def _ruling(params: Params, chosen: AssembleParams) -> dict[str, Any]:
@@ -59,19 +62,6 @@ def _ruling(params: Params, chosen: AssembleParams) -> dict[str, Any]:
     options = {**params.to_dict(), "assemble": asdict(chosen)}
     del options["run"]
     return options
-
-
-def _write(found: Assembled, output: str, gfa: str | None) -> None:
-    from bellapy.io.gfa import format_fasta, format_gfa
-    from bellapy.io.outputs import ending_of, open_output
-
-    for path in (output, gfa):
-        if path is None:
-            continue
-        as_gfa = path == gfa or ending_of(path) == GFA
-        with open_output(path) as stream:
-            for text in format_gfa(found.segments, found.links) if as_gfa else format_fasta(found.segments):
-                stream.write(text)
 
 
 Drafts = Annotated[str, typer.Argument(help="Contigs of any assembler, as FASTA.", show_default=False)]

@@ -1,7 +1,11 @@
-"""What is taken from a reduced graph: arcs far weaker than others, tips, and all ways but one through a bubble."""
+"""What is taken from a reduced graph: tips, ways through bubbles, and arcs that only repeats make.
+
+Nothing is guessed.  What many reads show stays, and so do the forks at repeats that no read spans.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -10,8 +14,8 @@ from bellapy.jobs.assemble.graph import Graph
 
 TIP_READS, TIP_BASES = 4, 50_000  # of a dead end that is short
 BUBBLE_BASES, BUBBLE_VERTICES = 50_000, 400
-RATIOS = 0.5, 0.6, 0.7  # of the longest overlap of a vertex, that a weak one falls short of, one after another
-TURNS = 3  # of tips and bubbles: one may make the other
+WELL_SHOWN = 2  # other reads inside each read of a tip, or of a way through a bubble, in the mean: it is no error
+TURNS = 4  # of tips, bubbles and weak arcs: one may make the other
 
 
 class Cleaned(NamedTuple):
@@ -22,31 +26,40 @@ class Cleaned(NamedTuple):
     weak: int
 
 
-def clean_graph(graph: Graph) -> Cleaned:
-    """Take away what hides the way through a graph."""
-    tips, bubbles, weak = *_simplify(graph), 0
-    for share in RATIOS:
-        if not (n := drop_weak(graph, share)):
-            continue
-        weak += n
-        again = _simplify(graph)
-        tips, bubbles = tips + again[0], bubbles + again[1]
-    return Cleaned(tips, bubbles, weak)
-
-
-def _simplify(graph: Graph) -> tuple[int, int]:
-    tips = bubbles = 0
+def clean_graph(graph: Graph, n_inside: np.ndarray) -> Cleaned:
+    """Take away what hides the way through a graph; n_inside : (n_reads,) int64, reads that each contains."""
+    total = np.zeros(3, np.int64)
     for _ in range(TURNS):
-        cut, popped = drop_tips(graph), pop_bubbles(graph)
-        tips, bubbles = tips + cut, bubbles + popped
-        if not cut + popped:
+        done = drop_tips(graph, n_inside), pop_bubbles(graph, n_inside), drop_weak(graph)
+        total += done
+        if not any(done):
             break
-    return tips, bubbles
+    return Cleaned(*total.tolist())
 
 
-def drop_weak(graph: Graph, share: float) -> int:
-    """Arcs whose overlap is less than a share of the longest one that leaves their source, or their target's complement."""
-    return graph.drop(graph.arcs.overlap < share * graph.longest_overlaps()[graph.arcs.source])
+def drop_weak(graph: Graph) -> int:
+    """Arcs for which both ends have longer overlaps, and which are no part of a crossing; how many these were.
+
+    Where a read spans a repeat, its overlaps with the reads that end in the repeat are longer than those of these with each
+    other, which may be from two copies.  Where none does, all reads that come into the repeat overlap all that leave it: the
+    longer overlaps tell nothing.
+    """
+    arcs, longest = graph.arcs, graph.longest_overlaps()
+    weak = (arcs.overlap < longest[arcs.source]) & (arcs.overlap < longest[arcs.target ^ 1])
+    weak[weak] = ~_crosses(graph, np.flatnonzero(weak))
+    return graph.drop(weak)
+
+
+def _crosses(graph: Graph, rows: np.ndarray) -> np.ndarray:
+    """Whether each of some arcs is part of a crossing: two vertices that lead to the same two others."""
+    first, target = graph.first, graph.arcs.target
+    found = np.zeros(len(rows), bool)
+    for i, arc in enumerate(rows.tolist()):
+        v, w = int(graph.arcs.source[arc]), int(target[arc])
+        others = target[first[v] : first[v + 1]]
+        beside = target[first[w ^ 1] : first[(w ^ 1) + 1]] ^ 1  # that lead to w, too
+        found[i] = any(np.isin(target[first[x] : first[x + 1]], others[others != w]).any() for x in beside[beside != v])
+    return found
 
 
 class _Tip(NamedTuple):
@@ -58,14 +71,15 @@ class _Tip(NamedTuple):
     path: tuple[int, ...]
 
 
-def drop_tips(graph: Graph) -> int:
-    """Short dead ends, the shortest first, as long as something else goes on at their fork; how many reads these were.
+def drop_tips(graph: Graph, n_inside: np.ndarray) -> int:
+    """Short dead ends that few reads show, the shortest first, as long as something else goes on at their fork; how many
+    reads these were.
 
     One goes after another: all at once, both sides of a fork would go.
     """
     first, target, gone = graph.first.tolist(), graph.arcs.target.tolist(), np.zeros(graph.n_vertices // 2, bool)
     for tip in sorted(_find_tips(graph)):
-        if any(gone[v >> 1] for v in tip.path):
+        if any(gone[v >> 1] for v in tip.path) or _is_well_shown(tip.path, n_inside):
             continue
         after = [w for w in target[first[tip.last] : first[tip.last + 1]] if not gone[w >> 1]]
         if all(sum(not gone[x >> 1] for x in target[first[w ^ 1] : first[(w ^ 1) + 1]]) > 1 for w in after):
@@ -93,14 +107,23 @@ def _find_tips(graph: Graph) -> list[_Tip]:
     return tips
 
 
-def pop_bubbles(graph: Graph) -> int:
-    """Keep one way through each superbubble (Onodera 2013), that of the longest overlaps; how many there were."""
+def _is_well_shown(vertices: Collection[int], n_inside: np.ndarray) -> bool:
+    return sum(int(n_inside[v >> 1]) for v in vertices) >= WELL_SHOWN * len(vertices)
+
+
+def pop_bubbles(graph: Graph, n_inside: np.ndarray) -> int:
+    """Keep one way through each superbubble (Onodera 2013) whose other ways few reads show; how many there were.
+
+    The way that is kept is that of the longest overlaps.
+    """
     popped = 0
     for source in np.flatnonzero(graph.degrees > 1).tolist():
         bubble = find_bubble(graph, source) if graph.degrees[source] > 1 else None
         if bubble is None:
             continue
         others, way = bubble
+        if others and _is_well_shown(others, n_inside):
+            continue
         gone = np.zeros(graph.n_vertices // 2, bool)
         gone[[v >> 1 for v in others]] = True
         gone[[v >> 1 for v in way]] = False

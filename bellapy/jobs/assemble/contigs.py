@@ -6,13 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bellapy.jobs.assemble.graph import Graph
 from bellapy.jobs.assemble.layout import Layout, used_bases
 from bellapy.records import ReadSet
 from bellapy.records.bases import UNKNOWN
 
 WORD = 31  # bases
 SMALL = 60_000  # bases of a contig that may stand in another
-INSIDE, CIRCLE_INSIDE = 0.5, 0.9  # of a contig's words in another, that a contig, or a circle, is left out for
+INSIDE, CIRCLE_INSIDE = 0.75, 0.9  # of the words of a contig, or a circle, in another, for which it is left out
 MIXING = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -72,19 +73,50 @@ def words_of(codes: np.ndarray, circular: bool) -> np.ndarray:
     return words ^ words >> np.uint64(32)
 
 
-def leave_out_inner(contigs: list[Contig]) -> list[Contig]:
-    """Leave out small contigs most of whose words stand in a longer one: what is left over beside it."""
+def leave_out_inner(contigs: list[Contig], graph: Graph, haplotypes: int) -> list[Contig]:
+    """Leave out contigs most of whose words stand in a longer one: what is left over beside it, or another haplotype.
+
+    Circles, and the contigs of several haplotypes, are left out only if they are small; not at all what leads from one contig
+    to another.
+    """
     kept: list[Contig] = []
     known: list[np.ndarray] = []
     for contig in contigs:
         words = np.unique(words_of(contig.codes, contig.circular))
         most = CIRCLE_INSIDE if contig.circular else INSIDE
-        small = len(contig.codes) < SMALL
-        if small and any(np.isin(words, other, assume_unique=True).sum() > most * len(words) for other in known):
+        small, between = len(contig.codes) < SMALL, graph.targets(contig.reads[-1]) and graph.targets(contig.reads[0] ^ 1)
+        looked_at = small if contig.circular else (small or haplotypes == 1) and not between
+        if looked_at and any(np.isin(words, other, assume_unique=True).sum() > most * len(words) for other in known):
             continue
         kept.append(contig)
         known.append(words)
     return kept
+
+
+def close_variants(contigs: list[Contig], graph: Graph) -> list[Contig]:
+    """Close the contigs whose end overlaps their own beginning, where all else that goes on there is a variant of them.
+
+    So it is where some copies of a plasmid have a piece turned round.  The variants, which share most of their words with
+    the circle, are left out.  Other circles that are left open have a repeat that no read spans.
+    """
+    ends = {end: i for i, one in enumerate(contigs) if not one.circular for end in (one.reads[0], one.reads[-1] ^ 1)}
+    words = {}
+    left_out: set[int] = set()
+    closed = list(contigs)
+    for i, one in enumerate(contigs):
+        first, last = one.reads[0], one.reads[-1]
+        if one.circular or i in left_out or first not in graph.targets(last):
+            continue
+        beside = {w for w in (*graph.targets(last), *graph.targets(first ^ 1)) if w not in (first, last ^ 1)}
+        others = {ends.get(w, i) for w in beside}
+        for number in others | {i}:
+            words[number] = np.unique(words_of(contigs[number].codes, circular=False))
+        if any(np.isin(words[j], words[i], assume_unique=True).mean() <= INSIDE for j in others):
+            continue
+        arc = graph.first[last] + graph.targets(last).index(first)
+        closed[i] = one._replace(codes=one.codes[: len(one.codes) - graph.arcs.overlap[arc]], circular=True)
+        left_out |= others - {i}
+    return [one for i, one in enumerate(closed) if i not in left_out]
 
 
 def settle(contig: Contig) -> Contig:

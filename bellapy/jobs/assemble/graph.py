@@ -100,6 +100,10 @@ class Graph:
         """A number for the two ends of each arc."""
         return _keys(self.arcs, self.n_vertices)
 
+    def targets(self, vertex: int) -> list[int]:
+        """The vertices that arcs of a vertex lead to."""
+        return self.arcs.target[self.first[vertex] : self.first[vertex + 1]].tolist()
+
     def matrix(self, values: np.ndarray) -> csr_array:
         """A matrix with a value for each arc, at its source and its target."""
         shape = self.n_vertices, self.n_vertices

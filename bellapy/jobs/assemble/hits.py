@@ -10,7 +10,7 @@ from bellapy.records import Overlaps
 
 AT_END = 20  # bases from a read's end where an overlap still reaches the end
 ROBUST = 1.4826  # times the median absolute deviation is a standard deviation
-DEVIATIONS, LEAST_LIMIT = 5, 0.002  # above the median, up to which errors of an overlap are usual; the least such limit
+DEVIATIONS, LIMITS = 5, (0.002, 0.02)  # above the median, up to which errors of an overlap are usual; bounds of that
 STRETCH = 500  # bases of a supported stretch that counts
 
 
@@ -91,14 +91,15 @@ def error_limit(hits: Hits) -> float:
     It is learnt from the best overlap of every read, which most reads have with one of the same place (Bogart's rule).
     """
     if not len(hits.query):
-        return LEAST_LIMIT
+        return LIMITS[0]
     read, n = np.concatenate([hits.query, hits.target]), len(hits.query)
     matches = np.tile(hits.n_matches, 2)
     order = np.lexsort((-matches, read))
     first = order[np.diff(read[order], prepend=-1) != 0]
     errors = hits.errors[first % n]
     middle = float(np.median(errors))
-    return max(middle + DEVIATIONS * ROBUST * float(np.median(np.abs(errors - middle))), LEAST_LIMIT)
+    limit = middle + DEVIATIONS * ROBUST * float(np.median(np.abs(errors - middle)))
+    return min(max(limit, LIMITS[0]), LIMITS[1])
 
 
 def find_spans(hits: Hits, lengths: np.ndarray, min_depth: int, margin: int) -> Spans:

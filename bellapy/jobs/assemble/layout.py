@@ -16,7 +16,7 @@ from bellapy.records import Overlaps, ReadSet
 from bellapy.report.log import logger
 
 MARGIN = 100  # bases at the end of an overlap that are not trusted
-OVERHANG, SHARE = 1000, 0.8
+OVERHANG, EXACT_OVERHANG, SHARE = 1000, 250, 0.8  # bases beyond an overlap; share of the overlap in all of this
 FUZZ = 1000  # bases by which two ways may differ
 LONGEST_TURNING = 60_000  # bases of a read that is looked at for turns
 JOINED = 3  # reads of a unitig whose end may be joined to another by a poor overlap
@@ -45,10 +45,10 @@ def lay_out(reads: ReadSet, overlaps: Overlaps, min_overlap: int, min_depth: int
     min_depth : other reads that a base of a read needs to be used.
     """
     hits = Hits.of(overlaps)
-    limit = error_limit(hits) if exact else 1.0
+    limit, overhang = (error_limit(hits), EXACT_OVERHANG) if exact else (1.0, OVERHANG)
     spans = find_spans(hits, reads.lengths, min_depth, MARGIN)
     hits, lengths = clip(hits, spans, min_overlap), spans.lengths
-    kinds = _without_poor(hits, sort_kinds(hits, lengths, OVERHANG, SHARE), hits.errors <= limit, len(lengths))
+    kinds = _without_poor(hits, sort_kinds(hits, lengths, overhang, SHARE), hits.errors <= limit, len(lengths))
     inside, n_inside = _find_inner(hits, kinds, len(lengths))
     alive = (lengths > 0) & ~inside
     arcs = make_arcs(hits, kinds, lengths)
@@ -60,7 +60,7 @@ def lay_out(reads: ReadSet, overlaps: Overlaps, min_overlap: int, min_depth: int
     graph, spare = _graph_of(arcs, lengths, limit)
     n_transitive, rounds = reduce_graph(graph, FUZZ)
     n_forks = graph.n_forks
-    cleaned = clean_graph(graph)
+    cleaned = clean_graph(graph, n_inside)
     n_joined = _join_ends(graph, spare, alive & (turns == 0))
     unitigs = find_unitigs(graph, alive & (turns == 0))
     logger.info(

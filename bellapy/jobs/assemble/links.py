@@ -10,25 +10,30 @@ from bellapy.io.gfa import Link
 from bellapy.jobs.assemble.contigs import Contig, turned
 from bellapy.jobs.assemble.graph import Graph
 
+Way = tuple[int, bool, int, bool]
 SLACK = 200  # bases by which polishing may have changed the length of an overlap
 
 
 def find_links(contigs: Sequence[Contig], graph: Graph) -> list[Link]:
-    """All links, each once."""
+    """All links, each once: in the direction in which fewer contigs are turned."""
     begins: dict[int, tuple[int, bool]] = {}
     for number, one in enumerate(contigs):
         if not one.circular:
             begins[one.reads[0]], begins[one.reads[-1] ^ 1] = (number, False), (number, True)
-    links = []
-    for number, one in enumerate(contigs):
-        for is_turned, end in ((False, one.reads[-1]), (True, one.reads[0] ^ 1)) if not one.circular else ():
-            for arc in range(graph.first[end], graph.first[end + 1]):
-                found = begins.get(int(graph.arcs.target[arc]))
-                if found is None or (*found,) < (number, not is_turned):  # its complement tells the same
-                    continue
-                cigar = _cigar(_way(contigs[number], is_turned), _way(contigs[found[0]], found[1]), graph.arcs.overlap[arc])
-                links.append(Link(number, is_turned, *found, cigar))
-    return sorted(links)
+    found: dict[Way, int] = {}
+    for number, is_turned in begins.values():
+        end = contigs[number].reads[0] ^ 1 if is_turned else contigs[number].reads[-1]
+        for arc in range(graph.first[end], graph.first[end + 1]):
+            other = begins.get(int(graph.arcs.target[arc]))
+            if other is not None:
+                way, back = (number, is_turned, *other), (other[0], not other[1], number, not is_turned)
+                found[min(way, back, key=lambda w: (w[1] + w[3], w))] = int(graph.arcs.overlap[arc])
+    return [Link(*way, _cigar(*_ends(contigs, way), found[way])) for way in sorted(found)]
+
+
+def _ends(contigs: Sequence[Contig], way: Way) -> tuple[np.ndarray, np.ndarray]:
+    """Both contigs of a link, in its directions."""
+    return _way(contigs[way[0]], way[1]), _way(contigs[way[2]], way[3])
 
 
 def _way(contig: Contig, is_turned: bool) -> np.ndarray:

@@ -22,7 +22,7 @@ LONGER = 1000  # bases by which a neighbour that does not go round may be longer
 def turn_of(codes: np.ndarray) -> int:
     """Bases of one turn of a read; 0: it does not go round.
 
-    Words that the read has twice are one turn apart.
+    Words that the read has twice are one turn apart: most of those behind the first turn.
     """
     n = len(codes) - WORD + 1
     if n < 2 * LEAST_TURN:
@@ -38,9 +38,9 @@ def turn_of(codes: np.ndarray) -> int:
     if len(apart) < LEAST_WORDS:
         return 0
     near = np.searchsorted(apart, apart + WOBBLE) - np.arange(len(apart))
-    at = int(near.argmax())
-    turn = int(np.median(apart[at : at + near[at]]))
-    return turn if len(codes) - turn >= LEAST_TURN and near[at] >= SHARE * (len(codes) - turn) else 0
+    share = np.where(near >= LEAST_WORDS, near / np.maximum(len(codes) - apart, LEAST_TURN), 0)
+    at = int(share.argmax())
+    return int(np.median(apart[at : at + near[at]])) if share[at] >= SHARE else 0
 
 
 def find_turns(bases: Iterable[tuple[int, np.ndarray]], arcs: Arcs, lengths: np.ndarray) -> np.ndarray:
