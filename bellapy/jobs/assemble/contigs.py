@@ -76,8 +76,8 @@ def words_of(codes: np.ndarray, circular: bool) -> np.ndarray:
 def leave_out_inner(contigs: list[Contig], graph: Graph, haplotypes: int) -> list[Contig]:
     """Leave out contigs most of whose words stand in a longer one: what is left over beside it, or another haplotype.
 
-    Circles, and the contigs of several haplotypes, are left out only if they are small; not at all what leads from one contig
-    to another.
+    Circles, and the contigs of several haplotypes, are left out only if they are small; what leads from one contig to another
+    is not.
     """
     kept: list[Contig] = []
     known: list[np.ndarray] = []
