@@ -25,6 +25,7 @@ from bellapy.jobs.assemble.layout import Layout, lay_out
 from bellapy.jobs.assemble.links import find_links
 from bellapy.jobs.assemble.needed import needed_reads
 from bellapy.jobs.assemble.report import ContigLine, Details, fates_of
+from bellapy.jobs.assemble.turns import unrolled
 from bellapy.jobs.correct.kept import keep_overlaps
 from bellapy.jobs.correct.members import Traced, pack
 from bellapy.jobs.correct.pipeline import Job, correct_reads
@@ -145,7 +146,7 @@ class Assembler:
             wanted = needed_reads(overlaps, reads.lengths, self.chosen.haplotypes, self.chosen.min_overlap)
             logger.info("%s of %s reads are corrected; the others are inside these", f"{wanted.sum():,}", f"{len(reads):,}")
             job = Job(reads, overlaps, trace, CorrectParams(), self.resources, self.work, wanted)
-            corrected = [found.codes for found, use in zip(correct_reads(job, part), wanted, strict=True) if use]
+            corrected = [unrolled(found.codes) for found, use in zip(correct_reads(job, part), wanted, strict=True) if use]
             self.details.corrected, self.details.spared = part.details.correction, int((~wanted).sum())
         names = [name for name, use in zip(reads.names, wanted, strict=True) if use]
         return canonical_reads(ReadSet.from_codes(corrected, names), self.resources.threads)[0]

@@ -38,7 +38,7 @@ def turned(codes: np.ndarray) -> np.ndarray:
 def spell(reads: ReadSet, layout: Layout, min_reads: int) -> list[Contig]:
     """The contigs of a layout, the longest first.
 
-    min_reads : that a contig is made of or that lie inside these, at least.
+    min_reads : that a unitig is made of or that lie inside these, at least.
     """
     held = 1 + layout.n_inside
     contigs = []
@@ -46,9 +46,8 @@ def spell(reads: ReadSet, layout: Layout, min_reads: int) -> list[Contig]:
         if sum(int(held[v >> 1]) for v in unitig.path) >= min_reads:
             parts = [_bases(reads, layout, v)[:n] for v, n in zip(unitig.path, unitig.steps, strict=True)]
             contigs.append(Contig(np.concatenate(parts), unitig.circular, tuple(unitig.path)))
-    for read, turn in layout.circles.items():
-        if held[read] >= min_reads:
-            contigs.append(Contig(_bases(reads, layout, 2 * read)[:turn], True, (2 * read,)))
+    for read, turn in layout.circles.items():  # which others cover from end to end
+        contigs.append(Contig(_bases(reads, layout, 2 * read)[:turn], True, (2 * read,)))
     return sorted(contigs, key=lambda contig: (-len(contig.codes), contig.reads))
 
 
@@ -76,8 +75,8 @@ def words_of(codes: np.ndarray, circular: bool) -> np.ndarray:
 def leave_out_inner(contigs: list[Contig], graph: Graph, haplotypes: int) -> list[Contig]:
     """Leave out contigs most of whose words stand in a longer one: what is left over beside it, or another haplotype.
 
-    Circles, and the contigs of several haplotypes, are left out only if they are small; what leads from one contig to another
-    is not.
+    Circles, and the contigs of several haplotypes, are left out only if they are small; what leads from one contig to
+    another is not.
     """
     kept: list[Contig] = []
     known: list[np.ndarray] = []

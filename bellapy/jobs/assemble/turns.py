@@ -16,11 +16,26 @@ LEAST_TURN, LEAST_WORDS = 500, 50
 WOBBLE = 20  # bases by which words may be more or less than a turn apart
 SHARE = 0.3  # of the words behind the first turn that stand in it, too
 ALIKE, BESIDE = 0.02, 20  # share, and bases beside it, by which two turns of one circle may differ
+WHOLE = 0.8  # the same, in a read that has nothing else
+PROBE, PROBED = 20, (50, 150, 300)  # bases of words that are looked for in the rest of a read, and how far from its end
 LONGER = 1000  # bases by which a neighbour that does not go round may be longer than a turn
 
 
-def turn_of(codes: np.ndarray) -> int:
-    """Bases of one turn of a read; 0: it does not go round.
+def unrolled(codes: np.ndarray) -> np.ndarray:
+    """A corrected read that goes round a circle from end to end, cut to a turn and a half; any other one as it is.
+
+    Many turns make the words of a small plasmid look like those of a repeat.
+    """
+    text = codes.tobytes()
+    ends = [text[len(text) - at - PROBE : len(text) - at] for at in PROBED if len(text) > at + PROBE]
+    if not any(text.find(end) < len(text) - PROBED[-1] - PROBE for end in ends):
+        return codes
+    turn = turn_of(codes, WHOLE)
+    return codes[: turn + max(turn // 2, LONGER)] if turn else codes
+
+
+def turn_of(codes: np.ndarray, least: float = SHARE) -> int:
+    """Bases of one turn of a read; 0: it does not go round.  least : share of its words that have to say so.
 
     Words that the read has twice are one turn apart: most of those behind the first turn.
     """
@@ -40,7 +55,7 @@ def turn_of(codes: np.ndarray) -> int:
     near = np.searchsorted(apart, apart + WOBBLE) - np.arange(len(apart))
     share = np.where(near >= LEAST_WORDS, near / np.maximum(len(codes) - apart, LEAST_TURN), 0)
     at = int(share.argmax())
-    return int(np.median(apart[at : at + near[at]])) if share[at] >= SHARE else 0
+    return int(np.median(apart[at : at + near[at]])) if share[at] >= least else 0
 
 
 def find_turns(bases: Iterable[tuple[int, np.ndarray]], arcs: Arcs, lengths: np.ndarray) -> np.ndarray:
