@@ -14,6 +14,7 @@ from bellapy.jobs.assemble.graph import Graph
 
 TIP_READS, TIP_BASES = 4, 50_000  # of a dead end that is short
 BUBBLE_BASES, BUBBLE_VERTICES = 50_000, 400
+ALIKE = 500  # bases by which the ways through a bubble may differ
 WELL_SHOWN = 2  # other reads inside each read of a tip, or of a way through a bubble, in the mean: it is no error
 TURNS = 4  # of tips, bubbles and weak arcs: one may make the other
 
@@ -114,6 +115,7 @@ def _is_well_shown(vertices: Collection[int], n_inside: np.ndarray) -> bool:
 def pop_bubbles(graph: Graph, n_inside: np.ndarray) -> int:
     """Keep one way through each superbubble (Onodera 2013) whose other ways few reads show; how many there were.
 
+    Its ways have to be about as long: others lead through more or fewer copies of a repeat, or over different sequences.
     The way that is kept is that of the longest overlaps.
     """
     popped = 0
@@ -121,8 +123,8 @@ def pop_bubbles(graph: Graph, n_inside: np.ndarray) -> int:
         bubble = find_bubble(graph, source) if graph.degrees[source] > 1 else None
         if bubble is None:
             continue
-        others, way = bubble
-        if others and _is_well_shown(others, n_inside):
+        others, way, spread = bubble
+        if spread > ALIKE or (others and _is_well_shown(others, n_inside)):
             continue
         gone = np.zeros(graph.n_vertices // 2, bool)
         gone[[v >> 1 for v in others]] = True
@@ -138,13 +140,22 @@ def pop_bubbles(graph: Graph, n_inside: np.ndarray) -> int:
     return popped
 
 
-def find_bubble(graph: Graph, source: int) -> tuple[list[int], list[int]] | None:
-    """The vertices beside the way that is kept through the bubble that begins at a vertex, and this way; None: no bubble.
+class Bubble(NamedTuple):
+    """others : vertices beside the way that is kept.  way : this, from the source.  spread : bases by which ways differ."""
+
+    others: list[int]
+    way: list[int]
+    spread: int
+
+
+def find_bubble(graph: Graph, source: int) -> Bubble | None:
+    """The bubble that begins at a vertex; None: there is none.
 
     A bubble is a part of the graph without cycles that is entered at its source only, and left at one vertex only.
     """
     first, target = graph.first, graph.arcs.target
     best: dict[int, tuple[int, int, int]] = {source: (0, 0, -1)}  # overlaps together, bases from the source, vertex before
+    shortest, longest = {source: 0}, {source: 0}
     waits: dict[int, int] = {}  # arcs that have not been gone along yet, of vertices that were reached
     ready = [source]
     while ready:
@@ -161,6 +172,9 @@ def find_bubble(graph: Graph, source: int) -> tuple[list[int], list[int]] | None
             found = (overlaps + int(graph.arcs.overlap[arc]), bases + int(graph.arcs.length[arc]), v)
             if w not in best or found[0] > best[w][0]:
                 best[w] = found
+            length = int(graph.arcs.length[arc])
+            shortest[w] = min(shortest.get(w, BUBBLE_BASES), shortest[v] + length)
+            longest[w] = max(longest.get(w, 0), longest[v] + length)
             waits[w] -= 1
             if waits[w] == 0:
                 ready.append(w)
@@ -168,7 +182,7 @@ def find_bubble(graph: Graph, source: int) -> tuple[list[int], list[int]] | None
             way = [ready[0]]
             while way[-1] != source:
                 way.append(best[way[-1]][2])
-            return [v for v in best if v not in set(way)], way[::-1]
+            return Bubble([v for v in best if v not in set(way)], way[::-1], longest[way[0]] - shortest[way[0]])
         if len(best) > BUBBLE_VERTICES:
             return None
     return None

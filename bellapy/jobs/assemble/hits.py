@@ -10,7 +10,8 @@ from bellapy.records import Overlaps
 
 AT_END = 20  # bases from a read's end where an overlap still reaches the end
 ROBUST = 1.4826  # times the median absolute deviation is a standard deviation
-DEVIATIONS, LIMITS = 5, (0.002, 0.02)  # above the median, up to which errors of an overlap are usual; bounds of that
+DEVIATIONS = 5  # above the median, up to which errors of an overlap are usual
+LIMITS, SPREAD = (0.002, 0.02), 3  # that is at least the first, and at most the second or so many times the median
 STRETCH = 500  # bases of a supported stretch that counts
 
 
@@ -99,7 +100,7 @@ def error_limit(hits: Hits) -> float:
     errors = hits.errors[first % n]
     middle = float(np.median(errors))
     limit = middle + DEVIATIONS * ROBUST * float(np.median(np.abs(errors - middle)))
-    return min(max(limit, LIMITS[0]), LIMITS[1])
+    return min(max(limit, LIMITS[0]), max(LIMITS[1], SPREAD * middle))
 
 
 def find_spans(hits: Hits, lengths: np.ndarray, min_depth: int, margin: int) -> Spans:

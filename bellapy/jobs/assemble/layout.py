@@ -16,7 +16,8 @@ from bellapy.records import Overlaps, ReadSet
 from bellapy.report.log import logger
 
 MARGIN = 100  # bases at the end of an overlap that are not trusted
-OVERHANG, EXACT_OVERHANG, SHARE = 1000, 250, 0.8  # bases beyond an overlap; share of the overlap in all of this
+OVERHANG, SHARE = 1000, 0.8  # bases that both reads may go on beyond an overlap; its share in all of this
+ACCURATE, ACCURATE_OVERHANG = 0.02, 250  # errors up to which reads are accurate, and the same for these
 FUZZ = 1000  # bases by which two ways may differ
 LONGEST_TURNING = 60_000  # bases of a read that is looked at for turns
 JOINED = 3  # reads of a unitig whose end may be joined to another by a poor overlap
@@ -45,7 +46,8 @@ def lay_out(reads: ReadSet, overlaps: Overlaps, min_overlap: int, min_depth: int
     min_depth : other reads that a base of a read needs to be used.
     """
     hits = Hits.of(overlaps)
-    limit, overhang = (error_limit(hits), EXACT_OVERHANG) if exact else (1.0, OVERHANG)
+    limit = error_limit(hits) if exact else 1.0
+    overhang = ACCURATE_OVERHANG if limit <= ACCURATE else OVERHANG
     spans = find_spans(hits, reads.lengths, min_depth, MARGIN)
     hits, lengths = clip(hits, spans, min_overlap), spans.lengths
     kinds = _without_poor(hits, sort_kinds(hits, lengths, overhang, SHARE), hits.errors <= limit, len(lengths))

@@ -82,7 +82,7 @@ def test_bubbles_of_any_graph(given):
         if found is None:
             assert not {sink for sink in inner if sink ^ 1 != source}
             continue
-        others, way = found
+        others, way, _ = found
         assert way[0] == source and all(arc in arcs for arc in zip(way[:-1], way[1:], strict=True))
         assert set(others) | set(way[1:-1]) == inner[way[-1]]
 
@@ -92,6 +92,14 @@ def test_a_bubble_keeps_the_way_of_long_overlaps():
     graph = graph_of(arcs, np.full(6, 1000))
     assert clean.pop_bubbles(graph, np.zeros(6, int)) == 1
     assert set(arcs_of(graph)) == set(mirrored({(0, 2): 1, (2, 6): 1, (8, 0): 1, (6, 10): 1}))
+
+
+def test_ways_of_different_lengths_stay():
+    """They go through different numbers of copies of a repeat."""
+    arcs = mirrored({(0, 2): 100, (2, 6): 900, (0, 6): 200, (8, 0): 10, (6, 10): 10})
+    graph = graph_of(arcs, np.full(6, 2000))
+    assert clean.find_bubble(graph, 0).spread == 800
+    assert clean.pop_bubbles(graph, np.zeros(6, int)) == 0 and arcs_of(graph) == arcs
 
 
 def test_tips_go_one_after_another():
