@@ -8,10 +8,10 @@ its `pipeline`; `api`, the jobs as functions; `cli`, the commands.  Nothing impo
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bellapy.api import Aligner, extend, map, overlap
+    from bellapy.api import Aligner, assemble, candidates, count, extend, map, overlap
 
 __version__ = "0.1.0"
-__all__ = ["Aligner", "__version__", "candidates", "count", "extend", "map", "overlap"]
+__all__ = ["Aligner", "__version__", "assemble", "candidates", "count", "extend", "map", "overlap"]
 
 
 def __dir__() -> list[str]:

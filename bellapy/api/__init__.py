@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from bellapy import __version__
+from bellapy.api.assembling import Assembly, assemble
 from bellapy.api.inputs import Reads, as_reads
 from bellapy.api.mapping import Aligner, Mapping
 from bellapy.api.matrices import candidates, count
@@ -30,10 +31,12 @@ from bellapy.report.run_report import ReadStage, RunReport, Stage
 
 __all__ = [
     "Aligner",
+    "Assembly",
     "ExtensionTable",
     "Mapping",
     "Overlap",
     "OverlapTable",
+    "assemble",
     "candidates",
     "count",
     "extend",

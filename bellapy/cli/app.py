@@ -31,6 +31,8 @@ class Entry(NamedTuple):
 COMMANDS = {
     "overlap": Entry("Overlaps of all reads with each other: the whole job, as PAF, SAM or BAM.", "overlap", "overlap"),
     "correct": Entry("Correct reads by each other: the same reads, whole, with far fewer errors.", "correct", "correct"),
+    "assemble": Entry("Reads to contigs: complete, circular genomes with their plasmids.", "assemble", "assemble"),
+    "polish": Entry("Correct the contigs of any assembler by the reads that map to them.", "assemble", "polish"),
     "map": Entry("Map reads, which come second, to a reference; BAM is sorted and indexed.", "map", "map_command"),
     "index": Entry("Make the index of a reference once, for many runs of `map`.", "map", "index_command"),
     "exact": Entry(

@@ -49,13 +49,18 @@ class ReadSet:
 
         names : unique; None: their indices.  Every letter but A, C, G, T and U, in either case, becomes UNKNOWN.
         """
+        return cls.from_codes([encode(sequence) for sequence in sequences], names)
+
+    @classmethod
+    def from_codes(cls, sequences: Sequence[np.ndarray], names: Sequence[str] | None = None) -> ReadSet:
+        """Reads given as codes, (n,) uint8 each; names : as in `from_sequences`."""
         lengths = np.fromiter(map(len, sequences), np.int32, len(sequences))
         ends = np.cumsum(lengths.astype(np.int64) + PAD)
         codes = room_both_ways(PAD + (int(ends[-1]) if len(ends) else 0))
         codes[:] = UNKNOWN
         starts = ends - lengths
         for start, sequence in zip(starts.tolist(), sequences, strict=True):
-            codes[start : start + len(sequence)] = encode(sequence)
+            codes[start : start + len(sequence)] = sequence
         given = tuple(map(str, range(len(sequences)))) if names is None else tuple(names)
         return cls(given, codes, starts, lengths, in_room=True)
 

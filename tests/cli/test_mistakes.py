@@ -21,6 +21,8 @@ from cases import COMMANDS, IMPORTS, listing, options_of, run, sample_reads
 USES = {
     "overlap": "reads.fa -o new.paf",
     "correct": "reads.fa -o new.fa",
+    "assemble": "reads.fa -o new.fa",
+    "polish": "reference.fa reads.fa -o new.fa",
     "map": "reference.fa reads.fa -o new.paf",
     "index": "reference.fa -o new.idx",
     "exact": "reference.fa other.fa -o new.paf",

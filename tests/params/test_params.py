@@ -25,6 +25,7 @@ from bellapy.params import (
     scoring,
     validate,
 )
+from bellapy.params import assemble as assembling
 from bellapy.params import correct as correcting
 from bellapy.params import map as mapping
 from bellapy.params.fields import PANELS, fields_of
@@ -32,7 +33,7 @@ from bellapy.params.fields import options_of as options_from
 from bellapy.params.overlap import WritingParams
 from bellapy.params.run import LogParams
 
-MODULES = (scoring, run, reads, overlap, mapping, exact, evaluate, correcting)
+MODULES = (scoring, run, reads, overlap, mapping, exact, evaluate, correcting, assembling)
 
 
 def is_group(value) -> bool:

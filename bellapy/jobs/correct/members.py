@@ -36,6 +36,13 @@ class Members:
         span = slice(self.offsets[read], self.offsets[read + 1])
         return self.overlap[span], self.as_query[span]
 
+    def only(self, wanted: np.ndarray) -> Members:
+        """Those of some templates, a mask; the others have none."""
+        sizes = np.diff(self.offsets)
+        kept = np.repeat(wanted, sizes)
+        offsets = np.concatenate(([0], np.cumsum(np.where(wanted, sizes, 0))))
+        return Members(self.overlap[kept], self.as_query[kept], offsets)
+
 
 def find_members(overlaps: Overlaps, n_reads: int) -> Members:
     """Every overlap stands in the piles of both its reads, in the order of the overlaps."""

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise, starmap
 
 import numpy as np
 
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import made_ahead, map_in_order
-from bellapy.engines.tags.columns import compare, count_shares
-from bellapy.engines.tags.graph import Terms, find_consensus
-from bellapy.engines.tags.judge import tally
-from bellapy.engines.tags.realign import realign
 from bellapy.engines.tags.symbols import make_pile
 from bellapy.io.workdir import Workdir
 from bellapy.jobs.correct.bridges import BRIDGE_BYTES, Bridges
@@ -33,7 +30,7 @@ from bellapy.jobs.correct.members import (
 from bellapy.jobs.correct.qualities import Half, Qualities, compare_halves
 from bellapy.jobs.correct.report import DEEP, FOREIGN, CorrectStage, Details, LearnStage, PilesStage
 from bellapy.jobs.correct.template import Corrected, How, correct_template, uncorrected
-from bellapy.jobs.correct.terms import LEAST_DEPTH, N_BINS, Learnt, Seen, learn, sample
+from bellapy.jobs.correct.terms import HALF, Learnt, learn_from, sample
 from bellapy.params.correct import CorrectParams
 from bellapy.records import Overlaps, ReadSet
 from bellapy.report.log import logger
@@ -47,7 +44,6 @@ PATH_BYTES = 1.25  # of short runs for each column of very noisy reads, held twi
 PILE_BYTES = 8  # for each column of the piles that are worked on
 BEGUN_AHEAD = 16  # reads for each thread: a long one takes as long as ten others
 BEFORE_PHASING = 2  # times the depth that is kept in the end are looked at
-HALF = 0.5  # of the reads have to show a base, where nothing else is learnt
 FEW = 0.5  # share of bases with too little support from which on the user is told
 
 
@@ -57,6 +53,7 @@ class Job:
 
     trace : makes paths; see `members.Tracer`.
     work : the folder that keeps what is done; None: nothing is kept.
+    wanted : (n_reads,) bool, reads that are to be corrected; the others only help, and stay as they are.  None: all.
     """
 
     reads: ReadSet
@@ -65,6 +62,13 @@ class Job:
     params: CorrectParams
     resources: Resources = field(default_factory=Resources)
     work: Workdir | None = None
+    wanted: np.ndarray | None = None
+
+    @property
+    def samples(self) -> np.ndarray:
+        """Reads that are learnt from, (n,) int64."""
+        some = np.arange(len(self.reads)) if self.wanted is None else np.flatnonzero(self.wanted)
+        return some[sample(self.reads.lengths[some])]
 
     @property
     def traces_ahead(self) -> bool:
@@ -86,13 +90,15 @@ def correct_reads(
     """
     with report.stage(PilesStage("piles")) as stage:
         members = find_members(job.overlaps, len(job.reads))
+        if job.wanted is not None:
+            members = members.only(job.wanted)
         n_all = len(members.overlap)
         members = limit_depth(job.overlaps, members, job.reads.lengths, BEFORE_PHASING * job.params.max_depth)
         stage.overlaps = len(job.overlaps)
         report.dropped.add({DEEP: n_all - len(members.overlap)})
     with report.stage(LearnStage("learn")) as learning:
         learnt = _learn(job, members)
-        learning.templates = len(sample(job.reads.lengths))
+        learning.templates = len(job.samples)
     rounds = job.params.rounds or learnt.rounds
     errors = {"mismatches": learnt.mismatch, "inserted": learnt.inserted, "missing": learnt.gap}
     report.details = Details(report.details, errors, learnt.share, rounds)
@@ -109,25 +115,17 @@ def correct_reads(
 
 
 def _learn(job: Job, members: Members) -> Learnt:
-    """Terms from a first round over some reads, done again with what it tells."""
-    templates = sample(job.reads.lengths)
+    """What some reads tell."""
+    templates = job.samples
     traced = trace_rows(job.trace, len(job.overlaps), _rows_of(members, templates))
 
-    def look(read: int) -> Seen:
-        pile = _pile(job, members, traced, read)
-        found = find_consensus(job.codes(read), pile, terms, job.params.min_support, with_template=True)
-        pile = realign(pile, found)
-        shares = count_shares(pile, len(found.codes), LEAST_DEPTH, N_BINS)
-        return Seen(compare(pile, found.codes), shares, tally(pile, found.codes, LEAST_DEPTH))
-
-    terms = Terms()
-    terms = learn(list(map_in_order(look, templates, job.resources.threads))).terms
-    return learn(list(map_in_order(look, templates, job.resources.threads)))
+    piles = partial(_pile, job, members, traced)
+    return learn_from(job.codes, piles, templates, job.params.min_support, job.resources.threads)
 
 
 def _learn_qualities(job: Job, members: Members, how: How, raw_errors: float) -> Qualities:
     """What tells qualities, from some reads that are corrected with their piles and with either half of them."""
-    templates = sample(job.reads.lengths)
+    templates = job.samples
     traced = trace_rows(job.trace, len(job.overlaps), _rows_of(members, templates))
 
     def look(read: int) -> Half:
@@ -178,9 +176,10 @@ def _correct_all(job: Job, members: Members, how: How, report: RunReport) -> Ite
         ahead = ranges.prepared_ahead(edges)
         for first, last in pairwise(edges):
             for read, found in zip(range(first, last), _once(job, correct_range, first, last), strict=True):
-                counts.add(job.codes(read), found)
-                if charts:
-                    charts.add(job.codes(read), found)
+                if job.wanted is None or job.wanted[read]:
+                    counts.add(job.codes(read), found)
+                    if charts:
+                        charts.add(job.codes(read), found)
                 advance(read)
                 yield found
         stage.reads, stage.ranges = len(job.reads), len(edges) - 1

@@ -6,14 +6,18 @@ bases most are shown by nearly all reads, of false ones by few.  Where the two k
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.engines.tags.columns import Differences
-from bellapy.engines.tags.graph import Terms
-from bellapy.engines.tags.judge import Odds, Tally, find_odds
+from bellapy.compute.threads import map_in_order
+from bellapy.engines.tags.columns import Differences, compare, count_shares
+from bellapy.engines.tags.graph import Terms, find_consensus
+from bellapy.engines.tags.judge import Odds, Tally, find_odds, tally
 from bellapy.engines.tags.links import UNIT
+from bellapy.engines.tags.realign import realign
+from bellapy.engines.tags.symbols import Pile
 
 SAMPLE_BASES = 400_000  # of templates that are corrected once to learn from
 N_BINS = 20  # of shares
@@ -21,6 +25,8 @@ FITTED = slice(3, 17)  # bins around the valley
 LEAST_SITES = 1000  # in these bins; with fewer the terms stay as they are
 SHARES = 0.3, 0.65  # the threshold lies in between
 LEAST_DEPTH = 8  # of columns to learn from
+HALF = 0.5  # of the reads have to show a base, where nothing else is learnt
+HALF = 0.5  # of the reads have to show a base, where nothing else is learnt
 NOISY, ROUNDS, NOISY_ROUNDS = 0.16, 2, 3  # errors of reads from which on a further round pays
 
 
@@ -88,6 +94,27 @@ def learn(seen: list[Seen]) -> Learnt:
     n = max(1, columns)
     odds = find_odds([one.tally for one in seen])
     return Learnt(gaps / n, inserted / n, (columns - matches - gaps) / n, find_valley(shares), odds)
+
+
+def learn_from(
+    codes_of: Callable[[int], np.ndarray], pile_of: Callable[[int], Pile], templates: Sequence[int] | np.ndarray,
+    min_support: int, threads: int,
+) -> Learnt:  # fmt: skip
+    """What some templates tell in a first round, done again with what it tells.
+
+    codes_of, pile_of : give the codes and the pile of a template.
+    """
+
+    def look(template: int) -> Seen:
+        pile = pile_of(template)
+        found = find_consensus(codes_of(template), pile, terms, min_support, with_template=True)
+        pile = realign(pile, found)
+        shares = count_shares(pile, len(found.codes), LEAST_DEPTH, N_BINS)
+        return Seen(compare(pile, found.codes), shares, tally(pile, found.codes, LEAST_DEPTH))
+
+    terms = Terms()
+    terms = learn(list(map_in_order(look, templates, threads))).terms
+    return learn(list(map_in_order(look, templates, threads)))
 
 
 def sample(lengths: np.ndarray) -> np.ndarray:

@@ -1,0 +1,214 @@
+"""Reads to contigs: correction, overlaps, graph, polishing, one after another."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, fields, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bellapy import __version__
+from bellapy.api.inputs import Reads, as_reads
+from bellapy.api.polishing import Draft, Polisher
+from bellapy.compute.resources import Resources
+from bellapy.compute.threads import usable_cores
+from bellapy.engines.ends import End
+from bellapy.engines.trace import map_paths
+from bellapy.io.gfa import GFA, Link, Segment, format_fasta, format_gfa
+from bellapy.io.outputs import ending_of, open_output
+from bellapy.io.workdir import Workdir
+from bellapy.jobs.assemble.contigs import Contig, close_variants, leave_out_inner, settle, spell
+from bellapy.jobs.assemble.layout import Layout, lay_out
+from bellapy.jobs.assemble.links import find_links
+from bellapy.jobs.assemble.needed import needed_reads
+from bellapy.jobs.assemble.report import ContigLine, Details, fates_of
+from bellapy.jobs.assemble.turns import unrolled
+from bellapy.jobs.correct.kept import keep_overlaps
+from bellapy.jobs.correct.members import Traced, pack
+from bellapy.jobs.correct.pipeline import Job, correct_reads
+from bellapy.jobs.correct.report import start_report as start_correct
+from bellapy.jobs.overlap.canonical import canonical_reads
+from bellapy.jobs.overlap.estimate import with_min_overlap
+from bellapy.jobs.overlap.pipeline import overlap_reads, paths_stage, with_device
+from bellapy.jobs.overlap.report import REASONS
+from bellapy.jobs.overlap.report import start_report as start_overlaps
+from bellapy.params import Params, Scoring, make_params
+from bellapy.params.assemble import AssembleParams, make_assemble_params
+from bellapy.params.correct import SHORTEST_USED, CorrectParams
+from bellapy.params.fields import fields_of
+from bellapy.records import Overlaps, ReadSet, join_overlaps
+from bellapy.report.log import logger
+from bellapy.report.run_report import ReadStage, RunReport, Stage
+
+
+class Assembly(NamedTuple):
+    """The contigs, the longest first, and the links between them.  report : what was done; see docs/report.md."""
+
+    segments: list[Segment]
+    links: list[Link]
+    report: RunReport
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the graph to a file that ends in .gfa, or .gfa.gz, and the contigs as FASTA to any other.
+
+        Raises
+        ------
+        OutputError : the file cannot be written.
+        """
+        as_gfa = ending_of(os.fspath(path)) == GFA
+        with open_output(os.fspath(path)) as stream:
+            for text in format_gfa(self.segments, self.links) if as_gfa else format_fasta(self.segments):
+                stream.write(text)
+
+
+def assemble(
+    reads: Reads, *, preset: str | None = None, threads: int | None = None, device: str = "auto", **options: Any
+) -> Assembly:
+    """Join reads to contigs: what `bellapy assemble` does.
+
+    Parameters
+    ----------
+    reads : as those of `bellapy.overlap`.  preset : clr, ont, hq or hifi.  threads : None: all cores.
+    device : auto, cpu or cuda.
+    options : the options of `bellapy assemble` by their names, with _ for -: min_depth=3, haplotypes=2, fast=True.
+
+    Raises
+    ------
+    ParameterError : an option out of range.  InputError : reads that cannot be read.  DeviceError : no GPU can be used.
+    TypeError : an option of no such name.
+    """
+    if unknown := options.keys() - fields_of(AssembleParams).keys():
+        raise TypeError(f"unknown options: {', '.join(sorted(unknown))}")
+    chosen = make_assemble_params(options)
+    params = with_device(make_params(preset, threads=threads or usable_cores(), device=device))
+    report = RunReport("bellapy.assemble", __version__, {**params.to_dict(), "assemble": asdict(chosen)})
+    with report.stage(ReadStage("read")) as stage:
+        given = as_reads(reads)
+        stage.reads, stage.bases = len(given), given.n_bases
+    report.count_letters(given.other_letters, given.n_bases)
+    canonical, _ = canonical_reads(given, params.run.threads)
+    del given
+    found = Assembler(params, chosen, report).assemble(canonical)
+    report.finish()
+    return found
+
+
+class Assembler:
+    """Makes contigs of reads.
+
+    params : how overlaps are found, and what may be used for it.  chosen : how contigs are made.
+    report : its details are those of this job.  work : the folder that keeps what is done; None: nothing is kept.
+    """
+
+    def __init__(self, params: Params, chosen: AssembleParams, report: RunReport, work: Workdir | None = None):
+        self.params, self.chosen, self.report, self.work = params, chosen, report, work
+        self.resources = Resources.of(params.run, report.devices)
+        self.details = report.details = Details()
+        report.dropped = start_correct(start_overlaps(RunReport()), REASONS).dropped
+
+    def assemble(self, reads: ReadSet) -> Assembly:
+        """The contigs of reads, which are in canonical order."""
+        used = reads if self.chosen.fast else self._corrected(reads)
+        layout = self._laid_out(used)
+        contigs = [one for one in spell(used, layout, self.chosen.min_reads)]
+        long = [one for one in contigs if len(one.codes) >= self.chosen.min_contig]
+        kept = leave_out_inner(close_variants(long, layout.graph), layout.graph, self.chosen.haplotypes)
+        self.details.short, self.details.inner = len(contigs) - len(long), len(long) - len(kept)
+        self.details.reads = fates_of(layout, kept, used.lengths)
+        del used
+        return self._finished(*self._polished(kept, reads), layout)
+
+    @contextmanager
+    def _part(self) -> Iterator[RunReport]:
+        """A report for a part of the job; its stages and what it drops are those of the whole."""
+        part = start_correct(start_overlaps(RunReport(devices=self.report.devices)), REASONS)
+        yield part
+        self.report.stages += part.stages
+        self.report.dropped.add(part.dropped.to_dict())
+
+    def _corrected(self, reads: ReadSet) -> ReadSet:
+        """The reads that few others contain, corrected by all, in canonical order."""
+        finding = replace(self.params, filter=replace(self.params.filter, min_overlap=SHORTEST_USED))
+        with self._part() as part:
+
+            def find() -> tuple[Overlaps, tuple[Scoring, ...]]:
+                return overlap_reads(reads, finding, part)
+
+            overlaps, steps = find() if self.work is None else keep_overlaps(self.work, find)
+            end = End.of(self.params.extension.extension)
+
+            def trace(rows: np.ndarray) -> Iterator[Traced]:
+                return map_paths(pack, reads, overlaps.take(rows), steps, end, self.resources)
+
+            wanted = needed_reads(overlaps, reads.lengths, self.chosen.haplotypes, self.chosen.min_overlap)
+            logger.info("%s of %s reads are corrected; the others are inside these", f"{wanted.sum():,}", f"{len(reads):,}")
+            job = Job(reads, overlaps, trace, CorrectParams(), self.resources, self.work, wanted)
+            corrected = [unrolled(found.codes) for found, use in zip(correct_reads(job, part), wanted, strict=True) if use]
+            self.details.corrected, self.details.spared = part.details.correction, int((~wanted).sum())
+        names = [name for name, use in zip(reads.names, wanted, strict=True) if use]
+        return canonical_reads(ReadSet.from_codes(corrected, names), self.resources.threads)[0]
+
+    def _laid_out(self, reads: ReadSet) -> Layout:
+        """The graph of the overlaps of reads, which have exact numbers of matches where reads are corrected."""
+        chosen, exact = self.chosen, not self.chosen.fast
+
+        def find() -> Overlaps:
+            with self._part() as part:
+                overlaps, steps = overlap_reads(reads, self.params, part, with_paths=exact)
+                if not exact:
+                    return overlaps
+                whole = reads, overlaps, lambda some, paths: some
+                settled = with_min_overlap(self.params, reads.lengths)
+                return join_overlaps(list(paths_stage([whole], len(overlaps), steps, settled, part)) or [overlaps])
+
+        overlaps = self._once("overlaps", Overlaps, find)
+        with self.report.stage(Stage("graph")):
+            return lay_out(reads, overlaps, chosen.min_overlap, chosen.min_depth, exact=exact)
+
+    def _once(self, name: str, kind: type[Overlaps], make: Callable[[], Overlaps]) -> Overlaps:
+        """What `make` gives, kept in the folder if there is one."""
+        if self.work is None:
+            return make()
+
+        def arrays() -> dict[str, np.ndarray]:
+            found = make()
+            return {f.name: getattr(found, f.name) for f in fields(kind)}
+
+        kept = self.work.once(name, arrays)
+        return kind(**{f.name: kept[f.name] for f in fields(kind)})
+
+    def _polished(self, contigs: list[Contig], reads: ReadSet) -> tuple[list[Contig], np.ndarray]:
+        """The contigs after all rounds of polishing, and the reads on a base of each."""
+        polisher = Polisher(CorrectParams(), self.chosen.rounds, self.resources, self.report, self.work)
+        drafts = [Draft(f"contig_{i}", one.codes, one.circular) for i, one in enumerate(contigs, 1)]
+        done = polisher.polish(drafts, reads)
+        self.details.polished = [one.changes for one in done]
+        if not done:
+            return contigs, np.zeros(len(contigs))
+        return [one._replace(codes=codes) for one, codes in zip(contigs, done[-1].contigs, strict=True)], done[-1].depth
+
+    def _finished(self, contigs: list[Contig], depth: np.ndarray, layout: Layout) -> Assembly:
+        """The contigs in their last order, with names."""
+        settled = [settle(one) for one in contigs]
+        order = sorted(range(len(settled)), key=lambda i: (-len(settled[i].codes), settled[i].codes.tobytes()))
+        settled, depth = [settled[i] for i in order], depth[order]
+        segments = [
+            Segment(f"contig_{i}", one.codes, one.circular, round(float(deep), 2), float(deep / max(depth[0], 1e-9)))
+            for i, (one, deep) in enumerate(zip(settled, depth, strict=True), 1)
+        ]
+        links = find_links(settled, layout.graph)
+        self.details.links = len(links)
+        self.details.contigs = [asdict(ContigLine(s.name, len(s.codes), s.circular, s.depth)) for s in segments]
+        _tell(segments)
+        return Assembly(segments, links, self.report)
+
+
+def _tell(segments: Sequence[Segment]) -> None:
+    bases = sum(len(one.codes) for one in segments)
+    circles = sum(one.circular for one in segments)
+    logger.info("%d contigs, %d of them circular, %s bases", len(segments), circles, f"{bases:,}")
+    if not segments:
+        logger.warning("no contig: the reads may be too few, too shallow or too noisy; see the lines above")

@@ -1,0 +1,217 @@
+"""Contigs corrected by the reads that map to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.compute.resources import Resources
+from bellapy.compute.threads import map_in_order
+from bellapy.engines.tags.symbols import shorten
+from bellapy.io.fastx_lines import Records
+from bellapy.io.workdir import Workdir
+from bellapy.jobs.correct.contigs import Piles, Placements, polish
+from bellapy.jobs.correct.drafts import DraftContig
+from bellapy.jobs.correct.pipeline import BEFORE_PHASING, Counts
+from bellapy.jobs.map.batches import batches
+from bellapy.jobs.map.choose import SECONDARY
+from bellapy.jobs.map.pipeline import Mapped
+from bellapy.jobs.map.run import Wanted, prepare
+from bellapy.params.assemble import MOST_ROUNDS, SETTLED
+from bellapy.params.correct import CorrectParams
+from bellapy.params.run import RunParams
+from bellapy.records import Paths, ReadSet
+from bellapy.report.log import logger
+from bellapy.report.progress import progress
+from bellapy.report.run_report import RunReport, Stage
+
+BEYOND = 20_000  # bases by which circles go on for the reads that cross their joint
+MOST_TURNS = 3  # of small ones
+SOME = 100  # reads at a time
+RAW = "raw"
+CHANGES = "mismatches", "inserted", "deleted", RAW  # of Counts
+LETTERS = np.frombuffer(b"ACGTN", np.uint8)
+
+
+class Draft(NamedTuple):
+    """A contig that is to be polished.  codes : (n,) uint8."""
+
+    name: str
+    codes: np.ndarray
+    circular: bool
+
+
+@dataclass(slots=True)
+class PolishStage(Stage):
+    """A round of polishing: contigs, and their windows."""
+
+    contigs: int | None = None
+    windows: int | None = None
+
+
+@dataclass(slots=True)
+class Details:
+    """polished : what each round changed."""
+
+    polished: list[dict[str, int]] = field(default_factory=list)
+
+
+class Polished(NamedTuple):
+    """Contigs after a round.
+
+    contigs : their codes.  depth : (n,) float64, reads on a base of each.
+    changes : bases replaced, put in and taken out, and bases with too few reads to be changed.
+    """
+
+    contigs: list[np.ndarray]
+    depth: np.ndarray
+    changes: dict[str, int]
+
+    def pack(self) -> dict[str, np.ndarray]:
+        """As arrays."""
+        lengths = np.array([len(codes) for codes in self.contigs], np.int64)
+        numbers = np.array([self.changes[name] for name in CHANGES], np.int64)
+        return {"codes": np.concatenate(self.contigs), "lengths": lengths, "depth": self.depth, "changes": numbers}
+
+    @classmethod
+    def unpack(cls, arrays: Mapping[str, np.ndarray]) -> Polished:
+        """The inverse of `pack`."""
+        contigs = np.split(arrays["codes"], np.cumsum(arrays["lengths"])[:-1])
+        return cls(contigs, arrays["depth"], dict(zip(CHANGES, arrays["changes"].tolist(), strict=True)))
+
+    @property
+    def n_changes(self) -> int:
+        """Changed bases."""
+        return sum(n for name, n in self.changes.items() if name != RAW)
+
+
+class Polisher:
+    """Polishes drafts by reads until they stay as they are.
+
+    rounds : how often; None: until few bases change.  work : the folder that keeps what is done; None: nothing is kept.
+    """
+
+    def __init__(
+        self, params: CorrectParams, rounds: int | None, resources: Resources, report: RunReport, work: Workdir | None = None
+    ):
+        self._params, self._rounds, self._resources, self._report, self._work = params, rounds, resources, report, work
+
+    def polish(self, drafts: list[Draft], reads: ReadSet) -> list[Polished]:
+        """All rounds; the last one has the contigs in the end."""
+        done: list[Polished] = []
+        while drafts and len(done) < (MOST_ROUNDS if self._rounds is None else self._rounds):
+            done.append(self._round(len(done), drafts, reads))
+            bases = sum(len(draft.codes) for draft in drafts)
+            drafts = [one._replace(codes=codes) for one, codes in zip(drafts, done[-1].contigs, strict=True)]
+            if self._rounds is None and done[-1].n_changes < SETTLED * bases:
+                break
+        return done
+
+    def _round(self, turn: int, drafts: list[Draft], reads: ReadSet) -> Polished:
+        def polish() -> Polished:
+            return polish_once(drafts, reads, self._params, self._resources, self._report)
+
+        if self._work is None:
+            return polish()
+        return Polished.unpack(self._work.once(f"polished-{turn}", lambda: polish().pack()))
+
+
+def polish_once(
+    drafts: list[Draft], reads: ReadSet, params: CorrectParams, resources: Resources, report: RunReport
+) -> Polished:
+    """A round of polishing of all drafts by reads."""
+    placed = place_reads(drafts, reads, resources.threads, report)
+    circular = np.array([draft.circular for draft in drafts])
+    piles = Piles(
+        reads.both_ways, [draft.codes for draft in drafts], circular, placed, BEFORE_PHASING * params.max_depth
+    )  # fmt: skip
+    counts, contigs, window = Counts(), list[np.ndarray](), 0
+    with report.stage(PolishStage("polish")) as stage, progress("polish", len(drafts)) as advance:
+        for codes, found in polish(piles, params, resources.threads):
+            for one in found:
+                counts.add(piles.codes(window), one)
+                window += 1
+            contigs.append(codes)
+            advance(len(contigs))
+        stage.contigs, stage.windows = len(contigs), window
+    lengths = np.array([len(draft.codes) for draft in drafts])
+    bases = np.bincount(placed.contig, placed.end - placed.start, len(drafts))
+    changes = {name: getattr(counts, name) for name in CHANGES}
+    logger.info("polish: %s bases; %s", f"{int(lengths.sum()):,}", ", ".join(f"{changes[n]:,} {n}" for n in CHANGES))
+    return Polished(contigs, bases / np.maximum(1, lengths), changes)
+
+
+def place_reads(drafts: list[Draft], reads: ReadSet, threads: int, report: RunReport) -> Placements:
+    """Where reads lie on drafts; parts of a read may lie in different places."""
+    reference = ReadSet.from_codes([_lengthened(draft) for draft in drafts], [draft.name for draft in drafts])
+    stream = batches(_records(reads))
+    first = next(stream, None)
+    mapper = prepare(reference, first, Wanted(None, lambda params: params, True), report, threads)
+    parts, at = [], 0
+
+    def place(records: Records) -> list[Placements]:
+        return [_placements(mapped, reads) for mapped in mapper.map(records)]
+
+    with report.stage(Stage("map")), progress("map", len(reads)) as advance:
+        for found in map_in_order(place, chain([first] if first else [], stream), threads):
+            for part in found:
+                shift = at - part.first[0] if len(part.first) else 0
+                parts.append(part._replace(first=part.first + shift, last=part.last + shift))
+                at += len(part.runs)
+            advance(len(parts))
+    return Placements(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _lengthened(draft: Draft) -> np.ndarray:
+    """The bases of a draft; those of a circle go on into the next turn."""
+    if not draft.circular:
+        return draft.codes
+    n = len(draft.codes)
+    return np.resize(draft.codes, n + min(BEYOND, (MOST_TURNS - 1) * n))
+
+
+def _records(reads: ReadSet) -> Iterator[Records]:
+    """Reads as `map` takes them; their names are their numbers."""
+    for begin in range(0, len(reads), SOME):
+        rows = range(begin, min(begin + SOME, len(reads)))
+        texts = []
+        for read in rows:
+            at = reads.starts[read]
+            texts.append(LETTERS[reads.codes[at : at + reads.lengths[read]]].tobytes())
+        yield Records([b"%d" % read for read in rows], [b""] * len(rows), texts, None)
+
+
+def _placements(mapped: Mapped, reads: ReadSet) -> Placements:
+    """The alignments of a batch but secondary ones."""
+    assert mapped.paths is not None  # the mapper was asked to align
+    hits, paths = mapped.hits.take(mapped.hits.kind != SECONDARY), mapped.paths
+    rows = hits.row
+    n_runs = paths.n_runs[rows]
+    offsets = np.concatenate(([0], np.cumsum(n_runs)))
+    place = np.repeat(paths.first[rows] - offsets[:-1], n_runs) + np.arange(offsets[-1])
+    none = np.zeros(len(rows), np.int32)
+    runs, ends = shorten(Paths(paths.runs[place], offsets, none, none.copy(), none.copy(), none.copy()))
+    read = np.array([int(name) for name in mapped.records.names], np.int64)[hits.read]
+    start = reads.starts[read]
+    base = np.where(hits.strand == 0, start + hits.q_start, 2 * len(reads.codes) - start - hits.q_end)
+    return Placements(
+        base, np.where(hits.strand == 0, 0, 3), hits.sequence, hits.t_start, hits.t_end, ends[:-1], ends[1:],
+        hits.quality == 0, 1 - hits.n_matches / np.maximum(1, hits.n_columns), runs,
+    )  # fmt: skip
+
+
+def polish_drafts(
+    drafts: list[DraftContig], reads: ReadSet, params: CorrectParams, rounds: int | None, run: RunParams, report: RunReport,
+    work: Workdir | None = None,
+) -> list[np.ndarray]:  # fmt: skip
+    """The bases of drafts, polished; reads : in canonical order.  rounds, work : as in Polisher."""
+    report.details = Details()
+    some = [Draft(one.name, one.codes, one.circular) for one in drafts if len(one.codes)]
+    done = Polisher(params, rounds, Resources.of(run, report.devices), report, work).polish(some, reads)
+    report.details.polished = [one.changes for one in done]
+    polished = iter(done[-1].contigs if done else [one.codes for one in some])
+    return [next(polished) if len(one.codes) else one.codes for one in drafts]

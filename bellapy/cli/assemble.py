@@ -1,0 +1,102 @@
+"""The commands `assemble` and `polish`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bellapy.cli.folder import given_folder
+from bellapy.cli.options import RUNNING, Given, Output, Reads, pick, takes
+from bellapy.cli.reading import load_reads, with_run
+from bellapy.cli.session import session
+from bellapy.errors import ParameterError
+from bellapy.params import KmerParams, Params, make_params
+from bellapy.params.assemble import AssembleParams, AssembleWriting, PolishParams, make_assemble_params
+from bellapy.params.correct import CorrectParams, make_correct_params
+from bellapy.params.fields import check, given_values, options_of
+from bellapy.params.overlap import FIELDS, PresetParams
+from bellapy.params.run import RunParams, WorkdirParams
+
+if TYPE_CHECKING:  # loaded when needed
+    import numpy as np
+
+    from bellapy.jobs.correct.drafts import DraftContig
+
+FINDING = {**options_of(PresetParams), **pick(KmerParams, "error_rate depth")}
+"""Options of `overlap` that rule how overlaps are found."""
+POLISHING = pick(CorrectParams, "min_support max_depth no_phase")
+"""Options of `correct` that rule what reads change."""
+
+
+@takes(FINDING, options_of(AssembleParams, AssembleWriting, RunParams, WorkdirParams), RUNNING)
+def assemble(given: Given, reads: Reads, output: Output = "-") -> None:
+    """Reads to contigs."""
+    from bellapy.io.gfa import GFA
+    from bellapy.io.outputs import check_sequence_name, ending_of
+
+    if given["gfa"] is not None and ending_of(given["gfa"]) != GFA:
+        raise ParameterError(f"--gfa {given['gfa']}: name a file that ends in .gfa or .gfa.gz")
+    check_sequence_name(output, "contigs are written as GFA to .gfa, and as FASTA to any other name")
+    chosen = make_assemble_params(given)
+    params = make_params(given.get("preset"), **given_values(given, FIELDS.keys() & FINDING.keys()))
+    with session(given, reads, {"-o": output, "--gfa": given["gfa"]}) as run:
+        params = with_run(params, run)
+        run.report.parameters = {**params.to_dict(), "assemble": asdict(chosen)}
+        with given_folder(given, "assemble", _ruling(params, chosen), reads) as work:
+            from bellapy.jobs.overlap.report import start_report
+
+            start_report(run.report)
+            loaded = load_reads(run, params, reads, overlaps=True, with_paths=True)
+            from bellapy.api.assembling import Assembler
+
+            found = Assembler(loaded.params, chosen, run.report, work).assemble(loaded.reads)
+            found.write(output)
+            if given["gfa"] is not None:
+                found.write(given["gfa"])
+
+
+def _ruling(params: Params, chosen: AssembleParams) -> dict[str, Any]:
+    """What rules the output; a folder is gone on with where it is the same."""
+    options = {**params.to_dict(), "assemble": asdict(chosen)}
+    del options["run"]
+    return options
+
+
+Drafts = Annotated[str, typer.Argument(help="Contigs of any assembler, as FASTA.", show_default=False)]
+
+
+@takes(POLISHING, options_of(PolishParams, RunParams, WorkdirParams), RUNNING)
+def polish(given: Given, draft: Drafts, reads: Reads, output: Output = "-") -> None:
+    """Contigs corrected by reads."""
+    from bellapy.io.outputs import check_sequence_name
+
+    check_sequence_name(output, "contigs are written as FASTA; name another file")
+    if draft == "-" and "-" in reads:
+        raise ParameterError("-: standard input holds the draft or the reads; name a file for the other")
+    params = make_correct_params({name: given[name] for name in POLISHING})
+    rounds = given["rounds"]
+    check(given_values(given, ["rounds"]), options_of(PolishParams))
+    with session(given, [draft, *reads], {"-o": output}) as run:
+        run.report.parameters = {"polish": {**asdict(params), "rounds": rounds}}
+        options = dict(run.report.parameters)
+        with given_folder(given, "polish", options, [draft, *reads]) as work:
+            from bellapy.jobs.correct.drafts import read_drafts
+
+            drafts = read_drafts(draft)
+            loaded = load_reads(run, with_run(make_params(), run), reads)
+            from bellapy.api.polishing import polish_drafts
+
+            polished = polish_drafts(drafts, loaded.reads, params, rounds, run.run, run.report, work)
+            _write_fasta(drafts, polished, output)
+
+
+def _write_fasta(drafts: list[DraftContig], polished: list[np.ndarray], output: str) -> None:
+    from bellapy.io.gfa import LETTERS
+    from bellapy.io.outputs import open_output
+
+    with open_output(output) as stream:
+        for one, codes in zip(drafts, polished, strict=True):
+            header = one.header_for(len(codes)).encode(errors="surrogateescape")
+            stream.write(b">%s\n%s\n" % (header, LETTERS[codes].tobytes()))

@@ -1,0 +1,188 @@
+"""What is taken from a reduced graph: tips, ways through bubbles, and arcs that only repeats make.
+
+Nothing is guessed.  What many reads show stays, and so do the forks at repeats that no read spans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.jobs.assemble.graph import Graph
+
+TIP_READS, TIP_BASES = 4, 50_000  # of a dead end that is short
+BUBBLE_BASES, BUBBLE_VERTICES = 50_000, 400
+ALIKE = 500  # bases by which the ways through a bubble may differ
+WELL_SHOWN = 2  # other reads inside each read of a tip, or of a way through a bubble, in the mean: it is no error
+TURNS = 4  # of tips, bubbles and weak arcs: one may make the other
+
+
+class Cleaned(NamedTuple):
+    """Reads of tips, bubbles, and weak arcs that were taken away."""
+
+    tips: int
+    bubbles: int
+    weak: int
+
+
+def clean_graph(graph: Graph, n_inside: np.ndarray) -> Cleaned:
+    """Take away what hides the way through a graph; n_inside : (n_reads,) int64, reads that each contains."""
+    total = np.zeros(3, np.int64)
+    for _ in range(TURNS):
+        done = drop_tips(graph, n_inside), pop_bubbles(graph, n_inside), drop_weak(graph)
+        total += done
+        if not any(done):
+            break
+    return Cleaned(*total.tolist())
+
+
+def drop_weak(graph: Graph) -> int:
+    """Arcs for which both ends have longer overlaps, and which are no part of a crossing; how many these were.
+
+    Where a read spans a repeat, its overlaps with the reads that end in the repeat are longer than those of these with each
+    other, which may be from two copies.  Where none does, all reads that come into the repeat overlap all that leave it: the
+    longer overlaps tell nothing.
+    """
+    arcs, longest = graph.arcs, graph.longest_overlaps()
+    weak = (arcs.overlap < longest[arcs.source]) & (arcs.overlap < longest[arcs.target ^ 1])
+    weak[weak] = ~_crosses(graph, np.flatnonzero(weak))
+    return graph.drop(weak)
+
+
+def _crosses(graph: Graph, rows: np.ndarray) -> np.ndarray:
+    """Whether each of some arcs is part of a crossing: two vertices that lead to the same two others."""
+    first, target = graph.first, graph.arcs.target
+    found = np.zeros(len(rows), bool)
+    for i, arc in enumerate(rows.tolist()):
+        v, w = int(graph.arcs.source[arc]), int(target[arc])
+        others = target[first[v] : first[v + 1]]
+        beside = target[first[w ^ 1] : first[(w ^ 1) + 1]] ^ 1  # that lead to w, too
+        found[i] = any(np.isin(target[first[x] : first[x + 1]], others[others != w]).any() for x in beside[beside != v])
+    return found
+
+
+class _Tip(NamedTuple):
+    """A dead end, from its end to the read before the fork; ordered by what it is worth."""
+
+    bases: int
+    reads: int
+    last: int  # vertex
+    path: tuple[int, ...]
+
+
+def drop_tips(graph: Graph, n_inside: np.ndarray) -> int:
+    """Short dead ends that few reads show, the shortest first, as long as something else goes on at their fork; how many
+    reads these were.
+
+    One goes after another: all at once, both sides of a fork would go.
+    """
+    first, target, gone = graph.first.tolist(), graph.arcs.target.tolist(), np.zeros(graph.n_vertices // 2, bool)
+    for tip in sorted(_find_tips(graph)):
+        if any(gone[v >> 1] for v in tip.path) or _is_well_shown(tip.path, n_inside):
+            continue
+        after = [w for w in target[first[tip.last] : first[tip.last + 1]] if not gone[w >> 1]]
+        if all(sum(not gone[x >> 1] for x in target[first[w ^ 1] : first[(w ^ 1) + 1]]) > 1 for w in after):
+            gone[[v >> 1 for v in tip.path]] = True
+    graph.drop_reads(gone)
+    return int(gone.sum())
+
+
+def _find_tips(graph: Graph) -> list[_Tip]:
+    """The short dead ends that come to a fork."""
+    first, target, degrees = graph.first.tolist(), graph.arcs.target.tolist(), graph.degrees.tolist()
+    length = graph.arcs.length.tolist()
+    tips = []
+    for end in np.flatnonzero((graph.degrees == 0) & (graph.degrees.reshape(-1, 2)[:, ::-1].ravel() > 0)).tolist():
+        v = end ^ 1
+        path, bases = [v], 0
+        while len(path) <= TIP_READS and bases <= TIP_BASES and degrees[v] == 1:
+            arc = first[v]
+            w = target[arc]
+            if degrees[w ^ 1] > 1:
+                tips.append(_Tip(bases + int(graph.lengths[v >> 1]), len(path), v, tuple(path)))
+                break
+            bases, v = bases + length[arc], w
+            path.append(v)
+    return tips
+
+
+def _is_well_shown(vertices: Collection[int], n_inside: np.ndarray) -> bool:
+    return sum(int(n_inside[v >> 1]) for v in vertices) >= WELL_SHOWN * len(vertices)
+
+
+def pop_bubbles(graph: Graph, n_inside: np.ndarray) -> int:
+    """Keep one way through each superbubble (Onodera 2013) whose other ways few reads show; how many there were.
+
+    Its ways have to be about as long: others lead through more or fewer copies of a repeat, or over different sequences.
+    The way that is kept is that of the longest overlaps.
+    """
+    popped = 0
+    for source in np.flatnonzero(graph.degrees > 1).tolist():
+        bubble = find_bubble(graph, source) if graph.degrees[source] > 1 else None
+        if bubble is None:
+            continue
+        others, way, spread = bubble
+        if spread > ALIKE or (others and _is_well_shown(others, n_inside)):
+            continue
+        gone = np.zeros(graph.n_vertices // 2, bool)
+        gone[[v >> 1 for v in others]] = True
+        gone[[v >> 1 for v in way]] = False
+        n = graph.drop_reads(gone)
+        on_way = np.zeros(graph.n_vertices, bool)
+        on_way[way] = True
+        steps = np.array(way[:-1]) * graph.n_vertices + np.array(way[1:])
+        inside = on_way[graph.arcs.source] & on_way[graph.arcs.target]
+        leaves = inside & (graph.arcs.source != way[-1]) & (graph.arcs.target != way[0])
+        n += graph.drop(leaves & ~np.isin(graph.keys, steps))
+        popped += n > 0
+    return popped
+
+
+class Bubble(NamedTuple):
+    """others : vertices beside the way that is kept.  way : this, from the source.  spread : bases by which ways differ."""
+
+    others: list[int]
+    way: list[int]
+    spread: int
+
+
+def find_bubble(graph: Graph, source: int) -> Bubble | None:
+    """The bubble that begins at a vertex; None: there is none.
+
+    A bubble is a part of the graph without cycles that is entered at its source only, and left at one vertex only.
+    """
+    first, target = graph.first, graph.arcs.target
+    best: dict[int, tuple[int, int, int]] = {source: (0, 0, -1)}  # overlaps together, bases from the source, vertex before
+    shortest, longest = {source: 0}, {source: 0}
+    waits: dict[int, int] = {}  # arcs that have not been gone along yet, of vertices that were reached
+    ready = [source]
+    while ready:
+        v = ready.pop()
+        if first[v + 1] == first[v]:
+            return None  # a dead end inside
+        overlaps, bases, _ = best[v]
+        for arc in range(first[v], first[v + 1]):
+            w = int(target[arc])
+            if w == source or w ^ 1 in best or bases + graph.arcs.length[arc] > BUBBLE_BASES:
+                return None
+            if w not in waits:
+                waits[w] = int(first[(w ^ 1) + 1] - first[w ^ 1])
+            found = (overlaps + int(graph.arcs.overlap[arc]), bases + int(graph.arcs.length[arc]), v)
+            if w not in best or found[0] > best[w][0]:
+                best[w] = found
+            length = int(graph.arcs.length[arc])
+            shortest[w] = min(shortest.get(w, BUBBLE_BASES), shortest[v] + length)
+            longest[w] = max(longest.get(w, 0), longest[v] + length)
+            waits[w] -= 1
+            if waits[w] == 0:
+                ready.append(w)
+        if len(ready) == 1 and not any(waits.values()):
+            way = [ready[0]]
+            while way[-1] != source:
+                way.append(best[way[-1]][2])
+            return Bubble([v for v in best if v not in set(way)], way[::-1], longest[way[0]] - shortest[way[0]])
+        if len(best) > BUBBLE_VERTICES:
+            return None
+    return None

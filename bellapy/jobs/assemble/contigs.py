@@ -1,0 +1,138 @@
+"""Contigs: the sequences of unitigs and circles, without those that stand in others, on a strand of their own."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.jobs.assemble.graph import Graph
+from bellapy.jobs.assemble.layout import Layout, used_bases
+from bellapy.records import ReadSet
+from bellapy.records.bases import UNKNOWN
+
+WORD = 31  # bases
+SMALL = 60_000  # bases of a contig that may stand in another
+INSIDE, CIRCLE_INSIDE = 0.75, 0.9  # of the words of a contig, or a circle, in another, for which it is left out
+MIXING = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Contig(NamedTuple):
+    """A contig.
+
+    codes : (n,) uint8.  circular : whether its first base follows the last one.
+    reads : those that it was made of, in order, as vertices of the graph.
+    """
+
+    codes: np.ndarray
+    circular: bool
+    reads: tuple[int, ...]
+
+
+def turned(codes: np.ndarray) -> np.ndarray:
+    """The reverse complement."""
+    back = codes[::-1]
+    return np.where(back < UNKNOWN, 3 - back, back).astype(np.uint8)
+
+
+def spell(reads: ReadSet, layout: Layout, min_reads: int) -> list[Contig]:
+    """The contigs of a layout, the longest first.
+
+    min_reads : that a unitig is made of or that lie inside these, at least.
+    """
+    held = 1 + layout.n_inside
+    contigs = []
+    for unitig in layout.unitigs:
+        if sum(int(held[v >> 1]) for v in unitig.path) >= min_reads:
+            parts = [_bases(reads, layout, v)[:n] for v, n in zip(unitig.path, unitig.steps, strict=True)]
+            contigs.append(Contig(np.concatenate(parts), unitig.circular, tuple(unitig.path)))
+    for read, turn in layout.circles.items():  # which others cover from end to end
+        contigs.append(Contig(_bases(reads, layout, 2 * read)[:turn], True, (2 * read,)))
+    return sorted(contigs, key=lambda contig: (-len(contig.codes), contig.reads))
+
+
+def _bases(reads: ReadSet, layout: Layout, vertex: int) -> np.ndarray:
+    codes = used_bases(reads, layout.spans, vertex >> 1)
+    return turned(codes) if vertex & 1 else codes
+
+
+def words_of(codes: np.ndarray, circular: bool) -> np.ndarray:
+    """A number for the word at every place, the same for its reverse complement, (n,) uint64; it mixes all bases."""
+    if circular:
+        codes = np.concatenate([codes, np.resize(codes, WORD - 1)])
+    n = max(0, len(codes) - WORD + 1)
+    forward, back = np.zeros(n, np.uint64), np.zeros(n, np.uint64)
+    for i in range(WORD):
+        code = codes[i : i + n].astype(np.uint64) & np.uint64(3)
+        forward = forward << np.uint64(2) | code
+        back |= (np.uint64(3) - code) << np.uint64(2 * i)
+    words = np.minimum(forward, back)
+    for _ in range(2):
+        words = (words ^ words >> np.uint64(29)) * MIXING
+    return words ^ words >> np.uint64(32)
+
+
+def leave_out_inner(contigs: list[Contig], graph: Graph, haplotypes: int) -> list[Contig]:
+    """Leave out contigs most of whose words stand in a longer one: what is left over beside it, or another haplotype.
+
+    Circles, and the contigs of several haplotypes, are left out only if they are small; what leads from one contig to
+    another is not.
+    """
+    kept: list[Contig] = []
+    known: list[np.ndarray] = []
+    for contig in contigs:
+        words = np.unique(words_of(contig.codes, contig.circular))
+        most = CIRCLE_INSIDE if contig.circular else INSIDE
+        small, between = len(contig.codes) < SMALL, graph.targets(contig.reads[-1]) and graph.targets(contig.reads[0] ^ 1)
+        looked_at = small if contig.circular else (small or haplotypes == 1) and not between
+        if looked_at and any(np.isin(words, other, assume_unique=True).sum() > most * len(words) for other in known):
+            continue
+        kept.append(contig)
+        known.append(words)
+    return kept
+
+
+def close_variants(contigs: list[Contig], graph: Graph) -> list[Contig]:
+    """Close the contigs whose end overlaps their own beginning, where all else that goes on there is a variant of them.
+
+    So it is where some copies of a plasmid have a piece turned round.  The variants, which share most of their words with
+    the circle, are left out.  Other circles that are left open have a repeat that no read spans.
+    """
+    ends = {end: i for i, one in enumerate(contigs) if not one.circular for end in (one.reads[0], one.reads[-1] ^ 1)}
+    words = {}
+    left_out: set[int] = set()
+    closed = list(contigs)
+    for i, one in enumerate(contigs):
+        first, last = one.reads[0], one.reads[-1]
+        if one.circular or i in left_out or first not in graph.targets(last):
+            continue
+        beside = {w for w in (*graph.targets(last), *graph.targets(first ^ 1)) if w not in (first, last ^ 1)}
+        others = {ends.get(w, i) for w in beside}
+        for number in others | {i}:
+            words[number] = np.unique(words_of(contigs[number].codes, circular=False))
+        if any(np.isin(words[j], words[i], assume_unique=True).mean() <= INSIDE for j in others):
+            continue
+        arc = graph.first[last] + graph.targets(last).index(first)
+        closed[i] = one._replace(codes=one.codes[: len(one.codes) - graph.arcs.overlap[arc]], circular=True)
+        left_out |= others - {i}
+    return [one for i, one in enumerate(closed) if i not in left_out]
+
+
+def settle(contig: Contig) -> Contig:
+    """The contig on the strand, and if it is a circle from the place, that its smallest word tells."""
+    words = words_of(contig.codes, contig.circular)
+    if not len(words):
+        return contig
+    at = int(words.argmin())
+    word = np.take(contig.codes, np.arange(at, at + WORD), mode="wrap")
+    forward = tuple(word) <= tuple(turned(word))
+    if not contig.circular:
+        return contig if forward else contig._replace(codes=turned(contig.codes), reads=_turned_path(contig.reads))
+    if forward:
+        return contig._replace(codes=np.roll(contig.codes, -at))
+    codes = np.roll(contig.codes, -(at + WORD))
+    return contig._replace(codes=turned(codes), reads=_turned_path(contig.reads))
+
+
+def _turned_path(reads: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(v ^ 1 for v in reads[::-1])

@@ -1,0 +1,123 @@
+"""Overlaps of reads -> graph -> unitigs: which reads make which contig, and how contigs are linked."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.jobs.assemble.clean import Cleaned, clean_graph
+from bellapy.jobs.assemble.graph import Arcs, Graph, make_arcs
+from bellapy.jobs.assemble.hits import Hits, Kinds, Spans, clip, error_limit, find_spans, sort_kinds
+from bellapy.jobs.assemble.reduction import reduce_graph
+from bellapy.jobs.assemble.turns import choose_circles, find_turns
+from bellapy.jobs.assemble.unitigs import Unitig, find_unitigs
+from bellapy.records import Overlaps, ReadSet
+from bellapy.report.log import logger
+
+MARGIN = 100  # bases at the end of an overlap that are not trusted
+OVERHANG, SHARE = 1000, 0.8  # bases that both reads may go on beyond an overlap; its share in all of this
+ACCURATE, ACCURATE_OVERHANG = 0.02, 250  # errors up to which reads are accurate, and the same for these
+FUZZ = 1000  # bases by which two ways may differ
+LONGEST_TURNING = 60_000  # bases of a read that is looked at for turns
+JOINED = 3  # reads of a unitig whose end may be joined to another by a poor overlap
+
+
+class Layout(NamedTuple):
+    """The graph, and what became of the reads.
+
+    spans : the used parts of reads.  inside : (n_reads,) bool, reads that others contain; n_inside : (n_reads,) int64, reads
+    that each contains.  circles : reads of which one turn is a circle, with its bases.
+    """
+
+    graph: Graph
+    unitigs: list[Unitig]
+    spans: Spans
+    inside: np.ndarray
+    n_inside: np.ndarray
+    circles: dict[int, int]
+    cleaned: Cleaned
+
+
+def lay_out(reads: ReadSet, overlaps: Overlaps, min_overlap: int, min_depth: int, *, exact: bool) -> Layout:
+    """Find the unitigs of reads.
+
+    overlaps : of these reads; with paths, if they are `exact`, so that their errors tell copies of repeats apart.
+    min_depth : other reads that a base of a read needs to be used.
+    """
+    hits = Hits.of(overlaps)
+    limit = error_limit(hits) if exact else 1.0
+    overhang = ACCURATE_OVERHANG if limit <= ACCURATE else OVERHANG
+    spans = find_spans(hits, reads.lengths, min_depth, MARGIN)
+    hits, lengths = clip(hits, spans, min_overlap), spans.lengths
+    kinds = _without_poor(hits, sort_kinds(hits, lengths, overhang, SHARE), hits.errors <= limit, len(lengths))
+    inside, n_inside = _find_inner(hits, kinds, len(lengths))
+    alive = (lengths > 0) & ~inside
+    arcs = make_arcs(hits, kinds, lengths)
+    arcs = arcs.take(alive[arcs.source >> 1] & alive[arcs.target >> 1])
+    looked_at = np.flatnonzero(alive & (lengths < LONGEST_TURNING)).tolist()
+    turns = find_turns(((read, used_bases(reads, spans, read)) for read in looked_at), arcs, lengths)
+    circles = choose_circles(turns, arcs, n_inside)
+    arcs = arcs.take((turns[arcs.source >> 1] == 0) & (turns[arcs.target >> 1] == 0))
+    graph, spare = _graph_of(arcs, lengths, limit)
+    n_transitive, rounds = reduce_graph(graph, FUZZ)
+    n_forks = graph.n_forks
+    cleaned = clean_graph(graph, n_inside)
+    n_joined = _join_ends(graph, spare, alive & (turns == 0))
+    unitigs = find_unitigs(graph, alive & (turns == 0))
+    logger.info(
+        "graph: %s reads of %s are in no other one; errors of overlaps up to %.3f %%; %s arcs, %s of them transitive (%d "
+        "rounds); %d forks, then %d; %d tips, %d bubbles, %d weak arcs went; %d ends joined; %d unitigs, %d reads go round",
+        f"{alive.sum():,}", f"{len(lengths):,}", 100 * limit, f"{len(arcs.source):,}", f"{n_transitive:,}", rounds, n_forks,
+        graph.n_forks, *cleaned, n_joined, len(unitigs), (turns > 0).sum(),
+    )  # fmt: skip
+    return Layout(graph, unitigs, spans, inside, n_inside, {int(r): int(turns[r]) for r in circles}, cleaned)
+
+
+def used_bases(reads: ReadSet, spans: Spans, read: int) -> np.ndarray:
+    """The codes of the used part of a read."""
+    at = reads.starts[read]
+    return reads.codes[at + spans.start[read] : at + spans.end[read]]
+
+
+def _without_poor(hits: Hits, kinds: Kinds, good: np.ndarray, n_reads: int) -> Kinds:
+    """Poor overlaps say that a read is inside another only where the read has no good overlap."""
+    has_good = np.zeros(n_reads, bool)
+    has_good[hits.query[good]] = has_good[hits.target[good]] = True
+    return kinds._replace(
+        query_inside=kinds.query_inside & (good | ~has_good[hits.query]),
+        target_inside=kinds.target_inside & (good | ~has_good[hits.target]),
+    )
+
+
+def _find_inner(hits: Hits, kinds: Kinds, n_reads: int) -> tuple[np.ndarray, np.ndarray]:
+    """The reads that others contain, (n_reads,) bool, and how many reads are inside each, (n_reads,) int64."""
+    inside = np.zeros(n_reads, bool)
+    inside[hits.query[kinds.query_inside]] = inside[hits.target[kinds.target_inside]] = True
+    outer = np.concatenate([hits.target[kinds.query_inside], hits.query[kinds.target_inside]])
+    return inside, np.bincount(outer, minlength=n_reads)
+
+
+def _graph_of(arcs: Arcs, lengths: np.ndarray, limit: float) -> tuple[Graph, Arcs]:
+    """The graph of the good arcs, and of the poor ones where neither end has a good one; the other poor ones."""
+    poor = arcs.errors > limit
+    has_good = np.zeros(2 * len(lengths), bool)
+    has_good[arcs.source[~poor]] = True
+    spare = poor & (has_good[arcs.source] | has_good[arcs.target ^ 1])
+    return Graph(lengths, arcs.take(~spare)), arcs.take(spare)
+
+
+def _join_ends(graph: Graph, spare: Arcs, alive: np.ndarray) -> int:
+    """Join the ends of unitigs by poor overlaps that are the best ones of both ends; how many were joined."""
+    ends = np.zeros(graph.n_vertices, bool)
+    for unitig in find_unitigs(graph, alive):
+        if not unitig.circular and len(unitig.path) >= JOINED:
+            ends[[unitig.path[-1], unitig.path[0] ^ 1]] = True
+    ends &= graph.degrees == 0
+    some = spare.take(ends[spare.source] & ends[spare.target ^ 1])
+    if not len(some.source):
+        return 0
+    found = Graph(graph.lengths, some)
+    found.drop(found.arcs.overlap < found.longest_overlaps()[found.arcs.source])
+    graph.add(found.arcs)
+    return len(found) // 2

@@ -1,0 +1,65 @@
+"""Parameters of `bellapy assemble` and `bellapy polish`; numbers without a source were chosen by measurement."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
+
+from bellapy.params.fields import ALIGNMENT, FILTER, LARGEST, OUTPUT, SEEDING, About, check, fields_of, given_values
+
+TRUSTED_OVERLAP = 1000  # bases of an overlap that joins reads
+MOST_ROUNDS, SETTLED = 3, 0.001  # of polishing, and share of changed bases from which on a further round does not pay
+ROUNDS = About(
+    "How often contigs are polished by the reads", 0, 10, unset="until fewer than 1 base of 1,000 changes, at most 3 times",
+    panel=ALIGNMENT, common=True,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class AssembleParams:
+    """How reads become contigs (jobs/assemble/)."""
+
+    min_depth: Annotated[
+        int,
+        About("Other reads that a part of a read needs to be used", 1, 1000, panel=FILTER, common=True, source="miniasm"),
+    ] = 3
+    min_reads: Annotated[int, About("Reads that a contig is made of at least", 1, LARGEST, panel=FILTER, common=True)] = 4
+    min_contig: Annotated[int, About("Leave out shorter contigs", 0, LARGEST, unit="bases", panel=OUTPUT, common=True)] = (
+        1000
+    )
+    min_overlap: Annotated[
+        int, About("Shortest overlap that joins reads", 100, LARGEST, unit="bases", panel=SEEDING, common=True)
+    ] = TRUSTED_OVERLAP
+    haplotypes: Annotated[
+        int, About("How many haplotypes are assembled apart, where they differ", 1, 2, panel=FILTER, common=True)
+    ] = 1
+    fast: Annotated[bool, About("Do not correct reads before they are joined", panel=SEEDING, common=True)] = False
+    rounds: Annotated[int | None, ROUNDS] = None
+
+
+@dataclass(frozen=True)
+class PolishParams:
+    """How contigs are polished (jobs/correct/contigs.py); the rest is as in CorrectParams."""
+
+    rounds: Annotated[int | None, ROUNDS] = None
+
+
+class AssembleWriting(NamedTuple):
+    """What `assemble` writes beside its output."""
+
+    gfa: Annotated[
+        str | None,
+        About("Write the graph to this file, as GFA 1.2", panel=OUTPUT, flags=("--gfa",), metavar="FILE", common=True),
+    ] = None
+
+
+def make_assemble_params(values: Mapping[str, Any]) -> AssembleParams:
+    """Parameters by name; a value that is missing or None is left at its default.
+
+    Raises
+    ------
+    ParameterError : a value out of range.
+    """
+    known = fields_of(AssembleParams)
+    given = given_values(values, known)
+    check(given, known)
+    return AssembleParams(**given)

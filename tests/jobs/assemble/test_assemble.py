@@ -1,0 +1,159 @@
+"""`assemble` and `polish` as a whole: circles without a wrong base, the same bytes whatever the reads' order and strand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cases import listing, noisy_copy, run
+from genomes import Molecule, breaks, random_genome, reads_of, turned
+
+import bellapy
+
+LETTERS = np.frombuffer(b"ACGTN", np.uint8)
+
+
+def random_bases(seed: int, n: int) -> str:
+    return LETTERS[np.random.default_rng(seed).integers(0, 4, n)].tobytes().decode()
+
+
+MOLECULES = [Molecule(random_bases(1, 12_000), 1.0, True), Molecule(random_bases(2, 2500), 6.0, True)]
+READS = reads_of(MOLECULES, 3, depth=30, mean=3500, error=0.02)
+
+
+def fasta(sequences: dict[str, str]) -> str:
+    return "".join(f">{name}\n{text}\n" for name, text in sequences.items())
+
+
+def parse(text: str) -> dict[str, str]:
+    """Sequences by header."""
+    return {record.split("\n", 1)[0]: record.split("\n", 1)[1].replace("\n", "") for record in text.split(">")[1:]}
+
+
+def is_rotation(found: str, circle: str) -> bool:
+    return len(found) == len(circle) and (found in 2 * circle or found in 2 * turned(circle))
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    (tmp_path / "reads.fa").write_text(fasta(READS))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_circles_come_out_whole_and_exact(here):
+    outcome = run("assemble", "reads.fa", "-o", "new.fa", "--gfa", "new.gfa", "--report", "new.json", "-t", "2")
+    assert outcome.code == 0, outcome.err
+    found = parse(Path("new.fa").read_text())
+    assert len(found) == 2
+    for (header, text), one in zip(found.items(), MOLECULES, strict=True):
+        assert f"length={len(one.sequence)} circular=true depth=" in header
+        assert is_rotation(text, one.sequence)
+    lines = [line.split("\t") for line in Path("new.gfa").read_text().splitlines()]
+    assert [line[2] for line in lines if line[0] == "S"] == list(found.values())
+    assert [line[1:] for line in lines if line[0] == "L"] == [[f"contig_{i}", "+", f"contig_{i}", "+", "0M"] for i in (1, 2)]
+    report = json.loads(Path("new.json").read_text())
+    details = report["details"]
+    fates = sum(details["reads"][name] for name in ("in_contigs", "contained", "without_support", "left_over"))
+    assert details["spared"] + fates == len(READS)
+    assert [one["length"] for one in details["contigs"]] == [12_000, 2500]
+    assert {"correct", "graph", "map", "polish"} <= {stage["stage"] for stage in report["stages"]}
+
+
+def test_order_strand_and_threads_change_nothing(here):
+    assert run("assemble", "reads.fa", "-o", "one.fa", "-t", "1").code == 0
+    rng = np.random.default_rng(4)
+    names = list(READS)
+    rng.shuffle(names)
+    other = {name: turned(READS[name]) if rng.random() < 0.5 else READS[name] for name in names}
+    (here / "other.fa").write_text(fasta(other))
+    assert run("assemble", "other.fa", "-o", "two.fa", "-t", "2").code == 0
+    assert Path("one.fa").read_bytes() == Path("two.fa").read_bytes()
+
+
+def test_a_job_in_a_folder_goes_on(here):
+    words = "assemble", "reads.fa", "-o", "new.fa", "--workdir", "work", "--keep-workdir"
+    assert run(*words).code == 0
+    expected, kept = Path("new.fa").read_bytes(), {name for name in listing(here / "work") if name.endswith(".arrays")}
+    assert {"given-overlaps.arrays", "overlaps.arrays", "polished-0.arrays"} <= kept
+    for name in ("overlaps.arrays", "polished-0.arrays"):
+        (here / "work" / name).unlink()
+    assert run(*words).code == 0
+    assert Path("new.fa").read_bytes() == expected
+    assert run(*words, "--min-depth", "4").code == 1  # another job
+
+
+def test_without_correction(here):
+    assert run("assemble", "reads.fa", "-o", "new.gfa", "--fast").code == 0
+    segments = [line.split("\t")[2] for line in Path("new.gfa").read_text().splitlines() if line[0] == "S"]
+    assert is_rotation(segments[0], MOLECULES[0].sequence)
+
+
+def test_too_few_reads_give_nothing_and_say_so(here):
+    (here / "few.fa").write_text(fasta(dict(list(READS.items())[:3])))
+    outcome = run("assemble", "few.fa", "-o", "new.fa")
+    assert outcome.code == 0 and Path("new.fa").read_bytes() == b"" and "no contig" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ("assemble reads.fa -o new.bam", "-o new.bam: contigs are written as GFA to .gfa"),
+        ("assemble reads.fa -o new.fa --gfa new.txt", "--gfa new.txt: name a file that ends in .gfa"),
+        ("assemble reads.fa -o new.fa --haplotypes 3", "--haplotypes 3: must be from 1 to 2"),
+        ("polish - - -o new.fa", "-: standard input holds the draft or the reads"),
+        ("polish reads.fa reads.fa -o new.fa --rounds 11", "--rounds 11: must be from 0 to 10"),
+    ],
+)
+def test_what_cannot_be(here, words, problem):
+    outcome = run(*words.split())
+    assert outcome.code == 2 and problem in outcome.err
+    assert not Path("new.fa").exists()
+
+
+def test_a_perfect_draft_stays_as_it_is(here):
+    draft = {f"c{i} circular=true": one.sequence for i, one in enumerate(MOLECULES)}
+    (here / "draft.fa").write_text(fasta(draft))
+    assert run("polish", "draft.fa", "reads.fa", "-o", "new.fa").code == 0
+    assert Path("new.fa").read_text() == fasta(draft)
+
+
+def test_a_draft_loses_its_errors(here):
+    """Also at the joint of a circle, which its header or its name tells."""
+    rng = np.random.default_rng(5)
+    noisy = [noisy_copy(rng, one.sequence, 0.05)[0] for one in MOLECULES]
+    noisy[0] = noisy[0][3:] + "ACG"
+    (here / "draft.fa").write_text(fasta({f"utg1c length={len(noisy[0])}": noisy[0], "b topology=circular": noisy[1]}))
+    assert run("polish", "draft.fa", "reads.fa", "-o", "new.fa", "--report", "new.json").code == 0
+    found = parse(Path("new.fa").read_text())
+    assert list(found) == ["utg1c length=12000", "b topology=circular"]
+    assert all(is_rotation(text, one.sequence) for text, one in zip(found.values(), MOLECULES, strict=True))
+    rounds = json.loads(Path("new.json").read_text())["details"]["polished"]
+    assert rounds[0]["mismatches"] > 100 and sum(rounds[-1].values()) == 0
+
+
+def test_names_of_a_draft_are_unique(here):
+    (here / "draft.fa").write_text(">a\nACGT\n>a\nACGT\n")
+    outcome = run("polish", "draft.fa", "reads.fa", "-o", "new.fa")
+    assert outcome.code == 1 and "draft.fa: record 2: the name 'a' occurs twice" in outcome.err
+
+
+@pytest.mark.parametrize("seed", [2, 3, 8, 12])
+def test_contigs_run_as_genomes_with_repeats_do(seed):
+    molecules = random_genome(seed)
+    found = bellapy.assemble(reads_of(molecules, seed, depth=25, mean=5000, error=0.02), threads=2)
+    assert found.segments
+    for one in found.segments:
+        assert breaks(LETTERS[one.codes].tobytes().decode(), one.circular, molecules) == []
+
+
+def test_from_python(tmp_path):
+    found = bellapy.assemble(READS, threads=1, rounds=0)
+    found.write(tmp_path / "x.gfa")
+    found.write(tmp_path / "x.fa")
+    assert (tmp_path / "x.gfa").read_text().startswith("H\tVN:Z:1.2\nS\tcontig_1\t")
+    assert (tmp_path / "x.fa").read_text().startswith(">contig_1 length=12000 circular=true")
+    with pytest.raises(TypeError, match="speed"):
+        bellapy.assemble(READS, speed=3)

@@ -1,0 +1,142 @@
+"""Every step on the graph beside its definition: reduction, tips, bubbles, weak arcs, unitigs."""
+
+from __future__ import annotations
+
+import naive_graph as naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from layouts import arcs_of, graph_of, layout
+
+from bellapy.jobs.assemble import clean
+from bellapy.jobs.assemble.reduction import find_transitive, reduce_graph
+from bellapy.jobs.assemble.unitigs import find_unitigs
+
+LENGTHS = st.integers(1, 900)
+
+
+def mirrored(arcs: dict) -> dict:
+    """Arcs with their complements; a read has 1,000 bases."""
+    return {**arcs, **{(w ^ 1, v ^ 1): n for (v, w), n in arcs.items()}}
+
+
+@st.composite
+def any_graph(draw):
+    """A graph of few reads with any arcs, as no layout has them."""
+    n = draw(st.integers(2, 7))
+    vertices = st.integers(0, 2 * n - 1)
+    arcs = draw(st.dictionaries(st.tuples(vertices, vertices), LENGTHS, max_size=20))
+    return n, mirrored({(v, w): length for (v, w), length in arcs.items() if v >> 1 != w >> 1})
+
+
+@settings(max_examples=200, deadline=None)
+@given(any_graph(), st.integers(0, 300))
+def test_transitive_arcs_of_any_graph(given, fuzz):
+    n, arcs = given
+    graph = graph_of(arcs, np.full(n, 1000))
+    marked = find_transitive(graph, fuzz)
+    assert {arc for arc, gone in zip(arcs_of(graph), marked, strict=True) if gone} == naive.transitive(arcs, fuzz)
+    reduce_graph(graph, fuzz)
+    assert arcs_of(graph) == naive.reduced(arcs, fuzz)
+
+
+@pytest.mark.parametrize("circular", [False, True])
+@pytest.mark.parametrize("jitter", [0, 30])
+def test_a_layout_is_reduced_to_one_path(circular, jitter):
+    for seed in range(10):
+        graph = layout(seed, 40, 20_000, circular=circular, jitter=jitter)
+        expected = naive.reduced(arcs_of(graph), 100)
+        reduce_graph(graph, 100)
+        assert arcs_of(graph) == expected
+        if not jitter:
+            assert graph.n_forks == 0
+
+
+@settings(max_examples=200, deadline=None)
+@given(any_graph())
+def test_unitigs_of_any_graph(given):
+    n, arcs = given
+    graph = graph_of(arcs, np.full(n, 1000))
+    found = find_unitigs(graph, np.ones(n, bool))
+    assert {(frozenset(v >> 1 for v in one.path), one.circular) for one in found} == naive.unitigs(set(arcs), n)
+    assert sorted(v >> 1 for one in found for v in one.path) == list(range(n))
+    for one in found:
+        steps = [*one.path, one.path[0]] if one.circular else one.path
+        assert [arcs[arc] for arc in zip(steps[:-1], steps[1:], strict=True)] == one.steps[: len(steps) - 1]
+
+
+@settings(max_examples=300, deadline=None)
+@given(any_graph())
+def test_bubbles_of_any_graph(given):
+    n, arcs = given
+    graph = graph_of(arcs, np.full(n, 1000))
+    for source in range(2 * n):
+        if graph.degrees[source] < 2:
+            continue
+        found = clean.find_bubble(graph, source)
+        inner = {sink: naive.is_bubble(set(arcs), source, sink) for sink in range(2 * n)}
+        inner = {
+            sink: some for sink, some in inner.items() if some and not any((v ^ 1) in some | {source, sink} for v in some)
+        }
+        if found is None:
+            assert not {sink for sink in inner if sink ^ 1 != source}
+            continue
+        others, way, _ = found
+        assert way[0] == source and all(arc in arcs for arc in zip(way[:-1], way[1:], strict=True))
+        assert set(others) | set(way[1:-1]) == inner[way[-1]]
+
+
+def test_a_bubble_keeps_the_way_of_long_overlaps():
+    arcs = mirrored({(0, 2): 100, (2, 6): 100, (0, 4): 300, (4, 6): 300, (8, 0): 10, (6, 10): 10})
+    graph = graph_of(arcs, np.full(6, 1000))
+    assert clean.pop_bubbles(graph, np.zeros(6, int)) == 1
+    assert set(arcs_of(graph)) == set(mirrored({(0, 2): 1, (2, 6): 1, (8, 0): 1, (6, 10): 1}))
+
+
+def test_ways_of_different_lengths_stay():
+    """They go through different numbers of copies of a repeat."""
+    arcs = mirrored({(0, 2): 100, (2, 6): 900, (0, 6): 200, (8, 0): 10, (6, 10): 10})
+    graph = graph_of(arcs, np.full(6, 2000))
+    assert clean.find_bubble(graph, 0).spread == 800
+    assert clean.pop_bubbles(graph, np.zeros(6, int)) == 0 and arcs_of(graph) == arcs
+
+
+def test_tips_go_one_after_another():
+    """Of two dead ends at a fork the shorter one goes, and the other stays."""
+    arcs = mirrored({(0, 2): 100, (2, 4): 100, (4, 6): 100, (4, 8): 200, (6, 10): 400, (10, 12): 400})
+    graph = graph_of(arcs, np.full(7, 1000))
+    assert clean.drop_tips(graph, np.zeros(7, int)) == 1
+    assert set(arcs_of(graph)) == set(mirrored({(0, 2): 1, (2, 4): 1, (4, 6): 1, (6, 10): 1, (10, 12): 1}))
+
+
+def test_a_long_dead_end_stays():
+    chain = {(2 * i, 2 * i + 2): 100 for i in range(12)}
+    arcs = mirrored({**chain, (12, 30): 100, **{(28 + 2 * i, 30 + 2 * i): 100 for i in range(1, 7)}})
+    graph = graph_of(arcs, np.full(24, 1000))
+    assert clean.drop_tips(graph, np.zeros(24, int)) == 0 and arcs_of(graph) == arcs
+
+
+def test_what_many_reads_show_stays():
+    many = np.full(7, 5)
+    arcs = mirrored({(0, 2): 100, (2, 4): 100, (4, 6): 100, (4, 8): 200, (6, 10): 400, (10, 12): 400})
+    graph = graph_of(arcs, np.full(7, 1000))
+    assert clean.drop_tips(graph, many) == 0 and arcs_of(graph) == arcs
+    arcs = mirrored({(0, 2): 100, (2, 6): 100, (0, 4): 300, (4, 6): 300, (8, 0): 10, (6, 10): 10})
+    graph = graph_of(arcs, np.full(6, 1000))
+    assert clean.pop_bubbles(graph, many) == 0 and arcs_of(graph) == arcs
+
+
+def test_reads_of_two_copies_are_parted_where_others_span_the_repeat():
+    """0 and 4 come in, 8 and 12 go out; 2 and 6 span it, and 0 -> 12, 4 -> 8 are arcs within the repeat only."""
+    right = {(0, 2): 200, (2, 8): 200, (4, 6): 200, (6, 12): 200}
+    graph = graph_of(mirrored({**right, (0, 12): 600, (4, 8): 600}), np.full(7, 1000))
+    assert clean.drop_weak(graph) == 4
+    assert arcs_of(graph) == mirrored(right)
+
+
+def test_a_crossing_stays():
+    """No read spans the repeat: longer overlaps do not tell which way is right."""
+    arcs = mirrored({(0, 4): 100, (0, 6): 300, (2, 4): 200, (2, 6): 400})
+    graph = graph_of(arcs, np.full(4, 1000))
+    assert clean.drop_weak(graph) == 0 and arcs_of(graph) == arcs
