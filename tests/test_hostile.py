@@ -146,7 +146,7 @@ COMMANDS = (
 def test_stage_files(stages, tmp_path, command):
     name, _, good, *options = command
     with np.load(stages / good) as stored:
-        held = dict(stored)
+        held = {name: stored[name] for name in stored if "." in name or name == "header"}  # the rest is for SciPy
     ends, path = Counter(), tmp_path / "crafted"
     for i in range(STAGES):
         arrays = hostile.crafted(random.Random(f"{SEED} {command} {i}"), held)

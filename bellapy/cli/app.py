@@ -193,27 +193,26 @@ def _guarded(command: Callable[..., Any]) -> int:
         less = _less_memory("--sampling") if isinstance(error, MemoryLimitError) else ""
         print(f"bellapy: error: {error}{less}", file=sys.stderr)
         return error.exit_code
-    except RuntimeError as error:
-        if debug or "start new thread" not in str(error):
-            raise
-        print(f"bellapy: error: {error}; use fewer threads (-t), or allow more (ulimit -u, ulimit -v)", file=sys.stderr)
-        return 1
-    except MemoryError:
-        if debug:
-            raise
-        less = _less_memory("--max-memory", "--sampling") or " Use fewer threads (-t), or a machine with more."
-        print(f"bellapy: error: out of memory.{less}", file=sys.stderr)
-        return 1
     except Exception as error:
-        from bellapy.compute.code_cache import folder, remove_damaged
-
-        if debug or not remove_damaged(error):
+        told = None if debug else _explained(error)
+        if told is None:
             raise
-        print(
-            f"bellapy: error: {folder()}: this compiled code is damaged; it is removed: run the command again",
-            file=sys.stderr,
-        )
+        print(f"bellapy: error: {told}", file=sys.stderr)
         return 1
+
+
+def _explained(error: Exception) -> str | None:
+    """What a user can do about an error that is not the package's own; None: it is a fault of ours."""
+    if isinstance(error, MemoryError):
+        less = _less_memory("--max-memory", "--sampling") or " Use fewer threads (-t), or a machine with more."
+        return f"out of memory.{less}"
+    if isinstance(error, RuntimeError) and "start new thread" in str(error):
+        return f"{error}; use fewer threads (-t), or allow more (ulimit -u, ulimit -v)"
+    from bellapy.compute.code_cache import folder, remove_damaged
+
+    if remove_damaged(error):
+        return f"{folder()}: this compiled code is damaged; it is removed: run the command again"
+    return None
 
 
 LESS_MEMORY = {"--max-memory": "--max-memory bounds it.", "--sampling": "--sampling fraction needs less."}

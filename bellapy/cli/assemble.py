@@ -71,6 +71,8 @@ Drafts = Annotated[str, typer.Argument(help="Contigs of any assembler, as FASTA.
 def polish(given: Given, draft: Drafts, reads: Reads, output: Output = "-") -> None:
     """Contigs corrected by reads."""
     from bellapy.io.outputs import check_sequence_name
+    from bellapy.io.read_filter import POOR, SHORT
+    from bellapy.report.run_report import Dropped
 
     check_sequence_name(output, "contigs are written as FASTA; name another file")
     if draft == "-" and "-" in reads:
@@ -80,6 +82,7 @@ def polish(given: Given, draft: Drafts, reads: Reads, output: Output = "-") -> N
     check(given_values(given, ["rounds"]), options_of(PolishParams))
     with session(given, [draft, *reads], {"-o": output}) as run:
         run.report.parameters = {"polish": {**asdict(params), "rounds": rounds}}
+        run.report.dropped = Dropped(SHORT, POOR)
         options = dict(run.report.parameters)
         with given_folder(given, "polish", options, [draft, *reads]) as work:
             from bellapy.jobs.correct.drafts import read_drafts

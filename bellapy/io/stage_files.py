@@ -33,10 +33,11 @@ KINDS = {
     "seeds": ("seeds",),
     "alignments": ("seeds", "extensions"),
 }
-AS_SPARSE: dict[type, Callable[[Any, ReadSet], Any]] = {
-    KmerMatrix: lambda matrix, reads: sparse_kmers(matrix), Seeds: lambda seeds, reads: sparse_seeds(seeds, len(reads))
-}  # fmt: skip
-"""Records that a stage file also has as an array of scipy.sparse."""
+AS_SPARSE: dict[str, Callable[[dict[str, Any], ReadSet], Any]] = {
+    "k-mers": lambda records, reads: sparse_kmers(records["matrix"]),
+    "seeds": lambda records, reads: sparse_seeds(records["seeds"], len(reads)),
+}
+"""Kinds of stage files that also have an array of scipy.sparse."""
 ABOUT = {"extensions": ("seeds",)}  # records whose check needs others
 DAMAGE = (  # shows up as
     ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError, OSError, EOFError, SyntaxError,
@@ -66,9 +67,8 @@ def save_stage(path: str, kind: str, reads: ReadSet, meta: dict[str, Any], **rec
     arrays = {
         f"{name}.{f.name}": np.asarray(getattr(record, f.name)) for name, record in records.items() for f in fields(record)
     }
-    for record in records.values():
-        if type(record) in AS_SPARSE:
-            arrays |= _sparse_arrays(AS_SPARSE[type(record)](record, reads), reads)
+    if kind in AS_SPARSE:
+        arrays |= _sparse_arrays(AS_SPARSE[kind](records, reads), reads)
     header = {"format": FORMAT, "kind": kind, "reads": fingerprint(reads), "meta": meta}
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
     # as np.savez does it, which leaves the archive open when the disk is full
@@ -110,6 +110,8 @@ def load_stage(path: str, kind: str, reads: ReadSet, budget: Budget = UNLIMITED)
             if header["reads"] != fingerprint(reads):
                 raise InputError(path, "was made from other reads; give the same read files, in the same order")
             records = {name: _restore(archive, name) for name in KINDS[kind]}
+            if damaged := archive.testzip():
+                raise ValueError(f"{damaged} is damaged")
         _check_meta(kind, header["meta"])
         for name, record in records.items():
             record.check(reads, **{other: records[other] for other in ABOUT.get(name, ())})

@@ -173,7 +173,7 @@ def test_lines_of_paf_that_cannot_be(here, change, problem):
 
 
 def test_every_command_that_reads_is_here():
-    assert set(COMMANDS) - set(USES) == {"run-tile", "gather", "stage-options", "info"}
+    assert set(COMMANDS) - set(USES) == {"run-tile", "gather", "stage-options", "warm-up", "info"}
 
 
 def from_pipe(data: bytes) -> str:

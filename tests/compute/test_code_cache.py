@@ -94,6 +94,7 @@ def test_an_inner_function_that_changed_with_its_time_stamp_kept(tmp_path):
     shutil.copytree(PACKAGE, tmp_path / "bellapy", ignore=shutil.ignore_patterns("__pycache__"))
     inner = tmp_path / "bellapy" / "engines" / "numbers_for_a_test.py"
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"  # Python's byte code goes by the time stamp, too
     (tmp_path / "outer.py").write_text(OUTER)
     for number in (1, 2, 1):
         inner.write_text(INNER.format(number))

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, partial
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -40,7 +40,11 @@ _compiling = Lock()
 def stamp() -> str:
     """What compiled code depends on beside the sources, in short."""
     driver = DRIVER_FILE.read_text() if DRIVER_FILE.exists() else ""
-    whole = folder().name, sys.version, version("numba-cuda"), card_models(), driver
+    try:
+        compiler = version("numba-cuda")
+    except PackageNotFoundError:
+        compiler = ""  # nothing will be compiled
+    whole = folder().name, sys.version, compiler, card_models(), driver
     return hashlib.sha1(repr(whole).encode()).hexdigest()[:16]
 
 

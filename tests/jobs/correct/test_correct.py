@@ -135,7 +135,7 @@ def test_overlaps_from_a_file_give_the_same(work):
         both += [line, line] if columns[4] == b"+" else [line]
     outcome = run("correct", folder / "reads.fa", "--overlaps", "-", stdin=b"\n".join(both))
     assert records(outcome.out) == out
-    assert f"{len(both) - len(text.splitlines()):,} twice" in outcome.err
+    assert f"{len(both) - len(text.splitlines()):,} written twice" in outcome.err
 
 
 def test_a_stopped_job_goes_on_in_its_folder(work, tmp_path, monkeypatch):
