@@ -34,5 +34,5 @@ def test_nothing_is_compiled_after_it(tmp_path):
         command = [sys.executable, "-m", "bellapy", *words]
         return subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, check=True).stderr
 
-    assert "overlap noisy.fa" in program("warm-up", "overlap", "-t", "2", "--device", "cpu")
-    assert "compiling" not in program("overlap", "noisy.fa", "-o", "x.paf", "-t", "2", "--device", "cpu")
+    assert "exact genome.fa" in program("warm-up", "exact", "--device", "cpu")
+    assert "compiling" not in program("exact", "genome.fa", "relative.fa", "-o", "x.paf", "-t", "2", "--device", "cpu")

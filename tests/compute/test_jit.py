@@ -59,33 +59,28 @@ def test_only_one_file_knows_numbas_inside(path):
 
 
 RENAMED = """
-import sys
-from numba.core import options, cpu
+import numba
+from numba.core import cpu, options, registry
 {change}
-from bellapy.__main__ import main
-sys.argv = ["bellapy", "overlap", {reads!r}, "-o", {out!r}]
-main()
+import numpy as np
+from bellapy.compute.jit import njit, put
+
+@njit
+def copied(words):
+    other = np.zeros(4, np.int64)
+    put(other, 1, words, 0, 3)
+    return other
+
+print(copied(np.arange(5)))
 """
+CHANGES = "", "del options.TargetOptions", "del cpu.CPUTargetOptions"
 
 
 @needs_compiler
-@pytest.mark.parametrize("change", ["", "del options.TargetOptions.Mapping", "del cpu.CPUTargetOptions"])
+@pytest.mark.parametrize("change", CHANGES)
 def test_without_a_private_name_code_is_slower_and_nothing_else(change, tmp_path):
-    """The command of README works, with the same output."""
-    if "CPUTargetOptions" in change:
-        change = "import types; sys.modules['numba.core.cpu'] = types.ModuleType('numba.core.cpu')"
-    rng = __import__("random").Random(1)
-    genome = "".join(rng.choices("ACGT", k=6000))
-    reads = tmp_path / "reads.fa"
-    reads.write_text("".join(f">r{i}\n{genome[i * 200 : i * 200 + 2500]}\n" for i in range(15)))
-    outputs = []
-    for i, its_change in enumerate(("", change)):
-        out, program = (
-            tmp_path / f"{i}.paf",
-            RENAMED.format(change=its_change, reads=str(reads), out=str(tmp_path / f"{i}.paf")),
-        )
-        env = os.environ | {"PYTHONPATH": IMPORTS, "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
-        run = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
-        assert run.returncode == 0, run.stderr
-        outputs.append(out.read_bytes())
-    assert outputs[0] == outputs[1] != b""
+    program = tmp_path / "copied.py"
+    program.write_text(RENAMED.format(change=change))
+    env = os.environ | {"PYTHONPATH": IMPORTS, "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    run = subprocess.run([sys.executable, program], env=env, capture_output=True, text=True)
+    assert (run.returncode, run.stdout) == (0, "[0 0 1 2]\n"), run.stderr
