@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from bellapy.errors import BellapyError, ParameterError
+from bellapy.params import DEVICES
 
 
 def warm_up(
@@ -20,6 +21,8 @@ def warm_up(
     from bellapy.report.log import logger, set_up_logging
 
     set_up_logging(False, False)
+    if device not in DEVICES:
+        raise ParameterError(f"--device {device}: choose from {', '.join(DEVICES)}")
     unknown = [name for name in commands or () if name not in RUNS]
     if unknown:
         raise ParameterError(f"{unknown[0]}: nothing to compile for; known are {', '.join(RUNS)}")

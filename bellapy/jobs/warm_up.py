@@ -25,6 +25,7 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("overlap", "--cigar", "noisy.fa", "-o", "{out}.bam"),
     ),
     "correct": (("correct", "noisy.fa", "-o", "{out}.fa"), ("correct", "accurate.fa", "-o", "{out}.fa")),
+    "assemble": (("assemble", "noisy.fa", "-o", "{out}.fa"),),
     "map": (("map", "genome.fa", "noisy.fa", "-o", "{out}.bam"), ("map", "genome.fa", "accurate.fa", "-o", "{out}.paf")),
     "exact": (("exact", "genome.fa", "relative.fa", "-o", "{out}.paf"),),
     "wga": (("wga", "genome.fa", "relative.fa", "-o", "{out}.maf"),),

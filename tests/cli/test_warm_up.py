@@ -18,6 +18,11 @@ def test_unknown_commands():
     assert "foo: nothing to compile for; known are overlap, " in run("warm-up", "foo").err
 
 
+def test_unknown_devices():
+    outcome = run("warm-up", "--device", "foo")
+    assert outcome.code == 2 and "--device foo: choose from auto, cpu, cuda" in outcome.err
+
+
 def test_a_run_that_fails_is_told(monkeypatch):
     monkeypatch.setattr(warm_up, "RUNS", {"overlap": (("overlap", "nowhere.fa"),)})
     outcome = run("warm-up", "overlap", "--device", "cpu", "-t", "1")
