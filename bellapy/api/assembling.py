@@ -209,6 +209,7 @@ class Assembler:
 def _tell(segments: Sequence[Segment]) -> None:
     bases = sum(len(one.codes) for one in segments)
     circles = sum(one.circular for one in segments)
-    logger.info("%d contigs, %d of them circular, %s bases", len(segments), circles, f"{bases:,}")
+    noun = "contig" if len(segments) == 1 else "contigs"
+    logger.info("%d %s, %d of them circular, %s bases", len(segments), noun, circles, f"{bases:,}")
     if not segments:
         logger.warning("no contig: the reads may be too few, too shallow or too noisy; see the lines above")
