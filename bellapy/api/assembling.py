@@ -113,7 +113,7 @@ class Assembler:
         """The contigs of reads, which are in canonical order."""
         used = reads if self.chosen.fast else self._corrected(reads)
         layout = self._laid_out(used)
-        contigs = [one for one in spell(used, layout, self.chosen.min_reads)]
+        contigs = spell(used, layout, self.chosen.min_reads)
         long = [one for one in contigs if len(one.codes) >= self.chosen.min_contig]
         kept = leave_out_inner(close_variants(long, layout.graph), layout.graph, self.chosen.haplotypes)
         self.details.short, self.details.inner = len(contigs) - len(long), len(long) - len(kept)
@@ -164,21 +164,21 @@ class Assembler:
                 settled = with_min_overlap(self.params, reads.lengths)
                 return join_overlaps(list(paths_stage([whole], len(overlaps), steps, settled, part)) or [overlaps])
 
-        overlaps = self._once("overlaps", Overlaps, find)
+        overlaps = self._once("overlaps", find)
         with self.report.stage(Stage("graph")):
             return lay_out(reads, overlaps, chosen.min_overlap, chosen.min_depth, exact=exact)
 
-    def _once(self, name: str, kind: type[Overlaps], make: Callable[[], Overlaps]) -> Overlaps:
+    def _once(self, name: str, make: Callable[[], Overlaps]) -> Overlaps:
         """What `make` gives, kept in the folder if there is one."""
         if self.work is None:
             return make()
 
         def arrays() -> dict[str, np.ndarray]:
             found = make()
-            return {f.name: getattr(found, f.name) for f in fields(kind)}
+            return {f.name: getattr(found, f.name) for f in fields(Overlaps)}
 
         kept = self.work.once(name, arrays)
-        return kind(**{f.name: kept[f.name] for f in fields(kind)})
+        return Overlaps(**{f.name: kept[f.name] for f in fields(Overlaps)})
 
     def _polished(self, contigs: list[Contig], reads: ReadSet) -> tuple[list[Contig], np.ndarray]:
         """The contigs after all rounds of polishing, and the reads on a base of each."""

@@ -25,6 +25,7 @@ from bellapy.params.assemble import MOST_ROUNDS, SETTLED
 from bellapy.params.correct import CorrectParams
 from bellapy.params.run import RunParams
 from bellapy.records import Paths, ReadSet
+from bellapy.records.bases import LETTERS
 from bellapy.report.log import logger
 from bellapy.report.progress import progress
 from bellapy.report.run_report import RunReport, Stage
@@ -34,7 +35,6 @@ MOST_TURNS = 3  # of small ones
 SOME = 100  # reads at a time
 RAW = "raw"
 CHANGES = "mismatches", "inserted", "deleted", RAW  # of Counts
-LETTERS = np.frombuffer(b"ACGTN", np.uint8)
 
 
 class Draft(NamedTuple):

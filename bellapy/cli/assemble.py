@@ -17,6 +17,7 @@ from bellapy.params.assemble import AssembleParams, AssembleWriting, PolishParam
 from bellapy.params.correct import CorrectParams, make_correct_params
 from bellapy.params.fields import check, given_values, options_of
 from bellapy.params.overlap import FIELDS, PresetParams
+from bellapy.params.reads import POOR, SHORT
 from bellapy.params.run import RunParams, WorkdirParams
 
 if TYPE_CHECKING:  # loaded when needed
@@ -71,7 +72,6 @@ Drafts = Annotated[str, typer.Argument(help="Contigs of any assembler, as FASTA.
 def polish(given: Given, draft: Drafts, reads: Reads, output: Output = "-") -> None:
     """Contigs corrected by reads."""
     from bellapy.io.outputs import check_sequence_name
-    from bellapy.io.read_filter import POOR, SHORT
     from bellapy.report.run_report import Dropped
 
     check_sequence_name(output, "contigs are written as FASTA; name another file")
@@ -96,8 +96,8 @@ def polish(given: Given, draft: Drafts, reads: Reads, output: Output = "-") -> N
 
 
 def _write_fasta(drafts: list[DraftContig], polished: list[np.ndarray], output: str) -> None:
-    from bellapy.io.gfa import LETTERS
     from bellapy.io.outputs import open_output
+    from bellapy.records.bases import LETTERS
 
     with open_output(output) as stream:
         for one, codes in zip(drafts, polished, strict=True):

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-LETTERS = np.frombuffer(b"ACGTN", np.uint8)
+from bellapy.records.bases import LETTERS
+
 GFA = "gfa"  # ending of a file
 CLOSED = b"0M"  # CIGAR of a circle's link to itself
 

@@ -77,12 +77,12 @@ def compared_cigars(drawn: Drawn) -> NameTable:
 
 def differences(drawn: Drawn, long: bool = False) -> NameTable:
     """cs strings; long : with equal bases spelled."""
-    return _compare(drawn, _write_spelled if long else _write_differences, drawn.n_run_bases if long else 0)
+    return _compare(drawn, drawn.n_run_bases if long else 0, _write_differences, long)
 
 
 def mismatches(drawn: Drawn) -> NameTable:
     """MD strings."""
-    return _compare(drawn, _write_mismatches)
+    return _compare(drawn, 0, _write_mismatches)
 
 
 def draw(reads: ReadSet, overlaps: Overlaps, paths: Paths) -> Drawn:
@@ -103,10 +103,10 @@ def aligned_bases(reads: ReadSet, overlaps: Overlaps) -> NameTable:
     return NameTable(text[: offsets[-1]], offsets)
 
 
-def _compare(drawn: Drawn, write: Callable[..., None], more: int = 0) -> NameTable:
-    """What a kernel writes of all differences; more : bytes that it needs beside these."""
+def _compare(drawn: Drawn, more: int, write: Callable[..., None], *how: object) -> NameTable:
+    """What a kernel writes of all differences; more : bytes that it needs beside these.  how : its other arguments."""
     n = len(drawn.where)
-    return _fill((drawn.n_errors + n) * (MAX_DIGITS + 4) + drawn.n_gap_bases + more, n, write, drawn)
+    return _fill((drawn.n_errors + n) * (MAX_DIGITS + 4) + drawn.n_gap_bases + more, n, write, drawn, *how)
 
 
 def _fill(room: int, n: int, write: Callable[..., None], *arguments: object) -> NameTable:
@@ -184,8 +184,11 @@ def _write_compared(drawn, out, offsets):
 
 
 @njit_entry
-def _write_differences(drawn, out, offsets):
-    """Write a cs string for each path.  drawn : Drawn.  out, offsets : as in `_write_cigars`."""
+def _write_differences(drawn, spelled, out, offsets):
+    """Write a cs string for each path.  drawn : Drawn.  spelled : as in `_write_same`.
+
+    out, offsets : as in `_write_cigars`.
+    """
     at = np.int64(0)
     for i in range(len(drawn.where)):
         query, target, flip = drawn.where[i]
@@ -197,35 +200,40 @@ def _write_differences(drawn, out, offsets):
                     if _is_match(drawn, query, target, flip):
                         same += 1
                     else:
-                        at = _write_same(out, at, same)
+                        at = _write_same(out, at, drawn.target, target, same, spelled)
                         same = np.int64(0)
                         out[at], out[at + 1] = STAR, _letter(drawn.target[target], 0, LOWER)
                         out[at + 2] = _letter(drawn.query[query], flip, LOWER)
                         at += 3
                     query += 1
                     target += 1
-                at = _write_same(out, at, same)
+                at = _write_same(out, at, drawn.target, target, same, spelled)
             elif op == QUERY_ALONE:
-                at = _write_gap(out, at, PLUS, drawn.query, query, size, flip, LOWER)
+                at = _write_marked(out, at, PLUS, drawn.query, query, size, flip, LOWER)
                 query += size
             else:
-                at = _write_gap(out, at, MINUS, drawn.target, target, size, 0, LOWER)
+                at = _write_marked(out, at, MINUS, drawn.target, target, size, 0, LOWER)
                 target += size
         offsets[i + 1] = at
 
 
 @njit_inner
-def _write_same(out, at, n):
-    """Write that n bases are equal to out, uint8, from `at` on, or nothing for 0; return where it ends."""
-    if n > 0:
+def _write_same(out, at, codes, end, n, spelled):
+    """Write that n bases are equal to out, uint8, from `at` on, or nothing for 0; return where it ends.
+
+    codes : uint8, of which these are the last ones before `end`.  spelled : whether they are written, or their number.
+    """
+    if n > 0 and spelled:
+        at = _write_marked(out, at, EQUAL, codes, end - n, n, 0, UPPER)
+    elif n > 0:
         out[at] = COLON
         at = write_digits(out, at + 1, n, 1)
     return at
 
 
 @njit_inner
-def _write_gap(out, at, mark, codes, begin, size, flip, letters):
-    """Write a mark, uint8, and the bases of a gap to out, uint8, from `at` on; return where they end.
+def _write_marked(out, at, mark, codes, begin, size, flip, letters):
+    """Write a mark, uint8, and bases to out, uint8, from `at` on; return where they end.
 
     codes : uint8; the bases are those from begin to begin + size.  flip, letters : as in `_letter`.
     """
@@ -235,38 +243,6 @@ def _write_gap(out, at, mark, codes, begin, size, flip, letters):
         out[at] = _letter(codes[begin + i], flip, letters)
         at += 1
     return at
-
-
-@njit_entry
-def _write_spelled(drawn, out, offsets):
-    """Write a cs string with equal bases for each path.  drawn : Drawn.  out, offsets : as in `_write_cigars`."""
-    at = np.int64(0)
-    for i in range(len(drawn.where)):
-        query, target, flip = drawn.where[i]
-        for j in range(drawn.begins[i], drawn.ends[i]):
-            op, size = operation_of(drawn.runs[j]), length_of(drawn.runs[j])
-            if op == PAIR:
-                spelling = False
-                for _ in range(size):
-                    if _is_match(drawn, query, target, flip):
-                        if not spelling:
-                            out[at] = EQUAL
-                            at += 1
-                        out[at] = _letter(drawn.target[target], 0, UPPER)
-                        at, spelling = at + 1, True
-                    else:
-                        out[at], out[at + 1] = STAR, _letter(drawn.target[target], 0, LOWER)
-                        out[at + 2] = _letter(drawn.query[query], flip, LOWER)
-                        at, spelling = at + 3, False
-                    query += 1
-                    target += 1
-            elif op == QUERY_ALONE:
-                at = _write_gap(out, at, PLUS, drawn.query, query, size, flip, LOWER)
-                query += size
-            else:
-                at = _write_gap(out, at, MINUS, drawn.target, target, size, 0, LOWER)
-                target += size
-        offsets[i + 1] = at
 
 
 @njit_entry
@@ -290,7 +266,7 @@ def _write_mismatches(drawn, out, offsets):
             elif op == TARGET_ALONE:
                 at = write_digits(out, at, same, 1)
                 same = np.int64(0)
-                at = _write_gap(out, at, CARET, drawn.target, target, size, 0, UPPER)
+                at = _write_marked(out, at, CARET, drawn.target, target, size, 0, UPPER)
                 target += size
             else:
                 query += size

@@ -8,9 +8,8 @@ import numpy as np
 
 from bellapy.errors import ParameterError
 from bellapy.io.fastx_lines import Records
-from bellapy.params.reads import ReadParams
+from bellapy.params.reads import POOR, SHORT, ReadParams
 
-SHORT, POOR = "reads too short", "reads of low quality"
 _ERRORS = 10.0 ** ((33 - np.arange(256)) / 10)  # share of errors that a letter of FASTQ stands for
 
 

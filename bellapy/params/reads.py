@@ -5,6 +5,9 @@ from typing import Annotated
 
 from bellapy.params.fields import INPUT, LARGEST, About
 
+SHORT, POOR = "reads too short", "reads of low quality"
+"""Why reads are left out, as reports have it."""
+
 
 @dataclass(frozen=True)
 class ReadParams:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+LETTERS = np.frombuffer(b"ACGTN", np.uint8)
+"""Of codes, in upper case."""
+
 UNKNOWN = 4
 """Code of every letter other than A, C, G, T, U (either case), and of the padding between reads."""
 

@@ -44,7 +44,7 @@ def stamp() -> str:
         compiler = version("numba-cuda")
     except PackageNotFoundError:
         compiler = ""  # nothing will be compiled
-    whole = folder().name, sys.version, compiler, card_models(), driver
+    whole = sys.version, compiler, card_models(), driver
     return hashlib.sha1(repr(whole).encode()).hexdigest()[:16]
 
 

@@ -16,11 +16,10 @@ from bellapy.engines.exact.path import unpacked
 from bellapy.io.codes import OPERATIONS, REVERSE, SIGN, UNKNOWN_QUALITY, UNMAPPED
 from bellapy.io.outputs import ending_of, open_output
 from bellapy.params import ExactParams
-from bellapy.records.bases import UNKNOWN
+from bellapy.records.bases import LETTERS, UNKNOWN
 from bellapy.report.run_report import RunReport
 
 FORMATS = "paf", "sam", "txt"
-LETTERS = np.frombuffer(b"ACGTN", np.uint8)
 COLUMNS = 60  # of a block of text
 
 

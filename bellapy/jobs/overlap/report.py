@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
+from bellapy.params.reads import POOR, SHORT
 from bellapy.report.run_report import Dropped, RunReport, Stage
 
 if TYPE_CHECKING:  # a report is begun before the program is loaded
@@ -16,7 +17,7 @@ if TYPE_CHECKING:  # a report is begun before the program is loaded
 TOO_SPARSE, REPEAT, NO_SUPPORT = "too few k-mers for its length", "repeat", "too little support"
 WITHIN = "within one set of reads"
 REASONS = (
-    "reads too short", "reads of low quality", NO_SUPPORT, TOO_SPARSE, REPEAT, "too short", "score too low",
+    SHORT, POOR, NO_SUPPORT, TOO_SPARSE, REPEAT, "too short", "score too low",
     "stops in a repeat", "in the lesser part of a joined read", "overhang", "identity", "with another copy",
     "of a contained read", "beyond the best of a read", WITHIN,
 )  # fmt: skip
