@@ -49,7 +49,7 @@ def assemble(given: Given, reads: Reads, output: Output = "-") -> None:
             from bellapy.jobs.overlap.report import start_report
 
             start_report(run.report)
-            loaded = load_reads(run, params, reads, overlaps=True, with_paths=True)
+            loaded = load_reads(run, params, reads, overlaps=True)
             from bellapy.api.assembling import Assembler
 
             found = Assembler(loaded.params, chosen, run.report, work).assemble(loaded.reads)

@@ -31,10 +31,6 @@ def consensus(given: Given, windows: Windows, output: Output = "-") -> None:
     check_sequence_name(output, "the consensus is written as FASTA; name another file")
     scoring = PoaScoring(**scores)
     with session(given, windows, {"-o": output}) as run:
-        from bellapy.engines.poa.groups import compile_ahead
-
-        if run.run.device != "cpu":
-            compile_ahead()
         run.watch()
         from bellapy.compute.resources import Resources
         from bellapy.jobs.windows import find_consensus

@@ -49,8 +49,6 @@ TAKEN = {
 }
 """Those that rule which reads are taken: the option --min-length is about what is written."""
 FASTQ = "fq", "fastq"
-KERNELS = ("bellapy.engines.tags.batch_cuda:load",)
-"""What is compiled ahead for piles on GPUs."""
 
 
 @takes(FINDING, TAKEN, options_of(CorrectParams, RunParams, WorkdirParams), RUNNING)
@@ -166,7 +164,7 @@ def _find_in_one_piece(run: Session, params: Params, paths: list[str]) -> tuple[
 
     or_tiles = all(map(isfile, paths))
     try:
-        loaded = load_reads(run, params, paths, overlaps=True, with_paths=True, or_tiles=or_tiles, kernels=KERNELS)
+        loaded = load_reads(run, params, paths, overlaps=True, or_tiles=or_tiles)
         from bellapy.jobs.overlap.pipeline import overlap_reads
 
         overlaps, steps = overlap_reads(loaded.reads, loaded.params, run.report)

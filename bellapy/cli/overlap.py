@@ -84,13 +84,11 @@ def _find(
     or_tiles = all(map(isfile, reads))
     try:
         loaded = load_reads(run, params, reads, target, overlaps=not skip_alignment, or_tiles=or_tiles)
-        from bellapy.compute.gpu import ahead
         from bellapy.jobs.overlap.pipeline import candidate_overlaps, overlap_reads
 
         if skip_alignment:
             return loaded, candidate_overlaps(loaded.reads, loaded.params, run.report), None
-        leave = None if target.paths else ahead.leave
-        return loaded, *overlap_reads(loaded.reads, loaded.params, run.report, with_paths=target.paths, aligned=leave)
+        return loaded, *overlap_reads(loaded.reads, loaded.params, run.report, with_paths=target.paths)
     except (TooLarge, MemoryLimitError):
         if not or_tiles:
             raise

@@ -47,22 +47,16 @@ class Loaded:
 
 def load_reads(
     session: Session, params: Params, paths: list[str], output: Destination | None = None, *, overlaps: bool = False,
-    with_paths: bool = False, or_tiles: bool = False, kernels: Sequence[str] = (),
+    or_tiles: bool = False,
 ) -> Loaded:  # fmt: skip
     """Read the files.
 
     output : where its format limits names, they are checked now.  overlaps : the device is chosen now.
-    with_paths : paths will be made, whatever is written.
     or_tiles : raise TooLarge as soon as it shows that the whole job does not fit in one piece.
-    kernels : tasks that compile what is needed for GPUs beside overlaps and paths.
     """
-    if overlaps and params.run.device != "cpu":
-        from bellapy.jobs.overlap.first_run import compile_ahead
-
-        compile_ahead(with_paths=with_paths or (output is not None and output.paths), others=kernels)
     session.watch()
+    from bellapy.compute.gpu.devices import choose_beside
     from bellapy.compute.threads import shared_by
-    from bellapy.jobs.overlap.first_run import choose_beside
 
     device, check = choose_beside(params.run.device if overlaps else "cpu"), lambda names: None
     if output and output.format in ("sam", "bam"):

@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import cuda
 
-from bellapy.compute.gpu.late import cuda
 from bellapy.compute.gpu.ops import U32, U64, inlined, reverse_bits
 from bellapy.compute.gpu.scan import BLOCK, OWN, TILE, sum_before
 

@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 
 from bellapy.compute.gpu.desk import Desk, on_each
-from bellapy.compute.gpu.desk import desk as desk_for
 from bellapy.compute.gpu.ops import U32, U64, copy_between, driver
 from bellapy.compute.gpu.scan import BLOCK, TILE, begins_of_tiles, blocks_for
 from bellapy.compute.gpu.sort import sort_words
 from bellapy.records.kmers import entry_type
-from bellapy.report.run_report import Devices
 from bellapy.seeding.cuda_kmers import (
     MARKS,
     NO_PASS,
@@ -114,12 +112,6 @@ def _words_of(desk: Desk, planes: Any, wanted: Wanted, marks: Any, number: np.ui
     words = desk.empty(begins_of_tiles(desk, sums), np.uint64)
     desk.launch(write_words, n_tiles, BLOCK, planes, wanted, marks, number, sums, words)
     return words
-
-
-def load(gpu: int = 0) -> None:
-    """Compile, or load, the kernels of counting; not those of sorts."""
-    with desk_for(Devices(), gpu) as its_desk:
-        count_on_gpus([its_desk], [its_desk.zeros((1, 3), np.uint32)], 1, 1, 2, 1 << 30)
 
 
 def _entries_of(desk: Desk, words: Any, to_hash: int, lower: int, spectrum: Any, dtype: type) -> Any:

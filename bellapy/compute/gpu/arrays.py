@@ -1,126 +1,181 @@
-"""Memory, arrays, streams and events of devices, and kernels that are compiled already.
+"""Devices, memory, arrays, streams and events, by NVIDIA's cuda.core.
 
-Names and meanings are those of numba-cuda, whose simulator stands in for this module.  numba-cuda itself only compiles.
-All arrays are contiguous, in C order.
+Names and meanings are those of numba-cuda, whose simulator stands in for this module.  All arrays are contiguous, in C
+order.
 """
 
 from __future__ import annotations
 
-import ctypes
 import threading
 from collections.abc import Sequence
+from functools import cache
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from cuda.bindings.driver import cuMemGetInfo
+from cuda.core import Buffer, Device, DeviceMemoryResource, LegacyPinnedMemoryResource, StreamOptions
+from numba import from_dtype, types
 
-from bellapy.compute.gpu.driver import OUT_OF_MEMORY, Card, Where, check, current_card, gpus, libraries
-
-__all__ = ["current_card", "gpus"]
-
-PORTABLE, MAPPED = 1, 2  # flags of memory of the host
-BUFFER, BUFFER_SIZE, END = 1, 2, 0  # marks in the list that hands over arguments
-KEPT = 4 << 30  # bytes of freed memory that wait to be used again or given back: to give back waits for all kernels
-LEAST_STEP, STEP_BITS = 1 << 9, 4  # between sizes of memory that is used again: bytes, and bits of the size that tell it
+from bellapy.compute.gpu.errors import telling
 
 Shape = int | tuple[int, ...]
 
 
-# ---------------------------------------------------------------- memory
+# ---------------------------------------------------------------- devices
 
 
-class _Freed(NamedTuple):
-    """Memory that nothing refers to any more; stream : the handle of the one in whose order it was used, else 0."""
+class Card:
+    """A device; `with card:` makes it the one in use, for this thread."""
 
-    card: Card
-    n_bytes: int
-    stream: int
-    address: int
+    def __init__(self, index: int):
+        self.id, self.device = index, Device(index)
+        with self:
+            self.name, self.compute_capability = self.device.name, tuple(self.device.compute_capability)
+            self.MULTIPROCESSOR_COUNT = self.device.properties.multiprocessor_count
+            self.memory, self.default_stream = DeviceMemoryResource(self.device), self.device.default_stream
 
+    def free_and_total(self) -> tuple[int, int]:
+        """Bytes of its memory; what the pool holds for later counts as free."""
+        with self:
+            _, free, total = cuMemGetInfo()
+            held = self.memory.attributes
+            return free + held.reserved_mem_current - held.used_mem_current, total
 
-_freed: list[_Freed] = []
-_freeing = threading.Lock()
+    def __enter__(self) -> Card:
+        with telling:
+            Device(self.id).set_current()
+        _used().append(self)
+        return self
 
-
-def _give_back() -> None:
-    """Free what nothing refers to any more."""
-    with _freeing:
-        some, _freed[:] = list(_freed), []
-    for memory in some:
-        with memory.card:
-            check(libraries().waiting.cuMemFree_v2(Where(memory.address)))
-
-
-def _use_again(card: Card, n_bytes: int, stream: int) -> int:
-    """The address of freed memory of a stream, whose new work comes after all that used it; 0: there is none of the size."""
-    with _freeing:
-        for i, memory in enumerate(_freed):
-            if (memory.card, memory.n_bytes, memory.stream) == (card, n_bytes, stream):
-                return _freed.pop(i).address
-    return 0
+    def __exit__(self, *error: object) -> None:
+        _used().pop()
+        if _used():
+            Device(_used()[-1].id).set_current()
 
 
-def _allocate(n_bytes: int) -> int:
-    """The address of new memory on the device in use."""
-    address = Where()
-    if sum(memory.n_bytes for memory in list(_freed)) > KEPT:
-        _give_back()
-    code = libraries().waiting.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(n_bytes))
-    if code == OUT_OF_MEMORY:
-        _give_back()
-        code = libraries().waiting.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(n_bytes))
-    check(code)
-    return address.value or 0
+_own = threading.local()
+
+
+def _used() -> list[Card]:
+    """The devices that this thread has taken in use, the last of which is."""
+    if not hasattr(_own, "cards"):
+        _own.cards = []
+    return _own.cards
+
+
+class Cards:
+    """All devices, by number."""
+
+    def __init__(self) -> None:
+        self._cards: dict[int, Card] = {}
+        self._lock = threading.Lock()
+
+    def __getitem__(self, index: int) -> Card:
+        with self._lock:
+            if index not in self._cards:
+                self._cards[index] = Card(index)
+            return self._cards[index]
+
+    def __len__(self) -> int:
+        with telling:
+            return len(Device.get_all_devices())
+
+
+gpus = Cards()
+
+
+def current_card() -> Card:
+    """The device in use; the first one if none is."""
+    if not _used():
+        gpus[0].__enter__()
+    return _used()[-1]
 
 
 def free_memory() -> int:
     """Bytes that are free on the device in use."""
-    _give_back()
     return current_card().free_and_total()[0]
 
 
-class _Memory:
-    """Memory of a device; used again or given back some time after nothing refers to it any more.
+# ---------------------------------------------------------------- order of work
 
-    stream : in whose order all work with it is done; 0: it is not known, and the memory is not used again.
-    """
 
-    def __init__(self, n_bytes: int, stream: Stream | int = 0):
-        self.card, self.stream, self.address = current_card(), _handle(stream).value or 0, 0
-        if self.stream:
-            step = max(LEAST_STEP, 1 << max(0, n_bytes.bit_length() - STEP_BITS))
-            n_bytes = -(-n_bytes // step) * step  # of few sizes, so that one fits another time
-            self.address = _use_again(self.card, n_bytes, self.stream)
-        self.n_bytes = n_bytes
-        if n_bytes and not self.address:
-            self.address = _allocate(n_bytes)
+class Stream:
+    """Work that is done in its order; it waits for copies that name no stream, and these wait for it."""
 
-    def __del__(self) -> None:
-        if getattr(self, "address", 0):
-            _freed.append(_Freed(self.card, self.n_bytes, self.stream, self.address))
+    def __init__(self) -> None:
+        with telling:
+            self.its = current_card().device.create_stream(options=StreamOptions(nonblocking=False))
+
+    def synchronize(self) -> None:
+        """Wait until all of it is done."""
+        with telling:
+            self.its.sync()
+
+
+stream = Stream
+
+
+def of_cuda(stream: Stream | int) -> Any:
+    """The stream as cuda.core has it; 0 : that of the device in use which all others wait for."""
+    return stream.its if isinstance(stream, Stream) else current_card().default_stream
+
+
+class Event:
+    """A moment in a stream."""
+
+    def __init__(self) -> None:
+        with telling:
+            self.its = current_card().device.create_event({"timing_enabled": True})
+
+    def record(self, stream: Stream | int = 0) -> None:
+        """Let it be when the work so far is done."""
+        with telling:
+            of_cuda(stream).record(self.its)
+
+    def wait(self, stream: Stream | int = 0) -> None:
+        """Let what comes in a stream wait for it."""
+        with telling:
+            of_cuda(stream).wait(self.its)
+
+    def synchronize(self) -> None:
+        """Wait for it here."""
+        with telling:
+            self.its.sync()
+
+    def elapsed_time(self, later: Event) -> float:
+        """Milliseconds until another one."""
+        with telling:
+            return later.its - self.its
+
+
+event = Event
+
+
+# ---------------------------------------------------------------- arrays
 
 
 class _HostMemory:
-    """Pinned memory of the host."""
+    """Pinned memory of the host, which all devices can use."""
 
-    def __init__(self, n_bytes: int, flags: int):
-        self.n_bytes, address = n_bytes, Where()
-        self.card = current_card()
-        check(libraries().waiting.cuMemHostAlloc(ctypes.byref(address), ctypes.c_size_t(max(1, n_bytes)), flags))
-        self.address = address.value or 0
-
-    def __del__(self) -> None:
-        if getattr(self, "address", 0):
-            with self.card:
-                libraries().waiting.cuMemFreeHost(Where(self.address))
+    def __init__(self, n_bytes: int):
+        current_card()
+        with telling:
+            self.n_bytes, self._buffer = n_bytes, _pinned().allocate(max(1, n_bytes))
+        self.address = int(self._buffer.handle)
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
         return {"shape": (self.n_bytes,), "typestr": "|u1", "data": (self.address, False), "version": 3}
 
 
+@cache
+def _pinned() -> LegacyPinnedMemoryResource:
+    return LegacyPinnedMemoryResource()
+
+
 class DeviceArray:
-    """An array of a device, or a part of one along its first axis."""
+    """An array of a device, or a part of one along its first axis.  memory : what it lies in, kept while it is used."""
 
     def __init__(self, memory: Any, address: int, shape: tuple[int, ...], dtype: np.dtype):
         self._memory, self.address, self.shape, self.dtype = memory, address, shape, dtype
@@ -139,9 +194,6 @@ class DeviceArray:
     @property
     def _numba_type_(self) -> Any:
         """What the compiler takes it for."""
-        from numba.cuda import types
-        from numba.cuda.np.numpy_support import from_dtype
-
         return types.Array(from_dtype(self.dtype), self.ndim, "C")
 
     def __len__(self) -> int:
@@ -164,21 +216,18 @@ class DeviceArray:
             here = np.empty(self.shape, self.dtype)
         if here.shape != self.shape or here.dtype != self.dtype or not here.flags.c_contiguous:
             raise ValueError(f"{self.dtype} {self.shape} does not fit {here.dtype} {here.shape}")
-        if self.nbytes:
-            _copy("DtoH", here.ctypes.data, self.address, self.nbytes, stream)
+        _copy(here.ctypes.data, self.address, self.nbytes, stream)
         return here
 
     def copy_to_device(self, source: DeviceArray | np.ndarray, stream: Stream | int = 0) -> None:
         """Overwrite the numbers; from the host an array must not change until the stream has come there."""
         if source.nbytes != self.nbytes or source.dtype != self.dtype:
             raise ValueError(f"{source.dtype} {source.shape} does not fit {self.dtype} {self.shape}")
-        if not self.nbytes:
-            return
         if isinstance(source, DeviceArray):
-            _copy("DtoD", self.address, source.address, self.nbytes, stream)
+            _copy(self.address, source.address, self.nbytes, stream)
         else:
             whole = np.ascontiguousarray(source)
-            _copy("HtoD", self.address, whole.ctypes.data, self.nbytes, stream if whole is source else 0)
+            _copy(self.address, whole.ctypes.data, self.nbytes, stream if whole is source else 0)
 
 
 class MappedArray(DeviceArray):
@@ -188,14 +237,14 @@ class MappedArray(DeviceArray):
         np.asarray(self._memory).view(self.dtype).reshape(self.shape)[rows] = values
 
 
-def _copy(way: str, to: int, source: int, n_bytes: int, stream: Stream | int) -> None:
-    """Copy between arrays, as a part of the driver's names says which way."""
-    if stream:
-        copy = getattr(libraries().waiting, f"cuMemcpy{way}Async_v2")
-        check(copy(Where(to), Where(source), ctypes.c_size_t(n_bytes), _handle(stream)))
-    else:
-        current_card()
-        check(getattr(libraries().waiting, f"cuMemcpy{way}_v2")(Where(to), Where(source), ctypes.c_size_t(n_bytes)))
+def _copy(to: int, source: int, n_bytes: int, stream: Stream | int) -> None:
+    """Copy between addresses, on devices or here; without a stream it is done at the end."""
+    if n_bytes:
+        order = of_cuda(stream)
+        with telling:
+            Buffer.from_handle(to, n_bytes).copy_from(Buffer.from_handle(source, n_bytes), stream=order)
+            if not stream:
+                order.sync()
 
 
 def _laid_out(shape: Shape, dtype: np.typing.DTypeLike) -> tuple[tuple[int, ...], np.dtype, int]:
@@ -211,8 +260,11 @@ def device_array(shape: Shape, dtype: np.typing.DTypeLike, stream: Stream | int 
     stream : in whose order all work with it is done, so that its memory serves other arrays of the stream at once later.
     """
     whole, kind, n_bytes = _laid_out(shape, dtype)
-    memory = _Memory(n_bytes, stream)
-    return DeviceArray(memory, memory.address, whole, kind)
+    if not n_bytes:
+        return DeviceArray(None, 0, whole, kind)
+    with telling:
+        memory = current_card().memory.allocate(n_bytes, stream=of_cuda(stream))
+    return DeviceArray(memory, int(memory.handle), whole, kind)
 
 
 def to_device(here: np.ndarray, stream: Stream | int = 0) -> DeviceArray:
@@ -225,107 +277,23 @@ def to_device(here: np.ndarray, stream: Stream | int = 0) -> DeviceArray:
 def pinned_array(shape: Shape, dtype: np.typing.DTypeLike) -> np.ndarray:
     """An array of the host from which copies need not wait."""
     whole, kind, n_bytes = _laid_out(shape, dtype)
-    return np.asarray(_HostMemory(n_bytes, 0))[:n_bytes].view(kind).reshape(whole)
+    return np.asarray(_HostMemory(n_bytes))[:n_bytes].view(kind).reshape(whole)
 
 
 def mapped_array(shape: Shape, dtype: np.typing.DTypeLike, portable: bool = True) -> MappedArray:
-    """An array of the host that all devices use, too."""
+    """An array of the host that all devices use, too; portable : numba-cuda's word for all."""
     whole, kind, n_bytes = _laid_out(shape, dtype)
-    memory = _HostMemory(n_bytes, MAPPED | (PORTABLE if portable else 0))
+    memory = _HostMemory(n_bytes)
     return MappedArray(memory, memory.address, whole, kind)
 
 
 def upload(rows: np.ndarray, there: DeviceArray, stream: Stream | int) -> None:
     """Copy contiguous rows to an array of the same shape and dtype."""
-    if rows.nbytes:
-        _copy("HtoD", there.address, rows.ctypes.data, rows.nbytes, stream)
+    _copy(there.address, rows.ctypes.data, rows.nbytes, stream)
 
 
 def fill_bytes(there: DeviceArray, byte: int, stream: Stream | int) -> None:
     """Fill an array with one byte."""
     if there.nbytes:
-        current_card()
-        fill = libraries().quick.cuMemsetD8Async
-        check(fill(Where(there.address), ctypes.c_ubyte(byte), ctypes.c_size_t(there.nbytes), _handle(stream)))
-
-
-# ---------------------------------------------------------------- order of work
-
-
-class Stream:
-    """Work that is done in its order."""
-
-    def __init__(self) -> None:
-        current_card()
-        self.handle = Where()
-        check(libraries().waiting.cuStreamCreate(ctypes.byref(self.handle), 0))
-
-    def synchronize(self) -> None:
-        """Wait until all of it is done."""
-        check(libraries().waiting.cuStreamSynchronize(self.handle))
-
-
-stream = Stream
-
-
-def _handle(stream: Stream | int) -> Where:
-    return stream.handle if isinstance(stream, Stream) else Where(stream)
-
-
-class Event:
-    """A moment in a stream."""
-
-    def __init__(self) -> None:
-        current_card()
-        self.handle = Where()
-        check(libraries().waiting.cuEventCreate(ctypes.byref(self.handle), 0))
-
-    def __del__(self) -> None:
-        if getattr(self, "handle", None):
-            libraries().quick.cuEventDestroy_v2(self.handle)
-
-    def record(self, stream: Stream | int = 0) -> None:
-        """Let it be when the work so far is done."""
-        check(libraries().quick.cuEventRecord(self.handle, _handle(stream)))
-
-    def wait(self, stream: Stream | int = 0) -> None:
-        """Let what comes in a stream wait for it."""
-        check(libraries().quick.cuStreamWaitEvent(_handle(stream), self.handle, 0))
-
-    def synchronize(self) -> None:
-        """Wait for it here."""
-        check(libraries().waiting.cuEventSynchronize(self.handle))
-
-    def elapsed_time(self, later: Event) -> float:
-        """Milliseconds until another one."""
-        passed = ctypes.c_float()
-        check(libraries().quick.cuEventElapsedTime(ctypes.byref(passed), self.handle, later.handle))
-        return passed.value
-
-
-event = Event
-
-
-# ---------------------------------------------------------------- kernels
-
-
-class Function:
-    """A compiled kernel, loaded on the device in use."""
-
-    def __init__(self, cubin: bytes, name: str):
-        driver, self._module, self._handle = libraries().waiting, Where(), Where()
-        current_card()
-        check(driver.cuModuleLoadData(ctypes.byref(self._module), cubin))
-        check(driver.cuModuleGetFunction(ctypes.byref(self._handle), self._module, name.encode()))
-
-    def start(self, blocks: int, threads: int, stream: Stream | int, shared: int, arguments: bytes) -> None:
-        """Start it.  shared : bytes of shared memory of each block.  arguments : all of them, laid out as in memory."""
-        whole, size = ctypes.c_char_p(arguments), ctypes.c_size_t(len(arguments))
-        handed = (Where * 5)(
-            BUFFER, ctypes.cast(whole, Where), BUFFER_SIZE, ctypes.cast(ctypes.pointer(size), Where), END
-        )  # fmt: skip
-        check(
-            libraries().quick.cuLaunchKernel(
-                self._handle, int(blocks), 1, 1, int(threads), 1, 1, int(shared), _handle(stream), None, handed
-            )
-        )  # fmt: skip
+        with telling:
+            Buffer.from_handle(there.address, there.nbytes).fill(byte, stream=of_cuda(stream))

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import fnmatch
-import os
-import sys
+from concurrent.futures import Future
 from contextlib import suppress
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock, Thread
 from typing import NamedTuple
 
-from bellapy.compute.gpu import driver
-from bellapy.compute.gpu.late import SIMULATED
+from bellapy.compute.compiling import is_on
+from bellapy.compute.gpu.errors import DriverError
 from bellapy.compute.memory import address_limit
 from bellapy.errors import DeviceError
 from bellapy.report.log import logger
@@ -22,7 +19,8 @@ LEAST_FREE = 512 << 20  # bytes of device memory: a context, the compiled kernel
 ADDRESSES = 14 << 30  # bytes of addresses that the driver takes with one GPU, whatever is used of them
 DRIVER_FILE = Path("/proc/driver/nvidia/version")
 """Exists where an NVIDIA driver is loaded (Linux)."""
-CARDS = DRIVER_FILE.parent / "gpus"
+SIMULATED = is_on("NUMBA_ENABLE_CUDASIM")
+"""Whether Numba's simulator stands in for GPUs."""
 _found: list[Gpu] = []
 _finding = Lock()
 
@@ -65,31 +63,41 @@ def known_gpus() -> list[Gpu]:
 
 
 def wake() -> None:
-    """Begin to start the driver and a context on every GPU, in threads: that takes half a second, and needs no Python.
+    """Begin to load what GPUs need and to start a context on each, in a thread: that takes a second.
 
     What goes wrong here goes wrong again where GPUs are looked for, and is told there.
     """
     if DRIVER_FILE.exists() and _installed() and not _lack_of_addresses():
-        card_models()  # later the driver would let us wait for it
         Thread(target=_start_contexts, name="waking", daemon=True).start()
 
 
-@cache
-def card_models() -> list[str]:
-    """The lines of the driver's files that name the models of all cards."""
-    cards = [card.read_text() for card in sorted(CARDS.glob("*/information"))] if CARDS.is_dir() else []
-    return [line for card in cards for line in card.splitlines() if line.startswith("Model")]
-
-
 def _start_contexts() -> None:
-    with suppress(OSError, AttributeError, driver.DriverError):  # no such library, or an old one
-        for index in range(driver.start()):
-            Thread(target=_start_context, args=(index,), name="waking", daemon=True).start()
+    with suppress(Exception):
+        from bellapy.compute.gpu import kernels  # noqa: F401  # loads numba-cuda
+        from bellapy.compute.gpu.arrays import gpus
+
+        for index in range(len(gpus)):
+            gpus[index]
 
 
-def _start_context(index: int) -> None:
-    with suppress(driver.DriverError):
-        driver.gpus[index]
+def choose_beside(wanted: str) -> Future[str]:
+    """Begin to choose the device, as `choose_device` does, in a thread: reads can be read meanwhile.
+
+    wanted : of `--device`.
+    """
+    choice: Future[str] = Future()
+
+    def choose() -> None:
+        try:
+            choice.set_result(choose_device(wanted))
+        except BaseException as error:
+            choice.set_exception(error)
+
+    if wanted == "cpu":
+        choice.set_result("cpu")
+    else:
+        Thread(target=choose, name="choosing", daemon=True).start()
+    return choice
 
 
 def _installed() -> bool:
@@ -102,11 +110,13 @@ def _driver_problem() -> str:
     if lack := _lack_of_addresses():
         return lack
     try:
-        return "" if driver.start() else "the driver lists none"
-    except (OSError, AttributeError) as error:
-        return f"the driver cannot be loaded: {error}"
-    except driver.DriverError as error:
+        from bellapy.compute.gpu.arrays import gpus
+
+        return "" if len(gpus) else "the driver lists none"
+    except DriverError as error:
         return error.problem
+    except (ImportError, RuntimeError) as error:  # no such library, or an old one
+        return f"the driver cannot be loaded: {error}"
 
 
 def _lack_of_addresses() -> str:
@@ -119,33 +129,29 @@ def _lack_of_addresses() -> str:
 
 def _cuda_versions() -> tuple[tuple[int, int], tuple[int, int]]:
     """What the driver supports, what the installed libraries were made for."""
-    return ((0, 0), (0, 0)) if SIMULATED else (driver.get_version(), _libraries_version())
+    if SIMULATED:
+        return (0, 0), (0, 0)
+    from importlib.metadata import version
 
+    from cuda.bindings.driver import cuDriverGetVersion
 
-def _libraries_version() -> tuple[int, int]:
-    """That of CUDA's libraries by the name of a folder, as to load importlib.metadata takes a twentieth of a short run.
-
-    0, 0 for another installation: then the compiler tells what it needs.
-    """
-    for place in sys.path:
-        with suppress(OSError):
-            for name in fnmatch.filter(os.listdir(place), "cuda_bindings-*.dist-info"):
-                numbers = name.split("-")[1].split(".")
-                if len(numbers) > 1 and all(map(str.isdigit, numbers[:2])):
-                    return int(numbers[0]), int(numbers[1])
-    return 0, 0
+    major, minor = version("cuda-bindings").split(".")[:2]
+    supported = int(cuDriverGetVersion()[1])
+    return (supported // 1000, supported % 1000 // 10), (int(major), int(minor))
 
 
 def _list_gpus() -> list[Gpu]:
     """All GPUs that let this process in: one may be full of others, or be for one process at a time."""
     if SIMULATED:
         return [Gpu(0, "Numba's simulator", 1 << 34, 1 << 34)]
+    from bellapy.compute.gpu.arrays import gpus as cards
+
     gpus, problems = [], []
-    for index in range(driver.start()):
+    for index in range(len(cards)):
         try:
-            card = driver.gpus[index]
+            card = cards[index]
             gpus.append(Gpu(card.id, card.name, *card.free_and_total()))
-        except driver.DriverError as error:
+        except DriverError as error:
             problems.append(f"GPU {index}: {error.problem}")
     if not gpus:
         raise DeviceError(f"no NVIDIA GPU can be used: {'; '.join(problems)}")

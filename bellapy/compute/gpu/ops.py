@@ -11,8 +11,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numba import cuda
 
-from bellapy.compute.gpu.late import SIMULATED, cuda, inner, intrinsic
+from bellapy.compute.gpu.devices import SIMULATED
 
 EMPTY_BYTE = 0xC0  # four of them: a number below all scores
 WARP = 8 if SIMULATED else 32
@@ -21,7 +22,7 @@ BOTH = 0x10001  # times a number: the number in both halves of a word
 LOW_HALVES, HIGH_HALVES = U32(0x5410), U32(0x7632)  # what `permute` chooses of two words
 
 
-inlined = inner(**({"inline": "always"} if SIMULATED else {"forceinline": True}))
+inlined = cuda.jit(device=True, **({"inline": "always"} if SIMULATED else {"forceinline": True}))
 """For parts of kernels.  LLVM takes them in.  If Numba did, compiling would take six times as long."""
 
 
@@ -160,10 +161,11 @@ if SIMULATED:
 
 else:
     from llvmlite import ir
+    from numba.cuda.extending import intrinsic
 
     from bellapy.compute.gpu import arrays as driver
     from bellapy.compute.gpu.arrays import current_card, fill_bytes, free_memory, upload
-    from bellapy.compute.gpu.stored import Kernel
+    from bellapy.compute.gpu.kernels import Kernel
 
     __all__ = ["current_card", "driver", "fill_bytes", "free_memory", "upload"]
     EVERY = -1
@@ -210,7 +212,7 @@ else:
 
         return cuda.types.int32(array, cuda.types.int64), emit
 
-    @inner(inline="always")
+    @cuda.jit(device=True, inline="always")
     def rest():
         cuda.nanosleep(U32(200))
 
@@ -268,14 +270,14 @@ else:
     def reverse_bits(typing_context, word):
         return _emit("brev.b32 $0, $1;", 1)
 
-    @inner(inline="always")
+    @cuda.jit(device=True, inline="always")
     def ballot(flag):
         return U32(cuda.ballot_sync(I32(EVERY), flag))
 
-    @inner(inline="always")
+    @cuda.jit(device=True, inline="always")
     def shuffle(value, lane):
         return cuda.shfl_sync(I32(EVERY), value, I32(lane))
 
-    @inner(inline="always")
+    @cuda.jit(device=True, inline="always")
     def sync_warp():
         cuda.syncwarp()

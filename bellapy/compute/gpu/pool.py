@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bellapy.compute.gpu.devices import Gpu, known_gpus
-from bellapy.compute.gpu.driver import OUT_OF_MEMORY
+from bellapy.compute.gpu.errors import OUT_OF_MEMORY
 from bellapy.compute.gpu.ops import SIMULATED, current_card, driver, kernel_of
 from bellapy.compute.gpu.reads import DeviceReads
 from bellapy.compute.threads import even_ranges
@@ -285,7 +285,7 @@ def _quick_turns() -> Iterator[None]:
 
 def is_out_of_memory(error: Exception) -> bool:
     """Whether an error says that a GPU's memory, or the pinned one, is full."""
-    return isinstance(error, MemoryError) or getattr(error, "code", None) == OUT_OF_MEMORY
+    return isinstance(error, MemoryError) or OUT_OF_MEMORY in str(error)
 
 
 _pools: list[Pool] = []

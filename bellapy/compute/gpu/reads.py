@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bellapy.compute.gpu.ops import copy_between, driver, upload
+from bellapy.compute.gpu.ops import driver, upload
 from bellapy.compute.gpu.planes import BASES, BLOCK, mark_blocks, pack_planes, stretches
 from bellapy.compute.threads import even_ranges
 
@@ -76,15 +76,6 @@ class DeviceReads:
             self._used.there[:] = True
         self._sent.wait(stream)
         return sent
-
-    def bring_from(self, other: DeviceReads, both_ways: np.ndarray, stream) -> None:
-        """Hold these, and copy all bases from another device, which holds them."""
-        self.hold(both_ways)
-        with self._lock:
-            if other._used.there.all() and not self._used.there.all():
-                copy_between(other.planes, self._used.planes, stream)
-                stream.synchronize()
-                self._used.there[:] = True
 
     def bring(self, table: np.ndarray, codes: np.ndarray, threads: int, stream) -> int:
         """Upload the bases of some flanks as far as they are not there; return how many bases that were.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba import cuda
 
 from bellapy.compute.gpu.desk import Desk
-from bellapy.compute.gpu.late import cuda
 from bellapy.compute.gpu.ops import SIMULATED, inlined
 
 BLOCK = 8 if SIMULATED else 256

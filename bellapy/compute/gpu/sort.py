@@ -11,13 +11,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba import cuda
 
 from bellapy.compute.gpu.desk import Desk
-from bellapy.compute.gpu.desk import desk as desk_for
-from bellapy.compute.gpu.late import cuda
 from bellapy.compute.gpu.ops import SIMULATED, U32, U64, WARP, ballot, sync_warp
 from bellapy.compute.gpu.scan import BLOCK, OWN, TILE, blocks_for, scan, sum_before
-from bellapy.report.run_report import Devices
 
 DIGIT_BITS = 3 if SIMULATED else 8
 DIGITS = 1 << DIGIT_BITS
@@ -95,13 +93,6 @@ def scatter_digits(words, n, shift, mask, begins, out):
     for place in range(me, min(TILE, n - tile * TILE), BLOCK):
         word = moved[place]
         out[to[(word >> shift) & mask] + place] = word
-
-
-def load(gpu: int = 0) -> None:
-    """Compile, or load, the kernels of sorts and scans."""
-    with desk_for(Devices(), gpu) as its_desk:
-        words, room = its_desk.zeros(2, np.uint64), its_desk.zeros(2, np.uint64)
-        its_desk.fetch(sort_words(its_desk, words, room, 2, 0, 1)[0])
 
 
 def sort_words(desk: Desk, words: Any, room: Any, n: int, first_bit: int, end_bit: int) -> tuple[Any, Any]:

@@ -12,8 +12,8 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from numba import cuda
 
-from bellapy.compute.gpu.late import cuda
 from bellapy.compute.gpu.ops import I32, U32, U64, WARP, inlined, shuffle, sync_warp
 from bellapy.engines.affine.cuda_bases import compare_bases
 from bellapy.engines.affine.cuda_ends import Table, Watch, end_of

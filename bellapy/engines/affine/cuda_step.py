@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import cuda
 
-from bellapy.compute.gpu.late import cuda
 from bellapy.compute.gpu.ops import BOTH, I32, U32, U64, WARP, ballot, inlined, permute, shuffle
 from bellapy.engines.affine.cuda_ends import watch_diagonal
 from bellapy.engines.registers.window import (

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import cuda
 
 from bellapy.compute import runs as codec
-from bellapy.compute.gpu.late import cuda
 from bellapy.compute.gpu.ops import I32, U32, U64, WARP, ballot, inlined, on_device, shuffle
 from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE
 from bellapy.engines.affine import rule as affine_rule

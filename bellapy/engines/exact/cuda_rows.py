@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import cuda
 
-from bellapy.compute.gpu.late import cuda
 from bellapy.compute.gpu.ops import SIMULATED, WARP, driver
 from bellapy.compute.gpu.pool import Device
 from bellapy.compute.jit import njit

@@ -12,9 +12,8 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from numba import uint32
+from numba import cuda, uint32
 
-from bellapy.compute.gpu.late import cuda
 from bellapy.compute.gpu.ops import BOTH, I32, U32, WARP, fresh_number, max2, rest, shuffle, sync_warp
 from bellapy.engines.exact.cuda_borders import (
     at_edges,

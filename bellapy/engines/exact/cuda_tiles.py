@@ -18,14 +18,15 @@ are unsigned and never borrow from one another: what is added to a score is 0 or
 
 from __future__ import annotations
 
-from bellapy.compute.gpu.late import cuda, inner
+from numba import cuda
+
 from bellapy.compute.gpu.ops import BOTH, HIGH_HALVES, I32, LOW_HALVES, U32, WARP, max2, multiply_add, permute, shuffle
 from bellapy.engines.exact.cuda_records import LAG, Best, Flow
 from bellapy.records.bases import UNKNOWN
 
 HIGHEST = 65_535
 HIGH_THEN_LOW = U32(0x5432)  # high half of the one, low half of the other
-inlined = inner(inline="always")
+inlined = cuda.jit(device=True, inline="always")
 
 
 @inlined

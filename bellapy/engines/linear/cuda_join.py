@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import cuda
 
-from bellapy.compute.gpu.late import cuda
 from bellapy.compute.gpu.ops import I32, U32, U64, inlined, reverse_bits
 from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE
 from bellapy.engines.linear.cuda_walk import lengthened, operation_of, pack_run

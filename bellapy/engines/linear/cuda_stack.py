@@ -12,8 +12,8 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from numba import cuda
 
-from bellapy.compute.gpu.late import cuda
 from bellapy.compute.gpu.ops import I32, U32, WARP, ballot, fresh, inlined, shuffle
 from bellapy.engines.linear.cuda_step import (
     HALF,

@@ -20,8 +20,8 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from numba import cuda
 
-from bellapy.compute.gpu.late import cuda
 from bellapy.compute.gpu.ops import I32, U32, U64, ballot, inlined
 from bellapy.engines.linear.cuda_step import Notes, compute_chunk, follow_border, has_left
 from bellapy.engines.registers.bases import Planes, compare_bases, sides_of

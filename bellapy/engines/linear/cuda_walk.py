@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
+from numba import cuda
 
 from bellapy.compute import runs as codec
-from bellapy.compute.gpu.late import cuda
 from bellapy.compute.gpu.ops import I32, U32, U64, inlined, on_device
 from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE
 from bellapy.engines.linear.cuda_trace import BITS, COLUMN, LAST, RUNS, chunk_words, first_kept

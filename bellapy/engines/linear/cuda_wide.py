@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import cuda
 
-from bellapy.compute.gpu.late import cuda
 from bellapy.compute.gpu.ops import I32, U32, WARP, ballot, inlined, shuffle, sync_warp
 from bellapy.engines.linear.cuda_stack import CELLS, COLUMN, ENDED, FIRST_ROW, FLANK, OUTGROWN, PAIRS_DONE, ROW, SCORE
 from bellapy.engines.linear.cuda_step import SCALE

@@ -15,13 +15,10 @@ from math import prod
 
 import numpy as np
 
-from bellapy.compute.gpu import ahead
-from bellapy.compute.gpu.desk import desk
 from bellapy.compute.gpu.ops import SIMULATED, WARP, free_memory, upload
 from bellapy.compute.gpu.pool import FULL, Device, Work, Worker, give_to_cpu, pool
 from bellapy.compute.resources import Resources
 from bellapy.engines.ends import End, Ends
-from bellapy.engines.extend import GPU_BATCH_SEEDS
 from bellapy.engines.flanks import Flanks
 from bellapy.engines.linear.classes import CLASSES as ALL_CLASSES
 from bellapy.engines.linear.classes import SIMULATED_CLASSES
@@ -31,7 +28,6 @@ from bellapy.engines.linear.cuda_wide import GUARDS, Rest, extend_wide
 from bellapy.engines.registers.bases import Reads
 from bellapy.engines.registers.host import RESULT_COLUMNS, clear, cut_seeds, list_piece, put_back, put_late, rows_of
 from bellapy.params import Scoring
-from bellapy.report.run_report import Devices
 
 CLASSES = SIMULATED_CLASSES if SIMULATED else ALL_CLASSES
 WARPS = 1 if SIMULATED else 4  # of a block
@@ -79,7 +75,7 @@ def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, end: End,
     room = min(BATCH, len(flanks) // n_devices + 1)
     pieces = cut_seeds(flanks, shares, (room + 1) // 2)
     largest = 2 * max((end - begin for begin, end in pieces), default=0)
-    results, sizes = np.empty((len(flanks), 3), np.int64), ready_sizes(window_sizes(scoring))
+    results, sizes = np.empty((len(flanks), 3), np.int64), window_sizes(scoring)
     job = _Job(codes, flanks, scoring, end, resources, n_devices, max(room, largest), largest, results, sizes)
     work = Work(pieces, LEAST_BATCH, partial(_extend_on_gpu, job), partial(_extend_on_cpu, job), "kernel_s")
     gpus.run(work, resources.devices)
@@ -95,33 +91,6 @@ def window_sizes(scoring: Scoring, step: float = 1.0) -> list[tuple[int, int]]:
             if enough and (not chosen or group * registers >= step * chosen[-1][0] * chosen[-1][1]):
                 chosen.append((group, registers))
     return chosen
-
-
-def loading_of(size: tuple[int, int], module: str = __name__) -> str:
-    """The task (compute/gpu/ahead.py) that loads what needs windows of a size."""
-    return f"{module}:load_size:{[its[:2] for its in CLASSES].index(size)}"
-
-
-def load_size(number: int, gpu: int = 0) -> None:
-    """Compile, or load, the kernel of one size of windows; on another GPU than the first, only once it is there."""
-    size, scoring = CLASSES[number][:2], Scoring()
-    if gpu and not ahead.is_ready(loading_of(size)):
-        return
-    with desk(Devices(), gpu) as its_desk:
-        worker = its_desk.device.workers[0]
-        kinds = (5, np.int64), (COUNTS, np.int64), (RESULT_COLUMNS, np.int32)
-        table, counts, results = (its_desk.zeros((2, columns), kind) for columns, kind in kinds)
-        its_desk.launch(
-            make_kernel(*size, scoring.match == 1, its_desk.device.packed), 1, WARPS * WARP,
-            Reads(its_desk.zeros((1, 3), np.uint32), 1), table, counts, Queue(0, 0, 0, 0), _handed_over(worker, 0, 1, 2),
-            _handed_over(worker, 1, 1, 2 * prod(size)), pack_scoring(scoring), False, results,
-        )  # fmt: skip
-        its_desk.fetch(results)
-
-
-def ready_sizes(sizes: list[tuple[int, int]], module: str = __name__) -> list[tuple[int, int]]:
-    """Those of some sizes whose kernels are there, and the last one: whichever are used, the results are the same."""
-    return [size for size in sizes[:-1] if ahead.is_ready(loading_of(size, module))] + sizes[-1:]
 
 
 def _extend_on_cpu(job: _Job, begin: int, end: int) -> None:
@@ -249,7 +218,6 @@ class _Batch:
     def _extend(self, level: int, n: int) -> None:
         """In the windows of a level, n flanks."""
         job, device, (group, _) = self.job, self.worker.device, self.sizes[level]
-        ahead.wait(loading_of(self.sizes[level]))
         few = device.processors * FEW_WARPS * (WARP // group) if level + 1 < len(self.sizes) else 0
         blocks = _blocks(device, -(-n * group // WARP))
         self._launch(
@@ -283,13 +251,6 @@ def _pinned(worker: Worker, room: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
         worker.pinned.of("rows", room, dtype=np.int32), worker.pinned.of("table", room, 5, dtype=np.int64),
         worker.pinned.of("found", room, RESULT_COLUMNS, dtype=np.int32), worker.pinned.of("late", room, dtype=np.int32),
     )  # fmt: skip
-
-
-def take_memory(gpu: int = 0) -> None:
-    """Take the pinned memory of a batch ahead of it: that takes about as long as its kernels."""
-    with desk(Devices(), gpu) as its_desk:
-        for worker in its_desk.device.workers:
-            _pinned(worker, 2 * GPU_BATCH_SEEDS + 1)
 
 
 def _extend_on_gpu(job: _Job, worker: Worker, pieces: Iterator[tuple[int, int]], alone: bool) -> None:

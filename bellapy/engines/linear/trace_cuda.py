@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bellapy.compute.gpu import ahead
-from bellapy.compute.gpu.desk import desk
 from bellapy.compute.gpu.ops import WARP
 from bellapy.compute.gpu.pool import FULL, WORKERS, Work, Worker, give_to_cpu, pool
 from bellapy.compute.gpu.transfers import fetched, moment, sent
@@ -26,18 +24,17 @@ from bellapy.engines.flank_paths import SomePaths, block_chunks, most_runs
 from bellapy.engines.flanks import Flanks, make_flanks
 from bellapy.engines.join import flank_ends, parts_of, places
 from bellapy.engines.linear import trace_cpu
-from bellapy.engines.linear.cuda_join import COUNTED, N_RUNS, N_SHORT, ROOM, Steps, join_flanks, shorten_runs
+from bellapy.engines.linear.cuda_join import COUNTED, N_RUNS, N_SHORT, Steps, join_flanks, shorten_runs
 from bellapy.engines.linear.cuda_step import pack_scoring
 from bellapy.engines.linear.cuda_trace import BITS, LAST, PLAN, STATES, Part, chunk_words, make_tracer, state_words
 from bellapy.engines.linear.cuda_walk import WAY, make_walker
-from bellapy.engines.linear.extend_cuda import CLASSES, WARPS, loading_of, ready_sizes, window_sizes
-from bellapy.engines.linear.short_paths import ShortPaths, lengthen
+from bellapy.engines.linear.extend_cuda import WARPS, window_sizes
+from bellapy.engines.linear.short_paths import ShortPaths
 from bellapy.engines.linear.trace_plan import lay_out, list_longest_first
 from bellapy.engines.registers.bases import Reads
 from bellapy.engines.registers.window import CHUNK
 from bellapy.params import Scoring
 from bellapy.records import Overlaps, Paths, ReadSet, join_paths
-from bellapy.report.run_report import Devices
 
 LEAST_PIECE = 1 << 11  # overlaps
 LEAST_BATCH = 1 << 4  # overlaps; if so few do not fit, they go to the CPU
@@ -45,7 +42,6 @@ LEAST_COPY = 1 << 23  # runs; fewer are copied before a thread has begun
 BATCH_BYTES = 8 << 30  # of device memory for a worker's batch, where so much is free
 SHARE = 8  # of the free memory: how many times less a batch may take
 WALKERS = WARPS * WARP  # flanks that a block goes back through, overlaps that it joins
-JOINING = f"{__name__}:load_join"
 WIDE = "paths that outgrow the windows of a GPU are traced on the CPU"
 UNFIT = "such scores do not fit the windows of a GPU: paths are traced on the CPU"
 
@@ -140,7 +136,7 @@ def _trace_on_gpu(job: _Job, worker: Worker, pieces: Iterator[tuple[int, int]], 
     uploaded = reads.bring(laid.flanks[0].table(np.arange(n_flanks)), codes, threads, worker.stream)
     runs = worker.rooms.of("runs", max(1, int(laid.begins[-1])), dtype=np.uint32)
     todo = [_longest_first(laid.ends, first, first + n_flanks) for first in (0, n_flanks)]
-    n, sizes = sum(map(len, todo)), [ready_sizes(window_sizes(step, 2), __name__) for step in _both(job.steps)]
+    n, sizes = sum(map(len, todo)), [window_sizes(step, 2) for step in _both(job.steps)]
     for level in range(max(map(len, sizes))):  # what outgrows one size begins anew in the next
         started = [
             (step, _start(job, worker, laid, step, todo[step], sizes[step][level]))
@@ -233,7 +229,6 @@ def _start(
     bits = worker.rooms.of("bits", max(batch.room[0] for batch in batches), dtype=np.uint64)
     states = worker.rooms.of("states", max(1, *(batch.room[1] for batch in batches)), dtype=np.uint32)
     runs = worker.rooms.of("runs", max(1, int(laid.begins[-1])), dtype=np.uint32)
-    ahead.wait(loading_of(size, __name__))
     tracer = make_tracer(*size, scoring.match == 1, device.packed, scoring.mismatch < 2 * scoring.gap)
     walker, rule, reads = make_walker(*size), pack_scoring(scoring), Reads(device.reads.planes, device.reads.n_bases)
     first, lost = moment(stream), 0.0
@@ -263,7 +258,6 @@ def _join_on_gpu(
     steps = Steps(runs, sent(worker, "begins", laid.begins[:-1]), sent(worker, "all counts", laid.counts))
     table, found = sent(worker, "overlaps", told), worker.rooms.of("found", n, COUNTED, dtype=np.int32)
     joined = worker.rooms.of("joined", int(room.sum()), dtype=np.uint32)
-    ahead.wait(JOINING)
     first, reads = moment(stream), Reads(device.reads.planes, device.reads.n_bases)
     lost = worker.launch(join_flanks, -(-n // WALKERS), WALKERS, reads, table, steps, joined, found)
     last, numbers = moment(stream), fetched(worker, "found", found)
@@ -290,36 +284,3 @@ def _copied(there: np.ndarray, threads: int) -> np.ndarray:
 
     map_threads(copy, even_ranges(len(here), threads if len(here) >= LEAST_COPY else 1), threads)
     return here
-
-
-def load_size(number: int) -> None:
-    """Compile, or load, the kernels of one size of windows."""
-    size, scoring = CLASSES[number][:2], Scoring()
-    rule, dear = pack_scoring(scoring), scoring.mismatch < 2 * scoring.gap
-    with desk(Devices()) as its_desk:
-        zeros, part = its_desk.zeros, Part(1, 1, 0)
-        reads, plan = Reads(zeros((1, 3), np.uint32), 1), zeros((1, PLAN), np.int64)
-        failed, counts = its_desk.send(np.ones(1, np.int32)), zeros(1, np.int32)
-        bits, states, runs = zeros(1, np.uint64), zeros(1, np.uint32), zeros(1, np.uint32)
-        tracer = make_tracer(*size, scoring.match == 1, its_desk.device.packed, dear)
-        its_desk.launch(
-            tracer, 1, WARPS * WARP, reads, zeros((1, 5), np.int64), plan, part, rule, False, bits, states, failed
-        )  # fmt: skip
-        its_desk.launch(make_walker(*size), 1, WALKERS, plan, part, bits, failed, zeros((1, WAY), np.int64), runs, counts)
-        its_desk.fetch(runs)
-
-
-def load_join() -> None:
-    """Compile, or load, what lays out flanks and joins their paths: by nothing."""
-    ends, rows, plan = np.zeros((1, 2), np.int64), np.zeros(1, np.int64), np.zeros((2, PLAN), np.int64)
-    list_longest_first(ends, 0, 1, rows)
-    lay_out(rows, ends, np.zeros(2, np.int64), (1, 1), 1, plan)
-    lengthen(np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(0, np.uint32), np.zeros(1, np.int64))
-    with desk(Devices()) as its_desk:
-        zeros = its_desk.zeros
-        runs, table, found = zeros(1, np.uint32), zeros((1, ROOM + 1), np.int64), zeros((1, COUNTED), np.int32)
-        steps = Steps(runs, zeros(4, np.int64), zeros(4, np.int32))
-        its_desk.launch(join_flanks, 1, WALKERS, Reads(zeros((1, 3), np.uint32), 1), table, steps, runs, found)
-        to = zeros(1, np.int64)
-        its_desk.launch(shorten_runs, 1, WALKERS, table, found, to, runs, zeros(1, np.uint8))
-        its_desk.fetch(runs)

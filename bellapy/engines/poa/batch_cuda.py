@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bellapy.compute.gpu import ahead
-from bellapy.compute.gpu.desk import desk
 from bellapy.compute.gpu.ops import SIMULATED, WARP
 from bellapy.compute.gpu.pool import Work, Worker, pool
 from bellapy.compute.gpu.transfers import fetched, moment, sent
@@ -27,7 +25,6 @@ from bellapy.engines.poa.cuda_graph import FIELDS
 from bellapy.engines.poa.groups import Groups, Solved
 from bellapy.engines.registers.gather import gather_runs
 from bellapy.params.correct import PoaScoring
-from bellapy.report.run_report import Devices
 
 WARPS = 1 if SIMULATED else 4  # of a block
 REGISTERS = 1 << 16  # of a processor
@@ -56,20 +53,6 @@ class _Sent(NamedTuple):
     codes: Any
     offsets: Any
     written: Written
-
-
-def load_size(registers: int) -> None:
-    """Compile, or load, the kernel of so many registers."""
-    with desk(Devices()) as its_desk:
-        zeros, taken = its_desk.zeros, its_desk.send(np.ones(1, np.int32))
-        written = Written(
-            zeros(1, np.int32), zeros((1, RESULTS), np.int32), zeros(1, np.uint8), zeros(1, np.int32), zeros(1, np.int32)
-        )
-        its_desk.launch(
-            make_kernel(registers), 1, WARPS * WARP, zeros(1, np.uint8), zeros(1, np.int64), zeros((1, 3), np.int64),
-            taken, pack_scoring(PoaScoring()), Room(1, 1, False), zeros(1, np.uint32),
-            zeros((FIELDS, 1), np.int32), written,
-        )  # fmt: skip
 
 
 def align_groups(groups: Groups, scoring: PoaScoring, with_alignment: bool, resources: Resources) -> Solved:
@@ -144,7 +127,6 @@ def _launch(
     graph = worker.rooms.of("graph", FIELDS * blocks * WARPS * of_graph, dtype=np.int32).reshape(FIELDS, -1)
     plan = sent(worker, "plan", np.stack((order, some.firsts[order], some.firsts[order + 1]), axis=1))
     count = sent(worker, "count", np.zeros(1, np.int32))
-    ahead.wait(f"{__name__}:load_size:{registers}")
     begun = moment(stream)
     lost = worker.launch(
         make_kernel(registers), blocks, WARPS * WARP, there.codes, there.offsets, plan, count, pack_scoring(job.scoring),

@@ -6,8 +6,8 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from numba import cuda
 
-from bellapy.compute.gpu.late import cuda
 from bellapy.compute.gpu.ops import I32, WARP, shuffle, sync_warp
 from bellapy.engines.poa.cuda_align import Registers, best_end, fill_rows, mark_bases, trace_mates
 from bellapy.engines.poa.cuda_bundle import find_bundle, number_columns

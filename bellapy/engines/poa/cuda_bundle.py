@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bellapy.compute.gpu.late import cuda
+from numba import cuda
+
 from bellapy.compute.gpu.ops import I32, WARP, ballot, shuffle, sync_warp
 from bellapy.engines.poa.cuda_graph import (
     BEFORE,

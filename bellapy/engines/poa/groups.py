@@ -93,13 +93,6 @@ class Solved(NamedTuple):
         return Window(self.consensus[its], self.scores[first:end], rows, self.layout.consensus[its].astype(np.int64))
 
 
-def compile_ahead() -> None:
-    """Begin with the kernels of GPUs that no run has compiled yet."""
-    from bellapy.compute.gpu import ahead
-
-    ahead.start([f"bellapy.engines.poa.batch_cuda:load_size:{registers}" for registers in REGISTERS])
-
-
 def make_aligner(scoring: PoaScoring, with_alignment: bool, resources: Resources) -> Callable[[Groups], Iterator[Window]]:
     """A function that gives every window of some groups, in order; safe to call from several threads."""
     mine = local()

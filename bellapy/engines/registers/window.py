@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import cuda
 
-from bellapy.compute.gpu.late import cuda
 from bellapy.compute.gpu.ops import (
     HIGH_HALVES,
     I32,

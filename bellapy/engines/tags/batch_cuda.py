@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bellapy.compute.gpu import ahead
 from bellapy.compute.gpu.ops import SIMULATED, WARP, driver, fill_bytes
 from bellapy.compute.gpu.pool import WORKERS, Device, Worker, is_out_of_memory, pool
 from bellapy.compute.gpu.transfers import fetched, sent
@@ -25,7 +24,7 @@ from bellapy.engines.tags.columns import LETTERS, Differences, Look
 from bellapy.engines.tags.cuda_graph import Cursors, Search, search_templates
 from bellapy.engines.tags.cuda_rows import Room, Rows, Steps, Templates
 from bellapy.engines.tags.graph import SLOTS, Consensus, Terms
-from bellapy.engines.tags.judge import N_SEEN, Odds, find_odds
+from bellapy.engines.tags.judge import N_SEEN, Odds
 from bellapy.engines.tags.links import WIDTH
 from bellapy.engines.tags.marks import WORD
 from bellapy.engines.tags.realign import MOST_ROWS, MOST_WIDTH, TOO_SMALL
@@ -364,21 +363,11 @@ def _differences(counted: list[np.ndarray], rows: slice) -> Differences:
     return Differences(*(column[rows] for column in counted))
 
 
-def load() -> None:
-    """Compile, or load, all kernels: by a pile of a template alone."""
-    one, none = np.zeros(1, np.uint8), np.zeros(0, np.int64)
-    sources = Sources(*[none] * 6, *[np.zeros(0, np.bool_)] * 2)
-    given = Given(one, np.array([0, 1]), np.zeros(1, np.int64), sources, one)
-    rule = Rule(Terms(), find_odds([]), 2, 1, 1, (1, 1.0), lambda look: (look.sizes > 0, 0, 0))
-    list(make_piles(one, Devices())[0].correct(given, rule))
-
-
 def make_piles(both_ways: np.ndarray, devices: Devices) -> list[Piles]:
     """WORKERS of them for every usable GPU: while the last rows of one batch are done, the other one has work.
 
     both_ways : `ReadSet.both_ways`, sent to every GPU.  devices : where what is done is noted.
     """
-    ahead.wait(f"{__name__}:load")
     found = []
     for device in pool().devices:
         with driver.gpus[device.gpu.index]:

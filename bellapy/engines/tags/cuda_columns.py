@@ -6,8 +6,8 @@ Source of the rules: columns.py and judge.py.
 from __future__ import annotations
 
 import numpy as np
+from numba import cuda
 
-from bellapy.compute.gpu.late import cuda
 from bellapy.engines.tags.columns import LETTERS, choose_columns
 from bellapy.engines.tags.graph import Consensus
 from bellapy.engines.tags.judge import N_SEEN, decide, see_template

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import cuda
 
-from bellapy.compute.gpu.late import cuda
 from bellapy.compute.gpu.ops import I32, U32, WARP, inlined, largest, sync_warp
 from bellapy.engines.tags.graph import SLOTS, START, trace
 from bellapy.engines.tags.links import LETTERS, LOWEST, REACHED, ROW_BITS, UNIT, WIDTH

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import cuda
 
-from bellapy.compute.gpu.late import cuda, inner
 from bellapy.engines.tags.draft import Draft, count_columns
 from bellapy.engines.tags.realign import TOO_SMALL, Change, mark_all, mark_new, realign_read
 from bellapy.engines.tags.symbols import symbol_of, write_path
@@ -102,7 +102,7 @@ def mark_templates(steps, all_new):
         mark_new(change)
 
 
-@inner()
+@cuda.jit(device=True)
 def _change(steps, t):
     old, end = steps.old.offsets[t], steps.old.offsets[t + 1]
     new, new_end = steps.new.offsets[t], steps.new.offsets[t + 1]

@@ -22,8 +22,8 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from numba import cuda
 
-from bellapy.compute.gpu.late import cuda
 from bellapy.compute.gpu.ops import (
     BOTH,
     HIGH_HALVES,

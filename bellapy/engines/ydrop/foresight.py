@@ -10,11 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.gpu import ahead
 from bellapy.compute.resources import Resources
 from bellapy.params.wga import GapScores
 
-KERNELS = "bellapy.engines.ydrop.inspect_cuda:load"
 LEAST_ANCHORS = 256
 """With fewer the GPU saves no time."""
 
@@ -38,19 +36,12 @@ def none_known(n: int) -> Foresight:
     return Foresight(np.zeros(n, np.bool_), np.zeros(n, np.bool_), *(np.zeros((n, 2), np.int64) for _ in range(3)))
 
 
-def load_ahead() -> None:
-    """Begin to compile, or to load, what a GPU needs for `foresee`."""
-    ahead.start([KERNELS])
-    ahead.load([KERNELS])
-
-
 def foresee(
     sequences: tuple[np.ndarray, np.ndarray], t: np.ndarray, q: np.ndarray, scores: GapScores, ydrop: int, means: Resources
 ) -> Foresight:
     """What a GPU tells of anchors; sequences : uint8 codes of target and query.  t, q : (n,) int64, places on these."""
     if means.device != "cuda" or len(t) < LEAST_ANCHORS:
         return none_known(len(t))
-    ahead.wait(KERNELS)
     from bellapy.engines.ydrop import inspect_cuda  # loads what a machine without GPUs may lack
 
     if not inspect_cuda.fits(scores, ydrop) or not inspect_cuda.is_packed():

@@ -31,7 +31,7 @@ from bellapy.engines.ydrop.cuda_inspect import (
     both,
     make_kernel,
 )
-from bellapy.params.wga import DEFAULT_SCORES, GapScores
+from bellapy.params.wga import GapScores
 from bellapy.records.bases import UNKNOWN
 from bellapy.report.run_report import Devices
 
@@ -108,15 +108,6 @@ def inspect(target, query, sides: np.ndarray, scores: GapScores, ydrop: int, dev
         uploaded_bases=len(target) + len(query),
     )  # fmt: skip
     return Ends(found[:, SCORE], found[:, R_BEST], found[:, R_LAST], done, n_cells)
-
-
-def load() -> None:
-    """The task (compute/gpu/ahead.py) that loads the kernels, by a side of no bases."""
-    with _one_at_a_time:
-        if known_gpus() and is_packed():
-            texts = [_padded(np.zeros(1, np.uint8))] * 2
-            for sizes in CLASSES:
-                _launch(sizes, texts, np.zeros((1, 5), np.int32), _rule(DEFAULT_SCORES, 0))
 
 
 def _inspect(texts, sides: np.ndarray, scores: GapScores, ydrop: int, found: np.ndarray) -> int:

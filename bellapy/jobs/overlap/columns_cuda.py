@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from bellapy.compute.gpu import ahead
 from bellapy.compute.gpu.desk import Desk, desk, desks
-from bellapy.compute.gpu.devices import known_gpus
 from bellapy.compute.gpu.ops import driver
 from bellapy.compute.gpu.pool import FULL, give_to_cpu, is_out_of_memory
 from bellapy.compute.gpu.scan import BLOCK, TILE, begins_of_tiles, blocks_for, scan, total_of
@@ -29,16 +26,15 @@ from bellapy.jobs.overlap.cuda_columns import (
     size_kept,
     survey_columns,
 )
-from bellapy.jobs.overlap.depth import LEAST_KMERS, STEP, UNIT, WINDOW_BINS, Bins
-from bellapy.jobs.overlap.linking import Kept, Rules, learn_rules
-from bellapy.records import DepthProfile, ReadSet
-from bellapy.records.kmers import Held, HeldMatrix
+from bellapy.jobs.overlap.depth import UNIT, Bins
+from bellapy.jobs.overlap.linking import Kept, Rules
+from bellapy.records import ReadSet
+from bellapy.records.kmers import Held
 from bellapy.report.run_report import Devices
 from bellapy.seeding.kmer_matrix import MOST_COPIES
 from bellapy.seeding.kmers import KmerCounts
 from bellapy.seeding.kmers_cuda import can_count, count_on_gpus
 
-LOADING = "bellapy.compute.gpu.sort:load", "bellapy.seeding.kmers_cuda:load", f"{__name__}:load"
 SHARED_PLACES = 1 << 28  # for each GPU: fewer k-mers are counted before another one has the bases
 LONG = "k-mers that long, of that many bases, do not fit the words of a GPU: the CPU counts them"
 
@@ -148,16 +144,6 @@ class DeviceColumns(Held):
         its_desk.launch(kernel, blocks_for(lanes * (begins.size - 1)), BLOCK, self.entries, begins, *arguments)
 
 
-def send_reads(reads: ReadSet, resources: Resources) -> None:
-    """Bring all bases to every GPU, if there is room: they stay there, for counting on the first and for the extension."""
-    with suppress(Exception):  # it comes again where the bases are needed, and is told there
-        with desk(resources.devices) as first:
-            bring_reads(first, reads, resources)
-        for gpu in range(1, len(known_gpus())):  # these get them from the first one, which is faster
-            with desk(resources.devices, gpu) as its_desk:
-                its_desk.device.reads.bring_from(first.device.reads, reads.both_ways, its_desk.stream)
-
-
 def bring_reads(its_desk: Desk, reads: ReadSet, resources: Resources) -> None:
     """Bring all bases to a desk's GPU, unless they are there."""
     both_ways, device = reads.turn_by(shared_by(resources.threads)), its_desk.device
@@ -171,7 +157,6 @@ def try_to_count(reads: ReadSet, k: int, lower: int, keep_one_in: int, resources
     The bases stay on the device, for the extension.
     """
     n_places = len(reads.codes)
-    ahead.wait(*LOADING)
     if not can_count(k, n_places, lower):
         give_to_cpu(resources.devices, LONG)
         return None
@@ -188,20 +173,6 @@ def try_to_count(reads: ReadSet, k: int, lower: int, keep_one_in: int, resources
         give_to_cpu(resources.devices, FULL)
         return None
     return KmerCounts(DeviceColumns(entries, resources.devices), int(spectrum[lower:].sum()), spectrum)
-
-
-def load() -> None:
-    """Compile, or load, what keeps columns: by those of two reads with one k-mer, one of which shows a step of the depth."""
-    n_bins, width = 2 * WINDOW_BINS, 256
-    offsets, starts = np.array([0, n_bins, n_bins + 1]), np.array([0, width * n_bins, width * (n_bins + 1)])
-    n_kmers, no_read = np.full(n_bins + 1, LEAST_KMERS, np.uint32), np.zeros(2)
-    copies = n_kmers * np.where(np.arange(n_bins + 1) < WINDOW_BINS, 1, 2 * int(STEP)).astype(np.uint32)
-    profile = DepthProfile(width, offsets, n_kmers, copies, no_read.astype(np.float32), no_read.astype(np.uint8))
-    with desk(Devices()) as its_desk:
-        held = DeviceColumns(its_desk.send(np.array([2, 4 * width * n_bins], np.uint32)), Devices())
-    matrix = HeldMatrix(1, 1, held, starts, 1, 1)
-    held.profile(starts, matrix.read_table, offsets, width)
-    held.keep(learn_rules([matrix], profile, 0.5, 1.0))
 
 
 def thinned(kinds: np.ndarray, one_in: np.ndarray) -> np.ndarray:

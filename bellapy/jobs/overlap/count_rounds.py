@@ -6,13 +6,11 @@ reads (block_columns.py).
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import asdict, fields, replace
 from typing import Any
 
 import numpy as np
 
-from bellapy.compute.gpu import ahead
 from bellapy.compute.memory import Budget
 from bellapy.jobs.overlap import estimate as estimates
 from bellapy.jobs.overlap.block_columns import count_in_blocks, join_columns, own_columns, split_by_block
@@ -20,7 +18,6 @@ from bellapy.jobs.overlap.candidates import Between, KeyLayout, layout_of, symbo
 from bellapy.jobs.overlap.column_kinds import Tests
 from bellapy.jobs.overlap.coverage import DEPTH_BYTES
 from bellapy.jobs.overlap.depth import Bins
-from bellapy.jobs.overlap.first_run import sending
 from bellapy.jobs.overlap.linking import Kept, Links, Rules, keep_columns, learn_rules, link_profile
 from bellapy.jobs.overlap.measured import Finder
 from bellapy.jobs.overlap.work import MemoryStore, Result, Round, Work
@@ -45,8 +42,7 @@ MASKED = "minimizer", "syncmer"
 def choose_settings(work: Work) -> Result:
     """Depth and error rate of the reads; k, bounds and sampling, given or chosen from these."""
     reads, kmers = work.reads.all(), work.params.kmers
-    with sending(reads, work.resources) if pays_on_gpu(work) else nullcontext():
-        found = _estimate(work, reads, kmers, work.params.run.threads, Budget(work.params.run.max_memory))
+    found = _estimate(work, reads, kmers, work.params.run.threads, Budget(work.params.run.max_memory))
     k = kmers.k or estimates.choose_k(reads.lengths, found.choice_rate)
     upper = kmers.upper or estimates.choose_upper(found.depth, found.error_rate, k, kmers.lower, found.level)
     sampling, window = kmers.sampling, kmers.sampling_window or DEFAULT_SAMPLING_WINDOW
@@ -81,8 +77,6 @@ def _sample_on_gpu(work: Work, reads: ReadSet, k: int, one_in: int) -> tuple[Kme
         return None, None
     from bellapy.jobs.overlap import columns_cuda, coverage_cuda
 
-    if not all(map(ahead.is_ready, (*columns_cuda.LOADING, coverage_cuda.LOADING))):  # a first run compiles them meanwhile
-        return None, None
     counts = columns_cuda.try_to_count(reads, k, LOWEST, one_in, work.resources)
     if counts is None:
         return None, None

@@ -12,11 +12,9 @@ from bellapy.jobs.overlap.columns_cuda import bring_reads
 from bellapy.jobs.overlap.coverage import HEAD_BITS, MARK_BITS, Table
 from bellapy.jobs.overlap.cuda_coverage import Listed, count_listed, write_listed
 from bellapy.records import ReadSet
-from bellapy.report.run_report import Devices
 from bellapy.seeding.cuda_kmers import Wanted
 
 U = np.uint64
-LOADING = f"{__name__}:load"
 
 
 def find_listed(reads: ReadSet, table: Table, resources: Resources) -> np.ndarray | None:
@@ -32,13 +30,6 @@ def find_listed(reads: ReadSet, table: Table, resources: Resources) -> np.ndarra
         if not is_out_of_memory(error):
             raise
         return None
-
-
-def load() -> None:
-    """Compile, or load, the kernels: by no k-mer."""
-    table = Table(1, U(1), 2, np.zeros(1, U), np.zeros(5, np.int32), *np.zeros((2, 1), U))
-    with desk(Devices()) as its_desk:
-        _find(its_desk, its_desk.zeros((1, 3), np.uint32), 1, table)
 
 
 def _find(its_desk: Desk, planes, n_places: int, table: Table) -> np.ndarray:

@@ -6,8 +6,8 @@ A few lanes share a column: most are short, and some are very long.
 from __future__ import annotations
 
 import numpy as np
+from numba import cuda
 
-from bellapy.compute.gpu.late import cuda
 from bellapy.compute.gpu.ops import SIMULATED, U32, U64
 from bellapy.compute.gpu.scan import BLOCK, OWN, TILE, sum_before
 from bellapy.jobs.overlap.column_kinds import APART_KIND, DEEP, N_KINDS, REPEAT, Tests, column_kind

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import cuda
 
-from bellapy.compute.gpu.late import cuda
 from bellapy.compute.gpu.ops import U64, inlined
 from bellapy.compute.gpu.scan import BLOCK, OWN, TILE, sum_before
 from bellapy.seeding.cuda_kmers import ONE, Wanted, hash_at

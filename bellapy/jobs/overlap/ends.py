@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from bellapy.compute.gpu import ahead
 from bellapy.compute.resources import Resources
 from bellapy.engines.ends import End
 from bellapy.engines.extend import extend, extend_anchors
@@ -102,16 +101,6 @@ def unrelated_gain(scoring: Scoring, resources: Resources) -> float:
     if scoring not in _known_gains:
         _known_gains[scoring] = _unrelated_gain(scoring, resources)
     return _known_gains[scoring]
-
-
-def load_gain() -> None:
-    """Find the gain with the usual scores ahead, on the GPU, unless kernels for it are still being compiled."""
-    from bellapy.engines.linear.extend_cuda import loading_of, window_sizes
-
-    first = first_scoring(ExtensionParams())
-    scoring = first._replace(xdrop=FAR_X * first.match)
-    if all(ahead.is_ready(loading_of(size)) for size in window_sizes(scoring)):
-        unrelated_gain(scoring, Resources(device="cuda"))
 
 
 def _unrelated_gain(scoring: Scoring, resources: Resources) -> float:

@@ -12,14 +12,12 @@ from typing import TypeVar
 
 import numpy as np
 
-from bellapy.compute.gpu import ahead
 from bellapy.compute.gpu.devices import choose_device
 from bellapy.compute.memory import Budget
 from bellapy.compute.resources import Resources
 from bellapy.engines.ends import End
 from bellapy.engines.extend import extend_anchors
 from bellapy.jobs.overlap import estimate as estimates
-from bellapy.jobs.overlap import first_run
 from bellapy.jobs.overlap.align_rounds import (
     ALIGN_ROUNDS,
     ALL,
@@ -99,16 +97,14 @@ def in_memory(reads: ReadSet, params: Params, report: RunReport, estimate: Estim
     return work
 
 
-def overlap_reads(
-    reads: ReadSet, params: Params, report: RunReport, *, with_paths: bool = False, aligned: Callable[[], None] | None = None
-) -> tuple[Overlaps, Steps]:
+def overlap_reads(reads: ReadSet, params: Params, report: RunReport, *, with_paths: bool = False) -> tuple[Overlaps, Steps]:
     """All overlaps of the reads with each other, and the scores of their alignments.
 
-    with_paths : paths will be made: identities are left to them.  aligned : called when no GPU is needed here any more.
+    with_paths : paths will be made: identities are left to them.
     """
     Budget(params.run.max_memory).require("keeping the reads in both directions", reads.codes.nbytes)
     work = in_memory(reads, for_paths(with_device(params), with_paths), report)
-    find_overlaps(work, aligned=aligned)
+    find_overlaps(work)
     return overlaps_of(work, 0), steps_for(work)
 
 
@@ -124,10 +120,8 @@ def for_paths(params: Params, with_paths: bool) -> Params:
     return replace(params, filter=replace(params.filter, min_identity=0.0)) if with_paths else params
 
 
-def find_overlaps(
-    work: Work, launch: Launch = launch_here, *, skip_alignment: bool = False, aligned: Callable[[], None] | None = None
-) -> None:
-    """All rounds; what they find are the results "overlaps".  aligned : as in `overlap_reads`."""
+def find_overlaps(work: Work, launch: Launch = launch_here, *, skip_alignment: bool = False) -> None:
+    """All rounds; what they find are the results "overlaps"."""
     count_rounds(work, launch)
     candidate_rounds(work, launch)
     if skip_alignment:
@@ -136,8 +130,6 @@ def find_overlaps(
             work.report.dropped.add(selected(work)["dropped"])
         return
     align_rounds(work, launch)
-    if aligned:
-        aligned()
     filter_rounds(work, launch)
 
 
@@ -155,7 +147,6 @@ def count_rounds(work: Work, launch: Launch = launch_here) -> None:
     """Estimate depth and error rate, choose k and bounds, count k-mers, build the matrix."""
     report, lengths = work.report, work.reads.lengths
     with report.stage(EstimateStage("estimate")) as stage:
-        ahead.wait(*first_run.ESTIMATE)
         settings = work.store.once("settings", lambda: choose_settings(work))
         stage.reads, stage.bases = len(lengths), int(lengths.sum(dtype=np.int64))
     k, lower, upper, sampling, window = (
@@ -247,7 +238,6 @@ def align_rounds(work: Work, launch: Launch = launch_here) -> None:
     """Extend the best seed of every candidate, and the others where the first gave no overlap or leaves room for another."""
     report = work.report
     with report.stage(AlignStage("align")) as stage:
-        ahead.wait(first_run.JUDGING)
         _all(work, ALIGN_ROUNDS, launch)
         stage.extensions, stage.second_seeds = (work.total(ALL, name) for name in ("extensions", "second_seeds"))
     steps = steps_for(work)

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bellapy.compute.gpu import ahead
-from bellapy.compute.gpu.desk import Desk, desk, desks, on_each
+from bellapy.compute.gpu.desk import Desk, desks, on_each
 from bellapy.compute.gpu.ops import U64, copy_between
 from bellapy.compute.gpu.pool import FULL, give_to_cpu, is_out_of_memory
 from bellapy.compute.gpu.scan import BLOCK, TILE, begins_of_tiles, blocks_for, scan, total_of
@@ -36,11 +35,8 @@ from bellapy.jobs.overlap.seeds_of_matrix import Found, Multiplied
 from bellapy.params import SeedParams
 from bellapy.records import KmerMatrix, Seeds
 from bellapy.records.kmers import HeldMatrix
-from bellapy.records.table import INT32_MAX
-from bellapy.report.run_report import Devices
 
 WORD_BITS = 64
-LOADING = "bellapy.compute.gpu.sort:load", f"{__name__}:load", f"{__name__}:load_choice"
 WIDE = "so many or so long reads do not fit the words of a GPU: the product is made on the CPU"
 GROUP_PRODUCTS = 1 << 27
 SHARED_ENTRIES = 1 << 25  # for each GPU: fewer are multiplied before they are on another one
@@ -82,7 +78,6 @@ def try_on_gpu(
 
     lengths : (n_reads,) int32.
     """
-    ahead.wait(*LOADING)
     several = 1 + len(matrix.entries) // SHARED_ENTRIES
     for most in sorted({1, several}, reverse=True):
         reason = WIDE
@@ -98,27 +93,6 @@ def try_on_gpu(
     if found is None:
         give_to_cpu(resources.devices, reason)
     return found
-
-
-def load(gpu: int = 0) -> None:
-    """Compile, or load, the kernels of products: by two reads with one k-mer, too few for a seed."""
-    with desk(Devices(), gpu) as its_desk:
-        find_on_gpus(
-            [its_desk], _small_matrix(), np.full(2, 10, np.int32), SeedParams(min_support=2, min_overlap=1), 1, Multiplied()
-        )
-
-
-def load_choice(gpu: int = 0) -> None:
-    """Compile, or load, the kernels that choose seeds: for one product."""
-    group = Group(*map(np.int64, (0, 20, 0, 4, 5, 2, 10)))
-    with desk(Devices(), gpu) as its_desk:
-        words, room = its_desk.send(np.array([1 << 10], np.uint64)), its_desk.zeros(1, np.uint64)
-        lengths, params = its_desk.send(np.full(2, 10, np.int32)), SeedParams(min_support=1, min_overlap=1)
-        _choose(its_desk, words, room, lengths, group, _small_matrix(), params)
-
-
-def _small_matrix() -> KmerMatrix:
-    return KmerMatrix(1, 1, np.array([2, 40], np.uint32), np.array([0, 10, 20]), INT32_MAX, 1)
 
 
 class _Product(NamedTuple):

@@ -15,7 +15,6 @@ import numpy as np
 from bellapy.compute.gpu.devices import choose_device
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import map_threads
-from bellapy.engines.ydrop.foresight import load_ahead
 from bellapy.engines.ydrop.sieve import pack
 from bellapy.io.workdir import Workdir
 from bellapy.jobs.wga.gapped import Aligner
@@ -107,12 +106,9 @@ class Means(NamedTuple):
 
 def align_genomes(target: Genome, query: Genome, params: WgaParams, means: Means) -> list[Alignment]:
     """All alignments of two genomes, by their place on the target."""
-    report, gpu = means.report, means.resources.device == "cuda"
+    report = means.report
     if means.may_use_gpu:
-        gpu = _pays_on_gpu(target, query, params, means.resources.threads)
-        means = means._replace(may_use_gpu=gpu)
-    if gpu:
-        load_ahead()
+        means = means._replace(may_use_gpu=_pays_on_gpu(target, query, params, means.resources.threads))
     report.dropped = Dropped(COPIES, IDENTITY, REPEATS, SPANNED)
     means.resources.budget.require("the query's other strand", STRAND_BYTES * len(query.codes))
     strands = {1: query, -1: query.reverse()}

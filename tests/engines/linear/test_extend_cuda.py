@@ -18,6 +18,7 @@ from numpy.testing import assert_array_equal
 from strategies import end_of, lay_out_flanks, make_reads, make_seeds, mutate, on_tables, random_bases, simulate_flanks
 
 from bellapy.compute.gpu.devices import Gpu, find_gpus
+from bellapy.compute.gpu.errors import DriverError
 from bellapy.compute.resources import Resources
 from bellapy.engines.flanks import Flanks, make_flanks
 from bellapy.errors import DeviceError
@@ -187,22 +188,6 @@ def test_reads_are_packed_in_parts_and_sent_in_stretches(rng, monkeypatch):
     assert_array_equal(reads.planes.copy_to_host(), planes)
 
 
-def test_reads_come_from_another_device_that_holds_them_all(rng):
-    codes, stream = rng.integers(0, 5, 2 * (BLOCK + 9)).astype(np.uint8), driver.stream()
-    table = np.array([[0, 5, 5, 5, 0]], np.int64)
-    with ThreadPoolExecutor(2) as helpers:
-        one, other = (cuda_reads.DeviceReads(cuda_pool.Rooms(driver.device_array), helpers) for _ in range(2))
-        one.hold(codes)
-        one.bring(table, codes, 1, stream)
-        other.bring_from(one, codes, stream)
-        assert other.bring_all(codes, 1, stream) == BLOCK + 9, "the first one has not all of them"
-        last = cuda_reads.DeviceReads(cuda_pool.Rooms(driver.device_array), helpers)
-        last.bring_from(other, codes, stream)
-        assert last.bring_all(codes, 1, stream) == 0
-    stream.synchronize()
-    assert_array_equal(last.planes.copy_to_host(), other.planes.copy_to_host())
-
-
 def test_a_few_reads_do_not_drive_out_many(rng, monkeypatch):
     monkeypatch.setattr(cuda_reads, "FEW", BLOCK)
     sets = [rng.integers(0, 5, 2 * n).astype(np.uint8) for n in (2 * BLOCK, 50, 70, 3 * BLOCK)]
@@ -278,13 +263,12 @@ def test_nothing_to_extend(rng):
 
 
 def test_full_memory_makes_batches_smaller_then_the_cpu_helps(rng, monkeypatch, said):
-    class Full(Exception):
-        code = cuda_pool.OUT_OF_MEMORY
+    full = DriverError(cuda_pool.OUT_OF_MEMORY)
 
     def extend(job, worker, pieces, alone):
         begin, end = next(pieces)
         sizes.append(end - begin)
-        raise Full
+        raise full
 
     sizes, scoring = [], Scoring(1, -1, -1, 7)
     codes, flanks = lay_out_flanks(simulate_flanks(rng, 40, 30), rng)

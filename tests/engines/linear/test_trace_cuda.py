@@ -18,6 +18,7 @@ from strategies import end_of, make_reads, mutate, random_bases, simulate_flanks
 from traced import around_seeds, as_overlaps, check_counts, interval, joined, make_overlaps
 
 from bellapy.compute.gpu.devices import find_gpus
+from bellapy.compute.gpu.errors import DriverError
 from bellapy.compute.resources import Resources
 from bellapy.engines import extend
 from bellapy.engines.ends import Ends
@@ -176,14 +177,13 @@ def test_scores_that_fit_no_window_are_left_to_the_cpu(rng, said):
 
 
 def test_full_memory_makes_batches_smaller_then_the_cpu_helps(rng, monkeypatch, said):
-    class Full(Exception):
-        code = cuda_pool.OUT_OF_MEMORY
+    full = DriverError(cuda_pool.OUT_OF_MEMORY)
 
     def trace(job, worker, pieces, alone):
         begin, end = next(pieces)
         sizes.append(end - begin)
         if end - begin > 1:
-            raise Full
+            raise full
         on_gpu(job, worker, iter([(begin, end)]), alone)
 
     sizes, on_gpu, pairs = [], batch_cuda._trace_on_gpu, 10 * [("ACGTAC", "ACGTAC")]

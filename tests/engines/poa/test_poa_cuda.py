@@ -24,7 +24,7 @@ except DeviceError as error:
 
 from bellapy.engines.poa import batch_cuda
 from bellapy.engines.poa import groups as module
-from bellapy.engines.poa.groups import NOT_SOLVED, REGISTERS, Groups, make_aligner
+from bellapy.engines.poa.groups import NOT_SOLVED, Groups, make_aligner
 from bellapy.engines.poa.windows import GAP_LETTER, Window
 
 pytestmark = pytest.mark.usefixtures("quick_threads")
@@ -116,8 +116,3 @@ def test_what_fits_no_kernel_goes_to_the_cpu(rng, monkeypatch):
 def test_scores_too_large_for_16_bits_are_left():
     solved = align([[[0, 1, 2], [0, 2]]], PoaScoring(100, -100, -100))
     assert solved.sizes.tolist() == [NOT_SOLVED]
-
-
-@pytest.mark.parametrize("registers", REGISTERS)
-def test_kernels_are_loaded_on_nothing(registers):
-    batch_cuda.load_size(registers)

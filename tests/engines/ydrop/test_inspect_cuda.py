@@ -82,13 +82,12 @@ def test_scores_that_cells_cannot_hold_are_refused():
         assert not inspect_cuda.fits(scores, drop)
 
 
-def test_kernels_load_on_a_side_of_no_bases_and_beside_an_inspection():
+def test_inspections_side_by_side():
+    codes = np.zeros(9, np.uint8)
+    sides = inspect_cuda.sides_of(codes, codes, np.array([3]), np.array([3]), 1)
     with ThreadPoolExecutor() as pool:
-        loading = pool.submit(inspect_cuda.load)
-        codes = np.zeros(9, np.uint8)
-        sides = inspect_cuda.sides_of(codes, codes, np.array([3]), np.array([3]), 1)
-        assert not inspect_cuda.inspect(codes, codes, sides, DEFAULT_SCORES, 900, Devices()).done.any()
-        loading.result()
+        both = list(pool.map(lambda _: inspect_cuda.inspect(codes, codes, sides, DEFAULT_SCORES, 900, Devices()), range(2)))
+    assert not any(ends.done.any() for ends in both)
 
 
 def test_what_is_near_unknown_bases_is_handed_back():

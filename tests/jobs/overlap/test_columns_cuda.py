@@ -12,7 +12,7 @@ from strategies import make_reads, mutate, random_bases
 from bellapy.compute.gpu.devices import known_gpus
 from bellapy.compute.resources import Resources
 from bellapy.errors import DeviceError
-from bellapy.jobs.overlap import column_kinds, depth, first_run, linking
+from bellapy.jobs.overlap import column_kinds, depth, linking
 from bellapy.jobs.overlap import count_rounds as count_rounds_module
 from bellapy.jobs.overlap.column_kinds import APART_KIND, DEEP, N_KINDS, ORDINARY, REPEAT
 from bellapy.jobs.overlap.depth import Bins
@@ -127,19 +127,12 @@ def test_the_job_finds_the_same_candidates_on_both_devices(rng):
     assert report.details == its_report.details and str(report.dropped) == str(its_report.dropped)
 
 
-def test_reads_are_sent_once_beside_the_estimate(rng, monkeypatch):
-    """To the first GPU, from which others get them.  What goes wrong is no error: it comes again where they are needed."""
+def test_reads_are_sent_once(rng):
     reads, resources = reads_of(rng), Resources(threads=2, device="cuda")
-    with first_run.sending(reads, resources):
-        pass
-    uses = list(resources.devices._uses.values())
-    assert [use.uploaded_bases for use in uses] == [len(reads.codes), *(0 for _ in known_gpus()[1:])]
-    with desk(resources.devices) as its_desk:
-        columns_cuda.bring_reads(its_desk, reads, resources)
-    assert uses[0].uploaded_bases == len(reads.codes), "they are there"
-    monkeypatch.setattr(columns_cuda, "bring_reads", lambda *anything: 1 / 0)
-    with first_run.sending(reads, resources):
-        pass
+    for _ in range(2):
+        with desk(resources.devices) as its_desk:
+            columns_cuda.bring_reads(its_desk, reads, resources)
+    assert [use.uploaded_bases for use in resources.devices._uses.values()] == [len(reads.codes)]
 
 
 def test_what_does_not_fit_the_gpu_is_left_to_the_cpu(rng, monkeypatch):

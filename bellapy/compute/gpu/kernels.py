@@ -1,51 +1,46 @@
-"""Kernels on the disk: compiled once for each kind of arguments and of GPU, and started without the compiler.
+"""Kernels: compiled by numba-cuda, kept on the disk, loaded and started by cuda.core.
 
-What is stored is the code of the device, and the name under which it is found there, behind a checksum.  The folder is that
-of the sources as they are (code_cache.py).  All else that code depends on is part of the file's name.
+`compile_kernel` is the only door to a compiler.  What is kept is the machine code of a kernel for one kind of arguments and
+of GPU, and its name, behind a checksum.  The folder is that of the sources as they are (code_cache.py).
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import struct
+import re
 import sys
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, partial
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-import numpy as np
+from cuda.core import LaunchConfig, ObjectCode, Program, ProgramOptions, launch
+from numba import cuda, typeof
 
 from bellapy.compute.code_cache import folder
 from bellapy.compute.compiling import compiling
-from bellapy.compute.gpu.arrays import DeviceArray, Function, current_card
-from bellapy.compute.gpu.devices import DRIVER_FILE, card_models
+from bellapy.compute.gpu.arrays import DeviceArray, Stream, current_card, of_cuda
+from bellapy.compute.gpu.errors import telling
 from bellapy.report.log import FOR_ALL, logger
 
 SUM = 4  # bytes of a checksum
-LETTERS = {"u": "BHIQ", "i": "bhiq", "f": " efd", "b": "?"}  # of the module struct, for 1, 2, 4 and 8 bytes
-NUMBERS = {bool: np.dtype(np.bool_), int: np.dtype(np.int64), float: np.dtype(np.float64)}
+NUMBERS = {bool: "|b1", int: "<i8", float: "<f8"}
+"""What the compiler takes Python's numbers for."""
 _compiling = Lock()
 
 
-# ---------------------------------------------------------------- the place
+# ---------------------------------------------------------------- code on the disk
 
 
 @cache
 def stamp() -> str:
-    """What compiled code depends on beside the sources, in short."""
-    driver = DRIVER_FILE.read_text() if DRIVER_FILE.exists() else ""
-    try:
-        compiler = version("numba-cuda")
-    except PackageNotFoundError:
-        compiler = ""  # nothing will be compiled
-    whole = sys.version, compiler, card_models(), driver
-    return hashlib.sha1(repr(whole).encode()).hexdigest()[:16]
+    """What compiled code depends on beside the sources and the GPU, in short."""
+    return repr((sys.version, *map(version, ("numba-cuda", "cuda-core", "cuda-bindings"))))
 
 
 def place_of(function: Callable, *whole: Any) -> Path:
@@ -98,28 +93,18 @@ def kind_of(value: Any) -> Any:
         return value.dtype.str, value.ndim
     if isinstance(value, tuple):
         return type(value).__qualname__, *map(kind_of, value)
-    return NUMBERS[type(value)].str if type(value) in NUMBERS else value.dtype.str
-
-
-def letters_of(value: Any) -> str:
-    """How an argument is laid out in memory, by letters of the module `struct`, with the gaps that C leaves."""
-    if isinstance(value, DeviceArray):
-        return "q" * len(value.as_argument)
-    if isinstance(value, tuple):
-        return "".join(map(letters_of, value))
-    kind = NUMBERS[type(value)] if type(value) in NUMBERS else value.dtype
-    return LETTERS[kind.kind][kind.itemsize.bit_length() - 1]
+    return NUMBERS[type(value)] if type(value) in NUMBERS else value.dtype.str
 
 
 def numbers_of(values: tuple, numbers: list) -> list:
-    """Append all numbers of arguments to a list."""
+    """Append all numbers of arguments to a list: records and arrays are handed over one number after the other."""
     for value in values:
         if isinstance(value, DeviceArray):
             numbers.extend(value.as_argument)
         elif isinstance(value, tuple):
             numbers_of(value, numbers)
         else:
-            numbers.append(value.item() if isinstance(value, np.generic) else value)
+            numbers.append(value)
     return numbers
 
 
@@ -131,23 +116,23 @@ class Kernel:
 
     def __init__(self, function: Callable):
         self._function = function
-        self._loaded: dict[Any, tuple[Function, struct.Struct]] = {}
+        self._loaded: dict[Any, Any] = {}
 
     def __getitem__(self, how: tuple) -> Callable[..., None]:
         blocks, threads, stream, shared = (*how, 0, 0)[:4]
         return partial(self._start, blocks, threads, stream, shared)
 
-    def _start(self, blocks: int, threads: int, stream: Any, shared: int, *arguments: Any) -> None:
+    def _start(self, blocks: int, threads: int, stream: Stream | int, shared: int, *arguments: Any) -> None:
         kind = kind_of(arguments)
         loaded = self._loaded.get(kind)
         if loaded is None:
-            layout = struct.Struct(f"@{letters_of(arguments)}")
-            loaded = self._loaded[kind] = Function(*self._code(kind, arguments)), layout
-        function, layout = loaded
-        function.start(blocks, threads, stream, shared, layout.pack(*numbers_of(arguments, [])))
+            loaded = self._loaded[kind] = self._load(kind, arguments)
+        config = LaunchConfig(grid=int(blocks), block=int(threads), shmem_size=int(shared))
+        with telling:
+            launch(of_cuda(stream), config, loaded, *numbers_of(arguments, []))
 
-    def _code(self, kind: Any, arguments: tuple) -> tuple[bytes, str]:
-        """The code for such arguments, and its name, from the disk or from the compiler."""
+    def _load(self, kind: Any, arguments: tuple) -> Any:
+        """The kernel for such arguments, from the disk or from the compiler."""
         place = place_of(self._function, kind, current_card().compute_capability)
         content = read(place)
         if not content:
@@ -155,7 +140,8 @@ class Kernel:
                 content = read(place) or self._compiled(arguments)  # another thread, of another GPU, may have come first
                 keep(place, content)
         name, _, code = content.partition(b"\n")
-        return code, name.decode()
+        with telling:
+            return ObjectCode.from_cubin(code).get_kernel(name.decode())
 
     def _compiled(self, arguments: tuple) -> bytes:
         with compiling():
@@ -164,15 +150,13 @@ class Kernel:
 
 
 def compile_kernel(function: Callable, arguments: tuple) -> tuple[bytes, str]:
-    """The code of a kernel for such arguments, for the device in use, and the name that it has there."""
-    from numba import cuda
-    from numba.core.compiler_lock import global_compiler_lock
-
-    from bellapy.compute.gpu.late import make_inner
-
-    with global_compiler_lock:
-        make_inner(function)
-        dispatcher = cuda.jit(max_registers=getattr(function, "most_registers", None))(function)
-        with cuda.gpus[current_card().id]:
-            made = dispatcher.compile(tuple(map(cuda.typing.typeof.typeof, arguments)))
-            return bytes(made._codelibrary.get_cubin().code), made.entry_name
+    """The machine code of a kernel for such arguments, for the device in use, and the name that it has there."""
+    kinds, capability = tuple(map(typeof, arguments)), current_card().compute_capability
+    text, _ = cuda.compile(function, kinds, device=False, abi="numba", cc=capability, output="ptx")
+    entry = re.search(r"\.entry\s+(\w+)", text)
+    if entry is None:
+        raise ValueError(f"{function.__qualname__}: the compiler made no kernel")
+    major, minor = capability
+    most = getattr(function, "most_registers", None)
+    made = Program(text, "ptx", ProgramOptions(arch=f"sm_{major}{minor}", max_register_count=most)).compile("cubin")
+    return bytes(made.code), entry[1]
