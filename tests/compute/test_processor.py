@@ -21,13 +21,13 @@ print(*cpu_target.target_context.codegen().magic_tuple()[1:], sep="|")
 ADD_BYTES = """
 import numba
 import numpy as np
-from bellapy.compute.jit import njit_vector_entry
+from bellapy.compute.jit import njit_vector
 
 def add(a, b):
     for i in range(np.uint64(1024)):
         a[i] += b[i]
 
-bytes_, compiled = numba.uint8[::1], njit_vector_entry(add)
+bytes_, compiled = numba.uint8[::1], njit_vector(add)
 compiled.compile((bytes_, bytes_))
 print(*compiled.inspect_asm().values())
 """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import threading
 from functools import partial
 
 import naive
@@ -13,11 +12,10 @@ import pytest
 from cases import Sample, accuracy, noisy_copy, parse_paf, run, sample_reads
 from strategies import random_bases
 
-from bellapy.compute.gpu import ahead
 from bellapy.engines import extend as xdrop
 from bellapy.engines.linear import extend_cpu as batch_cpu
 from bellapy.io import fastx_blocks, paf
-from bellapy.jobs.overlap import candidates, count_rounds, pipeline, seeds_of_matrix
+from bellapy.jobs.overlap import candidates, count_rounds, seeds_of_matrix
 from bellapy.jobs.overlap.candidates import multiply
 from bellapy.seeding import kmers
 from bellapy.seeding.kmers import count_kmers
@@ -445,21 +443,3 @@ def test_estimates_are_right(overlap, samples):
         assert estimates["depth"] == pytest.approx(12, rel=0.3)
     estimates = overlap(samples["noisy"], "-e", "0.2", "--depth", "30", "-k", 15)[1]["estimates"]
     assert (estimates["error_rate"], estimates["depth"], estimates["given"], estimates["k"]) == (0.2, 30, True, 15)
-
-
-@pytest.mark.parametrize(
-    ("options", "expected"), [((), ["left", "filter"]), (("--cigar",), ["filter"]), (("--skip-alignment",), [])]
-)
-def test_gpus_are_left_when_nothing_needs_them_any_more(overlap, samples, monkeypatch, options, expected):
-    """Before the filter, unless paths follow it."""
-    happened, filter_rounds = [], pipeline.filter_rounds
-
-    def filter_it(*given):
-        if threading.current_thread() is threading.main_thread():  # another one may load it ahead
-            happened.append("filter")
-        return filter_rounds(*given)
-
-    monkeypatch.setattr(ahead, "leave", lambda: happened.append("left"))
-    monkeypatch.setattr(pipeline, "filter_rounds", filter_it)
-    overlap(samples["accurate"], *options)
-    assert happened == expected
