@@ -2,10 +2,12 @@
 
 A word is that of kmers.py, but it has the whole hash, less that of the first k-mer of the pass:
 
-    [ hash of the k-mer | place | reverse ]
+    [ hash of the k-mer | number in the list of wanted k-mers | reverse ]
 
-Each place is marked with its pass first, so that a pass computes the hashes of its own k-mers only.  Words are made in the
-order of places, and a sort by hash keeps it.  So equal k-mers come together in the CPU's order.
+The places of wanted k-mers are listed first, and each is marked with its pass.  So a pass goes through a byte for each
+wanted k-mer, and computes the hashes of its own ones only; and a number in the list leaves more bits for the hash than a
+place.  Words are made in the order of places, and a sort by hash keeps it.  So equal k-mers come together in the CPU's
+order.
 """
 
 from __future__ import annotations
@@ -19,15 +21,15 @@ from bellapy.compute.gpu.ops import U32, U64, inlined, reverse_bits
 from bellapy.compute.gpu.scan import BLOCK, OWN, TILE, sum_before
 
 ONE = U64(1)
-MARKS = 4  # places whose marks share a word of 32 bits
+MARKS = 4  # k-mers whose marks share a word of 32 bits
 NO_PASS = 255
-"""The mark of a place without a wanted k-mer; passes are numbered below it."""
+"""The mark of a k-mer of none of the passes that are marked; these are numbered below it."""
 
 
 class Wanted(NamedTuple):
     """Which k-mers, and how they are laid out in words.
 
-    k, to_hash : int32, length; bits below the hash.
+    k, to_hash : int32, length; bits of a word below the hash.
     n_places : int64, places in the reads.
     multiplier, kmer_mask : uint64, of the hash.  low, end : uint64, the first hash, and the one after the last.
     """
@@ -76,25 +78,59 @@ def hash_at(planes, place, wanted):
     return hashed, backward < forward, is_wanted
 
 
+def count_wanted(planes, wanted, sums):
+    """sums[t] = wanted k-mers at the t-th TILE places, one block for each.
+
+    planes, wanted : as in `hash_at`.  sums : (n_tiles + 1,) int64.
+    """
+    scratch = cuda.shared.array(BLOCK, np.int64)
+    me, own = cuda.threadIdx.x, np.int64(0)
+    for r in range(OWN):
+        place = np.int64(cuda.blockIdx.x) * TILE + r * BLOCK + me
+        if place < wanted.n_places:
+            own += np.int64(hash_at(planes, place, wanted)[2])
+    _, total = sum_before(own, scratch)
+    if me == 0:
+        sums[cuda.blockIdx.x] = total
+
+
+def list_wanted(planes, wanted, begins, places):
+    """places[x] = that of the x-th wanted k-mer, one block for TILE places.
+
+    planes, wanted : as in `hash_at`.  begins : the sums of `count_wanted`, scanned.  places : (n,) uint32 or uint64.
+    """
+    scratch = cuda.shared.array(BLOCK, np.int64)
+    first, found = np.int64(cuda.blockIdx.x) * TILE + cuda.threadIdx.x * OWN, U32(0)
+    for i in range(OWN):
+        is_wanted = first + i < wanted.n_places and hash_at(planes, first + i, wanted)[2]
+        found |= (U32(1) if is_wanted else U32(0)) << U32(i)
+    before, _ = sum_before(np.int64(cuda.popc(found)), scratch)
+    at = begins[cuda.blockIdx.x] + before
+    while found != U32(0):
+        places[at] = first + np.int64(cuda.ffs(found)) - 1
+        found &= found - U32(1)
+        at += 1
+
+
 @inlined
 def _in_word(i):
-    """Bits below the mark of the i-th of the places that share a word."""
+    """Bits below the mark of the i-th of the k-mers that share a word."""
     return U32(8 * (i % MARKS))
 
 
-def mark_passes(planes, wanted, to_pass, marks):
-    """Write the pass of the k-mer at each place, or NO_PASS where none is wanted, one block for TILE places.
+def mark_passes(planes, places, wanted, to_pass, marks):
+    """Write the pass of each k-mer that is listed, or NO_PASS where it is not wanted now, one block for TILE of them.
 
-    planes, wanted : as in `hash_at`.  to_pass : uint64, bits of the hash below the pass.
-    marks : (n_tiles * TILE // MARKS,) uint32, MARKS places in each, the first one in its lowest byte.
+    planes, wanted : as in `hash_at`.  places : of `list_wanted`.  to_pass : uint64, bits of the hash below the pass.
+    marks : (n_tiles * TILE // MARKS,) uint32, MARKS k-mers in each, the first one in its lowest byte.
     """
     for r in range(OWN // MARKS):
         at = np.int64(cuda.blockIdx.x) * (TILE // MARKS) + r * BLOCK + cuda.threadIdx.x
         word = U32(0)
         for i in range(MARKS):
-            place, mark = at * MARKS + i, U32(NO_PASS)
-            if place < wanted.n_places:
-                hashed, _, is_wanted = hash_at(planes, place, wanted)
+            x, mark = at * MARKS + i, U32(NO_PASS)
+            if x < places.size:
+                hashed, _, is_wanted = hash_at(planes, np.int64(places[x]), wanted)
                 if is_wanted:
                     mark = U32((hashed - wanted.low) >> to_pass)
             word |= mark << _in_word(i)
@@ -102,7 +138,7 @@ def mark_passes(planes, wanted, to_pass, marks):
 
 
 def count_marked(marks, number, sums):
-    """sums[t] = k-mers of a pass among the t-th TILE places, one block for each.
+    """sums[t] = k-mers of a pass among the t-th TILE ones that are listed, one block for each.
 
     marks : of `mark_passes`.  number : uint32, of the pass.  sums : (n_tiles + 1,) int64.
     """
@@ -117,11 +153,11 @@ def count_marked(marks, number, sums):
         sums[cuda.blockIdx.x] = total
 
 
-def write_words(planes, wanted, marks, number, begins, words):
-    """The words of the k-mers of a pass, in the order of places, one block for TILE places.
+def write_words(planes, places, wanted, marks, number, begins, words):
+    """The words of the k-mers of a pass, in the order of places, one block for TILE k-mers that are listed.
 
-    planes, wanted : as in `hash_at`; wanted.low is the first hash of the pass.  marks, number : as in `count_marked`.
-    begins : (n_tiles + 1,) int64, of each tile.  words : (n,) uint64.
+    planes, wanted : as in `hash_at`; wanted.low is the first hash of the pass.  places : of `list_wanted`.
+    marks, number : as in `count_marked`.  begins : (n_tiles + 1,) int64, of each tile.  words : (n,) uint64.
     """
     scratch = cuda.shared.array(BLOCK, np.int64)
     first, found = np.int64(cuda.blockIdx.x) * TILE + cuda.threadIdx.x * OWN, U32(0)
@@ -131,10 +167,10 @@ def write_words(planes, wanted, marks, number, begins, words):
     before, _ = sum_before(np.int64(cuda.popc(found)), scratch)
     at = begins[cuda.blockIdx.x] + before
     while found != U32(0):  # lanes of a warp have few each, at different places
-        place = first + np.int64(cuda.ffs(found)) - 1
+        x = first + np.int64(cuda.ffs(found)) - 1
         found &= found - U32(1)
-        hashed, is_reverse, _ = hash_at(planes, place, wanted)
-        words[at] = (hashed - wanted.low) << U64(wanted.to_hash) | U64(place) << ONE | (ONE if is_reverse else U64(0))
+        hashed, is_reverse, _ = hash_at(planes, np.int64(places[x]), wanted)
+        words[at] = (hashed - wanted.low) << U64(wanted.to_hash) | U64(x) << ONE | (ONE if is_reverse else U64(0))
         at += 1
 
 
@@ -184,11 +220,11 @@ def count_kept(words, to_hash, lower, sums):
         sums[cuda.blockIdx.x] = total
 
 
-def write_entries(words, to_hash, lower, begins, spectrum, entries):
+def write_entries(words, places, to_hash, lower, begins, spectrum, entries):
     """Entries of the kept words, and the spectrum of all words that are not alone, one block for TILE words.
 
-    words, to_hash, lower : as in `_is_kept`.  begins : (n_tiles + 1,) int64, of each tile.  spectrum : (n,) uint64, grows.
-    entries : of a KmerMatrix, filled.
+    words, to_hash, lower : as in `_is_kept`.  places : of `list_wanted`.  begins : (n_tiles + 1,) int64, of each tile.
+    spectrum : (n,) uint64, grows.  entries : of a KmerMatrix, filled.
     """
     scratch = cuda.shared.array(BLOCK, np.int64)
     first, n = np.int64(cuda.blockIdx.x) * TILE + cuda.threadIdx.x * OWN, np.int64(0)
@@ -201,7 +237,7 @@ def write_entries(words, to_hash, lower, begins, spectrum, entries):
         word = words[i]
         begins_run = i == 0 or words[i - 1] >> to_hash != word >> to_hash
         if _is_kept(words, i, to_hash, lower):
-            place = (word & below) >> ONE
+            place = U64(places[(word & below) >> ONE])
             entries[at] = place << U64(2) | (U64(2) if begins_run else U64(0)) | word & ONE
             at += 1
         if begins_run and i + 1 < words.size and words[i + 1] >> to_hash == word >> to_hash:

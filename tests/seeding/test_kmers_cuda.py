@@ -24,7 +24,7 @@ from bellapy.compute.gpu.desk import desk
 from bellapy.compute.gpu.ops import SIMULATED
 from bellapy.report.run_report import Devices
 from bellapy.seeding import kmers_cuda
-from bellapy.seeding.kmers_cuda import can_count, count_on_gpus, passes_for
+from bellapy.seeding.kmers_cuda import can_count, count_on_gpus, lists_for, passes_for
 
 pytestmark = pytest.mark.usefixtures("quick_threads")
 ANY, PLENTY = (1 << 31) - 1, 1 << 36
@@ -53,7 +53,7 @@ def test_the_entries_are_those_of_the_cpu(rng, k, lower, keep_one_in, free):
     wanted = count_kmers(codes, k, lower, ANY, keep_one_in=keep_one_in)
     planes = np.empty((-(-len(codes) // BASES), 3), np.uint32)
     pack_planes(codes, planes)
-    assert (passes_for(k, len(codes), free) > 0) == (free < PLENTY)
+    assert (passes_for(2 * k, len(codes), free) > 0) == (lists_for(len(codes), free) > 0) == (free < PLENTY)
     with desk(Devices()) as its_desk:
         entries, spectrum = count_on_gpus([its_desk], [its_desk.send(planes)], len(codes), k, lower, free, keep_one_in)
         assert_array_equal(its_desk.fetch(entries), wanted.entries)
@@ -63,8 +63,9 @@ def test_the_entries_are_those_of_the_cpu(rng, k, lower, keep_one_in, free):
 
 @pytest.mark.parametrize("keep_one_in", [1, 2])
 def test_places_are_marked_for_some_passes_at_a_time(rng, monkeypatch, keep_one_in):
-    codes, marked, free = some_codes(rng), [], (25_000 if SIMULATED else 8_000_000) // keep_one_in
+    codes, marked = some_codes(rng), []
     monkeypatch.setattr(kmers_cuda, "MARKED_PASSES", 3)
+    monkeypatch.setattr(kmers_cuda, "passes_for", lambda hash_bits, n_listed, free: 3)
     wanted = count_kmers(codes, 9, 2, ANY, keep_one_in=keep_one_in)
     planes = np.empty((-(-len(codes) // BASES), 3), np.uint32)
     pack_planes(codes, planes)
@@ -73,7 +74,7 @@ def test_places_are_marked_for_some_passes_at_a_time(rng, monkeypatch, keep_one_
         monkeypatch.setattr(
             its_desk, "launch", lambda kernel, *rest: (marked.append(kernel.__name__), launch(kernel, *rest))
         )
-        entries, spectrum = count_on_gpus([its_desk], [its_desk.send(planes)], len(codes), 9, 2, free, keep_one_in)
+        entries, spectrum = count_on_gpus([its_desk], [its_desk.send(planes)], len(codes), 9, 2, PLENTY, keep_one_in)
         assert_array_equal(its_desk.fetch(entries), wanted.entries)
     assert_array_equal(spectrum, wanted.spectrum)
     n_passes = marked.count("write_words")
