@@ -14,6 +14,7 @@ from bellapy.jobs.view.lines import Mate
 from bellapy.records.bases import reverse_complement
 from bellapy.report.pictures import BELOW, short_name
 
+BETWEEN = "#f3f3f3"
 COLOURS = {"A": "#4b7a2f", "C": "#4f86b8", "G": "#c9a227", "T": "#b3400f"}
 GAP, SAME, NOTHING = "-", ".", " "
 MOST_LETTERS = 30  # of a name beside its row
@@ -107,8 +108,14 @@ def draw_pile(path: str, name: str, place: tuple[int, int], shown: list[tuple[st
 
     colours = {letter: to_rgb(colour) for letter, colour in COLOURS.items()}
     colours |= {SAME: to_rgb("#dddddd"), GAP: to_rgb("#555555"), NOTHING: to_rgb("#ffffff")}
-    white = colours[NOTHING]
-    image = [[colours.get(letter.upper(), white) for letter in text] for _, text in shown]
+    white, between, own = colours[NOTHING], to_rgb(BETWEEN), shown[0][1]
+    image = [
+        [
+            between if letter == its_own == GAP else colours.get(letter.upper(), white)
+            for letter, its_own in zip(text, own, strict=True)
+        ]
+        for _, text in shown
+    ]
     size = min(16, max(6, 2 + 0.09 * len(image[0]))), 2 + 0.14 * len(image)
     figure = Figure(figsize=size, dpi=130, layout="constrained")
     FigureCanvasAgg(figure)
@@ -116,13 +123,14 @@ def draw_pile(path: str, name: str, place: tuple[int, int], shown: list[tuple[st
     axes.imshow(image, aspect="auto", interpolation="nearest")
     names = [name, *(row for row, _ in shown[1:])]
     axes.set_yticks(range(len(shown)), [short_name(row, MOST_LETTERS) for row in names], fontsize=5)
-    axes.set_xticks(*position_ticks(place, shown[0][1]), fontsize=6)
+    axes.set_xticks(*position_ticks(place, own), fontsize=6)
     axes.set_xlabel("place in the read (bases)", fontsize=7)
     axes.set_title(f"{short_name(name)}, bases {place[0]:,} to {place[1]:,}", fontsize=8)
     for letter in "ACGT":
         axes.plot([], [], "s", color=COLOURS[letter], label=letter)
     axes.plot([], [], "s", color="#dddddd", label="as in the read")
     axes.plot([], [], "s", color="#555555", label="missing")
-    figure.legend(fontsize=6, **BELOW)
+    axes.plot([], [], "s", color=BETWEEN, markeredgecolor="#bbbbbb", label="nothing inserted")
+    figure.legend(fontsize=6, **{**BELOW, "ncols": 7})
     with whole_files(path) as (written,):
         figure.savefig(written, format=ending_of(path))
