@@ -5,6 +5,7 @@ python benchmarks/same_output.py -o here.tsv               # on one machine
 python benchmarks/same_output.py --against here.tsv        # on another one, such as one with an ARM64 processor
 
 The second one ends with status 1 where an output differs.  Lines of headers that name the command are left out.
+`--program` names what runs bellapy: benchmarks/arm64.sh gives an emulator.
 """
 
 from __future__ import annotations
@@ -44,13 +45,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--against", type=Path, help="table of another machine")
     parser.add_argument("-t", "--threads", type=int, default=2)
+    parser.add_argument("--program", default=quote(program_of_bellapy()), help="command that runs bellapy")
     parser.add_argument("-o", "--output", type=Path, help="write the table")
     options = parser.parse_args()
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         for job, (files, ending) in JOBS.items():
             path = Path(folder) / f"out.{ending}"
-            usage = measure(f"{quote(program_of_bellapy())} {job} -q -t {options.threads} {files} -o {path}")
+            usage = measure(f"{options.program} {job} -q -t {options.threads} {files} -o {path}")
             if usage.status:
                 sys.exit(f"{job}: ended with status {usage.status}")
             found[job] = checksum(path)

@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from browser import check_pages, faults, look, needs_browser
 from test_docs import PAGES, TOP
 
 pytest.importorskip("material", reason="the site needs mkdocs-material")
@@ -94,3 +95,32 @@ def test_a_page_shows_what_its_markdown_says(site, page):
     assert seen.n_items == len(ITEM.findall(prose))
     assert seen.n_tables == len(TABLE.findall(prose))
     assert [words_of(text.replace("\xb6", "")) for text in seen.headings] == [words_of(t) for _, t in HEADING.findall(prose)]
+
+
+@needs_browser
+def test_a_browser_shows_all_pages(site):
+    """On a phone and on a screen; see browser.py."""
+    pages = [str(path.relative_to(site)) for path in sorted(site.rglob("*.html")) if path.name != "404.html"]
+    assert len(pages) >= len(PAGES)
+    check_pages(site, pages)
+
+
+GOOD = "<p>" + "words in a row, " * 20
+PAGE = "<!doctype html><link rel=icon href='data:,'>"
+BAD = {
+    "fence": "<h1>T</h1>" + GOOD + "<p>```sh",
+    "table": "<h1>T</h1>" + GOOD + "<p>|---|---|",
+    "heading": "<h1>T</h1>" + GOOD + "<p>\n## More\n",
+    "empty": "<h1>T</h1><h2></h2>" + GOOD,
+    "wide": "<h1>T</h1>" + GOOD + "<table><td>" + "long" * 500 + "</table>",
+    "cut": "<h1>T</h1>" + GOOD + "<p style='width: 2000px'>x",
+}
+
+
+@needs_browser
+def test_a_browser_finds_what_is_wrong(tmp_path):
+    for name, body in {"good": "<h1>T</h1>" + GOOD + "<script>missing()</script>", **BAD}.items():
+        (tmp_path / f"{name}.html").write_text(PAGE + body)
+    found, console = look(tmp_path, [f"{name}.html" for name in ("good", *BAD)])
+    assert {one.page.removesuffix(".html") for one in found if faults(one)} == set(BAD)
+    assert len(console) == 1 and "missing is not defined" in console[0]

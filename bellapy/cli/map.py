@@ -74,8 +74,8 @@ def _format(output: str, given: str | None, no_align: bool, style: Style) -> str
     from bellapy.io.outputs import alignment_format
 
     kind = alignment_format(output, given, cram=True)
-    if no_align and (kind != "paf" or style.cs or style.eqx):
-        raise ParameterError("--no-align: without alignments there are no paths; write PAF, without --cs and --eqx")
+    if no_align and (kind != "paf" or style.cs or style.ds or style.eqx):
+        raise ParameterError("--no-align: without alignments there are no paths; write PAF, without --cs, --ds and --eqx")
     return kind
 
 
@@ -84,7 +84,7 @@ def _style(given: Given) -> Style:
 
     wanted = MapWriting(**given_values(given, MapWriting._fields))
     return Style(
-        cs=wanted.cs or wanted.cs_long, cs_long=wanted.cs_long,
+        cs=wanted.cs or wanted.cs_long, cs_long=wanted.cs_long, ds=wanted.ds,
         md=wanted.md, eqx=wanted.eqx, hard_clip=wanted.hard_clip, secondary=wanted.secondary == "yes",
         paf_no_hit=wanted.paf_no_hit, sam_hit_only=wanted.sam_hit_only,
     )  # fmt: skip

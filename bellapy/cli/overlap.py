@@ -13,8 +13,6 @@ from bellapy.cli.overlapping import (
     TargetFile,
     destination,
     overlap_session,
-    tell_within,
-    wanted_pairs,
     write_plain,
     write_with_paths,
 )
@@ -48,47 +46,51 @@ def overlap(
 
         wake()
     target = destination(output, given, skip_alignment)
-    files, n_files = _with_targets(given, reads, targets)
+    files = [*reads, *_checked_targets(given, targets)]
     if given["workdir"] is not None:
         from bellapy.cli.tiles import overlap_in_folder
 
-        overlap_in_folder(given, files, target, skip_alignment, n_files)
+        overlap_in_folder(given, files, target, skip_alignment, targets is not None)
         return
     if wanted := next((name for name in ("keep_workdir", "blocks", "scheduler") if given[name]), None):
         raise ParameterError(f"--{wanted.replace('_', '-')}: name a folder with --workdir")
     with overlap_session(given, files, {"-o": output, "the index": target.index}) as (run, params):
-        found = _find(run, params, files, target, skip_alignment)
+        found = _find(run, params, files, target, skip_alignment, targets is not None)
         if found:
-            _write(run, *found, target, n_files)
+            _write(run, *found, target)
             return
         from bellapy.cli.tiles import overlap_in_tiles
 
-        overlap_in_tiles(run, params, files, target, skip_alignment, n_files)
+        overlap_in_tiles(run, params, files, target, skip_alignment, targets is not None)
 
 
-def _with_targets(given: Given, reads: list[str], targets: str | None) -> tuple[list[str], int | None]:
-    """All files, and how many of them hold reads where others hold targets."""
+def _checked_targets(given: Given, targets: str | None) -> list[str]:
+    """The file of targets, if there is one; ParameterError where another option does not go with it."""
     if targets is None:
-        return reads, None
-    if wanted := next((name for name in ("max_overlaps_per_read", "drop_contained") if given[name]), None):
-        raise ParameterError(f"--{wanted.replace('_', '-')}: looks at overlaps within a file, too; leave out --targets")
-    return [*reads, targets], len(reads)
+        return []
+    if given["drop_contained"]:
+        raise ParameterError("--drop-contained: looks at overlaps within a file, too; leave out --targets")
+    return [targets]
 
 
 def _find(
-    run: Session, params: Params, reads: list[str], target: Destination, skip_alignment: bool
+    run: Session, params: Params, reads: list[str], target: Destination, skip_alignment: bool, targets: bool
 ) -> tuple[Loaded, Overlaps, Steps | None] | None:
-    """Reads, overlaps and scores; None: all of it at once needs more than --max-memory, and the files can be read again."""
+    """Reads, overlaps and scores; None: all of it at once needs more than --max-memory, and the files can be read again.
+
+    targets : the last file holds targets.
+    """
     from os.path import isfile
 
     or_tiles = all(map(isfile, reads))
     try:
-        loaded = load_reads(run, params, reads, target, overlaps=not skip_alignment, or_tiles=or_tiles)
+        loaded = load_reads(run, params, reads, target, overlaps=not skip_alignment, or_tiles=or_tiles, targets=targets)
         from bellapy.jobs.overlap.pipeline import candidate_overlaps, overlap_reads
 
+        given = loaded.reads, loaded.params, run.report
         if skip_alignment:
-            return loaded, candidate_overlaps(loaded.reads, loaded.params, run.report), None
-        return loaded, *overlap_reads(loaded.reads, loaded.params, run.report, with_paths=target.paths)
+            return loaded, candidate_overlaps(*given, loaded.n_queries), None
+        return loaded, *overlap_reads(*given, with_paths=target.paths, n_queries=loaded.n_queries)
     except (TooLarge, MemoryLimitError):
         if not or_tiles:
             raise
@@ -173,18 +175,13 @@ def _aligned_with(steps: Steps, meta: dict[str, Any]) -> dict[str, Any]:
 
 
 def _write(
-    run: Session, loaded: Loaded, overlaps: Overlaps, steps: Steps | None, output: Destination, n_files: int | None = None
+    run: Session, loaded: Loaded, overlaps: Overlaps, steps: Steps | None, output: Destination
 ) -> None:  # fmt: skip
-    """Write overlaps, with their paths if the output needs any.
-
-    steps : None where nothing was aligned.  n_files : of reads, as of `wanted_pairs`.
-    """
+    """Write overlaps, with their paths if the output needs any; steps : None where nothing was aligned."""
     reads, overlaps = loaded.restore(overlaps, with_bases=output.paths)
-    overlaps = wanted_pairs(n_files, loaded.file_ends, run.report)(overlaps)
     if output.paths and steps:
         from bellapy.jobs.overlap.stored_reads import SomeOverlaps
 
         write_with_paths(run, reads, [SomeOverlaps(reads, overlaps)], len(overlaps), steps, loaded.params, output)
     else:
         write_plain(run, reads, [overlaps], output)
-    tell_within(run, n_files)

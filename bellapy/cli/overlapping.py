@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:  # loaded when needed
     from bellapy.jobs.overlap.ends import Steps
     from bellapy.jobs.overlap.stored_reads import SomeOverlaps
     from bellapy.records import Overlaps, Paths, ReadSet
-    from bellapy.report.run_report import RunReport
 
 TargetFile = Annotated[
     str | None,
@@ -62,39 +61,6 @@ def overlap_session(given: Given, inputs: list[str], outputs: dict[str, str | No
         start_report(run.report)
         run.report.parameters = params.to_dict()
         yield run, params
-
-
-def wanted_pairs(n_files: int | None, file_ends: Sequence[int], report: RunReport) -> Callable[[Overlaps], Overlaps]:
-    """A function that keeps the overlaps of a read with a target, and counts the others as dropped.
-
-    n_files : of reads, the targets are in those behind them; None: there are no targets, and all are kept.
-    file_ends : number of reads up to the end of each file.
-    """
-    if n_files is None:
-        return lambda overlaps: overlaps
-    from bellapy.jobs.overlap.report import WITHIN
-    from bellapy.report.log import logger
-
-    n_reads, n_all = int(file_ends[n_files - 1]), int(file_ends[-1])
-    logger.info("%s reads against %s targets", f"{n_reads:,}", f"{n_all - n_reads:,}")
-
-    def between(overlaps: Overlaps) -> Overlaps:
-        kept = (overlaps.query_id < n_reads) & (overlaps.target_id >= n_reads)
-        report.dropped.add({WITHIN: int((~kept).sum())})
-        return overlaps.take(kept)
-
-    return between
-
-
-def tell_within(run: Session, n_files: int | None) -> None:
-    """Log how many overlaps `wanted_pairs` left out."""
-    if n_files is not None:
-        from bellapy.jobs.overlap.report import WITHIN
-        from bellapy.report.log import logger
-
-        logger.info(
-            "left out: %s overlaps within the reads or within the targets", f"{run.report.dropped.to_dict()[WITHIN]:,}"
-        )
 
 
 @contextmanager

@@ -29,13 +29,13 @@ class TooLarge(Exception):
 class Loaded:
     """The reads in canonical order, how they were given, and the parameters with the device that is there.
 
-    file_ends : as in GatheredReads.
+    n_queries : the first so many reads are queries, the others their targets; None: every read is both.
     """
 
     reads: ReadSet
     order: Order
     params: Params
-    file_ends: Sequence[int] = ()
+    n_queries: int | None = None
 
     def restore(self, overlaps: Overlaps, *, with_bases: bool) -> tuple[ReadSet, Overlaps]:
         """Reads and overlaps as the input has them; with_bases : `reads` must not be used any more."""
@@ -47,12 +47,13 @@ class Loaded:
 
 def load_reads(
     session: Session, params: Params, paths: list[str], output: Destination | None = None, *, overlaps: bool = False,
-    or_tiles: bool = False,
+    or_tiles: bool = False, targets: bool = False,
 ) -> Loaded:  # fmt: skip
     """Read the files.
 
     output : where its format limits names, they are checked now.  overlaps : the device is chosen now.
     or_tiles : raise TooLarge as soon as it shows that the whole job does not fit in one piece.
+    targets : the last file holds targets of the other reads.
     """
     session.watch()
     from bellapy.compute.gpu.devices import choose_beside
@@ -61,31 +62,32 @@ def load_reads(
     device, check = choose_beside(params.run.device if overlaps else "cpu"), lambda names: None
     if output and output.format in ("sam", "bam"):
         from bellapy.io.sam import check_names as check
-    loading = _Loading(session, or_tiles, device, params.reads)
+    loading = _Loading(session, or_tiles, device, params.reads, targets)
     canonical = loading.load(paths, check)
     if overlaps:
         if not device.done() and session.run.max_memory is None:
             canonical[0].turn_by(shared_by(session.run.threads))  # while a GPU is awaited
         params = replace(params, run=replace(params.run, device=device.result()))
-    return Loaded(*canonical, params, loading.file_ends)
+    return Loaded(*canonical, params, loading.n_queries)
 
 
 class _Loading:
     """Reading, within the bound on memory; device : the choice of it, which may fail meanwhile.
 
-    wanted : which reads are taken.  file_ends : as in GatheredReads.
+    wanted : which reads are taken.  targets : as of `load_reads`.  n_queries : as in Loaded, when they are read.
     """
 
-    def __init__(self, session: Session, or_tiles: bool, device: Future[str], wanted: ReadParams):
+    def __init__(self, session: Session, or_tiles: bool, device: Future[str], wanted: ReadParams, targets: bool):
         self.session, self.or_tiles, self.device, self.wanted = session, or_tiles, device, wanted
-        self.file_ends: Sequence[int] = ()
+        self.targets = targets
+        self.n_queries: int | None = None
         self.refused: MemoryLimitError | None = None  # raised when the reads have been counted
         self.held = 0
 
     def load(self, paths: list[str], check: Callable[[Sequence[str]], None]) -> tuple[ReadSet, Order]:
         """The reads in canonical order, and how they were given; check : raises what is wrong with their names."""
         from bellapy.compute.memory import PROGRAM, resident
-        from bellapy.jobs.overlap.canonical import canonical_reads
+        from bellapy.jobs.overlap.canonical import canonical_reads, number_of_queries
         from bellapy.report.run_report import ReadStage
 
         session = self.session
@@ -96,13 +98,14 @@ class _Loading:
         self.held = resident()
         with session.report.stage(ReadStage("read")) as stage:
             gathered = self.gather(paths)
-            self.file_ends = gathered.file_ends
+            if self.targets:
+                self.n_queries = number_of_queries(gathered.file_ends)
             stage.reads, stage.bases = len(gathered.names), int(gathered.lengths.sum(dtype="int64"))
             self.expect(stage.reads, stage.bases)
             session.report.count_letters(gathered.other_letters, stage.bases)
             tell_left_out(session.report, gathered.dropped)
             check(gathered.names)  # before the work
-            return canonical_reads(gathered, session.run.threads)
+            return canonical_reads(gathered, session.run.threads, self.n_queries)
 
     def expect(self, n_reads: int, n_bases: int) -> None:
         """Raise what is known to go wrong with so many reads."""

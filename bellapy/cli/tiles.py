@@ -17,8 +17,6 @@ from bellapy.cli.overlapping import (
     SkipAlignment,
     destination,
     overlap_session,
-    tell_within,
-    wanted_pairs,
     write_plain,
     write_with_paths,
 )
@@ -55,14 +53,14 @@ Count = Annotated[int, typer.Option(help="Do so many tasks, from this one on.", 
 
 
 def overlap_in_folder(
-    given: Given, reads: list[str], target: Destination, skip_alignment: bool, n_files: int | None
+    given: Given, reads: list[str], target: Destination, skip_alignment: bool, targets: bool
 ) -> None:  # fmt: skip
-    """The command `overlap` with --workdir; n_files : of reads, as of `wanted_pairs`."""
+    """The command `overlap` with --workdir; targets : the last file holds targets."""
     place = WorkdirParams(**given_values(given, WorkdirParams._fields))
     launch = _launch_params(given)
     with overlap_session(given, reads, {"-o": target.path, "the index": target.index}) as (run, params):
         run.watch()
-        asked = _asked(params, skip_alignment, target.paths)
+        asked = _asked(params, skip_alignment, target.paths, targets)
         with _begun(run, asked, reads, place, launch.blocks) as work:
             from bellapy.jobs.overlap.in_folder import run_rounds, warm_up
             from bellapy.runs.launch import choose_launcher
@@ -71,22 +69,22 @@ def overlap_in_folder(
                 warm_up()  # before many processes fill one cache of compiled code
             with choose_launcher(launch.scheduler, _worker(work, run, launch.scheduler)) as launcher:
                 run_rounds(work, launcher)
-            _write(run, work, params, target, n_files)
+            _write(run, work, params, target)
 
 
 def overlap_in_tiles(
-    run: Session, params: Params, reads: list[str], target: Destination, skip_alignment: bool, n_files: int | None
+    run: Session, params: Params, reads: list[str], target: Destination, skip_alignment: bool, targets: bool
 ) -> None:
-    """The command `overlap` where all at once does not fit; n_files : of reads, as of `wanted_pairs`."""
+    """The command `overlap` where all at once does not fit; targets : the last file holds targets."""
     from bellapy.jobs.overlap.report import start_report
 
     start_report(run.report)  # without what was counted before it showed
-    with _own_tiles(run, _asked(params, skip_alignment, target.paths), reads, target.path) as work:
+    with _own_tiles(run, _asked(params, skip_alignment, target.paths, targets), reads, target.path) as work:
         from bellapy.jobs.overlap.in_folder import run_rounds
         from bellapy.runs.launch import Here
 
         run_rounds(work, Here(work.do))
-        _write(run, work, params, target, n_files)
+        _write(run, work, params, target)
 
 
 def find_in_tiles(run: Session, params: Params, reads: list[str], output: str) -> tuple[ReadSet, Overlaps, Steps]:
@@ -143,12 +141,12 @@ def _worker(work: FolderWork, run: Session, scheduler: str | None) -> Worker:
     return Worker(work.do, words, in_folder.__name__, str(work.folder.folder))
 
 
-def _asked(params: Params, skip_alignment: bool, paths: bool) -> Asked:
+def _asked(params: Params, skip_alignment: bool, paths: bool, targets: bool = False) -> Asked:
     """What rules the results of the job."""
     from bellapy.jobs.overlap.in_folder import Asked
     from bellapy.jobs.overlap.pipeline import with_device
 
-    return Asked(with_device(params), skip_alignment, paths)
+    return Asked(with_device(params), skip_alignment, paths, targets)
 
 
 @contextmanager
@@ -246,16 +244,15 @@ def gather(given: Given, folder: Folder, output: Output = "-") -> None:
             work.folder.remove_all()
 
 
-def _write(run: Session, work: FolderWork, params: Params, output: Destination, n_files: int | None = None) -> None:
-    """Write the overlaps of a folder, with their paths if the output needs any; n_files : as of `wanted_pairs`."""
+def _write(run: Session, work: FolderWork, params: Params, output: Destination) -> None:
+    """Write the overlaps of a folder, with their paths if the output needs any."""
     from bellapy.jobs.overlap.align_rounds import steps_for
     from bellapy.jobs.overlap.in_folder import n_placed, placed, placed_with_reads
     from bellapy.jobs.overlap.pipeline import with_device
 
-    reads, kept = work.stored.as_given(), wanted_pairs(n_files, work.stored.file_ends.tolist(), run.report)
+    reads = work.stored.as_given()
     if output.paths:
-        parts, params = placed_with_reads(work, run.budget, kept), with_device(params)
+        parts, params = placed_with_reads(work, run.budget), with_device(params)
         write_with_paths(run, reads, parts, n_placed(work), steps_for(work), params, output)
     else:
-        write_plain(run, reads, placed(work, kept), output)
-    tell_within(run, n_files)
+        write_plain(run, reads, placed(work), output)

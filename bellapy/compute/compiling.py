@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -10,6 +11,8 @@ from typing import Any, Protocol
 
 from bellapy.compute import own_process
 from bellapy.report.log import FOR_ALL, logger
+
+LONG = 2.0  # seconds of compiling that a user notices
 
 
 def is_on(setting: str) -> bool:
@@ -38,20 +41,30 @@ def compiling() -> Iterator[None]:
 
 @contextmanager
 def watch_compilation(report: Compiling) -> Iterator[None]:
-    """Announce the first compilation of a run, and add up the time of all; loading from the cache does not count."""
+    """Add up the time of all compilation, and tell once it is LONG; loading from the cache does not count."""
     from numba.core import event
 
     if is_on("NUMBA_DISABLE_JIT"):
         logger.warning("NUMBA_DISABLE_JIT is set: nothing is compiled, and the work takes hundreds of times as long")
 
+    told = threading.Event()
+
+    def tell() -> None:
+        if not told.is_set():
+            told.set()
+            logger.info("compiling what this command needs; later runs load it", extra=FOR_ALL)
+
     @contextmanager
     def watch() -> Iterator[None]:
-        if not report.compile_s:
-            logger.info("compiling what this command needs; later runs load it", extra=FOR_ALL)
         started = time.perf_counter()
+        timer = threading.Timer(max(0, LONG - report.compile_s), tell)
+        timer.daemon = True
+        if not told.is_set():
+            timer.start()
         try:
             yield
         finally:
+            timer.cancel()
             report.compile_s += time.perf_counter() - started
 
     class Listener(event.Listener):

@@ -1,7 +1,9 @@
-"""Paths as text: CIGAR, cs, MD, and the aligned bases of queries; one entry for every path, end to end.
+"""Paths as text: CIGAR, cs, ds, MD, and the aligned bases of queries; one entry for every path, end to end.
 
 All run along the target's forward strand.  cs is minimap2's short form (`:6-ata:10+gtc*at`, target before query in `*`),
-or the long one (`=ACGTAC-ata=`); MD is SAM's.  Unknown bases match nothing and are written as N.
+or the long one (`=ACGTAC-ata=`); MD is SAM's.  Unknown bases match nothing and are written as N.  ds is cs in which brackets
+tell how far a gap could be moved: `-[at]ac[g]` by two bases to the right or one to the left; all bases are in brackets where
+it could be moved by its length or more.
 """
 
 from __future__ import annotations
@@ -22,6 +24,9 @@ from bellapy.records.bases import UNKNOWN
 MAX_DIGITS = 11
 OPERATIONS, UPPER, LOWER = (np.frombuffer(text.encode(), np.uint8) for text in (codes.OPERATIONS, "ACGTN", "acgtn"))
 EQUAL, DIFFERENT, COLON, STAR, PLUS, MINUS, CARET, HARD_CLIP = (np.uint8(ord(letter)) for letter in "=X:*+-^H")
+OPEN, CLOSE = (np.uint8(ord(letter)) for letter in "[]")
+BRACKETS = 4  # of a gap in ds
+NOWHERE = (1 << 62, 0), (1 << 62, 0)  # spans that no gap could be moved within
 
 
 class Drawn(NamedTuple):
@@ -75,9 +80,10 @@ def compared_cigars(drawn: Drawn) -> NameTable:
     return _fill((drawn.n_runs + 2 * (drawn.n_errors + n)) * (MAX_DIGITS + 1), n, _write_compared, drawn)
 
 
-def differences(drawn: Drawn, long: bool = False) -> NameTable:
-    """cs strings; long : with equal bases spelled."""
-    return _compare(drawn, drawn.n_run_bases if long else 0, _write_differences, long)
+def differences(drawn: Drawn, long: bool = False, movable: bool = False) -> NameTable:
+    """cs strings; long : with equal bases spelled.  movable : ds strings, with brackets where gaps could be moved."""
+    more = (drawn.n_run_bases if long else 0) + (BRACKETS * drawn.n_errors if movable else 0)
+    return _compare(drawn, more, _write_differences, long, movable)
 
 
 def mismatches(drawn: Drawn) -> NameTable:
@@ -184,14 +190,15 @@ def _write_compared(drawn, out, offsets):
 
 
 @njit_entry
-def _write_differences(drawn, spelled, out, offsets):
+def _write_differences(drawn, spelled, movable, out, offsets):
     """Write a cs string for each path.  drawn : Drawn.  spelled : as in `_write_same`.
 
-    out, offsets : as in `_write_cigars`.
+    movable : whether brackets tell how far gaps could be moved, as in ds.  out, offsets : as in `_write_cigars`.
     """
     at = np.int64(0)
     for i in range(len(drawn.where)):
         query, target, flip = drawn.where[i]
+        on_query, on_target = _spans(drawn.runs, drawn.begins[i], drawn.ends[i], query, target) if movable else NOWHERE
         for j in range(drawn.begins[i], drawn.ends[i]):
             op, size = operation_of(drawn.runs[j]), length_of(drawn.runs[j])
             if op == PAIR:
@@ -209,12 +216,53 @@ def _write_differences(drawn, spelled, out, offsets):
                     target += 1
                 at = _write_same(out, at, drawn.target, target, same, spelled)
             elif op == QUERY_ALONE:
-                at = _write_marked(out, at, PLUS, drawn.query, query, size, flip, LOWER)
+                at = _write_gap(out, at, PLUS, drawn.query, query, size, flip, on_query)
                 query += size
             else:
-                at = _write_marked(out, at, MINUS, drawn.target, target, size, 0, LOWER)
+                at = _write_gap(out, at, MINUS, drawn.target, target, size, 0, on_target)
                 target += size
         offsets[i + 1] = at
+
+
+@njit_inner
+def _spans(runs, begin, end, query, target):
+    """Where a path runs on both sequences, pairs of int64; runs[begin:end] are its own.  query, target : its beginning."""
+    query_end, target_end = query, target
+    for j in range(begin, end):
+        op, size = operation_of(runs[j]), length_of(runs[j])
+        query_end += size if op != TARGET_ALONE else 0
+        target_end += size if op != QUERY_ALONE else 0
+    return (query, query_end), (target, target_end)
+
+
+@njit_inner
+def _write_gap(out, at, mark, codes, begin, size, flip, span):
+    """Write a gap to out, uint8, from `at` on, with brackets where it could be moved; return where it ends.
+
+    mark, codes, begin, size, flip : as in `_write_marked`.  span : where the path runs on the codes, a pair of int64.
+    """
+    end, right, left = begin + size, 0, 0
+    while right < size and end + right < span[1] and codes[begin + right] == codes[end + right]:
+        right += 1
+    while left < size and begin - left > span[0] and codes[begin - left - 1] == codes[end - left - 1]:
+        left += 1
+    if right + left >= size:
+        right, left = size, 0
+    out[at] = mark
+    at = _write_bracketed(out, at + 1, codes, begin, right, flip)
+    at = _write_letters(out, at, codes, begin + right, size - right - left, flip, LOWER)
+    return _write_bracketed(out, at, codes, end - left, left, flip)
+
+
+@njit_inner
+def _write_bracketed(out, at, codes, begin, size, flip):
+    """Write bases in brackets, or nothing for 0 of them; arguments and result as in `_write_letters`."""
+    if size == 0:
+        return at
+    out[at] = OPEN
+    at = _write_letters(out, at + 1, codes, begin, size, flip, LOWER)
+    out[at] = CLOSE
+    return at + 1
 
 
 @njit_inner
@@ -233,12 +281,17 @@ def _write_same(out, at, codes, end, n, spelled):
 
 @njit_inner
 def _write_marked(out, at, mark, codes, begin, size, flip, letters):
-    """Write a mark, uint8, and bases to out, uint8, from `at` on; return where they end.
+    """Write a mark, uint8, and bases to out, uint8, from `at` on; return where they end.  The others : as there."""
+    out[at] = mark
+    return _write_letters(out, at + 1, codes, begin, size, flip, letters)
+
+
+@njit_inner
+def _write_letters(out, at, codes, begin, size, flip, letters):
+    """Write bases to out, uint8, from `at` on; return where they end.
 
     codes : uint8; the bases are those from begin to begin + size.  flip, letters : as in `_letter`.
     """
-    out[at] = mark
-    at += 1
     for i in range(size):
         out[at] = _letter(codes[begin + i], flip, letters)
         at += 1

@@ -154,6 +154,7 @@ class MapWriting(NamedTuple):
     ] = None
     cs: Annotated[bool, About("Write differences in cs:Z", panel=OUTPUT, common=True)] = False
     cs_long: Annotated[bool, About("Write cs:Z with equal bases spelled, as --cs=long", panel=OUTPUT)] = False
+    ds: Annotated[bool, About("Write ds:Z: cs, with brackets where gaps could stand elsewhere", panel=OUTPUT)] = False
     md: Annotated[
         bool | None, About("Write mismatches in MD:Z", unset="in SAM and BAM", panel=OUTPUT, flags=("--md/--no-md",))
     ] = None

@@ -24,6 +24,15 @@ ON_PAPER = {INK: "#1a1a1a", BAR: "#4f86b8", LINE: "#b3400f", SECOND: "#4b7a2f", 
 CLOUD = (0.31, 0.53, 0.72)  # seen on light and on dark ground
 CELL = (6.4, 3.6)  # inches
 PLOTS = (".png", ".svg", ".pdf")
+MOST_LETTERS = 50  # of a name in a picture
+BELOW = {"loc": "outside lower center", "ncols": 6, "frameon": False}
+"""Where the legend of a figure with the layout "constrained" covers nothing."""
+
+
+def short_name(name: str, most: int = MOST_LETTERS) -> str:
+    """A name, of which the middle is left out where it is long: sequencers give names that differ at their ends."""
+    half = (most - 1) // 2
+    return name if len(name) <= most else f"{name[:half]}…{name[-half:]}"
 
 
 def check_pictures(asked: str) -> None:

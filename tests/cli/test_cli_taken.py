@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -49,19 +51,64 @@ def sets(tmp_path_factory):
     return Sets(tmp_path_factory.mktemp("sets"))
 
 
+def pairs_of(out: bytes) -> list[tuple[str, str, str]]:
+    """Query, target and strand of every line."""
+    return [(words[0], words[5], words[4]) for words in (line.split("\t") for line in out.decode().splitlines())]
+
+
 @pytest.mark.parametrize("options", [(), ("--cigar",), ("--skip-alignment",)])
 def test_targets_give_the_overlaps_between_the_files(sets, options):
-    """They are those of all reads together, of a read of one file with one of the other; each pair once."""
+    """They are those of all reads together, of a read of one file with one of the other; each pair once, query first."""
     a, b = sets.folder / "a.fa", sets.folder / "b.fa"
     whole = run("overlap", a, b, *options, "-q")
     between = run("overlap", a, "--targets", b, *options)
     assert whole.code == between.code == 0
     first, second = set(sets.first), set(sets.second)
-    wanted = [
-        line for line in whole.out.decode().splitlines() if line.split("\t")[0] in first and line.split("\t")[5] in second
+    wanted = {pair for pair in pairs_of(whole.out) if pair[0] in first and pair[1] in second}
+    found = pairs_of(between.out)
+    assert len(wanted) > 100 and len(found) == len(set(found)) and found == sorted(found, key=lambda pair: int(pair[0][1:]))
+    assert len(wanted & set(found)) >= 0.99 * max(len(wanted), len(found))
+    assert "50 reads against 70 targets" in between.err and "of reads and targets together" in between.err
+
+
+def test_only_pairs_of_a_read_and_a_target_are_worked_out(sets, tmp_path):
+    """Neither multiplied nor aligned is a read with another one of its file."""
+    a, b, stages = sets.folder / "a.fa", sets.folder / "b.fa", []
+    for words in (("overlap", a, b), ("overlap", a, "--targets", b)):
+        assert run(*words, "-q", "-o", tmp_path / "o.paf", "--report", tmp_path / "r.json").code == 0
+        stages.append({stage["stage"]: stage for stage in json.loads((tmp_path / "r.json").read_text())["stages"]})
+    for stage, number in (("candidates", "products"), ("candidates", "seeds"), ("align", "extensions")):
+        of_all, between = (its[stage][number] for its in stages)
+        assert 0.4 < between / of_all < 0.56, number  # 50 x 70 of 120 x 119 / 2
+
+
+def test_depth_is_that_where_reads_and_targets_meet(tmp_path):
+    """Reads of a piece of a genome, against few reads of all of it: the piece is deep, most targets lie elsewhere."""
+    rng = np.random.default_rng(6)
+    genome, depth, size = random_bases(rng, 150_000), 20, 2000
+    places = {"piece": rng.integers(60_000, 78_000, depth * 20_000 // size), "all": rng.integers(0, 148_000, 3 * 75)}
+    for name, starts in places.items():
+        reads = [mutate(rng, genome[start : start + size], 0.05) for start in starts.tolist()]
+        (tmp_path / f"{name}.fa").write_text("".join(f">{name}{x}\n{bases}\n" for x, bases in enumerate(reads)))
+    for words in (("piece", "all"), ("all", "piece")):
+        files = [tmp_path / f"{name}.fa" for name in words]
+        outcome = run("overlap", files[0], "--targets", files[1], "-o", tmp_path / "o.paf")
+        told = float(re.search(r"depth about (\d+)x", outcome.err)[1])
+        assert outcome.code == 0 and depth < told < depth + 8, outcome.err
+
+
+def test_the_order_of_reads_does_not_matter_with_targets(sets):
+    """Nor do the strand and the order in which they are given; and the files may change places."""
+    back = [sets.fasta("a2.fa", sets.first[::-1]), sets.fasta("b2.fa", sets.second[::-1])]
+    outcomes = [
+        run("overlap", first, "--targets", second, "-q")
+        for first, second in ((sets.folder / "a.fa", sets.folder / "b.fa"), back, back[::-1])
     ]
-    assert between.out.decode().splitlines() == wanted and len(wanted) > 100
-    assert "50 reads against 70 targets" in between.err and "overlaps within the reads or within the targets" in between.err
+    lines = [sorted(outcome.out.decode().splitlines()) for outcome in outcomes]
+    assert lines[0] == lines[1]
+    turned = {(target, query, strand) for query, target, strand in pairs_of(outcomes[2].out)}
+    there = set(pairs_of(outcomes[0].out))
+    assert len(turned & there) >= 0.99 * max(len(turned), len(there))
 
 
 def test_targets_in_a_folder_and_in_tiles(sets, tmp_path):
@@ -73,21 +120,30 @@ def test_targets_in_a_folder_and_in_tiles(sets, tmp_path):
     assert with_paths.out == run("overlap", a, "--targets", b, "-q", "--cigar").out
     both = run("overlap", a, "--targets", b, "-q", "--both-directions")
     assert both.out.count(b"\n") == 2 * plain.out.count(b"\n")
+    other = run("overlap", a, b, "-q", "--workdir", tmp_path / "w3", "--keep-workdir")
+    assert other.code == 0
+    again = run("overlap", a, "--targets", b, "-q", "--workdir", tmp_path / "w3")
+    assert again.code == 1 and "targets" in again.err, again.err
 
 
-def test_targets_are_counted_in_the_report(sets, tmp_path):
-    a, b = sets.folder / "a.fa", sets.folder / "b.fa"
-    assert run("overlap", a, "--targets", b, "-q", "-o", tmp_path / "o.paf", "--report", tmp_path / "r.json").code == 0
-    report = json.loads((tmp_path / "r.json").read_text())
-    lines = (tmp_path / "o.paf").read_bytes().count(b"\n")
-    n = run("overlap", a, b, "-q").out.count(b"\n")
-    assert report["dropped"]["within one set of reads"] == n - lines > 0
+def test_the_best_overlaps_of_each_read_with_targets(sets):
+    out = run("overlap", sets.folder / "a.fa", "--targets", sets.folder / "b.fa", "-q", "--max-overlaps-per-read", "3").out
+    pairs = pairs_of(out)
+    for column in (0, 1):
+        assert max(Counter(pair[column] for pair in pairs).values()) == 3
 
 
-@pytest.mark.parametrize("option", [("--max-overlaps-per-read", "3"), ("--drop-contained",)])
-def test_options_that_look_at_all_overlaps_are_refused_with_targets(sets, option):
-    outcome = run("overlap", sets.folder / "a.fa", "--targets", sets.folder / "b.fa", *option)
-    assert outcome.code == 2 and f"{option[0]}: looks at overlaps within a file" in outcome.err
+def test_what_does_not_go_with_targets_is_told(sets):
+    outcome = run("overlap", sets.folder / "a.fa", "--targets", sets.folder / "b.fa", "--drop-contained")
+    assert outcome.code == 2 and "--drop-contained: looks at overlaps within a file" in outcome.err
+    short = sets.folder / "short.fa"
+    short.write_text(">s\nACGTACGT\n")
+    for words, what in (
+        ([sets.folder / "a.fa", "--targets", short], "target"),
+        ([short, "--targets", sets.folder / "a.fa"], "query"),
+    ):
+        outcome = run("overlap", *words, "--min-length", "100")
+        assert outcome.code == 2 and f"no {what} is left" in outcome.err, outcome.err
 
 
 def test_targets_may_not_be_the_output(sets):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from cases import IMPORTS
 
-from bellapy.compute import code_cache
+from bellapy.compute import code_cache, compiling
 from bellapy.compute.code_cache import PACKAGE, PREFIX, UNUSED_DAYS, base, can_keep, digest, folder
 from bellapy.compute.compiling import watch_compilation
 from bellapy.compute.jit import COMPILES, njit
@@ -54,9 +54,11 @@ class Compiled:
 
 
 @needs_compiler
-def test_compiling_is_told_once_and_timed(place, monkeypatch):
+@pytest.mark.parametrize(("long", "said"), [(0, ["compiling what this command needs; later runs load it"]), (60, [])])
+def test_compiling_is_told_once_if_it_takes_long_and_timed(place, monkeypatch, long, said):
     report, function, told = Compiled(), njit(double), []
     monkeypatch.setattr(logger, "info", lambda text, **_: told.append(text))
+    monkeypatch.setattr(compiling, "LONG", long)
     with watch_compilation(report):
         function(3)
         first = report.compile_s
@@ -66,7 +68,7 @@ def test_compiling_is_told_once_and_timed(place, monkeypatch):
         second = report.compile_s
         njit(double)(3)
         assert first < second == report.compile_s, "what is loaded is not compiled"
-    assert told == ["compiling what this command needs; later runs load it"]
+    assert told == said
 
 
 INNER = """

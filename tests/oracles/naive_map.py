@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from naive import KNOWN, reverse_complement
 
 
@@ -35,3 +37,41 @@ def minimizers(sequence: str, k: int, window: int) -> list[tuple[int, int, bool]
         if some and (best := min(some, key=lambda entry: (entry[0], -entry[1]))) not in found[-1:]:
             found.append(best)
     return found
+
+
+def ds(query: str, target: str, cigar: str) -> str:
+    """The tag ds of a path end to end: cs in its short form, with brackets in gaps that could stand elsewhere."""
+    text, same, q, t = "", 0, 0, 0
+
+    def counted() -> str:
+        return f":{same}" if same else ""
+
+    for size, step in ((int(n), step) for n, step in re.findall(r"(\d+)([MID])", cigar)):
+        if step == "M":
+            for a, b in zip(query[q : q + size], target[t : t + size], strict=True):
+                if a == b != "N":
+                    same += 1
+                    continue
+                text, same = text + counted() + f"*{b}{a}", 0
+            q, t = q + size, t + size
+            continue
+        mark, whole, begin = ("+", query, q) if step == "I" else ("-", target, t)
+        text, same = text + counted() + mark + _gap(whole, begin, size), 0
+        q, t = q + size * (step == "I"), t + size * (step == "D")
+    return (text + counted()).lower()
+
+
+def _gap(whole: str, begin: int, size: int) -> str:
+    """The bases of a gap; moved to where the rest of the sequence is as before, it would be the same gap."""
+    rest, moved = whole[:begin] + whole[begin + size :], []
+    for way in (1, -1):
+        n = 0
+        while n < size and 0 <= (at := begin + way * (n + 1)) <= len(rest) and whole[:at] + whole[at + size :] == rest:
+            n += 1
+        moved.append(n)
+    right, left = moved
+    bases = whole[begin : begin + size]
+    if right + left >= size:
+        return f"[{bases}]"
+    parts = bases[:right], bases[right : size - left], bases[size - left :]
+    return "".join(f"[{part}]" if part and edge else part for part, edge in zip(parts, (True, False, True), strict=True))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from browser import PROGRAM, check_pages
 from cases import run, sample_reads
 from strategies import random_bases
 
@@ -114,8 +115,10 @@ def test_results_come_first(report):
 NOT_IN_A_PAGE = re.compile(r"```|^\|.*\||^#+ |\bNone\b|\bnan\b|array\(|dtype|<class|\bobject at 0x", re.MULTILINE)
 
 
-@pytest.mark.parametrize("command", ["overlap {reads}", "map {genome} {reads}", "correct {reads}", "exact {genome} {genome}",
-                                     "wga {genome} {genome}"])  # fmt: skip
+@pytest.mark.parametrize("command", [
+    "overlap {reads}", "map {genome} {reads}", "correct {reads}", "assemble {reads}", "polish {genome} {reads}",
+    "exact {genome} {genome}", "wga {genome} {genome}", "pairwise {genome} {genome}", "consensus {genome}",
+])  # fmt: skip
 def test_reports_of_all_jobs_can_be_read_on_a_phone(tmp_path, command):
     """All tables lie in boxes that scroll, headings follow each other, and nothing of Markdown or Python is left in."""
     sample = sample_reads(7, genome=6000, depth=6, mean=1500, error=0.05)
@@ -123,7 +126,9 @@ def test_reports_of_all_jobs_can_be_read_on_a_phone(tmp_path, command):
     rng = np.random.default_rng(1)
     (tmp_path / "genome.fa").write_text(f">g\n{random_bases(rng, 3000)}{sample.sequences[0]}\n")
     words = command.format(reads=tmp_path / "reads.fa", genome=tmp_path / "genome.fa").split()
-    output = tmp_path / {"correct": "out.fa", "wga": "out.maf"}.get(words[0], "out.paf")
+    output = tmp_path / {"overlap": "out.paf", "map": "out.paf", "exact": "out.paf", "wga": "out.maf"}.get(
+        words[0], "out.fa"
+    )
     outcome = run(*words, "-q", "-o", output, "--report", tmp_path / "run.html")
     assert outcome.code == 0, outcome.err
     text = (tmp_path / "run.html").read_text()
@@ -136,6 +141,8 @@ def test_reports_of_all_jobs_can_be_read_on_a_phone(tmp_path, command):
     assert levels[0] == 1 and all(b <= a + 1 for a, b in zip(levels, levels[1:], strict=False))
     assert 'name="viewport"' in text and len(set(page.ids)) == len(page.ids)
     assert re.findall("<h2[^>]*>([^<]*)</h2>", text)[0] == "Results"
+    if PROGRAM:
+        check_pages(tmp_path, ["run.html"])
 
 
 @pytest.mark.parametrize("kind", [".png", ".svg", ".PNG", ".SVG"])

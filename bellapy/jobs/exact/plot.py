@@ -9,6 +9,7 @@ from bellapy.engines.exact.align import Alignment, Reached, Work
 from bellapy.engines.exact.path import unpacked
 from bellapy.io.outputs import ending_of, whole_files
 from bellapy.jobs.exact.output import Pair
+from bellapy.report.pictures import BELOW, short_name
 
 
 def draw_plot(path: str, pair: Pair, alignment: Alignment | Reached | None, strand: int, work: Work) -> None:
@@ -16,7 +17,7 @@ def draw_plot(path: str, pair: Pair, alignment: Alignment | Reached | None, stra
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7, 7), dpi=150)
+    figure = Figure(figsize=(7, 7.4), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     n, m = len(pair.query), len(pair.target)
@@ -28,10 +29,10 @@ def draw_plot(path: str, pair: Pair, alignment: Alignment | Reached | None, stra
     if isinstance(alignment, Alignment):
         columns, path_rows = path_points(alignment)
         axes.plot(columns, path_rows, color="#a50f15", linewidth=0.8, label=f"alignment, score {alignment.score:,}")
-    axes.set(xlim=(0, m), ylim=(0, n), xlabel=f"{pair.target_name} (bases)")
-    axes.set_ylabel(f"{pair.query_name}{', reverse complement' if strand < 0 else ''} (bases)")
-    axes.legend(loc="upper left", fontsize=8)
-    figure.tight_layout()
+    axes.set(xlim=(0, m), ylim=(0, n), xlabel=f"{short_name(pair.target_name)} (bases)")
+    turned = ", reverse complement" if strand < 0 else ""
+    axes.set_ylabel(f"{short_name(pair.query_name)}{turned} (bases)")
+    figure.legend(fontsize=8, **BELOW)
     with whole_files(path) as (written,):
         figure.savefig(written, format=ending_of(path))
 

@@ -22,7 +22,7 @@ from bellapy.jobs.map.style import Style
 from bellapy.records.bases import reverse_complement
 from bellapy.seeding.index import Index
 
-OWN_TAGS = tuple(tag + b":" for tag in b"NM ms AS nn tp cm s1 s2 de rl MD cs SA".split())  # of each line, written here
+OWN_TAGS = tuple(tag + b":" for tag in b"NM ms AS nn tp cm s1 s2 de rl MD cs ds SA".split())  # of each line, written here
 TYPES = {PRIMARY: b"P", SECONDARY: b"S", SUPPLEMENTARY: b"P"}
 
 
@@ -78,10 +78,10 @@ def draw(paths: Paths, rows: np.ndarray, query: np.ndarray, target: np.ndarray) 
 class _Batch:
     """The columns of a batch as Python numbers, and the texts of its paths.
 
-    cigars, cs, md : None where they are not written.
+    cigars, cs, ds, md : None where they are not written.
     """
 
-    def __init__(self, mapped: Mapped, index: Index, style: Style, cs: bool, md: bool):
+    def __init__(self, mapped: Mapped, index: Index, style: Style, md: bool):
         hits = mapped.hits if style.secondary else mapped.hits.take(mapped.hits.kind != SECONDARY)
         self.kinds, self.n = hits.kind, len(hits.read)
         self.read, self.kind, self.strand = hits.read.tolist(), hits.kind.tolist(), hits.strand.tolist()
@@ -95,13 +95,15 @@ class _Batch:
         self.matches, self.columns = hits.n_matches.tolist(), hits.n_columns.tolist()
         self.cigars: list[bytes] | None = None
         self.cs: list[bytes] | None = None
+        self.ds: list[bytes] | None = None
         self.md: list[bytes] | None = None
         paths, row = mapped.paths, hits.row
         if paths is None:
             return
         drawn = draw(paths, row, mapped.codes, index.codes)
         self.cigars = (compared_cigars if style.eqx else cigars_of)(drawn).to_list()
-        self.cs = differences(drawn, style.cs_long).to_list() if cs else None
+        self.cs = differences(drawn, style.cs_long).to_list() if style.cs else None
+        self.ds = differences(drawn, style.cs_long, movable=True).to_list() if style.ds else None
         self.md = mismatches(drawn).to_list() if md else None
         events = paths.n_mismatches[row] + paths.n_gaps[row]
         best, unknown = best_parts(mapped.codes, index.codes, paths, row, mapped.scoring)
@@ -119,10 +121,15 @@ class _Batch:
             found = [b"NM:i:%d\tms:i:%d\tAS:i:%d\tnn:i:%d" % numbers, *found, b"de:f:%.4f" % self.divergence[h]]
         return [*found, b"rl:i:%d" % self.repeated[h]]
 
+    def differing(self, h: int) -> list[bytes]:
+        """The tags cs and ds, as far as they are written."""
+        texts = (b"cs:Z:", self.cs), (b"ds:Z:", self.ds)
+        return [name + text[h] for name, text in texts if text is not None]
+
 
 def format_paf(mapped: Mapped, index: Index, style: Style) -> tuple[bytes, Counts]:
     """PAF lines of a batch; reads without an alignment have none unless asked for."""
-    batch = _Batch(mapped, index, style, style.cs and mapped.paths is not None, bool(style.md) and mapped.paths is not None)
+    batch = _Batch(mapped, index, style, bool(style.md))
     names, lengths = mapped.records.names, [len(sequence) for sequence in mapped.records.sequences]
     lines = []
     for h in range(batch.n):
@@ -139,8 +146,7 @@ def format_paf(mapped: Mapped, index: Index, style: Style) -> tuple[bytes, Count
             line.append(b"RG:Z:" + style.read_group)
         if batch.cigars is not None and style.cigar:
             line.append(b"cg:Z:" + batch.cigars[h])
-        if batch.cs is not None:
-            line.append(b"cs:Z:" + batch.cs[h])
+        line += batch.differing(h)
         if batch.md is not None:
             line.append(b"MD:Z:" + batch.md[h])
         lines.append(b"\t".join(line))
@@ -177,7 +183,7 @@ def format_sam(mapped: Mapped, index: Index, style: Style) -> tuple[bytes, Count
     ------
     OutputError : a read whose name SAM does not allow.
     """
-    batch = _Batch(mapped, index, style, style.cs, style.md is not False)
+    batch = _Batch(mapped, index, style, style.md is not False)
     lines: list[bytes] = []
     h = 0
     for read, name in enumerate(mapped.records.names):
@@ -232,8 +238,7 @@ def _sam_tags(batch: _Batch, h: int, elsewhere: dict[int, bytes]) -> list[bytes]
     tags = batch.tags(h)
     if batch.md is not None:
         tags.append(b"MD:Z:" + batch.md[h])
-    if batch.cs is not None:
-        tags.append(b"cs:Z:" + batch.cs[h])
+    tags += batch.differing(h)
     if batch.kind[h] != SECONDARY and elsewhere:
         tags.append(b"SA:Z:" + b"".join(text for other, text in elsewhere.items() if other != h))
     return tags

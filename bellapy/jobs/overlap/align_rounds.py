@@ -75,7 +75,7 @@ def steps_for(work: Work) -> Steps:
 
 def _with_bases(work: Work, seeds: Seeds) -> tuple[ReadSet, Seeds]:
     """The reads of some seeds, and perhaps others, and the seeds with the ids that their reads have there."""
-    if work.is_whole and isinstance(work.reads, HeldReads):
+    if isinstance(work.reads, HeldReads):
         reads = work.reads.all()
         reads.turn_by(shared_by(work.params.run.threads))
         return reads, seeds

@@ -18,6 +18,7 @@ import numpy as np
 from bellapy.compute.jit import njit, njit_entry, njit_inner, njit_vector
 from bellapy.compute.sorting import sort_few
 from bellapy.compute.threads import even_ranges, map_threads, shared_by
+from bellapy.errors import ParameterError
 from bellapy.records import Overlaps, ReadSet
 from bellapy.records.bases import PAD, UNKNOWN
 from bellapy.records.reads import memory_of, room_both_ways
@@ -127,10 +128,37 @@ class _Piece(NamedTuple):
         return slice(self.first, self.first + len(self.starts))
 
 
-def canonical_reads(reads: ReadSet | GatheredReads, threads: int = 1) -> tuple[ReadSet, Order]:
+def number_of_queries(file_ends: Sequence[int]) -> int:
+    """How many reads are queries, where the last file holds the targets; file_ends : as in GatheredReads.
+
+    Raises
+    ------
+    ParameterError : where nothing is left of either.
+    """
+    n_queries, n_reads = int(file_ends[-2]), int(file_ends[-1])
+    if not 0 < n_queries < n_reads:
+        what = "target" if n_queries else "query"
+        raise ParameterError(f"no {what} is left: all are too short or of low quality (--min-length, --min-quality)")
+    return n_queries
+
+
+def order_of(hashes: np.ndarray, n_queries: int | None = None) -> Order:
+    """The order by hash; hashes : (2, n_reads) uint64, of the reads and of their reverse complements.
+
+    n_queries : the first so many reads are queries, and stay before the others, their targets.
+    """
+    least, n = hashes.min(axis=0), n_queries or 0
+    given = np.concatenate((np.argsort(least[:n], kind="stable"), n + np.argsort(least[n:], kind="stable")))
+    return Order(given, (hashes[1] < hashes[0])[given])
+
+
+def canonical_reads(
+    reads: ReadSet | GatheredReads, threads: int = 1, n_queries: int | None = None
+) -> tuple[ReadSet, Order]:  # fmt: skip
     """The reads sorted by hash, each on the strand with the smaller one, and how to get back.
 
     reads : what has been gathered is used up; what was seen meanwhile are the hashes of `hash_taken`.
+    n_queries : as in `order_of`.
     """
     if isinstance(reads, ReadSet):
         names, lengths, n_codes, pieces = reads.names, reads.lengths, len(reads.codes), _pieces_of(reads, threads)
@@ -141,11 +169,10 @@ def canonical_reads(reads: ReadSet | GatheredReads, threads: int = 1) -> tuple[R
     if not len(seen):
         seen = _of_each(lambda piece: _hashes_of(piece.codes, piece.starts, lengths[piece.rows]), pieces, threads)
     hashes = np.concatenate([np.zeros((2, 0), np.uint64), *seen], axis=1)
-    given = np.argsort(hashes.min(axis=0), kind="stable")
-    order = Order(given, (hashes[1] < hashes[0])[given])
+    order = order_of(hashes, n_queries)
     codes = room_both_ways(n_codes)
-    starts, new_lengths = _arrange(pieces, lengths, given, order.flipped, codes, threads)
-    new_names = tuple(names[i] for i in given.tolist())
+    starts, new_lengths = _arrange(pieces, lengths, order.given, order.flipped, codes, threads)
+    new_names = tuple(names[i] for i in order.given.tolist())
     return ReadSet(new_names, codes, starts, new_lengths, reads.error_rate, in_room=True), order
 
 

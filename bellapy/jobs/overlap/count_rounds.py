@@ -65,7 +65,7 @@ def _estimate(work: Work, reads: ReadSet, kmers: KmerParams, threads: int, budge
             work.store.put(SAMPLE, {"k": k, "known": Known(sample.sizes.shape[1], counts)})
     budget.require("measuring the depth", DEPTH_BYTES)
     matrix = build_kmer_matrix(replace(counts, entries=_view(counts.entries)), reads, k, ANY_COUNT)
-    found = estimates.estimate(reads, matrix, one_in, kmers.error_rate, kmers.depth, threads, find)
+    found = estimates.estimate(reads, matrix, one_in, kmers.error_rate, kmers.depth, threads, find, sampled=work.sampled)
     if found.error_rate is None and reads.error_rate is not None:
         return replace(found, error_rate=reads.error_rate, given=False, source="base qualities")
     return found
@@ -115,14 +115,19 @@ def _view(entries: Any) -> Any:
 
 
 def _is_in_memory(work: Work) -> bool:
-    """Whether all of the job is one task, whose results are not written to files."""
-    return work.is_whole and work.plan.n_parts == 1 and isinstance(work.store, MemoryStore)
+    """Whether all k-mers are counted by one task, whose results are not written to files."""
+    return work.plan.n_parts == 1 and isinstance(work.store, MemoryStore)
 
 
 def pays_on_gpu(work: Work) -> bool:
     """Whether a GPU was chosen, all of the job is one task, and there are reads enough."""
     n_bases = int(work.reads.lengths.sum(dtype=np.int64))
-    return _is_in_memory(work) and work.params.run.device == "cuda" and n_bases >= LEAST_BASES * work.params.run.threads
+    return (
+        work.is_whole
+        and _is_in_memory(work)
+        and work.params.run.device == "cuda"
+        and n_bases >= LEAST_BASES * work.params.run.threads
+    )
 
 
 def _count_on_gpu(reads: ReadSet, work: Work) -> KmerCounts | None:
@@ -307,17 +312,25 @@ def tile_matrix(work: Work, tile: int) -> tuple[KmerMatrix, Between | None, KeyL
     starts = PAD + np.concatenate(([0], np.cumsum(lengths.astype(np.int64) + PAD)))
     n_queries = int(first[i + 1] - first[i])
     pieces, n_kmers, kind = [], 0, entry_type(int(starts[-1]))
+    layout = KeyLayout(*work.store.once("layout", lambda: _layout(work))["layout"])
     for part in range(work.plan.n_parts):
         names = [f"{what}.{b}" for b in ((i,) if i == j else (i, j)) for what in ("entries", "columns")]
-        blocks = work.store.some(f"keep.{part}", names)
+        if len(work.plan.tiles) == 1:  # nobody needs the rest
+            kept = work.store.take(f"keep.{part}")
+            blocks = [kept.pop(name) for name in names]
+            del kept
+        else:
+            blocks = work.store.some(f"keep.{part}", names)
         room: np.ndarray = np.empty(sum(len(block) for block in blocks) // 2, kind)
         shift = starts[n_queries] - PAD
         n, its_kmers = own_columns(*blocks, room) if i == j else join_columns(*blocks, shift, room)
-        pieces.append(room[:n].copy())
+        del blocks
+        pieces.append(room[:n] if work.plan.n_parts == 1 else room[:n].copy())
         n_kmers += its_kmers
-    matrix = KmerMatrix(n_kmers=n_kmers, entries=np.concatenate(pieces), starts=starts, upper=ANY_COUNT, **shape)
+    entries = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+    matrix = KmerMatrix(n_kmers=n_kmers, entries=entries, starts=starts, upper=ANY_COUNT, **shape)
     between = None if i == j else Between(n_queries, n_queries)
-    return matrix, between, KeyLayout(*work.store.once("layout", lambda: _layout(work))["layout"])
+    return matrix, between, layout
 
 
 def _layout(work: Work) -> Result:

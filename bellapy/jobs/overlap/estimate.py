@@ -10,7 +10,7 @@ import numpy as np
 
 from bellapy.compute.jit import njit
 from bellapy.compute.threads import even_ranges, map_threads
-from bellapy.jobs.overlap.measured import Finder, Measured, measure_depth
+from bellapy.jobs.overlap.measured import ALL_READS, Finder, Measured, measure_depth
 from bellapy.params import RANGES, Params, SeedParams
 from bellapy.params.overlap import SHORT_READS, SHORTEST_OVERLAP
 from bellapy.records import Estimate, KmerMatrix, ReadSet
@@ -212,7 +212,7 @@ def fit_spectrum(
 
 def estimate(
     reads: ReadSet, matrix: KmerMatrix, one_in: int, error_rate: float | None, depth: float | None, threads: int = 1,
-    find: Finder | None = None,
+    find: Finder | None = None, sampled: slice = ALL_READS,
 ) -> Estimate:  # fmt: skip
     """Depth and error rate: as coverage.py measures them, else both from a sample of the k-mers.
 
@@ -221,7 +221,7 @@ def estimate(
     matrix : all k-mers of the sample that occur more than once.
     one_in : one k-mer in so many is in the sample.
     error_rate, depth : fixed if given.
-    find : of `measure_depth`.
+    find, sampled : of `measure_depth`.
     """
     survey, lengths, k = survey_reads(matrix), reads.lengths, matrix.k
     usual, level = usual_reads(survey, lengths)
@@ -229,7 +229,7 @@ def estimate(
     chance = chance_copies(n_bases, k)
     spectrum = spectrum_of_reads(matrix, usual, SPECTRUM_SIZE, threads) * one_in
     found = fit_spectrum(spectrum, k, n_usual, error_rate, depth, level=level, chance=chance)
-    measured = measure(reads, k, found.error_rate, threads, find) if depth is None or error_rate is None else None
+    measured = None if depth and error_rate is not None else measure(reads, k, found.error_rate, threads, find, sampled)
     if measured is not None:
         rate = 1 - measured.correct ** (1 / k) if error_rate is None else error_rate
         spread = None if depth else measured.spread
@@ -244,12 +244,14 @@ def estimate(
     return found if ratio is None else replace(found, worst_error_rate=1 - (1 - found.error_rate) * ratio ** (1 / k))
 
 
-def measure(reads: ReadSet, k: int, error_rate: float | None, threads: int, find: Finder | None) -> Measured | None:
+def measure(
+    reads: ReadSet, k: int, error_rate: float | None, threads: int, find: Finder | None, sampled: slice = ALL_READS
+) -> Measured | None:
     """What coverage.py measures, by as many k-mers as reads with the error rate need; by more where it turns out higher."""
     one_in = choose_sampling(error_rate, k)
-    measured = measure_depth(reads, k, one_in, threads, find)
+    measured = measure_depth(reads, k, one_in, threads, find, sampled)
     needed = 1 if measured is None else choose_sampling(1 - measured.correct ** (1 / k), k)
-    return measured if needed >= one_in else measure_depth(reads, k, needed, threads, find)
+    return measured if needed >= one_in else measure_depth(reads, k, needed, threads, find, sampled)
 
 
 def share_in_repeats(spectrum: np.ndarray, found: Estimate, k: int) -> float | None:
@@ -380,8 +382,8 @@ def expected_score_rate(error_rate: float, match: int, mismatch: int, gap: int) 
     return match * both_right + (mismatch + gap) / 2 * (1 - both_right)
 
 
-def describe(reads: ReadSet, estimate: Estimate) -> str:
-    """One line for the log."""
+def describe(reads: ReadSet, estimate: Estimate, n_queries: int | None = None) -> str:
+    """One line for the log; n_queries : as in Work."""
     depth = "unknown" if estimate.depth is None else f"about {estimate.depth:.0f}x"
     depth += "" if estimate.spread is None else f" (± {estimate.spread:.1f})"
     error = "unknown" if estimate.error_rate is None else f"about {100 * estimate.error_rate:.1f} %"
@@ -389,6 +391,10 @@ def describe(reads: ReadSet, estimate: Estimate) -> str:
         error += f" (mixed reads: about {100 * estimate.worst_error_rate:.0f} % in the worst tenth)"
     if estimate.uneven > LEAST_UNEVEN:
         depth += f" (uneven: {100 * estimate.uneven:.0f} % of the bases are in reads far from that)"
-    size = "" if estimate.depth is None else f", genome about {reads.n_bases / estimate.depth / 1e6:.2f} Mb"
-    size += "" if not size or estimate.repeats is None else f" with {100 * estimate.repeats:.0f} % in repeats"
+    size = ""
+    if n_queries is not None:
+        depth += " of reads and targets together"
+    elif estimate.depth is not None:
+        size = f", genome about {reads.n_bases / estimate.depth / 1e6:.2f} Mb"
+        size += "" if estimate.repeats is None else f" with {100 * estimate.repeats:.0f} % in repeats"
     return f"depth {depth}, error rate {error}{size} (from: {estimate.source})"

@@ -35,8 +35,6 @@ from bellapy.report.log import logger, quietly
 from bellapy.report.run_report import RunReport
 from bellapy.runs.launch import Here, Launcher
 
-Kept = Callable[[Overlaps], Overlaps]
-
 KIND = "overlap"
 USUAL_MEMORY = 4 * 10**9  # of a process, where no bound is given
 LEAST_ROOM = 16 << 20  # of a tile: smaller ones would be very many
@@ -56,18 +54,19 @@ WARM_BASES, WARM_READ, WARM_READS = 20_000, 3000, 100
 class Asked(NamedTuple):
     """What rules the results of a job, besides its input.
 
-    paths : whether base-level paths will be made.
+    paths : whether base-level paths will be made.  targets : whether the last file holds targets of the other reads.
     """
 
     params: Params
     skip_alignment: bool
     paths: bool
+    targets: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """As the journal holds it: how the work is done does not matter."""
         params = self.params.to_dict()
         del params["run"]
-        return {**params, "skip_alignment": self.skip_alignment, "paths": self.paths}
+        return {**params, "skip_alignment": self.skip_alignment, "paths": self.paths, "targets": self.targets}
 
     @classmethod
     def of(cls, options: Mapping[str, Any], run: RunParams) -> Asked:
@@ -77,7 +76,7 @@ class Asked(NamedTuple):
             "filter": FilterParams,
         }  # fmt: skip
         made = {name: group(**options[name]) for name, group in groups.items()}
-        return cls(Params(**made, run=run), options["skip_alignment"], options["paths"])
+        return cls(Params(**made, run=run), *(options[name] for name in cls._fields[1:]))
 
     @property
     def rounds(self) -> tuple[Round, ...]:
@@ -96,7 +95,8 @@ class FolderWork(Work):
         """The job, of which reads, settings and plan are in the folder."""
         plan = plan_of(folder) if folder.has("plan") else Plan.whole(0)
         report = report or start_report(RunReport())
-        work = cls(for_paths(asked.params, asked.paths), StoredReads(folder), plan, FolderStore(folder), report)
+        reads = StoredReads(folder)
+        work = cls(for_paths(asked.params, asked.paths), reads, plan, FolderStore(folder), report, reads.n_queries)
         work.asked, work.folder = asked, folder
         return work
 
@@ -145,14 +145,14 @@ def begin(
     progress: Callable[[int, int], None] | None = None,
 ) -> FolderWork:  # fmt: skip
     """Read the reads, choose settings and plan, unless that was done."""
-    store_reads(folder, paths, progress, asked.params.run.threads, asked.params.reads)
+    store_reads(folder, paths, progress, asked.params.run.threads, asked.params.reads, targets=asked.targets)
     lengths = StoredReads(folder).lengths
     expect(resident(), len(lengths), int(lengths.sum(dtype=np.int64)), in_tiles=True)
     if not folder.has("plan"):
         work = FolderWork.of(folder, asked, report)
         settings = work.store.once("settings", lambda: choose_settings(work))
-        plan = choose_plan(work.reads.lengths, settings, asked.params, n_blocks)
-        folder.save("plan", to_arrays({"first_reads": plan.first_reads, "n_parts": plan.n_parts}))
+        plan = choose_plan(work.reads.lengths, settings, asked.params, n_blocks, work.n_queries)
+        folder.save("plan", to_arrays(plan._asdict()))
     work = FolderWork.of(folder, asked, report)
     if n_blocks not in (None, work.plan.n_blocks):
         why = "the folder was begun so, or there are too few reads"
@@ -160,23 +160,35 @@ def begin(
     return work
 
 
-def choose_plan(lengths: np.ndarray, settings: Result, params: Params, n_blocks: int | None = None) -> Plan:
+def choose_plan(
+    lengths: np.ndarray, settings: Result, params: Params, n_blocks: int | None = None, n_queries: int | None = None
+) -> Plan:
     """Blocks and parts with which a process holds no more than --max-memory, or USUAL_MEMORY.
 
-    n_blocks : None: by memory.
+    n_blocks : None: by memory.  n_queries : as in Work.
     """
     n_bases = int(lengths.sum(dtype=np.int64))
     room = max(LEAST_ROOM, (params.run.max_memory or USUAL_MEMORY) - PROGRAM - RESERVE)
     if n_blocks is None:
-        n_blocks = 1
+        n_blocks = 1 if n_queries is None else 2
         while n_blocks < len(lengths) and tile_bytes(lengths, settings, n_blocks) > room:
             n_blocks += 1
-    first_reads = np.unique(even_blocks(lengths, max(1, n_blocks)))
-    if len(first_reads) < 2:
-        first_reads = np.array([0, len(lengths)])
+    first_reads, n_query_blocks = _cut(lengths, n_blocks, n_queries)
     words = 8 * n_bases // one_in(settings)
     n_parts = max(min(FEW_PARTS, -(-words // PART_BYTES)), math.ceil(PART_ROOM * words / room), 1)
-    return Plan(first_reads, 1 if needs_all_reads(params.kmers) else n_parts)
+    return Plan(first_reads, 1 if needs_all_reads(params.kmers) else n_parts, n_query_blocks)
+
+
+def _cut(lengths: np.ndarray, n_blocks: int, n_queries: int | None) -> tuple[np.ndarray, int | None]:
+    """The columns first_reads and n_query_blocks of Plan, for about so many blocks of about equal bases."""
+    if n_queries is None:
+        first_reads = np.unique(even_blocks(lengths, max(1, n_blocks)))
+        return first_reads if len(first_reads) > 1 else np.array([0, len(lengths)]), None
+    share = lengths[:n_queries].sum(dtype=np.int64) / max(1, lengths.sum(dtype=np.int64))
+    n_first = min(max(1, round(n_blocks * share)), max(1, n_blocks - 1))
+    of_targets = n_queries + even_blocks(lengths[n_queries:], max(1, n_blocks - n_first))
+    first_reads = np.unique(np.concatenate((even_blocks(lengths[:n_queries], n_first), of_targets)))
+    return first_reads, int(np.searchsorted(first_reads, n_queries))
 
 
 def tile_bytes(lengths: np.ndarray, settings: Result, n_blocks: int) -> float:
@@ -299,11 +311,11 @@ def _ranges(work: Work) -> np.ndarray:
     return np.linspace(0, len(work.reads.lengths), work.plan.n_blocks + 1).astype(np.int64)
 
 
-def placed(work: FolderWork, kept: Kept = lambda overlaps: overlaps) -> Iterator[Overlaps]:
-    """All overlaps in order, some at a time, or those that `kept` gives back."""
+def placed(work: FolderWork) -> Iterator[Overlaps]:
+    """All overlaps in order, some at a time."""
     for i in range(work.plan.n_blocks):
         parts = [work.store.pick(f"placed.{tile}", f"range{i}") for tile in range(len(work.plan.tiles))]
-        found = kept(join_overlaps(parts))
+        found = join_overlaps(parts)
         yield found.take(
             np.lexsort((found.strand, found.target_id, found.query_id))
         )  # stable: those of a pair stay in order
@@ -314,10 +326,10 @@ def n_placed(work: FolderWork) -> int:
     return selected(work)["numbers"]["overlaps"] if selects(work.params.filter) else work.total("overlaps", "overlaps")
 
 
-def placed_with_reads(work: FolderWork, budget: Budget, kept: Kept) -> Iterator[SomeOverlaps]:
+def placed_with_reads(work: FolderWork, budget: Budget) -> Iterator[SomeOverlaps]:
     """As `placed`, with the reads of the overlaps."""
     longest = int(work.reads.lengths.max(initial=1))
-    for overlaps in placed(work, kept):
+    for overlaps in placed(work):
         room = budget.items("paths, with the reads of some overlaps,", PATHS_BYTES, least=2 * longest, most=PATHS_BASES)
         yield from work.stored.with_reads(overlaps, max(room, 2 * longest), work.params.run.threads)
 

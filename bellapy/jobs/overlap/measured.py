@@ -22,6 +22,7 @@ TELLING = 3  # reads that share most with a piece: the last of them tells what i
 RANGES = 64  # of reads, for each thread
 FEW_THREADS = 8  # are enough where the k-mers are found already
 
+ALL_READS = slice(None)
 Finder = Callable[[Table], np.ndarray | None]
 
 
@@ -37,14 +38,18 @@ class Measured(NamedTuple):
     correct: float
 
 
-def measure_depth(reads: ReadSet, k: int, one_in: int, threads: int = 1, find: Finder | None = None) -> Measured | None:
+def measure_depth(
+    reads: ReadSet, k: int, one_in: int, threads: int = 1, find: Finder | None = None, sampled: slice = ALL_READS
+) -> Measured | None:
     """Depth and share of correct k-mers; None where the reads are too few or too bad to tell.
 
     k : of k-mers that are rarely shared by chance.  one_in : keep one in so many of them, where reads share many.
     find : finds the table's k-mers in all reads, as `see_pieces_by` takes them; without it, or where it gives None, the
         CPU does.
+    sampled : the reads that pieces are taken from.
     """
-    long_enough = np.flatnonzero(reads.lengths >= np.median(reads.lengths)) if len(reads) else np.zeros(0, np.int64)
+    ids = np.arange(len(reads))[sampled]
+    long_enough = ids[reads.lengths[ids] >= np.median(reads.lengths[ids])] if len(ids) else ids
     chosen = long_enough[:N_PIECES]
     if len(chosen) < LEAST_PIECES or reads.lengths[chosen].min() < k:
         return None

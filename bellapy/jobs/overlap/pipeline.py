@@ -89,28 +89,33 @@ def with_device(params: Params) -> Params:
 # ---------------------------------------------------------------- the job, and its stages one by one
 
 
-def in_memory(reads: ReadSet, params: Params, report: RunReport, estimate: Estimate | None = None) -> Work:
-    """The whole job as one task for each round, in memory."""
-    work = Work(params, HeldReads(reads), Plan.whole(len(reads)), MemoryStore(), report)
+def in_memory(
+    reads: ReadSet, params: Params, report: RunReport, estimate: Estimate | None = None, n_queries: int | None = None
+) -> Work:
+    """The whole job as one task for each round, in memory; n_queries : as in Work."""
+    work = Work(params, HeldReads(reads), Plan.whole(len(reads), n_queries), MemoryStore(), report, n_queries)
     if estimate is not None:
         work.store.put("settings", {"estimate": asdict(estimate)})
     return work
 
 
-def overlap_reads(reads: ReadSet, params: Params, report: RunReport, *, with_paths: bool = False) -> tuple[Overlaps, Steps]:
+def overlap_reads(
+    reads: ReadSet, params: Params, report: RunReport, *, with_paths: bool = False, n_queries: int | None = None
+) -> tuple[Overlaps, Steps]:
     """All overlaps of the reads with each other, and the scores of their alignments.
 
     with_paths : paths will be made: identities are left to them.
+    n_queries : the first so many reads are queries, the others their targets, and only overlaps of both are found.
     """
     Budget(params.run.max_memory).require("keeping the reads in both directions", reads.codes.nbytes)
-    work = in_memory(reads, for_paths(with_device(params), with_paths), report)
+    work = in_memory(reads, for_paths(with_device(params), with_paths), report, n_queries=n_queries)
     find_overlaps(work)
     return overlaps_of(work, 0), steps_for(work)
 
 
-def candidate_overlaps(reads: ReadSet, params: Params, report: RunReport) -> Overlaps:
-    """What the seeds of all candidates imply, without any alignment."""
-    work = in_memory(reads, params, report)
+def candidate_overlaps(reads: ReadSet, params: Params, report: RunReport, n_queries: int | None = None) -> Overlaps:
+    """What the seeds of all candidates imply, without any alignment; n_queries : as of `overlap_reads`."""
+    work = in_memory(reads, params, report, n_queries=n_queries)
     find_overlaps(work, skip_alignment=True)
     return overlaps_of(work, 0)
 
@@ -155,7 +160,9 @@ def count_rounds(work: Work, launch: Launch = launch_here) -> None:
     sampled = f", {sampling} 1 in {window}" if window > 1 and sampling != "none" else ""
     least = work.rules.filter.min_overlap
     shorter = f", overlaps from {least:,} bases on" if least != SHORTEST_OVERLAP else ""
-    about_reads = estimates.describe(work.reads.all(), work.estimate)
+    about_reads = estimates.describe(work.reads.all(), work.estimate, work.n_queries)
+    if work.n_queries is not None:
+        logger.info("%s reads against %s targets", f"{work.n_queries:,}", f"{len(lengths) - work.n_queries:,}")
     logger.info("%s; k %d, counts %d to %d%s%s", about_reads, k, lower, upper, sampled, shorter)
     if (work.estimate.depth is None or work.estimate.error_rate is None) and work.params.kmers.upper is None:
         logger.warning(estimates.WITHOUT_DEPTH, upper)

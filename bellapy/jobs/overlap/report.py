@@ -15,11 +15,10 @@ if TYPE_CHECKING:  # a report is begun before the program is loaded
     from bellapy.records import Estimate
 
 TOO_SPARSE, REPEAT, NO_SUPPORT = "too few k-mers for its length", "repeat", "too little support"
-WITHIN = "within one set of reads"
 REASONS = (
     SHORT, POOR, NO_SUPPORT, TOO_SPARSE, REPEAT, "too short", "score too low",
     "stops in a repeat", "in the lesser part of a joined read", "overhang", "identity", "with another copy",
-    "of a contained read", "beyond the best of a read", WITHIN,
+    "of a contained read", "beyond the best of a read",
 )  # fmt: skip
 """Why a read is left out, and why a candidate gives no overlap: before it is aligned, and after."""
 

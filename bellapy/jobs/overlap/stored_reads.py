@@ -19,7 +19,7 @@ from bellapy.errors import InputError
 from bellapy.io.fastx import gather_reads
 from bellapy.io.pieces import WrittenPieces
 from bellapy.io.workdir import Workdir
-from bellapy.jobs.overlap.canonical import Order, copy_reads, given_reads, hash_strands
+from bellapy.jobs.overlap.canonical import Order, copy_reads, given_reads, hash_strands, number_of_queries, order_of
 from bellapy.jobs.overlap.work import Plan, from_arrays, to_arrays, with_ids
 from bellapy.params.reads import ReadParams
 from bellapy.records import Overlaps, ReadSet
@@ -33,9 +33,12 @@ PIECE_BASES = 1 << 22  # put in order at a time; they lie all over the file, eac
 
 def store_reads(
     folder: Workdir, paths: Sequence[str], progress: Callable[[int, int], None] | None = None, threads: int = 1,
-    wanted: ReadParams | None = None,
+    wanted: ReadParams | None = None, *, targets: bool = False,
 ) -> None:  # fmt: skip
-    """Read files of reads into the folder, unless that was done; wanted : as of `gather_reads`."""
+    """Read files of reads into the folder, unless that was done; wanted : as of `gather_reads`.
+
+    targets : the last file holds targets, the others their queries.
+    """
     if folder.has(READS):
         return
     given = folder.bytes_of(GIVEN)
@@ -48,20 +51,21 @@ def store_reads(
         gathered = gather_reads(paths, progress, WrittenPieces(write), threads, wanted=wanted)
     names, _, starts, lengths, error_rate, other_letters, *_ = gathered
     codes = map_bytes(given)
-    order = _order(codes, starts, lengths, threads)
+    n_queries = number_of_queries(gathered.file_ends) if targets else None
+    order = _order(codes, starts, lengths, threads, n_queries)
     with folder.new_file(folder.bytes_of(CODES)) as written, open(written, "wb") as stream:
         sums = _write_summed(stream, _in_order(codes, starts, lengths, order))
     text = "\n".join(names).encode()
     folder.save(READS, to_arrays({
         "names": np.frombuffer(text, np.uint8), "lengths": lengths[order.given], "given": order.given,
         "flipped": order.flipped, "sums": sums, "error_rate": error_rate, "other_letters": other_letters,
-        "dropped": gathered.dropped, "file_ends": np.array(gathered.file_ends, np.int64),
+        "dropped": gathered.dropped, "n_queries": n_queries,
     }))  # fmt: skip
     del codes
     given.unlink()
 
 
-def _order(codes: np.ndarray, starts: np.ndarray, lengths: np.ndarray, threads: int) -> Order:
+def _order(codes: np.ndarray, starts: np.ndarray, lengths: np.ndarray, threads: int, n_queries: int | None) -> Order:
     """As `canonical_reads` has it."""
     hashes = np.empty((2, len(lengths)), np.uint64)
 
@@ -70,8 +74,7 @@ def _order(codes: np.ndarray, starts: np.ndarray, lengths: np.ndarray, threads: 
         let_go(codes)
 
     map_threads(work, even_ranges(len(lengths), max(4 * threads, pieces_of(codes))), threads)
-    given = np.argsort(hashes.min(axis=0), kind="stable")
-    return Order(given, (hashes[1] < hashes[0])[given])
+    return order_of(hashes, n_queries)
 
 
 def _in_order(codes: np.ndarray, starts: np.ndarray, lengths: np.ndarray, order: Order):
@@ -147,9 +150,9 @@ class StoredReads:
         return self._stored["dropped"]
 
     @property
-    def file_ends(self) -> np.ndarray:
-        """As in GatheredReads."""
-        return self._stored["file_ends"]
+    def n_queries(self) -> int | None:
+        """As in Work."""
+        return self._stored["n_queries"]
 
     @property
     def order(self) -> Order:
@@ -240,4 +243,4 @@ class StoredReads:
 def plan_of(folder: Workdir) -> Plan:
     """How the job of a folder is cut."""
     stored = from_arrays(folder.load("plan") or {})
-    return Plan(stored["first_reads"], stored["n_parts"])
+    return Plan(stored["first_reads"], stored["n_parts"], stored["n_query_blocks"])

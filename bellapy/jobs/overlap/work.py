@@ -20,6 +20,7 @@ from bellapy.errors import InputError
 from bellapy.io.workdir import Workdir
 from bellapy.jobs.overlap.estimate import with_min_overlap
 from bellapy.jobs.overlap.geometry import Geometry
+from bellapy.jobs.overlap.measured import LEAST_PIECES
 from bellapy.params import Params
 from bellapy.records import Estimate, Extensions, Overlaps, ReadSet, Seeds
 from bellapy.records.kmers import Held
@@ -41,15 +42,19 @@ class Plan(NamedTuple):
 
     first_reads : (n_blocks + 1,) int64, the first read of every block, and the number of reads.
     n_parts : of the k-mers.
+    n_query_blocks : the first so many blocks hold queries, the others their targets; None: every read is both.
     """
 
     first_reads: np.ndarray
     n_parts: int
+    n_query_blocks: int | None = None
 
     @classmethod
-    def whole(cls, n_reads: int) -> Plan:
-        """One block, one part."""
-        return cls(np.array([0, n_reads]), 1)
+    def whole(cls, n_reads: int, n_queries: int | None = None) -> Plan:
+        """One tile, one part; n_queries : the first so many reads are queries, the others targets."""
+        if n_queries is None:
+            return cls(np.array([0, n_reads]), 1)
+        return cls(np.array([0, n_queries, n_reads]), 1, 1)
 
     @property
     def n_blocks(self) -> int:
@@ -58,7 +63,10 @@ class Plan(NamedTuple):
     @property
     def tiles(self) -> list[tuple[int, int]]:
         """The block of queries and that of targets of every tile."""
-        return [(i, j) for i in range(self.n_blocks) for j in range(i, self.n_blocks)]
+        n, n_queries = self.n_blocks, self.n_query_blocks
+        if n_queries is not None:
+            return [(i, j) for i in range(n_queries) for j in range(n_queries, n)]
+        return [(i, j) for i in range(n) for j in range(i, n)]
 
     def reads_of(self, tile: int) -> np.ndarray:
         """The reads of a tile, (n,) int64: those of its first block, then those of its second one."""
@@ -257,17 +265,21 @@ def from_arrays(arrays: Mapping[str, np.ndarray]) -> Result:
 
 @dataclass
 class Work:
-    """A job: parameters, reads, how it is cut, results, and where it tells what it did."""
+    """A job: parameters, reads, how it is cut, results, and where it tells what it did.
+
+    n_queries : the first so many reads are queries, the others their targets; None: every read is both.
+    """
 
     params: Params
     reads: Reads
     plan: Plan
     store: Store
     report: RunReport = field(default_factory=RunReport)
+    n_queries: int | None = None
 
     @property
     def is_whole(self) -> bool:
-        """Whether there is one tile, and all reads are in it."""
+        """Whether there is one tile, of all reads with each other."""
         return self.plan.n_blocks == 1
 
     @cached_property
@@ -279,6 +291,18 @@ class Work:
     def rules(self) -> Params:
         """The parameters with the shortest overlap that suits the reads."""
         return with_min_overlap(self.params, self.reads.lengths)
+
+    @property
+    def sampled(self) -> slice:
+        """The reads along which depth is measured: all, or the queries or targets alone, whichever have fewer bases.
+
+        All overlaps lie on these, while much of the others may lie elsewhere.  Where these are few, the others have to do.
+        """
+        if self.n_queries is None:
+            return slice(None)
+        sets = slice(0, self.n_queries), slice(self.n_queries, None)
+        enough = [some for some in sets if len(self.reads.lengths[some]) >= 2 * LEAST_PIECES]
+        return min(enough or sets, key=lambda some: int(self.reads.lengths[some].sum(dtype=np.int64)))
 
     @cached_property
     def settings(self) -> Result:

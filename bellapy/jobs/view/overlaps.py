@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bellapy.io.outputs import ending_of, whole_files
 from bellapy.jobs.view.lines import Mate
+from bellapy.report.pictures import BELOW, short_name
 
 NAME_SHARE = 3  # of the width, one part in so many is for names
 MOST_IN_PICTURE = 400
@@ -45,7 +46,7 @@ def draw_overlaps(path: str, name: str, length: int, mates: list[Mate]) -> None:
 
     longest = sorted(mates, key=lambda mate: mate.start - mate.end)[:MOST_IN_PICTURE]
     shown = [mate for mate in mates if mate in set(longest)]
-    figure = Figure(figsize=(9, 1.5 + 0.09 * max(len(shown), 10)), dpi=130)
+    figure = Figure(figsize=(9, 1.8 + 0.09 * max(len(shown), 10)), dpi=130, layout="constrained")
     FigureCanvasAgg(figure)
     axes, tail = figure.add_subplot(), TAIL * length
     axes.plot([0, length], [0, 0], color="#1a1a1a", linewidth=4, solid_capstyle="butt")
@@ -59,12 +60,12 @@ def draw_overlaps(path: str, name: str, length: int, mates: list[Mate]) -> None:
     axes.set_yticks([])
     axes.set_xlabel("place in the read (bases)")
     axes.set_title(
-        f"{name}: {len(mates):,} overlaps" + (f", the longest {len(shown)}" if len(shown) < len(mates) else ""), fontsize=9
+        f"{short_name(name)}: {len(mates):,} overlaps" + (f", the longest {len(shown)}" if len(shown) < len(mates) else ""),
+        fontsize=9,
     )
     handles = [Line2D([], [], color=colour, linewidth=3) for colour in ("#4f86b8", "#b3400f")]
     handles.append(Line2D([], [], color="#777777", linewidth=0.7))
-    axes.legend(handles, ["same strand", "other strand", "the other read goes on"], fontsize=7, loc="upper right")
+    figure.legend(handles, ["same strand", "other strand", "the other read goes on"], fontsize=7, **BELOW)
     axes.spines[["top", "right", "left"]].set_visible(False)
-    figure.tight_layout()
     with whole_files(path) as (written,):
         figure.savefig(written, format=ending_of(path))

@@ -9,9 +9,9 @@ import numpy as np
 
 from bellapy.io.outputs import ending_of, whole_files
 from bellapy.records.bases import UNKNOWN
+from bellapy.report.pictures import BELOW, short_name
 
 MOST_DOTS = 200_000
-MOST_LETTERS = 50  # of a name beside an axis
 
 
 class Dots(NamedTuple):
@@ -112,7 +112,7 @@ def draw_pair(
     from matplotlib.figure import Figure
     from matplotlib.patches import Rectangle
 
-    figure = Figure(figsize=(7, 7), dpi=130)
+    figure = Figure(figsize=(7, 7.4), dpi=130, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     for some, colour, kind in zip(dots, ("#4f86b8", "#c9a227"), ("same strand", "other strand"), strict=True):
@@ -123,9 +123,8 @@ def draw_pair(
         axes.add_patch(Rectangle((one.query_start, one.target_start), *size, fill=False, edgecolor="#777777", label=label))
         axes.plot(*path_corners(one), color="#b3400f", linewidth=0.9, label=f"path, identity {one.identity:.1%}")
         axes.plot(*one.seed[:2], "o", color="#1a1a1a", markersize=5, fillstyle="none", label="seed" if i == 0 else None)
-    x_label, y_label = (f"{name[:MOST_LETTERS]} (bases)" for name in names)
+    x_label, y_label = (f"{short_name(name)} (bases)" for name in names)
     axes.set(xlim=(0, lengths[0]), ylim=(0, lengths[1]), xlabel=x_label, ylabel=y_label)
-    axes.legend(fontsize=7, loc="best")
-    figure.tight_layout()
+    figure.legend(fontsize=7, **{**BELOW, "ncols": 3})
     with whole_files(path) as (written,):
         figure.savefig(written, format=ending_of(path))

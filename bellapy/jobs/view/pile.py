@@ -12,9 +12,13 @@ from bellapy.errors import InputError
 from bellapy.io.outputs import ending_of, whole_files
 from bellapy.jobs.view.lines import Mate
 from bellapy.records.bases import reverse_complement
+from bellapy.report.pictures import BELOW, short_name
 
+BETWEEN = "#f3f3f3"
 COLOURS = {"A": "#4b7a2f", "C": "#4f86b8", "G": "#c9a227", "T": "#b3400f"}
 GAP, SAME, NOTHING = "-", ".", " "
+MOST_LETTERS = 30  # of a name beside its row
+MOST_TICKS = 10
 
 
 class Row(NamedTuple):
@@ -84,6 +88,18 @@ def pile_text(name: str, place: tuple[int, int], shown: list[tuple[str, str]], w
     return "\n".join(rows)
 
 
+def position_ticks(place: tuple[int, int], own: str) -> tuple[list[int], list[str]]:
+    """Columns that have a tick, and the places in the read that they stand for: round numbers.
+
+    own : the read's own row, in which insertions of others are gaps.
+    """
+    columns = [i for i, letter in enumerate(own) if letter != GAP]
+    sizes = (digit * 10**power for power in range(10) for digit in (1, 2, 5))
+    step = next(size for size in sizes if len(columns) <= size * MOST_TICKS)
+    places = range(-(-place[0] // step) * step, place[1], step)
+    return [columns[at - place[0]] for at in places], [f"{at:,}" for at in places]
+
+
 def draw_pile(path: str, name: str, place: tuple[int, int], shown: list[tuple[str, str]]) -> None:
     """The rows as a picture: a field for each base, grey where it equals the read's."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -92,20 +108,29 @@ def draw_pile(path: str, name: str, place: tuple[int, int], shown: list[tuple[st
 
     colours = {letter: to_rgb(colour) for letter, colour in COLOURS.items()}
     colours |= {SAME: to_rgb("#dddddd"), GAP: to_rgb("#555555"), NOTHING: to_rgb("#ffffff")}
-    white = colours[NOTHING]
-    image = [[colours.get(letter.upper(), white) for letter in text] for _, text in shown]
-    figure = Figure(figsize=(min(16, 2 + 0.09 * len(image[0])), 1.6 + 0.14 * len(image)), dpi=130)
+    white, between, own = colours[NOTHING], to_rgb(BETWEEN), shown[0][1]
+    image = [
+        [
+            between if letter == its_own == GAP else colours.get(letter.upper(), white)
+            for letter, its_own in zip(text, own, strict=True)
+        ]
+        for _, text in shown
+    ]
+    size = min(16, max(6, 2 + 0.09 * len(image[0]))), 2 + 0.14 * len(image)
+    figure = Figure(figsize=size, dpi=130, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     axes.imshow(image, aspect="auto", interpolation="nearest")
-    axes.set_yticks(range(len(shown)), [name[:24], *(row[:24] for row, _ in shown[1:])], fontsize=5)
-    axes.set_xticks([])
-    axes.set_title(f"{name}, bases {place[0]:,} to {place[1]:,}", fontsize=8)
+    names = [name, *(row for row, _ in shown[1:])]
+    axes.set_yticks(range(len(shown)), [short_name(row, MOST_LETTERS) for row in names], fontsize=5)
+    axes.set_xticks(*position_ticks(place, own), fontsize=6)
+    axes.set_xlabel("place in the read (bases)", fontsize=7)
+    axes.set_title(f"{short_name(name)}, bases {place[0]:,} to {place[1]:,}", fontsize=8)
     for letter in "ACGT":
         axes.plot([], [], "s", color=COLOURS[letter], label=letter)
     axes.plot([], [], "s", color="#dddddd", label="as in the read")
     axes.plot([], [], "s", color="#555555", label="missing")
-    axes.legend(fontsize=6, ncols=6, loc="upper center", bbox_to_anchor=(0.5, 0), frameon=False)
-    figure.tight_layout()
+    axes.plot([], [], "s", color=BETWEEN, markeredgecolor="#bbbbbb", label="nothing inserted")
+    figure.legend(fontsize=6, **{**BELOW, "ncols": 7})
     with whole_files(path) as (written,):
         figure.savefig(written, format=ending_of(path))

@@ -6,9 +6,11 @@ import numpy as np
 
 from bellapy.io.outputs import ending_of, whole_files
 from bellapy.records.genomes import Alignment, Genome
+from bellapy.report.pictures import BELOW, short_name
 
 COLOURS = {1: "#2166ac", -1: "#b2182b"}
 NAMES = 40  # sequences; with more of them an axis has no names
+MOST_LETTERS = 20  # of a name at a tick
 
 
 def plot_lines(target: Genome, query: Genome, alignments: list[Alignment], strand: int) -> np.ndarray:
@@ -30,7 +32,7 @@ def draw_plot(path: str, target: Genome, query: Genome, alignments: list[Alignme
     from matplotlib.collections import LineCollection
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8, 8), dpi=150)
+    figure = Figure(figsize=(8, 8.4), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     for strand, colour in COLOURS.items():
@@ -42,16 +44,16 @@ def draw_plot(path: str, target: Genome, query: Genome, alignments: list[Alignme
         for end in ends[:-1]:
             line(end, color="0.85", linewidth=0.5, zorder=0)
         if 1 < len(genome.names) <= NAMES:
-            axis.set_ticks(ends - genome.lengths / 2, genome.names, fontsize=6, rotation=90 if axis is axes.xaxis else 0)
+            names = [short_name(name, MOST_LETTERS) for name in genome.names]
+            axis.set_ticks(ends - genome.lengths / 2, names, fontsize=6, rotation=90 if axis is axes.xaxis else 0)
     axes.set(xlim=(0, target.n_bases), ylim=(0, query.n_bases))
     axes.set_xlabel(f"target, {_label(target)}")
     axes.set_ylabel(f"query, {_label(query)}")
-    axes.legend(loc="upper left", fontsize=8)
-    figure.tight_layout()
+    figure.legend(fontsize=8, **BELOW)
     with whole_files(path) as (written,):
         figure.savefig(written, format=ending_of(path))
 
 
 def _label(genome: Genome) -> str:
-    what = genome.names[0] if len(genome.names) == 1 else f"{len(genome.names):,} sequences"
+    what = short_name(genome.names[0]) if len(genome.names) == 1 else f"{len(genome.names):,} sequences"
     return f"{what} ({genome.n_bases:,} bases)"

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import naive
+import naive_map
 import numpy as np
 import pysam
 import pytest
@@ -225,6 +226,32 @@ def test_the_long_form_of_cs_spells_what_the_short_one_counts(world):
             for mark, bases in re.findall(r"([=*+-])([A-Za-z]+)", text)
         )
         assert target == world.sequences[line[5]][int(line[7]) : int(line[8])]
+
+
+def test_ds_tells_where_gaps_could_stand(world):
+    """As by its definition; without brackets it is cs."""
+    rng = np.random.default_rng(4)
+    reads = {}
+    for x, (name, bases) in enumerate(list(world.reads.items())[:10]):
+        for at in rng.integers(400, len(bases) - 400, 12).tolist():  # repeated pieces come and go
+            size, n = rng.integers(1, 9, 2).tolist()
+            bases = bases[:at] + bases[at : at + size] * n + bases[at + size * (at % 3) :]
+        reads[f"{x}:{name}"] = bases
+    world.write("gaps.fa", reads)
+    options = "-q", "--preset", "ont", "--ds", "--cs", "--secondary", "no"
+    out = run("map", world.folder / "ref.fa", world.folder / "gaps.fa", *options).out.decode()
+    brackets = 0
+    for line in out.splitlines():
+        fields = line.split("\t")
+        tags = {tag[:2]: tag[5:] for tag in fields[12:]}
+        read, reverse = reads[fields[0]][int(fields[2]) : int(fields[3])], fields[4] == "-"
+        target = world.sequences[fields[5]][int(fields[7]) : int(fields[8])]
+        assert tags["ds"] == naive_map.ds(naive.reverse_complement(read) if reverse else read, target, tags["cg"])
+        assert re.sub(r"[][]", "", tags["ds"]) == tags["cs"]
+        brackets += tags["ds"].count("[")
+    assert brackets > 100
+    sam = run("map", world.folder / "ref.fa", world.folder / "gaps.fa", *options, "--format", "sam").out.decode()
+    assert re.findall(r"\tds:Z:\S+", sam) == re.findall(r"\tds:Z:\S+", out)
 
 
 def test_bam_is_sorted_and_indexed_and_the_same(world):

@@ -314,6 +314,19 @@ def test_plans():
     assert len(small.tiles) == small.n_blocks * (small.n_blocks + 1) // 2
     assert choose_plan(lengths[:2], settings, make_params(), 9).n_blocks == 2
     assert choose_plan(lengths[:0], settings, make_params(), 9).n_blocks == 1
+
+
+def test_blocks_hold_queries_or_targets():
+    """None holds both, each has some bases, and every pair of a query's and a target's block is a tile."""
+    settings = {"estimate": {"depth": 30.0, "error_rate": 0.1}, "k": 15, "sampling": "none", "sampling_window": 1}
+    lengths = np.full(1000, 2000, np.int32)
+    for n_blocks, n_queries, n_first in ((4, 250, 1), (4, 500, 2), (None, 3, 1), (2, 999, 1), (9, 999, 8)):
+        plan = choose_plan(lengths, settings, make_params(), n_blocks, n_queries)
+        assert plan.n_query_blocks == n_first and plan.first_reads[n_first] == n_queries
+        assert plan.n_blocks == (n_blocks or 2) and (np.diff(plan.first_reads) > 0).all()
+        assert plan.tiles == [(i, j) for i in range(n_first) for j in range(n_first, plan.n_blocks)]
+        seen = np.concatenate([plan.reads_of(tile) for tile in range(len(plan.tiles))])
+        assert set(seen.tolist()) == set(range(1000))
     assert even_blocks(np.array([1, 1, 1, 97], np.int32), 2).tolist() == [0, 3, 4]
 
 

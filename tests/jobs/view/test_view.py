@@ -16,8 +16,9 @@ from bellapy.errors import InputError
 from bellapy.jobs.view.lines import read_mates
 from bellapy.jobs.view.overlaps import overlaps_text
 from bellapy.jobs.view.pair import Drawn, path_corners, shared_kmers
-from bellapy.jobs.view.pile import NOTHING, layout, mate_row, pile_text
+from bellapy.jobs.view.pile import NOTHING, layout, mate_row, pile_text, position_ticks
 from bellapy.records.bases import encode
+from bellapy.report.pictures import short_name
 
 
 @pytest.fixture(scope="module")
@@ -148,3 +149,20 @@ def test_a_path_is_needed_base_by_base(files):
     mate = read_mates(files[1], "r6")[1][0]._replace(cigar=None)
     with pytest.raises(InputError, match="--cigar"):
         mate_row(mate, "", (0, 1))
+
+
+@pytest.mark.parametrize(
+    ("place", "own", "columns", "texts"),
+    [
+        ((100, 104), "AC--GT", [0, 1, 4, 5], ["100", "101", "102", "103"]),
+        ((1990, 2120), "A" * 130, list(range(10, 130, 20)), ["2,000", "2,020", "2,040", "2,060", "2,080", "2,100"]),
+        ((7, 9), "--A-C", [2, 4], ["7", "8"]),
+    ],
+)
+def test_places_below_a_pile_are_round_and_below_their_bases(place, own, columns, texts):
+    assert position_ticks(place, own) == (columns, texts)
+
+
+def test_long_names_keep_both_ends():
+    assert short_name("read7") == "read7"
+    assert short_name("abcdefghij", 5) == "ab\u2026ij" and len(short_name("x" * 99)) <= 50
