@@ -20,8 +20,9 @@ from bellapy.engines.trace import map_paths
 from bellapy.io.gfa import GFA, Link, Segment, format_fasta, format_gfa
 from bellapy.io.outputs import ending_of, open_output
 from bellapy.io.workdir import Workdir
-from bellapy.jobs.assemble.contigs import Contig, close_variants, leave_out_inner, settle, spell
-from bellapy.jobs.assemble.layout import Layout, lay_out
+from bellapy.jobs.assemble.contigs import Contig, settle
+from bellapy.jobs.assemble.drafting import Drafter
+from bellapy.jobs.assemble.layout import Layout
 from bellapy.jobs.assemble.links import find_links
 from bellapy.jobs.assemble.needed import needed_reads
 from bellapy.jobs.assemble.report import ContigLine, Details, fates_of
@@ -107,19 +108,23 @@ class Assembler:
         self.params, self.chosen, self.report, self.work = params, chosen, report, work
         self.resources = Resources.of(params.run, report.devices)
         self.details = report.details = Details()
+        self._polisher = Polisher(CorrectParams(), chosen.rounds, self.resources, report, work)
         report.dropped = start_correct(start_overlaps(RunReport()), REASONS).dropped
 
     def assemble(self, reads: ReadSet) -> Assembly:
         """The contigs of reads, which are in canonical order."""
         used = reads if self.chosen.fast else self._corrected(reads)
-        layout = self._laid_out(used)
-        contigs = spell(used, layout, self.chosen.min_reads)
-        long = [one for one in contigs if len(one.codes) >= self.chosen.min_contig]
-        kept = leave_out_inner(close_variants(long, layout.graph), layout.graph, self.chosen.haplotypes)
-        self.details.short, self.details.inner = len(contigs) - len(long), len(long) - len(kept)
-        self.details.reads = fates_of(layout, kept, used.lengths)
-        del used
-        return self._finished(*self._polished(kept, reads), layout)
+        overlaps = self._overlaps(used)
+        with self.report.stage(Stage("graph")):
+            drafter = Drafter(used, overlaps, self.chosen, exact=not self.chosen.fast)
+            chosen = drafter.draft()
+        contigs, depth = self._polished(chosen.contigs, reads)
+        while drafter.ends_more(contigs):  # which are exact now
+            chosen = drafter.draft()
+            contigs, depth = self._polished(chosen.contigs, reads)
+        self.details.short, self.details.inner = chosen.short, chosen.inner
+        self.details.reads = fates_of(drafter.layout, chosen.contigs, used.lengths)
+        return self._finished(contigs, depth, drafter.layout)
 
     @contextmanager
     def _part(self) -> Iterator[RunReport]:
@@ -151,9 +156,9 @@ class Assembler:
         names = [name for name, use in zip(reads.names, wanted, strict=True) if use]
         return canonical_reads(ReadSet.from_codes(corrected, names), self.resources.threads)[0]
 
-    def _laid_out(self, reads: ReadSet) -> Layout:
-        """The graph of the overlaps of reads, which have exact numbers of matches where reads are corrected."""
-        chosen, exact = self.chosen, not self.chosen.fast
+    def _overlaps(self, reads: ReadSet) -> Overlaps:
+        """The overlaps of reads, which have exact numbers of matches where reads are corrected."""
+        exact = not self.chosen.fast
 
         def find() -> Overlaps:
             with self._part() as part:
@@ -164,9 +169,7 @@ class Assembler:
                 settled = with_min_overlap(self.params, reads.lengths)
                 return join_overlaps(list(paths_stage([whole], len(overlaps), steps, settled, part)) or [overlaps])
 
-        overlaps = self._once("overlaps", find)
-        with self.report.stage(Stage("graph")):
-            return lay_out(reads, overlaps, chosen.min_overlap, chosen.min_depth, exact=exact)
+        return self._once("overlaps", find)
 
     def _once(self, name: str, make: Callable[[], Overlaps]) -> Overlaps:
         """What `make` gives, kept in the folder if there is one."""
@@ -182,10 +185,9 @@ class Assembler:
 
     def _polished(self, contigs: list[Contig], reads: ReadSet) -> tuple[list[Contig], np.ndarray]:
         """The contigs after all rounds of polishing, and the reads on a base of each."""
-        polisher = Polisher(CorrectParams(), self.chosen.rounds, self.resources, self.report, self.work)
         drafts = [Draft(f"contig_{i}", one.codes, one.circular) for i, one in enumerate(contigs, 1)]
-        done = polisher.polish(drafts, reads)
-        self.details.polished = [one.changes for one in done]
+        done = self._polisher.polish(drafts, reads)
+        self.details.polished += [one.changes for one in done]
         if not done:
             return contigs, np.zeros(len(contigs))
         return [one._replace(codes=codes) for one, codes in zip(contigs, done[-1].contigs, strict=True)], done[-1].depth

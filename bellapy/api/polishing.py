@@ -99,25 +99,27 @@ class Polisher:
         self, params: CorrectParams, rounds: int | None, resources: Resources, report: RunReport, work: Workdir | None = None
     ):
         self._params, self._rounds, self._resources, self._report, self._work = params, rounds, resources, report, work
+        self._n_done = 0  # rounds, of all drafts
 
     def polish(self, drafts: list[Draft], reads: ReadSet) -> list[Polished]:
         """All rounds; the last one has the contigs in the end."""
         done: list[Polished] = []
         while drafts and len(done) < (MOST_ROUNDS if self._rounds is None else self._rounds):
-            done.append(self._round(len(done), drafts, reads))
+            done.append(self._round(drafts, reads))
+            self._n_done += 1
             bases = sum(len(draft.codes) for draft in drafts)
             drafts = [one._replace(codes=codes) for one, codes in zip(drafts, done[-1].contigs, strict=True)]
             if self._rounds is None and done[-1].n_changes < SETTLED * bases:
                 break
         return done
 
-    def _round(self, turn: int, drafts: list[Draft], reads: ReadSet) -> Polished:
+    def _round(self, drafts: list[Draft], reads: ReadSet) -> Polished:
         def polish() -> Polished:
             return polish_once(drafts, reads, self._params, self._resources, self._report)
 
         if self._work is None:
             return polish()
-        return Polished.unpack(self._work.once(f"polished-{turn}", lambda: polish().pack()))
+        return Polished.unpack(self._work.once(f"polished-{self._n_done}", lambda: polish().pack()))
 
 
 def polish_once(
