@@ -1,8 +1,8 @@
 """Where contigs may go on: only through overlaps that hold sequence which all contigs together have once.
 
-An overlap within a repeat may join two of its copies.  Where other reads show both ways, there is a fork; but these reads may
-be missing, or lie inside reads of another copy.  So a contig ends at such an overlap, and the overlap becomes a link.  So it
-is with reads whose end repeats their beginning: a line whose ends are copies of a repeat is no circle.
+An overlap within a repeat may join two of its copies.  Where other reads show both ways, there is a fork; but these reads
+may be missing, or lie inside reads of another copy.  So a contig ends at such an overlap, and the overlap becomes a link.
+The same holds for a read whose end repeats its beginning: a line whose ends are copies of a repeat is no circle.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TELLING = 20  # such words between two overlaps, or beyond the last one, which t
 
 def find_unsure(contigs: Sequence[Contig], graph: Graph) -> tuple[np.ndarray, list[int]]:
     """Mask of the arcs, with their complements, at which contigs have to end, (n_arcs,) bool; reads that are no circles."""
-    found, lines = np.zeros(len(graph), bool), []
+    found, lines = np.zeros(len(graph), bool), list[int]()
     if not contigs:
         return found, lines
     words = [words_of(one.codes, one.circular) for one in contigs]

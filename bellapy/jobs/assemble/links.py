@@ -105,10 +105,11 @@ def _of_ends(outward: dict[End, np.ndarray], shown: dict[Way, int]) -> dict[Way,
             votes = np.searchsorted(told, told + WOBBLE, side="right") - np.arange(len(told))
             number, is_turned = ends[other]
             way = _standard((*end, number, not is_turned))
-            told = told[(votes >= HITS) & (told < min(len(codes), len(outward[ends[other]])))]  # none is the other's part
+            shorter = min(len(codes), len(outward[ends[other]]))
+            told = told[(votes >= HITS) & (told < shorter)]  # the whole of one in the other is no link
             if len(told):
-                longest = int(told[-1])
-                found[way] = int(told[np.abs(told - shown[way]).argmin()]) if way in shown else max(found.get(way, 0), longest)
+                at = np.abs(told - shown[way]).argmin() if way in shown else -1
+                found[way] = max(found.get(way, 0), int(told[at]))
     return found
 
 

@@ -63,8 +63,8 @@ def find_turns(
 ) -> np.ndarray:  # fmt: skip
     """Bases of one turn of each read, (n_reads,) int64; 0 for those that do not go round a circle.
 
-    A tandem array repeats itself, too, and so does a line whose ends are alike.  Reads of a circle have neighbours, and these
-    go round as well, or are no longer than a turn; what lies in an array has neighbours that reach out of it.
+    A tandem array repeats itself, too, and so does a line whose ends are alike.  Reads of a circle have neighbours, and
+    these go round as well, or are no longer than a turn; what lies in an array has neighbours that reach out of it.
 
     bases : reads and their codes.  arcs : of these reads.  lengths : of all reads.  exact : reads are corrected.
     """
