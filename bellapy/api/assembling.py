@@ -25,7 +25,7 @@ from bellapy.jobs.assemble.drafting import Drafter
 from bellapy.jobs.assemble.layout import Layout
 from bellapy.jobs.assemble.links import find_links
 from bellapy.jobs.assemble.needed import needed_reads
-from bellapy.jobs.assemble.report import ContigLine, Details, fates_of
+from bellapy.jobs.assemble.report import SPARED, ContigLine, Details, ReadTable, count_fates, fates_of
 from bellapy.jobs.assemble.turns import unrolled
 from bellapy.jobs.correct.kept import keep_overlaps
 from bellapy.jobs.correct.members import Traced, pack
@@ -46,10 +46,14 @@ from bellapy.report.run_report import ReadStage, RunReport, Stage
 
 
 class Assembly(NamedTuple):
-    """The contigs, the longest first, and the links between them.  report : what was done; see docs/report.md."""
+    """The contigs, the longest first, the links between them, and what became of every read.
+
+    report : what was done; see docs/report.md.
+    """
 
     segments: list[Segment]
     links: list[Link]
+    reads: ReadTable
     report: RunReport
 
     def write(self, path: str | os.PathLike[str]) -> None:
@@ -62,6 +66,17 @@ class Assembly(NamedTuple):
         as_gfa = ending_of(os.fspath(path)) == GFA
         with open_output(os.fspath(path)) as stream:
             for text in format_gfa(self.segments, self.links) if as_gfa else format_fasta(self.segments):
+                stream.write(text)
+
+    def write_reads(self, path: str | os.PathLike[str]) -> None:
+        """Write what became of every read as a table with tabs.
+
+        Raises
+        ------
+        OutputError : the file cannot be written.
+        """
+        with open_output(os.fspath(path)) as stream:
+            for text in self.reads.lines([one.name for one in self.segments]):
                 stream.write(text)
 
 
@@ -118,13 +133,13 @@ class Assembler:
         with self.report.stage(Stage("graph")):
             drafter = Drafter(used, overlaps, self.chosen, exact=not self.chosen.fast)
             chosen = drafter.draft()
-        contigs, depth = self._polished(chosen.contigs, reads)
+        contigs, depth, homes = self._polished(chosen.contigs, reads)
         while drafter.ends_more(contigs):  # which are exact now
             chosen = drafter.draft()
-            contigs, depth = self._polished(chosen.contigs, reads)
+            contigs, depth, homes = self._polished(chosen.contigs, reads)
         self.details.short, self.details.inner = chosen.short, chosen.inner
-        self.details.reads = fates_of(drafter.layout, chosen.contigs, used.lengths)
-        return self._finished(contigs, depth, drafter.layout)
+        table = self._accounted(reads, used, drafter.layout, contigs, homes)
+        return self._finished(contigs, depth, drafter.layout, table)
 
     @contextmanager
     def _part(self) -> Iterator[RunReport]:
@@ -183,20 +198,36 @@ class Assembler:
         kept = self.work.once(name, arrays)
         return Overlaps(**{f.name: kept[f.name] for f in fields(Overlaps)})
 
-    def _polished(self, contigs: list[Contig], reads: ReadSet) -> tuple[list[Contig], np.ndarray]:
-        """The contigs after all rounds of polishing, and the reads on a base of each."""
+    def _polished(self, contigs: list[Contig], reads: ReadSet) -> tuple[list[Contig], np.ndarray, np.ndarray]:
+        """The contigs after all rounds of polishing, the reads on a base of each, and the contig of each read."""
         drafts = [Draft(f"contig_{i}", one.codes, one.circular) for i, one in enumerate(contigs, 1)]
         done = self._polisher.polish(drafts, reads)
         self.details.polished += [one.changes for one in done]
         if not done:
-            return contigs, np.zeros(len(contigs))
-        return [one._replace(codes=codes) for one, codes in zip(contigs, done[-1].contigs, strict=True)], done[-1].depth
+            return contigs, np.zeros(len(contigs)), np.full(len(reads), -1)
+        last = done[-1]
+        polished = [one._replace(codes=codes) for one, codes in zip(contigs, last.contigs, strict=True)]
+        return polished, last.depth, last.homes
 
-    def _finished(self, contigs: list[Contig], depth: np.ndarray, layout: Layout) -> Assembly:
+    def _accounted(
+        self, reads: ReadSet, used: ReadSet, layout: Layout, contigs: list[Contig], homes: np.ndarray
+    ) -> ReadTable:  # fmt: skip
+        """What became of all reads; used : those that the graph was made from."""
+        of_used = fates_of(layout, contigs)
+        self.details.reads = count_fates(layout, of_used, used.lengths)
+        fate, stretches = np.full(len(reads), SPARED), np.zeros(len(reads), np.int64)
+        row_of = {name: row for row, name in enumerate(reads.names)}
+        rows = [row_of[name] for name in used.names]
+        fate[rows], stretches[rows] = of_used, layout.spans.n_stretches
+        return ReadTable(reads.names, reads.lengths, fate, stretches, homes)
+
+    def _finished(self, contigs: list[Contig], depth: np.ndarray, layout: Layout, reads: ReadTable) -> Assembly:
         """The contigs in their last order, with names."""
         settled = [settle(one) for one in contigs]
         order = sorted(range(len(settled)), key=lambda i: (-len(settled[i].codes), settled[i].codes.tobytes()))
         settled, depth = [settled[i] for i in order], depth[order]
+        rank = np.append(np.argsort(order), -1)  # the last one is of reads without a contig
+        reads = reads._replace(contig=rank[reads.contig])
         segments = [
             Segment(f"contig_{i}", one.codes, one.circular, round(float(deep), 2), float(deep / max(depth[0], 1e-9)))
             for i, (one, deep) in enumerate(zip(settled, depth, strict=True), 1)
@@ -205,7 +236,7 @@ class Assembler:
         self.details.links = len(links)
         self.details.contigs = [asdict(ContigLine(s.name, len(s.codes), s.circular, s.depth)) for s in segments]
         _tell(segments)
-        return Assembly(segments, links, self.report)
+        return Assembly(segments, links, reads, self.report)
 
 
 def _tell(segments: Sequence[Segment]) -> None:

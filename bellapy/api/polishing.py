@@ -14,7 +14,7 @@ from bellapy.compute.threads import map_in_order
 from bellapy.engines.tags.symbols import shorten
 from bellapy.io.fastx_lines import Records
 from bellapy.io.workdir import Workdir
-from bellapy.jobs.correct.contigs import Piles, Placements, polish
+from bellapy.jobs.correct.contigs import Piles, Placements, homes, polish
 from bellapy.jobs.correct.drafts import DraftContig
 from bellapy.jobs.correct.pipeline import BEFORE_PHASING, Counts
 from bellapy.jobs.map.batches import batches
@@ -65,23 +65,27 @@ class Polished(NamedTuple):
 
     contigs : their codes.  depth : (n,) float64, reads on a base of each.
     changes : bases replaced, put in and taken out, and bases with too few reads to be changed.
+    homes : (n_reads,) int64, the contig that has most bases of each read; -1: none.
     """
 
     contigs: list[np.ndarray]
     depth: np.ndarray
     changes: dict[str, int]
+    homes: np.ndarray
 
     def pack(self) -> dict[str, np.ndarray]:
         """As arrays."""
         lengths = np.array([len(codes) for codes in self.contigs], np.int64)
         numbers = np.array([self.changes[name] for name in CHANGES], np.int64)
-        return {"codes": np.concatenate(self.contigs), "lengths": lengths, "depth": self.depth, "changes": numbers}
+        codes = np.concatenate(self.contigs)
+        return {"codes": codes, "lengths": lengths, "depth": self.depth, "changes": numbers, "homes": self.homes}
 
     @classmethod
     def unpack(cls, arrays: Mapping[str, np.ndarray]) -> Polished:
         """The inverse of `pack`."""
         contigs = np.split(arrays["codes"], np.cumsum(arrays["lengths"])[:-1])
-        return cls(contigs, arrays["depth"], dict(zip(CHANGES, arrays["changes"].tolist(), strict=True)))
+        changes = dict(zip(CHANGES, arrays["changes"].tolist(), strict=True))
+        return cls(contigs, arrays["depth"], changes, arrays["homes"])
 
     @property
     def n_changes(self) -> int:
@@ -144,7 +148,7 @@ def polish_once(
     bases = np.bincount(placed.contig, placed.end - placed.start, len(drafts))
     changes = {name: getattr(counts, name) for name in CHANGES}
     logger.info("polish: %s bases; %s", f"{int(lengths.sum()):,}", ", ".join(f"{changes[n]:,} {n}" for n in CHANGES))
-    return Polished(contigs, bases / np.maximum(1, lengths), changes)
+    return Polished(contigs, bases / np.maximum(1, lengths), changes, homes(placed, len(reads)))
 
 
 def place_reads(drafts: list[Draft], reads: ReadSet, threads: int, report: RunReport) -> Placements:
@@ -202,7 +206,7 @@ def _placements(mapped: Mapped, reads: ReadSet) -> Placements:
     base = np.where(hits.strand == 0, start + hits.q_start, 2 * len(reads.codes) - start - hits.q_end)
     return Placements(
         base, np.where(hits.strand == 0, 0, 3), hits.sequence, hits.t_start, hits.t_end, ends[:-1], ends[1:],
-        hits.quality == 0, 1 - hits.n_matches / np.maximum(1, hits.n_columns), runs,
+        read, hits.quality == 0, 1 - hits.n_matches / np.maximum(1, hits.n_columns), runs,
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -49,7 +50,20 @@ def here(tmp_path, monkeypatch):
 
 
 def test_circles_come_out_whole_and_exact(here):
-    outcome = run("assemble", "reads.fa", "-o", "new.fa", "--gfa", "new.gfa", "--report", "new.json", "-t", "2")
+    outcome = run(
+        "assemble",
+        "reads.fa",
+        "-o",
+        "new.fa",
+        "--gfa",
+        "new.gfa",
+        "--report",
+        "new.json",
+        "--read-table",
+        "new.tsv",
+        "-t",
+        "2",
+    )
     assert outcome.code == 0, outcome.err
     found = parse(Path("new.fa").read_text())
     assert len(found) == 2
@@ -65,6 +79,15 @@ def test_circles_come_out_whole_and_exact(here):
     assert details["spared"] + fates == len(READS)
     assert [one["length"] for one in details["contigs"]] == [12_000, 2500]
     assert {"correct", "graph", "map", "polish"} <= {stage["stage"] for stage in report["stages"]}
+    lines = [line.split("\t") for line in Path("new.tsv").read_text().splitlines()]
+    assert lines[0] == ["read", "length", "fate", "stretches", "contig"]
+    table = {line[0]: line[1:] for line in lines[1:]}
+    assert {name: int(line[0]) for name, line in table.items()} == {name: len(text) for name, text in READS.items()}
+    fates = Counter(line[1] for line in table.values())
+    assert fates["spared"] == details["spared"]
+    assert all(fates[name] == n for name, n in details["reads"].items() if name not in ("trimmed", "joined"))
+    assert {line[3] for line in table.values()} <= {"contig_1", "contig_2", "*"}
+    assert sum(line[3] == "*" for line in table.values()) <= fates["without_support"]
 
 
 def test_order_strand_and_threads_change_nothing(here):
