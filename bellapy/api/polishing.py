@@ -14,9 +14,11 @@ from bellapy.compute.threads import map_in_order
 from bellapy.engines.tags.symbols import shorten
 from bellapy.io.fastx_lines import Records
 from bellapy.io.workdir import Workdir
-from bellapy.jobs.correct.contigs import Piles, Placements, homes, polish
+from bellapy.jobs.correct.contigs import Piles, polish
 from bellapy.jobs.correct.drafts import DraftContig
+from bellapy.jobs.correct.jumps import cut_jumps
 from bellapy.jobs.correct.pipeline import BEFORE_PHASING, Counts
+from bellapy.jobs.correct.placements import Placements, homes
 from bellapy.jobs.map.batches import batches
 from bellapy.jobs.map.choose import SECONDARY
 from bellapy.jobs.map.pipeline import Mapped
@@ -132,6 +134,8 @@ def polish_once(
     """A round of polishing of all drafts by reads."""
     placed = place_reads(drafts, reads, resources.threads, report)
     circular = np.array([draft.circular for draft in drafts])
+    lengths = np.array([len(draft.codes) for draft in drafts], np.int64)
+    placed = cut_jumps(placed, lengths, circular, params.min_support)
     piles = Piles(
         reads.both_ways, [draft.codes for draft in drafts], circular, placed, BEFORE_PHASING * params.max_depth
     )  # fmt: skip
@@ -144,7 +148,6 @@ def polish_once(
             contigs.append(codes)
             advance(len(contigs))
         stage.contigs, stage.windows = len(contigs), window
-    lengths = np.array([len(draft.codes) for draft in drafts])
     bases = np.bincount(placed.contig, placed.end - placed.start, len(drafts))
     changes = {name: getattr(counts, name) for name in CHANGES}
     logger.info("polish: %s bases; %s", f"{int(lengths.sum()):,}", ", ".join(f"{changes[n]:,} {n}" for n in CHANGES))
