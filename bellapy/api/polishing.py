@@ -35,6 +35,7 @@ from bellapy.report.run_report import RunReport, Stage
 BEYOND = 20_000  # bases by which circles go on for the reads that cross their joint
 MOST_TURNS = 3  # of small ones
 SOME = 100  # reads at a time
+PLACED, NOISY = 0.5, "clr"  # share of bases that find a place at least, else this preset of `map` is tried
 RAW = "raw"
 CHANGES = "mismatches", "inserted", "deleted", RAW  # of Counts
 
@@ -155,11 +156,29 @@ def polish_once(
 
 
 def place_reads(drafts: list[Draft], reads: ReadSet, threads: int, report: RunReport) -> Placements:
-    """Where reads lie on drafts; parts of a read may lie in different places."""
+    """Where reads lie on drafts; parts of a read may lie in different places.
+
+    A draft that is made of raw reads looks perfect to these reads, and far off to the others.  So where less than half of
+    all bases find a place, it is looked for as noisy reads need it, too.
+    """
+    placed = _place(drafts, reads, None, threads, report)
+    if _n_bases(placed) >= PLACED * reads.n_bases:
+        return placed
+    return max(placed, _place(drafts, reads, NOISY, threads, report), key=_n_bases)
+
+
+def _n_bases(placed: Placements) -> int:
+    return int((placed.end - placed.start).sum())
+
+
+def _place(
+    drafts: list[Draft], reads: ReadSet, preset: str | None, threads: int, report: RunReport
+) -> Placements:  # fmt: skip
+    """The same with one preset of `map`; None: chosen from the reads."""
     reference = ReadSet.from_codes([_lengthened(draft) for draft in drafts], [draft.name for draft in drafts])
     stream = batches(_records(reads))
     first = next(stream, None)
-    mapper = prepare(reference, first, Wanted(None, lambda params: params, True), report, threads)
+    mapper = prepare(reference, first, Wanted(preset, lambda params: params, True), report, threads)
     parts, at = [], 0
 
     def place(records: Records) -> list[Placements]:

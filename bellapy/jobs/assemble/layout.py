@@ -70,7 +70,7 @@ def lay_out(
     may_turn = alive & (lengths < LONGEST_TURNING)
     may_turn[list(lines)] = False
     looked_at = np.flatnonzero(may_turn).tolist()
-    turns = find_turns(((read, used_bases(reads, spans, read)) for read in looked_at), arcs, lengths, exact=exact)
+    turns = find_turns(((read, used_bases(reads, spans, read)) for read in looked_at), arcs, lengths)
     circles = choose_circles(turns, arcs, n_inside)
     arcs = arcs.take((turns[arcs.source >> 1] == 0) & (turns[arcs.target >> 1] == 0))
     graph, spare = _graph_of(arcs, lengths, limit)
