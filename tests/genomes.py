@@ -10,6 +10,7 @@ from cases import noisy_copy
 LETTERS = np.frombuffer(b"ACGT", np.uint8)
 WORD = 31
 COMPLEMENT = str.maketrans("ACGT", "TGCA")
+RUN = 10  # bases by which a second word confirms a place: one wrong base may make the first word of a repeat's other flank
 SLACK = 60  # bases by which a contig may be longer or shorter than the genome between two words
 
 
@@ -61,28 +62,41 @@ def reads_of(molecules: list[Molecule], seed: int, *, depth: float, mean: int, e
     return reads
 
 
-def breaks(contig: str, circular: bool, molecules: list[Molecule]) -> list[tuple[int, int]]:
-    """Places of a contig where two words, that the genome has once each, do not stand as they do there."""
-    places: dict[str, list[tuple[int, int, int]]] = {}
+def _numbers(sequence: str) -> np.ndarray:
+    """A number for the word at every place, (n,) uint64."""
+    codes = np.searchsorted(LETTERS, np.frombuffer(sequence.encode(), np.uint8)).astype(np.uint64)
+    numbers = np.zeros(max(0, len(codes) - WORD + 1), np.uint64)
+    for i in range(WORD):
+        numbers = numbers << np.uint64(2) | codes[i : i + len(numbers)]
+    return numbers
+
+
+def _only_places(molecules: list[Molecule]) -> tuple[np.ndarray, np.ndarray]:
+    """Words that the genome has once, ascending, and for each molecule, place and strand, (n, 3)."""
+    words, places = [], []
     for i, one in enumerate(molecules):
         text = one.sequence + (one.sequence[: WORD - 1] if one.circular else "")
-        for j in range(len(text) - WORD + 1):
-            places.setdefault(text[j : j + WORD], []).append((i, j, 1))
-            places.setdefault(turned(text[j : j + WORD]), []).append((i, j, -1))
-    text = contig + (contig[: min(len(contig), 30_000)] if circular else "")
-    found, last = [], None
-    for at in range(0, len(text) - WORD + 1):
-        here = places.get(text[at : at + WORD], ())
-        if len(here) != 1:
-            continue
-        if last is not None:
-            before, (i, j, strand) = last
-            k, m, other = here[0]
-            n = len(molecules[i].sequence)
-            off = strand * (m - j) - (at - before)
-            if molecules[i].circular:
-                off = (off + n // 2) % n - n // 2
-            if k != i or other != strand or abs(off) > SLACK:
-                found.append((before, at))
-        last = at, here[0]
-    return found
+        for strand, numbers in ((1, _numbers(text)), (-1, _numbers(turned(text))[::-1])):
+            n = len(numbers)
+            words.append(numbers)
+            places.append(np.stack([np.full(n, i), np.arange(n), np.full(n, strand)], axis=1))
+    numbers, first, times = np.unique(np.concatenate(words), return_index=True, return_counts=True)
+    return numbers[times == 1], np.concatenate(places)[first[times == 1]]
+
+
+def breaks(contig: str, circular: bool, molecules: list[Molecule]) -> list[tuple[int, int]]:
+    """Places of a contig where two words, that the genome has once each, do not stand as they do there."""
+    words, places = _only_places(molecules)
+    numbers = _numbers(contig + (contig[: min(len(contig), 30_000)] if circular else ""))
+    row = np.minimum(np.searchsorted(words, numbers), len(words) - 1)
+    at = np.flatnonzero(words[row] == numbers)
+    at = at[np.isin(at + RUN, at)]
+    here, beyond = places[row[at]], places[row[at + RUN]]
+    sure = (here[:, 0] == beyond[:, 0]) & (beyond[:, 1] - here[:, 1] == here[:, 2] * RUN)
+    at, (molecule, place, strand) = at[sure], here[sure].T
+    off = strand[:-1] * np.diff(place) - np.diff(at)
+    size = np.array([len(one.sequence) for one in molecules])[molecule[:-1]]
+    closed = np.array([one.circular for one in molecules])[molecule[:-1]]
+    off = np.where(closed, (off + size // 2) % size - size // 2, off)
+    wrong = (np.diff(molecule) != 0) | (np.diff(strand) != 0) | (np.abs(off) > SLACK)
+    return list(zip(at[:-1][wrong].tolist(), at[1:][wrong].tolist(), strict=True))

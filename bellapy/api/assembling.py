@@ -20,11 +20,12 @@ from bellapy.engines.trace import map_paths
 from bellapy.io.gfa import GFA, Link, Segment, format_fasta, format_gfa
 from bellapy.io.outputs import ending_of, open_output
 from bellapy.io.workdir import Workdir
-from bellapy.jobs.assemble.contigs import Contig, close_variants, leave_out_inner, settle, spell
-from bellapy.jobs.assemble.layout import Layout, lay_out
+from bellapy.jobs.assemble.contigs import Contig, settle
+from bellapy.jobs.assemble.drafting import Drafter
+from bellapy.jobs.assemble.layout import Layout
 from bellapy.jobs.assemble.links import find_links
 from bellapy.jobs.assemble.needed import needed_reads
-from bellapy.jobs.assemble.report import ContigLine, Details, fates_of
+from bellapy.jobs.assemble.report import SPARED, ContigLine, Details, ReadTable, count_fates, fates_of
 from bellapy.jobs.assemble.turns import unrolled
 from bellapy.jobs.correct.kept import keep_overlaps
 from bellapy.jobs.correct.members import Traced, pack
@@ -45,10 +46,14 @@ from bellapy.report.run_report import ReadStage, RunReport, Stage
 
 
 class Assembly(NamedTuple):
-    """The contigs, the longest first, and the links between them.  report : what was done; see docs/report.md."""
+    """The contigs, the longest first, the links between them, and what became of every read.
+
+    report : what was done; see docs/report.md.
+    """
 
     segments: list[Segment]
     links: list[Link]
+    reads: ReadTable
     report: RunReport
 
     def write(self, path: str | os.PathLike[str]) -> None:
@@ -61,6 +66,17 @@ class Assembly(NamedTuple):
         as_gfa = ending_of(os.fspath(path)) == GFA
         with open_output(os.fspath(path)) as stream:
             for text in format_gfa(self.segments, self.links) if as_gfa else format_fasta(self.segments):
+                stream.write(text)
+
+    def write_reads(self, path: str | os.PathLike[str]) -> None:
+        """Write what became of every read as a table with tabs.
+
+        Raises
+        ------
+        OutputError : the file cannot be written.
+        """
+        with open_output(os.fspath(path)) as stream:
+            for text in self.reads.lines([one.name for one in self.segments]):
                 stream.write(text)
 
 
@@ -107,19 +123,23 @@ class Assembler:
         self.params, self.chosen, self.report, self.work = params, chosen, report, work
         self.resources = Resources.of(params.run, report.devices)
         self.details = report.details = Details()
+        self._polisher = Polisher(CorrectParams(), chosen.rounds, self.resources, report, work)
         report.dropped = start_correct(start_overlaps(RunReport()), REASONS).dropped
 
     def assemble(self, reads: ReadSet) -> Assembly:
         """The contigs of reads, which are in canonical order."""
         used = reads if self.chosen.fast else self._corrected(reads)
-        layout = self._laid_out(used)
-        contigs = spell(used, layout, self.chosen.min_reads)
-        long = [one for one in contigs if len(one.codes) >= self.chosen.min_contig]
-        kept = leave_out_inner(close_variants(long, layout.graph), layout.graph, self.chosen.haplotypes)
-        self.details.short, self.details.inner = len(contigs) - len(long), len(long) - len(kept)
-        self.details.reads = fates_of(layout, kept, used.lengths)
-        del used
-        return self._finished(*self._polished(kept, reads), layout)
+        overlaps = self._overlaps(used)
+        with self.report.stage(Stage("graph")):
+            drafter = Drafter(used, overlaps, self.chosen, exact=not self.chosen.fast)
+            chosen = drafter.draft()
+        contigs, depth, homes = self._polished(chosen.contigs, reads)
+        while drafter.ends_more(contigs):  # which are exact now
+            chosen = drafter.draft()
+            contigs, depth, homes = self._polished(chosen.contigs, reads)
+        self.details.short, self.details.inner = chosen.short, chosen.inner
+        table = self._accounted(reads, used, drafter.layout, contigs, homes)
+        return self._finished(contigs, depth, drafter.layout, table)
 
     @contextmanager
     def _part(self) -> Iterator[RunReport]:
@@ -151,9 +171,9 @@ class Assembler:
         names = [name for name, use in zip(reads.names, wanted, strict=True) if use]
         return canonical_reads(ReadSet.from_codes(corrected, names), self.resources.threads)[0]
 
-    def _laid_out(self, reads: ReadSet) -> Layout:
-        """The graph of the overlaps of reads, which have exact numbers of matches where reads are corrected."""
-        chosen, exact = self.chosen, not self.chosen.fast
+    def _overlaps(self, reads: ReadSet) -> Overlaps:
+        """The overlaps of reads, which have exact numbers of matches where reads are corrected."""
+        exact = not self.chosen.fast
 
         def find() -> Overlaps:
             with self._part() as part:
@@ -164,9 +184,7 @@ class Assembler:
                 settled = with_min_overlap(self.params, reads.lengths)
                 return join_overlaps(list(paths_stage([whole], len(overlaps), steps, settled, part)) or [overlaps])
 
-        overlaps = self._once("overlaps", find)
-        with self.report.stage(Stage("graph")):
-            return lay_out(reads, overlaps, chosen.min_overlap, chosen.min_depth, exact=exact)
+        return self._once("overlaps", find)
 
     def _once(self, name: str, make: Callable[[], Overlaps]) -> Overlaps:
         """What `make` gives, kept in the folder if there is one."""
@@ -180,21 +198,36 @@ class Assembler:
         kept = self.work.once(name, arrays)
         return Overlaps(**{f.name: kept[f.name] for f in fields(Overlaps)})
 
-    def _polished(self, contigs: list[Contig], reads: ReadSet) -> tuple[list[Contig], np.ndarray]:
-        """The contigs after all rounds of polishing, and the reads on a base of each."""
-        polisher = Polisher(CorrectParams(), self.chosen.rounds, self.resources, self.report, self.work)
+    def _polished(self, contigs: list[Contig], reads: ReadSet) -> tuple[list[Contig], np.ndarray, np.ndarray]:
+        """The contigs after all rounds of polishing, the reads on a base of each, and the contig of each read."""
         drafts = [Draft(f"contig_{i}", one.codes, one.circular) for i, one in enumerate(contigs, 1)]
-        done = polisher.polish(drafts, reads)
-        self.details.polished = [one.changes for one in done]
+        done = self._polisher.polish(drafts, reads)
+        self.details.polished += [one.changes for one in done]
         if not done:
-            return contigs, np.zeros(len(contigs))
-        return [one._replace(codes=codes) for one, codes in zip(contigs, done[-1].contigs, strict=True)], done[-1].depth
+            return contigs, np.zeros(len(contigs)), np.full(len(reads), -1)
+        last = done[-1]
+        polished = [one._replace(codes=codes) for one, codes in zip(contigs, last.contigs, strict=True)]
+        return polished, last.depth, last.homes
 
-    def _finished(self, contigs: list[Contig], depth: np.ndarray, layout: Layout) -> Assembly:
+    def _accounted(
+        self, reads: ReadSet, used: ReadSet, layout: Layout, contigs: list[Contig], homes: np.ndarray
+    ) -> ReadTable:  # fmt: skip
+        """What became of all reads; used : those that the graph was made from."""
+        of_used = fates_of(layout, contigs)
+        self.details.reads = count_fates(layout, of_used, used.lengths)
+        fate, stretches = np.full(len(reads), SPARED), np.zeros(len(reads), np.int64)
+        row_of = {name: row for row, name in enumerate(reads.names)}
+        rows = [row_of[name] for name in used.names]
+        fate[rows], stretches[rows] = of_used, layout.spans.n_stretches
+        return ReadTable(reads.names, reads.lengths, fate, stretches, homes)
+
+    def _finished(self, contigs: list[Contig], depth: np.ndarray, layout: Layout, reads: ReadTable) -> Assembly:
         """The contigs in their last order, with names."""
         settled = [settle(one) for one in contigs]
         order = sorted(range(len(settled)), key=lambda i: (-len(settled[i].codes), settled[i].codes.tobytes()))
         settled, depth = [settled[i] for i in order], depth[order]
+        rank = np.append(np.argsort(order), -1)  # the last one is of reads without a contig
+        reads = reads._replace(contig=rank[reads.contig])
         segments = [
             Segment(f"contig_{i}", one.codes, one.circular, round(float(deep), 2), float(deep / max(depth[0], 1e-9)))
             for i, (one, deep) in enumerate(zip(settled, depth, strict=True), 1)
@@ -203,7 +236,7 @@ class Assembler:
         self.details.links = len(links)
         self.details.contigs = [asdict(ContigLine(s.name, len(s.codes), s.circular, s.depth)) for s in segments]
         _tell(segments)
-        return Assembly(segments, links, self.report)
+        return Assembly(segments, links, reads, self.report)
 
 
 def _tell(segments: Sequence[Segment]) -> None:

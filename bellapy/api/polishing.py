@@ -14,9 +14,11 @@ from bellapy.compute.threads import map_in_order
 from bellapy.engines.tags.symbols import shorten
 from bellapy.io.fastx_lines import Records
 from bellapy.io.workdir import Workdir
-from bellapy.jobs.correct.contigs import Piles, Placements, polish
+from bellapy.jobs.correct.contigs import Piles, polish
 from bellapy.jobs.correct.drafts import DraftContig
+from bellapy.jobs.correct.jumps import cut_jumps
 from bellapy.jobs.correct.pipeline import BEFORE_PHASING, Counts
+from bellapy.jobs.correct.placements import Placements, homes
 from bellapy.jobs.map.batches import batches
 from bellapy.jobs.map.choose import SECONDARY
 from bellapy.jobs.map.pipeline import Mapped
@@ -33,6 +35,7 @@ from bellapy.report.run_report import RunReport, Stage
 BEYOND = 20_000  # bases by which circles go on for the reads that cross their joint
 MOST_TURNS = 3  # of small ones
 SOME = 100  # reads at a time
+PLACED, NOISY = 0.5, "clr"  # share of bases that find a place at least, else this preset of `map` is tried
 RAW = "raw"
 CHANGES = "mismatches", "inserted", "deleted", RAW  # of Counts
 
@@ -65,23 +68,27 @@ class Polished(NamedTuple):
 
     contigs : their codes.  depth : (n,) float64, reads on a base of each.
     changes : bases replaced, put in and taken out, and bases with too few reads to be changed.
+    homes : (n_reads,) int64, the contig that has most bases of each read; -1: none.
     """
 
     contigs: list[np.ndarray]
     depth: np.ndarray
     changes: dict[str, int]
+    homes: np.ndarray
 
     def pack(self) -> dict[str, np.ndarray]:
         """As arrays."""
         lengths = np.array([len(codes) for codes in self.contigs], np.int64)
         numbers = np.array([self.changes[name] for name in CHANGES], np.int64)
-        return {"codes": np.concatenate(self.contigs), "lengths": lengths, "depth": self.depth, "changes": numbers}
+        codes = np.concatenate(self.contigs)
+        return {"codes": codes, "lengths": lengths, "depth": self.depth, "changes": numbers, "homes": self.homes}
 
     @classmethod
     def unpack(cls, arrays: Mapping[str, np.ndarray]) -> Polished:
         """The inverse of `pack`."""
         contigs = np.split(arrays["codes"], np.cumsum(arrays["lengths"])[:-1])
-        return cls(contigs, arrays["depth"], dict(zip(CHANGES, arrays["changes"].tolist(), strict=True)))
+        changes = dict(zip(CHANGES, arrays["changes"].tolist(), strict=True))
+        return cls(contigs, arrays["depth"], changes, arrays["homes"])
 
     @property
     def n_changes(self) -> int:
@@ -99,25 +106,27 @@ class Polisher:
         self, params: CorrectParams, rounds: int | None, resources: Resources, report: RunReport, work: Workdir | None = None
     ):
         self._params, self._rounds, self._resources, self._report, self._work = params, rounds, resources, report, work
+        self._n_done = 0  # rounds, of all drafts
 
     def polish(self, drafts: list[Draft], reads: ReadSet) -> list[Polished]:
         """All rounds; the last one has the contigs in the end."""
         done: list[Polished] = []
         while drafts and len(done) < (MOST_ROUNDS if self._rounds is None else self._rounds):
-            done.append(self._round(len(done), drafts, reads))
+            done.append(self._round(drafts, reads))
+            self._n_done += 1
             bases = sum(len(draft.codes) for draft in drafts)
             drafts = [one._replace(codes=codes) for one, codes in zip(drafts, done[-1].contigs, strict=True)]
             if self._rounds is None and done[-1].n_changes < SETTLED * bases:
                 break
         return done
 
-    def _round(self, turn: int, drafts: list[Draft], reads: ReadSet) -> Polished:
+    def _round(self, drafts: list[Draft], reads: ReadSet) -> Polished:
         def polish() -> Polished:
             return polish_once(drafts, reads, self._params, self._resources, self._report)
 
         if self._work is None:
             return polish()
-        return Polished.unpack(self._work.once(f"polished-{turn}", lambda: polish().pack()))
+        return Polished.unpack(self._work.once(f"polished-{self._n_done}", lambda: polish().pack()))
 
 
 def polish_once(
@@ -126,6 +135,8 @@ def polish_once(
     """A round of polishing of all drafts by reads."""
     placed = place_reads(drafts, reads, resources.threads, report)
     circular = np.array([draft.circular for draft in drafts])
+    lengths = np.array([len(draft.codes) for draft in drafts], np.int64)
+    placed = cut_jumps(placed, lengths, circular, params.min_support)
     piles = Piles(
         reads.both_ways, [draft.codes for draft in drafts], circular, placed, BEFORE_PHASING * params.max_depth
     )  # fmt: skip
@@ -138,19 +149,36 @@ def polish_once(
             contigs.append(codes)
             advance(len(contigs))
         stage.contigs, stage.windows = len(contigs), window
-    lengths = np.array([len(draft.codes) for draft in drafts])
     bases = np.bincount(placed.contig, placed.end - placed.start, len(drafts))
     changes = {name: getattr(counts, name) for name in CHANGES}
     logger.info("polish: %s bases; %s", f"{int(lengths.sum()):,}", ", ".join(f"{changes[n]:,} {n}" for n in CHANGES))
-    return Polished(contigs, bases / np.maximum(1, lengths), changes)
+    return Polished(contigs, bases / np.maximum(1, lengths), changes, homes(placed, len(reads)))
 
 
 def place_reads(drafts: list[Draft], reads: ReadSet, threads: int, report: RunReport) -> Placements:
-    """Where reads lie on drafts; parts of a read may lie in different places."""
+    """Where reads lie on drafts; parts of a read may lie in different places.
+
+    A draft that is made of raw reads looks perfect to these reads, and far off to the others.  So where less than half of
+    all bases find a place, it is looked for as noisy reads need it, too.
+    """
+    placed = _place(drafts, reads, None, threads, report)
+    if _n_bases(placed) >= PLACED * reads.n_bases:
+        return placed
+    return max(placed, _place(drafts, reads, NOISY, threads, report), key=_n_bases)
+
+
+def _n_bases(placed: Placements) -> int:
+    return int((placed.end - placed.start).sum())
+
+
+def _place(
+    drafts: list[Draft], reads: ReadSet, preset: str | None, threads: int, report: RunReport
+) -> Placements:  # fmt: skip
+    """The same with one preset of `map`; None: chosen from the reads."""
     reference = ReadSet.from_codes([_lengthened(draft) for draft in drafts], [draft.name for draft in drafts])
     stream = batches(_records(reads))
     first = next(stream, None)
-    mapper = prepare(reference, first, Wanted(None, lambda params: params, True), report, threads)
+    mapper = prepare(reference, first, Wanted(preset, lambda params: params, True), report, threads)
     parts, at = [], 0
 
     def place(records: Records) -> list[Placements]:
@@ -200,7 +228,7 @@ def _placements(mapped: Mapped, reads: ReadSet) -> Placements:
     base = np.where(hits.strand == 0, start + hits.q_start, 2 * len(reads.codes) - start - hits.q_end)
     return Placements(
         base, np.where(hits.strand == 0, 0, 3), hits.sequence, hits.t_start, hits.t_end, ends[:-1], ends[1:],
-        hits.quality == 0, 1 - hits.n_matches / np.maximum(1, hits.n_columns), runs,
+        read, hits.quality == 0, 1 - hits.n_matches / np.maximum(1, hits.n_columns), runs,
     )  # fmt: skip
 
 

@@ -42,7 +42,7 @@ def assemble(given: Given, reads: Reads, output: Output = "-") -> None:
     check_sequence_name(output, "contigs are written as GFA to .gfa, and as FASTA to any other name")
     chosen = make_assemble_params(given)
     params = make_params(given.get("preset"), **given_values(given, FIELDS.keys() & FINDING.keys()))
-    with session(given, reads, {"-o": output, "--gfa": given["gfa"]}) as run:
+    with session(given, reads, {"-o": output, "--gfa": given["gfa"], "--read-table": given["read_table"]}) as run:
         params = with_run(params, run)
         run.report.parameters = {**params.to_dict(), "assemble": asdict(chosen)}
         with given_folder(given, "assemble", _ruling(params, chosen), reads) as work:
@@ -56,6 +56,8 @@ def assemble(given: Given, reads: Reads, output: Output = "-") -> None:
             found.write(output)
             if given["gfa"] is not None:
                 found.write(given["gfa"])
+            if given["read_table"] is not None:
+                found.write_reads(given["read_table"])
 
 
 def _ruling(params: Params, chosen: AssembleParams) -> dict[str, Any]:

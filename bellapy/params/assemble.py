@@ -50,6 +50,13 @@ class AssembleWriting(NamedTuple):
         str | None,
         About("Write the graph to this file, as GFA 1.2", panel=OUTPUT, flags=("--gfa",), metavar="FILE", common=True),
     ] = None
+    read_table: Annotated[
+        str | None,
+        About(
+            "Write what became of every read to this file, as a table with tabs", panel=OUTPUT, flags=("--read-table",),
+            metavar="FILE", common=True,
+        ),
+    ] = None  # fmt: skip
 
 
 def make_assemble_params(values: Mapping[str, Any]) -> AssembleParams:

@@ -16,6 +16,7 @@ TIP_READS, TIP_BASES = 4, 50_000  # of a dead end that is short
 BUBBLE_BASES, BUBBLE_VERTICES = 50_000, 400
 ALIKE = 500  # bases by which the ways through a bubble may differ
 WELL_SHOWN = 2  # other reads inside each read of a tip, or of a way through a bubble, in the mean: it is no error
+RARE = 0.25  # of the reads on one way through a bubble, up to which another one is shown by few
 TURNS = 4  # of tips, bubbles and weak arcs: one may make the other
 
 
@@ -109,11 +110,18 @@ def _find_tips(graph: Graph) -> list[_Tip]:
 
 
 def _is_well_shown(vertices: Collection[int], n_inside: np.ndarray) -> bool:
-    return sum(int(n_inside[v >> 1]) for v in vertices) >= WELL_SHOWN * len(vertices)
+    return len(vertices) > 0 and sum(int(n_inside[v >> 1]) for v in vertices) >= WELL_SHOWN * len(vertices)
+
+
+def _is_rare(others: Collection[int], way: Collection[int], n_inside: np.ndarray) -> bool:
+    """Whether few reads are on some vertices beside those on a way, with the reads inside all of these."""
+    of_others, of_way = (len(some) + sum(int(n_inside[v >> 1]) for v in some) for some in (others, way))
+    return of_others < RARE * of_way
 
 
 def pop_bubbles(graph: Graph, n_inside: np.ndarray) -> int:
-    """Keep one way through each superbubble (Onodera 2013) whose other ways few reads show; how many there were.
+    """Keep one way through each superbubble (Onodera 2013) whose other ways few reads show, alone or beside it; how many
+    there were.
 
     Its ways have to be about as long: others lead through more or fewer copies of a repeat, or over different sequences.
     The way that is kept is that of the longest overlaps.
@@ -124,7 +132,7 @@ def pop_bubbles(graph: Graph, n_inside: np.ndarray) -> int:
         if bubble is None:
             continue
         others, way, spread = bubble
-        if spread > ALIKE or (others and _is_well_shown(others, n_inside)):
+        if spread > ALIKE or (_is_well_shown(others, n_inside) and not _is_rare(others, way[1:-1], n_inside)):
             continue
         gone = np.zeros(graph.n_vertices // 2, bool)
         gone[[v >> 1 for v in others]] = True

@@ -8,6 +8,7 @@ import numpy as np
 
 from bellapy.jobs.assemble.graph import Graph
 from bellapy.jobs.assemble.layout import Layout, used_bases
+from bellapy.params.assemble import AssembleParams
 from bellapy.records import ReadSet
 from bellapy.records.bases import UNKNOWN
 
@@ -22,11 +23,21 @@ class Contig(NamedTuple):
 
     codes : (n,) uint8.  circular : whether its first base follows the last one.
     reads : those that it was made of, in order, as vertices of the graph.
+    again : bases from the beginning that the only read of a circle has twice.
     """
 
     codes: np.ndarray
     circular: bool
     reads: tuple[int, ...]
+    again: int = 0
+
+
+class Chosen(NamedTuple):
+    """Contigs that are kept; how many are left out because they are short, and because they stand in others."""
+
+    contigs: list[Contig]
+    short: int
+    inner: int
 
 
 def turned(codes: np.ndarray) -> np.ndarray:
@@ -38,16 +49,18 @@ def turned(codes: np.ndarray) -> np.ndarray:
 def spell(reads: ReadSet, layout: Layout, min_reads: int) -> list[Contig]:
     """The contigs of a layout, the longest first.
 
-    min_reads : that a unitig is made of or that lie inside these, at least.
+    min_reads : that a unitig is made of or that lie inside these, at least, where it does not lead from one to another.
     """
-    held = 1 + layout.n_inside
+    held, graph = 1 + layout.n_inside, layout.graph
     contigs = []
     for unitig in layout.unitigs:
-        if sum(int(held[v >> 1]) for v in unitig.path) >= min_reads:
+        n_reads = sum(int(held[v >> 1]) for v in unitig.path)
+        if n_reads >= min_reads or (graph.degrees[unitig.path[-1]] and graph.degrees[unitig.path[0] ^ 1]):
             parts = [_bases(reads, layout, v)[:n] for v, n in zip(unitig.path, unitig.steps, strict=True)]
             contigs.append(Contig(np.concatenate(parts), unitig.circular, tuple(unitig.path)))
     for read, turn in layout.circles.items():  # which others cover from end to end
-        contigs.append(Contig(_bases(reads, layout, 2 * read)[:turn], True, (2 * read,)))
+        codes = _bases(reads, layout, 2 * read)
+        contigs.append(Contig(codes[:turn], True, (2 * read,), min(turn, len(codes) - turn)))
     return sorted(contigs, key=lambda contig: (-len(contig.codes), contig.reads))
 
 
@@ -72,6 +85,14 @@ def words_of(codes: np.ndarray, circular: bool) -> np.ndarray:
     return words ^ words >> np.uint64(32)
 
 
+def choose_contigs(reads: ReadSet, layout: Layout, params: AssembleParams) -> Chosen:
+    """The contigs of a layout that are long enough, and stand in no other one."""
+    found = spell(reads, layout, params.min_reads)
+    long = [one for one in found if len(one.codes) >= params.min_contig]
+    kept = leave_out_inner(close_variants(long, layout.graph, layout.left), layout.graph, params.haplotypes)
+    return Chosen(kept, len(found) - len(long), len(long) - len(kept))
+
+
 def leave_out_inner(contigs: list[Contig], graph: Graph, haplotypes: int) -> list[Contig]:
     """Leave out contigs most of whose words stand in a longer one: what is left over beside it, or another haplotype.
 
@@ -85,18 +106,25 @@ def leave_out_inner(contigs: list[Contig], graph: Graph, haplotypes: int) -> lis
         most = CIRCLE_INSIDE if contig.circular else INSIDE
         small, between = len(contig.codes) < SMALL, graph.targets(contig.reads[-1]) and graph.targets(contig.reads[0] ^ 1)
         looked_at = small if contig.circular else (small or haplotypes == 1) and not between
-        if looked_at and any(np.isin(words, other, assume_unique=True).sum() > most * len(words) for other in known):
-            continue
-        kept.append(contig)
-        known.append(words)
+        within = [i for i, other in enumerate(known) if looked_at and _share(words, other) > most]
+        if not within:
+            kept.append(contig)
+            known.append(words)
+        elif contig.circular:  # more than a turn of the same circle
+            for i in within:
+                if not kept[i].circular and _share(known[i], words) > INSIDE:
+                    kept[i], known[i] = contig, words
+                    break
     return kept
 
 
-def close_variants(contigs: list[Contig], graph: Graph) -> list[Contig]:
+def close_variants(contigs: list[Contig], graph: Graph, left: np.ndarray) -> list[Contig]:
     """Close the contigs whose end overlaps their own beginning, where all else that goes on there is a variant of them.
 
-    So it is where some copies of a plasmid have a piece turned round.  The variants, which share most of their words with
-    the circle, are left out.  Other circles that are left open have a repeat that no read spans.
+    So it is where some copies of a plasmid have a piece turned round.  The variants are left out: they share most of their
+    words with the circle, and it with them.  Other circles that are left open have a repeat that no read spans.
+
+    left : (n_arcs,) bool, arcs at which contigs end.
     """
     ends = {end: i for i, one in enumerate(contigs) if not one.circular for end in (one.reads[0], one.reads[-1] ^ 1)}
     words = {}
@@ -106,16 +134,24 @@ def close_variants(contigs: list[Contig], graph: Graph) -> list[Contig]:
         first, last = one.reads[0], one.reads[-1]
         if one.circular or i in left_out or first not in graph.targets(last):
             continue
+        arc = graph.first[last] + graph.targets(last).index(first)
+        if left[arc]:
+            continue
         beside = {w for w in (*graph.targets(last), *graph.targets(first ^ 1)) if w not in (first, last ^ 1)}
         others = {ends.get(w, i) for w in beside}
         for number in others | {i}:
             words[number] = np.unique(words_of(contigs[number].codes, circular=False))
-        if any(np.isin(words[j], words[i], assume_unique=True).mean() <= INSIDE for j in others):
+        pairs = [(words[i], words[j]) for j in others]
+        if any(min(_share(one, other), _share(other, one)) <= INSIDE for one, other in pairs):
             continue
-        arc = graph.first[last] + graph.targets(last).index(first)
         closed[i] = one._replace(codes=one.codes[: len(one.codes) - graph.arcs.overlap[arc]], circular=True)
         left_out |= others - {i}
     return [one for i, one in enumerate(closed) if i not in left_out]
+
+
+def _share(some: np.ndarray, others: np.ndarray) -> float:
+    """The share of some words that is among others; neither has a word twice."""
+    return float(np.isin(some, others, assume_unique=True).mean())
 
 
 def settle(contig: Contig) -> Contig:

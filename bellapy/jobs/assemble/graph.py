@@ -100,6 +100,11 @@ class Graph:
         """A number for the two ends of each arc."""
         return _keys(self.arcs, self.n_vertices)
 
+    @property
+    def complements(self) -> np.ndarray:
+        """The keys of the complements of all arcs."""
+        return _complements(self.arcs, self.n_vertices)
+
     def targets(self, vertex: int) -> list[int]:
         """The vertices that arcs of a vertex lead to."""
         return self.arcs.target[self.first[vertex] : self.first[vertex + 1]].tolist()
@@ -113,7 +118,7 @@ class Graph:
         """Take arcs away, a mask, and their complements; how many these were."""
         if not gone.any():
             return 0
-        keys = np.concatenate([self.keys[gone], _complements(self.arcs.take(gone), self.n_vertices)])
+        keys = np.concatenate([self.keys[gone], self.complements[gone]])
         stay = ~np.isin(self.keys, keys)
         self._set(self.arcs.take(stay))
         return int((~stay).sum())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ OVERHANG, SHARE = 1000, 0.8  # bases that both reads may go on beyond an overlap
 ACCURATE, ACCURATE_OVERHANG = 0.02, 250  # errors up to which reads are accurate, and the same for these
 FUZZ = 1000  # bases by which two ways may differ
 LONGEST_TURNING = 60_000  # bases of a read that is looked at for turns
+WORST = 5  # times the usual limit of errors, up to which a poor overlap counts
 JOINED = 3  # reads of a unitig whose end may be joined to another by a poor overlap
 
 
@@ -28,6 +30,7 @@ class Layout(NamedTuple):
 
     spans : the used parts of reads.  inside : (n_reads,) bool, reads that others contain; n_inside : (n_reads,) int64, reads
     that each contains.  circles : reads of which one turn is a circle, with its bases.
+    alive : (n_reads,) bool, the reads that unitigs are made of.  left : (n_arcs,) bool, arcs at which contigs end.
     """
 
     graph: Graph
@@ -37,13 +40,22 @@ class Layout(NamedTuple):
     n_inside: np.ndarray
     circles: dict[int, int]
     cleaned: Cleaned
+    alive: np.ndarray
+    left: np.ndarray
+
+    def ended_at(self, arcs: np.ndarray) -> Layout:
+        """The same with unitigs that end at some more arcs, (n_arcs,) bool, too."""
+        left = self.left | arcs
+        return self._replace(left=left, unitigs=find_unitigs(self.graph, self.alive, left))
 
 
-def lay_out(reads: ReadSet, overlaps: Overlaps, min_overlap: int, min_depth: int, *, exact: bool) -> Layout:
+def lay_out(
+    reads: ReadSet, overlaps: Overlaps, min_overlap: int, min_depth: int, *, exact: bool, lines: Collection[int] = ()
+) -> Layout:  # fmt: skip
     """Find the unitigs of reads.
 
     overlaps : of these reads; with paths, if they are `exact`, so that their errors tell copies of repeats apart.
-    min_depth : other reads that a base of a read needs to be used.
+    min_depth : other reads that a base of a read needs to be used.  lines : reads that do not go round.
     """
     hits = Hits.of(overlaps)
     limit = error_limit(hits) if exact else 1.0
@@ -55,7 +67,9 @@ def lay_out(reads: ReadSet, overlaps: Overlaps, min_overlap: int, min_depth: int
     alive = (lengths > 0) & ~inside
     arcs = make_arcs(hits, kinds, lengths)
     arcs = arcs.take(alive[arcs.source >> 1] & alive[arcs.target >> 1])
-    looked_at = np.flatnonzero(alive & (lengths < LONGEST_TURNING)).tolist()
+    may_turn = alive & (lengths < LONGEST_TURNING)
+    may_turn[list(lines)] = False
+    looked_at = np.flatnonzero(may_turn).tolist()
     turns = find_turns(((read, used_bases(reads, spans, read)) for read in looked_at), arcs, lengths)
     circles = choose_circles(turns, arcs, n_inside)
     arcs = arcs.take((turns[arcs.source >> 1] == 0) & (turns[arcs.target >> 1] == 0))
@@ -63,15 +77,18 @@ def lay_out(reads: ReadSet, overlaps: Overlaps, min_overlap: int, min_depth: int
     n_transitive, rounds = reduce_graph(graph, FUZZ)
     n_forks = graph.n_forks
     cleaned = clean_graph(graph, n_inside)
-    n_joined = _join_ends(graph, spare, alive & (turns == 0))
-    unitigs = find_unitigs(graph, alive & (turns == 0))
+    in_unitigs = alive & (turns == 0)
+    n_joined = _join_ends(graph, spare, in_unitigs)
+    unitigs = find_unitigs(graph, in_unitigs)
     logger.info(
         "graph: %s reads of %s are in no other one; errors of overlaps up to %.3f %%; %s arcs, %s of them transitive (%d "
         "rounds); %d forks, then %d; %d tips, %d bubbles, %d weak arcs went; %d ends joined; %d unitigs, %d reads go round",
         f"{alive.sum():,}", f"{len(lengths):,}", 100 * limit, f"{len(arcs.source):,}", f"{n_transitive:,}", rounds, n_forks,
         graph.n_forks, *cleaned, n_joined, len(unitigs), (turns > 0).sum(),
     )  # fmt: skip
-    return Layout(graph, unitigs, spans, inside, n_inside, {int(r): int(turns[r]) for r in circles}, cleaned)
+    found_circles = {int(read): int(turns[read]) for read in circles}
+    none = np.zeros(len(graph), bool)
+    return Layout(graph, unitigs, spans, inside, n_inside, found_circles, cleaned, in_unitigs, none)
 
 
 def used_bases(reads: ReadSet, spans: Spans, read: int) -> np.ndarray:
@@ -100,6 +117,7 @@ def _find_inner(hits: Hits, kinds: Kinds, n_reads: int) -> tuple[np.ndarray, np.
 
 def _graph_of(arcs: Arcs, lengths: np.ndarray, limit: float) -> tuple[Graph, Arcs]:
     """The graph of the good arcs, and of the poor ones where neither end has a good one; the other poor ones."""
+    arcs = arcs.take(arcs.errors <= WORST * limit)
     poor = arcs.errors > limit
     has_good = np.zeros(2 * len(lengths), bool)
     has_good[arcs.source[~poor]] = True

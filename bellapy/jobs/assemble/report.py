@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bellapy.jobs.assemble.contigs import Contig
 from bellapy.jobs.assemble.layout import Layout
+
+FATES = "in_contigs", "contained", "without_support", "left_over", "spared"
+IN_CONTIGS, CONTAINED, WITHOUT_SUPPORT, LEFT_OVER, SPARED = range(len(FATES))
 
 
 @dataclass(slots=True)
@@ -57,15 +61,44 @@ class Details:
     polished: list[dict[str, Any]] = field(default_factory=list)
 
 
-def fates_of(layout: Layout, contigs: list[Contig], lengths: np.ndarray) -> Fates:
-    """What became of all reads; lengths : (n_reads,) of the reads, uncut."""
-    used = layout.spans.lengths
-    written = np.zeros(len(lengths), bool)
+class ReadTable(NamedTuple):
+    """What became of every read, in the order of `names`.
+
+    lengths : bases.  fate : (n,) int64, of FATES.  stretches : (n,) int64, supported stretches of the corrected read, of
+    which the longest one is used.  contig : (n,) int64, the contig that has most of its bases; -1: none.
+    """
+
+    names: Sequence[str]
+    lengths: np.ndarray
+    fate: np.ndarray
+    stretches: np.ndarray
+    contig: np.ndarray
+
+    def lines(self, contigs: Sequence[str]) -> Iterator[bytes]:
+        """As tab-separated text; contigs : their names."""
+        yield b"read\tlength\tfate\tstretches\tcontig\n"
+        columns = (column.tolist() for column in (self.lengths, self.fate, self.stretches, self.contig))
+        for name, length, fate, stretches, contig in zip(self.names, *columns, strict=True):
+            home = contigs[contig] if contig >= 0 else "*"
+            text = f"{name}\t{length}\t{FATES[fate]}\t{stretches}\t{home}\n"
+            yield text.encode(errors="surrogateescape")
+
+
+def fates_of(layout: Layout, contigs: list[Contig]) -> np.ndarray:
+    """What became of the reads of a layout, (n_reads,) int64, of FATES."""
+    supported = layout.spans.lengths > 0
+    fate = np.where(supported, np.where(layout.inside, CONTAINED, LEFT_OVER), WITHOUT_SUPPORT)
     for one in contigs:
-        written[[v >> 1 for v in one.reads]] = True
-    supported = used > 0
-    contained = supported & layout.inside & ~written
+        fate[[v >> 1 for v in one.reads]] = IN_CONTIGS
+    return fate
+
+
+def count_fates(layout: Layout, fate: np.ndarray, lengths: np.ndarray) -> Fates:
+    """How many reads of a layout have which fate; lengths : (n_reads,) of the reads, uncut."""
+    used = layout.spans.lengths
+    n = np.bincount(fate, minlength=len(FATES)).tolist()
+    cut = (used > 0) & (used < lengths)
     return Fates(
-        int(written.sum()), int(contained.sum()), int((~supported).sum()), int((supported & ~contained & ~written).sum()),
-        int((supported & (used < lengths)).sum()), int((layout.spans.n_stretches > 1).sum()),
+        n[IN_CONTIGS], n[CONTAINED], n[WITHOUT_SUPPORT], n[LEFT_OVER], int(cut.sum()),
+        int((layout.spans.n_stretches > 1).sum()),
     )  # fmt: skip

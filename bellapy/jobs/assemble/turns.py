@@ -15,6 +15,7 @@ WORD = 15  # bases
 LEAST_TURN, LEAST_WORDS = 500, 50
 WOBBLE = 20  # bases by which words may be more or less than a turn apart
 SHARE = 0.3  # of the words behind the first turn that stand in it, too
+GAP = 500  # bases behind the first turn without such a word, at most
 ALIKE, BESIDE = 0.02, 20  # share, and bases beside it, by which two turns of one circle may differ
 WHOLE = 0.8  # the same, in a read that has nothing else
 PROBE, PROBED = 20, (50, 150, 300)  # bases of words that are looked for in the rest of a read, and how far from its end
@@ -37,7 +38,7 @@ def unrolled(codes: np.ndarray) -> np.ndarray:
 def turn_of(codes: np.ndarray, least: float = SHARE) -> int:
     """Bases of one turn of a read; 0: it does not go round.  least : share of its words that have to say so.
 
-    Words that the read has twice are one turn apart: most of those behind the first turn.
+    Words that the read has twice are one turn apart: most of those behind the first turn, from its beginning to its end.
     """
     n = len(codes) - WORD + 1
     if n < 2 * LEAST_TURN:
@@ -48,28 +49,34 @@ def turn_of(codes: np.ndarray, least: float = SHARE) -> int:
         known &= codes[i : i + n] < UNKNOWN
     places = np.flatnonzero(known)
     order = places[np.argsort(words[places], kind="stable")]
-    apart = np.diff(order)[np.diff(words[order]) == 0]
-    apart = np.sort(apart[apart >= LEAST_TURN])
+    same = np.diff(words[order]) == 0
+    first, between = order[:-1][same], np.diff(order)[same]
+    apart = np.sort(between[between >= LEAST_TURN])
     if len(apart) < LEAST_WORDS:
         return 0
     near = np.searchsorted(apart, apart + WOBBLE) - np.arange(len(apart))
     share = np.where(near >= LEAST_WORDS, near / np.maximum(len(codes) - apart, LEAST_TURN), 0)
     at = int(share.argmax())
-    return int(np.median(apart[at : at + near[at]])) if share[at] >= least else 0
+    turn = int(np.median(apart[at : at + near[at]]))
+    shown = np.sort(first[np.abs(between - turn) < ALIKE * turn + BESIDE])
+    widest = int(np.diff(shown, prepend=0, append=len(codes) - turn).max())
+    return turn if share[at] >= least and widest <= GAP else 0
 
 
 def find_turns(bases: Iterable[tuple[int, np.ndarray]], arcs: Arcs, lengths: np.ndarray) -> np.ndarray:
     """Bases of one turn of each read, (n_reads,) int64; 0 for those that do not go round a circle.
 
-    A tandem array repeats itself, too.  Reads of a circle have neighbours that go round as well, or are no longer than a
-    turn; what lies in an array has neighbours that reach out of it.
+    A tandem array repeats itself, too, and so does a line whose ends are alike.  Reads of a circle have neighbours, and
+    these go round as well, or are no longer than a turn; what lies in an array has neighbours that reach out of it.
 
     bases : reads and their codes.  arcs : of these reads.  lengths : of all reads.
     """
     turns = np.zeros(len(lengths), np.int64)
-    for read, codes in bases:
-        turns[read] = turn_of(codes)
     one, other = arcs.source >> 1, arcs.target >> 1
+    has_neighbour = np.bincount(one, minlength=len(lengths)) > 0
+    for read, codes in bases:
+        if has_neighbour[read]:
+            turns[read] = turn_of(codes)
     while True:
         turn, its = turns[one], turns[other]
         alike = np.where(its > 0, np.abs(its - turn) < ALIKE * turn + BESIDE, lengths[other] < turn + LONGER)

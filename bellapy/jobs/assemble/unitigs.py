@@ -21,13 +21,15 @@ class Unitig(NamedTuple):
     circular: bool
 
 
-def find_unitigs(graph: Graph, alive: np.ndarray) -> list[Unitig]:
+def find_unitigs(graph: Graph, alive: np.ndarray, left: np.ndarray | None = None) -> list[Unitig]:
     """All unitigs, each in one direction; reads without arcs are unitigs, too.
 
-    alive : (n_reads,) bool, reads that take part.
+    alive : (n_reads,) bool, reads that take part.  left : (n_arcs,) bool, arcs that unitigs do not go along; None: none.
     """
     degrees, arcs = graph.degrees, graph.arcs
     single = (degrees[arcs.source] == 1) & (degrees[arcs.target ^ 1] == 1)
+    if left is not None:
+        single &= ~left
     after, step = np.full(graph.n_vertices, -1), np.zeros(graph.n_vertices, np.int64)
     after[arcs.source[single]], step[arcs.source[single]] = arcs.target[single], arcs.length[single]
     follows, steps, used = after.tolist(), step.tolist(), np.zeros(len(alive), bool)

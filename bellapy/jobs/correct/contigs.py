@@ -15,6 +15,7 @@ from bellapy.compute.jit import njit_entry
 from bellapy.compute.threads import map_in_order
 from bellapy.engines.tags.symbols import PAIR, QUERY_ALONE, Pile, Sources, make_pile
 from bellapy.jobs.correct.members import choose_depth
+from bellapy.jobs.correct.placements import Placements
 from bellapy.jobs.correct.template import Corrected, How, correct_template
 from bellapy.jobs.correct.terms import HALF, learn_from, sample
 from bellapy.params.correct import CorrectParams
@@ -23,27 +24,6 @@ WINDOW, MARGIN = 20_000, 500  # bases of a window, and beside it on either side
 SHORTEST = 200  # columns of a path in a window that is used
 DEEPEST = 2  # times the depth that is used in the end are looked at
 SURE = 12  # bases on either side of a place where windows are joined, which both have as the draft
-
-
-class Placements(NamedTuple):
-    """Reads on contigs, one line each; all columns (n,) int64 but the last two.
-
-    base, flip : of the first base that is aligned, in `ReadSet.both_ways`, and 3 if bases are to be complemented there.
-    contig, start, end : where it lies; past the end of a circle positions go on.
-    first, last : of its short runs in `runs`, uint8.  unsure : bool, the read fits elsewhere as well.
-    errors : float64, share of its columns.
-    """
-
-    base: np.ndarray
-    flip: np.ndarray
-    contig: np.ndarray
-    start: np.ndarray
-    end: np.ndarray
-    first: np.ndarray
-    last: np.ndarray
-    unsure: np.ndarray
-    errors: np.ndarray
-    runs: np.ndarray
 
 
 class Windows(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from gfa_files import GfaLink, matches_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from layouts import graph_of
@@ -10,6 +11,7 @@ from layouts import graph_of
 from bellapy.io.gfa import Segment, format_fasta, format_gfa
 from bellapy.jobs.assemble.contigs import Contig, close_variants, leave_out_inner, settle, turned, words_of
 from bellapy.jobs.assemble.links import find_links
+from bellapy.records.bases import LETTERS
 
 
 def random_codes(seed: int, n: int) -> np.ndarray:
@@ -62,15 +64,48 @@ def test_a_circle_with_a_variant_is_closed():
     variant = circle.copy()
     variant[1000:2000] = turned(circle[1000:2000])
     contigs = [linear(np.concatenate([one, one[:3000]]), *reads) for one, reads in ((circle, (0, 2)), (variant, (4, 6)))]
-    (found,) = close_variants(contigs, variant_graph(2000))
+    (found,) = close_variants(contigs, variant_graph(2000), np.zeros(12, bool))
     assert found.circular and np.array_equal(found.codes, circle)
+
+
+def test_a_variant_that_lacks_much_closes_nothing():
+    """So the reads on the joint of two copies in a row would close the circle with one copy."""
+    circle = random_codes(3, 5000)
+    contigs = [linear(np.concatenate([circle, circle[:3000]]), 0, 2), linear(circle[:3000], 4, 6)]
+    assert close_variants(contigs, variant_graph(2000), np.zeros(12, bool)) == contigs
+
+
+def test_a_circle_is_kept_in_the_place_of_more_than_a_turn():
+    circle, other = random_codes(7, 5000), random_codes(8, 9000)
+    line, inner = linear(np.concatenate([circle, circle[:300]])), Contig(other[:4000], True, (8,))
+    found = leave_out_inner([linear(other), line, Contig(circle, True, (6,)), inner], graph_of({}, np.full(5, 1000)), 1)
+    assert [(len(one.codes), one.circular) for one in found] == [(9000, False), (5000, True)]
+
+
+def test_ends_in_the_same_repeat_are_linked():
+    """No overlap of reads tells of it."""
+    repeat = random_codes(9, 4000)
+    near = np.delete(repeat, 2000)
+    parts = [
+        np.concatenate([random_codes(10, 3000), repeat[:2500]]),
+        np.concatenate([repeat[1500:], random_codes(11, 3000)]),
+    ]
+    parts += [turned(np.concatenate([random_codes(12, 3000), near[:2999]])), random_codes(13, 3000)]
+    contigs = [linear(codes, 4 * i, 4 * i + 2) for i, codes in enumerate(parts)]
+    links = {link[:4]: link.cigar for link in find_links(contigs, graph_of({}, np.full(8, 1000)))}
+    assert set(links) == {(0, False, 1, False), (1, True, 2, False)}
+    segments = {str(i): LETTERS[codes].tobytes().decode() for i, codes in enumerate(parts)}
+    assert links[0, False, 1, False] == "1000M"
+    one = GfaLink("1", "-", "2", "+", links[1, True, 2, False])
+    equal, columns = matches_of(one, segments)
+    assert equal >= 1498 and columns <= 1502
 
 
 def test_two_ways_between_repeats_stay_open_and_linked():
     """Both contigs may be circles of their own, or one after the other: no read tells."""
     repeat = random_codes(4, 2500)
     contigs = [linear(np.concatenate([repeat, random_codes(i, 4000), repeat]), 4 * i, 4 * i + 2) for i in (0, 1)]
-    found = close_variants(contigs, variant_graph(2500))
+    found = close_variants(contigs, variant_graph(2500), np.zeros(12, bool))
     assert found == contigs
     links = find_links(found, variant_graph(2500))
     ends = {(one.source, one.source_turned, one.target, one.target_turned) for one in links}

@@ -1,0 +1,79 @@
+"""Joints that are not sure: within repeats, and where a read's end repeats its beginning."""
+
+from __future__ import annotations
+
+import numpy as np
+from layouts import graph_of
+
+from bellapy.jobs.assemble.anchors import find_unsure
+from bellapy.jobs.assemble.contigs import Contig
+from bellapy.jobs.assemble.turns import find_turns
+
+
+def random_codes(seed: int, n: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 4, n).astype(np.uint8)
+
+
+REPEAT, ONE, TWO, OTHER = random_codes(1, 5000), random_codes(2, 4000), random_codes(3, 4000), random_codes(4, 4000)
+ELSEWHERE = Contig(np.concatenate([REPEAT, OTHER]), False, (20,))
+
+
+def chain(*reads: tuple[int, int], circle: int = 0):
+    """The graph of reads 0, 1, ... that lie at some places, one after another; circle : bases of a turn."""
+    n = len(reads)
+    arcs = {(2 * i, 2 * i + 2): reads[i + 1][0] - reads[i][0] for i in range(n - 1)}
+    if circle:
+        arcs[2 * n - 2, 0] = reads[0][0] + circle - reads[-1][0]
+    arcs |= {(w ^ 1, v ^ 1): length for (v, w), length in arcs.items()}
+    return graph_of(arcs, np.array([end - start for start, end in reads] + [5000] * (11 - n)))
+
+
+def ends_of(contig: Contig, graph) -> set[tuple[int, int]]:
+    """The arcs along the contig at which it has to end, by reads."""
+    found, lines = find_unsure([contig, ELSEWHERE], graph)
+    assert not lines
+    pairs = {(int(v), int(w)) for v, w in zip(graph.arcs.source[found], graph.arcs.target[found], strict=True)}
+    assert pairs == {(w ^ 1, v ^ 1) for v, w in pairs}
+    return {(v >> 1, w >> 1) for v, w in pairs if v % 2 == 0}
+
+
+def test_an_overlap_within_a_repeat_joins_nothing():
+    """The repeat stands at 4,000 to 9,000, and in another contig."""
+    contig = Contig(np.concatenate([ONE, REPEAT, TWO]), False, (0, 2))
+    assert ends_of(contig, chain((0, 8000), (5000, 13_000))) == {(0, 1)}
+    assert ends_of(contig, chain((0, 8000), (3500, 13_000))) == set()  # 500 bases of the overlap are before the repeat
+    assert ends_of(contig, chain((0, 8000), (3980, 13_000))) == {(0, 1)}  # too few to be sure
+
+
+def test_of_several_overlaps_in_a_repeat_the_first_and_the_last_one_end():
+    contig = Contig(np.concatenate([ONE, REPEAT, TWO]), False, (0, 2, 4, 6))
+    assert ends_of(contig, chain((0, 6000), (4500, 8000), (5000, 8500), (6500, 13_000))) == {(0, 1), (2, 3)}
+
+
+def test_a_contig_may_begin_and_end_with_a_repeat():
+    contig = Contig(np.concatenate([REPEAT, ONE]), False, (0, 2, 4))
+    assert ends_of(contig, chain((0, 3000), (1000, 4500), (2500, 9000))) == set()
+
+
+def test_a_circle_ends_in_its_repeat():
+    contig = Contig(np.concatenate([ONE, REPEAT]), True, (0, 2))
+    assert ends_of(contig, chain((0, 8000), (5000, 13_000), circle=9000)) == {(0, 1)}
+    contig = Contig(np.roll(contig.codes, -5000), True, (0, 2))  # its joint is within the repeat
+    assert ends_of(contig, chain((5000, 13_000), (9000, 17_000), circle=9000)) == {(1, 0)}
+
+
+def test_a_line_whose_ends_are_copies_of_a_repeat_is_no_circle():
+    graph = graph_of({}, np.full(11, 9000))
+    circle = Contig(np.concatenate([REPEAT[:1000], ONE]), True, (4,), 1000)
+    assert find_unsure([circle, ELSEWHERE], graph)[1] == [2]
+    assert find_unsure([circle], graph)[1] == []
+
+
+def test_a_read_without_neighbours_does_not_go_round():
+    codes = np.concatenate([ONE, ONE[:2000]])
+    reads, lengths = [(0, codes)], np.array([6000, 4000])
+    alone, beside = graph_of({}, lengths), graph_of({(0, 2): 3000, (3, 1): 1000}, lengths)
+    assert find_turns(reads, alone.arcs, lengths).tolist() == [0, 0]
+    assert find_turns(reads, beside.arcs, lengths).tolist() == [4000, 0]
+    half = np.concatenate([TWO[:2500], REPEAT[:2500], ONE, TWO[3000:], REPEAT[:2500]])  # a repeat at its end alone
+    assert find_turns([(0, half)], beside.arcs, np.array([12_500, 4000])).tolist() == [0, 0]
