@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any, Protocol
@@ -46,6 +47,7 @@ def watch_compilation(report: Compiling) -> Iterator[None]:
 
     if is_on("NUMBA_DISABLE_JIT"):
         logger.warning("NUMBA_DISABLE_JIT is set: nothing is compiled, and the work takes hundreds of times as long")
+        warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)  # numbers wrap around, as compiled ones do
 
     told = threading.Event()
 

@@ -8,12 +8,14 @@ out.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import select
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from threading import Thread
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -35,7 +37,6 @@ NAME_RULE = re.compile(r"[0-9A-Za-z!#$%&+./:;?^_|~-][0-9A-Za-z!#$%&*+./:;=?@^_|~
 LONGEST_NAME, SHOWN = 254, 40  # letters; of a name in a message
 SORT_MEMORY = "64M"  # for each thread
 OPEN_FILES = "/proc/self/fd"  # on Linux; elsewhere names are UTF-8
-PIPE_SIZE = 1 << 16
 LEVEL = 1  # of compression; the usual 6 takes four times as long for a seventh less space
 
 
@@ -112,7 +113,7 @@ def open_bam(
     pysam = load_pysam()
     parsed = pysam.AlignmentHeader.from_text(header)
     if path == "-" or is_special(path):
-        with open_output(path, compressible=False) as stream, _through_pipe(stream) as end:
+        with open_output(path, compressible=False) as stream, _with_number(stream) as end:
             with pysam.AlignmentFile(end, "wb", header=parsed, threads=1, format_options=_level(LEVEL)) as bam:
                 yield _writer(bam, parsed)
         return
@@ -150,32 +151,28 @@ def _writer(bam: Any, header: Any) -> Callable[[bytes], None]:
 
 
 @contextmanager
-def _through_pipe(stream: BinaryIO) -> Iterator[BinaryIO]:
-    """What pysam can write to in place of a stream; a thread copies its bytes."""
-    reader, writer = os.pipe()
-    errors: list[Exception] = []
+def _with_number(stream: BinaryIO) -> Iterator[BinaryIO]:
+    """What pysam can write to in place of a stream: itself, or, where the system does not know it, a file that is copied.
 
-    def copy() -> None:
-        try:
-            with open(reader, "rb", buffering=0) as pipe:  # closed after an error, so that writing ends
-                while data := pipe.read(PIPE_SIZE):
-                    stream.write(data)
-        except Exception as error:  # told by the thread that writes
-            errors.append(error)
-
-    thread = Thread(target=copy, daemon=True)
-    thread.start()
+    pysam lets no other thread run while it closes a file.  So none of ours can take what it writes.
+    """
     try:
-        with open(writer, "wb") as end:
-            yield end
+        number = stream.fileno()
+    except OSError:  # of a stream in memory
+        with tempfile.TemporaryFile() as whole:
+            yield whole
+            whole.seek(0)
+            shutil.copyfileobj(whole, stream)
+        return
+    try:
+        yield stream
     except OSError:
-        thread.join()
-        if errors:
-            raise errors[0] from None
+        os.write(number, b"\0")  # the system says again what is wrong: pysam tells something else
         raise
-    thread.join()
-    if errors:
-        raise errors[0]
+    look = select.poll()
+    look.register(number, 0)
+    if any(told & (select.POLLERR | select.POLLHUP) for _, told in look.poll(0)):  # pysam says nothing of it
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
 @contextmanager

@@ -385,6 +385,28 @@ def test_a_reader_that_closes_the_output(here, words):
     assert (done.returncode, done.stderr) == (141, "")
 
 
+def test_bam_goes_to_a_reader_that_is_slow(tmp_path):
+    """More than pipe and buffers hold when the file is closed: pysam lets no other thread run then."""
+    rng = np.random.default_rng(3)
+    genome = "".join(rng.choice(list("ACGT"), 20_000))
+    (tmp_path / "g.fa").write_text(f">g\n{genome}\n")
+    with open(tmp_path / "reads.fq", "w") as stream:
+        for x, start in enumerate(rng.integers(0, 17_000, 84).tolist()):
+            quality = rng.integers(33, 100, 3000, np.uint8).tobytes().decode()
+            stream.write(f"@r{x}\n{genome[start : start + 3000]}\n+\n{quality}\n")
+    words = [*PROGRAM, "map", "g.fa", "reads.fq", "--format", "bam", "-q", "-t", "1"]
+    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE) as program:
+        try:
+            time.sleep(0.5)
+            text, _ = program.communicate(timeout=120)
+        finally:
+            program.kill()
+    (tmp_path / "x.bam").write_bytes(text)
+    assert program.returncode == 0 and 4 << 16 < len(text) < 5 << 16
+    with pysam.AlignmentFile(str(tmp_path / "x.bam")) as file:
+        assert sum(1 for _ in file.fetch(until_eof=True)) == 84
+
+
 @pytest.mark.parametrize("options", [[], ["--workdir", "wk", "--blocks", "2"], ["-t", "3"]])
 def test_both_directions(here, options):
     """Each line is followed by the same overlap, seen from the target."""
