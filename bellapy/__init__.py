@@ -7,10 +7,11 @@ its `pipeline`; `api`, the jobs as functions; `cli`, the commands.  Nothing impo
 
 from typing import TYPE_CHECKING, Any
 
+from bellapy.version import __version__
+
 if TYPE_CHECKING:
     from bellapy.api import Aligner, assemble, candidates, count, extend, map, overlap
 
-__version__ = "0.1.0"
 __all__ = ["Aligner", "__version__", "assemble", "candidates", "count", "extend", "map", "overlap"]
 
 

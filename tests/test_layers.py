@@ -11,6 +11,7 @@ import bellapy
 
 PACKAGE = Path(bellapy.__file__).parent
 FLOORS = [
+    "version",
     "errors",
     "params",
     "records",
@@ -64,3 +65,27 @@ def test_nothing_imports_upward(path):
 def test_every_room_is_on_a_floor():
     rooms = {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in MODULES}
     assert rooms - {"__init__"} <= set(FLOORS)
+
+
+def imported_at_run_time(path: Path) -> set[str]:
+    """The modules of this package that a file imports, inside of functions too, but not those for types alone."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
+            node.body = []
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "bellapy":
+            found |= {f"{node.module}.{name.name}" for name in node.names} | {node.module}
+    return found
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    """Not even inside of functions; the package itself loads its functions when they are asked for."""
+    name_of = {path: ".".join(("bellapy", *path.relative_to(PACKAGE).with_suffix("").parts)) for path in MODULES}
+    name_of = {path: name.removesuffix(".__init__") for path, name in name_of.items()}
+    names = set(name_of.values())
+    left = {name: imported_at_run_time(path) & names - {name, "bellapy"} for path, name in name_of.items()}
+    while free := {name for name, needs in left.items() if not needs & left.keys()}:
+        left = {name: needs for name, needs in left.items() if name not in free}
+    assert not left

@@ -11,7 +11,6 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from bellapy import __version__
 from bellapy.api.assembling import Assembly, assemble
 from bellapy.api.inputs import Reads, as_reads
 from bellapy.api.mapping import Aligner, Mapping
@@ -28,6 +27,7 @@ from bellapy.jobs.overlap.report import PathsStage, start_report
 from bellapy.params import make_params
 from bellapy.records import Anchors, ReadSet, join_overlaps, join_paths
 from bellapy.report.run_report import ReadStage, RunReport, Stage
+from bellapy.version import __version__
 
 __all__ = [
     "Aligner",

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bellapy import __version__
 from bellapy.api.inputs import Reads, as_reads
 from bellapy.api.polishing import Draft, Polisher
 from bellapy.compute.resources import Resources
@@ -43,6 +42,7 @@ from bellapy.params.fields import fields_of
 from bellapy.records import Overlaps, ReadSet, join_overlaps
 from bellapy.report.log import logger
 from bellapy.report.run_report import ReadStage, RunReport, Stage
+from bellapy.version import __version__
 
 
 class Assembly(NamedTuple):

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bellapy import __version__
 from bellapy.api.inputs import Reads, as_reads
 from bellapy.compute.threads import usable_cores
 from bellapy.jobs.overlap.canonical import Order, canonical_reads
@@ -17,6 +16,7 @@ from bellapy.params import Params, make_params
 from bellapy.records import ReadSet
 from bellapy.records.sparse import sparse_kmers, sparse_seeds
 from bellapy.report.run_report import RunReport
+from bellapy.version import __version__
 
 
 def count(reads: Reads, *, preset: str | None = None, threads: int | None = None, **options: Any) -> sparse.csc_array:

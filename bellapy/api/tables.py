@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
-from bellapy import __version__
 from bellapy.errors import BellapyError, ParameterError
 from bellapy.io.outputs import check_outputs, open_output
 from bellapy.io.overlap_writer import choose_output, formatter, open_writer
@@ -20,6 +19,7 @@ from bellapy.io.path_text import cigars
 from bellapy.jobs.extend import format_extensions
 from bellapy.records import Extensions, Overlaps, Paths, ReadSet
 from bellapy.report.run_report import RunReport
+from bellapy.version import __version__
 
 if TYPE_CHECKING:  # optional
     import pandas

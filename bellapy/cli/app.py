@@ -14,10 +14,10 @@ from typing import Annotated, Any, NamedTuple, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from bellapy import __version__
 from bellapy.cli.values import quickly
 from bellapy.compute import own_process
 from bellapy.errors import INTERRUPTED, BellapyError, MemoryLimitError, OutputClosed, ParameterError
+from bellapy.version import __version__
 
 
 class Entry(NamedTuple):

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bellapy import __version__
 from bellapy.cli.options import RUNNING, Given
 from bellapy.cli.reading import with_run
 from bellapy.cli.session import Session, session
@@ -17,6 +16,7 @@ from bellapy.params import Params, make_params
 from bellapy.params.fields import INPUT, OUTPUT, given_values, options_of
 from bellapy.params.overlap import FIELDS, WritingParams
 from bellapy.params.run import RunParams
+from bellapy.version import __version__
 
 if TYPE_CHECKING:  # loaded when needed
     from bellapy.io.overlap_writer import Destination

@@ -10,12 +10,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from bellapy import __version__
 from bellapy.cli.options import Given
 from bellapy.compute import own_process
 from bellapy.errors import MemoryLimitError
 from bellapy.params.fields import check, fields_of, given_values, parse_size
 from bellapy.params.run import LogParams, RunParams
+from bellapy.version import __version__
 
 if TYPE_CHECKING:  # loaded when needed
     from bellapy.compute.memory import Budget

@@ -14,24 +14,13 @@ import numpy as np
 
 from bellapy.compute.threads import map_in_order
 from bellapy.errors import InputError
+from bellapy.io.fastx_form import BYTE_ORDER_MARKS, LINES, LOOKED_AT, OTHER_FILES
 
 BLOCK_SIZE = 1 << 19  # bytes; the C library returns the memory of larger ones to the system each time
 
 AT_ONCE = 8  # blocks that a thread reads at a time: so threads seldom ask for Python's lock
-LINES = 4  # of a record of FASTQ
-LOOKED_AT = 16  # bytes that tell what a file holds
-
-OTHER_FILES = {
-    b"MMI\2": "an index of minimap2. Give the FASTA file that it was made from.",
-    b"bellapy-index": "an index of bellapy, not FASTA or FASTQ. `map` takes it as a file, not from a pipe.",
-    b"PK\3\4": "a zip archive. Unpack it.",
-}
-"""What is often given by mistake, by its first bytes."""
-
 QUALITY_SAMPLE = 1 << 15  # bases of a block whose qualities are all counted
 MOST_SPACING = 8
-
-BYTE_ORDER_MARKS = b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"  # of UTF-8 and UTF-16
 
 
 class Block(NamedTuple):
@@ -158,7 +147,7 @@ def blocks_of(
     if threads > 1 and _is_plain(stream):
         yield from _blocks_of_file(stream.fileno(), stream.tell(), fastq, threads, first_line)
         return
-    from bellapy.io.fastx_ends import count_lines  # takes LINES from here
+    from bellapy.io.fastx_ends import count_lines  # loads Numba
 
     held = list[bytes]()
     n_held = 0  # lines that end in what is held: in FASTQ fewer than a record has
@@ -216,7 +205,7 @@ class _Seen(NamedTuple):
 
 def _look_at(file: int, at: int, end: int, fastq: bool) -> list[_Seen]:
     """What is seen of the pieces that a thread reads at a time, from `at` on."""
-    from bellapy.io.fastx_ends import BEGINS, ENDS, FIRST_CUT, LEFT, N_SEEN, look_at  # takes LINES from here
+    from bellapy.io.fastx_ends import BEGINS, ENDS, FIRST_CUT, LEFT, N_SEEN, look_at  # loads Numba
 
     text, n = _read(file, at, min(at + AT_ONCE * BLOCK_SIZE, end))
     seen = np.empty((-(-n // BLOCK_SIZE), N_SEEN), np.int64)

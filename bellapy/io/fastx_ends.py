@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from bellapy.compute.jit import njit_entry, njit_inner, njit_vector
-from bellapy.io.fastx_blocks import LINES
+from bellapy.io.fastx_form import LINES
 
 LF, LESS = ord("\n"), ord(">")
 NOWHERE = -1

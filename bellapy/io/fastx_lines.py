@@ -15,7 +15,8 @@ import numpy as np
 
 from bellapy.errors import InputError
 from bellapy.io.compressed import FETCH_AGAIN
-from bellapy.io.fastx_blocks import LINES, Block, FileBlock, Taken, show, spacing_of
+from bellapy.io.fastx_blocks import Block, FileBlock, Taken, show, spacing_of
+from bellapy.io.fastx_form import LINES
 from bellapy.records.bases import ENCODE, PAD
 
 _GAP = b"N" * PAD

@@ -14,7 +14,8 @@ import numpy as np
 
 from bellapy.compute.jit import njit_entry, njit_inner, njit_vector
 from bellapy.io.fastx_blocks import Block, FileBlock, Taken, read_only, spacing_of
-from bellapy.io.fastx_ends import LESS, LINES, N_SEEN, count_lines, list_lines, look_at
+from bellapy.io.fastx_ends import LESS, N_SEEN, count_lines, list_lines, look_at
+from bellapy.io.fastx_form import LINES
 from bellapy.records.bases import PAD, UNKNOWN
 
 NO_LETTER = 128  # a bit that no code has

@@ -28,13 +28,13 @@ from typing import Any
 
 import numpy as np
 
-from bellapy import __version__
 from bellapy.compute.locks import lock_file
 from bellapy.errors import InputError, OutputError, ParameterError
 from bellapy.io.array_files import read_arrays, write_arrays
 from bellapy.io.compressed import is_read_once, told_damage
 from bellapy.io.outputs import reason, system_id
 from bellapy.report.log import logger
+from bellapy.version import __version__
 
 JOURNAL, OWNER = "job.json", "owner.lock"
 SUM = "checksum"  # of the journal, in the journal

@@ -7,8 +7,8 @@ import platform
 import sys
 from importlib.metadata import PackageNotFoundError, version
 
-from bellapy import __version__
 from bellapy.errors import DeviceError
+from bellapy.version import __version__
 
 CPU_CODE, KERNEL = ".nbc", "kernel-"  # how files of compiled code end, and begin
 PACKAGES = ("numba", "llvmlite", "numpy", "scipy", "pysam", "pyfastx", "typer", "zstandard", "numba-cuda")

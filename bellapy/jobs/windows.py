@@ -10,7 +10,8 @@ import numpy as np
 
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import made_ahead, map_in_order
-from bellapy.engines.poa.groups import Groups, make_aligner
+from bellapy.engines.poa.consensus import make_aligner
+from bellapy.engines.poa.groups import Groups
 from bellapy.engines.poa.windows import MOST_CELLS, Window, most_cells
 from bellapy.errors import InputError
 from bellapy.io.fastx import stream_records

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from threading import local
 from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.resources import Resources
-from bellapy.compute.threads import map_threads
-from bellapy.engines.poa.windows import GAP_LETTER, Aligner, Window
-from bellapy.params.correct import PoaScoring
+from bellapy.engines.poa.windows import GAP_LETTER, Window
 
 REGISTERS = 4, 10, 16
 """Of a lane of a GPU, for a row; there is a kernel for each."""
@@ -91,32 +86,3 @@ class Solved(NamedTuple):
         sequence = np.repeat(np.arange(end - first), groups.lengths[first:end])
         rows[sequence, self.layout.bases[bases]] = groups.codes[bases]
         return Window(self.consensus[its], self.scores[first:end], rows, self.layout.consensus[its].astype(np.int64))
-
-
-def make_aligner(scoring: PoaScoring, with_alignment: bool, resources: Resources) -> Callable[[Groups], Iterator[Window]]:
-    """A function that gives every window of some groups, in order; safe to call from several threads."""
-    mine = local()
-
-    def on_cpu(groups: Groups, w: int) -> Window:
-        if not hasattr(mine, "aligner"):
-            mine.aligner = Aligner(scoring, with_alignment)
-        one = groups.take(w, w + 1)
-        return mine.aligner.align(one.codes, one.offsets)
-
-    def all_on_cpu(groups: Groups) -> Iterator[Window]:
-        return (on_cpu(groups, w) for w in range(len(groups)))
-
-    if resources.device == "cpu":
-        return all_on_cpu
-    from bellapy.compute.gpu.pool import give_to_cpu
-    from bellapy.engines.poa.batch_cuda import align_groups
-
-    def on_gpus(groups: Groups) -> Iterator[Window]:
-        solved = align_groups(groups, scoring, with_alignment, resources)
-        left = np.flatnonzero(solved.sizes == NOT_SOLVED).tolist()
-        if left:
-            give_to_cpu(resources.devices, LEFT, windows=len(left))
-        others = dict(zip(left, map_threads(lambda w: on_cpu(groups, w), left, resources.threads), strict=True))
-        return (others[w] if w in others else solved.window(groups, w) for w in range(len(groups)))
-
-    return on_gpus

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy import __version__
 from bellapy.compute.memory import give_back_freed, mapped_file
 from bellapy.compute.threads import map_in_order
 from bellapy.errors import InputError
@@ -37,6 +36,7 @@ from bellapy.report.log import logger
 from bellapy.report.progress import progress
 from bellapy.report.run_report import Dropped, RunReport, Stage
 from bellapy.seeding.index import Index, build_index
+from bellapy.version import __version__
 
 
 @dataclass(slots=True)

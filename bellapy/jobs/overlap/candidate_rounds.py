@@ -20,11 +20,12 @@ from bellapy.jobs.overlap.candidate_filter import (
     sure_values,
     usual_reference,
 )
+from bellapy.jobs.overlap.candidates import Multiplied
 from bellapy.jobs.overlap.count_rounds import profile_of, tile_matrix
 from bellapy.jobs.overlap.ends import pilot_seeds
 from bellapy.jobs.overlap.report import NO_SUPPORT, REPEAT, TOO_SPARSE
 from bellapy.jobs.overlap.seed_rows import has_any, join_seeds
-from bellapy.jobs.overlap.seeds_of_matrix import Multiplied, find_seeds_of
+from bellapy.jobs.overlap.seeds_of_matrix import find_seeds_of
 from bellapy.jobs.overlap.work import Result, Round, Work
 from bellapy.records import DepthProfile, ReadSet
 from bellapy.records.bases import PAD, UNKNOWN

@@ -95,6 +95,13 @@ class Between(NamedTuple):
     first_target: int
 
 
+class Multiplied(NamedTuple):
+    """Which reads are multiplied, and the layout of the products' keys; None: all with each other, and their own."""
+
+    between: Between | None = None
+    layout: KeyLayout | None = None
+
+
 class Columns(NamedTuple):
     """What compiled code needs of a KmerMatrix: entries, starts, read_table and upper; and of Between, as places.
 

@@ -16,7 +16,7 @@ from bellapy.compute.gpu.scan import BLOCK, TILE, begins_of_tiles, blocks_for, s
 from bellapy.compute.gpu.sort import sort_words
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import even_ranges
-from bellapy.jobs.overlap.candidates import Between, KeyLayout, layout_of
+from bellapy.jobs.overlap.candidates import Between, KeyLayout, Multiplied, layout_of
 from bellapy.jobs.overlap.cuda_products import (
     STRONG,
     Group,
@@ -31,7 +31,7 @@ from bellapy.jobs.overlap.cuda_products import (
     list_within,
 )
 from bellapy.jobs.overlap.seed_rows import N_COLUMNS, seeds_from_columns, starts_of_candidates
-from bellapy.jobs.overlap.seeds_of_matrix import Found, Multiplied
+from bellapy.jobs.overlap.seeds import Found
 from bellapy.params import SeedParams
 from bellapy.records import KmerMatrix, Seeds
 from bellapy.records.kmers import HeldMatrix

@@ -20,7 +20,7 @@ from bellapy.jobs.overlap.candidates import Products
 from bellapy.jobs.overlap.pieces import SLACK
 from bellapy.jobs.overlap.seed_rows import N_COLUMNS, seeds_from_rows
 from bellapy.params import SeedParams
-from bellapy.records import KmerMatrix, ReadSet
+from bellapy.records import KmerMatrix, ReadSet, Seeds
 
 U = np.uint64
 U0, U1, U31, U32, U33 = (U(x) for x in (0, 1, 31, 32, 33))
@@ -30,6 +30,15 @@ MAX_MEMBERS = 256  # shared k-mers of one candidate that are looked at, evenly s
 PARTS = 64  # of a query
 FEW = 12  # members that are sorted at once
 AHEAD = 24  # products whose places are asked for before they are needed
+
+
+class Found(NamedTuple):
+    """Seeds of all candidates in parts of whole candidates, and how many products, candidates and dropped candidates."""
+
+    parts: list[Seeds]
+    n_products: int
+    n_candidates: int
+    n_weak: int
 
 
 class Members(NamedTuple):

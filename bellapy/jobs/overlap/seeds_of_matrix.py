@@ -5,33 +5,15 @@ Both devices find the same seeds.  What does not fit a GPU's memory, or its word
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from bellapy.compute.resources import Resources
-from bellapy.jobs.overlap.candidates import Between, KeyLayout, multiply, symbolic_product
-from bellapy.jobs.overlap.seeds import choose_seeds, seed_bytes
+from bellapy.jobs.overlap.candidates import Multiplied, multiply, symbolic_product
+from bellapy.jobs.overlap.seeds import Found, choose_seeds, seed_bytes
 from bellapy.params import SeedParams
-from bellapy.records import KmerMatrix, ReadSet, Seeds
+from bellapy.records import KmerMatrix, ReadSet
 from bellapy.records.kmers import HeldMatrix
 from bellapy.report.progress import progress
 
 LEAST_ENTRIES = 1 << 18  # for each thread: fewer are multiplied sooner than kernels are loaded
-
-
-class Multiplied(NamedTuple):
-    """Which reads are multiplied, and the layout of the products' keys; None: all with each other, and their own."""
-
-    between: Between | None = None
-    layout: KeyLayout | None = None
-
-
-class Found(NamedTuple):
-    """Seeds of all candidates in parts of whole candidates, and how many products, candidates and dropped candidates."""
-
-    parts: list[Seeds]
-    n_products: int
-    n_candidates: int
-    n_weak: int
 
 
 def find_seeds_of(

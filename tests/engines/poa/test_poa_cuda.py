@@ -23,8 +23,9 @@ except DeviceError as error:
     pytest.skip(f"the GPU kernels do not run here: {error}", allow_module_level=True)
 
 from bellapy.engines.poa import batch_cuda
-from bellapy.engines.poa import groups as module
-from bellapy.engines.poa.groups import NOT_SOLVED, Groups, make_aligner
+from bellapy.engines.poa import consensus as module
+from bellapy.engines.poa.consensus import make_aligner
+from bellapy.engines.poa.groups import NOT_SOLVED, Groups
 from bellapy.engines.poa.windows import GAP_LETTER, Window
 
 pytestmark = pytest.mark.usefixtures("quick_threads")

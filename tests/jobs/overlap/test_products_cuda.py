@@ -11,10 +11,9 @@ from strategies import make_reads, mutate, random_bases
 
 from bellapy.compute.gpu.devices import known_gpus
 from bellapy.errors import DeviceError
-from bellapy.jobs.overlap.candidates import Between, make_key_layout, multiply, symbolic_product
+from bellapy.jobs.overlap.candidates import Between, Multiplied, make_key_layout, multiply, symbolic_product
 from bellapy.jobs.overlap.seed_rows import join_seeds
 from bellapy.jobs.overlap.seeds import choose_seeds
-from bellapy.jobs.overlap.seeds_of_matrix import Multiplied
 from bellapy.params import SeedParams
 from bellapy.records import Seeds
 from bellapy.seeding.kmer_matrix import build_kmer_matrix
