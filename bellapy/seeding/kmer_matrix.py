@@ -48,7 +48,7 @@ def read_at(place, starts, table):
 
 @njit_inner
 def unsigned_read_at(place, starts, table):
-    """The same as uint64, which is a faster index: it is not asked whether it counts from the end."""
+    """The same as uint64, which is a faster index: Numba skips the check for negative ones."""
     r = U(table[U(place) >> U(TABLE_SHIFT)])
     r += U(starts[r + U1] <= place)  # without a branch: there is no telling, and most reads are longer than a table's step
     while starts[r + U1] <= place:

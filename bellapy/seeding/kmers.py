@@ -277,7 +277,7 @@ def count_kmers(
 
 
 def usual_ranges(threads: int, limited: bool) -> int:
-    """In how many ranges the codes are gone through; fewer where memory is limited, since each has sizes of its own."""
+    """Number of ranges that the codes are scanned in; fewer where memory is limited, since each has sizes of its own."""
     return threads if limited or threads == 1 else 4 * threads
 
 

@@ -39,7 +39,7 @@ class _Set:
 
 
 class DeviceReads:
-    """The reads that a GPU holds: many, and beside them a set of few bases, so that a trial drives out nothing."""
+    """The reads that a GPU holds: many, and beside them a set of few bases, so that a trial does not evict these."""
 
     def __init__(self, rooms, helpers: ThreadPoolExecutor):
         self._rooms, self._helpers = rooms, helpers

@@ -70,7 +70,7 @@ def steps_for(work: Work) -> Steps:
         steps = choose_steps(*_with_bases(work, _pilot(work)), work.params.extension, work.resources)
         return {"steps": [step._asdict() for step in steps]}
 
-    return tuple(Scoring(**step) for step in work.store.once("steps", make)["steps"])
+    return tuple(Scoring(**step) for step in work.store.get_or_make("steps", make)["steps"])
 
 
 def _with_bases(work: Work, seeds: Seeds) -> tuple[ReadSet, Seeds]:
@@ -107,7 +107,7 @@ def _extend(work: Work, tile: int, seeds: Seeds, n_before: int, n_all: int) -> E
 def align_first(work: Work, tile: int) -> Result:
     """The alignment of the best seed of every candidate."""
     steps_for(work)  # from the seeds of all tiles
-    seeds = work.store.take(f"gate.{tile}")["seeds"]
+    seeds = work.store.pop(f"gate.{tile}")["seeds"]
     n_bases = int(work.lengths(tile).sum(dtype=np.int64))
     ways = 1 if isinstance(work.reads, HeldReads) else 2  # that are not held yet
     room = int((ways + PLANE_BYTES) * n_bases) + ALIGNED_BYTES * len(seeds)
@@ -123,9 +123,9 @@ def align_first(work: Work, tile: int) -> Result:
 
 def align_second(work: Work, tile: int) -> Result:
     """All alignments: second seeds, too, where the first gave no overlap or leaves room for another."""
-    thresholds, fair = thresholds_of(work, FIRST), work.store.take(f"{FIRST}_fair.{tile}")["fair"]
-    first = work.store.take(f"{FIRST}.{tile}")
-    geometry = work.store.take(f"{FIRST}_rates.{tile}")["geometry"]
+    thresholds, fair = thresholds_of(work, FIRST), work.store.pop(f"{FIRST}_fair.{tile}")["fair"]
+    first = work.store.pop(f"{FIRST}.{tile}")
+    geometry = work.store.pop(f"{FIRST}_rates.{tile}")["geometry"]
     chosen, others, extensions = first["seeds"], first["others"], first["extensions"]
     candidate = first["candidate"]
     its, copies = extensions.take(candidate), chosen.copies[candidate]
@@ -169,7 +169,7 @@ def _usual_rate(kind: str, work: Work) -> float | None:
         (rates,) = work.joined(f"{kind}_rates", "rates")
         return {"usual": median(rates, work.params.run.threads) if len(rates) >= MIN_SURE else None}
 
-    return work.store.once(f"{kind}_usual", make)["usual"]
+    return work.store.get_or_make(f"{kind}_usual", make)["usual"]
 
 
 def cross(kind: str, work: Work, tile: int) -> Result:
@@ -195,7 +195,7 @@ def cover(kind: str, work: Work, tile: int) -> Result:
     def make() -> Result:
         return {"partners": work.summed(f"{kind}_turns", "partners")[0]}
 
-    partners = work.store.once(f"{kind}_partners", make)["partners"][work.ids(tile)]
+    partners = work.store.get_or_make(f"{kind}_partners", make)["partners"][work.ids(tile)]
     reads, found = without_bases(work, tile), Crossings(*(crossings[name] for name in Crossings._fields))
     return {
         "steps": steps_of(reads, some, crossings["telling"], found, partners, threads),
@@ -218,7 +218,7 @@ def _standing(kind: str, work: Work, tile: int) -> Standing:
                 hull_steps[bins] += its_hulls
         return Standing.of(work.reads.lengths, steps, hull_steps, work.params.run.threads)._asdict()
 
-    found = work.store.once(f"{kind}_standing", make)
+    found = work.store.get_or_make(f"{kind}_standing", make)
     bins = slice(None) if work.is_whole else _bins(starts, work.ids(tile))
     return Standing(*(found[name][bins] for name in Standing._fields))
 
@@ -250,7 +250,7 @@ def thresholds_of(work: Work, kind: str) -> Thresholds:
         given, threads = work.estimate.given, work.params.run.threads
         return asdict(learn_thresholds(rates, _floor(work), work.params.filter.delta, given=given, threads=threads))
 
-    return Thresholds(**work.store.once(f"{kind}_thresholds", make))
+    return Thresholds(**work.store.get_or_make(f"{kind}_thresholds", make))
 
 
 # ---------------------------------------------------------------- what the alignments of each read say
@@ -279,7 +279,7 @@ def add_up_better(work: Work, tile: int) -> Result:
         totals, numbers = work.summed(f"{ALL}_sums", "totals", "n")
         return {"mean": means(totals, numbers, LEAST_PARTNERS)}
 
-    least = work.store.once(f"{ALL}_means", make)["mean"][work.ids(tile)]
+    least = work.store.get_or_make(f"{ALL}_means", make)["mean"][work.ids(tile)]
     seeds, _, rate = _rates(work, tile)
     totals, numbers = sum_rates(seeds, rate, work.store.get(f"{ALL}_sums.{tile}")["counted"], least)
     return {"totals": totals, "n": numbers}
@@ -292,7 +292,7 @@ def compare(work: Work, tile: int) -> Result:
         totals, numbers = work.summed(f"{ALL}_better", "totals", "n")
         return {"level": means(totals, numbers)}
 
-    level = work.store.once(f"{ALL}_levels", make)["level"][work.ids(tile)]
+    level = work.store.get_or_make(f"{ALL}_levels", make)["level"][work.ids(tile)]
     seeds, implied, rate = _rates(work, tile)
     shortfall = level[seeds.query_id] + level[seeds.target_id] - rate
     fair, threads = work.store.get(f"{ALL}_fair.{tile}")["fair"], work.params.run.threads
@@ -306,8 +306,8 @@ def _with_other_copies(work: Work, tile: int, copies: np.ndarray, implied: np.nd
     def make() -> Result:
         return {"limits": learn_limits(*work.joined(f"{ALL}_shortfalls", "taught", "implied"))}
 
-    limits = work.store.once(f"{ALL}_limits", make)["limits"]
-    return with_other_copies(copies, work.store.take(f"{ALL}_shortfalls.{tile}")["shortfall"], implied, limits)
+    limits = work.store.get_or_make(f"{ALL}_limits", make)["limits"]
+    return with_other_copies(copies, work.store.pop(f"{ALL}_shortfalls.{tile}")["shortfall"], implied, limits)
 
 
 # ---------------------------------------------------------------- overlaps
@@ -316,7 +316,7 @@ def _with_other_copies(work: Work, tile: int, copies: np.ndarray, implied: np.nd
 def finish(work: Work, tile: int) -> Result:
     """The overlaps of a tile."""
     thresholds, params, reads = thresholds_of(work, ALL), work.rules, without_bases(work, tile)
-    result, judged = work.store.take(f"{ALL}.{tile}"), work.store.take(f"{ALL}_fair.{tile}")
+    result, judged = work.store.pop(f"{ALL}.{tile}"), work.store.pop(f"{ALL}_fair.{tile}")
     alignments, fair = (reads, result["seeds"], result["extensions"]), judged["fair"]
     copies = _with_other_copies(work, tile, result["seeds"].copies, fair.implied)
     overlaps, dropped = filter_overlaps(
@@ -329,7 +329,7 @@ def finish(work: Work, tile: int) -> Result:
 
 def imply(work: Work, tile: int) -> Result:
     """The overlaps that the seeds of a tile imply."""
-    overlaps = implied_overlaps(without_bases(work, tile), work.store.take(f"gate.{tile}")["seeds"])
+    overlaps = implied_overlaps(without_bases(work, tile), work.store.pop(f"gate.{tile}")["seeds"])
     return {"overlaps": overlaps, "numbers": {"overlaps": len(overlaps)}}
 
 
@@ -354,7 +354,7 @@ def selected(work: Work) -> Result:
         numbers = {"overlaps": int(keep.sum()), "second_pieces": int(keep.sum()) - n_candidates}
         return {**{f"keep.{tile}": mask for tile, mask in enumerate(masks)}, "numbers": numbers, "dropped": dropped}
 
-    return work.store.once("selected", make)
+    return work.store.get_or_make("selected", make)
 
 
 def overlaps_of(work: Work, tile: int) -> Overlaps:

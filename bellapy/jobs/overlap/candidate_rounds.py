@@ -86,7 +86,7 @@ def typical_of(work: Work) -> Typical:
         found = learn_typical(support, length, depth, own, work.params.run.threads)
         return {"density": found.density, "depth": found.depth}
 
-    found = work.store.once("typical", make)
+    found = work.store.get_or_make("typical", make)
     return Typical(found["density"], found["depth"])
 
 
@@ -115,13 +115,13 @@ def _blind(work: Work) -> np.ndarray:
         ordinary, others = work.summed("marks", "ordinary", "others")
         return {"blind": indistinct(ordinary, others, profile_of(work))}
 
-    return work.store.once("blind", make)["blind"]
+    return work.store.get_or_make("blind", make)["blind"]
 
 
 def gate(work: Work, tile: int) -> Result:
     """Seeds without chance matches and repeats, and some of them from which the steps of extensions are chosen."""
     blind = _blind(work) if work.is_whole else _blind(work)[work.ids(tile)]
-    seeds, marks = work.store.take(f"seeds.{tile}"), work.store.take(f"marks.{tile}")
+    seeds, marks = work.store.pop(f"seeds.{tile}"), work.store.pop(f"marks.{tile}")
     parts, dense = seeds["seeds"], marks["dense"]
 
     def drop(i: int) -> tuple[int, int]:

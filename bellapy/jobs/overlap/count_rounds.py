@@ -164,9 +164,9 @@ def _count(reads: ReadSet, work: Work, part: int, known: Known | None) -> KmerCo
 
 def _take_sample(work: Work, k: int) -> Known | None:
     """The k-mers that were counted to learn about the reads, if they have this k; they are forgotten in any case."""
-    if not _is_in_memory(work) or not work.store.once(SAMPLE, dict):
+    if not _is_in_memory(work) or not work.store.get_or_make(SAMPLE, dict):
         return None
-    sample = work.store.take(SAMPLE)
+    sample = work.store.pop(SAMPLE)
     return sample["known"] if sample["k"] == k else None
 
 
@@ -181,7 +181,7 @@ def _sizes(work: Work, k: int, keep_one_in: int) -> np.ndarray:
         codes = work.reads.all().codes
         return {"sizes": size_partitions(codes, k, n_ranges=usual_ranges(threads, limited), threads=threads)}
 
-    sizes = work.store.once(f"sizes.{k}", make)["sizes"]
+    sizes = work.store.get_or_make(f"sizes.{k}", make)["sizes"]
     return sizes[:, : max(1, sizes.shape[1] // keep_one_in)]
 
 
@@ -244,7 +244,7 @@ def learn_from_parts(work: Work) -> Result:
 
 def _rules(work: Work) -> tuple[DepthProfile, Rules, np.ndarray]:
     """The profile without what was learnt of each read, the rules, and the spectrum."""
-    learnt = work.store.once("links", lambda: learn_from_parts(work))
+    learnt = work.store.get_or_make("links", lambda: learn_from_parts(work))
     offsets = np.concatenate(([0], np.cumsum(work.reads.lengths // PROFILE_WIDTH + 1, dtype=np.int64)))
     profile = DepthProfile(
         PROFILE_WIDTH, offsets, learnt["n_kmers"], learnt["copies"], learnt["reference"],
@@ -262,7 +262,7 @@ def _rules(work: Work) -> tuple[DepthProfile, Rules, np.ndarray]:
 def keep(work: Work, part: int) -> Result:
     """The columns of a part that link reads, by blocks of reads, and the products that every query makes of them."""
     _, rules, _ = _rules(work)
-    entries = work.store.take(f"count.{part}")["entries"]
+    entries = work.store.pop(f"count.{part}")["entries"]
     if isinstance(entries, Held):
         entries, kept = entries.keep(rules)  # type: ignore[attr-defined]
     else:
@@ -299,9 +299,9 @@ def _by_block(work: Work, matrix: KmerMatrix) -> Result:
 
 def tile_matrix(work: Work, tile: int) -> tuple[KmerMatrix, Between | None, KeyLayout | None]:
     """The columns that link reads of a tile, which reads are multiplied, and the layout of keys of the whole."""
-    shape = work.store.told("keep.0")["shape"]
+    shape = work.store.metadata("keep.0")["shape"]
     if work.is_whole:
-        parts = [work.store.take(f"keep.{part}") for part in range(work.plan.n_parts)]
+        parts = [work.store.pop(f"keep.{part}") for part in range(work.plan.n_parts)]
         entries = parts[0]["entries.0"] if len(parts) == 1 else np.concatenate([part["entries.0"] for part in parts])
         n_kmers = sum(part["numbers"]["kmers"] for part in parts)
         starts = np.append(work.reads.all().starts, len(work.reads.all().codes))
@@ -312,11 +312,11 @@ def tile_matrix(work: Work, tile: int) -> tuple[KmerMatrix, Between | None, KeyL
     starts = PAD + np.concatenate(([0], np.cumsum(lengths.astype(np.int64) + PAD)))
     n_queries = int(first[i + 1] - first[i])
     pieces, n_kmers, kind = [], 0, entry_type(int(starts[-1]))
-    layout = KeyLayout(*work.store.once("layout", lambda: _layout(work))["layout"])
+    layout = KeyLayout(*work.store.get_or_make("layout", lambda: _layout(work))["layout"])
     for part in range(work.plan.n_parts):
         names = [f"{what}.{b}" for b in ((i,) if i == j else (i, j)) for what in ("entries", "columns")]
         if len(work.plan.tiles) == 1:  # nobody needs the rest
-            kept = work.store.take(f"keep.{part}")
+            kept = work.store.pop(f"keep.{part}")
             blocks = [kept.pop(name) for name in names]
             del kept
         else:
@@ -343,13 +343,13 @@ def _layout(work: Work) -> Result:
 
 def profile_of(work: Work) -> DepthProfile:
     """The depth profile of all reads, with what was learnt of each."""
-    found = work.store.once("profile", lambda: _linked_profile(work))
+    found = work.store.get_or_make("profile", lambda: _linked_profile(work))
     return DepthProfile(*(found[f.name] for f in fields(DepthProfile)))
 
 
 def links_of(work: Work) -> tuple[Links, np.ndarray]:
     """Which k-mers link reads, and the spectrum."""
-    found = work.store.once("profile", lambda: _linked_profile(work))
+    found = work.store.get_or_make("profile", lambda: _linked_profile(work))
     return Links(*found["links"]), found["spectrum"]
 
 

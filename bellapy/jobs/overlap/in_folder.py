@@ -150,7 +150,7 @@ def begin(
     expect(resident(), len(lengths), int(lengths.sum(dtype=np.int64)), in_tiles=True)
     if not folder.has("plan"):
         work = FolderWork.of(folder, asked, report)
-        settings = work.store.once("settings", lambda: choose_settings(work))
+        settings = work.store.get_or_make("settings", lambda: choose_settings(work))
         plan = choose_plan(work.reads.lengths, settings, asked.params, n_blocks, work.n_queries)
         folder.save("plan", to_arrays(plan._asdict()))
     work = FolderWork.of(folder, asked, report)
@@ -225,7 +225,7 @@ def run_rounds(work: FolderWork, launcher: Launcher) -> None:
         progress = _Progress(work, its_round, n, n - len(todo))
         for _done in launcher.run(todo):
             progress.advance()
-        told = [work.store.told(f"{its_round.name}.{index}") for index in range(n)]
+        told = [work.store.metadata(f"{its_round.name}.{index}") for index in range(n)]
         work.store.put(f"{DONE}{its_round.name}", {"tasks": told})
         for spent in its_round.spends:
             _remove(work, spent)

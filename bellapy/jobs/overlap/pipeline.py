@@ -152,7 +152,7 @@ def count_rounds(work: Work, launch: Launch = launch_here) -> None:
     """Estimate depth and error rate, choose k and bounds, count k-mers, build the matrix."""
     report, lengths = work.report, work.reads.lengths
     with report.stage(EstimateStage("estimate")) as stage:
-        settings = work.store.once("settings", lambda: choose_settings(work))
+        settings = work.store.get_or_make("settings", lambda: choose_settings(work))
         stage.reads, stage.bases = len(lengths), int(lengths.sum(dtype=np.int64))
     k, lower, upper, sampling, window = (
         settings[name] for name in ("k", "lower", "upper", "sampling", "sampling_window")
@@ -185,7 +185,7 @@ def count_stage(reads: ReadSet, params: Params, report: RunReport) -> Counted:
     """The stage `count`, alone."""
     work = in_memory(reads, params, report)
     count_rounds(work)
-    kept = work.store.take("keep.0")
+    kept = work.store.pop("keep.0")
     starts = np.append(reads.starts, len(reads.codes))
     entries = kept["entries.0"].on_host() if isinstance(kept["entries.0"], Held) else kept["entries.0"]
     matrix = KmerMatrix(n_kmers=kept["numbers"]["kmers"], entries=entries, starts=starts, upper=ANY_COUNT, **kept["shape"])
@@ -238,7 +238,7 @@ def candidates_stage(reads: ReadSet, counted: Counted, params: Params, report: R
     })  # fmt: skip
     work.store.put("profile", {f.name: getattr(profile, f.name) for f in fields(profile)})
     candidate_rounds(work)
-    return work.store.take("gate.0")["seeds"]
+    return work.store.pop("gate.0")["seeds"]
 
 
 def align_rounds(work: Work, launch: Launch = launch_here) -> None:
@@ -259,7 +259,7 @@ def align_stage(
     work = in_memory(reads, params, report, estimate)
     work.store.put("gate.0", {"seeds": seeds, "pilot": pilot_seeds(reads.lengths, seeds)})
     align_rounds(work)
-    found = work.store.take(f"{ALL}.0")
+    found = work.store.pop(f"{ALL}.0")
     return found["seeds"], found["extensions"], steps_for(work)
 
 

@@ -115,16 +115,16 @@ class Store(Protocol):
     def pick(self, name: str, key: str) -> Any:
         """One array or record of a result."""
 
-    def take(self, name: str) -> Result:
+    def pop(self, name: str) -> Result:
         """A result that nobody needs after this task."""
 
     def put(self, name: str, result: Result) -> None:
         """Keep a result."""
 
-    def once(self, name: str, make: Callable[[], Result]) -> Result:
+    def get_or_make(self, name: str, make: Callable[[], Result]) -> Result:
         """A result; if there is none, what `make` makes, which is kept."""
 
-    def told(self, name: str) -> Result:
+    def metadata(self, name: str) -> Result:
         """What a result holds besides arrays."""
 
 
@@ -133,7 +133,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._results: dict[str, Result] = {}
-        self._told: dict[str, Result] = {}
+        self._metadata: dict[str, Result] = {}
 
     def get(self, name: str) -> Result:
         """A result."""
@@ -147,24 +147,24 @@ class MemoryStore:
         """One array or record of a result."""
         return self._results[name][key]
 
-    def take(self, name: str) -> Result:
+    def pop(self, name: str) -> Result:
         """A result, which is forgotten."""
         return self._results.pop(name)
 
     def put(self, name: str, result: Result) -> None:
         """Keep a result."""
         self._results[name] = result
-        self._told[name] = {key: value for key, value in result.items() if _is_told(value)}
+        self._metadata[name] = {key: value for key, value in result.items() if _is_metadata(value)}
 
-    def once(self, name: str, make: Callable[[], Result]) -> Result:
+    def get_or_make(self, name: str, make: Callable[[], Result]) -> Result:
         """A result that is made the first time."""
         if name not in self._results:
             self.put(name, make())
         return self._results[name]
 
-    def told(self, name: str) -> Result:
+    def metadata(self, name: str) -> Result:
         """What a result holds besides arrays, also after it was taken."""
-        return self._told[name]
+        return self._metadata[name]
 
 
 class FolderStore:
@@ -178,7 +178,7 @@ class FolderStore:
         """A result; InputError where it is not there."""
         return from_arrays(self._load(name))
 
-    take = get
+    pop = get
 
     def some(self, name: str, keys: Sequence[str]) -> list[np.ndarray]:
         """Some arrays of a result, without the others."""
@@ -201,13 +201,13 @@ class FolderStore:
         """Keep a result."""
         self.folder.save(name, to_arrays(result))
 
-    def once(self, name: str, make: Callable[[], Result]) -> Result:
+    def get_or_make(self, name: str, make: Callable[[], Result]) -> Result:
         """A result that is made the first time, in whatever process."""
         if name not in self._known:
             self._known[name] = from_arrays(self.folder.once(name, lambda: to_arrays(make())))
         return self._known[name]
 
-    def told(self, name: str) -> Result:
+    def metadata(self, name: str) -> Result:
         """What a result holds besides arrays, also after it was removed with all of its round."""
         its_round, index = name.rsplit(".", 1)
         done = f"{DONE}{its_round}"
@@ -218,7 +218,7 @@ class FolderStore:
         return json.loads(self._load(name, [ABOUT])[ABOUT].tobytes())["told"]
 
 
-def _is_told(value: Any) -> bool:
+def _is_metadata(value: Any) -> bool:
     some = value[0] if isinstance(value, list) and value else value
     return not isinstance(some, (np.ndarray, Held, *RECORDS.values()))
 
@@ -227,7 +227,7 @@ def to_arrays(result: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """A result as arrays by name; lists become one array, or one record."""
     arrays, kinds, told = {}, {}, {}
     for name, value in result.items():
-        if _is_told(value):
+        if _is_metadata(value):
             told[name] = value
             continue
         parts = value if isinstance(value, list) else [value]
@@ -345,13 +345,13 @@ class Work:
 
     def total(self, name: str, key: str, over: str = "tiles") -> int:
         """The sum of a number that every task of a round tells."""
-        return sum(self.store.told(f"{name}.{index}")["numbers"][key] for index in range(self.n_tasks(over)))
+        return sum(self.store.metadata(f"{name}.{index}")["numbers"][key] for index in range(self.n_tasks(over)))
 
     def dropped(self, name: str) -> dict[str, int]:
         """What the tasks of a round dropped, by reason."""
         total: dict[str, int] = {}
         for index in range(self.n_tasks("tiles")):
-            for reason, n in self.store.told(f"{name}.{index}")["dropped"].items():
+            for reason, n in self.store.metadata(f"{name}.{index}")["dropped"].items():
                 total[reason] = total.get(reason, 0) + n
         return total
 

@@ -114,7 +114,7 @@ def candidates_of(reads, device):
     count_rounds(work)
     assert isinstance(work.store.get("keep.0")["entries.0"], DeviceColumns) == (device == "cuda")
     candidate_rounds(work)
-    return work.store.get("gate.0")["seeds"], work.store.told("keep.0"), report
+    return work.store.get("gate.0")["seeds"], work.store.metadata("keep.0"), report
 
 
 def test_the_job_finds_the_same_candidates_on_both_devices(rng):
