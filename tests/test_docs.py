@@ -32,8 +32,8 @@ TOP = Path(__file__).parents[1]
 MANUAL = [TOP / "README.md", TOP / "CONTRIBUTING.md", *sorted((TOP / "docs").glob("*.md"))]
 PAGES = [
     *MANUAL,
-    *sorted((TOP / "benchmarks").glob("RESULTS*.md")),
-    *(TOP / room / "README.md" for room in ("benchmarks", "data", "workflows")),
+    *sorted((TOP / "benchmarks").glob("[A-Z]*.md")),
+    *(TOP / room / "README.md" for room in ("data", "workflows")),
 ]
 ABOUT = {"map.md": ("map", "index", "pairwise"), "exact.md": ("exact",), "evaluate.md": ("overlap", "map", "evaluate")}
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -36,7 +36,7 @@ def claim() -> None:
 def _let_numpy_sort_fast() -> None:
     """Keep NumPy from AVX-512 on Zen 4, where its sorts take four times as long with it as with AVX2.
 
-    They write chosen lanes to memory, which is one slow instruction there (benchmarks/RESULTS.md).
+    They write chosen lanes to memory, which is one slow instruction there (benchmarks/NOTEBOOK.md).
     """
     with suppress(OSError), open(PROCESSOR) as stream:
         if re.search(ZEN_4, stream.read(200)):

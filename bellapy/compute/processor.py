@@ -2,7 +2,7 @@
 
 LLVM prefers vectors of 256 bits on every Intel processor with AVX-512, since the first of these lowered their clock for
 longer vectors.  From Ice Lake on the clock hardly falls.  There the kernels with one flank in each lane take about 0.7 of
-the time with 512 bits (benchmarks/RESULTS.md). On AMD's processors with AVX-512, LLVM uses the whole width by itself.
+the time with 512 bits (benchmarks/NOTEBOOK.md). On AMD's processors with AVX-512, LLVM uses the whole width by itself.
 
 Only this preference is changed.  No instruction is added to those that LLVM finds, so the code runs wherever LLVM's own
 does.

@@ -1,7 +1,7 @@
 """Parameters of `bellapy overlap` and its stages, one group for each.
 
 None means: chosen from the data (see jobs/overlap/estimate.py).  Numbers without a source were chosen by measurement;
-benchmarks/RESULTS.md has the figures.
+benchmarks/NOTEBOOK.md has the figures.
 """
 
 from collections.abc import Mapping
