@@ -18,7 +18,7 @@ from bellapy.report.log import logger
 from bellapy.seeding.sampling import NONE, hash_kmers
 from bellapy.seeding.spaced import parse_pattern
 
-MANY_HITS, MANY_IN_REPEATS = 1 << 26, 1 << 22
+MANY_HITS, MANY_IN_REPEATS = 1 << 26, 1 << 23
 """Seed hits that LASTZ's seeds may have: all, and those that neither chance nor the genomes' likeness explains.  E. coli and
 Salmonella have 39 M of the first and hardly one of the others.
 """
