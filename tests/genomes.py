@@ -1,4 +1,4 @@
-"""Small genomes with planted repeats, reads of them, and whether contigs run as the genome does."""
+"""Small genomes: of given sequences, and with planted repeats, reads of them, and whether contigs run as the genome does."""
 
 from __future__ import annotations
 
@@ -7,11 +7,25 @@ from typing import NamedTuple
 import numpy as np
 from cases import noisy_copy
 
+from bellapy.records.bases import encode
+from bellapy.records.genomes import BETWEEN, Genome
+
 LETTERS = np.frombuffer(b"ACGT", np.uint8)
 WORD = 31
 COMPLEMENT = str.maketrans("ACGT", "TGCA")
 RUN = 10  # bases by which a second word confirms a place: one wrong base may make the first word of a repeat's other flank
 SLACK = 60  # bases by which a contig may be longer or shorter than the genome between two words
+
+
+def genome_of(*texts: str) -> Genome:
+    """A genome of some sequences, as it is read from a file."""
+    between = "N" * BETWEEN
+    codes = encode(between + between.join(texts) + between)
+    lengths = np.array([len(text) for text in texts])
+    names = tuple("abc"[: len(texts)])
+    return Genome(
+        names, codes, np.zeros(len(codes), np.bool_), BETWEEN + np.cumsum(lengths + BETWEEN) - lengths - BETWEEN, lengths
+    )
 
 
 class Molecule(NamedTuple):

@@ -20,10 +20,10 @@ Target = Annotated[
     typer.Argument(help="Genome whose places come first: FASTA, packed or not; - is standard input.", show_default=False),
 ]
 Query = Annotated[str | None, typer.Argument(help="FASTA likewise; left out with --self.", show_default=False)]
-Output = Annotated[str, output_option(".maf, .paf, .sam, .axt or .chain; .gz compresses; - is MAF on standard output.")]
+Output = Annotated[str, output_option(".maf, .paf, .sam, .axt, .psl, .chain; .gz compresses; - is MAF on standard output.")]
 Format = Annotated[
     str | None,
-    typer.Option("--format", help="maf, paf, sam, axt or chain [default: by name].", rich_help_panel=OUTPUT),
+    typer.Option("--format", help="maf, paf, sam, axt, psl or chain [default: by name].", rich_help_panel=OUTPUT),
 ]
 Scores = Annotated[
     str | None,
@@ -67,7 +67,7 @@ def wga(
         if may_use_gpu or run.run.device == "cuda":
             wake()
         from bellapy.compute.resources import Resources
-        from bellapy.jobs.wga.pipeline import Means
+        from bellapy.jobs.wga.means import Means
         from bellapy.jobs.wga.run import Request, align_files
 
         known = replace(run.run, device="cpu") if run.run.device == "auto" else run.run

@@ -51,6 +51,12 @@ class Layout:
         gaps = found.runs[found.runs[:, 0] != PAIR, 1]
         return matches, len(t) - matches, int(gaps.sum()), len(gaps)
 
+    def unknown(self, found: Alignment) -> int:
+        """Pairs with an unknown base."""
+        t, q = found.pairs()
+        a, b = self.target.sequence(found.target)[t], self.strands[found.strand].sequence(found.query)[q]
+        return int(((a >= UNKNOWN) | (b >= UNKNOWN)).sum())
+
     def lengths(self, found: Alignment) -> tuple[int, int]:
         query = self.strands[found.strand]
         return int(self.target.lengths[found.target]), int(query.lengths[found.query])
@@ -150,11 +156,29 @@ def _chain(layout: Layout, alignments: list[Alignment]) -> Iterator[bytes]:
         yield _bytes(" ".join(map(str, head)) + "\n" + "\n".join(lines)) + b"\n\n"
 
 
+def _psl(layout: Layout, alignments: list[Alignment]) -> Iterator[bytes]:
+    """Lines of PSL without a head, as axtToPsl writes them: matches in repeats are not counted apart."""
+    for found in alignments:
+        (target, query), (t_length, q_length) = layout.names(found), layout.lengths(found)
+        blocks = chain_blocks(found)
+        sizes, t_gaps, q_gaps = np.array(blocks, np.int64).T
+        t_starts = found.t_start + np.cumsum(sizes + t_gaps) - sizes - t_gaps
+        q_starts = found.q_start + np.cumsum(sizes + q_gaps) - sizes - q_gaps
+        matches, others, *_ = layout.counts(found)
+        unknown = layout.unknown(found)
+        fields = (
+            matches, others - unknown, 0, unknown, np.count_nonzero(q_gaps), q_gaps.sum(), np.count_nonzero(t_gaps),
+            t_gaps.sum(), SIGN[found.strand], query, q_length, *found.forward(q_length), target, t_length, found.t_start,
+            found.t_end, len(blocks), *(",".join(map(str, column.tolist())) + "," for column in (sizes, q_starts, t_starts)),
+        )  # fmt: skip
+        yield _bytes("\t".join(map(str, fields))) + b"\n"
+
+
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-FORMATS = {"maf": _maf, "axt": _axt, "paf": _paf, "sam": _sam, "chain": _chain}
+FORMATS = {"maf": _maf, "axt": _axt, "paf": _paf, "sam": _sam, "chain": _chain, "psl": _psl}
 """Functions from Layout and alignments to pieces of text."""
 
 

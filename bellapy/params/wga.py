@@ -34,6 +34,12 @@ HOXD70 = np.array(
 """F. Chiaromonte, V. B. Yap, W. Miller: Scoring pairwise genomic sequence alignments, Pac Symp Biocomput 2002."""
 
 DEFAULT_SCORES = GapScores(HOXD70, 400, 30)
+PRESETS = ("auto", "close", "distant", "lastz")
+LONG_SEED = "11101001100101011011111"
+"""Sixteen bases of 23 that agree: chance gives one hit in 4 G pairs of places."""
+FEW_COPIES = 4
+"""Places in the target that a word of the long seed may have."""
+
 XDROP_MATCHES = 10  # xdrop is the score of so many A
 YDROP_GAP = 300  # ydrop is the cost of a gap of so many bases
 
@@ -48,6 +54,14 @@ class WgaParams:
         bool, About("Align the target with itself, and tell each pair of places once", panel=INPUT, flags=("--self",))
     ] = False
     unmask: Annotated[bool, About("Take seeds from lower-case bases too", panel=INPUT)] = False
+    preset: Annotated[
+        str,
+        About(
+            "How far the genomes are apart; lastz takes LASTZ's seeds alone, auto does so for small or masked genomes",
+            choices=PRESETS, panel=INPUT, common=True,
+            aliases=(("asm5", "close"), ("asm10", "close"), ("asm20", "close"), ("full", "lastz")),
+        ),
+    ] = "auto"  # fmt: skip
     seed: Annotated[
         str, About("Pattern of a seed: 12of19, 14of22, a number of bases, or ones and zeros", panel=SEEDING, source="LASTZ")
     ] = "12of19"
@@ -103,6 +117,10 @@ def make_wga_params(values: Mapping[str, Any], scores: GapScores = DEFAULT_SCORE
     check(given, known)
     if given.get("one_to_one") and given.get("all_copies"):
         raise ParameterError("--one-to-one and --all-copies: choose one of them")
+    kept = [known[name].flags[-1] for name in ("all_copies", "sensitive", "itself") if given.get(name)]
+    preset = given.get("preset")
+    if preset in ("close", "distant") and kept:
+        raise ParameterError(f"--preset {preset} and {kept[0]}: such presets leave copies out early; choose one of them")
     given.setdefault("xdrop", XDROP_MATCHES * int(scores.matrix[0, 0]))
     given.setdefault("ydrop", scores.open + YDROP_GAP * scores.extend)
     if "hspthresh" in given:

@@ -21,7 +21,8 @@ from bellapy.io.genomes import load_genome
 from bellapy.io.maf import Layout
 from bellapy.io.workdir import Workdir
 from bellapy.jobs.wga import gapped, kept, pipeline
-from bellapy.jobs.wga.pipeline import Means, align_genomes
+from bellapy.jobs.wga.means import Means
+from bellapy.jobs.wga.pipeline import align_genomes
 from bellapy.jobs.wga.plot import plot_lines
 from bellapy.params.wga import DEFAULT_SCORES, HOXD70, make_wga_params
 from bellapy.records.bases import encode
@@ -109,7 +110,7 @@ def test_maf_holds_what_the_files_hold(genomes, tmp_path):
 
 def test_formats_agree(genomes, tmp_path):
     texts = {}
-    for kind in ("maf", "axt", "paf", "sam", "chain"):
+    for kind in ("maf", "axt", "paf", "sam", "chain", "psl"):
         outcome = run(
             "wga", *genomes, "-o", tmp_path / f"out.{kind}.gz" if kind == "axt" else tmp_path / f"out.{kind}", "-t", 1
         )
@@ -132,6 +133,25 @@ def test_formats_agree(genomes, tmp_path):
         assert fields[:11] == list(map(str, places))
         assert "".join(f"{n}{'MID'[k]}" for k, n in runs_of(t_row, q_row)) == fields[-1].removeprefix("cg:Z:")
         assert f"AS:i:{score}" in fields and f"NM:i:{len(t_row) - same}" in fields
+    for block, line in zip(blocks, texts["psl"].decode().splitlines(), strict=True):
+        _, (t, t_at, t_size, _, t_length, t_row), (q, q_at, q_size, strand, q_length, q_row) = block
+        matches, others, _, unknown, q_gaps, q_alone, t_gaps, t_alone, *names = line.split("\t")
+        columns = list(zip(t_row.upper(), q_row.upper(), strict=True))
+        pairs = [pair for pair in columns if "-" not in pair]
+        n_unknown = sum("N" in pair for pair in pairs)
+        same = sum(a == b != "N" for a, b in pairs)
+        assert list(map(int, (matches, others, unknown))) == [same, len(pairs) - same - n_unknown, n_unknown]
+        assert (int(q_alone), int(t_alone)) == (t_row.count("-"), q_row.count("-")) and int(q_gaps) + int(t_gaps) > 0
+        begin = q_at if strand == "+" else q_length - q_at - q_size
+        places = strand, q, q_length, begin, begin + q_size, t, t_length, t_at, t_at + t_size
+        assert names[:9] == list(map(str, places))
+        sizes, q_starts, t_starts = (list(map(int, text.rstrip(",").split(","))) for text in names[10:])
+        shown = [(x + n, y + n) for n, x, y in zip(sizes, t_starts, q_starts, strict=True)]
+        expected, place = [], [t_at, q_at]
+        for size, in_t, in_q in naive_wga.ungapped_blocks(runs_of(t_row, q_row)):
+            expected.append((place[0] + size, place[1] + size))
+            place = [place[0] + size + in_t, place[1] + size + in_q]
+        assert shown == expected and int(names[9]) == len(expected)
     with pysam.AlignmentFile(tmp_path / "out.sam") as sam:
         records = list(sam)
     for block, record in zip(blocks, records, strict=True):
@@ -150,8 +170,9 @@ def test_formats_agree(genomes, tmp_path):
 
 
 def test_threads_change_nothing(genomes):
-    one, three = (run("wga", *genomes, "-t", threads, "-q") for threads in (1, 3))
-    assert one.code == 0 and one.out == three.out and len(one.out) > 1000
+    for more in ((), ("--preset", "close"), ("--preset", "distant")):
+        one, three = (run("wga", *genomes, "-t", threads, "-q", *more) for threads in (1, 3))
+        assert one.code == 0 and one.out == three.out and len(one.out) > 1000
 
 
 def test_masked_bases_give_no_seeds(genomes, tmp_path):
@@ -237,6 +258,8 @@ def test_plot_lines_stand_where_the_alignments_do(genomes):
         (["{t}", "{q}", "--ydrop", "0"], 2, "--ydrop"),
         (["{t}", "{q}", "--identity", "1.5"], 2, "--identity"),
         (["{t}", "{q}", "--one-to-one", "--all-copies"], 2, "--one-to-one"),
+        (["{t}", "{q}", "--preset", "asm5", "--all-copies"], 2, "--preset close and --all-copies"),
+        (["{t}", "{q}", "--preset", "near"], 2, "--preset near"),
         (["{t}", "{q}", "--plot", "{d}/dots.txt"], 2, "--plot"),
         (["{t}", "{d}/none.fa"], 1, "none.fa"),
         (["{t}", "{empty}"], 1, "empty"),

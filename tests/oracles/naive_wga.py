@@ -145,3 +145,39 @@ def hsps(target, query, hits, span: int, matrix, xdrop: int, least: int, thresho
             seen[t - q] = q_end + looked
             found.add((t_end - left, q_end - left, left + right, score))
     return found
+
+
+def chain_scores(hsps, scores, reach: int = 10_000) -> list[int]:
+    """The score of the best chain through each HSP (target and query place, length, score), by all links there are."""
+    _, opened, extended = scores
+    pair = int(scores.matrix.max())
+
+    def cost(a, b) -> int | None:
+        """Of the link from a to b, None if b does not follow a."""
+        steps = [b[0] - a[0], b[1] - a[1]]
+        ends = [step + b[2] - a[2] for step in steps]
+        if min(steps + ends) <= 0 or max(steps) - a[2] > reach:
+            return None
+        twice, difference = max(0, a[2] - min(steps)), abs(steps[0] - steps[1])
+        return pair * twice + (opened + extended * difference if difference else 0)
+
+    order = sorted(range(len(hsps)), key=lambda x: hsps[x][0])
+    before, behind = ([hsp[3] for hsp in hsps] for _ in range(2))
+    for b in order:
+        links = [(before[a], cost(hsps[a], hsps[b])) for a in order if a != b]
+        before[b] = hsps[b][3] + max([0, *(best - c for best, c in links if c is not None)])
+    for a in order[::-1]:
+        links = [(behind[b], cost(hsps[a], hsps[b])) for b in order if b != a]
+        behind[a] = hsps[a][3] + max([0, *(best - c for best, c in links if c is not None)])
+    return [x + y - hsp[3] for x, y, hsp in zip(before, behind, hsps, strict=True)]
+
+
+def ungapped_blocks(runs) -> list[list[int]]:
+    """Bases without a gap, then bases of the target alone and of the query alone up to the next ones."""
+    blocks: list[list[int]] = []
+    for operation, size in runs:
+        if operation == PAIR:
+            blocks.append([size, 0, 0])
+        else:
+            blocks[-1][1 if operation == TARGET_ALONE else 2] += size
+    return blocks

@@ -37,7 +37,9 @@ def test_hits_are_those_of_all_windows(seed, transition):
     target, query = genomes
     params = make_wga_params({"seed": seed, "notransition": not transition, "sensitive": True})
     pattern = parse_pattern(seed)
-    search = Search(target, index_seeds(target.codes, target.masked, pattern), pattern, params)
+    search = Search(
+        target, index_seeds(target.codes, target.masked, pattern), pattern, params, transition=transition, most_copies=1000
+    )
     found, counts = find_hsps(search, query, pack(query.codes), 1, (0, len(query.codes)))
     shape = PATTERNS.get(seed) or ("1" * int(seed) if len(seed) < 3 else seed)
     hits = naive_wga.seed_hits(target.codes, query.codes, (target.masked, query.masked), shape, transition)
@@ -66,9 +68,7 @@ def test_words_of_many_places_are_left_out_and_counted():
     target = genome_of(text, np.zeros(len(text), np.bool_))
     pattern = parse_pattern("12")
     index = index_seeds(target.codes, target.masked, pattern)
-    few, many = (
-        Search(target, index, pattern, make_wga_params({"max_copies": most, "notransition": True})) for most in (7, 8)
-    )
+    few, many = (Search(target, index, pattern, make_wga_params({}), transition=False, most_copies=most) for most in (7, 8))
     capped, all_hits = (
         find_hsps(search, target, pack(target.codes), 1, (0, len(target.codes)))[1] for search in (few, many)
     )

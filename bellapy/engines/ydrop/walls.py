@@ -19,7 +19,8 @@ SUM, QUERY, SIZE, OPERATION, NEXT = range(5)
 
 
 class Walls(NamedTuple):
-    """heads : (n_buckets,) int64, first piece of a bucket, -1 for none.  marks : (n_blocks,) bool, whether a block of
+    """heads : (n_buckets,) int64, first piece of a bucket plus 1, 0 for none: memory that is never touched costs nothing,
+        where short sequences meet a long one.  marks : (n_blocks,) bool, whether a block of
         buckets has any.
 
     pieces : (room, 5) int64, for each: sum of the first cell's query and target base, its query base, number of cells,
@@ -36,7 +37,7 @@ def no_walls(n_places: int) -> Walls:
     """For sums of positions below `n_places`."""
     n_buckets = (n_places >> SHIFT) + 2
     marks = np.zeros(n_buckets // BLOCK + 1, np.bool_)
-    return Walls(np.full(n_buckets, -1, np.int64), marks, np.empty((1 << 10, 5), np.int64), np.zeros(1, np.int64))
+    return Walls(np.zeros(n_buckets, np.int64), marks, np.empty((1 << 10, 5), np.int64), np.zeros(1, np.int64))
 
 
 def add_wall(walls: Walls, q: int, t: int, runs: np.ndarray) -> Walls:
@@ -67,9 +68,9 @@ def _add(walls, q, t, runs):
             bucket = at >> SHIFT
             piece = walls.pieces[n]
             piece[SUM], piece[QUERY], piece[SIZE], piece[OPERATION] = at, q_cell, size, operation
-            piece[NEXT] = walls.heads[bucket]
-            walls.heads[bucket], walls.marks[bucket // BLOCK] = n, True
+            piece[NEXT] = walls.heads[bucket] - 1
             n += 1
+            walls.heads[bucket], walls.marks[bucket // BLOCK] = n, True
             left -= size
             q += size if operation != TARGET_ALONE else 0
             t += size if operation != QUERY_ALONE else 0
@@ -80,7 +81,7 @@ def _add(walls, q, t, runs):
 def on_wall(walls, q, t):
     """Whether a path passes through the pair of bases q and t."""
     at = q + t
-    p = walls.heads[at >> SHIFT]
+    p = walls.heads[at >> SHIFT] - 1
     while p >= 0:
         piece = walls.pieces[p]
         k = at - piece[SUM]
@@ -107,7 +108,7 @@ def is_clear(walls, q, t, region, since):
         if not walls.marks[bucket // BLOCK]:
             bucket = (bucket // BLOCK + 1) * BLOCK
             continue
-        p = walls.heads[bucket]
+        p = walls.heads[bucket] - 1
         bucket += 1
         while p >= since:  # a bucket's last pieces come first
             piece = walls.pieces[p]
@@ -133,7 +134,7 @@ def walls_near(walls, sides, r, low, high, near):
     s_last = s + sides.step * (CHUNK - 1)
     first, last = max(0, min(s, s_last) >> SHIFT), min(len(walls.heads) - 1, max(s, s_last) >> SHIFT)
     for bucket in range(last, first - 1, -1):  # a path's last pieces come first
-        p = walls.heads[bucket]
+        p = walls.heads[bucket] - 1
         while p >= 0:
             piece = walls.pieces[p]
             p = piece[NEXT]

@@ -1,8 +1,9 @@
 """Gapped alignments of two sequences from their anchors.
 
-Anchors are taken in the order of their scores.  One that an earlier alignment passes through is left out: it would lead to
-the same alignment once more.  The others are extended to both sides; earlier alignments are walls.  A second round takes the
-anchors of weaker HSPs that lie close to an end of what the first round found.
+Anchors are taken in the order of their support: their score, or that of the chain of HSPs around them.  One that an earlier
+alignment passes through is left out: it would lead to the same alignment once more.  The others are extended to both sides;
+earlier alignments are walls.  A second round takes the anchors of weaker HSPs that lie close to an end of what the first
+round found.
 
 In repeats every copy is like every other one.  Where copies are dropped later on, an anchor is left out if earlier
 alignments span it on both sequences: what it leads to would be dropped.  If they span it on one sequence, it waits until all
@@ -25,7 +26,7 @@ from bellapy.compute.resources import Resources
 from bellapy.engines.ydrop.foresight import Foresight, foresee
 from bellapy.engines.ydrop.walls import is_clear, on_wall
 from bellapy.jobs.wga.extending import Extending, Outcome, Wanted, unforeseen
-from bellapy.jobs.wga.kept import NOWHERE, Keeper, Progress
+from bellapy.jobs.wga.kept import NOTHING, NOWHERE, Keeper, Progress
 from bellapy.jobs.wga.scene import Anchors, Scene, ends_of
 from bellapy.params.wga import WgaParams
 
@@ -59,15 +60,16 @@ class Aligner:
         self.n_ahead = resources.threads * (AHEAD_SENSITIVE if params.sensitive else AHEAD) if pool else 1
 
     def align(
-        self, target: np.ndarray, query: np.ndarray, anchors: Anchors, *, same: bool = False, keeper: Keeper = NOWHERE
-    ) -> Progress:
+        self, target: np.ndarray, query: np.ndarray, anchors: Anchors, *, same: bool = False, keeper: Keeper = NOWHERE,
+        begun: Progress = NOTHING,
+    ) -> Progress:  # fmt: skip
         """All alignments of two sequences, uint8 codes, in the order in which they are found.
 
         same : the two are one, and its alignment with itself is a wall from the beginning.  keeper : has what a stopped run
-        found, and is given the rest.
+        found, and is given the rest.  begun : alignments of an earlier pass.
         """
         scene = Scene(target, query, same=same, leave_out=not (self.params.all_copies or self.params.itself))
-        done = keeper.load()
+        done = keeper.load() or begun
         scene.go_on(done)
         strong = (anchors.score >= self.params.hspthresh) | self.params.sensitive
         at = done.at

@@ -43,17 +43,21 @@ class Progress(NamedTuple):
     waits: np.ndarray = np.zeros(0, np.bool_)
 
 
+NOTHING = Progress([])
+"""The beginning."""
+
+
 class Keeper:
     """Keeps the progress of two sequences in a folder; work None: nowhere."""
 
     def __init__(self, work: Workdir | None, name: str):
         self.work, self.name, self.saved = work, name, monotonic()
 
-    def load(self) -> Progress:
-        """What was saved last, or the beginning."""
+    def load(self) -> Progress | None:
+        """What was saved last, None for nothing."""
         arrays = self.work.load(self.name) if self.work else None
         if arrays is None:
-            return Progress([])
+            return None
         runs, heads = arrays["runs"], arrays["heads"].tolist()
         parts = [
             Part(score, target, query, runs[begin:middle], runs[middle:end])

@@ -8,61 +8,29 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from math import prod
 from threading import local
-from typing import NamedTuple
 
 import numpy as np
 
 from bellapy.compute.gpu.devices import choose_device
-from bellapy.compute.resources import Resources
 from bellapy.compute.threads import map_threads
-from bellapy.engines.ydrop.sieve import pack
-from bellapy.io.workdir import Workdir
+from bellapy.jobs.wga.anchoring import REPEATS, Group, Pair, find_groups
 from bellapy.jobs.wga.gapped import Aligner
-from bellapy.jobs.wga.kept import Keeper, Progress
+from bellapy.jobs.wga.kept import NOTHING, Keeper, Progress
+from bellapy.jobs.wga.means import Means
+from bellapy.jobs.wga.preset import passes_of
 from bellapy.jobs.wga.rejoin import rejoin
-from bellapy.jobs.wga.scene import Anchors
-from bellapy.jobs.wga.select import drop_copies, one_to_one
-from bellapy.jobs.wga.ungapped import (
-    CAPPED,
-    EXTENDED,
-    HITS,
-    N_HSPS,
-    QUERY,
-    TARGET,
-    Search,
-    blocks_of,
-    find_anchors,
-    find_hsps,
-    search_bytes,
-)  # fmt: skip
+from bellapy.jobs.wga.select import Taken, drop_copies, one_to_one
 from bellapy.params.wga import WgaParams
 from bellapy.records.genomes import Alignment, Genome
-from bellapy.report.log import logger
 from bellapy.report.progress import progress
-from bellapy.report.run_report import Dropped, RunReport, Stage
-from bellapy.seeding.spaced import INDEX_BYTES, index_seeds, parse_pattern
+from bellapy.report.run_report import Dropped, Stage
+from bellapy.seeding.spaced import parse_pattern
 
 COPIES, IDENTITY = "copies", "identity"
 STRAND_BYTES, PAIR_BYTES = 3, 2  # for each base
 HITS_FOR_GPU = 4000
 """For each thread: to extend so many takes as long as to start a GPU and to load its kernels."""
-REPEATS, SPANNED = "seed hits in repeats", "anchors in repeats"
-
-
-@dataclass(slots=True)
-class IndexStage(Stage):
-    """Seeds of the target."""
-
-    seeds: int | None = None
-
-
-@dataclass(slots=True)
-class SeedStage(Stage):
-    """Seed hits, those that were extended without gaps, high-scoring segment pairs."""
-
-    hits: int | None = None
-    extended: int | None = None
-    hsps: int | None = None
+SPANNED = "anchors in repeats"
 
 
 @dataclass(slots=True)
@@ -82,28 +50,6 @@ class ChooseStage(Stage):
     alignments: int | None = None
 
 
-class Group(NamedTuple):
-    """The anchors of two sequences on one strand; places on the sequences."""
-
-    target: int
-    query: int
-    strand: int
-    anchors: Anchors
-
-
-class Means(NamedTuple):
-    """What the job may use, and where it notes what it does.
-
-    work : keeps results for a run that goes on after a stop; None: nowhere.  may_use_gpu : whether a GPU that nobody asked
-    for is used if it saves time.
-    """
-
-    report: RunReport
-    resources: Resources = Resources()
-    work: Workdir | None = None
-    may_use_gpu: bool = False
-
-
 def align_genomes(target: Genome, query: Genome, params: WgaParams, means: Means) -> list[Alignment]:
     """All alignments of two genomes, by their place on the target."""
     report = means.report
@@ -111,9 +57,7 @@ def align_genomes(target: Genome, query: Genome, params: WgaParams, means: Means
         means = means._replace(may_use_gpu=_pays_on_gpu(target, query, params, means.resources.threads))
     report.dropped = Dropped(COPIES, IDENTITY, REPEATS, SPANNED)
     means.resources.budget.require("the query's other strand", STRAND_BYTES * len(query.codes))
-    strands = {1: query, -1: query.reverse()}
-    groups = _anchors(target, strands, params, means)
-    found, falls = _extend(target, strands, groups, params, means)
+    found, falls = _align(target, query, params, means)
     with report.stage(ChooseStage("choose")) as stage:
         kept = found
         if params.one_to_one:
@@ -125,6 +69,7 @@ def align_genomes(target: Genome, query: Genome, params: WgaParams, means: Means
         if not params.one_to_one:
             kept = rejoin(kept, falls, target, query, params.scores)
         if params.identity:
+            strands = {1: query, -1: query.reverse()}
             same = [one for one in kept if _identity(target, strands, one) >= params.identity]
             report.dropped.add({IDENTITY: len(kept) - len(same)})
             n_dropped += len(kept) - len(same)
@@ -133,92 +78,48 @@ def align_genomes(target: Genome, query: Genome, params: WgaParams, means: Means
     return sorted(kept, key=Alignment.order)
 
 
-def _anchors(target: Genome, strands: dict[int, Genome], params: WgaParams, means: Means) -> list[Group]:
-    """Anchors by pair of sequences and strand."""
-    results = _search(target, strands, params, means)
-    counts = np.sum([counts for _, counts in results.values()], axis=0)
-    groups = []
-    for strand, genome in strands.items():
-        hsps = np.concatenate([hsps for (of, _), (hsps, _) in results.items() if of == strand])
-        groups += _grouped(target, genome, strand, _distinct(hsps), params)
-    means.report.dropped.add({REPEATS: int(counts[CAPPED])})
-    if counts[CAPPED]:
-        logger.info(
-            "seed hits left out: %s, of words with more than %d places in the target (--max-copies)",
-            f"{counts[CAPPED]:,}", params.max_copies,
-        )  # fmt: skip
-    return groups
+def _align(target: Genome, query: Genome, params: WgaParams, means: Means) -> tuple[list[Alignment], list[Alignment]]:
+    """Alignments of all passes, and the stretches that were cut out between two of one path.
+
+    A pass takes no seeds from what alignments of earlier passes span.
+    """
+    if params.unmask:
+        target, query = (replace(genome, masked=np.zeros_like(genome.masked)) for genome in (target, query))
+    done = dict[Pair, Progress]()
+    for number, one in enumerate(passes_of(target, query, params)):
+        if number:
+            target, query = _without_spanned(target, query, _alignments(done)[0])
+        strands = {1: query, -1: query.reverse()}
+        groups = find_groups(target, strands, one, number, params, means)
+        done |= _extend(target, strands, groups, number, done, params, means)
+    return _alignments(done)
 
 
-def _search(
-    target: Genome, strands: dict[int, Genome], params: WgaParams, means: Means
-) -> dict[tuple[int, tuple[int, int]], tuple[np.ndarray, np.ndarray]]:
-    """HSPs and counts of every strand and block of the query."""
-    pattern, report, budget = parse_pattern(params.seed), means.report, means.resources.budget
-    jobs = [(strand, block) for strand in strands for block in blocks_of(target, strands[strand])]
-    names = {job: f"hsps.{'plus' if job[0] > 0 else 'minus'}.{job[1][0]}" for job in jobs}
-    results = {}
-    for job in jobs:
-        if means.work and (arrays := means.work.load(names[job])) is not None:
-            results[job] = arrays["hsps"], arrays["counts"]
-    missing = [job for job in jobs if job not in results]
-    with report.stage(IndexStage("index")) as stage:
-        budget.require("the seeds of the target", INDEX_BYTES * len(target.codes))
-        index = index_seeds(
-            target.codes,
-            None if params.unmask else target.masked,
-            pattern,
-            params.step,
-            means.resources.threads,
-        )
-        stage.seeds = len(index.places)
-    search = Search(target, index, pattern, params)
-    packed = {strand: pack(genome.codes) for strand, genome in strands.items()}
-
-    def find(job: tuple[int, tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
-        hsps, counts = find_hsps(search, strands[job[0]], packed[job[0]], *job)
-        if means.work:
-            means.work.save(names[job], {"hsps": hsps, "counts": counts})
-        advance(next(done))
-        return hsps, counts
-
-    done = itertools.count(1)
-    with report.stage(SeedStage("seed")) as seeding, progress("seed", len(missing)) as advance:
-        size = search_bytes(len(target.codes), max(end - begin for _, (begin, end) in jobs))
-        threads = budget.items("the search for seeds", size, least=1, most=means.resources.threads)
-        results |= dict(zip(missing, map_threads(find, missing, threads), strict=True))
-        counts = np.sum([counts for _, counts in results.values()], axis=0)
-        seeding.hits, seeding.extended, seeding.hsps = (int(counts[which]) for which in (HITS, EXTENDED, N_HSPS))
-    return {job: results[job] for job in jobs}
+def _without_spanned(target: Genome, query: Genome, found: list[Alignment]) -> tuple[Genome, Genome]:
+    """The genomes with all masked that alignments span on them."""
+    taken = Taken(target, query)
+    for alignment in found:
+        for span in taken.spans(alignment):
+            span[:] = True
+    return replace(target, masked=target.masked | taken.t), replace(query, masked=query.masked | taken.q)
 
 
-def _distinct(hsps: np.ndarray) -> np.ndarray:
-    """HSPs, those that two blocks have found once only."""
-    rows = hsps[np.argsort(hsps[:, TARGET] << 32 | hsps[:, QUERY], kind="stable")]
-    return rows[np.concatenate(([True], (rows[1:] != rows[:-1]).any(axis=1)))[: len(rows)]]
-
-
-def _grouped(target: Genome, query: Genome, strand: int, hsps: np.ndarray, params: WgaParams) -> list[Group]:
-    """Anchors of HSPs, by pair of sequences."""
-    if not len(hsps):
-        return []
-    places = np.empty((len(hsps), 2), np.int64)
-    find_anchors(target.codes, query.codes, hsps, params.scores.matrix, places)
-    owners = target.owners(places[:, 0]), query.owners(places[:, 1])
-    order = np.lexsort(owners[::-1])
-    key = owners[0][order] * len(query.names) + owners[1][order]
-    groups = []
-    for rows in np.split(order, np.flatnonzero(np.diff(key)) + 1):
-        t, q = int(owners[0][rows[0]]), int(owners[1][rows[0]])
-        anchors = Anchors(places[rows, 0] - target.starts[t], places[rows, 1] - query.starts[q], hsps[rows, 3])
-        groups.append(Group(t, q, strand, anchors))
-    return groups
+def _alignments(done: dict[Pair, Progress]) -> tuple[list[Alignment], list[Alignment]]:
+    found, falls = list[Alignment](), list[Alignment]()
+    for pair, progress_of_pair in sorted(done.items(), key=lambda item: (-item[0].strand, *item[0])):
+        for part in progress_of_pair.parts:
+            alignment = Alignment(part.score, *pair, part.target, part.query, part.runs)
+            found.append(alignment)
+            if len(part.fall):
+                falls.append(alignment.behind(part.fall))
+    return found, falls
 
 
 def _extend(
-    target: Genome, strands: dict[int, Genome], groups: list[Group], params: WgaParams, means: Means
-) -> tuple[list[Alignment], list[Alignment]]:  # fmt: skip
-    """Alignments, and the stretches that were cut out between two of one path."""
+    target: Genome, strands: dict[int, Genome], groups: list[Group], number: int, begun: dict[Pair, Progress],
+    params: WgaParams, means: Means,
+) -> dict[Pair, Progress]:  # fmt: skip
+    """The alignments of the pairs that have anchors in a pass, with those of the passes before."""
     mine, resources = local(), means.resources
     if means.may_use_gpu:
         resources = replace(resources, device=choose_device("auto"))
@@ -229,10 +130,13 @@ def _extend(
     def align(group: Group) -> Progress:
         if not hasattr(mine, "aligner"):
             mine.aligner = Aligner(params, replace(resources, threads=threads), pool)
-        same = params.itself and group.strand > 0 and group.target == group.query
-        sequences = target.sequence(group.target), strands[group.strand].sequence(group.query)
-        name = f"aligned.{group.target}.{group.query}.{'plus' if group.strand > 0 else 'minus'}"
-        return mine.aligner.align(*sequences, group.anchors, same=same, keeper=Keeper(means.work, name))
+        pair = group.pair
+        same = params.itself and pair.strand > 0 and pair.target == pair.query
+        sequences = target.sequence(pair.target), strands[pair.strand].sequence(pair.query)
+        name = f"aligned.{number}.{pair.target}.{pair.query}.{'plus' if pair.strand > 0 else 'minus'}"
+        return mine.aligner.align(
+            *sequences, group.anchors, same=same, keeper=Keeper(means.work, name), begun=_more_of(begun.get(pair, NOTHING))
+        )
 
     with (
         means.report.stage(ExtendStage("extend")) as stage,
@@ -240,28 +144,31 @@ def _extend(
         pool or nullcontext(),
     ):
         largest = sorted(range(len(groups)), key=lambda g: -len(groups[g].anchors.score))
-        done = []
+        n_done = itertools.count(1)
 
-        def one(g: int) -> tuple[int, Progress]:
+        def one(g: int) -> tuple[Pair, Progress]:
             result = align(groups[g])
-            done.append(g)
-            advance(len(done))
-            return g, result
+            advance(next(n_done))
+            return groups[g].pair, result
 
         results = dict(map_threads(one, largest, threads))
-        found, falls = list[Alignment](), list[Alignment]()
-        for g, group in enumerate(groups):
-            for part in results[g].parts:
-                alignment = Alignment(
-                    part.score, group.target, group.query, group.strand, part.target, part.query, part.runs
-                )
-                found.append(alignment)
-                if len(part.fall):
-                    falls.append(alignment.behind(part.fall))
-        stage.anchors, stage.cells = (sum(getattr(r, name) for r in results.values()) for name in ("n_extended", "n_cells"))
-        stage.alignments = len(found)
-        means.report.dropped.add({SPANNED: sum(result.n_left_out for result in results.values())})
-    return found, falls
+        stage.anchors, stage.cells, n_left_out, stage.alignments = _new(results, begun)
+        means.report.dropped.add({SPANNED: n_left_out})
+    return results
+
+
+def _more_of(before: Progress) -> Progress:
+    """The beginning of a pass, with the alignments of the passes before."""
+    return NOTHING._replace(parts=before.parts)
+
+
+def _new(results: dict[Pair, Progress], begun: dict[Pair, Progress]) -> tuple[int, int, int, int]:
+    """Anchors extended, cells computed, anchors left out, and alignments beside those of the passes before."""
+    n_before = sum(len(begun[pair].parts) for pair in results.keys() & begun.keys())
+    n_extended, n_cells, n_left_out = (
+        sum(getattr(result, name) for result in results.values()) for name in ("n_extended", "n_cells", "n_left_out")
+    )
+    return n_extended, n_cells, n_left_out, sum(len(result.parts) for result in results.values()) - n_before
 
 
 def _pays_on_gpu(target: Genome, query: Genome, params: WgaParams, threads: int) -> bool:

@@ -14,8 +14,9 @@ from bellapy.io.nets import format_nets
 from bellapy.io.outputs import open_output
 from bellapy.jobs.wga.chain import join_chains
 from bellapy.jobs.wga.charts import make_charts
+from bellapy.jobs.wga.means import Means
 from bellapy.jobs.wga.net import make_nets
-from bellapy.jobs.wga.pipeline import Means, align_genomes
+from bellapy.jobs.wga.pipeline import align_genomes
 from bellapy.jobs.wga.plot import draw_plot
 from bellapy.params.wga import WgaParams
 from bellapy.records.genomes import Genome

@@ -12,19 +12,22 @@ from bellapy.records.genomes import PAIR, QUERY_ALONE, TARGET_ALONE
 
 
 class Anchors(NamedTuple):
-    """target, query : (n,) int64 places.  score : (n,) int64, of the HSP."""
+    """target, query : (n,) int64 places.  score : (n,) int64, of the HSP.
+
+    support : (n,) int64, by which anchors are taken: what the chain of each scores (support.py), or the score.
+    """
 
     target: np.ndarray
     query: np.ndarray
     score: np.ndarray
+    support: np.ndarray
 
     def take(self, rows: np.ndarray) -> Anchors:
         return Anchors(*(column[rows] for column in self))
 
     def ordered(self) -> Anchors:
-        """By falling score, then by target place, then by query place."""
-        by_place = np.argsort(self.target << 32 | self.query, kind="stable")
-        return self.take(by_place[np.argsort(-self.score[by_place], kind="stable")])
+        """By falling support, then by falling score, then by target place, then by query place."""
+        return self.take(np.lexsort((self.query, self.target, -self.score, -self.support)))
 
 
 def ends_of(part: Part) -> list[tuple[int, int]]:

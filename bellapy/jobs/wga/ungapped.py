@@ -101,17 +101,20 @@ class Texts(NamedTuple):
 class Search:
     """What all searches in a target share."""
 
-    def __init__(self, target: Genome, index: SeedIndex, pattern: Pattern, params: WgaParams):
+    def __init__(
+        self, target: Genome, index: SeedIndex, pattern: Pattern, params: WgaParams, *, transition: bool, most_copies: int
+    ):
+        """transition : whether one base of a seed may differ by one.  most_copies : as in HspRule."""
         self.index, self.pattern, self.params = index, pattern, params
         self.target, self.packed = target.codes, pack(target.codes)
         transitions = np.zeros(1, np.uint32)
-        if not params.notransition:
+        if transition:
             transitions = np.concatenate((transitions, transitions_of(pattern)))
         matrix, xdrop = params.scores.matrix, params.xdrop
         self.rule = HspRule(
             matrix, table_of(matrix), use_vectors(matrix, xdrop), sieve_table(matrix),
             can_sieve(matrix, xdrop, pattern.span) and not params.sensitive, xdrop, int(params.hspthresh * WEAK),
-            params.hspthresh, params.sensitive, transitions, pattern.span, params.max_copies, ANYWHERE,
+            params.hspthresh, params.sensitive, transitions, pattern.span, most_copies, ANYWHERE,
         )  # fmt: skip
 
 
@@ -244,8 +247,7 @@ def find_hsps(
     """HSPs of the seeds that begin in a block of a query strand, (n, 4) int64 as in Found, and the counts."""
     params, (begin, end) = search.params, block
     stop = min(end + search.pattern.span - 1, len(query.codes))
-    masked = np.zeros(stop - begin, np.bool_) if params.unmask else query.masked[begin:stop]
-    words, good = words_of(query.codes[begin:stop], masked, search.pattern)
+    words, good = words_of(query.codes[begin:stop], query.masked[begin:stop], search.pattern)
     rule = search.rule._replace(which=ANYWHERE if not params.itself else ABOVE if strand > 0 else BEFORE)
     texts = Texts(search.target, query.codes, search.packed, packed_query)
     room = ROOM

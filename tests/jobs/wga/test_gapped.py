@@ -60,7 +60,7 @@ def test_foresight_changes_nothing(monkeypatch):
         (200, 3600),
         (3600, 200),
     ]
-    anchors = Anchors(*np.array([(t, q, 3000 + (t * 7 + q * 3) % 1000) for t, q in places], np.int64).T)
+    anchors = Anchors(*np.array([(t, q, *2 * [3000 + (t * 7 + q * 3) % 1000]) for t, q in places], np.int64).T)
     params = make_wga_params({"ydrop": 2000})
     plain = Aligner(params).align(target, query, anchors)
     asked = []
@@ -95,8 +95,8 @@ def planted(seed: int) -> tuple[np.ndarray, np.ndarray, Anchors]:
     target = "".join(text + random_bases(rng, 150) for text in texts + texts[:2])
     query = "".join(mutate(rng, text, 0.1) + random_bases(rng, 120) for text in texts[::-1] + texts[1:3])
     places = [(t, q) for t in range(10, len(target), 90) for q in range(20, len(query), 70)]
-    columns = *np.array(places, np.int64).T, rng.integers(3000, 4000, len(places))
-    return encode(target), encode(query), Anchors(*columns)
+    score = rng.integers(3000, 4000, len(places))
+    return encode(target), encode(query), Anchors(*np.array(places, np.int64).T, score, score)
 
 
 def same(one: Progress, other: Progress) -> bool:
@@ -179,7 +179,7 @@ def test_copies_of_a_repeat_are_extended_a_few_times_only():
     repeat = random_bases(rng, 300)
     target, query = (encode("".join(random_bases(rng, 200) + mutate(rng, repeat, 0.03) for _ in range(6))) for _ in range(2))
     places = [(500 * x + 300, 500 * y + 300) for x in range(6) for y in range(6)]
-    anchors = Anchors(*np.array([(t, q, 3000 + t + q) for t, q in places], np.int64).T)
+    anchors = Anchors(*np.array([(t, q, *2 * [3000 + t + q]) for t, q in places], np.int64).T)
     some, every = (Aligner(make_wga_params({"ydrop": 4000, "all_copies": copies})) for copies in (False, True))
     fewer, all_of_them = some.align(target, query, anchors), every.align(target, query, anchors)
     few, many = fewer.parts, all_of_them.parts
@@ -195,7 +195,7 @@ def test_weak_anchors_count_near_ends_only(monkeypatch):
     first, second = random_bases(rng, 200), random_bases(rng, 40)
     target = encode(first + random_bases(rng, 3000) + second)
     query = encode(first + random_bases(rng, 3000) + second)
-    anchors = Anchors(np.array([100, 3220]), np.array([100, 3220]), np.array([3000, 2000]))
+    anchors = Anchors(*np.array([[100, 3220], [100, 3220], [3000, 2000], [3000, 2000]]))
     params = make_wga_params({"ydrop": 1000})
     assert len(Aligner(params).align(target, query, anchors).parts) == 2
     monkeypatch.setattr(gapped, "CLOSE", 1000)

@@ -5,24 +5,14 @@ from __future__ import annotations
 import naive_wga
 import numpy as np
 import pytest
+from genomes import genome_of
 from strategies import mutate, random_bases
 
 from bellapy.engines.ydrop.sieve import MOST_SCORE, can_sieve, pack
 from bellapy.jobs.wga.ungapped import EXTENDED, Search, find_hsps
 from bellapy.params.wga import DEFAULT_SCORES, make_wga_params
-from bellapy.records.bases import encode
-from bellapy.records.genomes import BETWEEN, Genome
+from bellapy.records.genomes import Genome
 from bellapy.seeding.spaced import PATTERNS, index_seeds, parse_pattern
-
-
-def genome_of(*texts: str) -> Genome:
-    between = "N" * BETWEEN
-    codes = encode(between + between.join(texts) + between)
-    lengths = np.array([len(text) for text in texts])
-    names = tuple("abc"[: len(texts)])
-    return Genome(
-        names, codes, np.zeros(len(codes), np.bool_), BETWEEN + np.cumsum(lengths + BETWEEN) - lengths - BETWEEN, lengths
-    )
 
 
 def make_pair(rng) -> tuple[Genome, Genome]:
@@ -50,7 +40,8 @@ def test_hsps_are_those_of_the_definition(seed):
     cases = [(DEFAULT_SCORES, *some) for some in ((910, 3000), (300, 1500), (910, 1200))]
     for scores, xdrop, hspthresh in [*cases, (DEFAULT_SCORES._replace(matrix=largest), 10 * MOST_SCORE, 5000)]:
         params = make_wga_params({"seed": seed, "hspthresh": hspthresh}, scores, xdrop=xdrop)
-        search, matrix = Search(target, index, pattern, params), params.scores.matrix
+        search = Search(target, index, pattern, params, transition=True, most_copies=1000)
+        matrix = params.scores.matrix
         expected = naive_wga.hsps(
             target.codes, query.codes, hits, len(shape), matrix, xdrop, int(hspthresh * 2 / 3), hspthresh
         )  # fmt: skip

@@ -1,0 +1,151 @@
+"""The anchors of a pass of seeds: an index of the target, the HSPs of both strands of the query, an anchor in each."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.compute.threads import map_threads
+from bellapy.engines.ydrop.sieve import pack
+from bellapy.jobs.wga.means import Means
+from bellapy.jobs.wga.preset import Pass
+from bellapy.jobs.wga.scene import Anchors
+from bellapy.jobs.wga.support import chain_scores
+from bellapy.jobs.wga.ungapped import (
+    CAPPED,
+    EXTENDED,
+    HITS,
+    N_HSPS,
+    QUERY,
+    SCORE,
+    TARGET,
+    Search,
+    blocks_of,
+    find_anchors,
+    find_hsps,
+    search_bytes,
+)  # fmt: skip
+from bellapy.params.wga import WgaParams
+from bellapy.records.genomes import Genome
+from bellapy.report.log import logger
+from bellapy.report.progress import progress
+from bellapy.report.run_report import Stage
+from bellapy.seeding.spaced import INDEX_BYTES, index_seeds, parse_pattern
+
+REPEATS = "seed hits in repeats"
+
+
+@dataclass(slots=True)
+class IndexStage(Stage):
+    """Seeds of the target."""
+
+    seeds: int | None = None
+
+
+@dataclass(slots=True)
+class SeedStage(Stage):
+    """Seed hits, those that were extended without gaps, high-scoring segment pairs."""
+
+    hits: int | None = None
+    extended: int | None = None
+    hsps: int | None = None
+
+
+class Pair(NamedTuple):
+    """Two sequences, and the strand of the query."""
+
+    target: int
+    query: int
+    strand: int
+
+
+class Group(NamedTuple):
+    """The anchors of a pair; places on the sequences."""
+
+    pair: Pair
+    anchors: Anchors
+
+
+def find_groups(
+    target: Genome, strands: dict[int, Genome], one: Pass, number: int, params: WgaParams, means: Means
+) -> list[Group]:  # fmt: skip
+    """The anchors of a pass, by pair; number : of the pass.  Masked bases give no seeds."""
+    results = _search(target, strands, one, number, params, means)
+    counts = np.sum([counts for _, counts in results.values()], axis=0)
+    groups = []
+    for strand, genome in strands.items():
+        hsps = np.concatenate([hsps for (of, _), (hsps, _) in results.items() if of == strand])
+        groups += _grouped(target, genome, strand, _distinct(hsps), one, params)
+    means.report.dropped.add({REPEATS: int(counts[CAPPED])})
+    if counts[CAPPED]:
+        logger.info(
+            "seed hits left out: %s, of words with more than %d places in the target", f"{counts[CAPPED]:,}", one.most_copies
+        )  # fmt: skip
+    return groups
+
+
+def _search(
+    target: Genome, strands: dict[int, Genome], one: Pass, number: int, params: WgaParams, means: Means
+) -> dict[tuple[int, tuple[int, int]], tuple[np.ndarray, np.ndarray]]:
+    """HSPs and counts of every strand and block of the query."""
+    pattern, report, budget = parse_pattern(one.seed), means.report, means.resources.budget
+    jobs = [(strand, block) for strand in strands for block in blocks_of(target, strands[strand])]
+    names = {job: f"hsps.{number}.{'plus' if job[0] > 0 else 'minus'}.{job[1][0]}" for job in jobs}
+    results = {}
+    for job in jobs:
+        if means.work and (arrays := means.work.load(names[job])) is not None:
+            results[job] = arrays["hsps"], arrays["counts"]
+    missing = [job for job in jobs if job not in results]
+    with report.stage(IndexStage("index")) as stage:
+        budget.require("the seeds of the target", INDEX_BYTES * len(target.codes))
+        masked = target.masked if target.masked.any() else None
+        index = index_seeds(target.codes, masked, pattern, params.step, means.resources.threads)
+        stage.seeds = len(index.places)
+    search = Search(target, index, pattern, params, transition=one.transition, most_copies=one.most_copies)
+    packed = {strand: pack(genome.codes) for strand, genome in strands.items()}
+
+    def find(job: tuple[int, tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+        hsps, counts = find_hsps(search, strands[job[0]], packed[job[0]], *job)
+        if means.work:
+            means.work.save(names[job], {"hsps": hsps, "counts": counts})
+        advance(next(done))
+        return hsps, counts
+
+    done = itertools.count(1)
+    with report.stage(SeedStage("seed")) as seeding, progress("seed", len(missing)) as advance:
+        size = search_bytes(len(target.codes), max(end - begin for _, (begin, end) in jobs))
+        threads = budget.items("the search for seeds", size, least=1, most=means.resources.threads)
+        results |= dict(zip(missing, map_threads(find, missing, threads), strict=True))
+        counts = np.sum([counts for _, counts in results.values()], axis=0)
+        seeding.hits, seeding.extended, seeding.hsps = (int(counts[which]) for which in (HITS, EXTENDED, N_HSPS))
+    return {job: results[job] for job in jobs}
+
+
+def _distinct(hsps: np.ndarray) -> np.ndarray:
+    """HSPs, those that two blocks have found once only."""
+    rows = hsps[np.argsort(hsps[:, TARGET] << 32 | hsps[:, QUERY], kind="stable")]
+    return rows[np.concatenate(([True], (rows[1:] != rows[:-1]).any(axis=1)))[: len(rows)]]
+
+
+def _grouped(
+    target: Genome, query: Genome, strand: int, hsps: np.ndarray, one: Pass, params: WgaParams
+) -> list[Group]:  # fmt: skip
+    """Anchors of HSPs, by pair of sequences."""
+    if not len(hsps):
+        return []
+    places = np.empty((len(hsps), 2), np.int64)
+    find_anchors(target.codes, query.codes, hsps, params.scores.matrix, places)
+    owners = target.owners(places[:, 0]), query.owners(places[:, 1])
+    order = np.lexsort(owners[::-1])
+    key = owners[0][order] * len(query.names) + owners[1][order]
+    groups = []
+    for rows in np.split(order, np.flatnonzero(np.diff(key)) + 1):
+        t, q = int(owners[0][rows[0]]), int(owners[1][rows[0]])
+        score = hsps[rows, SCORE]
+        support = chain_scores(hsps[rows], params.scores) if one.linked else score
+        anchors = Anchors(places[rows, 0] - target.starts[t], places[rows, 1] - query.starts[q], score, support)
+        groups.append(Group(Pair(t, q, strand), anchors))
+    return groups

@@ -1,0 +1,97 @@
+"""Passes of seeds: the estimates that choose them, the order of anchors by chains, what the second pass adds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import naive_wga
+import numpy as np
+import pytest
+from genomes import genome_of
+from strategies import mutate, random_bases
+
+from bellapy.jobs.wga import preset
+from bellapy.jobs.wga.means import Means
+from bellapy.jobs.wga.pipeline import align_genomes
+from bellapy.jobs.wga.preset import Pass, estimate_divergence, estimate_hits, passes_of
+from bellapy.jobs.wga.support import chain_scores
+from bellapy.params.wga import DEFAULT_SCORES, FEW_COPIES, LONG_SEED, make_wga_params
+from bellapy.report.run_report import RunReport
+
+COMPLEMENT = str.maketrans("ACGT", "TGCA")
+
+
+def canonical(text: str, k: int) -> Counter[str]:
+    words = (text[at : at + k] for at in range(len(text) - k + 1))
+    return Counter(min(word, word[::-1].translate(COMPLEMENT)) for word in words)
+
+
+def test_chains_score_as_their_definition_says():
+    rng = np.random.default_rng(8)
+    for _ in range(20):
+        n = 40
+        t = rng.integers(0, 16_000, n)
+        q = np.where(rng.random(n) < 0.5, t + rng.integers(-80, 80, n), rng.integers(0, 16_000, n))
+        hsps = np.stack((t, q, rng.integers(30, 400, n), rng.integers(2000, 30_000, n)), axis=1).astype(np.int64)
+        found = chain_scores(hsps, DEFAULT_SCORES)
+        assert found.tolist() == naive_wga.chain_scores(hsps.tolist(), DEFAULT_SCORES)
+        assert (found > hsps[:, 3]).sum() > 5
+
+
+def test_hits_are_estimated_as_they_are():
+    rng = np.random.default_rng(3)
+    repeat = random_bases(rng, 200)
+    target = "".join(repeat + random_bases(rng, 300) for _ in range(6))
+    query = "".join(random_bases(rng, 200) + mutate(rng, repeat, 0.02) for _ in range(4))
+    ours, others = canonical(target, 12), canonical(query, 12)
+    equal = sum(n * others[word] for word, n in ours.items())
+    n_target, n_query = sum(ours.values()), sum(others.values())
+    chance = 2 * n_target * n_query / 4**12
+    n_hits, n_in_repeats = estimate_hits(genome_of(target), genome_of(query), make_wga_params({}))
+    assert n_hits == pytest.approx(equal + 12 * chance) and n_in_repeats == pytest.approx(equal - chance - n_query)
+    params = make_wga_params({"notransition": True, "max_copies": 5, "step": 2})
+    n_hits, _ = estimate_hits(genome_of(target), genome_of(query), params)
+    assert n_hits == pytest.approx(sum(n * others[word] for word, n in ours.items() if n <= 5) / 2)
+
+
+def test_divergence_is_that_of_the_smaller_genome():
+    rng = np.random.default_rng(4)
+    text = random_bases(rng, 40_000)
+    for rate in (0.01, 0.08):
+        some = text[5000:35_000]
+        other = "".join(rng.choice([c for c in "ACGT" if c != base]) if rng.random() < rate else base for base in some)
+        for pair in ((text, other), (other, text)):
+            assert estimate_divergence(*map(genome_of, pair), make_wga_params({})) == pytest.approx(rate, rel=0.1)
+
+
+def test_the_preset_follows_from_hits_and_divergence(monkeypatch):
+    rng = np.random.default_rng(5)
+    text = random_bases(rng, 6000)
+    near, far = (genome_of(mutate(rng, text, rate)) for rate in (0.03, 0.25))
+    target, own = genome_of(text), Pass("12of19", True, 1000, False)
+    auto, long_seeds = make_wga_params({}), Pass(LONG_SEED, False, FEW_COPIES, True)
+    assert passes_of(target, near, auto) == passes_of(target, near, make_wga_params({"preset": "lastz"})) == [own]
+    monkeypatch.setattr(preset, "MANY_HITS", 0)
+    assert passes_of(target, near, auto) == [long_seeds, own]
+    assert passes_of(target, far, auto) == [Pass(LONG_SEED, True, FEW_COPIES, False), own]
+    for option in ("all_copies", "itself", "sensitive"):
+        assert passes_of(target, near, make_wga_params({option: True})) == [own]
+    masked = replace(target, masked=np.ones_like(target.masked))
+    assert passes_of(masked, near, auto) == [own]
+
+
+@pytest.mark.parametrize("name", ["close", "distant"])
+def test_the_second_pass_finds_what_has_no_rare_words(name):
+    """Copies of a repeat alone on a sequence of their own: every long word has too many copies in the target."""
+    rng = np.random.default_rng(6)
+    repeat, unique = random_bases(rng, 400), random_bases(rng, 900)
+    target = genome_of(unique + "".join(repeat + random_bases(rng, 20) for _ in range(FEW_COPIES + 2)))
+    query = genome_of(mutate(rng, unique, 0.03), mutate(rng, repeat, 0.02))
+    params = make_wga_params({"preset": name})
+    found = align_genomes(target, query, params, Means(RunReport()))
+    assert {one.query for one in found} == {0, 1}
+    report = RunReport()
+    align_genomes(target, genome_of(mutate(rng, unique, 0.03)), params, Means(report))
+    first, second = (stage for stage in report.stages if stage.stage == "seed")
+    assert first.hsps > 0 == second.hsps  # what is spanned gives no more seeds
