@@ -51,7 +51,7 @@ class Matrix(NamedTuple):
     """A pair of sequences, (rows,) and (columns,) uint8 codes, and what is known of it.
 
     known : a score that is reached.  is_global : alignments begin and end in the matrix's corners.
-    per_interval : rows of the intervals of columns.
+    per_interval : rows of the intervals of columns.  threads : to use.
     """
 
     query: np.ndarray
@@ -89,7 +89,8 @@ def find_limits(matrix: Matrix, first: np.ndarray, last: np.ndarray) -> Limits:
     grid = first_grid(first, last, matrix.per_interval, matrix.shape, rows, rows // FLAT)
     while True:
         grid, costs, behind, ahead = _judge(matrix, grid)
-        if rows <= LEAST_ROWS or FINER * FINER * int(grid.alive.sum()) > MOST_BANDS:
+        is_fine = rows <= LEAST_ROWS or len(grid.low) == 1
+        if is_fine or FINER * FINER * int(grid.alive.sum()) > MOST_BANDS:
             break
         rows //= FINER
         grid = finer(grid, len(matrix.target), FINER)
