@@ -19,6 +19,7 @@ from bellapy.engines.exact.bounds import (
     bound_region,
     narrowed,
     tightened,
+    upper_bound,
     whole_gains,
 )  # fmt: skip
 from bellapy.engines.exact.cpu import NO_BOUNDS, Sweep, Task, end_borders, free_borders
@@ -118,7 +119,7 @@ def align_one(
         known, least = max(known, beat + 1), beat + 1
     sweeper.watch("bounds", 0.0)
     region = bound_region(query, target, scores, mode, known, sweeper.threads, first)
-    upper = _upper(region)
+    upper = upper_bound(region)
     if upper < known:
         return None, Work(known, upper, 0, 0, np.zeros((0, 2), np.int32), BLOCK, False)
     if mode == "global":
@@ -132,7 +133,7 @@ def align_one(
         return None, work
     if not with_path:
         return Reached(score, row, column), work
-    if score > known and sweeper.devices:  # a GPU computes what is left faster than a CPU finds tighter bounds
+    if score > known and (sweeper.devices or region.ahead is not None):  # tighter bounds would take longer than they save
         region = tightened(region, score)
     elif score > known:
         region = bound_region(query, target, scores, mode, score, sweeper.threads)
@@ -227,12 +228,6 @@ def _trace(space: Space, sweep: Any, start: Cell, sweeper: Sweeper) -> np.ndarra
     if isinstance(sweep, BandSweep):
         return sweep.trace(start.row, start.column, start.score, lambda share: sweeper.watch("path", share))
     return trace_path(space, sweep, start, lambda share: sweeper.watch("path", share), sweeper.threads)
-
-
-def _upper(region: Region) -> int:
-    """The most that any alignment can score."""
-    both = (gains.ahead(region.to_end) for gains in (region.rows, region.columns))
-    return int(min(ahead[0] if region.from_start else ahead.max() for ahead in both))
 
 
 def _border_end(sweep: Sweep, n: int, score: int | None = None) -> tuple[int, int, int]:

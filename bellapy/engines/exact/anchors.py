@@ -10,7 +10,7 @@ import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner
 from bellapy.compute.threads import map_threads
-from bellapy.engines.exact.bounds import push
+from bellapy.engines.exact.words import push
 
 EMPTY = -1
 PAIRED = 3  # in the place of a count: the first k-mer of a slot was seen

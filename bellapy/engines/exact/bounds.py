@@ -13,10 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit, njit_inner
+from bellapy.compute.jit import njit
 from bellapy.compute.threads import map_threads
 from bellapy.engines.exact.cpu import Bounds
+from bellapy.engines.exact.narrow import Matrix, find_limits, is_worth
 from bellapy.engines.exact.rule import Scores
+from bellapy.engines.exact.words import break_cost, push, unknown_cost, word_length
 from bellapy.records.bases import UNKNOWN
 
 BLOCK = 32
@@ -24,27 +26,7 @@ BLOCK = 32
 
 ROUNDS = 8
 PROGRESS = 0.5  # another round is worth it if the last one left at most this share of the area
-RARE = 64  # a word should occur by chance in at most one of so many windows: 4^k >= RARE * columns
-WIDE_WORD = 11  # in wide windows longer words have to be less rare, for the memory of their counts:
-WIDE_RARE = 4
-MAX_WORD, MIN_WORD = 13, 6
 FULL = 255  # a count that stays: it may be too high, which only weakens the bound
-
-
-def break_cost(scores: Scores, k: int) -> int:
-    """What it costs at least that a word of k bases is no run of matches, beyond the matches lost by other words.
-
-    A mismatch breaks one word, and so does an insertion.  A deletion of g bases breaks at most (g - 2) / k + 2 words and
-    costs open + g (extend + match): shared by two words it is cheapest if k (extend + match) is no less than the result.
-    """
-    per_base = scores.gap_extend + scores.match
-    shared = (scores.gap_open + 2 * per_base) // 2
-    return min(scores.match - scores.mismatch, scores.first, shared, k * per_base)
-
-
-def unknown_cost(scores: Scores) -> int:
-    """What an unknown base costs: it is a mismatch or part of a gap."""
-    return scores.match + min(-scores.mismatch, scores.gap_extend)
 
 
 class Gains(NamedTuple):
@@ -82,12 +64,6 @@ def _gain_behind(start, end, from_the_start, behind):
     for i in range(len(end)):
         least = least if from_the_start else min(least, start[i])
         behind[i] = end[i] - least
-
-
-@njit_inner
-def push(word, known, base, mask):
-    """A word, uint64 with two bits a base, and the known bases it ends with, one base (uint8) further; mask : its bits."""
-    return (word << np.uint64(2) | np.uint64(base & 3)) & mask, known + 1 if base < UNKNOWN else 0
 
 
 @njit
@@ -165,12 +141,6 @@ def whole(n: int, m: int) -> Corridor:
     return Corridor(np.zeros(blocks, np.int64), np.full(blocks, m, np.int64))
 
 
-def word_length(width: int) -> int:
-    """Bases of words to look for in windows of so many columns."""
-    wanted, wide = (int(np.ceil(np.log(rare * width) / np.log(4))) for rare in (RARE, WIDE_RARE))
-    return min(MAX_WORD, max(MIN_WORD, min(wanted, max(WIDE_WORD, wide))))
-
-
 def find_gains(query: np.ndarray, target: np.ndarray, corridor: Corridor, scores: Scores) -> Gains:
     """Bounds along the query from what of it does not occur in the target within the corridor."""
     n = len(query)
@@ -237,7 +207,8 @@ class Region(NamedTuple):
     """What is known of all alignments of a pair that score at least `known`.
 
     rows, columns : Gains along query and target.  corridor : of the query's blocks.  from_start, to_end : whether all
-    begin at the sequences' starts and end at their ends.
+    begin at the sequences' starts and end at their ends.  behind, ahead : (rows + 1,) int32, the most that is gained up to a
+    row, and from it on, if a grid has told.
     """
 
     rows: Gains
@@ -247,6 +218,8 @@ class Region(NamedTuple):
     slack: int
     from_start: bool
     to_end: bool
+    behind: np.ndarray | None = None
+    ahead: np.ndarray | None = None
 
 
 def _narrow(gains: tuple[Gains, Gains, Corridor], known: int, slack: int, ends: bool) -> Corridor:
@@ -285,7 +258,36 @@ def bound_region(
         before, area = area, across.area(n)
         if area > PROGRESS * before:
             break
-    return Region(rows, columns, across, known, scores.gap_open, ends, ends)
+    region = Region(rows, columns, across, known, scores.gap_open, ends, ends)
+    is_left = is_worth(area, n, known, upper_bound(region))
+    return _by_grid(query, target, scores, region, threads) if is_left else region
+
+
+def upper_bound(region: Region) -> int:
+    """The most that any alignment can score."""
+    both = (gains.ahead(region.to_end) for gains in (region.rows, region.columns))
+    most = int(min(ahead[0] if region.from_start else ahead.max() for ahead in both))
+    return most if region.ahead is None else min(most, int(region.ahead.max()))
+
+
+def _by_grid(query: np.ndarray, target: np.ndarray, scores: Scores, region: Region, threads: int) -> Region:
+    """The same region with the tighter bounds of a grid."""
+    matrix = Matrix(query, target, scores, region.known, region.from_start, BLOCK, threads)
+    corridor = region.corridor
+    limits = find_limits(matrix, corridor.first, corridor.last)
+    first = np.maximum(corridor.first, np.minimum.accumulate(limits.first[::-1])[::-1])
+    across = Corridor(first, np.minimum(corridor.last, np.maximum.accumulate(limits.last)))
+    ways = (query, target, across), (target, query, transposed(across, len(query), len(target)))
+    rows, columns = map_threads(lambda way: find_gains(*way, scores), ways, threads)
+    return region._replace(rows=rows, columns=columns, corridor=across, behind=limits.behind, ahead=limits.ahead)
+
+
+def transposed(corridor: Corridor, n: int, m: int) -> Corridor:
+    """A corridor of the query's blocks as one of the target's; n, m : rows and columns."""
+    begin = np.arange(m // BLOCK + 1) * BLOCK
+    first = np.searchsorted(corridor.last, begin) * BLOCK
+    last = np.searchsorted(corridor.first, begin + BLOCK, side="right") * BLOCK
+    return Corridor(np.minimum(first, n + 1), np.minimum(last, n))
 
 
 def tightened(region: Region, known: int) -> Region:
@@ -307,6 +309,8 @@ def _band(n: int, m: int, apart: int, scores: Scores, known: int, corridor: Corr
 def ahead_bounds(region: Region, size: int) -> Bounds:
     """A region's bounds as a sweep from the sequences' starts wants them."""
     rows, columns = region.rows.ahead(region.to_end), region.columns.ahead(region.to_end)
+    if region.ahead is not None:
+        rows = np.minimum(rows, region.ahead)
     first, last = by_tile_rows(region.corridor, len(rows) - 1, len(columns) - 1, size)
     return Bounds(rows, columns, first, last)
 
@@ -316,6 +320,8 @@ def behind_bounds(region: Region, n: int, m: int, size: int, most: int | None) -
     rows, columns = (
         gains.behind(region.from_start)[k::-1] for gains, k in ((region.rows, n), (region.columns, m))
     )  # fmt: skip
+    if region.behind is not None:
+        rows = np.minimum(rows, region.behind[n::-1])
     if most is not None:
         rows, columns = np.minimum(rows, most), np.minimum(columns, most)
     first, last = by_tile_rows(region.corridor, n, m, size, backwards=True)

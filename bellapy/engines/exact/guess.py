@@ -22,7 +22,7 @@ HALF_WIDTH = 32  # columns on either side of the chain
 LOOK_BACK = 500  # segments that a chain's next one may follow
 EXTRA = 3, 5  # bases of k-mers beyond log4 of the longer sequence
 NEAR = 64  # bases between two segments that are taken for related; beyond, each costs half as much as in a gap
-FILLED = 1 << 28  # cells: what lies between two segments is computed as a whole up to this size
+FILLED = 1 << 28  # cells that may be computed between two segments, on either side of the way along the diagonal
 PIECE = 1 << 17  # rows of a piece, which are computed side by side
 LOCAL, WHOLE, FROM_START, TO_END = "local", "whole", "from start", "to end"
 """Ways of an alignment through a piece: anywhere in it, from corner to corner, or from or to one of them."""
@@ -123,9 +123,12 @@ def _cover_chain(chain, n, m, first, last):
         target_end = chain[s, 1] + query_end - chain[s, 0]
         if query_end < i or target_end < j:
             continue
-        if at_i and (i - at_i) * (j - at_j) <= FILLED:
+        if at_i and at_i < i and at_j < j:
+            aside = FILLED // max(i - at_i, j - at_j)
             for block in range(at_i // BLOCK, i // BLOCK + 1):
-                first[block], last[block] = min(first[block], at_j), max(last[block], j)
+                middle = at_j + min(j - at_j, max(0, block * BLOCK - at_i))
+                first[block] = min(first[block], max(at_j, middle - aside))
+                last[block] = max(last[block], min(j, middle + BLOCK + aside))
         _cover(first, last, at_i, at_j, i, j)
         _cover(first, last, i, j, query_end, target_end)
         at_i, at_j = query_end, target_end

@@ -1,0 +1,347 @@
+"""Upper bounds by a coarse matrix: blocks of rows, bands of diagonals, and the best way through them (docs/exact.md).
+
+A word of the query counts as matched only if it occurs in the target near the diagonals on which a path goes, and to change
+diagonals costs gaps.  So copies of a repeat elsewhere are worth nothing unless a path can pay for the way there and back.
+
+All values are read in one direction, from the first row on.  For the other one a grid is turned round (`turned`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.compute.jit import njit, njit_inner, njit_vector
+from bellapy.compute.threads import even_ranges, map_threads
+from bellapy.engines.exact.rule import NONE
+from bellapy.engines.exact.words import index_words
+from bellapy.records.bases import UNKNOWN
+
+BESIDE = 8
+"""Bands on either side of one that its gain holds for."""
+
+OFTEN = 1 << 12  # occurrences of a word beyond which it counts as being everywhere
+
+
+class Grid(NamedTuple):
+    """Blocks of rows, and in each the bands of diagonals that a good alignment may touch.
+
+    edges : (blocks + 1,) int64, rows between blocks; both edges belong to a block.  Band b holds the diagonals (target less
+    query position) from b * width - offset on.  low : (blocks,) int64, a block's first band.  begin : (blocks + 1,) int64,
+    where a block's bands begin in `alive`, (any,) bool, in `gain`, and in all arrays of values.
+    gain : (any,) int32, what a path gains at most in a block while it stays no more than BESIDE bands away from a band.
+    start, end : bands in which a global alignment begins and ends.
+    """
+
+    edges: np.ndarray
+    width: int
+    offset: int
+    start: int
+    end: int
+    low: np.ndarray
+    begin: np.ndarray
+    alive: np.ndarray
+    gain: np.ndarray
+
+    @property
+    def area(self) -> int:
+        """Cells of all living bands, about."""
+        return int(self.alive.sum()) * int(self.edges[1]) * self.width
+
+
+class Costs(NamedTuple):
+    """What is gained and lost.
+
+    match : score of one.  word, unknown : what a broken word and an unknown base cost.
+    word_up, word_down : what the way through a band to a higher or lower one costs beside broken words.
+    up, down : what a diagonal more or less costs where no words are counted.
+    local : an alignment may begin and end anywhere.
+    """
+
+    match: int
+    word: int
+    unknown: int
+    word_up: int
+    word_down: int
+    up: int
+    down: int
+    local: bool
+
+
+class Room(NamedTuple):
+    """Scratch for a block's bands, int64: as `leave_near`, `reach_far` and `reach_near` fill it."""
+
+    near: np.ndarray
+    far: np.ndarray
+    stay: np.ndarray
+
+
+@njit
+def _fill_gains(query, grid, first, last, k, begin, places, costs):
+    """Gains of the blocks from `first` to `last`, the latter excluded.
+
+    query : (rows,) uint8 codes.  grid : Grid; its gains are filled.  k, begin, places : as in `index_words`.  costs : Costs.
+    """
+    for block in range(first, last):
+        top, end, low = grid.edges[block], grid.edges[block + 1], grid.low[block]
+        gain = grid.gain[grid.begin[block] : grid.begin[block + 1]]
+        n, lost = len(gain), np.int64(0)
+        gain[:] = 0
+        word, known = np.int64(0), 0
+        for i in range(top, end):
+            word, known = word << 2 | np.int64(query[i] & 3), known + 1
+            if query[i] >= UNKNOWN:
+                lost += costs.unknown
+                word, known = np.int64(0), 0
+            if known < k:
+                continue
+            start, here, there = i + 1 - k, begin[word], begin[word + 1]
+            word, known = np.int64(0), 0
+            if there - here > OFTEN:
+                continue
+            lost += costs.word
+            first_column = (low - BESIDE) * grid.width - grid.offset + start
+            free = 0  # bands before this one have got the word
+            for x in range(here + np.searchsorted(places[here:there], first_column), there):
+                band = (places[x] - start + grid.offset) // grid.width - low
+                if band >= n + BESIDE:
+                    break
+                if free < n and band + BESIDE >= free:
+                    gain[max(free, band - BESIDE)] += costs.word
+                    free = min(n, band + BESIDE + 1)
+                    if free < n:
+                        gain[free] -= costs.word
+        total = costs.match * (end - top) - lost
+        for b in range(n):
+            total += gain[b]
+            gain[b] = total
+
+
+def fill_gains(grid: Grid, query: np.ndarray, target: np.ndarray, k: int, costs: Costs, threads: int) -> None:
+    """Count for all bands of a grid which words of k bases can be matched there; costs : of such words."""
+    begin, places = np.zeros(4**k + 1, np.int64), np.empty(len(target), np.int32)
+    index_words(target, k, begin, places)
+
+    def fill(blocks: tuple[int, int]) -> None:
+        _fill_gains(query, grid, *blocks, k, begin, places, costs)
+
+    map_threads(fill, even_ranges(len(grid.low), 4 * threads), threads)
+
+
+@njit_vector
+def reach_near(values, n, up, down, near):
+    """What each of n bands gets from itself and those up to BESIDE bands away, less the diagonals between.
+
+    values : (n,) int64.  up, down : what the way through a band costs, to a higher or to a lower one.  near : (n,), filled.
+    """
+    for b in range(n):
+        near[b] = values[b]
+    for away in range(1, min(BESIDE, n - 1) + 1):
+        rise, fall = up * (away - 1), down * (away - 1)
+        for b in range(n - away):
+            near[b + away] = max(near[b + away], values[b] - rise)
+        for b in range(n - away):
+            near[b] = max(near[b], values[b + away] - fall)
+
+
+@njit_vector
+def leave_near(values, n, up, down, near):
+    """The same for paths that go farther away than BESIDE bands in between, up or down, and come back."""
+    for b in range(n):
+        near[b] = values[b] - BESIDE * (up + down)
+    for away in range(1, min(BESIDE, n - 1) + 1):
+        rise = min(BESIDE * up + (BESIDE - away) * down, BESIDE * down + (BESIDE + away) * up)
+        fall = min(BESIDE * down + (BESIDE - away) * up, BESIDE * up + (BESIDE + away) * down)
+        for b in range(n - away):
+            near[b + away] = max(near[b + away], values[b] - rise)
+        for b in range(n - away):
+            near[b] = max(near[b], values[b + away] - fall)
+
+
+@njit_inner
+def reach_far(values, n, up, down, far):
+    """What each of n bands gets from those farther away; parameters as of `reach_near`."""
+    best, first = np.int64(4 * NONE), BESIDE + 1
+    for b in range(n):
+        best = max(best - up, values[b - first] - BESIDE * up if b >= first else best)
+        far[b] = best
+    best = np.int64(4 * NONE)
+    for b in range(n - 1, -1, -1):
+        best = max(best - down, values[b + first] - BESIDE * down if b + first < n else best)
+        far[b] = max(far[b], best)
+
+
+@njit_inner
+def enter_block(grid, block, costs, exits, out):
+    """out[: bands of a block] : the most that a path has gained when it comes to the block's first row, NONE if it can't.
+
+    grid, costs : Grid, Costs.  exits : as `exit_block` fills it, up to the block before.  out : (any,) int64.
+    """
+    at, low = grid.begin[block], grid.low[block]
+    before = max(0, block - 1)
+    shift = grid.begin[before] + low - grid.low[before]  # of the same band in the block before
+    for b in range(grid.begin[block + 1] - at):
+        there = grid.begin[before] <= shift + b < grid.begin[block]
+        value = np.int64(exits[shift + b]) if block and there else np.int64(NONE)
+        if block == 0 and (costs.local or low + b == grid.start):
+            value = np.int64(0)
+        out[b] = value if grid.alive[at + b] else np.int64(NONE)
+
+
+@njit_inner
+def exit_block(grid, block, costs, entry, room, exits):
+    """Fill a block's part of `exits`, (any,) int32: the most that a path has gained when it leaves the block's last row.
+
+    grid, costs : Grid, Costs.  entry : as `enter_block` has it; changed.  room : Room.
+
+    A path stays in its first band and those beside it, or it crosses one of these, and pays for that.
+    """
+    at, n = grid.begin[block], grid.begin[block + 1] - grid.begin[block]
+    all_match = costs.match * (grid.edges[block + 1] - grid.edges[block])
+    up, down = costs.up * grid.width, costs.down * grid.width
+    leave_near(entry, n, up, down, room.near)
+    reach_far(entry, n, up, down, room.far)
+    for b in range(n):
+        entry[b] += grid.gain[at + b]
+    reach_near(entry, n, costs.word_up, costs.word_down, room.stay)
+    for b in range(n):
+        best = max(room.stay[b], all_match + max(room.near[b], room.far[b]))
+        if costs.local:
+            best = max(best, all_match)  # it may begin here
+        exits[at + b] = max(best, NONE) if grid.alive[at + b] else NONE
+
+
+@njit_inner
+def widest(grid):
+    """Bands of the block that has most; grid : Grid."""
+    most = 1
+    for block in range(len(grid.low)):
+        most = max(most, grid.begin[block + 1] - grid.begin[block])
+    return most
+
+
+@njit
+def _gains_behind(grid, costs, exits):
+    """`exits` of all blocks, as in `exit_block`; grid, costs : Grid, Costs."""
+    n = widest(grid)
+    entry = np.empty(n, np.int64)
+    room = Room(np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64))
+    for block in range(len(grid.low)):
+        enter_block(grid, block, costs, exits, entry)
+        exit_block(grid, block, costs, entry, room, exits)
+
+
+def gains_behind(grid: Grid, costs: Costs) -> np.ndarray:
+    """(any,) int32 by bands of blocks: the most that a path has gained when it leaves a block."""
+    exits = np.empty(len(grid.alive), np.int32)
+    _gains_behind(grid, costs, exits)
+    return exits
+
+
+@njit
+def _mark_alive(grid, costs, behind, ahead, need, alive):
+    """alive : (any,) bool, False, filled: bands that a path may touch which gains `need` or more.
+
+    grid, costs : Grid, Costs.  behind : as `gains_behind` has it.  ahead : the same of the turned grid, turned back.
+    """
+    n, blocks = widest(grid), len(grid.low)
+    entry, exit_ = np.empty(n, np.int64), np.empty(n, np.int64)
+    near, far, near_on, far_on = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    up, down = costs.up * grid.width, costs.down * grid.width
+    for block in range(blocks):
+        at, size = grid.begin[block], grid.begin[block + 1] - grid.begin[block]
+        all_match = np.int64(costs.match * (grid.edges[block + 1] - grid.edges[block]))
+        enter_block(grid, block, costs, behind, entry)
+        after = min(block + 1, blocks - 1)
+        shift = grid.begin[after] + grid.low[block] - grid.low[after]
+        for b in range(size):
+            there = block + 1 < blocks and grid.begin[after] <= shift + b < grid.begin[after + 1]
+            exit_[b] = ahead[shift + b] if there else NONE
+            if costs.local:
+                exit_[b] = max(exit_[b], 0)
+            elif block + 1 == blocks and grid.low[block] + b == grid.end:
+                exit_[b] = 0
+        reach_near(entry, size, 0, 0, near)
+        reach_far(entry, size, up, down, far)
+        reach_near(exit_, size, 0, 0, near_on)
+        reach_far(exit_, size, down, up, far_on)
+        for b in range(size):
+            come, go = max(near[b], far[b]), max(near_on[b], far_on[b])
+            best = max(near[b] + near_on[b] - BESIDE * min(up, down), max(far[b] + go, come + far_on[b]))
+            if costs.local:
+                best = max(best, max(come, go))
+            alive[at + b] = best + all_match >= need
+            entry[b] += grid.gain[at + b]
+        reach_near(entry, size, costs.word_up, costs.word_down, near)
+        reach_near(exit_, size, costs.word_down, costs.word_up, near_on)
+        reach_far(exit_, size, costs.word_down, costs.word_up, far_on)
+        for b in range(size):
+            alive[at + b] |= near[b] + max(near_on[b], far_on[b]) >= need
+    for x in range(len(alive)):
+        alive[x] &= grid.alive[x]
+
+
+def mark_alive(grid: Grid, costs: Costs, behind: np.ndarray, ahead: np.ndarray, need: int) -> Grid:
+    """The grid with those bands alive only which a path that gains `need` or more may touch.
+
+    behind, ahead : what is gained at most up to the end of a block, and from its beginning on; as `gains_behind` has it.
+    """
+    alive = np.zeros_like(grid.alive)
+    _mark_alive(grid, costs, behind, ahead, need, alive)
+    return grid._replace(alive=alive)
+
+
+def turned(grid: Grid, n: int, m: int) -> Grid:
+    """The grid of the reversed sequences, n and m bases long; its values are those of the grid in reverse order."""
+    sizes = np.diff(grid.begin)
+    top = int((grid.low + sizes).max(initial=1))
+    begin = np.concatenate(([0], np.cumsum(sizes[::-1])))
+    offset = (top + 1) * grid.width - 1 + n - m - grid.offset
+    return Grid(
+        (n - grid.edges)[::-1].copy(), grid.width, offset, top - grid.end, top - grid.start,
+        (top - (grid.low + sizes - 1))[::-1].copy(), begin, grid.alive[::-1].copy(), grid.gain[::-1].copy(),
+    )  # fmt: skip
+
+
+def first_grid(
+    first: np.ndarray, last: np.ndarray, per_interval: int, shape: tuple[int, int], rows: int, width: int
+) -> Grid:
+    """The grid of blocks of `rows` rows and bands of `width` diagonals that covers intervals of columns.
+
+    first, last : (any,) int64, columns of each `per_interval` rows, both included; first > last for none.
+    shape : rows and columns of the matrix.
+    """
+    n, m = shape
+    edges = np.append(np.arange(0, n, rows), n)
+    offset = -(-n // width) * width
+    low, sizes = np.zeros(len(edges) - 1, np.int64), np.zeros(len(edges) - 1, np.int64)
+    for block, (top, end) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+        part = slice(top // per_interval, end // per_interval + 1)
+        column, stop = int(first[part].min()), int(last[part].max())
+        if column <= stop:
+            low[block] = (column - end + offset) // width
+            sizes[block] = (stop - top + offset) // width + 1 - low[block]
+    begin = np.concatenate(([0], np.cumsum(sizes)))
+    start, end = offset // width, (m - n + offset) // width
+    return Grid(edges, width, offset, start, end, low, begin, np.ones(begin[-1], bool), np.zeros(begin[-1], np.int32))
+
+
+def finer(grid: Grid, m: int, by: int) -> Grid:
+    """A grid of the living bands of one, cut into `by` times as many blocks and bands.  m : columns."""
+    n, rows = int(grid.edges[-1]), int(grid.edges[1]) // by
+    width = grid.width // by
+    edges = np.append(np.arange(0, n, rows), n)
+    low, parts = np.zeros(len(edges) - 1, np.int64), []
+    for block in range(len(edges) - 1):
+        coarse = block // by
+        alive = grid.alive[grid.begin[coarse] : grid.begin[coarse + 1]]
+        there = np.flatnonzero(alive)
+        first, stop = (there[0], there[-1] + 1) if len(there) else (0, 0)
+        low[block] = (grid.low[coarse] + first) * by
+        parts.append(np.repeat(alive[first:stop], by))
+    begin = np.concatenate(([0], np.cumsum([len(part) for part in parts])))
+    start, end = ((d + grid.offset) // width for d in (0, m - n))
+    return Grid(
+        edges, width, grid.offset, start, end, low, begin, np.concatenate(parts), np.zeros(begin[-1], np.int32)
+    )  # fmt: skip

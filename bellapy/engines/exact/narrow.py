@@ -1,0 +1,188 @@
+"""What of a matrix is left by a grid's bounds: from coarse to fine, and tighter where the best way runs (docs/exact.md)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.compute.jit import njit
+from bellapy.compute.threads import map_threads
+from bellapy.engines.exact.grid import (
+    Costs,
+    Grid,
+    fill_gains,
+    finer,
+    first_grid,
+    gains_behind,
+    mark_alive,
+    turned,
+)  # fmt: skip
+from bellapy.engines.exact.rule import Scores
+from bellapy.engines.exact.windows import tighten
+from bellapy.engines.exact.words import word_costs, word_length
+
+WORTH = 1 << 36  # cells, and columns of an interval on average, beyond which a grid saves more than it takes
+WIDE = 1 << 15
+HOPE = 8  # an alignment that scores less than such a part of what is possible leaves too much
+MOST_BANDS = 1 << 23  # of all blocks
+LEAST_ROWS = 1024
+FLAT = 32  # times as many rows as diagonals in a band of a block
+FINER = 4
+HALF_WIDTHS = 512, 4096  # diagonals of windows on either side of the best band, one pass after the other
+WINDOW_SHARE = 32  # how many times fewer cells windows may have than what is left;
+MORE = 3  # but always so many times the least that they need
+
+
+class Limits(NamedTuple):
+    """Bounds for alignments that score at least what is known.
+
+    behind, ahead : (rows + 1,) int32, the most that is gained up to a row, and from it on.
+    first, last : (blocks,) int64, columns that may be touched, both included, of each `per_interval` rows.
+    """
+
+    behind: np.ndarray
+    ahead: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+
+
+class Matrix(NamedTuple):
+    """A pair of sequences, (rows,) and (columns,) uint8 codes, and what is known of it.
+
+    known : a score that is reached.  is_global : alignments begin and end in the matrix's corners.
+    per_interval : rows of the intervals of columns.  threads : to use.
+    """
+
+    query: np.ndarray
+    target: np.ndarray
+    scores: Scores
+    known: int
+    is_global: bool
+    per_interval: int
+    threads: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.query), len(self.target)
+
+    @property
+    def need(self) -> int:
+        """What is gained behind and ahead together: a gap in between is opened in both."""
+        return self.known - self.scores.gap_open
+
+    def reversed(self) -> Matrix:
+        return self._replace(query=self.query[::-1].copy(), target=self.target[::-1].copy())
+
+
+def is_worth(area: int, n: int, known: int, upper: int) -> bool:
+    """Whether bounds by a grid save time, where so many cells of n rows are left, and no alignment scores above `upper`."""
+    return area > max(WORTH, WIDE * n) and upper <= HOPE * known
+
+
+def find_limits(matrix: Matrix, first: np.ndarray, last: np.ndarray) -> Limits:
+    """Bounds by a grid within intervals of columns, `first` to `last` as in Limits."""
+    rows = LEAST_ROWS
+    area = int(np.maximum(0, last - first + 1).sum()) * matrix.per_interval
+    while FLAT * area > MOST_BANDS * rows * rows:
+        rows *= FINER
+    grid = first_grid(first, last, matrix.per_interval, matrix.shape, rows, rows // FLAT)
+    while True:
+        grid, costs, behind, ahead = _judge(matrix, grid)
+        is_fine = rows <= LEAST_ROWS or len(grid.low) == 1
+        if is_fine or FINER * FINER * int(grid.alive.sum()) > MOST_BANDS:
+            break
+        rows //= FINER
+        grid = finer(grid, len(matrix.target), FINER)
+    for half_width in HALF_WIDTHS:
+        before = grid.area
+        behind, ahead = _tighten_both(matrix, grid, costs, behind, ahead, half_width)
+        grid = mark_alive(grid, costs, behind, ahead, matrix.need)
+        if grid.area < before // FINER:
+            break
+    return _limits(matrix, grid, costs, behind, ahead)
+
+
+def _judge(matrix: Matrix, grid: Grid) -> tuple[Grid, Costs, np.ndarray, np.ndarray]:
+    """The grid with what is alive by its words; costs of those, and what is gained behind and ahead."""
+    k = word_length(3 * int(grid.edges[1]))
+    scores, width = matrix.scores, grid.width
+    cost = word_costs(scores, k)
+    costs = Costs(
+        scores.match, cost.word, cost.unknown, int(cost.up * width), int(cost.down * width), scores.gap_extend,
+        scores.gap_extend + scores.match, not matrix.is_global,
+    )  # fmt: skip
+    fill_gains(grid, matrix.query, matrix.target, k, costs, matrix.threads)
+    behind, ahead = map_threads(lambda g: gains_behind(g, costs), (grid, turned(grid, *matrix.shape)), matrix.threads)
+    ahead = ahead[::-1].copy()
+    return mark_alive(grid, costs, behind, ahead, matrix.need), costs, behind, ahead
+
+
+def _tighten_both(
+    matrix: Matrix, grid: Grid, costs: Costs, behind: np.ndarray, ahead: np.ndarray, half_width: int
+) -> list[np.ndarray]:
+    """`behind` and `ahead` by real scores within windows."""
+    least = len(matrix.query) * (2 * HALF_WIDTHS[0] + int(grid.edges[1]))
+    most, back = max(grid.area // WINDOW_SHARE, MORE * least), turned(grid, *matrix.shape)
+
+    def tighten_one(way: int) -> np.ndarray:
+        if way == 0:
+            return tighten(matrix.query, matrix.target, matrix.scores, grid, costs, (behind, ahead), half_width, most)
+        both, turn = (ahead[::-1].copy(), behind[::-1].copy()), matrix.reversed()
+        return tighten(turn.query, turn.target, matrix.scores, back, costs, both, half_width, most)[::-1].copy()
+
+    return map_threads(tighten_one, range(2), matrix.threads)
+
+
+@njit
+def _edge_values(grid, behind, ahead, need, most_behind, most_ahead):
+    """The most that is gained up to each row between blocks, and from it on, by paths that gain `need` or more in all.
+
+    grid, behind, ahead : as in `mark_alive`.  most_behind, most_ahead : (blocks + 1,) int64, zeros, filled.
+    """
+    for block in range(len(grid.low) - 1):
+        at, after = grid.begin[block], grid.begin[block + 1]
+        shift = grid.low[block + 1] - grid.low[block]
+        for b in range(max(0, shift), after - at):
+            other = after + b - shift
+            if other >= grid.begin[block + 2] or not (grid.alive[at + b] and grid.alive[other]):
+                continue
+            if np.int64(behind[at + b]) + ahead[other] >= need:
+                most_behind[block + 1] = max(most_behind[block + 1], behind[at + b])
+                most_ahead[block + 1] = max(most_ahead[block + 1], ahead[other])
+    for x in range(grid.begin[0], grid.begin[1]):
+        most_ahead[0] = max(most_ahead[0], ahead[x] if grid.alive[x] else 0)
+    for x in range(grid.begin[-2], grid.begin[-1]):
+        most_behind[-1] = max(most_behind[-1], behind[x] if grid.alive[x] else 0)
+
+
+def _limits(matrix: Matrix, grid: Grid, costs: Costs, behind: np.ndarray, ahead: np.ndarray) -> Limits:
+    """A grid's bounds by row, and the columns that its living bands leave."""
+    n, m = matrix.shape
+    edges = grid.edges
+    most_behind, most_ahead = np.zeros(len(edges), np.int64), np.zeros(len(edges), np.int64)
+    _edge_values(grid, behind, ahead, matrix.need, most_behind, most_ahead)
+    i = np.arange(n + 1)
+    block = np.minimum(i // edges[1], len(edges) - 2)
+    on, back = np.where(i == edges[block], block, block + 1), np.where(i == edges[block + 1], block + 1, block)
+    up_to = (most_behind[back] + costs.match * np.abs(edges[back] - i)).astype(np.int32)
+    from_on = (most_ahead[on] + costs.match * np.abs(edges[on] - i)).astype(np.int32)
+    low, high = _hulls(grid)
+    begins = np.arange(0, n + 1, matrix.per_interval)
+    first, last = np.full(len(begins), m + 1), np.full(len(begins), -1)
+    for touched in (begins, np.minimum(begins + matrix.per_interval, n), np.maximum(begins - 1, 0)):
+        at = np.minimum(touched // edges[1], len(edges) - 2)
+        there = low[at] <= high[at]
+        first = np.where(there, np.minimum(first, begins + low[at]), first)
+        last = np.where(there, np.maximum(last, begins + matrix.per_interval + high[at]), last)
+    return Limits(up_to, from_on, np.maximum(first, 0), np.where(last < 0, -1, np.minimum(last, m)))
+
+
+def _hulls(grid: Grid) -> tuple[np.ndarray, np.ndarray]:
+    """First and last living diagonal of each block, (blocks,) int64; first > last for none."""
+    blocks = np.repeat(np.arange(len(grid.low)), np.diff(grid.begin))
+    bands = np.arange(len(grid.alive)) - grid.begin[blocks] + grid.low[blocks]
+    low, high = np.full(len(grid.low), 1 << 40), np.full(len(grid.low), -(1 << 40))
+    np.minimum.at(low, blocks[grid.alive], bands[grid.alive] * grid.width - grid.offset)
+    np.maximum.at(high, blocks[grid.alive], (bands[grid.alive] + 1) * grid.width - 1 - grid.offset)
+    return low, high

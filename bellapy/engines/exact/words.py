@@ -1,0 +1,88 @@
+"""Words of a sequence: how long they should be, what one costs that can't be matched, and where they are."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.compute.jit import njit, njit_inner
+from bellapy.engines.exact.rule import Scores
+from bellapy.records.bases import UNKNOWN
+
+RARE = 64  # a word should occur by chance in at most one of so many windows: 4^k >= RARE * columns
+WIDE_WORD = 11  # in wide windows longer words have to be less rare, for the memory of their counts:
+WIDE_RARE = 4
+MAX_WORD, MIN_WORD = 13, 6
+
+
+def break_cost(scores: Scores, k: int) -> int:
+    """What it costs at least that a word of k bases is no run of matches, beyond the matches lost by other words.
+
+    A mismatch breaks one word, and so does an insertion.  A deletion of g bases breaks at most (g - 2) / k + 2 words and
+    costs open + g (extend + match): shared by two words it is cheapest if k (extend + match) is no less than the result.
+    """
+    per_base = scores.gap_extend + scores.match
+    shared = (scores.gap_open + 2 * per_base) // 2
+    return min(scores.match - scores.mismatch, scores.first, shared, k * per_base)
+
+
+class WordCosts(NamedTuple):
+    """What a broken word and an unknown base cost at least; and what each diagonal more or less costs beside that."""
+
+    word: int
+    unknown: int
+    up: float
+    down: float
+
+
+def word_costs(scores: Scores, k: int) -> WordCosts:
+    """Costs of broken words of k bases that leave a part of what a gap costs for the diagonals that it changes.
+
+    A gap of g inserted bases breaks one word at most: word + g up <= open + g extend.  One of g deleted bases breaks t
+    words, all but two of them deleted as a whole, and costs open + g (extend + match).  If `each` is at least (2 word -
+    open) / 2 and word / k, then t words cost no more than open + g each, and the rest of each base pays for the diagonals.
+    """
+    per_base, most = scores.gap_extend + scores.match, break_cost(scores, k)
+    word = max(1, min(most, max(scores.gap_open, 3 * most // 4)))
+    each = max((2 * word - scores.gap_open) / 2, word / k)
+    up = scores.gap_extend - max(0, word - scores.gap_open)
+    return WordCosts(word, int(min(each, scores.match - scores.mismatch)), up, per_base - each)
+
+
+def unknown_cost(scores: Scores) -> int:
+    """What an unknown base costs: it is a mismatch or part of a gap."""
+    return scores.match + min(-scores.mismatch, scores.gap_extend)
+
+
+def word_length(width: int) -> int:
+    """Bases of words to look for in windows of so many columns."""
+    wanted, wide = (int(np.ceil(np.log(rare * width) / np.log(4))) for rare in (RARE, WIDE_RARE))
+    return min(MAX_WORD, max(MIN_WORD, min(wanted, max(WIDE_WORD, wide))))
+
+
+@njit_inner
+def push(word, known, base, mask):
+    """A word, uint64 with two bits a base, and the known bases it ends with, one base (uint8) further; mask : its bits."""
+    return (word << np.uint64(2) | np.uint64(base & 3)) & mask, known + 1 if base < UNKNOWN else 0
+
+
+@njit
+def index_words(codes, k, begin, places):
+    """List the places of all words of k known bases by word: those of word w lie at places[begin[w] : begin[w + 1]], rising.
+
+    codes : (any,) uint8.  begin : (4^k + 1,) int64, zeros at first.  places : (bases,) int32.  Both are filled.
+    """
+    mask = np.uint64((1 << (2 * k)) - 1)
+    for turn in range(2):
+        word, known = np.uint64(0), 0
+        for end in range(1, len(codes) + 1):
+            word, known = push(word, known, codes[end - 1], mask)
+            if known >= k:
+                if turn:
+                    places[begin[word + np.uint64(1)]] = end - k
+                begin[word + np.uint64(1)] += 1
+        if not turn:  # counts become places at which to begin, one word later
+            total = 0
+            for w in range(1, len(begin)):
+                total, begin[w] = total + begin[w], total

@@ -1,0 +1,188 @@
+"""Bounds by grids and windows: against tables of true scores, and as bounds of whole alignments that parasail confirms."""
+
+from __future__ import annotations
+
+import os
+
+import naive_exact
+import numpy as np
+import parasail
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bellapy.engines.exact import align, bounds, grid, guess, narrow, sweeps, words
+from bellapy.engines.exact.align import align_one
+from bellapy.engines.exact.rule import Scores, as_target
+
+EXAMPLES = int(os.environ.get("EXACT_EXAMPLES", "0"))
+SCORES = Scores(), Scores(2, -4, 4, 2), Scores(1, -1, 1, 1), Scores(5, -4, 10, 1), Scores(100, -100, 900, 100)
+PEERS = {"local": parasail.sw_striped_32, "global": parasail.nw_striped_32, "semiglobal": parasail.sg_striped_32}
+
+
+@st.composite
+def pairs(draw, longest):
+    """A query, full of repeats or not, and a target: evolved, with a foreign piece, its halves exchanged, or unrelated."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n = draw(st.integers(20, longest))
+    query = rng.integers(0, 4, n).astype(np.uint8)
+    if draw(st.booleans()):
+        unit = query[:37]
+        for at in range(0, n - 40, 53):
+            query[at : at + len(unit)] = np.where(rng.random(len(unit)) < 0.05, rng.integers(0, 4, len(unit)), unit)
+    rate = draw(st.sampled_from([0, 0.02, 0.1, 0.3, 1]))
+    target = np.where(rng.random(n) < rate, rng.integers(0, 4, n), query)[rng.random(n) >= rate / 4].astype(np.uint8)
+    middle = len(target) // 2
+    foreign = rng.integers(0, 4, draw(st.sampled_from([0, 3, 90]))).astype(np.uint8)
+    parts = [target[:middle], foreign, target[middle:]]
+    target = np.concatenate(parts[:: draw(st.sampled_from([1, -1]))])
+    if draw(st.booleans()):
+        query[rng.random(n) < 0.03] = 4
+        target[rng.random(len(target)) < 0.03] = 4
+    return query, target if len(target) else query
+
+
+def text(codes) -> str:
+    return "".join("ACGTNM"[code] for code in codes)
+
+
+@pytest.fixture(autouse=True)
+def small_grids(monkeypatch):
+    """Grids, several levels of them, and windows for short sequences."""
+    for name, value in {"FLAT": 8, "LEAST_ROWS": 32, "FINER": 2, "MOST_BANDS": 400, "HALF_WIDTHS": (8, 24)}.items():
+        monkeypatch.setattr(narrow, name, value)
+    for name, value in {"WINDOW_SHARE": 1, "WORTH": 0, "WIDE": 0, "HOPE": 1 << 20}.items():
+        monkeypatch.setattr(narrow, name, value)
+
+
+def scores_of_cells(query, target, scores, is_global):
+    """(3, rows + 1, columns + 1) both: the best score of what leads to each cell, and of what goes on from it; with a gap
+    that ends there, along the row or down the column, in the second and third."""
+    mode = "global" if is_global else "local"
+    behind = np.array(naive_exact.tables(text(query), text(target), *scores, mode))
+    ahead = np.array(naive_exact.tables(text(query[::-1]), text(target[::-1]), *scores, mode))
+    return behind, ahead[:, ::-1, ::-1]
+
+
+@settings(max_examples=EXAMPLES or 25, deadline=None)
+@given(pairs(120), st.sampled_from(SCORES), st.booleans(), st.sampled_from([0, 1, 30, 1 << 20]), st.booleans())
+def test_bounds_hold_in_every_cell(pair, scores, is_global, less, with_windows):
+    """Of a cell on an alignment that scores what is known: no bound is below what is true, and no interval leaves it out."""
+    query, target = pair[0], as_target(pair[1])
+    behind, ahead = scores_of_cells(query, target, scores, is_global)
+    best = int(behind[0, -1, -1] if is_global else behind[0].max())
+    known = best - less if is_global else max(1, best - less)
+    n, m = len(query), len(target)
+    whole = bounds.whole(n, m)
+    matrix = narrow.Matrix(query, target, scores, known, is_global, bounds.BLOCK, 1)
+    with pytest.MonkeyPatch.context() as patch:
+        if not with_windows:
+            patch.setattr(narrow, "HALF_WIDTHS", ())
+        limits = narrow.find_limits(matrix, whole.first, whole.last)
+    opened_twice = np.array([0, scores.gap_open, scores.gap_open])[:, None, None]
+    state, rows, columns = np.nonzero(behind + ahead + opened_twice >= known)
+    assert (behind[state, rows, columns] <= limits.behind[rows] + scores.gap_open).all()
+    assert (ahead[state, rows, columns] <= limits.ahead[rows] + scores.gap_open).all()
+    for block in (rows // bounds.BLOCK, np.maximum(0, rows - 1) // bounds.BLOCK):
+        assert (limits.first[block] <= columns).all() and (columns <= limits.last[block]).all()
+
+
+@settings(max_examples=EXAMPLES or 6, deadline=None)
+@given(pairs(400), st.sampled_from(SCORES), st.sampled_from(list(PEERS)))
+def test_alignments_within_such_bounds_are_optimal(pair, scores, mode):
+    """From nothing known, one less than the score, and the score: parasail's score, and the path found without a grid."""
+    query, target = pair
+    matrix = parasail.matrix_create("ACGTNM", scores.match, scores.mismatch)
+    peer = PEERS[mode](text(query), text(as_target(target)), scores.first, scores.gap_extend, matrix).score
+    score = peer if mode == "global" else max(0, peer)
+    nothing = 1 if mode != "global" else -int(scores.gap(len(query)) + scores.gap(len(target)))
+    if mode != "global" and score <= 0:
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(align, "solve", lambda *_: None)
+        patch.setattr(narrow, "WORTH", 1 << 60)
+        expected, _ = align_one(query, target, scores, mode)
+    assert expected.score == score
+    for known in (nothing, max(nothing, score - 1), score):
+        for is_narrow in (True, False):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(align, "solve", lambda *_: None)
+                patch.setattr(align, "lower_bound", lambda *_: known)  # noqa: B023
+                if not is_narrow:
+                    patch.setattr(sweeps, "is_narrow", lambda *_: False)
+                found, _ = align_one(query, target, scores, mode)
+            assert found[:5] == expected[:5]
+            np.testing.assert_array_equal(found.runs, expected.runs)
+
+
+@pytest.mark.parametrize("k", [3, 6])
+def test_words_are_listed_where_they_are(k):
+    rng = np.random.default_rng(k)
+    codes = rng.integers(0, 4, 500).astype(np.uint8)
+    codes[[7, 300, 301]] = 4, 5, 4
+    begin, places = np.zeros(4**k + 1, np.int64), np.empty(len(codes), np.int32)
+    words.index_words(codes, k, begin, places)
+    for word in range(4**k):
+        bases = [word >> 2 * (k - 1 - x) & 3 for x in range(k)]
+        true = [i for i in range(len(codes) - k + 1) if codes[i : i + k].tolist() == bases]
+        assert places[begin[word] : begin[word + 1]].tolist() == true
+
+
+@pytest.mark.parametrize("scores", [*SCORES, Scores(1, -1, 0, 1), Scores(3, -1, 0, 2), Scores(1, -3, 50, 1)])
+@pytest.mark.parametrize("k", [3, 9])
+def test_costs_of_words_and_diagonals_are_paid_by_every_gap(scores, k):
+    costs = words.word_costs(scores, k)
+    assert costs.word >= 1 and costs.up >= 0 and costs.down >= 0
+    assert costs.word <= scores.match - scores.mismatch >= costs.unknown
+    for size in range(1, 200):
+        assert costs.word + costs.up * size <= scores.gap_open + scores.gap_extend * size
+        paid = scores.gap_open + (scores.gap_extend + scores.match) * size - costs.down * size
+        touched = 1 if size == 1 else (size - 2) // k + 2
+        assert touched * costs.word <= paid and costs.unknown * size <= paid
+
+
+def test_a_turned_grid_holds_the_same_cells():
+    """Of reversed sequences: block by block in reverse order, the same bands of diagonals."""
+    n, m = 300, 210
+    whole = bounds.whole(n, m)
+    one = grid.first_grid(whole.first, whole.last, bounds.BLOCK, (n, m), 64, 8)
+    two = grid.turned(one, n, m)
+
+    def diagonals(of, block, b):
+        return (int(of.low[block]) + b) * of.width - of.offset
+
+    for block in range(len(one.low)):
+        back, size = len(one.low) - 1 - block, int(one.begin[block + 1] - one.begin[block])
+        assert two.edges[back + 1] == n - one.edges[block]
+        for b in range(size):
+            assert diagonals(two, back, size - 1 - b) == m - n - (diagonals(one, block, b) + one.width - 1)
+    for band, diagonal in ((two.start, 0), (two.end, m - n)):
+        assert band * two.width - two.offset <= diagonal < (band + 1) * two.width - two.offset
+
+
+def test_a_transposed_corridor_holds_the_same_cells():
+    rng = np.random.default_rng(4)
+    n, m = 400, 350
+    first, last = (np.sort(rng.integers(0, m, n // bounds.BLOCK + 1)) for _ in range(2))
+    corridor = bounds.Corridor(np.minimum(first, last), np.maximum(first, last))
+    across = bounds.transposed(corridor, n, m)
+    for i in range(n + 1):
+        for j in range(corridor.first[i // bounds.BLOCK], corridor.last[i // bounds.BLOCK] + 1):
+            assert across.first[j // bounds.BLOCK] <= i <= across.last[j // bounds.BLOCK]
+
+
+def test_copies_of_repeats_cost_little(monkeypatch):
+    """Copies of a repeat everywhere: with a grid hardly anything is left, and without it much."""
+    rng = np.random.default_rng(3)
+    query, unit = (rng.integers(0, 4, n).astype(np.uint8) for n in (60_000, 300))
+    for at in range(0, len(query) - 300, 400):
+        query[at : at + 300] = np.where(rng.random(300) < 0.05, rng.integers(0, 4, 300), unit)
+    target = np.where(rng.random(len(query)) < 0.1, rng.integers(0, 4, len(query)), query).astype(np.uint8)
+    for name, value in {"FLAT": 32, "LEAST_ROWS": 256, "MOST_BANDS": 1 << 20, "HALF_WIDTHS": (128,)}.items():
+        monkeypatch.setattr(narrow, name, value)
+    known, area = guess.lower_bound(query, as_target(target), Scores(), "local"), []
+    for worth in (0, 1 << 60):
+        monkeypatch.setattr(narrow, "WORTH", worth)
+        region = bounds.bound_region(query, as_target(target), Scores(), "local", known)
+        area.append(region.corridor.area(len(query)))
+    assert 5 * area[0] < area[1], area
