@@ -281,7 +281,7 @@ def _write_same(out, at, codes, end, n, spelled):
 
 @njit_inner
 def _write_marked(out, at, mark, codes, begin, size, flip, letters):
-    """Write a mark, uint8, and bases to out, uint8, from `at` on; return where they end.  The others : as there."""
+    """Write a mark, uint8, and bases to out, uint8, from `at` on; the others and the result as in `_write_letters`."""
     out[at] = mark
     return _write_letters(out, at + 1, codes, begin, size, flip, letters)
 
