@@ -14,7 +14,7 @@ from bellapy.records.bases import UNKNOWN
 WORD = 15  # bases
 LEAST_TURN, LEAST_WORDS = 500, 50
 WOBBLE = 20  # bases by which words may be more or less than a turn apart
-SHARE = 0.3  # of the words behind the first turn that stand in it, too
+SHARE = 0.15  # of the words behind the first turn that stand in it, too; a read with 4.5 % errors has this
 GAP = 500  # bases behind the first turn without such a word, at most
 ALIKE, BESIDE = 0.02, 20  # share, and bases beside it, by which two turns of one circle may differ
 WHOLE = 0.8  # the same, in a read that has nothing else
