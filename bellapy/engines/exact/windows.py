@@ -120,8 +120,11 @@ def _compute(m, begin, end, top, rows, from_left, high):
 
 
 @njit_inner
-def _take_over(grid, block, begin, end, high, exits):
-    """Lower the gains of bands that a window holds as a whole; grid, block, begin, end, high, exits : as above."""
+def _take_over(m, grid, block, begin, end, high, exits):
+    """Lower the gains of bands that a window holds as a whole; all parameters as above.
+
+    A gap that goes on in the grid counts on its opening there once more.
+    """
     for b in range(grid.begin[block + 1] - grid.begin[block]):
         first = grid.edges[block + 1] + (grid.low[block] + b) * grid.width - grid.offset
         if begin <= first and first + grid.width - 1 <= end:
@@ -129,7 +132,7 @@ def _take_over(grid, block, begin, end, high, exits):
             for j in range(first + 1, first + grid.width):
                 best = max(best, high[j])
             at = grid.begin[block] + b
-            exits[at] = max(NONE, min(np.int64(exits[at]), best))
+            exits[at] = max(NONE, min(np.int64(exits[at]), best + m.gap_open))
 
 
 @njit_inner
@@ -188,7 +191,7 @@ def _tighten(m, grid, costs, known, ahead, exits):
             if costs.local:
                 for j in range(begin, stop + 1):
                     high[j] = max(high[j], all_match)
-            _take_over(grid, block, begin, stop, high, exits)
+            _take_over(m, grid, block, begin, stop, high, exits)
             old = (begin, stop)
             wanted = _wanted(exits[at : at + n], ahead[at : at + n], n, up, down, 2 * all_match)
             before = max(m.least, min(wanted[0], before + before // 2 + 2))
