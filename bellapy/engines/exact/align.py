@@ -118,7 +118,7 @@ def align_one(
     if beat is not None:
         known, least = max(known, beat + 1), beat + 1
     sweeper.watch("bounds", 0.0)
-    region = bound_region(query, target, scores, mode, known, sweeper.threads, first)
+    region = bound_region(query, target, scores, mode, known, sweeper.threads, first, bool(sweeper.devices))
     upper = upper_bound(region)
     if upper < known:
         return None, Work(known, upper, 0, 0, np.zeros((0, 2), np.int32), BLOCK, False)

@@ -237,11 +237,12 @@ def whole_gains(query: np.ndarray, target: np.ndarray, scores: Scores, threads: 
 
 def bound_region(
     query: np.ndarray, target: np.ndarray, scores: Scores, mode: str, known: int, threads: int = 1,
-    first: list[Gains] | None = None,
+    first: list[Gains] | None = None, on_gpu: bool = False,
 ) -> Region:  # fmt: skip
     """Bounds for alignments that score at least `known`, made in rounds as long as they get much tighter.
 
     query, target : uint8 codes.  first : `whole_gains`, if they are there; not for global mode.
+    on_gpu : a GPU computes what is left.
     """
     n, m = len(query), len(target)
     ends = mode == "global"
@@ -259,7 +260,7 @@ def bound_region(
         if area > PROGRESS * before:
             break
     region = Region(rows, columns, across, known, scores.gap_open, ends, ends)
-    is_left = is_worth(area, n, known, upper_bound(region))
+    is_left = is_worth(area, n, known, upper_bound(region), on_gpu)
     return _by_grid(query, target, scores, region, threads) if is_left else region
 
 

@@ -22,8 +22,8 @@ from bellapy.engines.exact.rule import Scores
 from bellapy.engines.exact.windows import tighten
 from bellapy.engines.exact.words import word_costs, word_length
 
-WORTH = 1 << 36  # cells, and columns of an interval on average, beyond which a grid saves more than it takes
-WIDE = 1 << 15
+WORTH, GPU_WORTH = 1 << 36, 1 << 48  # cells beyond which a grid saves more than it takes: a GPU computes 4e12 a second
+WIDE = 1 << 15  # columns of an interval on average, likewise
 HOPE = 8  # an alignment that scores less than such a part of what is possible leaves too much
 MOST_BANDS = 1 << 23  # of all blocks
 LEAST_ROWS = 1024
@@ -75,9 +75,9 @@ class Matrix(NamedTuple):
         return self._replace(query=self.query[::-1].copy(), target=self.target[::-1].copy())
 
 
-def is_worth(area: int, n: int, known: int, upper: int) -> bool:
+def is_worth(area: int, n: int, known: int, upper: int, on_gpu: bool) -> bool:
     """Whether bounds by a grid save time, where so many cells of n rows are left, and no alignment scores above `upper`."""
-    return area > max(WORTH, WIDE * n) and upper <= HOPE * known
+    return area > max(GPU_WORTH if on_gpu else WORTH, WIDE * n) and upper <= HOPE * known
 
 
 def find_limits(matrix: Matrix, first: np.ndarray, last: np.ndarray) -> Limits:
