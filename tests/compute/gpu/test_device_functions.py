@@ -9,9 +9,13 @@ from collections.abc import Iterator
 from types import FunctionType
 from typing import Any
 
+import pytest
 from numba.core.dispatcher import Dispatcher
 
 import bellapy
+
+pytest.importorskip("numba_cuda")
+pytest.importorskip("cuda.bindings")
 
 OF_KERNELS = {"blockDim", "blockIdx", "grid", "laneid", "shared", "shfl_sync", "syncthreads", "syncwarp", "threadIdx"}
 
