@@ -13,8 +13,8 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from bellapy.io.fastx import load_reads
-from bellapy.jobs.overlap import count_rounds
 from bellapy.jobs.overlap.canonical import canonical_reads
+from bellapy.jobs.overlap.count_rounds import estimate_reads
 from bellapy.jobs.overlap.pipeline import in_memory
 from bellapy.jobs.overlap.report import start_report
 from bellapy.params import make_params
@@ -37,8 +37,8 @@ def estimated(path: str) -> Told:
     params = make_params(threads=THREADS, device="cpu")
     reads, _ = canonical_reads(load_reads([path]), THREADS)
     work = in_memory(reads, params, start_report(RunReport("estimate", "", params.to_dict())))
-    work.store.put("settings", count_rounds.choose_settings(work))
-    depth, rate = work.estimate.depth or 0.0, work.estimate.error_rate or 0.0
+    found = estimate_reads(work)
+    depth, rate = found.depth or 0.0, found.error_rate or 0.0
     return Told(depth, rate, reads.n_bases / depth if depth else 0.0)
 
 

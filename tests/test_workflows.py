@@ -22,7 +22,8 @@ import pytest
 from cases import IMPORTS, run, sample_reads
 
 from bellapy import __version__
-from bellapy.jobs.overlap.pipeline import rounds_of
+from bellapy.jobs.overlap.pipeline import flow_of
+from bellapy.jobs.overlap.work import Round
 
 ROOT = Path(__file__).parents[1]
 OPTIONS = "--preset ont -k 13 --min-overlap 700 --max-copies 9 --delta 0.2 --cigar"
@@ -284,7 +285,7 @@ def test_nextflow_in_tiles(work, tmp_path):
     run_script("plan", args="-q --blocks 2 --skip-alignment", folder=folder)
     rows = [line.split("\t") for line in (tmp_path / "plan.tsv").read_text().splitlines() if not line.startswith("#")]
     named = re.findall(r"ROUND_\w+\(plan, '(\w+)'", (ROOT / "workflows" / "nextflow" / "main.nf").read_text())
-    assert named == [*(its_round.name for its_round in rounds_of(False)), "placed"]
+    assert named == [*(step.name for step in flow_of(False) if isinstance(step, Round)), "placed"]
     assert {name for name, *_ in rows} <= set(named)
     for _, first, count in rows:
         run_script("runtile", args="-q", folder=folder, first=first, count=count)

@@ -22,7 +22,8 @@ from bellapy.errors import InputError
 from bellapy.jobs.extend import Extending, Pair, check_pairs, make_seeds, pack_pairs, read_pairs
 from bellapy.jobs.overlap.canonical import canonical_reads, given_overlaps
 from bellapy.jobs.overlap.estimate import with_min_overlap
-from bellapy.jobs.overlap.pipeline import overlap_reads, paths_stage, with_device
+from bellapy.jobs.overlap.paths import paths_stage
+from bellapy.jobs.overlap.pipeline import overlap_reads, with_device
 from bellapy.jobs.overlap.report import PathsStage, start_report
 from bellapy.params import make_params
 from bellapy.records import Anchors, ReadSet, join_overlaps, join_paths

@@ -32,7 +32,8 @@ from bellapy.jobs.correct.pipeline import Job, correct_reads
 from bellapy.jobs.correct.report import start_report as start_correct
 from bellapy.jobs.overlap.canonical import canonical_reads
 from bellapy.jobs.overlap.estimate import with_min_overlap
-from bellapy.jobs.overlap.pipeline import overlap_reads, paths_stage, with_device
+from bellapy.jobs.overlap.paths import paths_stage
+from bellapy.jobs.overlap.pipeline import overlap_reads, with_device
 from bellapy.jobs.overlap.report import REASONS
 from bellapy.jobs.overlap.report import start_report as start_overlaps
 from bellapy.params import Params, Scoring, make_params

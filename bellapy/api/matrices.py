@@ -10,8 +10,9 @@ from scipy import sparse
 from bellapy.api.inputs import Reads, as_reads
 from bellapy.compute.threads import usable_cores
 from bellapy.jobs.overlap.canonical import Order, canonical_reads
-from bellapy.jobs.overlap.pipeline import Counted, candidates_stage, count_stage, with_device
+from bellapy.jobs.overlap.pipeline import with_device
 from bellapy.jobs.overlap.report import start_report
+from bellapy.jobs.overlap.stages import Counted, candidates_stage, count_stage
 from bellapy.params import Params, make_params
 from bellapy.records import ReadSet
 from bellapy.records.sparse import sparse_kmers, sparse_seeds

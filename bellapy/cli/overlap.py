@@ -103,7 +103,7 @@ def count(given: Given, reads: Reads, output: StageOutput) -> None:
     with overlap_session(given, reads, {"-o": output}) as (run, params):
         loaded = load_reads(run, params, reads)
         from bellapy.io.stage_files import save_stage
-        from bellapy.jobs.overlap.pipeline import count_stage
+        from bellapy.jobs.overlap.stages import count_stage
 
         counted = count_stage(loaded.reads, params, run.report)
         save_stage(output, "k-mers", loaded.reads, counted.meta(), matrix=counted.matrix, profile=counted.profile)
@@ -118,7 +118,7 @@ def candidates(
     with overlap_session(given, [*reads, kmers], {"-o": output}) as (run, params):
         loaded = load_reads(run, params, reads)
         from bellapy.io.stage_files import load_stage, save_stage
-        from bellapy.jobs.overlap.pipeline import Counted, candidates_stage
+        from bellapy.jobs.overlap.stages import Counted, candidates_stage
 
         meta, matrix, profile = load_stage(kmers, "k-mers", loaded.reads, run.budget)
         seeds = candidates_stage(loaded.reads, Counted.from_meta(matrix, profile, meta), params, run.report)
@@ -134,7 +134,7 @@ def align(
     with overlap_session(given, [*reads, seeds], {"-o": output}) as (run, params):
         loaded = load_reads(run, params, reads)
         from bellapy.io.stage_files import load_stage, save_stage
-        from bellapy.jobs.overlap.pipeline import align_stage, estimate_of
+        from bellapy.jobs.overlap.stages import align_stage, estimate_of
 
         meta, seed_set = load_stage(seeds, "seeds", loaded.reads, run.budget)
         seed_set, extensions, steps = align_stage(loaded.reads, seed_set, estimate_of(meta), params, run.report)
@@ -153,7 +153,8 @@ def filter_command(
     with overlap_session(given, [*reads, alignments], {"-o": output, "the index": target.index}) as (run, params):
         loaded = load_reads(run, params, reads, target)
         from bellapy.io.stage_files import load_stage, not_a_stage
-        from bellapy.jobs.overlap.pipeline import are_extended, estimate_of, filter_stage, with_device
+        from bellapy.jobs.overlap.pipeline import with_device
+        from bellapy.jobs.overlap.stages import are_extended, estimate_of, filter_stage
         from bellapy.params import Scoring
 
         meta, seeds, extensions = load_stage(alignments, "alignments", loaded.reads, run.budget)

@@ -104,7 +104,7 @@ def write_with_paths(
     from bellapy.compute.threads import consume_ahead
     from bellapy.io.overlap_writer import formatter, open_writer
     from bellapy.jobs.overlap.estimate import with_min_overlap
-    from bellapy.jobs.overlap.pipeline import paths_stage
+    from bellapy.jobs.overlap.paths import paths_stage
 
     threads, params = run.run.threads, with_min_overlap(params, reads.lengths)
     with charting(run, reads) as add, open_writer(output, reads, run.report.command, __version__, threads) as write:

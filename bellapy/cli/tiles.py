@@ -92,14 +92,14 @@ def find_in_tiles(run: Session, params: Params, reads: list[str], output: str) -
     import numpy as np
 
     with _own_tiles(run, _asked(params, False, False), reads, output) as work:
-        from bellapy.jobs.overlap.align_rounds import steps_for
+        from bellapy.jobs.overlap.align_rounds import STEPS
         from bellapy.jobs.overlap.in_folder import placed, run_rounds
         from bellapy.records import join_overlaps
         from bellapy.runs.launch import Here
 
         run.budget.require("all reads in both directions", 2 * work.n_bases)
         run_rounds(work, Here(work.do))
-        overlaps, steps = join_overlaps(list(placed(work))), steps_for(work)
+        overlaps, steps = join_overlaps(list(placed(work))), work.get(STEPS).steps
         return work.stored.some_as_given(np.arange(len(work.stored.lengths)), run.run.threads), overlaps, steps
 
 
@@ -246,13 +246,13 @@ def gather(given: Given, folder: Folder, output: Output = "-") -> None:
 
 def _write(run: Session, work: FolderWork, params: Params, output: Destination) -> None:
     """Write the overlaps of a folder, with their paths if the output needs any."""
-    from bellapy.jobs.overlap.align_rounds import steps_for
+    from bellapy.jobs.overlap.align_rounds import STEPS
     from bellapy.jobs.overlap.in_folder import n_placed, placed, placed_with_reads
     from bellapy.jobs.overlap.pipeline import with_device
 
     reads = work.stored.as_given()
     if output.paths:
         parts, params = placed_with_reads(work, run.budget), with_device(params)
-        write_with_paths(run, reads, parts, n_placed(work), steps_for(work), params, output)
+        write_with_paths(run, reads, parts, n_placed(work), work.get(STEPS).steps, params, output)
     else:
         write_plain(run, reads, placed(work), output)

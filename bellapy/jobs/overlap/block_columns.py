@@ -5,12 +5,121 @@ An entry of a block holds a place in the block, and goes with the number of its 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from bellapy.compute.jit import njit
+from bellapy.jobs.overlap.candidates import Between, KeyLayout, Multiplied, layout_of, symbolic_product
+from bellapy.jobs.overlap.linking import Kept
+from bellapy.jobs.overlap.store import Result
+from bellapy.jobs.overlap.work import PARTS, Work
+from bellapy.records import KmerMatrix
+from bellapy.records.bases import PAD
+from bellapy.records.kmers import Held, HeldMatrix, entry_type
 from bellapy.seeding.entries import is_first, pack_entry, place_of, reverse_of
 
 U = np.uint64
+ANY_COUNT = (1 << 31) - 1
+
+
+class Blocks(NamedTuple):
+    """Entries of a part by blocks of reads, and the columns these are of: one array for each block.
+
+    columns : none where there is one block, of all reads.
+    products : (n_reads,) int64, products that every query makes; None where there is one block.
+    """
+
+    entries: tuple[np.ndarray | Held, ...]
+    columns: tuple[np.ndarray, ...] = ()
+    products: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class KeptPart:
+    """The columns of a part of the k-mers that link reads.
+
+    n_kmers, n_places : how many these are, and their entries.
+    k, seed_length : length of the k-mers, and how many bases match exactly at each of their positions.
+    kept : what was looked at; None where that is not known.
+    """
+
+    blocks: Blocks
+    n_kmers: int
+    n_places: int
+    k: int
+    seed_length: int
+    kept: Kept | None
+
+
+@dataclass(frozen=True)
+class WholeLayout:
+    """The layout of keys that the whole product would take; None: there is one tile, which takes what it needs."""
+
+    keys: KeyLayout | None
+
+
+KEPT = Result("keep", KeptPart, PARTS)
+LAYOUT = Result("layout", WholeLayout)
+
+
+def cut(work: Work, matrix: KmerMatrix) -> Blocks:
+    """Entries and their columns by blocks of reads."""
+    first = work.plan.first_reads
+    borders = matrix.starts[first] - PAD
+    borders[-1] = matrix.starts[-1]
+    sizes = np.zeros(work.plan.n_blocks, np.int64)
+    count_in_blocks(matrix.entries, borders, sizes)
+    at = np.concatenate(([0], np.cumsum(sizes)))
+    kind = entry_type(int(np.diff(borders).max(initial=0)))
+    entries, columns = np.empty(at[-1], kind), np.empty(at[-1], np.uint32)
+    split_by_block(matrix.entries, borders, at[:-1].copy(), entries, columns)
+    products = symbolic_product(matrix, work.params.run.threads).sum(axis=0)
+    return Blocks(tuple(np.split(entries, at[1:-1])), tuple(np.split(columns, at[1:-1])), products)
+
+
+def learn_layout(work: Work) -> WholeLayout:
+    """From the products of all parts."""
+    if work.is_whole:
+        return WholeLayout(None)
+    most = np.sum([products for (products,) in work.arrays(KEPT, "blocks.products")], axis=0).max(initial=1)
+    reads = work.reads.all()
+    none = KmerMatrix(1, 0, np.zeros(0, entry_type(len(reads.codes))), np.append(reads.starts, len(reads.codes)), 1, 1)
+    return WholeLayout(layout_of(none, int(most)))
+
+
+def tile_matrix(work: Work, tile: int) -> tuple[KmerMatrix, Multiplied]:
+    """The columns that link reads of a tile, and how they are multiplied."""
+    told = work.store.told(KEPT, 0)
+    shape = {name: told[name] for name in ("k", "seed_length")}
+    if work.is_whole:
+        parts = [work.pop(KEPT, part) for part in range(work.plan.n_parts)]
+        whole = [part.blocks.entries[0] for part in parts]
+        held = whole[0] if len(whole) == 1 else np.concatenate([part for part in whole if isinstance(part, np.ndarray)])
+        n_kmers = sum(part.n_kmers for part in parts)
+        starts = np.append(work.reads.all().starts, len(work.reads.all().codes))
+        kind: Any = HeldMatrix if isinstance(held, Held) else KmerMatrix
+        return kind(n_kmers=n_kmers, entries=held, starts=starts, upper=ANY_COUNT, **shape), Multiplied()
+    (i, j), first = work.plan.tiles[tile], work.plan.first_reads
+    starts = PAD + np.concatenate(([0], np.cumsum(work.lengths(tile).astype(np.int64) + PAD)))
+    n_queries = int(first[i + 1] - first[i])
+    pieces, n_kmers = [], 0
+    for part in range(work.plan.n_parts):
+        names = [f"blocks.{what}.{b}" for b in ((i,) if i == j else (i, j)) for what in ("entries", "columns")]
+        blocks = work.store.arrays(KEPT, names, part)
+        if len(work.plan.tiles) == 1:
+            work.pop(KEPT, part)  # nobody needs the rest
+        room: np.ndarray = np.empty(sum(len(block) for block in blocks) // 2, entry_type(int(starts[-1])))
+        shift = starts[n_queries] - PAD
+        n, its_kmers = own_columns(*blocks, room) if i == j else join_columns(*blocks, shift, room)
+        del blocks
+        pieces.append(room[:n] if work.plan.n_parts == 1 else room[:n].copy())
+        n_kmers += its_kmers
+    entries = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+    matrix = KmerMatrix(n_kmers=n_kmers, entries=entries, starts=starts, upper=ANY_COUNT, **shape)
+    between = None if i == j else Between(n_queries, n_queries)
+    return matrix, Multiplied(between, work.get(LAYOUT).keys)
 
 
 @njit

@@ -6,52 +6,144 @@ reads (block_columns.py).
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from bellapy.compute.memory import Budget
 from bellapy.jobs.overlap import estimate as estimates
-from bellapy.jobs.overlap.block_columns import count_in_blocks, join_columns, own_columns, split_by_block
-from bellapy.jobs.overlap.candidates import Between, KeyLayout, layout_of, symbolic_product
+from bellapy.jobs.overlap.block_columns import ANY_COUNT, KEPT, Blocks, KeptPart, cut
 from bellapy.jobs.overlap.column_kinds import Tests
 from bellapy.jobs.overlap.coverage import DEPTH_BYTES
 from bellapy.jobs.overlap.depth import Bins
 from bellapy.jobs.overlap.linking import Kept, Links, Rules, keep_columns, learn_rules, link_profile
 from bellapy.jobs.overlap.measured import Finder
-from bellapy.jobs.overlap.work import MemoryStore, Result, Round, Work
+from bellapy.jobs.overlap.store import MemoryStore, Result
+from bellapy.jobs.overlap.work import PARTS, Work
 from bellapy.params import KmerParams
 from bellapy.params.overlap import DEFAULT_SAMPLING_WINDOW
 from bellapy.records import DepthProfile, Estimate, KmerMatrix, ReadSet
-from bellapy.records.bases import PAD
-from bellapy.records.kmers import Held, HeldMatrix, entry_type
+from bellapy.records.kmers import Held, entry_type
 from bellapy.seeding.kmer_matrix import PROFILE_WIDTH, build_kmer_matrix, profile_depth
 from bellapy.seeding.kmers import NO_MASK, KmerCounts, Known, Share, count_kmers, size_partitions, usual_ranges
 from bellapy.seeding.sampling import compress_homopolymers, restore_places, sampling_mask
 
-LOWEST, ANY_COUNT = 2, (1 << 31) - 1  # bounds of counts
+LOWEST = 2  # count of the k-mers that are counted
 PROFILED_BYTES = 48  # of a bin of the depth profile, while it is judged
 
 LEAST_BASES = 1 << 20  # for each thread: fewer are counted sooner than kernels are loaded
-SAMPLE = "sample"  # name of what is counted to learn about the reads
 MASKED = "minimizer", "syncmer"
 """Ways of sampling that mark places of the reads."""
 
 
-def choose_settings(work: Work) -> Result:
-    """Depth and error rate of the reads; k, bounds and sampling, given or chosen from these."""
-    reads, kmers = work.reads.all(), work.params.kmers
-    found = _estimate(work, reads, kmers, work.params.run.threads, Budget(work.params.run.max_memory))
+@dataclass(frozen=True)
+class Settings:
+    """How k-mers are counted: k, bounds and sampling."""
+
+    k: int
+    lower: int
+    upper: int
+    sampling: str
+    sampling_window: int
+
+    @property
+    def one_in(self) -> int:
+        """One k-mer in so many is counted."""
+        return self.sampling_window if self.sampling == "fraction" else 1
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The k-mers that were counted to learn about the reads."""
+
+    k: int
+    known: Known
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How many k-mers of each partition start in each range of the reads, as `size_partitions` gives it."""
+
+    sizes: np.ndarray
+
+
+@dataclass(frozen=True)
+class PartCounts:
+    """All k-mers of a part that occur more than once.
+
+    entries : of a KmerMatrix.  spectrum : as in KmerCounts.  n_kmers, copies : (n_bins,) uint32, as in DepthProfile.
+    """
+
+    entries: np.ndarray | Held
+    spectrum: np.ndarray
+    n_kmers: np.ndarray
+    copies: np.ndarray
+
+
+class Sound(NamedTuple):
+    """What `column_kinds.Tests` looks at, without the bins, which follow from the reads."""
+
+    upper: int
+    most: int
+    sound: np.ndarray
+    level: np.ndarray
+    apart: int
+    apart_places: int
+
+
+class Shares(NamedTuple):
+    """As in `linking.Rules`."""
+
+    apart_share: float
+    deep_share: float
+    repeat_share: float
+
+
+@dataclass(frozen=True)
+class Linking:
+    """What all counts say: the depth along the reads, the spectrum, and which columns link reads (`linking.Rules`)."""
+
+    n_kmers: np.ndarray
+    copies: np.ndarray
+    spectrum: np.ndarray
+    tests: Sound
+    one_in: np.ndarray
+    before: np.ndarray
+    reference: np.ndarray
+    in_repeat: np.ndarray
+    shares: Shares
+
+
+@dataclass(frozen=True)
+class Linked:
+    """The depth profile with what was learnt of each read; which k-mers link reads, None where that is not known."""
+
+    profile: DepthProfile
+    links: Links | None = None
+
+
+SETTINGS = Result("settings", Settings)
+SAMPLE = Result("sample", Sample)
+COUNTED = Result("count", PartCounts, PARTS)
+LINKING = Result("links", Linking)
+LINKED = Result("profile", Linked)
+
+
+def estimate_reads(work: Work) -> Estimate:
+    """Depth and error rate of the reads."""
+    return _estimate(work, work.reads.all(), work.params.kmers, work.params.run.threads, Budget(work.params.run.max_memory))
+
+
+def choose_settings(work: Work) -> Settings:
+    """k, bounds and sampling, given or chosen from the estimate."""
+    reads, kmers, found = work.reads, work.params.kmers, work.estimate
     k = kmers.k or estimates.choose_k(reads.lengths, found.choice_rate)
     upper = kmers.upper or estimates.choose_upper(found.depth, found.error_rate, k, kmers.lower, found.level)
     sampling, window = kmers.sampling, kmers.sampling_window or DEFAULT_SAMPLING_WINDOW
     if sampling == "auto":
         sampling, window = "fraction", estimates.choose_sampling(found.choice_rate, k)
-    return {
-        "estimate": asdict(found), "k": k, "lower": kmers.lower, "upper": upper, "sampling": sampling,
-        "sampling_window": window,
-    }  # fmt: skip
+    return Settings(k, kmers.lower, upper, sampling, window)
 
 
 def _estimate(work: Work, reads: ReadSet, kmers: KmerParams, threads: int, budget: Budget) -> Estimate:
@@ -62,7 +154,7 @@ def _estimate(work: Work, reads: ReadSet, kmers: KmerParams, threads: int, budge
         sample = Share(0, 1, _sizes(work, k, one_in))
         counts = count_kmers(reads.codes, k, LOWEST, ANY_COUNT, share=sample, threads=threads, budget=budget)
         if _is_in_memory(work) and budget.limit is None:
-            work.store.put(SAMPLE, {"k": k, "known": Known(sample.sizes.shape[1], counts)})
+            work.store.put(SAMPLE, Sample(k, Known(sample.sizes.shape[1], counts)))
     budget.require("measuring the depth", DEPTH_BYTES)
     matrix = build_kmer_matrix(replace(counts, entries=_view(counts.entries)), reads, k, ANY_COUNT)
     found = estimates.estimate(reads, matrix, one_in, kmers.error_rate, kmers.depth, threads, find, sampled=work.sampled)
@@ -84,32 +176,24 @@ def _sample_on_gpu(work: Work, reads: ReadSet, k: int, one_in: int) -> tuple[Kme
     return its_counts, lambda table: coverage_cuda.find_listed(reads, table, work.resources)
 
 
-def one_in(settings: Result) -> int:
-    """One k-mer in so many is counted."""
-    return settings["sampling_window"] if settings["sampling"] == "fraction" else 1
-
-
 def needs_all_reads(kmers: KmerParams) -> bool:
     """Whether counting holds arrays of the size of all reads, so that it is done in one part."""
     return kmers.homopolymer or kmers.sampling in MASKED
 
 
-def count(work: Work, part: int) -> Result:
+def count(work: Work, part: int) -> PartCounts:
     """All k-mers of a part that occur more than once, and their depth profile."""
-    reads, settings, threads = work.reads.all(), work.settings, work.params.run.threads
-    known = _take_sample(work, settings["k"])
+    reads, settings, threads = work.reads.all(), work.get(SETTINGS), work.params.run.threads
+    known = _take_sample(work, settings.k)
     counts = _count_on_gpu(reads, work) or _count(reads, work, part, known)
-    full = _matrix(work, replace(counts, entries=_view(counts.entries)), settings["upper"])
+    full = _matrix(work, replace(counts, entries=_view(counts.entries)), settings.upper)
     room = PROFILED_BYTES * (reads.n_bases // PROFILE_WIDTH + len(reads))
     Budget(work.params.run.max_memory).require("the depth along the reads", room)
     profile = profile_depth(full, reads, threads)
-    return {
-        "entries": counts.entries, "spectrum": counts.spectrum, "n_kmers": profile.n_kmers, "copies": profile.copies,
-        "numbers": {"kmers": counts.n_kmers},
-    }  # fmt: skip
+    return PartCounts(counts.entries, counts.spectrum, profile.n_kmers, profile.copies)
 
 
-def _view(entries: Any) -> Any:
+def _view(entries: np.ndarray | Held) -> np.ndarray | Held:
     """The entries, as another array, which may become read-only."""
     return entries if isinstance(entries, Held) else entries[:]
 
@@ -132,31 +216,29 @@ def pays_on_gpu(work: Work) -> bool:
 
 def _count_on_gpu(reads: ReadSet, work: Work) -> KmerCounts | None:
     """The k-mers of the whole job, which a GPU holds from then on; None where the CPU has to count."""
-    settings, kmers = work.settings, work.params.kmers
-    if not pays_on_gpu(work) or kmers.homopolymer or settings["sampling"] in MASKED:
+    settings, kmers = work.get(SETTINGS), work.params.kmers
+    if not pays_on_gpu(work) or kmers.homopolymer or settings.sampling in MASKED:
         return None
     from bellapy.jobs.overlap.columns_cuda import try_to_count
 
-    return try_to_count(reads, settings["k"], kmers.lower, one_in(settings), work.resources)
+    return try_to_count(reads, settings.k, kmers.lower, settings.one_in, work.resources)
 
 
 def _count(reads: ReadSet, work: Work, part: int, known: Known | None) -> KmerCounts:
-    settings, kmers, threads = work.settings, work.params.kmers, work.params.run.threads
-    k, sampling, window, budget = (
-        settings["k"], settings["sampling"], settings["sampling_window"], Budget(work.params.run.max_memory),
-    )  # fmt: skip
+    settings, kmers, threads = work.get(SETTINGS), work.params.kmers, work.params.run.threads
+    k, budget = settings.k, Budget(work.params.run.max_memory)
     codes, mask, marks = reads.codes, NO_MASK, None
     if kmers.homopolymer:
         budget.require("homopolymer compression", 2 * len(codes))
         codes, marks = compress_homopolymers(codes)
-    if sampling in MASKED:
-        budget.require(f"sampling by {sampling}s", len(codes))
-        mask = sampling_mask(codes, k, sampling, window, threads)
+    if settings.sampling in MASKED:
+        budget.require(f"sampling by {settings.sampling}s", len(codes))
+        mask = sampling_mask(codes, k, settings.sampling, settings.sampling_window, threads)
     plain = marks is None and not len(mask)
     known = known if kmers.lower == LOWEST else None
-    share = Share(part, work.plan.n_parts, _sizes(work, k, one_in(settings)), known) if plain else None
+    share = Share(part, work.plan.n_parts, _sizes(work, k, settings.one_in), known) if plain else None
     counts = count_kmers(
-        codes, k, kmers.lower, ANY_COUNT, keep_one_in=one_in(settings), mask=mask, share=share, threads=threads,
+        codes, k, kmers.lower, ANY_COUNT, keep_one_in=settings.one_in, mask=mask, share=share, threads=threads,
         budget=budget,
     )  # fmt: skip
     return counts if marks is None else replace(counts, entries=restore_places(reads.codes, marks, counts.entries, threads))
@@ -164,10 +246,10 @@ def _count(reads: ReadSet, work: Work, part: int, known: Known | None) -> KmerCo
 
 def _take_sample(work: Work, k: int) -> Known | None:
     """The k-mers that were counted to learn about the reads, if they have this k; they are forgotten in any case."""
-    if not _is_in_memory(work) or not work.store.get_or_make(SAMPLE, dict):
+    if not work.store.has(SAMPLE):
         return None
-    sample = work.store.pop(SAMPLE)
-    return sample["known"] if sample["k"] == k else None
+    sample = work.pop(SAMPLE)
+    return sample.known if sample.k == k else None
 
 
 def _sizes(work: Work, k: int, keep_one_in: int) -> np.ndarray:
@@ -176,18 +258,18 @@ def _sizes(work: Work, k: int, keep_one_in: int) -> np.ndarray:
     They are counted once for each k: what is counted to learn about the reads mostly has the same.
     """
 
-    def make() -> Result:
+    def make() -> Sizes:
         threads, limited = work.params.run.threads, work.params.run.max_memory is not None
         codes = work.reads.all().codes
-        return {"sizes": size_partitions(codes, k, n_ranges=usual_ranges(threads, limited), threads=threads)}
+        return Sizes(size_partitions(codes, k, n_ranges=usual_ranges(threads, limited), threads=threads))
 
-    sizes = work.store.get_or_make(f"sizes.{k}", make)["sizes"]
+    sizes = work.store.once(Result(f"sizes.{k}", Sizes), make).sizes
     return sizes[:, : max(1, sizes.shape[1] // keep_one_in)]
 
 
 def _shape(work: Work) -> dict[str, int]:
     """The length of k-mers, and how many bases match exactly at each of their positions."""
-    k = work.settings["k"]
+    k = work.get(SETTINGS).k
     return {"k": k, "seed_length": 1 if work.params.kmers.homopolymer else k}
 
 
@@ -203,8 +285,8 @@ class _Matrices:
 
     def __iter__(self):
         work = self._work
-        for entries, spectrum in work.arrays("count", "entries", "spectrum", over="parts"):
-            yield _matrix(work, KmerCounts(_view(entries), 0, spectrum), work.settings["upper"])
+        for entries, spectrum in work.arrays(COUNTED, "entries", "spectrum"):
+            yield _matrix(work, KmerCounts(_view(entries), 0, spectrum), work.get(SETTINGS).upper)
 
 
 def _plain_profile(work: Work) -> DepthProfile:
@@ -213,152 +295,61 @@ def _plain_profile(work: Work) -> DepthProfile:
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths // PROFILE_WIDTH + 1, out=offsets[1:])
     if work.plan.n_parts == 1:
-        ((n_kmers, copies),) = work.arrays("count", "n_kmers", "copies", over="parts")
+        ((n_kmers, copies),) = work.arrays(COUNTED, "n_kmers", "copies")
     else:
         n_kmers, copies = np.zeros((2, int(offsets[-1])), np.uint32)
-        for its_kmers, its_copies in work.arrays("count", "n_kmers", "copies", over="parts"):
+        for its_kmers, its_copies in work.arrays(COUNTED, "n_kmers", "copies"):
             n_kmers += its_kmers
             copies += its_copies
     unknown = np.zeros(len(lengths))
     return DepthProfile(PROFILE_WIDTH, offsets, n_kmers, copies, unknown.astype(np.float32), unknown.astype(np.uint8))
 
 
-def learn_from_parts(work: Work) -> Result:
+def learn_from_parts(work: Work) -> Linking:
     """The depth profile, and which columns link reads."""
-    settings, estimate, profile = work.settings, work.estimate, _plain_profile(work)
+    settings, estimate, profile = work.get(SETTINGS), work.estimate, _plain_profile(work)
     rate = estimates.DEFAULT_ERROR_RATE if estimate.error_rate is None else estimate.error_rate
-    window = one_in(settings)
     rules = learn_rules(
-        _Matrices(work), profile, (1 - rate) ** settings["k"] / window, 1 / window,
+        _Matrices(work), profile, (1 - rate) ** settings.k / settings.one_in, 1 / settings.one_in,
         strict=work.params.kmers.upper is not None, threads=work.params.run.threads,
     )  # fmt: skip
-    tests = rules.tests
-    spectrum = np.sum([spectrum for (spectrum,) in work.arrays("count", "spectrum", over="parts")], axis=0)
-    return {
-        "n_kmers": profile.n_kmers, "copies": profile.copies, "sound": tests.sound, "level": tests.level,
-        "one_in": rules.one_in, "before": rules.before, "reference": rules.reference, "in_repeat": rules.in_repeat,
-        "spectrum": spectrum, "upper": tests.upper, "most": tests.most, "apart_places": tests.apart_places,
-        "apart": tests.apart, "shares": [rules.apart_share, rules.deep_share, rules.repeat_share],
-    }  # fmt: skip
+    spectrum = np.sum([spectrum for (spectrum,) in work.arrays(COUNTED, "spectrum")], axis=0)
+    return Linking(
+        profile.n_kmers, profile.copies, spectrum, Sound(*rules.tests[1:]), rules.one_in, rules.before, rules.reference,
+        rules.in_repeat, Shares(rules.apart_share, rules.deep_share, rules.repeat_share),
+    )  # fmt: skip
 
 
-def _rules(work: Work) -> tuple[DepthProfile, Rules, np.ndarray]:
-    """The profile without what was learnt of each read, the rules, and the spectrum."""
-    learnt = work.store.get_or_make("links", lambda: learn_from_parts(work))
+def _rules(work: Work) -> tuple[DepthProfile, Rules]:
+    """The profile without what was learnt of each read, and the rules."""
+    learnt = work.get(LINKING)
     offsets = np.concatenate(([0], np.cumsum(work.reads.lengths // PROFILE_WIDTH + 1, dtype=np.int64)))
     profile = DepthProfile(
-        PROFILE_WIDTH, offsets, learnt["n_kmers"], learnt["copies"], learnt["reference"],
+        PROFILE_WIDTH, offsets, learnt.n_kmers, learnt.copies, learnt.reference,
         np.zeros(len(work.reads.lengths), np.uint8),
     )  # fmt: skip
-    none = _matrix(work, KmerCounts(np.zeros(0, entry_type(len(work.reads.all().codes))), 0, learnt["spectrum"]), ANY_COUNT)
-    tests = Tests(
-        Bins(none.starts, none.read_table, offsets, PROFILE_WIDTH), learnt["upper"], learnt["most"], learnt["sound"],
-        learnt["level"], learnt["apart"], learnt["apart_places"],
-    )  # fmt: skip
-    rest = learnt["one_in"], learnt["before"], learnt["reference"], learnt["in_repeat"], *learnt["shares"]
-    return profile, Rules(tests, *rest), learnt["spectrum"]
+    none = _matrix(work, KmerCounts(np.zeros(0, entry_type(len(work.reads.all().codes))), 0, learnt.spectrum), ANY_COUNT)
+    tests = Tests(Bins(none.starts, none.read_table, offsets, PROFILE_WIDTH), *learnt.tests)
+    return profile, Rules(tests, learnt.one_in, learnt.before, learnt.reference, learnt.in_repeat, *learnt.shares)
 
 
-def keep(work: Work, part: int) -> Result:
+def keep(work: Work, part: int) -> KeptPart:
     """The columns of a part that link reads, by blocks of reads, and the products that every query makes of them."""
-    _, rules, _ = _rules(work)
-    entries = work.store.pop(f"count.{part}")["entries"]
+    _, rules = _rules(work)
+    entries = work.pop(COUNTED, part).entries
     if isinstance(entries, Held):
         entries, kept = entries.keep(rules)  # type: ignore[attr-defined]
     else:
         kept = keep_columns(entries, rules, part)
         entries = entries[: kept.n_entries]
-    numbers = {"kmers": int(kept.kept.sum()), "places": len(entries)}
-    result: Result = {
-        "kept": kept.kept, "found": kept.found, "n_apart": kept.n_apart, "numbers": numbers, "shape": _shape(work),
-    }  # fmt: skip
-    if work.is_whole:
-        return {**result, "entries.0": entries}
-    matrix = _matrix(work, KmerCounts(entries, numbers["kmers"], kept.kept), ANY_COUNT)
-    return {
-        **result, "products": symbolic_product(matrix, work.params.run.threads).sum(axis=0), **_by_block(work, matrix)
-    }  # fmt: skip
+    n_kmers, blocks = int(kept.kept.sum()), Blocks((entries,))
+    if not work.is_whole:
+        blocks = cut(work, _matrix(work, KmerCounts(entries, n_kmers, kept.kept), ANY_COUNT))
+    return KeptPart(blocks, n_kmers, len(entries), **_shape(work), kept=kept)
 
 
-def _by_block(work: Work, matrix: KmerMatrix) -> Result:
-    """Entries and their columns by blocks of reads."""
-    first = work.plan.first_reads
-    borders = matrix.starts[first] - PAD
-    borders[-1] = matrix.starts[-1]
-    sizes = np.zeros(work.plan.n_blocks, np.int64)
-    count_in_blocks(matrix.entries, borders, sizes)
-    at = np.concatenate(([0], np.cumsum(sizes)))
-    kind = entry_type(int(np.diff(borders).max(initial=0)))
-    entries, columns = np.empty(at[-1], kind), np.empty(at[-1], np.uint32)
-    split_by_block(matrix.entries, borders, at[:-1].copy(), entries, columns)
-    result: Result = {}
-    for b in range(work.plan.n_blocks):
-        result[f"entries.{b}"], result[f"columns.{b}"] = entries[at[b] : at[b + 1]], columns[at[b] : at[b + 1]]
-    return result
-
-
-def tile_matrix(work: Work, tile: int) -> tuple[KmerMatrix, Between | None, KeyLayout | None]:
-    """The columns that link reads of a tile, which reads are multiplied, and the layout of keys of the whole."""
-    shape = work.store.metadata("keep.0")["shape"]
-    if work.is_whole:
-        parts = [work.store.pop(f"keep.{part}") for part in range(work.plan.n_parts)]
-        entries = parts[0]["entries.0"] if len(parts) == 1 else np.concatenate([part["entries.0"] for part in parts])
-        n_kmers = sum(part["numbers"]["kmers"] for part in parts)
-        starts = np.append(work.reads.all().starts, len(work.reads.all().codes))
-        kind: type[KmerMatrix] = HeldMatrix if isinstance(entries, Held) else KmerMatrix
-        return kind(n_kmers=n_kmers, entries=entries, starts=starts, upper=ANY_COUNT, **shape), None, None
-    (i, j), first = work.plan.tiles[tile], work.plan.first_reads
-    lengths = work.lengths(tile)
-    starts = PAD + np.concatenate(([0], np.cumsum(lengths.astype(np.int64) + PAD)))
-    n_queries = int(first[i + 1] - first[i])
-    pieces, n_kmers, kind = [], 0, entry_type(int(starts[-1]))
-    layout = KeyLayout(*work.store.get_or_make("layout", lambda: _layout(work))["layout"])
-    for part in range(work.plan.n_parts):
-        names = [f"{what}.{b}" for b in ((i,) if i == j else (i, j)) for what in ("entries", "columns")]
-        if len(work.plan.tiles) == 1:  # nobody needs the rest
-            kept = work.store.pop(f"keep.{part}")
-            blocks = [kept.pop(name) for name in names]
-            del kept
-        else:
-            blocks = work.store.some(f"keep.{part}", names)
-        room: np.ndarray = np.empty(sum(len(block) for block in blocks) // 2, kind)
-        shift = starts[n_queries] - PAD
-        n, its_kmers = own_columns(*blocks, room) if i == j else join_columns(*blocks, shift, room)
-        del blocks
-        pieces.append(room[:n] if work.plan.n_parts == 1 else room[:n].copy())
-        n_kmers += its_kmers
-    entries = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-    matrix = KmerMatrix(n_kmers=n_kmers, entries=entries, starts=starts, upper=ANY_COUNT, **shape)
-    between = None if i == j else Between(n_queries, n_queries)
-    return matrix, between, layout
-
-
-def _layout(work: Work) -> Result:
-    """The layout of keys that the whole product would take."""
-    most = np.sum([products for (products,) in work.arrays("keep", "products", over="parts")], axis=0).max(initial=1)
-    reads = work.reads.all()
-    none = KmerMatrix(1, 0, np.zeros(0, entry_type(len(reads.codes))), np.append(reads.starts, len(reads.codes)), 1, 1)
-    return {"layout": list(layout_of(none, int(most)))}
-
-
-def profile_of(work: Work) -> DepthProfile:
-    """The depth profile of all reads, with what was learnt of each."""
-    found = work.store.get_or_make("profile", lambda: _linked_profile(work))
-    return DepthProfile(*(found[f.name] for f in fields(DepthProfile)))
-
-
-def links_of(work: Work) -> tuple[Links, np.ndarray]:
-    """Which k-mers link reads, and the spectrum."""
-    found = work.store.get_or_make("profile", lambda: _linked_profile(work))
-    return Links(*found["links"]), found["spectrum"]
-
-
-def _linked_profile(work: Work) -> Result:
-    profile, rules, spectrum = _rules(work)
-    kept = [Kept(0, *numbers) for numbers in work.arrays("keep", "kept", "found", "n_apart", over="parts")]
-    profile, links = link_profile(profile, rules, kept)
-    columns = {f.name: getattr(profile, f.name) for f in fields(profile)}
-    return {**columns, "links": list(links), "spectrum": spectrum}
-
-
-ROUNDS = (Round("count", "parts", count), Round("keep", "parts", keep, spends=("count",)))
+def link_reads(work: Work) -> Linked:
+    """The depth profile of all reads, with what was learnt of each, and what was done to the k-mers."""
+    profile, rules = _rules(work)
+    kept = [Kept(0, *numbers) for numbers in work.arrays(KEPT, "kept.kept", "kept.found", "kept.n_apart")]
+    return Linked(*link_profile(profile, rules, kept))

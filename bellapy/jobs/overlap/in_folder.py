@@ -11,6 +11,7 @@ import math
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -19,18 +20,18 @@ import numpy as np
 from bellapy.compute.memory import PROGRAM, RESERVE, Budget, expect, resident
 from bellapy.errors import InputError, ParameterError
 from bellapy.io.workdir import Workdir, join_workdir, open_workdir
-from bellapy.jobs.overlap.align_rounds import overlaps_of, selected
 from bellapy.jobs.overlap.canonical import given_overlaps
-from bellapy.jobs.overlap.count_rounds import choose_settings, needs_all_reads, one_in
-from bellapy.jobs.overlap.pipeline import find_overlaps, for_paths, rounds_of, with_device
+from bellapy.jobs.overlap.count_rounds import SETTINGS, Settings, needs_all_reads
+from bellapy.jobs.overlap.filter_rounds import OVERLAPS, SELECTED, overlaps_of
+from bellapy.jobs.overlap.pipeline import ESTIMATING, find_overlaps, flow_of, follow, for_paths, with_device
 from bellapy.jobs.overlap.report import start_report
-from bellapy.jobs.overlap.selection import selects
-from bellapy.jobs.overlap.stored_reads import SomeOverlaps, StoredReads, even_blocks, plan_of, store_reads
-from bellapy.jobs.overlap.work import DONE, FolderStore, Plan, Result, Round, Work, do_one, to_arrays
+from bellapy.jobs.overlap.store import Done, FolderStore, Result, done
+from bellapy.jobs.overlap.stored_reads import SomeOverlaps, StoredReads, even_blocks, store_reads
+from bellapy.jobs.overlap.work import TILES, Flow, Plan, Round, Work, launch_here
 from bellapy.params import ExtensionParams, FilterParams, KmerParams, Params, SeedParams, make_params
 from bellapy.params.reads import ReadParams
 from bellapy.params.run import RunParams
-from bellapy.records import Overlaps, join_overlaps
+from bellapy.records import Estimate, Overlaps, join_overlaps
 from bellapy.report.log import logger, quietly
 from bellapy.report.run_report import RunReport
 from bellapy.runs.launch import Here, Launcher
@@ -49,6 +50,17 @@ DISK_BYTES = 8  # for each base and k-mer that is counted: the reads, entries of
 CPU_SECONDS = 2.5e-7  # for each base, of reads with 15 % errors; repeats take more, accurate reads less
 TOLD_EVERY = 60  # seconds
 WARM_BASES, WARM_READ, WARM_READS = 20_000, 3000, 100
+
+
+@dataclass(frozen=True)
+class Placed:
+    """The overlaps of a tile as the input has the reads, by ranges of queries."""
+
+    ranges: tuple[Overlaps, ...]
+
+
+PLAN = Result("plan", Plan)
+PLACED = Result("placed", Placed, TILES)
 
 
 class Asked(NamedTuple):
@@ -79,9 +91,14 @@ class Asked(NamedTuple):
         return cls(Params(**made, run=run), *(options[name] for name in cls._fields[1:]))
 
     @property
-    def rounds(self) -> tuple[Round, ...]:
-        """All rounds of the job, in order."""
-        return (*rounds_of(self.skip_alignment), Round("placed", "tiles", place, spends=("overlaps",)))
+    def flow(self) -> Flow:
+        """All rounds of the job, in order, and what is learnt between them."""
+        return (*flow_of(self.skip_alignment), PLACING)
+
+    @property
+    def rounds(self) -> list[Round]:
+        """The rounds alone."""
+        return [step for step in self.flow if isinstance(step, Round)]
 
 
 class FolderWork(Work):
@@ -93,10 +110,10 @@ class FolderWork(Work):
     @classmethod
     def of(cls, folder: Workdir, asked: Asked, report: RunReport | None = None) -> FolderWork:
         """The job, of which reads, settings and plan are in the folder."""
-        plan = plan_of(folder) if folder.has("plan") else Plan.whole(0)
+        store, reads = FolderStore(folder), StoredReads(folder)
+        plan = store.get(PLAN) if store.has(PLAN) else Plan.whole(0)
         report = report or start_report(RunReport())
-        reads = StoredReads(folder)
-        work = cls(for_paths(asked.params, asked.paths), reads, plan, FolderStore(folder), report, reads.n_queries)
+        work = cls(for_paths(asked.params, asked.paths), reads, plan, store, report, reads.n_queries)
         work.asked, work.folder = asked, folder
         return work
 
@@ -115,17 +132,21 @@ class FolderWork(Work):
         """All rounds, the number of their first task, and how many tasks they have."""
         found, first = [], 0
         for its_round in self.asked.rounds:
-            n = self.n_tasks(its_round.over)
+            n = self.n_tasks(its_round.result.over)
             found.append((its_round, first, n))
             first += n
         return found
 
     def do(self, number: int) -> None:
-        """Do a task, unless it is done already."""
+        """Do a task, unless it is done already, and before it learn what it has to know."""
         self.check_tasks(number)
-        for its_round, first, n in self.first_tasks():
-            if first <= number < first + n and not self.folder.has(f"{its_round.name}.{number - first}"):
-                do_one(self, its_round, number - first)
+        its_round, first = next((its, first) for its, first, n in self.first_tasks() if number < first + n)
+        if self.store.has(its_round.result, number - first):
+            return
+        for step in self.asked.flow[: self.asked.flow.index(its_round)]:
+            if not isinstance(step, Round):
+                step.do(self)
+        its_round.do(self, number - first)
 
     def check_tasks(self, first: int, count: int = 1) -> None:
         """Raise ParameterError unless there are all of `count` tasks, from `first` on."""
@@ -148,11 +169,11 @@ def begin(
     store_reads(folder, paths, progress, asked.params.run.threads, asked.params.reads, targets=asked.targets)
     lengths = StoredReads(folder).lengths
     expect(resident(), len(lengths), int(lengths.sum(dtype=np.int64)), in_tiles=True)
-    if not folder.has("plan"):
-        work = FolderWork.of(folder, asked, report)
-        settings = work.store.get_or_make("settings", lambda: choose_settings(work))
-        plan = choose_plan(work.reads.lengths, settings, asked.params, n_blocks, work.n_queries)
-        folder.save("plan", to_arrays(plan._asdict()))
+    work = FolderWork.of(folder, asked, report)
+    if not work.store.has(PLAN):
+        follow(work, ESTIMATING, launch_here)
+        known = work.estimate, work.get(SETTINGS)
+        work.store.put(PLAN, choose_plan(work.reads.lengths, *known, asked.params, n_blocks, work.n_queries))
     work = FolderWork.of(folder, asked, report)
     if n_blocks not in (None, work.plan.n_blocks):
         why = "the folder was begun so, or there are too few reads"
@@ -161,8 +182,9 @@ def begin(
 
 
 def choose_plan(
-    lengths: np.ndarray, settings: Result, params: Params, n_blocks: int | None = None, n_queries: int | None = None
-) -> Plan:
+    lengths: np.ndarray, estimate: Estimate, settings: Settings, params: Params, n_blocks: int | None = None,
+    n_queries: int | None = None,
+) -> Plan:  # fmt: skip
     """Blocks and parts with which a process holds no more than --max-memory, or USUAL_MEMORY.
 
     n_blocks : None: by memory.  n_queries : as in Work.
@@ -171,10 +193,10 @@ def choose_plan(
     room = max(LEAST_ROOM, (params.run.max_memory or USUAL_MEMORY) - PROGRAM - RESERVE)
     if n_blocks is None:
         n_blocks = 1 if n_queries is None else 2
-        while n_blocks < len(lengths) and tile_bytes(lengths, settings, n_blocks) > room:
+        while n_blocks < len(lengths) and tile_bytes(lengths, estimate, settings, n_blocks) > room:
             n_blocks += 1
     first_reads, n_query_blocks = _cut(lengths, n_blocks, n_queries)
-    words = 8 * n_bases // one_in(settings)
+    words = 8 * n_bases // settings.one_in
     n_parts = max(min(FEW_PARTS, -(-words // PART_BYTES)), math.ceil(PART_ROOM * words / room), 1)
     return Plan(first_reads, 1 if needs_all_reads(params.kmers) else n_parts, n_query_blocks)
 
@@ -191,20 +213,19 @@ def _cut(lengths: np.ndarray, n_blocks: int, n_queries: int | None) -> tuple[np.
     return first_reads, int(np.searchsorted(first_reads, n_queries))
 
 
-def tile_bytes(lengths: np.ndarray, settings: Result, n_blocks: int) -> float:
+def tile_bytes(lengths: np.ndarray, estimate: Estimate, settings: Settings, n_blocks: int) -> float:
     """What a tile of so many blocks takes, beside the program."""
-    estimate = settings["estimate"]
     share = min(1.0, 2.0 / n_blocks)
-    right = (1 - (estimate["error_rate"] or 0)) ** settings["k"]
-    places = min(1, CHANCE * right) / one_in(settings)
-    pairs = len(lengths) * (estimate["depth"] or 0) * share / n_blocks
+    right = (1 - (estimate.error_rate or 0)) ** settings.k
+    places = min(1, CHANCE * right) / settings.one_in
+    pairs = len(lengths) * (estimate.depth or 0) * share / n_blocks
     return max(BOTH_WAYS_BYTES, PLACE_BYTES * places) * share * int(lengths.sum(dtype=np.int64)) + PAIR_BYTES * pairs
 
 
 def join(folder: str, run: RunParams) -> FolderWork:
     """A job that another process has begun; InputError where there is none, or it is not that far."""
     joined = join_workdir(folder, KIND)
-    if not joined.has("plan"):
+    if not FolderStore(joined).has(PLAN):
         raise InputError(folder, "the job has no plan yet; run `bellapy plan` to the end first")
     return FolderWork.of(joined, Asked.of(joined.journal["options"], run))
 
@@ -218,20 +239,21 @@ def run_rounds(work: FolderWork, launcher: Launcher) -> None:
 
     def launch(_: Work, its_round: Round) -> None:
         names = work.folder.names()
-        if f"{DONE}{its_round.name}" in names:
+        if done(its_round.result).name in names:
             return
         first, n = firsts[its_round.name]
         todo = [first + index for index in range(n) if f"{its_round.name}.{index}" not in names]
         progress = _Progress(work, its_round, n, n - len(todo))
-        for _done in launcher.run(todo):
+        for _number in launcher.run(todo):
             progress.advance()
-        told = [work.store.metadata(f"{its_round.name}.{index}") for index in range(n)]
-        work.store.put(f"{DONE}{its_round.name}", {"tasks": told})
-        for spent in its_round.spends:
-            _remove(work, spent)
+        told = [dict(work.store.told(its_round.result, index)) for index in range(n)]
+        work.store.put(done(its_round.result), Done(told))
+        for spent in its_round.spends:  # what it tells is kept
+            for index in range(work.n_tasks(spent.over)):
+                work.folder.remove(spent.of(index))
 
     find_overlaps(work, launch, skip_alignment=work.asked.skip_alignment)
-    launch(work, work.asked.rounds[-1])
+    launch(work, PLACING)
 
 
 def missing(work: FolderWork) -> None:
@@ -239,7 +261,7 @@ def missing(work: FolderWork) -> None:
     names = work.folder.names()
     for its_round, first, n in work.first_tasks():
         left = [first + index for index in range(n) if f"{its_round.name}.{index}" not in names]
-        if left and f"{DONE}{its_round.name}" not in names:
+        if left and done(its_round.result).name not in names:
             which = f"task {left[0]} is" if len(left) == 1 else f"{len(left):,} tasks, of which {left[0]} is the first, are"
             problem = f"{which} not done yet (round {its_round.name}). Do all tasks with `bellapy run-tile`."
             raise InputError(work.folder.folder, problem)
@@ -251,9 +273,10 @@ def describe_plan(work: FolderWork) -> str:
     block = max(
         int(lengths[a:b].sum(dtype=np.int64)) for a, b in zip(plan.first_reads[:-1], plan.first_reads[1:], strict=True)
     )
-    counted = n_bases / one_in(work.settings)
+    settings = work.get(SETTINGS)
+    counted = n_bases / settings.one_in
     part = PART_ROOM * 8 * counted / plan.n_parts
-    memory = PROGRAM + RESERVE + max(tile_bytes(lengths, work.settings, plan.n_blocks), part)
+    memory = PROGRAM + RESERVE + max(tile_bytes(lengths, work.estimate, settings, plan.n_blocks), part)
     disk = n_bases + DISK_BYTES * counted
     lines = [
         f"# reads: {len(lengths):,}, {n_bases:,} bases",
@@ -265,12 +288,6 @@ def describe_plan(work: FolderWork) -> str:
     ]
     lines += [f"{its_round.name}\t{first}\t{n}" for its_round, first, n in work.first_tasks()]
     return "\n".join(lines) + "\n"
-
-
-def _remove(work: FolderWork, name: str) -> None:
-    """Remove the results of a round: what they tell is kept."""
-    for index in range(work.n_tasks(next(r.over for r in work.asked.rounds if r.name == name))):
-        work.folder.remove(f"{name}.{index}")
 
 
 class _Progress:
@@ -297,13 +314,16 @@ class _Progress:
 # ---------------------------------------------------------------- in order
 
 
-def place(work: Work, tile: int) -> Result:
+def place(work: Work, tile: int) -> Placed:
     """The overlaps of a tile as the input has the reads, by ranges of queries."""
     assert isinstance(work, FolderWork)
     overlaps = given_overlaps(overlaps_of(work, tile), work.reads.lengths, work.stored.order)
     borders = np.searchsorted(overlaps.query_id, _ranges(work))
     rows = zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True)
-    return {f"range{i}": overlaps.take(slice(a, b)) for i, (a, b) in enumerate(rows)}
+    return Placed(tuple(overlaps.take(slice(a, b)) for a, b in rows))
+
+
+PLACING = Round(PLACED, place, spends=(OVERLAPS,))
 
 
 def _ranges(work: Work) -> np.ndarray:
@@ -314,7 +334,7 @@ def _ranges(work: Work) -> np.ndarray:
 def placed(work: FolderWork) -> Iterator[Overlaps]:
     """All overlaps in order, some at a time."""
     for i in range(work.plan.n_blocks):
-        parts = [work.store.pick(f"placed.{tile}", f"range{i}") for tile in range(len(work.plan.tiles))]
+        parts = [work.get(PLACED.only(f"ranges.{i}", Overlaps), tile) for tile in range(len(work.plan.tiles))]
         found = join_overlaps(parts)
         yield found.take(
             np.lexsort((found.strand, found.target_id, found.query_id))
@@ -323,7 +343,7 @@ def placed(work: FolderWork) -> Iterator[Overlaps]:
 
 def n_placed(work: FolderWork) -> int:
     """How many overlaps there are."""
-    return selected(work)["numbers"]["overlaps"] if selects(work.params.filter) else work.total("overlaps", "overlaps")
+    return work.get(SELECTED).n_overlaps
 
 
 def placed_with_reads(work: FolderWork, budget: Budget) -> Iterator[SomeOverlaps]:

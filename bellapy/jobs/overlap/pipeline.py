@@ -1,84 +1,152 @@
-"""The whole flow, one call per stage: reads -> k-mers -> matrix -> candidates -> seeds -> alignments -> overlaps, paths.
+"""The whole flow: reads -> k-mers -> matrix -> candidates -> seeds -> alignments -> overlaps.
 
-A stage is some rounds of tasks (work.py).  In memory each round has one task.
+The lists below are the method: rounds of tasks (work.py), and what is learnt between them.  In memory a round has one task.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, replace
-from typing import TypeVar
+from dataclasses import astuple, replace
 
 import numpy as np
 
 from bellapy.compute.gpu.devices import choose_device
 from bellapy.compute.memory import Budget
-from bellapy.compute.resources import Resources
-from bellapy.engines.ends import End
-from bellapy.engines.extend import extend_anchors
 from bellapy.jobs.overlap import estimate as estimates
 from bellapy.jobs.overlap.align_rounds import (
-    ALIGN_ROUNDS,
     ALL,
-    FILTER_ROUNDS,
-    IMPLY_ROUNDS,
+    ALL_JUDGED,
+    FIRST,
+    FIRST_JUDGED,
+    STEPS,
+    align_first,
+    align_second,
+    learn_steps,
+)
+from bellapy.jobs.overlap.block_columns import KEPT, LAYOUT, learn_layout
+from bellapy.jobs.overlap.candidate_rounds import (
+    BLIND,
+    GATED,
+    MARKS,
+    SEEDS,
+    TYPICAL,
+    find_blind,
+    find_seeds,
+    gate,
+    learn_from_sure,
+    mark,
+)
+from bellapy.jobs.overlap.count_rounds import (
+    COUNTED,
+    LINKED,
+    LINKING,
+    SETTINGS,
+    choose_settings,
+    count,
+    estimate_reads,
+    keep,
+    learn_from_parts,
+    link_reads,
+)
+from bellapy.jobs.overlap.ends import Steps, describe_steps
+from bellapy.jobs.overlap.filter_rounds import (
+    BETTER,
+    LEVELS,
+    LIMITS,
+    MEANS,
+    OVERLAPS,
+    SELECTED,
+    SHORTFALLS,
+    SUMS,
+    add_up,
+    add_up_better,
+    compare,
+    finish,
+    imply,
+    learn_levels,
+    learn_means,
+    limit_shortfalls,
     overlaps_of,
-    selected,
-    steps_for,
-    thresholds_of,
+    select_overlaps,
 )
-from bellapy.jobs.overlap.candidate_rounds import ROUNDS as CANDIDATE_ROUNDS
-from bellapy.jobs.overlap.candidate_rounds import typical_of
-from bellapy.jobs.overlap.count_rounds import ANY_COUNT, choose_settings, links_of, profile_of
-from bellapy.jobs.overlap.count_rounds import ROUNDS as COUNT_ROUNDS
-from bellapy.jobs.overlap.ends import Steps, describe_steps, pilot_seeds
 from bellapy.jobs.overlap.linking import describe
-from bellapy.jobs.overlap.report import (
-    AlignStage,
-    CandidatesStage,
-    CountStage,
-    Estimates,
-    EstimateStage,
-    FilterStage,
-    PathsStage,
+from bellapy.jobs.overlap.report import AlignStage, CandidatesStage, CountStage, Estimates, EstimateStage, FilterStage
+from bellapy.jobs.overlap.store import MemoryStore
+from bellapy.jobs.overlap.work import (
+    ESTIMATE,
+    Flow,
+    HeldReads,
+    Launch,
+    Learn,
+    Plan,
+    Round,
+    Work,
+    launch_here,
 )
-from bellapy.jobs.overlap.selection import selects
-from bellapy.jobs.overlap.work import HeldReads, Launch, MemoryStore, Plan, Round, Work, launch_here
 from bellapy.params import TILT_UNIT, Params
 from bellapy.params.overlap import SHORTEST_OVERLAP
-from bellapy.records import DepthProfile, Estimate, Extensions, KmerMatrix, Overlaps, Paths, ReadSet, Seeds
+from bellapy.records import Overlaps, ReadSet
 from bellapy.records.bases import UNKNOWN
-from bellapy.records.kmers import Held
 from bellapy.report.log import logger
-from bellapy.report.progress import progress
 from bellapy.report.run_report import RunReport, describe_dropped
 
-Shown = TypeVar("Shown")
 MOSTLY = 0.5  # share of unknown bases that explains why reads have no k-mers in common
 
+# ---------------------------------------------------------------- the method
 
-@dataclass(frozen=True)
-class Counted:
-    """What counting found: the matrix, the depth profile, and what the spectrum says of the reads."""
+ESTIMATING: Flow = (
+    Learn(ESTIMATE, estimate_reads),  # depth and error rate
+    Learn(SETTINGS, choose_settings),  # k and bounds
+)
+COUNTING: Flow = (
+    Round(COUNTED, count),
+    Learn(LINKING, learn_from_parts),  # which columns link reads
+    Round(KEPT, keep, spends=(COUNTED,)),  # A
+    Learn(LINKED, link_reads),  # the depth along the reads
+    Learn(LAYOUT, learn_layout),
+)
+FINDING_CANDIDATES: Flow = (
+    Round(SEEDS, find_seeds, spends=(KEPT,)),  # of A·Aᵀ
+    Learn(TYPICAL, learn_from_sure),  # what sound candidates show
+    Round(MARKS, mark),
+    Learn(BLIND, find_blind),  # reads in repeats whose copies look the same
+    Round(GATED, gate, spends=(SEEDS, MARKS)),
+)
+ALIGNING: Flow = (
+    Learn(STEPS, learn_steps),  # scores and X
+    Round(FIRST, align_first, spends=(GATED,)),
+    *FIRST_JUDGED.flow,
+    Round(ALL, align_second, spends=(FIRST, FIRST_JUDGED.measured, FIRST_JUDGED.fair)),
+)
+FILTERING: Flow = (
+    *ALL_JUDGED.flow,
+    Round(SUMS, add_up),
+    Learn(MEANS, learn_means),
+    Round(BETTER, add_up_better, spends=(SUMS,)),
+    Learn(LEVELS, learn_levels),  # what each read scores with its own copy
+    Round(SHORTFALLS, compare, spends=(BETTER,)),
+    Learn(LIMITS, limit_shortfalls),
+    Round(OVERLAPS, finish, spends=(ALL, ALL_JUDGED.measured, ALL_JUDGED.fair, SHORTFALLS)),
+    Learn(SELECTED, select_overlaps),
+)
+IMPLYING: Flow = (Round(OVERLAPS, imply, spends=(GATED,)), Learn(SELECTED, select_overlaps))
 
-    matrix: KmerMatrix
-    profile: DepthProfile
-    estimate: Estimate
 
-    def meta(self) -> dict:
-        """What later stages need besides the arrays, as JSON holds it."""
-        return {"estimate": asdict(self.estimate)}
-
-    @classmethod
-    def from_meta(cls, matrix: KmerMatrix, profile: DepthProfile, meta: dict) -> Counted:
-        """The inverse of `meta`."""
-        return cls(matrix, profile, estimate_of(meta))
+def flow_of(skip_alignment: bool) -> Flow:
+    """All of it, in order."""
+    end = IMPLYING if skip_alignment else (*ALIGNING, *FILTERING)
+    return (*ESTIMATING, *COUNTING, *FINDING_CANDIDATES, *end)
 
 
-def estimate_of(meta: dict) -> Estimate:
-    """The estimate that a stage file's `meta` holds."""
-    return Estimate(**meta["estimate"])
+def follow(work: Work, flow: Flow, launch: Launch) -> None:
+    """Do the rounds, and learn what is learnt between them."""
+    for step in flow:
+        if isinstance(step, Learn):
+            step.do(work)
+        else:
+            launch(work, step)
+
+
+# ---------------------------------------------------------------- the job
 
 
 def with_device(params: Params) -> Params:
@@ -86,17 +154,9 @@ def with_device(params: Params) -> Params:
     return replace(params, run=replace(params.run, device=choose_device(params.run.device)))
 
 
-# ---------------------------------------------------------------- the job, and its stages one by one
-
-
-def in_memory(
-    reads: ReadSet, params: Params, report: RunReport, estimate: Estimate | None = None, n_queries: int | None = None
-) -> Work:
+def in_memory(reads: ReadSet, params: Params, report: RunReport, n_queries: int | None = None) -> Work:
     """The whole job as one task for each round, in memory; n_queries : as in Work."""
-    work = Work(params, HeldReads(reads), Plan.whole(len(reads), n_queries), MemoryStore(), report, n_queries)
-    if estimate is not None:
-        work.store.put("settings", {"estimate": asdict(estimate)})
-    return work
+    return Work(params, HeldReads(reads), Plan.whole(len(reads), n_queries), MemoryStore(), report, n_queries)
 
 
 def overlap_reads(
@@ -110,7 +170,7 @@ def overlap_reads(
     Budget(params.run.max_memory).require("keeping the reads in both directions", reads.codes.nbytes)
     work = in_memory(reads, for_paths(with_device(params), with_paths), report, n_queries=n_queries)
     find_overlaps(work)
-    return overlaps_of(work, 0), steps_for(work)
+    return overlaps_of(work, 0), work.get(STEPS).steps
 
 
 def candidate_overlaps(reads: ReadSet, params: Params, report: RunReport, n_queries: int | None = None) -> Overlaps:
@@ -126,37 +186,24 @@ def for_paths(params: Params, with_paths: bool) -> Params:
 
 
 def find_overlaps(work: Work, launch: Launch = launch_here, *, skip_alignment: bool = False) -> None:
-    """All rounds; what they find are the results "overlaps"."""
+    """All rounds; `overlaps_of` gives what they find."""
     count_rounds(work, launch)
     candidate_rounds(work, launch)
     if skip_alignment:
-        _all(work, IMPLY_ROUNDS, launch)
-        if selects(work.params.filter):
-            work.report.dropped.add(selected(work)["dropped"])
+        follow(work, IMPLYING, launch)
+        work.report.dropped.add(work.get(SELECTED).dropped)
         return
     align_rounds(work, launch)
     filter_rounds(work, launch)
-
-
-def rounds_of(skip_alignment: bool) -> tuple[Round, ...]:
-    """All rounds of a job, in order."""
-    return (*COUNT_ROUNDS, *CANDIDATE_ROUNDS, *(IMPLY_ROUNDS if skip_alignment else (*ALIGN_ROUNDS, *FILTER_ROUNDS)))
-
-
-def _all(work: Work, rounds: Sequence[Round], launch: Launch) -> None:
-    for its_round in rounds:
-        launch(work, its_round)
 
 
 def count_rounds(work: Work, launch: Launch = launch_here) -> None:
     """Estimate depth and error rate, choose k and bounds, count k-mers, build the matrix."""
     report, lengths = work.report, work.reads.lengths
     with report.stage(EstimateStage("estimate")) as stage:
-        settings = work.store.get_or_make("settings", lambda: choose_settings(work))
+        follow(work, ESTIMATING, launch)
         stage.reads, stage.bases = len(lengths), int(lengths.sum(dtype=np.int64))
-    k, lower, upper, sampling, window = (
-        settings[name] for name in ("k", "lower", "upper", "sampling", "sampling_window")
-    )  # fmt: skip
+    k, lower, upper, sampling, window = astuple(work.get(SETTINGS))
     sampled = f", {sampling} 1 in {window}" if window > 1 and sampling != "none" else ""
     least = work.rules.filter.min_overlap
     shorter = f", overlaps from {least:,} bases on" if least != SHORTEST_OVERLAP else ""
@@ -171,25 +218,14 @@ def count_rounds(work: Work, launch: Launch = launch_here) -> None:
         min_overlap=least,
     )  # fmt: skip
     with report.stage(CountStage("count")) as counted:
-        _all(work, COUNT_ROUNDS, launch)
-        links, spectrum = links_of(work)
-        counted.kmers, counted.places = (work.total("keep", name, "parts") for name in ("kmers", "places"))
-    for line in describe(links):
+        follow(work, COUNTING, launch)
+        counted.kmers, counted.places = work.total(KEPT, "n_kmers"), work.total(KEPT, "n_places")
+    report.details.links = links = work.get(LINKED).links
+    for line in describe(links) if links else ():
         logger.info(line)
-    report.details.links, report.details.spectrum = links, spectrum[: 4 * upper + 1].tolist()
+    report.details.spectrum = work.get(LINKING).spectrum[: 4 * upper + 1].tolist()
     if not counted.kmers:
         _explain_no_kmers(work.reads.all(), k, lower, upper)
-
-
-def count_stage(reads: ReadSet, params: Params, report: RunReport) -> Counted:
-    """The stage `count`, alone."""
-    work = in_memory(reads, params, report)
-    count_rounds(work)
-    kept = work.store.pop("keep.0")
-    starts = np.append(reads.starts, len(reads.codes))
-    entries = kept["entries.0"].on_host() if isinstance(kept["entries.0"], Held) else kept["entries.0"]
-    matrix = KmerMatrix(n_kmers=kept["numbers"]["kmers"], entries=entries, starts=starts, upper=ANY_COUNT, **kept["shape"])
-    return Counted(matrix, profile_of(work), work.estimate)
 
 
 def _explain_no_kmers(reads: ReadSet, k: int, lower: int, upper: int) -> None:
@@ -213,14 +249,14 @@ def _explain_no_kmers(reads: ReadSet, k: int, lower: int, upper: int) -> None:
 def candidate_rounds(work: Work, launch: Launch = launch_here) -> None:
     """A·Aᵀ by blocks of queries, seeds of every candidate, without chance matches and repeats."""
     report = work.report
-    n_kmers = work.total("keep", "kmers", "parts")
+    n_kmers = work.total(KEPT, "n_kmers")
     with report.stage(CandidatesStage("candidates")) as stage:
-        _all(work, CANDIDATE_ROUNDS, launch)
-        stage.products, stage.candidates = (work.total("seeds", name) for name in ("products", "candidates"))
-        stage.seeds = work.total("gate", "seeds")
-        report.dropped.add(work.dropped("seeds"))
-        report.dropped.add(work.dropped("gate"))
-    report.details.typical = typical_of(work)
+        follow(work, FINDING_CANDIDATES, launch)
+        stage.products, stage.candidates = work.total(SEEDS, "products"), work.total(SEEDS, "candidates")
+        stage.seeds = work.total(GATED, "n_seeds")
+        report.dropped.add(work.dropped(SEEDS))
+        report.dropped.add(work.dropped(GATED))
+    report.details.typical = work.get(TYPICAL)
     if n_kmers and not stage.seeds:
         logger.warning(
             "no candidate is left: no overlaps. Of %s candidates, dropped: %s. Try a smaller -k, --min-overlap or "
@@ -229,104 +265,25 @@ def candidate_rounds(work: Work, launch: Launch = launch_here) -> None:
         )  # fmt: skip
 
 
-def candidates_stage(reads: ReadSet, counted: Counted, params: Params, report: RunReport) -> Seeds:
-    """The stage `candidates`, alone."""
-    work, matrix, profile = in_memory(reads, params, report, counted.estimate), counted.matrix, counted.profile
-    work.store.put("keep.0", {
-        "entries.0": matrix.entries, "numbers": {"kmers": matrix.n_kmers},
-        "shape": {"k": matrix.k, "seed_length": matrix.seed_length},
-    })  # fmt: skip
-    work.store.put("profile", {f.name: getattr(profile, f.name) for f in fields(profile)})
-    candidate_rounds(work)
-    return work.store.pop("gate.0")["seeds"]
-
-
 def align_rounds(work: Work, launch: Launch = launch_here) -> None:
     """Extend the best seed of every candidate, and the others where the first gave no overlap or leaves room for another."""
     report = work.report
     with report.stage(AlignStage("align")) as stage:
-        _all(work, ALIGN_ROUNDS, launch)
-        stage.extensions, stage.second_seeds = (work.total(ALL, name) for name in ("extensions", "second_seeds"))
-    steps = steps_for(work)
+        follow(work, ALIGNING, launch)
+        stage.extensions, stage.second_seeds = work.total(ALL, "n_extensions"), work.total(ALL, "n_second")
+    steps = work.get(STEPS).steps
     logger.info("%s", describe_steps(steps))
     report.estimates.xdrop, report.estimates.tilt = [step.xdrop for step in steps], steps[0].tilt / TILT_UNIT
-
-
-def align_stage(
-    reads: ReadSet, seeds: Seeds, estimate: Estimate, params: Params, report: RunReport
-) -> tuple[Seeds, Extensions, Steps]:
-    """The stage `align`, alone: seeds, alignments, and the scores used."""
-    work = in_memory(reads, params, report, estimate)
-    work.store.put("gate.0", {"seeds": seeds, "pilot": pilot_seeds(reads.lengths, seeds)})
-    align_rounds(work)
-    found = work.store.pop(f"{ALL}.0")
-    return found["seeds"], found["extensions"], steps_for(work)
 
 
 def filter_rounds(work: Work, launch: Launch = launch_here) -> None:
     """Keep the alignments that are overlaps."""
     report = work.report
     with report.stage(FilterStage("filter")) as stage:
-        _all(work, FILTER_ROUNDS, launch)
-        thresholds, dropped = thresholds_of(work, ALL), work.dropped("overlaps")
-        stage.overlaps, stage.second_pieces = (work.total("overlaps", name) for name in ("overlaps", "second_pieces"))
-        if selects(work.params.filter):
-            chosen = selected(work)
-            dropped = {**dropped, **chosen["dropped"]}
-            stage.overlaps, stage.second_pieces = (chosen["numbers"][name] for name in ("overlaps", "second_pieces"))
+        follow(work, FILTERING, launch)
+        thresholds, selected = work.get(ALL_JUDGED.thresholds), work.get(SELECTED)
+        dropped = {**work.dropped(OVERLAPS), **selected.dropped}
+        stage.overlaps, stage.second_pieces = selected.n_overlaps, selected.n_second
     report.dropped.add(dropped)
     report.details.thresholds = thresholds
     logger.info("kept with a score of %.3f per base or more; dropped: %s", thresholds.score_rate, describe_dropped(dropped))
-
-
-def filter_stage(
-    reads: ReadSet, seeds: Seeds, extensions: Extensions, estimate: Estimate, params: Params, report: RunReport, *,
-    with_paths: bool = False,
-) -> Overlaps:  # fmt: skip
-    """The stage `filter`, alone; with_paths : as in `overlap_reads`."""
-    work = in_memory(reads, for_paths(params, with_paths), report, estimate)
-    work.store.put(f"{ALL}.0", {"seeds": seeds, "extensions": extensions})
-    filter_rounds(work)
-    return overlaps_of(work, 0)
-
-
-def are_extended(reads: ReadSet, overlaps: Overlaps, steps: Steps, params: Params) -> bool:
-    """Whether the overlaps' scores and ends are what extension of their seeds gives: what traces paths counts on it.
-
-    Where overlaps come from a file, only another extension tells.
-    """
-    end = End.of(params.extension.extension)
-    again = extend_anchors(reads, overlaps.anchors, steps, end, Resources.of(params.run))
-    return all(np.array_equal(getattr(again, f.name), getattr(overlaps, f.name)) for f in fields(again))
-
-
-def paths_stage(
-    parts: Iterable[tuple[ReadSet, Overlaps, Callable[[Overlaps, Paths], Shown]]], n_overlaps: int, steps: Steps,
-    params: Params, report: RunReport,
-) -> Iterator[Shown]:  # fmt: skip
-    """What is shown of the overlaps and their base-level paths, in order, some at a time; the stage ends with the last.
-
-    parts : the reads that some overlaps number, these overlaps, and what shows them.  n_overlaps : of all parts.
-    steps : that the overlaps were aligned with.  params : with the shortest overlap, as `with_min_overlap` gives it.
-    """
-    from bellapy.engines.trace import map_paths  # what few runs need takes a while to load
-    from bellapy.jobs.overlap.path_filter import trim_and_test
-
-    end, resources = End.of(params.extension.extension), Resources.of(params.run, report.devices)
-    dropped: Counter[str] = Counter()
-    n_done, n_kept = 0, 0
-    with report.stage(PathsStage("paths")) as stage, progress("paths", n_overlaps) as advance:
-        for reads, overlaps, show in parts:
-
-            def use(some: Overlaps, paths: Paths, reads=reads, show=show) -> tuple[Shown, int, int, dict[str, int]]:
-                kept, paths, lost = trim_and_test(reads, some, paths, steps[0], params.filter)
-                return show(kept, paths), len(some), len(kept), lost
-
-            for lines, n, kept, lost in map_paths(use, reads, overlaps, steps, end, resources):
-                yield lines
-                n_done, n_kept = n_done + n, n_kept + kept
-                dropped.update(lost)
-                advance(n_done)
-        stage.overlaps = n_kept
-    report.dropped.add(dropped)
-    logger.info("dropped by their paths: %s", describe_dropped(dropped))

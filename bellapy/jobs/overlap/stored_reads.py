@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import BinaryIO, NamedTuple
 
@@ -20,15 +20,39 @@ from bellapy.io.fastx import gather_reads
 from bellapy.io.pieces import WrittenPieces
 from bellapy.io.workdir import Workdir
 from bellapy.jobs.overlap.canonical import Order, copy_reads, given_reads, hash_strands, number_of_queries, order_of
-from bellapy.jobs.overlap.work import Plan, from_arrays, to_arrays, with_ids
+from bellapy.jobs.overlap.store import FolderStore, Result
+from bellapy.jobs.overlap.work import with_ids
 from bellapy.params.reads import ReadParams
 from bellapy.records import Overlaps, ReadSet
 from bellapy.records.bases import PAD, UNKNOWN
 from bellapy.records.reads import room_both_ways
 
-READS, CODES, GIVEN = "reads", "codes", "given"
+CODES, GIVEN = "codes", "given"
 SUMMED = 1 << 20  # codes of the file that have a checksum of their own
 PIECE_BASES = 1 << 22  # put in order at a time; they lie all over the file, each with what the system maps around it
+
+
+@dataclass(frozen=True)
+class ReadTable:
+    """What is known of the reads of a folder besides their bases.
+
+    names : as the input has them, (n_bytes,) uint8, a line each.  lengths : (n_reads,) int32, in canonical order.
+    given, flipped : as in Order.  sums : (n,) uint32, of `_write_summed`.  error_rate, other_letters : as in ReadSet.
+    dropped : as in GatheredReads.  n_queries : as in Work.
+    """
+
+    names: np.ndarray
+    lengths: np.ndarray
+    given: np.ndarray
+    flipped: np.ndarray
+    sums: np.ndarray
+    error_rate: float | None
+    other_letters: dict[str, int]
+    dropped: dict[str, int]
+    n_queries: int | None
+
+
+READS = Result("reads", ReadTable)
 
 
 def store_reads(
@@ -39,7 +63,8 @@ def store_reads(
 
     targets : the last file holds targets, the others their queries.
     """
-    if folder.has(READS):
+    store = FolderStore(folder)
+    if store.has(READS):
         return
     given = folder.bytes_of(GIVEN)
     with folder.new_file(given) as written, open(written, "wb") as stream:
@@ -56,11 +81,10 @@ def store_reads(
     with folder.new_file(folder.bytes_of(CODES)) as written, open(written, "wb") as stream:
         sums = _write_summed(stream, _in_order(codes, starts, lengths, order))
     text = "\n".join(names).encode()
-    folder.save(READS, to_arrays({
-        "names": np.frombuffer(text, np.uint8), "lengths": lengths[order.given], "given": order.given,
-        "flipped": order.flipped, "sums": sums, "error_rate": error_rate, "other_letters": other_letters,
-        "dropped": gathered.dropped, "n_queries": n_queries,
-    }))  # fmt: skip
+    store.put(READS, ReadTable(
+        np.frombuffer(text, np.uint8), lengths[order.given], order.given, order.flipped, sums, error_rate, other_letters,
+        dict(gathered.dropped), n_queries,
+    ))  # fmt: skip
     del codes
     given.unlink()
 
@@ -134,30 +158,30 @@ class StoredReads:
     """The reads of a folder."""
 
     def __init__(self, folder: Workdir):
-        self._folder, self._stored = folder, from_arrays(folder.load(READS) or {})
-        self.lengths, self.error_rate = self._stored["lengths"], self._stored["error_rate"]
-        self._unchecked = set(range(len(self._stored["sums"])))  # parts of the file not yet compared with their checksums
+        self._folder, self._stored = folder, FolderStore(folder).get(READS)
+        self.lengths, self.error_rate = self._stored.lengths, self._stored.error_rate
+        self._unchecked = set(range(len(self._stored.sums)))  # parts of the file not yet compared with their checksums
         self.starts = PAD + np.cumsum(self.lengths.astype(np.int64) + PAD) - self.lengths - PAD
 
     @property
     def other_letters(self) -> dict[str, int]:
         """As in ReadSet."""
-        return self._stored["other_letters"]
+        return self._stored.other_letters
 
     @property
     def dropped(self) -> dict[str, int]:
         """As in GatheredReads."""
-        return self._stored["dropped"]
+        return self._stored.dropped
 
     @property
     def n_queries(self) -> int | None:
         """As in Work."""
-        return self._stored["n_queries"]
+        return self._stored.n_queries
 
     @property
     def order(self) -> Order:
         """How the reads were sorted and turned."""
-        return Order(self._stored["given"], self._stored["flipped"])
+        return Order(self._stored.given, self._stored.flipped)
 
     @property
     def _size(self) -> int:
@@ -167,7 +191,7 @@ class StoredReads:
         """Raise InputError unless codes begin to end of the file are those that were written; no part is checked twice."""
         for part in sorted(self._unchecked.intersection(range(begin // SUMMED, -(-end // SUMMED)))):
             stream.seek(part * SUMMED)
-            if zlib.crc32(stream.read(SUMMED)) != self._stored["sums"][part]:
+            if zlib.crc32(stream.read(SUMMED)) != self._stored.sums[part]:
                 raise InputError(
                     self._folder.bytes_of(CODES), "is damaged or cut short. Remove the folder, and start again."
                 )
@@ -207,7 +231,7 @@ class StoredReads:
     @cached_property
     def _names(self) -> list[str]:
         """As the input has them."""
-        return self._stored["names"].tobytes().decode().split("\n") if len(self.lengths) else []
+        return self._stored.names.tobytes().decode().split("\n") if len(self.lengths) else []
 
     def as_given(self) -> ReadSet:
         """The reads as the input has them, without bases."""
@@ -238,9 +262,3 @@ class StoredReads:
         places, held = order.given[ids], self.of(ids)
         named = replace(held, names=tuple(self._names[place] for place in places.tolist()), in_room=True)
         return given_reads(named, Order(np.searchsorted(given, places), order.flipped[ids]), threads, with_bases=True)
-
-
-def plan_of(folder: Workdir) -> Plan:
-    """How the job of a folder is cut."""
-    stored = from_arrays(folder.load("plan") or {})
-    return Plan(stored["first_reads"], stored["n_parts"], stored["n_query_blocks"])

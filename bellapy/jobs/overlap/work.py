@@ -1,39 +1,30 @@
-"""A job cut into rounds of tasks, and the results that tasks leave for each other.
+"""A job cut into rounds of tasks, and what all tasks of a round tell together.
 
-A task is a function of results of rounds before its own, and makes one result.  What is learnt from all tasks of a round is
-made once, by whoever needs it first.  Results are kept in memory, where there is one task in each round, or in a folder
-(`--workdir`), through which any number of processes work together.
+A task is a function of records that rounds before its own left (store.py), and makes one.  What is learnt from all tasks of
+a round is made once, between rounds.  In memory there is one task in each round; in a folder (`--workdir`) there are many.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from bellapy.compute.resources import Resources
-from bellapy.errors import InputError
-from bellapy.io.workdir import Workdir
 from bellapy.jobs.overlap.estimate import with_min_overlap
-from bellapy.jobs.overlap.geometry import Geometry
 from bellapy.jobs.overlap.measured import LEAST_PIECES
+from bellapy.jobs.overlap.store import Kind, Result, Store
 from bellapy.params import Params
-from bellapy.records import Estimate, Extensions, Overlaps, ReadSet, Seeds
-from bellapy.records.kmers import Held
+from bellapy.records import Estimate, Overlaps, ReadSet, Seeds
 from bellapy.report.run_report import RunReport
 
-Result = dict[str, Any]
-"""Arrays, records of arrays, lists of either that are meant end to end, what devices hold, and what JSON holds, by name."""
-
-RECORDS: dict[str, type] = {kind.__name__: kind for kind in (Seeds, Extensions, Overlaps, Geometry)}
 SomeSeeds = TypeVar("SomeSeeds", Seeds, Overlaps)
-ABOUT = "about"
-DONE = "done_"
-"""Before the name of a round: the result that keeps what its tasks told, when all are done."""
+PARTS, TILES = "parts", "tiles"
+ESTIMATE = Result("estimate", Estimate)
+"""What the reads say about themselves."""
 
 
 class Plan(NamedTuple):
@@ -103,166 +94,6 @@ class HeldReads:
         return self._reads
 
 
-class Store(Protocol):
-    """Results by name."""
-
-    def get(self, name: str) -> Result:
-        """A result, which has to be there."""
-
-    def some(self, name: str, keys: Sequence[str]) -> list[np.ndarray]:
-        """Some arrays of a result."""
-
-    def pick(self, name: str, key: str) -> Any:
-        """One array or record of a result."""
-
-    def pop(self, name: str) -> Result:
-        """A result that nobody needs after this task."""
-
-    def put(self, name: str, result: Result) -> None:
-        """Keep a result."""
-
-    def get_or_make(self, name: str, make: Callable[[], Result]) -> Result:
-        """A result; if there is none, what `make` makes, which is kept."""
-
-    def metadata(self, name: str) -> Result:
-        """What a result holds besides arrays."""
-
-
-class MemoryStore:
-    """Results in memory: those that are taken make room."""
-
-    def __init__(self) -> None:
-        self._results: dict[str, Result] = {}
-        self._metadata: dict[str, Result] = {}
-
-    def get(self, name: str) -> Result:
-        """A result."""
-        return self._results[name]
-
-    def some(self, name: str, keys: Sequence[str]) -> list[np.ndarray]:
-        """Some arrays of a result."""
-        return [self._results[name][key] for key in keys]
-
-    def pick(self, name: str, key: str) -> Any:
-        """One array or record of a result."""
-        return self._results[name][key]
-
-    def pop(self, name: str) -> Result:
-        """A result, which is forgotten."""
-        return self._results.pop(name)
-
-    def put(self, name: str, result: Result) -> None:
-        """Keep a result."""
-        self._results[name] = result
-        self._metadata[name] = {key: value for key, value in result.items() if _is_metadata(value)}
-
-    def get_or_make(self, name: str, make: Callable[[], Result]) -> Result:
-        """A result that is made the first time."""
-        if name not in self._results:
-            self.put(name, make())
-        return self._results[name]
-
-    def metadata(self, name: str) -> Result:
-        """What a result holds besides arrays, also after it was taken."""
-        return self._metadata[name]
-
-
-class FolderStore:
-    """Results in files."""
-
-    def __init__(self, folder: Workdir):
-        self.folder = folder
-        self._known: dict[str, Result] = {}
-
-    def get(self, name: str) -> Result:
-        """A result; InputError where it is not there."""
-        return from_arrays(self._load(name))
-
-    pop = get
-
-    def some(self, name: str, keys: Sequence[str]) -> list[np.ndarray]:
-        """Some arrays of a result, without the others."""
-        arrays = self._load(name, keys)
-        return [arrays[key] for key in keys]
-
-    def pick(self, name: str, key: str) -> Any:
-        """One array or record of a result, without the others."""
-        about = json.loads(self._load(name, [ABOUT])[ABOUT].tobytes())
-        kinds = {key: about["kinds"][key]}
-        arrays = self._load(name, columns_of(key, kinds[key][0]))
-        return from_arrays({ABOUT: _as_bytes({"kinds": kinds, "told": {}}), **arrays})[key]
-
-    def _load(self, name: str, only: Sequence[str] = ()) -> dict[str, np.ndarray]:
-        if (arrays := self.folder.load(name, only)) is None:
-            raise InputError(self.folder.path_of(name), "is not there; run the tasks of the rounds before this one first")
-        return arrays
-
-    def put(self, name: str, result: Result) -> None:
-        """Keep a result."""
-        self.folder.save(name, to_arrays(result))
-
-    def get_or_make(self, name: str, make: Callable[[], Result]) -> Result:
-        """A result that is made the first time, in whatever process."""
-        if name not in self._known:
-            self._known[name] = from_arrays(self.folder.once(name, lambda: to_arrays(make())))
-        return self._known[name]
-
-    def metadata(self, name: str) -> Result:
-        """What a result holds besides arrays, also after it was removed with all of its round."""
-        its_round, index = name.rsplit(".", 1)
-        done = f"{DONE}{its_round}"
-        if done not in self._known and self.folder.has(done):
-            self._known[done] = self.get(done)
-        if done in self._known:
-            return self._known[done]["tasks"][int(index)]
-        return json.loads(self._load(name, [ABOUT])[ABOUT].tobytes())["told"]
-
-
-def _is_metadata(value: Any) -> bool:
-    some = value[0] if isinstance(value, list) and value else value
-    return not isinstance(some, (np.ndarray, Held, *RECORDS.values()))
-
-
-def to_arrays(result: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """A result as arrays by name; lists become one array, or one record."""
-    arrays, kinds, told = {}, {}, {}
-    for name, value in result.items():
-        if _is_metadata(value):
-            told[name] = value
-            continue
-        parts = value if isinstance(value, list) else [value]
-        record = RECORDS.get(type(parts[0]).__name__)
-        kind = record.__name__ if record else ""
-        kinds[name] = [kind, isinstance(value, list)]
-        for column in columns_of(name, kind):
-            key = column[len(name) + 1 :]
-            pieces = [np.asarray(getattr(part, key) if key else part) for part in parts]
-            arrays[column] = pieces[0] if len(pieces) == 1 or not pieces[0].ndim else np.concatenate(pieces)
-    return {ABOUT: _as_bytes({"kinds": kinds, "told": told}), **arrays}
-
-
-def columns_of(name: str, record: str) -> list[str]:
-    """The names of the arrays that hold a value; record : the name of its kind of record, "" for an array."""
-    return [f"{name}.{f.name}" for f in fields(RECORDS[record])] if record else [name]
-
-
-def _as_bytes(told: Any) -> np.ndarray:
-    return np.frombuffer(json.dumps(told).encode(), np.uint8)
-
-
-def from_arrays(arrays: Mapping[str, np.ndarray]) -> Result:
-    """The inverse of `to_arrays`, but that every list has one item."""
-    about = json.loads(arrays[ABOUT].tobytes())
-    result: Result = dict(about["told"])
-    for name, (record, is_list) in about["kinds"].items():
-        value: Any = arrays.get(name)
-        if record:
-            columns = {f.name: arrays[f"{name}.{f.name}"] for f in fields(RECORDS[record])}
-            value = RECORDS[record](**{key: x if x.ndim else x.item() for key, x in columns.items()})
-        result[name] = [value] if is_list else value
-    return result
-
-
 @dataclass
 class Work:
     """A job: parameters, reads, how it is cut, results, and where it tells what it did.
@@ -304,19 +135,14 @@ class Work:
         enough = [some for some in sets if len(self.reads.lengths[some]) >= 2 * LEAST_PIECES]
         return min(enough or sets, key=lambda some: int(self.reads.lengths[some].sum(dtype=np.int64)))
 
-    @cached_property
-    def settings(self) -> Result:
-        """What was learnt before counting, and chosen by it."""
-        return self.store.get("settings")
-
-    @cached_property
+    @property
     def estimate(self) -> Estimate:
         """What the reads say about themselves."""
-        return Estimate(**self.settings["estimate"])
+        return self.store.get(ESTIMATE)
 
     def n_tasks(self, over: str) -> int:
-        """How many tasks a round has; over : "parts" or "tiles"."""
-        return self.plan.n_parts if over == "parts" else len(self.plan.tiles)
+        """How many tasks a round has; over : as in Result."""
+        return self.plan.n_parts if over == PARTS else len(self.plan.tiles)
 
     def ids(self, tile: int) -> np.ndarray:
         """The reads of a tile among all, (n,) int64."""
@@ -326,32 +152,40 @@ class Work:
         """Their lengths, (n,) int32."""
         return self.reads.lengths if self.is_whole else self.reads.lengths[self.ids(tile)]
 
-    def arrays(self, name: str, *keys: str, over: str = "tiles") -> Iterator[list[np.ndarray]]:
-        """Some arrays of the results of all tasks of a round, one task after the other."""
-        return (self.store.some(f"{name}.{index}", keys) for index in range(self.n_tasks(over)))
+    def get(self, result: Result[Kind], task: int | None = None) -> Kind:
+        """A record that a task left, or that was learnt from all."""
+        return self.store.get(result, task)
 
-    def joined(self, name: str, *keys: str) -> list[np.ndarray]:
-        """Some arrays of all tiles, end to end."""
-        columns = zip(*self.arrays(name, *keys), strict=True)
+    def pop(self, result: Result[Kind], task: int | None = None) -> Kind:
+        """The same, which nobody needs afterwards."""
+        return self.store.pop(result, task)
+
+    def arrays(self, result: Result, *names: str) -> Iterator[list[np.ndarray]]:
+        """Some arrays of what all tasks left, one task after the other."""
+        return (self.store.arrays(result, names, task) for task in range(self.n_tasks(result.over)))
+
+    def joined(self, result: Result, *names: str) -> list[np.ndarray]:
+        """Some arrays of all tasks, end to end."""
+        columns = zip(*self.arrays(result, *names), strict=True)
         return [parts[0] if len(parts) == 1 else np.concatenate(parts) for parts in columns]
 
-    def summed(self, name: str, *keys: str) -> list[np.ndarray]:
+    def summed(self, result: Result, *names: str) -> list[np.ndarray]:
         """Sums over all tiles of arrays with a value for each read."""
-        totals = [np.zeros(len(self.reads.lengths), np.int64) for _ in keys]
-        for tile, values in enumerate(self.arrays(name, *keys)):
+        totals = [np.zeros(len(self.reads.lengths), np.int64) for _ in names]
+        for tile, values in enumerate(self.arrays(result, *names)):
             for total, value in zip(totals, values, strict=True):
                 total[self.ids(tile)] += value
         return totals
 
-    def total(self, name: str, key: str, over: str = "tiles") -> int:
-        """The sum of a number that every task of a round tells."""
-        return sum(self.store.metadata(f"{name}.{index}")["numbers"][key] for index in range(self.n_tasks(over)))
+    def total(self, result: Result, name: str) -> int:
+        """The sum of a number that every task tells."""
+        return sum(self.store.told(result, task)[name] for task in range(self.n_tasks(result.over)))
 
-    def dropped(self, name: str) -> dict[str, int]:
-        """What the tasks of a round dropped, by reason."""
+    def dropped(self, result: Result) -> dict[str, int]:
+        """What all tasks dropped, by reason."""
         total: dict[str, int] = {}
-        for index in range(self.n_tasks("tiles")):
-            for reason, n in self.store.metadata(f"{name}.{index}")["dropped"].items():
+        for task in range(self.n_tasks(result.over)):
+            for reason, n in self.store.told(result, task)["dropped"].items():
                 total[reason] = total.get(reason, 0) + n
         return total
 
@@ -362,29 +196,48 @@ def with_ids(seeds: SomeSeeds, ids: np.ndarray) -> SomeSeeds:
     return replace(seeds, query_id=ids[seeds.query_id], target_id=ids[seeds.target_id])
 
 
-class Round(NamedTuple):
+@dataclass(frozen=True)
+class Round(Generic[Kind]):
     """Tasks that do not need each other.
 
-    over : "parts" or "tiles".  task : makes the result of one of them.
-    spends : rounds whose results nobody needs when this round is done.
+    result : what each leaves.  task : makes the record of one of them.
+    spends : what nobody needs when this round is done.
     """
 
-    name: str
-    over: str
-    task: Callable[[Work, int], Result]
-    spends: Sequence[str] = ()
+    result: Result[Kind]
+    task: Callable[[Work, int], Kind]
+    spends: Sequence[Result] = ()
+
+    @property
+    def name(self) -> str:
+        """As in plans, and of files."""
+        return self.result.name
+
+    def do(self, work: Work, index: int) -> None:
+        """Do one task, and keep what it leaves."""
+        work.store.put(self.result, self.task(work, index), index)
 
 
+@dataclass(frozen=True)
+class Learn(Generic[Kind]):
+    """What is made of what all tasks of the rounds before left, and known to all that follow."""
+
+    result: Result[Kind]
+    make: Callable[[Work], Kind]
+
+    def do(self, work: Work) -> None:
+        """Make it, unless it is there."""
+        if not work.store.has(self.result):
+            work.store.once(self.result, lambda: self.make(work))
+
+
+Flow = Sequence[Round | Learn]
+"""Rounds in order, and what is learnt between them."""
 Launch = Callable[[Work, Round], None]
 """Does all tasks of a round."""
 
 
-def do_one(work: Work, its_round: Round, index: int) -> None:
-    """Do one task, and keep its result."""
-    work.store.put(f"{its_round.name}.{index}", its_round.task(work, index))
-
-
 def launch_here(work: Work, its_round: Round) -> None:
     """Do all tasks in this process, one after the other."""
-    for index in range(work.n_tasks(its_round.over)):
-        do_one(work, its_round, index)
+    for index in range(work.n_tasks(its_round.result.over)):
+        its_round.do(work, index)

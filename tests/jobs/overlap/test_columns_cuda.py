@@ -14,6 +14,8 @@ from bellapy.compute.resources import Resources
 from bellapy.errors import DeviceError
 from bellapy.jobs.overlap import column_kinds, depth, linking
 from bellapy.jobs.overlap import count_rounds as count_rounds_module
+from bellapy.jobs.overlap.block_columns import KEPT
+from bellapy.jobs.overlap.candidate_rounds import GATED
 from bellapy.jobs.overlap.column_kinds import APART_KIND, DEEP, N_KINDS, ORDINARY, REPEAT
 from bellapy.jobs.overlap.depth import Bins
 from bellapy.jobs.overlap.pipeline import candidate_rounds, count_rounds, in_memory
@@ -112,9 +114,9 @@ def candidates_of(reads, device):
     start_report(report)
     work = in_memory(reads, make_params(device=device, k=K, min_overlap=20, threads=2), report)
     count_rounds(work)
-    assert isinstance(work.store.get("keep.0")["entries.0"], DeviceColumns) == (device == "cuda")
+    assert isinstance(work.get(KEPT, 0).blocks.entries[0], DeviceColumns) == (device == "cuda")
     candidate_rounds(work)
-    return work.store.get("gate.0")["seeds"], work.store.metadata("keep.0"), report
+    return work.get(GATED, 0).seeds, work.store.told(KEPT, 0), report
 
 
 def test_the_job_finds_the_same_candidates_on_both_devices(rng):

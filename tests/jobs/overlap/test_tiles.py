@@ -10,7 +10,9 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -21,10 +23,13 @@ from bellapy.compute import mapped
 from bellapy.io import workdir
 from bellapy.jobs.overlap import in_folder, pipeline
 from bellapy.jobs.overlap.block_columns import join_columns, own_columns, split_by_block
+from bellapy.jobs.overlap.count_rounds import Settings
 from bellapy.jobs.overlap.in_folder import choose_plan
+from bellapy.jobs.overlap.store import from_arrays, leaves, to_arrays
 from bellapy.jobs.overlap.stored_reads import StoredReads, even_blocks
-from bellapy.jobs.overlap.work import from_arrays, to_arrays
+from bellapy.jobs.overlap.work import Round
 from bellapy.params import make_params
+from bellapy.records import Estimate
 from bellapy.records.kmers import places_of
 from bellapy.runs import launch
 
@@ -302,26 +307,26 @@ for line in sys.stdin:
 
 
 def test_plans():
-    settings = {"sampling": "none", "sampling_window": 8, "k": 15, "estimate": {"error_rate": 0.12, "depth": 30.0}}
+    settings, noisy = Settings(15, 2, 8, "none", 8), Estimate(30.0, 0.12, True, "")
     lengths = np.full(10_000, 10_000, np.int32)
-    assert choose_plan(lengths, settings, make_params()).n_blocks == 1
-    small = choose_plan(lengths, settings, make_params(max_memory=400 * 10**6))
+    assert choose_plan(lengths, noisy, settings, make_params()).n_blocks == 1
+    small = choose_plan(lengths, noisy, settings, make_params(max_memory=400 * 10**6))
     assert 3 <= small.n_blocks <= 10 and 3 <= small.n_parts <= 10
-    accurate = {**settings, "estimate": {"error_rate": 0.001, "depth": 30.0}}
-    assert choose_plan(lengths, accurate, make_params(max_memory=400 * 10**6)).n_blocks > 2 * small.n_blocks
-    assert choose_plan(lengths, settings, make_params(max_memory=1)).n_blocks < 100
-    assert choose_plan(lengths, settings, make_params(), 4).first_reads.tolist() == [0, 2500, 5000, 7500, 10_000]
+    accurate = replace(noisy, error_rate=0.001)
+    assert choose_plan(lengths, accurate, settings, make_params(max_memory=400 * 10**6)).n_blocks > 2 * small.n_blocks
+    assert choose_plan(lengths, noisy, settings, make_params(max_memory=1)).n_blocks < 100
+    assert choose_plan(lengths, noisy, settings, make_params(), 4).first_reads.tolist() == [0, 2500, 5000, 7500, 10_000]
     assert len(small.tiles) == small.n_blocks * (small.n_blocks + 1) // 2
-    assert choose_plan(lengths[:2], settings, make_params(), 9).n_blocks == 2
-    assert choose_plan(lengths[:0], settings, make_params(), 9).n_blocks == 1
+    assert choose_plan(lengths[:2], noisy, settings, make_params(), 9).n_blocks == 2
+    assert choose_plan(lengths[:0], noisy, settings, make_params(), 9).n_blocks == 1
 
 
 def test_blocks_hold_queries_or_targets():
     """None holds both, each has some bases, and every pair of a query's and a target's block is a tile."""
-    settings = {"estimate": {"depth": 30.0, "error_rate": 0.1}, "k": 15, "sampling": "none", "sampling_window": 1}
+    settings, noisy = Settings(15, 2, 8, "none", 8), Estimate(30.0, 0.12, True, "")
     lengths = np.full(1000, 2000, np.int32)
     for n_blocks, n_queries, n_first in ((4, 250, 1), (4, 500, 2), (None, 3, 1), (2, 999, 1), (9, 999, 8)):
-        plan = choose_plan(lengths, settings, make_params(), n_blocks, n_queries)
+        plan = choose_plan(lengths, noisy, settings, make_params(), n_blocks, n_queries)
         assert plan.n_query_blocks == n_first and plan.first_reads[n_first] == n_queries
         assert plan.n_blocks == (n_blocks or 2) and (np.diff(plan.first_reads) > 0).all()
         assert plan.tiles == [(i, j) for i in range(n_first) for j in range(n_first, plan.n_blocks)]
@@ -362,16 +367,50 @@ def test_columns_by_blocks(rng):
             assert [part.tolist() for part in got if len(part)] == expected and n_columns == len(expected)
 
 
-def test_results_as_arrays():
-    result = {"a": np.arange(3), "parts": [np.arange(2), np.arange(3)], "told": {"x": [1, None]}, "n": 3}
-    back = from_arrays(to_arrays(result))
-    assert back["told"] == result["told"] and back["n"] == 3
-    np.testing.assert_array_equal(back["a"], result["a"])
-    np.testing.assert_array_equal(back["parts"][0], [0, 1, 0, 1, 2])
+class Inner(NamedTuple):
+    """A record in a record."""
+
+    a: np.ndarray
+    n: int
+
+
+@dataclass(frozen=True)
+class Outer:
+    """One field of every kind that is kept."""
+
+    a: np.ndarray
+    joined: list[np.ndarray]
+    records: list[Inner]
+    apart: tuple[np.ndarray, ...]
+    scores: tuple[Inner, ...]
+    inner: Inner
+    some: Inner | None
+    none: Inner | None
+    told: dict[str, list[int | None]]
+    words: list[str]
+
+
+def test_records_as_arrays():
+    one, two = Inner(np.arange(2), 7), Inner(np.arange(3), 7)
+    given = Outer(
+        np.arange(3), [np.arange(2), np.arange(3)], [one, two], (np.arange(1), np.arange(4)), (one, two), one, two, None,
+        {"x": [1, None]}, ["a", "b"],
+    )  # fmt: skip
+    back = from_arrays(Outer, to_arrays(given))
+    ends = np.array([0, 1, 0, 1, 2])
+    wanted = replace(given, joined=[ends], records=[Inner(ends, 7)])
+    for (name, value), (its_name, its_value) in zip(leaves(wanted), leaves(back), strict=True):
+        assert name == its_name
+        if name == "records":
+            assert [its.n for its in its_value] == [7] and its_value[0].a.tolist() == ends.tolist()
+        else:
+            np.testing.assert_array_equal(its_value, value, name)
 
 
 def test_all_rounds_have_names_of_their_own():
-    names = [its_round.name for its_round in pipeline.rounds_of(False)]
+    flow = pipeline.flow_of(False)
+    names = [step.result.name for step in flow]
     assert len(set(names)) == len(names)
-    for i, its_round in enumerate(pipeline.rounds_of(False)):
-        assert set(its_round.spends) <= set(names[:i]), "what is spent was made before"
+    for i, step in enumerate(flow):
+        if isinstance(step, Round):
+            assert {spent.name for spent in step.spends} <= set(names[:i]), "what is spent was made before"

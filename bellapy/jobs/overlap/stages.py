@@ -1,0 +1,104 @@
+"""The four stages one by one, as the commands `count`, `candidates`, `align` and `filter` do them, in the same rounds."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+
+import numpy as np
+
+from bellapy.compute.resources import Resources
+from bellapy.engines.ends import End
+from bellapy.engines.extend import extend_anchors
+from bellapy.jobs.overlap.align_rounds import ALL, STEPS, AllAlignments
+from bellapy.jobs.overlap.block_columns import ANY_COUNT, KEPT, Blocks, KeptPart
+from bellapy.jobs.overlap.candidate_rounds import GATED, Gated
+from bellapy.jobs.overlap.count_rounds import LINKED, Linked
+from bellapy.jobs.overlap.ends import Steps, pilot_seeds
+from bellapy.jobs.overlap.filter_rounds import overlaps_of
+from bellapy.jobs.overlap.pipeline import align_rounds, candidate_rounds, count_rounds, filter_rounds, for_paths, in_memory
+from bellapy.jobs.overlap.work import ESTIMATE
+from bellapy.params import Params
+from bellapy.records import DepthProfile, Estimate, Extensions, KmerMatrix, Overlaps, ReadSet, Seeds
+from bellapy.records.kmers import Held
+from bellapy.report.run_report import RunReport
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What counting found: the matrix, the depth profile, and what the spectrum says of the reads."""
+
+    matrix: KmerMatrix
+    profile: DepthProfile
+    estimate: Estimate
+
+    def meta(self) -> dict:
+        """What later stages need besides the arrays, as JSON holds it."""
+        return {"estimate": asdict(self.estimate)}
+
+    @classmethod
+    def from_meta(cls, matrix: KmerMatrix, profile: DepthProfile, meta: dict) -> Counted:
+        """The inverse of `meta`."""
+        return cls(matrix, profile, estimate_of(meta))
+
+
+def estimate_of(meta: dict) -> Estimate:
+    """The estimate that a stage file's `meta` holds."""
+    return Estimate(**meta["estimate"])
+
+
+def count_stage(reads: ReadSet, params: Params, report: RunReport) -> Counted:
+    """K-mers that link reads, alone."""
+    work = in_memory(reads, params, report)
+    count_rounds(work)
+    kept = work.pop(KEPT, 0)
+    entries = kept.blocks.entries[0]
+    matrix = KmerMatrix(
+        n_kmers=kept.n_kmers, entries=entries.on_host() if isinstance(entries, Held) else entries,
+        starts=np.append(reads.starts, len(reads.codes)), upper=ANY_COUNT, k=kept.k, seed_length=kept.seed_length,
+    )  # fmt: skip
+    return Counted(matrix, work.get(LINKED).profile, work.estimate)
+
+
+def candidates_stage(reads: ReadSet, counted: Counted, params: Params, report: RunReport) -> Seeds:
+    """Seeds of all candidates, alone."""
+    work, matrix = in_memory(reads, params, report), counted.matrix
+    work.store.put(ESTIMATE, counted.estimate)
+    blocks = Blocks((matrix.entries,))
+    work.store.put(KEPT, KeptPart(blocks, matrix.n_kmers, len(matrix.entries), matrix.k, matrix.seed_length, None), 0)
+    work.store.put(LINKED, Linked(counted.profile))
+    candidate_rounds(work)
+    return work.pop(GATED, 0).seeds
+
+
+def align_stage(
+    reads: ReadSet, seeds: Seeds, estimate: Estimate, params: Params, report: RunReport
+) -> tuple[Seeds, Extensions, Steps]:
+    """Alignments, alone: their seeds, what grew from these, and the scores used."""
+    work = in_memory(reads, params, report)
+    work.store.put(ESTIMATE, estimate)
+    work.store.put(GATED, Gated(seeds, pilot_seeds(reads.lengths, seeds), len(seeds), {}), 0)
+    align_rounds(work)
+    found = work.pop(ALL, 0)
+    return found.seeds, found.extensions, work.get(STEPS).steps
+
+
+def filter_stage(
+    reads: ReadSet, seeds: Seeds, extensions: Extensions, estimate: Estimate, params: Params, report: RunReport, *,
+    with_paths: bool = False,
+) -> Overlaps:  # fmt: skip
+    """Overlaps among alignments, alone; with_paths : as in `overlap_reads`."""
+    work = in_memory(reads, for_paths(params, with_paths), report)
+    work.store.put(ESTIMATE, estimate)
+    work.store.put(ALL, AllAlignments(seeds, extensions, len(seeds), 0), 0)
+    filter_rounds(work)
+    return overlaps_of(work, 0)
+
+
+def are_extended(reads: ReadSet, overlaps: Overlaps, steps: Steps, params: Params) -> bool:
+    """Whether the overlaps' scores and ends are what extension of their seeds gives: what traces paths counts on it.
+
+    Where overlaps come from a file, only another extension tells.
+    """
+    end = End.of(params.extension.extension)
+    again = extend_anchors(reads, overlaps.anchors, steps, end, Resources.of(params.run))
+    return all(np.array_equal(getattr(again, f.name), getattr(overlaps, f.name)) for f in fields(again))
