@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bellapy.api.inputs import Reads, as_reads
+from bellapy.api.inputs import Reads
 from bellapy.api.polishing import Draft, Polisher
+from bellapy.api.reading import load_given
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import usable_cores
 from bellapy.engines.ends import End
@@ -33,7 +34,7 @@ from bellapy.jobs.correct.report import start_report as start_correct
 from bellapy.jobs.overlap.canonical import canonical_reads
 from bellapy.jobs.overlap.estimate import with_min_overlap
 from bellapy.jobs.overlap.paths import paths_stage
-from bellapy.jobs.overlap.pipeline import overlap_reads, with_device
+from bellapy.jobs.overlap.pipeline import overlap_reads
 from bellapy.jobs.overlap.report import REASONS
 from bellapy.jobs.overlap.report import start_report as start_overlaps
 from bellapy.params import Params, Scoring, make_params
@@ -42,7 +43,7 @@ from bellapy.params.correct import SHORTEST_USED, CorrectParams
 from bellapy.params.fields import fields_of
 from bellapy.records import Overlaps, ReadSet, join_overlaps
 from bellapy.report.log import logger
-from bellapy.report.run_report import ReadStage, RunReport, Stage
+from bellapy.report.run_report import RunReport, Stage
 from bellapy.version import __version__
 
 
@@ -100,17 +101,20 @@ def assemble(
     if unknown := options.keys() - fields_of(AssembleParams).keys():
         raise TypeError(f"unknown options: {', '.join(sorted(unknown))}")
     chosen = make_assemble_params(options)
-    params = with_device(make_params(preset, threads=threads or usable_cores(), device=device))
+    params = make_params(preset, threads=threads or usable_cores(), device=device)
     report = RunReport("bellapy.assemble", __version__, {**params.to_dict(), "assemble": asdict(chosen)})
-    with report.stage(ReadStage("read")) as stage:
-        given = as_reads(reads)
-        stage.reads, stage.bases = len(given), given.n_bases
-    report.count_letters(given.other_letters, given.n_bases)
-    canonical, _ = canonical_reads(given, params.run.threads)
-    del given
-    found = Assembler(params, chosen, report).assemble(canonical)
+    found = assemble_reads(reads, params, chosen, report)
     report.finish()
     return found
+
+
+def assemble_reads(
+    reads: Reads, params: Params, chosen: AssembleParams, report: RunReport, work: Workdir | None = None
+) -> Assembly:
+    """The same with parameters, as of Assembler."""
+    start_overlaps(report)
+    loaded = load_given(reads, params, report, overlaps=True)
+    return Assembler(loaded.params, chosen, report, work).assemble(loaded.reads)
 
 
 class Assembler:

@@ -28,8 +28,6 @@ if TYPE_CHECKING:  # loaded when needed
     from bellapy.io.fastx_lines import Records
 
 KINDS = {PRIMARY: "primary", SECONDARY: "secondary", SUPPLEMENTARY: "supplementary"}
-
-
 BASES = re.compile(r"[ACGTUNRYKMSWBDHV]+", re.IGNORECASE)
 
 
@@ -157,3 +155,23 @@ class Aligner:
                 int(index.lengths[target]), t_start, t_end, matches, n_columns, quality, KINDS[kind], score,
                 texts[h].decode() if texts is not None else None,
             )  # fmt: skip
+
+
+def map(reference: Reads, reads: Reads, *, threads: int | None = None, **options: Any) -> Iterator[Mapping]:
+    """Map reads to a reference, one after another: what `bellapy map` does.  Use `Aligner` to map more than once.
+
+    Parameters
+    ----------
+    reference, reads : as the reads of `overlap`; the reference may also be a file made by `bellapy index`.
+    threads : None: all cores.
+    options : those of `Aligner`.
+
+    Returns
+    -------
+    The alignments, in the order of reads, then of falling score; reads without one have none.
+
+    Raises
+    ------
+    ParameterError, InputError : as `Aligner`, and for reads that cannot be read.
+    """
+    return Aligner(reference, **options).map(reads, threads=threads)

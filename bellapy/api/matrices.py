@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bellapy.api.inputs import Reads, as_reads
+from bellapy.api.inputs import Reads
+from bellapy.api.reading import Loaded, load_given
 from bellapy.compute.threads import usable_cores
-from bellapy.jobs.overlap.canonical import Order, canonical_reads
-from bellapy.jobs.overlap.pipeline import with_device
 from bellapy.jobs.overlap.report import start_report
 from bellapy.jobs.overlap.stages import Counted, candidates_stage, count_stage
-from bellapy.params import Params, make_params
-from bellapy.records import ReadSet
+from bellapy.params import make_params
 from bellapy.records.sparse import sparse_kmers, sparse_seeds
 from bellapy.report.run_report import RunReport
 from bellapy.version import __version__
@@ -36,7 +34,8 @@ def count(reads: Reads, *, preset: str | None = None, threads: int | None = None
     ------
     As `bellapy.overlap`.
     """
-    read_set, order, counted, _ = _counted(reads, preset, threads, options, "bellapy.count")
+    loaded, counted = _counted(reads, preset, threads, options, "bellapy.count")
+    read_set, order = loaded.reads, loaded.order
     found = sparse_kmers(counted.matrix)
     row = order.given[found.indices]
     whole = read_set.lengths[found.indices].astype(np.int64) - counted.matrix.seed_length + 2
@@ -62,18 +61,19 @@ def candidates(reads: Reads, *, preset: str | None = None, threads: int | None =
     ------
     As `bellapy.overlap`.
     """
-    read_set, order, counted, params = _counted(reads, preset, threads, options, "bellapy.candidates")
-    seeds = candidates_stage(read_set, counted, params, start_report(RunReport("bellapy.candidates", __version__)))
-    pairs = sparse_seeds(seeds, len(read_set)).tocoo()
-    rows = np.sort(order.given[np.stack(pairs.coords)], axis=0)
+    loaded, counted = _counted(reads, preset, threads, options, "bellapy.candidates")
+    report = start_report(RunReport("bellapy.candidates", __version__))
+    seeds = candidates_stage(loaded.reads, counted, loaded.params, report)
+    pairs = sparse_seeds(seeds, len(loaded.reads)).tocoo()
+    rows = np.sort(loaded.order.given[np.stack(pairs.coords)], axis=0)
     return sparse.coo_array((pairs.data, (rows[0], rows[1])), shape=pairs.shape).tocsr()
 
 
 def _counted(
     reads: Reads, preset: str | None, threads: int | None, options: dict[str, Any], name: str
-) -> tuple[ReadSet, Order, Counted, Params]:
-    """The reads in their canonical order, how to get back, what counting found, and the parameters."""
-    params = with_device(make_params(preset, threads=threads or usable_cores(), **options))
-    read_set, order = canonical_reads(as_reads(reads), params.run.threads)
+) -> tuple[Loaded, Counted]:
+    """The reads in their canonical order, and what counting found."""
+    params = make_params(preset, threads=threads or usable_cores(), **options)
     report = start_report(RunReport(name, __version__, params.to_dict()))
-    return read_set, order, count_stage(read_set, params, report), params
+    loaded = load_given(reads, params, report, overlaps=True)
+    return loaded, count_stage(loaded.reads, loaded.params, report)

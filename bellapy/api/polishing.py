@@ -9,13 +9,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bellapy.api.reading import Loaded, load_reads
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import map_in_order
 from bellapy.engines.tags.symbols import shorten
 from bellapy.io.fastx_lines import Records
+from bellapy.io.outputs import open_output
 from bellapy.io.workdir import Workdir
 from bellapy.jobs.correct.contigs import Piles, polish
-from bellapy.jobs.correct.drafts import DraftContig
+from bellapy.jobs.correct.drafts import DraftContig, read_drafts
 from bellapy.jobs.correct.jumps import cut_jumps
 from bellapy.jobs.correct.pipeline import BEFORE_PHASING, Counts
 from bellapy.jobs.correct.placements import Placements, homes
@@ -23,9 +25,9 @@ from bellapy.jobs.map.batches import batches
 from bellapy.jobs.map.choose import SECONDARY
 from bellapy.jobs.map.pipeline import Mapped
 from bellapy.jobs.map.run import Wanted, prepare
+from bellapy.params import Params
 from bellapy.params.assemble import MOST_ROUNDS, SETTLED
 from bellapy.params.correct import CorrectParams
-from bellapy.params.run import RunParams
 from bellapy.records import Paths, ReadSet
 from bellapy.records.bases import LETTERS
 from bellapy.report.log import logger
@@ -232,14 +234,31 @@ def _placements(mapped: Mapped, reads: ReadSet) -> Placements:
     )  # fmt: skip
 
 
-def polish_drafts(
-    drafts: list[DraftContig], reads: ReadSet, params: CorrectParams, rounds: int | None, run: RunParams, report: RunReport,
-    work: Workdir | None = None,
+def polish_files(
+    draft: str, reads: list[str], output: str, finding: Params, params: CorrectParams, rounds: int | None, report: RunReport,
+    work: Workdir | None,
+) -> None:  # fmt: skip
+    """The contigs of a file, corrected by reads of others, to a file.  rounds, work : as in Polisher.
+
+    finding : which reads are taken, and what may be used.
+    """
+    drafts = read_drafts(draft)
+    polished = _polish(drafts, load_reads(reads, finding, report), params, rounds, report, work)
+    with open_output(output) as stream:
+        for one, codes in zip(drafts, polished, strict=True):
+            header = one.header_for(len(codes)).encode(errors="surrogateescape")
+            stream.write(b">%s\n%s\n" % (header, LETTERS[codes].tobytes()))
+
+
+def _polish(
+    drafts: list[DraftContig], loaded: Loaded, params: CorrectParams, rounds: int | None, report: RunReport,
+    work: Workdir | None,
 ) -> list[np.ndarray]:  # fmt: skip
-    """The bases of drafts, polished; reads : in canonical order.  rounds, work : as in Polisher."""
+    """The bases of drafts, polished."""
     report.details = Details()
     some = [Draft(one.name, one.codes, one.circular) for one in drafts if len(one.codes)]
-    done = Polisher(params, rounds, Resources.of(run, report.devices), report, work).polish(some, reads)
+    resources = Resources.of(loaded.params.run, report.devices)
+    done = Polisher(params, rounds, resources, report, work).polish(some, loaded.reads)
     report.details.polished = [one.changes for one in done]
     polished = iter(done[-1].contigs if done else [one.codes for one in some])
     return [next(polished) if len(one.codes) else one.codes for one in drafts]

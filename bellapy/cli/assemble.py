@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from bellapy.cli.folder import given_folder
 from bellapy.cli.options import RUNNING, Given, Output, Reads, pick, takes
-from bellapy.cli.reading import load_reads, with_run
-from bellapy.cli.session import session
+from bellapy.cli.session import session, with_run
 from bellapy.errors import ParameterError
 from bellapy.params import KmerParams, Params, make_params
 from bellapy.params.assemble import AssembleParams, AssembleWriting, PolishParams, make_assemble_params
@@ -19,11 +18,6 @@ from bellapy.params.fields import check, given_values, options_of
 from bellapy.params.overlap import FIELDS, PresetParams
 from bellapy.params.reads import POOR, SHORT
 from bellapy.params.run import RunParams, WorkdirParams
-
-if TYPE_CHECKING:  # loaded when needed
-    import numpy as np
-
-    from bellapy.jobs.correct.drafts import DraftContig
 
 FINDING = {**options_of(PresetParams), **pick(KmerParams, "error_rate depth")}
 """Options of `overlap` that rule how overlaps are found."""
@@ -46,13 +40,10 @@ def assemble(given: Given, reads: Reads, output: Output = "-") -> None:
         params = with_run(params, run)
         run.report.parameters = {**params.to_dict(), "assemble": asdict(chosen)}
         with given_folder(given, "assemble", _ruling(params, chosen), reads) as work:
-            from bellapy.jobs.overlap.report import start_report
+            run.watch()
+            from bellapy.api.assembling import assemble_reads
 
-            start_report(run.report)
-            loaded = load_reads(run, params, reads, overlaps=True)
-            from bellapy.api.assembling import Assembler
-
-            found = Assembler(loaded.params, chosen, run.report, work).assemble(loaded.reads)
+            found = assemble_reads(reads, params, chosen, run.report, work)
             found.write(output)
             if given["gfa"] is not None:
                 found.write(given["gfa"])
@@ -87,21 +78,7 @@ def polish(given: Given, draft: Drafts, reads: Reads, output: Output = "-") -> N
         run.report.dropped = Dropped(SHORT, POOR)
         options = dict(run.report.parameters)
         with given_folder(given, "polish", options, [draft, *reads]) as work:
-            from bellapy.jobs.correct.drafts import read_drafts
+            run.watch()
+            from bellapy.api.polishing import polish_files
 
-            drafts = read_drafts(draft)
-            loaded = load_reads(run, with_run(make_params(), run), reads)
-            from bellapy.api.polishing import polish_drafts
-
-            polished = polish_drafts(drafts, loaded.reads, params, rounds, run.run, run.report, work)
-            _write_fasta(drafts, polished, output)
-
-
-def _write_fasta(drafts: list[DraftContig], polished: list[np.ndarray], output: str) -> None:
-    from bellapy.io.outputs import open_output
-    from bellapy.records.bases import LETTERS
-
-    with open_output(output) as stream:
-        for one, codes in zip(drafts, polished, strict=True):
-            header = one.header_for(len(codes)).encode(errors="surrogateescape")
-            stream.write(b">%s\n%s\n" % (header, LETTERS[codes].tobytes()))
+            polish_files(draft, reads, output, with_run(make_params(), run), params, rounds, run.report, work)

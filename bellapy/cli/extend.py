@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from bellapy.cli.options import THREADS_AND_LOG, Given, Output, pick, takes
-from bellapy.cli.reading import with_run
-from bellapy.cli.session import session
+from bellapy.cli.session import session, with_run
 from bellapy.params import ExtensionParams, make_params
 from bellapy.params.fields import ALIGNMENT, SEEDING, given_values
 from bellapy.params.overlap import FIELDS, WritingParams

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bellapy.cli.options import RUNNING, Given
-from bellapy.cli.reading import with_run
-from bellapy.cli.session import Session, session
+from bellapy.cli.session import Session, session, with_run
 from bellapy.errors import ParameterError
 from bellapy.params import Params, make_params
-from bellapy.params.fields import INPUT, OUTPUT, given_values, options_of
+from bellapy.params.fields import INPUT, OUTPUT, check, fields_of, given_values, options_of
 from bellapy.params.overlap import FIELDS, WritingParams
-from bellapy.params.run import RunParams
-from bellapy.version import __version__
+from bellapy.params.run import LaunchParams, RunParams
 
 if TYPE_CHECKING:  # loaded when needed
     from bellapy.io.overlap_writer import Destination
-    from bellapy.jobs.overlap.ends import Steps
-    from bellapy.jobs.overlap.stored_reads import SomeOverlaps
-    from bellapy.records import Overlaps, Paths, ReadSet
 
 TargetFile = Annotated[
     str | None,
@@ -63,59 +58,12 @@ def overlap_session(given: Given, inputs: list[str], outputs: dict[str, str | No
         yield run, params
 
 
-@contextmanager
-def charting(run: Session, reads: ReadSet) -> Iterator[Callable[[Overlaps], None]]:
-    """A function that adds overlaps to the charts of the report, if one is asked for."""
-    if not run.report.wants_charts:
-        yield lambda overlaps: None
-        return
-    from bellapy.jobs.overlap.charts import OverlapCharts
+def launch_params(given: Given) -> LaunchParams:
+    """How the tasks of a folder are done."""
+    from bellapy.runs.launch import check_scheduler
 
-    charts = OverlapCharts(reads)
-    yield charts.add
-    charts.finish(run.report)
-
-
-def write_plain(run: Session, reads: ReadSet, parts: Iterable[Overlaps], output: Destination) -> None:
-    """Write overlaps without paths, some at a time."""
-    from bellapy.compute.threads import consume_ahead
-    from bellapy.io.overlap_writer import open_writer
-    from bellapy.io.paf import format_overlaps
-    from bellapy.report.run_report import WriteStage
-
-    threads, command = run.run.threads, run.report.command
-    with (
-        charting(run, reads) as add,
-        run.report.stage(WriteStage("write")) as stage,
-        open_writer(output, reads, command, __version__, threads) as write,
-    ):
-        stage.lines = 0
-        for overlaps in parts:
-            consume_ahead(format_overlaps(reads, overlaps, output.format, threads, output.both_directions), write, threads)
-            add(overlaps)
-            stage.lines += len(overlaps) * (1 + output.both_directions)
-
-
-def write_with_paths(
-    run: Session, reads: ReadSet, parts: Iterable[SomeOverlaps], n_overlaps: int, steps: Steps, params: Params,
-    output: Destination,
-) -> None:  # fmt: skip
-    """Write overlaps with their paths; reads : all, perhaps without bases.  n_overlaps : of all parts."""
-    from bellapy.compute.threads import consume_ahead
-    from bellapy.io.overlap_writer import formatter, open_writer
-    from bellapy.jobs.overlap.estimate import with_min_overlap
-    from bellapy.jobs.overlap.paths import paths_stage
-
-    threads, params = run.run.threads, with_min_overlap(params, reads.lengths)
-    with charting(run, reads) as add, open_writer(output, reads, run.report.command, __version__, threads) as write:
-
-        def shown(part: SomeOverlaps) -> tuple[ReadSet, Overlaps, Callable[[Overlaps, Paths], bytes]]:
-            lines = formatter(output, part.reads)
-
-            def show_and_chart(some: Overlaps, paths: Paths) -> bytes:
-                add(part.of_all(some))
-                return lines(some, paths)
-
-            return part.reads, part.overlaps, show_and_chart
-
-        consume_ahead(paths_stage(map(shown, parts), n_overlaps, steps, params, run.report), write, threads)
+    values = given_values(given, LaunchParams._fields)
+    check(values, fields_of(LaunchParams))
+    launch = LaunchParams(**values)
+    check_scheduler(launch.scheduler)
+    return launch

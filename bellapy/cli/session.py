@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from bellapy.cli.options import Given
 from bellapy.compute import own_process
 from bellapy.errors import MemoryLimitError
+from bellapy.params import Params
 from bellapy.params.fields import check, fields_of, given_values, parse_size
 from bellapy.params.run import LogParams, RunParams
 from bellapy.version import __version__
@@ -79,6 +80,11 @@ def session(given: Given, inputs: Sequence[str], outputs: Mapping[str, str | Non
     report.finish()
     if told.report_file:
         write_report(report, told.report_file)
+
+
+def with_run(params: Params, session: Session) -> Params:
+    """The parameters with threads, device and memory of the session."""
+    return replace(params, run=session.run)
 
 
 def _command() -> str:

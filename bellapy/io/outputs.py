@@ -18,6 +18,7 @@ from bellapy.compute import stopping
 from bellapy.compute.locks import lock_file
 from bellapy.errors import OutputClosed, OutputError, ParameterError
 
+FASTQ = "fq", "fastq"  # endings of files of reads with qualities
 COMPRESSED = (".gz", ".bgz")
 ALIGNMENTS = ("sam", "bam", "cram", "paf", "maf")
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
@@ -151,6 +152,11 @@ def ending_of(path: str) -> str:
     name = os.path.basename(path).lower()
     stem = name.rpartition(".")[0] if is_compressed(name) else name
     return stem.rpartition(".")[2] if "." in stem else ""
+
+
+def is_fastq(path: str) -> bool:
+    """Whether reads are written to it with their qualities."""
+    return ending_of(path) in FASTQ
 
 
 def check_sequence_name(path: str, written: str) -> None:

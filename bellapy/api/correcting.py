@@ -1,0 +1,111 @@
+"""Reads to corrected reads, from files to a file: overlaps, found here or read, and what they show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from bellapy.api.folders import find_in_tiles
+from bellapy.api.overlapping import Request, find_in_one_piece
+from bellapy.api.reading import Loaded, load_reads
+from bellapy.compute.resources import Resources
+from bellapy.engines.ends import End
+from bellapy.engines.trace import map_paths
+from bellapy.io.outputs import is_fastq, open_output
+from bellapy.io.overlap_writer import Destination
+from bellapy.io.paf_paths import read_path_overlaps
+from bellapy.io.read_comments import ReadComments
+from bellapy.io.workdir import Workdir
+from bellapy.jobs.correct import report as correct_report
+from bellapy.jobs.correct.kept import keep_overlaps
+from bellapy.jobs.correct.members import Traced, Tracer, pack
+from bellapy.jobs.correct.output import Writer
+from bellapy.jobs.correct.pipeline import Job, correct_reads
+from bellapy.jobs.overlap import report as overlap_report
+from bellapy.jobs.overlap.canonical import given_reads
+from bellapy.jobs.overlap.ends import Steps
+from bellapy.jobs.overlap.pipeline import with_device
+from bellapy.params import Params
+from bellapy.params.correct import CorrectParams
+from bellapy.records import Overlaps, ReadSet
+from bellapy.report.run_report import RunReport
+
+
+def start_report(report: RunReport) -> None:
+    """Make the report ready for the numbers of this job, without what was counted before."""
+    correct_report.start_report(overlap_report.start_report(report), overlap_report.REASONS)
+
+
+def correct_files(
+    paths: list[str], overlaps: str | None, output: str, params: Params, chosen: CorrectParams, report: RunReport,
+    work: Workdir | None,
+) -> None:  # fmt: skip
+    """Correct the reads of files by each other, and write them.
+
+    overlaps : a PAF file of these reads with paths; None: overlaps are found.  params : rule how, and which reads are taken.
+    chosen : how reads are corrected.  work : the folder that keeps what is done; None: nothing is kept.
+    """
+    if overlaps:
+        reads, found, trace = _read_overlaps(paths, overlaps, params, report)
+    else:
+        reads, found, trace = _find_overlaps(paths, output, params, report, work)
+    job, writer = Job(reads, found, trace, chosen, Resources.of(params.run, report.devices), work), Writer(chosen)
+    corrected = correct_reads(job, report, writer.take_qualities if is_fastq(output) else None)
+    comments = ReadComments(paths, params.reads)
+    with open_output(output) as stream:
+        for name, comment, one in zip(reads.names, comments(reads.names), corrected, strict=True):
+            for record in writer.records(name, comment, one):
+                stream.write(record)
+    writer.tell(report)
+    comments.tell()
+
+
+def _find_overlaps(
+    paths: list[str], output: str, params: Params, report: RunReport, work: Workdir | None
+) -> tuple[ReadSet, Overlaps, Tracer]:  # fmt: skip
+    """The reads as given, their overlaps, and what makes the paths of these."""
+    request = Request(paths, Destination(output, "paf", cigar=False, cs=False, sort=False, paths=False))
+    held: ReadSet | None = None
+
+    def find() -> tuple[Overlaps, Steps]:
+        nonlocal held
+        if found := find_in_one_piece(request, params, report):
+            assert found.steps
+            held, overlaps = found.loaded.restore(found.overlaps, with_bases=True)
+            return overlaps, found.steps
+        start_report(report)
+        held, overlaps, steps = find_in_tiles(request, params, report)
+        return overlaps, steps
+
+    overlaps, steps = find() if work is None else keep_overlaps(work, find)
+    reads = _given(load_reads(paths, params, report)) if held is None else held  # a folder had the overlaps
+    end, resources = End.of(params.extension.extension), Resources.of(with_device(params).run, report.devices)
+
+    def trace(rows: np.ndarray) -> Iterator[Traced]:
+        return map_paths(pack, reads, overlaps.take(rows), steps, end, resources)
+
+    return reads, overlaps, trace
+
+
+def _given(loaded: Loaded) -> ReadSet:
+    """The reads as the input has them."""
+    return given_reads(loaded.reads, loaded.order, loaded.params.run.threads, with_bases=True)
+
+
+def _read_overlaps(
+    paths: list[str], overlaps: str, params: Params, report: RunReport
+) -> tuple[ReadSet, Overlaps, Tracer]:  # fmt: skip
+    """The same with overlaps from a file."""
+    reads = _given(load_reads(paths, params, report))
+    with report.stage(correct_report.OverlapsStage("overlaps")) as stage:
+        found = read_path_overlaps(overlaps, reads)
+        stage.overlaps, stage.with_itself, stage.twice = len(found.overlaps), found.n_self, found.n_twice
+
+    def trace(rows: np.ndarray) -> Iterator[Traced]:
+        sizes = np.diff(found.offsets)
+        mask = np.zeros(len(sizes), bool)
+        mask[rows] = True
+        yield found.runs[np.repeat(mask, sizes)], sizes[rows], found.columns[rows]
+
+    return reads, found.overlaps, trace
