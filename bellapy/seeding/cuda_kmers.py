@@ -227,8 +227,11 @@ def write_entries(words, places, to_hash, lower, begins, spectrum, entries):
     spectrum : (n,) uint64, grows.  entries : of a KmerMatrix, filled.
     """
     scratch = cuda.shared.array(BLOCK, np.int64)
-    first, n = np.int64(cuda.blockIdx.x) * TILE + cuda.threadIdx.x * OWN, np.int64(0)
+    runs = cuda.shared.array(BLOCK, np.uint32)
+    me, n = cuda.threadIdx.x, np.int64(0)
+    first = np.int64(cuda.blockIdx.x) * TILE + me * OWN
     end = min(first + OWN, words.size)
+    runs[me] = U32(0)
     for i in range(first, end):
         n += _is_kept(words, i, to_hash, lower)
     before, _ = sum_before(n, scratch)
@@ -241,4 +244,11 @@ def write_entries(words, places, to_hash, lower, begins, spectrum, entries):
             entries[at] = place << U64(2) | (U64(2) if begins_run else U64(0)) | word & ONE
             at += 1
         if begins_run and i + 1 < words.size and words[i + 1] >> to_hash == word >> to_hash:
-            cuda.atomic.add(spectrum, min(_end_of_run(words, i, to_hash) - i, spectrum.size - 1), ONE)
+            size = min(_end_of_run(words, i, to_hash) - i, spectrum.size - 1)
+            if size < BLOCK:  # nearly all are short: blocks would wait for each other
+                cuda.atomic.add(runs, size, U32(1))
+            else:
+                cuda.atomic.add(spectrum, size, ONE)
+    cuda.syncthreads()
+    if runs[me]:
+        cuda.atomic.add(spectrum, me, U64(runs[me]))

@@ -19,7 +19,16 @@ from numba import cuda
 from bellapy.compute.gpu.ops import U64, inlined
 from bellapy.compute.gpu.scan import BLOCK, OWN, TILE, sum_before
 from bellapy.jobs.overlap.seed_rows import N_COLUMNS
-from bellapy.jobs.overlap.seeds import DIAGONAL_BIAS, MAX_MEMBERS, Candidate, Members, choose, sort_members
+from bellapy.jobs.overlap.seeds import (
+    DIAGONAL_BIAS,
+    MAX_MEMBERS,
+    PARTS,
+    Candidate,
+    Members,
+    choose,
+    list_by_query,
+    sort_members,
+)
 from bellapy.seeding.entries import is_first, place_of, reverse_of
 from bellapy.seeding.kmer_matrix import read_at
 
@@ -208,10 +217,10 @@ def list_candidates(words, to_pair, least, before, begins):
 
 
 @inlined
-def _members(words, room, begin, group):
-    """Turn the words of the candidate that begins at `begin` into Members; return its pair, and how many there are.
+def _members(words, begin, group):
+    """Turn the words of the candidate that begins at `begin` into those of Members, not yet sorted.
 
-    words, room : (n,) uint64; both hold what Members needs from `begin` on then.
+    words : (n,) uint64.  Return the pair, how many k-mers it shares, and how many of them are looked at.
     """
     to_pair = U64(group.position_bits + group.diagonal_bits)
     diagonals, positions = (ONE << U64(group.diagonal_bits)) - ONE, (ONE << U64(group.position_bits)) - ONE
@@ -225,7 +234,6 @@ def _members(words, room, begin, group):
         position, diagonal = word & positions, np.int64((word >> U64(group.position_bits)) & diagonals)
         biased = U64(diagonal + DIAGONAL_BIAS - (np.int64(0) if pair & ONE else group.bias))
         words[begin + n] = biased << U64(31) | position
-        room[begin + n] = position << U64(33) | biased
         n += 1
     return pair, n_shared, n
 
@@ -240,8 +248,8 @@ def choose_candidates(words, room, used, begins, lengths, group, shape, params, 
     c = cuda.grid(1)
     if c >= begins.size:
         return
-    begin = begins[c]
-    pair, n_shared, n = _members(words, room, begin, group)
+    begin, heads = begins[c], cuda.local.array(PARTS + 1, np.int64)
+    pair, n_shared, n = _members(words, begin, group)
     query = group.first_query + np.int64(pair >> U64(group.target_bits + 1))
     target = np.int64((pair >> ONE) & ((ONE << U64(group.target_bits)) - ONE))
     both = np.int64(lengths[query]), np.int64(lengths[target])
@@ -249,7 +257,7 @@ def choose_candidates(words, room, used, begins, lengths, group, shape, params, 
     candidate = Candidate(query, target, strand, both, shape[0], shape[1], n_shared, np.int64(n))
     members = Members(words[begin : begin + n], room[begin : begin + n], used[begin : begin + n])
     sort_members(members.words, n)
-    sort_members(members.by_query, n)
+    list_by_query(members, n, both[0], heads)
     most = params.ranks + 1
     counts[c] = choose(members, candidate, params, rows[c * most : (c + 1) * most], 0)
 

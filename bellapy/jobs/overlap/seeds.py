@@ -247,7 +247,7 @@ def _turned(word):
 
 
 @njit_inner
-def _list_by_query(members, n, query_length, heads):
+def list_by_query(members, n, query_length, heads):
     """Fill members.by_query from the first n of members.words, which are sorted.
 
     Many come by parts of the query first: so k-mers of one stretch of equal bases, on one diagonal, stay in order.
@@ -329,7 +329,7 @@ def choose_in_blocks(products, begin, end, read_lengths, k, seed_length, params,
             before = n_out
             candidate = Candidate(query, target, strand, lengths, k, seed_length, np.int64(j - i), n)
             sort_members(words, n)
-            _list_by_query(members, n, lengths[0], heads)
+            list_by_query(members, n, lengths[0], heads)
             n_out = choose(members, candidate, params, out, n_out)
             n_weak += n_out == before
             i = j
