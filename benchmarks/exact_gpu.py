@@ -19,7 +19,7 @@ from bellapy.compute.gpu.pool import pool
 from bellapy.compute.threads import usable_cores
 from bellapy.engines.exact.align import align_one
 from bellapy.engines.exact.cpu import Bounds, Task, free_borders
-from bellapy.engines.exact.cuda import GpuSweep
+from bellapy.engines.exact.gpu.sweep import GpuSweep
 from bellapy.engines.exact.guess import lower_bound
 from bellapy.engines.exact.rule import Scores, as_target
 from bellapy.engines.exact.sweeps import Sweeper

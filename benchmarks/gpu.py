@@ -29,9 +29,9 @@ from bellapy.compute.gpu.pool import pool
 from bellapy.compute.resources import Resources
 from bellapy.engines.ends import End
 from bellapy.engines.flanks import Flanks
-from bellapy.engines.linear import extend_cuda as batch_cuda
 from bellapy.engines.linear.extend_cpu import extend_flanks as extend_on_cpu
-from bellapy.engines.linear.extend_cuda import extend_flanks
+from bellapy.engines.linear.gpu import extend as batch_cuda
+from bellapy.engines.linear.gpu.extend import extend_flanks
 from bellapy.params import Scoring
 from bellapy.records import ReadSet
 from bellapy.records.bases import PAD, UNKNOWN

@@ -25,8 +25,8 @@ from pairs import lay_out, noisy, random_read
 
 from bellapy.compute.gpu.pool import pool
 from bellapy.compute.resources import Resources
-from bellapy.engines.affine.bands_cuda import Bands, align_bands
 from bellapy.engines.affine.batch_cpu import Aligner, Effort
+from bellapy.engines.affine.gpu.bands import Bands, align_bands
 from bellapy.engines.affine.pieces import Pieces, Solved
 from bellapy.engines.affine.rule import ordered, rows_of_band
 from bellapy.params import AffineScoring

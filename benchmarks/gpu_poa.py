@@ -24,7 +24,7 @@ from common import describe_machine, finish, table
 from bellapy.compute.gpu.pool import pool
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import map_threads
-from bellapy.engines.poa.batch_cuda import align_groups
+from bellapy.engines.poa.gpu.batch import align_groups
 from bellapy.engines.poa.groups import NOT_SOLVED, Groups, Solved
 from bellapy.engines.poa.windows import Aligner
 from bellapy.params.correct import PoaScoring

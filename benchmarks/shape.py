@@ -40,7 +40,7 @@ class Shape(NamedTuple):
 def functions_of(path: Path, name: str) -> Iterator[Shape]:
     """All functions of a file, those inside of others too."""
 
-    makes_kernels = path.name.startswith("cuda_")
+    makes_kernels = path.stem.endswith("_kernels")
 
     def walk(node: ast.AST, inside: bool) -> Iterator[Shape]:
         for child in ast.iter_child_nodes(node):

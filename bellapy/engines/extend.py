@@ -31,7 +31,7 @@ def _cuda() -> Backend:
     from bellapy.compute.gpu.devices import known_gpus
 
     known_gpus()
-    from bellapy.engines.linear.extend_cuda import extend_flanks
+    from bellapy.engines.linear.gpu.extend import extend_flanks
 
     return extend_flanks
 

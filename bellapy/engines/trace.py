@@ -38,7 +38,7 @@ def _cuda() -> Executor:
     from bellapy.compute.gpu.devices import known_gpus
 
     known_gpus()
-    from bellapy.engines.linear.trace_cuda import trace_overlaps
+    from bellapy.engines.linear.gpu.trace import trace_overlaps
 
     return trace_overlaps
 

@@ -23,8 +23,8 @@ except DeviceError as error:
 from bellapy.compute.gpu.desk import desk
 from bellapy.compute.gpu.ops import SIMULATED
 from bellapy.report.run_report import Devices
-from bellapy.seeding import kmers_cuda
-from bellapy.seeding.kmers_cuda import can_count, count_on_gpus, lists_for, passes_for
+from bellapy.seeding.gpu import kmers as kmers_cuda
+from bellapy.seeding.gpu.kmers import can_count, count_on_gpus, lists_for, passes_for
 
 pytestmark = pytest.mark.usefixtures("quick_threads")
 ANY, PLENTY = (1 << 31) - 1, 1 << 36

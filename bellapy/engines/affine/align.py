@@ -31,7 +31,7 @@ def _cpu(scoring: AffineScoring, paths: bool, resources: Resources) -> Align:
 
 
 def _cuda(scoring: AffineScoring, paths: bool, resources: Resources) -> Align:
-    from bellapy.engines.affine.batch_cuda import GpuAligner
+    from bellapy.engines.affine.gpu.batch import GpuAligner
 
     return GpuAligner(scoring, paths, resources).align
 

@@ -1,7 +1,7 @@
 """The bases of pairs as words, for GPUs.
 
 A word holds 32 bases: in its low half the low bits of their codes, in its high half the high bits, the first base in the
-lowest bit of each.  Every sequence begins a word, after its padding (cuda_band.py).
+lowest bit of each.  Every sequence begins a word, after its padding (gpu/band_kernels.py).
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ class Sweeper(NamedTuple):
         if not self.devices or task.n_allowed < GPU_CELLS:
             return False
         from bellapy.compute.gpu.pool import pool
-        from bellapy.engines.exact.cuda_plan import fits
+        from bellapy.engines.exact.gpu.plan import fits
 
         if all(device.packed for device in pool().devices):
             return fits(task.scores)
@@ -114,7 +114,7 @@ class Sweeper(NamedTuple):
 
         Rows that were kept on a GPU are not saved: such a sweep begins anew.
         """
-        from bellapy.engines.exact.cuda import GpuSweep
+        from bellapy.engines.exact.gpu.sweep import GpuSweep
 
         sweep = GpuSweep(task, self.devices)
         self.watch(name, 0.0)

@@ -13,7 +13,7 @@ from bellapy.records import Paths
 
 @dataclass(frozen=True)
 class ShortPaths:
-    """short : uint8, short runs (cuda_join.py) of all paths.
+    """short : uint8, short runs (gpu/join_kernels.py) of all paths.
 
     offsets : (n + 1,) int64; those of path i are short[offsets[i] : offsets[i + 1]].
     numbers : (n, 5) int32: runs, matches, mismatches, gap bases, gaps.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_entry
-from bellapy.engines.linear.cuda_trace import BITS, COLUMN, LAST, RUNS, STATES
+from bellapy.engines.linear.gpu.trace_kernels import BITS, COLUMN, LAST, RUNS, STATES
 from bellapy.engines.registers.window import CHUNK
 
 
@@ -47,7 +47,7 @@ def lay_out(rows, ends, begins, words, block, plan):
     begins : (all + 1,) int64, where the runs of each flank begin.
     words : 64-bit words of a chunk's bits, 32-bit words of a state.
     block : chunks of a block.
-    plan : (n + 1, PLAN) int64, overwritten, as cuda_trace.py has it; the last row : what they take.
+    plan : (n + 1, PLAN) int64, overwritten, as gpu/trace_kernels.py has it; the last row : what they take.
     """
     bits = states = np.int64(0)
     n = len(rows)

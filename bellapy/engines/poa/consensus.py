@@ -30,7 +30,7 @@ def make_aligner(scoring: PoaScoring, with_alignment: bool, resources: Resources
     if resources.device == "cpu":
         return all_on_cpu
     from bellapy.compute.gpu.pool import give_to_cpu
-    from bellapy.engines.poa.batch_cuda import align_groups
+    from bellapy.engines.poa.gpu.batch import align_groups
 
     def on_gpus(groups: Groups) -> Iterator[Window]:
         solved = align_groups(groups, scoring, with_alignment, resources)

@@ -2,5 +2,5 @@
 
 `symbols` writes base-level paths as one symbol a column, `graph` finds the best path through the tag graph, `realign` aligns
 the same reads to the new consensus, `judge` decides about single bases, `columns` counts what the reads show in each column.
-`batch_cuda` does many piles on a GPU, with the kernels of `cuda_rows`, `cuda_graph` and `cuda_columns`.
+`gpu/batch` does many piles on a GPU, with the kernels beside it.
 """

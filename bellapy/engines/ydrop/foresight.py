@@ -42,12 +42,12 @@ def foresee(
     """What a GPU tells of anchors; sequences : uint8 codes of target and query.  t, q : (n,) int64, places on these."""
     if means.device != "cuda" or len(t) < LEAST_ANCHORS:
         return none_known(len(t))
-    from bellapy.engines.ydrop import inspect_cuda  # loads what a machine without GPUs may lack
+    from bellapy.engines.ydrop.gpu import inspect  # loads what a machine without GPUs may lack
 
-    if not inspect_cuda.fits(scores, ydrop) or not inspect_cuda.is_packed():
+    if not inspect.fits(scores, ydrop) or not inspect.is_packed():
         return none_known(len(t))
-    left, right = (inspect_cuda.sides_of(*sequences, t + on, q + on, step) for on, step in ((0, -1), (1, 1)))
-    ends = inspect_cuda.inspect(*sequences, np.concatenate((left, right)), scores, ydrop, means.devices)
+    left, right = (inspect.sides_of(*sequences, t + on, q + on, step) for on, step in ((0, -1), (1, 1)))
+    ends = inspect.inspect(*sequences, np.concatenate((left, right)), scores, ydrop, means.devices)
     columns = (np.stack((column[: len(t)], column[len(t) :]), axis=1) for column in (ends.score, ends.r, ends.last))
     known = ends.done[: len(t)] & ends.done[len(t) :]
     return Foresight(known, np.zeros(len(t), np.bool_), *(column.astype(np.int64) for column in columns))

@@ -197,7 +197,7 @@ class _Ranges:
     def __init__(self, job: Job, members: Members, how: How):
         self._job, self._members, self._gpus = job, members, None
         if job.resources.device != "cpu" and not how.with_margins:
-            from bellapy.jobs.correct.on_gpu import OnGpus  # needs a GPU's driver
+            from bellapy.jobs.correct.gpu.ranges import OnGpus  # needs a GPU's driver
 
             self._gpus = OnGpus(job.reads, job.overlaps, members, how, job.params, job.resources.devices)
 

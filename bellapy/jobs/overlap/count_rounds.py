@@ -167,13 +167,13 @@ def _sample_on_gpu(work: Work, reads: ReadSet, k: int, one_in: int) -> tuple[Kme
     """One k-mer in so many that occur more than once, and what finds k-mers in the reads; None where the CPU has to."""
     if not pays_on_gpu(work):
         return None, None
-    from bellapy.jobs.overlap import columns_cuda, coverage_cuda
+    from bellapy.jobs.overlap.gpu import columns, coverage
 
-    counts = columns_cuda.try_to_count(reads, k, LOWEST, one_in, work.resources)
+    counts = columns.try_to_count(reads, k, LOWEST, one_in, work.resources)
     if counts is None:
         return None, None
     its_counts = replace(counts, entries=counts.entries.on_host())
-    return its_counts, lambda table: coverage_cuda.find_listed(reads, table, work.resources)
+    return its_counts, lambda table: coverage.find_listed(reads, table, work.resources)
 
 
 def needs_all_reads(kmers: KmerParams) -> bool:
@@ -219,7 +219,7 @@ def _count_on_gpu(reads: ReadSet, work: Work) -> KmerCounts | None:
     settings, kmers = work.get(SETTINGS), work.params.kmers
     if not pays_on_gpu(work) or kmers.homopolymer or settings.sampling in MASKED:
         return None
-    from bellapy.jobs.overlap.columns_cuda import try_to_count
+    from bellapy.jobs.overlap.gpu.columns import try_to_count
 
     return try_to_count(reads, settings.k, kmers.lower, settings.one_in, work.resources)
 

@@ -26,7 +26,7 @@ def find_seeds_of(
     found = None
     pays = isinstance(matrix, HeldMatrix) or len(matrix.entries) >= LEAST_ENTRIES * resources.threads
     if resources.device == "cuda" and pays:
-        from bellapy.jobs.overlap.products_cuda import try_on_gpu
+        from bellapy.jobs.overlap.gpu.products import try_on_gpu
 
         found = try_on_gpu(matrix, reads.lengths, params, resources, multiplied)
     if found is None and isinstance(matrix, HeldMatrix):

@@ -21,9 +21,11 @@ except DeviceError as error:
     pytest.skip(f"the GPU kernels do not run here: {error}", allow_module_level=True)
 
 from bellapy.compute.gpu.ops import SIMULATED, WARP
-from bellapy.engines.affine import bands_cuda, batch_cuda, cuda_step
 from bellapy.engines.affine.batch_cpu import Aligner, Effort
-from bellapy.engines.affine.cuda_band import padding
+from bellapy.engines.affine.gpu import bands as bands_cuda
+from bellapy.engines.affine.gpu import batch as batch_cuda
+from bellapy.engines.affine.gpu import step_kernels as cuda_step
+from bellapy.engines.affine.gpu.band_kernels import padding
 from bellapy.engines.affine.pieces import Solved
 from bellapy.engines.affine.rule import EXTEND, GLOBAL, NO_ZDROP, ordered
 

@@ -25,10 +25,11 @@ except DeviceError as error:
 
 from bellapy.compute.gpu.ops import SIMULATED
 from bellapy.compute.gpu.pool import pool
-from bellapy.engines.exact import cuda, cuda_plan
-from bellapy.engines.exact.cuda import GpuSweep, best_of
-from bellapy.engines.exact.cuda_plan import DEFAULT, Sizes, choose_kept, fits, list_tasks, living_tiles, panel_edges, rows_of
-from bellapy.engines.exact.cuda_records import LAG, NOT_KEPT, Kind
+from bellapy.engines.exact.gpu import plan as cuda_plan
+from bellapy.engines.exact.gpu import sweep as cuda
+from bellapy.engines.exact.gpu.plan import DEFAULT, Sizes, choose_kept, fits, list_tasks, living_tiles, panel_edges, rows_of
+from bellapy.engines.exact.gpu.records import LAG, NOT_KEPT, Kind
+from bellapy.engines.exact.gpu.sweep import GpuSweep, best_of
 
 pytestmark = pytest.mark.usefixtures("quick_threads")
 MODES = "local", "global", "semiglobal"

@@ -35,10 +35,10 @@ from bellapy.compute.gpu import reads as cuda_reads
 from bellapy.compute.gpu.ops import SIMULATED, driver
 from bellapy.compute.gpu.planes import BASES, BLOCK, pack_planes
 from bellapy.engines.linear import extend_cpu
-from bellapy.engines.linear import extend_cuda as batch_cuda
-from bellapy.engines.linear.cuda_stack import OUTGROWN
-from bellapy.engines.linear.cuda_step import SCALE, fits, pack_scoring
-from bellapy.engines.linear.extend_cuda import CLASSES, window_sizes
+from bellapy.engines.linear.gpu import extend as batch_cuda
+from bellapy.engines.linear.gpu.extend import CLASSES, window_sizes
+from bellapy.engines.linear.gpu.stack_kernels import OUTGROWN
+from bellapy.engines.linear.gpu.step_kernels import SCALE, fits, pack_scoring
 
 ORACLE = TESTS / "data" / "oracle_seqan_xdrop.tsv.gz"
 pytestmark = pytest.mark.usefixtures("quick_threads")

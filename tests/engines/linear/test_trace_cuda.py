@@ -35,9 +35,9 @@ except DeviceError as error:
 
 from bellapy.compute.gpu import pool as cuda_pool
 from bellapy.compute.gpu.ops import SIMULATED
-from bellapy.engines.linear import extend_cuda as extension
-from bellapy.engines.linear import trace_cuda as batch_cuda
-from bellapy.engines.linear.extend_cuda import CLASSES
+from bellapy.engines.linear.gpu import extend as extension
+from bellapy.engines.linear.gpu import trace as batch_cuda
+from bellapy.engines.linear.gpu.extend import CLASSES
 from bellapy.engines.linear.trace_cpu import trace_overlaps as trace_on_cpu
 
 pytestmark = pytest.mark.usefixtures("quick_threads")

@@ -22,9 +22,9 @@ try:
 except DeviceError as error:
     pytest.skip(f"the GPU kernels do not run here: {error}", allow_module_level=True)
 
-from bellapy.engines.poa import batch_cuda
 from bellapy.engines.poa import consensus as module
 from bellapy.engines.poa.consensus import make_aligner
+from bellapy.engines.poa.gpu import batch as batch_cuda
 from bellapy.engines.poa.groups import NOT_SOLVED, Groups
 from bellapy.engines.poa.windows import GAP_LETTER, Window
 

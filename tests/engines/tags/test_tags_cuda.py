@@ -25,8 +25,8 @@ try:
 except DeviceError as error:
     pytest.skip(f"the GPU kernels do not run here: {error}", allow_module_level=True)
 
-from bellapy.engines.tags import batch_cuda
-from bellapy.engines.tags.batch_cuda import Given, Rule
+from bellapy.engines.tags.gpu import batch as batch_cuda
+from bellapy.engines.tags.gpu.batch import Given, Rule
 
 pytestmark = pytest.mark.usefixtures("quick_threads")
 PAIR, QUERY, TARGET = 0, 1, 2

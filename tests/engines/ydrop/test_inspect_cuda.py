@@ -23,7 +23,8 @@ except DeviceError as error:
     pytest.skip(f"the GPU kernels do not run here: {error}", allow_module_level=True)
 
 from bellapy.compute.gpu.ops import SIMULATED
-from bellapy.engines.ydrop import cuda_inspect, inspect_cuda
+from bellapy.engines.ydrop.gpu import inspect as inspect_cuda
+from bellapy.engines.ydrop.gpu import inspect_kernels as cuda_inspect
 
 LENGTHS, MANY = ((30,), 1) if SIMULATED else ((300, 3000, 10_000), 100)
 AROUND = 70 if SIMULATED else 4000

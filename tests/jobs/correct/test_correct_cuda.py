@@ -23,8 +23,8 @@ try:
 except DeviceError as error:
     pytest.skip(f"the GPU kernels do not run here: {error}", allow_module_level=True)
 
-from bellapy.engines.tags import batch_cuda
-from bellapy.jobs.correct import on_gpu
+from bellapy.engines.tags.gpu import batch as batch_cuda
+from bellapy.jobs.correct.gpu import ranges as on_gpu
 
 pytestmark = pytest.mark.usefixtures("quick_threads")
 MOST = 63  # columns of a short run

@@ -32,8 +32,9 @@ except DeviceError as error:
 
 from bellapy.compute.gpu.desk import desk
 from bellapy.compute.gpu.ops import SIMULATED
-from bellapy.jobs.overlap import columns_cuda, products_cuda
-from bellapy.jobs.overlap.columns_cuda import DeviceColumns
+from bellapy.jobs.overlap.gpu import columns as columns_cuda
+from bellapy.jobs.overlap.gpu import products as products_cuda
+from bellapy.jobs.overlap.gpu.columns import DeviceColumns
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,7 @@ except DeviceError as error:
     pytest.skip(f"no GPU: {error}", allow_module_level=True)
 
 from bellapy.compute.gpu.ops import SIMULATED
-from bellapy.jobs.overlap.coverage_cuda import find_listed
+from bellapy.jobs.overlap.gpu.coverage import find_listed
 
 
 @pytest.mark.parametrize(("k", "one_in"), [(13, 1), (16, 4), (21, 2)])

@@ -26,8 +26,8 @@ except DeviceError as error:
 
 from bellapy.compute.gpu.desk import desk
 from bellapy.compute.gpu.ops import SIMULATED
-from bellapy.jobs.overlap import products_cuda
-from bellapy.jobs.overlap.products_cuda import find_on_gpus
+from bellapy.jobs.overlap.gpu import products as products_cuda
+from bellapy.jobs.overlap.gpu.products import find_on_gpus
 from bellapy.report.run_report import Devices
 
 pytestmark = pytest.mark.usefixtures("quick_threads")
