@@ -1,4 +1,4 @@
-"""Which columns of the k-mer matrix link reads, by the depth around their places: the tests of point 4 in depth.py."""
+"""Which columns of the k-mer matrix link reads, by the depth around their places: the tests of point 4 in repeats.py."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner
-from bellapy.jobs.overlap.depth import Bins, bin_of
+from bellapy.jobs.overlap.repeats import Bins, bin_of
 from bellapy.seeding.entries import is_first, place_of
 from bellapy.seeding.kmer_matrix import next_column, next_large
 

@@ -23,8 +23,8 @@ from bellapy.jobs.overlap.column_kinds import (
     keep_linking,
     survey_columns,
 )
-from bellapy.jobs.overlap.depth import DEEP_SHARE, STEP, Bins, describe_bins, judge_stretches, reference_depth
 from bellapy.jobs.overlap.molecules import in_molecules
+from bellapy.jobs.overlap.repeats import DEEP_SHARE, STEP, Bins, describe_bins, judge_stretches, reference_depth
 from bellapy.records import DepthProfile, KmerMatrix
 from bellapy.records.kmers import HeldMatrix
 

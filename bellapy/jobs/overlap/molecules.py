@@ -14,7 +14,7 @@ import numpy as np
 
 from bellapy.compute.jit import njit
 from bellapy.compute.threads import shared_by
-from bellapy.jobs.overlap.depth import LEAST_KMERS, STEP, UNIT, WINDOW_BINS, Bins, count_votes, find_steps, mark_high
+from bellapy.jobs.overlap.repeats import LEAST_KMERS, STEP, UNIT, WINDOW_BINS, Bins, count_votes, find_steps, mark_high
 from bellapy.records import DepthProfile, KmerMatrix
 
 RAISED = 2.0  # times the usual depth: such reads may be taken for repeats

@@ -12,13 +12,13 @@ from strategies import make_reads, mutate, random_bases
 from bellapy.compute.gpu.devices import known_gpus
 from bellapy.compute.resources import Resources
 from bellapy.errors import DeviceError
-from bellapy.jobs.overlap import column_kinds, depth, linking
+from bellapy.jobs.overlap import column_kinds, linking, repeats
 from bellapy.jobs.overlap import count_rounds as count_rounds_module
 from bellapy.jobs.overlap.block_columns import KEPT
 from bellapy.jobs.overlap.candidate_rounds import GATED
 from bellapy.jobs.overlap.column_kinds import APART_KIND, DEEP, N_KINDS, ORDINARY, REPEAT
-from bellapy.jobs.overlap.depth import Bins
 from bellapy.jobs.overlap.pipeline import candidate_rounds, count_rounds, in_memory
+from bellapy.jobs.overlap.repeats import Bins
 from bellapy.jobs.overlap.report import start_report
 from bellapy.params import make_params
 from bellapy.report.run_report import Devices, RunReport
@@ -76,8 +76,8 @@ def test_profile_company_and_votes(rng):
     low = np.where(rng.random(len(reads)) < 0.5, np.inf, 2.0)
     repeat = (rng.random(len(profile.n_kmers)) < 0.4).astype(np.uint8)
     for find in (
-        lambda matrix: depth.add_up_company([matrix], 1, bins, low, repeat),
-        lambda matrix: depth.count_votes([matrix], bins, 3, repeat, 1),
+        lambda matrix: repeats.add_up_company([matrix], 1, bins, low, repeat),
+        lambda matrix: repeats.count_votes([matrix], bins, 3, repeat, 1),
     ):
         wanted = find(here)
         assert wanted.any()

@@ -13,7 +13,6 @@ from bellapy.compute.gpu.scan import BLOCK, TILE, begins_of_tiles, blocks_for, s
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import shared_by
 from bellapy.jobs.overlap.column_kinds import N_KINDS, ORDINARY, REPEAT, Tests
-from bellapy.jobs.overlap.depth import UNIT, Bins
 from bellapy.jobs.overlap.gpu.columns_kernels import (
     LANES,
     TOTALS,
@@ -28,6 +27,7 @@ from bellapy.jobs.overlap.gpu.columns_kernels import (
     survey_columns,
 )
 from bellapy.jobs.overlap.linking import Kept, Rules
+from bellapy.jobs.overlap.repeats import UNIT, Bins
 from bellapy.records import ReadSet
 from bellapy.records.kmers import Held
 from bellapy.report.run_report import Devices

@@ -1,4 +1,4 @@
-"""Kernels over the columns of a matrix on GPUs: the depth profile, and which columns link reads (depth.py says which do).
+"""Kernels over the columns of a matrix on GPUs: the depth profile, and which columns link reads (repeats.py says which do).
 
 A few lanes share a column: most are short, and some are very long.
 """
@@ -11,7 +11,7 @@ from numba import cuda
 from bellapy.compute.gpu.ops import SIMULATED, U32, U64
 from bellapy.compute.gpu.scan import BLOCK, OWN, TILE, sum_before
 from bellapy.jobs.overlap.column_kinds import APART_KIND, DEEP, N_KINDS, REPEAT, Tests, column_kind
-from bellapy.jobs.overlap.depth import COMPANY_PLACES, bin_of
+from bellapy.jobs.overlap.repeats import COMPANY_PLACES, bin_of
 from bellapy.seeding.entries import is_first, place_of
 
 LANES = 2 if SIMULATED else 8

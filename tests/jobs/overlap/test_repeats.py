@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import column_bounds, make_reads, random_bases
 
-from bellapy.jobs.overlap import column_kinds, depth, linking
+from bellapy.jobs.overlap import column_kinds, linking, repeats
 from bellapy.jobs.overlap.column_kinds import APART_KIND, DEEP, ORDINARY, REPEAT
-from bellapy.jobs.overlap.depth import STEP, WINDOW_BINS, find_steps, mark_high
+from bellapy.jobs.overlap.repeats import STEP, WINDOW_BINS, find_steps, mark_high
 from bellapy.records.kmers import FIRST
 from bellapy.seeding.kmer_matrix import PROFILE_WIDTH, build_kmer_matrix, profile_depth, read_ranges
 from bellapy.seeding.kmers import count_kmers
@@ -80,22 +80,22 @@ def test_company_and_votes(rng, threads):
     sequences = [random_bases(rng, 700) + shared[int(rng.integers(0, 300)) :] + shared[:200] for _ in range(12)]
     sequences += [naive.reverse_complement(sequences[0]), ""]
     _, matrix, profile = counted(sequences, 5)
-    bins = depth.Bins(matrix.starts, matrix.read_table, profile.offsets, profile.width)
+    bins = repeats.Bins(matrix.starts, matrix.read_table, profile.offsets, profile.width)
     low = np.where(rng.random(len(sequences)) < 0.5, 2.0, np.inf)
     repeat = (rng.random(len(profile.n_kmers)) < 0.4).astype(np.uint8)
-    company = depth.add_up_company([matrix], threads, bins, low, repeat)
-    votes = depth.count_votes([matrix], bins, 5, repeat, threads)
+    company = repeats.add_up_company([matrix], threads, bins, low, repeat)
+    votes = repeats.count_votes([matrix], bins, 5, repeat, threads)
     its_company, its_votes = np.zeros_like(company), np.zeros(votes.shape, np.int64)
     for places in columns(sequences):
         mixed = sum(np.isfinite(low[read]) for read, _, _ in places)
         at = [profile.offsets[read] + b for read, b, _ in places]
         for (read, _, _), i in zip(places, at, strict=True):
             if np.isfinite(low[read]) and not repeat[i]:
-                its_company[:, read] += int(depth.UNIT * (mixed - 1)) // (len(places) - 1), 1
+                its_company[:, read] += int(repeats.UNIT * (mixed - 1)) // (len(places) - 1), 1
         if len(places) > 5:
             n = sum(bool(repeat[i]) for i in at)
             for i in at:
-                its_votes[:, i] += depth.UNIT * n // len(places), 1
+                its_votes[:, i] += repeats.UNIT * n // len(places), 1
     np.testing.assert_array_equal(company, its_company)
     np.testing.assert_array_equal(votes, its_votes)
     assert votes[0].any() and company[0].any()
@@ -108,7 +108,7 @@ def test_columns_that_link_reads(sizes, upper):
     begins = np.cumsum(its) - its
     entries = 4 * np.arange(sum(sizes), dtype=np.uint32)
     entries[begins] += FIRST
-    bins = depth.Bins(np.array([0, 1 << 20]), np.zeros(1 << 10, np.int32), np.array([0, 1 << 12]), PROFILE_WIDTH)
+    bins = repeats.Bins(np.array([0, 1 << 20]), np.zeros(1 << 10, np.int32), np.array([0, 1 << 12]), PROFILE_WIDTH)
     tests = column_kinds.Tests(bins, upper, 0, np.zeros(1 << 12, bool), np.zeros(1 << 12, np.float32), 8, 0)
     for edges in ((0, len(entries)), (0, len(entries) // 2, len(entries))):
         kinds, products = np.zeros((2, column_kinds.N_KINDS), np.int64)
@@ -130,7 +130,7 @@ def test_bins_are_judged_by_those_around_them(sizes, random):
     votes = np.array([[random.choice([0, 0, 0, 900]) for _ in range(n)], [random.randrange(4) for _ in range(n)]], np.uint32)
     repeat = np.array([random.random() < 0.1 for _ in range(n)], np.uint8)
     is_repeat, deep = np.empty((2, n), bool)
-    depth.judge_bins(offsets, votes, 1.2, voted, repeat, 0, len(offsets) - 1, is_repeat, deep)
+    repeats.judge_bins(offsets, votes, 1.2, voted, repeat, 0, len(offsets) - 1, is_repeat, deep)
     for first, last in zip(offsets[:-1], offsets[1:], strict=True):
         are_deep, are_repeats = [], []
         for b in range(first, last):
@@ -138,7 +138,7 @@ def test_bins_are_judged_by_those_around_them(sizes, random):
             are_deep.append(int(around[1].sum()) > 1.2 * around.shape[1])
             are_repeats.append(repeat[b] > 0 or (are_deep[-1] and around[0].sum() > voted * around[1].sum()))
         both = [its and own for its, own in zip(are_deep, are_repeats, strict=True)]
-        as_a_whole = sum(both) > depth.WHOLE * sum(are_deep)
+        as_a_whole = sum(both) > repeats.WHOLE * sum(are_deep)
         expected = [its or (own and as_a_whole) for its, own in zip(are_repeats, are_deep, strict=True)]
         assert is_repeat[first:last].tolist() == expected
         assert deep[first:last].tolist() == [own and not its for own, its in zip(are_deep, expected, strict=True)]
