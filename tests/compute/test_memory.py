@@ -23,8 +23,8 @@ from bellapy.compute.memory import RESERVE, Budget, resident
 from bellapy.errors import MemoryLimitError, ParameterError
 from bellapy.io import fastx as reads_module
 from bellapy.io import workdir
-from bellapy.jobs.overlap import align_rounds, candidate_rounds, candidates, count_rounds, pipeline, seeds_of_matrix
-from bellapy.jobs.overlap.candidates import multiply, symbolic_product
+from bellapy.jobs.overlap import align_rounds, candidate_rounds, count_rounds, pipeline, seeds_of_matrix
+from bellapy.jobs.overlap.products import PRODUCT_BYTES, multiply, symbolic_product
 from bellapy.jobs.overlap.seed_rows import join_seeds
 from bellapy.jobs.overlap.seeds import choose_seeds, seed_bytes
 from bellapy.params import SeedParams, make_params, parse_size
@@ -221,7 +221,7 @@ def test_the_product_keeps_to_the_limit(reads, traced, share, min_support, threa
         return parts, n_groups
 
     expected = join_seeds(seeds_of()[0], 15)
-    size = candidates.PRODUCT_BYTES + seed_bytes(params)
+    size = PRODUCT_BYTES + seed_bytes(params)
     budget = traced(100_000 + 60 * len(expected) + int(share * size * work.sum()))
     parts, n_groups = seeds_of(budget=budget, result_bytes=seed_bytes(params))
     assert peak() <= budget.limit

@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 from strategies import column_bounds, locate, make_reads, random_bases, read_sets, simulate_reads
 
 from bellapy.compute.jit import njit
-from bellapy.jobs.overlap.candidates import multiply, symbolic_product
+from bellapy.jobs.overlap.products import multiply, symbolic_product
 from bellapy.seeding.kmer_matrix import (
     PROFILE_WIDTH,
     build_kmer_matrix,

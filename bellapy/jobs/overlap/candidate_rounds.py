@@ -9,7 +9,7 @@ import numpy as np
 from bellapy.compute.memory import Budget
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import map_threads
-from bellapy.jobs.overlap.block_columns import tile_matrix
+from bellapy.jobs.overlap.blocks import tile_matrix
 from bellapy.jobs.overlap.candidate_filter import (
     Marks,
     Typical,

@@ -1,7 +1,7 @@
 """The first rounds: what the reads say about themselves, counting, and the columns that link reads.
 
 Counting is cut by hash into parts of the k-mers.  What follows works on tiles, so every part leaves its entries by blocks of
-reads (block_columns.py).
+reads (blocks.py).
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import numpy as np
 
 from bellapy.compute.memory import Budget
 from bellapy.jobs.overlap import estimate as estimates
-from bellapy.jobs.overlap.block_columns import ANY_COUNT, KEPT, Blocks, KeptPart, cut
+from bellapy.jobs.overlap.blocks import ANY_COUNT, KEPT, Blocks, KeptPart, cut
 from bellapy.jobs.overlap.column_kinds import Tests
 from bellapy.jobs.overlap.coverage import DEPTH_BYTES
+from bellapy.jobs.overlap.depth import Finder
 from bellapy.jobs.overlap.linking import Kept, Links, Rules, keep_columns, learn_rules, link_profile
-from bellapy.jobs.overlap.measured import Finder
 from bellapy.jobs.overlap.repeats import Bins
 from bellapy.jobs.overlap.store import MemoryStore, Result
 from bellapy.jobs.overlap.work import PARTS, Work

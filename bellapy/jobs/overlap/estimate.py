@@ -10,7 +10,7 @@ import numpy as np
 
 from bellapy.compute.jit import njit
 from bellapy.compute.threads import even_ranges, map_threads
-from bellapy.jobs.overlap.measured import ALL_READS, Finder, Measured, measure_depth
+from bellapy.jobs.overlap.depth import ALL_READS, Finder, Measured, measure_depth
 from bellapy.params import RANGES, Params, SeedParams
 from bellapy.params.overlap import SHORT_READS, SHORTEST_OVERLAP
 from bellapy.records import Estimate, KmerMatrix, ReadSet

@@ -22,7 +22,7 @@ from bellapy.jobs.overlap.align_rounds import (
     align_second,
     learn_steps,
 )
-from bellapy.jobs.overlap.block_columns import KEPT, LAYOUT, learn_layout
+from bellapy.jobs.overlap.blocks import KEPT, LAYOUT, learn_layout
 from bellapy.jobs.overlap.candidate_rounds import (
     BLIND,
     GATED,

@@ -16,8 +16,8 @@ import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner, prefetch
 from bellapy.compute.threads import even_ranges, map_threads
-from bellapy.jobs.overlap.candidates import Products
 from bellapy.jobs.overlap.pieces import SLACK
+from bellapy.jobs.overlap.products import Products
 from bellapy.jobs.overlap.seed_rows import N_COLUMNS, seeds_from_rows
 from bellapy.params import SeedParams
 from bellapy.records import KmerMatrix, ReadSet, Seeds

@@ -6,7 +6,7 @@ Both devices find the same seeds.  What does not fit a GPU's memory, or its word
 from __future__ import annotations
 
 from bellapy.compute.resources import Resources
-from bellapy.jobs.overlap.candidates import Multiplied, multiply, symbolic_product
+from bellapy.jobs.overlap.products import Multiplied, multiply, symbolic_product
 from bellapy.jobs.overlap.seeds import Found, choose_seeds, seed_bytes
 from bellapy.params import SeedParams
 from bellapy.records import KmerMatrix, ReadSet

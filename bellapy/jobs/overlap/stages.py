@@ -10,7 +10,7 @@ from bellapy.compute.resources import Resources
 from bellapy.engines.ends import End
 from bellapy.engines.extend import extend_anchors
 from bellapy.jobs.overlap.align_rounds import ALL, STEPS, AllAlignments
-from bellapy.jobs.overlap.block_columns import ANY_COUNT, KEPT, Blocks, KeptPart
+from bellapy.jobs.overlap.blocks import ANY_COUNT, KEPT, Blocks, KeptPart
 from bellapy.jobs.overlap.candidate_rounds import GATED, Gated
 from bellapy.jobs.overlap.count_rounds import LINKED, Linked
 from bellapy.jobs.overlap.ends import Steps, pilot_seeds

@@ -14,8 +14,8 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from bellapy.compute.resources import Resources
+from bellapy.jobs.overlap.depth import LEAST_PIECES
 from bellapy.jobs.overlap.estimate import with_min_overlap
-from bellapy.jobs.overlap.measured import LEAST_PIECES
 from bellapy.jobs.overlap.store import Kind, Result, Store
 from bellapy.params import Params
 from bellapy.records import Estimate, Overlaps, ReadSet, Seeds

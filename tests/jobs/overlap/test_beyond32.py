@@ -12,9 +12,9 @@ import pytest
 from strategies import column_bounds, locate, make_reads, random_bases
 
 from bellapy.engines.extend import extend_anchors
-from bellapy.jobs.overlap import block_columns, seeds
+from bellapy.jobs.overlap import blocks, seeds
 from bellapy.jobs.overlap.candidate_filter import lowest_depth
-from bellapy.jobs.overlap.candidates import multiply, symbolic_product
+from bellapy.jobs.overlap.products import multiply, symbolic_product
 from bellapy.jobs.overlap.seed_rows import join_seeds
 from bellapy.params import Scoring, make_params
 from bellapy.records import KmerMatrix, ReadSet
@@ -130,13 +130,13 @@ def test_blocks_beyond(sequences, far):
     its = moved(matrix, starts, len(reads.codes) + shift)
     borders = np.array([0, starts[6] - PAD, its.starts[-1]])
     sizes = np.zeros(2, np.int64)
-    block_columns.count_in_blocks(its.entries, borders, sizes)
+    blocks.count_in_blocks(its.entries, borders, sizes)
     out, columns = np.empty(sizes.sum(), np.uint32), np.empty(sizes.sum(), np.uint32)
-    block_columns.split_by_block(its.entries, borders, np.array([0, sizes[0]]), out, columns)
+    blocks.split_by_block(its.entries, borders, np.array([0, sizes[0]]), out, columns)
     room = np.empty(len(out), np.uint32)
     first, second = slice(0, sizes[0]), slice(sizes[0], None)
     gap = int(reads.starts[6] - PAD)
-    n, _ = block_columns.join_columns(out[first], columns[first], out[second], columns[second], gap, room)
+    n, _ = blocks.join_columns(out[first], columns[first], out[second], columns[second], gap, room)
     both = {tuple(part) for part in np.split(matrix.entries, column_bounds(matrix)[1:-1])}
     got = {tuple(part) for part in np.split(room[:n], np.flatnonzero(room[:n] & 2)[1:])}
     assert got == {part for part in both if part[0] >> 2 < gap <= part[-1] >> 2} and got

@@ -14,7 +14,7 @@ from bellapy.compute.resources import Resources
 from bellapy.errors import DeviceError
 from bellapy.jobs.overlap import column_kinds, linking, repeats
 from bellapy.jobs.overlap import count_rounds as count_rounds_module
-from bellapy.jobs.overlap.block_columns import KEPT
+from bellapy.jobs.overlap.blocks import KEPT
 from bellapy.jobs.overlap.candidate_rounds import GATED
 from bellapy.jobs.overlap.column_kinds import APART_KIND, DEEP, N_KINDS, ORDINARY, REPEAT
 from bellapy.jobs.overlap.pipeline import candidate_rounds, count_rounds, in_memory

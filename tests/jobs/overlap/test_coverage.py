@@ -9,7 +9,7 @@ from strategies import make_reads, random_bases
 
 from bellapy.jobs.overlap import coverage
 from bellapy.jobs.overlap.coverage import PIECE, find_kmers, make_table, see_pieces
-from bellapy.jobs.overlap.measured import LEAST_PIECES, measure_depth, usual_pieces
+from bellapy.jobs.overlap.depth import LEAST_PIECES, measure_depth, usual_pieces
 from bellapy.seeding.kmer_hashes import make_stretch
 
 K = 16

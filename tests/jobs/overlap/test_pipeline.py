@@ -15,8 +15,8 @@ from strategies import random_bases
 from bellapy.engines import extend as xdrop
 from bellapy.engines.linear import extend_cpu as batch_cpu
 from bellapy.io import fastx_blocks, paf
-from bellapy.jobs.overlap import candidates, count_rounds, seeds_of_matrix
-from bellapy.jobs.overlap.candidates import multiply
+from bellapy.jobs.overlap import count_rounds, products, seeds_of_matrix
+from bellapy.jobs.overlap.products import multiply
 from bellapy.seeding import kmers
 from bellapy.seeding.kmers import count_kmers
 
@@ -205,8 +205,8 @@ def test_blocks_do_not_matter(reference, monkeypatch, block, group, threads):
 @pytest.mark.parametrize(
     ("module", "name", "value"),
     [
-        (candidates, "BLOCK_QUERIES", 1),
-        (candidates, "BLOCK_QUERIES", 5),
+        (products, "BLOCK_QUERIES", 1),
+        (products, "BLOCK_QUERIES", 5),
         (xdrop, "BATCH_SEEDS", 7),
         (xdrop, "BATCH_SEEDS", 100),
         (batch_cpu, "BATCH", 1),

@@ -11,7 +11,7 @@ from strategies import make_reads, mutate, random_bases
 
 from bellapy.compute.gpu.devices import known_gpus
 from bellapy.errors import DeviceError
-from bellapy.jobs.overlap.candidates import Between, Multiplied, make_key_layout, multiply, symbolic_product
+from bellapy.jobs.overlap.products import Between, Multiplied, make_key_layout, multiply, symbolic_product
 from bellapy.jobs.overlap.seed_rows import join_seeds
 from bellapy.jobs.overlap.seeds import choose_seeds
 from bellapy.params import SeedParams

@@ -22,7 +22,7 @@ from strategies import random_bases
 from bellapy.compute import mapped
 from bellapy.io import workdir
 from bellapy.jobs.overlap import in_folder, pipeline
-from bellapy.jobs.overlap.block_columns import join_columns, own_columns, split_by_block
+from bellapy.jobs.overlap.blocks import join_columns, own_columns, split_by_block
 from bellapy.jobs.overlap.count_rounds import Settings
 from bellapy.jobs.overlap.in_folder import choose_plan
 from bellapy.jobs.overlap.store import from_arrays, leaves, to_arrays

@@ -1,4 +1,4 @@
-"""The product A·Aᵀ and the seeds of its candidates on a GPU: what candidates.py and seeds.py find, in their order."""
+"""The product A·Aᵀ and the seeds of its candidates on a GPU: what products.py and seeds.py find, in their order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from bellapy.compute.gpu.scan import BLOCK, TILE, begins_of_tiles, blocks_for, s
 from bellapy.compute.gpu.sort import sort_words
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import even_ranges
-from bellapy.jobs.overlap.candidates import Between, KeyLayout, Multiplied, layout_of
 from bellapy.jobs.overlap.gpu.products_kernels import (
     STRONG,
     Group,
@@ -30,6 +29,7 @@ from bellapy.jobs.overlap.gpu.products_kernels import (
     list_candidates,
     list_within,
 )
+from bellapy.jobs.overlap.products import Between, KeyLayout, Multiplied, layout_of
 from bellapy.jobs.overlap.seed_rows import N_COLUMNS, seeds_from_columns, starts_of_candidates
 from bellapy.jobs.overlap.seeds import Found
 from bellapy.params import SeedParams

@@ -4,7 +4,7 @@ A product is one word, which holds all that there is to know of it:
 
     [ query, less the first one of its group | target | opposite strand | diagonal | query position ]
 
-Words are made in the order of columns, and sorted as far as the CPU's keys tell diagonals apart (candidates.py).  So the
+Words are made in the order of columns, and sorted as far as the CPU's keys tell diagonals apart (products.py).  So the
 k-mers of a candidate come in the CPU's order.  Seeds are chosen by the CPU's own functions (seeds.py), a thread for each
 candidate.
 """

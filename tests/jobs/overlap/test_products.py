@@ -14,8 +14,8 @@ from scipy.sparse import csc_array
 from strategies import column_bounds, locate, make_reads, random_bases, read_sets, simulate_reads
 
 from bellapy.errors import InputError
-from bellapy.jobs.overlap import candidates
-from bellapy.jobs.overlap.candidates import BLOCK_QUERIES, Between, Products, make_key_layout, multiply, symbolic_product
+from bellapy.jobs.overlap import products
+from bellapy.jobs.overlap.products import BLOCK_QUERIES, Between, Products, make_key_layout, multiply, symbolic_product
 from bellapy.records import KmerMatrix
 from bellapy.seeding.kmer_matrix import build_kmer_matrix
 from bellapy.seeding.kmers import count_kmers
@@ -124,7 +124,7 @@ def test_small_sets(sequences, k, upper, repeats, block_products, group_products
 @pytest.mark.parametrize("block_products", BLOCKS)
 @pytest.mark.parametrize("block_queries", [1, 3, 1024])
 def test_blocks_change_nothing(sequences, monkeypatch, block_products, block_queries):
-    monkeypatch.setattr(candidates, "BLOCK_QUERIES", block_queries)
+    monkeypatch.setattr(products, "BLOCK_QUERIES", block_queries)
     matrix = build(sequences, 13, 2, 12)
     work = symbolic_product(matrix)
     expected = all_products(matrix)
@@ -222,7 +222,7 @@ def test_groups_are_few_at_any_size(sequences, monkeypatch):
     """Every group goes through all entries once more."""
     matrix = build(sequences, 13, 2, 12)
     work = symbolic_product(matrix)
-    monkeypatch.setattr(candidates, "GROUP_PRODUCTS", 1)
+    monkeypatch.setattr(products, "GROUP_PRODUCTS", 1)
     assert sum(1 for _ in multiply(matrix, work, block_products=1)) > 4
-    monkeypatch.setattr(candidates, "MOST_GROUPS", 4)
+    monkeypatch.setattr(products, "MOST_GROUPS", 4)
     assert sum(1 for _ in multiply(matrix, work, block_products=1)) <= 5  # groups hold whole blocks

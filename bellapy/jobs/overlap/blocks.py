@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit
-from bellapy.jobs.overlap.candidates import Between, KeyLayout, Multiplied, layout_of, symbolic_product
 from bellapy.jobs.overlap.linking import Kept
+from bellapy.jobs.overlap.products import Between, KeyLayout, Multiplied, layout_of, symbolic_product
 from bellapy.jobs.overlap.store import Result
 from bellapy.jobs.overlap.work import PARTS, Work
 from bellapy.records import KmerMatrix
