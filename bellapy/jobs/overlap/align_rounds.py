@@ -33,12 +33,13 @@ from bellapy.jobs.overlap.geometry import (
     Geometry,
     Standing,
     bin_starts,
+    clear_of,
     fair_geometry,
     hull_steps_of,
+    implied_ends,
     measure_geometry,
     steps_of,
 )
-from bellapy.jobs.overlap.pieces import clear_of, implied_ends
 from bellapy.jobs.overlap.seed_rows import first_of_candidate, join_seeds, take_by
 from bellapy.jobs.overlap.store import Result
 from bellapy.jobs.overlap.work import TILES, Flow, HeldReads, Learn, Round, Work, with_ids

@@ -14,10 +14,9 @@ import numpy as np
 from bellapy.compute.memory import Budget
 from bellapy.jobs.overlap import estimate as estimates
 from bellapy.jobs.overlap.blocks import ANY_COUNT, KEPT, Blocks, KeptPart, cut
-from bellapy.jobs.overlap.column_kinds import Tests
 from bellapy.jobs.overlap.coverage import DEPTH_BYTES
 from bellapy.jobs.overlap.depth import Finder
-from bellapy.jobs.overlap.linking import Kept, Links, Rules, keep_columns, learn_rules, link_profile
+from bellapy.jobs.overlap.linking import Kept, Links, Rules, Tests, keep_columns, learn_rules, link_profile
 from bellapy.jobs.overlap.repeats import Bins
 from bellapy.jobs.overlap.store import MemoryStore, Result
 from bellapy.jobs.overlap.work import PARTS, Work

@@ -12,7 +12,17 @@ error rate.  It is at most MAX_FLOOR, since real reads hold stretches far worse 
 
 Where the shared k-mers are those of a repeat (Seeds.copies), a false overlap is as likely as a true one.  There the
 threshold rises to the 1st percentile of the sure ones, and nearly all of the implied length has to be aligned.  Copies that
-are longer than reads are told apart by what each read scores elsewhere (read_rates.py).
+are longer than reads are told apart by what each read scores elsewhere (judging.py).
+
+Two rules look at all overlaps, and both are options.
+
+1. Contained reads (`--drop-contained`): a read whose whole length lies in an overlap with a longer one, up to a share SLACK
+   of it that is not aligned.  Assemblers drop such reads first.  All overlaps of these reads are dropped.
+2. The best of each read (`--max-overlaps-per-read`): overlaps are taken by score, the highest first, as long as both reads
+   have fewer than so many.  So no read has more, and reads of repeats do not fill the output.
+
+Of equal scores the one with more shared k-mers comes first, then the one of the earlier reads.  The order in which reads are
+given, and tiles, have no part in it.
 """
 
 from __future__ import annotations
@@ -21,11 +31,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bellapy.compute.jit import njit
 from bellapy.compute.ranks import quantiles
 from bellapy.compute.threads import even_ranges, map_threads, shared_by
 from bellapy.jobs.overlap.candidate_filter import MIN_SURE
 from bellapy.jobs.overlap.estimate import DEFAULT_ERROR_RATE, expected_score_rate
-from bellapy.jobs.overlap.geometry import Geometry, measure_geometry
+from bellapy.jobs.overlap.geometry import SLACK, Geometry, clear_of, implied_ends, measure_geometry
 from bellapy.jobs.overlap.judging import (
     OTHER_COPY,
     REASONS,
@@ -42,7 +53,6 @@ from bellapy.jobs.overlap.judging import (
     test_scores,
     test_shapes,
 )
-from bellapy.jobs.overlap.pieces import SLACK, clear_of, implied_ends
 from bellapy.jobs.overlap.seed_rows import first_of_candidate, take_by
 from bellapy.params import ExtensionParams, FilterParams
 from bellapy.records import Extensions, Overlaps, ReadSet, Seeds
@@ -53,6 +63,7 @@ MAX_FLOOR = 0.2  # per match score
 LEAST_SHARE = 0.25  # of the median score per base of the implied length, overhangs of bad ends counted
 REPEAT_ALIGNED = 0.95  # share of the implied length
 SHAPE_REASONS = tuple(REASONS[i] for i in (0, 4, 5))
+CONTAINED, BEYOND = "of a contained read", "beyond the best of a read"
 
 
 @dataclass(frozen=True)
@@ -202,9 +213,9 @@ def filter_overlaps(
 ) -> tuple[Overlaps, dict[str, int]]:  # fmt: skip
     """The overlaps among the alignments, by candidates; how many candidates were dropped for what reason.
 
-    fair : the geometry without bad ends.  copies : (n,) bool, alignments with another copy of a sequence (read_rates.py).
+    fair : the geometry without bad ends.  copies : (n,) bool, alignments with another copy of a sequence (judging.py).
 
-    A candidate has one overlap, or two where its reads overlap at both ends (pieces.py), the higher-scoring one first.
+    A candidate has one overlap, or two where its reads overlap at both ends (geometry.py), the higher-scoring one first.
     """
     if (order := in_candidate_order(seeds)) is not None:
         seeds, extensions, fair, copies = seeds.take(order), extensions.take(order), fair.take(order), copies[order]
@@ -287,3 +298,61 @@ def implied_overlaps(reads: ReadSet, seeds: Seeds) -> Overlaps:
         np.zeros(len(seeds), np.int32), seeds.n_support, matches, length, seeds.query_pos, seeds.target_pos,
         np.full(len(seeds), seeds.length, np.int32), *np.zeros((4, len(seeds)), np.int32),
     )  # fmt: skip
+
+
+def selects(params: FilterParams) -> bool:
+    """Whether any of the rules is asked for."""
+    return params.drop_contained or params.max_overlaps_per_read is not None
+
+
+def select(lengths: np.ndarray, overlaps: Overlaps, params: FilterParams) -> tuple[np.ndarray, dict[str, int]]:
+    """Mask of the overlaps that are kept, and how many are not, by reason.
+
+    lengths : (n_reads,) int32.  overlaps : all of them, by the ids of all reads, in any order.
+    """
+    keep, dropped = np.ones(len(overlaps), bool), {}
+    if params.drop_contained:
+        contained = contained_reads(lengths, overlaps)
+        keep = ~(contained[overlaps.query_id] | contained[overlaps.target_id])
+        dropped[CONTAINED] = int((~keep).sum())
+    if params.max_overlaps_per_read is not None:
+        best = np.zeros(len(overlaps), bool)
+        order = by_merit(overlaps)
+        order = order[keep[order]]
+        take_best(overlaps.query_id, overlaps.target_id, order, params.max_overlaps_per_read, len(lengths), best)
+        dropped[BEYOND] = int((keep & ~best).sum())
+        keep = best
+    return keep, dropped
+
+
+def contained_reads(lengths: np.ndarray, overlaps: Overlaps) -> np.ndarray:
+    """Mask of the reads that lie in a longer one, (n_reads,) bool; of two equally long ones, the later read does."""
+    query, target = overlaps.query_id, overlaps.target_id
+    query_length, target_length = lengths[query], lengths[target]
+    whole_query = overlaps.query_end - overlaps.query_start >= (1 - SLACK) * query_length
+    whole_target = overlaps.target_end - overlaps.target_start >= (1 - SLACK) * target_length
+    query_is_shorter = (query_length < target_length) | ((query_length == target_length) & (query > target))
+    contained = np.zeros(len(lengths), bool)
+    contained[query[whole_query & query_is_shorter]] = True
+    contained[target[whole_target & ~query_is_shorter]] = True
+    return contained
+
+
+def by_merit(overlaps: Overlaps) -> np.ndarray:
+    """The rows from the best overlap to the worst, (n,) int64."""
+    ties = overlaps.query_start, overlaps.strand, overlaps.target_id, overlaps.query_id
+    return np.lexsort((*ties, -overlaps.n_support, -overlaps.score))
+
+
+@njit
+def take_best(query, target, order, most, n_reads, best):
+    """best[row] = True for the rows, in their order, of which neither read has been in `most` of them before.
+
+    query, target : (n,) int32, reads of each row.  order : (n or fewer,) int64, rows.  best : (n,) bool, filled.
+    """
+    n = np.zeros(n_reads, np.int64)
+    for row in order:
+        if n[query[row]] < most and n[target[row]] < most:
+            n[query[row]] += 1
+            n[target[row]] += 1
+            best[row] = True

@@ -8,10 +8,10 @@ import numpy as np
 
 from bellapy.jobs.overlap.align_rounds import ALL, ALL_JUDGED
 from bellapy.jobs.overlap.candidate_rounds import GATED, without_bases
-from bellapy.jobs.overlap.filter import filter_overlaps, implied_overlaps, teach
-from bellapy.jobs.overlap.judging import SURE_SPAN
-from bellapy.jobs.overlap.read_rates import (
+from bellapy.jobs.overlap.filter import filter_overlaps, implied_overlaps, select, selects, teach
+from bellapy.jobs.overlap.judging import (
     LEAST_PARTNERS,
+    SURE_SPAN,
     USUAL_COPIES,
     learn_limits,
     means,
@@ -19,7 +19,6 @@ from bellapy.jobs.overlap.read_rates import (
     with_other_copies,
 )
 from bellapy.jobs.overlap.seed_rows import starts_of_candidates
-from bellapy.jobs.overlap.selection import select, selects
 from bellapy.jobs.overlap.store import Result
 from bellapy.jobs.overlap.work import TILES, Work
 from bellapy.records import Overlaps, Seeds, join_overlaps

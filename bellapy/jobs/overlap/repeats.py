@@ -19,7 +19,13 @@ depth does not change.
    being outside repeats is enough.  If there are more of these k-mers than overlaps need, some are left out, in the order
    of their hash.  In a repeat, k-mers that are far rarer than those around them link reads too: they set its copies apart.
 5. The depth of a read is compared with what is usual, or with its own level where that is far from usual, or a few times
-   higher and that of a molecule (molecules.py).
+   higher and that of a molecule.
+
+Reads may be a few times as deep as most, without a step in their depth.
+They come from a repeat of a few copies that is longer than they are, or from a molecule with more copies than most, such as
+a small plasmid.  Of a repeat some reads cross the border.  These show a step from usual depth to a higher one, and share the
+k-mers of the high side with the reads within.  Of a molecule no read does, but for chimeras, and for repeats that it has in
+common with others.
 """
 
 from __future__ import annotations
@@ -47,6 +53,10 @@ VOTED = UNIT // 256  # share of places in repeats that makes a stretch one; a ro
 CHIMERAS = UNIT // 20  # so large a share of reads may be chimeras
 WHOLE = 0.5  # share of a read's deep bins that are repeats, from which on all are
 DEEP_SHARE = 0.25  # of the k-mers expected to be correct: a stretch with so many above the upper bound is deep
+RAISED = 2.0  # times the usual depth: such reads may be taken for repeats
+LEAST_RAISED = 5  # reads
+CROSSING = 0.03  # share of places on the high side of a step: fewer are chimeras
+CLEAN = 0.6  # share of a read's bins with fewer
 
 
 class Bins(NamedTuple):
@@ -330,3 +340,40 @@ def reference_depth(
     reached = np.cumsum(sizes[known][order])
     usual = float(level[known][order][np.searchsorted(reached, reached[-1] / 2)])
     return usual, level, sizes - n_outside
+
+
+@njit
+def _count_clean(offsets, votes, most, n_voted, n_clean):
+    """Bins of each read with k-mers that voted, and those of them where they voted at most `most` for a repeat.
+
+    offsets : of a DepthProfile.  votes : of `count_votes`.  n_voted, n_clean : (n_reads,) int64, filled.
+    """
+    for r in range(len(n_voted)):
+        voted = clean = 0
+        for b in range(offsets[r], offsets[r + 1]):
+            voted += votes[1, b] > 0
+            clean += votes[1, b] > 0 and np.int64(votes[0, b]) <= most * np.int64(votes[1, b])
+        n_voted[r], n_clean[r] = voted, clean
+
+
+def in_molecules(
+    parts: Iterable[KmerMatrix], bins: Bins, profile: DepthProfile, upper: int, level: np.ndarray, usual: float, threads: int
+) -> np.ndarray:
+    """Mask of the reads in molecules that are RAISED to STEP times as deep as usual, (n_reads,) bool.
+
+    Parameters
+    ----------
+    parts, bins, profile, upper : as in `judge_stretches`.
+    level, usual : the depth of each read, (n_reads,) float64, 0 where unknown, and that of most bases.
+    """
+    raised = (level > RAISED * usual) & (level <= STEP * usual)
+    if usual == 0 or raised.sum() < LEAST_RAISED:
+        return np.zeros(len(level), bool)
+    n_reads, by_reads, columns = len(level), shared_by(threads), (profile.offsets, profile.n_kmers, profile.copies)
+    low, high = np.empty(n_reads), np.zeros(len(profile.n_kmers), np.uint8)
+    by_reads(lambda part: find_steps(*columns, WINDOW_BINS, RAISED, LEAST_KMERS, *part, low), n_reads)
+    low[raised | (low > RAISED * usual) | (low * RAISED < usual)] = np.inf
+    by_reads(lambda part: mark_high(*columns, low, RAISED, *part, high), n_reads)
+    n_voted, n_clean = np.empty((2, n_reads), np.int64)
+    _count_clean(profile.offsets, count_votes(parts, bins, upper, high, threads), CROSSING * UNIT, n_voted, n_clean)
+    return raised & (n_clean > CLEAN * n_voted)

@@ -4,8 +4,8 @@ Every shared k-mer lies on a diagonal of the pair: target position minus query p
 opposite.  K-mers of one overlap lie within a band of diagonals.  Its width grows with the overlap, since insertions and
 deletions add up.  The support of a band is the number of its k-mers at least k apart on both reads.  The best-supported
 band gives the first seed of a candidate (its k-mer on the middle diagonal), and the next best band the second.  Reads of a
-circle overlap at both ends (pieces.py). Where the second seed is not such a second overlap, the best band that is one gives
-a third seed.
+circle overlap at both ends (geometry.py). Where the second seed is not such a second overlap, the best band that is one
+gives a third seed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner, prefetch
 from bellapy.compute.threads import even_ranges, map_threads
-from bellapy.jobs.overlap.pieces import SLACK
+from bellapy.jobs.overlap.geometry import SLACK
 from bellapy.jobs.overlap.products import Products
 from bellapy.jobs.overlap.seed_rows import N_COLUMNS, seeds_from_rows
 from bellapy.params import SeedParams

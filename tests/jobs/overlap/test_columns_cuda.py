@@ -12,11 +12,11 @@ from strategies import make_reads, mutate, random_bases
 from bellapy.compute.gpu.devices import known_gpus
 from bellapy.compute.resources import Resources
 from bellapy.errors import DeviceError
-from bellapy.jobs.overlap import column_kinds, linking, repeats
 from bellapy.jobs.overlap import count_rounds as count_rounds_module
+from bellapy.jobs.overlap import linking, repeats
 from bellapy.jobs.overlap.blocks import KEPT
 from bellapy.jobs.overlap.candidate_rounds import GATED
-from bellapy.jobs.overlap.column_kinds import APART_KIND, DEEP, N_KINDS, ORDINARY, REPEAT
+from bellapy.jobs.overlap.linking import APART_KIND, DEEP, N_KINDS, ORDINARY, REPEAT
 from bellapy.jobs.overlap.pipeline import candidate_rounds, count_rounds, in_memory
 from bellapy.jobs.overlap.repeats import Bins
 from bellapy.jobs.overlap.report import start_report
@@ -92,7 +92,7 @@ def test_kinds_and_what_is_kept(rng, one_in):
     bins = Bins(here.starts, here.read_table, profile.offsets, profile.width)
     sound = rng.random(len(profile.n_kmers)) < 0.5
     level = rng.choice([1.0, 99.0], len(sound)).astype(np.float32)
-    tests = column_kinds.Tests(bins, 2, 5 if SIMULATED else 30, sound, level, 2, 6 if SIMULATED else 20)
+    tests = linking.Tests(bins, 2, 5 if SIMULATED else 30, sound, level, 2, 6 if SIMULATED else 20)
     one, other = (linking._survey(matrix, tests, 2) for matrix in (here, there))
     assert one[0][[ORDINARY, DEEP, APART_KIND]].all() and (SIMULATED or one[0][REPEAT])
     for wanted, found in zip(one, other, strict=True):

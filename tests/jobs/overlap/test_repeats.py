@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import column_bounds, make_reads, random_bases
 
-from bellapy.jobs.overlap import column_kinds, linking, repeats
-from bellapy.jobs.overlap.column_kinds import APART_KIND, DEEP, ORDINARY, REPEAT
+from bellapy.jobs.overlap import linking, repeats
+from bellapy.jobs.overlap.linking import APART_KIND, DEEP, ORDINARY, REPEAT
 from bellapy.jobs.overlap.repeats import STEP, WINDOW_BINS, find_steps, mark_high
 from bellapy.records.kmers import FIRST
 from bellapy.seeding.kmer_matrix import PROFILE_WIDTH, build_kmer_matrix, profile_depth, read_ranges
@@ -109,16 +109,16 @@ def test_columns_that_link_reads(sizes, upper):
     entries = 4 * np.arange(sum(sizes), dtype=np.uint32)
     entries[begins] += FIRST
     bins = repeats.Bins(np.array([0, 1 << 20]), np.zeros(1 << 10, np.int32), np.array([0, 1 << 12]), PROFILE_WIDTH)
-    tests = column_kinds.Tests(bins, upper, 0, np.zeros(1 << 12, bool), np.zeros(1 << 12, np.float32), 8, 0)
+    tests = linking.Tests(bins, upper, 0, np.zeros(1 << 12, bool), np.zeros(1 << 12, np.float32), 8, 0)
     for edges in ((0, len(entries)), (0, len(entries) // 2, len(entries))):
-        kinds, products = np.zeros((2, column_kinds.N_KINDS), np.int64)
+        kinds, products = np.zeros((2, linking.N_KINDS), np.int64)
         for part in itertools.pairwise(edges):
-            assert column_kinds.survey_columns(entries, *part, tests, kinds, products) == 0
+            assert linking.survey_columns(entries, *part, tests, kinds, products) == 0
         for kind, some in ((ORDINARY, [n for n in sizes if n <= upper]), (REPEAT, [n for n in sizes if n > upper])):
             assert (kinds[kind], products[kind]) == (len(some), sum(n * (n - 1) // 2 for n in some))
-    kept, left = np.zeros((2, column_kinds.N_KINDS), np.int64), np.repeat(its <= upper, its)
+    kept, left = np.zeros((2, linking.N_KINDS), np.int64), np.repeat(its <= upper, its)
     wanted = entries[left].tolist()
-    n = column_kinds.keep_linking(entries, tests, np.ones(column_kinds.N_KINDS, np.int64), kept, np.zeros(1, np.int64))
+    n = linking.keep_linking(entries, tests, np.ones(linking.N_KINDS, np.int64), kept, np.zeros(1, np.int64))
     assert entries[:n].tolist() == wanted
     assert kept[1].tolist() == kinds.tolist() and kept[0, ORDINARY] == kinds[ORDINARY] == kept[0].sum()
 

@@ -10,7 +10,7 @@ from numba import cuda
 
 from bellapy.compute.gpu.ops import SIMULATED, U32, U64
 from bellapy.compute.gpu.scan import BLOCK, OWN, TILE, sum_before
-from bellapy.jobs.overlap.column_kinds import APART_KIND, DEEP, N_KINDS, REPEAT, Tests, column_kind
+from bellapy.jobs.overlap.linking import APART_KIND, DEEP, N_KINDS, REPEAT, Tests, column_kind
 from bellapy.jobs.overlap.repeats import COMPANY_PLACES, bin_of
 from bellapy.seeding.entries import is_first, place_of
 
