@@ -9,9 +9,9 @@ from scipy import sparse
 
 from bellapy.api.inputs import Reads
 from bellapy.api.reading import Loaded, load_given
+from bellapy.api.stages import Counted, candidates_stage, count_stage
 from bellapy.compute.threads import usable_cores
 from bellapy.jobs.overlap.report import start_report
-from bellapy.jobs.overlap.stages import Counted, candidates_stage, count_stage
 from bellapy.params import make_params
 from bellapy.records.sparse import sparse_kmers, sparse_seeds
 from bellapy.report.run_report import RunReport

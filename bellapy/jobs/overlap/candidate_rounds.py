@@ -23,15 +23,20 @@ from bellapy.jobs.overlap.candidate_filter import (
 )
 from bellapy.jobs.overlap.count_rounds import LINKED
 from bellapy.jobs.overlap.ends import pilot_seeds
+from bellapy.jobs.overlap.products import Multiplied, multiply, symbolic_product
 from bellapy.jobs.overlap.report import NO_SUPPORT, REPEAT, TOO_SPARSE
 from bellapy.jobs.overlap.seed_rows import has_any, join_seeds
-from bellapy.jobs.overlap.seeds_of_matrix import find_seeds_of
+from bellapy.jobs.overlap.seeds import Found, choose_seeds, seed_bytes
 from bellapy.jobs.overlap.store import Result
 from bellapy.jobs.overlap.work import TILES, Work
-from bellapy.records import DepthProfile, ReadSet, Seeds
+from bellapy.params import SeedParams
+from bellapy.records import DepthProfile, KmerMatrix, ReadSet, Seeds
 from bellapy.records.bases import PAD, UNKNOWN
+from bellapy.records.kmers import HeldMatrix
+from bellapy.report.progress import progress
 
 JOINED_BYTES = 60  # of a copy of a seed and what is computed from it
+LEAST_ENTRIES = 1 << 18  # for each thread: fewer are multiplied sooner than kernels are loaded
 
 
 @dataclass(frozen=True)
@@ -177,3 +182,42 @@ def gate(work: Work, tile: int) -> Gated:
     joined = join_seeds(parts, parts[0].length, work.params.run.threads)
     pilot = pilot_seeds(lengths, join_seeds(pilots, joined.length))
     return Gated(joined, pilot, len(joined), dict(zip((TOO_SPARSE, REPEAT), numbers, strict=True)))
+
+
+def find_seeds_of(
+    matrix: KmerMatrix, reads: ReadSet, params: SeedParams, resources: Resources, multiplied: Multiplied
+) -> Found:
+    """Seeds of all candidates.
+
+    matrix : all of whose columns link reads.  reads : of which the lengths are looked at.
+    """
+    found = None
+    pays = isinstance(matrix, HeldMatrix) or len(matrix.entries) >= LEAST_ENTRIES * resources.threads
+    if resources.device == "cuda" and pays:
+        from bellapy.jobs.overlap.gpu.products import try_on_gpu
+
+        found = try_on_gpu(matrix, reads.lengths, params, resources, multiplied)
+    if found is None and isinstance(matrix, HeldMatrix):
+        matrix = matrix.on_host()
+    return found or _find_on_cpu(matrix, reads, params, resources, multiplied)
+
+
+def _find_on_cpu(
+    matrix: KmerMatrix, reads: ReadSet, params: SeedParams, resources: Resources, multiplied: Multiplied
+) -> Found:
+    between, layout = multiplied
+    products_of = symbolic_product(matrix, resources.threads, between)
+    n_products = int(products_of.sum())
+    parts, n_candidates, n_weak, done = [], 0, 0, 0
+    groups = multiply(
+        matrix, products_of, between=between, layout=layout, threads=resources.threads, budget=resources.budget,
+        result_bytes=seed_bytes(params),
+    )  # fmt: skip
+    with progress("candidates", None if between or layout else n_products) as advance:
+        for products in groups:
+            more, n, weak = choose_seeds(products, matrix, reads, params, resources.threads)
+            parts += more
+            n_candidates, n_weak, done = n_candidates + n, n_weak + weak, done + len(products.keys)
+            advance(done)
+            del products  # before the next ones are made
+    return Found(parts, n_products, n_candidates, n_weak)

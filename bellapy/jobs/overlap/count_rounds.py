@@ -81,7 +81,7 @@ class PartCounts:
 
 
 class Sound(NamedTuple):
-    """What `column_kinds.Tests` looks at, without the bins, which follow from the reads."""
+    """What `linking.Tests` looks at, without the bins, which follow from the reads."""
 
     upper: int
     most: int

@@ -1,4 +1,4 @@
-"""Stage 3c: the depth along the reads -> the columns of the matrix that link reads; linking.py says which these are.
+"""Stage 3c: the depth along the reads -> the columns of the matrix that link reads, by the tests of point 4 in repeats.py.
 
 The matrix may come in parts, each of some of the k-mers.  The rules are learnt from sums over all parts, and then each part
 is cut down on its own.

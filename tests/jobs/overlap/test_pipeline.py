@@ -15,7 +15,7 @@ from strategies import random_bases
 from bellapy.engines import extend as xdrop
 from bellapy.engines.linear import extend_cpu as batch_cpu
 from bellapy.io import fastx_blocks, paf
-from bellapy.jobs.overlap import count_rounds, products, seeds_of_matrix
+from bellapy.jobs.overlap import candidate_rounds, count_rounds, products
 from bellapy.jobs.overlap.products import multiply
 from bellapy.seeding import kmers
 from bellapy.seeding.kmers import count_kmers
@@ -198,7 +198,7 @@ def test_threads_do_not_matter_with_sampling(reference, sampling, threads):
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize(("block", "group"), [(1, 1), (7, 100), (1000, 3), (1 << 30, 1 << 30)])
 def test_blocks_do_not_matter(reference, monkeypatch, block, group, threads):
-    monkeypatch.setattr(seeds_of_matrix, "multiply", partial(multiply, block_products=block, group_products=group))
+    monkeypatch.setattr(candidate_rounds, "multiply", partial(multiply, block_products=block, group_products=group))
     assert same(reference, "-t", threads)
 
 
