@@ -29,7 +29,6 @@ from bellapy.report.log import logger
 from bellapy.report.run_report import Devices
 
 WORKERS = 1 if SIMULATED else 2  # for each GPU; the simulator runs one kernel at a time
-LONG = 2.0  # seconds: a kernel was compiled, not loaded
 TURN = 1e-3  # seconds until a thread asks another one for the GIL
 FULL = "not enough GPU memory is free; what does not fit is done on the CPU"
 _compiling = Lock()  # for all devices: the second one finds on the disk what the first compiled
@@ -100,8 +99,6 @@ class Device:
     zero: Any = None  # event from which `spans` count
     spans: list[tuple[float, float]] = field(default_factory=list)  # when kernels ran, ms
     loaded: set = field(default_factory=set)  # kernels that were started before; two threads must not load one at a time
-    compile_s: float = 0.0
-    told_of_compiling: bool = False
     lock: Lock = field(default_factory=Lock)
 
     def count(self, spans: list[tuple[float, float]], **work: int) -> None:
@@ -168,12 +165,7 @@ class Worker:
             began = time.perf_counter()
             start(*arguments)
             device.loaded.add(kernel)
-            spent = time.perf_counter() - began
-            device.note(compile_s=spent)
-            device.compile_s += spent
-            if not device.told_of_compiling and device.compile_s > LONG:
-                device.told_of_compiling = True
-                logger.info("compiling kernels for %s; later runs load them", device.gpu.name)
+            device.note(compile_s=time.perf_counter() - began)
         return time.perf_counter() - asked
 
 
