@@ -26,6 +26,7 @@ FLOORS = [
     "cli",
     "__main__",
 ]
+MOST_DEFERRED = 60
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
@@ -89,3 +90,18 @@ def test_no_modules_import_each_other_in_a_circle():
     while free := {name for name, needs in left.items() if not needs & left.keys()}:
         left = {name: needs for name, needs in left.items() if name not in free}
     assert not left
+
+
+def deferred(path: Path) -> list[str]:
+    """The imports of a file that stand inside of functions."""
+    functions = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, (ast.FunctionDef, ast.Lambda))]
+    found = {node for function in functions for node in ast.walk(function) if isinstance(node, (ast.Import, ast.ImportFrom))}
+    return [
+        f"{path.relative_to(PACKAGE)}:{node.lineno} {ast.unparse(node)}" for node in sorted(found, key=lambda x: x.lineno)
+    ]
+
+
+def test_imports_inside_of_functions_are_few():
+    """Each is what a command needs, a package that may be missing, or what few runs need and takes long to load."""
+    every = [one for path in MODULES for one in deferred(path)]
+    assert len(every) <= MOST_DEFERRED, "\n".join(every)

@@ -17,8 +17,8 @@ from bellapy.compute.resources import Resources
 from bellapy.compute.threads import usable_cores
 from bellapy.engines.ends import End
 from bellapy.engines.trace import map_paths
-from bellapy.io.gfa import GFA, Link, Segment, format_fasta, format_gfa
-from bellapy.io.outputs import ending_of, open_output
+from bellapy.io.gfa import Link, Segment, format_fasta, format_gfa
+from bellapy.io.outputs import GFA, ending_of, open_output
 from bellapy.io.workdir import Workdir
 from bellapy.jobs.assemble.contigs import Contig, settle
 from bellapy.jobs.assemble.drafting import Drafter

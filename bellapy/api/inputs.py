@@ -6,13 +6,12 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from bellapy.errors import InputError
-
-if TYPE_CHECKING:  # loaded when needed
-    from bellapy.io.fastx_lines import Records
-    from bellapy.records import ReadSet
+from bellapy.io.fastx import load_reads, stream_records
+from bellapy.io.fastx_lines import Records
+from bellapy.records import ReadSet
 
 Text: TypeAlias = str | bytes
 Path: TypeAlias = str | os.PathLike[str]
@@ -39,9 +38,6 @@ def as_reads(given: Reads) -> ReadSet:
     ------
     InputError : a file that cannot be read; a name that is no word or occurs twice; a sequence that is not all letters.
     """
-    from bellapy.io.fastx import load_reads
-    from bellapy.records import ReadSet
-
     if (paths := paths_of(given)) is not None:
         return load_reads(paths)
     sequences: dict[str, Text] = {}
@@ -59,9 +55,6 @@ def as_records(given: Reads) -> Iterator[Records]:
     ------
     InputError : as `as_reads`, but for names that occur twice.
     """
-    from bellapy.io.fastx import stream_records
-    from bellapy.io.fastx_lines import Records
-
     if (paths := paths_of(given)) is not None:
         yield from stream_records(paths)
         return

@@ -14,7 +14,6 @@ from bellapy.compute.threads import shared_by
 from bellapy.errors import MemoryLimitError
 from bellapy.io.fastx import GatheredReads, gather_reads
 from bellapy.io.overlap_writer import Destination
-from bellapy.io.sam import check_names
 from bellapy.jobs.overlap.canonical import (
     Order,
     canonical_reads,
@@ -82,7 +81,7 @@ def load_reads(
     targets : the last file holds targets of the other reads.
     """
     device = choose_beside(params.run.device if overlaps else "cpu")
-    check = check_names if output and output.format in ("sam", "bam") else lambda names: None
+    check = output.check if output else lambda names: None
     loading = _Loading(params, report, or_tiles, device, targets)
     canonical = loading.load(paths, check)
     if overlaps:

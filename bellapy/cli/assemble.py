@@ -11,6 +11,7 @@ from bellapy.cli.folder import given_folder
 from bellapy.cli.options import RUNNING, Given, Output, Reads, pick, takes
 from bellapy.cli.session import session, with_run
 from bellapy.errors import ParameterError
+from bellapy.io.outputs import GFA, check_sequence_name, ending_of
 from bellapy.params import KmerParams, Params, make_params
 from bellapy.params.assemble import AssembleParams, AssembleWriting, PolishParams, make_assemble_params
 from bellapy.params.correct import CorrectParams, make_correct_params
@@ -18,6 +19,7 @@ from bellapy.params.fields import check, given_values, options_of
 from bellapy.params.overlap import FIELDS, PresetParams
 from bellapy.params.reads import POOR, SHORT
 from bellapy.params.run import RunParams, WorkdirParams
+from bellapy.report.run_report import Dropped
 
 FINDING = {**options_of(PresetParams), **pick(KmerParams, "error_rate depth")}
 """Options of `overlap` that rule how overlaps are found."""
@@ -28,9 +30,6 @@ POLISHING = pick(CorrectParams, "min_support max_depth no_phase")
 @takes(FINDING, options_of(AssembleParams, AssembleWriting, RunParams, WorkdirParams), RUNNING)
 def assemble(given: Given, reads: Reads, output: Output = "-") -> None:
     """Reads to contigs."""
-    from bellapy.io.gfa import GFA
-    from bellapy.io.outputs import check_sequence_name, ending_of
-
     if given["gfa"] is not None and ending_of(given["gfa"]) != GFA:
         raise ParameterError(f"--gfa {given['gfa']}: name a file that ends in .gfa or .gfa.gz")
     check_sequence_name(output, "contigs are written as GFA to .gfa, and as FASTA to any other name")
@@ -64,9 +63,6 @@ Drafts = Annotated[str, typer.Argument(help="Contigs of any assembler, as FASTA.
 @takes(POLISHING, options_of(PolishParams, RunParams, WorkdirParams), RUNNING)
 def polish(given: Given, draft: Drafts, reads: Reads, output: Output = "-") -> None:
     """Contigs corrected by reads."""
-    from bellapy.io.outputs import check_sequence_name
-    from bellapy.report.run_report import Dropped
-
     check_sequence_name(output, "contigs are written as FASTA; name another file")
     if draft == "-" and "-" in reads:
         raise ParameterError("-: standard input holds the draft or the reads; name a file for the other")

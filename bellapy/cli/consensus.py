@@ -8,7 +8,9 @@ import typer
 
 from bellapy.cli.options import THREADS_AND_LOG, Given, Output, pick, takes
 from bellapy.cli.session import session
+from bellapy.compute.resources import Resources
 from bellapy.errors import ParameterError
+from bellapy.io.outputs import check_sequence_name, open_output
 from bellapy.params.correct import ConsensusWriting, PoaScoring
 from bellapy.params.fields import check, given_values, options_of
 from bellapy.params.run import RunParams
@@ -22,8 +24,6 @@ Windows = Annotated[
 @takes(options_of(ConsensusWriting, PoaScoring), pick(RunParams, "device"), THREADS_AND_LOG)
 def consensus(given: Given, windows: Windows, output: Output = "-") -> None:
     """Consensus of windows of sequences."""
-    from bellapy.io.outputs import check_sequence_name, open_output
-
     scores = given_values(given, PoaScoring._fields)
     check(scores, options_of(PoaScoring))
     if windows.count("-") > 1:
@@ -32,7 +32,6 @@ def consensus(given: Given, windows: Windows, output: Output = "-") -> None:
     scoring = PoaScoring(**scores)
     with session(given, windows, {"-o": output}) as run:
         run.watch()
-        from bellapy.compute.resources import Resources
         from bellapy.jobs.windows import find_consensus
 
         resources = Resources.of(run.run, run.report.devices)

@@ -11,6 +11,7 @@ from bellapy.cli.folder import given_folder
 from bellapy.cli.options import RUNNING, Given, Output, Reads, pick, takes
 from bellapy.cli.session import session, with_run
 from bellapy.errors import ParameterError
+from bellapy.io.outputs import check_sequence_name, is_fastq
 from bellapy.params import KmerParams, Params, make_params
 from bellapy.params.correct import SHORTEST_USED, CorrectParams, make_correct_params
 from bellapy.params.fields import INPUT, check, given_values, options_of
@@ -61,16 +62,12 @@ def correct(given: Given, reads: Reads, output: Output = "-", overlaps: OverlapF
 
 def _ruling(params: Params, chosen: CorrectParams, output: str) -> dict[str, Any]:
     """What rules the output; a folder is gone on with where it is the same."""
-    from bellapy.io.outputs import is_fastq
-
     options = {**params.to_dict(), "correct": asdict(chosen), "qualities": is_fastq(output)}
     del options["run"]
     return options
 
 
 def _check(given: Given, output: str, overlaps: str | None) -> None:
-    from bellapy.io.outputs import check_sequence_name
-
     check_sequence_name(output, "reads are written as FASTQ to .fq or .fastq, and as FASTA to any other name")
     for name, field in {**FINDING, **TAKEN}.items():
         if overlaps and given[name] is not None:

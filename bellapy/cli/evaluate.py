@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
 import typer
 
 from bellapy.cli.options import Given, pick, takes
+from bellapy.compute import stopping
 from bellapy.errors import ParameterError
+from bellapy.io.outputs import check_outputs, open_output
 from bellapy.params.evaluate import EvaluateParams
 from bellapy.params.fields import INPUT, check, given_values, options_of
 from bellapy.params.run import LogParams
+from bellapy.report.log import set_up_logging
 
 
 @takes(options_of(EvaluateParams), pick(LogParams, "debug"))
@@ -26,21 +30,15 @@ def evaluate(
     ],
 ) -> None:  # fmt: skip
     """Recall, precision and end errors."""
-    import json
-
-    from bellapy.compute import stopping
-    from bellapy.io.outputs import check_outputs, open_output
-    from bellapy.jobs.evaluate.pipeline import evaluate_overlaps
-    from bellapy.jobs.evaluate.truth import read_truth
-    from bellapy.report.log import set_up_logging
-
     check(given_values(given, EvaluateParams._fields), options_of(EvaluateParams))
     params = EvaluateParams(**given_values(given, EvaluateParams._fields))
     bounds = _bounds(params.bins)
     stopping.watch()
     set_up_logging(debug=bool(given["debug"]))
     check_outputs({"the result": "-", "--false-list": params.false_pairs}, [overlaps, truth])
-    result = evaluate_overlaps(read_truth(truth), overlaps, **{**params._asdict(), "bins": bounds})
+    from bellapy.jobs.evaluate.pipeline import evaluate_files
+
+    result = evaluate_files(truth, overlaps, **{**params._asdict(), "bins": bounds})
     with open_output("-") as stream:
         stream.write((json.dumps(result, indent=1) + "\n").encode())
 

@@ -9,6 +9,7 @@ import typer
 
 from bellapy.cli.options import THREADS_AND_LOG, Given, Output, pick, takes
 from bellapy.cli.session import session, with_run
+from bellapy.io.outputs import open_output
 from bellapy.params import ExtensionParams, make_params
 from bellapy.params.fields import ALIGNMENT, SEEDING, given_values
 from bellapy.params.overlap import FIELDS, WritingParams
@@ -45,7 +46,6 @@ def extend(given: Given, pairs: Pairs, k: K, xdrop: XDrop, output: Output = "-")
         params = with_run(params, run)
         run.report.parameters = params.to_dict()
         run.watch()
-        from bellapy.io.outputs import open_output
         from bellapy.jobs.extend import extend_pairs
 
         cigar, cs = bool(given["cigar"]), bool(given["cs"])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from bellapy.io.outputs import open_output
+
 
 def info() -> None:
     """Versions, processor, devices, caches."""
-    from bellapy.io.outputs import open_output
     from bellapy.jobs.info import describe_system
 
     told = f"{describe_system()}\n".encode(errors="backslashreplace")

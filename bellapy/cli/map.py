@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from bellapy.cli.options import RUNNING, THREADS_AND_LOG, Given, Output, Reads, output_option, pick, takes
-from bellapy.cli.session import Session, session
+from bellapy.cli.session import session
+from bellapy.compute.resources import Resources
 from bellapy.errors import ParameterError
+from bellapy.io.outputs import alignment_format, index_of, open_output
+from bellapy.jobs.map.style import Style
 from bellapy.params import affine_scoring, map_preset
 from bellapy.params.fields import check, fields_of, given_values, options_of
 from bellapy.params.map import (
@@ -26,10 +27,6 @@ from bellapy.params.map import (
 from bellapy.params.reads import ReadParams
 from bellapy.params.run import RunParams
 from bellapy.params.scoring import AffineScoring
-
-if TYPE_CHECKING:  # loaded when needed
-    from bellapy.jobs.map.store import Store
-    from bellapy.jobs.map.style import Style
 
 MAPPING = options_of(MapOptions, ReferenceOptions, ReadParams, ScoreOptions, MapWriting)
 
@@ -49,30 +46,24 @@ def map_command(given: Given, reference: Reference, reads: Reads, output: Output
     style = _style(given)
     kind = _format(output, given["output_format"], bool(given["no_align"]), style)
     adjusted(map_preset(given["preset"]), given)  # raised before the work
-    from bellapy.io.sam import index_of
-
     index = index_of(output, kind)
     outputs = {"-o": output, **({f"the index {index}": index} if index else {})}
     with session(given, [reference, *reads], outputs) as run:
         run.watch()
-        from bellapy.jobs.map.circles import circles_of
-        from bellapy.jobs.map.output import parse_read_group
-        from bellapy.jobs.map.run import Job, map_reads
+        from bellapy.jobs.map import run as job
 
-        line, group = parse_read_group(given["read_group"]) if given["read_group"] is not None else (None, None)
-        circular = circles_of(given["circular"] or (), not given["no_align"])
-        job = Job(
+        line, group, circular = job.parse_texts(given["read_group"], given["circular"] or (), not given["no_align"])
+        wanted = job.Job(
             reference, reads, output, kind, replace(style, read_group=group), line, given["preset"],
-            lambda params: adjusted(params, given), not given["no_align"], run.run.threads, _store(run, output),
-            ReadParams(**given_values(given, fields_of(ReadParams))), circular,
+            lambda params: adjusted(params, given), not given["no_align"], run.run.threads,
+            job.beside(output, run.run.max_memory), ReadParams(**given_values(given, fields_of(ReadParams))),
+            circular,
         )  # fmt: skip
-        map_reads(job, run.report)
+        job.map_reads(wanted, run.report)
 
 
 def _format(output: str, given: str | None, no_align: bool, style: Style) -> str:
     """paf, sam or bam, by the option or by the output's name."""
-    from bellapy.io.outputs import alignment_format
-
     kind = alignment_format(output, given, cram=True)
     if no_align and (kind != "paf" or style.cs or style.ds or style.eqx):
         raise ParameterError("--no-align: without alignments there are no paths; write PAF, without --cs, --ds and --eqx")
@@ -80,8 +71,6 @@ def _format(output: str, given: str | None, no_align: bool, style: Style) -> str
 
 
 def _style(given: Given) -> Style:
-    from bellapy.jobs.map.style import Style
-
     wanted = MapWriting(**given_values(given, MapWriting._fields))
     return Style(
         cs=wanted.cs or wanted.cs_long, cs_long=wanted.cs_long, ds=wanted.ds,
@@ -102,23 +91,10 @@ def index_command(
     params = map_preset(given["preset"] or IndexOptions._field_defaults["preset"])
     with session(given, [reference], {"-o": output}) as run:
         run.watch()
-        from bellapy.io.index_files import save_index
-        from bellapy.jobs.map.run import make_index
+        from bellapy.jobs.map import run as job
 
         params = replace(params, **given_values(given, ("k", "window")))
-        index = make_index(reference, params, run.report, run.run.threads, _store(run, output))
-        save_index(index, output, run.run.threads)
-
-
-def _store(run: Session, output: str) -> Store | None:
-    """Where an index goes that --max-memory leaves no room for: beside the output, or where temporary files are."""
-    from bellapy.io.outputs import is_special
-    from bellapy.jobs.map.store import Store
-
-    if run.run.max_memory is None:
-        return None
-    beside = None if output == "-" or is_special(output) else os.path.dirname(os.path.realpath(output))
-    return Store(beside or tempfile.gettempdir(), run.budget)
+        job.index_file(reference, output, params, run.report, run.run.threads, job.beside(output, run.run.max_memory))
 
 
 @takes(options_of(PairParams), THREADS_AND_LOG, pick(RunParams, "device"))
@@ -135,8 +111,6 @@ def pairwise(
     scoring = affine_scoring(AffineScoring(), *scores)
     with session(given, [pairs, *([] if targets is None else [targets])], {"-o": output}) as run:
         run.watch()
-        from bellapy.compute.resources import Resources
-        from bellapy.io.outputs import open_output
         from bellapy.jobs.pairwise import align_pairs
 
         lines = align_pairs(

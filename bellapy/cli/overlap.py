@@ -8,6 +8,7 @@ import typer
 
 from bellapy.cli.options import RUNNING, Given, Output, Reads, StageOutput, pick, takes
 from bellapy.cli.overlapping import ALL_RUNNING, SkipAlignment, TargetFile, destination, launch_params, overlap_session
+from bellapy.compute.gpu.devices import wake
 from bellapy.errors import ParameterError
 from bellapy.params import ExtensionParams, FilterParams, KmerParams, SeedParams
 from bellapy.params.fields import INPUT, given_values, options_of
@@ -27,8 +28,6 @@ def overlap(
 ) -> None:
     """Overlaps of all reads with each other, or with those of another file."""
     if given["device"] != "cpu" and given["workdir"] is None and not skip_alignment:
-        from bellapy.compute.gpu.devices import wake
-
         wake()  # while the rest is loaded
     target = destination(output, given, skip_alignment)
     files = [*reads, *_checked_targets(given, targets)]
@@ -37,15 +36,15 @@ def overlap(
     if wanted and place.workdir is None:
         raise ParameterError(f"--{wanted.replace('_', '-')}: name a folder with --workdir")
     launch = launch_params(given) if place.workdir else LaunchParams()
-    from bellapy.api.folders import Request, overlap_files, overlap_in_folder
-
-    request = Request(files, target, skip_alignment, targets is not None)
     with overlap_session(given, files, {"-o": output, "the index": target.index}) as (run, params):
         run.watch()
+        from bellapy.api import folders
+
+        request = folders.Request(files, target, skip_alignment, targets is not None)
         if place.workdir is None:
-            overlap_files(request, params, run.report)
+            folders.overlap_files(request, params, run.report)
         else:
-            overlap_in_folder(request, params, run.report, place, launch)
+            folders.overlap_in_folder(request, params, run.report, place, launch)
 
 
 def _checked_targets(given: Given, targets: str | None) -> list[str]:

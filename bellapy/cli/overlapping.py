@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from bellapy.cli.options import RUNNING, Given
 from bellapy.cli.session import Session, session, with_run
 from bellapy.errors import ParameterError
+from bellapy.io.overlap_writer import Destination, choose_output
+from bellapy.jobs.overlap.report import start_report
 from bellapy.params import Params, make_params
 from bellapy.params.fields import INPUT, OUTPUT, check, fields_of, given_values, options_of
 from bellapy.params.overlap import FIELDS, WritingParams
 from bellapy.params.run import LaunchParams, RunParams
-
-if TYPE_CHECKING:  # loaded when needed
-    from bellapy.io.overlap_writer import Destination
+from bellapy.runs.launch import check_scheduler
 
 TargetFile = Annotated[
     str | None,
@@ -34,8 +34,6 @@ SkipAlignment = Annotated[
 
 def destination(output: str, given: Given, skip_alignment: bool = False) -> Destination:
     """The output that the options of a command ask for."""
-    from bellapy.io.overlap_writer import choose_output
-
     target = choose_output(
         output, **WritingParams(**given_values(given, WritingParams._fields))._asdict(),
         trim=given["trim_identity"] is not None,
@@ -48,8 +46,6 @@ def destination(output: str, given: Given, skip_alignment: bool = False) -> Dest
 @contextmanager
 def overlap_session(given: Given, inputs: list[str], outputs: dict[str, str | None]) -> Iterator[tuple[Session, Params]]:
     """A session with the parameters that were given."""
-    from bellapy.jobs.overlap.report import start_report
-
     params = make_params(given.get("preset"), **given_values(given, FIELDS))
     with session(given, inputs, outputs) as run:
         params = with_run(params, run)
@@ -60,8 +56,6 @@ def overlap_session(given: Given, inputs: list[str], outputs: dict[str, str | No
 
 def launch_params(given: Given) -> LaunchParams:
     """How the tasks of a folder are done."""
-    from bellapy.runs.launch import check_scheduler
-
     values = given_values(given, LaunchParams._fields)
     check(values, fields_of(LaunchParams))
     launch = LaunchParams(**values)

@@ -8,19 +8,21 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from bellapy.cli.options import Given
-from bellapy.compute import own_process
+from bellapy.compute import own_process, stopping
+from bellapy.compute.compiling import watch_compilation
+from bellapy.compute.memory import Budget, address_space
 from bellapy.errors import MemoryLimitError
+from bellapy.io.outputs import check_outputs, is_streaming
+from bellapy.io.report_files import check_kind, write_report
 from bellapy.params import Params
 from bellapy.params.fields import check, fields_of, given_values, parse_size
 from bellapy.params.run import LogParams, RunParams
+from bellapy.report.log import collect_warnings, logger, set_up_logging
+from bellapy.report.progress import tell_every_minute
+from bellapy.report.run_report import RunReport
 from bellapy.version import __version__
-
-if TYPE_CHECKING:  # loaded when needed
-    from bellapy.compute.memory import Budget
-    from bellapy.report.run_report import RunReport
 
 
 @dataclass
@@ -37,10 +39,6 @@ class Session:
 
     def watch(self) -> None:
         """Heed signals while compiled code runs, and tell of compilation and progress.  No process may start after this."""
-        from bellapy.compute import stopping
-        from bellapy.compute.compiling import watch_compilation
-        from bellapy.report.progress import tell_every_minute
-
         stopping.watch()
         tell_every_minute()
         self._stack.enter_context(watch_compilation(self.report))
@@ -52,12 +50,6 @@ def session(given: Given, inputs: Sequence[str], outputs: Mapping[str, str | Non
 
     outputs : what asks for each file, as the user knows it, and its path; None: no file.
     """
-    from bellapy.compute.memory import Budget
-    from bellapy.io.outputs import check_outputs
-    from bellapy.io.report_files import check_kind, write_report
-    from bellapy.report.log import collect_warnings, logger, set_up_logging
-    from bellapy.report.run_report import RunReport
-
     told = LogParams(**given_values(given, LogParams._fields))
     set_up_logging(told.quiet, told.debug)
     run = _within_address_space(run_params(given))
@@ -94,8 +86,6 @@ def _command() -> str:
 
 def _can_be_repeated(inputs: Sequence[str]) -> bool:
     """Whether the program can begin anew: what is read is still there, and nothing was written that cannot be taken back."""
-    from bellapy.io.outputs import is_streaming
-
     return own_process.may_start_again() and all(map(os.path.isfile, inputs)) and not is_streaming()
 
 
@@ -113,9 +103,6 @@ def run_params(given: Given) -> RunParams:
 
 def _within_address_space(run: RunParams) -> RunParams:
     """Never use more memory than addresses allow: libraries that get none end the program."""
-    from bellapy.compute.memory import address_space
-    from bellapy.report.log import logger
-
     if (space := address_space(run.threads)) is None:
         return run
     own_process.spare_addresses()

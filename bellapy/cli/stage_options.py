@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from bellapy.errors import ParameterError
+from bellapy.io.outputs import open_output
 
 STAGES = ("count", "candidates", "align", "filter")
 NOT_FOR_USERS = ("output", "report_file", "threads", "debug", "help", "help_all")  # the workflow says these
@@ -20,7 +21,6 @@ def stage_options(
 ) -> None:
     """Options for a stage, for workflows."""
     from bellapy.cli.app import load_command
-    from bellapy.io.outputs import open_output
 
     words = options_for(stage, options or [], load_command)
     with open_output("-") as stream:

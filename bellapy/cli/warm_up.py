@@ -6,8 +6,10 @@ from typing import Annotated
 
 import typer
 
+from bellapy.compute.code_cache import folder
 from bellapy.errors import BellapyError, ParameterError
 from bellapy.params import DEVICES
+from bellapy.report.log import logger, set_up_logging
 
 
 def warm_up(
@@ -16,9 +18,7 @@ def warm_up(
     threads: Annotated[int, typer.Option("--threads", "-t", min=1, help="Processes that compile at a time.")] = 4,
 ) -> None:
     """Compile what commands need, and keep it."""
-    from bellapy.compute.code_cache import folder
     from bellapy.jobs.warm_up import RUNS, warm_up
-    from bellapy.report.log import logger, set_up_logging
 
     set_up_logging(False, False)
     if device not in DEVICES:

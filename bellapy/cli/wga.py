@@ -10,6 +10,8 @@ import typer
 from bellapy.cli.folder import given_folder
 from bellapy.cli.options import RUNNING, Given, output_option, pick, takes
 from bellapy.cli.session import session
+from bellapy.compute.gpu.devices import wake
+from bellapy.compute.resources import Resources
 from bellapy.errors import ParameterError
 from bellapy.params.fields import ALIGNMENT, OUTPUT, options_of
 from bellapy.params.run import RunParams, WorkdirParams
@@ -61,14 +63,10 @@ def wga(
     with session(given, inputs, {"-o": output, "--net": net, "--plot": plot}) as run:
         params = _params(given, scores)
         run.watch()
-        from bellapy.compute.gpu.devices import wake
-
         may_use_gpu = run.run.device == "auto" and params.sensitive
         if may_use_gpu or run.run.device == "cuda":
             wake()
-        from bellapy.compute.resources import Resources
-        from bellapy.jobs.wga.means import Means
-        from bellapy.jobs.wga.run import Request, align_files
+        from bellapy.jobs.wga.run import Means, Request, align_files
 
         known = replace(run.run, device="cpu") if run.run.device == "auto" else run.run
         resources = Resources.of(known, run.report.devices)

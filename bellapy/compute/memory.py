@@ -12,11 +12,13 @@ import os
 import resource
 from collections.abc import Callable
 from dataclasses import dataclass
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from bellapy.errors import BellapyError, MemoryLimitError
 from bellapy.report.log import peak_memory
+
+if TYPE_CHECKING:  # for types alone
+    import numpy as np
 
 RESERVE = 24 << 20  # kept free for small arrays, thread stacks and code that is not loaded yet
 PROGRAM = 180 << 20  # what the interpreter, libraries and compiled code take

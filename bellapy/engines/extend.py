@@ -11,10 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bellapy.compute.gpu.devices import known_gpus
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import map_in_order, map_threads
 from bellapy.engines.ends import End, Ends
 from bellapy.engines.flanks import Flanks, join_flanks, list_further, make_flanks
+from bellapy.engines.linear import extend_cpu
 from bellapy.params import Scoring
 from bellapy.records import Anchors, Extensions, ReadSet
 
@@ -22,14 +24,10 @@ Backend = Callable[[np.ndarray, Flanks, Scoring, End, Resources], Ends]
 
 
 def _cpu() -> Backend:
-    from bellapy.engines.linear.extend_cpu import extend_flanks
-
-    return extend_flanks
+    return extend_cpu.extend_flanks
 
 
 def _cuda() -> Backend:
-    from bellapy.compute.gpu.devices import known_gpus
-
     known_gpus()
     from bellapy.engines.linear.gpu.extend import extend_flanks
 

@@ -15,11 +15,13 @@ from typing import TypeVar
 
 import numpy as np
 
+from bellapy.compute.gpu.devices import known_gpus
 from bellapy.compute.memory import UNLIMITED, Budget
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import made_ahead, map_in_order
 from bellapy.engines.ends import End
 from bellapy.engines.flank_paths import SomePaths
+from bellapy.engines.linear import trace_cpu
 from bellapy.params import Scoring
 from bellapy.records import Overlaps, Paths, ReadSet, join_paths
 
@@ -29,14 +31,10 @@ Executor = Callable[[ReadSet, Overlaps, Sequence[Scoring], End, Resources], Sequ
 
 
 def _cpu() -> Executor:
-    from bellapy.engines.linear import trace_cpu
-
     return lambda *job: [trace_cpu.trace_overlaps(*job)]
 
 
 def _cuda() -> Executor:
-    from bellapy.compute.gpu.devices import known_gpus
-
     known_gpus()
     from bellapy.engines.linear.gpu.trace import trace_overlaps
 

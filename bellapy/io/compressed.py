@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import lzma
@@ -28,21 +29,17 @@ FETCH_AGAIN = "The file may be cut short or damaged: check where it comes from a
 
 
 @cache
-def _library() -> Any:
-    """What inflates: ISA-L takes half of the time of zlib, where there is one for this processor."""
+def _library() -> tuple[Any, Any]:
+    """What inflates, and what reads gzip: ISA-L takes half of the time of zlib, where there is one for this processor."""
     try:
-        from isal import isal_zlib
+        from isal import igzip, isal_zlib
     except ImportError:
-        return zlib
-    return isal_zlib
+        return zlib, gzip.GzipFile
+    return isal_zlib, igzip.IGzipFile
 
 
 def _unpack_gzip(source: BinaryIO) -> Any:
-    if _library() is zlib:
-        return gzip.GzipFile(fileobj=source, mode="rb")
-    from isal import igzip
-
-    return igzip.IGzipFile(fileobj=source, mode="rb")
+    return _library()[1](fileobj=source, mode="rb")
 
 
 def is_read_once(path: str) -> bool:
@@ -59,7 +56,7 @@ def told_damage(path: str) -> Iterator[None]:
         if error.errno is None:  # of a library that unpacks
             raise _damaged(path, error) from None
         raise InputError(path, f"{error.strerror or error}. Check name, folder and permissions.") from error
-    except (EOFError, zlib.error, _library().error, lzma.LZMAError) as error:
+    except (EOFError, zlib.error, _library()[0].error, lzma.LZMAError) as error:
         raise _damaged(path, error) from None
 
 
@@ -105,8 +102,6 @@ def open_stream(path: str, threads: int = 1) -> Iterator[io.BufferedReader]:
 
 
 def _unpack_bzip2(source: BinaryIO) -> Any:
-    import bz2
-
     return bz2.BZ2File(source)
 
 
@@ -263,7 +258,7 @@ class _Joined(_Source):
 
 def _inflate(blocks: list[bytes]) -> bytes:
     """The text of blocks of bgzip."""
-    texts, decompress = [], _library().decompress
+    texts, decompress = [], _library()[0].decompress
     for block in blocks:
         if len(block) < int.from_bytes(block[16:_BGZF_HEAD], "little") + 1 or len(block) < _BGZF_HEAD + _BGZF_TAIL:
             raise EOFError(_CUT)

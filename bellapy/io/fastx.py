@@ -23,6 +23,7 @@ from bellapy.errors import InputError, MemoryLimitError, ParameterError
 from bellapy.io.aligned import open_reads
 from bellapy.io.fastx_blocks import Block, FileBlock, Taken, begin, blocks_of, taken_together
 from bellapy.io.fastx_lines import UPPER, Records, chunks_of, take, whole_records
+from bellapy.io.fastx_scan import scan_all
 from bellapy.io.pieces import Pieces
 from bellapy.io.read_filter import ReadFilter
 from bellapy.params.reads import ReadParams
@@ -179,8 +180,6 @@ def join_reads(gathered: GatheredReads, threads: int = 1) -> ReadSet:
 
 def _load_file(path: str, collector: _Collector, threads: int) -> None:
     """Add all reads of one file to `collector`."""
-    from bellapy.io.fastx_scan import scan_all  # compiled code, which takes a while to load
-
     with open_reads(path, threads) as stream:
         fastq, first_line = begin(path, stream)
         collector.begin_file(path)

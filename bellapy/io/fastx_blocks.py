@@ -14,6 +14,7 @@ import numpy as np
 
 from bellapy.compute.threads import map_in_order
 from bellapy.errors import InputError
+from bellapy.io.fastx_ends import BEGINS, ENDS, FIRST_CUT, LEFT, N_SEEN, count_lines, look_at
 from bellapy.io.fastx_form import BYTE_ORDER_MARKS, LINES, LOOKED_AT, OTHER_FILES
 
 BLOCK_SIZE = 1 << 19  # bytes; the C library returns the memory of larger ones to the system each time
@@ -147,8 +148,6 @@ def blocks_of(
     if threads > 1 and _is_plain(stream):
         yield from _blocks_of_file(stream.fileno(), stream.tell(), fastq, threads, first_line)
         return
-    from bellapy.io.fastx_ends import count_lines  # loads Numba
-
     held = list[bytes]()
     n_held = 0  # lines that end in what is held: in FASTQ fewer than a record has
     while chunk := stream.read(BLOCK_SIZE):
@@ -205,8 +204,6 @@ class _Seen(NamedTuple):
 
 def _look_at(file: int, at: int, end: int, fastq: bool) -> list[_Seen]:
     """What is seen of the pieces that a thread reads at a time, from `at` on."""
-    from bellapy.io.fastx_ends import BEGINS, ENDS, FIRST_CUT, LEFT, N_SEEN, look_at  # loads Numba
-
     text, n = _read(file, at, min(at + AT_ONCE * BLOCK_SIZE, end))
     seen = np.empty((-(-n // BLOCK_SIZE), N_SEEN), np.int64)
     look_at(read_only(text, n), BLOCK_SIZE, fastq, seen)

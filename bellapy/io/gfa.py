@@ -9,7 +9,6 @@ import numpy as np
 
 from bellapy.records.bases import LETTERS
 
-GFA = "gfa"  # ending of a file
 CLOSED = b"0M"  # CIGAR of a circle's link to itself
 
 

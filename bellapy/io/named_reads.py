@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import pyfastx
+
 from bellapy.errors import InputError
 from bellapy.io.aligned import open_reads
 from bellapy.io.fastx import stream_records
@@ -34,8 +36,6 @@ def _has_index(path: str) -> bool:
 
 
 def _look_up(path: str, wanted: set[str]) -> dict[str, str]:
-    import pyfastx
-
     with open_reads(path) as stream:
         fastq, _ = begin(path, stream)
     try:

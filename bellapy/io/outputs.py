@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
 import sys
 import tempfile
 import time
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from functools import cache
@@ -17,7 +19,10 @@ from typing import BinaryIO
 from bellapy.compute import stopping
 from bellapy.compute.locks import lock_file
 from bellapy.errors import OutputClosed, OutputError, ParameterError
+from bellapy.io.htslib import load_pysam
 
+INDEXES = {"bam": "bai", "cram": "crai"}
+GFA = "gfa"  # ending of a file of contigs and the links between them
 FASTQ = "fq", "fastq"  # endings of files of reads with qualities
 COMPRESSED = (".gz", ".bgz")
 ALIGNMENTS = ("sam", "bam", "cram", "paf", "maf")
@@ -152,6 +157,11 @@ def ending_of(path: str) -> str:
     name = os.path.basename(path).lower()
     stem = name.rpartition(".")[0] if is_compressed(name) else name
     return stem.rpartition(".")[2] if "." in stem else ""
+
+
+def index_of(path: str, kind: str) -> str | None:
+    """The index that stands beside a sorted file of a format; None where there is none, as of what goes to a pipe."""
+    return f"{path}.{INDEXES[kind]}" if kind in INDEXES and path != "-" and not is_special(path) else None
 
 
 def is_fastq(path: str) -> bool:
@@ -292,13 +302,9 @@ def _is_left(folder: str) -> bool:
 @cache
 def system_id() -> str:
     """What tells this system, since it was started, from every other one that may use the same disk."""
-    import hashlib
-
     try:
         told = Path(BOOT_ID).read_text()
     except OSError:  # not Linux
-        import uuid
-
         told = f"{os.uname().nodename} {uuid.getnode()}"
     return hashlib.sha256(told.encode()).hexdigest()[:12]
 
@@ -339,6 +345,4 @@ def _open_stream(path: str, compressed: bool):
         return nullcontext(sys.stdout.buffer)
     if not compressed:
         return open(path, "wb")
-    from bellapy.io.htslib import load_pysam
-
     return load_pysam().BGZFile(path, "wb")

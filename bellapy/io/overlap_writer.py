@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from bellapy.errors import ParameterError
 from bellapy.io.outputs import alignment_format, is_special, open_output
 from bellapy.params.overlap import FORMATS
-from bellapy.records import Overlaps, Paths, ReadSet
+
+if TYPE_CHECKING:  # for types alone: what this module asks for is checked before NumPy is loaded
+    from bellapy.records import Overlaps, Paths, ReadSet
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,11 @@ class Destination:
     def index(self) -> str | None:
         """The file of a sorted BAM's index."""
         return f"{self.path}.bai" if self.sort else None
+
+    def check(self, names: Sequence[str]) -> None:
+        """Raise InputError for names of reads that the format has no place for."""
+        if self.format in ("sam", "bam"):
+            _sam().check_names(names)
 
 
 def choose_output(
@@ -63,14 +72,12 @@ def choose_output(
 
 def formatter(output: Destination, reads: ReadSet) -> Callable[[Overlaps, Paths], bytes]:
     """What makes lines of overlaps and their paths."""
-    from bellapy.io.paf import format_with_paths
-    from bellapy.io.sam import format_records
-    from bellapy.io.table_text import NameTable
+    from bellapy.io import paf, sam, table_text
 
-    names = NameTable.of(reads.names)
+    names = table_text.NameTable.of(reads.names)
     if output.format == "paf":
-        return lambda overlaps, paths: format_with_paths(reads, overlaps, paths, output.cigar, output.cs, names)
-    return lambda overlaps, paths: format_records(reads, overlaps, paths, output.cs, names)
+        return lambda overlaps, paths: paf.format_with_paths(reads, overlaps, paths, output.cigar, output.cs, names)
+    return lambda overlaps, paths: sam.format_records(reads, overlaps, paths, output.cs, names)
 
 
 @contextmanager
@@ -82,13 +89,18 @@ def open_writer(
         with open_output(output.path) as stream:
             yield stream.write
         return
-    from bellapy.io.sam import make_header, open_bam
-
-    header = make_header(reads, command, version)
+    header = _sam().make_header(reads, command, version)
     if output.format == "bam":
-        with open_bam(output.path, header, output.index, threads) as write:
+        with _sam().open_bam(output.path, header, output.index, threads) as write:
             yield write
         return
     with open_output(output.path) as stream:
         stream.write(header.encode())
         yield stream.write
+
+
+def _sam() -> ModuleType:
+    """What writes SAM and BAM, which loads compiled code."""
+    from bellapy.io import sam
+
+    return sam

@@ -25,16 +25,14 @@ def check_kind(path: str) -> None:
 
 def write_report(report: RunReport, path: str) -> None:
     """Write a finished report."""
-    if path.lower().endswith(PICTURES):
-        from bellapy.report.pictures import draw_sheet
+    from bellapy.report import page, pictures
 
+    if path.lower().endswith(PICTURES):
         with whole_files(path) as (written,):
-            draw_sheet(report.charts, f"bellapy {report.version}: {report.command}", written, ending_of(path))
+            pictures.draw_sheet(report.charts, f"bellapy {report.version}: {report.command}", written, ending_of(path))
         return
     if path.lower().endswith(PAGE):
-        from bellapy.report.page import make_page
-
-        text = make_page(report)
+        text = page.make_page(report)
     elif path.lower().endswith(ENDING):
         text = make_multiqc(report, path)
     else:

@@ -90,14 +90,8 @@ def format_records(reads: ReadSet, overlaps: Overlaps, paths: Paths, cs: bool, n
     return format_rows(columns, names)
 
 
-INDEXES = {"bam": "bai", "cram": "crai"}
 """Endings of the indexes of sorted files, by format."""
 CRAM = "cram,embed_ref=2"  # with the part of the reference that it needs, so that it can be read anywhere
-
-
-def index_of(path: str, kind: str) -> str | None:
-    """The index that stands beside a sorted file of a format; None where there is none, as of what goes to a pipe."""
-    return f"{path}.{INDEXES[kind]}" if kind in INDEXES and path != "-" and not is_special(path) else None
 
 
 @contextmanager
@@ -141,11 +135,11 @@ def _level(level: int) -> list[bytes]:
 
 
 def _writer(bam: Any, header: Any) -> Callable[[bytes], None]:
-    from pysam import AlignedSegment
+    segment = load_pysam().AlignedSegment
 
     def write(lines: bytes) -> None:
         for line in lines.decode().splitlines():
-            bam.write(AlignedSegment.fromstring(line, header))
+            bam.write(segment.fromstring(line, header))
 
     return write
 

@@ -7,6 +7,12 @@ import platform
 import sys
 from importlib.metadata import PackageNotFoundError, version
 
+import llvmlite.binding as llvm
+
+from bellapy.compute.code_cache import folder
+from bellapy.compute.compiling import is_on
+from bellapy.compute.gpu.devices import find_gpus
+from bellapy.compute.processor import vector_code
 from bellapy.errors import DeviceError
 from bellapy.version import __version__
 
@@ -16,8 +22,6 @@ PACKAGES = ("numba", "llvmlite", "numpy", "scipy", "pysam", "pyfastx", "typer", 
 
 def describe_system() -> str:
     """Lines of name and value."""
-    import llvmlite.binding as llvm
-
     rows = {
         "bellapy": __version__,
         "python": f"{platform.python_version()} ({sys.executable})",
@@ -31,8 +35,6 @@ def describe_system() -> str:
 
 
 def _devices() -> str:
-    from bellapy.compute.gpu.devices import find_gpus
-
     try:
         gpus = find_gpus()
     except DeviceError as error:
@@ -41,8 +43,6 @@ def _devices() -> str:
 
 
 def _vector_code() -> str:
-    from bellapy.compute.processor import vector_code
-
     return vector_code()[1]
 
 
@@ -55,9 +55,6 @@ def _version_of(package: str) -> str:
 
 def _cache_folder() -> str:
     """Where compiled code lies, and how much."""
-    from bellapy.compute.code_cache import folder
-    from bellapy.compute.compiling import is_on
-
     if is_on("NUMBA_DISABLE_JIT"):
         return "none: NUMBA_DISABLE_JIT is set"
     sizes: list[int] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from bellapy.report.charts import Chart, Curves, Density, Histogram, Levels
 
 if TYPE_CHECKING:  # loaded when needed
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 INK, BAR, LINE, SECOND, THIRD = "#010203", "#010204", "#010205", "#010206", "#010207"
 """Stand for the colours of the page until the picture is put there."""
@@ -24,6 +26,7 @@ ON_PAPER = {INK: "#1a1a1a", BAR: "#4f86b8", LINE: "#b3400f", SECOND: "#4b7a2f", 
 CLOUD = (0.31, 0.53, 0.72)  # seen on light and on dark ground
 CELL = (6.4, 3.6)  # inches
 PLOTS = (".png", ".svg", ".pdf")
+PARTS = "backends.backend_agg", "backends.backend_svg", "collections", "colors", "figure", "lines", "patches"
 MOST_LETTERS = 50  # of a name in a picture
 BELOW = {"loc": "outside lower center", "ncols": 6, "frameon": False}
 """Where the legend of a figure with the layout "constrained" covers nothing."""
@@ -48,16 +51,30 @@ def check_plot(option: str, path: str) -> None:
     check_pictures(f"{option} {path}")
 
 
+def load_drawing() -> Any:
+    """matplotlib, which is optional, with the parts of it that draw."""
+    import matplotlib
+
+    for part in PARTS:
+        import_module(f"matplotlib.{part}")
+    return matplotlib
+
+
+def new_figure(size: tuple[float, float], dpi: int, layout: str | None = "constrained") -> Figure:
+    """An empty figure, size in inches."""
+    drawing = load_drawing()
+    figure = drawing.figure.Figure(figsize=size, dpi=dpi, layout=layout)
+    drawing.backends.backend_agg.FigureCanvasAgg(figure)
+    return figure
+
+
 def page_picture(chart: Chart, number: int) -> str:
     """A chart as an SVG element in the colours of the page; `number` tells its parts from those of other charts there."""
-    import matplotlib
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=CELL)
-    FigureCanvasSVG(figure)
+    drawing = load_drawing()
+    figure = drawing.figure.Figure(figsize=CELL)
+    drawing.backends.backend_svg.FigureCanvasSVG(figure)
     stream = io.StringIO()
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": f"chart {number}", "font.family": "sans-serif"}):
+    with drawing.rc_context({"svg.fonttype": "none", "svg.hashsalt": f"chart {number}", "font.family": "sans-serif"}):
         draw(figure.add_subplot(), chart)
         figure.tight_layout()
         figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
@@ -76,19 +93,14 @@ def _opening(found: re.Match[str]) -> str:
 
 def draw_sheet(charts: Sequence[Chart], title: str, path: str, kind: str) -> None:
     """Draw all charts on one sheet, as a file of a kind that matplotlib knows."""
-    import matplotlib
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     columns = min(2, max(1, len(charts)))
     rows = max(1, -(-len(charts) // columns))
-    figure = Figure(figsize=(CELL[0] * columns, CELL[1] * rows + 0.6), dpi=120)
-    FigureCanvasAgg(figure)
+    figure = new_figure((CELL[0] * columns, CELL[1] * rows + 0.6), 120, None)
     for i, chart in enumerate(charts):
         draw(figure.add_subplot(rows, columns, i + 1), chart, ON_PAPER)
     figure.suptitle(title, fontsize=9, wrap=True)
     figure.tight_layout()
-    with matplotlib.rc_context({"svg.hashsalt": "sheet"}):  # the same file each time
+    with load_drawing().rc_context({"svg.hashsalt": "sheet"}):  # the same file each time
         figure.savefig(path, format=kind, metadata={"Date": None} if kind == "svg" else None)
 
 

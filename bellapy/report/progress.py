@@ -86,9 +86,8 @@ def progress(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
         if not on_terminal:
             yield lambda done: setattr(now, "done", done)
             return
-        from rich.console import Console
-        from rich.progress import Progress
+        from rich import console, progress
 
-        with Progress(console=Console(stderr=True), transient=True) as bar:
+        with progress.Progress(console=console.Console(stderr=True), transient=True) as bar:
             task = bar.add_task(label, total=total)
             yield lambda done: bar.update(task, completed=done)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from datetime import datetime, timezone
+from importlib.metadata import PackageNotFoundError, version
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -247,8 +248,6 @@ class RunReport:
 
 def versions(own: str) -> dict[str, str]:
     """Versions of the program, of Python and of the packages that results may depend on, by name."""
-    from importlib.metadata import PackageNotFoundError, version
-
     found = {"bellapy": own, "Python": platform.python_version()}
     for name in ("numba", "numpy", "pysam"):
         with suppress(PackageNotFoundError):

@@ -23,15 +23,17 @@ class Cluster:
 
     def __init__(self, address: str, job: str, folder: str):
         self._address, self._job, self._folder = address, job, os.path.abspath(folder)
+        self._dask: Any = None
         self._client: Any = None
 
     def __enter__(self) -> Cluster:
         try:
-            from distributed import Client
+            import distributed
         except ImportError as error:
             raise BellapyError(f"--scheduler {self._address}: needs Dask: pip install distributed") from error
         try:
-            self._client = Client(self._address, timeout=PATIENCE, set_as_default=False)
+            self._dask = distributed
+            self._client = distributed.Client(self._address, timeout=PATIENCE, set_as_default=False)
         except OSError as error:
             raise BellapyError(f"--scheduler {self._address}: no Dask scheduler answers there ({error})") from error
         self._compile()
@@ -51,13 +53,11 @@ class Cluster:
 
     def run(self, numbers: Sequence[int]) -> Iterator[int]:
         """Hand out all tasks."""
-        from distributed import as_completed
-
         futures = {
             self._client.submit(_call, self._job, "do_task", self._folder, number, pure=False, retries=RETRIES): number
             for number in numbers
         }
-        for future in as_completed(list(futures), loop=self._client.loop):
+        for future in self._dask.as_completed(list(futures), loop=self._client.loop):
             if future.status != "finished":
                 raise BellapyError(f"task {futures[future]} failed on the cluster: {future.exception()}")
             yield futures[future]

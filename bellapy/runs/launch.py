@@ -15,6 +15,7 @@ from threading import Thread
 from typing import NamedTuple, Protocol
 
 from bellapy.errors import BellapyError, ParameterError
+from bellapy.runs.cluster import Cluster
 
 LOCAL, ADDRESSES = "local:", ("tcp://", "tls://", "ucx://")
 STARTS = 3  # of a task, before it is given up
@@ -83,8 +84,6 @@ def choose_launcher(wanted: str | None, worker: Worker) -> Launcher:
         return Here(worker.here)
     if wanted.startswith(LOCAL):
         return Processes(processes_of(wanted), worker.command)
-    from bellapy.runs.cluster import Cluster
-
     return Cluster(wanted, worker.job, worker.folder)
 
 

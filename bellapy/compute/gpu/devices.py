@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 from contextlib import suppress
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock, Thread
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bellapy.compute.compiling import is_on
 from bellapy.compute.gpu.errors import DriverError
@@ -74,10 +75,10 @@ def wake() -> None:
 def _start_contexts() -> None:
     with suppress(Exception):
         from bellapy.compute.gpu import kernels  # noqa: F401  # loads numba-cuda
-        from bellapy.compute.gpu.arrays import gpus
 
-        for index in range(len(gpus)):
-            gpus[index]
+        cards = _cards()
+        for index in range(len(cards)):
+            cards[index]
 
 
 def choose_beside(wanted: str) -> Future[str]:
@@ -100,6 +101,13 @@ def choose_beside(wanted: str) -> Future[str]:
     return choice
 
 
+def _cards() -> Any:
+    """All cards that the driver lists, by number."""
+    from bellapy.compute.gpu.arrays import gpus
+
+    return gpus
+
+
 def _installed() -> bool:
     return find_spec("numba_cuda") is not None
 
@@ -110,9 +118,7 @@ def _driver_problem() -> str:
     if lack := _lack_of_addresses():
         return lack
     try:
-        from bellapy.compute.gpu.arrays import gpus
-
-        return "" if len(gpus) else "the driver lists none"
+        return "" if len(_cards()) else "the driver lists none"
     except DriverError as error:
         return error.problem
     except (ImportError, RuntimeError) as error:  # no such library, or an old one
@@ -131,8 +137,6 @@ def _cuda_versions() -> tuple[tuple[int, int], tuple[int, int]]:
     """What the driver supports, what the installed libraries were made for."""
     if SIMULATED:
         return (0, 0), (0, 0)
-    from importlib.metadata import version
-
     from cuda.bindings.driver import cuDriverGetVersion
 
     major, minor = version("cuda-bindings").split(".")[:2]
@@ -144,8 +148,7 @@ def _list_gpus() -> list[Gpu]:
     """All GPUs that let this process in: one may be full of others, or be for one process at a time."""
     if SIMULATED:
         return [Gpu(0, "Numba's simulator", 1 << 34, 1 << 34)]
-    from bellapy.compute.gpu.arrays import gpus as cards
-
+    cards = _cards()
     gpus, problems = [], []
     for index in range(len(cards)):
         try:

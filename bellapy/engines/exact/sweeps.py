@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -100,11 +101,8 @@ class Sweeper(NamedTuple):
     def _uses_gpus(self, task: Task) -> bool:
         if not self.devices or task.n_allowed < GPU_CELLS:
             return False
-        from bellapy.compute.gpu.pool import pool
-        from bellapy.engines.exact.gpu.plan import fits
-
-        if all(device.packed for device in pool().devices):
-            return fits(task.scores)
+        if _gpu().is_packed():
+            return _gpu().fits(task.scores)
         if self.devices.is_new(OLD_GPU):
             logger.warning(OLD_GPU)
         return False
@@ -114,9 +112,7 @@ class Sweeper(NamedTuple):
 
         Rows that were kept on a GPU are not saved: such a sweep begins anew.
         """
-        from bellapy.engines.exact.gpu.sweep import GpuSweep
-
-        sweep = GpuSweep(task, self.devices)
+        sweep = _gpu().GpuSweep(task, self.devices)
         self.watch(name, 0.0)
         journal = None if task.every else self.journal
         if journal and (state := journal.load(name)):
@@ -154,3 +150,10 @@ def tile_size(bounds: Bounds, n_lines: int) -> int:
     area = int(np.maximum(0, bounds.last.astype(np.int64) - bounds.first + 1).sum()) * ROWS
     fitting = [size for size in SIZES if area >= 64 * size * n_lines]
     return max(fitting, default=SIZES[0])
+
+
+def _gpu() -> ModuleType:
+    """What sweeps on GPUs."""
+    from bellapy.engines.exact.gpu import sweep
+
+    return sweep

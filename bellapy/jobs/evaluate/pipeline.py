@@ -31,13 +31,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice, repeat
 from os import PathLike
+from typing import Any
 
 import numpy as np
 
 from bellapy.errors import InputError, ParameterError
 from bellapy.io.compressed import as_text, check_line_end, open_stream
 from bellapy.io.outputs import open_output
-from bellapy.jobs.evaluate.truth import MAX_POSITION, UNKNOWN, Truth
+from bellapy.jobs.evaluate.truth import MAX_POSITION, UNKNOWN, Truth, read_truth
 from bellapy.params.evaluate import EvaluateParams
 from bellapy.params.fields import check, given_values, options_of
 from bellapy.report.log import logger
@@ -62,6 +63,11 @@ _COLUMNS = {  # from 0: query, target, strand, then as _NUMBERS
     "bella": (0, 1, 5, 8, 6, 7, 11, 9, 10),
 }
 _STRANDS = {"paf": ("+", "-"), "bella": ("n", "c")}
+
+
+def evaluate_files(truth: str, overlaps: str, **options: Any) -> dict[str, Any]:
+    """The same with the file of the truth; options : as of `evaluate_overlaps`."""
+    return evaluate_overlaps(read_truth(truth), overlaps, **options)
 
 
 def evaluate_overlaps(

@@ -9,16 +9,12 @@ from bellapy.engines.exact.align import Alignment, Reached, Work
 from bellapy.engines.exact.path import unpacked
 from bellapy.io.outputs import ending_of, whole_files
 from bellapy.jobs.exact.output import Pair
-from bellapy.report.pictures import BELOW, short_name
+from bellapy.report.pictures import BELOW, new_figure, short_name
 
 
 def draw_plot(path: str, pair: Pair, alignment: Alignment | Reached | None, strand: int, work: Work) -> None:
     """Draw the path, the computed area and what was left out; query upwards, on the strand that was aligned."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 7.4), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure((7, 7.4), 150)
     axes = figure.add_subplot()
     n, m = len(pair.query), len(pair.target)
     axes.set_facecolor("0.93")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,20 +13,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.memory import give_back_freed, mapped_file
+from bellapy.compute.memory import Budget, give_back_freed, mapped_file
 from bellapy.compute.threads import map_in_order
 from bellapy.errors import InputError
 from bellapy.io.compressed import is_read_once
 from bellapy.io.fastx import Records, error_rate_of, load_reads, stream_records
-from bellapy.io.index_files import is_index, load_index
-from bellapy.io.outputs import open_output
+from bellapy.io.index_files import is_index, load_index, save_index
+from bellapy.io.outputs import INDEXES, index_of, is_special, open_output
 from bellapy.io.read_filter import ReadFilter
-from bellapy.io.sam import INDEXES, check_names, index_of, open_bam
+from bellapy.io.sam import check_names, open_bam
 from bellapy.jobs.map.batches import batches
 from bellapy.jobs.map.charts import MapCharts
-from bellapy.jobs.map.circles import UNROLLED, Target, longest_sure, unroll
+from bellapy.jobs.map.circles import UNROLLED, Target, circles_of, longest_sure, unroll
 from bellapy.jobs.map.groups import ReadGroups
-from bellapy.jobs.map.output import Counts, format_paf, format_sam, make_header
+from bellapy.jobs.map.output import Counts, format_paf, format_sam, make_header, parse_read_group
 from bellapy.jobs.map.pipeline import SAMPLE_READS, Mapped, Mapper, Sampled, preset_for
 from bellapy.jobs.map.rounds import map_in_rounds
 from bellapy.jobs.map.store import Store
@@ -95,6 +97,29 @@ class Job:
     store: Store | None = None
     reads_kept: ReadParams = ReadParams()
     circular: Sequence[str] = ()
+
+
+def parse_texts(
+    read_group: str | None, circular: str | Sequence[str], align: bool
+) -> tuple[str | None, bytes | None, tuple[str, ...]]:
+    """The header line and ID of a read group, and the names of circles, from options; ParameterError where one is wrong."""
+    line, group = parse_read_group(read_group) if read_group is not None else (None, None)
+    return line, group, circles_of(circular, align)
+
+
+def beside(output: str, max_memory: int | None) -> Store | None:
+    """Where an index goes that a bound on memory leaves no room for: beside the output, or where temporary files are."""
+    if max_memory is None:
+        return None
+    folder = None if output == "-" or is_special(output) else os.path.dirname(os.path.realpath(output))
+    return Store(folder or tempfile.gettempdir(), Budget(max_memory))
+
+
+def index_file(
+    reference: str, output: str, params: MapParams, report: RunReport, threads: int, store: Store | None
+) -> None:  # fmt: skip
+    """The index of a reference, to a file."""
+    save_index(make_index(reference, params, report, threads, store), output, threads)
 
 
 def make_index(

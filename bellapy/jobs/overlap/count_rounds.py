@@ -7,6 +7,7 @@ reads (blocks.py).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
@@ -166,8 +167,7 @@ def _sample_on_gpu(work: Work, reads: ReadSet, k: int, one_in: int) -> tuple[Kme
     """One k-mer in so many that occur more than once, and what finds k-mers in the reads; None where the CPU has to."""
     if not pays_on_gpu(work):
         return None, None
-    from bellapy.jobs.overlap.gpu import columns, coverage
-
+    columns, coverage = _gpu()
     counts = columns.try_to_count(reads, k, LOWEST, one_in, work.resources)
     if counts is None:
         return None, None
@@ -213,14 +213,19 @@ def pays_on_gpu(work: Work) -> bool:
     )
 
 
+def _gpu() -> tuple[ModuleType, ModuleType]:
+    """What counts on a GPU and holds the columns there, and what finds k-mers in the reads that it has."""
+    from bellapy.jobs.overlap.gpu import columns, coverage
+
+    return columns, coverage
+
+
 def _count_on_gpu(reads: ReadSet, work: Work) -> KmerCounts | None:
     """The k-mers of the whole job, which a GPU holds from then on; None where the CPU has to count."""
     settings, kmers = work.get(SETTINGS), work.params.kmers
     if not pays_on_gpu(work) or kmers.homopolymer or settings.sampling in MASKED:
         return None
-    from bellapy.jobs.overlap.gpu.columns import try_to_count
-
-    return try_to_count(reads, settings.k, kmers.lower, settings.one_in, work.resources)
+    return _gpu()[0].try_to_count(reads, settings.k, kmers.lower, settings.one_in, work.resources)
 
 
 def _count(reads: ReadSet, work: Work, part: int, known: Known | None) -> KmerCounts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bellapy.io.outputs import ending_of, whole_files
 from bellapy.jobs.view.lines import Mate
-from bellapy.report.pictures import BELOW, short_name
+from bellapy.report.pictures import BELOW, load_drawing, new_figure, short_name
 
 NAME_SHARE = 3  # of the width, one part in so many is for names
 MOST_IN_PICTURE = 400
@@ -40,14 +40,9 @@ def _cut(text: str, size: int) -> str:
 
 def draw_overlaps(path: str, name: str, length: int, mates: list[Mate]) -> None:
     """The same as a picture; of more than MOST_IN_PICTURE overlaps the longest."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
-
     longest = sorted(mates, key=lambda mate: mate.start - mate.end)[:MOST_IN_PICTURE]
     shown = [mate for mate in mates if mate in set(longest)]
-    figure = Figure(figsize=(9, 1.8 + 0.09 * max(len(shown), 10)), dpi=130, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure, line = new_figure((9, 1.8 + 0.09 * max(len(shown), 10)), 130), load_drawing().lines.Line2D
     axes, tail = figure.add_subplot(), TAIL * length
     axes.plot([0, length], [0, 0], color="#1a1a1a", linewidth=4, solid_capstyle="butt")
     for row, mate in enumerate(shown, 1):
@@ -63,8 +58,8 @@ def draw_overlaps(path: str, name: str, length: int, mates: list[Mate]) -> None:
         f"{short_name(name)}: {len(mates):,} overlaps" + (f", the longest {len(shown)}" if len(shown) < len(mates) else ""),
         fontsize=9,
     )
-    handles = [Line2D([], [], color=colour, linewidth=3) for colour in ("#4f86b8", "#b3400f")]
-    handles.append(Line2D([], [], color="#777777", linewidth=0.7))
+    handles = [line([], [], color=colour, linewidth=3) for colour in ("#4f86b8", "#b3400f")]
+    handles.append(line([], [], color="#777777", linewidth=0.7))
     figure.legend(handles, ["same strand", "other strand", "the other read goes on"], fontsize=7, **BELOW)
     axes.spines[["top", "right", "left"]].set_visible(False)
     with whole_files(path) as (written,):

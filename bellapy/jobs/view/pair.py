@@ -9,7 +9,7 @@ import numpy as np
 
 from bellapy.io.outputs import ending_of, whole_files
 from bellapy.records.bases import UNKNOWN
-from bellapy.report.pictures import BELOW, short_name
+from bellapy.report.pictures import BELOW, load_drawing, new_figure, short_name
 
 MOST_DOTS = 200_000
 
@@ -108,19 +108,14 @@ def draw_pair(
     path: str, names: tuple[str, str], lengths: tuple[int, int], dots: tuple[Dots, Dots], k: int, found: list[Drawn]
 ) -> None:
     """The dot plot as a picture, with window, seed and path of every alignment."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from matplotlib.patches import Rectangle
-
-    figure = Figure(figsize=(7, 7.4), dpi=130, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure, rectangle = new_figure((7, 7.4), 130), load_drawing().patches.Rectangle
     axes = figure.add_subplot()
     for some, colour, kind in zip(dots, ("#4f86b8", "#c9a227"), ("same strand", "other strand"), strict=True):
         axes.plot(some.query, some.target, ".", color=colour, markersize=2.5, label=f"{k}-mers, {kind}", rasterized=True)
     for i, one in enumerate(found):
         size = one.query_end - one.query_start, one.target_end - one.target_start
         label = None if i else "window"
-        axes.add_patch(Rectangle((one.query_start, one.target_start), *size, fill=False, edgecolor="#777777", label=label))
+        axes.add_patch(rectangle((one.query_start, one.target_start), *size, fill=False, edgecolor="#777777", label=label))
         axes.plot(*path_corners(one), color="#b3400f", linewidth=0.9, label=f"path, identity {one.identity:.1%}")
         axes.plot(*one.seed[:2], "o", color="#1a1a1a", markersize=5, fillstyle="none", label="seed" if i == 0 else None)
     x_label, y_label = (f"{short_name(name)} (bases)" for name in names)

@@ -12,7 +12,7 @@ from bellapy.errors import InputError
 from bellapy.io.outputs import ending_of, whole_files
 from bellapy.jobs.view.lines import Mate
 from bellapy.records.bases import reverse_complement
-from bellapy.report.pictures import BELOW, short_name
+from bellapy.report.pictures import BELOW, load_drawing, new_figure, short_name
 
 BETWEEN = "#f3f3f3"
 COLOURS = {"A": "#4b7a2f", "C": "#4f86b8", "G": "#c9a227", "T": "#b3400f"}
@@ -102,10 +102,7 @@ def position_ticks(place: tuple[int, int], own: str) -> tuple[list[int], list[st
 
 def draw_pile(path: str, name: str, place: tuple[int, int], shown: list[tuple[str, str]]) -> None:
     """The rows as a picture: a field for each base, grey where it equals the read's."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.colors import to_rgb
-    from matplotlib.figure import Figure
-
+    to_rgb = load_drawing().colors.to_rgb
     colours = {letter: to_rgb(colour) for letter, colour in COLOURS.items()}
     colours |= {SAME: to_rgb("#dddddd"), GAP: to_rgb("#555555"), NOTHING: to_rgb("#ffffff")}
     white, between, own = colours[NOTHING], to_rgb(BETWEEN), shown[0][1]
@@ -117,8 +114,7 @@ def draw_pile(path: str, name: str, place: tuple[int, int], shown: list[tuple[st
         for _, text in shown
     ]
     size = min(16, max(6, 2 + 0.09 * len(image[0]))), 2 + 0.14 * len(image)
-    figure = Figure(figsize=size, dpi=130, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(size, 130)
     axes = figure.add_subplot()
     axes.imshow(image, aspect="auto", interpolation="nearest")
     names = [name, *(row for row, _ in shown[1:])]

@@ -6,7 +6,7 @@ import numpy as np
 
 from bellapy.io.outputs import ending_of, whole_files
 from bellapy.records.genomes import Alignment, Genome
-from bellapy.report.pictures import BELOW, short_name
+from bellapy.report.pictures import BELOW, load_drawing, new_figure, short_name
 
 COLOURS = {1: "#2166ac", -1: "#b2182b"}
 NAMES = 40  # sequences; with more of them an axis has no names
@@ -28,17 +28,12 @@ def plot_lines(target: Genome, query: Genome, alignments: list[Alignment], stran
 
 def draw_plot(path: str, target: Genome, query: Genome, alignments: list[Alignment]) -> None:
     """Draw both strands, with a grid at the ends of sequences."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.collections import LineCollection
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8, 8.4), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure, collection = new_figure((8, 8.4), 150), load_drawing().collections.LineCollection
     axes = figure.add_subplot()
     for strand, colour in COLOURS.items():
         label = "same strand" if strand > 0 else "opposite strands"
         lines = plot_lines(target, query, alignments, strand)
-        axes.add_collection(LineCollection(list(lines), colors=colour, linewidths=1, label=label, capstyle="round"))
+        axes.add_collection(collection(list(lines), colors=colour, linewidths=1, label=label, capstyle="round"))
     for genome, axis, line in ((target, axes.xaxis, axes.axvline), (query, axes.yaxis, axes.axhline)):
         ends = np.cumsum(genome.lengths)
         for end in ends[:-1]:

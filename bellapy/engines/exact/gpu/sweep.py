@@ -13,11 +13,12 @@ import numpy as np
 from bellapy.compute.gpu.ops import EMPTY_BYTE, SIMULATED, WARP, driver, fill_bytes, free_memory
 from bellapy.compute.gpu.pool import Device, pool
 from bellapy.engines.exact.cpu import Task
-from bellapy.engines.exact.gpu.plan import (
+from bellapy.engines.exact.gpu.plan import (  # noqa: F401  # fits: for callers
     DEFAULT,
     Kept,
     Sizes,
     choose_kept,
+    fits,
     highest,
     list_tasks,
     living_tiles,
@@ -44,6 +45,11 @@ class _Part(NamedTuple):
     matrix: Matrix
     traffic: Traffic
     results: Results
+
+
+def is_packed() -> bool:
+    """Whether all GPUs have instructions for two scores in a word."""
+    return all(device.packed for device in pool().devices)
 
 
 class GpuSweep:

@@ -22,6 +22,7 @@ from bellapy.engines.ends import End, Ends
 from bellapy.engines.flanks import Flanks
 from bellapy.engines.linear.classes import CLASSES as ALL_CLASSES
 from bellapy.engines.linear.classes import SIMULATED_CLASSES
+from bellapy.engines.linear.extend_cpu import extend_flanks as extend_on_cpu
 from bellapy.engines.linear.gpu.stack_kernels import CELLS, COUNTS, ENDED, HEAD, OUTGROWN, Handed, Queue, make_kernel
 from bellapy.engines.linear.gpu.step_kernels import fits, level_of_best, pack_scoring
 from bellapy.engines.linear.gpu.wide_kernels import GUARDS, Rest, extend_wide
@@ -94,8 +95,6 @@ def window_sizes(scoring: Scoring, step: float = 1.0) -> list[tuple[int, int]]:
 
 
 def _extend_on_cpu(job: _Job, begin: int, end: int) -> None:
-    from bellapy.engines.linear.extend_cpu import extend_flanks as extend_on_cpu  # few runs need it
-
     rows = rows_of(begin, end, len(job.flanks))
     give_to_cpu(job.resources.devices, FULL, extensions=len(rows))
     some = Flanks(*(column[rows] for column in job.flanks.columns))
