@@ -5,12 +5,9 @@ Without the promise that arrays do not overlap code is slower, and nothing else 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numba
-from numba.core.imputils import lower_builtin
-from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
 
 from bellapy.compute.processor import vector_code
 
@@ -31,20 +28,3 @@ def _no_overlap() -> dict[str, Any]:
 
 
 NO_OVERLAP = _no_overlap()
-
-
-def add_operators(kinds: tuple, make: Callable, *operators: Callable) -> None:
-    """Let compiled code apply operators to values of these types of Numba; the result has the first one.
-
-    make : builds LLVM's code, from its builder and the values.
-    """
-
-    class Rule(ConcreteTemplate):
-        cases = [signature(kinds[0], *kinds)]
-
-    def generate(context, builder, signature, arguments):
-        return make(builder, *arguments)
-
-    for each in operators:
-        infer_global(each)(Rule)
-        lower_builtin(each, *kinds)(generate)

@@ -8,14 +8,14 @@ registers elsewhere.  Without compilation it is an array of WORDS words.
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import models, register_model
+from numba.extending import lower_builtin, models, register_model, type_callable
 
 from bellapy.compute.jit import intrinsic
-from bellapy.compute.lowering import add_operators
 
 WORDS = 8
 VECTOR = ir.VectorType(ir.IntType(64), WORDS)
@@ -40,6 +40,25 @@ def _each(builder, word):
     for i in range(WORDS):
         row = builder.insert_element(row, word, ir.IntType(32)(i))
     return row
+
+
+def add_operators(kinds: tuple, make: Callable, *operators: Callable) -> None:
+    """Let compiled code apply operators to values of these types of Numba; the result has the first one.
+
+    make : builds LLVM's code, from its builder and the values.
+    """
+
+    def type_of(context):
+        if len(kinds) == 1:
+            return lambda row: kinds[0] if (row,) == kinds else None
+        return lambda row, other: kinds[0] if (row, other) == kinds else None
+
+    def generate(context, builder, signature, arguments):
+        return make(builder, *arguments)
+
+    for each in operators:
+        type_callable(each)(type_of)
+        lower_builtin(each, *kinds)(generate)
 
 
 ROW = Row("row")
