@@ -62,7 +62,7 @@ class DeviceColumns(Held):
         with desk(self._devices) as its_desk:
             there = self._there(its_desk, Bins(*bins))
             counts = [its_desk.zeros(int(bins[2][-1]), np.uint32) for _ in range(2)]
-            self._launch(its_desk, add_to_profile, LANES, there, MOST_COPIES, *counts)
+            self._over_entries(its_desk, add_to_profile, there, MOST_COPIES, *counts)
             n_kmers, copies = (its_desk.fetch(column) for column in counts)
         return n_kmers, copies
 
@@ -71,7 +71,7 @@ class DeviceColumns(Held):
         with desk(self._devices) as its_desk:
             found = its_desk.zeros((2, len(low)), np.uint64)
             there = self._there(its_desk, bins)
-            self._launch(its_desk, add_company, 1, there, its_desk.send(low), its_desk.send(repeat), UNIT, found)
+            self._over_columns(its_desk, add_company, there, its_desk.send(low), its_desk.send(repeat), UNIT, found)
             return its_desk.fetch(found).astype(np.int64)
 
     def votes(self, bins: Bins, upper: int, repeat: np.ndarray) -> np.ndarray:
@@ -79,8 +79,8 @@ class DeviceColumns(Held):
         with desk(self._devices) as its_desk:
             there, votes = self._there(its_desk, bins), its_desk.zeros((2, len(repeat)), np.uint32)
             in_repeat = its_desk.zeros(self._columns(its_desk).size - 1, np.uint32)
-            self._launch(its_desk, count_in_repeats, LANES, there, upper, its_desk.send(repeat), in_repeat)
-            self._launch(its_desk, add_votes, LANES, there, upper, UNIT, in_repeat, votes)
+            self._over_entries(its_desk, count_in_repeats, there, upper, its_desk.send(repeat), in_repeat)
+            self._over_entries(its_desk, add_votes, there, upper, UNIT, in_repeat, votes)
             return its_desk.fetch(votes)
 
     def survey(self, tests: Tests) -> tuple[np.ndarray, np.ndarray, int]:
@@ -114,8 +114,8 @@ class DeviceColumns(Held):
         kinds, totals = its_desk.empty(n_columns, np.uint8), its_desk.zeros(TOTALS, np.uint64)
         n_apart = its_desk.zeros(len(bins.offsets) - 1, np.uint64)
         limits = tuple(map(np.int64, (upper, most, apart, apart_places)))
-        self._launch(
-            its_desk, survey_columns, 1, there, limits, its_desk.send(sound), its_desk.send(level), kinds, totals, n_apart
+        self._over_columns(
+            its_desk, survey_columns, there, limits, its_desk.send(sound), its_desk.send(level), kinds, totals, n_apart
         )  # fmt: skip
         return kinds, its_desk.fetch(totals).astype(np.int64), n_apart
 
@@ -137,10 +137,14 @@ class DeviceColumns(Held):
             self._bins = bins, Bins(starts, table, offsets, bins.width)
         return self._bins[1]
 
-    def _launch(self, its_desk: Desk, kernel: Any, lanes: int, *arguments: Any) -> None:
-        """Start a kernel with so many threads for each column."""
+    def _over_entries(self, its_desk: Desk, kernel: Any, *arguments: Any) -> None:
+        """Start a kernel of which each thread takes OWN entries."""
+        its_desk.launch(kernel, blocks_for(len(self), TILE), BLOCK, self.entries, self._columns(its_desk), *arguments)
+
+    def _over_columns(self, its_desk: Desk, kernel: Any, *arguments: Any) -> None:
+        """Start a kernel with a thread for each column."""
         begins = self._columns(its_desk)
-        its_desk.launch(kernel, blocks_for(lanes * (begins.size - 1)), BLOCK, self.entries, begins, *arguments)
+        its_desk.launch(kernel, blocks_for(begins.size - 1), BLOCK, self.entries, begins, *arguments)
 
 
 def bring_reads(its_desk: Desk, reads: ReadSet, resources: Resources) -> None:

@@ -1,6 +1,7 @@
 """Kernels over the columns of a matrix on GPUs: the depth profile, and which columns link reads (repeats.py says which do).
 
-A few lanes share a column: most are short, and some are very long.
+Most columns are short, but that of a k-mer of a microsatellite may have millions of entries.  What looks at every entry of
+such columns gives each thread as many entries, whichever columns they are of.  Elsewhere a thread, or a few, take a column.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import cuda
 
-from bellapy.compute.gpu.ops import SIMULATED, U32, U64
+from bellapy.compute.gpu.ops import SIMULATED, U32, U64, inlined
 from bellapy.compute.gpu.scan import BLOCK, OWN, TILE, sum_before
 from bellapy.jobs.overlap.linking import APART_KIND, DEEP, N_KINDS, REPEAT, Tests, column_kind
 from bellapy.jobs.overlap.repeats import COMPANY_PLACES, bin_of
@@ -54,19 +55,40 @@ def list_firsts(entries, before, begins):
             at += 1
 
 
+@inlined
+def _own_entries(entries):
+    """The first of the OWN consecutive entries of this thread, and the one after the last."""
+    first = np.int64(cuda.grid(1)) * OWN
+    return first, min(first + OWN, entries.size)
+
+
+@inlined
+def _column_of(begins, i):
+    """The column with entry i; begins : (n_columns + 1,) int64."""
+    low, high = np.int64(0), np.int64(begins.size - 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if begins[middle] <= i:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
 def add_to_profile(entries, begins, bins, most, n_kmers, copies):
-    """Count all entries: kmer_matrix.add_to_profile for all places.
+    """Count all entries: kmer_matrix.add_to_profile for all places, a thread for OWN entries.
 
     begins : (n_columns + 1,) int64.  bins : Bins.  most : copies counted of a k-mer.  n_kmers, copies : (n_bins,) uint32.
     """
-    c, lane = cuda.grid(1) // LANES, cuda.grid(1) % LANES
-    if c < begins.size - 1:
-        first, last = begins[c], begins[c + 1]
-        size = U32(min(last - first, most))
-        for i in range(first + lane, last, LANES):
+    first, end = _own_entries(entries)
+    if first < end:
+        c = _column_of(begins, first)
+        for i in range(first, end):
+            if i == begins[c + 1]:
+                c += 1
             b = bin_of(place_of(entries[i]), bins)[1]
             cuda.atomic.add(n_kmers, b, U32(1))
-            cuda.atomic.add(copies, b, size)
+            cuda.atomic.add(copies, b, U32(min(begins[c + 1] - begins[c], most)))
 
 
 def add_company(entries, begins, bins, low, repeat, unit, company):
@@ -93,30 +115,40 @@ def add_company(entries, begins, bins, low, repeat, unit, company):
 def count_in_repeats(entries, begins, bins, upper, repeat, in_repeat):
     """in_repeat[c] = places in repeats of a column with more than `upper` entries, as depth.repeat_shares counts them.
 
-    begins, bins : as in `add_to_profile`.  repeat : (n_bins,) uint8.  in_repeat : (n_columns,) uint32, zeros.
+    A thread for OWN entries.  begins, bins : as in `add_to_profile`.  repeat : (n_bins,) uint8.
+    in_repeat : (n_columns,) uint32, zeros.
     """
-    c, lane = cuda.grid(1) // LANES, cuda.grid(1) % LANES
-    if c < begins.size - 1 and begins[c + 1] - begins[c] > upper:
-        n = U32(0)
-        for i in range(begins[c] + lane, begins[c + 1], LANES):
-            n += U32(1) if repeat[bin_of(place_of(entries[i]), bins)[1]] else U32(0)
+    first, end = _own_entries(entries)
+    if first < end:
+        c, n = _column_of(begins, first), U32(0)
+        for i in range(first, end):
+            if i == begins[c + 1]:
+                if n:
+                    cuda.atomic.add(in_repeat, c, n)
+                c, n = c + 1, U32(0)
+            if begins[c + 1] - begins[c] > upper and repeat[bin_of(place_of(entries[i]), bins)[1]]:
+                n += U32(1)
         if n:
             cuda.atomic.add(in_repeat, c, n)
 
 
 def add_votes(entries, begins, bins, upper, unit, in_repeat, votes):
-    """depth.add_votes for all places.
+    """depth.add_votes for all places, a thread for OWN entries.
 
     begins, bins : as in `add_to_profile`.  upper, in_repeat : of `count_in_repeats`.  unit : a share of 1.
     votes : (2, n_bins) uint32, grows.
     """
-    c, lane = cuda.grid(1) // LANES, cuda.grid(1) % LANES
-    if c < begins.size - 1 and begins[c + 1] - begins[c] > upper:
-        share = U32(unit * np.int64(in_repeat[c]) // (begins[c + 1] - begins[c]))
-        for i in range(begins[c] + lane, begins[c + 1], LANES):
-            b = bin_of(place_of(entries[i]), bins)[1]
-            cuda.atomic.add(votes, (0, b), share)
-            cuda.atomic.add(votes, (1, b), U32(1))
+    first, end = _own_entries(entries)
+    if first < end:
+        c = _column_of(begins, first)
+        for i in range(first, end):
+            if i == begins[c + 1]:
+                c += 1
+            size = begins[c + 1] - begins[c]
+            if size > upper:
+                b = bin_of(place_of(entries[i]), bins)[1]
+                cuda.atomic.add(votes, (0, b), U32(unit * np.int64(in_repeat[c]) // size))
+                cuda.atomic.add(votes, (1, b), U32(1))
 
 
 def survey_columns(entries, begins, bins, limits, sound, level, kinds, totals, n_apart):

@@ -33,6 +33,7 @@ from bellapy.seeding.entries import is_first, place_of, reverse_of
 from bellapy.seeding.kmer_matrix import read_at
 
 ONE = U64(1)
+HEADS = PARTS + 1  # compiled code wants it as one number
 STRONG = 32
 """Above this bit of a count stand the candidates with k-mers enough, below all of them."""
 
@@ -248,7 +249,7 @@ def choose_candidates(words, room, used, begins, lengths, group, shape, params, 
     c = cuda.grid(1)
     if c >= begins.size:
         return
-    begin, heads = begins[c], cuda.local.array(PARTS + 1, np.int64)
+    begin, heads = begins[c], cuda.local.array(HEADS, np.int64)
     pair, n_shared, n = _members(words, begin, group)
     query = group.first_query + np.int64(pair >> U64(group.target_bits + 1))
     target = np.int64((pair >> ONE) & ((ONE << U64(group.target_bits)) - ONE))
