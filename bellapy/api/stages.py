@@ -21,12 +21,12 @@ from bellapy.jobs.overlap.count_rounds import LINKED, Linked
 from bellapy.jobs.overlap.ends import Steps, pilot_seeds
 from bellapy.jobs.overlap.filter_rounds import overlaps_of
 from bellapy.jobs.overlap.pipeline import (
-    align_rounds,
-    candidate_rounds,
-    count_rounds,
-    filter_rounds,
     for_paths,
     in_memory,
+    run_alignment,
+    run_candidates,
+    run_counting,
+    run_filter,
     with_device,
 )
 from bellapy.jobs.overlap.work import ESTIMATE
@@ -99,7 +99,7 @@ def filter_alignments(paths: list[str], alignments: str, output: Destination, pa
 def count_stage(reads: ReadSet, params: Params, report: RunReport) -> Counted:
     """K-mers that link reads, alone."""
     work = in_memory(reads, params, report)
-    count_rounds(work)
+    run_counting(work)
     kept = work.pop(KEPT, 0)
     entries = kept.blocks.entries[0]
     matrix = KmerMatrix(
@@ -116,7 +116,7 @@ def candidates_stage(reads: ReadSet, counted: Counted, params: Params, report: R
     blocks = Blocks((matrix.entries,))
     work.store.put(KEPT, KeptPart(blocks, matrix.n_kmers, len(matrix.entries), matrix.k, matrix.seed_length, None), 0)
     work.store.put(LINKED, Linked(counted.profile))
-    candidate_rounds(work)
+    run_candidates(work)
     return work.pop(GATED, 0).seeds
 
 
@@ -127,7 +127,7 @@ def align_stage(
     work = in_memory(reads, params, report)
     work.store.put(ESTIMATE, estimate)
     work.store.put(GATED, Gated(seeds, pilot_seeds(reads.lengths, seeds), len(seeds), {}), 0)
-    align_rounds(work)
+    run_alignment(work)
     found = work.pop(ALL, 0)
     return found.seeds, found.extensions, work.get(STEPS).steps
 
@@ -140,7 +140,7 @@ def filter_stage(
     work = in_memory(reads, for_paths(params, with_paths), report)
     work.store.put(ESTIMATE, estimate)
     work.store.put(ALL, AllAlignments(seeds, extensions, len(seeds), 0), 0)
-    filter_rounds(work)
+    run_filter(work)
     return overlaps_of(work, 0)
 
 

@@ -278,7 +278,7 @@ def test_no_command_shows_the_help():
 )
 def test_output_that_cannot_be(here, monkeypatch, flag, path, problem):
     (here / "folder").mkdir()
-    monkeypatch.setattr("bellapy.io.fastx.gather_reads", None)  # nothing is read before the error
+    monkeypatch.setattr("bellapy.api.reading.gather_reads", None)  # nothing is read before the error
     line = last_line(fails(here, 1, "overlap", "reads.fa", flag, path))
     assert problem in line
     assert line.startswith(f"bellapy: error: {path}: " if path else "bellapy: error: an empty name ")
@@ -354,7 +354,7 @@ def test_folder_without_permission(here):
     assert "no permission" in last_line(fails(here, 1, "overlap", "reads.fa", "-o", "locked/x"))
 
 
-@pytest.mark.parametrize("where", ["count_rounds", "candidate_rounds", "align_rounds", "filter_rounds", "format_overlaps"])
+@pytest.mark.parametrize("where", ["run_counting", "run_candidates", "run_alignment", "run_filter", "format_overlaps"])
 @pytest.mark.parametrize(
     ("error", "code", "problem"),
     [(MemoryError, 1, "out of memory"), (KeyboardInterrupt, 130, ""), (OutputClosed(""), 141, "")],
@@ -363,7 +363,8 @@ def test_failure_halfway_leaves_nothing(here, monkeypatch, where, error, code, p
     def fail(*arguments, **options):
         raise error
 
-    monkeypatch.setattr(f"bellapy.{'io.paf' if where == 'format_overlaps' else 'jobs.overlap.pipeline'}.{where}", fail)
+    module = "api.overlapping" if where == "format_overlaps" else "jobs.overlap.pipeline"
+    monkeypatch.setattr(f"bellapy.{module}.{where}", fail)
     assert problem in fails(here, code, "overlap", "reads.fa", "-o", "x.paf", "--report", "x.json")
 
 

@@ -318,7 +318,7 @@ def test_failure_of_the_sorting_leaves_nothing(here, monkeypatch):
     ],
 )
 def test_contradictions(here, monkeypatch, options, problem):
-    monkeypatch.setattr("bellapy.io.fastx.gather_reads", None)  # nothing is read before the error
+    monkeypatch.setattr("bellapy.api.reading.gather_reads", None)  # nothing is read before the error
     outcome = run("overlap", "reads.fa", *options)
     assert outcome.code == 2 and problem in outcome.err.splitlines()[-1]
     assert listing(here) == {"reads.fa"}

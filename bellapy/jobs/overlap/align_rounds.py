@@ -106,13 +106,6 @@ class Turns:
 
 
 @dataclass(frozen=True)
-class Partners:
-    """numbers : (n_reads,) int64, of `Crossings`, over all tiles."""
-
-    numbers: np.ndarray
-
-
-@dataclass(frozen=True)
 class Cover:
     """Where alignments go on along the reads of a tile, (n_bins,) int32 each, as of `steps_of` and `hull_steps_of`."""
 
@@ -226,7 +219,7 @@ class Judging:
         self.measured = Result(f"{name}_rates", Measured, TILES)
         self.usual = Result(f"{name}_usual", UsualRate)
         self.turns = Result(f"{name}_turns", Turns, TILES)
-        self.partners = Result(f"{name}_partners", Partners)
+        self.partners = Result(f"{name}_partners", np.ndarray)
         self.cover = Result(f"{name}_cover", Cover, TILES)
         self.standing = Result(f"{name}_standing", Standing)
         self.fair = Result(f"{name}_fair", Fair, TILES)
@@ -267,9 +260,9 @@ class Judging:
             telling = tell_of_reads(some.extensions, geometry, usual, work.params.run.threads)
         return Turns(find_crossings(len(work.ids(tile)), Aligned.of(some.seeds, some.extensions), telling), telling)
 
-    def add_partners(self, work: Work) -> Partners:
-        """Of all tiles."""
-        return Partners(*work.summed(self.turns, "crossings.partners"))
+    def add_partners(self, work: Work) -> np.ndarray:
+        """Those of `Crossings`, over all tiles, (n_reads,) int64."""
+        return work.summed(self.turns, "crossings.partners")[0]
 
     def go_on(self, work: Work, tile: int) -> Cover:
         """Where alignments go on along the reads."""
@@ -277,7 +270,7 @@ class Judging:
         if work.get(self.usual).rate is None:
             return Cover(np.zeros(n_bins, np.int32), np.zeros(n_bins, np.int32))
         found, turns, reads = work.get(self.alignments, tile), work.get(self.turns, tile), without_bases(work, tile)
-        some, partners = Aligned.of(found.seeds, found.extensions), work.get(self.partners).numbers[work.ids(tile)]
+        some, partners = Aligned.of(found.seeds, found.extensions), work.get(self.partners)[work.ids(tile)]
         steps = steps_of(reads, some, turns.telling, turns.crossings, partners, threads)
         return Cover(steps, hull_steps_of(reads, some, threads))
 

@@ -71,13 +71,6 @@ class TileMarks:
 
 
 @dataclass(frozen=True)
-class Blind:
-    """mask : (n_reads,) bool, the reads in repeats whose copies cannot be told from each other."""
-
-    mask: np.ndarray
-
-
-@dataclass(frozen=True)
 class Gated:
     """Seeds without chance matches and repeats; pilot : some from which the steps of extensions are chosen."""
 
@@ -90,7 +83,8 @@ class Gated:
 SEEDS = Result("seeds", TileSeeds, TILES)
 TYPICAL = Result("typical", Typical)
 MARKS = Result("marks", TileMarks, TILES)
-BLIND = Result("blind", Blind)
+BLIND = Result("blind", np.ndarray)
+"""(n_reads,) bool, the reads in repeats whose copies cannot be told from each other."""
 GATED = Result("gate", Gated, TILES)
 
 
@@ -158,15 +152,15 @@ def mark(work: Work, tile: int) -> TileMarks:
     )
 
 
-def find_blind(work: Work) -> Blind:
+def find_blind(work: Work) -> np.ndarray:
     """From the partners of all reads in all tiles."""
     ordinary, others = work.summed(MARKS, "ordinary", "others")
-    return Blind(indistinct(ordinary, others, work.get(LINKED).profile))
+    return indistinct(ordinary, others, work.get(LINKED).profile)
 
 
 def gate(work: Work, tile: int) -> Gated:
     """Seeds without chance matches and repeats, and some of them from which the steps of extensions are chosen."""
-    blind = work.get(BLIND).mask if work.is_whole else work.get(BLIND).mask[work.ids(tile)]
+    blind = work.get(BLIND) if work.is_whole else work.get(BLIND)[work.ids(tile)]
     parts, marks = work.pop(SEEDS, tile).parts, work.pop(MARKS, tile).parts
 
     def drop(i: int) -> tuple[int, int]:

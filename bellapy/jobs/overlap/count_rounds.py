@@ -62,13 +62,6 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Sizes:
-    """How many k-mers of each partition start in each range of the reads, as `size_partitions` gives it."""
-
-    sizes: np.ndarray
-
-
-@dataclass(frozen=True)
 class PartCounts:
     """All k-mers of a part that occur more than once.
 
@@ -262,12 +255,12 @@ def _sizes(work: Work, k: int, keep_one_in: int) -> np.ndarray:
     They are counted once for each k: what is counted to learn about the reads mostly has the same.
     """
 
-    def make() -> Sizes:
+    def make() -> np.ndarray:
         threads, limited = work.params.run.threads, work.params.run.max_memory is not None
         codes = work.reads.all().codes
-        return Sizes(size_partitions(codes, k, n_ranges=usual_ranges(threads, limited), threads=threads))
+        return size_partitions(codes, k, n_ranges=usual_ranges(threads, limited), threads=threads)
 
-    sizes = work.store.once(Result(f"sizes.{k}", Sizes), make).sizes
+    sizes = work.store.once(Result(f"sizes.{k}", np.ndarray), make)
     return sizes[:, : max(1, sizes.shape[1] // keep_one_in)]
 
 

@@ -40,26 +40,12 @@ class PassingSums(Sums):
 
 
 @dataclass(frozen=True)
-class ReadRates:
-    """rate : (n_reads,) float64, a mean score per base of each read; NaN where there is none."""
-
-    rate: np.ndarray
-
-
-@dataclass(frozen=True)
 class Shortfalls:
     """By how much alignments score less than their reads do elsewhere, (n,) float64; of those that teach, also apart."""
 
     shortfall: np.ndarray
     taught: np.ndarray
     implied: np.ndarray
-
-
-@dataclass(frozen=True)
-class Limits:
-    """limits : of `learn_limits`."""
-
-    limits: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -83,11 +69,12 @@ class Selected:
 
 
 SUMS = Result("all_sums", PassingSums, TILES)
-MEANS = Result("all_means", ReadRates)
+MEANS = Result("all_means", np.ndarray)
 BETTER = Result("all_better", Sums, TILES)
-LEVELS = Result("all_levels", ReadRates)
+LEVELS = Result("all_levels", np.ndarray)
+"""Scores per base of each read, (n_reads,) float64; NaN where there are none."""
 SHORTFALLS = Result("all_shortfalls", Shortfalls, TILES)
-LIMITS = Result("all_limits", Limits)
+LIMITS = Result("all_limits", np.ndarray)
 OVERLAPS = Result("overlaps", TileOverlaps, TILES)
 SELECTED = Result("selected", Selected)
 
@@ -107,36 +94,36 @@ def add_up(work: Work, tile: int) -> PassingSums:
     return PassingSums(*sum_rates(seeds, rate, counted, np.full(len(work.ids(tile)), -np.inf)), counted)
 
 
-def learn_means(work: Work) -> ReadRates:
+def learn_means(work: Work) -> np.ndarray:
     """The mean of the alignments of each read, in all tiles."""
     totals, numbers = work.summed(SUMS, "totals", "numbers")
-    return ReadRates(means(totals, numbers, LEAST_PARTNERS))
+    return means(totals, numbers, LEAST_PARTNERS)
 
 
 def add_up_better(work: Work, tile: int) -> Sums:
     """The sums of the alignments that are no worse than the mean of their read."""
-    (seeds, _, rate), least = _rates(work, tile), work.get(MEANS).rate[work.ids(tile)]
+    (seeds, _, rate), least = _rates(work, tile), work.get(MEANS)[work.ids(tile)]
     return Sums(*sum_rates(seeds, rate, work.get(SUMS, tile).counted, least))
 
 
-def learn_levels(work: Work) -> ReadRates:
+def learn_levels(work: Work) -> np.ndarray:
     """The mean of the better alignments of each read, in all tiles."""
     totals, numbers = work.summed(BETTER, "totals", "numbers")
-    return ReadRates(means(totals, numbers))
+    return means(totals, numbers)
 
 
 def compare(work: Work, tile: int) -> Shortfalls:
     """By how much alignments score less than their reads do elsewhere."""
-    level, (seeds, implied, rate) = work.get(LEVELS).rate[work.ids(tile)], _rates(work, tile)
+    level, (seeds, implied, rate) = work.get(LEVELS)[work.ids(tile)], _rates(work, tile)
     shortfall = level[seeds.query_id] + level[seeds.target_id] - rate
     fair, threads = work.get(ALL_JUDGED.fair, tile).geometry, work.params.run.threads
     rows = teach(work.get(ALL_JUDGED.measured, tile).sure, fair, threads) & (seeds.copies <= USUAL_COPIES)
     return Shortfalls(shortfall, shortfall[rows], implied[rows])
 
 
-def limit_shortfalls(work: Work) -> Limits:
+def limit_shortfalls(work: Work) -> np.ndarray:
     """From the alignments of all tiles that teach."""
-    return Limits(learn_limits(*work.joined(SHORTFALLS, "taught", "implied")))
+    return learn_limits(*work.joined(SHORTFALLS, "taught", "implied"))
 
 
 def finish(work: Work, tile: int) -> TileOverlaps:
@@ -144,7 +131,7 @@ def finish(work: Work, tile: int) -> TileOverlaps:
     params, reads, thresholds = work.rules, without_bases(work, tile), work.get(ALL_JUDGED.thresholds)
     some, fair = work.pop(ALL, tile), work.pop(ALL_JUDGED.fair, tile).geometry
     shortfall = work.pop(SHORTFALLS, tile).shortfall
-    copies = with_other_copies(some.seeds.copies, shortfall, fair.implied, work.get(LIMITS).limits)
+    copies = with_other_copies(some.seeds.copies, shortfall, fair.implied, work.get(LIMITS))
     overlaps, dropped = filter_overlaps(
         reads, some.seeds, some.extensions, thresholds, fair, copies, params.extension, params.filter, params.run.threads
     )  # fmt: skip

@@ -11,63 +11,13 @@ import numpy as np
 
 from bellapy.compute.gpu.devices import choose_device
 from bellapy.compute.memory import Budget
+from bellapy.jobs.overlap import align_rounds as aligning
+from bellapy.jobs.overlap import candidate_rounds as pairing
+from bellapy.jobs.overlap import count_rounds as counting
 from bellapy.jobs.overlap import estimate as estimates
-from bellapy.jobs.overlap.align_rounds import (
-    ALL,
-    ALL_JUDGED,
-    FIRST,
-    FIRST_JUDGED,
-    STEPS,
-    align_first,
-    align_second,
-    learn_steps,
-)
+from bellapy.jobs.overlap import filter_rounds as filtering
 from bellapy.jobs.overlap.blocks import KEPT, LAYOUT, learn_layout
-from bellapy.jobs.overlap.candidate_rounds import (
-    BLIND,
-    GATED,
-    MARKS,
-    SEEDS,
-    TYPICAL,
-    find_blind,
-    find_seeds,
-    gate,
-    learn_from_sure,
-    mark,
-)
-from bellapy.jobs.overlap.count_rounds import (
-    COUNTED,
-    LINKED,
-    LINKING,
-    SETTINGS,
-    choose_settings,
-    count,
-    estimate_reads,
-    keep,
-    learn_from_parts,
-    link_reads,
-)
 from bellapy.jobs.overlap.ends import Steps, describe_steps
-from bellapy.jobs.overlap.filter_rounds import (
-    BETTER,
-    LEVELS,
-    LIMITS,
-    MEANS,
-    OVERLAPS,
-    SELECTED,
-    SHORTFALLS,
-    SUMS,
-    add_up,
-    add_up_better,
-    compare,
-    finish,
-    imply,
-    learn_levels,
-    learn_means,
-    limit_shortfalls,
-    overlaps_of,
-    select_overlaps,
-)
 from bellapy.jobs.overlap.linking import describe
 from bellapy.jobs.overlap.report import AlignStage, CandidatesStage, CountStage, Estimates, EstimateStage, FilterStage
 from bellapy.jobs.overlap.store import MemoryStore
@@ -94,41 +44,52 @@ MOSTLY = 0.5  # share of unknown bases that explains why reads have no k-mers in
 # ---------------------------------------------------------------- the method
 
 ESTIMATING: Flow = (
-    Learn(ESTIMATE, estimate_reads),  # depth and error rate
-    Learn(SETTINGS, choose_settings),  # k and bounds
+    Learn(ESTIMATE, counting.estimate_reads),  # depth and error rate
+    Learn(counting.SETTINGS, counting.choose_settings),  # k and bounds
 )
 COUNTING: Flow = (
-    Round(COUNTED, count),
-    Learn(LINKING, learn_from_parts),  # which columns link reads
-    Round(KEPT, keep, spends=(COUNTED,)),  # A
-    Learn(LINKED, link_reads),  # the depth along the reads
+    Round(counting.COUNTED, counting.count),
+    Learn(counting.LINKING, counting.learn_from_parts),  # which columns link reads
+    Round(KEPT, counting.keep, spends=(counting.COUNTED,)),  # A
+    Learn(counting.LINKED, counting.link_reads),  # the depth along the reads
     Learn(LAYOUT, learn_layout),
 )
 FINDING_CANDIDATES: Flow = (
-    Round(SEEDS, find_seeds, spends=(KEPT,)),  # of A·Aᵀ
-    Learn(TYPICAL, learn_from_sure),  # what sound candidates show
-    Round(MARKS, mark),
-    Learn(BLIND, find_blind),  # reads in repeats whose copies look the same
-    Round(GATED, gate, spends=(SEEDS, MARKS)),
+    Round(pairing.SEEDS, pairing.find_seeds, spends=(KEPT,)),  # of A·Aᵀ
+    Learn(pairing.TYPICAL, pairing.learn_from_sure),  # what sound candidates show
+    Round(pairing.MARKS, pairing.mark),
+    Learn(pairing.BLIND, pairing.find_blind),  # reads in repeats whose copies look the same
+    Round(pairing.GATED, pairing.gate, spends=(pairing.SEEDS, pairing.MARKS)),
 )
 ALIGNING: Flow = (
-    Learn(STEPS, learn_steps),  # scores and X
-    Round(FIRST, align_first, spends=(GATED,)),
-    *FIRST_JUDGED.flow,
-    Round(ALL, align_second, spends=(FIRST, FIRST_JUDGED.measured, FIRST_JUDGED.fair)),
+    Learn(aligning.STEPS, aligning.learn_steps),  # scores and X
+    Round(aligning.FIRST, aligning.align_first, spends=(pairing.GATED,)),
+    *aligning.FIRST_JUDGED.flow,
+    Round(
+        aligning.ALL,
+        aligning.align_second,
+        spends=(aligning.FIRST, aligning.FIRST_JUDGED.measured, aligning.FIRST_JUDGED.fair),
+    ),  # fmt: skip
 )
 FILTERING: Flow = (
-    *ALL_JUDGED.flow,
-    Round(SUMS, add_up),
-    Learn(MEANS, learn_means),
-    Round(BETTER, add_up_better, spends=(SUMS,)),
-    Learn(LEVELS, learn_levels),  # what each read scores with its own copy
-    Round(SHORTFALLS, compare, spends=(BETTER,)),
-    Learn(LIMITS, limit_shortfalls),
-    Round(OVERLAPS, finish, spends=(ALL, ALL_JUDGED.measured, ALL_JUDGED.fair, SHORTFALLS)),
-    Learn(SELECTED, select_overlaps),
+    *aligning.ALL_JUDGED.flow,
+    Round(filtering.SUMS, filtering.add_up),
+    Learn(filtering.MEANS, filtering.learn_means),
+    Round(filtering.BETTER, filtering.add_up_better, spends=(filtering.SUMS,)),
+    Learn(filtering.LEVELS, filtering.learn_levels),  # what each read scores with its own copy
+    Round(filtering.SHORTFALLS, filtering.compare, spends=(filtering.BETTER,)),
+    Learn(filtering.LIMITS, filtering.limit_shortfalls),
+    Round(
+        filtering.OVERLAPS,
+        filtering.finish,
+        spends=(aligning.ALL, aligning.ALL_JUDGED.measured, aligning.ALL_JUDGED.fair, filtering.SHORTFALLS),
+    ),  # fmt: skip
+    Learn(filtering.SELECTED, filtering.select_overlaps),
 )
-IMPLYING: Flow = (Round(OVERLAPS, imply, spends=(GATED,)), Learn(SELECTED, select_overlaps))
+IMPLYING: Flow = (
+    Round(filtering.OVERLAPS, filtering.imply, spends=(pairing.GATED,)),
+    Learn(filtering.SELECTED, filtering.select_overlaps),
+)
 
 
 def flow_of(skip_alignment: bool) -> Flow:
@@ -170,14 +131,14 @@ def overlap_reads(
     Budget(params.run.max_memory).require("keeping the reads in both directions", reads.codes.nbytes)
     work = in_memory(reads, for_paths(with_device(params), with_paths), report, n_queries=n_queries)
     find_overlaps(work)
-    return overlaps_of(work, 0), work.get(STEPS).steps
+    return filtering.overlaps_of(work, 0), work.get(aligning.STEPS).steps
 
 
 def candidate_overlaps(reads: ReadSet, params: Params, report: RunReport, n_queries: int | None = None) -> Overlaps:
-    """What the seeds of all candidates imply, without any alignment; n_queries : as of `overlap_reads`."""
+    """What the seeds of all candidates filtering.imply, without any alignment; n_queries : as of `overlap_reads`."""
     work = in_memory(reads, params, report, n_queries=n_queries)
     find_overlaps(work, skip_alignment=True)
-    return overlaps_of(work, 0)
+    return filtering.overlaps_of(work, 0)
 
 
 def for_paths(params: Params, with_paths: bool) -> Params:
@@ -186,24 +147,24 @@ def for_paths(params: Params, with_paths: bool) -> Params:
 
 
 def find_overlaps(work: Work, launch: Launch = launch_here, *, skip_alignment: bool = False) -> None:
-    """All rounds; `overlaps_of` gives what they find."""
-    count_rounds(work, launch)
-    candidate_rounds(work, launch)
+    """All rounds; `filtering.overlaps_of` gives what they find."""
+    run_counting(work, launch)
+    run_candidates(work, launch)
     if skip_alignment:
         follow(work, IMPLYING, launch)
-        work.report.dropped.add(work.get(SELECTED).dropped)
+        work.report.dropped.add(work.get(filtering.SELECTED).dropped)
         return
-    align_rounds(work, launch)
-    filter_rounds(work, launch)
+    run_alignment(work, launch)
+    run_filter(work, launch)
 
 
-def count_rounds(work: Work, launch: Launch = launch_here) -> None:
-    """Estimate depth and error rate, choose k and bounds, count k-mers, build the matrix."""
+def run_counting(work: Work, launch: Launch = launch_here) -> None:
+    """Estimate depth and error rate, choose k and bounds, counting.count k-mers, build the matrix."""
     report, lengths = work.report, work.reads.lengths
     with report.stage(EstimateStage("estimate")) as stage:
         follow(work, ESTIMATING, launch)
         stage.reads, stage.bases = len(lengths), int(lengths.sum(dtype=np.int64))
-    k, lower, upper, sampling, window = astuple(work.get(SETTINGS))
+    k, lower, upper, sampling, window = astuple(work.get(counting.SETTINGS))
     sampled = f", {sampling} 1 in {window}" if window > 1 and sampling != "none" else ""
     least = work.rules.filter.min_overlap
     shorter = f", overlaps from {least:,} bases on" if least != SHORTEST_OVERLAP else ""
@@ -220,10 +181,10 @@ def count_rounds(work: Work, launch: Launch = launch_here) -> None:
     with report.stage(CountStage("count")) as counted:
         follow(work, COUNTING, launch)
         counted.kmers, counted.places = work.total(KEPT, "n_kmers"), work.total(KEPT, "n_places")
-    report.details.links = links = work.get(LINKED).links
+    report.details.links = links = work.get(counting.LINKED).links
     for line in describe(links) if links else ():
         logger.info(line)
-    report.details.spectrum = work.get(LINKING).spectrum[: 4 * upper + 1].tolist()
+    report.details.spectrum = work.get(counting.LINKING).spectrum[: 4 * upper + 1].tolist()
     if not counted.kmers:
         _explain_no_kmers(work.reads.all(), k, lower, upper)
 
@@ -246,17 +207,20 @@ def _explain_no_kmers(reads: ReadSet, k: int, lower: int, upper: int) -> None:
         )  # fmt: skip
 
 
-def candidate_rounds(work: Work, launch: Launch = launch_here) -> None:
+def run_candidates(work: Work, launch: Launch = launch_here) -> None:
     """A·Aᵀ by blocks of queries, seeds of every candidate, without chance matches and repeats."""
     report = work.report
     n_kmers = work.total(KEPT, "n_kmers")
     with report.stage(CandidatesStage("candidates")) as stage:
         follow(work, FINDING_CANDIDATES, launch)
-        stage.products, stage.candidates = work.total(SEEDS, "products"), work.total(SEEDS, "candidates")
-        stage.seeds = work.total(GATED, "n_seeds")
-        report.dropped.add(work.dropped(SEEDS))
-        report.dropped.add(work.dropped(GATED))
-    report.details.typical = work.get(TYPICAL)
+        stage.products, stage.candidates = (
+            work.total(pairing.SEEDS, "products"),
+            work.total(pairing.SEEDS, "candidates"),
+        )
+        stage.seeds = work.total(pairing.GATED, "n_seeds")
+        report.dropped.add(work.dropped(pairing.SEEDS))
+        report.dropped.add(work.dropped(pairing.GATED))
+    report.details.typical = work.get(pairing.TYPICAL)
     if n_kmers and not stage.seeds:
         logger.warning(
             "no candidate is left: no overlaps. Of %s candidates, dropped: %s. Try a smaller -k, --min-overlap or "
@@ -265,24 +229,27 @@ def candidate_rounds(work: Work, launch: Launch = launch_here) -> None:
         )  # fmt: skip
 
 
-def align_rounds(work: Work, launch: Launch = launch_here) -> None:
+def run_alignment(work: Work, launch: Launch = launch_here) -> None:
     """Extend the best seed of every candidate, and the others where the first gave no overlap or leaves room for another."""
     report = work.report
     with report.stage(AlignStage("align")) as stage:
         follow(work, ALIGNING, launch)
-        stage.extensions, stage.second_seeds = work.total(ALL, "n_extensions"), work.total(ALL, "n_second")
-    steps = work.get(STEPS).steps
+        stage.extensions, stage.second_seeds = (
+            work.total(aligning.ALL, "n_extensions"),
+            work.total(aligning.ALL, "n_second"),
+        )
+    steps = work.get(aligning.STEPS).steps
     logger.info("%s", describe_steps(steps))
     report.estimates.xdrop, report.estimates.tilt = [step.xdrop for step in steps], steps[0].tilt / TILT_UNIT
 
 
-def filter_rounds(work: Work, launch: Launch = launch_here) -> None:
+def run_filter(work: Work, launch: Launch = launch_here) -> None:
     """Keep the alignments that are overlaps."""
     report = work.report
     with report.stage(FilterStage("filter")) as stage:
         follow(work, FILTERING, launch)
-        thresholds, selected = work.get(ALL_JUDGED.thresholds), work.get(SELECTED)
-        dropped = {**work.dropped(OVERLAPS), **selected.dropped}
+        thresholds, selected = work.get(aligning.ALL_JUDGED.thresholds), work.get(filtering.SELECTED)
+        dropped = {**work.dropped(filtering.OVERLAPS), **selected.dropped}
         stage.overlaps, stage.second_pieces = selected.n_overlaps, selected.n_second
     report.dropped.add(dropped)
     report.details.thresholds = thresholds

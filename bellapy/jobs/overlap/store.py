@@ -21,6 +21,7 @@ from bellapy.records.kmers import Held
 Kind = TypeVar("Kind")
 Part = TypeVar("Part")
 ABOUT = "about"  # name of the array that holds what is no array, as JSON
+BARE = "bare"  # name of an array that is a result by itself
 
 
 @dataclass(frozen=True)
@@ -204,6 +205,8 @@ def leaves(record: object, before: str = "") -> Iterator[tuple[str, Any]]:
     """All fields of a record, those of the records and tuples in it too, by name; lists are left whole."""
     names = _names_of(type(record))
     numbered = [str(i) for i in range(len(record))] if isinstance(record, tuple) else ()
+    if not names and not isinstance(record, tuple):
+        yield BARE, record
     for name in names or numbered:
         value = field_of(record, name)
         if isinstance(value, tuple) or _names_of(type(value)):
@@ -236,6 +239,8 @@ def to_arrays(record: object) -> dict[str, np.ndarray]:
 
 def from_arrays(kind: type[Kind], arrays: Mapping[str, np.ndarray], before: str = "") -> Kind:
     """The inverse of `to_arrays`, but that every list of arrays or records has one item."""
+    if not _names_of(kind):
+        return arrays[BARE]  # type: ignore[return-value]
     told = json.loads(arrays[ABOUT].tobytes())["told"]
     return _made(kind, {**told, **arrays}, before)
 

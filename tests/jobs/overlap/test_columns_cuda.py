@@ -17,7 +17,7 @@ from bellapy.jobs.overlap import linking, repeats
 from bellapy.jobs.overlap.blocks import KEPT
 from bellapy.jobs.overlap.candidate_rounds import GATED
 from bellapy.jobs.overlap.linking import APART_KIND, DEEP, N_KINDS, ORDINARY, REPEAT
-from bellapy.jobs.overlap.pipeline import candidate_rounds, count_rounds, in_memory
+from bellapy.jobs.overlap.pipeline import in_memory, run_candidates, run_counting
 from bellapy.jobs.overlap.repeats import Bins
 from bellapy.jobs.overlap.report import start_report
 from bellapy.params import make_params
@@ -114,9 +114,9 @@ def candidates_of(reads, device):
     report = RunReport()
     start_report(report)
     work = in_memory(reads, make_params(device=device, k=K, min_overlap=20, threads=2), report)
-    count_rounds(work)
+    run_counting(work)
     assert isinstance(work.get(KEPT, 0).blocks.entries[0], DeviceColumns) == (device == "cuda")
-    candidate_rounds(work)
+    run_candidates(work)
     return work.get(GATED, 0).seeds, work.store.told(KEPT, 0), report
 
 
