@@ -56,6 +56,13 @@ def test_overlaps_by_their_place(here):
         found[len(rows)]
 
 
+def test_reads_are_taken_as_by_the_command_line(here, sample):
+    long = [len(sequence) for sequence in sample.sequences if len(sequence) >= 2000]
+    found = bellapy.overlap("reads.fa", threads=1, min_length=2000)
+    assert sorted(found.reads.lengths.tolist()) == sorted(long) and len(long) < len(sample.sequences)
+    assert len(found) and found.report.dropped.to_dict()["reads too short"] == len(sample.sequences) - len(long)
+
+
 @pytest.mark.parametrize("kind", [str, str.lower, str.encode])
 def test_a_sequence_is_mapped_as_such(here, sample, kind):
     """As mappy does it; a file of this name comes first."""

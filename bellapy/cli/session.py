@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from bellapy.cli.options import Given
 from bellapy.compute import own_process, stopping
 from bellapy.compute.compiling import watch_compilation
-from bellapy.compute.memory import Budget, address_space
+from bellapy.compute.memory import address_space
 from bellapy.errors import MemoryLimitError
 from bellapy.io.outputs import check_outputs, is_streaming
 from bellapy.io.report_files import check_kind, write_report
@@ -29,11 +29,10 @@ from bellapy.version import __version__
 class Session:
     """A command while it runs.
 
-    run : threads, device and bound on memory as they are used.  budget : the bound.  report : what is done.
+    run : threads, device and bound on memory as they are used.  report : what is done.
     """
 
     run: RunParams
-    budget: Budget
     report: RunReport
     _stack: ExitStack = field(repr=False)
 
@@ -63,7 +62,7 @@ def session(given: Given, inputs: Sequence[str], outputs: Mapping[str, str | Non
             report.wants_charts = True
             check_kind(told.report_file)
         try:
-            yield Session(run, Budget(run.max_memory), report, stack)
+            yield Session(run, report, stack)
         except MemoryLimitError:
             if report.compile_s and _can_be_repeated(inputs):
                 logger.info("compiling takes memory: starting again with what is compiled now")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, Generic, Protocol, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -56,31 +56,6 @@ class Done:
 def done(result: Result) -> Result[Done]:
     """What is kept of a round whose results are removed."""
     return Result(f"done_{result.name}", Done)
-
-
-class Store(Protocol):
-    """Records by name; task : the number of the task that left it, None where there is one for the whole job."""
-
-    def has(self, result: Result, task: int | None = None) -> bool:
-        """Whether it is there."""
-
-    def get(self, result: Result[Kind], task: int | None = None) -> Kind:
-        """A record, which has to be there."""
-
-    def pop(self, result: Result[Kind], task: int | None = None) -> Kind:
-        """A record that nobody needs after this task."""
-
-    def arrays(self, result: Result, names: Sequence[str], task: int | None = None) -> list[np.ndarray]:
-        """Some arrays of a record."""
-
-    def put(self, result: Result[Kind], record: Kind, task: int | None = None) -> None:
-        """Keep a record."""
-
-    def once(self, result: Result[Kind], make: Callable[[], Kind]) -> Kind:
-        """A record; if there is none, what `make` makes, which is kept."""
-
-    def told(self, result: Result, task: int) -> Mapping[str, Any]:
-        """The fields that are no arrays, by name, also after the record is gone."""
 
 
 class MemoryStore:
@@ -176,6 +151,10 @@ class FolderStore:
         if self.has(done(result)):
             return self.get(done(result)).tasks[task]
         return json.loads(self._load(result.of(task), [ABOUT])[ABOUT].tobytes())["told"]
+
+
+Store = MemoryStore | FolderStore
+"""In both, `task` is the number of the task that left a record; None where there is one for the whole job."""
 
 
 # ---------------------------------------------------------------- records as arrays
