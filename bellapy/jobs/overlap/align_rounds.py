@@ -42,7 +42,7 @@ from bellapy.jobs.overlap.geometry import (
 )
 from bellapy.jobs.overlap.seed_rows import first_of_candidate, join_seeds, take_by
 from bellapy.jobs.overlap.store import Result
-from bellapy.jobs.overlap.work import TILES, Flow, HeldReads, Learn, Round, Work, with_ids
+from bellapy.jobs.overlap.work import TILES, HeldReads, Work, with_ids
 from bellapy.records import Extensions, ReadSet, Seeds
 from bellapy.report.progress import progress
 
@@ -224,20 +224,6 @@ class Judging:
         self.standing = Result(f"{name}_standing", Standing)
         self.fair = Result(f"{name}_fair", Fair, TILES)
         self.thresholds = Result(f"{name}_thresholds", Thresholds)
-
-    @property
-    def flow(self) -> Flow:
-        """Its rounds, and what is learnt between them."""
-        return (
-            Round(self.measured, self.measure),
-            Learn(self.usual, self.learn_usual),
-            Round(self.turns, self.cross),
-            Learn(self.partners, self.add_partners),
-            Round(self.cover, self.go_on),
-            Learn(self.standing, self.stand),
-            Round(self.fair, self.be_fair, spends=(self.turns, self.cover)),
-            Learn(self.thresholds, self.learn_thresholds),
-        )
 
     def measure(self, work: Work, tile: int) -> Measured:
         """How the alignments lie on their reads; the scores per base of those that are surely overlaps."""

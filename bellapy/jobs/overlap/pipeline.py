@@ -43,6 +43,21 @@ MOSTLY = 0.5  # share of unknown bases that explains why reads have no k-mers in
 
 # ---------------------------------------------------------------- the method
 
+
+def judged(its: aligning.Judging) -> Flow:
+    """Alignments are judged twice: those of best seeds, and then all."""
+    return (
+        Round(its.measured, its.measure),
+        Learn(its.usual, its.learn_usual),  # the usual score per base
+        Round(its.turns, its.cross),
+        Learn(its.partners, its.add_partners),
+        Round(its.cover, its.go_on),
+        Learn(its.standing, its.stand),  # where alignments go on
+        Round(its.fair, its.be_fair, spends=(its.turns, its.cover)),
+        Learn(its.thresholds, its.learn_thresholds),
+    )
+
+
 ESTIMATING: Flow = (
     Learn(ESTIMATE, counting.estimate_reads),  # depth and error rate
     Learn(counting.SETTINGS, counting.choose_settings),  # k and bounds
@@ -64,7 +79,7 @@ FINDING_CANDIDATES: Flow = (
 ALIGNING: Flow = (
     Learn(aligning.STEPS, aligning.learn_steps),  # scores and X
     Round(aligning.FIRST, aligning.align_first, spends=(pairing.GATED,)),
-    *aligning.FIRST_JUDGED.flow,
+    *judged(aligning.FIRST_JUDGED),
     Round(
         aligning.ALL,
         aligning.align_second,
@@ -72,7 +87,7 @@ ALIGNING: Flow = (
     ),  # fmt: skip
 )
 FILTERING: Flow = (
-    *aligning.ALL_JUDGED.flow,
+    *judged(aligning.ALL_JUDGED),
     Round(filtering.SUMS, filtering.add_up),
     Learn(filtering.MEANS, filtering.learn_means),
     Round(filtering.BETTER, filtering.add_up_better, spends=(filtering.SUMS,)),
