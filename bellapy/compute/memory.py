@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # for types alone
     import numpy as np
 
 RESERVE = 24 << 20  # kept free for small arrays, thread stacks and code that is not loaded yet
-PROGRAM = 180 << 20  # what the interpreter, libraries and compiled code take
+PROGRAM = 280 << 20  # what the interpreter, libraries and compiled code take
 SCRATCH = 64 << 20  # of kernels, beside arrays that grow with the input
 BASE_BYTES, READ_BYTES = 5, 12_000  # of whole jobs, for each base and read: reads, k-mers; candidates at a depth of 60
 TILED_BASE_BYTES, TILED_READ_BYTES = 0.5, 500  # of jobs in tiles: the depth along the reads, numbers of each read
