@@ -310,10 +310,10 @@ def test_plans():
     settings, noisy = Settings(15, 2, 8, "none", 8), Estimate(30.0, 0.12, True, "")
     lengths = np.full(10_000, 10_000, np.int32)
     assert choose_plan(lengths, noisy, settings, make_params()).n_blocks == 1
-    small = choose_plan(lengths, noisy, settings, make_params(max_memory=400 * 10**6))
+    small = choose_plan(lengths, noisy, settings, make_params(max_memory=500 * 10**6))
     assert 3 <= small.n_blocks <= 10 and 3 <= small.n_parts <= 10
     accurate = replace(noisy, error_rate=0.001)
-    assert choose_plan(lengths, accurate, settings, make_params(max_memory=400 * 10**6)).n_blocks > 2 * small.n_blocks
+    assert choose_plan(lengths, accurate, settings, make_params(max_memory=500 * 10**6)).n_blocks > 2 * small.n_blocks
     assert choose_plan(lengths, noisy, settings, make_params(max_memory=1)).n_blocks < 100
     assert choose_plan(lengths, noisy, settings, make_params(), 4).first_reads.tolist() == [0, 2500, 5000, 7500, 10_000]
     assert len(small.tiles) == small.n_blocks * (small.n_blocks + 1) // 2
