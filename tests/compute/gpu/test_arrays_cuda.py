@@ -40,6 +40,23 @@ def test_copies_parts_and_shapes(rng):
             other.copy_to_host(np.zeros((6, 3), np.int32))
 
 
+@pytest.mark.skipif(SIMULATED or len(driver.gpus) < 2, reason="one GPU")
+@pytest.mark.parametrize("reached", [True, False])
+def test_copies_between_devices(rng, monkeypatch, reached):
+    """Also by the host, where one of them cannot reach the memory of the other."""
+    if not reached:
+        monkeypatch.setattr(driver, "_reaches", lambda user, array: False)
+    numbers = rng.integers(0, 1 << 62, 1 << 20)
+    with driver.gpus[1]:
+        source = driver.to_device(numbers)
+    with driver.gpus[0]:
+        there, stream = driver.device_array(numbers.shape, numbers.dtype), driver.stream()
+        copy_between(source[5:], there[5:], stream)
+        copy_between(source[:5], there[:5], stream)
+        stream.synchronize()
+        assert_array_equal(there.copy_to_host(), numbers)
+
+
 def test_a_stream_keeps_its_order(rng):
     numbers = rng.integers(0, 100, 1 << 16).astype(np.int64)
     with driver.gpus[0]:
