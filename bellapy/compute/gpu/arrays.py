@@ -247,28 +247,18 @@ def _copy(to: int, source: int, n_bytes: int, stream: Stream | int) -> None:
                 order.sync()
 
 
-def copy_between(source: DeviceArray, there: DeviceArray, stream: Stream) -> None:
-    """Copy an array to one of another device, by the host if that device cannot reach it; all work on the array has to be done.
+def copy_between(source: DeviceArray, there: DeviceArray) -> None:
+    """Copy an array to one of the device in use; from another one by the host, since only its own may reach a pool's memory.
 
-    stream : of the other device.
+    All work on the array has to be done.
     """
-    owner, user = (array._memory.device_id for array in (source, there))
-    if owner == user or _reaches(user, source):
-        there.copy_to_device(source, stream)
+    owner = source._memory.device_id
+    if owner == current_card().id:
+        there.copy_to_device(source)
         return
     with gpus[owner]:
         here = source.copy_to_host()
     there.copy_to_device(here)
-
-
-def _reaches(user: int, array: DeviceArray) -> bool:
-    """Whether a device can reach the memory of an array, by now: of a pool that has to be told."""
-    pool = array._memory.memory_resource
-    with telling:
-        if Device(user).can_access_peer(pool.device_id):
-            pool.peer_accessible_by.add(user)
-            return True
-    return False
 
 
 def _laid_out(shape: Shape, dtype: np.typing.DTypeLike) -> tuple[tuple[int, ...], np.dtype, int]:

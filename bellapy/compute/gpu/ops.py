@@ -50,8 +50,8 @@ if SIMULATED:
     def upload(rows: np.ndarray, there, stream) -> None:
         there.copy_to_device(rows, stream=stream)
 
-    def copy_between(source, there, stream) -> None:
-        there.copy_to_device(source, stream=stream)
+    def copy_between(source, there) -> None:
+        there.copy_to_device(source)
 
     def fill_bytes(there, byte: int, stream) -> None:
         there.copy_to_device(np.frombuffer(bytes([byte]) * there.nbytes, there.dtype).reshape(there.shape))
