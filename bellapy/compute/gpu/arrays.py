@@ -247,6 +247,20 @@ def _copy(to: int, source: int, n_bytes: int, stream: Stream | int) -> None:
                 order.sync()
 
 
+def copy_between(source: DeviceArray, there: DeviceArray) -> None:
+    """Copy an array to one of the device in use; from another one by the host, since only its own may reach a pool's memory.
+
+    All work on the array has to be done.
+    """
+    owner = source._memory.device_id
+    if owner == current_card().id:
+        there.copy_to_device(source)
+        return
+    with gpus[owner]:
+        here = source.copy_to_host()
+    there.copy_to_device(here)
+
+
 def _laid_out(shape: Shape, dtype: np.typing.DTypeLike) -> tuple[tuple[int, ...], np.dtype, int]:
     """Shape, type and bytes."""
     whole = tuple(int(n) for n in shape) if isinstance(shape, Sequence) else (int(shape),)

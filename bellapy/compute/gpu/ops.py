@@ -50,8 +50,8 @@ if SIMULATED:
     def upload(rows: np.ndarray, there, stream) -> None:
         there.copy_to_device(rows, stream=stream)
 
-    def copy_between(source, there, stream) -> None:
-        there.copy_to_device(source, stream=stream)
+    def copy_between(source, there) -> None:
+        there.copy_to_device(source)
 
     def fill_bytes(there, byte: int, stream) -> None:
         there.copy_to_device(np.frombuffer(bytes([byte]) * there.nbytes, there.dtype).reshape(there.shape))
@@ -164,15 +164,11 @@ else:
     from numba.cuda.extending import intrinsic
 
     from bellapy.compute.gpu import arrays as driver
-    from bellapy.compute.gpu.arrays import current_card, fill_bytes, free_memory, upload
+    from bellapy.compute.gpu.arrays import copy_between, current_card, fill_bytes, free_memory, upload
     from bellapy.compute.gpu.kernels import Kernel
 
-    __all__ = ["current_card", "driver", "fill_bytes", "free_memory", "upload"]
+    __all__ = ["copy_between", "current_card", "driver", "fill_bytes", "free_memory", "upload"]
     EVERY = -1
-
-    def copy_between(source, there, stream) -> None:
-        """Copy contiguous rows of a device to an array of another one, whose context is there."""
-        there.copy_to_device(source, stream)
 
     def _emit(text: str, n: int, among_lanes: bool = False):
         """An intrinsic's code: one piece of PTX with n words in and one word out; `among_lanes`: must stay where it is."""

@@ -171,7 +171,6 @@ def _joined(desk: Desk, parts: list[Any], dtype: type) -> Any:
     whole, at = desk.empty(sum(part.size for part in parts), dtype), 0
     for part in parts:
         if part.size:
-            copy_between(part, whole[at : at + part.size], desk.stream)
+            copy_between(part, whole[at : at + part.size])
         at += part.size
-    desk.stream.synchronize()  # memory of another device may be used again there as soon as nothing refers to it
     return whole

@@ -40,6 +40,18 @@ def test_copies_parts_and_shapes(rng):
             other.copy_to_host(np.zeros((6, 3), np.int32))
 
 
+@pytest.mark.skipif(SIMULATED or len(driver.gpus) < 2, reason="one GPU")
+def test_copies_between_devices(rng):
+    numbers = rng.integers(0, 1 << 62, 1 << 20)
+    with driver.gpus[1]:
+        source = driver.to_device(numbers)
+    with driver.gpus[0]:
+        there = driver.device_array(numbers.shape, numbers.dtype)
+        copy_between(source[5:], there[5:])
+        copy_between(source[:5], there[:5])
+        assert_array_equal(there.copy_to_host(), numbers)
+
+
 def test_a_stream_keeps_its_order(rng):
     numbers = rng.integers(0, 100, 1 << 16).astype(np.int64)
     with driver.gpus[0]:
@@ -52,7 +64,7 @@ def test_a_stream_keeps_its_order(rng):
         upload(pinned, there, streams[0])
         copied.record(streams[0])
         copied.wait(streams[1])
-        copy_between(there, other, streams[1])
+        other.copy_to_device(there, stream=streams[1])
         other.copy_to_host(back, stream=streams[1])
         streams[1].synchronize()
         assert_array_equal(back, numbers)

@@ -202,7 +202,7 @@ def _bring(desk: Desk, product: _Product, entries: Any) -> _There:
 def _copied(desk: Desk, entries: Any) -> Any:
     """The entries that another GPU holds."""
     here = desk.empty(entries.size, entries.dtype)
-    copy_between(entries, here, desk.stream)
+    copy_between(entries, here)
     return here
 
 
