@@ -150,7 +150,7 @@ def overlap_reads(
 
 
 def candidate_overlaps(reads: ReadSet, params: Params, report: RunReport, n_queries: int | None = None) -> Overlaps:
-    """What the seeds of all candidates filtering.imply, without any alignment; n_queries : as of `overlap_reads`."""
+    """What the seeds of all candidates imply, without any alignment; n_queries : as of `overlap_reads`."""
     work = in_memory(reads, params, report, n_queries=n_queries)
     find_overlaps(work, skip_alignment=True)
     return filtering.overlaps_of(work, 0)
@@ -174,7 +174,7 @@ def find_overlaps(work: Work, launch: Launch = launch_here, *, skip_alignment: b
 
 
 def run_counting(work: Work, launch: Launch = launch_here) -> None:
-    """Estimate depth and error rate, choose k and bounds, counting.count k-mers, build the matrix."""
+    """Estimate depth and error rate, choose k and bounds, count k-mers, build the matrix."""
     report, lengths = work.report, work.reads.lengths
     with report.stage(EstimateStage("estimate")) as stage:
         follow(work, ESTIMATING, launch)
