@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+
 import numpy as np
 
 from bellapy.compute.threads import even_ranges, map_threads
@@ -67,9 +68,11 @@ def anchors_of(
     results = _search(target, strands, one, number, params, means)
     counts = np.sum([counts for _, counts in results.values()], axis=0)
     with means.report.stage(AnchorStage("anchors")) as stage:
-        some = [_distinct(np.concatenate([hsps for (of, _), (hsps, _) in results.items() if of == strand])) for strand in strands]
-        some[1][:, QUERY] += len(strands[1].codes)
-        anchors = _anchors(sequences, some, one, params, means.resources.threads)
+        forward, reverse = (
+            _distinct(np.concatenate([hsps for (of, _), (hsps, _) in results.items() if of == strand])) for strand in (1, -1)
+        )
+        reverse[:, QUERY] += len(strands[1].codes)
+        anchors = _anchors(sequences, [forward, reverse], one, params, means.resources.threads)
         stage.anchors = len(anchors.score)
     means.report.dropped.add({REPEATS: int(counts[CAPPED])})
     if counts[CAPPED]:
@@ -133,8 +136,9 @@ def _anchors(sequences: Sequences, of_strands: list[np.ndarray], one: Pass, para
 
     def chains(some: np.ndarray) -> Chains:
         edges = sequences.edges(some[:, TARGET], some[:, QUERY])
-        return chains_of(some, edges, params, threads) if one.linked else Chains(some[:, SCORE], edges)
+        return chains_of(some, edges, params, threads) if one.linked else Chains(some[:, SCORE].copy(), edges)
 
     map_threads(place, even_ranges(len(hsps), PIECES), threads)
     support, limits = (np.concatenate(columns) for columns in zip(*map_threads(chains, of_strands, threads), strict=True))
-    return Anchors(*places.T.copy(), hsps[:, SCORE].copy(), support, limits)
+    t, q = places.T.copy()
+    return Anchors(t, q, hsps[:, SCORE].copy(), support, limits)

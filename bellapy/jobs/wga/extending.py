@@ -126,7 +126,7 @@ class Extending:
         while done < len(wanted.target):
             left = wanted.rows(slice(done, None))
             *told, lack = extend_anchors(
-                extender.scratch, (scene.sequences.target, scene.sequences.query), left, extender.rule, walls, self.costs, self.limits
+                extender.scratch, scene.sequences[:2], left, extender.rule, walls, self.costs, self.limits
             )
             done += len(told[0])
             if lack:

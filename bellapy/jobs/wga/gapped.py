@@ -12,7 +12,8 @@ that had none.
 
 The result depends on the order alone.  Threads extend anchors ahead of their turn, with the walls that are there then.  This
 holds if no wall was added since where the extension has been; otherwise the anchor is extended once more.  Of anchors that
-are likely to lie on one path only the first is extended ahead.  What a GPU foresees saves time likewise, and changes nothing.
+are likely to lie on one path only the first is extended ahead.  What a GPU foresees saves time likewise, and changes
+nothing.
 """
 
 from __future__ import annotations
@@ -28,9 +29,11 @@ from bellapy.compute.resources import Resources
 from bellapy.engines.ydrop.foresight import Foresight, foresee
 from bellapy.engines.ydrop.walls import is_clear, on_wall
 from bellapy.jobs.wga.extending import Extending, Outcome, Wanted, unforeseen
-from bellapy.jobs.wga.kept import NOTHING, NOWHERE, Keeper, Progress
+from bellapy.jobs.wga.kept import NOTHING, NOWHERE, Keeper, Part, Progress
 from bellapy.jobs.wga.scene import Anchors, Scene, Sequences, ends_of
+from bellapy.jobs.wga.select import scored, stretches
 from bellapy.params.wga import WgaParams
+from bellapy.records.genomes import Alignment
 
 CLOSE = 10_000
 """Bases from the end of an alignment, on both sequences, within which weaker HSPs count too."""
@@ -67,15 +70,15 @@ class Aligner:
         self.n_ahead = resources.threads * (AHEAD_SENSITIVE if params.sensitive else AHEAD) if pool else 1
 
     def align(
-        self, sequences: Sequences, anchors: Anchors, *, same: bool = False, keeper: Keeper = NOWHERE,
+        self, sequences: Sequences, anchors: Anchors, *, same: bool = False, trims: bool = False, keeper: Keeper = NOWHERE,
         begun: Progress = NOTHING, advance: Callable[[int], None] = lambda turns: None,
     ) -> Progress:  # fmt: skip
         """All alignments, in the order in which they are found.
 
-        same : as in Scene.  keeper : has what a stopped run found, and is given the rest.  begun : alignments of an earlier
-        pass.  advance : is told how many turns of each round there were.
+        same, trims : as in Scene.  keeper : has what a stopped run found, and is given the rest.  begun : alignments of an
+        earlier pass.  advance : is told how many turns of each round there were.
         """
-        scene = Scene(sequences, same=same, leave_out=not (self.params.all_copies or self.params.itself))
+        scene = Scene(sequences, same=same, trims=trims, leave_out=not (self.params.all_copies or self.params.itself))
         done = keeper.load() or begun
         scene.go_on(done)
         strong = (anchors.score >= self.params.hspthresh) | self.params.sensitive
@@ -114,11 +117,31 @@ class Aligner:
             if outcome is None or not is_free(scene.walls, q[at], t[at], outcome.region, outcome.n_walls):
                 ahead = self._look_ahead(scene, some, x, ahead)
                 outcome = ahead[x]
-            scene.take(outcome.parts, outcome.n_cells)
+            parts = [some for part in outcome.parts for some in self._free(scene, part, t[at], x < len(t))]
+            scene.take(parts, outcome.n_cells)
             x += 1
             advance(x)
             if keeper.is_due():
                 keeper.save(scene.progress(x))
+
+    def _free(self, scene: Scene, part: Part, t: int, is_first: bool) -> list[Part]:
+        """What of an alignment is left around its anchor where earlier ones span neither genome, or in the second turn not
+        both; all of it where nothing is trimmed.
+
+        t : the anchor's target place.  is_first : whether it is the first turn.
+        """
+        if not scene.trims:
+            return [part]
+        path = Alignment(part.score, 0, 0, 1, part.target, part.query, part.runs)
+        on_target, on_query = scene.spanned.of_path(path)
+        free = ~(on_target | on_query) if is_first else ~(on_target & on_query)
+        if free.all():
+            return [part]
+        at, edges = int((path.pairs()[0] < t).sum()), np.flatnonzero(~free)
+        low, high = edges[edges < at].max(initial=-1) + 1, edges[edges >= at].min(initial=len(free))
+        free[:low], free[high:] = False, False
+        pieces = [some for piece in stretches(path, free) for some in scored(piece, scene.sequences[:2], self.params)]
+        return [Part(piece.score, piece.t_start, piece.q_start, piece.runs) for piece in pieces]
 
     def _look_ahead(self, scene: Scene, some: Round, x: int, ahead: dict[int, Outcome]) -> dict[int, Outcome]:
         """What the anchor of turn x leads to, and others that may have to be extended soon; ahead : known already."""
@@ -135,7 +158,7 @@ class Aligner:
         """The anchors of some turns, with their ends if they are known and hold."""
         t, q, foresight = some.anchors.target, some.anchors.query, some.foresight
         rows = [number % len(t) for number in numbers]
-        wanted = unforeseen(some.anchors.take(rows))
+        wanted = unforeseen(some.anchors.take(np.array(rows)))
         for row, x in enumerate(rows):
             if foresight.known[x] and is_known_free(scene.walls, q[x], t[x], foresight.last[x]):
                 wanted.ends[row], wanted.last[row] = foresight.r[x], foresight.last[x]

@@ -14,11 +14,11 @@ from bellapy.jobs.wga.anchoring import REPEATS, anchors_of
 from bellapy.jobs.wga.gapped import TURNS, Aligner
 from bellapy.jobs.wga.kept import NOTHING, Keeper, Progress
 from bellapy.jobs.wga.means import Means
-from bellapy.jobs.wga.preset import passes_of
+from bellapy.jobs.wga.preset import Pass, passes_of
 from bellapy.jobs.wga.rejoin import rejoin
 from bellapy.jobs.wga.scene import Anchors, Sequences, sequences_of
 from bellapy.jobs.wga.select import Taken, drop_copies, one_to_one
-from bellapy.params.wga import WgaParams
+from bellapy.params.wga import FEW_COPIES, WgaParams
 from bellapy.records.genomes import Alignment, Genome
 from bellapy.report.progress import progress
 from bellapy.report.run_report import Dropped, Stage
@@ -100,7 +100,7 @@ def _align(target: Genome, query: Genome, params: WgaParams, means: Means) -> tu
         if number:
             target, query = _without_spanned(target, query, _alignments(sequences, done)[0])
         anchors = anchors_of(target, {1: query, -1: query.reverse()}, sequences, one, number, params, means)
-        done = _extend(sequences, anchors, number, done, params, means)
+        done = _extend(sequences, anchors, one, number, done, params, means)
     return _alignments(sequences, done)
 
 
@@ -120,11 +120,13 @@ def _alignments(sequences: Sequences, done: Progress) -> tuple[list[Alignment], 
 
 
 def _extend(
-    sequences: Sequences, anchors: Anchors, number: int, before: Progress, params: WgaParams, means: Means
+    sequences: Sequences, anchors: Anchors, one: Pass, number: int, before: Progress, params: WgaParams, means: Means
 ) -> Progress:  # fmt: skip
     """The alignments of a pass, with those of the passes before."""
     resources = means.resources
-    if means.may_use_gpu:
+    if one.most_copies == FEW_COPIES:  # few anchors are extended, and a GPU would extend all
+        resources = replace(resources, device="cpu")
+    elif means.may_use_gpu:
         resources = replace(resources, device=choose_device("auto"))
     resources.budget.require("the alignment of the genomes", SCENE_BYTES * (len(sequences.target) + len(sequences.query)))
     threads = resources.budget.items("the extension of anchors", EXTENDER_BYTES, least=1, most=resources.threads)
@@ -134,7 +136,7 @@ def _extend(
         ThreadPoolExecutor(threads) if threads > 1 else nullcontext() as pool,
     ):
         result = Aligner(params, replace(resources, threads=threads), pool).align(
-            sequences, anchors, same=params.itself, keeper=Keeper(means.work, f"aligned.{number}"),
+            sequences, anchors, same=params.itself, trims=one.linked, keeper=Keeper(means.work, f"aligned.{number}"),
             begun=NOTHING._replace(parts=before.parts.copy()), advance=advance,
         )  # fmt: skip
         stage.anchors, stage.cells = result.n_extended, result.n_cells

@@ -115,4 +115,5 @@ def _samples(
 
     pieces = [(genome, begin) for genome in (target, query) for begin in range(0, len(genome.codes), PIECE)]
     found, n = map_threads(words, pieces, threads), -(-len(target.codes) // PIECE)
-    return (*(np.unique(np.concatenate(some), return_counts=True) for some in (found[:n], found[n:])), share)
+    counted = [np.unique(np.concatenate(some), return_counts=True) for some in (found[:n], found[n:])]
+    return counted[0], counted[1], share

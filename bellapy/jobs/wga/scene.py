@@ -26,9 +26,7 @@ class Sequences(NamedTuple):
 
     def owners(self, t: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The target and the query sequence that hold each place, (n,) int64 each."""
-        return tuple(
-            np.searchsorted(starts, at, "right") - 1 for starts, at in ((self.t_starts, t), (self.q_starts, q))
-        )  # fmt: skip
+        return np.searchsorted(self.t_starts, t, "right") - 1, np.searchsorted(self.q_starts, q, "right") - 1
 
     def pairs(self, t: np.ndarray, q: np.ndarray) -> np.ndarray:
         """A number for each two sequences, (n,) int64."""
@@ -44,7 +42,7 @@ class Sequences(NamedTuple):
 
     def alignment(self, part: Part) -> Alignment:
         """An alignment by the names and places of the genomes."""
-        t, q = (int(owner) for owner in self.owners(np.int64(part.target), np.int64(part.query)))
+        t, q = (int(owner[0]) for owner in self.owners(np.array([part.target]), np.array([part.query])))
         n = len(self.q_starts) // 2
         number, strand = (q, 1) if q < n else (2 * n - 1 - q, -1)
         t_at, q_at = part.target - int(self.t_starts[t]), part.query - int(self.q_starts[q])
@@ -64,7 +62,7 @@ class Anchors(NamedTuple):
     """target, query : (n,) int64 places in `Sequences`.  score : (n,) int64, of the HSP.
 
     support : (n,) int64, by which anchors are taken: what the chain of each scores (support.py), or the score.
-    limits : (n, 4) int64, target places between which an extension stays, then query places: those of the sequences, or less.
+    limits : (n, 4) int64, target places between which an extension stays, then query places; within the sequences.
     """
 
     target: np.ndarray
@@ -105,12 +103,22 @@ class Spanned(NamedTuple):
         self.target[t:t_end] = True
         self.query[q:q_end] = True
 
+    def of_path(self, path: Alignment) -> tuple[np.ndarray, np.ndarray]:
+        """Which pairs of a path have a spanned base on the target, and on the query, (n,) bool each."""
+        t, q = path.pairs()
+        half = len(self.query)
+        return self.target[t], self.query[np.where(q < half, q, 2 * half - 1 - q)]
+
 
 class Scene:
     """Two genomes while they are aligned: walls, what is spanned, and how far the alignment is."""
 
-    def __init__(self, sequences: Sequences, *, same: bool, leave_out: bool):
-        """same : the query is the target, and the alignment of each sequence with itself is a wall from the beginning."""
+    def __init__(self, sequences: Sequences, *, same: bool, leave_out: bool, trims: bool = False):
+        """same : the query is the target, and the alignment of each sequence with itself is a wall from the beginning.
+
+        leave_out : whether anchors are left out where alignments span both genomes.  trims : whether alignments are, too.
+        """
+        self.trims = trims
         target, query = sequences.target, sequences.query
         self.sequences, self.parts, self.n_first = sequences, list[Part](), -1
         self.walls = no_walls(len(target) + len(query))
