@@ -65,4 +65,4 @@ def test_there_is_room_for_any_number_of_hsps():
     found, _ = find_hsps(search, query, pack(query.codes), 1, (0, len(query.codes)))
     hits = naive_wga.seed_hits(target.codes, query.codes, (target.masked, query.masked), PATTERNS["14of22"], False)
     expected = naive_wga.hsps(target.codes, query.codes, hits, 22, params.scores.matrix, 300, 2000, 3000)
-    assert set(map(tuple, found.tolist())) == expected and len(expected) >= 70**2 > ROOM
+    assert set(map(tuple, found.tolist())) == expected and len(expected) > ROOM
