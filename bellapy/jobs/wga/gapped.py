@@ -89,7 +89,7 @@ class Aligner:
         weak, first = anchors.take(~strong), scene.parts[: scene.n_first]
         if first and len(weak.score):
             t, q = np.array([end for part in first for end in ends_of(part)], np.int64).T
-            # an end behind the last base of a sequence is still of this one
+            # the place behind the last base of a sequence counts as one of this sequence
             ends = np.stack((t, q, sequences.pairs(t, q)), axis=1)[np.argsort(t, kind="stable")]
             pairs = sequences.pairs(weak.target, weak.query)
             weak = weak.take(are_close(weak.target, weak.query, pairs, ends, CLOSE))
@@ -229,7 +229,7 @@ def next_anchors(walls, q, t, begin, most, spanned, waits, foresight):
     of its own; other arguments as in `next_anchor`.
     """
     turns, n = np.empty(most, np.int64), 0
-    found = set([np.int64(0)])
+    found = set([np.int64(0)])  # no place has this number; it tells the type
     for turn in range(begin, min(begin + SCANNED, TURNS * len(q))):
         x = turn % len(q)
         near = (q[x] + t[x] >> LENGTH_BITS) << 32 | (q[x] - t[x] + len(walls.heads) * 64 >> BAND_BITS) + 1

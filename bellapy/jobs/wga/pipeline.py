@@ -18,7 +18,7 @@ from bellapy.jobs.wga.preset import Pass, passes_of
 from bellapy.jobs.wga.rejoin import rejoin
 from bellapy.jobs.wga.scene import Anchors, Sequences, sequences_of
 from bellapy.jobs.wga.select import Taken, drop_copies, one_to_one
-from bellapy.params.wga import FEW_COPIES, WgaParams
+from bellapy.params.wga import WgaParams
 from bellapy.records.genomes import Alignment, Genome
 from bellapy.report.progress import progress
 from bellapy.report.run_report import Dropped, Stage
@@ -100,8 +100,13 @@ def _align(target: Genome, query: Genome, params: WgaParams, means: Means) -> tu
         if number:
             target, query = _without_spanned(target, query, _alignments(sequences, done)[0])
         anchors = anchors_of(target, {1: query, -1: query.reverse()}, sequences, one, number, params, means)
-        done = _extend(sequences, anchors, one, number, done, params, means)
+        is_last = number == len(passes) - 1  # of the anchors of long seeds few are extended, and a GPU would extend all
+        done = _extend(sequences, anchors, one, number, done, params, means if is_last else _without_gpu(means))
     return _alignments(sequences, done)
+
+
+def _without_gpu(means: Means) -> Means:
+    return means._replace(resources=replace(means.resources, device="cpu"), may_use_gpu=False)
 
 
 def _without_spanned(target: Genome, query: Genome, found: list[Alignment]) -> tuple[Genome, Genome]:
@@ -124,9 +129,7 @@ def _extend(
 ) -> Progress:  # fmt: skip
     """The alignments of a pass, with those of the passes before."""
     resources = means.resources
-    if one.most_copies == FEW_COPIES:  # few anchors are extended, and a GPU would extend all
-        resources = replace(resources, device="cpu")
-    elif means.may_use_gpu:
+    if means.may_use_gpu:
         resources = replace(resources, device=choose_device("auto"))
     resources.budget.require("the alignment of the genomes", SCENE_BYTES * (len(sequences.target) + len(sequences.query)))
     threads = resources.budget.items("the extension of anchors", EXTENDER_BYTES, least=1, most=resources.threads)

@@ -103,7 +103,9 @@ def _with_room(found, n):
     while n_hsps + n > room:
         room *= 2
     more = _no_hsps(room, found.counts)
-    more.hsps[:n_hsps] = found.hsps[:n_hsps]
+    for x in range(n_hsps):
+        for field in range(SCORE + 1):
+            more.hsps[x, field] = found.hsps[x, field]
     for x in range(len(found.seen)):
         if found.seen[x, 0] >= 0:
             at = _entry(more.seen, found.seen[x, 0])
