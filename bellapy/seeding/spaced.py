@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner, prefetch
-from bellapy.compute.threads import map_threads
+from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.errors import ParameterError
 
 PATTERNS = {"12of19": "1110100110010101111", "14of22": "1110101100110010101111"}
@@ -32,7 +32,7 @@ STAYS, TURNS = 0, 1
 MOST_BUCKET_BITS = 24
 LEAST_BUCKET_BITS = 8
 BUCKETS = 5  # bits more than the number of words has: most buckets are empty
-MOST_SHARES = 16  # of the words, for threads; a power of two
+MOST_SHARES = 16  # of places and of words, for threads; a power of two
 
 U = np.uint64
 
@@ -87,7 +87,7 @@ def parse_pattern(text: str) -> Pattern:
     return Pattern(tables, weight, span)
 
 
-INDEX_BYTES = 12
+INDEX_BYTES = 16
 """For each base of the target, while its seeds are sorted."""
 
 
@@ -96,20 +96,9 @@ def index_seeds(
 ) -> SeedIndex:
     """The seeds of every `step`-th window of known, unmasked bases.
 
-    codes : (n,) uint8.  masked : (n,) bool; None: no base is.  threads : each takes all words that begin with some bits.
+    codes : (n,) uint8.  masked : (n,) bool; None: no base is.
     """
-    everywhere = masked is None
-    hidden = np.zeros(1, np.bool_) if masked is None else masked
-    shares = min(MOST_SHARES, 1 << (threads - 1).bit_length())
-
-    def keys_of(share: int) -> np.ndarray:
-        keys = np.empty(len(codes), np.uint64)
-        some = keys[: _put_keys(codes, hidden, everywhere, pattern, step, (shares, share), keys)]
-        some.sort()
-        return some
-
-    parts = map_threads(keys_of, range(shares), threads)
-    keys = parts[0] if shares == 1 else np.concatenate(parts)
+    keys = _sorted_keys(codes, masked, pattern, step, threads)
     bits = 2 * pattern.weight
     bucket_bits = min(bits, MOST_BUCKET_BITS, max(LEAST_BUCKET_BITS, len(keys).bit_length() + BUCKETS))
     rest_bits = bits - bucket_bits
@@ -122,27 +111,55 @@ def index_seeds(
     return SeedIndex(places, words, full, ranks, starts, rest_bits)
 
 
+def _sorted_keys(
+    codes: np.ndarray, masked: np.ndarray | None, pattern: Pattern, step: int, threads: int
+) -> np.ndarray:  # fmt: skip
+    """Word and place of each seed, as one number, ascending, (n,) uint64.
+
+    Threads sort the seeds of ranges of places first.  Then each takes all words that begin with some bits.
+    """
+    hidden = np.zeros(1, np.bool_) if masked is None else masked
+    shares = min(MOST_SHARES, 1 << (threads - 1).bit_length())
+
+    def keys_of(places: tuple[int, int]) -> np.ndarray:
+        keys = np.empty(places[1] - places[0], np.uint64)
+        some = keys[: _put_keys(codes, hidden, masked is None, pattern, step, places, keys)]
+        some.sort()
+        return some
+
+    parts = map_threads(keys_of, even_ranges(len(codes), shares), threads)
+    if len(parts) == 1:
+        return parts[0]
+    firsts = np.arange(1, shares, dtype=U) << U(32 + 2 * pattern.weight - (shares - 1).bit_length())
+    cuts = [[0, *np.searchsorted(part, firsts).tolist(), len(part)] for part in parts]
+    ends = np.cumsum([0, *np.diff(cuts, axis=1).sum(axis=0)]).tolist()
+    keys = np.empty(ends[-1], np.uint64)
+
+    def gather(share: int) -> None:
+        some = keys[ends[share] : ends[share + 1]]
+        np.concatenate([part[cut[share] : cut[share + 1]] for part, cut in zip(parts, cuts, strict=True)], out=some)
+        some.sort()
+
+    map_threads(gather, range(shares), threads)
+    return keys
+
+
 @njit
-def _put_keys(codes, masked, everywhere, pattern, step, share, keys):
+def _put_keys(codes, masked, everywhere, pattern, step, places, keys):
     """Word and place of each seed, as one number, into `keys`; returns their number.
 
-    everywhere : no base is masked.  share : into how many parts words are divided by their first bits, and which is wanted.
+    everywhere : no base is masked.  places : the first, and the one after the last, where windows begin.
     """
     stays = turns = U(0)
     run = n = 0
-    shares, wanted = share
-    rest = 2 * pattern.weight
-    while shares > 1:
-        shares, rest = shares >> 1, rest - 1
-    for end in range(len(codes)):
+    for end in range(places[0], min(len(codes), places[1] + pattern.span - 1)):
         code = U(codes[end])
         stays, turns = stays << U(1) | code >> U(STAYS) & U(1), turns << U(1) | code >> U(TURNS) & U(1)
         run = run + 1 if code < U(4) and (everywhere or not masked[end]) else 0
         begin = end - pattern.span + 1
         if run >= pattern.span and begin % step == 0:
-            word = _word_of(stays, turns, pattern)
-            keys[n] = word << U(32) | U(begin)
-            n += np.int64(word >> U(rest)) == wanted
+            keys[n] = _word_of(stays, turns, pattern) << U(32) | U(begin)
+            n += 1
     return n
 
 

@@ -286,10 +286,10 @@ def test_errors_are_told(genomes, tmp_path, arguments, code, words):
 
 
 def test_a_stopped_run_goes_on(genomes, tmp_path, monkeypatch):
-    """Stopped between pairs and within one; what is there is not made again, and the output is the same."""
+    """Stopped twice while anchors are extended; what is there is not made again, and the output is the same."""
     monkeypatch.setattr(kept, "SAVE_S", -1.0)
     whole = run("wga", *genomes, "-q").out
-    folder, stop_after = tmp_path / "work", iter((1, 2, 1, 99))
+    folder, stop_after = tmp_path / "work", iter((1, 1, 99))
     n_saved = []
 
     def stopping(work, name, arrays, save=Workdir.save):

@@ -147,29 +147,45 @@ def hsps(target, query, hits, span: int, matrix, xdrop: int, least: int, thresho
     return found
 
 
-def chain_scores(hsps, scores, reach: int = 10_000) -> list[int]:
-    """The score of the best chain through each HSP (target and query place, length, score), by all links there are."""
+def chains(hsps, edges, scores, ydrop: int, reach: int, forget: int) -> tuple[list[int], list[list[int]]]:
+    """For each HSP (target and query place, length, score) its section's score, and the limits of its extension, by all
+    links there are.  edges : for each HSP, begin and end of the target sequence and of the query sequence.
+    """
+    most = 1 << 20
+    before, first = _chains_up_to(hsps, [edge[::2] for edge in edges], scores, ydrop, reach, forget)
+    turned = [(most - t - length, most - q - length, length, score) for t, q, length, score in hsps]
+    begins = [[most - edge[1], most - edge[3]] for edge in edges]
+    behind, last = _chains_up_to(turned, begins, scores, ydrop, reach, forget)
+    support = [x + y - hsp[3] for x, y, hsp in zip(before, behind, hsps, strict=True)]
+    return support, [[a[0], most - b[0], a[1], most - b[1]] for a, b in zip(first, last, strict=True)]
+
+
+def _chains_up_to(hsps, begins, scores, ydrop: int, reach: int, forget: int):
+    """Likewise, of what comes before each HSP; begins : of its sequences."""
     _, opened, extended = scores
     pair = int(scores.matrix.max())
-
-    def cost(a, b) -> int | None:
-        """Of the link from a to b, None if b does not follow a."""
-        steps = [b[0] - a[0], b[1] - a[1]]
-        ends = [step + b[2] - a[2] for step in steps]
-        if min(steps + ends) <= 0 or max(steps) - a[2] > reach:
-            return None
-        twice, difference = max(0, a[2] - min(steps)), abs(steps[0] - steps[1])
-        return pair * twice + (opened + extended * difference if difference else 0)
-
-    order = sorted(range(len(hsps)), key=lambda x: hsps[x][0])
-    before, behind = ([hsp[3] for hsp in hsps] for _ in range(2))
-    for b in order:
-        links = [(before[a], cost(hsps[a], hsps[b])) for a in order if a != b]
-        before[b] = hsps[b][3] + max([0, *(best - c for best, c in links if c is not None)])
-    for a in order[::-1]:
-        links = [(behind[b], cost(hsps[a], hsps[b])) for b in order if b != a]
-        behind[a] = hsps[a][3] + max([0, *(best - c for best, c in links if c is not None)])
-    return [x + y - hsp[3] for x, y, hsp in zip(before, behind, hsps, strict=True)]
+    best, section, limits = ([0] * len(hsps) for _ in range(3))
+    for b in sorted(range(len(hsps)), key=lambda x: hsps[x][0] + hsps[x][2]):
+        t, q, length, score = hsps[b]
+        whole, near = [(score, -1, 0)], [(score, -1)]
+        for a, (t_before, q_before, size, _) in enumerate(hsps):
+            steps = t - t_before, q - q_before
+            ahead = min(*steps, *(step + length - size for step in steps)) > 0
+            inside = t_before >= begins[b][0] and q_before >= begins[b][1]
+            if not ahead or not inside or max(steps) - size > reach:
+                continue
+            gap = opened + extended * abs(steps[0] - steps[1]) if steps[0] != steps[1] else 0
+            gain = score - pair * max(0, size - min(steps)) - gap
+            faded = best[a] - best[a] * min(forget, t + length - t_before - size) // forget
+            whole.append((faded + gain, a, gap))
+            if gap <= ydrop:
+                near.append((section[a] + gain, a))
+        (best[b], a, gap), (section[b], beside) = max(whole), max(near)
+        limits[b] = limits[beside] if beside >= 0 else list(begins[b])
+        if gap > ydrop:
+            section[b] = score
+            limits[b] = [min(t, hsps[a][0] + hsps[a][2]), min(q, hsps[a][1] + hsps[a][2])]
+    return section, limits
 
 
 def ungapped_blocks(runs) -> list[list[int]]:

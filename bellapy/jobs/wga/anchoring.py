@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.threads import map_threads
+from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.engines.ydrop.sieve import pack
 from bellapy.jobs.wga.means import Means
 from bellapy.jobs.wga.preset import Pass
-from bellapy.jobs.wga.scene import Anchors
-from bellapy.jobs.wga.support import chain_scores
+from bellapy.jobs.wga.scene import Anchors, Sequences
+from bellapy.jobs.wga.support import Chains, chains_of
 from bellapy.jobs.wga.ungapped import (
     CAPPED,
     EXTENDED,
@@ -36,6 +35,7 @@ from bellapy.report.run_report import Stage
 from bellapy.seeding.spaced import INDEX_BYTES, index_seeds, parse_pattern
 
 REPEATS = "seed hits in repeats"
+PIECES = 64  # of the HSPs, for threads
 
 
 @dataclass(slots=True)
@@ -43,6 +43,13 @@ class IndexStage(Stage):
     """Seeds of the target."""
 
     seeds: int | None = None
+
+
+@dataclass(slots=True)
+class AnchorStage(Stage):
+    """Anchors of all HSPs."""
+
+    anchors: int | None = None
 
 
 @dataclass(slots=True)
@@ -54,37 +61,25 @@ class SeedStage(Stage):
     hsps: int | None = None
 
 
-class Pair(NamedTuple):
-    """Two sequences, and the strand of the query."""
-
-    target: int
-    query: int
-    strand: int
-
-
-class Group(NamedTuple):
-    """The anchors of a pair; places on the sequences."""
-
-    pair: Pair
-    anchors: Anchors
-
-
-def find_groups(
-    target: Genome, strands: dict[int, Genome], one: Pass, number: int, params: WgaParams, means: Means
-) -> list[Group]:  # fmt: skip
-    """The anchors of a pass, by pair; number : of the pass.  Masked bases give no seeds."""
+def anchors_of(
+    target: Genome, strands: dict[int, Genome], sequences: Sequences, one: Pass, number: int, params: WgaParams, means: Means
+) -> Anchors:  # fmt: skip
+    """The anchors of a pass; number : of the pass.  Masked bases give no seeds."""
     results = _search(target, strands, one, number, params, means)
     counts = np.sum([counts for _, counts in results.values()], axis=0)
-    groups = []
-    for strand, genome in strands.items():
-        hsps = np.concatenate([hsps for (of, _), (hsps, _) in results.items() if of == strand])
-        groups += _grouped(target, genome, strand, _distinct(hsps), one, params)
+    with means.report.stage(AnchorStage("anchors")) as stage:
+        forward, reverse = (
+            _distinct(np.concatenate([hsps for (of, _), (hsps, _) in results.items() if of == strand])) for strand in (1, -1)
+        )
+        reverse[:, QUERY] += len(strands[1].codes)
+        anchors = _anchors(sequences, [forward, reverse], one, params, means.resources.threads)
+        stage.anchors = len(anchors.score)
     means.report.dropped.add({REPEATS: int(counts[CAPPED])})
     if counts[CAPPED]:
         logger.info(
             "seed hits left out: %s, of words with more than %d places in the target", f"{counts[CAPPED]:,}", one.most_copies
         )  # fmt: skip
-    return groups
+    return anchors
 
 
 def _search(
@@ -116,7 +111,7 @@ def _search(
 
     done = itertools.count(1)
     with report.stage(SeedStage("seed")) as seeding, progress("seed", len(missing)) as advance:
-        size = search_bytes(len(target.codes), max(end - begin for _, (begin, end) in jobs))
+        size = search_bytes(max(end - begin for _, (begin, end) in jobs), one.most_copies)
         threads = budget.items("the search for seeds", size, least=1, most=means.resources.threads)
         results |= dict(zip(missing, map_threads(find, missing, threads), strict=True))
         counts = np.sum([counts for _, counts in results.values()], axis=0)
@@ -130,22 +125,20 @@ def _distinct(hsps: np.ndarray) -> np.ndarray:
     return rows[np.concatenate(([True], (rows[1:] != rows[:-1]).any(axis=1)))[: len(rows)]]
 
 
-def _grouped(
-    target: Genome, query: Genome, strand: int, hsps: np.ndarray, one: Pass, params: WgaParams
-) -> list[Group]:  # fmt: skip
-    """Anchors of HSPs, by pair of sequences."""
-    if not len(hsps):
-        return []
+def _anchors(sequences: Sequences, of_strands: list[np.ndarray], one: Pass, params: WgaParams, threads: int) -> Anchors:
+    """Anchors of the HSPs of each strand."""
+    hsps = np.concatenate(of_strands)
     places = np.empty((len(hsps), 2), np.int64)
-    find_anchors(target.codes, query.codes, hsps, params.scores.matrix, places)
-    owners = target.owners(places[:, 0]), query.owners(places[:, 1])
-    order = np.lexsort(owners[::-1])
-    key = owners[0][order] * len(query.names) + owners[1][order]
-    groups = []
-    for rows in np.split(order, np.flatnonzero(np.diff(key)) + 1):
-        t, q = int(owners[0][rows[0]]), int(owners[1][rows[0]])
-        score = hsps[rows, SCORE]
-        support = chain_scores(hsps[rows], params.scores) if one.linked else score
-        anchors = Anchors(places[rows, 0] - target.starts[t], places[rows, 1] - query.starts[q], score, support)
-        groups.append(Group(Pair(t, q, strand), anchors))
-    return groups
+
+    def place(some: tuple[int, int]) -> None:
+        rows = slice(*some)
+        find_anchors(sequences.target, sequences.query, hsps[rows], params.scores.matrix, places[rows])
+
+    def chains(some: np.ndarray) -> Chains:
+        edges = sequences.edges(some[:, TARGET], some[:, QUERY])
+        return chains_of(some, edges, params, threads) if one.linked else Chains(some[:, SCORE].copy(), edges)
+
+    map_threads(place, even_ranges(len(hsps), PIECES), threads)
+    support, limits = (np.concatenate(columns) for columns in zip(*map_threads(chains, of_strands, threads), strict=True))
+    t, q = places.T.copy()
+    return Anchors(t, q, hsps[:, SCORE].copy(), support, limits)

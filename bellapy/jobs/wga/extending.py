@@ -17,7 +17,7 @@ from bellapy.engines.ydrop.sweep import Sides
 from bellapy.engines.ydrop.walls import Walls, no_walls
 from bellapy.jobs.wga.cut import N_FIELDS, QUERY, SCORE, TARGET, find_parts, runs_between, runs_of_part
 from bellapy.jobs.wga.kept import Part
-from bellapy.jobs.wga.scene import Scene
+from bellapy.jobs.wga.scene import Anchors, Scene
 from bellapy.params.wga import WgaParams
 from bellapy.records.genomes import QUERY_ALONE, TARGET_ALONE
 
@@ -32,11 +32,12 @@ class Wanted(NamedTuple):
     """Anchors to be extended.
 
     target, query : (n,) int64 places.  ends : (n, 2) int64, on the left and on the right the anti-diagonal of the end, NEVER
-    if it is not known.  last : (n, 2) int64, the last one that was looked at to know it.
+    if it is not known.  last : (n, 2) int64, the last one that was looked at to know it.  limits : as in Anchors.
     """
 
     target: np.ndarray
     query: np.ndarray
+    limits: np.ndarray
     ends: np.ndarray
     last: np.ndarray
 
@@ -56,13 +57,14 @@ class Outcome(NamedTuple):
     n_cells: int
 
 
-def unforeseen(target: np.ndarray, query: np.ndarray) -> Wanted:
+def unforeseen(anchors: Anchors) -> Wanted:
     """Anchors of which nothing is known."""
-    return Wanted(target, query, np.full((len(target), 2), NEVER), np.zeros((len(target), 2), np.int64))
+    n = len(anchors.target)
+    return Wanted(anchors.target, anchors.query, anchors.limits, np.full((n, 2), NEVER), np.zeros((n, 2), np.int64))
 
 
 class Extending:
-    """Extends anchors of two sequences.
+    """Extends anchors of two genomes.
 
     pool : of `threads` threads; None: the caller's own thread does all.
     """
@@ -91,8 +93,8 @@ class Extending:
         """What each of the anchors leads to, all with the walls that are there now."""
         return self._each(lambda some: self._extend(scene, some, scene.walls), wanted)
 
-    def find_poor(self, scene: Scene, t: np.ndarray, q: np.ndarray, foresight: Foresight) -> np.ndarray:
-        """Which anchors, (n,) int64 places, are known to lead to no alignment where no wall is near, (n,) bool.
+    def find_poor(self, scene: Scene, anchors: Anchors, foresight: Foresight) -> np.ndarray:
+        """Which anchors are known to lead to no alignment where no wall is near, (n,) bool.
 
         A part of the path that spans the anchor scores no more than both sides together.  One that does not has no more
         anti-diagonals than its side.  Where that does not tell, the path is computed, unless it is long.
@@ -108,7 +110,8 @@ class Extending:
             told = (np.diff(told[:, PARTS_END], prepend=0) == 0 for told, _, _ in self._run(scene, some, walls))
             return [is_poor for piece in told for is_poor in piece.tolist()]
 
-        poor[unsure] = self._each(judge, Wanted(t[unsure], q[unsure], foresight.r[unsure], foresight.last[unsure]))
+        wanted = unforeseen(anchors.take(unsure))
+        poor[unsure] = self._each(judge, wanted._replace(ends=foresight.r[unsure], last=foresight.last[unsure]))
         return poor
 
     def _extend(self, scene: Scene, wanted: Wanted, walls: Walls) -> list[Outcome]:
@@ -123,7 +126,7 @@ class Extending:
         while done < len(wanted.target):
             left = wanted.rows(slice(done, None))
             *told, lack = extend_anchors(
-                extender.scratch, (scene.target, scene.query), left, extender.rule, walls, self.costs, self.limits
+                extender.scratch, scene.sequences[:2], left, extender.rule, walls, self.costs, self.limits
             )
             done += len(told[0])
             if lack:
@@ -163,13 +166,15 @@ def extend_anchors(scratch, texts, wanted, rule, walls, costs, limits):
     all_runs, all_parts = np.empty((0, 2), np.int64), np.empty((0, N_FIELDS), np.int64)
     for x in range(len(told)):
         q, t = wanted.query[x], wanted.target[x]
+        limits = wanted.limits[x]
+        t_begin, t_end, q_begin, q_end = limits[0], limits[1], limits[2], limits[3]
         left, cells, before = extend_side(
-            scratch, Sides(query, target, q, t, -1, q + 1, t + 1), rule, walls, wanted.ends[x, 0]
+            scratch, Sides(query, target, q, t, -1, q + 1 - q_begin, t + 1 - t_begin), rule, walls, wanted.ends[x, 0]
         )  # fmt: skip
         if left.n_blocks < 0:
             return told[:x], all_runs, all_parts, left.n_blocks
         right, more, after = extend_side(
-            scratch, Sides(query, target, q + 1, t + 1, 1, len(query) - q - 1, len(target) - t - 1), rule, walls,
+            scratch, Sides(query, target, q + 1, t + 1, 1, q_end - q - 1, t_end - t - 1), rule, walls,
             wanted.ends[x, 1],
         )  # fmt: skip
         if right.n_blocks < 0:

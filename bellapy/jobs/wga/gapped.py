@@ -1,4 +1,4 @@
-"""Gapped alignments of two sequences from their anchors.
+"""Gapped alignments of two genomes from their anchors.
 
 Anchors are taken in the order of their support: their score, or that of the chain of HSPs around them.  One that an earlier
 alignment passes through is left out: it would lead to the same alignment once more.  The others are extended to both sides;
@@ -6,16 +6,19 @@ earlier alignments are walls.  A second round takes the anchors of weaker HSPs t
 round found.
 
 In repeats every copy is like every other one.  Where copies are dropped later on, an anchor is left out if earlier
-alignments span it on both sequences: what it leads to would be dropped.  If they span it on one sequence, it waits until all
-anchors had their turn.  By then the other copy has an alignment too, as a rule, with one that had none.
+alignments span it on both genomes, whatever their sequences and strands: what it leads to would be dropped.  If they span it
+on one genome, it waits until all anchors had their turn.  By then the other copy has an alignment too, as a rule, with one
+that had none.
 
 The result depends on the order alone.  Threads extend anchors ahead of their turn, with the walls that are there then.  This
-holds if no wall was added since where the extension has been; otherwise the anchor is extended once more.  What a GPU
-foresees saves time likewise, and changes nothing.
+holds if no wall was added since where the extension has been; otherwise the anchor is extended once more.  Of anchors that
+are likely to lie on one path only the first is extended ahead.  What a GPU foresees saves time likewise, and changes
+nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import NamedTuple
 
@@ -26,17 +29,24 @@ from bellapy.compute.resources import Resources
 from bellapy.engines.ydrop.foresight import Foresight, foresee
 from bellapy.engines.ydrop.walls import is_clear, on_wall
 from bellapy.jobs.wga.extending import Extending, Outcome, Wanted, unforeseen
-from bellapy.jobs.wga.kept import NOTHING, NOWHERE, Keeper, Progress
-from bellapy.jobs.wga.scene import Anchors, Scene, ends_of
+from bellapy.jobs.wga.kept import NOTHING, NOWHERE, Keeper, Part, Progress
+from bellapy.jobs.wga.scene import Anchors, Scene, Sequences, ends_of
+from bellapy.jobs.wga.select import scored, stretches
 from bellapy.params.wga import WgaParams
+from bellapy.records.genomes import Alignment
 
 CLOSE = 10_000
 """Bases from the end of an alignment, on both sequences, within which weaker HSPs count too."""
 AHEAD, AHEAD_SENSITIVE = 4, 32
 """Anchors for each thread that are extended at a time; without a filter nearly all of them lead nowhere, and soon."""
 
+LENGTH_BITS, BAND_BITS = 20, 11
+"""Of sums and of differences of both places: anchors that agree in those above are likely to lie on one path."""
+SCANNED = 1 << 14  # turns that are gone through for anchors to be extended ahead
 TURNS = 2
 """Of each anchor."""
+PASSED, LEFT_OUT, WAITS, POOR, DUE = range(5)
+"""What an anchor's turn brings: none, for it is on a wall or had its turn; DUE: it has to be extended."""
 
 CPU = Resources()
 
@@ -49,7 +59,7 @@ class Round(NamedTuple):
 
 
 class Aligner:
-    """Aligns pairs of sequences; not to be used by two threads at once.
+    """Aligns genomes; not to be used by two threads at once.
 
     pool : of as many threads as resources tells, for anchors ahead of their turn; None: there are none.
     """
@@ -60,37 +70,41 @@ class Aligner:
         self.n_ahead = resources.threads * (AHEAD_SENSITIVE if params.sensitive else AHEAD) if pool else 1
 
     def align(
-        self, target: np.ndarray, query: np.ndarray, anchors: Anchors, *, same: bool = False, keeper: Keeper = NOWHERE,
-        begun: Progress = NOTHING,
+        self, sequences: Sequences, anchors: Anchors, *, same: bool = False, trims: bool = False, keeper: Keeper = NOWHERE,
+        begun: Progress = NOTHING, advance: Callable[[int], None] = lambda turns: None,
     ) -> Progress:  # fmt: skip
-        """All alignments of two sequences, uint8 codes, in the order in which they are found.
+        """All alignments, in the order in which they are found.
 
-        same : the two are one, and its alignment with itself is a wall from the beginning.  keeper : has what a stopped run
-        found, and is given the rest.  begun : alignments of an earlier pass.
+        same, trims : as in Scene.  keeper : has what a stopped run found, and is given the rest.  begun : alignments of an
+        earlier pass.  advance : is told how many turns of each round there were.
         """
-        scene = Scene(target, query, same=same, leave_out=not (self.params.all_copies or self.params.itself))
+        scene = Scene(sequences, same=same, trims=trims, leave_out=not (self.params.all_copies or self.params.itself))
         done = keeper.load() or begun
         scene.go_on(done)
         strong = (anchors.score >= self.params.hspthresh) | self.params.sensitive
         at = done.at
         if scene.n_first < 0:
-            self._round(scene, anchors.take(strong).ordered(), at, keeper)
+            self._round(scene, anchors.take(strong).ordered(), at, keeper, advance)
             scene.n_first, at = len(scene.parts), 0
         weak, first = anchors.take(~strong), scene.parts[: scene.n_first]
         if first and len(weak.score):
-            ends = np.array([end for part in first for end in ends_of(part)], np.int64)
-            ends = ends[np.argsort(ends[:, 0], kind="stable")]
-            weak = weak.take(are_close(weak.target, weak.query, ends, CLOSE))
-            at = self._round(scene, weak.ordered(), at, keeper)
+            t, q = np.array([end for part in first for end in ends_of(part)], np.int64).T
+            # the place behind the last base of a sequence counts as one of this sequence
+            ends = np.stack((t, q, sequences.pairs(t, q)), axis=1)[np.argsort(t, kind="stable")]
+            pairs = sequences.pairs(weak.target, weak.query)
+            weak = weak.take(are_close(weak.target, weak.query, pairs, ends, CLOSE))
+            at = self._round(scene, weak.ordered(), at, keeper, advance)
         progress = scene.progress(at)
         keeper.save(progress)
         return progress
 
-    def _round(self, scene: Scene, anchors: Anchors, x: int, keeper: Keeper) -> int:
+    def _round(
+        self, scene: Scene, anchors: Anchors, x: int, keeper: Keeper, advance: Callable[[int], None]
+    ) -> int:  # fmt: skip
         """Extend anchors from turn x on; returns how many turns there are."""
         t, q = anchors.target, anchors.query
-        foresight = foresee((scene.target, scene.query), t, q, self.params.scores, self.params.ydrop, self.resources)
-        foresight = foresight._replace(poor=self.extending.find_poor(scene, t, q, foresight))
+        foresight = foresee(scene.sequences[:2], t, q, self.params.scores, self.params.ydrop, self.resources)
+        foresight = foresight._replace(poor=self.extending.find_poor(scene, anchors, foresight))
         some, ahead = Round(anchors, foresight), dict[int, Outcome]()
         if x == 0:
             scene.waits = np.zeros(len(t), np.bool_)
@@ -103,31 +117,48 @@ class Aligner:
             if outcome is None or not is_free(scene.walls, q[at], t[at], outcome.region, outcome.n_walls):
                 ahead = self._look_ahead(scene, some, x, ahead)
                 outcome = ahead[x]
-            scene.take(outcome.parts, outcome.n_cells)
+            parts = [some for part in outcome.parts for some in self._free(scene, part, t[at], x < len(t))]
+            scene.take(parts, outcome.n_cells)
             x += 1
+            advance(x)
             if keeper.is_due():
                 keeper.save(scene.progress(x))
 
+    def _free(self, scene: Scene, part: Part, t: int, is_first: bool) -> list[Part]:
+        """What of an alignment is left around its anchor where earlier ones span neither genome, or in the second turn not
+        both; all of it where nothing is trimmed.
+
+        t : the anchor's target place.  is_first : whether it is the first turn.
+        """
+        if not scene.trims:
+            return [part]
+        path = Alignment(part.score, 0, 0, 1, part.target, part.query, part.runs)
+        on_target, on_query = scene.spanned.of_path(path)
+        free = ~(on_target | on_query) if is_first else ~(on_target & on_query)
+        if free.all():
+            return [part]
+        at, edges = int((path.pairs()[0] < t).sum()), np.flatnonzero(~free)
+        low, high = edges[edges < at].max(initial=-1) + 1, edges[edges >= at].min(initial=len(free))
+        free[:low], free[high:] = False, False
+        pieces = [some for piece in stretches(path, free) for some in scored(piece, scene.sequences[:2], self.params)]
+        return [Part(piece.score, piece.t_start, piece.q_start, piece.runs) for piece in pieces]
+
     def _look_ahead(self, scene: Scene, some: Round, x: int, ahead: dict[int, Outcome]) -> dict[int, Outcome]:
-        """What the anchor of turn x leads to, and the next ones that may have to be extended; ahead : known already."""
-        t, q, waits = some.anchors.target, some.anchors.query, scene.waits.copy()
-        held, numbers, number = dict[int, Outcome](), [x], x
-        while len(numbers) + len(held) < self.n_ahead:
-            number, _, _ = next_anchor(scene.walls, q, t, number + 1, scene.spanned, waits, some.foresight)
-            if number == TURNS * len(t):
-                break
-            outcome, at = ahead.get(number), number % len(t)
-            if outcome is not None and is_free(scene.walls, q[at], t[at], outcome.region, outcome.n_walls):
-                held[number] = outcome
-            else:
-                numbers.append(number)
+        """What the anchor of turn x leads to, and others that may have to be extended soon; ahead : known already."""
+        t, q = some.anchors.target, some.anchors.query
+        held = {
+            turn: outcome for turn, outcome in ahead.items()
+            if turn > x and is_free(scene.walls, q[turn % len(t)], t[turn % len(t)], outcome.region, outcome.n_walls)
+        }  # fmt: skip
+        turns = next_anchors(scene.walls, q, t, x, self.n_ahead, scene.spanned, scene.waits.copy(), some.foresight)
+        numbers = [turn for turn in turns.tolist() if turn not in held]
         return held | dict(zip(numbers, self.extending.extend(scene, self._wanted(scene, some, numbers)), strict=True))
 
     def _wanted(self, scene: Scene, some: Round, numbers: list[int]) -> Wanted:
         """The anchors of some turns, with their ends if they are known and hold."""
         t, q, foresight = some.anchors.target, some.anchors.query, some.foresight
         rows = [number % len(t) for number in numbers]
-        wanted = unforeseen(t[rows], q[rows])
+        wanted = unforeseen(some.anchors.take(np.array(rows)))
         for row, x in enumerate(rows):
             if foresight.known[x] and is_known_free(scene.walls, q[x], t[x], foresight.last[x]):
                 wanted.ends[row], wanted.last[row] = foresight.r[x], foresight.last[x]
@@ -153,6 +184,25 @@ def is_known_free(walls, q, t, last):
     return is_clear(walls, q, t, around(last), 0)
 
 
+@njit_inner
+def _brings(walls, q, t, turn, spanned, waits, foresight):
+    """What a turn brings; arguments as in `next_anchor`."""
+    x = turn % len(q)
+    if turn >= len(q) and not waits[x] or on_wall(walls, q[x], t[x]):
+        return PASSED
+    n_spanned = 0
+    if len(spanned.target):
+        half = len(spanned.query)
+        n_spanned = np.int64(spanned.target[t[x]]) + np.int64(spanned.query[q[x] if q[x] < half else 2 * half - 1 - q[x]])
+    if n_spanned == 2:
+        return LEFT_OUT
+    if n_spanned == 1 and turn < len(q):
+        return WAITS
+    if foresight.poor[x] and is_clear(walls, q[x], t[x], around(foresight.last[x]), 0):
+        return POOR
+    return DUE
+
+
 @njit
 def next_anchor(walls, q, t, begin, spanned, waits, foresight):
     """The first turn from `begin` on whose anchor, of places q and t, (n,) int64, has to be extended, TURNS n if there is
@@ -163,26 +213,46 @@ def next_anchor(walls, q, t, begin, spanned, waits, foresight):
     """
     n_left_out = n_poor = 0
     for turn in range(begin, TURNS * len(q)):
-        x = turn % len(q)
-        if turn >= len(q) and not waits[x] or on_wall(walls, q[x], t[x]):
-            continue
-        n_spanned = 0
-        if len(spanned.target):
-            n_spanned = np.int64(spanned.target[t[x]]) + np.int64(spanned.query[q[x]])
-        if n_spanned == 2:
-            n_left_out += 1
-        elif n_spanned == 1 and turn < len(q):
-            waits[x] = True
-        elif foresight.poor[x] and is_clear(walls, q[x], t[x], around(foresight.last[x]), 0):
-            n_poor += 1
-        else:
+        brings = _brings(walls, q, t, turn, spanned, waits, foresight)
+        if brings == DUE:
             return turn, n_left_out, n_poor
+        if brings == WAITS:
+            waits[turn] = True
+        n_left_out += brings == LEFT_OUT
+        n_poor += brings == POOR
     return TURNS * len(q), n_left_out, n_poor
 
 
 @njit
-def are_close(target, query, ends, most):
-    """Which places, (n,) int64, have one of `ends`, (m, 2) int64 sorted by target, within `most` on both sequences."""
+def next_anchors(walls, q, t, begin, most, spanned, waits, foresight):
+    """At most `most` turns from `begin` on, (m,) int64, whose anchors may have to be extended, each likely to lead to a path
+    of its own; other arguments as in `next_anchor`.
+    """
+    turns, n = np.empty(most, np.int64), 0
+    found = set([np.int64(0)])  # no place has this number; it tells the type
+    for turn in range(begin, min(begin + SCANNED, TURNS * len(q))):
+        x = turn % len(q)
+        near = (q[x] + t[x] >> LENGTH_BITS) << 32 | (q[x] - t[x] + len(walls.heads) * 64 >> BAND_BITS) + 1
+        if near in found:
+            continue
+        brings = _brings(walls, q, t, turn, spanned, waits, foresight)
+        if brings == WAITS:
+            waits[x] = True
+        if brings == DUE:
+            found.add(near)
+            turns[n] = turn
+            n += 1
+            if n == most:
+                break
+    return turns[:n]
+
+
+@njit
+def are_close(target, query, pairs, ends, most):
+    """Which places, (n,) int64, have one of `ends`, (m, 3) int64, within `most` on both sequences.
+
+    pairs : (n,) int64, of sequences.  ends : target, query, pair, sorted by target.
+    """
     close = np.zeros(len(target), np.bool_)
     for x in range(len(target)):
         at, behind = 0, len(ends)  # not np.searchsorted: its code takes longer to load than all else, and brings SciPy along
@@ -193,7 +263,7 @@ def are_close(target, query, ends, most):
             else:
                 behind = middle
         while at < len(ends) and ends[at, 0] <= target[x] + most:
-            if abs(ends[at, 1] - query[x]) <= most:
+            if abs(ends[at, 1] - query[x]) <= most and ends[at, 2] == pairs[x]:
                 close[x] = True
                 break
             at += 1

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from math import prod
-from threading import local
 
 import numpy as np
 
 from bellapy.compute.gpu.devices import choose_device
-from bellapy.compute.threads import map_threads
-from bellapy.jobs.wga.anchoring import REPEATS, Group, Pair, find_groups
-from bellapy.jobs.wga.gapped import Aligner
+from bellapy.jobs.wga.anchoring import REPEATS, anchors_of
+from bellapy.jobs.wga.gapped import TURNS, Aligner
 from bellapy.jobs.wga.kept import NOTHING, Keeper, Progress
 from bellapy.jobs.wga.means import Means
-from bellapy.jobs.wga.preset import passes_of
+from bellapy.jobs.wga.preset import Pass, passes_of
 from bellapy.jobs.wga.rejoin import rejoin
+from bellapy.jobs.wga.scene import Anchors, Sequences, sequences_of
 from bellapy.jobs.wga.select import Taken, drop_copies, one_to_one
 from bellapy.params.wga import WgaParams
 from bellapy.records.genomes import Alignment, Genome
@@ -27,10 +25,19 @@ from bellapy.report.run_report import Dropped, Stage
 from bellapy.seeding.spaced import parse_pattern
 
 COPIES, IDENTITY = "copies", "identity"
-STRAND_BYTES, PAIR_BYTES = 3, 2  # for each base
+STRAND_BYTES = 4  # for each base of the query: its other strand, and both end to end
+SCENE_BYTES = 1  # for each base of the target and of both strands
+EXTENDER_BYTES = 11 << 20  # for each thread that extends anchors
 HITS_FOR_GPU = 4000
 """For each thread: to extend so many takes as long as to start a GPU and to load its kernels."""
 SPANNED = "anchors in repeats"
+
+
+@dataclass(slots=True)
+class PresetStage(Stage):
+    """Patterns of seeds that the genomes get, one after the other."""
+
+    seed_patterns: int | None = None
 
 
 @dataclass(slots=True)
@@ -85,14 +92,21 @@ def _align(target: Genome, query: Genome, params: WgaParams, means: Means) -> tu
     """
     if params.unmask:
         target, query = (replace(genome, masked=np.zeros_like(genome.masked)) for genome in (target, query))
-    done = dict[Pair, Progress]()
-    for number, one in enumerate(passes_of(target, query, params)):
+    with means.report.stage(PresetStage("preset")) as stage:
+        passes = passes_of(target, query, params, means.resources.threads)
+        stage.seed_patterns = len(passes)
+    sequences, done = sequences_of(target, {1: query, -1: query.reverse()}), NOTHING
+    for number, one in enumerate(passes):
         if number:
-            target, query = _without_spanned(target, query, _alignments(done)[0])
-        strands = {1: query, -1: query.reverse()}
-        groups = find_groups(target, strands, one, number, params, means)
-        done |= _extend(target, strands, groups, number, done, params, means)
-    return _alignments(done)
+            target, query = _without_spanned(target, query, _alignments(sequences, done)[0])
+        anchors = anchors_of(target, {1: query, -1: query.reverse()}, sequences, one, number, params, means)
+        is_last = number == len(passes) - 1  # of the anchors of long seeds few are extended, and a GPU would extend all
+        done = _extend(sequences, anchors, one, number, done, params, means if is_last else _without_gpu(means))
+    return _alignments(sequences, done)
+
+
+def _without_gpu(means: Means) -> Means:
+    return means._replace(resources=replace(means.resources, device="cpu"), may_use_gpu=False)
 
 
 def _without_spanned(target: Genome, query: Genome, found: list[Alignment]) -> tuple[Genome, Genome]:
@@ -104,71 +118,34 @@ def _without_spanned(target: Genome, query: Genome, found: list[Alignment]) -> t
     return replace(target, masked=target.masked | taken.t), replace(query, masked=query.masked | taken.q)
 
 
-def _alignments(done: dict[Pair, Progress]) -> tuple[list[Alignment], list[Alignment]]:
-    found, falls = list[Alignment](), list[Alignment]()
-    for pair, progress_of_pair in sorted(done.items(), key=lambda item: (-item[0].strand, *item[0])):
-        for part in progress_of_pair.parts:
-            alignment = Alignment(part.score, *pair, part.target, part.query, part.runs)
-            found.append(alignment)
-            if len(part.fall):
-                falls.append(alignment.behind(part.fall))
+def _alignments(sequences: Sequences, done: Progress) -> tuple[list[Alignment], list[Alignment]]:
+    found = [sequences.alignment(part) for part in done.parts]
+    falls = [one.behind(part.fall) for one, part in zip(found, done.parts, strict=True) if len(part.fall)]
     return found, falls
 
 
 def _extend(
-    target: Genome, strands: dict[int, Genome], groups: list[Group], number: int, begun: dict[Pair, Progress],
-    params: WgaParams, means: Means,
-) -> dict[Pair, Progress]:  # fmt: skip
-    """The alignments of the pairs that have anchors in a pass, with those of the passes before."""
-    mine, resources = local(), means.resources
+    sequences: Sequences, anchors: Anchors, one: Pass, number: int, before: Progress, params: WgaParams, means: Means
+) -> Progress:  # fmt: skip
+    """The alignments of a pass, with those of the passes before."""
+    resources = means.resources
     if means.may_use_gpu:
         resources = replace(resources, device=choose_device("auto"))
-    size = PAIR_BYTES * int(target.lengths.max() + strands[1].lengths.max())
-    threads = resources.budget.items("the alignment of two sequences", size, least=1, most=resources.threads)
-    pool = ThreadPoolExecutor(threads) if 0 < len(groups) < threads else None
-
-    def align(group: Group) -> Progress:
-        if not hasattr(mine, "aligner"):
-            mine.aligner = Aligner(params, replace(resources, threads=threads), pool)
-        pair = group.pair
-        same = params.itself and pair.strand > 0 and pair.target == pair.query
-        sequences = target.sequence(pair.target), strands[pair.strand].sequence(pair.query)
-        name = f"aligned.{number}.{pair.target}.{pair.query}.{'plus' if pair.strand > 0 else 'minus'}"
-        return mine.aligner.align(
-            *sequences, group.anchors, same=same, keeper=Keeper(means.work, name), begun=_more_of(begun.get(pair, NOTHING))
-        )
-
+    resources.budget.require("the alignment of the genomes", SCENE_BYTES * (len(sequences.target) + len(sequences.query)))
+    threads = resources.budget.items("the extension of anchors", EXTENDER_BYTES, least=1, most=resources.threads)
     with (
         means.report.stage(ExtendStage("extend")) as stage,
-        progress("extend", len(groups)) as advance,
-        pool or nullcontext(),
+        progress("extend", TURNS * len(anchors.score)) as advance,
+        ThreadPoolExecutor(threads) if threads > 1 else nullcontext() as pool,
     ):
-        largest = sorted(range(len(groups)), key=lambda g: -len(groups[g].anchors.score))
-        n_done = itertools.count(1)
-
-        def one(g: int) -> tuple[Pair, Progress]:
-            result = align(groups[g])
-            advance(next(n_done))
-            return groups[g].pair, result
-
-        results = dict(map_threads(one, largest, threads))
-        stage.anchors, stage.cells, n_left_out, stage.alignments = _new(results, begun)
-        means.report.dropped.add({SPANNED: n_left_out})
-    return results
-
-
-def _more_of(before: Progress) -> Progress:
-    """The beginning of a pass, with the alignments of the passes before."""
-    return NOTHING._replace(parts=before.parts)
-
-
-def _new(results: dict[Pair, Progress], begun: dict[Pair, Progress]) -> tuple[int, int, int, int]:
-    """Anchors extended, cells computed, anchors left out, and alignments beside those of the passes before."""
-    n_before = sum(len(begun[pair].parts) for pair in results.keys() & begun.keys())
-    n_extended, n_cells, n_left_out = (
-        sum(getattr(result, name) for result in results.values()) for name in ("n_extended", "n_cells", "n_left_out")
-    )
-    return n_extended, n_cells, n_left_out, sum(len(result.parts) for result in results.values()) - n_before
+        result = Aligner(params, replace(resources, threads=threads), pool).align(
+            sequences, anchors, same=params.itself, trims=one.linked, keeper=Keeper(means.work, f"aligned.{number}"),
+            begun=NOTHING._replace(parts=before.parts.copy()), advance=advance,
+        )  # fmt: skip
+        stage.anchors, stage.cells = result.n_extended, result.n_cells
+        stage.alignments = len(result.parts) - len(before.parts)
+        means.report.dropped.add({SPANNED: result.n_left_out})
+    return result
 
 
 def _pays_on_gpu(target: Genome, query: Genome, params: WgaParams, threads: int) -> bool:

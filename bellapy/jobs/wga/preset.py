@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bellapy.compute.threads import map_threads
 from bellapy.params.wga import FEW_COPIES, LONG_SEED, WgaParams
 from bellapy.records.bases import UNKNOWN
 from bellapy.records.genomes import Genome
@@ -27,6 +28,7 @@ FAR = 0.10
 WORD = 24  # bases; their shared ones tell the divergence
 SAMPLED = 1 << 18  # words of the larger genome, about
 LARGEST_HASH = 1 << 63
+PIECE = 1 << 20  # bases that are hashed at a time
 
 
 class Pass(NamedTuple):
@@ -42,24 +44,24 @@ class Pass(NamedTuple):
     linked: bool
 
 
-def passes_of(target: Genome, query: Genome, params: WgaParams) -> list[Pass]:
+def passes_of(target: Genome, query: Genome, params: WgaParams, threads: int = 1) -> list[Pass]:
     """The passes in order; the last one has the seeds that the options name."""
     own = Pass(params.seed, not params.notransition, params.max_copies, linked=False)
     preset = params.preset
     if preset == "auto":
-        preset = _choose(target, query, params)
+        preset = _choose(target, query, params, threads)
     if preset == "lastz":
         return [own]
     return [Pass(LONG_SEED, preset == "distant", FEW_COPIES, linked=preset == "close"), own]
 
 
-def _choose(target: Genome, query: Genome, params: WgaParams) -> str:
+def _choose(target: Genome, query: Genome, params: WgaParams, threads: int) -> str:
     if params.all_copies or params.itself or params.sensitive:
         return "lastz"
-    n_hits, n_in_repeats = estimate_hits(target, query, params)
+    n_hits, n_in_repeats = estimate_hits(target, query, params, threads)
     if n_hits <= MANY_HITS and n_in_repeats <= MANY_IN_REPEATS:
         return "lastz"
-    distance = estimate_divergence(target, query, params)
+    distance = estimate_divergence(target, query, params, threads)
     preset = "close" if distance < FAR else "distant"
     logger.info(
         "about %s M seed hits, %s M of them in repeats; divergence about %.0f %%: --preset %s",
@@ -68,13 +70,13 @@ def _choose(target: Genome, query: Genome, params: WgaParams) -> str:
     return preset
 
 
-def estimate_hits(target: Genome, query: Genome, params: WgaParams) -> tuple[float, float]:
+def estimate_hits(target: Genome, query: Genome, params: WgaParams, threads: int = 1) -> tuple[float, float]:
     """Seed hits of both strands that are likely with the seeds of the options, and those between copies of repeats.
 
     The copies of equal words are counted in the sample; words that differ in a transition are left to chance.
     """
     weight = parse_pattern(params.seed).weight
-    (t_words, t_counts), (q_words, q_counts), share = _samples(target, query, weight, unmask=params.unmask)
+    (t_words, t_counts), (q_words, q_counts), share = _samples(target, query, weight, threads, unmask=params.unmask)
     _, t_at, q_at = np.intersect1d(t_words, q_words, assume_unique=True, return_indices=True)
     few = t_counts[t_at] <= params.max_copies
     equal = float(t_counts[t_at[few]] @ q_counts[q_at[few]]) / share
@@ -84,25 +86,34 @@ def estimate_hits(target: Genome, query: Genome, params: WgaParams) -> tuple[flo
     return (equal + (0 if params.notransition else weight) * chance) / params.step, in_repeats / params.step
 
 
-def estimate_divergence(target: Genome, query: Genome, params: WgaParams) -> float:
+def estimate_divergence(target: Genome, query: Genome, params: WgaParams, threads: int = 1) -> float:
     """Share of bases that differ, from the words of the smaller genome that the other one has, too.
 
     Source: B. D. Ondov et al.: Mash: fast genome and metagenome distance estimation using MinHash, Genome Biol 17, 2016.
     """
-    (t_words, _), (q_words, _), _ = _samples(target, query, WORD, unmask=params.unmask)
+    (t_words, _), (q_words, _), _ = _samples(target, query, WORD, threads, unmask=params.unmask)
     fewer, more = sorted((t_words, q_words), key=len)
     return 1 - float(np.isin(fewer, more).mean()) ** (1 / WORD) if len(fewer) else 1.0
 
 
 def _samples(
-    target: Genome, query: Genome, k: int, *, unmask: bool
+    target: Genome, query: Genome, k: int, threads: int, *, unmask: bool
 ) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray], float]:
     """The same share of the words of both genomes: hashes, ascending, with the copies of each, (n,) both; and that share."""
     share = min(1.0, SAMPLED / max(len(target.codes), len(query.codes)))
-    most, samples = np.uint64(min(share * LARGEST_HASH, LARGEST_HASH - 1)), []
-    for genome in (target, query):
-        codes = genome.codes if unmask else np.where(genome.masked, np.uint8(UNKNOWN), genome.codes)
-        hashes = np.empty(len(codes), np.uint64)
-        hash_kmers(codes, 0, len(codes), k, hashes)
-        samples.append(np.unique(hashes[(hashes <= most) & (hashes != NONE)], return_counts=True))
-    return samples[0], samples[1], share
+    most = np.uint64(min(share * LARGEST_HASH, LARGEST_HASH - 1))
+
+    def words(of: tuple[Genome, int]) -> np.ndarray:
+        genome, begin = of
+        where = slice(begin, begin + PIECE + k - 1)
+        codes = genome.codes[where]
+        if not unmask:
+            codes = np.where(genome.masked[where], np.uint8(UNKNOWN), codes)
+        hashes = np.empty(min(PIECE, len(genome.codes) - begin), np.uint64)
+        hash_kmers(codes, 0, len(hashes), k, hashes)
+        return hashes[(hashes <= most) & (hashes != NONE)]
+
+    pieces = [(genome, begin) for genome in (target, query) for begin in range(0, len(genome.codes), PIECE)]
+    found, n = map_threads(words, pieces, threads), -(-len(target.codes) // PIECE)
+    counted = [np.unique(np.concatenate(some), return_counts=True) for some in (found[:n], found[n:])]
+    return counted[0], counted[1], share

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bellapy.compute.threads import map_threads
 from bellapy.errors import InputError, ParameterError
 from bellapy.io.genomes import load_genome
 from bellapy.io.maf import check_sam_names, format_alignments, format_of
@@ -67,7 +68,7 @@ def align_files(request: Request, params: WgaParams, means: Means) -> None:
     if request.plot:
         check_plot("--plot", request.plot)
     report.parameters = params.to_dict()
-    target, query = _load(request, params, report)
+    target, query = _load(request, params, report, means.resources.threads)
     if kind == "sam":
         check_sam_names(request.target, target)
         check_sam_names(request.query or request.target, query)
@@ -91,10 +92,10 @@ def align_files(request: Request, params: WgaParams, means: Means) -> None:
         logger.warning("no alignment scores %s or more; the output holds none", f"{params.gappedthresh:,}")
 
 
-def _load(request: Request, params: WgaParams, report: RunReport) -> tuple[Genome, Genome]:
+def _load(request: Request, params: WgaParams, report: RunReport, threads: int) -> tuple[Genome, Genome]:
     with report.stage(ReadGenomesStage("read")) as stage:
-        target = load_genome(request.target)
-        query = load_genome(request.query) if request.query is not None else target
+        paths = [path for path in (request.target, request.query) if path is not None]
+        target, query = (2 * map_threads(load_genome, paths, threads))[:2]
         stage.target_bases, stage.query_bases = target.n_bases, query.n_bases
     for path, genome in ((request.target, target), (request.query or request.target, query)):
         if len(genome.codes) >= MOST_BASES:

@@ -1,4 +1,4 @@
-"""Anchors of two sequences, and what is known of their alignment so far."""
+"""Two genomes while they are aligned: their sequences, anchors, and what is known of the alignment so far."""
 
 from __future__ import annotations
 
@@ -8,19 +8,68 @@ import numpy as np
 
 from bellapy.engines.ydrop.walls import add_wall, no_walls
 from bellapy.jobs.wga.kept import Part, Progress
-from bellapy.records.genomes import PAIR, QUERY_ALONE, TARGET_ALONE
+from bellapy.records.genomes import PAIR, QUERY_ALONE, TARGET_ALONE, Alignment, Genome
+
+
+class Sequences(NamedTuple):
+    """All sequences of two genomes; the query's other strand stands behind the one of its file.
+
+    target, query : (n,) uint8 codes.  t_starts, t_ends, q_starts, q_ends : (n_sequences,) int64, places in these, ascending.
+    """
+
+    target: np.ndarray
+    query: np.ndarray
+    t_starts: np.ndarray
+    t_ends: np.ndarray
+    q_starts: np.ndarray
+    q_ends: np.ndarray
+
+    def owners(self, t: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The target and the query sequence that hold each place, (n,) int64 each."""
+        return np.searchsorted(self.t_starts, t, "right") - 1, np.searchsorted(self.q_starts, q, "right") - 1
+
+    def pairs(self, t: np.ndarray, q: np.ndarray) -> np.ndarray:
+        """A number for each two sequences, (n,) int64."""
+        t_owner, q_owner = self.owners(t, q)
+        return t_owner * len(self.q_starts) + q_owner
+
+    def edges(self, t: np.ndarray, q: np.ndarray) -> np.ndarray:
+        """Begin and end of the target sequence, then of the query sequence, (n, 4) int64."""
+        t_owner, q_owner = self.owners(t, q)
+        return np.stack(
+            (self.t_starts[t_owner], self.t_ends[t_owner], self.q_starts[q_owner], self.q_ends[q_owner]), axis=1
+        )  # fmt: skip
+
+    def alignment(self, part: Part) -> Alignment:
+        """An alignment by the names and places of the genomes."""
+        t, q = (int(owner[0]) for owner in self.owners(np.array([part.target]), np.array([part.query])))
+        n = len(self.q_starts) // 2
+        number, strand = (q, 1) if q < n else (2 * n - 1 - q, -1)
+        t_at, q_at = part.target - int(self.t_starts[t]), part.query - int(self.q_starts[q])
+        return Alignment(part.score, t, number, strand, t_at, q_at, part.runs)
+
+
+def sequences_of(target: Genome, strands: dict[int, Genome]) -> Sequences:
+    """strands : the query by 1, its reverse complement by -1."""
+    forward, reverse = strands[1], strands[-1]
+    q_starts = np.concatenate((forward.starts, len(forward.codes) + reverse.starts[::-1]))
+    q_ends = q_starts + np.concatenate((forward.lengths, reverse.lengths[::-1]))
+    codes = np.concatenate((forward.codes, reverse.codes))
+    return Sequences(target.codes, codes, target.starts, target.starts + target.lengths, q_starts, q_ends)
 
 
 class Anchors(NamedTuple):
-    """target, query : (n,) int64 places.  score : (n,) int64, of the HSP.
+    """target, query : (n,) int64 places in `Sequences`.  score : (n,) int64, of the HSP.
 
     support : (n,) int64, by which anchors are taken: what the chain of each scores (support.py), or the score.
+    limits : (n, 4) int64, target places between which an extension stays, then query places; within the sequences.
     """
 
     target: np.ndarray
     query: np.ndarray
     score: np.ndarray
     support: np.ndarray
+    limits: np.ndarray
 
     def take(self, rows: np.ndarray) -> Anchors:
         return Anchors(*(column[rows] for column in self))
@@ -39,26 +88,45 @@ def ends_of(part: Part) -> list[tuple[int, int]]:
 
 
 class Spanned(NamedTuple):
-    """Bases of two sequences that alignments span, (n,) bool each; no bases at all where anchors are not left out."""
+    """Bases that alignments span, (n,) bool each; no bases at all where anchors are not left out.
+
+    target : of `Sequences`.  query : of its forward half; a base of the other half is the one as far from the end.
+    """
 
     target: np.ndarray
     query: np.ndarray
 
     def add(self, part: Part) -> None:
-        begin, end = ends_of(part)
-        self.target[begin[0] : end[0]] = True
-        self.query[begin[1] : end[1]] = True
+        (t, q), (t_end, q_end) = ends_of(part)
+        if q >= len(self.query):
+            q, q_end = 2 * len(self.query) - q_end, 2 * len(self.query) - q
+        self.target[t:t_end] = True
+        self.query[q:q_end] = True
+
+    def of_path(self, path: Alignment) -> tuple[np.ndarray, np.ndarray]:
+        """Which pairs of a path have a spanned base on the target, and on the query, (n,) bool each."""
+        t, q = path.pairs()
+        half = len(self.query)
+        return self.target[t], self.query[np.where(q < half, q, 2 * half - 1 - q)]
 
 
 class Scene:
-    """Two sequences while they are aligned: walls, what is spanned, and how far the alignment is."""
+    """Two genomes while they are aligned: walls, what is spanned, and how far the alignment is."""
 
-    def __init__(self, target: np.ndarray, query: np.ndarray, *, same: bool, leave_out: bool):
-        self.target, self.query, self.parts, self.n_first = target, query, list[Part](), -1
+    def __init__(self, sequences: Sequences, *, same: bool, leave_out: bool, trims: bool = False):
+        """same : the query is the target, and the alignment of each sequence with itself is a wall from the beginning.
+
+        leave_out : whether anchors are left out where alignments span both genomes.  trims : whether alignments are, too.
+        """
+        self.trims = trims
+        target, query = sequences.target, sequences.query
+        self.sequences, self.parts, self.n_first = sequences, list[Part](), -1
         self.walls = no_walls(len(target) + len(query))
         if same:
-            self.walls = add_wall(self.walls, 0, 0, np.array([(PAIR, len(target))], np.int64))
-        self.spanned = Spanned(*(np.zeros(len(text) if leave_out else 0, np.bool_) for text in (target, query)))
+            for start, end in zip(sequences.t_starts.tolist(), sequences.t_ends.tolist(), strict=True):
+                self.walls = add_wall(self.walls, start, start, np.array([(PAIR, end - start)], np.int64))
+        sizes = (len(target), len(query) // 2) if leave_out else (0, 0)
+        self.spanned = Spanned(*(np.zeros(size, np.bool_) for size in sizes))
         self.n_extended = self.n_left_out = self.n_cells = 0
         self.waits = np.zeros(0, np.bool_)
 

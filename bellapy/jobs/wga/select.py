@@ -69,7 +69,7 @@ def one_to_one(alignments: list[Alignment], target: Genome, query: Genome, param
             parts = [found]
         else:
             sequences = target.sequence(found.target), strands[found.strand].sequence(found.query)
-            parts = [part for some in _stretches(found, free) for part in _scored(some, sequences, params)]
+            parts = [part for some in stretches(found, free) for part in scored(some, sequences, params)]
         for part in parts:
             t, q = taken.places(part)
             taken.t[t] = taken.q[q] = True
@@ -77,7 +77,7 @@ def one_to_one(alignments: list[Alignment], target: Genome, query: Genome, param
     return kept
 
 
-def _stretches(found: Alignment, free: np.ndarray) -> list[Alignment]:
+def stretches(found: Alignment, free: np.ndarray) -> list[Alignment]:
     """The parts of an alignment between pairs that are not free."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], free, [False])).astype(np.int8)))
     t, q = found.pairs()
@@ -99,7 +99,8 @@ def _runs(t: np.ndarray, q: np.ndarray) -> np.ndarray:
     return np.array(runs, np.int64).reshape(-1, 2)
 
 
-def _scored(some: Alignment, sequences: tuple[np.ndarray, np.ndarray], params: WgaParams) -> list[Alignment]:
+def scored(some: Alignment, sequences: tuple[np.ndarray, np.ndarray], params: WgaParams) -> list[Alignment]:
+    """The parts of an alignment that score enough; sequences : codes of target and query."""
     scores, least = params.scores, params.gappedthresh
     costs = (scores.matrix, scores.open, scores.extend)
     parts = cut.find_parts(*sequences, some.t_start, some.q_start, some.runs, costs, params.cut_drop, least)

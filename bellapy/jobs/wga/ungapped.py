@@ -31,11 +31,11 @@ HITS, EXTENDED, CAPPED, N_HSPS, N_COUNTS = range(5)
 """Counts: seed hits, those extended one by one, those left out for too many copies, HSPs."""
 HELD = 1 << 10  # words at a time, so that what they need is on its way from memory
 AHEAD = 16  # words that are asked for in advance
-RECENT = 1 << 12  # diagonals; a power of two
-ROOM = 1 << 14  # HSPs; searched again where there are more
+ROOM = 1 << 12  # HSPs; doubled where there are more
 BLOCK, MOST_BLOCKS = 1 << 18, 16
-"""Places of the query in a piece of work at least, and pieces at most: each has a number for every diagonal."""
+"""Places of the query in a piece of work at least, and pieces at most."""
 U = np.uint64
+MIXER = U(0x9E3779B97F4A7C15)
 """Places in arrays without a sign: Numba would look at each whether it counts from the end."""
 ANYWHERE, ABOVE, BEFORE = range(3)
 """Which hits count: all; of a genome with itself, those with query beyond target, or with its counterpart beyond target."""
@@ -68,20 +68,54 @@ class HspRule(NamedTuple):
 class Found(NamedTuple):
     """hsps : (room, 4) int64, target and query place, length, score.  counts : (N_COUNTS,) int64.
 
-    seen : (n_diagonals,) int32, the query place up to which each diagonal was looked at for an HSP.
-    recent : (RECENT, 2) int32, such diagonals and places again, of the last HSP whose diagonal has these last bits.  It is
-        small, and tells quickly of the many hits that a repeat has behind its first one.
+    seen : (2 ** n, 2) int64, more than twice as long as hsps: diagonals that have an HSP, and the query place up to which
+        each was looked at for it.  An entry stands at its hash, or in the next one that was free; a diagonal of -1 is free.
     """
 
     hsps: np.ndarray
     counts: np.ndarray
     seen: np.ndarray
-    recent: np.ndarray
 
 
-def search_bytes(n_target: int, n_places: int) -> int:
-    """What a search for the seeds of a block of n_places holds, besides the genomes and their index."""
-    return 4 * (n_target + n_places) + 10 * n_places + (HELD << 4)
+@njit
+def _no_hsps(room, counts):
+    """Room for HSPs; it is a power of two."""
+    return Found(np.empty((room, 4), np.int64), counts, np.full((4 * room, 2), -1, np.int64))
+
+
+@njit_inner
+def _entry(seen, diagonal):
+    """Where the table has a diagonal, or a free entry for it."""
+    last = U(len(seen) - 1)
+    at = U(diagonal) * MIXER >> U(32) & last
+    while seen[at, 0] != diagonal and seen[at, 0] >= 0:
+        at = at + U(1) & last
+    return at
+
+
+@njit
+def _with_room(found, n):
+    """The same HSPs with room for n more."""
+    n_hsps = found.counts[N_HSPS]
+    room = len(found.hsps)
+    if n_hsps + n <= room:
+        return found
+    while n_hsps + n > room:
+        room *= 2
+    more = _no_hsps(room, found.counts)
+    for x in range(n_hsps):
+        for field in range(SCORE + 1):
+            more.hsps[x, field] = found.hsps[x, field]
+    for x in range(len(found.seen)):
+        if found.seen[x, 0] >= 0:
+            at = _entry(more.seen, found.seen[x, 0])
+            more.seen[at, 0], more.seen[at, 1] = found.seen[x, 0], found.seen[x, 1]
+    return more
+
+
+def search_bytes(n_places: int, most_copies: int) -> int:
+    """What a search for the seeds of a block of n_places holds at most, besides the genomes, their index and HSPs."""
+    return 5 * n_places + (HELD << 4) * (most_copies + 1)
 
 
 def blocks_of(target: Genome, query: Genome) -> list[tuple[int, int]]:
@@ -142,7 +176,8 @@ def entropy(target, query, t, q, length):
 def _extend(target, query, t, q, rule, first, found):
     """Extend one hit, t and q being its first places, unless it was seen; note what HSP comes of it."""
     diagonal = t - q + first
-    if found.seen[diagonal] > q:
+    at = _entry(found.seen, diagonal)
+    if found.seen[at, 1] > q:
         return
     found.counts[EXTENDED] += 1
     t_end, q_end = t + rule.span, q + rule.span
@@ -162,13 +197,10 @@ def _extend(target, query, t, q, rule, first, found):
         score = np.int64(score * entropy(target, query, t_end - left, q_end - left, length))
         if score < rule.least:
             return
-    found.seen[diagonal] = q_end + looked
-    at = U(diagonal) % U(RECENT)
-    found.recent[at, 0], found.recent[at, 1] = diagonal, q_end + looked
+    found.seen[at, 0], found.seen[at, 1] = diagonal, q_end + looked
     n = found.counts[N_HSPS]
-    if n < len(found.hsps):
-        found.hsps[n, TARGET], found.hsps[n, QUERY] = t_end - left, q_end - left
-        found.hsps[n, LENGTH], found.hsps[n, SCORE] = length, score
+    found.hsps[n, TARGET], found.hsps[n, QUERY] = t_end - left, q_end - left
+    found.hsps[n, LENGTH], found.hsps[n, SCORE] = length, score
     found.counts[N_HSPS] = n + 1
 
 
@@ -198,9 +230,7 @@ def _hold_hits(texts, index, wanted, n_wanted, rule, first, held, found):
             if rule.which == ANYWHERE or (rule.which == ABOVE and q > t) or (rule.which == BEFORE and t + q < last):
                 held[U(n), 0], held[U(n), 1] = t, q
                 prefetch(texts.packed_target.bases, t + MARGIN >> 2)
-                diagonal = t - q + first
-                at = U(diagonal) % U(RECENT)
-                n += found.recent[at, 0] != diagonal or found.recent[at, 1] <= q
+                n += found.seen[_entry(found.seen, t - q + first), 1] <= q
                 n_hits += 1
     found.counts[HITS] += n_hits
     return n
@@ -220,9 +250,12 @@ def _extend_some(texts, held, n_hits, rule, first, words, found):
 
 
 @njit
-def _scan(texts, words, good, begin, index, rule, found):
-    """Look up the words, (m,), that begin at query places from `begin` on, with their transitions, and extend the hits."""
-    n, n_others = 0, len(rule.transitions)
+def _scan(texts, words, good, begin, index, rule, counts):
+    """Look up the words, (m,), that begin at query places from `begin` on, with their transitions, and extend the hits.
+
+    Returns the HSPs, (n, 4) int64 as in Found.  counts : as there, are filled.
+    """
+    n, n_others, found = 0, len(rule.transitions), _no_hsps(ROOM, counts)
     wanted = np.empty((HELD + n_others, 3), np.int64)
     held = np.empty((len(wanted) * rule.most_copies, 2), np.int64)
     packed = np.empty(2 * WORDS * LANES, np.uint64)
@@ -237,8 +270,11 @@ def _scan(texts, words, good, begin, index, rule, found):
                 n += has_bucket(index, word)
         if n >= HELD or x == len(words) - 1:
             n_hits = _hold_hits(texts, index, wanted, n, rule, first, held, found)
-            _extend_some(texts, held, n_hits, rule, first, packed, found)
+            for some in range(0, n_hits, ROOM):
+                found = _with_room(found, min(ROOM, n_hits - some))
+                _extend_some(texts, held[some:], min(ROOM, n_hits - some), rule, first, packed, found)
             n = 0
+    return found.hsps[: found.counts[N_HSPS]].copy()
 
 
 def find_hsps(
@@ -250,16 +286,9 @@ def find_hsps(
     words, good = words_of(query.codes[begin:stop], query.masked[begin:stop], search.pattern)
     rule = search.rule._replace(which=ANYWHERE if not params.itself else ABOVE if strand > 0 else BEFORE)
     texts = Texts(search.target, query.codes, search.packed, packed_query)
-    room = ROOM
-    while True:
-        seen = np.zeros(len(search.target) + end - begin + 1, np.int32)
-        recent = np.full((RECENT, 2), -1, np.int32)
-        found = Found(np.empty((room, 4), np.int64), np.zeros(N_COUNTS, np.int64), seen, recent)
-        _scan(texts, words[: end - begin], good[: end - begin], begin, search.index, rule, found)
-        n = int(found.counts[N_HSPS])
-        if n <= room:
-            return found.hsps[:n], found.counts
-        room = n
+    counts = np.zeros(N_COUNTS, np.int64)
+    hsps = _scan(texts, words[: end - begin], good[: end - begin], begin, search.index, rule, counts)
+    return hsps, counts
 
 
 @njit

@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+from genomes import genome_of
 from strategies import mutate, random_bases
 
 from bellapy.compute.resources import Resources
@@ -14,12 +15,29 @@ from bellapy.engines.ydrop.sweep import Sides
 from bellapy.engines.ydrop.walls import no_walls
 from bellapy.jobs.wga import gapped
 from bellapy.jobs.wga.extending import Extending, joined, unforeseen
-from bellapy.jobs.wga.gapped import Aligner, are_close, next_anchor
+from bellapy.jobs.wga.gapped import Aligner, are_close, next_anchor, next_anchors
 from bellapy.jobs.wga.kept import Keeper, Part, Progress
-from bellapy.jobs.wga.scene import Anchors, Scene, Spanned
+from bellapy.jobs.wga.means import Means
+from bellapy.jobs.wga.pipeline import align_genomes
+from bellapy.jobs.wga.scene import Anchors, Scene, Sequences, Spanned, ends_of
 from bellapy.params.wga import make_wga_params
 from bellapy.records.bases import encode
 from bellapy.records.genomes import PAIR, QUERY_ALONE, TARGET_ALONE
+from bellapy.report.run_report import RunReport
+
+
+def both_strands(target: np.ndarray, query: np.ndarray) -> Sequences:
+    """Two sequences, with the query's other strand."""
+    ends = np.array([len(query), 2 * len(query)])
+    both = np.concatenate((query, 3 - query[::-1]))
+    return Sequences(target, both, np.array([0]), np.array([len(target)]), ends - len(query), ends)
+
+
+def anchors_at(sequences: Sequences, places: list[tuple[int, int]], score) -> Anchors:
+    """Anchors at target and query places, taken by their score."""
+    t, q = np.array(places, np.int64).T.copy()
+    score = np.array(score, np.int64)
+    return Anchors(t, q, score, score, sequences.edges(t, q))
 
 
 def test_anchors_are_left_out_where_both_sequences_are_spanned():
@@ -60,9 +78,10 @@ def test_foresight_changes_nothing(monkeypatch):
         (200, 3600),
         (3600, 200),
     ]
-    anchors = Anchors(*np.array([(t, q, *2 * [3000 + (t * 7 + q * 3) % 1000]) for t, q in places], np.int64).T)
+    both = both_strands(target, query)
+    anchors = anchors_at(both, places, [3000 + (t * 7 + q * 3) % 1000 for t, q in places])
     params = make_wga_params({"ydrop": 2000})
-    plain = Aligner(params).align(target, query, anchors)
+    plain = Aligner(params).align(both, anchors)
     asked = []
 
     def foretold(sequences, t, q, scores, ydrop, means):
@@ -81,22 +100,22 @@ def test_foresight_changes_nothing(monkeypatch):
         return found
 
     monkeypatch.setattr(gapped, "foresee", foretold)
-    told = Aligner(params).align(target, query, anchors)
+    told = Aligner(params).align(both, anchors)
     assert asked and plain[1:5] == told[1:5] and plain.n_cells > told.n_cells
     for one, other in zip(plain.parts, told.parts, strict=True):
         assert one[:3] == other[:3] and np.array_equal(one.runs, other.runs)
     assert len(plain.parts) >= 2
 
 
-def planted(seed: int) -> tuple[np.ndarray, np.ndarray, Anchors]:
+def planted(seed: int) -> tuple[Sequences, Anchors]:
     """Sequences with some segments in common, some of them twice; anchors in and beside them, in any order."""
     rng = np.random.default_rng(seed)
     texts = [random_bases(rng, int(n)) for n in rng.integers(60, 300, 5)]
     target = "".join(text + random_bases(rng, 150) for text in texts + texts[:2])
     query = "".join(mutate(rng, text, 0.1) + random_bases(rng, 120) for text in texts[::-1] + texts[1:3])
     places = [(t, q) for t in range(10, len(target), 90) for q in range(20, len(query), 70)]
-    score = rng.integers(3000, 4000, len(places))
-    return encode(target), encode(query), Anchors(*np.array(places, np.int64).T, score, score)
+    both = both_strands(encode(target), encode(query))
+    return both, anchors_at(both, places, rng.integers(3000, 4000, len(places)))
 
 
 def same(one: Progress, other: Progress) -> bool:
@@ -110,12 +129,21 @@ def test_anchors_ahead_of_their_turn_change_nothing(monkeypatch):
     """Those whose surroundings have changed in the meantime are extended again."""
     redone, is_free = [], gapped.is_free
     monkeypatch.setattr(gapped, "is_free", lambda *where: redone.append(not is_free(*where)) or is_free(*where))
+
+    def following(walls, q, t, begin, most, *others) -> np.ndarray:
+        """All next anchors, though many lead to one path."""
+        turns = [begin]
+        while len(turns) < most and turns[-1] < 2 * len(q):
+            turns.append(next_anchor(walls, q, t, turns[-1] + 1, *others)[0])
+        return np.array([turn for turn in turns if turn < 2 * len(q)])
+
     for seed in range(6):
+        monkeypatch.setattr(gapped, "next_anchors", following if seed % 2 else next_anchors)
         params = make_wga_params({"ydrop": 2000, "all_copies": seed < 3})
-        target, query, anchors = planted(seed)
-        plain = Aligner(params).align(target, query, anchors)
+        both, anchors = planted(seed)
+        plain = Aligner(params).align(both, anchors, trims=seed == 5)
         with ThreadPoolExecutor(3) as pool:
-            ahead = Aligner(params, Resources(threads=3), pool).align(target, query, anchors)
+            ahead = Aligner(params, Resources(threads=3), pool).align(both, anchors, trims=seed == 5)
         assert same(plain, ahead) and len(plain.parts) > 3 and plain.waits.any() == (not params.all_copies)
     assert any(redone) and not all(redone)
 
@@ -137,19 +165,20 @@ class Stops(Keeper):
 
 
 def test_a_stopped_run_goes_on_from_any_turn():
-    target, query, anchors = planted(4)
+    both, anchors = planted(4)
     aligner, keeper = Aligner(make_wga_params({"ydrop": 2000})), Stops(Progress([]))
-    whole = aligner.align(target, query, anchors, keeper=keeper)
+    whole = aligner.align(both, anchors, keeper=keeper)
     assert any(progress.at > len(progress.waits) for progress in keeper.saved_all[:-1])
     for begin in keeper.saved_all[:: len(keeper.saved_all) // 5]:
-        assert same(aligner.align(target, query, anchors, keeper=Stops(begin)), whole)
+        assert same(aligner.align(both, anchors, keeper=Stops(begin)), whole)
 
 
 def test_anchors_told_poor_lead_to_no_alignment():
     """By both ways of telling; most of them are told."""
     params = make_wga_params({"ydrop": 2000})
-    target, query, anchors = planted(7)
-    scene, extending = Scene(target, query, same=False, leave_out=False), Extending(params)
+    both, anchors = planted(7)
+    scene, extending, target = Scene(both, same=False, leave_out=False), Extending(params), both.target
+    query = both.query[: len(both.query) // 2]
     t, q = anchors.target, anchors.query
     found = none_known(len(t))
     extender = Extender(params.scores, params.ydrop)
@@ -163,8 +192,8 @@ def test_anchors_told_poor_lead_to_no_alignment():
             end = extender.inspect(sides[side], scene.walls)
             found.score[x, side], found.r[x, side], found.last[x, side] = end.score, end.r, end.last
     found.known[:] = True
-    poor = extending.find_poor(scene, t, q, found)
-    outcomes = extending.extend(scene, unforeseen(t, q))
+    poor = extending.find_poor(scene, anchors, found)
+    outcomes = extending.extend(scene, unforeseen(anchors))
     leads_to_none = np.array([not outcome.parts for outcome in outcomes])
     low, far = found.score.sum(axis=1) < params.gappedthresh, found.r.max(axis=1) >= 60
     assert np.array_equal(poor, leads_to_none & low)
@@ -179,9 +208,10 @@ def test_copies_of_a_repeat_are_extended_a_few_times_only():
     repeat = random_bases(rng, 300)
     target, query = (encode("".join(random_bases(rng, 200) + mutate(rng, repeat, 0.03) for _ in range(6))) for _ in range(2))
     places = [(500 * x + 300, 500 * y + 300) for x in range(6) for y in range(6)]
-    anchors = Anchors(*np.array([(t, q, *2 * [3000 + t + q]) for t, q in places], np.int64).T)
+    both = both_strands(target, query)
+    anchors = anchors_at(both, places, [3000 + t + q for t, q in places])
     some, every = (Aligner(make_wga_params({"ydrop": 4000, "all_copies": copies})) for copies in (False, True))
-    fewer, all_of_them = some.align(target, query, anchors), every.align(target, query, anchors)
+    fewer, all_of_them = some.align(both, anchors), every.align(both, anchors)
     few, many = fewer.parts, all_of_them.parts
     assert all_of_them.n_left_out == 0 and len(many) > 20
     assert fewer.n_left_out > 10 and fewer.n_extended + fewer.n_left_out <= 36 and len(few) < len(many)
@@ -195,19 +225,76 @@ def test_weak_anchors_count_near_ends_only(monkeypatch):
     first, second = random_bases(rng, 200), random_bases(rng, 40)
     target = encode(first + random_bases(rng, 3000) + second)
     query = encode(first + random_bases(rng, 3000) + second)
-    anchors = Anchors(*np.array([[100, 3220], [100, 3220], [3000, 2000], [3000, 2000]]))
+    both = both_strands(target, query)
+    anchors = anchors_at(both, [(100, 100), (3220, 3220)], [3000, 2000])
     params = make_wga_params({"ydrop": 1000})
-    assert len(Aligner(params).align(target, query, anchors).parts) == 2
+    assert len(Aligner(params).align(both, anchors).parts) == 2
+    two = both._replace(t_starts=np.array([0, 3000]), t_ends=np.array([3000, len(target)]))  # no end of the same sequence
+    assert len(Aligner(params).align(two, anchors._replace(limits=two.edges(*anchors[:2]))).parts) == 1
     monkeypatch.setattr(gapped, "CLOSE", 1000)
-    assert len(Aligner(params).align(target, query, anchors).parts) == 1
+    assert len(Aligner(params).align(both, anchors).parts) == 1
+
+
+def test_copies_are_left_out_whatever_their_strand_and_sequence():
+    """A repeat has two places on each genome: one alignment of each, not four, though one copy is turned."""
+    rng = np.random.default_rng(3)
+    repeat, before = random_bases(rng, 300), [random_bases(rng, 500) for _ in range(2)]
+    turned = repeat[::-1].translate(str.maketrans("ACGT", "TGCA"))
+    target = genome_of(before[0] + repeat, before[1] + turned)
+    query = genome_of(before[0] + mutate(rng, repeat, 0.02), before[1] + mutate(rng, turned, 0.02))
+    for copies, expected in ((False, {(0, 0, 1), (1, 1, 1)}), (True, {(0, 0, 1), (1, 1, 1), (0, 1, -1), (1, 0, -1)})):
+        report = RunReport()
+        found = align_genomes(target, query, make_wga_params({"all_copies": copies}), Means(report))
+        extended = next(stage for stage in report.stages if stage.stage == "extend")
+        assert {one[1:4] for one in found} == expected and extended.alignments == len(expected)
+
+
+def test_an_extension_stays_within_its_limits():
+    rng = np.random.default_rng(6)
+    text = random_bases(rng, 600)
+    both = both_strands(encode(text), encode(text))
+    anchors = anchors_at(both, [(300, 300)], [3000])
+    for limits in ([0, 600, 0, 600], [100, 600, 0, 600], [0, 600, 150, 420], [0, 500, 0, 600]):
+        (part,) = Aligner(make_wga_params({})).align(both, anchors._replace(limits=np.array([limits]))).parts
+        begin, end = max(limits[0], limits[2]), min(limits[1], limits[3])
+        assert part[1:3] == (begin, begin) and part.runs.tolist() == [[PAIR, end - begin]]
+
+
+def test_what_earlier_alignments_span_is_left_out_of_later_ones():
+    """The second path runs on along a copy whose target has an alignment; a copy alone is taken in the second turn."""
+    rng = np.random.default_rng(7)
+    first, second = random_bases(rng, 400), random_bases(rng, 200)
+    target, query = first + second, second + random_bases(rng, 100) + first + random_bases(rng, 500) + first[200:] + second
+    both = both_strands(encode(target), encode(query))
+    anchors = anchors_at(both, [(100, 400), (500, len(query) - 100)], [9000, 8000])
+    whole, trimmed = (Aligner(make_wga_params({})).align(both, anchors, trims=trims).parts for trims in (False, True))
+    assert len(whole) == len(trimmed) == 2 and whole[0][:3] == trimmed[0][:3]
+    assert whole[1].target <= 200 and ends_of(whole[1])[1] == ends_of(trimmed[1])[1] == (600, len(query))
+    assert trimmed[1].target == ends_of(trimmed[0])[1][0] >= 400
+
+
+def test_anchors_ahead_lead_to_different_paths():
+    both, _ = planted(1)
+    n = 1 << 21
+    t = np.array([10, 20, 5000, 30, n, 7])
+    q = np.array([15, 20, 5010, 9000, n, 7])
+    scene, waits = Scene(both, same=False, leave_out=False), np.zeros(6, np.bool_)
+    walls = no_walls(8 * n)
+    for begin, most, expected in ((0, 9, [0, 3, 4]), (1, 9, [1, 3, 4]), (0, 2, [0, 3]), (6, 9, [])):
+        found = next_anchors(walls, q, t, begin, most, scene.spanned, waits, none_known(6))
+        assert found.tolist() == expected
 
 
 def test_close_places_are_those_of_the_definition():
     rng = np.random.default_rng(3)
-    t, q, ends = rng.integers(0, 1000, 200), rng.integers(0, 1000, 200), rng.integers(0, 1000, (20, 2))
+    t, q, pairs = rng.integers(0, 1000, 200), rng.integers(0, 1000, 200), rng.integers(0, 2, 200)
+    ends = np.append(rng.integers(0, 1000, (30, 2)), rng.integers(0, 2, (30, 1)), axis=1)
     ends = ends[np.argsort(ends[:, 0])]
-    expected = [any(max(abs(a - t_end), abs(b - q_end)) <= 50 for t_end, q_end in ends) for a, b in zip(t, q, strict=True)]
-    assert are_close(t, q, ends, 50).tolist() == expected and 0 < sum(expected) < 200
+    expected = [
+        any(max(abs(a - t_end), abs(b - q_end)) <= 50 and pair == of for t_end, q_end, of in ends)
+        for a, b, pair in zip(t, q, pairs, strict=True)
+    ]
+    assert are_close(t, q, pairs, ends, 50).tolist() == expected and 0 < sum(expected) < 200
 
 
 def test_runs_that_meet_become_one():

@@ -15,7 +15,7 @@ from bellapy.jobs.wga import preset
 from bellapy.jobs.wga.means import Means
 from bellapy.jobs.wga.pipeline import align_genomes
 from bellapy.jobs.wga.preset import Pass, estimate_divergence, estimate_hits, passes_of
-from bellapy.jobs.wga.support import chain_scores
+from bellapy.jobs.wga.support import FORGET, REACH, chains_of
 from bellapy.params.wga import DEFAULT_SCORES, FEW_COPIES, LONG_SEED, make_wga_params
 from bellapy.report.run_report import RunReport
 
@@ -27,16 +27,22 @@ def canonical(text: str, k: int) -> Counter[str]:
     return Counter(min(word, word[::-1].translate(COMPLEMENT)) for word in words)
 
 
-def test_chains_score_as_their_definition_says():
+def test_chains_are_those_of_their_definition():
     rng = np.random.default_rng(8)
+    n_limited = 0
     for _ in range(20):
         n = 40
         t = rng.integers(0, 16_000, n)
-        q = np.where(rng.random(n) < 0.5, t + rng.integers(-80, 80, n), rng.integers(0, 16_000, n))
+        q = np.where(rng.random(n) < 0.7, t + rng.choice((0, 900), n) + rng.integers(-80, 80, n), rng.integers(0, 16_000, n))
+        q = np.maximum(q, 0)
         hsps = np.stack((t, q, rng.integers(30, 400, n), rng.integers(2000, 30_000, n)), axis=1).astype(np.int64)
-        found = chain_scores(hsps, DEFAULT_SCORES)
-        assert found.tolist() == naive_wga.chain_scores(hsps.tolist(), DEFAULT_SCORES)
-        assert (found > hsps[:, 3]).sum() > 5
+        edges = np.where((t < 9000)[:, None], [0, 9000, 0, 20_000], [9000, 20_000, 0, 20_000])
+        support, limits = chains_of(hsps, edges, make_wga_params({}))
+        expected = naive_wga.chains(hsps.tolist(), edges.tolist(), DEFAULT_SCORES, 9400, REACH, FORGET)
+        assert support.tolist() == expected[0] and limits.tolist() == expected[1]
+        assert (support > hsps[:, 3]).sum() > 5
+        n_limited += int((limits != edges).sum())
+    assert n_limited > 100
 
 
 def test_hits_are_estimated_as_they_are():

@@ -9,7 +9,7 @@ from genomes import genome_of
 from strategies import mutate, random_bases
 
 from bellapy.engines.ydrop.sieve import MOST_SCORE, can_sieve, pack
-from bellapy.jobs.wga.ungapped import EXTENDED, Search, find_hsps
+from bellapy.jobs.wga.ungapped import EXTENDED, ROOM, Search, find_hsps
 from bellapy.params.wga import DEFAULT_SCORES, make_wga_params
 from bellapy.records.genomes import Genome
 from bellapy.seeding.spaced import PATTERNS, index_seeds, parse_pattern
@@ -53,3 +53,16 @@ def test_hsps_are_those_of_the_definition(seed):
             assert set(map(tuple, found.tolist())) == expected and len(expected) > 3
             extended.append(int(counts[EXTENDED]))
         assert seed != "6" or len(extended) == 1 or extended[1] < extended[0]
+
+
+def test_there_is_room_for_any_number_of_hsps():
+    """Seventy copies of a repeat on each genome: more HSPs than there is room for at first."""
+    rng = np.random.default_rng(2)
+    repeat = random_bases(rng, 60)
+    target, query = (genome_of("".join(repeat + random_bases(rng, 9 + x % 7) for x in range(70))) for _ in range(2))
+    pattern, params = parse_pattern("14of22"), make_wga_params({"seed": "14of22"}, xdrop=300)
+    search = Search(target, index_seeds(target.codes, None, pattern), pattern, params, transition=False, most_copies=1000)
+    found, _ = find_hsps(search, query, pack(query.codes), 1, (0, len(query.codes)))
+    hits = naive_wga.seed_hits(target.codes, query.codes, (target.masked, query.masked), PATTERNS["14of22"], False)
+    expected = naive_wga.hsps(target.codes, query.codes, hits, 22, params.scores.matrix, 300, 2000, 3000)
+    assert set(map(tuple, found.tolist())) == expected and len(expected) > ROOM
