@@ -12,6 +12,7 @@ import numpy as np
 
 from bellapy.api.inputs import Reads, as_reads
 from bellapy.api.polishing import Draft, Polisher
+from bellapy.compute.memory import give_back_freed
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import usable_cores
 from bellapy.engines.ends import End
@@ -43,6 +44,10 @@ from bellapy.records import Overlaps, ReadSet, join_overlaps
 from bellapy.report.log import logger
 from bellapy.report.run_report import ReadStage, RunReport, Stage
 from bellapy.version import __version__
+
+COPIES = 5
+"""K-mers that the genome has up to so many times link corrected reads.  These reads are few, and paths tell copies of repeats
+apart.  A molecule with some copies and repeats of its own, as a mitochondrion, has hardly any k-mers that are rarer."""
 
 
 class Assembly(NamedTuple):
@@ -130,6 +135,8 @@ class Assembler:
         """The contigs of reads, which are in canonical order."""
         used = reads if self.chosen.fast else self._corrected(reads)
         overlaps = self._overlaps(used)
+        used.forget_both_ways()
+        give_back_freed()
         with self.report.stage(Stage("graph")):
             drafter = Drafter(used, overlaps, self.chosen, exact=not self.chosen.fast)
             chosen = drafter.draft()
@@ -151,6 +158,13 @@ class Assembler:
 
     def _corrected(self, reads: ReadSet) -> ReadSet:
         """The reads that few others contain, corrected by all, in canonical order."""
+        found = ReadSet.from_codes(*self._correct(reads))
+        reads.forget_both_ways()
+        give_back_freed()
+        return canonical_reads(found, self.resources.threads)[0]
+
+    def _correct(self, reads: ReadSet) -> tuple[list[np.ndarray], list[str]]:
+        """Codes and names of these reads."""
         finding = replace(self.params, filter=replace(self.params.filter, min_overlap=SHORTEST_USED))
         with self._part() as part:
 
@@ -158,18 +172,19 @@ class Assembler:
                 return overlap_reads(reads, finding, part)
 
             overlaps, steps = find() if self.work is None else keep_overlaps(self.work, find)
+            give_back_freed()
             end = End.of(self.params.extension.extension)
 
             def trace(rows: np.ndarray) -> Iterator[Traced]:
                 return map_paths(pack, reads, overlaps.take(rows), steps, end, self.resources)
 
-            wanted = needed_reads(overlaps, reads.lengths, self.chosen.haplotypes, self.chosen.min_overlap)
+            chosen = self.chosen
+            wanted = needed_reads(overlaps, reads.lengths, chosen.haplotypes, chosen.min_overlap, chosen.min_depth)
             logger.info("%s of %s reads are corrected; the others are inside these", f"{wanted.sum():,}", f"{len(reads):,}")
             job = Job(reads, overlaps, trace, CorrectParams(), self.resources, self.work, wanted)
             corrected = [unrolled(found.codes) for found, use in zip(correct_reads(job, part), wanted, strict=True) if use]
             self.details.corrected, self.details.spared = part.details.correction, int((~wanted).sum())
-        names = [name for name, use in zip(reads.names, wanted, strict=True) if use]
-        return canonical_reads(ReadSet.from_codes(corrected, names), self.resources.threads)[0]
+        return corrected, [name for name, use in zip(reads.names, wanted, strict=True) if use]
 
     def _overlaps(self, reads: ReadSet) -> Overlaps:
         """The overlaps of reads, which have exact numbers of matches where reads are corrected."""
@@ -177,7 +192,8 @@ class Assembler:
 
         def find() -> Overlaps:
             with self._part() as part:
-                overlaps, steps = overlap_reads(reads, self.params, part, with_paths=exact)
+                copies = COPIES if exact else 1
+                overlaps, steps = overlap_reads(reads, self.params, part, with_paths=exact, copies=copies)
                 if not exact:
                     return overlaps
                 whole = reads, overlaps, lambda some, paths: some

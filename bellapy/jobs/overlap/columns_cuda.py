@@ -75,13 +75,13 @@ class DeviceColumns(Held):
             self._launch(its_desk, add_company, 1, there, its_desk.send(low), its_desk.send(repeat), UNIT, found)
             return its_desk.fetch(found).astype(np.int64)
 
-    def votes(self, bins: Bins, upper: int, repeat: np.ndarray) -> np.ndarray:
+    def votes(self, bins: Bins, upper: int, repeat: np.ndarray, doubted: int) -> np.ndarray:
         """What `depth.add_votes` adds, (2, n_bins) uint32."""
         with desk(self._devices) as its_desk:
             there, votes = self._there(its_desk, bins), its_desk.zeros((2, len(repeat)), np.uint32)
             in_repeat = its_desk.zeros(self._columns(its_desk).size - 1, np.uint32)
             self._launch(its_desk, count_in_repeats, LANES, there, upper, its_desk.send(repeat), in_repeat)
-            self._launch(its_desk, add_votes, LANES, there, upper, UNIT, in_repeat, votes)
+            self._launch(its_desk, add_votes, LANES, there, upper, doubted, UNIT, in_repeat, votes)
             return its_desk.fetch(votes)
 
     def survey(self, tests: Tests) -> tuple[np.ndarray, np.ndarray, int]:

@@ -11,7 +11,7 @@ from numba import cuda
 from bellapy.compute.gpu.ops import SIMULATED, U32, U64
 from bellapy.compute.gpu.scan import BLOCK, OWN, TILE, sum_before
 from bellapy.jobs.overlap.column_kinds import APART_KIND, DEEP, N_KINDS, REPEAT, Tests, column_kind
-from bellapy.jobs.overlap.depth import COMPANY_PLACES, bin_of
+from bellapy.jobs.overlap.depth import COMPANY_PLACES, bin_of, repeat_share
 from bellapy.seeding.entries import is_first, place_of
 
 LANES = 2 if SIMULATED else 8
@@ -104,15 +104,16 @@ def count_in_repeats(entries, begins, bins, upper, repeat, in_repeat):
             cuda.atomic.add(in_repeat, c, n)
 
 
-def add_votes(entries, begins, bins, upper, unit, in_repeat, votes):
+def add_votes(entries, begins, bins, upper, doubted, unit, in_repeat, votes):
     """depth.add_votes for all places.
 
-    begins, bins : as in `add_to_profile`.  upper, in_repeat : of `count_in_repeats`.  unit : a share of 1.
+    begins, bins : as in `add_to_profile`.  upper, in_repeat : of `count_in_repeats`.  doubted : as in depth.count_votes.
+    unit : a share of 1.
     votes : (2, n_bins) uint32, grows.
     """
     c, lane = cuda.grid(1) // LANES, cuda.grid(1) % LANES
     if c < begins.size - 1 and begins[c + 1] - begins[c] > upper:
-        share = U32(unit * np.int64(in_repeat[c]) // (begins[c + 1] - begins[c]))
+        share = U32(repeat_share(np.int64(in_repeat[c]), begins[c + 1] - begins[c], doubted, unit))
         for i in range(begins[c] + lane, begins[c + 1], LANES):
             b = bin_of(place_of(entries[i]), bins)[1]
             cuda.atomic.add(votes, (0, b), share)

@@ -56,5 +56,5 @@ def in_molecules(
     low[raised | (low > RAISED * usual) | (low * RAISED < usual)] = np.inf
     by_reads(lambda part: mark_high(*columns, low, RAISED, *part, high), n_reads)
     n_voted, n_clean = np.empty((2, n_reads), np.int64)
-    _count_clean(profile.offsets, count_votes(parts, bins, upper, high, threads), CROSSING * UNIT, n_voted, n_clean)
+    _count_clean(profile.offsets, count_votes(parts, bins, upper, high, 0, threads), CROSSING * UNIT, n_voted, n_clean)
     return raised & (n_clean > CLEAN * n_voted)
