@@ -22,9 +22,10 @@ from bellapy.io.outputs import ending_of, open_output
 from bellapy.io.workdir import Workdir
 from bellapy.jobs.assemble.contigs import Contig, settle
 from bellapy.jobs.assemble.drafting import Drafter
+from bellapy.jobs.assemble.hits import Spans
 from bellapy.jobs.assemble.layout import Layout
 from bellapy.jobs.assemble.links import find_links
-from bellapy.jobs.assemble.needed import needed_reads
+from bellapy.jobs.assemble.needed import needed_reads, used_spans
 from bellapy.jobs.assemble.report import SPARED, ContigLine, Details, ReadTable, count_fates, fates_of
 from bellapy.jobs.assemble.turns import unrolled
 from bellapy.jobs.correct.kept import keep_overlaps
@@ -46,7 +47,7 @@ from bellapy.report.run_report import ReadStage, RunReport, Stage
 from bellapy.version import __version__
 
 COPIES = 5
-"""K-mers that the genome has up to so many times link corrected reads.  These reads are few, and paths tell copies of repeats
+"""K-mers that the genome has up to so many times link corrected reads.  These are few, and paths tell copies of repeats
 apart.  A molecule with some copies and repeats of its own, as a mitochondrion, has hardly any k-mers that are rarer."""
 
 
@@ -129,6 +130,7 @@ class Assembler:
         self.resources = Resources.of(params.run, report.devices)
         self.details = report.details = Details()
         self._polisher = Polisher(CorrectParams(), chosen.rounds, self.resources, report, work)
+        self._spans: Spans | None = None  # of all reads, where some are corrected
         report.dropped = start_correct(start_overlaps(RunReport()), REASONS).dropped
 
     def assemble(self, reads: ReadSet) -> Assembly:
@@ -164,7 +166,7 @@ class Assembler:
         return canonical_reads(found, self.resources.threads)[0]
 
     def _correct(self, reads: ReadSet) -> tuple[list[np.ndarray], list[str]]:
-        """Codes and names of these reads."""
+        """Codes of what is used of these reads, and their names."""
         finding = replace(self.params, filter=replace(self.params.filter, min_overlap=SHORTEST_USED))
         with self._part() as part:
 
@@ -179,10 +181,15 @@ class Assembler:
                 return map_paths(pack, reads, overlaps.take(rows), steps, end, self.resources)
 
             chosen = self.chosen
-            wanted = needed_reads(overlaps, reads.lengths, chosen.haplotypes, chosen.min_overlap, chosen.min_depth)
+            spans = self._spans = used_spans(overlaps, reads.lengths, max(1, chosen.min_depth - 1))
+            wanted = needed_reads(overlaps, spans, chosen.haplotypes, chosen.min_overlap)
             logger.info("%s of %s reads are corrected; the others are inside these", f"{wanted.sum():,}", f"{len(reads):,}")
             job = Job(reads, overlaps, trace, CorrectParams(), self.resources, self.work, wanted)
-            corrected = [unrolled(found.codes) for found, use in zip(correct_reads(job, part), wanted, strict=True) if use]
+            corrected = [
+                unrolled(found.codes[found.begins[start] : found.begins[end]])
+                for found, start, end, use in zip(correct_reads(job, part), spans.start, spans.end, wanted, strict=True)
+                if use
+            ]
             self.details.corrected, self.details.spared = part.details.correction, int((~wanted).sum())
         return corrected, [name for name, use in zip(reads.names, wanted, strict=True) if use]
 
@@ -229,12 +236,16 @@ class Assembler:
         self, reads: ReadSet, used: ReadSet, layout: Layout, contigs: list[Contig], homes: np.ndarray
     ) -> ReadTable:  # fmt: skip
         """What became of all reads; used : those that the graph was made from."""
-        of_used = fates_of(layout, contigs)
-        self.details.reads = count_fates(layout, of_used, used.lengths)
+        of_used, own = fates_of(layout, contigs), self._spans
         fate, stretches = np.full(len(reads), SPARED), np.zeros(len(reads), np.int64)
         row_of = {name: row for row, name in enumerate(reads.names)}
         rows = [row_of[name] for name in used.names]
         fate[rows], stretches[rows] = of_used, layout.spans.n_stretches
+        trimmed = layout.spans.lengths < used.lengths
+        if own is not None:
+            trimmed |= own.lengths[rows] < reads.lengths[rows]
+            stretches = np.maximum(stretches, own.n_stretches)
+        self.details.reads = count_fates(of_used, trimmed, stretches[rows] > 1)
         return ReadTable(reads.names, reads.lengths, fate, stretches, homes)
 
     def _finished(self, contigs: list[Contig], depth: np.ndarray, layout: Layout, reads: ReadTable) -> Assembly:

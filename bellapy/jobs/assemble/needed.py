@@ -1,4 +1,4 @@
-"""Which reads are worth correcting: those that few others contain."""
+"""Which reads are worth correcting, those that few others contain, and which part of them is used."""
 
 from __future__ import annotations
 
@@ -15,23 +15,45 @@ MARGIN = 100  # bases at the end of an overlap that are not trusted
 AT_ONCE = 1 << 18  # overlaps that are looked at together
 
 
-def needed_reads(overlaps: Overlaps, lengths: np.ndarray, haplotypes: int, min_overlap: int, min_depth: int) -> np.ndarray:
+def used_spans(overlaps: Overlaps, lengths: np.ndarray, min_depth: int) -> Spans:
+    """The part of every read that is used, as `find_spans` finds it: without bad ends, and of a chimera its longest part.
+
+    All of a read that has no support, which correction may bring; it has 0 stretches.
+
+    min_depth : other reads that a base of a read needs to be used: one fewer than of corrected reads, as not all overlaps of
+        raw reads are found, and what they leave is looked at again.
+    """
+    lengths = lengths.astype(np.int64)
+    spans = Spans(np.zeros_like(lengths), lengths.copy(), np.zeros_like(lengths))
+    n_hits = np.bincount(overlaps.query_id, minlength=len(lengths)) + np.bincount(overlaps.target_id, minlength=len(lengths))
+    part = np.cumsum(n_hits) // AT_ONCE
+    for number in np.unique(part).tolist():
+        own = part == number
+        its = find_spans(
+            Hits.of(overlaps.take(own[overlaps.query_id] | own[overlaps.target_id])), lengths, min_depth, MARGIN
+        )
+        own &= its.lengths > 0
+        for column, found in zip(spans, its, strict=True):
+            column[own] = found[own]
+    return spans
+
+
+def needed_reads(overlaps: Overlaps, spans: Spans, haplotypes: int, min_overlap: int) -> np.ndarray:
     """Mask of the reads that are in fewer than some others, and are as long as an overlap has to be.
 
     What is left out would be found inside another read after correction, too.  Over every place at least as many reads stay
-    as a read that is left out has around it: the longest ones.  Reads are looked at as they will be used: without bad ends,
-    and of a chimera its longest part.  Else all chimeras would stay, and among the few reads they would look like many.
+    as a read that is left out has around it: the longest ones.
 
-    overlaps : in the order of their queries.  min_depth : other reads that a base of a read needs to be used.
+    overlaps : in the order of their queries.  spans : the part of every read that is looked at.
     """
-    spans = _used_spans(overlaps, lengths.astype(np.int64), min_depth)
+    lengths = spans.lengths
     n_outside = np.zeros(len(lengths), np.int64)
     for rows in _pieces(overlaps.query_id):
         hits = clip(Hits.of(overlaps.take(rows)), spans, 1)
-        kinds = sort_kinds(hits, spans.lengths, OVERHANG, SHARE)
-        inner = [hits.query[kinds.query_inside], hits.target[kinds.target_inside], *in_circles(hits, kinds, spans.lengths)]
+        kinds = sort_kinds(hits, lengths, OVERHANG, SHARE)
+        inner = [hits.query[kinds.query_inside], hits.target[kinds.target_inside], *in_circles(hits, kinds, lengths)]
         n_outside += np.bincount(np.concatenate(inner), minlength=len(lengths))
-    return (n_outside < CONTAINERS * haplotypes) & (spans.lengths >= min_overlap)
+    return (n_outside < CONTAINERS * haplotypes) & (lengths >= min_overlap)
 
 
 def _pieces(query: np.ndarray) -> Iterator[slice]:
@@ -42,21 +64,6 @@ def _pieces(query: np.ndarray) -> Iterator[slice]:
         end = int(np.searchsorted(query, last, side="right"))
         yield slice(begin, end)
         begin = end
-
-
-def _used_spans(overlaps: Overlaps, lengths: np.ndarray, min_depth: int) -> Spans:
-    """The part of every read that is used; all of it where it has no support yet, which correction may bring."""
-    start, end, n_stretches = np.zeros(len(lengths), np.int64), lengths.copy(), np.zeros(len(lengths), np.int64)
-    n_hits = np.bincount(overlaps.query_id, minlength=len(lengths)) + np.bincount(overlaps.target_id, minlength=len(lengths))
-    part = np.cumsum(n_hits) // AT_ONCE
-    for number in np.unique(part).tolist():
-        own = part == number
-        its = find_spans(
-            Hits.of(overlaps.take(own[overlaps.query_id] | own[overlaps.target_id])), lengths, min_depth, MARGIN
-        )
-        own &= its.lengths > 0
-        start[own], end[own], n_stretches[own] = its.start[own], its.end[own], its.n_stretches[own]
-    return Spans(start, end, n_stretches)
 
 
 def in_circles(hits: Hits, kinds: Kinds, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

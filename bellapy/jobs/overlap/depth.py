@@ -13,7 +13,8 @@ depth does not change.
    inside a long repeat show no step themselves.  A read of which most is such is in a long repeat as a whole.  Less of it
    is what a molecule has in common with others, such as an insertion element of a plasmid.  How many of a k-mer's places
    have to be in high stretches follows from the share of mixed reads: a row of many copies has few ends, but where steps
-   are everywhere, those of chimeras are believed.
+   are everywhere, those of chimeras are believed.  One or two reads of a deep molecule say nothing: a chimera whose other
+   part has a repeat is believed, too.
 4. A k-mer above the upper bound links reads where most of its places are in deep reads and in no repeat, and where it does
    not return in most of these reads, as in satellites.  Where very many places are deep, the bound itself is wrong, and
    being outside repeats is enough.  If there are more of these k-mers than overlaps need, some are left out, in the order

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bellapy.jobs.assemble import needed
-from bellapy.jobs.assemble.needed import CONTAINERS, needed_reads
+from bellapy.jobs.assemble import needed as module
+from bellapy.jobs.assemble.needed import CONTAINERS, needed_reads, used_spans
 from bellapy.records import Overlaps
 
 REACH = 500  # bases of the shortest overlap
@@ -36,11 +36,16 @@ def all_hits(reads: list[tuple[int, int]], turned: np.ndarray, circle: int) -> l
     return hits
 
 
+def needed(overlaps: Overlaps, lengths: np.ndarray, min_depth: int = 1) -> np.ndarray:
+    spans = used_spans(overlaps, lengths.astype(np.int32), min_depth)
+    return needed_reads(overlaps, spans, 1, 1000)
+
+
 @pytest.mark.parametrize("circle", [0, 6000])
 @pytest.mark.parametrize("at_once", [1 << 18, 50])
 def test_reads_that_few_contain_are_needed(circle, at_once, monkeypatch):
     """On a circle a read as long as a turn contains all others, but for overlaps that are too short to be found."""
-    monkeypatch.setattr(needed, "AT_ONCE", at_once)
+    monkeypatch.setattr(module, "AT_ONCE", at_once)
     rng = np.random.default_rng(circle)
     sizes = rng.permutation(np.arange(3000, 7500, 150))
     reads = [(int(rng.integers(0, 6000)), int(size)) for size in sizes]
@@ -58,7 +63,7 @@ def test_reads_that_few_contain_are_needed(circle, at_once, monkeypatch):
         sum(sizes[one] > sizes[other] and contains(one, other) for one in range(len(reads)))
         for other in range(len(reads))
     ])  # fmt: skip
-    mask = needed_reads(overlaps, sizes.astype(np.int32), 1, 1000, 1)
+    mask = needed(overlaps, sizes)
     assert mask.tolist() == (n_outside < CONTAINERS).tolist()
     assert 0 < mask.sum() < len(mask)
 
@@ -67,7 +72,7 @@ def test_of_reads_of_one_turn_some_stay():
     rng = np.random.default_rng(1)
     reads = [(int(begin), 5000) for begin in rng.integers(0, 5000, 80)]
     overlaps = overlaps_of(all_hits(reads, rng.random(80) < 0.5, 5000))
-    mask = needed_reads(overlaps, np.full(80, 5000, np.int32), 1, 1000, 3)
+    mask = needed(overlaps, np.full(80, 5000), 3)
     assert CONTAINERS <= mask.sum() < 16
 
 
@@ -76,10 +81,11 @@ def test_a_chimera_is_looked_at_without_its_lesser_part():
     reads = [(100 * i, 9000) for i in range(10)]
     chimera = [(i, 10, 1, 2000 - 100 * i, 7000 - 100 * i, 0, 5000) for i in range(10)]
     overlaps = overlaps_of(all_hits(reads, np.zeros(10, bool), 0) + chimera)
-    lengths = np.array([9000] * 10 + [8000], np.int32)
-    assert not needed_reads(overlaps, lengths, 1, 1000, 3)[10]
-    assert needed_reads(overlaps, lengths, 1, 1000, 11)[10]
+    lengths = np.array([9000] * 10 + [8000])
+    assert not needed(overlaps, lengths, 3)[10] and needed(overlaps, lengths, 11)[10]
+    spans = used_spans(overlaps, lengths, 3)
+    assert (spans.start[10], spans.n_stretches[10]) == (0, 1) and 4500 < spans.end[10] <= 5000
 
 
 def test_junk_may_find_support_later():
-    assert needed_reads(overlaps_of([]), np.array([3000, 900], np.int32), 1, 1000, 3).tolist() == [True, False]
+    assert needed(overlaps_of([]), np.array([3000, 900]), 3).tolist() == [True, False]
