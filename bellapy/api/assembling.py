@@ -225,6 +225,8 @@ class Assembler:
         """The contigs after all rounds of polishing, the reads on a base of each, and the contig of each read."""
         drafts = [Draft(f"contig_{i}", one.codes, one.circular) for i, one in enumerate(contigs, 1)]
         done = self._polisher.polish(drafts, reads)
+        reads.forget_both_ways()  # contigs are looked at next, which takes as much
+        give_back_freed()
         self.details.polished += [one.changes for one in done]
         if not done:
             return contigs, np.zeros(len(contigs)), np.full(len(reads), -1)
