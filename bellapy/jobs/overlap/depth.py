@@ -46,8 +46,9 @@ UNIT = 1 << 16  # shares are added up as integers in these units, so that the or
 BELIEVED = UNIT // 5  # share of mixed reads on the low side of a step
 VOTED = UNIT // 256  # share of places in repeats that makes a stretch one; a row of 150 copies has as many at its ends
 CHIMERAS = UNIT // 20  # so large a share of reads may be chimeras
-DOUBTED, ONE_IN = 2, 32  # places in repeats of a k-mer that do not count, one in so many of all at most: these reads may
-# be chimeras whose step was believed, since another one of theirs is real
+DOUBTED, ONE_IN = 2, 32
+"""Places in repeats of a k-mer that do not count, and at most one in so many of all: these reads may be chimeras with a step
+that was believed, since another one of theirs is real."""
 WHOLE = 0.5  # share of a read's deep bins that are repeats, from which on all are
 DEEP_SHARE = 0.25  # of the k-mers expected to be correct: a stretch with so many above the upper bound is deep
 
