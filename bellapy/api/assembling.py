@@ -13,6 +13,7 @@ import numpy as np
 from bellapy.api.inputs import Reads
 from bellapy.api.polishing import Draft, Polisher
 from bellapy.api.reading import load_given
+from bellapy.compute.memory import give_back_freed
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import usable_cores
 from bellapy.engines.ends import End
@@ -22,9 +23,10 @@ from bellapy.io.outputs import GFA, ending_of, open_output
 from bellapy.io.workdir import Workdir
 from bellapy.jobs.assemble.contigs import Contig, settle
 from bellapy.jobs.assemble.drafting import Drafter
+from bellapy.jobs.assemble.hits import Spans
 from bellapy.jobs.assemble.layout import Layout
 from bellapy.jobs.assemble.links import find_links
-from bellapy.jobs.assemble.needed import needed_reads
+from bellapy.jobs.assemble.needed import needed_reads, used_spans
 from bellapy.jobs.assemble.report import SPARED, ContigLine, Details, ReadTable, count_fates, fates_of
 from bellapy.jobs.assemble.turns import unrolled
 from bellapy.jobs.correct.kept import keep_overlaps
@@ -45,6 +47,10 @@ from bellapy.records import Overlaps, ReadSet, join_overlaps
 from bellapy.report.log import logger
 from bellapy.report.run_report import RunReport, Stage
 from bellapy.version import __version__
+
+COPIES = 5
+"""K-mers that the genome has up to so many times link corrected reads.  These are few, and paths tell copies of repeats
+apart.  A molecule with some copies and repeats of its own, as a mitochondrion, has hardly any k-mers that are rarer."""
 
 
 class Assembly(NamedTuple):
@@ -129,12 +135,15 @@ class Assembler:
         self.resources = Resources.of(params.run, report.devices)
         self.details = report.details = Details()
         self._polisher = Polisher(CorrectParams(), chosen.rounds, self.resources, report, work)
+        self._spans: Spans | None = None  # of all reads, where some are corrected
         report.dropped = start_correct(start_overlaps(RunReport()), REASONS).dropped
 
     def assemble(self, reads: ReadSet) -> Assembly:
         """The contigs of reads, which are in canonical order."""
         used = reads if self.chosen.fast else self._corrected(reads)
         overlaps = self._overlaps(used)
+        used.forget_both_ways()
+        give_back_freed()
         with self.report.stage(Stage("graph")):
             drafter = Drafter(used, overlaps, self.chosen, exact=not self.chosen.fast)
             chosen = drafter.draft()
@@ -156,6 +165,13 @@ class Assembler:
 
     def _corrected(self, reads: ReadSet) -> ReadSet:
         """The reads that few others contain, corrected by all, in canonical order."""
+        found = ReadSet.from_codes(*self._correct(reads))
+        reads.forget_both_ways()
+        give_back_freed()
+        return canonical_reads(found, self.resources.threads)[0]
+
+    def _correct(self, reads: ReadSet) -> tuple[list[np.ndarray], list[str]]:
+        """Codes of what is used of these reads, and their names."""
         finding = replace(self.params, filter=replace(self.params.filter, min_overlap=SHORTEST_USED))
         with self._part() as part:
 
@@ -163,18 +179,24 @@ class Assembler:
                 return overlap_reads(reads, finding, part)
 
             overlaps, steps = find() if self.work is None else keep_overlaps(self.work, find)
+            give_back_freed()
             end = End.of(self.params.extension.extension)
 
             def trace(rows: np.ndarray) -> Iterator[Traced]:
                 return map_paths(pack, reads, overlaps.take(rows), steps, end, self.resources)
 
-            wanted = needed_reads(overlaps, reads.lengths, self.chosen.haplotypes, self.chosen.min_overlap)
+            chosen = self.chosen
+            spans = self._spans = used_spans(overlaps, reads.lengths, max(1, chosen.min_depth - 1))
+            wanted = needed_reads(overlaps, spans, chosen.haplotypes, chosen.min_overlap)
             logger.info("%s of %s reads are corrected; the others are inside these", f"{wanted.sum():,}", f"{len(reads):,}")
             job = Job(reads, overlaps, trace, CorrectParams(), self.resources, self.work, wanted)
-            corrected = [unrolled(found.codes) for found, use in zip(correct_reads(job, part), wanted, strict=True) if use]
+            corrected = [
+                unrolled(found.codes[found.begins[start] : found.begins[end]])
+                for found, start, end, use in zip(correct_reads(job, part), spans.start, spans.end, wanted, strict=True)
+                if use
+            ]
             self.details.corrected, self.details.spared = part.details.correction, int((~wanted).sum())
-        names = [name for name, use in zip(reads.names, wanted, strict=True) if use]
-        return canonical_reads(ReadSet.from_codes(corrected, names), self.resources.threads)[0]
+        return corrected, [name for name, use in zip(reads.names, wanted, strict=True) if use]
 
     def _overlaps(self, reads: ReadSet) -> Overlaps:
         """The overlaps of reads, which have exact numbers of matches where reads are corrected."""
@@ -182,7 +204,8 @@ class Assembler:
 
         def find() -> Overlaps:
             with self._part() as part:
-                overlaps, steps = overlap_reads(reads, self.params, part, with_paths=exact)
+                copies = COPIES if exact else 1
+                overlaps, steps = overlap_reads(reads, self.params, part, with_paths=exact, copies=copies)
                 if not exact:
                     return overlaps
                 whole = reads, overlaps, lambda some, paths: some
@@ -207,6 +230,8 @@ class Assembler:
         """The contigs after all rounds of polishing, the reads on a base of each, and the contig of each read."""
         drafts = [Draft(f"contig_{i}", one.codes, one.circular) for i, one in enumerate(contigs, 1)]
         done = self._polisher.polish(drafts, reads)
+        reads.forget_both_ways()  # contigs are looked at next, which takes as much
+        give_back_freed()
         self.details.polished += [one.changes for one in done]
         if not done:
             return contigs, np.zeros(len(contigs)), np.full(len(reads), -1)
@@ -218,12 +243,16 @@ class Assembler:
         self, reads: ReadSet, used: ReadSet, layout: Layout, contigs: list[Contig], homes: np.ndarray
     ) -> ReadTable:  # fmt: skip
         """What became of all reads; used : those that the graph was made from."""
-        of_used = fates_of(layout, contigs)
-        self.details.reads = count_fates(layout, of_used, used.lengths)
+        of_used, own = fates_of(layout, contigs), self._spans
         fate, stretches = np.full(len(reads), SPARED), np.zeros(len(reads), np.int64)
         row_of = {name: row for row, name in enumerate(reads.names)}
         rows = [row_of[name] for name in used.names]
         fate[rows], stretches[rows] = of_used, layout.spans.n_stretches
+        trimmed = layout.spans.lengths < used.lengths
+        if own is not None:
+            trimmed |= own.lengths[rows] < reads.lengths[rows]
+            stretches = np.maximum(stretches, own.n_stretches)
+        self.details.reads = count_fates(of_used, trimmed, stretches[rows] > 1)
         return ReadTable(reads.names, reads.lengths, fate, stretches, homes)
 
     def _finished(self, contigs: list[Contig], depth: np.ndarray, layout: Layout, reads: ReadTable) -> Assembly:

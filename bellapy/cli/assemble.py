@@ -35,7 +35,8 @@ def assemble(given: Given, reads: Reads, output: Output = "-") -> None:
     check_sequence_name(output, "contigs are written as GFA to .gfa, and as FASTA to any other name")
     chosen = make_assemble_params(given)
     params = make_params(given.get("preset"), **given_values(given, FIELDS.keys() & FINDING.keys()))
-    with session(given, reads, {"-o": output, "--gfa": given["gfa"], "--read-table": given["read_table"]}) as run:
+    outputs = {"-o": output, "--gfa": given["gfa"], "--read-table": given["read_table"]}
+    with session(given, reads, outputs, keeps_freed=False) as run:
         params = with_run(params, run)
         run.report.parameters = {**params.to_dict(), "assemble": asdict(chosen)}
         with given_folder(given, "assemble", _ruling(params, chosen), reads) as work:

@@ -38,10 +38,7 @@ class ReadSet:
         if not len(self.names) == len(self.starts) == len(self.lengths):
             raise ValueError("ReadSet: names, starts and lengths differ in number")
         if not in_room:
-            codes = room_both_ways(len(self.codes))
-            codes[:] = self.codes
-            codes.flags.writeable = False
-            object.__setattr__(self, "codes", codes)
+            self._move()
 
     @classmethod
     def from_sequences(cls, sequences: Sequence[str | bytes], names: Sequence[str] | None = None) -> ReadSet:
@@ -91,6 +88,18 @@ class ReadSet:
         if "both_ways" not in self.__dict__:
             self.__dict__["both_ways"] = self._turned(share)
         return self.both_ways
+
+    def forget_both_ways(self) -> None:
+        """Give the memory of `both_ways` back until that is asked for again: `codes` get memory of their own."""
+        if self.__dict__.pop("both_ways", None) is not None:
+            self._move()
+
+    def _move(self) -> None:
+        """Put `codes` in memory of their own."""
+        codes = room_both_ways(len(self.codes))
+        codes[:] = self.codes
+        codes.flags.writeable = False
+        object.__setattr__(self, "codes", codes)
 
     def _turned(self, share: Callable[[Callable[[tuple[int, int]], None], int], object]) -> np.ndarray:
         n = len(self.codes)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 import pytest
 
@@ -41,3 +43,12 @@ def test_threads_turn_the_same_reads(threads):
     np.testing.assert_array_equal(both_ways, expected)
     assert made.both_ways is both_ways is made.turn_by(shared_by(threads)), "GPUs know by the array which bases they have"
     assert not both_ways.flags.writeable
+
+
+def test_both_ways_can_be_forgotten():
+    made, codes = ReadSet.from_sequences(SEQUENCES), ReadSet.from_sequences(SEQUENCES).codes
+    known, expected = weakref.ref(made.both_ways), made.both_ways.copy()
+    made.forget_both_ways()
+    assert known() is None, "what else depends on the array is let go of, too"
+    np.testing.assert_array_equal(made.codes, codes)
+    np.testing.assert_array_equal(made.both_ways, expected)

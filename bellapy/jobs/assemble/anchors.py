@@ -16,7 +16,7 @@ from bellapy.jobs.assemble.contigs import WORD, Contig, words_of
 from bellapy.jobs.assemble.graph import Graph
 
 LEAST, SHARE = 100, 0.02  # words that all contigs have once, of an overlap that is sure: a wrong base makes 31
-TELLING = 20  # such words between two overlaps, or beyond the last one, which tell where the sequence there stands
+TELLING = 20  # such words between two overlaps, which tell where the sequence there stands
 
 
 def find_unsure(contigs: Sequence[Contig], graph: Graph) -> tuple[np.ndarray, list[int]]:
@@ -44,8 +44,7 @@ def _least(n: np.ndarray | int) -> np.ndarray:
 def _of_contig(contig: Contig, alone: np.ndarray, graph: Graph) -> list[int]:
     """The arcs at which a contig has to end.
 
-    Of several in a row, between which there is no such sequence either, these are the first and the last one.  What the
-    contig begins or ends with may lack it: it joins nothing.
+    Of several in a row, between which there is no such sequence either, these are the first and the last one.
 
     alone : (n_words,) bool, words that all contigs have once.
     """
@@ -60,15 +59,10 @@ def _of_contig(contig: Contig, alone: np.ndarray, graph: Graph) -> list[int]:
     poor = np.flatnonzero(before[end] - before[start] < _least(end - start))
     if not len(poor):
         return []
-    arcs, start, end, n_alone = arcs[poor], before[start[poor]], before[end[poor]], int(alone.sum())
-    gaps = start - np.concatenate([[end[-1] - n_alone if contig.circular else 0], end[:-1]])
-    begins = np.flatnonzero(gaps >= TELLING)
+    arcs, start, end = arcs[poor], before[start[poor]], before[end[poor]]
+    ahead = end[-1] - int(alone.sum()) if contig.circular else -TELLING
+    begins = np.flatnonzero(start - np.concatenate([[ahead], end[:-1]]) >= TELLING)
     if not len(begins):
         return []
-    if contig.circular:
-        stops = np.append(begins[1:], len(poor) + begins[0])
-    elif n_alone - end[-1] >= TELLING:
-        stops = np.append(begins[1:], len(poor))
-    else:
-        begins, stops = begins[:-1], begins[1:]
+    stops = np.append(begins[1:], len(poor) + (begins[0] if contig.circular else 0))
     return [int(arc) for a, b in zip(begins, stops, strict=True) for arc in (arcs[a], arcs[(b - 1) % len(arcs)])]

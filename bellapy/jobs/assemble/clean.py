@@ -15,9 +15,33 @@ from bellapy.jobs.assemble.graph import Graph
 TIP_READS, TIP_BASES = 4, 50_000  # of a dead end that is short
 BUBBLE_BASES, BUBBLE_VERTICES = 50_000, 400
 ALIKE = 500  # bases by which the ways through a bubble may differ
-WELL_SHOWN = 2  # other reads inside each read of a tip, or of a way through a bubble, in the mean: it is no error
+WELL_SHOWN = 2  # reads inside each read of a tip, or of a way through a bubble, and in no other, in the mean: it is no error
 RARE = 0.25  # of the reads on one way through a bubble, up to which another one is shown by few
 TURNS = 4  # of tips, bubbles and weak arcs: one may make the other
+
+
+class Inner:
+    """Which reads are inside which others.
+
+    inner, outer : (n,) int64, such reads; those of `outer` are in no other one.
+    """
+
+    def __init__(self, inner: np.ndarray, outer: np.ndarray, n_reads: int):
+        pairs = np.unique(outer * n_reads + inner)
+        self._outer, self._inner = np.divmod(pairs, n_reads)
+        self._first = np.searchsorted(self._outer, np.arange(n_reads + 1))
+        self._n_outer = np.bincount(self._inner, minlength=n_reads)
+
+    @property
+    def n_inside(self) -> np.ndarray:
+        """(n_reads,) int64, reads that each contains."""
+        return np.diff(self._first)
+
+    def only_in(self, reads: Collection[int]) -> int:
+        """How many reads are inside these, and inside no other one."""
+        its = [self._inner[self._first[read] : self._first[read + 1]] for read in reads]
+        found, times = np.unique(np.concatenate(its), return_counts=True)
+        return int((times == self._n_outer[found]).sum())
 
 
 class Cleaned(NamedTuple):
@@ -28,11 +52,11 @@ class Cleaned(NamedTuple):
     weak: int
 
 
-def clean_graph(graph: Graph, n_inside: np.ndarray) -> Cleaned:
-    """Take away what hides the way through a graph; n_inside : (n_reads,) int64, reads that each contains."""
+def clean_graph(graph: Graph, inner: Inner) -> Cleaned:
+    """Take away what hides the way through a graph."""
     total = np.zeros(3, np.int64)
     for _ in range(TURNS):
-        done = drop_tips(graph, n_inside), pop_bubbles(graph, n_inside), drop_weak(graph)
+        done = drop_tips(graph, inner), pop_bubbles(graph, inner), drop_weak(graph)
         total += done
         if not any(done):
             break
@@ -46,8 +70,8 @@ def drop_weak(graph: Graph) -> int:
     other, which may be from two copies.  Where none does, all reads that come into the repeat overlap all that leave it: the
     longer overlaps tell nothing.
     """
-    arcs, longest = graph.arcs, graph.longest_overlaps()
-    weak = (arcs.overlap < longest[arcs.source]) & (arcs.overlap < longest[arcs.target ^ 1])
+    arcs, longest, shared = graph.arcs, graph.longest_overlaps(), graph.shared
+    weak = (shared < longest[arcs.source]) & (shared < longest[arcs.target ^ 1])
     weak[weak] = ~_crosses(graph, np.flatnonzero(weak))
     return graph.drop(weak)
 
@@ -73,7 +97,7 @@ class _Tip(NamedTuple):
     path: tuple[int, ...]
 
 
-def drop_tips(graph: Graph, n_inside: np.ndarray) -> int:
+def drop_tips(graph: Graph, inner: Inner) -> int:
     """Short dead ends that few reads show, the shortest first, as long as something else goes on at their fork; how many
     reads these were.
 
@@ -81,7 +105,7 @@ def drop_tips(graph: Graph, n_inside: np.ndarray) -> int:
     """
     first, target, gone = graph.first.tolist(), graph.arcs.target.tolist(), np.zeros(graph.n_vertices // 2, bool)
     for tip in sorted(_find_tips(graph)):
-        if any(gone[v >> 1] for v in tip.path) or _is_well_shown(tip.path, n_inside):
+        if any(gone[v >> 1] for v in tip.path) or _is_well_shown(tip.path, inner):
             continue
         after = [w for w in target[first[tip.last] : first[tip.last + 1]] if not gone[w >> 1]]
         if all(sum(not gone[x >> 1] for x in target[first[w ^ 1] : first[(w ^ 1) + 1]]) > 1 for w in after):
@@ -109,8 +133,8 @@ def _find_tips(graph: Graph) -> list[_Tip]:
     return tips
 
 
-def _is_well_shown(vertices: Collection[int], n_inside: np.ndarray) -> bool:
-    return len(vertices) > 0 and sum(int(n_inside[v >> 1]) for v in vertices) >= WELL_SHOWN * len(vertices)
+def _is_well_shown(vertices: Collection[int], inner: Inner) -> bool:
+    return len(vertices) > 0 and inner.only_in([v >> 1 for v in vertices]) >= WELL_SHOWN * len(vertices)
 
 
 def _is_rare(others: Collection[int], way: Collection[int], n_inside: np.ndarray) -> bool:
@@ -119,7 +143,7 @@ def _is_rare(others: Collection[int], way: Collection[int], n_inside: np.ndarray
     return of_others < RARE * of_way
 
 
-def pop_bubbles(graph: Graph, n_inside: np.ndarray) -> int:
+def pop_bubbles(graph: Graph, inner: Inner) -> int:
     """Keep one way through each superbubble (Onodera 2013) whose other ways few reads show, alone or beside it; how many
     there were.
 
@@ -132,7 +156,7 @@ def pop_bubbles(graph: Graph, n_inside: np.ndarray) -> int:
         if bubble is None:
             continue
         others, way, spread = bubble
-        if spread > ALIKE or (_is_well_shown(others, n_inside) and not _is_rare(others, way[1:-1], n_inside)):
+        if spread > ALIKE or (_is_well_shown(others, inner) and not _is_rare(others, way[1:-1], inner.n_inside)):
             continue
         gone = np.zeros(graph.n_vertices // 2, bool)
         gone[[v >> 1 for v in others]] = True

@@ -134,8 +134,15 @@ class Graph:
         """Put arcs in, whose complements are among them."""
         self._set(Arcs(*(np.concatenate(pair) for pair in zip(self.arcs, arcs, strict=True))))
 
+    @property
+    def shared(self) -> np.ndarray:
+        """(n_arcs,) int64, bases of overlaps, the same for an arc and its complement: the fewer of both reads'."""
+        order = np.argsort(self.keys)
+        complement = order[np.searchsorted(self.keys[order], self.complements)]
+        return np.minimum(self.arcs.overlap, self.arcs.overlap[complement])
+
     def longest_overlaps(self) -> np.ndarray:
-        """(n_vertices,) int64, of the arcs that leave each vertex; 0 where there is none."""
+        """(n_vertices,) int64, the most that an arc which leaves each vertex has of `shared`; 0 where there is none."""
         longest = np.zeros(self.n_vertices, np.int64)
-        np.maximum.at(longest, self.arcs.source, self.arcs.overlap)
+        np.maximum.at(longest, self.arcs.source, self.shared)
         return longest

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.jobs.assemble.clean import Cleaned, clean_graph
+from bellapy.jobs.assemble.clean import Cleaned, Inner, clean_graph
 from bellapy.jobs.assemble.graph import Arcs, Graph, make_arcs
 from bellapy.jobs.assemble.hits import Hits, Kinds, Spans, clip, error_limit, find_spans, sort_kinds
 from bellapy.jobs.assemble.reduction import reduce_graph
@@ -63,7 +63,7 @@ def lay_out(
     spans = find_spans(hits, reads.lengths, min_depth, MARGIN)
     hits, lengths = clip(hits, spans, min_overlap), spans.lengths
     kinds = _without_poor(hits, sort_kinds(hits, lengths, overhang, SHARE), hits.errors <= limit, len(lengths))
-    inside, n_inside = _find_inner(hits, kinds, len(lengths))
+    inside, inner = _find_inner(hits, kinds, len(lengths))
     alive = (lengths > 0) & ~inside
     arcs = make_arcs(hits, kinds, lengths)
     arcs = arcs.take(alive[arcs.source >> 1] & alive[arcs.target >> 1])
@@ -71,12 +71,12 @@ def lay_out(
     may_turn[list(lines)] = False
     looked_at = np.flatnonzero(may_turn).tolist()
     turns = find_turns(((read, used_bases(reads, spans, read)) for read in looked_at), arcs, lengths)
-    circles = choose_circles(turns, arcs, n_inside)
+    circles = choose_circles(turns, arcs, inner.n_inside)
     arcs = arcs.take((turns[arcs.source >> 1] == 0) & (turns[arcs.target >> 1] == 0))
     graph, spare = _graph_of(arcs, lengths, limit)
     n_transitive, rounds = reduce_graph(graph, FUZZ)
     n_forks = graph.n_forks
-    cleaned = clean_graph(graph, n_inside)
+    cleaned = clean_graph(graph, inner)
     in_unitigs = alive & (turns == 0)
     n_joined = _join_ends(graph, spare, in_unitigs)
     unitigs = find_unitigs(graph, in_unitigs)
@@ -88,7 +88,7 @@ def lay_out(
     )  # fmt: skip
     found_circles = {int(read): int(turns[read]) for read in circles}
     none = np.zeros(len(graph), bool)
-    return Layout(graph, unitigs, spans, inside, n_inside, found_circles, cleaned, in_unitigs, none)
+    return Layout(graph, unitigs, spans, inside, inner.n_inside, found_circles, cleaned, in_unitigs, none)
 
 
 def used_bases(reads: ReadSet, spans: Spans, read: int) -> np.ndarray:
@@ -107,12 +107,13 @@ def _without_poor(hits: Hits, kinds: Kinds, good: np.ndarray, n_reads: int) -> K
     )
 
 
-def _find_inner(hits: Hits, kinds: Kinds, n_reads: int) -> tuple[np.ndarray, np.ndarray]:
-    """The reads that others contain, (n_reads,) bool, and how many reads are inside each, (n_reads,) int64."""
-    inside = np.zeros(n_reads, bool)
-    inside[hits.query[kinds.query_inside]] = inside[hits.target[kinds.target_inside]] = True
+def _find_inner(hits: Hits, kinds: Kinds, n_reads: int) -> tuple[np.ndarray, Inner]:
+    """The reads that others contain, (n_reads,) bool, and in which of those that none contains they are."""
+    inner = np.concatenate([hits.query[kinds.query_inside], hits.target[kinds.target_inside]])
     outer = np.concatenate([hits.target[kinds.query_inside], hits.query[kinds.target_inside]])
-    return inside, np.bincount(outer, minlength=n_reads)
+    inside = np.zeros(n_reads, bool)
+    inside[inner] = True
+    return inside, Inner(inner[~inside[outer]], outer[~inside[outer]], n_reads)
 
 
 def _graph_of(arcs: Arcs, lengths: np.ndarray, limit: float) -> tuple[Graph, Arcs]:
@@ -136,6 +137,6 @@ def _join_ends(graph: Graph, spare: Arcs, alive: np.ndarray) -> int:
     if not len(some.source):
         return 0
     found = Graph(graph.lengths, some)
-    found.drop(found.arcs.overlap < found.longest_overlaps()[found.arcs.source])
+    found.drop(found.shared < found.longest_overlaps()[found.arcs.source])
     graph.add(found.arcs)
     return len(found) // 2

@@ -1,23 +1,89 @@
-"""Which reads are worth correcting: those that few others contain."""
+"""Which reads are worth correcting, those that few others contain, and which part of them is used."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from bellapy.jobs.assemble.hits import Hits, sort_kinds
+from bellapy.jobs.assemble.hits import Hits, Kinds, Spans, clip, find_spans, sort_kinds
 from bellapy.records import Overlaps
 
 CONTAINERS = 6  # of a read that is left out, for each haplotype
 OVERHANG, SHARE = 100, 0.9  # of overlaps that say so
+MARGIN = 100  # bases at the end of an overlap that are not trusted
+AT_ONCE = 1 << 18  # overlaps that are looked at together
 
 
-def needed_reads(overlaps: Overlaps, lengths: np.ndarray, haplotypes: int, min_overlap: int) -> np.ndarray:
+def used_spans(overlaps: Overlaps, lengths: np.ndarray, min_depth: int) -> Spans:
+    """The part of every read that is used, as `find_spans` finds it: without bad ends, and of a chimera its longest part.
+
+    All of a read that has no support, which correction may bring; it has 0 stretches.
+
+    min_depth : other reads that a base of a read needs to be used: one fewer than of corrected reads, as not all overlaps of
+        raw reads are found, and what they leave is looked at again.
+    """
+    lengths = lengths.astype(np.int64)
+    spans = Spans(np.zeros_like(lengths), lengths.copy(), np.zeros_like(lengths))
+    n_hits = np.bincount(overlaps.query_id, minlength=len(lengths)) + np.bincount(overlaps.target_id, minlength=len(lengths))
+    part = np.cumsum(n_hits) // AT_ONCE
+    for number in np.unique(part).tolist():
+        own = part == number
+        its = find_spans(
+            Hits.of(overlaps.take(own[overlaps.query_id] | own[overlaps.target_id])), lengths, min_depth, MARGIN
+        )
+        own &= its.lengths > 0
+        for column, found in zip(spans, its, strict=True):
+            column[own] = found[own]
+    return spans
+
+
+def needed_reads(overlaps: Overlaps, spans: Spans, haplotypes: int, min_overlap: int) -> np.ndarray:
     """Mask of the reads that are in fewer than some others, and are as long as an overlap has to be.
 
     What is left out would be found inside another read after correction, too.  Over every place at least as many reads stay
     as a read that is left out has around it: the longest ones.
+
+    overlaps : in the order of their queries.  spans : the part of every read that is looked at.
     """
-    hits = Hits.of(overlaps)
-    kinds = sort_kinds(hits, lengths.astype(np.int64), OVERHANG, SHARE)
-    inner = np.concatenate([hits.query[kinds.query_inside], hits.target[kinds.target_inside]])
-    return (np.bincount(inner, minlength=len(lengths)) < CONTAINERS * haplotypes) & (lengths >= min_overlap)
+    lengths = spans.lengths
+    n_outside = np.zeros(len(lengths), np.int64)
+    for rows in _pieces(overlaps.query_id):
+        hits = clip(Hits.of(overlaps.take(rows)), spans, 1)
+        kinds = sort_kinds(hits, lengths, OVERHANG, SHARE)
+        inner = [hits.query[kinds.query_inside], hits.target[kinds.target_inside], *in_circles(hits, kinds, lengths)]
+        n_outside += np.bincount(np.concatenate(inner), minlength=len(lengths))
+    return (n_outside < CONTAINERS * haplotypes) & (lengths >= min_overlap)
+
+
+def _pieces(query: np.ndarray) -> Iterator[slice]:
+    """Rows that are looked at together, all of a query; query : (n,) int32, ascending."""
+    begin = 0
+    while begin < len(query):
+        last = query[min(begin + AT_ONCE, len(query)) - 1]
+        end = int(np.searchsorted(query, last, side="right"))
+        yield slice(begin, end)
+        begin = end
+
+
+def in_circles(hits: Hits, kinds: Kinds, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Queries and targets, one for each time that another read contains them if this is closed to a circle.
+
+    Reads of one turn of a plasmid begin anywhere.  Two of them overlap twice, each one's end and the other's beginning, and
+    both overlaps together cover them from end to end.  Of two that contain each other the shorter one is inside, or that
+    with the larger number.
+
+    lengths : of the reads, as they are cut.
+    """
+    rows = np.flatnonzero(kinds.ends)
+    rows = rows[np.lexsort((kinds.forward[rows], hits.turned[rows], hits.target[rows], hits.query[rows]))]
+    one, other = rows[:-1], rows[1:]  # the query's beginning with the target's end, and its end with the target's beginning
+    pair = ~kinds.forward[one] & kinds.forward[other] & (hits.turned[one] == hits.turned[other])
+    pair &= (hits.query[one] == hits.query[other]) & (hits.target[one] == hits.target[other])
+    one, other = one[pair], other[pair]
+    query, target = hits.query[one], hits.target[one]
+    query_inside = kinds.query_right[one] + kinds.query_left[other] <= lengths[query] + OVERHANG
+    target_inside = kinds.target_left[one] + kinds.target_right[other] <= lengths[target] + OVERHANG
+    both = query_inside & target_inside
+    query_shorter = (lengths[query] < lengths[target]) | ((lengths[query] == lengths[target]) & (query > target))
+    return query[query_inside & (~both | query_shorter)], target[target_inside & (~both | ~query_shorter)]

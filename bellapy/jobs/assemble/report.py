@@ -64,8 +64,8 @@ class Details:
 class ReadTable(NamedTuple):
     """What became of every read, in the order of `names`.
 
-    lengths : bases.  fate : (n,) int64, of FATES.  stretches : (n,) int64, supported stretches of the corrected read, of
-    which the longest one is used.  contig : (n,) int64, the contig that has most of its bases; -1: none.
+    lengths : bases.  fate : (n,) int64, of FATES.  stretches : (n,) int64, supported stretches of the read, of which the
+    longest one is used.  contig : (n,) int64, the contig that has most of its bases; -1: none.
     """
 
     names: Sequence[str]
@@ -93,12 +93,11 @@ def fates_of(layout: Layout, contigs: list[Contig]) -> np.ndarray:
     return fate
 
 
-def count_fates(layout: Layout, fate: np.ndarray, lengths: np.ndarray) -> Fates:
-    """How many reads of a layout have which fate; lengths : (n_reads,) of the reads, uncut."""
-    used = layout.spans.lengths
+def count_fates(fate: np.ndarray, trimmed: np.ndarray, joined: np.ndarray) -> Fates:
+    """How many reads have which fate; (n_reads,) each, of reads without support the others do not count."""
     n = np.bincount(fate, minlength=len(FATES)).tolist()
-    cut = (used > 0) & (used < lengths)
+    supported = fate != WITHOUT_SUPPORT
     return Fates(
-        n[IN_CONTIGS], n[CONTAINED], n[WITHOUT_SUPPORT], n[LEFT_OVER], int(cut.sum()),
-        int((layout.spans.n_stretches > 1).sum()),
+        n[IN_CONTIGS], n[CONTAINED], n[WITHOUT_SUPPORT], n[LEFT_OVER], int((trimmed & supported).sum()),
+        int((joined & supported).sum()),
     )  # fmt: skip

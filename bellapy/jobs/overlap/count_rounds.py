@@ -132,7 +132,8 @@ def choose_settings(work: Work) -> Settings:
     """k, bounds and sampling, given or chosen from the estimate."""
     reads, kmers, found = work.reads, work.params.kmers, work.estimate
     k = kmers.k or estimates.choose_k(reads.lengths, found.choice_rate)
-    upper = kmers.upper or estimates.choose_upper(found.depth, found.error_rate, k, kmers.lower, found.level)
+    depth, level = found.depth and work.copies * found.depth, work.copies * found.level
+    upper = kmers.upper or estimates.choose_upper(depth, found.error_rate, k, kmers.lower, level)
     sampling, window = kmers.sampling, kmers.sampling_window or DEFAULT_SAMPLING_WINDOW
     if sampling == "auto":
         sampling, window = "fraction", estimates.choose_sampling(found.choice_rate, k)

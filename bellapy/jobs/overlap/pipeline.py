@@ -130,21 +130,23 @@ def with_device(params: Params) -> Params:
     return replace(params, run=replace(params.run, device=choose_device(params.run.device)))
 
 
-def in_memory(reads: ReadSet, params: Params, report: RunReport, n_queries: int | None = None) -> Work:
-    """The whole job as one task for each round, in memory; n_queries : as in Work."""
-    return Work(params, HeldReads(reads), Plan.whole(len(reads), n_queries), MemoryStore(), report, n_queries)
+def in_memory(reads: ReadSet, params: Params, report: RunReport, n_queries: int | None = None, copies: int = 1) -> Work:
+    """The whole job as one task for each round, in memory; n_queries, copies : as in Work."""
+    return Work(params, HeldReads(reads), Plan.whole(len(reads), n_queries), MemoryStore(), report, n_queries, copies)
 
 
 def overlap_reads(
-    reads: ReadSet, params: Params, report: RunReport, *, with_paths: bool = False, n_queries: int | None = None
-) -> tuple[Overlaps, Steps]:
+    reads: ReadSet, params: Params, report: RunReport, *, with_paths: bool = False, n_queries: int | None = None,
+    copies: int = 1,
+) -> tuple[Overlaps, Steps]:  # fmt: skip
     """All overlaps of the reads with each other, and the scores of their alignments.
 
     with_paths : paths will be made: identities are left to them.
     n_queries : the first so many reads are queries, the others their targets, and only overlaps of both are found.
+    copies : as in Work.
     """
     Budget(params.run.max_memory).require("keeping the reads in both directions", reads.codes.nbytes)
-    work = in_memory(reads, for_paths(with_device(params), with_paths), report, n_queries=n_queries)
+    work = in_memory(reads, for_paths(with_device(params), with_paths), report, n_queries=n_queries, copies=copies)
     find_overlaps(work)
     return filtering.overlaps_of(work, 0), work.get(aligning.STEPS).steps
 

@@ -13,7 +13,8 @@ depth does not change.
    inside a long repeat show no step themselves.  A read of which most is such is in a long repeat as a whole.  Less of it
    is what a molecule has in common with others, such as an insertion element of a plasmid.  How many of a k-mer's places
    have to be in high stretches follows from the share of mixed reads: a row of many copies has few ends, but where steps
-   are everywhere, those of chimeras are believed.
+   are everywhere, those of chimeras are believed.  One or two reads of a deep molecule say nothing: a chimera whose other
+   part has a repeat is believed, too.
 4. A k-mer above the upper bound links reads where most of its places are in deep reads and in no repeat, and where it does
    not return in most of these reads, as in satellites.  Where very many places are deep, the bound itself is wrong, and
    being outside repeats is enough.  If there are more of these k-mers than overlaps need, some are left out, in the order
@@ -51,6 +52,9 @@ UNIT = 1 << 16  # shares are added up as integers in these units, so that the or
 BELIEVED = UNIT // 5  # share of mixed reads on the low side of a step
 VOTED = UNIT // 256  # share of places in repeats that makes a stretch one; a row of 150 copies has as many at its ends
 CHIMERAS = UNIT // 20  # so large a share of reads may be chimeras
+DOUBTED, ONE_IN = 2, 32
+"""Places in repeats of a k-mer that do not count, and at most one in so many of all: these reads may be chimeras with a step
+that was believed, since another one of theirs is real."""
 WHOLE = 0.5  # share of a read's deep bins that are repeats, from which on all are
 DEEP_SHARE = 0.25  # of the k-mers expected to be correct: a stretch with so many above the upper bound is deep
 RAISED = 2.0  # times the usual depth: such reads may be taken for repeats
@@ -156,11 +160,17 @@ def add_company(entries, begin, end, bins, low, repeat, unit, near, company):
                 company[1, r] += 1
 
 
+@njit_inner
+def repeat_share(n, size, doubted, unit):
+    """The share of a column's places that lie in repeats, n of size, without those that are doubted; unit : a share of 1."""
+    return unit * max(n - min(doubted, size // ONE_IN), 0) // size
+
+
 @njit
-def repeat_shares(entries, begin, end, bins, upper, repeat, unit, firsts, shares):
+def repeat_shares(entries, begin, end, bins, upper, repeat, doubted, unit, firsts, shares):
     """Write where columns with more than `upper` entries begin, and the share of places in repeats; return their number.
 
-    entries, begin, end, bins, repeat, unit : as in `add_company`.
+    entries, begin, end, bins, repeat, unit : as in `add_company`.  doubted : as in `count_votes`.
     firsts, shares : int64 and uint32, as many as there may be.
     """
     n_columns, first = 0, next_large(entries, next_column(entries, begin), end, upper)
@@ -169,7 +179,7 @@ def repeat_shares(entries, begin, end, bins, upper, repeat, unit, firsts, shares
         n = 0
         for i in range(first, last):
             n += np.int64(repeat[bin_of(place_of(entries[i]), bins)[1]] > 0)
-        firsts[n_columns], shares[n_columns] = first, unit * n // (last - first)
+        firsts[n_columns], shares[n_columns] = first, repeat_share(n, last - first, doubted, unit)
         n_columns += 1
         first = next_large(entries, last, end, upper)
     return n_columns
@@ -237,18 +247,23 @@ def add_up_company(
     return total
 
 
-def count_votes(parts: Iterable[KmerMatrix], bins: Bins, upper: int, repeat: np.ndarray, threads: int) -> np.ndarray:
-    """Sum of `add_votes` over all parts, (2, n_bins) uint32: threads write to bins of their own."""
+def count_votes(
+    parts: Iterable[KmerMatrix], bins: Bins, upper: int, repeat: np.ndarray, doubted: int, threads: int
+) -> np.ndarray:
+    """Sum of `add_votes` over all parts, (2, n_bins) uint32: threads write to bins of their own.
+
+    doubted : so many places of each column in repeats do not count, or one in ONE_IN of all.
+    """
     votes = np.zeros((2, len(repeat)), np.uint32)
     for matrix in parts:
         if isinstance(matrix, HeldMatrix):
-            votes += matrix.entries.votes(bins, upper, repeat)
+            votes += matrix.entries.votes(bins, upper, repeat, doubted)
             continue
 
         def share(piece, entries=matrix.entries):
             most = (piece[1] - piece[0]) // (upper + 1) + 1
             firsts, shares = np.empty(most, np.int64), np.empty(most, np.uint32)
-            n = repeat_shares(entries, *piece, bins, upper, repeat, UNIT, firsts, shares)
+            n = repeat_shares(entries, *piece, bins, upper, repeat, doubted, UNIT, firsts, shares)
             return firsts[:n], shares[:n]
 
         none, ranges = (np.zeros(0, np.int64), np.zeros(0, np.uint32)), even_ranges(len(matrix.entries), threads)
@@ -283,7 +298,7 @@ def judge_stretches(
         company = add_up_company(parts, threads, bins, low, repeat)
         low[company[0] < BELIEVED * company[1]] = np.inf
         by_reads(lambda part: mark_high(*columns, low, STEP, *part, repeat), n_reads)
-    votes, needed = count_votes(parts, bins, upper, repeat, threads), DEEP_SHARE * correct * profile.width
+    votes, needed = count_votes(parts, bins, upper, repeat, DOUBTED, threads), DEEP_SHARE * correct * profile.width
     voted = max(VOTED, CHIMERAS * np.isfinite(low).mean()) if n_reads else VOTED
     is_repeat, deep = np.empty((2, len(repeat)), bool)
     by_reads(lambda part: judge_bins(offsets, votes, needed, voted, repeat, *part, is_repeat, deep), n_reads)
@@ -375,5 +390,5 @@ def in_molecules(
     low[raised | (low > RAISED * usual) | (low * RAISED < usual)] = np.inf
     by_reads(lambda part: mark_high(*columns, low, RAISED, *part, high), n_reads)
     n_voted, n_clean = np.empty((2, n_reads), np.int64)
-    _count_clean(profile.offsets, count_votes(parts, bins, upper, high, threads), CROSSING * UNIT, n_voted, n_clean)
+    _count_clean(profile.offsets, count_votes(parts, bins, upper, high, 0, threads), CROSSING * UNIT, n_voted, n_clean)
     return raised & (n_clean > CLEAN * n_voted)

@@ -99,6 +99,7 @@ class Work:
     """A job: parameters, reads, how it is cut, results, and where it tells what it did.
 
     n_queries : the first so many reads are queries, the others their targets; None: every read is both.
+    copies : k-mers that the genome has up to so many times link reads.
     """
 
     params: Params
@@ -107,6 +108,7 @@ class Work:
     store: Store
     report: RunReport = field(default_factory=RunReport)
     n_queries: int | None = None
+    copies: int = 1
 
     @property
     def is_whole(self) -> bool:

@@ -50,9 +50,11 @@ def test_of_several_overlaps_in_a_repeat_the_first_and_the_last_one_end():
     assert ends_of(contig, chain((0, 6000), (4500, 8000), (5000, 8500), (6500, 13_000))) == {(0, 1), (2, 3)}
 
 
-def test_a_contig_may_begin_and_end_with_a_repeat():
+def test_a_contig_does_not_go_on_into_a_repeat():
+    """It might be another copy's: what is before the repeat may stand in other contigs, too."""
     contig = Contig(np.concatenate([REPEAT, ONE]), False, (0, 2, 4))
-    assert ends_of(contig, chain((0, 3000), (1000, 4500), (2500, 9000))) == set()
+    assert ends_of(contig, chain((0, 3000), (1000, 4500), (2500, 9000))) == {(0, 1), (1, 2)}
+    assert ends_of(contig._replace(reads=(0, 2)), chain((0, 6500), (4000, 9000))) == set()  # a read reaches beyond it
 
 
 def test_a_circle_ends_in_its_repeat():

@@ -21,6 +21,13 @@ def mirrored(arcs: dict) -> dict:
     return {**arcs, **{(w ^ 1, v ^ 1): n for (v, w), n in arcs.items()}}
 
 
+def inner_of(n_inside: list[int]) -> clean.Inner:
+    """So many reads inside each read, and inside no other one."""
+    outer = np.repeat(np.arange(len(n_inside)), n_inside)
+    n = len(n_inside) + len(outer)
+    return clean.Inner(np.arange(len(n_inside), n), outer, n)
+
+
 @st.composite
 def any_graph(draw):
     """A graph of few reads with any arcs, as no layout has them."""
@@ -90,7 +97,7 @@ def test_bubbles_of_any_graph(given):
 def test_a_bubble_keeps_the_way_of_long_overlaps():
     arcs = mirrored({(0, 2): 100, (2, 6): 100, (0, 4): 300, (4, 6): 300, (8, 0): 10, (6, 10): 10})
     graph = graph_of(arcs, np.full(6, 1000))
-    assert clean.pop_bubbles(graph, np.zeros(6, int)) == 1
+    assert clean.pop_bubbles(graph, inner_of([0] * 6)) == 1
     assert set(arcs_of(graph)) == set(mirrored({(0, 2): 1, (2, 6): 1, (8, 0): 1, (6, 10): 1}))
 
 
@@ -99,14 +106,14 @@ def test_ways_of_different_lengths_stay():
     arcs = mirrored({(0, 2): 100, (2, 6): 900, (0, 6): 200, (8, 0): 10, (6, 10): 10})
     graph = graph_of(arcs, np.full(6, 2000))
     assert clean.find_bubble(graph, 0).spread == 800
-    assert clean.pop_bubbles(graph, np.zeros(6, int)) == 0 and arcs_of(graph) == arcs
+    assert clean.pop_bubbles(graph, inner_of([0] * 6)) == 0 and arcs_of(graph) == arcs
 
 
 def test_tips_go_one_after_another():
     """Of two dead ends at a fork the shorter one goes, and the other stays."""
     arcs = mirrored({(0, 2): 100, (2, 4): 100, (4, 6): 100, (4, 8): 200, (6, 10): 400, (10, 12): 400})
     graph = graph_of(arcs, np.full(7, 1000))
-    assert clean.drop_tips(graph, np.zeros(7, int)) == 1
+    assert clean.drop_tips(graph, inner_of([0] * 7)) == 1
     assert set(arcs_of(graph)) == set(mirrored({(0, 2): 1, (2, 4): 1, (4, 6): 1, (6, 10): 1, (10, 12): 1}))
 
 
@@ -114,11 +121,11 @@ def test_a_long_dead_end_stays():
     chain = {(2 * i, 2 * i + 2): 100 for i in range(12)}
     arcs = mirrored({**chain, (12, 30): 100, **{(28 + 2 * i, 30 + 2 * i): 100 for i in range(1, 7)}})
     graph = graph_of(arcs, np.full(24, 1000))
-    assert clean.drop_tips(graph, np.zeros(24, int)) == 0 and arcs_of(graph) == arcs
+    assert clean.drop_tips(graph, inner_of([0] * 24)) == 0 and arcs_of(graph) == arcs
 
 
 def test_what_many_reads_show_stays():
-    many = np.full(7, 5)
+    many = inner_of([5] * 7)
     arcs = mirrored({(0, 2): 100, (2, 4): 100, (4, 6): 100, (4, 8): 200, (6, 10): 400, (10, 12): 400})
     graph = graph_of(arcs, np.full(7, 1000))
     assert clean.drop_tips(graph, many) == 0 and arcs_of(graph) == arcs
@@ -127,12 +134,32 @@ def test_what_many_reads_show_stays():
     assert clean.pop_bubbles(graph, many) == 0 and arcs_of(graph) == arcs
 
 
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(5, 12), st.integers(0, 4)), max_size=30), st.sets(st.integers(0, 4), min_size=1))
+def test_reads_that_only_some_contain(pairs, some):
+    inner = clean.Inner(*(np.array([pair[i] for pair in pairs], np.int64) for i in (0, 1)), 13)
+    outer = {read: {o for i, o in pairs if i == read} for read, _ in pairs}
+    assert inner.only_in(some) == sum(its <= some for its in outer.values())
+    assert inner.n_inside.tolist() == [sum(read in its for its in outer.values()) for read in range(13)]
+
+
+def test_what_the_way_on_explains_does_not_show_a_tip():
+    """The reads inside the dead end lie inside the read beside it, too."""
+    arcs = mirrored({(0, 2): 100, (2, 4): 100, (4, 6): 100, (4, 8): 200, (6, 10): 400, (10, 12): 400})
+    graph, outer = graph_of(arcs, np.full(7, 1000)), np.repeat(np.arange(7), 5)
+    inner, n = np.arange(7, 42), 42
+    assert clean.drop_tips(graph, clean.Inner(inner, outer, n)) == 0
+    of_tip = inner[outer == 4]
+    beside = clean.Inner(np.concatenate([inner, of_tip]), np.concatenate([outer, np.full(5, 3)]), n)
+    assert clean.drop_tips(graph, beside) == 1 and (4, 8) not in arcs_of(graph)
+
+
 def test_a_rare_way_beside_a_common_one_goes():
     """Five reads inside show it, and 40 the other way."""
     arcs = mirrored({(0, 2): 100, (2, 6): 100, (0, 4): 300, (4, 6): 300, (8, 0): 10, (6, 10): 10})
     graph = graph_of(arcs, np.full(6, 1000))
-    assert clean.pop_bubbles(graph, np.array([5, 40, 10, 5, 5, 5])) == 0
-    assert clean.pop_bubbles(graph, np.array([5, 40, 5, 5, 5, 5])) == 1
+    assert clean.pop_bubbles(graph, inner_of([5, 40, 10, 5, 5, 5])) == 0
+    assert clean.pop_bubbles(graph, inner_of([5, 40, 5, 5, 5, 5])) == 1
     assert (0, 4) not in arcs_of(graph)
 
 
@@ -148,4 +175,12 @@ def test_a_crossing_stays():
     """No read spans the repeat: longer overlaps do not tell which way is right."""
     arcs = mirrored({(0, 4): 100, (0, 6): 300, (2, 4): 200, (2, 6): 400})
     graph = graph_of(arcs, np.full(4, 1000))
+    assert clean.drop_weak(graph) == 0 and arcs_of(graph) == arcs
+
+
+def test_the_only_way_out_of_a_read_stays():
+    """Both reads of an overlap have different numbers of bases in it: an arc and its complement are judged alike."""
+    arcs = {(0, 2): 100, (3, 1): 105, (4, 2): 102, (3, 5): 101}
+    graph = graph_of(arcs, np.full(3, 1000))
+    assert sorted(graph.shared.tolist()) == [895, 895, 898, 898]
     assert clean.drop_weak(graph) == 0 and arcs_of(graph) == arcs

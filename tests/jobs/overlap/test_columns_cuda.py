@@ -77,7 +77,7 @@ def test_profile_company_and_votes(rng):
     repeat = (rng.random(len(profile.n_kmers)) < 0.4).astype(np.uint8)
     for find in (
         lambda matrix: repeats.add_up_company([matrix], 1, bins, low, repeat),
-        lambda matrix: repeats.count_votes([matrix], bins, 3, repeat, 1),
+        lambda matrix: repeats.count_votes([matrix], bins, 3, repeat, 1, 1),
     ):
         wanted = find(here)
         assert wanted.any()

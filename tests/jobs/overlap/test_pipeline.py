@@ -16,7 +16,13 @@ from bellapy.engines import extend as xdrop
 from bellapy.engines.linear import extend_cpu as batch_cpu
 from bellapy.io import fastx_blocks, paf
 from bellapy.jobs.overlap import candidate_rounds, count_rounds, products
+from bellapy.jobs.overlap.linking import ORDINARY
+from bellapy.jobs.overlap.pipeline import in_memory, run_counting
 from bellapy.jobs.overlap.products import multiply
+from bellapy.jobs.overlap.report import start_report
+from bellapy.params import make_params
+from bellapy.records import ReadSet
+from bellapy.report.run_report import RunReport
 from bellapy.seeding import kmers
 from bellapy.seeding.kmers import count_kmers
 
@@ -443,3 +449,15 @@ def test_estimates_are_right(overlap, samples):
         assert estimates["depth"] == pytest.approx(12, rel=0.3)
     estimates = overlap(samples["noisy"], "-e", "0.2", "--depth", "30", "-k", 15)[1]["estimates"]
     assert (estimates["error_rate"], estimates["depth"], estimates["given"], estimates["k"]) == (0.2, 30, True, 15)
+
+
+def test_kmers_of_some_copies_link_reads_where_asked(samples):
+    """The repeat has three copies."""
+    reads, uppers, found = ReadSet.from_sequences(samples["repeats"].sequences), [], []
+    for copies in (1, 3):
+        report = start_report(RunReport())
+        work = in_memory(reads, make_params(threads=1, device="cpu"), report, copies=copies)
+        run_counting(work)
+        uppers.append(report.estimates.upper)
+        found.append(report.details.links.kept[ORDINARY])
+    assert 1.5 * uppers[0] < uppers[1] and found[0] < found[1]

@@ -74,17 +74,17 @@ def test_steps(levels, n):
     assert repeat.tolist() == [int(n > 0 and np.isfinite(low[0]) and level > STEP * low[0]) for level in levels]
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-def test_company_and_votes(rng, threads):
+@pytest.mark.parametrize(("threads", "doubted", "n_reads"), [(1, 0, 12), (3, 2, 40)])
+def test_company_and_votes(rng, threads, doubted, n_reads):
     shared = random_bases(rng, 900)
-    sequences = [random_bases(rng, 700) + shared[int(rng.integers(0, 300)) :] + shared[:200] for _ in range(12)]
+    sequences = [random_bases(rng, 700) + shared[int(rng.integers(0, 300)) :] + shared[:200] for _ in range(n_reads)]
     sequences += [naive.reverse_complement(sequences[0]), ""]
     _, matrix, profile = counted(sequences, 5)
     bins = repeats.Bins(matrix.starts, matrix.read_table, profile.offsets, profile.width)
     low = np.where(rng.random(len(sequences)) < 0.5, 2.0, np.inf)
     repeat = (rng.random(len(profile.n_kmers)) < 0.4).astype(np.uint8)
     company = repeats.add_up_company([matrix], threads, bins, low, repeat)
-    votes = repeats.count_votes([matrix], bins, 5, repeat, threads)
+    votes = repeats.count_votes([matrix], bins, 5, repeat, doubted, threads)
     its_company, its_votes = np.zeros_like(company), np.zeros(votes.shape, np.int64)
     for places in columns(sequences):
         mixed = sum(np.isfinite(low[read]) for read, _, _ in places)
@@ -95,7 +95,7 @@ def test_company_and_votes(rng, threads):
         if len(places) > 5:
             n = sum(bool(repeat[i]) for i in at)
             for i in at:
-                its_votes[:, i] += repeats.UNIT * n // len(places), 1
+                its_votes[:, i] += repeats.UNIT * max(0, n - min(doubted, len(places) // repeats.ONE_IN)) // len(places), 1
     np.testing.assert_array_equal(company, its_company)
     np.testing.assert_array_equal(votes, its_votes)
     assert votes[0].any() and company[0].any()
@@ -238,6 +238,17 @@ def test_chimeras_make_no_repeats(rng):
     sequences += [deep[at : at + 2000] + rest[5000 * at // 500 :][:2000] for at in range(0, 3000, 500)]
     _, profile, links = linked(sequences, 12)
     assert links.repeat_share == 0 and links.deep_share > 0.3
+
+
+def test_chimeras_whose_step_is_believed_make_no_repeats(rng):
+    """Their other part has an insertion element, so that its reads show steps, too."""
+    element, rest = random_bases(rng, 1300), random_bases(rng, 60_000)
+    deep, text = random_bases(rng, 4000), "".join(rest[at : at + 5000] + element for at in range(0, 60_000, 5000))
+    sequences = sample_of([(text, 14), (deep, 160)], 0.05, mean=4000).sequences
+    at = text.index(element) - 1500
+    sequences += [deep[1000:3000] + text[at : at + 4000], text[at : at + 4000] + deep[2000:]]
+    _, profile, links = linked(sequences, 22)
+    assert 2 * links.found[REPEAT] < links.found[DEEP] > 3900
 
 
 def test_kmers_that_set_copies_apart(rng):

@@ -67,20 +67,20 @@ class DeviceColumns(Held):
         return n_kmers, copies
 
     def company(self, bins: Bins, low: np.ndarray, repeat: np.ndarray) -> np.ndarray:
-        """What `depth.add_company` adds, (2, n_reads) int64."""
+        """What `repeats.add_company` adds, (2, n_reads) int64."""
         with desk(self._devices) as its_desk:
             found = its_desk.zeros((2, len(low)), np.uint64)
             there = self._there(its_desk, bins)
             self._over_columns(its_desk, add_company, there, its_desk.send(low), its_desk.send(repeat), UNIT, found)
             return its_desk.fetch(found).astype(np.int64)
 
-    def votes(self, bins: Bins, upper: int, repeat: np.ndarray) -> np.ndarray:
-        """What `depth.add_votes` adds, (2, n_bins) uint32."""
+    def votes(self, bins: Bins, upper: int, repeat: np.ndarray, doubted: int) -> np.ndarray:
+        """What `repeats.add_votes` adds, (2, n_bins) uint32."""
         with desk(self._devices) as its_desk:
             there, votes = self._there(its_desk, bins), its_desk.zeros((2, len(repeat)), np.uint32)
             in_repeat = its_desk.zeros(self._columns(its_desk).size - 1, np.uint32)
             self._over_entries(its_desk, count_in_repeats, there, upper, its_desk.send(repeat), in_repeat)
-            self._over_entries(its_desk, add_votes, there, upper, UNIT, in_repeat, votes)
+            self._over_entries(its_desk, add_votes, there, upper, doubted, UNIT, in_repeat, votes)
             return its_desk.fetch(votes)
 
     def survey(self, tests: Tests) -> tuple[np.ndarray, np.ndarray, int]:

@@ -12,7 +12,7 @@ from numba import cuda
 from bellapy.compute.gpu.ops import SIMULATED, U32, U64, inlined
 from bellapy.compute.gpu.scan import BLOCK, OWN, TILE, sum_before
 from bellapy.jobs.overlap.linking import APART_KIND, DEEP, N_KINDS, REPEAT, Tests, column_kind
-from bellapy.jobs.overlap.repeats import COMPANY_PLACES, bin_of
+from bellapy.jobs.overlap.repeats import COMPANY_PLACES, bin_of, repeat_share
 from bellapy.seeding.entries import is_first, place_of
 
 LANES = 2 if SIMULATED else 8
@@ -92,7 +92,7 @@ def add_to_profile(entries, begins, bins, most, n_kmers, copies):
 
 
 def add_company(entries, begins, bins, low, repeat, unit, company):
-    """depth.add_company for all columns, a thread for each.
+    """repeats.add_company for all columns, a thread for each.
 
     begins, bins : as in `add_to_profile`.  low, repeat, unit : as there.  company : (2, n_reads) uint64, grows.
     """
@@ -113,7 +113,7 @@ def add_company(entries, begins, bins, low, repeat, unit, company):
 
 
 def count_in_repeats(entries, begins, bins, upper, repeat, in_repeat):
-    """in_repeat[c] = places in repeats of a column with more than `upper` entries, as depth.repeat_shares counts them.
+    """in_repeat[c] = places in repeats of a column with more than `upper` entries, as repeats.repeat_shares counts them.
 
     A thread for OWN entries.  begins, bins : as in `add_to_profile`.  repeat : (n_bins,) uint8.
     in_repeat : (n_columns,) uint32, zeros.
@@ -132,10 +132,11 @@ def count_in_repeats(entries, begins, bins, upper, repeat, in_repeat):
             cuda.atomic.add(in_repeat, c, n)
 
 
-def add_votes(entries, begins, bins, upper, unit, in_repeat, votes):
-    """depth.add_votes for all places, a thread for OWN entries.
+def add_votes(entries, begins, bins, upper, doubted, unit, in_repeat, votes):
+    """repeats.add_votes for all places, a thread for OWN entries.
 
-    begins, bins : as in `add_to_profile`.  upper, in_repeat : of `count_in_repeats`.  unit : a share of 1.
+    begins, bins : as in `add_to_profile`.  upper, in_repeat : of `count_in_repeats`.  doubted : as in repeats.count_votes.
+    unit : a share of 1.
     votes : (2, n_bins) uint32, grows.
     """
     first, end = _own_entries(entries)
@@ -147,12 +148,12 @@ def add_votes(entries, begins, bins, upper, unit, in_repeat, votes):
             size = begins[c + 1] - begins[c]
             if size > upper:
                 b = bin_of(place_of(entries[i]), bins)[1]
-                cuda.atomic.add(votes, (0, b), U32(unit * np.int64(in_repeat[c]) // size))
+                cuda.atomic.add(votes, (0, b), U32(repeat_share(np.int64(in_repeat[c]), size, doubted, unit)))
                 cuda.atomic.add(votes, (1, b), U32(1))
 
 
 def survey_columns(entries, begins, bins, limits, sound, level, kinds, totals, n_apart):
-    """The kind of every column, and depth.survey_columns, a thread for each column.
+    """The kind of every column, and repeats.survey_columns, a thread for each column.
 
     begins, bins : as in `add_to_profile`.  limits : upper, most, apart and apart_places of Tests.  sound, level : of Tests.
     kinds : (n_columns,) uint8.  totals : (TOTALS,) uint64, columns and products of each kind, and entries of deep

@@ -1,0 +1,91 @@
+"""Which reads are worth correcting, against the definition: reads on a line or a circle, of which all overlaps are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bellapy.jobs.assemble import needed as module
+from bellapy.jobs.assemble.needed import CONTAINERS, needed_reads, used_spans
+from bellapy.records import Overlaps
+
+REACH = 500  # bases of the shortest overlap
+
+
+def overlaps_of(hits: list[tuple[int, ...]]) -> Overlaps:
+    """Overlaps of reads, strands, starts and ends; nothing else counts."""
+    columns = np.ascontiguousarray(np.array(sorted(hits), np.int32).reshape(-1, 7).T)
+    return Overlaps(*columns[:2], np.int8(columns[2]), *columns[3:], *np.zeros((11, len(hits)), np.int32))
+
+
+def all_hits(reads: list[tuple[int, int]], turned: np.ndarray, circle: int) -> list[tuple[int, ...]]:
+    """All overlaps of reads, begin and length each, of a circle of so many bases; 0: a line."""
+    hits = []
+    for q, (begin, size) in enumerate(reads):
+        for t in range(q + 1, len(reads)):
+            for turn in (-2, -1, 0, 1, 2) if circle else (0,):
+                at = reads[t][0] + turn * circle
+                first, last = max(begin, at), min(begin + size, at + reads[t][1])
+                if last - first >= REACH:
+                    query, target = (first - begin, last - begin), (first - at, last - at)
+                    if turned[q]:
+                        query = size - query[1], size - query[0]
+                    if turned[t]:
+                        target = reads[t][1] - target[1], reads[t][1] - target[0]
+                    hits.append((q, t, 1 if turned[q] == turned[t] else -1, *query, *target))
+    return hits
+
+
+def needed(overlaps: Overlaps, lengths: np.ndarray, min_depth: int = 1) -> np.ndarray:
+    spans = used_spans(overlaps, lengths.astype(np.int32), min_depth)
+    return needed_reads(overlaps, spans, 1, 1000)
+
+
+@pytest.mark.parametrize("circle", [0, 6000])
+@pytest.mark.parametrize("at_once", [1 << 18, 50])
+def test_reads_that_few_contain_are_needed(circle, at_once, monkeypatch):
+    """On a circle a read as long as a turn contains all others, but for overlaps that are too short to be found."""
+    monkeypatch.setattr(module, "AT_ONCE", at_once)
+    rng = np.random.default_rng(circle)
+    sizes = rng.permutation(np.arange(3000, 7500, 150))
+    reads = [(int(rng.integers(0, 6000)), int(size)) for size in sizes]
+    overlaps = overlaps_of(all_hits(reads, rng.random(len(reads)) < 0.5, circle))
+
+    def contains(one: int, other: int) -> bool:
+        off = reads[other][0] - reads[one][0]
+        if not circle:
+            return 0 <= off and off + reads[other][1] <= reads[one][1]
+        inside = any(0 <= off + turn and off + turn + reads[other][1] <= reads[one][1] for turn in (-circle, 0, circle))
+        short = (off % circle) + reads[other][1] - circle, reads[one][1] - (off % circle)
+        return inside or (reads[one][1] >= circle and min(short) >= REACH)
+
+    n_outside = np.array([
+        sum(sizes[one] > sizes[other] and contains(one, other) for one in range(len(reads)))
+        for other in range(len(reads))
+    ])  # fmt: skip
+    mask = needed(overlaps, sizes)
+    assert mask.tolist() == (n_outside < CONTAINERS).tolist()
+    assert 0 < mask.sum() < len(mask)
+
+
+def test_of_reads_of_one_turn_some_stay():
+    rng = np.random.default_rng(1)
+    reads = [(int(begin), 5000) for begin in rng.integers(0, 5000, 80)]
+    overlaps = overlaps_of(all_hits(reads, rng.random(80) < 0.5, 5000))
+    mask = needed(overlaps, np.full(80, 5000), 3)
+    assert CONTAINERS <= mask.sum() < 16
+
+
+def test_a_chimera_is_looked_at_without_its_lesser_part():
+    """Its longer part lies in many reads, and no read has the joint."""
+    reads = [(100 * i, 9000) for i in range(10)]
+    chimera = [(i, 10, 1, 2000 - 100 * i, 7000 - 100 * i, 0, 5000) for i in range(10)]
+    overlaps = overlaps_of(all_hits(reads, np.zeros(10, bool), 0) + chimera)
+    lengths = np.array([9000] * 10 + [8000])
+    assert not needed(overlaps, lengths, 3)[10] and needed(overlaps, lengths, 11)[10]
+    spans = used_spans(overlaps, lengths, 3)
+    assert (spans.start[10], spans.n_stretches[10]) == (0, 1) and 4500 < spans.end[10] <= 5000
+
+
+def test_junk_may_find_support_later():
+    assert needed(overlaps_of([]), np.array([3000, 900]), 3).tolist() == [True, False]
