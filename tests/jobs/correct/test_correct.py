@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from piles import pack
 from strategies import random_bases
 
+from bellapy.api import overlapping
 from bellapy.compute import memory
 from bellapy.engines.tags.graph import Terms
 from bellapy.engines.tags.judge import find_odds, no_tally
@@ -24,7 +25,6 @@ from bellapy.jobs.correct.members import BIN, choose_depth, find_members
 from bellapy.jobs.correct.output import Writer, choose_pieces, raw_span, supported_pieces
 from bellapy.jobs.correct.template import Corrected, uncorrected
 from bellapy.jobs.correct.terms import LEAST_SITES, N_BINS, Learnt, find_valley, sample
-from bellapy.jobs.overlap import pipeline as overlap_pipeline
 from bellapy.params.correct import CorrectParams
 from bellapy.records import Overlaps
 
@@ -102,7 +102,7 @@ def test_overlaps_are_found_in_tiles_where_memory_is_small(work, name, monkeypat
     if name == "reading":
         monkeypatch.setattr(memory, "fits_in_one_piece", lambda *_: False)
     else:
-        monkeypatch.setattr(overlap_pipeline, "overlap_reads", _refuse)
+        monkeypatch.setattr(overlapping, "overlap_reads", _refuse)
     options = ["--workdir", tmp_path / "work", "--keep-workdir"] if "folder" in name else []
     outcome = run("correct", folder / "reads.fa", "--max-memory", "2G", "-o", tmp_path / "out.fa", *options)
     assert outcome.code == 0, outcome.err
@@ -117,7 +117,7 @@ def test_overlaps_are_found_in_tiles_where_memory_is_small(work, name, monkeypat
 
 def test_standard_input_is_not_read_twice(work, monkeypatch):
     folder, _, _ = work
-    monkeypatch.setattr(overlap_pipeline, "overlap_reads", _refuse)
+    monkeypatch.setattr(overlapping, "overlap_reads", _refuse)
     outcome = run("correct", "-", "--max-memory", "2G", stdin=(folder / "reads.fa").read_bytes())
     assert outcome.code == 1 and not outcome.out
     assert "--max-memory" in outcome.err.splitlines()[-1]
