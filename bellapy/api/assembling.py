@@ -142,8 +142,7 @@ class Assembler:
         """The contigs of reads, which are in canonical order."""
         used = reads if self.chosen.fast else self._corrected(reads)
         overlaps = self._overlaps(used)
-        used.forget_both_ways()
-        give_back_freed()
+        _forget_both_ways(used)
         with self.report.stage(Stage("graph")):
             drafter = Drafter(used, overlaps, self.chosen, exact=not self.chosen.fast)
             chosen = drafter.draft()
@@ -166,8 +165,7 @@ class Assembler:
     def _corrected(self, reads: ReadSet) -> ReadSet:
         """The reads that few others contain, corrected by all, in canonical order."""
         found = ReadSet.from_codes(*self._correct(reads))
-        reads.forget_both_ways()
-        give_back_freed()
+        _forget_both_ways(reads)
         return canonical_reads(found, self.resources.threads)[0]
 
     def _correct(self, reads: ReadSet) -> tuple[list[np.ndarray], list[str]]:
@@ -230,8 +228,7 @@ class Assembler:
         """The contigs after all rounds of polishing, the reads on a base of each, and the contig of each read."""
         drafts = [Draft(f"contig_{i}", one.codes, one.circular) for i, one in enumerate(contigs, 1)]
         done = self._polisher.polish(drafts, reads)
-        reads.forget_both_ways()  # contigs are looked at next, which takes as much
-        give_back_freed()
+        _forget_both_ways(reads)  # contigs are looked at next, which takes as much
         self.details.polished += [one.changes for one in done]
         if not done:
             return contigs, np.zeros(len(contigs)), np.full(len(reads), -1)
@@ -271,6 +268,12 @@ class Assembler:
         self.details.contigs = [asdict(ContigLine(s.name, len(s.codes), s.circular, s.depth)) for s in segments]
         _tell(segments)
         return Assembly(segments, links, reads, self.report)
+
+
+def _forget_both_ways(reads: ReadSet) -> None:
+    """Give the memory of the reversed reads back to the system, until they are asked for again."""
+    reads.forget_both_ways()
+    give_back_freed()
 
 
 def _tell(segments: Sequence[Segment]) -> None:

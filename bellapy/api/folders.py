@@ -10,8 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from bellapy.api.overlapping import Request as Request  # for callers, too
-from bellapy.api.overlapping import find_in_one_piece, write, write_plain, write_with_paths
+from bellapy.api.overlapping import Request, find_in_one_piece, write, write_plain, write_with_paths
 from bellapy.api.reading import tell_left_out
 from bellapy.compute.memory import PROGRAM, Budget, resident
 from bellapy.compute.stopping import end_with_parent

@@ -38,9 +38,9 @@ def overlap(
     launch = launch_params(given) if place.workdir else LaunchParams()
     with overlap_session(given, files, {"-o": output, "the index": target.index}) as (run, params):
         run.watch()
-        from bellapy.api import folders
+        from bellapy.api import folders, overlapping
 
-        request = folders.Request(files, target, skip_alignment, targets is not None)
+        request = overlapping.Request(files, target, skip_alignment, targets is not None)
         if place.workdir is None:
             folders.overlap_files(request, params, run.report)
         else:

@@ -42,9 +42,9 @@ def plan(given: Given, reads: ReadFiles, workdir: PlanFolder, skip_alignment: Sk
     target = destination("overlaps.paf" if given["overlap_format"] != "bam" else "x.bam", given)
     with overlap_session(given, reads, {}) as (run, params):
         run.watch()
-        from bellapy.api import folders
+        from bellapy.api import folders, overlapping
 
-        folders.plan(folders.Request(reads, target, skip_alignment), params, run.report, workdir, given["blocks"])
+        folders.plan(overlapping.Request(reads, target, skip_alignment), params, run.report, workdir, given["blocks"])
 
 
 @takes(ALL_RUNNING)

@@ -21,7 +21,7 @@ from bellapy.compute.locks import lock_file
 from bellapy.errors import OutputClosed, OutputError, ParameterError
 from bellapy.io.htslib import load_pysam
 
-INDEXES = {"bam": "bai", "cram": "crai"}
+INDEXES = {"bam": "bai", "cram": "crai"}  # endings of the indexes of sorted files, by format
 GFA = "gfa"  # ending of a file of contigs and the links between them
 FASTQ = "fq", "fastq"  # endings of files of reads with qualities
 COMPRESSED = (".gz", ".bgz")

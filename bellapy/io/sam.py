@@ -90,7 +90,6 @@ def format_records(reads: ReadSet, overlaps: Overlaps, paths: Paths, cs: bool, n
     return format_rows(columns, names)
 
 
-"""Endings of the indexes of sorted files, by format."""
 CRAM = "cram,embed_ref=2"  # with the part of the reference that it needs, so that it can be read anywhere
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from types import ModuleType
-from typing import NamedTuple
 
 import numpy as np
 
@@ -17,14 +16,13 @@ from bellapy.jobs.overlap import estimate as estimates
 from bellapy.jobs.overlap.blocks import ANY_COUNT, KEPT, Blocks, KeptPart, cut
 from bellapy.jobs.overlap.coverage import DEPTH_BYTES
 from bellapy.jobs.overlap.depth import Finder
-from bellapy.jobs.overlap.linking import Kept, Links, Rules, Tests, keep_columns, learn_rules, link_profile
-from bellapy.jobs.overlap.repeats import Bins
+from bellapy.jobs.overlap.linking import Kept, Links, Rules, keep_columns, learn_rules, link_profile
 from bellapy.jobs.overlap.store import MemoryStore, Result
 from bellapy.jobs.overlap.work import PARTS, Work
 from bellapy.params import KmerParams
 from bellapy.params.overlap import DEFAULT_SAMPLING_WINDOW
 from bellapy.records import DepthProfile, Estimate, KmerMatrix, ReadSet
-from bellapy.records.kmers import Held, entry_type
+from bellapy.records.kmers import Held
 from bellapy.seeding.kmer_matrix import PROFILE_WIDTH, build_kmer_matrix, profile_depth
 from bellapy.seeding.kmers import NO_MASK, KmerCounts, Known, Share, count_kmers, size_partitions, usual_ranges
 from bellapy.seeding.sampling import compress_homopolymers, restore_places, sampling_mask
@@ -74,38 +72,14 @@ class PartCounts:
     copies: np.ndarray
 
 
-class Sound(NamedTuple):
-    """What `linking.Tests` looks at, without the bins, which follow from the reads."""
-
-    upper: int
-    most: int
-    sound: np.ndarray
-    level: np.ndarray
-    apart: int
-    apart_places: int
-
-
-class Shares(NamedTuple):
-    """As in `linking.Rules`."""
-
-    apart_share: float
-    deep_share: float
-    repeat_share: float
-
-
 @dataclass(frozen=True)
 class Linking:
-    """What all counts say: the depth along the reads, the spectrum, and which columns link reads (`linking.Rules`)."""
+    """What all counts say: the depth along the reads, the spectrum, and which columns link reads."""
 
     n_kmers: np.ndarray
     copies: np.ndarray
     spectrum: np.ndarray
-    tests: Sound
-    one_in: np.ndarray
-    before: np.ndarray
-    reference: np.ndarray
-    in_repeat: np.ndarray
-    shares: Shares
+    rules: Rules
 
 
 @dataclass(frozen=True)
@@ -125,22 +99,8 @@ LINKED = Result("profile", Linked)
 
 def estimate_reads(work: Work) -> Estimate:
     """Depth and error rate of the reads."""
-    return _estimate(work, work.reads.all(), work.params.kmers, work.params.run.threads, Budget(work.params.run.max_memory))
-
-
-def choose_settings(work: Work) -> Settings:
-    """k, bounds and sampling, given or chosen from the estimate."""
-    reads, kmers, found = work.reads, work.params.kmers, work.estimate
-    k = kmers.k or estimates.choose_k(reads.lengths, found.choice_rate)
-    depth, level = found.depth and work.copies * found.depth, work.copies * found.level
-    upper = kmers.upper or estimates.choose_upper(depth, found.error_rate, k, kmers.lower, level)
-    sampling, window = kmers.sampling, kmers.sampling_window or DEFAULT_SAMPLING_WINDOW
-    if sampling == "auto":
-        sampling, window = "fraction", estimates.choose_sampling(found.choice_rate, k)
-    return Settings(k, kmers.lower, upper, sampling, window)
-
-
-def _estimate(work: Work, reads: ReadSet, kmers: KmerParams, threads: int, budget: Budget) -> Estimate:
+    reads, kmers, run = work.reads.all(), work.params.kmers, work.params.run
+    threads, budget = run.threads, Budget(run.max_memory)
     k = kmers.k or estimates.choose_k(reads.lengths, None)
     one_in = estimates.sampling_rate(reads.n_bases, len(reads))
     counts, find = _sample_on_gpu(work, reads, k, one_in)
@@ -155,6 +115,18 @@ def _estimate(work: Work, reads: ReadSet, kmers: KmerParams, threads: int, budge
     if found.error_rate is None and reads.error_rate is not None:
         return replace(found, error_rate=reads.error_rate, given=False, source="base qualities")
     return found
+
+
+def choose_settings(work: Work) -> Settings:
+    """k, bounds and sampling, given or chosen from the estimate."""
+    reads, kmers, found = work.reads, work.params.kmers, work.estimate
+    k = kmers.k or estimates.choose_k(reads.lengths, found.choice_rate)
+    depth, level = found.depth and work.copies * found.depth, work.copies * found.level
+    upper = kmers.upper or estimates.choose_upper(depth, found.error_rate, k, kmers.lower, level)
+    sampling, window = kmers.sampling, kmers.sampling_window or DEFAULT_SAMPLING_WINDOW
+    if sampling == "auto":
+        sampling, window = "fraction", estimates.choose_sampling(found.choice_rate, k)
+    return Settings(k, kmers.lower, upper, sampling, window)
 
 
 def _sample_on_gpu(work: Work, reads: ReadSet, k: int, one_in: int) -> tuple[KmerCounts | None, Finder | None]:
@@ -289,18 +261,25 @@ class _Matrices:
 
 def _plain_profile(work: Work) -> DepthProfile:
     """The sum of the profiles of all parts."""
-    lengths = work.reads.lengths
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths // PROFILE_WIDTH + 1, out=offsets[1:])
     if work.plan.n_parts == 1:
         ((n_kmers, copies),) = work.arrays(COUNTED, "n_kmers", "copies")
     else:
-        n_kmers, copies = np.zeros((2, int(offsets[-1])), np.uint32)
+        n_kmers, copies = np.zeros((2, int(_offsets(work)[-1])), np.uint32)
         for its_kmers, its_copies in work.arrays(COUNTED, "n_kmers", "copies"):
             n_kmers += its_kmers
             copies += its_copies
-    unknown = np.zeros(len(lengths))
-    return DepthProfile(PROFILE_WIDTH, offsets, n_kmers, copies, unknown.astype(np.float32), unknown.astype(np.uint8))
+    return _profile(work, n_kmers, copies)
+
+
+def _profile(work: Work, n_kmers: np.ndarray, copies: np.ndarray) -> DepthProfile:
+    """A profile without what is learnt of each read."""
+    unknown = np.zeros(len(work.reads.lengths))
+    return DepthProfile(PROFILE_WIDTH, _offsets(work), n_kmers, copies, unknown.astype(np.float32), unknown.astype(np.uint8))
+
+
+def _offsets(work: Work) -> np.ndarray:
+    """Where the bins of each read begin, and where the last ones end, (n_reads + 1,) int64."""
+    return np.concatenate(([0], np.cumsum(work.reads.lengths // PROFILE_WIDTH + 1, dtype=np.int64)))
 
 
 def learn_from_parts(work: Work) -> Linking:
@@ -312,28 +291,12 @@ def learn_from_parts(work: Work) -> Linking:
         strict=work.params.kmers.upper is not None, threads=work.params.run.threads,
     )  # fmt: skip
     spectrum = np.sum([spectrum for (spectrum,) in work.arrays(COUNTED, "spectrum")], axis=0)
-    return Linking(
-        profile.n_kmers, profile.copies, spectrum, Sound(*rules.tests[1:]), rules.one_in, rules.before, rules.reference,
-        rules.in_repeat, Shares(rules.apart_share, rules.deep_share, rules.repeat_share),
-    )  # fmt: skip
-
-
-def _rules(work: Work) -> tuple[DepthProfile, Rules]:
-    """The profile without what was learnt of each read, and the rules."""
-    learnt = work.get(LINKING)
-    offsets = np.concatenate(([0], np.cumsum(work.reads.lengths // PROFILE_WIDTH + 1, dtype=np.int64)))
-    profile = DepthProfile(
-        PROFILE_WIDTH, offsets, learnt.n_kmers, learnt.copies, learnt.reference,
-        np.zeros(len(work.reads.lengths), np.uint8),
-    )  # fmt: skip
-    none = _matrix(work, KmerCounts(np.zeros(0, entry_type(len(work.reads.all().codes))), 0, learnt.spectrum), ANY_COUNT)
-    tests = Tests(Bins(none.starts, none.read_table, offsets, PROFILE_WIDTH), *learnt.tests)
-    return profile, Rules(tests, learnt.one_in, learnt.before, learnt.reference, learnt.in_repeat, *learnt.shares)
+    return Linking(profile.n_kmers, profile.copies, spectrum, rules)
 
 
 def keep(work: Work, part: int) -> KeptPart:
     """The columns of a part that link reads, by blocks of reads, and the products that every query makes of them."""
-    _, rules = _rules(work)
+    rules = work.get(LINKING).rules
     entries = work.pop(COUNTED, part).entries
     if isinstance(entries, Held):
         entries, kept = entries.keep(rules)  # type: ignore[attr-defined]
@@ -348,6 +311,7 @@ def keep(work: Work, part: int) -> KeptPart:
 
 def link_reads(work: Work) -> Linked:
     """The depth profile of all reads, with what was learnt of each, and what was done to the k-mers."""
-    profile, rules = _rules(work)
+    learnt = work.get(LINKING)
+    profile, rules = _profile(work, learnt.n_kmers, learnt.copies), learnt.rules
     kept = [Kept(0, *numbers) for numbers in work.arrays(KEPT, "kept.kept", "kept.found", "kept.n_apart")]
     return Linked(*link_profile(profile, rules, kept))

@@ -136,8 +136,7 @@ def add_votes(entries, begins, bins, upper, doubted, unit, in_repeat, votes):
     """repeats.add_votes for all places, a thread for OWN entries.
 
     begins, bins : as in `add_to_profile`.  upper, in_repeat : of `count_in_repeats`.  doubted : as in repeats.count_votes.
-    unit : a share of 1.
-    votes : (2, n_bins) uint32, grows.
+    unit : a share of 1.  votes : (2, n_bins) uint32, grows.
     """
     first, end = _own_entries(entries)
     if first < end:
