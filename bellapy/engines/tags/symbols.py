@@ -236,16 +236,23 @@ def make_pile(codes: np.ndarray, template: np.ndarray, sources: Sources, runs: n
 
 
 @njit_entry
-def _shorten(runs, offsets, out, out_offsets):
-    at = 0
+def _count_short(runs, offsets, out_offsets):
     for i in range(len(offsets) - 1):
+        n = out_offsets[i]
         for j in range(offsets[i], offsets[i + 1]):
-            size, operation = np.int64(runs[j]) >> 4, np.int64(runs[j]) & 15
-            while size > 0:
-                out[at] = min(size, MOST) << 2 | operation
-                size -= MOST
-                at += 1
-        out_offsets[i + 1] = at
+            n += ((np.int64(runs[j]) >> 4) + MOST - 1) // MOST
+        out_offsets[i + 1] = n
+
+
+@njit_entry
+def _shorten(runs, out):
+    at = 0
+    for j in range(len(runs)):
+        size, operation = np.int64(runs[j]) >> 4, np.int64(runs[j]) & 15
+        while size > 0:
+            out[at] = min(size, MOST) << 2 | operation
+            size -= MOST
+            at += 1
 
 
 def shorten(paths: Paths) -> tuple[np.ndarray, np.ndarray]:
@@ -253,10 +260,11 @@ def shorten(paths: Paths) -> tuple[np.ndarray, np.ndarray]:
 
     Runs longer than MOST columns become several.
     """
-    room = len(paths.runs) + int((paths.runs >> np.uint32(4)).sum(dtype=np.int64)) // MOST
-    runs, offsets = np.empty(room, np.uint8), np.zeros(len(paths) + 1, np.int64)
-    _shorten(paths.runs, paths.offsets, runs, offsets)
-    return runs[: offsets[-1]].copy(), offsets
+    offsets = np.zeros(len(paths) + 1, np.int64)
+    _count_short(paths.runs, paths.offsets, offsets)
+    runs = np.empty(offsets[-1], np.uint8)
+    _shorten(paths.runs[paths.offsets[0] : paths.offsets[-1]], runs)
+    return runs, offsets
 
 
 @njit_entry

@@ -14,7 +14,8 @@ from bellapy.report.log import logger
 from bellapy.report.run_report import RunReport
 
 FIRST_MARK = np.uint8(33)  # of a quality of 0 in FASTQ
-UPPER, LOWER = np.frombuffer(b"ACGTN", np.uint8), np.frombuffer(b"acgtn", np.uint8)
+LETTERS = b"ACGTN".ljust(256)  # of codes
+LOWER_CASE = np.uint8(32)  # what makes a letter a small one
 
 
 def supported_pieces(raw: np.ndarray) -> list[tuple[int, int]]:
@@ -57,9 +58,9 @@ class Writer:
 
     def records(self, name: str, comment: bytes, found: Corrected) -> Iterator[bytes]:
         """The records of one read; comment : what stands behind its name."""
-        letters = UPPER[found.codes]
+        letters = found.codes.tobytes().translate(LETTERS)
         if self.params.lowercase:
-            letters = np.where(found.raw, LOWER[found.codes], letters)
+            letters = (np.frombuffer(letters, np.uint8) + LOWER_CASE * found.raw).tobytes()
         marks = None if self.qualities is None else self.qualities.of(found) + FIRST_MARK
         pieces = choose_pieces(found, self.params)
         self.n_unsupported += not pieces
@@ -73,7 +74,7 @@ class Writer:
                 label = f"{name}:{first}-{last}"
             self.n_records += 1
             self.n_bases += end - start
-            text = letters[start:end].tobytes()
+            text = letters[start:end]
             if marks is None:
                 yield b">%s%s\n%s\n" % (label.encode(), comment, text)
             else:

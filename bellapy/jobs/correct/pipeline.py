@@ -29,7 +29,7 @@ from bellapy.jobs.correct.members import (
 )
 from bellapy.jobs.correct.qualities import Half, Qualities, compare_halves
 from bellapy.jobs.correct.report import DEEP, FOREIGN, CorrectStage, Details, LearnStage, PilesStage
-from bellapy.jobs.correct.template import Corrected, How, correct_template, uncorrected
+from bellapy.jobs.correct.template import Corrected, How, correct_template, count_changes, uncorrected
 from bellapy.jobs.correct.terms import HALF, Learnt, learn_from, sample
 from bellapy.params.correct import CorrectParams
 from bellapy.records import Overlaps, ReadSet
@@ -279,16 +279,15 @@ class Counts:
     changes_per_kb: dict[str, float] = field(default_factory=dict)
 
     def add(self, codes: np.ndarray, found: Corrected) -> None:
-        sizes = np.diff(found.begins)
-        kept = np.flatnonzero(sizes)
+        mismatches, inserted, deleted = count_changes(codes, found)
         self.reads += 1
         self.alone += not found.n_reads
         self.bases_in += len(codes)
         self.bases_out += len(found.codes)
-        self.raw += int(found.raw.sum())
-        self.mismatches += int((found.codes[found.begins[kept]] != codes[kept]).sum())
-        self.inserted += int((sizes[kept] - 1).sum())
-        self.deleted += len(codes) - len(kept)
+        self.raw += int(np.count_nonzero(found.raw))
+        self.mismatches += mismatches
+        self.inserted += inserted
+        self.deleted += deleted
         self.members += found.n_reads
         self.foreign += found.n_foreign
         self.deep += found.n_deep

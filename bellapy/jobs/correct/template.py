@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bellapy.compute.jit import njit_entry
 from bellapy.engines.tags.columns import Look, compare, tell_apart
 from bellapy.engines.tags.graph import Consensus, Terms, find_consensus
 from bellapy.engines.tags.judge import Odds, judge
@@ -41,6 +42,25 @@ class Corrected(NamedTuple):
     support: float
     n_bridges: int = 0
     margins: np.ndarray = np.empty(0, np.int32)
+
+
+@njit_entry
+def _count_changes(template, codes, begins, counts):
+    for i in range(len(template)):
+        size = begins[i + 1] - begins[i]
+        if size == 0:
+            counts[2] += 1
+        else:
+            counts[0] += codes[begins[i]] != template[i]
+            counts[1] += size - 1
+
+
+def count_changes(template: np.ndarray, found: Corrected) -> tuple[int, int, int]:
+    """Bases of a read, (n_raw,) uint8 codes, that were replaced, put in and taken out."""
+    counts = np.zeros(3, np.int64)
+    _count_changes(template, found.codes, found.begins, counts)
+    mismatches, inserted, deleted = counts.tolist()
+    return mismatches, inserted, deleted
 
 
 class How(NamedTuple):

@@ -23,7 +23,7 @@ from bellapy.errors import MemoryLimitError
 from bellapy.jobs.correct import pipeline, template
 from bellapy.jobs.correct.members import BIN, choose_depth, find_members
 from bellapy.jobs.correct.output import Writer, choose_pieces, raw_span, supported_pieces
-from bellapy.jobs.correct.template import Corrected, uncorrected
+from bellapy.jobs.correct.template import Corrected, count_changes, uncorrected
 from bellapy.jobs.correct.terms import LEAST_SITES, N_BINS, Learnt, find_valley, sample
 from bellapy.params.correct import CorrectParams
 from bellapy.records import Overlaps
@@ -235,6 +235,17 @@ def test_pieces_of_a_read():
     assert choose_pieces(found, CorrectParams(trim=True)) == [(3, 9)]
     assert choose_pieces(found, CorrectParams(split=True)) == [(3, 6), (8, 9)]
     assert [raw_span(found, *piece) for piece in [(0, 10), (3, 6), (8, 9)]] == [(0, 10), (3, 5), (8, 9)]
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.lists(st.integers(0, 3), max_size=3)), min_size=1, max_size=30))
+def test_changes_are_counted_base_by_base(pieces):
+    template = np.array([base for base, _ in pieces], np.uint8)
+    codes = np.array([base for _, shown in pieces for base in shown], np.uint8)
+    begins = np.cumsum([0, *(len(shown) for _, shown in pieces)])
+    found = Corrected(codes, np.zeros(len(codes), bool), begins, 5, 0, 0, 2.0)
+    replaced = sum(bool(shown) and shown[0] != base for base, shown in pieces)
+    put_in, taken_out = sum(max(0, len(shown) - 1) for _, shown in pieces), sum(not shown for _, shown in pieces)
+    assert count_changes(template, found) == (replaced, put_in, taken_out)
 
 
 def test_records_and_what_is_left_out():

@@ -5,7 +5,7 @@ Every function works for one warp.
 
 from __future__ import annotations
 
-from bellapy.compute.gpu.ops import I32, U32, WARP
+from bellapy.compute.gpu.ops import I32, U32, WARP, inlined
 from bellapy.engines.exact.gpu.records import ALIVE, BASE, CORNER, LAG, NOT_KEPT, TOP_GAP, TOP_HIGH, Flow, Walk
 from bellapy.engines.exact.gpu.tile_kernels import (
     drift_of,
@@ -13,7 +13,6 @@ from bellapy.engines.exact.gpu.tile_kernels import (
     high_of,
     highest_cell,
     highest_of_warp,
-    inlined,
     leave,
     low_of,
     score_in,

@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 from numba import cuda, uint32
 
-from bellapy.compute.gpu.ops import BOTH, I32, U32, WARP, fresh_number, max2, rest, shuffle, sync_warp
+from bellapy.compute.gpu.ops import BOTH, I32, U32, WARP, fresh_number, inlined, max2, rest, shuffle, sync_warp
 from bellapy.engines.exact.gpu.border_kernels import (
     at_edges,
     bound_of,
@@ -32,7 +32,6 @@ from bellapy.engines.exact.gpu.tile_kernels import (
     clear,
     drift_of,
     half_of,
-    inlined,
     last_row_of,
     load_rows,
     look,

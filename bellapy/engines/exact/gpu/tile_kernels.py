@@ -20,13 +20,24 @@ from __future__ import annotations
 
 from numba import cuda
 
-from bellapy.compute.gpu.ops import BOTH, HIGH_HALVES, I32, LOW_HALVES, U32, WARP, max2, multiply_add, permute, shuffle
+from bellapy.compute.gpu.ops import (
+    BOTH,
+    HIGH_HALVES,
+    I32,
+    LOW_HALVES,
+    U32,
+    WARP,
+    inlined,
+    max2,
+    multiply_add,
+    permute,
+    shuffle,
+)
 from bellapy.engines.exact.gpu.records import LAG, Best, Flow
 from bellapy.records.bases import UNKNOWN
 
 HIGHEST = 65_535
 HIGH_THEN_LOW = U32(0x5432)  # high half of the one, low half of the other
-inlined = cuda.jit(device=True, inline="always")
 
 
 @inlined
