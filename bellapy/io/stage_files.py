@@ -45,7 +45,7 @@ DAMAGE = (  # shows up as
 )  # fmt: skip
 ESTIMATED = (
     ("depth", 0, 1e12), ("error_rate", 0, 1), ("worst_error_rate", 0, 1), ("uneven", 0, 1), ("spread", 0, 1e12),
-    ("repeats", 0, 1), ("level", 0, 1e12),
+    ("repeats", 0, 1), ("level", 0, 1e12), ("heterozygosity", 0, 1),
 )  # fmt: skip
 """Numbers of an Estimate, and between what they lie."""
 PIECE = 1 << 20  # bytes read at a time

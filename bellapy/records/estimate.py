@@ -16,6 +16,7 @@ class Estimate:
     uneven : share of the bases in reads whose depth is far from the usual one.
     spread : standard error of a depth that was measured.  repeats : share of the genome in repeats; None where unknown.
     level : usual count of a read's repeated k-mers, 0 where there are none.
+    heterozygosity : differences per base between two haplotypes; None where the reads do not show any.
     """
 
     depth: float | None
@@ -27,6 +28,7 @@ class Estimate:
     spread: float | None = None
     repeats: float | None = None
     level: float = 0.0
+    heterozygosity: float | None = None
 
     @property
     def mixed(self) -> bool:

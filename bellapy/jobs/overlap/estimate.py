@@ -11,6 +11,7 @@ import numpy as np
 from bellapy.compute.jit import njit
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.jobs.overlap.depth import ALL_READS, Finder, Measured, measure_depth
+from bellapy.jobs.overlap.heterozygosity import find_heterozygosity, near_usual
 from bellapy.params import RANGES, Params, SeedParams
 from bellapy.params.overlap import SHORT_READS, SHORTEST_OVERLAP
 from bellapy.records import Estimate, KmerMatrix, ReadSet
@@ -236,8 +237,12 @@ def estimate(
         found = replace(
             found, depth=depth or measured.depth, error_rate=rate, source="overlaps of a sample", spread=spread
         )  # fmt: skip
-    repeats = share_in_repeats(spectrum, found, k)
-    found = replace(found, uneven=(n_bases - n_usual) / max(1, n_bases), level=level, repeats=repeats)
+    found = replace(
+        found, uneven=(n_bases - n_usual) / max(1, n_bases), level=level, repeats=share_in_repeats(spectrum, found, k)
+    )
+    if found.depth and found.error_rate is not None:
+        alike = spectrum_of_reads(matrix, near_usual(survey.level, level), SPECTRUM_SIZE, threads)
+        found = replace(found, heterozygosity=find_heterozygosity(alike, found.depth, found.error_rate, k))
     if error_rate is not None or found.error_rate is None:
         return found
     ratio = worst_ratio(survey, lengths, usual, 1 / one_in, 1 - math.exp(-chance))
@@ -397,4 +402,6 @@ def describe(reads: ReadSet, estimate: Estimate, n_queries: int | None = None) -
     elif estimate.depth is not None:
         size = f", genome about {reads.n_bases / estimate.depth / 1e6:.2f} Mb"
         size += "" if estimate.repeats is None else f" with {100 * estimate.repeats:.0f} % in repeats"
+        apart = estimate.heterozygosity
+        size += "" if apart is None else f" and two haplotypes about {100 * apart:.1f} % apart"
     return f"depth {depth}, error rate {error}{size} (from: {estimate.source})"

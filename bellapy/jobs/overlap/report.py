@@ -84,6 +84,7 @@ class Estimates:
     spread: float | None = None
     repeats: float | None = None
     level: float = 0.0
+    heterozygosity: float | None = None
     k: int | None = None
     lower: int | None = None
     upper: int | None = None

@@ -212,6 +212,17 @@ def test_reads_alike_are_not_mixed(rng):
     assert found.depth == pytest.approx(20, rel=0.3) and found.uneven < 0.05
 
 
+def test_two_haplotypes_and_another_species(rng):
+    text, other = random_bases(rng, 100_000), random_bases(rng, 60_000)
+    apart = noisy_copy(rng, text, 0.01)[0]
+    both = reads_of(rng, text, 20, 0.002) + reads_of(rng, apart, 20, 0.002)
+    found = estimate_of_reads(both, k=17)
+    assert found.depth == pytest.approx(40, rel=0.2) and found.heterozygosity == pytest.approx(0.01, rel=0.3)
+    assert " and two haplotypes about " in describe(make_reads(["A" * 100]), found)
+    beside = reads_of(rng, text, 40, 0.002) + reads_of(rng, other, 20, 0.002)
+    assert estimate_of_reads(beside, k=17).heterozygosity is None
+
+
 @pytest.mark.parametrize("share", [0.15, 0.5])
 def test_the_worst_reads_decide(rng, share):
     text = random_bases(rng, 60_000)
