@@ -1,6 +1,7 @@
 """Where contigs may go on: only through overlaps that hold sequence which all contigs together have once.
 
-An overlap within a repeat may join two of its copies.  Where other reads show both ways, there is a fork; but these reads
+An overlap within a repeat may join two of its copies, also where what is before or behind the repeat is short enough to be
+taken for the reads' bad ends: so what is not aligned does not count.  Where other reads show both ways, there is a fork; but these reads
 may be missing, or lie inside reads of another copy.  So a contig ends at such an overlap, and the overlap becomes a link.
 The same holds for a read whose end repeats its beginning: a line whose ends are copies of a repeat is no circle.
 """
@@ -51,10 +52,11 @@ def _of_contig(contig: Contig, alone: np.ndarray, graph: Graph) -> list[int]:
     steps = [*contig.reads, contig.reads[0]] if contig.circular else contig.reads
     arcs = np.array([graph.first[v] + graph.targets(v).index(w) for v, w in pairwise(steps)], np.int64)
     before = np.concatenate([[0], np.cumsum(np.tile(alone, 2 if contig.circular else 1))])
-    start = np.cumsum(graph.arcs.length[arcs])
+    its = graph.arcs.take(arcs)
+    start = np.cumsum(its.length)
     scale = len(contig.codes) / (start[-1] + (0 if contig.circular else graph.lengths[steps[-1] >> 1])) if len(arcs) else 1
-    end = np.minimum(scale * (start + graph.arcs.overlap[arcs]) - WORD, len(before) - 1).astype(np.int64)
-    start = (scale * start).astype(np.int64)
+    end = np.minimum(scale * (start + its.overlap - its.tail) - WORD, len(before) - 1).astype(np.int64)
+    start = (scale * (start + its.head)).astype(np.int64)
     start = np.minimum(start, end)
     poor = np.flatnonzero(before[end] - before[start] < _least(end - start))
     if not len(poor):
