@@ -1,8 +1,8 @@
 """Where contigs may go on: only through overlaps that hold sequence which all contigs together have once.
 
-An overlap within a repeat may join two of its copies, also where what is before or behind the repeat is short enough to be
-taken for the reads' bad ends: so what is not aligned does not count.  Where other reads show both ways, there is a fork; but these reads
+An overlap within a repeat may join two of its copies.  Where other reads show both ways, there is a fork; but these reads
 may be missing, or lie inside reads of another copy.  So a contig ends at such an overlap, and the overlap becomes a link.
+What reads have beside the alignment, where they may be taken for bad ends, makes no overlap sure.
 The same holds for a read whose end repeats its beginning: a line whose ends are copies of a repeat is no circle.
 """
 
@@ -13,8 +13,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from bellapy.jobs.assemble.contigs import WORD, Contig, words_of
+from bellapy.jobs.assemble.contigs import Contig
 from bellapy.jobs.assemble.graph import Graph
+from bellapy.jobs.assemble.words import WORD, words_of
 
 LEAST, SHARE = 100, 0.02  # words that all contigs have once, of an overlap that is sure: a wrong base makes 31
 TELLING = 20  # such words between two overlaps, which tell where the sequence there stands

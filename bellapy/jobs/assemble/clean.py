@@ -5,7 +5,7 @@ Nothing is guessed.  What many reads show stays, and so do the forks at repeats 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +17,8 @@ BUBBLE_BASES, BUBBLE_VERTICES = 50_000, 400
 ALIKE = 500  # bases by which the ways through a bubble may differ
 WELL_SHOWN = 2  # reads inside each read of a tip, or of a way through a bubble, and in no other, in the mean: it is no error
 RARE = 0.25  # of the reads on one way through a bubble, up to which another one is shown by few
+Alike = Callable[[Collection[int], Collection[int]], bool]
+"""Whether the reads of some vertices spell the same as those of others, but for errors or what haplotypes differ in."""
 TURNS = 4  # of tips, bubbles and weak arcs: one may make the other
 
 
@@ -52,11 +54,11 @@ class Cleaned(NamedTuple):
     weak: int
 
 
-def clean_graph(graph: Graph, inner: Inner) -> Cleaned:
+def clean_graph(graph: Graph, inner: Inner, alike: Alike) -> Cleaned:
     """Take away what hides the way through a graph."""
     total = np.zeros(3, np.int64)
     for _ in range(TURNS):
-        done = drop_tips(graph, inner), pop_bubbles(graph, inner), drop_weak(graph)
+        done = drop_tips(graph, inner), pop_bubbles(graph, inner, alike), drop_weak(graph)
         total += done
         if not any(done):
             break
@@ -143,9 +145,9 @@ def _is_rare(others: Collection[int], way: Collection[int], n_inside: np.ndarray
     return of_others < RARE * of_way
 
 
-def pop_bubbles(graph: Graph, inner: Inner) -> int:
-    """Keep one way through each superbubble (Onodera 2013) whose other ways few reads show, alone or beside it; how many
-    there were.
+def pop_bubbles(graph: Graph, inner: Inner, alike: Alike) -> int:
+    """Keep one way through each superbubble (Onodera 2013) whose other ways few reads show, alone or beside it, or spell the
+    same; how many there were.
 
     Its ways have to be about as long: others lead through more or fewer copies of a repeat, or over different sequences.
     The way that is kept is that of the longest overlaps.
@@ -156,7 +158,8 @@ def pop_bubbles(graph: Graph, inner: Inner) -> int:
         if bubble is None:
             continue
         others, way, spread = bubble
-        if spread > ALIKE or (_is_well_shown(others, inner) and not _is_rare(others, way[1:-1], inner.n_inside)):
+        few = not _is_well_shown(others, inner) or _is_rare(others, way[1:-1], inner.n_inside)
+        if spread > ALIKE or not (few or alike(others, way)):
             continue
         gone = np.zeros(graph.n_vertices // 2, bool)
         gone[[v >> 1 for v in others]] = True
