@@ -244,13 +244,43 @@ def _run_from(codes, column, longest):
     return min(n, longest)
 
 
+def _tandem_from(codes, column):
+    """The unit of a tandem repeat of two or three bases that begins with a column, and the columns of the repeat."""
+    for period in (2, 3):
+        unit, end = codes[column : column + period], column
+        while end < len(codes) and codes[end] == unit[(end - column) % period] and codes[end] < GAP:
+            end += 1
+        earlier = column > 0 and codes[column - 1] == unit[-1]
+        if end - column >= 2 * period and len(set(unit)) > 1 and not earlier:
+            return unit, range(column, end)
+    return [], range(0)
+
+
+def _has_unit(codes, voices, odds, unit, columns, longest):
+    """Whether reads show all units of a tandem repeat: each of its bases is looked at as those of a run."""
+    shown, _, missing = odds
+    letters = [letter for letter, _, _ in voices(columns[0]) if letter <= GAP]
+    evidence = 0
+    for i, base in enumerate(unit):
+        first = columns[0]
+        while i == 0 and first > 0 and codes[first - 1] == base:
+            first -= 1
+        own = [at for at in range(first, columns[-1] + 1) if codes[at] == base]
+        lacking = sum(letter == GAP for at in own for letter, _, _ in voices(at))
+        lacking -= sum(more == base for at in range(max(0, first - 1), columns[-1] + 1) for _, more, _ in voices(at))
+        lacking = min(len(letters), max(0, lacking) // unit.count(base))
+        run = min(longest, len(own))
+        evidence += shown[base][run] * (len(letters) - lacking) + missing[base][run] * lacking
+    return evidence >= 0
+
+
 def judge(codes, reads, odds, least, longest, many):
-    """Codes, whether they are raw, slots and begins; odds: (shown, other, missing), each by the bases of a run.
+    """Codes, whether they are raw, slots and begins; odds: (shown, other, missing), each by the base and length of a run.
 
     many : reads with which the first one, the template, does not count.
     """
     shown, other, missing = odds
-    out, begins = [], []
+    out, begins, gone = [], [], 0
 
     def voices(column):
         seen = list(_shown(reads[1:], column))
@@ -260,13 +290,19 @@ def judge(codes, reads, odds, least, longest, many):
         begins.append(len(out))
         seen = voices(column)
         few = len(seen) < max(2, least)
+        unit, columns = ([], []) if few or column < gone else _tandem_from(codes, column)
+        if unit and len(voices(column + len(unit) - 1)) >= max(2, least):
+            gone = gone if _has_unit(codes, voices, odds, unit, columns, longest) else column + len(unit)
+        if column < gone:
+            continue
         run = 0 if few or code >= GAP else _run_from(codes, column, longest)
         known = [letter for letter, _, _ in seen if letter <= GAP]
         later = [at for at in range(column + 1, column + _run_from(codes, column, len(codes)))] if run else []
         unlike = sum(letter < GAP and letter != code for at in later for letter, _, _ in voices(at))
         n_shown = max(0, known.count(code) - unlike)
         n_bases = len(known) - known.count(GAP)
-        against = shown[run] * n_shown + other[run] * (n_bases - n_shown) + missing[run] * known.count(GAP)
+        weights = [odd[code][run] for odd in odds] if run else [0, 0, 0]
+        against = weights[0] * n_shown + weights[1] * (n_bases - n_shown) + weights[2] * known.count(GAP)
         if run == 0 or against >= 0:
             out.append((code, few, 0))
         if few or column + 1 == len(codes):
@@ -281,8 +317,8 @@ def judge(codes, reads, odds, least, longest, many):
         n = sum(goes_on for _, _, goes_on in seen)
         n_bases = min(n, len(behind) + misplaced * max(0, n - len(behind)) // max(1, n))
         run = min(longest, 1 + size)
-        evidence = shown[run] * behind.count(base) + other[run] * (n_bases - behind.count(base))
-        if evidence + missing[run] * (n - n_bases) > 0:
+        evidence = shown[base][run] * behind.count(base) + other[base][run] * (n_bases - behind.count(base))
+        if evidence + missing[base][run] * (n - n_bases) > 0:
             out.append((base, False, 1))
     begins.append(len(out))
     return *(list(part) for part in (zip(*out, strict=True) if out else ([], [], []))), begins
