@@ -58,7 +58,7 @@ def clean_graph(graph: Graph, inner: Inner, alike: Alike) -> Cleaned:
     """Take away what hides the way through a graph."""
     total = np.zeros(3, np.int64)
     for _ in range(TURNS):
-        done = drop_tips(graph, inner), pop_bubbles(graph, inner, alike), drop_weak(graph)
+        done = drop_tips(graph, inner, alike), pop_bubbles(graph, inner, alike), drop_weak(graph)
         total += done
         if not any(done):
             break
@@ -99,18 +99,20 @@ class _Tip(NamedTuple):
     path: tuple[int, ...]
 
 
-def drop_tips(graph: Graph, inner: Inner) -> int:
-    """Short dead ends that few reads show, the shortest first, as long as something else goes on at their fork; how many
-    reads these were.
+def drop_tips(graph: Graph, inner: Inner, alike: Alike) -> int:
+    """Short dead ends that few reads show, or that spell the same as what is beside them, the shortest first, as long as
+    something else goes on at their fork; how many reads these were.
 
     One goes after another: all at once, both sides of a fork would go.
     """
     first, target, gone = graph.first.tolist(), graph.arcs.target.tolist(), np.zeros(graph.n_vertices // 2, bool)
     for tip in sorted(_find_tips(graph)):
-        if any(gone[v >> 1] for v in tip.path) or _is_well_shown(tip.path, inner):
+        if any(gone[v >> 1] for v in tip.path):
             continue
         after = [w for w in target[first[tip.last] : first[tip.last + 1]] if not gone[w >> 1]]
-        if all(sum(not gone[x >> 1] for x in target[first[w ^ 1] : first[(w ^ 1) + 1]]) > 1 for w in after):
+        if not all(sum(not gone[x >> 1] for x in target[first[w ^ 1] : first[(w ^ 1) + 1]]) > 1 for w in after):
+            continue
+        if not _is_well_shown(tip.path, inner) or alike(tip.path, _beside(graph, tip)):
             gone[[v >> 1 for v in tip.path]] = True
     graph.drop_reads(gone)
     return int(gone.sum())
@@ -124,15 +126,29 @@ def _find_tips(graph: Graph) -> list[_Tip]:
     for end in np.flatnonzero((graph.degrees == 0) & (graph.degrees.reshape(-1, 2)[:, ::-1].ravel() > 0)).tolist():
         v = end ^ 1
         path, bases = [v], 0
-        while len(path) <= TIP_READS and bases <= TIP_BASES and degrees[v] == 1:
+        while len(path) <= TIP_READS and bases <= TIP_BASES and degrees[v] > 0:
             arc = first[v]
             w = target[arc]
-            if degrees[w ^ 1] > 1:
+            if degrees[v] > 1 or degrees[w ^ 1] > 1:
                 tips.append(_Tip(bases + int(graph.lengths[v >> 1]), len(path), v, tuple(path)))
                 break
             bases, v = bases + length[arc], w
             path.append(v)
     return tips
+
+
+def _beside(graph: Graph, tip: _Tip) -> set[int]:
+    """The vertices that a tip leads to, and those from which other ways lead there, as far back as the tip reaches."""
+    after = graph.targets(tip.last)
+    found, ready = set(after), [(w, 0) for w in after]
+    while ready and len(found) < BUBBLE_VERTICES:
+        v, bases = ready.pop()
+        for arc in range(graph.first[v ^ 1], graph.first[(v ^ 1) + 1]):
+            before = int(graph.arcs.target[arc]) ^ 1
+            if before not in found and before not in tip.path and bases < tip.bases:
+                found.add(before)
+                ready.append((before, bases + int(graph.arcs.length[arc])))
+    return found
 
 
 def _is_well_shown(vertices: Collection[int], inner: Inner) -> bool:

@@ -62,7 +62,9 @@ def lay_out(
     hits = Hits.of(overlaps)
     limit = error_limit(hits) if exact else 1.0
     overhang = ACCURATE_OVERHANG if limit <= ACCURATE else OVERHANG
-    spans, has_like = _used_spans(hits, hits.errors <= limit, reads.lengths, params.min_depth)
+    good = hits.take(hits.errors <= limit)
+    spans, of_like = (find_spans(some, reads.lengths, params.min_depth, MARGIN) for some in (hits, good))
+    has_like = (of_like.start <= spans.start) & (of_like.end >= spans.end)
     hits, lengths = clip(hits, spans, params.min_overlap), spans.lengths
     kinds = _without_poor(hits, sort_kinds(hits, lengths, overhang, SHARE), hits.errors <= limit, has_like)
     inside, inner = _find_inner(hits, kinds, len(lengths))
@@ -99,22 +101,14 @@ def used_bases(reads: ReadSet, spans: Spans, read: int) -> np.ndarray:
     return reads.codes[at + spans.start[read] : at + spans.end[read]]
 
 
-def _used_spans(hits: Hits, good: np.ndarray, lengths: np.ndarray, min_depth: int) -> tuple[Spans, np.ndarray]:
-    """The part of every read that is used, and whether reads like it cover it.
-
-    These are reads of the same copy of a repeat, and of the same haplotype.  They do not cover what correction has left
-    wrong.  Where a read has no such part, as in a repeat that few reads lie in, all overlaps count.
-
-    good : (n_hits,) bool, overlaps of reads that are like each other.
-    """
-    spans, of_like = (find_spans(some, lengths, min_depth, MARGIN) for some in (hits, hits.take(good)))
-    has_like = of_like.lengths > 0
-    start, end = (np.where(has_like, one, other) for one, other in zip(of_like[:2], spans[:2], strict=True))
-    return Spans(start, end, spans.n_stretches), has_like
-
-
 def _without_poor(hits: Hits, kinds: Kinds, good: np.ndarray, has_like: np.ndarray) -> Kinds:
-    """Poor overlaps say that a read is inside another only where no reads like it cover it."""
+    """Poor overlaps say that a read is inside another only where reads like it do not cover all of it.
+
+    Reads of the same copy of a repeat, and of the same haplotype, are like each other.  They do not cover what correction
+    has left wrong.
+
+    has_like : (n_reads,) bool, whether reads like it cover a read.
+    """
     return kinds._replace(
         query_inside=kinds.query_inside & (good | ~has_like[hits.query]),
         target_inside=kinds.target_inside & (good | ~has_like[hits.target]),
