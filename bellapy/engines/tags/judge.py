@@ -66,7 +66,7 @@ class Odds(NamedTuple):
 
 
 @njit_inner
-def _see(pile, seen):
+def see(pile, seen):
     """Count what all reads but the first show in each column and behind it.
 
     seen : (n_columns * N_SEEN + 1,) int32 of zeros, of each column, end to end; the last entry is scratch.
@@ -92,7 +92,7 @@ def see_template(symbols, begin, end, at, n, seen):
     """Count what the template shows in columns of fewer than MANY other reads, and behind them.
 
     symbols : (n,) uint8, of a pile; those of the template are symbols[begin:end].  at : its first column.
-    n : columns.  seen : as `_see` fills it.
+    n : columns.  seen : as `see` fills it.
     """
     alone = False  # or nearly: the column before is one of few reads
     for k in range(begin, end):
@@ -124,7 +124,7 @@ def _measure_runs(codes, runs):
 
 @njit_entry
 def _tally(pile, codes, least, seen, runs, tally):
-    _see(pile, seen)
+    see(pile, seen)
     _measure_runs(codes, runs)
     for k in range(len(codes) - 1):
         here = seen[k * N_SEEN : (k + 1) * N_SEEN]
@@ -239,14 +239,14 @@ def _find_missing(codes, odds, seen, k):
 
 
 @njit_inner
-def _n_reads(seen, k):
+def count_reads(seen, k):
     """Reads that show anything in a column; seen : as in `decide`."""
     here = seen[k * N_SEEN : (k + 1) * N_SEEN]
     return here[0] + here[1] + here[2] + here[3] + here[GAP] + here[UNKNOWN_BASE]
 
 
 @njit_inner
-def _find_tandem(codes, k):
+def find_tandem(codes, k):
     """The unit's bases, and the end, of a tandem repeat that begins with column k; 0 and k: there is none.
 
     A unit of two or three bases, which are not all equal, stands there twice at least, the last time perhaps in part.
@@ -292,15 +292,15 @@ def decide(codes, odds, least, seen, runs, found):
     """Fill in the judged consensus; returns its number of bases.
 
     codes : (n,) uint8, the consensus.  odds : Odds.  least : reads that a column needs to be changed, at least two.
-    seen : (n * N_SEEN,) int32, see `_see` and `see_template`.  runs : (n + 1,) int64, overwritten.
+    seen : (n * N_SEEN,) int32, see `see` and `see_template`.  runs : (n + 1,) int64, overwritten.
     found : Consensus with room for 2 * n bases, overwritten.
     """
     n, at, least, gone = len(codes), 0, max(2, least), 0  # the template alone tells nothing
     _measure_runs(codes, runs)
     for k in range(n):
-        found.begins[k], few = at, _n_reads(seen, k) < least
-        period, end = (0, k) if few or k < gone else _find_tandem(codes, k)
-        if period > 0 and _n_reads(seen, k + period - 1) >= least and not _has_unit(codes, odds, seen, k, period, end):
+        found.begins[k], few = at, count_reads(seen, k) < least
+        period, end = (0, k) if few or k < gone else find_tandem(codes, k)
+        if period > 0 and count_reads(seen, k + period - 1) >= least and not _has_unit(codes, odds, seen, k, period, end):
             gone = k + period
         if k < gone:
             continue
@@ -322,7 +322,7 @@ def decide(codes, odds, least, seen, runs, found):
 def _judge(pile, codes, odds, least):
     n = len(codes)
     seen, runs = np.zeros(n * N_SEEN + 1, np.int32), np.zeros(n + 1, np.int64)
-    _see(pile, seen)
+    see(pile, seen)
     see_template(pile.symbols, pile.offsets[0], pile.offsets[1], pile.starts[0], n, seen)
     found = Consensus(
         np.empty(2 * n, np.uint8), np.empty(2 * n, np.bool_), np.empty(2 * n, np.uint8), np.empty(n + 1, np.int64)
