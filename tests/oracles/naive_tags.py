@@ -322,3 +322,67 @@ def judge(codes, reads, odds, least, longest, many):
             out.append((base, False, 1))
     begins.append(len(out))
     return *(list(part) for part in (zip(*out, strict=True) if out else ([], [], []))), begins
+
+
+def cost(bases, columns):
+    """Least cost of an alignment from end to end: 3 for two unequal bases, 2 for a gap."""
+    scores = [[2 * (i + j) for j in range(len(columns) + 1)] for i in range(len(bases) + 1)]
+    for i, base in enumerate(bases, 1):
+        for j, column in enumerate(columns, 1):
+            pair = scores[i - 1][j - 1] + 3 * (base != column)
+            scores[i][j] = min(pair, scores[i - 1][j] + 2, scores[i][j - 1] + 2)
+    return scores[-1][-1]
+
+
+def gains(codes, reads, begin, end, unit, longer, flank, longest):
+    """What the longer of two lengths of codes[begin:end] gains each read across; None: too long to be told."""
+    first, last = max(0, begin - flank), min(len(codes), end + flank)
+    if last - first + unit > longest:
+        return None
+    as_is = codes[first:last]
+    at, its_unit = begin - first, codes[begin : begin + unit]
+    changed = as_is[:at] + (its_unit + as_is[at:] if longer else as_is[at + unit :])
+    found = []
+    for start, symbols in reads[1:]:
+        columns = [start + sum(x < INSERTED for x in symbols[:i]) - (s >= INSERTED) for i, s in enumerate(symbols)]
+        if start > first or start + sum(x < INSERTED for x in symbols) < last:
+            continue
+        some = [(c, s) for c, s in zip(columns, symbols, strict=True) if first <= c < last]
+        bases = [s & 7 for c, s in some if s != GAP and not (c == last - 1 and s >= INSERTED)]
+        if len(bases) < longest:
+            found.append((cost(bases, as_is) - cost(bases, changed)) * (1 if longer else -1))
+    return found
+
+
+def judge_lengths(codes, reads, weights, least, longest_run, doubted, flank, longest):
+    """Codes and begins of a consensus whose runs and tandem repeats have the likelier lengths."""
+    out, begins, free, gone, middle = [], [], 0, 0, len(weights[0][0]) // 2
+    reads_of = [list(_shown(reads[1:], column)) for column in range(len(codes))]
+    for k, base in enumerate(codes):
+        sites = []
+        if base < GAP and len(reads_of[k]) >= max(2, least):
+            unit, columns = _tandem_from(codes, k)
+            run = _run_from(codes, k, len(codes))
+            sites = [(len(unit), columns[-1] + 1)] if unit else []
+            sites += [(1, k + run)] if run else []
+        more = []
+        for unit, end in sites:
+            lacking = sum(letter <= GAP and letter != codes[at] for at in range(k, end) for letter, _, _ in reads_of[at])
+            beside = [at for at in (k - 1, end) if 0 <= at < len(codes) and codes[at] != base]
+            shown = sum(letter == base for at in beside for letter, _, _ in reads_of[at])
+            shown += sum(added == base for _, added, _ in reads_of[k - 1]) if k else 0
+            for longer, enough in (
+                (False, doubted * lacking >= len(reads_of[k]) * unit and end > k + 1),
+                (True, doubted * shown >= len(reads_of[k])),
+            ):
+                its = gains(codes, reads, k, end, unit, longer, flank, longest) if enough and k >= free else None
+                if its is None:
+                    continue
+                n_units = min(longest_run, (end - k) // unit + longer)
+                evidence = sum(weights[base][n_units][middle + max(-middle, min(middle, gain))] for gain in its)
+                if evidence > 0 if longer else evidence < 0:
+                    free = end + 1
+                    more, gone = (codes[k : k + unit], gone) if longer else ([], k + unit)
+        begins.append(len(out))
+        out += more + ([] if k < gone else [base])
+    return out, [*begins, len(out)]
