@@ -28,7 +28,7 @@ from bellapy.jobs.assemble.layout import Layout
 from bellapy.jobs.assemble.links import find_links
 from bellapy.jobs.assemble.needed import needed_reads, used_spans
 from bellapy.jobs.assemble.report import SPARED, ContigLine, Details, ReadTable, count_fates, fates_of
-from bellapy.jobs.assemble.thinning import choose_some
+from bellapy.jobs.assemble.thinning import MOST, choose_some
 from bellapy.jobs.assemble.turns import unrolled
 from bellapy.jobs.correct.kept import keep_overlaps
 from bellapy.jobs.correct.members import Traced, pack
@@ -164,8 +164,8 @@ class Assembler:
         if kept.all():
             return reads
         self.details.too_deep = int((~kept).sum())
-        logger.info("%s of %s reads are of molecules with so many reads that the others do", f"{self.details.too_deep:,}",
-                    f"{len(reads):,}")  # fmt: skip
+        logger.info("%s of %s reads are not overlapped: they are of molecules more than %s reads deep",
+                    f"{self.details.too_deep:,}", f"{len(reads):,}", f"{MOST:,}")  # fmt: skip
         rows = np.flatnonzero(kept).tolist()
         spans = [reads.codes[reads.starts[i] : reads.starts[i] + reads.lengths[i]] for i in rows]
         return ReadSet.from_codes(spans, [reads.names[i] for i in rows])

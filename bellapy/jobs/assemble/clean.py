@@ -112,7 +112,7 @@ def drop_tips(graph: Graph, inner: Inner, alike: Alike) -> int:
         after = [w for w in target[first[tip.last] : first[tip.last + 1]] if not gone[w >> 1]]
         if not all(sum(not gone[x >> 1] for x in target[first[w ^ 1] : first[(w ^ 1) + 1]]) > 1 for w in after):
             continue
-        if not _is_well_shown(tip.path, inner) or alike(tip.path, _beside(graph, tip)):
+        if not _is_well_shown(tip.path, inner) or alike(tip.path, _beside(graph, tip, gone)):
             gone[[v >> 1 for v in tip.path]] = True
     graph.drop_reads(gone)
     return int(gone.sum())
@@ -137,15 +137,18 @@ def _find_tips(graph: Graph) -> list[_Tip]:
     return tips
 
 
-def _beside(graph: Graph, tip: _Tip) -> set[int]:
-    """The vertices that a tip leads to, and those from which other ways lead there, as far back as the tip reaches."""
-    after = graph.targets(tip.last)
+def _beside(graph: Graph, tip: _Tip, gone: np.ndarray) -> set[int]:
+    """The vertices that a tip leads to, and those from which other ways lead there, as far back as the tip reaches.
+
+    gone : (n_reads,) bool, reads that are no longer there.
+    """
+    after = [w for w in graph.targets(tip.last) if not gone[w >> 1]]
     found, ready = set(after), [(w, 0) for w in after]
     while ready and len(found) < BUBBLE_VERTICES:
         v, bases = ready.pop()
         for arc in range(graph.first[v ^ 1], graph.first[(v ^ 1) + 1]):
             before = int(graph.arcs.target[arc]) ^ 1
-            if before not in found and before not in tip.path and bases < tip.bases:
+            if before not in found and before not in tip.path and not gone[before >> 1] and bases < tip.bases:
                 found.add(before)
                 ready.append((before, bases + int(graph.arcs.length[arc])))
     return found

@@ -13,7 +13,7 @@ from bellapy.params.assemble import AssembleParams
 from bellapy.records import ReadSet
 
 SMALL = 60_000  # bases of a contig that may stand in another
-CIRCLE_INSIDE = 0.9  # the same as INSIDE, of circles
+CIRCLE_INSIDE = 0.9  # of the words of a circle in another contig, for which it is left out; of others INSIDE
 
 
 class Contig(NamedTuple):
