@@ -12,7 +12,7 @@ from bellapy.seeding.sampling import MIXER, NONE, hash_kmers
 
 K, SAMPLED = 15, np.uint64(31)  # of k-mers whose hash has none of these bits, one in 32, it is counted how often they occur
 BLOCK = 1 << 22  # bases that are looked at together
-MOST = 1000  # times that a read's k-mers occur in the median, without errors, up to which all such reads are used
+MOST = 600  # times that a read's k-mers occur in the median, without errors, up to which all such reads are used
 
 
 def choose_some(reads: ReadSet) -> np.ndarray:
