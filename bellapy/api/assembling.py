@@ -28,6 +28,7 @@ from bellapy.jobs.assemble.layout import Layout
 from bellapy.jobs.assemble.links import find_links
 from bellapy.jobs.assemble.needed import needed_reads, used_spans
 from bellapy.jobs.assemble.report import SPARED, ContigLine, Details, ReadTable, count_fates, fates_of
+from bellapy.jobs.assemble.thinning import MOST, choose_some
 from bellapy.jobs.assemble.turns import unrolled
 from bellapy.jobs.correct.kept import keep_overlaps
 from bellapy.jobs.correct.members import Traced, pack
@@ -140,7 +141,9 @@ class Assembler:
 
     def assemble(self, reads: ReadSet) -> Assembly:
         """The contigs of reads, which are in canonical order."""
-        used = reads if self.chosen.fast else self._corrected(reads)
+        kept = choose_some(reads)
+        some = self._thinned(reads, kept)
+        used = some if self.chosen.fast else self._corrected(some)
         overlaps = self._overlaps(used)
         _forget_both_ways(used)
         with self.report.stage(Stage("graph")):
@@ -151,8 +154,21 @@ class Assembler:
             chosen = drafter.draft()
             contigs, depth, homes = self._polished(chosen.contigs, reads)
         self.details.short, self.details.inner = chosen.short, chosen.inner
-        table = self._accounted(reads, used, drafter.layout, contigs, homes)
+        table = self._accounted(some, used, drafter.layout, contigs, homes[kept])
+        if not kept.all():
+            table = table.among(reads.names, reads.lengths, kept, homes)
         return self._finished(contigs, depth, drafter.layout, table)
+
+    def _thinned(self, reads: ReadSet, kept: np.ndarray) -> ReadSet:
+        """The reads that are used of those of deep molecules, and all others."""
+        if kept.all():
+            return reads
+        self.details.too_deep = int((~kept).sum())
+        logger.info("%s of %s reads are not overlapped: they are of molecules more than %s reads deep",
+                    f"{self.details.too_deep:,}", f"{len(reads):,}", f"{MOST:,}")  # fmt: skip
+        rows = np.flatnonzero(kept).tolist()
+        spans = [reads.codes[reads.starts[i] : reads.starts[i] + reads.lengths[i]] for i in rows]
+        return ReadSet.from_codes(spans, [reads.names[i] for i in rows])
 
     @contextmanager
     def _part(self) -> Iterator[RunReport]:

@@ -7,9 +7,9 @@ from typing import Annotated, Any, NamedTuple
 from bellapy.params.fields import ALIGNMENT, FILTER, LARGEST, OUTPUT, SEEDING, About, check, fields_of, given_values
 
 TRUSTED_OVERLAP = 1000  # bases of an overlap that joins reads
-MOST_ROUNDS, SETTLED = 3, 0.001  # of polishing, and share of changed bases from which on a further round does not pay
+MOST_ROUNDS, SETTLED = 3, 0.00002  # of polishing, and share of changed bases from which on a further round does not pay
 ROUNDS = About(
-    "How often contigs are polished by the reads", 0, 10, unset="until fewer than 1 base of 1,000 changes, at most 3 times",
+    "How often contigs are polished by the reads", 0, 10, unset="until fewer than 1 base of 50,000 changes, at most 3 times",
     panel=ALIGNMENT, common=True,
 )  # fmt: skip
 

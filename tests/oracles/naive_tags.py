@@ -244,13 +244,43 @@ def _run_from(codes, column, longest):
     return min(n, longest)
 
 
+def _tandem_from(codes, column):
+    """The unit of a tandem repeat of two or three bases that begins with a column, and the columns of the repeat."""
+    for period in (2, 3):
+        unit, end = codes[column : column + period], column
+        while end < len(codes) and codes[end] == unit[(end - column) % period] and codes[end] < GAP:
+            end += 1
+        earlier = column > 0 and codes[column - 1] == unit[-1]
+        if end - column >= 2 * period and len(set(unit)) > 1 and not earlier:
+            return unit, range(column, end)
+    return [], range(0)
+
+
+def _has_unit(codes, voices, odds, unit, columns, longest):
+    """Whether reads show all units of a tandem repeat: each of its bases is looked at as those of a run."""
+    shown, _, missing = odds
+    letters = [letter for letter, _, _ in voices(columns[0]) if letter <= GAP]
+    evidence = 0
+    for i, base in enumerate(unit):
+        first = columns[0]
+        while i == 0 and first > 0 and codes[first - 1] == base:
+            first -= 1
+        own = [at for at in range(first, columns[-1] + 1) if codes[at] == base]
+        lacking = sum(letter == GAP for at in own for letter, _, _ in voices(at))
+        lacking -= sum(more == base for at in range(max(0, first - 1), columns[-1] + 1) for _, more, _ in voices(at))
+        lacking = min(len(letters), max(0, lacking) // unit.count(base))
+        run = min(longest, len(own))
+        evidence += shown[base][run] * (len(letters) - lacking) + missing[base][run] * lacking
+    return evidence >= 0
+
+
 def judge(codes, reads, odds, least, longest, many):
-    """Codes, whether they are raw, slots and begins; odds: (shown, other, missing), each by the bases of a run.
+    """Codes, whether they are raw, slots and begins; odds: (shown, other, missing), each by the base and length of a run.
 
     many : reads with which the first one, the template, does not count.
     """
     shown, other, missing = odds
-    out, begins = [], []
+    out, begins, gone = [], [], 0
 
     def voices(column):
         seen = list(_shown(reads[1:], column))
@@ -260,13 +290,19 @@ def judge(codes, reads, odds, least, longest, many):
         begins.append(len(out))
         seen = voices(column)
         few = len(seen) < max(2, least)
+        unit, columns = ([], []) if few or column < gone else _tandem_from(codes, column)
+        if unit and len(voices(column + len(unit) - 1)) >= max(2, least):
+            gone = gone if _has_unit(codes, voices, odds, unit, columns, longest) else column + len(unit)
+        if column < gone:
+            continue
         run = 0 if few or code >= GAP else _run_from(codes, column, longest)
         known = [letter for letter, _, _ in seen if letter <= GAP]
         later = [at for at in range(column + 1, column + _run_from(codes, column, len(codes)))] if run else []
         unlike = sum(letter < GAP and letter != code for at in later for letter, _, _ in voices(at))
         n_shown = max(0, known.count(code) - unlike)
         n_bases = len(known) - known.count(GAP)
-        against = shown[run] * n_shown + other[run] * (n_bases - n_shown) + missing[run] * known.count(GAP)
+        weights = [odd[code][run] for odd in odds] if run else [0, 0, 0]
+        against = weights[0] * n_shown + weights[1] * (n_bases - n_shown) + weights[2] * known.count(GAP)
         if run == 0 or against >= 0:
             out.append((code, few, 0))
         if few or column + 1 == len(codes):
@@ -281,8 +317,72 @@ def judge(codes, reads, odds, least, longest, many):
         n = sum(goes_on for _, _, goes_on in seen)
         n_bases = min(n, len(behind) + misplaced * max(0, n - len(behind)) // max(1, n))
         run = min(longest, 1 + size)
-        evidence = shown[run] * behind.count(base) + other[run] * (n_bases - behind.count(base))
-        if evidence + missing[run] * (n - n_bases) > 0:
+        evidence = shown[base][run] * behind.count(base) + other[base][run] * (n_bases - behind.count(base))
+        if evidence + missing[base][run] * (n - n_bases) > 0:
             out.append((base, False, 1))
     begins.append(len(out))
     return *(list(part) for part in (zip(*out, strict=True) if out else ([], [], []))), begins
+
+
+def cost(bases, columns):
+    """Least cost of an alignment from end to end: 3 for two unequal bases, 2 for a gap."""
+    scores = [[2 * (i + j) for j in range(len(columns) + 1)] for i in range(len(bases) + 1)]
+    for i, base in enumerate(bases, 1):
+        for j, column in enumerate(columns, 1):
+            pair = scores[i - 1][j - 1] + 3 * (base != column)
+            scores[i][j] = min(pair, scores[i - 1][j] + 2, scores[i][j - 1] + 2)
+    return scores[-1][-1]
+
+
+def gains(codes, reads, begin, end, unit, longer, flank, longest):
+    """What the longer of two lengths of codes[begin:end] gains each read across; None: too long to be told."""
+    first, last = max(0, begin - flank), min(len(codes), end + flank)
+    if last - first + unit > longest:
+        return None
+    as_is = codes[first:last]
+    at, its_unit = begin - first, codes[begin : begin + unit]
+    changed = as_is[:at] + (its_unit + as_is[at:] if longer else as_is[at + unit :])
+    found = []
+    for start, symbols in reads[1:]:
+        columns = [start + sum(x < INSERTED for x in symbols[:i]) - (s >= INSERTED) for i, s in enumerate(symbols)]
+        if start > first or start + sum(x < INSERTED for x in symbols) < last:
+            continue
+        some = [(c, s) for c, s in zip(columns, symbols, strict=True) if first <= c < last]
+        bases = [s & 7 for c, s in some if s != GAP and not (c == last - 1 and s >= INSERTED)]
+        if len(bases) < longest:
+            found.append((cost(bases, as_is) - cost(bases, changed)) * (1 if longer else -1))
+    return found
+
+
+def judge_lengths(codes, reads, weights, least, longest_run, doubted, flank, longest):
+    """Codes and begins of a consensus whose runs and tandem repeats have the likelier lengths."""
+    out, begins, free, gone, middle = [], [], 0, 0, len(weights[0][0]) // 2
+    reads_of = [list(_shown(reads[1:], column)) for column in range(len(codes))]
+    for k, base in enumerate(codes):
+        sites = []
+        if base < GAP and len(reads_of[k]) >= max(2, least):
+            unit, columns = _tandem_from(codes, k)
+            run = _run_from(codes, k, len(codes))
+            sites = [(len(unit), columns[-1] + 1)] if unit else []
+            sites += [(1, k + run)] if run else []
+        more = []
+        for unit, end in sites:
+            lacking = sum(letter <= GAP and letter != codes[at] for at in range(k, end) for letter, _, _ in reads_of[at])
+            beside = [at for at in (k - 1, end) if 0 <= at < len(codes) and codes[at] != base]
+            shown = sum(letter == base for at in beside for letter, _, _ in reads_of[at])
+            shown += sum(added == base for _, added, _ in reads_of[k - 1]) if k else 0
+            for longer, enough in (
+                (False, doubted * lacking >= len(reads_of[k]) * unit and end > k + 1),
+                (True, doubted * shown >= len(reads_of[k])),
+            ):
+                its = gains(codes, reads, k, end, unit, longer, flank, longest) if enough and k >= free else None
+                if its is None:
+                    continue
+                n_units = min(longest_run, (end - k) // unit + longer)
+                evidence = sum(weights[base][n_units][middle + max(-middle, min(middle, gain))] for gain in its)
+                if evidence > 0 if longer else evidence < 0:
+                    free = end + 1
+                    more, gone = (codes[k : k + unit], gone) if longer else ([], k + unit)
+        begins.append(len(out))
+        out += more + ([] if k < gone else [base])
+    return out, [*begins, len(out)]

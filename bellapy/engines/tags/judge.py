@@ -33,14 +33,15 @@ LEAST_RATE = 0.001  # even the best reads have errors in common
 PARTS = 256  # of a unit of logarithms
 U = np.uint64
 MANY = 7  # reads, with which the template has no vote
+PERIODS = 2, 3  # bases of the units of tandem repeats that are judged
 N_SEEN = 11  # what is counted of a column: five letters, unknown ones, four letters behind it, reads that go on to the next
 
 
 class Tally(NamedTuple):
-    """What reads show of the runs of a consensus; (LONGEST_RUN + 1,) int64 each, by the bases of a run.
+    """What reads show of the runs of a consensus; (GAP, LONGEST_RUN + 1) int64 each, by the base and the length of a run.
 
-    runs : reads of runs of so many bases.  missing : those that lack the first one.  more : those that have one more; for
-    runs of no base this is a base unlike the next one, and each read counts for every such base.
+    runs : reads of such runs.  missing : those that lack the first base.  more : those that have one more; for runs of no
+    base this is a base unlike the next one, and each read counts for every such base.
     bases, other : (1,) int64; reads with a base in a column, and those with another one than the consensus.
     """
 
@@ -52,7 +53,8 @@ class Tally(NamedTuple):
 
 
 class Odds(NamedTuple):
-    """What a read adds to the evidence that a run has n bases and not n - 1; (LONGEST_RUN + 1,) int64 each, by n >= 1.
+    """What a read adds to the evidence that a run has n bases and not n - 1; (GAP, LONGEST_RUN + 1) int64 each, by the base
+    and n >= 1: some reads lack G and C more often than A and T.
 
     shown : if it shows the base in question.  other : if it shows another one there.  missing : if it shows none.
     The unit is the natural logarithm of a likelihood ratio, in PARTS.
@@ -64,7 +66,7 @@ class Odds(NamedTuple):
 
 
 @njit_inner
-def _see(pile, seen):
+def see(pile, seen):
     """Count what all reads but the first show in each column and behind it.
 
     seen : (n_columns * N_SEEN + 1,) int32 of zeros, of each column, end to end; the last entry is scratch.
@@ -90,7 +92,7 @@ def see_template(symbols, begin, end, at, n, seen):
     """Count what the template shows in columns of fewer than MANY other reads, and behind them.
 
     symbols : (n,) uint8, of a pile; those of the template are symbols[begin:end].  at : its first column.
-    n : columns.  seen : as `_see` fills it.
+    n : columns.  seen : as `see` fills it.
     """
     alone = False  # or nearly: the column before is one of few reads
     for k in range(begin, end):
@@ -122,7 +124,7 @@ def _measure_runs(codes, runs):
 
 @njit_entry
 def _tally(pile, codes, least, seen, runs, tally):
-    _see(pile, seen)
+    see(pile, seen)
     _measure_runs(codes, runs)
     for k in range(len(codes) - 1):
         here = seen[k * N_SEEN : (k + 1) * N_SEEN]
@@ -132,20 +134,20 @@ def _tally(pile, codes, least, seen, runs, tally):
         tally.bases[0] += bases
         tally.other[0] += bases - here[codes[k]]
         if runs[k] > 0:
-            tally.runs[runs[k]] += bases + here[GAP]
-            tally.missing[runs[k]] += here[GAP]
+            tally.runs[codes[k], runs[k]] += bases + here[GAP]
+            tally.missing[codes[k], runs[k]] += here[GAP]
         for base in range(GAP):
             more = here[UNKNOWN_BASE + 1 + base]
             if base != codes[k + 1]:
-                tally.runs[0] += here[N_SEEN - 1]
-                tally.more[0] += more
+                tally.runs[base, 0] += here[N_SEEN - 1]
+                tally.more[base, 0] += more
             elif runs[k + 1] > 0:
-                tally.more[runs[k + 1]] += more
+                tally.more[base, runs[k + 1]] += more
 
 
 def no_tally() -> Tally:
     """One in which nothing is counted yet."""
-    return Tally(*(np.zeros(n, np.int64) for n in (*[LONGEST_RUN + 1] * 3, 1, 1)))
+    return Tally(*(np.zeros(shape, np.int64) for shape in (*[(GAP, LONGEST_RUN + 1)] * 3, 1, 1)))
 
 
 def tally(pile: Pile, codes: np.ndarray, least: int) -> Tally:
@@ -155,13 +157,13 @@ def tally(pile: Pile, codes: np.ndarray, least: int) -> Tally:
     return found
 
 
-def _rates(counts: np.ndarray, of: np.ndarray, usual: float) -> np.ndarray:
-    """Rates by the bases of a run; where few runs are known, they are near that of runs of one base less."""
+def _rates(counts: np.ndarray, of: np.ndarray, usual: np.ndarray | float) -> np.ndarray:
+    """Rates by the length of a run, the last axis; where few runs are known, they are near that of runs of one base less."""
     rates = []
-    for n, total in zip(counts.tolist(), of.tolist(), strict=True):
+    for n, total in zip(counts.T, of.T, strict=True):
         usual = (n + WEIGHT * usual) / (total + WEIGHT)
-        rates.append(max(usual, LEAST_RATE))
-    return np.array(rates)
+        rates.append(np.maximum(usual, LEAST_RATE))
+    return np.array(rates).T
 
 
 def find_odds(tallies: Iterable[Tally]) -> Odds:
@@ -169,18 +171,20 @@ def find_odds(tallies: Iterable[Tally]) -> Odds:
     whole = reduce(lambda a, b: Tally(*map(np.add, a, b)), tallies, no_tally())
     other = float(_rates(whole.other, whole.bases, USUAL_OTHER)[0])
     more = _rates(whole.more, whole.runs, USUAL_MORE)
-    missing = _rates(whole.missing[1:], whole.runs[1:], USUAL_MISSING)
-    fewer = more[:-1]  # of a run of one base less
+    missing = _rates(whole.missing[:, 1:], whole.runs[:, 1:], USUAL_MISSING)
+    fewer = more[:, :-1]  # of a run of one base less
+    others = more[:, 0].sum() - more[:, :1]  # of all other bases
     shown = np.log(np.maximum(1 - missing - other, LEAST_RATE) / fewer)
-    absent = np.log(missing / np.maximum(1 - fewer - (GAP - 1) * more[0], LEAST_RATE))
-    unlike = np.full(LONGEST_RUN, np.log(other / (GAP - 1) / more[0]))
-    return Odds(*(np.round(PARTS * np.append(0.0, odds)).astype(np.int64) for odds in (shown, unlike, absent)))
+    absent = np.log(missing / np.maximum(1 - fewer - others, LEAST_RATE))
+    unlike = np.broadcast_to(np.log(other / others), fewer.shape)
+    return Odds(*(np.round(PARTS * np.pad(odds, ((0, 0), (1, 0)))).astype(np.int64) for odds in (shown, unlike, absent)))
 
 
 @njit_inner
-def _evidence(odds, run, shown, n_bases, n):
-    """For a run of so many bases and not of one less: `shown` of n reads show the base, n_bases any base there."""
-    return odds.shown[run] * shown + odds.other[run] * (n_bases - shown) + odds.missing[run] * (n - n_bases)
+def _evidence(odds, base, run, shown, n_bases, n):
+    """For a run of so many equal bases and not of one less: `shown` of n reads show the base, n_bases any base there."""
+    of_run = base, run
+    return odds.shown[of_run] * shown + odds.other[of_run] * (n_bases - shown) + odds.missing[of_run] * (n - n_bases)
 
 
 @njit_inner
@@ -217,7 +221,7 @@ def _is_likely(codes, odds, seen, k, run):
     here = seen[k * N_SEEN : (k + 1) * N_SEEN]
     bases = np.int64(here[0] + here[1] + here[2] + here[3])
     shown = max(np.int64(0), here[codes[k]] - _count_unlike(codes, seen, k))
-    return _evidence(odds, run, shown, bases, bases + here[GAP]) >= 0
+    return _evidence(odds, codes[k], run, shown, bases, bases + here[GAP]) >= 0
 
 
 @njit_inner
@@ -231,7 +235,56 @@ def _find_missing(codes, odds, seen, k):
     misplaced, run = _count_misplaced(codes, seen, k, best)
     n, shown = np.int64(here[N_SEEN - 1]), here[UNKNOWN_BASE + 1 + best]
     bases = more + misplaced * max(0, n - more) // max(1, n)  # as many as expected of those that do not add one here
-    return best if _evidence(odds, min(LONGEST_RUN, run + 1), shown, min(n, bases), n) > 0 else GAP
+    return best if _evidence(odds, best, min(LONGEST_RUN, run + 1), shown, min(n, bases), n) > 0 else GAP
+
+
+@njit_inner
+def count_reads(seen, k):
+    """Reads that show anything in a column; seen : as in `decide`."""
+    here = seen[k * N_SEEN : (k + 1) * N_SEEN]
+    return here[0] + here[1] + here[2] + here[3] + here[GAP] + here[UNKNOWN_BASE]
+
+
+@njit_inner
+def find_tandem(codes, k):
+    """The unit's bases, and the end, of a tandem repeat that begins with column k; 0 and k: there is none.
+
+    A unit of two or three bases, which are not all equal, stands there twice at least, the last time perhaps in part.
+    """
+    for period in PERIODS:
+        end, mixed = k + period, False
+        while end < len(codes) and codes[end] == codes[end - period] and codes[end] < GAP:
+            mixed |= codes[end] != codes[k]
+            end += 1
+        if mixed and end >= k + 2 * period and (k == 0 or codes[k - 1] != codes[k - 1 + period]):
+            return period, end
+    return 0, k
+
+
+@njit_inner
+def _has_unit(codes, odds, seen, k, period, end):
+    """Whether the tandem repeat in columns k to end - 1 is likely to have so many units, and not one less.
+
+    What a read lacks of a unit stands in any of its columns: reads have other errors there, and the unit's first base may be
+    missing in a run before.  So each base of the unit is looked at as a run of as many bases.  What a read has more of it
+    makes up for one that it lacks.  seen : as in `decide`.
+    """
+    here, evidence = seen[k * N_SEEN : (k + 1) * N_SEEN], np.int64(0)
+    n = np.int64(here[0] + here[1] + here[2] + here[3] + here[GAP])
+    for i in range(period):
+        base, times, run, lacking, first = codes[k + i], 0, 0, np.int64(0), k
+        for j in range(period):
+            times += codes[k + j] == base
+        while i == 0 and first > 0 and codes[first - 1] == base:
+            first -= 1
+        for column in range(first, end):
+            if codes[column] == base:
+                lacking, run = lacking + seen[column * N_SEEN + GAP], run + 1
+        for column in range(max(0, first - 1), end):
+            lacking -= seen[column * N_SEEN + UNKNOWN_BASE + 1 + base]
+        shown = n - min(n, max(np.int64(0), lacking) // times)
+        evidence += _evidence(odds, base, min(LONGEST_RUN, run), shown, shown, n)
+    return evidence >= 0
 
 
 @njit_inner
@@ -239,14 +292,18 @@ def decide(codes, odds, least, seen, runs, found):
     """Fill in the judged consensus; returns its number of bases.
 
     codes : (n,) uint8, the consensus.  odds : Odds.  least : reads that a column needs to be changed, at least two.
-    seen : (n * N_SEEN,) int32, see `_see` and `see_template`.  runs : (n + 1,) int64, overwritten.
+    seen : (n * N_SEEN,) int32, see `see` and `see_template`.  runs : (n + 1,) int64, overwritten.
     found : Consensus with room for 2 * n bases, overwritten.
     """
-    n, at, least = len(codes), 0, max(2, least)  # the template alone tells nothing
+    n, at, least, gone = len(codes), 0, max(2, least), 0  # the template alone tells nothing
     _measure_runs(codes, runs)
     for k in range(n):
-        here, found.begins[k] = seen[k * N_SEEN : (k + 1) * N_SEEN], at
-        few = here[0] + here[1] + here[2] + here[3] + here[GAP] + here[UNKNOWN_BASE] < least
+        found.begins[k], few = at, count_reads(seen, k) < least
+        period, end = (0, k) if few or k < gone else find_tandem(codes, k)
+        if period > 0 and count_reads(seen, k + period - 1) >= least and not _has_unit(codes, odds, seen, k, period, end):
+            gone = k + period
+        if k < gone:
+            continue
         judged = not few and codes[k] < GAP and runs[k] > 0
         if not judged or _is_likely(codes, odds, seen, k, runs[k]):
             found.codes[at], found.raw[at], found.slots[at] = codes[k], few, 0
@@ -265,7 +322,7 @@ def decide(codes, odds, least, seen, runs, found):
 def _judge(pile, codes, odds, least):
     n = len(codes)
     seen, runs = np.zeros(n * N_SEEN + 1, np.int32), np.zeros(n + 1, np.int64)
-    _see(pile, seen)
+    see(pile, seen)
     see_template(pile.symbols, pile.offsets[0], pile.offsets[1], pile.starts[0], n, seen)
     found = Consensus(
         np.empty(2 * n, np.uint8), np.empty(2 * n, np.bool_), np.empty(2 * n, np.uint8), np.empty(n + 1, np.int64)

@@ -2,6 +2,7 @@
 
 An overlap within a repeat may join two of its copies.  Where other reads show both ways, there is a fork; but these reads
 may be missing, or lie inside reads of another copy.  So a contig ends at such an overlap, and the overlap becomes a link.
+What reads have beside the alignment, where they may be taken for bad ends, makes no overlap sure.
 The same holds for a read whose end repeats its beginning: a line whose ends are copies of a repeat is no circle.
 """
 
@@ -12,8 +13,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from bellapy.jobs.assemble.contigs import WORD, Contig, words_of
+from bellapy.jobs.assemble.contigs import Contig
 from bellapy.jobs.assemble.graph import Graph
+from bellapy.jobs.assemble.words import WORD, words_of
 
 LEAST, SHARE = 100, 0.02  # words that all contigs have once, of an overlap that is sure: a wrong base makes 31
 TELLING = 20  # such words between two overlaps, which tell where the sequence there stands
@@ -51,10 +53,11 @@ def _of_contig(contig: Contig, alone: np.ndarray, graph: Graph) -> list[int]:
     steps = [*contig.reads, contig.reads[0]] if contig.circular else contig.reads
     arcs = np.array([graph.first[v] + graph.targets(v).index(w) for v, w in pairwise(steps)], np.int64)
     before = np.concatenate([[0], np.cumsum(np.tile(alone, 2 if contig.circular else 1))])
-    start = np.cumsum(graph.arcs.length[arcs])
+    its = graph.arcs.take(arcs)
+    start = np.cumsum(its.length)
     scale = len(contig.codes) / (start[-1] + (0 if contig.circular else graph.lengths[steps[-1] >> 1])) if len(arcs) else 1
-    end = np.minimum(scale * (start + graph.arcs.overlap[arcs]) - WORD, len(before) - 1).astype(np.int64)
-    start = (scale * start).astype(np.int64)
+    end = np.minimum(scale * (start + its.overlap - its.tail) - WORD, len(before) - 1).astype(np.int64)
+    start = (scale * (start + its.head)).astype(np.int64)
     start = np.minimum(start, end)
     poor = np.flatnonzero(before[end] - before[start] < _least(end - start))
     if not len(poor):

@@ -5,7 +5,7 @@ Nothing is guessed.  What many reads show stays, and so do the forks at repeats 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +17,8 @@ BUBBLE_BASES, BUBBLE_VERTICES = 50_000, 400
 ALIKE = 500  # bases by which the ways through a bubble may differ
 WELL_SHOWN = 2  # reads inside each read of a tip, or of a way through a bubble, and in no other, in the mean: it is no error
 RARE = 0.25  # of the reads on one way through a bubble, up to which another one is shown by few
+Alike = Callable[[Collection[int], Collection[int]], bool]
+"""Whether the reads of some vertices spell the same as those of others, but for errors or what haplotypes differ in."""
 TURNS = 4  # of tips, bubbles and weak arcs: one may make the other
 
 
@@ -52,11 +54,11 @@ class Cleaned(NamedTuple):
     weak: int
 
 
-def clean_graph(graph: Graph, inner: Inner) -> Cleaned:
+def clean_graph(graph: Graph, inner: Inner, alike: Alike) -> Cleaned:
     """Take away what hides the way through a graph."""
     total = np.zeros(3, np.int64)
     for _ in range(TURNS):
-        done = drop_tips(graph, inner), pop_bubbles(graph, inner), drop_weak(graph)
+        done = drop_tips(graph, inner, alike), pop_bubbles(graph, inner, alike), drop_weak(graph)
         total += done
         if not any(done):
             break
@@ -97,18 +99,20 @@ class _Tip(NamedTuple):
     path: tuple[int, ...]
 
 
-def drop_tips(graph: Graph, inner: Inner) -> int:
-    """Short dead ends that few reads show, the shortest first, as long as something else goes on at their fork; how many
-    reads these were.
+def drop_tips(graph: Graph, inner: Inner, alike: Alike) -> int:
+    """Short dead ends that few reads show, or that spell the same as what is beside them, the shortest first, as long as
+    something else goes on at their fork; how many reads these were.
 
     One goes after another: all at once, both sides of a fork would go.
     """
     first, target, gone = graph.first.tolist(), graph.arcs.target.tolist(), np.zeros(graph.n_vertices // 2, bool)
     for tip in sorted(_find_tips(graph)):
-        if any(gone[v >> 1] for v in tip.path) or _is_well_shown(tip.path, inner):
+        if any(gone[v >> 1] for v in tip.path):
             continue
         after = [w for w in target[first[tip.last] : first[tip.last + 1]] if not gone[w >> 1]]
-        if all(sum(not gone[x >> 1] for x in target[first[w ^ 1] : first[(w ^ 1) + 1]]) > 1 for w in after):
+        if not all(sum(not gone[x >> 1] for x in target[first[w ^ 1] : first[(w ^ 1) + 1]]) > 1 for w in after):
+            continue
+        if not _is_well_shown(tip.path, inner) or alike(tip.path, _beside(graph, tip, gone)):
             gone[[v >> 1 for v in tip.path]] = True
     graph.drop_reads(gone)
     return int(gone.sum())
@@ -122,15 +126,32 @@ def _find_tips(graph: Graph) -> list[_Tip]:
     for end in np.flatnonzero((graph.degrees == 0) & (graph.degrees.reshape(-1, 2)[:, ::-1].ravel() > 0)).tolist():
         v = end ^ 1
         path, bases = [v], 0
-        while len(path) <= TIP_READS and bases <= TIP_BASES and degrees[v] == 1:
+        while len(path) <= TIP_READS and bases <= TIP_BASES and degrees[v] > 0:
             arc = first[v]
             w = target[arc]
-            if degrees[w ^ 1] > 1:
+            if degrees[v] > 1 or degrees[w ^ 1] > 1:
                 tips.append(_Tip(bases + int(graph.lengths[v >> 1]), len(path), v, tuple(path)))
                 break
             bases, v = bases + length[arc], w
             path.append(v)
     return tips
+
+
+def _beside(graph: Graph, tip: _Tip, gone: np.ndarray) -> set[int]:
+    """The vertices that a tip leads to, and those from which other ways lead there, as far back as the tip reaches.
+
+    gone : (n_reads,) bool, reads that are no longer there.
+    """
+    after = [w for w in graph.targets(tip.last) if not gone[w >> 1]]
+    found, ready = set(after), [(w, 0) for w in after]
+    while ready and len(found) < BUBBLE_VERTICES:
+        v, bases = ready.pop()
+        for arc in range(graph.first[v ^ 1], graph.first[(v ^ 1) + 1]):
+            before = int(graph.arcs.target[arc]) ^ 1
+            if before not in found and before not in tip.path and not gone[before >> 1] and bases < tip.bases:
+                found.add(before)
+                ready.append((before, bases + int(graph.arcs.length[arc])))
+    return found
 
 
 def _is_well_shown(vertices: Collection[int], inner: Inner) -> bool:
@@ -143,9 +164,9 @@ def _is_rare(others: Collection[int], way: Collection[int], n_inside: np.ndarray
     return of_others < RARE * of_way
 
 
-def pop_bubbles(graph: Graph, inner: Inner) -> int:
-    """Keep one way through each superbubble (Onodera 2013) whose other ways few reads show, alone or beside it; how many
-    there were.
+def pop_bubbles(graph: Graph, inner: Inner, alike: Alike) -> int:
+    """Keep one way through each superbubble (Onodera 2013) whose other ways few reads show, alone or beside it, or spell the
+    same; how many there were.
 
     Its ways have to be about as long: others lead through more or fewer copies of a repeat, or over different sequences.
     The way that is kept is that of the longest overlaps.
@@ -156,7 +177,8 @@ def pop_bubbles(graph: Graph, inner: Inner) -> int:
         if bubble is None:
             continue
         others, way, spread = bubble
-        if spread > ALIKE or (_is_well_shown(others, inner) and not _is_rare(others, way[1:-1], inner.n_inside)):
+        few = not _is_well_shown(others, inner) or _is_rare(others, way[1:-1], inner.n_inside)
+        if spread > ALIKE or not (few or alike(others, way)):
             continue
         gone = np.zeros(graph.n_vertices // 2, bool)
         gone[[v >> 1 for v in others]] = True

@@ -8,14 +8,12 @@ import numpy as np
 
 from bellapy.jobs.assemble.graph import Graph
 from bellapy.jobs.assemble.layout import Layout, used_bases
+from bellapy.jobs.assemble.words import INSIDE, WORD, distinct, share_of, turned, words_of
 from bellapy.params.assemble import AssembleParams
 from bellapy.records import ReadSet
-from bellapy.records.bases import UNKNOWN
 
-WORD = 31  # bases
 SMALL = 60_000  # bases of a contig that may stand in another
-INSIDE, CIRCLE_INSIDE = 0.75, 0.9  # of the words of a contig, or a circle, in another, for which it is left out
-MIXING = np.uint64(0x9E3779B97F4A7C15)
+CIRCLE_INSIDE = 0.9  # of the words of a circle in another contig, for which it is left out; of others INSIDE
 
 
 class Contig(NamedTuple):
@@ -38,12 +36,6 @@ class Chosen(NamedTuple):
     contigs: list[Contig]
     short: int
     inner: int
-
-
-def turned(codes: np.ndarray) -> np.ndarray:
-    """The reverse complement."""
-    back = codes[::-1]
-    return np.where(back < UNKNOWN, 3 - back, back).astype(np.uint8)
 
 
 def spell(reads: ReadSet, layout: Layout, min_reads: int) -> list[Contig]:
@@ -69,22 +61,6 @@ def _bases(reads: ReadSet, layout: Layout, vertex: int) -> np.ndarray:
     return turned(codes) if vertex & 1 else codes
 
 
-def words_of(codes: np.ndarray, circular: bool) -> np.ndarray:
-    """A number for the word at every place, the same for its reverse complement, (n,) uint64; it mixes all bases."""
-    if circular:
-        codes = np.concatenate([codes, np.resize(codes, WORD - 1)])
-    n = max(0, len(codes) - WORD + 1)
-    forward, back = np.zeros(n, np.uint64), np.zeros(n, np.uint64)
-    for i in range(WORD):
-        code = codes[i : i + n].astype(np.uint64) & np.uint64(3)
-        forward = forward << np.uint64(2) | code
-        back |= (np.uint64(3) - code) << np.uint64(2 * i)
-    words = np.minimum(forward, back)
-    for _ in range(2):
-        words = (words ^ words >> np.uint64(29)) * MIXING
-    return words ^ words >> np.uint64(32)
-
-
 def choose_contigs(reads: ReadSet, layout: Layout, params: AssembleParams) -> Chosen:
     """The contigs of a layout that are long enough, and stand in no other one."""
     found = spell(reads, layout, params.min_reads)
@@ -102,17 +78,17 @@ def leave_out_inner(contigs: list[Contig], graph: Graph, haplotypes: int) -> lis
     kept: list[Contig] = []
     known: list[np.ndarray] = []
     for contig in contigs:
-        words = np.unique(words_of(contig.codes, contig.circular))
+        words = distinct(words_of(contig.codes, contig.circular))
         most = CIRCLE_INSIDE if contig.circular else INSIDE
         small, between = len(contig.codes) < SMALL, graph.targets(contig.reads[-1]) and graph.targets(contig.reads[0] ^ 1)
         looked_at = small if contig.circular else (small or haplotypes == 1) and not between
-        within = [i for i, other in enumerate(known) if looked_at and _share(words, other) > most]
+        within = [i for i, other in enumerate(known) if looked_at and share_of(words, other) > most]
         if not within:
             kept.append(contig)
             known.append(words)
         elif contig.circular:  # more than a turn of the same circle
             for i in within:
-                if not kept[i].circular and _share(known[i], words) > INSIDE:
+                if not kept[i].circular and share_of(known[i], words) > INSIDE:
                     kept[i], known[i] = contig, words
                     break
     return kept
@@ -140,18 +116,13 @@ def close_variants(contigs: list[Contig], graph: Graph, left: np.ndarray) -> lis
         beside = {w for w in (*graph.targets(last), *graph.targets(first ^ 1)) if w not in (first, last ^ 1)}
         others = {ends.get(w, i) for w in beside}
         for number in others | {i}:
-            words[number] = np.unique(words_of(contigs[number].codes, circular=False))
+            words[number] = distinct(words_of(contigs[number].codes, circular=False))
         pairs = [(words[i], words[j]) for j in others]
-        if any(min(_share(one, other), _share(other, one)) <= INSIDE for one, other in pairs):
+        if any(min(share_of(one, other), share_of(other, one)) <= INSIDE for one, other in pairs):
             continue
         closed[i] = one._replace(codes=one.codes[: len(one.codes) - graph.arcs.overlap[arc]], circular=True)
         left_out |= others - {i}
     return [one for i, one in enumerate(closed) if i not in left_out]
-
-
-def _share(some: np.ndarray, others: np.ndarray) -> float:
-    """The share of some words that is among others; neither has a word twice."""
-    return float(np.isin(some, others, assume_unique=True).mean())
 
 
 def settle(contig: Contig) -> Contig:

@@ -26,10 +26,7 @@ class Drafter:
         self._lay_out()
 
     def _lay_out(self) -> None:
-        chosen = self._params
-        self.layout = lay_out(
-            self._reads, self._overlaps, chosen.min_overlap, chosen.min_depth, exact=self._exact, lines=self._lines
-        )  # fmt: skip
+        self.layout = lay_out(self._reads, self._overlaps, self._params, exact=self._exact, lines=self._lines)
 
     def draft(self) -> Chosen:
         """The contigs that are sure, as far as they tell themselves."""

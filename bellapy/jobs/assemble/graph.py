@@ -18,7 +18,8 @@ class Arcs(NamedTuple):
     """Arcs; all columns (n,) int64 but `errors`, float64.
 
     source, target : vertices.  length : bases of the source before the target begins.  overlap : bases of the source behind.
-    errors : share of the overlap's columns.  row : of the overlap.
+    errors : share of the overlap's columns.
+    head, tail : bases of the overlap that are not aligned, as the reads differ there: the target's first, the source's last.
     """
 
     source: np.ndarray
@@ -26,7 +27,8 @@ class Arcs(NamedTuple):
     length: np.ndarray
     overlap: np.ndarray
     errors: np.ndarray
-    row: np.ndarray
+    head: np.ndarray
+    tail: np.ndarray
 
     def take(self, rows: np.ndarray) -> Arcs:
         """Some of them: indices or a mask."""
@@ -45,11 +47,12 @@ def make_arcs(hits: Hits, kinds: Kinds, lengths: np.ndarray) -> Arcs:
     source = np.where(forward, 2 * some.query, 2 * some.query + 1)
     target = np.where(forward, 2 * some.target + turned, 2 * some.target + 1 - turned)
     length, back = np.where(forward, before, behind), np.where(forward, -behind, -before)
+    head = np.where(forward, kinds.target_left[kinds.ends], kinds.target_right[kinds.ends])
+    tail = np.where(forward, kinds.query_right[kinds.ends], kinds.query_left[kinds.ends])
     source, target = np.concatenate([source, target ^ 1]), np.concatenate([target, source ^ 1])
     length = np.concatenate([length, back])
-    arcs = Arcs(
-        source, target, length, lengths[source >> 1] - length, np.tile(some.errors, 2), np.tile(some.row, 2)
-    )  # fmt: skip
+    head, tail = np.concatenate([head, tail]), np.concatenate([tail, head])
+    arcs = Arcs(source, target, length, lengths[source >> 1] - length, np.tile(some.errors, 2), head, tail)
     arcs = arcs.take((length > 0) & (source >> 1 != target >> 1))
     arcs = arcs.take(np.lexsort((arcs.length, arcs.target, arcs.source)))
     new = (np.diff(arcs.source, prepend=-1) != 0) | (np.diff(arcs.target, prepend=-1) != 0)

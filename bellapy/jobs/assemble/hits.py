@@ -20,7 +20,7 @@ class Hits(NamedTuple):
 
     query, target : reads.  turned : whether the target's reverse complement overlaps.
     query_start, query_end, target_start, target_end : on the forward strand of each read.
-    n_matches, n_columns : of the path.  row : of the overlap.
+    n_matches, n_columns : of the path.
     """
 
     query: np.ndarray
@@ -32,14 +32,13 @@ class Hits(NamedTuple):
     target_end: np.ndarray
     n_matches: np.ndarray
     n_columns: np.ndarray
-    row: np.ndarray
 
     @classmethod
     def of(cls, overlaps: Overlaps) -> Hits:
         """All overlaps, as they are."""
         numbers = (
             overlaps.query_id, overlaps.target_id, overlaps.strand < 0, overlaps.query_start, overlaps.query_end,
-            overlaps.target_start, overlaps.target_end, overlaps.n_matches, overlaps.n_columns, np.arange(len(overlaps)),
+            overlaps.target_start, overlaps.target_end, overlaps.n_matches, overlaps.n_columns,
         )  # fmt: skip
         return cls(*(column if column.dtype == bool else column.astype(np.int64) for column in numbers))
 

@@ -7,12 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.jobs.assemble.clean import Cleaned, Inner, clean_graph
+from bellapy.jobs.assemble.clean import Alike, Cleaned, Inner, clean_graph
 from bellapy.jobs.assemble.graph import Arcs, Graph, make_arcs
 from bellapy.jobs.assemble.hits import Hits, Kinds, Spans, clip, error_limit, find_spans, sort_kinds
 from bellapy.jobs.assemble.reduction import reduce_graph
 from bellapy.jobs.assemble.turns import choose_circles, find_turns
 from bellapy.jobs.assemble.unitigs import Unitig, find_unitigs
+from bellapy.jobs.assemble.words import INSIDE, distinct, share_of, words_of
+from bellapy.params.assemble import AssembleParams
 from bellapy.records import Overlaps, ReadSet
 from bellapy.report.log import logger
 
@@ -50,19 +52,21 @@ class Layout(NamedTuple):
 
 
 def lay_out(
-    reads: ReadSet, overlaps: Overlaps, min_overlap: int, min_depth: int, *, exact: bool, lines: Collection[int] = ()
+    reads: ReadSet, overlaps: Overlaps, params: AssembleParams, *, exact: bool, lines: Collection[int] = ()
 ) -> Layout:  # fmt: skip
     """Find the unitigs of reads.
 
     overlaps : of these reads; with paths, if they are `exact`, so that their errors tell copies of repeats apart.
-    min_depth : other reads that a base of a read needs to be used.  lines : reads that do not go round.
+    lines : reads that do not go round.
     """
     hits = Hits.of(overlaps)
     limit = error_limit(hits) if exact else 1.0
     overhang = ACCURATE_OVERHANG if limit <= ACCURATE else OVERHANG
-    spans = find_spans(hits, reads.lengths, min_depth, MARGIN)
-    hits, lengths = clip(hits, spans, min_overlap), spans.lengths
-    kinds = _without_poor(hits, sort_kinds(hits, lengths, overhang, SHARE), hits.errors <= limit, len(lengths))
+    good = hits.take(hits.errors <= limit)
+    spans, of_like = (find_spans(some, reads.lengths, params.min_depth, MARGIN) for some in (hits, good))
+    has_like = (of_like.start <= spans.start) & (of_like.end >= spans.end)
+    hits, lengths = clip(hits, spans, params.min_overlap), spans.lengths
+    kinds = _without_poor(hits, sort_kinds(hits, lengths, overhang, SHARE), hits.errors <= limit, has_like)
     inside, inner = _find_inner(hits, kinds, len(lengths))
     alive = (lengths > 0) & ~inside
     arcs = make_arcs(hits, kinds, lengths)
@@ -76,7 +80,7 @@ def lay_out(
     graph, spare = _graph_of(arcs, lengths, limit)
     n_transitive, rounds = reduce_graph(graph, FUZZ)
     n_forks = graph.n_forks
-    cleaned = clean_graph(graph, inner)
+    cleaned = clean_graph(graph, inner, _tell_alike(reads, spans, params.haplotypes))
     in_unitigs = alive & (turns == 0)
     n_joined = _join_ends(graph, spare, in_unitigs)
     unitigs = find_unitigs(graph, in_unitigs)
@@ -97,14 +101,27 @@ def used_bases(reads: ReadSet, spans: Spans, read: int) -> np.ndarray:
     return reads.codes[at + spans.start[read] : at + spans.end[read]]
 
 
-def _without_poor(hits: Hits, kinds: Kinds, good: np.ndarray, n_reads: int) -> Kinds:
-    """Poor overlaps say that a read is inside another only where the read has no good overlap."""
-    has_good = np.zeros(n_reads, bool)
-    has_good[hits.query[good]] = has_good[hits.target[good]] = True
+def _without_poor(hits: Hits, kinds: Kinds, good: np.ndarray, has_like: np.ndarray) -> Kinds:
+    """Poor overlaps say that a read is inside another only where reads like it do not cover all of it.
+
+    Reads of the same copy of a repeat, and of the same haplotype, are like each other.  They do not cover what correction
+    has left wrong.
+
+    has_like : (n_reads,) bool, whether reads like it cover a read.
+    """
     return kinds._replace(
-        query_inside=kinds.query_inside & (good | ~has_good[hits.query]),
-        target_inside=kinds.target_inside & (good | ~has_good[hits.target]),
+        query_inside=kinds.query_inside & (good | ~has_like[hits.query]),
+        target_inside=kinds.target_inside & (good | ~has_like[hits.target]),
     )
+
+
+def _tell_alike(reads: ReadSet, spans: Spans, haplotypes: int) -> Alike:
+    """Tells by their words whether reads spell the same; of several haplotypes none do."""
+
+    def words(vertices: Collection[int]) -> np.ndarray:
+        return distinct(np.concatenate([words_of(used_bases(reads, spans, v >> 1), circular=False) for v in vertices]))
+
+    return lambda others, way: haplotypes == 1 and len(others) > 0 and share_of(words(others), words(way)) > INSIDE
 
 
 def _find_inner(hits: Hits, kinds: Kinds, n_reads: int) -> tuple[np.ndarray, Inner]:

@@ -17,8 +17,9 @@ from bellapy.engines.affine.pieces import Pieces
 from bellapy.engines.affine.rule import GLOBAL, ordered
 from bellapy.io.cigar_text import cigar_texts
 from bellapy.io.gfa import Link
-from bellapy.jobs.assemble.contigs import WORD, Contig, turned
+from bellapy.jobs.assemble.contigs import Contig
 from bellapy.jobs.assemble.graph import Graph
+from bellapy.jobs.assemble.words import WORD, turned
 from bellapy.params import AffineScoring
 
 End = tuple[int, bool]

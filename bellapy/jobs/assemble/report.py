@@ -11,8 +11,8 @@ import numpy as np
 from bellapy.jobs.assemble.contigs import Contig
 from bellapy.jobs.assemble.layout import Layout
 
-FATES = "in_contigs", "contained", "without_support", "left_over", "spared"
-IN_CONTIGS, CONTAINED, WITHOUT_SUPPORT, LEFT_OVER, SPARED = range(len(FATES))
+FATES = "in_contigs", "contained", "without_support", "left_over", "spared", "too_deep"
+IN_CONTIGS, CONTAINED, WITHOUT_SUPPORT, LEFT_OVER, SPARED, TOO_DEEP = range(len(FATES))
 
 
 @dataclass(slots=True)
@@ -44,13 +44,15 @@ class ContigLine:
 
 @dataclass(slots=True)
 class Details:
-    """spared : reads inside so many others that they are not looked at on their own; they help to correct.
+    """too_deep : reads of molecules with so many reads that the others do; they help to polish.
+    spared : reads inside so many others that they are not looked at on their own; they help to correct.
     reads : what became of the others.  contigs : that are written.  links : between them.
 
     inner, short : contigs that are left out because they stand in others, and because they are short.
     corrected : what correction did to the reads.  polished : what each round of polishing did.
     """
 
+    too_deep: int = 0
     spared: int = 0
     reads: Fates | None = None
     contigs: list[dict[str, Any]] = field(default_factory=list)
@@ -73,6 +75,12 @@ class ReadTable(NamedTuple):
     fate: np.ndarray
     stretches: np.ndarray
     contig: np.ndarray
+
+    def among(self, names: Sequence[str], lengths: np.ndarray, kept: np.ndarray, contig: np.ndarray) -> ReadTable:
+        """The table of all reads, of which a mask, (n,) bool, tells those that this one has; the others are too deep."""
+        fate, stretches = np.full(len(kept), TOO_DEEP), np.zeros(len(kept), np.int64)
+        fate[kept], stretches[kept] = self.fate, self.stretches
+        return ReadTable(names, lengths, fate, stretches, contig)
 
     def lines(self, contigs: Sequence[str]) -> Iterator[bytes]:
         """As tab-separated text; contigs : their names."""

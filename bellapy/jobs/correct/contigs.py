@@ -158,8 +158,8 @@ def polish(piles: Piles, params: CorrectParams, threads: int) -> Iterator[tuple[
     """Every contig corrected, and its windows as they were corrected."""
     windows = piles.windows
     some = sample(windows.high - windows.low)
-    learnt = learn_from(piles.codes, piles.pile, some, params.min_support, threads)
-    how = How(learnt.terms, learnt.odds, params.rounds or learnt.rounds, learnt.share or HALF)
+    learnt = learn_from(piles.codes, piles.pile, some, params.min_support, threads, with_lengths=True)
+    how = How(learnt.terms, learnt.odds, params.rounds or learnt.rounds, learnt.share or HALF, lengths=learnt.lengths)
 
     def correct(window: int) -> Corrected:
         return correct_template(piles.codes(window), piles.pile(window), how, params)

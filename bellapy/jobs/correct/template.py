@@ -10,6 +10,7 @@ from bellapy.compute.jit import njit_entry
 from bellapy.engines.tags.columns import Look, compare, tell_apart
 from bellapy.engines.tags.graph import Consensus, Terms, find_consensus
 from bellapy.engines.tags.judge import Odds, judge
+from bellapy.engines.tags.lengths import judge_lengths
 from bellapy.engines.tags.margins import find_margins
 from bellapy.engines.tags.realign import realign
 from bellapy.engines.tags.symbols import Pile
@@ -68,6 +69,7 @@ class How(NamedTuple):
 
     odds : by which the last consensus is judged.  rounds : of consensus.  share : of the reads that have to show a base.
     with_margins : whether qualities are to be told.
+    lengths : by which the lengths of runs are looked at again; see `find_weights`.  None: they are not.
     """
 
     terms: Terms
@@ -75,6 +77,7 @@ class How(NamedTuple):
     rounds: int
     share: float
     with_margins: bool = False
+    lengths: np.ndarray | None = None
 
     def margins(self, pile: Pile, found: Consensus) -> np.ndarray:
         """Margins of a consensus of this pile, if they are asked for."""
@@ -109,6 +112,10 @@ def correct_template(template: np.ndarray, pile: Pile, how: How, params: Correct
             found = find_consensus(before, pile, how.terms, params.min_support, with_template=False)
         else:
             found = judge(pile, before, how.odds, params.min_support)
+        begins = found.begins[begins]
+    if how.lengths is not None:
+        pile = realign(pile, found, before)
+        found = judge_lengths(pile, found, how.lengths, params.min_support)
         begins = found.begins[begins]
     support = (np.diff(pile.offsets)[1:].sum()) / max(1, len(template))
     margins = how.margins(pile, found)

@@ -7,6 +7,7 @@ bases most are shown by nearly all reads, of false ones by few.  Where the two k
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from bellapy.compute.threads import map_in_order
 from bellapy.engines.tags.columns import Differences, compare, count_shares
 from bellapy.engines.tags.graph import Terms, find_consensus
 from bellapy.engines.tags.judge import Odds, Tally, find_odds, tally
+from bellapy.engines.tags.lengths import find_weights, tally_lengths
 from bellapy.engines.tags.links import UNIT
 from bellapy.engines.tags.realign import realign
 from bellapy.engines.tags.symbols import Pile
@@ -26,7 +28,6 @@ LEAST_SITES = 1000  # in these bins; with fewer the terms stay as they are
 SHARES = 0.3, 0.65  # the threshold lies in between
 LEAST_DEPTH = 8  # of columns to learn from
 HALF = 0.5  # of the reads have to show a base, where nothing else is learnt
-HALF = 0.5  # of the reads have to show a base, where nothing else is learnt
 NOISY, ROUNDS, NOISY_ROUNDS = 0.16, 2, 3  # errors of reads from which on a further round pays
 
 
@@ -34,7 +35,7 @@ class Learnt(NamedTuple):
     """gap, inserted, mismatch : errors of reads for each base of the consensus: missing bases, added ones, and wrong ones.
 
     share : of the reads that have to show a base; None: too little to learn from.
-    odds : by which single bases are judged.
+    odds : by which single bases are judged.  lengths : see `find_weights`; None: not learnt.
     """
 
     gap: float
@@ -42,6 +43,7 @@ class Learnt(NamedTuple):
     mismatch: float
     share: float | None
     odds: Odds
+    lengths: np.ndarray | None = None
 
     @property
     def terms(self) -> Terms:
@@ -78,11 +80,13 @@ def find_valley(counts: np.ndarray) -> float | None:
 
 
 class Seen(NamedTuple):
-    """What the pile of a template tells: differences of its reads, bases by the share of reads that show them, runs."""
+    """What the pile of a template tells: differences of its reads, bases by the share of reads that show them, runs, and
+    what `tally_lengths` counts, if it is asked for."""
 
     differences: Differences
     shares: np.ndarray
     tally: Tally
+    lengths: np.ndarray | None
 
 
 def learn(seen: list[Seen]) -> Learnt:
@@ -93,28 +97,31 @@ def learn(seen: list[Seen]) -> Learnt:
     )
     n = max(1, columns)
     odds = find_odds([one.tally for one in seen])
-    return Learnt(gaps / n, inserted / n, (columns - matches - gaps) / n, find_valley(shares), odds)
+    lengths = [one.lengths for one in seen if one.lengths is not None]
+    weights = find_weights(np.sum(lengths, axis=0)) if lengths else None
+    return Learnt(gaps / n, inserted / n, (columns - matches - gaps) / n, find_valley(shares), odds, weights)
 
 
 def learn_from(
     codes_of: Callable[[int], np.ndarray], pile_of: Callable[[int], Pile], templates: Sequence[int] | np.ndarray,
-    min_support: int, threads: int,
+    min_support: int, threads: int, *, with_lengths: bool = False,
 ) -> Learnt:  # fmt: skip
     """What some templates tell in a first round, done again with what it tells.
 
     codes_of, pile_of : give the codes and the pile of a template.
     """
 
-    def look(template: int) -> Seen:
+    def look(template: int, with_lengths: bool = False) -> Seen:
         pile = pile_of(template)
         found = find_consensus(codes_of(template), pile, terms, min_support, with_template=True)
         pile = realign(pile, found)
         shares = count_shares(pile, len(found.codes), LEAST_DEPTH, N_BINS)
-        return Seen(compare(pile, found.codes), shares, tally(pile, found.codes, LEAST_DEPTH))
+        lengths = tally_lengths(pile, found.codes) if with_lengths else None
+        return Seen(compare(pile, found.codes), shares, tally(pile, found.codes, LEAST_DEPTH), lengths)
 
     terms = Terms()
     terms = learn(list(map_in_order(look, templates, threads))).terms
-    return learn(list(map_in_order(look, templates, threads)))
+    return learn(list(map_in_order(partial(look, with_lengths=with_lengths), templates, threads)))
 
 
 def sample(lengths: np.ndarray) -> np.ndarray:

@@ -15,7 +15,8 @@ from bellapy.engines.tags.judge import LONGEST_RUN, MANY, PARTS, Odds, find_odds
 from bellapy.engines.tags.symbols import GAP, INSERTED
 
 USUAL = find_odds([])
-weights = st.lists(st.integers(-1500, 1500), min_size=LONGEST_RUN + 1, max_size=LONGEST_RUN + 1)
+of_runs = st.lists(st.integers(-1500, 1500), min_size=LONGEST_RUN + 1, max_size=LONGEST_RUN + 1)
+weights = st.lists(of_runs, min_size=GAP, max_size=GAP)
 
 
 @given(piles(letters=2), st.tuples(weights, weights, weights), st.integers(0, 4))
@@ -99,26 +100,39 @@ def test_a_read_with_a_moved_base_does_not_speak_against_a_missing_one(misplaced
     assert judge(pack([*plain, *more * 9, *plain * 6, *[(0, misplaced)] * 5]), codes, odds, 3).codes.tolist() == one_more
 
 
+@pytest.mark.parametrize("unit", [[1, 2], [0, 1, 2], [0, 0, 2]])
+def test_a_unit_of_a_tandem_repeat_that_reads_lack_in_different_places_goes(unit):
+    n, three, two = len(unit), [3, *3 * unit, 3], [3, *2 * unit, 3]
+    codes, first, second = np.array(three, np.uint8), [3, *[GAP] * n, *2 * unit, 3], [3, *unit, *[GAP] * n, *unit, 3]
+    reads = [(0, three), *[(0, first)] * 5, *[(0, second)] * 4, *[(0, three)]]
+    assert judge(pack(reads), codes, USUAL, 3).codes.tolist() == two
+    assert judge(pack([*reads, *[(0, three)] * 9]), codes, USUAL, 3).codes.tolist() == three
+    assert judge(pack(reads), codes, USUAL, 12).codes.tolist() == three, "too few reads"
+
+
 def test_odds_are_logarithms_of_likelihood_ratios():
     counts = no_tally()
     counts.runs[:], counts.bases[:] = 10**7, 10**7
     counts.more[:], counts.missing[:], counts.other[:] = 200_000, 500_000, 300_000
     odds = find_odds([counts, no_tally()])
-    assert odds.shown[1] / PARTS == pytest.approx(math.log((1 - 0.05 - 0.03) / 0.02), abs=0.01)
-    assert odds.other[1] / PARTS == pytest.approx(math.log(0.03 / 3 / 0.02), abs=0.01)
-    assert odds.missing[1] / PARTS == pytest.approx(math.log(0.05 / (1 - 4 * 0.02)), abs=0.01)
+    assert odds.shown[0, 1] / PARTS == pytest.approx(math.log((1 - 0.05 - 0.03) / 0.02), abs=0.01)
+    assert odds.other[0, 1] / PARTS == pytest.approx(math.log(0.03 / 3 / 0.02), abs=0.01)
+    assert odds.missing[0, 1] / PARTS == pytest.approx(math.log(0.05 / (1 - 4 * 0.02)), abs=0.01)
     rare = no_tally()
-    rare.runs[:2], rare.missing[1] = 10**6, 10**5
-    assert find_odds([rare]).missing[2] == find_odds([rare]).missing[1], "runs without any reads are like shorter ones"
+    rare.runs[:, :2], rare.missing[:, 1] = 10**6, [10**5, 2 * 10**5, 10**5, 10**5]
+    missing = find_odds([rare]).missing
+    assert (missing[:, 2] == missing[:, 1]).all(), "runs without any reads are like shorter ones"
+    assert missing[1, 1] > missing[0, 1], "a base that is often missing says less"
 
 
 def test_runs_are_counted():
     codes = np.array([0, 1, 1, 1, 2, 0], np.uint8)
     reads = [codes.tolist(), [0, GAP, 1, 1, 2, 0], [0, INSERTED + 1, 1, 1, 1, 2, 0], [0, 1, 1, 3, 2, INSERTED + 2, 0]]
     found = tally(pack([(0, read) for read in reads]), codes, 3)
-    assert found.runs[[1, 3]].tolist() == [9 - 3, 3]  # two runs of one base but the last one; the run of three
-    assert found.missing[3] == found.more[3] == 1
+    assert found.runs[[0, 2, 1], [1, 1, 3]].tolist() == [3, 3, 3]  # runs of one base but the last one; the run of three
+    assert found.missing[1, 3] == found.more[1, 3] == 1
     assert found.missing.sum() == 1
-    assert (found.more[0], found.runs[0]) == (1, 3 * 3 * 5)  # behind each column three bases are unlike the next one
+    assert found.more[:, 0].tolist() == [0, 0, 1, 0]
+    assert found.runs[:, 0].sum() == 3 * 3 * 5  # behind each column three bases are unlike the next one
     assert (found.bases[0], found.other[0]) == (5 * 3 - 1, 1)
     assert tally(pack([(0, read) for read in reads]), codes, 4).runs.sum() == 0

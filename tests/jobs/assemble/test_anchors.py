@@ -45,6 +45,17 @@ def test_an_overlap_within_a_repeat_joins_nothing():
     assert ends_of(contig, chain((0, 8000), (3980, 13_000))) == {(0, 1)}  # too few to be sure
 
 
+def test_what_is_not_aligned_does_not_make_an_overlap_sure():
+    """The first read goes on for 200 bases behind the repeat, or the second one begins 200 bases before it."""
+    contig = Contig(np.concatenate([ONE, REPEAT, TWO]), False, (0, 2))
+    for reads, head, tail in (((0, 8000), (3800, 13_000)), 200, 0), (((0, 9200), (5000, 13_000)), 0, 200):
+        graph = chain(*reads)
+        assert ends_of(contig, graph) == set()
+        first = graph.arcs.source == 0
+        graph.arcs = graph.arcs._replace(head=np.where(first, head, tail), tail=np.where(first, tail, head))
+        assert ends_of(contig, graph) == {(0, 1)}
+
+
 def test_of_several_overlaps_in_a_repeat_the_first_and_the_last_one_end():
     contig = Contig(np.concatenate([ONE, REPEAT, TWO]), False, (0, 2, 4, 6))
     assert ends_of(contig, chain((0, 6000), (4500, 8000), (5000, 8500), (6500, 13_000))) == {(0, 1), (2, 3)}

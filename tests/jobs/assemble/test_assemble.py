@@ -17,6 +17,7 @@ from genomes import Molecule, breaks, random_genome, reads_of, turned
 from gfa_files import matches_of, parse_gfa
 
 import bellapy
+from bellapy.jobs.assemble import thinning
 
 LETTERS = np.frombuffer(b"ACGTN", np.uint8)
 
@@ -99,6 +100,19 @@ def test_order_strand_and_threads_change_nothing(here):
     (here / "other.fa").write_text(fasta(other))
     assert run("assemble", "other.fa", "-o", "two.fa", "-t", "2").code == 0
     assert Path("one.fa").read_bytes() == Path("two.fa").read_bytes()
+
+
+def test_of_very_deep_molecules_some_reads_are_enough(here, monkeypatch):
+    """Each base of the plasmid lies in about 180 reads."""
+    monkeypatch.setattr(thinning, "MOST", 60)
+    outcome = run("assemble", "reads.fa", "-o", "new.fa", "--read-table", "new.tsv", "--report", "new.json")
+    found = parse(Path("new.fa").read_text()).values()
+    assert all(is_rotation(text, one.sequence) for text, one in zip(found, MOLECULES, strict=True))
+    fates = Counter(line.split("\t")[2] for line in Path("new.tsv").read_text().splitlines()[1:])
+    n_deep = json.loads(Path("new.json").read_text())["details"]["too_deep"]
+    assert fates["too_deep"] == n_deep > 50
+    assert f"{n_deep} of {len(READS)} reads are not overlapped" in outcome.err
+    assert sum(fates.values()) == len(READS)
 
 
 def test_a_job_in_a_folder_goes_on(here):

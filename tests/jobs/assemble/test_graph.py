@@ -28,6 +28,11 @@ def inner_of(n_inside: list[int]) -> clean.Inner:
     return clean.Inner(np.arange(len(n_inside), n), outer, n)
 
 
+def never(others, way) -> bool:
+    """No vertices spell the same."""
+    return False
+
+
 @st.composite
 def any_graph(draw):
     """A graph of few reads with any arcs, as no layout has them."""
@@ -97,7 +102,7 @@ def test_bubbles_of_any_graph(given):
 def test_a_bubble_keeps_the_way_of_long_overlaps():
     arcs = mirrored({(0, 2): 100, (2, 6): 100, (0, 4): 300, (4, 6): 300, (8, 0): 10, (6, 10): 10})
     graph = graph_of(arcs, np.full(6, 1000))
-    assert clean.pop_bubbles(graph, inner_of([0] * 6)) == 1
+    assert clean.pop_bubbles(graph, inner_of([0] * 6), never) == 1
     assert set(arcs_of(graph)) == set(mirrored({(0, 2): 1, (2, 6): 1, (8, 0): 1, (6, 10): 1}))
 
 
@@ -106,14 +111,14 @@ def test_ways_of_different_lengths_stay():
     arcs = mirrored({(0, 2): 100, (2, 6): 900, (0, 6): 200, (8, 0): 10, (6, 10): 10})
     graph = graph_of(arcs, np.full(6, 2000))
     assert clean.find_bubble(graph, 0).spread == 800
-    assert clean.pop_bubbles(graph, inner_of([0] * 6)) == 0 and arcs_of(graph) == arcs
+    assert clean.pop_bubbles(graph, inner_of([0] * 6), never) == 0 and arcs_of(graph) == arcs
 
 
 def test_tips_go_one_after_another():
     """Of two dead ends at a fork the shorter one goes, and the other stays."""
     arcs = mirrored({(0, 2): 100, (2, 4): 100, (4, 6): 100, (4, 8): 200, (6, 10): 400, (10, 12): 400})
     graph = graph_of(arcs, np.full(7, 1000))
-    assert clean.drop_tips(graph, inner_of([0] * 7)) == 1
+    assert clean.drop_tips(graph, inner_of([0] * 7), never) == 1
     assert set(arcs_of(graph)) == set(mirrored({(0, 2): 1, (2, 4): 1, (4, 6): 1, (6, 10): 1, (10, 12): 1}))
 
 
@@ -121,17 +126,18 @@ def test_a_long_dead_end_stays():
     chain = {(2 * i, 2 * i + 2): 100 for i in range(12)}
     arcs = mirrored({**chain, (12, 30): 100, **{(28 + 2 * i, 30 + 2 * i): 100 for i in range(1, 7)}})
     graph = graph_of(arcs, np.full(24, 1000))
-    assert clean.drop_tips(graph, inner_of([0] * 24)) == 0 and arcs_of(graph) == arcs
+    assert clean.drop_tips(graph, inner_of([0] * 24), never) == 0 and arcs_of(graph) == arcs
 
 
 def test_what_many_reads_show_stays():
     many = inner_of([5] * 7)
     arcs = mirrored({(0, 2): 100, (2, 4): 100, (4, 6): 100, (4, 8): 200, (6, 10): 400, (10, 12): 400})
     graph = graph_of(arcs, np.full(7, 1000))
-    assert clean.drop_tips(graph, many) == 0 and arcs_of(graph) == arcs
+    assert clean.drop_tips(graph, many, never) == 0 and arcs_of(graph) == arcs
     arcs = mirrored({(0, 2): 100, (2, 6): 100, (0, 4): 300, (4, 6): 300, (8, 0): 10, (6, 10): 10})
     graph = graph_of(arcs, np.full(6, 1000))
-    assert clean.pop_bubbles(graph, many) == 0 and arcs_of(graph) == arcs
+    assert clean.pop_bubbles(graph, many, never) == 0 and arcs_of(graph) == arcs
+    assert clean.pop_bubbles(graph, many, lambda others, way: (others, way) == ([4], [0, 2, 6])) == 1, "the ways are alike"
 
 
 @settings(max_examples=100, deadline=None)
@@ -148,18 +154,18 @@ def test_what_the_way_on_explains_does_not_show_a_tip():
     arcs = mirrored({(0, 2): 100, (2, 4): 100, (4, 6): 100, (4, 8): 200, (6, 10): 400, (10, 12): 400})
     graph, outer = graph_of(arcs, np.full(7, 1000)), np.repeat(np.arange(7), 5)
     inner, n = np.arange(7, 42), 42
-    assert clean.drop_tips(graph, clean.Inner(inner, outer, n)) == 0
+    assert clean.drop_tips(graph, clean.Inner(inner, outer, n), never) == 0
     of_tip = inner[outer == 4]
     beside = clean.Inner(np.concatenate([inner, of_tip]), np.concatenate([outer, np.full(5, 3)]), n)
-    assert clean.drop_tips(graph, beside) == 1 and (4, 8) not in arcs_of(graph)
+    assert clean.drop_tips(graph, beside, never) == 1 and (4, 8) not in arcs_of(graph)
 
 
 def test_a_rare_way_beside_a_common_one_goes():
     """Five reads inside show it, and 40 the other way."""
     arcs = mirrored({(0, 2): 100, (2, 6): 100, (0, 4): 300, (4, 6): 300, (8, 0): 10, (6, 10): 10})
     graph = graph_of(arcs, np.full(6, 1000))
-    assert clean.pop_bubbles(graph, inner_of([5, 40, 10, 5, 5, 5])) == 0
-    assert clean.pop_bubbles(graph, inner_of([5, 40, 5, 5, 5, 5])) == 1
+    assert clean.pop_bubbles(graph, inner_of([5, 40, 10, 5, 5, 5]), never) == 0
+    assert clean.pop_bubbles(graph, inner_of([5, 40, 5, 5, 5, 5]), never) == 1
     assert (0, 4) not in arcs_of(graph)
 
 

@@ -1,0 +1,68 @@
+"""Layouts of reads with known places: reads with errors, and haplotypes that are one or two."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bellapy.jobs.assemble.layout import Layout, lay_out
+from bellapy.params.assemble import AssembleParams
+from bellapy.records import Overlaps, ReadSet
+
+STEP, SIZE = 400, 5000  # bases
+N_READS = 38  # that have SIZE bases
+GENOME = np.random.default_rng(1).integers(0, 4, 20_000).astype(np.uint8)
+
+
+def differing(codes: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Other bases at some places."""
+    codes = codes.copy()
+    codes[places] ^= 1
+    return codes
+
+
+def laid_out(versions: list[np.ndarray], haplotypes: int = 1) -> Layout:
+    """The layout of reads from every STEP bases on, and of two shorter ones inside each.
+
+    versions : of the genome, of every read; all are as long.
+    """
+    begins = [(STEP * (i % N_READS) + 50 * (i // N_READS), SIZE - 100 * (i // N_READS)) for i in range(3 * N_READS)]
+    places = [(*place, one) for place, one in zip(begins, versions, strict=True)]
+    reads = [one[at : at + n] for at, n, one in places]
+    rows = []
+    for q, (query, n_query, _) in enumerate(places):
+        for t, (target, n_target, _) in enumerate(places[:q]):
+            first, last = max(query, target), min(query + n_query, target + n_target)
+            if last - first >= 1000:
+                spans = first - query, last - query, first - target, last - target
+                matches = (reads[q][slice(*spans[:2])] == reads[t][slice(*spans[2:])]).sum()
+                rows.append((q, t, *spans, matches, last - first))
+    query, target, *spans, matches, columns = np.ascontiguousarray(np.array(rows, np.int32).T)
+    none, strand = np.zeros_like(query), np.ones(len(query), np.int8)
+    overlaps = Overlaps(query, target, strand, *spans, none, none, matches, columns, *[none] * 7)
+    names = [str(i) for i in range(len(reads))]
+    return lay_out(ReadSet.from_codes(reads, names), overlaps, AssembleParams(haplotypes=haplotypes), exact=True)
+
+
+def longest(layout: Layout) -> int:
+    """Bases of the longest unitig."""
+    return max(sum(unitig.steps) for unitig in layout.unitigs)
+
+
+def test_a_read_with_errors_is_inside_another_though_some_of_its_overlaps_are_good():
+    """Of reads with the same sequence only others of that sequence contain it."""
+    wrong = differing(GENOME, np.arange(8000, 8060))
+    inner = N_READS + 17  # inside read 17, from 6,850 to 11,750
+    layout = laid_out([wrong if i == inner else GENOME for i in range(3 * N_READS)])
+    assert layout.inside[inner] and layout.graph.n_forks == 0 and longest(layout) > len(GENOME) - 2000
+    of_copy = range(N_READS + 10, N_READS + 20), range(2 * N_READS + 10, 2 * N_READS + 20)  # ten reads, and one inside each
+    layout = laid_out([wrong if any(i in some for some in of_copy) else GENOME for i in range(3 * N_READS)], haplotypes=2)
+    assert not layout.inside[inner]
+
+
+def test_haplotypes_that_are_nearly_alike_are_one_unless_two_are_asked_for():
+    """Half of the reads have another base every 150 bases, from 8,000 to 12,000."""
+    other = differing(GENOME, np.arange(8000, 12_000, 150))
+    versions = [other if i % 2 else GENOME for i in range(3 * N_READS)]
+    one, two = laid_out(versions), laid_out(versions, haplotypes=2)
+    assert one.graph.n_forks == 0 and longest(one) > len(GENOME) - 2000
+    assert two.graph.n_forks == 2

@@ -1,0 +1,42 @@
+"""Of reads of a very deep molecule some are used, the same ones whatever their order and strand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bellapy.jobs.assemble import thinning
+from bellapy.jobs.assemble.thinning import choose_some
+from bellapy.jobs.assemble.words import turned
+from bellapy.records import ReadSet
+
+RNG = np.random.default_rng(1)
+GENOME, PLASMID = (RNG.integers(0, 4, n).astype(np.uint8) for n in (60_000, 2000))
+LONG = [GENOME[at : at + 6000] for at in range(0, 54_000, 300)]  # 20 reads on each base
+SIZES = RNG.integers(1600, 2001, 900)  # 810 reads on each base
+SHORT = [np.roll(PLASMID, -int(at))[:n] for at, n in zip(RNG.integers(0, 2000, 900), SIZES, strict=True)]
+
+
+def kept(reads: list[np.ndarray]) -> np.ndarray:
+    return choose_some(ReadSet.from_codes(reads))
+
+
+def test_about_as_many_are_used_as_may_be(monkeypatch):
+    assert kept([*LONG, *SHORT[:600]]).all()
+    monkeypatch.setattr(thinning, "MOST", 100)
+    mask = kept([*LONG, *SHORT])
+    assert mask[: len(LONG)].all()
+    assert mask[len(LONG) :].sum() == pytest.approx(900 * 100 / 810, rel=0.3)
+
+
+def test_order_and_strand_do_not_count(monkeypatch):
+    monkeypatch.setattr(thinning, "MOST", 100)
+    reads = [*LONG[:50], *SHORT]
+    order = np.random.default_rng(2).permutation(len(reads))
+    again = [turned(reads[i]) if i % 2 else reads[i] for i in order]
+    assert (kept(again) == kept(reads)[order]).all()
+
+
+def test_no_reads_and_unknown_bases():
+    assert len(kept([])) == 0
+    assert kept([np.full(3000, 4, np.uint8), np.zeros(5, np.uint8)]).all()
