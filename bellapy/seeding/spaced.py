@@ -32,20 +32,24 @@ STAYS, TURNS = 0, 1
 MOST_BUCKET_BITS = 24
 LEAST_BUCKET_BITS = 8
 BUCKETS = 5  # bits more than the number of words has: most buckets are empty
+LARGEST_HASH = (1 << 64) - 1  # of a word: its product with MIXER
 MOST_SHARES = 16  # of places and of words, for threads; a power of two
 
 U = np.uint64
+MIXER = U(0x9E3779B97F4A7C15)
 
 
 class Pattern(NamedTuple):
     """tables : (n, 1 << TABLE_BITS) uint16, what the last TABLE_BITS bases, and those before, give to a word's half.
 
     weight : bases of the window that count.  span : bases of the window.
+    most : the highest hash of a word that counts, uint64.
     """
 
     tables: np.ndarray
     weight: int
     span: int
+    most: np.uint64
 
 
 class SeedIndex(NamedTuple):
@@ -64,8 +68,10 @@ class SeedIndex(NamedTuple):
     rest_bits: int
 
 
-def parse_pattern(text: str) -> Pattern:
+def parse_pattern(text: str, sampled: int = 1) -> Pattern:
     """A pattern by name (12of19, 14of22), as a number of bases that all count, or as ones and zeros.
+
+    sampled : one word in so many counts, by its hash.
 
     Raises
     ------
@@ -84,7 +90,7 @@ def parse_pattern(text: str) -> Pattern:
     tables = np.zeros((-(-span // TABLE_BITS), len(bits)), np.uint16)
     for number, at in enumerate(ones):
         tables[at // TABLE_BITS] |= ((bits >> at % TABLE_BITS & 1) << number).astype(np.uint16)
-    return Pattern(tables, weight, span)
+    return Pattern(tables, weight, span, U(LARGEST_HASH // sampled))
 
 
 INDEX_BYTES = 16
@@ -158,8 +164,10 @@ def _put_keys(codes, masked, everywhere, pattern, step, places, keys):
         run = run + 1 if code < U(4) and (everywhere or not masked[end]) else 0
         begin = end - pattern.span + 1
         if run >= pattern.span and begin % step == 0:
-            keys[n] = _word_of(stays, turns, pattern) << U(32) | U(begin)
-            n += 1
+            word = _word_of(stays, turns, pattern)
+            if word * MIXER <= pattern.most:
+                keys[n] = word << U(32) | U(begin)
+                n += 1
     return n
 
 
@@ -215,19 +223,20 @@ def _begin_buckets(keys, rest_bits, starts):
 
 @njit
 def words_of(codes, masked, pattern):
-    """The word of the window that begins at each base, (n,) uint32, and whether there is one, (n,) bool."""
-    n = len(codes)
-    words, good = np.zeros(n, np.uint32), np.zeros(n, np.bool_)
+    """The words that count, (n,) uint32, and where their windows begin, (n,) uint32."""
+    words, places = np.empty(len(codes), np.uint32), np.empty(len(codes), np.uint32)
     stays = turns = U(0)
-    run = 0
-    for end in range(n):
+    run = n = 0
+    for end in range(len(codes)):
         code = U(codes[end])
         stays, turns = stays << U(1) | code >> U(STAYS) & U(1), turns << U(1) | code >> U(TURNS) & U(1)
         run = run + 1 if code < U(4) and not masked[end] else 0
         if run >= pattern.span:
-            begin = end - pattern.span + 1
-            words[begin], good[begin] = _word_of(stays, turns, pattern), True
-    return words, good
+            word = _word_of(stays, turns, pattern)
+            if word * MIXER <= pattern.most:
+                words[n], places[n] = word, end - pattern.span + 1
+                n += 1
+    return words[:n], places[:n]
 
 
 @njit_inner

@@ -86,7 +86,7 @@ def _search(
     target: Genome, strands: dict[int, Genome], one: Pass, number: int, params: WgaParams, means: Means
 ) -> dict[tuple[int, tuple[int, int]], tuple[np.ndarray, np.ndarray]]:
     """HSPs and counts of every strand and block of the query."""
-    pattern, report, budget = parse_pattern(one.seed), means.report, means.resources.budget
+    pattern, report, budget = parse_pattern(one.seed, one.sampled), means.report, means.resources.budget
     jobs = [(strand, block) for strand in strands for block in blocks_of(target, strands[strand])]
     names = {job: f"hsps.{number}.{'plus' if job[0] > 0 else 'minus'}.{job[1][0]}" for job in jobs}
     results = {}
@@ -95,7 +95,7 @@ def _search(
             results[job] = arrays["hsps"], arrays["counts"]
     missing = [job for job in jobs if job not in results]
     with report.stage(IndexStage("index")) as stage:
-        budget.require("the seeds of the target", INDEX_BYTES * len(target.codes))
+        budget.require("the seeds of the target", INDEX_BYTES * len(target.codes) // one.sampled)
         masked = target.masked if target.masked.any() else None
         index = index_seeds(target.codes, masked, pattern, params.step, means.resources.threads)
         stage.seeds = len(index.places)

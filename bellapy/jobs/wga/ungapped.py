@@ -115,7 +115,7 @@ def _with_room(found, n):
 
 def search_bytes(n_places: int, most_copies: int) -> int:
     """What a search for the seeds of a block of n_places holds at most, besides the genomes, their index and HSPs."""
-    return 5 * n_places + (HELD << 4) * (most_copies + 1)
+    return 8 * n_places + (HELD << 4) * (most_copies + 1)
 
 
 def blocks_of(target: Genome, query: Genome) -> list[tuple[int, int]]:
@@ -250,8 +250,8 @@ def _extend_some(texts, held, n_hits, rule, first, words, found):
 
 
 @njit
-def _scan(texts, words, good, begin, index, rule, counts):
-    """Look up the words, (m,), that begin at query places from `begin` on, with their transitions, and extend the hits.
+def _scan(texts, words, places, block, index, rule, counts):
+    """Look up words, (m,), with their transitions, and extend the hits.  places : (m,), where words begin in the block.
 
     Returns the HSPs, (n, 4) int64 as in Found.  counts : as there, are filled.
     """
@@ -259,15 +259,14 @@ def _scan(texts, words, good, begin, index, rule, counts):
     wanted = np.empty((HELD + n_others, 3), np.int64)
     held = np.empty((len(wanted) * rule.most_copies, 2), np.int64)
     packed = np.empty(2 * WORDS * LANES, np.uint64)
-    first = begin + len(words)
+    begin, first = block
     for x in range(len(words)):
         if x + AHEAD < len(words):
             expect(index, words[x + AHEAD])
-        if good[x]:
-            for other in range(n_others):
-                word = words[x] ^ rule.transitions[U(other)]
-                wanted[U(n), 0], wanted[U(n), 1] = word, begin + x
-                n += has_bucket(index, word)
+        for other in range(n_others):
+            word = words[x] ^ rule.transitions[U(other)]
+            wanted[U(n), 0], wanted[U(n), 1] = word, begin + places[x]
+            n += has_bucket(index, word)
         if n >= HELD or x == len(words) - 1:
             n_hits = _hold_hits(texts, index, wanted, n, rule, first, held, found)
             for some in range(0, n_hits, ROOM):
@@ -283,11 +282,11 @@ def find_hsps(
     """HSPs of the seeds that begin in a block of a query strand, (n, 4) int64 as in Found, and the counts."""
     params, (begin, end) = search.params, block
     stop = min(end + search.pattern.span - 1, len(query.codes))
-    words, good = words_of(query.codes[begin:stop], query.masked[begin:stop], search.pattern)
+    words, places = words_of(query.codes[begin:stop], query.masked[begin:stop], search.pattern)
     rule = search.rule._replace(which=ANYWHERE if not params.itself else ABOVE if strand > 0 else BEFORE)
     texts = Texts(search.target, query.codes, search.packed, packed_query)
     counts = np.zeros(N_COUNTS, np.int64)
-    hsps = _scan(texts, words[: end - begin], good[: end - begin], begin, search.index, rule, counts)
+    hsps = _scan(texts, words, places, block, search.index, rule, counts)
     return hsps, counts
 
 

@@ -16,7 +16,7 @@ from bellapy.jobs.wga.means import Means
 from bellapy.jobs.wga.pipeline import align_genomes
 from bellapy.jobs.wga.preset import Pass, estimate_divergence, estimate_hits, passes_of
 from bellapy.jobs.wga.support import FORGET, REACH, chains_of
-from bellapy.params.wga import DEFAULT_SCORES, FEW_COPIES, LONG_SEED, make_wga_params
+from bellapy.params.wga import DEFAULT_SCORES, FEW_COPIES, LONG_SEED, SAMPLED, make_wga_params
 from bellapy.report.run_report import RunReport
 
 COMPLEMENT = str.maketrans("ACGT", "TGCA")
@@ -75,12 +75,12 @@ def test_the_preset_follows_from_hits_and_divergence(monkeypatch):
     rng = np.random.default_rng(5)
     text = random_bases(rng, 6000)
     near, far = (genome_of(mutate(rng, text, rate)) for rate in (0.03, 0.25))
-    target, own = genome_of(text), Pass("12of19", True, 1000, False)
-    auto, long_seeds = make_wga_params({}), Pass(LONG_SEED, False, FEW_COPIES, True)
+    target, own = genome_of(text), Pass("12of19", True, 1000, 1, False)
+    auto, long_seeds = make_wga_params({}), Pass(LONG_SEED, False, FEW_COPIES, SAMPLED, True)
     assert passes_of(target, near, auto) == passes_of(target, near, make_wga_params({"preset": "lastz"})) == [own]
     monkeypatch.setattr(preset, "MANY_HITS", 0)
     assert passes_of(target, near, auto) == [long_seeds, own]
-    assert passes_of(target, far, auto) == [Pass(LONG_SEED, True, FEW_COPIES, False), own]
+    assert passes_of(target, far, auto) == [Pass(LONG_SEED, True, FEW_COPIES, 1, False), own]
     for option in ("all_copies", "itself", "sensitive"):
         assert passes_of(target, near, make_wga_params({option: True})) == [own]
     masked = replace(target, masked=np.ones_like(target.masked))
