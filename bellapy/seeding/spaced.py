@@ -33,7 +33,7 @@ MOST_BUCKET_BITS = 24
 LEAST_BUCKET_BITS = 8
 BUCKETS = 5  # bits more than the number of words has: most buckets are empty
 LARGEST_HASH = (1 << 64) - 1  # of a word: its product with MIXER
-MOST_SHARES = 16  # of places and of words, for threads; a power of two
+MOST_SHARE_BITS = 6  # of words, which tell the threads that take them
 
 U = np.uint64
 MIXER = U(0x9E3779B97F4A7C15)
@@ -104,28 +104,42 @@ def index_seeds(
 
     codes : (n,) uint8.  masked : (n,) bool; None: no base is.
     """
-    keys = _sorted_keys(codes, masked, pattern, step, threads)
-    bits = 2 * pattern.weight
-    bucket_bits = min(bits, MOST_BUCKET_BITS, max(LEAST_BUCKET_BITS, len(keys).bit_length() + BUCKETS))
+    parts = _sorted_parts(codes, masked, pattern, step, threads)
+    n, bits = sum(map(len, parts)), 2 * pattern.weight
+    bucket_bits = min(bits, MOST_BUCKET_BITS, max(LEAST_BUCKET_BITS, n.bit_length() + BUCKETS))
     rest_bits = bits - bucket_bits
     full = np.zeros(1 << bucket_bits >> 6, np.uint64)
-    ranks = np.zeros(len(full), np.uint32)
-    starts = np.empty(_mark_full(keys, rest_bits, full, ranks) + 1, np.uint32)
-    _begin_buckets(keys, rest_bits, starts)
-    places = keys.astype(np.uint32)
-    words = (keys >> U(32)).astype(np.uint32) if rest_bits else places[:0].copy()
-    return SeedIndex(places, words, full, ranks, starts, rest_bits)
+    places, words = np.empty(n, np.uint32), np.empty(n if rest_bits else 0, np.uint32)
+    share_bits = min((threads - 1).bit_length(), MOST_SHARE_BITS, len(full).bit_length() - 1)
+    ends = np.arange(1, 1 << share_bits, dtype=U) << U(32 + bits - share_bits)
+    cuts = np.array([[0, *np.searchsorted(part, ends), len(part)] for part in parts])
+    edges = cuts.sum(axis=0)
+
+    def gather(share: int) -> np.ndarray:
+        """The entries of all words that begin with some bits; the full buckets among theirs are marked.  Returns where each
+        of these begins.
+        """
+        keys = np.concatenate([part[slice(*cut)] for part, cut in zip(parts, cuts[:, share : share + 2], strict=True)])
+        if len(parts) > 1:
+            keys.sort()
+        rows = slice(*edges[share : share + 2])
+        places[rows] = keys
+        if rest_bits:
+            words[rows] = keys >> U(32)
+        starts = np.empty(len(keys), np.uint32)
+        return starts[: _begin_buckets(keys, rest_bits, edges[share], full, starts)].copy()
+
+    starts = map_threads(gather, range(1 << share_bits), threads)
+    ones = np.bitwise_count(full)
+    ranks = (np.cumsum(ones) - ones).astype(np.uint32)
+    return SeedIndex(places, words, full, ranks, np.concatenate((*starts, [np.uint32(n)])), rest_bits)
 
 
-def _sorted_keys(
+def _sorted_parts(
     codes: np.ndarray, masked: np.ndarray | None, pattern: Pattern, step: int, threads: int
-) -> np.ndarray:  # fmt: skip
-    """Word and place of each seed, as one number, ascending, (n,) uint64.
-
-    Threads sort the seeds of ranges of places first.  Then each takes all words that begin with some bits.
-    """
+) -> list[np.ndarray]:  # fmt: skip
+    """Word and place of each seed, as one number, ascending, (n,) uint64, for every of some ranges of places."""
     hidden = np.zeros(1, np.bool_) if masked is None else masked
-    shares = min(MOST_SHARES, 1 << (threads - 1).bit_length())
 
     def keys_of(places: tuple[int, int]) -> np.ndarray:
         keys = np.empty(places[1] - places[0], np.uint64)
@@ -133,21 +147,7 @@ def _sorted_keys(
         some.sort()
         return some
 
-    parts = map_threads(keys_of, even_ranges(len(codes), shares), threads)
-    if len(parts) == 1:
-        return parts[0]
-    firsts = np.arange(1, shares, dtype=U) << U(32 + 2 * pattern.weight - (shares - 1).bit_length())
-    cuts = [[0, *np.searchsorted(part, firsts).tolist(), len(part)] for part in parts]
-    ends = np.cumsum([0, *np.diff(cuts, axis=1).sum(axis=0)]).tolist()
-    keys = np.empty(ends[-1], np.uint64)
-
-    def gather(share: int) -> None:
-        some = keys[ends[share] : ends[share + 1]]
-        np.concatenate([part[cut[share] : cut[share + 1]] for part, cut in zip(parts, cuts, strict=True)], out=some)
-        some.sort()
-
-    map_threads(gather, range(shares), threads)
-    return keys
+    return map_threads(keys_of, even_ranges(len(codes), threads), threads)
 
 
 @njit
@@ -198,27 +198,19 @@ def count_ones(x):
 
 
 @njit
-def _mark_full(keys, rest_bits, full, ranks):
-    """Fill `full` and `ranks`; returns the number of full buckets.  keys : sorted, the word in the upper half."""
-    for x in range(len(keys)):
-        bucket = np.int64(keys[x] >> U(32)) >> rest_bits
-        full[bucket >> 6] |= U(1) << U(bucket & 63)
-    n = 0
-    for x in range(len(full)):
-        ranks[x] = n
-        n += count_ones(full[x])
-    return n
+def _begin_buckets(keys, rest_bits, begin, full, starts):
+    """Mark the full buckets of some sorted keys, and note where each begins; returns their number.
 
-
-@njit
-def _begin_buckets(keys, rest_bits, starts):
+    begin : of the keys among all.
+    """
     n, last = 0, np.int64(-1)
     for x in range(len(keys)):
         bucket = np.int64(keys[x] >> U(32)) >> rest_bits
         if bucket != last:
-            starts[n], last = x, bucket
+            full[bucket >> 6] |= U(1) << U(bucket & 63)
+            starts[n], last = begin + x, bucket
             n += 1
-    starts[n] = len(keys)
+    return n
 
 
 @njit

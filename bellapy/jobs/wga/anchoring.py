@@ -68,9 +68,8 @@ def anchors_of(
     results = _search(target, strands, one, number, params, means)
     counts = np.sum([counts for _, counts in results.values()], axis=0)
     with means.report.stage(AnchorStage("anchors")) as stage:
-        forward, reverse = (
-            _distinct(np.concatenate([hsps for (of, _), (hsps, _) in results.items() if of == strand])) for strand in (1, -1)
-        )
+        of_strands = [[hsps for (of, _), (hsps, _) in results.items() if of == strand] for strand in (1, -1)]
+        forward, reverse = map_threads(_distinct, of_strands, means.resources.threads)
         reverse[:, QUERY] += len(strands[1].codes)
         anchors = _anchors(sequences, [forward, reverse], one, params, means.resources.threads)
         stage.anchors = len(anchors.score)
@@ -87,6 +86,7 @@ def _search(
 ) -> dict[tuple[int, tuple[int, int]], tuple[np.ndarray, np.ndarray]]:
     """HSPs and counts of every strand and block of the query."""
     pattern, report, budget = parse_pattern(one.seed, one.sampled), means.report, means.resources.budget
+    threads = means.resources.threads
     jobs = [(strand, block) for strand in strands for block in blocks_of(target, strands[strand])]
     names = {job: f"hsps.{number}.{'plus' if job[0] > 0 else 'minus'}.{job[1][0]}" for job in jobs}
     results = {}
@@ -97,10 +97,10 @@ def _search(
     with report.stage(IndexStage("index")) as stage:
         budget.require("the seeds of the target", INDEX_BYTES * len(target.codes) // one.sampled)
         masked = target.masked if target.masked.any() else None
-        index = index_seeds(target.codes, masked, pattern, params.step, means.resources.threads)
+        index = index_seeds(target.codes, masked, pattern, params.step, threads)
         stage.seeds = len(index.places)
-    search = Search(target, index, pattern, params, transition=one.transition, most_copies=one.most_copies)
-    packed = {strand: pack(genome.codes) for strand, genome in strands.items()}
+    search = Search(target, index, pattern, params, transition=one.transition, most_copies=one.most_copies, threads=threads)
+    packed = {strand: pack(genome.codes, threads) for strand, genome in strands.items()}
 
     def find(job: tuple[int, tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
         hsps, counts = find_hsps(search, strands[job[0]], packed[job[0]], *job)
@@ -112,15 +112,16 @@ def _search(
     done = itertools.count(1)
     with report.stage(SeedStage("seed")) as seeding, progress("seed", len(missing)) as advance:
         size = search_bytes(max(end - begin for _, (begin, end) in jobs), one.most_copies)
-        threads = budget.items("the search for seeds", size, least=1, most=means.resources.threads)
+        threads = budget.items("the search for seeds", size, least=1, most=threads)
         results |= dict(zip(missing, map_threads(find, missing, threads), strict=True))
         counts = np.sum([counts for _, counts in results.values()], axis=0)
         seeding.hits, seeding.extended, seeding.hsps = (int(counts[which]) for which in (HITS, EXTENDED, N_HSPS))
     return {job: results[job] for job in jobs}
 
 
-def _distinct(hsps: np.ndarray) -> np.ndarray:
-    """HSPs, those that two blocks have found once only."""
+def _distinct(of_blocks: list[np.ndarray]) -> np.ndarray:
+    """HSPs of all blocks by place, those that two have found once only."""
+    hsps = np.concatenate(of_blocks)
     rows = hsps[np.argsort(hsps[:, TARGET] << 32 | hsps[:, QUERY], kind="stable")]
     return rows[np.concatenate(([True], (rows[1:] != rows[:-1]).any(axis=1)))[: len(rows)]]
 

@@ -32,7 +32,7 @@ HITS, EXTENDED, CAPPED, N_HSPS, N_COUNTS = range(5)
 HELD = 1 << 10  # words at a time, so that what they need is on its way from memory
 AHEAD = 16  # words that are asked for in advance
 ROOM = 1 << 12  # HSPs; doubled where there are more
-BLOCK, MOST_BLOCKS = 1 << 18, 16
+BLOCK, MOST_BLOCKS = 1 << 18, 64
 """Places of the query in a piece of work at least, and pieces at most."""
 U = np.uint64
 MIXER = U(0x9E3779B97F4A7C15)
@@ -136,11 +136,12 @@ class Search:
     """What all searches in a target share."""
 
     def __init__(
-        self, target: Genome, index: SeedIndex, pattern: Pattern, params: WgaParams, *, transition: bool, most_copies: int
-    ):
+        self, target: Genome, index: SeedIndex, pattern: Pattern, params: WgaParams, *, transition: bool, most_copies: int,
+        threads: int = 1,
+    ):  # fmt: skip
         """transition : whether one base of a seed may differ by one.  most_copies : as in HspRule."""
         self.index, self.pattern, self.params = index, pattern, params
-        self.target, self.packed = target.codes, pack(target.codes)
+        self.target, self.packed = target.codes, pack(target.codes, threads)
         transitions = np.zeros(1, np.uint32)
         if transition:
             transitions = np.concatenate((transitions, transitions_of(pattern)))
