@@ -12,7 +12,7 @@ from bellapy.engines.ydrop.sieve import pack
 from bellapy.jobs.wga.means import Means
 from bellapy.jobs.wga.preset import Pass
 from bellapy.jobs.wga.scene import Anchors, Sequences
-from bellapy.jobs.wga.support import Chains, chains_of
+from bellapy.jobs.wga.support import Support, support_of
 from bellapy.jobs.wga.ungapped import (
     CAPPED,
     EXTENDED,
@@ -99,7 +99,10 @@ def _search(
         masked = target.masked if target.masked.any() else None
         index = index_seeds(target.codes, masked, pattern, params.step, threads)
         stage.seeds = len(index.places)
-    search = Search(target, index, pattern, params, transition=one.transition, most_copies=one.most_copies, threads=threads)
+    search = Search(
+        target, index, pattern, params, transition=one.transition, most_copies=one.most_copies, sections=one.linked,
+        threads=threads,
+    )  # fmt: skip
     packed = {strand: pack(genome.codes, threads) for strand, genome in strands.items()}
 
     def find(job: tuple[int, tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
@@ -135,11 +138,9 @@ def _anchors(sequences: Sequences, of_strands: list[np.ndarray], one: Pass, para
         rows = slice(*some)
         find_anchors(sequences.target, sequences.query, hsps[rows], params.scores.matrix, places[rows])
 
-    def chains(some: np.ndarray) -> Chains:
-        edges = sequences.edges(some[:, TARGET], some[:, QUERY])
-        return chains_of(some, edges, params, threads) if one.linked else Chains(some[:, SCORE].copy(), edges)
-
     map_threads(place, even_ranges(len(hsps), PIECES), threads)
-    support, limits = (np.concatenate(columns) for columns in zip(*map_threads(chains, of_strands, threads), strict=True))
+    edges = sequences.edges(hsps[:, TARGET], hsps[:, QUERY])
+    sizes = len(sequences.target), len(sequences.query)
+    support = support_of(hsps, edges, sizes, params, threads) if one.linked else Support(hsps[:, SCORE].copy(), edges)
     t, q = places.T.copy()
-    return Anchors(t, q, hsps[:, SCORE].copy(), support, limits)
+    return Anchors(t, q, hsps[:, SCORE].copy(), *support)

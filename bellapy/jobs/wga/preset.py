@@ -35,8 +35,8 @@ class Pass(NamedTuple):
     """seed : a pattern.  transition : whether one base of it may differ by one.  most_copies : of a word in the target.
     sampled : one word in so many counts, by its hash.
 
-    linked : anchors are taken by what their neighbours add to their score (support.py), not by their own score alone.
-    Of distant genomes too many HSPs of a chain are missing.
+    linked : anchors are taken by the seeds in their HSPs and in those near by (support.py), not by their own scores.
+    Distant genomes have too few seeds in common.
     """
 
     seed: str

@@ -61,7 +61,7 @@ def sequences_of(target: Genome, strands: dict[int, Genome]) -> Sequences:
 class Anchors(NamedTuple):
     """target, query : (n,) int64 places in `Sequences`.  score : (n,) int64, of the HSP.
 
-    support : (n,) int64, by which anchors are taken: what the chain of each scores (support.py), or the score.
+    support : (n,) int64, by which anchors are taken: what speaks for each (support.py), or the score.
     limits : (n, 4) int64, target places between which an extension stays, then query places; within the sequences.
     """
 
