@@ -11,7 +11,7 @@ from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.engines.ydrop.sieve import pack
 from bellapy.jobs.wga.means import Means
 from bellapy.jobs.wga.preset import Pass
-from bellapy.jobs.wga.scene import Anchors, Sequences
+from bellapy.jobs.wga.scene import Anchors, Sequences, paths_of
 from bellapy.jobs.wga.support import Support, support_of
 from bellapy.jobs.wga.ungapped import (
     CAPPED,
@@ -143,4 +143,4 @@ def _anchors(sequences: Sequences, of_strands: list[np.ndarray], one: Pass, para
     sizes = len(sequences.target), len(sequences.query)
     support = support_of(hsps, edges, sizes, params, threads) if one.linked else Support(hsps[:, SCORE].copy(), edges)
     t, q = places.T.copy()
-    return Anchors(t, q, hsps[:, SCORE].copy(), *support)
+    return Anchors(t, q, hsps[:, SCORE].copy(), *support, paths_of(t, q, support.limits, edges))

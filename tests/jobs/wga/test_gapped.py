@@ -19,7 +19,7 @@ from bellapy.jobs.wga.gapped import Aligner, are_close, next_anchor, next_anchor
 from bellapy.jobs.wga.kept import Keeper, Part, Progress
 from bellapy.jobs.wga.means import Means
 from bellapy.jobs.wga.pipeline import align_genomes
-from bellapy.jobs.wga.scene import Anchors, Scene, Sequences, Spanned, ends_of
+from bellapy.jobs.wga.scene import Anchors, Scene, Sequences, Spanned, ends_of, paths_of
 from bellapy.params.wga import make_wga_params
 from bellapy.records.bases import encode
 from bellapy.records.genomes import PAIR, QUERY_ALONE, TARGET_ALONE
@@ -37,7 +37,8 @@ def anchors_at(sequences: Sequences, places: list[tuple[int, int]], score) -> An
     """Anchors at target and query places, taken by their score."""
     t, q = np.array(places, np.int64).T.copy()
     score = np.array(score, np.int64)
-    return Anchors(t, q, score, score, sequences.edges(t, q))
+    edges = sequences.edges(t, q)
+    return Anchors(t, q, score, score, edges, paths_of(t, q, edges, edges))
 
 
 def test_anchors_are_left_out_where_both_sequences_are_spanned():
