@@ -1,6 +1,6 @@
 """Gapped alignments of two genomes from their anchors.
 
-Anchors are taken in the order of their support: their score, or that of the chain of HSPs around them.  One that an earlier
+Anchors are taken in the order of their support: their score, or that of the seeds around them.  One that an earlier
 alignment passes through is left out: it would lead to the same alignment once more.  The others are extended to both sides;
 earlier alignments are walls.  A second round takes the anchors of weaker HSPs that lie close to an end of what the first
 round found.
@@ -12,8 +12,8 @@ that had none.
 
 The result depends on the order alone.  Threads extend anchors ahead of their turn, with the walls that are there then.  This
 holds if no wall was added since where the extension has been; otherwise the anchor is extended once more.  Of anchors that
-are likely to lie on one path only the first is extended ahead.  What a GPU foresees saves time likewise, and changes
-nothing.
+are likely to lie on one path, as their limits or places tell, only the first is extended ahead.  What a GPU foresees saves
+time likewise, and changes nothing.
 """
 
 from __future__ import annotations
