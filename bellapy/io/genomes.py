@@ -10,6 +10,7 @@ from bellapy.records.bases import ENCODE, UNKNOWN
 from bellapy.records.genomes import BETWEEN, Genome
 
 LOWER = ord("a")
+CODES = ENCODE.tobytes()
 
 
 def load_genome(path: str) -> Genome:
@@ -29,7 +30,7 @@ def load_genome(path: str) -> Genome:
                 raise InputError(path, f"two sequences have the name {text}; names have to differ", record=len(names) + 1)
             names[text] = None
             letters = np.frombuffer(sequence, np.uint8)
-            codes += [ENCODE[letters], between[0]]
+            codes += [np.frombuffer(sequence.translate(CODES), np.uint8), between[0]]
             masked += [letters >= LOWER, between[1]]
             sizes.append(len(letters))
     lengths = np.array(sizes, np.int64)

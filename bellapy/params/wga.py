@@ -39,6 +39,8 @@ LONG_SEED = "11101001100101011011111"
 """Sixteen bases of 23 that agree: chance gives one hit in 4 G pairs of places."""
 FEW_COPIES = 4
 """Places in the target that a word of the long seed may have."""
+SAMPLED = 4
+"""One word of the long seed in so many counts where genomes are close: nearly every hit lies in the HSP of another one."""
 
 XDROP_MATCHES = 10  # xdrop is the score of so many A
 YDROP_GAP = 300  # ydrop is the cost of a gap of so many bases

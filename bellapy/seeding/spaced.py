@@ -32,20 +32,24 @@ STAYS, TURNS = 0, 1
 MOST_BUCKET_BITS = 24
 LEAST_BUCKET_BITS = 8
 BUCKETS = 5  # bits more than the number of words has: most buckets are empty
-MOST_SHARES = 16  # of places and of words, for threads; a power of two
+LARGEST_HASH = (1 << 64) - 1  # of a word: its product with MIXER
+MOST_SHARE_BITS = 6  # of words, which tell the threads that take them
 
 U = np.uint64
+MIXER = U(0x9E3779B97F4A7C15)
 
 
 class Pattern(NamedTuple):
     """tables : (n, 1 << TABLE_BITS) uint16, what the last TABLE_BITS bases, and those before, give to a word's half.
 
     weight : bases of the window that count.  span : bases of the window.
+    most : the highest hash of a word that counts, uint64.
     """
 
     tables: np.ndarray
     weight: int
     span: int
+    most: np.uint64
 
 
 class SeedIndex(NamedTuple):
@@ -64,8 +68,10 @@ class SeedIndex(NamedTuple):
     rest_bits: int
 
 
-def parse_pattern(text: str) -> Pattern:
+def parse_pattern(text: str, sampled: int = 1) -> Pattern:
     """A pattern by name (12of19, 14of22), as a number of bases that all count, or as ones and zeros.
+
+    sampled : one word in so many counts, by its hash.
 
     Raises
     ------
@@ -84,7 +90,7 @@ def parse_pattern(text: str) -> Pattern:
     tables = np.zeros((-(-span // TABLE_BITS), len(bits)), np.uint16)
     for number, at in enumerate(ones):
         tables[at // TABLE_BITS] |= ((bits >> at % TABLE_BITS & 1) << number).astype(np.uint16)
-    return Pattern(tables, weight, span)
+    return Pattern(tables, weight, span, U(LARGEST_HASH // sampled))
 
 
 INDEX_BYTES = 16
@@ -98,28 +104,42 @@ def index_seeds(
 
     codes : (n,) uint8.  masked : (n,) bool; None: no base is.
     """
-    keys = _sorted_keys(codes, masked, pattern, step, threads)
-    bits = 2 * pattern.weight
-    bucket_bits = min(bits, MOST_BUCKET_BITS, max(LEAST_BUCKET_BITS, len(keys).bit_length() + BUCKETS))
+    parts = _sorted_parts(codes, masked, pattern, step, threads)
+    n, bits = sum(map(len, parts)), 2 * pattern.weight
+    bucket_bits = min(bits, MOST_BUCKET_BITS, max(LEAST_BUCKET_BITS, n.bit_length() + BUCKETS))
     rest_bits = bits - bucket_bits
     full = np.zeros(1 << bucket_bits >> 6, np.uint64)
-    ranks = np.zeros(len(full), np.uint32)
-    starts = np.empty(_mark_full(keys, rest_bits, full, ranks) + 1, np.uint32)
-    _begin_buckets(keys, rest_bits, starts)
-    places = keys.astype(np.uint32)
-    words = (keys >> U(32)).astype(np.uint32) if rest_bits else places[:0].copy()
-    return SeedIndex(places, words, full, ranks, starts, rest_bits)
+    places, words = np.empty(n, np.uint32), np.empty(n if rest_bits else 0, np.uint32)
+    share_bits = min((threads - 1).bit_length(), MOST_SHARE_BITS, len(full).bit_length() - 1)
+    ends = np.arange(1, 1 << share_bits, dtype=U) << U(32 + bits - share_bits)
+    cuts = np.array([[0, *np.searchsorted(part, ends), len(part)] for part in parts])
+    edges = cuts.sum(axis=0)
+
+    def gather(share: int) -> np.ndarray:
+        """The entries of all words that begin with some bits; the full buckets among theirs are marked.  Returns where each
+        of these begins.
+        """
+        keys = np.concatenate([part[slice(*cut)] for part, cut in zip(parts, cuts[:, share : share + 2], strict=True)])
+        if len(parts) > 1:
+            keys.sort()
+        rows = slice(*edges[share : share + 2])
+        places[rows] = keys
+        if rest_bits:
+            words[rows] = keys >> U(32)
+        starts = np.empty(len(keys), np.uint32)
+        return starts[: _begin_buckets(keys, rest_bits, edges[share], full, starts)].copy()
+
+    starts = map_threads(gather, range(1 << share_bits), threads)
+    ones = np.bitwise_count(full)
+    ranks = (np.cumsum(ones) - ones).astype(np.uint32)
+    return SeedIndex(places, words, full, ranks, np.concatenate((*starts, [np.uint32(n)])), rest_bits)
 
 
-def _sorted_keys(
+def _sorted_parts(
     codes: np.ndarray, masked: np.ndarray | None, pattern: Pattern, step: int, threads: int
-) -> np.ndarray:  # fmt: skip
-    """Word and place of each seed, as one number, ascending, (n,) uint64.
-
-    Threads sort the seeds of ranges of places first.  Then each takes all words that begin with some bits.
-    """
+) -> list[np.ndarray]:  # fmt: skip
+    """Word and place of each seed, as one number, ascending, (n,) uint64, for every of some ranges of places."""
     hidden = np.zeros(1, np.bool_) if masked is None else masked
-    shares = min(MOST_SHARES, 1 << (threads - 1).bit_length())
 
     def keys_of(places: tuple[int, int]) -> np.ndarray:
         keys = np.empty(places[1] - places[0], np.uint64)
@@ -127,21 +147,7 @@ def _sorted_keys(
         some.sort()
         return some
 
-    parts = map_threads(keys_of, even_ranges(len(codes), shares), threads)
-    if len(parts) == 1:
-        return parts[0]
-    firsts = np.arange(1, shares, dtype=U) << U(32 + 2 * pattern.weight - (shares - 1).bit_length())
-    cuts = [[0, *np.searchsorted(part, firsts).tolist(), len(part)] for part in parts]
-    ends = np.cumsum([0, *np.diff(cuts, axis=1).sum(axis=0)]).tolist()
-    keys = np.empty(ends[-1], np.uint64)
-
-    def gather(share: int) -> None:
-        some = keys[ends[share] : ends[share + 1]]
-        np.concatenate([part[cut[share] : cut[share + 1]] for part, cut in zip(parts, cuts, strict=True)], out=some)
-        some.sort()
-
-    map_threads(gather, range(shares), threads)
-    return keys
+    return map_threads(keys_of, even_ranges(len(codes), threads), threads)
 
 
 @njit
@@ -158,8 +164,10 @@ def _put_keys(codes, masked, everywhere, pattern, step, places, keys):
         run = run + 1 if code < U(4) and (everywhere or not masked[end]) else 0
         begin = end - pattern.span + 1
         if run >= pattern.span and begin % step == 0:
-            keys[n] = _word_of(stays, turns, pattern) << U(32) | U(begin)
-            n += 1
+            word = _word_of(stays, turns, pattern)
+            if word * MIXER <= pattern.most:
+                keys[n] = word << U(32) | U(begin)
+                n += 1
     return n
 
 
@@ -190,44 +198,37 @@ def count_ones(x):
 
 
 @njit
-def _mark_full(keys, rest_bits, full, ranks):
-    """Fill `full` and `ranks`; returns the number of full buckets.  keys : sorted, the word in the upper half."""
-    for x in range(len(keys)):
-        bucket = np.int64(keys[x] >> U(32)) >> rest_bits
-        full[bucket >> 6] |= U(1) << U(bucket & 63)
-    n = 0
-    for x in range(len(full)):
-        ranks[x] = n
-        n += count_ones(full[x])
-    return n
+def _begin_buckets(keys, rest_bits, begin, full, starts):
+    """Mark the full buckets of some sorted keys, and note where each begins; returns their number.
 
-
-@njit
-def _begin_buckets(keys, rest_bits, starts):
+    begin : of the keys among all.
+    """
     n, last = 0, np.int64(-1)
     for x in range(len(keys)):
         bucket = np.int64(keys[x] >> U(32)) >> rest_bits
         if bucket != last:
-            starts[n], last = x, bucket
+            full[bucket >> 6] |= U(1) << U(bucket & 63)
+            starts[n], last = begin + x, bucket
             n += 1
-    starts[n] = len(keys)
+    return n
 
 
 @njit
 def words_of(codes, masked, pattern):
-    """The word of the window that begins at each base, (n,) uint32, and whether there is one, (n,) bool."""
-    n = len(codes)
-    words, good = np.zeros(n, np.uint32), np.zeros(n, np.bool_)
+    """The words that count, (n,) uint32, and where their windows begin, (n,) uint32."""
+    words, places = np.empty(len(codes), np.uint32), np.empty(len(codes), np.uint32)
     stays = turns = U(0)
-    run = 0
-    for end in range(n):
+    run = n = 0
+    for end in range(len(codes)):
         code = U(codes[end])
         stays, turns = stays << U(1) | code >> U(STAYS) & U(1), turns << U(1) | code >> U(TURNS) & U(1)
         run = run + 1 if code < U(4) and not masked[end] else 0
         if run >= pattern.span:
-            begin = end - pattern.span + 1
-            words[begin], good[begin] = _word_of(stays, turns, pattern), True
-    return words, good
+            word = _word_of(stays, turns, pattern)
+            if word * MIXER <= pattern.most:
+                words[n], places[n] = word, end - pattern.span + 1
+                n += 1
+    return words[:n], places[:n]
 
 
 @njit_inner

@@ -129,9 +129,27 @@ def entropy(target, query, t: int, q: int, length: int) -> float:
 
 def hsps(target, query, hits, span: int, matrix, xdrop: int, least: int, threshold: int) -> set[tuple[int, int, int, int]]:
     """HSPs of seed hits (target and query place): target and query place, length, score."""
-    found, seen = set(), {}
+    return {found for found, _ in _hsps_with_hits(target, query, hits, span, matrix, xdrop, least, threshold)}
+
+
+def sections(target, query, hits, span: int, params, apart: int) -> list[tuple[int, int, int, int, int]]:
+    """Sections of HSPs: target and query place, length, score, seeds."""
+    found = []
+    limits = params.scores.matrix, params.xdrop, int(params.hspthresh * 2 / 3), params.hspthresh
+    for (*_, score), within in _hsps_with_hits(target, query, hits, span, *limits):
+        cuts = [x for x in range(1, len(within)) if within[x][1] - within[x - 1][1] > span + apart]
+        for a, b in zip([0, *cuts], [*cuts, len(within)], strict=True):
+            (t, q), (_, last) = within[a], within[b - 1]
+            found.append((t, q, last + span - q, score, b - a))
+    return found
+
+
+def _hsps_with_hits(target, query, hits, span: int, matrix, xdrop: int, least: int, threshold: int):
+    """HSPs, each with the hits that begin in what was looked at for it."""
+    found, seen = [], {}
     for t, q in sorted(hits, key=lambda hit: hit[1]):
-        if seen.get(t - q, 0) > q:
+        if seen.get(t - q, (0, None))[0] > q:
+            seen[t - q][1].append((t, q))
             continue
         t_end, q_end = t + span, q + span
         before = [(t_end - n, q_end - n) for n in range(1, min(t_end, q_end) + 1)]
@@ -142,50 +160,81 @@ def hsps(target, query, hits, span: int, matrix, xdrop: int, least: int, thresho
         if least <= score <= 3 * threshold:
             score = int(score * entropy(target, query, t_end - left, q_end - left, left + right))
         if score >= least:
-            seen[t - q] = q_end + looked
-            found.add((t_end - left, q_end - left, left + right, score))
+            seen[t - q] = q_end + looked, [(t, q)]
+            found.append(((t_end - left, q_end - left, left + right, score), seen[t - q][1]))
     return found
 
 
-def chains(hsps, edges, scores, ydrop: int, reach: int, forget: int) -> tuple[list[int], list[list[int]]]:
-    """For each HSP (target and query place, length, score) its section's score, and the limits of its extension, by all
-    links there are.  edges : for each HSP, begin and end of the target sequence and of the query sequence.
+def support(hsps, edges, sizes, scores, ydrop: int, reach: int, forget: int, worth: int):
+    """For each HSP (target and query place, length, seeds) what speaks for it, and the limits of its extension, place by
+    place.  edges : begin and end of its target sequence and of its query sequence.  sizes : places of target and query.
+    worth : pairs of bases that a seed stands for.
     """
-    most = 1 << 20
-    before, first = _chains_up_to(hsps, [edge[::2] for edge in edges], scores, ydrop, reach, forget)
-    turned = [(most - t - length, most - q - length, length, score) for t, q, length, score in hsps]
-    begins = [[most - edge[1], most - edge[3]] for edge in edges]
-    behind, last = _chains_up_to(turned, begins, scores, ydrop, reach, forget)
-    support = [x + y - hsp[3] for x, y, hsp in zip(before, behind, hsps, strict=True)]
-    return support, [[a[0], most - b[0], a[1], most - b[1]] for a, b in zip(first, last, strict=True)]
+    own = [n_seeds * worth * int(scores.matrix.max()) for *_, n_seeds in hsps]
+    near = _chains_through(hsps, edges, sizes, scores, [ydrop] * len(hsps), own, (reach, forget))
+    score = _chains_through(hsps, edges, sizes, scores, [max(ydrop, some) for some in near], own, (reach, forget))
+    owners, half = ({}, {}), sizes[1] // 2
+    grounds = [
+        (range(t, t + size), [q + x if q < half else 2 * half - 1 - q - x for x in range(size)]) for t, q, size, _ in hsps
+    ]
+    getting = set()
+    for x in sorted(range(len(hsps)), key=lambda x: (-score[x], hsps[x])):
+        free = min(sum(place not in of for place in ground) for of, ground in zip(owners, grounds[x], strict=True))
+        if score[x] > ydrop and 2 * free >= hsps[x][2]:
+            getting.add(x)
+            for of, ground in zip(owners, grounds[x], strict=True):
+                of.update((place, x) for place in ground if place not in of)
+
+    def limit(x: int, genome: int, step: int) -> int:
+        """Of the places on one side."""
+        here, size = hsps[x][genome], hsps[x][2]
+        edge, at = edges[x][2 * genome + (step > 0)], here + size if step > 0 else here - 1
+        for place in range(at, at + step * reach, step):
+            if place == (edge if step > 0 else edge - 1):
+                break
+            y = owners[genome].get(place if not genome or place < half else 2 * half - 1 - place, x)
+            if y == x:
+                continue
+            steps = [hsps[y][of] - hsps[x][of] for of in (genome, 1 - genome)]
+            gap = scores.open + scores.extend * abs(steps[0] - steps[1]) if steps[0] != steps[1] else 0
+            if steps[1] * step <= 0 or gap > ydrop:
+                return place if step > 0 else place + 1
+            is_further = step * (hsps[y][genome] - here) > 0 or (hsps[y][genome] == here and step * (y - x) > 0)
+            return limit(y, genome, step) if is_further else edges[y][2 * genome + (step > 0)]
+        return edge
+
+    limits = [
+        [limit(x, genome, step) for genome in (0, 1) for step in (-1, 1)] if x in getting else list(edges[x])
+        for x in range(len(hsps))
+    ]
+    return [some if x in getting else 0 for x, some in enumerate(score)], limits
 
 
-def _chains_up_to(hsps, begins, scores, ydrop: int, reach: int, forget: int):
+def _chains_through(hsps, edges, sizes, scores, most, own, reaches) -> list[int]:
+    """The score of the best chain through each HSP.  most : what a gap beside each may cost.  own : what each one adds."""
+    turned = [(sizes[0] - t - length, sizes[1] - q - length, length) for t, q, length, _ in hsps]
+    to = _chains_up_to([hsp[:3] for hsp in hsps], [edge[::2] for edge in edges], scores, most, own, *reaches)
+    begins = [[sizes[0] - edge[1], sizes[1] - edge[3]] for edge in edges]
+    back = _chains_up_to(turned, begins, scores, most, own, *reaches)
+    return [x + y - z for x, y, z in zip(to, back, own, strict=True)]
+
+
+def _chains_up_to(hsps, begins, scores, most, own, reach: int, forget: int) -> list[int]:
     """Likewise, of what comes before each HSP; begins : of its sequences."""
-    _, opened, extended = scores
-    pair = int(scores.matrix.max())
-    best, section, limits = ([0] * len(hsps) for _ in range(3))
+    pair, best = int(scores.matrix.max()), list(own)
     for b in sorted(range(len(hsps)), key=lambda x: hsps[x][0] + hsps[x][2]):
-        t, q, length, score = hsps[b]
-        whole, near = [(score, -1, 0)], [(score, -1)]
-        for a, (t_before, q_before, size, _) in enumerate(hsps):
+        t, q, length = hsps[b]
+        for a, (t_before, q_before, size) in enumerate(hsps):
             steps = t - t_before, q - q_before
             ahead = min(*steps, *(step + length - size for step in steps)) > 0
             inside = t_before >= begins[b][0] and q_before >= begins[b][1]
             if not ahead or not inside or max(steps) - size > reach:
                 continue
-            gap = opened + extended * abs(steps[0] - steps[1]) if steps[0] != steps[1] else 0
-            gain = score - pair * max(0, size - min(steps)) - gap
+            gap = scores.open + scores.extend * abs(steps[0] - steps[1]) if steps[0] != steps[1] else 0
             faded = best[a] - best[a] * min(forget, t + length - t_before - size) // forget
-            whole.append((faded + gain, a, gap))
-            if gap <= ydrop:
-                near.append((section[a] + gain, a))
-        (best[b], a, gap), (section[b], beside) = max(whole), max(near)
-        limits[b] = limits[beside] if beside >= 0 else list(begins[b])
-        if gap > ydrop:
-            section[b] = score
-            limits[b] = [min(t, hsps[a][0] + hsps[a][2]), min(q, hsps[a][1] + hsps[a][2])]
-    return section, limits
+            if gap <= most[b]:
+                best[b] = max(best[b], faded + own[b] - pair * max(0, size - min(steps)) - gap)
+    return best
 
 
 def ungapped_blocks(runs) -> list[list[int]]:

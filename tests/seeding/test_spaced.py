@@ -9,7 +9,7 @@ from strategies import mutate, random_bases
 
 from bellapy.engines.ydrop.sieve import pack
 from bellapy.errors import ParameterError
-from bellapy.jobs.wga.ungapped import QUERY, TARGET, Search, find_hsps
+from bellapy.jobs.wga.ungapped import HITS, QUERY, TARGET, Search, find_hsps
 from bellapy.params.wga import make_wga_params
 from bellapy.records.bases import encode
 from bellapy.records.genomes import BETWEEN, Genome
@@ -61,6 +61,24 @@ def test_the_index_does_not_depend_on_threads(seed):
         assert len(one.places) > 200
         for other in others:
             assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def test_one_word_in_so_many_counts_on_both_genomes():
+    rng = np.random.default_rng(7)
+    text = random_bases(rng, 4000)
+    target, query = (genome_of(some, np.zeros(len(some), np.bool_)) for some in (text, mutate(rng, text, 0.02)))
+    shape = PATTERNS["12of19"]
+    hits = naive_wga.seed_hits(target.codes, query.codes, (target.masked, query.masked), shape, False)
+    kept = []
+    for t, _ in hits:
+        window = [int(code) for code, one in zip(target.codes[t:], shape, strict=False) if one == "1"]
+        word = int("".join(str(code & 1) for code in window) + "".join(str(code >> 1) for code in window), 2)
+        kept.append((word * 0x9E3779B97F4A7C15) % 2**64 < 2**64 / 4)
+    pattern, params = parse_pattern("12of19", 4), make_wga_params({"sensitive": True})
+    index = index_seeds(target.codes, target.masked, pattern)
+    search = Search(target, index, pattern, params, transition=False, most_copies=1000)
+    _, counts = find_hsps(search, query, pack(query.codes), 1, (0, len(query.codes)))
+    assert counts[HITS] == sum(kept) and 0.2 < np.mean(kept) < 0.3
 
 
 def test_words_of_many_places_are_left_out_and_counted():

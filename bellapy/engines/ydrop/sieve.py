@@ -14,6 +14,7 @@ from llvmlite import ir
 from numba import types
 
 from bellapy.compute.jit import intrinsic, njit, njit_inner
+from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.engines.ydrop.row import LANES, LONG_VECTORS, VECTORS, Emitter, llvm, make_lookup
 
 BASES = 24  # of one word: eight in each of three planes
@@ -23,6 +24,7 @@ WORDS = LEFT_WORDS + RIGHT_WORDS
 MARGIN = 128  # packed bases before the first one, and behind the last one
 ROUGH_SHIFT = 7
 """Bits of places that share a mark."""
+PIECES = 64  # of a genome, for threads
 MOST_SPAN = 64  # of a seed: what its extension looks at lies within one mark to either side
 MOST_DROP, MOST_SCORE = 15_000, ((1 << 15) - 1) // (2 * LEFT)
 """Of scores up to here, differences of two sums over LEFT bases fit 16 bits."""
@@ -47,11 +49,16 @@ def sieve_table(matrix: np.ndarray) -> np.ndarray:
     return np.tile(np.clip(matrix[:4, :4], -MOST_SCORE, MOST_SCORE).T.ravel(), 2).astype(np.int16)
 
 
-def pack(codes: np.ndarray) -> Packed:
+def pack(codes: np.ndarray, threads: int = 1) -> Packed:
     """Bases for the sieve; codes : (n,) uint8."""
     bases = np.zeros((len(codes) + 2 * MARGIN >> 2) + 8, np.uint8)
     marked = np.zeros((len(codes) >> ROUGH_SHIFT) + 2, np.bool_)
-    _pack(codes, bases, marked)
+    marks = even_ranges((len(codes) >> ROUGH_SHIFT) + 1, PIECES)  # whose bases share no byte with those of others
+
+    def put(some: tuple[int, int]) -> None:
+        _pack(codes, some[0] << ROUGH_SHIFT, min(some[1] << ROUGH_SHIFT, len(codes)), bases, marked)
+
+    map_threads(put, marks, threads)
     rough = marked.copy()
     rough[1:] |= marked[:-1]
     rough[:-1] |= marked[1:]
@@ -59,8 +66,8 @@ def pack(codes: np.ndarray) -> Packed:
 
 
 @njit
-def _pack(codes, bases, marked):
-    for place in range(len(codes)):
+def _pack(codes, begin, end, bases, marked):
+    for place in range(begin, end):
         code = codes[place]
         marked[place >> ROUGH_SHIFT] |= code > 3
         at = place + MARGIN

@@ -47,7 +47,9 @@ def add_wall(walls: Walls, q: int, t: int, runs: np.ndarray) -> Walls:
     """
     room = int(walls.used[0]) + 2 * len(runs) + (int(runs[:, 1].sum()) >> (SHIFT - 1)) + 2
     if room > len(walls.pieces):
-        walls = walls._replace(pieces=np.resize(walls.pieces, (2 * room, 5)))
+        pieces = np.empty((2 * room, 5), np.int64)
+        pieces[: walls.used[0]] = walls.pieces[: walls.used[0]]
+        walls = walls._replace(pieces=pieces)
     _add(walls, q, t, runs)
     return walls
 

@@ -11,8 +11,8 @@ from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.engines.ydrop.sieve import pack
 from bellapy.jobs.wga.means import Means
 from bellapy.jobs.wga.preset import Pass
-from bellapy.jobs.wga.scene import Anchors, Sequences
-from bellapy.jobs.wga.support import Chains, chains_of
+from bellapy.jobs.wga.scene import Anchors, Sequences, paths_of
+from bellapy.jobs.wga.support import Support, support_of
 from bellapy.jobs.wga.ungapped import (
     CAPPED,
     EXTENDED,
@@ -68,9 +68,8 @@ def anchors_of(
     results = _search(target, strands, one, number, params, means)
     counts = np.sum([counts for _, counts in results.values()], axis=0)
     with means.report.stage(AnchorStage("anchors")) as stage:
-        forward, reverse = (
-            _distinct(np.concatenate([hsps for (of, _), (hsps, _) in results.items() if of == strand])) for strand in (1, -1)
-        )
+        of_strands = [[hsps for (of, _), (hsps, _) in results.items() if of == strand] for strand in (1, -1)]
+        forward, reverse = map_threads(_distinct, of_strands, means.resources.threads)
         reverse[:, QUERY] += len(strands[1].codes)
         anchors = _anchors(sequences, [forward, reverse], one, params, means.resources.threads)
         stage.anchors = len(anchors.score)
@@ -86,7 +85,8 @@ def _search(
     target: Genome, strands: dict[int, Genome], one: Pass, number: int, params: WgaParams, means: Means
 ) -> dict[tuple[int, tuple[int, int]], tuple[np.ndarray, np.ndarray]]:
     """HSPs and counts of every strand and block of the query."""
-    pattern, report, budget = parse_pattern(one.seed), means.report, means.resources.budget
+    pattern, report, budget = parse_pattern(one.seed, one.sampled), means.report, means.resources.budget
+    threads = means.resources.threads
     jobs = [(strand, block) for strand in strands for block in blocks_of(target, strands[strand])]
     names = {job: f"hsps.{number}.{'plus' if job[0] > 0 else 'minus'}.{job[1][0]}" for job in jobs}
     results = {}
@@ -95,12 +95,15 @@ def _search(
             results[job] = arrays["hsps"], arrays["counts"]
     missing = [job for job in jobs if job not in results]
     with report.stage(IndexStage("index")) as stage:
-        budget.require("the seeds of the target", INDEX_BYTES * len(target.codes))
+        budget.require("the seeds of the target", INDEX_BYTES * len(target.codes) // one.sampled)
         masked = target.masked if target.masked.any() else None
-        index = index_seeds(target.codes, masked, pattern, params.step, means.resources.threads)
+        index = index_seeds(target.codes, masked, pattern, params.step, threads)
         stage.seeds = len(index.places)
-    search = Search(target, index, pattern, params, transition=one.transition, most_copies=one.most_copies)
-    packed = {strand: pack(genome.codes) for strand, genome in strands.items()}
+    search = Search(
+        target, index, pattern, params, transition=one.transition, most_copies=one.most_copies, sections=one.linked,
+        threads=threads,
+    )  # fmt: skip
+    packed = {strand: pack(genome.codes, threads) for strand, genome in strands.items()}
 
     def find(job: tuple[int, tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
         hsps, counts = find_hsps(search, strands[job[0]], packed[job[0]], *job)
@@ -112,15 +115,16 @@ def _search(
     done = itertools.count(1)
     with report.stage(SeedStage("seed")) as seeding, progress("seed", len(missing)) as advance:
         size = search_bytes(max(end - begin for _, (begin, end) in jobs), one.most_copies)
-        threads = budget.items("the search for seeds", size, least=1, most=means.resources.threads)
+        threads = budget.items("the search for seeds", size, least=1, most=threads)
         results |= dict(zip(missing, map_threads(find, missing, threads), strict=True))
         counts = np.sum([counts for _, counts in results.values()], axis=0)
         seeding.hits, seeding.extended, seeding.hsps = (int(counts[which]) for which in (HITS, EXTENDED, N_HSPS))
     return {job: results[job] for job in jobs}
 
 
-def _distinct(hsps: np.ndarray) -> np.ndarray:
-    """HSPs, those that two blocks have found once only."""
+def _distinct(of_blocks: list[np.ndarray]) -> np.ndarray:
+    """HSPs of all blocks by place, those that two have found once only."""
+    hsps = np.concatenate(of_blocks)
     rows = hsps[np.argsort(hsps[:, TARGET] << 32 | hsps[:, QUERY], kind="stable")]
     return rows[np.concatenate(([True], (rows[1:] != rows[:-1]).any(axis=1)))[: len(rows)]]
 
@@ -134,11 +138,9 @@ def _anchors(sequences: Sequences, of_strands: list[np.ndarray], one: Pass, para
         rows = slice(*some)
         find_anchors(sequences.target, sequences.query, hsps[rows], params.scores.matrix, places[rows])
 
-    def chains(some: np.ndarray) -> Chains:
-        edges = sequences.edges(some[:, TARGET], some[:, QUERY])
-        return chains_of(some, edges, params, threads) if one.linked else Chains(some[:, SCORE].copy(), edges)
-
     map_threads(place, even_ranges(len(hsps), PIECES), threads)
-    support, limits = (np.concatenate(columns) for columns in zip(*map_threads(chains, of_strands, threads), strict=True))
+    edges = sequences.edges(hsps[:, TARGET], hsps[:, QUERY])
+    sizes = len(sequences.target), len(sequences.query)
+    support = support_of(hsps, edges, sizes, params, threads) if one.linked else Support(hsps[:, SCORE].copy(), edges)
     t, q = places.T.copy()
-    return Anchors(t, q, hsps[:, SCORE].copy(), support, limits)
+    return Anchors(t, q, hsps[:, SCORE].copy(), *support, paths_of(t, q, support.limits, edges))

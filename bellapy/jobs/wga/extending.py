@@ -27,6 +27,9 @@ LEFT, RIGHT, LOW, HIGH, CELLS, RUNS_END, PARTS_END, N_TOLD = range(8)
 its parts end in the arrays of all.
 """
 
+SHARES = 32
+"""Pieces of work for each thread: they differ by far in what they take."""
+
 
 class Wanted(NamedTuple):
     """Anchors to be extended.
@@ -41,7 +44,7 @@ class Wanted(NamedTuple):
     ends: np.ndarray
     last: np.ndarray
 
-    def rows(self, which: slice) -> Wanted:
+    def rows(self, which: slice | np.ndarray) -> Wanted:
         return Wanted(*(np.ascontiguousarray(column[which]) for column in self))
 
 
@@ -78,15 +81,18 @@ class Extending:
     def _each(self, function: Callable[[Wanted], list[Result]], wanted: Wanted) -> list[Result]:
         """Results of a function that takes some anchors, for all of them.
 
-        Neighbours go to different threads: the first anchors have the best scores, and take longest.
+        Those that may take longest come first, and neighbours go to different threads: the first anchors have the best
+        scores, and take longest.
         """
-        n = min(self.threads if self.pool else 1, len(wanted.target))
-        pieces = [slice(first, None, n) for first in range(n)]
+        n = min(self.threads * SHARES if self.pool else 1, len(wanted.target))
+        order = np.argsort(wanted.limits[:, 0] - wanted.limits[:, 1], kind="stable")
+        pieces = [order[first::n] for first in range(n)]
         results: list[Result] = [*wanted.target]
         for piece, some in zip(
             pieces, (self.pool.map if self.pool else map)(function, map(wanted.rows, pieces)), strict=True
         ):
-            results[piece] = some
+            for row, result in zip(piece.tolist(), some, strict=True):
+                results[row] = result
         return results
 
     def extend(self, scene: Scene, wanted: Wanted) -> list[Outcome]:

@@ -1,6 +1,6 @@
 """Gapped alignments of two genomes from their anchors.
 
-Anchors are taken in the order of their support: their score, or that of the chain of HSPs around them.  One that an earlier
+Anchors are taken in the order of their support: their score, or that of the seeds around them.  One that an earlier
 alignment passes through is left out: it would lead to the same alignment once more.  The others are extended to both sides;
 earlier alignments are walls.  A second round takes the anchors of weaker HSPs that lie close to an end of what the first
 round found.
@@ -12,8 +12,8 @@ that had none.
 
 The result depends on the order alone.  Threads extend anchors ahead of their turn, with the walls that are there then.  This
 holds if no wall was added since where the extension has been; otherwise the anchor is extended once more.  Of anchors that
-are likely to lie on one path only the first is extended ahead.  What a GPU foresees saves time likewise, and changes
-nothing.
+are likely to lie on one path, as their limits or places tell, only the first is extended ahead.  What a GPU foresees saves
+time likewise, and changes nothing.
 """
 
 from __future__ import annotations
@@ -37,12 +37,11 @@ from bellapy.records.genomes import Alignment
 
 CLOSE = 10_000
 """Bases from the end of an alignment, on both sequences, within which weaker HSPs count too."""
-AHEAD, AHEAD_SENSITIVE = 4, 32
-"""Anchors for each thread that are extended at a time; without a filter nearly all of them lead nowhere, and soon."""
-
-LENGTH_BITS, BAND_BITS = 20, 11
-"""Of sums and of differences of both places: anchors that agree in those above are likely to lie on one path."""
-SCANNED = 1 << 14  # turns that are gone through for anchors to be extended ahead
+AHEAD, FAR_AHEAD = 4, 32
+"""Anchors for each thread that are extended at a time.  More of those whose limits tell that they lead to paths of their
+own; and without a filter, where nearly all of them lead nowhere, and soon.
+"""
+SCANNED = 1 << 18  # turns that are gone through for anchors to be extended ahead
 TURNS = 2
 """Of each anchor."""
 PASSED, LEFT_OUT, WAITS, POOR, DUE = range(5)
@@ -67,7 +66,8 @@ class Aligner:
     def __init__(self, params: WgaParams, resources: Resources = CPU, pool: Executor | None = None):
         self.params, self.resources = params, resources
         self.extending = Extending(params, pool, resources.threads)
-        self.n_ahead = resources.threads * (AHEAD_SENSITIVE if params.sensitive else AHEAD) if pool else 1
+        few = FAR_AHEAD if params.sensitive else AHEAD
+        self.n_ahead = (few * resources.threads, FAR_AHEAD * resources.threads) if pool else (1, 1)
 
     def align(
         self, sequences: Sequences, anchors: Anchors, *, same: bool = False, trims: bool = False, keeper: Keeper = NOWHERE,
@@ -130,7 +130,7 @@ class Aligner:
 
         t : the anchor's target place.  is_first : whether it is the first turn.
         """
-        if not scene.trims:
+        if not scene.trims or not scene.spanned.meets(part):
             return [part]
         path = Alignment(part.score, 0, 0, 1, part.target, part.query, part.runs)
         on_target, on_query = scene.spanned.of_path(path)
@@ -150,7 +150,8 @@ class Aligner:
             turn: outcome for turn, outcome in ahead.items()
             if turn > x and is_free(scene.walls, q[turn % len(t)], t[turn % len(t)], outcome.region, outcome.n_walls)
         }  # fmt: skip
-        turns = next_anchors(scene.walls, q, t, x, self.n_ahead, scene.spanned, scene.waits.copy(), some.foresight)
+        path = some.anchors.path
+        turns = next_anchors(scene.walls, q, t, path, x, self.n_ahead, scene.spanned, scene.waits.copy(), some.foresight)
         numbers = [turn for turn in turns.tolist() if turn not in held]
         return held | dict(zip(numbers, self.extending.extend(scene, self._wanted(scene, some, numbers)), strict=True))
 
@@ -224,26 +225,27 @@ def next_anchor(walls, q, t, begin, spanned, waits, foresight):
 
 
 @njit
-def next_anchors(walls, q, t, begin, most, spanned, waits, foresight):
-    """At most `most` turns from `begin` on, (m,) int64, whose anchors may have to be extended, each likely to lead to a path
-    of its own; other arguments as in `next_anchor`.
+def next_anchors(walls, q, t, path, begin, most, spanned, waits, foresight):
+    """Turns from `begin` on, (m,) int64, whose anchors may have to be extended, each likely to lead to a path of its own.
+
+    most : turns before one whose anchor has no limits of its own, and in all.  path : as in Anchors; other arguments as in
+    `next_anchor`.
     """
-    turns, n = np.empty(most, np.int64), 0
-    found = set([np.int64(0)])  # no place has this number; it tells the type
+    turns, n = np.empty(most[1], np.int64), 0
+    found = set(path[:0])
     for turn in range(begin, min(begin + SCANNED, TURNS * len(q))):
         x = turn % len(q)
-        near = (q[x] + t[x] >> LENGTH_BITS) << 32 | (q[x] - t[x] + len(walls.heads) * 64 >> BAND_BITS) + 1
-        if near in found:
+        if n >= most[np.int64(path[x] >= 0)]:
+            break
+        if path[x] in found:
             continue
         brings = _brings(walls, q, t, turn, spanned, waits, foresight)
         if brings == WAITS:
             waits[x] = True
         if brings == DUE:
-            found.add(near)
+            found.add(path[x])
             turns[n] = turn
             n += 1
-            if n == most:
-                break
     return turns[:n]
 
 

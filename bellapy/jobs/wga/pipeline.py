@@ -14,7 +14,7 @@ from bellapy.jobs.wga.anchoring import REPEATS, anchors_of
 from bellapy.jobs.wga.gapped import TURNS, Aligner
 from bellapy.jobs.wga.kept import NOTHING, Keeper, Progress
 from bellapy.jobs.wga.means import Means
-from bellapy.jobs.wga.preset import Pass, passes_of
+from bellapy.jobs.wga.preset import passes_of
 from bellapy.jobs.wga.rejoin import rejoin
 from bellapy.jobs.wga.scene import Anchors, Sequences, sequences_of
 from bellapy.jobs.wga.select import Taken, drop_copies, one_to_one
@@ -101,7 +101,7 @@ def _align(target: Genome, query: Genome, params: WgaParams, means: Means) -> tu
             target, query = _without_spanned(target, query, _alignments(sequences, done)[0])
         anchors = anchors_of(target, {1: query, -1: query.reverse()}, sequences, one, number, params, means)
         is_last = number == len(passes) - 1  # of the anchors of long seeds few are extended, and a GPU would extend all
-        done = _extend(sequences, anchors, one, number, done, params, means if is_last else _without_gpu(means))
+        done = _extend(sequences, anchors, passes[0].linked, number, done, params, means if is_last else _without_gpu(means))
     return _alignments(sequences, done)
 
 
@@ -125,9 +125,9 @@ def _alignments(sequences: Sequences, done: Progress) -> tuple[list[Alignment], 
 
 
 def _extend(
-    sequences: Sequences, anchors: Anchors, one: Pass, number: int, before: Progress, params: WgaParams, means: Means
+    sequences: Sequences, anchors: Anchors, trims: bool, number: int, before: Progress, params: WgaParams, means: Means,
 ) -> Progress:  # fmt: skip
-    """The alignments of a pass, with those of the passes before."""
+    """The alignments of a pass, with those of the passes before; trims : as in Scene."""
     resources = means.resources
     if means.may_use_gpu:
         resources = replace(resources, device=choose_device("auto"))
@@ -139,7 +139,7 @@ def _extend(
         ThreadPoolExecutor(threads) if threads > 1 else nullcontext() as pool,
     ):
         result = Aligner(params, replace(resources, threads=threads), pool).align(
-            sequences, anchors, same=params.itself, trims=one.linked, keeper=Keeper(means.work, f"aligned.{number}"),
+            sequences, anchors, same=params.itself, trims=trims, keeper=Keeper(means.work, f"aligned.{number}"),
             begun=NOTHING._replace(parts=before.parts.copy()), advance=advance,
         )  # fmt: skip
         stage.anchors, stage.cells = result.n_extended, result.n_cells

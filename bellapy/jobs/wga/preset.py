@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.threads import map_threads
-from bellapy.params.wga import FEW_COPIES, LONG_SEED, WgaParams
+from bellapy.params.wga import FEW_COPIES, LONG_SEED, SAMPLED, WgaParams
 from bellapy.records.bases import UNKNOWN
 from bellapy.records.genomes import Genome
 from bellapy.report.log import logger
@@ -26,33 +26,36 @@ Salmonella have 39 M of the first and hardly one of the others.
 FAR = 0.10
 """Estimated divergence from which on a transition in a seed is worth its time; where rates vary, more than this is true."""
 WORD = 24  # bases; their shared ones tell the divergence
-SAMPLED = 1 << 18  # words of the larger genome, about
+WORDS = 1 << 18  # of the larger genome in the sample, about
 LARGEST_HASH = 1 << 63
 PIECE = 1 << 20  # bases that are hashed at a time
 
 
 class Pass(NamedTuple):
     """seed : a pattern.  transition : whether one base of it may differ by one.  most_copies : of a word in the target.
+    sampled : one word in so many counts, by its hash.
 
-    linked : anchors are taken by what their neighbours add to their score (support.py), not by their own score alone.
-    Of distant genomes too many HSPs of a chain are missing.
+    linked : anchors are taken by the seeds in their HSPs and in those near by (support.py), not by their own scores.
+    Distant genomes have too few seeds in common.
     """
 
     seed: str
     transition: bool
     most_copies: int
+    sampled: int
     linked: bool
 
 
 def passes_of(target: Genome, query: Genome, params: WgaParams, threads: int = 1) -> list[Pass]:
     """The passes in order; the last one has the seeds that the options name."""
-    own = Pass(params.seed, not params.notransition, params.max_copies, linked=False)
+    own = Pass(params.seed, not params.notransition, params.max_copies, 1, linked=False)
     preset = params.preset
     if preset == "auto":
         preset = _choose(target, query, params, threads)
     if preset == "lastz":
         return [own]
-    return [Pass(LONG_SEED, preset == "distant", FEW_COPIES, linked=preset == "close"), own]
+    close = preset == "close"
+    return [Pass(LONG_SEED, not close, FEW_COPIES, SAMPLED if close else 1, linked=close), own]
 
 
 def _choose(target: Genome, query: Genome, params: WgaParams, threads: int) -> str:
@@ -100,7 +103,7 @@ def _samples(
     target: Genome, query: Genome, k: int, threads: int, *, unmask: bool
 ) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray], float]:
     """The same share of the words of both genomes: hashes, ascending, with the copies of each, (n,) both; and that share."""
-    share = min(1.0, SAMPLED / max(len(target.codes), len(query.codes)))
+    share = min(1.0, WORDS / max(len(target.codes), len(query.codes)))
     most = np.uint64(min(share * LARGEST_HASH, LARGEST_HASH - 1))
 
     def words(of: tuple[Genome, int]) -> np.ndarray:

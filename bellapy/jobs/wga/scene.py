@@ -58,11 +58,18 @@ def sequences_of(target: Genome, strands: dict[int, Genome]) -> Sequences:
     return Sequences(target.codes, codes, target.starts, target.starts + target.lengths, q_starts, q_ends)
 
 
+MIXER = np.uint64(0x9E3779B97F4A7C15)
+LENGTH_BITS, BAND_BITS = 20, 11
+"""Of sums and of differences of both places: anchors that agree in those above are likely to lie on one path."""
+
+
 class Anchors(NamedTuple):
     """target, query : (n,) int64 places in `Sequences`.  score : (n,) int64, of the HSP.
 
-    support : (n,) int64, by which anchors are taken: what the chain of each scores (support.py), or the score.
+    support : (n,) int64, by which anchors are taken: what speaks for each (support.py), or the score.
     limits : (n, 4) int64, target places between which an extension stays, then query places; within the sequences.
+    path : (n,) int64, anchors with the same number are likely to lie on one path: by their limits, below 0 where there are
+    none but the sequences' edges, and only places tell.
     """
 
     target: np.ndarray
@@ -70,6 +77,7 @@ class Anchors(NamedTuple):
     score: np.ndarray
     support: np.ndarray
     limits: np.ndarray
+    path: np.ndarray
 
     def take(self, rows: np.ndarray) -> Anchors:
         return Anchors(*(column[rows] for column in self))
@@ -77,6 +85,17 @@ class Anchors(NamedTuple):
     def ordered(self) -> Anchors:
         """By falling support, then by falling score, then by target place, then by query place."""
         return self.take(np.lexsort((self.query, self.target, -self.score, -self.support)))
+
+
+def paths_of(t: np.ndarray, q: np.ndarray, limits: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """`path` of anchors, a hash of their limits or places."""
+    near = t + q >> LENGTH_BITS, q - t >> BAND_BITS, -1, -1
+    limited, number = (limits != edges).any(axis=1), np.zeros(len(t), np.uint64)
+    for limit, place in zip(limits.T, near, strict=True):
+        number = (number ^ np.where(limited, limit, place).astype(np.uint64)) * MIXER
+        number ^= number >> np.uint64(32)
+    number = (number >> np.uint64(1)).astype(np.int64)
+    return np.where(limited, number, ~number)
 
 
 def ends_of(part: Part) -> list[tuple[int, int]]:
@@ -97,11 +116,19 @@ class Spanned(NamedTuple):
     query: np.ndarray
 
     def add(self, part: Part) -> None:
+        for span in self._spans(part):
+            span[:] = True
+
+    def _spans(self, part: Part) -> tuple[np.ndarray, np.ndarray]:
+        """Views of the bases between the ends of an alignment."""
         (t, q), (t_end, q_end) = ends_of(part)
         if q >= len(self.query):
             q, q_end = 2 * len(self.query) - q_end, 2 * len(self.query) - q
-        self.target[t:t_end] = True
-        self.query[q:q_end] = True
+        return self.target[t:t_end], self.query[q:q_end]
+
+    def meets(self, part: Part) -> bool:
+        """Whether a base of those between the ends of an alignment is spanned, on either genome."""
+        return any(span.any() for span in self._spans(part))
 
     def of_path(self, path: Alignment) -> tuple[np.ndarray, np.ndarray]:
         """Which pairs of a path have a spanned base on the target, and on the query, (n,) bool each."""

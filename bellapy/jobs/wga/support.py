@@ -1,15 +1,16 @@
-"""What the neighbours of an HSP say for it.
+"""Which HSPs are those of counterparts, and what of the genomes is theirs.
 
-Copies of a repeat, of a satellite most of all, may align better over a short stretch than counterparts do.  But the chain of
-counterparts goes on to both sides.  So its HSPs are extended first, and their alignments keep the others off.
+Copies of a repeat, of a satellite most of all, may be as long and nearly as alike as counterparts are.  What copies do not
+share are words that few places have.  Counterparts have nearly all of these in common, and a seed is such a word.  So an HSP
+counts by its seeds: each scores as much as the pairs of bases that it stands for.
 
 HSPs of a chain follow each other on two sequences, within REACH.  A link costs what a gap of the difference costs, and the
-bases that both HSPs have twice.  The best link of an HSP goes to the best chain on that side.  For this a chain's score
-fades: what counts is the sequence near by.  A long chain would else win an HSP that it does not belong to.
+bases that both HSPs have twice.  What speaks for an HSP is the score of the best chain through it.  This score fades: what
+counts is the sequence near by.  First, gaps within a chain are no longer than an extension bridges.  Then an HSP may have a
+longer gap beside it, if the chain through it scores more than that costs.
 
-Where the best link has a gap that no extension bridges, a section ends.  The sequence beyond belongs to the HSPs there, and
-limits extensions.  In a satellite they would go through it all the same, along another copy.  What speaks for an HSP is the
-score of its section.
+By falling support HSPs claim what they cover, if at least half of it is free on both genomes.  An extension ends at ground
+that it cannot get to by a gap that it bridges.  In a satellite it would go on all the same, along another copy.
 
 HSPs are gone through by their ends on the target.  Those before are kept in lists by their ends on the query, so that far
 ones are not looked at.
@@ -21,13 +22,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit
+from bellapy.compute.jit import njit, njit_inner
 from bellapy.compute.threads import map_threads
-from bellapy.jobs.wga.ungapped import LENGTH, QUERY, SCORE, TARGET
-from bellapy.params.wga import WgaParams
+from bellapy.jobs.wga.ungapped import LENGTH, N_SEEDS, QUERY, TARGET
+from bellapy.params.wga import SAMPLED, WgaParams
 
 REACH = 10_000
-"""Bases between two HSPs of a chain, on either sequence."""
+"""Bases between two HSPs of a chain, on either sequence; and beside one, within which the ground of others is looked for."""
 TRIED = 256
 """HSPs of a list, the last ones on the target, that may precede one in a chain."""
 FORGET = 1 << 15
@@ -35,71 +36,134 @@ FORGET = 1 << 15
 LIST_BITS = 13  # of the bases on the query that share a list
 
 
-class Chains(NamedTuple):
-    """support : (n,) int64, the score of each HSP's section.
+class Support(NamedTuple):
+    """score : (n,) int64, what speaks for each HSP; 0 where the ground is that of others.
 
     limits : (n, 4) int64, target places between which its extension stays, then query places.
     """
 
-    support: np.ndarray
+    score: np.ndarray
     limits: np.ndarray
 
 
-def chains_of(hsps: np.ndarray, edges: np.ndarray, params: WgaParams, threads: int = 1) -> Chains:
-    """The section of each HSP.
+def support_of(hsps: np.ndarray, edges: np.ndarray, sizes: tuple[int, int], params: WgaParams, threads: int = 1) -> Support:
+    """The support of each HSP.
 
-    hsps : (n, 4) int64 as in `Found` (ungapped.py).  edges : (n, 4) int64, begin and end of the target sequence, then of the
-    query sequence.
+    hsps : (n, N_COLUMNS) int64 as in `Found` (ungapped.py).  edges : (n, 4) int64, begin and end of the target sequence,
+    then of the query sequence.  sizes : places on the target, and on both strands of the query.
     """
-    t, q, length, score = (np.ascontiguousarray(hsps[:, column]) for column in (TARGET, QUERY, LENGTH, SCORE))
-    scores = params.scores
-    costs = scores.open, scores.extend, int(scores.matrix.max()), params.ydrop
-    t_most, q_most = (int(edges[:, column].max(initial=0)) for column in (1, 3))
+    t, q, length, n_seeds = (np.ascontiguousarray(hsps[:, column]) for column in (TARGET, QUERY, LENGTH, N_SEEDS))
+    pair, bridged = int(params.scores.matrix.max()), params.ydrop
+    costs, own = (params.scores.open, params.scores.extend, pair), n_seeds * SAMPLED * pair
 
-    def sections(backwards: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        way = (t_most - t - length, q_most - q - length) if backwards else (t, q)
-        begins = (t_most - edges[:, 1], q_most - edges[:, 3]) if backwards else (edges[:, 0].copy(), edges[:, 2].copy())
-        return _sections_to(np.argsort(way[0] + length, kind="stable"), *way, length, score, *begins, costs)
+    def chains_through(most: np.ndarray) -> np.ndarray:
+        def chains(backwards: bool) -> np.ndarray:
+            way = (sizes[0] - t - length, sizes[1] - q - length) if backwards else (t, q)
+            begins = (sizes[0] - edges[:, 1], sizes[1] - edges[:, 3]) if backwards else (edges[:, 0], edges[:, 2])
+            order = np.argsort(way[0] + length, kind="stable")
+            return chains_to(order, *way, length, own, *map(np.ascontiguousarray, begins), costs, most)
 
-    (before, t_begin, q_begin), (behind, t_end, q_end) = map_threads(sections, (False, True), threads)
-    return Chains(before + behind - score, np.stack((t_begin, t_most - t_end, q_begin, q_most - q_end), axis=1))
+        to, back = map_threads(chains, (False, True), threads)
+        return to + back - own
+
+    near = chains_through(np.full(len(t), bridged))
+    score = chains_through(np.maximum(near, bridged))
+    order = np.lexsort((q, t, -score))
+    owners = np.zeros(sizes[0], np.int32), np.zeros(sizes[1] // 2, np.int32)
+    has_ground = claim(order[score[order] > bridged], t, q, length, *owners)
+    limits = np.ascontiguousarray(edges.T)
+
+    def limit(side: int) -> None:
+        here, there = (t, q) if side < 2 else (q, t)
+        step = 1 if side % 2 else -1
+        some = np.argsort(here, kind="stable")[::-step]
+        limit_side(some[has_ground[some]], here, there, length, owners[side // 2], step, costs, bridged, limits[side])
+
+    map_threads(limit, range(4), threads)
+    return Support(np.where(has_ground, score, 0), limits.T.copy())
 
 
 @njit
-def _sections_to(order, t, q, length, score, t_begin, q_begin, costs):
-    """The score of each HSP's section up to it, and where an extension has to end on this side, (n,) int64 each.
+def chains_to(order, t, q, length, own, t_begin, q_begin, costs, most):
+    """The score of the best chain up to each HSP, (n,) int64.
 
-    order : HSPs by their ends on the target.  t, q, length, score : (n,) int64.  t_begin, q_begin : (n,) int64, of the
-    sequences; are changed to those of sections.  costs : gap open, gap extend, score of a pair of bases at most, what ends
-    an extension.
+    order : HSPs by their ends on the target.  t, q, length : (n,) int64.  own : (n,) int64, what each one adds.  t_begin,
+    q_begin : (n,) int64, of the sequences.  costs : gap open, gap extend, score of a pair of bases at most.  most : (n,)
+    int64, what a gap before each HSP may cost.
     """
-    opened, extended, pair, most_cost = costs
-    best, section, earlier, q_last = score.copy(), score.copy(), np.empty(len(order), np.int64), np.int64(0)
+    opened, extended, pair = costs
+    best, earlier, q_last = own.copy(), np.empty(len(order), np.int64), np.int64(0)
     for i in range(len(order)):
         q_last = max(q_last, q[i] + length[i])
     heads = np.full((q_last >> LIST_BITS) + 1, -1, np.int64)
     for i in order:
-        t_end, q_end, before, beside = t[i] + length[i], q[i] + length[i], -1, -1
+        t_end, q_end = t[i] + length[i], q[i] + length[i]
         for some in range(max(0, q[i] - REACH) >> LIST_BITS, (q_end >> LIST_BITS) + 1):
             j, tried = heads[some], 0
             while j >= 0 and tried < TRIED and t[i] - t[j] - length[j] <= REACH:
                 t_step, q_step, size = t[i] - t[j], q[i] - q[j], length[j]
                 ends = t_step > 0 and q_step > 0 and t_end > t[j] + size and q_end > q[j] + size
                 if ends and q_step - size <= REACH and t[j] >= t_begin[i] and q[j] >= q_begin[i]:
-                    difference = abs(t_step - q_step)
-                    gap = opened + extended * difference if difference else 0
-                    gain = score[i] - pair * max(0, size - min(t_step, q_step)) - gap
+                    gap = _gap(t_step - q_step, opened, extended)
                     faded = best[j] - best[j] * min(FORGET, t_end - t[j] - size) // FORGET
-                    if faded + gain > best[i]:
-                        best[i], before = faded + gain, j
-                    if gap <= most_cost and section[j] + gain > section[i]:
-                        section[i], beside = section[j] + gain, j
+                    if gap <= most[i]:
+                        best[i] = max(best[i], faded + own[i] - pair * max(0, size - min(t_step, q_step)) - gap)
                 j, tried = earlier[j], tried + 1
         earlier[i] = heads[q_end >> LIST_BITS]
         heads[q_end >> LIST_BITS] = i
-        if before >= 0 and opened + extended * abs(t[i] - t[before] - q[i] + q[before]) > most_cost:
-            section[i] = score[i]
-            t_begin[i], q_begin[i] = min(t[i], t[before] + length[before]), min(q[i], q[before] + length[before])
-        elif beside >= 0:
-            t_begin[i], q_begin[i] = t_begin[beside], q_begin[beside]
-    return section, t_begin, q_begin
+    return best
+
+
+@njit_inner
+def _gap(difference, opened, extended):
+    """What it costs to get from one diagonal to another one."""
+    return opened + extended * abs(difference) if difference else 0
+
+
+@njit_inner
+def _at(place, size):
+    """A place of one of two strands end to end on the forward one; size : of a strand."""
+    return place if place < size else 2 * size - 1 - place
+
+
+@njit
+def claim(order, t, q, length, on_target, on_query):
+    """Which HSPs get their ground, (n,) bool, the first ones of `order` first.
+
+    on_target, on_query : (m,) int32, for each place of the target, and of the query's forward strand, 1 more than the number
+    of the HSP that has it, 0 for none; are filled.
+    """
+    gets, half = np.zeros(len(t), np.bool_), len(on_query)
+    for i in order:
+        t_free = q_free = 0
+        for x in range(length[i]):
+            t_free += on_target[t[i] + x] == 0
+            q_free += on_query[_at(q[i] + x, half)] == 0
+        gets[i] = 2 * min(t_free, q_free) >= length[i]
+        for x in range(length[i] if gets[i] else 0):
+            t_at, q_at = t[i] + x, _at(q[i] + x, half)
+            on_target[t_at] = on_target[t_at] or i + 1
+            on_query[q_at] = on_query[q_at] or i + 1
+    return gets
+
+
+@njit
+def limit_side(order, here, there, length, owners, step, costs, bridged, limit):
+    """Where extensions have to end on one side of one genome: at the nearest ground that none can get to, or where those of
+    its HSP have to.
+
+    order : HSPs that have ground, those that are furthest on that side first.  here, there : (n,) int64, places on this
+    genome and on the other one.  owners : as of `claim`.  step : 1 to the right, -1 to the left.  bridged : what a gap may
+    cost.  limit : (n,) int64, has the edges of sequences, and is changed.
+    """
+    opened, extended, _ = costs
+    for i in order:
+        first = here[i] + length[i] if step > 0 else here[i] - 1
+        behind = limit[i] if step > 0 else limit[i] - 1
+        for place in range(first, first + step * min(REACH, step * (behind - first)), step):
+            j = owners[_at(place, len(owners))] - 1
+            if j >= 0 and j != i:
+                ahead, beside = here[j] - here[i], there[j] - there[i]
+                near = step * beside > 0 and _gap(ahead - beside, opened, extended) <= bridged
+                limit[i] = limit[j] if near else place + (step < 0)
+                break

@@ -4,6 +4,9 @@ A hit is extended to the left from its last base, then to the right, until the s
 best.  An HSP's score is lowered by the entropy of its matching bases, unless it is more than three times the threshold.  A
 hit that begins in what was looked at for an earlier HSP of the same diagonal is not extended.
 
+Where seeds tell counterparts from copies (support.py), an HSP is told as sections: from seed to seed, as long as they are no
+more than APART bases apart.
+
 Most hits are put aside by the sieve (engines/ydrop/sieve.py), which changes nothing but the time.
 """
 
@@ -26,13 +29,15 @@ ENTROPY_BASES = 20  # with fewer matches there is no telling
 SURE = 3  # times the threshold: such a score is not lowered
 WEAK = 2 / 3  # of the threshold: HSPs with so much count near alignments (gapped.py)
 PEAK = 31  # columns; the middle of the best stretch of so many is the anchor
-TARGET, QUERY, LENGTH, SCORE = range(4)
+TARGET, QUERY, LENGTH, SCORE, N_SEEDS, N_COLUMNS = range(6)
+APART = 256
+"""Bases between two seeds of a section."""
 HITS, EXTENDED, CAPPED, N_HSPS, N_COUNTS = range(5)
 """Counts: seed hits, those extended one by one, those left out for too many copies, HSPs."""
 HELD = 1 << 10  # words at a time, so that what they need is on its way from memory
 AHEAD = 16  # words that are asked for in advance
 ROOM = 1 << 12  # HSPs; doubled where there are more
-BLOCK, MOST_BLOCKS = 1 << 18, 16
+BLOCK, MOST_BLOCKS = 1 << 18, 64
 """Places of the query in a piece of work at least, and pieces at most."""
 U = np.uint64
 MIXER = U(0x9E3779B97F4A7C15)
@@ -47,7 +52,7 @@ class HspRule(NamedTuple):
 
     xdrop : see the module.  least, threshold : of HSPs to keep, of the entropy rule.  sensitive : no extension, all are
     kept.  transitions : (n,) uint32, what turns a word into others that count.  span : of a seed.
-    most_copies : a word with more is left out.  which : of the hits.
+    most_copies : a word with more is left out.  which : of the hits.  sections : whether HSPs are told as sections.
     """
 
     matrix: np.ndarray
@@ -63,13 +68,15 @@ class HspRule(NamedTuple):
     span: int
     most_copies: int
     which: int
+    sections: bool
 
 
 class Found(NamedTuple):
-    """hsps : (room, 4) int64, target and query place, length, score.  counts : (N_COUNTS,) int64.
+    """hsps : (room, N_COLUMNS) int64, target and query place, length, score, seeds.  counts : (N_COUNTS,) int64.
 
-    seen : (2 ** n, 2) int64, more than twice as long as hsps: diagonals that have an HSP, and the query place up to which
-        each was looked at for it.  An entry stands at its hash, or in the next one that was free; a diagonal of -1 is free.
+    seen : (2 ** n, 3) int64, more than twice as long as hsps: diagonals that have an HSP, the query place up to which each
+        was looked at for it, and the last row of it.  An entry stands at its hash, or in the next one that was free; a
+        diagonal of -1 is free.
     """
 
     hsps: np.ndarray
@@ -80,7 +87,7 @@ class Found(NamedTuple):
 @njit
 def _no_hsps(room, counts):
     """Room for HSPs; it is a power of two."""
-    return Found(np.empty((room, 4), np.int64), counts, np.full((4 * room, 2), -1, np.int64))
+    return Found(np.empty((room, N_COLUMNS), np.int64), counts, np.full((4 * room, 3), -1, np.int64))
 
 
 @njit_inner
@@ -104,18 +111,19 @@ def _with_room(found, n):
         room *= 2
     more = _no_hsps(room, found.counts)
     for x in range(n_hsps):
-        for field in range(SCORE + 1):
+        for field in range(N_COLUMNS):
             more.hsps[x, field] = found.hsps[x, field]
     for x in range(len(found.seen)):
         if found.seen[x, 0] >= 0:
             at = _entry(more.seen, found.seen[x, 0])
-            more.seen[at, 0], more.seen[at, 1] = found.seen[x, 0], found.seen[x, 1]
+            for field in range(3):
+                more.seen[at, field] = found.seen[x, field]
     return more
 
 
 def search_bytes(n_places: int, most_copies: int) -> int:
     """What a search for the seeds of a block of n_places holds at most, besides the genomes, their index and HSPs."""
-    return 5 * n_places + (HELD << 4) * (most_copies + 1)
+    return 8 * n_places + (HELD << 4) * (most_copies + 1)
 
 
 def blocks_of(target: Genome, query: Genome) -> list[tuple[int, int]]:
@@ -136,11 +144,12 @@ class Search:
     """What all searches in a target share."""
 
     def __init__(
-        self, target: Genome, index: SeedIndex, pattern: Pattern, params: WgaParams, *, transition: bool, most_copies: int
-    ):
-        """transition : whether one base of a seed may differ by one.  most_copies : as in HspRule."""
+        self, target: Genome, index: SeedIndex, pattern: Pattern, params: WgaParams, *, transition: bool, most_copies: int,
+        sections: bool = False, threads: int = 1,
+    ):  # fmt: skip
+        """transition : whether one base of a seed may differ by one.  most_copies, sections : as in HspRule."""
         self.index, self.pattern, self.params = index, pattern, params
-        self.target, self.packed = target.codes, pack(target.codes)
+        self.target, self.packed = target.codes, pack(target.codes, threads)
         transitions = np.zeros(1, np.uint32)
         if transition:
             transitions = np.concatenate((transitions, transitions_of(pattern)))
@@ -148,7 +157,7 @@ class Search:
         self.rule = HspRule(
             matrix, table_of(matrix), use_vectors(matrix, xdrop), sieve_table(matrix),
             can_sieve(matrix, xdrop, pattern.span) and not params.sensitive, xdrop, int(params.hspthresh * WEAK),
-            params.hspthresh, params.sensitive, transitions, pattern.span, most_copies, ANYWHERE,
+            params.hspthresh, params.sensitive, transitions, pattern.span, most_copies, ANYWHERE, sections,
         )  # fmt: skip
 
 
@@ -173,11 +182,35 @@ def entropy(target, query, t, q, length):
 
 
 @njit_inner
+def _add_hsp(t, q, length, score, n_seeds, found, at):
+    """Add an HSP, or a section of one; at : its entry in `seen`."""
+    n = found.counts[N_HSPS]
+    one = found.hsps[n]
+    one[TARGET], one[QUERY], one[LENGTH], one[SCORE], one[N_SEEDS] = t, q, length, score, n_seeds
+    found.seen[at, 2] = n
+    found.counts[N_HSPS] = n + 1
+
+
+@njit_inner
+def _note_seed(t, q, span, found, at):
+    """A hit within an HSP: its section goes on to it, or another one begins."""
+    one = found.hsps[found.seen[at, 2]]
+    end = one[QUERY] + one[LENGTH]
+    if q > end + APART:
+        _add_hsp(t, q, span, one[SCORE], 1, found, at)
+    else:
+        one[N_SEEDS] += 1
+        one[LENGTH] += q + span - end
+
+
+@njit_inner
 def _extend(target, query, t, q, rule, first, found):
     """Extend one hit, t and q being its first places, unless it was seen; note what HSP comes of it."""
     diagonal = t - q + first
     at = _entry(found.seen, diagonal)
     if found.seen[at, 1] > q:
+        if rule.sections:
+            _note_seed(t, q, rule.span, found, at)
         return
     found.counts[EXTENDED] += 1
     t_end, q_end = t + rule.span, q + rule.span
@@ -198,10 +231,10 @@ def _extend(target, query, t, q, rule, first, found):
         if score < rule.least:
             return
     found.seen[at, 0], found.seen[at, 1] = diagonal, q_end + looked
-    n = found.counts[N_HSPS]
-    found.hsps[n, TARGET], found.hsps[n, QUERY] = t_end - left, q_end - left
-    found.hsps[n, LENGTH], found.hsps[n, SCORE] = length, score
-    found.counts[N_HSPS] = n + 1
+    if rule.sections:
+        _add_hsp(t, q, rule.span, score, 1, found, at)
+    else:
+        _add_hsp(t_end - left, q_end - left, length, score, 1, found, at)
 
 
 @njit_inner
@@ -230,7 +263,11 @@ def _hold_hits(texts, index, wanted, n_wanted, rule, first, held, found):
             if rule.which == ANYWHERE or (rule.which == ABOVE and q > t) or (rule.which == BEFORE and t + q < last):
                 held[U(n), 0], held[U(n), 1] = t, q
                 prefetch(texts.packed_target.bases, t + MARGIN >> 2)
-                n += found.seen[_entry(found.seen, t - q + first), 1] <= q
+                at = _entry(found.seen, t - q + first)
+                if found.seen[at, 1] <= q:
+                    n += 1
+                elif rule.sections:
+                    _note_seed(t, q, rule.span, found, at)
                 n_hits += 1
     found.counts[HITS] += n_hits
     return n
@@ -250,8 +287,8 @@ def _extend_some(texts, held, n_hits, rule, first, words, found):
 
 
 @njit
-def _scan(texts, words, good, begin, index, rule, counts):
-    """Look up the words, (m,), that begin at query places from `begin` on, with their transitions, and extend the hits.
+def _scan(texts, words, places, block, index, rule, counts):
+    """Look up words, (m,), with their transitions, and extend the hits.  places : (m,), where words begin in the block.
 
     Returns the HSPs, (n, 4) int64 as in Found.  counts : as there, are filled.
     """
@@ -259,16 +296,17 @@ def _scan(texts, words, good, begin, index, rule, counts):
     wanted = np.empty((HELD + n_others, 3), np.int64)
     held = np.empty((len(wanted) * rule.most_copies, 2), np.int64)
     packed = np.empty(2 * WORDS * LANES, np.uint64)
-    first = begin + len(words)
+    begin, first = block
     for x in range(len(words)):
         if x + AHEAD < len(words):
             expect(index, words[x + AHEAD])
-        if good[x]:
-            for other in range(n_others):
-                word = words[x] ^ rule.transitions[U(other)]
-                wanted[U(n), 0], wanted[U(n), 1] = word, begin + x
-                n += has_bucket(index, word)
+        for other in range(n_others):
+            word = words[x] ^ rule.transitions[U(other)]
+            wanted[U(n), 0], wanted[U(n), 1] = word, begin + places[x]
+            n += has_bucket(index, word)
         if n >= HELD or x == len(words) - 1:
+            if rule.sections:
+                found = _with_room(found, len(held))
             n_hits = _hold_hits(texts, index, wanted, n, rule, first, held, found)
             for some in range(0, n_hits, ROOM):
                 found = _with_room(found, min(ROOM, n_hits - some))
@@ -283,11 +321,11 @@ def find_hsps(
     """HSPs of the seeds that begin in a block of a query strand, (n, 4) int64 as in Found, and the counts."""
     params, (begin, end) = search.params, block
     stop = min(end + search.pattern.span - 1, len(query.codes))
-    words, good = words_of(query.codes[begin:stop], query.masked[begin:stop], search.pattern)
+    words, places = words_of(query.codes[begin:stop], query.masked[begin:stop], search.pattern)
     rule = search.rule._replace(which=ANYWHERE if not params.itself else ABOVE if strand > 0 else BEFORE)
     texts = Texts(search.target, query.codes, search.packed, packed_query)
     counts = np.zeros(N_COUNTS, np.int64)
-    hsps = _scan(texts, words[: end - begin], good[: end - begin], begin, search.index, rule, counts)
+    hsps = _scan(texts, words, places, block, search.index, rule, counts)
     return hsps, counts
 
 

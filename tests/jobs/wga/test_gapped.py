@@ -19,7 +19,7 @@ from bellapy.jobs.wga.gapped import Aligner, are_close, next_anchor, next_anchor
 from bellapy.jobs.wga.kept import Keeper, Part, Progress
 from bellapy.jobs.wga.means import Means
 from bellapy.jobs.wga.pipeline import align_genomes
-from bellapy.jobs.wga.scene import Anchors, Scene, Sequences, Spanned, ends_of
+from bellapy.jobs.wga.scene import Anchors, Scene, Sequences, Spanned, ends_of, paths_of
 from bellapy.params.wga import make_wga_params
 from bellapy.records.bases import encode
 from bellapy.records.genomes import PAIR, QUERY_ALONE, TARGET_ALONE
@@ -37,7 +37,8 @@ def anchors_at(sequences: Sequences, places: list[tuple[int, int]], score) -> An
     """Anchors at target and query places, taken by their score."""
     t, q = np.array(places, np.int64).T.copy()
     score = np.array(score, np.int64)
-    return Anchors(t, q, score, score, sequences.edges(t, q))
+    edges = sequences.edges(t, q)
+    return Anchors(t, q, score, score, edges, paths_of(t, q, edges, edges))
 
 
 def test_anchors_are_left_out_where_both_sequences_are_spanned():
@@ -130,10 +131,10 @@ def test_anchors_ahead_of_their_turn_change_nothing(monkeypatch):
     redone, is_free = [], gapped.is_free
     monkeypatch.setattr(gapped, "is_free", lambda *where: redone.append(not is_free(*where)) or is_free(*where))
 
-    def following(walls, q, t, begin, most, *others) -> np.ndarray:
+    def following(walls, q, t, path, begin, most, *others) -> np.ndarray:
         """All next anchors, though many lead to one path."""
         turns = [begin]
-        while len(turns) < most and turns[-1] < 2 * len(q):
+        while len(turns) < most[0] and turns[-1] < 2 * len(q):
             turns.append(next_anchor(walls, q, t, turns[-1] + 1, *others)[0])
         return np.array([turn for turn in turns if turn < 2 * len(q)])
 
@@ -280,9 +281,15 @@ def test_anchors_ahead_lead_to_different_paths():
     q = np.array([15, 20, 5010, 9000, n, 7])
     scene, waits = Scene(both, same=False, leave_out=False), np.zeros(6, np.bool_)
     walls = no_walls(8 * n)
-    for begin, most, expected in ((0, 9, [0, 3, 4]), (1, 9, [1, 3, 4]), (0, 2, [0, 3]), (6, 9, [])):
-        found = next_anchors(walls, q, t, begin, most, scene.spanned, waits, none_known(6))
-        assert found.tolist() == expected
+    edges = np.zeros((6, 4), np.int64)
+    limits = edges + np.array([[1], [2], [0], [1], [0], [0]])
+    by_place = ((0, (9, 9), [0, 3, 4]), (1, (9, 9), [1, 3, 4]), (0, (2, 9), [0, 3]), (6, (9, 9), []))
+    by_limits = ((0, (9, 9), [0, 1, 2, 4]), (0, (2, 9), [0, 1]), (0, (3, 9), [0, 1, 2]), (0, (1, 2), [0, 1]))
+    for cases, some in ((by_place, edges), (by_limits, limits)):
+        path = paths_of(t, q, some, edges)
+        for begin, most, expected in cases:
+            found = next_anchors(walls, q, t, path, begin, most, scene.spanned, waits, none_known(6))
+            assert found.tolist() == expected
 
 
 def test_close_places_are_those_of_the_definition():

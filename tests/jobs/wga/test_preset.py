@@ -15,8 +15,9 @@ from bellapy.jobs.wga import preset
 from bellapy.jobs.wga.means import Means
 from bellapy.jobs.wga.pipeline import align_genomes
 from bellapy.jobs.wga.preset import Pass, estimate_divergence, estimate_hits, passes_of
-from bellapy.jobs.wga.support import FORGET, REACH, chains_of
-from bellapy.params.wga import DEFAULT_SCORES, FEW_COPIES, LONG_SEED, make_wga_params
+from bellapy.jobs.wga.support import FORGET, REACH, support_of
+from bellapy.jobs.wga.ungapped import LENGTH, N_SEEDS, QUERY, TARGET
+from bellapy.params.wga import DEFAULT_SCORES, FEW_COPIES, LONG_SEED, SAMPLED, make_wga_params
 from bellapy.report.run_report import RunReport
 
 COMPLEMENT = str.maketrans("ACGT", "TGCA")
@@ -27,22 +28,26 @@ def canonical(text: str, k: int) -> Counter[str]:
     return Counter(min(word, word[::-1].translate(COMPLEMENT)) for word in words)
 
 
-def test_chains_are_those_of_their_definition():
+def test_support_is_that_of_its_definition():
     rng = np.random.default_rng(8)
-    n_limited = 0
+    n_limited = n_without_ground = 0
     for _ in range(20):
-        n = 40
-        t = rng.integers(0, 16_000, n)
-        q = np.where(rng.random(n) < 0.7, t + rng.choice((0, 900), n) + rng.integers(-80, 80, n), rng.integers(0, 16_000, n))
-        q = np.maximum(q, 0)
-        hsps = np.stack((t, q, rng.integers(30, 400, n), rng.integers(2000, 30_000, n)), axis=1).astype(np.int64)
-        edges = np.where((t < 9000)[:, None], [0, 9000, 0, 20_000], [9000, 20_000, 0, 20_000])
-        support, limits = chains_of(hsps, edges, make_wga_params({}))
-        expected = naive_wga.chains(hsps.tolist(), edges.tolist(), DEFAULT_SCORES, 9400, REACH, FORGET)
-        assert support.tolist() == expected[0] and limits.tolist() == expected[1]
-        assert (support > hsps[:, 3]).sum() > 5
+        n, sizes = 40, (16_000, 32_000)
+        t, length = rng.integers(0, 15_500, n), rng.integers(30, 400, n)
+        q = np.where(
+            rng.random(n) < 0.7, t + rng.choice((0, 400, 900), n) + rng.integers(-80, 80, n), rng.integers(0, 15_500, n)
+        )
+        q = np.clip(q, 0, 15_500) + 16_000 * (rng.random(n) < 0.2)
+        hsps = np.stack((t, q, length, np.full(n, 3000), rng.integers(1, 100, n)), axis=1).astype(np.int64)
+        q_edges = np.where((q < 16_000)[:, None], [0, 16_000], [16_000, 32_000])
+        edges = np.concatenate((np.where((t < 9000)[:, None], [0, 9500], [9000, 16_000]), q_edges), axis=1)
+        score, limits = support_of(hsps, edges, sizes, make_wga_params({}), threads=2)
+        rows = [tuple(row) for row in hsps[:, [TARGET, QUERY, LENGTH, N_SEEDS]].tolist()]
+        expected = naive_wga.support(rows, edges.tolist(), sizes, DEFAULT_SCORES, 9400, REACH, FORGET, SAMPLED)
+        assert score.tolist() == expected[0] and limits.tolist() == expected[1]
         n_limited += int((limits != edges).sum())
-    assert n_limited > 100
+        n_without_ground += int((score == 0).sum())
+    assert n_limited > 100 and n_without_ground > 40
 
 
 def test_hits_are_estimated_as_they_are():
@@ -75,12 +80,12 @@ def test_the_preset_follows_from_hits_and_divergence(monkeypatch):
     rng = np.random.default_rng(5)
     text = random_bases(rng, 6000)
     near, far = (genome_of(mutate(rng, text, rate)) for rate in (0.03, 0.25))
-    target, own = genome_of(text), Pass("12of19", True, 1000, False)
-    auto, long_seeds = make_wga_params({}), Pass(LONG_SEED, False, FEW_COPIES, True)
+    target, own = genome_of(text), Pass("12of19", True, 1000, 1, False)
+    auto, long_seeds = make_wga_params({}), Pass(LONG_SEED, False, FEW_COPIES, SAMPLED, True)
     assert passes_of(target, near, auto) == passes_of(target, near, make_wga_params({"preset": "lastz"})) == [own]
     monkeypatch.setattr(preset, "MANY_HITS", 0)
     assert passes_of(target, near, auto) == [long_seeds, own]
-    assert passes_of(target, far, auto) == [Pass(LONG_SEED, True, FEW_COPIES, False), own]
+    assert passes_of(target, far, auto) == [Pass(LONG_SEED, True, FEW_COPIES, 1, False), own]
     for option in ("all_copies", "itself", "sensitive"):
         assert passes_of(target, near, make_wga_params({option: True})) == [own]
     masked = replace(target, masked=np.ones_like(target.masked))

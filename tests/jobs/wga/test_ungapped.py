@@ -9,7 +9,7 @@ from genomes import genome_of
 from strategies import mutate, random_bases
 
 from bellapy.engines.ydrop.sieve import MOST_SCORE, can_sieve, pack
-from bellapy.jobs.wga.ungapped import EXTENDED, ROOM, Search, find_hsps
+from bellapy.jobs.wga.ungapped import APART, EXTENDED, LENGTH, N_SEEDS, QUERY, ROOM, SCORE, TARGET, Search, find_hsps
 from bellapy.params.wga import DEFAULT_SCORES, make_wga_params
 from bellapy.records.genomes import Genome
 from bellapy.seeding.spaced import PATTERNS, index_seeds, parse_pattern
@@ -50,7 +50,7 @@ def test_hsps_are_those_of_the_definition(seed):
         for sieved in {False, search.rule.sieved}:
             search.rule = search.rule._replace(sieved=sieved)
             found, counts = find_hsps(search, query, packed, 1, (0, len(query.codes)))
-            assert set(map(tuple, found.tolist())) == expected and len(expected) > 3
+            assert set(map(tuple, found[:, :N_SEEDS].tolist())) == expected and len(expected) > 3
             extended.append(int(counts[EXTENDED]))
         assert seed != "6" or len(extended) == 1 or extended[1] < extended[0]
 
@@ -65,4 +65,20 @@ def test_there_is_room_for_any_number_of_hsps():
     found, _ = find_hsps(search, query, pack(query.codes), 1, (0, len(query.codes)))
     hits = naive_wga.seed_hits(target.codes, query.codes, (target.masked, query.masked), PATTERNS["14of22"], False)
     expected = naive_wga.hsps(target.codes, query.codes, hits, 22, params.scores.matrix, 300, 2000, 3000)
-    assert set(map(tuple, found.tolist())) == expected and len(expected) > ROOM
+    assert set(map(tuple, found[:, :N_SEEDS].tolist())) == expected and len(expected) > ROOM
+
+
+def test_sections_of_hsps_are_their_seeds():
+    """Seeds stand close, then far apart, as in copies that share few words; threads' batches and rooms are passed often."""
+    rng = np.random.default_rng(4)
+    text = random_bases(rng, 9000)
+    other = "".join(mutate(rng, text[x : x + 300], 0.3 if x % 900 == 600 else 0.02) for x in range(0, 9000, 300))
+    target, query = genome_of(text + text[3000:4000]), genome_of(other)
+    pattern, params = parse_pattern("14of22"), make_wga_params({"seed": "14of22"})
+    index = index_seeds(target.codes, None, pattern)
+    search = Search(target, index, pattern, params, transition=False, most_copies=4, sections=True)
+    found, _ = find_hsps(search, query, pack(query.codes), 1, (0, len(query.codes)))
+    hits = naive_wga.seed_hits(target.codes, query.codes, (target.masked, query.masked), PATTERNS["14of22"], False)
+    expected = naive_wga.sections(target.codes, query.codes, hits, 22, params, APART)
+    assert sorted(map(tuple, found[:, [TARGET, QUERY, LENGTH, SCORE, N_SEEDS]].tolist())) == sorted(expected)
+    assert len(expected) > 20 and any(n_seeds == 1 for *_, n_seeds in expected)
