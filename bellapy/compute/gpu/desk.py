@@ -21,8 +21,8 @@ from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.report.run_report import Devices
 
 Result = TypeVar("Result")
-COPIERS, LEAST_COPIED = 4, 1 << 20
-"""Threads that copy what has come to new memory; bytes that each should have."""
+COPIERS, LEAST_COPIED, FETCHED = 4, 1 << 20, 1 << 26
+"""Threads that copy what has come to new memory; bytes that each should have; bytes that are fetched at a time."""
 
 
 @dataclass
@@ -54,13 +54,19 @@ class Desk:
 
     def fetch_much(self, there: Any) -> np.ndarray:
         """The same by way of memory that is kept: a copy straight to new memory waits for every page of it."""
-        kept = self.device.workers[0].pinned.of("fetched", there.size, dtype=there.dtype)
-        there.reshape(there.size).copy_to_host(kept, stream=self.stream)
-        self.stream.synchronize()
-        here = np.empty(there.shape, there.dtype)
-        parts = even_ranges(there.size, min(COPIERS, 1 + there.nbytes // LEAST_COPIED))
-        map_threads(lambda part: np.copyto(here.reshape(-1)[slice(*part)], kept[slice(*part)]), parts, COPIERS)
-        return here
+        flat, here = there.reshape(there.size), np.empty(there.size, there.dtype)
+        for begin in range(0, there.size, FETCHED // there.dtype.itemsize):
+            some = flat[begin : begin + FETCHED // there.dtype.itemsize]
+            kept = self.device.workers[0].pinned.of("fetched", some.nbytes, dtype=np.uint8).view(there.dtype)
+            some.copy_to_host(kept, stream=self.stream)
+            self.stream.synchronize()
+            self._copy(kept, here[begin : begin + some.size])
+        return here.reshape(there.shape)
+
+    @staticmethod
+    def _copy(kept: np.ndarray, here: np.ndarray) -> None:
+        parts = even_ranges(here.size, min(COPIERS, 1 + here.nbytes // LEAST_COPIED))
+        map_threads(lambda part: np.copyto(here[slice(*part)], kept[slice(*part)]), parts, COPIERS)
 
     def launch(self, kernel: Callable, blocks: int, threads: int, *arguments: Any) -> None:
         """Start a kernel; nothing happens for no blocks."""
