@@ -37,7 +37,7 @@ IndexFile = Annotated[
 ]
 
 
-@takes(MAPPING, RUNNING)
+@takes(MAPPING, pick(RunParams, "device"), RUNNING)
 def map_command(given: Given, reference: Reference, reads: Reads, output: Output = "-") -> None:
     """Reads mapped to a reference."""
     check(given_values(given, MAPPING), MAPPING)
@@ -55,7 +55,7 @@ def map_command(given: Given, reference: Reference, reads: Reads, output: Output
         line, group, circular = job.parse_texts(given["read_group"], given["circular"] or (), not given["no_align"])
         wanted = job.Job(
             reference, reads, output, kind, replace(style, read_group=group), line, given["preset"],
-            lambda params: adjusted(params, given), not given["no_align"], run.run.threads,
+            lambda params: adjusted(params, given), not given["no_align"], Resources.of(run.run, run.report.devices),
             job.beside(output, run.run.max_memory), ReadParams(**given_values(given, fields_of(ReadParams))),
             circular,
         )  # fmt: skip
@@ -79,7 +79,7 @@ def _style(given: Given) -> Style:
     )  # fmt: skip
 
 
-@takes(options_of(IndexOptions), RUNNING)
+@takes(options_of(IndexOptions), pick(RunParams, "device"), RUNNING)
 def index_command(
     given: Given,
     reference: Annotated[str, typer.Argument(help="FASTA, plain or gzip.", show_default=False)],
@@ -94,7 +94,8 @@ def index_command(
         from bellapy.jobs.map import run as job
 
         params = replace(params, **given_values(given, ("k", "window")))
-        job.index_file(reference, output, params, run.report, run.run.threads, job.beside(output, run.run.max_memory))
+        resources = Resources.of(run.run, run.report.devices)
+        job.index_file(reference, output, params, run.report, resources, job.beside(output, run.run.max_memory))
 
 
 @takes(options_of(PairParams), THREADS_AND_LOG, pick(RunParams, "device"))

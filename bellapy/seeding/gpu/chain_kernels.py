@@ -1,8 +1,9 @@
 """Kernels that chain anchors on GPUs: the chains of chain.py, with the same integers.
 
-Sorted anchors fall into segments: between two of them no chain leads, since they lie too far apart or on other reads, strands
-or sequences.  A warp scores the anchors of a segment one after the other.  Its lanes look at as many predecessors at a time,
-and find out by votes what the CPU would have done with these one by one.  A thread goes back through the chains of a read.
+Sorted anchors fall into segments.  No chain leads from one to another, since they lie too far apart, or on other reads,
+strands or sequences.  A warp scores the anchors of a segment one after the other.  Its lanes look at as many predecessors at
+a time, and find out by votes what the CPU would have done with these one by one.  A thread goes back through the chains of a
+read.
 """
 
 from __future__ import annotations

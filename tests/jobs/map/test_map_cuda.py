@@ -1,0 +1,93 @@
+"""Mapping with a GPU gives the CPU's records; on a GPU if there is one, else in Numba's simulator."""
+
+from __future__ import annotations
+
+import naive
+import numpy as np
+import pytest
+from strategies import make_reads, mutate, random_bases
+
+from bellapy.compute.gpu.devices import known_gpus
+from bellapy.compute.resources import Resources
+from bellapy.errors import DeviceError
+from bellapy.io.fastx import Records
+from bellapy.jobs.map.circles import unroll
+from bellapy.jobs.map.output import format_paf
+from bellapy.jobs.map.pipeline import Mapper
+from bellapy.jobs.map.style import Style
+from bellapy.params import MapParams
+from bellapy.params.map import SelectRule
+
+try:
+    known_gpus()
+except DeviceError as error:
+    pytest.skip(f"no GPU: {error}", allow_module_level=True)
+
+from bellapy.compute.gpu.ops import SIMULATED
+from bellapy.jobs.map.gpu import rounds
+from bellapy.jobs.map.gpu.reference import Cards
+from bellapy.jobs.map.gpu.rounds import CIRCLES, map_on_gpus
+
+pytestmark = pytest.mark.usefixtures("quick_threads")
+K, WINDOW = (6, 3) if SIMULATED else (15, 10)
+PARAMS = MapParams(k=K, window=WINDOW, select=SelectRule(min_score=20, min_chain=12 if SIMULATED else 40))
+
+
+def some_batches(rng) -> tuple[dict[str, str], list[Records]]:
+    """A reference with a repeat, and batches of reads: some reach over a large deletion, some fit nowhere."""
+    n = 90 if SIMULATED else 40_000
+    unit = random_bases(rng, n // 3)
+    one = random_bases(rng, n) + unit
+    reference = {"one": one, "two": unit + random_bases(rng, n // 3)}
+    size, reads = n // 2, []
+    for x in range(5 if SIMULATED else 60):
+        start = int(rng.integers(0, len(one) - size))
+        read = mutate(rng, one[start : start + size], 0.05)
+        reads.append(naive.reverse_complement(read) if x % 2 else read)
+    reads += [one[: size // 2] + one[-size // 2 :], unit, random_bases(rng, size), "ACGT"]
+    rows = [(f"r{x}".encode(), b"", read.encode()) for x, read in enumerate(reads)]
+    return reference, [Records(*map(list, zip(*some, strict=True)), None) for some in (rows[:4], rows[4:])]
+
+
+def lines(mapper: Mapper, found) -> bytes:
+    return b"".join(format_paf(mapped, mapper.index, Style())[0] for parts in found for mapped in parts)
+
+
+ALIGN = [False] if SIMULATED else [True, False]
+"""Without compiled code the CPU would take minutes for alignments."""
+
+
+@pytest.mark.parametrize("align", ALIGN)
+def test_the_records_are_the_cpus(rng, align, monkeypatch):
+    """The index is made there, too.  Batches may be mapped in one round, or in several."""
+    reference, batches = some_batches(rng)
+    cards = Cards(Resources(threads=2, device="cuda"))
+    index = cards.build(make_reads(list(reference.values())), K, WINDOW)
+    mapper = Mapper(index, PARAMS, align=align)
+    expected = lines(mapper, map(mapper.map, batches))
+    monkeypatch.setattr(rounds, "ROUND_BASES", 1 if align else 1 << 20)
+    assert lines(mapper, map_on_gpus(mapper, cards, batches, list)) == expected
+    assert expected.count(b"\n") > 5
+    (used,) = cards.resources.devices.used()
+    assert used.reads == sum(len(records.names) for records in batches)
+
+
+def test_what_does_not_fit_is_done_on_the_cpu(rng, monkeypatch, caplog):
+    """A round without room is halved; a batch without room, and reads on circles, go to the CPU."""
+    reference, batches = some_batches(rng)
+    cards = Cards(Resources(device="cuda"))
+    index = cards.build(make_reads(list(reference.values())), K, WINDOW)
+    asked = []
+
+    def full(desk, there, k, window, planes, at, *rest):
+        asked.append(len(at))
+        raise MemoryError("full")
+
+    monkeypatch.setattr(rounds, "anchors_on_gpu", full)
+    for circular in ((), ("r0",)):
+        mapper = Mapper(index, PARAMS, target=unroll(index, circular), align=ALIGN[0])
+        assert lines(mapper, map_on_gpus(mapper, cards, batches, list)) == lines(mapper, map(mapper.map, batches))
+    sizes = [len(records.names) for records in batches]
+    assert asked == [sum(sizes), *sizes]
+    used = {use.name: use.reads for use in cards.resources.devices.used()}
+    assert used["CPU, what fits no GPU"] == 2 * sum(sizes) and CIRCLES in caplog.text
