@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.threads import map_threads
-from bellapy.engines.affine.batch_cpu import NEAR, Aligner, Effort
+from bellapy.engines.affine.batch_cpu import NEAR, Aligner, Effort, Tried
 from bellapy.engines.affine.pieces import Pieces, Solved
 from bellapy.engines.affine.rule import ordered
 from bellapy.io.fastx import Records
@@ -175,9 +175,12 @@ class Mapper:
         """Map reads whose anchors, (n,) uint64, are found; these are sorted in place."""
         return do_steps(self.map_chained(records, reads, *self._chain(reads, anchors)), partial(self.solve, reads))
 
-    def solve(self, reads: Reads, pieces: Pieces) -> Solved:
-        """Align pieces of reads and of the target."""
-        return self._aligner().align(reads.codes, self.target.codes, pieces, self.effort)
+    def solve(self, reads: Reads, pieces: Pieces, tried: Tried | None = None) -> Solved:
+        """Align pieces of reads and of the target; tried : what narrow bands have given, where that is known."""
+        codes, aligner = (reads.codes, self.target.codes), self._aligner()
+        if tried is None:
+            return aligner.align(*codes, pieces, self.effort)
+        return aligner.finish(codes, pieces, self.effort, tried)
 
     def map_chained(self, records: Records, reads: Reads, chains: Chains, anchors: np.ndarray) -> Steps[Mapped]:
         """The steps of mapping reads whose chains are found; anchors : of these."""

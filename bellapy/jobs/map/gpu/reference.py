@@ -26,12 +26,12 @@ class Card:
         self.index: OnDevice | None = None
 
     @contextmanager
-    def use(self) -> Iterator[Desk]:
-        """Its desk; the time is noted."""
+    def use(self, seconds: str = "seeding_s") -> Iterator[Desk]:
+        """Its desk; the time is noted under a name of `DeviceUse`."""
         with self._lock, driver.gpus[self._desk.device.gpu.index]:
             began = time.perf_counter()
             yield self._desk
-            self._desk.device.note(seeding_s=time.perf_counter() - began)
+            self._desk.device.note(**{seconds: time.perf_counter() - began})
 
     def note(self, **work: float) -> None:
         """Note what was done, by names of `DeviceUse`."""

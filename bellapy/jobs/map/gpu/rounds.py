@@ -1,24 +1,27 @@
-"""Mapping with GPUs: in rounds of many batches, whose anchors and chains are found there; the CPU's records come out.
+"""Mapping with GPUs: in rounds of many batches; the CPU's records come out.
 
-Some rounds are in work at a time: while a GPU finds the chains of one, threads of the CPU align and write the reads of
-others.  Several GPUs take rounds in turn.
+A GPU finds the chains of all reads of a round.  Then all batches of the round go on side by side, each by the CPU's steps:
+when these ask for pieces to be aligned, the GPU aligns those of all batches together.  Some rounds are in work at a time, so
+that the GPU has work while threads of the CPU do theirs.  Several GPUs take rounds in turn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from itertools import chain
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from bellapy.compute.gpu.ops import SIMULATED
 from bellapy.compute.gpu.pool import FULL, give_to_cpu, is_out_of_memory
 from bellapy.compute.threads import map_in_order, map_threads
+from bellapy.engines.affine.batch_cpu import NEVER, Tried
+from bellapy.engines.affine.gpu.lanes import parts_of, try_lanes_on_gpu
+from bellapy.engines.affine.pieces import Pieces, Solved
 from bellapy.io.fastx import Records
 from bellapy.jobs.map.bases import pack_both_ways
 from bellapy.jobs.map.gpu.reference import NO_ROOM, Card, Cards
-from bellapy.jobs.map.pieces import do_steps
 from bellapy.jobs.map.pipeline import Mapped, Mapper, Reads
 from bellapy.records.bases import ENCODE
 from bellapy.seeding.anchors import Layout, layout_for
@@ -32,18 +35,50 @@ Shown = TypeVar("Shown")
 ROUND_BASES = 1 << 25
 IN_WORK = 3
 """Rounds at a time, each at another step."""
+FEW_PIECES = 1 if SIMULATED else 512
+"""Fewer are aligned on the CPU before a GPU has begun."""
 CIRCLES = "reads on circles are mapped on the CPU"
 LOST = "reads whose chains a join over longer gaps has lost are mapped on the CPU"
 
 
 class Part(NamedTuple):
-    """A batch of reads with its chains.  lonely : as in `Chained`."""
+    """A batch of reads with its chains.
+
+    lonely : as in `Chained`.  planes : of the codes of all batches that were sent together.  begin : of its own ones there.
+    """
 
     records: Records
     reads: Reads
     chains: Chains
     anchors: np.ndarray
     lonely: np.ndarray
+    planes: Any
+    begin: int
+
+
+class _Way:
+    """A batch on its way through the steps of mapping.
+
+    asked : pieces that wait for their solutions; None: it is mapped.  mapped : its records then.
+    """
+
+    def __init__(self, mapper: Mapper, part: Part, chains: Chains, anchors: np.ndarray):
+        self.part, self._mapper = part, mapper
+        self._steps = mapper.map_chained(part.records, part.reads, chains, anchors)
+        self.asked: Pieces | None = None
+        self.mapped: list[Mapped] = []
+        self._go_on(None)
+
+    def go_on(self, tried: Tried | None) -> None:
+        """With what narrow bands have given, or without, until pieces are asked for again."""
+        if self.asked is not None:
+            self._go_on(self._mapper.solve(self.part.reads, self.asked, tried))
+
+    def _go_on(self, solved: Solved | None) -> None:
+        try:
+            self.asked = self._steps.send(solved)  # type: ignore[arg-type]  # None begins
+        except StopIteration as end:
+            self.asked, self.mapped = None, [end.value]
 
 
 def map_on_gpus(
@@ -98,7 +133,52 @@ class _Round:
 
     def do(self, batches: list[Records], show: Callable[[list[Mapped]], Shown]) -> list[Shown]:
         """What `show` makes of each batch."""
-        return map_threads(lambda part: show(self._map(part)), self._find(batches), self._threads)
+        begun = map_threads(self._begin, self._find(batches), self._threads)
+        waiting = [way for way in begun if isinstance(way, _Way) and way.asked is not None]
+        while waiting:
+            map_threads(lambda each: each[0].go_on(each[1]), self._tried(waiting), self._threads)
+            waiting = [way for way in waiting if way.asked is not None]
+        mapped = [way.mapped if isinstance(way, _Way) else way for way in begun]
+        return map_threads(show, mapped, self._threads)
+
+    def _begin(self, part: Part | Records) -> _Way | list[Mapped]:
+        """The steps of a batch up to its first pieces; its records, if it has to be mapped on the CPU."""
+        mapper = self._mapper
+        if isinstance(part, Records):
+            return mapper.map(part)
+        chains, anchors = mapper.join_far(part.chains, part.anchors, part.reads)
+        if _number(chains) < _number(part.chains):
+            give_to_cpu(self._devices, LOST, reads=len(part.records.names))
+            return mapper.map(part.records)
+        return _Way(mapper, part, *mapper.try_harder(chains, anchors, part.lonely, part.reads))
+
+    def _tried(self, waiting: list[_Way]) -> list[tuple[_Way, Tried | None]]:
+        """What the GPU has found of the pieces that batches wait for; None: the CPU does all of them."""
+        found: list[tuple[_Way, Tried | None]] = []
+        for planes in {id(way.part.planes): way.part.planes for way in waiting}.values():
+            some = [way for way in waiting if way.part.planes is planes]
+            pieces = _joined(some)
+            edges = np.cumsum([0, *(way.asked.q_at.size for way in some if way.asked)]).tolist()
+            tried = self._aligned(planes, pieces) if edges[-1] >= FEW_PIECES else None
+            found += zip(some, [None] * len(some) if tried is None else parts_of(tried, pieces, edges), strict=True)
+        return found
+
+    def _aligned(self, planes: Any, pieces: Pieces) -> Tried | None:
+        """What narrow bands give; None where they do not fit the GPU, or where every result has to be proved."""
+        mapper, there = self._mapper, self._card.index
+        if mapper.effort.floor == NEVER or there is None:
+            return None
+        try:
+            with self._card.use("kernel_s") as desk:
+                tried = try_lanes_on_gpu(desk, (planes, there.planes), pieces, mapper.scoring, mapper.effort)
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+            give_to_cpu(self._devices, FULL, extensions=len(pieces.q_at))
+            return None
+        done = int((tried.needed == 0).sum())
+        self._card.note(extensions=done, paths=done, cells=tried.solved.cells)
+        return tried
 
     def _find(self, batches: list[Records]) -> list[Part | Records]:
         """The chains of batches; a batch that does not fit the GPU as it is."""
@@ -130,28 +210,20 @@ class _Round:
             assert there is not None  # these cards hold it
             found = anchors_on_gpu(desk, there, index.k, index.window, planes, at, lengths, layout)
             chained = chains_on_gpu(desk, found, layout, index.k, mapper.rule, mapper.costs, mapper.target.starts)
-        del planes
         self._card.note(reads=len(at), uploaded_bases=len(codes))
         first = 0
         for records, (begin, its_at, its_lengths) in zip(batches, packed, strict=True):
             end = first + len(its_at)
             mine = slice(begin, begin + 2 * int(its_lengths.sum()))
             reads = Reads(codes[mine], its_at - begin, its_lengths, found.repeated[first:end].copy(), layout)
-            yield Part(records, reads, *_of_reads(chained, first, end, layout))
+            yield Part(records, reads, *_of_reads(chained, first, end, layout), planes, begin)
             first = end
 
-    def _map(self, part: Part | Records) -> list[Mapped]:
-        """The records of a batch."""
-        mapper = self._mapper
-        if isinstance(part, Records):
-            return mapper.map(part)
-        records, reads = part.records, part.reads
-        chains, anchors = mapper.join_far(part.chains, part.anchors, reads)
-        if _number(chains) < _number(part.chains):
-            give_to_cpu(self._devices, LOST, reads=len(records.names))
-            return mapper.map(records)
-        chains, anchors = mapper.try_harder(chains, anchors, part.lonely, reads)
-        return [do_steps(mapper.map_chained(records, reads, chains, anchors), partial(mapper.solve, reads))]
+
+def _joined(some: list[_Way]) -> Pieces:
+    """The pieces that batches wait for, with places in the codes of all."""
+    asked = [way.asked._replace(q_at=way.asked.q_at + way.part.begin) for way in some if way.asked is not None]
+    return Pieces(*map(np.concatenate, zip(*asked, strict=True)))
 
 
 def _number(chains: Chains) -> int:
