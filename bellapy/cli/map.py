@@ -9,6 +9,7 @@ import typer
 
 from bellapy.cli.options import RUNNING, THREADS_AND_LOG, Given, Output, Reads, output_option, pick, takes
 from bellapy.cli.session import session
+from bellapy.compute.gpu.devices import wake
 from bellapy.compute.resources import Resources
 from bellapy.errors import ParameterError
 from bellapy.io.outputs import alignment_format, index_of, open_output
@@ -50,14 +51,16 @@ def map_command(given: Given, reference: Reference, reads: Reads, output: Output
     outputs = {"-o": output, **({f"the index {index}": index} if index else {})}
     with session(given, [reference, *reads], outputs) as run:
         run.watch()
+        if run.run.device == "cuda":
+            wake()  # while the rest is loaded
         from bellapy.jobs.map import run as job
 
         line, group, circular = job.parse_texts(given["read_group"], given["circular"] or (), not given["no_align"])
+        resources, store = job.resources_for(run.run, run.report, reference, reads), job.beside(output, run.run.max_memory)
         wanted = job.Job(
             reference, reads, output, kind, replace(style, read_group=group), line, given["preset"],
-            lambda params: adjusted(params, given), not given["no_align"], Resources.of(run.run, run.report.devices),
-            job.beside(output, run.run.max_memory), ReadParams(**given_values(given, fields_of(ReadParams))),
-            circular,
+            lambda params: adjusted(params, given), not given["no_align"], resources, store,
+            ReadParams(**given_values(given, fields_of(ReadParams))), circular,
         )  # fmt: skip
         job.map_reads(wanted, run.report)
 
@@ -91,10 +94,12 @@ def index_command(
     params = map_preset(given["preset"] or IndexOptions._field_defaults["preset"])
     with session(given, [reference], {"-o": output}) as run:
         run.watch()
+        if run.run.device == "cuda":
+            wake()
         from bellapy.jobs.map import run as job
 
         params = replace(params, **given_values(given, ("k", "window")))
-        resources = Resources.of(run.run, run.report.devices)
+        resources = job.resources_for(run.run, run.report, reference, [])
         job.index_file(reference, output, params, run.report, resources, job.beside(output, run.run.max_memory))
 
 

@@ -6,10 +6,10 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from bellapy.jobs.map.store import Store
 from bellapy.jobs.map.style import Style
 from bellapy.params import ONT_ERRORS, MapParams, map_preset
 from bellapy.params.reads import ReadParams
+from bellapy.params.run import RunParams
 from bellapy.records import ReadSet
 from bellapy.report.log import logger
 from bellapy.report.progress import progress
@@ -43,6 +44,11 @@ from bellapy.version import __version__
 
 if TYPE_CHECKING:  # loaded where there is a GPU
     from bellapy.jobs.map.gpu.reference import Cards
+
+
+Shown = TypeVar("Shown")
+IN_FILE = "--max-memory leaves no room for the index: the CPU looks it up in a file"
+LEAST_WORK = 20_000_000  # bytes of sequence files for each thread: with fewer, GPUs are not asked for unless told
 
 
 @dataclass(slots=True)
@@ -118,6 +124,29 @@ def beside(output: str, max_memory: int | None) -> Store | None:
         return None
     folder = None if output == "-" or is_special(output) else os.path.dirname(os.path.realpath(output))
     return Store(folder or tempfile.gettempdir(), Budget(max_memory))
+
+
+def may_pay(reference: str, reads: Sequence[str], threads: int) -> bool:
+    """Whether there is so much to do that GPUs may save more time than they need to start.
+
+    reference : a file; where it is an index, it is nearly free.  reads : files; none for the index alone.
+    """
+    files = [*reads, *([] if is_index(reference) else [reference])]
+    if any(map(is_read_once, files)):
+        return True  # nobody knows how much comes
+    return sum(map(os.path.getsize, filter(os.path.isfile, files))) >= LEAST_WORK * threads
+
+
+def resources_for(run: RunParams, report: RunReport, reference: str, reads: Sequence[str]) -> Resources:
+    """What the command may use; `auto` takes GPUs where they may pay (`may_pay`).
+
+    Raises
+    ------
+    DeviceError : a GPU is asked for and none can be used.
+    """
+    if run.device == "auto" and not may_pay(reference, reads, run.threads):
+        run = replace(run, device="cpu")
+    return Resources.of(run, report.devices)
 
 
 def cards_for(resources: Resources) -> Cards | None:
@@ -316,14 +345,23 @@ def _map_all(
     threads = job.resources.threads
     show = partial(format_paf if job.format == "paf" else format_sam, index=mapper.index, style=job.style)
     if job.store is not None and mapped_file(mapper.index.lookup.words) is not None:
+        if cards is not None:
+            cards.leave(IN_FILE)
         yield from map_in_rounds(mapper, work, lambda parts: _show(parts, show, charts), threads, job.store.budget)
         return
-    if cards is not None:
-        from bellapy.jobs.map.gpu.rounds import map_on_gpus
+    yield from map_all(mapper, cards, work, lambda parts: _show(parts, show, charts), threads)
 
-        yield from map_on_gpus(mapper, cards, work, lambda parts: _show(parts, show, charts))
+
+def map_all(
+    mapper: Mapper, cards: Cards | None, work: Iterable[Records], show: Callable[[list[Mapped]], Shown], threads: int
+) -> Iterator[Shown]:
+    """What `show` makes of all batches, in their order.  cards : GPUs that map; None: none."""
+    if cards is None:
+        yield from map_in_order(lambda records: show(mapper.map(records)), work, threads)
         return
-    yield from map_in_order(lambda records: _show(mapper.map(records), show, charts), work, threads)
+    from bellapy.jobs.map.gpu.rounds import map_on_gpus
+
+    yield from map_on_gpus(mapper, cards, work, show)
 
 
 def _show(parts: list[Mapped], show, charts: MapCharts | None) -> tuple[bytes, Counts]:

@@ -49,7 +49,7 @@ solved = tried.solved
 np.savez(sys.argv[1], needed=tried.needed, columns=np.stack([*map(np.int64, solved[:4]), solved.starts, solved.counts]),
          runs=solved.runs[:tried.n_runs], cells=solved.cells)
 """
-N_PIECES, LONGEST = (14, 50) if SIMULATED else (3000, 700)
+N_PIECES, LONGEST = (12, 40) if SIMULATED else (3000, 700)
 
 
 def some_pieces(rng) -> tuple[np.ndarray, np.ndarray, Pieces]:

@@ -43,12 +43,12 @@ PARAMS = MapParams(k=K, window=WINDOW, select=SelectRule(min_score=20, min_chain
 
 def some_batches(rng) -> tuple[dict[str, str], list[Records]]:
     """A reference with a repeat, and batches of reads: some reach over a large deletion, some fit nowhere."""
-    n = 90 if SIMULATED else 40_000
+    n = 60 if SIMULATED else 40_000
     unit = random_bases(rng, n // 3)
     one = random_bases(rng, n) + unit
     reference = {"one": one, "two": unit + random_bases(rng, n // 3)}
     size, reads = n // 2, []
-    for x in range(5 if SIMULATED else 60):
+    for x in range(4 if SIMULATED else 60):
         start = int(rng.integers(0, len(one) - size))
         read = mutate(rng, one[start : start + size], 0.05)
         reads.append(naive.reverse_complement(read) if x % 2 else read)
@@ -85,6 +85,7 @@ def test_the_records_are_the_cpus(rng, align, monkeypatch):
     mapper = Mapper(index, PARAMS, align=align)
     mapper.effort = Effort(500, 4, zdrop=400, bonus=10)
     monkeypatch.setattr(rounds, "ROUND_BASES", 1 << 20 if align else 1)
+    monkeypatch.setattr(rounds, "PART_BASES", 1)
     monkeypatch.setattr(rounds, "FEW_PIECES", 1)
     found = lines(mapper, map_on_gpus(mapper, cards, batches, list))
     if align:
@@ -111,6 +112,7 @@ def test_what_does_not_fit_is_done_on_the_cpu(rng, monkeypatch, caplog):
         raise MemoryError("full")
 
     monkeypatch.setattr(rounds, "anchors_on_gpu", full)
+    monkeypatch.setattr(rounds, "PART_BASES", 1)
     for circular in ((), ("r0",)):
         mapper = Mapper(index, PARAMS, target=unroll(index, circular), align=not SIMULATED)
         assert lines(mapper, map_on_gpus(mapper, cards, batches, list)) == lines(mapper, map(mapper.map, batches))

@@ -110,10 +110,11 @@ def _set_origin(even, odd, band, costs, lane, registers):
 @inlined
 def _is_pair(band, half, row, is_odd):
     """Whether the bases before a cell are equal; past the ends nothing is.  half : of its anti-diagonal."""
-    i, j = half - row + band.centre - 1, half + row - band.centre - (0 if is_odd else 1)
-    if i < 0 or j < 0 or i >= band.q_len or j >= band.t_len:
+    i, j = I32(half - row + band.centre - 1), I32(half + row - band.centre - (0 if is_odd else 1))
+    if U32(i) >= U32(band.q_len) or U32(j) >= U32(band.t_len):  # or below 0
         return False
-    return band.codes[U64(band.codes_at + i)] == band.codes[U64(band.codes_at + band.q_len + j)]
+    q, t = I32(band.codes_at + i), I32(band.codes_at + band.q_len + j)
+    return band.codes[U32(q)] == band.codes[U32(t)]
 
 
 @inlined
@@ -127,9 +128,9 @@ def _step(own, other, r, is_odd, band, costs, lane, registers):
     beside2 = shuffle(other[F2, 0] if is_odd else other[E2, registers - 1], beside)
     if lane == (WARP - 1 if is_odd else 0):
         beside1 = beside2 = I32(FLOOR)
-    half, at = r >> 1, band.scores_at + r * band.height
+    half, at = I32(r >> 1), band.scores_at + I32(r * band.height)
     for u in range(registers):
-        row = lane * registers + u
+        row = I32(lane * registers + u)
         if row < band.height:
             if is_odd:
                 a, c = other[E1, u], other[E2, u]
@@ -174,12 +175,13 @@ def _fill_band(even, odd, band, costs, lane, registers):
     """All scores of a band.  even, odd : (STATES, registers) int32, of the lane's rows."""
     _set_origin(even, odd, band, costs, lane, registers)
     sync_warp()
-    for r in range(1, band.q_len + band.t_len + 1):
+    for number in range(1, band.q_len + band.t_len + 1):
+        r = I32(number)
         if r & 1:
             _step(odd, even, r, True, band, costs, lane, registers)
         else:
             _step(even, odd, r, False, band, costs, lane, registers)
-            if r % CHUNK == 0:
+            if r & (CHUNK - 1) == 0:
                 _rebase(even, odd, r, band, lane, registers)
     sync_warp()
 

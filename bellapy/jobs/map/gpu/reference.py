@@ -56,7 +56,7 @@ class Cards:
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
-        give_to_cpu(self.resources.devices, NO_ROOM)
+        self.leave(NO_ROOM)
         return build_index(reference, k, window, self.resources.threads)
 
     def holding(self, index: Index) -> list[Card]:
@@ -73,6 +73,10 @@ class Cards:
                 if not is_out_of_memory(error):
                     raise
         return [card for card in self._cards if card.index is not None]
+
+    def leave(self, reason: str, **work: int) -> None:
+        """Note what the CPU does instead, by names of `DeviceUse`; the reason is told once."""
+        give_to_cpu(self.resources.devices, reason, **work)
 
     def _let_go(self) -> None:
         self._index = None

@@ -14,13 +14,14 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from bellapy.compute.gpu.ops import SIMULATED
-from bellapy.compute.gpu.pool import FULL, give_to_cpu, is_out_of_memory
-from bellapy.compute.threads import map_in_order, map_threads
+from bellapy.compute.gpu.pool import FULL, is_out_of_memory
+from bellapy.compute.threads import made_ahead, map_in_order, map_threads
 from bellapy.engines.affine.batch_cpu import NEVER, Tried
 from bellapy.engines.affine.gpu.lanes import parts_of, try_lanes_on_gpu
 from bellapy.engines.affine.pieces import Pieces, Solved
 from bellapy.io.fastx import Records
 from bellapy.jobs.map.bases import pack_both_ways
+from bellapy.jobs.map.batches import BATCH_BASES, batches
 from bellapy.jobs.map.gpu.reference import NO_ROOM, Card, Cards
 from bellapy.jobs.map.pipeline import Mapped, Mapper, Reads
 from bellapy.records.bases import ENCODE
@@ -32,7 +33,10 @@ from bellapy.seeding.gpu.minimizers import send_planes
 
 Shown = TypeVar("Shown")
 
-ROUND_BASES = 1 << 25
+ROUND_BASES, PART_BASES = 1 << 25, 1 << 21
+"""Of what is on a GPU at a time, and of what a thread of the CPU does."""
+BASE_BYTES = 16
+"""Of a round's reads: letters, codes both ways, anchors, paths and text."""
 IN_WORK = 3
 """Rounds at a time, each at another step."""
 FEW_PIECES = 1 if SIMULATED else 512
@@ -91,10 +95,13 @@ def map_on_gpus(
         return
 
     def do(numbered: tuple[int, list[Records]]) -> list[Shown]:
-        number, batches = numbered
-        return _Round(mapper, cards, ready[number % len(ready)]).do(batches, show)
+        number, some = numbered
+        return _Round(mapper, cards, ready[number % len(ready)]).do(some, show)
 
-    for shown in map_in_order(do, enumerate(_rounds(stream)), IN_WORK, begun_ahead=1):
+    n = IN_WORK + len(ready) - 1
+    budget, size = cards.resources.budget, BASE_BYTES * (2 * n + 2)
+    most = budget.items("the reads that GPUs map together", size, least=BATCH_BASES, most=ROUND_BASES)
+    for shown in map_in_order(do, enumerate(made_ahead(_rounds(stream, most))), n, begun_ahead=1):
         yield from shown
 
 
@@ -104,20 +111,20 @@ def _map_on_cpu(
     """The same without a GPU, for a reason that is told."""
 
     def do(records: Records) -> Shown:
-        give_to_cpu(cards.resources.devices, reason, reads=len(records.names))
+        cards.leave(reason, reads=len(records.names))
         return show(mapper.map(records))
 
     yield from map_in_order(do, stream, cards.resources.threads)
 
 
-def _rounds(stream: Iterable[Records]) -> Iterator[list[Records]]:
-    """Batches in groups of about ROUND_BASES."""
+def _rounds(stream: Iterable[Records], most: int) -> Iterator[list[Records]]:
+    """Larger batches, in groups of about so many bases."""
     waiting: list[Records] = []
     n_bases = 0
-    for records in stream:
+    for records in batches(stream, most, min(most, PART_BASES)):
         waiting.append(records)
         n_bases += sum(map(len, records.sequences))
-        if n_bases >= ROUND_BASES:
+        if n_bases >= most:
             yield waiting
             waiting, n_bases = [], 0
     if waiting:
@@ -128,12 +135,12 @@ class _Round:
     """Some batches that are mapped together, with a GPU."""
 
     def __init__(self, mapper: Mapper, cards: Cards, card: Card):
-        self._mapper, self._card, self._devices = mapper, card, cards.resources.devices
+        self._mapper, self._cards, self._card = mapper, cards, card
         self._threads = cards.resources.threads
 
-    def do(self, batches: list[Records], show: Callable[[list[Mapped]], Shown]) -> list[Shown]:
+    def do(self, parts: list[Records], show: Callable[[list[Mapped]], Shown]) -> list[Shown]:
         """What `show` makes of each batch."""
-        begun = map_threads(self._begin, self._find(batches), self._threads)
+        begun = map_threads(self._begin, self._find(parts), self._threads)
         waiting = [way for way in begun if isinstance(way, _Way) and way.asked is not None]
         while waiting:
             map_threads(lambda each: each[0].go_on(each[1]), self._tried(waiting), self._threads)
@@ -148,7 +155,7 @@ class _Round:
             return mapper.map(part)
         chains, anchors = mapper.join_far(part.chains, part.anchors, part.reads)
         if _number(chains) < _number(part.chains):
-            give_to_cpu(self._devices, LOST, reads=len(part.records.names))
+            self._cards.leave(LOST, reads=len(part.records.names))
             return mapper.map(part.records)
         return _Way(mapper, part, *mapper.try_harder(chains, anchors, part.lonely, part.reads))
 
@@ -174,36 +181,36 @@ class _Round:
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
-            give_to_cpu(self._devices, FULL, extensions=len(pieces.q_at))
+            self._cards.leave(FULL, extensions=len(pieces.q_at))
             return None
         done = int((tried.needed == 0).sum())
         self._card.note(extensions=done, paths=done, cells=tried.solved.cells)
         return tried
 
-    def _find(self, batches: list[Records]) -> list[Part | Records]:
+    def _find(self, parts: list[Records]) -> list[Part | Records]:
         """The chains of batches; a batch that does not fit the GPU as it is."""
-        layout = self._layout(batches)
-        if sum(len(records.names) for records in batches) < layout.most_reads:
+        layout = self._layout(parts)
+        if sum(len(records.names) for records in parts) < layout.most_reads:
             try:
-                return list(self._find_together(batches, layout))
+                return list(self._find_together(parts, layout))
             except Exception as error:
                 if not is_out_of_memory(error):
                     raise
-        if len(batches) > 1:
-            middle = len(batches) // 2
-            return [*self._find(batches[:middle]), *self._find(batches[middle:])]
-        give_to_cpu(self._devices, FULL, reads=len(batches[0].names))
-        return list(batches)
+        if len(parts) > 1:
+            middle = len(parts) // 2
+            return [*self._find(parts[:middle]), *self._find(parts[middle:])]
+        self._cards.leave(FULL, reads=len(parts[0].names))
+        return list(parts)
 
-    def _layout(self, batches: list[Records]) -> Layout:
+    def _layout(self, parts: list[Records]) -> Layout:
         """Of the anchors of all batches together."""
-        lengths = map(len, chain.from_iterable(records.sequences for records in batches))
+        lengths = map(len, chain.from_iterable(records.sequences for records in parts))
         return layout_for(max(lengths, default=1), len(self._mapper.target.codes))
 
-    def _find_together(self, batches: list[Records], layout: Layout) -> Iterator[Part]:
+    def _find_together(self, parts: list[Records], layout: Layout) -> Iterator[Part]:
         """The chains of batches whose reads one layout holds."""
         mapper, index = self._mapper, self._mapper.index
-        codes, packed = _packed(batches, self._threads)
+        codes, packed = _packed(parts, self._threads)
         at, lengths = (np.concatenate(columns) for columns in zip(*((at, n) for _, at, n in packed), strict=True))
         with self._card.use() as desk:
             there, planes = self._card.index, send_planes(desk, codes, self._threads)
@@ -212,7 +219,7 @@ class _Round:
             chained = chains_on_gpu(desk, found, layout, index.k, mapper.rule, mapper.costs, mapper.target.starts)
         self._card.note(reads=len(at), uploaded_bases=len(codes))
         first = 0
-        for records, (begin, its_at, its_lengths) in zip(batches, packed, strict=True):
+        for records, (begin, its_at, its_lengths) in zip(parts, packed, strict=True):
             end = first + len(its_at)
             mine = slice(begin, begin + 2 * int(its_lengths.sum()))
             reads = Reads(codes[mine], its_at - begin, its_lengths, found.repeated[first:end].copy(), layout)
@@ -231,17 +238,17 @@ def _number(chains: Chains) -> int:
     return int(np.count_nonzero(np.diff(chains.read, prepend=-1)))
 
 
-def _packed(batches: list[Records], threads: int) -> tuple[np.ndarray, list[tuple[int, np.ndarray, np.ndarray]]]:
+def _packed(parts: list[Records], threads: int) -> tuple[np.ndarray, list[tuple[int, np.ndarray, np.ndarray]]]:
     """The codes of all batches, both ways; of each batch, where it begins there, where its reads do, and their lengths."""
-    sizes = [2 * sum(map(len, records.sequences)) for records in batches]
+    sizes = [2 * sum(map(len, records.sequences)) for records in parts]
     begins = [int(begin) for begin in np.cumsum([0, *sizes])]
     codes = np.empty(begins[-1], np.uint8)
 
     def pack(x: int) -> tuple[int, np.ndarray, np.ndarray]:
-        _, at, lengths = pack_both_ways(batches[x].sequences, ENCODE, codes[begins[x] : begins[x + 1]])
+        _, at, lengths = pack_both_ways(parts[x].sequences, ENCODE, codes[begins[x] : begins[x + 1]])
         return begins[x], at + begins[x], lengths
 
-    return codes, map_threads(pack, range(len(batches)), threads)
+    return codes, map_threads(pack, range(len(parts)), threads)
 
 
 def _of_reads(chained: Chained, first: int, end: int, layout: Layout) -> tuple[Chains, np.ndarray, np.ndarray]:
