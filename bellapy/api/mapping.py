@@ -29,7 +29,7 @@ from bellapy.report.run_report import RunReport
 
 if TYPE_CHECKING:  # loaded when needed
     from bellapy.io.fastx_lines import Records
-    from bellapy.jobs.map.gpu.reference import Cards
+    from bellapy.jobs.map.gpu.rounds import MappingCards
 
 KINDS = {PRIMARY: "primary", SECONDARY: "secondary", SUPPLEMENTARY: "supplementary"}
 BASES = re.compile(r"[ACGTUNRYKMSWBDHV]+", re.IGNORECASE)
@@ -108,7 +108,7 @@ class Aligner:
         self._reference = as_reads(reference) if paths is None else paths[0]
         self.report = RunReport("bellapy.map")
         self._device = choose_device(device)
-        self._cards: Cards | None = None
+        self._cards: MappingCards | None = None
 
     def map(self, reads: Reads | bytes, *, threads: int | None = None) -> Iterator[Mapping]:
         """The alignments of reads, in the order of reads, the best first.

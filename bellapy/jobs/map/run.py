@@ -43,7 +43,7 @@ from bellapy.seeding.index import Index, build_index
 from bellapy.version import __version__
 
 if TYPE_CHECKING:  # loaded where there is a GPU
-    from bellapy.jobs.map.gpu.reference import Cards
+    from bellapy.jobs.map.gpu.rounds import MappingCards
 
 
 Shown = TypeVar("Shown")
@@ -149,13 +149,13 @@ def resources_for(run: RunParams, report: RunReport, reference: str, reads: Sequ
     return Resources.of(run, report.devices)
 
 
-def cards_for(resources: Resources) -> Cards | None:
+def cards_for(resources: Resources) -> MappingCards | None:
     """The GPUs, if they are to be used."""
     if resources.device == "cpu":
         return None
-    from bellapy.jobs.map.gpu.reference import Cards
+    from bellapy.jobs.map.gpu.rounds import MappingCards
 
-    return Cards(resources)
+    return MappingCards(resources)
 
 
 def index_file(
@@ -168,7 +168,7 @@ def index_file(
 
 def make_index(
     reference: str | ReadSet, params: MapParams, report: RunReport, threads: int, store: Store | None = None,
-    cards: Cards | None = None,
+    cards: MappingCards | None = None,
 ) -> Index:  # fmt: skip
     """The index of a FASTA or FASTQ file, or of sequences.
 
@@ -199,7 +199,7 @@ def make_index(
 
 def open_index(
     reference: str | ReadSet, params: MapParams, report: RunReport, threads: int, store: Store | None = None,
-    cards: Cards | None = None,
+    cards: MappingCards | None = None,
 ) -> Index:  # fmt: skip
     """The index of a reference, from its file or made now; store, cards : as in `make_index`."""
     if not isinstance(reference, str) or not is_index(reference):
@@ -265,7 +265,7 @@ class Wanted(NamedTuple):
 
 def prepare(
     reference: str | ReadSet, first: Records | None, wanted: Wanted, report: RunReport, threads: int = 1,
-    store: Store | None = None, cards: Cards | None = None,
+    store: Store | None = None, cards: MappingCards | None = None,
 ) -> Mapper:  # fmt: skip
     """A mapper to a reference that fits the first reads; store, cards : as in `make_index`.
 
@@ -339,7 +339,7 @@ def _fits(index: Index, params: MapParams) -> bool:
 
 
 def _map_all(
-    mapper: Mapper, job: Job, work: Iterable[Records], charts: MapCharts | None, cards: Cards | None
+    mapper: Mapper, job: Job, work: Iterable[Records], charts: MapCharts | None, cards: MappingCards | None
 ) -> Iterator[tuple[bytes, Counts]]:
     """Lines of all batches in their order."""
     threads = job.resources.threads
@@ -353,15 +353,13 @@ def _map_all(
 
 
 def map_all(
-    mapper: Mapper, cards: Cards | None, work: Iterable[Records], show: Callable[[list[Mapped]], Shown], threads: int
+    mapper: Mapper, cards: MappingCards | None, work: Iterable[Records], show: Callable[[list[Mapped]], Shown], threads: int
 ) -> Iterator[Shown]:
     """What `show` makes of all batches, in their order.  cards : GPUs that map; None: none."""
     if cards is None:
         yield from map_in_order(lambda records: show(mapper.map(records)), work, threads)
-        return
-    from bellapy.jobs.map.gpu.rounds import map_on_gpus
-
-    yield from map_on_gpus(mapper, cards, work, show)
+    else:
+        yield from cards.map(mapper, work, show)
 
 
 def _show(parts: list[Mapped], show, charts: MapCharts | None) -> tuple[bytes, Counts]:

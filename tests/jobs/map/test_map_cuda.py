@@ -33,8 +33,7 @@ except DeviceError as error:
 
 from bellapy.compute.gpu.ops import SIMULATED
 from bellapy.jobs.map.gpu import rounds
-from bellapy.jobs.map.gpu.reference import Cards
-from bellapy.jobs.map.gpu.rounds import CIRCLES, map_on_gpus
+from bellapy.jobs.map.gpu.rounds import CIRCLES, MappingCards
 
 pytestmark = pytest.mark.usefixtures("quick_threads")
 K, WINDOW = (6, 3) if SIMULATED else (15, 10)
@@ -80,14 +79,14 @@ sys.stdout.buffer.write(b"".join(found))
 def test_the_records_are_the_cpus(rng, align, monkeypatch):
     """The index is made there, too.  Batches may be mapped in one round, or in several."""
     reference, batches = some_batches(rng)
-    cards = Cards(Resources(threads=2, device="cuda"))
+    cards = MappingCards(Resources(threads=2, device="cuda"))
     index = cards.build(make_reads(list(reference.values())), K, WINDOW)
     mapper = Mapper(index, PARAMS, align=align)
     mapper.effort = Effort(500, 4, zdrop=400, bonus=10)
     monkeypatch.setattr(rounds, "ROUND_BASES", 1 << 20 if align else 1)
     monkeypatch.setattr(rounds, "PART_BASES", 1)
     monkeypatch.setattr(rounds, "FEW_PIECES", 1)
-    found = lines(mapper, map_on_gpus(mapper, cards, batches, list))
+    found = lines(mapper, cards.map(mapper, batches, list))
     if align:
         given, path = pickle.dumps((reference, batches, PARAMS, mapper.effort)), os.pathsep.join(sys.path)
         plain = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")} | {"PYTHONPATH": path}
@@ -103,7 +102,7 @@ def test_the_records_are_the_cpus(rng, align, monkeypatch):
 def test_what_does_not_fit_is_done_on_the_cpu(rng, monkeypatch, caplog):
     """A round without room is halved; a batch without room, and reads on circles, go to the CPU."""
     reference, batches = some_batches(rng)
-    cards = Cards(Resources(device="cuda"))
+    cards = MappingCards(Resources(device="cuda"))
     index = cards.build(make_reads(list(reference.values())), K, WINDOW)
     asked = []
 
@@ -115,7 +114,7 @@ def test_what_does_not_fit_is_done_on_the_cpu(rng, monkeypatch, caplog):
     monkeypatch.setattr(rounds, "PART_BASES", 1)
     for circular in ((), ("r0",)):
         mapper = Mapper(index, PARAMS, target=unroll(index, circular), align=not SIMULATED)
-        assert lines(mapper, map_on_gpus(mapper, cards, batches, list)) == lines(mapper, map(mapper.map, batches))
+        assert lines(mapper, cards.map(mapper, batches, list)) == lines(mapper, map(mapper.map, batches))
     sizes = [len(records.names) for records in batches]
     assert asked == [sum(sizes), *sizes]
     used = {use.name: use.reads for use in cards.resources.devices.used()}

@@ -37,8 +37,8 @@ ROUND_BASES, PART_BASES = 1 << 25, 1 << 21
 """Of what is on a GPU at a time, and of what a thread of the CPU does."""
 BASE_BYTES = 16
 """Of a round's reads: letters, codes both ways, anchors, paths and text."""
-IN_WORK = 3
-"""Rounds at a time, each at another step."""
+IN_WORK, SHARED_BY = 3, 2
+"""Rounds at a time, each at another step, and how many of them share the threads while others are on GPUs."""
 FEW_PIECES = 1 if SIMULATED else 512
 """Fewer are aligned on the CPU before a GPU has begun."""
 CIRCLES = "reads on circles are mapped on the CPU"
@@ -85,36 +85,38 @@ class _Way:
             self.asked, self.mapped = None, [end.value]
 
 
-def map_on_gpus(
-    mapper: Mapper, cards: Cards, stream: Iterable[Records], show: Callable[[list[Mapped]], Shown]
-) -> Iterator[Shown]:  # fmt: skip
-    """What `show` makes of all reads, in their order."""
-    ready = [] if mapper.target.has_circles else cards.holding(mapper.index)
-    if not ready:
-        yield from _map_on_cpu(mapper, cards, stream, show, CIRCLES if mapper.target.has_circles else NO_ROOM)
-        return
+class MappingCards(Cards):
+    """GPUs that map reads."""
 
-    def do(numbered: tuple[int, list[Records]]) -> list[Shown]:
-        number, some = numbered
-        return _Round(mapper, cards, ready[number % len(ready)]).do(some, show)
+    def map(
+        self, mapper: Mapper, stream: Iterable[Records], show: Callable[[list[Mapped]], Shown]
+    ) -> Iterator[Shown]:  # fmt: skip
+        """What `show` makes of all reads, in their order."""
+        ready = [] if mapper.target.has_circles else self.holding(mapper.index)
+        if not ready:
+            yield from self._map_on_cpu(mapper, stream, show, CIRCLES if mapper.target.has_circles else NO_ROOM)
+            return
 
-    n = IN_WORK + len(ready) - 1
-    budget, size = cards.resources.budget, BASE_BYTES * (2 * n + 2)
-    most = budget.items("the reads that GPUs map together", size, least=BATCH_BASES, most=ROUND_BASES)
-    for shown in map_in_order(do, enumerate(made_ahead(_rounds(stream, most))), n, begun_ahead=1):
-        yield from shown
+        def do(numbered: tuple[int, list[Records]]) -> list[Shown]:
+            number, some = numbered
+            return _Round(mapper, self, ready[number % len(ready)]).do(some, show)
 
+        n = IN_WORK + len(ready) - 1
+        size = BASE_BYTES * (2 * n + 2)
+        most = self.resources.budget.items("the reads that GPUs map together", size, least=BATCH_BASES, most=ROUND_BASES)
+        for shown in map_in_order(do, enumerate(made_ahead(_rounds(stream, most))), n, begun_ahead=1):
+            yield from shown
 
-def _map_on_cpu(
-    mapper: Mapper, cards: Cards, stream: Iterable[Records], show: Callable[[list[Mapped]], Shown], reason: str
-) -> Iterator[Shown]:  # fmt: skip
-    """The same without a GPU, for a reason that is told."""
+    def _map_on_cpu(
+        self, mapper: Mapper, stream: Iterable[Records], show: Callable[[list[Mapped]], Shown], reason: str
+    ) -> Iterator[Shown]:  # fmt: skip
+        """The same without a GPU, for a reason that is told."""
 
-    def do(records: Records) -> Shown:
-        cards.leave(reason, reads=len(records.names))
-        return show(mapper.map(records))
+        def do(records: Records) -> Shown:
+            self.leave(reason, reads=len(records.names))
+            return show(mapper.map(records))
 
-    yield from map_in_order(do, stream, cards.resources.threads)
+        yield from map_in_order(do, stream, self.resources.threads)
 
 
 def _rounds(stream: Iterable[Records], most: int) -> Iterator[list[Records]]:
@@ -136,7 +138,7 @@ class _Round:
 
     def __init__(self, mapper: Mapper, cards: Cards, card: Card):
         self._mapper, self._cards, self._card = mapper, cards, card
-        self._threads = cards.resources.threads
+        self._threads = -(-cards.resources.threads // SHARED_BY)
 
     def do(self, parts: list[Records], show: Callable[[list[Mapped]], Shown]) -> list[Shown]:
         """What `show` makes of each batch."""
@@ -258,6 +260,6 @@ def _of_reads(chained: Chained, first: int, end: int, layout: Layout) -> tuple[C
     some = Chains(*(column[rows] for column in chains))
     begin = int(some.first[0]) if len(some.first) else 0
     anchors = chained.anchors[begin : begin + int(some.n_anchors.sum())]
-    own = slice(*np.searchsorted(chained.lonely >> np.uint64(shift), np.array([first, end], np.uint64)))
     less = np.uint64(first << shift)
+    own = slice(*np.searchsorted(chained.lonely, np.array([less, end << shift], np.uint64)))
     return some._replace(read=some.read - first, first=some.first - begin), anchors - less, chained.lonely[own] - less
