@@ -37,19 +37,20 @@ def packed(reads: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.array(codes, np.uint8), 2 * (np.cumsum(lengths) - lengths), lengths
 
 
-def some_reads(rng):
-    """A reference of sequences with repeats, and reads: of both strands, of a repeat, too short, from elsewhere."""
+def some_reads(rng, k, window):
+    """A reference of sequences with repeats, and reads: of both strands, of a repeat, too short, with one anchor."""
     n = 26 if SIMULATED else 4000
     unit = random_bases(rng, n // 2)
     one = random_bases(rng, n) + unit + mutate(rng, unit, 0.05) + unit
     two = unit + "N" + random_bases(rng, n)
     reads = [mutate(rng, one, 0.05), naive.reverse_complement(mutate(rng, two, 0.1)), unit * 2, "ACGT"]
-    return make_reads([one, two]), [*reads, random_bases(rng, n), one[: n // 4] + two[n // 4 :]]
+    few = random_bases(rng, n) + one[: k + window - 1] + random_bases(rng, n)  # an anchor, but no chain
+    return make_reads([one, two]), [*reads, few, one[: n // 4] + two[n // 4 :]]
 
 
 @pytest.mark.parametrize("k, window", [(5, 3)] if SIMULATED else [(5, 2), (15, 10), (19, 19)])
 def test_anchors_and_chains_are_the_cpus(rng, k, window):
-    reference, reads = some_reads(rng)
+    reference, reads = some_reads(rng, k, window)
     index, (codes, at, lengths) = build_index(reference, k, window), packed(reads)
     layout, costs = layout_for(lengths.max(), len(index.codes)), penalties(k, 500)
     rule = ChainRule(100 if SIMULATED else 5000, 500, min_anchors=2, min_score=2 * k)
@@ -66,7 +67,7 @@ def test_anchors_and_chains_are_the_cpus(rng, k, window):
     assert_array_equal(there.anchors, chained)
     alone = ~np.isin((anchors >> np.uint64(layout.q_bits + layout.place_bits + 1)).astype(np.int64), chains.read)
     assert_array_equal(there.lonely, anchors[alone])
-    assert len(chained) and alone.any()
+    assert len(chained) and alone.any() == (SIMULATED or k > 5)  # the shortest k-mers make chains of anything
 
 
 @pytest.mark.parametrize("max_skips, max_tried", [(1, 3), (2, 20), (25, 5000)])

@@ -27,8 +27,8 @@ CHUNKS = MAX_STEPS // CHUNK + 2
 CODES, BASES = WARPS * MAX_STEPS, WARPS * CHUNKS
 H, E1, F1, E2, F2 = range(5)
 STATES = 5
-SCORE, Q_USED, T_USED, DROPPED, N_RUNS, NEEDED = range(6)
-RESULTS = 6
+SCORE, Q_USED, T_USED, DROPPED, N_RUNS = range(5)
+RESULTS = 5
 WIDEST = HEIGHTS[-1]
 NO_PATH = -1
 pack_run = on_device(codec.pack_run)
@@ -388,7 +388,7 @@ def make_kernel(registers: int):
     """The kernel for bands whose rows are so many for each lane of a warp."""
     R = registers
 
-    def align_lanes(q_planes, t_planes, pieces, index, begins, height, scoring, effort, room, size, runs, results):
+    def align_lanes(q_planes, t_planes, pieces, index, begins, height, scoring, effort, room, size, runs, results, needed):
         """Align some pieces in bands of `height` rows; each warp takes one after the other.
 
         q_planes, t_planes : (words, 3) uint32, of the codes of queries and of targets.
@@ -396,7 +396,8 @@ def make_kernel(registers: int):
         begins : (n_pieces,) int64, where the runs of each may be written.
         scoring : AffineScoring.  effort : Effort; its floor is not NEVER.
         room : (n_warps * size,) int8, for the scores of bands.  runs : uint32.
-        results : (n_pieces, RESULTS) int32, zeros at first; NEEDED becomes 0 where a path is taken.
+        results : (n_pieces, RESULTS) int32, zeros at first.
+        needed : (n_pieces,) int32, filled with diagonals that a wider band needs, 0 where a path is taken.
         """
         codes = cuda.shared.array(CODES, np.uint8)
         bases = cuda.shared.array(BASES, np.int32)
@@ -416,12 +417,12 @@ def make_kernel(registers: int):
                 I32(height), I32(centre_of(q_len, t_len, mode, np.int64(height))), I32(scoring.extend2),
             )  # fmt: skip
             is_unknown = _load_codes(q_planes, t_planes, pieces, p, codes, band.codes_at, lane)
-            needed = np.int64(ALL)
+            more = np.int64(ALL)
             if not is_unknown:
                 _fill_band(even, odd, band, costs, lane, R)
-                needed = _settle(band, mode, scoring, effort, lane, runs, begins[p], results, p)
+                more = _settle(band, mode, scoring, effort, lane, runs, begins[p], results, p)
             if lane == 0:
-                results[p, NEEDED] = needed
+                needed[p] = more
             sync_warp()
 
     return align_lanes

@@ -14,7 +14,6 @@ from bellapy.engines.affine.batch_cpu import HEIGHTS, Effort, Tried, first_try, 
 from bellapy.engines.affine.gpu.lane_kernels import (
     DROPPED,
     N_RUNS,
-    NEEDED,
     Q_USED,
     RESULTS,
     SCORE,
@@ -46,12 +45,12 @@ def try_lanes_on_gpu(
     waiting, rows, needed = first_try(pieces, effort)
     if not lanes.fits(scoring):
         waiting[:] = False
-    begins = np.cumsum(lengths * waiting) - lengths * waiting
-    there = Pieces(*(desk.send(column) for column in pieces))
-    places, runs = desk.send(begins), desk.empty(int((lengths * waiting).sum()), np.uint32)
-    results, cells = desk.zeros((len(lengths), RESULTS), np.int32), 0
-    found = np.zeros((len(lengths), RESULTS), np.int32)
-    order = np.argsort(-lengths, kind="stable")
+    sizes = lengths * waiting
+    places, runs = desk.send(np.cumsum(sizes) - sizes), desk.empty(int(sizes.sum()), np.uint32)
+    columns = desk.send(np.stack(pieces))
+    there = Pieces(*(columns[x : x + 1].reshape(-1) for x in range(len(pieces))))
+    results, left = desk.zeros((len(lengths), RESULTS), np.int32), desk.empty(len(lengths), np.int32)
+    order, cells = np.argsort(-lengths, kind="stable"), 0
     for height in HEIGHTS:
         index = order[(waiting & (rows <= height))[order]]
         if not len(index):
@@ -60,14 +59,13 @@ def try_lanes_on_gpu(
         room = desk.empty(blocks * WARPS * size, np.int8)
         desk.launch(
             make_kernel(-(-height // WARP)), blocks, WARPS * WARP, *planes, there, desk.send(index), places, height, scoring,
-            effort, room, size, runs, results,
+            effort, room, size, runs, results, left,
         )  # fmt: skip
         cells += int(lengths[index].sum()) * height
-        found = desk.fetch(results)
-        needed[index] = found[index, NEEDED]
+        needed[index] = desk.fetch(left)[index]
         again = index[needed[index] > 0]
         waiting[index], waiting[again], rows[again] = False, True, height + 1
-    return _brought(desk, found, needed, places, runs, cells)
+    return _brought(desk, desk.fetch(results), needed, places, runs, cells)
 
 
 def parts_of(tried: Tried, pieces: Pieces, edges: list[int]) -> list[Tried]:

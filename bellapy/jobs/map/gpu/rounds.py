@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from bellapy.compute.gpu.ops import SIMULATED
-from bellapy.compute.gpu.pool import FULL, is_out_of_memory
+from bellapy.compute.gpu.pool import FULL, is_out_of_memory, quick_turns
 from bellapy.compute.threads import made_ahead, map_in_order, map_threads
 from bellapy.engines.affine.batch_cpu import NEVER, Tried
 from bellapy.engines.affine.gpu.lanes import parts_of, try_lanes_on_gpu
@@ -33,8 +33,10 @@ from bellapy.seeding.gpu.minimizers import send_planes
 
 Shown = TypeVar("Shown")
 
-ROUND_BASES, PART_BASES = 1 << 25, 1 << 21
+ROUND_BASES, PART_BASES = 1 << 26, 1 << 22
 """Of what is on a GPU at a time, and of what a thread of the CPU does."""
+TURN = 1e-4
+"""Seconds until a thread asks another one for the GIL: one that talks to a GPU needs it again and again."""
 BASE_BYTES = 16
 """Of a round's reads: letters, codes both ways, anchors, paths and text."""
 IN_WORK, SHARED_BY = 3, 2
@@ -104,8 +106,9 @@ class MappingCards(Cards):
         n = IN_WORK + len(ready) - 1
         size = BASE_BYTES * (2 * n + 2)
         most = self.resources.budget.items("the reads that GPUs map together", size, least=BATCH_BASES, most=ROUND_BASES)
-        for shown in map_in_order(do, enumerate(made_ahead(_rounds(stream, most))), n, begun_ahead=1):
-            yield from shown
+        with quick_turns(TURN):
+            for shown in map_in_order(do, enumerate(made_ahead(_rounds(stream, most))), n, begun_ahead=1):
+                yield from shown
 
     def _map_on_cpu(
         self, mapper: Mapper, stream: Iterable[Records], show: Callable[[list[Mapped]], Shown], reason: str
