@@ -9,7 +9,6 @@ import numpy as np
 
 from bellapy.compute.gpu.desk import Desk
 from bellapy.compute.gpu.ops import SIMULATED, WARP
-from bellapy.engines.affine import lanes
 from bellapy.engines.affine.batch_cpu import HEIGHTS, Effort, Tried, first_try, no_solutions
 from bellapy.engines.affine.gpu.lane_kernels import (
     DROPPED,
@@ -21,6 +20,7 @@ from bellapy.engines.affine.gpu.lane_kernels import (
     WARPS,
     make_kernel,
 )
+from bellapy.engines.affine.lanes import MAX_STEPS, fits
 from bellapy.engines.affine.pieces import Pieces, Solved
 from bellapy.engines.registers.gather import gather_runs
 from bellapy.params import AffineScoring
@@ -43,14 +43,14 @@ def try_lanes_on_gpu(
     """
     lengths = pieces.q_len + pieces.t_len
     waiting, rows, needed = first_try(pieces, effort)
-    if not lanes.fits(scoring):
+    if not fits(scoring):
         waiting[:] = False
     sizes = lengths * waiting
     places, runs = desk.send(np.cumsum(sizes) - sizes), desk.empty(int(sizes.sum()), np.uint32)
     columns = desk.send(np.stack(pieces))
     there = Pieces(*(columns[x : x + 1].reshape(-1) for x in range(len(pieces))))
     results, left = desk.zeros((len(lengths), RESULTS), np.int32), desk.empty(len(lengths), np.int32)
-    order, cells = np.argsort(-lengths, kind="stable"), 0
+    order, cells = np.argsort((MAX_STEPS - np.minimum(lengths, MAX_STEPS)).astype(np.uint16), kind="stable"), 0
     for height in HEIGHTS:
         index = order[(waiting & (rows <= height))[order]]
         if not len(index):
