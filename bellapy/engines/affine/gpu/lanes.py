@@ -18,8 +18,10 @@ from bellapy.engines.affine.gpu.lane_kernels import (
     SCORE,
     T_USED,
     WARPS,
+    Out,
     make_kernel,
 )
+from bellapy.engines.affine.gpu.lane_step_kernels import Bases
 from bellapy.engines.affine.lanes import MAX_STEPS, fits
 from bellapy.engines.affine.pieces import Pieces, Solved
 from bellapy.engines.registers.gather import gather_runs
@@ -46,10 +48,12 @@ def try_lanes_on_gpu(
     if not fits(scoring):
         waiting[:] = False
     sizes = lengths * waiting
-    places, runs = desk.send(np.cumsum(sizes) - sizes), desk.empty(int(sizes.sum()), np.uint32)
     columns = desk.send(np.stack(pieces))
     there = Pieces(*(columns[x : x + 1].reshape(-1) for x in range(len(pieces))))
-    results, left = desk.zeros((len(lengths), RESULTS), np.int32), desk.empty(len(lengths), np.int32)
+    out = Out(
+        desk.send(np.cumsum(sizes) - sizes), desk.empty(int(sizes.sum()), np.uint32),
+        desk.zeros((len(lengths), RESULTS), np.int32), desk.empty(len(lengths), np.int32),
+    )  # fmt: skip
     order, cells = np.argsort((MAX_STEPS - np.minimum(lengths, MAX_STEPS)).astype(np.uint16), kind="stable"), 0
     for height in HEIGHTS:
         index = order[(waiting & (rows <= height))[order]]
@@ -57,15 +61,15 @@ def try_lanes_on_gpu(
             continue
         blocks, size = _room(desk, len(index), height, int(lengths[index[0]]))
         room = desk.empty(blocks * WARPS * size, np.int8)
+        kernel = make_kernel(-(-height // WARP))
         desk.launch(
-            make_kernel(-(-height // WARP)), blocks, WARPS * WARP, *planes, there, desk.send(index), places, height, scoring,
-            effort, room, size, runs, results, left,
-        )  # fmt: skip
+            kernel, blocks, WARPS * WARP, Bases(*planes), there, desk.send(index), height, scoring, effort, room, size, out
+        )
         cells += int(lengths[index].sum()) * height
-        needed[index] = desk.fetch(left)[index]
+        needed[index] = desk.fetch(out.needed)[index]
         again = index[needed[index] > 0]
         waiting[index], waiting[again], rows[again] = False, True, height + 1
-    return _brought(desk, desk.fetch(results), needed, places, runs, cells)
+    return _brought(desk, out, needed, cells)
 
 
 def parts_of(tried: Tried, pieces: Pieces, edges: list[int]) -> list[Tried]:
@@ -94,21 +98,17 @@ def _room(desk: Desk, n: int, height: int, steps: int) -> tuple[int, int]:
     return blocks, size
 
 
-def _brought(desk: Desk, found: np.ndarray, needed: np.ndarray, places: Any, runs: Any, cells: int) -> Tried:
-    """What has come out, with the runs of all paths one after the other.
-
-    found : results of the kernels, (n, RESULTS) int32.  needed : (n,) int64, as in `Tried`.  places : where runs stand.
-    """
-    n = len(needed)
-    counts = np.where(needed == 0, found[:, N_RUNS], 0).astype(np.int32)
+def _brought(desk: Desk, out: Out, needed: np.ndarray, cells: int) -> Tried:
+    """What has come out, with the runs of all paths one after the other.  needed : (n,) int64, as in `Tried`."""
+    n, found, done = len(needed), desk.fetch(out.results), needed == 0
+    counts = np.where(done, found[:, N_RUNS], 0).astype(np.int32)
     ends = np.cumsum(counts, dtype=np.int64)
     total = int(ends[-1]) if n else 0
     packed = desk.empty(total, np.uint32)
     if total:
-        desk.launch(
-            gather_runs, -(-n // WARPS), WARPS * WARP, places, desk.send(counts), desk.send(ends - counts), runs, packed
-        )
-    solved, done = no_solutions(n, 0), needed == 0
+        counted, begins = desk.send(counts), desk.send(ends - counts)
+        desk.launch(gather_runs, -(-n // WARPS), WARPS * WARP, out.begins, counted, begins, out.runs, packed)
+    solved = no_solutions(n, 0)
     for column, values in zip((SCORE, Q_USED, T_USED, DROPPED), solved[:4], strict=True):
         values[done] = found[done, column]
     solved.starts[:], solved.counts[:] = ends - counts, counts
