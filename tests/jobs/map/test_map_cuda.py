@@ -75,15 +75,17 @@ sys.stdout.buffer.write(b"".join(found))
 """
 
 
-@pytest.mark.parametrize("align", [True, False])
-def test_the_records_are_the_cpus(rng, align, monkeypatch):
-    """The index is made there, too.  Batches may be mapped in one round, or in several."""
+@pytest.mark.parametrize("align, several", [(True, False), (False, False), *([] if SIMULATED else [(True, True)])])
+def test_the_records_are_the_cpus(rng, align, several, monkeypatch):
+    """The index is made there, too.  Batches may be mapped in one round, or in several, which GPUs share."""
     reference, batches = some_batches(rng)
     cards = MappingCards(Resources(threads=2, device="cuda"))
+    if several:
+        cards._cards += MappingCards(cards.resources)._cards
     index = cards.build(make_reads(list(reference.values())), K, WINDOW)
     mapper = Mapper(index, PARAMS, align=align)
     mapper.effort = Effort(500, 4, zdrop=400, bonus=10)
-    monkeypatch.setattr(rounds, "ROUND_BASES", 1 << 20 if align else 1)
+    monkeypatch.setattr(rounds, "ROUND_BASES", 1 << 20 if align and not several else 1)
     monkeypatch.setattr(rounds, "PART_BASES", 1)
     monkeypatch.setattr(rounds, "FEW_PIECES", 1)
     found = lines(mapper, cards.map(mapper, batches, list))
@@ -95,7 +97,7 @@ def test_the_records_are_the_cpus(rng, align, monkeypatch):
     else:
         assert found == lines(mapper, map(mapper.map, batches))
     assert found.count(b"\n") > 5
-    (used,) = cards.resources.devices.used()
+    used = cards.resources.devices.used()[0]
     assert used.reads == sum(len(records.names) for records in batches) and bool(used.paths) == align
 
 
