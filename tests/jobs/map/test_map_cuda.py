@@ -15,6 +15,7 @@ import pytest
 from strategies import make_reads, mutate, random_bases
 
 from bellapy.compute.gpu.devices import known_gpus
+from bellapy.compute.memory import Budget
 from bellapy.compute.resources import Resources
 from bellapy.engines.affine.batch_cpu import Effort
 from bellapy.errors import DeviceError
@@ -33,7 +34,7 @@ except DeviceError as error:
 
 from bellapy.compute.gpu.ops import SIMULATED
 from bellapy.jobs.map.gpu import rounds
-from bellapy.jobs.map.gpu.rounds import CIRCLES, MappingCards
+from bellapy.jobs.map.gpu.rounds import BOUNDED, CIRCLES, MappingCards
 
 pytestmark = pytest.mark.usefixtures("quick_threads")
 K, WINDOW = (6, 3) if SIMULATED else (15, 10)
@@ -102,7 +103,7 @@ def test_the_records_are_the_cpus(rng, align, several, monkeypatch):
 
 
 def test_what_does_not_fit_is_done_on_the_cpu(rng, monkeypatch, caplog):
-    """A round without room is halved; a batch without room, and reads on circles, go to the CPU."""
+    """A round without room is halved.  To the CPU go a batch without room, reads on circles, and all under a bound."""
     reference, batches = some_batches(rng)
     cards = MappingCards(Resources(device="cuda"))
     index = cards.build(make_reads(list(reference.values())), K, WINDOW)
@@ -117,7 +118,9 @@ def test_what_does_not_fit_is_done_on_the_cpu(rng, monkeypatch, caplog):
     for circular in ((), ("r0",)):
         mapper = Mapper(index, PARAMS, target=unroll(index, circular), align=not SIMULATED)
         assert lines(mapper, cards.map(mapper, batches, list)) == lines(mapper, map(mapper.map, batches))
+    cards.resources = Resources(device="cuda", budget=Budget(1 << 20, lambda: 0), devices=cards.resources.devices)
+    assert lines(mapper, cards.map(Mapper(index, PARAMS, align=not SIMULATED), batches, list))
     sizes = [len(records.names) for records in batches]
     assert asked == [sum(sizes), *sizes]
     used = {use.name: use.reads for use in cards.resources.devices.used()}
-    assert used["CPU, what fits no GPU"] == 2 * sum(sizes) and CIRCLES in caplog.text
+    assert used["CPU, what fits no GPU"] == 3 * sum(sizes) and CIRCLES in caplog.text and BOUNDED in caplog.text

@@ -43,6 +43,7 @@ IN_WORK, SHARED_BY = 3, 2
 """Rounds at a time, each at another step, and how many of them share the threads while others are on GPUs."""
 FEW_PIECES = 1 if SIMULATED else 512
 """Fewer are aligned on the CPU before a GPU has begun."""
+BOUNDED = "--max-memory leaves no room for the reads that a GPU needs at a time; the CPU does the work"
 CIRCLES = "reads on circles are mapped on the CPU"
 LOST = "reads whose chains a join over longer gaps has lost are mapped on the CPU"
 
@@ -95,17 +96,17 @@ class MappingCards(Cards):
     ) -> Iterator[Shown]:  # fmt: skip
         """What `show` makes of all reads, in their order."""
         ready = [] if mapper.target.has_circles else self.holding(mapper.index)
-        if not ready:
-            yield from self._map_on_cpu(mapper, stream, show, CIRCLES if mapper.target.has_circles else NO_ROOM)
+        n = IN_WORK + len(ready) - 1
+        most = self.resources.budget.items("rounds of reads", BASE_BYTES * (2 * n + 2), least=0, most=ROUND_BASES)
+        if not ready or most < min(BATCH_BASES, ROUND_BASES):
+            reason = CIRCLES if mapper.target.has_circles else NO_ROOM if not ready else BOUNDED
+            yield from self._map_on_cpu(mapper, stream, show, reason)
             return
 
         def do(numbered: tuple[int, list[Records]]) -> list[Shown]:
             number, some = numbered
             return _Round(mapper, self, ready[number % len(ready)]).do(some, show)
 
-        n = IN_WORK + len(ready) - 1
-        size = BASE_BYTES * (2 * n + 2)
-        most = self.resources.budget.items("the reads that GPUs map together", size, least=BATCH_BASES, most=ROUND_BASES)
         with quick_turns(TURN):
             for shown in map_in_order(do, enumerate(made_ahead(_rounds(stream, most))), n, begun_ahead=1):
                 yield from shown
