@@ -96,7 +96,7 @@ class MappingCards(Cards):
     ) -> Iterator[Shown]:  # fmt: skip
         """What `show` makes of all reads, in their order."""
         ready = [] if mapper.target.has_circles else self.holding(mapper.index)
-        n = IN_WORK + len(ready) - 1
+        n = min(IN_WORK, self.resources.threads) + max(0, len(ready) - 1)
         most = self.resources.budget.items("rounds of reads", BASE_BYTES * (2 * n + 2), least=0, most=ROUND_BASES)
         if not ready or most < min(BATCH_BASES, ROUND_BASES):
             reason = CIRCLES if mapper.target.has_circles else NO_ROOM if not ready else BOUNDED
