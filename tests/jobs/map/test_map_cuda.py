@@ -33,6 +33,7 @@ except DeviceError as error:
     pytest.skip(f"no GPU: {error}", allow_module_level=True)
 
 from bellapy.compute.gpu.ops import SIMULATED
+from bellapy.engines.affine.gpu.lanes import try_lanes_on_gpu
 from bellapy.jobs.map.gpu import rounds
 from bellapy.jobs.map.gpu.rounds import BOUNDED, CIRCLES, MappingCards
 
@@ -78,7 +79,10 @@ sys.stdout.buffer.write(b"".join(found))
 
 @pytest.mark.parametrize("align, several", [(True, False), (False, False), *([] if SIMULATED else [(True, True)])])
 def test_the_records_are_the_cpus(rng, align, several, monkeypatch):
-    """The index is made there, too.  Batches may be mapped in one round, or in several, which GPUs share."""
+    """The index is made there, too.  Batches may be mapped in one round, or in several, which GPUs share.
+
+    Pieces that do not fit a GPU are tried in halves.
+    """
     reference, batches = some_batches(rng)
     cards = MappingCards(Resources(threads=2, device="cuda"))
     if several:
@@ -89,8 +93,18 @@ def test_the_records_are_the_cpus(rng, align, several, monkeypatch):
     monkeypatch.setattr(rounds, "ROUND_BASES", 1 << 20 if align and not several else 1)
     monkeypatch.setattr(rounds, "PART_BASES", 1)
     monkeypatch.setattr(rounds, "FEW_PIECES", 1)
+    tried = []
+
+    def full_at_first(*given):
+        tried.append(len(given[2].q_at))
+        if len(tried) == 1:
+            raise MemoryError("full")
+        return try_lanes_on_gpu(*given)
+
+    monkeypatch.setattr(rounds, "try_lanes_on_gpu", full_at_first)
     found = lines(mapper, cards.map(mapper, batches, list))
     if align:
+        assert several or tried[0] == tried[1] + tried[2]
         given, path = pickle.dumps((reference, batches, PARAMS, mapper.effort)), os.pathsep.join(sys.path)
         plain = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")} | {"PYTHONPATH": path}
         expected = subprocess.run([sys.executable, "-c", ON_CPU], input=given, stdout=subprocess.PIPE, check=True, env=plain)

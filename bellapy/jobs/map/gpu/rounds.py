@@ -167,28 +167,36 @@ class _Round:
 
     def _tried(self, waiting: list[_Way]) -> list[tuple[_Way, Tried | None]]:
         """What the GPU has found of the pieces that batches wait for; None: the CPU does all of them."""
+        if self._mapper.effort.floor == NEVER:  # every result has to be proved
+            return [(way, None) for way in waiting]
         found: list[tuple[_Way, Tried | None]] = []
         for planes in {id(way.part.planes): way.part.planes for way in waiting}.values():
-            some = [way for way in waiting if way.part.planes is planes]
-            pieces = _joined(some)
-            edges = np.cumsum([0, *(way.asked.q_at.size for way in some if way.asked)]).tolist()
-            tried = self._aligned(planes, pieces) if edges[-1] >= FEW_PIECES else None
-            found += zip(some, [None] * len(some) if tried is None else parts_of(tried, pieces, edges), strict=True)
+            found += self._tried_together([way for way in waiting if way.part.planes is planes])
         return found
 
-    def _aligned(self, planes: Any, pieces: Pieces) -> Tried | None:
-        """What narrow bands give; None where they do not fit the GPU, or where every result has to be proved."""
-        mapper, there = self._mapper, self._card.index
-        if mapper.effort.floor == NEVER or there is None:
-            return None
+    def _tried_together(self, some: list[_Way]) -> list[tuple[_Way, Tried | None]]:
+        """The same, of batches that were sent together; what does not fit the GPU is tried in halves."""
+        pieces = _joined(some)
+        if len(pieces.q_at) < FEW_PIECES:
+            return [(way, None) for way in some]
+        edges = np.cumsum([0, *(len(way.asked.q_at) for way in some if way.asked)]).tolist()
         try:
-            with self._card.use("kernel_s") as desk:
-                tried = try_lanes_on_gpu(desk, (planes, there.planes), pieces, mapper.scoring, mapper.effort)
+            return list(zip(some, parts_of(self._aligned(some[0].part.planes, pieces), pieces, edges), strict=True))
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
-            self._cards.leave(FULL, extensions=len(pieces.q_at))
-            return None
+        if len(some) > 1:
+            middle = len(some) // 2
+            return [*self._tried_together(some[:middle]), *self._tried_together(some[middle:])]
+        self._cards.leave(FULL, extensions=len(pieces.q_at))
+        return [(some[0], None)]
+
+    def _aligned(self, planes: Any, pieces: Pieces) -> Tried:
+        """What narrow bands give."""
+        mapper, there = self._mapper, self._card.index
+        assert there is not None  # these cards hold it
+        with self._card.use("kernel_s") as desk:
+            tried = try_lanes_on_gpu(desk, (planes, there.planes), pieces, mapper.scoring, mapper.effort)
         done = int((tried.needed == 0).sum())
         self._card.note(extensions=done, paths=done, cells=tried.solved.cells)
         return tried
