@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from itertools import pairwise
 from typing import Any
 
@@ -32,10 +34,12 @@ SHARE = 4  # of the free memory: how many times less the scores of bands may tak
 
 
 def try_lanes_on_gpu(
-    desk: Desk, planes: tuple[Any, Any], pieces: Pieces, scoring: AffineScoring, effort: Effort
+    use: Callable[[], AbstractContextManager[Desk]], planes: tuple[Any, Any], pieces: Pieces, scoring: AffineScoring,
+    effort: Effort,
 ) -> Tried:  # fmt: skip
     """As `Aligner.try_lanes`, but the runs have no room for more.
 
+    use : gives the device while it is needed: others may have it while numbers are laid out here.
     planes : bit planes of the codes of queries and of targets, on the device.  scoring : from rule.ordered.
     effort : with a floor: without one, which band is enough is a matter of proof (batch_cpu.py).
 
@@ -47,29 +51,35 @@ def try_lanes_on_gpu(
     waiting, rows, needed = first_try(pieces, effort)
     if not fits(scoring):
         waiting[:] = False
-    sizes = lengths * waiting
-    columns = desk.send(np.stack(pieces))
-    there = Pieces(*(columns[x : x + 1].reshape(-1) for x in range(len(pieces))))
-    out = Out(
-        desk.send(np.cumsum(sizes) - sizes), desk.empty(int(sizes.sum()), np.uint32),
-        desk.zeros((len(lengths), RESULTS), np.int32), desk.empty(len(lengths), np.int32),
-    )  # fmt: skip
-    order, cells = np.argsort((MAX_STEPS - np.minimum(lengths, MAX_STEPS)).astype(np.uint16), kind="stable"), 0
-    for height in HEIGHTS:
-        index = order[(waiting & (rows <= height))[order]]
-        if not len(index):
-            continue
-        blocks, size = _room(desk, len(index), height, int(lengths[index[0]]))
-        room = desk.empty(blocks * WARPS * size, np.int8)
-        kernel = make_kernel(-(-height // WARP))
-        desk.launch(
-            kernel, blocks, WARPS * WARP, Bases(*planes), there, desk.send(index), height, scoring, effort, room, size, out
-        )
-        cells += int(lengths[index].sum()) * height
-        needed[index] = desk.fetch(out.needed)[index]
-        again = index[needed[index] > 0]
-        waiting[index], waiting[again], rows[again] = False, True, height + 1
-    return _brought(desk, out, needed, cells)
+    sizes, columns = lengths * waiting, np.stack(pieces)
+    begins = np.cumsum(sizes) - sizes
+    order = np.argsort((MAX_STEPS - np.minimum(lengths, MAX_STEPS)).astype(np.uint16), kind="stable")
+    left = order[waiting[order]]  # the longest first
+    with use() as desk:
+        whole = desk.send(columns)
+        there = Pieces(*(whole[x : x + 1].reshape(-1) for x in range(len(pieces))))
+        out = Out(
+            desk.send(begins), desk.empty(int(sizes.sum()), np.uint32), desk.zeros((len(lengths), RESULTS), np.int32),
+            desk.empty(len(lengths), np.int32),
+        )  # fmt: skip
+        cells = 0
+        for height in HEIGHTS:
+            now = rows[left] <= height
+            index = left[now]
+            if not len(index):
+                continue
+            blocks, size = _room(desk, len(index), height, int(lengths[index[0]]))
+            room, kernel = desk.empty(blocks * WARPS * size, np.int8), make_kernel(-(-height // WARP))
+            some = desk.send(index)
+            desk.launch(
+                kernel, blocks, WARPS * WARP, Bases(*planes), there, some, height, scoring, effort, room, size, out
+            )  # fmt: skip
+            cells += int(lengths[index].sum()) * height
+            needed[index] = desk.fetch(out.needed)[index]
+            rows[index] = height + 1
+            left = left[~now | (needed[left] > 0)]
+        found, runs, counts = _fetched(desk, out, needed == 0)
+    return _solved(found, runs, counts, needed, cells)
 
 
 def parts_of(tried: Tried, pieces: Pieces, edges: list[int]) -> list[Tried]:
@@ -98,18 +108,22 @@ def _room(desk: Desk, n: int, height: int, steps: int) -> tuple[int, int]:
     return blocks, size
 
 
-def _brought(desk: Desk, out: Out, needed: np.ndarray, cells: int) -> Tried:
-    """What has come out, with the runs of all paths one after the other.  needed : (n,) int64, as in `Tried`."""
-    n, found, done = len(needed), desk.fetch(out.results), needed == 0
+def _fetched(desk: Desk, out: Out, done: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Results, the runs of all paths one after the other, and how many each has.  done : (n,) bool, which have one."""
+    n, found = len(done), desk.fetch(out.results)
     counts = np.where(done, found[:, N_RUNS], 0).astype(np.int32)
-    ends = np.cumsum(counts, dtype=np.int64)
-    total = int(ends[-1]) if n else 0
-    packed = desk.empty(total, np.uint32)
-    if total:
-        counted, begins = desk.send(counts), desk.send(ends - counts)
-        desk.launch(gather_runs, -(-n // WARPS), WARPS * WARP, out.begins, counted, begins, out.runs, packed)
-    solved = no_solutions(n, 0)
+    begins = np.cumsum(counts, dtype=np.int64) - counts
+    packed = desk.empty(int(counts.sum(dtype=np.int64)), np.uint32)
+    if packed.size:
+        counted, there = desk.send(counts), desk.send(begins)
+        desk.launch(gather_runs, -(-n // WARPS), WARPS * WARP, out.begins, counted, there, out.runs, packed)
+    return found, desk.fetch_much(packed), counts
+
+
+def _solved(found: np.ndarray, runs: np.ndarray, counts: np.ndarray, needed: np.ndarray, cells: int) -> Tried:
+    """The solutions, from what `_fetched` gives; needed : (n,) int64, as in `Tried`."""
+    solved, done = no_solutions(len(needed), 0), needed == 0
     for column, values in zip((SCORE, Q_USED, T_USED, DROPPED), solved[:4], strict=True):
         values[done] = found[done, column]
-    solved.starts[:], solved.counts[:] = ends - counts, counts
-    return Tried(solved._replace(runs=desk.fetch_much(packed), cells=cells), total, needed)
+    solved.starts[:], solved.counts[:] = np.cumsum(counts, dtype=np.int64) - counts, counts
+    return Tried(solved._replace(runs=runs, cells=cells), len(runs), needed)

@@ -8,6 +8,7 @@ that the GPU has work while threads of the CPU do theirs.  Several GPUs take rou
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
@@ -195,8 +196,8 @@ class _Round:
         """What narrow bands give."""
         mapper, there = self._mapper, self._card.index
         assert there is not None  # these cards hold it
-        with self._card.use("kernel_s") as desk:
-            tried = try_lanes_on_gpu(desk, (planes, there.planes), pieces, mapper.scoring, mapper.effort)
+        use = partial(self._card.use, "kernel_s")
+        tried = try_lanes_on_gpu(use, (planes, there.planes), pieces, mapper.scoring, mapper.effort)
         done = int((tried.needed == 0).sum())
         self._card.note(extensions=done, paths=done, cells=tried.solved.cells)
         return tried
