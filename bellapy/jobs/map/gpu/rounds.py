@@ -34,16 +34,16 @@ from bellapy.seeding.gpu.minimizers import send_planes
 
 Shown = TypeVar("Shown")
 
-ROUND_BASES, PART_BASES = 1 << 26, 1 << 22
+ROUND_BASES, PART_BASES = 1 << 25, 1 << 22
 """Of what is on a GPU at a time, and of what a thread of the CPU does."""
 TURN = 1e-4
 """Seconds until a thread asks another one for the GIL: one that talks to a GPU needs it again and again."""
 BASE_BYTES = 16
 """Of a round's reads: letters, codes both ways, anchors, paths and text."""
-IN_WORK, SHARED_BY = 3, 2
+IN_WORK, SHARED_BY = 4, 2
 """Rounds at a time, each at another step, and how many of them share the threads while others are on GPUs."""
-FEW_PIECES = 1 if SIMULATED else 512
-"""Fewer are aligned on the CPU before a GPU has begun."""
+FEW_PIECES = 1 if SIMULATED else 128
+"""Of a batch: fewer are aligned on the CPU before a GPU has begun."""
 BOUNDED = "--max-memory leaves no room for the reads that a GPU needs at a time; the CPU does the work"
 CIRCLES = "reads on circles are mapped on the CPU"
 LOST = "reads whose chains a join over longer gaps has lost are mapped on the CPU"
@@ -75,14 +75,21 @@ class _Way:
         self._steps = mapper.map_chained(part.records, part.reads, chains, anchors)
         self.asked: Pieces | None = None
         self.mapped: list[Mapped] = []
-        self._go_on(None)
+        self._step(None)
+        self._do_few()
 
     def go_on(self, tried: Tried | None) -> None:
-        """With what narrow bands have given, or without, until pieces are asked for again."""
+        """With what narrow bands have given, or without, until many pieces are asked for again."""
         if self.asked is not None:
-            self._go_on(self._mapper.solve(self.part.reads, self.asked, tried))
+            self._step(self._mapper.solve(self.part.reads, self.asked, tried))
+        self._do_few()
 
-    def _go_on(self, solved: Solved | None) -> None:
+    def _do_few(self) -> None:
+        """Align few pieces here, rather than wait for other batches to ask."""
+        while self.asked is not None and len(self.asked.q_at) < FEW_PIECES:
+            self._step(self._mapper.solve(self.part.reads, self.asked))
+
+    def _step(self, solved: Solved | None) -> None:
         try:
             self.asked = self._steps.send(solved)  # type: ignore[arg-type]  # None begins
         except StopIteration as end:
@@ -178,8 +185,6 @@ class _Round:
     def _tried_together(self, some: list[_Way]) -> list[tuple[_Way, Tried | None]]:
         """The same, of batches that were sent together; what does not fit the GPU is tried in halves."""
         pieces = _joined(some)
-        if len(pieces.q_at) < FEW_PIECES:
-            return [(way, None) for way in some]
         edges = np.cumsum([0, *(len(way.asked.q_at) for way in some if way.asked)]).tolist()
         try:
             return list(zip(some, parts_of(self._aligned(some[0].part.planes, pieces), pieces, edges), strict=True))
