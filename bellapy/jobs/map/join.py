@@ -208,12 +208,11 @@ def _cut_points(query, target, q, t, runs, n, scoring, zdrop, bonus, points):
             elif best - score > zdrop + scoring.extend1 * abs(shift - best_shift):
                 kept = _keep(points, kept, (begin_run, begin_in, end_run, end_in), best - base, np.int64(0))
                 falling, lowest, low_run, low_in = True, score, x, b + 1
-            b += 1
-            if not falling:  # equal bases from here on raise the score, so that they cut nothing
-                equal = equal_bases(query, target, q + b, t + b, size - b)
-                score, b = score + equal * scoring.match, b + equal
-                if equal > 0 and score >= best:
-                    best, best_shift, end_run, end_in = score, shift, x, b
+            b += 1  # equal bases from here on raise the score, so that they cut nothing
+            equal = equal_bases(query, target, q + b, t + b, (size - b) * (not falling))
+            score, b = score + equal * scoring.match, b + equal
+            if score >= best and not falling:
+                best, best_shift, end_run, end_in = score, shift, x, b
         q, t = q + q_size, t + t_size
     if not falling and best > base:
         if best - score <= bonus:
