@@ -10,7 +10,9 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bellapy.api.inputs import Reads, as_reads, as_records, paths_of
-from bellapy.compute.threads import map_in_order, usable_cores
+from bellapy.compute.gpu.devices import choose_device
+from bellapy.compute.resources import Resources
+from bellapy.compute.threads import usable_cores
 from bellapy.errors import ParameterError
 from bellapy.io.path_text import cigars_of
 from bellapy.jobs.map.batches import batches
@@ -18,14 +20,16 @@ from bellapy.jobs.map.choose import PRIMARY, SECONDARY, SUPPLEMENTARY
 from bellapy.jobs.map.circles import circles_of
 from bellapy.jobs.map.output import draw
 from bellapy.jobs.map.pipeline import Mapped, Mapper
-from bellapy.jobs.map.run import Wanted, prepare
+from bellapy.jobs.map.run import Wanted, cards_for, map_all, prepare
 from bellapy.params import MapParams, map_preset
-from bellapy.params.fields import check, given_values, options_of
+from bellapy.params.fields import check, fields_of, given_values, options_of
 from bellapy.params.map import MapOptions, MapWriting, ScoreOptions, adjusted
+from bellapy.params.run import RunParams
 from bellapy.report.run_report import RunReport
 
 if TYPE_CHECKING:  # loaded when needed
     from bellapy.io.fastx_lines import Records
+    from bellapy.jobs.map.gpu.rounds import MappingCards
 
 KINDS = {PRIMARY: "primary", SECONDARY: "secondary", SUPPLEMENTARY: "supplementary"}
 BASES = re.compile(r"[ACGTUNRYKMSWBDHV]+", re.IGNORECASE)
@@ -75,22 +79,24 @@ class Aligner:
     align : False: only chain seeds.  secondary : give secondary alignments, too.
     circular : names of sequences that are circles, or `all`.  An alignment over an origin gives a record for each part, with
         the score and the quality of the whole.
+    device : cpu; cuda, the GPUs, which pay for millions of bases in a call; auto, the GPUs if there are any.
     options : match, mismatch, gap_open, gap_extend, zdrop, end_bonus, most_secondary, as options of `bellapy map`.
 
     Raises
     ------
     ParameterError : an option out of range.  InputError : a reference that cannot be read.  TypeError : no such option.
+    DeviceError : a GPU is asked for and none can be used.
     """
 
     def __init__(
         self, reference: Reads, *, preset: str | None = None, align: bool = True, secondary: bool = True,
-        circular: Sequence[str] | str = (), **options: Any,
+        circular: Sequence[str] | str = (), device: str = "cpu", **options: Any,
     ):  # fmt: skip
         known = options_of(MapOptions, MapWriting, ScoreOptions)
         names = (*ScoreOptions._fields, "zdrop", "end_bonus", "most_secondary")
         if unknown := options.keys() - set(names):
             raise TypeError(f"unknown options: {', '.join(sorted(unknown))}")
-        check(given_values(options, names), known)
+        check(given_values(options, names) | {"device": device}, known | fields_of(RunParams))
         self._given, self._align, self._secondary = options, align, secondary
         self._circular = circles_of(circular, align)
         self._preset, self._lock = preset, Lock()
@@ -101,6 +107,8 @@ class Aligner:
             raise ParameterError("reference: one file is needed")
         self._reference = as_reads(reference) if paths is None else paths[0]
         self.report = RunReport("bellapy.map")
+        self._device = choose_device(device)
+        self._cards: MappingCards | None = None
 
     def map(self, reads: Reads | bytes, *, threads: int | None = None) -> Iterator[Mapping]:
         """The alignments of reads, in the order of reads, the best first.
@@ -122,7 +130,7 @@ class Aligner:
             return
         threads = usable_cores() if threads is None else threads
         mapper = self._ready(first, threads)
-        for parts in map_in_order(mapper.map, chain([first], stream), threads):
+        for parts in map_all(mapper, self._cards, chain([first], stream), list, threads):
             for part in parts:
                 yield from self._records(mapper, part)
 
@@ -133,7 +141,8 @@ class Aligner:
         with self._lock:
             if self._mapper is None:
                 wanted = Wanted(self._preset, self._adjust, self._align, self._circular)
-                self._mapper = prepare(self._reference, first, wanted, self.report, threads)
+                self._cards = cards_for(Resources(threads, self._device, devices=self.report.devices))
+                self._mapper = prepare(self._reference, first, wanted, self.report, threads, cards=self._cards)
             return self._mapper
 
     def _records(self, mapper: Mapper, mapped: Mapped) -> Iterator[Mapping]:

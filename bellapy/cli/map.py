@@ -9,6 +9,7 @@ import typer
 
 from bellapy.cli.options import RUNNING, THREADS_AND_LOG, Given, Output, Reads, output_option, pick, takes
 from bellapy.cli.session import session
+from bellapy.compute.gpu.devices import wake
 from bellapy.compute.resources import Resources
 from bellapy.errors import ParameterError
 from bellapy.io.outputs import alignment_format, index_of, open_output
@@ -37,7 +38,7 @@ IndexFile = Annotated[
 ]
 
 
-@takes(MAPPING, RUNNING)
+@takes(MAPPING, pick(RunParams, "device"), RUNNING)
 def map_command(given: Given, reference: Reference, reads: Reads, output: Output = "-") -> None:
     """Reads mapped to a reference."""
     check(given_values(given, MAPPING), MAPPING)
@@ -50,14 +51,16 @@ def map_command(given: Given, reference: Reference, reads: Reads, output: Output
     outputs = {"-o": output, **({f"the index {index}": index} if index else {})}
     with session(given, [reference, *reads], outputs) as run:
         run.watch()
+        if run.run.device == "cuda":
+            wake()  # while the rest is loaded
         from bellapy.jobs.map import run as job
 
         line, group, circular = job.parse_texts(given["read_group"], given["circular"] or (), not given["no_align"])
+        resources, store = job.resources_for(run.run, run.report, reference, reads), job.beside(output, run.run.max_memory)
         wanted = job.Job(
             reference, reads, output, kind, replace(style, read_group=group), line, given["preset"],
-            lambda params: adjusted(params, given), not given["no_align"], run.run.threads,
-            job.beside(output, run.run.max_memory), ReadParams(**given_values(given, fields_of(ReadParams))),
-            circular,
+            lambda params: adjusted(params, given), not given["no_align"], resources, store,
+            ReadParams(**given_values(given, fields_of(ReadParams))), circular,
         )  # fmt: skip
         job.map_reads(wanted, run.report)
 
@@ -79,7 +82,7 @@ def _style(given: Given) -> Style:
     )  # fmt: skip
 
 
-@takes(options_of(IndexOptions), RUNNING)
+@takes(options_of(IndexOptions), pick(RunParams, "device"), RUNNING)
 def index_command(
     given: Given,
     reference: Annotated[str, typer.Argument(help="FASTA, plain or gzip.", show_default=False)],
@@ -91,10 +94,13 @@ def index_command(
     params = map_preset(given["preset"] or IndexOptions._field_defaults["preset"])
     with session(given, [reference], {"-o": output}) as run:
         run.watch()
+        if run.run.device == "cuda":
+            wake()
         from bellapy.jobs.map import run as job
 
         params = replace(params, **given_values(given, ("k", "window")))
-        job.index_file(reference, output, params, run.report, run.run.threads, job.beside(output, run.run.max_memory))
+        resources = job.resources_for(run.run, run.report, reference, [])
+        job.index_file(reference, output, params, run.report, resources, job.beside(output, run.run.max_memory))
 
 
 @takes(options_of(PairParams), THREADS_AND_LOG, pick(RunParams, "device"))

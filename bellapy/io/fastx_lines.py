@@ -226,10 +226,14 @@ def _whole_fasta(text: bytes) -> Records | None:
     at = 0
     while at < len(text):
         end = text.find(b"\n", at)
-        begins_next = text.find(b"\n>", at) + 1
-        begins_next = begins_next if begins_next > 0 else len(text)
         header = text[at : end if end >= 0 else len(text)]
-        sequence = text[at + len(header) : begins_next].translate(None, b"\n")
+        line_end = text.find(b"\n", end + 1) if end >= 0 else -1
+        if line_end >= 0 and text[line_end + 1 : line_end + 2] in (b">", b""):  # all on one line
+            sequence, begins_next = text[end + 1 : line_end], line_end + 1
+        else:
+            begins_next = text.find(b"\n>", at) + 1
+            begins_next = begins_next if begins_next > 0 else len(text)
+            sequence = text[at + len(header) : begins_next].translate(None, b"\n")
         if not _HEADER.fullmatch(header) or header[:1] != b">" or not sequence.isalpha():
             return None
         name, comment = (*header[1:].split(None, 1), b"")[:2]

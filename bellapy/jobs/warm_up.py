@@ -79,8 +79,7 @@ def warm_up(commands: Sequence[str], device: str, threads: int) -> Iterator[Warm
         def run(command: str, i: int, line: Sequence[str]) -> Warmed:
             began, out = time.perf_counter(), f"{command}{i}"
             words = [word.format(out=out) for word in line]
-            device_words = () if command == "map" else ("--device", device)
-            whole = [sys.executable, "-m", "bellapy", *words, "-t", THREADS, *device_words]
+            whole = [sys.executable, "-m", "bellapy", *words, "-t", THREADS, "--device", device]
             done = subprocess.run(whole, cwd=folder, capture_output=True, text=True)
             error = done.stderr.strip().splitlines()[-1:] if done.returncode else []
             return Warmed(" ".join(words), time.perf_counter() - began, "".join(error))

@@ -69,16 +69,18 @@ class WriteStage(Stage):
 class DeviceUse:
     """What a device did in this run.
 
+    reads : whose chains were found (`map`).
     extensions, windows, piles : flanks extended or pairs aligned, windows and piles that gave a consensus.
     cells, kernel_s, gcups : cells computed, seconds in kernels, 10^9 cells a second.
     paths, path_s : flanks or pairs whose paths were traced, seconds in kernels for paths alone.
     pile_s : seconds of piles, with transfers, summed over batches that are done at a time.
-    seeding_s : seconds of counting, product and seeds, with transfers.
+    seeding_s : seconds of counting, product and seeds, or of index, anchors and chains, with transfers.
     idle_s : seconds during which none of its kernels ran, though there was work.  compile_s : spent on compiling kernels.
     uploaded_bases : of reads that were sent to it.
     """
 
     name: str
+    reads: int = 0
     extensions: int = 0
     windows: int = 0
     piles: int = 0
@@ -95,7 +97,8 @@ class DeviceUse:
 
     @property
     def did_something(self) -> bool:
-        return bool(self.extensions or self.paths or self.cells or self.windows or self.piles or self.seeding_s)
+        done = self.reads, self.extensions, self.paths, self.cells, self.windows, self.piles, self.seeding_s
+        return any(done)
 
 
 class Devices:

@@ -73,7 +73,7 @@ def read_of(anchor, layout):
 
 
 @njit_inner
-def _count(words, begin, stop, shift, most):
+def count_words(words, begin, stop, shift, most):
     """Words from `begin` on that are of its minimizer; most + 1 if there are more than `most`.
 
     words : uint64, of a Lookup, up to the end of the bucket, `stop`.  shift : uint64, bits below the hash.
@@ -148,11 +148,11 @@ def look_up(lookup, found, low, high):
             continue
         begin, stop = find_run(lookup, hashes[x])
         found.firsts[x] = begin
-        found.counts[x] = _count(lookup.words, begin, stop, shift, RESCUE_COPIES) if stop > begin else 0
+        found.counts[x] = count_words(lookup.words, begin, stop, shift, RESCUE_COPIES) if stop > begin else 0
 
 
 @njit_inner
-def _cutoff_of(counts, n, length, cutoff):
+def cutoff_of(counts, n, length, cutoff):
     """The largest bound on copies, of `cutoff` and its halves, with which a read has no more than MOST_PER_BASE anchors.
 
     counts : (n or more,) int64, of the read's n minimizers.  length : of the read.
@@ -168,7 +168,7 @@ def _cutoff_of(counts, n, length, cutoff):
 
 
 @njit_inner
-def _choose(counts, marks, n, length, k, cutoff):
+def choose_of_read(counts, marks, n, length, k, cutoff):
     """Set the counts of repeated minimizers to 0, but for the rarest of every long stretch without others.
 
     Returns the bases that minimizers left out lie on.
@@ -205,8 +205,21 @@ def choose_seeds(found, lengths, k, cutoff):
     for read in range(len(lengths)):
         begin, end = found.ends[read], found.ends[read + 1]
         counts, marks, n = found.counts[begin:end], found.marks[begin:end], end - begin
-        repeated[read] = _choose(counts, marks, n, lengths[read], k, _cutoff_of(counts, n, lengths[read], cutoff))
+        repeated[read] = choose_of_read(counts, marks, n, lengths[read], k, cutoff_of(counts, n, lengths[read], cutoff))
     return repeated
+
+
+@njit_inner
+def anchor_of(word, mark, read, length, k, lookup, layout):
+    """The anchor of a minimizer of a read and one of its words, uint64 both.
+
+    mark : of the minimizer (`find_minimizers`).  length : of the read.  lookup : Lookup.  layout : Layout.
+    """
+    there, forward = np.int64(word & ((U(1) << U(lookup.place_bits)) - U(1))), mark >> 1
+    strand = (there ^ mark) & 1
+    q = length - k - forward if strand else forward
+    track = U((read << 1 | strand) << layout.place_bits | (there >> 1))
+    return track << U(layout.q_bits) | U(q)
 
 
 @njit
@@ -219,20 +232,14 @@ def collect_anchors(lookup, found, lengths, k, layout, low, high):
     for x in range(len(found.hashes)):
         total += found.counts[x] if low <= found.hashes[x] <= high else 0
     anchors, n = np.empty(total, np.uint64), 0
-    place_mask = (U(1) << U(lookup.place_bits)) - U(1)
     for read in range(len(lengths)):
         for x in range(found.ends[read], found.ends[read + 1]):
             if x + AHEAD < len(found.counts) and found.counts[x + AHEAD] > 0:
                 prefetch(lookup.words, found.firsts[x + AHEAD])
             if found.counts[x] == 0 or not low <= found.hashes[x] <= high:
                 continue
-            forward = found.marks[x] >> 1
             for y in range(found.firsts[x], found.firsts[x] + found.counts[x]):
-                mark = np.int64(lookup.words[y] & place_mask)
-                strand = (mark ^ found.marks[x]) & 1
-                q = lengths[read] - k - forward if strand else forward
-                track = U((read << 1 | strand) << layout.place_bits | (mark >> 1))
-                anchors[n] = track << U(layout.q_bits) | U(q)
+                anchors[n] = anchor_of(lookup.words[y], found.marks[x], read, lengths[read], k, lookup, layout)
                 n += 1
     return anchors
 

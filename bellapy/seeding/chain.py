@@ -99,6 +99,29 @@ def score_anchors(anchors, layout, k, rule, costs, starts):
     return scores, before
 
 
+@njit_inner
+def walk_one(last, scores, before, used, members, n, band):
+    """Write the anchors of the chain that ends at `last`, from there on, to `members` from n on.
+
+    They go back to where the chain's score is highest, or to an anchor in use; they are in `used`, bool, from now on.
+    scores, before : of `score_anchors`.  band : of ChainRule.
+
+    Returns the chain's score and the end of its members.
+    """
+    first, at, stop, score = n, last, n, np.int64(0)
+    while at >= 0 and not used[at]:
+        members[n] = at
+        n, at = n + 1, before[at]
+        gained = np.int64(scores[last]) - (scores[at] if at >= 0 else 0)
+        if gained > score:
+            score, stop = gained, n
+        elif score - gained > band:
+            break
+    for x in range(first, stop):
+        used[members[x]] = True
+    return score, stop
+
+
 @njit
 def walk_back(order, scores, before, rule):
     """Chains from the best end on, each back to where its score is highest; an anchor belongs to the first that reaches it.
@@ -113,17 +136,8 @@ def walk_back(order, scores, before, rule):
     for last in order:
         if used[last]:
             continue
-        first, at, stop, score = n, last, n, np.int64(0)
-        while at >= 0 and not used[at]:
-            members[n] = at
-            n, at = n + 1, before[at]
-            gained = np.int64(scores[last]) - (scores[at] if at >= 0 else 0)
-            if gained > score:
-                score, stop = gained, n
-            elif score - gained > rule.band:
-                break
-        n = stop
-        used[members[first:n]] = True
+        first = n
+        score, n = walk_one(last, scores, before, used, members, n, rule.band)
         if score < rule.min_score or n - first < rule.min_anchors:
             n = first
             continue

@@ -77,15 +77,11 @@ def build_index(
     ------
     ParameterError : k or window out of range.
     """
-    if not 4 <= k <= MAX_K or not 1 <= window <= MAX_WINDOW:
-        raise ParameterError(f"-k {k}, -w {window}: k must be from 4 to {MAX_K}, the window from 1 to {MAX_WINDOW}")
+    check_kmers(k, window)
     codes = reference.codes
-    place_bits = int(len(codes)).bit_length() + 1
     chunks = _Chunks(codes, k, window, threads)
     starts = _bucket_ends(chunks, len(codes))
-    rest_bits = 2 * k - (len(starts).bit_length() - 1)
-    if rest_bits + place_bits > 64:
-        raise ParameterError(f"-k {k}: too large for a reference of {reference.n_bases} bases; take a smaller k")
+    place_bits, rest_bits = word_bits(k, len(codes), len(starts) - 1)
     n, n_buckets, copies = int(starts[-1]), len(starts) - 1, np.zeros(MOST_COUNTED + 1, np.int64)
     words, at_once = (np.empty(n, np.uint64), n) if store is None else store(n)
     for shares, first, stop in chunks.groups(n_buckets, -(-n // max(1, at_once))):
@@ -97,10 +93,28 @@ def build_index(
         copies += sum(map_threads(lambda some: _copies(words, starts, place_bits, *some), ranges, threads))
         starts[stop] = following
         let_go_of_pages(words)
-    for array in (words, starts):
+    return index_of(reference, k, window, Lookup(words, starts, place_bits, rest_bits, cutoff_for(copies)))
+
+
+def check_kmers(k: int, window: int) -> None:
+    """Raise ParameterError for a k or a window out of range."""
+    if not 4 <= k <= MAX_K or not 1 <= window <= MAX_WINDOW:
+        raise ParameterError(f"-k {k}, -w {window}: k must be from 4 to {MAX_K}, the window from 1 to {MAX_WINDOW}")
+
+
+def word_bits(k: int, n_codes: int, n_buckets: int) -> tuple[int, int]:
+    """Bits of place and strand in a word, and of the hash; ParameterError if a word does not hold them."""
+    place_bits, rest_bits = int(n_codes).bit_length() + 1, 2 * k - (n_buckets.bit_length() - 1)
+    if rest_bits + place_bits > 64:
+        raise ParameterError(f"-k {k}: too large for a reference of {n_codes} bases; take a smaller k")
+    return place_bits, rest_bits
+
+
+def index_of(reference: ReadSet, k: int, window: int, lookup: Lookup) -> Index:
+    """The index of a reference, whose lookup is done; it is read-only from now on."""
+    for array in (lookup.words, lookup.starts):
         array.flags.writeable = False
-    lookup = Lookup(words, starts, place_bits, rest_bits, _cutoff(copies))
-    return Index(reference.names, codes, reference.starts, reference.lengths, k, window, lookup)
+    return Index(reference.names, reference.codes, reference.starts, reference.lengths, k, window, lookup)
 
 
 class Dealt(NamedTuple):
@@ -178,20 +192,30 @@ class _Chunks:
 def _bucket_ends(chunks: _Chunks, n_codes: int) -> np.ndarray:
     """Where each bucket ends among the words of all, (n_buckets + 1,); the last value is the number of words.
 
-    There are 2 to 4 words for each bucket: as many buckets as could be needed are counted, and joined then.
+    As many buckets as could be needed are counted, and joined then.
     """
-    hash_bits, window = 2 * chunks.k, chunks.window
-    most = 2 * (2 * n_codes // (window + 1) + 1)
-    counts = np.zeros(1 << min(hash_bits, max(1, most.bit_length() - 2)), np.uint32)
-    shift = hash_bits - (len(counts).bit_length() - 1)
-    chunks.share_out(lambda some, begins, ends: _count(some.hashes, begins, ends, counts, shift), len(counts))
+    most = most_buckets(chunks.k, chunks.window, n_codes)
+    counts = np.zeros(most, np.uint32)
+    shift = 2 * chunks.k - (most.bit_length() - 1)
+    chunks.share_out(lambda some, begins, ends: _count(some.hashes, begins, ends, counts, shift), most)
     n = int(counts.sum(dtype=np.int64))
-    while len(counts) > 2 and len(counts) > 1 << max(1, n.bit_length() - 2):
+    while len(counts) > buckets_for(n, most):
         counts = counts[::2] + counts[1::2]
     ends = np.empty(len(counts) + 1, np.uint32 if n < 1 << 32 else np.uint64)
     np.cumsum(counts, out=ends[:-1])
     ends[-1] = n
     return ends
+
+
+def most_buckets(k: int, window: int, n_codes: int) -> int:
+    """The number of buckets that a reference of so many bases could need."""
+    most_words = 2 * (2 * n_codes // (window + 1) + 1)
+    return 1 << min(2 * k, max(1, most_words.bit_length() - 2))
+
+
+def buckets_for(n_words: int, most: int) -> int:
+    """The number of buckets: with 2 to 4 words each, but not more than `most`."""
+    return min(most, 1 << max(1, n_words.bit_length() - 2))
 
 
 @njit
@@ -282,8 +306,8 @@ def _copies(words, starts, place_bits, first, stop):
     return histogram
 
 
-def _cutoff(histogram: np.ndarray) -> int:
-    """Copies beyond which a minimizer counts as repeated, as minimap2 chooses it."""
+def cutoff_for(histogram: np.ndarray) -> int:
+    """Copies beyond which a minimizer counts as repeated, as minimap2 chooses it.  histogram : of `_copies`."""
     different = int(histogram.sum())
     rank = different - 1 - int(different * REPEATED_SHARE)
     return max(LEAST_CUTOFF, int(np.searchsorted(np.cumsum(histogram), rank, side="right")) if different else 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from naive import KNOWN, reverse_complement
@@ -75,3 +76,22 @@ def _gap(whole: str, begin: int, size: int) -> str:
         return f"[{bases}]"
     parts = bases[:right], bases[right : size - left], bases[size - left :]
     return "".join(f"[{part}]" if part and edge else part for part, edge in zip(parts, (True, False, True), strict=True))
+
+
+def chain_scores(anchors, k: int, max_gap: int, band: int) -> list[int]:
+    """The best score of a chain that ends at each anchor, from all anchors that may stand before it (Li 2018, 2.1).
+
+    anchors : (sequence, place, query position), sorted; those of one sequence are of one read and strand.
+    """
+    scores: list[int] = []
+    for i, (sequence, place, query) in enumerate(anchors):
+        ways = [k]
+        for j, (other, before, its_query) in enumerate(anchors[:i]):
+            t_gap, q_gap = place - before, query - its_query
+            if other != sequence or not (0 < t_gap <= max_gap and 0 < q_gap <= max_gap) or abs(t_gap - q_gap) > band:
+                continue
+            difference = abs(t_gap - q_gap)
+            cost = int(0.008 * k * difference + 0.5 * math.log2(difference + 1))
+            ways.append(scores[j] + min(k, t_gap, q_gap) - cost)
+        scores.append(max(ways))
+    return scores

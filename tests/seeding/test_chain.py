@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import naive_map
 import numpy as np
+import pytest
 
-from bellapy.seeding.chain import ChainRule, walk_back
+from bellapy.seeding.anchors import Layout
+from bellapy.seeding.chain import ChainRule, penalties, score_anchors, walk_back
 
 
 def test_a_chain_behind_a_costly_joint_is_kept():
@@ -22,3 +25,19 @@ def test_a_chain_ends_where_its_score_falls_by_more_than_the_band():
     rows, members = walk_back(np.argsort(-scores), scores, before, ChainRule(5000, 500, min_anchors=1))
     assert rows.tolist() == [[900, 2, 0], [900, 2, 2]]
     assert members.tolist() == [4, 3, 1, 0]
+
+
+@pytest.mark.parametrize("k, max_gap, band", [(4, 12, 9), (15, 300, 50)])
+def test_scores_are_those_of_the_definition(rng, k, max_gap, band):
+    """Where no search ends early: of all anchors that may stand before one, on its sequence, the best."""
+    n, layout, starts = 400, Layout(12, 18), np.array([0, 500, 900])
+    places, queries, strands = (rng.integers(0, most, n) for most in (1200, 1200 if k > 4 else 90, 2))
+    words = (strands << layout.place_bits | places) << layout.q_bits | queries
+    anchors = np.unique(words.astype(np.uint64))
+    parts = ((0, layout.q_bits), (layout.q_bits, layout.place_bits), (layout.q_bits + layout.place_bits, 1))
+    at, where, on = ([int(word) >> low & (1 << bits) - 1 for word in anchors] for low, bits in parts)
+    rows = [((s, t >= starts[1], t >= starts[2]), t, q) for s, t, q in zip(on, where, at, strict=True)]
+    rule = ChainRule(max_gap, band, n, n)
+    scores, before = score_anchors(anchors, layout, k, rule, penalties(k, band), starts)
+    assert scores.tolist() == naive_map.chain_scores(rows, k, max_gap, band)
+    assert (before >= 0).sum() > 20 and all(b < i for i, b in enumerate(before.tolist()))

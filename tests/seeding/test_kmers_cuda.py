@@ -20,7 +20,7 @@ try:
 except DeviceError as error:
     pytest.skip(f"no GPU: {error}", allow_module_level=True)
 
-from bellapy.compute.gpu.desk import desk
+from bellapy.compute.gpu.desk import Desk, desk
 from bellapy.compute.gpu.ops import SIMULATED
 from bellapy.report.run_report import Devices
 from bellapy.seeding.gpu import kmers as kmers_cuda
@@ -91,7 +91,7 @@ def test_devices_share_the_passes(rng, monkeypatch, n):
     if SIMULATED:  # whose kernels run one at a time
         monkeypatch.setattr(kmers_cuda, "on_each", lambda count, *items: list(map(count, *items)))
     with desk(Devices()) as its_desk:
-        some = [its_desk, *(replace(its_desk, device=replace(its_desk.device)) for _ in range(n - 1))]
+        some = [its_desk, *(Desk(replace(its_desk.worker, device=replace(its_desk.device))) for _ in range(n - 1))]
         entries, spectrum = count_on_gpus(some, [its_desk.send(planes)] * n, len(codes), 7, 2, free)
         assert_array_equal(its_desk.fetch(entries), wanted.entries)
     assert_array_equal(spectrum, wanted.spectrum)

@@ -16,21 +16,28 @@ from typing import Any, TypeVar
 import numpy as np
 
 from bellapy.compute.gpu.ops import driver, fill_bytes
-from bellapy.compute.gpu.pool import Device, pool
+from bellapy.compute.gpu.pool import Device, Worker, pool
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.report.run_report import Devices
 
 Result = TypeVar("Result")
-COPIERS, LEAST_COPIED = 4, 1 << 20
-"""Threads that copy what has come to new memory; bytes that each should have."""
+COPIERS, LEAST_COPIED, FETCHED = 4, 1 << 20, 1 << 26
+"""Threads that copy what has come to new memory; bytes that each should have; bytes that are fetched at a time."""
 
 
 @dataclass
 class Desk:
-    """One stream of a device."""
+    """One stream of a device, that of a worker."""
 
-    device: Device
-    stream: Any
+    worker: Worker
+
+    @property
+    def device(self) -> Device:
+        return self.worker.device
+
+    @property
+    def stream(self) -> Any:
+        return self.worker.stream
 
     def empty(self, shape: int | tuple[int, ...], dtype: np.typing.DTypeLike) -> Any:
         """An array on the device; MemoryError, or an error of the driver, where there is no room."""
@@ -54,18 +61,24 @@ class Desk:
 
     def fetch_much(self, there: Any) -> np.ndarray:
         """The same by way of memory that is kept: a copy straight to new memory waits for every page of it."""
-        kept = self.device.workers[0].pinned.of("fetched", there.size, dtype=there.dtype)
-        there.reshape(there.size).copy_to_host(kept, stream=self.stream)
-        self.stream.synchronize()
-        here = np.empty(there.shape, there.dtype)
-        parts = even_ranges(there.size, min(COPIERS, 1 + there.nbytes // LEAST_COPIED))
-        map_threads(lambda part: np.copyto(here.reshape(-1)[slice(*part)], kept[slice(*part)]), parts, COPIERS)
-        return here
+        flat, here = there.reshape(there.size), np.empty(there.size, there.dtype)
+        for begin in range(0, there.size, FETCHED // there.dtype.itemsize):
+            some = flat[begin : begin + FETCHED // there.dtype.itemsize]
+            kept = self.worker.pinned.of("fetched", some.nbytes, dtype=np.uint8).view(there.dtype)
+            some.copy_to_host(kept, stream=self.stream)
+            self.stream.synchronize()
+            self._copy(kept, here[begin : begin + some.size])
+        return here.reshape(there.shape)
+
+    @staticmethod
+    def _copy(kept: np.ndarray, here: np.ndarray) -> None:
+        parts = even_ranges(here.size, min(COPIERS, 1 + here.nbytes // LEAST_COPIED))
+        map_threads(lambda part: np.copyto(here[slice(*part)], kept[slice(*part)]), parts, COPIERS)
 
     def launch(self, kernel: Callable, blocks: int, threads: int, *arguments: Any) -> None:
         """Start a kernel; nothing happens for no blocks."""
         if blocks:
-            self.device.workers[0].launch(kernel, blocks, threads, *arguments)
+            self.worker.launch(kernel, blocks, threads, *arguments)
 
 
 @contextmanager
@@ -76,7 +89,7 @@ def desks(devices: Devices, most: int) -> Iterator[list[Desk]]:
         began, some = time.perf_counter(), gpus.devices[:most]
         for device in some:
             device.work_of = devices
-        yield [Desk(device, device.workers[0].stream) for device in some]
+        yield [Desk(device.workers[0]) for device in some]
         for device in some:
             device.note(seeding_s=time.perf_counter() - began)
 
@@ -101,5 +114,18 @@ def desk(devices: Devices, number: int = 0) -> Iterator[Desk]:
     device = gpus.devices[number]
     with gpus.turn, driver.gpus[device.gpu.index]:
         device.work_of, began = devices, time.perf_counter()
-        yield Desk(device, device.workers[0].stream)
+        yield Desk(device.workers[0])
         device.note(seeding_s=time.perf_counter() - began)
+
+
+def desks_of_its_own(devices: Devices) -> list[Desk]:
+    """A desk on every GPU, with a stream that nobody else has, for work that goes on while the pool has other callers.
+
+    What is done is noted in `devices`.
+    """
+    made = []
+    for device in pool().devices:
+        device.work_of = devices
+        with driver.gpus[device.gpu.index]:
+            made.append(Desk(Worker(device, driver.stream(), driver.stream())))
+    return made

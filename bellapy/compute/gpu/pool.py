@@ -29,7 +29,7 @@ from bellapy.report.log import logger
 from bellapy.report.run_report import Devices
 
 WORKERS = 1 if SIMULATED else 2  # for each GPU; the simulator runs one kernel at a time
-TURN = 1e-3  # seconds until a thread asks another one for the GIL
+TURN = 1e-3  # seconds until a worker asks another thread for the GIL
 FULL = "not enough GPU memory is free; what does not fit is done on the CPU"
 _compiling = Lock()  # for all devices: the second one finds on the disk what the first compiled
 
@@ -229,7 +229,7 @@ class Pool:
         if len(workers) == 1:
             do(workers[0])
         else:
-            with _quick_turns():
+            with quick_turns(TURN):
                 list(self.threads.map(do, workers))
         seconds, passed = [device.close_spans() for device in self.devices], time.perf_counter() - began
         for device, spent in zip(self.devices, seconds, strict=True):
@@ -263,12 +263,12 @@ def _fit(worker: Worker, work: Work, pieces: Iterator[tuple[int, int]], alone: b
 
 
 @contextmanager
-def _quick_turns() -> Iterator[None]:
+def quick_turns(seconds: float) -> Iterator[None]:
     """Threads that release the GIL for a moment, in calls to the driver, get it back before one that waits has woken up; so
-    those that wait should soon ask for it.
+    those that wait should soon ask for it: after so many seconds.
     """
     before = sys.getswitchinterval()
-    sys.setswitchinterval(min(before, TURN))
+    sys.setswitchinterval(min(before, seconds))
     try:
         yield
     finally:

@@ -28,6 +28,7 @@ WIDE_MARGIN = 64  # diagonals that a wide band has at least beyond its corners
 WIDE_SHARE = 8  # and at least this part of the length
 WAYS_BYTES = 32 << 20  # of a block of one wide alignment
 NEVER = 1 << 40
+ALL = 1 << 30  # diagonals: as many as there are
 
 
 class Effort(NamedTuple):
@@ -86,7 +87,7 @@ def _settle(piece, p, lane, scoring, effort, scratch, solved, n):
     height, mode, bonus = scratch.height, piece.mode, _bonus(piece.mode, effort)
     q_len, t_len = piece.q_len, piece.t_len
     if scratch.centres[lane] < 0:
-        return n, 1 << 40
+        return n, ALL
     i, j, score, dropped = _end_of(scratch, lane, piece, effort, scoring.extend2)
     end, counted, near = trace(scratch, lane, piece, i, j, scoring, solved.runs, n)
     if end == NO_PATH or counted != score:
@@ -196,6 +197,37 @@ def empty_piece(pieces, index, scoring, solved, n):
     return n
 
 
+class Tried(NamedTuple):
+    """What narrow bands have given.
+
+    solved : Solved; `runs` has room for those of all other pieces.  n_runs : the end of the runs so far.
+    needed : (n,) int64, 0 where there is a solution, else diagonals that a wide band begins with.
+    """
+
+    solved: Solved
+    n_runs: int
+    needed: np.ndarray
+
+
+def no_solutions(n: int, n_runs: int) -> Solved:
+    """Room for the solutions of n pieces, and for their runs."""
+    score, q_used, t_used, starts, counts = np.zeros((5, n), np.int64)
+    return Solved(score, q_used, t_used, np.zeros(n, np.bool_), np.empty(n_runs, np.uint32), starts, counts, 0)
+
+
+def first_try(pieces: Pieces, effort: Effort) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Which pieces lanes take, (n,) bool, the rows that each asks for at first, and what it needs if none is enough."""
+    lengths, is_global = pieces.q_len + pieces.t_len, pieces.mode == GLOBAL
+    shift = np.where(is_global, np.abs(pieces.t_len - pieces.q_len), 0)
+    rows = np.where(is_global, shift // 2 + effort.margin, EXTENSION_HEIGHT)
+    needed = np.maximum(WIDE_MARGIN, np.minimum(pieces.q_len, pieces.t_len) // WIDE_SHARE)
+    waiting = (pieces.q_len > 0) & (pieces.t_len > 0) & (lengths <= MAX_STEPS)
+    if effort.floor == NEVER and effort.zdrop != NO_ZDROP:  # a drop can only be proved in the whole table
+        waiting &= is_global
+        needed[~is_global] = np.maximum(pieces.q_len, pieces.t_len)[~is_global]
+    return waiting, rows, needed
+
+
 class Aligner:
     """Aligns pieces; holds the working memory of one thread.
 
@@ -215,29 +247,21 @@ class Aligner:
 
     def align(self, query_codes: np.ndarray, target_codes: np.ndarray, pieces: Pieces, effort: Effort = EXACT) -> Solved:
         """Align all pieces; the result of each does not depend on the others."""
-        n, lengths = len(pieces.q_at), pieces.q_len + pieces.t_len
-        score, q_used, t_used, starts, counts = np.zeros((5, n), np.int64)
-        runs = np.empty(int(lengths.sum()) + 1, np.uint32)
-        solved = Solved(score, q_used, t_used, np.zeros(n, np.bool_), runs, starts, counts, 0)
         codes = (query_codes, target_codes)
-        done = (pieces.q_len == 0) | (pieces.t_len == 0)
-        at = empty_piece(pieces, np.flatnonzero(done), self.scoring, solved, 0)
         if effort.diagonals:
-            rows = rows_of_band(effort.diagonals, pieces.q_len, pieces.t_len, pieces.mode)
-            at = align_bands(codes, pieces, np.flatnonzero(~done), self.scoring, effort, solved, at, rows)
-            return solved._replace(
-                cells=int((2 * rows * np.minimum(pieces.q_len, pieces.t_len))[~done].sum()), runs=runs[:at]
-            )
+            return self._in_bands(codes, pieces, effort)
+        return self.finish(codes, pieces, effort, self.try_lanes(codes, pieces, effort))
+
+    def try_lanes(self, codes: tuple[np.ndarray, np.ndarray], pieces: Pieces, effort: Effort) -> Tried:
+        """Align the pieces that the narrow bands of lanes are good enough for.
+
+        codes : of queries and of targets, uint8.
+        """
+        n, lengths = len(pieces.q_at), pieces.q_len + pieces.t_len
+        solved, at, cells = no_solutions(n, int(lengths.sum()) + 1), 0, 0
+        waiting, rows, needed = first_try(pieces, effort)
         shift = np.where(pieces.mode == GLOBAL, np.abs(pieces.t_len - pieces.q_len), 0)
-        rows = np.where(pieces.mode == GLOBAL, shift // 2 + effort.margin, EXTENSION_HEIGHT)
-        needed = np.maximum(WIDE_MARGIN, np.minimum(pieces.q_len, pieces.t_len) // WIDE_SHARE)
         order = np.argsort(lengths, kind="stable")
-        waiting = ~done & (lengths <= MAX_STEPS)
-        if effort.floor == NEVER and effort.zdrop != NO_ZDROP:  # a drop can only be proved in the whole table
-            free = pieces.mode != GLOBAL
-            waiting &= ~free
-            needed[free] = np.maximum(pieces.q_len, pieces.t_len)[free]
-        cells = 0
         for height in self.heights:
             index = order[(waiting & (rows <= height))[order]]
             if not len(index):
@@ -251,8 +275,26 @@ class Aligner:
                 rows[again] = np.maximum(height + 1, (shift[again] + 1) // 2 + (needed[again] + 1) // 2 + 1)
             else:
                 rows[again] = height + 1
-            done[index[needed[index] == 0]] = True
-        rest = np.flatnonzero(~done)
+        return Tried(solved._replace(cells=cells), at, needed)
+
+    def finish(
+        self, codes: tuple[np.ndarray, np.ndarray], pieces: Pieces, effort: Effort, tried: Tried
+    ) -> Solved:  # fmt: skip
+        """The solutions of all pieces, with those of narrow bands; tried : changed."""
+        solved, at, needed = tried
+        empty = (pieces.q_len == 0) | (pieces.t_len == 0)
+        at = empty_piece(pieces, np.flatnonzero(empty), self.scoring, solved, at)
+        rest = np.flatnonzero(~empty & (needed > 0))
         needed[rest] = np.minimum(needed[rest], np.maximum(pieces.q_len, pieces.t_len)[rest])
         at = align_rest(codes, pieces, rest, self.scoring, effort, solved, at, needed)
+        return solved._replace(runs=solved.runs[:at])
+
+    def _in_bands(self, codes: tuple[np.ndarray, np.ndarray], pieces: Pieces, effort: Effort) -> Solved:
+        """The best of each piece in a band of so many diagonals as `effort` says."""
+        n, lengths = len(pieces.q_at), pieces.q_len + pieces.t_len
+        solved, empty = no_solutions(n, int(lengths.sum()) + 1), (pieces.q_len == 0) | (pieces.t_len == 0)
+        at = empty_piece(pieces, np.flatnonzero(empty), self.scoring, solved, 0)
+        rows = rows_of_band(effort.diagonals, pieces.q_len, pieces.t_len, pieces.mode)
+        at = align_bands(codes, pieces, np.flatnonzero(~empty), self.scoring, effort, solved, at, rows)
+        cells = int((2 * rows * np.minimum(pieces.q_len, pieces.t_len))[~empty].sum())
         return solved._replace(cells=cells, runs=solved.runs[:at])

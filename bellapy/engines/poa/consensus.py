@@ -9,7 +9,7 @@ import numpy as np
 
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import map_threads
-from bellapy.engines.poa.groups import LEFT, NOT_SOLVED, Groups
+from bellapy.engines.poa.groups import NOT_SOLVED, Groups
 from bellapy.engines.poa.windows import Aligner, Window
 from bellapy.params.correct import PoaScoring
 
@@ -29,14 +29,11 @@ def make_aligner(scoring: PoaScoring, with_alignment: bool, resources: Resources
 
     if resources.device == "cpu":
         return all_on_cpu
-    from bellapy.compute.gpu.pool import give_to_cpu
     from bellapy.engines.poa.gpu.batch import align_groups
 
     def on_gpus(groups: Groups) -> Iterator[Window]:
         solved = align_groups(groups, scoring, with_alignment, resources)
         left = np.flatnonzero(solved.sizes == NOT_SOLVED).tolist()
-        if left:
-            give_to_cpu(resources.devices, LEFT, windows=len(left))
         others = dict(zip(left, map_threads(lambda w: on_cpu(groups, w), left, resources.threads), strict=True))
         return (others[w] if w in others else solved.window(groups, w) for w in range(len(groups)))
 

@@ -8,14 +8,17 @@ from bellapy.compute.jit import njit
 from bellapy.records.bases import UNKNOWN
 
 
-def pack_both_ways(sequences: list[bytes], encode: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def pack_both_ways(
+    sequences: list[bytes], encode: np.ndarray, codes: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Codes of all sequences, each followed by its reverse complement; where each begins; their lengths, (n,) int64.
 
-    encode : records/bases.ENCODE.
+    encode : records/bases.ENCODE.  codes : where they are written, uint8, of the right length; None: to a new array.
     """
     lengths = np.array([len(sequence) for sequence in sequences], np.int64)
     ends = np.cumsum(2 * lengths)
-    codes = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
+    if codes is None:
+        codes = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
     _fill(np.frombuffer(b"".join(sequences), np.uint8), lengths, encode, codes)
     return codes, ends - 2 * lengths, lengths
 

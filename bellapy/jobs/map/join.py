@@ -104,6 +104,15 @@ def _move_left(query, target, q, t, runs, n, out):
 
 
 @njit_inner
+def equal_bases(query, target, q, t, most):
+    """How many known bases from q and t on are equal, one after the other, at most `most`.  query, target : codes."""
+    n = 0
+    while n < most and query[q + n] == target[t + n] and query[q + n] < UNKNOWN:
+        n += 1
+    return n
+
+
+@njit_inner
 def _gain(query, target, q, t, runs, begin, n, scoring, most):
     """Score of runs[begin:n], uint32, before the next gap that costs more than `most`.
 
@@ -179,7 +188,8 @@ def _cut_points(query, target, q, t, runs, n, scoring, zdrop, bonus, points):
                 begin_in = end_in = 0
                 base, best, best_shift = score, score, shift
             continue
-        for b in range(size):
+        b = 0
+        while b < size:
             gained = pair_score(query[q + b], target[t + b], scoring)
             if falling and score < lowest:
                 lowest, low_run, low_in = score, x, b
@@ -198,6 +208,11 @@ def _cut_points(query, target, q, t, runs, n, scoring, zdrop, bonus, points):
             elif best - score > zdrop + scoring.extend1 * abs(shift - best_shift):
                 kept = _keep(points, kept, (begin_run, begin_in, end_run, end_in), best - base, np.int64(0))
                 falling, lowest, low_run, low_in = True, score, x, b + 1
+            b += 1  # equal bases from here on raise the score, so that they cut nothing
+            equal = equal_bases(query, target, q + b, t + b, (size - b) * (not falling))
+            score, b = score + equal * scoring.match, b + equal
+            if score >= best and not falling:
+                best, best_shift, end_run, end_in = score, shift, x, b
         q, t = q + q_size, t + t_size
     if not falling and best > base:
         if best - score <= bonus:

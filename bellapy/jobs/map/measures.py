@@ -7,6 +7,7 @@ import numpy as np
 from bellapy.compute.jit import njit
 from bellapy.compute.runs import PAIR, QUERY_ALONE, length_of, operation_of
 from bellapy.engines.affine.rule import gap_cost, pair_score
+from bellapy.jobs.map.join import equal_bases
 from bellapy.records.bases import UNKNOWN
 
 
@@ -24,10 +25,15 @@ def best_parts(query, target, paths, rows, scoring):
         for y in range(paths.first[a], paths.first[a] + paths.n_runs[a]):
             operation, size = operation_of(paths.runs[y]), length_of(paths.runs[y])
             if operation == PAIR:
-                for b in range(size):
-                    unknown += query[q + b] | target[t + b] >= UNKNOWN
-                    score = max(np.int64(0), score + pair_score(query[q + b], target[t + b], scoring))
+                b = 0
+                while b < size:
+                    equal = equal_bases(query, target, q + b, t + b, size - b)
+                    score, b = score + equal * scoring.match, b + equal
                     best = max(best, score)
+                    if b < size:
+                        unknown += query[q + b] | target[t + b] >= UNKNOWN
+                        score = max(np.int64(0), score + pair_score(query[q + b], target[t + b], scoring))
+                        b += 1
                 q, t = q + size, t + size
                 continue
             score = max(np.int64(0), score - gap_cost(size, scoring))

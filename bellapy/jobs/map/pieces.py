@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Generator
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from bellapy.compute.jit import njit
-from bellapy.engines.affine.batch_cpu import Aligner, Effort
-from bellapy.engines.affine.pieces import Pieces
+from bellapy.engines.affine.pieces import Pieces, Solved
 from bellapy.engines.affine.rule import EXTEND, GLOBAL, REACH
 from bellapy.seeding.anchors import place_of, query_of
 
@@ -17,6 +17,9 @@ TILE = 1000  # query bases of an end that are aligned at a time
 TILE_SLACK = 8  # the target of a tile is longer by this part of it
 LEAST_SLACK = 48
 LEAST_PROGRESS = TILE // 4
+Result = TypeVar("Result")
+Steps = Generator[Pieces, Solved, Result]
+"""Work that asks for pieces to be aligned, gets their solutions, and goes on with these."""
 
 
 class Strokes(NamedTuple):
@@ -93,19 +96,26 @@ def cut_chains(chains, anchors, kept, layout, k, read_at, lengths, starts, seque
     return inner[:, :n].copy(), ends, spans
 
 
-def align_chains(
-    aligner: Aligner, query: np.ndarray, target: np.ndarray, inner: np.ndarray, ends: np.ndarray, spans: np.ndarray,
-    effort: Effort,
-) -> tuple[Strokes, int]:  # fmt: skip
+def do_steps(steps: Steps[Result], align: Callable[[Pieces], Solved]) -> Result:
+    """What the steps return, with a function that aligns pieces."""
+    try:
+        pieces = next(steps)
+        while True:
+            pieces = steps.send(align(pieces))
+    except StopIteration as end:
+        return end.value
+
+
+def align_chains(inner: np.ndarray, ends: np.ndarray, spans: np.ndarray) -> Steps[Strokes]:
     """Align everything that `cut_chains` gives; `spans` grows by what the ends reach.
 
-    Returns the strokes of all alignments and the number of cells.
+    Returns the strokes of all alignments.
     """
-    pieces, whose = Pieces(*inner[:6]), inner[6]
-    solved = aligner.align(query, target, pieces, effort)
+    whose = inner[6]
+    solved = yield Pieces(*inner[:6])
     rank = np.arange(len(whose))
     found = [(whose, rank, np.zeros_like(whose), solved)]
-    cells, tile, waiting = solved.cells, 1, Ends(*ends)
+    tile, waiting = 1, Ends(*ends)
     while True:
         waiting = waiting.take(np.flatnonzero((waiting.q_left > 0) & (waiting.t_left > 0)))
         if not len(waiting.step):
@@ -114,12 +124,10 @@ def align_chains(
         t_len = np.minimum(waiting.t_left, q_len + q_len // TILE_SLACK + LEAST_SLACK)
         last = q_len == waiting.q_left
         mode = np.where(last, REACH, EXTEND)  # only the last tile of a read is offered the bonus
-        solved = aligner.align(
-            query, target, Pieces(waiting.q_pos, q_len, waiting.t_pos, t_len, waiting.step, mode), effort
-        )  # fmt: skip
+        solved = yield Pieces(waiting.q_pos, q_len, waiting.t_pos, t_len, waiting.step, mode)
         rank = np.where(waiting.step > 0, len(whose) + tile, -tile)
         found.append((waiting.alignment, rank, (waiting.step < 0).astype(np.int64), solved))
-        cells, tile = cells + solved.cells, tile + 1
+        tile += 1
         for step, rows in ((-1, (0, 2)), (1, (1, 3))):
             mine = waiting.step == step
             for row, used in zip(rows, (solved.q_used, solved.t_used), strict=True):
@@ -128,7 +136,7 @@ def align_chains(
             waiting.alignment, waiting.q_pos + waiting.step * solved.q_used, waiting.t_pos + waiting.step * solved.t_used,
             waiting.q_left - solved.q_used, waiting.t_left - solved.t_used, waiting.step,
         ).take(np.flatnonzero(~last & ~solved.dropped & (solved.q_used >= LEAST_PROGRESS)))  # fmt: skip
-    return _join_strokes(found), cells
+    return _join_strokes(found)
 
 
 def _join_strokes(found: list) -> Strokes:

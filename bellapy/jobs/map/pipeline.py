@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from threading import local
 from typing import NamedTuple
 
 import numpy as np
 
 from bellapy.compute.threads import map_threads
-from bellapy.engines.affine.batch_cpu import NEAR, Aligner, Effort
+from bellapy.engines.affine.batch_cpu import NEAR, Aligner, Effort, Tried
 from bellapy.engines.affine.pieces import Pieces, Solved
 from bellapy.engines.affine.rule import ordered
 from bellapy.io.fastx import Records
@@ -17,7 +18,7 @@ from bellapy.jobs.map.batches import halves, part_of
 from bellapy.jobs.map.choose import DROPPED, PRIMARY, SUPPLEMENTARY, Placed, choose, weigh
 from bellapy.jobs.map.circles import Crossed, Target, cut_at_origins, fold, linear, longest_sure, to_circles, without_images
 from bellapy.jobs.map.join import Paths, error_rates, join_strokes, merge_paths, stray
-from bellapy.jobs.map.pieces import align_chains, cut_chains
+from bellapy.jobs.map.pieces import Steps, align_chains, cut_chains, do_steps
 from bellapy.jobs.map.select import NONE, select_chains, still_open
 from bellapy.params import HIFI_ERRORS, HQ_ERRORS, ONT_ERRORS, AffineScoring, MapParams
 from bellapy.records.bases import ENCODE
@@ -121,10 +122,10 @@ class Mapper:
         if not align:
             select = select._replace(min_score=select.min_chain)
         self.select, self.effort = select, Effort(zdrop=params.zdrop, bonus=params.end_bonus)
-        self._rule = ChainRule(params.max_gap, params.band, min_score=select.min_chain)
+        self.rule = ChainRule(params.max_gap, params.band, min_score=select.min_chain)
         self._far = ChainRule(params.long_gap, params.long_gap, min_score=select.min_chain)
         self._short = ChainRule(params.max_gap, params.band, min_anchors=2, min_score=index.k + SHORT_BEYOND)
-        self._costs = penalties(index.k, params.long_gap)
+        self.costs = penalties(index.k, params.long_gap)
         self._mine = local()
 
     def sample(self, records: Records, threads: int = 1) -> list[Sampled]:
@@ -152,7 +153,7 @@ class Mapper:
 
     def chains_like(self, other: Mapper) -> bool:
         """Whether another mapper cuts the same pieces."""
-        rules = ((mapper._rule, mapper._far, mapper._short, mapper.select) for mapper in (self, other))
+        rules = ((mapper.rule, mapper._far, mapper._short, mapper.select) for mapper in (self, other))
         return self.index is other.index and next(rules) == next(rules)
 
     def map(self, records: Records) -> list[Mapped]:
@@ -161,26 +162,36 @@ class Mapper:
 
     def fitting(self, records: Records) -> list[Records]:
         """The reads in parts that fit the words of anchors."""
-        if len(records.names) <= self._layout(records).most_reads:
+        if len(records.names) <= self.layout(records).most_reads:
             return [records]
         return [part for some in halves(records, len(records.names) // 2) for part in self.fitting(some)]
 
     def pack(self, records: Records) -> Reads:
         """The bases of reads, of which nothing else is known yet."""
         codes, at, lengths = pack_both_ways(records.sequences, ENCODE)
-        return Reads(codes, at, lengths, np.zeros_like(lengths), self._layout(records))
+        return Reads(codes, at, lengths, np.zeros_like(lengths), self.layout(records))
 
     def map_anchored(self, records: Records, reads: Reads, anchors: np.ndarray) -> Mapped:
         """Map reads whose anchors, (n,) uint64, are found; these are sorted in place."""
-        chains, anchors = self._chain(reads, anchors)
+        return do_steps(self.map_chained(records, reads, *self._chain(reads, anchors)), partial(self.solve, reads))
+
+    def solve(self, reads: Reads, pieces: Pieces, tried: Tried | None = None) -> Solved:
+        """Align pieces of reads and of the target; tried : what narrow bands have given, where that is known."""
+        codes, aligner = (reads.codes, self.target.codes), self._aligner()
+        if tried is None:
+            return aligner.align(*codes, pieces, self.effort)
+        return aligner.finish(codes, pieces, self.effort, tried)
+
+    def map_chained(self, records: Records, reads: Reads, chains: Chains, anchors: np.ndarray) -> Steps[Mapped]:
+        """The steps of mapping reads whose chains are found; anchors : of these."""
         kept, host, rival_chain = select_chains(chains, anchors, reads.layout, reads.lengths, self.select)
         if not self.align:
             return self._mapped(records, reads, self._chains_as_hits(reads, chains, kept, rival_chain), None)
-        paths = self._align(reads, chains, anchors, kept[host == NONE])
+        paths = yield from self._align(reads, chains, anchors, kept[host == NONE])
         guests, host = kept[host != NONE], host[host != NONE]
         left = guests[still_open(chains, guests, host, paths, reads.at, reads.lengths, self.select.mask)]
         if len(left):
-            paths = merge_paths(paths, self._align(reads, chains, anchors, left))
+            paths = merge_paths(paths, (yield from self._align(reads, chains, anchors, left)))
         hits = self._choose(reads, chains, rival_chain, paths)
         if not self.target.has_circles:
             return self._mapped(records, reads, hits, paths)
@@ -190,11 +201,11 @@ class Mapper:
     def _mapped(self, records: Records, reads: Reads, hits: Hits, paths: Paths | None) -> Mapped:
         return Mapped(records, reads.codes, reads.repeated, hits, paths, self.scoring)
 
-    def _align(self, reads: Reads, chains: Chains, anchors: np.ndarray, some: np.ndarray) -> Paths:
+    def _align(self, reads: Reads, chains: Chains, anchors: np.ndarray, some: np.ndarray) -> Steps[Paths]:
         """The alignments of some chains, (n,) int64 ascending; `source` of a path is its chain."""
         inner, ends, spans = self._cut(reads, chains, anchors, some)
         codes, target = reads.codes, self.target.codes
-        strokes, _ = align_chains(self._aligner(), codes, target, inner, ends, spans, self.effort)
+        strokes = yield from align_chains(inner, ends, spans)
         rows, runs = join_strokes(codes, target, strokes, spans, self.scoring, self.params.zdrop, self.params.end_bonus)
         return Paths._make([some[rows[0]], *rows[1:], runs])
 
@@ -218,7 +229,8 @@ class Mapper:
             self._mine.aligner = Aligner(self.scoring)
         return self._mine.aligner
 
-    def _layout(self, records: Records) -> Layout:
+    def layout(self, records: Records) -> Layout:
+        """Of the anchors of some reads."""
         return layout_for(max(map(len, records.sequences), default=1), len(self.target.codes))
 
     def _anchor(self, records: Records) -> tuple[Reads, np.ndarray]:
@@ -235,40 +247,41 @@ class Mapper:
         if target.has_circles:
             anchors = to_circles(anchors, layout, reads.lengths, target, self.params.long_gap)
         anchors.sort()
-        found = find_chains(anchors, layout, index.k, self._rule, self._costs, self.target.starts)
-        found = self._join_far(*found, layout, reads.lengths)
-        chains, chained = self._try_harder(*found, anchors, layout, len(reads.lengths))
+        found = find_chains(anchors, layout, index.k, self.rule, self.costs, self.target.starts)
+        found = self.join_far(*found, reads)
+        none = np.ones(len(reads.lengths), bool)
+        none[found[0].read] = False
+        some = anchors[none[(anchors >> np.uint64(layout.q_bits + layout.place_bits + 1)).astype(np.int64)]]
+        chains, chained = self.try_harder(*found, some, reads)
         if target.has_circles:
             kept = without_images(chains, chained, layout, target)
             chains = Chains(*(column[kept] for column in chains))
         return chains, chained
 
-    def _join_far(self, chains: Chains, chained: np.ndarray, layout: Layout, lengths: np.ndarray) -> Found:
+    def join_far(self, chains: Chains, chained: np.ndarray, reads: Reads) -> Found:
         """Chain again, over longer gaps, the reads whose best chain leaves much of them."""
         first = np.flatnonzero(np.diff(chains.read, prepend=-1))
         several = np.diff(first, append=len(chains.read)) > 1
-        left = lengths[chains.read[first]] - (chains.q_end[first] - chains.q_start[first])
-        again = np.zeros(len(lengths), bool)
+        left = reads.lengths[chains.read[first]] - (chains.q_end[first] - chains.q_start[first])
+        again = np.zeros(len(reads.lengths), bool)
         again[chains.read[first[several & (left > LEFT_OVER)]]] = True
         some = chained[np.repeat(again[chains.read], chains.n_anchors)]
-        return self._chain_again(chains, chained, some, again, self._far, layout)
+        return self._chain_again(chains, chained, some, ~again, self._far, reads.layout)
 
-    def _try_harder(self, chains: Chains, chained: np.ndarray, anchors: np.ndarray, layout: Layout, n_reads: int) -> Found:
-        """Accept shorter chains for reads that have none; their alignments will decide."""
-        none = np.ones(n_reads, bool)
-        none[chains.read] = False
-        some = anchors[none[(anchors >> np.uint64(layout.q_bits + layout.place_bits + 1)).astype(np.int64)]]
-        return self._chain_again(chains, chained, some, none, self._short, layout)
+    def try_harder(self, chains: Chains, chained: np.ndarray, anchors: np.ndarray, reads: Reads) -> Found:
+        """Accept shorter chains for reads that have none, whose anchors are given; their alignments will decide."""
+        others = np.ones(len(reads.lengths), bool)
+        return self._chain_again(chains, chained, anchors, others, self._short, reads.layout)
 
     def _chain_again(
-        self, chains: Chains, chained: np.ndarray, some: np.ndarray, reads: np.ndarray, rule: ChainRule, layout: Layout
+        self, chains: Chains, chained: np.ndarray, some: np.ndarray, stay: np.ndarray, rule: ChainRule, layout: Layout
     ) -> Found:
-        """The chains with those of some reads replaced by chains of the anchors `some` by another rule."""
+        """The chains of the reads that `stay`, and those of the anchors `some` by another rule."""
         if not len(some):
             return chains, chained
         index = self.index
-        new, its_anchors = find_chains(np.sort(some), layout, index.k, rule, self._costs, self.target.starts)
-        stay = ~reads[chains.read]
+        new, its_anchors = find_chains(np.sort(some), layout, index.k, rule, self.costs, self.target.starts)
+        stay = stay[chains.read]
         both = [np.concatenate([a[stay], b]) for a, b in zip(chains, new, strict=True)]
         both[-1][stay.sum() :] += len(chained)
         order = np.argsort(both[0], kind="stable")

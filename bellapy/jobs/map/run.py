@@ -6,14 +6,15 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
 from bellapy.compute.memory import Budget, give_back_freed, mapped_file
+from bellapy.compute.resources import Resources
 from bellapy.compute.threads import map_in_order
 from bellapy.errors import InputError
 from bellapy.io.compressed import is_read_once
@@ -33,12 +34,21 @@ from bellapy.jobs.map.store import Store
 from bellapy.jobs.map.style import Style
 from bellapy.params import ONT_ERRORS, MapParams, map_preset
 from bellapy.params.reads import ReadParams
+from bellapy.params.run import RunParams
 from bellapy.records import ReadSet
 from bellapy.report.log import logger
 from bellapy.report.progress import progress
 from bellapy.report.run_report import Dropped, RunReport, Stage
 from bellapy.seeding.index import Index, build_index
 from bellapy.version import __version__
+
+if TYPE_CHECKING:  # loaded where there is a GPU
+    from bellapy.jobs.map.gpu.rounds import MappingCards
+
+
+Shown = TypeVar("Shown")
+IN_FILE = "--max-memory leaves no room for the index: the CPU looks it up in a file"
+LEAST_WORK = 20_000_000  # bytes of sequence files for each thread: with fewer, GPUs are not asked for unless told
 
 
 @dataclass(slots=True)
@@ -81,6 +91,7 @@ class Job:
 
     reference : FASTA, FASTQ or an index file.  format : paf, sam, bam or cram.  read_group : a header line.
     preset : a name, None: chosen from the reads.  adjust : changes a preset's parameters.  align : False for chains only.
+    resources : threads and device.  store : as in `make_index`.
     circular : names of circles among the reference's sequences, or `all`.
     """
 
@@ -93,7 +104,7 @@ class Job:
     preset: str | None = None
     adjust: Callable[[MapParams], MapParams] = lambda params: params
     align: bool = True
-    threads: int = 1
+    resources: Resources = Resources()
     store: Store | None = None
     reads_kept: ReadParams = ReadParams()
     circular: Sequence[str] = ()
@@ -115,19 +126,53 @@ def beside(output: str, max_memory: int | None) -> Store | None:
     return Store(folder or tempfile.gettempdir(), Budget(max_memory))
 
 
+def may_pay(reference: str, reads: Sequence[str], threads: int) -> bool:
+    """Whether there is so much to do that GPUs may save more time than they need to start.
+
+    reference : a file; where it is an index, it is nearly free.  reads : files; none for the index alone.
+    """
+    files = [*reads, *([] if is_index(reference) else [reference])]
+    if any(map(is_read_once, files)):
+        return True  # nobody knows how much comes
+    return sum(map(os.path.getsize, filter(os.path.isfile, files))) >= LEAST_WORK * threads
+
+
+def resources_for(run: RunParams, report: RunReport, reference: str, reads: Sequence[str]) -> Resources:
+    """What the command may use; `auto` takes GPUs where they may pay (`may_pay`).
+
+    Raises
+    ------
+    DeviceError : a GPU is asked for and none can be used.
+    """
+    if run.device == "auto" and not may_pay(reference, reads, run.threads):
+        run = replace(run, device="cpu")
+    return Resources.of(run, report.devices)
+
+
+def cards_for(resources: Resources) -> MappingCards | None:
+    """The GPUs, if they are to be used."""
+    if resources.device == "cpu":
+        return None
+    from bellapy.jobs.map.gpu.rounds import MappingCards
+
+    return MappingCards(resources)
+
+
 def index_file(
-    reference: str, output: str, params: MapParams, report: RunReport, threads: int, store: Store | None
+    reference: str, output: str, params: MapParams, report: RunReport, resources: Resources, store: Store | None
 ) -> None:  # fmt: skip
     """The index of a reference, to a file."""
-    save_index(make_index(reference, params, report, threads, store), output, threads)
+    threads = resources.threads
+    save_index(make_index(reference, params, report, threads, store, cards_for(resources)), output, threads)
 
 
 def make_index(
-    reference: str | ReadSet, params: MapParams, report: RunReport, threads: int, store: Store | None = None
-) -> Index:
+    reference: str | ReadSet, params: MapParams, report: RunReport, threads: int, store: Store | None = None,
+    cards: MappingCards | None = None,
+) -> Index:  # fmt: skip
     """The index of a FASTA or FASTQ file, or of sequences.
 
-    store : where it goes if memory has no room for it; None: memory is not bounded.
+    store : where it goes if memory has no room for it; None: memory is not bounded.  cards : GPUs that make it; None: none.
     """
     with report.stage(IndexStage("index")) as stage:
         stored = store is not None and store.is_needed(reference, params)
@@ -138,8 +183,11 @@ def make_index(
             sequences = store.load(reference)
         else:
             sequences = load_reads([reference], threads=threads)
-        room = store.room if store is not None and stored else None
-        index = build_index(sequences, params.k, params.window, threads, room)
+        if cards is not None and not stored:
+            index = cards.build(sequences, params.k, params.window)
+        else:
+            room = store.room if store is not None and stored else None
+            index = build_index(sequences, params.k, params.window, threads, room)
         stage.sequences, stage.bases = len(index.names), sequences.n_bases
         stage.minimizers = len(index.lookup.words)
     if not len(index.lookup.words):
@@ -150,11 +198,12 @@ def make_index(
 
 
 def open_index(
-    reference: str | ReadSet, params: MapParams, report: RunReport, threads: int, store: Store | None = None
-) -> Index:
-    """The index of a reference, from its file or made now; store : as in `make_index`."""
+    reference: str | ReadSet, params: MapParams, report: RunReport, threads: int, store: Store | None = None,
+    cards: MappingCards | None = None,
+) -> Index:  # fmt: skip
+    """The index of a reference, from its file or made now; store, cards : as in `make_index`."""
     if not isinstance(reference, str) or not is_index(reference):
-        return make_index(reference, params, report, threads, store)
+        return make_index(reference, params, report, threads, store, cards)
     with report.stage(IndexStage("index")) as stage:
         index = load_index(reference, threads)
         stage.sequences, stage.minimizers = len(index.names), len(index.lookup.words)
@@ -169,15 +218,16 @@ def map_reads(job: Job, report: RunReport) -> None:
     stream = batches(kept(stream_records(job.reads, groups.add)))
     first = next(stream, None)
     wanted = Wanted(job.preset, job.adjust, job.align, job.circular)
-    mapper = prepare(job.reference, first, wanted, report, job.threads, job.store)
+    cards = cards_for(job.resources)
+    mapper = prepare(job.reference, first, wanted, report, job.resources.threads, job.store, cards)
     if job.format != "paf":
         check_names(mapper.index.names, "reference sequence")
     counts = Counts()
     charts = MapCharts(mapper.index) if report.wants_charts else None
     header = make_header(mapper.index, report.command, __version__, groups.close())
-    found = _map_all(mapper, job, chain([first] if first else [], stream), charts)
+    found = _map_all(mapper, job, chain([first] if first else [], stream), charts, cards)
     sure = longest_sure(mapper.params.long_gap)
-    del mapper  # so that its memory is free when a BAM file is sorted
+    del mapper, cards  # so that its memory is free when a BAM file is sorted
     with report.stage(MapStage("map")) as stage, _writer(job, header) as write, progress("map", None) as advance:
         for lines, some in found:
             write(lines)
@@ -215,9 +265,9 @@ class Wanted(NamedTuple):
 
 def prepare(
     reference: str | ReadSet, first: Records | None, wanted: Wanted, report: RunReport, threads: int = 1,
-    store: Store | None = None,
+    store: Store | None = None, cards: MappingCards | None = None,
 ) -> Mapper:  # fmt: skip
-    """A mapper to a reference that fits the first reads; store : as in `make_index`.
+    """A mapper to a reference that fits the first reads; store, cards : as in `make_index`.
 
     Raises
     ------
@@ -226,7 +276,7 @@ def prepare(
     name = wanted.preset or _likely_preset(first)
     if isinstance(reference, str) and is_read_once(reference):
         reference = load_reads([reference], threads=threads)  # for other k-mers it may be needed once more
-    index = open_index(reference, wanted.params(name), report, threads, store)
+    index = open_index(reference, wanted.params(name), report, threads, store, cards)
     target = _target(index, wanted.circular, store)
     mapper = Mapper(index, wanted.params(name), align=wanted.align, target=target)
     if first and (wanted.align or wanted.preset is None):
@@ -237,7 +287,7 @@ def prepare(
         if not _fits(index, wanted.params(name)) and not (isinstance(reference, str) and is_index(reference)):
             sequences = ReadSet(index.names, index.codes, index.starts, index.lengths, in_room=True)
             del index, mapper, sample, target  # so that there is one index at a time
-            index = make_index(sequences, wanted.params(name), report, threads, store)
+            index = make_index(sequences, wanted.params(name), report, threads, store, cards)
             target = _target(index, wanted.circular, store)
             mapper = Mapper(index, wanted.params(name), align=wanted.align, target=target)
             sample = mapper.sample(first, threads)
@@ -288,13 +338,28 @@ def _fits(index: Index, params: MapParams) -> bool:
     return (index.k, index.window) == (params.k, params.window)
 
 
-def _map_all(mapper: Mapper, job: Job, work: Iterable[Records], charts: MapCharts | None) -> Iterator[tuple[bytes, Counts]]:
+def _map_all(
+    mapper: Mapper, job: Job, work: Iterable[Records], charts: MapCharts | None, cards: MappingCards | None
+) -> Iterator[tuple[bytes, Counts]]:
     """Lines of all batches in their order."""
+    threads = job.resources.threads
     show = partial(format_paf if job.format == "paf" else format_sam, index=mapper.index, style=job.style)
     if job.store is not None and mapped_file(mapper.index.lookup.words) is not None:
-        yield from map_in_rounds(mapper, work, lambda parts: _show(parts, show, charts), job.threads, job.store.budget)
+        if cards is not None:
+            cards.leave(IN_FILE)
+        yield from map_in_rounds(mapper, work, lambda parts: _show(parts, show, charts), threads, job.store.budget)
         return
-    yield from map_in_order(lambda records: _show(mapper.map(records), show, charts), work, job.threads)
+    yield from map_all(mapper, cards, work, lambda parts: _show(parts, show, charts), threads)
+
+
+def map_all(
+    mapper: Mapper, cards: MappingCards | None, work: Iterable[Records], show: Callable[[list[Mapped]], Shown], threads: int
+) -> Iterator[Shown]:
+    """What `show` makes of all batches, in their order.  cards : GPUs that map; None: none."""
+    if cards is None:
+        yield from map_in_order(lambda records: show(mapper.map(records)), work, threads)
+    else:
+        yield from cards.map(mapper, work, show)
 
 
 def _show(parts: list[Mapped], show, charts: MapCharts | None) -> tuple[bytes, Counts]:
@@ -312,7 +377,7 @@ def _show(parts: list[Mapped], show, charts: MapCharts | None) -> tuple[bytes, C
 def _writer(job: Job, header: str) -> Iterator[Callable[[bytes], object]]:
     """A function that takes lines; SAM and BAM get a header first."""
     if job.format in INDEXES:
-        with open_bam(job.output, header, index_of(job.output, job.format), job.threads, job.format) as write:
+        with open_bam(job.output, header, index_of(job.output, job.format), job.resources.threads, job.format) as write:
             yield write
         return
     with open_output(job.output) as stream:

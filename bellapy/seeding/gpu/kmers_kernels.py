@@ -61,18 +61,27 @@ def _plane(planes, block, plane, shift, mask):
 
 
 @inlined
-def hash_at(planes, place, wanted):
-    """Hash of the k-mer at a place, whether the read shows its reverse complement, and whether it is wanted.
+def kmer_at(planes, place, k):
+    """The k-mer at a place, uint64, its reverse complement, and which of its bases are unknown, a bit each.
 
-    planes : (words, 3) uint32, of compute/gpu/planes.py.  place : int64, below wanted.n_places.  wanted : Wanted.
+    planes : (words, 3) uint32, of compute/gpu/planes.py.  place : int64, in them.  k : int32, up to 32.
     """
-    k = wanted.k
     mask, block, shift = U32((ONE << U64(k)) - ONE), place >> 5, place & 31
     low, high = _plane(planes, block, 0, shift, mask), _plane(planes, block, 1, shift, mask)
     unknown = _plane(planes, block, 2, shift, mask)
     turn = U32(32 - k)
     forward = _spread(U64(reverse_bits(high) >> turn)) << ONE | _spread(U64(reverse_bits(low) >> turn))
     backward = _spread(U64(high ^ mask)) << ONE | _spread(U64(low ^ mask))
+    return forward, backward, unknown
+
+
+@inlined
+def hash_at(planes, place, wanted):
+    """Hash of the k-mer at a place, whether the read shows its reverse complement, and whether it is wanted.
+
+    planes : as in `kmer_at`.  place : int64, below wanted.n_places.  wanted : Wanted.
+    """
+    forward, backward, unknown = kmer_at(planes, place, wanted.k)
     hashed = min(forward, backward) * wanted.multiplier & wanted.kmer_mask
     is_wanted = unknown == U32(0) and forward != backward and wanted.low <= hashed and hashed < wanted.end
     return hashed, backward < forward, is_wanted

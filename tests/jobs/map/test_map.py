@@ -813,3 +813,20 @@ def test_compressed_output_and_standard_input(world):
     given = (world.folder / "reads.fq").read_bytes()
     piped = run("map", world.folder / "ref.fa", "-", "-q", "--preset", "ont", "-o", world.folder / "o.paf.gz", stdin=given)
     assert piped.code == 0 and gzip.decompress((world.folder / "o.paf.gz").read_bytes()) == plain.out
+
+
+def test_auto_asks_for_gpus_where_there_is_much_to_do(world, monkeypatch):
+    """By the size of files for each thread; an index is nearly free, and nobody knows how much comes through a pipe."""
+    reference, reads, index = (str(world.folder / name) for name in ("ref.fa", "reads.fq", "ready.bpi"))
+    assert run("index", reference, "-o", index).code == 0
+    asked = []
+    monkeypatch.setattr("bellapy.compute.resources.choose_device", lambda wanted: asked.append(wanted) or "cpu")
+    whole = os.path.getsize(reference) + os.path.getsize(reads)
+    for least, against, of, wanted in (
+        (whole // 2, reference, reads, "auto"), (whole // 2 + 1, reference, reads, "cpu"),
+        (whole // 2, index, reads, "cpu"), (whole, index, "-", "auto"),
+    ):  # fmt: skip
+        monkeypatch.setattr("bellapy.jobs.map.run.LEAST_WORK", least)
+        assert run("map", against, of, "-q", "-t", 2, stdin=Path(reads).read_bytes()).code == 0
+        assert asked.pop() == wanted and not asked
+    assert run("index", reference, "-o", index, "-t", 1, "--device", "cuda").code == 0 and asked == ["cuda"]

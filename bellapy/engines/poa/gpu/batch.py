@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bellapy.compute.gpu.ops import SIMULATED, WARP
-from bellapy.compute.gpu.pool import Work, Worker, pool
+from bellapy.compute.gpu.pool import Work, Worker, give_to_cpu, pool
 from bellapy.compute.gpu.transfers import fetched, moment, sent
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import even_ranges
@@ -31,7 +31,7 @@ from bellapy.engines.poa.gpu.window_kernels import (
     Written,
     make_kernel,
 )
-from bellapy.engines.poa.groups import Groups, Solved
+from bellapy.engines.poa.groups import LEFT, NOT_SOLVED, Groups, Solved
 from bellapy.engines.registers.gather import gather_runs
 from bellapy.params.correct import PoaScoring
 
@@ -65,7 +65,7 @@ class _Sent(NamedTuple):
 
 
 def align_groups(groups: Groups, scoring: PoaScoring, with_alignment: bool, resources: Resources) -> Solved:
-    """Consensus of windows; those that have none are left to the CPU."""
+    """Consensus of windows; those that have none are left to the CPU, which is noted."""
     gpus, n = pool(), len(groups)
     longest = np.maximum.reduceat(np.append(groups.lengths, 0), groups.firsts[:-1]) * (np.diff(groups.firsts) > 0)
     kernel = np.zeros(n, np.int64)  # registers, 0 where there is none
@@ -75,6 +75,8 @@ def align_groups(groups: Groups, scoring: PoaScoring, with_alignment: bool, reso
     job = _Job(groups, scoring, resources, kernel, Solved.empty(groups, with_alignment))
     parts = even_ranges(n, max(1, min(2 * len(gpus.devices), n // LEAST_PART)))
     gpus.run(Work(parts, LEAST_BATCH, partial(_align_on_gpu, job), _leave_out, "kernel_s"), resources.devices)
+    if left := int((job.solved.sizes == NOT_SOLVED).sum()):
+        give_to_cpu(resources.devices, LEFT, windows=left)
     return job.solved
 
 

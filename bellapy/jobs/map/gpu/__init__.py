@@ -1,0 +1,1 @@
+"""What runs on GPUs of the files beside this folder; CONTRIBUTING tells how they are named."""
