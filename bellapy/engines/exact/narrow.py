@@ -9,6 +9,7 @@ import numpy as np
 from bellapy.compute.jit import njit
 from bellapy.compute.threads import map_threads
 from bellapy.engines.exact.grid import (
+    BESIDE,
     Costs,
     Grid,
     fill_gains,
@@ -20,7 +21,7 @@ from bellapy.engines.exact.grid import (
 )  # fmt: skip
 from bellapy.engines.exact.rule import Scores
 from bellapy.engines.exact.windows import tighten
-from bellapy.engines.exact.words import word_costs, word_length
+from bellapy.engines.exact.words import break_cost, near_word_length, word_costs
 
 WORTH, GPU_WORTH = 1 << 36, 1 << 48  # cells beyond which a grid saves more than it takes: a GPU computes 4e12 a second
 WIDE = 1 << 15  # columns of an interval on average, likewise
@@ -105,12 +106,12 @@ def find_limits(matrix: Matrix, first: np.ndarray, last: np.ndarray) -> Limits:
 
 def _judge(matrix: Matrix, grid: Grid) -> tuple[Grid, Costs, np.ndarray, np.ndarray]:
     """The grid with what is alive by its words; costs of those, and what is gained behind and ahead."""
-    k = word_length(3 * int(grid.edges[1]))
+    k = near_word_length((2 * BESIDE + 1) * grid.width)
     scores, width = matrix.scores, grid.width
     cost = word_costs(scores, k)
     costs = Costs(
-        scores.match, cost.word, cost.unknown, int(cost.up * width), int(cost.down * width), scores.gap_extend,
-        scores.gap_extend + scores.match, not matrix.is_global,
+        scores.match, cost.word, cost.unknown, int(cost.up * width), int(cost.down * width), break_cost(scores, k),
+        scores.gap_extend, scores.gap_extend + scores.match, not matrix.is_global,
     )  # fmt: skip
     fill_gains(grid, matrix.query, matrix.target, k, costs, matrix.threads)
     behind, ahead = map_threads(lambda g: gains_behind(g, costs), (grid, turned(grid, *matrix.shape)), matrix.threads)

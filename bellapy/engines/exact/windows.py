@@ -159,8 +159,8 @@ def _wanted(exits, ahead, n, up, down, margin):
 def _tighten(m, grid, costs, known, ahead, exits):
     """Fill `exits`, (any,) int32; m, grid, costs : Frame, Grid, Costs; known, ahead : (any,) int32, as in `tighten`."""
     n_bands, columns = widest(grid), len(m.codes.target) - 1 - LANES
-    entry = np.empty(n_bands, np.int64)
-    room = Room(np.empty(n_bands, np.int64), np.empty(n_bands, np.int64), np.empty(n_bands, np.int64))
+    scratch = np.empty((5, n_bands), np.int64)
+    entry, room = scratch[0], Room(scratch[1], scratch[2], scratch[3], scratch[4])
     high = np.full(columns + 1, FAR_BELOW)
     before = after = m.least
     old, cells = (0, -1), 0
