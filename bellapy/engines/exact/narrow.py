@@ -19,6 +19,7 @@ from bellapy.engines.exact.grid import (
     mark_alive,
     turned,
 )  # fmt: skip
+from bellapy.engines.exact.heights import Heights, block_shape, no_heights
 from bellapy.engines.exact.rule import Scores
 from bellapy.engines.exact.windows import tighten
 from bellapy.engines.exact.words import break_cost, near_word_length, word_costs
@@ -26,7 +27,7 @@ from bellapy.engines.exact.words import break_cost, near_word_length, word_costs
 WORTH, GPU_WORTH = 1 << 36, 1 << 48  # cells beyond which a grid saves more than it takes: a GPU computes 4e12 a second
 WIDE = 1 << 15  # columns of an interval on average, likewise
 HOPE = 8  # an alignment that scores less than such a part of what is possible leaves too much
-MOST_BANDS = 1 << 23  # of all blocks
+MOST_BANDS = 1 << 25  # of all blocks
 LEAST_ROWS = 1024
 FLAT = 32  # times as many rows as diagonals in a band of a block
 FINER = 4
@@ -40,12 +41,15 @@ class Limits(NamedTuple):
 
     behind, ahead : (rows + 1,) int32, the most that is gained up to a row, and from it on.
     first, last : (blocks,) int64, columns that may be touched, both included, of each `per_interval` rows.
+    at_behind, at_ahead : what is gained up to rows, and from them on, by columns.
     """
 
     behind: np.ndarray
     ahead: np.ndarray
     first: np.ndarray
     last: np.ndarray
+    at_behind: Heights
+    at_ahead: Heights
 
 
 class Matrix(NamedTuple):
@@ -90,13 +94,15 @@ def find_limits(matrix: Matrix, first: np.ndarray, last: np.ndarray) -> Limits:
     grid = first_grid(first, last, matrix.per_interval, matrix.shape, rows, rows // FLAT)
     while True:
         grid, costs, behind, ahead = _judge(matrix, grid)
-        is_fine = rows <= LEAST_ROWS or len(grid.low) == 1
+        is_fine = rows <= LEAST_ROWS or len(grid.low) == 1 or not grid.area
         if is_fine or FINER * FINER * int(grid.alive.sum()) > MOST_BANDS:
             break
         rows //= FINER
         grid = finer(grid, len(matrix.target), FINER)
     for half_width in HALF_WIDTHS:
         before = grid.area
+        if not before:
+            break
         behind, ahead = _tighten_both(matrix, grid, costs, behind, ahead, half_width)
         grid = mark_alive(grid, costs, behind, ahead, matrix.need)
         if grid.area < before // FINER:
@@ -136,11 +142,12 @@ def _tighten_both(
 
 
 @njit
-def _edge_values(grid, behind, ahead, need, most_behind, most_ahead):
+def _edge_heights(grid, behind, ahead, need, columns, at_behind, at_ahead):
     """The most that is gained up to each row between blocks, and from it on, by paths that gain `need` or more in all.
 
-    grid, behind, ahead : as in `mark_alive`.  most_behind, most_ahead : (blocks + 1,) int64, zeros, filled.
+    grid, behind, ahead : as in `mark_alive`.  columns : of a group.  at_behind, at_ahead : values of Heights, NONE, filled.
     """
+    last_group = at_behind.shape[1] - 1
     for block in range(len(grid.low) - 1):
         at, after = grid.begin[block], grid.begin[block + 1]
         shift = grid.low[block + 1] - grid.low[block]
@@ -148,21 +155,25 @@ def _edge_values(grid, behind, ahead, need, most_behind, most_ahead):
             other = after + b - shift
             if other >= grid.begin[block + 2] or not (grid.alive[at + b] and grid.alive[other]):
                 continue
-            if np.int64(behind[at + b]) + ahead[other] >= need:
-                most_behind[block + 1] = max(most_behind[block + 1], behind[at + b])
-                most_ahead[block + 1] = max(most_ahead[block + 1], ahead[other])
-    for x in range(grid.begin[0], grid.begin[1]):
-        most_ahead[0] = max(most_ahead[0], ahead[x] if grid.alive[x] else 0)
-    for x in range(grid.begin[-2], grid.begin[-1]):
-        most_behind[-1] = max(most_behind[-1], behind[x] if grid.alive[x] else 0)
+            column = grid.edges[block + 1] + (grid.low[block] + b) * grid.width - grid.offset
+            if np.int64(behind[at + b]) + ahead[other] < need or column + grid.width <= 0:
+                continue
+            for g in range(max(0, column) // columns, min(last_group, (column + grid.width - 1) // columns) + 1):
+                at_behind[block, g] = max(at_behind[block, g], behind[at + b])
+                at_ahead[block, g] = max(at_ahead[block, g], ahead[other])
 
 
 def _limits(matrix: Matrix, grid: Grid, costs: Costs, behind: np.ndarray, ahead: np.ndarray) -> Limits:
     """A grid's bounds by row, and the columns that its living bands leave."""
     n, m = matrix.shape
     edges = grid.edges
+    at_behind, at_ahead = (no_heights(edges[1:-1], block_shape(n, m)[1], m) for _ in range(2))
+    _edge_heights(grid, behind, ahead, matrix.need, at_behind.columns, at_behind.values, at_ahead.values)
     most_behind, most_ahead = np.zeros(len(edges), np.int64), np.zeros(len(edges), np.int64)
-    _edge_values(grid, behind, ahead, matrix.need, most_behind, most_ahead)
+    for most, heights in ((most_behind, at_behind), (most_ahead, at_ahead)):
+        most[1:-1] = heights.values.max(axis=1, initial=0)
+    most_ahead[0] = ahead[: grid.begin[1]][grid.alive[: grid.begin[1]]].max(initial=0)
+    most_behind[-1] = behind[grid.begin[-2] :][grid.alive[grid.begin[-2] :]].max(initial=0)
     i = np.arange(n + 1)
     block = np.minimum(i // edges[1], len(edges) - 2)
     on, back = np.where(i == edges[block], block, block + 1), np.where(i == edges[block + 1], block + 1, block)
@@ -176,7 +187,7 @@ def _limits(matrix: Matrix, grid: Grid, costs: Costs, behind: np.ndarray, ahead:
         there = low[at] <= high[at]
         first = np.where(there, np.minimum(first, begins + low[at]), first)
         last = np.where(there, np.maximum(last, begins + matrix.per_interval + high[at]), last)
-    return Limits(up_to, from_on, np.maximum(first, 0), np.where(last < 0, -1, np.minimum(last, m)))
+    return Limits(up_to, from_on, np.maximum(first, 0), np.where(last < 0, -1, np.minimum(last, m)), at_behind, at_ahead)
 
 
 def _hulls(grid: Grid) -> tuple[np.ndarray, np.ndarray]:
