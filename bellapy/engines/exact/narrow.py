@@ -31,8 +31,9 @@ MOST_BANDS = 1 << 25  # of all blocks
 LEAST_ROWS = 1024
 FLAT = 32  # times as many rows as diagonals in a band of a block
 FINER = 4
-HALF_WIDTHS = 512, 4096  # diagonals of windows on either side of the best band, one pass after the other
-WINDOW_SHARE = 32  # how many times fewer cells windows may have than what is left;
+PASSES = 2  # of windows
+HALF_WIDTH = 512  # diagonals of windows on either side of the best bands
+WINDOW_SHARE = 8  # how many times fewer cells windows may have than what is left;
 MORE = 3  # but always so many times the least that they need
 
 
@@ -99,11 +100,11 @@ def find_limits(matrix: Matrix, first: np.ndarray, last: np.ndarray) -> Limits:
             break
         rows //= FINER
         grid = finer(grid, len(matrix.target), FINER)
-    for half_width in HALF_WIDTHS:
+    for _ in range(PASSES):
         before = grid.area
         if not before:
             break
-        behind, ahead = _tighten_both(matrix, grid, costs, behind, ahead, half_width)
+        behind, ahead = _tighten_both(matrix, grid, costs, behind, ahead)
         grid = mark_alive(grid, costs, behind, ahead, matrix.need)
         if grid.area < before // FINER:
             break
@@ -126,17 +127,17 @@ def _judge(matrix: Matrix, grid: Grid) -> tuple[Grid, Costs, np.ndarray, np.ndar
 
 
 def _tighten_both(
-    matrix: Matrix, grid: Grid, costs: Costs, behind: np.ndarray, ahead: np.ndarray, half_width: int
+    matrix: Matrix, grid: Grid, costs: Costs, behind: np.ndarray, ahead: np.ndarray
 ) -> list[np.ndarray]:
     """`behind` and `ahead` by real scores within windows."""
-    least = len(matrix.query) * (2 * HALF_WIDTHS[0] + int(grid.edges[1]))
+    least = len(matrix.query) * (2 * HALF_WIDTH + int(grid.edges[1]))
     most, back = max(grid.area // WINDOW_SHARE, MORE * least), turned(grid, *matrix.shape)
 
     def tighten_one(way: int) -> np.ndarray:
         if way == 0:
-            return tighten(matrix.query, matrix.target, matrix.scores, grid, costs, (behind, ahead), half_width, most)
+            return tighten(matrix.query, matrix.target, matrix.scores, grid, costs, (behind, ahead), HALF_WIDTH, most)
         both, turn = (ahead[::-1].copy(), behind[::-1].copy()), matrix.reversed()
-        return tighten(turn.query, turn.target, matrix.scores, back, costs, both, half_width, most)[::-1].copy()
+        return tighten(turn.query, turn.target, matrix.scores, back, costs, both, HALF_WIDTH, most)[::-1].copy()
 
     return map_threads(tighten_one, range(2), matrix.threads)
 

@@ -49,7 +49,7 @@ def text(codes) -> str:
 @pytest.fixture(autouse=True)
 def small_grids(monkeypatch):
     """Grids, several levels of them, and windows for short sequences."""
-    for name, value in {"FLAT": 8, "LEAST_ROWS": 32, "FINER": 2, "MOST_BANDS": 400, "HALF_WIDTHS": (8, 24)}.items():
+    for name, value in {"FLAT": 8, "LEAST_ROWS": 32, "FINER": 2, "MOST_BANDS": 400, "HALF_WIDTH": 8}.items():
         monkeypatch.setattr(narrow, name, value)
     for name, value in {"WINDOW_SHARE": 1, "WORTH": 0, "WIDE": 0, "HOPE": 1 << 20}.items():
         monkeypatch.setattr(narrow, name, value)
@@ -77,7 +77,7 @@ def test_bounds_hold_in_every_cell(pair, scores, is_global, less, with_windows):
     matrix = narrow.Matrix(query, target, scores, known, is_global, bounds.BLOCK, 1)
     with pytest.MonkeyPatch.context() as patch:
         if not with_windows:
-            patch.setattr(narrow, "HALF_WIDTHS", ())
+            patch.setattr(narrow, "PASSES", 0)
         limits = narrow.find_limits(matrix, whole.first, whole.last)
     opened_twice = np.array([0, scores.gap_open, scores.gap_open])[:, None, None]
     state, rows, columns = np.nonzero(behind + ahead + opened_twice >= known)
@@ -178,7 +178,7 @@ def test_copies_of_repeats_cost_little(monkeypatch):
     for at in range(0, len(query) - 300, 400):
         query[at : at + 300] = np.where(rng.random(300) < 0.05, rng.integers(0, 4, 300), unit)
     target = np.where(rng.random(len(query)) < 0.1, rng.integers(0, 4, len(query)), query).astype(np.uint8)
-    for name, value in {"FLAT": 32, "LEAST_ROWS": 256, "MOST_BANDS": 1 << 20, "HALF_WIDTHS": (128,)}.items():
+    for name, value in {"FLAT": 32, "LEAST_ROWS": 256, "MOST_BANDS": 1 << 20, "HALF_WIDTH": 128, "PASSES": 1}.items():
         monkeypatch.setattr(narrow, name, value)
     known, area = guess.lower_bound(query, as_target(target), Scores(), "local"), []
     for worth in (0, 1 << 60):
