@@ -41,10 +41,6 @@ class Blocks(NamedTuple):
     columns: int
     most: np.ndarray
 
-    def of(self, row: int, column: int) -> int:
-        """The bound of one cell that is not on a border, for tests."""
-        return int(self.most[row // self.rows, column // self.columns])
-
 
 NO_BLOCKS = Blocks(1 << 40, 1 << 40, np.full((1, 1), np.iinfo(np.int32).max, np.int32))
 
@@ -79,8 +75,8 @@ def reversed_heights(heights: Heights, n: int, m: int) -> Heights:
 def _fill_blocks(values, free, beyond, gain, most):
     """A row of blocks, most : (groups,) int32, filled.
 
-    values : (groups,) int32, of the row that paths come to.  free : groups to the right that cost nothing.  beyond : what each
-    one further away costs.  gain : of the way to that row.
+    values : (groups,) int32, of the row that paths come to.  free : groups to the right that cost nothing.
+    beyond : what each one further away costs.  gain : of the way to that row.
     """
     n, far = len(values), np.int64(FAR_BELOW)
     for g in range(n - 1, -1, -1):

@@ -126,9 +126,7 @@ def _judge(matrix: Matrix, grid: Grid) -> tuple[Grid, Costs, np.ndarray, np.ndar
     return mark_alive(grid, costs, behind, ahead, matrix.need), costs, behind, ahead
 
 
-def _tighten_both(
-    matrix: Matrix, grid: Grid, costs: Costs, behind: np.ndarray, ahead: np.ndarray
-) -> list[np.ndarray]:
+def _tighten_both(matrix: Matrix, grid: Grid, costs: Costs, behind: np.ndarray, ahead: np.ndarray) -> list[np.ndarray]:
     """`behind` and `ahead` by real scores within windows."""
     least = len(matrix.query) * (2 * HALF_WIDTH + int(grid.edges[1]))
     most, back = max(grid.area // WINDOW_SHARE, MORE * least), turned(grid, *matrix.shape)
@@ -143,10 +141,11 @@ def _tighten_both(
 
 
 @njit
-def _edge_heights(grid, behind, ahead, need, columns, at_behind, at_ahead):
+def _edge_values(grid, behind, ahead, need, most_behind, most_ahead, every, columns, at_behind, at_ahead):
     """The most that is gained up to each row between blocks, and from it on, by paths that gain `need` or more in all.
 
-    grid, behind, ahead : as in `mark_alive`.  columns : of a group.  at_behind, at_ahead : values of Heights, NONE, filled.
+    grid, behind, ahead : as in `mark_alive`.  most_behind, most_ahead : (blocks + 1,) int64, zeros, filled.
+    every : blocks between rows that have Heights.  columns : of a group.  at_behind, at_ahead : values, NONE, filled.
     """
     last_group = at_behind.shape[1] - 1
     for block in range(len(grid.low) - 1):
@@ -159,22 +158,31 @@ def _edge_heights(grid, behind, ahead, need, columns, at_behind, at_ahead):
             column = grid.edges[block + 1] + (grid.low[block] + b) * grid.width - grid.offset
             if np.int64(behind[at + b]) + ahead[other] < need or column + grid.width <= 0:
                 continue
+            most_behind[block + 1] = max(most_behind[block + 1], behind[at + b])
+            most_ahead[block + 1] = max(most_ahead[block + 1], ahead[other])
+            if (block + 1) % every:
+                continue
+            row = (block + 1) // every - 1
             for g in range(max(0, column) // columns, min(last_group, (column + grid.width - 1) // columns) + 1):
-                at_behind[block, g] = max(at_behind[block, g], behind[at + b])
-                at_ahead[block, g] = max(at_ahead[block, g], ahead[other])
+                at_behind[row, g] = max(at_behind[row, g], behind[at + b])
+                at_ahead[row, g] = max(at_ahead[row, g], ahead[other])
+    for x in range(grid.begin[0], grid.begin[1]):
+        most_ahead[0] = max(most_ahead[0], ahead[x] if grid.alive[x] else 0)
+    for x in range(grid.begin[-2], grid.begin[-1]):
+        most_behind[-1] = max(most_behind[-1], behind[x] if grid.alive[x] else 0)
 
 
 def _limits(matrix: Matrix, grid: Grid, costs: Costs, behind: np.ndarray, ahead: np.ndarray) -> Limits:
     """A grid's bounds by row, and the columns that its living bands leave."""
     n, m = matrix.shape
     edges = grid.edges
-    at_behind, at_ahead = (no_heights(edges[1:-1], block_shape(n, m)[1], m) for _ in range(2))
-    _edge_heights(grid, behind, ahead, matrix.need, at_behind.columns, at_behind.values, at_ahead.values)
+    rows, columns = block_shape(n, m)
+    every = max(1, rows // int(edges[1]))
+    at_behind, at_ahead = (no_heights(edges[every:-1:every], columns, m) for _ in range(2))
     most_behind, most_ahead = np.zeros(len(edges), np.int64), np.zeros(len(edges), np.int64)
-    for most, heights in ((most_behind, at_behind), (most_ahead, at_ahead)):
-        most[1:-1] = heights.values.max(axis=1, initial=0)
-    most_ahead[0] = ahead[: grid.begin[1]][grid.alive[: grid.begin[1]]].max(initial=0)
-    most_behind[-1] = behind[grid.begin[-2] :][grid.alive[grid.begin[-2] :]].max(initial=0)
+    _edge_values(
+        grid, behind, ahead, matrix.need, most_behind, most_ahead, every, columns, at_behind.values, at_ahead.values
+    )  # fmt: skip
     i = np.arange(n + 1)
     block = np.minimum(i // edges[1], len(edges) - 2)
     on, back = np.where(i == edges[block], block, block + 1), np.where(i == edges[block + 1], block + 1, block)
