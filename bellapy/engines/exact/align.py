@@ -24,6 +24,7 @@ from bellapy.engines.exact.bounds import (
 )  # fmt: skip
 from bellapy.engines.exact.cpu import NO_BOUNDS, Sweep, Task, end_borders, free_borders
 from bellapy.engines.exact.guess import lower_bound
+from bellapy.engines.exact.heights import Heights, block_shape
 from bellapy.engines.exact.path import LONGEST
 from bellapy.engines.exact.rule import NONE, Scores, as_target
 from bellapy.engines.exact.sweeps import Sweeper
@@ -133,13 +134,13 @@ def align_one(
         return None, work
     if not with_path:
         return Reached(score, row, column), work
-    if score > known and (sweeper.devices or region.ahead is not None):  # tighter bounds would take longer than they save
+    if score > known and (sweeper.devices or region.limits is not None):  # tighter bounds would take longer than they save
         region = tightened(region, score)
     elif score > known:
         region = bound_region(query, target, scores, mode, score, sweeper.threads)
-    region = region._replace(corridor=narrowed(region.corridor, sweep.reach, size))
+    region, behind = region._replace(corridor=narrowed(region.corridor, sweep.reach, size)), sweep.marks
     del sweep
-    alignment, back = _align_back(pair, sweeper, region, (row, column), score, None, True)
+    alignment, back = _align_back(pair, sweeper, region, (row, column), score, None, True, behind)
     return alignment, work._replace(backward=back.n_cells)
 
 
@@ -177,8 +178,10 @@ def _sweep_forward(pair: _Pair, sweeper: Sweeper, region: Region) -> Any:
     """A finished sweep from the sequences' starts, to find where the best alignment ends."""
     query, target, scores, mode = pair
     n, m, local = len(query), len(target), mode == "local"
-    task = Task(query, target, scores, free_borders(scores, n, m), NO_BOUNDS, region.known, local, local, 0)
-    return sweeper.sweep("forward", task, lambda size: ahead_bounds(region, size), mode == "semiglobal")
+    borders = free_borders(scores, n, m)
+    marks = block_shape(n, m)
+    task = Task(query, target, scores, borders, NO_BOUNDS, region.known, local, local, 0, marks=marks)
+    return sweeper.sweep("forward", task, lambda size: ahead_bounds(region, size, scores), mode == "semiglobal")
 
 
 def _align_back(
@@ -189,10 +192,11 @@ def _align_back(
     score: int | None,
     least: int | None,
     with_path: bool,
+    behind: Heights | None = None,
 ) -> tuple[Alignment | Reached | None, Any]:
     """Sweep back from where an alignment ends, and trace the path; the alignment, and the sweep.
 
-    score : the alignment's if it is known.  least : a lower one is of no interest.
+    score : the alignment's if it is known.  least : a lower one is of no interest.  behind : scores of the sweep forth.
     """
     query, target, scores, mode = pair
     n, m = end
@@ -202,7 +206,7 @@ def _align_back(
     borders = end_borders(scores, n, m)
     task = Task(back_query, back_target, scores, borders, NO_BOUNDS, region.known, False, local, 0, int(with_path))
     sweep = sweeper.sweep(
-        "backward", task, lambda size: behind_bounds(region, n, m, size, most), mode == "semiglobal"
+        "backward", task, lambda size: behind_bounds(region, n, m, size, most, scores, behind), mode == "semiglobal"
     )  # fmt: skip
     if local:
         found, row, column = (int(x) for x in sweep.best)

@@ -101,8 +101,8 @@ class BandSweep(Ends):
         every = max(CHECKS[1], task.every) if task.every else 0
         return Frame(
             padded_codes(task.query, task.target, cell), raised_scores(scores, cell), plain, *task.borders,
-            task.bounds.first, task.bounds.last, row_bound, column_bound, task.floor, task.seek, keep_ends,
-            scores.gap_open, every,
+            task.bounds.first, task.bounds.last, row_bound, column_bound, task.bounds.blocks, task.floor, task.seek,
+            keep_ends, scores.gap_open, every,
         )  # fmt: skip
 
     def _new_kept(self, lines: int, values: int) -> Kept:

@@ -16,7 +16,8 @@ import numpy as np
 from bellapy.compute.jit import njit
 from bellapy.compute.threads import map_threads
 from bellapy.engines.exact.cpu import Bounds
-from bellapy.engines.exact.narrow import Matrix, find_limits, is_worth
+from bellapy.engines.exact.heights import NO_BLOCKS, Heights, block_shape, bound_blocks, reversed_heights
+from bellapy.engines.exact.narrow import Limits, Matrix, find_limits, is_worth
 from bellapy.engines.exact.rule import Scores
 from bellapy.engines.exact.words import break_cost, push, unknown_cost, word_length
 from bellapy.records.bases import UNKNOWN
@@ -207,8 +208,7 @@ class Region(NamedTuple):
     """What is known of all alignments of a pair that score at least `known`.
 
     rows, columns : Gains along query and target.  corridor : of the query's blocks.  from_start, to_end : whether all
-    begin at the sequences' starts and end at their ends.  behind, ahead : (rows + 1,) int32, the most that is gained up to a
-    row, and from it on, if a grid has told.
+    begin at the sequences' starts and end at their ends.  limits : what a grid has told.
     """
 
     rows: Gains
@@ -218,8 +218,7 @@ class Region(NamedTuple):
     slack: int
     from_start: bool
     to_end: bool
-    behind: np.ndarray | None = None
-    ahead: np.ndarray | None = None
+    limits: Limits | None = None
 
 
 def _narrow(gains: tuple[Gains, Gains, Corridor], known: int, slack: int, ends: bool) -> Corridor:
@@ -268,7 +267,7 @@ def upper_bound(region: Region) -> int:
     """The most that any alignment can score."""
     both = (gains.ahead(region.to_end) for gains in (region.rows, region.columns))
     most = int(min(ahead[0] if region.from_start else ahead.max() for ahead in both))
-    return most if region.ahead is None else min(most, int(region.ahead.max()))
+    return most if region.limits is None else min(most, int(region.limits.ahead.max()))
 
 
 def _by_grid(query: np.ndarray, target: np.ndarray, scores: Scores, region: Region, threads: int) -> Region:
@@ -278,9 +277,12 @@ def _by_grid(query: np.ndarray, target: np.ndarray, scores: Scores, region: Regi
     limits = find_limits(matrix, corridor.first, corridor.last)
     first = np.maximum(corridor.first, np.minimum.accumulate(limits.first[::-1])[::-1])
     across = Corridor(first, np.minimum(corridor.last, np.maximum.accumulate(limits.last)))
+    if not (across.first <= across.last).any():  # nothing scores so high
+        none = np.full(len(query) + 1, region.known - 1, np.int32)
+        return region._replace(corridor=across, limits=limits._replace(behind=none, ahead=none))
     ways = (query, target, across), (target, query, transposed(across, len(query), len(target)))
     rows, columns = map_threads(lambda way: find_gains(*way, scores), ways, threads)
-    return region._replace(rows=rows, columns=columns, corridor=across, behind=limits.behind, ahead=limits.ahead)
+    return region._replace(rows=rows, columns=columns, corridor=across, limits=limits)
 
 
 def transposed(corridor: Corridor, n: int, m: int) -> Corridor:
@@ -307,26 +309,35 @@ def _band(n: int, m: int, apart: int, scores: Scores, known: int, corridor: Corr
     return Corridor(first, np.minimum(corridor.last, rows + BLOCK + max(0, apart) + off))
 
 
-def ahead_bounds(region: Region, size: int) -> Bounds:
+def ahead_bounds(region: Region, size: int, scores: Scores) -> Bounds:
     """A region's bounds as a sweep from the sequences' starts wants them."""
     rows, columns = region.rows.ahead(region.to_end), region.columns.ahead(region.to_end)
-    if region.ahead is not None:
-        rows = np.minimum(rows, region.ahead)
-    first, last = by_tile_rows(region.corridor, len(rows) - 1, len(columns) - 1, size)
-    return Bounds(rows, columns, first, last)
+    n, m, blocks = len(rows) - 1, len(columns) - 1, NO_BLOCKS
+    if region.limits is not None:
+        rows = np.minimum(rows, region.limits.ahead)
+        blocks = bound_blocks(region.limits.at_ahead, n, m, scores, block_shape(n, m)[0])
+    return Bounds(rows, columns, *by_tile_rows(region.corridor, n, m, size), blocks)
 
 
-def behind_bounds(region: Region, n: int, m: int, size: int, most: int | None) -> Bounds:
-    """The same for a sweep backwards from row n and column m; most: what no alignment's first part exceeds, if known."""
+def behind_bounds(
+    region: Region, n: int, m: int, size: int, most: int | None, scores: Scores, behind: Heights | None = None
+) -> Bounds:
+    """The same for a sweep backwards from row n and column m.
+
+    most : what no alignment's first part exceeds, if known.  behind : what the sweep forth has told.
+    """
     rows, columns = (
         gains.behind(region.from_start)[k::-1] for gains, k in ((region.rows, n), (region.columns, m))
     )  # fmt: skip
-    if region.behind is not None:
-        rows = np.minimum(rows, region.behind[n::-1])
+    if region.limits is not None:
+        rows, behind = np.minimum(rows, region.limits.behind[n::-1]), behind or region.limits.at_behind
     if most is not None:
         rows, columns = np.minimum(rows, most), np.minimum(columns, most)
+    blocks, shape = NO_BLOCKS, block_shape(len(region.rows.end) - 1, len(region.columns.end) - 1)
+    if behind is not None:
+        blocks = bound_blocks(reversed_heights(behind, n, m), n, m, scores, shape[0])
     first, last = by_tile_rows(region.corridor, n, m, size, backwards=True)
-    return Bounds(np.ascontiguousarray(rows), np.ascontiguousarray(columns), first, last)
+    return Bounds(np.ascontiguousarray(rows), np.ascontiguousarray(columns), first, last, blocks)
 
 
 def open_bounds(corridor: Corridor, n: int, m: int, scores: Scores) -> Bounds:

@@ -17,6 +17,7 @@ import numpy as np
 
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.engines.exact.group_cells import CORNER, TURNS, Matrix, Pool, Scratch, State
+from bellapy.engines.exact.heights import NO_BLOCKS, Blocks, Heights, no_heights
 from bellapy.engines.exact.rule import NONE, Scores
 from bellapy.engines.exact.tiles import LANES
 from bellapy.engines.exact.wavefront import finish_step, run_steps, step_groups
@@ -83,13 +84,14 @@ class Bounds(NamedTuple):
 
     query, target : (rows + 1,), (columns + 1,) int32: the most that is gained from a row, or a column, on; the smaller of
     the two holds for a cell.  first, last : (n_tile_rows,) int32 columns, both included, that each row of tiles may touch,
-    borders included; first > last: none.
+    borders included; first > last: none.  blocks : what is gained from cells on; the smallest bound holds.
     """
 
     query: np.ndarray
     target: np.ndarray
     first: np.ndarray
     last: np.ndarray
+    blocks: Blocks = NO_BLOCKS
 
 
 NO_BOUNDS = Bounds(*(np.zeros(0, np.int32),) * 4)
@@ -108,6 +110,7 @@ class Task(NamedTuple):
     known : a score that an alignment is known to reach.
     floor : scores below 0 are 0, as local mode has it.  seek : look for the best cell, wherever it is.
     every : bases between special rows, which are kept for tracing paths; 0: none.
+    marks : rows, and columns, of the blocks at whose lower ends the highest scores are noted (by tiles only); 0: none.
     """
 
     query: np.ndarray
@@ -120,6 +123,7 @@ class Task(NamedTuple):
     seek: bool
     size: int
     every: int = 0
+    marks: tuple[int, int] = (0, 0)
 
     @property
     def n_allowed(self) -> int:
@@ -168,6 +172,11 @@ class Ends:
     _state: Any
 
     @property
+    def marks(self) -> Heights | None:
+        """The highest scores of some rows, if they were noted."""
+        return None
+
+    @property
     def last_row(self) -> np.ndarray:
         """(columns + 1,) int32: scores of the matrix's last row; NONE where it was not computed."""
         return self._state.last_row
@@ -204,6 +213,7 @@ class Sweep(Ends):
             np.full((n_groups, 3), NONE, np.int64), np.zeros(n_groups, np.int64),
             np.tile(np.array([n_columns, -1], np.int32), (n_tile_rows, 1)),
             np.full(len(task.target) + 1, NONE, np.int32), np.full(len(task.query) + 1, NONE, np.int32),
+            self._no_marks().values,
         )  # fmt: skip
         self._state.lanes[:, CORNER] = NONE
         self._state.last_row[0], self._state.last_column[0] = task.borders.left[-1], task.borders.top[-1]
@@ -221,8 +231,19 @@ class Sweep(Ends):
             task.query, task.target, *task.borders, row_bound, _by_tile(bounds.target, size), group_bound,
             first.astype(np.int32), last.astype(np.int32), size, scores.match, scores.mismatch, scores.first,
             scores.gap_extend, task.floor, task.seek, wide.dead, low.dead if low else 0, low.limit if low else 0,
-            -(-task.every // size),
+            -(-task.every // size), bounds.blocks.rows // size, bounds.blocks.columns // size, bounds.blocks.most,
+            task.marks[0] // size, task.marks[1] // size,
         )  # fmt: skip
+
+    def _no_marks(self) -> Heights:
+        rows, columns = self.task.marks
+        n, m = len(self.task.query), len(self.task.target)
+        return no_heights(np.arange(rows, n + 1, rows) if rows else np.zeros(0, np.int64), columns or m, m)
+
+    @property
+    def marks(self) -> Heights | None:
+        """As Ends has it."""
+        return self._no_marks()._replace(values=self._state.marks) if self.task.marks[0] else None
 
     def _active_groups(self, n_groups: int, n_steps: int) -> np.ndarray:
         """(n_steps, 2) int32: the groups that each step may have to compute."""

@@ -21,7 +21,7 @@ from bellapy.records.bases import UNKNOWN
 BESIDE = 8
 """Bands on either side of one that its gain holds for."""
 
-OFTEN = 1 << 12  # occurrences of a word beyond which it counts as being everywhere
+OFTEN = 1 << 12  # occurrences of a word at a block's bands, beyond which it counts as being everywhere
 
 
 class Grid(NamedTuple):
@@ -55,6 +55,7 @@ class Costs(NamedTuple):
 
     match : score of one.  word, unknown : what a broken word and an unknown base cost.
     word_up, word_down : what the way through a band to a higher or lower one costs beside broken words.
+    most : what a broken word costs where no way is counted.
     up, down : what a diagonal more or less costs where no words are counted.
     local : an alignment may begin and end anywhere.
     """
@@ -64,6 +65,7 @@ class Costs(NamedTuple):
     unknown: int
     word_up: int
     word_down: int
+    most: int
     up: int
     down: int
     local: bool
@@ -74,6 +76,7 @@ class Room(NamedTuple):
 
     near: np.ndarray
     far: np.ndarray
+    whole: np.ndarray
     stay: np.ndarray
 
 
@@ -98,15 +101,16 @@ def _fill_gains(query, grid, first, last, k, begin, places, costs):
                 continue
             start, here, there = i + 1 - k, begin[word], begin[word + 1]
             word, known = np.int64(0), 0
-            if there - here > OFTEN:
+            first_column = (low - BESIDE) * grid.width - grid.offset + start
+            past_column = first_column + (n + 2 * BESIDE) * grid.width
+            from_here = here + np.searchsorted(places[here:there], first_column)
+            there = here + np.searchsorted(places[here:there], past_column)
+            if there - from_here > OFTEN:
                 continue
             lost += costs.word
-            first_column = (low - BESIDE) * grid.width - grid.offset + start
             free = 0  # bands before this one have got the word
-            for x in range(here + np.searchsorted(places[here:there], first_column), there):
+            for x in range(from_here, there):
                 band = (places[x] - start + grid.offset) // grid.width - low
-                if band >= n + BESIDE:
-                    break
                 if free < n and band + BESIDE >= free:
                     gain[max(free, band - BESIDE)] += costs.word
                     free = min(n, band + BESIDE + 1)
@@ -130,19 +134,20 @@ def fill_gains(grid: Grid, query: np.ndarray, target: np.ndarray, k: int, costs:
 
 
 @njit_vector
-def reach_near(values, n, up, down, near):
+def reach_near(values, whole, n, up, down, near):
     """What each of n bands gets from itself and those up to BESIDE bands away, less the diagonals between.
 
-    values : (n,) int64.  up, down : what the way through a band costs, to a higher or to a lower one.  near : (n,), filled.
+    values, whole : (n,) int64, the second one without the cost of diagonals: the smaller counts.
+    up, down : what the way through a band costs, to a higher or to a lower one.  near : (n,), filled.
     """
     for b in range(n):
-        near[b] = values[b]
+        near[b] = min(values[b], whole[b])
     for away in range(1, min(BESIDE, n - 1) + 1):
         rise, fall = up * (away - 1), down * (away - 1)
         for b in range(n - away):
-            near[b + away] = max(near[b + away], values[b] - rise)
+            near[b + away] = max(near[b + away], min(whole[b], values[b] - rise))
         for b in range(n - away):
-            near[b] = max(near[b], values[b + away] - fall)
+            near[b] = max(near[b], min(whole[b + away], values[b + away] - fall))
 
 
 @njit_vector
@@ -193,6 +198,19 @@ def enter_block(grid, block, costs, exits, out):
 
 
 @njit_inner
+def _gain(grid, block, costs, entry, whole):
+    """Add to `entry` what a path gains in a block while it stays near a band; in `whole`, if no diagonals are counted.
+
+    grid, block, costs : Grid, block, Costs.  entry : (any,) int64, changed.  whole : (any,) int64, filled.
+    """
+    at, all_match = grid.begin[block], costs.match * (grid.edges[block + 1] - grid.edges[block])
+    for b in range(grid.begin[block + 1] - at):
+        lost = all_match - grid.gain[at + b]
+        whole[b] = entry[b] + all_match - lost * costs.most // costs.word
+        entry[b] += grid.gain[at + b]
+
+
+@njit_inner
 def exit_block(grid, block, costs, entry, room, exits):
     """Fill a block's part of `exits`, (any,) int32: the most that a path has gained when it leaves the block's last row.
 
@@ -205,9 +223,8 @@ def exit_block(grid, block, costs, entry, room, exits):
     up, down = costs.up * grid.width, costs.down * grid.width
     leave_near(entry, n, up, down, room.near)
     reach_far(entry, n, up, down, room.far)
-    for b in range(n):
-        entry[b] += grid.gain[at + b]
-    reach_near(entry, n, costs.word_up, costs.word_down, room.stay)
+    _gain(grid, block, costs, entry, room.whole)
+    reach_near(entry, room.whole, n, costs.word_up, costs.word_down, room.stay)
     for b in range(n):
         best = max(room.stay[b], all_match + max(room.near[b], room.far[b]))
         if costs.local:
@@ -229,7 +246,7 @@ def _gains_behind(grid, costs, exits):
     """`exits` of all blocks, as in `exit_block`; grid, costs : Grid, Costs."""
     n = widest(grid)
     entry = np.empty(n, np.int64)
-    room = Room(np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64))
+    room = Room(np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64))
     for block in range(len(grid.low)):
         enter_block(grid, block, costs, exits, entry)
         exit_block(grid, block, costs, entry, room, exits)
@@ -251,6 +268,7 @@ def _mark_alive(grid, costs, behind, ahead, need, alive):
     n, blocks = widest(grid), len(grid.low)
     entry, exit_ = np.empty(n, np.int64), np.empty(n, np.int64)
     near, far, near_on, far_on = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    whole, free_on = np.empty(n, np.int64), np.empty(n, np.int64)
     up, down = costs.up * grid.width, costs.down * grid.width
     for block in range(blocks):
         at, size = grid.begin[block], grid.begin[block + 1] - grid.begin[block]
@@ -265,22 +283,24 @@ def _mark_alive(grid, costs, behind, ahead, need, alive):
                 exit_[b] = max(exit_[b], 0)
             elif block + 1 == blocks and grid.low[block] + b == grid.end:
                 exit_[b] = 0
-        reach_near(entry, size, 0, 0, near)
+        reach_near(entry, entry, size, 0, 0, near)
         reach_far(entry, size, up, down, far)
-        reach_near(exit_, size, 0, 0, near_on)
+        reach_near(exit_, exit_, size, 0, 0, free_on)
         reach_far(exit_, size, down, up, far_on)
         for b in range(size):
-            come, go = max(near[b], far[b]), max(near_on[b], far_on[b])
-            best = max(near[b] + near_on[b] - BESIDE * min(up, down), max(far[b] + go, come + far_on[b]))
+            come, go = max(near[b], far[b]), max(free_on[b], far_on[b])
+            best = max(near[b] + free_on[b] - BESIDE * min(up, down), max(far[b] + go, come + far_on[b]))
             if costs.local:
                 best = max(best, max(come, go))
             alive[at + b] = best + all_match >= need
-            entry[b] += grid.gain[at + b]
-        reach_near(entry, size, costs.word_up, costs.word_down, near)
-        reach_near(exit_, size, costs.word_down, costs.word_up, near_on)
+        _gain(grid, block, costs, entry, whole)
+        reach_near(entry, entry, size, costs.word_up, costs.word_down, near)
+        reach_near(entry, whole, size, costs.word_up, costs.word_down, far)
+        reach_near(exit_, exit_, size, costs.word_down, costs.word_up, near_on)
         reach_far(exit_, size, costs.word_down, costs.word_up, far_on)
         for b in range(size):
-            alive[at + b] |= near[b] + max(near_on[b], far_on[b]) >= need
+            best = max(min(near[b] + near_on[b], far[b] + free_on[b]), near[b] + far_on[b])
+            alive[at + b] |= best >= need
     for x in range(len(alive)):
         alive[x] &= grid.alive[x]
 

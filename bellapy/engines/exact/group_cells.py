@@ -61,6 +61,11 @@ class Matrix(NamedTuple):
     low_dead: int
     low_limit: int
     every: int  # rows of tiles between special rows; 0: none
+    block_rows: int  # of tiles, of the blocks of `most`
+    block_columns: int
+    most: np.ndarray  # (blocks of rows, blocks of columns) int32: what is gained from there on
+    mark_rows: int  # of tiles, of the blocks of `marks`; 0: none
+    mark_columns: int
 
 
 class State(NamedTuple):
@@ -78,6 +83,7 @@ class State(NamedTuple):
     reach: np.ndarray  # (n_tile_rows, 2) int32: first and last computed tile
     last_row: np.ndarray  # (columns + 1,) int32
     last_column: np.ndarray  # (rows + 1,) int32
+    marks: np.ndarray  # (rows of tiles // mark_rows, groups of columns) int32: the highest scores at the blocks' lower ends
 
 
 class Pool(NamedTuple):

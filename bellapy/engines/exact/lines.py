@@ -21,6 +21,7 @@ from bellapy.engines.exact.antidiagonals import (
     limit_ends,
     whole_line,
 )
+from bellapy.engines.exact.heights import Blocks
 from bellapy.engines.exact.rule import NONE
 
 CHECKS = 64, 256
@@ -39,7 +40,8 @@ class Frame(NamedTuple):
     """What does not change; the functions here call it m, as a matrix.
 
     top, top_gap, left, left_gap : as in cpu.Borders.  first, last : as in cpu.Bounds, by ROWS rows.
-    row_bound, column_bound : (rows + 1,), (columns + 1,) int32, what can still be gained; neither rises.
+    row_bound, column_bound : (rows + 1,), (columns + 1,) int32, what can still be gained; neither rises.  blocks : the same
+    by cells, with no order.
     floor : local mode.  seek : look for the best cell.  keep_ends : keep the last row and column.
     open : of a gap, which may have been paid before.  every : lines between two that are kept; 0: none.
     """
@@ -55,6 +57,7 @@ class Frame(NamedTuple):
     last: np.ndarray
     row_bound: np.ndarray
     column_bound: np.ndarray
+    blocks: Blocks
     floor: bool
     seek: bool
     keep_ends: bool
@@ -236,9 +239,13 @@ def _differences_from_whole(m, s):
 
 @njit_inner
 def _is_dead(m, s, line, i):
-    """Whether row i of a line cannot reach the best score known."""
+    """Whether row i of a line cannot reach the best score known, nor what begins in later cells of its row or column."""
+    score, wanted = np.int64(s.w.high[line % 3, i + 1]) + m.open, s.best[0]
     bound = min(m.row_bound[i], m.column_bound[line - i])
-    return np.int64(s.w.high[line % 3, i + 1]) + bound + m.open < s.best[0]
+    if score + bound < wanted:
+        return True
+    may_begin = m.floor and bound >= wanted
+    return not may_begin and score + m.blocks.most[i // m.blocks.rows, (line - i) // m.blocks.columns] < wanted
 
 
 @njit_inner

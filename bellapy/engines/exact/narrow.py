@@ -9,6 +9,7 @@ import numpy as np
 from bellapy.compute.jit import njit
 from bellapy.compute.threads import map_threads
 from bellapy.engines.exact.grid import (
+    BESIDE,
     Costs,
     Grid,
     fill_gains,
@@ -18,19 +19,21 @@ from bellapy.engines.exact.grid import (
     mark_alive,
     turned,
 )  # fmt: skip
+from bellapy.engines.exact.heights import Heights, block_shape, no_heights
 from bellapy.engines.exact.rule import Scores
 from bellapy.engines.exact.windows import tighten
-from bellapy.engines.exact.words import word_costs, word_length
+from bellapy.engines.exact.words import break_cost, near_word_length, word_costs
 
 WORTH, GPU_WORTH = 1 << 36, 1 << 48  # cells beyond which a grid saves more than it takes: a GPU computes 4e12 a second
 WIDE = 1 << 15  # columns of an interval on average, likewise
 HOPE = 8  # an alignment that scores less than such a part of what is possible leaves too much
-MOST_BANDS = 1 << 23  # of all blocks
+MOST_BANDS = 1 << 25  # of all blocks
 LEAST_ROWS = 1024
 FLAT = 32  # times as many rows as diagonals in a band of a block
 FINER = 4
-HALF_WIDTHS = 512, 4096  # diagonals of windows on either side of the best band, one pass after the other
-WINDOW_SHARE = 32  # how many times fewer cells windows may have than what is left;
+PASSES = 2  # of windows
+HALF_WIDTH = 512  # diagonals of windows on either side of the best bands
+WINDOW_SHARE = 8  # how many times fewer cells windows may have than what is left;
 MORE = 3  # but always so many times the least that they need
 
 
@@ -39,12 +42,15 @@ class Limits(NamedTuple):
 
     behind, ahead : (rows + 1,) int32, the most that is gained up to a row, and from it on.
     first, last : (blocks,) int64, columns that may be touched, both included, of each `per_interval` rows.
+    at_behind, at_ahead : what is gained up to rows, and from them on, by columns.
     """
 
     behind: np.ndarray
     ahead: np.ndarray
     first: np.ndarray
     last: np.ndarray
+    at_behind: Heights
+    at_ahead: Heights
 
 
 class Matrix(NamedTuple):
@@ -89,14 +95,16 @@ def find_limits(matrix: Matrix, first: np.ndarray, last: np.ndarray) -> Limits:
     grid = first_grid(first, last, matrix.per_interval, matrix.shape, rows, rows // FLAT)
     while True:
         grid, costs, behind, ahead = _judge(matrix, grid)
-        is_fine = rows <= LEAST_ROWS or len(grid.low) == 1
+        is_fine = rows <= LEAST_ROWS or len(grid.low) == 1 or not grid.area
         if is_fine or FINER * FINER * int(grid.alive.sum()) > MOST_BANDS:
             break
         rows //= FINER
         grid = finer(grid, len(matrix.target), FINER)
-    for half_width in HALF_WIDTHS:
+    for _ in range(PASSES):
         before = grid.area
-        behind, ahead = _tighten_both(matrix, grid, costs, behind, ahead, half_width)
+        if not before:
+            break
+        behind, ahead = _tighten_both(matrix, grid, costs, behind, ahead)
         grid = mark_alive(grid, costs, behind, ahead, matrix.need)
         if grid.area < before // FINER:
             break
@@ -105,12 +113,12 @@ def find_limits(matrix: Matrix, first: np.ndarray, last: np.ndarray) -> Limits:
 
 def _judge(matrix: Matrix, grid: Grid) -> tuple[Grid, Costs, np.ndarray, np.ndarray]:
     """The grid with what is alive by its words; costs of those, and what is gained behind and ahead."""
-    k = word_length(3 * int(grid.edges[1]))
+    k = near_word_length((2 * BESIDE + 1) * grid.width)
     scores, width = matrix.scores, grid.width
     cost = word_costs(scores, k)
     costs = Costs(
-        scores.match, cost.word, cost.unknown, int(cost.up * width), int(cost.down * width), scores.gap_extend,
-        scores.gap_extend + scores.match, not matrix.is_global,
+        scores.match, cost.word, cost.unknown, int(cost.up * width), int(cost.down * width), break_cost(scores, k),
+        scores.gap_extend, scores.gap_extend + scores.match, not matrix.is_global,
     )  # fmt: skip
     fill_gains(grid, matrix.query, matrix.target, k, costs, matrix.threads)
     behind, ahead = map_threads(lambda g: gains_behind(g, costs), (grid, turned(grid, *matrix.shape)), matrix.threads)
@@ -118,28 +126,28 @@ def _judge(matrix: Matrix, grid: Grid) -> tuple[Grid, Costs, np.ndarray, np.ndar
     return mark_alive(grid, costs, behind, ahead, matrix.need), costs, behind, ahead
 
 
-def _tighten_both(
-    matrix: Matrix, grid: Grid, costs: Costs, behind: np.ndarray, ahead: np.ndarray, half_width: int
-) -> list[np.ndarray]:
+def _tighten_both(matrix: Matrix, grid: Grid, costs: Costs, behind: np.ndarray, ahead: np.ndarray) -> list[np.ndarray]:
     """`behind` and `ahead` by real scores within windows."""
-    least = len(matrix.query) * (2 * HALF_WIDTHS[0] + int(grid.edges[1]))
+    least = len(matrix.query) * (2 * HALF_WIDTH + int(grid.edges[1]))
     most, back = max(grid.area // WINDOW_SHARE, MORE * least), turned(grid, *matrix.shape)
 
     def tighten_one(way: int) -> np.ndarray:
         if way == 0:
-            return tighten(matrix.query, matrix.target, matrix.scores, grid, costs, (behind, ahead), half_width, most)
+            return tighten(matrix.query, matrix.target, matrix.scores, grid, costs, (behind, ahead), HALF_WIDTH, most)
         both, turn = (ahead[::-1].copy(), behind[::-1].copy()), matrix.reversed()
-        return tighten(turn.query, turn.target, matrix.scores, back, costs, both, half_width, most)[::-1].copy()
+        return tighten(turn.query, turn.target, matrix.scores, back, costs, both, HALF_WIDTH, most)[::-1].copy()
 
     return map_threads(tighten_one, range(2), matrix.threads)
 
 
 @njit
-def _edge_values(grid, behind, ahead, need, most_behind, most_ahead):
+def _edge_values(grid, behind, ahead, need, most_behind, most_ahead, every, columns, at_behind, at_ahead):
     """The most that is gained up to each row between blocks, and from it on, by paths that gain `need` or more in all.
 
     grid, behind, ahead : as in `mark_alive`.  most_behind, most_ahead : (blocks + 1,) int64, zeros, filled.
+    every : blocks between rows that have Heights.  columns : of a group.  at_behind, at_ahead : values, NONE, filled.
     """
+    last_group = at_behind.shape[1] - 1
     for block in range(len(grid.low) - 1):
         at, after = grid.begin[block], grid.begin[block + 1]
         shift = grid.low[block + 1] - grid.low[block]
@@ -147,9 +155,17 @@ def _edge_values(grid, behind, ahead, need, most_behind, most_ahead):
             other = after + b - shift
             if other >= grid.begin[block + 2] or not (grid.alive[at + b] and grid.alive[other]):
                 continue
-            if np.int64(behind[at + b]) + ahead[other] >= need:
-                most_behind[block + 1] = max(most_behind[block + 1], behind[at + b])
-                most_ahead[block + 1] = max(most_ahead[block + 1], ahead[other])
+            column = grid.edges[block + 1] + (grid.low[block] + b) * grid.width - grid.offset
+            if np.int64(behind[at + b]) + ahead[other] < need or column + grid.width <= 0:
+                continue
+            most_behind[block + 1] = max(most_behind[block + 1], behind[at + b])
+            most_ahead[block + 1] = max(most_ahead[block + 1], ahead[other])
+            if (block + 1) % every:
+                continue
+            row = (block + 1) // every - 1
+            for g in range(max(0, column) // columns, min(last_group, (column + grid.width - 1) // columns) + 1):
+                at_behind[row, g] = max(at_behind[row, g], behind[at + b])
+                at_ahead[row, g] = max(at_ahead[row, g], ahead[other])
     for x in range(grid.begin[0], grid.begin[1]):
         most_ahead[0] = max(most_ahead[0], ahead[x] if grid.alive[x] else 0)
     for x in range(grid.begin[-2], grid.begin[-1]):
@@ -160,8 +176,13 @@ def _limits(matrix: Matrix, grid: Grid, costs: Costs, behind: np.ndarray, ahead:
     """A grid's bounds by row, and the columns that its living bands leave."""
     n, m = matrix.shape
     edges = grid.edges
+    rows, columns = block_shape(n, m)
+    every = max(1, rows // int(edges[1]))
+    at_behind, at_ahead = (no_heights(edges[every:-1:every], columns, m) for _ in range(2))
     most_behind, most_ahead = np.zeros(len(edges), np.int64), np.zeros(len(edges), np.int64)
-    _edge_values(grid, behind, ahead, matrix.need, most_behind, most_ahead)
+    _edge_values(
+        grid, behind, ahead, matrix.need, most_behind, most_ahead, every, columns, at_behind.values, at_ahead.values
+    )  # fmt: skip
     i = np.arange(n + 1)
     block = np.minimum(i // edges[1], len(edges) - 2)
     on, back = np.where(i == edges[block], block, block + 1), np.where(i == edges[block + 1], block + 1, block)
@@ -175,7 +196,7 @@ def _limits(matrix: Matrix, grid: Grid, costs: Costs, behind: np.ndarray, ahead:
         there = low[at] <= high[at]
         first = np.where(there, np.minimum(first, begins + low[at]), first)
         last = np.where(there, np.maximum(last, begins + matrix.per_interval + high[at]), last)
-    return Limits(up_to, from_on, np.maximum(first, 0), np.where(last < 0, -1, np.minimum(last, m)))
+    return Limits(up_to, from_on, np.maximum(first, 0), np.where(last < 0, -1, np.minimum(last, m)), at_behind, at_ahead)
 
 
 def _hulls(grid: Grid) -> tuple[np.ndarray, np.ndarray]:

@@ -140,7 +140,7 @@ def _cells_where_begun(task: Task) -> int:
     row, column = (int(np.flatnonzero(x >= task.known)[-1:].sum()) for x in task.bounds[:2])
     if not min(row, column):
         return 0
-    first, last = (x.astype(np.int64) for x in task.bounds[2:])
+    first, last = task.bounds.first.astype(np.int64), task.bounds.last.astype(np.int64)
     last = np.minimum(last, row + column - task.size * np.arange(len(last)))
     return int(np.maximum(0, last - first + 1).sum()) * task.size
 

@@ -83,7 +83,10 @@ def _is_alive(m, s, g, l, row, column, step, best):
     value = max(value, corner)
     lanes[g, CORNER, l] = corner
     slack = m.first - m.extend  # the open part of a gap that goes on was paid already
-    alive = value > NONE and value + slack + min(m.row_bound[row], m.column_bound[column]) >= best
+    bound = min(m.row_bound[row], m.column_bound[column])
+    alive = value > NONE and value + slack + bound >= best
+    if alive:
+        alive = value + slack + m.most[row // m.block_rows, column // m.block_columns] >= best
     return alive, value
 
 
@@ -182,6 +185,9 @@ def _settle(m, s, g, step, vectors, cells):
             if s.reach[row, 0] > column:
                 s.reach[row, 0] = column
             s.reach[row, 1] = column
+            if m.mark_rows and (row + 1) % m.mark_rows == 0 and (row + 1) * size <= len(m.query):
+                mark, group = (row + 1) // m.mark_rows - 1, column // m.mark_columns
+                s.marks[mark, group] = max(s.marks[mark, group], lanes[g, BOTTOM, l])
     if lanes[g, ALIVE, LANES - 1]:
         turn, base = step % TURNS, lanes[g, BASE, LANES - 1]
         s.tail_step[turn, g] = step

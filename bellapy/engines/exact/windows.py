@@ -2,7 +2,7 @@
 
 From block to block the window's cells are computed line by line, from the scores that its first row can have at most.
 Beyond the window these are the grid's gains.  So the bands of the window get gains that a real alignment has within it, with
-every gap that it needs.  The window widens where bands beside it promise more.
+every gap that it needs.  The window holds all bands that promise as much as the best one.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from bellapy.engines.exact.grid import Costs, Grid, Room, enter_block, exit_bloc
 from bellapy.engines.exact.rule import NONE, Scores
 
 FAR_BELOW = -(1 << 40)
+MARGIN = 2  # times what a block's matches gain: bands within it of the best one are in the window
 
 
 class Frame(NamedTuple):
     """What does not change; the functions here call it m, as a matrix.
 
-    gap_open, gap_extend, match : scores.  least : bands on either side of the best one, at least.
+    gap_open, gap_extend, match : scores.  least : bands on either side of the best ones.
     most : cells that may be computed.
     """
 
@@ -38,16 +39,19 @@ class Frame(NamedTuple):
 
 
 @njit_inner
-def _best_band(entry, ahead, n, slack):
-    """The middle of the bands that promise most, up to a slack; -1 if none is alive.  entry, ahead : (n or more,)."""
-    first, last, best = -1, -1, np.int64(2 * NONE)
+def _promising(entry, ahead, n, margin):
+    """The first and the last band that promise as much as the best one, or less by up to a margin; (0, -1): none is alive.
+
+    entry, ahead : (n or more,).
+    """
+    best, first, last = np.int64(2 * NONE), 0, -1
     for b in range(n):
-        if entry[b] > NONE and entry[b] + ahead[b] > best:
-            first, last, best = b, b, entry[b] + np.int64(ahead[b])
-    for b in range(first, min(n, first + 5)):
-        if first >= 0 and entry[b] > NONE and entry[b] + ahead[b] >= best - slack:
-            last = b
-    return (first + last) // 2
+        if entry[b] > NONE:
+            best = max(best, entry[b] + np.int64(ahead[b]))
+    for b in range(n):
+        if entry[b] > NONE and entry[b] + np.int64(ahead[b]) >= best - margin:
+            first, last = first if last >= 0 else b, b
+    return first, last
 
 
 @njit_inner
@@ -135,46 +139,24 @@ def _take_over(m, grid, block, begin, end, high, exits):
             exits[at] = max(NONE, min(np.int64(exits[at]), best + m.gap_open))
 
 
-@njit_inner
-def _wanted(exits, ahead, n, up, down, margin):
-    """Bands before and after the best one that may be worth more than the way to them costs.
-
-    exits, ahead : (n,) int32.  up, down : what a band costs.  margin : by which they may be worth less.
-    """
-    best, c = np.int64(2 * NONE), 0
-    for b in range(n):
-        if exits[b] > NONE and np.int64(exits[b]) + ahead[b] > best:
-            best, c = np.int64(exits[b]) + ahead[b], b
-    before = after = 0
-    for b in range(n):
-        worth = np.int64(exits[b]) + margin - exits[c]
-        if b < c and worth > up * (c - b):
-            before = max(before, c - b)
-        elif b > c and worth > down * (b - c):
-            after = b - c
-    return before, after
-
-
 @njit
 def _tighten(m, grid, costs, known, ahead, exits):
     """Fill `exits`, (any,) int32; m, grid, costs : Frame, Grid, Costs; known, ahead : (any,) int32, as in `tighten`."""
     n_bands, columns = widest(grid), len(m.codes.target) - 1 - LANES
-    entry = np.empty(n_bands, np.int64)
-    room = Room(np.empty(n_bands, np.int64), np.empty(n_bands, np.int64), np.empty(n_bands, np.int64))
+    scratch = np.empty((5, n_bands), np.int64)
+    entry, room = scratch[0], Room(scratch[1], scratch[2], scratch[3], scratch[4])
     high = np.full(columns + 1, FAR_BELOW)
-    before = after = m.least
     old, cells = (0, -1), 0
-    up, down = costs.up * grid.width, costs.down * grid.width
     for block in range(len(grid.low)):
         at, n = grid.begin[block], grid.begin[block + 1] - grid.begin[block]
         top, end = grid.edges[block], grid.edges[block + 1]
         all_match = costs.match * (end - top)
         enter_block(grid, block, costs, exits, entry)
-        c = _best_band(entry, ahead[at : at + n], n, grid.width)
+        first, last = _promising(entry, ahead[at : at + n], n, MARGIN * all_match)
         begin, stop = 0, -1
-        if c >= 0 and cells < m.most:
-            low = grid.low[block] + max(0, c - before)
-            past = grid.low[block] + min(n, c + after + 1)
+        if last >= 0 and cells < m.most:
+            low = grid.low[block] + max(0, first - m.least)
+            past = grid.low[block] + min(n, last + m.least + 1)
             begin = max(0, min(columns, top + low * grid.width - grid.offset))
             stop = max(0, min(columns, end + past * grid.width - grid.offset - 1))
         is_there = begin < stop
@@ -193,9 +175,6 @@ def _tighten(m, grid, costs, known, ahead, exits):
                     high[j] = max(high[j], all_match)
             _take_over(m, grid, block, begin, stop, high, exits)
             old = (begin, stop)
-            wanted = _wanted(exits[at : at + n], ahead[at : at + n], n, up, down, 2 * all_match)
-            before = max(m.least, min(wanted[0], before + before // 2 + 2))
-            after = max(m.least, min(wanted[1], after + after // 2 + 2))
 
 
 def tighten(
@@ -205,7 +184,7 @@ def tighten(
     """What a path has gained at most when it leaves a block, as `gains_behind` has it, but tighter.
 
     gains : what is known of that, and the most that is gained from a block's first row on.
-    half_width : diagonals of a window on either side of the best band, at least.  most : cells to compute.
+    half_width : diagonals of a window on either side of the best bands.  most : cells to compute.
     """
     cell = cell_type(scores)
     rows, columns = len(query) + 1 + LANES, len(target) + 1 + LANES

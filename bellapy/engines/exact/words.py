@@ -13,6 +13,7 @@ from bellapy.records.bases import UNKNOWN
 RARE = 64  # a word should occur by chance in at most one of so many windows: 4^k >= RARE * columns
 WIDE_WORD = 11  # in wide windows longer words have to be less rare, for the memory of their counts:
 WIDE_RARE = 4
+NEAR_RARE = 16  # the same on the diagonals of a grid: shorter words tell more there, even if more of them occur by chance
 MAX_WORD, MIN_WORD = 13, 6
 
 
@@ -59,6 +60,11 @@ def word_length(width: int) -> int:
     """Bases of words to look for in windows of so many columns."""
     wanted, wide = (int(np.ceil(np.log(rare * width) / np.log(4))) for rare in (RARE, WIDE_RARE))
     return min(MAX_WORD, max(MIN_WORD, min(wanted, max(WIDE_WORD, wide))))
+
+
+def near_word_length(diagonals: int) -> int:
+    """Bases of words to look for on so many diagonals."""
+    return min(MAX_WORD, max(MIN_WORD, int(np.ceil(np.log(NEAR_RARE * diagonals) / np.log(4)))))
 
 
 @njit_inner

@@ -20,6 +20,7 @@ from bellapy.engines.exact import (
     bounds,
     cpu,
     guess,
+    heights,
     line_paths,
     lines,
     path,
@@ -442,7 +443,7 @@ def sweep_task(query, target, known, size=32, every=64):
     n, m = len(query), len(target)
     region = bounds.bound_region(query, target, DEFAULT, "local", known)
     free = cpu.free_borders(DEFAULT, n, m)
-    return cpu.Task(query, target, DEFAULT, free, bounds.ahead_bounds(region, size), known, True, True, size, every)
+    return cpu.Task(query, target, DEFAULT, free, bounds.ahead_bounds(region, size, DEFAULT), known, True, True, size, every)
 
 
 def test_a_sweep_goes_on_from_any_step():
@@ -572,3 +573,10 @@ def test_wide_and_narrow_cells_keep_their_distance():
             if low:
                 assert low.limit + size * scores.match + low.dead <= 127
                 assert low.dead - scores.first - scores.gap_extend >= -128 and low.dead + scores.mismatch >= -128
+
+
+def test_blocks_are_few_enough_and_tiles_fit_in():
+    for n, m in ((1, 1), (5_000_000, 5_000_000), (250_000_000, 200_000_000), (1_000, 300_000_000)):
+        rows, columns = heights.block_shape(n, m)
+        assert (n // rows + 1) * (m // columns + 1) <= heights.MOST_BLOCKS
+        assert rows % max(sweeps.SIZES) == columns % max(sweeps.SIZES) == 0

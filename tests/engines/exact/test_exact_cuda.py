@@ -112,7 +112,7 @@ def test_tiles_are_left_out_and_the_best_cell_stays(rng, below):
         expected = tuple(swept(query, target, SCORES[0], "local").best)
     known = max(1, expected[0] - below)
     region = bounds.bound_region(query, target, SCORES[0], "local", known)
-    limits = bounds.ahead_bounds(region, 32)
+    limits = bounds.ahead_bounds(region, 32, SCORES[0])
     for panel in (0, 2):
         sweep = swept(query, target, SCORES[0], "local", known=known, limits=limits, sizes=Sizes(panel=panel))
         assert tuple(sweep.best) == expected

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bellapy.engines.exact import align, bounds, grid, guess, narrow, sweeps, words
+from bellapy.engines.exact import align, bounds, cpu, grid, guess, heights, narrow, rule, sweeps, words
 from bellapy.engines.exact.align import align_one
 from bellapy.engines.exact.rule import Scores, as_target
 
@@ -49,10 +49,12 @@ def text(codes) -> str:
 @pytest.fixture(autouse=True)
 def small_grids(monkeypatch):
     """Grids, several levels of them, and windows for short sequences."""
-    for name, value in {"FLAT": 8, "LEAST_ROWS": 32, "FINER": 2, "MOST_BANDS": 400, "HALF_WIDTHS": (8, 24)}.items():
+    for name, value in {"FLAT": 8, "LEAST_ROWS": 32, "FINER": 2, "MOST_BANDS": 400, "HALF_WIDTH": 8}.items():
         monkeypatch.setattr(narrow, name, value)
     for name, value in {"WINDOW_SHARE": 1, "WORTH": 0, "WIDE": 0, "HOPE": 1 << 20}.items():
         monkeypatch.setattr(narrow, name, value)
+    for name, value in {"LEAST_ROWS": 64, "FLAT": 2}.items():
+        monkeypatch.setattr(heights, name, value)
 
 
 def scores_of_cells(query, target, scores, is_global):
@@ -77,7 +79,7 @@ def test_bounds_hold_in_every_cell(pair, scores, is_global, less, with_windows):
     matrix = narrow.Matrix(query, target, scores, known, is_global, bounds.BLOCK, 1)
     with pytest.MonkeyPatch.context() as patch:
         if not with_windows:
-            patch.setattr(narrow, "HALF_WIDTHS", ())
+            patch.setattr(narrow, "PASSES", 0)
         limits = narrow.find_limits(matrix, whole.first, whole.last)
     opened_twice = np.array([0, scores.gap_open, scores.gap_open])[:, None, None]
     state, rows, columns = np.nonzero(behind + ahead + opened_twice >= known)
@@ -85,6 +87,16 @@ def test_bounds_hold_in_every_cell(pair, scores, is_global, less, with_windows):
     assert (ahead[state, rows, columns] <= limits.ahead[rows] + scores.gap_open).all()
     for block in (rows // bounds.BLOCK, np.maximum(0, rows - 1) // bounds.BLOCK):
         assert (limits.first[block] <= columns).all() and (columns <= limits.last[block]).all()
+    end = np.unravel_index(behind[0].argmax(), behind[0].shape) if not is_global else (n, m)
+    ways = ((limits.at_ahead, (n, m), ahead, (rows, columns)), (limits.at_behind, (n, m), behind, (n - rows, m - columns)),
+            (limits.at_behind, end, behind, (end[0] - rows, end[1] - columns)))  # fmt: skip
+    for way, (at, shape, true, cells) in enumerate(ways):
+        blocks = heights.bound_blocks(heights.reversed_heights(at, *shape) if way else at, *shape, scores, 64)
+        inside = (cells[0] >= 0) & (cells[1] >= 0)
+        for down, right in ((0, 0), (1, 0), (0, 1), (1, 1)):  # on a border, a cell belongs to the blocks before, too
+            i, j = (np.maximum(0, x[inside] - by) for x, by in zip(cells, (down, right), strict=True))
+            bound = blocks.most[i // blocks.rows, j // blocks.columns]
+            assert (true[state, rows, columns][inside] <= bound + scores.gap_open).all()
 
 
 @settings(max_examples=EXAMPLES or 6, deadline=None)
@@ -134,11 +146,34 @@ def test_costs_of_words_and_diagonals_are_paid_by_every_gap(scores, k):
     costs = words.word_costs(scores, k)
     assert costs.word >= 1 and costs.up >= 0 and costs.down >= 0
     assert costs.word <= scores.match - scores.mismatch >= costs.unknown
+    most, per_base = words.break_cost(scores, k), scores.gap_extend + scores.match
+    assert costs.word <= most <= min(scores.first, k * per_base, scores.gap_open / 2 + per_base)
+    assert costs.unknown * most / costs.word <= min(scores.match - scores.mismatch, per_base)
     for size in range(1, 200):
         assert costs.word + costs.up * size <= scores.gap_open + scores.gap_extend * size
         paid = scores.gap_open + (scores.gap_extend + scores.match) * size - costs.down * size
         touched = 1 if size == 1 else (size - 2) // k + 2
         assert touched * costs.word <= paid and costs.unknown * size <= paid
+
+
+@pytest.mark.parametrize("is_local", [True, False])
+def test_a_sweep_marks_the_highest_scores(is_local):
+    """The true ones, of a row's groups of columns; of tiles that were left out there is none."""
+    rng = np.random.default_rng(5)
+    query = rng.integers(0, 4, 200).astype(np.uint8)
+    target = np.where(rng.random(200) < 0.2, rng.integers(0, 4, 200), query)[:-30].astype(np.uint8)
+    n, m, scores = len(query), len(target), Scores()
+    borders = cpu.free_borders(scores, n, m) if is_local else cpu.end_borders(scores, n, m)
+    limits = bounds.open_bounds(bounds.whole(n, m), n, m, scores)
+    known = 1 if is_local else -1000
+    sweep = cpu.Sweep(cpu.Task(query, target, scores, borders, limits, known, is_local, True, 32, marks=(64, 32)))
+    sweep.run()
+    true = np.array(naive_exact.tables(text(query), text(target), *scores, "local" if is_local else "global")[0])
+    assert sweep.marks.rows.tolist() == [64, 128, 192]
+    for row, values in zip(sweep.marks.rows, sweep.marks.values, strict=True):
+        highest = np.array([true[row, g + 1 : g + 33].max() for g in range(0, m, 32)])
+        there = values != rule.NONE
+        assert (values[there] == highest[there]).all() and there[highest.argmax()]
 
 
 def test_a_turned_grid_holds_the_same_cells():
@@ -171,6 +206,30 @@ def test_a_transposed_corridor_holds_the_same_cells():
             assert across.first[j // bounds.BLOCK] <= i <= across.last[j // bounds.BLOCK]
 
 
+def test_nothing_is_left_of_what_scores_too_little(monkeypatch):
+    """Unrelated sequences, and a score that takes related ones: the grid alone tells that there is no such alignment."""
+    rng = np.random.default_rng(6)
+    query, target = (rng.integers(0, 4, 20_000).astype(np.uint8) for _ in range(2))
+    for name, value in {"FLAT": 32, "LEAST_ROWS": 256, "MOST_BANDS": 1 << 20}.items():
+        monkeypatch.setattr(narrow, name, value)
+    gains, scores = bounds.whole_gains(query, target, Scores()), Scores()
+    region = bounds.Region(*gains, bounds.whole(len(query), len(target)), 11_000, scores.gap_open, False, False)
+    assert bounds.upper_bound(region) >= region.known
+    assert bounds.upper_bound(bounds._by_grid(query, target, scores, region, 1)) == region.known - 1
+
+
+def test_an_inversion_leaves_little(monkeypatch):
+    """Windows hold every way around what matches nothing."""
+    rng = np.random.default_rng(7)
+    query = rng.integers(0, 4, 60_000).astype(np.uint8)
+    target = np.where(rng.random(len(query)) < 0.02, rng.integers(0, 4, len(query)), query).astype(np.uint8)
+    target[30_000:34_000] = 3 - target[30_000:34_000][::-1]
+    for name, value in {"FLAT": 32, "LEAST_ROWS": 256, "MOST_BANDS": 1 << 20, "HALF_WIDTH": 128}.items():
+        monkeypatch.setattr(narrow, name, value)
+    found, work = align_one(query, target, Scores(), "local")
+    assert work.upper < found.score + 2_000 and work.forward < len(query) ** 2 / 50, work
+
+
 def test_copies_of_repeats_cost_little(monkeypatch):
     """Copies of a repeat everywhere: with a grid hardly anything is left, and without it much."""
     rng = np.random.default_rng(3)
@@ -178,7 +237,7 @@ def test_copies_of_repeats_cost_little(monkeypatch):
     for at in range(0, len(query) - 300, 400):
         query[at : at + 300] = np.where(rng.random(300) < 0.05, rng.integers(0, 4, 300), unit)
     target = np.where(rng.random(len(query)) < 0.1, rng.integers(0, 4, len(query)), query).astype(np.uint8)
-    for name, value in {"FLAT": 32, "LEAST_ROWS": 256, "MOST_BANDS": 1 << 20, "HALF_WIDTHS": (128,)}.items():
+    for name, value in {"FLAT": 32, "LEAST_ROWS": 256, "MOST_BANDS": 1 << 20, "HALF_WIDTH": 128, "PASSES": 1}.items():
         monkeypatch.setattr(narrow, name, value)
     known, area = guess.lower_bound(query, as_target(target), Scores(), "local"), []
     for worth in (0, 1 << 60):

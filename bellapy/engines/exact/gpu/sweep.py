@@ -58,6 +58,8 @@ class GpuSweep:
     devices : where GPUs note what they did.  sizes : how the matrix is cut.  gpus : to use; None: all of the machine.
     """
 
+    marks = None  # as cpu.Ends has it: none are noted
+
     def __init__(self, task: Task, devices: Devices | None = None, sizes: Sizes = DEFAULT, gpus: list[Device] | None = None):
         self.task, self.sizes = task, sizes
         self.kind = Kind(sizes.registers, sizes.steps, bool((task.query >= UNKNOWN).any()))

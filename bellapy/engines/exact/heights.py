@@ -1,0 +1,105 @@
+"""The most that paths gain up to some rows, or from there on, by groups of columns; and what blocks of cells get of that.
+
+Bounds along one sequence do not tell cells of a row from each other.  These do: far from where good paths run, a path has to
+pay for the way there and back.  Grids tell them before a sweep, and a sweep tells those of the sweep back.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.compute.jit import njit
+from bellapy.engines.exact.rule import NONE, Scores
+
+LEAST_ROWS = 1024  # of a block
+FLAT = 8  # times as many rows as columns
+MOST_BLOCKS = 1 << 24  # of a matrix
+FAR_BELOW = -(1 << 40)
+
+
+class Heights(NamedTuple):
+    """A path in a cell of one of these rows gains at most the highest value of the one or two groups of its column.
+
+    rows : (k,) int64, rising.  columns : of a group; group g holds those from g * columns to (g + 1) * columns, both ends
+    included.  values : (k, groups) int32; NONE where no path of interest comes.
+    """
+
+    rows: np.ndarray
+    columns: int
+    values: np.ndarray
+
+
+class Blocks(NamedTuple):
+    """The most that is still gained from a cell on, by blocks of `rows` rows and `columns` columns, borders included.
+
+    most : (blocks of rows, blocks of columns) int32.
+    """
+
+    rows: int
+    columns: int
+    most: np.ndarray
+
+
+NO_BLOCKS = Blocks(1 << 40, 1 << 40, np.full((1, 1), np.iinfo(np.int32).max, np.int32))
+
+
+def block_shape(n: int, m: int) -> tuple[int, int]:
+    """Rows and columns of a block, so that a matrix of n rows and m columns has few enough."""
+    rows = LEAST_ROWS
+    while (n // rows + 1) * (FLAT * m // rows + 1) > MOST_BLOCKS:
+        rows *= 2
+    return rows, rows // FLAT
+
+
+def no_heights(rows: np.ndarray, columns: int, m: int) -> Heights:
+    """None so far, at some rows of a matrix of m columns."""
+    return Heights(rows, columns, np.full((len(rows), m // columns + 1), NONE, np.int32))
+
+
+def reversed_heights(heights: Heights, n: int, m: int) -> Heights:
+    """The same for a matrix that is read from row n and column m back; what lies beyond is left out."""
+    there = np.flatnonzero(heights.rows < n)[::-1]
+    turned = no_heights(n - heights.rows[there], heights.columns, m)
+    groups = np.arange(min(heights.values.shape[1], -(-m // heights.columns)))
+    begin = np.maximum(0, m - (groups + 1) * heights.columns) // heights.columns
+    end = np.maximum(0, m - groups * heights.columns - 1) // heights.columns
+    for out, k in zip(turned.values, there, strict=True):
+        np.maximum.at(out, begin, heights.values[k, groups])
+        np.maximum.at(out, end, heights.values[k, groups])
+    return turned
+
+
+@njit
+def _fill_blocks(values, free, beyond, gain, most):
+    """A row of blocks, most : (groups,) int32, filled.
+
+    values : (groups,) int32, of the row that paths come to.  free : groups to the right that cost nothing.
+    beyond : what each one further away costs.  gain : of the way to that row.
+    """
+    n, far = len(values), np.int64(FAR_BELOW)
+    for g in range(n - 1, -1, -1):
+        h = g + free + 1
+        far = max(far, np.int64(values[h]) if h < n else far) - beyond
+        best = max(far, np.int64(0))  # it may end before
+        for h in range(max(0, g - 1), min(n, g + free + 1)):
+            best = max(best, np.int64(values[h]))
+        most[g] = min(best + gain, np.int64(np.iinfo(np.int32).max))
+
+
+def bound_blocks(ahead: Heights, n: int, m: int, scores: Scores, rows: int) -> Blocks:
+    """What is still gained from the cells of blocks of `rows` rows on.
+
+    ahead : the most that is gained from its rows on, in groups as wide as blocks.  n, m : rows and columns of the matrix.
+    """
+    columns = ahead.columns
+    most = np.empty((n // rows + 1, m // columns + 1), np.int32)
+    nothing = np.zeros(most.shape[1], np.int32)
+    for block in range(len(most)):
+        begin, end = block * rows, min((block + 1) * rows, n)
+        k = int(np.searchsorted(ahead.rows, end))
+        stop, values = (int(ahead.rows[k]), ahead.values[k]) if k < len(ahead.rows) else (n, nothing)
+        free = 1 - (begin - stop) // columns
+        _fill_blocks(values, free, scores.gap_extend * columns, scores.match * (stop - begin), most[block])
+    return Blocks(rows, columns, most)
