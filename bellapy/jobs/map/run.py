@@ -6,7 +6,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -104,7 +104,7 @@ class Job:
     preset: str | None = None
     adjust: Callable[[MapParams], MapParams] = lambda params: params
     align: bool = True
-    resources: Resources = Resources()
+    resources: Resources = field(default_factory=Resources)
     store: Store | None = None
     reads_kept: ReadParams = ReadParams()
     circular: Sequence[str] = ()

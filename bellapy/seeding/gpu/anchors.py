@@ -20,7 +20,7 @@ MOST_ANCHORS = (1 << 31) - 1  # which 32 bits count
 class Sorted(NamedTuple):
     """Anchors of some reads on a device.
 
-    anchors : (n,) uint64, sorted.  begins : (n_reads,) int64, of the reads in the codes.  n_reads : how many these are.
+    anchors : (n,) uint64, sorted.  n_reads : how many reads these are of.
     repeated : (n_reads,) int64, of the host: bases that repeated minimizers lie on.
     """
 

@@ -37,7 +37,6 @@ from bellapy.seeding.index import (
 )
 
 WORD_BITS = 64
-MINIMIZER_BYTES = 48  # of device memory, for each minimizer while an index is made
 
 
 class OnDevice(NamedTuple):

@@ -52,34 +52,44 @@ def try_lanes_on_gpu(
     if not fits(scoring):
         waiting[:] = False
     sizes, columns = lengths * waiting, np.stack(pieces)
-    begins = np.cumsum(sizes) - sizes
     order = np.argsort((MAX_STEPS - np.minimum(lengths, MAX_STEPS)).astype(np.uint16), kind="stable")
     left = order[waiting[order]]  # the longest first
     with use() as desk:
-        whole = desk.send(columns)
-        there = Pieces(*(whole[x : x + 1].reshape(-1) for x in range(len(pieces))))
-        out = Out(
-            desk.send(begins), desk.empty(int(sizes.sum()), np.uint32), desk.zeros((len(lengths), RESULTS), np.int32),
-            desk.empty(len(lengths), np.int32),
-        )  # fmt: skip
-        cells = 0
-        for height in HEIGHTS:
-            now = rows[left] <= height
-            index = left[now]
-            if not len(index):
-                continue
-            blocks, size = _room(desk, len(index), height, int(lengths[index[0]]))
-            room, kernel = desk.empty(blocks * WARPS * size, np.int8), make_kernel(-(-height // WARP))
-            some = desk.send(index)
-            desk.launch(
-                kernel, blocks, WARPS * WARP, Bases(*planes), there, some, height, scoring, effort, room, size, out
-            )  # fmt: skip
-            cells += int(lengths[index].sum()) * height
-            needed[index] = desk.fetch(out.needed)[index]
-            rows[index] = height + 1
-            left = left[~now | (needed[left] > 0)]
-        found, runs, counts = _fetched(desk, out, needed == 0)
+        found, runs, counts, cells = _by_classes(desk, Bases(*planes), columns, (sizes, left, rows, needed), scoring, effort)
     return _solved(found, runs, counts, needed, cells)
+
+
+def _by_classes(
+    desk: Desk, planes: Bases, columns: np.ndarray, plan: tuple[np.ndarray, ...], scoring: AffineScoring, effort: Effort
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:  # fmt: skip
+    """What `_fetched` gives, of all classes of bands, and the cells that were computed.
+
+    columns : (6, n) int64, of Pieces.
+    plan : how many runs each may have; which ones are to be aligned, the longest first; the rows that each asks for, and the
+    diagonals that it needs, both changed.
+    """
+    sizes, left, rows, needed = plan
+    n, lengths, cells = len(sizes), columns[1] + columns[3], 0
+    whole = desk.send(columns)
+    there = Pieces(*(whole[x : x + 1].reshape(-1) for x in range(len(columns))))
+    out = Out(
+        desk.send(np.cumsum(sizes) - sizes), desk.empty(int(sizes.sum()), np.uint32), desk.zeros((n, RESULTS), np.int32),
+        desk.empty(n, np.int32),
+    )  # fmt: skip
+    for height in HEIGHTS:
+        now = rows[left] <= height
+        index = left[now]
+        if not len(index):
+            continue
+        blocks, size = _room(desk, len(index), height, int(lengths[index[0]]))
+        room, some = desk.empty(blocks * WARPS * size, np.int8), desk.send(index)
+        kernel = make_kernel(-(-height // WARP))
+        desk.launch(kernel, blocks, WARPS * WARP, planes, there, some, height, scoring, effort, room, size, out)
+        cells += int(lengths[index].sum()) * height
+        needed[index] = desk.fetch(out.needed)[index]
+        rows[index] = height + 1
+        left = left[~now | (needed[left] > 0)]
+    return *_fetched(desk, out, needed == 0), cells
 
 
 def parts_of(tried: Tried, pieces: Pieces, edges: list[int]) -> list[Tried]:
