@@ -16,7 +16,7 @@ class RunParams:
         int, About("Threads", 1, 4096, unset="all cores", panel=RUN, flags=("-t", "--threads"), common=True)
     ] = 1
     device: Annotated[
-        str, About("Where to align; auto takes GPUs if there are any", choices=DEVICES, panel=RUN, common=True)
+        str, About("Where to work; auto takes GPUs if there are any", choices=DEVICES, panel=RUN, common=True)
     ] = "auto"
     max_memory: Annotated[
         int | None,
