@@ -244,7 +244,7 @@ def _is_dead(m, s, line, i):
     bound = min(m.row_bound[i], m.column_bound[line - i])
     if score + bound < wanted:
         return True
-    may_begin = m.floor and bound >= wanted
+    may_begin = (m.floor or m.keep_ends) and bound >= wanted  # off the borders, or on them (semiglobal)
     return not may_begin and score + m.blocks.most[i // m.blocks.rows, (line - i) // m.blocks.columns] < wanted
 
 

@@ -30,7 +30,8 @@ HOPE = 8  # an alignment that scores less than such a part of what is possible l
 MOST_BANDS = 1 << 25  # of all blocks
 LEAST_ROWS = 1024
 FLAT = 32  # times as many rows as diagonals in a band of a block
-FINER = 4
+FINER = 2
+PROGRESS = 4  # another pass of windows follows unless the last one left less than such a part of the area
 PASSES = 2  # of windows
 HALF_WIDTH = 512  # diagonals of windows on either side of the best bands
 WINDOW_SHARE = 8  # how many times fewer cells windows may have than what is left;
@@ -106,7 +107,7 @@ def find_limits(matrix: Matrix, first: np.ndarray, last: np.ndarray) -> Limits:
             break
         behind, ahead = _tighten_both(matrix, grid, costs, behind, ahead)
         grid = mark_alive(grid, costs, behind, ahead, matrix.need)
-        if grid.area < before // FINER:
+        if grid.area < before // PROGRESS:
             break
     return _limits(matrix, grid, costs, behind, ahead)
 
