@@ -11,7 +11,7 @@ import numpy as np
 from bellapy.compute.jit import njit
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.jobs.overlap.depth import ALL_READS, Finder, Measured, measure_depth
-from bellapy.jobs.overlap.heterozygosity import find_heterozygosity, near_usual
+from bellapy.jobs.overlap.genome import find_heterozygosity, near_usual, share_in_repeats
 from bellapy.params import RANGES, Params, SeedParams
 from bellapy.params.overlap import SHORT_READS, SHORTEST_OVERLAP
 from bellapy.records import Estimate, KmerMatrix, ReadSet
@@ -42,7 +42,6 @@ CHANCE_ROOM = 8
 SHARED_SPACING = 50  # bases
 MAX_SAMPLING = 16
 
-LEAST_TELLING, REPEATED = 6.0, 1.75  # copies of a k-mer that occurs once; times as many are of a repeat
 WITHOUT_DEPTH = (
     "depth and error rate of the reads could not be measured; k-mers that occur up to %d times link reads, which fits the "
     "counts of most reads; give --depth and --error-rate if you know them"
@@ -257,23 +256,6 @@ def measure(
     measured = measure_depth(reads, k, one_in, threads, find, sampled)
     needed = 1 if measured is None else choose_sampling(1 - measured.correct ** (1 / k), k)
     return measured if needed >= one_in else measure_depth(reads, k, needed, threads, find, sampled)
-
-
-def share_in_repeats(spectrum: np.ndarray, found: Estimate, k: int) -> float | None:
-    """The share of the genome whose k-mers occur elsewhere in it; None where depth is too low to tell two copies from one.
-
-    spectrum : (n,) distinct k-mers by count, which are repeats from REPEATED times the usual count on.
-    """
-    if found.depth is None or found.error_rate is None:
-        return None
-    usual = found.depth * (1 - found.error_rate) ** k
-    if usual < LEAST_TELLING:
-        return None
-    counts = np.arange(len(spectrum))
-    places = spectrum * counts
-    real = counts > usual / 4  # errors lie below
-    in_repeats = counts > REPEATED * usual
-    return float(places[in_repeats].sum() / max(1.0, places[real].sum()))
 
 
 def _log_factorials(counts: np.ndarray) -> np.ndarray:

@@ -27,7 +27,6 @@ from bellapy.jobs.overlap.estimate import (
     fit_spectrum,
     n50,
     sampling_rate,
-    share_in_repeats,
     with_min_overlap,
     worst_ratio,
 )
@@ -177,19 +176,6 @@ def test_describe():
     assert describe(reads, Estimate(None, None, False, "x")) == "depth unknown, error rate unknown (from: x)"
     text = describe(reads, Estimate(10.0, 0.123, False, "x", spread=0.26, repeats=0.434))
     assert text == "depth about 10x (± 0.3), error rate about 12.3 %, genome about 0.00 Mb with 43 % in repeats (from: x)"
-
-
-@pytest.mark.parametrize("twice", [0, 0.3])
-def test_share_in_repeats(twice):
-    """Of a genome's k-mers, which are read 20 times; some occur twice in it, and errors make others."""
-    counts, mean = np.arange(200), 20 * 0.99**21
-    once, both = (stats.poisson.pmf(counts, n * mean) for n in (1, 2))
-    spectrum = 1e6 * ((1 - twice) * once + twice / 2 * both)
-    spectrum[1] += 4e6
-    found = share_in_repeats(spectrum, Estimate(20.0, 0.01, False, "x"), 21)
-    assert found == pytest.approx(twice, abs=0.08)
-    assert share_in_repeats(spectrum, Estimate(None, 0.01, False, "x"), 21) is None
-    assert share_in_repeats(spectrum, Estimate(5.0, 0.01, False, "x"), 21) is None, "too few copies to tell"
 
 
 # ---------------------------------------------------------------- from reads

@@ -1,4 +1,4 @@
-"""How far two haplotypes are apart, where the spectrum of k-mers shows it.
+"""What the spectrum of k-mers shows of the genome: its share in repeats, and how far two haplotypes are apart.
 
 k-mers that both haplotypes have make a peak of the spectrum, those of one alone a smaller peak at half its count (Vurture et
 al. 2017, doi:10.1093/bioinformatics/btx153).  Uneven depth makes shoulders, no second peak, and errors a slope.
@@ -11,6 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bellapy.records import Estimate
+
+LEAST_TELLING, REPEATED = 6.0, 1.75  # copies of a k-mer that occurs once; times as many are of a repeat
 LEVEL_FACTOR = 1.4  # reads whose level is so far from the usual one lie in repeats, or are of another molecule or species
 LEAST_PEAK = 12  # a count; with less a peak at half of it is part of the slope that errors make
 WINDOW = 10  # one in so many of the counts up to the peak are taken together
@@ -18,6 +21,23 @@ LEAST_SURE = 4  # standard deviations by which a peak has to rise from what lies
 HIGHEST = 1.45  # a peak, in units of what depth and error rate let expect: the rate holds what haplotypes differ in
 ABOVE = 1.05  # of the depth: no k-mer that occurs once is more frequent
 SLOPE, HALF, VALLEY, END = (0.2, 0.42), (0.42, 0.575), (0.575, 0.87), 1.6  # parts of the spectrum, in units of the peak
+
+
+def share_in_repeats(spectrum: np.ndarray, found: Estimate, k: int) -> float | None:
+    """The share of the genome whose k-mers occur elsewhere in it; None where depth is too low to tell two copies from one.
+
+    spectrum : (n,) distinct k-mers by count, which are repeats from REPEATED times the usual count on.
+    """
+    if found.depth is None or found.error_rate is None:
+        return None
+    usual = found.depth * (1 - found.error_rate) ** k
+    if usual < LEAST_TELLING:
+        return None
+    counts = np.arange(len(spectrum))
+    places = spectrum * counts
+    real = counts > usual / 4  # errors lie below
+    in_repeats = counts > REPEATED * usual
+    return float(places[in_repeats].sum() / max(1.0, places[real].sum()))
 
 
 class _Sums(NamedTuple):

@@ -1,4 +1,4 @@
-"""The difference between two haplotypes: told where a spectrum has a second peak, and nowhere else."""
+"""What a spectrum shows of the genome: its share in repeats, and two haplotypes where it has a second peak."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bellapy.jobs.overlap.heterozygosity import find_heterozygosity, near_usual
+from bellapy.jobs.overlap.genome import find_heterozygosity, near_usual, share_in_repeats
+from bellapy.records import Estimate
 
 K, SIZE, PLACES = 21, 400, 60_000
 COUNTS = np.arange(SIZE)
@@ -59,3 +60,16 @@ def test_what_shows_no_peak_is_no_error(spectrum, depth):
 
 def test_reads_of_unusual_depth_do_not_count():
     assert near_usual(np.array([0, 14, 15, 20, 28, 29, 40], np.uint32), 20.0).tolist() == [0, 0, 1, 1, 0, 0, 0]
+
+
+@pytest.mark.parametrize("twice", [0, 0.3])
+def test_share_in_repeats(twice):
+    """Of a genome's k-mers, which are read 20 times; some occur twice in it, and errors make others."""
+    counts, mean = np.arange(200), 20 * 0.99**21
+    once, both = (stats.poisson.pmf(counts, n * mean) for n in (1, 2))
+    spectrum = 1e6 * ((1 - twice) * once + twice / 2 * both)
+    spectrum[1] += 4e6
+    found = share_in_repeats(spectrum, Estimate(20.0, 0.01, False, "x"), 21)
+    assert found == pytest.approx(twice, abs=0.08)
+    assert share_in_repeats(spectrum, Estimate(None, 0.01, False, "x"), 21) is None
+    assert share_in_repeats(spectrum, Estimate(5.0, 0.01, False, "x"), 21) is None, "too few copies to tell"
