@@ -228,7 +228,7 @@ def test_diagonals_are_those_of_the_definition():
         query = np.where(rng.random(400) < errors, rng.integers(0, 5, 400), target).astype(np.uint8)
         for xdrop in (100, 910, 20_000):
             for vectors in {False, use_vectors(HOXD70, xdrop)}:
-                rule = HspRule(HOXD70, table_of(HOXD70), vectors, none, False, xdrop, 0, 0, False, none, 19, 1, 0)
+                rule = HspRule(HOXD70, table_of(HOXD70), vectors, none, False, xdrop, 0, 0, False, none, 19, 1, 0, False)
                 for at in (0, 1, 150, 370, 399):
                     right = naive_wga.diagonal(target, query, [(x, x) for x in range(at, 400)], HOXD70, xdrop)
                     assert run_right(target, query, at, rule) == right
@@ -261,7 +261,7 @@ rng = np.random.default_rng(9)
 target = rng.integers(0, 4, 300).astype(np.uint8)
 query = np.where(rng.random(300) < 0.2, rng.integers(0, 5, 300), target).astype(np.uint8)
 none = np.zeros(1, np.uint32)
-rule = HspRule(HOXD70, table_of(HOXD70), use_vectors(HOXD70, 910), none, False, 910, 0, 0, False, none, 19, 1, 0)
+rule = HspRule(HOXD70, table_of(HOXD70), use_vectors(HOXD70, 910), none, False, 910, 0, 0, False, none, 19, 1, 0, False)
 sides = Sides(query, target, 0, 0, 1, 300, 300)
 extender = Extender(DEFAULT_SCORES, 9400)
 print(*extender.inspect(sides, no_walls(600)), extender.path(sides, no_walls(600), extender.inspect(sides, no_walls(600))))
