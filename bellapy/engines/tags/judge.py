@@ -272,7 +272,7 @@ def _has_unit(codes, odds, seen, k, period, end):
     here, evidence = seen[k * N_SEEN : (k + 1) * N_SEEN], np.int64(0)
     n = np.int64(here[0] + here[1] + here[2] + here[3] + here[GAP])
     for i in range(period):
-        base, times, run, lacking, first = codes[k + i], 0, 0, np.int64(0), k
+        base, times, run, lacking, first = np.int64(codes[k + i]), 0, 0, np.int64(0), k
         for j in range(period):
             times += codes[k + j] == base
         while i == 0 and first > 0 and codes[first - 1] == base:

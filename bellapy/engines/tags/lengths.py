@@ -47,16 +47,16 @@ def _doubts(codes, seen, begin, end, unit):
 
     seen : as `see` fills it.
     """
-    lacking, more = np.int64(0), np.int64(0)
+    lacking, more, base = np.int64(0), np.int64(0), np.int64(codes[begin])
     for column in range(begin, end):
         here = seen[column * N_SEEN : (column + 1) * N_SEEN]
         lacking += here[0] + here[1] + here[2] + here[3] + here[GAP] - here[codes[column]]
     before = begin - 1
     if before >= 0:
-        more += seen[before * N_SEEN + UNKNOWN_BASE + 1 + codes[begin]]
-        more += seen[before * N_SEEN + codes[begin]] if codes[before] != codes[begin] else 0
+        more += seen[before * N_SEEN + UNKNOWN_BASE + 1 + base]
+        more += seen[before * N_SEEN + base] if codes[before] != base else 0
     if end < len(codes):
-        more += seen[end * N_SEEN + codes[begin]] if codes[end] != codes[begin] else 0
+        more += seen[end * N_SEEN + base] if codes[end] != base else 0
     n = count_reads(seen, begin)
     return DOUBTED * lacking >= n * unit, DOUBTED * more >= n
 
