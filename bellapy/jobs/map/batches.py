@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from bellapy.io.fastx import Records
 
@@ -37,6 +37,21 @@ def batches(stream: Iterable[Records], most_reads: int = BATCH_READS, most_bases
             waiting, n_reads, n_bases = [], 0, 0
     if waiting:
         yield _merge(waiting)
+
+
+def grouped(stream: Iterable[Records], most: Callable[[], int]) -> Iterator[list[Records]]:
+    """Batches in groups of about so many bases at most; most : is asked when a group begins."""
+    waiting: list[Records] = []
+    n_bases = room = 0
+    for records in stream:
+        room = room if waiting else most()
+        waiting.append(records)
+        n_bases += sum(map(len, records.sequences))
+        if n_bases >= room:
+            yield waiting
+            waiting, n_bases = [], 0
+    if waiting:
+        yield waiting
 
 
 def _merge(parts: list[Records]) -> Records:

@@ -15,7 +15,7 @@ import numpy as np
 from bellapy.compute.memory import Budget, let_go_of_pages
 from bellapy.compute.threads import map_in_order, map_threads
 from bellapy.io.fastx import Records
-from bellapy.jobs.map.batches import BATCH_BASES
+from bellapy.jobs.map.batches import BATCH_BASES, grouped
 from bellapy.jobs.map.pipeline import Mapped, Mapper
 from bellapy.seeding.anchors import Found, choose_seeds, collect_anchors, find_in_reads, look_up
 from bellapy.seeding.index import Lookup
@@ -103,18 +103,7 @@ class _Round:
 
 def _rounds(stream: Iterable[Records], budget: Budget) -> Iterator[list[Records]]:
     """Batches in groups that fit a third of what is left of the budget."""
-    waiting: list[Records] = []
-    n_bases = most = 0
-    for records in stream:
-        if not waiting:
-            most = budget.items("a round of reads", 3 * BASE_BYTES, least=BATCH_BASES, most=1 << 30)
-        waiting.append(records)
-        n_bases += sum(map(len, records.sequences))
-        if n_bases >= most:
-            yield waiting
-            waiting, n_bases = [], 0
-    if waiting:
-        yield waiting
+    return grouped(stream, lambda: budget.items("a round of reads", 3 * BASE_BYTES, least=BATCH_BASES, most=1 << 30))
 
 
 def _ranges(lookup: Lookup, k: int, budget: Budget) -> list[Range]:

@@ -22,7 +22,7 @@ from bellapy.engines.affine.gpu.lanes import parts_of, try_lanes_on_gpu
 from bellapy.engines.affine.pieces import Pieces, Solved
 from bellapy.io.fastx import Records
 from bellapy.jobs.map.bases import pack_both_ways
-from bellapy.jobs.map.batches import BATCH_BASES, batches
+from bellapy.jobs.map.batches import BATCH_BASES, batches, grouped
 from bellapy.jobs.map.gpu.reference import NO_ROOM, Card, Cards
 from bellapy.jobs.map.pipeline import Mapped, Mapper, Reads
 from bellapy.records.bases import ENCODE
@@ -133,16 +133,7 @@ class MappingCards(Cards):
 
 def _rounds(stream: Iterable[Records], most: int) -> Iterator[list[Records]]:
     """Larger batches, in groups of about so many bases."""
-    waiting: list[Records] = []
-    n_bases = 0
-    for records in batches(stream, most, min(most, PART_BASES)):
-        waiting.append(records)
-        n_bases += sum(map(len, records.sequences))
-        if n_bases >= most:
-            yield waiting
-            waiting, n_bases = [], 0
-    if waiting:
-        yield waiting
+    return grouped(batches(stream, most, min(most, PART_BASES)), lambda: most)
 
 
 class _Round:
