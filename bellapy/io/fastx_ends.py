@@ -18,6 +18,8 @@ LEFT, BEGINS, ENDS, N_SEEN = FIRST_CUT + LINES, FIRST_CUT + LINES + 1, FIRST_CUT
 """Columns of what `look_at` tells, after the bytes and the lines: cuts, and the rest of `_Seen` of fastx_blocks.py."""
 
 U = np.uint64
+UPPER, A, LETTERS = np.uint8(0xDF), np.uint8(ord("A")), np.uint8(26)
+"""A letter's bits but for its case, the first letter, and how many there are."""
 
 
 @njit_vector
@@ -33,6 +35,24 @@ def _count(text, begin, end):
 def count_lines(text):
     """How many lines end in text, (any,) uint8."""
     return _count(text, 0, len(text))
+
+
+@njit_vector
+def _count_others(text, begin, end):
+    """How many bytes of text[begin:end], uint8, are neither letters nor line ends."""
+    n = U(0)
+    for x in range(U(begin), U(end)):
+        n += U((np.uint8((text[x] & UPPER) - A) >= LETTERS) & (text[x] != LF))
+    return np.int64(n)
+
+
+@njit_entry
+def are_letters(text, begins, ends):
+    """Whether text[begins[i] : ends[i]], of (any,) uint8, holds nothing but letters and line ends; (n,) int64 both."""
+    for i in range(len(begins)):
+        if _count_others(text, begins[i], ends[i]):
+            return False
+    return True
 
 
 @njit_entry

@@ -15,7 +15,8 @@ import numpy as np
 
 from bellapy.errors import InputError
 from bellapy.io.compressed import FETCH_AGAIN
-from bellapy.io.fastx_blocks import Block, FileBlock, Taken, show, spacing_of
+from bellapy.io.fastx_blocks import Block, FileBlock, Taken, read_only, show, spacing_of
+from bellapy.io.fastx_ends import are_letters
 from bellapy.io.fastx_form import LINES
 from bellapy.records.bases import ENCODE, PAD
 
@@ -223,6 +224,7 @@ def _whole_fastq(text: bytes) -> Records | None:
 
 def _whole_fasta(text: bytes) -> Records | None:
     names, comments, sequences = list[bytes](), list[bytes](), list[bytes]()
+    begins, ends = list[int](), list[int]()
     at = 0
     while at < len(text):
         end = text.find(b"\n", at)
@@ -234,13 +236,17 @@ def _whole_fasta(text: bytes) -> Records | None:
             begins_next = text.find(b"\n>", at) + 1
             begins_next = begins_next if begins_next > 0 else len(text)
             sequence = text[at + len(header) : begins_next].translate(None, b"\n")
-        if not _HEADER.fullmatch(header) or header[:1] != b">" or not sequence.isalpha():
+        if not _HEADER.fullmatch(header) or header[:1] != b">":
             return None
         name, comment = (*header[1:].split(None, 1), b"")[:2]
         names.append(name)
         comments.append(comment)
         sequences.append(sequence)
+        begins.append(at + len(header))
+        ends.append(begins_next)
         at = begins_next
+    if not all(sequences) or not are_letters(read_only(text, len(text)), np.array(begins), np.array(ends)):
+        return None
     return Records(names, comments, sequences, None)
 
 

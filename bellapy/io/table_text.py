@@ -10,9 +10,9 @@ import numpy as np
 
 from bellapy.compute.jit import njit_entry, njit_inner
 
-NUMBER, LETTER, SHARE, NAME, TEXT = range(5)
-"""What a column holds: a whole number; the code of a letter; ten thousandths, shown as 0.1234; the index of a name; text of
-its own in every row."""
+NUMBER, OPTIONAL, LETTER, SHARE, NAME, TEXT = range(6)
+"""What a column holds: a whole number; one that is left out where it is negative; the code of a letter; ten thousandths,
+shown as 0.1234; the index of a name; text of its own in every row."""
 
 MAX_DIGITS = 20
 TAB, NEWLINE, MINUS, ZERO, POINT = (np.uint8(ord(letter)) for letter in "\t\n-0.")
@@ -29,8 +29,8 @@ class NameTable:
         self.text.flags.writeable = self.offsets.flags.writeable = False  # one type for compiled code
 
     @classmethod
-    def of(cls, names: Sequence[str]) -> NameTable:
-        encoded = [name.encode() for name in names]
+    def of(cls, names: Sequence[str] | Sequence[bytes]) -> NameTable:
+        encoded = [name if isinstance(name, bytes) else name.encode() for name in names]
         offsets = np.zeros(len(names) + 1, np.int64)
         np.cumsum([len(name) for name in encoded], out=offsets[1:])
         return cls(np.frombuffer(b"".join(encoded), np.uint8), offsets)
@@ -79,11 +79,13 @@ def write_rows(columns, kinds, prefixes, prefix_at, texts, text_at, out):
     for r in range(columns.shape[1]):
         for c in range(columns.shape[0]):
             value, kind = columns[c, r], kinds[c]
+            if kind == OPTIONAL and value < 0:
+                continue
             at = _write_bytes(out, at, prefixes, prefix_at[c], prefix_at[c + 1])
             if kind >= NAME:
                 offsets = text_at[kind - NAME]
                 at = _write_bytes(out, at, texts[kind - NAME], offsets[value], offsets[value + 1])
-            elif kind == NUMBER:
+            elif kind <= OPTIONAL:
                 at = write_digits(out, at, value, 1)
             elif kind == LETTER:
                 out[at] = np.uint8(value)

@@ -118,8 +118,8 @@ def desk(devices: Devices, number: int = 0) -> Iterator[Desk]:
         device.note(seeding_s=time.perf_counter() - began)
 
 
-def desks_of_its_own(devices: Devices) -> list[Desk]:
-    """A desk on every GPU, with a stream that nobody else has, for work that goes on while the pool has other callers.
+def desks_of_its_own(devices: Devices, each: int = 1) -> list[list[Desk]]:
+    """Of every GPU so many desks with streams that nobody else has, for work that goes on while the pool has other callers.
 
     What is done is noted in `devices`.
     """
@@ -127,5 +127,5 @@ def desks_of_its_own(devices: Devices) -> list[Desk]:
     for device in pool().devices:
         device.work_of = devices
         with driver.gpus[device.gpu.index]:
-            made.append(Desk(Worker(device, driver.stream(), driver.stream())))
+            made.append([Desk(Worker(device, driver.stream(), driver.stream())) for _ in range(each)])
     return made

@@ -209,23 +209,108 @@ class Tried(NamedTuple):
     needed: np.ndarray
 
 
-def no_solutions(n: int, n_runs: int) -> Solved:
-    """Room for the solutions of n pieces, and for their runs."""
-    score, q_used, t_used, starts, counts = np.zeros((5, n), np.int64)
-    return Solved(score, q_used, t_used, np.zeros(n, np.bool_), np.empty(n_runs, np.uint32), starts, counts, 0)
+@njit
+def no_solutions(n, n_runs):
+    """Room for the solutions of n pieces, and for their runs; a Solved."""
+    rows = np.zeros((5, n), np.int64)
+    return Solved(rows[0], rows[1], rows[2], np.zeros(n, np.bool_), np.empty(n_runs, np.uint32), rows[3], rows[4], 0)
 
 
-def first_try(pieces: Pieces, effort: Effort) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Which pieces lanes take, (n,) bool, the rows that each asks for at first, and what it needs if none is enough."""
-    lengths, is_global = pieces.q_len + pieces.t_len, pieces.mode == GLOBAL
-    shift = np.where(is_global, np.abs(pieces.t_len - pieces.q_len), 0)
-    rows = np.where(is_global, shift // 2 + effort.margin, EXTENSION_HEIGHT)
-    needed = np.maximum(WIDE_MARGIN, np.minimum(pieces.q_len, pieces.t_len) // WIDE_SHARE)
-    waiting = (pieces.q_len > 0) & (pieces.t_len > 0) & (lengths <= MAX_STEPS)
-    if effort.floor == NEVER and effort.zdrop != NO_ZDROP:  # a drop can only be proved in the whole table
-        waiting &= is_global
-        needed[~is_global] = np.maximum(pieces.q_len, pieces.t_len)[~is_global]
+@njit
+def first_try(pieces, effort):
+    """Which pieces lanes take, (n,) bool, the rows that each asks for at first, and what it needs if none is enough.
+
+    pieces : Pieces.  effort : Effort.  Rows and needs : (n,) int64.
+    """
+    n = len(pieces.q_at)
+    waiting, rows, needed = np.empty(n, np.bool_), np.empty(n, np.int64), np.empty(n, np.int64)
+    unproved = effort.floor == NEVER and effort.zdrop != NO_ZDROP  # a drop can only be proved in the whole table
+    for p in range(n):
+        q_len, t_len, is_global = pieces.q_len[p], pieces.t_len[p], pieces.mode[p] == GLOBAL
+        rows[p] = abs(t_len - q_len) // 2 + effort.margin if is_global else EXTENSION_HEIGHT
+        whole = unproved and not is_global
+        needed[p] = max(q_len, t_len) if whole else max(WIDE_MARGIN, min(q_len, t_len) // WIDE_SHARE)
+        waiting[p] = q_len > 0 and t_len > 0 and q_len + t_len <= MAX_STEPS and not whole
     return waiting, rows, needed
+
+
+@njit
+def _shortest_first(pieces, some):
+    """Rows of the pieces for which `some`, (n,) bool, holds, (any,) int64, the shortest first.
+
+    pieces : Pieces; these ones have MAX_STEPS anti-diagonals at most.
+    """
+    ends = np.zeros(MAX_STEPS + 2, np.int64)
+    for p in range(len(some)):
+        if some[p]:
+            ends[pieces.q_len[p] + pieces.t_len[p] + 1] += 1
+    ends = np.cumsum(ends)
+    order = np.empty(ends[-1], np.int64)
+    for p in range(len(some)):
+        if some[p]:
+            length = pieces.q_len[p] + pieces.t_len[p]
+            order[ends[length]] = p
+            ends[length] += 1
+    return order
+
+
+@njit
+def try_classes(codes, pieces, scoring, effort, scratches):
+    """Align the pieces that the narrow bands of lanes are good enough for; a Tried.
+
+    codes, pieces, scoring, effort : as in `align_class`.  scratches : tuple of Scratch, one for each class, low to high.
+    """
+    waiting, rows, needed = first_try(pieces, effort)
+    lengths = pieces.q_len + pieces.t_len
+    solved, n, cells = no_solutions(len(lengths), lengths.sum() + 1), 0, 0
+    order = _shortest_first(pieces, waiting)
+    index = np.empty_like(order)
+    for scratch in scratches:
+        size = 0
+        for p in order:
+            if waiting[p] and rows[p] <= scratch.height:
+                index[size] = p
+                size += 1
+        now = index[:size]
+        n = align_class(codes, pieces, now, scoring, effort, scratch, solved, n, needed)
+        for p in now:
+            cells += lengths[p] * scratch.height
+            waiting[p] = needed[p] > 0
+            rows[p] = scratch.height + 1
+            if effort.floor == NEVER:  # what is needed for a proof
+                shift = abs(pieces.t_len[p] - pieces.q_len[p]) if pieces.mode[p] == GLOBAL else 0
+                rows[p] = max(rows[p], (shift + 1) // 2 + (needed[p] + 1) // 2 + 1)
+    return Tried(_with_cells(solved, cells), n, needed)
+
+
+@njit
+def _with_cells(solved, cells):
+    """A Solved with another number of cells."""
+    return Solved(
+        solved.score, solved.q_used, solved.t_used, solved.dropped, solved.runs, solved.starts, solved.counts, cells
+    )  # fmt: skip
+
+
+@njit
+def finish(codes, pieces, scoring, effort, tried):
+    """The end of the runs, when all pieces have solutions that narrow bands have not solved.
+
+    codes, pieces, scoring, effort : as in `align_class`.  tried : Tried; changed.
+    """
+    solved, n, needed = tried.solved, tried.n_runs, tried.needed
+    index, size = np.empty(len(needed), np.int64), 0
+    for p in range(len(needed)):
+        if pieces.q_len[p] == 0 or pieces.t_len[p] == 0:
+            index[size] = p
+            size += 1
+    n = empty_piece(pieces, index[:size], scoring, solved, n)
+    size = 0
+    for p in range(len(needed)):
+        if pieces.q_len[p] > 0 and pieces.t_len[p] > 0 and needed[p] > 0:
+            needed[p] = min(needed[p], max(pieces.q_len[p], pieces.t_len[p]))
+            index[size] = p
+            size += 1
+    return align_rest(codes, pieces, index[:size], scoring, effort, solved, n, needed)
 
 
 class Aligner:
@@ -257,37 +342,17 @@ class Aligner:
 
         codes : of queries and of targets, uint8.
         """
-        n, lengths = len(pieces.q_at), pieces.q_len + pieces.t_len
-        solved, at, cells = no_solutions(n, int(lengths.sum()) + 1), 0, 0
-        waiting, rows, needed = first_try(pieces, effort)
-        shift = np.where(pieces.mode == GLOBAL, np.abs(pieces.t_len - pieces.q_len), 0)
-        order = np.argsort(lengths, kind="stable")
-        for height in self.heights:
-            index = order[(waiting & (rows <= height))[order]]
-            if not len(index):
-                continue
-            at = align_class(codes, pieces, index, self.scoring, effort, self.scratch(height), solved, at, needed)
-            cells += int(lengths[index].sum()) * height
-            waiting[index] = False
-            again = index[needed[index] > 0]
-            waiting[again] = True
-            if effort.floor == NEVER:  # what is needed for a proof
-                rows[again] = np.maximum(height + 1, (shift[again] + 1) // 2 + (needed[again] + 1) // 2 + 1)
-            else:
-                rows[again] = height + 1
-        return Tried(solved._replace(cells=cells), at, needed)
+        if not self.heights:
+            room = int((pieces.q_len + pieces.t_len).sum()) + 1
+            return Tried(no_solutions(len(pieces.q_at), room), 0, first_try(pieces, effort)[2])
+        return try_classes(codes, pieces, self.scoring, effort, tuple(map(self.scratch, self.heights)))
 
     def finish(
         self, codes: tuple[np.ndarray, np.ndarray], pieces: Pieces, effort: Effort, tried: Tried
     ) -> Solved:  # fmt: skip
         """The solutions of all pieces, with those of narrow bands; tried : changed."""
-        solved, at, needed = tried
-        empty = (pieces.q_len == 0) | (pieces.t_len == 0)
-        at = empty_piece(pieces, np.flatnonzero(empty), self.scoring, solved, at)
-        rest = np.flatnonzero(~empty & (needed > 0))
-        needed[rest] = np.minimum(needed[rest], np.maximum(pieces.q_len, pieces.t_len)[rest])
-        at = align_rest(codes, pieces, rest, self.scoring, effort, solved, at, needed)
-        return solved._replace(runs=solved.runs[:at])
+        n = finish(codes, pieces, self.scoring, effort, tried)
+        return tried.solved._replace(runs=tried.solved.runs[:n])
 
     def _in_bands(self, codes: tuple[np.ndarray, np.ndarray], pieces: Pieces, effort: Effort) -> Solved:
         """The best of each piece in a band of so many diagonals as `effort` says."""

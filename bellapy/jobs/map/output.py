@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,16 +15,19 @@ from bellapy.io.base_tags import ABOUT_BASES, clip_base_tags
 from bellapy.io.path_text import Drawn, cigars_of, compared_cigars, differences, mismatches
 from bellapy.io.read_comments import tags_of
 from bellapy.io.sam import LONGEST_NAME
+from bellapy.io.table_text import LETTER, NAME, NUMBER, OPTIONAL, SHARE, TEXT, NameTable, format_rows
 from bellapy.jobs.map.choose import PRIMARY, SECONDARY, SUPPLEMENTARY
 from bellapy.jobs.map.join import Paths
 from bellapy.jobs.map.measures import best_parts
-from bellapy.jobs.map.pipeline import Mapped
+from bellapy.jobs.map.pipeline import Hits, Mapped
 from bellapy.jobs.map.style import Style
 from bellapy.records.bases import reverse_complement
 from bellapy.seeding.index import Index
 
 OWN_TAGS = tuple(tag + b":" for tag in b"NM ms AS nn tp cm s1 s2 de rl MD cs ds SA".split())  # of each line, written here
-TYPES = {PRIMARY: b"P", SECONDARY: b"S", SUPPLEMENTARY: b"P"}
+NO_NAMES, LEFT_OUT = NameTable.of([]), -1
+Column = tuple[int, str, np.ndarray | NameTable]
+"""As of `format_rows`."""
 
 
 @dataclass
@@ -67,6 +71,15 @@ def make_header(index: Index, command: str, version: str, read_groups: Iterable[
     return "\n".join([*lines, f"@PG\tID:bellapy\tPN:bellapy\tVN:{version}\tCL:{' '.join(command.split())}", ""])
 
 
+class Texts(NamedTuple):
+    """Of the paths of alignments, one for each; None where they are not written."""
+
+    cigars: NameTable | None = None
+    cs: NameTable | None = None
+    ds: NameTable | None = None
+    md: NameTable | None = None
+
+
 def draw(paths: Paths, rows: np.ndarray, query: np.ndarray, target: np.ndarray) -> Drawn:
     """Some of the paths; query, target : codes of reads and of the reference."""
     first, where = paths.first[rows], np.stack([paths.q_start[rows], paths.t_start[rows], np.zeros_like(rows)], axis=1)
@@ -75,98 +88,101 @@ def draw(paths: Paths, rows: np.ndarray, query: np.ndarray, target: np.ndarray) 
     return Drawn(query, target, where, paths.runs, first, ends, n_errors, int(paths.n_gap_bases[rows].sum()))
 
 
-class _Batch:
-    """The columns of a batch as Python numbers, and the texts of its paths.
+def _texts(mapped: Mapped, hits: Hits, index: Index, style: Style, md: bool) -> Texts:
+    """Those that are written of some alignments."""
+    if mapped.paths is None:
+        return Texts()
+    drawn = draw(mapped.paths, hits.row, mapped.codes, index.codes)
+    return Texts(
+        (compared_cigars if style.eqx else cigars_of)(drawn),
+        differences(drawn, style.cs_long) if style.cs else None,
+        differences(drawn, style.cs_long, movable=True) if style.ds else None,
+        mismatches(drawn) if md else None,
+    )
 
-    cigars, cs, ds, md : None where they are not written.
-    """
 
-    def __init__(self, mapped: Mapped, index: Index, style: Style, md: bool):
-        hits = mapped.hits if style.secondary else mapped.hits.take(mapped.hits.kind != SECONDARY)
-        self.kinds, self.n = hits.kind, len(hits.read)
-        self.read, self.kind, self.strand = hits.read.tolist(), hits.kind.tolist(), hits.strand.tolist()
-        self.q_start, self.q_end = hits.q_start.tolist(), hits.q_end.tolist()
-        self.t_start, self.t_end = hits.t_start.tolist(), hits.t_end.tolist()
-        self.target = [index.names[sequence].encode() for sequence in hits.sequence.tolist()]
-        self.target_length = index.lengths[hits.sequence].tolist()
-        self.score, self.quality, self.n_anchors = hits.score.tolist(), hits.quality.tolist(), hits.n_anchors.tolist()
-        self.chain_score, self.rival_chain = hits.chain_score.tolist(), hits.rival_chain.tolist()
-        self.repeated = mapped.repeated[hits.read].tolist()
-        self.matches, self.columns = hits.n_matches.tolist(), hits.n_columns.tolist()
-        self.cigars: list[bytes] | None = None
-        self.cs: list[bytes] | None = None
-        self.ds: list[bytes] | None = None
-        self.md: list[bytes] | None = None
-        paths, row = mapped.paths, hits.row
-        if paths is None:
-            return
-        drawn = draw(paths, row, mapped.codes, index.codes)
-        self.cigars = (compared_cigars if style.eqx else cigars_of)(drawn).to_list()
-        self.cs = differences(drawn, style.cs_long).to_list() if style.cs else None
-        self.ds = differences(drawn, style.cs_long, movable=True).to_list() if style.ds else None
-        self.md = mismatches(drawn).to_list() if md else None
+def _written(mapped: Mapped, style: Style) -> Hits:
+    """The alignments that are written."""
+    return mapped.hits if style.secondary else mapped.hits.take(mapped.hits.kind != SECONDARY)
+
+
+def _tags(mapped: Mapped, hits: Hits, index: Index) -> list[Column]:
+    """The tags of alignments that PAF and SAM share."""
+    types = np.where(hits.kind == SECONDARY, ord("S"), ord("P"))
+    rival = np.where(hits.kind == SECONDARY, LEFT_OUT, hits.rival_chain)
+    tags: list[Column] = [
+        (LETTER, "tp:A:", types), (NUMBER, "cm:i:", hits.n_anchors), (NUMBER, "s1:i:", hits.chain_score),
+        (OPTIONAL, "s2:i:", rival),
+    ]  # fmt: skip
+    paths, row = mapped.paths, hits.row
+    if paths is not None:
         events = paths.n_mismatches[row] + paths.n_gaps[row]
+        n_all = np.maximum(events + paths.n_matches[row], 1)
         best, unknown = best_parts(mapped.codes, index.codes, paths, row, mapped.scoring)
-        self.best_part, self.unknown = best.tolist(), unknown.tolist()
-        self.differences = (paths.n_mismatches[row] + paths.n_gap_bases[row]).tolist()
-        self.divergence = (events / np.maximum(events + paths.n_matches[row], 1)).tolist()
+        tags = [
+            (NUMBER, "NM:i:", _differences(paths, row)), (NUMBER, "ms:i:", best), (NUMBER, "AS:i:", hits.score),
+            (NUMBER, "nn:i:", unknown), *tags, (SHARE, "de:f:", (events * 20_000 + n_all) // (2 * n_all)),
+        ]  # fmt: skip
+    return [*tags, (NUMBER, "rl:i:", mapped.repeated[hits.read])]
 
-    def tags(self, h: int) -> list[bytes]:
-        """Those that PAF and SAM share."""
-        found = [b"tp:A:%b" % TYPES[self.kind[h]], b"cm:i:%d" % self.n_anchors[h], b"s1:i:%d" % self.chain_score[h]]
-        if self.kind[h] != SECONDARY:
-            found.append(b"s2:i:%d" % self.rival_chain[h])
-        if self.cigars is not None:
-            numbers = self.differences[h], self.best_part[h], self.score[h], self.unknown[h]
-            found = [b"NM:i:%d\tms:i:%d\tAS:i:%d\tnn:i:%d" % numbers, *found, b"de:f:%.4f" % self.divergence[h]]
-        return [*found, b"rl:i:%d" % self.repeated[h]]
 
-    def differing(self, h: int) -> list[bytes]:
-        """The tags cs and ds, as far as they are written."""
-        texts = (b"cs:Z:", self.cs), (b"ds:Z:", self.ds)
-        return [name + text[h] for name, text in texts if text is not None]
+def _differences(paths: Paths, rows: np.ndarray) -> np.ndarray:
+    """Mismatches and gap bases of some paths."""
+    return paths.n_mismatches[rows] + paths.n_gap_bases[rows]
 
 
 def format_paf(mapped: Mapped, index: Index, style: Style) -> tuple[bytes, Counts]:
     """PAF lines of a batch; reads without an alignment have none unless asked for."""
-    batch = _Batch(mapped, index, style, bool(style.md))
-    names, lengths = mapped.records.names, [len(sequence) for sequence in mapped.records.sequences]
-    lines = []
-    for h in range(batch.n):
-        read = batch.read[h]
-        line = [
-            b"%b\t%d\t%d\t%d\t%b\t%b\t%d\t%d\t%d\t%d\t%d\t%d" % (
-                names[read], lengths[read], batch.q_start[h], batch.q_end[h], b"-" if batch.strand[h] else b"+",
-                batch.target[h], batch.target_length[h], batch.t_start[h], batch.t_end[h], batch.matches[h],
-                batch.columns[h], batch.quality[h],
-            )
-        ]  # fmt: skip
-        line += batch.tags(h)
-        if style.read_group:
-            line.append(b"RG:Z:" + style.read_group)
-        if batch.cigars is not None and style.cigar:
-            line.append(b"cg:Z:" + batch.cigars[h])
-        line += batch.differing(h)
-        if batch.md is not None:
-            line.append(b"MD:Z:" + batch.md[h])
-        lines.append(b"\t".join(line))
+    hits, records = _written(mapped, style), mapped.records
+    texts = _texts(mapped, hits, index, style, bool(style.md))
+    lengths = np.array([len(sequence) for sequence in records.sequences], np.int64)
+    columns: list[Column] = [
+        (NAME, "", hits.read), (NUMBER, "", lengths[hits.read]), (NUMBER, "", hits.q_start), (NUMBER, "", hits.q_end),
+        (LETTER, "", np.where(hits.strand == 1, ord("-"), ord("+"))),
+        (TEXT, "", NameTable.of([index.names[sequence] for sequence in hits.sequence.tolist()])),
+        (NUMBER, "", index.lengths[hits.sequence]), (NUMBER, "", hits.t_start), (NUMBER, "", hits.t_end),
+        (NUMBER, "", hits.n_matches), (NUMBER, "", hits.n_columns), (NUMBER, "", hits.quality), *_tags(mapped, hits, index),
+    ]  # fmt: skip
+    if style.read_group:
+        columns.append((TEXT, "RG:Z:", NameTable.of([style.read_group] * len(hits.read))))
+    shown = zip(("cg:Z:", "cs:Z:", "ds:Z:", "MD:Z:"), texts if style.cigar else texts._replace(cigars=None), strict=True)
+    columns += [(TEXT, tag, text) for tag, text in shown if text is not None]
+    lines = format_rows(columns, NameTable.of(records.names))
     if style.paf_no_hit:
-        lines = _with_the_rest(lines, batch.read, names, lengths)
-    return b"\n".join([*lines, b""]), _count(mapped, batch)
+        lines = _with_the_rest(lines, hits.read.tolist(), records.names, lengths.tolist())
+    return lines, _count(mapped, hits)
 
 
-def _with_the_rest(lines: list[bytes], reads: list[int], names: list[bytes], lengths: list[int]) -> list[bytes]:
+def _with_the_rest(text: bytes, reads: list[int], names: list[bytes], lengths: list[int]) -> bytes:
     """Lines of PAF, with one for each read that has none.  reads : of the lines, ascending."""
     nowhere = set(range(len(names))).difference(reads)
-    rest = [(read, b"%b\t%d\t0\t0\t*\t*\t0\t0\t0\t0\t0\t0" % (names[read], lengths[read])) for read in nowhere]
-    return [line for _, line in sorted([*zip(reads, lines, strict=True), *rest], key=lambda row: row[0])]
+    rest = [(read, b"%b\t%d\t0\t0\t*\t*\t0\t0\t0\t0\t0\t0\n" % (names[read], lengths[read])) for read in nowhere]
+    lines = [*zip(reads, text.splitlines(True), strict=True), *rest]
+    return b"".join(line for _, line in sorted(lines, key=lambda row: row[0]))
 
 
-def _count(mapped: Mapped, batch: _Batch) -> Counts:
-    kinds = batch.kinds
+def _count(mapped: Mapped, hits: Hits) -> Counts:
     reads, bases = len(mapped.records.names), sum(map(len, mapped.records.sequences))
-    of_kinds = [int((kinds == kind).sum()) for kind in (PRIMARY, SECONDARY, SUPPLEMENTARY)]
+    of_kinds = [int((hits.kind == kind).sum()) for kind in (PRIMARY, SECONDARY, SUPPLEMENTARY)]
     return Counts(*(reads, bases, *of_kinds, *mapped.crossed))
+
+
+class _Batch:
+    """The columns of a batch as Python numbers, and the texts of its paths; tags : those that PAF has too."""
+
+    def __init__(self, mapped: Mapped, hits: Hits, index: Index, style: Style):
+        assert mapped.paths is not None  # SAM is written of alignments only
+        self.n = len(hits.read)
+        self.read, self.kind, self.strand = hits.read.tolist(), hits.kind.tolist(), hits.strand.tolist()
+        self.q_start, self.q_end = hits.q_start.tolist(), hits.q_end.tolist()
+        self.t_start, self.t_end = hits.t_start.tolist(), hits.t_end.tolist()
+        self.target = [index.names[sequence].encode() for sequence in hits.sequence.tolist()]
+        self.quality, self.differences = hits.quality.tolist(), _differences(mapped.paths, hits.row).tolist()
+        self.tags = format_rows(_tags(mapped, hits, index), NO_NAMES).splitlines()
+        texts = _texts(mapped, hits, index, style, style.md is not False)
+        self.cigars = texts.cigars.to_list() if texts.cigars else []
+        shown = (b"MD:Z:", texts.md), (b"cs:Z:", texts.cs), (b"ds:Z:", texts.ds)
+        self.texts = [(tag, text.to_list()) for tag, text in shown if text is not None]
 
 
 def comment_tags(comment: bytes) -> list[bytes]:
@@ -183,8 +199,8 @@ def format_sam(mapped: Mapped, index: Index, style: Style) -> tuple[bytes, Count
     ------
     OutputError : a read whose name SAM does not allow.
     """
-    batch = _Batch(mapped, index, style, style.md is not False)
-    lines: list[bytes] = []
+    hits = _written(mapped, style)
+    batch, lines = _Batch(mapped, hits, index, style), list[bytes]()
     h = 0
     for read, name in enumerate(mapped.records.names):
         if len(name) > LONGEST_NAME or name.startswith(b"@") or not name.isascii():
@@ -193,7 +209,7 @@ def format_sam(mapped: Mapped, index: Index, style: Style) -> tuple[bytes, Count
         while h < batch.n and batch.read[h] == read:
             h += 1
         lines += _lines_of_read(mapped, batch, read, range(begin, h), style)
-    return b"\n".join([*lines, b""]), _count(mapped, batch)
+    return b"\n".join([*lines, b""]), _count(mapped, hits)
 
 
 def _lines_of_read(mapped: Mapped, batch: _Batch, read: int, hits: range, style: Style) -> list[bytes]:
@@ -235,10 +251,7 @@ def _lines_of_read(mapped: Mapped, batch: _Batch, read: int, hits: range, style:
 
 def _sam_tags(batch: _Batch, h: int, elsewhere: dict[int, bytes]) -> list[bytes]:
     """Tags of an alignment but for those that come with the read; elsewhere : entries of SA, by alignment."""
-    tags = batch.tags(h)
-    if batch.md is not None:
-        tags.append(b"MD:Z:" + batch.md[h])
-    tags += batch.differing(h)
+    tags = [batch.tags[h], *(tag + text[h] for tag, text in batch.texts)]
     if batch.kind[h] != SECONDARY and elsewhere:
         tags.append(b"SA:Z:" + b"".join(text for other, text in elsewhere.items() if other != h))
     return tags
@@ -255,7 +268,6 @@ def _clip(batch: _Batch, h: int, shown: tuple[bytes, bytes], hard: bool) -> tupl
     elif hard:
         inside = slice(head, len(shown[0]) - tail)
         shown = shown[0][inside], shown[1] if shown[1] == b"*" else shown[1][inside]
-    assert batch.cigars is not None  # SAM is written of alignments only
     clips = [b"%d%b" % (size, b"H" if hard else b"S") if size else b"" for size in (head, tail)]
     return clips[0] + batch.cigars[h] + clips[1], shown
 

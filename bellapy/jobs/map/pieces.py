@@ -52,9 +52,6 @@ class Ends(NamedTuple):
     t_left: np.ndarray
     step: np.ndarray
 
-    def take(self, rows: np.ndarray) -> Ends:
-        return Ends(*(column[rows] for column in self))
-
 
 @njit
 def cut_chains(chains, anchors, kept, layout, k, read_at, lengths, starts, sequence_lengths):
@@ -106,6 +103,49 @@ def do_steps(steps: Steps[Result], align: Callable[[Pieces], Solved]) -> Result:
         return end.value
 
 
+@njit
+def _ends_with(left, keep):
+    """Those of Ends for which `keep`, (n,) bool, holds and that have bases left on both sides."""
+    rows, n = np.empty((6, len(keep)), np.int64), 0
+    for x in range(len(keep)):
+        if keep[x] and left.q_left[x] > 0 and left.t_left[x] > 0:
+            rows[0, n], rows[1, n], rows[2, n] = left.alignment[x], left.q_pos[x], left.t_pos[x]
+            rows[3, n], rows[4, n], rows[5, n] = left.q_left[x], left.t_left[x], left.step[x]
+            n += 1
+    return Ends(rows[0, :n], rows[1, :n], rows[2, :n], rows[3, :n], rows[4, :n], rows[5, :n])
+
+
+@njit
+def next_tiles(ends):
+    """The next tile of each end, outwards; Pieces.  ends : Ends.
+
+    Only the last tile of a read is offered the bonus.
+    """
+    q_len = np.minimum(ends.q_left, TILE)
+    t_len = np.minimum(ends.t_left, q_len + q_len // TILE_SLACK + LEAST_SLACK)
+    mode = np.where(q_len == ends.q_left, REACH, EXTEND)
+    return Pieces(ends.q_pos, q_len, ends.t_pos, t_len, ends.step, mode)
+
+
+@njit
+def beyond_tiles(ends, tiles, solved, spans):
+    """What is left of ends (Ends) beyond their tiles (Pieces), which are solved (Solved); Ends.
+
+    spans : as of `cut_chains`; grows by what the tiles reach.
+    """
+    n = len(ends.step)
+    keep, q_pos, t_pos = np.empty(n, np.bool_), np.empty(n, np.int64), np.empty(n, np.int64)
+    for x in range(n):
+        side = 1 if ends.step[x] > 0 else 0
+        q_step, t_step = ends.step[x] * solved.q_used[x], ends.step[x] * solved.t_used[x]
+        spans[side, ends.alignment[x]] += q_step
+        spans[2 + side, ends.alignment[x]] += t_step
+        q_pos[x], t_pos[x] = ends.q_pos[x] + q_step, ends.t_pos[x] + t_step
+        keep[x] = tiles.mode[x] == EXTEND and not solved.dropped[x] and solved.q_used[x] >= LEAST_PROGRESS
+    q_left, t_left = ends.q_left - solved.q_used, ends.t_left - solved.t_used
+    return _ends_with(Ends(ends.alignment, q_pos, t_pos, q_left, t_left, ends.step), keep)
+
+
 def align_chains(inner: np.ndarray, ends: np.ndarray, spans: np.ndarray) -> Steps[Strokes]:
     """Align everything that `cut_chains` gives; `spans` grows by what the ends reach.
 
@@ -113,29 +153,14 @@ def align_chains(inner: np.ndarray, ends: np.ndarray, spans: np.ndarray) -> Step
     """
     whose = inner[6]
     solved = yield Pieces(*inner[:6])
-    rank = np.arange(len(whose))
-    found = [(whose, rank, np.zeros_like(whose), solved)]
-    tile, waiting = 1, Ends(*ends)
-    while True:
-        waiting = waiting.take(np.flatnonzero((waiting.q_left > 0) & (waiting.t_left > 0)))
-        if not len(waiting.step):
-            break
-        q_len = np.minimum(waiting.q_left, TILE)
-        t_len = np.minimum(waiting.t_left, q_len + q_len // TILE_SLACK + LEAST_SLACK)
-        last = q_len == waiting.q_left
-        mode = np.where(last, REACH, EXTEND)  # only the last tile of a read is offered the bonus
-        solved = yield Pieces(waiting.q_pos, q_len, waiting.t_pos, t_len, waiting.step, mode)
+    found = [(whose, np.arange(len(whose)), np.zeros_like(whose), solved)]
+    tile, waiting = 1, _ends_with(Ends(*ends), np.ones(ends.shape[1], np.bool_))
+    while len(waiting.step):
+        tiles = next_tiles(waiting)
+        solved = yield tiles
         rank = np.where(waiting.step > 0, len(whose) + tile, -tile)
         found.append((waiting.alignment, rank, (waiting.step < 0).astype(np.int64), solved))
-        tile += 1
-        for step, rows in ((-1, (0, 2)), (1, (1, 3))):
-            mine = waiting.step == step
-            for row, used in zip(rows, (solved.q_used, solved.t_used), strict=True):
-                spans[row, waiting.alignment[mine]] += step * used[mine]
-        waiting = Ends(
-            waiting.alignment, waiting.q_pos + waiting.step * solved.q_used, waiting.t_pos + waiting.step * solved.t_used,
-            waiting.q_left - solved.q_used, waiting.t_left - solved.t_used, waiting.step,
-        ).take(np.flatnonzero(~last & ~solved.dropped & (solved.q_used >= LEAST_PROGRESS)))  # fmt: skip
+        waiting, tile = beyond_tiles(waiting, tiles, solved, spans), tile + 1
     return _join_strokes(found)
 
 

@@ -68,7 +68,7 @@ def build_on_gpu(desk: Desk, reference: ReadSet, k: int, window: int, threads: i
 
 
 def send_index(desk: Desk, index: Index, threads: int) -> OnDevice:
-    """An index, to the device.
+    """An index, to the device; it is there, for other desks too.
 
     Raises
     ------
@@ -76,7 +76,9 @@ def send_index(desk: Desk, index: Index, threads: int) -> OnDevice:
     """
     lookup = index.lookup
     there = lookup._replace(words=desk.send(lookup.words), starts=desk.send(lookup.starts))
-    return OnDevice(send_planes(desk, index.codes, threads), there)
+    sent = OnDevice(send_planes(desk, index.codes, threads), there)
+    desk.stream.synchronize()
+    return sent
 
 
 def _words_of(

@@ -25,8 +25,8 @@ class Minimizers(NamedTuple):
     marks: Any
 
 
-def send_planes(desk: Desk, codes: np.ndarray, threads: int) -> Any:
-    """The bit planes of codes, (words, 3) uint32, on the device; codes : uint8, packed by so many threads."""
+def planes_of(codes: np.ndarray, threads: int) -> np.ndarray:
+    """The bit planes of codes, (words, 3) uint32; codes : uint8, packed by so many threads."""
     words = -(-len(codes) // BASES)
     planes = np.empty((words, 3), np.uint32)
 
@@ -35,7 +35,12 @@ def send_planes(desk: Desk, codes: np.ndarray, threads: int) -> Any:
         pack_planes(codes[BASES * begin : BASES * end], planes[begin:end])
 
     map_threads(pack, even_ranges(words, max(1, min(threads, len(codes) // LEAST_PART))), threads)
-    return desk.send(planes)
+    return planes
+
+
+def send_planes(desk: Desk, codes: np.ndarray, threads: int) -> Any:
+    """The bit planes of codes on the device."""
+    return desk.send(planes_of(codes, threads))
 
 
 def find_on_gpu(desk: Desk, planes: Any, k: int, window: int, begins: np.ndarray, lengths: np.ndarray) -> Minimizers:

@@ -5,37 +5,48 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Lock
+from queue import SimpleQueue
 
 from bellapy.compute.gpu.desk import Desk, desks_of_its_own
-from bellapy.compute.gpu.ops import driver
+from bellapy.compute.gpu.ops import SIMULATED, driver
 from bellapy.compute.gpu.pool import give_to_cpu, is_out_of_memory
 from bellapy.compute.resources import Resources
 from bellapy.records import ReadSet
 from bellapy.seeding.gpu.index import OnDevice, build_on_gpu, send_index
 from bellapy.seeding.index import Index, build_index
 
+DESKS = 1 if SIMULATED else 2
+"""Of each GPU, so that one copies or waits for the CPU while another has kernels that run."""
 NO_ROOM = "not enough GPU memory is free for the index; the CPU does the work"
 
 
 class Card:
-    """A GPU, for one thread at a time.  index : what it holds of the index in use."""
+    """A GPU, for as many threads at a time as it has desks.  index : what it holds of the index in use."""
 
-    def __init__(self, desk: Desk):
-        self._desk, self._lock = desk, Lock()
+    def __init__(self, desks: list[Desk]):
+        self._device, self._free = desks[0].device, SimpleQueue[Desk]()
+        for desk in desks:
+            self._free.put(desk)
         self.index: OnDevice | None = None
 
     @contextmanager
     def use(self, seconds: str = "seeding_s") -> Iterator[Desk]:
-        """Its desk; the time is noted under a name of `DeviceUse`."""
-        with self._lock, driver.gpus[self._desk.device.gpu.index]:
-            began = time.perf_counter()
-            yield self._desk
-            self._desk.device.note(**{seconds: time.perf_counter() - began})
+        """A desk that is free; the time is noted under a name of `DeviceUse`.
+
+        What others shall use has to be done before the desk is left: each has a stream of its own.
+        """
+        desk = self._free.get()
+        try:
+            with driver.gpus[self._device.gpu.index]:
+                began = time.perf_counter()
+                yield desk
+                self.note(**{seconds: time.perf_counter() - began})
+        finally:
+            self._free.put(desk)
 
     def note(self, **work: float) -> None:
         """Note what was done, by names of `DeviceUse`."""
-        self._desk.device.note(**work)
+        self._device.note(**work)
 
 
 class Cards:
@@ -43,7 +54,7 @@ class Cards:
 
     def __init__(self, resources: Resources):
         self.resources = resources
-        self._cards = [Card(desk) for desk in desks_of_its_own(resources.devices)]
+        self._cards = [Card(desks) for desks in desks_of_its_own(resources.devices, DESKS)]
         self._index: Index | None = None
 
     def build(self, reference: ReadSet, k: int, window: int) -> Index:

@@ -30,11 +30,11 @@ from bellapy.seeding.anchors import Layout, layout_for
 from bellapy.seeding.chain import Chains
 from bellapy.seeding.gpu.anchors import anchors_on_gpu
 from bellapy.seeding.gpu.chain import Chained, chains_on_gpu
-from bellapy.seeding.gpu.minimizers import send_planes
+from bellapy.seeding.gpu.minimizers import planes_of
 
 Shown = TypeVar("Shown")
 
-ROUND_BASES, PART_BASES = 1 << 25, 1 << 22
+ROUND_BASES, PART_BASES = 1 << 25, 1 << 23
 """Of what is on a GPU at a time, and of what a thread of the CPU does."""
 TURN = 1e-4
 """Seconds until a thread asks another one for the GIL: one that talks to a GPU needs it again and again."""
@@ -223,8 +223,9 @@ class _Round:
         mapper, index = self._mapper, self._mapper.index
         codes, packed = _packed(parts, self._threads)
         at, lengths = (np.concatenate(columns) for columns in zip(*((at, n) for _, at, n in packed), strict=True))
+        its_planes = planes_of(codes, self._threads)
         with self._card.use() as desk:
-            there, planes = self._card.index, send_planes(desk, codes, self._threads)
+            there, planes = self._card.index, desk.send(its_planes)
             assert there is not None  # these cards hold it
             found = anchors_on_gpu(desk, there, index.k, index.window, planes, at, lengths, layout)
             chained = chains_on_gpu(desk, found, layout, index.k, mapper.rule, mapper.costs, mapper.target.starts)
