@@ -9,17 +9,19 @@ import pytest
 from numpy.testing import assert_array_equal
 from strategies import make_reads, make_seeds
 
-from bellapy.jobs.overlap.crossings import BEYOND, Aligned, Crossings, find_crossings
-from bellapy.jobs.overlap.geometry import (
+from bellapy.jobs.overlap.faults import (
     AT_END,
+    BEYOND,
     BIN,
+    Crossings,
     Standing,
     bin_starts,
     fair_geometry,
+    find_crossings,
     hull_steps_of,
-    measure_geometry,
     steps_of,
 )
+from bellapy.jobs.overlap.geometry import Aligned, measure_geometry
 from bellapy.records import Extensions
 
 
