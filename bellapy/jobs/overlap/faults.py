@@ -24,7 +24,7 @@ import numpy as np
 from bellapy.compute.jit import njit_entry, njit_inner
 from bellapy.compute.threads import shared_by
 from bellapy.jobs.overlap.geometry import Aligned, Geometry
-from bellapy.records import Extensions, ReadSet, Seeds
+from bellapy.records import ReadSet
 
 BEYOND = 400  # bases: an alignment goes on past a place if it covers so many on both sides of it
 NOWHERE = -(1 << 40)
@@ -180,15 +180,13 @@ def _stand(starts, steps, hull_steps, begin, end, standing):
             standing.covered[at] = going_on > 0
 
 
-def fair_geometry(
-    reads: ReadSet, seeds: Seeds, extensions: Extensions, geometry: Geometry, standing: Standing, threads: int = 1
-) -> Geometry:
+def fair_geometry(reads: ReadSet, some: Aligned, geometry: Geometry, standing: Standing, threads: int = 1) -> Geometry:
     """The geometry without the overhangs that do not count, and with what lies in the lesser part of a joined read.
 
     standing : of the bins of these reads.
     """
     bins = _Bins(bin_starts(reads.lengths), *standing)
-    n, columns = len(seeds), Aligned.of(seeds, extensions).columns
+    n, columns = len(some), some.columns
     (left, right), implied, lesser = np.empty((2, n), np.int32), np.empty(n), np.empty(n, bool)
     before, after = (geometry.left, geometry.right, geometry.implied), (left, right, implied, lesser)
     shared_by(threads)(lambda part: _judge(bins, columns, before, *part, after), n)

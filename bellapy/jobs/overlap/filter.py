@@ -1,6 +1,6 @@
 """Stage 8: alignments -> overlaps.
 
-An alignment is an overlap if it passes the tests of its score (thresholds.py), of its shape, and of what its reads score
+An alignment is an overlap if it passes the tests of its score (judging.py), of its shape, and of what its reads score
 elsewhere (other_copies.py).  Each test leaves a bit, and the first of REASONS counts.
 """
 
@@ -17,6 +17,7 @@ from bellapy.compute.threads import map_threads, shared_by
 from bellapy.jobs.overlap.align import ALL, ALL_JUDGED
 from bellapy.jobs.overlap.candidates import GATED
 from bellapy.jobs.overlap.geometry import SLACK, Geometry, clear_of, implied_ends, measure_geometry
+from bellapy.jobs.overlap.judging import IDENTITY, OTHER_COPY, OVERHANG, REASONS, SHORT, Thresholds
 from bellapy.jobs.overlap.other_copies import LIMITS, SHORTFALLS, with_other_copies
 from bellapy.jobs.overlap.seed_rows import (
     candidate_keys,
@@ -26,7 +27,6 @@ from bellapy.jobs.overlap.seed_rows import (
     take_by,
 )
 from bellapy.jobs.overlap.store import Result
-from bellapy.jobs.overlap.thresholds import IDENTITY, OTHER_COPY, OVERHANG, REASONS, SHORT, Thresholds
 from bellapy.jobs.overlap.work import TILES, Work
 from bellapy.params import ExtensionParams, FilterParams
 from bellapy.records import Extensions, Overlaps, ReadSet, Seeds

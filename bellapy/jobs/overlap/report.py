@@ -10,8 +10,8 @@ from bellapy.report.run_report import Dropped, RunReport, Stage
 
 if TYPE_CHECKING:  # a report is begun before the program is loaded
     from bellapy.jobs.overlap.candidates import Typical
+    from bellapy.jobs.overlap.judging import Thresholds
     from bellapy.jobs.overlap.linking import Links
-    from bellapy.jobs.overlap.thresholds import Thresholds
     from bellapy.records import Estimate
 
 TOO_SPARSE, REPEAT, NO_SUPPORT = "too few k-mers for its length", "repeat", "too little support"

@@ -11,7 +11,7 @@ from strategies import change_seeds, make_extensions, make_reads, make_seeds, mu
 
 from bellapy.jobs.overlap.filter import best_of_candidate, filter_overlaps, further_pieces
 from bellapy.jobs.overlap.geometry import SLACK, clear_of, measure_geometry
-from bellapy.jobs.overlap.thresholds import Thresholds
+from bellapy.jobs.overlap.judging import Thresholds
 from bellapy.params import ExtensionParams, FilterParams
 from bellapy.records import Extensions, Seeds
 
