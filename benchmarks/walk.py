@@ -56,12 +56,20 @@ class Walk:
         self._stack.append(name)
 
 
+def walk_through(reads: str) -> tuple[int, Walk]:
+    """Run the job with a file of reads: its status, and what was seen."""
+    walk, sys.argv = Walk(), ["bellapy", "overlap", "-q", "-t1", "--device", "cpu", reads, "-o", os.devnull]
+    sys.setprofile(walk.see)
+    try:
+        code = app._guarded(app.app)
+    finally:
+        sys.setprofile(None)
+    return code, walk
+
+
 def main() -> None:
     """Run the job, and tell."""
-    walk, sys.argv = Walk(), ["bellapy", "overlap", "-q", "-t1", "--device", "cpu", sys.argv[1], "-o", os.devnull]
-    sys.setprofile(walk.see)
-    code = app._guarded(app.app)
-    sys.setprofile(None)
+    code, walk = walk_through(sys.argv[1])
     files = {file for _, file, _ in walk.stays}
     print(f"status {code}; {len(files)} files, {len(walk.stays)} stays, {sum(walk.climbs.values())} climbs")
     for (before, file, function), n in walk.climbs.items():
