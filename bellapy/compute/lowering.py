@@ -1,6 +1,6 @@
 """What LLVM has to be told and Numba's public interface does not offer: the only file that knows Numba's inside.
 
-Without the promise that arrays do not overlap code is slower, and nothing else changes.
+Without the promise that arrays do not overlap, and with reference counts, code is slower, and nothing else changes.
 """
 
 from __future__ import annotations
@@ -27,4 +27,13 @@ def _no_overlap() -> dict[str, Any]:
     return {"noalias": True}
 
 
-NO_OVERLAP = _no_overlap()
+def _no_counts() -> dict[str, Any]:
+    """The option that leaves reference counts out: the decorator takes it, under a private name."""
+    try:
+        from numba.core.cpu import CPUTargetOptions
+    except ImportError:
+        return {}
+    return {"_nrt": False} if hasattr(CPUTargetOptions, "_nrt") else {}
+
+
+NO_OVERLAP, NO_COUNTS = _no_overlap(), _no_counts()
