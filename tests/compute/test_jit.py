@@ -60,7 +60,7 @@ def test_only_one_file_knows_numbas_inside(path):
 
 
 PRIVATE = {".".join(found) for found in re.findall(r"from (numba\.core\.[\w.]+) import (\w+)", LOWERING.read_text())}
-OPTION = "numba.core.options.DefaultOptions._nrt"
+OPTION = "numba.core.cpu._options_mixin._nrt"
 RENAMED = """
 {change}
 import numpy as np
