@@ -15,25 +15,19 @@ if vector_code()[0] is not None:
     numba.config.CPU_FEATURES = vector_code()[0]
 
 
-def _no_overlap() -> dict[str, Any]:
-    """The option that promises that array arguments do not overlap: code generation knows the flag, the decorator not."""
+def _options() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options for Numba's decorator: array arguments do not overlap, and reference counts are left out; empty if unknown.
+
+    Code generation knows the flag of the first, the decorator not; of the second the decorator's name is private.
+    """
     try:
         from numba.core.cpu import CPUTargetOptions
         from numba.core.options import TargetOptions
 
         CPUTargetOptions.noalias = TargetOptions.Mapping("noalias")
     except (ImportError, AttributeError):
-        return {}
-    return {"noalias": True}
+        return {}, {}
+    return {"noalias": True}, {"_nrt": False} if hasattr(CPUTargetOptions, "_nrt") else {}
 
 
-def _no_counts() -> dict[str, Any]:
-    """The option that leaves reference counts out: the decorator takes it, under a private name."""
-    try:
-        from numba.core.cpu import CPUTargetOptions
-    except ImportError:
-        return {}
-    return {"_nrt": False} if hasattr(CPUTargetOptions, "_nrt") else {}
-
-
-NO_OVERLAP, NO_COUNTS = _no_overlap(), _no_counts()
+NO_OVERLAP, NO_COUNTS = _options()
