@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bellapy.io.fastx import load_reads
 from bellapy.jobs.overlap.canonical import canonical_reads
-from bellapy.jobs.overlap.count_rounds import estimate_reads
+from bellapy.jobs.overlap.counting import estimate_reads
 from bellapy.jobs.overlap.pipeline import in_memory
 from bellapy.jobs.overlap.report import start_report
 from bellapy.params import make_params

@@ -23,8 +23,8 @@ from bellapy.jobs.correct.members import Traced, Tracer, pack
 from bellapy.jobs.correct.output import Writer
 from bellapy.jobs.correct.pipeline import Job, correct_reads
 from bellapy.jobs.overlap import report as overlap_report
+from bellapy.jobs.overlap.align import Steps
 from bellapy.jobs.overlap.canonical import given_reads
-from bellapy.jobs.overlap.ends import Steps
 from bellapy.jobs.overlap.pipeline import with_device
 from bellapy.params import Params
 from bellapy.params.correct import CorrectParams

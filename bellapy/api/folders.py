@@ -19,8 +19,7 @@ from bellapy.io.outputs import is_special, open_output, own_folder, target_of
 from bellapy.io.overlap_writer import Destination
 from bellapy.io.workdir import open_workdir
 from bellapy.jobs.overlap import in_folder
-from bellapy.jobs.overlap.align_rounds import STEPS
-from bellapy.jobs.overlap.ends import Steps
+from bellapy.jobs.overlap.align import STEPS, Steps
 from bellapy.jobs.overlap.in_folder import (
     KIND,
     Asked,

@@ -14,7 +14,7 @@ from bellapy.compute.threads import consume_ahead, usable_cores
 from bellapy.errors import MemoryLimitError
 from bellapy.io.overlap_writer import Destination, formatter, open_writer
 from bellapy.io.paf import format_overlaps
-from bellapy.jobs.overlap.ends import Steps
+from bellapy.jobs.overlap.align import Steps
 from bellapy.jobs.overlap.estimate import with_min_overlap
 from bellapy.jobs.overlap.paths import paths_stage
 from bellapy.jobs.overlap.pipeline import candidate_overlaps, overlap_reads

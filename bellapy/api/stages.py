@@ -14,12 +14,10 @@ from bellapy.engines.ends import End
 from bellapy.engines.extend import extend_anchors
 from bellapy.io.overlap_writer import Destination
 from bellapy.io.stage_files import load_stage, not_a_stage, save_stage
-from bellapy.jobs.overlap.align_rounds import ALL, STEPS, AllAlignments
+from bellapy.jobs.overlap.align import ALL, STEPS, AllAlignments, Steps
 from bellapy.jobs.overlap.blocks import ANY_COUNT, KEPT, Blocks, KeptPart
-from bellapy.jobs.overlap.candidate_rounds import GATED, Gated
-from bellapy.jobs.overlap.count_rounds import LINKED, Linked
-from bellapy.jobs.overlap.ends import Steps, pilot_seeds
-from bellapy.jobs.overlap.filter_rounds import overlaps_of
+from bellapy.jobs.overlap.candidates import GATED, Gated, pilot_seeds
+from bellapy.jobs.overlap.counting import LINKED, Linked
 from bellapy.jobs.overlap.pipeline import (
     for_paths,
     in_memory,
@@ -29,6 +27,7 @@ from bellapy.jobs.overlap.pipeline import (
     run_filter,
     with_device,
 )
+from bellapy.jobs.overlap.selection import overlaps_of
 from bellapy.jobs.overlap.work import ESTIMATE
 from bellapy.params import Params, Scoring
 from bellapy.records import DepthProfile, Estimate, Extensions, KmerMatrix, Overlaps, ReadSet, Seeds

@@ -27,7 +27,6 @@ COMPILES = not numba.config.DISABLE_JIT
 """Whether functions are compiled at all: NUMBA_DISABLE_JIT is a setting of Numba."""
 
 _OPTIONS = {"boundscheck": False, "error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
-_NO_COUNTS = {"_nrt": False}
 
 
 def _decorator(cache: bool = False, **options: Any) -> Callable[[Callable], Any]:
@@ -45,11 +44,11 @@ def _decorator(cache: bool = False, **options: Any) -> Callable[[Callable], Any]
 
 
 njit = _decorator(cache=True)
-njit_entry = _decorator(cache=True, **_NO_COUNTS)
-njit_vector_entry = _decorator(cache=True, **_NO_COUNTS, **lowering.NO_OVERLAP)
-njit_inner = _decorator(**_NO_COUNTS)
-njit_vector = _decorator(**_NO_COUNTS, **lowering.NO_OVERLAP)
-njit_part = _decorator(**_NO_COUNTS, forceinline=True)
+njit_entry = _decorator(cache=True, **lowering.NO_COUNTS)
+njit_vector_entry = _decorator(cache=True, **lowering.NO_COUNTS, **lowering.NO_OVERLAP)
+njit_inner = _decorator(**lowering.NO_COUNTS)
+njit_vector = _decorator(**lowering.NO_COUNTS, **lowering.NO_OVERLAP)
+njit_part = _decorator(**lowering.NO_COUNTS, forceinline=True)
 
 
 def intrinsic(function: Callable, plain: Callable | None = None) -> Any:

@@ -14,7 +14,10 @@ DIGITS = U(1 << DIGIT_BITS)
 
 @njit_inner
 def sort_few(words, n):
-    """Sort words[:n], uint64, which are few, by ever smaller steps."""
+    """Sort words[:n], of any unsigned type, which are few, by ever smaller steps.
+
+    NumPy's own sort takes most of a second to compile, for each type.
+    """
     step = n // 2
     while step > 0:
         for i in range(step, n):

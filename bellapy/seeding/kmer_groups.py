@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner
+from bellapy.compute.sorting import sort_few
 from bellapy.seeding.entries import pack_entry
 
 U = np.uint64
@@ -67,7 +68,7 @@ def _bucket_sort(words, start, end, shift, counts, out):
     at = 0
     for b in range(counts.size - 1):  # counts[b] is now the end of bucket b
         if counts[b] - at > BUCKET_SORT_LIMIT:
-            out[at : counts[b]].sort()
+            sort_few(out[at : counts[b]], counts[b] - at)
         else:
             insertion_sort(out, at, counts[b])
         at = counts[b]

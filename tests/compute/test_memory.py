@@ -23,7 +23,7 @@ from bellapy.compute.memory import RESERVE, Budget, resident
 from bellapy.errors import MemoryLimitError, ParameterError
 from bellapy.io import fastx as reads_module
 from bellapy.io import workdir
-from bellapy.jobs.overlap import align_rounds, candidate_rounds, count_rounds, pipeline
+from bellapy.jobs.overlap import align, candidates, counting, pipeline
 from bellapy.jobs.overlap.products import PRODUCT_BYTES, multiply, symbolic_product
 from bellapy.jobs.overlap.seed_rows import join_seeds
 from bellapy.jobs.overlap.seeds import choose_seeds, seed_bytes
@@ -249,10 +249,10 @@ def test_any_limit_gives_the_same(reference, monkeypatch, options, limit, thread
     monkeypatch.setattr(memory, "RESERVE", 0)
     monkeypatch.setattr(kmers, "PARTITION_WORDS", 64)
     monkeypatch.setattr(kmers, "SCRATCH_WORDS", 0)
-    monkeypatch.setattr(candidate_rounds, "multiply", partial(multiply, block_products=100))
+    monkeypatch.setattr(candidates, "multiply", partial(multiply, block_products=100))
     monkeypatch.setattr(memory, "fits_in_one_piece", lambda *_: True)
     monkeypatch.setattr(Budget, "require", lambda *_: None)
-    for module in (pipeline, count_rounds, candidate_rounds, align_rounds, memory, resources):
+    for module in (pipeline, counting, candidates, align, memory, resources):
         monkeypatch.setattr(module, "Budget", partial(Budget, measure=lambda: 0))
     assert run("overlap", reference[0], "-t", threads, "--max-memory", limit, *options).out == expected
 

@@ -291,7 +291,8 @@ def make_table(reads: ReadSet, chosen: np.ndarray, k: int, one_in: int) -> tuple
     """
     bits = 2 * k - (one_in.bit_length() - 1)
     multiplier = U(0x9E3779B97F4A7C15 & ((1 << 2 * k) - 1) | 1)
-    everything = Table(k, multiplier, bits, np.full(1 << MARK_BITS >> 6, ~U0), *np.empty((3, 0), np.uint64))
+    empty = np.empty(0, np.uint64)
+    everything = Table(k, multiplier, bits, np.full(1 << MARK_BITS >> 6, ~U0), empty.astype(np.int32), empty, empty)
     begins = reads.starts[chosen] + np.maximum(0, (reads.lengths[chosen].astype(np.int64) - PIECE) // 2)
     sizes = np.minimum(reads.lengths[chosen], PIECE).astype(np.int64)
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit
+from bellapy.compute.sorting import sort_few
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.jobs.overlap.depth import ALL_READS, Finder, Measured, measure_depth
 from bellapy.jobs.overlap.genome import find_heterozygosity, near_usual, share_in_repeats
@@ -95,7 +96,7 @@ def _find_levels(entries, starts, table, ends, counts, level):
     begin = 0
     for r in range(ends.size):
         if ends[r] > begin:
-            counts[begin : ends[r]].sort()
+            sort_few(counts[begin : ends[r]], ends[r] - begin)
             level[r] = counts[(begin + ends[r]) // 2]
         begin = ends[r]
 

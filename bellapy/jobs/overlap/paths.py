@@ -10,10 +10,9 @@ from bellapy.compute.resources import Resources
 from bellapy.engines.ends import End
 from bellapy.engines.trace import map_paths
 from bellapy.engines.trim import trim_paths
-from bellapy.jobs.overlap.ends import Steps
-from bellapy.jobs.overlap.filter import SHAPE_REASONS, shape_failures
+from bellapy.jobs.overlap.align import Steps
+from bellapy.jobs.overlap.filter import SHAPE_REASONS, count_failed, shape_failures
 from bellapy.jobs.overlap.geometry import measure_geometry
-from bellapy.jobs.overlap.judging import count_failed
 from bellapy.jobs.overlap.report import PathsStage
 from bellapy.params import FilterParams, Params, Scoring
 from bellapy.records import Overlaps, Paths, ReadSet

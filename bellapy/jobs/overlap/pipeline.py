@@ -11,13 +11,12 @@ import numpy as np
 
 from bellapy.compute.gpu.devices import choose_device
 from bellapy.compute.memory import Budget
-from bellapy.jobs.overlap import align_rounds as aligning
-from bellapy.jobs.overlap import candidate_rounds as pairing
-from bellapy.jobs.overlap import count_rounds as counting
+from bellapy.jobs.overlap import align, candidates, counting, other_copies, selection
 from bellapy.jobs.overlap import estimate as estimates
-from bellapy.jobs.overlap import filter_rounds as filtering
+from bellapy.jobs.overlap import filter as filtering
+from bellapy.jobs.overlap.align import Steps, describe_steps
 from bellapy.jobs.overlap.blocks import KEPT, LAYOUT, learn_layout
-from bellapy.jobs.overlap.ends import Steps, describe_steps
+from bellapy.jobs.overlap.judging import Judging
 from bellapy.jobs.overlap.linking import describe
 from bellapy.jobs.overlap.report import AlignStage, CandidatesStage, CountStage, Estimates, EstimateStage, FilterStage
 from bellapy.jobs.overlap.store import MemoryStore
@@ -44,7 +43,7 @@ MOSTLY = 0.5  # share of unknown bases that explains why reads have no k-mers in
 # ---------------------------------------------------------------- the method
 
 
-def judged(its: aligning.Judging) -> Flow:
+def judged(its: Judging) -> Flow:
     """Alignments are judged twice: those of best seeds, and then all."""
     return (
         Round(its.measured, its.measure),
@@ -70,40 +69,40 @@ COUNTING: Flow = (
     Learn(LAYOUT, learn_layout),
 )
 FINDING_CANDIDATES: Flow = (
-    Round(pairing.SEEDS, pairing.find_seeds, spends=(KEPT,)),  # of A·Aᵀ
-    Learn(pairing.TYPICAL, pairing.learn_from_sure),  # what sound candidates show
-    Round(pairing.MARKS, pairing.mark),
-    Learn(pairing.BLIND, pairing.find_blind),  # reads in repeats whose copies look the same
-    Round(pairing.GATED, pairing.gate, spends=(pairing.SEEDS, pairing.MARKS)),
+    Round(candidates.SEEDS, candidates.find_seeds, spends=(KEPT,)),  # of A·Aᵀ
+    Learn(candidates.TYPICAL, candidates.learn_from_sure),  # what sound candidates show
+    Round(candidates.MARKS, candidates.mark),
+    Learn(candidates.BLIND, candidates.find_blind),  # reads in repeats whose copies look the same
+    Round(candidates.GATED, candidates.gate, spends=(candidates.SEEDS, candidates.MARKS)),
 )
 ALIGNING: Flow = (
-    Learn(aligning.STEPS, aligning.learn_steps),  # scores and X
-    Round(aligning.FIRST, aligning.align_first, spends=(pairing.GATED,)),
-    *judged(aligning.FIRST_JUDGED),
+    Learn(align.STEPS, align.learn_steps),  # scores and X
+    Round(align.FIRST, align.align_first, spends=(candidates.GATED,)),
+    *judged(align.FIRST_JUDGED),
     Round(
-        aligning.ALL,
-        aligning.align_second,
-        spends=(aligning.FIRST, aligning.FIRST_JUDGED.measured, aligning.FIRST_JUDGED.fair),
+        align.ALL,
+        align.align_second,
+        spends=(align.FIRST, align.FIRST_JUDGED.measured, align.FIRST_JUDGED.fair),
     ),  # fmt: skip
 )
 FILTERING: Flow = (
-    *judged(aligning.ALL_JUDGED),
-    Round(filtering.SUMS, filtering.add_up),
-    Learn(filtering.MEANS, filtering.learn_means),
-    Round(filtering.BETTER, filtering.add_up_better, spends=(filtering.SUMS,)),
-    Learn(filtering.LEVELS, filtering.learn_levels),  # what each read scores with its own copy
-    Round(filtering.SHORTFALLS, filtering.compare, spends=(filtering.BETTER,)),
-    Learn(filtering.LIMITS, filtering.limit_shortfalls),
+    *judged(align.ALL_JUDGED),
+    Round(other_copies.SUMS, other_copies.add_up),
+    Learn(other_copies.MEANS, other_copies.learn_means),
+    Round(other_copies.BETTER, other_copies.add_up_better, spends=(other_copies.SUMS,)),
+    Learn(other_copies.LEVELS, other_copies.learn_levels),  # what each read scores with its own copy
+    Round(other_copies.SHORTFALLS, other_copies.compare, spends=(other_copies.BETTER,)),
+    Learn(other_copies.LIMITS, other_copies.limit_shortfalls),
     Round(
         filtering.OVERLAPS,
         filtering.finish,
-        spends=(aligning.ALL, aligning.ALL_JUDGED.measured, aligning.ALL_JUDGED.fair, filtering.SHORTFALLS),
+        spends=(align.ALL, align.ALL_JUDGED.measured, align.ALL_JUDGED.fair, other_copies.SHORTFALLS),
     ),  # fmt: skip
-    Learn(filtering.SELECTED, filtering.select_overlaps),
+    Learn(selection.SELECTED, selection.select_overlaps),
 )
 IMPLYING: Flow = (
-    Round(filtering.OVERLAPS, filtering.imply, spends=(pairing.GATED,)),
-    Learn(filtering.SELECTED, filtering.select_overlaps),
+    Round(filtering.OVERLAPS, filtering.imply, spends=(candidates.GATED,)),
+    Learn(selection.SELECTED, selection.select_overlaps),
 )
 
 
@@ -148,14 +147,14 @@ def overlap_reads(
     Budget(params.run.max_memory).require("keeping the reads in both directions", reads.codes.nbytes)
     work = in_memory(reads, for_paths(with_device(params), with_paths), report, n_queries=n_queries, copies=copies)
     find_overlaps(work)
-    return filtering.overlaps_of(work, 0), work.get(aligning.STEPS).steps
+    return selection.overlaps_of(work, 0), work.get(align.STEPS).steps
 
 
 def candidate_overlaps(reads: ReadSet, params: Params, report: RunReport, n_queries: int | None = None) -> Overlaps:
     """What the seeds of all candidates imply, without any alignment; n_queries : as of `overlap_reads`."""
     work = in_memory(reads, params, report, n_queries=n_queries)
     find_overlaps(work, skip_alignment=True)
-    return filtering.overlaps_of(work, 0)
+    return selection.overlaps_of(work, 0)
 
 
 def for_paths(params: Params, with_paths: bool) -> Params:
@@ -164,12 +163,12 @@ def for_paths(params: Params, with_paths: bool) -> Params:
 
 
 def find_overlaps(work: Work, launch: Launch = launch_here, *, skip_alignment: bool = False) -> None:
-    """All rounds; `filtering.overlaps_of` gives what they find."""
+    """All rounds; `selection.overlaps_of` gives what they find."""
     run_counting(work, launch)
     run_candidates(work, launch)
     if skip_alignment:
         follow(work, IMPLYING, launch)
-        work.report.dropped.add(work.get(filtering.SELECTED).dropped)
+        work.report.dropped.add(work.get(selection.SELECTED).dropped)
         return
     run_alignment(work, launch)
     run_filter(work, launch)
@@ -231,13 +230,13 @@ def run_candidates(work: Work, launch: Launch = launch_here) -> None:
     with report.stage(CandidatesStage("candidates")) as stage:
         follow(work, FINDING_CANDIDATES, launch)
         stage.products, stage.candidates = (
-            work.total(pairing.SEEDS, "products"),
-            work.total(pairing.SEEDS, "candidates"),
+            work.total(candidates.SEEDS, "products"),
+            work.total(candidates.SEEDS, "candidates"),
         )
-        stage.seeds = work.total(pairing.GATED, "n_seeds")
-        report.dropped.add(work.dropped(pairing.SEEDS))
-        report.dropped.add(work.dropped(pairing.GATED))
-    report.details.typical = work.get(pairing.TYPICAL)
+        stage.seeds = work.total(candidates.GATED, "n_seeds")
+        report.dropped.add(work.dropped(candidates.SEEDS))
+        report.dropped.add(work.dropped(candidates.GATED))
+    report.details.typical = work.get(candidates.TYPICAL)
     if n_kmers and not stage.seeds:
         logger.warning(
             "no candidate is left: no overlaps. Of %s candidates, dropped: %s. Try a smaller -k, --min-overlap or "
@@ -252,10 +251,10 @@ def run_alignment(work: Work, launch: Launch = launch_here) -> None:
     with report.stage(AlignStage("align")) as stage:
         follow(work, ALIGNING, launch)
         stage.extensions, stage.second_seeds = (
-            work.total(aligning.ALL, "n_extensions"),
-            work.total(aligning.ALL, "n_second"),
+            work.total(align.ALL, "n_extensions"),
+            work.total(align.ALL, "n_second"),
         )
-    steps = work.get(aligning.STEPS).steps
+    steps = work.get(align.STEPS).steps
     logger.info("%s", describe_steps(steps))
     report.estimates.xdrop, report.estimates.tilt = [step.xdrop for step in steps], steps[0].tilt / TILT_UNIT
 
@@ -265,7 +264,7 @@ def run_filter(work: Work, launch: Launch = launch_here) -> None:
     report = work.report
     with report.stage(FilterStage("filter")) as stage:
         follow(work, FILTERING, launch)
-        thresholds, selected = work.get(aligning.ALL_JUDGED.thresholds), work.get(filtering.SELECTED)
+        thresholds, selected = work.get(align.ALL_JUDGED.thresholds), work.get(selection.SELECTED)
         dropped = {**work.dropped(filtering.OVERLAPS), **selected.dropped}
         stage.overlaps, stage.second_pieces = selected.n_overlaps, selected.n_second
     report.dropped.add(dropped)

@@ -9,8 +9,8 @@ from bellapy.params.reads import POOR, SHORT
 from bellapy.report.run_report import Dropped, RunReport, Stage
 
 if TYPE_CHECKING:  # a report is begun before the program is loaded
-    from bellapy.jobs.overlap.candidate_filter import Typical
-    from bellapy.jobs.overlap.filter import Thresholds
+    from bellapy.jobs.overlap.candidates import Typical
+    from bellapy.jobs.overlap.judging import Thresholds
     from bellapy.jobs.overlap.linking import Links
     from bellapy.records import Estimate
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from bellapy.compute.jit import njit_vector_entry
+from bellapy.compute.jit import njit_entry, njit_vector_entry
 from bellapy.compute.threads import map_threads
 from bellapy.records import Extensions, Seeds
 
@@ -74,3 +74,36 @@ def has_any(seeds: Seeds, mask: np.ndarray) -> np.ndarray:
     """Whether any of its seeds is in the mask, for every candidate in order."""
     candidate = np.cumsum(first_of_candidate(seeds)) - 1
     return np.bincount(candidate, mask, minlength=int(candidate[-1]) + 1 if len(candidate) else 0) > 0
+
+
+def in_candidate_order(seeds: Seeds) -> np.ndarray | None:
+    """The rows in the order of candidates, those of one as they stand; None: they are in it, which is usual."""
+    if are_in_order(seeds.query_id, seeds.target_id, seeds.strand):
+        return None
+    return np.argsort(candidate_keys(seeds), kind="stable")
+
+
+def candidate_keys(seeds: Seeds) -> np.ndarray:
+    """A number for the candidate (query, target, strand) of every row, (n,) int64."""
+    key = seeds.query_id.astype(np.int64)
+    for bits, column in ((31, seeds.target_id), (1, seeds.strand > 0)):  # in place: new memory takes longer
+        key <<= bits
+        key |= column
+    return key
+
+
+@njit_entry
+def are_in_order(query_id, target_id, strand):
+    """Whether the rows of each candidate lie together, in the order of pairs of reads; (n,) each, as in Seeds."""
+    turned = False
+    for i in range(1, len(query_id)):
+        if query_id[i] == query_id[i - 1] and target_id[i] == target_id[i - 1]:
+            if strand[i] != strand[i - 1]:
+                if turned:
+                    return False
+                turned = True
+            continue
+        turned = False
+        if query_id[i] < query_id[i - 1] or (query_id[i] == query_id[i - 1] and target_id[i] < target_id[i - 1]):
+            return False
+    return True

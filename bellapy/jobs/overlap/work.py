@@ -19,6 +19,7 @@ from bellapy.jobs.overlap.estimate import with_min_overlap
 from bellapy.jobs.overlap.store import Kind, Result, Store
 from bellapy.params import Params
 from bellapy.records import Estimate, Overlaps, ReadSet, Seeds
+from bellapy.records.bases import PAD, UNKNOWN
 from bellapy.report.run_report import RunReport
 
 SomeSeeds = TypeVar("SomeSeeds", Seeds, Overlaps)
@@ -153,6 +154,13 @@ class Work:
     def lengths(self, tile: int) -> np.ndarray:
         """Their lengths, (n,) int32."""
         return self.reads.lengths if self.is_whole else self.reads.lengths[self.ids(tile)]
+
+    def without_bases(self, tile: int) -> ReadSet:
+        """The reads of a tile, of which only the lengths are known."""
+        if self.is_whole:
+            return self.reads.all()
+        lengths = self.lengths(tile)
+        return ReadSet(("",) * len(lengths), np.full(PAD, UNKNOWN, np.uint8), np.zeros(len(lengths), np.int64), lengths)
 
     def get(self, result: Result[Kind], task: int | None = None) -> Kind:
         """A record that a task left, or that was learnt from all."""

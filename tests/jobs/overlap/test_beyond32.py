@@ -13,7 +13,7 @@ from strategies import column_bounds, locate, make_reads, random_bases
 
 from bellapy.engines.extend import extend_anchors
 from bellapy.jobs.overlap import blocks, seeds
-from bellapy.jobs.overlap.candidate_filter import lowest_depth
+from bellapy.jobs.overlap.candidates import lowest_depth
 from bellapy.jobs.overlap.products import multiply, symbolic_product
 from bellapy.jobs.overlap.seed_rows import join_seeds
 from bellapy.params import Scoring, make_params

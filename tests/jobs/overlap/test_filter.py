@@ -10,25 +10,22 @@ from numpy.testing import assert_array_equal
 from strategies import change_seeds, make_extensions, make_reads, make_seeds
 
 from bellapy.jobs.overlap.estimate import DEFAULT_ERROR_RATE
-from bellapy.jobs.overlap.filter import (
+from bellapy.jobs.overlap.filter import best_of_candidate, estimate_matches, filter_overlaps, implied_overlaps
+from bellapy.jobs.overlap.geometry import Geometry, measure_geometry
+from bellapy.jobs.overlap.judging import (
     LEAST_SHARE,
     MAX_FLOOR,
+    REASONS,
     REPEAT_SPREAD,
     SPREAD,
     Thresholds,
-    best_of_candidate,
-    estimate_matches,
-    filter_overlaps,
-    implied_overlaps,
-    in_candidate_order,
     learn_thresholds,
     rates_of,
     score_floor,
     surely_overlaps,
     teach,
 )
-from bellapy.jobs.overlap.geometry import Geometry, measure_geometry
-from bellapy.jobs.overlap.judging import REASONS
+from bellapy.jobs.overlap.seed_rows import in_candidate_order
 from bellapy.params import ExtensionParams, FilterParams
 from bellapy.records import Extensions, Seeds
 

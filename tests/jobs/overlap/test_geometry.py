@@ -9,17 +9,19 @@ import pytest
 from numpy.testing import assert_array_equal
 from strategies import make_reads, make_seeds
 
-from bellapy.jobs.overlap.crossings import BEYOND, Aligned, Crossings, find_crossings
-from bellapy.jobs.overlap.geometry import (
+from bellapy.jobs.overlap.faults import (
     AT_END,
+    BEYOND,
     BIN,
+    Crossings,
     Standing,
     bin_starts,
     fair_geometry,
+    find_crossings,
     hull_steps_of,
-    measure_geometry,
     steps_of,
 )
+from bellapy.jobs.overlap.geometry import Aligned, measure_geometry
 from bellapy.records import Extensions
 
 
@@ -35,7 +37,7 @@ def judged(reads, seeds, extensions, geometry, telling):
     every = Aligned.of(seeds, extensions)
     crossings = find_crossings(len(reads), every, telling)
     steps = steps_of(reads, every, telling, crossings, crossings.partners, 2), hull_steps_of(reads, every)
-    return fair_geometry(reads, seeds, extensions, geometry, Standing.of(reads.lengths, *steps))
+    return fair_geometry(reads, Aligned.of(seeds, extensions), geometry, Standing.of(reads.lengths, *steps))
 
 
 def test_going_on_is_counted_by_bins(rng):
@@ -71,12 +73,12 @@ def test_threads_change_nothing(rng):
     wanted = measure_geometry(reads, seeds, extensions)
     about = telling, crossings, crossings.partners
     steps = steps_of(reads, some, *about), hull_steps_of(reads, some)
-    fair = fair_geometry(reads, seeds, extensions, wanted, Standing.of(reads.lengths, *steps))
+    fair = fair_geometry(reads, Aligned.of(seeds, extensions), wanted, Standing.of(reads.lengths, *steps))
     got = measure_geometry(reads, seeds, extensions, 5)
     in_parts = steps_of(reads, some, *about, 5), hull_steps_of(reads, some, 5)
     for one, other in zip(steps, in_parts, strict=True):
         assert_array_equal(one, other)
-    fair_in_parts = fair_geometry(reads, seeds, extensions, got, Standing.of(reads.lengths, *in_parts, 5), 5)
+    fair_in_parts = fair_geometry(reads, Aligned.of(seeds, extensions), got, Standing.of(reads.lengths, *in_parts, 5), 5)
     for one, other in ((wanted, got), (fair, fair_in_parts)):
         for f in fields(one):
             assert_array_equal(getattr(one, f.name), getattr(other, f.name), f.name)

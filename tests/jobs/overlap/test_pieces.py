@@ -9,8 +9,9 @@ import pytest
 from cases import Line, Sample, parse_paf, run, sample_reads
 from strategies import change_seeds, make_extensions, make_reads, make_seeds, mutate, random_bases
 
-from bellapy.jobs.overlap.filter import Thresholds, best_of_candidate, filter_overlaps, further_pieces
+from bellapy.jobs.overlap.filter import best_of_candidate, filter_overlaps, further_pieces
 from bellapy.jobs.overlap.geometry import SLACK, clear_of, measure_geometry
+from bellapy.jobs.overlap.judging import Thresholds
 from bellapy.params import ExtensionParams, FilterParams
 from bellapy.records import Extensions, Seeds
 

@@ -15,7 +15,7 @@ from strategies import random_bases
 from bellapy.engines import extend as xdrop
 from bellapy.engines.linear import extend_cpu as batch_cpu
 from bellapy.io import fastx_blocks, paf
-from bellapy.jobs.overlap import candidate_rounds, count_rounds, products
+from bellapy.jobs.overlap import candidates, counting, products
 from bellapy.jobs.overlap.linking import ORDINARY
 from bellapy.jobs.overlap.pipeline import in_memory, run_counting
 from bellapy.jobs.overlap.products import multiply
@@ -204,7 +204,7 @@ def test_threads_do_not_matter_with_sampling(reference, sampling, threads):
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize(("block", "group"), [(1, 1), (7, 100), (1000, 3), (1 << 30, 1 << 30)])
 def test_blocks_do_not_matter(reference, monkeypatch, block, group, threads):
-    monkeypatch.setattr(candidate_rounds, "multiply", partial(multiply, block_products=block, group_products=group))
+    monkeypatch.setattr(candidates, "multiply", partial(multiply, block_products=block, group_products=group))
     assert same(reference, "-t", threads)
 
 
@@ -231,7 +231,7 @@ def test_sizes_of_pieces_do_not_matter(reference, monkeypatch, module, name, val
 
 @pytest.mark.parametrize("words", [1, 5000, 1 << 40])
 def test_passes_do_not_matter(reference, monkeypatch, words):
-    monkeypatch.setattr(count_rounds, "count_kmers", partial(count_kmers, pass_words=words))
+    monkeypatch.setattr(counting, "count_kmers", partial(count_kmers, pass_words=words))
     assert same(reference)
 
 
@@ -247,7 +247,7 @@ def test_what_the_sample_counted_does_not_matter(reference, monkeypatch, options
         return count_kmers(*arguments, share=share._replace(known=None), **others)
 
     expected = run("overlap", reference[0], *options, "-t", 1).out
-    monkeypatch.setattr(count_rounds, "count_kmers", count)
+    monkeypatch.setattr(counting, "count_kmers", count)
     assert same((reference[0], expected), *options, "-t", 1)
     assert len(given) == 2 and sum(known is not None for known in given) == n_known
 

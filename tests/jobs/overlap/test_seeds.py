@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 from strategies import make_reads, mutate, random_bases, read_sets, simulate_reads
 
 from bellapy.compute.jit import njit
-from bellapy.jobs.overlap.candidate_filter import SURE_SUPPORT, Typical, dense_enough, learn_typical, sure_values
+from bellapy.jobs.overlap.candidates import SURE_SUPPORT, Typical, dense_enough, learn_typical, sure_values
 from bellapy.jobs.overlap.geometry import clear_of, implied_ends
 from bellapy.jobs.overlap.products import make_key_layout, multiply, symbolic_product
 from bellapy.jobs.overlap.seed_rows import join_seeds

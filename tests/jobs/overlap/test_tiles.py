@@ -23,7 +23,7 @@ from bellapy.compute import mapped
 from bellapy.io import workdir
 from bellapy.jobs.overlap import in_folder, pipeline
 from bellapy.jobs.overlap.blocks import join_columns, own_columns, split_by_block
-from bellapy.jobs.overlap.count_rounds import Settings
+from bellapy.jobs.overlap.counting import Settings
 from bellapy.jobs.overlap.in_folder import choose_plan
 from bellapy.jobs.overlap.store import from_arrays, leaves, to_arrays
 from bellapy.jobs.overlap.stored_reads import StoredReads, even_blocks

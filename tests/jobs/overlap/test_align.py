@@ -10,8 +10,8 @@ from cases import run
 from strategies import extend_seeds, make_reads, make_seeds, mutate, random_bases
 
 from bellapy.compute.resources import Resources
-from bellapy.jobs.overlap import ends
-from bellapy.jobs.overlap.candidate_filter import SURE_SUPPORT
+from bellapy.jobs.overlap import align, candidates
+from bellapy.jobs.overlap.candidates import SURE_SUPPORT
 from bellapy.params import TILT_UNIT, ExtensionParams, Scoring
 
 
@@ -35,54 +35,54 @@ def sample():
 )
 def test_what_unrelated_sequence_gains(scores, low, high):
     """The linear phase of local alignment for the first two, the logarithmic one for the others."""
-    assert low <= ends.unrelated_gain(Scoring(*scores, 130 * scores[0]), Resources()) <= high
+    assert low <= align.unrelated_gain(Scoring(*scores, 130 * scores[0]), Resources()) <= high
 
 
 def test_what_unrelated_sequence_gains_is_found_once(monkeypatch):
     asked = []
-    monkeypatch.setattr(ends, "_known_gains", {})
-    monkeypatch.setattr(ends, "_unrelated_gain", lambda scoring, resources: asked.append(scoring) or float(scoring.xdrop))
+    monkeypatch.setattr(align, "_known_gains", {})
+    monkeypatch.setattr(align, "_unrelated_gain", lambda scoring, resources: asked.append(scoring) or float(scoring.xdrop))
     few, many = Scoring(1, -1, -1, 3), Scoring(1, -1, -1, 4)
-    assert [ends.unrelated_gain(scoring, Resources()) for scoring in (few, many, few)] == [3.0, 4.0, 3.0]
+    assert [align.unrelated_gain(scoring, Resources()) for scoring in (few, many, few)] == [3.0, 4.0, 3.0]
     assert asked == [few, many]
 
 
 def test_tilt_lies_between_what_unrelated_sequence_and_homology_gain(sample):
-    tilt = ends.choose_tilt(*sample, Scoring(), Resources()) / TILT_UNIT
+    tilt = align.choose_tilt(*sample, Scoring(), Resources()) / TILT_UNIT
     assert 0.06 < tilt < 0.2
 
 
 def test_the_order_of_reads_does_not_change_the_tilt(sample, monkeypatch):
-    monkeypatch.setattr(ends, "PILOT_SEEDS", 30)
+    monkeypatch.setattr(candidates, "PILOT_SEEDS", 30)
     reads, seeds = sample
     order = np.random.default_rng(0).permutation(len(seeds))
-    assert ends.choose_tilt(reads, seeds, Scoring(), Resources()) == ends.choose_tilt(
+    assert align.choose_tilt(reads, seeds, Scoring(), Resources()) == align.choose_tilt(
         reads, seeds.take(order), Scoring(), Resources()
     )
-    assert set(ends.pilot_seeds(reads.lengths, seeds).query_id) == set(
-        ends.pilot_seeds(reads.lengths, seeds.take(order)).query_id
+    assert set(candidates.pilot_seeds(reads.lengths, seeds).query_id) == set(
+        candidates.pilot_seeds(reads.lengths, seeds.take(order)).query_id
     )
 
 
 def test_too_few_sure_seeds_teach_nothing(sample):
     reads, seeds = sample
-    few, none = seeds.take(np.arange(ends.MIN_PILOT - 1)), seeds.take(np.arange(0))
-    assert ends.choose_tilt(reads, few, Scoring(), Resources()) == ends.choose_tilt(reads, none, Scoring(), Resources())
+    few, none = seeds.take(np.arange(align.MIN_PILOT - 1)), seeds.take(np.arange(0))
+    assert align.choose_tilt(reads, few, Scoring(), Resources()) == align.choose_tilt(reads, none, Scoring(), Resources())
 
 
 @pytest.mark.parametrize(
     ("given", "expected"), [({}, [15, 130]), ({"xdrop": 40}, [40]), ({"match": 2, "mismatch": -3, "gap": -3}, [30, 260])]
 )
 def test_steps_of_homology(sample, given, expected):
-    steps = ends.choose_steps(*sample, ExtensionParams(**given), Resources())
+    steps = align.choose_steps(*sample, ExtensionParams(**given), Resources())
     assert [step.xdrop for step in steps] == expected
     assert len({step.tilt for step in steps}) == 1 and all(step.fall > TILT_UNIT * step.xdrop for step in steps)
 
 
 @pytest.mark.parametrize("kind", ["best", "longest"])
 def test_best_and_longest_take_one_step_without_a_tilt(sample, kind):
-    assert ends.choose_steps(*sample, ExtensionParams(extension=kind), Resources()) == (Scoring(1, -1, -1, 25),)
-    assert ends.choose_steps(*sample, ExtensionParams(extension=kind, xdrop=7), Resources()) == (Scoring(1, -1, -1, 7),)
+    assert align.choose_steps(*sample, ExtensionParams(extension=kind), Resources()) == (Scoring(1, -1, -1, 25),)
+    assert align.choose_steps(*sample, ExtensionParams(extension=kind, xdrop=7), Resources()) == (Scoring(1, -1, -1, 7),)
 
 
 def test_ends_stop_at_unrelated_sequence_and_cross_a_burst_of_errors(rng):
@@ -103,7 +103,7 @@ def test_ends_stop_at_unrelated_sequence_and_cross_a_burst_of_errors(rng):
         seeds.append((2 * i, 2 * i + 1, 1, 3000 + len(left), len(sequences[-1]) - len(other) - k))
     reads, seeds = make_reads(sequences), make_seeds(*zip(*seeds, strict=True), k)
     seeds = replace(seeds, n_support=np.full(40, SURE_SUPPORT, np.int32))
-    steps = ends.choose_steps(reads, seeds, ExtensionParams(), Resources())
+    steps = align.choose_steps(reads, seeds, ExtensionParams(), Resources())
     found = extend_seeds(reads, seeds, steps)
     beyond = 3000 - found.query_start
     assert np.median(np.abs(beyond)) < 40 and (beyond > 200).mean() < 0.1

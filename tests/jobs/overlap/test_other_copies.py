@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from strategies import change_seeds, make_seeds
 
-from bellapy.jobs.overlap.judging import (
+from bellapy.jobs.overlap.other_copies import (
     LEAST_PARTNERS,
     LEAST_SURE,
     MORE_COPIES,

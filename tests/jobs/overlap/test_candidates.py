@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import change_seeds, make_seeds
 
-from bellapy.jobs.overlap.candidate_filter import (
+from bellapy.compute.ranks import weighted_median
+from bellapy.jobs.overlap.candidates import (
     MIN_SURE,
     SURE_SUPPORT,
     WINDOW_BINS,
@@ -24,7 +25,6 @@ from bellapy.jobs.overlap.candidate_filter import (
     mark_seeds,
     sure_values,
     usual_reference,
-    weighted_median,
 )
 from bellapy.jobs.overlap.seeds import MAX_MEMBERS
 from bellapy.records import DepthProfile

@@ -1,0 +1,225 @@
+"""Rounds over tiles: extension of the best seed of each candidate, and of others where that is not enough.
+
+With scores 1, -1, -1 unrelated sequence gains score, though less than homology.  So with a large X an extension runs far
+beyond the homology, and the highest score lies there.  With a small X it stops too early, in a stretch of many errors.
+
+There are two remedies.  First, the end is the cell with the highest tilted score (engines/linear/rule.py). There every base
+costs a little more than unrelated sequence gains, and less than homology gains.  Second, an extension takes two steps.  The
+first has a small X. Only where it ends inside both reads, a second one goes on from there with a large X. So X need not be
+chosen, and the second step costs time only where reads need it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bellapy.compute.memory import Budget
+from bellapy.compute.resources import Resources
+from bellapy.compute.threads import shared_by
+from bellapy.engines.ends import End
+from bellapy.engines.extend import extend, extend_anchors, join_extensions
+from bellapy.engines.flanks import Flanks
+from bellapy.jobs.overlap.candidates import GATED, pilot_seeds
+from bellapy.jobs.overlap.geometry import clear_of, implied_ends, measure_geometry
+from bellapy.jobs.overlap.judging import Alignments, Judging
+from bellapy.jobs.overlap.seed_rows import first_of_candidate, in_candidate_order, join_seeds, take_by
+from bellapy.jobs.overlap.store import Result
+from bellapy.jobs.overlap.work import TILES, HeldReads, Work, with_ids
+from bellapy.params import TILT_UNIT, ExtensionParams, Scoring
+from bellapy.records import Extensions, ReadSet, Seeds
+from bellapy.records.bases import PAD, UNKNOWN
+from bellapy.report.progress import progress
+
+PLANE_BYTES = 0.75  # of the reads as bit planes in both directions, for each base
+ALIGNED_BYTES = 240  # of copies, alignments and what is computed from them, for each seed
+Steps = tuple[Scoring, ...]
+NEAR_X, FAR_X = 15, 130  # of the two steps, for a match score of 1
+ALONE_X = 25  # of `best` and `longest`, which take one step
+FALL_BEYOND_X = 2, 20  # an extension stops when its tilted score has fallen by 2 X + 20
+TILT_SHARE = 0.3  # of the way from what unrelated sequence gains to what homology gains
+MIN_PILOT = 20  # sure alignments; with fewer, homology is taken to gain what it does with 15 % errors
+USUAL_GAIN = 0.33  # per base of either read, for a match score of 1
+UNRELATED_FLANKS, UNRELATED_BASES = 32, 2000
+
+
+@dataclass(frozen=True)
+class ChosenSteps:
+    """The scores and limits of all extensions."""
+
+    steps: Steps
+
+
+@dataclass(frozen=True)
+class FirstAlignments(Alignments):
+    """Those of the best seed of every candidate; the other seeds, and the row of the candidate of each, (n,) int64."""
+
+    others: Seeds
+    candidate: np.ndarray
+
+
+@dataclass(frozen=True)
+class AllAlignments(Alignments):
+    """Those of all seeds that are extended, and how many of these are not the first of their candidate."""
+
+    n_extensions: int
+    n_second: int
+
+
+STEPS = Result("steps", ChosenSteps)
+FIRST = Result("first", FirstAlignments, TILES)
+ALL = Result("all", AllAlignments, TILES)
+FIRST_JUDGED, ALL_JUDGED = Judging(FIRST.name), Judging(ALL.name)
+
+
+# ---------------------------------------------------------------- the steps of extensions
+
+
+def learn_steps(work: Work) -> ChosenSteps:
+    """From some well-supported seeds of all tiles."""
+    return ChosenSteps(choose_steps(*_with_bases(work, _pilot(work)), work.params.extension, work.resources))
+
+
+def _pilot(work: Work) -> Seeds:
+    """Some well-supported seeds of all tiles, in the order of candidates."""
+    pilot = GATED.only("pilot", Seeds)
+    parts = [with_ids(work.get(pilot, tile), work.ids(tile)) for tile in range(len(work.plan.tiles))]
+    seeds = join_seeds(parts, parts[0].length)
+    in_order = seeds.take(np.lexsort((-seeds.strand, seeds.target_id, seeds.query_id)))
+    return pilot_seeds(work.reads.lengths, in_order)
+
+
+def choose_steps(reads: ReadSet, seeds: Seeds, given: ExtensionParams, resources: Resources) -> Steps:
+    """The steps of all extensions: their X, the tilt, and when they stop.
+
+    A given X leaves one step; `best` and `longest` have no tilt.
+    """
+    first = first_scoring(given)
+    if given.extension != "homology":
+        return (first,)
+    tilt = choose_tilt(reads, seeds, first, resources)
+    further = [FAR_X * given.match] if given.xdrop is None else []
+    return tuple(tilted(first, x, tilt) for x in (first.xdrop, *further))
+
+
+def first_scoring(given: ExtensionParams) -> Scoring:
+    """Scores as given, with the X of the first step, or of the only one."""
+    alone = ALONE_X if given.extension != "homology" else NEAR_X
+    x = alone * given.match if given.xdrop is None else given.xdrop
+    return Scoring(given.match, given.mismatch, given.gap, x)
+
+
+def tilted(scoring: Scoring, x: int, tilt: int) -> Scoring:
+    """A step with this X and tilt."""
+    slope, room = FALL_BEYOND_X
+    return scoring._replace(xdrop=x, tilt=tilt, fall=TILT_UNIT * (slope * x + room * scoring.match))
+
+
+def choose_tilt(reads: ReadSet, seeds: Seeds, scoring: Scoring, resources: Resources) -> int:
+    """The tilt for these reads, in parts of TILT_UNIT."""
+    x = ALONE_X * scoring.match
+    unrelated = unrelated_gain(scoring._replace(xdrop=FAR_X * scoring.match), resources)
+    pilot = pilot_seeds(reads.lengths, seeds)
+    related = USUAL_GAIN * scoring.match
+    if len(pilot) >= MIN_PILOT:
+        step = tilted(scoring, x, round(TILT_UNIT * (unrelated + TILT_SHARE * (related - unrelated))))
+        extensions = extend_anchors(reads, pilot.anchors, (step,), End.BEST, resources)
+        rate = extensions.score / np.maximum(measure_geometry(reads, pilot, extensions).implied, 1)
+        related = float(np.median(rate)) / 2
+    return max(0, round(TILT_UNIT * (unrelated + TILT_SHARE * max(0.0, related - unrelated))))
+
+
+_known_gains: dict[Scoring, float] = {}
+
+
+def unrelated_gain(scoring: Scoring, resources: Resources) -> float:
+    """What the extension of unrelated sequence gains per base of either read; next to nothing where it dies.
+
+    It follows from the scores alone, so it is found once.
+    """
+    if scoring not in _known_gains:
+        _known_gains[scoring] = _unrelated_gain(scoring, resources)
+    return _known_gains[scoring]
+
+
+def _unrelated_gain(scoring: Scoring, resources: Resources) -> float:
+    rng, n = np.random.default_rng(1), 2 * UNRELATED_FLANKS
+    begins = PAD + np.arange(n) * (UNRELATED_BASES + PAD)
+    codes = np.full(begins[-1] + UNRELATED_BASES + PAD, UNKNOWN, np.uint8)
+    for begin in begins.tolist():
+        codes[begin : begin + UNRELATED_BASES] = rng.integers(0, 4, UNRELATED_BASES)
+    reads = ReadSet(tuple(map(str, range(n))), codes, begins, np.full(n, UNRELATED_BASES, np.int32))
+    lengths = np.full(n // 2, UNRELATED_BASES, np.int64)
+    flanks = Flanks(begins[0::2].copy(), lengths, begins[1::2].copy(), lengths.copy(), np.zeros(n // 2, np.uint8))
+    found = extend(reads.both_ways, flanks, scoring, End.BEST, resources)
+    return float(found.score.sum() / (n * UNRELATED_BASES))
+
+
+def describe_steps(steps: Steps) -> str:
+    """One line for the log."""
+    x = ", then ".join(str(step.xdrop) for step in steps)
+    ends = f"; ends are chosen with {steps[0].tilt / TILT_UNIT:.3f} off for each base" if steps[0].fall else ""
+    return f"alignments were extended until the score fell by {x}{ends}"
+
+
+# ---------------------------------------------------------------- extension
+
+
+def align_first(work: Work, tile: int) -> FirstAlignments:
+    """The alignment of the best seed of every candidate."""
+    seeds = work.pop(GATED, tile).seeds
+    n_bases = int(work.lengths(tile).sum(dtype=np.int64))
+    ways = 1 if isinstance(work.reads, HeldReads) else 2  # that are not held yet
+    room = int((ways + PLANE_BYTES) * n_bases) + ALIGNED_BYTES * len(seeds)
+    Budget(work.params.run.max_memory).require("the alignment, with the reads in both directions,", room)
+    is_first, threads = first_of_candidate(seeds), work.params.run.threads
+    further = np.flatnonzero(~is_first)
+    chosen = take_by(seeds, np.flatnonzero(is_first), threads) if len(further) else seeds
+    others, candidate = take_by(seeds, further, threads), further - np.arange(1, len(further) + 1)
+    del seeds  # there are many, and now twice
+    extensions = _extend(work, tile, chosen, 0, len(chosen) + len(others))
+    return FirstAlignments(chosen, extensions, others, candidate)
+
+
+def align_second(work: Work, tile: int) -> AllAlignments:
+    """All alignments: second seeds, too, where the first gave no overlap or leaves room for another."""
+    thresholds, fair = work.get(FIRST_JUDGED.thresholds), work.pop(FIRST_JUDGED.fair, tile).geometry
+    first, geometry = work.pop(FIRST, tile), work.pop(FIRST_JUDGED.measured, tile).geometry
+    chosen, others, extensions, candidate = first.seeds, first.others, first.extensions, first.candidate
+    del first
+    its, copies = extensions.take(candidate), chosen.copies[candidate]
+    poor = thresholds.failures(its.score, copies, geometry.take(candidate), fair.take(candidate)) > 0
+    apart = clear_of(implied_ends(work.without_bases(tile), others), its)  # another piece, if any
+    others = others.take(np.where(poor, others.rank < work.params.seeds.ranks, apart))
+    more = _extend(work, tile, others, len(chosen), len(chosen) + len(others)) if len(others) else _none()
+    threads, n_second = work.params.run.threads, len(others)
+    seeds, alignments = join_seeds([chosen, others], chosen.length, threads), join_extensions([extensions, more], threads)
+    if (order := in_candidate_order(seeds)) is not None:
+        seeds, alignments = take_by(seeds, order, threads), take_by(alignments, order, threads)
+    return AllAlignments(seeds, alignments, len(seeds), n_second)
+
+
+def _extend(work: Work, tile: int, seeds: Seeds, n_before: int, n_all: int) -> Extensions:
+    """The alignments that grow from some seeds of a tile."""
+    steps, end = work.get(STEPS).steps, End.of(work.params.extension.extension)
+    reads, seeds = _with_bases(work, seeds if work.is_whole else with_ids(seeds, work.ids(tile)))
+    with progress("align", n_all if work.is_whole else None) as advance:
+        resources = replace(work.resources, progress=lambda done: advance(n_before + done))
+        return extend_anchors(reads, seeds.anchors, steps, end, resources)
+
+
+def _with_bases(work: Work, seeds: Seeds) -> tuple[ReadSet, Seeds]:
+    """The reads of some seeds, and perhaps others, and the seeds with the ids that their reads have there."""
+    if isinstance(work.reads, HeldReads):
+        reads = work.reads.all()
+        reads.turn_by(shared_by(work.params.run.threads))
+        return reads, seeds
+    ids = np.unique(np.concatenate((seeds.query_id, seeds.target_id)).astype(np.int64))
+    new_ids = np.zeros(len(work.reads.lengths), np.int32)
+    new_ids[ids] = np.arange(len(ids))
+    return work.reads.of(ids), with_ids(seeds, new_ids)
+
+
+def _none() -> Extensions:
+    return Extensions(*np.zeros((9, 0), np.int32))

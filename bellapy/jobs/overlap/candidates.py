@@ -1,0 +1,398 @@
+"""Rounds over tiles: the product A·Aᵀ, seeds of every candidate, and which of them are worth extending.
+
+Chance.  Sound overlaps share a typical number of k-mers per base.  A candidate with a small share of this number is chance.
+
+Repeats.  Two reads may share a repeat but no locus.  They share k-mers within the repeat only, and these occur more often
+than others.  So a candidate is taken for a repeat if all its shared k-mers lie in sequence with more than `max_copies`
+times the usual depth: of so many copies of a sequence, only one is where the reads overlap.
+
+Both tests compare with well-supported candidates of the same reads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.compute.jit import njit
+from bellapy.compute.memory import Budget
+from bellapy.compute.ranks import weighted_median
+from bellapy.compute.resources import Resources
+from bellapy.compute.threads import map_threads, shared_by
+from bellapy.jobs.overlap.blocks import tile_matrix
+from bellapy.jobs.overlap.counting import LINKED
+from bellapy.jobs.overlap.products import Multiplied, multiply, symbolic_product
+from bellapy.jobs.overlap.report import NO_SUPPORT, REPEAT, TOO_SPARSE
+from bellapy.jobs.overlap.seed_rows import has_any, join_seeds
+from bellapy.jobs.overlap.seeds import MAX_MEMBERS, Found, choose_seeds, seed_bytes
+from bellapy.jobs.overlap.store import Result
+from bellapy.jobs.overlap.work import TILES, Work
+from bellapy.params import SeedParams
+from bellapy.records import DepthProfile, KmerMatrix, ReadSet, Seeds
+from bellapy.records.kmers import HeldMatrix
+from bellapy.report.progress import progress
+
+JOINED_BYTES = 60  # of a copy of a seed and what is computed from it
+LEAST_ENTRIES = 1 << 18  # for each thread: fewer are multiplied sooner than kernels are loaded
+SURE_SUPPORT = 5  # shared k-mers; the typical values come from candidates with so many
+APART_DENSITY = 0.15  # share of the typical density in a repeat: there only the k-mers that set its copies apart count
+MOST_PARTNERS = 2.0  # in a repeat, in units of the usual number
+MIN_SURE = 50  # candidates; with fewer, nothing is typical and nothing is dropped
+WINDOW_BINS = 2  # bins of the depth profile that have to be of ordinary depth together
+PILOT_SEEDS = 2000
+
+
+@dataclass(frozen=True)
+class Typical:
+    """What sound candidates show.  density : shared k-mers per base.  depth : mean count of their k-mers.  0: unknown."""
+
+    density: float
+    depth: float
+
+
+class Marks(NamedTuple):
+    """What is known of some seeds, (n,) each, bool but for the first.
+
+    copies : float32, as in Seeds.  dense : they have k-mers enough.  few : they have few copies.
+    apart : they have many, but k-mers that may tell one copy of a repeat from the others.
+    """
+
+    copies: np.ndarray
+    dense: np.ndarray
+    few: np.ndarray
+    apart: np.ndarray
+
+    def sound(self, seeds: Seeds, blind: np.ndarray) -> np.ndarray:
+        """Mask of the dense seeds that are no product of repeats; blind : (n_reads,) bool, as from `indistinct`."""
+        return self.dense & (self.few | (self.apart & ~blind[seeds.query_id] & ~blind[seeds.target_id]))
+
+
+@dataclass(frozen=True)
+class Sure:
+    """Of the sure candidates: support, implied length and depth, and whether a read has a level of its own; (n,) each."""
+
+    support: np.ndarray
+    length: np.ndarray
+    depth: np.ndarray
+    own_level: np.ndarray
+
+
+@dataclass(frozen=True)
+class TileSeeds:
+    """Seeds of all candidates of a tile, in parts of whole candidates, and the depth around the seeds of each part."""
+
+    parts: list[Seeds]
+    depths: list[np.ndarray]
+    sure: Sure
+    products: int
+    candidates: int
+    dropped: dict[str, int]
+
+
+@dataclass(frozen=True)
+class TileMarks:
+    """What is known of the seeds of each part; partners of each read, (n_reads,): ordinary ones, and those set apart."""
+
+    parts: list[Marks]
+    ordinary: np.ndarray
+    others: np.ndarray
+
+
+@dataclass(frozen=True)
+class Gated:
+    """Seeds without chance matches and repeats; pilot : some from which the steps of extensions are chosen."""
+
+    seeds: Seeds
+    pilot: Seeds
+    n_seeds: int
+    dropped: dict[str, int]
+
+
+SEEDS = Result("seeds", TileSeeds, TILES)
+TYPICAL = Result("typical", Typical)
+MARKS = Result("marks", TileMarks, TILES)
+BLIND = Result("blind", np.ndarray)
+"""(n_reads,) bool, the reads in repeats whose copies cannot be told from each other."""
+GATED = Result("gate", Gated, TILES)
+
+
+def tile_profile(work: Work, tile: int) -> DepthProfile:
+    """The depth profile of the reads of a tile."""
+    profile = work.get(LINKED).profile
+    if work.is_whole:
+        return profile
+    ids = work.ids(tile)
+    sizes = np.diff(profile.offsets)[ids]
+    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    bins = np.repeat(profile.offsets[ids] - offsets[:-1], sizes) + np.arange(offsets[-1])
+    return DepthProfile(
+        profile.width, offsets, profile.n_kmers[bins], profile.copies[bins], profile.reference[ids], profile.repeats[ids]
+    )
+
+
+def find_seeds(work: Work, tile: int) -> TileSeeds:
+    """Seeds of all candidates of a tile, and the depth around them."""
+    params, budget, threads = work.rules, Budget(work.params.run.max_memory), work.params.run.threads
+    profile = tile_profile(work, tile)
+    matrix, multiplied = tile_matrix(work, tile)
+    reads = work.without_bases(tile)
+    run = params.run if params.run.device == "cuda" else replace(params.run, device="cpu")  # "auto": nobody has chosen one
+    resources = Resources.of(run, work.report.devices)
+    found = find_seeds_of(matrix, reads, params.seeds, resources, multiplied)
+    parts = [join_seeds([], matrix.seed_length), *found.parts]
+    del matrix
+    budget.require("choosing seeds", JOINED_BYTES * sum(len(seeds) for seeds in parts))
+    usual = usual_reference(work.get(LINKED).profile.reference)
+    depths = map_threads(lambda seeds: lowest_depth(seeds, profile, usual), parts, threads)
+    own_level = (profile.reference > 0) & (profile.reference != usual)
+    sure = Sure(*sure_values(parts, depths, own_level, threads))
+    return TileSeeds(parts, depths, sure, found.n_products, found.n_candidates, {NO_SUPPORT: found.n_weak})
+
+
+def find_seeds_of(
+    matrix: KmerMatrix, reads: ReadSet, params: SeedParams, resources: Resources, multiplied: Multiplied
+) -> Found:
+    """Seeds of all candidates.
+
+    matrix : all of whose columns link reads.  reads : of which the lengths are looked at.
+    """
+    found = None
+    pays = isinstance(matrix, HeldMatrix) or len(matrix.entries) >= LEAST_ENTRIES * resources.threads
+    if resources.device == "cuda" and pays:
+        from bellapy.jobs.overlap.gpu.products import try_on_gpu
+
+        found = try_on_gpu(matrix, reads.lengths, params, resources, multiplied)
+    if found is None and isinstance(matrix, HeldMatrix):
+        matrix = matrix.on_host()
+    return found or _find_on_cpu(matrix, reads, params, resources, multiplied)
+
+
+def _find_on_cpu(
+    matrix: KmerMatrix, reads: ReadSet, params: SeedParams, resources: Resources, multiplied: Multiplied
+) -> Found:
+    between, layout = multiplied
+    products_of = symbolic_product(matrix, resources.threads, between)
+    n_products = int(products_of.sum())
+    parts, n_candidates, n_weak, done = [], 0, 0, 0
+    groups = multiply(
+        matrix, products_of, between=between, layout=layout, threads=resources.threads, budget=resources.budget,
+        result_bytes=seed_bytes(params),
+    )  # fmt: skip
+    with progress("candidates", None if between or layout else n_products) as advance:
+        for products in groups:
+            more, n, weak = choose_seeds(products, matrix, reads, params, resources.threads)
+            parts += more
+            n_candidates, n_weak, done = n_candidates + n, n_weak + weak, done + len(products.keys)
+            advance(done)
+            del products  # before the next ones are made
+    return Found(parts, n_products, n_candidates, n_weak)
+
+
+def lowest_depth(seeds: Seeds, profile: DepthProfile, usual: float) -> np.ndarray:
+    """Mean count of the k-mers in the least repeated stretch between a seed's outermost k-mers, (n,) float64.
+
+    The stretch may be on either read.  The count is in units of what is usual for the read for which less is usual.  Of a
+    read that is all repeat nobody knows what that is, so the other one tells; of two, `usual_reference`, given as `usual`.
+    """
+    out = np.full(len(seeds), np.inf)
+    shape = (profile.offsets, profile.width, profile.n_kmers, profile.copies, WINDOW_BINS, out)
+    _lowest_depth(seeds.query_id, seeds.query_first, seeds.query_last, *shape)
+    _lowest_depth(seeds.target_id, seeds.target_first, seeds.target_last, *shape)
+    one, other = profile.reference[seeds.query_id], profile.reference[seeds.target_id]
+    known = np.where((one > 0) & (other > 0), np.minimum(one, other), np.maximum(one, other))
+    return out / np.where(known > 0, known, usual)
+
+
+@njit
+def _lowest_depth(read_id, first, last, offsets, width, n_kmers, copies, window, out):
+    """Lower out[i], float64, to the lowest mean count in `window` bins between first[i] and last[i] of read read_id[i].
+
+    read_id, first, last : (n,) int32.  offsets, width, n_kmers, copies : of a DepthProfile.
+    """
+    for i in range(read_id.size):
+        begin = offsets[read_id[i]] + first[i] // width
+        end = offsets[read_id[i]] + last[i] // width + 1
+        n = total = 0
+        for b in range(begin, end):
+            n += np.int64(n_kmers[b])
+            total += np.int64(copies[b])
+            if b - begin >= window:
+                n -= np.int64(n_kmers[b - window])
+                total -= np.int64(copies[b - window])
+            if n > 0 and (b - begin >= window - 1 or b == end - 1):
+                out[i] = min(out[i], total / n)
+
+
+def usual_reference(reference: np.ndarray) -> float:
+    """What is usual for most reads, 1 where that is unknown; reference : of a DepthProfile."""
+    known = reference[reference > 0]
+    return float(np.median(known)) if len(known) else 1.0
+
+
+# ---------------------------------------------------------------- what sound candidates show
+
+
+def sure_values(
+    parts: list[Seeds], depths: list[np.ndarray], own_level: np.ndarray, threads: int = 1
+) -> tuple[np.ndarray, ...]:  # fmt: skip
+    """Support, implied length, depth of the best seeds of well-supported candidates, and whether a read has its own level.
+
+    (n,) each.  parts, depths : all seeds in any number of parts, at least one, and the `lowest_depth` of each part.
+    own_level : (n_reads,) bool, reads whose depth is not compared with the usual one.
+    """
+
+    def of_part(i: int) -> tuple[np.ndarray, ...]:
+        seeds = parts[i]
+        sure = (seeds.n_support >= SURE_SUPPORT) & (seeds.rank == 0)
+        own = own_level[seeds.query_id[sure]] | own_level[seeds.target_id[sure]]
+        return seeds.n_support[sure], seeds.implied_length[sure], depths[i][sure], own
+
+    found = zip(*map_threads(of_part, range(len(parts)), threads), strict=True)
+    return tuple(map_threads(np.concatenate, found, threads))
+
+
+def learn_from_sure(work: Work) -> Typical:
+    """What sound candidates of all tiles show."""
+    support, length, depth, own = work.joined(SEEDS, *(f"sure.{f.name}" for f in fields(Sure)))
+    return learn_typical(support, length, depth, own, work.params.run.threads)
+
+
+def learn_typical(
+    support: np.ndarray, length: np.ndarray, depth: np.ndarray, own: np.ndarray, threads: int = 1
+) -> Typical:  # fmt: skip
+    """Medians over the best seeds of well-supported candidates, weighted by their support.
+
+    Between long reads chance alone gives a support of SURE_SUPPORT, and there may be many more such candidates than sound
+    ones; but sound ones hold most of the k-mers that agree.  A deep molecule, whose reads have a level of their own, may
+    have most of the candidates.  It counts only where there is nothing else.
+
+    Parameters
+    ----------
+    support, length, depth, own : of all seeds, as from `sure_values`.
+    """
+    if np.count_nonzero(~own) >= MIN_SURE:
+        support, length, depth = support[~own], length[~own], depth[~own]
+    if len(support) < MIN_SURE:
+        return Typical(0.0, 0.0)
+    density = np.empty(len(support))
+    shared_by(threads)(lambda part: np.divide(*(x[slice(*part)] for x in (support, length, density))), len(support))
+    return Typical(*(weighted_median(values, support, threads) for values in (density, depth)))
+
+
+# ---------------------------------------------------------------- neither chance nor repeat
+
+
+def mark(work: Work, tile: int) -> TileMarks:
+    """Which seeds are dense enough, of few copies, or set copies of a repeat apart; partners of the reads by these."""
+    typical, profile, n_reads = work.get(TYPICAL), tile_profile(work, tile), len(work.ids(tile))
+    found, params, threads = work.get(SEEDS, tile), work.params.seeds, work.params.run.threads
+    parts = found.parts
+
+    def mark_part(i: int) -> Marks:
+        return mark_seeds(parts[i], found.depths[i], typical, profile, params.density, params.max_copies)
+
+    marks = map_threads(mark_part, range(len(parts)), threads)
+    return TileMarks(
+        marks,
+        count_partners(parts, [part.dense & part.few for part in marks], n_reads, threads),
+        count_partners(parts, [part.apart for part in marks], n_reads, threads),
+    )
+
+
+def mark_seeds(
+    seeds: Seeds, depth: np.ndarray, typical: Typical, profile: DepthProfile, density: float, max_copies: float
+) -> Marks:
+    """What the depth around seeds and their support say.
+
+    Parameters
+    ----------
+    depth : (n,) float64, `lowest_depth` of the seeds.
+    density, max_copies : as in SeedParams.
+    """
+    times = copies(depth, typical).astype(np.float32)
+    dense, few = dense_enough(seeds, typical, density), times <= max_copies
+    return Marks(times, dense, few, set_apart(seeds, typical, profile) & dense & ~few)
+
+
+def copies(depth: np.ndarray, typical: Typical) -> np.ndarray:
+    """Depth in units of the usual one; 1 where that is unknown."""
+    return depth / typical.depth if typical.depth else np.ones(len(depth))
+
+
+def dense_enough(seeds: Seeds, typical: Typical, share: float) -> np.ndarray:
+    """Mask of the seeds whose support is at least `share` of what is typical for the length of their overlap."""
+    expected = np.minimum(typical.density * seeds.implied_length, MAX_MEMBERS / 2)
+    return seeds.n_support >= share * expected
+
+
+def set_apart(seeds: Seeds, typical: Typical, profile: DepthProfile) -> np.ndarray:
+    """Mask of the seeds in repeats with so many k-mers that they may tell one copy from the others."""
+    in_repeats = np.minimum(profile.repeats[seeds.query_id], profile.repeats[seeds.target_id]) > 0
+    return (
+        in_repeats & (seeds.n_support >= SURE_SUPPORT) & dense_enough(seeds, typical, APART_DENSITY) & (typical.density > 0)
+    )
+
+
+def count_partners(parts: list[Seeds], masks: list[np.ndarray], n_reads: int, threads: int = 1) -> np.ndarray:
+    """Number of best seeds in the masks that each read has, (n_reads,) int64."""
+
+    def of_part(i: int) -> np.ndarray:
+        rows = masks[i] & (parts[i].rank == 0)
+        query, target = (np.bincount(ids[rows], minlength=n_reads) for ids in (parts[i].query_id, parts[i].target_id))
+        return query + target
+
+    return sum(map_threads(of_part, range(len(parts)), threads), np.zeros(n_reads, np.int64))
+
+
+def find_blind(work: Work) -> np.ndarray:
+    """From the partners of all reads in all tiles."""
+    ordinary, others = work.summed(MARKS, "ordinary", "others")
+    return indistinct(ordinary, others, work.get(LINKED).profile)
+
+
+def indistinct(ordinary: np.ndarray, apart: np.ndarray, profile: DepthProfile) -> np.ndarray:
+    """Mask of the reads in repeats whose copies cannot be told from each other: they have too many partners for their depth.
+
+    Parameters
+    ----------
+    ordinary, apart : (n_reads,) partners of each read outside repeats, and those that k-mers in repeats suggest.
+    """
+    usual = np.median(ordinary[ordinary > 0]) if (ordinary > 0).any() else 0
+    return (apart > MOST_PARTNERS * usual) & (profile.repeats < 2)
+
+
+def gate(work: Work, tile: int) -> Gated:
+    """Seeds without chance matches and repeats, and some of them from which the steps of extensions are chosen."""
+    blind = work.get(BLIND) if work.is_whole else work.get(BLIND)[work.ids(tile)]
+    parts, marks = work.pop(SEEDS, tile).parts, work.pop(MARKS, tile).parts
+
+    def drop(i: int) -> tuple[int, int]:
+        part = replace(parts[i], copies=marks[i].copies)
+        kept = marks[i].sound(part, blind)
+        still_there, linked = has_any(part, marks[i].dense), has_any(part, kept)
+        parts[i] = part.take(kept)  # what is dropped leaves before all are joined
+        return int((~still_there).sum()), int((still_there & ~linked).sum())
+
+    numbers = np.array(map_threads(drop, range(len(parts)), work.params.run.threads)).reshape(-1, 2).sum(axis=0).tolist()
+    lengths = work.lengths(tile)
+    pilots = map_threads(lambda part: pilot_seeds(lengths, part), parts, work.params.run.threads)
+    joined = join_seeds(parts, parts[0].length, work.params.run.threads)
+    pilot = pilot_seeds(lengths, join_seeds(pilots, joined.length))
+    return Gated(joined, pilot, len(joined), dict(zip((TOO_SPARSE, REPEAT), numbers, strict=True)))
+
+
+def pilot_seeds(lengths: np.ndarray, seeds: Seeds) -> Seeds:
+    """Some well-supported seeds, chosen by the lengths of their reads: the order of the reads does not matter.
+
+    lengths : (n_reads,) int32.
+    """
+    sure = np.flatnonzero((seeds.rank == 0) & (seeds.n_support >= SURE_SUPPORT))
+    lengths = lengths.astype(np.uint64)
+    query, target = lengths[seeds.query_id[sure]], lengths[seeds.target_id[sure]]
+    mixed = (query * target + query + target) * np.uint64(0x9E3779B97F4A7C15)
+    if len(sure) > PILOT_SEEDS:  # few are looked at, so not all are sorted
+        some = np.flatnonzero(mixed <= np.partition(mixed, PILOT_SEEDS - 1)[PILOT_SEEDS - 1])
+        sure, mixed = sure[some], mixed[some]
+    return seeds.take(sure[np.argsort(mixed, kind="stable")[:PILOT_SEEDS]])

@@ -1,0 +1,373 @@
+"""Faults of reads, where an alignment may stop though the overlap is sound: bad ends, turns, joins of two places.
+
+An alignment that stops inside both reads leaves an overhang on that side.  Two reads that share a repeat but no locus leave
+one, since they differ beyond the repeat.  But real reads also have bad ends, and some are two reads joined by mistake.  The
+other alignments of the two reads show the difference.  If some of them go on past this place on the query, and some on the
+target, both reads are sound there, and they differ.  If none goes on in one of the two reads, this read is bad from there
+on, and the overhang does not count.
+
+Some reads turn: after one strand of a molecule they go back along the other one.  Two of them that turn at about the same
+place align across it, and so each would make the turn of the other look sound.  But such a pair aligns on both strands, and
+its two alignments cross where the reads turn.  There they do not show that a read goes on.
+
+Other reads are joined from two places.  There no read has alignments on both sides of the join, as it has on both sides of a
+turn or of a bad stretch.  Such a read counts as one of the larger part, much as miniasm keeps the longest covered part of a
+read (Li 2016): alignments that stop at the join in the lesser part are no overlaps.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bellapy.compute.jit import njit_entry, njit_inner
+from bellapy.compute.threads import shared_by
+from bellapy.jobs.overlap.geometry import Aligned, Geometry
+from bellapy.records import ReadSet
+
+BEYOND = 400  # bases: an alignment goes on past a place if it covers so many on both sides of it
+NOWHERE = -(1 << 40)
+BIN = 100  # bases: how finely it is known where alignments go on
+AT_END = 100  # bases: an alignment that comes so close to the end of a read reaches it
+AROUND_TURN = 200  # bases: there two alignments that cross are less than BEYOND apart
+STRAY = 0.02  # share of a read's alignments that may go on in what is bad
+
+
+@njit_entry
+def _are_in_order(query_id, target_id):
+    """Whether rows are in the order of their pairs of reads, (n,) int32 each."""
+    for i in range(1, len(query_id)):
+        if query_id[i] < query_id[i - 1] or (query_id[i] == query_id[i - 1] and target_id[i] < target_id[i - 1]):
+            return False
+    return True
+
+
+def in_order(some: Aligned) -> tuple[Aligned, np.ndarray | None]:
+    """The rows by their two reads, and which ones these are; None: all, which is usual."""
+    if _are_in_order(some.query_id, some.target_id):
+        return some, None
+    order = np.lexsort((some.target_id, some.query_id))
+    return some.take(order), order
+
+
+@njit_entry
+def _list_both(query_id, target_id, strand, telling, found):
+    """Write the rows of pairs of reads that align on both strands to `found`, (n,) int64; return their number.
+
+    query_id, target_id, strand : of Aligned, by pairs.  telling : (n,) bool, the rows that count.
+    """
+    n, i = 0, 0
+    while i < len(query_id):
+        last, forth, back = i, False, False
+        while last < len(query_id) and query_id[last] == query_id[i] and target_id[last] == target_id[i]:
+            forth |= telling[last] and strand[last] > 0
+            back |= telling[last] and strand[last] < 0
+            last += 1
+        if forth and back:
+            for x in range(i, last):
+                if telling[x]:
+                    found[n] = x
+                    n += 1
+        i = last
+    return n
+
+
+def _on_both_strands(some: Aligned, telling: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of pairs of reads that align on both strands; for each the best row of its reads on the other strand."""
+    by_pair, order = in_order(some)
+    rows = np.empty(len(some), np.int64)
+    tells = telling if order is None else telling[order]
+    rows = rows[: _list_both(by_pair.query_id, by_pair.target_id, by_pair.strand, tells, rows)].copy()
+    mine = by_pair.take(rows)
+    pair = np.cumsum(np.diff(mine.query_id, prepend=-1).astype(bool) | np.diff(mine.target_id, prepend=-1).astype(bool))
+    candidate = 2 * pair + (mine.strand > 0)
+    by_score = np.lexsort((mine.score, candidate))
+    best = by_score[np.diff(candidate[by_score], append=-1) != 0]
+    others = rows[best[np.searchsorted(candidate[best], candidate ^ 1)]]
+    return (rows, others) if order is None else (order[rows], order[others])
+
+
+class Crossings(NamedTuple):
+    """Alignments of reads that align on both strands, and where the two cross.
+
+    rows : (n,) int64, the alignments.
+    place : (2, n) int64, on the query and on the target.
+    across : (2, n) bool, whether both run across this place on the query, on the target.
+    partners : (n_reads,) int64, reads with which each read has such a place.
+    """
+
+    rows: np.ndarray
+    place: np.ndarray
+    across: np.ndarray
+    partners: np.ndarray
+
+    def turns(self, some: Aligned, partners: np.ndarray) -> np.ndarray:
+        """Where reads turn that one other read alone runs across, and that on both strands; (2, n) int64.
+
+        Of each of the rows the place on the query and on the target, NOWHERE where they do not turn.  Several such reads
+        are evidence of an inverted repeat in the molecule: reads turn at random places.
+
+        some : all alignments.  partners : the sum of those of all alignments of these reads.
+        """
+        read = np.stack((some.query_id[self.rows], some.target_id[self.rows]))
+        return np.where(self.across & (partners == 1)[read], self.place, NOWHERE)
+
+
+def find_crossings(n_reads: int, some: Aligned, telling: np.ndarray) -> Crossings:
+    """Where the two alignments of reads that align on both strands cross; all those of a pair have to be given.
+
+    telling : (n,) bool, the alignments that count.
+    """
+    rows, others = _on_both_strands(some, telling)
+    mine, its = some.take(rows), some.take(others)
+    read = np.stack((mine.query_id, mine.target_id))
+    start, end, start_of_other, end_of_other = (
+        np.stack((getattr(one, f"query_{edge}"), getattr(one, f"target_{edge}"))).astype(np.int64)
+        for one in (mine, its) for edge in ("start", "end")
+    )  # fmt: skip
+    same, twice, twice_of_other = mine.strand > 0, start + end, start_of_other + end_of_other
+    ahead, back = np.where(same, twice, twice_of_other), np.where(same, twice_of_other, twice)
+    difference, total = ahead[1] - ahead[0], back[0] + back[1]
+    place = np.stack((total - difference, total + difference)) // 4  # where the two diagonals cross
+    within = np.maximum(start, start_of_other) + BEYOND <= place
+    within &= place <= np.minimum(end, end_of_other) - BEYOND
+    pairs = np.unique(read[within].astype(np.int64) << 32 | read[::-1][within])
+    return Crossings(rows, place, within, np.bincount(pairs >> 32, minlength=n_reads))
+
+
+class Standing(NamedTuple):
+    """What all alignments together say of each bin of each read; (n_bins,) bool each.
+
+    bad : hardly any alignment goes on past it.  joined : none does, on whatever strand.  covered : some go on past it.
+    """
+
+    bad: np.ndarray
+    joined: np.ndarray
+    covered: np.ndarray
+
+    @classmethod
+    def of(cls, lengths: np.ndarray, steps: np.ndarray, hull_steps: np.ndarray, threads: int = 1) -> Standing:
+        """From the sums of what `steps_of` gives for sound alignments, and for `hulls`, over all of them."""
+        starts, standing = bin_starts(lengths), cls(*np.empty((3, len(steps)), bool))
+        shared_by(threads)(lambda part: _stand(starts, steps, hull_steps, *part, standing), len(lengths))
+        return standing
+
+
+def bin_starts(lengths: np.ndarray) -> np.ndarray:
+    """Where the bins of each read start, and where those of the last one end, (n_reads + 1,) int64."""
+    return np.concatenate(([0], np.cumsum(lengths // BIN + 2, dtype=np.int64)))
+
+
+@njit_entry
+def _stand(starts, steps, hull_steps, begin, end, standing):
+    """Fill in the bins of reads [begin, end).
+
+    starts : (n_reads + 1,) int64, first bin of each read.  steps, hull_steps : (n_bins,) int32, as of `steps_of`; in every
+    read they sum up to 0.  standing : Standing.
+    """
+    for r in range(begin, end):
+        most = most_hulls = going_on = hulls = 0
+        for at in range(starts[r], starts[r + 1]):
+            going_on += steps[at]
+            hulls += hull_steps[at]
+            most, most_hulls = max(most, going_on), max(most_hulls, hulls)
+        going_on = hulls = 0
+        for at in range(starts[r], starts[r + 1]):
+            going_on += steps[at]
+            hulls += hull_steps[at]
+            standing.bad[at], standing.joined[at] = going_on <= STRAY * most, hulls <= STRAY * most_hulls
+            standing.covered[at] = going_on > 0
+
+
+def fair_geometry(reads: ReadSet, some: Aligned, geometry: Geometry, standing: Standing, threads: int = 1) -> Geometry:
+    """The geometry without the overhangs that do not count, and with what lies in the lesser part of a joined read.
+
+    standing : of the bins of these reads.
+    """
+    bins = _Bins(bin_starts(reads.lengths), *standing)
+    n, columns = len(some), some.columns
+    (left, right), implied, lesser = np.empty((2, n), np.int32), np.empty(n), np.empty(n, bool)
+    before, after = (geometry.left, geometry.right, geometry.implied), (left, right, implied, lesser)
+    shared_by(threads)(lambda part: _judge(bins, columns, before, *part, after), n)
+    return Geometry(left, right, geometry.span, implied, lesser)
+
+
+class _Bins(NamedTuple):
+    """Bins for compiled code: where those of each read start, and what Standing says of them."""
+
+    starts: np.ndarray
+    bad: np.ndarray
+    joined: np.ndarray
+    covered: np.ndarray
+
+
+@njit_entry
+def _judge(bins, aligned, before, begin, end, after):
+    """Fill in rows [begin, end) of the columns of the fair Geometry.
+
+    bins : _Bins.  aligned : the columns of Aligned.  before : left, right and implied of the geometry.
+    after : of the fair one left and right, (n,) int32, implied, (n,) float64, and lesser, (n,) bool.
+    """
+    left, right, implied, lesser = after
+    query_id, target_id, strand, query_start, query_end, target_start, target_end = aligned
+    for i in range(begin, end):
+        q, t, same = query_id[i], target_id[i], strand[i] > 0
+        first, last = (target_start[i], target_end[i]) if same else (target_end[i], target_start[i])
+        bad_left = bins.bad[_bin(bins, q, query_start[i])] or bins.bad[_bin(bins, t, first)]
+        bad_right = bins.bad[_bin(bins, q, query_end[i])] or bins.bad[_bin(bins, t, last)]
+        its_left, its_right = before[0][i], before[1][i]
+        left[i], right[i] = 0 if bad_left else its_left, 0 if bad_right else its_right
+        implied[i] = before[2][i] - its_left - its_right + left[i] + right[i]
+        lesser[i] = False
+        if its_left > BEYOND:
+            lesser[i] = _is_lesser(bins, q, query_start[i], True) or _is_lesser(bins, t, first, same)
+        if its_right > BEYOND and not lesser[i]:
+            lesser[i] = _is_lesser(bins, q, query_end[i], False) or _is_lesser(bins, t, last, not same)
+
+
+@njit_inner
+def _bin(bins, read, position):
+    """The bin of a position on a read.  bins : _Bins."""
+    return bins.starts[read] + position // BIN
+
+
+@njit_inner
+def _is_lesser(bins, read, position, runs_on):
+    """Whether the read is joined there, and the side on which the alignment lies is the lesser: behind, if it runs on.
+
+    bins : _Bins.
+    """
+    at = _bin(bins, read, position)
+    if not bins.joined[at]:
+        return False
+    before = behind = 0
+    for b in range(bins.starts[read], at):
+        before += bins.covered[b]
+    for b in range(at, bins.starts[read + 1]):
+        behind += bins.covered[b]
+    return behind < before if runs_on else before < behind
+
+
+class _Place(NamedTuple):
+    """Reads whose bins a thread fills: others are another thread's.
+
+    starts : (n_reads + 1,) int64, first bin of each read.  lengths : (n_reads,) int32.  low, high : the reads [low, high).
+    """
+
+    starts: np.ndarray
+    lengths: np.ndarray
+    low: int
+    high: int
+
+
+def steps_of(
+    reads: ReadSet, some: Aligned, telling: np.ndarray, crossings: Crossings, partners: np.ndarray, threads: int = 1
+) -> np.ndarray:
+    """By how much the number of alignments that go on changes from bin to bin of each read, (n_bins,) int32.
+
+    telling : (n,) bool, the alignments that count.  crossings, partners : where they cross, as for `Crossings.turns`.
+    """
+    starts = bin_starts(reads.lengths)
+    steps, turns = np.zeros(starts[-1], np.int32), crossings.turns(some, partners)
+    crossing = some.take(crossings.rows).columns
+
+    def add(its_reads: tuple[int, int]) -> None:
+        place = _Place(starts, reads.lengths, *its_reads)
+        _add_steps(place, some.columns, telling, steps)
+        _take_turns(place, crossing, turns, steps)
+
+    shared_by(threads)(add, len(reads))
+    return steps
+
+
+def hull_steps_of(reads: ReadSet, some: Aligned, threads: int = 1) -> np.ndarray:
+    """The same for one alignment of each pair of reads, from their first start to their last end, whatever the strands."""
+    starts, columns = bin_starts(reads.lengths), in_order(some)[0].columns
+    steps = np.zeros(starts[-1], np.int32)
+    shared_by(threads)(lambda part: _add_hull_steps(_Place(starts, reads.lengths, *part), columns, steps), len(reads))
+    return steps
+
+
+@njit_inner
+def _bins_of(place, read, begin, end):
+    """First and last bin of a read, among all bins, in which an alignment from begin to end goes on.  place : _Place."""
+    length, at = place.lengths[read], place.starts[read]
+    first = 0 if begin <= AT_END else (begin + BEYOND + BIN - 1) // BIN
+    last = length // BIN if end >= length - AT_END else (end - BEYOND) // BIN
+    return at + first, at + last
+
+
+@njit_inner
+def _add_step(place, read, begin, end, steps):
+    """Add 1 where an alignment begins to go on, and take 1 where it does not any more.
+
+    place : _Place.  steps : (n_bins,) int32, by bin.
+    """
+    if place.low <= read < place.high:
+        first, last = _bins_of(place, read, begin, end)
+        if first <= last:
+            steps[first] += 1
+            steps[last + 1] -= 1
+
+
+@njit_entry
+def _add_steps(place, aligned, telling, steps):
+    """Of the alignments that tell.
+
+    place : _Place.  aligned : the columns of Aligned.  telling : (n,) bool.  steps : (n_bins,) int32, by bin.
+    """
+    query_id, target_id, _, query_start, query_end, target_start, target_end = aligned
+    for i in range(len(query_id)):
+        if telling[i]:
+            _add_step(place, query_id[i], query_start[i], query_end[i], steps)
+            _add_step(place, target_id[i], target_start[i], target_end[i], steps)
+
+
+@njit_entry
+def _add_hull_steps(place, aligned, steps):
+    """Of one alignment of each pair of reads, whose rows lie together.
+
+    place : _Place.  aligned : the columns of Aligned.  steps : (n_bins,) int32, by bin.
+    """
+    query_id, target_id, _, query_start, query_end, target_start, target_end = aligned
+    i = 0
+    while i < len(query_id):
+        q, t, first = query_id[i], target_id[i], i
+        if q >= place.high:  # the target of a row comes after its query
+            break
+        i += 1
+        while i < len(query_id) and query_id[i] == q and target_id[i] == t:
+            i += 1
+        if not (place.low <= q < place.high or place.low <= t < place.high):
+            continue
+        its_query, query_last = query_start[first], query_end[first]
+        its_target, target_last = target_start[first], target_end[first]
+        for x in range(first + 1, i):
+            its_query, query_last = min(its_query, query_start[x]), max(query_last, query_end[x])
+            its_target, target_last = min(its_target, target_start[x]), max(target_last, target_end[x])
+        _add_step(place, q, its_query, query_last, steps)
+        _add_step(place, t, its_target, target_last, steps)
+
+
+@njit_entry
+def _take_turns(place, aligned, turns, steps):
+    """Let alignments not go on around the places where their reads turn.
+
+    place : _Place.  aligned : the columns of Aligned, of those that cross.  turns : (2, n) int64, as of `Crossings.turns`.
+    steps : (n_bins,) int32, by bin.
+    """
+    query_id, target_id, _, query_start, query_end, target_start, target_end = aligned
+    for i in range(len(query_id)):
+        for side in range(2):
+            read, begin, end = query_id[i], query_start[i], query_end[i]
+            if side:
+                read, begin, end = target_id[i], target_start[i], target_end[i]
+            if not place.low <= read < place.high or turns[side, i] == NOWHERE:
+                continue
+            (first, last), at = _bins_of(place, read, begin, end), place.starts[read]
+            begins = max(first, at + (turns[side, i] - AROUND_TURN) // BIN)
+            ends = min(last, at + (turns[side, i] + AROUND_TURN) // BIN)
+            if begins <= ends:
+                steps[begins] -= 1
+                steps[ends + 1] += 1
