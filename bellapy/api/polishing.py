@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +22,7 @@ from bellapy.jobs.correct.pipeline import BEFORE_PHASING, Counts
 from bellapy.jobs.correct.placements import Placements, homes
 from bellapy.jobs.map.batches import batches
 from bellapy.jobs.map.choose import SECONDARY
-from bellapy.jobs.map.pipeline import Mapped
+from bellapy.jobs.map.pipeline import Mapped, Mapper
 from bellapy.jobs.map.run import Wanted, prepare
 from bellapy.params import Params
 from bellapy.params.assemble import MOST_ROUNDS, SETTLED
@@ -36,7 +35,7 @@ from bellapy.report.run_report import RunReport, Stage
 
 BEYOND = 20_000  # bases by which circles go on for the reads that cross their joint
 MOST_TURNS = 3  # of small ones
-SOME = 100  # reads at a time
+SOME = 100  # reads at a time; so many, spread evenly, tell how to map all
 PLACED, NOISY = 0.5, "clr"  # share of bases that find a place at least, else this preset of `map` is tried
 RAW = "raw"
 CHANGES = "mismatches", "inserted", "deleted", RAW  # of Counts
@@ -158,42 +157,47 @@ def polish_once(
 
 
 def place_reads(drafts: list[Draft], reads: ReadSet, threads: int, report: RunReport) -> Placements:
-    """Where reads lie on drafts; parts of a read may lie in different places.
-
-    A draft that is made of raw reads looks perfect to these reads, and far off to the others.  So where less than half of
-    all bases find a place, it is looked for as noisy reads need it, too.
-    """
-    placed = _place(drafts, reads, None, threads, report)
-    if _n_bases(placed) >= PLACED * reads.n_bases:
-        return placed
-    return max(placed, _place(drafts, reads, NOISY, threads, report), key=_n_bases)
-
-
-def _n_bases(placed: Placements) -> int:
-    return int((placed.end - placed.start).sum())
-
-
-def _place(
-    drafts: list[Draft], reads: ReadSet, preset: str | None, threads: int, report: RunReport
-) -> Placements:  # fmt: skip
-    """The same with one preset of `map`; None: chosen from the reads."""
-    reference = ReadSet.from_codes([_lengthened(draft) for draft in drafts], [draft.name for draft in drafts])
-    stream = batches(_records(reads))
-    first = next(stream, None)
-    mapper = prepare(reference, first, Wanted(preset, lambda params: params, True), report, threads)
+    """Where reads lie on drafts; parts of a read may lie in different places."""
+    mapper = _prepare(drafts, reads, threads, report)
     parts, at = [], 0
 
     def place(records: Records) -> list[Placements]:
         return [_placements(mapped, reads) for mapped in mapper.map(records)]
 
     with report.stage(Stage("map")), progress("map", len(reads)) as advance:
-        for found in map_in_order(place, chain([first] if first else [], stream), threads):
+        for found in map_in_order(place, batches(_records(reads, np.arange(len(reads)))), threads):
             for part in found:
                 shift = at - part.first[0] if len(part.first) else 0
                 parts.append(part._replace(first=part.first + shift, last=part.last + shift))
                 at += len(part.runs)
             advance(len(parts))
     return Placements(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _prepare(drafts: list[Draft], reads: ReadSet, threads: int, report: RunReport) -> Mapper:
+    """A mapper to drafts that fits the reads, of which some are tried.
+
+    A draft that is made of raw reads looks perfect to these reads, and far off to the others.  So where less than half of
+    all bases find a place, it is looked for as noisy reads need it, too.
+    """
+    reference = ReadSet.from_codes([_lengthened(draft) for draft in drafts], [draft.name for draft in drafts])
+    some = next(_records(reads, np.unique(np.linspace(0, len(reads) - 1, SOME).astype(np.int64))))
+    best, most = None, -1.0
+    for preset in (None, NOISY):
+        mapper = prepare(reference, some, Wanted(preset, lambda params: params, True), report, threads)
+        placed = sum(_n_placed(mapped) for mapped in mapper.map(some))
+        if placed > most:
+            best, most = mapper, placed
+        if most >= PLACED * sum(map(len, some.sequences)):
+            break
+    assert best is not None
+    return best
+
+
+def _n_placed(mapped: Mapped) -> int:
+    """Bases of drafts under reads."""
+    first = mapped.hits.take(mapped.hits.kind != SECONDARY)
+    return int((first.t_end - first.t_start).sum())
 
 
 def _lengthened(draft: Draft) -> np.ndarray:
@@ -204,15 +208,15 @@ def _lengthened(draft: Draft) -> np.ndarray:
     return np.resize(draft.codes, n + min(BEYOND, (MOST_TURNS - 1) * n))
 
 
-def _records(reads: ReadSet) -> Iterator[Records]:
-    """Reads as `map` takes them; their names are their numbers."""
-    for begin in range(0, len(reads), SOME):
-        rows = range(begin, min(begin + SOME, len(reads)))
+def _records(reads: ReadSet, rows: np.ndarray) -> Iterator[Records]:
+    """Some reads as `map` takes them; their names are their numbers."""
+    for begin in range(0, len(rows), SOME):
+        some = rows[begin : begin + SOME].tolist()
         texts = []
-        for read in rows:
+        for read in some:
             at = reads.starts[read]
             texts.append(LETTERS[reads.codes[at : at + reads.lengths[read]]].tobytes())
-        yield Records([b"%d" % read for read in rows], [b""] * len(rows), texts, None)
+        yield Records([b"%d" % read for read in some], [b""] * len(some), texts, None)
 
 
 def _placements(mapped: Mapped, reads: ReadSet) -> Placements:

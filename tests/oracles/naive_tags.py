@@ -256,7 +256,7 @@ def _tandem_from(codes, column):
     return [], range(0)
 
 
-def _has_unit(codes, voices, odds, unit, columns, longest):
+def _has_unit(codes, voices, odds, unit, columns, longest, rarer):
     """Whether reads show all units of a tandem repeat: each of its bases is looked at as those of a run."""
     shown, _, missing = odds
     letters = [letter for letter, _, _ in voices(columns[0]) if letter <= GAP]
@@ -270,14 +270,14 @@ def _has_unit(codes, voices, odds, unit, columns, longest):
         lacking -= sum(more == base for at in range(max(0, first - 1), columns[-1] + 1) for _, more, _ in voices(at))
         lacking = min(len(letters), max(0, lacking) // unit.count(base))
         run = min(longest, len(own))
-        evidence += shown[base][run] * (len(letters) - lacking) + missing[base][run] * lacking
+        evidence += shown[base][run] * (len(letters) - lacking) + missing[base][run] * lacking - rarer
     return evidence >= 0
 
 
-def judge(codes, reads, odds, least, longest, many):
+def judge(codes, reads, odds, least, longest, many, rarer):
     """Codes, whether they are raw, slots and begins; odds: (shown, other, missing), each by the base and length of a run.
 
-    many : reads with which the first one, the template, does not count.
+    many : reads with which the first one, the template, does not count.  rarer : evidence that a base more needs beyond 0.
     """
     shown, other, missing = odds
     out, begins, gone = [], [], 0
@@ -292,7 +292,7 @@ def judge(codes, reads, odds, least, longest, many):
         few = len(seen) < max(2, least)
         unit, columns = ([], []) if few or column < gone else _tandem_from(codes, column)
         if unit and len(voices(column + len(unit) - 1)) >= max(2, least):
-            gone = gone if _has_unit(codes, voices, odds, unit, columns, longest) else column + len(unit)
+            gone = gone if _has_unit(codes, voices, odds, unit, columns, longest, rarer) else column + len(unit)
         if column < gone:
             continue
         run = 0 if few or code >= GAP else _run_from(codes, column, longest)
@@ -303,7 +303,7 @@ def judge(codes, reads, odds, least, longest, many):
         n_bases = len(known) - known.count(GAP)
         weights = [odd[code][run] for odd in odds] if run else [0, 0, 0]
         against = weights[0] * n_shown + weights[1] * (n_bases - n_shown) + weights[2] * known.count(GAP)
-        if run == 0 or against >= 0:
+        if run == 0 or against >= rarer:
             out.append((code, few, 0))
         if few or column + 1 == len(codes):
             continue
@@ -318,7 +318,7 @@ def judge(codes, reads, odds, least, longest, many):
         n_bases = min(n, len(behind) + misplaced * max(0, n - len(behind)) // max(1, n))
         run = min(longest, 1 + size)
         evidence = shown[base][run] * behind.count(base) + other[base][run] * (n_bases - behind.count(base))
-        if evidence + missing[base][run] * (n - n_bases) > 0:
+        if evidence + missing[base][run] * (n - n_bases) > rarer:
             out.append((base, False, 1))
     begins.append(len(out))
     return *(list(part) for part in (zip(*out, strict=True) if out else ([], [], []))), begins
@@ -334,14 +334,13 @@ def cost(bases, columns):
     return scores[-1][-1]
 
 
-def gains(codes, reads, begin, end, unit, longer, flank, longest):
-    """What the longer of two lengths of codes[begin:end] gains each read across; None: too long to be told."""
+def gains(codes, reads, begin, end, changed, longer, flank, longest):
+    """What the longer one of codes and `changed` gains each read across codes[begin:end]; None: too long to be told."""
     first, last = max(0, begin - flank), min(len(codes), end + flank)
+    unit = abs(len(changed) - len(codes))
     if last - first + unit > longest:
         return None
-    as_is = codes[first:last]
-    at, its_unit = begin - first, codes[begin : begin + unit]
-    changed = as_is[:at] + (its_unit + as_is[at:] if longer else as_is[at + unit :])
+    as_is, other = codes[first:last], changed[first : last + len(changed) - len(codes)]
     found = []
     for start, symbols in reads[1:]:
         columns = [start + sum(x < INSERTED for x in symbols[:i]) - (s >= INSERTED) for i, s in enumerate(symbols)]
@@ -350,16 +349,34 @@ def gains(codes, reads, begin, end, unit, longer, flank, longest):
         some = [(c, s) for c, s in zip(columns, symbols, strict=True) if first <= c < last]
         bases = [s & 7 for c, s in some if s != GAP and not (c == last - 1 and s >= INSERTED)]
         if len(bases) < longest:
-            found.append((cost(bases, as_is) - cost(bases, changed)) * (1 if longer else -1))
+            found.append((cost(bases, as_is) - cost(bases, other)) * (1 if longer else -1))
     return found
 
 
-def judge_lengths(codes, reads, weights, least, longest_run, doubted, flank, longest):
-    """Codes and begins of a consensus whose runs and tandem repeats have the likelier lengths."""
+def with_unit(codes, begin, unit, longer):
+    """Codes with one unit more, or less, at a place."""
+    return codes[:begin] + (codes[begin : begin + unit] + codes[begin:] if longer else codes[begin + unit :])
+
+
+def _parting_of(codes, reads_of, k, end, doubted):
+    """The base that reads show most often in a run, but for its own; None: too few do."""
+    inside = [letter for at in range(k, end) for letter, _, _ in reads_of[at]]
+    inside += [added for at in range(k, end - 1) for _, added, _ in reads_of[at]]
+    best = max((base for base in range(4) if base != codes[k]), key=lambda base: (inside.count(base), -base))
+    return best if inside.count(best) and doubted * inside.count(best) >= len(reads_of[k]) else None
+
+
+def judge_lengths(codes, reads, weights, least, longest_run, doubted, flank, longest, rarer):
+    """Codes and begins of a consensus whose runs and tandem repeats have the likelier lengths, with bases that part runs."""
     out, begins, free, gone, middle = [], [], 0, 0, len(weights[0][0]) // 2
     reads_of = [list(_shown(reads[1:], column)) for column in range(len(codes))]
+    parts = {}
+
+    def tell(its, base, n_units, unit):
+        return sum(weights[base][n_units][middle + max(-middle, min(middle, gain))] for gain in its) - rarer * unit
+
     for k, base in enumerate(codes):
-        sites = []
+        sites, run = [], 0
         if base < GAP and len(reads_of[k]) >= max(2, least):
             unit, columns = _tandem_from(codes, k)
             run = _run_from(codes, k, len(codes))
@@ -375,14 +392,23 @@ def judge_lengths(codes, reads, weights, least, longest_run, doubted, flank, lon
                 (False, doubted * lacking >= len(reads_of[k]) * unit and end > k + 1),
                 (True, doubted * shown >= len(reads_of[k])),
             ):
-                its = gains(codes, reads, k, end, unit, longer, flank, longest) if enough and k >= free else None
+                changed = with_unit(codes, k, unit, longer)
+                its = gains(codes, reads, k, end, changed, longer, flank, longest) if enough and k >= free else None
                 if its is None:
                     continue
-                n_units = min(longest_run, (end - k) // unit + longer)
-                evidence = sum(weights[base][n_units][middle + max(-middle, min(middle, gain))] for gain in its)
+                evidence = tell(its, base, min(longest_run, (end - k) // unit + longer), unit)
                 if evidence > 0 if longer else evidence < 0:
                     free = end + 1
                     more, gone = (codes[k : k + unit], gone) if longer else ([], k + unit)
+        other = _parting_of(codes, reads_of, k, k + run, doubted) if run > 1 and k >= free else None
+        if other is not None:
+            told = {}
+            for at in range(k + 1, k + run):
+                its = gains(codes, reads, k, k + run, [*codes[:at], other, *codes[at:]], True, flank, longest)
+                told[at] = -1 if its is None else tell(its, other, 1, 1)
+            best = max(told, key=lambda at: (told[at], -at))
+            if told[best] > 0:
+                parts[best], free = other, k + run + 1
         begins.append(len(out))
-        out += more + ([] if k < gone else [base])
+        out += more + ([parts[k]] if k in parts else []) + ([] if k < gone else [base])
     return out, [*begins, len(out)]

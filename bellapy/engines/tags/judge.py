@@ -11,7 +11,10 @@ seems to add one, or has its last base in the place of a neighbour.  Such reads 
 
 The template has no vote where many reads lie: its own errors made the columns.  Where there are few, it counts like them.
 
-Source: the likelihood ratio of two simple hypotheses (Neyman and Pearson 1933), with independent reads.
+There are four times as many sequences with a base more, so that each of them is a quarter as likely before reads are seen.
+
+Source: the ratio of what two hypotheses make likely, with independent reads (Bayes factor; Kass and Raftery 1995), and of
+their prior odds.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ USUAL_MISSING, USUAL_MORE, USUAL_OTHER = 0.05, 0.02, 0.02  # rates, without more
 WEIGHT = 200  # reads that the rate of runs of one base less stands for
 LEAST_RATE = 0.001  # even the best reads have errors in common
 PARTS = 256  # of a unit of logarithms
+RARER = round(PARTS * float(np.log(4)))  # by which a sequence is less likely beforehand for each base more
 U = np.uint64
 MANY = 7  # reads, with which the template has no vote
 PERIODS = 2, 3  # bases of the units of tandem repeats that are judged
@@ -184,7 +188,8 @@ def find_odds(tallies: Iterable[Tally]) -> Odds:
 def _evidence(odds, base, run, shown, n_bases, n):
     """For a run of so many equal bases and not of one less: `shown` of n reads show the base, n_bases any base there."""
     of_run = base, run
-    return odds.shown[of_run] * shown + odds.other[of_run] * (n_bases - shown) + odds.missing[of_run] * (n - n_bases)
+    of_reads = odds.shown[of_run] * shown + odds.other[of_run] * (n_bases - shown) + odds.missing[of_run] * (n - n_bases)
+    return of_reads - RARER
 
 
 @njit_inner

@@ -5,6 +5,9 @@ the run may stand in for it, and the read does not show that it lacks one.  So w
 length, each read's bases there are aligned to the consensus and to the consensus with one unit less, or more.  What either
 one gains a read tells something.  How often reads gain how much where a length is right, and where it is not, is counted on
 other runs, with lengths that are false for once.
+
+Where a base is missing that parts two runs of the same base, as T in GGTGG, reads add it in several places: those that have
+a G more or less than the consensus seem to have it elsewhere.  So it is judged likewise, in every place of the run.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import numpy as np
 from bellapy.compute.jit import njit, njit_inner
 from bellapy.engines.tags.draft import count_columns, go_to_column
 from bellapy.engines.tags.graph import Consensus
-from bellapy.engines.tags.judge import LEAST_RATE, LONGEST_RUN, N_SEEN, PARTS, WEIGHT, count_reads, find_tandem, see
+from bellapy.engines.tags.judge import LEAST_RATE, LONGEST_RUN, N_SEEN, PARTS, RARER, WEIGHT, count_reads, find_tandem, see
 from bellapy.engines.tags.symbols import GAP, INSERTED, UNKNOWN_BASE, Pile
 
 DOUBTED = 3  # a length is looked at where one read in so many speaks against it
@@ -32,13 +35,15 @@ class Site(NamedTuple):
     """A length in doubt.
 
     begin, end : its columns.  unit : bases of the unit; 1 in a run.  longer : whether a unit may be missing; else one may be
-    too many.
+    too many.  at, other : a column of a run before which this base may be missing; GAP: it is a base of the run.
     """
 
     begin: int
     end: int
     unit: int
     longer: bool
+    at: int
+    other: int
 
 
 @njit_inner
@@ -59,6 +64,20 @@ def _doubts(codes, seen, begin, end, unit):
         more += seen[end * N_SEEN + base] if codes[end] != base else 0
     n = count_reads(seen, begin)
     return DOUBTED * lacking >= n * unit, DOUBTED * more >= n
+
+
+@njit_inner
+def _parting(codes, seen, begin, end):
+    """The base that enough reads show within a run, as one more or in the place of the run's; GAP: there is none."""
+    best, most = GAP, np.int64(0)
+    for base in range(GAP):
+        shown = np.int64(0)
+        for column in range(begin, end):
+            shown += seen[column * N_SEEN + base]
+            shown += seen[column * N_SEEN + UNKNOWN_BASE + 1 + base] if column + 1 < end else 0
+        if base != codes[begin] and shown > most:
+            best, most = base, shown
+    return best if DOUBTED * most >= count_reads(seen, begin) else GAP
 
 
 @njit_inner
@@ -106,9 +125,9 @@ def _changed(codes, first, last, site, columns):
     """Write columns first to last - 1 with one unit more or less; returns how many there are."""
     n = 0
     for column in range(first, last):
-        if column == site.begin and site.longer:
+        if column == site.at and site.longer:
             for i in range(site.unit):
-                columns[n] = codes[column + i]
+                columns[n] = codes[column + i] if site.other == GAP else site.other
                 n += 1
         if site.longer or not site.begin <= column < site.begin + site.unit:
             columns[n] = codes[column]
@@ -145,6 +164,8 @@ def _weigh(pile, codes, site, place, column, ends, work, classes):
 @njit_inner
 def _length(site):
     """Units of the longer of both lengths, as they are counted."""
+    if site.other < GAP:
+        return np.int64(1)
     return min(LONGEST_RUN, (site.end - site.begin) // site.unit + site.longer)
 
 
@@ -176,15 +197,18 @@ def _tally(pile, codes, counts):
         n += end > k
         if end > k and n % SAMPLED == 0:
             for longer in range(2):
-                site = Site(k, end, 1, longer == 1)
+                site = Site(k, end, 1, longer == 1, k, GAP)
                 _weigh(pile, codes, site, place, column, ends, work, counts[longer, codes[k], _length(site)])
+            if end > k + 1:
+                parting = Site(k, end, 1, True, k + 1, (np.int64(codes[k]) + 1 + n // SAMPLED % 3) % 4)
+                _weigh(pile, codes, parting, place, column, ends, work, counts[1, parting.other, 1])
 
 
 def tally_lengths(pile: Pile, codes: np.ndarray) -> np.ndarray:
     """What the reads of a pile gain by the true lengths of runs and by others, of one run in SAMPLED.
 
     Returns (2, GAP, LONGEST_RUN + 1, CLASSES) int64: reads where the shorter or the longer length is false, by the run's
-    base, the longer length, and what this one gains the read.
+    base, the longer length, and what this one gains the read.  A base that parts a run falsely is a longer run of one base.
     """
     counts = np.zeros((2, GAP, LONGEST_RUN + 1, CLASSES), np.int64)
     _tally(pile, codes, counts)
@@ -209,7 +233,7 @@ def _judge_lengths(pile, codes, weights, least):
     n, free, seen, classes = len(codes), 0, np.zeros(len(codes) * N_SEEN + 1, np.int32), np.zeros(CLASSES, np.int64)
     see(pile, seen)
     place, column, ends, work = _begin(pile)
-    gone, more = np.zeros(n, np.bool_), np.zeros(n, np.int64)
+    gone, more, parting = np.zeros(n, np.bool_), np.zeros(n, np.int64), np.full(n, GAP, np.uint8)
     for k in range(n):
         if codes[k] >= GAP or count_reads(seen, k) < least:
             continue
@@ -218,13 +242,13 @@ def _judge_lengths(pile, codes, weights, least):
             if end == k or k < free:
                 continue
             for longer, doubted in enumerate(_doubts(codes, seen, k, end, unit)):
-                site = Site(k, end, unit, longer == 1)
+                site = Site(k, end, unit, longer == 1, k, GAP)
                 if not doubted or k < free or (not longer and end == k + 1):  # `judge` knows of single bases
                     continue
                 classes[:] = 0
                 if not _weigh(pile, codes, site, place, column, ends, work, classes):
                     continue
-                evidence = (weights[codes[k], _length(site)] * classes).sum()
+                evidence = (weights[codes[k], _length(site)] * classes).sum() - RARER * unit
                 if evidence <= 0 if site.longer else evidence >= 0:
                     continue
                 free = end + 1
@@ -232,11 +256,23 @@ def _judge_lengths(pile, codes, weights, least):
                     more[k] = unit
                 else:
                     gone[k : k + unit] = True
-    return gone, more
+        end = _run_end(codes, k)
+        other = _parting(codes, seen, k, end) if end > k + 1 and k >= free else GAP
+        best = np.int64(0)
+        for at in range(k + 1, end if other < GAP else k):
+            classes[:] = 0
+            if not _weigh(pile, codes, Site(k, end, 1, True, at, other), place, column, ends, work, classes):
+                break
+            evidence = (weights[other, 1] * classes).sum() - RARER
+            if evidence > best:
+                best, free = evidence, end + 1
+                more[k:end], parting[k:end] = 0, GAP
+                more[at], parting[at] = 1, other
+    return gone, more, parting
 
 
 def judge_lengths(pile: Pile, consensus: Consensus, weights: np.ndarray, least: int) -> Consensus:
-    """A consensus whose runs and tandem repeats have the likelier lengths.
+    """A consensus whose runs and tandem repeats have the likelier lengths, and with the bases that part runs.
 
     Parameters
     ----------
@@ -249,11 +285,13 @@ def judge_lengths(pile: Pile, consensus: Consensus, weights: np.ndarray, least: 
     A length changes by one unit at most, and not where the one before it does.
     """
     codes = consensus.codes
-    gone, more = _judge_lengths(pile, codes, weights, max(2, least))
+    gone, more, parting = _judge_lengths(pile, codes, weights, max(2, least))
     sizes = np.where(gone, 0, 1 + more)
     begins = np.concatenate(([0], np.cumsum(sizes)))
     column = np.repeat(np.arange(len(codes)), sizes)
     within = np.arange(len(column)) - begins[column]
     new = within < more[column]  # what is put in stands before the unit that it repeats
     found = codes[np.where(new, column + within, column)]
+    parts = new & (parting[column] < GAP)
+    found[parts] = parting[column[parts]]
     return Consensus(found, consensus.raw[column] & ~new, new.astype(np.uint8), begins)

@@ -58,7 +58,8 @@ def clean_graph(graph: Graph, inner: Inner, alike: Alike) -> Cleaned:
     """Take away what hides the way through a graph."""
     total = np.zeros(3, np.int64)
     for _ in range(TURNS):
-        done = drop_tips(graph, inner, alike), pop_bubbles(graph, inner, alike), drop_weak(graph)
+        popped = pop_bubbles(graph, inner, alike) + drop_parallel(graph, inner, alike)
+        done = drop_tips(graph, inner, alike), popped, drop_weak(graph)
         total += done
         if not any(done):
             break
@@ -192,6 +193,31 @@ def pop_bubbles(graph: Graph, inner: Inner, alike: Alike) -> int:
         n += graph.drop(leaves & ~np.isin(graph.keys, steps))
         popped += n > 0
     return popped
+
+
+def drop_parallel(graph: Graph, inner: Inner, alike: Alike) -> int:
+    """Of reads that lie between the same two others keep that of the longest overlaps, as of the ways through a bubble, also
+    where more ways leave or reach these two; how many went.
+
+    Else such a pair hides a dead end behind it.
+    """
+    arcs, first, degrees = graph.arcs, graph.first, graph.degrees
+    between: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+    single = (degrees == 1) & (degrees.reshape(-1, 2)[:, ::-1].ravel() == 1)
+    for back in np.flatnonzero(single[arcs.target]).tolist():
+        v = int(arcs.target[back])
+        overlaps, bases = (int(some[back] + some[first[v]]) for some in (arcs.overlap, arcs.length))
+        between.setdefault((int(arcs.source[back]), int(arcs.target[first[v]])), []).append((-overlaps, v, bases))
+    gone = np.zeros(graph.n_vertices // 2, bool)
+    for (before, behind), some in between.items():
+        alive = sorted(one for one in some if not gone[one[1] >> 1])
+        for _, v, bases in alive[1:]:
+            kept = alive[0]
+            few = not _is_well_shown([v], inner) or _is_rare([v], [kept[1]], inner.n_inside)
+            if abs(bases - kept[2]) <= ALIKE and v ^ 1 != kept[1] and (few or alike([v], [before, kept[1], behind])):
+                gone[v >> 1] = True
+    graph.drop_reads(gone)
+    return int(gone.sum())
 
 
 class Bubble(NamedTuple):

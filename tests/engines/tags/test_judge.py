@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from piles import pack, piles
 
-from bellapy.engines.tags.judge import LONGEST_RUN, MANY, PARTS, Odds, find_odds, judge, no_tally, tally
+from bellapy.engines.tags.judge import LONGEST_RUN, MANY, PARTS, RARER, Odds, find_odds, judge, no_tally, tally
 from bellapy.engines.tags.symbols import GAP, INSERTED
 
 USUAL = find_odds([])
@@ -23,7 +23,7 @@ weights = st.lists(of_runs, min_size=GAP, max_size=GAP)
 def test_bases_are_judged_as_defined(pile, odds, least):
     template, reads = pile
     found = judge(pack(reads), template, Odds(*(np.array(part) for part in odds)), least)
-    codes, raw, slots, begins = naive.judge(template.tolist(), reads, odds, least, LONGEST_RUN, MANY)
+    codes, raw, slots, begins = naive.judge(template.tolist(), reads, odds, least, LONGEST_RUN, MANY, RARER)
     assert found.codes.tolist() == codes
     assert found.raw.tolist() == raw
     assert found.slots.tolist() == slots
@@ -63,13 +63,24 @@ def test_the_template_counts_where_there_are_few_reads():
     assert judged(even, even).codes.tolist() == one_more
 
 
+def test_a_base_more_is_a_quarter_as_likely_beforehand():
+    """A read tells as much by showing the base as another one by lacking it."""
+    assert round(PARTS * math.log(4)) == RARER
+    codes = np.array([0, 1, 3, 2], np.uint8)
+    even = np.full((GAP, LONGEST_RUN + 1), PARTS)
+    whole, short = [(0, codes.tolist())], [(0, [0, 1, GAP, 2])]
+    for n_more, expected in ((0, [0, 1, 2]), (1, [0, 1, 2]), (2, codes.tolist())):
+        pile = pack([*whole, *whole * (8 + n_more), *short * 8])
+        assert judge(pile, codes, Odds(even, 0 * even, -even), 3).codes.tolist() == expected
+
+
 def test_a_read_with_another_base_speaks_against_a_base_where_reads_add_bases_more_often_than_they_replace_them():
     counts = no_tally()
     counts.runs[:], counts.bases[:] = 10_000, 10_000
     counts.missing[:], counts.more[:], counts.other[:] = 400, 400, 100
     odds = find_odds([counts])
     codes = np.array([0, 1, 3, 2], np.uint8)
-    reads = [(0, codes.tolist()), *[(0, codes.tolist())] * 4, *[(0, [0, 1, GAP, 2])] * 4]
+    reads = [(0, codes.tolist()), *[(0, codes.tolist())] * 5, *[(0, [0, 1, GAP, 2])] * 4]
     assert judge(pack(reads), codes, odds, 3).codes.tolist() == codes.tolist()
     assert judge(pack([*reads, *[(0, [0, 1, 2, 2])] * 4]), codes, odds, 3).codes.tolist() == [0, 1, 2]
 

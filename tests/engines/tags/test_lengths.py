@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from piles import pack, piles
 
 from bellapy.engines.tags.graph import Consensus
-from bellapy.engines.tags.judge import LONGEST_RUN
+from bellapy.engines.tags.judge import LONGEST_RUN, RARER
 from bellapy.engines.tags.lengths import (
     CLASSES,
     DOUBTED,
@@ -36,10 +36,10 @@ def consensus(codes: list[int]) -> Consensus:
 @given(piles(letters=2), st.integers(0, 1 << 30), st.integers(0, 4))
 def test_lengths_are_judged_as_defined(pile, seed, least):
     template, reads = pile
-    weights = np.random.default_rng(seed).integers(-300, 300, SHAPE)
+    weights = np.random.default_rng(seed).integers(-900, 900, SHAPE)
     found = judge_lengths(pack(reads), consensus(template.tolist()), weights, least)
     codes, begins = naive.judge_lengths(
-        template.tolist(), reads, weights.tolist(), least, LONGEST_RUN, DOUBTED, FLANK, LONGEST
+        template.tolist(), reads, weights.tolist(), least, LONGEST_RUN, DOUBTED, FLANK, LONGEST, RARER
     )  # fmt: skip
     assert (found.codes.tolist(), found.begins.tolist()) == (codes, begins)
 
@@ -66,6 +66,19 @@ def test_a_unit_that_most_reads_have_more_comes_in(unit):
     assert found.codes.tolist() == longer
 
 
+def test_a_base_that_parts_a_run_comes_in_where_reads_add_it_in_several_places():
+    """Of seven reads of GGTGGG two have a G more before the T, one has a G less, and two lack the T."""
+    flank = [0, 1, 3, 0, 2, 1, 0, 3, 1]
+    codes, parted = [*flank, *[2] * 5, *flank], [*flank, 2, 2, 3, 2, 2, 2, *flank]
+    whole, more, less = [2, 2, INSERTED + 3, 2, 2, 2], [2, 2, 2, INSERTED + 3, 2, 2, INSERTED + 2], [2, 3, 2, 2, 2]
+    reads = [(0, [*flank, *run, *flank]) for run in ([2] * 5, whole, whole, more, more, less, [2] * 5, [2] * 5)]
+    found = judge_lengths(pack(reads), consensus(codes), USUAL, 3)
+    assert found.codes.tolist() == parted
+    assert found.begins.tolist() == [*range(12), *range(13, len(parted) + 1)]
+    plain = [(0, codes)] * 4
+    assert judge_lengths(pack([*reads, *plain]), consensus(codes), USUAL, 3).codes.tolist() == codes
+
+
 def test_what_reads_gain_is_counted():
     """Of one run in SAMPLED, here the last one of so many, which is of two bases."""
     codes = [*[0, 1, 2, 3] * 8, 3, *[0, 1, 2, 3] * 3]
@@ -75,9 +88,10 @@ def test_what_reads_gain_is_counted():
     counts = tally_lengths(pack(reads), np.array(codes, np.uint8))
     assert counts[0, 3, 2].tolist() == [1, 0, 0, 0, 3]  # beside one base
     assert counts[1, 3, 3].tolist() == [3, 0, 0, 0, 1]  # beside three
-    assert counts.sum() == 8
+    assert counts[1, 1, 1].tolist() == [3, 1, 0, 0, 0]  # a false C that parts them
+    assert counts.sum() == 12
     for longer in (False, True):
-        its = naive.gains(codes, reads, at, at + 2, 1, longer, FLANK, LONGEST)
+        its = naive.gains(codes, reads, at, at + 2, naive.with_unit(codes, at, 1, longer), longer, FLANK, LONGEST)
         classes = np.bincount(np.clip(its, -MIDDLE, MIDDLE) + MIDDLE, minlength=CLASSES)
         assert counts[int(longer), 3, 2 + longer].tolist() == classes.tolist()
 

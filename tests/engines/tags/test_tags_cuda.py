@@ -14,7 +14,7 @@ from piles import pack
 from bellapy.compute.gpu.devices import find_gpus
 from bellapy.engines.tags.columns import Look, compare, tell_apart
 from bellapy.engines.tags.graph import Terms
-from bellapy.engines.tags.judge import LONGEST_RUN, MANY, find_odds
+from bellapy.engines.tags.judge import LONGEST_RUN, MANY, RARER, find_odds
 from bellapy.engines.tags.symbols import Pile, Sources, make_pile
 from bellapy.errors import DeviceError
 from bellapy.records.bases import PAD, UNKNOWN
@@ -121,7 +121,7 @@ def one_by_one(both_ways: np.ndarray, asked: Given, rule: Rule):
             if turn < rule.rounds:
                 codes, raw, begins = naive.consensus(before, reads, *rule.terms, rule.least, False)
             else:
-                codes, raw, _, begins = naive.judge(before, reads, odds, rule.least, LONGEST_RUN, MANY)
+                codes, raw, _, begins = naive.judge(before, reads, odds, rule.least, LONGEST_RUN, MANY, RARER)
             new = naive.new_columns(codes, begins, before)
             places = [begins[place] for place in places]
         yield codes, raw, places, sum(len(symbols) for _, symbols in reads[1:]), *left_out

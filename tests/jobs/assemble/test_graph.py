@@ -114,6 +114,26 @@ def test_ways_of_different_lengths_stay():
     assert clean.pop_bubbles(graph, inner_of([0] * 6), never) == 0 and arcs_of(graph) == arcs
 
 
+def test_of_two_reads_between_the_same_two_one_goes_though_another_way_leads_on():
+    """2 and 4 lie between 0 and the dead end 6; behind 0, 8 leads on."""
+    beside = {(0, 8): 250, **{(8 + 2 * i, 10 + 2 * i): 250 for i in range(5)}}
+    arcs = mirrored({(0, 2): 100, (2, 6): 300, (0, 4): 200, (4, 6): 250, **beside})
+    graph, few, many = graph_of(arcs, np.full(10, 1000)), inner_of([0] * 10), inner_of([5] * 10)
+    assert clean.find_bubble(graph, 0) is None
+    assert clean.drop_tips(graph, few, never) == 0
+    assert clean.drop_parallel(graph, many, never) == 0
+    assert clean.drop_parallel(graph, many, lambda others, way: (others, way) == ([4], [0, 2, 6])) == 1, "they are alike"
+    assert arcs_of(graph) == mirrored({(0, 2): 100, (2, 6): 300, **beside})
+    assert clean.drop_tips(graph, few, never) == 2
+    assert arcs_of(graph) == mirrored(beside)
+
+
+def test_reads_between_the_same_two_over_different_lengths_stay():
+    arcs = mirrored({(0, 2): 100, (2, 6): 300, (0, 4): 400, (4, 6): 600, (0, 8): 250, (8, 10): 250})
+    graph = graph_of(arcs, np.full(6, 2000))
+    assert clean.drop_parallel(graph, inner_of([0] * 6), never) == 0 and arcs_of(graph) == arcs
+
+
 def test_tips_go_one_after_another():
     """Of two dead ends at a fork the shorter one goes, and the other stays."""
     arcs = mirrored({(0, 2): 100, (2, 4): 100, (4, 6): 100, (4, 8): 200, (6, 10): 400, (10, 12): 400})
