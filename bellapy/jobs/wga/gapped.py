@@ -132,10 +132,11 @@ class Aligner:
         """
         if not scene.trims or not scene.spanned.meets(part):
             return [part]
-        *place, runs = stretch_around((part.target, part.query), part.runs, t, scene.spanned, 1 if is_first else 2)
+        at, least = (part.target, part.query), 1 if is_first else 2
+        t_start, q_start, runs = stretch_around(at, part.runs, t, scene.spanned, least)
         if runs[:, 1].sum() == part.runs[:, 1].sum():
             return [part]
-        left = Alignment(part.score, 0, 0, 1, *place, runs)
+        left = Alignment(part.score, 0, 0, 1, t_start, q_start, runs)
         pieces = scored(left, scene.sequences[:2], self.params) if len(runs) else []
         return [Part(piece.score, piece.t_start, piece.q_start, piece.runs) for piece in pieces]
 
