@@ -57,7 +57,7 @@ class WgaParams:
     """What ends an extension of close genomes.  A path through a gap that ydrop bridges falls behind the path that goes on
     along another copy of a satellite, until that one pays for the same gap; it must not be given up before."""
     cut_drop: int = 4700
-    """Fall of the score where an alignment is cut, 0 for never."""
+    """Fall of the score where an alignment is cut, 0 for never: half of ydrop."""
     itself: Annotated[
         bool, About("Align the target with itself, and tell each pair of places once", panel=INPUT, flags=("--self",))
     ] = False
