@@ -6,6 +6,7 @@ Sources: the UCSC Genome Browser's descriptions of MAF, AXT and chain; the SAM s
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 import numpy as np
 
@@ -96,7 +97,8 @@ def _axt(layout: Layout, alignments: list[Alignment]) -> Iterator[bytes]:
 
 
 def cigar(found: Alignment) -> str:
-    return "".join(f"{size}{OPERATIONS[operation]}" for operation, size in found.runs.tolist())
+    operations, sizes = found.runs.T.tolist()
+    return "".join(chain.from_iterable(zip(map(str, sizes), map(OPERATIONS.__getitem__, operations), strict=True)))
 
 
 def _paf(layout: Layout, alignments: list[Alignment]) -> Iterator[bytes]:

@@ -44,6 +44,7 @@ SAMPLED = 4
 
 XDROP_MATCHES = 10  # xdrop is the score of so many A
 YDROP_GAP = 300  # ydrop is the cost of a gap of so many bases
+CLOSE_YDROP_GAP = 600  # likewise, in the pass of long seeds of close genomes
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,11 @@ class WgaParams:
 
     scores: GapScores = DEFAULT_SCORES
     xdrop: int = 910
+    close_ydrop: int = 18_400
+    """What ends an extension of close genomes.  A path through a gap that ydrop bridges falls behind the path that goes on
+    along another copy of a satellite, until that one pays for the same gap; it must not be given up before."""
+    cut_drop: int = 4700
+    """Fall of the score where an alignment is cut, 0 for never: half of ydrop."""
     itself: Annotated[
         bool, About("Align the target with itself, and tell each pair of places once", panel=INPUT, flags=("--self",))
     ] = False
@@ -93,11 +99,6 @@ class WgaParams:
         0.0
     )
 
-    @property
-    def cut_drop(self) -> int:
-        """Fall of the score where an alignment is cut, 0 for never: half of what ends an extension."""
-        return 0 if self.no_cut else self.ydrop // 2
-
     def to_dict(self) -> dict[str, Any]:
         """For the report."""
         shown = {name: value for name, value in vars(self).items() if name != "scores"}
@@ -124,7 +125,9 @@ def make_wga_params(values: Mapping[str, Any], scores: GapScores = DEFAULT_SCORE
     if preset in ("close", "distant") and kept:
         raise ParameterError(f"--preset {preset} and {kept[0]}: such presets leave copies out early; choose one of them")
     given.setdefault("xdrop", XDROP_MATCHES * int(scores.matrix[0, 0]))
+    given.setdefault("close_ydrop", given.get("ydrop", scores.open + CLOSE_YDROP_GAP * scores.extend))
     given.setdefault("ydrop", scores.open + YDROP_GAP * scores.extend)
+    given["cut_drop"] = 0 if given.get("no_cut") else given["ydrop"] // 2
     if "hspthresh" in given:
         given.setdefault("gappedthresh", given["hspthresh"])
     return WgaParams(scores=scores, **given)

@@ -30,8 +30,8 @@ from bellapy.engines.ydrop.foresight import Foresight, foresee
 from bellapy.engines.ydrop.walls import is_clear, on_wall
 from bellapy.jobs.wga.extending import Extending, Outcome, Wanted, unforeseen
 from bellapy.jobs.wga.kept import NOTHING, NOWHERE, Keeper, Part, Progress
-from bellapy.jobs.wga.scene import Anchors, Scene, Sequences, ends_of
-from bellapy.jobs.wga.select import scored, stretches
+from bellapy.jobs.wga.scene import Anchors, Scene, Sequences, ends_of, stretch_around
+from bellapy.jobs.wga.select import scored
 from bellapy.params.wga import WgaParams
 from bellapy.records.genomes import Alignment
 
@@ -132,15 +132,12 @@ class Aligner:
         """
         if not scene.trims or not scene.spanned.meets(part):
             return [part]
-        path = Alignment(part.score, 0, 0, 1, part.target, part.query, part.runs)
-        on_target, on_query = scene.spanned.of_path(path)
-        free = ~(on_target | on_query) if is_first else ~(on_target & on_query)
-        if free.all():
+        at, least = (part.target, part.query), 1 if is_first else 2
+        t_start, q_start, runs = stretch_around(at, part.runs, t, scene.spanned, least)
+        if runs[:, 1].sum() == part.runs[:, 1].sum():
             return [part]
-        at, edges = int((path.pairs()[0] < t).sum()), np.flatnonzero(~free)
-        low, high = edges[edges < at].max(initial=-1) + 1, edges[edges >= at].min(initial=len(free))
-        free[:low], free[high:] = False, False
-        pieces = [some for piece in stretches(path, free) for some in scored(piece, scene.sequences[:2], self.params)]
+        left = Alignment(part.score, 0, 0, 1, t_start, q_start, runs)
+        pieces = scored(left, scene.sequences[:2], self.params) if len(runs) else []
         return [Part(piece.score, piece.t_start, piece.q_start, piece.runs) for piece in pieces]
 
     def _look_ahead(self, scene: Scene, some: Round, x: int, ahead: dict[int, Outcome]) -> dict[int, Outcome]:

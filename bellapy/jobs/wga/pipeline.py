@@ -101,7 +101,8 @@ def _align(target: Genome, query: Genome, params: WgaParams, means: Means) -> tu
             target, query = _without_spanned(target, query, _alignments(sequences, done)[0])
         anchors = anchors_of(target, {1: query, -1: query.reverse()}, sequences, one, number, params, means)
         is_last = number == len(passes) - 1  # of the anchors of long seeds few are extended, and a GPU would extend all
-        done = _extend(sequences, anchors, passes[0].linked, number, done, params, means if is_last else _without_gpu(means))
+        rules = replace(params, ydrop=one.ydrop)
+        done = _extend(sequences, anchors, passes[0].linked, number, done, rules, means if is_last else _without_gpu(means))
     return _alignments(sequences, done)
 
 

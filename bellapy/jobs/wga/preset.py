@@ -36,7 +36,7 @@ class Pass(NamedTuple):
     sampled : one word in so many counts, by its hash.
 
     linked : anchors are taken by the seeds in their HSPs and in those near by (support.py), not by their own scores.
-    Distant genomes have too few seeds in common.
+    Distant genomes have too few seeds in common.  ydrop : what ends an extension.
     """
 
     seed: str
@@ -44,18 +44,20 @@ class Pass(NamedTuple):
     most_copies: int
     sampled: int
     linked: bool
+    ydrop: int
 
 
 def passes_of(target: Genome, query: Genome, params: WgaParams, threads: int = 1) -> list[Pass]:
     """The passes in order; the last one has the seeds that the options name."""
-    own = Pass(params.seed, not params.notransition, params.max_copies, 1, linked=False)
+    own = Pass(params.seed, not params.notransition, params.max_copies, 1, linked=False, ydrop=params.ydrop)
     preset = params.preset
     if preset == "auto":
         preset = _choose(target, query, params, threads)
     if preset == "lastz":
         return [own]
     close = preset == "close"
-    return [Pass(LONG_SEED, not close, FEW_COPIES, SAMPLED if close else 1, linked=close), own]
+    sampled, ydrop = (SAMPLED, params.close_ydrop) if close else (1, params.ydrop)
+    return [Pass(LONG_SEED, not close, FEW_COPIES, sampled, linked=close, ydrop=ydrop), own]
 
 
 def _choose(target: Genome, query: Genome, params: WgaParams, threads: int) -> str:

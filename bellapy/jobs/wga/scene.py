@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bellapy.compute.jit import njit, njit_inner
 from bellapy.engines.ydrop.walls import add_wall, no_walls
 from bellapy.jobs.wga.kept import Part, Progress
 from bellapy.records.genomes import PAIR, QUERY_ALONE, TARGET_ALONE, Alignment, Genome
@@ -130,11 +131,68 @@ class Spanned(NamedTuple):
         """Whether a base of those between the ends of an alignment is spanned, on either genome."""
         return any(span.any() for span in self._spans(part))
 
-    def of_path(self, path: Alignment) -> tuple[np.ndarray, np.ndarray]:
-        """Which pairs of a path have a spanned base on the target, and on the query, (n,) bool each."""
-        t, q = path.pairs()
-        half = len(self.query)
-        return self.target[t], self.query[np.where(q < half, q, 2 * half - 1 - q)]
+
+@njit
+def stretch_around(part_at, runs, anchor, spanned, least):
+    """What of a path lies around an anchor between pairs that are spanned on `least` of both genomes: target and query place
+    of the first pair, and the runs, (n, 2) int64, none where no pair is left.
+
+    part_at : target and query place of the path's first pair.  runs : (m, 2) int64.  anchor : its target place.
+    spanned : Spanned.
+    """
+    low, high, n, half = 0, np.int64(1) << 60, 0, len(spanned.query)
+    t, q = part_at
+    for x in range(len(runs)):
+        operation, size = runs[x, 0], runs[x, 1]
+        for k in range(size if operation == PAIR and n < high else 0):
+            q_at = q + k if q + k < half else 2 * half - 1 - q - k
+            if np.int64(spanned.target[t + k]) + np.int64(spanned.query[q_at]) >= least:
+                if t + k >= anchor:
+                    high = n + k
+                    break
+                low = n + k + 1
+        n += size if operation == PAIR else 0
+        t += size if operation != QUERY_ALONE else 0
+        q += size if operation != TARGET_ALONE else 0
+    left = np.empty((len(runs), 2), np.int64)
+    first_t, first_q, n_left = _pairs_between(part_at, runs, low, min(high, n), left)
+    return first_t, first_q, left[:n_left].copy()
+
+
+@njit_inner
+def _pairs_between(part_at, runs, low, high, left):
+    """The runs of pairs low to high of a path, into `left`; the target and query place of the first one, and how many runs.
+
+    Of two gaps between pairs query alone comes first.
+    """
+    n_left = n = 0
+    t, q = part_at
+    first_t, first_q, t_gap, q_gap = t, q, np.int64(0), np.int64(0)
+    for x in range(len(runs)):
+        operation, size = runs[x, 0], runs[x, 1]
+        if operation == PAIR:
+            begin, end = max(low, n), min(high, n + size)
+            if begin < end:
+                if n_left == 0:
+                    first_t, first_q = t + begin - n, q + begin - n
+                    t_gap = q_gap = 0
+                for alone, gap in ((QUERY_ALONE, q_gap), (TARGET_ALONE, t_gap)):
+                    if gap:
+                        left[n_left, 0], left[n_left, 1] = alone, gap
+                        n_left += 1
+                if n_left and left[n_left - 1, 0] == PAIR:
+                    left[n_left - 1, 1] += end - begin
+                else:
+                    left[n_left, 0], left[n_left, 1] = PAIR, end - begin
+                    n_left += 1
+                t_gap = q_gap = 0
+            n += size
+        else:
+            q_gap += size if operation == QUERY_ALONE else 0
+            t_gap += size if operation == TARGET_ALONE else 0
+        t += size if operation != QUERY_ALONE else 0
+        q += size if operation != TARGET_ALONE else 0
+    return first_t, first_q, n_left
 
 
 class Scene:

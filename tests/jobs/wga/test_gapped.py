@@ -19,10 +19,11 @@ from bellapy.jobs.wga.gapped import Aligner, are_close, next_anchor, next_anchor
 from bellapy.jobs.wga.kept import Keeper, Part, Progress
 from bellapy.jobs.wga.means import Means
 from bellapy.jobs.wga.pipeline import align_genomes
-from bellapy.jobs.wga.scene import Anchors, Scene, Sequences, Spanned, ends_of, paths_of
+from bellapy.jobs.wga.scene import Anchors, Scene, Sequences, Spanned, ends_of, paths_of, stretch_around
+from bellapy.jobs.wga.select import stretches
 from bellapy.params.wga import make_wga_params
 from bellapy.records.bases import encode
-from bellapy.records.genomes import PAIR, QUERY_ALONE, TARGET_ALONE
+from bellapy.records.genomes import PAIR, QUERY_ALONE, TARGET_ALONE, Alignment
 from bellapy.report.run_report import RunReport
 
 
@@ -272,6 +273,31 @@ def test_what_earlier_alignments_span_is_left_out_of_later_ones():
     assert len(whole) == len(trimmed) == 2 and whole[0][:3] == trimmed[0][:3]
     assert whole[1].target <= 200 and ends_of(whole[1])[1] == ends_of(trimmed[1])[1] == (600, len(query))
     assert trimmed[1].target == ends_of(trimmed[0])[1][0] >= 400
+
+
+def test_a_stretch_around_an_anchor_is_that_of_its_definition():
+    rng = np.random.default_rng(11)
+    for _ in range(200):
+        n, half = 60, 60
+        runs = np.array([(PAIR, rng.integers(1, 6))], np.int64)
+        for _ in range(rng.integers(0, 5)):
+            gaps = [(alone, rng.integers(1, 4)) for alone in rng.permutation((QUERY_ALONE, TARGET_ALONE))[: rng.integers(3)]]
+            runs = np.concatenate((runs, [*gaps, (PAIR, rng.integers(1, 6))]))
+        place = int(rng.integers(0, 10)), int(rng.integers(0, 70))
+        path = Alignment(0, 0, 0, 1, *place, runs)
+        spanned = Spanned(rng.random(n) < 0.1, rng.random(half) < 0.1)
+        t, q = path.pairs()
+        anchor, least = int(rng.integers(t[0], t[-1] + 1)), int(rng.integers(1, 3))
+        on_query = spanned.query[np.where(q < half, q, 2 * half - 1 - q)]
+        free = spanned.target[t] + on_query.astype(int) < least
+        at = int((t < anchor).sum())
+        edges = np.flatnonzero(~free)
+        low, high = edges[edges < at].max(initial=-1) + 1, edges[edges >= at].min(initial=len(t))
+        *found, left = stretch_around(place, runs, anchor, spanned, least)
+        free[:low], free[high:] = False, False
+        (expected,) = stretches(path, free) or [path._replace(runs=runs[:0])]
+        assert left.tolist() == expected.runs.tolist()
+        assert len(left) == 0 or tuple(found) == (expected.t_start, expected.q_start)
 
 
 def test_anchors_ahead_lead_to_different_paths():

@@ -18,6 +18,7 @@ from bellapy.jobs.wga.preset import Pass, estimate_divergence, estimate_hits, pa
 from bellapy.jobs.wga.support import FORGET, REACH, support_of
 from bellapy.jobs.wga.ungapped import LENGTH, N_SEEDS, QUERY, TARGET
 from bellapy.params.wga import DEFAULT_SCORES, FEW_COPIES, LONG_SEED, SAMPLED, make_wga_params
+from bellapy.records.genomes import TARGET_ALONE
 from bellapy.report.run_report import RunReport
 
 COMPLEMENT = str.maketrans("ACGT", "TGCA")
@@ -80,12 +81,12 @@ def test_the_preset_follows_from_hits_and_divergence(monkeypatch):
     rng = np.random.default_rng(5)
     text = random_bases(rng, 6000)
     near, far = (genome_of(mutate(rng, text, rate)) for rate in (0.03, 0.25))
-    target, own = genome_of(text), Pass("12of19", True, 1000, 1, False)
-    auto, long_seeds = make_wga_params({}), Pass(LONG_SEED, False, FEW_COPIES, SAMPLED, True)
+    target, own = genome_of(text), Pass("12of19", True, 1000, 1, False, 9400)
+    auto, long_seeds = make_wga_params({}), Pass(LONG_SEED, False, FEW_COPIES, SAMPLED, True, 18_400)
     assert passes_of(target, near, auto) == passes_of(target, near, make_wga_params({"preset": "lastz"})) == [own]
     monkeypatch.setattr(preset, "MANY_HITS", 0)
     assert passes_of(target, near, auto) == [long_seeds, own]
-    assert passes_of(target, far, auto) == [Pass(LONG_SEED, True, FEW_COPIES, 1, False), own]
+    assert passes_of(target, far, auto) == [Pass(LONG_SEED, True, FEW_COPIES, 1, False, 9400), own]
     for option in ("all_copies", "itself", "sensitive"):
         assert passes_of(target, near, make_wga_params({option: True})) == [own]
     masked = replace(target, masked=np.ones_like(target.masked))
@@ -106,3 +107,18 @@ def test_the_second_pass_finds_what_has_no_rare_words(name):
     align_genomes(target, genome_of(mutate(rng, unique, 0.03)), params, Means(report))
     first, second = (stage for stage in report.stages if stage.stage == "seed")
     assert first.hsps > 0 == second.hsps  # what is spanned gives no more seeds
+
+
+def test_a_gap_wins_over_a_detour_along_copies():
+    """290 bases of a satellite are lost.  With LASTZ's y-drop the path changes to other copies instead."""
+    rng = np.random.default_rng(0)
+    monomer = random_bases(rng, 171)
+    unit = "".join(mutate(rng, monomer, 0.2) for _ in range(12))
+    copies = "".join(mutate(rng, unit, 0.015) for _ in range(4))
+    text = random_bases(rng, 1500) + copies + random_bases(rng, 1500)
+    target, query = genome_of(text), genome_of(mutate(rng, text[:4500] + text[4790:], 0.01))
+    gaps = {}
+    for options in ({}, {"ydrop": 9400}):
+        (found,) = align_genomes(target, query, make_wga_params({"preset": "close", **options}), Means(RunReport()))
+        gaps[len(options)] = [size for operation, size in found.runs.tolist() if operation == TARGET_ALONE and size > 20]
+    assert gaps[0] == [290] and max(gaps[1]) < 200
