@@ -22,7 +22,8 @@ from bellapy.compute.threads import even_ranges, map_in_order, map_threads
 from bellapy.errors import InputError, MemoryLimitError, ParameterError
 from bellapy.io.aligned import open_reads
 from bellapy.io.fastx_blocks import Block, FileBlock, Taken, begin, blocks_of, taken_together
-from bellapy.io.fastx_lines import UPPER, Records, chunks_of, take, whole_records
+from bellapy.io.fastx_form import UPPER
+from bellapy.io.fastx_lines import Records, chunks_of, take, whole_records
 from bellapy.io.fastx_scan import scan_all
 from bellapy.io.pieces import Pieces
 from bellapy.io.read_filter import ReadFilter

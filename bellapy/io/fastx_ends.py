@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from bellapy.compute.jit import njit_entry, njit_inner, njit_vector
-from bellapy.io.fastx_form import LINES
+from bellapy.io.fastx_form import LINES, UPPER
 
 LF, LESS = ord("\n"), ord(">")
 NOWHERE = -1
@@ -18,8 +18,8 @@ LEFT, BEGINS, ENDS, N_SEEN = FIRST_CUT + LINES, FIRST_CUT + LINES + 1, FIRST_CUT
 """Columns of what `look_at` tells, after the bytes and the lines: cuts, and the rest of `_Seen` of fastx_blocks.py."""
 
 U = np.uint64
-UPPER, A, LETTERS = np.uint8(0xDF), np.uint8(ord("A")), np.uint8(26)
-"""A letter's bits but for its case, the first letter, and how many there are."""
+CAPITAL, FIRST, LETTERS = np.uint8(UPPER), np.uint8(ord("A")), np.uint8(25)
+"""A letter's bits but for its case, the first letter, and those after it."""
 
 
 @njit_vector
@@ -42,7 +42,7 @@ def _count_others(text, begin, end):
     """How many bytes of text[begin:end], uint8, are neither letters nor line ends."""
     n = U(0)
     for x in range(U(begin), U(end)):
-        n += U((np.uint8((text[x] & UPPER) - A) >= LETTERS) & (text[x] != LF))
+        n += U((np.uint8((text[x] & CAPITAL) - FIRST) > LETTERS) & (text[x] != LF))
     return np.int64(n)
 
 

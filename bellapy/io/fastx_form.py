@@ -1,6 +1,7 @@
 """What FASTQ and FASTA look like, and what is often given in their place."""
 
 LINES = 4  # of a record of FASTQ
+UPPER = 0xDF  # a letter's bits but for its case
 LOOKED_AT = 16  # bytes that tell what a file holds
 BYTE_ORDER_MARKS = b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"  # of UTF-8 and UTF-16
 

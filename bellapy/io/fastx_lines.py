@@ -17,12 +17,11 @@ from bellapy.errors import InputError
 from bellapy.io.compressed import FETCH_AGAIN
 from bellapy.io.fastx_blocks import Block, FileBlock, Taken, read_only, show, spacing_of
 from bellapy.io.fastx_ends import are_letters
-from bellapy.io.fastx_form import LINES
+from bellapy.io.fastx_form import LINES, UPPER
 from bellapy.records.bases import ENCODE, PAD
 
 _GAP = b"N" * PAD
 _CODES = ENCODE.tobytes()
-UPPER = 0xDF  # a letter's bits but for its case
 CHUNK = 1 << 19  # bases
 _HEADER = re.compile(rb"[>@][!-~]+(?:[ \t][^\r\0]*)?")
 _QUALITIES = bytes(range(ord("!"), ord("~") + 1))

@@ -14,7 +14,7 @@ import numpy as np
 
 from bellapy.compute.jit import njit_entry, njit_inner, njit_vector
 from bellapy.io.fastx_blocks import Block, FileBlock, Taken, read_only, spacing_of
-from bellapy.io.fastx_ends import LESS, N_SEEN, count_lines, list_lines, look_at
+from bellapy.io.fastx_ends import CAPITAL, FIRST, LESS, LETTERS, N_SEEN, count_lines, list_lines, look_at
 from bellapy.io.fastx_form import LINES
 from bellapy.records.bases import PAD, UNKNOWN
 
@@ -23,9 +23,7 @@ CR, TAB, BLANK, PLUS, AT, N = (ord(c) for c in "\r\t +@N")
 REFUSED = -1
 
 U, U8 = np.uint64, np.uint8
-UPPER = U8(0xDF)  # a letter's bits but for its case
 BASES = U8(ord("A")), U8(ord("C")), U8(ord("G")), U8(ord("T")), U8(ord("U"))
-FIRST, LETTERS = U8(ord("A")), U8(25)  # letters after the first
 LEAST, RANGE = U8(ord("!")), U8(ord("~") - ord("!"))  # of names and quality values
 
 
@@ -68,7 +66,7 @@ def _encode(text, begin, n, codes, at):
     """
     seen = U8(0)
     for x in range(U(n)):
-        letter = U8(text[U(begin) + U(x)] & UPPER)
+        letter = U8(text[U(begin) + U(x)] & CAPITAL)
         known = (letter == BASES[0]) | (letter == BASES[1]) | (letter == BASES[2]) | (letter == BASES[3])
         code = U8(U8(letter >> U8(1)) & U8(3))  # of A, C, T or U, G: 0, 1, 2, 3
         code = U8(code ^ U8(code >> U8(1))) if known | (letter == BASES[4]) else U8(UNKNOWN)
@@ -81,7 +79,7 @@ def _encode(text, begin, n, codes, at):
 def _count_letters(text, begin, end, letters):
     """Count the letters of text[begin:end], uint8, that are not A, C, G, T, U or N in letters, (256,) int64, of Taken."""
     for x in range(begin, end):
-        letter = U8(text[x] & UPPER)
+        letter = U8(text[x] & CAPITAL)
         known = (letter == BASES[0]) | (letter == BASES[1]) | (letter == BASES[2]) | (letter == BASES[3])
         if not known and letter != BASES[4] and letter != N:
             letters[letter] += 1

@@ -100,7 +100,13 @@ def write_rows(columns, kinds, prefixes, prefix_at, texts, text_at, out):
     return at
 
 
-def format_rows(columns: Sequence[tuple[int, str, np.ndarray | NameTable]], names: NameTable) -> bytes:
+NO_NAMES = NameTable.of([])
+
+Column = tuple[int, str, np.ndarray | NameTable]
+"""Kind, text before every value, values (n_rows,); a NameTable for TEXT."""
+
+
+def format_rows(columns: Sequence[Column], names: NameTable) -> bytes:
     """Lines of tab-separated text.
 
     Parameters

@@ -16,7 +16,7 @@ from bellapy.engines.trace import map_paths
 from bellapy.errors import InputError, ParameterError
 from bellapy.io.compressed import open_stream
 from bellapy.io.paf import path_columns
-from bellapy.io.table_text import NUMBER, NameTable, format_rows
+from bellapy.io.table_text import NO_NAMES, NUMBER, format_rows
 from bellapy.params import Params, Scoring
 from bellapy.records import Anchors, Extensions, Overlaps, Paths, ReadSet
 from bellapy.report.log import cpu_time
@@ -25,7 +25,6 @@ from bellapy.report.run_report import Devices, RunReport, Stage
 BATCH_PAIRS = 1 << 14
 STRANDS = {"n": 1, "c": -1}
 N_COLUMNS = 5
-NO_NAMES = NameTable.of([])
 MAX_SEED = 31
 
 Result = TypeVar("Result")

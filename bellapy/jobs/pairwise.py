@@ -20,7 +20,7 @@ from bellapy.errors import InputError, ParameterError
 from bellapy.io.cigar_text import cigar_texts
 from bellapy.io.compressed import open_stream
 from bellapy.io.fastx import stream_records
-from bellapy.io.table_text import NUMBER, TEXT, NameTable, format_rows
+from bellapy.io.table_text import NO_NAMES, NUMBER, TEXT, NameTable, format_rows
 from bellapy.params import AffineScoring
 from bellapy.records.bases import encode
 from bellapy.report.log import cpu_time
@@ -31,7 +31,6 @@ BATCH_PAIRS = 1 << 12
 BATCH_BASES = 1 << 22
 GPU_BATCH = 1 << 5  # times as much: a GPU is full with some thousand pairs
 MOST_SCORE = 1 << 28  # what 32-bit cells hold for certain
-NO_NAMES = NameTable.of([])
 
 
 class Pair(NamedTuple):

@@ -118,7 +118,7 @@ def desk(devices: Devices, number: int = 0) -> Iterator[Desk]:
         device.note(seeding_s=time.perf_counter() - began)
 
 
-def desks_of_its_own(devices: Devices, each: int = 1) -> list[list[Desk]]:
+def desks_of_its_own(devices: Devices, each: int) -> list[list[Desk]]:
     """Of every GPU so many desks with streams that nobody else has, for work that goes on while the pool has other callers.
 
     What is done is noted in `devices`.

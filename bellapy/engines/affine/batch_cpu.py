@@ -292,8 +292,8 @@ def _with_cells(solved, cells):
 
 
 @njit
-def finish(codes, pieces, scoring, effort, tried):
-    """The end of the runs, when all pieces have solutions that narrow bands have not solved.
+def solve_rest(codes, pieces, scoring, effort, tried):
+    """Align the pieces that narrow bands have not solved; returns the end of the runs.
 
     codes, pieces, scoring, effort : as in `align_class`.  tried : Tried; changed.
     """
@@ -351,7 +351,7 @@ class Aligner:
         self, codes: tuple[np.ndarray, np.ndarray], pieces: Pieces, effort: Effort, tried: Tried
     ) -> Solved:  # fmt: skip
         """The solutions of all pieces, with those of narrow bands; tried : changed."""
-        n = finish(codes, pieces, self.scoring, effort, tried)
+        n = solve_rest(codes, pieces, self.scoring, effort, tried)
         return tried.solved._replace(runs=tried.solved.runs[:n])
 
     def _in_bands(self, codes: tuple[np.ndarray, np.ndarray], pieces: Pieces, effort: Effort) -> Solved:

@@ -15,7 +15,7 @@ from bellapy.io.base_tags import ABOUT_BASES, clip_base_tags
 from bellapy.io.path_text import Drawn, cigars_of, compared_cigars, differences, mismatches
 from bellapy.io.read_comments import tags_of
 from bellapy.io.sam import LONGEST_NAME
-from bellapy.io.table_text import LETTER, NAME, NUMBER, OPTIONAL, SHARE, TEXT, NameTable, format_rows
+from bellapy.io.table_text import LETTER, NAME, NO_NAMES, NUMBER, OPTIONAL, SHARE, TEXT, Column, NameTable, format_rows
 from bellapy.jobs.map.choose import PRIMARY, SECONDARY, SUPPLEMENTARY
 from bellapy.jobs.map.join import Paths
 from bellapy.jobs.map.measures import best_parts
@@ -25,9 +25,7 @@ from bellapy.records.bases import reverse_complement
 from bellapy.seeding.index import Index
 
 OWN_TAGS = tuple(tag + b":" for tag in b"NM ms AS nn tp cm s1 s2 de rl MD cs ds SA".split())  # of each line, written here
-NO_NAMES, LEFT_OUT = NameTable.of([]), -1
-Column = tuple[int, str, np.ndarray | NameTable]
-"""As of `format_rows`."""
+LEFT_OUT = -1  # of OPTIONAL columns
 
 
 @dataclass
@@ -171,7 +169,8 @@ class _Batch:
     """The columns of a batch as Python numbers, and the texts of its paths; tags : those that PAF has too."""
 
     def __init__(self, mapped: Mapped, hits: Hits, index: Index, style: Style):
-        assert mapped.paths is not None  # SAM is written of alignments only
+        texts = _texts(mapped, hits, index, style, style.md is not False)
+        assert mapped.paths is not None and texts.cigars is not None  # SAM is written of alignments only
         self.n = len(hits.read)
         self.read, self.kind, self.strand = hits.read.tolist(), hits.kind.tolist(), hits.strand.tolist()
         self.q_start, self.q_end = hits.q_start.tolist(), hits.q_end.tolist()
@@ -179,8 +178,7 @@ class _Batch:
         self.target = [index.names[sequence].encode() for sequence in hits.sequence.tolist()]
         self.quality, self.differences = hits.quality.tolist(), _differences(mapped.paths, hits.row).tolist()
         self.tags = format_rows(_tags(mapped, hits, index), NO_NAMES).splitlines()
-        texts = _texts(mapped, hits, index, style, style.md is not False)
-        self.cigars = texts.cigars.to_list() if texts.cigars else []
+        self.cigars = texts.cigars.to_list()
         shown = (b"MD:Z:", texts.md), (b"cs:Z:", texts.cs), (b"ds:Z:", texts.ds)
         self.texts = [(tag, text.to_list()) for tag, text in shown if text is not None]
 

@@ -33,6 +33,8 @@ from bellapy.seeding.gpu.chain import Chained, chains_on_gpu
 from bellapy.seeding.gpu.minimizers import planes_of
 
 Shown = TypeVar("Shown")
+Item = TypeVar("Item")
+Made = TypeVar("Made")
 
 ROUND_BASES, PART_BASES = 1 << 25, 1 << 23
 """Of what is on a GPU at a time, and of what a thread of the CPU does."""
@@ -170,23 +172,20 @@ class _Round:
             return [(way, None) for way in waiting]
         found: list[tuple[_Way, Tried | None]] = []
         for planes in {id(way.part.planes): way.part.planes for way in waiting}.values():
-            found += self._tried_together([way for way in waiting if way.part.planes is planes])
+            together = [way for way in waiting if way.part.planes is planes]
+            found += _in_halves(together, self._tried_together, self._not_tried)
         return found
 
     def _tried_together(self, some: list[_Way]) -> list[tuple[_Way, Tried | None]]:
-        """The same, of batches that were sent together; what does not fit the GPU is tried in halves."""
+        """The same, of batches that were sent together."""
         pieces = _joined(some)
         edges = np.cumsum([0, *(len(way.asked.q_at) for way in some if way.asked)]).tolist()
-        try:
-            return list(zip(some, parts_of(self._aligned(some[0].part.planes, pieces), pieces, edges), strict=True))
-        except Exception as error:
-            if not is_out_of_memory(error):
-                raise
-        if len(some) > 1:
-            middle = len(some) // 2
-            return [*self._tried_together(some[:middle]), *self._tried_together(some[middle:])]
-        self._cards.leave(FULL, extensions=len(pieces.q_at))
-        return [(some[0], None)]
+        return list(zip(some, parts_of(self._aligned(some[0].part.planes, pieces), pieces, edges), strict=True))
+
+    def _not_tried(self, way: _Way) -> tuple[_Way, Tried | None]:
+        """A batch whose pieces do not fit the GPU."""
+        self._cards.leave(FULL, extensions=len(way.asked.q_at) if way.asked else 0)
+        return way, None
 
     def _aligned(self, planes: Any, pieces: Pieces) -> Tried:
         """What narrow bands give."""
@@ -200,27 +199,23 @@ class _Round:
 
     def _find(self, parts: list[Records]) -> list[Part | Records]:
         """The chains of batches; a batch that does not fit the GPU as it is."""
-        layout = self._layout(parts)
-        if sum(len(records.names) for records in parts) < layout.most_reads:
-            try:
-                return list(self._find_together(parts, layout))
-            except Exception as error:
-                if not is_out_of_memory(error):
-                    raise
-        if len(parts) > 1:
-            middle = len(parts) // 2
-            return [*self._find(parts[:middle]), *self._find(parts[middle:])]
-        self._cards.leave(FULL, reads=len(parts[0].names))
-        return list(parts)
+        return _in_halves(parts, lambda some: list(self._find_together(some)), self._not_found)
+
+    def _not_found(self, records: Records) -> Records:
+        """A batch that does not fit the GPU."""
+        self._cards.leave(FULL, reads=len(records.names))
+        return records
 
     def _layout(self, parts: list[Records]) -> Layout:
         """Of the anchors of all batches together."""
         lengths = map(len, chain.from_iterable(records.sequences for records in parts))
         return layout_for(max(lengths, default=1), len(self._mapper.target.codes))
 
-    def _find_together(self, parts: list[Records], layout: Layout) -> Iterator[Part]:
-        """The chains of batches whose reads one layout holds."""
-        mapper, index = self._mapper, self._mapper.index
+    def _find_together(self, parts: list[Records]) -> Iterator[Part]:
+        """The chains of batches; MemoryError where no layout holds all their reads."""
+        mapper, index, layout = self._mapper, self._mapper.index, self._layout(parts)
+        if sum(len(records.names) for records in parts) >= layout.most_reads:
+            raise MemoryError("too many reads at a time")
         codes, packed = _packed(parts, self._threads)
         at, lengths = (np.concatenate(columns) for columns in zip(*((at, n) for _, at, n in packed), strict=True))
         its_planes = planes_of(codes, self._threads)
@@ -237,6 +232,19 @@ class _Round:
             reads = Reads(codes[mine], its_at - begin, its_lengths, found.repeated[first:end].copy(), layout)
             yield Part(records, reads, *_of_reads(chained, first, end, layout), planes, begin)
             first = end
+
+
+def _in_halves(items: list[Item], do: Callable[[list[Item]], list[Made]], alone: Callable[[Item], Made]) -> list[Made]:
+    """What `do` makes of some items; of each half where the GPU has no room for all, and `alone` of one without room."""
+    try:
+        return do(items)
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+    if len(items) == 1:
+        return [alone(items[0])]
+    middle = len(items) // 2
+    return [*_in_halves(items[:middle], do, alone), *_in_halves(items[middle:], do, alone)]
 
 
 def _joined(some: list[_Way]) -> Pieces:
