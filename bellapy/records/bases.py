@@ -29,6 +29,12 @@ def encode(sequence: str | bytes) -> np.ndarray:
     return ENCODE[np.frombuffer(raw, np.uint8)]
 
 
+def reversed_codes(codes: np.ndarray) -> np.ndarray:
+    """The reverse complement of codes, (n,) uint8."""
+    back = codes[::-1]
+    return np.where(back < UNKNOWN, 3 - back, back)
+
+
 _COMPLEMENT = bytes.maketrans(b"ACGTUMRWSYKVHDBNacgtumrwsykvhdbn", b"TGCAAKYWSRMBDHVNtgcaakywsrmbdhvn")
 """Of every letter that SAM knows."""
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.records.bases import UNKNOWN
+from bellapy.records.bases import reversed_codes
 
 BETWEEN = 64
 """Unknown bases before, between and behind sequences: no seed reaches across, and no ungapped extension."""
@@ -36,9 +36,9 @@ class Genome:
 
     def reverse(self) -> Genome:
         """The reverse complement of every sequence, in the order of `names`."""
-        codes = np.where(self.codes < UNKNOWN, 3 - self.codes, self.codes)[::-1].astype(np.uint8)
+        codes = reversed_codes(self.codes)
         return Genome(
-            self.names, np.ascontiguousarray(codes), np.ascontiguousarray(self.masked[::-1]),
+            self.names, codes, np.ascontiguousarray(self.masked[::-1]),
             len(codes) - self.starts - self.lengths, self.lengths,
         )  # fmt: skip
 

@@ -22,6 +22,7 @@ import numpy as np
 from bellapy.compute.jit import njit, njit_inner, prefetch
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.errors import ParameterError
+from bellapy.seeding.sampling import MIXER
 
 PATTERNS = {"12of19": "1110100110010101111", "14of22": "1110101100110010101111"}
 LEAST_WEIGHT, MOST_WEIGHT = 4, 16
@@ -36,7 +37,6 @@ LARGEST_HASH = (1 << 64) - 1  # of a word: its product with MIXER
 MOST_SHARE_BITS = 6  # of words, which tell the threads that take them
 
 U = np.uint64
-MIXER = U(0x9E3779B97F4A7C15)
 
 
 class Pattern(NamedTuple):

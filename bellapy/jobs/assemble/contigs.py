@@ -8,9 +8,10 @@ import numpy as np
 
 from bellapy.jobs.assemble.graph import Graph
 from bellapy.jobs.assemble.layout import Layout, used_bases
-from bellapy.jobs.assemble.words import INSIDE, WORD, distinct, share_of, turned, words_of
+from bellapy.jobs.assemble.words import INSIDE, WORD, distinct, share_of, words_of
 from bellapy.params.assemble import AssembleParams
 from bellapy.records import ReadSet
+from bellapy.records.bases import reversed_codes
 
 SMALL = 60_000  # bases of a contig that may stand in another
 CIRCLE_INSIDE = 0.9  # of the words of a circle in another contig, for which it is left out; of others INSIDE
@@ -58,7 +59,7 @@ def spell(reads: ReadSet, layout: Layout, min_reads: int) -> list[Contig]:
 
 def _bases(reads: ReadSet, layout: Layout, vertex: int) -> np.ndarray:
     codes = used_bases(reads, layout.spans, vertex >> 1)
-    return turned(codes) if vertex & 1 else codes
+    return reversed_codes(codes) if vertex & 1 else codes
 
 
 def choose_contigs(reads: ReadSet, layout: Layout, params: AssembleParams) -> Chosen:
@@ -132,13 +133,13 @@ def settle(contig: Contig) -> Contig:
         return contig
     at = int(words.argmin())
     word = np.take(contig.codes, np.arange(at, at + WORD), mode="wrap")
-    forward = tuple(word) <= tuple(turned(word))
+    forward = tuple(word) <= tuple(reversed_codes(word))
     if not contig.circular:
-        return contig if forward else contig._replace(codes=turned(contig.codes), reads=_turned_path(contig.reads))
+        return contig if forward else contig._replace(codes=reversed_codes(contig.codes), reads=_turned_path(contig.reads))
     if forward:
         return contig._replace(codes=np.roll(contig.codes, -at))
     codes = np.roll(contig.codes, -(at + WORD))
-    return contig._replace(codes=turned(codes), reads=_turned_path(contig.reads))
+    return contig._replace(codes=reversed_codes(codes), reads=_turned_path(contig.reads))
 
 
 def _turned_path(reads: tuple[int, ...]) -> tuple[int, ...]:

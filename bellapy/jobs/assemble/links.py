@@ -19,8 +19,9 @@ from bellapy.io.cigar_text import cigar_texts
 from bellapy.io.gfa import Link
 from bellapy.jobs.assemble.contigs import Contig
 from bellapy.jobs.assemble.graph import Graph
-from bellapy.jobs.assemble.words import WORD, turned
+from bellapy.jobs.assemble.words import WORD
 from bellapy.params import AffineScoring
+from bellapy.records.bases import reversed_codes
 
 End = tuple[int, bool]
 """A contig, and whether it is turned: the end that its bases then run to."""
@@ -40,14 +41,16 @@ def find_links(contigs: Sequence[Contig], graph: Graph) -> list[Link]:
     shown = _of_graph(contigs, graph)
     bases = {**shown, **_of_ends(outward, shown)}
     ways = sorted(bases)
-    cigars, shares = _align([(outward[w[:2]][-bases[w] :], turned(outward[w[2], not w[3]])[: bases[w]]) for w in ways])
+    cigars, shares = _align(
+        [(outward[w[:2]][-bases[w] :], reversed_codes(outward[w[2], not w[3]])[: bases[w]]) for w in ways]
+    )
     some = zip(ways, cigars, shares.tolist(), strict=True)
     return [Link(*way, cigar) for way, cigar, share in some if way in shown or share >= ALIKE]
 
 
 def _outward(codes: np.ndarray, is_turned: bool) -> np.ndarray:
     """What a contig ends with in one of its directions."""
-    return turned(codes[:REACH]) if is_turned else codes[-REACH:]
+    return reversed_codes(codes[:REACH]) if is_turned else codes[-REACH:]
 
 
 def _standard(way: Way) -> Way:
@@ -88,7 +91,7 @@ def _of_ends(outward: dict[End, np.ndarray], shown: dict[Way, int]) -> dict[Way,
 
     outward : of all ends.  shown : overlaps of which the graph tells.
     """
-    inward = [_numbers(turned(codes)) for codes in outward.values()]  # from an end into its contig
+    inward = [_numbers(reversed_codes(codes)) for codes in outward.values()]  # from an end into its contig
     sizes = [len(numbers) for numbers in inward]
     words = np.concatenate([*inward, np.zeros(0, np.uint64)])
     owner = np.repeat(np.arange(len(sizes)), sizes)

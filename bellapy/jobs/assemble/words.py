@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from bellapy.records.bases import UNKNOWN
+from bellapy.seeding.sampling import MIXER
 
 WORD = 31  # bases
 INSIDE = 0.75  # of the words of a sequence that stand in another one, from which on it is a copy of a part of that
-MIXING = np.uint64(0x9E3779B97F4A7C15)
-
-
-def turned(codes: np.ndarray) -> np.ndarray:
-    """The reverse complement."""
-    back = codes[::-1]
-    return np.where(back < UNKNOWN, 3 - back, back).astype(np.uint8)
 
 
 def words_of(codes: np.ndarray, circular: bool) -> np.ndarray:
@@ -29,7 +22,7 @@ def words_of(codes: np.ndarray, circular: bool) -> np.ndarray:
         back |= (np.uint64(3) - code) << np.uint64(2 * i)
     words = np.minimum(forward, back)
     for _ in range(2):
-        words = (words ^ words >> np.uint64(29)) * MIXING
+        words = (words ^ words >> np.uint64(29)) * MIXER
     return words ^ words >> np.uint64(32)
 
 

@@ -16,7 +16,7 @@ from bellapy.engines.exact.path import unpacked
 from bellapy.io.codes import OPERATIONS, REVERSE, SIGN, UNKNOWN_QUALITY, UNMAPPED
 from bellapy.io.outputs import ending_of, open_output
 from bellapy.params import ExactParams
-from bellapy.records.bases import LETTERS, UNKNOWN
+from bellapy.records.bases import LETTERS, UNKNOWN, reversed_codes
 from bellapy.report.run_report import RunReport
 
 FORMATS = "paf", "sam", "txt"
@@ -35,7 +35,7 @@ class Pair(NamedTuple):
         """The query's codes on a strand."""
         if strand > 0:
             return self.query
-        return np.where(self.query >= UNKNOWN, self.query, 3 - self.query)[::-1].astype(np.uint8)
+        return reversed_codes(self.query)
 
 
 class Counts(NamedTuple):

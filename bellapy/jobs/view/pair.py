@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.io.outputs import ending_of, whole_files
-from bellapy.records.bases import UNKNOWN
+from bellapy.records.bases import UNKNOWN, reversed_codes
 from bellapy.report.pictures import BELOW, load_drawing, new_figure, short_name
 
 MOST_DOTS = 200_000
@@ -42,8 +42,7 @@ class Drawn(NamedTuple):
 def shared_kmers(query: np.ndarray, target: np.ndarray, k: int) -> tuple[Dots, Dots]:
     """K-mers of two reads, (n,) and (m,) uint8, that are equal, and those that are each other's reverse complement."""
     first, second = _kmers(query, k), _kmers(target, k)
-    turned = np.where(target == UNKNOWN, UNKNOWN, 3 - target)[::-1].astype(np.uint8)
-    backward = _meet(first, _kmers(turned, k))
+    backward = _meet(first, _kmers(reversed_codes(target), k))
     return _meet(first, second), Dots(backward.query, len(target) - k - backward.target)
 
 

@@ -10,6 +10,7 @@ from bellapy.compute.jit import njit, njit_inner
 from bellapy.engines.ydrop.walls import add_wall, no_walls
 from bellapy.jobs.wga.kept import Part, Progress
 from bellapy.records.genomes import PAIR, QUERY_ALONE, TARGET_ALONE, Alignment, Genome
+from bellapy.seeding.sampling import MIXER
 
 
 class Sequences(NamedTuple):
@@ -59,7 +60,6 @@ def sequences_of(target: Genome, strands: dict[int, Genome]) -> Sequences:
     return Sequences(target.codes, codes, target.starts, target.starts + target.lengths, q_starts, q_ends)
 
 
-MIXER = np.uint64(0x9E3779B97F4A7C15)
 LENGTH_BITS, BAND_BITS = 20, 11
 """Of sums and of differences of both places: anchors that agree in those above are likely to lie on one path."""
 

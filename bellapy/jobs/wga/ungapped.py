@@ -23,6 +23,7 @@ from bellapy.engines.ydrop.row import LANES
 from bellapy.engines.ydrop.sieve import MARGIN, WORDS, Packed, can_sieve, pack, sieve, sieve_table
 from bellapy.params.wga import WgaParams
 from bellapy.records.genomes import Genome
+from bellapy.seeding.sampling import MIXER
 from bellapy.seeding.spaced import Pattern, SeedIndex, expect, find_word, has_bucket, rank_of, transitions_of, words_of
 
 ENTROPY_BASES = 20  # with fewer matches there is no telling
@@ -40,7 +41,6 @@ ROOM = 1 << 12  # HSPs; doubled where there are more
 BLOCK, MOST_BLOCKS = 1 << 18, 64
 """Places of the query in a piece of work at least, and pieces at most."""
 U = np.uint64
-MIXER = U(0x9E3779B97F4A7C15)
 """Places in arrays without a sign: Numba would look at each whether it counts from the end."""
 ANYWHERE, ABOVE, BEFORE = range(3)
 """Which hits count: all; of a genome with itself, those with query beyond target, or with its counterpart beyond target."""

@@ -7,8 +7,8 @@ import pytest
 
 from bellapy.jobs.assemble import thinning
 from bellapy.jobs.assemble.thinning import choose_some
-from bellapy.jobs.assemble.words import turned
 from bellapy.records import ReadSet
+from bellapy.records.bases import reversed_codes
 
 RNG = np.random.default_rng(1)
 GENOME, PLASMID = (RNG.integers(0, 4, n).astype(np.uint8) for n in (60_000, 2000))
@@ -33,7 +33,7 @@ def test_order_and_strand_do_not_count(monkeypatch):
     monkeypatch.setattr(thinning, "MOST", 100)
     reads = [*LONG[:50], *SHORT]
     order = np.random.default_rng(2).permutation(len(reads))
-    again = [turned(reads[i]) if i % 2 else reads[i] for i in order]
+    again = [reversed_codes(reads[i]) if i % 2 else reads[i] for i in order]
     assert (kept(again) == kept(reads)[order]).all()
 
 
