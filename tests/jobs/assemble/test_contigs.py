@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from layouts import graph_of
 
 from bellapy.io.gfa import Segment, format_fasta, format_gfa
-from bellapy.jobs.assemble.contigs import Contig, close_variants, leave_out_inner, settle, turned, words_of
+from bellapy.jobs.assemble.contigs import Contig, close_variants, leave_out_inner, settle, words_of
 from bellapy.jobs.assemble.links import find_links
-from bellapy.records.bases import LETTERS
+from bellapy.records.bases import LETTERS, reversed_codes
 
 
 def random_codes(seed: int, n: int) -> np.ndarray:
@@ -26,7 +26,7 @@ def linear(codes: np.ndarray, *reads: int) -> Contig:
 @given(st.integers(0, 10**6), st.integers(40, 400), st.integers(0, 400), st.booleans())
 def test_a_circle_begins_at_the_same_place(seed, n, shift, flip):
     codes = random_codes(seed, n)
-    other = np.roll(turned(codes) if flip else codes, shift)
+    other = np.roll(reversed_codes(codes) if flip else codes, shift)
     one, two = settle(Contig(codes, True, (0, 2))), settle(Contig(other, True, (0, 2)))
     assert np.array_equal(one.codes, two.codes)
     assert sorted(words_of(one.codes, True)) == sorted(words_of(codes, True))
@@ -36,13 +36,13 @@ def test_a_circle_begins_at_the_same_place(seed, n, shift, flip):
 @given(st.integers(0, 10**6), st.integers(31, 400))
 def test_both_strands_of_a_contig_become_the_same(seed, n):
     codes = random_codes(seed, n)
-    one, two = settle(linear(codes, 0, 2)), settle(linear(turned(codes), 3, 1))
+    one, two = settle(linear(codes, 0, 2)), settle(linear(reversed_codes(codes), 3, 1))
     assert np.array_equal(one.codes, two.codes) and one.reads == two.reads
 
 
 def test_what_stands_in_another_contig_is_left_out():
     long, other = random_codes(1, 90_000), random_codes(2, 20_000)
-    piece, plasmid = linear(turned(long[5000:9000])), Contig(other[:5000], True, (8,))
+    piece, plasmid = linear(reversed_codes(long[5000:9000])), Contig(other[:5000], True, (8,))
     haplotig = long[:80_000].copy()
     haplotig[::200] ^= 1
     contigs = [linear(long), linear(haplotig), linear(other[5000:]), plasmid, piece]
@@ -62,7 +62,7 @@ def variant_graph(own):
 def test_a_circle_with_a_variant_is_closed():
     circle = random_codes(3, 5000)
     variant = circle.copy()
-    variant[1000:2000] = turned(circle[1000:2000])
+    variant[1000:2000] = reversed_codes(circle[1000:2000])
     contigs = [linear(np.concatenate([one, one[:3000]]), *reads) for one, reads in ((circle, (0, 2)), (variant, (4, 6)))]
     (found,) = close_variants(contigs, variant_graph(2000), np.zeros(12, bool))
     assert found.circular and np.array_equal(found.codes, circle)
@@ -90,7 +90,7 @@ def test_ends_in_the_same_repeat_are_linked():
         np.concatenate([random_codes(10, 3000), repeat[:2500]]),
         np.concatenate([repeat[1500:], random_codes(11, 3000)]),
     ]
-    parts += [turned(np.concatenate([random_codes(12, 3000), near[:2999]])), random_codes(13, 3000)]
+    parts += [reversed_codes(np.concatenate([random_codes(12, 3000), near[:2999]])), random_codes(13, 3000)]
     contigs = [linear(codes, 4 * i, 4 * i + 2) for i, codes in enumerate(parts)]
     links = {link[:4]: link.cigar for link in find_links(contigs, graph_of({}, np.full(8, 1000)))}
     assert set(links) == {(0, False, 1, False), (1, True, 2, False)}
