@@ -1,6 +1,7 @@
 """Medians and other quantiles of many numbers, by threads.
 
 Numbers are counted by classes of their range first.  So it is known in which class a quantile lies, and few are sorted.
+Where most numbers are of one class, since a few lie far out, the same is done with those of this class.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 from bellapy.compute.jit import njit_entry, njit_inner
 from bellapy.compute.threads import even_ranges, map_threads
 
-CLASSES = 1 << 16
+CLASSES = FEW = 1 << 16  # of so few numbers a sort is quick
 EQUAL = np.zeros(0, np.int32)
 """Weights, where all are 1."""
 
@@ -45,24 +46,44 @@ def median(values: np.ndarray, threads: int = 1) -> float:
 
 def weighted_median(values: np.ndarray, weights: np.ndarray, threads: int = 1) -> float:
     """Smallest of (n,) float64 with at least half of all weight at it or below; weights : (n,) int32; n is at least 1."""
-    its_range = _range_of(values, threads)
-    up_to = np.cumsum(_count(values, weights, its_range, threads))
-    half = up_to[-1] / 2
-    its_class = int(np.searchsorted(up_to, half))
-    rows = _rows_of(values, its_range, its_class, threads)
-    rows = rows[np.argsort(values[rows], kind="stable")]
-    before = up_to[its_class - 1] if its_class else 0
-    return float(values[rows[np.searchsorted(np.cumsum(weights[rows], dtype=np.int64), half - before)]])
+    half = None
+    while len(values) > FEW:
+        its_range = _range_of(values, threads)
+        if not its_range.width:
+            return its_range.low
+        up_to = np.cumsum(_count(values, weights, its_range, threads))
+        half = up_to[-1] / 2 if half is None else half
+        its_class = int(np.searchsorted(up_to, half))
+        rows = _rows_of(values, its_range, its_class, threads)
+        values, weights, half = values[rows], weights[rows], half - _before(up_to, its_class)
+    order = np.argsort(values, kind="stable")
+    up_to = np.cumsum(weights[order], dtype=np.int64)
+    return float(values[order[np.searchsorted(up_to, up_to[-1] / 2 if half is None else half)]])
 
 
 def order_statistics(values: np.ndarray, ranks: Sequence[int], threads: int = 1) -> list[float]:
     """The numbers of (n,) float64 at these places, if they were sorted."""
+    if len(values) <= FEW:
+        return np.partition(values, ranks)[list(ranks)].tolist()
     its_range = _range_of(values, threads)
+    if not its_range.width:
+        return [its_range.low] * len(ranks)
     up_to = np.cumsum(_count(values, EQUAL, its_range, threads))
-    classes = [int(np.searchsorted(up_to, rank, side="right")) for rank in ranks]
-    some = {c: values[_rows_of(values, its_range, c, threads)] for c in set(classes)}
-    places = [rank - (int(up_to[c - 1]) if c else 0) for rank, c in zip(ranks, classes, strict=True)]
-    return [float(np.partition(some[c], place)[place]) for c, place in zip(classes, places, strict=True)]
+    found: dict[int, float] = {}
+    classes = np.searchsorted(up_to, ranks, side="right").tolist()
+    for its_class in set(classes):
+        its_ranks, before = (
+            [rank for rank, c in zip(ranks, classes, strict=True) if c == its_class],
+            _before(up_to, its_class),
+        )
+        some = values[_rows_of(values, its_range, its_class, threads)]
+        found |= zip(its_ranks, order_statistics(some, [rank - before for rank in its_ranks], threads), strict=True)
+    return [found[rank] for rank in ranks]
+
+
+def _before(up_to: np.ndarray, its_class: int) -> int:
+    """How much lies in the classes before one; up_to : (CLASSES,) int64, sums of all classes up to each."""
+    return int(up_to[its_class - 1]) if its_class else 0
 
 
 def _range_of(values: np.ndarray, threads: int) -> _Range:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bellapy.compute import ranks as its_module
 from bellapy.compute.ranks import median, order_statistics, quantiles, weighted_median
 
 SETS = {
@@ -16,6 +17,11 @@ SETS = {
     "one": lambda rng: np.array([0.1]),
     "far apart": lambda rng: np.concatenate((rng.random(999), [1e12, -1e12])),
 }
+
+
+@pytest.fixture(autouse=True, params=[1, 10, its_module.FEW])
+def few(request, monkeypatch):
+    monkeypatch.setattr(its_module, "FEW", request.param)  # numbers that are sorted as a whole
 
 
 @pytest.mark.parametrize("name", SETS)

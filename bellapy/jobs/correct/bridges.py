@@ -11,6 +11,7 @@ from threading import Lock
 
 import numpy as np
 
+from bellapy.compute.jit import njit_entry
 from bellapy.engines.infix import MOST_PATTERN, find_infix
 from bellapy.engines.poa.windows import GAP_LETTER, Aligner
 from bellapy.engines.tags.graph import find_consensus
@@ -33,14 +34,29 @@ BRIDGE_BYTES = 64 << 20  # that the alignment of one bridge takes, with 35 % err
 
 def find_gaps(raw: np.ndarray) -> list[tuple[int, int]]:
     """Stretches without support, start and end, that have both flanks; those with less than that between them are one."""
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], raw, [False])).astype(np.int8)))
-    gaps: list[tuple[int, int]] = []
-    for start, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
-        if gaps and start - gaps[-1][1] < 2 * MARGIN + FLANK:
-            start = gaps.pop()[0]
-        gaps.append((start, end))
-    room = MARGIN + FLANK
-    return [(a, b) for a, b in gaps if b - a >= LEAST and a >= room and b <= len(raw) - room]
+    between, room = 2 * MARGIN + FLANK, MARGIN + FLANK
+    gaps = np.empty((len(raw) // (between + 1) + 1, 2), np.int64)
+    n = _list_gaps(raw, between, gaps)
+    return [(a, b) for a, b in gaps[:n].tolist() if b - a >= LEAST and a >= room and b <= len(raw) - room]
+
+
+@njit_entry
+def _list_gaps(raw, between, gaps):
+    """Write the stretches of raw bases to gaps, (n, 2) int64, those less than `between` apart as one; return how many."""
+    n = i = 0
+    while i < len(raw):
+        begin = i
+        while i < len(raw) and raw[i]:
+            i += 1
+        if i > begin:
+            if n and begin - gaps[n - 1, 1] < between:
+                n -= 1
+            else:
+                gaps[n, 0] = begin
+            gaps[n, 1] = i
+            n += 1
+        i += 1
+    return n
 
 
 class Bridges:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bellapy.jobs.correct.template import Corrected
+from bellapy.jobs.correct.template import Changes, Corrected
 from bellapy.report.charts import Chart, Levels, histogram_of, round_edges
 
 CHANGES = np.linspace(0, 300, 101)  # changed bases for each 1,000 of a read
@@ -18,15 +18,12 @@ class CorrectCharts:
         self._changes: list[float] = []
         self._raw: list[float] = []
 
-    def add(self, codes: np.ndarray, found: Corrected) -> None:
-        """Add a read and what it became."""
-        sizes = np.diff(found.begins)
-        kept = np.flatnonzero(sizes)
-        other = int((found.codes[found.begins[kept]] != codes[kept]).sum())
-        changed = other + int((sizes[kept] - 1).sum()) + len(codes) - len(kept)
+    def add(self, found: Corrected, changes: Changes) -> None:
+        """Add a read, what it became and what was changed."""
+        changed = changes.mismatches + changes.inserted + changes.deleted
         self._support.append(found.support)
-        self._changes.append(1000 * changed / max(1, len(codes)))
-        self._raw.append(float(found.raw.mean()) if len(found.raw) else 1.0)
+        self._changes.append(1000 * changed / max(1, len(found.begins) - 1))
+        self._raw.append(changes.raw / len(found.codes) if len(found.codes) else 1.0)
 
     def charts(self, per_kb: dict[str, float]) -> list[Chart]:
         """All of them; per_kb : changes by kind for each 1,000 bases."""

@@ -29,7 +29,7 @@ from bellapy.jobs.correct.members import (
 )
 from bellapy.jobs.correct.qualities import Half, Qualities, compare_halves
 from bellapy.jobs.correct.report import DEEP, FOREIGN, CorrectStage, Details, LearnStage, PilesStage
-from bellapy.jobs.correct.template import Corrected, How, correct_template, count_changes, uncorrected
+from bellapy.jobs.correct.template import Changes, Corrected, How, correct_template, count_changes, uncorrected
 from bellapy.jobs.correct.terms import HALF, Learnt, learn_from, sample
 from bellapy.params.correct import CorrectParams
 from bellapy.records import Overlaps, ReadSet
@@ -43,6 +43,7 @@ HELD_BESIDE = 3  # ranges whose paths are held beside those that GPUs have: the 
 PATH_BYTES = 1.25  # of short runs for each column of very noisy reads, held twice while parts are joined
 PILE_BYTES = 8  # for each column of the piles that are worked on
 BEGUN_AHEAD = 16  # reads for each thread: a long one takes as long as ten others
+GIVEN_TOGETHER = 64  # reads that a GPU has corrected and a thread looks at: each takes less than to hand it over
 BEFORE_PHASING = 2  # times the depth that is kept in the end are looked at
 FEW = 0.5  # share of bases with too little support from which on the user is told
 
@@ -167,8 +168,10 @@ def _correct_all(job: Job, members: Members, how: How, report: RunReport) -> Ite
     def correct_range(first: int, last: int) -> Iterator[Corrected]:
         nonlocal traced, given, begin
         traced, given = next(ahead) if job.traces_ahead else ranges.prepare(first, last)
-        begin = first
-        yield from map_in_order(correct, range(first, last), job.resources.threads, BEGUN_AHEAD)
+        begin, each = first, GIVEN_TOGETHER if any(given) else 1
+        some = (range(at, min(at + each, last)) for at in range(first, last, each))
+        for found in map_in_order(lambda reads: list(map(correct, reads)), some, job.resources.threads, BEGUN_AHEAD):
+            yield from found
 
     with report.stage(CorrectStage("correct")) as stage, progress("correct", len(job.reads)) as advance:
         ranges = _Ranges(job, members, how)
@@ -177,9 +180,10 @@ def _correct_all(job: Job, members: Members, how: How, report: RunReport) -> Ite
         for first, last in pairwise(edges):
             for read, found in zip(range(first, last), _once(job, correct_range, first, last), strict=True):
                 if job.wanted is None or job.wanted[read]:
-                    counts.add(job.codes(read), found)
+                    changes = count_changes(job.codes(read), found)
+                    counts.add(found, changes)
                     if charts:
-                        charts.add(job.codes(read), found)
+                        charts.add(found, changes)
                 advance(read)
                 yield found
         stage.reads, stage.ranges = len(job.reads), len(edges) - 1
@@ -278,21 +282,21 @@ class Counts:
     support: float = 0.0  # other reads, summed over bases; in the report their mean
     changes_per_kb: dict[str, float] = field(default_factory=dict)
 
-    def add(self, codes: np.ndarray, found: Corrected) -> None:
-        mismatches, inserted, deleted = count_changes(codes, found)
+    def add(self, found: Corrected, changes: Changes) -> None:
+        n = len(found.begins) - 1  # bases of the read
         self.reads += 1
         self.alone += not found.n_reads
-        self.bases_in += len(codes)
+        self.bases_in += n
         self.bases_out += len(found.codes)
-        self.raw += int(np.count_nonzero(found.raw))
-        self.mismatches += mismatches
-        self.inserted += inserted
-        self.deleted += deleted
+        self.raw += changes.raw
+        self.mismatches += changes.mismatches
+        self.inserted += changes.inserted
+        self.deleted += changes.deleted
         self.members += found.n_reads
         self.foreign += found.n_foreign
         self.deep += found.n_deep
         self.bridges += found.n_bridges
-        self.support += found.support * len(codes)
+        self.support += found.support * n
 
     def tell(self, params: CorrectParams, report: RunReport) -> None:
         """Say and report what was done; warn where little was."""

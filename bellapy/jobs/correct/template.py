@@ -45,8 +45,17 @@ class Corrected(NamedTuple):
     margins: np.ndarray = np.empty(0, np.int32)
 
 
+class Changes(NamedTuple):
+    """Bases of a read that were replaced, put in and taken out, and bases of the corrected one that stayed as they were."""
+
+    mismatches: int
+    inserted: int
+    deleted: int
+    raw: int
+
+
 @njit_entry
-def _count_changes(template, codes, begins, counts):
+def _count_changes(template, codes, raw, begins, counts):
     for i in range(len(template)):
         size = begins[i + 1] - begins[i]
         if size == 0:
@@ -54,14 +63,15 @@ def _count_changes(template, codes, begins, counts):
         else:
             counts[0] += codes[begins[i]] != template[i]
             counts[1] += size - 1
+    for i in range(len(raw)):
+        counts[3] += raw[i]
 
 
-def count_changes(template: np.ndarray, found: Corrected) -> tuple[int, int, int]:
-    """Bases of a read, (n_raw,) uint8 codes, that were replaced, put in and taken out."""
-    counts = np.zeros(3, np.int64)
-    _count_changes(template, found.codes, found.begins, counts)
-    mismatches, inserted, deleted = counts.tolist()
-    return mismatches, inserted, deleted
+def count_changes(template: np.ndarray, found: Corrected) -> Changes:
+    """What became of a read, (n_raw,) uint8 codes."""
+    counts = np.zeros(len(Changes._fields), np.int64)
+    _count_changes(template, found.codes, found.raw, found.begins, counts)
+    return Changes(*counts.tolist())
 
 
 class How(NamedTuple):
@@ -140,7 +150,7 @@ def choose_reads(look: Look, params: CorrectParams) -> tuple[np.ndarray, int, in
             kept = same
     n_foreign, others = n_before - int(kept.sum()), np.flatnonzero(kept[1:]) + 1
     ends = look.starts[others] + look.sizes[others]  # or before: some symbols stand between columns
-    if deepest(look.starts[others], ends) <= params.max_depth:
+    if len(others) <= params.max_depth or deepest(look.starts[others], ends) <= params.max_depth:
         return kept, n_foreign, 0
     differences = look.differences()
     order = np.argsort(-differences.identity, kind="stable")

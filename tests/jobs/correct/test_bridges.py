@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from cases import run, sample_reads
 from corrected import edits, oriented, records
+from hypothesis import given
+from hypothesis import strategies as st
 from strategies import random_bases
 
 from bellapy.jobs.correct.bridges import FLANK, LEAST, MARGIN, find_gaps, splice
@@ -26,6 +28,20 @@ def test_other_reads_bridge_a_bad_stretch(tmp_path, strand):
     assert "bad stretches bridged: 1" in outcome.err
     assert edits(oriented(found, strand), genome[400:4600]) < 12  # of 4,000 bases; the stretch alone had 1,000
     assert abs(len(found) - 4000) < 20
+
+
+@given(st.lists(st.integers(1, 400), max_size=12), st.booleans())
+def test_gaps_are_those_of_the_definition(sizes, raw_first):
+    is_raw = (np.arange(len(sizes)) % 2 == 0) == raw_first
+    raw, ends = np.repeat(is_raw, sizes), np.cumsum(sizes)
+    gaps: list[tuple[int, int]] = []
+    for i in np.flatnonzero(is_raw):
+        begin, end = int(ends[i] - sizes[i]), int(ends[i])
+        if gaps and begin - gaps[-1][1] < 2 * MARGIN + FLANK:
+            begin = gaps.pop()[0]
+        gaps.append((begin, end))
+    room = MARGIN + FLANK
+    assert find_gaps(raw) == [(a, b) for a, b in gaps if b - a >= LEAST and room <= a and b <= len(raw) - room]
 
 
 def test_only_stretches_with_both_flanks_are_bridged():

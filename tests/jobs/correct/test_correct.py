@@ -242,10 +242,11 @@ def test_changes_are_counted_base_by_base(pieces):
     template = np.array([base for base, _ in pieces], np.uint8)
     codes = np.array([base for _, shown in pieces for base in shown], np.uint8)
     begins = np.cumsum([0, *(len(shown) for _, shown in pieces)])
-    found = Corrected(codes, np.zeros(len(codes), bool), begins, 5, 0, 0, 2.0)
+    raw = codes == 0
+    found = Corrected(codes, raw, begins, 5, 0, 0, 2.0)
     replaced = sum(bool(shown) and shown[0] != base for base, shown in pieces)
     put_in, taken_out = sum(max(0, len(shown) - 1) for _, shown in pieces), sum(not shown for _, shown in pieces)
-    assert count_changes(template, found) == (replaced, put_in, taken_out)
+    assert count_changes(template, found) == (replaced, put_in, taken_out, raw.sum())
 
 
 def test_records_and_what_is_left_out():
