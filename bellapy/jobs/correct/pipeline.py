@@ -180,8 +180,7 @@ def _correct_all(job: Job, members: Members, how: How, report: RunReport) -> Ite
         for first, last in pairwise(edges):
             for read, found in zip(range(first, last), _once(job, correct_range, first, last), strict=True):
                 if job.wanted is None or job.wanted[read]:
-                    changes = count_changes(job.codes(read), found)
-                    counts.add(found, changes)
+                    changes = counts.add(job.codes(read), found)
                     if charts:
                         charts.add(found, changes)
                 advance(read)
@@ -282,11 +281,12 @@ class Counts:
     support: float = 0.0  # other reads, summed over bases; in the report their mean
     changes_per_kb: dict[str, float] = field(default_factory=dict)
 
-    def add(self, found: Corrected, changes: Changes) -> None:
-        n = len(found.begins) - 1  # bases of the read
+    def add(self, codes: np.ndarray, found: Corrected) -> Changes:
+        """Add a read, (n,) uint8 codes, and what it became; gives what was changed."""
+        changes = count_changes(codes, found)
         self.reads += 1
         self.alone += not found.n_reads
-        self.bases_in += n
+        self.bases_in += len(codes)
         self.bases_out += len(found.codes)
         self.raw += changes.raw
         self.mismatches += changes.mismatches
@@ -296,7 +296,8 @@ class Counts:
         self.foreign += found.n_foreign
         self.deep += found.n_deep
         self.bridges += found.n_bridges
-        self.support += found.support * n
+        self.support += found.support * len(codes)
+        return changes
 
     def tell(self, params: CorrectParams, report: RunReport) -> None:
         """Say and report what was done; warn where little was."""
