@@ -39,6 +39,11 @@ class Desk:
     def stream(self) -> Any:
         return self.worker.stream
 
+    @property
+    def all_of_device(self) -> list[Desk]:
+        """Desks of the same device, this one among them: while the last threads of one's kernel end, others begin theirs."""
+        return [Desk(worker) for worker in self.device.workers]
+
     def empty(self, shape: int | tuple[int, ...], dtype: np.typing.DTypeLike) -> Any:
         """An array on the device; MemoryError, or an error of the driver, where there is no room."""
         return driver.device_array(shape, dtype, stream=self.stream)

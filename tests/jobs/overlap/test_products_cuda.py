@@ -65,7 +65,7 @@ def test_the_seeds_are_those_of_the_cpu(rng, monkeypatch, case):
         monkeypatch.setattr(products_cuda, "GROUP_PRODUCTS", int(work.sum() // 3))
         monkeypatch.setattr(products_cuda, "CHOSEN_BYTES", 1 << 10)
         monkeypatch.setattr(products_cuda, "MANY_ENTRIES", 0)
-    if case == "shared" and SIMULATED:  # whose kernels run one at a time
+    if SIMULATED:  # whose kernels run one at a time
         monkeypatch.setattr(products_cuda, "on_each", lambda find, *items: list(map(find, *items)))
     chosen = [
         choose_seeds(products, matrix, reads, params) for products in multiply(matrix, work, between=between, layout=layout)
@@ -73,6 +73,8 @@ def test_the_seeds_are_those_of_the_cpu(rng, monkeypatch, case):
     wanted = join_seeds([seeds for part in chosen for seeds in part[0]], matrix.seed_length)
     with desk(Devices()) as its_desk:
         some = [its_desk, replace(its_desk), replace(its_desk)] if case == "shared" else [its_desk]
+        if case == "groups" and SIMULATED:
+            monkeypatch.setattr(its_desk.device, "workers", [its_desk.worker, replace(its_desk.worker)])
         found = find_on_gpus(some, matrix, reads.lengths, params, 3, Multiplied(between, layout))
     assert found.n_products == work.sum() > 0 and len(wanted) > 0
     assert (found.n_candidates, found.n_weak) == (sum(part[1] for part in chosen), sum(part[2] for part in chosen))

@@ -109,11 +109,10 @@ class _Product(NamedTuple):
 
 
 class _There(NamedTuple):
-    """What a GPU holds of it; counts : (n_entries,) uint32, room for the products of each entry."""
+    """What a GPU holds of it."""
 
     matrix: Matrix
     lengths: Any
-    counts: Any
 
 
 def find_on_gpus(
@@ -131,8 +130,10 @@ def find_on_gpus(
     first = its_desks[0]
     entries = matrix.entries.entries if isinstance(matrix, HeldMatrix) else first.send(matrix.entries)
     there, of_query = _bring(first, product, entries), first.zeros(matrix.n_reads + 1, np.uint64)
-    _count(first, there, (0, int(matrix.starts[n_queries])), first.empty(0, np.int64), of_query)
+    counts = first.empty(len(matrix.entries), np.uint32)
+    _count(first, there, (0, int(matrix.starts[n_queries])), first.empty(0, np.int64), counts, of_query)
     products = first.fetch(of_query)[:n_queries].astype(np.int64)
+    del counts
     layout = layout or layout_of(matrix, int(products.max(initial=1)))
     bits = _bits(matrix, layout)
     query_bits = WORD_BITS - bits.target - 1 - bits.diagonal - bits.position
@@ -140,25 +141,43 @@ def find_on_gpus(
         return None
     total, free = int(products.sum()), min(its.device.gpu.free for its in its_desks)
     room = products_for(free, len(matrix.entries), int(matrix.starts[-1]), total)
-    groups = list(_groups(products, max(1, min(GROUP_PRODUCTS, room, -(-total // len(its_desks)))), 1 << query_bits))
-    its_desks = its_desks[: max(1, len(groups))]
-    shares = [groups[i :: len(its_desks)] for i in range(len(its_desks))]  # later queries have fewer targets
+    most = max(1, min(GROUP_PRODUCTS, room // len(first.all_of_device), -(-total // len(its_desks))))
+    groups = list(_groups(products, most, 1 << query_bits))
+    sharing = _all_desks(its_desks[: max(1, len(groups))], product, there, entries)[: max(1, len(groups))]
+    shares = [groups[i :: len(sharing)] for i in range(len(sharing))]  # later queries have fewer targets
 
-    def find(its_desk: Desk, its_groups: list[tuple[int, int]]) -> list[_Chosen]:
-        its, chosen = there if its_desk is first else _bring(its_desk, product, _copied(its_desk, entries)), []
+    def find(its_desk: Desk, its: _There, its_groups: list[tuple[int, int]]) -> list[_Chosen]:
+        counts, chosen = its_desk.empty(len(matrix.entries), np.uint32), []
         at_once = max(FEW_GROUPS, math.isqrt(len(its_groups)))
         for at in range(0, len(its_groups), at_once):
             some = its_groups[at : at + at_once]
             listed = _list(its_desk, its, int(matrix.starts[some[0][0]]), int(matrix.starts[some[-1][1]]))
             chosen += [
-                _multiply(its_desk, its, listed, product, Block(*group, bits, layout.diagonal_bias)) for group in some
+                _multiply(its_desk, its, listed, counts, product, Block(*group, bits, layout.diagonal_bias))
+                for group in some
             ]
         return chosen
 
-    chosen = [some for row in zip_longest(*on_each(find, its_desks, shares)) for some in row if some]
+    chosen = [some for row in zip_longest(*on_each(find, *zip(*sharing, strict=True), shares)) for some in row if some]
     columns = [x for some in chosen for x in some.columns]
     n_candidates, n_weak = (sum(getattr(some, name) for some in chosen) for name in ("n_candidates", "n_weak"))
     return Found(_cut(columns, matrix.seed_length, PARTS * n_parts), total, n_candidates, n_weak)
+
+
+def _all_desks(
+    its_desks: Sequence[Desk], product: _Product, there: _There, entries: Any
+) -> list[tuple[Desk, _There]]:  # fmt: skip
+    """All desks of the GPUs of these, those of one GPU apart, and what their GPU holds.
+
+    there, entries : of the first one.
+    """
+
+    def bring(its_desk: Desk) -> list[tuple[Desk, _There]]:
+        its = there if its_desk is its_desks[0] else _bring(its_desk, product, _copied(its_desk, entries))
+        its_desk.stream.synchronize()  # what is there is for all desks
+        return [(each, its) for each in its_desk.all_of_device]
+
+    return [pair for turn in zip(*on_each(bring, its_desks), strict=True) for pair in turn]
 
 
 def products_for(free: int, n_entries: int, n_places: int, total: int) -> int:
@@ -196,7 +215,7 @@ class _Chosen(NamedTuple):
 def _bring(desk: Desk, product: _Product, entries: Any) -> _There:
     matrix = product.matrix
     there = Matrix(entries, desk.send(matrix.starts), desk.send(matrix.read_table), np.int64(product.targets_begin))
-    return _There(there, desk.send(product.lengths), desk.empty(len(matrix.entries), np.uint32))
+    return _There(there, desk.send(product.lengths))
 
 
 def _copied(desk: Desk, entries: Any) -> Any:
@@ -217,12 +236,15 @@ def _list(desk: Desk, there: _There, low: int, high: int) -> Any:
     return listed
 
 
-def _multiply(desk: Desk, there: _There, listed: Any, product: _Product, block: Block) -> _Chosen:
-    """The seeds of a block of queries; listed : of `_list`, their entries and perhaps others."""
+def _multiply(desk: Desk, there: _There, listed: Any, counts: Any, product: _Product, block: Block) -> _Chosen:
+    """The seeds of a block of queries.
+
+    listed : of `_list`, their entries and perhaps others.  counts : (n_entries,) uint32, overwritten.
+    """
     (first, end, bits, bias), starts = block, product.matrix.starts
     low, high = int(starts[first]), int(starts[end])
     group = Group(*map(np.int64, (low, high, first, bits.position, bits.diagonal, bits.target, bias)))
-    counts = _count(desk, there, (low, high), listed, desk.empty(0, np.uint64))
+    counts = _count(desk, there, (low, high), listed, counts, desk.empty(0, np.uint64))
     begins, sums = scan(desk, counts)
     n = total_of(desk, sums)
     words, room = desk.empty(n, np.uint64), desk.empty(n, np.uint64)
@@ -232,10 +254,10 @@ def _multiply(desk: Desk, there: _There, listed: Any, product: _Product, block: 
     return _choose(desk, words, room, there.lengths, group, product.matrix, product.params)
 
 
-def _count(desk: Desk, there: _There, places: tuple[int, int], listed: Any, of_query: Any) -> Any:
-    """The products of each entry listed, or of all, (n,) uint32 on the device."""
+def _count(desk: Desk, there: _There, places: tuple[int, int], listed: Any, counts: Any, of_query: Any) -> Any:
+    """The products of each entry listed, or of all, (n,) uint32 on the device: the beginning of counts, (n_entries,)."""
     low, high = map(np.int64, places)
-    counts = there.counts[: listed.size] if listed.size else there.counts
+    counts = counts[: listed.size] if listed.size else counts
     desk.launch(count_pairs, blocks_for(counts.size), BLOCK, there.matrix, low, high, listed, counts, of_query)
     return counts
 
