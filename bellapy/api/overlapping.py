@@ -15,11 +15,11 @@ from bellapy.errors import MemoryLimitError
 from bellapy.io.overlap_writer import Destination, formatter, open_writer
 from bellapy.io.paf import format_overlaps
 from bellapy.jobs.overlap.align import Steps
-from bellapy.jobs.overlap.estimate import with_min_overlap
 from bellapy.jobs.overlap.paths import paths_stage
 from bellapy.jobs.overlap.pipeline import candidate_overlaps, overlap_reads
 from bellapy.jobs.overlap.report import start_report
 from bellapy.jobs.overlap.stored_reads import SomeOverlaps
+from bellapy.jobs.overlap.work import with_min_overlap
 from bellapy.params import Params, make_params
 from bellapy.records import Overlaps, Paths, ReadSet, join_overlaps
 from bellapy.report.run_report import RunReport, WriteStage

@@ -156,13 +156,6 @@ def _unrelated_gain(scoring: Scoring, resources: Resources) -> float:
     return float(found.score.sum() / (n * UNRELATED_BASES))
 
 
-def describe_steps(steps: Steps) -> str:
-    """One line for the log."""
-    x = ", then ".join(str(step.xdrop) for step in steps)
-    ends = f"; ends are chosen with {steps[0].tilt / TILT_UNIT:.3f} off for each base" if steps[0].fall else ""
-    return f"alignments were extended until the score fell by {x}{ends}"
-
-
 # ---------------------------------------------------------------- extension
 
 

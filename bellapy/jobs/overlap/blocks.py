@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit
-from bellapy.jobs.overlap.linking import Kept
 from bellapy.jobs.overlap.products import Between, KeyLayout, Multiplied, layout_of, symbolic_product
 from bellapy.jobs.overlap.store import Result
 from bellapy.jobs.overlap.work import PARTS, Work
@@ -34,6 +33,18 @@ class Blocks(NamedTuple):
     entries: tuple[np.ndarray | Held, ...]
     columns: tuple[np.ndarray, ...] = ()
     products: np.ndarray | None = None
+
+
+class Kept(NamedTuple):
+    """What a part keeps.  n_entries : at its front.  kept, found : columns of each kind (linking.py), int64.
+
+    n_apart : (n_reads,) int64, entries of columns that set copies apart.
+    """
+
+    n_entries: int
+    kept: np.ndarray
+    found: np.ndarray
+    n_apart: np.ndarray
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from bellapy.compute.ranks import weighted_median
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import map_threads, shared_by
 from bellapy.jobs.overlap.blocks import tile_matrix
-from bellapy.jobs.overlap.counting import LINKED
+from bellapy.jobs.overlap.linking import LINKED
 from bellapy.jobs.overlap.products import Multiplied, multiply, symbolic_product
 from bellapy.jobs.overlap.report import NO_SUPPORT, REPEAT, TOO_SPARSE
 from bellapy.jobs.overlap.seed_rows import has_any, join_seeds

@@ -29,7 +29,7 @@ from bellapy.compute.jit import njit_entry
 from bellapy.compute.ranks import median, quantiles
 from bellapy.compute.threads import even_ranges, map_threads, shared_by
 from bellapy.jobs.overlap.candidates import MIN_SURE, SURE_SUPPORT
-from bellapy.jobs.overlap.estimate import DEFAULT_ERROR_RATE, expected_score_rate
+from bellapy.jobs.overlap.estimate import DEFAULT_ERROR_RATE
 from bellapy.jobs.overlap.faults import (
     Crossings,
     Standing,
@@ -360,6 +360,12 @@ def learn_thresholds(rates: np.ndarray, floor: float, delta: float, *, given: bo
     ordinary = max(least, middle - max(SPREAD * (middle - low), delta * middle))
     repeat = max(ordinary, middle - REPEAT_SPREAD * (middle - low))
     return Thresholds(float(least), float(ordinary), float(repeat), float(middle), len(rates))
+
+
+def expected_score_rate(error_rate: float, match: int, mismatch: int, gap: int) -> float:
+    """Expected score per base of the true overlap of two reads (BELLA): matches where both are right."""
+    both_right = (1 - error_rate) ** 2
+    return match * both_right + (mismatch + gap) / 2 * (1 - both_right)
 
 
 @njit_entry
