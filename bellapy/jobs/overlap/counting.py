@@ -15,8 +15,7 @@ import numpy as np
 
 from bellapy.compute.memory import Budget
 from bellapy.jobs.overlap.blocks import ANY_COUNT
-from bellapy.jobs.overlap.coverage import DEPTH_BYTES
-from bellapy.jobs.overlap.depth import Finder
+from bellapy.jobs.overlap.depth import DEPTH_BYTES, Finder
 from bellapy.jobs.overlap.estimate import choose_sampling, estimate
 from bellapy.jobs.overlap.store import MemoryStore, Result
 from bellapy.jobs.overlap.work import PARTS, Work, n50
@@ -159,12 +158,12 @@ def _sample_on_gpu(work: Work, reads: ReadSet, k: int, one_in: int) -> tuple[Kme
     """One k-mer in so many that occur more than once, and what finds k-mers in the reads; None where the CPU has to."""
     if not pays_on_gpu(work):
         return None, None
-    columns, coverage = _gpu()
+    columns, depth = _gpu()
     counts = columns.try_to_count(reads, k, LOWEST, one_in, work.resources)
     if counts is None:
         return None, None
     its_counts = replace(counts, entries=counts.entries.on_host())
-    return its_counts, lambda table: coverage.find_listed(reads, table, work.resources)
+    return its_counts, lambda table: depth.find_listed(reads, table, work.resources)
 
 
 def needs_all_reads(kmers: KmerParams) -> bool:
@@ -207,9 +206,9 @@ def pays_on_gpu(work: Work) -> bool:
 
 def _gpu() -> tuple[ModuleType, ModuleType]:
     """What counts on a GPU and holds the columns there, and what finds k-mers in the reads that it has."""
-    from bellapy.jobs.overlap.gpu import columns, coverage
+    from bellapy.jobs.overlap.gpu import columns, depth
 
-    return columns, coverage
+    return columns, depth
 
 
 def _count_on_gpu(reads: ReadSet, work: Work) -> KmerCounts | None:

@@ -207,7 +207,7 @@ def estimate(
     reads: ReadSet, matrix: KmerMatrix, one_in: int, error_rate: float | None, depth: float | None, threads: int = 1,
     find: Finder | None = None, sampled: slice = ALL_READS,
 ) -> Estimate:  # fmt: skip
-    """Depth and error rate: as coverage.py measures them, else both from a sample of the k-mers.
+    """Depth and error rate: as depth.py measures them, else both from a sample of the k-mers.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ def estimate(
 def measure(
     reads: ReadSet, k: int, error_rate: float | None, threads: int, find: Finder | None, sampled: slice = ALL_READS
 ) -> Measured | None:
-    """What coverage.py measures, by as many k-mers as reads with the error rate need; by more where it turns out higher."""
+    """What depth.py measures, by as many k-mers as reads with the error rate need; by more where it turns out higher."""
     one_in = choose_sampling(error_rate, k)
     measured = measure_depth(reads, k, one_in, threads, find, sampled)
     needed = 1 if measured is None else choose_sampling(1 - measured.correct ** (1 / k), k)
