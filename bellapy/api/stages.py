@@ -17,6 +17,7 @@ from bellapy.io.stage_files import load_stage, not_a_stage, save_stage
 from bellapy.jobs.overlap.align import ALL, STEPS, AllAlignments, Steps
 from bellapy.jobs.overlap.blocks import ANY_COUNT, KEPT, Blocks, KeptPart
 from bellapy.jobs.overlap.candidates import GATED, Gated, pilot_seeds
+from bellapy.jobs.overlap.filter import overlaps_of
 from bellapy.jobs.overlap.linking import LINKED, Linked
 from bellapy.jobs.overlap.pipeline import (
     for_paths,
@@ -27,7 +28,6 @@ from bellapy.jobs.overlap.pipeline import (
     run_filter,
     with_device,
 )
-from bellapy.jobs.overlap.selection import overlaps_of
 from bellapy.jobs.overlap.work import ESTIMATE
 from bellapy.params import Params, Scoring
 from bellapy.records import DepthProfile, Estimate, Extensions, KmerMatrix, Overlaps, ReadSet, Seeds

@@ -22,10 +22,9 @@ from bellapy.errors import InputError, ParameterError
 from bellapy.io.workdir import Workdir, join_workdir, open_workdir
 from bellapy.jobs.overlap.canonical import given_overlaps
 from bellapy.jobs.overlap.counting import SETTINGS, Settings, needs_all_reads
-from bellapy.jobs.overlap.filter import OVERLAPS
+from bellapy.jobs.overlap.filter import OVERLAPS, SELECTED, overlaps_of
 from bellapy.jobs.overlap.pipeline import ESTIMATING, find_overlaps, flow_of, follow, for_paths, with_device
 from bellapy.jobs.overlap.report import start_report
-from bellapy.jobs.overlap.selection import SELECTED, overlaps_of
 from bellapy.jobs.overlap.store import Done, FolderStore, Result, done
 from bellapy.jobs.overlap.stored_reads import SomeOverlaps, StoredReads, even_blocks, store_reads
 from bellapy.jobs.overlap.work import TILES, Flow, Plan, Round, Work, launch_here

@@ -11,7 +11,7 @@ import numpy as np
 
 from bellapy.compute.gpu.devices import choose_device
 from bellapy.compute.memory import Budget
-from bellapy.jobs.overlap import align, candidates, counting, linking, other_copies, selection
+from bellapy.jobs.overlap import align, candidates, counting, linking, other_copies
 from bellapy.jobs.overlap import filter as filtering
 from bellapy.jobs.overlap.align import Steps
 from bellapy.jobs.overlap.blocks import KEPT, LAYOUT, learn_layout
@@ -51,14 +51,15 @@ MOSTLY = 0.5  # share of unknown bases that explains why reads have no k-mers in
 
 def judged(its: Judging) -> Flow:
     """Alignments are judged twice: those of best seeds, and then all."""
+    faults = its.faults
     return (
         Round(its.measured, its.measure),
         Learn(its.usual, its.learn_usual),  # the usual score per base
-        Round(its.turns, its.cross),
-        Learn(its.partners, its.add_partners),
-        Round(its.cover, its.go_on),
-        Learn(its.standing, its.stand),  # where alignments go on
-        Round(its.fair, its.be_fair, spends=(its.turns, its.cover)),
+        Round(faults.turns, faults.cross),
+        Learn(faults.partners, faults.add_partners),
+        Round(faults.cover, faults.go_on),
+        Learn(faults.standing, faults.stand),  # where alignments go on
+        Round(its.fair, its.be_fair, spends=(faults.turns, faults.cover)),
         Learn(its.thresholds, its.learn_thresholds),
     )
 
@@ -95,20 +96,20 @@ FILTERING: Flow = (
     *judged(align.ALL_JUDGED),
     Round(other_copies.SUMS, other_copies.add_up),
     Learn(other_copies.MEANS, other_copies.learn_means),
-    Round(other_copies.BETTER, other_copies.add_up_better, spends=(other_copies.SUMS,)),
+    Round(other_copies.BETTER, other_copies.add_up_better),
     Learn(other_copies.LEVELS, other_copies.learn_levels),  # what each read scores with its own copy
     Round(other_copies.SHORTFALLS, other_copies.compare, spends=(other_copies.BETTER,)),
     Learn(other_copies.LIMITS, other_copies.limit_shortfalls),
     Round(
         filtering.OVERLAPS,
         filtering.finish,
-        spends=(align.ALL, align.ALL_JUDGED.measured, align.ALL_JUDGED.fair, other_copies.SHORTFALLS),
+        spends=(align.ALL, align.ALL_JUDGED.measured, align.ALL_JUDGED.fair, other_copies.SUMS, other_copies.SHORTFALLS),
     ),  # fmt: skip
-    Learn(selection.SELECTED, selection.select_overlaps),
+    Learn(filtering.SELECTED, filtering.select_overlaps),
 )
 IMPLYING: Flow = (
     Round(filtering.OVERLAPS, filtering.imply, spends=(candidates.GATED,)),
-    Learn(selection.SELECTED, selection.select_overlaps),
+    Learn(filtering.SELECTED, filtering.select_overlaps),
 )
 
 
@@ -153,14 +154,14 @@ def overlap_reads(
     Budget(params.run.max_memory).require("keeping the reads in both directions", reads.codes.nbytes)
     work = in_memory(reads, for_paths(with_device(params), with_paths), report, n_queries=n_queries, copies=copies)
     find_overlaps(work)
-    return selection.overlaps_of(work, 0), work.get(align.STEPS).steps
+    return filtering.overlaps_of(work, 0), work.get(align.STEPS).steps
 
 
 def candidate_overlaps(reads: ReadSet, params: Params, report: RunReport, n_queries: int | None = None) -> Overlaps:
     """What the seeds of all candidates imply, without any alignment; n_queries : as of `overlap_reads`."""
     work = in_memory(reads, params, report, n_queries=n_queries)
     find_overlaps(work, skip_alignment=True)
-    return selection.overlaps_of(work, 0)
+    return filtering.overlaps_of(work, 0)
 
 
 def for_paths(params: Params, with_paths: bool) -> Params:
@@ -169,12 +170,12 @@ def for_paths(params: Params, with_paths: bool) -> Params:
 
 
 def find_overlaps(work: Work, launch: Launch = launch_here, *, skip_alignment: bool = False) -> None:
-    """All rounds; `selection.overlaps_of` gives what they find."""
+    """All rounds; `filtering.overlaps_of` gives what they find."""
     run_counting(work, launch)
     run_candidates(work, launch)
     if skip_alignment:
         follow(work, IMPLYING, launch)
-        work.report.dropped.add(work.get(selection.SELECTED).dropped)
+        work.report.dropped.add(work.get(filtering.SELECTED).dropped)
         return
     run_alignment(work, launch)
     run_filter(work, launch)
@@ -317,7 +318,7 @@ def run_filter(work: Work, launch: Launch = launch_here) -> None:
     report = work.report
     with report.stage(FilterStage("filter")) as stage:
         follow(work, FILTERING, launch)
-        thresholds, selected = work.get(align.ALL_JUDGED.thresholds), work.get(selection.SELECTED)
+        thresholds, selected = work.get(align.ALL_JUDGED.thresholds), work.get(filtering.SELECTED)
         dropped = {**work.dropped(filtering.OVERLAPS), **selected.dropped}
         stage.overlaps, stage.second_pieces = selected.n_overlaps, selected.n_second
     report.dropped.add(dropped)
