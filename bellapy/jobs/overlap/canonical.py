@@ -210,6 +210,14 @@ def _gathered_pieces(gathered: GatheredReads) -> Iterator[_Piece]:
         at, first = at + len(codes), end
 
 
+def as_given(
+    reads: ReadSet, overlaps: Overlaps, order: Order, threads: int, *, with_bases: bool
+) -> tuple[ReadSet, Overlaps]:  # fmt: skip
+    """Reads and overlaps as the input has them; with_bases : as of `given_reads`."""
+    overlaps = given_overlaps(overlaps, reads.lengths, order, threads)
+    return given_reads(reads, order, threads, with_bases=with_bases), overlaps
+
+
 def given_reads(reads: ReadSet, order: Order, threads: int = 1, *, with_bases: bool) -> ReadSet:
     """The inverse of `canonical_reads`.
 

@@ -16,7 +16,7 @@ import numpy as np
 from bellapy.compute.memory import Budget
 from bellapy.jobs.overlap.blocks import ANY_COUNT
 from bellapy.jobs.overlap.depth import DEPTH_BYTES, Finder
-from bellapy.jobs.overlap.estimate import choose_sampling, estimate
+from bellapy.jobs.overlap.estimate import estimate
 from bellapy.jobs.overlap.store import MemoryStore, Result
 from bellapy.jobs.overlap.work import PARTS, Work, n50
 from bellapy.params import RANGES, KmerParams, SeedParams
@@ -25,7 +25,7 @@ from bellapy.records import Estimate, KmerMatrix, ReadSet
 from bellapy.records.kmers import Held
 from bellapy.seeding.kmer_matrix import PROFILE_WIDTH, build_kmer_matrix, profile_depth
 from bellapy.seeding.kmers import NO_MASK, KmerCounts, Known, Share, count_kmers, size_partitions, usual_ranges
-from bellapy.seeding.sampling import compress_homopolymers, restore_places, sampling_mask
+from bellapy.seeding.sampling import choose_sampling, compress_homopolymers, restore_places, sampling_mask
 
 LOWEST = 2  # count of the k-mers that are counted
 PROFILED_BYTES = 48  # of a bin of the depth profile, while it is judged
@@ -42,7 +42,10 @@ MASKED = "minimizer", "syncmer"
 
 @dataclass(frozen=True)
 class Settings:
-    """How k-mers are counted: k, bounds and sampling; seed_length : bases that surely match where a k-mer is shared."""
+    """How k-mers are counted: k, bounds and sampling.
+
+    seed_length : bases that surely match where a k-mer is shared.  one_in : one k-mer in so many is counted.
+    """
 
     k: int
     seed_length: int
@@ -50,11 +53,7 @@ class Settings:
     upper: int
     sampling: str
     sampling_window: int
-
-    @property
-    def one_in(self) -> int:
-        """One k-mer in so many is counted."""
-        return self.sampling_window if self.sampling == "fraction" else 1
+    one_in: int
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,8 @@ def choose_settings(work: Work) -> Settings:
     sampling, window = kmers.sampling, kmers.sampling_window or DEFAULT_SAMPLING_WINDOW
     if sampling == "auto":
         sampling, window = "fraction", choose_sampling(found.choice_rate, k)
-    return Settings(k, 1 if kmers.homopolymer else k, kmers.lower, upper, sampling, window)
+    seed_length, one_in = 1 if kmers.homopolymer else k, window if sampling == "fraction" else 1
+    return Settings(k, seed_length, kmers.lower, upper, sampling, window, one_in)
 
 
 def choose_k(lengths: np.ndarray, error_rate: float | None) -> int:

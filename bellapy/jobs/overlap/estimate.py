@@ -20,6 +20,7 @@ from bellapy.records import Estimate, KmerMatrix, ReadSet
 from bellapy.seeding.entries import place_of
 from bellapy.seeding.kmer_matrix import next_column, read_at
 from bellapy.seeding.kmers import SPECTRUM_SIZE
+from bellapy.seeding.sampling import choose_sampling
 
 FIRST_COUNT = 4  # smaller counts hold errors that repeat by chance or by context
 FIRST_OF_LEVEL, LAST_OF_LEVEL = 1 / 3, 8  # counts compared, in units of the usual level: errors lie below, repeats above
@@ -36,8 +37,6 @@ REPEAT_MIXES = ((1.0, 0.0), (0.7, 0.3))  # of the repeats: shares with two and w
 REPEATS = ((0.0, 1.0, 0.0), *((share, *mix) for share in (0.02, 0.05, 0.1, 0.2) for mix in REPEAT_MIXES))
 LOG_2 = math.log(2)
 DEFAULT_ERROR_RATE = 0.15  # BELLA's
-SHARED_SPACING = 50  # bases
-MAX_SAMPLING = 16
 LEAST_TELLING, REPEATED = 6.0, 1.75  # copies of a k-mer that occurs once; times as many are of a repeat
 LEVEL_FACTOR = 1.4  # reads whose level is so far from the usual one lie in repeats, or are of another molecule or species
 LEAST_PEAK = 12  # a count; with less a peak at half of it is part of the slope that errors make
@@ -289,17 +288,6 @@ def _closest(root_seen, counts, n_bases, depths, errors, k, chance, wrong):
             else:
                 smallest, found = nearest, (depth, error)
     return found
-
-
-def choose_sampling(error_rate: float | None, k: int) -> int:
-    """Keep one k-mer in so many, a power of two: sound overlaps still share one in SHARED_SPACING bases.
-
-    Two reads share a k-mer where neither has an error in it.
-    """
-    if error_rate is None:
-        return 1
-    affordable = SHARED_SPACING * (1 - error_rate) ** (2 * k)
-    return min(MAX_SAMPLING, 1 << max(0, int(affordable).bit_length() - 1))
 
 
 # ---------------------------------------------------------------- repeats and haplotypes
