@@ -16,7 +16,7 @@ from bellapy.io.overlap_writer import Destination, formatter, open_writer
 from bellapy.io.paf import format_overlaps
 from bellapy.jobs.overlap.align import Steps
 from bellapy.jobs.overlap.canonical import as_given
-from bellapy.jobs.overlap.paths import paths_stage
+from bellapy.jobs.overlap.filter import paths_stage
 from bellapy.jobs.overlap.pipeline import candidate_overlaps, overlap_reads
 from bellapy.jobs.overlap.report import start_report
 from bellapy.jobs.overlap.stored_reads import SomeOverlaps

@@ -88,6 +88,11 @@ class Seeds:
         return len(self.query_id)
 
     @property
+    def pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The two reads of each and their strand, which make a candidate."""
+        return self.query_id, self.target_id, self.strand
+
+    @property
     def anchors(self) -> Anchors:
         """Where they are, without what speaks for them."""
         length = np.full(len(self), self.length, np.int32)

@@ -166,7 +166,7 @@ def align_first(work: Work, tile: int) -> FirstAlignments:
     ways = 1 if isinstance(work.reads, HeldReads) else 2  # that are not held yet
     room = int((ways + PLANE_BYTES) * n_bases) + ALIGNED_BYTES * len(seeds)
     Budget(work.params.run.max_memory).require("the alignment, with the reads in both directions,", room)
-    is_first, threads = begins_of_runs(seeds.query_id, seeds.target_id, seeds.strand), work.params.run.threads
+    is_first, threads = begins_of_runs(*seeds.pairs), work.params.run.threads
     further = np.flatnonzero(~is_first)
     chosen = take_rows(seeds, np.flatnonzero(is_first), threads) if len(further) else seeds
     others, candidate = take_rows(seeds, further, threads), further - np.arange(1, len(further) + 1)
@@ -194,7 +194,7 @@ def align_second(work: Work, tile: int) -> AllAlignments:
 
 def in_candidate_order(seeds: Seeds) -> np.ndarray | None:
     """The rows in the order of candidates, those of one as they stand; None: they are in it, which is usual."""
-    if are_in_order(seeds.query_id, seeds.target_id, seeds.strand):
+    if are_in_order(*seeds.pairs):
         return None
     return np.argsort(candidate_keys(seeds), kind="stable")
 

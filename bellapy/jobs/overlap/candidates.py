@@ -371,7 +371,7 @@ def gate(work: Work, tile: int) -> Gated:
     def drop(i: int) -> tuple[int, int]:
         part = replace(parts[i], copies=marks[i].copies)
         kept = marks[i].sound(part, blind)
-        candidate = np.cumsum(begins_of_runs(part.query_id, part.target_id, part.strand)) - 1
+        candidate = np.cumsum(begins_of_runs(*part.pairs)) - 1
         still_there, linked = (np.bincount(candidate, rows) > 0 for rows in (marks[i].dense, kept))
         parts[i] = part.take(kept)  # what is dropped leaves before all are joined
         return int((~still_there).sum()), int((still_there & ~linked).sum())

@@ -285,8 +285,8 @@ def given_overlaps(overlaps: Overlaps, lengths: np.ndarray, order: Order, thread
     given, n = order.given.astype(np.int32), len(overlaps)
     columns = tuple(getattr(overlaps, name) for name in NAMES)
     (query, target), strand = np.empty((2, n), np.int32), np.empty(n, np.int8)
-    reads, share = (overlaps.query_id, overlaps.target_id, overlaps.strand), shared_by(threads)
-    share(lambda part: name_given(*reads, given, order.flipped, *part, query, target, strand), n)
+    share = shared_by(threads)
+    share(lambda part: name_given(*overlaps.pairs, given, order.flipped, *part, query, target, strand), n)
     rows = sort_rows(query, target, strand, len(given), threads)
     restored, strands = np.empty((len(NAMES), n), np.int32), np.empty(n, np.int8)
 

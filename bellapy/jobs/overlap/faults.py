@@ -53,10 +53,7 @@ class Aligned(NamedTuple):
     @classmethod
     def of(cls, seeds: Seeds, extensions: Extensions) -> Aligned:
         """Those of seeds and the alignments that grew from them."""
-        return cls(
-            seeds.query_id, seeds.target_id, seeds.strand, extensions.query_start, extensions.query_end,
-            extensions.target_start, extensions.target_end, extensions.score,
-        )  # fmt: skip
+        return cls(*seeds.pairs, *extensions.intervals, extensions.score)
 
     def take(self, rows: np.ndarray) -> Aligned:
         """The same of some rows."""

@@ -1,7 +1,8 @@
 """Stage 8: alignments -> overlaps.
 
 An alignment is an overlap if it passes the tests of its score (judging.py), of its shape, and of what its reads score
-elsewhere (other_copies.py).  Each test leaves a bit, and the first of REASONS counts.
+elsewhere (other_copies.py).  Each test leaves a bit, and the first of REASONS counts.  Where base-level paths are made,
+trimmed ends and exact identities may change what passes: the filter looks once more.
 
 Two rules look at the overlaps of all tiles; both are options.
 
@@ -16,24 +17,35 @@ given, and tiles, have no part in it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
 from bellapy.compute.columns import begins_of_runs, take_rows
 from bellapy.compute.jit import njit, njit_entry
+from bellapy.compute.resources import Resources
 from bellapy.compute.threads import map_threads, shared_by
-from bellapy.jobs.overlap.align import ALL, ALL_JUDGED
+from bellapy.engines.ends import End
+from bellapy.engines.trace import map_paths
+from bellapy.engines.trim import trim_paths
+from bellapy.jobs.overlap.align import ALL, ALL_JUDGED, Steps
 from bellapy.jobs.overlap.candidates import GATED
-from bellapy.jobs.overlap.geometry import SLACK, Geometry, clear_of, implied_ends
+from bellapy.jobs.overlap.geometry import SLACK, Geometry, clear_of, implied_ends, measure_geometry
 from bellapy.jobs.overlap.judging import IDENTITY, OTHER_COPY, OVERHANG, REASONS, SHORT
 from bellapy.jobs.overlap.other_copies import LIMITS, SHORTFALLS, SUMS, with_other_copies
+from bellapy.jobs.overlap.report import PathsStage
 from bellapy.jobs.overlap.store import Result
 from bellapy.jobs.overlap.work import TILES, Work
-from bellapy.params import ExtensionParams, FilterParams
-from bellapy.records import Extensions, Overlaps, ReadSet, Seeds, join_overlaps
+from bellapy.params import ExtensionParams, FilterParams, Params, Scoring
+from bellapy.records import Extensions, Overlaps, Paths, ReadSet, Seeds, join_overlaps
+from bellapy.report.log import logger
+from bellapy.report.progress import progress
+from bellapy.report.run_report import RunReport, describe_dropped
 
+Shown = TypeVar("Shown")
 CONTAINED, BEYOND = "of a contained read", "beyond the best of a read"
 NONE = np.uint8(0)
 SHAPE_REASONS = tuple(REASONS[i] for i in (0, 4, 5))
@@ -72,12 +84,7 @@ def imply(work: Work, tile: int) -> TileOverlaps:
 
 def count_candidates(overlaps: Overlaps) -> int:
     """How many pairs and strands have overlaps."""
-    return int(_begins(overlaps).sum())
-
-
-def _begins(rows: Seeds | Overlaps) -> np.ndarray:
-    """Mask of the first row of every candidate (query, target, strand)."""
-    return begins_of_runs(rows.query_id, rows.target_id, rows.strand)
+    return int(begins_of_runs(*overlaps.pairs).sum())
 
 
 def filter_overlaps(
@@ -98,7 +105,11 @@ def filter_overlaps(
     further = further_pieces(seeds, extensions, geometry, kept)
     rows = _in_order(seeds, kept, further[failed[further] == 0])
     chosen, ends = take_rows(seeds, rows, threads), take_rows(extensions, rows, threads)
-    overlaps = _as_overlaps(chosen, ends, *map_threads(lambda column: column[rows], estimated, threads))
+    matches, columns = map_threads(lambda column: column[rows], estimated, threads)
+    overlaps = Overlaps(
+        *chosen.pairs, *ends.intervals, ends.score, chosen.n_support, matches, columns, chosen.query_pos, chosen.target_pos,
+        np.full(len(rows), seeds.length, np.int32), ends.left_query, ends.left_target, ends.right_query, ends.right_target,
+    )  # fmt: skip
     return overlaps, count_failed(failed_best)
 
 
@@ -127,7 +138,7 @@ def count_failed(failed: np.ndarray, reasons: Sequence[str] = REASONS) -> dict[s
 def best_of_candidate(seeds: Seeds, extensions: Extensions) -> np.ndarray:
     """Rows of the highest-scoring alignment of every candidate (query, target, strand), whose rows lie together."""
     best = np.empty(len(seeds), np.int64)
-    n = list_best((seeds.query_id, seeds.target_id, seeds.strand), seeds.rank, extensions.score, best)
+    n = list_best(seeds.pairs, seeds.rank, extensions.score, best)
     return best[:n].copy()
 
 
@@ -155,7 +166,7 @@ def _in_order(seeds: Seeds, kept: np.ndarray, further: np.ndarray) -> np.ndarray
     """Kept rows, one of a candidate in the order of candidates, each with the further one of its candidate behind it."""
     if not len(further):
         return kept
-    rows, number = np.concatenate((kept, further)), np.cumsum(_begins(seeds))
+    rows, number = np.concatenate((kept, further)), np.cumsum(begins_of_runs(*seeds.pairs))
     return rows[np.argsort(number[rows], kind="stable")]
 
 
@@ -167,7 +178,7 @@ def further_pieces(seeds: Seeds, extensions: Extensions, geometry: Geometry, kep
     others = np.ones(len(seeds), bool)
     others[kept] = False
     rows = np.flatnonzero(others) if len(kept) else kept
-    at, number, first = np.searchsorted(kept, rows), np.cumsum(_begins(seeds)), np.full(len(rows), -1)
+    at, number, first = np.searchsorted(kept, rows), np.cumsum(begins_of_runs(*seeds.pairs)), np.full(len(rows), -1)
     for beside in (kept[np.maximum(at - 1, 0)], kept[np.minimum(at, len(kept) - 1)]):  # the nearest ones on either side
         first = np.where(number[beside] == number[rows], beside, first)
     rows, first = rows[first >= 0], first[first >= 0]
@@ -188,7 +199,7 @@ def estimate_matches(
     Assumes that a third of the errors are mismatches and the rest gaps.  With m matches and x errors, score = match * m -
     cost * x, and the two spans add up to 2 m + 4/3 x.
     """
-    (matches, columns), ends = np.empty((2, len(extensions)), np.int32), _ends_of(extensions)
+    (matches, columns), ends = np.empty((2, len(extensions)), np.int32), (extensions.score, *extensions.intervals)
     scores = scoring.match, _cost(scoring)
     shared_by(threads)(lambda part: fill_matches(ends, scores, *part, matches, columns), len(extensions))
     return matches, columns
@@ -215,32 +226,67 @@ def _cost(scoring: ExtensionParams) -> float:
     return -(scoring.mismatch + 2 * scoring.gap) / 3
 
 
-def _ends_of(extensions: Extensions) -> tuple[np.ndarray, ...]:
-    ends = extensions.query_start, extensions.query_end, extensions.target_start, extensions.target_end
-    return extensions.score, *ends
-
-
-def _as_overlaps(seeds: Seeds, extensions: Extensions, matches: np.ndarray, columns: np.ndarray) -> Overlaps:
-    """What is reported of some alignments."""
-    return Overlaps(
-        seeds.query_id, seeds.target_id, seeds.strand, extensions.query_start, extensions.query_end,
-        extensions.target_start, extensions.target_end, extensions.score, seeds.n_support, matches, columns,
-        seeds.query_pos, seeds.target_pos, np.full(len(seeds), seeds.length, np.int32), extensions.left_query,
-        extensions.left_target, extensions.right_query, extensions.right_target,
-    )  # fmt: skip
-
-
 def implied_overlaps(reads: ReadSet, seeds: Seeds) -> Overlaps:
     """What seeds alone imply, without an alignment: along each best seed's diagonal to the ends of the reads."""
-    seeds = seeds.take(_begins(seeds))
+    seeds = seeds.take(begins_of_runs(*seeds.pairs))
     ends = implied_ends(reads, seeds)
     length = ends.query_end - ends.query_start
     matches = np.minimum(seeds.n_support * seeds.length, length).astype(np.int32)
     return Overlaps(
-        seeds.query_id, seeds.target_id, seeds.strand, ends.query_start, ends.query_end, ends.target_start, ends.target_end,
-        np.zeros(len(seeds), np.int32), seeds.n_support, matches, length, seeds.query_pos, seeds.target_pos,
-        np.full(len(seeds), seeds.length, np.int32), *np.zeros((4, len(seeds)), np.int32),
+        *seeds.pairs, *ends, np.zeros(len(seeds), np.int32), seeds.n_support, matches, length, seeds.query_pos,
+        seeds.target_pos, np.full(len(seeds), seeds.length, np.int32), *np.zeros((4, len(seeds)), np.int32),
     )  # fmt: skip
+
+
+# ---------------------------------------------------------------- with base-level paths
+
+
+def paths_stage(
+    parts: Iterable[tuple[ReadSet, Overlaps, Callable[[Overlaps, Paths], Shown]]], n_overlaps: int, steps: Steps,
+    params: Params, report: RunReport,
+) -> Iterator[Shown]:  # fmt: skip
+    """What is shown of the overlaps and their base-level paths, in order, some at a time; the stage ends with the last.
+
+    parts : the reads that some overlaps number, these overlaps, and what shows them.  n_overlaps : of all parts.
+    steps : that the overlaps were aligned with.  params : with the shortest overlap, as `with_min_overlap` gives it.
+    """
+    end, resources = End.of(params.extension.extension), Resources.of(params.run, report.devices)
+    dropped: Counter[str] = Counter()
+    n_done, n_kept = 0, 0
+    with report.stage(PathsStage("paths")) as stage, progress("paths", n_overlaps) as advance:
+        for reads, overlaps, show in parts:
+
+            def use(some: Overlaps, paths: Paths, reads=reads, show=show) -> tuple[Shown, int, int, dict[str, int]]:
+                kept, paths, lost = trim_and_test(reads, some, paths, steps[0], params.filter)
+                return show(kept, paths), len(some), len(kept), lost
+
+            for lines, n, kept, lost in map_paths(use, reads, overlaps, steps, end, resources):
+                yield lines
+                n_done, n_kept = n_done + n, n_kept + kept
+                dropped.update(lost)
+                advance(n_done)
+        stage.overlaps = n_kept
+    report.dropped.add(dropped)
+    logger.info("dropped by their paths: %s", describe_dropped(dropped))
+
+
+def keep_sound(
+    reads: ReadSet, overlaps: Overlaps, paths: Paths, params: FilterParams
+) -> tuple[Overlaps, Paths, dict[str, int]]:
+    """What passes the tests of the filter that paths and trimming may change; how many do not, by reason."""
+    geometry = measure_geometry(reads, overlaps, overlaps)
+    failed = shape_failures(geometry, overlaps.n_matches, overlaps.n_columns, params)
+    keep, dropped = failed == 0, count_failed(failed, SHAPE_REASONS)
+    return (overlaps, paths, dropped) if keep.all() else (overlaps.take(keep), paths.take(keep), dropped)
+
+
+def trim_and_test(
+    reads: ReadSet, overlaps: Overlaps, paths: Paths, scoring: Scoring, params: FilterParams
+) -> tuple[Overlaps, Paths, dict[str, int]]:
+    """Paths trimmed if asked for; what is still an overlap then, and how many are dropped for what reason."""
+    if params.trim_identity is not None:
+        overlaps, paths = trim_paths(reads, overlaps, paths, params.trim_identity, scoring)
+    return keep_sound(reads, overlaps, paths, params)
 
 
 # ---------------------------------------------------------------- overlaps of all tiles

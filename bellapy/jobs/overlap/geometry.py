@@ -67,8 +67,7 @@ def measure_geometry(
     reads: ReadSet, seeds: Seeds | Overlaps, extensions: Extensions | Overlaps, threads: int = 1
 ) -> Geometry:
     """Overhangs, span and implied length of every alignment; overlaps are both, pairs of reads and alignments."""
-    n, pairs = len(seeds), (seeds.query_id, seeds.target_id, seeds.strand)
-    columns = *pairs, extensions.query_start, extensions.query_end, extensions.target_start, extensions.target_end
+    n, columns = len(seeds), (*seeds.pairs, *extensions.intervals)
     (left, right, span), implied = np.empty((3, n), np.int32), np.empty(n)
     shared_by(threads)(lambda part: _measure(reads.lengths, columns, *part, left, right, span, implied), n)
     return Geometry(left, right, span, implied, np.zeros(n, bool))
@@ -78,7 +77,7 @@ def measure_geometry(
 def _measure(lengths, aligned, begin, end, left, right, span, implied):
     """Fill in rows [begin, end) of the columns of Geometry but the last, (n,) int32, `implied` float64.
 
-    lengths : (n_reads,) int32.  aligned : reads, strand, and the ends on both reads, of Seeds and Extensions.
+    lengths : (n_reads,) int32.  aligned : `pairs` of Seeds, `intervals` of Extensions.
     """
     query_id, target_id, strand, query_start, query_end, target_start, target_end = aligned
     for i in range(begin, end):

@@ -30,7 +30,7 @@ from bellapy.compute.ranks import median, quantiles
 from bellapy.compute.threads import shared_by
 from bellapy.jobs.overlap.candidates import MIN_SURE, SURE_SUPPORT
 from bellapy.jobs.overlap.estimate import DEFAULT_ERROR_RATE
-from bellapy.jobs.overlap.faults import BEYOND, BIN, SURE_SPAN, Aligned, Faults, Standing
+from bellapy.jobs.overlap.faults import BEYOND, BIN, SURE_SPAN, Faults, Standing
 from bellapy.jobs.overlap.geometry import Geometry, Measured, UsualRate, measure_geometry
 from bellapy.jobs.overlap.store import Result
 from bellapy.jobs.overlap.work import TILES, Work
@@ -177,7 +177,7 @@ def fair_geometry(
 
     standing : of the bins of these reads.
     """
-    n, columns = len(seeds), Aligned.of(seeds, extensions)
+    n, columns = len(seeds), (*seeds.pairs, *extensions.intervals)
     (left, right), implied, lesser = np.empty((2, n), np.int32), np.empty(n), np.empty(n, bool)
     before, after = (geometry.left, geometry.right, geometry.implied), (left, right, implied, lesser)
     shared_by(threads)(lambda part: _judge(standing, columns, before, *part, after), n)
@@ -188,11 +188,12 @@ def fair_geometry(
 def _judge(bins, aligned, before, begin, end, after):
     """Fill in rows [begin, end) of the columns of the fair Geometry.
 
-    bins : Standing.  aligned : Aligned.  before : left, right and implied of the geometry.
+    bins : Standing.  aligned : `pairs` of Seeds, `intervals` of Extensions.
+    before : left, right and implied of the geometry.
     after : of the fair one left and right, (n,) int32, implied, (n,) float64, and lesser, (n,) bool.
     """
     left, right, implied, lesser = after
-    query_id, target_id, strand, query_start, query_end, target_start, target_end, _ = aligned
+    query_id, target_id, strand, query_start, query_end, target_start, target_end = aligned
     for i in range(begin, end):
         q, t, same = query_id[i], target_id[i], strand[i] > 0
         first, last = (target_start[i], target_end[i]) if same else (target_end[i], target_start[i])
