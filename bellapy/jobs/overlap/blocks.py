@@ -1,10 +1,12 @@
-"""Columns of the k-mer matrix by blocks of reads: cut apart when they are kept, put together again for a tile.
+"""The k-mer matrix in pieces: by parts of the k-mers, as it is counted, and by blocks of reads, put together for a tile.
 
-An entry of a block holds a place in the block, and goes with the number of its column in the part.
+Columns are cut apart when they are kept.  An entry of a block holds a place in the block, and goes with the number of its
+column in the part.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,9 +20,40 @@ from bellapy.records import KmerMatrix
 from bellapy.records.bases import PAD
 from bellapy.records.kmers import Held, HeldMatrix, entry_type
 from bellapy.seeding.entries import is_first, pack_entry, place_of, reverse_of
+from bellapy.seeding.kmer_matrix import build_kmer_matrix
+from bellapy.seeding.kmers import KmerCounts
 
 U = np.uint64
 ANY_COUNT = (1 << 31) - 1
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How k-mers are counted: k, bounds and sampling.
+
+    seed_length : bases that surely match where a k-mer is shared.  one_in : one k-mer in so many is counted.
+    """
+
+    k: int
+    seed_length: int
+    lower: int
+    upper: int
+    sampling: str
+    sampling_window: int
+    one_in: int
+
+
+@dataclass(frozen=True)
+class PartCounts:
+    """All k-mers of a part that occur more than once.
+
+    entries : of a KmerMatrix.  spectrum : as in KmerCounts.  n_kmers, copies : (n_bins,) uint32, as in DepthProfile.
+    """
+
+    entries: np.ndarray | Held
+    spectrum: np.ndarray
+    n_kmers: np.ndarray
+    copies: np.ndarray
 
 
 class Blocks(NamedTuple):
@@ -71,8 +104,27 @@ class WholeLayout:
     keys: KeyLayout | None
 
 
+SETTINGS = Result("settings", Settings)
+COUNTED = Result("count", PartCounts, PARTS)
 KEPT = Result("keep", KeptPart, PARTS)
 LAYOUT = Result("layout", WholeLayout)
+
+
+def matrix_of(work: Work, counts: KmerCounts, upper: int) -> KmerMatrix:
+    """The matrix of some k-mers of all reads; no column with more than `upper` entries links reads."""
+    settings = work.get(SETTINGS)
+    return build_kmer_matrix(counts, work.reads.all(), settings.k, upper, seed_length=settings.seed_length)
+
+
+@dataclass
+class PartMatrices:
+    """The matrix of every part, loaded anew each time it is gone through."""
+
+    work: Work
+
+    def __iter__(self) -> Iterator[KmerMatrix]:
+        for entries, spectrum in self.work.arrays(COUNTED, "entries", "spectrum"):
+            yield matrix_of(self.work, KmerCounts(entries, 0, spectrum), self.work.get(SETTINGS).upper)
 
 
 def cut(work: Work, matrix: KmerMatrix) -> Blocks:

@@ -6,7 +6,6 @@ Counting is cut by hash into parts of the k-mers.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from types import ModuleType
@@ -14,15 +13,14 @@ from types import ModuleType
 import numpy as np
 
 from bellapy.compute.memory import Budget
-from bellapy.jobs.overlap.blocks import ANY_COUNT
+from bellapy.jobs.overlap.blocks import ANY_COUNT, SETTINGS, PartCounts, Settings
 from bellapy.jobs.overlap.depth import DEPTH_BYTES, Finder
 from bellapy.jobs.overlap.estimate import estimate
 from bellapy.jobs.overlap.store import MemoryStore, Result
-from bellapy.jobs.overlap.work import PARTS, Work, n50
+from bellapy.jobs.overlap.work import Work, n50
 from bellapy.params import RANGES, KmerParams, SeedParams
 from bellapy.params.overlap import DEFAULT_SAMPLING_WINDOW
-from bellapy.records import Estimate, KmerMatrix, ReadSet
-from bellapy.records.kmers import Held
+from bellapy.records import Estimate, ReadSet
 from bellapy.seeding.kmer_matrix import PROFILE_WIDTH, build_kmer_matrix, profile_depth
 from bellapy.seeding.kmers import NO_MASK, KmerCounts, Known, Share, count_kmers, size_partitions, usual_ranges
 from bellapy.seeding.sampling import choose_sampling, compress_homopolymers, restore_places, sampling_mask
@@ -41,22 +39,6 @@ MASKED = "minimizer", "syncmer"
 
 
 @dataclass(frozen=True)
-class Settings:
-    """How k-mers are counted: k, bounds and sampling.
-
-    seed_length : bases that surely match where a k-mer is shared.  one_in : one k-mer in so many is counted.
-    """
-
-    k: int
-    seed_length: int
-    lower: int
-    upper: int
-    sampling: str
-    sampling_window: int
-    one_in: int
-
-
-@dataclass(frozen=True)
 class Sample:
     """The k-mers that were counted to learn about the reads."""
 
@@ -64,22 +46,7 @@ class Sample:
     known: Known
 
 
-@dataclass(frozen=True)
-class PartCounts:
-    """All k-mers of a part that occur more than once.
-
-    entries : of a KmerMatrix.  spectrum : as in KmerCounts.  n_kmers, copies : (n_bins,) uint32, as in DepthProfile.
-    """
-
-    entries: np.ndarray | Held
-    spectrum: np.ndarray
-    n_kmers: np.ndarray
-    copies: np.ndarray
-
-
-SETTINGS = Result("settings", Settings)
 SAMPLE = Result("sample", Sample)
-COUNTED = Result("count", PartCounts, PARTS)
 
 
 def estimate_reads(work: Work) -> Estimate:
@@ -95,7 +62,7 @@ def estimate_reads(work: Work) -> Estimate:
         if _is_in_memory(work) and budget.limit is None:
             work.store.put(SAMPLE, Sample(k, Known(sample.sizes.shape[1], counts)))
     budget.require("measuring the depth", DEPTH_BYTES)
-    matrix = build_kmer_matrix(replace(counts, entries=_view(counts.entries)), reads, k, ANY_COUNT)
+    matrix = build_kmer_matrix(counts, reads, k, ANY_COUNT)
     found = estimate(reads, matrix, one_in, kmers.error_rate, kmers.depth, threads, find, sampled=work.sampled)
     if found.error_rate is None and reads.error_rate is not None:
         return replace(found, error_rate=reads.error_rate, given=False, source="base qualities")
@@ -176,16 +143,11 @@ def count(work: Work, part: int) -> PartCounts:
     reads, settings, threads = work.reads.all(), work.get(SETTINGS), work.params.run.threads
     known = _take_sample(work, settings.k)
     counts = _count_on_gpu(reads, work) or _count(reads, work, part, known)
-    full = matrix_of(work, replace(counts, entries=_view(counts.entries)), settings.upper)
+    full = build_kmer_matrix(counts, reads, settings.k, settings.upper, seed_length=settings.seed_length)
     room = PROFILED_BYTES * (reads.n_bases // PROFILE_WIDTH + len(reads))
     Budget(work.params.run.max_memory).require("the depth along the reads", room)
     profile = profile_depth(full, reads, threads)
     return PartCounts(counts.entries, counts.spectrum, profile.n_kmers, profile.copies)
-
-
-def _view(entries: np.ndarray | Held) -> np.ndarray | Held:
-    """The entries, as another array, which may become read-only."""
-    return entries if isinstance(entries, Held) else entries[:]
 
 
 def _is_in_memory(work: Work) -> bool:
@@ -257,20 +219,3 @@ def _sizes(work: Work, k: int, keep_one_in: int) -> np.ndarray:
     make = partial(size_partitions, codes, k, n_ranges=n_ranges, threads=threads)
     sizes = work.store.once(Result(f"sizes.{k}", np.ndarray), make)
     return sizes[:, : max(1, sizes.shape[1] // keep_one_in)]
-
-
-def matrix_of(work: Work, counts: KmerCounts, upper: int) -> KmerMatrix:
-    """The matrix of some k-mers of all reads; no column with more than `upper` entries links reads."""
-    settings = work.get(SETTINGS)
-    return build_kmer_matrix(counts, work.reads.all(), settings.k, upper, seed_length=settings.seed_length)
-
-
-@dataclass
-class PartMatrices:
-    """The matrix of every part, loaded anew each time it is gone through."""
-
-    work: Work
-
-    def __iter__(self) -> Iterator[KmerMatrix]:
-        for entries, spectrum in self.work.arrays(COUNTED, "entries", "spectrum"):
-            yield matrix_of(self.work, KmerCounts(_view(entries), 0, spectrum), self.work.get(SETTINGS).upper)

@@ -20,8 +20,9 @@ import numpy as np
 from bellapy.compute.memory import PROGRAM, RESERVE, Budget, expect, resident
 from bellapy.errors import InputError, ParameterError
 from bellapy.io.workdir import Workdir, join_workdir, open_workdir
+from bellapy.jobs.overlap.blocks import SETTINGS, Settings
 from bellapy.jobs.overlap.canonical import given_overlaps
-from bellapy.jobs.overlap.counting import SETTINGS, Settings, needs_all_reads
+from bellapy.jobs.overlap.counting import needs_all_reads
 from bellapy.jobs.overlap.filter import OVERLAPS, SELECTED, overlaps_of
 from bellapy.jobs.overlap.pipeline import ESTIMATING, find_overlaps, flow_of, follow, for_paths, with_device
 from bellapy.jobs.overlap.report import start_report

@@ -19,8 +19,18 @@ import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner
 from bellapy.compute.threads import even_ranges, map_threads
-from bellapy.jobs.overlap.blocks import ANY_COUNT, KEPT, Blocks, Kept, KeptPart, cut
-from bellapy.jobs.overlap.counting import COUNTED, SETTINGS, PartMatrices, matrix_of
+from bellapy.jobs.overlap.blocks import (
+    ANY_COUNT,
+    COUNTED,
+    KEPT,
+    SETTINGS,
+    Blocks,
+    Kept,
+    KeptPart,
+    PartMatrices,
+    cut,
+    matrix_of,
+)
 from bellapy.jobs.overlap.estimate import DEFAULT_ERROR_RATE
 from bellapy.jobs.overlap.repeats import DEEP_SHARE, Bins, bin_of, judge_depth
 from bellapy.jobs.overlap.store import Result

@@ -14,7 +14,7 @@ from bellapy.compute.memory import Budget
 from bellapy.jobs.overlap import align, candidates, counting, linking, other_copies
 from bellapy.jobs.overlap import filter as filtering
 from bellapy.jobs.overlap.align import Steps
-from bellapy.jobs.overlap.blocks import KEPT, LAYOUT, learn_layout
+from bellapy.jobs.overlap.blocks import COUNTED, KEPT, LAYOUT, SETTINGS, learn_layout
 from bellapy.jobs.overlap.judging import Judging
 from bellapy.jobs.overlap.linking import APART_KIND, DEEP, REPEAT, Links
 from bellapy.jobs.overlap.repeats import STEP
@@ -66,12 +66,12 @@ def judged(its: Judging) -> Flow:
 
 ESTIMATING: Flow = (
     Learn(ESTIMATE, counting.estimate_reads),  # depth and error rate
-    Learn(counting.SETTINGS, counting.choose_settings),  # k and bounds
+    Learn(SETTINGS, counting.choose_settings),  # k and bounds
 )
 COUNTING: Flow = (
-    Round(counting.COUNTED, counting.count),
+    Round(COUNTED, counting.count),
     Learn(linking.LINKING, linking.learn_from_parts),  # which columns link reads
-    Round(KEPT, linking.keep, spends=(counting.COUNTED,)),  # A
+    Round(KEPT, linking.keep, spends=(COUNTED,)),  # A
     Learn(linking.LINKED, linking.link_reads),  # the depth along the reads
     Learn(LAYOUT, learn_layout),
 )
@@ -187,7 +187,7 @@ def run_counting(work: Work, launch: Launch = launch_here) -> None:
     with report.stage(EstimateStage("estimate")) as stage:
         follow(work, ESTIMATING, launch)
         stage.reads, stage.bases = len(lengths), int(lengths.sum(dtype=np.int64))
-    settings = work.get(counting.SETTINGS)
+    settings = work.get(SETTINGS)
     k, lower, upper = settings.k, settings.lower, settings.upper
     sampling, window = settings.sampling, settings.sampling_window
     sampled = f", {sampling} 1 in {window}" if window > 1 and sampling != "none" else ""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bellapy.jobs.overlap.genome import find_heterozygosity, near_usual, share_in_repeats
 from scipy import stats
 
+from bellapy.jobs.overlap.estimate import find_heterozygosity, near_usual, share_in_repeats
 from bellapy.records import Estimate
 
 K, SIZE, PLACES = 21, 400, 60_000
