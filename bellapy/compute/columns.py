@@ -1,31 +1,32 @@
-"""Records of columns, such as Seeds and Extensions: some rows, several end to end, and where rows change; by threads."""
+"""Records of columns: some rows, several end to end, and where rows change; by threads."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from bellapy.compute.jit import njit_vector_entry
 from bellapy.compute.threads import map_threads
+from bellapy.records import Extensions, Seeds
 
-Record = TypeVar("Record", bound=Any)
+Record = TypeVar("Record", Seeds, Extensions)
 U = np.uint64
 U1 = U(1)
 
 
-def _columns_of(record: Record) -> list[str]:
-    """The names of its arrays; other fields are the same for all rows."""
-    return [f.name for f in fields(record) if isinstance(getattr(record, f.name), np.ndarray)]
+def _with_columns(record: Record, make: Callable[[str], np.ndarray], threads: int) -> Record:
+    """The record with arrays made anew, by name; its other fields are the same for all rows."""
+    names = [f.name for f in fields(record) if isinstance(getattr(record, f.name), np.ndarray)]
+    columns: dict = dict(zip(names, map_threads(make, names, threads), strict=True))
+    return replace(record, **columns)
 
 
 def take_rows(record: Record, rows: np.ndarray, threads: int) -> Record:
     """The given rows, indices or mask."""
-    names = _columns_of(record)
-    columns = map_threads(lambda name: getattr(record, name)[rows], names, threads)
-    return replace(record, **dict(zip(names, columns, strict=True)))
+    return _with_columns(record, lambda name: getattr(record, name)[rows], threads)
 
 
 def join_rows(parts: Sequence[Record], threads: int = 1) -> Record:
@@ -33,9 +34,7 @@ def join_rows(parts: Sequence[Record], threads: int = 1) -> Record:
     some = [part for part in parts if len(part)] or parts[:1]
     if len(some) == 1:
         return some[0]
-    names = _columns_of(some[0])
-    columns = map_threads(lambda name: np.concatenate([getattr(part, name) for part in some]), names, threads)
-    return replace(some[0], **dict(zip(names, columns, strict=True)))
+    return _with_columns(some[0], lambda name: np.concatenate([getattr(part, name) for part in some]), threads)
 
 
 def begins_of_runs(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from bellapy.jobs.overlap.store import Result
 from bellapy.jobs.overlap.work import PARTS, Work
 from bellapy.records import KmerMatrix
 from bellapy.records.bases import PAD
-from bellapy.records.kmers import Held, HeldMatrix, entry_type
+from bellapy.records.kmers import Held, entry_type
 from bellapy.seeding.entries import is_first, pack_entry, place_of, reverse_of
 from bellapy.seeding.kmer_matrix import build_kmer_matrix
 from bellapy.seeding.kmers import KmerCounts
@@ -160,10 +160,8 @@ def tile_matrix(work: Work, tile: int) -> tuple[KmerMatrix, Multiplied]:
         parts = [work.pop(KEPT, part) for part in range(work.plan.n_parts)]
         whole = [part.blocks.entries[0] for part in parts]
         held = whole[0] if len(whole) == 1 else np.concatenate([part for part in whole if isinstance(part, np.ndarray)])
-        n_kmers = sum(part.n_kmers for part in parts)
-        starts = np.append(work.reads.all().starts, len(work.reads.all().codes))
-        kind: Any = HeldMatrix if isinstance(held, Held) else KmerMatrix
-        return kind(n_kmers=n_kmers, entries=held, starts=starts, upper=ANY_COUNT, **shape), Multiplied()
+        counts = KmerCounts(held, sum(part.n_kmers for part in parts), np.zeros(0, np.int64))
+        return build_kmer_matrix(counts, work.reads.all(), upper=ANY_COUNT, **shape), Multiplied()
     (i, j), first = work.plan.tiles[tile], work.plan.first_reads
     starts = PAD + np.concatenate(([0], np.cumsum(work.lengths(tile).astype(np.int64) + PAD)))
     n_queries = int(first[i + 1] - first[i])

@@ -75,9 +75,9 @@ class Asked(NamedTuple):
     paths: bool
     targets: bool = False
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """As the journal holds it: how the work is done does not matter."""
-        params = self.params.to_dict()
+        params: dict[str, object] = self.params.to_dict()
         del params["run"]
         return {**params, "skip_alignment": self.skip_alignment, "paths": self.paths, "targets": self.targets}
 
