@@ -39,7 +39,7 @@ STRAY = 0.02  # share of a read's alignments that may go on in what is bad
 
 
 class Aligned(NamedTuple):
-    """What shows faults of reads: columns of Seeds and Extensions, (n,) each."""
+    """What shows faults of reads: columns of Seeds and Extensions, (n,) each; rows are in the order of their two reads."""
 
     query_id: np.ndarray
     target_id: np.ndarray

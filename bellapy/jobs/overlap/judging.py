@@ -74,8 +74,6 @@ class Thresholds:
     ) -> np.ndarray:
         """The bits of the tests that alignments with these scores and copies fail, (n,) uint8."""
         rises = Rises(self.floor, (self.score_rate, self.repeat_rate), (0.0, REPEAT_ALIGNED if self.median_rate else 0.0))
-        copies = copies[:]
-        copies.flags.writeable = False  # as records have it: code for both would be compiled twice
         failed, bases = np.zeros(len(score), np.uint8), (fair.left, fair.right, fair.implied, fair.lesser)
         shared_by(threads)(
             lambda part: test_scores((score, copies), geometry.implied, bases, rises, *part, failed), len(score)
