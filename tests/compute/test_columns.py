@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from strategies import make_extensions, make_seeds
