@@ -15,7 +15,6 @@ from bellapy.compute.resources import Resources
 from bellapy.engines.ends import End
 from bellapy.engines.extend import extend_anchors
 from bellapy.engines.flanks import Flanks
-from bellapy.jobs.overlap.seed_rows import join_seeds
 from bellapy.params import Scoring
 from bellapy.records import Extensions, KmerMatrix, ReadSet, Seeds
 from bellapy.records.kmers import FIRST, REVERSE, places_of
@@ -31,7 +30,7 @@ def make_seeds(query_id, target_id, strand, query_pos, target_pos, length: int) 
     given = {
         "query_id": query_id, "target_id": target_id, "strand": strand, "query_pos": query_pos, "target_pos": target_pos
     }  # fmt: skip
-    empty, zeros = join_seeds([], length), np.zeros(len(given["query_id"]))
+    empty, zeros = Seeds.none(length), np.zeros(len(given["query_id"]))
     columns = {f.name: getattr(empty, f.name).dtype for f in fields(Seeds) if f.name != "length"}
     return Seeds(**{name: np.array(given.get(name, zeros), dtype) for name, dtype in columns.items()}, length=length)
 

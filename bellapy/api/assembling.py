@@ -35,11 +35,11 @@ from bellapy.jobs.correct.members import Traced, pack
 from bellapy.jobs.correct.pipeline import Job, correct_reads
 from bellapy.jobs.correct.report import start_report as start_correct
 from bellapy.jobs.overlap.canonical import canonical_reads
-from bellapy.jobs.overlap.estimate import with_min_overlap
-from bellapy.jobs.overlap.paths import paths_stage
+from bellapy.jobs.overlap.filter import paths_stage
 from bellapy.jobs.overlap.pipeline import overlap_reads
 from bellapy.jobs.overlap.report import REASONS
 from bellapy.jobs.overlap.report import start_report as start_overlaps
+from bellapy.jobs.overlap.work import with_min_overlap
 from bellapy.params import Params, Scoring, make_params
 from bellapy.params.assemble import AssembleParams, make_assemble_params
 from bellapy.params.correct import SHORTEST_USED, CorrectParams

@@ -24,7 +24,7 @@ from bellapy.jobs.correct.output import Writer
 from bellapy.jobs.correct.pipeline import Job, correct_reads
 from bellapy.jobs.overlap import report as overlap_report
 from bellapy.jobs.overlap.align import Steps
-from bellapy.jobs.overlap.canonical import given_reads
+from bellapy.jobs.overlap.canonical import as_given, given_reads
 from bellapy.jobs.overlap.pipeline import with_device
 from bellapy.params import Params
 from bellapy.params.correct import CorrectParams
@@ -72,7 +72,9 @@ def _find_overlaps(
         nonlocal held
         if found := find_in_one_piece(request, params, report):
             assert found.steps
-            held, overlaps = found.loaded.restore(found.overlaps, with_bases=True)
+            held, overlaps = as_given(
+                found.loaded.reads, found.overlaps, found.loaded.order, params.run.threads, with_bases=True
+            )
             return overlaps, found.steps
         start_report(report)
         held, overlaps, steps = find_in_tiles(request, params, report)

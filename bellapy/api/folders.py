@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from bellapy.api.overlapping import Request, find_in_one_piece, write, write_plain, write_with_paths
+from bellapy.api.overlapping import Request, write_plain, write_with_paths
 from bellapy.api.reading import tell_left_out
 from bellapy.compute.memory import PROGRAM, Budget, resident
 from bellapy.compute.stopping import end_with_parent
@@ -45,11 +45,8 @@ from bellapy.report.run_report import ReadStage, RunReport
 from bellapy.runs.launch import Here, Worker, choose_launcher, processes_of
 
 
-def overlap_files(request: Request, params: Params, report: RunReport) -> None:
-    """Overlaps of files to a file: in one piece, or in tiles where that needs more than --max-memory."""
-    if found := find_in_one_piece(request, params, report):
-        write(found, report, request.output)
-        return
+def overlap_in_tiles(request: Request, params: Params, report: RunReport) -> None:
+    """Overlaps of files to a file, where all at once needs more than --max-memory."""
     start_report(report)  # without what was counted before it showed
     with _own_tiles(request, params, report) as work:
         run_rounds(work, Here(work.do))

@@ -15,11 +15,12 @@ from bellapy.errors import MemoryLimitError
 from bellapy.io.overlap_writer import Destination, formatter, open_writer
 from bellapy.io.paf import format_overlaps
 from bellapy.jobs.overlap.align import Steps
-from bellapy.jobs.overlap.estimate import with_min_overlap
-from bellapy.jobs.overlap.paths import paths_stage
+from bellapy.jobs.overlap.canonical import as_given
+from bellapy.jobs.overlap.filter import paths_stage
 from bellapy.jobs.overlap.pipeline import candidate_overlaps, overlap_reads
 from bellapy.jobs.overlap.report import start_report
 from bellapy.jobs.overlap.stored_reads import SomeOverlaps
+from bellapy.jobs.overlap.work import with_min_overlap
 from bellapy.params import Params, make_params
 from bellapy.records import Overlaps, Paths, ReadSet, join_overlaps
 from bellapy.report.run_report import RunReport, WriteStage
@@ -46,7 +47,7 @@ def overlap(
     report = start_report(RunReport("bellapy.overlap", __version__, params.to_dict()))
     loaded = load_given(reads, params, report, overlaps=True)
     overlaps, steps = overlap_reads(loaded.reads, loaded.params, report, with_paths=cigar)
-    given, overlaps = loaded.restore(overlaps, with_bases=True)
+    given, overlaps = as_given(loaded.reads, overlaps, loaded.order, params.run.threads, with_bases=True)
     parts = None
     if cigar:
         whole = given, overlaps, lambda some, paths: (some, paths)
@@ -81,8 +82,16 @@ class Found(NamedTuple):
     steps: Steps | None
 
 
+def overlap_in_one_piece(request: Request, params: Params, report: RunReport) -> bool:
+    """Overlaps of files to a file; False: all at once needs more than --max-memory, and the files can be read again."""
+    found = find_in_one_piece(request, params, report)
+    if found:
+        write(found, report, request.output)
+    return found is not None
+
+
 def find_in_one_piece(request: Request, params: Params, report: RunReport) -> Found | None:
-    """All overlaps; None: all at once needs more than --max-memory, and the files can be read again."""
+    """All overlaps; None: as False of `overlap_in_one_piece`."""
     or_tiles = all(map(os.path.isfile, request.paths))
     try:
         loaded = load_reads(
@@ -102,12 +111,12 @@ def find_in_one_piece(request: Request, params: Params, report: RunReport) -> Fo
 
 def write(found: Found, report: RunReport, output: Destination) -> None:
     """Write overlaps, with their paths if the output needs any."""
-    reads, overlaps = found.loaded.restore(found.overlaps, with_bases=output.paths)
+    loaded, params = found.loaded, found.loaded.params
+    reads, overlaps = as_given(loaded.reads, found.overlaps, loaded.order, params.run.threads, with_bases=output.paths)
     if output.paths and found.steps:
-        some = [SomeOverlaps(reads, overlaps)]
-        write_with_paths(reads, some, len(overlaps), found.steps, found.loaded.params, report, output)
+        write_with_paths(reads, [SomeOverlaps(reads, overlaps)], len(overlaps), found.steps, params, report, output)
     else:
-        write_plain(reads, [overlaps], found.loaded.params, report, output)
+        write_plain(reads, [overlaps], params, report, output)
 
 
 @contextmanager

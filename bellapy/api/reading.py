@@ -14,16 +14,9 @@ from bellapy.compute.threads import shared_by
 from bellapy.errors import MemoryLimitError
 from bellapy.io.fastx import GatheredReads, gather_reads
 from bellapy.io.overlap_writer import Destination
-from bellapy.jobs.overlap.canonical import (
-    Order,
-    canonical_reads,
-    given_overlaps,
-    given_reads,
-    hash_taken,
-    number_of_queries,
-)
+from bellapy.jobs.overlap.canonical import Order, canonical_reads, hash_taken, number_of_queries
 from bellapy.params import Params
-from bellapy.records import Overlaps, ReadSet
+from bellapy.records import ReadSet
 from bellapy.report.log import logger
 from bellapy.report.progress import progress
 from bellapy.report.run_report import ReadStage, RunReport, describe_dropped
@@ -44,11 +37,6 @@ class Loaded:
     order: Order
     params: Params
     n_queries: int | None = None
-
-    def restore(self, overlaps: Overlaps, *, with_bases: bool) -> tuple[ReadSet, Overlaps]:
-        """Reads and overlaps as the input has them; with_bases : `reads` must not be used any more."""
-        overlaps = given_overlaps(overlaps, self.reads.lengths, self.order, self.params.run.threads)
-        return given_reads(self.reads, self.order, self.params.run.threads, with_bases=with_bases), overlaps
 
 
 def load_given(reads: Reads, params: Params, report: RunReport, *, overlaps: bool = False) -> Loaded:

@@ -14,10 +14,11 @@ from bellapy.engines.ends import End
 from bellapy.engines.extend import extend_anchors
 from bellapy.io.overlap_writer import Destination
 from bellapy.io.stage_files import load_stage, not_a_stage, save_stage
-from bellapy.jobs.overlap.align import ALL, STEPS, AllAlignments, Steps
+from bellapy.jobs.overlap.align import ALL, STEPS, AllAlignments, Steps, in_candidate_order
 from bellapy.jobs.overlap.blocks import ANY_COUNT, KEPT, Blocks, KeptPart
 from bellapy.jobs.overlap.candidates import GATED, Gated, pilot_seeds
-from bellapy.jobs.overlap.counting import LINKED, Linked
+from bellapy.jobs.overlap.filter import overlaps_of
+from bellapy.jobs.overlap.linking import LINKED, Linked
 from bellapy.jobs.overlap.pipeline import (
     for_paths,
     in_memory,
@@ -27,7 +28,6 @@ from bellapy.jobs.overlap.pipeline import (
     run_filter,
     with_device,
 )
-from bellapy.jobs.overlap.selection import overlaps_of
 from bellapy.jobs.overlap.work import ESTIMATE
 from bellapy.params import Params, Scoring
 from bellapy.records import DepthProfile, Estimate, Extensions, KmerMatrix, Overlaps, ReadSet, Seeds
@@ -123,6 +123,8 @@ def align_stage(
     reads: ReadSet, seeds: Seeds, estimate: Estimate, params: Params, report: RunReport
 ) -> tuple[Seeds, Extensions, Steps]:
     """Alignments, alone: their seeds, what grew from these, and the scores used."""
+    if (order := in_candidate_order(seeds)) is not None:
+        seeds = seeds.take(order)
     work = in_memory(reads, params, report)
     work.store.put(ESTIMATE, estimate)
     work.store.put(GATED, Gated(seeds, pilot_seeds(reads.lengths, seeds), len(seeds), {}), 0)
@@ -136,6 +138,8 @@ def filter_stage(
     with_paths: bool = False,
 ) -> Overlaps:  # fmt: skip
     """Overlaps among alignments, alone; with_paths : as in `overlap_reads`."""
+    if (order := in_candidate_order(seeds)) is not None:
+        seeds, extensions = seeds.take(order), extensions.take(order)
     work = in_memory(reads, for_paths(params, with_paths), report)
     work.store.put(ESTIMATE, estimate)
     work.store.put(ALL, AllAlignments(seeds, extensions, len(seeds), 0), 0)

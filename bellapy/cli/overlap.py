@@ -2,21 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from bellapy.cli.options import RUNNING, Given, Output, Reads, StageOutput, pick, takes
-from bellapy.cli.overlapping import ALL_RUNNING, SkipAlignment, TargetFile, destination, launch_params, overlap_session
+from bellapy.cli.session import Session, session
 from bellapy.compute.gpu.devices import wake
 from bellapy.errors import ParameterError
-from bellapy.params import ExtensionParams, FilterParams, KmerParams, SeedParams
-from bellapy.params.fields import INPUT, given_values, options_of
-from bellapy.params.overlap import PresetParams, WritingParams
+from bellapy.io.overlap_writer import Destination, choose_output
+from bellapy.jobs.overlap.report import start_report
+from bellapy.params import ExtensionParams, FilterParams, KmerParams, Params, SeedParams, make_params
+from bellapy.params.fields import INPUT, OUTPUT, check, fields_of, given_values, options_of
+from bellapy.params.overlap import FIELDS, PresetParams, WritingParams
 from bellapy.params.reads import ReadParams
-from bellapy.params.run import LaunchParams, WorkdirParams
+from bellapy.params.run import LaunchParams, RunParams, WorkdirParams
+from bellapy.runs.launch import check_scheduler
 
+TargetFile = Annotated[
+    str | None,
+    typer.Option(
+        "--targets", metavar="FILE", help="Only overlaps of the reads, as queries, with those of this file.",
+        rich_help_panel=INPUT, show_default=False,
+    ),
+]  # fmt: skip
+ALL_RUNNING = {**options_of(RunParams), **RUNNING}
+SkipAlignment = Annotated[
+    bool, typer.Option("--skip-alignment", help="Report candidates, align nothing.", rich_help_panel=OUTPUT)
+]
 StageInput = {"show_default": False, "metavar": "FILE", "rich_help_panel": INPUT}
+
+
+def destination(output: str, given: Given, skip_alignment: bool = False) -> Destination:
+    """The output that the options of a command ask for."""
+    target = choose_output(
+        output, **WritingParams(**given_values(given, WritingParams._fields))._asdict(),
+        trim=given["trim_identity"] is not None,
+    )  # fmt: skip
+    if skip_alignment and target.paths:
+        raise ParameterError("--skip-alignment: without alignments there are no paths; write PAF, without --cigar")
+    return target
+
+
+@contextmanager
+def overlap_session(given: Given, inputs: list[str], outputs: dict[str, str | None]) -> Iterator[tuple[Session, Params]]:
+    """A session with the parameters that were given."""
+    params = make_params(given.get("preset"), **given_values(given, FIELDS))
+    with session(given, inputs, outputs) as run:
+        params = replace(params, run=run.run)
+        start_report(run.report)
+        run.report.parameters = params.to_dict()
+        yield run, params
+
+
+def launch_params(given: Given) -> LaunchParams:
+    """How the tasks of a folder are done."""
+    values = given_values(given, LaunchParams._fields)
+    check(values, fields_of(LaunchParams))
+    launch = LaunchParams(**values)
+    check_scheduler(launch.scheduler)
+    return launch
 
 
 @takes(
@@ -41,10 +89,10 @@ def overlap(
         from bellapy.api import folders, overlapping
 
         request = overlapping.Request(files, target, skip_alignment, targets is not None)
-        if place.workdir is None:
-            folders.overlap_files(request, params, run.report)
-        else:
+        if place.workdir is not None:
             folders.overlap_in_folder(request, params, run.report, place, launch)
+        elif not overlapping.overlap_in_one_piece(request, params, run.report):
+            folders.overlap_in_tiles(request, params, run.report)
 
 
 def _checked_targets(given: Given, targets: str | None) -> list[str]:

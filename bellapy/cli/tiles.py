@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bellapy.cli.options import RUNNING, Given, Output, ReadFiles, pick, takes
-from bellapy.cli.overlapping import ALL_RUNNING, SkipAlignment, destination, launch_params, overlap_session
+from bellapy.cli.overlap import ALL_RUNNING, SkipAlignment, destination, launch_params, overlap_session
 from bellapy.cli.session import session
 from bellapy.params import ExtensionParams, FilterParams, KmerParams, SeedParams
 from bellapy.params.fields import INPUT, RUN, options_of

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields
 from typing import NamedTuple
 
 import numpy as np
 
+from bellapy.compute.columns import join_rows
 from bellapy.compute.gpu.devices import known_gpus
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import map_in_order, map_threads
@@ -102,7 +102,7 @@ def extend_anchors(
             _go_on(reads.both_ways, some, step, end, resources)
         threads = resources.threads if at_once > 1 else 1
         parts += map_threads(lambda its: join_flanks(its.anchors, its.ends, its.turns, steps[0].match), some, threads)
-    return join_extensions(parts, resources.threads)
+    return join_rows(parts, resources.threads)
 
 
 class _Begun(NamedTuple):
@@ -146,12 +146,3 @@ def _go_on(codes: np.ndarray, batches: Sequence[_Begun], step: Scoring, end: End
     for its, short in zip(batches, shorts, strict=True):
         its.ends.table[short] += table[at : at + len(short)]
         at += len(short)
-
-
-def join_extensions(parts: list[Extensions], threads: int = 1) -> Extensions:
-    """Extensions of consecutive anchors as one record."""
-    some = [part for part in parts if len(part)] or parts[:1]
-    if len(some) == 1:
-        return some[0]
-    names = [f.name for f in fields(Extensions)]
-    return Extensions(*map_threads(lambda name: np.concatenate([getattr(part, name) for part in parts]), names, threads))

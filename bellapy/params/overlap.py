@@ -1,6 +1,6 @@
 """Parameters of `bellapy overlap` and its stages, one group for each.
 
-None means: chosen from the data (see jobs/overlap/estimate.py).  Numbers without a source were chosen by measurement;
+None means: chosen from the data (see jobs/overlap/counting.py).  Numbers without a source were chosen by measurement;
 benchmarks/NOTEBOOK.md has the figures.
 """
 
@@ -72,7 +72,7 @@ class PresetParams(NamedTuple):
 
 @dataclass(frozen=True)
 class KmerParams:
-    """Which k-mers link reads (jobs/overlap/estimate.py, seeding/kmers.py, seeding/sampling.py)."""
+    """Which k-mers link reads (jobs/overlap/counting.py, seeding/kmers.py, seeding/sampling.py)."""
 
     k: Annotated[
         int | None,

@@ -32,6 +32,11 @@ class Extensions:
     right_query: np.ndarray
     right_target: np.ndarray
 
+    @property
+    def intervals(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Where they lie on the query and on the target."""
+        return self.query_start, self.query_end, self.target_start, self.target_end
+
     def __post_init__(self):
         freeze(self, {f.name: np.int32 for f in fields(self)})
 
@@ -93,11 +98,19 @@ class Overlaps:
     right_target: np.ndarray
 
     @property
+    def pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The two reads of each and their strand, which make a candidate."""
+        return self.query_id, self.target_id, self.strand
+
+    @property
+    def intervals(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Where they lie on the query and on the target."""
+        return self.query_start, self.query_end, self.target_start, self.target_end
+
+    @property
     def anchors(self) -> Anchors:
         """The seeds that the overlaps grew from."""
-        return Anchors(
-            self.query_id, self.target_id, self.strand, self.seed_query, self.seed_target, self.seed_length
-        )  # fmt: skip
+        return Anchors(*self.pairs, self.seed_query, self.seed_target, self.seed_length)
 
     @property
     def turns(self) -> np.ndarray:

@@ -71,12 +71,26 @@ class Seeds:
     copies: np.ndarray
     length: int
 
+    @classmethod
+    def none(cls, length: int) -> Seeds:
+        """No seed of so many bases."""
+        return cls(**{name: np.zeros(0, kind) for name, kind in cls._types().items()}, length=length)
+
     def __post_init__(self):
+        freeze(self, self._types())
+
+    @classmethod
+    def _types(cls) -> dict[str, type]:
         special = {"strand": np.int8, "rank": np.int8, "copies": np.float32}
-        freeze(self, {f.name: special.get(f.name, np.int32) for f in fields(self) if f.name != "length"})
+        return {f.name: special.get(f.name, np.int32) for f in fields(cls) if f.name != "length"}
 
     def __len__(self) -> int:
         return len(self.query_id)
+
+    @property
+    def pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The two reads of each and their strand, which make a candidate."""
+        return self.query_id, self.target_id, self.strand
 
     @property
     def anchors(self) -> Anchors:

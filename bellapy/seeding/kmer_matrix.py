@@ -59,10 +59,12 @@ def unsigned_read_at(place, starts, table):
 def build_kmer_matrix(
     counts: KmerCounts, reads: ReadSet, k: int, upper: int, *, seed_length: int | None = None
 ) -> KmerMatrix:
-    """The matrix A of the k-mers in `counts`; columns with more than `upper` entries link no reads."""
-    starts = np.append(reads.starts, len(reads.codes))
-    kind = HeldMatrix if isinstance(counts.entries, Held) else KmerMatrix
-    return kind(k, counts.n_kmers, counts.entries, starts, upper, k if seed_length is None else seed_length)
+    """The matrix A of the k-mers in `counts`, whose arrays stay as they are; longer columns than `upper` link no reads."""
+    starts, entries = np.append(reads.starts, len(reads.codes)), counts.entries
+    shape = starts, upper, k if seed_length is None else seed_length
+    if isinstance(entries, Held):
+        return HeldMatrix(k, counts.n_kmers, entries, *shape)
+    return KmerMatrix(k, counts.n_kmers, entries[:], *shape)  # a view, which becomes read-only
 
 
 @njit_inner

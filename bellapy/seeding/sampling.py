@@ -1,6 +1,6 @@
 """Which k-mers are counted when not all are: minimizers, closed syncmers, and homopolymer compression.
 
-Sampling by hash (`fraction`) needs nothing here: kmers.py counts only some of its partitions.
+Sampling by hash (`fraction`) needs no more than how many are kept: kmers.py counts only some of its partitions.
 """
 
 from __future__ import annotations
@@ -20,6 +20,19 @@ NONE = U(0xFFFFFFFFFFFFFFFF)
 BLOCK = 1 << 16  # bases
 MARK_STEP = 4  # compressed bases
 MIXER = U(0x9E3779B97F4A7C15)
+SHARED_SPACING = 50  # bases
+MAX_SAMPLING = 16
+
+
+def choose_sampling(error_rate: float | None, k: int) -> int:
+    """Keep one k-mer in so many, a power of two: sound overlaps still share one in SHARED_SPACING bases.
+
+    Two reads share a k-mer where neither has an error in it.
+    """
+    if error_rate is None:
+        return 1
+    affordable = SHARED_SPACING * (1 - error_rate) ** (2 * k)
+    return min(MAX_SAMPLING, 1 << max(0, int(affordable).bit_length() - 1))
 
 
 @njit

@@ -19,14 +19,14 @@ from numpy.testing import assert_array_equal
 from strategies import make_reads, simulate_reads
 
 from bellapy.compute import memory, own_process, resources
+from bellapy.compute.columns import join_rows
 from bellapy.compute.memory import RESERVE, Budget, resident
 from bellapy.errors import MemoryLimitError, ParameterError
 from bellapy.io import fastx as reads_module
 from bellapy.io import workdir
 from bellapy.jobs.overlap import align, candidates, counting, pipeline
 from bellapy.jobs.overlap.products import PRODUCT_BYTES, multiply, symbolic_product
-from bellapy.jobs.overlap.seed_rows import join_seeds
-from bellapy.jobs.overlap.seeds import choose_seeds, seed_bytes
+from bellapy.jobs.overlap.seeds import SEED_BYTES, choose_seeds
 from bellapy.params import SeedParams, make_params, parse_size
 from bellapy.seeding import kmers
 from bellapy.seeding.kmer_matrix import build_kmer_matrix
@@ -220,13 +220,13 @@ def test_the_product_keeps_to_the_limit(reads, traced, share, min_support, threa
             del products
         return parts, n_groups
 
-    expected = join_seeds(seeds_of()[0], 15)
-    size = PRODUCT_BYTES + seed_bytes(params)
+    expected, result_bytes = join_rows(seeds_of()[0]), SEED_BYTES // min_support
+    size = PRODUCT_BYTES + result_bytes
     budget = traced(100_000 + 60 * len(expected) + int(share * size * work.sum()))
-    parts, n_groups = seeds_of(budget=budget, result_bytes=seed_bytes(params))
+    parts, n_groups = seeds_of(budget=budget, result_bytes=result_bytes)
     assert peak() <= budget.limit
     assert n_groups == 1 if share > 1 else n_groups > 1
-    seeds = join_seeds(parts, 15)
+    seeds = join_rows(parts)
     for name in ("query_id", "target_id", "strand", "query_pos", "target_pos", "n_support"):
         assert_array_equal(getattr(seeds, name), getattr(expected, name), err_msg=name)
 

@@ -286,7 +286,7 @@ def test_failure_halfway_leaves_nothing(here, monkeypatch, name, error, code):
     def fail(*arguments, **options):
         raise error
 
-    monkeypatch.setattr("bellapy.jobs.overlap.paths.trim_and_test", fail)
+    monkeypatch.setattr("bellapy.jobs.overlap.filter.trim_and_test", fail)
     outcome = run("overlap", "reads.fa", "-o", name, "--cigar")
     assert outcome.code == code and "Traceback" not in outcome.err
     assert listing(here) == {"reads.fa"}

@@ -15,16 +15,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bellapy.compute.columns import begins_of_runs, join_rows, take_rows
+from bellapy.compute.jit import njit_entry
 from bellapy.compute.memory import Budget
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import shared_by
 from bellapy.engines.ends import End
-from bellapy.engines.extend import extend, extend_anchors, join_extensions
+from bellapy.engines.extend import extend, extend_anchors
 from bellapy.engines.flanks import Flanks
 from bellapy.jobs.overlap.candidates import GATED, pilot_seeds
-from bellapy.jobs.overlap.geometry import clear_of, implied_ends, measure_geometry
-from bellapy.jobs.overlap.judging import Alignments, Judging
-from bellapy.jobs.overlap.seed_rows import first_of_candidate, in_candidate_order, join_seeds, take_by
+from bellapy.jobs.overlap.geometry import Alignments, clear_of, implied_ends, measure_geometry
+from bellapy.jobs.overlap.judging import Judging
 from bellapy.jobs.overlap.store import Result
 from bellapy.jobs.overlap.work import TILES, HeldReads, Work, with_ids
 from bellapy.params import TILT_UNIT, ExtensionParams, Scoring
@@ -85,7 +86,7 @@ def _pilot(work: Work) -> Seeds:
     """Some well-supported seeds of all tiles, in the order of candidates."""
     pilot = GATED.only("pilot", Seeds)
     parts = [with_ids(work.get(pilot, tile), work.ids(tile)) for tile in range(len(work.plan.tiles))]
-    seeds = join_seeds(parts, parts[0].length)
+    seeds = join_rows(parts)
     in_order = seeds.take(np.lexsort((-seeds.strand, seeds.target_id, seeds.query_id)))
     return pilot_seeds(work.reads.lengths, in_order)
 
@@ -120,12 +121,11 @@ def choose_tilt(reads: ReadSet, seeds: Seeds, scoring: Scoring, resources: Resou
     """The tilt for these reads, in parts of TILT_UNIT."""
     x = ALONE_X * scoring.match
     unrelated = unrelated_gain(scoring._replace(xdrop=FAR_X * scoring.match), resources)
-    pilot = pilot_seeds(reads.lengths, seeds)
     related = USUAL_GAIN * scoring.match
-    if len(pilot) >= MIN_PILOT:
+    if len(seeds) >= MIN_PILOT:
         step = tilted(scoring, x, round(TILT_UNIT * (unrelated + TILT_SHARE * (related - unrelated))))
-        extensions = extend_anchors(reads, pilot.anchors, (step,), End.BEST, resources)
-        rate = extensions.score / np.maximum(measure_geometry(reads, pilot, extensions).implied, 1)
+        extensions = extend_anchors(reads, seeds.anchors, (step,), End.BEST, resources)
+        rate = extensions.score / np.maximum(measure_geometry(reads, seeds, extensions).implied, 1)
         related = float(np.median(rate)) / 2
     return max(0, round(TILT_UNIT * (unrelated + TILT_SHARE * max(0.0, related - unrelated))))
 
@@ -156,13 +156,6 @@ def _unrelated_gain(scoring: Scoring, resources: Resources) -> float:
     return float(found.score.sum() / (n * UNRELATED_BASES))
 
 
-def describe_steps(steps: Steps) -> str:
-    """One line for the log."""
-    x = ", then ".join(str(step.xdrop) for step in steps)
-    ends = f"; ends are chosen with {steps[0].tilt / TILT_UNIT:.3f} off for each base" if steps[0].fall else ""
-    return f"alignments were extended until the score fell by {x}{ends}"
-
-
 # ---------------------------------------------------------------- extension
 
 
@@ -173,10 +166,10 @@ def align_first(work: Work, tile: int) -> FirstAlignments:
     ways = 1 if isinstance(work.reads, HeldReads) else 2  # that are not held yet
     room = int((ways + PLANE_BYTES) * n_bases) + ALIGNED_BYTES * len(seeds)
     Budget(work.params.run.max_memory).require("the alignment, with the reads in both directions,", room)
-    is_first, threads = first_of_candidate(seeds), work.params.run.threads
+    is_first, threads = begins_of_runs(*seeds.pairs), work.params.run.threads
     further = np.flatnonzero(~is_first)
-    chosen = take_by(seeds, np.flatnonzero(is_first), threads) if len(further) else seeds
-    others, candidate = take_by(seeds, further, threads), further - np.arange(1, len(further) + 1)
+    chosen = take_rows(seeds, np.flatnonzero(is_first), threads) if len(further) else seeds
+    others, candidate = take_rows(seeds, further, threads), further - np.arange(1, len(further) + 1)
     del seeds  # there are many, and now twice
     extensions = _extend(work, tile, chosen, 0, len(chosen) + len(others))
     return FirstAlignments(chosen, extensions, others, candidate)
@@ -188,16 +181,48 @@ def align_second(work: Work, tile: int) -> AllAlignments:
     first, geometry = work.pop(FIRST, tile), work.pop(FIRST_JUDGED.measured, tile).geometry
     chosen, others, extensions, candidate = first.seeds, first.others, first.extensions, first.candidate
     del first
-    its, copies = extensions.take(candidate), chosen.copies[candidate]
-    poor = thresholds.failures(its.score, copies, geometry.take(candidate), fair.take(candidate)) > 0
-    apart = clear_of(implied_ends(work.without_bases(tile), others), its)  # another piece, if any
+    poor = thresholds.failures(extensions.score, chosen.copies, geometry, fair, work.params.run.threads)[candidate] > 0
+    apart = clear_of(implied_ends(work.without_bases(tile), others), extensions.take(candidate))  # another piece, if any
     others = others.take(np.where(poor, others.rank < work.params.seeds.ranks, apart))
     more = _extend(work, tile, others, len(chosen), len(chosen) + len(others)) if len(others) else _none()
     threads, n_second = work.params.run.threads, len(others)
-    seeds, alignments = join_seeds([chosen, others], chosen.length, threads), join_extensions([extensions, more], threads)
+    seeds, alignments = join_rows([chosen, others], threads), join_rows([extensions, more], threads)
     if (order := in_candidate_order(seeds)) is not None:
-        seeds, alignments = take_by(seeds, order, threads), take_by(alignments, order, threads)
+        seeds, alignments = take_rows(seeds, order, threads), take_rows(alignments, order, threads)
     return AllAlignments(seeds, alignments, len(seeds), n_second)
+
+
+def in_candidate_order(seeds: Seeds) -> np.ndarray | None:
+    """The rows in the order of candidates, those of one as they stand; None: they are in it, which is usual."""
+    if are_in_order(*seeds.pairs):
+        return None
+    return np.argsort(candidate_keys(seeds), kind="stable")
+
+
+def candidate_keys(seeds: Seeds) -> np.ndarray:
+    """A number for the candidate (query, target, strand) of every row, (n,) int64."""
+    key = seeds.query_id.astype(np.int64)
+    for bits, column in ((31, seeds.target_id), (1, seeds.strand > 0)):  # in place: new memory takes longer
+        key <<= bits
+        key |= column
+    return key
+
+
+@njit_entry
+def are_in_order(query_id, target_id, strand):
+    """Whether the rows of each candidate lie together, in the order of pairs of reads; (n,) each, as in Seeds."""
+    turned = False
+    for i in range(1, len(query_id)):
+        if query_id[i] == query_id[i - 1] and target_id[i] == target_id[i - 1]:
+            if strand[i] != strand[i - 1]:
+                if turned:
+                    return False
+                turned = True
+            continue
+        turned = False
+        if query_id[i] < query_id[i - 1] or (query_id[i] == query_id[i - 1] and target_id[i] < target_id[i - 1]):
+            return False
+    return True
 
 
 def _extend(work: Work, tile: int, seeds: Seeds, n_before: int, n_all: int) -> Extensions:

@@ -1,27 +1,59 @@
-"""Columns of the k-mer matrix by blocks of reads: cut apart when they are kept, put together again for a tile.
+"""The k-mer matrix in pieces: by parts of the k-mers, as it is counted, and by blocks of reads, put together for a tile.
 
-An entry of a block holds a place in the block, and goes with the number of its column in the part.
+Columns are cut apart when they are kept.  An entry of a block holds a place in the block, and goes with the number of its
+column in the part.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bellapy.compute.jit import njit
-from bellapy.jobs.overlap.linking import Kept
 from bellapy.jobs.overlap.products import Between, KeyLayout, Multiplied, layout_of, symbolic_product
 from bellapy.jobs.overlap.store import Result
 from bellapy.jobs.overlap.work import PARTS, Work
 from bellapy.records import KmerMatrix
 from bellapy.records.bases import PAD
-from bellapy.records.kmers import Held, HeldMatrix, entry_type
+from bellapy.records.kmers import Held, entry_type
 from bellapy.seeding.entries import is_first, pack_entry, place_of, reverse_of
+from bellapy.seeding.kmer_matrix import build_kmer_matrix
+from bellapy.seeding.kmers import KmerCounts
 
 U = np.uint64
 ANY_COUNT = (1 << 31) - 1
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How k-mers are counted: k, bounds and sampling.
+
+    seed_length : bases that surely match where a k-mer is shared.  one_in : one k-mer in so many is counted.
+    """
+
+    k: int
+    seed_length: int
+    lower: int
+    upper: int
+    sampling: str
+    sampling_window: int
+    one_in: int
+
+
+@dataclass(frozen=True)
+class PartCounts:
+    """All k-mers of a part that occur more than once.
+
+    entries : of a KmerMatrix.  spectrum : as in KmerCounts.  n_kmers, copies : (n_bins,) uint32, as in DepthProfile.
+    """
+
+    entries: np.ndarray | Held
+    spectrum: np.ndarray
+    n_kmers: np.ndarray
+    copies: np.ndarray
 
 
 class Blocks(NamedTuple):
@@ -34,6 +66,18 @@ class Blocks(NamedTuple):
     entries: tuple[np.ndarray | Held, ...]
     columns: tuple[np.ndarray, ...] = ()
     products: np.ndarray | None = None
+
+
+class Kept(NamedTuple):
+    """What a part keeps.  n_entries : at its front.  kept, found : columns of each kind (linking.py), int64.
+
+    n_apart : (n_reads,) int64, entries of columns that set copies apart.
+    """
+
+    n_entries: int
+    kept: np.ndarray
+    found: np.ndarray
+    n_apart: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -60,8 +104,27 @@ class WholeLayout:
     keys: KeyLayout | None
 
 
+SETTINGS = Result("settings", Settings)
+COUNTED = Result("count", PartCounts, PARTS)
 KEPT = Result("keep", KeptPart, PARTS)
 LAYOUT = Result("layout", WholeLayout)
+
+
+def matrix_of(work: Work, counts: KmerCounts, upper: int) -> KmerMatrix:
+    """The matrix of some k-mers of all reads; no column with more than `upper` entries links reads."""
+    settings = work.get(SETTINGS)
+    return build_kmer_matrix(counts, work.reads.all(), settings.k, upper, seed_length=settings.seed_length)
+
+
+@dataclass
+class PartMatrices:
+    """The matrix of every part, loaded anew each time it is gone through."""
+
+    work: Work
+
+    def __iter__(self) -> Iterator[KmerMatrix]:
+        for entries, spectrum in self.work.arrays(COUNTED, "entries", "spectrum"):
+            yield matrix_of(self.work, KmerCounts(entries, 0, spectrum), self.work.get(SETTINGS).upper)
 
 
 def cut(work: Work, matrix: KmerMatrix) -> Blocks:
@@ -97,10 +160,8 @@ def tile_matrix(work: Work, tile: int) -> tuple[KmerMatrix, Multiplied]:
         parts = [work.pop(KEPT, part) for part in range(work.plan.n_parts)]
         whole = [part.blocks.entries[0] for part in parts]
         held = whole[0] if len(whole) == 1 else np.concatenate([part for part in whole if isinstance(part, np.ndarray)])
-        n_kmers = sum(part.n_kmers for part in parts)
-        starts = np.append(work.reads.all().starts, len(work.reads.all().codes))
-        kind: Any = HeldMatrix if isinstance(held, Held) else KmerMatrix
-        return kind(n_kmers=n_kmers, entries=held, starts=starts, upper=ANY_COUNT, **shape), Multiplied()
+        counts = KmerCounts(held, sum(part.n_kmers for part in parts), np.zeros(0, np.int64))
+        return build_kmer_matrix(counts, work.reads.all(), upper=ANY_COUNT, **shape), Multiplied()
     (i, j), first = work.plan.tiles[tile], work.plan.first_reads
     starts = PAD + np.concatenate(([0], np.cumsum(work.lengths(tile).astype(np.int64) + PAD)))
     n_queries = int(first[i + 1] - first[i])

@@ -16,17 +16,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bellapy.compute.columns import begins_of_runs, join_rows
 from bellapy.compute.jit import njit
 from bellapy.compute.memory import Budget
 from bellapy.compute.ranks import weighted_median
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import map_threads, shared_by
 from bellapy.jobs.overlap.blocks import tile_matrix
-from bellapy.jobs.overlap.counting import LINKED
+from bellapy.jobs.overlap.linking import LINKED
 from bellapy.jobs.overlap.products import Multiplied, multiply, symbolic_product
 from bellapy.jobs.overlap.report import NO_SUPPORT, REPEAT, TOO_SPARSE
-from bellapy.jobs.overlap.seed_rows import has_any, join_seeds
-from bellapy.jobs.overlap.seeds import MAX_MEMBERS, Found, choose_seeds, seed_bytes
+from bellapy.jobs.overlap.seeds import MAX_MEMBERS, SEED_BYTES, Found, choose_seeds
 from bellapy.jobs.overlap.store import Result
 from bellapy.jobs.overlap.work import TILES, Work
 from bellapy.params import SeedParams
@@ -141,7 +141,7 @@ def find_seeds(work: Work, tile: int) -> TileSeeds:
     run = params.run if params.run.device == "cuda" else replace(params.run, device="cpu")  # "auto": nobody has chosen one
     resources = Resources.of(run, work.report.devices)
     found = find_seeds_of(matrix, reads, params.seeds, resources, multiplied)
-    parts = [join_seeds([], matrix.seed_length), *found.parts]
+    parts = [Seeds.none(matrix.seed_length), *found.parts]
     del matrix
     budget.require("choosing seeds", JOINED_BYTES * sum(len(seeds) for seeds in parts))
     usual = usual_reference(work.get(LINKED).profile.reference)
@@ -178,7 +178,7 @@ def _find_on_cpu(
     parts, n_candidates, n_weak, done = [], 0, 0, 0
     groups = multiply(
         matrix, products_of, between=between, layout=layout, threads=resources.threads, budget=resources.budget,
-        result_bytes=seed_bytes(params),
+        result_bytes=SEED_BYTES // params.min_support,
     )  # fmt: skip
     with progress("candidates", None if between or layout else n_products) as advance:
         for products in groups:
@@ -371,15 +371,15 @@ def gate(work: Work, tile: int) -> Gated:
     def drop(i: int) -> tuple[int, int]:
         part = replace(parts[i], copies=marks[i].copies)
         kept = marks[i].sound(part, blind)
-        still_there, linked = has_any(part, marks[i].dense), has_any(part, kept)
+        candidate = np.cumsum(begins_of_runs(*part.pairs)) - 1
+        still_there, linked = (np.bincount(candidate, rows) > 0 for rows in (marks[i].dense, kept))
         parts[i] = part.take(kept)  # what is dropped leaves before all are joined
         return int((~still_there).sum()), int((still_there & ~linked).sum())
 
     numbers = np.array(map_threads(drop, range(len(parts)), work.params.run.threads)).reshape(-1, 2).sum(axis=0).tolist()
     lengths = work.lengths(tile)
     pilots = map_threads(lambda part: pilot_seeds(lengths, part), parts, work.params.run.threads)
-    joined = join_seeds(parts, parts[0].length, work.params.run.threads)
-    pilot = pilot_seeds(lengths, join_seeds(pilots, joined.length))
+    joined, pilot = join_rows(parts, work.params.run.threads), pilot_seeds(lengths, join_rows(pilots))
     return Gated(joined, pilot, len(joined), dict(zip((TOO_SPARSE, REPEAT), numbers, strict=True)))
 
 

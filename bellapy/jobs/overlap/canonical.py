@@ -210,6 +210,14 @@ def _gathered_pieces(gathered: GatheredReads) -> Iterator[_Piece]:
         at, first = at + len(codes), end
 
 
+def as_given(
+    reads: ReadSet, overlaps: Overlaps, order: Order, threads: int, *, with_bases: bool
+) -> tuple[ReadSet, Overlaps]:  # fmt: skip
+    """Reads and overlaps as the input has them; with_bases : as of `given_reads`."""
+    overlaps = given_overlaps(overlaps, reads.lengths, order, threads)
+    return given_reads(reads, order, threads, with_bases=with_bases), overlaps
+
+
 def given_reads(reads: ReadSet, order: Order, threads: int = 1, *, with_bases: bool) -> ReadSet:
     """The inverse of `canonical_reads`.
 
@@ -277,8 +285,8 @@ def given_overlaps(overlaps: Overlaps, lengths: np.ndarray, order: Order, thread
     given, n = order.given.astype(np.int32), len(overlaps)
     columns = tuple(getattr(overlaps, name) for name in NAMES)
     (query, target), strand = np.empty((2, n), np.int32), np.empty(n, np.int8)
-    reads, share = (overlaps.query_id, overlaps.target_id, overlaps.strand), shared_by(threads)
-    share(lambda part: name_given(*reads, given, order.flipped, *part, query, target, strand), n)
+    share = shared_by(threads)
+    share(lambda part: name_given(*overlaps.pairs, given, order.flipped, *part, query, target, strand), n)
     rows = sort_rows(query, target, strand, len(given), threads)
     restored, strands = np.empty((len(NAMES), n), np.int32), np.empty(n, np.int8)
 

@@ -1,54 +1,41 @@
-"""The first rounds: what the reads say about themselves, counting, and the columns that link reads.
+"""The first rounds: what the reads say about themselves, the settings that follow from it, and counting.
 
-Counting is cut by hash into parts of the k-mers.  What follows works on tiles, so every part leaves its entries by blocks of
-reads (blocks.py).
+Counting is cut by hash into parts of the k-mers.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+from functools import partial
 from types import ModuleType
 
 import numpy as np
 
 from bellapy.compute.memory import Budget
-from bellapy.jobs.overlap import estimate as estimates
-from bellapy.jobs.overlap.blocks import ANY_COUNT, KEPT, Blocks, KeptPart, cut
-from bellapy.jobs.overlap.coverage import DEPTH_BYTES
-from bellapy.jobs.overlap.depth import Finder
-from bellapy.jobs.overlap.linking import Kept, Links, Rules, keep_columns, learn_rules, link_profile
+from bellapy.jobs.overlap.blocks import ANY_COUNT, SETTINGS, PartCounts, Settings
+from bellapy.jobs.overlap.depth import DEPTH_BYTES, Finder
+from bellapy.jobs.overlap.estimate import estimate
 from bellapy.jobs.overlap.store import MemoryStore, Result
-from bellapy.jobs.overlap.work import PARTS, Work
-from bellapy.params import KmerParams
+from bellapy.jobs.overlap.work import Work, n50
+from bellapy.params import RANGES, KmerParams, SeedParams
 from bellapy.params.overlap import DEFAULT_SAMPLING_WINDOW
-from bellapy.records import DepthProfile, Estimate, KmerMatrix, ReadSet
-from bellapy.records.kmers import Held
+from bellapy.records import Estimate, ReadSet
 from bellapy.seeding.kmer_matrix import PROFILE_WIDTH, build_kmer_matrix, profile_depth
 from bellapy.seeding.kmers import NO_MASK, KmerCounts, Known, Share, count_kmers, size_partitions, usual_ranges
-from bellapy.seeding.sampling import compress_homopolymers, restore_places, sampling_mask
+from bellapy.seeding.sampling import choose_sampling, compress_homopolymers, restore_places, sampling_mask
 
 LOWEST = 2  # count of the k-mers that are counted
 PROFILED_BYTES = 48  # of a bin of the depth profile, while it is judged
 
 LEAST_BASES = 1 << 20  # for each thread: fewer are counted sooner than kernels are loaded
+SAMPLE_KMERS, READ_KMERS = 1 << 21, 32
+ACCURATE = 0.05  # reads with fewer errors per base share long k-mers
+CHANCE_ROOM = 8
+DEFAULT_UPPER = 8  # BELLA's
+UPPER_TAIL = 1e-3
 MASKED = "minimizer", "syncmer"
 """Ways of sampling that mark places of the reads."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How k-mers are counted: k, bounds and sampling."""
-
-    k: int
-    lower: int
-    upper: int
-    sampling: str
-    sampling_window: int
-
-    @property
-    def one_in(self) -> int:
-        """One k-mer in so many is counted."""
-        return self.sampling_window if self.sampling == "fraction" else 1
 
 
 @dataclass(frozen=True)
@@ -59,50 +46,15 @@ class Sample:
     known: Known
 
 
-@dataclass(frozen=True)
-class PartCounts:
-    """All k-mers of a part that occur more than once.
-
-    entries : of a KmerMatrix.  spectrum : as in KmerCounts.  n_kmers, copies : (n_bins,) uint32, as in DepthProfile.
-    """
-
-    entries: np.ndarray | Held
-    spectrum: np.ndarray
-    n_kmers: np.ndarray
-    copies: np.ndarray
-
-
-@dataclass(frozen=True)
-class Linking:
-    """What all counts say: the depth along the reads, the spectrum, and which columns link reads."""
-
-    n_kmers: np.ndarray
-    copies: np.ndarray
-    spectrum: np.ndarray
-    rules: Rules
-
-
-@dataclass(frozen=True)
-class Linked:
-    """The depth profile with what was learnt of each read; which k-mers link reads, None where that is not known."""
-
-    profile: DepthProfile
-    links: Links | None = None
-
-
-SETTINGS = Result("settings", Settings)
 SAMPLE = Result("sample", Sample)
-COUNTED = Result("count", PartCounts, PARTS)
-LINKING = Result("links", Linking)
-LINKED = Result("profile", Linked)
 
 
 def estimate_reads(work: Work) -> Estimate:
     """Depth and error rate of the reads."""
     reads, kmers, run = work.reads.all(), work.params.kmers, work.params.run
     threads, budget = run.threads, Budget(run.max_memory)
-    k = kmers.k or estimates.choose_k(reads.lengths, None)
-    one_in = estimates.sampling_rate(reads.n_bases, len(reads))
+    k = kmers.k or choose_k(reads.lengths, None)
+    one_in = sampling_rate(reads.n_bases, len(reads))
     counts, find = _sample_on_gpu(work, reads, k, one_in)
     if counts is None:
         sample = Share(0, 1, _sizes(work, k, one_in))
@@ -110,8 +62,8 @@ def estimate_reads(work: Work) -> Estimate:
         if _is_in_memory(work) and budget.limit is None:
             work.store.put(SAMPLE, Sample(k, Known(sample.sizes.shape[1], counts)))
     budget.require("measuring the depth", DEPTH_BYTES)
-    matrix = build_kmer_matrix(replace(counts, entries=_view(counts.entries)), reads, k, ANY_COUNT)
-    found = estimates.estimate(reads, matrix, one_in, kmers.error_rate, kmers.depth, threads, find, sampled=work.sampled)
+    matrix = build_kmer_matrix(counts, reads, k, ANY_COUNT)
+    found = estimate(reads, matrix, one_in, kmers.error_rate, kmers.depth, threads, find, sampled=work.sampled)
     if found.error_rate is None and reads.error_rate is not None:
         return replace(found, error_rate=reads.error_rate, given=False, source="base qualities")
     return found
@@ -120,25 +72,65 @@ def estimate_reads(work: Work) -> Estimate:
 def choose_settings(work: Work) -> Settings:
     """k, bounds and sampling, given or chosen from the estimate."""
     reads, kmers, found = work.reads, work.params.kmers, work.estimate
-    k = kmers.k or estimates.choose_k(reads.lengths, found.choice_rate)
+    k = kmers.k or choose_k(reads.lengths, found.choice_rate)
     depth, level = found.depth and work.copies * found.depth, work.copies * found.level
-    upper = kmers.upper or estimates.choose_upper(depth, found.error_rate, k, kmers.lower, level)
+    upper = kmers.upper or choose_upper(depth, found.error_rate, k, kmers.lower, level)
     sampling, window = kmers.sampling, kmers.sampling_window or DEFAULT_SAMPLING_WINDOW
     if sampling == "auto":
-        sampling, window = "fraction", estimates.choose_sampling(found.choice_rate, k)
-    return Settings(k, kmers.lower, upper, sampling, window)
+        sampling, window = "fraction", choose_sampling(found.choice_rate, k)
+    seed_length, one_in = 1 if kmers.homopolymer else k, window if sampling == "fraction" else 1
+    return Settings(k, seed_length, kmers.lower, upper, sampling, window, one_in)
+
+
+def choose_k(lengths: np.ndarray, error_rate: float | None) -> int:
+    """k-mer length: long enough that chance matches are few, no longer, since every base may be wrong.
+
+    4^k is at least 16 times the number of bases, and CHANCE_ROOM times the places where two long reads could agree by
+    chance within one band of diagonals.  Accurate reads afford 21, which passes over most repeats.
+    """
+    if error_rate is not None and error_rate < ACCURATE:
+        return 21
+    long_read = n50(lengths)
+    band = SeedParams().band + SeedParams().band_slope * long_read
+    needed = max(16 * float(lengths.sum(dtype=np.int64)), CHANCE_ROOM * long_read * band, 1.0)
+    return min(21, max(13, math.ceil(math.log(needed, 4))))
+
+
+def choose_upper(depth: float | None, error_rate: float | None, k: int, lower: int, level: float = 0.0) -> int:
+    """Largest count of a k-mer that occurs once in the genome, all but for a chance of UPPER_TAIL.
+
+    BELLA takes counts as Binomial(depth, (1 - e)^k).  The depth itself varies from place to place, so that they are
+    rather Poisson with the same mean.  Where that is unknown, the level of most reads stands for it: of the k-mers that
+    were counted more than once, half of those in such reads occur less often.
+
+    level : of Estimate.
+    """
+    if (depth is None or error_rate is None) and not level:
+        return max(lower, DEFAULT_UPPER)
+    mean = level if depth is None or error_rate is None else depth * (1 - error_rate) ** k
+    counts = np.arange(max(RANGES["upper"].high, lower + 2) + 1)
+    log_factorial = np.concatenate(([0.0], np.cumsum(np.log(counts[1:]))))
+    above = 1 - np.cumsum(np.exp(counts * math.log(mean) - mean - log_factorial))
+    rare = above[lower + 2 :] < UPPER_TAIL
+    return lower + 2 + int(rare.argmax()) if rare.any() else int(counts[-1])
+
+
+def sampling_rate(n_bases: int, n_reads: int) -> int:
+    """Count one k-mer in so many to learn the spectrum: SAMPLE_KMERS of all, and about READ_KMERS of a read, or more."""
+    most = min(n_bases // SAMPLE_KMERS, n_bases // max(1, n_reads) // READ_KMERS)
+    return 1 << max(0, most.bit_length() - 1)
 
 
 def _sample_on_gpu(work: Work, reads: ReadSet, k: int, one_in: int) -> tuple[KmerCounts | None, Finder | None]:
     """One k-mer in so many that occur more than once, and what finds k-mers in the reads; None where the CPU has to."""
     if not pays_on_gpu(work):
         return None, None
-    columns, coverage = _gpu()
+    columns, depth = _gpu()
     counts = columns.try_to_count(reads, k, LOWEST, one_in, work.resources)
     if counts is None:
         return None, None
     its_counts = replace(counts, entries=counts.entries.on_host())
-    return its_counts, lambda table: coverage.find_listed(reads, table, work.resources)
+    return its_counts, lambda table: depth.find_listed(reads, table, work.resources)
 
 
 def needs_all_reads(kmers: KmerParams) -> bool:
@@ -151,16 +143,11 @@ def count(work: Work, part: int) -> PartCounts:
     reads, settings, threads = work.reads.all(), work.get(SETTINGS), work.params.run.threads
     known = _take_sample(work, settings.k)
     counts = _count_on_gpu(reads, work) or _count(reads, work, part, known)
-    full = _matrix(work, replace(counts, entries=_view(counts.entries)), settings.upper)
+    full = build_kmer_matrix(counts, reads, settings.k, settings.upper, seed_length=settings.seed_length)
     room = PROFILED_BYTES * (reads.n_bases // PROFILE_WIDTH + len(reads))
     Budget(work.params.run.max_memory).require("the depth along the reads", room)
     profile = profile_depth(full, reads, threads)
     return PartCounts(counts.entries, counts.spectrum, profile.n_kmers, profile.copies)
-
-
-def _view(entries: np.ndarray | Held) -> np.ndarray | Held:
-    """The entries, as another array, which may become read-only."""
-    return entries if isinstance(entries, Held) else entries[:]
 
 
 def _is_in_memory(work: Work) -> bool:
@@ -181,9 +168,9 @@ def pays_on_gpu(work: Work) -> bool:
 
 def _gpu() -> tuple[ModuleType, ModuleType]:
     """What counts on a GPU and holds the columns there, and what finds k-mers in the reads that it has."""
-    from bellapy.jobs.overlap.gpu import columns, coverage
+    from bellapy.jobs.overlap.gpu import columns, depth
 
-    return columns, coverage
+    return columns, depth
 
 
 def _count_on_gpu(reads: ReadSet, work: Work) -> KmerCounts | None:
@@ -227,91 +214,8 @@ def _sizes(work: Work, k: int, keep_one_in: int) -> np.ndarray:
 
     They are counted once for each k: what is counted to learn about the reads mostly has the same.
     """
-
-    def make() -> np.ndarray:
-        threads, limited = work.params.run.threads, work.params.run.max_memory is not None
-        codes = work.reads.all().codes
-        return size_partitions(codes, k, n_ranges=usual_ranges(threads, limited), threads=threads)
-
+    threads, limited = work.params.run.threads, work.params.run.max_memory is not None
+    n_ranges, codes = usual_ranges(threads, limited), work.reads.all().codes
+    make = partial(size_partitions, codes, k, n_ranges=n_ranges, threads=threads)
     sizes = work.store.once(Result(f"sizes.{k}", np.ndarray), make)
     return sizes[:, : max(1, sizes.shape[1] // keep_one_in)]
-
-
-def _shape(work: Work) -> dict[str, int]:
-    """The length of k-mers, and how many bases match exactly at each of their positions."""
-    k = work.get(SETTINGS).k
-    return {"k": k, "seed_length": 1 if work.params.kmers.homopolymer else k}
-
-
-def _matrix(work: Work, counts: KmerCounts, upper: int) -> KmerMatrix:
-    return build_kmer_matrix(counts, work.reads.all(), upper=upper, **_shape(work))
-
-
-class _Matrices:
-    """The matrix of every part, loaded anew each time it is gone through."""
-
-    def __init__(self, work: Work):
-        self._work = work
-
-    def __iter__(self):
-        work = self._work
-        for entries, spectrum in work.arrays(COUNTED, "entries", "spectrum"):
-            yield _matrix(work, KmerCounts(_view(entries), 0, spectrum), work.get(SETTINGS).upper)
-
-
-def _plain_profile(work: Work) -> DepthProfile:
-    """The sum of the profiles of all parts."""
-    if work.plan.n_parts == 1:
-        ((n_kmers, copies),) = work.arrays(COUNTED, "n_kmers", "copies")
-    else:
-        n_kmers, copies = np.zeros((2, int(_offsets(work)[-1])), np.uint32)
-        for its_kmers, its_copies in work.arrays(COUNTED, "n_kmers", "copies"):
-            n_kmers += its_kmers
-            copies += its_copies
-    return _profile(work, n_kmers, copies)
-
-
-def _profile(work: Work, n_kmers: np.ndarray, copies: np.ndarray) -> DepthProfile:
-    """A profile without what is learnt of each read."""
-    unknown = np.zeros(len(work.reads.lengths))
-    return DepthProfile(PROFILE_WIDTH, _offsets(work), n_kmers, copies, unknown.astype(np.float32), unknown.astype(np.uint8))
-
-
-def _offsets(work: Work) -> np.ndarray:
-    """Where the bins of each read begin, and where the last ones end, (n_reads + 1,) int64."""
-    return np.concatenate(([0], np.cumsum(work.reads.lengths // PROFILE_WIDTH + 1, dtype=np.int64)))
-
-
-def learn_from_parts(work: Work) -> Linking:
-    """The depth profile, and which columns link reads."""
-    settings, estimate, profile = work.get(SETTINGS), work.estimate, _plain_profile(work)
-    rate = estimates.DEFAULT_ERROR_RATE if estimate.error_rate is None else estimate.error_rate
-    rules = learn_rules(
-        _Matrices(work), profile, (1 - rate) ** settings.k / settings.one_in, 1 / settings.one_in,
-        strict=work.params.kmers.upper is not None, threads=work.params.run.threads,
-    )  # fmt: skip
-    spectrum = np.sum([spectrum for (spectrum,) in work.arrays(COUNTED, "spectrum")], axis=0)
-    return Linking(profile.n_kmers, profile.copies, spectrum, rules)
-
-
-def keep(work: Work, part: int) -> KeptPart:
-    """The columns of a part that link reads, by blocks of reads, and the products that every query makes of them."""
-    rules = work.get(LINKING).rules
-    entries = work.pop(COUNTED, part).entries
-    if isinstance(entries, Held):
-        entries, kept = entries.keep(rules)  # type: ignore[attr-defined]
-    else:
-        kept = keep_columns(entries, rules, part)
-        entries = entries[: kept.n_entries]
-    n_kmers, blocks = int(kept.kept.sum()), Blocks((entries,))
-    if not work.is_whole:
-        blocks = cut(work, _matrix(work, KmerCounts(entries, n_kmers, kept.kept), ANY_COUNT))
-    return KeptPart(blocks, n_kmers, len(entries), **_shape(work), kept=kept)
-
-
-def link_reads(work: Work) -> Linked:
-    """The depth profile of all reads, with what was learnt of each, and what was done to the k-mers."""
-    learnt = work.get(LINKING)
-    profile, rules = _profile(work, learnt.n_kmers, learnt.copies), learnt.rules
-    kept = [Kept(0, *numbers) for numbers in work.arrays(KEPT, "kept.kept", "kept.found", "kept.n_apart")]
-    return Linked(*link_profile(profile, rules, kept))

@@ -1,4 +1,8 @@
-"""Depth and error rate of the reads, from overlaps and the spectrum of k-mers, and the settings that follow from them."""
+"""What the reads say about themselves: depth and error rate, from overlaps and the spectrum of k-mers; repeats, haplotypes.
+
+k-mers that both haplotypes have make a peak of the spectrum, those of one alone a smaller peak at half its count (Vurture et
+al. 2017, doi:10.1093/bioinformatics/btx153).  Uneven depth makes shoulders, no second peak, and errors a slope.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +16,11 @@ from bellapy.compute.jit import njit
 from bellapy.compute.sorting import sort_few
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.jobs.overlap.depth import ALL_READS, Finder, Measured, measure_depth
-from bellapy.jobs.overlap.genome import find_heterozygosity, near_usual, share_in_repeats
-from bellapy.params import RANGES, Params, SeedParams
-from bellapy.params.overlap import SHORT_READS, SHORTEST_OVERLAP
 from bellapy.records import Estimate, KmerMatrix, ReadSet
-from bellapy.records.estimate import LEAST_UNEVEN
 from bellapy.seeding.entries import place_of
 from bellapy.seeding.kmer_matrix import next_column, read_at
 from bellapy.seeding.kmers import SPECTRUM_SIZE
+from bellapy.seeding.sampling import choose_sampling
 
 FIRST_COUNT = 4  # smaller counts hold errors that repeat by chance or by context
 FIRST_OF_LEVEL, LAST_OF_LEVEL = 1 / 3, 8  # counts compared, in units of the usual level: errors lie below, repeats above
@@ -31,23 +32,19 @@ LEAST_KMERS = 8  # of a read in the sample; with fewer its level is not known
 WORST_SHARE = 0.1  # of the bases
 LEAST_RATIO = 0.02
 MIN_DISTINCT = 100  # k-mers counted at least FIRST_COUNT times; with fewer the spectrum says nothing
-SAMPLE_KMERS, READ_KMERS = 1 << 21, 32
 ERROR_RATES = np.concatenate((np.arange(0, 0.03, 0.001), np.arange(0.03, 0.32, 0.005)))
 REPEAT_MIXES = ((1.0, 0.0), (0.7, 0.3))  # of the repeats: shares with two and with four copies
 REPEATS = ((0.0, 1.0, 0.0), *((share, *mix) for share in (0.02, 0.05, 0.1, 0.2) for mix in REPEAT_MIXES))
 LOG_2 = math.log(2)
 DEFAULT_ERROR_RATE = 0.15  # BELLA's
-DEFAULT_UPPER = 8  # BELLA's
-UPPER_TAIL = 1e-3
-CHANCE_ROOM = 8
-SHARED_SPACING = 50  # bases
-MAX_SAMPLING = 16
-
-WITHOUT_DEPTH = (
-    "depth and error rate of the reads could not be measured; k-mers that occur up to %d times link reads, which fits the "
-    "counts of most reads; give --depth and --error-rate if you know them"
-)
-ACCURATE = 0.05  # reads with fewer errors per base share long k-mers
+LEAST_TELLING, REPEATED = 6.0, 1.75  # copies of a k-mer that occurs once; times as many are of a repeat
+LEVEL_FACTOR = 1.4  # reads whose level is so far from the usual one lie in repeats, or are of another molecule or species
+LEAST_PEAK = 12  # a count; with less a peak at half of it is part of the slope that errors make
+WINDOW = 10  # one in so many of the counts up to the peak are taken together
+LEAST_SURE = 4  # standard deviations by which a peak has to rise from what lies on either side of it
+HIGHEST = 1.45  # a peak, in units of what depth and error rate let expect: the rate holds what haplotypes differ in
+ABOVE = 1.05  # of the depth: no k-mer that occurs once is more frequent
+SLOPE, HALF, VALLEY, END = (0.2, 0.42), (0.42, 0.575), (0.575, 0.87), 1.6  # parts of the spectrum, in units of the peak
 
 
 class Survey(NamedTuple):
@@ -59,12 +56,6 @@ class Survey(NamedTuple):
 
     repeated: np.ndarray
     level: np.ndarray
-
-
-def sampling_rate(n_bases: int, n_reads: int) -> int:
-    """Count one k-mer in so many to learn the spectrum: SAMPLE_KMERS of all, and about READ_KMERS of a read, or more."""
-    most = min(n_bases // SAMPLE_KMERS, n_bases // max(1, n_reads) // READ_KMERS)
-    return 1 << max(0, most.bit_length() - 1)
 
 
 @njit
@@ -215,7 +206,7 @@ def estimate(
     reads: ReadSet, matrix: KmerMatrix, one_in: int, error_rate: float | None, depth: float | None, threads: int = 1,
     find: Finder | None = None, sampled: slice = ALL_READS,
 ) -> Estimate:  # fmt: skip
-    """Depth and error rate: as coverage.py measures them, else both from a sample of the k-mers.
+    """Depth and error rate: as depth.py measures them, else both from a sample of the k-mers.
 
     Parameters
     ----------
@@ -252,7 +243,7 @@ def estimate(
 def measure(
     reads: ReadSet, k: int, error_rate: float | None, threads: int, find: Finder | None, sampled: slice = ALL_READS
 ) -> Measured | None:
-    """What coverage.py measures, by as many k-mers as reads with the error rate need; by more where it turns out higher."""
+    """What depth.py measures, by as many k-mers as reads with the error rate need; by more where it turns out higher."""
     one_in = choose_sampling(error_rate, k)
     measured = measure_depth(reads, k, one_in, threads, find, sampled)
     needed = 1 if measured is None else choose_sampling(1 - measured.correct ** (1 / k), k)
@@ -299,92 +290,70 @@ def _closest(root_seen, counts, n_bases, depths, errors, k, chance, wrong):
     return found
 
 
-def choose_k(lengths: np.ndarray, error_rate: float | None) -> int:
-    """k-mer length: long enough that chance matches are few, no longer, since every base may be wrong.
+# ---------------------------------------------------------------- repeats and haplotypes
 
-    4^k is at least 16 times the number of bases, and CHANCE_ROOM times the places where two long reads could agree by
-    chance within one band of diagonals.  Accurate reads afford 21, which passes over most repeats.
+
+def share_in_repeats(spectrum: np.ndarray, found: Estimate, k: int) -> float | None:
+    """The share of the genome whose k-mers occur elsewhere in it; None where depth is too low to tell two copies from one.
+
+    spectrum : (n,) distinct k-mers by count, which are repeats from REPEATED times the usual count on.
     """
-    if error_rate is not None and error_rate < ACCURATE:
-        return 21
-    long_read = n50(lengths)
-    band = SeedParams().band + SeedParams().band_slope * long_read
-    needed = max(16 * float(lengths.sum(dtype=np.int64)), CHANCE_ROOM * long_read * band, 1.0)
-    return min(21, max(13, math.ceil(math.log(needed, 4))))
+    if found.depth is None or found.error_rate is None:
+        return None
+    usual = found.depth * (1 - found.error_rate) ** k
+    if usual < LEAST_TELLING:
+        return None
+    counts = np.arange(len(spectrum))
+    places = spectrum * counts
+    real = counts > usual / 4  # errors lie below
+    in_repeats = counts > REPEATED * usual
+    return float(places[in_repeats].sum() / max(1.0, places[real].sum()))
 
 
-def n50(lengths: np.ndarray) -> int:
-    """Reads of this length and longer hold half of all bases."""
-    longest_first = np.sort(lengths)[::-1]
-    reached = np.cumsum(longest_first, dtype=np.int64)
-    return int(longest_first[np.searchsorted(reached, reached[-1] / 2)]) if len(lengths) else 0
+class _Sums(NamedTuple):
+    """A spectrum, and for each count the sum of it over the counts near to it; (n,) float64."""
+
+    spectrum: np.ndarray
+    near: np.ndarray
+
+    def extreme(self, choose, low: float, high: float) -> int:
+        """The count between two, both included, with the highest or the lowest sum; choose : np.argmax or np.argmin."""
+        begin, end = min(round(low), len(self.near) - 1), round(high) + 1
+        return begin + int(choose(self.near[begin:end]))
+
+    def rises(self, top: int, beside: int) -> bool:
+        """Whether there are surely more k-mers near the one count than near the other."""
+        above, below = self.near[top], self.near[beside]
+        return bool(above - below > LEAST_SURE * math.sqrt(above + below))
 
 
-def choose_min_overlap(lengths: np.ndarray) -> int:
-    """The shortest overlap, in bases: SHORTEST_OVERLAP, or a share of the N50 where that is less.
+def near_usual(level: np.ndarray, usual: float) -> np.ndarray:
+    """Mask of the reads whose level is about the usual one; level : of `Survey`."""
+    return (level * LEVEL_FACTOR > usual) & (level < LEVEL_FACTOR * usual)
 
-    Reads of a kilobase share more than SHORTEST_OVERLAP bases with few others.
+
+def find_heterozygosity(spectrum: np.ndarray, depth: float, error_rate: float, k: int) -> float | None:
+    """Differences per base between two haplotypes; None where the spectrum shows no second peak.
+
+    Of the k-mers under the main peak each is one place of the genome, of those under the other one two are: a place shows
+    two k-mers where one of its k bases differs.
+
+    Parameters
+    ----------
+    spectrum : (n,) distinct k-mers of a sample by count, of the reads `near_usual`; not scaled up.
+    depth, error_rate : of `Estimate`.
     """
-    return max(1, min(SHORTEST_OVERLAP, n50(lengths) // SHORT_READS))
-
-
-def with_min_overlap(params: Params, lengths: np.ndarray) -> Params:
-    """The parameters with the shortest overlap, given or chosen; lengths : (n_reads,) int32, of all reads."""
-    least = params.filter.min_overlap or choose_min_overlap(lengths)
-    return replace(params, seeds=params.seeds._replace(min_overlap=least), filter=replace(params.filter, min_overlap=least))
-
-
-def choose_sampling(error_rate: float | None, k: int) -> int:
-    """Keep one k-mer in so many, a power of two: sound overlaps still share one in SHARED_SPACING bases.
-
-    Two reads share a k-mer where neither has an error in it.
-    """
-    if error_rate is None:
-        return 1
-    affordable = SHARED_SPACING * (1 - error_rate) ** (2 * k)
-    return min(MAX_SAMPLING, 1 << max(0, int(affordable).bit_length() - 1))
-
-
-def choose_upper(depth: float | None, error_rate: float | None, k: int, lower: int, level: float = 0.0) -> int:
-    """Largest count of a k-mer that occurs once in the genome, all but for a chance of UPPER_TAIL.
-
-    BELLA takes counts as Binomial(depth, (1 - e)^k).  The depth itself varies from place to place, so that they are
-    rather Poisson with the same mean.  Where that is unknown, the level of most reads stands for it: of the k-mers that
-    were counted more than once, half of those in such reads occur less often.
-
-    level : of Estimate.
-    """
-    if (depth is None or error_rate is None) and not level:
-        return max(lower, DEFAULT_UPPER)
-    mean = level if depth is None or error_rate is None else depth * (1 - error_rate) ** k
-    counts = np.arange(max(RANGES["upper"].high, lower + 2) + 1)
-    log_factorial = np.concatenate(([0.0], np.cumsum(np.log(counts[1:]))))
-    above = 1 - np.cumsum(np.exp(counts * math.log(mean) - mean - log_factorial))
-    rare = above[lower + 2 :] < UPPER_TAIL
-    return lower + 2 + int(rare.argmax()) if rare.any() else int(counts[-1])
-
-
-def expected_score_rate(error_rate: float, match: int, mismatch: int, gap: int) -> float:
-    """Expected score per base of the true overlap of two reads (BELLA): matches where both are right."""
-    both_right = (1 - error_rate) ** 2
-    return match * both_right + (mismatch + gap) / 2 * (1 - both_right)
-
-
-def describe(reads: ReadSet, estimate: Estimate, n_queries: int | None = None) -> str:
-    """One line for the log; n_queries : as in Work."""
-    depth = "unknown" if estimate.depth is None else f"about {estimate.depth:.0f}x"
-    depth += "" if estimate.spread is None else f" (± {estimate.spread:.1f})"
-    error = "unknown" if estimate.error_rate is None else f"about {100 * estimate.error_rate:.1f} %"
-    if estimate.mixed and estimate.worst_error_rate is not None:
-        error += f" (mixed reads: about {100 * estimate.worst_error_rate:.0f} % in the worst tenth)"
-    if estimate.uneven > LEAST_UNEVEN:
-        depth += f" (uneven: {100 * estimate.uneven:.0f} % of the bases are in reads far from that)"
-    size = ""
-    if n_queries is not None:
-        depth += " of reads and targets together"
-    elif estimate.depth is not None:
-        size = f", genome about {reads.n_bases / estimate.depth / 1e6:.2f} Mb"
-        size += "" if estimate.repeats is None else f" with {100 * estimate.repeats:.0f} % in repeats"
-        apart = estimate.heterozygosity
-        size += "" if apart is None else f" and two haplotypes about {100 * apart:.1f} % apart"
-    return f"depth {depth}, error rate {error}{size} (from: {estimate.source})"
+    mean = depth * (1 - error_rate) ** k
+    width = max(1, round(mean / WINDOW / 2))
+    sums = _Sums(spectrum, np.convolve(spectrum, np.ones(2 * width + 1), "same"))
+    peak = sums.extreme(np.argmax, mean, max(mean, min(HIGHEST * mean, ABOVE * depth)))
+    if peak < LEAST_PEAK:
+        return None
+    slope, half, valley = (
+        sums.extreme(choose, *(share * peak for share in part))
+        for choose, part in ((np.argmin, SLOPE), (np.argmax, HALF), (np.argmin, VALLEY))
+    )
+    if not (sums.rises(half, slope) and sums.rises(half, valley)):
+        return None
+    of_one, of_both = spectrum[slope:valley].sum() / 2, spectrum[valley : round(END * peak)].sum()
+    return float(1 - (of_both / (of_one + of_both)) ** (1 / k))

@@ -17,15 +17,19 @@ read (Li 2016): alignments that stop at the join in the lesser part are no overl
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from bellapy.compute.jit import njit_entry, njit_inner
 from bellapy.compute.threads import shared_by
-from bellapy.jobs.overlap.geometry import Aligned, Geometry
-from bellapy.records import ReadSet
+from bellapy.jobs.overlap.geometry import Alignments, Measured, UsualRate
+from bellapy.jobs.overlap.store import Result
+from bellapy.jobs.overlap.work import TILES, Work
+from bellapy.records import Extensions, ReadSet, Seeds
 
+SURE_SPAN = 1000  # bases
 BEYOND = 400  # bases: an alignment goes on past a place if it covers so many on both sides of it
 NOWHERE = -(1 << 40)
 BIN = 100  # bases: how finely it is known where alignments go on
@@ -34,21 +38,26 @@ AROUND_TURN = 200  # bases: there two alignments that cross are less than BEYOND
 STRAY = 0.02  # share of a read's alignments that may go on in what is bad
 
 
-@njit_entry
-def _are_in_order(query_id, target_id):
-    """Whether rows are in the order of their pairs of reads, (n,) int32 each."""
-    for i in range(1, len(query_id)):
-        if query_id[i] < query_id[i - 1] or (query_id[i] == query_id[i - 1] and target_id[i] < target_id[i - 1]):
-            return False
-    return True
+class Aligned(NamedTuple):
+    """What shows faults of reads: columns of Seeds and Extensions, (n,) each; rows are in the order of their two reads."""
 
+    query_id: np.ndarray
+    target_id: np.ndarray
+    strand: np.ndarray
+    query_start: np.ndarray
+    query_end: np.ndarray
+    target_start: np.ndarray
+    target_end: np.ndarray
+    score: np.ndarray
 
-def in_order(some: Aligned) -> tuple[Aligned, np.ndarray | None]:
-    """The rows by their two reads, and which ones these are; None: all, which is usual."""
-    if _are_in_order(some.query_id, some.target_id):
-        return some, None
-    order = np.lexsort((some.target_id, some.query_id))
-    return some.take(order), order
+    @classmethod
+    def of(cls, seeds: Seeds, extensions: Extensions) -> Aligned:
+        """Those of seeds and the alignments that grew from them."""
+        return cls(*seeds.pairs, *extensions.intervals, extensions.score)
+
+    def take(self, rows: np.ndarray) -> Aligned:
+        """The same of some rows."""
+        return Aligned(*(column[rows] for column in self))
 
 
 @njit_entry
@@ -75,17 +84,14 @@ def _list_both(query_id, target_id, strand, telling, found):
 
 def _on_both_strands(some: Aligned, telling: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rows of pairs of reads that align on both strands; for each the best row of its reads on the other strand."""
-    by_pair, order = in_order(some)
-    rows = np.empty(len(some), np.int64)
-    tells = telling if order is None else telling[order]
-    rows = rows[: _list_both(by_pair.query_id, by_pair.target_id, by_pair.strand, tells, rows)].copy()
-    mine = by_pair.take(rows)
+    rows = np.empty(len(telling), np.int64)
+    rows = rows[: _list_both(some.query_id, some.target_id, some.strand, telling, rows)].copy()
+    mine = some.take(rows)
     pair = np.cumsum(np.diff(mine.query_id, prepend=-1).astype(bool) | np.diff(mine.target_id, prepend=-1).astype(bool))
     candidate = 2 * pair + (mine.strand > 0)
     by_score = np.lexsort((mine.score, candidate))
     best = by_score[np.diff(candidate[by_score], append=-1) != 0]
-    others = rows[best[np.searchsorted(candidate[best], candidate ^ 1)]]
-    return (rows, others) if order is None else (order[rows], order[others])
+    return rows, rows[best[np.searchsorted(candidate[best], candidate ^ 1)]]
 
 
 class Crossings(NamedTuple):
@@ -139,18 +145,26 @@ def find_crossings(n_reads: int, some: Aligned, telling: np.ndarray) -> Crossing
 class Standing(NamedTuple):
     """What all alignments together say of each bin of each read; (n_bins,) bool each.
 
+    starts : (n_reads + 1,) int64, first bin of each read, and the end of the last one's.
     bad : hardly any alignment goes on past it.  joined : none does, on whatever strand.  covered : some go on past it.
     """
 
+    starts: np.ndarray
     bad: np.ndarray
     joined: np.ndarray
     covered: np.ndarray
 
+    def of_reads(self, ids: np.ndarray) -> Standing:
+        """The same of some reads."""
+        bins, sizes = bins_of(self.starts, ids), np.diff(self.starts)[ids]
+        starts = np.concatenate(([0], np.cumsum(sizes)))
+        return Standing(starts, self.bad[bins], self.joined[bins], self.covered[bins])
+
     @classmethod
     def of(cls, lengths: np.ndarray, steps: np.ndarray, hull_steps: np.ndarray, threads: int = 1) -> Standing:
         """From the sums of what `steps_of` gives for sound alignments, and for `hulls`, over all of them."""
-        starts, standing = bin_starts(lengths), cls(*np.empty((3, len(steps)), bool))
-        shared_by(threads)(lambda part: _stand(starts, steps, hull_steps, *part, standing), len(lengths))
+        standing = cls(bin_starts(lengths), *np.empty((3, len(steps)), bool))
+        shared_by(threads)(lambda part: _stand(steps, hull_steps, *part, standing), len(lengths))
         return standing
 
 
@@ -159,13 +173,20 @@ def bin_starts(lengths: np.ndarray) -> np.ndarray:
     return np.concatenate(([0], np.cumsum(lengths // BIN + 2, dtype=np.int64)))
 
 
+def bins_of(starts: np.ndarray, ids: np.ndarray) -> np.ndarray:
+    """The bins of some reads, (n,) int64."""
+    sizes = starts[ids + 1] - starts[ids]
+    ends = np.cumsum(sizes)
+    return np.repeat(starts[ids] - ends + sizes, sizes) + np.arange(ends[-1] if len(ends) else 0)
+
+
 @njit_entry
-def _stand(starts, steps, hull_steps, begin, end, standing):
+def _stand(steps, hull_steps, begin, end, standing):
     """Fill in the bins of reads [begin, end).
 
-    starts : (n_reads + 1,) int64, first bin of each read.  steps, hull_steps : (n_bins,) int32, as of `steps_of`; in every
-    read they sum up to 0.  standing : Standing.
+    steps, hull_steps : (n_bins,) int32, as of `steps_of`; in every read they sum up to 0.  standing : Standing.
     """
+    starts = standing.starts
     for r in range(begin, end):
         most = most_hulls = going_on = hulls = 0
         for at in range(starts[r], starts[r + 1]):
@@ -178,75 +199,6 @@ def _stand(starts, steps, hull_steps, begin, end, standing):
             hulls += hull_steps[at]
             standing.bad[at], standing.joined[at] = going_on <= STRAY * most, hulls <= STRAY * most_hulls
             standing.covered[at] = going_on > 0
-
-
-def fair_geometry(reads: ReadSet, some: Aligned, geometry: Geometry, standing: Standing, threads: int = 1) -> Geometry:
-    """The geometry without the overhangs that do not count, and with what lies in the lesser part of a joined read.
-
-    standing : of the bins of these reads.
-    """
-    bins = _Bins(bin_starts(reads.lengths), *standing)
-    n, columns = len(some), some.columns
-    (left, right), implied, lesser = np.empty((2, n), np.int32), np.empty(n), np.empty(n, bool)
-    before, after = (geometry.left, geometry.right, geometry.implied), (left, right, implied, lesser)
-    shared_by(threads)(lambda part: _judge(bins, columns, before, *part, after), n)
-    return Geometry(left, right, geometry.span, implied, lesser)
-
-
-class _Bins(NamedTuple):
-    """Bins for compiled code: where those of each read start, and what Standing says of them."""
-
-    starts: np.ndarray
-    bad: np.ndarray
-    joined: np.ndarray
-    covered: np.ndarray
-
-
-@njit_entry
-def _judge(bins, aligned, before, begin, end, after):
-    """Fill in rows [begin, end) of the columns of the fair Geometry.
-
-    bins : _Bins.  aligned : the columns of Aligned.  before : left, right and implied of the geometry.
-    after : of the fair one left and right, (n,) int32, implied, (n,) float64, and lesser, (n,) bool.
-    """
-    left, right, implied, lesser = after
-    query_id, target_id, strand, query_start, query_end, target_start, target_end = aligned
-    for i in range(begin, end):
-        q, t, same = query_id[i], target_id[i], strand[i] > 0
-        first, last = (target_start[i], target_end[i]) if same else (target_end[i], target_start[i])
-        bad_left = bins.bad[_bin(bins, q, query_start[i])] or bins.bad[_bin(bins, t, first)]
-        bad_right = bins.bad[_bin(bins, q, query_end[i])] or bins.bad[_bin(bins, t, last)]
-        its_left, its_right = before[0][i], before[1][i]
-        left[i], right[i] = 0 if bad_left else its_left, 0 if bad_right else its_right
-        implied[i] = before[2][i] - its_left - its_right + left[i] + right[i]
-        lesser[i] = False
-        if its_left > BEYOND:
-            lesser[i] = _is_lesser(bins, q, query_start[i], True) or _is_lesser(bins, t, first, same)
-        if its_right > BEYOND and not lesser[i]:
-            lesser[i] = _is_lesser(bins, q, query_end[i], False) or _is_lesser(bins, t, last, not same)
-
-
-@njit_inner
-def _bin(bins, read, position):
-    """The bin of a position on a read.  bins : _Bins."""
-    return bins.starts[read] + position // BIN
-
-
-@njit_inner
-def _is_lesser(bins, read, position, runs_on):
-    """Whether the read is joined there, and the side on which the alignment lies is the lesser: behind, if it runs on.
-
-    bins : _Bins.
-    """
-    at = _bin(bins, read, position)
-    if not bins.joined[at]:
-        return False
-    before = behind = 0
-    for b in range(bins.starts[read], at):
-        before += bins.covered[b]
-    for b in range(at, bins.starts[read + 1]):
-        behind += bins.covered[b]
-    return behind < before if runs_on else before < behind
 
 
 class _Place(NamedTuple):
@@ -270,11 +222,11 @@ def steps_of(
     """
     starts = bin_starts(reads.lengths)
     steps, turns = np.zeros(starts[-1], np.int32), crossings.turns(some, partners)
-    crossing = some.take(crossings.rows).columns
+    crossing = some.take(crossings.rows)
 
     def add(its_reads: tuple[int, int]) -> None:
         place = _Place(starts, reads.lengths, *its_reads)
-        _add_steps(place, some.columns, telling, steps)
+        _add_steps(place, some, telling, steps)
         _take_turns(place, crossing, turns, steps)
 
     shared_by(threads)(add, len(reads))
@@ -283,9 +235,9 @@ def steps_of(
 
 def hull_steps_of(reads: ReadSet, some: Aligned, threads: int = 1) -> np.ndarray:
     """The same for one alignment of each pair of reads, from their first start to their last end, whatever the strands."""
-    starts, columns = bin_starts(reads.lengths), in_order(some)[0].columns
+    starts = bin_starts(reads.lengths)
     steps = np.zeros(starts[-1], np.int32)
-    shared_by(threads)(lambda part: _add_hull_steps(_Place(starts, reads.lengths, *part), columns, steps), len(reads))
+    shared_by(threads)(lambda part: _add_hull_steps(_Place(starts, reads.lengths, *part), some, steps), len(reads))
     return steps
 
 
@@ -315,9 +267,9 @@ def _add_step(place, read, begin, end, steps):
 def _add_steps(place, aligned, telling, steps):
     """Of the alignments that tell.
 
-    place : _Place.  aligned : the columns of Aligned.  telling : (n,) bool.  steps : (n_bins,) int32, by bin.
+    place : _Place.  aligned : Aligned.  telling : (n,) bool.  steps : (n_bins,) int32, by bin.
     """
-    query_id, target_id, _, query_start, query_end, target_start, target_end = aligned
+    query_id, target_id, _, query_start, query_end, target_start, target_end, _ = aligned
     for i in range(len(query_id)):
         if telling[i]:
             _add_step(place, query_id[i], query_start[i], query_end[i], steps)
@@ -328,9 +280,9 @@ def _add_steps(place, aligned, telling, steps):
 def _add_hull_steps(place, aligned, steps):
     """Of one alignment of each pair of reads, whose rows lie together.
 
-    place : _Place.  aligned : the columns of Aligned.  steps : (n_bins,) int32, by bin.
+    place : _Place.  aligned : Aligned.  steps : (n_bins,) int32, by bin.
     """
-    query_id, target_id, _, query_start, query_end, target_start, target_end = aligned
+    query_id, target_id, _, query_start, query_end, target_start, target_end, _ = aligned
     i = 0
     while i < len(query_id):
         q, t, first = query_id[i], target_id[i], i
@@ -354,10 +306,10 @@ def _add_hull_steps(place, aligned, steps):
 def _take_turns(place, aligned, turns, steps):
     """Let alignments not go on around the places where their reads turn.
 
-    place : _Place.  aligned : the columns of Aligned, of those that cross.  turns : (2, n) int64, as of `Crossings.turns`.
+    place : _Place.  aligned : Aligned, of those that cross.  turns : (2, n) int64, as of `Crossings.turns`.
     steps : (n_bins,) int32, by bin.
     """
-    query_id, target_id, _, query_start, query_end, target_start, target_end = aligned
+    query_id, target_id, _, query_start, query_end, target_start, target_end, _ = aligned
     for i in range(len(query_id)):
         for side in range(2):
             read, begin, end = query_id[i], query_start[i], query_end[i]
@@ -371,3 +323,72 @@ def _take_turns(place, aligned, turns, steps):
             if begins <= ends:
                 steps[begins] -= 1
                 steps[ends + 1] += 1
+
+
+# ---------------------------------------------------------------- rounds
+
+
+@dataclass(frozen=True)
+class Turns:
+    """Where alignments of reads on both strands cross; telling : (n,) bool, the alignments that tell where reads go on."""
+
+    crossings: Crossings
+    telling: np.ndarray
+
+
+@dataclass(frozen=True)
+class Cover:
+    """Where alignments go on along the reads of a tile, (n_bins,) int32 each, as of `steps_of` and `hull_steps_of`."""
+
+    steps: np.ndarray
+    hull_steps: np.ndarray
+
+
+class Faults:
+    """What alignments say of the faults of their reads; name : of the round that left the alignments."""
+
+    def __init__(self, name: str):
+        self.alignments = Result(name, Alignments, TILES)
+        self.measured = Result(f"{name}_rates", Measured, TILES)
+        self.usual = Result(f"{name}_usual", UsualRate)
+        self.turns = Result(f"{name}_turns", Turns, TILES)
+        self.partners = Result(f"{name}_partners", np.ndarray)
+        self.cover = Result(f"{name}_cover", Cover, TILES)
+        self.standing = Result(f"{name}_standing", Standing)
+
+    def cross(self, work: Work, tile: int) -> Turns:
+        """Where alignments of reads on both strands cross, of those that tell where reads go on (if a rate is usual)."""
+        some, usual = work.get(self.alignments, tile), work.get(self.usual).rate
+        telling = np.zeros(len(some.seeds), bool)
+        if usual is not None:
+            geometry = work.get(self.measured, tile).geometry
+            rate = some.extensions.score / np.maximum(geometry.implied, 1.0)
+            telling = (geometry.span >= SURE_SPAN) & (rate >= usual / 2)
+        return Turns(find_crossings(len(work.ids(tile)), Aligned.of(some.seeds, some.extensions), telling), telling)
+
+    def add_partners(self, work: Work) -> np.ndarray:
+        """Those of `Crossings`, over all tiles, (n_reads,) int64."""
+        return work.summed(self.turns, "crossings.partners")[0]
+
+    def go_on(self, work: Work, tile: int) -> Cover:
+        """Where alignments go on along the reads."""
+        n_bins, threads = int(bin_starts(work.lengths(tile))[-1]), work.params.run.threads
+        if work.get(self.usual).rate is None:
+            return Cover(np.zeros(n_bins, np.int32), np.zeros(n_bins, np.int32))
+        found, turns, reads = work.get(self.alignments, tile), work.get(self.turns, tile), work.without_bases(tile)
+        some, partners = Aligned.of(found.seeds, found.extensions), work.get(self.partners)[work.ids(tile)]
+        steps = steps_of(reads, some, turns.telling, turns.crossings, partners, threads)
+        return Cover(steps, hull_steps_of(reads, some, threads))
+
+    def stand(self, work: Work) -> Standing:
+        """What all alignments of all tiles say of the bins of the reads."""
+        starts = bin_starts(work.reads.lengths)
+        if work.is_whole:
+            ((steps, hull_steps),) = work.arrays(self.cover, "steps", "hull_steps")
+        else:
+            steps, hull_steps = np.zeros((2, int(starts[-1])), np.int32)
+            for tile, (its_steps, its_hulls) in enumerate(work.arrays(self.cover, "steps", "hull_steps")):
+                bins = bins_of(starts, work.ids(tile))
+                steps[bins] += its_steps
+                hull_steps[bins] += its_hulls
+        return Standing.of(work.reads.lengths, steps, hull_steps, work.params.run.threads)

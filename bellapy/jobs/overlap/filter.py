@@ -1,36 +1,53 @@
 """Stage 8: alignments -> overlaps.
 
 An alignment is an overlap if it passes the tests of its score (judging.py), of its shape, and of what its reads score
-elsewhere (other_copies.py).  Each test leaves a bit, and the first of REASONS counts.
+elsewhere (other_copies.py).  Each test leaves a bit, and the first of REASONS counts.  Where base-level paths are made,
+trimmed ends and exact identities may change what passes: the filter looks once more.
+
+Two rules look at the overlaps of all tiles; both are options.
+
+1. Contained reads (`--drop-contained`): a read whose whole length lies in an overlap with a longer one, up to a share SLACK
+   of it that is not aligned.  Assemblers drop such reads first.  All overlaps of these reads are dropped.
+2. The best of each read (`--max-overlaps-per-read`): overlaps are taken by score, the highest first, as long as both reads
+   have fewer than so many.  So no read has more, and reads of repeats do not fill the output.
+
+Of equal scores the one with more shared k-mers comes first, then the one of the earlier reads.  The order in which reads are
+given, and tiles, have no part in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
-from bellapy.compute.jit import njit_entry
+from bellapy.compute.columns import begins_of_runs, take_rows
+from bellapy.compute.jit import njit, njit_entry
+from bellapy.compute.resources import Resources
 from bellapy.compute.threads import map_threads, shared_by
-from bellapy.jobs.overlap.align import ALL, ALL_JUDGED
+from bellapy.engines.ends import End
+from bellapy.engines.trace import map_paths
+from bellapy.engines.trim import trim_paths
+from bellapy.jobs.overlap.align import ALL, ALL_JUDGED, Steps
 from bellapy.jobs.overlap.candidates import GATED
 from bellapy.jobs.overlap.geometry import SLACK, Geometry, clear_of, implied_ends, measure_geometry
-from bellapy.jobs.overlap.judging import IDENTITY, OTHER_COPY, OVERHANG, REASONS, SHORT, Thresholds
-from bellapy.jobs.overlap.other_copies import LIMITS, SHORTFALLS, with_other_copies
-from bellapy.jobs.overlap.seed_rows import (
-    candidate_keys,
-    first_of_candidate,
-    in_candidate_order,
-    starts_of_candidates,
-    take_by,
-)
+from bellapy.jobs.overlap.judging import IDENTITY, OTHER_COPY, OVERHANG, REASONS, SHORT
+from bellapy.jobs.overlap.other_copies import LIMITS, SHORTFALLS, SUMS, with_other_copies
+from bellapy.jobs.overlap.report import PathsStage
 from bellapy.jobs.overlap.store import Result
 from bellapy.jobs.overlap.work import TILES, Work
-from bellapy.params import ExtensionParams, FilterParams
-from bellapy.records import Extensions, Overlaps, ReadSet, Seeds
+from bellapy.params import ExtensionParams, FilterParams, Params, Scoring
+from bellapy.records import Extensions, Overlaps, Paths, ReadSet, Seeds, join_overlaps
+from bellapy.report.log import logger
+from bellapy.report.progress import progress
+from bellapy.report.run_report import RunReport, describe_dropped
 
+Shown = TypeVar("Shown")
+CONTAINED, BEYOND = "of a contained read", "beyond the best of a read"
+NONE = np.uint8(0)
 SHAPE_REASONS = tuple(REASONS[i] for i in (0, 4, 5))
 
 
@@ -47,23 +64,15 @@ class TileOverlaps:
 OVERLAPS = Result("overlaps", TileOverlaps, TILES)
 
 
-class Shape(NamedTuple):
-    """What an alignment has to be like: aligned bases, overhang and share of matching columns."""
-
-    min_overlap: float
-    max_overhang: float
-    min_identity: float
-
-
 def finish(work: Work, tile: int) -> TileOverlaps:
     """The overlaps of a tile."""
-    params, reads, thresholds = work.rules, work.without_bases(tile), work.get(ALL_JUDGED.thresholds)
-    some, fair = work.pop(ALL, tile), work.pop(ALL_JUDGED.fair, tile).geometry
-    shortfall = work.pop(SHORTFALLS, tile).shortfall
-    copies = with_other_copies(some.seeds.copies, shortfall, fair.implied, work.get(LIMITS))
+    params, some, geometry = work.rules, work.pop(ALL, tile), work.pop(ALL_JUDGED.measured, tile).geometry
+    failed, implied = work.pop(SUMS, tile).failed, work.pop(ALL_JUDGED.fair, tile).geometry.implied
+    others = with_other_copies(some.seeds.copies, work.pop(SHORTFALLS, tile).shortfall, implied, work.get(LIMITS))
+    failed = failed | np.where(others, OTHER_COPY, NONE)
     overlaps, dropped = filter_overlaps(
-        reads, some.seeds, some.extensions, thresholds, fair, copies, params.extension, params.filter, params.run.threads
-    )  # fmt: skip
+        some.seeds, some.extensions, geometry, failed, params.extension, params.filter, params.run.threads
+    )
     return TileOverlaps(overlaps, len(overlaps), len(overlaps) - count_candidates(overlaps), dropped)
 
 
@@ -75,67 +84,46 @@ def imply(work: Work, tile: int) -> TileOverlaps:
 
 def count_candidates(overlaps: Overlaps) -> int:
     """How many pairs and strands have overlaps."""
-    return int(starts_of_candidates(overlaps.query_id, overlaps.target_id, overlaps.strand).sum())
+    return int(begins_of_runs(*overlaps.pairs).sum())
 
 
 def filter_overlaps(
-    reads: ReadSet, seeds: Seeds, extensions: Extensions, thresholds: Thresholds, fair: Geometry, copies: np.ndarray,
-    scoring: ExtensionParams, params: FilterParams, threads: int = 1,
+    seeds: Seeds, extensions: Extensions, geometry: Geometry, failed: np.ndarray, scoring: ExtensionParams,
+    params: FilterParams, threads: int = 1,
 ) -> tuple[Overlaps, dict[str, int]]:  # fmt: skip
     """The overlaps among the alignments, by candidates; how many candidates were dropped for what reason.
 
-    fair : the geometry without bad ends.  copies : (n,) bool, alignments with another copy of a sequence.
+    seeds : in the order of candidates.  failed : (n,) uint8, the tests that alignments failed before.
 
     A candidate has one overlap, or two where its reads overlap at both ends (geometry.py), the higher-scoring one first.
     """
-    if (order := in_candidate_order(seeds)) is not None:
-        seeds, extensions, fair, copies = seeds.take(order), extensions.take(order), fair.take(order), copies[order]
-    geometry, estimated = measure_geometry(reads, seeds, extensions, threads), estimate_matches(scoring, extensions, threads)
-    failed = thresholds.failures(extensions.score, seeds.copies, geometry, fair, threads)
-    failed |= shape_failures(geometry, *estimated, params, threads)
-    failed |= np.where(copies, OTHER_COPY, np.uint8(0))
+    estimated = estimate_matches(scoring, extensions, threads)
+    failed = failed | shape_failures(geometry, *estimated, params)
     best = best_of_candidate(seeds, extensions)
     failed_best = failed[best]
     kept = best[failed_best == 0]
-    further = further_pieces(reads, seeds, extensions, kept)
+    further = further_pieces(seeds, extensions, geometry, kept)
     rows = _in_order(seeds, kept, further[failed[further] == 0])
-    chosen, ends = take_by(seeds, rows, threads), take_by(extensions, rows, threads)
-    overlaps = _as_overlaps(chosen, ends, *map_threads(lambda column: column[rows], estimated, threads))
+    chosen, ends = take_rows(seeds, rows, threads), take_rows(extensions, rows, threads)
+    matches, columns = map_threads(lambda column: column[rows], estimated, threads)
+    overlaps = Overlaps(
+        *chosen.pairs, *ends.intervals, ends.score, chosen.n_support, matches, columns, chosen.query_pos, chosen.target_pos,
+        np.full(len(rows), seeds.length, np.int32), ends.left_query, ends.left_target, ends.right_query, ends.right_target,
+    )  # fmt: skip
     return overlaps, count_failed(failed_best)
 
 
-def shape_failures(
-    geometry: Geometry, matches: np.ndarray, columns: np.ndarray, params: FilterParams, threads: int = 1
-) -> np.ndarray:
+def shape_failures(geometry: Geometry, matches: np.ndarray, columns: np.ndarray, params: FilterParams) -> np.ndarray:
     """The bits of the tests of length, overhang and identity that alignments fail, (n,) uint8.
 
     matches, columns : (n,) int32, matching bases, and all columns of the alignments.
     params : with the shortest overlap, as `with_min_overlap` gives it.
     """
     assert params.min_overlap is not None
-    most = np.inf if params.max_overhang is None else float(params.max_overhang)
-    shape = Shape(float(params.min_overlap), most, float(params.min_identity))
-    failed, bases = np.zeros(len(matches), np.uint8), (geometry.left, geometry.right, geometry.span)
-    shared_by(threads)(lambda part: test_shapes(bases, (matches, columns), shape, *part, failed), len(matches))
-    return failed
-
-
-@njit_entry
-def test_shapes(geometry, columns, shape, begin, end, failed):
-    """failed[i], (n,) uint8, gets a bit for each of SHORT, OVERHANG and IDENTITY that drops row i of [begin, end).
-
-    geometry : left, right and span, (n,) int32.  columns : matching bases, and all columns, (n,) int32.  shape : Shape.
-    """
-    (left, right, span), (matches, n_columns) = geometry, columns
-    for i in range(begin, end):
-        its = np.uint8(0)
-        if not span[i] >= shape.min_overlap:
-            its |= SHORT
-        if not max(left[i], right[i]) <= shape.max_overhang:
-            its |= OVERHANG
-        if not matches[i] >= shape.min_identity * n_columns[i]:
-            its |= IDENTITY
-        failed[i] |= its
+    most = np.inf if params.max_overhang is None else params.max_overhang
+    short, long = geometry.span < params.min_overlap, np.maximum(geometry.left, geometry.right) > most
+    unlike = matches < params.min_identity * columns
+    return np.where(short, SHORT, NONE) | np.where(long, OVERHANG, NONE) | np.where(unlike, IDENTITY, NONE)
 
 
 def count_failed(failed: np.ndarray, reasons: Sequence[str] = REASONS) -> dict[str, int]:
@@ -148,12 +136,9 @@ def count_failed(failed: np.ndarray, reasons: Sequence[str] = REASONS) -> dict[s
 
 
 def best_of_candidate(seeds: Seeds, extensions: Extensions) -> np.ndarray:
-    """Rows of the highest-scoring alignment of every candidate (query, target, strand), in that order."""
-    order = in_candidate_order(seeds)
-    if order is not None:
-        return order[best_of_candidate(seeds.take(order), extensions.take(order))]
+    """Rows of the highest-scoring alignment of every candidate (query, target, strand), whose rows lie together."""
     best = np.empty(len(seeds), np.int64)
-    n = list_best((seeds.query_id, seeds.target_id, seeds.strand), seeds.rank, extensions.score, best)
+    n = list_best(seeds.pairs, seeds.rank, extensions.score, best)
     return best[:n].copy()
 
 
@@ -181,11 +166,11 @@ def _in_order(seeds: Seeds, kept: np.ndarray, further: np.ndarray) -> np.ndarray
     """Kept rows, one of a candidate in the order of candidates, each with the further one of its candidate behind it."""
     if not len(further):
         return kept
-    rows, number = np.concatenate((kept, further)), np.cumsum(first_of_candidate(seeds))
+    rows, number = np.concatenate((kept, further)), np.cumsum(begins_of_runs(*seeds.pairs))
     return rows[np.argsort(number[rows], kind="stable")]
 
 
-def further_pieces(reads: ReadSet, seeds: Seeds, extensions: Extensions, kept: np.ndarray) -> np.ndarray:
+def further_pieces(seeds: Seeds, extensions: Extensions, geometry: Geometry, kept: np.ndarray) -> np.ndarray:
     """Rows of alignments that may be a second overlap beside the kept one of their candidate, the best of each candidate.
 
     kept : rows, one of a candidate, in the order of candidates; the rows of a candidate lie together.
@@ -193,15 +178,13 @@ def further_pieces(reads: ReadSet, seeds: Seeds, extensions: Extensions, kept: n
     others = np.ones(len(seeds), bool)
     others[kept] = False
     rows = np.flatnonzero(others) if len(kept) else kept
-    at, its = np.searchsorted(kept, rows), candidate_keys(seeds.take(rows))
-    first = np.full(len(rows), -1)
+    at, number, first = np.searchsorted(kept, rows), np.cumsum(begins_of_runs(*seeds.pairs)), np.full(len(rows), -1)
     for beside in (kept[np.maximum(at - 1, 0)], kept[np.minimum(at, len(kept) - 1)]):  # the nearest ones on either side
-        first = np.where(candidate_keys(seeds.take(beside)) == its, beside, first)
+        first = np.where(number[beside] == number[rows], beside, first)
     rows, first = rows[first >= 0], first[first >= 0]
     clear = clear_of(extensions.take(rows), extensions.take(first))
-    rows = rows[clear]
-    geometry = measure_geometry(reads, seeds.take(rows), extensions.take(rows))
-    rows = rows[geometry.overhang <= SLACK * geometry.implied]
+    overhang, implied = np.maximum(geometry.left, geometry.right)[rows], geometry.implied[rows]
+    rows = rows[clear & (overhang <= SLACK * implied)]
     return rows[best_of_candidate(seeds.take(rows), extensions.take(rows))]
 
 
@@ -216,7 +199,7 @@ def estimate_matches(
     Assumes that a third of the errors are mismatches and the rest gaps.  With m matches and x errors, score = match * m -
     cost * x, and the two spans add up to 2 m + 4/3 x.
     """
-    (matches, columns), ends = np.empty((2, len(extensions)), np.int32), _ends_of(extensions)
+    (matches, columns), ends = np.empty((2, len(extensions)), np.int32), (extensions.score, *extensions.intervals)
     scores = scoring.match, _cost(scoring)
     shared_by(threads)(lambda part: fill_matches(ends, scores, *part, matches, columns), len(extensions))
     return matches, columns
@@ -243,29 +226,165 @@ def _cost(scoring: ExtensionParams) -> float:
     return -(scoring.mismatch + 2 * scoring.gap) / 3
 
 
-def _ends_of(extensions: Extensions) -> tuple[np.ndarray, ...]:
-    ends = extensions.query_start, extensions.query_end, extensions.target_start, extensions.target_end
-    return extensions.score, *ends
-
-
-def _as_overlaps(seeds: Seeds, extensions: Extensions, matches: np.ndarray, columns: np.ndarray) -> Overlaps:
-    """What is reported of some alignments."""
-    return Overlaps(
-        seeds.query_id, seeds.target_id, seeds.strand, extensions.query_start, extensions.query_end,
-        extensions.target_start, extensions.target_end, extensions.score, seeds.n_support, matches, columns,
-        seeds.query_pos, seeds.target_pos, np.full(len(seeds), seeds.length, np.int32), extensions.left_query,
-        extensions.left_target, extensions.right_query, extensions.right_target,
-    )  # fmt: skip
-
-
 def implied_overlaps(reads: ReadSet, seeds: Seeds) -> Overlaps:
     """What seeds alone imply, without an alignment: along each best seed's diagonal to the ends of the reads."""
-    seeds = seeds.take(first_of_candidate(seeds))
+    seeds = seeds.take(begins_of_runs(*seeds.pairs))
     ends = implied_ends(reads, seeds)
     length = ends.query_end - ends.query_start
     matches = np.minimum(seeds.n_support * seeds.length, length).astype(np.int32)
     return Overlaps(
-        seeds.query_id, seeds.target_id, seeds.strand, ends.query_start, ends.query_end, ends.target_start, ends.target_end,
-        np.zeros(len(seeds), np.int32), seeds.n_support, matches, length, seeds.query_pos, seeds.target_pos,
-        np.full(len(seeds), seeds.length, np.int32), *np.zeros((4, len(seeds)), np.int32),
+        *seeds.pairs, *ends, np.zeros(len(seeds), np.int32), seeds.n_support, matches, length, seeds.query_pos,
+        seeds.target_pos, np.full(len(seeds), seeds.length, np.int32), *np.zeros((4, len(seeds)), np.int32),
     )  # fmt: skip
+
+
+# ---------------------------------------------------------------- with base-level paths
+
+
+def paths_stage(
+    parts: Iterable[tuple[ReadSet, Overlaps, Callable[[Overlaps, Paths], Shown]]], n_overlaps: int, steps: Steps,
+    params: Params, report: RunReport,
+) -> Iterator[Shown]:  # fmt: skip
+    """What is shown of the overlaps and their base-level paths, in order, some at a time; the stage ends with the last.
+
+    parts : the reads that some overlaps number, these overlaps, and what shows them.  n_overlaps : of all parts.
+    steps : that the overlaps were aligned with.  params : with the shortest overlap, as `with_min_overlap` gives it.
+    """
+    end, resources = End.of(params.extension.extension), Resources.of(params.run, report.devices)
+    dropped: Counter[str] = Counter()
+    n_done, n_kept = 0, 0
+    with report.stage(PathsStage("paths")) as stage, progress("paths", n_overlaps) as advance:
+        for reads, overlaps, show in parts:
+
+            def use(some: Overlaps, paths: Paths, reads=reads, show=show) -> tuple[Shown, int, int, dict[str, int]]:
+                kept, paths, lost = trim_and_test(reads, some, paths, steps[0], params.filter)
+                return show(kept, paths), len(some), len(kept), lost
+
+            for lines, n, kept, lost in map_paths(use, reads, overlaps, steps, end, resources):
+                yield lines
+                n_done, n_kept = n_done + n, n_kept + kept
+                dropped.update(lost)
+                advance(n_done)
+        stage.overlaps = n_kept
+    report.dropped.add(dropped)
+    logger.info("dropped by their paths: %s", describe_dropped(dropped))
+
+
+def keep_sound(
+    reads: ReadSet, overlaps: Overlaps, paths: Paths, params: FilterParams
+) -> tuple[Overlaps, Paths, dict[str, int]]:
+    """What passes the tests of the filter that paths and trimming may change; how many do not, by reason."""
+    geometry = measure_geometry(reads, overlaps, overlaps)
+    failed = shape_failures(geometry, overlaps.n_matches, overlaps.n_columns, params)
+    keep, dropped = failed == 0, count_failed(failed, SHAPE_REASONS)
+    return (overlaps, paths, dropped) if keep.all() else (overlaps.take(keep), paths.take(keep), dropped)
+
+
+def trim_and_test(
+    reads: ReadSet, overlaps: Overlaps, paths: Paths, scoring: Scoring, params: FilterParams
+) -> tuple[Overlaps, Paths, dict[str, int]]:
+    """Paths trimmed if asked for; what is still an overlap then, and how many are dropped for what reason."""
+    if params.trim_identity is not None:
+        overlaps, paths = trim_paths(reads, overlaps, paths, params.trim_identity, scoring)
+    return keep_sound(reads, overlaps, paths, params)
+
+
+# ---------------------------------------------------------------- overlaps of all tiles
+
+
+@dataclass(frozen=True)
+class Selected:
+    """Which overlaps of each tile are kept, masks (n,) bool, none where all are; how many, and how many not, by reason."""
+
+    masks: tuple[np.ndarray, ...]
+    n_overlaps: int
+    n_second: int
+    dropped: dict[str, int]
+
+
+SELECTED = Result("selected", Selected)
+
+
+def select_overlaps(work: Work) -> Selected:
+    """By the rules that look at the overlaps of all tiles."""
+    if not selects(work.params.filter):
+        return Selected((), work.total(OVERLAPS, "n_overlaps"), work.total(OVERLAPS, "n_second"), {})
+    parts = [_found_of(work, tile) for tile in range(len(work.plan.tiles))]
+    keep, dropped = select(work.reads.lengths, join_overlaps(parts), work.params.filter)
+    masks = np.split(keep, np.cumsum([len(part) for part in parts])[:-1])
+    kept = [part.take(mask) for part, mask in zip(parts, masks, strict=True)]
+    n_overlaps = int(keep.sum())
+    return Selected(tuple(masks), n_overlaps, n_overlaps - sum(map(count_candidates, kept)), dropped)
+
+
+def overlaps_of(work: Work, tile: int) -> Overlaps:
+    """The overlaps of a tile that are kept, by the ids of all reads."""
+    overlaps, masks = _found_of(work, tile), work.get(SELECTED).masks
+    return overlaps.take(masks[tile]) if masks else overlaps
+
+
+def _found_of(work: Work, tile: int) -> Overlaps:
+    """All overlaps of a tile, by the ids of all reads."""
+    overlaps = work.get(OVERLAPS.only("overlaps", Overlaps), tile)
+    if work.is_whole:
+        return overlaps
+    ids = work.ids(tile).astype(np.int32)
+    return replace(overlaps, query_id=ids[overlaps.query_id], target_id=ids[overlaps.target_id])
+
+
+def selects(params: FilterParams) -> bool:
+    """Whether any of the rules is asked for."""
+    return params.drop_contained or params.max_overlaps_per_read is not None
+
+
+def select(lengths: np.ndarray, overlaps: Overlaps, params: FilterParams) -> tuple[np.ndarray, dict[str, int]]:
+    """Mask of the overlaps that are kept, and how many are not, by reason.
+
+    lengths : (n_reads,) int32.  overlaps : all of them, by the ids of all reads, in any order.
+    """
+    keep, dropped = np.ones(len(overlaps), bool), {}
+    if params.drop_contained:
+        contained = contained_reads(lengths, overlaps)
+        keep = ~(contained[overlaps.query_id] | contained[overlaps.target_id])
+        dropped[CONTAINED] = int((~keep).sum())
+    if params.max_overlaps_per_read is not None:
+        best = np.zeros(len(overlaps), bool)
+        order = by_merit(overlaps)
+        order = order[keep[order]]
+        take_best(overlaps.query_id, overlaps.target_id, order, params.max_overlaps_per_read, len(lengths), best)
+        dropped[BEYOND] = int((keep & ~best).sum())
+        keep = best
+    return keep, dropped
+
+
+def contained_reads(lengths: np.ndarray, overlaps: Overlaps) -> np.ndarray:
+    """Mask of the reads that lie in a longer one, (n_reads,) bool; of two equally long ones, the later read does."""
+    query, target = overlaps.query_id, overlaps.target_id
+    query_length, target_length = lengths[query], lengths[target]
+    whole_query = overlaps.query_end - overlaps.query_start >= (1 - SLACK) * query_length
+    whole_target = overlaps.target_end - overlaps.target_start >= (1 - SLACK) * target_length
+    query_is_shorter = (query_length < target_length) | ((query_length == target_length) & (query > target))
+    contained = np.zeros(len(lengths), bool)
+    contained[query[whole_query & query_is_shorter]] = True
+    contained[target[whole_target & ~query_is_shorter]] = True
+    return contained
+
+
+def by_merit(overlaps: Overlaps) -> np.ndarray:
+    """The rows from the best overlap to the worst, (n,) int64."""
+    ties = overlaps.query_start, overlaps.strand, overlaps.target_id, overlaps.query_id
+    return np.lexsort((*ties, -overlaps.n_support, -overlaps.score))
+
+
+@njit
+def take_best(query, target, order, most, n_reads, best):
+    """best[row] = True for the rows, in their order, of which neither read has been in `most` of them before.
+
+    query, target : (n,) int32, reads of each row.  order : (n or fewer,) int64, rows.  best : (n,) bool, filled.
+    """
+    n = np.zeros(n_reads, np.int64)
+    for row in order:
+        if n[query[row]] < most and n[target[row]] < most:
+            n[query[row]] += 1
+            n[target[row]] += 1
+            best[row] = True

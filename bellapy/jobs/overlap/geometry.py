@@ -23,48 +23,13 @@ SLACK = 0.1
 
 
 @dataclass(frozen=True)
-class Aligned:
-    """What geometry looks at of alignments and their seeds, (n,) each, as in Seeds and Extensions."""
-
-    query_id: np.ndarray
-    target_id: np.ndarray
-    strand: np.ndarray
-    query_start: np.ndarray
-    query_end: np.ndarray
-    target_start: np.ndarray
-    target_end: np.ndarray
-    score: np.ndarray
-
-    @classmethod
-    def of(cls, seeds: Seeds | Overlaps, extensions: Extensions | Overlaps) -> Aligned:
-        """Those of seeds and the alignments that grew from them; overlaps are both."""
-        return cls(
-            seeds.query_id, seeds.target_id, seeds.strand, extensions.query_start, extensions.query_end,
-            extensions.target_start, extensions.target_end, extensions.score,
-        )  # fmt: skip
-
-    def __len__(self) -> int:
-        return len(self.query_id)
-
-    @property
-    def columns(self) -> tuple[np.ndarray, ...]:
-        """All but the score, for compiled code."""
-        ends = self.query_start, self.query_end, self.target_start, self.target_end
-        return self.query_id, self.target_id, self.strand, *ends
-
-    def take(self, rows: np.ndarray) -> Aligned:
-        """The same of some rows."""
-        return Aligned(*(column[rows] for column in (*self.columns, self.score)))
-
-
-@dataclass(frozen=True)
 class Geometry:
     """How alignments lie on their reads; arrays of bases, (n,) int32 but for `implied`.
 
     left, right : unaligned bases where both reads go on, to the left and right as the query runs.
     span : aligned bases, of the read with fewer.
     implied : (n,) float64, length of the overlap if it ran to the ends of the reads.
-    lesser : (n,) bool, it stops at a join of two places, in the lesser part of the read; only `fair_geometry` knows.
+    lesser : (n,) bool, it stops at a join of two places, in the lesser part of the read; only judging.py knows.
     """
 
     left: np.ndarray
@@ -73,25 +38,36 @@ class Geometry:
     implied: np.ndarray
     lesser: np.ndarray
 
-    @property
-    def overhang(self) -> np.ndarray:
-        return np.maximum(self.left, self.right)
 
-    @property
-    def aligned(self) -> np.ndarray:
-        """Mean of the aligned bases of query and target, (n,) float64."""
-        return self.implied - self.left - self.right
+@dataclass(frozen=True)
+class Alignments:
+    """Seeds that were extended, in the order of candidates, and what grew from each."""
 
-    def take(self, rows: np.ndarray) -> Geometry:
-        """The same of some alignments."""
-        return Geometry(self.left[rows], self.right[rows], self.span[rows], self.implied[rows], self.lesser[rows])
+    seeds: Seeds
+    extensions: Extensions
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How alignments lie on their reads, which are sure, (n,) bool, and the scores per base of these, (n_sure,) float64."""
+
+    geometry: Geometry
+    sure: np.ndarray
+    rates: np.ndarray
+
+
+@dataclass(frozen=True)
+class UsualRate:
+    """The median of the scores per base of what is surely an overlap; None: there are too few."""
+
+    rate: float | None
 
 
 def measure_geometry(
     reads: ReadSet, seeds: Seeds | Overlaps, extensions: Extensions | Overlaps, threads: int = 1
 ) -> Geometry:
     """Overhangs, span and implied length of every alignment; overlaps are both, pairs of reads and alignments."""
-    n, columns = len(seeds), Aligned.of(seeds, extensions).columns
+    n, columns = len(seeds), (*seeds.pairs, *extensions.intervals)
     (left, right, span), implied = np.empty((3, n), np.int32), np.empty(n)
     shared_by(threads)(lambda part: _measure(reads.lengths, columns, *part, left, right, span, implied), n)
     return Geometry(left, right, span, implied, np.zeros(n, bool))
@@ -101,7 +77,7 @@ def measure_geometry(
 def _measure(lengths, aligned, begin, end, left, right, span, implied):
     """Fill in rows [begin, end) of the columns of Geometry but the last, (n,) int32, `implied` float64.
 
-    lengths : (n_reads,) int32.  aligned : the columns of Aligned.
+    lengths : (n_reads,) int32.  aligned : `pairs` of Seeds, `intervals` of Extensions.
     """
     query_id, target_id, strand, query_start, query_end, target_start, target_end = aligned
     for i in range(begin, end):

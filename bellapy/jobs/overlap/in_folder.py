@@ -20,12 +20,12 @@ import numpy as np
 from bellapy.compute.memory import PROGRAM, RESERVE, Budget, expect, resident
 from bellapy.errors import InputError, ParameterError
 from bellapy.io.workdir import Workdir, join_workdir, open_workdir
+from bellapy.jobs.overlap.blocks import SETTINGS, Settings
 from bellapy.jobs.overlap.canonical import given_overlaps
-from bellapy.jobs.overlap.counting import SETTINGS, Settings, needs_all_reads
-from bellapy.jobs.overlap.filter import OVERLAPS
+from bellapy.jobs.overlap.counting import needs_all_reads
+from bellapy.jobs.overlap.filter import OVERLAPS, SELECTED, overlaps_of
 from bellapy.jobs.overlap.pipeline import ESTIMATING, find_overlaps, flow_of, follow, for_paths, with_device
 from bellapy.jobs.overlap.report import start_report
-from bellapy.jobs.overlap.selection import SELECTED, overlaps_of
 from bellapy.jobs.overlap.store import Done, FolderStore, Result, done
 from bellapy.jobs.overlap.stored_reads import SomeOverlaps, StoredReads, even_blocks, store_reads
 from bellapy.jobs.overlap.work import TILES, Flow, Plan, Round, Work, launch_here
@@ -75,9 +75,9 @@ class Asked(NamedTuple):
     paths: bool
     targets: bool = False
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """As the journal holds it: how the work is done does not matter."""
-        params = self.params.to_dict()
+        params: dict[str, object] = self.params.to_dict()
         del params["run"]
         return {**params, "skip_alignment": self.skip_alignment, "paths": self.paths, "targets": self.targets}
 

@@ -25,28 +25,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit_entry
+from bellapy.compute.jit import njit_entry, njit_inner
 from bellapy.compute.ranks import median, quantiles
-from bellapy.compute.threads import even_ranges, map_threads, shared_by
+from bellapy.compute.threads import shared_by
 from bellapy.jobs.overlap.candidates import MIN_SURE, SURE_SUPPORT
-from bellapy.jobs.overlap.estimate import DEFAULT_ERROR_RATE, expected_score_rate
-from bellapy.jobs.overlap.faults import (
-    Crossings,
-    Standing,
-    bin_starts,
-    fair_geometry,
-    find_crossings,
-    hull_steps_of,
-    steps_of,
-)
-from bellapy.jobs.overlap.geometry import Aligned, Geometry, measure_geometry
+from bellapy.jobs.overlap.estimate import DEFAULT_ERROR_RATE
+from bellapy.jobs.overlap.faults import BEYOND, BIN, SURE_SPAN, Faults, Standing
+from bellapy.jobs.overlap.geometry import Geometry, Measured, UsualRate, measure_geometry
 from bellapy.jobs.overlap.store import Result
 from bellapy.jobs.overlap.work import TILES, Work
 from bellapy.params import ExtensionParams, FilterParams
 from bellapy.records import Extensions, Seeds
 
 SURE_SHARE = 0.5  # of the implied length that is aligned
-SURE_SPAN = 1000  # bases
 SURE_OVERHANG = 50  # bases
 SURE_COPIES = np.float32(1.3)
 SPREAD = 2.0
@@ -83,8 +74,6 @@ class Thresholds:
     ) -> np.ndarray:
         """The bits of the tests that alignments with these scores and copies fail, (n,) uint8."""
         rises = Rises(self.floor, (self.score_rate, self.repeat_rate), (0.0, REPEAT_ALIGNED if self.median_rate else 0.0))
-        copies = copies[:]
-        copies.flags.writeable = False  # as records have it: code for both would be compiled twice
         failed, bases = np.zeros(len(score), np.uint8), (fair.left, fair.right, fair.implied, fair.lesser)
         shared_by(threads)(
             lambda part: test_scores((score, copies), geometry.implied, bases, rises, *part, failed), len(score)
@@ -104,50 +93,11 @@ class Rises(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Alignments:
-    """Seeds that were extended, in the order of candidates, and what grew from each."""
-
-    seeds: Seeds
-    extensions: Extensions
-
-
-@dataclass(frozen=True)
-class Measured:
-    """How alignments lie on their reads, which are sure, (n,) bool, and the scores per base of these, (n_sure,) float64."""
-
-    geometry: Geometry
-    sure: np.ndarray
-    rates: np.ndarray
-
-
-@dataclass(frozen=True)
-class UsualRate:
-    """The median of the scores per base of what is surely an overlap; None: there are too few."""
-
-    rate: float | None
-
-
-@dataclass(frozen=True)
-class Turns:
-    """Where alignments of reads on both strands cross; telling : (n,) bool, the alignments that tell where reads go on."""
-
-    crossings: Crossings
-    telling: np.ndarray
-
-
-@dataclass(frozen=True)
-class Cover:
-    """Where alignments go on along the reads of a tile, (n_bins,) int32 each, as of `steps_of` and `hull_steps_of`."""
-
-    steps: np.ndarray
-    hull_steps: np.ndarray
-
-
-@dataclass(frozen=True)
 class Fair:
-    """The geometry without bad ends, and the scores per base that thresholds are learnt from."""
+    """The geometry without bad ends; which alignments thresholds are learnt from, (n,) bool, and their scores per base."""
 
     geometry: Geometry
+    teaching: np.ndarray
     rates: np.ndarray
 
 
@@ -155,13 +105,8 @@ class Judging:
     """One of the two times that alignments are judged: what its rounds leave, and what is learnt between them."""
 
     def __init__(self, name: str):
-        self.alignments = Result(name, Alignments, TILES)
-        self.measured = Result(f"{name}_rates", Measured, TILES)
-        self.usual = Result(f"{name}_usual", UsualRate)
-        self.turns = Result(f"{name}_turns", Turns, TILES)
-        self.partners = Result(f"{name}_partners", np.ndarray)
-        self.cover = Result(f"{name}_cover", Cover, TILES)
-        self.standing = Result(f"{name}_standing", Standing)
+        self.faults = Faults(name)
+        self.alignments, self.measured, self.usual = self.faults.alignments, self.faults.measured, self.faults.usual
         self.fair = Result(f"{name}_fair", Fair, TILES)
         self.thresholds = Result(f"{name}_thresholds", Thresholds)
 
@@ -169,62 +114,24 @@ class Judging:
         """How the alignments lie on their reads; the scores per base of those that are surely overlaps."""
         some, threads = work.get(self.alignments, tile), work.params.run.threads
         geometry = measure_geometry(work.without_bases(tile), some.seeds, some.extensions, threads)
-        sure = surely_overlaps(some.seeds, some.extensions, geometry, _floor(work), threads)
-        return Measured(geometry, sure, rates_of(some.extensions, geometry, sure, threads))
+        sure = surely_overlaps(some.seeds, some.extensions, geometry, _floor(work))
+        return Measured(geometry, sure, rates_of(some.extensions, geometry, sure))
 
     def learn_usual(self, work: Work) -> UsualRate:
         """From the sure alignments of all tiles."""
         (rates,) = work.joined(self.measured, "rates")
         return UsualRate(float(median(rates, work.params.run.threads)) if len(rates) >= MIN_SURE else None)
 
-    def cross(self, work: Work, tile: int) -> Turns:
-        """Where alignments of reads on both strands cross, of those that tell where reads go on (if a rate is usual)."""
-        some, usual = work.get(self.alignments, tile), work.get(self.usual).rate
-        telling = np.zeros(len(some.seeds), bool)
-        if usual is not None:
-            geometry = work.get(self.measured, tile).geometry
-            telling = tell_of_reads(some.extensions, geometry, usual, work.params.run.threads)
-        return Turns(find_crossings(len(work.ids(tile)), Aligned.of(some.seeds, some.extensions), telling), telling)
-
-    def add_partners(self, work: Work) -> np.ndarray:
-        """Those of `Crossings`, over all tiles, (n_reads,) int64."""
-        return work.summed(self.turns, "crossings.partners")[0]
-
-    def go_on(self, work: Work, tile: int) -> Cover:
-        """Where alignments go on along the reads."""
-        n_bins, threads = int(bin_starts(work.lengths(tile))[-1]), work.params.run.threads
-        if work.get(self.usual).rate is None:
-            return Cover(np.zeros(n_bins, np.int32), np.zeros(n_bins, np.int32))
-        found, turns, reads = work.get(self.alignments, tile), work.get(self.turns, tile), work.without_bases(tile)
-        some, partners = Aligned.of(found.seeds, found.extensions), work.get(self.partners)[work.ids(tile)]
-        steps = steps_of(reads, some, turns.telling, turns.crossings, partners, threads)
-        return Cover(steps, hull_steps_of(reads, some, threads))
-
-    def stand(self, work: Work) -> Standing:
-        """What all alignments of all tiles say of the bins of the reads."""
-        starts = bin_starts(work.reads.lengths)
-        if work.is_whole:
-            ((steps, hull_steps),) = work.arrays(self.cover, "steps", "hull_steps")
-        else:
-            steps, hull_steps = np.zeros((2, int(starts[-1])), np.int32)
-            for tile, (its_steps, its_hulls) in enumerate(work.arrays(self.cover, "steps", "hull_steps")):
-                bins = _bins(starts, work.ids(tile))
-                steps[bins] += its_steps
-                hull_steps[bins] += its_hulls
-        return Standing.of(work.reads.lengths, steps, hull_steps, work.params.run.threads)
-
     def be_fair(self, work: Work, tile: int) -> Fair:
         """The geometry without bad ends, and the scores per base that thresholds are learnt from."""
         some, measured, threads = work.get(self.alignments, tile), work.get(self.measured, tile), work.params.run.threads
         found = measured.geometry
         if work.get(self.usual).rate is not None:
-            standing = work.get(self.standing)
-            if not work.is_whole:
-                bins = _bins(bin_starts(work.reads.lengths), work.ids(tile))
-                standing = Standing(*(column[bins] for column in standing))
-            aligned = Aligned.of(some.seeds, some.extensions)
-            found = fair_geometry(work.without_bases(tile), aligned, found, standing, threads)
-        return Fair(found, rates_of(some.extensions, found, teach(measured.sure, found, threads), threads))
+            standing = work.get(self.faults.standing)
+            standing = standing if work.is_whole else standing.of_reads(work.ids(tile))
+            found = fair_geometry(some.seeds, some.extensions, found, standing, threads)
+        teaching = teach(measured.sure, found)
+        return Fair(found, teaching, rates_of(some.extensions, found, teaching))
 
     def learn_thresholds(self, work: Work) -> Thresholds:
         """What an overlap has to reach, from all tiles."""
@@ -238,100 +145,89 @@ def _floor(work: Work) -> float:
     return score_floor(work.params.extension, work.params.filter, estimate.error_rate, estimate.given)
 
 
-def _bins(starts: np.ndarray, ids: np.ndarray) -> np.ndarray:
-    """The bins of some reads, (n,) int64."""
-    sizes = starts[ids + 1] - starts[ids]
-    ends = np.cumsum(sizes)
-    return np.repeat(starts[ids] - ends + sizes, sizes) + np.arange(ends[-1] if len(ends) else 0)
-
-
 # ---------------------------------------------------------------- alignments by rows
 
 
-def surely_overlaps(seeds: Seeds, extensions: Extensions, geometry: Geometry, floor: float, threads: int = 1) -> np.ndarray:
-    """Mask of the alignments that are surely overlaps, though perhaps of reads with bad ends."""
-    sure, columns = np.empty(len(seeds), bool), (seeds.rank, seeds.n_support, seeds.copies)
-    measured = extensions.score, geometry.span, geometry.implied
-    shared_by(threads)(lambda part: mark_sure(columns, measured, floor, *part, sure), len(seeds))
-    return sure
+def surely_overlaps(seeds: Seeds, extensions: Extensions, geometry: Geometry, floor: float) -> np.ndarray:
+    """Mask of the alignments that are surely overlaps, though perhaps of reads with bad ends.
 
-
-@njit_entry
-def mark_sure(seeds, measured, floor, begin, end, sure):
-    """sure[i], (n,) bool, for rows [begin, end): whether an alignment is surely an overlap, its overhangs aside.
-
-    seeds : rank, n_support and copies of Seeds.  measured : scores, then span and implied length of Geometry.
     floor : score per base of implied length.
     """
-    (rank, n_support, copies), (score, span, implied) = seeds, measured
-    for i in range(begin, end):
-        is_sure = rank[i] == 0 and n_support[i] >= SURE_SUPPORT and copies[i] <= SURE_COPIES
-        is_sure = is_sure and span[i] >= SURE_SPAN and span[i] >= SURE_SHARE * implied[i]
-        sure[i] = is_sure and score[i] >= floor * implied[i]
+    sound = (seeds.rank == 0) & (seeds.n_support >= SURE_SUPPORT) & (seeds.copies <= SURE_COPIES)
+    long_enough = (geometry.span >= SURE_SPAN) & (geometry.span >= SURE_SHARE * geometry.implied)
+    return sound & long_enough & (extensions.score >= floor * geometry.implied)
 
 
-def rates_of(extensions: Extensions, geometry: Geometry, rows: np.ndarray, threads: int = 1) -> np.ndarray:
+def rates_of(extensions: Extensions, geometry: Geometry, rows: np.ndarray) -> np.ndarray:
     """Score per base of implied length of some alignments, (n,) float64; rows : mask of them."""
-    parts = even_ranges(len(rows), threads)
-    begins = np.concatenate(([0], np.cumsum([np.count_nonzero(rows[slice(*part)]) for part in parts], dtype=np.int64)))
-    rates = np.empty(begins[-1])
-
-    def list_part(i: int) -> None:
-        list_rates(extensions.score, geometry.implied, rows, *parts[i], rates[begins[i] : begins[i + 1]])
-
-    map_threads(list_part, range(len(parts)), threads)
-    return rates
+    return extensions.score[rows] / np.maximum(geometry.implied[rows], 1.0)
 
 
-@njit_entry
-def list_rates(score, implied, rows, begin, end, rates):
-    """Write the score per base of implied length of the rows in [begin, end) that a mask holds.
-
-    score : (n,) int32.  implied : (n,) float64, bases.  rows : (n,) bool.  rates : float64, as many as there are.
-    """
-    n = 0
-    for i in range(begin, end):
-        if rows[i]:
-            rates[n] = score[i] / max(implied[i], 1.0)
-            n += 1
-
-
-def tell_of_reads(extensions: Extensions, geometry: Geometry, usual: float, threads: int = 1) -> np.ndarray:
-    """Mask of the alignments that tell where reads go on.
-
-    usual : the median score per base of implied length of those that are surely overlaps.
-    """
-    telling, measured = np.empty(len(extensions), bool), (extensions.score, geometry.span, geometry.implied)
-    shared_by(threads)(lambda part: mark_telling(measured, usual / 2, *part, telling), len(extensions))
-    return telling
-
-
-@njit_entry
-def mark_telling(measured, least, begin, end, telling):
-    """telling[i], (n,) bool, for rows [begin, end): whether an alignment scores `least` per base, and is not short.
-
-    measured : as in `mark_sure`.
-    """
-    score, span, implied = measured
-    for i in range(begin, end):
-        telling[i] = span[i] >= SURE_SPAN and score[i] / max(implied[i], 1.0) >= least
-
-
-def teach(sure: np.ndarray, fair: Geometry, threads: int = 1) -> np.ndarray:
+def teach(sure: np.ndarray, fair: Geometry) -> np.ndarray:
     """Mask of the alignments that thresholds are learnt from: sure ones without overhangs, bad ends left out."""
-    teaching = np.empty(len(sure), bool)
-    shared_by(threads)(lambda part: mark_teaching(sure, fair.left, fair.right, *part, teaching), len(sure))
-    return teaching
+    return sure & (np.maximum(fair.left, fair.right) <= SURE_OVERHANG)
+
+
+def fair_geometry(
+    seeds: Seeds, extensions: Extensions, geometry: Geometry, standing: Standing, threads: int = 1
+) -> Geometry:
+    """The geometry without the overhangs that do not count, and with what lies in the lesser part of a joined read.
+
+    standing : of the bins of these reads.
+    """
+    n, columns = len(seeds), (*seeds.pairs, *extensions.intervals)
+    (left, right), implied, lesser = np.empty((2, n), np.int32), np.empty(n), np.empty(n, bool)
+    before, after = (geometry.left, geometry.right, geometry.implied), (left, right, implied, lesser)
+    shared_by(threads)(lambda part: _judge(standing, columns, before, *part, after), n)
+    return Geometry(left, right, geometry.span, implied, lesser)
 
 
 @njit_entry
-def mark_teaching(sure, left, right, begin, end, teaching):
-    """teaching[i], (n,) bool, for rows [begin, end): whether a sure alignment has hardly any overhang.
+def _judge(bins, aligned, before, begin, end, after):
+    """Fill in rows [begin, end) of the columns of the fair Geometry.
 
-    sure : (n,) bool.  left, right : (n,) int32, overhangs.
+    bins : Standing.  aligned : `pairs` of Seeds, `intervals` of Extensions.
+    before : left, right and implied of the geometry.
+    after : of the fair one left and right, (n,) int32, implied, (n,) float64, and lesser, (n,) bool.
     """
+    left, right, implied, lesser = after
+    query_id, target_id, strand, query_start, query_end, target_start, target_end = aligned
     for i in range(begin, end):
-        teaching[i] = sure[i] and max(left[i], right[i]) <= SURE_OVERHANG
+        q, t, same = query_id[i], target_id[i], strand[i] > 0
+        first, last = (target_start[i], target_end[i]) if same else (target_end[i], target_start[i])
+        bad_left = bins.bad[_bin(bins, q, query_start[i])] or bins.bad[_bin(bins, t, first)]
+        bad_right = bins.bad[_bin(bins, q, query_end[i])] or bins.bad[_bin(bins, t, last)]
+        its_left, its_right = before[0][i], before[1][i]
+        left[i], right[i] = 0 if bad_left else its_left, 0 if bad_right else its_right
+        implied[i] = before[2][i] - its_left - its_right + left[i] + right[i]
+        lesser[i] = False
+        if its_left > BEYOND:
+            lesser[i] = _is_lesser(bins, q, query_start[i], True) or _is_lesser(bins, t, first, same)
+        if its_right > BEYOND and not lesser[i]:
+            lesser[i] = _is_lesser(bins, q, query_end[i], False) or _is_lesser(bins, t, last, not same)
+
+
+@njit_inner
+def _bin(bins, read, position):
+    """The bin of a position on a read.  bins : Standing."""
+    return bins.starts[read] + position // BIN
+
+
+@njit_inner
+def _is_lesser(bins, read, position, runs_on):
+    """Whether the read is joined there, and the side on which the alignment lies is the lesser: behind, if it runs on.
+
+    bins : Standing.
+    """
+    at = _bin(bins, read, position)
+    if not bins.joined[at]:
+        return False
+    before = behind = 0
+    for b in range(bins.starts[read], at):
+        before += bins.covered[b]
+    for b in range(at, bins.starts[read + 1]):
+        behind += bins.covered[b]
+    return behind < before if runs_on else before < behind
 
 
 # ---------------------------------------------------------------- thresholds
@@ -360,6 +256,12 @@ def learn_thresholds(rates: np.ndarray, floor: float, delta: float, *, given: bo
     ordinary = max(least, middle - max(SPREAD * (middle - low), delta * middle))
     repeat = max(ordinary, middle - REPEAT_SPREAD * (middle - low))
     return Thresholds(float(least), float(ordinary), float(repeat), float(middle), len(rates))
+
+
+def expected_score_rate(error_rate: float, match: int, mismatch: int, gap: int) -> float:
+    """Expected score per base of the true overlap of two reads (BELLA): matches where both are right."""
+    both_right = (1 - error_rate) ** 2
+    return match * both_right + (mismatch + gap) / 2 * (1 - both_right)
 
 
 @njit_entry

@@ -1,41 +1,51 @@
-"""Stage 3c: the depth along the reads -> the columns of the matrix that link reads, by the tests of point 4 in repeats.py.
+"""Stage 3c: the depth along the reads (repeats.py) -> the columns of the matrix that link reads.
 
-The matrix may come in parts, each of some of the k-mers.  The rules are learnt from sums over all parts, and then each part
-is cut down on its own.
+A k-mer above the upper bound links reads where most of its places are in deep reads and in no repeat, and where it does
+not return in most of these reads, as in satellites.  Where very many places are deep, the bound itself is wrong, and being
+outside repeats is enough.  If there are more of these k-mers than overlaps need, some are left out, in the order of their
+hash.  In a repeat, k-mers that are far rarer than those around them link reads too: they set its copies apart.
+
+The rules are learnt from sums over all parts of the k-mers, and then each part is cut down on its own.  What follows works
+on tiles, so every part leaves its entries by blocks of reads (blocks.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner
-from bellapy.compute.threads import even_ranges, map_threads, shared_by
-from bellapy.jobs.overlap.repeats import (
-    DEEP_SHARE,
-    STEP,
-    Bins,
-    bin_of,
-    describe_bins,
-    in_molecules,
-    judge_stretches,
-    reference_depth,
+from bellapy.compute.threads import even_ranges, map_threads
+from bellapy.jobs.overlap.blocks import (
+    ANY_COUNT,
+    COUNTED,
+    KEPT,
+    SETTINGS,
+    Blocks,
+    Kept,
+    KeptPart,
+    PartMatrices,
+    cut,
+    matrix_of,
 )
+from bellapy.jobs.overlap.estimate import DEFAULT_ERROR_RATE
+from bellapy.jobs.overlap.repeats import DEEP_SHARE, Bins, bin_of, judge_depth
+from bellapy.jobs.overlap.store import Result
+from bellapy.jobs.overlap.work import Work
 from bellapy.records import DepthProfile, KmerMatrix
-from bellapy.records.kmers import HeldMatrix
+from bellapy.records.kmers import Held, HeldMatrix
 from bellapy.seeding.entries import is_first, place_of
-from bellapy.seeding.kmer_matrix import next_column, next_large
+from bellapy.seeding.kmer_matrix import PROFILE_WIDTH, next_column, next_large
+from bellapy.seeding.kmers import KmerCounts
 
 USUAL_SPREAD = 1.5  # the upper bound is no lower, in units of the usual level
-LEAST_TOLD = 0.01  # share of the bases that the log tells
 LINK_SPACING = 50  # bases, from one k-mer that two reads share to the next, in deep molecules
 MOST_PLACES = 1 << 12  # of a k-mer that links reads
 APART_PLACES = 1 << 9  # and have no more places
 APART_WORK = 4  # and make no more products, in units of those up to the upper bound
-MOST_DEEP = 0.25  # share of the bins that are deep; if there are more, it is the upper bound that is wrong
 APART = 8  # k-mers that set the copies of a repeat apart are so much rarer than those around them
 ORDINARY, DEEP, APART_KIND, REPEAT = range(4)  # kinds of k-mers: see column_kind
 N_KINDS = 4
@@ -81,6 +91,89 @@ class Rules(NamedTuple):
     repeat_share: float
 
 
+@dataclass(frozen=True)
+class Linking:
+    """What all counts say: the depth along the reads, the spectrum, and which columns link reads."""
+
+    n_kmers: np.ndarray
+    copies: np.ndarray
+    spectrum: np.ndarray
+    rules: Rules
+
+
+@dataclass(frozen=True)
+class Linked:
+    """The depth profile with what was learnt of each read; which k-mers link reads, None where that is not known."""
+
+    profile: DepthProfile
+    links: Links | None = None
+
+
+LINKING = Result("links", Linking)
+LINKED = Result("profile", Linked)
+
+
+def learn_from_parts(work: Work) -> Linking:
+    """The depth profile, and which columns link reads."""
+    settings, estimate, profile = work.get(SETTINGS), work.estimate, _plain_profile(work)
+    rate = DEFAULT_ERROR_RATE if estimate.error_rate is None else estimate.error_rate
+    rules = learn_rules(
+        PartMatrices(work), profile, (1 - rate) ** settings.k / settings.one_in, 1 / settings.one_in,
+        strict=work.params.kmers.upper is not None, threads=work.params.run.threads,
+    )  # fmt: skip
+    spectrum = np.sum([spectrum for (spectrum,) in work.arrays(COUNTED, "spectrum")], axis=0)
+    return Linking(profile.n_kmers, profile.copies, spectrum, rules)
+
+
+def _plain_profile(work: Work) -> DepthProfile:
+    """The sum of the profiles of all parts."""
+    if work.plan.n_parts == 1:
+        ((n_kmers, copies),) = work.arrays(COUNTED, "n_kmers", "copies")
+    else:
+        n_kmers, copies = np.zeros((2, int(_offsets(work)[-1])), np.uint32)
+        for its_kmers, its_copies in work.arrays(COUNTED, "n_kmers", "copies"):
+            n_kmers += its_kmers
+            copies += its_copies
+    return _profile(work, n_kmers, copies)
+
+
+def _profile(work: Work, n_kmers: np.ndarray, copies: np.ndarray) -> DepthProfile:
+    """A profile without what is learnt of each read."""
+    unknown = np.zeros(len(work.reads.lengths))
+    return DepthProfile(PROFILE_WIDTH, _offsets(work), n_kmers, copies, unknown.astype(np.float32), unknown.astype(np.uint8))
+
+
+def _offsets(work: Work) -> np.ndarray:
+    """Where the bins of each read begin, and where the last ones end, (n_reads + 1,) int64."""
+    return np.concatenate(([0], np.cumsum(work.reads.lengths // PROFILE_WIDTH + 1, dtype=np.int64)))
+
+
+def keep(work: Work, part: int) -> KeptPart:
+    """The columns of a part that link reads, by blocks of reads, and the products that every query makes of them."""
+    rules, settings = work.get(LINKING).rules, work.get(SETTINGS)
+    entries = work.pop(COUNTED, part).entries
+    if isinstance(entries, Held):
+        entries, kept = entries.keep(rules)  # type: ignore[attr-defined]
+    else:
+        kept = keep_columns(entries, rules, part)
+        entries = entries[: kept.n_entries]
+    n_kmers, blocks = int(kept.kept.sum()), Blocks((entries,))
+    if not work.is_whole:
+        blocks = cut(work, matrix_of(work, KmerCounts(entries, n_kmers, kept.kept), ANY_COUNT))
+    return KeptPart(blocks, n_kmers, len(entries), settings.k, settings.seed_length, kept)
+
+
+def link_reads(work: Work) -> Linked:
+    """The depth profile of all reads, with what was learnt of each, and what was done to the k-mers."""
+    learnt = work.get(LINKING)
+    profile, rules = _profile(work, learnt.n_kmers, learnt.copies), learnt.rules
+    kept = [Kept(0, *numbers) for numbers in work.arrays(KEPT, "kept.kept", "kept.found", "kept.n_apart")]
+    return Linked(*link_profile(profile, rules, kept))
+
+
+# ---------------------------------------------------------------- rules
+
+
 def choose_thinning(n_sound: int, n_bases: int, share_counted: float) -> int:
     """Leave so many deep k-mers that overlapping reads share one in LINK_SPACING bases: one in so many.
 
@@ -106,17 +199,10 @@ def learn_rules(
     strict : no column above the upper bound links reads: the user gave it.
     """
     bins, bound = _about(parts, profile)
-    repeat, deep = judge_stretches(parts, bins, profile, bound, correct, threads)
-    usual, level, n_repeat = reference_depth(profile, repeat, threads)
-    unlike = (level > STEP * usual) | (STEP * level < usual)
-    own = np.where(unlike | in_molecules(parts, bins, profile, bound, level, usual, threads), level, 0)
-    bound_is_wrong = len(deep) and deep.mean() > MOST_DEEP
-    sound, bin_level, columns = deep, np.empty(len(deep), np.float32), (profile.offsets, profile.n_kmers, profile.copies)
-    counts = (own > usual) | bound_is_wrong
-    shared_by(threads)(lambda part: describe_bins(*columns, counts, *part, sound, bin_level), len(counts))
-    upper = bound if strict else max(bound, int(USUAL_SPREAD * usual))
+    depths = judge_depth(parts, bins, profile, bound, correct, threads)
+    upper = bound if strict else max(bound, int(USUAL_SPREAD * depths.usual))
     most, apart_places = (0, 0) if strict else (MOST_PLACES, APART_PLACES)
-    tests = Tests(bins, upper, most, sound, bin_level, APART, apart_places)
+    tests = Tests(bins, upper, most, depths.sound, depths.level, APART, apart_places)
     kinds, products, n_sound = [], np.zeros(N_KINDS, np.int64), 0
     for matrix in parts:
         its_columns, its_products, its_sound = _survey(matrix, tests, threads)
@@ -124,18 +210,13 @@ def learn_rules(
         products += its_products
         n_sound += its_sound
     one_in = np.ones(N_KINDS, np.int64)
-    one_in[DEEP] = choose_thinning(n_sound, profile.width * int(sound.sum()), share_counted)
+    one_in[DEEP] = choose_thinning(n_sound, profile.width * int(depths.sound.sum()), share_counted)
     one_in[APART_KIND] = max(1, -(-int(products[APART_KIND]) // max(1, APART_WORK * int(products[ORDINARY]))))
-    deep_share, repeat_share = (float(mask.mean()) if len(mask) else 0.0 for mask in (sound, repeat))
+    deep_share, repeat_share = (float(mask.mean()) if len(mask) else 0.0 for mask in (depths.sound, depths.repeat))
     return Rules(
-        tests, one_in, np.cumsum(kinds, axis=0) - kinds, _references(own, level, usual),
-        profile.width * n_repeat.astype(float), DEEP_SHARE * correct, deep_share, repeat_share,
+        tests, one_in, np.cumsum(kinds, axis=0) - kinds, depths.reference,
+        profile.width * depths.n_repeat.astype(float), DEEP_SHARE * correct, deep_share, repeat_share,
     )  # fmt: skip
-
-
-def _references(own: np.ndarray, level: np.ndarray, usual: float) -> np.ndarray:
-    """`reference` of a DepthProfile: a read's own level, else the usual one; 0 for reads that are all repeat."""
-    return np.where(own > 0, own, np.where(level > 0, usual, 0)).astype(np.float32)
 
 
 def _survey(matrix: KmerMatrix, tests: Tests, threads: int) -> tuple[np.ndarray, np.ndarray, int]:
@@ -158,18 +239,6 @@ def _about(parts: Iterable[KmerMatrix], profile: DepthProfile) -> tuple[Bins, in
     return Bins(some.starts, some.read_table, profile.offsets, profile.width), some.upper
 
 
-class Kept(NamedTuple):
-    """What a part keeps.  n_entries : at its front.  kept, found : (N_KINDS,) int64, columns of each kind.
-
-    n_apart : (n_reads,) int64, entries of columns that set copies apart.
-    """
-
-    n_entries: int
-    kept: np.ndarray
-    found: np.ndarray
-    n_apart: np.ndarray
-
-
 def keep_columns(entries: np.ndarray, rules: Rules, part: int = 0) -> Kept:
     """Move the columns that link reads to the front of `entries`, which are writable and those of one part of the matrix."""
     kept, n_apart = np.zeros((2, N_KINDS), np.int64), np.zeros(len(rules.reference), np.int64)
@@ -186,24 +255,6 @@ def link_profile(profile: DepthProfile, rules: Rules, parts: Sequence[Kept]) -> 
     kept, found = (np.sum(columns, axis=0).tolist() for columns in ([x.kept for x in parts], [x.found for x in parts]))
     links = Links(rules.tests.upper, rules.deep_share, rules.repeat_share, kept, found, rules.one_in.tolist())
     return replace(profile, reference=rules.reference, repeats=kinds), links
-
-
-def describe(links: Links) -> list[str]:
-    """What the log tells of it."""
-    said = []
-    if links.deep_share > LEAST_TOLD:
-        share = f", one in {links.one_in[DEEP]}" if links.one_in[DEEP] > 1 else ""
-        said.append(
-            f"uneven depth: {100 * links.deep_share:.0f} % of the bases are in stretches far deeper than the bound allows; "
-            f"there, {links.kept[DEEP]:,} k-mers above {links.upper} link reads{share}"
-        )
-    if links.repeat_share > LEAST_TOLD:
-        said.append(
-            f"repeats: {100 * links.repeat_share:.0f} % of the bases are in sequence over {STEP:g} times as deep as that "
-            f"around it; {links.found[REPEAT]:,} k-mers of repeats are left out, {links.kept[APART_KIND]:,} that differ "
-            "between copies are used"
-        )
-    return said
 
 
 class Tests(NamedTuple):

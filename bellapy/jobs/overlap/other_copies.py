@@ -20,9 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bellapy.compute.jit import njit_entry
 from bellapy.jobs.overlap.align import ALL, ALL_JUDGED
-from bellapy.jobs.overlap.judging import SURE_SPAN, teach
+from bellapy.jobs.overlap.faults import SURE_SPAN
 from bellapy.jobs.overlap.store import Result
 from bellapy.jobs.overlap.work import TILES, Work
 from bellapy.records import Seeds
@@ -47,8 +46,12 @@ class Sums:
 
 @dataclass(frozen=True)
 class PassingSums(Sums):
-    """Those of the alignments that pass the thresholds so far; counted : (n,) bool, which these are."""
+    """Those of the alignments that pass the thresholds; failed : (n,) uint8, the tests of these that each alignment fails.
 
+    counted : (n,) bool, which alignments these are.
+    """
+
+    failed: np.ndarray
     counted: np.ndarray
 
 
@@ -82,7 +85,7 @@ def add_up(work: Work, tile: int) -> PassingSums:
     fair, geometry = work.get(ALL_JUDGED.fair, tile).geometry, work.get(ALL_JUDGED.measured, tile).geometry
     failed = work.get(ALL_JUDGED.thresholds).failures(score, seeds.copies, geometry, fair, work.params.run.threads)
     counted = (failed == 0) & (geometry.span >= SURE_SPAN)
-    return PassingSums(*sum_rates(seeds, rate, counted, np.full(len(work.ids(tile)), -np.inf)), counted)
+    return PassingSums(*sum_rates(seeds, rate, counted, np.full(len(work.ids(tile)), -np.inf)), failed, counted)
 
 
 def learn_means(work: Work) -> np.ndarray:
@@ -104,26 +107,17 @@ def learn_levels(work: Work) -> np.ndarray:
 
 
 def sum_rates(seeds: Seeds, rate: np.ndarray, counted: np.ndarray, least: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Totals and numbers of `_add_rates`, (n_reads,) int64 each; least : (n_reads,) float64."""
-    totals, numbers = np.zeros((2, len(least)), np.int64)
-    _add_rates((seeds.query_id, seeds.target_id), rate, counted, least, totals, numbers)
-    return totals, numbers
+    """Scores per base in UNIT that are `least` or more, added up by read, and their number: (n_reads,) int64 each.
 
-
-@njit_entry
-def _add_rates(reads, rate, counted, least, totals, numbers):
-    """Add the scores per base that are `least` or more to the totals of both reads, and count them.
-
-    reads : query and target of each alignment, (n,) int32 each.  rate : (n,) float64.
-    counted : (n,) bool, the rows that count.  least : (n_reads,) float64.  totals, numbers : (n_reads,) int64.
+    rate : (n,) float64.  counted : (n,) bool, the rows that count.  least : (n_reads,) float64.
     """
-    for i in range(len(rate)):
-        if counted[i]:
-            for x in range(2):
-                r = reads[x][i]
-                if rate[i] >= least[r]:
-                    totals[r] += np.int64(rate[i] * UNIT)
-                    numbers[r] += 1
+    totals, numbers = np.zeros((2, len(least)), np.int64)
+    for read in (seeds.query_id, seeds.target_id):
+        rows = counted & (rate >= least[read])
+        units = (rate[rows] * UNIT).astype(np.int64)
+        totals += np.bincount(read[rows], units, len(least)).astype(np.int64)  # exact: far below 2^53
+        numbers += np.bincount(read[rows], minlength=len(least))
+    return totals, numbers
 
 
 def means(totals: np.ndarray, numbers: np.ndarray, least: int = 1) -> np.ndarray:
@@ -138,8 +132,7 @@ def compare(work: Work, tile: int) -> Shortfalls:
     """By how much alignments score less than their reads do elsewhere."""
     level, (seeds, implied, rate) = work.get(LEVELS)[work.ids(tile)], _rates(work, tile)
     shortfall = level[seeds.query_id] + level[seeds.target_id] - rate
-    fair, threads = work.get(ALL_JUDGED.fair, tile).geometry, work.params.run.threads
-    rows = teach(work.get(ALL_JUDGED.measured, tile).sure, fair, threads) & (seeds.copies <= USUAL_COPIES)
+    rows = work.get(ALL_JUDGED.fair, tile).teaching & (seeds.copies <= USUAL_COPIES)
     return Shortfalls(shortfall, shortfall[rows], implied[rows])
 
 

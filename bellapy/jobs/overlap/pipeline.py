@@ -5,19 +5,19 @@ The lists below are the method: rounds of tasks (work.py), and what is learnt be
 
 from __future__ import annotations
 
-from dataclasses import astuple, replace
+from dataclasses import replace
 
 import numpy as np
 
 from bellapy.compute.gpu.devices import choose_device
 from bellapy.compute.memory import Budget
-from bellapy.jobs.overlap import align, candidates, counting, other_copies, selection
-from bellapy.jobs.overlap import estimate as estimates
+from bellapy.jobs.overlap import align, candidates, counting, linking, other_copies
 from bellapy.jobs.overlap import filter as filtering
-from bellapy.jobs.overlap.align import Steps, describe_steps
-from bellapy.jobs.overlap.blocks import KEPT, LAYOUT, learn_layout
+from bellapy.jobs.overlap.align import Steps
+from bellapy.jobs.overlap.blocks import COUNTED, KEPT, LAYOUT, SETTINGS, learn_layout
 from bellapy.jobs.overlap.judging import Judging
-from bellapy.jobs.overlap.linking import describe
+from bellapy.jobs.overlap.linking import APART_KIND, DEEP, REPEAT, Links
+from bellapy.jobs.overlap.repeats import STEP
 from bellapy.jobs.overlap.report import AlignStage, CandidatesStage, CountStage, Estimates, EstimateStage, FilterStage
 from bellapy.jobs.overlap.store import MemoryStore
 from bellapy.jobs.overlap.work import (
@@ -33,11 +33,17 @@ from bellapy.jobs.overlap.work import (
 )
 from bellapy.params import TILT_UNIT, Params
 from bellapy.params.overlap import SHORTEST_OVERLAP
-from bellapy.records import Overlaps, ReadSet
+from bellapy.records import Estimate, Overlaps, ReadSet
 from bellapy.records.bases import UNKNOWN
+from bellapy.records.estimate import LEAST_UNEVEN
 from bellapy.report.log import logger
 from bellapy.report.run_report import RunReport, describe_dropped
 
+LEAST_TOLD = 0.01  # share of the bases that the log tells
+WITHOUT_DEPTH = (
+    "depth and error rate of the reads could not be measured; k-mers that occur up to %d times link reads, which fits the "
+    "counts of most reads; give --depth and --error-rate if you know them"
+)
 MOSTLY = 0.5  # share of unknown bases that explains why reads have no k-mers in common
 
 # ---------------------------------------------------------------- the method
@@ -45,27 +51,28 @@ MOSTLY = 0.5  # share of unknown bases that explains why reads have no k-mers in
 
 def judged(its: Judging) -> Flow:
     """Alignments are judged twice: those of best seeds, and then all."""
+    faults = its.faults
     return (
         Round(its.measured, its.measure),
         Learn(its.usual, its.learn_usual),  # the usual score per base
-        Round(its.turns, its.cross),
-        Learn(its.partners, its.add_partners),
-        Round(its.cover, its.go_on),
-        Learn(its.standing, its.stand),  # where alignments go on
-        Round(its.fair, its.be_fair, spends=(its.turns, its.cover)),
+        Round(faults.turns, faults.cross),
+        Learn(faults.partners, faults.add_partners),
+        Round(faults.cover, faults.go_on),
+        Learn(faults.standing, faults.stand),  # where alignments go on
+        Round(its.fair, its.be_fair, spends=(faults.turns, faults.cover)),
         Learn(its.thresholds, its.learn_thresholds),
     )
 
 
 ESTIMATING: Flow = (
     Learn(ESTIMATE, counting.estimate_reads),  # depth and error rate
-    Learn(counting.SETTINGS, counting.choose_settings),  # k and bounds
+    Learn(SETTINGS, counting.choose_settings),  # k and bounds
 )
 COUNTING: Flow = (
-    Round(counting.COUNTED, counting.count),
-    Learn(counting.LINKING, counting.learn_from_parts),  # which columns link reads
-    Round(KEPT, counting.keep, spends=(counting.COUNTED,)),  # A
-    Learn(counting.LINKED, counting.link_reads),  # the depth along the reads
+    Round(COUNTED, counting.count),
+    Learn(linking.LINKING, linking.learn_from_parts),  # which columns link reads
+    Round(KEPT, linking.keep, spends=(COUNTED,)),  # A
+    Learn(linking.LINKED, linking.link_reads),  # the depth along the reads
     Learn(LAYOUT, learn_layout),
 )
 FINDING_CANDIDATES: Flow = (
@@ -89,20 +96,20 @@ FILTERING: Flow = (
     *judged(align.ALL_JUDGED),
     Round(other_copies.SUMS, other_copies.add_up),
     Learn(other_copies.MEANS, other_copies.learn_means),
-    Round(other_copies.BETTER, other_copies.add_up_better, spends=(other_copies.SUMS,)),
+    Round(other_copies.BETTER, other_copies.add_up_better),
     Learn(other_copies.LEVELS, other_copies.learn_levels),  # what each read scores with its own copy
     Round(other_copies.SHORTFALLS, other_copies.compare, spends=(other_copies.BETTER,)),
     Learn(other_copies.LIMITS, other_copies.limit_shortfalls),
     Round(
         filtering.OVERLAPS,
         filtering.finish,
-        spends=(align.ALL, align.ALL_JUDGED.measured, align.ALL_JUDGED.fair, other_copies.SHORTFALLS),
+        spends=(align.ALL, align.ALL_JUDGED.measured, align.ALL_JUDGED.fair, other_copies.SUMS, other_copies.SHORTFALLS),
     ),  # fmt: skip
-    Learn(selection.SELECTED, selection.select_overlaps),
+    Learn(filtering.SELECTED, filtering.select_overlaps),
 )
 IMPLYING: Flow = (
     Round(filtering.OVERLAPS, filtering.imply, spends=(candidates.GATED,)),
-    Learn(selection.SELECTED, selection.select_overlaps),
+    Learn(filtering.SELECTED, filtering.select_overlaps),
 )
 
 
@@ -147,14 +154,14 @@ def overlap_reads(
     Budget(params.run.max_memory).require("keeping the reads in both directions", reads.codes.nbytes)
     work = in_memory(reads, for_paths(with_device(params), with_paths), report, n_queries=n_queries, copies=copies)
     find_overlaps(work)
-    return selection.overlaps_of(work, 0), work.get(align.STEPS).steps
+    return filtering.overlaps_of(work, 0), work.get(align.STEPS).steps
 
 
 def candidate_overlaps(reads: ReadSet, params: Params, report: RunReport, n_queries: int | None = None) -> Overlaps:
     """What the seeds of all candidates imply, without any alignment; n_queries : as of `overlap_reads`."""
     work = in_memory(reads, params, report, n_queries=n_queries)
     find_overlaps(work, skip_alignment=True)
-    return selection.overlaps_of(work, 0)
+    return filtering.overlaps_of(work, 0)
 
 
 def for_paths(params: Params, with_paths: bool) -> Params:
@@ -163,12 +170,12 @@ def for_paths(params: Params, with_paths: bool) -> Params:
 
 
 def find_overlaps(work: Work, launch: Launch = launch_here, *, skip_alignment: bool = False) -> None:
-    """All rounds; `selection.overlaps_of` gives what they find."""
+    """All rounds; `filtering.overlaps_of` gives what they find."""
     run_counting(work, launch)
     run_candidates(work, launch)
     if skip_alignment:
         follow(work, IMPLYING, launch)
-        work.report.dropped.add(work.get(selection.SELECTED).dropped)
+        work.report.dropped.add(work.get(filtering.SELECTED).dropped)
         return
     run_alignment(work, launch)
     run_filter(work, launch)
@@ -180,16 +187,18 @@ def run_counting(work: Work, launch: Launch = launch_here) -> None:
     with report.stage(EstimateStage("estimate")) as stage:
         follow(work, ESTIMATING, launch)
         stage.reads, stage.bases = len(lengths), int(lengths.sum(dtype=np.int64))
-    k, lower, upper, sampling, window = astuple(work.get(counting.SETTINGS))
+    settings = work.get(SETTINGS)
+    k, lower, upper = settings.k, settings.lower, settings.upper
+    sampling, window = settings.sampling, settings.sampling_window
     sampled = f", {sampling} 1 in {window}" if window > 1 and sampling != "none" else ""
     least = work.rules.filter.min_overlap
     shorter = f", overlaps from {least:,} bases on" if least != SHORTEST_OVERLAP else ""
-    about_reads = estimates.describe(work.reads.all(), work.estimate, work.n_queries)
+    about_reads = describe_estimate(work.reads.all(), work.estimate, work.n_queries)
     if work.n_queries is not None:
         logger.info("%s reads against %s targets", f"{work.n_queries:,}", f"{len(lengths) - work.n_queries:,}")
     logger.info("%s; k %d, counts %d to %d%s%s", about_reads, k, lower, upper, sampled, shorter)
     if (work.estimate.depth is None or work.estimate.error_rate is None) and work.params.kmers.upper is None:
-        logger.warning(estimates.WITHOUT_DEPTH, upper)
+        logger.warning(WITHOUT_DEPTH, upper)
     report.estimates = replace(
         Estimates.of(work.estimate), k=k, lower=lower, upper=upper, sampling=sampling, sampling_window=window,
         min_overlap=least,
@@ -197,12 +206,50 @@ def run_counting(work: Work, launch: Launch = launch_here) -> None:
     with report.stage(CountStage("count")) as counted:
         follow(work, COUNTING, launch)
         counted.kmers, counted.places = work.total(KEPT, "n_kmers"), work.total(KEPT, "n_places")
-    report.details.links = links = work.get(counting.LINKED).links
-    for line in describe(links) if links else ():
+    report.details.links = links = work.get(linking.LINKED).links
+    for line in describe_links(links) if links else ():
         logger.info(line)
-    report.details.spectrum = work.get(counting.LINKING).spectrum[: 4 * upper + 1].tolist()
+    report.details.spectrum = work.get(linking.LINKING).spectrum[: 4 * upper + 1].tolist()
     if not counted.kmers:
         _explain_no_kmers(work.reads.all(), k, lower, upper)
+
+
+def describe_estimate(reads: ReadSet, estimate: Estimate, n_queries: int | None = None) -> str:
+    """One line for the log; n_queries : as in Work."""
+    depth = "unknown" if estimate.depth is None else f"about {estimate.depth:.0f}x"
+    depth += "" if estimate.spread is None else f" (± {estimate.spread:.1f})"
+    error = "unknown" if estimate.error_rate is None else f"about {100 * estimate.error_rate:.1f} %"
+    if estimate.mixed and estimate.worst_error_rate is not None:
+        error += f" (mixed reads: about {100 * estimate.worst_error_rate:.0f} % in the worst tenth)"
+    if estimate.uneven > LEAST_UNEVEN:
+        depth += f" (uneven: {100 * estimate.uneven:.0f} % of the bases are in reads far from that)"
+    size = ""
+    if n_queries is not None:
+        depth += " of reads and targets together"
+    elif estimate.depth is not None:
+        size = f", genome about {reads.n_bases / estimate.depth / 1e6:.2f} Mb"
+        size += "" if estimate.repeats is None else f" with {100 * estimate.repeats:.0f} % in repeats"
+        apart = estimate.heterozygosity
+        size += "" if apart is None else f" and two haplotypes about {100 * apart:.1f} % apart"
+    return f"depth {depth}, error rate {error}{size} (from: {estimate.source})"
+
+
+def describe_links(links: Links) -> list[str]:
+    """What the log tells of it."""
+    said = []
+    if links.deep_share > LEAST_TOLD:
+        share = f", one in {links.one_in[DEEP]}" if links.one_in[DEEP] > 1 else ""
+        said.append(
+            f"uneven depth: {100 * links.deep_share:.0f} % of the bases are in stretches far deeper than the bound allows; "
+            f"there, {links.kept[DEEP]:,} k-mers above {links.upper} link reads{share}"
+        )
+    if links.repeat_share > LEAST_TOLD:
+        said.append(
+            f"repeats: {100 * links.repeat_share:.0f} % of the bases are in sequence over {STEP:g} times as deep as that "
+            f"around it; {links.found[REPEAT]:,} k-mers of repeats are left out, {links.kept[APART_KIND]:,} that differ "
+            "between copies are used"
+        )
+    return said
 
 
 def _explain_no_kmers(reads: ReadSet, k: int, lower: int, upper: int) -> None:
@@ -259,12 +306,19 @@ def run_alignment(work: Work, launch: Launch = launch_here) -> None:
     report.estimates.xdrop, report.estimates.tilt = [step.xdrop for step in steps], steps[0].tilt / TILT_UNIT
 
 
+def describe_steps(steps: Steps) -> str:
+    """One line for the log."""
+    x = ", then ".join(str(step.xdrop) for step in steps)
+    ends = f"; ends are chosen with {steps[0].tilt / TILT_UNIT:.3f} off for each base" if steps[0].fall else ""
+    return f"alignments were extended until the score fell by {x}{ends}"
+
+
 def run_filter(work: Work, launch: Launch = launch_here) -> None:
     """Keep the alignments that are overlaps."""
     report = work.report
     with report.stage(FilterStage("filter")) as stage:
         follow(work, FILTERING, launch)
-        thresholds, selected = work.get(align.ALL_JUDGED.thresholds), work.get(selection.SELECTED)
+        thresholds, selected = work.get(align.ALL_JUDGED.thresholds), work.get(filtering.SELECTED)
         dropped = {**work.dropped(filtering.OVERLAPS), **selected.dropped}
         stage.overlaps, stage.second_pieces = selected.n_overlaps, selected.n_second
     report.dropped.add(dropped)

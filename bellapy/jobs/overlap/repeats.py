@@ -15,11 +15,7 @@ depth does not change.
    have to be in high stretches follows from the share of mixed reads: a row of many copies has few ends, but where steps
    are everywhere, those of chimeras are believed.  One or two reads of a deep molecule say nothing: a chimera whose other
    part has a repeat is believed, too.
-4. A k-mer above the upper bound links reads where most of its places are in deep reads and in no repeat, and where it does
-   not return in most of these reads, as in satellites.  Where very many places are deep, the bound itself is wrong, and
-   being outside repeats is enough.  If there are more of these k-mers than overlaps need, some are left out, in the order
-   of their hash.  In a repeat, k-mers that are far rarer than those around them link reads too: they set its copies apart.
-5. The depth of a read is compared with what is usual, or with its own level where that is far from usual, or a few times
+4. The depth of a read is compared with what is usual, or with its own level where that is far from usual, or a few times
    higher and that of a molecule.
 
 Reads may be a few times as deep as most, without a step in their depth.
@@ -60,6 +56,7 @@ DEEP_SHARE = 0.25  # of the k-mers expected to be correct: a stretch with so man
 RAISED = 2.0  # times the usual depth: such reads may be taken for repeats
 LEAST_RAISED = 5  # reads
 CROSSING = 0.03  # share of places on the high side of a step: fewer are chimeras
+MOST_DEEP = 0.25  # share of the bins that are deep; if there are more, it is the upper bound that is wrong
 CLEAN = 0.6  # share of a read's bins with fewer
 
 
@@ -305,48 +302,21 @@ def judge_stretches(
     return is_repeat, deep
 
 
-@njit
-def add_outside(offsets, n_kmers, copies, repeat, begin, end, sums):
-    """Sums over the bins of reads [begin, end) that are no repeats: k-mers, copies, bins; sums : (3, n_reads) int64, filled.
-
-    offsets, n_kmers, copies : of a DepthProfile.  repeat : (n_bins,) bool.
-    """
-    for r in range(begin, end):
-        its_kmers = its_copies = n = np.int64(0)
-        for b in range(offsets[r], offsets[r + 1]):
-            outside = not repeat[b]
-            its_kmers += n_kmers[b] if outside else 0
-            its_copies += copies[b] if outside else 0
-            n += outside
-        sums[0, r], sums[1, r], sums[2, r] = its_kmers, its_copies, n
+def by_read(values: np.ndarray, profile: DepthProfile) -> np.ndarray:
+    """Sums of values of bins over those of each read, (n_reads,) int64."""
+    return np.add.reduceat(values, profile.offsets[:-1], dtype=np.int64)
 
 
-@njit
-def describe_bins(offsets, n_kmers, copies, counts, begin, end, sound, level):
-    """sound[b] is left where counts[r] for the read r of the bin; level[b] = mean count of the bin's k-mers.
-
-    Of reads [begin, end).
-    offsets, n_kmers, copies : of a DepthProfile.  counts : (n_reads,) bool.  sound : (n_bins,) bool.
-    level : (n_bins,) float32, filled.
-    """
-    for r in range(begin, end):
-        for b in range(offsets[r], offsets[r + 1]):
-            sound[b] = sound[b] and counts[r]
-            level[b] = copies[b] / max(n_kmers[b], 1)
-
-
-def reference_depth(
-    profile: DepthProfile, repeat: np.ndarray, threads: int = 1
-) -> tuple[float, np.ndarray, np.ndarray]:  # fmt: skip
+def reference_depth(profile: DepthProfile, repeat: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     """The level of most bases, and that of each read, repeats left out.
 
     The level is the mean count of repeated k-mers; (n_reads,) float64.  A read of which most is repeat has none: 0.
     Besides: the bins of each read that are repeats, (n_reads,) int64.
     """
-    sizes, sums = np.diff(profile.offsets), np.empty((3, len(profile.offsets) - 1), np.int64)
-    columns = profile.offsets, profile.n_kmers, profile.copies, repeat
-    shared_by(threads)(lambda part: add_outside(*columns, *part, sums), len(sizes))
-    n_kmers, copies, n_outside = sums
+    sizes, outside = np.diff(profile.offsets), ~repeat
+    n_kmers, copies, n_outside = (
+        by_read(x, profile) for x in (profile.n_kmers * outside, profile.copies * outside, outside)
+    )
     known = (n_kmers > 0) & (2 * n_outside > sizes)
     if not known.any():
         return 0.0, np.zeros(len(sizes)), sizes - n_outside
@@ -355,20 +325,6 @@ def reference_depth(
     reached = np.cumsum(sizes[known][order])
     usual = float(level[known][order][np.searchsorted(reached, reached[-1] / 2)])
     return usual, level, sizes - n_outside
-
-
-@njit
-def _count_clean(offsets, votes, most, n_voted, n_clean):
-    """Bins of each read with k-mers that voted, and those of them where they voted at most `most` for a repeat.
-
-    offsets : of a DepthProfile.  votes : of `count_votes`.  n_voted, n_clean : (n_reads,) int64, filled.
-    """
-    for r in range(len(n_voted)):
-        voted = clean = 0
-        for b in range(offsets[r], offsets[r + 1]):
-            voted += votes[1, b] > 0
-            clean += votes[1, b] > 0 and np.int64(votes[0, b]) <= most * np.int64(votes[1, b])
-        n_voted[r], n_clean[r] = voted, clean
 
 
 def in_molecules(
@@ -389,6 +345,40 @@ def in_molecules(
     by_reads(lambda part: find_steps(*columns, WINDOW_BINS, RAISED, LEAST_KMERS, *part, low), n_reads)
     low[raised | (low > RAISED * usual) | (low * RAISED < usual)] = np.inf
     by_reads(lambda part: mark_high(*columns, low, RAISED, *part, high), n_reads)
-    n_voted, n_clean = np.empty((2, n_reads), np.int64)
-    _count_clean(profile.offsets, count_votes(parts, bins, upper, high, 0, threads), CROSSING * UNIT, n_voted, n_clean)
-    return raised & (n_clean > CLEAN * n_voted)
+    shares, n_votes = count_votes(parts, bins, upper, high, 0, threads)
+    voted = n_votes > 0
+    clean = voted & (shares <= CROSSING * UNIT * n_votes)
+    return raised & (by_read(clean, profile) > CLEAN * by_read(voted, profile))
+
+
+class Depths(NamedTuple):
+    """What the depth along the reads says.
+
+    repeat, sound : (n_bins,) bool, bins in repeats; deep bins outside of them where k-mers above the upper bound link reads.
+    level : (n_bins,) float32, mean count of a bin's k-mers.
+    usual : the level of most bases.
+    reference : (n_reads,) float32, as in DepthProfile.
+    n_repeat : (n_reads,) int64, bins of each read in repeats.
+    """
+
+    repeat: np.ndarray
+    sound: np.ndarray
+    level: np.ndarray
+    usual: float
+    reference: np.ndarray
+    n_repeat: np.ndarray
+
+
+def judge_depth(
+    parts: Iterable[KmerMatrix], bins: Bins, profile: DepthProfile, upper: int, correct: float, threads: int
+) -> Depths:
+    """All of this module; parameters : as in `judge_stretches`."""
+    repeat, deep = judge_stretches(parts, bins, profile, upper, correct, threads)
+    usual, level, n_repeat = reference_depth(profile, repeat)
+    unlike = (level > STEP * usual) | (STEP * level < usual)
+    own = np.where(unlike | in_molecules(parts, bins, profile, upper, level, usual, threads), level, 0)
+    bound_is_wrong = len(deep) and deep.mean() > MOST_DEEP
+    sound = deep & np.repeat((own > usual) | bound_is_wrong, np.diff(profile.offsets))
+    bin_level = (profile.copies / np.maximum(profile.n_kmers, 1)).astype(np.float32)
+    reference = np.where(own > 0, own, np.where(level > 0, usual, 0)).astype(np.float32)
+    return Depths(repeat, sound, bin_level, usual, reference, n_repeat)

@@ -10,6 +10,7 @@ gives a third seed.
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,6 @@ from bellapy.compute.jit import njit, njit_inner, prefetch
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.jobs.overlap.geometry import SLACK
 from bellapy.jobs.overlap.products import Products
-from bellapy.jobs.overlap.seed_rows import N_COLUMNS, seeds_from_rows
 from bellapy.params import SeedParams
 from bellapy.records import KmerMatrix, ReadSet, Seeds
 
@@ -30,6 +30,8 @@ MAX_MEMBERS = 256  # shared k-mers of one candidate that are looked at, evenly s
 PARTS = 64  # of a query
 FEW = 12  # members that are sorted at once
 AHEAD = 24  # products whose places are asked for before they are needed
+N_COLUMNS = 13  # of Seeds that are chosen; the others follow
+SEED_BYTES = 8 * N_COLUMNS  # of a seed in the table, and in the columns made from it
 
 
 class Found(NamedTuple):
@@ -351,12 +353,15 @@ def choose_seeds(products: Products, matrix: KmerMatrix, reads: ReadSet, params:
         n, n_candidates, n_weak = choose_in_blocks(
             products, *piece, reads.lengths, matrix.k, matrix.seed_length, params, out
         )  # fmt: skip
-        return seeds_from_rows(out[:n], matrix.seed_length), n_candidates, n_weak
+        return seeds_from_columns(out[:n].T.copy(), matrix.seed_length), n_candidates, n_weak
 
     parts = map_threads(choose, even_ranges(len(products.first_query), 4 * threads), threads)
     return [part[0] for part in parts], sum(part[1] for part in parts), sum(part[2] for part in parts)
 
 
-def seed_bytes(params: SeedParams) -> int:
-    """Bytes that `choose_seeds` needs at most for each product: the table, and the columns made from it."""
-    return 2 * N_COLUMNS * np.dtype(np.int32).itemsize // params.min_support
+def seeds_from_columns(columns: np.ndarray, seed_length: int) -> Seeds:
+    """Seeds from the first columns of Seeds, (N_COLUMNS, n) int32."""
+    names = [f.name for f in fields(Seeds)][:N_COLUMNS]
+    types = {"strand": np.int8, "rank": np.int8}
+    typed = {name: column.astype(types.get(name, np.int32), copy=False) for name, column in zip(names, columns, strict=True)}
+    return Seeds(**typed, copies=np.ones(columns.shape[1], np.float32), length=seed_length)

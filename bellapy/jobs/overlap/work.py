@@ -15,9 +15,9 @@ import numpy as np
 
 from bellapy.compute.resources import Resources
 from bellapy.jobs.overlap.depth import LEAST_PIECES
-from bellapy.jobs.overlap.estimate import with_min_overlap
 from bellapy.jobs.overlap.store import Kind, Result, Store
 from bellapy.params import Params
+from bellapy.params.overlap import SHORT_READS, SHORTEST_OVERLAP
 from bellapy.records import Estimate, Overlaps, ReadSet, Seeds
 from bellapy.records.bases import PAD, UNKNOWN
 from bellapy.report.run_report import RunReport
@@ -93,6 +93,27 @@ class HeldReads:
     def of(self, ids: np.ndarray) -> ReadSet:
         """All of them: they are here."""
         return self._reads
+
+
+def n50(lengths: np.ndarray) -> int:
+    """Reads of this length and longer hold half of all bases."""
+    longest_first = np.sort(lengths)[::-1]
+    reached = np.cumsum(longest_first, dtype=np.int64)
+    return int(longest_first[np.searchsorted(reached, reached[-1] / 2)]) if len(lengths) else 0
+
+
+def choose_min_overlap(lengths: np.ndarray) -> int:
+    """The shortest overlap, in bases: SHORTEST_OVERLAP, or a share of the N50 where that is less.
+
+    Reads of a kilobase share more than SHORTEST_OVERLAP bases with few others.
+    """
+    return max(1, min(SHORTEST_OVERLAP, n50(lengths) // SHORT_READS))
+
+
+def with_min_overlap(params: Params, lengths: np.ndarray) -> Params:
+    """The parameters with the shortest overlap, given or chosen; lengths : (n_reads,) int32, of all reads."""
+    least = params.filter.min_overlap or choose_min_overlap(lengths)
+    return replace(params, seeds=params.seeds._replace(min_overlap=least), filter=replace(params.filter, min_overlap=least))
 
 
 @dataclass

@@ -40,7 +40,7 @@ from bellapy.engines.trace import blocks, map_paths, trace_overlaps
 from bellapy.engines.trim import trim_paths
 from bellapy.errors import MemoryLimitError
 from bellapy.io.path_text import aligned_bases, cigars, differences, draw, mismatches
-from bellapy.jobs.overlap.paths import keep_sound, trim_and_test
+from bellapy.jobs.overlap.filter import keep_sound, trim_and_test
 from bellapy.params import FilterParams, Scoring
 
 SCORINGS = [

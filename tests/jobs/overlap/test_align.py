@@ -117,3 +117,11 @@ def test_extend_learns_nothing_from_pairs(tmp_path):
     (tmp_path / "pairs.tsv").write_text("ACGTACGT\t0\tACGTACGT\t0\tn\n")
     outcome = run("extend", tmp_path / "pairs.tsv", "-k", "4", "-x", "7", "--extension", "homology")
     assert outcome.code == 2 and "choose best or longest" in outcome.err
+
+
+def test_the_order_of_candidates():
+    """Rows of a candidate lie together and as they were, pairs of reads ascend; the order of strands is as it may be."""
+    strand, zeros = [1, -1, 1, -1], [0] * 4
+    assert align.in_candidate_order(make_seeds(zeros, [1] * 4, strand, zeros, zeros, 1)).tolist() == [1, 3, 0, 2]
+    assert align.in_candidate_order(make_seeds(zeros, [1, 1, 2, 2], strand, zeros, zeros, 1)) is None
+    assert align.in_candidate_order(make_seeds(zeros, [2, 2, 1, 1], strand, zeros, zeros, 1)).tolist() == [3, 2, 1, 0]

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from strategies import column_bounds, locate, make_reads, random_bases
 
+from bellapy.compute.columns import join_rows
 from bellapy.engines.extend import extend_anchors
 from bellapy.jobs.overlap import blocks, seeds
 from bellapy.jobs.overlap.candidates import lowest_depth
 from bellapy.jobs.overlap.products import multiply, symbolic_product
-from bellapy.jobs.overlap.seed_rows import join_seeds
 from bellapy.params import Scoring, make_params
 from bellapy.records import KmerMatrix, ReadSet
 from bellapy.records.bases import PAD
@@ -68,7 +68,7 @@ def everything(reads: ReadSet, matrix: KmerMatrix) -> list[np.ndarray]:
     parts = []
     for products in multiply(matrix, symbolic_product(matrix)):
         parts += seeds.choose_seeds(products, matrix, reads, make_params(min_overlap=1000).seeds)[0]
-    found = join_seeds(parts, K)
+    found = join_rows(parts)
     extensions = extend_anchors(reads, found.anchors, (Scoring(1, -1, -1, 15),))
     columns = [getattr(found, name) for name in ("query_id", "target_id", "strand", "query_pos", "target_pos", "n_support")]
     depth = lowest_depth(found, profile_depth(matrix, reads), 1.0)

@@ -10,30 +10,24 @@ from cases import noisy_copy
 from scipy import stats
 from strategies import make_reads, random_bases
 
-from bellapy.jobs.overlap.estimate import (
+from bellapy.jobs.overlap.counting import (
     DEFAULT_UPPER,
-    MAX_SAMPLING,
     READ_KMERS,
     SAMPLE_KMERS,
     UPPER_TAIL,
-    Survey,
     choose_k,
-    choose_min_overlap,
-    choose_sampling,
     choose_upper,
-    describe,
-    estimate,
-    expected_score_rate,
-    fit_spectrum,
-    n50,
     sampling_rate,
-    with_min_overlap,
-    worst_ratio,
 )
+from bellapy.jobs.overlap.estimate import Survey, estimate, fit_spectrum, worst_ratio
+from bellapy.jobs.overlap.judging import expected_score_rate
+from bellapy.jobs.overlap.pipeline import describe_estimate
+from bellapy.jobs.overlap.work import choose_min_overlap, n50, with_min_overlap
 from bellapy.params import RANGES, make_params
 from bellapy.records import Estimate
 from bellapy.seeding.kmer_matrix import build_kmer_matrix
 from bellapy.seeding.kmers import count_kmers
+from bellapy.seeding.sampling import MAX_SAMPLING, choose_sampling
 
 
 def poisson_spectrum(rng, depth: float, error: float, k: int, genome: float, repeats: float = 0.0) -> np.ndarray:
@@ -171,10 +165,10 @@ def test_expected_score_rate(error, scores):
 
 def test_describe():
     reads = make_reads(["A" * 30_000])
-    text = describe(reads, Estimate(10.0, 0.123, False, "k-mer spectrum"))
+    text = describe_estimate(reads, Estimate(10.0, 0.123, False, "k-mer spectrum"))
     assert text == "depth about 10x, error rate about 12.3 %, genome about 0.00 Mb (from: k-mer spectrum)"
-    assert describe(reads, Estimate(None, None, False, "x")) == "depth unknown, error rate unknown (from: x)"
-    text = describe(reads, Estimate(10.0, 0.123, False, "x", spread=0.26, repeats=0.434))
+    assert describe_estimate(reads, Estimate(None, None, False, "x")) == "depth unknown, error rate unknown (from: x)"
+    text = describe_estimate(reads, Estimate(10.0, 0.123, False, "x", spread=0.26, repeats=0.434))
     assert text == "depth about 10x (± 0.3), error rate about 12.3 %, genome about 0.00 Mb with 43 % in repeats (from: x)"
 
 
@@ -204,7 +198,7 @@ def test_two_haplotypes_and_another_species(rng):
     both = reads_of(rng, text, 20, 0.002) + reads_of(rng, apart, 20, 0.002)
     found = estimate_of_reads(both, k=17)
     assert found.depth == pytest.approx(40, rel=0.2) and found.heterozygosity == pytest.approx(0.01, rel=0.3)
-    assert " and two haplotypes about " in describe(make_reads(["A" * 100]), found)
+    assert " and two haplotypes about " in describe_estimate(make_reads(["A" * 100]), found)
     beside = reads_of(rng, text, 40, 0.002) + reads_of(rng, other, 20, 0.002)
     assert estimate_of_reads(beside, k=17).heterozygosity is None
 
@@ -214,7 +208,7 @@ def test_the_worst_reads_decide(rng, share):
     text = random_bases(rng, 60_000)
     found = estimate_of_reads(reads_of(rng, text, 24 * (1 - share), 0.01) + reads_of(rng, text, 24 * share, 0.18))
     assert found.mixed and found.choice_rate == found.worst_error_rate == pytest.approx(0.18, abs=0.05)
-    assert "mixed reads: about" in describe(make_reads(["A" * 100]), found)
+    assert "mixed reads: about" in describe_estimate(make_reads(["A" * 100]), found)
 
 
 @pytest.mark.parametrize("fold", [150, 600])
@@ -234,7 +228,7 @@ def test_reads_of_unusual_depth_are_left_out(rng):
     text, deep = random_bases(rng, 60_000), random_bases(rng, 2000)
     found = estimate_of_reads(reads_of(rng, text, 15, 0.05) + reads_of(rng, deep, 200, 0.05, mean=2000))
     assert found.depth == pytest.approx(15, rel=0.3) and found.uneven == pytest.approx(400 / 1300, abs=0.1)
-    assert "uneven: 3" in describe(make_reads(["A" * 100]), found)
+    assert "uneven: 3" in describe_estimate(make_reads(["A" * 100]), found)
 
 
 def test_worst_by_bad_luck_does_not_count(rng):

@@ -15,6 +15,7 @@ from bellapy.jobs.overlap.geometry import Geometry, measure_geometry
 from bellapy.jobs.overlap.judging import (
     LEAST_SHARE,
     MAX_FLOOR,
+    OTHER_COPY,
     REASONS,
     REPEAT_SPREAD,
     SPREAD,
@@ -25,7 +26,6 @@ from bellapy.jobs.overlap.judging import (
     surely_overlaps,
     teach,
 )
-from bellapy.jobs.overlap.seed_rows import in_candidate_order
 from bellapy.params import ExtensionParams, FilterParams
 from bellapy.records import Extensions, Seeds
 
@@ -67,7 +67,7 @@ def test_geometry(reads, rng):
         qs, qe = extensions.query_start[i], extensions.query_end[i]
         ts, te = turned(extensions.target_start[i], extensions.target_end[i], tl, seeds.strand[i])
         left, right = min(qs, ts), min(ql - qe, tl - te)
-        assert (geometry.left[i], geometry.right[i], geometry.overhang[i]) == (left, right, max(left, right))
+        assert (geometry.left[i], geometry.right[i]) == (left, right)
         assert geometry.span[i] == min(qe - qs, te - ts)
         assert geometry.implied[i] == left + right + (qe - qs + te - ts) / 2
 
@@ -127,9 +127,8 @@ def test_what_is_not_sure_teaches_nothing(spoilt):
         geometry[name] = np.where(bad, value, geometry[name])
     seeds, geometry = change_seeds(seeds, copies=copies), make_geometry(**geometry)
     extensions = make_extensions(score, *np.zeros((4, n)))
-    for threads in (1, 3):
-        assert_array_equal(surely_overlaps(seeds, extensions, geometry, 0.25, threads), ~bad)
-    taught = learn_thresholds(rates_of(extensions, geometry, teach(~bad, geometry), 3), 0.25, 0.1, given=False)
+    assert_array_equal(surely_overlaps(seeds, extensions, geometry, 0.25), ~bad)
+    taught = learn_thresholds(rates_of(extensions, geometry, teach(~bad, geometry)), 0.25, 0.1, given=False)
     assert taught == Thresholds(0.25, 0.25, 0.25, None, 40), "there are too few"
 
 
@@ -209,33 +208,16 @@ def test_best_of_candidate(rng):
     assert best_of_candidate(seeds, extensions).tolist() == [best[key][1] for key in sorted(best)]
 
 
-def test_the_order_of_alignments_does_not_matter(reads, rng):
-    """Rows of a candidate need not lie together, nor in order: those of second seeds may come last."""
+def test_threads_change_nothing(reads, rng):
     seeds, extensions = random_alignments(rng, 200)
-    fair, scoring, params = measure_geometry(reads, seeds, extensions), ExtensionParams(), FilterParams(min_overlap=9)
-    copies, found = rng.random(len(seeds)) < 0.2, []
-    for rows, threads in ((np.arange(len(seeds)), 1), (rng.permutation(len(seeds)), 1), (np.arange(len(seeds)), 4)):
-        alignments = seeds.take(rows), extensions.take(rows)
-        assert (in_candidate_order(alignments[0]) is None) == (rows[0] == 0 and rows[1] == 1)
-        found.append(
-            filter_overlaps(
-                reads,
-                *alignments,
-                Thresholds(0.3, 0.3, 0.3, None, 0),
-                fair.take(rows),
-                copies[rows],
-                scoring,
-                params,
-                threads,
-            )
-        )
-    for overlaps, dropped in found[1:]:
-        assert dropped == found[0][1]
-        for f in fields(overlaps):
-            assert_array_equal(getattr(overlaps, f.name), getattr(found[0][0], f.name), f.name)
-    strand = [1, -1, 1, -1]
-    assert in_candidate_order(make_seeds([0] * 4, [1] * 4, strand, [0] * 4, [0] * 4, 1)).tolist() == [1, 3, 0, 2]
-    assert in_candidate_order(make_seeds([0] * 4, [1, 1, 2, 2], strand, [0] * 4, [0] * 4, 1)) is None
+    geometry, params = measure_geometry(reads, seeds, extensions), FilterParams(min_overlap=9)
+    failed = rng.choice(np.array([0, 0, OTHER_COPY], np.uint8), len(seeds))
+    one, other = (
+        filter_overlaps(seeds, extensions, geometry, failed, ExtensionParams(), params, threads) for threads in (1, 4)
+    )
+    assert one[1] == other[1]
+    for f in fields(one[0]):
+        assert_array_equal(getattr(one[0], f.name), getattr(other[0], f.name), f.name)
 
 
 @pytest.mark.parametrize(
@@ -262,7 +244,7 @@ def test_filter(reads, rng, params, rate):
             reasons["too short"] += 1
         elif extensions.score[i] < rate * geometry.implied[i]:
             reasons["score too low"] += 1
-        elif params.max_overhang is not None and geometry.overhang[i] > params.max_overhang:
+        elif params.max_overhang is not None and max(geometry.left[i], geometry.right[i]) > params.max_overhang:
             reasons["overhang"] += 1
         elif matches[i] < params.min_identity * columns[i]:
             reasons["identity"] += 1
@@ -270,16 +252,9 @@ def test_filter(reads, rng, params, rate):
             reasons["with another copy"] += 1
         else:
             expected.append(i)
-    overlaps, dropped = filter_overlaps(
-        reads,
-        seeds,
-        extensions,
-        Thresholds(rate, rate, rate, None, 0),
-        measure_geometry(reads, seeds, extensions),
-        copies,
-        scoring,
-        params,
-    )
+    failed = Thresholds(rate, rate, rate, None, 0).failures(extensions.score, seeds.copies, geometry, geometry)
+    failed |= np.where(copies, OTHER_COPY, np.uint8(0))
+    overlaps, dropped = filter_overlaps(seeds, extensions, geometry, failed, scoring, params)
     assert dropped == reasons
     for name in ("query_id", "target_id", "strand", "n_support"):
         assert getattr(overlaps, name).tolist() == getattr(seeds, name)[expected].tolist()
@@ -292,16 +267,8 @@ def test_filter(reads, rng, params, rate):
 def test_filter_of_nothing(reads):
     seeds = make_seeds([], [], [], [], [], 5)
     nothing = make_extensions(*[[]] * 5)
-    overlaps, dropped = filter_overlaps(
-        reads,
-        seeds,
-        nothing,
-        Thresholds(0.5, 0.5, 0.5, None, 0),
-        measure_geometry(reads, seeds, nothing),
-        np.zeros(0, bool),
-        ExtensionParams(),
-        FilterParams(min_overlap=1),
-    )
+    geometry, params = measure_geometry(reads, seeds, nothing), FilterParams(min_overlap=1)
+    overlaps, dropped = filter_overlaps(seeds, nothing, geometry, np.zeros(0, np.uint8), ExtensionParams(), params)
     assert len(overlaps) == 0 and set(dropped.values()) == {0}
     assert len(implied_overlaps(reads, seeds)) == 0
 

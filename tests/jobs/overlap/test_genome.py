@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bellapy.jobs.overlap.genome import find_heterozygosity, near_usual, share_in_repeats
+from bellapy.jobs.overlap.estimate import find_heterozygosity, near_usual, share_in_repeats
 from bellapy.records import Estimate
 
 K, SIZE, PLACES = 21, 400, 60_000

@@ -70,7 +70,8 @@ def test_a_second_overlap_stands_beside_a_first_one(rng, params):
     seeds, extensions = random_pieces(rng, lengths, 1500)
     geometry = measure_geometry(reads, seeds, extensions)
     passing = (geometry.span >= params.min_overlap) & (extensions.score >= 0.3 * geometry.implied)
-    passing &= geometry.overhang <= (params.max_overhang or np.inf)
+    overhang = np.maximum(geometry.left, geometry.right)
+    passing &= overhang <= (params.max_overhang or np.inf)
     best, rows, twice = best_of_candidate(seeds, extensions), [], 0
     for i in best[passing[best]].tolist():
         rows.append(i)
@@ -78,17 +79,15 @@ def test_a_second_overlap_stands_beside_a_first_one(rng, params):
             j for j in range(max(0, i - 2), min(i + 3, len(seeds)))
             if j != i and all(getattr(seeds, n)[j] == getattr(seeds, n)[i] for n in ("query_id", "target_id", "strand"))
             and is_clear(ends_of(extensions, i), ends_of(extensions, j))
-            and geometry.overhang[j] <= SLACK * geometry.implied[j]
+            and overhang[j] <= SLACK * geometry.implied[j]
         ]  # fmt: skip
         if others:
             other = max(others, key=lambda j: (extensions.score[j], -seeds.rank[j]))
             rows += [other] * bool(passing[other])
             twice += bool(passing[other])
     assert twice > 20
-    overlaps, dropped = filter_overlaps(
-        reads, seeds, extensions, thresholds, measure_geometry(reads, seeds, extensions), np.zeros(len(seeds), bool),
-        scoring, params,
-    )  # fmt: skip
+    failed = thresholds.failures(extensions.score, seeds.copies, geometry, geometry)
+    overlaps, dropped = filter_overlaps(seeds, extensions, geometry, failed, scoring, params)
     for name in ("query_start", "query_end", "target_start", "target_end", "score"):
         assert getattr(overlaps, name).tolist() == getattr(extensions, name)[rows].tolist()
     assert sum(dropped.values()) == (~passing[best]).sum(), "a second overlap that is none is no candidate dropped"
@@ -98,8 +97,9 @@ def test_nothing_stands_beside_what_is_dropped(rng):
     reads = make_reads(["A" * 4000] * 2)
     seeds = change_seeds(make_seeds([0, 0], [1, 1], [1, 1], [0, 3000], [3000, 0], 1), rank=[0, 1])
     extensions = make_extensions([900, 800], [0, 3000], [1000, 4000], [3000, 0], [4000, 1000])
-    assert further_pieces(reads, seeds, extensions, np.array([0])).tolist() == [1]
-    assert further_pieces(reads, seeds, extensions, np.array([], np.int64)).tolist() == []
+    geometry = measure_geometry(reads, seeds, extensions)
+    assert further_pieces(seeds, extensions, geometry, np.array([0])).tolist() == [1]
+    assert further_pieces(seeds, extensions, geometry, np.array([], np.int64)).tolist() == []
 
 
 # ---------------------------------------------------------------- whole runs

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import fields
 from functools import partial
 
 import naive
 import numpy as np
 import pytest
 from cases import Sample, accuracy, noisy_copy, parse_paf, run, sample_reads
+from numpy.testing import assert_array_equal
 from strategies import random_bases
 
+from bellapy.api import stages
+from bellapy.compute.columns import begins_of_runs
 from bellapy.engines import extend as xdrop
 from bellapy.engines.linear import extend_cpu as batch_cpu
 from bellapy.io import fastx_blocks, paf
+from bellapy.io.fastx import load_reads
 from bellapy.jobs.overlap import candidates, counting, products
+from bellapy.jobs.overlap.canonical import canonical_reads
 from bellapy.jobs.overlap.linking import ORDINARY
 from bellapy.jobs.overlap.pipeline import in_memory, run_counting
 from bellapy.jobs.overlap.products import multiply
@@ -292,6 +298,22 @@ def test_stages_through_files_give_the_same(reference, tmp_path, options, suffix
     whole = (tmp_path / f"whole.{suffix}").read_bytes()
     assert whole == (tmp_path / f"pieces.{suffix}").read_bytes()
     assert len(whole) > 1000
+
+
+def test_rows_of_stage_files_may_come_in_any_order(reference, rng):
+    """Of seeds those of a candidate stay together, the best one first; of alignments none need stay where it was."""
+    reads, params = canonical_reads(load_reads([str(reference[0])]))[0], make_params(threads=1, device="cpu")
+    counted = stages.count_stage(reads, params, start_report(RunReport()))
+    seeds, found = stages.candidates_stage(reads, counted, params, start_report(RunReport())), []
+    of_candidate = rng.permutation(len(seeds))[np.cumsum(begins_of_runs(*seeds.pairs)) - 1]
+    for of_seeds, of_alignments in ((np.zeros(len(seeds)), np.arange), (of_candidate, rng.permutation)):
+        some, about = seeds.take(np.argsort(of_seeds, kind="stable")), (counted.estimate, params, start_report(RunReport()))
+        its_seeds, extensions, _ = stages.align_stage(reads, some, *about)
+        rows = of_alignments(len(its_seeds))
+        found.append(stages.filter_stage(reads, its_seeds.take(rows), extensions.take(rows), *about))
+    assert len(found[0]) > 100
+    for f in fields(found[0]):
+        assert_array_equal(getattr(found[0], f.name), getattr(found[1], f.name), f.name)
 
 
 def test_lines_are_in_order_of_the_reads(reference):

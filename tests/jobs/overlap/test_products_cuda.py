@@ -9,10 +9,10 @@ import pytest
 from numpy.testing import assert_array_equal
 from strategies import make_reads, mutate, random_bases
 
+from bellapy.compute.columns import join_rows
 from bellapy.compute.gpu.devices import known_gpus
 from bellapy.errors import DeviceError
 from bellapy.jobs.overlap.products import Between, Multiplied, make_key_layout, multiply, symbolic_product
-from bellapy.jobs.overlap.seed_rows import join_seeds
 from bellapy.jobs.overlap.seeds import choose_seeds
 from bellapy.params import SeedParams
 from bellapy.records import Seeds
@@ -70,7 +70,7 @@ def test_the_seeds_are_those_of_the_cpu(rng, monkeypatch, case):
     chosen = [
         choose_seeds(products, matrix, reads, params) for products in multiply(matrix, work, between=between, layout=layout)
     ]
-    wanted = join_seeds([seeds for part in chosen for seeds in part[0]], matrix.seed_length)
+    wanted = join_rows([seeds for part in chosen for seeds in part[0]])
     with desk(Devices()) as its_desk:
         some = [its_desk, replace(its_desk), replace(its_desk)] if case == "shared" else [its_desk]
         if case == "groups" and SIMULATED:
@@ -78,7 +78,7 @@ def test_the_seeds_are_those_of_the_cpu(rng, monkeypatch, case):
         found = find_on_gpus(some, matrix, reads.lengths, params, 3, Multiplied(between, layout))
     assert found.n_products == work.sum() > 0 and len(wanted) > 0
     assert (found.n_candidates, found.n_weak) == (sum(part[1] for part in chosen), sum(part[2] for part in chosen))
-    got = join_seeds(found.parts, matrix.seed_length)
+    got = join_rows(found.parts)
     for f in fields(Seeds):
         assert_array_equal(getattr(got, f.name), getattr(wanted, f.name), f.name)
     ends = [(pair_of(part, -1), pair_of(after, 0)) for part, after in zip(found.parts, found.parts[1:], strict=False)]

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from strategies import make_reads, mutate, random_bases, read_sets, simulate_reads
 
+from bellapy.compute.columns import join_rows
 from bellapy.compute.jit import njit
 from bellapy.jobs.overlap.candidates import SURE_SUPPORT, Typical, dense_enough, learn_typical, sure_values
 from bellapy.jobs.overlap.geometry import clear_of, implied_ends
 from bellapy.jobs.overlap.products import make_key_layout, multiply, symbolic_product
-from bellapy.jobs.overlap.seed_rows import join_seeds
 from bellapy.jobs.overlap.seeds import MAX_MEMBERS, choose_seeds, implied_overlap
 from bellapy.params import SeedParams
 from bellapy.params.overlap import SHORTEST_OVERLAP
@@ -37,7 +37,7 @@ def seeds_of(sequences, k, upper=8, params=LOOSE, threads=1, seed_length=None, *
         choose_seeds(products, matrix, reads, params, threads)
         for products in multiply(matrix, symbolic_product(matrix), threads=threads, **options)
     ]
-    seeds = join_seeds([seeds for part in parts for seeds in part[0]], matrix.seed_length)
+    seeds = join_rows([Seeds.none(matrix.seed_length), *(seeds for part in parts for seeds in part[0])])
     return seeds, sum(part[1] for part in parts), sum(part[2] for part in parts)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from cases import run, sample_reads
 
-from bellapy.jobs.overlap.selection import BEYOND, CONTAINED, by_merit, contained_reads, select
+from bellapy.jobs.overlap.filter import BEYOND, CONTAINED, by_merit, contained_reads, select
 from bellapy.params import FilterParams
 from bellapy.records import Overlaps
 

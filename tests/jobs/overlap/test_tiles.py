@@ -22,8 +22,7 @@ from strategies import random_bases
 from bellapy.compute import mapped
 from bellapy.io import workdir
 from bellapy.jobs.overlap import in_folder, pipeline
-from bellapy.jobs.overlap.blocks import join_columns, own_columns, split_by_block
-from bellapy.jobs.overlap.counting import Settings
+from bellapy.jobs.overlap.blocks import Settings, join_columns, own_columns, split_by_block
 from bellapy.jobs.overlap.in_folder import choose_plan
 from bellapy.jobs.overlap.store import from_arrays, leaves, to_arrays
 from bellapy.jobs.overlap.stored_reads import StoredReads, even_blocks
@@ -307,7 +306,7 @@ for line in sys.stdin:
 
 
 def test_plans():
-    settings, noisy = Settings(15, 2, 8, "none", 8), Estimate(30.0, 0.12, True, "")
+    settings, noisy = Settings(15, 15, 2, 8, "none", 8, 1), Estimate(30.0, 0.12, True, "")
     lengths = np.full(10_000, 10_000, np.int32)
     assert choose_plan(lengths, noisy, settings, make_params()).n_blocks == 1
     small = choose_plan(lengths, noisy, settings, make_params(max_memory=500 * 10**6))
@@ -323,7 +322,7 @@ def test_plans():
 
 def test_blocks_hold_queries_or_targets():
     """None holds both, each has some bases, and every pair of a query's and a target's block is a tile."""
-    settings, noisy = Settings(15, 2, 8, "none", 8), Estimate(30.0, 0.12, True, "")
+    settings, noisy = Settings(15, 15, 2, 8, "none", 8, 1), Estimate(30.0, 0.12, True, "")
     lengths = np.full(1000, 2000, np.int32)
     for n_blocks, n_queries, n_first in ((4, 250, 1), (4, 500, 2), (None, 3, 1), (2, 999, 1), (9, 999, 8)):
         plan = choose_plan(lengths, noisy, settings, make_params(), n_blocks, n_queries)

@@ -12,6 +12,7 @@ from bellapy.compute.gpu.pool import FULL, give_to_cpu, is_out_of_memory
 from bellapy.compute.gpu.scan import BLOCK, TILE, begins_of_tiles, blocks_for, scan, total_of
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import shared_by
+from bellapy.jobs.overlap.blocks import Kept
 from bellapy.jobs.overlap.gpu.columns_kernels import (
     LANES,
     TOTALS,
@@ -25,7 +26,7 @@ from bellapy.jobs.overlap.gpu.columns_kernels import (
     size_kept,
     survey_columns,
 )
-from bellapy.jobs.overlap.linking import N_KINDS, ORDINARY, REPEAT, Kept, Rules, Tests
+from bellapy.jobs.overlap.linking import N_KINDS, ORDINARY, REPEAT, Rules, Tests
 from bellapy.jobs.overlap.repeats import UNIT, Bins
 from bellapy.records import ReadSet
 from bellapy.records.kmers import Held

@@ -1,4 +1,4 @@
-"""Kernels over the columns of a matrix on GPUs: the depth profile, and which columns link reads (repeats.py says which do).
+"""Kernels over the columns of a matrix on GPUs: the depth profile, and which columns link reads (linking.py says which do).
 
 Most columns are short, but that of a k-mer of a microsatellite may have millions of entries.  What looks at every entry of
 such columns gives each thread as many entries, whichever columns they are of.  Elsewhere a thread, or a few, take a column.

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bellapy.compute.columns import begins_of_runs
 from bellapy.compute.gpu.desk import Desk, desks, on_each
 from bellapy.compute.gpu.ops import U64, copy_between
 from bellapy.compute.gpu.pool import FULL, give_to_cpu, is_out_of_memory
@@ -30,8 +31,7 @@ from bellapy.jobs.overlap.gpu.products_kernels import (
     list_within,
 )
 from bellapy.jobs.overlap.products import Between, KeyLayout, Multiplied, layout_of
-from bellapy.jobs.overlap.seed_rows import N_COLUMNS, seeds_from_columns, starts_of_candidates
-from bellapy.jobs.overlap.seeds import Found
+from bellapy.jobs.overlap.seeds import N_COLUMNS, Found, seeds_from_columns
 from bellapy.params import SeedParams
 from bellapy.records import KmerMatrix, Seeds
 from bellapy.records.kmers import HeldMatrix
@@ -300,7 +300,7 @@ def _choose(
         packed = desk.empty((N_COLUMNS, total_of(desk, n_rows)), np.int32)
         desk.launch(gather_rows, blocks, BLOCK, rows, counts, of_rows, most, packed)
         columns.append(desk.fetch_much(packed) if len(matrix.entries) > MANY_ENTRIES else desk.fetch(packed))
-        chosen += int(np.count_nonzero(starts_of_candidates(*columns[-1][:3])))
+        chosen += int(np.count_nonzero(begins_of_runs(*columns[-1][:3])))
     return _Chosen(columns, n_candidates, n_candidates - chosen)
 
 

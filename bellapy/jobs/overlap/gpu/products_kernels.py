@@ -18,10 +18,10 @@ from numba import cuda
 
 from bellapy.compute.gpu.ops import U64, inlined
 from bellapy.compute.gpu.scan import BLOCK, OWN, TILE, sum_before
-from bellapy.jobs.overlap.seed_rows import N_COLUMNS
 from bellapy.jobs.overlap.seeds import (
     DIAGONAL_BIAS,
     MAX_MEMBERS,
+    N_COLUMNS,
     PARTS,
     Candidate,
     Members,

@@ -10,7 +10,7 @@ from strategies import make_reads, random_bases
 from bellapy.compute.gpu.devices import known_gpus
 from bellapy.compute.resources import Resources
 from bellapy.errors import DeviceError
-from bellapy.jobs.overlap.coverage import find_kmers, make_table
+from bellapy.jobs.overlap.depth import find_kmers, make_table
 from bellapy.seeding.kmer_hashes import make_stretch
 
 try:
@@ -19,7 +19,7 @@ except DeviceError as error:
     pytest.skip(f"no GPU: {error}", allow_module_level=True)
 
 from bellapy.compute.gpu.ops import SIMULATED
-from bellapy.jobs.overlap.gpu.coverage import find_listed
+from bellapy.jobs.overlap.gpu.depth import find_listed
 
 
 @pytest.mark.parametrize(("k", "one_in"), [(13, 1), (16, 4), (21, 2)])

@@ -7,9 +7,16 @@ import pytest
 from cases import noisy_copy
 from strategies import make_reads, random_bases
 
-from bellapy.jobs.overlap import coverage
-from bellapy.jobs.overlap.coverage import PIECE, find_kmers, make_table, see_pieces
-from bellapy.jobs.overlap.depth import LEAST_PIECES, measure_depth, usual_pieces
+from bellapy.jobs.overlap.depth import (
+    LEAST_PIECES,
+    MOST_PIECES,
+    PIECE,
+    find_kmers,
+    make_table,
+    measure_depth,
+    see_pieces,
+    usual_pieces,
+)
 from bellapy.seeding.kmer_hashes import make_stretch
 
 K = 16
@@ -28,7 +35,8 @@ def reverse(text: str) -> str:
 
 def covering(reads, chosen, one_in=1, k=K):
     table, pieces, enough = make_table(reads, chosen, k, one_in)
-    seen = see_pieces(reads.codes, reads.starts, reads.lengths, 0, len(reads), table, pieces, make_stretch()).reshape(-1, 3)
+    columns, listed = (reads.codes, reads.starts, reads.lengths), (np.zeros((2, 0), np.uint64), np.zeros(0, np.int64))
+    seen = see_pieces(columns, 0, len(reads), table, pieces, *listed, make_stretch()).reshape(-1, 3)
     return np.bincount(seen[:, 0], minlength=len(chosen)), enough
 
 
@@ -115,7 +123,7 @@ def test_many_pieces_of_one_place(rng):
     text = random_bases(rng, 3000)
     reads = make_reads([text] * 200)
     counts, enough = covering(reads, np.arange(64))
-    assert enough.tolist() == [True] * coverage.MOST_PIECES + [False] * (64 - coverage.MOST_PIECES)
+    assert enough.tolist() == [True] * MOST_PIECES + [False] * (64 - MOST_PIECES)
     assert (counts[enough] == 199).all()
     assert measure_depth(reads, K, 1) == (199, 0, 1)
 

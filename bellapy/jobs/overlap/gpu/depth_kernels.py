@@ -1,4 +1,4 @@
-"""Kernels that find the k-mers of pieces (coverage.py) in all reads on GPUs: counted first, then written, by place."""
+"""Kernels that find the k-mers of pieces (depth.py) in all reads on GPUs: counted first, then written, by place."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bellapy.seeding.gpu.kmers_kernels import ONE, Wanted, hash_at
 
 
 class Listed(NamedTuple):
-    """K-mers by hash, on the device: what Table of coverage.py says.
+    """K-mers by hash, on the device: what Table of depth.py says.
 
     wanted : Wanted; those below the table's limit.  to_mark, to_head : uint64, bits below the prefixes.
     marks, heads, hashes : of Table.

@@ -1,4 +1,4 @@
-"""The k-mers of pieces (coverage.py) in all reads, found by a GPU that has the reads; the CPU goes on with these few."""
+"""The k-mers of pieces (depth.py) in all reads, found by a GPU that has the reads; the CPU goes on with these few."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from bellapy.compute.gpu.desk import Desk, desk
 from bellapy.compute.gpu.pool import is_out_of_memory
 from bellapy.compute.gpu.scan import BLOCK, TILE, begins_of_tiles, blocks_for
 from bellapy.compute.resources import Resources
-from bellapy.jobs.overlap.coverage import HEAD_BITS, MARK_BITS, Table
+from bellapy.jobs.overlap.depth import HEAD_BITS, MARK_BITS, Table
 from bellapy.jobs.overlap.gpu.columns import bring_reads
-from bellapy.jobs.overlap.gpu.coverage_kernels import Listed, count_listed, write_listed
+from bellapy.jobs.overlap.gpu.depth_kernels import Listed, count_listed, write_listed
 from bellapy.records import ReadSet
 from bellapy.seeding.gpu.kmers_kernels import Wanted
 
