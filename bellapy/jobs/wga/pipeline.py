@@ -11,13 +11,14 @@ import numpy as np
 
 from bellapy.compute.gpu.devices import choose_device
 from bellapy.jobs.wga.anchoring import REPEATS, anchors_of
-from bellapy.jobs.wga.gapped import TURNS, Aligner
+from bellapy.jobs.wga.gapped import Aligner
 from bellapy.jobs.wga.kept import NOTHING, Keeper, Progress
 from bellapy.jobs.wga.means import Means
 from bellapy.jobs.wga.preset import passes_of
 from bellapy.jobs.wga.rejoin import rejoin
 from bellapy.jobs.wga.scene import Anchors, Sequences, sequences_of
 from bellapy.jobs.wga.select import Taken, drop_copies, one_to_one
+from bellapy.jobs.wga.turns import TURNS
 from bellapy.params.wga import WgaParams
 from bellapy.records.genomes import Alignment, Genome
 from bellapy.report.progress import progress

@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pytest
 from genomes import genome_of
 from strategies import mutate, random_bases
 
@@ -13,14 +14,16 @@ from bellapy.engines.ydrop.extend import Extender
 from bellapy.engines.ydrop.foresight import none_known
 from bellapy.engines.ydrop.sweep import Sides
 from bellapy.engines.ydrop.walls import no_walls
-from bellapy.jobs.wga import gapped
+from bellapy.jobs.wga import ahead, gapped
+from bellapy.jobs.wga.ahead import link_paths, next_due
 from bellapy.jobs.wga.extending import Extending, joined, unforeseen
-from bellapy.jobs.wga.gapped import Aligner, are_close, next_anchor, next_anchors
+from bellapy.jobs.wga.gapped import Aligner, are_close
 from bellapy.jobs.wga.kept import Keeper, Part, Progress
 from bellapy.jobs.wga.means import Means
 from bellapy.jobs.wga.pipeline import align_genomes
 from bellapy.jobs.wga.scene import Anchors, Scene, Sequences, Spanned, ends_of, paths_of, stretch_around
 from bellapy.jobs.wga.select import stretches
+from bellapy.jobs.wga.turns import next_anchor
 from bellapy.params.wga import make_wga_params
 from bellapy.records.bases import encode
 from bellapy.records.genomes import PAIR, QUERY_ALONE, TARGET_ALONE, Alignment
@@ -128,26 +131,29 @@ def same(one: Progress, other: Progress) -> bool:
 
 
 def test_anchors_ahead_of_their_turn_change_nothing(monkeypatch):
-    """Those whose surroundings have changed in the meantime are extended again."""
-    redone, is_free = [], gapped.is_free
-    monkeypatch.setattr(gapped, "is_free", lambda *where: redone.append(not is_free(*where)) or is_free(*where))
-
-    def following(walls, q, t, path, begin, most, *others) -> np.ndarray:
-        """All next anchors, though many lead to one path."""
-        turns = [begin]
-        while len(turns) < most[0] and turns[-1] < 2 * len(q):
-            turns.append(next_anchor(walls, q, t, turns[-1] + 1, *others)[0])
-        return np.array([turn for turn in turns if turn < 2 * len(q)])
-
-    for seed in range(6):
-        monkeypatch.setattr(gapped, "next_anchors", following if seed % 2 else next_anchors)
-        params = make_wga_params({"ydrop": 2000, "all_copies": seed < 3})
+    """Those whose surroundings have changed in the meantime are extended again, be they of one path or of many."""
+    redone, is_free = [], ahead.is_free
+    monkeypatch.setattr(ahead, "is_free", lambda *where: redone.append(not is_free(*where)) or is_free(*where))
+    for seed in range(8):
+        params = make_wga_params({"ydrop": 2000, "all_copies": seed < 3, "sensitive": seed == 6})
         both, anchors = planted(seed)
+        anchors = anchors._replace(path=np.arange(len(anchors.path)) >> seed % 4)
         plain = Aligner(params).align(both, anchors, trims=seed == 5)
         with ThreadPoolExecutor(3) as pool:
-            ahead = Aligner(params, Resources(threads=3), pool).align(both, anchors, trims=seed == 5)
-        assert same(plain, ahead) and len(plain.parts) > 3 and plain.waits.any() == (not params.all_copies)
+            threaded = Aligner(params, Resources(threads=3), pool).align(both, anchors, trims=seed == 5)
+        assert same(plain, threaded) and len(plain.parts) > 3 and plain.waits.any() == (not params.all_copies)
     assert any(redone) and not all(redone)
+
+
+def test_what_a_thread_raises_ends_the_alignment(monkeypatch):
+    both, anchors = planted(1)
+
+    def fail(self, scene, wanted):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(Extending, "extend", fail)
+    with ThreadPoolExecutor(2) as pool, pytest.raises(MemoryError, match="no room"):
+        Aligner(make_wga_params({}), Resources(threads=2), pool).align(both, anchors)
 
 
 class Stops(Keeper):
@@ -195,7 +201,7 @@ def test_anchors_told_poor_lead_to_no_alignment():
             found.score[x, side], found.r[x, side], found.last[x, side] = end.score, end.r, end.last
     found.known[:] = True
     poor = extending.find_poor(scene, anchors, found)
-    outcomes = extending.extend(scene, unforeseen(anchors))
+    outcomes = extending.extend(scene, unforeseen(t, q, anchors.limits))
     leads_to_none = np.array([not outcome.parts for outcome in outcomes])
     low, far = found.score.sum(axis=1) < params.gappedthresh, found.r.max(axis=1) >= 60
     assert np.array_equal(poor, leads_to_none & low)
@@ -301,21 +307,50 @@ def test_a_stretch_around_an_anchor_is_that_of_its_definition():
 
 
 def test_anchors_ahead_lead_to_different_paths():
-    both, _ = planted(1)
     n = 1 << 21
     t = np.array([10, 20, 5000, 30, n, 7])
     q = np.array([15, 20, 5010, 9000, n, 7])
-    scene, waits = Scene(both, same=False, leave_out=False), np.zeros(6, np.bool_)
-    walls = no_walls(8 * n)
+    walls, spanned, waits = no_walls(8 * n), Spanned(*(np.zeros(0, np.bool_) for _ in range(2))), np.zeros(6, np.bool_)
     edges = np.zeros((6, 4), np.int64)
     limits = edges + np.array([[1], [2], [0], [1], [0], [0]])
-    by_place = ((0, (9, 9), [0, 3, 4]), (1, (9, 9), [1, 3, 4]), (0, (2, 9), [0, 3]), (6, (9, 9), []))
-    by_limits = ((0, (9, 9), [0, 1, 2, 4]), (0, (2, 9), [0, 1]), (0, (3, 9), [0, 1, 2]), (0, (1, 2), [0, 1]))
+    by_place = ((0, (9, 9), [1, 3, 4]), (0, (2, 9), [1, 3]), (2, (9, 9), [3, 4, 5]), (5, (9, 9), []))
+    by_limits = ((0, (9, 9), [1, 2, 3, 4]), (0, (2, 9), [1, 2, 3]), (0, (1, 9), [1]), (0, (9, 2), [1, 2]))
     for cases, some in ((by_place, edges), (by_limits, limits)):
         path = paths_of(t, q, some, edges)
         for begin, most, expected in cases:
-            found = next_anchors(walls, q, t, path, begin, most, scene.spanned, waits, none_known(6))
+            paths, over = link_paths(path, np.ones(6, np.bool_)), np.zeros(0, np.int64)
+            found = next_due(paths, path, over, begin, most, walls, q, t, spanned, waits, none_known(6))
             assert found.tolist() == expected
+
+
+def test_a_path_has_its_next_anchor_when_the_turn_of_one_is_over():
+    """Random anchors, some of them spanned on both genomes and never due, taken in turns of any size."""
+    rng = np.random.default_rng(12)
+    for _ in range(50):
+        n = 40
+        path, some = rng.integers(0, 8, n), rng.random(n) < 0.8
+        t = q = np.arange(n)
+        waits, is_out = some.copy(), rng.random(n) < 0.3
+        spanned, walls, known = Spanned(is_out, is_out), no_walls(2 * n), none_known(n)
+        expected = {
+            number: [x for x in range(1, n) if some[x] and path[x] == number and not is_out[x]] for number in range(8)
+        }
+        paths, turn, held = link_paths(path, some), n, list[int]()  # the second turn of the first anchor
+        while any(expected.values()):
+            over = [x for x in held if rng.random() < 0.5]
+            turn = max([turn, *(n + x for x in over)])
+            for number in range(8):
+                is_held = any(path[x] == number for x in held if x not in over)
+                expected[number] = [x for x in expected[number] if x not in over and (is_held or n + x > turn)]
+            held = [x for x in held if x not in over]
+            busy = {path[x] for x in held}
+            due = sorted(of[0] for number, of in expected.items() if of and number not in busy)
+            most = int(rng.integers(0, 4))
+            found = next_due(
+                paths, path, n + np.array(over, np.int64), turn, (most, most), walls, q, t, spanned, waits, known
+            )
+            assert (found - n).tolist() == due[:most]
+            held += (found - n).tolist()
 
 
 def test_close_places_are_those_of_the_definition():
